@@ -66,6 +66,10 @@ export type FileFormat = keyof typeof FILE_FORMATS;
 
 export type CheckpointFormat = FileFormat | keyof typeof FOLDER_FORMATS;
 
+/** Container of a format; undefined for one that no conversion writes. */
+export const containerOfFormat = (format: CheckpointFormat): Container | undefined =>
+  format in FILE_FORMATS ? FILE_FORMATS[format as FileFormat].container : undefined;
+
 /** Names of the formats for people. */
 export const FORMAT_TITLES = Object.fromEntries(
   Object.entries({ ...FILE_FORMATS, ...FOLDER_FORMATS }).map(([name, { title }]) => [name, title]),

@@ -192,7 +192,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     } as const)(),
     heads: count({
       dependsOn: ['dialect'],
-      description: 'attention heads of the model, for --dialect',
+      description: 'attention heads of the model, as in 8, for --dialect',
       helpGroup: 'TENSOR',
     }),
     config: Flags.string({

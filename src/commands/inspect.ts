@@ -3,6 +3,7 @@ import * as Flags from '@oclif/core/flags';
 import { describeAdapter, openAdapterFiles } from '../checkpoint/adapter/adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
+import { withUnpackedWeights } from '../checkpoint/packed-weights.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
 import type { Measurement } from '../checkpoint/statistics.js';
 import { measureTensors } from '../checkpoint/statistics.js';
@@ -25,6 +26,7 @@ import { modelViewOf } from '../model-input/gguf/gguf-checkpoint.js';
 import { onnxViewOf } from '../model-input/onnx/onnx-tensors.js';
 import type { OnnxInspection } from '../report/inspect/inspect-formats.js';
 import { inspectReport } from '../report/inspect/inspect-report.js';
+import { STORED_DTYPES } from '../tensor/dtype.js';
 import { sumOf } from '../text/words.js';
 
 export default class Inspect extends BaseCommand {
@@ -111,13 +113,19 @@ function onnxFields(view: Checkpoint): { readonly onnx?: OnnxInspection } {
 }
 
 /** The model without its buffers, and its parameters if they are known. */
-function modelFields({ tensors }: Checkpoint, model: StoredModel | null) {
+function modelFields(view: Checkpoint, model: StoredModel | null) {
   if (model === null) return { model };
   const { buffers, ...known } = model;
   if (model.family === null) return { model: known };
   const isBuffer = new Set(buffers);
+  const { tensors } = withUnpackedWeights(view);
   const views = viewsOf(tensors).filter(({ names }) => !names.some((name) => isBuffer.has(name)));
-  return { model: known, parameters: sumOf(views, ({ tensor }) => tensor.elements) };
+  // Words of a packing that is not known here hold several parameters each.
+  const isCountable = views.every(({ tensor }) => STORED_DTYPES[tensor.dtype].kind !== 'integer');
+  return {
+    model: known,
+    ...(isCountable && { parameters: sumOf(views, ({ tensor }) => tensor.elements) }),
+  };
 }
 
 type InspectFlags = FlagsOf<typeof Inspect>;

@@ -28,6 +28,7 @@ import { refuseOtherEnding } from '../files/write-whole.js';
 import {
   checkpointAsConfig,
   checkpointWarnings,
+  configFirst,
   configOf,
   openFlaggedCheckpoint,
 } from '../model-input/checkpoint-config.js';
@@ -172,7 +173,7 @@ export default class QuickTest extends BaseCommand {
     const own = checkpointAsConfig(config, flags);
     try {
       const described = own
-        ? await modelOf((await configOf(own, undefined)).document, flags)
+        ? await modelOf((await configOf(own, undefined, configFirst(own))).document, flags)
         : await loadModelFile(config, flags);
       await this.warnAbout(flags, described.warnings);
       if (flags.trace) return await this.#trace(flags, described);

@@ -186,6 +186,11 @@ export interface CheckpointTarget {
  */
 export function outputTarget(name: string, container: Container | undefined): CheckpointTarget {
   if (name === '') throw new UserError('usage', 'the name of the output is empty');
+  if (name === '-') {
+    throw new UserError('usage', 'expected OUT to be a file or a folder, found "-"', {
+      suggestion: 'write it as in model.safetensors: standard output cannot hold a checkpoint',
+    });
+  }
   const ending = path.extname(name).toLowerCase();
   const byName = containerOf(ending);
   if (byName === undefined && !/[/\\]$/.test(name) && FILE_ENDING.test(ending)) {

@@ -9,6 +9,7 @@ import { countParameters } from '../budget/parameters.js';
 import { quote } from '../config/quote.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
+import { configPath } from '../model-input/locate.js';
 import { loadModelFile } from '../model-input/model-file.js';
 import type { Dtype } from '../tensor/dtype.js';
 import { bytesIn } from '../tensor/dtype.js';
@@ -284,10 +285,10 @@ function refuseShared(names: readonly string[]): void {
 }
 
 async function teacherOf(file: string) {
-  if (!fs.existsSync(file)) {
+  if (!fs.existsSync(configPath(file))) {
     throw new UserError('usage', `--teacher: ${quote(file)} has no sizes and is not a file`, {
       suggestion:
-        'write its name, width and layers as in --teacher Qwen2-14B:5120x40, or the path of a config',
+        'write its name, width and layers as in --teacher Qwen2-14B:5120x40, or a config or preset',
     });
   }
   const { model, warnings } = await loadModelFile(file);
@@ -303,7 +304,7 @@ async function teacherOf(file: string) {
 
 /** A folder, or the folder of a config.json, gives its name; any other file its name without extension. */
 function nameOf(file: string): string {
-  const place = path.resolve(file);
+  const place = path.resolve(fs.existsSync(file) ? file : configPath(file));
   const { name, dir, base } = path.parse(place);
   if (fs.statSync(place).isDirectory()) return base;
   return base === 'config.json' ? path.basename(dir) : name;

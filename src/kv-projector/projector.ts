@@ -2,10 +2,14 @@
 import { add, inputs, mul, v } from '../budget/expression.js';
 import type { Figure } from '../budget/figure.js';
 import { figure } from '../budget/figure.js';
+import type { Container } from '../checkpoint/formats.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import type { Shape } from '../tensor/dtype.js';
 import { formatInteger } from '../text/units.js';
+
+/** Containers that programs read projectors from. */
+export const PROJECTOR_CONTAINERS = ['safetensors', 'pt'] as const satisfies readonly Container[];
 
 // Tensor names and shapes of a projector
 

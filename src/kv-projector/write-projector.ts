@@ -31,7 +31,14 @@ import { sumOf } from '../text/words.js';
 import { CONTAINER_KEY, JsonWriter, STATE_DICT } from './arguments.js';
 import { refuseNoWidth } from './costs.js';
 import type { AdapterKind, AdapterSize, Teacher } from './projector.js';
-import { ADAPTER_PARTS, BRANCHES, hiddenOf, moduleName, partName } from './projector.js';
+import {
+  ADAPTER_PARTS,
+  BRANCHES,
+  hiddenOf,
+  moduleName,
+  type PROJECTOR_CONTAINERS,
+  partName,
+} from './projector.js';
 import type { ProjectorSurroundings, SavedProjector } from './saved.js';
 import { describedProjector, projectorWarnings, savedProjector } from './saved.js';
 
@@ -41,10 +48,12 @@ export interface ProjectorFile {
   write(sink: ByteSink): Promise<void>;
 }
 
+type ProjectorContainer = (typeof PROJECTOR_CONTAINERS)[number];
+
 const WRITERS = {
   safetensors: planSafetensorsFile,
   pt: planTorchFile,
-} as const satisfies Partial<Record<Container, ProjectorWriter>>;
+} as const satisfies Record<ProjectorContainer, ProjectorWriter>;
 
 /** Arguments and tensors to write. */
 export interface ProjectorContent {
@@ -55,7 +64,7 @@ export interface ProjectorContent {
   readonly tensors: readonly (TensorToWrite & { readonly bytes: number })[];
 }
 
-const isProjectorContainer = (container: Container): container is keyof typeof WRITERS =>
+const isProjectorContainer = (container: Container): container is ProjectorContainer =>
   container in WRITERS;
 
 type ProjectorWriter = (content: ProjectorContent) => ProjectorFile;

@@ -24,7 +24,7 @@ import { configIn, ownConfigNames } from '../files/config-names.js';
 import { pathKind } from '../files/mounted.js';
 import { namesOf, shapesOf } from '../reconcile/faults.js';
 import type { ConfigDifference, Description } from '../reconcile/reconcile.js';
-import { isRecord, jsonOrUndefined } from '../text/words.js';
+import { isRecord, jsonOrUndefined, shellWord } from '../text/words.js';
 import { ggufConfigIn, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import { isCheckpointPath } from './locate.js';
 import { type ModelFile, modelOf, readConfig } from './model-file.js';
@@ -42,18 +42,24 @@ const CONFIG_LIMITS: JsonLikeLimits = { nodes: 100_000, depth: 100, text: 2 ** 2
 /**
  * The config of a checkpoint: the one named by the user, the one in the file, or the one in its folder.
  * @param named Value of `--config`.
+ * @param advice How to name a config.
  * @throws UserError when there is none, or it cannot be read.
  */
 export async function configOf(
   checkpoint: Checkpoint,
   named: string | undefined,
+  advice = 'name one with --config FILE',
 ): Promise<LocatedConfig> {
   const found = await findConfig(checkpoint, named);
   if (found) return found;
   throw new UserError('usage', `${checkpoint.path} has no config, and there is none next to it`, {
-    suggestion: 'name one with --config FILE',
+    suggestion: advice,
   });
 }
+
+/** Advice of commands that take a config and `--checkpoint`. */
+export const configFirst = ({ path }: Checkpoint): string =>
+  `write the config in its place, and --checkpoint ${shellWord(path)}`;
 
 export interface LocatedConfig {
   readonly document: ConfigDocument;

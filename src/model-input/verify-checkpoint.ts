@@ -216,6 +216,8 @@ export interface ValueComparison {
   readonly missing: readonly string[];
   /** Tensors of another shape, or beyond the limit of their type. */
   readonly beyond: readonly string[];
+  /** Those of another shape, whose values are not compared. */
+  readonly reshaped: readonly string[];
   readonly types: readonly TypeDifference[];
 }
 
@@ -246,10 +248,11 @@ export async function compareValues(
     sumOf(pairs, ({ other }) => other.bytes),
   );
   const types = new Map<string, TypeDifference>();
-  const beyond = [...stored].flatMap(([name, { tensor }]) => {
+  const reshaped = [...stored].flatMap(([name, { tensor }]) => {
     const other = source.get(name)?.tensor;
     return other && !isSameShape(tensor.shape, other.shape) ? [name] : [];
   });
+  const beyond = [...reshaped];
   try {
     for (const { name, tensor, other } of pairs) {
       const type = storedTypeOf(tensor);
@@ -272,6 +275,7 @@ export async function compareValues(
     compared: pairs.length,
     missing,
     beyond,
+    reshaped,
     types: [...types.values()],
   };
 }

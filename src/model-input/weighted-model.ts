@@ -8,6 +8,7 @@ import type { ProgressDisplay } from '../progress-display.js';
 import {
   checkpointAsConfig,
   checkpointWarnings,
+  configFirst,
   configOf,
   openFlaggedCheckpoint,
 } from './checkpoint-config.js';
@@ -45,7 +46,7 @@ export async function openWeighted(
   try {
     if (own && flags.random) throw hasWeights(file);
     const described = own
-      ? await modelOf((await configOf(own, undefined)).document, flags)
+      ? await modelOf((await configOf(own, undefined, configFirst(own))).document, flags)
       : await loadModelFile(file, flags);
     checkpoint ??= openFlaggedCheckpoint(flags);
     if (!checkpoint) {

@@ -145,6 +145,12 @@ export async function quickTest(request: QuickTestRequest): Promise<QuickTestRun
 const inForm = (engine: Engine, { weightForm }: Pick<QuickTestRequest, 'weightForm'>): Engine =>
   weightForm ? withWeightForm(engine, weightForm) : engine;
 
+/** Advice for more output tokens than a sequence has. */
+function moreTokens(positions: number, tokens: number, outputTokens: number): string {
+  if (tokens + outputTokens <= positions) return `write --context ${tokens + outputTokens}`;
+  return `write --context ${positions} --output-tokens ${Math.floor(positions / 2)}`;
+}
+
 async function testOn(
   { engine, selfCheck, passedOver }: ChosenEngine,
   request: QuickTestRequest,
@@ -155,7 +161,7 @@ async function testOn(
     throw new UserError(
       'usage',
       `--output-tokens: expected fewer than the ${counted(size.tokens, 'token')} of a sequence, found ${outputTokens}`,
-      { suggestion: `write --context ${size.tokens + outputTokens}` },
+      { suggestion: moreTokens(model.positions, size.tokens, outputTokens) },
     );
   }
   const startBytes = process.memoryUsage.rss();

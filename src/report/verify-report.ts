@@ -82,11 +82,17 @@ function quickTest({ config, checkpoint }: VerifyResult): string | undefined {
 }
 
 /** Distance from the original by type. */
-function valueBlocks({ original, compared, missing, beyond, types }: ValueComparison): Block[] {
+function valueBlocks(values: ValueComparison): Block[] {
+  const { original, compared, missing, reshaped, types } = values;
+  const beyond = values.beyond.filter((name) => !reshaped.includes(name));
   return [
     headingBlock(`Values against ${shortened(original)}: ${counted(compared, 'tensor')}`),
     types.length === 0
-      ? noteOf('No tensor is in both: they are not checkpoints of one model.')
+      ? noteOf(
+          reshaped.length > 0
+            ? 'No tensor has the same shape in both: they are not checkpoints of one model.'
+            : 'No tensor is in both: they are not checkpoints of one model.',
+        )
       : tableOf(types, [
           leftColumn('type', 'type', ({ type }) => type),
           right('tensors', 'tensors', ({ tensors }) => integerCell(tensors)),
@@ -97,6 +103,7 @@ function valueBlocks({ original, compared, missing, beyond, types }: ValueCompar
           wrapColumn('in tensor', 'worst', ({ worst }) => worst),
         ]),
     ...(beyond.length > 0 ? [noteOf(`Beyond the error of their type: ${namesText(beyond)}.`)] : []),
+    ...(reshaped.length > 0 ? [noteOf(`Of another shape: ${namesText(reshaped)}.`)] : []),
     ...(missing.length > 0 ? [noteOf(`In only one of the two: ${namesText(missing)}.`)] : []),
   ];
 }

@@ -55,6 +55,32 @@ describe('convert-checkpoint', () => {
     expect(fs.readdirSync(folder)).toEqual(before);
   });
 
+  it.each([
+    ['another container', 'hf/llama', '.pt'],
+    ['a folder of safetensors from another format', 'onnx/llama.onnx', ''],
+    ['one checkpoint from the parts of all processes', 'distributed/world8', ''],
+  ])('takes the name of the output for the change: %s', async (_, input, ending) => {
+    const target = out(ending);
+    const config = ['--config', inPackage('fixtures/hf/llama/config.json')];
+    const { code, stderr } = await convert(
+      ...[inPackage('fixtures', input), target, '--check', '--max-memory', '4GB'],
+      ...(input.endsWith('.onnx') ? config : []),
+    );
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(fs.existsSync(target)).toBe(true);
+  });
+
+  it('takes one file of several shards for the change', async () => {
+    const [shards, whole] = [out(''), out('.safetensors')];
+    const room = ['--max-memory', '4GB'];
+    const input = inPackage('fixtures/hf/llama');
+    await convert(input, shards, '--dtype', 'bf16', '--shard-size', '20kB', ...room);
+    expect((await convert(shards, whole, ...room)).code).toBe(0);
+    expect((await convert(whole, out('.safetensors'), ...room)).stderr).toContain(
+      'expected a change, found none',
+    );
+  });
+
   it('plans what it then does', async () => {
     const target = out('.safetensors');
     const planned = JSON.parse((await shared(target, '--dry-run', '--json')).stdout);
@@ -226,6 +252,10 @@ describe('mistakes of the user', () => {
       [IN, 'x.pt', '--max-positions', '99'],
       'expected at most 48 rows, those of the tables, found 99',
     ],
+    [[IN, '-', '--to', 'shared'], 'expected OUT to be a file or a folder, found "-"'],
+    [[IN, 'x', '--to', 'shared', '--parts', '2', '--plan', '-'], '--plan: expected a file'],
+    // A pasted number of heads that fits any model would reorder its rows wrongly.
+    [[IN, 'x.pt', '--dialect', 'minimind'], '--dialect minimind --heads 8'],
     [
       [IN, 'x.pt', '--to', 'shared', '--max-memory', '8'],
       '--max-memory: expected a size with its unit, found "8"',

@@ -158,6 +158,31 @@ describe('inspect of what is no checkpoint', () => {
     });
   });
 
+  it('counts the parameters of packed weights, not their words', async () => {
+    const packed = path.join(folder, 'packed');
+    const args = ['convert-checkpoint', 'fixtures/hf/llama', packed, '--quantize', 'int4'];
+    expect((await runHere([...args, '--max-memory', '4GB'])).code).toBe(0);
+    const { parameters } = await json('fixtures/hf/llama');
+    expect((await json(packed)).parameters).toBe(parameters);
+    expect((await inspect(packed)).stdout).toContain('29.4K parameters');
+  });
+
+  it('counts no parameters in words of an unknown packing', async () => {
+    const model = path.join(folder, 'gptq');
+    fs.mkdirSync(model);
+    fs.copyFileSync(inPackage('fixtures/hf/llama/config.json'), path.join(model, 'config.json'));
+    const name = 'model.layers.0.mlp.down_proj.qweight';
+    const header = JSON.stringify({
+      [name]: { dtype: 'I32', shape: [11, 32], data_offsets: [0, 1408] },
+    });
+    const file = Buffer.alloc(8 + header.length + 1408);
+    file.writeBigUInt64LE(BigInt(header.length));
+    file.write(header, 8);
+    fs.writeFileSync(path.join(model, 'model.safetensors'), file);
+    expect(await json(model)).not.toHaveProperty('parameters');
+    expect((await inspect(model)).stdout).toContain('1 tensor · 352 values · i32 · llama model');
+  });
+
   it('warns of one shard without the others', async () => {
     const shard = path.join(folder, 'model-00001-of-00002.safetensors');
     fs.copyFileSync(inPackage(NOT_FINITE), shard);

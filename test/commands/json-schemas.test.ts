@@ -3,6 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { Ajv2020, type SchemaObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { COMPONENTS } from '../../src/architecture/layer.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { safetensorsFile } from '../reconcile/files.js';
@@ -121,6 +122,10 @@ describe('JSON output keeps to docs/schemas', () => {
     ['verify', ['fixtures/hf/llama', 'fixtures/onnx/llama.onnx']],
     ['quick-test', ['configs/hybrid/tiny.yaml', '--cross-check', '--context', '40']],
     ['quick-test', ['configs/hybrid/tiny.yaml', '--full', '--context', '1']],
+    ...['llama', 'mixtral'].map((name): [string, string[]] => [
+      'quick-test',
+      [`fixtures/hf/${name}`, '--context', '8', '--only', 'timing'],
+    ]),
     ['quick-test', ['configs/hybrid/tiny.yaml', '--weights', 'int4', '--context', '24']],
     ['quick-test', [CONFIG, '--only', 'created', '--context', '8']],
     ['quick-test', [CONFIG, '--trace']],
@@ -314,6 +319,13 @@ describe('JSON output keeps to docs/schemas', () => {
     expect(stderr).toMatch(/^error: /);
   });
 
+  it('quick-test times every component', () => {
+    const { properties } = readJson<SchemaObject>('docs/schemas/quick-test.schema.json');
+    const { timing } = properties.checks.items.properties.details.properties;
+    const { component } = timing.properties.parts.items.properties;
+    expect(component.enum).toEqual(Object.keys(COMPONENTS));
+  });
+
   it('finds a field that is not described', async () => {
     const { stdout } = await runHere(['list', '--json']);
     expect(complaints(stdout.replace('"families"', '"extra": 1, "families"'))).toHaveLength(1);
@@ -430,6 +442,8 @@ describe('JSON output of convert-checkpoint', () => {
       ['--dtype', 'f16', '--prove', '--context', '8', '--device', 'cpu'],
     ],
     ['hf/llama', 'packed', ['--quantize', 'int4', '--group', '32']],
+    ['hf/llama', 'model.gguf', ['--dtype', 'q8_0', '--check']],
+    ['hf/gpt2', 'smaller.gguf', ['--dtype', 'q4_0', '--dry-run']],
     ['hybrid/shared-lowrank-tied', 'own', ['--to', 'per-layer', '--check', '--shard-size', '1MB']],
     [
       'hybrid/shared-lowrank-tied',

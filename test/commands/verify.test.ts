@@ -37,6 +37,18 @@ describe('verify', () => {
     expect(stdout).not.toContain('largest error');
   });
 
+  it('does not call tensors of another shape inexact', async () => {
+    const { code, stdout } = await verify(
+      'fixtures/hf/llama',
+      '--values',
+      'fixtures/hf/llama-linear',
+    );
+    expect(code).toBe(1);
+    expect(stdout).toContain('No tensor has the same shape in both');
+    expect(stdout).toMatch(/^Of another shape: lm_head\.weight, /m);
+    expect(stdout).not.toContain('Beyond the error');
+  });
+
   it('says that all is as described', async () => {
     const { code, stdout, stderr } = await verify(CONFIG, PT);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });

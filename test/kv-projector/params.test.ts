@@ -222,6 +222,12 @@ describe('minimind kv-projector params', () => {
     expect(teachers[0]).toMatchObject({ name: 'qwen2.5-32b', width: 5120, layers: 64 });
   });
 
+  it('knows the presets', async () => {
+    const { teachers } = await loadTeachers(['MiniMind2-Small']);
+    // https://github.com/jingyaogong/minimind: 8 layers of 512
+    expect(teachers[0]).toMatchObject({ name: 'minimind2-small', width: 512, layers: 8 });
+  });
+
   it.each([
     [['Qwen2-14B'], 'has no sizes and is not a file'],
     [['a:1', 'a:2'], 'occurs twice'],

@@ -442,6 +442,11 @@ describe('values that a conversion keeps', () => {
     expect(JSON.parse(fs.readFileSync(report, 'utf8')).output).toBe(out);
   });
 
+  it('offers no container that it refuses', async () => {
+    const { stdout } = await runHere(['kv-projector', 'convert', '--help']);
+    expect(stdout).toMatch(/--container safetensors\|pt\s/);
+  });
+
   it('refuses a container that no program reads projectors from', async () => {
     const out = inFolder('projector.gguf');
     const { code, stdout } = await run('convert', copied('to-gguf.pt'), out);

@@ -9,6 +9,7 @@ import type { Format } from '../../report/kit/report.js';
 import { FORMATS } from '../../report/kit/report.js';
 import type { Compute } from '../../runtime/engine.js';
 import type { DeviceChoice, EngineChoice } from '../../runtime/select/devices.js';
+import { shellWord } from '../../text/words.js';
 import { count, dtype, seedOf, tokens, unreadable, wholeNumber } from './value-flags.js';
 
 /** Copy of the devices in `src/runtime/engine.ts`, which is loaded only when a model runs. */
@@ -71,12 +72,14 @@ export const details = Flags.boolean({
   helpGroup: 'OUTPUT',
 });
 
+const notStdout = (flag: string, text: string, example: string): string =>
+  text === '-' ? unreadable(flag, text, 'a file', `write --${flag} ${example}`) : text;
+
 /** `--save FILE`: the artifact of a command, which cannot go to standard output. */
 export const savedFile = Flags.custom<string, { readonly example: string }>({
   helpValue: 'FILE',
   helpGroup: 'OUTPUT',
-  parse: async (text, _context, { name, example }) =>
-    text === '-' ? unreadable(name, text, 'a file', `write --${name} ${example}`) : text,
+  parse: async (text, _context, { name, example }) => notStdout(name, text, example),
 });
 
 /** `--save FILE`: a config, which is written as YAML. */

@@ -5,6 +5,7 @@ import type { PartsRequest } from '../../conversion/parts/parts-plan.js';
 import { usageError } from '../../errors.js';
 import { LAUNCH_NAMES } from '../../parts/task-index.js';
 import { joined } from '../../text/words.js';
+import { savedFile } from './flags.js';
 import { count, unreadable } from './value-flags.js';
 
 const helpGroup = 'PARTS';
@@ -27,9 +28,9 @@ export const partsFlags = {
       'plan the conversion in N parts for several machines, and write --plan; hf: is named by its commit',
     helpGroup,
   }),
-  plan: Flags.string({
-    helpValue: 'FILE',
+  plan: savedFile({
     description: 'plan of --parts: to write, or to work on with one of the flags below',
+    example: 'plan.json',
     helpGroup,
   }),
   part: partNumber({

@@ -1,9 +1,9 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { CONTAINER_NAMES } from '../../checkpoint/formats.js';
 import { BaseCommand } from '../../cli/base-command.js';
 import { isStdout } from '../../cli/output.js';
 import { progressDisplay } from '../../cli/progress.js';
+import { PROJECTOR_CONTAINERS } from '../../kv-projector/projector.js';
 import { projectorConversionReport } from '../../report/kv-projector/kv-projector.js';
 
 export default class KvProjectorConvert extends BaseCommand {
@@ -22,7 +22,7 @@ export default class KvProjectorConvert extends BaseCommand {
   };
   static override flags = {
     container: Flags.option({
-      options: CONTAINER_NAMES,
+      options: PROJECTOR_CONTAINERS,
       description: 'format of OUT [default: by its name]',
     } as const)(),
     force: Flags.boolean({

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { SrteLayout } from '../../architecture/srte-layout.js';
 import { srteLayoutOf } from '../../architecture/srte-layout.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
-import { isTrainingFormat } from '../../checkpoint/formats.js';
+import { containerOfFormat, isTrainingFormat } from '../../checkpoint/formats.js';
 import type { StoredNames } from '../../checkpoint/names.js';
 import { storedNames } from '../../checkpoint/names.js';
 import { UserError } from '../../errors.js';
@@ -33,7 +33,7 @@ export async function readInput(
     });
   }
   const srte = await srteOf(request, stored, source);
-  const job = isUnspecific(request) ? sharing(request, srte) : request;
+  const job = isUnspecific(request) ? meantChange(request, srte, place) : request;
   const target = job.target ? await targetConfig(job.target, source, checkpoint, set) : undefined;
   const layout = srte && layoutFor(srte, job, target);
   const names = namesOf(job, stored);
@@ -85,10 +85,15 @@ function refuseContradiction({ model }: TargetConfig, layout: SrteLayout): void 
 }
 
 /**
- * The request for a shared table, which is meant when nothing else is named and each layer has a table.
- * @throws UserError for an input without such tables.
+ * The change that is meant when no flag names one: a shared table when each layer has a table, else the container of
+ * the output.
+ * @throws UserError when the output would have the container of the input.
  */
-function sharing(job: ConversionJob, srte: SrteSource | undefined): ConversionJob {
+function meantChange(
+  job: ConversionJob,
+  srte: SrteSource | undefined,
+  place: CheckpointTarget,
+): ConversionJob {
   const { set = [] } = job;
   if (srte?.layout.sharing === 'per-layer' && srte.layout.form !== 'sincos' && set.length === 0) {
     const shown = job.display.steps();
@@ -96,6 +101,7 @@ function sharing(job: ConversionJob, srte: SrteSource | undefined): ConversionJo
     shown.end();
     return { ...job, to: 'shared' };
   }
+  if (changesFiles(job.checkpoint, place)) return { ...job, container: place.container };
   const has = srte ? 'one SRTE for all layers' : 'no SRTE';
   throw new UserError('usage', `expected a change, found none; the input has ${has}`, {
     suggestion: srte
@@ -153,6 +159,10 @@ function namesOf(
   const why = 'recomputed from the config, not stored in current files';
   return { tensors: sources, dropped: dropped.map((name) => ({ name, why })) };
 }
+
+/** Whether the output has another container than the input, or is one file of its several. */
+const changesFiles = ({ format, files }: Checkpoint, { container, kind }: CheckpointTarget) =>
+  containerOfFormat(format) !== container || (kind === 'file' && files.length > 1);
 
 /** @throws UserError when the request keeps the SRTE, and changes nothing else. */
 function refuseUnchanged(job: ConversionJob, source: SrteLayout, layout: SrteLayout): void {

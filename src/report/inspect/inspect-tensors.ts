@@ -41,7 +41,7 @@ export interface InspectResult extends CheckpointSummary {
   readonly model?: Omit<StoredModel, 'buffers'> | null;
   /** The graph of an ONNX file, and the tensors of its model; absent in other formats. */
   readonly onnx?: OnnxInspection;
-  /** Elements of the distinct tensors without buffers; absent without a config. */
+  /** Elements of the distinct weights without buffers; absent without a config, or with words of an unknown packing. */
   readonly parameters?: number;
 }
 
