@@ -154,6 +154,16 @@ export const modelFlags = {
   offline,
 };
 
+/** The given flags of a model as words, for a further command on the same model. */
+export const modelWords = (flags: Partial<ParsedFlags<typeof modelFlags>>): string[] => [
+  ...(flags.set ?? []).flatMap((override) => ['--set', override]),
+  ...(['family', 'config', 'state-dict'] as const).flatMap((name) => {
+    const value = flags[name];
+    return value === undefined ? [] : [`--${name}`, value];
+  }),
+  ...(flags.offline ? ['--offline'] : []),
+];
+
 /** `--precision float32`, for training. */
 const precision = Flags.option({
   options: ['mixed', 'float32'],
