@@ -156,9 +156,15 @@ function commandHelp(
     `  $ ${usage}`,
     ...(args.length === 0 ? [] : ['', bold('Arguments'), ...entries(args, width)]),
     ...flags.flatMap(([title, group]) => ['', bold(title), ...entries(group, width)]),
-    ...(description ? ['', bold('Description'), ...wrap(`  ${description}`, width)] : []),
+    ...(description ? ['', bold('Description'), ...descriptionLines(description, width)] : []),
   ]);
 }
+
+/** Indented lines are there to be copied: they stay whole, whatever the width. */
+const descriptionLines = (description: string, width: number): string[] =>
+  description
+    .split('\n')
+    .flatMap((line) => (line.startsWith(' ') ? [line] : wrap(`  ${line}`, width)));
 
 const argName = ({ name }: { readonly name: string }) => name.toUpperCase();
 

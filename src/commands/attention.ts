@@ -3,6 +3,7 @@ import { attentionMethodsOf, matchRatios } from '../budget/attention-methods.js'
 import { normOperations } from '../budget/norm-operations.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, modelArgument, modelFlags } from '../cli/flags/flags.js';
+import { oneGpuName } from '../cli/flags/hardware-flags.js';
 import {
   bytesLimit,
   count,
@@ -109,7 +110,7 @@ function onChipOf(
   if (stated !== undefined) {
     return { gpu: null, bytes: Number(stated), source: `${formatBytes(stated)} (--on-chip)` };
   }
-  const { gpu } = clusterNamed(name, 1, { gpus: [], machines: [] }, say);
+  const { gpu } = clusterNamed(oneGpuName(name), 1, { gpus: [], machines: [] }, say);
   const known = onChipMemoryOf(gpu);
   if (known) return { gpu: gpu.name, ...known };
   throw usageError(`no shared memory of ${gpu.title} is known`, 'write it as in --on-chip 64KiB');

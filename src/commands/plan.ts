@@ -1,7 +1,12 @@
 import * as Flags from '@oclif/core/flags';
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
 import { details, savedConfig, setOf } from '../cli/flags/flags.js';
-import { type HardwareFlags, hardwareFlags, hardwareOf } from '../cli/flags/hardware-flags.js';
+import {
+  type HardwareFlags,
+  hardwareFlags,
+  hardwareOf,
+  oneGpuName,
+} from '../cli/flags/hardware-flags.js';
 import { sweepFlags } from '../cli/flags/parts-flags.js';
 import {
   bytesLimit,
@@ -12,13 +17,10 @@ import {
   names,
   range,
   tokens,
-  unreadable,
 } from '../cli/flags/value-flags.js';
 import { isStdout, writeText } from '../cli/output.js';
 import { progress } from '../cli/progress.js';
 import { ANY_BACKEND, SweepCommand } from '../cli/sweep-command.js';
-import { quote } from '../config/quote.js';
-import { splitCount } from '../hardware/gpus.js';
 import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
 import { decodingTarget, missingPeakText } from '../plan/decode.js';
 import { type Plan as PlanResult, rowDocument } from '../plan/plan-models.js';
@@ -101,6 +103,11 @@ export default class Plan extends SweepCommand {
     top: count({ default: 10, description: 'number of models to show' }),
     details,
     ...oneGpu,
+    gpu: {
+      ...oneGpu.gpu,
+      description:
+        'a GPU or machine of --list-gpus, as in h100 or RTX 4090, or a YAML file that describes one',
+    },
     save: savedConfig({ description: 'write the best model to a config, as in best.yaml' }),
     row: count({
       dependsOn: ['save'],
@@ -197,12 +204,5 @@ function commandToSave(
 /** The GPU for decoding, if any. */
 const askedGpu = async (flags: Omit<HardwareFlags, 'gpus'>, say: (choice: string) => void) =>
   (flags.gpu ?? flags.hardware ?? (flags['this-machine'] || undefined))
-    ? hardwareOf({ ...flags, gpu: oneOf(flags.gpu), gpus: 1 }, say)
+    ? hardwareOf({ ...flags, gpu: flags.gpu && oneGpuName(flags.gpu), gpus: 1 }, say)
     : undefined;
-
-/** @throws UserError for several GPUs. */
-function oneOf(gpu: string | undefined): string | undefined {
-  const { name, count = 1 } = splitCount(gpu ?? '');
-  if (gpu === undefined || count === 1) return gpu && name;
-  return unreadable('gpu', gpu, 'one GPU', `write --gpu ${quote(name)}`);
-}

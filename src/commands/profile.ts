@@ -18,7 +18,13 @@ import {
 import type { PublishedReport } from '../budget/published/explain-published.js';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { details, modelArgument, modelFlags, settingFlags } from '../cli/flags/flags.js';
+import {
+  details,
+  modelArgument,
+  modelFlags,
+  modelWords,
+  settingFlags,
+} from '../cli/flags/flags.js';
 import type { PublishedNumber } from '../cli/flags/value-flags.js';
 import { bytesLimit, countLimit, publishedNumber } from '../cli/flags/value-flags.js';
 import { usageError } from '../errors.js';
@@ -135,7 +141,11 @@ export default class Profile extends BaseCommand {
       checks,
     } as const;
     await this.answer(flags, result, (each) =>
-      profileReport(each, { explain: flags.explain, flat: formatOf(flags) === 'csv' }),
+      profileReport(each, {
+        explain: flags.explain,
+        flat: formatOf(flags) === 'csv',
+        modelWords: modelWords(flags),
+      }),
     );
     this.exceeded(checks.flatMap(exceededLimit));
     return result;

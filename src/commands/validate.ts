@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { details, offline, readAs, set } from '../cli/flags/flags.js';
+import { details, modelWords, offline, readAs, set } from '../cli/flags/flags.js';
 import { invalidConfig } from '../config/document-problems.js';
 import type { Problem } from '../errors.js';
 import type { LocatedModelFile, ModelLoadOptions } from '../model-input/model-file.js';
@@ -58,7 +58,8 @@ export default class Validate extends BaseCommand {
       warnings,
     }));
     const result = { schema: 'minimind/validate@1', files } as const;
-    const report = () => validationReport(result, { given: given.length });
+    const report = () =>
+      validationReport(result, { given: given.length, modelWords: modelWords(flags) });
     if (!error) return this.answer(flags, result, report);
     // An invalid config is a failed check here; a file that cannot be read is not.
     if (error.code === 'invalid-config') error.exitCode = 1;

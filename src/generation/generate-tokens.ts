@@ -1,7 +1,6 @@
 /** Generation of tokens one after the other, or speculatively with a draft. */
 
-import { uniform53 } from '../random/distributions.js';
-import { MersenneTwister } from '../random/distributions.js';
+import { MersenneTwister, uniform53 } from '../random/distributions.js';
 import type { Decoder } from '../runtime/decoder.js';
 import { advance, rowOf } from '../runtime/decoder.js';
 import { argmaxOf } from '../tensor/logits.js';

@@ -165,19 +165,26 @@ function foundOf(
   outer: PropertyPath,
   reader: Reader,
 ): LocatedFinding {
-  const { severity } = remark;
   const isWhole = remark.path.length === 0;
+  // Published files of LLaVA leave out the sizes of a text part where they are those of its class.
+  const severity = isWhole && outer.length > 0 ? 'warning' : remark.severity;
   const path = [...outer, ...remark.path];
   const place = document.place(isWhole ? [KIND] : path, 'key');
   const finding = () =>
     isWhole
-      ? aboutWhole(remark, outer.length > 0 ? {} : document.value)
+      ? aboutWhole(remark, outer, document.value)
       : aboutKey({ ...remark, path }, document.value, reader);
   return { severity, place, ...(isWhole ? {} : { path }), finding };
 }
 
 /** Remark on a file without sizes. */
-function aboutWhole({ why }: KeyRemark, config: JsonObject): ProblemText {
+function aboutWhole({ why }: KeyRemark, outer: PropertyPath, config: JsonObject): ProblemText {
+  if (outer.length > 0) {
+    return {
+      message: `its ${formatPath(outer)} ${why}: all sizes are the defaults of its class`,
+      suggestion: 'check that these are the sizes of the model',
+    };
+  }
   const inside = textKeyOf(config);
   return {
     message: `${why}: all sizes would be the defaults of the class`,

@@ -7,6 +7,7 @@ import type { StateSetting } from '../budget/state.js';
 import { documentText } from '../config/document.js';
 import { UserError } from '../errors.js';
 import { formatInteger } from '../text/units.js';
+import { joined } from '../text/words.js';
 import type { Shares } from './allocation.js';
 import { ALLOCATION_RULE, allocatedSizes, sharesOf } from './allocation.js';
 import type { Criterion, CriterionName, Measures, ParetoAxis } from './criteria.js';
@@ -258,7 +259,50 @@ export function searchRequest(request: PlanRequest): SearchRequest {
 export function spaceOf(family: Family, request: PlanRequest): ModelSpace {
   const { dimensions } = family;
   if (!dimensions) throw withoutDimensions(family);
-  return new ModelSpace(family, dimensions, { ...request, context: request.inference.context });
+  const space = new ModelSpace(family, dimensions, {
+    ...request,
+    context: request.inference.context,
+  });
+  refuseContradictions(space, request);
+  return space;
+}
+
+/** @throws UserError when a size that --set fixes is not one of those to search: nothing would be left to do. */
+function refuseContradictions(space: ModelSpace, request: PlanRequest): void {
+  const { depth, width, headDims, vocabulary } = request;
+  const { dimensions } = space;
+  const range = (flag: string, size: SizeRange | undefined) =>
+    size && {
+      allows: (value: number) => value >= size.least && value <= size.most,
+      text: `--${flag} ${size.least}..${size.most}`,
+    };
+  const contradictions = [
+    { key: dimensions.depth, other: range('depth', depth) },
+    { key: dimensions.width, other: range('width', width) },
+    {
+      key: dimensions.headDim?.[0] ?? 'head_dim',
+      other: headDims && {
+        allows: (value: number) => headDims.includes(value),
+        text: `--head-dim ${headDims.join(',')}`,
+      },
+    },
+    {
+      key: dimensions.vocabulary,
+      other: vocabulary && {
+        allows: (value: number) => value === vocabulary,
+        text: `a vocabulary of ${vocabulary}`,
+      },
+    },
+  ].flatMap(({ key, other }) => {
+    const fixed = space.fixed(key);
+    return fixed === undefined || !other || other.allows(fixed)
+      ? []
+      : [`--set model.${key}=${fixed} and ${other.text}`];
+  });
+  if (contradictions.length === 0) return;
+  throw new UserError('usage', `contradicting sizes: ${joined(contradictions)}`, {
+    suggestion: 'write only one of them: a size of --set is fixed',
+  });
 }
 
 function withoutDimensions({ name }: Family): UserError {

@@ -4,7 +4,7 @@ import type { Problem } from '../errors.js';
 import type { OnnxValue } from '../runtime/engine.js';
 import type { WrittenExport } from '../runtime/export-files.js';
 import { formatBytes, formatInteger, shortCount } from '../text/units.js';
-import { counted, present, shellWord, sumOf } from '../text/words.js';
+import { counted, nextCommand, present, shellWord, sumOf } from '../text/words.js';
 import type { Report, TableBlock } from './kit/report.js';
 import {
   headingBlock,
@@ -201,10 +201,13 @@ interface ValidFile {
 const MOST_ROWS = 16;
 const FIRST_ROWS = 10;
 
-/** @param given Number of files, with those that are not valid. */
+/**
+ * @param given Number of files, with those that are not valid.
+ * @param modelWords Flags of the models, for the next command.
+ */
 export function validationReport(
   { files }: { readonly files: readonly ValidFile[] },
-  { given }: { readonly given: number },
+  { given, modelWords }: { readonly given: number; readonly modelWords: readonly string[] },
 ): Report {
   const valid = files.length;
   const warnings = sumOf(files, (file) => file.warnings.length);
@@ -221,10 +224,7 @@ export function validationReport(
     },
     blocks: [first, ...(isCut ? moreNote(valid - FIRST_ROWS, '--details') : [])],
     details: isCut ? [headingBlock('All valid files'), filesTable(files)] : [],
-    next:
-      files[0] && files[0].file !== '-'
-        ? `minimind profile ${shellWord(files[0].file)}`
-        : undefined,
+    next: files[0] && nextCommand(['profile', files[0].file, ...modelWords]),
     data: filesTable(files),
   };
 }

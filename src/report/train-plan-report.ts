@@ -9,7 +9,7 @@ import {
   shortNumber,
   significant,
 } from '../text/units.js';
-import { counted, joined, shellWord, withoutFlags } from '../text/words.js';
+import { counted, joined, nextCommand, withoutFlags } from '../text/words.js';
 import type { Mistake } from '../training/mistakes/find-mistakes.js';
 import type { PlainBounds, ShownPlan } from '../training/plan-training.js';
 import type { Block, Cell, Fact, LinePlotBlock, Report, TableBlock } from './kit/report.js';
@@ -64,9 +64,7 @@ export function trainPlanReport(plan: TrainPlanResult, options: TrainPlanOptions
     ],
     details: detailsOf(plan),
     ...(!isAsked && {
-      next: ['minimind train-plan', ...withoutFlags(argv, []).map(shellWord), '--gpu h100'].join(
-        ' ',
-      ),
+      next: nextCommand(['train-plan', ...withoutFlags(argv, []), '--gpu', 'h100']),
     }),
     data: rateTable(plan, options),
   };

@@ -107,6 +107,15 @@ export function shellWord(text: string): string {
   return process.platform === 'win32' ? `"${text}"` : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
+/**
+ * A command line to paste, quoted as needed. Undefined if it has the model of standard input: the pasted command would
+ * wait for another one.
+ */
+export const nextCommand = (words: readonly string[]): string | undefined =>
+  words.includes('-') || words.includes('<stdin>')
+    ? undefined
+    : ['minimind', ...words.map(shellWord)].join(' ');
+
 /** Flags of the output, and whether they have a value. */
 const OUTPUT_FLAGS = {
   '--check': false,

@@ -59,6 +59,17 @@ describe('help', () => {
     expect(text).not.toMatch(/<%|undefined|<option>/);
   });
 
+  it.each([
+    ['schema', '  # yaml-language-server: $schema=./hybrid.schema.json'],
+    ['completion', "  zsh:  echo 'source <(minimind completion zsh)' >> ~/.zshrc (after compinit)"],
+    [
+      'completion',
+      '  PowerShell: minimind completion powershell | Out-String | Invoke-Expression, in $PROFILE',
+    ],
+  ])('of %s keeps what is to be copied on one line: %s', async (command, line) => {
+    expect(await linesOf(command, '--help')).toContain(line);
+  });
+
   it('is not asked for by what follows --', async () => {
     const { stdout } = await runHere(['profile', '--', '--help']);
     expect(stdout).not.toContain('Usage');

@@ -74,6 +74,7 @@ describe('minimind attention', () => {
   it.each([
     [['--key-heads', '3'], 'expected a divisor of 8 heads'],
     [['--gpu', 'm4-max-36gb'], '--on-chip'],
+    [['--gpu', '8xA100'], '--gpu: expected one GPU, found "8xA100"'],
     [['--published', 'many'], 'expected a ratio above 0'],
     [['--context', '0'], 'expected a positive whole number'],
   ])('refuses %j', async (args, message) => {

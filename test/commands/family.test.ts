@@ -3,6 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { inPackage } from '../fixtures.js';
+import { runCli } from '../run-cli.js';
 import { runHere } from '../run-here.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-family-'));
@@ -49,3 +50,30 @@ it('convert-checkpoint keeps the config of an unknown type, and its model_type',
   const written = JSON.parse(fs.readFileSync(path.join(out, 'config.json'), 'utf8'));
   expect(written.model_type).toBe('mystery');
 });
+
+/** The words of the next command in an answer. */
+const nextIn = (stdout: string) =>
+  /^Next: minimind (.*)$/m
+    .exec(stdout)?.[1]
+    ?.replace(/ {4}Details.*$/, '')
+    .split(' ');
+
+it.each(['validate', 'profile', 'fit', 'train-plan'])(
+  'the next command of %s is on the same model',
+  async (command) => {
+    const words = [config, '--family', 'qwen3', '--set', 'model.intermediate_size=40'];
+    const next = nextIn((await runHere([command, ...words])).stdout) ?? [];
+    expect(next).toEqual(expect.arrayContaining(words));
+    expect(await runHere(next)).toMatchObject({ code: 0 });
+  },
+);
+
+it.each(['validate', 'profile', 'fit', 'train-plan'])(
+  '%s of standard input has no next command, which could not read it again',
+  async (command) => {
+    const input = fs.readFileSync(inPackage('configs/hybrid/tiny.yaml'));
+    const { code, stdout } = await runCli([command, '-'], { input });
+    expect(code).toBe(0);
+    expect(nextIn(stdout)).toBeUndefined();
+  },
+);

@@ -113,6 +113,22 @@ describe('flags that make no sense', () => {
       /--dtype: decoding speed has no estimate for f64/,
     ],
     [['--max-params', '26M', '--set', 'model.x=1'], /unknown key "x"/],
+    [
+      ['--max-params', '26M', '--set', 'model.num_hidden_layers=8', '--depth', '4..6'],
+      /contradicting sizes: --set model\.num_hidden_layers=8 and --depth 4\.\.6/,
+    ],
+    [
+      ['--max-params', '26M', '--set', 'model.hidden_size=512', '--width', '64..256'],
+      /--set model\.hidden_size=512 and --width 64\.\.256/,
+    ],
+    [
+      ['--max-params', '26M', '--set', 'model.head_dim=64', '--head-dim', '32,96'],
+      /--set model\.head_dim=64 and --head-dim 32,96/,
+    ],
+    [
+      ['--max-params', '26M', '--set', 'model.vocab_size=6400', '--vocab', '1000'],
+      /--set model\.vocab_size=6400 and a vocabulary of 1000/,
+    ],
     [['--max-params', '26M', '--set', 'model.__proto__=1'], /unknown key "__proto__"/],
     [[], /max-params/],
   ])('%j', async (flags, message) => {

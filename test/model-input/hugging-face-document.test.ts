@@ -217,6 +217,26 @@ describe('rotary positions are read as transformers reads them', () => {
     expect(rope_scaling).toMatchObject(YARN);
   });
 
+  it.each([
+    ['with its base', 'llama', { rope_type: 'default', rope_theta: 500 }],
+    ['under both names', 'qwen2', { rope_type: 'default', type: 'default', rope_theta: 500 }],
+    ['where YaRN is the default', 'gpt_oss', { type: 'default', rope_theta: 500 }],
+  ])('a plain rotation in rope_scaling is none: %s, %s', async (_, kind, rope_scaling) => {
+    expect((await load(small(kind, { rope_scaling }))).warnings).toEqual([]);
+    expect(await modelIn(kind, { rope_scaling })).toMatchObject({
+      rope_theta: 500,
+      rope_scaling: null,
+    });
+  });
+
+  // As in the published files of Qwen2.5-VL, whose text part has the keys of the whole.
+  it('positions of images change nothing for text, next to the other keys', async () => {
+    const rope_scaling = { type: 'mrope', mrope_section: [1, 1, 2] };
+    const { family, document } = await load(small('qwen2_5_vl', { rope_scaling }));
+    expect(family.name).toBe('qwen2');
+    expect(document).toMatchObject({ model: { rope_scaling: null } });
+  });
+
   it('each kind of layer of gemma3_text has its own', async () => {
     const full = { rope_type: 'linear', factor: 8 };
     const sliding = { ...YARN, rope_theta: 100 };
@@ -266,6 +286,7 @@ describe('other names and other values', () => {
     ['deepseek_v3', { num_mtp_layers: 2 }, { num_nextn_predict_layers: 2 }],
     ['smollm3', { no_rope_layers: [1, 0, 1, 0, 1] }, { no_rope_layers: [1, 0, 1] }],
     ['mistral', { layer_types: ALTERNATING }, { layer_types: ALTERNATING }],
+    ['llama4_text', { attn_temperature_tuning: 4 }, { attn_temperature_tuning: true }],
   ])('%s, %j', async (kind, keys, expected) => {
     const { document, warnings } = await load(small(kind, keys));
     expect(document).toMatchObject({ model: expected });
@@ -294,6 +315,16 @@ describe('a config without sizes', () => {
       message: expect.stringContaining('gives neither hidden_size nor num_hidden_layers'),
       suggestion: expect.stringContaining('its text_config may give them'),
     });
+  });
+
+  // As in the published file of LLaVA 1.5, whose text part is Vicuna 7B.
+  it('has the sizes of the class in a text part, with a warning', async () => {
+    const text_config = { model_type: 'llama', vocab_size: 32_064, max_position_embeddings: 4096 };
+    const { document, warnings } = await load({ model_type: 'llava', text_config });
+    expect(document).toMatchObject({ model: { hidden_size: 4096, num_hidden_layers: 32 } });
+    expect(warnings.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/^its text_config gives neither hidden_size nor num_hidden_layers/),
+    ]);
   });
 
   it('is none where the width or the depth is given', async () => {

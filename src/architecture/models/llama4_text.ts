@@ -105,7 +105,13 @@ export const llama4Text = defineDecoder({
   huggingFace: {
     limited: { text_config: unreadBut([]) },
     // transformers reads an empty list as none, and ignores entries beyond the number of layers.
-    more: ({ no_rope_layers: list, num_hidden_layers: layers = DEFAULT_LAYERS }) => ({
+    more: ({
+      no_rope_layers: list,
+      num_hidden_layers: layers = DEFAULT_LAYERS,
+      attn_temperature_tuning: tuned,
+    }) => ({
+      // transformers only asks whether it is true; the first published files have a number.
+      attn_temperature_tuning: typeof tuned === 'number' ? tuned !== 0 : undefined,
       no_rope_layers: Array.isArray(list)
         ? list.length === 0
           ? null

@@ -9,7 +9,13 @@ import {
   LIMITED,
   type LimitedKeys,
 } from './config-keys.js';
-import { NO_ROTARY, partialFactorIn, type RotaryReading, rotaryReading } from './rotary.js';
+import {
+  isPlainRotation,
+  NO_ROTARY,
+  partialFactorIn,
+  type RotaryReading,
+  rotaryReading,
+} from './rotary.js';
 import { BOOKKEEPING_KEYS } from './settings.js';
 
 /** Special features of a family's `config.json`. */
@@ -30,7 +36,8 @@ export interface Special {
 /**
  * Reads the `config.json` of a family whose settings are `model`. Rotary settings have two forms:
  * transformers 5 writes `rope_parameters`, older versions `rope_theta` and `rope_scaling`. If both are given,
- * transformers uses `rope_scaling` unless it is empty.
+ * transformers uses `rope_scaling` unless it is empty. One of the type `default` scales nothing, so that
+ * its other keys, such as `rope_theta`, belong to no scaling.
  */
 export function huggingFaceReader(model: z.ZodObject, special: Special = {}): HuggingFaceReader {
   const usual = 'partial_rotary_factor' in model.shape ? partialFactorIn : () => ({});
@@ -56,7 +63,11 @@ export function huggingFaceReader(model: z.ZodObject, special: Special = {}): Hu
     useOf,
     read(config) {
       const settings: Record<string, unknown> = {};
-      const found: JsonObject = { ...config, ...defined(rotary.settings(config)) };
+      const found: JsonObject = {
+        ...config,
+        ...(isPlainRotation(config.rope_scaling) && { rope_scaling: null }),
+        ...defined(rotary.settings(config)),
+      };
       for (const key of Object.keys(model.shape).filter(isSetting)) {
         // transformers sets the other names after the fields of its class.
         const name = [...(names[key] ?? [])].reverse().find((each) => found[each] != null);

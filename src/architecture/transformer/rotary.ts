@@ -165,6 +165,10 @@ const typeOf = ({ rope_type: type, type: oldType }: JsonObject): unknown => {
   return typeof name === 'string' && Object.hasOwn(OLD_TYPES, name) ? OLD_TYPES[name] : name;
 };
 
+/** Whether a `rope_scaling` names the type without scaling. */
+export const isPlainRotation = (value: unknown): boolean =>
+  isObject(value) && (value.rope_type ?? value.type) === 'default';
+
 /** Keys of `rope_parameters` that are separate settings here. */
 const APART = ['type', 'rope_theta', 'partial_rotary_factor'] as const;
 

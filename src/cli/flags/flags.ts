@@ -9,7 +9,6 @@ import type { Format } from '../../report/kit/report.js';
 import { FORMATS } from '../../report/kit/report.js';
 import type { Compute } from '../../runtime/engine.js';
 import type { DeviceChoice, EngineChoice } from '../../runtime/select/devices.js';
-import { shellWord } from '../../text/words.js';
 import { count, dtype, seedOf, tokens, unreadable, wholeNumber } from './value-flags.js';
 
 /** Copy of the devices in `src/runtime/engine.ts`, which is loaded only when a model runs. */
@@ -156,6 +155,16 @@ export const modelFlags = {
   'state-dict': stateDict,
   offline,
 };
+
+/** The given flags of a model as words, for a further command on the same model. */
+export const modelWords = (flags: Partial<ParsedFlags<typeof modelFlags>>): string[] => [
+  ...(flags.set ?? []).flatMap((override) => ['--set', override]),
+  ...(['family', 'config', 'state-dict'] as const).flatMap((name) => {
+    const value = flags[name];
+    return value === undefined ? [] : [`--${name}`, value];
+  }),
+  ...(flags.offline ? ['--offline'] : []),
+];
 
 /** `--precision float32`, for training. */
 const precision = Flags.option({

@@ -1,10 +1,11 @@
 /** The flags of hardware, and the hardware they select. */
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
+import { quote } from '../../config/quote.js';
 import { readDocument } from '../../config/read.js';
 import { usageError } from '../../errors.js';
 import type { Cluster, Hardware } from '../../hardware/gpu.js';
-import { clusterNamed } from '../../hardware/gpus.js';
+import { clusterNamed, splitCount } from '../../hardware/gpus.js';
 import { hardwareOfDocument, onlyGpu } from '../../hardware/hardware-file.js';
 import type { MachineProfile } from '../../hardware/machine-profile.js';
 import { gpuOfProfile } from '../../hardware/machine-profile.js';
@@ -12,9 +13,15 @@ import { formatInteger } from '../../text/units.js';
 import { progressDisplay } from '../progress.js';
 import type { ParsedFlags } from './flags.js';
 import { COMPUTES, device, engine, threads } from './flags.js';
-import { count } from './value-flags.js';
+import { count, unreadable } from './value-flags.js';
 
 const MEASURED = { helpGroup: 'THIS MACHINE', dependsOn: ['this-machine'] };
+
+/** The name in `--gpu`, for a command that needs only one. @throws UserError for several GPUs. */
+export function oneGpuName(text: string): string {
+  const { name, count: gpus = 1 } = splitCount(text);
+  return gpus === 1 ? name : unreadable('gpu', text, 'one GPU', `write --gpu ${quote(name)}`);
+}
 
 /** Flags of every command that needs hardware. */
 export const hardwareFlags = {

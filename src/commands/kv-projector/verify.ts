@@ -8,8 +8,11 @@ import type { Changes } from '../../kv-projector/ablations.js';
 import { ACTIVATION_NAMES, PUBLISHED_CHANGES } from '../../kv-projector/ablations.js';
 import type { DataKind } from '../../kv-projector/verify-adapters.js';
 import { DATA, STEPS } from '../../kv-projector/verify-adapters.js';
-import { ablationsReport } from '../../report/kv-projector/kv-projector-verify.js';
-import { lossPlot, verifyProjectorsReport } from '../../report/kv-projector/kv-projector-verify.js';
+import {
+  ablationsReport,
+  lossPlot,
+  verifyProjectorsReport,
+} from '../../report/kv-projector/kv-projector-verify.js';
 import type { TrainedActivation } from '../../runtime/engine.js';
 
 const ABLATIONS = { helpGroup: 'ABLATIONS' };

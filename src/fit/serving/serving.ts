@@ -3,8 +3,7 @@
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Expression } from '../../budget/expression.js';
 import { div, inputs, mul, v } from '../../budget/expression.js';
-import type { Figure } from '../../budget/figure.js';
-import type { Bounds, Quantity } from '../../budget/figure.js';
+import type { Bounds, Figure, Quantity } from '../../budget/figure.js';
 import { quantity } from '../../budget/figure.js';
 import { UserError } from '../../errors.js';
 import type { Cluster } from '../../hardware/gpu.js';

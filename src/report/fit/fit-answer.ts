@@ -16,7 +16,14 @@ import {
   shortCount,
   significant,
 } from '../../text/units.js';
-import { capital, counted, modelName, present, shellWord, withoutFlags } from '../../text/words.js';
+import {
+  capital,
+  counted,
+  modelName,
+  nextCommand,
+  present,
+  withoutFlags,
+} from '../../text/words.js';
 import type { Cell, Fact, TableBlock, Tone, Verdict } from '../kit/report.js';
 import {
   contextText,
@@ -336,5 +343,5 @@ export function nextOf({ serving, training, profile }: FitResult, argv: readonly
   if (flags.length === 0 || profile) return undefined;
   const words = flags.map((flag) => flag.split(' '));
   const names = words.map(([name = '']) => name);
-  return ['minimind fit', ...withoutFlags(argv, names).map(shellWord), ...words.flat()].join(' ');
+  return nextCommand(['fit', ...withoutFlags(argv, names), ...words.flat()]);
 }

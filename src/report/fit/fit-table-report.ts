@@ -1,7 +1,14 @@
 /** Report of `minimind fit` without hardware: common GPUs and machines, and what fits on each. */
 import type { TableCell, TableRow, TableSetting } from '../../fit/fit-table.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
-import { counted, joined, modelName, present, shellWord, withoutFlags } from '../../text/words.js';
+import {
+  counted,
+  joined,
+  modelName,
+  nextCommand,
+  present,
+  withoutFlags,
+} from '../../text/words.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 import {
   contextText,
@@ -26,11 +33,10 @@ export interface FitTableResult {
 export function fitTableReport(result: FitTableResult, words: readonly string[]): Report {
   const { rows } = result;
   const best = bestRow(rows);
-  const line = withoutFlags(words, []).map(shellWord);
   return {
     verdict: { text: verdictText(result) },
     blocks: [table(rows), ...notes(result.setting)],
-    ...(best && { next: ['minimind fit', ...line, '--gpu', best.name].join(' ') }),
+    next: best && nextCommand(['fit', ...withoutFlags(words, []), '--gpu', best.name]),
     data: dataTable(rows),
   };
 }

@@ -23,7 +23,7 @@ import {
   formatShare,
   shortCount,
 } from '../../text/units.js';
-import { counted, joined, modelName, present, shellWord, sumOf } from '../../text/words.js';
+import { counted, joined, modelName, nextCommand, present, sumOf } from '../../text/words.js';
 import type { Block, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import {
   barCell,
@@ -81,9 +81,11 @@ interface Asked {
   readonly explain: boolean;
   /** Whether to output for programs, without a tree of names. */
   readonly flat: boolean;
+  /** Flags of the model, for the next command. */
+  readonly modelWords: readonly string[];
 }
 
-export function profileReport(result: ProfileResult, { explain, flat }: Asked): Report {
+export function profileReport(result: ProfileResult, { explain, flat, modelWords }: Asked): Report {
   const { layers, tensors, published, checks } = result;
   const inventory = [
     ...(layers ? layersBlocks(layers, flat) : []),
@@ -109,7 +111,7 @@ export function profileReport(result: ProfileResult, { explain, flat }: Asked): 
       ...trainingBlocks(result),
     ],
     more: explain ? [] : ['--explain'],
-    next: `minimind fit ${shellWord(result.file)}`,
+    next: nextCommand(['fit', result.file, ...modelWords]),
     data:
       inventory.find((block) => block.kind === 'table') ??
       (explain ? explanationData(sectionsOf(result)) : figuresTable(result)),
