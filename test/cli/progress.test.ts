@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { progress } from '../../src/cli/progress.js';
 
-/** A stream and a clock that stands still unless it is set. */
+/** Stream, and a clock that advances only by hand. */
 function surroundings(isTTY: boolean, columns = 80) {
   const written: string[] = [];
   const clock = { time: 5000 };
@@ -18,8 +18,8 @@ function surroundings(isTTY: boolean, columns = 80) {
 
 const CLEAR = '\r\x1b[K';
 
-describe('on a terminal', () => {
-  it('shows nothing of what is done within a second', () => {
+describe('progress on a terminal', () => {
+  it('shows nothing for work of less than a second', () => {
     const { written, clock, place } = surroundings(true);
     const { add, end } = progress({ quiet: false }, 'reading', 1e9, place);
     clock.time += 999;
@@ -28,7 +28,7 @@ describe('on a terminal', () => {
     expect(written).toEqual([]);
   });
 
-  it('shows bytes, rate and time left in one line, and takes it away', () => {
+  it('shows bytes, rate and time left in one line, and clears it', () => {
     const { written, clock, place } = surroundings(true);
     const { add, end } = progress({ quiet: false }, 'reading', 1e9, place);
     add(100e6);
@@ -40,7 +40,7 @@ describe('on a terminal', () => {
     expect(written.slice(1)).toEqual([CLEAR]);
   });
 
-  it('counts what else is counted', () => {
+  it('shows counts other than bytes', () => {
     const { written, clock, place } = surroundings(true);
     const { add, end } = progress({ quiet: false }, 'counting models', 1000, place, String);
     clock.time += 2000;
@@ -49,7 +49,7 @@ describe('on a terminal', () => {
     end();
   });
 
-  it('does not flicker', () => {
+  it('draws at most ten lines per second', () => {
     const { written, clock, place } = surroundings(true);
     const { add, end } = progress({ quiet: false }, 'reading', 1e9, place);
     for (let step = 0; step < 300; step++) {
@@ -57,11 +57,11 @@ describe('on a terminal', () => {
       add(1);
     }
     end();
-    // Of three seconds one is waited, then ten lines a second come, and one that clears.
+    // Nothing in the first of three seconds, then ten lines per second, and one that clears.
     expect(written).toHaveLength(21 + 1);
   });
 
-  it('keeps to its columns', () => {
+  it('fits into its columns', () => {
     const { written, clock, place } = surroundings(true, 30);
     const { add, end } = progress({ quiet: false }, 'reading', 1e9, place);
     clock.time += 2000;
@@ -70,7 +70,7 @@ describe('on a terminal', () => {
     end();
   });
 
-  it('takes its line away when the process is ended', () => {
+  it('clears its line at the end of the process', () => {
     const listeners = process.listenerCount('exit');
     const { clock, place } = surroundings(true);
     const { add, end } = progress({ quiet: false }, 'reading', 1e9, place);
@@ -82,7 +82,7 @@ describe('on a terminal', () => {
   });
 });
 
-describe('in a log', () => {
+describe('progress in a log', () => {
   it('writes a line every ten seconds', () => {
     const { written, clock, place } = surroundings(false);
     const { add, end } = progress({ quiet: false }, 'hashing', 36e9, place);
@@ -97,7 +97,7 @@ describe('in a log', () => {
     ]);
   });
 
-  it('tells hours', () => {
+  it('shows hours', () => {
     const { written, clock, place } = surroundings(false);
     const { add } = progress({ quiet: false }, 'hashing', 50e9, place);
     clock.time += 10_000;
@@ -105,7 +105,7 @@ describe('in a log', () => {
     expect(written).toEqual(['hashing: 100.0 MB of 50.0 GB (0.20%), 10.0 MB/s, 1 h 23 min left\n']);
   });
 
-  it('does not divide by nothing', () => {
+  it('does not divide by zero', () => {
     const { written, clock, place } = surroundings(false);
     const { add } = progress({ quiet: false }, 'reading', 0, place);
     clock.time += 10_000;
@@ -114,7 +114,7 @@ describe('in a log', () => {
   });
 });
 
-it('is silent with --quiet', () => {
+it('progress is silent with --quiet', () => {
   const { written, clock, place } = surroundings(true);
   const { add, end } = progress({ quiet: true }, 'reading', 1e9, place);
   clock.time += 1e6;

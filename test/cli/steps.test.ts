@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { steps } from '../../src/cli/progress.js';
 
-/** A stream, and a timer that rings when it is told to. */
+/** Stream, and a timer that rings only by hand. */
 function surroundings(isTTY: boolean, columns = 80) {
   const written: string[] = [];
   const timer = { milliseconds: 0, ring: () => {}, isStopped: false };
@@ -24,15 +24,15 @@ function surroundings(isTTY: boolean, columns = 80) {
   return { written, timer, clock, place };
 }
 
-it.each([true, false])('shows nothing before the first step, terminal: %s', (isTTY) => {
+it.each([true, false])('steps show nothing before the first step, terminal: %s', (isTTY) => {
   const { written, timer, place } = surroundings(isTTY);
   steps({ quiet: false }, place);
   timer.ring();
   expect(written).toEqual([]);
 });
 
-describe('on a terminal', () => {
-  it('shows nothing of what is done within a second', () => {
+describe('steps on a terminal', () => {
+  it('show nothing for work of less than a second', () => {
     const { written, timer, place } = surroundings(true);
     const { doing, end } = steps({ quiet: false }, place);
     expect(timer.milliseconds).toBe(1000);
@@ -42,7 +42,7 @@ describe('on a terminal', () => {
     expect(timer.isStopped).toBe(true);
   });
 
-  it('shows the step in hand in one line, and takes it away', () => {
+  it('show the current step in one line, and clear it', () => {
     const { written, timer, place } = surroundings(true);
     const { doing, end } = steps({ quiet: false }, place);
     doing('checking forward');
@@ -53,7 +53,7 @@ describe('on a terminal', () => {
     expect(written).toEqual(['\rchecking forward …\x1b[K', '\rchecking cache …\x1b[K', '\r\x1b[K']);
   });
 
-  it('shows the time of the task', () => {
+  it('show the time of the task', () => {
     const { written, timer, clock, place } = surroundings(true);
     const { doing, end } = steps({ quiet: false }, place);
     doing('[2/7] causality');
@@ -63,7 +63,7 @@ describe('on a terminal', () => {
     expect(written[0]).toBe('\r[2/7] causality … 12 s\x1b[K');
   });
 
-  it('keeps to its columns', () => {
+  it('fit into their columns', () => {
     const { written, timer, place } = surroundings(true, 10);
     const { doing, end } = steps({ quiet: false }, place);
     doing('checking forward');
@@ -73,8 +73,8 @@ describe('on a terminal', () => {
   });
 });
 
-describe('elsewhere', () => {
-  it('writes a line now and then', () => {
+describe('steps in a log', () => {
+  it('write a line every ten seconds', () => {
     const { written, timer, place } = surroundings(false);
     const { doing, end } = steps({ quiet: false }, place);
     expect(timer.milliseconds).toBe(10_000);
@@ -85,7 +85,7 @@ describe('elsewhere', () => {
     expect(written).toEqual(['checking cache …\n']);
   });
 
-  it('is quiet when that is wished', () => {
+  it('write nothing with --quiet', () => {
     const { written, timer, place } = surroundings(true);
     const { doing, end } = steps({ quiet: true }, place);
     doing('checking forward');
