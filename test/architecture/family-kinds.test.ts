@@ -19,12 +19,12 @@ function architectureOf(model: LanguageModel): Architecture {
   return kinds.has('router') ? 'mixture' : 'dense';
 }
 
-describe('the architecture of a family', () => {
-  it('is the architecture of at least one of its models', async () => {
+describe('a family', () => {
+  it('declares the architecture of at least one of its models', async () => {
     const architectures = new Map<string, Set<Architecture>>();
-    for (const place of FAMILY_CASES) {
-      const { model } = await familyCase(place);
-      const family = familyOf(place);
+    for (const fixture of FAMILY_CASES) {
+      const { model } = await familyCase(fixture);
+      const family = familyOf(fixture);
       const known = architectures.get(family) ?? new Set();
       architectures.set(family, known.add(architectureOf(model)));
     }

@@ -21,7 +21,7 @@ describe('cases of the original implementation', () => {
   it('are 13', () => expect(cases).toHaveLength(13));
 
   it.each(cases)(
-    '$name has the same parameters, names, shapes and aliases here',
+    'have the same parameters, names, shapes and aliases here: $name',
     ({ config, ...expected }) => {
       const model = build(config);
       const tensors = tensorsOf(model).filter(({ name }) => !isRopeBuffer(name));

@@ -30,7 +30,7 @@ function limitOf(make: () => unknown): LimitError {
 }
 
 describe('every family', () => {
-  it.each(FAMILY_NAMES)('%s refuses 2,001 layers', async (name) => {
+  it.each(FAMILY_NAMES)('refuses 2,001 layers: %s', async (name) => {
     const { schema, build, presets, dimensions = DECODER_DIMENSIONS } = await loadFamily(name);
     // Nemotron-H has as many layers as its list has entries.
     const isListed = name === 'nemotron_h';

@@ -8,8 +8,8 @@ async function findings(name: FamilyName, model: Record<string, unknown>) {
   const { schema, rules } = await loadFamily(name);
   const document = schema.parse({ model: { family: name, ...model } });
   return rules.flatMap(({ severity, check }) => {
-    const found = check(document);
-    return found ? [`${severity}: ${found.message}`] : [];
+    const finding = check(document);
+    return finding ? [`${severity}: ${finding.message}`] : [];
   });
 }
 
@@ -78,9 +78,11 @@ describe('rules of transformers', () => {
       'error',
       '5 experts for a token are more than the 4',
     ],
-  ])('%s with %j report: %s, %s', async (name, model, severity, message) => {
-    const found = await findings(name, model);
-    expect(found).toContainEqual(expect.stringMatching(new RegExp(`^${severity}: .*${message}`)));
+  ])('report for %s with %j: %s, %s', async (name, model, severity, message) => {
+    const reported = await findings(name, model);
+    expect(reported).toContainEqual(
+      expect.stringMatching(new RegExp(`^${severity}: .*${message}`)),
+    );
   });
 
   it('have no finding for the defaults of transformers', async () => {

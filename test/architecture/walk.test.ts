@@ -11,7 +11,7 @@ import {
 } from '../../src/architecture/walk.js';
 import { layerPattern } from '../../src/budget/parameters.js';
 
-it('memoizes once for each object', () => {
+it('memoized computes once for each object', () => {
   const of = vi.fn(() => 1);
   const known = memoized(of);
   const key = {};
@@ -19,7 +19,7 @@ it('memoizes once for each object', () => {
   expect(of).toHaveBeenCalledTimes(2);
 });
 
-it('walks a model only once', () => {
+it('a model is walked only once', () => {
   const model: LanguageModel = hybrid.build(hybrid.schema.parse(hybrid.presets.tiny?.document));
   expect(walk(model)).toBe(walk(model));
   expect(ownedTensors(model)).toBe(ownedTensors(model));

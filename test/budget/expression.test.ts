@@ -23,7 +23,7 @@ import { evaluateIndependently } from './independent.js';
 
 const { a, b, c } = inputs({ a: 12, b: 3, c: 2 });
 
-describe('textOf', () => {
+describe('expressionText', () => {
   it.each<[string, Expression, number]>([
     ['a', a, 12],
     ['2 * a * b', mul(2, a, b), 72],
@@ -71,7 +71,7 @@ describe('inputsOf', () => {
   });
 });
 
-describe('evaluate', () => {
+describe('wholeNumberValue', () => {
   it.each([
     ['(a + 1) / b', div(add(a, 1), b)],
     ['a / 0', div(a, 0)],

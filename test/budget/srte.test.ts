@@ -50,7 +50,7 @@ describe('the setting of the file', () => {
     [{ srte_factorized_rank: 64 }, ['shared-rank-64']],
     [{ srte_encoding: 'sincos' }, ['shared-sincos']],
     [hybrid.presets.recommended?.document.model ?? {}, ['shared-rank-128', 'recommended']],
-  ])('%j is marked', (config, expected) => expect(current(config)).toEqual(expected));
+  ])('is marked for %j', (config, expected) => expect(current(config)).toEqual(expected));
 
   it('gets its own row if it is not a known strategy', () => {
     expect(current({ srte_factorized_rank: 32 })).toEqual(['file']);

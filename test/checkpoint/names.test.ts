@@ -86,7 +86,7 @@ describe('canonicalNames', () => {
     });
   });
 
-  it('is not used if an integer key equals a name, which is refused', () => {
+  it('makes names that storedNames refuses next to an equal integer key', () => {
     const checkpoint = checkpointOf({ '0': tensorOf([1]) }, { ambiguous: ['0'] });
     expect(ruleBrokenBy(() => storedNames(checkpoint))).toBe('names-keys');
   });

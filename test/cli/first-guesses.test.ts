@@ -316,7 +316,7 @@ describe('a folder with several models', () => {
     expect((await runHere(['profile'], { cwd: several })).stderr).toBe('using minimind.yaml\n');
   });
 
-  it('has priority over a preset of the same name', async () => {
+  it('may have a file with priority over the preset of its name', async () => {
     fs.copyFileSync(path.join(several, 'minimind.yaml'), path.join(several, 'original'));
     const { stdout } = await runHere(['profile', 'original', '--json'], { cwd: several });
     expect(JSON.parse(stdout).file).toBe('original');

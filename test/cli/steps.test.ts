@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { steps } from '../../src/cli/progress.js';
 
 /** Stream, and a timer that rings only by hand. */
-function surroundings(isTTY: boolean, columns = 80) {
+function testEnvironment(isTTY: boolean, columns = 80) {
   const written: string[] = [];
   const timer = { milliseconds: 0, ring: () => {}, isStopped: false };
   const stream = {
@@ -20,21 +20,21 @@ function surroundings(isTTY: boolean, columns = 80) {
     };
   };
   const clock = { milliseconds: 0 };
-  const place = { stream, every, now: () => clock.milliseconds };
-  return { written, timer, clock, place };
+  const environment = { stream, every, now: () => clock.milliseconds };
+  return { written, timer, clock, environment };
 }
 
 it.each([true, false])('steps show nothing before the first step, terminal: %s', (isTTY) => {
-  const { written, timer, place } = surroundings(isTTY);
-  steps({ quiet: false }, place);
+  const { written, timer, environment } = testEnvironment(isTTY);
+  steps({ quiet: false }, environment);
   timer.ring();
   expect(written).toEqual([]);
 });
 
 describe('steps on a terminal', () => {
   it('show nothing for work of less than a second', () => {
-    const { written, timer, place } = surroundings(true);
-    const { doing, end } = steps({ quiet: false }, place);
+    const { written, timer, environment } = testEnvironment(true);
+    const { doing, end } = steps({ quiet: false }, environment);
     expect(timer.milliseconds).toBe(1000);
     doing('checking forward');
     end();
@@ -43,8 +43,8 @@ describe('steps on a terminal', () => {
   });
 
   it('show the current step in one line, and clear it', () => {
-    const { written, timer, place } = surroundings(true);
-    const { doing, end } = steps({ quiet: false }, place);
+    const { written, timer, environment } = testEnvironment(true);
+    const { doing, end } = steps({ quiet: false }, environment);
     doing('checking forward');
     timer.ring();
     doing('checking cache');
@@ -54,8 +54,8 @@ describe('steps on a terminal', () => {
   });
 
   it('show the time of the task', () => {
-    const { written, timer, clock, place } = surroundings(true);
-    const { doing, end } = steps({ quiet: false }, place);
+    const { written, timer, clock, environment } = testEnvironment(true);
+    const { doing, end } = steps({ quiet: false }, environment);
     doing('[2/7] causality');
     clock.milliseconds = 12_300;
     timer.ring();
@@ -64,8 +64,8 @@ describe('steps on a terminal', () => {
   });
 
   it('fit into their columns', () => {
-    const { written, timer, place } = surroundings(true, 10);
-    const { doing, end } = steps({ quiet: false }, place);
+    const { written, timer, environment } = testEnvironment(true, 10);
+    const { doing, end } = steps({ quiet: false }, environment);
     doing('checking forward');
     timer.ring();
     end();
@@ -75,8 +75,8 @@ describe('steps on a terminal', () => {
 
 describe('steps in a log', () => {
   it('write a line every ten seconds', () => {
-    const { written, timer, place } = surroundings(false);
-    const { doing, end } = steps({ quiet: false }, place);
+    const { written, timer, environment } = testEnvironment(false);
+    const { doing, end } = steps({ quiet: false }, environment);
     expect(timer.milliseconds).toBe(10_000);
     doing('checking forward');
     doing('checking cache');
@@ -86,8 +86,8 @@ describe('steps in a log', () => {
   });
 
   it('write nothing with --quiet', () => {
-    const { written, timer, place } = surroundings(true);
-    const { doing, end } = steps({ quiet: true }, place);
+    const { written, timer, environment } = testEnvironment(true);
+    const { doing, end } = steps({ quiet: true }, environment);
     doing('checking forward');
     timer.ring();
     end();

@@ -104,7 +104,7 @@ describe('unknown keys', () => {
       'intersection',
       (inner: z.ZodObject) => z.intersection(inner, z.strictObject({ b: z.int().optional() })),
     ],
-  ])('are reported once behind %s', (name, wrap) => {
+  ])('are reported once in a wrapped schema: %s', (name, wrap) => {
     const schema = z.strictObject({ x: wrap(z.strictObject({ a: z.int().optional() })) });
     const text = name === 'list' ? 'x: [{aa: 1}]' : 'x: {aa: 1}';
     const { problems } = checkDocument(parseDocument(text, 'f'), { schema });

@@ -130,7 +130,7 @@ describe('wrong values', () => {
       [],
       'f:2:7 error tags: must be a mapping, but is a list → write {key: value}',
     ],
-  ])('in place of keys are reported: %j %j', (text, sets, problem) => {
+  ])('are reported in place of keys: %j %j', (text, sets, problem) => {
     expect(problemsOf(text, sets)).toStrictEqual([problem]);
   });
 

@@ -101,12 +101,12 @@ export function dcpFolder(
     paths.push(a.text(name), tensor.path ?? a.tuple(a.text(name)));
     for (const [index, part] of tensor.parts.entries()) {
       const file = part.file ?? '__0_0.distcp';
-      const held = files.get(file) ?? [];
-      files.set(file, held);
+      const contents = files.get(file) ?? [];
+      files.set(file, contents);
       const content = Buffer.from(part.item ?? item(part.sizes, 100 * index));
       const at = part.at ?? ends.get(file) ?? 0;
       ends.set(file, (ends.get(file) ?? 0) + content.length);
-      held.push(content);
+      contents.push(content);
       if (part.isUnplaced) continue;
       placed.push(
         record(

@@ -175,7 +175,7 @@ describe('a GGUF file', () => {
     expect(ruleBrokenBy(written(make()))).toBe(rule);
   });
 
-  it('is attacked for each rule', () => {
+  it('is tested against every rule', () => {
     expect([...new Set(ATTACKS.map(([rule]) => rule))].sort()).toEqual(
       Object.keys(GGUF_RULES).sort(),
     );

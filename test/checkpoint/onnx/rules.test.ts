@@ -187,7 +187,7 @@ describe('an ONNX file', () => {
     expect(broken(make())).toBe(rule);
   });
 
-  it('is attacked for each rule', () => {
+  it('is tested against every rule', () => {
     expect([...new Set(ATTACKS.map(([rule]) => rule))].sort()).toEqual(
       Object.keys(ONNX_RULES).sort(),
     );

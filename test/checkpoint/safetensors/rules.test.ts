@@ -296,7 +296,7 @@ describe('a safetensors file', () => {
     expect(ruleBrokenBy(bytes)).toBe(rule),
   );
 
-  it('is attacked for each rule', () => {
+  it('is tested against every rule', () => {
     const exercised = new Set(ATTACKS.map(([rule]) => rule));
     expect([...exercised].sort()).toEqual(Object.keys(SAFETENSORS_RULES).sort());
   });

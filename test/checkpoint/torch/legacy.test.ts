@@ -560,7 +560,7 @@ describe('a PyTorch file', () => {
     expect(ruleOfBytes(good, 'ema')).toBe('state-dict-choice');
   });
 
-  it('is attacked for each rule', () => {
+  it('is tested against every rule', () => {
     const attacked = new Set<string>([
       ...ATTACKS.map(([rule]) => rule),
       'state-dict-choice',

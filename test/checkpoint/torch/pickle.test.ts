@@ -322,7 +322,7 @@ describe('a pickle', () => {
     expect(ruleOfBytes(Buffer.concat([many, Buffer.alloc(30_000_000)]))).toBeUndefined();
   });
 
-  it('is attacked for each rule', () => {
+  it('is tested against every rule', () => {
     expect(new Set(ATTACKS.map(([rule]) => rule))).toEqual(new Set(Object.keys(PICKLE_RULES)));
   });
 });

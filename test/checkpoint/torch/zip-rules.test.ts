@@ -291,7 +291,7 @@ describe('a PyTorch archive', () => {
     expect(ruleOfBytes(bytes())).toBe(rule);
   });
 
-  it('is attacked for each rule', () => {
+  it('is tested against every rule', () => {
     expect(new Set(ATTACKS.map(([rule]) => rule))).toEqual(new Set(Object.keys(ZIP_RULES)));
   });
 
