@@ -25,8 +25,8 @@ const wordsOf = (line: string) =>
   [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map((m) => m[1] ?? m[2] ?? m[3] ?? '');
 
 /**
- * Command line after the suggestion of an error: a whole line, a flag with its value, or a replacement of the word quoted
- * in the message.
+ * Command line after the suggestion of an error: a whole line, a flag with its value, or a replacement of the word that
+ * the message quotes.
  */
 function corrected(words: readonly string[], stderr: string): string[] {
   const [, message = '', suggestion = ''] = /error: (.*)\n\s*→ (.*)/.exec(stderr) ?? [];

@@ -65,8 +65,8 @@ describe('metadata', () => {
     expect(places.get('w')?.size).toBe(parts);
   });
 
-  // Files that reach the limit within two thirds of their length. The limit grows by 30 bytes of memory for each byte of
-  // the file, but tuples take 47 bytes and lists 120.
+  // Files that reach the limit within two thirds of their length. The limit grows by 30 bytes of memory per byte of the
+  // file, but tuples take 47 bytes and lists 120.
   it.each([
     ['dicts', 2 ** 21, [a.EMPTY_DICT]],
     ['lists', 2 ** 21, [a.EMPTY_LIST]],

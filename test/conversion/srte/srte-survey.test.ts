@@ -219,7 +219,7 @@ describe('the survey', () => {
       [`layers.${layer}.srte.lowrank`]: tensorOf(rows, [1, 4, 1]),
       [`layers.${layer}.srte.proj.weight`]: tensorOf(projection, [3, 1]),
     });
-    // The products are [[3, 0, 0], …] and [[0, 4, 0], …] with zeros elsewhere. The scale of a factor does not matter.
+    // The products are [[3, 0, 0], …] and [[0, 4, 0], …] with zeros elsewhere, for any scale of the factors.
     const result = await survey(
       checkpointOf({ ...pair(0, [3, 0, 0, 0], [1, 0, 0]), ...pair(1, [1, 0, 0, 0], [0, 4, 0]) }),
     );
