@@ -1,4 +1,4 @@
-/** Follows docs/adding-a-layer.md: its steps, in a copy of the source, make a layer kind that all answers know. */
+/** Follows the steps of docs/adding-a-layer.md in a copy of the source: all answers support the new layer kind. */
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -33,7 +33,7 @@ beforeAll(async () => {
 
 afterAll(() => fs.rmSync(copy, { recursive: true, force: true }));
 
-const answer = (...args: readonly string[]) => {
+const answerOf = (...args: readonly string[]) => {
   const { status, stdout, stderr } = runIn(copy, [...args, '--json']);
   expect({ status, stderr }, stdout).toEqual({ status: 0, stderr: '' });
   return JSON.parse(stdout);
@@ -55,7 +55,7 @@ describe('a layer kind made by docs/adding-a-layer.md', () => {
     ]);
   });
 
-  it('is complete for the compiler', () => {
+  it('compiles', () => {
     const settings = path.join(copy, 'tsconfig.copy.json');
     const include = ['src', 'test/runtime/reference-engine.ts'];
     fs.writeFileSync(settings, JSON.stringify({ extends: './tsconfig.json', include }));
@@ -66,7 +66,7 @@ describe('a layer kind made by docs/adding-a-layer.md', () => {
     expect(stdout).toBe('');
   }, 300_000);
 
-  it('has its parameters, FLOPs, saved activations and states counted', () => {
+  it('counts in parameters, FLOPs, saved activations and states', () => {
     const { vocab, hidden, inner, layers, kernel } = SIZES;
     const [batch, context] = [2, 32];
     const products = 3 * hidden * hidden + hidden * hidden;
@@ -78,7 +78,7 @@ describe('a layer kind made by docs/adding-a-layer.md', () => {
       forwardFlops,
       inference,
       training,
-    } = answer('profile', config, ...sizes);
+    } = answerOf('profile', config, ...sizes);
     expect(counted.total.value).toBe(parameters);
     const rows = batch * context;
     const multiplied = products + 3 * hidden * inner + kernel * 3 * hidden;
@@ -99,15 +99,25 @@ describe('a layer kind made by docs/adding-a-layer.md', () => {
   it('is divided by channels among GPUs', () => {
     const fit = ['fit', config, '--for', 'training', '--context', '32', '--gpu', 'v100-32gb'];
     const onGpus = (gpus: string) => [...fit, '--gpus', gpus, '--tensor-parallel', gpus];
-    answer(...onGpus('2'));
+    answerOf(...onGpus('2'));
     const { status, stderr } = runIn(copy, onGpus('3'));
     expect(status).toBe(2);
     expect(stderr).toContain('the 16 channels of model.layers.0.mixer equally');
   });
 
-  it.skipIf(onnxVersion() === undefined)('computes the same in both engines, and cached', () => {
-    const { checks } = answer('quick-test', config, '--quiet', '--cross-check', '--context', '16');
-    const passed = checks.map(({ check }: { check: string }) => check);
-    expect(passed).toEqual(expect.arrayContaining(['causality', 'cache', 'cross-check']));
-  });
+  it.skipIf(onnxVersion() === undefined)(
+    'computes the same in both engines and with a cache',
+    () => {
+      const { checks } = answerOf(
+        'quick-test',
+        config,
+        '--quiet',
+        '--cross-check',
+        '--context',
+        '16',
+      );
+      const passed = checks.map(({ check }: { check: string }) => check);
+      expect(passed).toEqual(expect.arrayContaining(['causality', 'cache', 'cross-check']));
+    },
+  );
 });

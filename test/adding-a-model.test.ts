@@ -1,6 +1,6 @@
 /**
- * Follows docs/adding-a-model.md to the letter: its file and its line, in a copy of the sources, make a
- * family that agrees with what PyTorch computed.
+ * Follows docs/adding-a-model.md to the letter in a copy of the sources: its file and its line make a family that
+ * matches PyTorch.
  */
 import fs from 'node:fs';
 import path from 'node:path';
@@ -39,7 +39,7 @@ describe('a family made by docs/adding-a-model.md', () => {
     'fixtures/adding-a-model/case.json',
   );
 
-  it('counts what transformers counts', () => {
+  it('has the number of parameters that transformers counts', () => {
     const args = ['profile', `${CASE}/config.json`, '--json'];
     const { status, stdout, stderr } = runIn(copy, args, 'bin/dev.js');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
@@ -59,7 +59,7 @@ describe('a family made by docs/adding-a-model.md', () => {
     expect({ status, ...JSON.parse(stdout) }).toMatchObject({ status: 0, matches: true });
   });
 
-  it.skipIf(onnxVersion() === undefined)('computes what PyTorch computed', () => {
+  it.skipIf(onnxVersion() === undefined)('computes the logits of PyTorch', () => {
     const ids = path.join(copy, 'ids.json');
     const saved = path.join(copy, 'out.safetensors');
     fs.writeFileSync(ids, JSON.stringify(input_ids));

@@ -12,27 +12,27 @@ const rows = parseBoundaries(document);
 const rules = boundaryRules(rows);
 
 describe('src', () => {
-  test('keeps to the table "Who may import whom"', { timeout: 300_000 }, async () => {
+  test('follows the table "Who may import whom"', { timeout: 300_000 }, async () => {
     const { modules, violations } = await findViolations(root, rules, tsConfig);
-    // With a TypeScript that it cannot use, dependency-cruiser sees no module and finds nothing.
+    // With an unsupported TypeScript, dependency-cruiser reads no module and finds nothing.
     expect(modules.length).toBeGreaterThan(10);
     expect(violations).toEqual([]);
   });
 
   test('has a row for each of its folders and files', async () => {
-    const found = await readdir(path.join(root, 'src'));
+    const present = await readdir(path.join(root, 'src'));
     const named = rows.filter(({ name, planned }) => !name.includes('/') && !planned);
-    expect(found.sort()).toEqual(named.map(({ name }) => name).sort());
+    expect(present.sort()).toEqual(named.map(({ name }) => name).sort());
   });
 
-  test('has a row for each folder that is described, and a description for each row', () => {
+  test('has a row for each described folder, and a description for each row', () => {
     const [described = ''] = document.split('## Who may import whom');
     const inProse = [...described.matchAll(/^\*\*`([^`]+?)\/?`\*\*/gm)].map(([, name]) => name);
     const present = rows.filter(({ planned }) => !planned).map(({ name }) => name);
     expect(inProse.sort()).toEqual(present.sort());
   });
 
-  test('has each dependency of package.json in some row, and else bundled packages only', async () => {
+  test('has a row for each dependency of package.json, and otherwise only bundled packages', async () => {
     const manifest = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8'));
     const named = new Set(rows.flatMap(({ packages }) => packages));
     const { dependencies, devDependencies, optionalDependencies, peerDependencies } = manifest;
@@ -42,7 +42,7 @@ describe('src', () => {
   });
 });
 
-describe('a planted import is found', () => {
+describe('findViolations', () => {
   let folder: string;
   beforeEach(async () => {
     folder = await mkdtemp(path.join(await realpath(tmpdir()), 'minimind-boundaries-'));
@@ -51,8 +51,8 @@ describe('a planted import is found', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  /** Where anything may be imported from, as far as it keeps to the table. */
-  const house = {
+  /** Files of a package that follows the table. */
+  const validFiles = {
     'src/errors.ts': 'export const code = 1;',
     'src/tensor/dtype.ts': "import { code } from '../errors.js'; export const bytes = code;",
     'src/architecture/param.ts':
@@ -71,14 +71,14 @@ describe('a planted import is found', () => {
   };
 
   const violationsWith = async (planted: Record<string, string>) => {
-    for (const [file, text] of Object.entries({ ...house, ...planted })) {
+    for (const [file, text] of Object.entries({ ...validFiles, ...planted })) {
       await mkdir(path.dirname(path.join(folder, file)), { recursive: true });
       await writeFile(path.join(folder, file), `${text}\n`);
     }
     return findViolations(folder, rules, tsConfig);
   };
 
-  test('but nothing in a house in order', async () => {
+  test('finds nothing in a package that follows the table', async () => {
     const { modules, violations } = await violationsWith({});
     expect(modules).toHaveLength(6);
     expect(violations).toEqual([]);
@@ -127,25 +127,25 @@ describe('a planted import is found', () => {
       text: "import pad from 'left-pad'; export const show = pad;",
       to: 'node_modules/left-pad/index.js',
     },
-    'of a node: module in a pure folder': {
+    'of a node: module in a folder without Node': {
       rule: 'tensor-node-modules',
       file: 'src/tensor/shape.ts',
       text: "import fs from 'node:fs'; export const shape = fs;",
       to: 'fs',
     },
-    'of a node: module in a pure folder, without the prefix': {
+    'of a node: module without the prefix in a folder without Node': {
       rule: 'architecture-node-modules',
       file: 'src/architecture/layer.ts',
       text: "import { join } from 'path'; export const layer = join;",
       to: 'path',
     },
-    'that is static where only import() may be': {
+    'that is static instead of import()': {
       rule: 'commands-lazily',
       file: 'src/commands/verify.ts',
       text: "import { device } from '../runtime/devices.js'; export const verify = device;",
       to: 'src/runtime/devices.ts',
     },
-    'of a value where only types may be': {
+    'of a value instead of a type': {
       rule: 'report-types-only',
       file: 'src/report/json.ts',
       text: "import { param } from '../architecture/param.js'; export const json = param;",
@@ -157,37 +157,37 @@ describe('a planted import is found', () => {
       text: "import { type Param } from '../architecture/param.js'; export type Json = Param;",
       to: 'src/architecture/param.ts',
     },
-    'of a value where only types may be, and of a type too': {
+    'of a value next to an import of a type': {
       rule: 'report-types-only',
       file: 'src/report/json.ts',
       text: "import type { Param } from '../architecture/param.js'; import { param } from '../architecture/param.js'; export const json: Param = param;",
       to: 'src/architecture/param.ts',
     },
-    'of a type and of a value in one import, where only types may be': {
+    'of a type and a value together, where only types are allowed': {
       rule: 'report-types-only',
       file: 'src/report/json.ts',
       text: "import { type Param, param } from '../architecture/param.js'; export const json: Param = param;",
       to: 'src/architecture/param.ts',
     },
-    'that is static where only import() may be, and of a type too': {
+    'that is static next to an import of a type, where only import() is allowed': {
       rule: 'commands-lazily',
       file: 'src/commands/verify.ts',
       text: "import type { Device } from '../runtime/devices.js'; import { device } from '../runtime/devices.js'; export const verify: Device = device;",
       to: 'src/runtime/devices.ts',
     },
-    'of an engine around the devices': {
+    'of an engine from the devices': {
       rule: 'runtime-lazily',
       file: 'src/runtime/devices.ts',
       text: "import { run } from './onnx/engine.js'; export const device = run; export type Device = 1;",
       to: 'src/runtime/onnx/engine.ts',
     },
-    'of nothing that exists': {
+    'of a missing file': {
       rule: 'resolvable',
       file: 'src/tensor/shape.ts',
       text: "import { gone } from './gone.js'; export const shape = gone;",
       to: './gone.js',
     },
-    'of something outside src': {
+    'of a file outside src': {
       rule: 'stays-in-src',
       file: 'src/tensor/shape.ts',
       text: "import { outside } from '../../outside.js'; export const shape = outside;",
@@ -195,7 +195,7 @@ describe('a planted import is found', () => {
     },
   };
 
-  test.each(Object.entries(plants))('%s', async (_, { rule, file, text, to }) => {
+  test.each(Object.entries(plants))('finds an import %s', async (_, { rule, file, text, to }) => {
     const { violations } = await violationsWith({
       'src/runtime/onnx/engine.ts': 'export const run = 1;',
       [file]: text,
@@ -203,7 +203,7 @@ describe('a planted import is found', () => {
     expect(violations).toEqual([{ rule, from: file, to }]);
   });
 
-  test('in a cycle', async () => {
+  test('finds a cycle', async () => {
     const { violations } = await violationsWith({
       'src/tensor/a.ts': "import { b } from './b.js'; export const a = () => b;",
       'src/tensor/b.ts': "import { a } from './a.js'; export const b = () => a;",
@@ -212,7 +212,7 @@ describe('a planted import is found', () => {
     expect(violations[0]?.from).toMatch(/^src\/tensor\/[ab]\.ts$/);
   });
 
-  test('in a cycle of types', async () => {
+  test('finds a cycle of types', async () => {
     const { violations } = await violationsWith({
       'src/tensor/a.ts': "import type { B } from './b.js'; export type A = B[];",
       'src/tensor/b.ts': "import type { A } from './a.js'; export type B = { a: A };",
@@ -221,7 +221,7 @@ describe('a planted import is found', () => {
   });
 });
 
-describe('a table that cannot be meant is refused', () => {
+describe('parseBoundaries', () => {
   const table = (...lines: string[]) =>
     [
       '## Who may import whom',
@@ -243,17 +243,17 @@ describe('a table that cannot be meant is refused', () => {
       'one row twice',
     ],
     ['a cell too few', ['| `a` | — | — | no |'], 'not 5 cells'],
-    ['neither yes nor no', ['| `a` | — | — | — | maybe |'], 'neither yes nor no'],
+    ['a cell that is neither yes nor no', ['| `a` | — | — | — | maybe |'], 'neither yes nor no'],
     ['a package without code marks', ['| `a` | — | — | zod | no |'], 'names no package by zod'],
     ['an unknown mark', ['| `a` (soon) | — | — | — | no |'], 'not the name of a folder'],
-  ])('%s', (_, lines, message) => {
+  ])('refuses %s', (_, lines, message) => {
     expect(() => parseBoundaries(table(...lines))).toThrow(message);
   });
 
-  test('other columns', () => {
+  test('refuses other columns', () => {
     expect(() => parseBoundaries('## Who may import whom\n| a |\n|---|\n')).toThrow('columns');
   });
-  test('no table, no heading', () => {
+  test('refuses a page without the table or the heading', () => {
     expect(() => parseBoundaries('## Who may import whom\nanyone')).toThrow('no table');
     expect(() => parseBoundaries('# Something else')).toThrow('no heading');
   });

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { inPackage } from './fixtures.js';
 import { runHere } from './run-here.js';
 
-it('docs/claims.md has what the commands find', { timeout: 60_000 }, async () => {
+it('docs/claims.md has the current answers of the commands', { timeout: 60_000 }, async () => {
   const { claimsPage, PAGE } = await import(inPackage('scripts/claims.js'));
   const page: string = await claimsPage(async (args: readonly string[]) => {
     const { code, stdout, stderr } = await runHere(args);

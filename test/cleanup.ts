@@ -7,10 +7,10 @@ type Cleanup = () => void | Promise<void>;
 const afterTest: Cleanup[] = [];
 const afterFile: Cleanup[] = [];
 
-/** Calls a function once, after the test that runs, or after the next one. */
+/** Calls a function once, after the running test, or else after the next one. */
 export const onTestEnd = (cleanup: Cleanup): void => void afterTest.push(cleanup);
 
-/** Calls a function once, after the last test of the file that runs. */
+/** Calls a function once, after the last test of the running file. */
 export const onFileEnd = (cleanup: Cleanup): void => void afterFile.push(cleanup);
 
 export const endTest = () => callAll(afterTest);

@@ -1,4 +1,4 @@
-/** A process that runs one command line after another, each as if it were alone. */
+/** A process that runs command lines one after another, each as in a new process. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { inPackage, ROOT } from './fixtures.js';
 import type { Run } from './run-cli.js';
@@ -6,20 +6,20 @@ import type { Run } from './run-cli.js';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Runs the built command line in a process of its own that is started once: for commands that block their thread while
- * this process answers them.
+ * Runs the built command line in a separate process, which starts once: for commands that block their thread while this
+ * process answers them.
  */
 export class CommandProcess {
   readonly #env: Environment;
   #child: ChildProcess | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
-  /** @param env What the process starts with, for what Node reads only then. */
+  /** @param env Environment of the new process, for variables that Node reads only at its start. */
   constructor(env: Environment = process.env) {
     this.#env = env;
   }
 
-  /** Runs a command line when those before have ended, in the folder of the package. */
+  /** Runs a command line in the folder of the package, after the earlier ones have ended. */
   run(args: readonly string[], env: Environment): Promise<Run> {
     const run = this.#last.then(() => this.#send(args, env));
     this.#last = run.catch(() => undefined);

@@ -1,4 +1,4 @@
-/** Pages of the docs whose steps tests run in a copy of the source. */
+/** Pages of the docs with steps that tests run in a copy of the source. */
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -6,7 +6,7 @@ import path from 'node:path';
 import { build } from 'esbuild';
 import { inPackage } from './fixtures.js';
 
-/** A copy of the source that can be changed and run. The caller removes it. */
+/** Copy of the source that can be changed and run. The caller removes it. */
 export function copyOfSource(...more: readonly string[]): string {
   const copy = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-page-'));
   for (const part of ['src', 'bin', 'package.json', 'tsconfig.json', ...more]) {
@@ -16,7 +16,7 @@ export function copyOfSource(...more: readonly string[]): string {
   return copy;
 }
 
-/** Builds the command line of a copy. Its commands are those of this package. */
+/** Builds the command line of a copy, with the commands of this package. */
 export async function buildCopy(copy: string): Promise<void> {
   fs.cpSync(inPackage('oclif.manifest.json'), path.join(copy, 'oclif.manifest.json'));
   await build({
@@ -35,7 +35,7 @@ export async function buildCopy(copy: string): Promise<void> {
   });
 }
 
-/** Runs the command line of a copy: as built, or its sources as they are. */
+/** Runs the command line of a copy, built or from its sources. */
 export function runIn(
   copy: string,
   args: readonly string[],
@@ -51,7 +51,7 @@ export function runIn(
 
 export const readPage = (name: string): string => fs.readFileSync(inPackage(name), 'utf8');
 
-/** The code below the last place where a page names a file. */
+/** Code below the last mention of a file on a page. */
 export function codeFor(page: string, file: string): string {
   const section = page.split(`\`${file}\``).at(-1) ?? '';
   const code = /```ts\n([\s\S]*?)```/.exec(section)?.[1];
@@ -60,9 +60,9 @@ export function codeFor(page: string, file: string): string {
 }
 
 /**
- * Makes every change of a page in a copy: a line with a file's name and a colon, then blocks. `ts` is a new file, `diff`
- * a change of one that is there.
- * @returns The files that are new or changed.
+ * Applies every change of a page to a copy: a line with a file's name and a colon, then blocks. `ts` is a new file,
+ * `diff` a change of an existing one.
+ * @returns New and changed files.
  */
 export function applySteps(page: string, copy: string): Set<string> {
   const touched = new Set<string>();
@@ -80,7 +80,7 @@ export function applySteps(page: string, copy: string): Set<string> {
   return touched;
 }
 
-/** A text with one change: the lines without `+` have to be in it once. */
+/** Text with one change. The lines without `+` must occur in it exactly once. */
 function changed(text: string, diff: string, file: string): string {
   const lines = diff.trimEnd().split('\n');
   const withSigns = (signs: string) =>

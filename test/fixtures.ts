@@ -5,10 +5,10 @@ import { fileURLToPath } from 'node:url';
 /** Folder of the package. */
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-/** Absolute path of something in the package. */
+/** Absolute path of a file or folder of the package. */
 export const inPackage = (...parts: string[]) => path.join(ROOT, ...parts);
 
-/** Every command as it is written: `compare`, `kv-projector params`. */
+/** Names of all commands as users type them: `compare`, `kv-projector params`. */
 export const commandNames = (): string[] =>
   fs
     .readdirSync(inPackage('src/commands'), { recursive: true, encoding: 'utf8' })
@@ -20,13 +20,13 @@ export function readJson<T>(...parts: string[]): T {
   return JSON.parse(fs.readFileSync(inPackage(...parts), 'utf8')) as T;
 }
 
-/** What the original implementation says of one configuration. */
+/** One configuration, with the names and counts of the original implementation. */
 export interface HybridCase {
   readonly name: string;
   readonly config: Record<string, unknown>;
   readonly aliases: Record<string, string>;
   readonly parameters: number;
-  /** Name → shape of what its safetensors file holds. */
+  /** Name → shape of the tensors in its safetensors file. */
   readonly layout: Record<string, number[]>;
 }
 

@@ -9,28 +9,28 @@ const { commands } = readJson<{
 
 const page = (name: string) => fs.readFileSync(inPackage('dist/man', `${name}.1`), 'utf8');
 
-/** Text of a page as it is printed. */
+/** Printed text of a page. */
 const printed = (text: string) => text.replaceAll('\\-', '-').replaceAll('\\(aq', "'");
 
-/** Requests that a page may have. Any other line that begins with a dot or a quote is a text that roff would drop. */
+/** Allowed requests of a page. roff would drop any other line that begins with a dot or a quote. */
 const REQUEST = /^\.(TH .+|SH [A-Z ]+|SS .+|TP|PP|br|nf|fi)$/;
 
 describe('man pages', () => {
   const files = fs.readdirSync(inPackage('dist/man'));
 
-  it('are in package.json, for a global installation', () => {
+  it('are listed in package.json, for a global installation', () => {
     const { man } = readJson<{ man: string[] }>('package.json');
     expect(man.toSorted()).toEqual(files.map((file) => `./dist/man/${file}`).toSorted());
   });
 
-  it('the page of the program names every command', () => {
+  it('name every command on the page of the program', () => {
     const program = page('minimind').replaceAll('\\', '');
     for (const name of commandNames()) {
       expect(program).toContain(`minimind-${name.replace(' ', '-')}`);
     }
   });
 
-  it.each(commandNames())('has all flags of %s', (name) => {
+  it.each(commandNames())('have all flags of %s', (name) => {
     const text = printed(page(`minimind-${name.replace(' ', '-')}`));
     const { flags, summary } = commands[name.replace(' ', ':')] ?? { flags: {}, summary: '' };
     expect(text).toContain(`- ${summary.replace(/\.$/, '')}`);
@@ -42,7 +42,7 @@ describe('man pages', () => {
     }
   });
 
-  it.each(files)('%s has no text that roff reads as a request', (file) => {
+  it.each(files)('have no text that roff reads as a request: %s', (file) => {
     const lines = fs.readFileSync(inPackage('dist/man', file), 'utf8').trimEnd().split('\n');
     for (const line of lines) {
       if (/^[.']/.test(line)) expect(line).toMatch(REQUEST);

@@ -12,23 +12,23 @@ const { families } = readJson<{ families: Record<FamilyName, ClassKeys> }>(
   'fixtures/config-keys.json',
 );
 
-describe.each(Object.entries(families))('every key of %s is known', (name, keys) => {
+describe.each(Object.entries(families))('%s', (name, keys) => {
   const usesOf = async (list: readonly string[]) => {
     const reader = (await loadFamily(name as FamilyName)).fromHuggingFace;
     return Object.fromEntries(list.map((key) => [key, reader?.useOf(key)]));
   };
 
-  it('of its configuration class', async () => {
+  it('knows every key of its configuration class', async () => {
     const uses = await usesOf(keys.class);
     expect(keys.class.filter((key) => uses[key]?.use === 'unknown')).toEqual([]);
   });
 
-  it('read by its model, or by the code for masks, caches and rotary positions', async () => {
+  it('knows every key read by its model, or by the code for masks, caches and rotary positions', async () => {
     const uses = await usesOf(keys.read);
     expect(keys.read.filter((key) => uses[key]?.use === 'unknown')).toEqual([]);
   });
 
-  it('with a reason, unless it is read', async () => {
+  it('has a reason for every key that it does not read', async () => {
     for (const use of Object.values(await usesOf(keys.class))) {
       if (use?.use === 'harmless' || use?.use === 'limited') expect(use.why).toMatch(/^[a-z_]/);
     }
@@ -36,7 +36,7 @@ describe.each(Object.entries(families))('every key of %s is known', (name, keys)
 });
 
 describe('the page of all keys', () => {
-  it('is as the families have them', () => {
+  it('is up to date with the families', () => {
     const script = inPackage('scripts/config-keys.js');
     const { status, stderr } = spawnSync(process.execPath, [script, '--check'], {
       encoding: 'utf8',

@@ -5,12 +5,12 @@ import type { LanguageModel } from '../../src/architecture/layer.js';
 import { primitivesOf } from '../../src/operations/lower.js';
 import { FAMILY_CASES, familyCase, familyOf } from '../runtime/family-cases.js';
 
-/** Primitives without a state; any other keeps one from token to token. */
+/** Primitives without a state; all others keep one from token to token. */
 const STATELESS: readonly string[] = [
   ...['matmul', 'router', 'lookup', 'norm', 'dispatch', 'elementwise'],
 ];
 
-/** What a model is, by the primitives of its layers. */
+/** Architecture of a model, by the primitives of its layers. */
 function architectureOf(model: LanguageModel): Architecture {
   const kinds = new Set<string>(primitivesOf(model).map(({ kind }) => kind));
   const attends = kinds.delete('scores');
@@ -19,22 +19,22 @@ function architectureOf(model: LanguageModel): Architecture {
   return kinds.has('router') ? 'mixture' : 'dense';
 }
 
-describe('the architecture of a family', () => {
-  it('is that of one of its models at least', async () => {
-    const found = new Map<string, Set<Architecture>>();
-    for (const place of FAMILY_CASES) {
-      const { model } = await familyCase(place);
-      const family = familyOf(place);
-      const known = found.get(family) ?? new Set();
-      found.set(family, known.add(architectureOf(model)));
+describe('a family', () => {
+  it('declares the architecture of at least one of its models', async () => {
+    const architectures = new Map<string, Set<Architecture>>();
+    for (const fixture of FAMILY_CASES) {
+      const { model } = await familyCase(fixture);
+      const family = familyOf(fixture);
+      const known = architectures.get(family) ?? new Set();
+      architectures.set(family, known.add(architectureOf(model)));
     }
     const missing: string[] = [];
     for (const name of FAMILY_NAMES) {
       const { architecture = 'dense' } = await loadFamily(name);
-      const kinds = found.get(name);
+      const kinds = architectures.get(name);
       if (kinds && !kinds.has(architecture)) missing.push(`${name}: ${[...kinds].join()}`);
     }
-    expect(found.size).toBeGreaterThan(50);
+    expect(architectures.size).toBeGreaterThan(50);
     expect(missing).toEqual([]);
   });
 });

@@ -3,7 +3,7 @@ import { readOff } from '../../src/architecture/models/hybrid-reading.js';
 import type { Shape } from '../../src/tensor/dtype.js';
 import { hybridCases } from '../fixtures.js';
 
-/** What is read off tensors of these shapes, of which all or none hold the same values. */
+/** Settings read from tensors of these shapes. Grouped tensors hold equal values if `areOne`. */
 function read(shapes: Record<string, Shape>, areOne = false): Record<string, unknown> {
   const names = Object.keys(shapes);
   const layers = names.flatMap((name) => /^layers\.(\d+)\./.exec(name)?.[1] ?? []);
@@ -17,12 +17,12 @@ function read(shapes: Record<string, Shape>, areOne = false): Record<string, unk
   return Object.fromEntries(readings.map(({ path, value }) => [path.replace('model.', ''), value]));
 }
 
-describe('what the original’s weights show', () => {
+describe('the settings read from weights of the original implementation', () => {
   it.each(hybridCases().map((each) => [each.name, each] as const))(
-    'is the configuration of %s',
+    'are those of the configuration %s',
     (_, { config, layout }) => {
       const { num_heads, ...shown } = read(layout);
-      // Without the tables of RoPE there is nothing to tell the heads by.
+      // Only the tables of RoPE show the number of heads.
       expect(num_heads).toBe(undefined);
       const hidden = Number(config.hidden_size);
       const expected: Record<string, unknown> = {
@@ -48,18 +48,18 @@ describe('what the original’s weights show', () => {
   );
 });
 
-describe('what other tensors show', () => {
+describe('the settings read from other tensors', () => {
   const [{ layout }] = hybridCases().filter(({ name }) => name === 'per-layer-learnable') as [
     ReturnType<typeof hybridCases>[number],
   ];
 
-  it('the heads, where there are tables of RoPE', () => {
+  it('include the heads, if there are tables of RoPE', () => {
     const [hidden = 0] = layout['norm.weight'] ?? [];
     const shapes = { ...layout, 'layers.0.attention.rope.inv_freq': [hidden / 8] };
     expect(read(shapes).num_heads).toBe(4);
   });
 
-  it('is shared where all layers have one table', () => {
+  it('say shared and tied if the tables hold equal values', () => {
     expect(read(layout, true)).toMatchObject({
       srte_share_across_layers: true,
       tie_word_embeddings: true,
@@ -70,12 +70,12 @@ describe('what other tensors show', () => {
     });
   });
 
-  it('a gap gives no number of layers', () => {
+  it('lack the number of layers if a layer is missing', () => {
     const shapes = Object.entries(layout).filter(([name]) => !name.startsWith('layers.1.'));
     expect(read(Object.fromEntries(shapes))).not.toHaveProperty('num_layers');
   });
 
-  it('is nothing of another model, or of layers that are made up', () => {
+  it('are empty for another model, and for made-up layers', () => {
     expect(read({ 'model.embed_tokens.weight': [4, 4] })).toEqual({});
     const made = Array.from({ length: 9 }, (_, layer) => [
       [`layers.${layer}.mamba.A_log`, [16, 64]],

@@ -12,40 +12,43 @@ const build = (config: Record<string, unknown>) =>
 
 const total = (config: Record<string, unknown>) => countParameters(build(config));
 
-/** RoPE caches, which the cases' safetensors files leave out. */
+/** RoPE buffers, which the safetensors files of the cases leave out. */
 const isRopeBuffer = (name: string) => name.includes('.attention.rope.');
 
-describe('every case of the original implementation', () => {
+describe('cases of the original implementation', () => {
   const cases = hybridCases();
 
-  it('is there', () => expect(cases).toHaveLength(13));
+  it('are 13', () => expect(cases).toHaveLength(13));
 
-  it.each(cases)('$name: parameters, names, shapes and aliases', ({ config, ...expected }) => {
-    const model = build(config);
-    const tensors = tensorsOf(model).filter(({ name }) => !isRopeBuffer(name));
-    expect(countParameters(model).parameters).toBe(expected.parameters);
-    // The file sorts its names; ours are sorted alike to compare them.
-    const layout = tensors.map(({ name, shape }) => [name, [...shape]] as const);
-    expect(Object.fromEntries(layout)).toEqual(expected.layout);
-    expect(layout).toHaveLength(Object.keys(expected.layout).length);
-    // In the order of the case, which is that of the state dict.
-    const aliases = stateDictOf(model).filter(({ name, tensor }) => name !== tensor.name);
-    expect(aliases.map(({ name, tensor }) => [name, tensor.name])).toEqual(
-      Object.entries(expected.aliases),
-    );
-  });
+  it.each(cases)(
+    'have the same parameters, names, shapes and aliases here: $name',
+    ({ config, ...expected }) => {
+      const model = build(config);
+      const tensors = tensorsOf(model).filter(({ name }) => !isRopeBuffer(name));
+      expect(countParameters(model).parameters).toBe(expected.parameters);
+      // The file sorts its names, so the order is not compared.
+      const layout = tensors.map(({ name, shape }) => [name, [...shape]] as const);
+      expect(Object.fromEntries(layout)).toEqual(expected.layout);
+      expect(layout).toHaveLength(Object.keys(expected.layout).length);
+      // The aliases of a case are in the order of the state dict.
+      const aliases = stateDictOf(model).filter(({ name, tensor }) => name !== tensor.name);
+      expect(aliases.map(({ name, tensor }) => [name, tensor.name])).toEqual(
+        Object.entries(expected.aliases),
+      );
+    },
+  );
 });
 
 describe('the state dict of a real training checkpoint', () => {
   const folder = 'fixtures/old-checkpoint/trained-random-start';
   const { model } = parse(fs.readFileSync(inPackage(folder, 'config.yaml'), 'utf8'));
 
-  it('has our names and shapes in our order, buffers included', () => {
+  it('has the described names and shapes in the described order, buffers included', () => {
     const ours = tensorsOf(build(model)).map(({ name, shape }) => [name, [...shape]]);
     expect(ours).toEqual(readJson(folder, 'state-dict.json'));
   });
 
-  it('keeps the order when the SRTE is shared: it comes right after the embedding', () => {
+  it('keeps the order if the SRTE is shared, which comes right after the embedding', () => {
     const names = tensorsOf(build({ ...model, srte_share_across_layers: true })).map((t) => t.name);
     const expected = readJson<[string, number[]][]>(folder, 'state-dict.json')
       .map(([name]) => name)
@@ -79,13 +82,13 @@ describe('published totals', () => {
     ],
   ];
 
-  it.each(rows)('%s', (_, config, parameters, srte) => {
+  it.each(rows)('are counted: %s', (_, config, parameters, srte) => {
     const counted = total(config);
     expect(counted.parameters).toBe(parameters);
     expect(counted.byComponent.srte).toBe(srte);
   });
 
-  it('one block without its SRTE has 410,652,672', () => {
+  it('include 410,652,672 for a block without its SRTE', () => {
     const one = total({ num_layers: 1, srte_encoding: 'sincos' }).parameters;
     const two = total({ num_layers: 2, srte_encoding: 'sincos' }).parameters;
     expect(two - one).toBe(410_652_672);
@@ -96,11 +99,11 @@ describe('published totals', () => {
     ['aggressive', 2_592_264_192],
     ['memory', 13_347_463_168],
     ['performance', 13_365_288_960],
-  ] as const)('preset %s', (name, parameters) => {
+  ] as const)('are counted for the preset %s', (name, parameters) => {
     expect(total(hybrid.presets[name]?.document.model ?? {}).parameters).toBe(parameters);
   });
 
-  it('splits into components without a rest', () => {
+  it('are the sum of their components', () => {
     for (const { config } of hybridCases()) {
       const { parameters, byComponent } = total(config);
       const sum = Object.values(byComponent).reduce((a, b) => a + b, 0);
@@ -109,8 +112,8 @@ describe('published totals', () => {
   });
 });
 
-describe('presets', () => {
-  it('states in each file the parameters that it has', () => {
+describe('the file of a preset', () => {
+  it('states the number of its parameters', () => {
     for (const [name, { document }] of Object.entries(hybrid.presets)) {
       const text = fs.readFileSync(inPackage('configs/hybrid', `${name}.yaml`), 'utf8');
       const stated = text.match(/([\d,]+) parameters/)?.[1];
@@ -126,7 +129,7 @@ describe('windows', () => {
       block.kind === 'hybridBlock' ? block.attention.spans : [],
     );
 
-  it('gives the last heads the whole past', () => {
+  it('leave the whole past to the last heads', () => {
     expect(windows({ num_layers: 1 })).toEqual([
       [
         { heads: 30, window: { rule: 'local', tokens: 1024 } },
@@ -135,13 +138,13 @@ describe('windows', () => {
     ]);
   });
 
-  it('clips the global heads to the heads', () => {
+  it('are absent if there are more global heads than heads', () => {
     expect(windows({ num_layers: 1, num_heads: 4, global_heads: 9 })).toEqual([
       [{ heads: 4, window: undefined }],
     ]);
   });
 
-  it('truncates the windows of a pyramid towards zero', () => {
+  it('are truncated towards zero in a pyramid', () => {
     // 512 + (14 − 512) · i / 5 = 512, 412.4, 312.8, 213.2, 113.6, 14
     const pyramid = {
       attention_type: 'pyramidal',
@@ -154,7 +157,7 @@ describe('windows', () => {
     ]);
   });
 
-  it('has a pyramid of one layer', () => {
+  it('have full length in a pyramid of one layer', () => {
     const pyramid = {
       attention_type: 'pyramidal',
       window_size: 14,
@@ -166,30 +169,33 @@ describe('windows', () => {
 });
 
 describe('limits', () => {
-  it('has the same names in every layer, and stops at the limit of layers or names', () => {
+  it('allow models up to the maximum number of layers or names', () => {
     const blocks = { hidden_size: 2, num_heads: 1, vocab_size: 2, max_position_embeddings: 2 };
     const config = { ...blocks, use_alignment: false, srte_share_across_layers: false };
     const names = (layers: number) => stateDictOf(build({ ...config, num_layers: layers })).length;
-    // Embedding, norm (2) and head stand at the top.
+    // Embedding, norm (2) and head are outside the layers.
     const perLayer = names(2) - names(1);
-    // With as many layers as there may be, all names are below their own limit.
+    // With the maximum number of layers, all names are below their own limit.
     const most = Math.min(MAX_LAYERS, Math.floor((MAX_TENSORS - 4) / perLayer));
     expect(names(1)).toBe(perLayer + 4);
     expect(() => build({ ...config, num_layers: most })).not.toThrow();
     expect(() => build({ ...config, num_layers: most + 1 })).toThrow(LimitError);
   });
 
-  it.each([MAX_LAYERS + 1, 1e9, Number.MAX_SAFE_INTEGER])('refuses %d layers at once', (layers) => {
-    try {
-      build({ num_layers: layers });
-      expect.unreachable();
-    } catch (error) {
-      expect(error).toBeInstanceOf(LimitError);
-      expect((error as LimitError).path).toBe('model.num_layers');
-    }
-  });
+  it.each([MAX_LAYERS + 1, 1e9, Number.MAX_SAFE_INTEGER])(
+    'refuse %d layers before building one',
+    (layers) => {
+      try {
+        build({ num_layers: layers });
+        expect.unreachable();
+      } catch (error) {
+        expect(error).toBeInstanceOf(LimitError);
+        expect((error as LimitError).path).toBe('model.num_layers');
+      }
+    },
+  );
 
-  it('refuses a tensor, and a sum, beyond 2^53 − 1', () => {
+  it('refuse a tensor, and a sum, beyond 2^53 − 1', () => {
     expect(() => build({ vocab_size: 2 ** 42 })).toThrow(/embed_tokens.weight of shape/);
     // Each table fits; both together do not.
     expect(() => build({ num_layers: 1, vocab_size: 2 ** 40 + 2 ** 39 })).toThrow(/2\^53 − 1/);

@@ -18,7 +18,7 @@ interface Described {
   readonly model: object;
 }
 
-/** What `make` is refused with. */
+/** Limit that `make` exceeds. */
 function limitOf(make: () => unknown): LimitError {
   try {
     make();
@@ -30,7 +30,7 @@ function limitOf(make: () => unknown): LimitError {
 }
 
 describe('every family', () => {
-  it.each(FAMILY_NAMES)('%s refuses 2,001 layers', async (name) => {
+  it.each(FAMILY_NAMES)('refuses 2,001 layers: %s', async (name) => {
     const { schema, build, presets, dimensions = DECODER_DIMENSIONS } = await loadFamily(name);
     // Nemotron-H has as many layers as its list has entries.
     const isListed = name === 'nemotron_h';
@@ -53,7 +53,7 @@ describe('blocks', () => {
       Array.from({ length: tensors }, (_, index) => rmsNormLayer(`${name}.${index}`, 2, 1e-5)),
     );
 
-  it('are refused by the first of them when all would have too many tensors', () => {
+  it('are refused at the first one if all together would have too many tensors', () => {
     const make = vi.fn((name: string) => block(name, 1000));
     const names = blockNames('layers', 201, 'model.depth');
     const { path, message } = limitOf(() => stack(names, 'model.depth', make));
@@ -64,7 +64,7 @@ describe('blocks', () => {
     expect(make).toHaveBeenCalledTimes(1);
   });
 
-  it('growing blocks are refused at the first one beyond the limit', () => {
+  it('of growing size are refused at the first one beyond the limit', () => {
     const make = vi.fn((name: string, index: number) => block(name, index === 0 ? 1 : 50_000));
     const { message } = limitOf(() => stack(blockNames('layers', 100, 'model.n'), 'model.n', make));
     expect(message).toBe('describes at least 100,001 tensor names; the limit is 100,000');
@@ -73,7 +73,7 @@ describe('blocks', () => {
 });
 
 describe('a config of four lines', () => {
-  it('too many layers are refused at their line', async () => {
+  it('is refused for too many layers, with their line', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
     try {
       const file = path.join(folder, 'deep.yaml');

@@ -8,7 +8,7 @@ const local = (tokens: number | undefined): Window | undefined =>
 const sliding = (tokens: number): Window => ({ rule: 'sliding', tokens });
 
 describe('firstVisibleKey', () => {
-  it('a sliding window reaches back its length, own position included, at every length', () => {
+  it('reaches back the length of a sliding window, own position included, at every length', () => {
     expect(firstVisibleKey(9, 10, sliding(4))).toBe(6);
     expect(firstVisibleKey(2, 10, sliding(4))).toBe(0);
     expect(firstVisibleKey(4999, 5000, sliding(100))).toBe(4900);
@@ -18,21 +18,21 @@ describe('firstVisibleKey', () => {
   it.each([
     // [position, context, window, first key]
     [9, 10, undefined, 0],
-    [9, 10, 4, 7], // slides: 9 − 4 // 2
+    [9, 10, 4, 7], // slides: 9 − ⌊4 / 2⌋
     [1, 10, 4, 0],
     [9, 10, 5, 7], // an odd window is halved downwards
-    [9, 10, 10, 0], // window = context: no window at all
+    [9, 10, 10, 0], // window = context: no window
     [9, 10, 12, 0],
     [2047, 2048, 100, 1997],
     [2047, 2049, 100, 1950], // block 2000…2099, minus 50
     [2048, 2049, 4000, 48], // blocks of 1024 at most: 2048 − 2000
-  ])('position %d of %d, window %s: %d', (position, context, window, first) => {
+  ])('at position %d of %d with window %s is %d', (position, context, window, first) => {
     expect(firstVisibleKey(position, context, local(window))).toBe(first);
   });
 });
 
 describe('scoreValues', () => {
-  /** Block by block: its queries against the keys from the first that one of them sees to its end. */
+  /** Sum over blocks: the queries of a block times its keys, from the first visible one to the end of the block. */
   const counted = (context: number, window: number) => {
     const block = Math.min(window, 1024);
     let values = 0;
@@ -48,7 +48,7 @@ describe('scoreValues', () => {
     expect(scoreValues(5000, undefined)).toBe(5000n ** 2n);
   });
 
-  it('is what the blocks hold beyond', () => {
+  it('is the sum over blocks for longer contexts with a window', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 2049, max: 9000 }),
@@ -71,7 +71,7 @@ describe('visiblePairs', () => {
     return BigInt(pairs);
   };
 
-  it('is what counting one by one gives', () => {
+  it('counts the same pairs as a loop over positions', () => {
     const contexts = fc.oneof(
       fc.integer({ min: 1, max: 60 }),
       fc.integer({ min: 2040, max: 5000 }),
@@ -91,7 +91,7 @@ describe('visiblePairs', () => {
     );
   });
 
-  it('does not depend on how long the context is in time, only in value', () => {
+  it('computes contexts of 2^40 tokens without a loop', () => {
     expect(visiblePairs(2 ** 50, undefined)).toBe((2n ** 50n * (2n ** 50n + 1n)) / 2n);
     expect(visiblePairs(2 ** 40, local(1024))).toBeGreaterThan(2n ** 49n);
   });

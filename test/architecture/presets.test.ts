@@ -11,7 +11,7 @@ const FAMILIES = fs
   .readdirSync(inPackage('configs'))
   .filter((name) => name !== 'hardware') as FamilyName[];
 
-/** As the projects that made the models state them. */
+/** Parameter counts published by the projects that made the models. */
 const PUBLISHED = {
   'minimind2-small': 25_829_888,
   minimind2: 104_030_976,
@@ -51,17 +51,17 @@ describe.each(FAMILIES)('presets of %s', async (name) => {
   const textOf = (preset: string) =>
     fs.readFileSync(inPackage('configs', name, `${preset}.yaml`), 'utf8');
 
-  it('have a file each, and files have a preset', () => {
+  it('have one file each, without further files', () => {
     const files = fs.readdirSync(inPackage('configs', name)).map((file) => path.parse(file).name);
     expect(files.sort()).toEqual(Object.keys(presets).sort());
   });
 
-  it.each(Object.entries(presets))('%s is what its file says', (preset, { document }) => {
+  it.each(Object.entries(presets))('equal their files: %s', (preset, { document }) => {
     const ofFile = schema.parse(parse(textOf(preset))) as { model: unknown };
     expect({ model: ofFile.model }).toEqual(schema.parse(document));
   });
 
-  it('have the same training, so that their memory differs by their models alone', () => {
+  it('have the same training, so that only their models make a difference in memory', () => {
     const trainings = Object.keys(presets).map((preset) => {
       const { model: _, ...others } = parse(textOf(preset)) as Record<string, unknown>;
       return others;
@@ -69,7 +69,7 @@ describe.each(FAMILIES)('presets of %s', async (name) => {
     for (const training of trainings) expect(training).toEqual(trainings[0]);
   });
 
-  it('have the parameters that are published, and that the file states', () => {
+  it('have the published number of parameters, and the number in the file', () => {
     for (const [preset, { document }] of Object.entries(presets)) {
       const { parameters } = countParameters(build(schema.parse(document)));
       const published = PUBLISHED[preset as keyof typeof PUBLISHED];
@@ -86,8 +86,8 @@ it('the recommended hybrid model takes less memory to train than the original', 
   const { trainingMemoryOf } = await import('../../src/budget/training-budget.js');
   const [recommended = 0, original = 0] = (['recommended', 'original'] as const).map((preset) => {
     const document = hybrid.schema.parse(hybrid.presets[preset]?.document);
-    const wish = { dtype: 'bf16', causal: false, optimizer: 'adamw' } as const;
-    const { training } = resolveSetting(wish, hybrid.trainingHints?.(document) ?? {}, 32_768);
+    const settings = { dtype: 'bf16', causal: false, optimizer: 'adamw' } as const;
+    const { training } = resolveSetting(settings, hybrid.trainingHints?.(document) ?? {}, 32_768);
     return Number(trainingMemoryOf(hybrid.build(document), training).total.value);
   });
   expect(recommended).toBeLessThan(original);
@@ -108,7 +108,7 @@ describe('MiniMind', () => {
     [{ moe_intermediate_size: 64 }, true],
     [{ head_dim: 64, version: 2 }, false],
     [{ version: 3 }, true],
-  ])('with %j has norms on queries and keys: %s', async (model, normed) => {
+  ])('with %j has norms of queries and keys: %s', async (model, normed) => {
     const { tensorsOf } = await import('../../src/architecture/walk.js');
     const names = tensorsOf(await build(model)).map(({ name }) => name);
     expect(names.includes('model.layers.0.self_attn.q_norm.weight')).toBe(normed);
@@ -119,7 +119,7 @@ describe('MiniMind', () => {
     [2, 768, 2048],
     [2, 640, 1728],
     [3, 768, 2432],
-  ])('version %d of width %d has %d inside', async (version, hidden_size, inner) => {
+  ])('version %d of width %d has an inner width of %d', async (version, hidden_size, inner) => {
     const { tensorsOf } = await import('../../src/architecture/walk.js');
     const tensors = tensorsOf(await build({ version, hidden_size }));
     const up = tensors.find(({ name }) => name.endsWith('mlp.up_proj.weight'));

@@ -14,22 +14,22 @@ const frequencies = (scaling: RotaryScaling | undefined, tokens = 0, rotatedDim 
   ...rotaryFrequencies({ base: 10_000, rotatedDim, scaling }, tokens),
 ];
 
-/** Within float32's precision. */
-function expectClose(found: readonly number[], wanted: readonly number[]): void {
-  expect(found).toHaveLength(wanted.length);
-  for (const [index, value] of wanted.entries()) {
-    expect(Math.abs((found[index] ?? Number.NaN) / value - 1), `${index}`).toBeLessThan(1e-6);
+/** Compares within the precision of float32. */
+function expectClose(actual: readonly number[], expected: readonly number[]): void {
+  expect(actual).toHaveLength(expected.length);
+  for (const [index, value] of expected.entries()) {
+    expect(Math.abs((actual[index] ?? Number.NaN) / value - 1), `${index}`).toBeLessThan(1e-6);
   }
 }
 
 describe('rotary frequencies', () => {
   it('are base^(−2j / d)', () => expectClose(frequencies(undefined), [1, 0.1, 0.01, 0.001]));
 
-  it('linear scaling divides them', () => {
+  it('are divided by linear scaling', () => {
     expectClose(frequencies({ kind: 'linear', factor: 4 }), [0.25, 0.025, 0.0025, 0.00025]);
   });
 
-  it('dynamic scaling keeps them up to the original length, and takes a larger base beyond', () => {
+  it('get a larger base beyond the original length with dynamic scaling', () => {
     const scaling = { kind: 'dynamic', factor: 2, originalPositions: 16 } as const;
     expect(dependsOnLength({ scaling })).toBe(true);
     expectClose(frequencies(scaling, 16), [1, 0.1, 0.01, 0.001]);
@@ -41,21 +41,21 @@ describe('rotary frequencies', () => {
     );
   });
 
-  it('Llama 3 keeps short waves, divides long ones and blends between', () => {
-    const found = frequencies({
+  it('of Llama 3 are kept for short waves, divided for long ones and blended between', () => {
+    const scaled = frequencies({
       kind: 'llama3',
       factor: 8,
       lowFrequencyFactor: 1,
       highFrequencyFactor: 4,
       originalPositions: 1000,
     });
-    // 159 and 15.9 turns are kept; 1.59 turns: (1.5915 − 1) / 3 = 0.19718 of it; 0.159 turns are divided.
+    // Keeps 159 and 15.9 turns, (1.5915 − 1) / 3 = 0.19718 of 1.59 turns, and divides 0.159 turns.
     const kept = (1000 * 0.01) / (2 * Math.PI);
     const smooth = (kept - 1) / 3;
-    expectClose(found, [1, 0.1, 0.01 * (smooth + (1 - smooth) / 8), 0.001 / 8]);
+    expectClose(scaled, [1, 0.1, 0.01 * (smooth + (1 - smooth) / 8), 0.001 / 8]);
   });
 
-  it('LongRoPE has one list of divisors up to the original length, and one beyond', () => {
+  it('of LongRoPE have one list of divisors up to the original length, and one beyond', () => {
     const scaling = {
       kind: 'longrope',
       shortDivisors: [1, 1, 2, 2],
@@ -76,7 +76,7 @@ describe('YaRN', () => {
   it.each([
     [64, 5, 14],
     [96, 8, 21],
-  ])('MiniMind with heads of %d ramps from %d to %d', (head_dim, low, high) => {
+  ])('in MiniMind with heads of %d ramps from %d to %d', (head_dim, low, high) => {
     const model = {
       family: 'minimind',
       hidden_size: 8 * head_dim,
@@ -84,8 +84,7 @@ describe('YaRN', () => {
       inference_rope_scaling: true,
     };
     const built = minimind.build(minimind.schema.parse({ model }));
-    const found = walk(built).flatMap(({ layer }) => (layer.kind === 'rotary' ? [layer] : []));
-    const [rotary] = found;
+    const [rotary] = walk(built).flatMap(({ layer }) => (layer.kind === 'rotary' ? [layer] : []));
     if (rotary?.scaling?.kind !== 'yarn') return expect.unreachable('it has no YaRN');
     expect(yarnRamp(rotary, rotary.scaling)).toEqual([low, high]);
     const plain = rotaryFrequencies({ ...rotary, scaling: undefined });
@@ -94,7 +93,7 @@ describe('YaRN', () => {
     expectClose([scaled[high] ?? 0], [(plain[high] ?? 0) / 16]);
   });
 
-  it('MiniMind does not apply it to tables within the original length', () => {
+  it('is not applied by MiniMind to tables within the original length', () => {
     const model = {
       family: 'minimind',
       hidden_size: 64,
@@ -113,7 +112,7 @@ describe('YaRN', () => {
     // 0.1 · ln(4) + 1
     [{}, 1.138629436],
     [{ attention_factor: 1.3 }, 1.3],
-    // equal: nothing is left of it
+    // equal: the ratio is 1
     [{ mscale: 0.7, mscale_all_dim: 0.7 }, 1],
     // (0.1 · ln(4) + 1) / (0.06 · ln(4) + 1)
     [{ mscale: 1, mscale_all_dim: 0.6 }, 1.051195],

@@ -6,7 +6,7 @@ import { stateDictOf, tensorsOf, unreadTensors } from '../../src/architecture/wa
 const HYBRID = 'hybrid';
 const ALONE = 'linear_attention';
 
-/** Blocks that layers 0 and 3, and layer 1 alone, have. */
+/** A model with two shared blocks: layers 0 and 3 use the first, layer 1 the second. */
 async function zamba(changes: object = {}): Promise<LanguageModel> {
   const { schema, build } = await loadFamily('zamba2');
   const model = {
@@ -34,7 +34,7 @@ const namesWith = (model: LanguageModel, part: string) =>
     .map(({ name, tensor }) => [name, tensor.name]);
 
 describe('blocks that layers share', () => {
-  it('are stored once, with a name at each place', async () => {
+  it('are stored once, with a name in each layer', async () => {
     const model = await zamba();
     expect(namesWith(model, `${PLACE}.down_proj`).sort()).toEqual([
       [`model.layers.0.${PLACE}.down_proj.weight`, `model.layers.0.${PLACE}.down_proj.weight`],
@@ -43,7 +43,7 @@ describe('blocks that layers share', () => {
     ]);
   });
 
-  it('have the adapters of all their layers at each place', async () => {
+  it('have the adapters of all their layers in each layer', async () => {
     const model = await zamba();
     expect(namesWith(model, `${ADAPTER}.2.0`).sort()).toEqual([
       [`model.layers.0.${ADAPTER}.2.0.weight`, `model.layers.0.${ADAPTER}.2.0.weight`],
@@ -52,7 +52,7 @@ describe('blocks that layers share', () => {
     expect(unreadTensors(model).size).toBe(0);
   });
 
-  it('are untied with the head, and keep adapters that they do not read', async () => {
+  it('are not shared if the head is untied, and keep unread adapters', async () => {
     const model = await zamba({ tie_word_embeddings: false });
     const own = tensorsOf(model).map(({ name }) => name);
     expect(own).toContain(`model.layers.3.${PLACE}.down_proj.weight`);

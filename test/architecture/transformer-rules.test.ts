@@ -3,13 +3,13 @@ import { type FamilyName, loadFamily } from '../../src/architecture/families.js'
 import { countParameters } from '../../src/budget/parameters.js';
 import type { Severity } from '../../src/errors.js';
 
-/** What the rules of a family say of a model. */
+/** Findings of a family's rules for a model. */
 async function findings(name: FamilyName, model: Record<string, unknown>) {
   const { schema, rules } = await loadFamily(name);
   const document = schema.parse({ model: { family: name, ...model } });
   return rules.flatMap(({ severity, check }) => {
-    const found = check(document);
-    return found ? [`${severity}: ${found.message}`] : [];
+    const finding = check(document);
+    return finding ? [`${severity}: ${finding.message}`] : [];
   });
 }
 
@@ -78,18 +78,20 @@ describe('rules of transformers', () => {
       'error',
       '5 experts for a token are more than the 4',
     ],
-  ])('%s %j: %s, %s', async (name, model, severity, message) => {
-    const found = await findings(name, model);
-    expect(found).toContainEqual(expect.stringMatching(new RegExp(`^${severity}: .*${message}`)));
+  ])('report for %s with %j: %s, %s', async (name, model, severity, message) => {
+    const reported = await findings(name, model);
+    expect(reported).toContainEqual(
+      expect.stringMatching(new RegExp(`^${severity}: .*${message}`)),
+    );
   });
 
-  it('have nothing to say of what the classes of transformers begin with', async () => {
+  it('have no finding for the defaults of transformers', async () => {
     for (const name of ['llama', 'qwen2', 'gemma2', 'phi3', 'gpt2', 'deepseek_v3'] as const) {
       expect(await findings(name, {}), name).toEqual([]);
     }
   });
 
-  it('stop a billion experts before they are built', async () => {
+  it('refuse a billion experts before they are built', async () => {
     const { schema, build } = await loadFamily('qwen2_moe');
     const document = schema.parse({ model: { family: 'qwen2_moe', num_experts: 1e9 } });
     expect(() => build(document)).toThrow(/3,000,000,000 tensor names; the limit is 100,000/);

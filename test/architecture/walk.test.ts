@@ -11,7 +11,7 @@ import {
 } from '../../src/architecture/walk.js';
 import { layerPattern } from '../../src/budget/parameters.js';
 
-it('computes once for each object', () => {
+it('memoized computes once for each object', () => {
   const of = vi.fn(() => 1);
   const known = memoized(of);
   const key = {};
@@ -19,11 +19,11 @@ it('computes once for each object', () => {
   expect(of).toHaveBeenCalledTimes(2);
 });
 
-it('walks a model once, however often it is asked for', () => {
+it('a model is walked only once', () => {
   const model: LanguageModel = hybrid.build(hybrid.schema.parse(hybrid.presets.tiny?.document));
   expect(walk(model)).toBe(walk(model));
   expect(ownedTensors(model)).toBe(ownedTensors(model));
-  // Another description, also of the same blocks, is walked for itself.
+  // Another description is walked on its own, even if it shares blocks.
   expect(walk({ ...model, blocks: [] }).length).toBeLessThan(walk(model).length);
 });
 
@@ -43,16 +43,16 @@ describe('a model with experts', () => {
   }
 
   const sums = (tensors: ReturnType<typeof countedTensors>) => {
-    const found: Record<string, number> = {};
+    const totals: Record<string, number> = {};
     for (const { tensor, component, count } of tensors) {
       const key = `${layerPattern(tensor.name)} ${component} ${tensor.shape} ${tensor.role}`;
-      found[key] = (found[key] ?? 0) + count;
+      totals[key] = (totals[key] ?? 0) + count;
     }
-    return found;
+    return totals;
   };
 
   it.each(FAMILIES)(
-    '%s: counting by one expert gives the same tensors of each shape',
+    'of %s has the same tensors of each shape if one expert is counted for all',
     async (name, keys) => {
       const model = await built(name, keys);
       expect(countedTensors(model).length).toBeLessThan(ownedTensors(model).length);
@@ -60,7 +60,7 @@ describe('a model with experts', () => {
     },
   );
 
-  it('is counted without a walk through its experts', async () => {
+  it('is counted without a walk of all experts', async () => {
     const few = await built('qwen3_moe', { num_experts: 8, num_hidden_layers: 2 });
     const many = await built('qwen3_moe', { num_experts: 512, num_hidden_layers: 2 });
     expect(walkCounted(many)).toHaveLength(walkCounted(few).length);

@@ -12,7 +12,7 @@ import { stateOf } from '../../src/budget/state.js';
 import { loadModelFile } from '../../src/model-input/model-file.js';
 
 const SMALL = 'configs/minimind/minimind2-small.yaml';
-/** Shared memory of a block on an A100. */
+/** Shared memory per block of an A100. */
 const A100 = { bytes: 163 * 1024, source: 'CUDA programming guide' };
 
 const SETTING = { contexts: [512], dtype: 'bf16', onChip: A100, block: 128 } as const;
@@ -34,7 +34,7 @@ const rowsOf = async (...args: Parameters<typeof methodsOf>) => {
 };
 
 describe('methods of attention', () => {
-  it('counts the plain and the tiled method as the FlashAttention paper does', async () => {
+  it('have the traffic of the FlashAttention paper, plain and tiled', async () => {
     const row = await rowsOf(SMALL);
     // 8 heads × 512² scores of 2 bytes; 8 layers of 4 passes over them, and Q, K, V, O once.
     expect(row('plain').scores.value).toBe(8 * 512 ** 2 * 2);
@@ -46,14 +46,14 @@ describe('methods of attention', () => {
     expect(row('flash').ratios).toMatchObject({ flops: 1, cache: 1 });
   });
 
-  it('approaches N²d²/M: the ratio to plain attention grows to M / d² over 3', async () => {
+  it('approach traffic N²d²/M with FlashAttention: the ratio to plain grows to M / d² over 3', async () => {
     const row = await rowsOf(SMALL, { contexts: [2 ** 20] });
     // 4 N² against (N / (M / 4d)) · N · (3d + 4).
     const [M, d] = [166_912 / 2, 64];
     expect(row('flash').ratios.traffic).toBeCloseTo((4 * M) / (4 * d * (3 * d + 4)), 1);
   });
 
-  it('counts the same FLOPs and cache as the profile', async () => {
+  it('have the FLOPs and cache of the profile', async () => {
     const { model } = await loadModelFile(SMALL);
     const row = await rowsOf(SMALL, { contexts: [700] });
     const forward = forwardFlopsOf(model, { batch: 1, context: 700, causal: false });
@@ -64,14 +64,14 @@ describe('methods of attention', () => {
     expect(row('grouped').cache.value).toBe(state.keyValueCache.value);
   });
 
-  it('has the ratio of heads to key heads in the cache: 2, 8 and 32 for 32 heads', async () => {
+  it('divide the cache by heads per key head: 2, 8 and 32 for 32 heads', async () => {
     const { contexts } = await methodsOf('configs/hybrid/original.yaml', { keyHeads: [16, 4, 1] });
     const grouped = contexts[0]?.rows.filter(({ method }) => method === 'grouped') ?? [];
     expect(grouped.map(({ ratios }) => ratios.cache)).toEqual([2, 8, 32]);
     expect(grouped.map(({ ratios }) => ratios.scores)).toEqual([1, 1, 1]);
   });
 
-  it('cuts scores, work, cache and reach to a window', async () => {
+  it('limit scores, FLOPs, cache and reach to a window', async () => {
     const row = await rowsOf(SMALL, { contexts: [4096], window: 128 });
     const plain = row('plain');
     const { ratios, reach, cache } = row('window');
@@ -80,16 +80,16 @@ describe('methods of attention', () => {
     // Each of 8 layers reaches 127 positions further back.
     expect(reach.value).toBe(8 * 127 + 1);
     expect(plain.reach.value).toBe(4096);
-    // The keys that the next token sees beside its own.
+    // The keys that the next token sees in addition to its own.
     expect(cache.value).toBe((Number(plain.cache.value) * 127) / 4096);
   });
 
-  it('takes the heads of the hybrid family as its description has them', async () => {
+  it('use the described heads of the hybrid family', async () => {
     const { model } = await loadModelFile('configs/hybrid/original.yaml');
     const row = await rowsOf('configs/hybrid/original.yaml', { contexts: [8192] });
     const { isModel, scores, cache, reach } = row('hierarchical');
     expect(isModel).toBe(true);
-    // Blocks of 1,024 queries: the first sees itself, each later one 512 keys before it, too. 30 local heads of 32.
+    // Blocks of 1,024 queries: each sees itself, and all but the first 512 keys before it. 30 local heads of 32.
     expect(scores.value).toBe(2 * (30 * 1024 * (1024 + 7 * 1536) + 2 * 8192 ** 2));
     expect(cache.value).toBe(
       stateOf(model, { batch: 1, context: 8192, dtype: 'bf16' }).keyValueCache.value,
@@ -97,26 +97,26 @@ describe('methods of attention', () => {
     expect(reach.value).toBe(8192);
   });
 
-  it('follows the reach of each layer, where all heads have windows', async () => {
+  it('add the reach of each layer if all heads have windows', async () => {
     const set = ['model.global_heads=0', 'model.window_size=16'];
     const { model } = await loadModelFile('configs/hybrid/tiny.yaml', { set });
     const { contexts, layers } = attentionMethodsOf(model, { ...SETTING, contexts: [100] });
     expect(rowOf(contexts[0]?.rows, 'hierarchical').reach.value).toBe(8 * layers + 1);
   });
 
-  it('counts the blocks of a block-sparse mask: the first, the one before, its own', async () => {
+  it('count the blocks of a block-sparse mask: the first, the previous and the own one', async () => {
     const row = await rowsOf(SMALL, { contexts: [1024], block: 128 });
     const { ratios, reach } = row('block-sparse');
     // 1 + 2 + 6 · 3 = 21 of 64 blocks.
     expect(ratios.flops).toBeCloseTo(64 / 21, 12);
-    // 8 layers go back 8 blocks before the own one, which is all of them.
+    // 8 layers reach 8 blocks back, which are all.
     expect(reach.value).toBe(1024);
     const far = await rowsOf(SMALL, { contexts: [4096], block: 128 });
     expect(far('block-sparse').reach.value).toBe(9 * 128);
   });
 
   it.each([1, 99, 100, 101, 200, 250, 300, 777])(
-    'counts the scores of blocks of 100 in %d tokens',
+    'count the scores of blocks of 100 in %d tokens',
     async (context) => {
       let pairs = 0;
       for (let first = 0; first < context; first += 100) {
@@ -129,7 +129,7 @@ describe('methods of attention', () => {
     },
   );
 
-  it('adds the model itself where no other row is like it', async () => {
+  it('include a row of the model if no other row matches it', async () => {
     const { contexts } = await methodsOf('fixtures/hf-configs/deepseek-v3-main');
     const own = contexts[0]?.rows.filter(({ isModel }) => isModel) ?? [];
     expect(own.map(({ method }) => method)).toEqual(['own']);
@@ -144,7 +144,7 @@ describe('methods of attention', () => {
     ['fixtures/hf/llama4-text-7-4', 'own'],
     ['fixtures/hf/gemma3n-text-7-8', 'own'],
     ['configs/hybrid/tiny.yaml', 'hierarchical', 'model.attention_type=pyramidal'],
-  ])('marks the row of %s, with the cache of the profile', async (file, method, ...set) => {
+  ])('mark the row of %s, with the cache of the profile', async (file, method, ...set) => {
     const { model } = await loadModelFile(file, { set });
     const { contexts } = attentionMethodsOf(model, { ...SETTING, contexts: [100] });
     const row = rowOf(contexts[0]?.rows, method as AttentionMethod);
@@ -157,11 +157,11 @@ describe('methods of attention', () => {
     }
   });
 
-  it('refuses a model without attention', async () => {
+  it('require a model with attention', async () => {
     await expect(methodsOf('fixtures/hf/mamba')).rejects.toThrow('no softmax attention');
   });
 
-  it('finds published ratios among those counted', async () => {
+  it('match published ratios', async () => {
     const methods = await methodsOf(SMALL, { contexts: [512, 2048], keyHeads: [4, 1] });
     const [four, eight, odd] = matchRatios(methods, [2, 8, 3.8]);
     expect(four?.matches).toContainEqual(
@@ -173,8 +173,8 @@ describe('methods of attention', () => {
   });
 });
 
-describe('operations of norms', () => {
-  it('has 7 operations a value in LayerNorm, 4 in RMSNorm: 42.9 % fewer, not 60 %', () => {
+describe('a norm', () => {
+  it('has 7 operations per value in LayerNorm, 4 in RMSNorm: 42.9 % fewer, not 60 %', () => {
     const { layerNorm, rmsNorm, saved } = normOperations(512);
     expect(layerNorm.operations.value).toBe(7 * 512 + 2);
     expect(rmsNorm.operations.value).toBe(4 * 512 + 2);

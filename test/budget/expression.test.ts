@@ -23,7 +23,7 @@ import { evaluateIndependently } from './independent.js';
 
 const { a, b, c } = inputs({ a: 12, b: 3, c: 2 });
 
-describe('textOf', () => {
+describe('expressionText', () => {
   it.each<[string, Expression, number]>([
     ['a', a, 12],
     ['2 * a * b', mul(2, a, b), 72],
@@ -42,7 +42,7 @@ describe('textOf', () => {
     ['ceildiv(a + 1, b)', ceildiv(add(a, 1), b), 5],
     ['0', add(), 0],
     ['a', add(a), 12],
-  ])('%s', (text, expression, value) => {
+  ])('prints %s', (text, expression, value) => {
     expect(expressionText(expression)).toBe(text);
     expect(wholeNumberValue(expression)).toBe(value);
   });
@@ -65,13 +65,13 @@ describe('inputsOf', () => {
     expect(() => v({ [name]: 1 })).toThrow('cannot be the name of an input');
   });
 
-  it('refuses a variable that has no name, or two', () => {
+  it('refuses a variable without a name, and with two names', () => {
     expect(() => v({})).toThrow('an input has one name');
     expect(() => v({ a: 1, b: 2 })).toThrow('an input has one name');
   });
 });
 
-describe('evaluate', () => {
+describe('wholeNumberValue', () => {
   it.each([
     ['(a + 1) / b', div(add(a, 1), b)],
     ['a / 0', div(a, 0)],
@@ -82,11 +82,11 @@ describe('evaluate', () => {
     ),
   );
 
-  it('refuses a function that whole numbers lack', () =>
+  it('refuses a function that is not defined for whole numbers', () =>
     expect(() => wholeNumberValue(ln(a))).toThrow('the formula "ln(a)" calls ln'));
 });
 
-/** Any expression over a, b and constants; `rounded` makes a quotient that the arithmetic has. */
+/** Any expression over leaves; `quotient` makes divisions that the arithmetic supports. */
 const expressions = (
   leaf: fc.Arbitrary<Expression>,
   quotient: (dividend: Expression, divisor: Expression) => Expression,
@@ -106,7 +106,7 @@ const expressions = (
 const constant = fc.nat({ max: 1000 }).map((value) => add(value));
 
 describe('an expression', () => {
-  it('has the value that its text has elsewhere, in whole numbers', () => {
+  it('has the same value as its text evaluated by JavaScript, in whole numbers', () => {
     const leaf = fc.oneof(constant, fc.constantFrom(a, b, c));
     const exactQuotient = (dividend: Expression, divisor: Expression) => {
       const positive = max(divisor, 1);
@@ -114,15 +114,15 @@ describe('an expression', () => {
     };
     fc.assert(
       fc.property(expressions(leaf, exactQuotient), (expression) => {
-        const found = BigInt(wholeNumberValue(expression));
-        expect(found).toBe(
+        const value = BigInt(wholeNumberValue(expression));
+        expect(value).toBe(
           evaluateIndependently(expressionText(expression), inputValues(inputsOf(expression))),
         );
       }),
     );
   });
 
-  it('has the value that its text has elsewhere, to the last bit of real numbers', () => {
+  it('has the same value as its text evaluated by JavaScript, to the last bit of real numbers', () => {
     const positive = (value: Expression) => max(value, 0.1);
     const leaf = fc.oneof(
       constant,
@@ -136,8 +136,8 @@ describe('an expression', () => {
       div(dividend, positive(divisor));
     fc.assert(
       fc.property(expressions(leaf, quotient), (formula) => {
-        const found = quantity({ label: 'x', unit: 'ratio', formula, source: '' });
-        expect(found.value).toBe(realValue(found.formula, found.inputs));
+        const computed = quantity({ label: 'x', unit: 'ratio', formula, source: '' });
+        expect(computed.value).toBe(realValue(computed.formula, computed.inputs));
       }),
     );
   });

@@ -5,7 +5,7 @@ import { exact, figure, sumFigure, wholeNumberValue } from '../../src/budget/fig
 const { n, m } = inputs({ n: 4, m: 1 });
 
 describe('figure', () => {
-  it('has the value of its formula, and the inputs that it names', () => {
+  it('has the value and the inputs of its formula', () => {
     const parts = { label: 'x', unit: 'bytes', source: 's' } as const;
     const stated = figure({ ...parts, formula: mul(2, n) });
     expect(JSON.parse(JSON.stringify(stated))).toEqual({
@@ -16,7 +16,7 @@ describe('figure', () => {
     });
   });
 
-  it('lists the inputs that it is given first, named or not', () => {
+  it('lists given inputs first, even if the formula does not use them', () => {
     const parts = { label: 'x', unit: 'bytes', source: 's' } as const;
     const stated = figure({ ...parts, formula: mul(v({ k: 3 }), n), inputs: { m, n } });
     expect(Object.entries(stated.inputs)).toEqual(Object.entries({ m: 1, n: 4, k: 3 }));
@@ -41,7 +41,7 @@ describe('sumFigure', () => {
     expect(total).toMatchObject({ value: 3, formula: 'one + two', inputs: { one: 1, two: 2 } });
   });
 
-  it('is 0 without any', () => {
+  it('is 0 without parts', () => {
     expect(sumFigure('all', 'bytes', {}, 's')).toMatchObject({ value: 0, formula: '0' });
   });
 });

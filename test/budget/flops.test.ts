@@ -4,7 +4,7 @@ import { forwardFlopsOf, operationsIn } from '../../src/budget/flops.js';
 import { loadModelFile } from '../../src/model-input/model-file.js';
 import { inPackage, readJson } from '../fixtures.js';
 
-/** FLOPs of a forward pass as FlopCounterMode of PyTorch counts them. */
+/** FLOPs of a forward pass counted by FlopCounterMode of PyTorch. */
 interface Counted {
   readonly batch: number;
   readonly tokens: number;
@@ -15,7 +15,7 @@ interface Counted {
 
 const { cases } = readJson<{ cases: Readonly<Record<string, Counted>> }>('fixtures/flops.json');
 
-/** PyTorch computes a convolution also at the positions of its padding: kernel - 1 more than tokens. */
+/** FLOPs of convolutions in PyTorch, which also computes the kernel − 1 positions of the padding. */
 function withPadding(model: LanguageModel, { batch, tokens }: Counted): number {
   let flops = 0;
   for (const operation of operationsIn(model)) {
@@ -26,8 +26,8 @@ function withPadding(model: LanguageModel, { batch, tokens }: Counted): number {
   return flops;
 }
 
-describe('FLOPs of a forward pass are those that FlopCounterMode counts', () => {
-  it.each(Object.entries(cases))('%s', async (name, counted) => {
+describe('FLOPs of a forward pass', () => {
+  it.each(Object.entries(cases))('are those of FlopCounterMode: %s', async (name, counted) => {
     const { batch, tokens, products = 0, scores = 0, convolutions = 0 } = counted;
     const { model } = await loadModelFile(inPackage('fixtures/hf', name, 'config.json'));
     const { parts } = forwardFlopsOf(model, { batch, context: tokens, causal: false });
@@ -54,7 +54,7 @@ type Config = Readonly<Record<string, number>>;
 const repeated = (types: unknown, kind: string) =>
   (types as readonly string[]).filter((type) => type === kind).length;
 
-/** FLOPs per token that no product has, so that FlopCounterMode cannot count them as the layer defines them. */
+/** FLOPs per token outside matrix products, which FlopCounterMode does not count. */
 const BY_HAND: Readonly<Record<string, readonly [(of: Config) => Recurrence, number, number]>> = {
   // h = exp(Δ·A)·h + (Δ·B)·x, y = C·h + D·x: Δ·A, exp, ·h, Δ·B, ·x, +, C·h, + and D·x, +
   mamba: [
@@ -88,16 +88,19 @@ const BY_HAND: Readonly<Record<string, readonly [(of: Config) => Recurrence, num
   ],
 };
 
-describe('FLOPs of a recurrence are those of its definition', () => {
-  it.each(Object.entries(BY_HAND))('%s', async (name, [sizesOf, perValue, perChannel]) => {
-    const file = inPackage('fixtures/hf', name, 'config.json');
-    const { layers, inner, state } = sizesOf(readJson('fixtures/hf', name, 'config.json'));
-    expect(layers * inner * state).toBeGreaterThan(0);
-    const { model } = await loadModelFile(file);
-    const [batch, context] = [2, 13];
-    const { parts } = forwardFlopsOf(model, { batch, context, causal: false });
-    const scans = parts.filter(({ kind }) => kind === 'scan');
-    const total = scans.reduce((all, { flops }) => all + Number(flops.value), 0);
-    expect(total).toBe(batch * context * layers * inner * (perValue * state + perChannel));
-  });
+describe('FLOPs of a recurrence', () => {
+  it.each(Object.entries(BY_HAND))(
+    'are those of its definition: %s',
+    async (name, [sizesOf, perValue, perChannel]) => {
+      const file = inPackage('fixtures/hf', name, 'config.json');
+      const { layers, inner, state } = sizesOf(readJson('fixtures/hf', name, 'config.json'));
+      expect(layers * inner * state).toBeGreaterThan(0);
+      const { model } = await loadModelFile(file);
+      const [batch, context] = [2, 13];
+      const { parts } = forwardFlopsOf(model, { batch, context, causal: false });
+      const scans = parts.filter(({ kind }) => kind === 'scan');
+      const total = scans.reduce((all, { flops }) => all + Number(flops.value), 0);
+      expect(total).toBe(batch * context * layers * inner * (perValue * state + perChannel));
+    },
+  );
 });

@@ -23,7 +23,7 @@ describe('FLOPs of generation', () => {
     'configs/hybrid/bench-60m.yaml',
     'fixtures/hf/deepseek-v2/config.json',
     'fixtures/hf/gemma2-window/config.json',
-  ])('are those of its calls, one by one: %s', async (config) => {
+  ])('are the sum over its calls: %s', async (config) => {
     const model = await modelOf(config);
     const steps = [101, 102, 103].map((context) => {
       const { perToken, scores } = decodingFlopsOf(model, context);
@@ -31,20 +31,20 @@ describe('FLOPs of generation', () => {
     });
     const passes = [100, 101, 102, 103].map((context) => forward(model, context));
     const sum = (values: readonly bigint[]) => values.reduce((all, each) => all + each, 0n);
-    const found = generationFlopsOf(model, { prompt: 100, generated: 4 });
-    expect(BigInt(found.cached)).toBe(sum([forward(model, 100), ...steps]));
-    expect(BigInt(found.recomputed)).toBe(sum(passes));
+    const flops = generationFlopsOf(model, { prompt: 100, generated: 4 });
+    expect(BigInt(flops.cached)).toBe(sum([forward(model, 100), ...steps]));
+    expect(BigInt(flops.recomputed)).toBe(sum(passes));
   });
 
   it('with a cache are those of one forward pass over all tokens but the last', async () => {
     const model = await modelOf(SMALL);
     const { cached, ratio } = generationFlopsOf(model, { prompt: 512, generated: 100 });
     expect(BigInt(cached)).toBe(forward(model, 611));
-    // 561.5, the mean length, would be the ratio if the prompt cost nothing.
+    // If the prompt cost nothing, the ratio would be 561.5, the mean length.
     expect(ratio).toBeCloseTo(91.26, 2);
   });
 
-  it('are counted for the end of a context that has room', async () => {
+  it('are counted for the last tokens of a context', async () => {
     const model = await modelOf(SMALL);
     expect(lastTokensFlopsOf(model, 2048)).toMatchObject({ prompt: 1920, generated: 128 });
     expect(lastTokensFlopsOf(model, 5)).toMatchObject({ prompt: 3, generated: 2 });

@@ -31,36 +31,44 @@ interface Value {
   readonly value: number;
 }
 
-describe('the state of a hybrid after a long prompt has the bytes of the cache of transformers', () => {
-  it.each(cases)('$model', async ({ config, layers, cache }) => {
-    const { model } = await modelOf(documentOfData(config, 'config.json'));
-    expect(model.blocks).toHaveLength(layers);
-    const state = stateOf(model, { batch: 1, context: tokens, dtype: 'bf16' });
-    expect({
-      keys_values: state.keyValueCache.value,
-      convolutions: state.convolutionState.value,
-      states: state.mambaState.value,
-    }).toEqual(cache);
-  });
+describe('the state of a hybrid after a long prompt', () => {
+  it.each(cases)(
+    'has the bytes of the cache of transformers: $model',
+    async ({ config, layers, cache }) => {
+      const { model } = await modelOf(documentOfData(config, 'config.json'));
+      expect(model.blocks).toHaveLength(layers);
+      const state = stateOf(model, { batch: 1, context: tokens, dtype: 'bf16' });
+      expect({
+        keys_values: state.keyValueCache.value,
+        convolutions: state.convolutionState.value,
+        states: state.mambaState.value,
+      }).toEqual(cache);
+    },
+  );
 });
 
-describe('profile and fit show the bytes of the cache of transformers', () => {
-  it.each(cases)('$model', async ({ model, config, cache }) => {
-    const file = path.join(folder, `${model}.json`);
-    fs.writeFileSync(file, JSON.stringify(config));
-    const run = async (...args: string[]) => JSON.parse((await runHere(args)).stdout);
-    const context = ['--context', String(tokens), '--json'];
-    const { inference } = (await run('profile', file, '--dtype', 'bf16', ...context)) as {
-      inference: { state: Record<'keyValueCache' | 'total', Value> };
-    };
-    expect(inference.state.keyValueCache.value).toBe(cache.keys_values);
-    expect(inference.state.total.value).toBe(cache.keys_values + cache.convolutions + cache.states);
-    const fit = await run('fit', file, '--for', 'serving', '--gpu', 'b200', ...context);
-    const { fit: served } = fit.serving as {
-      fit: Record<'cachePerSequence' | 'state', Value>;
-    };
-    expect(served.cachePerSequence.value).toBe(cache.keys_values);
-    // Kernels keep the inputs of convolutions in float32 too.
-    expect(served.state.value).toBe(cache.states + 2 * cache.convolutions);
-  });
+describe('profile and fit', () => {
+  it.each(cases)(
+    'show the bytes of the cache of transformers: $model',
+    async ({ model, config, cache }) => {
+      const file = path.join(folder, `${model}.json`);
+      fs.writeFileSync(file, JSON.stringify(config));
+      const run = async (...args: string[]) => JSON.parse((await runHere(args)).stdout);
+      const context = ['--context', String(tokens), '--json'];
+      const { inference } = (await run('profile', file, '--dtype', 'bf16', ...context)) as {
+        inference: { state: Record<'keyValueCache' | 'total', Value> };
+      };
+      expect(inference.state.keyValueCache.value).toBe(cache.keys_values);
+      expect(inference.state.total.value).toBe(
+        cache.keys_values + cache.convolutions + cache.states,
+      );
+      const fit = await run('fit', file, '--for', 'serving', '--gpu', 'b200', ...context);
+      const { fit: served } = fit.serving as {
+        fit: Record<'cachePerSequence' | 'state', Value>;
+      };
+      expect(served.cachePerSequence.value).toBe(cache.keys_values);
+      // Kernels also keep the inputs of convolutions in float32.
+      expect(served.state.value).toBe(cache.states + 2 * cache.convolutions);
+    },
+  );
 });

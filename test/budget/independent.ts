@@ -1,4 +1,4 @@
-/** A formula's value by JavaScript's own parser and arithmetic, as a check on ours. */
+/** Value of a formula, by the parser and arithmetic of JavaScript. */
 export function evaluateIndependently(
   formula: string,
   inputs: Readonly<Record<string, number | bigint | string>>,

@@ -17,16 +17,16 @@ const TINY = build(hybrid.presets.tiny?.document.model ?? {});
 const ORIGINAL = build({ srte_share_across_layers: false });
 
 /**
- * configs/hybrid/tiny.yaml by hand: V 256, H 64, 2 layers, 4 heads of 16, of which 3 local with window
- * 32 and 1 global, gate rank 16, SRTE of rank 8, tied head. So D = 128, R = 4, S = 64, K = 4.
+ * configs/hybrid/tiny.yaml by hand: V 256, H 64, 2 layers, gate rank 16, SRTE of rank 8, tied head. Of 4 heads of 16,
+ * 3 are local with window 32 and 1 is global. So D = 128, R = 4, S = 64, K = 4.
  */
-describe('tiny.yaml, worked out by hand at 1 × 64 tokens', () => {
+describe('the profile of tiny.yaml at 1 × 64 tokens, computed by hand,', () => {
   const full = { batch: 1, context: 64, causal: false } as const;
   const { parts, total, macs } = forwardFlopsOf(TINY, full);
   const part = (component: string, kind: string) =>
     parts.find((each) => each.component === component && each.kind === kind)?.flops.value;
 
-  it('forward FLOPs', () => {
+  it('has these forward FLOPs', () => {
     // Projections: 2 FLOP × 64 tokens × 2 layers = 256 for each weight of a layer.
     // in_proj 256·64 + x_proj (4 + 128)·128 + dt_proj 128·4 + out_proj 64·128 = 41,984
     expect(part('mamba', 'projection')).toBe(256 * 41_984);
@@ -37,11 +37,11 @@ describe('tiny.yaml, worked out by hand at 1 × 64 tokens', () => {
     // u 16·64 + d 64·16
     expect(part('gate', 'projection')).toBe(256 * 2_048);
     expect(part('fusion', 'projection')).toBe(256 * 64 * 64);
-    // 256·64 + 64·256
+    // up 256·64 + down 64·256
     expect(part('mlp', 'projection')).toBe(256 * 32_768);
-    // lowrank rows (64) times proj 64·8, once per layer
+    // 64 low-rank rows times proj 64·8, once per layer
     expect(part('srte', 'projection')).toBe(256 * 512);
-    // the tied head still multiplies: 2 · 64 · 256·64
+    // the tied head also multiplies: 2 · 64 · 256·64
     expect(part('head', 'projection')).toBe(2_097_152);
     // q·kᵀ and weights·v: 2 products × 2 FLOP × 64² pairs × 64 channels × 2 layers
     expect(part('attention', 'scores')).toBe(2 * 2 * 4_096 * 64 * 2);
@@ -55,7 +55,7 @@ describe('tiny.yaml, worked out by hand at 1 × 64 tokens', () => {
     expect(macs.value).toBe(17_235_968);
   });
 
-  it('forward FLOPs of the pairs that the mask lets through', () => {
+  it('has these forward FLOPs for the pairs inside the mask', () => {
     // Window 32 < 64: 16 positions see 1…16 keys, 48 see 17: 136 + 816 = 952 pairs; global 64·65/2 = 2080.
     const { parts } = forwardFlopsOf(TINY, { ...full, causal: true });
     const scores = parts.find(({ kind }) => kind === 'scores')?.flops.value;
@@ -63,7 +63,7 @@ describe('tiny.yaml, worked out by hand at 1 × 64 tokens', () => {
     expect(scores).toBe(8 * (48 * 952 + 16 * 2_080));
   });
 
-  it('training FLOPs', () => {
+  it('has these training FLOPs', () => {
     const step = (recompute: 'none' | 'selective' | 'full') =>
       trainingFlopsOf(TINY, { ...full, recompute }).total.value;
     const again = 2 * 2 * 4_096 * 64 * 2 + 64 * 2 * (8 * 8_192 + 2 * 128); // scores and scan
@@ -72,7 +72,7 @@ describe('tiny.yaml, worked out by hand at 1 × 64 tokens', () => {
     expect(step('full')).toBe(4 * 43_024_384);
   });
 
-  it('state', () => {
+  it('has this state', () => {
     const state = stateOf(TINY, { batch: 1, context: 64, dtype: 'bf16' });
     // Local: 3 heads · 16 · 17 keys = 816; global: 16 · 64 = 1024. × 2 (k, v) × 2 bytes × 2 layers
     expect(state.keyValueCache.value).toBe((816 + 1_024) * 8);
@@ -84,7 +84,7 @@ describe('tiny.yaml, worked out by hand at 1 × 64 tokens', () => {
     expect(state.total.value).toBe(14_720 + 32_768 + 1_536);
   });
 
-  it('activations', () => {
+  it('has these activations', () => {
     const setting = { batch: 1, context: 64, precision: 'mixed', optimizer: 'adamw' } as const;
     const bytes = (recompute: 'none' | 'selective' | 'full') => {
       const { parts, total } = trainingMemoryOf(TINY, { ...setting, recompute }).activations;
@@ -118,7 +118,7 @@ describe('tiny.yaml, worked out by hand at 1 × 64 tokens', () => {
     expect(bytes('full')).toEqual({ ...whole, total: sum(whole) });
   });
 
-  it('optimizers', () => {
+  it('has these bytes for each optimizer', () => {
     const n = 275_200;
     expect(countParameters(TINY).parameters).toBe(n);
     const optimizer = (name: (typeof OPTIMIZER_NAMES)[number], precision: 'mixed' | 'float32') =>
@@ -148,8 +148,8 @@ describe('tiny.yaml, worked out by hand at 1 × 64 tokens', () => {
   });
 });
 
-describe('FLOPs against the shapes of all matrix products', () => {
-  /** Weights that multiply, by the names and shapes of the state dict alone. */
+describe('FLOPs computed from the shapes of the state dict', () => {
+  /** Weights of matrix products, by the names and shapes of the state dict. */
   const productsBelow = (model: ReturnType<typeof build>, prefix: string) =>
     tensorsOf(model)
       .filter(({ name, shape, role }) => {
@@ -158,7 +158,7 @@ describe('FLOPs against the shapes of all matrix products', () => {
       })
       .reduce((total, { shape: [rows = 0, columns = 0] }) => total + rows * columns, 0);
 
-  it.each(hybridCases())('$name, layer by layer', ({ config }) => {
+  it.each(hybridCases())('match the budget of each layer: $name', ({ config }) => {
     const model = build(config);
     const { hidden_size: hidden } = hybrid.schema.parse({ model: config }).model;
     const [batch, context] = [3, 5];
@@ -193,7 +193,7 @@ describe('the original at 2,048 tokens', () => {
     expect(keyValueCache.value).toBe(319_258_624);
   });
 
-  it('trains in 16 bytes a parameter, plus buffers and activations', () => {
+  it('trains in 16 bytes per parameter, plus buffers and activations', () => {
     const setting = { batch: 1, context: 2048, precision: 'mixed', recompute: 'none' } as const;
     const memory = trainingMemoryOf(ORIGINAL, { ...setting, optimizer: 'adamw' });
     const { weights, gradients, optimizer } = memory;
@@ -226,7 +226,7 @@ describe('every figure', () => {
     tie_word_embeddings: fc.boolean(),
   });
 
-  it('is what its formula gives for its inputs, and the parts make up the whole', () => {
+  it('is the value of its formula, and the parts sum up to the total', () => {
     fc.assert(
       fc.property(
         configs,

@@ -21,7 +21,7 @@ const SETTING: ResolvedSetting = resolveSetting(
 const FAMILIES = { hybrid, minigpt, minimind } as const satisfies Record<string, Family>;
 type Name = keyof typeof FAMILIES;
 
-/** Explanations of a number as the command line takes it: texts of their reasons, and their values. */
+/** Explanations of a number in the syntax of the command line: the text of their reasons, and their values. */
 function explained(name: Name, preset: string, text: string) {
   const family: Family = FAMILIES[name];
   const document = family.schema.parse(family.presets[preset]?.document);
@@ -58,7 +58,7 @@ describe('a published count', () => {
       2_594_754_560,
     ],
     [
-      'a table of its own',
+      'one table alone',
       'hybrid',
       'recommended',
       '8.590B',
@@ -150,9 +150,9 @@ describe('a published size', () => {
       6_553_600,
     ],
   ])('is explained by %s', (_, family, preset, text, expected, value) => {
-    const found = explained(family, preset, text);
-    expect(found.map((each) => each.text).join('\n')).toMatch(new RegExp(expected, 'm'));
-    expect(found.map((each) => each.value)).toContain(value);
+    const explanations = explained(family, preset, text);
+    expect(explanations.map((each) => each.text).join('\n')).toMatch(new RegExp(expected, 'm'));
+    expect(explanations.map((each) => each.value)).toContain(value);
   });
 
   it('has no explanation without a figure near it', () => {
@@ -161,7 +161,7 @@ describe('a published size', () => {
 });
 
 describe('a published ratio', () => {
-  it('across different lengths is compared like for like', () => {
+  it('is also computed at equal lengths', () => {
     const [best] = explained('hybrid', 'original', '57x');
     expect(best?.text).toContain('SRTE of "shared" ÷ SRTE of "recommended"');
     expect(best?.text).toContain('like for like 30.1 × at 65,536, 28.4 × at 32,768');
@@ -173,12 +173,12 @@ describe('a published ratio', () => {
     ['hybrid', 'original', '39.7%', /^parameters of "recommended" in place of/],
     ['minimind', 'minimind2-small', '4x', /^a KV cache with keys and values for each query head/],
     ['minimind', 'minimind2-small', '12.7%', /^the parameters of the embedding ÷ all parameters$/],
-  ])('of %s %s: %s', (family, preset, text, expected) => {
+  ])('of %s %s is explained: %s', (family, preset, text, expected) => {
     expect(explained(family, preset, text)[0]?.text).toMatch(expected);
   });
 });
 
-it('tries few combinations', () => {
+it('an explanation tries few combinations', () => {
   const family: Family = hybrid;
   const document = family.schema.parse(family.presets.recommended?.document);
   expect(knownCounts(family, document, family.build(document)).length).toBeLessThan(150);

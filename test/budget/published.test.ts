@@ -17,8 +17,8 @@ const SMALL = {
   max_position_embeddings: 128,
 };
 
-/** The slips that explain `delta` more than the true count, the simplest set of them. */
-function slips(config: Record<string, unknown>, delta: number): string[] | undefined {
+/** The simplest set of mistakes that explains a count that is larger than the true one by `delta`. */
+function mistakes(config: Record<string, unknown>, delta: number): string[] | undefined {
   const model = build({ ...SMALL, ...config });
   const value = BigInt(countParameters(model).parameters + delta);
   const [best] = explainPublished(model, { value, tolerance: 0n }).explanations;
@@ -34,7 +34,7 @@ describe('explainPublished', () => {
   it.each<[string, Record<string, unknown>, number, string[]]>([
     ['the truth', {}, 0, []],
     ['a lost tie', { tie_word_embeddings: true }, matrix, ['tie-lost']],
-    ['a tie that is none', {}, -matrix, ['tie-assumed']],
+    ['an assumed tie', {}, -matrix, ['tie-assumed']],
     ['no embedding', { tie_word_embeddings: true }, -matrix, ['no-embedding']],
     ['neither matrix', {}, -2 * matrix, ['no-vocabulary']],
     ['aliases once for each layer', {}, 2 * table, ['per-layer']],
@@ -62,10 +62,10 @@ describe('explainPublished', () => {
       ['aliases', 'buffers:layers.*.attention.rope.inv_freq'],
     ],
   ])('names %s', (_, config, delta, expected) => {
-    expect(slips(config, delta)?.sort()).toEqual(expected.sort());
+    expect(mistakes(config, delta)?.sort()).toEqual(expected.sort());
   });
 
-  it('says when nothing explains it, and how much was tried', () => {
+  it('reports the number of tries if nothing explains the count', () => {
     const { explanations, tried, difference } = explainPublished(build(SMALL), {
       value: BigInt(countParameters(build(SMALL)).parameters) + 1n,
       tolerance: 0n,
@@ -75,13 +75,13 @@ describe('explainPublished', () => {
     expect(tried).toBeGreaterThan(100);
   });
 
-  it('takes a rounded number as right when its digits are', () => {
+  it('accepts a rounded number with the right digits', () => {
     const model = build(hybrid.presets.recommended?.document.model ?? {});
     const right = explainPublished(model, { value: 13_400_000_000n, tolerance: 50_000_000n });
     expect(right.explanations).toEqual([{ value: 13_352_181_760n, reasons: [] }]);
   });
 
-  it('knows MACs and FLOPs under every convention', () => {
+  it('recognises MACs and FLOPs of every convention', () => {
     const model = build(SMALL);
     const setting = { batch: 1, context: 16, causal: false } as const;
     const counts = flopsByConvention(model, setting, { ...setting, recompute: 'full' });
@@ -95,22 +95,22 @@ describe('explainPublished', () => {
     }
   });
 
-  it('knows the vocabulary before it was padded', () => {
+  it('recognises the vocabulary before its padding', () => {
     const published = 22_143_967_232n - 2n * 175n * 4096n; // 50,257 rows for 50,432
     const model = build({ srte_share_across_layers: false });
     const [best] = explainPublished(model, { value: published, tolerance: 0n }).explanations;
     expect(best?.reasons[0]?.text).toBe('a vocabulary of 50257 rows instead of 50432');
   });
 
-  it('counts a shared buffer as often as the state dict names it', () => {
+  it('counts a shared buffer once per name in the state dict', () => {
     const model = build({ ...SMALL, srte_encoding: 'sincos' });
     const stored = stateDictOf(model).reduce((total, { tensor }) => total + tensor.elements, 0);
     const [best] = explainPublished(model, { value: BigInt(stored), tolerance: 0n }).explanations;
-    // All buffers, and the shared one again for every layer: the sum of the whole state dict.
+    // All buffers, and the shared one again for every layer, are the sum of the state dict.
     expect(best?.reasons.map(({ id }) => id).sort()).toEqual(['buffer-per-layer', 'buffers:all']);
   });
 
-  it('ranks the usual before the far-fetched, and lists no supersets', () => {
+  it('ranks common reasons first, and lists no supersets', () => {
     const tiny = build(hybrid.presets.tiny?.document.model ?? {});
     const lost = explainPublished(tiny, { value: 275_200n + 16_384n, tolerance: 0n });
     expect(lost.explanations.map(({ reasons }) => reasons.map(({ id }) => id))).toEqual([
@@ -129,7 +129,7 @@ describe('explainPublished', () => {
 });
 
 /** Numbers of huggingface.co, and one of a model whose tied head was counted twice. */
-describe('a published number that differs for a reason', () => {
+describe('a published number that differs', () => {
   it.each<[string, bigint, string[]]>([
     ['gpt2', 137_022_720n, ['masks']],
     ['llama-2-7b', 6_738_417_664n, ['rotary-frequencies']],
@@ -144,7 +144,7 @@ describe('a published number that differs for a reason', () => {
       684_531_386_000n,
       ['contested:model.layers.*.mlp.gate.e_score_correction_bias', 'prediction-layers', 'scales'],
     ],
-  ])('of %s: %d', async (name, value, expected) => {
+  ])('is explained for %s: %d', async (name, value, expected) => {
     const { family, document, model } = await publishedConfig(name);
     const predictionLayers = family.predictionLayers?.(document) ?? 0;
     const { explanations } = explainPublished(

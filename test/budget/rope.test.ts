@@ -3,7 +3,7 @@ import { type FamilyName, loadFamily } from '../../src/architecture/families.js'
 import { analyseRope, type RopeMethod, type RopeOptions } from '../../src/budget/analyse-rope.js';
 import { readJson } from '../fixtures.js';
 
-/** Of a `config.json` in the fixtures, with other values where they are given. */
+/** Analysis of a `config.json` in the fixtures, with changed values. */
 async function analysed(
   folder: string,
   options: Omit<RopeOptions, 'name'>,
@@ -29,41 +29,41 @@ const LLAMA_3 = 'hf-configs/llama-3.1-8b';
 const wavelengths = (method: RopeMethod | undefined) =>
   method?.frequencies.map(({ wavelength }) => wavelength) ?? [];
 
-/** Where changes begin: the first frequency that is not kept, and the first fully divided. */
+/** Indices where changes begin: the first frequency that is not kept, and the first fully divided. */
 const borders = (method: RopeMethod | undefined) => [
   method?.frequencies.findIndex(({ change }) => change !== 'kept'),
   method?.frequencies.findIndex(({ change }) => change === 'fully'),
 ];
 
-/** To the precision of float32 and of a power of it. */
-function expectClose(found: readonly number[], wanted: readonly number[]): void {
-  expect(found).toHaveLength(wanted.length);
-  for (const [j, value] of wanted.entries()) {
-    expect(Math.abs((found[j] ?? Number.NaN) / value - 1), `${j}`).toBeLessThan(4e-6);
+/** Compares within the precision of float32 and its powers. */
+function expectClose(actual: readonly number[], expected: readonly number[]): void {
+  expect(actual).toHaveLength(expected.length);
+  for (const [j, value] of expected.entries()) {
+    expect(Math.abs((actual[j] ?? Number.NaN) / value - 1), `${j}`).toBeLessThan(4e-6);
   }
 }
 
 /** [0, 1, …, 63] of heads of 128 dimensions. */
 const J = Array.from({ length: 64 }, (_, j) => j);
 
-describe('wavelengths in double precision, each method by its own paper', () => {
+describe('wavelengths, computed by the paper of each method', () => {
   const plain = J.map((j) => 2 * Math.PI * 10_000 ** (j / 64));
   const [L, k] = [4096, 16];
-  const found = methodsOf(LLAMA_2, { context: k * L });
+  const methods = methodsOf(LLAMA_2, { context: k * L });
 
-  it('plain: 2π · base^(2j / d)', async () => {
-    expectClose(wavelengths((await found).plain), plain);
+  it('are 2π · base^(2j / d) for plain', async () => {
+    expectClose(wavelengths((await methods).plain), plain);
   });
 
-  it('linear: k times as long', async () => {
+  it('are k times as long for linear', async () => {
     expectClose(
-      wavelengths((await found).linear),
+      wavelengths((await methods).linear),
       plain.map((wave) => k * wave),
     );
   });
 
-  it('NTK-aware: k^(2j / (d − 2)) times as long, so the first as it was and the last by all of k', async () => {
-    const { ntk } = await found;
+  it('are k^(2j / (d − 2)) times as long for NTK-aware, so the first is kept and the last is k times as long', async () => {
+    const { ntk } = await methods;
     expectClose(
       wavelengths(ntk),
       plain.map((wave, j) => wave * k ** (j / 63)),
@@ -72,18 +72,18 @@ describe('wavelengths in double precision, each method by its own paper', () => 
     expect(ntk?.counts).toEqual({ kept: 1, partly: 62, fully: 1, extrapolated: 17 });
   });
 
-  it('llama3: by turns within the training, 1 and 4', async () => {
+  it('depend on 1 and 4 turns within the training length for llama3', async () => {
     const waves = plain.map((wave) => {
       if (wave < L / 4) return wave;
       if (wave > L) return k * wave;
       const smooth = (L / wave - 1) / (4 - 1);
       return 1 / ((1 - smooth) / (k * wave) + smooth / wave);
     });
-    expectClose(wavelengths((await found).llama3), waves);
+    expectClose(wavelengths((await methods).llama3), waves);
   });
 
-  it('YaRN: a ramp over the dimensions that turn 32 times and once', async () => {
-    const { yarn } = await found;
+  it('ramp between the dimensions that turn 32 times and once for YaRN', async () => {
+    const { yarn } = await methods;
     // d · ln(L / (2π · turns)) / (2 ln base): 20.95 and 45.03, rounded outwards.
     const at = (turns: number) =>
       (128 * Math.log(L / (2 * Math.PI * turns))) / (2 * Math.log(10_000));
@@ -94,7 +94,7 @@ describe('wavelengths in double precision, each method by its own paper', () => 
       return 1 / (divided / (k * wave) + (1 - divided) / wave);
     });
     expectClose(wavelengths(yarn), waves);
-    // The first 21 stay, and from dimension 46 on all are divided.
+    // The first 21 are kept; all from dimension 46 on are divided.
     expect(borders(yarn)).toEqual([21, 46]);
     // 0.1 · ln 16 + 1
     expect(yarn?.amplitude).toBeCloseTo(1.2772588722, 7);
@@ -102,9 +102,9 @@ describe('wavelengths in double precision, each method by its own paper', () => 
 });
 
 describe('the scaling of Llama 3.1', () => {
-  it('is llama3 with its published numbers: factor 8, low 1, high 4, from 8192', async () => {
+  it('is llama3 with its published numbers: factor 8, low 1, high 4, length 8192', async () => {
     const { llama3, own, plain } = await methodsOf(LLAMA_3, { context: 65_536 });
-    // 65536 / 8192 is its own factor, so that the column of the method is the model's setting.
+    // 65536 / 8192 is the factor of the model, so the column of the method is the model's setting.
     expect(own).toBeUndefined();
     expect(llama3?.current).toBe(true);
     expect(llama3?.scaling).toEqual({
@@ -120,20 +120,20 @@ describe('the scaling of Llama 3.1', () => {
     expect(llama3?.counts).toEqual({ kept: 29, partly: 6, fully: 29, extrapolated: 0 });
   });
 
-  it('is not enough for twice the length that it was made for', async () => {
+  it('is not enough for twice its length', async () => {
     const { own, llama3 } = await methodsOf(LLAMA_3, { context: 131_072 });
     expect(llama3?.current).toBe(false);
     expect(own).toMatchObject({ current: true, counts: { kept: 29, fully: 0, extrapolated: 29 } });
   });
 });
 
-describe('the length of the training', () => {
+describe('the training length', () => {
   it.each([
     [LLAMA_2, 4096, 'positions'],
     [LLAMA_3, 8192, 'scaling'],
     ['hf/llama-yarn', 64, 'scaling'],
     ['hf/deepseek-v3-yarn', 64, 'scaling'],
-  ])('%s: %d, from %s', async (folder, trained, trainedFrom) => {
+  ])('of %s is %d, from %s', async (folder, trained, trainedFrom) => {
     expect(await analysed(folder, { context: 2 * trained })).toMatchObject({
       trained,
       trainedFrom,
@@ -141,17 +141,17 @@ describe('the length of the training', () => {
     });
   });
 
-  it('and the factor may be given', async () => {
+  it('can be given, and the factor too', async () => {
     const given = await analysed(LLAMA_2, { context: 8192, trained: 1024, factor: 3 });
     expect(given).toMatchObject({ trained: 1024, trainedFrom: 'flag', factor: 3 });
-    // Divided by 3 is not enough for 8 times the length.
+    // A factor of 3 is not enough for 8 times the length.
     const [rotary] = given.rotaries;
     const linear = rotary?.methods.find(({ id }) => id === 'linear');
     const isLong = (wave: number) => 2 * Math.PI * 10_000 ** (wave / 64) > 1024;
     expect(linear?.counts).toMatchObject({ fully: 64, extrapolated: J.filter(isLong).length });
   });
 
-  it('contexts within it need no scaling', async () => {
+  it('needs no scaling for shorter contexts', async () => {
     const { factor, rotaries } = await analysed(LLAMA_2, { context: 100 });
     expect(factor).toBe(1);
     for (const { counts, amplitude } of rotaries[0]?.methods ?? []) {
@@ -160,7 +160,7 @@ describe('the length of the training', () => {
     }
   });
 
-  it('counts waves that are longer than it', async () => {
+  it('is compared with each wave, and longer waves are counted', async () => {
     const { plain, linear } = await methodsOf(LLAMA_2, { context: 4097 });
     // 2π · 10000^(j / 64) > 4096 from j = 45.03 on.
     expect(plain?.counts.extrapolated).toBe(18);
@@ -168,8 +168,8 @@ describe('the length of the training', () => {
   });
 });
 
-describe('rotations that differ', () => {
-  it('by the kind of layer are shown once each; windows meet no new angles', async () => {
+describe('rotations', () => {
+  it('are shown once per kind of layer, and have no new angles in windows', async () => {
     const { rotaries } = await analysed('hf/gemma3', { context: 4096 });
     expect(rotaries.map(({ layers, base, window }) => [layers, base, window])).toEqual([
       [2, 100, 4],
@@ -178,20 +178,20 @@ describe('rotations that differ', () => {
     expect(rotaries[0]?.methods.map(({ counts }) => counts.extrapolated)).toEqual([0, 0, 0, 0, 0]);
   });
 
-  it('may leave a part of the head as it is', async () => {
+  it('may apply to a part of the head only', async () => {
     const { rotaries } = await analysed('hf-configs/pythia-1.4b', { context: 4096 });
     expect(rotaries).toMatchObject([{ layers: 24, headDim: 128, rotatedDim: 32 }]);
     expect(rotaries[0]?.methods[0]?.frequencies).toHaveLength(16);
   });
 
-  it('may leave out layers', async () => {
-    // Every fourth of SmolLM3's has no positions.
+  it('may be absent from layers', async () => {
+    // Every fourth layer of SmolLM3 has no positions.
     const { rotaries, layersWithout } = await analysed('hf/smollm3', { context: 4096 });
     expect(layersWithout).toBeGreaterThan(0);
     expect(rotaries).toHaveLength(1);
   });
 
-  it('may depend on the length: dynamic and LongRoPE', async () => {
+  it('may depend on the length, as dynamic and LongRoPE do', async () => {
     const { plain, own } = await methodsOf('hf/llama-dynamic-beyond', { context: 512 });
     const scaling = own?.scaling;
     if (scaling?.kind !== 'dynamic') return expect.unreachable('it is not dynamic');
@@ -211,11 +211,11 @@ describe('rotations that differ', () => {
   });
 });
 
-describe('unknown lengths', () => {
+describe('the analysis of RoPE', () => {
   it.each([
     ['hf/gpt2', 'learned positions, a row for each of 64'],
     ['hf/bloom', 'ALiBi, a penalty'],
-  ])('%s has no rotary positions', async (folder, message) => {
+  ])('refuses %s, which has no rotary positions', async (folder, message) => {
     await expect(analysed(folder, { context: 99 })).rejects.toThrow(
       `${folder} has no rotary positions: it has ${message}`,
     );
@@ -225,20 +225,20 @@ describe('unknown lengths', () => {
     ['a base too small for float32', { rope_theta: 1e-300 }, 1],
     ['a base beyond float32', { rope_theta: 1e300 }, 1],
     ['a factor beyond float32', {}, 1e300],
-  ])('%s', async (_, changes, factor) => {
+  ])('refuses %s', async (_, changes, factor) => {
     await expect(analysed(LLAMA_2, { context: 8192, factor }, changes)).rejects.toThrow(
       'gives frequencies that are not numbers',
     );
   });
 
-  it('heads wider than there are', async () => {
+  it('refuses heads with too many frequencies', async () => {
     const changes = { head_dim: 2 ** 20, num_hidden_layers: 1 };
     await expect(analysed(LLAMA_2, { context: 8192 }, changes)).rejects.toThrow(
       'expected at most 8192 rotated dimensions in heads of 1048576',
     );
   });
 
-  it('nothing: heads of a single frequency, which no base stretches', async () => {
+  it('keeps heads of a single frequency, which no base stretches', async () => {
     const { ntk } = await methodsOf(LLAMA_2, { context: 8192 }, { head_dim: 2 });
     expect(ntk).toMatchObject({ base: 10_000, counts: { kept: 1, extrapolated: 0 } });
   });

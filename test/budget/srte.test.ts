@@ -23,18 +23,21 @@ describe('the published comparison', () => {
     ['shared-rank-64', 13_558_489_088, 4_456_448, 8_585_478_144],
     ['shared-sincos', 13_554_032_640, 0, 8_589_934_592],
     ['recommended', 13_352_181_760, 4_718_592, 8_791_785_472],
-  ] as const)('%s', (id, parameters, srteParameters, savedParameters) => {
-    expect(rows.find((row) => row.id === id)).toMatchObject({
-      parameters,
-      srteParameters,
-      savedParameters,
-      bytes: parameters * 2,
-      srteShare: srteParameters / parameters,
-      savedShare: savedParameters / 22_143_967_232,
-    });
-  });
+  ] as const)(
+    'has the published parameters of %s',
+    (id, parameters, srteParameters, savedParameters) => {
+      expect(rows.find((row) => row.id === id)).toMatchObject({
+        parameters,
+        srteParameters,
+        savedParameters,
+        bytes: parameters * 2,
+        srteShare: srteParameters / parameters,
+        savedShare: savedParameters / 22_143_967_232,
+      });
+    },
+  );
 
-  it('has these rows, in this order', () => expect(rows).toHaveLength(6));
+  it('has six rows', () => expect(rows).toHaveLength(6));
 });
 
 describe('the setting of the file', () => {
@@ -47,14 +50,14 @@ describe('the setting of the file', () => {
     [{ srte_factorized_rank: 64 }, ['shared-rank-64']],
     [{ srte_encoding: 'sincos' }, ['shared-sincos']],
     [hybrid.presets.recommended?.document.model ?? {}, ['shared-rank-128', 'recommended']],
-  ])('%j is marked', (config, expected) => expect(current(config)).toEqual(expected));
+  ])('is marked for %j', (config, expected) => expect(current(config)).toEqual(expected));
 
-  it('gets its own row when it is not a known strategy', () => {
+  it('gets its own row if it is not a known strategy', () => {
     expect(current({ srte_factorized_rank: 32 })).toEqual(['file']);
     expect(current({ srte_share_across_layers: false, srte_encoding: 'sincos' })).toEqual(['file']);
   });
 
-  it('knows that a rank without effect makes no difference', () => {
+  it('is marked without regard to a rank that has no effect', () => {
     expect(current({ srte_encoding: 'sincos', srte_factorized_rank: 7 })).toEqual([
       'shared-sincos',
     ]);
@@ -62,10 +65,10 @@ describe('the setting of the file', () => {
   });
 });
 
-describe('rows that are asked for', () => {
+describe('a comparison with options', () => {
   const small = { hidden_size: 64, num_heads: 4, num_layers: 2, vocab_size: 100 };
 
-  it('leaves out ranks, and the recommendation, that would build the full table', () => {
+  it('leaves out ranks, and the recommendation, that would be the full table', () => {
     const { rows, notes } = compare(small, { ranks: [64, 63] });
     expect(rows.map(({ id }) => id)).toEqual([
       'not-shared',
@@ -78,7 +81,7 @@ describe('rows that are asked for', () => {
     ]);
   });
 
-  it('names a rank once', () => {
+  it('lists a repeated rank once', () => {
     expect(ids({}, { ranks: [64, 64] }).filter((id) => id === 'shared-rank-64')).toHaveLength(1);
   });
 
@@ -105,7 +108,7 @@ describe('rows that are asked for', () => {
     ]);
   });
 
-  it('gives the proposals their true sizes for any file', () => {
+  it('has the true sizes of the presets for any file', () => {
     const { rows } = compare(small, { presets: true });
     expect(rows.slice(-3).map(({ id, parameters }) => [id, parameters])).toEqual([
       ['preset-aggressive', 2_592_264_192],
@@ -114,7 +117,7 @@ describe('rows that are asked for', () => {
     ]);
   });
 
-  it('names a lever once', () => {
+  it('lists a repeated lever once', () => {
     const rows = ids(small, { ranks: [], maxPositions: [5, 5], vocabSizes: [7, 7] });
     expect(new Set(rows).size).toBe(rows.length);
   });
@@ -130,7 +133,7 @@ describe('rows that are asked for', () => {
     expect(notes[0]).toMatch(/^Skipped "not shared": it describes .* stored values/);
   });
 
-  it('notes rows that are shorter than what the file trains with', () => {
+  it('notes rows with fewer positions than the training context', () => {
     const { notes } = compare({}, { trainedContext: 60_000, maxPositions: [1000] });
     expect(notes).toEqual([
       '"recommended" has 32,768 positions, fewer than the 60,000 tokens of training.max_seq_length.',

@@ -8,17 +8,17 @@ import { publishedConfig } from './published-models.js';
 
 const SIZE = { batch: 2, tokens: 5 };
 
-describe('the flow of shapes', () => {
+describe('the trace of shapes', () => {
   it.each(hybridCases().map(({ name, config }) => [name, config] as const))(
     'reports every parameter once: %s',
     (_, config) => {
       const model = modelOfConfig(config);
-      const told = traceOf(model, SIZE).reduce((sum, { parameters }) => sum + parameters, 0);
-      expect(told).toBe(countParameters(model).parameters);
+      const reported = traceOf(model, SIZE).reduce((sum, { parameters }) => sum + parameters, 0);
+      expect(reported).toBe(countParameters(model).parameters);
     },
   );
 
-  it('goes from ids to logits', () => {
+  it('begins with ids and ends with logits', () => {
     const steps = traceOf(modelOfConfig(TINY), SIZE);
     expect(steps[0]).toMatchObject({ name: 'ids', shape: [2, 5] });
     expect(steps.at(-1)).toMatchObject({
@@ -31,7 +31,7 @@ describe('the flow of shapes', () => {
 
   it('has the shapes and parameters of each step', () => {
     const steps = traceOf(modelOfConfig(TINY), SIZE);
-    const told = new Map(steps.map((step) => [step.name, step]));
+    const stepsByName = new Map(steps.map((step) => [step.name, step]));
     const shapes: Record<string, [number[], number]> = {
       embed_tokens: [[2, 5, 8], 96],
       'layers.0.mamba.in_proj': [[2, 5, 32], 288],
@@ -46,7 +46,7 @@ describe('the flow of shapes', () => {
       'layers.0.small_mlp.2': [[2, 5, 8], 264],
     };
     for (const [name, [shape, parameters]] of Object.entries(shapes)) {
-      expect(told.get(name), name).toMatchObject({ shape, parameters });
+      expect(stepsByName.get(name), name).toMatchObject({ shape, parameters });
     }
   });
 
@@ -58,7 +58,7 @@ describe('the flow of shapes', () => {
     ]);
   });
 
-  it('reports each block of a pyramid, whose windows differ', () => {
+  it('reports each block of a pyramid, because its windows differ', () => {
     const pyramid = { ...TINY, num_layers: 3, attention_type: 'pyramidal', window_size: 700 };
     const steps = traceOf(modelOfConfig(pyramid), SIZE);
     const scores = steps.filter(({ operation }) => operation.startsWith('softmax'));
@@ -78,14 +78,14 @@ describe('the flow of shapes', () => {
       'layers.0.srte',
       'rows 0 to 4: 32 rows of rank 3 · projection',
     ],
-  ])('says what the SRTE is (%j)', (config, name, operation) => {
+  ])('describes the SRTE with %j', (config, name, operation) => {
     const steps = traceOf(modelOfConfig({ ...TINY, ...config }), SIZE);
     const first = steps.find((step) => step.name === name);
     expect(first).toMatchObject({ operation, shape: [1, 5, 8] });
   });
 });
 
-describe('the flow of shapes through transformers', () => {
+describe('the trace of a transformer', () => {
   const trace = async (name: string) => {
     const { model } = await publishedConfig(name);
     return { model, steps: traceOf(model, SIZE) };
@@ -102,12 +102,12 @@ describe('the flow of shapes through transformers', () => {
     'deepseek-v3-main',
   ])('reports every parameter once: %s', async (name) => {
     const { model, steps } = await trace(name);
-    const told = steps.reduce((sum, { parameters }) => sum + parameters, 0);
-    expect(told).toBe(countParameters(model).parameters);
+    const reported = steps.reduce((sum, { parameters }) => sum + parameters, 0);
+    expect(reported).toBe(countParameters(model).parameters);
     expect(steps.length).toBeLessThan(60);
   });
 
-  it('says how scores come about', async () => {
+  it('describes the scores of attention', async () => {
     const { steps } = await trace('gemma-2-2b');
     expect(steps.find(({ operation }) => operation.startsWith('softmax'))?.operation).toBe(
       'softmax(50 · tanh(q · kᵀ / √256 / 50)): 8 heads sliding (4,096); k and v of 4 heads',
@@ -139,13 +139,13 @@ describe('the flow of shapes through transformers', () => {
     expect(headsOf(8)).toHaveLength(2);
   });
 
-  it('says what goes to which experts', async () => {
+  it('describes the router and the experts', async () => {
     const { steps } = await trace('deepseek-v3-main');
-    const told = new Map(steps.map((step) => [step.name, step]));
-    expect(told.get('model.layers.3.mlp.gate')?.operation).toBe(
+    const stepsByName = new Map(steps.map((step) => [step.name, step]));
+    expect(stepsByName.get('model.layers.3.mlp.gate')?.operation).toBe(
       'sigmoid of 256 scores; 4 of 8 groups; the best 8; divided by their sum; · 2.5',
     );
-    expect(told.get('model.layers.3.mlp.experts.0–255')).toMatchObject({
+    expect(stepsByName.get('model.layers.3.mlp.experts.0–255')).toMatchObject({
       operation: '8 of 256 experts 7,168 → 2,048 → 7,168, f = x · σ(x)',
       shape: [2, 5, 8, 7168],
     });

@@ -23,8 +23,8 @@ const systemError = (code: string) => Object.assign(new Error(`${code}: said no`
 
 const bytes = Buffer.from('0123456789');
 
-describe('reading', () => {
-  it('gives the bytes of any place', async () => {
+describe('reading a file', () => {
+  it('returns the bytes at any position', async () => {
     const file = fileOf(bytes);
     expect(file.size).toBe(10);
     expect(file.read(3, 4).toString()).toBe('3456');
@@ -36,7 +36,7 @@ describe('reading', () => {
     expect(target.toString()).toBe('0123');
   });
 
-  it('goes on where the system gives less than was asked for', async () => {
+  it('continues after a short read', async () => {
     const file = fileOf(bytes);
     const { readSync } = fs;
     vi.spyOn(fs, 'readSync').mockImplementation(((
@@ -49,7 +49,7 @@ describe('reading', () => {
     expect(file.read(1, 8).toString()).toBe('12345678');
   });
 
-  it('refuses a file that has become shorter', async () => {
+  it('refuses a file that was truncated', async () => {
     const path = fileIn('model.bin', bytes);
     const file = ByteFile.open(path);
     fs.truncateSync(path, 4);
@@ -61,7 +61,7 @@ describe('reading', () => {
     file.close();
   });
 
-  it('says what the system says, with the path', async () => {
+  it('reports an error of the system with the path', async () => {
     const file = fileOf(bytes);
     vi.spyOn(fs, 'readSync').mockImplementation(() => {
       throw systemError('EIO');
@@ -80,7 +80,7 @@ describe('reading', () => {
     });
   });
 
-  it('is a bug once the file is closed', async () => {
+  it('throws a bug after the file was closed', async () => {
     const file = ByteFile.open(fileIn('model.bin', bytes));
     file.close();
     file.close();
@@ -89,7 +89,7 @@ describe('reading', () => {
   });
 });
 
-describe('opening', () => {
+describe('opening a file', () => {
   it.each(['no/such/file', 'a\0b', 'x'.repeat(5000)])('reports a missing file: %j', (path) => {
     expect(thrownBy(() => ByteFile.open(path))).toMatchObject({
       code: 'usage',
@@ -116,7 +116,7 @@ describe('opening', () => {
     ['EACCES', 'check the permissions of the file'],
     ['EMFILE', 'allow more open files, as with: ulimit -n 16384'],
     ['EIO', undefined],
-  ])('says what to do about %s', (code, suggestion) => {
+  ])('suggests a fix for %s', (code, suggestion) => {
     vi.spyOn(fs, 'openSync').mockImplementation(() => {
       throw systemError(code);
     });

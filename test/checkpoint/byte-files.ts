@@ -3,14 +3,14 @@ import { ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
 import { onFileEnd } from '../cleanup.js';
 import { fileIn } from './temp-folder.js';
 
-/** A file with these bytes, until the tests of the calling module are done. */
+/** File with these bytes. It is closed after the last test of the calling file. */
 export function fileOf(bytes: Uint8Array): ByteFile {
   const file = ByteFile.open(fileIn('file.bin', bytes));
   onFileEnd(() => file.close());
   return file;
 }
 
-/** The rule by which `act` refuses a file; undefined when it does not, the error when it is another. */
+/** Rule by which `act` refuses a file; the text of any other error; undefined without an error. */
 export function ruleBrokenBy(act: () => unknown): string | undefined {
   try {
     act();

@@ -1,4 +1,4 @@
-/** Files of every kind with what they hold, or that they are to be refused: see fixtures/README.md. */
+/** Files of every kind, each with its expected content or refusal: see fixtures/README.md. */
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -12,7 +12,7 @@ import { inPackage } from '../fixtures.js';
 interface Described {
   readonly dtype: string;
   readonly shape: readonly number[];
-  /** Of its little-endian, contiguous bytes. */
+  /** Hash of its little-endian, contiguous bytes. */
   readonly sha256: string;
 }
 
@@ -53,13 +53,13 @@ function outcomeOf(file: string): Outcome {
     }
   } catch (error) {
     const rule = ruleOf(error);
-    // Anything but a refusal is a fault of the reader.
+    // Any other error is a bug of the reader.
     if (rule === undefined) throw error;
     return { refusedBy: rule };
   }
 }
 
-function check(folder: string, entry: Entry): void {
+function expectOutcome(folder: string, entry: Entry): void {
   const outcome = outcomeOf(path.join(folder, entry.path));
   if (entry.expect === 'refuse') expect(outcome).toHaveProperty('refusedBy');
   if (entry.expect === 'accept') expect(outcome).not.toHaveProperty('refusedBy');
@@ -68,22 +68,23 @@ function check(folder: string, entry: Entry): void {
   }
 }
 
-/** One test for each file of a corpus. */
-function walk(folder: string): void {
+/** Defines one test for each file of a corpus. */
+function testFiles(folder: string): void {
   const { entries } = readManifest(folder);
   it.each(entries.map((entry) => [entry.expect, entry.path, entry] as const))(
-    '%s %s',
+    'has the outcome "%s": %s',
     (...[, , entry]) => {
-      check(folder, entry);
+      expectOutcome(folder, entry);
     },
   );
 }
 
-describe('the files of fixtures/checkpoints', () => walk(inPackage('fixtures/checkpoints')));
+describe('opening a file of fixtures/checkpoints', () =>
+  testFiles(inPackage('fixtures/checkpoints')));
 
 const corpus = process.env.MINIMIND_CORPUS;
 if (corpus === undefined) {
-  it.skip('a whole corpus, in the folder that MINIMIND_CORPUS names', () => {});
+  it.skip('opening the files of a whole corpus, in the folder MINIMIND_CORPUS', () => {});
 } else {
-  describe(`the files of ${corpus}`, () => walk(corpus));
+  describe(`opening a file of ${corpus}`, () => testFiles(corpus));
 }

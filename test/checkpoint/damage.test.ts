@@ -1,4 +1,4 @@
-/** Small files of every format, damaged in every way that is cheap to try. */
+/** Small files of every format, damaged in many cheap ways. */
 import fs from 'node:fs';
 import path from 'node:path';
 import fc from 'fast-check';
@@ -10,9 +10,9 @@ import { inPackage, readJson } from '../fixtures.js';
 import { folderOf } from './temp-folder.js';
 
 const MOST_BYTES = 4000;
-/** The lowest bit, the highest, or all: in turn, so that each byte is damaged in one way. */
+/** The lowest bit, the highest or all bits. They alternate, so each byte is damaged in one way. */
 const FLIPS = [0x01, 0x80, 0xff];
-/** Megabytes that reading a file of a few thousand bytes may add to what the process takes. */
+/** Megabytes that reading files of a few thousand bytes may add to the process. */
 const MOST_MEGABYTES = 200;
 
 const { entries } = readJson<{ entries: { path: string; expect: string }[] }>(
@@ -32,7 +32,7 @@ afterAll(() => {
   expect((process.resourceUsage().maxRSS - before) / 1024).toBeLessThan(MOST_MEGABYTES);
 });
 
-/** Opens a file with these bytes: it is refused, or all its tensors lie in it. */
+/** Opens a file with these bytes. It must be refused, or all its tensors must lie inside. */
 function tryBytes(bytes: Uint8Array): 'read' | 'refused' {
   fs.writeFileSync(target, bytes);
   return tryFile(bytes.length);
@@ -42,7 +42,7 @@ function tryFile(length: number): 'read' | 'refused' {
   try {
     const checkpoint = openCheckpoint(target);
     try {
-      // Hundreds of thousands of them: `expect` would take longer than the reading.
+      // There are hundreds of thousands of checks: `expect` would take longer than the reading.
       for (const [name, { storage }] of checkpoint.tensors) {
         if (storage.position < 0 || storage.position + storage.bytes > length) {
           throw new Error(`${name} lies outside of the file`);
@@ -65,7 +65,7 @@ describe.each(SMALL)('%s', (name) => {
   it('is read or refused with each of its bytes flipped in turn', () => {
     const answers = new Set<string>();
     fs.writeFileSync(target, whole);
-    // Byte by byte in its place: writing the file anew takes as long as reading it.
+    // Changes one byte in place, because writing the whole file takes as long as reading it.
     const file = fs.openSync(target, 'r+');
     for (const [position, byte] of whole.entries()) {
       const flipped = byte ^ (FLIPS[position % FLIPS.length] ?? 0);
@@ -77,7 +77,7 @@ describe.each(SMALL)('%s', (name) => {
     expect(answers).toContain('refused');
   });
 
-  it('is refused when it is cut off anywhere', () => {
+  it('is refused if it is cut off anywhere', () => {
     fc.assert(
       fc.property(fc.nat(whole.length - 1), (length) => {
         expect(tryBytes(whole.subarray(0, length))).toBe('refused');
@@ -85,7 +85,7 @@ describe.each(SMALL)('%s', (name) => {
     );
   });
 
-  it('is read or refused when parts of it are moved about', () => {
+  it('is read or refused with parts of a file inserted anywhere', () => {
     const place = fc.nat(whole.length);
     fc.assert(
       fc.property(place, place, place, fc.constantFrom(...SMALL), (from, to, at, other) => {
@@ -98,7 +98,7 @@ describe.each(SMALL)('%s', (name) => {
   });
 });
 
-it('has small files of every format', () => {
+it('the damaged files cover every extension', () => {
   expect(new Set(SMALL.map((name) => path.extname(name)))).toEqual(
     new Set(['.safetensors', '.pt', '.pth']),
   );

@@ -8,7 +8,7 @@ import { UserError } from '../../src/errors.js';
 import { inPackage } from '../fixtures.js';
 import { fileIn, safetensors } from './temp-folder.js';
 
-/** The format of a file, or what it is said to be in place of one. */
+/** Format of a file, or its problem and suggestion if it is not a checkpoint. */
 function kindOf(path: string): string {
   const file = ByteFile.open(path);
   try {
@@ -26,34 +26,34 @@ const kindOfBytes = (content: string | Uint8Array, name = 'model.pt') =>
   kindOf(fileIn(name, typeof content === 'string' ? latin1(content) : content));
 
 const good = safetensors({ a: [1, 2] });
-/** A length field, and what should be the header. */
+/** Length field, followed by any text in place of the header. */
 const lengthAnd = (length: number, rest: string) => {
   const field = Buffer.alloc(8);
   field.writeUInt32LE(length);
   return Buffer.concat([field, latin1(rest)]);
 };
 
-describe('formatOf', () => {
+describe('checkpointFormatOf', () => {
   it.each([
     ['torch-zip', 'valid/zip_proto5.pt'],
     ['torch-legacy', 'valid/legacy_proto4.pth'],
     ['safetensors', 'valid/st_meta_only.safetensors'],
     ['safetensors', 'valid/st_empty.safetensors'],
-  ])('finds %s: %s', (format, name) => {
+  ])('recognises %s: %s', (format, name) => {
     expect(kindOf(inPackage('fixtures/checkpoints', name))).toBe(format);
   });
 
-  it.each([2, 3, 4, 5])('finds a legacy file of pickle protocol %i', (protocol) => {
+  it.each([2, 3, 4, 5])('recognises a legacy file of pickle protocol %i', (protocol) => {
     expect(kindOfBytes(Uint8Array.of(0x80, protocol, 0x8a, 10))).toBe('torch-legacy');
   });
 
-  it('goes by the bytes, not by the name', () => {
+  it('uses the bytes, not the name', () => {
     expect(kindOfBytes(good, 'model.pt')).toBe('safetensors');
     expect(kindOfBytes(good, 'model')).toBe('safetensors');
     expect(kindOfBytes('PK\x03\x04', 'model.safetensors')).toBe('torch-zip');
   });
 
-  it('finds safetensors whose length field looks like the beginning of something else', () => {
+  it('recognises safetensors with a length field that looks like another format', () => {
     for (const length of [0x0280, 0x088b1f]) {
       expect(kindOfBytes(lengthAnd(length, '{}'), 'model.bin')).toBe('safetensors');
     }
@@ -66,13 +66,10 @@ describe('formatOf', () => {
     [lengthAnd(0, ''), 'no header', 'safetensors'],
     ['\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8\xf7', 'an impossible length', 'safetensors'],
     ['version https://git-lfs.github.com/spec/v1\noid …', 'a git-lfs pointer', /run git lfs pull/],
-  ] as const)(
-    'lets the reader decide by the name, unless the content is clear: %j (%s)',
-    (...row) => {
-      const [content, , expected] = row;
-      expect(kindOfBytes(content, 'model.safetensors')).toMatch(expected);
-    },
-  );
+  ] as const)('uses the name if the content is unclear: %j (%s)', (...row) => {
+    const [content, , expected] = row;
+    expect(kindOfBytes(content, 'model.safetensors')).toMatch(expected);
+  });
 
   it.each<[RegExp, string, string | Uint8Array]>([
     [/^is an empty file; download it again$/, 'nothing', ''],
@@ -136,11 +133,11 @@ describe('formatOf', () => {
     [/not a recognised checkpoint/, 'a protocol that does not exist', '\x80\x06\x95\0\0\0\0\0\0'],
     [/not a recognised checkpoint/, 'a length beyond the limit', lengthAnd(100_000_001, '{}')],
     [/not a recognised checkpoint/, 'text with a control character', 'hello \x1b[31mworld'],
-  ])('says %s (%s)', (expected, _, content) => {
+  ])('reports %s (%s)', (expected, _, content) => {
     expect(kindOfBytes(content)).toMatch(expected);
   });
 
-  it('has an answer to any bytes', () => {
+  it('returns a format or a refusal for any bytes', () => {
     const formats = ['safetensors', 'torch-zip', 'torch-legacy'];
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 700 }), fc.boolean(), (content, isNamed) => {

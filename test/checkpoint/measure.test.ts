@@ -9,7 +9,7 @@ const bytesOf = (...values: number[]) => new Uint8Array(Float32Array.from(values
 const silent = { hash: true, stats: true, onBytes: () => {} };
 
 describe('measureTensors', () => {
-  it('finds hash and statistics in one pass, of the values and not of the storage', async () => {
+  it('computes hash and statistics of the values, not of the storage, in one pass', async () => {
     const storage = storageOf(bytesOf(1, 2, 3, 4, 5, 6));
     const transposed = tensorIn(storage, [3, 2], { strides: [1, 3] });
     const tensors = new Map([
@@ -29,7 +29,7 @@ describe('measureTensors', () => {
     expect(seen).toBe(8 + 24);
   });
 
-  it('knows the hash of nothing', async () => {
+  it('computes the hash of an empty tensor', async () => {
     const empty = tensorIn(storageOf(new Uint8Array()), [0, 3]);
     const measured = await measureTensors(viewsOf(new Map([['empty', empty]])), silent);
     expect(measured.get('empty')).toMatchObject({
@@ -38,7 +38,7 @@ describe('measureTensors', () => {
     });
   });
 
-  it('finds only the requested values', async () => {
+  it('computes only the requested values', async () => {
     const views = viewsOf(new Map([['a', tensorOf([1])]]));
     const hashed = await measureTensors(views, { ...silent, stats: false });
     expect(hashed.get('a')).toEqual({ sha256: sha256(bytesOf(1)) });
@@ -46,7 +46,7 @@ describe('measureTensors', () => {
     expect(Object.keys(counted.get('a') ?? {})).toEqual(['stats']);
   });
 
-  it('reads what has several names once, and files from front to back', async () => {
+  it('reads shared tensors once, and files from front to back', async () => {
     const storage = storageOf(bytesOf(1, 2, 3));
     const other = storageOf(bytesOf(9));
     const at = (offset: number) => tensorIn(storage, [1], { offset });
@@ -61,13 +61,13 @@ describe('measureTensors', () => {
     expect(measured.get('also last')).toBe(measured.get('last'));
   });
 
-  it('lets others have their turn among many small tensors', async () => {
+  it('yields to other tasks between slow tensors', async () => {
     const views = viewsOf(new Map([['a', tensorOf([1])]]));
     const others = vi.fn();
     setImmediate(others);
     await measureTensors(views, silent);
     expect(others).not.toHaveBeenCalled();
-    // A clock by which each tensor takes long.
+    // A clock by which each tensor takes 100 ms.
     let time = 0;
     vi.spyOn(performance, 'now').mockImplementation(() => {
       time += 100;

@@ -30,7 +30,7 @@ describe('canonicalNames', () => {
       ['module.module.a', 'module.b'],
       ['module.a', 'b'],
     ],
-    // Not all of them: then it is the model's own.
+    // A prefix of only some names belongs to the model.
     [
       ['module.a', 'b'],
       ['module.a', 'b'],
@@ -39,7 +39,7 @@ describe('canonicalNames', () => {
       ['_orig_mod.a', 'b'],
       ['_orig_mod.a', 'b'],
     ],
-    // Inside a name, whether the others have it or not.
+    // Inside a name, it is removed even if other names lack it.
     [
       ['layers.0._orig_mod.a', 'b'],
       ['layers.0.a', 'b'],
@@ -49,13 +49,13 @@ describe('canonicalNames', () => {
       ['module._orig_mod.a', 'module.b'],
       ['a', 'b'],
     ],
-    // No part of its own.
+    // Not a complete part of the name.
     [['a.x_orig_mod.b'], ['a.x_orig_mod.b']],
     [['a._orig_mod'], ['a._orig_mod']],
     [['modules.a'], ['modules.a']],
     [['module'], ['module']],
     [[], []],
-  ])('%j becomes %j', (names, canonical) => expect(strip(...names)).toEqual(canonical));
+  ])('maps %j to %j', (names, canonical) => expect(strip(...names)).toEqual(canonical));
 
   it('keeps the names of the file as keys, in their order', () => {
     const names = ['module.__proto__', 'module.0', 'module.constructor'];
@@ -86,16 +86,16 @@ describe('canonicalNames', () => {
     });
   });
 
-  it('are refused where an integer key becomes one of them', () => {
+  it('makes names that storedNames refuses next to an equal integer key', () => {
     const checkpoint = checkpointOf({ '0': tensorOf([1]) }, { ambiguous: ['0'] });
     expect(ruleBrokenBy(() => storedNames(checkpoint))).toBe('names-keys');
   });
 
-  it('have no other rule', () => {
+  it('has two rules', () => {
     expect(Object.keys(NAME_RULES)).toEqual(['names-collide', 'names-keys']);
   });
 
-  it('is not slowed down by names made for that', () => {
+  it('is fast for names of 100,000 prefixes', () => {
     const deep = `${'._orig_mod'.repeat(100_000)}x`;
     expect(strip(deep)).toEqual(['._orig_modx']);
     expect(strip(`${'module.'.repeat(100_000)}a`)).toEqual(['a']);
@@ -116,5 +116,5 @@ describe('layerNumber', () => {
     ['٣', undefined],
     ['', undefined],
     ['a', undefined],
-  ])('%j is %s', (text, number) => expect(layerNumber(text)).toBe(number));
+  ])('of %j is %s', (text, number) => expect(layerNumber(text)).toBe(number));
 });

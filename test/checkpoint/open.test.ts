@@ -43,13 +43,13 @@ describe('a file', () => {
     expect(() => readTensor(tensor)).toThrow('after it was closed');
   });
 
-  it('gives the dict that is asked for', () => {
+  it('has the requested state dict', () => {
     const target = fixture('refuse/ambiguous_two.pt');
     expect(ruleBrokenBy(target)).toBe('state-dict-many');
     expect(opened(target, { stateDict: 'net_b' }).stateDict).toEqual(['net_b']);
   });
 
-  it('is said to be a part when it is one of several', () => {
+  it('has a warning if it is one of several shards', () => {
     const name = 'model-00002-of-00003.safetensors';
     expect(opened(fileIn(name, good)).warnings).toEqual([
       `${name} is shard 2 of 3, and the others were not opened: name the folder or the index`,
@@ -58,7 +58,7 @@ describe('a file', () => {
     expect(opened(fileIn('out-of-2.safetensors', good)).warnings).toEqual([]);
   });
 
-  it('a missing file is a usage error', () => {
+  it('that is missing is a usage error', () => {
     expect(errorOf('no/such/model.pt')).toMatchObject({
       code: 'usage',
       message: 'there is no file or folder no/such/model.pt',
@@ -73,7 +73,7 @@ describe('a folder', () => {
     ['A.PTH', 'in capitals', { 'A.PTH': single }],
     [
       'pytorch_model.bin',
-      "beside a trainer's files",
+      'next to the files of a trainer',
       {
         'pytorch_model.bin': single,
         'training_args.bin': '',
@@ -86,7 +86,7 @@ describe('a folder', () => {
     ],
     [
       'last.pt',
-      "beside a trainer's files, by another name",
+      'next to files of a trainer with other names',
       {
         'last.pt': single,
         'optimizer.bin': '',
@@ -97,7 +97,7 @@ describe('a folder', () => {
     ],
     [
       'model.safetensors',
-      'beside weights of another make',
+      'next to weights in another format',
       { 'model.safetensors': single, 'consolidated.00.pth': '' },
     ],
     [
@@ -105,8 +105,8 @@ describe('a folder', () => {
       'named by an index',
       { 'model.safetensors': single, 'model.safetensors.index.json': index('model.safetensors') },
     ],
-    ['a.safetensors', 'beside hidden files', { 'a.safetensors': single, '._a.safetensors': '' }],
-    ['a.bin', 'beside a folder', { 'a.bin': single, 'b.bin/c': '' }],
+    ['a.safetensors', 'next to hidden files', { 'a.safetensors': single, '._a.safetensors': '' }],
+    ['a.bin', 'next to a folder', { 'a.bin': single, 'b.bin/c': '' }],
     ...['safetensors', 'bin', 'pt', 'pth'].map(
       (extension): [string, string, Record<string, Buffer>] => [
         `m-1.${extension}`,
@@ -117,19 +117,19 @@ describe('a folder', () => {
         },
       ],
     ),
-  ])('holds %s: %s', (name, _, files) => {
+  ])('is opened by %s: %s', (name, _, files) => {
     const folder = folderOf(files);
     const checkpoint = opened(folder);
     expect(checkpoint.path).toBe(folder);
     expect(checkpoint.files.map((file) => file.path)).toEqual([path.join(folder, name)]);
   });
 
-  it('is found by any way to it', () => {
+  it('is opened by any path to it', () => {
     const folder = folderOf({ 'model.safetensors': single });
     const link = `${folder}-link`;
     fs.symlinkSync(folder, link);
-    for (const way of [`${folder}/`, path.relative('.', folder), link]) {
-      expect(opened(way).tensors.size).toBe(1);
+    for (const route of [`${folder}/`, path.relative('.', folder), link]) {
+      expect(opened(route).tensors.size).toBe(1);
     }
   });
 
@@ -153,7 +153,7 @@ describe('a folder', () => {
       'shards without an index',
       'add the index of these shards (*.index.json), or name one of them',
     ],
-  ])('does not guess between %j: %s', (names, _, suggestion) => {
+  ])('is refused if it is ambiguous between %j: %s', (names, _, suggestion) => {
     const folder = folderOf(
       Object.fromEntries(names.map((name) => [name, index('x.safetensors')])),
     );
@@ -165,7 +165,7 @@ describe('a folder', () => {
     });
   });
 
-  it('lists ten of many files', () => {
+  it('is refused with a list of at most ten files', () => {
     const names = Array.from({ length: 12 }, (_, at) => `${String.fromCharCode(97 + at)}.pt`);
     const folder = folderOf(Object.fromEntries(names.map((name) => [name, ''])));
     expect(problemOf(folder)).toMatchObject({
@@ -178,7 +178,7 @@ describe('a folder', () => {
   it.each<[readonly string[], RegExp]>([
     [[], /^name the folder/],
     [['config.json', 'optimizer.pt'], /^download the weights too: config\.json only/],
-  ])('a folder with %j has no weights', (names, suggestion) => {
+  ])('is refused with %j, without weights', (names, suggestion) => {
     const folder = folderOf(Object.fromEntries(names.map((name) => [name, ''])));
     expect(problemOf(folder)).toMatchObject({
       rule: 'folder-holds-weights',
@@ -186,7 +186,7 @@ describe('a folder', () => {
     });
   });
 
-  it('a folder that cannot be listed is a system error', () => {
+  it('that cannot be listed is a system error', () => {
     vi.spyOn(fs, 'readdirSync').mockImplementation(() => {
       throw Object.assign(new Error('EACCES: no'), { code: 'EACCES' });
     });
@@ -194,13 +194,13 @@ describe('a folder', () => {
   });
 });
 
-describe('after an error', () => {
+describe('an error', () => {
   it.each<[string, () => string]>([
-    ['of a kind', () => fileIn('a.pt', 'no weights at all')],
+    ['of an unknown format', () => fileIn('a.pt', 'no weights at all')],
     ['of a reader', () => fixture('hostile/zip/two_roots.pt')],
     ['of an index', () => fixture('hostile/sharded/path_nul')],
     ['of a later shard', () => fixture('hostile/sharded/shard_truncated')],
-  ])('%s no file stays open', (_, target) => {
+  ])('%s leaves no file open', (_, target) => {
     const place = target();
     const openSync = vi.spyOn(fs, 'openSync');
     const closeSync = vi.spyOn(fs, 'closeSync');
@@ -229,7 +229,7 @@ describe('the rules of files and folders', () => {
     'file-stays': () => {
       const target = fileIn('a.safetensors', good);
       const [tensor] = opened(target).tensors.values();
-      // Of the same size, and moved over the first.
+      // Replaces the file by one of the same size.
       fs.renameSync(fileIn('b.safetensors', good), target);
       try {
         tensor?.storage.file.locate();

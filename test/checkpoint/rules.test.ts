@@ -7,7 +7,7 @@ import { inPackage } from '../fixtures.js';
 it.each([
   ['docs/checkpoint-formats.md', RULES],
   ['docs/conversion.md', CONVERSION_RULES],
-])('%s lists every rule with its sentence', (file, rules) => {
+])('%s lists every rule with its text', (file, rules) => {
   const page = fs.readFileSync(inPackage(file), 'utf8');
   const [, listed = ''] = page.split('\n## Rules\n');
   const rows = [...listed.matchAll(/^\| `([\w-]+)` \| (.*) \|$/gm)].map(([, rule, text]) => [

@@ -18,7 +18,7 @@ const BITS = { F16: 16, F32: 32, F6_E3M2: 6 } as const satisfies Partial<
   Record<StoredDtype, number>
 >;
 
-/** A tensor of these bytes, read along `strides`. */
+/** Tensor of these bytes, read along `strides`. */
 function stored(
   bytes: Uint8Array,
   shape: readonly number[],
@@ -38,13 +38,13 @@ function stored(
   return { kind: 'tensor', dtype, shape, elements, strides, offset: 0, storage, bytes: length };
 }
 
-/** Different at every place for a few hundred thousand values. */
+/** Values that do not repeat for a few hundred thousand positions. */
 const values = (count: number) => Uint16Array.from({ length: count }, (_, i) => (i * 40_503) >> 3);
 const bytesOf = (array: Uint16Array) => new Uint8Array(array.buffer.slice(0));
 
 const areEqual = async (a: StoredTensor, b: StoredTensor) => (await equalByBytes([[a, b]]))(a, b);
 
-// Three blocks and a bit.
+// Slightly more than three blocks.
 const COLUMNS = 701;
 const ROWS = 2301;
 const table = values(ROWS * COLUMNS);
@@ -59,7 +59,7 @@ it.each([[[ROWS, COLUMNS]], [[1, ROWS, COLUMNS]], [[1, 1, ROWS * COLUMNS]]])(
   },
 );
 
-it('values count, not how they lie', async () => {
+it('tensors of equal values are equal with any strides and byte order', async () => {
   const transposed = new Uint16Array(table.length);
   for (let row = 0; row < ROWS; row++) {
     for (let column = 0; column < COLUMNS; column++) {
@@ -80,7 +80,7 @@ it('values count, not how they lie', async () => {
   expect(await areEqual(plain, other)).toBe(false);
 });
 
-it('scattered rows that are longer than a block are read in parts', async () => {
+it('strided rows longer than a block are read in parts', async () => {
   // Two rows of 1.5 MB, interleaved.
   const long = 750_000;
   const rows = values(2 * long);
@@ -95,7 +95,7 @@ it('scattered rows that are longer than a block are read in parts', async () => 
   );
 });
 
-it('values of six bits are cut at whole bytes', async () => {
+it('values of six bits are compared in blocks of whole bytes', async () => {
   const count = 2_000_000;
   const bytes = bytesOf(values((count * 6) / 16));
   const first = stored(bytes, [count], { dtype: 'F6_E3M2' });
@@ -109,14 +109,14 @@ it('empty tensors are equal', async () => {
   expect(await areEqual(stored(nothing, [0, 8]), stored(nothing, [0, 8]))).toBe(true);
 });
 
-it('another type or shape is another value', async () => {
+it('tensors of another dtype or shape differ', async () => {
   const bytes = bytesOf(values(8));
   const plain = stored(bytes, [8]);
   expect(await areEqual(plain, stored(bytes, [2, 4]))).toBe(false);
   expect(await areEqual(plain, stored(bytes, [4], { dtype: 'F32' }))).toBe(false);
 });
 
-it('each tensor of a group is compared with the first, and with nothing outside', async () => {
+it('each tensor of a group is compared with the first, not with others', async () => {
   const [a, b, c, d, e] = [1, 1, 2, 2, 1].map((value) => stored(Uint8Array.of(value, 0), [1])) as [
     StoredTensor,
     StoredTensor,
@@ -136,7 +136,7 @@ it('each tensor of a group is compared with the first, and with nothing outside'
 });
 
 it('tensors that differ are not read further', async () => {
-  // The second block of the second file is not there: it would be an error to ask for it.
+  // The second file lacks its second block, so reading that would fail.
   const first = stored(bytesOf(table), [table.length]);
   const short = { ...stored(new Uint8Array(1 << 20).fill(1), [1]), shape: first.shape };
   const other = { ...short, elements: first.elements, bytes: first.bytes };

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type Statistics, StatisticsFold } from '../../src/checkpoint/statistics.js';
 import type { StoredDtype } from '../../src/tensor/dtype.js';
 
-/** Of values handed over in pieces. */
+/** Statistics of values that arrive in pieces. */
 function statisticsOf(dtype: StoredDtype, ...pieces: readonly ArrayBuffer[]): Statistics {
   const fold = new StatisticsFold(dtype);
   for (const piece of pieces) fold.take(new Uint8Array(piece));
@@ -15,7 +15,7 @@ const ofFloat64 = (...values: number[]) => statisticsOf('F64', Float64Array.from
 const NOT_FINITE = { nan: 0, positiveInfinity: 0, negativeInfinity: 0 };
 
 describe('statistics', () => {
-  it('are those of arithmetic', () => {
+  it('are computed by definition', () => {
     // Mean 2; squared distances 4 + 1 + 0 + 1 + 4; squares 0 + 1 + 4 + 9 + 16.
     expect(statisticsOf('F32', Float32Array.of(4, 1, 2, 3, 0).buffer)).toEqual({
       min: 0,
@@ -28,7 +28,7 @@ describe('statistics', () => {
     });
   });
 
-  it('are empty of nothing', () => {
+  it('are null without values', () => {
     expect(statisticsOf('BF16')).toEqual({
       min: null,
       max: null,
@@ -54,7 +54,7 @@ describe('statistics', () => {
     expect(ofFloat64(Number.NaN)).toMatchObject({ min: null, mean: null, norm: 0, nan: 1 });
   });
 
-  it('see infinities that cancel each other in a sum', () => {
+  it('count infinities that cancel out in a sum', () => {
     expect(ofFloat64(1 / 0, 7)).toMatchObject({ max: 7, positiveInfinity: 1 });
     expect(ofFloat64(-1 / 0, 7)).toMatchObject({ min: 7, negativeInfinity: 1 });
     expect(ofFloat64(1 / 0, -1 / 0)).toMatchObject({ positiveInfinity: 1, negativeInfinity: 1 });
@@ -75,14 +75,14 @@ describe('statistics', () => {
     expect((standardDeviation ?? 0) / 1e300).toBeCloseTo(Math.sqrt(99 / 16), 13);
   });
 
-  it('do not vanish', () => {
+  it('do not underflow', () => {
     const { norm, mean } = ofFloat64(3e-300, 4e-300);
     expect(norm / 5e-300).toBeCloseTo(1, 14);
     expect((mean ?? 0) / 3.5e-300).toBeCloseTo(1, 14);
     expect(ofFloat64(Number.MIN_VALUE).norm).toBe(Number.MIN_VALUE);
   });
 
-  it('change their scale on the way', () => {
+  it('are exact if later pieces have another scale', () => {
     const piece = (value: number) => Float64Array.of(value, value).buffer;
     const { mean, norm, min, max } = statisticsOf('F64', piece(1e-300), piece(2), piece(1e300));
     expect((mean ?? 0) / (1e300 / 3)).toBeCloseTo(1, 14);
@@ -99,7 +99,7 @@ describe('statistics', () => {
     expect(standardDeviation).toBe(1);
   });
 
-  it('are of the moduli of complex values', () => {
+  it('use the moduli of complex values', () => {
     expect(statisticsOf('C64', Float32Array.of(3, 4, 0, 0, 0, -5).buffer)).toMatchObject({
       min: 0,
       max: 5,
@@ -111,19 +111,19 @@ describe('statistics', () => {
     expect(statisticsOf('C128', odd.buffer)).toMatchObject({ nan: 1, positiveInfinity: 1 });
   });
 
-  it('take truth values for 0 and 1', () => {
+  it('count truth values as 0 and 1', () => {
     const stats = statisticsOf('BOOL', Uint8Array.of(0, 1, 1, 255).buffer);
     expect(stats).toMatchObject({ min: 0, max: 1, mean: 0.75, zeros: 1 });
   });
 
-  it('do not depend on how many values come at a time', () => {
+  it('do not depend on the pieces', () => {
     const values = fc.array(fc.float({ noDefaultInfinity: true, noNaN: true }), {
       minLength: 1,
       maxLength: 40,
     });
     fc.assert(
       fc.property(values, fc.nat({ max: 40 }), (some, cut) => {
-        // More than is worked on at a time.
+        // More values than one block.
         const many = Float32Array.from({ length: 9000 + some.length }, (_, i) =>
           Number(some[i % some.length]),
         );
@@ -143,11 +143,11 @@ describe('statistics', () => {
   });
 });
 
-/** To twelve digits of `size`. */
+/** Test for equality within twelve digits of `size`. */
 const near = (expected: number, size: number) => (value: number) =>
   Math.abs(value - expected) <= 1e-12 * size;
 
-/** The textbook's sums; float32 is far from the limits of float64. */
+/** Plain sums. float32 is far from the limits of float64. */
 function naive(values: Float32Array) {
   const squares = values.reduce((sum, value) => sum + value * value, 0);
   return {

@@ -8,12 +8,12 @@ import {
 import { STORED_DTYPES } from '../../src/tensor/dtype.js';
 import { fileOf } from './byte-files.js';
 
-/** A storage of its own for these bytes. */
+/** New storage of these bytes. */
 export function storageOf(bytes: Uint8Array, file: ByteFile = fileOf(bytes)): StoredBytes {
   return { file, position: 0, bytes: bytes.length, isBigEndian: false };
 }
 
-/** A tensor in a storage; contiguous and at its beginning, if nothing else is said. */
+/** Tensor in a storage; by default contiguous, at the beginning. */
 export function tensorIn(
   storage: StoredBytes,
   shape: readonly number[],
@@ -34,13 +34,13 @@ export function tensorIn(
   };
 }
 
-/** A float32 tensor with these values, one dimension if no shape is given. */
+/** float32 tensor with these values; by default a vector. */
 export function tensorOf(values: readonly number[], shape = [values.length]): StoredTensor {
   const bytes = new Uint8Array(Float32Array.from(values).buffer);
   return tensorIn(storageOf(bytes), shape);
 }
 
-/** A checkpoint of these tensors, with nothing else in it if nothing else is said. */
+/** Checkpoint of these tensors; by default without other content. */
 export function checkpointOf(
   tensors: Readonly<Record<string, StoredTensor>> | ReadonlyMap<string, StoredTensor>,
   given: Partial<Checkpoint> = {},

@@ -37,7 +37,7 @@ const storage: PickleValue = {
 };
 const tensor = tensorIn(data, [2, 3]);
 
-/** The only entry. */
+/** Description of one value. */
 function describeOne(value: PickleValue): ContentEntry {
   const entry = describeContent(new Map([['it', value]])).get('it');
   if (!entry) throw new Error('the entry is missing');
@@ -78,21 +78,21 @@ describe('describeContent', () => {
       { object: 'pathlib.PosixPath', args: ['a', 'b'] },
       'pathlib.PosixPath',
     ],
-  ])('describes %s', (_, value, plain, type) => {
+  ])('returns %s with its type', (_, value, plain, type) => {
     const entry = describeOne(value);
     expect(entry.value).toEqual(plain);
     expect(entry.type).toBe(type);
     expect(entry.truncated).toBeUndefined();
   });
 
-  it('keeps keys that mean something to JavaScript', () => {
+  it('keeps keys that are special to JavaScript', () => {
     const { value } = describeOne(dict(['__proto__', 1], ['constructor', 2]));
     expect(JSON.stringify(value)).toBe('{"__proto__":1,"constructor":2}');
     const entries = describeContent(new Map([['__proto__', 1]]));
     expect(entries.get('__proto__')?.value).toBe(1);
   });
 
-  it('lists pairs when keys are not names, or would become one', () => {
+  it('lists pairs if keys are not names, or if two become one name', () => {
     expect(describeOne(dict([tuple(1, 2), 'a'])).value).toEqual([[[1, 2], 'a']]);
     expect(describeOne(dict([1, 'a'], ['1', 'b'])).value).toEqual([
       [1, 'a'],
@@ -100,7 +100,7 @@ describe('describeContent', () => {
     ]);
   });
 
-  it('counts the tensors within, each once', () => {
+  it('counts nested tensors, each once', () => {
     const moments = dict(['exp_avg', tensor], ['exp_avg_sq', { ...tensor }], ['step', 1]);
     const state = dict(['state', dict([0, moments], [1, moments])], ['param_groups', list(tensor)]);
     expect(describeOne(state)).toMatchObject({ tensors: 2, tensorBytes: 48 });
@@ -111,7 +111,7 @@ describe('describeContent', () => {
 });
 
 describe('a numpy scalar', () => {
-  /** As numpy pickles one: its dtype, whose state has the byte order, and its bytes. */
+  /** Scalar as pickled by numpy: its dtype, with the byte order in its state, and its bytes. */
   const scalar = (code: string, order: string, bytes: Uint8Array, core = 'core') =>
     opaque(`numpy.${core}.multiarray.scalar`, [
       opaque('numpy.dtype', [code, false, true], tuple(3, order, null, null, null, -1, -1, 0)),
@@ -126,7 +126,7 @@ describe('a numpy scalar', () => {
     ['i8', scalar('i8', '<', new Uint8Array(BigInt64Array.of(-30n).buffer)), -30],
     ['u1', scalar('u1', '|', Uint8Array.of(200)), 200],
     ['b1', scalar('b1', '|', Uint8Array.of(1)), 1],
-  ])('%s has a value', (_, value, expected) => {
+  ])('of type %s becomes a number', (_, value, expected) => {
     expect(describeOne(value).value).toBe(expected);
   });
 
@@ -137,13 +137,13 @@ describe('a numpy scalar', () => {
     ['something else', opaque('numpy.core.multiarray._reconstruct', [half])],
     ['without its parts', opaque('numpy.core.multiarray.scalar', [])],
     ['without a dtype', opaque('numpy.core.multiarray.scalar', ['f8', half])],
-  ])('stays an object when it is %s', (_, value) => {
+  ])('stays an object if it is %s', (_, value) => {
     expect(describeOne(value).value).toHaveProperty('object');
   });
 });
 
-describe('hostile sizes', () => {
-  /** A list of which every part is the same list again, 2^levels paths in all. */
+describe('the description of a hostile value', () => {
+  /** List with 2^levels paths: each part is the same list twice. */
   const laughs = (levels: number): PickleValue => {
     let value: PickleValue = list('ha');
     for (let level = 0; level < levels; level++) value = list(value, value);
@@ -152,20 +152,20 @@ describe('hostile sizes', () => {
 
   const sizeOf = (value: unknown) => JSON.stringify(value).length;
 
-  it('stays small when it has many paths', () => {
+  it('stays small for many paths', () => {
     const entry = describeOne(laughs(60));
     expect(entry.truncated).toBe(true);
     expect(sizeOf(entry)).toBeLessThan(10_000);
     expect(describeOne(laughs(5)).truncated).toBeUndefined();
   });
 
-  it('ends when it holds itself', () => {
+  it('ends for a list that contains itself', () => {
     const own = list();
     own.items.push(own, tensor);
     expect(describeOne(own)).toMatchObject({ truncated: true, tensors: 1 });
   });
 
-  it('is cut when it is deep, without recursion as deep', () => {
+  it('is truncated for deep values, without deep recursion', () => {
     let value: PickleValue = tensor;
     for (let depth = 0; depth < 100_000; depth++) value = list(value);
     const entry = describeOne(value);
@@ -173,7 +173,7 @@ describe('hostile sizes', () => {
     expect(sizeOf(entry.value)).toBeLessThan(100);
   });
 
-  it('is cut when it is long', () => {
+  it('is truncated for long values', () => {
     const long = describeOne(list(...Array.from({ length: 5000 }, (_, n) => n)));
     expect(long.truncated).toBe(true);
     expect((long.value as unknown[]).slice(0, 3)).toEqual([0, 1, 2]);
@@ -184,7 +184,7 @@ describe('hostile sizes', () => {
     expect(key).toMatchObject({ truncated: true, value: { ['k'.repeat(1000)]: 1 } });
   });
 
-  it('is cut when many entries are long', () => {
+  it('is truncated for many long entries', () => {
     const numbers = list(...Array.from({ length: 900 }, (_, n) => n));
     const content = new Map(
       Array.from({ length: 100 }, (_, n) => [`${n}`, numbers as PickleValue]),
@@ -195,7 +195,7 @@ describe('hostile sizes', () => {
     expect(sizeOf(entries)).toBeLessThan(200_000);
   });
 
-  it('is looked through for tensors only for so long', () => {
+  it('counts tensors only up to a limit of steps', () => {
     const shared = list(...Array.from({ length: 10_000 }, () => tensor));
     const content = new Map(
       Array.from({ length: 1000 }, (_, n) => [`${n}`, list(shared) as PickleValue]),

@@ -34,7 +34,7 @@ describe('groupTensors', () => {
     expect(groups(name)).toEqual([[group, layers, 1]]);
   });
 
-  it('groups layers when names, dtypes and shapes are alike, in any order', () => {
+  it('groups layers with equal names, dtypes and shapes, in any order', () => {
     const form = (n: number, ...names: string[]) => names.map((name) => `h.${n}.${name}`);
     expect(
       groups('embed', ...form(10, 'a', 'b'), ...form(2, 'b', 'a'), ...form(3, 'a'), 'norm.w'),
@@ -46,8 +46,8 @@ describe('groupTensors', () => {
     ]);
   });
 
-  it('keeps layers apart whose dtypes or shapes differ', () => {
-    const found = groupTensors(
+  it('separates layers with different dtypes or shapes', () => {
+    const layerGroups = groupTensors(
       new Map([
         ['h.0.w', tensor],
         ['h.1.w', half],
@@ -55,11 +55,11 @@ describe('groupTensors', () => {
         ['h.3.w', half],
       ]),
     );
-    expect(found.map(({ layers }) => layers)).toEqual([[0], [1, 3], [2]]);
+    expect(layerGroups.map(({ layers }) => layers)).toEqual([[0], [1, 3], [2]]);
   });
 
   it('counts the tensors of each group', () => {
-    const found = groupTensors(
+    const counted = groupTensors(
       new Map([
         ['h.0.a', tensor],
         ['h.0.b', half],
@@ -67,7 +67,7 @@ describe('groupTensors', () => {
         ['h.1.b', half],
       ]),
     );
-    expect(found).toEqual([
+    expect(counted).toEqual([
       {
         name: 'h',
         layers: [0, 1],

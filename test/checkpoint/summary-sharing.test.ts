@@ -8,7 +8,7 @@ const storage = storageOf(new Uint8Array(64));
 const another = storageOf(new Uint8Array(64));
 
 describe('viewsOf', () => {
-  it('has each tensor once, with its names in the order of the file', () => {
+  it('lists each tensor once, with its names in the order of the file', () => {
     const views = viewsOf(
       new Map([
         ['embed', tensorIn(storage, [2, 4])],
@@ -20,7 +20,7 @@ describe('viewsOf', () => {
     expect(bytesOfViews(views)).toBe(64);
   });
 
-  it('groups the views that isSameView accepts, and no others', () => {
+  it('groups exactly the views that are equal by isSameView', () => {
     const tensor = fc
       .record({
         layout: fc.constantFrom(
@@ -78,7 +78,7 @@ describe('sharingsOf', () => {
     ]);
   });
 
-  it('sees how far strides reach', () => {
+  it('uses the range of strides', () => {
     const columns = (offset: number) => tensorIn(storage, [3, 2], { strides: [4, 1], offset });
     const tensors = new Map([
       ['left', columns(0)],
@@ -98,7 +98,7 @@ describe('sharingsOf', () => {
     expect(sharings(tensors)).toEqual([]);
   });
 
-  it('says nothing of empty tensors', () => {
+  it('ignores empty tensors', () => {
     const empty = tensorIn(storage, [0]);
     const tensors = new Map([
       ['a', empty],
@@ -108,7 +108,7 @@ describe('sharingsOf', () => {
     expect(sharings(tensors)).toEqual([]);
   });
 
-  it('names a tensor of several names in both ways', () => {
+  it('reports a tensor with several names as same and as overlapping', () => {
     const tied = tensorIn(storage, [4]);
     const tensors = new Map([
       ['a', tied],

@@ -7,14 +7,14 @@ const file = fileOf(new Uint8Array(1000));
 const storage = { ...storageOf(new Uint8Array(100), file), position: 64 };
 const embed = tensorIn(storage, [3, 2]);
 
-/** With all of its tensors, and nothing known of their values. */
+/** Summary of all tensors, without measured values. */
 const summaryOf = (...[tensors, given]: Parameters<typeof checkpointOf>) => {
   const checkpoint = checkpointOf(tensors, given);
   return summarise(checkpoint, checkpoint.tensors, new Map());
 };
 
 describe('summarise', () => {
-  it('counts tensors by name, once, and in the file', () => {
+  it('counts tensors by name, distinct tensors and stored bytes', () => {
     const { totals } = summaryOf({
       embed,
       head: { ...embed },
@@ -36,7 +36,7 @@ describe('summarise', () => {
     });
   });
 
-  it('says where each tensor lies, and its strides when they are its own', () => {
+  it('reports the position of each tensor, and strides that are not contiguous', () => {
     const { tensors } = summaryOf({
       embed,
       turned: tensorIn({ ...storage, isBigEndian: true }, [2, 3], { strides: [1, 2], offset: 4 }),
@@ -90,7 +90,7 @@ describe('summarise', () => {
     });
   });
 
-  it('lists the chosen tensors only, with their facts, and sums up all', () => {
+  it('lists only the chosen tensors, with their measurements, and totals of all', () => {
     const checkpoint = checkpointOf({ embed, head: embed });
     const measured = new Map([['head', { sha256: 'abc' }]]);
     const summary = summarise(checkpoint, new Map([['head', embed]]), measured);
@@ -101,7 +101,7 @@ describe('summarise', () => {
     expect(summary.shared).toHaveLength(1);
   });
 
-  it('takes __proto__ for a name like any other', () => {
+  it('treats __proto__ like any other name', () => {
     const names = new Map([['__proto__', 'embed']]);
     const summary = summaryOf(new Map([['__proto__', embed]]), {
       metadata: names,
@@ -115,7 +115,7 @@ describe('summarise', () => {
     expect(Object.keys(tensors)).toEqual(['__proto__']);
   });
 
-  it('sums up a checkpoint without tensors', () => {
+  it('summarises a checkpoint without tensors', () => {
     const { totals, groups } = summaryOf({});
     expect(totals).toMatchObject({ tensors: 0, elements: 0, storedBytes: 0, dtypes: [] });
     expect(groups).toEqual([]);

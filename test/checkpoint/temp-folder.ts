@@ -19,7 +19,7 @@ function rootFolder(): string {
   return made;
 }
 
-/** A folder with these files, by their relative paths, until the tests of the calling module are done. */
+/** Folder with these files, by their relative paths. It is removed after the last test of the calling file. */
 export function folderOf(files: Readonly<Record<string, string | Uint8Array>>): string {
   const folder = fs.mkdtempSync(path.join(rootFolder(), 'folder-'));
   for (const [name, content] of Object.entries(files)) {
@@ -30,11 +30,11 @@ export function folderOf(files: Readonly<Record<string, string | Uint8Array>>): 
   return folder;
 }
 
-/** The path of a file with this content in a folder of its own. */
+/** Path of a file with this content, in a new folder. */
 export const fileIn = (name: string, content: string | Uint8Array) =>
   path.join(folderOf({ [name]: content }), name);
 
-/** A safetensors file of U8 tensors with one dimension. */
+/** Safetensors file of U8 tensors with one dimension. */
 export function safetensors(
   tensors: Readonly<Record<string, readonly number[]>>,
   metadata: Readonly<Record<string, string>> = {},
@@ -53,14 +53,14 @@ export function safetensors(
   return Buffer.concat([length, header, Buffer.from(Object.values(tensors).flat())]);
 }
 
-/** An open checkpoint; it is closed when the test is done. */
+/** Opens a checkpoint, and closes it after the test. */
 export function opened(target: string, options?: CheckpointOptions): Checkpoint {
   const checkpoint = openCheckpoint(target, options);
   onTestEnd(() => checkpoint.close());
   return checkpoint;
 }
 
-/** What opening a path throws. */
+/** Error of opening a path, if any. */
 export function errorOf(target: string, options?: CheckpointOptions): unknown {
   try {
     opened(target, options);
@@ -70,6 +70,6 @@ export function errorOf(target: string, options?: CheckpointOptions): unknown {
   return undefined;
 }
 
-/** The rule by which a path is refused. */
+/** Rule that refuses a path, if any. */
 export const ruleBrokenBy = (target: string, options?: CheckpointOptions) =>
   ruleOf(errorOf(target, options));

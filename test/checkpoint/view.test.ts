@@ -19,7 +19,7 @@ interface View {
   readonly isBigEndian?: boolean;
 }
 
-/** A tensor on these bytes, which begin at byte 3 of their file. */
+/** Tensor on these bytes, which begin at byte 3 of their file. */
 function tensorOn(bytes: Uint8Array, view: View): StoredTensor {
   const { dtype = 'U8', shape, strides = contiguousStrides(shape), offset = 0 } = view;
   const elements = shape.reduce((product, size) => product * size, 1);
@@ -40,7 +40,7 @@ function tensorOn(bytes: Uint8Array, view: View): StoredTensor {
   };
 }
 
-/** What Python's definition of strides says. */
+/** Bytes of a tensor, by Python's definition of strides. */
 function gathered(bytes: Uint8Array, tensor: StoredTensor): number[] {
   const width = STORED_DTYPES[tensor.dtype].bits / 8;
   const walk = (axis: number, at: number): number[] => {
@@ -70,7 +70,7 @@ describe('the values of a tensor', () => {
     })
     .map((view) => ({ ...view, strides: view.strides.slice(0, view.shape.length) }));
 
-  it('are what the strides say, whole, by rows and streamed', async () => {
+  it('follow the strides if they are read whole, by rows and streamed', async () => {
     await fc.assert(
       fc.asyncProperty(
         views,
@@ -97,7 +97,7 @@ describe('the values of a tensor', () => {
   it.each([
     ['a small storage', 700_001],
     ['a large storage', 6_000_001],
-  ])('are what the strides say when they lie megabytes apart in %s', async (_, apart) => {
+  ])('follow strides of megabytes in %s', async (_, apart) => {
     const [rows, columns] = [3, 700_001];
     const bytes = counting(rows * apart);
     const tensor = tensorOn(bytes, { shape: [columns, rows], strides: [1, apart] });
@@ -115,9 +115,9 @@ describe('the values of a tensor', () => {
   });
 
   it.each([
-    ['in the storage that is theirs', 1],
-    ['in storages by turns', 4],
-  ])('many views spread over %s are read once', async (_, count) => {
+    ['one storage', 1],
+    ['several storages in turn', 4],
+  ])('are read once for many wide views of %s', async (_, count) => {
     const storages = Array.from({ length: count }, () =>
       tensorOn(counting(2_000_000), { shape: [2, 3], strides: [1_900_000, 7] }),
     );
@@ -134,7 +134,7 @@ describe('the values of a tensor', () => {
     );
   });
 
-  it('come in small pieces although one row is the whole tensor', async () => {
+  it('are streamed in small pieces, even if one row is the whole tensor', async () => {
     const [rows, columns] = [600, 700];
     const bytes = counting(rows * columns);
     const tensor = tensorOn(bytes, { shape: [1, columns, rows], strides: [0, 1, columns] });
@@ -144,7 +144,7 @@ describe('the values of a tensor', () => {
     expect(Buffer.concat(pieces).equals(readTensor(tensor))).toBe(true);
   });
 
-  it('come in pieces of whole elements', async () => {
+  it('are streamed in pieces of whole elements', async () => {
     const tensor = tensorOn(counting(1000 * 16), { dtype: 'C128', shape: [1000] });
     const lengths: number[] = [];
     await streamTensor(tensor, (bytes) => void lengths.push(bytes.length), 1000);
@@ -158,7 +158,7 @@ describe('the values of a tensor', () => {
     ['F32', [4, 3, 2, 1, 8, 7, 6, 5]],
     ['C64', [4, 3, 2, 1, 8, 7, 6, 5]],
     ['F64', [8, 7, 6, 5, 4, 3, 2, 1]],
-  ] as const)('the other byte order is swapped: %s', async (dtype, expected) => {
+  ] as const)('are swapped from the other byte order: %s', async (dtype, expected) => {
     const shape = [64 / STORED_DTYPES[dtype].bits];
     const bytes = Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8);
     const tensor = tensorOn(bytes, { dtype, shape, isBigEndian: true });
@@ -166,7 +166,7 @@ describe('the values of a tensor', () => {
     expect(await streamed(tensor)).toEqual(expected);
   });
 
-  it('four-bit values are packed, and only rows of whole bytes can be read', () => {
+  it('are packed if they have four bits, and only rows of whole bytes can be read', () => {
     const even = tensorOn(counting(4), { dtype: 'F4', shape: [4, 2] });
     const row = new Uint8Array(1);
     readRows(even, 2, 1, row);
@@ -179,12 +179,12 @@ describe('the values of a tensor', () => {
   it.each([
     ['a row too many', 1, 2],
     ['a negative row', -1, 1],
-  ])('are not read from %s', (_, first, rows) => {
+  ])('are refused for %s', (_, first, rows) => {
     const tensor = tensorOn(counting(4), { shape: [2, 2] });
     expect(() => readRows(tensor, first, rows, new Uint8Array(2 * rows))).toThrow(RangeError);
   });
 
-  it('an empty tensor has no bytes', async () => {
+  it('are empty for a tensor without elements', async () => {
     const tensor = tensorOn(counting(0), { shape: [3, 0] });
     expect(readTensor(tensor)).toEqual(new Uint8Array(0));
     expect(await streamed(tensor)).toEqual([]);

@@ -10,8 +10,8 @@ function terminal() {
   return { input, output };
 }
 
-describe('prompts on a terminal', () => {
-  it('are answered until /exit', async () => {
+describe('a chat on a terminal', () => {
+  it('answers prompts until /exit', async () => {
     const { input, output } = terminal();
     const lines: string[] = [];
     input.write('first\n\n  second \n/exit\nthird\n');
@@ -19,7 +19,7 @@ describe('prompts on a terminal', () => {
     expect(lines).toEqual(['first', 'second']);
   });
 
-  it('end an answer with Ctrl-C, and then the program', async () => {
+  it('stops an answer with Ctrl-C, and ends with a second Ctrl-C', async () => {
     const { input, output } = terminal();
     const stopped: boolean[] = [];
     input.write('first\n');
@@ -36,7 +36,7 @@ describe('prompts on a terminal', () => {
     expect(stopped).toEqual([true]);
   });
 
-  it('end with the input', async () => {
+  it('ends with the input', async () => {
     const { input, output } = terminal();
     input.end('only\n');
     const lines: string[] = [];
@@ -45,6 +45,6 @@ describe('prompts on a terminal', () => {
   });
 });
 
-it('keeps line breaks of a text, and escapes what a terminal interprets', () => {
+it('shownText keeps line breaks and escapes control characters', () => {
   expect(shownText('a\n\tb\x1b[31m\u202e')).toBe('a\n\tb\\x1b[31m\\u{202e}');
 });

@@ -1,4 +1,4 @@
-/** What the program loads and says depends on its own files, not on the user's folders. */
+/** The program loads only its own files, and nothing from the user's folders. */
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -9,7 +9,7 @@ import { inPackage, ROOT } from '../fixtures.js';
 const home = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-home-'));
 const evidence = path.join(home, 'hook-ran');
 
-/** The help, in colour, in an environment that holds nothing but `env`. */
+/** Help in colour, in an environment of only `env`. */
 function help(env: Record<string, string>, options: { cwd?: string; uid?: number } = {}) {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
@@ -28,7 +28,7 @@ function write(folder: string, files: Record<string, string | object>): string {
   return folder;
 }
 
-/** A folder with a plugin, as the command library would install it, whose hooks leave evidence. */
+/** Folder with a plugin, installed as by the command library. Its hooks leave evidence. */
 const plugin = (folder: string) =>
   write(folder, {
     'package.json': {
@@ -66,7 +66,7 @@ beforeAll(() => {
 afterEach(() => fs.rmSync(evidence, { force: true }));
 afterAll(() => fs.rmSync(home, { recursive: true, force: true }));
 
-describe('a plugin in', () => {
+describe('a plugin', () => {
   const folder = path.join(home, 'planted');
   const inside = path.join(folder, 'minimind');
   const places: Record<string, [string, Record<string, string>]> = {
@@ -84,22 +84,22 @@ describe('a plugin in', () => {
     MINIMIND_CONFIG_DIR: [inside, { HOME: home, MINIMIND_CONFIG_DIR: inside }],
   };
 
-  it.each(Object.entries(places))('%s is not loaded', (_, [place, env]) => {
+  it.each(Object.entries(places))('in %s is not loaded', (_, [place, env]) => {
     plugin(place);
-    // In development the command library loads more.
+    // The command library loads more in development.
     expect(help({ NODE_ENV: 'development', ...env })).toEqual(usual);
     expect(fs.existsSync(evidence)).toBe(false);
     fs.rmSync(folder, { recursive: true });
   });
 
-  it('the current folder is not loaded', () => {
+  it('in the current folder is not loaded', () => {
     const cwd = plugin(path.join(home, 'project'));
     expect(help({ HOME: home, NODE_ENV: 'development' }, { cwd })).toEqual(usual);
     expect(fs.existsSync(evidence)).toBe(false);
   });
 });
 
-describe('without a home that can be used', () => {
+describe('the help without a usable home', () => {
   const unreadable = path.join(home, 'unreadable');
   const full = path.join(home, 'file');
   beforeAll(() => {
@@ -111,22 +111,22 @@ describe('without a home that can be used', () => {
   afterAll(() => fs.chmodSync(unreadable, 0o700));
 
   it.each([
-    ['there is none', { HOME: '/nonexistent' }],
-    ['it may not be read', { HOME: unreadable }],
-    ['it may not be written', { HOME: '/proc' }],
-    ['it is a file', { HOME: full }],
-    ['it is a relative path', { HOME: 'home' }],
-    ['it is empty', { HOME: '' }],
-    ['it is not set', {}],
-  ])('%s: answers as ever, and says nothing of it', (_, env) => {
+    ['a missing folder', { HOME: '/nonexistent' }],
+    ['a folder without read permission', { HOME: unreadable }],
+    ['a folder without write permission', { HOME: '/proc' }],
+    ['a file', { HOME: full }],
+    ['a relative path', { HOME: 'home' }],
+    ['an empty value', { HOME: '' }],
+    ['no value', {}],
+  ])('is unchanged, without a warning: %s', (_, env) => {
     expect(help(env)).toEqual(usual);
   });
 
   const other = 54_321;
-  // Only root can become another user, who may not be able to read this folder.
+  // Only root can become another user, which may lack access to this folder.
   const canBecomeOther =
     process.getuid?.() === 0 && help({ HOME: '/', SHELL: '/bin/sh' }, { uid: other }).status === 0;
-  it.runIf(canBecomeOther)('there is no such user: answers as ever', () => {
+  it.runIf(canBecomeOther)('is unchanged for an unknown user', () => {
     for (const env of [{}, { HOME: '/root' }, { HOME: unreadable }]) {
       expect(help(env, { uid: other })).toEqual(usual);
     }

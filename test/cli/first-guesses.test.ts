@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
 
-/** A folder with one model and one checkpoint, as a user's own. */
+/** Folder of a user, with one model and one checkpoint. */
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 const CHECKPOINT = 'old.pt';
 beforeAll(() => {
@@ -20,13 +20,13 @@ afterAll(() => fs.rmSync(folder, { recursive: true }));
 
 const run = (words: readonly string[]) => runHere(words, { cwd: folder });
 
-/** Words of a shell's command line. */
+/** Words of a command line of a shell. */
 const wordsOf = (line: string) =>
   [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map((m) => m[1] ?? m[2] ?? m[3] ?? '');
 
 /**
- * The command line after the suggestion of an error: a whole line, a flag with its value, or another word for the one
- * that is quoted in the message.
+ * Command line after the suggestion of an error: a whole line, a flag with its value, or a replacement of the word that
+ * the message quotes.
  */
 function corrected(words: readonly string[], stderr: string): string[] {
   const [, message = '', suggestion = ''] = /error: (.*)\n\s*→ (.*)/.exec(stderr) ?? [];
@@ -180,7 +180,7 @@ describe('a first guess', () => {
     'profile minimind2-smal',
     'profile my.yml',
     'init tinny --save -',
-    // Files: the answer, and what is made.
+    // Files for answers, and files for artifacts.
     'plan --max-params 1M --vocab 1k --depth 2..3 --width 64..128 -o saved/best.yaml',
     'plan --max-params 1M --vocab 1k --depth 2..3 --width 64..128 --write 1 --output=saved/second.yaml',
     'plan --max-params 1M --vocab 1k --depth 2..3 --width 64..128 --save saved/both.yaml -o again.yaml',
@@ -198,12 +198,12 @@ describe('a first guess', () => {
     'profile my.yaml --dtype q4_k_m',
     'fit my.yaml --gpu h1000 --for serving',
     'fit my.yaml --gpu 8xA100 --gpus 4 --for serving',
-  ])('or its suggestion is: minimind %s', async (line) => {
+  ])('gets suggestions that work: minimind %s', async (line) => {
     let words = wordsOf(line);
     const first = await run(words);
     expect(first.code).toBe(2);
     expect(first.stderr).not.toMatch(/see --help|Nonexistent|following error|oclif|Missing \d/);
-    // A line with two mistakes has a suggestion for each in turn.
+    // A line with two mistakes gets one suggestion after the other.
     let { code, stderr } = first;
     for (let turn = 0; turn < 3 && code !== 0; turn++) {
       words = corrected(words, stderr);
@@ -217,7 +217,7 @@ describe('a first guess', () => {
   });
 });
 
-describe('what the grammar refuses', () => {
+describe('the command line', () => {
   it.each([
     ['profile my.yaml --foo 3', /unknown flag "--foo" of minimind profile/],
     ['profile my.yaml --qps 3', /unknown flag "--qps".*\n.*fit has a flag/],
@@ -252,14 +252,14 @@ describe('what the grammar refuses', () => {
       'convert-checkpoint old.pt new.onnx',
       /expected OUT to end in \.safetensors, \.pt or \.gguf, found \.onnx/,
     ],
-  ])('minimind %s', async (line, message) => {
+  ])('refuses minimind %s', async (line, message) => {
     const { code, stderr } = await run(wordsOf(line));
     expect(code).toBe(2);
     expect(stderr).toMatch(message);
   });
 });
 
-describe('what was chosen', () => {
+describe('a choice that the user did not make', () => {
   it.each([
     ['fit --gpu h100 --for serving', /^using my\.yaml$/m],
     [`${FIT} --gpu h100`, /--gpu h100: using h100-80gb \(.*\); also h100-pcie-80gb, h100-nvl-94gb/],
@@ -267,19 +267,19 @@ describe('what was chosen', () => {
     ['profile minimind2 --context 32k', /^--context 32k: 32,768 tokens$/m],
     ['convert-checkpoint old.pt new.pt --dry-run', /converting to --to shared/],
     ['convert-checkpoint new.pt --dry-run', /^using old\.pt$/m],
-  ])('minimind %s', async (line, note) => {
+  ])('is noted on stderr: minimind %s', async (line, note) => {
     const { code, stderr } = await run(wordsOf(line));
     expect(code).toBe(0);
     expect(stderr).toMatch(note);
     expect((await run([...wordsOf(line), '--quiet'])).stderr).not.toMatch(note);
   });
 
-  it('is a count of GPUs', async () => {
+  it('sets the number of GPUs', async () => {
     const { stdout } = await run(wordsOf(`${FIT} --gpu 8xA100 --json`));
     expect(JSON.parse(stdout).cluster).toMatchObject({ gpus: 8, gpu: { name: 'a100-80gb' } });
   });
 
-  it('is the format that the ending of -o names', async () => {
+  it('sets the format by the ending of -o', async () => {
     for (const [name, start] of [
       ['answer.json', '{'],
       ['answer.md', '#'],
@@ -290,7 +290,7 @@ describe('what was chosen', () => {
     }
   });
 
-  it('is the users that each replica serves', async () => {
+  it('sets the number of users per replica', async () => {
     const { stdout } = await run(wordsOf(`${FIT} --gpu 4xl4 --users 50 --json`));
     expect(JSON.parse(stdout).serving.setting.batch).toBe(13);
   });
@@ -308,7 +308,7 @@ describe('a folder with several models', () => {
     }
   });
 
-  it('needs a name, or a file that is called minimind.yaml', async () => {
+  it('requires a name, or a file called minimind.yaml', async () => {
     const { code, stderr } = await runHere(['profile'], { cwd: several });
     expect(code).toBe(2);
     expect(stderr).toContain('found 2 in this folder: shared.yaml, tiny.yaml');
@@ -316,19 +316,19 @@ describe('a folder with several models', () => {
     expect((await runHere(['profile'], { cwd: several })).stderr).toBe('using minimind.yaml\n');
   });
 
-  it('wins over a preset of its name', async () => {
+  it('may have a file with priority over the preset of its name', async () => {
     fs.copyFileSync(path.join(several, 'minimind.yaml'), path.join(several, 'original'));
     const { stdout } = await runHere(['profile', 'original', '--json'], { cwd: several });
     expect(JSON.parse(stdout).file).toBe('original');
   });
 });
 
-describe('a threshold that is exceeded', () => {
+describe('an exceeded threshold', () => {
   it.each([
     ['profile my.yaml --max-params 20k', /^error: parameters 275\.2K exceed --max-params 20K$/m],
     ['profile my.yaml --max-memory 1MB', /^error: memory .* exceeds --max-memory 1\.0 MB$/m],
     ['profile my.yaml --max-kv-cache 1kB -q', /^error: KV cache .* exceeds --max-kv-cache/m],
-  ])('is exit code 1 and a line on stderr: %s', async (line, message) => {
+  ])('gives exit code 1 and a line on stderr: %s', async (line, message) => {
     const { code, stderr } = await run(wordsOf(line));
     expect(code).toBe(1);
     expect(stderr).toMatch(message);
@@ -345,7 +345,7 @@ describe('a threshold that is exceeded', () => {
     expect((await run([...line, '--max-kl', '10', '--min-top-match', '0'])).code).toBe(0);
   }, 60_000);
 
-  it('validate: 1 for an invalid file, 2 for a missing one', async () => {
+  it('has exit code 1 like an invalid file, while a missing file has 2', async () => {
     fs.writeFileSync(path.join(folder, 'wrong.yml'), 'model: {num_layers: -1}\n');
     expect((await run(['validate', 'wrong.yml'])).code).toBe(1);
     expect((await run(['validate', 'my.yaml', 'no-such.yaml'])).code).toBe(2);

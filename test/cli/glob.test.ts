@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { globMatcher } from '../../src/cli/name-filter.js';
 
-/** What they are in a regular expression. */
+/** Equivalents in a regular expression. */
 const SOURCES = new Map([
   ['*', '.*'],
   ['?', '.'],
@@ -66,7 +66,7 @@ describe('globMatcher', () => {
     ['*a*a*a*', 'ab.a'],
   ])('%j does not match %j', (pattern, name) => expect(isMatch(pattern, name)).toBe(false));
 
-  it('is what a regular expression makes of stars and marks', () => {
+  it('matches stars and question marks like a regular expression', () => {
     const pattern = fc.array(fc.constantFrom('*', '?', 'a', 'b', '.'), { maxLength: 8 });
     const name = fc.array(fc.constantFrom('a', 'b', '.'), { maxLength: 12 });
     fc.assert(
@@ -78,7 +78,7 @@ describe('globMatcher', () => {
     );
   });
 
-  it('matches any name that is escaped', () => {
+  it('matches any escaped name', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (name) => {
         expect(isMatch(name.replace(/[\\*?[{]/g, '\\$&'), name)).toBe(true);
@@ -86,12 +86,12 @@ describe('globMatcher', () => {
     );
   });
 
-  it('is not kept busy by a name that nearly matches in many ways', () => {
-    // A regular expression would need the fourth power of the length.
+  it('is fast for a name that nearly matches in many ways', () => {
+    // A regular expression would take time with the fourth power of the length.
     expect(isMatch('*a*a*a*a*b', 'a'.repeat(200_000))).toBe(false);
   });
 
-  it('refuses braces that stand for very many patterns', () => {
+  it('refuses braces that expand to too many patterns', () => {
     expect(() => globMatcher('{a,b}'.repeat(9))).not.toThrow();
     expect(() => globMatcher('{a,b}'.repeat(20))).toThrow(
       new RangeError('its braces expand to more than 1000 patterns'),

@@ -7,7 +7,7 @@ import { runHere } from '../run-here.js';
 
 const TERMINAL = { columns: 80, rows: 24 };
 
-/** `compare`, `kv-projector params`. */
+/** Names such as `compare` and `kv-projector params`. */
 const COMMANDS = readdirSync(inPackage('src/commands'), { recursive: true })
   .map(String)
   .filter((file) => file.endsWith('.ts'))
@@ -37,17 +37,17 @@ describe('help', () => {
     expect(await linesOf()).toEqual(lines);
   });
 
-  it.each(COMMANDS)('-h of %s fits on the screen, with examples', async (command) => {
+  it.each(COMMANDS)('of %s with -h fits on the screen, with examples', async (command) => {
     const lines = await linesOf(...command.split(' '), '-h');
     expect(lines.length, lines.join('\n')).toBeLessThan(24);
-    // An example is never wrapped: it could not be pasted.
+    // An example is never wrapped, because a wrapped one cannot be pasted.
     const others = lines.filter((line) => !line.startsWith('  minimind '));
     expect(Math.max(...others.map((line) => line.length))).toBeLessThanOrEqual(80);
     expect(lines[0]).toMatch(/^[A-Z].*\.$/);
     expect(lines.filter((line) => line.startsWith('  minimind ')).length).toBeGreaterThan(0);
   });
 
-  it.each(COMMANDS)('--help of %s has the examples first and every flag', async (command) => {
+  it.each(COMMANDS)('of %s with --help has the examples first and every flag', async (command) => {
     const text = (await linesOf(...command.split(' '), '--help')).join('\n');
     const { flags } = MANIFEST.commands[command.replace(' ', ':')] ?? { flags: {} };
     expect(text.indexOf('\nExamples\n')).toBeLessThan(text.indexOf('\nUsage\n'));
@@ -70,7 +70,7 @@ describe('help', () => {
     expect(await linesOf(command, '--help')).toContain(line);
   });
 
-  it('is not asked for by what follows --', async () => {
+  it('is not shown for --help after --', async () => {
     const { stdout } = await runHere(['profile', '--', '--help']);
     expect(stdout).not.toContain('Usage');
   });

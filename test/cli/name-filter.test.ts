@@ -8,7 +8,7 @@ const entries = new Map([
   ['layers.1.srte.freqs', 3],
 ]);
 
-/** What the user is told when nothing matches. */
+/** Error if nothing matches. */
 function refusalOf(glob: string, among: ReadonlyMap<string, unknown> = entries) {
   try {
     filterByName(among, glob);
@@ -16,11 +16,11 @@ function refusalOf(glob: string, among: ReadonlyMap<string, unknown> = entries) 
     if (error instanceof UserError) return error;
     throw error;
   }
-  throw new Error('it is not refused');
+  throw new Error('not refused');
 }
 
 describe('filterByName', () => {
-  it('keeps what matches, in its order', () => {
+  it('keeps matching entries in their order', () => {
     expect([...filterByName(entries, '*.freqs')]).toEqual([
       ['layers.0.srte.freqs', 2],
       ['layers.1.srte.freqs', 3],
@@ -32,18 +32,18 @@ describe('filterByName', () => {
     ['srte', 'did you mean "*srte*"?'],
     ['embed.wieght', 'did you mean "embed.weight"?'],
     ['*.nonsense', '--tensors lists them all; the first is "embed.weight"'],
-  ])('for %j says what might be meant', (glob, suggestion) => {
+  ])('suggests a pattern for %j', (glob, suggestion) => {
     const error = refusalOf(glob);
     expect(error.message).toBe(`--filter: no tensor has a name like "${glob}"`);
     expect(error.suggestion).toBe(suggestion);
     expect(error.code).toBe('usage');
   });
 
-  it('knows when there is nothing to choose from', () => {
+  it('reports that there are no tensors', () => {
     expect(refusalOf('*', new Map()).suggestion).toBe('there are no tensors');
   });
 
-  it('refuses too many braces as the mistake of the user', () => {
+  it('refuses too many braces with a user error', () => {
     expect(refusalOf('{a,b}'.repeat(20)).message).toMatch(/^--filter: .*more than 1000 patterns$/);
   });
 });

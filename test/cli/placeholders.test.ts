@@ -3,7 +3,7 @@ import { type DeclaredCommand, readCommandLine } from '../../src/cli/command-lin
 import { UserError } from '../../src/errors.js';
 import { commandNames, inPackage } from '../fixtures.js';
 
-/** Values that only the user can name: files, models, texts, names. */
+/** Placeholders for values of the user: files, models, texts, names. */
 const OF_THE_USER =
   /^(?:FILE(?:,FILE)?|PATH|DIR|OTHER|ORIGINAL|MODEL|TEXT|TEACHER|IMAGE|KEY|NAME(?:,NAME)?|COLUMN|NAME\|FILE|GLOB)$/;
 
@@ -16,8 +16,8 @@ interface Option {
   readonly parse: (text: string, context: object, flag: object) => Promise<unknown>;
 }
 
-/** The value that the advice gives to a flag without one. */
-function advised(command: DeclaredCommand, { name }: Option): string {
+/** Value in the suggestion for a flag without one. */
+function suggestedValue(command: DeclaredCommand, { name }: Option): string {
   try {
     readCommandLine([`--${name}`], { ...command, args: {} }, []);
   } catch (error) {
@@ -25,11 +25,11 @@ function advised(command: DeclaredCommand, { name }: Option): string {
     const [, value = ''] = new RegExp(`--${name} (.+)$`).exec(error.suggestion ?? '') ?? [];
     return value.replaceAll("'", '');
   }
-  throw new Error(`--${name} needs no value`);
+  throw new Error(`--${name} requires no value`);
 }
 
 describe('a flag without a value', () => {
-  it.each(commandNames())('%s: the advice has a value that can be used', async (id) => {
+  it.each(commandNames())('of %s gets a suggestion with a valid value', async (id) => {
     const file = inPackage('src/commands', `${id.replace(' ', '/')}.ts`);
     const { default: command } = await import(file);
     const flags = { ...command.baseFlags, ...command.flags };
@@ -40,7 +40,7 @@ describe('a flag without a value', () => {
       flags: Object.fromEntries(named.map((each) => [each.name, each])),
     };
     for (const flag of named.filter(({ type }) => type === 'option')) {
-      const value = advised(declared, flag);
+      const value = suggestedValue(declared, flag);
       if (OF_THE_USER.test(value)) continue;
       expect(value, `--${flag.name}`).toMatch(/[a-z0-9]/);
       const items = flag.delimiter ? value.split(flag.delimiter) : [value];

@@ -40,7 +40,7 @@ const INSTALLED: readonly Shell[] = SHELLS.map((shell) => ({
 const hasShell = (name: string) =>
   INSTALLED.some((each) => each.shell === name && each.isInstalled);
 
-/** Runs a script; what it is given stands in `$1` and so on. A long text is its input: arguments end at 128 KiB. */
+/** Runs a script with arguments in `$1` and so on. A long text must be its input: arguments are limited to 128 KiB. */
 function runShell(shell: string, script: string, input: string, ...args: string[]): string {
   const words = shell === 'fish' ? args : ['-', ...args];
   const { status, stdout, stderr } = spawnSync(shell, ['-c', script, ...words], {
@@ -68,7 +68,7 @@ describe.each(INSTALLED)('the script for $shell', ({ shell, isInstalled }) => {
     }
   });
 
-  test.skipIf(!isInstalled)('is one that the shell can read', async () => {
+  test.skipIf(!isInstalled)('is valid syntax of the shell', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
     const file = path.join(folder, 'script');
     for (const script of [
@@ -82,7 +82,7 @@ describe.each(INSTALLED)('the script for $shell', ({ shell, isInstalled }) => {
     fs.rmSync(folder, { recursive: true });
   });
 
-  it('has no control characters in it, whatever a description holds', () => {
+  it('has no control characters for any description', () => {
     const script = completionScript(shell, 'it', COMMANDS);
     expect(script.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   });
@@ -94,9 +94,9 @@ describe.each(INSTALLED)('the script for $shell', ({ shell, isInstalled }) => {
   });
 });
 
-describe.skipIf(!hasShell('bash'))('in bash', () => {
-  /** What is offered for the last of the words, which is the one that is being written. */
-  function offered(script: string, bin: string, words: readonly string[]): string[] {
+describe.skipIf(!hasShell('bash'))('completion in bash', () => {
+  /** Completions of the last word, which is unfinished. */
+  function completions(script: string, bin: string, words: readonly string[]): string[] {
     const complete = `eval "$(cat)"
       COMP_WORDS=("$@"); COMP_CWORD=$(( $# - 1 )); _${bin}
       (( \${#COMPREPLY[@]} == 0 )) || printf '%s\\n' "\${COMPREPLY[@]}"`;
@@ -139,26 +139,26 @@ describe.skipIf(!hasShell('bash'))('in bash', () => {
     [['kv-projector', 'pa'], ['params']],
     [['kv-projector', 'params', '--te'], ['--teacher']],
     [['kv-projector', 'params', '--dev'], []],
-    // Nothing, so that bash completes file names.
+    // No completions, so bash completes file names.
     [['profile', '--output', ''], []],
     [['profile', '-o', ''], []],
-  ])('minimind %j gives %j', (words, expected) => {
-    expect(offered(script, 'minimind', words)).toEqual(expected);
+  ])('of minimind %j is %j', (words, expected) => {
+    expect(completions(script, 'minimind', words)).toEqual(expected);
   });
 
-  it('runs nothing that stands in a name', () => {
+  it('does not run code in a name', () => {
     const hostile = completionScript('bash', 'it', COMMANDS);
-    expect(offered(hostile, 'it', ['draw', '--colour', ''])).toEqual([
+    expect(completions(hostile, 'it', ['draw', '--colour', ''])).toEqual([
       'red',
       "'; $(touch /tmp/no) #",
     ]);
-    expect(offered(hostile, 'it', ['draw', '$'])).toEqual(['$(touch /tmp/no)']);
+    expect(completions(hostile, 'it', ['draw', '$'])).toEqual(['$(touch /tmp/no)']);
   });
 });
 
-describe.skipIf(!hasShell('fish'))('in fish', () => {
-  /** What is offered for the line, without descriptions. */
-  const offered = (script: string, line: string) =>
+describe.skipIf(!hasShell('fish'))('completion in fish', () => {
+  /** Completions of a line, without descriptions. */
+  const completions = (script: string, line: string) =>
     runShell('fish', 'source -; complete -C $argv[1]', script, line)
       .split('\n')
       .filter((each) => each)
@@ -177,12 +177,15 @@ describe.skipIf(!hasShell('fish'))('in fish', () => {
     ['minimind kv-projector params --te', ['--teacher']],
     ['minimind profile LICEN', ['LICENSE']],
     ['minimind list LICEN', []],
-  ])('%j gives %j', (line, expected) => {
-    expect(offered(script, line).sort()).toEqual(expected);
+  ])('of %j is %j', (line, expected) => {
+    expect(completions(script, line).sort()).toEqual(expected);
   });
 
-  it('runs nothing that stands in a name', () => {
+  it('does not run code in a name', () => {
     const hostile = completionScript('fish', 'it', COMMANDS);
-    expect(offered(hostile, 'it draw --colour ').sort()).toEqual(["'; $(touch /tmp/no) #", 'red']);
+    expect(completions(hostile, 'it draw --colour ').sort()).toEqual([
+      "'; $(touch /tmp/no) #",
+      'red',
+    ]);
   });
 });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { steps } from '../../src/cli/progress.js';
 
-/** A stream, and a timer that rings when it is told to. */
-function surroundings(isTTY: boolean, columns = 80) {
+/** Stream, and a timer that rings only by hand. */
+function testEnvironment(isTTY: boolean, columns = 80) {
   const written: string[] = [];
   const timer = { milliseconds: 0, ring: () => {}, isStopped: false };
   const stream = {
@@ -20,21 +20,21 @@ function surroundings(isTTY: boolean, columns = 80) {
     };
   };
   const clock = { milliseconds: 0 };
-  const place = { stream, every, now: () => clock.milliseconds };
-  return { written, timer, clock, place };
+  const environment = { stream, every, now: () => clock.milliseconds };
+  return { written, timer, clock, environment };
 }
 
-it.each([true, false])('shows nothing before the first step, terminal: %s', (isTTY) => {
-  const { written, timer, place } = surroundings(isTTY);
-  steps({ quiet: false }, place);
+it.each([true, false])('steps show nothing before the first step, terminal: %s', (isTTY) => {
+  const { written, timer, environment } = testEnvironment(isTTY);
+  steps({ quiet: false }, environment);
   timer.ring();
   expect(written).toEqual([]);
 });
 
-describe('on a terminal', () => {
-  it('shows nothing of what is done within a second', () => {
-    const { written, timer, place } = surroundings(true);
-    const { doing, end } = steps({ quiet: false }, place);
+describe('steps on a terminal', () => {
+  it('show nothing for work of less than a second', () => {
+    const { written, timer, environment } = testEnvironment(true);
+    const { doing, end } = steps({ quiet: false }, environment);
     expect(timer.milliseconds).toBe(1000);
     doing('checking forward');
     end();
@@ -42,9 +42,9 @@ describe('on a terminal', () => {
     expect(timer.isStopped).toBe(true);
   });
 
-  it('shows the step in hand in one line, and takes it away', () => {
-    const { written, timer, place } = surroundings(true);
-    const { doing, end } = steps({ quiet: false }, place);
+  it('show the current step in one line, and clear it', () => {
+    const { written, timer, environment } = testEnvironment(true);
+    const { doing, end } = steps({ quiet: false }, environment);
     doing('checking forward');
     timer.ring();
     doing('checking cache');
@@ -53,9 +53,9 @@ describe('on a terminal', () => {
     expect(written).toEqual(['\rchecking forward …\x1b[K', '\rchecking cache …\x1b[K', '\r\x1b[K']);
   });
 
-  it('shows the time of the task', () => {
-    const { written, timer, clock, place } = surroundings(true);
-    const { doing, end } = steps({ quiet: false }, place);
+  it('show the time of the task', () => {
+    const { written, timer, clock, environment } = testEnvironment(true);
+    const { doing, end } = steps({ quiet: false }, environment);
     doing('[2/7] causality');
     clock.milliseconds = 12_300;
     timer.ring();
@@ -63,9 +63,9 @@ describe('on a terminal', () => {
     expect(written[0]).toBe('\r[2/7] causality … 12 s\x1b[K');
   });
 
-  it('keeps to its columns', () => {
-    const { written, timer, place } = surroundings(true, 10);
-    const { doing, end } = steps({ quiet: false }, place);
+  it('fit into their columns', () => {
+    const { written, timer, environment } = testEnvironment(true, 10);
+    const { doing, end } = steps({ quiet: false }, environment);
     doing('checking forward');
     timer.ring();
     end();
@@ -73,10 +73,10 @@ describe('on a terminal', () => {
   });
 });
 
-describe('elsewhere', () => {
-  it('writes a line now and then', () => {
-    const { written, timer, place } = surroundings(false);
-    const { doing, end } = steps({ quiet: false }, place);
+describe('steps in a log', () => {
+  it('write a line every ten seconds', () => {
+    const { written, timer, environment } = testEnvironment(false);
+    const { doing, end } = steps({ quiet: false }, environment);
     expect(timer.milliseconds).toBe(10_000);
     doing('checking forward');
     doing('checking cache');
@@ -85,9 +85,9 @@ describe('elsewhere', () => {
     expect(written).toEqual(['checking cache …\n']);
   });
 
-  it('is quiet when that is wished', () => {
-    const { written, timer, place } = surroundings(true);
-    const { doing, end } = steps({ quiet: true }, place);
+  it('write nothing with --quiet', () => {
+    const { written, timer, environment } = testEnvironment(true);
+    const { doing, end } = steps({ quiet: true }, environment);
     doing('checking forward');
     timer.ring();
     end();

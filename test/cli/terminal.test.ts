@@ -5,7 +5,7 @@ describe('renderOptions', () => {
   const terminal = { isTTY: true, columns: 100, rows: 30, getColorDepth: () => 8 };
   const pipe = { ...terminal, isTTY: false };
 
-  it('takes width and colours from the terminal, none from a pipe', () => {
+  it('have width and colours of a terminal, and none for a pipe', () => {
     expect(renderOptions(terminal, false, {})).toEqual({
       width: 100,
       height: 30,
@@ -19,7 +19,7 @@ describe('renderOptions', () => {
     });
   });
 
-  it('takes 80 by 24 from a terminal that reports no size', () => {
+  it('are 80 by 24 for a terminal without a size', () => {
     const unknown = { ...terminal, columns: 0, rows: 0 };
     expect(renderOptions(unknown, true, {})).toMatchObject({ width: 80, height: 24 });
   });
@@ -31,7 +31,7 @@ describe('renderOptions', () => {
     [{ FORCE_COLOR: '0' }, false, 0],
     [{ FORCE_COLOR: '', NO_COLOR: '1' }, false, 1],
     [{ FORCE_COLOR: '1' }, true, 0],
-  ] as const)('%j, --no-color %s: level %d', (env, noColor, level) => {
+  ] as const)('with %j and --no-color %s have colour level %d', (env, noColor, level) => {
     expect(renderOptions(terminal, noColor, env).colourLevel).toBe(level);
   });
 });
@@ -46,11 +46,11 @@ describe('isAsciiOnly', () => {
     [{ LANG: 'C', LC_ALL: 'en_US.UTF-8' }, false],
     [{ LANG: 'en_US.UTF-8', LC_CTYPE: 'POSIX' }, true],
     [{ LANG: 'en_US.UTF-8', TERM: 'linux' }, true],
-  ] as const)('%j: %s', (env, expected) => {
+  ] as const)('is for %j: %s', (env, expected) => {
     expect(isAsciiOnly(env, 'linux')).toBe(expected);
   });
 
-  it('does not read the locale of Unix on Windows', () => {
+  it('ignores the locale of Unix on Windows', () => {
     expect(isAsciiOnly({ LANG: 'C' }, 'win32')).toBe(false);
   });
 });

@@ -21,12 +21,12 @@ async function json(...args: string[]) {
   return { code, stderr, result: JSON.parse(stdout) };
 }
 
-/** A model against another on few tokens. */
+/** Compares a model with another on a few tokens. */
 const against = (model: string, other: string, ...flags: string[]) =>
   json('quick-test', model, '--against', other, ...flags);
 
-describe('a conversion whose answer is known', () => {
-  // fixtures/README.md: what the original implementation computes before and after its own conversion.
+describe('quick-test --against after a conversion', () => {
+  // fixtures/README.md: the logits of the original implementation before and after its own conversion.
   const CONVERSIONS = [
     ['shared_mean', ['--to', 'shared']],
     ['shared_rank3', ['--to', 'low-rank', '--rank', '3']],
@@ -40,7 +40,7 @@ describe('a conversion whose answer is known', () => {
     ['trained-random-start', 'trained-same-start'].flatMap((name) =>
       CONVERSIONS.map(([title, flags]) => [name, title, flags] as const),
     ),
-  )('%s to %s', async (name, title, flags) => {
+  )('measures the known difference: %s to %s', async (name, title, flags) => {
     const inCase = (file: string) => inPackage('fixtures/old-checkpoint', name, file);
     const ids = path.join(folder, `${name}.json`);
     const { input_ids } = readJson<{ input_ids: number[][] }>(
@@ -61,20 +61,20 @@ describe('a conversion whose answer is known', () => {
     const known = logitDifference(before, after);
     const { code, result } = await against(input, output, '--ids', ids);
     expect(code).toBe(0);
-    const found = result.against.logits;
+    const measured = result.against.logits;
     for (const key of ['largestDifference', 'meanDifference', 'klDivergence'] as const) {
-      expect(Math.abs(found[key] - known[key]), key).toBeLessThan(1e-5);
+      expect(Math.abs(measured[key] - known[key]), key).toBeLessThan(1e-5);
     }
-    expect(Math.abs(found.relativeDifference - known.relativeDifference)).toBeLessThan(1e-5);
-    expect(found.topAgreement).toBe(known.topAgreement);
-    // Something was to be seen at all.
+    expect(Math.abs(measured.relativeDifference - known.relativeDifference)).toBeLessThan(1e-5);
+    expect(measured.topAgreement).toBe(known.topAgreement);
+    // The difference is large enough to be measured.
     expect(known.largestDifference).toBeGreaterThan(1e-3);
     expect(result.against.partsAt).toBe('layers.0');
   });
 });
 
 describe('quick-test --against', () => {
-  it('finds no difference of a model from itself', async () => {
+  it('finds no difference between a model and itself', async () => {
     const { code, result } = await against(TRAINED, `${TRAINED}/config.yaml`, '--context', '20');
     expect(code).toBe(0);
     expect(result.against).toMatchObject({
@@ -87,7 +87,7 @@ describe('quick-test --against', () => {
     expect(result.against.blocks).toHaveLength(3);
   });
 
-  it('tells two engines apart by rounding alone', async () => {
+  it('finds only rounding between two engines', async () => {
     const { code, result } = await against(TRAINED, 'tfjs', '--engine', 'onnx', '--context', '20');
     expect(code).toBe(0);
     const { own, other, partsAt, logits } = result.against;
@@ -101,25 +101,25 @@ describe('quick-test --against', () => {
   });
 
   it.skipIf(onnxVersion() === undefined)(
-    'holds a model in float16 against itself in float32',
+    'compares a model in float16 with itself in float32',
     async () => {
       const flags = ['--compute', 'f16', '--device', 'cpu', '--context', '20'];
-      for (const way of ['cpu', 'onnx']) {
-        const { code, result } = await against(TRAINED, way, ...flags);
+      for (const otherEngine of ['cpu', 'onnx']) {
+        const { code, result } = await against(TRAINED, otherEngine, ...flags);
         expect(code).toBe(0);
         const { own, other, logits, threshold } = result.against;
         expect([own.engine.compute, other.engine.compute, threshold]).toEqual(['f16', 'f32', 0.03]);
         expect(logits.relativeDifference).toBeGreaterThan(5e-5);
         expect(logits.relativeDifference).toBeLessThan(5e-3);
       }
-      // Another model computes in what the first does.
+      // Another model computes in the same type as the first.
       const { own, other, partsAt } = (await against(TRAINED, TRAINED, ...flags)).result.against;
       expect([own.engine.compute, other.engine.compute, partsAt]).toEqual(['f16', 'f16', null]);
     },
   );
 
-  it('names the block from which on models part', async () => {
-    // One value of the second block alone is another.
+  it('names the first block with a difference', async () => {
+    // Only one value of the second block differs.
     const other = path.join(folder, 'other');
     fs.cpSync(inPackage(TRAINED), other, { recursive: true });
     const file = path.join(other, 'model.safetensors');
@@ -140,7 +140,7 @@ describe('quick-test --against', () => {
     expect(stdout).toMatch(/^layers\.2 +[\d.]+% +█+/m);
   });
 
-  it('gives tensors of the same name the same random weights, and runs layer by layer', async () => {
+  it('uses the same random weights for tensors of the same name, and runs layer by layer', async () => {
     const set = ['--set', 'model.window_size=8', '--context', '32'];
     const { result } = await against(TINY, TINY, ...set, '--full');
     const { own, other, partsAt, logits } = result.against;
@@ -156,7 +156,7 @@ describe('quick-test --against', () => {
     );
   });
 
-  it('compares the logits alone where blocks cannot be', async () => {
+  it('compares only the logits if the blocks differ', async () => {
     const flags = ['--set', 'model.num_layers=1', '--context', '8'];
     const { code, result } = await against(TINY, TINY, ...flags);
     expect(code).toBe(0);
@@ -167,7 +167,7 @@ describe('quick-test --against', () => {
     });
   });
 
-  it('refuses another vocabulary, and checks beside it', async () => {
+  it('refuses another vocabulary, and --only', async () => {
     const { code, result } = await against(TINY, TRAINED);
     expect(code).toBe(2);
     expect(result.message).toMatch(/^the models do not share a vocabulary: /);
@@ -178,7 +178,7 @@ describe('quick-test --against', () => {
     expect(twice).toMatchObject({ code: 2, stderr: expect.stringContaining('read twice') });
   });
 
-  it('prints one table for programs', async () => {
+  it('prints one table as CSV', async () => {
     const args = ['quick-test', TINY, '--against', TINY, '--context', '8', '--format', 'csv'];
     const lines = (await runHere(args)).stdout.split('\n');
     expect(lines.slice(0, 2)).toEqual(['where,measure,value', 'logits,largest difference,0']);
@@ -190,7 +190,7 @@ describe('convert-checkpoint --prove', () => {
   const prove = (out: string, ...flags: string[]) =>
     json('convert-checkpoint', TRAINED, path.join(folder, out), '--prove', ...flags);
 
-  it('shows rounding alone of a conversion that keeps all values', async () => {
+  it('finds no difference after a conversion that keeps all values', async () => {
     const { code, result } = await prove('kept.pt', '--container', 'pt', '--context', '16');
     expect(code).toBe(0);
     expect(result.proof).toMatchObject({
@@ -202,17 +202,17 @@ describe('convert-checkpoint --prove', () => {
     expect(result.proof.against.other.checkpoint).toBe(path.join(folder, 'kept.pt'));
   });
 
-  it('shows what one costs that does not', async () => {
+  it('measures the error of a lossy conversion', async () => {
     const { code, result } = await prove('lossy', '--dtype', 'bf16');
     expect(code).toBe(0);
     expect(result.proof).toMatchObject({ verdict: 'differs', isExact: false });
-    // Eight bits of a mantissa.
+    // bfloat16 has eight bits of precision.
     const { relativeDifference } = result.proof.against.logits;
     expect(relativeDifference).toBeGreaterThan(2 ** -11);
     expect(relativeDifference).toBeLessThan(2 ** -5);
   });
 
-  it('says that there is none when there is no room, and leaves the output', () => {
+  it('reports a missing proof without memory, and keeps the output', () => {
     const out = path.join(folder, 'whole');
     const args = ['convert-checkpoint', TRAINED, out, '--container', 'safetensors', '--prove'];
     const noMemory = '--import=data:text/javascript,process.availableMemory=()=>0';
@@ -226,19 +226,16 @@ describe('convert-checkpoint --prove', () => {
   it.each([
     ['--dtype', 'bf16', '--context', '100000'],
     ['--max-positions', '20', '--context', '21'],
-  ])(
-    'is refused before anything is written with more tokens than positions: %j',
-    async (...flags) => {
-      const { code, result } = await prove('long', ...flags);
-      expect({ code, made: fs.existsSync(path.join(folder, 'long')) }).toEqual({
-        code: 2,
-        made: false,
-      });
-      expect(result.message).toContain('positions of the model');
-    },
-  );
+  ])('refuses more tokens than positions before writing: %j', async (...flags) => {
+    const { code, result } = await prove('long', ...flags);
+    expect({ code, made: fs.existsSync(path.join(folder, 'long')) }).toEqual({
+      code: 2,
+      made: false,
+    });
+    expect(result.message).toContain('positions of the model');
+  });
 
-  it('is refused before anything is written where no config describes the input', async () => {
+  it('refuses an input without a config before writing', async () => {
     const out = path.join(folder, 'none.safetensors');
     const input = 'fixtures/checkpoints/valid/zip_proto5.pt';
     const args = [input, out, '--to', 'shared', '--prove'];
@@ -247,7 +244,7 @@ describe('convert-checkpoint --prove', () => {
     expect(result.suggestion).toContain('--config');
   });
 
-  it('is in the report', async () => {
+  it('has rows in the report', async () => {
     const out = path.join(folder, 'report');
     const args = ['convert-checkpoint', TRAINED, out, '--dtype', 'f16', '--prove', '--details'];
     const { stdout } = await runHere(args);

@@ -6,7 +6,7 @@ const attention = (...args: string[]) => runHere(['attention', ...args]);
 const json = async (...args: string[]) => JSON.parse((await attention(...args, '--json')).stdout);
 
 describe('minimind attention', () => {
-  it('answers with a row for each method and marks the model', async () => {
+  it('shows a row for each method and marks the model', async () => {
     const { code, stdout } = await attention(SMALL, '--context', '512,2k,8k');
     expect(code).toBe(0);
     expect(stdout).toContain('flash moves 5.5 GB');
@@ -18,7 +18,7 @@ describe('minimind attention', () => {
     expect(stdout).toContain('LayerNorm 3,586 (42.8% fewer)');
   });
 
-  it('counts one token as one', async () => {
+  it('uses the singular for one token', async () => {
     const { stdout } = await runHere(['attention', 'minimind2-small', '--context', '1,64']);
     expect(stdout.replaceAll(/\s+/g, ' ')).toContain('. 1 token: --details.');
   });
@@ -31,7 +31,7 @@ describe('minimind attention', () => {
     expect(stdout).toContain('min(context, ');
   });
 
-  it('takes the tile from the GPU, or as stated', async () => {
+  it('uses the tile of the GPU, or a given one', async () => {
     const tileOf = (answer: Awaited<ReturnType<typeof json>>) => answer.contexts[0].rows[1].tile;
     // 227 KiB / 2 bytes / (4 · 64), and 64 KiB / 4 bytes / (4 · 64).
     expect(tileOf(await json(SMALL, '--gpu', 'h100-80gb'))).toEqual({ rows: 64, columns: 454 });
@@ -55,7 +55,7 @@ describe('minimind attention', () => {
     expect(stdout).toMatch(/^ {2}window 1 .*÷ ∞ +1$/m);
   });
 
-  it('says which row has a published ratio, or the nearest', async () => {
+  it('names the row of a published ratio, or the nearest one', async () => {
     const args = ['configs/hybrid/original.yaml', '--key-heads', '16,4,1'];
     const { stdout } = await attention(...args, '--published', '2,8,32,3.8×');
     expect(stdout).toMatch(/^ *2 × +KV cache of grouped \(16 key heads\);/m);

@@ -9,7 +9,7 @@ describe('compare-srte', () => {
   it('prints the published table digit for digit', async () => {
     const { code, stdout, stderr } = await compare(ORIGINAL);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    // As the published report prints them: total, SRTE (share), saved (share).
+    // Columns of the published report: total, SRTE (share), saved (share).
     const published = [
       ['not shared', '22.144B', '8.590B', '38.8%', '–', '–'],
       ['shared', '13.822B', '0.268B', '1.9%', '8.321B', '37.6%'],
@@ -47,7 +47,7 @@ describe('compare-srte', () => {
     });
   });
 
-  it('gives the exact integers in JSON', async () => {
+  it('has exact integers in JSON', async () => {
     const { rows } = JSON.parse((await compare(ORIGINAL, '--json')).stdout);
     expect(
       rows.map((row: Record<string, unknown>) => [
@@ -72,7 +72,7 @@ describe('compare-srte', () => {
     );
   });
 
-  it('gives exact integers in CSV and a table in Markdown', async () => {
+  it('has exact integers in CSV and a table in Markdown', async () => {
     const csv = (await compare(ORIGINAL, '--format', 'csv')).stdout.split('\n');
     expect(csv[0]).toBe(
       'strategy,parameters,srte_parameters,srte_share,saved_parameters,saved_share,bytes_bf16',
@@ -85,14 +85,14 @@ describe('compare-srte', () => {
     );
   });
 
-  it('counts bytes in the dtype that is asked for', async () => {
+  it('counts bytes in the requested dtype', async () => {
     const { rows, dtype } = JSON.parse(
       (await compare(ORIGINAL, '--json', '--dtype', 'float32')).stdout,
     );
     expect([dtype, rows[0].bytes]).toEqual(['f32', 4 * 22_143_967_232]);
   });
 
-  it('reads standard input, JSON too', () => {
+  it('reads JSON from standard input', () => {
     const input = JSON.stringify({ model: { srte_factorized_rank: 64 } });
     const run = runCli(['compare-srte', '-', '--json'], { input });
     const { file, rows } = JSON.parse(run.stdout);
@@ -107,7 +107,7 @@ describe('compare-srte', () => {
     [['--ranks', '12,x'], '--ranks: expected a positive whole number, found "x"'],
     [['--dtype', 'f7'], '--dtype: expected an element type, found "f7"'],
     [['--format', 'xml'], '--format: expected one of table, json, csv, markdown, found "xml"'],
-  ])('%j is the user’s mistake', async (args, message) => {
+  ])('refuses %j', async (args, message) => {
     const { code, stdout, stderr } = await compare(ORIGINAL, ...args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(message);

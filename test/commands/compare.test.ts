@@ -30,20 +30,20 @@ beforeAll(() => {
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
 const config = (name: string, document: object) => {
-  const place = path.join(folder, name);
-  fs.writeFileSync(place, JSON.stringify(document));
-  return place;
+  const target = path.join(folder, name);
+  fs.writeFileSync(target, JSON.stringify(document));
+  return target;
 };
 
-describe('models side by side', () => {
-  it('have the figures that profile has', async () => {
+describe('compared models', () => {
+  it('have the figures of profile', async () => {
     const flags = ['--batch=2', '--context=512', '--precision=mixed', '--recompute=selective'];
     const { setting, rows } = await json(ORIGINAL, RECOMMENDED, ...flags);
     expect(rows).toHaveLength(2);
-    for (const { file, figures: found } of rows) {
+    for (const { file, figures: compared } of rows) {
       const one = JSON.parse((await runHere(['profile', file, ...flags, '--json'])).stdout);
       expect(setting).toMatchObject(one.setting);
-      expect(found).toMatchObject({
+      expect(compared).toMatchObject({
         parameters: one.parameters.total.value,
         embedding: one.parameters.embedding.value,
         'non-embedding': one.parameters.nonEmbedding.value,
@@ -59,13 +59,13 @@ describe('models side by side', () => {
     }
   });
 
-  it('may lie anywhere', async () => {
+  it('may be in any folder', async () => {
     const { code, stdout } = await compare(inPackage(TINY), RECOMMENDED);
     expect(code).toBe(0);
     expect(stdout).toContain('recommended has 48,518 × the parameters of tiny (13.4B vs 275K)');
   });
 
-  it('show in what they differ, the least, and the change', async () => {
+  it('are shown with their differences, the smallest values and the change', async () => {
     const { code, stdout, stderr } = await compare(ORIGINAL, RECOMMENDED);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^recommended has 39\.7% fewer parameters than original/);
@@ -73,7 +73,7 @@ describe('models side by side', () => {
     expect(stdout).toMatch(/^srte_factorized_rank +0 +128$/m);
     // 22,143,967,232 and 13,352,042,496 parameters: 8,791,924,736 / 22,143,967,232 = 39.70%.
     expect(stdout).toMatch(/^parameters +22\.144B +\*13\.352B +−39\.7%$/m);
-    // What they have alike has neither mark nor change.
+    // Equal figures have neither a mark nor a change.
     expect((await compare(ORIGINAL, RECOMMENDED, '--details')).stdout).toMatch(
       /^KV cache +319\.3 MB +319\.3 MB$/m,
     );
@@ -86,14 +86,14 @@ describe('models side by side', () => {
     ]);
   });
 
-  it('are exact where a number no longer is', async () => {
+  it('have exact figures beyond 2^53', async () => {
     const flops = await figures('forward-flops', ORIGINAL, '--batch', '1000000000');
     expect(typeof flops[0]).toBe('string');
     const { stdout } = await compare(ORIGINAL, '--batch', '1000000000', '--format', 'csv');
     expect(stdout).toContain(flops[0]);
   });
 
-  it('are of whatever profile takes: standard input, a checkpoint', async () => {
+  it('may come from standard input and from a checkpoint', async () => {
     const workshop = new Workshop();
     const checkpoint = path.join(folder, 'small.safetensors');
     await safetensorsFile(checkpoint, workshop.stateDict(describeModel().model, false));
@@ -109,7 +109,7 @@ describe('models side by side', () => {
       checkpoint,
       '<stdin>',
     ]);
-    // Under a sweep its tensors are no measure: nothing is warned of.
+    // In a sweep, the tensors of the checkpoint are not compared with each model.
     const swept = await compare(checkpoint, '--set', 'model.num_layers=2,3');
     expect({ code: swept.code, stderr: swept.stderr }).toEqual({ code: 0, stderr: '' });
     expect((await compare(checkpoint, '--set', 'model.num_layers=7')).stderr).toContain(
@@ -117,7 +117,7 @@ describe('models side by side', () => {
     );
   });
 
-  it('are told all their mistakes when one is broken', async () => {
+  it('are refused with the mistakes of all files', async () => {
     const broken = config('broken.json', { model: { num_layers: 0 } });
     const { code, stdout, stderr } = await compare(TINY, broken, 'no-such-file.yaml');
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -126,7 +126,7 @@ describe('models side by side', () => {
     expect(stderr).toContain('no-such-file.yaml');
   });
 
-  it('keep no secret of a context that not all files ask for', async () => {
+  it('have a note about different contexts in their files', async () => {
     const file = (name: string, length: number) =>
       config(name, { model: { num_layers: 1 }, training: { max_seq_length: length } });
     const [long, short] = [file('long.json', 300), file('short.json', 200)];
@@ -140,14 +140,14 @@ describe('models side by side', () => {
       inference: { context: 100 },
       disagreements: [],
     });
-    // 256 positions are all that tiny takes.
+    // tiny has only 256 positions.
     expect((await json(long, TINY)).setting).toMatchObject({
       inference: { context: 256 },
       disagreements: [{ of: 'context', said: [300] }],
     });
   });
 
-  it('are invalid beyond their positions, and the others are not', async () => {
+  it('are invalid only beyond their own positions', async () => {
     const { rows } = await json(TINY, ORIGINAL, '--context', '257');
     expect(rows.map(({ valid }: { valid: boolean }) => valid)).toEqual([false, true]);
     expect(rows[0].problems[0].message).toContain('more than the 256 positions');
@@ -156,7 +156,7 @@ describe('models side by side', () => {
 });
 
 describe('a sweep', () => {
-  it('has a row for each combination, the first key slowest', async () => {
+  it('has a row for each combination, with the first key as the outer loop', async () => {
     const { rows, swept, differing } = await json(
       TINY,
       '--set',
@@ -174,13 +174,13 @@ describe('a sweep', () => {
       '2 512',
       '2 1024',
     ]);
-    // A tied table of width 64: 64 parameters for each row of it.
+    // A tied table of width 64 has 64 parameters per row.
     const [first, second] = rows;
     expect(second.figures.parameters - first.figures.parameters).toBe(64 * 256);
     expect(second.values).toEqual({ 'model.num_layers': 1, 'model.vocab_size': 512 });
   });
 
-  it('of several files takes each under all values', async () => {
+  it('of several files has a row for each file and value', async () => {
     const { rows } = await json(TINY, ORIGINAL, '--set', 'model.num_layers=1,2');
     expect(
       rows.map(({ file, chosen }: { file: string; chosen: string[] }) => [file, ...chosen]),
@@ -192,13 +192,13 @@ describe('a sweep', () => {
     expect((await compare(...args)).stdout).toContain('Differing settings');
   });
 
-  it('of standard input reads it once', () => {
+  it('of standard input reads the input once', () => {
     const input = fs.readFileSync(inPackage(TINY));
     const args = ['compare', '-', '--set', 'model.num_layers=1,2,3', '--json'];
     expect(JSON.parse(runCli(args, { input }).stdout).rows).toHaveLength(3);
   });
 
-  it('goes on past what is not valid, and says why', async () => {
+  it('shows invalid models with the reason', async () => {
     const args = [TINY, '--set', 'model.num_heads=4,5,2'];
     const { code, stdout, stderr } = await compare(...args);
     expect(code).toBe(0);
@@ -213,7 +213,7 @@ describe('a sweep', () => {
     expect(rows[1].problems[0]).toMatchObject({ severity: 'error', path: 'model.num_heads' });
   });
 
-  it('in which nothing is valid is an error', async () => {
+  it('without a valid model is an error', async () => {
     const { code, stdout, stderr } = await compare(TINY, '--set', 'model.num_heads=5,7');
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain('none of the 2 models is valid');
@@ -221,13 +221,13 @@ describe('a sweep', () => {
     expect(stderr).toContain('7 heads do not divide');
   });
 
-  it('of an unknown key is refused once, with what was meant', async () => {
+  it('of an unknown key is refused with a suggestion', async () => {
     const { code, stderr } = await compare(TINY, '--set', 'model.num_layer=1,2');
     expect(code).toBe(2);
     expect(stderr.match(/num_layers/g)?.length).toBeGreaterThan(0);
   });
 
-  it('of too many models is refused before any is made', async () => {
+  it('of too many models is refused before the first model', async () => {
     const values = Array.from({ length: 100 }, (_, index) => index + 1).join();
     const sets = ['num_layers', 'vocab_size', 'gate_rank'].flatMap((key) => [
       '--set',
@@ -241,7 +241,7 @@ describe('a sweep', () => {
 });
 
 describe('--sort', () => {
-  it('orders by a figure, the invalid last, and keeps the baseline', async () => {
+  it('sorts by a figure, with invalid models last, and keeps the baseline', async () => {
     const sizes = await figures('parameters', ...ALL, '--sort', 'parameters');
     expect(sizes).toHaveLength(11);
     expect(sizes).toEqual([...sizes].sort((a, b) => a - b));
@@ -258,7 +258,7 @@ describe('--sort', () => {
     expect((await json(...ALL, '--sort', 'parameters')).baseline).toBe(2); // aggressive.yaml, the first given
   });
 
-  it('orders by a key of the configs, and leaves equals as they came', async () => {
+  it('sorts by a key of the configs, and keeps the order of equal values', async () => {
     const { rows } = await json(...ALL, '--sort', 'model.num_layers');
     const names = rows.map(({ file }: { file: string }) => path.parse(file).name);
     expect(names.slice(0, 3)).toEqual(['tiny', 'bench-60m', 'aggressive']);
@@ -272,18 +272,18 @@ describe('--baseline', () => {
     [RECOMMENDED, 1],
     ['2', 1],
     ['original', 0],
-  ])('%s', async (name, index) => {
-    const found = await json(ORIGINAL, RECOMMENDED, '--baseline', name);
-    expect(found.baseline).toBe(index);
+  ])('accepts %s', async (name, index) => {
+    const { baseline } = await json(ORIGINAL, RECOMMENDED, '--baseline', name);
+    expect(baseline).toBe(index);
   });
 
-  it('changes what the answer is against', async () => {
+  it('changes the reference of the answer', async () => {
     const { stdout } = await compare(ORIGINAL, RECOMMENDED, '--baseline', 'recommended');
     expect(stdout).toMatch(/^original has 65\.8% more parameters than recommended/);
     expect(stdout).toMatch(/^parameters +22\.144B +\+65\.8% +\*13\.352B$/m);
   });
 
-  it('is a choice of a sweep', async () => {
+  it('selects a model of a sweep', async () => {
     const sweep = [TINY, '--set', 'model.num_layers=1,2,4', '--baseline'];
     expect((await json(...sweep, '3')).baseline).toBe(2);
     expect((await compare(...sweep, 'tiny')).stderr).toContain('is the name of 3 models');
@@ -320,13 +320,13 @@ describe('the verdict', () => {
       [ORIGINAL, RECOMMENDED, '--columns', 'training-memory'],
       'Training memory of recommended: 454.7 GB, 23.6% less than original (595.4 GB)',
     ],
-  ])('of %j', async (args, verdict) => {
+  ])('is correct for %j', async (args, verdict) => {
     expect((await compare(...args)).stdout.split('\n')[0]).toBe(verdict);
   });
 });
 
 describe('--columns', () => {
-  it('picks figures and keys, in their order', async () => {
+  it('selects figures and keys, in their order', async () => {
     const { stdout } = await compare(
       ...ALL,
       '--columns',
@@ -344,7 +344,7 @@ describe('--columns', () => {
     ['model.num_layer', 'did you mean model.num_layers?'],
     ['zzz', 'use parameters, '],
     ['__proto__', 'use parameters, '],
-  ])('knows no %s', async (name, suggestion) => {
+  ])('refuses %s, as --sort does', async (name, suggestion) => {
     for (const flag of ['--columns', '--sort']) {
       const { code, stderr } = await compare(TINY, flag, name);
       expect(code).toBe(2);
@@ -355,14 +355,14 @@ describe('--columns', () => {
 });
 
 describe('the setting', () => {
-  it('of the training is told when a column depends on it', async () => {
+  it('of the training is shown if a column depends on it', async () => {
     expect((await compare(TINY)).stdout).toContain(' Training: ');
     expect((await compare(TINY, '--columns', 'parameters,kv-cache')).stdout).not.toContain(
       'Training: ',
     );
   });
 
-  it('is that of the flags', async () => {
+  it('follows the flags', async () => {
     const set = ['--set', 'training.bf16=true'];
     const flags = ['--context=100', '--batch=3', '--dtype=fp32'];
     const { stdout } = await compare(TINY, ORIGINAL, ...flags, ...set);
@@ -373,7 +373,7 @@ describe('the setting', () => {
 });
 
 describe('CSV', () => {
-  it('is one table of exact values, with the keys that differ', async () => {
+  it('is one table of exact values, with the differing keys', async () => {
     const { stdout } = await compare(
       ORIGINAL,
       TINY,
@@ -392,17 +392,17 @@ describe('CSV', () => {
   });
 });
 
-describe('a text and its tokenizers', () => {
+describe('--text and --tokenizer', () => {
   const TOKENIZERS = ['512', '1024'].flatMap((size) => [
     '--tokenizer',
     `fixtures/tokenizers/bpe-${size}.json`,
   ]);
   const TEXT = ['--text', 'fixtures/tokenizers/text.txt'];
 
-  it('tell what a character costs', async () => {
+  it('add figures per character', async () => {
     const args = [TINY, '--set', 'model.vocab_size=512,1000,1024', ...TOKENIZERS, ...TEXT];
     const { rows } = await json(...args);
-    // By counts.json, 2118 characters are 1256 and 993 tokens; a token of tiny has 512 bytes of keys and values.
+    // In counts.json, 2118 characters are 1256 and 993 tokens. A token of tiny has 512 bytes of keys and values.
     expect(rows.map(({ figures: { tokens } }: { figures: { tokens: number } }) => tokens)).toEqual([
       1256, 1256, 993,
     ]);
@@ -414,14 +414,14 @@ describe('a text and its tokenizers', () => {
     expect((await compare(...args)).stdout).toMatch(/chars per token .*KV per char/);
   });
 
-  it('warn where none fits', async () => {
+  it('warn if no tokenizer fits', async () => {
     const { code, stderr, stdout } = await compare(TINY, ...TOKENIZERS, ...TEXT);
     expect(code).toBe(0);
     expect(stderr).toContain('no tokenizer that is given fits a vocabulary of 256');
     expect(stdout).not.toContain('chars per token');
   });
 
-  it('come together, and none twice', async () => {
+  it('require each other, and distinct tokenizers', async () => {
     expect((await compare(TINY, ...TEXT)).code).toBe(2);
     expect((await compare(TINY, ...TOKENIZERS)).code).toBe(2);
     const { code, stderr } = await compare(TINY, ...TOKENIZERS, ...TOKENIZERS, ...TEXT);

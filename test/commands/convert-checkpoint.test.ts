@@ -14,16 +14,16 @@ beforeAll(() => fs.copyFileSync(inPackage(FIXTURE), IN));
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
 let made = 0;
-/** A name that nothing has yet. */
+/** Path of a new file. */
 const out = (ending = '.pt') => path.join(folder, `out-${made++}${ending}`);
 
 const convert = (...args: string[]) => runHere(['convert-checkpoint', ...args]);
-/** Converts without a config, and so without the RoPE tables that the file was slimmed of. */
+/** Converts without a config, because the RoPE tables were removed from the fixture. */
 const shared = (target: string, ...args: string[]) =>
   convert(IN, target, '--to', 'shared', '--no-config', ...args);
 
 describe('convert-checkpoint', () => {
-  it('answers on stdout, exits with 0, and leaves nothing beside the output', async () => {
+  it('answers on stdout, exits with 0, and leaves no other file', async () => {
     const target = out();
     const before = fs.readdirSync(folder);
     const { code, stdout, stderr } = await shared(target);
@@ -81,7 +81,7 @@ describe('convert-checkpoint', () => {
     );
   });
 
-  it('plans what it then does', async () => {
+  it('follows the plan of its dry run', async () => {
     const target = out('.safetensors');
     const planned = JSON.parse((await shared(target, '--dry-run', '--json')).stdout);
     const done = JSON.parse((await shared(target, '--json')).stdout);
@@ -92,7 +92,7 @@ describe('convert-checkpoint', () => {
     expect(planned.srte.tables[0].errors).toEqual([]);
   });
 
-  it('tells the figures exactly', async () => {
+  it('has exact figures in JSON', async () => {
     const { stdout } = await shared(out('.safetensors'), '--json', '--check');
     const result = JSON.parse(stdout);
     const hidden = { positions: 48, hidden: 8, layers: 3, form: 'table', rank: null };
@@ -121,13 +121,13 @@ describe('convert-checkpoint', () => {
       shape: [1, 48, 8],
       bytes: 1536,
     });
-    // ‖had − gets‖² of all layers is the sum of those of each.
+    // ‖before − after‖² of all layers is the sum over layers.
     const { errors } = result.srte.tables[0];
     const squares = (of: (each: { norm: number; relativeError: number }) => number) =>
       errors.reduce((sum: number, each: never) => sum + of(each) ** 2, 0);
-    const lost = squares(({ norm, relativeError }) => norm * relativeError);
-    const had = squares(({ norm }) => norm);
-    expect(result.srte.relativeError).toBeCloseTo(Math.sqrt(lost / had), 12);
+    const error = squares(({ norm, relativeError }) => norm * relativeError);
+    const before = squares(({ norm }) => norm);
+    expect(result.srte.relativeError).toBeCloseTo(Math.sqrt(error / before), 12);
   });
 
   it.each([
@@ -137,13 +137,13 @@ describe('convert-checkpoint', () => {
     ['another type', ['--dtype', 'f16'], 'cast'],
     ['a tied head', ['--tie', 'mean'], 'averaged'],
     ['no table', ['--to', 'sincos'], 'computed'],
-  ])('names what is done for %s', async (_, flags, action) => {
+  ])('names the action for %s', async (_, flags, action) => {
     const { stdout } = await convert(IN, out(), '--no-config', '--dry-run', '--json', ...flags);
     const { groups } = JSON.parse(stdout);
     expect(groups.map((group: { action: string }) => group.action)).toContain(action);
   });
 
-  it('names what is done for a table out of a pair, and the config that changes', async () => {
+  it('names the action for a table from a pair, and the changes of the config', async () => {
     const source = 'fixtures/hybrid/shared-lowrank-tied';
     const { stdout } = await convert(source, out(''), '--to', 'per-layer', '--dry-run', '--json');
     const { groups, configChanges, srte } = JSON.parse(stdout);
@@ -158,7 +158,7 @@ describe('convert-checkpoint', () => {
     expect(srte.merge).toBeNull();
   });
 
-  it('gives each layer its line again, though all had one table', async () => {
+  it('has a row for each layer, although all shared one table', async () => {
     const args = ['fixtures/hybrid/shared-lowrank-tied', out(''), '--to', 'per-layer'];
     const { stdout } = await convert(...args, '--format', 'csv');
     const rows = stdout.trim().split('\n').slice(1);
@@ -167,7 +167,7 @@ describe('convert-checkpoint', () => {
     );
   });
 
-  it('says in which shard each tensor is', async () => {
+  it('names the shard of each tensor', async () => {
     const { stdout } = await shared(out(''), '--shard-size', '30kB', '--json');
     const { tensors, output } = JSON.parse(stdout);
     const bytes = new Map<string, number>();
@@ -175,32 +175,32 @@ describe('convert-checkpoint', () => {
     expect(bytes.size).toBe(3);
     for (const [file, inside] of bytes) {
       expect(inside).toBeLessThanOrEqual(30e3);
-      const found = output.files.find(({ name }: { name: string }) => name === file);
-      expect(found.bytes).toBeGreaterThan(inside);
+      const written = output.files.find(({ name }: { name: string }) => name === file);
+      expect(written.bytes).toBeGreaterThan(inside);
     }
   });
 
-  it('tells how it is in Markdown, and to a file', async () => {
+  it('writes its report as Markdown to a file', async () => {
     const file = path.join(folder, 'report.md');
     const { code, stdout, stderr } = await shared(out(), '--format', 'markdown', '-o', file);
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: '', stderr: `wrote ${file}\n` });
     expect(fs.readFileSync(file, 'utf8')).toMatch(/^## Converted to /);
   });
 
-  it('is quiet about warnings when it is told so', async () => {
+  it('hides warnings with --quiet', async () => {
     const strange = path.join(folder, 'strange');
     fs.mkdirSync(strange);
     const input = path.join(strange, 'old.safetensors');
     expect((await shared(input)).code).toBe(0);
     fs.writeFileSync(path.join(strange, 'config.yaml'), 'model: {nonsense: 1}\n');
     const args = [input, out(), '--to', 'per-layer', '--dry-run'];
-    const told = await convert(...args);
-    expect(told.code).toBe(0);
-    expect(told.stderr).toMatch(/^warning: .*the checkpoint is converted by its names alone/m);
+    const warned = await convert(...args);
+    expect(warned.code).toBe(0);
+    expect(warned.stderr).toMatch(/^warning: .*the checkpoint is converted by its names alone/m);
     expect((await convert(...args, '--quiet')).stderr).toBe('');
   });
 
-  it('colours when it is forced to', () => {
+  it('uses colours with FORCE_COLOR', () => {
     const args = ['convert-checkpoint', IN, out(), '--to', 'shared', '--dry-run', '--no-config'];
     const start = String.fromCharCode(27);
     const { stdout } = runCli([...args, '--details'], { env: { FORCE_COLOR: '1' } });
@@ -210,8 +210,8 @@ describe('convert-checkpoint', () => {
 });
 
 describe('Ctrl-C', () => {
-  it('ends with a line that says what is left', async () => {
-    // The warning about a single shard comes first; then the command waits for the config.
+  it('ends a conversion, and reports that nothing was written', async () => {
+    // The warning about a single shard comes first. Then the command waits for the config.
     const shard = path.join(folder, 'model-00001-of-00002.safetensors');
     fs.copyFileSync(inPackage('fixtures/checkpoints/valid/st_nan_inf.safetensors'), shard);
     const args = ['convert-checkpoint', shard, out(), '--dtype', 'bf16', '--config', '-'];
@@ -227,7 +227,7 @@ describe('Ctrl-C', () => {
   });
 });
 
-describe('mistakes of the user', () => {
+describe('a user error', () => {
   it.each([
     [[], 'expected a checkpoint, found none'],
     [['no-such.pt', 'x.pt', '--to', 'shared'], 'there is no file or folder no-such.pt'],
@@ -276,7 +276,7 @@ describe('mistakes of the user', () => {
       [IN, 'x.pt', '--to', 'shared', '--rank', '3', '--max-error', '0.1'],
       'cannot be used together',
     ],
-  ])('%j', async (args, message) => {
+  ])('has exit code 2 and writes no file: %j', async (args, message) => {
     const { code, stdout, stderr } = await convert(...args);
     expect(stderr).toContain(message);
     expect(stderr).not.toMatch(/^\s+at /m);
@@ -284,7 +284,7 @@ describe('mistakes of the user', () => {
     expect(fs.existsSync(args[1] ?? 'x.pt')).toBe(args[1] === IN);
   });
 
-  it('are an object for a program', async () => {
+  it('is an object with --json', async () => {
     const { code, stdout, stderr } = await convert(IN, 'x.pt', '--to', 'per-layer', '--json');
     expect(code).toBe(2);
     expect(JSON.parse(stdout)).toMatchObject({
@@ -295,7 +295,7 @@ describe('mistakes of the user', () => {
     expect(stderr).toMatch(/^error: /);
   });
 
-  it('never cost what was there', async () => {
+  it('keeps an existing file', async () => {
     const target = out();
     fs.writeFileSync(target, 'mine');
     const { code, stderr } = await shared(target);

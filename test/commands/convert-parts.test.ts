@@ -1,4 +1,4 @@
-/** A conversion in parts on the command line: its steps, and the files of a single run. */
+/** Conversions in parts on the command line: the steps, and the files of a single run. */
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -15,7 +15,7 @@ const work = (...args: string[]) => convert('--plan', at('plan.json'), ...args);
 const ROOM = ['--shard-size', '30kB', '--max-memory', '4GB'];
 
 describe('convert-checkpoint --parts', () => {
-  it('merges an adapter as a single run does, and refuses another one', async () => {
+  it('merges an adapter like a single run, and refuses a changed one', async () => {
     const adapter = at('adapter');
     fs.cpSync('fixtures/lora/llama-patterns', adapter, { recursive: true });
     const flags = ['fixtures/hf/llama', '--merge-lora', adapter, '--dtype', 'bf16', ...ROOM];
@@ -43,7 +43,7 @@ describe('convert-checkpoint --parts', () => {
     expect(again).toMatchObject({ code: 0, stdout: expect.stringMatching(/^.*out is complete\n/) });
   });
 
-  it('prints the job, and nothing else', async () => {
+  it('prints only the job', async () => {
     const { stdout, code } = await work('--launch', 'parallel');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^#!\/bin\/bash\n/);

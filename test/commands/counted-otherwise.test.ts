@@ -28,7 +28,7 @@ const LLAMA = {
   tie_word_embeddings: true,
 };
 
-/** A tied model whose file has a head, too, with the values of a seed. */
+/** Tied model with a head in its file, which has the values of a seed. */
 async function withHead(name: string, seed: number) {
   const config = JSON.stringify(LLAMA);
   const { model } = await modelOf(parseDocument(config, 'config.json'));
@@ -42,39 +42,39 @@ async function withHead(name: string, seed: number) {
   return inFolder(name);
 }
 
-describe('a tied config with a head stored', () => {
-  const profiled = async (place: string) => {
-    const { code, stderr } = await runHere(['profile', place, '--context', '8']);
+describe('a tied config with a stored head', () => {
+  const profiled = async (modelPath: string) => {
+    const { code, stderr } = await runHere(['profile', modelPath, '--context', '8']);
     expect(code).toBe(0);
     return stderr;
   };
-  const verified = (place: string) =>
-    runHere(['verify', `${place}/config.json`, place, '--details']);
+  const verified = (modelPath: string) =>
+    runHere(['verify', `${modelPath}/config.json`, modelPath, '--details']);
 
-  it('of the same values has no warning', async () => {
-    const place = await withHead('equal', 1);
-    expect(await profiled(place)).not.toContain('warning');
-    expect(await verified(place)).toMatchObject({
+  it('has no warning for a head with equal values', async () => {
+    const modelPath = await withHead('equal', 1);
+    expect(await profiled(modelPath)).not.toContain('warning');
+    expect(await verified(modelPath)).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('1 tied tensor stored twice (lm_head.weight)'),
     });
   });
 
-  it('of other values is said where it is counted once', async () => {
-    const place = await withHead('other', 2);
-    expect(await profiled(place)).toContain(
+  it('has a warning for a head with other values', async () => {
+    const modelPath = await withHead('other', 2);
+    expect(await profiled(modelPath)).toContain(
       'lm_head.weight: has other values than model.embed_tokens.weight, and is counted once with it, because the config ties them\n' +
         '  → set tie_word_embeddings to false to count both, as transformers loads them',
     );
-    expect(await verified(place)).toMatchObject({
+    expect(await verified(modelPath)).toMatchObject({
       code: 1,
       stdout: expect.stringMatching(/^not tied +lm_head\.weight/m),
     });
   });
 });
 
-describe('a count that others have otherwise', () => {
-  it('is said of experts in some of the layers only', async () => {
+describe('a count that differs from other programs', () => {
+  it('has a note for experts in only some layers', async () => {
     const config = { model_type: 'deepseek_v3', num_hidden_layers: 6, moe_layer_freq: 2 };
     fs.writeFileSync(inFolder('config.json'), JSON.stringify(config));
     const { code, stderr } = await runHere(['profile', inFolder('config.json'), '--context', '8']);
@@ -84,7 +84,7 @@ describe('a count that others have otherwise', () => {
     );
   });
 
-  it('is said of the cache of the hybrid model', async () => {
+  it('has a note for the cache of the hybrid model', async () => {
     const flags = ['--set', 'model.window_size=16', '--context', '64', '--details'];
     const { stdout } = await runHere(['profile', 'configs/hybrid/tiny.yaml', ...flags]);
     expect(stdout.replaceAll(/\s+/g, ' ')).toContain(

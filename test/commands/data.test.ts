@@ -32,7 +32,7 @@ describe('data', () => {
     return { ...JSON.parse(stdout), stderr, code };
   };
 
-  it('counts what a hand count gives', async () => {
+  it('has the counts of a count by hand', async () => {
     // 1 token each for "a" and "好": BOS + 1 + EOS.
     const file = written(
       'three.jsonl',
@@ -102,7 +102,7 @@ describe('data', () => {
     `);
   });
 
-  it('says what is wrong with each line, and reads the others', async () => {
+  it('reports the fault of each line, and reads the others', async () => {
     const deep = `{"text":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
     const file = written(
       'hostile.jsonl',
@@ -165,14 +165,14 @@ describe('data', () => {
     expect(stderr.match(/^error: /gm)).toHaveLength(1);
   });
 
-  it('takes lines for plain text where they are no JSON, or the user says so', async () => {
+  it('reads plain text if the lines are not JSON, and with --as plain', async () => {
     const plain = written('quotes.txt', '"Yes," she said.\n17 apples\n');
     expect((await resultOf(plain)).kind).toBe('plain');
     const strings = written('again.jsonl', '"one text"\n');
     expect((await resultOf(strings, '--as', 'plain')).kind).toBe('plain');
   });
 
-  it('refuses a key for data without keys', async () => {
+  it('refuses --key for data without keys', async () => {
     for (const content of ['[1,2,3]\n', '{"messages":[]}\n', 'plain text\n']) {
       const file = written('keyless.txt', content);
       const { code, stderr } = await runHere(['data', file, ...TOKENIZER, '--key', 'body']);
@@ -215,7 +215,7 @@ describe('data', () => {
     for (let at = 0; at < 2001; at++) bin.writeUInt16LE(at, 2 * at);
     const stream = await resultOf(written('train.bin', bin), '--context', '500');
     expect(stream.kind).toBe('uint16');
-    // 2001 ids are 2000 targets: four windows of 500.
+    // 2001 ids have 2000 targets: four windows of 500.
     expect(stream.figures.tokens).toMatchObject({
       tokens: 2001,
       counted: 2000,
@@ -253,7 +253,7 @@ describe('data', () => {
     expect(faults[0].message).toContain('0/0 = NaN');
   });
 
-  it('ends with 1 for faults with --check, and for exceeded limits', async () => {
+  it('exits with 1 for faults with --check, and for exceeded limits', async () => {
     const run = (...flags: string[]) =>
       runHere([
         'data',
@@ -275,7 +275,7 @@ describe('data', () => {
     expect(limited.stderr.match(/^error/gm)).toHaveLength(1);
   });
 
-  it('has one row per position in CSV, and shows the line that is asked for', async () => {
+  it('has one row per position in CSV, and shows the requested line', async () => {
     const { stdout } = await runHere([
       ...['data', 'fixtures/data/chat.jsonl', ...TOKENIZER, '--line', '3', '--show', '1'],
       ...['--context', '40', '--format', 'csv'],
@@ -313,7 +313,7 @@ describe('plan with tokenizers', () => {
     expect(perToken(large) - perToken(small)).toBeCloseTo(6 * (4096 - 512) * shape.width, -1);
   });
 
-  it('refutes the rule of thumb where asked', async () => {
+  it('refutes the rule of thumb with --sqrt-rule', async () => {
     const { stdout } = await runHere([
       'plan',
       '--max-params',

@@ -11,7 +11,7 @@ afterAll(() => fs.rmSync(folder, { recursive: true }));
 const diff = (...args: string[]) => runHere(['diff', ...args, '-q']);
 const json = async (...args: string[]) => JSON.parse((await diff(...args, '--json')).stdout);
 
-/** A safetensors file of float32 tensors. */
+/** Safetensors file of these tensors; by default float32. */
 function weights(
   name: string,
   tensors: Readonly<Record<string, { shape: number[]; dtype?: string; bytes: Uint8Array }>>,
@@ -33,7 +33,7 @@ function weights(
 
 const floats = (...values: number[]) => new Uint8Array(Float32Array.from(values).buffer);
 const vector = (...values: number[]) => ({ shape: [values.length], bytes: floats(...values) });
-/** The high halves of float32 values that end in zeros. */
+/** bfloat16 vector: the high halves of float32 values. */
 const bfloat16 = (...values: number[]) => {
   const words = new Uint16Array(Float32Array.from(values).buffer);
   const bytes = new Uint8Array(words.filter((_, index) => index % 2 === 1).buffer);
@@ -89,7 +89,7 @@ describe('two configs', () => {
     expect(result.tensors.every(({ names }: { names: string[] }) => names.length === 2)).toBe(true);
   });
 
-  it('have the same model where a key only states its default', async () => {
+  it('have the same model if a key only states its default', async () => {
     const [a, b] = ['c.yaml', 'd.yaml'].map((name) => path.join(folder, name)) as [string, string];
     fs.writeFileSync(a, 'model:\n  family: hybrid\n');
     fs.writeFileSync(b, 'model:\n  family: hybrid\n  tie_word_embeddings: false\n');
@@ -106,7 +106,7 @@ describe('two configs', () => {
     ]);
   });
 
-  it('shows shared tables as tied', async () => {
+  it('have tied tensors if tables are shared', async () => {
     const { tensors, layers } = await json('hybrid/original', 'hybrid/shared');
     const tied = tensors.find(({ changes }: { changes: string[] }) => changes.includes('tied'));
     expect(tied).toMatchObject({
@@ -120,7 +120,7 @@ describe('two configs', () => {
     ]);
   });
 
-  it('compares files of different forms as read', async () => {
+  it('are compared after reading if their formats differ', async () => {
     const { config, prefix } = await json('fixtures/hf-configs/llama-3.1-8b', 'hybrid/original');
     expect(config.compared).toBe('read');
     expect(prefix).toEqual({ side: 'a', prefix: 'model.' });
@@ -128,7 +128,7 @@ describe('two configs', () => {
 });
 
 describe('two checkpoints', () => {
-  it('differ in tensors that are added, removed, reshaped and retyped', async () => {
+  it('differ in added, removed, reshaped and retyped tensors', async () => {
     const { tensors, equal, config, values } = await json(PAIR.a, PAIR.b);
     expect({ equal, config, values }).toEqual({ equal: false, config: null, values: null });
     const changes = tensors.map(({ pattern, changes: some }: Record<string, unknown>) => [
@@ -143,9 +143,9 @@ describe('two checkpoints', () => {
     ]);
   });
 
-  it('have values at a distance that is exact', async () => {
+  it('have exact differences of values', async () => {
     const { values } = await json(PAIR.a, PAIR.b, '--values');
-    // ‖(0, 0.5)‖ / ‖(3, 4)‖, and a NaN that equals a NaN.
+    // ‖(0, 0.5)‖ / ‖(3, 4)‖. A NaN equals a NaN.
     expect(values.tensors).toEqual([
       {
         name: 'layers.0.w',
@@ -181,7 +181,7 @@ describe('two checkpoints', () => {
     expect(sameModel).not.toBeNull();
   });
 
-  it('exit with 1 only on request', async () => {
+  it('give exit code 1 only with --check and --max-error', async () => {
     expect((await diff(PAIR.a, PAIR.b)).code).toBe(0);
     expect((await diff(PAIR.a, PAIR.b, '--check')).code).toBe(1);
     expect((await diff(PAIR.a, PAIR.a, '--values', '--check')).code).toBe(0);
@@ -207,13 +207,13 @@ describe('two checkpoints', () => {
 it.each([
   [STATE_DICTS, PAIR.b],
   [PAIR.b, STATE_DICTS],
-])('choose with one --state-dict on the side that has state dicts: %s, %s', async (a, b) => {
+])('one --state-dict applies to the side that has state dicts: %s, %s', async (a, b) => {
   const [key] = (await diff(a, b)).stderr.match(/(?<=--state-dict )\S+/) ?? [];
   const { code, stdout } = await diff(a, b, '--state-dict', `${key}`, '--json');
   expect([code, JSON.parse(stdout).equal]).toEqual([0, false]);
 });
 
-describe('inputs that cannot be compared', () => {
+describe('diff', () => {
   it.each([
     [
       ['hybrid/tiny', 'fixtures/hf/llama/model.safetensors'],
@@ -228,14 +228,14 @@ describe('inputs that cannot be compared', () => {
       [STATE_DICTS, PAIR.b, '--state-dict', 'net_a', '--state-dict', 'model'],
       /b\.safetensors has no state dicts to choose from/,
     ],
-  ])('%j', async (args, message) => {
+  ])('refuses %j', async (args, message) => {
     const { code, stderr, stdout } = await diff(...args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(message);
   });
 });
 
-it('names tensors whose values cannot be read, and compares the others', async () => {
+it('diff names tensors with unreadable values, and compares the others', async () => {
   const file = 'fixtures/gguf/types.gguf';
   const { code, stdout, stderr } = await runHere(['diff', file, file, '--values', '--check']);
   const { equal, values } = await json(file, file, '--values');

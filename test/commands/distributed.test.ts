@@ -15,7 +15,7 @@ const CASES = fs
   .filter((each) => each.isDirectory())
   .map(({ name }) => name);
 
-/** Bytes of each tensor, in hexadecimal digits. */
+/** Bytes of each tensor, as hexadecimal digits. */
 function valuesIn(file: string): Map<string, string> {
   const checkpoint = openCheckpoint(file);
   try {
@@ -29,8 +29,8 @@ function valuesIn(file: string): Map<string, string> {
   }
 }
 
-describe('convert-checkpoint of a checkpoint of several processes', () => {
-  it.each(CASES)('%s becomes one PyTorch file of the state dict', async (name) => {
+describe('a checkpoint of several processes', () => {
+  it.each(CASES)('is converted to one PyTorch file: %s', async (name) => {
     const out = path.join(folderOf({}), 'model.pt');
     const { code, stderr } = await runHere([
       ...['convert-checkpoint', `${FIXTURES}/${name}`, out, '--container', 'pt'],
@@ -40,7 +40,7 @@ describe('convert-checkpoint of a checkpoint of several processes', () => {
     expect(valuesIn(out)).toEqual(valuesIn(inPackage(FIXTURES, `${name}.safetensors`)));
   });
 
-  it('casts and names what is left out', async () => {
+  it('is cast, with a list of the entries left out', async () => {
     const out = path.join(folderOf({}), 'model.safetensors');
     const { code, stdout } = await runHere([
       ...['convert-checkpoint', `${FIXTURES}/world2-nested`, out, '--dtype', 'bf16', '--json'],
@@ -53,7 +53,7 @@ describe('convert-checkpoint of a checkpoint of several processes', () => {
 });
 
 describe('a LoRA adapter', () => {
-  it('is not compared by values', async () => {
+  it('is refused by verify --values', async () => {
     const words = ['verify', 'fixtures/hf/llama', 'fixtures/lora/llama-bf16', '--values'];
     const { code, stderr } = await runHere([...words, 'fixtures/hf/llama']);
     expect([code, stderr.replaceAll(/\s+/g, ' ')]).toEqual([
@@ -62,7 +62,7 @@ describe('a LoRA adapter', () => {
     ]);
   });
 
-  it('is merged, and the output is the model of PEFT', async () => {
+  it('is merged with the same changed tensors as in PEFT', async () => {
     const out = path.join(folderOf({}), 'model.safetensors');
     const args = ['convert-checkpoint', 'fixtures/hf/llama', out];
     const lora = 'fixtures/lora/llama-patterns';
@@ -75,8 +75,8 @@ describe('a LoRA adapter', () => {
     ]);
     expect(code, stderr).toBe(0);
     expect(JSON.parse(stdout).adapter).toBe(lora);
-    const [found, before] = [valuesIn(out), valuesIn(inPackage('fixtures/hf/llama'))];
-    const changed = [...found.keys()].filter((name) => found.get(name) !== before.get(name));
+    const [merged, before] = [valuesIn(out), valuesIn(inPackage('fixtures/hf/llama'))];
+    const changed = [...merged.keys()].filter((name) => merged.get(name) !== before.get(name));
     expect(changed).toEqual([...valuesIn(inPackage(`${lora}.safetensors`)).keys()]);
   });
 
@@ -90,7 +90,7 @@ describe('a LoRA adapter', () => {
     expect(profiled.stderr).toContain('does not fit the model');
   });
 
-  it('shows its parameters in inspect and profile, with the model that it names', async () => {
+  it('has its parameters in inspect and profile, with the model that it names', async () => {
     const lora = 'fixtures/lora/qwen2-lora-bias';
     const inspected = JSON.parse((await runHere(['inspect', lora, '--json'])).stdout);
     const profiled = JSON.parse((await runHere(['profile', lora, '--json'])).stdout);
@@ -99,7 +99,7 @@ describe('a LoRA adapter', () => {
     expect(profiled.adapter.parameters).toBe(2 * (4 * 64 + 32 + 4 * 48 + 16));
   });
 
-  it('whose model is not there gives the line to write', async () => {
+  it('without its model is refused with the line to write', async () => {
     const folder = folderOf({});
     fs.cpSync(inPackage('fixtures/lora/llama-bf16'), folder, { recursive: true });
     const { code, stderr } = await runHere(['verify', folder]);
@@ -107,7 +107,7 @@ describe('a LoRA adapter', () => {
     expect(stderr).toContain('write minimind verify ../../hf/llama');
   });
 
-  it('is no folder of another kind', async () => {
+  it('is required by --merge-lora', async () => {
     const args = [
       'convert-checkpoint',
       'fixtures/hf/llama',
@@ -120,7 +120,7 @@ describe('a LoRA adapter', () => {
   });
 });
 
-/** An adapter of rank 2 for some linear layers, given as [rows, columns], as PEFT saves it. */
+/** Adapter of rank 2 in the format of PEFT, for linear layers of [rows, columns]. */
 function adapterOf(layers: Readonly<Record<string, readonly [number, number]>>): string {
   const header: Record<string, object> = {};
   const pieces: Buffer[] = [];
@@ -164,42 +164,39 @@ describe('a LoRA adapter on a checkpoint of several processes', () => {
     ['world3', LLAMA, ['--dtype', 'f32']],
     ['zero3-world3', { 'layers.0.linear': [5, 7] }, ['--no-config']],
     ['zero1-world3-bf16', { 'layers.0.linear': [5, 7] }, ['--no-config']],
-  ] as const)(
-    'gives what it gives on %s as safetensors, also in parts',
-    async (name, layers, more) => {
-      const base = `${FIXTURES}/${name}`;
-      const config = inPackage(base, 'config.json');
-      const plain = folderOf({
-        'model.safetensors': fs.readFileSync(inPackage(`${base}.safetensors`)),
-        ...(fs.existsSync(config) && { 'config.json': fs.readFileSync(config) }),
-      });
-      const out = folderOf({});
-      const at = (each: string) => path.join(out, each);
-      const adapter = adapterOf(layers);
-      const run = async (...args: string[]) => {
-        const { code, stderr } = await runHere(['convert-checkpoint', ...args]);
-        expect(code, stderr).toBe(0);
-      };
-      const flags = ['--merge-lora', adapter, '--shard-size', '3KB', ...more];
-      await run(plain, at('plain'), '--check', ...flags);
-      await run(base, at('single'), '--check', ...flags);
-      await run(base, at('out'), ...flags, '--parts', '3', '--plan', at('plan'));
-      for (const part of ['2', '3', '1']) await run('--plan', at('plan'), '--part', part);
-      await run('--plan', at('plan'), '--finish', '--check');
-      expect(hashes(at('out'))).toEqual(hashes(at('single')));
-      // Tensors that are one have several names.
-      const [merged, expected] = [digests(at('single')), digests(at('plain'))];
-      expect(merged).toEqual(expected);
-      // And it is not the base.
-      const before = digests(plain);
-      const changed = Object.entries(merged).filter(([each, value]) => value !== before[each]);
-      if (more[0] !== '--dtype') {
-        expect(changed.map(([each]) => each)).toEqual(
-          Object.keys(layers)
-            .map((each) => `${each}.weight`)
-            .sort(),
-        );
-      }
-    },
-  );
+  ] as const)('merges %s as it merges safetensors, also in parts', async (name, layers, more) => {
+    const base = `${FIXTURES}/${name}`;
+    const config = inPackage(base, 'config.json');
+    const plain = folderOf({
+      'model.safetensors': fs.readFileSync(inPackage(`${base}.safetensors`)),
+      ...(fs.existsSync(config) && { 'config.json': fs.readFileSync(config) }),
+    });
+    const out = folderOf({});
+    const at = (each: string) => path.join(out, each);
+    const adapter = adapterOf(layers);
+    const run = async (...args: string[]) => {
+      const { code, stderr } = await runHere(['convert-checkpoint', ...args]);
+      expect(code, stderr).toBe(0);
+    };
+    const flags = ['--merge-lora', adapter, '--shard-size', '3KB', ...more];
+    await run(plain, at('plain'), '--check', ...flags);
+    await run(base, at('single'), '--check', ...flags);
+    await run(base, at('out'), ...flags, '--parts', '3', '--plan', at('plan'));
+    for (const part of ['2', '3', '1']) await run('--plan', at('plan'), '--part', part);
+    await run('--plan', at('plan'), '--finish', '--check');
+    expect(hashes(at('out'))).toEqual(hashes(at('single')));
+    // digests() lists a shared tensor under all its names.
+    const [merged, expected] = [digests(at('single')), digests(at('plain'))];
+    expect(merged).toEqual(expected);
+    // The output differs from the base.
+    const before = digests(plain);
+    const changed = Object.entries(merged).filter(([each, value]) => value !== before[each]);
+    if (more[0] !== '--dtype') {
+      expect(changed.map(([each]) => each)).toEqual(
+        Object.keys(layers)
+          .map((each) => `${each}.weight`)
+          .sort(),
+      );
+    }
+  });
 });

@@ -21,7 +21,7 @@ describe('doctor', () => {
       );
     const candidates = CANDIDATES.filter((each) => matchesRequest(each, process.platform));
     expect(engines).toHaveLength(candidates.length);
-    // Where there is none, it is said what was looked for.
+    // Without an adapter, there is a finding for each search.
     expect(adapters.length + adapterFindings.length).toBeGreaterThan(0);
     expect(named('tfjs', 'wasm')).toMatchObject({ problem: null, selfCheck: { passed: true } });
     for (const { version, problem, info, productFlops } of engines) {
@@ -31,18 +31,18 @@ describe('doctor', () => {
     }
   });
 
-  it('tries engines in processes of the program, also where it runs in another one', () => {
+  it('tries engines in processes of the program, even if another process runs the command', () => {
     const problems = (stdout: string) =>
       JSON.parse(stdout).engines.map(({ problem }: { problem: string | null }) => problem);
     const alone = problems(runCli(['doctor', '--json']).stdout);
     expect(problems(here.stdout)).toEqual(alone);
   });
 
-  it('can be asked for any of them alone', () => {
+  it('has a choice of --only for each engine', () => {
     expect(Doctor.flags.only.options).toEqual(CANDIDATES.map(({ name }) => name));
   });
 
-  it('tries one alone', async () => {
+  it('tries only the engine of --only', async () => {
     const { code, stdout } = await runHere(['doctor', '--only', 'tfjs:cpu', '--threads', '1']);
     expect(code).toBe(0);
     expect(stdout).not.toMatch(/graphics/i);

@@ -21,7 +21,7 @@ describe('evaluate', () => {
     return file;
   };
 
-  it('scores a text by token, word and byte, and names its worst lines', async () => {
+  it('scores a text by token, word and byte, and lists its worst lines', async () => {
     const { stdout, code } = await runHere(['evaluate', ...MODEL, ...TOKENIZER, ...TEXT, '--json']);
     const result = JSON.parse(stdout);
     const { loss, perplexity, perplexityByWord, bitsPerByte, input } = result;
@@ -49,7 +49,7 @@ describe('evaluate', () => {
     expect(divergence.lossChange.mean).toBe(0);
   });
 
-  it('ends with 1 for each exceeded threshold', async () => {
+  it('exits with 1 and an error for each exceeded threshold', async () => {
     const { code, stderr } = await runHere([
       ...['evaluate', 'fixtures/hf/llama', '--ids', written('one.json', '[[1,2,3,4]]'), '--quiet'],
       ...['--against', 'fixtures/hf/llama-tied-rope3'],

@@ -18,7 +18,7 @@ const out = (name = 'model.onnx') => path.join(folder, name);
 const exported = (...args: string[]) => runHere(['export', ...args]);
 
 describe('export', () => {
-  it('tells what it wrote, and leaves nothing beside it', async () => {
+  it('reports the written file, and leaves no other file', async () => {
     const { code, stdout, stderr } = await exported(MODEL, '--save', out());
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^Wrote .*model\.onnx: 129\.4 kB, weights of fixtures\/hf\/llama$/m);
@@ -27,13 +27,13 @@ describe('export', () => {
     expect(fs.readdirSync(folder)).toEqual(['model.onnx']);
   });
 
-  it('tells the figures exactly', async () => {
+  it('has exact figures in JSON', async () => {
     const { stdout } = await exported(MODEL, '--save', out(), '--json');
     const { files, weights, operators, checkpoint, seed, positions } = JSON.parse(stdout);
     expect(files).toEqual([{ path: out(), bytes: fs.statSync(out()).size }]);
     const stored = fs.statSync(inPackage(MODEL, 'model.safetensors')).size;
     expect(weights.bytes).toBe(weights.elements * 4);
-    // A safetensors file of float32 is its tensors and a header of a few kilobytes.
+    // A safetensors file of float32 has its tensors and a header of a few kilobytes.
     expect(stored - weights.bytes).toBeGreaterThan(0);
     expect(stored - weights.bytes).toBeLessThan(4096);
     expect({ checkpoint, seed, positions }).toEqual({
@@ -47,13 +47,13 @@ describe('export', () => {
     expect(count).toBe(2);
   });
 
-  it('puts the weights beside the graph when it is told so', async () => {
+  it('writes the weights next to the graph with --external-data', async () => {
     const { code } = await exported(MODEL, '--save', out(), '--external-data');
     expect(code).toBe(0);
     expect(fs.readdirSync(folder).sort()).toEqual(['model.onnx', 'model.onnx.data']);
   });
 
-  it('writes the same random weights for the same seed, and others for another', async () => {
+  it('writes the same random weights for the same seed, and others for another seed', async () => {
     const bytes = async (seed: string) => {
       expect(
         (await exported(CONFIG, '--random', '--seed', seed, '--save', out(), '--force')).code,
@@ -65,7 +65,7 @@ describe('export', () => {
     expect((await bytes('2')).equals(first)).toBe(false);
   });
 
-  it('takes what is stored as bfloat16 for the same numbers', async () => {
+  it('writes weights of bfloat16 as float32', async () => {
     const half = out('half');
     const given = 'fixtures/hybrid/shared-lowrank-tied';
     expect((await runHere(['convert-checkpoint', given, half, '--dtype', 'bf16'])).code).toBe(0);
@@ -75,14 +75,14 @@ describe('export', () => {
   });
 });
 
-describe('mistakes of the user', () => {
+describe('a user error of export', () => {
   it.each([
     [[CONFIG], 'is a config without weights'],
     [[MODEL, '--random'], 'is a checkpoint; --random requires a config'],
     [[MODEL, '--checkpoint', MODEL], 'is a checkpoint, and so is --checkpoint'],
     [[CONFIG, '--checkpoint', MODEL], 'does not match'],
     [[CONFIG, '--checkpoint', MODEL, '--random'], 'cannot be used together'],
-  ])('%j', async (args, message) => {
+  ])('has exit code 2 and writes no file: %j', async (args, message) => {
     const { code, stdout, stderr } = await exported(...args, '--save', out());
     expect(stderr).toContain(message);
     expect(stderr).not.toMatch(/^\s+at /m);
@@ -91,18 +91,18 @@ describe('mistakes of the user', () => {
   });
 
   it.each([
-    ['no place at all', [], '--save is required'],
+    ['no file', [], '--save is required'],
     ['standard output', ['--save', '-'], '--save: expected a file, found "-"'],
-    ['no such folder', ['--save', 'no-such-folder/model.onnx'], 'there is no such folder'],
+    ['a missing folder', ['--save', 'no-such-folder/model.onnx'], 'there is no such folder'],
     ['a folder', ['--save', 'src'], 'src is a folder'],
     ['a device', ['--save', '/dev/null'], 'neither a file nor a folder'],
-  ])('%s', async (_, args, message) => {
+  ])('is reported for %s', async (_, args, message) => {
     const { code, stderr } = await exported(MODEL, ...args);
     expect(stderr).toContain(message);
     expect(code).toBe(2);
   });
 
-  it.each(['model.onnx', 'model.onnx.data'])('never cost a %s that was there', async (name) => {
+  it.each(['model.onnx', 'model.onnx.data'])('keeps an existing %s', async (name) => {
     fs.writeFileSync(out(name), 'mine');
     const args = [MODEL, '--save', out(), '--external-data'];
     const { code, stderr } = await exported(...args);
@@ -116,7 +116,7 @@ describe('mistakes of the user', () => {
     expect(fs.statSync(out(name)).size).toBeGreaterThan(4);
   });
 
-  it.each(['model.safetensors', 'config.json'])('never cost the %s that is read', async (name) => {
+  it.each(['model.safetensors', 'config.json'])('keeps the input %s', async (name) => {
     fs.cpSync(inPackage(MODEL), folder, { recursive: true });
     const before = fs.readFileSync(out(name));
     const { code, stderr } = await exported(folder, '--save', out(name), '--force');
@@ -126,8 +126,8 @@ describe('mistakes of the user', () => {
   });
 });
 
-describe('what goes wrong on the way', () => {
-  it('leaves nothing: Ctrl-C', async () => {
+describe('Ctrl-C during export', () => {
+  it('leaves no files', async () => {
     const args = [CONFIG, '--random', '--external-data', '--set', 'model.vocab_size=2000000'];
     const run = [inPackage('bin/run.js'), 'export', ...args, '--save', out()];
     const child = spawn(process.execPath, run, { cwd: inPackage(), stdio: 'ignore' });

@@ -9,7 +9,7 @@ import { runHere } from '../run-here.js';
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-family-'));
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
-/** A checkpoint of qwen3 whose config names a type that is not known. */
+/** Checkpoint of qwen3 with an unknown type in its config. */
 const mystery = path.join(folder, 'mystery');
 fs.mkdirSync(mystery);
 for (const file of ['config.json', 'model.safetensors']) {
@@ -20,14 +20,14 @@ const config = path.join(mystery, 'config.json');
 const text = fs.readFileSync(config, 'utf8');
 fs.writeFileSync(config, text.replace('"model_type": "qwen3"', '"model_type": "mystery"'));
 
-it('compare reads a config of an unknown type as a family', async () => {
+it('compare reads a config of an unknown type with --family', async () => {
   expect((await runHere(['compare', mystery])).code).toBe(2);
   const { code, stdout } = await runHere(['compare', mystery, '--family', 'qwen3', '--json']);
   expect(code).toBe(0);
   expect(stdout).toContain('"qwen3"');
 });
 
-it('inspect counts the parameters of a checkpoint of an unknown type', async () => {
+it('inspect counts the parameters of an unknown type with --family', async () => {
   const args = ['inspect', mystery, '--json'];
   expect(JSON.parse((await runHere(args)).stdout).model).toBeNull();
   const { model, parameters } = JSON.parse((await runHere([...args, '--family', 'qwen3'])).stdout);
@@ -35,13 +35,13 @@ it('inspect counts the parameters of a checkpoint of an unknown type', async () 
   expect(parameters).toBe(35_616);
 });
 
-it('inspect refuses a family that the config is not of', async () => {
+it('inspect refuses a family that does not fit the config', async () => {
   const { code, stderr } = await runHere(['inspect', mystery, '--family', 'mamba2']);
   expect(code).toBe(2);
   expect(stderr).toContain('is not valid');
 });
 
-it('convert-checkpoint keeps the config of an unknown type, and its model_type', async () => {
+it('convert-checkpoint keeps the config and its unknown model_type with --family', async () => {
   const out = path.join(folder, 'out');
   const args = ['convert-checkpoint', mystery, out, '--dtype', 'bf16', '--family', 'qwen3'];
   const { code, stderr } = await runHere(args);

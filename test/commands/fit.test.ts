@@ -29,7 +29,7 @@ const published = (name: string) => `fixtures/hf-configs/${name}/config.json`;
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-fit-'));
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
-/** As they are when nobody writes any. */
+/** Defaults of the flags. */
 const FLAGS: FitFlags = {
   for: undefined,
   context: undefined,
@@ -63,11 +63,11 @@ const FLAGS: FitFlags = {
   'prefill-time': undefined,
 };
 
-type Wish = Partial<FitFlags> & { readonly gpus?: number; readonly set?: readonly string[] };
+type Settings = Partial<FitFlags> & { readonly gpus?: number; readonly set?: readonly string[] };
 
 const models = new Map<string, ReturnType<typeof loadModelFile>>();
 
-/** A model, loaded once: what is found about a description is kept with it. */
+/** Model, loaded once: results about a description are cached with it. */
 function loadedOnce(file: string, set: readonly string[]) {
   const key = JSON.stringify([file, set]);
   const loaded = models.get(key) ?? loadModelFile(inPackage(file), { set });
@@ -75,9 +75,13 @@ function loadedOnce(file: string, set: readonly string[]) {
   return loaded;
 }
 
-/** What the command answers, without a process of its own. */
-async function answered(file: string, gpu: string | Gpu, wish: Wish = {}): Promise<FitResult> {
-  const { gpus, set = [], ...flags } = wish;
+/** Result of the command, in this process. */
+async function answered(
+  file: string,
+  gpu: string | Gpu,
+  settings: Settings = {},
+): Promise<FitResult> {
+  const { gpus, set = [], ...flags } = settings;
   const loaded = await loadedOnce(file, set);
   const cluster =
     typeof gpu === 'string'
@@ -96,13 +100,13 @@ async function answered(file: string, gpu: string | Gpu, wish: Wish = {}): Promi
   };
 }
 
-/** What is printed as JSON of a published model. */
-async function answeredAsJson(name: string, gpu: string | Gpu, wish: Wish) {
-  const result = await answered(published(name), gpu, wish);
+/** JSON of the command for a published model. */
+async function answeredAsJson(name: string, gpu: string | Gpu, settings: Settings) {
+  const result = await answered(published(name), gpu, settings);
   return JSON.parse(toJson(result));
 }
 
-/** 275 TFLOP/s (PaLM, arXiv 2204.02311, appendix B); what joins them is left out. */
+/** 275 TFLOP/s (PaLM, arXiv 2204.02311, appendix B), without links. */
 const TPU_V4: Gpu = {
   name: 'tpu-v4',
   title: 'TPU v4',
@@ -116,7 +120,7 @@ const TPU_V4: Gpu = {
 
 const LOAD = { qps: 100, p95: 2, 'prompt-tokens': 200, 'output-tokens': 50 } as const;
 
-/** A measured replica for 100 requests a second within half a second. */
+/** Measured times for 100 requests per second within half a second. */
 const MEASURED_LOAD = {
   for: 'serving',
   qps: 100,
@@ -128,23 +132,24 @@ const MEASURED_LOAD = {
   'prefill-time': 0.003,
 } as const;
 
-/** Models that fit and that do not, spread and alone, with a load that can be met and one that cannot. */
-const CASES: readonly (readonly [title: string, file: string, gpu: string, wish: Wish])[] = [
-  ['that fits', SMALL, 'l4', { ...LOAD, 'train-tokens': 3e9 }],
-  ['that does not fit', LARGE, 'l4', LOAD],
-  ['in stages', LARGE, 'dgx-h100', { 'pipeline-parallel': 4, 'train-tokens': 3e11 }],
-  ['of experts', published('mixtral-8x7b'), 'h100-80gb', { gpus: 8, 'tensor-parallel': 2 }],
-  ['with measured times', SMALL, 'l4', { ...MEASURED_LOAD, for: undefined, price: 0.8 }],
-  ['in int4, too slow for its load', LARGE, 'l4', { ...LOAD, p95: 0.01, dtype: 'int4' }],
-];
+/** Models that fit and that do not, on one and several GPUs, with possible and impossible loads. */
+const CASES: readonly (readonly [title: string, file: string, gpu: string, settings: Settings])[] =
+  [
+    ['that fits', SMALL, 'l4', { ...LOAD, 'train-tokens': 3e9 }],
+    ['that does not fit', LARGE, 'l4', LOAD],
+    ['in stages', LARGE, 'dgx-h100', { 'pipeline-parallel': 4, 'train-tokens': 3e11 }],
+    ['of experts', published('mixtral-8x7b'), 'h100-80gb', { gpus: 8, 'tensor-parallel': 2 }],
+    ['with measured times', SMALL, 'l4', { ...MEASURED_LOAD, for: undefined, price: 0.8 }],
+    ['in int4, too slow for its load', LARGE, 'l4', { ...LOAD, p95: 0.01, dtype: 'int4' }],
+  ];
 
-const known = new Map<string, Promise<FitResult>>();
+const results = new Map<string, Promise<FitResult>>();
 
-/** Of a case, once. */
-function answeredOnce(...asked: Parameters<typeof answered>): Promise<FitResult> {
-  const key = JSON.stringify(asked);
-  const answer = known.get(key) ?? answered(...asked);
-  known.set(key, answer);
+/** Result for a case, computed once. */
+function answeredOnce(...request: Parameters<typeof answered>): Promise<FitResult> {
+  const key = JSON.stringify(request);
+  const answer = results.get(key) ?? answered(...request);
+  results.set(key, answer);
   return answer;
 }
 
@@ -162,21 +167,21 @@ function* figuresIn(value: unknown): Generator<Explained> {
   else for (const inner of Object.values(value)) yield* figuresIn(inner);
 }
 
-describe('exit codes', () => {
+describe('the exit code of fit', () => {
   it.each([
-    ['what fits, with --check', [SMALL, '--gpu', 'l4', '--check'], ''],
-    ['what does not', [LARGE, '--gpu', 'l4'], ''],
+    ['a model that fits, with --check', [SMALL, '--gpu', 'l4', '--check'], ''],
+    ['a model that does not fit', [LARGE, '--gpu', 'l4'], ''],
     [
-      'what does not, with --check',
+      'a model that does not fit, with --check',
       [LARGE, '--gpu', 'l4', '--check', '--for', 'serving'],
       'serving does not fit',
     ],
     [
-      'one that does not of two',
+      'one use that does not fit, with --check',
       [LARGE, '--gpu', 'h200', '--check'],
       'training does not fit', // although serving does
     ],
-  ] as const)('of %s', async (_, args, doubt) => {
+  ] as const)('is correct for %s', async (_, args, doubt) => {
     const { code, stdout, stderr } = await runHere(['fit', ...args]);
     const expected = doubt === '' ? '' : `--check: ${doubt}\n`;
     expect({ code, stderr }).toEqual({ code: doubt === '' ? 0 : 1, stderr: expected });
@@ -186,8 +191,8 @@ describe('exit codes', () => {
   it.each([
     ['no model', ['--gpu', 'l4'], /expected a model, found none/],
     ['GPUs without a name', [SMALL, '--gpus', '2'], /--gpus requires hardware\n.*--this-machine/],
-    ['a price without a GPU', [SMALL, '--price', '2'], /--price requires hardware/],
-    ['a time without a GPU', [SMALL, '--token-time', '9ms'], /--token-time requires hardware/],
+    ['a price without hardware', [SMALL, '--price', '2'], /--price requires hardware/],
+    ['a time without hardware', [SMALL, '--token-time', '9ms'], /--token-time requires hardware/],
     ['an unknown GPU', [SMALL, '--gpu', 'h1000'], /unknown GPU or machine "h1000"\n.*h100\?/],
     ['an unknown flag', [SMALL, '--gpu', 'l4', '--nonsense'], /--nonsense/],
     ['two kinds of hardware', [SMALL, '--gpu', 'l4', '--this-machine'], /--this-machine/],
@@ -203,11 +208,11 @@ describe('exit codes', () => {
       /requires GPUs that share layers\n.*--tensor-parallel/,
     ],
     [
-      'an MFU of nothing',
+      'an MFU that is not a number',
       [SMALL, '--gpu', 'l4', '--mfu', 'NaN'],
       /expected a share above 0, at most 1, found "NaN"/,
     ],
-  ])('2 of %s', async (_, args, message) => {
+  ])('is 2 for %s', async (_, args, message) => {
     const { code, stdout, stderr } = await runHere(['fit', ...args]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(message);
@@ -222,7 +227,7 @@ describe('exit codes', () => {
       /40,050 tokens are more than the/,
     ],
     [
-      'a prompt that is the context',
+      'a prompt as long as the context',
       { context: 50, 'prompt-tokens': 50 },
       /within the context of 50 tokens, found 50/,
     ],
@@ -245,10 +250,14 @@ describe('exit codes', () => {
     ['a flag of serving', { for: 'training', ...LOAD }, /^--prompt-tokens is a flag of serving/],
     ['a type of serving', { for: 'training', dtype: 'int4' }, /^--dtype is a flag of serving/],
     ['a measured time', { for: 'training', 'token-time': 0.01 }, /^--token-time is a flag of serv/],
-    ['a price of nothing', { price: 2 }, /^--price requires a load or the tokens of a training/],
+    [
+      'a price without a load',
+      { price: 2 },
+      /^--price requires a load or the tokens of a training/,
+    ],
     ['more stages than blocks', { gpus: 9, 'pipeline-parallel': 9 }, /more than the 8 blocks/],
-  ] as const)('the mistake of the user: %s', async (_, wish, message) => {
-    const error = await answered(SMALL, 'l4', wish).catch((thrown: unknown) => thrown);
+  ] as const)('is that of a user error for %s', async (_, settings, message) => {
+    const error = await answered(SMALL, 'l4', settings).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(UserError);
     expect((error as UserError).message).toMatch(message);
   });
@@ -258,21 +267,21 @@ it.each([
   ['e4m3', 'did you mean f8?'],
   ['q4', 'write one of q4_0, q4_1, q4_k, q4_k_s, q4_k_m'],
   ['bf17', 'did you mean bf16?'],
-])('--dtype %s: %s', (text, suggestion) => {
+])('--dtype %s gets a suggestion: %s', (text, suggestion) => {
   expect(typeSuggestion(text, WEIGHT_DTYPE_NAMES, parseWeightDtype)).toBe(suggestion);
 });
 
-it.each(['__proto__', 'constructor', ''])('no GPU is called %j', async (name) => {
+it.each(['__proto__', 'constructor', ''])('a GPU called %j is refused', async (name) => {
   await expect(answered(SMALL, name)).rejects.toThrow(/unknown GPU or machine/);
 });
 
-describe('the answer', () => {
-  it.each(CASES)('of a model %s fits 80 columns', async (_, file, gpu, wish) => {
-    const result = await answeredOnce(file, gpu, wish);
+describe('the answer of fit', () => {
+  it.each(CASES)('for a model %s fits 80 columns', async (_, file, gpu, settings) => {
+    const result = await answeredOnce(file, gpu, settings);
     for (const explain of [false, true]) {
       const report = fitReport(result, { explain, argv: [] });
       const text = renderTable(report, { width: 80, colourLevel: 0, details: true });
-      // A command is never wrapped: it could not be pasted.
+      // A command is never wrapped, because a wrapped one cannot be pasted.
       const wide = text
         .split('\n')
         .filter((line) => textWidth(line) > 80 && !line.startsWith('Next: '));
@@ -287,12 +296,12 @@ describe('the answer', () => {
     for (const { name } of [...GPUS, ...MACHINES]) expect(text).toContain(name);
   });
 
-  it.each(CASES)('of a model %s is explained in every figure', async (_, file, gpu, wish) => {
-    const result = await answeredOnce(file, gpu, wish);
+  it.each(CASES)('for a model %s explains every figure', async (_, file, gpu, settings) => {
+    const result = await answeredOnce(file, gpu, settings);
     const report = fitReport(result, { explain: true, argv: [] });
     const text = renderTable(report, { width: Number.POSITIVE_INFINITY, colourLevel: 0 });
     const fit = result.serving?.fit;
-    // There is no speed of what does not fit.
+    // A model that does not fit has no speed.
     const served = fit?.withoutRoom === null ? fit : { ...fit, prefill: null, decode: null };
     const figures = [...figuresIn(result.training?.fit), ...figuresIn(served)];
     expect(figures.length).toBeGreaterThan(60);
@@ -303,8 +312,8 @@ describe('the answer', () => {
     }
   });
 
-  it.each(CASES)('of a model %s orders its bounds', async (_, file, gpu, wish) => {
-    const { training, serving } = await answeredOnce(file, gpu, wish);
+  it.each(CASES)('for a model %s has ordered bounds', async (_, file, gpu, settings) => {
+    const { training, serving } = await answeredOnce(file, gpu, settings);
     const bounds = [training?.fit.total, training?.fit.step?.seconds, serving?.fit.total];
     for (const each of [...bounds, serving?.fit.prefill?.seconds, serving?.fit.decode.seconds]) {
       if (!each) throw new Error('a bound is missing');
@@ -317,7 +326,7 @@ describe('the answer', () => {
   it.each([
     ['a GPU', 'nvidia', 'GPU', 'the GPU has'],
     ['a processor', 'processor', 'machine', 'this machine has'],
-  ] as const)('tells the memory of %s by its name', async (_, kind, each, has) => {
+  ] as const)('names the memory of %s', async (_, kind, each, has) => {
     const result = await answered(SMALL, { ...TPU_V4, kind });
     const text = renderMarkdown(fitReport(result, { explain: false, argv: [] }), { details: true });
     const [, serving, training] = text.split(/^## (?=Serving|Training)/m);
@@ -327,12 +336,12 @@ describe('the answer', () => {
     }
   });
 
-  it('counts with what the driver leaves of an H200, not with its label', async () => {
+  it('uses the memory that the driver leaves on an H200', async () => {
     const { serving } = await answered(SMALL, 'h200', { for: 'serving' });
     expect(serving?.fit.capacity.value).toBe(Math.floor(139.8 * 2 ** 30));
   });
 
-  it('says how many GPUs a load is short of, and so does --check', async () => {
+  it('has the number of GPUs that a load needs, as does --check', async () => {
     const load = [
       '--qps',
       '5000',
@@ -369,12 +378,12 @@ describe('the answer', () => {
     expect(p95Seconds.value).toBeLessThanOrEqual(0.5);
     expect(meanSeconds.value).toBeLessThan(p95Seconds.value);
     expect(replicas.value).toBe(2);
-    // With one place, nothing but the time of a request alone and of its wait.
+    // With a batch of one, only the time of a request and its wait count.
     const alone = await answered(SMALL, 'l4', { ...MEASURED_LOAD, batch: 1 });
     expect(alone.serving?.fit.load?.expected).toMatchObject({ met: true, batch: { value: 1 } });
   });
 
-  it('needs no published peak where both times are measured', async () => {
+  it('needs no published peak if both times are measured', async () => {
     const unknown = { ...TPU_V4, peakFlops: {} };
     const { 'prefill-time': _, ...half } = MEASURED_LOAD;
     await expect(answered(SMALL, unknown, half)).rejects.toThrow(/no peak of/);
@@ -383,19 +392,19 @@ describe('the answer', () => {
     expect(serving?.fit.load?.expected.met).toBe(true);
   });
 
-  it('prices the GPUs that a load needs, and those of a training', async () => {
+  it('has the price of the GPUs of a load, and of a training', async () => {
     const { serving } = await answered(SMALL, 'l4', { ...MEASURED_LOAD, price: 0.8 });
     const { perHour, perThousandRequests, perMillionOutputTokens } = serving?.cost ?? {};
     expect(perHour?.value).toBeCloseTo(1.6, 12);
     expect(perThousandRequests?.value).toBeCloseTo(1.6 / 360, 12);
     expect(perMillionOutputTokens?.value).toBeCloseTo((1.6 * 1e6) / (100 * 3600 * 30), 12);
-    const wish = { for: 'training', price: 0.8, 'train-tokens': 3e9 } as const;
-    const { training } = await answered(SMALL, 'l4', wish);
+    const settings = { for: 'training', price: 0.8, 'train-tokens': 3e9 } as const;
+    const { training } = await answered(SMALL, 'l4', settings);
     const seconds = training?.fit.time?.totalSeconds.expected.value ?? 0;
     expect(training?.cost?.expected.value).toBeCloseTo((0.8 * seconds) / 3600, 9);
   });
 
-  it('warns that a token time without a batch is of one request at a time', async () => {
+  it('has a warning that a token time without --batch means one request at a time', async () => {
     const load = ['--qps', '9', '--prompt-tokens', '20', '--output-tokens', '5', '--p95', '1s'];
     const args = ['fit', SMALL, '--gpu', 'l4', '--for', 'serving', ...load, '--token-time', '8ms'];
     const { stderr, stdout } = await runHere(args);
@@ -416,7 +425,7 @@ describe('the answer', () => {
       const units = ['bytes', 'seconds', 'tokens/s', 'tokens', 'sequences', 'GPUs', 'requests'];
       expect([...units, '1 or 0']).toContain(unit);
       expect(values).toHaveLength(3);
-      // Parts that are not at the peak make a lower bound less.
+      // Parts outside the peak are negative in the lower bound.
       if (what === 'not at the peak') continue;
       for (const value of values) expect(Number(value)).toBeGreaterThanOrEqual(0);
     }
@@ -442,7 +451,7 @@ describe('the answer', () => {
     expect(csv).not.toContain('prefill');
   });
 
-  it('has no speed of what does not fit, in no format but JSON, which says so', async () => {
+  it('has no speed for a model that does not fit, and the reason in JSON', async () => {
     const result = await answered('fixtures/hf-configs/llama-3.1-8b/config.json', 't4', {
       for: 'serving',
       context: 512,
@@ -468,7 +477,7 @@ describe('the answer', () => {
     expect(fits.serving?.fit.withoutRoom).toBeNull();
   });
 
-  it('refuses a load where no peak is published', async () => {
+  it('refuses a load without a published peak', async () => {
     await expect(answered(SMALL, 'm4-max-36gb', { ...LOAD, for: 'serving' })).rejects.toThrow(
       'no peak of m4-max-36gb is published for bf16',
     );
@@ -483,26 +492,26 @@ describe('the answer', () => {
     expect(text).toMatch(/^Assumed: Poisson arrivals/m);
   });
 
-  it('says of which GPUs nobody knows what joins them, and how to tell', async () => {
+  it('names GPUs with unknown links, and suggests a machine', async () => {
     const text = async (gpu: string) => {
       const result = await answered(SMALL, gpu, { gpus: 16, 'tensor-parallel': 2 });
       return renderMarkdown(fitReport(result, { explain: false, argv: [] }), { details: true });
     };
-    const told =
+    const unknownLinks =
       /no link between more than 8 of h100-80gb is known: name a machine, as in --gpu dgx-h100/;
-    expect(await text('h100-80gb')).toMatch(told);
+    expect(await text('h100-80gb')).toMatch(unknownLinks);
     expect(await text('h100-80gb')).toMatch(/communication at least [\d.]+ /);
-    expect(await text('dgx-h100')).not.toMatch(/not known: name a machine/);
+    expect(await text('dgx-h100')).not.toMatch(/known: name a machine/);
   });
 
-  it('says what would make it fit, and that it then does', async () => {
-    const asked = { gpus: 8, for: 'training' } as const;
-    const { training } = await answered(LARGE, 'h100-80gb', asked);
+  it('suggests changes that make the model fit', async () => {
+    const request = { gpus: 8, for: 'training' } as const;
+    const { training } = await answered(LARGE, 'h100-80gb', request);
     expect(training?.fit.verdict).toBe('does not fit');
     const staged = training?.fit.remedies.find(({ flags }) => flags.pipelineParallel);
     const { pipelineParallel, tensorParallel, sequenceParallel, ...others } = staged?.flags ?? {};
     const again = await answered(LARGE, 'h100-80gb', {
-      ...asked,
+      ...request,
       'pipeline-parallel': pipelineParallel,
       'tensor-parallel': tensorParallel,
       'sequence-parallel': sequenceParallel ?? false,
@@ -513,20 +522,20 @@ describe('the answer', () => {
     });
     expect(again.training?.fit.verdict).toBe('fits');
     expect(again.training?.fit.total).toEqual(staged?.total);
-    // 79.1 GiB, as PyTorch has them.
+    // 79.1 GiB, the memory reported by PyTorch.
     expect(staged?.total.upper.value).toBeLessThanOrEqual(79.1 * 2 ** 30);
   });
 
-  it('is the same for the largest numbers that there are, or a refusal', async () => {
+  it('has no NaN and no negative figures for the largest numbers', async () => {
     const most = Number.MAX_SAFE_INTEGER;
-    for (const wish of [
+    for (const settings of [
       { batch: most, 'micro-batch': most },
       { gpus: most },
       { ...LOAD, qps: 1e308, p95: 1e-300 },
       { 'group-size': most, dtype: 'int4' },
       { 'global-batch': 1, 'train-tokens': 1 },
     ] as const) {
-      const result = await answered(SMALL, 'l4', wish);
+      const result = await answered(SMALL, 'l4', settings);
       for (const { label, value } of [
         ...figuresIn(result.training),
         ...figuresIn(result.serving),
@@ -539,30 +548,29 @@ describe('the answer', () => {
   });
 });
 
-/** The papers and configs from which the numbers are. */
-describe('published numbers, through the command', () => {
-  // arXiv 2505.09343, table 1; OPT-13B, which is no family here, has 40 layers of 40 heads of 128 (arXiv 2205.01068).
+describe('published numbers', () => {
+  // arXiv 2505.09343, table 1. OPT-13B has 40 layers of 40 heads of 128 (arXiv 2205.01068).
   it.each([
     ['deepseek-v3-main', [], 70_272],
     ['qwen2.5-72b', [], 327_680],
     ['llama-3.1-405b', [], 516_096],
     ['gpt2', ['model.n_layer=40', 'model.n_head=40', 'model.n_embd=5120'], 819_200],
-  ] as const)('%s with %j keeps %d bytes a token', async (name, set, bytes) => {
-    const wish = { set, for: 'serving', context: 1024, 'tensor-parallel': 1 } as const;
-    const { training, serving } = await answeredAsJson(name, 'h200', { ...wish, gpus: 8 });
+  ] as const)('for %s with %j are %d bytes per token', async (name, set, bytes) => {
+    const settings = { set, for: 'serving', context: 1024, 'tensor-parallel': 1 } as const;
+    const { training, serving } = await answeredAsJson(name, 'h200', { ...settings, gpus: 8 });
     expect(training).toBeNull();
     expect(serving.fit.cachePerToken.value).toBe(bytes);
     expect(serving.fit.cachePerSequence.value).toBe(1024 * bytes);
   });
 
-  // arXiv 1910.02054, figure 1: 7.5e9 parameters in 36 layers of 4096, as the paper has them, on 64 GPUs.
+  // arXiv 1910.02054, figure 1: 7.5e9 parameters in 36 layers of 4096 on 64 GPUs.
   it.each([
     ['0', '120.0'],
     ['1', '31.4'],
     ['2', '16.6'],
     ['3', '1.9'],
   ] as const)(
-    'ZeRO-%s leaves %s GB of 7.5e9 parameters on each of 64 GPUs',
+    'for ZeRO-%s are %s GB of 7.5e9 parameters on each of 64 GPUs',
     async (zero, gigabytes) => {
       const set = [
         'model.n_layer=36',
@@ -571,8 +579,8 @@ describe('published numbers, through the command', () => {
         'model.n_positions=2048',
         'model.vocab_size=59065',
       ];
-      const wish = { for: 'training', gpus: 64, zero, context: 1024, set } as const;
-      const { parameters, training } = await answeredAsJson('gpt2', 'h100-80gb', wish);
+      const settings = { for: 'training', gpus: 64, zero, context: 1024, set } as const;
+      const { parameters, training } = await answeredAsJson('gpt2', 'h100-80gb', settings);
       expect((parameters / 1e9).toFixed(4)).toBe('7.5000');
       const [stage] = training.fit.stages;
       const parts: { part: string; bytes: { value: number } }[] = stage.parts;
@@ -583,12 +591,12 @@ describe('published numbers, through the command', () => {
     },
   );
 
-  // arXiv 2205.05198, section 5: a stage of a single layer, neither the first nor the last, keeps sbh(34 + 5as/h).
+  // arXiv 2205.05198, section 5: a middle stage of a single layer saves sbh(34 + 5as/h).
   it.each([
     ['GPT-3', { layers: 96, heads: 96, hidden: 12_288 }, 80, '70'],
     ['530B', { layers: 105, heads: 128, hidden: 20_480 }, 64, '65'],
   ] as const)(
-    'a layer of %s keeps scores that selective recomputation saves',
+    'for a layer of %s include the saving of selective recomputation',
     async (_, shape, scores, saved) => {
       const { layers, heads, hidden } = shape;
       const set = [
@@ -597,20 +605,20 @@ describe('published numbers, through the command', () => {
         `model.n_embd=${hidden}`,
         'model.n_positions=2048',
       ];
-      const keptWith = async (recompute: 'none' | 'selective') => {
+      const savedWith = async (recompute: 'none' | 'selective') => {
         const spread = { gpus: layers, 'pipeline-parallel': layers, 'global-batch': 2048 } as const;
         const plain = { attention: 'plain', dropout: true, context: 2048, recompute } as const;
-        const wish = { ...spread, ...plain, for: 'training', set } as const;
-        const { training } = await answeredAsJson('gpt2', 'h100-80gb', wish);
+        const settings = { ...spread, ...plain, for: 'training', set } as const;
+        const { training } = await answeredAsJson('gpt2', 'h100-80gb', settings);
         return training.fit.stages[1].activations.total.value / (2048 * hidden);
       };
-      const [none, selective] = [await keptWith('none'), await keptWith('selective')];
+      const [none, selective] = [await savedWith('none'), await savedWith('selective')];
       expect(none).toBe(34 + scores);
       expect((100 * (1 - selective / none)).toFixed(0)).toBe(saved);
     },
   );
 
-  it('PaLM 540B makes use of 46.2 % at 238.3K tokens/s (arXiv 2204.02311, table 3)', async () => {
+  it('for PaLM 540B are 46.2 % MFU at 238.3K tokens/s (arXiv 2204.02311, table 3)', async () => {
     const set = [
       'model.hidden_size=18432',
       'model.num_hidden_layers=118',
@@ -624,28 +632,28 @@ describe('published numbers, through the command', () => {
     ];
     const flags = { mfu: 0.4623, context: 2048, for: 'training', gpus: 6144, set } as const;
     const { parameters, training } = await answeredAsJson('llama-2-7b', TPU_V4, flags);
-    // 540.35e9, and a norm more in each layer than PaLM's.
+    // 540.35e9, and one more norm per layer than PaLM.
     expect(parameters).toBeCloseTo(540.354e9 + 119 * 2 * 18_432, -6);
     const { step } = training.fit;
     expect((step.tokensPerSecond.value / 1e3).toFixed(1)).toBe('238.3');
     expect((100 * step.mfu.value).toFixed(1)).toBe('46.2');
   });
 
-  it('GPT-3 takes 3.14e23 FLOP for 300e9 tokens (arXiv 2005.14165, table D.1)', async () => {
+  it('for GPT-3 are 3.14e23 FLOP for 300e9 tokens (arXiv 2005.14165, table D.1)', async () => {
     const set = [
       'model.n_layer=96',
       'model.n_head=96',
       'model.n_embd=12288',
       'model.n_positions=2048',
     ];
-    // The paper counts no attention: of a single token there is next to none.
+    // The paper does not count attention, which is negligible for a context of one token.
     const flags = { context: 1, for: 'training', 'train-tokens': 300e9, set } as const;
     const { training } = await answeredAsJson('gpt2', 'h100-80gb', flags);
     const { steps, stepSeconds } = training.fit.time;
     expect((steps.value * stepSeconds.expected.inputs.flops).toExponential(2)).toBe('3.14e+23');
   });
 
-  it('gives in JSON what each formula gives', async () => {
+  it('in JSON are the values of their formulas', async () => {
     const args = ['--gpu', 'l4', '--qps', '10', '--p95', '2s', '--train-tokens', '3e9'];
     const { stdout } = await runHere(['fit', SMALL, ...args, '--json']);
     const figures = [...figuresIn(JSON.parse(stdout))];
@@ -657,7 +665,7 @@ describe('published numbers, through the command', () => {
   });
 });
 
-/** A formula is arithmetic that JavaScript has, too. */
+/** Value of a formula, evaluated by JavaScript. */
 function byFormula(formula: string, inputs: Explained['inputs']): number {
   const { min, max, ceil, floor, sqrt, exp, log: ln } = Math;
   const ceildiv = (a: number, b: number) => ceil(a / b);
@@ -665,10 +673,10 @@ function byFormula(formula: string, inputs: Explained['inputs']): number {
   return new Function(...Object.keys(names), `return ${formula}`)(...Object.values(names));
 }
 
-describe('-o', () => {
-  it('is a file, and --output tokens', async () => {
+describe('-o of fit', () => {
+  it('writes the answer to a file, like --output', async () => {
     const file = path.join(folder, 'answer.json');
-    const wish = [
+    const settings = [
       '--for',
       'serving',
       '--gpu',
@@ -678,28 +686,28 @@ describe('-o', () => {
       '--output-tokens',
       '7',
     ];
-    const { code, stdout } = await runHere(['fit', SMALL, ...wish, '-o', file, '--json']);
+    const { code, stdout } = await runHere(['fit', SMALL, ...settings, '-o', file, '--json']);
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
     const { setting } = JSON.parse(fs.readFileSync(file, 'utf8')).serving;
     expect(setting).toMatchObject({ prompt: 30, output: 7, context: 37 });
-    const again = await runHere(['fit', SMALL, ...wish, '--output', file]);
+    const again = await runHere(['fit', SMALL, ...settings, '--output', file]);
     expect(again.code).toBe(2);
     expect(again.stderr).toContain('--force');
   });
 });
 
-describe('users', () => {
+describe('the number of users', () => {
   const MODEL = 'fixtures/hf-configs/qwen3-8b/config.json';
-  const asked = { for: 'serving', context: 2048 } as const;
+  const request = { for: 'serving', context: 2048 } as const;
 
-  it('fit on as many replicas as there are', async () => {
-    const one = (await answered(MODEL, 'h100-80gb', asked)).serving;
-    const four = (await answered(MODEL, 'h100-80gb', { ...asked, gpus: 4 })).serving;
+  it('is multiplied by the number of replicas', async () => {
+    const one = (await answered(MODEL, 'h100-80gb', request)).serving;
+    const four = (await answered(MODEL, 'h100-80gb', { ...request, gpus: 4 })).serving;
     const each = one?.users.total.expected.value ?? 0;
-    // As many sequences as memory has room for, which JSON has always had.
+    // The largest batch in memory, which is an older field of the JSON.
     expect(each).toBe(one?.fit.largestBatch?.value);
     expect(four?.users.total.expected.value).toBe(4 * each);
-    const result = await answered(MODEL, 'h100-80gb', { ...asked, gpus: 4 });
+    const result = await answered(MODEL, 'h100-80gb', { ...request, gpus: 4 });
     const text = renderMarkdown(fitReport(result, { explain: false, argv: [] }));
     expect(text).toContain(`${each} per replica × 4 = ${4 * each} users`);
   });
@@ -707,7 +715,7 @@ describe('users', () => {
   it.each([
     ['h100-80gb', 200, 0, /^Fits on .* serves 200 users at 2,048 tokens, [\d.]+ tokens\/s each/m],
     ['rtx-4090', 200, 1, /^Does not fit on .* room for \d+ of 200 users/m],
-  ] as const)('on %s: %d with --check', async (gpu, users, code, verdict) => {
+  ] as const)('on %s is checked for %d with --check', async (gpu, users, code, verdict) => {
     const args = ['--gpu', gpu, '--for', 'serving', '--users', String(users), '--check'];
     const run = await runHere(['fit', MODEL, ...args]);
     expect(run.stdout).toMatch(verdict);
@@ -717,12 +725,12 @@ describe('users', () => {
     });
   });
 
-  it('fit on the GPUs that they are said to need', async () => {
-    const { serving } = await answered(MODEL, 'rtx-4090', { ...asked, users: 200 });
+  it('fits on the suggested GPUs', async () => {
+    const { serving } = await answered(MODEL, 'rtx-4090', { ...request, users: 200 });
     const needed = serving?.users.needed;
     expect(needed?.gpus).toBeGreaterThan(1);
     const enough = await answered(MODEL, 'rtx-4090', {
-      ...asked,
+      ...request,
       users: 200,
       gpus: needed?.gpus ?? 0,
     });
@@ -737,18 +745,18 @@ describe('serving that does not fit', () => {
     ['rtx-3060-12gb', {}, ['dtype', 'gpus', 'gpu']],
     ['rtx-3060-12gb', { dtype: 'int8', batch: 64 }, ['gpus', 'gpu', 'batch']],
     ['rtx-3060-12gb', { dtype: 'int8', context: 30_000 }, ['gpus', 'gpu', 'context']],
-  ] as const)('on %s with %j gets changes that make it fit', async (gpu, wish, changed) => {
-    const { serving } = await answered(MODEL, gpu, { ...wish, for: 'serving' });
+  ] as const)('on %s with %j has changes that make it fit', async (gpu, settings, changed) => {
+    const { serving } = await answered(MODEL, gpu, { ...settings, for: 'serving' });
     expect(serving?.remedies.map(({ flags }) => Object.keys(flags)[0])).toEqual(changed);
     for (const { flags, total } of serving?.remedies ?? []) {
       const { gpu: other = gpu, tensorParallel: _, ...others } = flags;
-      const again = await answered(MODEL, other, { ...wish, ...others, for: 'serving' });
+      const again = await answered(MODEL, other, { ...settings, ...others, for: 'serving' });
       expect(again.serving?.fit.verdict).toBe('fits');
       expect(again.serving?.fit.total.upper.value).toBe(total.upper.value);
     }
   });
 
-  it('gets a command to paste', async () => {
+  it('has a command to paste', async () => {
     const args = ['fit', MODEL, '--gpu', 'rtx-3060-12gb', '--for', 'serving'];
     const { stdout } = await runHere([...args, '--details']);
     expect(stdout).toContain(`Next: minimind ${args.join(' ')} --dtype int8  `);
@@ -756,8 +764,8 @@ describe('serving that does not fit', () => {
   });
 });
 
-describe('without hardware', () => {
-  it('has a row for each of the common GPUs, as --gpu answers', async () => {
+describe('fit without hardware', () => {
+  it('has a row for each common GPU, with the verdicts of --gpu', async () => {
     const MODEL = 'fixtures/hf-configs/qwen3-8b/config.json';
     const { code, stdout } = await runHere(['fit', MODEL, '--json']);
     expect(code).toBe(0);
@@ -766,11 +774,12 @@ describe('without hardware', () => {
     for (const { name, unit, cells } of rows) {
       for (const { use, dtype, verdict, gpus } of cells) {
         if (use === 'lora' || name === 'mi300x') continue;
-        const wish =
+        const settings =
           use === 'serve'
             ? ({ for: 'serving', dtype } as const)
             : ({ for: 'training', recompute: setting.training.recompute, zero: '3' } as const);
-        const on = use === 'serve' || unit === 1 ? await answered(MODEL, name, wish) : undefined;
+        const on =
+          use === 'serve' || unit === 1 ? await answered(MODEL, name, settings) : undefined;
         if (on) {
           expect([name, use, (on.serving ?? on.training)?.fit.verdict]).toEqual([
             name,
@@ -779,13 +788,13 @@ describe('without hardware', () => {
           ]);
         }
         if (gpus === null || gpus < unit) continue;
-        const enough = await answered(MODEL, name, { ...wish, gpus });
+        const enough = await answered(MODEL, name, { ...settings, gpus });
         expect((enough.serving ?? enough.training)?.fit.verdict).toBe('fits');
       }
     }
   });
 
-  it('shows it in a table, and refuses what needs hardware', async () => {
+  it('shows a table, and refuses flags that require hardware', async () => {
     const { stdout } = await runHere(['fit', SMALL]);
     expect(stdout).toMatch(
       /^minimind2-small \(25.8M parameters\): rtx-3060-12gb is enough to serve in bf16, for LoRA and to train\n/,
@@ -812,7 +821,7 @@ describe("a user's hardware", () => {
   });
 
   it.each([[['--gpu', file]], [['--hardware', file, '--gpu', 'mine']], [['--hardware', file]]])(
-    'is taken from %j',
+    'is read with %j',
     async (flags) => {
       const { code, stdout } = await runHere(['fit', SMALL, ...flags, '--json']);
       expect(code).toBe(0);
@@ -822,13 +831,13 @@ describe("a user's hardware", () => {
     },
   );
 
-  it('obeys no title', async () => {
+  it('has escaped control characters in its title', async () => {
     const { stdout } = await runHere(['fit', SMALL, '--gpu', file]);
     expect(stdout).toContain('red ');
     expect(stdout).not.toContain('\x1b');
   });
 
-  it('tells a mistake with its line', async () => {
+  it('is refused with the line of a mistake', async () => {
     const wrong = path.join(folder, 'wrong.yaml');
     fs.writeFileSync(wrong, 'gpus:\n  mine:\n    extends: l4\n    memory: much\n');
     const { code, stderr } = await runHere(['fit', SMALL, '--gpu', wrong]);
@@ -854,7 +863,7 @@ describe('LoRA on a GPU', () => {
       ['--gpu', 'l4', '--gpus', '2', '--recompute', 'selective'],
       / GB per GPU \(rank 16, selective recompute\)/,
     ],
-  ])('%j is one line of the answer', async (args, line) => {
+  ])('is one line of the answer with %j', async (args, line) => {
     expect(await lora(...args)).toMatch(line);
   });
 
@@ -875,7 +884,7 @@ describe('LoRA on a GPU', () => {
   });
 });
 
-it('names no GPU without links where several share the model', async () => {
+it('remedies include no GPU without links if several share the model', async () => {
   const args = ['fixtures/hf-configs/deepseek-v3-main', '--gpu', 'h100-80gb', '--gpus', '8'];
   const { stdout } = await runHere(['fit', ...args, '--for', 'serving', '--json']);
   const flags = JSON.parse(stdout).serving.remedies.map(

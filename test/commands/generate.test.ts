@@ -9,7 +9,7 @@ import { runHere } from '../run-here.js';
 
 const LLAMA = ['generate', 'fixtures/hf/llama', '--device', 'cpu'];
 
-/** A model of random weights with a tokenizer. */
+/** Model with random weights and a tokenizer. */
 const TINY = [
   ...['generate', 'configs/hybrid/tiny.yaml', '--set', 'model.vocab_size=512', '--random'],
   ...['--tokenizer', 'fixtures/tokenizers/bpe-512.json', '--device', 'cpu'],
@@ -22,20 +22,20 @@ beforeAll(() => {
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
 function file(name: string, content: string | object): string {
-  const place = path.join(folder, name);
-  fs.mkdirSync(path.dirname(place), { recursive: true });
-  fs.writeFileSync(place, typeof content === 'string' ? content : JSON.stringify(content));
-  return place;
+  const target = path.join(folder, name);
+  fs.mkdirSync(path.dirname(target), { recursive: true });
+  fs.writeFileSync(target, typeof content === 'string' ? content : JSON.stringify(content));
+  return target;
 }
 
-/** The folder of a model with more files. */
+/** Folder of a model with additional files. */
 function modelWith(name: string, files: Record<string, string | object>): string {
   fs.cpSync(inPackage('fixtures/hf/llama'), path.join(folder, name), { recursive: true });
   for (const [each, content] of Object.entries(files)) file(`${name}/${each}`, content);
   return path.join(folder, name);
 }
 
-/** A tokenizer with a token for each letter, of the size of the vocabulary. */
+/** Tokenizer with a token for each letter, of the size of the vocabulary. */
 const LETTERS = {
   version: '1.0',
   added_tokens: [
@@ -87,7 +87,7 @@ const jsonOf = async (args: string[]) => {
 };
 
 describe('generate', () => {
-  it('takes the likeliest tokens of given ids', async () => {
+  it('continues ids with the likeliest tokens', async () => {
     const [first] =
       readJson<Record<string, { prompt: number[]; ids: number[] }[]>>(
         'fixtures/generation/greedy.json',
@@ -104,7 +104,7 @@ describe('generate', () => {
     expect(stderr).toContain('least sure');
   });
 
-  it('draws the same tokens again, and reports every step', async () => {
+  it('samples the same tokens with the same seed, and reports every step', async () => {
     const args = [...LLAMA, '--ids', '1,5,9', '--max-tokens', '6', '--temperature', '0.9'];
     const more = ['--top-k', '9', '--seed', '3', '--logprobs', '2', '--explain-sampling'];
     const [{ answers, sampling }, again] = [
@@ -127,7 +127,7 @@ describe('generate', () => {
     expect(stdout).toContain('█');
   });
 
-  it('uses a draft and compares with another model', async () => {
+  it('uses a draft model, and compares with another model', async () => {
     const base = [...LLAMA, '--ids', '5,6,5,6,5', '--max-tokens', '16'];
     const [plain, drafted, other] = [
       await jsonOf(base),
@@ -175,7 +175,7 @@ describe('generate', () => {
     });
   });
 
-  it('answers each line of a file', async () => {
+  it('answers each line of a batch file', async () => {
     const lines = file('prompts.jsonl', '{"prompt": "One"}\n\n{"prompt": "Two"}\n');
     const { answers } = await jsonOf([...TINY, '--batch', lines, '--max-tokens', '3']);
     expect(answers.map((each: { prompt: { text: string } }) => each.prompt.text)).toEqual([
@@ -236,13 +236,13 @@ describe('generate', () => {
     expect(stop.ids).toEqual([7, 2]);
     expect(warnings).toMatchObject([{ path: 'num_beams' }]);
 
-    const said = [
+    const messages = [
       { role: 'system', content: 'No' },
       { role: 'user', content: 'Hi' },
       { role: 'assistant', content: 'Oh' },
       { role: 'user', content: 'Hm' },
     ];
-    const chats = file('chats.jsonl', JSON.stringify({ messages: said }));
+    const chats = file('chats.jsonl', JSON.stringify({ messages }));
     const batch = await jsonOf(['generate', model, '--batch', chats, '--max-tokens', '1']);
     expect(batch.answers[0].prompt.text).toBe('<s>s:Nou:Hia:Ohu:Hma:');
     for (const wrong of ['[]', '[{}]', '[{"role": "bot", "content": ""}]', '"Hi"']) {
@@ -292,7 +292,7 @@ describe('generate', () => {
     expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
   });
 
-  it('names the remedy for a SentencePiece model', async () => {
+  it('suggests a fix for a SentencePiece model', async () => {
     const model = modelWith('pieces', { 'tokenizer.model': 'x' });
     const { code, stderr } = await runHere(['generate', model, 'Hi']);
     expect({ code, stderr }).toMatchObject({
@@ -301,7 +301,7 @@ describe('generate', () => {
     });
   });
 
-  it('answers as docs/generate.md shows', async () => {
+  it('prints the answers in docs/generate.md', async () => {
     const page = fs.readFileSync(inPackage('docs/generate.md'), 'utf8');
     const examples = [
       ...page.matchAll(/```console\nminimind (.*)\n```\n\n```text\n([\s\S]*?)```/g),

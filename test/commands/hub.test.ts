@@ -22,7 +22,7 @@ async function start(files: Readonly<Record<string, HubContent>> = mixtral()) {
 const LOCAL = 'fixtures/hf/mixtral-saved';
 
 describe('models of the hub', () => {
-  it('give the answers of the same files on the disk', async () => {
+  it('have the answers of the same local files', async () => {
     const { user } = await start();
     for (const [command, ...flags] of [
       ['profile'],
@@ -48,11 +48,11 @@ describe('models of the hub', () => {
     }
   }, 60_000);
 
-  it('are read again without the network, by the commit or the branch', async () => {
+  it('are read from the cache by commit or branch', async () => {
     const { hub, user } = await start();
     const first = await user.runAlone(['profile', 'hf:org/mix']);
     const before = hub.requests.length;
-    // In another process, which has nothing of the first one but its files.
+    // Another process, which shares only files with the first one.
     const again = await user.run(['profile', `hf:org/mix@${COMMIT}`]);
     const offline = await user.run(['profile', 'hf:org/mix', '--offline']);
     const byVariable = await user.run(['profile', 'hf:org/mix'], { HF_HUB_OFFLINE: '1' });
@@ -87,7 +87,7 @@ describe('models of the hub', () => {
     expect(merged).toEqual(single);
   });
 
-  it('follow a branch to its new commit, and keep the old one', async () => {
+  it('follow a branch to its new commit, and keep the old commit', async () => {
     const { hub, user } = await start();
     await user.run(['validate', 'hf:org/mix']);
     hub.repositories.set('org/mix', { commit: OTHER_COMMIT, files: mixtral() });
@@ -98,7 +98,7 @@ describe('models of the hub', () => {
     expect([old.code, old.stderr]).toEqual([0, expect.stringContaining(COMMIT)]);
   });
 
-  it('come from the cache of huggingface_hub without a request, and nothing is written there', async () => {
+  it('are read from the cache of huggingface_hub without requests and changes', async () => {
     const { hub, user } = await start();
     const repository = path.join(user.home, 'hf/hub/models--org--mix');
     const snapshot = path.join(repository, 'snapshots', OTHER_COMMIT);
@@ -119,7 +119,7 @@ describe('models of the hub', () => {
     expect(stats.stderr).toContain(`is commit ${OTHER_COMMIT}, the one in your Hugging Face cache`);
     expect(hub.requests).toEqual([]);
     expect(fs.readdirSync(repository, { recursive: true })).toEqual(before);
-    // A file that is missing there comes from the hub, of the same commit.
+    // A file that the cache lacks comes from the hub, at the same commit.
     fs.rmSync(path.join(snapshot, 'model.safetensors'));
     hub.repositories.set('org/mix', {
       commit: COMMIT,
@@ -130,7 +130,7 @@ describe('models of the hub', () => {
     expect(hub.requests.some(({ url }) => url.includes('config.json'))).toBe(false);
   }, 30_000);
 
-  it('ignore a link in that cache that leaves its folder', async () => {
+  it('ignore a link in that cache to outside its folder', async () => {
     const { user } = await start();
     const snapshot = path.join(user.home, 'hf/hub/models--org--mix/snapshots', COMMIT);
     fs.mkdirSync(snapshot, { recursive: true });
@@ -139,7 +139,7 @@ describe('models of the hub', () => {
     expect([code, stdout]).toEqual([0, expect.stringContaining('mixtral')]);
   });
 
-  it('are converted while they are downloaded, into the same bytes', async () => {
+  it('are converted during the download, into the same bytes', async () => {
     const { hub, user } = await start();
     const folder = temporaryFolder();
     const [own, there] = ['own', 'there'].map((name) => path.join(folder, name)) as [
@@ -166,7 +166,7 @@ describe('models of the hub', () => {
     expect([values.code, values.stdout]).toEqual([0, expect.stringContaining('matches')]);
   }, 60_000);
 
-  it('are read from PyTorch and GGUF files too, without their values', async () => {
+  it('are read from PyTorch and GGUF files, without their values', async () => {
     const torch = fs.readFileSync(inPackage('fixtures/checkpoints/valid/zip_proto5.pt'));
     const gguf = fs.readFileSync(inPackage('fixtures/gguf/types.gguf'));
     const { user } = await start({
@@ -189,7 +189,7 @@ describe('models of the hub', () => {
     }
   }, 30_000);
 
-  it('take 70B parameters in under 5 MB', async () => {
+  it('of 70B parameters take less than 5 MB', async () => {
     const { hub, user } = await start(llama70B());
     const { stdout, stderr } = await user.run(['profile', 'hf:org/mix', '--json']);
     const answer = JSON.parse(stdout);
@@ -212,14 +212,14 @@ describe('models of the hub', () => {
     expect([code, answer.references.length, answer.rows.length]).toEqual([0, 2, 3]);
   });
 
-  it('test a model with random weights in quick-test', async () => {
+  it('have random weights in quick-test', async () => {
     const { hub, user } = await start();
     const { code, stderr } = await user.run(['quick-test', 'hf:org/mix', '--only', 'forward']);
     expect([code, stderr]).toEqual([0, expect.stringContaining('the test uses random weights')]);
     expect(hub.requests.some(({ server }) => server === 'store')).toBe(false);
   }, 30_000);
 
-  it('keep to the schema of every answer', () => {
+  it('have references in the schemas of these commands', () => {
     const names = fs
       .readdirSync(inPackage('docs/schemas'))
       .map((name) => name.replace('.schema.json', ''));
@@ -235,7 +235,7 @@ describe('models of the hub', () => {
   });
 });
 
-/** Files of a folder of the fixtures, also those that the shell hides. */
+/** Files of a folder of the fixtures, including hidden ones. */
 function filesOf(...folders: string[]): Record<string, Buffer> {
   const names = folders.flatMap((folder) =>
     fs
@@ -246,7 +246,7 @@ function filesOf(...folders: string[]): Record<string, Buffer> {
   return Object.fromEntries(names);
 }
 
-describe('kinds of models', () => {
+describe('other kinds of models of the hub', () => {
   const DCP = 'fixtures/distributed/world4-tp';
   const ZERO = 'fixtures/distributed/zero3-world2';
   const LORA = 'fixtures/lora/llama-bf16';
@@ -271,7 +271,7 @@ describe('kinds of models', () => {
     ['inspect', 'hf:org/lora', LORA],
     ['inspect', 'hf:org/onnx:llama.onnx', 'fixtures/onnx/llama.onnx'],
   ])(
-    '%s %s',
+    'have the answer of local files: %s %s',
     async (command, reference, local) => {
       const { user } = await startKinds();
       const own = await user.run([command, local, '--tensors', '--json']);
@@ -287,7 +287,7 @@ describe('kinds of models', () => {
     30_000,
   );
 
-  it('convert-checkpoint puts parts together, and merges an adapter', async () => {
+  it('are converted by convert-checkpoint, with and without an adapter', async () => {
     const { user } = await startKinds();
     const folder = temporaryFolder();
     for (const [name, words, local] of [
@@ -311,7 +311,7 @@ describe('kinds of models', () => {
     }
   }, 60_000);
 
-  it('an adapter is profiled and checked with the model that it changes', async () => {
+  it('include an adapter, which profile and verify read with its model', async () => {
     const { user } = await startKinds();
     const own = await user.run(['profile', LLAMA, '--adapter', LORA]);
     const there = await user.run(['profile', 'hf:org/llama', '--adapter', 'hf:org/lora']);
@@ -320,12 +320,12 @@ describe('kinds of models', () => {
     expect(added(own.stdout)).not.toEqual([]);
     const checked = await user.run(['verify', 'hf:org/llama', 'hf:org/lora']);
     expect([checked.code, checked.stdout]).toEqual([0, expect.stringContaining('matches')]);
-    // Its settings name a path, which is none of this machine.
+    // Its settings name a path that this machine lacks.
     const alone = await user.run(['verify', 'hf:org/lora']);
     expect([alone.code, alone.stderr]).toEqual([2, expect.stringContaining('is an adapter of')]);
   }, 30_000);
 
-  it('diff compares two, and train-plan plans with one', async () => {
+  it('are read by diff and train-plan', async () => {
     const { user } = await startKinds();
     const diff = await user.run(['diff', 'hf:org/llama', LLAMA, '--values', '--json']);
     expect([diff.code, JSON.parse(diff.stdout)], diff.stderr).toMatchObject([
@@ -343,9 +343,9 @@ describe('kinds of models', () => {
   }, 30_000);
 });
 
-describe('files that are longer than the first range', () => {
+describe('files longer than the first range', () => {
   it.each(['pt', 'gguf'])(
-    'of %s are read',
+    'are read: .%s',
     async (ending) => {
       const folder = temporaryFolder();
       const file = path.join(folder, `long.${ending}`);
@@ -375,7 +375,7 @@ describe('files that are longer than the first range', () => {
 });
 
 describe('an HTTP proxy', () => {
-  /** Answers addresses in absolute form from the hub, and refuses tunnels. */
+  /** Proxy that answers absolute URLs from the hub, and refuses tunnels. */
   async function startProxy(endpoint: string) {
     const seen: string[] = [];
     const proxy = http.createServer((asked, answer) => {
@@ -397,7 +397,7 @@ describe('an HTTP proxy', () => {
     return { seen, address: `http://user:pass@127.0.0.1:${port}` };
   }
 
-  it('is asked for the whole address of an endpoint in http', async () => {
+  it('gets the absolute URL of an http endpoint', async () => {
     const { hub, user } = await start();
     const { seen, address } = await startProxy(hub.endpoint);
     const run = await user.run(['profile', 'hf:org/mix', '--json'], {
@@ -407,12 +407,12 @@ describe('an HTTP proxy', () => {
     expect(run.code, run.stderr).toBe(0);
     const basic = `Basic ${Buffer.from('user:pass').toString('base64')}`;
     expect(seen[0]).toBe(`GET http://hub.example/api/models/org/mix/revision/main ${basic}`);
-    // The store is on this machine, which no proxy is asked for.
+    // The store is on this machine, so its requests use no proxy.
     expect(seen.every((each) => each.startsWith('GET http://hub.example/'))).toBe(true);
     expect(hub.requests.some(({ server }) => server === 'store')).toBe(true);
   }, 30_000);
 
-  it('is asked for a tunnel to an endpoint in https', async () => {
+  it('gets a CONNECT request for an https endpoint', async () => {
     const { hub, user } = await start();
     const { seen, address } = await startProxy(hub.endpoint);
     const run = await user.run(['profile', 'hf:org/mix'], {
@@ -429,7 +429,7 @@ describe('an HTTP proxy', () => {
   }, 30_000);
 });
 
-/** The hub as https://hub.example and its store as https://store.example, which only a proxy reaches, by tunnels. */
+/** Hub at https://hub.example and store at https://store.example, reachable only by tunnels of a proxy. */
 async function startTunnels(hub: LoopbackHub) {
   const [cert, key] = ['server.pem', 'server-key.pem'].map((name) =>
     fs.readFileSync(inPackage('fixtures/tls', name)),
@@ -475,7 +475,7 @@ async function startTunnels(hub: LoopbackHub) {
   return { proxied, env };
 }
 
-describe('a tunnel through an HTTP proxy to an endpoint in https', () => {
+describe('a tunnel through an HTTP proxy', () => {
   it('carries headers and values, with the certificates of the user', async () => {
     const { hub, user } = await start();
     const { proxied, env } = await startTunnels(hub);
@@ -495,13 +495,13 @@ describe('a tunnel through an HTTP proxy to an endpoint in https', () => {
     expect(new Set(proxied)).toEqual(
       new Set([`hub.example:443 ${basic}`, `store.example:443 ${basic}`]),
     );
-    // The token is for the hub, inside the tunnel.
+    // Only the hub gets the token, inside the tunnel.
     expect(new Set(hub.requests.map((each) => `${each.server} ${each.authorization}`))).toEqual(
       new Set(['hub Bearer secret', 'store undefined']),
     );
   }, 30_000);
 
-  it('is refused without them, and the variable is named', async () => {
+  it('fails without them, with the name of the variable', async () => {
     const { hub, user } = await start();
     const { env } = await startTunnels(hub);
     const { code, stderr } = await user.run(['profile', 'hf:org/mix'], env);
@@ -512,7 +512,7 @@ describe('a tunnel through an HTTP proxy to an endpoint in https', () => {
   }, 30_000);
 });
 
-describe('errors', () => {
+describe('an error with the hub', () => {
   it.each([
     [['profile', 'hf:org/none'], 2, 'has no public model "org/none"'],
     [['profile', 'hf:org/mix@next'], 2, 'org/mix has no revision "next"'],
@@ -549,20 +549,20 @@ describe('errors', () => {
       2,
       'write hf:Qwen/Qwen3-8B@main:config.json',
     ],
-  ] as [string[], number, string][])('%j', async (args, code, text) => {
+  ] as [string[], number, string][])('is reported: %j', async (args, code, text) => {
     const { user } = await start();
     const run = await user.run(args);
     expect(run.stderr.replaceAll(/\s+/g, ' ')).toContain(text);
     expect([run.code, run.stdout]).toEqual([code, '']);
   });
 
-  it('does not take a prompt for a model', async () => {
+  it('does not occur for a prompt that looks like a reference', async () => {
     const { hub, user } = await start();
     await user.run(['generate', 'minimind2-small', 'hf:org/mix']);
     expect(hub.requests).toEqual([]);
   });
 
-  it('reads an index of shards with hostile names, and asks for none of them', async () => {
+  it('is reported for hostile names in an index, without requests for them', async () => {
     const index = { metadata: {}, weight_map: { a: '../../x.safetensors' } };
     const { hub, user } = await start({
       ...mixtral(),
@@ -574,7 +574,7 @@ describe('errors', () => {
     expect(hub.requests.some(({ url }) => url.includes('x.safetensors'))).toBe(false);
   });
 
-  it('refuses a header that is longer than any', async () => {
+  it('is reported for a too long header', async () => {
     const length = Buffer.alloc(16);
     length.writeBigUInt64LE(2n ** 33n);
     length.write('{"a":', 8);
@@ -588,7 +588,7 @@ describe('errors', () => {
     expect(hub.sent.bytes).toBeLessThan(200_000);
   });
 
-  it('fetches a file of the cache again when it is damaged', async () => {
+  it('does not occur for a damaged cache, which is fetched again', async () => {
     const { user } = await start();
     const first = await user.run(['profile', 'hf:org/mix']);
     const cache = path.join(user.home, 'cache');
@@ -599,7 +599,7 @@ describe('errors', () => {
     expect((await user.run(['profile', 'hf:org/mix'])).stdout).toBe(first.stdout);
   });
 
-  it('works without a cache that can be written', async () => {
+  it('does not occur without a writable cache', async () => {
     const { user } = await start();
     const file = path.join(user.home, 'cache');
     fs.writeFileSync(file, '');

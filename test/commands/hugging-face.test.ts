@@ -14,7 +14,7 @@ const hf = (name: string) => inPackage('fixtures/hf', name);
 const inFolder = (...parts: string[]) => path.join(folder, ...parts);
 const textOf = (...parts: string[]) => fs.readFileSync(path.join(...parts), 'utf8');
 
-/** A folder with nothing but a config.json. */
+/** Folder with only a config.json. */
 function alone(name: string, model: string): string {
   fs.mkdirSync(inFolder(name));
   fs.copyFileSync(path.join(hf(model), 'config.json'), inFolder(name, 'config.json'));
@@ -36,7 +36,7 @@ async function convert(from: string, to: string, ...flags: string[]) {
 const verified = async (checkpoint: string, config = path.join(checkpoint, 'config.json')) =>
   JSON.parse((await runHere(['verify', config, checkpoint, '--json'])).stdout);
 
-/** Types and values of all tensors. */
+/** Dtypes and values of all tensors. */
 function contents(file: string) {
   const checkpoint = openCheckpoint(file);
   try {
@@ -52,7 +52,7 @@ function contents(file: string) {
 }
 
 describe('a folder', () => {
-  it('with weights is a checkpoint with its config.json', async () => {
+  it('with weights is read as a checkpoint with its config.json', async () => {
     const { code, stdout, stderr } = await runHere(['profile', hf('mixtral-saved'), '--json']);
     expect(code).toBe(0);
     expect(stderr).toContain('mixtral-saved/config.json');
@@ -61,7 +61,7 @@ describe('a folder', () => {
     expect(checkpoint).toMatchObject({ matches: true, config: { origin: 'beside' } });
   });
 
-  it('with only a config.json is that config', async () => {
+  it('with only a config.json is read as that config', async () => {
     const config = alone('only', 'llama');
     const { code, stdout } = await runHere(['profile', config, '--json']);
     expect(code).toBe(0);
@@ -80,14 +80,14 @@ describe('a folder', () => {
     [['quick-test', 'only', '--checkpoint', 'only']],
     [['convert-checkpoint', 'only', 'out', '--dtype', 'bf16']],
     [['inspect', 'only']],
-  ])('without weights is told where weights are needed: %j', async (args) => {
+  ])('without weights is refused if weights are required: %j', async (args) => {
     const { code, stderr } = await runHere(args, { cwd: folder });
     expect(code).toBe(2);
     expect(stderr).toContain('only: holds no weights');
     expect(stderr).toContain('config.json only describes the model');
   });
 
-  it('is a config and its weights for quick-test', async () => {
+  it('is read by quick-test as a config with its weights', async () => {
     const { code, stdout, stderr } = await runHere([
       ...['quick-test', inPackage('fixtures/hybrid/shared-lowrank-tied')],
       ...['--only', 'created', '--device', 'cpu', '--json'],
@@ -102,7 +102,7 @@ describe('a folder', () => {
 
 describe('convert-checkpoint', () => {
   it.each(['gpt2', 'bloom', 'mixtral', 'mixtral-saved', 'gpt-neox-saved', 'deepseek-v3-saved'])(
-    'takes %s to a PyTorch file and back, and to other types, with its config',
+    'converts %s to a PyTorch file and back, and to other dtypes, with its config',
     async (name) => {
       const source = contents(hf(name));
       await convert(hf(name), inFolder(`${name}.pt`), '--container', 'pt');
@@ -118,15 +118,15 @@ describe('convert-checkpoint', () => {
         '30kB',
       );
       await convert(inFolder(`${name}-bf16`), inFolder(`${name}-f32`), '--dtype', 'f32');
-      const found = await verified(inFolder(`${name}-f32`));
-      expect(found).toMatchObject({ matches: true, faults: [] });
+      const verification = await verified(inFolder(`${name}-f32`));
+      expect(verification).toMatchObject({ matches: true, faults: [] });
       expect(
         (await verified(inFolder(`${name}-bf16`), path.join(hf(name), 'config.json'))).matches,
       ).toBe(true);
     },
   );
 
-  it('changes what a conversion changes in a config.json, and no more', async () => {
+  it('changes only affected keys of a config.json', async () => {
     const before = textOf(hf('mixtral-saved'), 'config.json');
     const { configChanges } = await convert(
       hf('mixtral-saved'),
@@ -142,12 +142,15 @@ describe('convert-checkpoint', () => {
     await convert(hf('mixtral-saved'), inFolder('sharded'), '--shard-size', '30kB');
     expect(textOf(inFolder('sharded'), 'config.json')).toBe(before);
     await convert(hf('llama'), inFolder('tied'), '--tie', 'embed');
-    const wanted = { ...JSON.parse(textOf(hf('llama'), 'config.json')), tie_word_embeddings: true };
-    expect(JSON.parse(textOf(inFolder('tied'), 'config.json'))).toEqual(wanted);
+    const expected = {
+      ...JSON.parse(textOf(hf('llama'), 'config.json')),
+      tie_word_embeddings: true,
+    };
+    expect(JSON.parse(textOf(inFolder('tied'), 'config.json'))).toEqual(expected);
     expect((await verified(inFolder('tied'))).matches).toBe(true);
   });
 
-  it('names the key of the type that the config.json has', async () => {
+  it('keeps the name of the dtype key in a config.json', async () => {
     fs.cpSync(hf('llama'), inFolder('older'), { recursive: true });
     const { dtype: _, ...config } = JSON.parse(textOf(hf('llama'), 'config.json'));
     const older = JSON.stringify({ ...config, torch_dtype: 'float32' });
@@ -163,7 +166,7 @@ describe('convert-checkpoint', () => {
     ]);
   });
 
-  it('names a config.json after its file where another config stands', async () => {
+  it('names a config.json after its file if the folder has another config', async () => {
     fs.mkdirSync(inFolder('several'));
     fs.writeFileSync(inFolder('several', 'config.yaml'), 'model: {}');
     await convert(hf('llama'), inFolder('several', 'small.safetensors'), '--dtype', 'bf16');

@@ -17,7 +17,7 @@ const init = (...args: string[]) => runHere(['init', ...args], { cwd: folder });
 const read = (name: string) => fs.readFileSync(path.join(folder, name), 'utf8');
 
 describe('init', () => {
-  it('writes the config and the schema that it names', async () => {
+  it('writes the config and its schema', async () => {
     const { stdout, code } = await init('tiny');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Wrote tiny\.yaml: hybrid\/tiny$/m);
@@ -28,7 +28,7 @@ describe('init', () => {
     expect((await runHere(['validate', 'tiny.yaml', '--strict'], { cwd: folder })).code).toBe(0);
   });
 
-  it('keeps a different file of that name, unless --force', async () => {
+  it('keeps another file with the name of the schema, except with --force', async () => {
     fs.writeFileSync(path.join(folder, 'hybrid.schema.json'), 'mine');
     expect(JSON.parse((await init('tiny', '--json')).stdout).schemaFile).toBeNull();
     expect(read('hybrid.schema.json')).toBe('mine');
@@ -36,14 +36,14 @@ describe('init', () => {
     expect(read('hybrid.schema.json')).not.toBe('mine');
   });
 
-  it('writes nothing over a config that is there', async () => {
+  it('keeps an existing config', async () => {
     fs.writeFileSync(path.join(folder, 'tiny.yaml'), 'mine');
     expect((await init('tiny')).code).toBe(2);
     expect(fs.readdirSync(folder)).toEqual(['tiny.yaml']);
     expect(read('tiny.yaml')).toBe('mine');
   });
 
-  it('asks nothing in a pipe', async () => {
+  it('asks no questions in a pipe', async () => {
     expect((await init()).stdout).toContain('Wrote recommended.yaml');
   });
 
@@ -51,7 +51,7 @@ describe('init', () => {
     ['pretrain_optimized', 'hybrid/recommended'],
     ['configs/pretrain_optimized.yaml', 'hybrid/recommended'],
     ['pretrain_v1', 'hybrid/original'],
-  ])('reads %s, a name of the published files, as %s', async (name, preset) => {
+  ])('reads the published file name %s as %s', async (name, preset) => {
     const { stdout, stderr } = await init(name, '--json');
     expect(JSON.parse(stdout)).toMatchObject({ preset });
     expect(stderr).toBe(`${name} is the preset ${preset}\n`);
@@ -61,7 +61,7 @@ describe('init', () => {
     expect(profiled.stderr).toBe(`${name} is the preset ${preset}\n`);
   });
 
-  it('reads a file of such a name as it is', async () => {
+  it('does not change the meaning of an existing file with such a name', async () => {
     fs.writeFileSync(
       path.join(folder, 'pretrain_v1.yaml'),
       fs.readFileSync(inPackage('configs/hybrid/tiny.yaml'), 'utf8'),
@@ -71,16 +71,16 @@ describe('init', () => {
     expect(stderr).toBe('');
   });
 
-  it('writes no schema beside standard output', async () => {
+  it('writes no schema with --save -', async () => {
     expect((await init('tiny', '--save', '-')).stdout).toMatch(/^# yaml-language-server/);
     expect(fs.readdirSync(folder)).toEqual([]);
   });
 });
 
-describe('questions', () => {
+describe('a question of init', () => {
   const CHOICES = ['hybrid', 'minimind'].map((name) => ({ name, text: 'a family', value: name }));
 
-  function asked() {
+  function ask() {
     const [input, output] = [new PassThrough(), new PassThrough()];
     return { input, output, questions: new Questions(input, output) };
   }
@@ -89,16 +89,16 @@ describe('questions', () => {
     ['\n', 'hybrid'],
     ['2\n', 'minimind'],
     ['minimind\n', 'minimind'],
-  ])('take %j', async (answer, value) => {
-    const { input, questions } = asked();
+  ])('accepts %j', async (answer, value) => {
+    const { input, questions } = ask();
     const choice = questions.choose('Family', CHOICES);
     input.write(answer);
     expect(await choice).toBe(value);
     questions.close();
   });
 
-  it('are asked again for any other answer', async () => {
-    const { input, output, questions } = asked();
+  it('is repeated after an invalid answer', async () => {
+    const { input, output, questions } = ask();
     const choice = questions.choose('Family', CHOICES);
     input.write('3\n');
     setImmediate(() => input.write('1\n'));
@@ -107,8 +107,8 @@ describe('questions', () => {
     questions.close();
   });
 
-  it('end with what was written', async () => {
-    const { input, questions } = asked();
+  it('is interrupted at the end of the input', async () => {
+    const { input, questions } = ask();
     const choice = questions.choose('Family', CHOICES);
     input.end();
     await expect(choice).rejects.toMatchObject({

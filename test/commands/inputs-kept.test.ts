@@ -1,4 +1,4 @@
-/** What a command reads is never replaced by what it writes, under whatever name the two are one file. */
+/** A command never replaces its inputs by its output, even if the two are one file with several names. */
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -11,7 +11,7 @@ const TORCH = inPackage('fixtures/checkpoints/valid/zip_proto5.pt');
 const HYBRID = inPackage('fixtures/hybrid/shared-lowrank-tied');
 const PROJECTOR = inPackage('fixtures/kv-projector/two-teachers');
 
-/** All that the commands below read, in folders of their own. */
+/** Folder with the inputs of all commands below. */
 const inputs = () =>
   folderOf({
     'a/in.pt': fs.readFileSync(TORCH),
@@ -25,7 +25,7 @@ const inputs = () =>
     'a/tokenizer.json': fs.readFileSync(inPackage('fixtures/tokenizers/bpe-512.json')),
   });
 
-/** Commands, with the file they read that OUT is another name of. */
+/** Commands, each with the input that is the same file as OUT. */
 const COMMANDS: readonly (readonly [string, string, readonly string[]])[] = [
   ['inspect', 'a/in.pt', ['inspect', 'a/in.pt', '-o', 'OUT']],
   ['verify', 'a/model.safetensors', ['verify', 'a/model.safetensors', '-o', 'OUT']],
@@ -105,7 +105,7 @@ const contents = (folder: string) =>
       .sort(),
   );
 
-/** Runs a command that may replace OUT, and expects it to be refused with nothing changed. */
+/** Runs a command with --force, and expects a refusal without changed files. */
 async function expectRefused(folder: string, args: readonly string[], out: string): Promise<void> {
   const before = contents(folder);
   const words = args.map((word) => (word === 'OUT' ? out : word));
@@ -117,22 +117,22 @@ async function expectRefused(folder: string, args: readonly string[], out: strin
   expect(contents(folder)).toEqual(before);
 }
 
-/** The ending that tells a container. */
+/** Other path with the same extension. */
 const renamed = (file: string) => `b/other${path.extname(file)}`;
 
-describe('an output that is the input', () => {
-  it.each(COMMANDS)('by its own name is refused: %s', async (_, file, args) => {
+describe('an output that is an input', () => {
+  it.each(COMMANDS)('is refused by its path: %s', async (_, file, args) => {
     await expectRefused(inputs(), args, file);
   });
 
-  it.each(COMMANDS)('by another name of the file is refused: %s', async (_, file, args) => {
+  it.each(COMMANDS)('is refused by a hard link: %s', async (_, file, args) => {
     const folder = inputs();
     fs.mkdirSync(path.join(folder, 'b'));
     fs.linkSync(path.join(folder, file), path.join(folder, renamed(file)));
     await expectRefused(folder, args, renamed(file));
   });
 
-  it.each(COMMANDS)('by a link is refused: %s', async (_, file, args) => {
+  it.each(COMMANDS)('is refused by a symbolic link: %s', async (_, file, args) => {
     const folder = inputs();
     fs.mkdirSync(path.join(folder, 'b'));
     fs.symlinkSync(path.join('..', file), path.join(folder, renamed(file)));
@@ -140,7 +140,7 @@ describe('an output that is the input', () => {
   });
 });
 
-describe('a folder that is mounted twice', () => {
+describe('a folder mounted twice', () => {
   const folder = inputs();
   const [from, to] = [path.join(folder, 'a'), path.join(folder, 'mounted')];
   fs.mkdirSync(to);
@@ -150,12 +150,12 @@ describe('a folder that is mounted twice', () => {
   });
 
   // Only the superuser of Linux mounts.
-  describe.runIf(isMounted)('is one place', () => {
+  describe.runIf(isMounted)('counts as one folder', () => {
     it.each(COMMANDS)('for %s', async (_, file, args) => {
       await expectRefused(folder, args, file.replace('a/', 'mounted/'));
     });
 
-    it.each(['mounted/out', 'mounted/out.pt', 'mounted'])('in which %s would be', async (out) => {
+    it.each(['mounted/out', 'mounted/out.pt', 'mounted'])('for the output %s', async (out) => {
       const convert = ['convert-checkpoint', 'a', 'OUT', '--to', 'shared'];
       fs.mkdirSync(path.join(folder, 'x'), { recursive: true });
       for (const name of fs.readdirSync(from)) {
@@ -169,7 +169,7 @@ describe('a folder that is mounted twice', () => {
 });
 
 describe('a folder OUT', () => {
-  it('in which the input has another name is refused', async () => {
+  it('is refused if it has a link to the input', async () => {
     const folder = inputs();
     fs.mkdirSync(path.join(folder, 'out'));
     const [input, other] = ['a/model.safetensors', 'out/model.safetensors'];
@@ -177,7 +177,7 @@ describe('a folder OUT', () => {
     await expectRefused(folder, ['convert-checkpoint', input, 'OUT', '--dtype', 'f16'], 'out');
   });
 
-  it('whose unfinished files are the input is refused', async () => {
+  it('is refused if its unfinished files are the input', async () => {
     const folder = folderOf({
       '.out.minimind/files/model.safetensors': fs.readFileSync(
         path.join(HYBRID, 'model.safetensors'),
@@ -187,14 +187,14 @@ describe('a folder OUT', () => {
     await expectRefused(folder, ['convert-checkpoint', input, 'OUT', '--dtype', 'f16'], 'out');
   });
 
-  it('around the input is refused', async () => {
+  it('is refused if it contains the input', async () => {
     const folder = inputs();
     await expectRefused(folder, ['convert-checkpoint', 'a/in.pt', 'OUT', '--to', 'shared'], 'a');
   });
 });
 
 describe('standard input', () => {
-  it('that is a file is not replaced', () => {
+  it('is not replaced if it is a file', () => {
     const folder = inputs();
     const file = path.join(folder, 'a/config.yaml');
     const before = contents(folder);
@@ -222,7 +222,7 @@ describe('a report over a file of the model', () => {
     'a/model-00002-of-00002.safetensors',
     'a/model.safetensors.index.json',
     'a/in.pt',
-  ])('is refused though the command has not read it: %s', async (out) => {
+  ])('is refused although the command has not read it: %s', async (out) => {
     const folder = inputs();
     fs.writeFileSync(path.join(folder, 'a/model-00002-of-00002.safetensors'), 'weights');
     fs.writeFileSync(path.join(folder, 'a/model.safetensors.index.json'), '{}');
@@ -237,7 +237,7 @@ describe('a report over a file of the model', () => {
   });
 
   it.each(['a/report.json', 'b/config.json', 'a/new/config.json'])(
-    'is written where it is none: %s',
+    'is written if it replaces no file of the model: %s',
     async (out) => {
       const folder = inputs();
       for (const each of ['a/new', 'b']) fs.mkdirSync(path.join(folder, each));
@@ -249,21 +249,21 @@ describe('a report over a file of the model', () => {
   );
 });
 
-describe('what is no danger is done', () => {
+describe('a safe output', () => {
   it.each([
-    ['an answer beside the input', ['inspect', 'a/in.pt', '-o', 'a/report.json', '--json']],
-    ['an answer in the folder that is read', ['inspect', 'a', '-o', 'a/report.txt']],
-    ['a file beside the input', ['convert-checkpoint', 'a/in.pt', 'a/new.pt', '--to', 'shared']],
-    ['a folder beside the input', ['convert-checkpoint', 'a/in.pt', 'a/new', '--to', 'shared']],
-    ['a folder beside that of the input', ['convert-checkpoint', 'a/in.pt', 'b', '--to', 'shared']],
+    ['an answer next to the input', ['inspect', 'a/in.pt', '-o', 'a/report.json', '--json']],
+    ['an answer in the input folder', ['inspect', 'a', '-o', 'a/report.txt']],
+    ['a file next to the input', ['convert-checkpoint', 'a/in.pt', 'a/new.pt', '--to', 'shared']],
+    ['a folder next to the input', ['convert-checkpoint', 'a/in.pt', 'a/new', '--to', 'shared']],
+    ['a folder next to the input folder', ['convert-checkpoint', 'a/in.pt', 'b', '--to', 'shared']],
     ['a graph in the folder of the model', ['export', 'a', '--save', 'a/model.onnx']],
-  ])('%s', async (_, args) => {
+  ])('is written: %s', async (_, args) => {
     const folder = inputs();
     const keeps = args.includes('a') ? ['model.safetensors', 'config.yaml'] : ['in.pt'];
     for (const name of fs.readdirSync(path.join(folder, 'a'))) {
       if (!keeps.includes(name)) fs.rmSync(path.join(folder, 'a', name));
     }
-    // Twice: an old output of the same command is replaced by force.
+    // The second run replaces the first output with --force.
     for (const more of [[], ['--force']]) {
       const { code, stderr } = await runHere([...args, ...more], { cwd: folder });
       expect({ code, stderr }).toMatchObject({ code: 0 });

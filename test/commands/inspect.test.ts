@@ -28,14 +28,14 @@ interface Manifest {
   }[];
 }
 
-/** What PyTorch says of the tensors of a file. */
+/** Tensors of a file, as read by PyTorch. */
 function expectedOf(file: string) {
   const { entries } = readJson<Manifest>(CHECKPOINTS, 'manifest.json');
   return entries.find((entry) => `${CHECKPOINTS}/${entry.path}` === file)?.tensors ?? {};
 }
 
 describe('inspect', () => {
-  it('shows a training checkpoint by layer, and what else is in it', async () => {
+  it('shows a training checkpoint by layer, with its other content', async () => {
     const { code, stdout, stderr } = await inspect(TRAINING);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(
@@ -50,19 +50,19 @@ describe('inspect', () => {
   });
 
   it.each([TRAINING, ODD_NAMES, NOT_FINITE])(
-    'finds names, shapes and values of %s',
+    'reads names, shapes and values of %s',
     async (file) => {
       const { tensors } = await json(file, '--hash');
-      const found = Object.entries(tensors as Record<string, Expected>).map(
+      const actual = Object.entries(tensors as Record<string, Expected>).map(
         ([name, { dtype, shape, sha256 }]) => [name, { dtype, shape, sha256 }] as const,
       );
       const expected = Object.entries(expectedOf(file));
       expect(expected.length).toBeGreaterThan(0);
-      expect(new Map(found)).toEqual(new Map(expected));
+      expect(new Map(actual)).toEqual(new Map(expected));
     },
   );
 
-  it('reads no values unless it is asked to', async () => {
+  it('reads no values without a flag', async () => {
     const { tensors } = await json(TRAINING);
     expect(Object.keys(tensors['embed.weight'])).toEqual([
       'dtype',
@@ -74,14 +74,14 @@ describe('inspect', () => {
     ]);
   });
 
-  it('finds what is not finite', async () => {
+  it('counts values that are not finite', async () => {
     const { tensors } = await json(NOT_FINITE, '--stats');
     expect(tensors['layers.0.srte.freqs'].stats).toMatchObject({ nan: 1, positiveInfinity: 0 });
     expect(tensors['layers.1.srte.freqs'].stats).toMatchObject({ nan: 0, positiveInfinity: 1 });
     expect(tensors['embed.weight'].stats).toMatchObject({ nan: 0, max: expect.any(Number) });
   });
 
-  it('shows the tensors that are asked for', async () => {
+  it('shows the requested tensors', async () => {
     const { stdout } = await inspect(TRAINING, '--filter', '*.{0,1}.*');
     expect(stdout).toContain('Tensors that match *.{0,1}.*: 2 of 4\n');
     expect(Object.keys((await json(TRAINING, '--filter', 'h*')).tensors)).toEqual(['head.weight']);
@@ -91,7 +91,7 @@ describe('inspect', () => {
     expect(rows).toHaveLength(4);
   });
 
-  it('refuses a filter that nothing matches', async () => {
+  it('refuses a filter without a match', async () => {
     expect(await inspect(TRAINING, '--filter', 'embed')).toEqual({
       code: 2,
       stdout: '',
@@ -119,7 +119,7 @@ describe('inspect', () => {
     expect((await inspect('--ranks', '2', TRAINING)).stderr).toContain('--srte');
   });
 
-  it('asks which of several dicts is the model', async () => {
+  it('requires --state-dict for several state dicts', async () => {
     const { code, stdout, stderr } = await inspect(AMBIGUOUS);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     const [, key = ''] = /--state-dict (\S+)/.exec(stderr) ?? [];
@@ -127,7 +127,7 @@ describe('inspect', () => {
   });
 });
 
-describe('inspect of what is no checkpoint', () => {
+describe('inspect of an invalid checkpoint', () => {
   let folder = '';
   beforeAll(() => {
     folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
@@ -144,12 +144,12 @@ describe('inspect of what is no checkpoint', () => {
     },
   );
 
-  it('says when there is nothing', async () => {
+  it('refuses a missing file and an empty folder', async () => {
     expect(await inspect(path.join(folder, 'nothing.pt'))).toMatchObject({ code: 2, stdout: '' });
     expect(await inspect(folder)).toMatchObject({ code: 2, stdout: '' });
   });
 
-  it('tells in JSON which rule is broken', async () => {
+  it('has the broken rule in JSON', async () => {
     const { stdout } = await inspect(`${CHECKPOINTS}/hostile/pickle/builtins_eval.pt`, '--json');
     expect(JSON.parse(stdout)).toMatchObject({
       schema: 'minimind/error@1',

@@ -10,7 +10,7 @@ import { safetensorsFile } from '../reconcile/files.js';
 import { describeModel, SMALL, Workshop } from '../reconcile/support.js';
 import { runHere } from '../run-here.js';
 
-/** Forbids what a schema does not mention, so that a field cannot appear without being described. */
+/** Schema that forbids unknown fields, so that every field is described. */
 function closed(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(closed);
   if (typeof schema !== 'object' || schema === null) return schema;
@@ -23,18 +23,18 @@ function closed(schema: unknown): unknown {
 
 const validators = new Map<string, ValidateFunction>();
 
-/** The validator of a schema in docs/schemas, compiled once. */
+/** Validator of a schema in docs/schemas, compiled once. */
 function validatorOf(name: string): ValidateFunction {
-  const known = validators.get(name);
-  if (known) return known;
+  const cached = validators.get(name);
+  if (cached) return cached;
   const schema = closed(readJson('docs/schemas', `${name}.schema.json`)) as SchemaObject;
   const validator = new Ajv2020({ allErrors: true, strict: true }).compile(schema);
   validators.set(name, validator);
   return validator;
 }
 
-/** The errors of a command's output by the schema that it names. */
-function complaints(output: string): unknown[] {
+/** Violations of the schema that an output names. */
+function violationsIn(output: string): unknown[] {
   const value = JSON.parse(output);
   const name = /^minimind\/([\w-]+)@1$/.exec(value.schema)?.[1];
   const validate = validatorOf(name ?? expect.unreachable());
@@ -59,7 +59,7 @@ const MEASURED = [
 const TOKENIZERS = 'fixtures/tokenizers';
 const TEXT = ['--tokenizer', `${TOKENIZERS}/bpe-512.json`, '--text', `${TOKENIZERS}/text.txt`];
 
-describe('JSON output keeps to docs/schemas', () => {
+describe('JSON output follows docs/schemas', () => {
   it.each([
     ['compare-srte', [CONFIG]],
     ['compare-srte', [CONFIG, '--presets', '--tie', '--max-positions', '5', '--vocab-sizes', '7']],
@@ -204,37 +204,37 @@ describe('JSON output keeps to docs/schemas', () => {
     ['fit', [SMALL_CONFIG, '--gpu', 'dgx-h100', '--gpus', '16', '--pipeline-parallel', '2']],
     ['fit', [EXPERTS, '--gpu', 'h200', '--gpus', '4', '--tensor-parallel', '2', ...LOAD]],
     ['fit', [CONFIG, '--gpu', 'l4', ...LOAD, '--mfu', '0.3', '--global-batch', '4M']],
-  ])('%s %j', async (command, args) => {
+  ])('for %s %j', async (command, args) => {
     const { code, stdout } = await runHere([command, ...args, '--json']);
     expect(code).toBe(0);
     expect(JSON.parse(stdout).schema).toBe(`minimind/${command}@1`);
-    expect(complaints(stdout)).toEqual([]);
+    expect(violationsIn(stdout)).toEqual([]);
   });
 
   it.each([
     [CONFIG],
     [SMALL_CONFIG, '--for', 'serving', '--dtype', 'q4_k_m', '--users', '9'],
     [EXPERTS, '--for', 'training'],
-  ])('fit %j without hardware', async (...args) => {
+  ])('for fit %j without hardware', async (...args) => {
     const { code, stdout } = await runHere(['fit', ...args, '--json']);
     expect({ code, schema: JSON.parse(stdout).schema }).toEqual({
       code: 0,
       schema: 'minimind/fit-table@1',
     });
-    expect(complaints(stdout)).toEqual([]);
+    expect(violationsIn(stdout)).toEqual([]);
   });
 
-  it('fit --list-gpus', async () => {
+  it('for fit --list-gpus', async () => {
     const args = ['--list-gpus', '--hardware', 'configs/hardware/example.yaml'];
     const { code, stdout } = await runHere(['fit', ...args, '--json']);
     const { schema, gpus, machines } = JSON.parse(stdout);
     expect({ code, schema }).toEqual({ code: 0, schema: 'minimind/gpus@1' });
     expect(gpus[0].name).toBe('rtx-4090-300w');
     expect(machines.length).toBeGreaterThan(1);
-    expect(complaints(stdout)).toEqual([]);
+    expect(violationsIn(stdout)).toEqual([]);
   });
 
-  it.skipIf(onnxVersion() === undefined)('fit --this-machine', async () => {
+  it.skipIf(onnxVersion() === undefined)('for fit --this-machine', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
     const args = [
       ...['--this-machine', '--device', 'cpu', '--threads', '1'],
@@ -251,7 +251,7 @@ describe('JSON output keeps to docs/schemas', () => {
     fs.rmSync(folder, { recursive: true });
     expect(code).toBe(0);
     expect(JSON.parse(stdout).forward.tokens).toBe(8);
-    expect(complaints(stdout)).toEqual([]);
+    expect(violationsIn(stdout)).toEqual([]);
   });
 
   it.each([
@@ -260,46 +260,46 @@ describe('JSON output keeps to docs/schemas', () => {
       'linear data',
       ['--teacher-width', '24', '--student', '8', '--steps', '3', '--data', 'linear'],
     ],
-  ])('kv-projector verify: %s', async (_, args) => {
+  ])('for kv-projector verify: %s', async (_, args) => {
     const { code, stdout } = await runHere(['kv-projector', 'verify', ...args, '--json']);
     expect(code).toBe(0);
     expect(JSON.parse(stdout).schema).toBe('minimind/kv-projector-verify@1');
-    expect(complaints(stdout)).toEqual([]);
+    expect(violationsIn(stdout)).toEqual([]);
   });
 
   it.each([
     ['the published changes', ['--teacher-width', '24', '--student', '8', '--seeds', '1']],
     ['a teacher', ['--teacher', 'A:24', '--student', '8', '--activation', 'relu']],
-  ])('ablations of kv-projector verify: %s', async (_, args) => {
+  ])('for ablations of kv-projector verify: %s', async (_, args) => {
     const { code, stdout } = await runHere([
       ...['kv-projector', 'verify', ...args],
       ...['--steps', '2', '--context', '8', '--json'],
     ]);
     expect(code).toBe(0);
     expect(JSON.parse(stdout).schema).toBe('minimind/kv-projector-ablations@1');
-    expect(complaints(stdout)).toEqual([]);
+    expect(violationsIn(stdout)).toEqual([]);
   });
 
-  it('quick-test of a training that fails', async () => {
+  it('for quick-test of a training that fails', async () => {
     const args = ['fixtures/hf/llama', '--overfit', '--steps', '3', '--lr', '1e30'];
     const { code, stdout } = await runHere(['quick-test', ...args, '--json']);
     expect(code).toBe(1);
-    expect(complaints(stdout)).toEqual([]);
+    expect(violationsIn(stdout)).toEqual([]);
   });
 
-  it.skipIf(onnxVersion() === undefined)('quick-test in float16', async () => {
+  it.skipIf(onnxVersion() === undefined)('for quick-test in float16', async () => {
     const args = ['configs/hybrid/tiny.yaml', '--compute', 'f16', '--device', 'cpu'];
     const { stdout } = await runHere(['quick-test', ...args, '--context', '8', '--json']);
     expect(JSON.parse(stdout).checks.at(-1).details).toHaveProperty('float16');
-    expect(complaints(stdout)).toEqual([]);
+    expect(violationsIn(stdout)).toEqual([]);
   });
 
-  it('init', async () => {
+  it('for init', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
     const { stdout } = await runHere(['init', 'tiny', '--json'], { cwd: folder });
     fs.rmSync(folder, { recursive: true });
     expect(JSON.parse(stdout).file).toBe('tiny.yaml');
-    expect(complaints(stdout)).toEqual([]);
+    expect(violationsIn(stdout)).toEqual([]);
   });
 
   it.each([
@@ -311,11 +311,11 @@ describe('JSON output keeps to docs/schemas', () => {
       ['profile', CONFIG, '--set', 'model.x=1', '--set', 'model.num_heads=3', '--set', 'y'],
     ],
     ['a model that is too large', ['profile', CONFIG, '--set', 'model.num_layers=1000000000']],
-  ])('an error: %s', async (_, args) => {
+  ])('for an error: %s', async (_, args) => {
     const { code, stdout, stderr } = await runHere([...args, '--json']);
     expect(code).toBe(2);
     expect(JSON.parse(stdout).schema).toBe('minimind/error@1');
-    expect(complaints(stdout)).toEqual([]);
+    expect(violationsIn(stdout)).toEqual([]);
     expect(stderr).toMatch(/^error: /);
   });
 
@@ -326,13 +326,13 @@ describe('JSON output keeps to docs/schemas', () => {
     expect(component.enum).toEqual(Object.keys(COMPONENTS));
   });
 
-  it('finds a field that is not described', async () => {
+  it('with a check that finds undescribed fields', async () => {
     const { stdout } = await runHere(['list', '--json']);
-    expect(complaints(stdout.replace('"families"', '"extra": 1, "families"'))).toHaveLength(1);
+    expect(violationsIn(stdout.replace('"families"', '"extra": 1, "families"'))).toHaveLength(1);
   });
 });
 
-describe('JSON output about checkpoints', () => {
+describe('JSON output about checkpoints follows docs/schemas', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
   const workshop = new Workshop();
   const config = path.join(folder, 'model.json');
@@ -352,28 +352,31 @@ describe('JSON output about checkpoints', () => {
     [[], 0],
     [['--set', 'model.num_layers=3', '--set', 'model.tie_word_embeddings=true'], 1],
     [['--set', 'model.srte_factorized_rank=3', '--set', 'model.vocab_size=9'], 1],
-  ])('verify %j exits with %d', async (args, exitCode) => {
+  ])('for verify %j, which exits with %d', async (args, exitCode) => {
     const { code, stdout } = await runHere(['verify', config, checkpoint, ...args, '--json']);
     expect(code).toBe(exitCode);
-    expect(complaints(stdout)).toEqual([]);
+    expect(violationsIn(stdout)).toEqual([]);
   });
 
-  it.each([[[]], [['--set', 'model.vocab_size=9']]])('profile of a checkpoint %j', async (args) => {
-    const { code, stdout } = await runHere([
-      'profile',
-      checkpoint,
-      '--config',
-      config,
-      ...args,
-      '--json',
-    ]);
-    expect(code).toBe(0);
-    expect(JSON.parse(stdout).checkpoint.matches).toBe(args.length === 0);
-    expect(complaints(stdout)).toEqual([]);
-  });
+  it.each([[[]], [['--set', 'model.vocab_size=9']]])(
+    'for profile of a checkpoint %j',
+    async (args) => {
+      const { code, stdout } = await runHere([
+        'profile',
+        checkpoint,
+        '--config',
+        config,
+        ...args,
+        '--json',
+      ]);
+      expect(code).toBe(0);
+      expect(JSON.parse(stdout).checkpoint.matches).toBe(args.length === 0);
+      expect(violationsIn(stdout)).toEqual([]);
+    },
+  );
 });
 
-describe('JSON output of kv-projector', () => {
+describe('JSON output of kv-projector follows docs/schemas', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
   const fixture = 'fixtures/kv-projector/two-teachers';
   const output = path.join(folder, 'out.safetensors');
@@ -391,15 +394,15 @@ describe('JSON output of kv-projector', () => {
     ['project', [`${fixture}/saved.pt`, `${fixture}/expected.safetensors`, '--save', output]],
     ['convert', [`${fixture}/saved.pt`, path.join(folder, 'projector.safetensors')]],
     ['convert', [`${fixture}/model.safetensors`, path.join(folder, 'projector.pt')]],
-  ])('%s %j', async (topic, args) => {
+  ])('for %s %j', async (topic, args) => {
     const { code, stdout, stderr } = await runHere(['kv-projector', topic, ...args, '--json']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(JSON.parse(stdout).schema).toBe(`minimind/kv-projector-${topic}@1`);
-    expect(complaints(stdout)).toEqual([]);
+    expect(violationsIn(stdout)).toEqual([]);
   });
 });
 
-describe('JSON output of inspect', () => {
+describe('JSON output of inspect follows docs/schemas', () => {
   it.each([
     [['nested_train_proto4.pt', '--hash', '--stats', '--srte']],
     [['st_nan_inf.safetensors', '--stats', '--srte']],
@@ -410,7 +413,7 @@ describe('JSON output of inspect', () => {
     [['../../distributed/world2-nested']],
     [['../../distributed/zero3-world2', '--hash']],
     [['../../lora/llama-embedding', '--tensors']],
-  ])('%j', async ([file = '', ...flags]) => {
+  ])('for %j', async ([file = '', ...flags]) => {
     const { code, stdout } = await runHere([
       'inspect',
       `fixtures/checkpoints/valid/${file}`,
@@ -418,11 +421,11 @@ describe('JSON output of inspect', () => {
       '--json',
     ]);
     expect(code).toBe(0);
-    expect(complaints(stdout)).toEqual([]);
+    expect(violationsIn(stdout)).toEqual([]);
   });
 });
 
-describe('JSON output of convert-checkpoint', () => {
+describe('JSON output of convert-checkpoint follows docs/schemas', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
   afterAll(() => fs.rmSync(folder, { recursive: true }));
 
@@ -450,14 +453,14 @@ describe('JSON output of convert-checkpoint', () => {
       'longer',
       ['--to', 'shared', '--max-positions', '70', '--extend', 'zero'],
     ],
-  ])('%s → %s %j', async (input, output, flags) => {
+  ])('for %s → %s %j', async (input, output, flags) => {
     const target = path.join(folder, output);
-    // This process has the memory of all commands before.
+    // This process holds the memory of all earlier commands.
     const room = ['--max-memory', '4GB', '--json'];
     const args = ['convert-checkpoint', `fixtures/${input}`, target, ...flags, ...room];
     const { code, stdout, stderr } = await runHere(args);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(complaints(stdout)).toEqual([]);
+    expect(violationsIn(stdout)).toEqual([]);
   });
 });
 
@@ -465,7 +468,7 @@ describe('JSON output of a conversion in parts', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
   afterAll(() => fs.rmSync(folder, { recursive: true }));
 
-  it('keeps to one schema from the plan to the end', async () => {
+  it('follows its schemas from the plan to the end', async () => {
     const plan = ['convert-checkpoint', '--plan', path.join(folder, 'plan.json'), '--json'];
     const room = ['--shard-size', '60kB', '--max-memory', '4GB'];
     const files = ['fixtures/hf/llama', path.join(folder, 'out')];
@@ -485,7 +488,7 @@ describe('JSON output of a conversion in parts', () => {
     for (const [flags, expected] of steps) {
       const { code, stdout, stderr } = await runHere([...plan, ...flags]);
       expect({ flags, code, stderr }).toEqual({ flags, code: expected, stderr: '' });
-      expect(complaints(stdout)).toEqual([]);
+      expect(violationsIn(stdout)).toEqual([]);
     }
   });
 });
@@ -498,7 +501,7 @@ describe('JSON output of a sweep in parts', () => {
     ['compare', ['configs/hybrid/tiny.yaml', '--set', 'model.num_layers=2,4,6']],
     ['plan', ['--max-params', '1M', '--vocab', '512', '--context', '256']],
     ['evaluate', ['fixtures/hf/llama', '--ids', 'fixtures/evaluation/ids.json', '--context', '32']],
-  ])('%s keeps to one schema from the plan to the end', async (command, request) => {
+  ])('follows its schemas from the plan to the end: %s', async (command, request) => {
     const plan = [command, '--plan', path.join(folder, `${command}.json`), '--json', '-q'];
     const steps: readonly (readonly [string[], number])[] = [
       [[...request, '--parts', '2'], 0],
@@ -513,12 +516,12 @@ describe('JSON output of a sweep in parts', () => {
     for (const [flags, expected] of steps) {
       const { code, stdout, stderr } = await runHere([...plan, ...flags]);
       expect({ flags, code, stderr }).toEqual({ flags, code: expected, stderr: '' });
-      expect(complaints(stdout)).toEqual([]);
+      expect(violationsIn(stdout)).toEqual([]);
     }
   });
 });
 
-describe('JSON output of export', () => {
+describe('JSON output of export follows docs/schemas', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
   afterAll(() => fs.rmSync(folder, { recursive: true }));
 
@@ -526,7 +529,7 @@ describe('JSON output of export', () => {
     ['fixtures/hf/llama', []],
     ['configs/hybrid/tiny.yaml', ['--random', '--seed', '7', '--external-data']],
     ['fixtures/hf/llama', ['--weights', 'int4', '--force']],
-  ])('%s %j', async (input, flags) => {
+  ])('for %s %j', async (input, flags) => {
     const target = path.join(folder, `${path.parse(input).name}.onnx`);
     const { code, stdout, stderr } = await runHere([
       'export',
@@ -537,19 +540,19 @@ describe('JSON output of export', () => {
       '--json',
     ]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(complaints(stdout)).toEqual([]);
+    expect(violationsIn(stdout)).toEqual([]);
     expect(JSON.parse(stdout).files).toHaveLength(flags.includes('--external-data') ? 2 : 1);
   });
 });
 
-/** Of models; the folder beside them has hardware. */
+/** Folders of models; another folder has hardware. */
 const families = fs.readdirSync(inPackage('configs')).filter((name) => name !== 'hardware');
 
 describe.each(families)('the JSON Schema of %s configs', (family) => {
   const schema = readJson<SchemaObject>(`docs/schemas/config-${family}.schema.json`);
   const validate = new Ajv2020({ strict: true, allErrors: true }).compile(schema);
 
-  it('in docs is what minimind schema prints', async () => {
+  it('in docs is the output of minimind schema', async () => {
     const { stdout } = await runHere(['schema', family]);
     expect(JSON.parse(stdout)).toEqual(schema);
   });

@@ -14,25 +14,25 @@ const SMALL = ['--teacher-width', '64', '--student', '24'];
 const verify = (...args: string[]) => runHere(['kv-projector', 'verify', ...args]);
 
 describe('kv-projector verify', () => {
-  it('has every step as a row of CSV, the losses of PyTorch’s linear layer among them', async () => {
+  it('has a row of CSV for every step, with the losses of the linear layer of PyTorch', async () => {
     const { code, stdout } = await verify(...SMALL, '--steps', '15', '--format', 'csv');
     expect(code).toBe(0);
     const [head, ...rows] = stdout.trim().split('\n');
     expect(head).toBe('step,linear_loss,elastic_loss');
     expect(rows).toHaveLength(15);
-    // torch.manual_seed(0); X, Y, nn.Linear(64, 24), as the published program has them: 3.7341, 3.3063, 2.6248.
+    // Losses of the published program in PyTorch, with torch.manual_seed(0) and nn.Linear(64, 24).
     const losses = [1, 5, 15].map((step) => Number(rows[step - 1]?.split(',')[1]).toFixed(4));
     expect(losses).toEqual(['3.7341', '3.3063', '2.6248']);
   });
 
-  it('gives other losses for another seed', async () => {
+  it('has other losses with another seed', async () => {
     const lossesOf = (...seed: string[]) =>
       verify(...SMALL, '--steps', '2', '--format', 'csv', ...seed);
     const [first, second] = [await lossesOf(), await lossesOf('--seed', '8')];
     expect(first.stdout).not.toBe(second.stdout);
   });
 
-  it('says where linear wins', async () => {
+  it('names the data for which linear wins', async () => {
     const { stdout } = await verify(...SMALL, '--steps', '20', '--details');
     expect(stdout).toMatch(/^elastic wins after \d+ steps: loss [\d.]+, linear [\d.]+\n/);
     expect(stdout).toContain('--data linear');
@@ -43,10 +43,10 @@ describe('kv-projector verify', () => {
     [['--data', 'nonsense'], /--data/],
     [['--full', '--student', '8'], /--student/],
     [['--student', '1.5', 'extra'], /--student/],
-  ])('%j is refused', async (args, said) => {
+  ])('refuses %j', async (args, message) => {
     const { code, stderr, stdout } = await verify(...args);
     expect(code).toBe(2);
-    expect(stderr).toMatch(said);
+    expect(stderr).toMatch(message);
     expect(stdout).toBe('');
   });
 
@@ -61,7 +61,7 @@ describe('kv-projector verify', () => {
     '1',
   ];
 
-  it('has no room for widths beyond the memory of the backend', async () => {
+  it('refuses widths beyond the memory of the backend', async () => {
     const { code, stderr } = await verify(...TOO_LARGE);
     expect(code).toBe(2);
     expect(stderr).toMatch(/at most 4 GiB[\s\S]*smaller widths/);
@@ -71,13 +71,13 @@ describe('kv-projector verify', () => {
     ['--teacher-width', '320', '--student', '96', '--batch', '100000', '--context', '100000'],
     ['--teacher-width', '64', '--student', '4', '--batch', '40000', '--context', '100'],
     ['--batch', '100000', '--context', '100000'],
-  ])('has no room for so much data: %j', async (...args) => {
+  ])('refuses data beyond the memory of the backend: %j', async (...args) => {
     const { code, stderr } = await verify(...args, '--steps', '1');
     expect(code).toBe(2);
     expect(stderr).toMatch(/at most 4 GiB[\s\S]*fewer\s+rows/);
   });
 
-  it('refuses a file that is there before it begins', async () => {
+  it('refuses an existing file before it begins', async () => {
     const { code, stderr } = await verify(...TOO_LARGE, '-o', 'package.json');
     expect(code).toBe(2);
     expect(stderr).toContain('package.json exists already');
@@ -108,7 +108,7 @@ const RESULT: VerifyProjectorsResult = {
   reduced: null,
 };
 
-describe('its report', () => {
+describe('the report of kv-projector verify', () => {
   const text = (result: VerifyProjectorsResult) =>
     render(verifyProjectorsReport(result, DATA[result.data]), 'table', {
       details: true,
@@ -116,13 +116,13 @@ describe('its report', () => {
       colourLevel: 0,
     });
 
-  it('has the published losses beside those of the run, and says which are outside', async () => {
-    const shown = await text(RESULT);
-    expect(shown).toMatch(/5 +30 +22–22\.5 ✗ +0\.1449 +0\.144–0\.145 ✓/);
-    expect(shown).toContain('1 of 2 losses are outside');
+  it('compares losses with the published ones, and marks those outside', async () => {
+    const report = await text(RESULT);
+    expect(report).toMatch(/5 +30 +22–22\.5 ✗ +0\.1449 +0\.144–0\.145 ✓/);
+    expect(report).toContain('1 of 2 losses are outside');
   });
 
-  it('names no winner where a loss is no number, and draws the others', async () => {
+  it('names no winner if a loss is NaN, and plots the others', async () => {
     const steps = [...RESULT.steps, { step: 6, linear: Number.NaN, elastic: 0.1 }];
     expect(await text({ ...RESULT, steps, winner: null })).toContain(
       'No winner: a loss is not a number',
@@ -131,7 +131,7 @@ describe('its report', () => {
     expect(lossPlot([{ step: 1, linear: Number.NaN, elastic: 0 }])).toBeNull();
   });
 
-  it('says that widths were reduced, and what the others would take', async () => {
+  it('reports reduced widths, and the time of the full ones', async () => {
     const reduced = { fromTeacherWidth: 5120, fromStudentWidth: 1536, estimatedSeconds: 200 };
     expect(await text({ ...RESULT, reduced })).toMatch(
       /--full runs 5,120 → 1,536\s+\(about\s+3 min 20 s\)/,
@@ -148,7 +148,7 @@ describe('a live plot', () => {
   };
   const options = { quiet: false, noColor: true };
 
-  it('is drawn on a terminal and goes away', async () => {
+  it('is drawn on a terminal and cleared at the end', async () => {
     const { written, stream } = terminal(40);
     const shown = livePlot(options, stream);
     await shown.show(lossPlot(RESULT.steps), 'step 2 of 3');
@@ -169,7 +169,7 @@ describe('a live plot', () => {
     expect((written[0] ?? '').split('\n').length).toBeLessThan(rows);
   });
 
-  /** Rows that a terminal moves on by, where a line that is wider goes on in the next. */
+  /** Rows of a terminal for a text, in which wide lines wrap. */
   const rowsTaken = (text: string, columns: number) =>
     stripVTControlCharacters(text)
       .split('\n')
@@ -194,7 +194,7 @@ describe('a live plot', () => {
     expect(written[1]).toBe(`\r\x1b[${taken}A\x1b[J`);
   });
 
-  it('leaves a line that stays', async () => {
+  it('keeps a line that is not part of the plot', async () => {
     const { written, stream } = terminal(40);
     const shown = livePlot(options, stream);
     await shown.show(null, 'estimating');

@@ -9,7 +9,7 @@ const json = async (...args: string[]) =>
   }[];
 
 describe('list', () => {
-  it('shows a family per row, with an example and how to use it', async () => {
+  it('shows one row per family, with an example and the next command', async () => {
     const { stdout } = await list();
     expect(stdout).toMatch(/^\d+ presets in 19 families; config\.json of \d+ model types$/m);
     expect(stdout).toMatch(/^minimind +6 +minimind\/minimind2-small +25\.8M/m);
@@ -19,15 +19,15 @@ describe('list', () => {
     expect((await list('--details')).stdout).toContain('hybrid/rank-64');
   });
 
-  it('takes a family', async () => {
+  it('accepts a family', async () => {
     expect((await list('hybrid')).stdout).toMatch(/^hybrid\/rank-64 +13\.6B/m);
     expect((await json('hybrid')).map(({ name }) => name)).toEqual(['hybrid']);
     expect((await list('mistral')).stdout).toContain('No presets; reads config.json.');
   });
 
-  it('takes a pattern', async () => {
-    const found = (await json('rank-*')).flatMap(({ presets }) => presets.map(({ name }) => name));
-    expect(found).toEqual(['rank-128', 'rank-64']);
+  it('accepts a pattern', async () => {
+    const names = (await json('rank-*')).flatMap(({ presets }) => presets.map(({ name }) => name));
+    expect(names).toEqual(['rank-128', 'rank-64']);
   });
 
   it('has the presets in CSV', async () => {

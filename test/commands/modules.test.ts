@@ -14,7 +14,7 @@ describe('minimind modules', () => {
     ['gqa', '--key-heads', '3'],
     ['ntk-rope', '--head-dim', '3'],
     ['swiglu', '--causal'],
-  ])('answers %s %s %s with advice that begins as all others do', async (...args) => {
+  ])('refuses %s %s %s with a suggestion in lower case', async (...args) => {
     const { code, stderr } = await modules(...args);
     expect(code).toBe(2);
     expect(stderr).toMatch(/\n {2}→ [^A-Z].*[^.]\n$/);
@@ -47,7 +47,7 @@ describe('minimind modules', () => {
 
   it('shows the running maximum and sum, tile by tile', async () => {
     const { stdout } = await modules('online-softmax', '--details');
-    // The first two scores alone, then all four: torch.softmax of them is the last row.
+    // First two scores, then all four. The last row is torch.softmax of them.
     expect(stdout).toMatch(/^ +1 +0–1 +1\.293919 +0\.000000 +1\.277170 /m);
     expect(stdout).toMatch(/^ +2 +2–3 +1\.293919 +1\.000000 +1\.822654 /m);
     expect(stdout).toMatch(/^tile 2: /m);

@@ -48,7 +48,7 @@ const COMMANDS: readonly string[][] = [
   ['plan', '--max-params', '26M', '--sqrt-rule'],
   ['list'],
   ['quick-test', 'configs/hybrid/tiny.yaml'],
-  // Its lines are the same for any number of tokens.
+  // The number of lines does not depend on the context.
   ['quick-test', 'configs/hybrid/original.yaml', '--context', '64'],
   ['quick-test', 'fixtures/hybrid/shared-lowrank-tied', '--against', 'tfjs'],
   ['quick-test', 'configs/hybrid/tiny.yaml', '--overfit', '--steps', '5'],
@@ -140,7 +140,7 @@ const OF_CHECKPOINTS = [
   ['kv-projector', 'verify', '--teacher-width', '32', '--student', '8', '--steps', '9'],
 ];
 
-describe('the answer about a checkpoint at 80 × 24', () => {
+describe('the answer about a checkpoint', () => {
   afterAll(() => {
     const { dir, base } = path.parse(OUT);
     for (const name of fs.readdirSync(dir)) {
@@ -148,7 +148,7 @@ describe('the answer about a checkpoint at 80 × 24', () => {
     }
   });
 
-  it.each(OF_CHECKPOINTS)('%s %s %s %s %s fits on the screen', async (...command) => {
+  it.each(OF_CHECKPOINTS)('fits on a screen of 80 × 24: %s %s %s %s %s', async (...command) => {
     const { stdout } = await runHere([...command.filter(Boolean), '-q'], {
       terminal: { columns: 80, rows: 24 },
     });
@@ -160,17 +160,20 @@ describe('the answer about a checkpoint at 80 × 24', () => {
   });
 });
 
-describe('the answer at 80 × 24', () => {
-  it.each(COMMANDS.map((command) => [command]))('%j fits on the screen', async (command) => {
-    const { stdout, code } = await runHere([...command, '-q'], {
-      terminal: { columns: 80, rows: 24 },
-    });
-    const lines = stdout.trimEnd().split('\n');
-    expect(code).toBe(0);
-    // The prompt has the last line.
-    expect(lines.length, stdout).toBeLessThan(24);
-    // A command to paste is never wrapped.
-    const wide = lines.filter((line) => line.length > 80 && !line.startsWith('Next: '));
-    expect(wide).toEqual([]);
-  });
+describe('the answer of a command', () => {
+  it.each(COMMANDS.map((command) => [command]))(
+    'fits on a screen of 80 × 24: %j',
+    async (command) => {
+      const { stdout, code } = await runHere([...command, '-q'], {
+        terminal: { columns: 80, rows: 24 },
+      });
+      const lines = stdout.trimEnd().split('\n');
+      expect(code).toBe(0);
+      // The last line is for the prompt.
+      expect(lines.length, stdout).toBeLessThan(24);
+      // A command to paste is never wrapped.
+      const wide = lines.filter((line) => line.length > 80 && !line.startsWith('Next: '));
+      expect(wide).toEqual([]);
+    },
+  );
 });

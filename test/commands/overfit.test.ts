@@ -7,7 +7,7 @@ const overfit = (...args: string[]) =>
   runHere(['quick-test', MODEL, '--overfit', '--steps', '5', ...args]);
 
 describe('quick-test --overfit', () => {
-  it('shows that the loss falls', async () => {
+  it('shows the fall of the loss', async () => {
     const { code, stdout, stderr } = await overfit('--quiet');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(
@@ -22,7 +22,7 @@ describe('quick-test --overfit', () => {
     expect(stdout).toContain('Loss by step');
   });
 
-  it('fails when the learning rate is too high', async () => {
+  it('fails with a too high learning rate', async () => {
     const { code, stdout } = await overfit('--lr', '1e30');
     expect(code).toBe(1);
     expect(stdout).toMatch(/^llama: FAILED: loss \d\.\d+ at first, NaN or infinity at step 2/);
@@ -31,7 +31,7 @@ describe('quick-test --overfit', () => {
     );
   });
 
-  it('takes the training section of the file', async () => {
+  it('uses the training section of the file', async () => {
     const set = ['training.learning_rate=3e-4', 'training.max_grad_norm=0', 'training.beta2=0.95'];
     const { stdout } = await runHere([
       ...['quick-test', 'hybrid/tiny', '--overfit', '--steps', '2', '--seconds', '1', '--json'],
@@ -64,7 +64,7 @@ describe('quick-test --overfit', () => {
     expect(stderr).toContain(message);
   });
 
-  it('alone takes steps', async () => {
+  it('is required by --steps', async () => {
     const { code, stderr } = await runHere(['quick-test', MODEL, '--steps', '5']);
     expect(code).toBe(2);
     expect(stderr).toContain('--overfit');

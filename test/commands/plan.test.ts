@@ -11,7 +11,7 @@ afterAll(() => fs.rmSync(folder, { recursive: true }));
 const BUDGET = ['plan', '--max-params', '26M', '--vocab', '6400'];
 
 describe('plan --save', () => {
-  it('writes a config that validate and profile take, and says the same', async () => {
+  it('writes a config that validate and profile read, with the same figures', async () => {
     const file = path.join(folder, 'second.yaml');
     const { code, stdout, stderr } = await runHere([
       ...BUDGET,
@@ -45,7 +45,7 @@ describe('plan --save', () => {
     expect(stdout).toContain('82 of 183 candidates are Pareto-optimal.');
   });
 
-  it('writes over nothing without --force', async () => {
+  it('keeps an existing file without --force', async () => {
     const file = path.join(folder, 'kept.yaml');
     fs.writeFileSync(file, 'kept');
     expect((await runHere([...BUDGET, '--save', file])).code).not.toBe(0);
@@ -54,7 +54,7 @@ describe('plan --save', () => {
     expect((await runHere(['validate', file])).code).toBe(0);
   });
 
-  it('writes the answer to the file of -o, beside the config', async () => {
+  it('writes the answer to the file of -o, in addition to the config', async () => {
     const [saved, answer] = ['both.yaml', 'both.json'].map((name) => path.join(folder, name));
     const words = [...BUDGET, '--save', saved ?? '', '-o', answer ?? ''];
     expect(await runHere(words)).toMatchObject({ code: 0, stdout: '' });
@@ -62,21 +62,17 @@ describe('plan --save', () => {
     expect((await runHere(['validate', saved ?? ''])).code).toBe(0);
   });
 
-  it('writes to standard output the config alone', async () => {
+  it('writes only the config to standard output', async () => {
     const { stdout } = await runHere([...BUDGET, '--save', '-']);
     expect(stdout).toMatch(/^# A minimind model of [\d,]+ parameters/);
     expect(runCli(['validate', '-', '--strict'], { input: stdout }).code).toBe(0);
   });
 
   it.each([
-    [
-      'a row that is not there',
-      ['--save', '-', '--row', '11'],
-      /--row: expected 1 to 10, found 11/,
-    ],
+    ['a missing row', ['--save', '-', '--row', '11'], /--row: expected 1 to 10, found 11/],
     ['a row without a file', ['--row', '2'], /--row requires --save/],
     [
-      'one file for two things',
+      'one file for two outputs',
       ['--save', 'both', '-o', './both'],
       /--output and --save are the same file, "both"/,
     ],
@@ -92,7 +88,7 @@ describe('plan --save', () => {
   });
 });
 
-describe('flags that make no sense', () => {
+describe('plan', () => {
   it.each([
     [['--max-params', 'NaN'], /expected a count, found "NaN"/],
     [['--max-params=-1'], /expected a count, found "-1"/],
@@ -131,14 +127,14 @@ describe('flags that make no sense', () => {
     ],
     [['--max-params', '26M', '--set', 'model.__proto__=1'], /unknown key "__proto__"/],
     [[], /max-params/],
-  ])('%j', async (flags, message) => {
+  ])('refuses %j', async (flags, message) => {
     const { code, stdout, stderr } = await runHere(['plan', ...flags]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(message);
     expect(stderr).not.toMatch(/^\s+at /m);
   });
 
-  it('takes the largest numbers that there are', async () => {
+  it('accepts the largest safe integers', async () => {
     const most = String(Number.MAX_SAFE_INTEGER);
     const flags = [
       '--depth',

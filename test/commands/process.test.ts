@@ -21,8 +21,8 @@ afterAll(() => fs.rmSync(folder, { recursive: true, force: true }), 60_000);
 const shell = (line: string) =>
   spawnSync('bash', ['-c', `set -o pipefail; ${line}`], { encoding: 'utf8', cwd: folder });
 
-describe('streams', () => {
-  it('works on a terminal, where the command library draws', () => {
+describe('the command line', () => {
+  it('works on a terminal', () => {
     const terminal =
       'data:text/javascript,for(const s of[process.stdout,process.stderr])Object.assign(s,{isTTY:true,getWindowSize:()=>[80,24],getColorDepth:()=>1})';
     const node = `node --import '${terminal}'`;
@@ -31,19 +31,19 @@ describe('streams', () => {
     expect(stdout).toContain('25.8M parameters');
   });
 
-  it('ends quietly when the pipe closes', () => {
+  it('ends quietly if the pipe closes', () => {
     const { status, stderr } = shell(`node ${RUN} compare-srte ${ORIGINAL} | true`);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   });
 
-  it('says that the disk is full, and exits with 3', () => {
+  it('reports a full disk, and exits with 3', () => {
     const { status, stderr } = shell(`node ${RUN} compare-srte ${ORIGINAL} > /dev/full`);
     expect(status).toBe(3);
     expect(stderr).toMatch(/^error: cannot write the answer: .*ENOSPC/);
     expect(stderr).not.toMatch(/^\s+at /m);
   });
 
-  it('writes a file whole, and none over another', async () => {
+  it('writes complete files, and replaces none without --force', async () => {
     const args = ['compare-srte', ORIGINAL, '--json', '-o', 'out.json'];
     expect(await runHere(args, { cwd: folder })).toEqual({
       code: 0,
@@ -62,7 +62,7 @@ describe('streams', () => {
     });
   });
 
-  it('colours when forced, and not in a pipe', async () => {
+  it('uses colours with FORCE_COLOR, and none in a pipe', async () => {
     const { stdout: plain } = await runHere(['compare-srte', ORIGINAL]);
     const coloured = runCli(['compare-srte', ORIGINAL], { env: { FORCE_COLOR: '1' } }).stdout;
     const escapes = new RegExp(`${String.fromCharCode(27)}\\[\\d+m`, 'g');
@@ -74,8 +74,8 @@ describe('streams', () => {
   });
 });
 
-describe('signals', () => {
-  it('Ctrl-C ends with 130', async () => {
+describe('Ctrl-C', () => {
+  it('ends with exit code 130', async () => {
     const child = spawn(process.execPath, [RUN, 'validate', '-'], {
       stdio: ['pipe', 'ignore', 'pipe'],
     });
@@ -83,7 +83,7 @@ describe('signals', () => {
     child.stderr.on('data', (chunk) => {
       errors += chunk;
     });
-    // It is ready for signals before it asks for input; half a second is ample, and no bound is tested.
+    // The command handles signals before it reads its input. Half a second is enough; no bound is tested.
     await new Promise((resolve) => setTimeout(resolve, 1500));
     child.kill('SIGINT');
     const code = await new Promise((resolve) => child.on('close', resolve));
@@ -91,8 +91,8 @@ describe('signals', () => {
   });
 });
 
-describe('a bug of ours', () => {
-  it('exits with 70, keeps its stack and says where to report it', () => {
+describe('a bug', () => {
+  it('has exit code 70, its stack and the place to report it', () => {
     const planted = `
       import { main } from ${JSON.stringify(pathToFileURL(inPackage('dist/cli/main.js')).href)};
       const root = new URL(${JSON.stringify(pathToFileURL(inPackage('/')).href)});
@@ -107,10 +107,10 @@ describe('a bug of ours', () => {
   });
 });
 
-describe('the command line itself', () => {
+describe('minimind', () => {
   const answerTo = async (...words: readonly string[]) => (await runHere(words)).stdout;
 
-  it('shows help for nothing, help and --help', async () => {
+  it('shows help without arguments, for help and for --help', async () => {
     const help = runCli(['--help']).stdout;
     expect(help).toMatch(/compare-srte +Compare /);
     expect(await answerTo('help')).toBe(help);
@@ -121,7 +121,7 @@ describe('the command line itself', () => {
   it.each([
     ['validte', 'did you mean validate? write minimind validate'],
     ['nonsense', 'minimind --help lists the commands'],
-  ])('knows no %s', async (word, suggestion) => {
+  ])('refuses the command %s', async (word, suggestion) => {
     expect(await runHere([word])).toEqual({
       code: 2,
       stdout: '',
@@ -138,26 +138,26 @@ describe('the command line itself', () => {
     [['schema', '--format', 'csv'], '--format: expected json, found "csv"'],
     [['validate', '-', '-'], 'standard input can be read only once'],
     [['list', '-o', ''], 'the name of the file to write is empty'],
-  ])('%j is the user’s mistake', async (args, message) => {
+  ])('refuses %j', async (args, message) => {
     const { code, stderr } = await runHere(args);
     expect(stderr).toContain(`error: ${message}`);
     expect(stderr).not.toMatch(/^\s+at |See more help/m);
     expect(code).toBe(2);
   });
 
-  it('knows the short forms', async () => {
+  it('accepts short flags', async () => {
     expect(await answerTo('-h')).toContain('Help: COMMAND -h, --help');
     expect(runCli(['-v']).stdout).toBe(runCli(['--version']).stdout);
   });
 
-  it('prints no control characters of a name', async () => {
+  it('escapes control characters in a name', async () => {
     const name = path.join(folder, 'w\u001b[31m\u202e');
     const { stderr } = await runHere(['list', '-o', name]);
     expect(stderr).toContain('\\x1b[31m');
     expect(stderr).not.toContain('\u001b');
   });
 
-  it('says what is missing', async () => {
+  it('reports a missing argument', async () => {
     const { code, stderr } = await runHere(['compare-srte']);
     expect(code).toBe(2);
     expect(stderr).toMatch(/^error: expected /);
@@ -189,7 +189,7 @@ describe('the command line itself', () => {
       expect(examples.length).toBeGreaterThan(1);
       const cwd = path.join(folder, command);
       fs.mkdirSync(cwd);
-      // Copies, so that no example can change the files of this package.
+      // Copies, because examples must not change the files of this package.
       for (const data of ['configs', 'fixtures']) {
         const copy = path.join(folder, data);
         if (!fs.existsSync(copy)) fs.cpSync(inPackage(data), copy, { recursive: true });
@@ -203,13 +203,13 @@ describe('the command line itself', () => {
           stderr: '',
         });
       }
-      // Those of kv-projector verify train several projectors.
+      // The examples of kv-projector verify train several projectors.
     },
     300_000,
   );
 });
 
-/** Runs what follows `minimind`; in a shell only what needs one. */
+/** Runs an example, in a shell only if it needs one. */
 function asInShell(line: string, cwd: string): Promise<Run> | Run {
   const words = line.match(/'[^']*'|[^\s|<>'"$*\\]+/g) ?? [];
   if (words.join(' ') === line) {
@@ -225,8 +225,8 @@ function asInShell(line: string, cwd: string): Promise<Run> | Run {
   return { code: status, stdout, stderr };
 }
 
-describe('topics', () => {
-  it.each([[[]], [['--help']]])('kv-projector %j lists its commands', async (flags) => {
+describe('a topic', () => {
+  it.each([[[]], [['--help']]])('lists its commands: kv-projector %j', async (flags) => {
     const { code, stdout } = await runHere(['kv-projector', ...flags]);
     expect(code).toBe(0);
     for (const name of ['convert', 'init', 'params', 'project']) {
@@ -237,7 +237,7 @@ describe('topics', () => {
   it.each([
     [['kv-projector', 'parms'], 'kv-projector params'],
     [['kv-projectr'], 'kv-projector'],
-  ])('%j is not a command', async (words, near) => {
+  ])('suggests a command for %j', async (words, near) => {
     const { code, stderr } = await runHere(words);
     expect(code).toBe(2);
     expect(stderr).toContain(`expected a command, found "${words.join(' ')}"`);
@@ -246,7 +246,7 @@ describe('topics', () => {
 });
 
 describe('init and list', () => {
-  it('writes each preset as a file that is valid', async () => {
+  it('write each preset as a valid file', async () => {
     const list = await runHere(['list', '--json']);
     for (const { name, presets } of JSON.parse(list.stdout).families) {
       for (const preset of presets) {
@@ -258,7 +258,7 @@ describe('init and list', () => {
     }
   });
 
-  it('writes a preset to a pipe from which another can read it', () => {
+  it('write a preset to a pipe for another command', () => {
     const { status, stdout } = shell(
       `node ${RUN} init tiny --save - | node ${RUN} validate - --strict --json`,
     );
@@ -266,12 +266,12 @@ describe('init and list', () => {
     expect(JSON.parse(stdout).files[0].file).toBe('<stdin>');
   });
 
-  it('writes a modeline that names a schema beside the file', async () => {
+  it('write a modeline with a schema next to the file', async () => {
     const [first] = (await runHere(['init', 'tiny', '--save', '-'])).stdout.split('\n');
     expect(first).toBe('# yaml-language-server: $schema=./hybrid.schema.json');
   });
 
-  it('knows no other preset', async () => {
+  it('refuse an unknown preset', async () => {
     expect(await runHere(['init', 'orignal'])).toMatchObject({
       code: 2,
       stderr: 'error: unknown preset "orignal"\n  → did you mean original?\n',
@@ -279,43 +279,40 @@ describe('init and list', () => {
   });
 });
 
-describe.skipIf(onnxVersion() === undefined)(
-  'the weights that ONNX Runtime reads from a spool',
-  () => {
-    const temporary = () => fs.mkdtempSync(path.join(folder, 'tmp-'));
-    const tiny = inPackage('configs/hybrid/tiny.yaml');
+describe.skipIf(onnxVersion() === undefined)('temporary weights for ONNX Runtime', () => {
+  const temporary = () => fs.mkdtempSync(path.join(folder, 'tmp-'));
+  const tiny = inPackage('configs/hybrid/tiny.yaml');
 
-    it('are gone after Ctrl-C', async () => {
-      const TMPDIR = temporary();
-      const args = ['quick-test', tiny, '--set', 'model.vocab_size=500000', '--repeat', '100000'];
-      const child = spawn(process.execPath, [RUN, ...args, '--engine', 'onnx'], {
-        stdio: 'ignore',
-        env: { ...process.env, TMPDIR },
-      });
-      const closed = new Promise((resolve) => child.on('close', resolve));
-      // Until it writes the weights of the model, or of the one before that checks the engine.
-      while (fs.readdirSync(TMPDIR).length === 0 && child.exitCode === null) {
-        await new Promise((resolve) => setTimeout(resolve, 5));
-      }
-      child.kill('SIGINT');
-      expect(await closed).toBe(130);
-      expect(fs.readdirSync(TMPDIR)).toEqual([]);
+  it('are removed after Ctrl-C', async () => {
+    const TMPDIR = temporary();
+    const args = ['quick-test', tiny, '--set', 'model.vocab_size=500000', '--repeat', '100000'];
+    const child = spawn(process.execPath, [RUN, ...args, '--engine', 'onnx'], {
+      stdio: 'ignore',
+      env: { ...process.env, TMPDIR },
     });
+    const closed = new Promise((resolve) => child.on('close', resolve));
+    // Waits for the weights of the model, or of the earlier check of the engine.
+    while (fs.readdirSync(TMPDIR).length === 0 && child.exitCode === null) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    child.kill('SIGINT');
+    expect(await closed).toBe(130);
+    expect(fs.readdirSync(TMPDIR)).toEqual([]);
+  });
 
-    it('cannot be kept where there is no folder: the other engine runs, and it is said why', () => {
-      const env = { TMPDIR: path.join(folder, 'no-such-folder') };
-      const { code, stdout } = runCli(['quick-test', tiny, '--only', 'forward'], { env });
-      expect(code).toBe(0);
-      expect(stdout).toMatch(
-        /^ {2}skipped +ONNX Runtime \(cpu\): cannot keep weights in .*no-such-folder/m,
-      );
-      expect(stdout).toMatch(/^ {2}engine +TensorFlow\.js /m);
-    });
+  it('require a folder, or else the other engine runs with the reason', () => {
+    const env = { TMPDIR: path.join(folder, 'no-such-folder') };
+    const { code, stdout } = runCli(['quick-test', tiny, '--only', 'forward'], { env });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      /^ {2}skipped +ONNX Runtime \(cpu\): cannot keep weights in .*no-such-folder/m,
+    );
+    expect(stdout).toMatch(/^ {2}engine +TensorFlow\.js /m);
+  });
 
-    it('are gone after the test', () => {
-      const TMPDIR = temporary();
-      const { code } = runCli(['quick-test', tiny, '--only', 'forward'], { env: { TMPDIR } });
-      expect([code, fs.readdirSync(TMPDIR)]).toEqual([0, []]);
-    });
-  },
-);
+  it('are removed after the test', () => {
+    const TMPDIR = temporary();
+    const { code } = runCli(['quick-test', tiny, '--only', 'forward'], { env: { TMPDIR } });
+    expect([code, fs.readdirSync(TMPDIR)]).toEqual([0, []]);
+  });
+});

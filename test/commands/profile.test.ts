@@ -15,7 +15,7 @@ const profile = (...args: string[]) => runHere(['profile', ...args]);
 const json = async (...args: string[]) => JSON.parse((await profile(...args, '--json')).stdout);
 
 describe('profile', () => {
-  it('gives the exact totals of the original', async () => {
+  it('has the exact totals of the original', async () => {
     const { parameters, inference } = await json(ORIGINAL);
     expect(parameters.total.value).toBe(22_143_967_232);
     expect(inference.state.keyValueCache.value).toBe(319_258_624);
@@ -31,7 +31,7 @@ describe('profile', () => {
     expect(long).toMatch(/^key-value cache +319\.3 MB +304\.5 MiB/m);
   });
 
-  it('takes batch, length, precision and recomputation from the file where it says so', () => {
+  it('uses batch, length, precision and recomputation of the file', () => {
     const training = {
       batch_size: 3,
       max_seq_length: 100,
@@ -76,15 +76,15 @@ describe('profile', () => {
     });
   });
 
-  it('never takes the longest input for the context by itself', async () => {
+  it('never uses the longest input as the default context silently', async () => {
     expect((await json('configs/hybrid/shared.yaml')).setting.inference.context).toBe(2048);
-    expect((await json(TINY)).setting.origins.context).toBe('longest'); // and if so, it is said
+    expect((await json(TINY)).setting.origins.context).toBe('longest'); // reported as "longest"
     expect((await profile('configs/hybrid/shared.yaml')).stdout).toContain(
       '1 × 2,048 tokens (default)',
     );
   });
 
-  it('says what fit counts otherwise', async () => {
+  it('has notes on figures that differ in fit', async () => {
     const { stdout } = await profile(TINY, '--dtype', 'i4', '-q', '--details');
     const text = stdout.replace(/\s+/g, ' ');
     expect(text).toContain('fit counts fused kernels, which keep neither');
@@ -95,7 +95,7 @@ describe('profile', () => {
     expect(fit.stdout.replace(/\s+/g, ' ')).toContain('fused attention (profile counts plain)');
   });
 
-  it('refuses a context that the model does not have', async () => {
+  it('refuses a context beyond the positions of the model', async () => {
     const { code, stderr } = await profile(TINY, '--context', '257');
     expect(code).toBe(2);
     expect(stderr).toBe(
@@ -117,7 +117,7 @@ describe('profile', () => {
     [['--max-flops', '1e15'], 0],
     [['--max-params', '30B', '--max-flops', '1'], 1],
     [['--max-flops', '20000T'], 0],
-  ])('%j exits with %d', async (limits, code) => {
+  ])('with %j exits with %d', async (limits, code) => {
     const run = await profile(ORIGINAL, ...limits);
     expect(run.code).toBe(code);
     expect(run.stderr).toMatch(code === 1 ? /^error: .* exceeds? --max-/ : /^$/);
@@ -137,25 +137,25 @@ describe('profile', () => {
       ['--published', '7Q'],
       '--published: expected a count, a size, a ratio or a percentage, found "7Q"',
     ],
-  ])('%j is the user’s mistake', async (args, message) => {
+  ])('refuses %j', async (args, message) => {
     const { code, stderr } = await profile(TINY, ...args);
     expect(code).toBe(2);
     expect(stderr).toContain(message);
   });
 
-  it('takes no more memory for 22 billion parameters than for 5 million', () => {
-    // Prints the most memory that the process has held, in KiB, when it ends.
-    const tell = encodeURIComponent(
+  it('takes the same memory for 22 billion parameters as for 5 million', () => {
+    // Prints the peak memory of the process in KiB at its end.
+    const printPeak = encodeURIComponent(
       "process.on('exit', () => process.stderr.write(String(process.resourceUsage().maxRSS)))",
     );
     const peak = (...sizes: string[]) => {
       const run = [inPackage('bin/run.js'), 'profile', inPackage(ORIGINAL), '--json', '--quiet'];
-      const args = ['--import', `data:text/javascript,${tell}`, ...run, ...sizes];
+      const args = ['--import', `data:text/javascript,${printPeak}`, ...run, ...sizes];
       return Number(spawnSync(process.execPath, args, { encoding: 'utf8' }).stderr);
     };
     const small = peak('--set', 'model.hidden_size=64');
     expect(small).toBeGreaterThan(10_000);
-    // The weights alone would be 44 GB in bf16; both describe the same number of tensors.
+    // The weights would take 44 GB in bf16. Both models have the same number of tensors.
     expect(peak() - small).toBeLessThan(30_000);
   });
 
@@ -167,7 +167,7 @@ describe('profile', () => {
     expect((await profile(TINY)).stdout).not.toContain('How each figure comes about');
   });
 
-  it('shows layers and the tree of tensors, aliases and buffers apart', async () => {
+  it('shows layers and the tree of tensors, with aliases and buffers apart', async () => {
     const { stdout } = await profile(TINY, '--layers', '--tensors');
     expect(stdout).toMatch(/^layers\.1 +128,064 .* 3 local \(32\), 1 global$/m);
     expect(stdout).toMatch(
@@ -176,7 +176,7 @@ describe('profile', () => {
     expect(stdout.indexOf('Buffers')).toBeLessThan(stdout.indexOf('rope.cos_cached'));
   });
 
-  it('names the reason for a published number, or says that it finds none', async () => {
+  it('explains a published number, or reports that nothing explains it', async () => {
     expect((await profile('configs/hybrid/aggressive.yaml', '--published', '7B')).stdout).toMatch(
       /Published: 7,000,000,000 \(\+4,407,735,808\)/,
     );
@@ -224,7 +224,7 @@ describe('profile of a checkpoint', () => {
   beforeAll(async () => {
     fs.writeFileSync(inFolder('other.yaml'), JSON.stringify(config));
     await torchFile(inFolder('inside.pt'), tensors, { config });
-    // By its content alone, for its name says nothing.
+    // A file without an extension is recognised by its content.
     fs.copyFileSync(inFolder('inside.pt'), inFolder('weights'));
     await safetensorsFile(inFolder('bare', 'model.safetensors'), tensors);
     await safetensorsFile(inFolder('beside', 'model.safetensors'), tensors);
@@ -245,7 +245,7 @@ describe('profile of a checkpoint', () => {
     [['bare/model.safetensors', '--config', 'other.yaml'], 'flag', 'other.yaml'],
     [['hf', '--config', 'other.yaml'], 'flag', 'other.yaml'],
     [['inside.pt', '--config', 'other.yaml'], 'flag', 'other.yaml'],
-  ])('%j takes the config from %s', async ([file = '', ...flags], origin, configFile) => {
+  ])('of %j uses the config of %s', async ([file = '', ...flags], origin, configFile) => {
     const { code, stdout, stderr } = await runHere(['profile', file, ...flags, '--json'], {
       cwd: folder,
     });
@@ -263,7 +263,7 @@ describe('profile of a checkpoint', () => {
     expect(budgets(result)).toEqual(budgets(await json(inFolder('other.yaml'))));
   });
 
-  it('shows what is stored beside the budgets', async () => {
+  it('shows the stored tensors in addition to the budgets', async () => {
     const { stdout } = await runHere(['profile', 'beside', '--details'], { cwd: folder });
     expect(stdout).toMatch(/^F32 +144 +[\d,]+ +[\d.]+ kB$/m);
     expect(stdout).toContain(
@@ -271,7 +271,7 @@ describe('profile of a checkpoint', () => {
     );
   });
 
-  it('warns where the tensors are not as the config describes', async () => {
+  it('warns if the tensors do not match the config', async () => {
     const run = await runHere(['profile', 'beside', '--set', 'model.vocab_size=9'], {
       cwd: folder,
     });
@@ -288,13 +288,13 @@ describe('profile of a checkpoint', () => {
     [['hf'], 'hf/config.json:1:16: model_type: no family for model_type "lama" is known here'],
     [['other.yaml', '--config', 'other.yaml'], 'other.yaml is not a checkpoint'],
     [['inside.pt', '--state-dict', 'ema'], 'ema'],
-  ])('%j is the user’s mistake', async ([file = '', ...flags], message) => {
+  ])('refuses %j', async ([file = '', ...flags], message) => {
     const { code, stderr } = await runHere(['profile', file, ...flags], { cwd: folder });
     expect(code).toBe(2);
     expect(stderr).toContain(message);
   });
 
-  it('tells the mistakes of a config inside with their place', async () => {
+  it('reports mistakes of a config inside with their keys', async () => {
     const wrong = { model: { ...SMALL, srte_encoding: 'factorized', num_heads: '2' } };
     await torchFile(inFolder('wrong.pt'), tensors, { config: wrong });
     const { code, stderr } = await runHere(['profile', 'wrong.pt'], { cwd: folder });
@@ -306,7 +306,7 @@ describe('profile of a checkpoint', () => {
     expect(stderr).toMatch(/error: wrong\.pt: config: model\.num_heads: must be an integer ≥ 1/);
   });
 
-  it('takes a config inside with a long list and a long text', async () => {
+  it('reads a config inside with a long list and a long text', async () => {
     const data = { files: Array.from({ length: 5000 }, (_, i) => i), prompt: 'x'.repeat(5000) };
     await torchFile(inFolder('long.pt'), tensors, { config: { model: SMALL, data } });
     const { code, stderr } = await runHere(['profile', 'long.pt'], { cwd: folder });
@@ -323,7 +323,7 @@ describe('profile of a checkpoint', () => {
     expect(stderr).toContain(`the config in odd.pt ${message}`);
   });
 
-  it('reads 1e-5 as the number that it is, whatever Python took it for', async () => {
+  it('reads the text 1e-5 in a config inside as a number', async () => {
     const inside = { model: { ...SMALL, layer_norm_eps: '1e-5' } };
     await torchFile(inFolder('text.pt'), tensors, { config: inside });
     const { stderr } = await runHere(['profile', 'text.pt', '-q'], { cwd: folder });
@@ -334,7 +334,7 @@ describe('profile of a checkpoint', () => {
 it.each([
   [[], 'Mamba state  35.1 MB in bf16 (fit: float32)'],
   [['--cache-dtype', 'f32'], 'Mamba state  70.3 MB in f32'],
-])('states how its Mamba states differ from those of fit: %j', async (flags, line) => {
+])('profile notes the dtype of Mamba states in fit: %j', async (flags, line) => {
   const { stdout } = await runHere(['profile', 'configs/hybrid/original.yaml', ...flags]);
   expect(stdout.split('\n').map((each) => each.trim())).toContain(line);
 });
@@ -343,7 +343,7 @@ it.each([
   ['qwen3-next-7-12', 'gated DeltaNet state'],
   ['mamba2', 'Mamba state'],
   ['lfm2-7-15', 'convolution state'],
-])('names the state of %s by what it is: %s', async (name, label) => {
+])('profile names the state of %s: %s', async (name, label) => {
   const { stdout } = await runHere(['profile', `fixtures/hf/${name}`, '-q']);
   expect(stdout).toMatch(new RegExp(`^  ${label} `, 'm'));
 });

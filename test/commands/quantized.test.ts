@@ -34,7 +34,7 @@ const EXPERTS = {
   num_local_experts: 2,
 };
 
-/** Outputs and inputs of each product in the block. */
+/** Outputs and inputs of each linear layer in the block. */
 const PRODUCTS: Readonly<Record<string, readonly [number, number]>> = {
   'self_attn.q_proj': [64, 64],
   'self_attn.k_proj': [32, 64],
@@ -56,7 +56,7 @@ const OTHERS: Tensors = {
 };
 const HEAD: Tensors = { 'lm_head.weight': ['BF16', [97, 64]] };
 
-/** A file of the small model with each of its products, or those that match, as `parts` says. */
+/** Tensors of the small model. Its matching linear layers are replaced by `parts`. */
 function file(parts: Parts, isQuantized = (_: string) => true): Tensors {
   const products = Object.entries(PRODUCTS).flatMap(([name, [outputs, inputs]]) => {
     const whole: Tensors = { weight: ['BF16', [outputs, inputs]] };
@@ -272,54 +272,63 @@ function compressed(format: string, weights: object) {
 
 let made = 0;
 
-/** A folder with a config.json, and with tensors if there are any. */
+/** Folder with a config.json, and with tensors if given. */
 async function modelFolder(config: object, tensors?: Tensors) {
-  const place = path.join(folder, `model-${made++}`);
-  fs.mkdirSync(place);
-  fs.writeFileSync(path.join(place, 'config.json'), JSON.stringify(config, null, 1));
-  if (!tensors) return { place, bytes: 0 };
+  const modelPath = path.join(folder, `model-${made++}`);
+  fs.mkdirSync(modelPath);
+  fs.writeFileSync(path.join(modelPath, 'config.json'), JSON.stringify(config, null, 1));
+  if (!tensors) return { modelPath, bytes: 0 };
   const stored = new Map<string, StoredTensor>(
     Object.entries(tensors).map(([name, [dtype, shape]]) => [
       name,
       workshop.tensor(shape, { dtype }),
     ]),
   );
-  await safetensorsFile(path.join(place, 'model.safetensors'), stored);
+  await safetensorsFile(path.join(modelPath, 'model.safetensors'), stored);
   const bytes = [...stored.values()].reduce((sum, tensor) => sum + tensor.bytes, 0);
-  return { place, bytes };
+  return { modelPath, bytes };
 }
 
 const profiled = async (config: object) => {
-  const { place } = await modelFolder(config);
-  const { code, stdout, stderr } = await runHere(['profile', place, '--context', '8', '--json']);
+  const { modelPath } = await modelFolder(config);
+  const { code, stdout, stderr } = await runHere([
+    'profile',
+    modelPath,
+    '--context',
+    '8',
+    '--json',
+  ]);
   expect(code).toBe(0);
   return { result: JSON.parse(stdout), stderr };
 };
 
-describe.each(Object.entries(CASES))('%s', (_, { config, tensors, label, of = LLAMA }) => {
-  const whole = { ...of, quantization_config: config };
+describe.each(Object.entries(CASES))(
+  'a model quantized as %s',
+  (_, { config, tensors, label, of = LLAMA }) => {
+    const whole = { ...of, quantization_config: config };
 
-  it('takes as many bytes as its tensors', async () => {
-    const { bytes } = await modelFolder(whole, tensors);
-    const { result, stderr } = await profiled(whole);
-    expect(stderr).toBe('');
-    expect(result.stored).toMatchObject({ label, total: { value: bytes } });
-    const { result: plain } = await profiled(of);
-    expect(plain.stored).toBe(undefined);
-    expect(result.parameters).toEqual(plain.parameters);
-  });
+    it('has the bytes of its tensors', async () => {
+      const { bytes } = await modelFolder(whole, tensors);
+      const { result, stderr } = await profiled(whole);
+      expect(stderr).toBe('');
+      expect(result.stored).toMatchObject({ label, total: { value: bytes } });
+      const { result: plain } = await profiled(of);
+      expect(plain.stored).toBe(undefined);
+      expect(result.parameters).toEqual(plain.parameters);
+    });
 
-  it('has each of its own tensors named', async () => {
-    const { place } = await modelFolder(whole, tensors);
-    const { stdout } = await runHere(['verify', `${place}/config.json`, place, '--json']);
-    const { faults } = JSON.parse(stdout) as { faults: { kind: string; hint: string | null }[] };
-    const extra = faults.filter(({ kind }) => kind === 'extra');
-    expect(extra.length).toBeGreaterThan(0);
-    for (const { hint } of extra) expect(hint).toMatch(/: the file is quantized$/);
-  });
-});
+    it('has a hint at each extra tensor in verify', async () => {
+      const { modelPath } = await modelFolder(whole, tensors);
+      const { stdout } = await runHere(['verify', `${modelPath}/config.json`, modelPath, '--json']);
+      const { faults } = JSON.parse(stdout) as { faults: { kind: string; hint: string | null }[] };
+      const extra = faults.filter(({ kind }) => kind === 'extra');
+      expect(extra.length).toBeGreaterThan(0);
+      for (const { hint } of extra) expect(hint).toMatch(/: the file is quantized$/);
+    });
+  },
+);
 
-describe('a quantization that is not counted', () => {
+describe('an unknown quantization', () => {
   it.each([
     [{ quant_method: 'hqq' }, 'quant_method "hqq" is not known here'],
     [{ quant_method: 'torchao' }, 'quant_method "torchao" is not known here'],
@@ -334,7 +343,7 @@ describe('a quantization that is not counted', () => {
       { quant_method: 'bitsandbytes' },
       'bitsandbytes: neither load_in_8bit nor load_in_4bit is true',
     ],
-  ])('%j is named', async (config, message) => {
+  ])('is reported: %j', async (config, message) => {
     const { result, stderr } = await profiled({ ...LLAMA, quantization_config: config });
     expect(stderr).toContain(
       `quantization_config: ${message}: the size of the stored weights is not`,
@@ -343,7 +352,7 @@ describe('a quantization that is not counted', () => {
     expect(result.stored).toBe(undefined);
   });
 
-  it('in part is named, too', async () => {
+  it('of some modules is reported', async () => {
     const list = ['lm_head', '(?<!q)_proj'];
     const config = { quant_method: 'fp8', modules_to_not_convert: list };
     const { result, stderr } = await profiled({ ...LLAMA, quantization_config: config });
@@ -357,11 +366,11 @@ describe('a quantization that is not counted', () => {
 describe('the report', () => {
   const quantization_config = { quant_method: 'fp8' };
 
-  it('has the weights as stored beside those in one type', async () => {
-    const { place } = await modelFolder({ ...LLAMA, quantization_config });
+  it('of profile has the weights as stored and in one dtype', async () => {
+    const { modelPath } = await modelFolder({ ...LLAMA, quantization_config });
     const { stdout } = await runHere([
       'profile',
-      place,
+      modelPath,
       '--context',
       '8',
       '--explain',
@@ -382,12 +391,12 @@ describe('the report', () => {
     ],
     [{ quant_method: 'bitsandbytes', load_in_8bit: true }, { dtype: 'int8' }],
     [{ quant_method: 'hqq' }, { dtype: 'bf16' }],
-  ])('of fit serves %j in its type, unless another is asked for', async (config, weights) => {
-    const { place } = await modelFolder({ ...LLAMA, quantization_config: config });
-    const answered = async (...flags: string[]) => {
+  ])('of fit uses the dtype of %j, or the requested one', async (config, weights) => {
+    const { modelPath } = await modelFolder({ ...LLAMA, quantization_config: config });
+    const weightsOf = async (...flags: string[]) => {
       const run = await runHere([
         'fit',
-        place,
+        modelPath,
         '--gpu',
         'l4',
         '--context',
@@ -397,19 +406,19 @@ describe('the report', () => {
       ]);
       return JSON.parse(run.stdout).serving.setting.weights;
     };
-    expect(await answered()).toMatchObject(weights);
-    expect(await answered('--dtype', 'f16')).toMatchObject({ dtype: 'f16' });
+    expect(await weightsOf()).toMatchObject(weights);
+    expect(await weightsOf('--dtype', 'f16')).toMatchObject({ dtype: 'f16' });
   });
 });
 
 describe('a published checkpoint', () => {
-  it('DeepSeek-V3 has its size', async () => {
+  it('has its size: DeepSeek-V3', async () => {
     const config = readJson<object>('fixtures/hf-configs/deepseek-v3-main/config.json');
-    // The layer for further tokens is one like the last, with an embedding, a head, a product and norms of its own.
+    // The prediction layer is like the last one, with its own embedding, head, projection and norms.
     const { result } = await profiled({ ...config, num_hidden_layers: 62 });
     const further = 2 * (2 * 129_280 * 7168 + 2 * 7168 * 7168 + 3 * 7168);
     const corrections = 59 * 256 * 4;
-    // The files of huggingface.co/deepseek-ai/DeepSeek-V3 together, with their headers.
+    // All files of huggingface.co/deepseek-ai/DeepSeek-V3, with their headers.
     const files = 688_586_727_753;
     const headers = files - (result.stored.total.value + further + corrections);
     expect(headers).toBeGreaterThan(0);

@@ -22,7 +22,7 @@ const small = (): Tensors => workshop.stateDict(describeModel().model, false);
 const quickTest = (...args: string[]) =>
   runHere(['quick-test', CONFIG, '--only', 'created', ...args]);
 
-describe('a checkpoint that does not fit its config is refused in the words of verify', () => {
+describe('a checkpoint that does not match its config is refused with the words of verify', () => {
   const faults: [
     string,
     (tensors: Tensors) => void,
@@ -72,7 +72,7 @@ describe('a checkpoint that does not fit its config is refused in the words of v
     ],
   ];
 
-  it.each(faults)('%s', async (name, change, words, advice, metadata) => {
+  it.each(faults)('for a tensor that is %s', async (name, change, words, advice, metadata) => {
     const tensors = small();
     change(tensors);
     const file = await safetensorsFile(path.join(folder, `${name}.safetensors`), tensors, metadata);
@@ -83,7 +83,7 @@ describe('a checkpoint that does not fit its config is refused in the words of v
     for (const each of advice) expect(stderr).toContain(`→ ${each}`);
   });
 
-  it('not tied', async () => {
+  it('for a tensor that is not tied', async () => {
     const file = await safetensorsFile(path.join(folder, 'apart.safetensors'), small());
     const set = ['--set', 'model.tie_word_embeddings=true', '--json'];
     const { code, stdout } = await quickTest('--checkpoint', file, ...set);
@@ -96,7 +96,7 @@ describe('a checkpoint that does not fit its config is refused in the words of v
     });
   });
 
-  it('with no more lines than one reads, and names of strangers short and harmless', async () => {
+  it('with at most 40 faults, and with short and escaped names', async () => {
     const tensors = small();
     for (let i = 0; i < 60; i++) tensors.set(`${'x'.repeat(i + 1)}`, workshop.tensor([i + 1]));
     tensors.set(`\u001b[31m${'y'.repeat(5000)}`, workshop.tensor([1]));
@@ -110,7 +110,7 @@ describe('a checkpoint that does not fit its config is refused in the words of v
   });
 });
 
-it('warns of a config inside the checkpoint that says otherwise', async () => {
+it('quick-test warns of a different config inside the checkpoint', async () => {
   const config = { model: { ...SMALL, window_size: 7 } };
   const file = await torchFile(path.join(folder, 'model.pt'), small(), { config });
   const { code, stderr } = await quickTest('--checkpoint', file, '--device', 'cpu');

@@ -42,7 +42,7 @@ describe('quick-test', () => {
     expect(stdout).toMatch(/^ {2}memory +peak \d/m);
   });
 
-  it('generates as many tokens as are asked for, with a cache and without', async () => {
+  it('generates the requested tokens, with a cache and without', async () => {
     const args = ['--device', 'cpu', '--only', 'cache', '--context', '24', '--details'];
     const { stdout } = await quickTest(TINY, ...args, '--output-tokens', '20');
     expect(stdout).toMatch(
@@ -68,7 +68,7 @@ describe('quick-test', () => {
     expect(result.checks[2].verdict).toBe(onnxVersion() === undefined ? 'skipped' : 'passed');
   });
 
-  it.skipIf(onnxVersion() === undefined)('runs in float16, and says what that costs', async () => {
+  it.skipIf(onnxVersion() === undefined)('runs in float16, and measures its error', async () => {
     const args = ['--compute', 'f16', '--device', 'cpu', '--context', '16', '--json'];
     const result = JSON.parse((await quickTest(TINY, ...args)).stdout);
     expect(result).toMatchObject({ passed: true, engine: { compute: 'f16' } });
@@ -78,11 +78,11 @@ describe('quick-test', () => {
     expect(measure.value).toBe(details.float16.logits.relativeDifference);
     expect(measure.value).toBeGreaterThan(5e-5);
     expect(measure.value).toBeLessThan(5e-3);
-    const asked = JSON.parse((await quickTest(TINY, '--only', 'float16', ...args.slice(2))).stdout);
-    expect(asked.checks).toMatchObject([{ check: 'float16', verdict: 'skipped' }]);
+    const only = JSON.parse((await quickTest(TINY, '--only', 'float16', ...args.slice(2))).stdout);
+    expect(only.checks).toMatchObject([{ check: 'float16', verdict: 'skipped' }]);
   });
 
-  it('has no float16 with TensorFlow.js', async () => {
+  it('refuses float16 with TensorFlow.js', async () => {
     const { code, stderr } = await quickTest(TINY, '--engine', 'tfjs', '--compute', 'f16');
     expect(code).toBe(2);
     expect(stderr).toBe('error: TensorFlow.js does not compute in f16\n  → --engine onnx does\n');
@@ -100,7 +100,7 @@ describe('quick-test', () => {
     expect(stdout).toContain('one layer in memory at a time');
   });
 
-  it('runs a scaled-down proxy of what is too large, and says so at the top', async () => {
+  it('runs a scaled-down proxy of a too large model, and reports it at the top', async () => {
     const huge = ['--set', 'model.num_layers=200', '--only', 'created,forward', '--context', '8'];
     const { code, stdout } = await quickTest('configs/hybrid/original.yaml', ...huge, '--details');
     expect(code).toBe(0);
@@ -108,8 +108,8 @@ describe('quick-test', () => {
     expect(stdout).toMatch(/^model\.num_layers +200 +4$/m);
   });
 
-  it('exits with 1 when a check fails', async () => {
-    // An epsilon like this makes every logit zero, so that no token is seen.
+  it('exits with 1 if a check fails', async () => {
+    // This epsilon makes every logit zero, so no token has an effect.
     const { code, stdout } = await quickTest(
       TINY,
       '--set',
@@ -122,7 +122,7 @@ describe('quick-test', () => {
     expect(stdout).toContain('the model does not see it');
   });
 
-  it('prints the flow of shapes, and runs nothing', async () => {
+  it('prints the trace of shapes without running the model', async () => {
     const { code, stdout } = await quickTest(
       'configs/hybrid/original.yaml',
       '--trace',
@@ -137,7 +137,7 @@ describe('quick-test', () => {
 });
 
 describe('a trace', () => {
-  it('is that of the ids it is given', async () => {
+  it('has the shapes of given ids', async () => {
     const { code, stdout } = await quickTest(TINY, '--trace', '--ids', inFolder('ids.json'));
     expect(code).toBe(0);
     expect(stdout).toMatch(/^ids +token ids +\[2, 20\]$/m);
@@ -151,14 +151,14 @@ describe('a trace', () => {
     ['--repeat', '2'],
     ['--full'],
     ['--cross-check'],
-  ])('takes no %s, as nothing runs', async (...words) => {
+  ])('cannot be combined with %s', async (...words) => {
     const { code, stderr } = await quickTest(TINY, '--trace', ...words);
     expect(stderr).toContain(`--trace and ${words[0]} cannot be used together`);
     expect(code).toBe(2);
   });
 });
 
-/** Checkpoints whose outputs are known, by the names that quick-test gives them and those in the fixture. */
+/** Checkpoints with known outputs: names in quick-test, and names in the fixture. */
 const CASES = {
   'hybrid/shared-lowrank-tied': {
     file: 'model.safetensors',
@@ -196,20 +196,20 @@ describe.each(Object.entries(CASES))('the checkpoint %s', (name, { file, outputs
   beforeAll(() => fs.writeFileSync(ids, JSON.stringify(input_ids)));
   afterAll(() => expected.close());
 
-  it.each(INSTALLED)('gives what the original gives, on %s', async (engine) => {
+  it.each(INSTALLED)('has the outputs of the original implementation, on %s', async (engine) => {
     const out = inFolder(`${name.replace('/', '-')}-${engine}.safetensors`);
     const args = [inCase('config.yaml'), '--checkpoint', inCase(file), '--ids', ids];
-    const way = ['--engine', engine, '--device', 'cpu'];
-    const words = [...args, ...way, '--only', 'created,forward', '--save', out];
+    const engineFlags = ['--engine', engine, '--device', 'cpu'];
+    const words = [...args, ...engineFlags, '--only', 'created,forward', '--save', out];
     const { code, stdout, stderr } = await quickTest(...words);
     expect({ code, stderr }).toEqual({ code: 0, stderr: `wrote ${out}\n` });
     expect(stdout).toContain(`weights of ${inCase(file)}`);
     expect(stdout).toContain(`${parameters.toLocaleString('en-US')} parameters, as described`);
     const saved = openCheckpoint(out);
     for (const [here, there] of Object.entries(outputs)) {
-      const [found, wanted] = [saved.tensors.get(here), expected.tensors.get(there)];
-      if (!found || !wanted) throw new Error(here);
-      expect(differenceAt(valuesOf(found), valuesOf(wanted), 1), here).toBeLessThan(limit);
+      const [actual, known] = [saved.tensors.get(here), expected.tensors.get(there)];
+      if (!actual || !known) throw new Error(here);
+      expect(differenceAt(valuesOf(actual), valuesOf(known), 1), here).toBeLessThan(limit);
     }
     saved.close();
   });
@@ -220,13 +220,13 @@ describe('the device', () => {
   const hasOnnx = onnxVersion() !== undefined;
 
   it.skipIf(!hasOnnx)(
-    'is the CPU under auto where no card can be used, and one line says so',
+    'is the CPU under auto without a usable GPU, which one line reports',
     async () => {
       const { code, stdout, stderr } = await quickTest(TINY, ...only, '--json');
       expect(code).toBe(0);
       const { engine, passedOver } = JSON.parse(stdout);
       const isOnCpu = engine.deviceKind === 'cpu';
-      // WebGPU's library writes there itself.
+      // The library of WebGPU writes to stderr itself.
       const own = stderr.replace(/^Warning: .*\n/gm, '');
       expect(own).toMatch(isOnCpu ? /^running on the CPU: .+\n$/ : /^(running on .+\n)?$/);
       const cards = passedOver.filter(({ device }: { device: string }) => device !== 'cpu');
@@ -237,30 +237,27 @@ describe('the device', () => {
     },
   );
 
-  // What exists on other systems only is missing wherever this runs.
+  // A device of other systems, so it is always missing.
   const elsewhere = process.platform === 'darwin' ? 'directml' : 'coreml';
   const system = process.platform === 'darwin' ? 'Windows' : 'macOS';
 
-  it.skipIf(!hasOnnx)(
-    'is an error with exit code 3 when it is asked for and not to be had',
-    async () => {
-      const { code, stdout, stderr } = await quickTest(TINY, '--device', elsewhere);
-      expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
-      expect(stderr).toMatch(/^error: no graphics card can be used here: ONNX Runtime \(/);
-      expect(stderr).toContain(`exists on ${system}\n  → `);
-      const json = await quickTest(TINY, '--device', elsewhere, '--json');
-      expect(json.code).toBe(3);
-      expect(JSON.parse(json.stdout)).toMatchObject({ schema: 'minimind/error@1', code: 'system' });
-    },
-  );
+  it.skipIf(!hasOnnx)('is an error with exit code 3 if a requested one is missing', async () => {
+    const { code, stdout, stderr } = await quickTest(TINY, '--device', elsewhere);
+    expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
+    expect(stderr).toMatch(/^error: no graphics card can be used here: ONNX Runtime \(/);
+    expect(stderr).toContain(`exists on ${system}\n  → `);
+    const json = await quickTest(TINY, '--device', elsewhere, '--json');
+    expect(json.code).toBe(3);
+    expect(JSON.parse(json.stdout)).toMatchObject({ schema: 'minimind/error@1', code: 'system' });
+  });
 
-  it('is none that the engine never has', async () => {
+  it('is refused if the engine does not support it', async () => {
     const { code, stderr } = await quickTest(TINY, '--engine', 'tfjs', '--device', 'webgpu');
     expect(code).toBe(2);
     expect(stderr).toBe('error: TensorFlow.js does not run on webgpu\n  → --engine onnx does\n');
   });
 
-  it('can be another for the second of two runs, but not the same', async () => {
+  it('must differ between two compared runs', async () => {
     const same = await quickTest(
       TINY,
       ...['--device', 'cpu', '--against', 'cpu', '--context', '8'],
@@ -287,7 +284,7 @@ describe('quick-test refuses', () => {
     ],
     ['too many tokens', [TINY, '--context', '257'], /257 tokens are more than the 256 positions/],
     [
-      'ids that are not there',
+      'a missing file of ids',
       [TINY, '--ids', 'no-such.json'],
       /there is no file or folder no-such\.json/,
     ],
@@ -297,7 +294,7 @@ describe('quick-test refuses', () => {
       /--ids says already how many/,
     ],
     [
-      'no threads',
+      'zero threads',
       [TINY, '--threads', '0'],
       /^error: --threads: expected a positive whole number, found "0"\n/,
     ],
@@ -316,11 +313,7 @@ describe('quick-test refuses', () => {
       [TINY, '--batch', '0'],
       /^error: --batch: expected a positive whole number, found "0"\n/,
     ],
-    [
-      'a batch without end',
-      [TINY, '--batch', '1000000000'],
-      /GB for activations, .* with the weights/,
-    ],
+    ['a huge batch', [TINY, '--batch', '1000000000'], /GB for activations, .* with the weights/],
   ])('%s', async (_, args, message) => {
     const { code, stderr } = await quickTest(...args);
     expect(stderr).toMatch(message);
@@ -338,10 +331,10 @@ describe('quick-test refuses', () => {
     expect(code).toBe(2);
   });
 
-  it('to save over a file, before it runs anything', async () => {
+  it('to replace a file, before it runs the model', async () => {
     const file = inFolder('mine.safetensors');
     fs.writeFileSync(file, 'mine');
-    // That ids are wrong shows only later.
+    // The ids are read later, so their fault is not reported.
     const args = [TINY, '--save', file, '--ids', file];
     expect(await quickTest(...args)).toMatchObject({
       code: 2,
@@ -351,7 +344,7 @@ describe('quick-test refuses', () => {
     expect(fs.readFileSync(file, 'utf8')).toBe('mine');
   });
 
-  it('ids that are no tokens, with all that is wrong', async () => {
+  it('invalid ids, with all their faults', async () => {
     fs.writeFileSync(inFolder('wrong.json'), '[[1, 999], [3]]');
     const { code, stderr } = await quickTest(TINY, '--ids', inFolder('wrong.json'));
     expect(code).toBe(2);

@@ -14,7 +14,7 @@ import { runHere } from '../run-here.js';
 const LLAMA = 'fixtures/hf-configs/llama-3.1-8b/config.json';
 const rope = (...args: string[]) => runHere(['rope', ...args]);
 
-/** What the command prints, computed here. */
+/** Output of the command, computed in this process. */
 async function shown(format: Exclude<Format, 'json'>, width = Number.POSITIVE_INFINITY) {
   const report = ropeReport({ ...(await analysisOf(LLAMA, 32768)), settings: null });
   return render(report, format, { width, colourLevel: 0, details: true });
@@ -26,7 +26,7 @@ async function analysisOf(path: string, context: number) {
 }
 
 describe('minimind rope', () => {
-  it('marks the setting of the model, and what is beyond the training', async () => {
+  it('marks the setting of the model, and waves beyond the training length', async () => {
     const { code, stdout } = await rope(LLAMA, '--context', '32768', '--details');
     expect(code).toBe(0);
     expect(stdout).toContain(
@@ -34,7 +34,7 @@ describe('minimind rope', () => {
     );
     expect(stdout).toMatch(/^● own: llama3 +÷ 8, turns 1–4 +29 +5 +30 +0 +1\.0000$/m);
     expect(stdout).toMatch(/^ {2}YaRN +÷ 4, turns 1–32 +19 +16 +29 +0 +1\.1386$/m);
-    // The first wave that is longer than the training.
+    // The first wave longer than the training length.
     expect(stdout).toMatch(/^34 +6,695 +1\.224 /m);
     expect(stdout).toMatch(/^35 +!8,219 +0\.997 /m);
     expect(stdout).toContain(
@@ -63,7 +63,7 @@ describe('minimind rope', () => {
     const text = await shown('table', width);
     expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(width);
     for (const part of parts) expect(text).toContain(part);
-    // No table has fallen apart into lines of `title: value`.
+    // No table is split into lines of `title: value`.
     expect(text).not.toMatch(/^j: /m);
   });
 
@@ -113,23 +113,23 @@ describe('minimind rope', () => {
     expect(after.settings).toBeNull();
   });
 
-  it('counts one position as one', async () => {
+  it('uses the singular for one position', async () => {
     const { stdout } = await rope('minimind2-small', '--context', '1');
     expect(stdout).toMatch(/^1 position is within the trained 32,768\n/);
   });
 
-  it('says when a family has no scaling', async () => {
+  it('reports a family without settings for scaling', async () => {
     const { stdout } = await rope('configs/minigpt/minigpt-small.yaml', '--context', '8192');
     expect(stdout).toContain('The config of this family has no settings for YaRN.');
   });
 
-  it('takes the longest context that a flag can hold', async () => {
+  it('accepts the largest safe integer as context', async () => {
     const { rotaries, factor } = await analysisOf(LLAMA, Number.MAX_SAFE_INTEGER);
     expect(factor).toBe(Number.MAX_SAFE_INTEGER / 8192);
     expect(rotaries[0]?.methods.find(({ id }) => id === 'linear')?.counts.extrapolated).toBe(0);
   });
 
-  it('says what positions a model without RoPE has', async () => {
+  it('names the positions of a model without RoPE', async () => {
     const { code, stderr } = await rope('fixtures/hf/bloom/config.json', '--context', '99');
     expect(code).toBe(2);
     expect(stderr).toMatch(

@@ -1,4 +1,4 @@
-/** Sweeps in parts on the command line: the answers of single runs, and what is refused. */
+/** Sweeps in parts on the command line: the answers of single runs, and refusals. */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -55,7 +55,7 @@ const REQUESTS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** A plan whose hash is right. */
+/** Plan with a correct hash. */
 function hashed({ hash: _, ...plan }: Record<string, unknown>) {
   const { schema, ...content } = plan;
   const hash = createHash('sha256')
@@ -64,7 +64,7 @@ function hashed({ hash: _, ...plan }: Record<string, unknown>) {
   return { schema, hash, ...content };
 }
 
-/** Without the time that a run took. */
+/** Text without the time of the run. */
 const timeless = (text: string) =>
   text.replace(/"seconds": [\d.e-]+/, '').replace(/[\d,.]+ tokens\/s/, '');
 
@@ -77,11 +77,11 @@ async function withTask<Result>(variables: object, run: () => Promise<Result>): 
   }
 }
 
-/** A number that depends on a text and a seed only. */
+/** Pseudo-random number of a text and a seed. */
 const chance = (text: string, seed: number, most: number) =>
   [...`${text}${seed}`].reduce((sum, each) => (sum * 31 + each.charCodeAt(0)) % 1009, 7) % most;
 
-/** Flags of the outputs to compare. */
+/** Flags of the compared outputs. */
 const OUTPUTS = [
   ['-q'],
   ['--json', '-q'],
@@ -89,33 +89,33 @@ const OUTPUTS = [
   ['--format', 'csv', '-q'],
   ['--format', 'markdown', '-q'],
 ] as const;
-/** Single runs, which serve all numbers of parts. */
+/** Single runs, compared with every number of parts. */
 const singles = new Map<string, Run>();
 
 async function singleRun(name: string, output: readonly string[]): Promise<Run> {
   const key = [name, ...output].join(' ');
-  const known = singles.get(key) ?? (await runHere([...(REQUESTS[name] ?? []), ...output]));
-  singles.set(key, known);
-  return known;
+  const result = singles.get(key) ?? (await runHere([...(REQUESTS[name] ?? []), ...output]));
+  singles.set(key, result);
+  return result;
 }
 
-describe('the answer of parts is that of a single run', () => {
+describe('a sweep in parts has the answer of a single run', () => {
   const cases = Object.keys(REQUESTS).flatMap((name) =>
     [0, 1].map((seed): [string, number] => [name, 1 + chance(name, seed, seed === 0 ? 6 : 64)]),
   );
 
-  it.each(cases)('%s in %i parts', async (name, parts) => {
+  it.each(cases)('for %s in %i parts', async (name, parts) => {
     const [command = '', ...request] = REQUESTS[name] ?? [];
     const file = at(`${name}-${parts}.json`.replaceAll(' ', '-'));
     const planned = await runHere([command, ...request, '--parts', String(parts), '--plan', file]);
     const work = (...flags: string[]) => runHere([command, '--plan', file, ...flags]);
     if (planned.code !== 0) {
-      // What the plan refuses, a single run refuses with the same words.
+      // A request that the plan refuses is refused by a single run with the same words.
       const { code, stderr } = await singleRun(name, []);
       expect({ code, stderr }).toEqual({ code: planned.code, stderr: planned.stderr });
       return;
     }
-    // Three tasks share the parts; the last runs first, and again at the end.
+    // Three tasks share the parts. The last one runs first, and again at the end.
     for (const id of [3, 1, 2, 3]) {
       const [MIN, MAX, COUNT] = ['1', '3', '3'];
       const task = {
@@ -126,16 +126,16 @@ describe('the answer of parts is that of a single run', () => {
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     }
     for (const output of OUTPUTS) {
-      const found = await work('--finish', ...output);
+      const merged = await work('--finish', ...output);
       const single = await singleRun(name, output);
-      expect({ ...found, stdout: timeless(found.stdout) }).toEqual({
+      expect({ ...merged, stdout: timeless(merged.stdout) }).toEqual({
         ...single,
         stdout: timeless(single.stdout),
       });
     }
   });
 
-  it('goes for files, other columns and another folder', async () => {
+  it('for files, other columns and another folder', async () => {
     const file = at('view.json');
     const request = ['compare', 'configs/hybrid/tiny.yaml', ...SWEEP];
     await runHere([...request, '--parts', '2', '--plan', file]);
@@ -174,14 +174,14 @@ describe('a sweep in one process', () => {
   it.each([
     ['compare', ['hybrid/tiny', '--set', 'model.num_layers=1,2,3,4,5,6,7,8,9,10'], 10],
     ['plan', ['--max-params', '3M', '--vocab', '512'], 10],
-  ] as const)('of %s leaves time for Ctrl-C and timers', async (command, words, units) => {
+  ] as const)('lets timers and Ctrl-C run: %s', async (command, words, units) => {
     let turns = 0;
     let isRunning = true;
     const count = () => {
       turns++;
       if (isRunning) setImmediate(count);
     };
-    // Once the modules are there, it awaits nothing else.
+    // After the first run, all modules are loaded, and the second run awaits nothing else.
     await runHere([command, ...words, '-q']);
     setImmediate(count);
     await runHere([command, ...words, '-q']);
@@ -193,7 +193,7 @@ describe('a sweep in one process', () => {
 describe('a killed part', () => {
   it('leaves no results, and can be repeated', async () => {
     const file = at('killed.json');
-    // They take the part about a second. The lock is looked for every 5 ms.
+    // The part takes about a second; the loop below looks for its lock every 5 ms.
     const widths = Array.from({ length: 60 }, (_, index) => 64 * (index + 1)).join();
     const sweep = ['--set', 'model.num_layers=12', '--set', `model.hidden_size=${widths}`];
     const request = ['compare', 'hybrid/tiny', ...sweep];
@@ -214,22 +214,22 @@ describe('a killed part', () => {
     const again = await runHere(['compare', '--plan', file, '--part', '1']);
     expect(again.stdout).toMatch(/^Part 1 is done\n/);
     expect(fs.readdirSync(results)).toEqual(['part-1.jsonl']);
-    const [found, single] = [
+    const [merged, single] = [
       await runHere(['compare', '--plan', file, '--finish', '--json']),
       await runHere([...request, '--json']),
     ];
-    expect(found.stdout).toBe(single.stdout);
+    expect(merged.stdout).toBe(single.stdout);
   });
 });
 
-describe('a sweep in parts refuses', () => {
+describe('a sweep in parts', () => {
   const file = at('refused.json');
   const config = at('tiny.yaml');
   const work = (...flags: string[]) => runHere(['compare', '--plan', file, ...flags]);
   const plan = (...flags: string[]) =>
     runHere(['compare', config, '--set', 'model.num_layers=2,4', '--parts', '2', ...flags]);
 
-  it('a changed input, plan, version or command', async () => {
+  it('refuses a changed input, plan, version or command', async () => {
     const text = fs.readFileSync(inPackage('configs/hybrid/tiny.yaml'), 'utf8');
     fs.writeFileSync(config, text);
     expect((await plan('--plan', file)).code).toBe(0);
@@ -290,7 +290,7 @@ describe('a sweep in parts refuses', () => {
       'plan again with compare',
     ],
     [
-      'a further value',
+      'an unknown key',
       (plan) => ({ ...plan, extra: 1 }),
       'is not a valid plan: extra: unknown key "extra"',
       'plan again with compare',
@@ -307,8 +307,13 @@ describe('a sweep in parts refuses', () => {
       'was changed after it was written',
       'plan again with compare',
     ],
-    ['no object', () => [1], 'is not a plan of --parts: expected', 'plan again with compare'],
-  ])('a plan with %s, for every action', async (_, change, message, suggestion) => {
+    [
+      'a list instead of an object',
+      () => [1],
+      'is not a plan of --parts: expected',
+      'plan again with compare',
+    ],
+  ])('refuses a plan with %s, in every action', async (_, change, message, suggestion) => {
     const own = at('plan-of-others.json');
     const config = inPackage('configs/hybrid/tiny.yaml');
     const words = ['compare', config, '--set', 'model.num_layers=2,4', '--parts', '2'];
@@ -335,7 +340,7 @@ describe('a sweep in parts refuses', () => {
     [['--launch', 'kubernetes'], '--launch kubernetes requires --image'],
     [['--launch', 'slurm', '--image', 'x'], '--image has no effect with --launch slurm'],
     [[], '--plan: expected also one of --parts, --part'],
-  ])('%j', async (flags, message) => {
+  ])('refuses the flags %j', async (flags, message) => {
     const { code, stderr } = await work(...flags);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
   });
@@ -347,13 +352,13 @@ describe('a sweep in parts refuses', () => {
       'files that every machine can read, found --this-machine',
     ],
     [['compare', 'hybrid/tiny', '--parts', '10001'], '--parts: expected at most 10000 parts'],
-  ])('%j', async (words, message) => {
+  ])('refuses the command line %j', async (words, message) => {
     const { code, stderr } = await runHere([...words, '--plan', at('none.json')]);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
     expect(fs.existsSync(at('none.json'))).toBe(false);
   });
 
-  it('prints the job, and nothing else', async () => {
+  it('prints only the job with --launch', async () => {
     const { stdout, code } = await work('--launch', 'parallel');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^#!\/bin\/bash\n# minimind compare: 2 models in 2 parts\./);
@@ -361,8 +366,8 @@ describe('a sweep in parts refuses', () => {
   });
 });
 
-describe('the number of units', () => {
-  it('has its noun', async () => {
+describe('a sweep of one model', () => {
+  it('uses the singular', async () => {
     const plan = at('one-unit.json');
     const { stdout } = await runHere([
       ...['compare', 'hybrid/tiny', '--parts', '2', '--plan', plan],

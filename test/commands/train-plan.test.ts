@@ -26,7 +26,7 @@ describe('train-plan', () => {
       ...[SMALL, '--tokens', '10B', '--batch', '32', '--accumulation', '8'],
       ...['--context', '512', '--data-tokens', '5B'],
     );
-    // 32 × 8 × 512 = 131,072 tokens a step.
+    // 32 × 8 × 512 = 131,072 tokens per step.
     expect(size).toMatchObject({ tokensPerStep: 131_072, steps: 76_294, microSteps: 610_352 });
     expect(size.epochs).toBe(2);
   });
@@ -43,7 +43,7 @@ describe('train-plan', () => {
     expect(Number(rows[999]?.split(',')[2])).toBeCloseTo(5e-5, 15);
   });
 
-  it('draws the learning rate in ASCII where the locale has nothing else', async () => {
+  it('plots the learning rate in ASCII if the locale requires it', async () => {
     const { LC_ALL } = process.env;
     process.env.LC_ALL = 'C';
     try {
@@ -119,11 +119,11 @@ describe('train-plan', () => {
       ...['--set', 'model.hidden_size=8', '--set', 'model.num_attention_heads=2'],
     );
     expect(gradients).toMatchObject({ values: 6, zeros: 1, notFinite: 1, largest: 2 });
-    // Of 8 blocks with 9 tensors, an embedding that is tied, and the last norm.
+    // 8 blocks of 9 tensors, and the tied embedding. The last norm has gradients.
     expect(gradients.missing).toBe(8 * 9 + 1);
-    // numpy makes 0, 0, -6e-8, 1.2e-7 and 1e-3 of them as float16. 1e-7 is below the normal ones too.
+    // numpy rounds them to 0, 0, -6e-8, 1.2e-7 and 1e-3 in float16. 1e-7 is also subnormal.
     const unscaled = { scale: 1, below: 3 / 6, zeroed: 2 / 6, imprecise: 4 / 6, above: 0 };
-    // Times 65,536 all small ones are normal, and 2 is above 65,504.
+    // Scaled by 65,536, all small values are normal, and 2 is above 65,504.
     const scaled = { scale: 65_536, below: 0, zeroed: 0, imprecise: 0, above: 1 / 6 };
     expect(gradients.scales).toEqual([unscaled, scaled]);
     expect(underflow).toEqual({ ...unscaled, isMeasured: true });
@@ -166,7 +166,7 @@ describe('train-plan', () => {
     expect(stderr).toContain(`error: --gradients: ${file}: ${message}`);
   });
 
-  it('titles the plot without a warm-up of no steps', async () => {
+  it('has a title of the plot without an empty warm-up', async () => {
     const titleOf = async (...flags: string[]) =>
       (await json(SMALL, '--steps', '100', '--lr', '1e-4', ...flags)).learningRate.title;
     expect(await titleOf()).toBe('half a cosine to 0');
@@ -175,14 +175,14 @@ describe('train-plan', () => {
     expect(await titleOf('--schedule', 'minimind')).toBe('cosine to 10% without warm-up');
   });
 
-  it('counts at a loss scale that is no whole number', async () => {
+  it('accepts a loss scale that is not a whole number', async () => {
     const flags = ['--loss-scale', '1e-9', '--set', 'training.fp16=true', '--details'];
     const { code, stdout } = await plan(SMALL, ...flags);
     expect(code).toBe(0);
     expect(stdout).toContain('at a scale of 1e-9');
   });
 
-  it('labels the axis of a run of one step', async () => {
+  it('labels the axis for a run of one step', async () => {
     const { stdout } = await plan(SMALL, '--steps', '1', '--batch', '300');
     expect(stdout).toMatch(/^ +0 +1$/m);
     expect(stdout).toContain('1 micro-step of a GPU');
@@ -205,7 +205,7 @@ describe('train-plan', () => {
     const SETTING = ['--context', '8', '--batch', '1', '--accumulation', '2'];
 
     it('counts samples with their padding', async () => {
-      // Three sequences of 8: 4 + 8 + 6 tokens, and two that the cut of the second one loses.
+      // Three sequences of 8 with 4 + 8 + 6 tokens; the second one loses two tokens.
       const file = ids('padded.jsonl', [1, 2, 3, 4], [...Array(10).keys()], [1, 2, 3, 4, 5, 6]);
       const { size, data, mistakes } = await json(
         SMALL,
@@ -247,7 +247,7 @@ describe('train-plan', () => {
       expect(mistakes[0].reason).toContain('ids up to 6,400');
     });
 
-    it('counts texts as the data command does', async () => {
+    it('counts texts like the data command', async () => {
       const data = ['fixtures/data/pretrain.jsonl', '--tokenizer', 'fixtures/data/tokenizer'];
       const { size } = await json(SMALL, '--tokens', '1M', '--context', '64', '--data', ...data);
       const { stdout } = await runHere([
@@ -258,7 +258,7 @@ describe('train-plan', () => {
       expect(size.epochs).toBeCloseTo(epochs.epochs, 12);
     });
 
-    it('requires a tokenizer for texts, and samples', async () => {
+    it('requires a tokenizer for texts, and no --data-tokens', async () => {
       const without = path.join(folder, 'text.jsonl');
       fs.writeFileSync(without, '{"text": "a"}\n');
       const { code, stderr } = await plan(SMALL, '--data', without);
@@ -268,7 +268,7 @@ describe('train-plan', () => {
     });
   });
 
-  it('exits with 1 for a mistake with --check only', async () => {
+  it('exits with 1 for a mistake only with --check', async () => {
     const bad = [SMALL, '--tokens', '1B', '--lr', '0.05', '--warmup', '1%', '-q'];
     expect(await plan(...bad)).toMatchObject({ code: 0 });
     const { code, stdout } = await plan(...bad, '--check');
@@ -286,7 +286,7 @@ describe('train-plan', () => {
     });
   });
 
-  it('takes the number of GPUs from the file', async () => {
+  it('uses the number of GPUs in the file', async () => {
     const { size } = await json('fixtures/training/good/wsd.yaml', '--gpu', 'h100-80gb');
     expect(size.gpus).toBe(8);
   });
@@ -319,23 +319,23 @@ describe('train-plan', () => {
   });
 });
 
-describe('validate', () => {
+describe('validate of a training', () => {
   const file = 'fixtures/training/mistakes/learning-rate-absurd.yaml';
 
-  it('warns of mistakes of the training with their line', async () => {
+  it('warns of mistakes with their line', async () => {
     const { code, stderr } = await runHere(['validate', file]);
     expect(code).toBe(0);
     expect(stderr).toMatch(/warning: .*absurd\.yaml:12:18: training\.learning_rate/);
     expect(stderr).toContain('write learning_rate: ');
   });
 
-  it('makes them errors with --strict', async () => {
+  it('reports mistakes as errors with --strict', async () => {
     const { code, stderr } = await runHere(['validate', file, '--strict']);
     expect(code).toBe(1);
     expect(stderr).toContain('error: ');
   });
 
-  it('says nothing about good trainings', async () => {
+  it('has no warnings for good trainings', async () => {
     const good = fs
       .readdirSync('fixtures/training/good')
       .map((name) => `fixtures/training/good/${name}`);

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runHere } from '../run-here.js';
 
-/** Flags without a meaning for their input: each is refused, and says why. */
+/** Flags without an effect for their input: each is refused with a reason. */
 const REFUSED: readonly (readonly [line: string, message: string])[] = [
   ['verify fixtures/hf/llama/config.json fixtures/hf/llama --state-dict x', 'has no state dicts'],
   ['inspect fixtures/hf/llama --state-dict x', 'its format is safetensors'],
@@ -49,7 +49,7 @@ const REFUSED: readonly (readonly [line: string, message: string])[] = [
     'data fixtures/data/pretrain.jsonl --tokenizer fixtures/data/tokenizer --answer-start x',
     '--answer-start and --answer-end require chats',
   ],
-  // A limit that is never measured would let every build pass.
+  // A limit that is never checked would let every build pass.
   ['data fixtures/data/pretrain.jsonl --max-padding 1%', '--max-padding requires a tokenizer'],
   ['data fixtures/data/pretrain.jsonl --max-cut 1%', '--max-cut requires a tokenizer'],
   ['data fixtures/data/pretrain.jsonl --tokens 1B', '--tokens requires a tokenizer'],
@@ -79,15 +79,15 @@ const REFUSED: readonly (readonly [line: string, message: string])[] = [
   ['modules layernorm', 'write minimind modules layer-norm'],
 ];
 
-describe('a flag without a meaning', () => {
-  it.each(REFUSED)('%s', async (line, message) => {
+describe('a flag without an effect', () => {
+  it.each(REFUSED)('is refused: %s', async (line, message) => {
     const { code, stdout, stderr } = await runHere(line.split(' '));
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(message);
     expect(stderr).toMatch(/^ {2}→ /m);
   });
 
-  it('is a warning for a family that the file says itself', async () => {
+  it('is a warning for the family of a file that names its own', async () => {
     const { code, stderr } = await runHere(['profile', 'hybrid/tiny', '--family', 'llama']);
     expect(code).toBe(0);
     expect(stderr).toContain('--family llama is not used: the model is of the family hybrid');
@@ -95,7 +95,7 @@ describe('a flag without a meaning', () => {
     expect({ code: same.code, stderr: same.stderr }).toEqual({ code: 0, stderr: '' });
   });
 
-  it('is a warning for a config to ignore that is not there', async () => {
+  it('is a warning for --no-config without a config', async () => {
     const file = 'fixtures/checkpoints/valid/st_all_dtypes.safetensors';
     const line = ['convert-checkpoint', file, 'x.safetensors', '--dry-run', '--no-config'];
     const { code, stderr } = await runHere(line);
@@ -134,7 +134,7 @@ describe('a flag without a meaning', () => {
   ];
 
   it.each(FLAGS)(
-    'is a warning where scripts may always write it: %s %s',
+    'is a warning for flags that scripts may always set: %s %s',
     async (words, flags, warning) => {
       const { code, stderr } = await runHere([...words.split(' '), ...flags.split(' ')]);
       expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining(warning) });
@@ -148,21 +148,21 @@ describe('a flag without a meaning', () => {
     'train-plan minimind2-small --tokens 1B --gpu h100 --gpus 2 --zero 3',
     `${CAST} --engine auto`,
     [...RUN, '--only', 'created,batch', ...IDS, '--seed', '3'].join(' '),
-  ])('has no warning where it has an effect: %s', async (line) => {
+  ])('is distinguished from one with an effect: %s', async (line) => {
     const { code, stderr } = await runHere(line.split(' '));
     expect(code).toBe(0);
     expect(stderr).not.toMatch(/not used|at least/);
   });
 
-  it('is no default: those depend on nothing', async () => {
+  it('is never a default', async () => {
     for (const line of ['evaluate fixtures/hf/llama --ids 1,2,3', 'fit minimind2-small']) {
       expect((await runHere(line.split(' '))).code, line).toBe(0);
     }
   });
 });
 
-/** Numbers beyond any use: each is refused with a bound, and none is a bug. */
-describe('a number without bounds', () => {
+/** Huge numbers: each is refused with a bound, and none causes a bug. */
+describe('a huge number', () => {
   it.each([
     ['generate fixtures/hf/llama --ids 1 --temperature 1e400', 'from 0 to 1000000'],
     ['generate fixtures/hf/llama --ids 1 --repetition-penalty 1e300', 'from 0.01 to 1000000'],
@@ -175,13 +175,13 @@ describe('a number without bounds', () => {
     ['evaluate fixtures/hf/llama --ids 1,2 --stride 1e15', 'at most 1,099,511,627,776 tokens'],
     ['fit minimind2-small --gpu h100 --dtype int4 --group-size 1e15', 'at most 1,408'],
     ['fit minimind2-small --gpu h100 --train-tokens 1e30', 'at most 9,010,000B tokens'],
-  ])('%s', async (line, message) => {
+  ])('is refused: %s', async (line, message) => {
     const { code, stdout, stderr } = await runHere(line.split(' '));
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(message);
   });
 
-  it('is exact where it is counted', async () => {
+  it('is exact in counts', async () => {
     const words = ['profile', 'minimind2-small', '--batch', '9007199254740991'];
     const { code, stdout } = await runHere([...words, '--json']);
     expect(code).toBe(0);
@@ -192,7 +192,6 @@ describe('a number without bounds', () => {
   });
 });
 
-/** Tokens are whole: a fraction is not cut off. */
 describe('a fraction of a token', () => {
   it.each([
     'fit minimind2-small --gpu h100 --global-batch 3.5',
@@ -200,15 +199,15 @@ describe('a fraction of a token', () => {
     'train-plan minimind2-small --tokens 3.5',
     'train-plan minimind2-small --data-tokens 1.0001k',
     'data fixtures/data/pretrain.jsonl --tokenizer fixtures/data/tokenizer --tokens 2.5',
-  ])('%s', async (line) => {
+  ])('is refused: %s', async (line) => {
     const { code, stderr } = await runHere(line.split(' '));
     expect(code).toBe(2);
     expect(stderr).toContain('expected a whole number of tokens, found ');
   });
 });
 
-describe('a name out of many', () => {
-  it('is followed by the nearest, and the command that lists them', async () => {
+describe('an unknown name', () => {
+  it('is refused with the nearest one, and the command that lists them', async () => {
     const { stderr: near } = await runHere(['schema', 'hybird']);
     expect(near).toContain('expected one of 73 values, found "hybird"');
     expect(near).toContain('write minimind schema hybrid, or see minimind list --details');
@@ -217,7 +216,7 @@ describe('a name out of many', () => {
     expect(far).toContain('→ see minimind list --details');
   });
 
-  it('is a family where a preset is expected', async () => {
+  it('is refused with a hint if it is a family instead of a preset', async () => {
     for (const command of ['profile', 'init', 'validate', 'fit']) {
       const { code, stderr } = await runHere([command, 'hybrid']);
       expect(code, command).toBe(2);
@@ -228,7 +227,7 @@ describe('a name out of many', () => {
 
 describe('two wrong inputs', () => {
   it.each(['verify no-config.yaml no-weights.pt', 'diff no-config.yaml no-weights.pt'])(
-    '%s: both are named',
+    'are both reported: %s',
     async (line) => {
       const { code, stderr, stdout } = await runHere([...line.split(' '), '--json']);
       expect(code).toBe(2);
@@ -238,7 +237,7 @@ describe('two wrong inputs', () => {
   );
 });
 
-describe('a path with nothing at it', () => {
+describe('a path without a file', () => {
   let folder = '';
   beforeAll(() => {
     folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
@@ -262,7 +261,7 @@ describe('a path with nothing at it', () => {
     ['broken.yaml', 'it is a link to nowhere, which does not exist'],
     ['one.yaml/x', 'one.yaml is a file'],
     ['~/one.yaml', 'write $HOME/one.yaml'],
-  ])('%s', async (name, advice) => {
+  ])('is refused with the reason: %s', async (name, advice) => {
     for (const [command = '', ...words] of COMMANDS) {
       const line = command === 'convert-checkpoint' ? [name, ...words] : [...words, name];
       const { code, stderr } = await runHere([command, ...line], { cwd: folder });
@@ -271,7 +270,7 @@ describe('a path with nothing at it', () => {
     }
   });
 
-  it('is an error of the system for a link to itself', async () => {
+  it('is a system error for a link to itself', async () => {
     for (const [command = '', ...words] of COMMANDS) {
       const line =
         command === 'convert-checkpoint' ? ['loop.yaml', ...words] : [...words, 'loop.yaml'];
@@ -282,7 +281,7 @@ describe('a path with nothing at it', () => {
     }
   });
 
-  it('lists the files of the same ending beside it', async () => {
+  it('is refused with the files of the same extension in its folder', async () => {
     const { stderr } = await runHere(['inspect', 'fixtures/hf/llama/mode.safetensors']);
     expect(stderr).toContain('fixtures/hf/llama/model.safetensors');
     const { stderr: above } = await runHere(['inspect', 'fixtures/no-such/model.safetensors']);
@@ -291,7 +290,7 @@ describe('a path with nothing at it', () => {
 });
 
 describe('a missing file of a flag', () => {
-  it('is followed by what the file must be', async () => {
+  it('is refused with the expected content', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
     try {
       const gpus = ['fit', 'minimind2-small', '--gpu', 'mine', '--hardware', 'x.yaml'];
@@ -315,7 +314,7 @@ describe('a folder with a tokenizer.json', () => {
     ['generate fixtures/hf/llama --ids 1,2 --max-tokens 1'],
     ['plan --max-params 26M --text fixtures/tokenizers/text.txt'],
     ['train-plan minimind2-small'],
-  ])('%s takes it', async (line) => {
+  ])('is accepted by %s', async (line) => {
     const words = [...line.split(' '), '--tokenizer', 'fixtures/data/tokenizer'];
     const { stderr } = await runHere(words);
     expect(stderr).not.toContain('is a folder');

@@ -11,14 +11,14 @@ beforeAll(() => {
 });
 afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
 
-/** What `validate` says of a file with this text, run in the file's folder. */
+/** Runs `validate` for a file with this text, in its folder. */
 async function validate(text: string, ...args: string[]) {
   fs.writeFileSync(path.join(folder, 'model.yaml'), text);
   return await runHere(['validate', 'model.yaml', ...args], { cwd: folder });
 }
 
-describe('golden error texts', () => {
-  it('srte_encoding: factorized', async () => {
+describe('the error text', () => {
+  it('is exact for srte_encoding: factorized', async () => {
     const { code, stdout, stderr } = await validate('model:\n  srte_encoding: factorized\n');
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toBe(`error: model.yaml is not valid: 1 error
@@ -30,7 +30,7 @@ error: model.yaml:2:18: model.srte_encoding: unknown encoding "factorized": a fa
 `);
   });
 
-  it('num_hidden_layers', async () => {
+  it('is exact for num_hidden_layers', async () => {
     const { stderr } = await validate('model:\n  num_hidden_layers: 24\n');
     expect(stderr).toBe(`error: model.yaml is not valid: 1 error
 
@@ -41,7 +41,7 @@ error: model.yaml:2:3: model.num_hidden_layers: unknown key "num_hidden_layers"
 `);
   });
 
-  it('three mistakes in one file', async () => {
+  it('is exact for three mistakes in one file', async () => {
     const { stderr } = await validate(
       'model:\n  num_heads: 48\n  gate_rnk: 128\n  vocab_size: "50432"\n',
     );
@@ -64,7 +64,7 @@ error: model.yaml:4:15: model.vocab_size: must be an integer ≥ 1, but is "5043
 `);
   });
 
-  it('a mistake in a --set', async () => {
+  it('is exact for a mistake in --set', async () => {
     const { stderr } = await validate('model: {}\n', '--set', 'model.num_layer=24');
     expect(stderr).toBe(`error: model.yaml is not valid: 1 error
 
@@ -91,7 +91,7 @@ describe('validate', () => {
     ['global_heads: 33', 'all heads will be global'],
     ['gate_rank: 2049', '2048 will be used'],
     ['pad_token_id: 50432', 'outside a vocabulary of 50432'],
-  ])('warns of %s, and with --strict refuses it', async (line, message) => {
+  ])('warns of %s, and refuses it with --strict', async (line, message) => {
     const lax = await validate(`model:\n  ${line}\n`);
     expect(lax.code).toBe(0);
     expect(lax.stderr).toContain('warning: model.yaml:2:');
@@ -101,7 +101,7 @@ describe('validate', () => {
     expect(strict.stderr).toContain('error: model.yaml:2:');
   });
 
-  it('warns of what it does not know outside model', async () => {
+  it('warns of unknown keys outside model', async () => {
     const { code, stderr } = await validate(
       'model: {}\ntraining:\n  lr: 1\nextra: 1\nhidden_size: 8\n',
     );
@@ -114,7 +114,7 @@ describe('validate', () => {
     expect(stderr).toContain('move it under model:');
   });
 
-  it('takes empty sections and 1e-5 without a word', async () => {
+  it('accepts empty sections and 1e-5 without a warning', async () => {
     const text = 'model:\n  layer_norm_eps: 1e-5\ntraining:\nsystem:\ndata: {anything: 1}\n';
     expect(await validate(text)).toMatchObject({ code: 0, stderr: '' });
   });
@@ -138,7 +138,7 @@ describe('validate', () => {
     expect(stderr).not.toMatch(/^\s+at /m);
   });
 
-  it('tells the mistakes of all files', async () => {
+  it('reports the mistakes of all files', async () => {
     fs.writeFileSync(path.join(folder, 'good.yaml'), 'model: {}\n');
     fs.writeFileSync(path.join(folder, 'bad.yaml'), 'model: {x: 1}\n');
     const run = await runHere(['validate', 'good.yaml', 'bad.yaml', 'none.yaml', '--json'], {
@@ -150,7 +150,7 @@ describe('validate', () => {
     expect(problems.map(({ file }: { file: string }) => file)).toEqual(['bad.yaml', 'none.yaml']);
   });
 
-  it('tells the verdict on the good files too', async () => {
+  it('also reports the valid files', async () => {
     fs.writeFileSync(path.join(folder, 'good.yaml'), 'model: {}\n');
     fs.writeFileSync(path.join(folder, 'bad.yaml'), 'model: {x: 1}\n');
     const { stdout, code } = await runHere(['validate', 'good.yaml', 'bad.yaml'], { cwd: folder });
@@ -161,7 +161,7 @@ describe('validate', () => {
     expect(all.split('\n')[0]).toBe('valid: 1 file');
   });
 
-  it('tells a mistake in a --set once, however many files', async () => {
+  it('reports a mistake in --set once for many files', async () => {
     const { stderr } = await runHere(['validate', ...presets, '--set', 'model.layerz=1']);
     expect(stderr.match(/unknown key/g)).toHaveLength(1);
   });

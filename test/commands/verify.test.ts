@@ -14,7 +14,7 @@ afterAll(() => {
   fs.rmSync(folder, { recursive: true });
 });
 
-/** Small enough for its RoPE tables to be written. */
+/** A small model, so that its RoPE tables can be written. */
 const MODEL = { ...SMALL, num_layers: 2, num_heads: 4 };
 const CONFIG = path.join(folder, 'model.yaml');
 const PT = path.join(folder, 'model.pt');
@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 
 describe('verify', () => {
-  it('shows no table of values where the two have no tensor in common', async () => {
+  it('shows no table of values without a common tensor', async () => {
     const files = ['fixtures/hf/qwen3/config.json', 'fixtures/hf/qwen3'];
     const { code, stdout } = await verify(...files, '--values', 'fixtures/hf/gpt2');
     expect(code).toBe(1);
@@ -49,7 +49,7 @@ describe('verify', () => {
     expect(stdout).not.toContain('Beyond the error');
   });
 
-  it('says that all is as described', async () => {
+  it('reports a match', async () => {
     const { code, stdout, stderr } = await verify(CONFIG, PT);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toBe(
@@ -60,7 +60,7 @@ describe('verify', () => {
     );
   });
 
-  it('tells faults and what to do, and exits with 1', async () => {
+  it('reports faults with a suggestion, and exits with 1', async () => {
     const { code, stdout, stderr } = await verify(
       CONFIG,
       PT,
@@ -77,7 +77,7 @@ describe('verify', () => {
     );
   });
 
-  it('gives the same as JSON', async () => {
+  it('has faults and suggestions in JSON', async () => {
     const result = await json(CONFIG, PT, '--set', 'model.tie_word_embeddings=true');
     expect(result).toMatchObject({
       schema: 'minimind/verify@1',
@@ -98,7 +98,7 @@ describe('verify', () => {
     ).toBe(1);
   });
 
-  it('warns of a config inside that says otherwise, and with --strict that is an error', async () => {
+  it('warns of a different config inside, which is an error with --strict', async () => {
     const change = ['--set', 'model.window_size=7'];
     const lenient = await verify(CONFIG, PT, ...change);
     expect(lenient.code).toBe(0);
@@ -114,21 +114,21 @@ describe('verify', () => {
     expect((await verify(CONFIG, PT, '--strict')).code).toBe(0);
   });
 
-  it('takes a config from standard input', () => {
+  it('reads a config from standard input', () => {
     const input = JSON.stringify({ model: { ...MODEL, gate_rank: 3 } });
     const { code, stdout } = runCli(['verify', '-', PT], { input });
     expect(code).toBe(1);
     expect(stdout).toContain('set model.gate_rank: 4.');
   });
 
-  it('suggests what leaves the rest of the config to be changed after it', () => {
+  it('suggests a change even if it contradicts the rest of the config', () => {
     const model = { ...MODEL, max_position_embeddings: 20 };
     const input = JSON.stringify({ model, training: { max_seq_length: 15 } });
     const { stdout } = runCli(['verify', '-', PT], { input });
     expect(stdout).toContain('set model.max_position_embeddings: 12,');
   });
 
-  it('takes safetensors without buffers, with names that wrappers made', async () => {
+  it('accepts safetensors without buffers, with names of wrappers', async () => {
     const tensors = workshop.stateDict(describeModel(MODEL).model, false);
     const wrapped = new Map([...tensors].map(([name, tensor]) => [`_orig_mod.${name}`, tensor]));
     const file = await safetensorsFile(path.join(folder, 'model.safetensors'), wrapped);
@@ -147,7 +147,7 @@ describe('verify', () => {
     expect(stderr).toContain('tensor "layers.0._orig_mod.mamba.D"');
   });
 
-  it('shows ten faults of all kinds, and the others in the details', async () => {
+  it('shows ten faults of all kinds, and all in the details', async () => {
     const args = ['configs/hybrid/tiny.yaml', 'fixtures/checkpoints/valid/zip_proto5.pt'];
     const { stdout } = await verify(...args);
     const faults = (text: string) => text.match(/^(?:missing|extra) /gm) ?? [];
@@ -168,7 +168,7 @@ describe('verify', () => {
     );
   });
 
-  it('prints names of strangers harmlessly, and short', async () => {
+  it('escapes and shortens names of tensors', async () => {
     const tensors = workshop.stateDict(describeModel(MODEL).model, false);
     tensors.set('\u001b[31mred', workshop.tensor([1]));
     tensors.set('__proto__', workshop.tensor([1]));
@@ -191,13 +191,13 @@ describe('verify', () => {
     [[CONFIG], 'expected CONFIG and CHECKPOINT, found only'],
     [[CONFIG, CONFIG], 'is JSON'],
     [[PT, CONFIG], 'expected a config first, found the checkpoint'],
-  ])('%j is the user’s mistake', async (args, message) => {
+  ])('refuses %j', async (args, message) => {
     const { code, stderr } = await verify(...args);
     expect(code).toBe(2);
     expect(stderr).toContain(message);
   });
 
-  it('takes a folder for its checkpoint and its config, or for either', async () => {
+  it('reads a folder as a checkpoint with its config, or as either', async () => {
     for (const args of [['fixtures/hf/llama'], ['fixtures/hf/llama', 'fixtures/hf/llama']]) {
       const { code, stdout } = await verify(...args, '--json');
       expect(code).toBe(0);

@@ -12,8 +12,8 @@ afterAll(() => fs.rmSync(folder, { recursive: true }));
 
 const quickTest = (...args: string[]) => runHere(['quick-test', LLAMA, ...args]);
 
-const formOf = async (written: string) => {
-  const { code, stdout } = await quickTest('--weights', written, '--only', 'created', '--json');
+const formOf = async (spelling: string) => {
+  const { code, stdout } = await quickTest('--weights', spelling, '--only', 'created', '--json');
   return { code, form: JSON.parse(stdout).quantized };
 };
 
@@ -28,8 +28,8 @@ describe.skipIf(onnxVersion() === undefined)('quick-test --weights', () => {
     ['int4:16', 4, 16],
     ['q4-g128', 4, 128],
     ['8', 8, 32],
-  ])('reads %s', async (written, bits, group) => {
-    const { code, form } = await formOf(written);
+  ])('reads %s', async (spelling, bits, group) => {
+    const { code, form } = await formOf(spelling);
     expect(code).toBe(0);
     expect(form).toMatchObject({ bits, group });
   });
@@ -39,13 +39,13 @@ describe.skipIf(onnxVersion() === undefined)('quick-test --weights', () => {
     ['q4_0', 'expected a group of 16, 32, 64 or 128'],
     ['int4-48', 'expected a group of 16, 32, 64 or 128'],
     ['fp8', 'expected int8 or int4'],
-  ])('refuses %s', async (written, message) => {
-    const { code, stderr } = await quickTest('--weights', written);
+  ])('refuses %s', async (spelling, message) => {
+    const { code, stderr } = await quickTest('--weights', spelling);
     expect(code).toBe(2);
     expect(stderr).toContain(`--weights: ${message}`);
   });
 
-  it('shows the loss against float32, whatever checks are asked for', async () => {
+  it('shows the difference from float32, with any checks', async () => {
     const { code, stdout } = await quickTest('--weights', 'int8', '--only', 'forward', '--details');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^ {2}weights +int8, groups of 32, for 29\.2K values .* float32/m);
@@ -55,7 +55,7 @@ describe.skipIf(onnxVersion() === undefined)('quick-test --weights', () => {
     expect(stdout).toMatch(/^int8 is [\d.]+ times as fast as float32$/m);
   });
 
-  it('passes all checks, and agrees with the dequantized values on the other engine', async () => {
+  it('passes all checks, and matches the dequantized values on the other engine', async () => {
     const { code, stdout } = await quickTest('--weights', 'int4', '--cross-check', '--json');
     const { checks, quantized, engine } = JSON.parse(stdout);
     expect(code).toBe(0);
@@ -69,7 +69,7 @@ describe.skipIf(onnxVersion() === undefined)('quick-test --weights', () => {
     expect([...verdicts.values()]).not.toContain('failed');
   });
 
-  it('keeps to limits', async () => {
+  it('checks limits', async () => {
     const loose = await quickTest('--weights', 'int8', '--only', 'created', '--max-kl', '0.1');
     expect(loose.code).toBe(0);
     const tight = await quickTest('--weights', 'int8', '--only', 'created', '--max-kl', '1e-9');
@@ -90,7 +90,7 @@ describe.skipIf(onnxVersion() === undefined)('quick-test --weights', () => {
 });
 
 describe('export --weights', () => {
-  it('writes packed matrices, and says so', async () => {
+  it('writes packed matrices, and reports them', async () => {
     const file = path.join(folder, 'llama.onnx');
     const { code, stdout } = await runHere([
       'export',

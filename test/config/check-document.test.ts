@@ -6,8 +6,8 @@ import type { Config } from './model-schema.js';
 import { check, model, problemsOf } from './model-schema.js';
 import { line } from './support.js';
 
-describe('a good document', () => {
-  it('gives the value with its defaults', () => {
+describe('a valid document', () => {
+  it('has the value with its defaults', () => {
     const { value, problems } = check('model: {num_layers: 2}', ['model.dropout=0.1']);
     expect(problems).toStrictEqual([]);
     expect(value?.model).toStrictEqual({
@@ -46,17 +46,17 @@ describe('unknown keys', () => {
       'layers: [{kind: mamba, staet: 1}]',
       'error model.layers.0.staet: unknown key "staet" → did you mean "state"?',
     ],
-  ])('%s', (text, problem) => {
+  ])('are reported with a suggestion: %s', (text, problem) => {
     expect(model(text)).toStrictEqual([problem]);
   });
 
-  it('point at the key', () => {
+  it('are reported at the key', () => {
     expect(check('model:\n  num_layers: 1\n  "foo": {a: 1}').problems).toMatchObject([
       { line: 3, column: 3, excerpt: '  "foo": {a: 1}', path: 'model.foo' },
     ]);
   });
 
-  it('belong elsewhere when they do', () => {
+  it('are reported with the section where they belong', () => {
     expect(problemsOf('model: {num_layers: 1}\nhidden_size: 8')).toStrictEqual([
       'f:2:1 error hidden_size: unknown key "hidden_size" → it belongs under model',
     ]);
@@ -71,7 +71,7 @@ describe('unknown keys', () => {
     expect(value?.notes).toStrictEqual({ authr: 'x', '\u202e': 1 });
   });
 
-  it('are errors in a plain object, where zod says nothing', () => {
+  it('are errors in a plain object, where zod reports nothing', () => {
     const schema = z.object({ a: z.object({ b: z.int().optional() }) });
     const { value, problems } = checkDocument(parseDocument('a: {c: 1}', 'f'), { schema });
     expect(value).toBeUndefined();
@@ -80,7 +80,7 @@ describe('unknown keys', () => {
     ]);
   });
 
-  it('are reported in records, too', () => {
+  it('are also reported in records', () => {
     expect(
       problemsOf('model: {num_layers: 1}\ntags: {a: 1, __proto__: 2}\nweights: {q: 1, Q_: 2}'),
     ).toStrictEqual([
@@ -104,7 +104,7 @@ describe('unknown keys', () => {
       'intersection',
       (inner: z.ZodObject) => z.intersection(inner, z.strictObject({ b: z.int().optional() })),
     ],
-  ])('are found once behind %s', (name, wrap) => {
+  ])('are reported once in a wrapped schema: %s', (name, wrap) => {
     const schema = z.strictObject({ x: wrap(z.strictObject({ a: z.int().optional() })) });
     const text = name === 'list' ? 'x: [{aa: 1}]' : 'x: {aa: 1}';
     const { problems } = checkDocument(parseDocument(text, 'f'), { schema });
@@ -122,13 +122,13 @@ describe('missing keys', () => {
     ]);
   });
 
-  it('are not reported when they are only misspelt', () => {
+  it('are not reported if they are misspelt', () => {
     expect(problemsOf('model: {num_layer: 3}')).toStrictEqual([
       'f:1:9 error model.num_layer: unknown key "num_layer" → did you mean "num_layers"?',
     ]);
   });
 
-  it('are reported when the misspelt key is only a warning', () => {
+  it('are reported if the misspelt key is only a warning', () => {
     const schema = z.looseObject({ author: z.string() });
     const { value, problems } = checkDocument(parseDocument('authr: x', 'f'), { schema });
     expect(value).toBeUndefined();
@@ -156,7 +156,7 @@ describe('confusions', () => {
     ]);
   });
 
-  it('are errors where the schema has nothing to say', () => {
+  it('are errors for values that the schema accepts', () => {
     const { value, problems } = check('model: {num_layers: 1, tie: true}', [], { confusions });
     expect(value).toBeUndefined();
     expect(problems.map(line)).toStrictEqual([
@@ -170,7 +170,7 @@ describe('confusions that are only warnings', () => {
     { path: 'vocab_size', message: 'stands at the top', suggestion: 'move it under model:' },
   ];
 
-  it('hide no missing key that they name', () => {
+  it('do not hide the missing key that they name', () => {
     const schema = z.looseObject({ model: z.strictObject({}) });
     const checked = checkDocument(parseDocument('vocab_size: 3', 'f'), { schema, confusions });
     expect(checked).toMatchObject({ value: undefined, errors: 1, warnings: 1 });
@@ -181,7 +181,7 @@ describe('confusions that are only warnings', () => {
   });
 });
 
-describe('mistakes that were found while the document was read', () => {
+describe('mistakes of reading', () => {
   it('are reported with all others, in order', () => {
     const text = [
       'model:',
@@ -216,21 +216,21 @@ describe('mistakes that were found while the document was read', () => {
     ['of a key', 'model: {num_layers: 1, 99999999999999999999: 1}'],
     ['of an unknown key', 'model: {num_layers: 1, colour: 1, colour: 2}'],
     ['of a missing key', 'model: {num_layers: *x}'],
-    ['of what a failed merge would have brought', 'model: {<<: *x}'],
-    ['of what a merge of a bad mapping brought', 'notes: &n {<<: *x}\nmodel: {<<: *n}'],
-    ['of what the other of two mappings may have', 'model: {num_layers: 1}\nmodel: {}'],
-    ['of what a key that cannot be read may have been', 'model: {[a]: 1}'],
-    ['of what an alias that is no key may have been', 'model: {*x : 1}'],
-    ['of a mapping that is not there', 'model: *x'],
-    ['of what an override was to set', 'model: {}', 'model.num_layers=[1'],
-    ['of a key below what was found wrong', 'model: *x', 'model.num_layers=1'],
+    ['of a key in a failed merge', 'model: {<<: *x}'],
+    ['of a key in a merge of an invalid mapping', 'notes: &n {<<: *x}\nmodel: {<<: *n}'],
+    ['of a key that the other of two mappings may have', 'model: {num_layers: 1}\nmodel: {}'],
+    ['of a key that may be an unreadable one', 'model: {[a]: 1}'],
+    ['of a key that may be an alias', 'model: {*x : 1}'],
+    ['of a missing mapping', 'model: *x'],
+    ['of a key of an invalid override', 'model: {}', 'model.num_layers=[1'],
+    ['of a key below an invalid value', 'model: *x', 'model.num_layers=1'],
   ])('are reported once: %s', (_, text, ...sets) => {
     const { value, problems } = check(text, sets);
     expect(value).toBeUndefined();
     expect(problems).toHaveLength(1);
   });
 
-  it('check the last value of a repeated key', () => {
+  it('leave the last value of a repeated key, which is checked', () => {
     const text = 'model: {num_layers: 1, tie: 3}\nmodel: {num_layers: 1, tie: 4}';
     expect(problemsOf(text).map((each) => each.split(' → ', 1)[0])).toStrictEqual([
       'f:2:1 error: the key "model" occurs twice in this mapping; the first is at 1:1',
@@ -240,11 +240,11 @@ describe('mistakes that were found while the document was read', () => {
 
   it.each([
     ['of a wrong value', 'model: {num_layers: 1, dropout: 1e400}', false],
-    ['of a value that stands twice', 'model: {num_layers: 1, dropout: 0.1, dropout: 0}', false],
+    ['of a repeated value', 'model: {num_layers: 1, dropout: 0.1, dropout: 0}', false],
     ['of a default that a merge may have set', 'model: {num_layers: 1, <<: *x}', false],
-    ['of something in it', 'model: {num_layers: 1, dropout: {a: *x}}', false],
-    ['of something else', 'model: {num_layers: 1, tie: *x, dropout: 0.5}', true],
-  ])('keep rules from judging: %s', (_, text, runs) => {
+    ['inside the value', 'model: {num_layers: 1, dropout: {a: *x}}', false],
+    ['of another value', 'model: {num_layers: 1, tie: *x, dropout: 0.5}', true],
+  ])('prevent rules only for affected values: %s', (_, text, runs) => {
     const check = () => ({ message: 'ran' });
     const rule = { severity: 'error', reads: ['model.dropout'], check } as const;
     expect(
@@ -254,7 +254,7 @@ describe('mistakes that were found while the document was read', () => {
     ).toBe(runs);
   });
 
-  it('stay with the document when an override fixes the value', () => {
+  it('are reported even if an override replaces the value', () => {
     expect(check('model: {num_layers: 1e400}', ['model.num_layers=1'])).toMatchObject({
       errors: 1,
       problems: [{ line: 1, message: '1e400 is too large for a number' }],
@@ -282,48 +282,48 @@ describe('rules', () => {
     ).toStrictEqual(['f:3:16 error model.hidden_size: 16 is wide for 1 → add layers']);
   });
 
-  it('are reported at another value when the first is a default', () => {
+  it('are reported at another value if the first is a default', () => {
     expect(problemsOf('model:\n  num_layers: 1', [], { rules: [big] })).toStrictEqual([
       'f:2:15 error model.num_layers: 64 is wide for 1 → add layers',
     ]);
   });
 
-  it('are reported at the mapping when all are defaults', () => {
+  it('are reported at the mapping if all are defaults', () => {
     const rule = { severity, reads: ['model.tie'], check: () => ({ message: 'no' }) } as const;
     expect(problemsOf('model: {num_layers: 1}', [], { rules: [rule] })).toStrictEqual([
       'f:1:1 error model.tie: no',
     ]);
   });
 
-  it('run when the document is wrong elsewhere only', () => {
+  it('run if the document is invalid only elsewhere', () => {
     const text = 'model: {num_layers: 1, tie: 3, layers: [{kind: x}], foo: 1}\ntags: {a: x, b: 1}';
     const rule = {
       severity: 'warning',
       reads: ['tags.b'],
       check: ({ tags }: Config) => ({ message: JSON.stringify(tags) }),
     } as const;
-    const said = problemsOf(text, [], { rules: [big, rule] });
-    expect(said).toContain('f:1:21 error model.num_layers: 64 is wide for 1 → add layers');
-    expect(said).toContain('f:2:17 warning tags.b: {"b":1}');
+    const problems = problemsOf(text, [], { rules: [big, rule] });
+    expect(problems).toContain('f:1:21 error model.num_layers: 64 is wide for 1 → add layers');
+    expect(problems).toContain('f:2:17 warning tags.b: {"b":1}');
   });
 
   it.each([
-    ['itself', 'model: {num_layers: 1, hidden_size: 9}'],
-    ['above', 'model: [1]'],
-    ['in a key that was meant', 'model: {num_layers: 1, hiden_size: 8}'],
-    ['missing', 'model: {hidden_size: 8}'],
-  ])('do not run when what they read is wrong (%s)', (_, text) => {
+    ['the value itself', 'model: {num_layers: 1, hidden_size: 9}'],
+    ['a value above', 'model: [1]'],
+    ['a misspelt key', 'model: {num_layers: 1, hiden_size: 8}'],
+    ['a missing key', 'model: {hidden_size: 8}'],
+  ])('do not run on invalid values: %s', (_, text) => {
     const rule = { ...big, check: () => ({ message: 'ran' }) };
     expect(problemsOf(text, [], { rules: [rule] }).join()).not.toContain('ran');
   });
 
-  it('do not run when something below what they read is wrong', () => {
+  it('do not run if a nested value is invalid', () => {
     const rule = { severity, reads: ['model'], check: () => ({ message: 'ran' }) } as const;
     expect(problemsOf('model: {num_layers: x}', [], { rules: [rule] }).join()).not.toContain('ran');
     expect(problemsOf('model: {num_layers: 1}', [], { rules: [rule] }).join()).toContain('ran');
   });
 
-  it('warnings leave the value unchanged', () => {
+  it('leave the value unchanged if they are warnings', () => {
     const { value, problems } = check('model: {num_layers: 1}', [], {
       rules: [{ ...big, severity: 'warning' }],
     });
@@ -333,7 +333,7 @@ describe('rules', () => {
 });
 
 describe('the order of problems', () => {
-  it('is that of the file, then of the overrides', () => {
+  it('is the order of the file, then of the overrides', () => {
     const text = 'tags: {a: x}\nmodel:\n  foo: 1\n  num_layers: 0\n';
     const sets = ['zzz=1', 'model.tie=3', 'aaa=1'];
     expect(problemsOf(text, sets).map((problem) => problem.split(': ', 1)[0])).toStrictEqual([

@@ -110,7 +110,7 @@ describe('wrong values', () => {
       'rope: "\u202e\\e"',
       'error model.rope: must be one of "none", "linear", "yarn", but is "\\u202e\\u001b"',
     ],
-  ])('%s', (text, problem) => {
+  ])('are reported: %s', (text, problem) => {
     expect(model(text)).toStrictEqual([problem]);
   });
 
@@ -130,16 +130,16 @@ describe('wrong values', () => {
       [],
       'f:2:7 error tags: must be a mapping, but is a list → write {key: value}',
     ],
-  ])('in place of keys: %j %j', (text, sets, problem) => {
+  ])('are reported in place of keys: %j %j', (text, sets, problem) => {
     expect(problemsOf(text, sets)).toStrictEqual([problem]);
   });
 
-  it('are cut when they are long', () => {
+  it('are truncated if they are long', () => {
     const [problem] = model(`name: ${'x'.repeat(500)}`);
     expect(problem).toMatch(/but is "x{59}…"$/);
   });
 
-  it('in a union are those of the option that was meant', () => {
+  it('in a union are those of the option that fits best', () => {
     const schema = z.strictObject({
       u: z.union([
         z.int(),
@@ -147,20 +147,20 @@ describe('wrong values', () => {
         z.strictObject({ type: z.literal('b'), y: z.int(), z: z.int() }),
       ]),
     });
-    const of = (text: string) =>
+    const problemsIn = (text: string) =>
       checkDocument(parseDocument(text, 'f'), { schema }).problems.map(line);
-    expect(of('u: {type: a, x: q}')).toStrictEqual([
+    expect(problemsIn('u: {type: a, x: q}')).toStrictEqual([
       'f:1:17 error u.x: must be an integer, but is "q"',
     ]);
-    expect(of('u: {type: b, y: 1}')).toStrictEqual([
+    expect(problemsIn('u: {type: b, y: 1}')).toStrictEqual([
       'f:1:1 error u.z: the key "z" is missing → add z: it must be an integer',
     ]);
-    expect(of('u: q')).toStrictEqual([
+    expect(problemsIn('u: q')).toStrictEqual([
       'f:1:4 error u: must be an integer or a mapping, but is "q"',
     ]);
   });
 
-  it('use the words of the schema where it has its own', () => {
+  it('have the message of the schema if it defines one', () => {
     const schema = z.strictObject({
       a: z.int({ error: 'is no good' }),
       b: z.record(z.string().regex(/^x/, 'begins with x'), z.int()),

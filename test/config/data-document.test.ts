@@ -18,14 +18,14 @@ it('problems of data have a path and no line, in the order of the data', () => {
   ]);
 });
 
-it('knows the present keys', () => {
+it('a document of data has its keys', () => {
   const document = documentOfData({ model: { layers: [1, { x: 'y' }] } }, FILE);
   expect(document.has(['model', 'layers', 1, 'x'])).toBe(true);
   expect(document.has(['model', 'layers', 2])).toBe(false);
   expect(document.locate(['model', 'layers'])).toEqual({ file: FILE });
 });
 
-it('data can be overridden', () => {
+it('a document of data can be overridden', () => {
   const document = documentOfData({ model: { num_layers: 3 } }, FILE);
   const changed = applyOverrides(document, ['model.num_layers=4', 'model.new=1']);
   expect(changed.value).toEqual({ model: { num_layers: 4, new: 1 } });
@@ -33,7 +33,7 @@ it('data can be overridden', () => {
   expect(document.value).toEqual({ model: { num_layers: 3 } });
 });
 
-it('any key is a key', () => {
+it('a document of data treats __proto__ like any other key', () => {
   const value = JSON.parse('{"__proto__": {"constructor": 1}}');
   expect(documentOfData(value, FILE).has(['__proto__', 'constructor'])).toBe(true);
   expect(documentOfData({}, FILE).has(['__proto__'])).toBe(false);

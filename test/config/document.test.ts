@@ -6,7 +6,7 @@ const parsed = (text: string | Uint8Array) => parseDocument(text, 'a.yaml').valu
 const problemsOf = (text: string) =>
   problemsOfReading(() => parseDocument(text, 'a.yaml')).map(line);
 
-describe('values', () => {
+describe('parseDocument', () => {
   it.each([
     ['1e-5', 1e-5],
     ['1E5', 1e5],
@@ -42,7 +42,7 @@ describe('values', () => {
     expect(parsed(JSON.stringify(value, null, '\t'))).toStrictEqual(value);
   });
 
-  it('keeps keys that are not texts as they are written', () => {
+  it('keeps the text of keys that are not strings', () => {
     expect(parsed('1: a\n1.0: b\ntrue: c\nnull: d\n')).toStrictEqual({
       1: 'a',
       '1.0': 'b',
@@ -51,7 +51,7 @@ describe('values', () => {
     });
   });
 
-  it('takes __proto__ for a name like any other', () => {
+  it('treats __proto__ like any other name', () => {
     const value = parsed('__proto__: {polluted: 1}\nconstructor: 2\n');
     expect(Object.keys(value)).toStrictEqual(['__proto__', 'constructor']);
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
@@ -59,8 +59,8 @@ describe('values', () => {
   });
 });
 
-describe('aliases and merges', () => {
-  it('puts in what an anchor names at that point', () => {
+describe('parseDocument with aliases and merges', () => {
+  it('uses the last anchor before an alias', () => {
     const text = 'a: &x 1\nb: *x\nc: &x [2, *x]\n';
     expect(problemsOf(text)).toStrictEqual([
       'a.yaml:3:11 error: the alias "*x" is inside the value that it names → a value cannot contain itself: remove the alias',
@@ -70,7 +70,7 @@ describe('aliases and merges', () => {
     expect(parsed('&k a: 1\nb: *k\n')).toStrictEqual({ a: 1, b: 'a' });
   });
 
-  it('merges, and the own keys of the mapping win', () => {
+  it('merges mappings, with priority for own keys', () => {
     const text =
       'x: &x {a: 1, b: 2}\ny: &y {b: 3, c: 4}\nz: {c: 5, <<: [*x, *y]}\nw:\n  <<: *y\n  d: 6\n';
     const value = parsed(text);
@@ -78,7 +78,7 @@ describe('aliases and merges', () => {
     expect(value.w).toStrictEqual({ d: 6, b: 3, c: 4 });
   });
 
-  it('locates a merged value at its source, and an alias at the alias', () => {
+  it('locates a merged value at its source, and an aliased value at the alias', () => {
     const document = parseDocument('x: &x\n  a: [1]\ny:\n  <<: *x\nz: *x\n', 'a.yaml');
     expect(document.locate(['y', 'a', 0])).toMatchObject({ line: 2, column: 7 });
     expect(document.locate(['y', 'a'], 'key')).toMatchObject({ line: 2, column: 3 });
@@ -132,11 +132,11 @@ describe('locate', () => {
     [['model', 'b c', 'x', 7], 'value', 4, 11],
     [['missing'], 'key', 2, 1],
     [['__proto__'], 'value', 2, 1],
-  ] as const)('finds the place of %j (%s)', (path, of, atLine, column) => {
+  ] as const)('finds the position of %j (%s)', (path, of, atLine, column) => {
     expect(document.locate(path, of)).toMatchObject({ file: 'a.yaml', line: atLine, column });
   });
 
-  it('shows the line, cut around the column', () => {
+  it('quotes the line, truncated around the column', () => {
     expect(document.locate(['model', 'a']).excerpt).toBe('  a: 1');
     const long = parseDocument(
       `{a: "${'x'.repeat(300)}", b: 1, c: "${'y'.repeat(300)}"}`,
@@ -148,19 +148,19 @@ describe('locate', () => {
     expect(excerpt).toMatch(/^…x+.*y+…$/);
   });
 
-  it('escapes what a terminal would obey', () => {
+  it('escapes control characters', () => {
     const evil = parseDocument('a: "\u202e\u009b31m"\n', 'a.yaml');
     expect(evil.locate(['a']).excerpt).toBe('a: "\\u202e\\u009b31m"');
   });
 });
 
-describe('encodings', () => {
+describe('parseDocument of bytes', () => {
   const text = 'a: é😀\nb: 2\n';
   const utf16 = Buffer.from(`\ufeff${text}`, 'utf16le');
 
   it.each([
     ['UTF-8', Buffer.from(text)],
-    ['UTF-8 with a mark', Buffer.from(`\ufeff${text}`)],
+    ['UTF-8 with a byte order mark', Buffer.from(`\ufeff${text}`)],
     ['UTF-16 LE', utf16],
     ['UTF-16 BE', Buffer.from(utf16).swap16()],
     ['CRLF', Buffer.from(text.replaceAll('\n', '\r\n'))],
@@ -173,7 +173,7 @@ describe('encodings', () => {
 
   it.each([
     [
-      'UTF-16 without a mark',
+      'UTF-16 without a byte order mark',
       Buffer.from(text, 'utf16le'),
       'a is not a text file: it contains NUL bytes',
     ],
@@ -204,7 +204,7 @@ describe('encodings', () => {
     expect(error).toMatchObject({ code: 'refused-file', message });
   });
 
-  it('accepts U+FFFD that is really there', () => {
+  it('accepts U+FFFD in the text', () => {
     expect(parsed(Buffer.from('a: \ufffd'))).toStrictEqual({ a: '\ufffd' });
   });
 });

@@ -6,7 +6,7 @@ import { invalidConfig } from '../../src/config/document-problems.js';
 import { MAX_DOCUMENT_BYTES } from '../../src/config/source.js';
 import { line, problemsOfReading, userError } from './support.js';
 
-/** In characters: what a parser that is quadratic somewhere would need minutes for. */
+/** Characters of a document. A quadratic parser would take minutes. */
 const SIZE = 125_000;
 
 const repeated = (text: string, before = '', after = '') =>
@@ -42,36 +42,36 @@ describe('nesting', () => {
         (i) => `a${i}: &a${i} ${'['.repeat(9)}${i === 0 ? 1 : `*a${i - 1}`}${']'.repeat(9)}\n`,
       ),
     ],
-  ])('%s is refused', (_, text) => {
+  ])('of %s is refused', (_, text) => {
     expect(firstMessage(text)).toBe(TOO_DEEP);
   });
 
-  it('is allowed a hundred deep, and not one more', () => {
+  it('is allowed up to a hundred levels', () => {
     const nested = (depth: number) => `a: ${'['.repeat(depth)}${']'.repeat(depth)}`;
     expect(parseDocument(nested(99), 'f').value).toHaveProperty('a');
     expect(firstMessage(nested(100))).toBe(TOO_DEEP);
   });
 });
 
-describe('a document of too many values', () => {
+describe('a document with too many values', () => {
   it.each([
     ['numbers', (count: number) => `a: [${'1,'.repeat(count)}]`],
     ['aliases', (count: number) => `a: &a {x: 1}\nb:\n  <<: [${'*a,'.repeat(count)}]`],
     ['mappings', (count: number) => `a: [${'{},'.repeat(count)}]`],
     ['lines', (count: number) => 'a:\n'.repeat(count)],
     ['dashes', (count: number) => `a:\n${' -\n'.repeat(count)}`],
-  ])('%s is refused', (_, text) => {
+  ])('is refused: %s', (_, text) => {
     expect(firstMessage(text(150_001))).toBe('the document has more than 150,000 values');
     expect(String(firstMessage(text(20_000)))).not.toContain('150,000');
   });
 
-  it('has no limit of blank lines and comments', () => {
+  it('is not refused for blank lines and comments', () => {
     expect(parseDocument(`${'\n#\n'.repeat(200_000)}a: 1`, 'f').value).toEqual({ a: 1 });
   });
 });
 
 describe('aliases that multiply', () => {
-  it('are refused while they are few bytes still', () => {
+  it('are refused in a few bytes', () => {
     const laughs = Array.from({ length: 30 }, (_, i) => {
       const items = i === 0 ? '1' : Array.from({ length: 10 }, () => `*a${i - 1}`).join(',');
       return `a${i}: &a${i} [${items}]`;
@@ -81,7 +81,7 @@ describe('aliases that multiply', () => {
     );
   });
 
-  it('are refused in merges too', () => {
+  it('are refused in merges', () => {
     const keys = numbered((i) => `k${i}: 1,`, 20_000);
     const text = `m: &m {${keys}}\n${numbered((i) => `m${i}: {<<: *m}\n`, 20_000)}`;
     expect(firstMessage(text)).toMatch(/multiply this document/);
@@ -93,14 +93,14 @@ describe('aliases that multiply', () => {
     expect(first).toBe(second);
   });
 
-  it('are found by name among many anchors', () => {
+  it('are resolved among many anchors', () => {
     const text = `a:\n${numbered((i) => `- &a${i} ${i}\n- *a${i}\n`, 200_000)}`;
     const list = parseDocument(text, 'f').value.a as number[];
     expect(list.slice(-2)).toStrictEqual([list.length / 2 - 1, list.length / 2 - 1]);
   });
 });
 
-describe('size', () => {
+describe('the size of a document', () => {
   it('is limited', () => {
     const error = userError(() => parseDocument(`a: ${'x'.repeat(MAX_DOCUMENT_BYTES)}`, 'f'));
     expect(error.code).toBe('refused-file');
@@ -112,7 +112,7 @@ describe('size', () => {
     expect(userError(() => parseDocument(text, 'f')).code).toBe('refused-file');
   });
 
-  it('one large value below the limit is accepted', () => {
+  it('may be one large value below the limit', () => {
     const long = 'x'.repeat(MAX_DOCUMENT_BYTES - 10);
     expect(parseDocument(`a: ${long}`, 'f').value).toStrictEqual({ a: long });
     expect(parseDocument(`a: "${long}"`, 'f').value).toStrictEqual({ a: long });
@@ -130,13 +130,13 @@ describe('many mistakes', () => {
     ['quotes', repeated('- "a\n'), /^a double quote is not closed/],
     ['bad values', repeated('- @\n'), /^a value cannot begin with "@"/],
     [
-      'aliases of nothing',
+      'aliases without an anchor',
       numbered((i) => `${i === 0 ? 'a:\n' : ''}${i < 10_000 ? `- &a${i} 1\n` : `- *b${i}\n`}`),
       /^no anchor/,
     ],
     ['tags', repeated('- !a 1\n', 'a:\n'), /^the tag "!a"/],
     ['closing brackets', repeated('}\n'), /^a closing bracket/],
-  ])('(%s) are counted after the fiftieth', (_, text, message) => {
+  ])('are counted after the fiftieth: %s', (_, text, message) => {
     const problems = problemsOfReading(() => parseDocument(text, 'f'));
     expect(problems).toHaveLength(51);
     expect(problems[0]?.message).toMatch(message);
@@ -148,11 +148,11 @@ describe('many mistakes', () => {
     ['stars', repeated('* ')],
     ['brackets', repeated(']', 'a: ')],
     ['escapes', repeated('\\q', 'a: "', '"')],
-  ])('(%s) on one line are one', (_, text) => {
+  ])('on one line are reported once: %s', (_, text) => {
     expect(userError(() => parseDocument(text, 'f')).problems).toHaveLength(1);
   });
 
-  it('many documents give one mistake', () => {
+  it('are reported once for many documents in a file', () => {
     expect(firstMessage(repeated('---\n'))).toBe('a second document begins here');
   });
 
@@ -178,7 +178,7 @@ describe('many mistakes', () => {
     );
   });
 
-  it('unknown keys are counted after the fiftieth', () => {
+  it('of unknown keys are counted after the fiftieth', () => {
     const schema = z.strictObject({ num_layers: z.int().optional() });
     const document = parseDocument(
       numbered((i) => `k${i}: 1\n`),

@@ -9,7 +9,7 @@ const LAYER = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.enum(['mamba', 'mamba2']), state: z.int() }),
 ]);
 
-/** A schema with one of each kind of mistake to make. */
+/** Schema with a key for each kind of mistake. */
 export const SCHEMA = z.strictObject({
   model: z.strictObject({
     num_layers: z.int().min(1),

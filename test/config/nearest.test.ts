@@ -18,7 +18,7 @@ describe('nearest', () => {
     ['', undefined],
     ['colour', undefined],
     ['vocal', undefined],
-  ])('%s → %s', (name, key) => {
+  ])('finds for "%s": %s', (name, key) => {
     expect(nearest(name, KEYS)).toBe(key);
   });
 
@@ -27,7 +27,7 @@ describe('nearest', () => {
   });
 });
 
-it('knows a name by some of its words, when only one has them', () => {
+it('nearest finds the only name with the same words', () => {
   expect(nearest('layers', ['num_layers', 'num_heads'])).toBe('num_layers');
   expect(nearest('tie_word', ['tie_word_embeddings'])).toBe('tie_word_embeddings');
   expect(nearest('num_layers', ['num_hidden_layers', 'num_experts'])).toBe('num_hidden_layers');

@@ -35,13 +35,13 @@ describe('applyOverrides', () => {
     ['m["a\\"b"]=1', ['m', 'a"b'], 1],
     ['two words=1', ['two words'], 1],
     ['größe=1', ['größe'], 1],
-  ])('%s', (set, path, value) => {
+  ])('sets the value of %s', (set, path, value) => {
     let at: unknown = withSets(set).value;
     for (const key of path) at = (at as Record<string, unknown>)[key];
     expect(at).toStrictEqual(value);
   });
 
-  it('leaves all else, and the document itself, as it was', () => {
+  it('does not change other values or the original document', () => {
     const changed = withSets('model.list.1.x=5', 'model.new=1');
     expect(changed.value).toStrictEqual({
       model: { layers: 3, list: [1, { x: 5 }], empty: null, new: 1 },
@@ -51,11 +51,11 @@ describe('applyOverrides', () => {
     expect(document.locate(['model', 'list', 1, 'x'])).toMatchObject({ file: 'a.yaml' });
   });
 
-  it('lets the later override win', () => {
+  it('gives priority to later overrides', () => {
     expect(withSets('a=1', 'a={b: 2}', 'a.c=3').value.a).toStrictEqual({ b: 2, c: 3 });
   });
 
-  it('changes only one of the places that share a value', () => {
+  it('changes one alias without its anchor and other aliases', () => {
     const shared = parseDocument('a: &a {x: 1}\nb: *a\nc: {<<: *a}\n', 'a.yaml');
     expect(applyOverrides(shared, ['b.x=2']).value).toStrictEqual({
       a: { x: 1 },
@@ -64,7 +64,7 @@ describe('applyOverrides', () => {
     });
   });
 
-  it('knows where each value comes from', () => {
+  it('locates values in the file or in the override', () => {
     const changed = withSets('model.list.1.x=[5]');
     const override = { file: '--set', excerpt: 'model.list.1.x=[5]' };
     expect(changed.locate(['model', 'list', 1, 'x', 0])).toStrictEqual(override);
@@ -73,7 +73,7 @@ describe('applyOverrides', () => {
     expect(withSets('new.key=1').locate(['new', 'key'], 'key')).toMatchObject({ file: '--set' });
   });
 
-  it('pollutes nothing', () => {
+  it('does not pollute prototypes', () => {
     const { value } = withSets('__proto__.x=1', 'model.__proto__.y=2', 'constructor.prototype.z=3');
     expect(Object.keys(value)).toContain('__proto__');
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
@@ -81,7 +81,7 @@ describe('applyOverrides', () => {
     expect('y' in {} || 'z' in {}).toBe(false);
   });
 
-  it('names the fault of each', () => {
+  it('reports the fault of each override', () => {
     expect(
       problemsOf(
         'x',
@@ -125,12 +125,12 @@ describe('applyOverrides', () => {
     ]);
   });
 
-  it('shows the override, safe to print', () => {
+  it('quotes the override with escapes', () => {
     const problems = problemsOfReading(() => withSets('a=[\u202e\u001b'));
     expect(problems.map(({ excerpt }) => excerpt)).toStrictEqual(['a=[\\u202e\\u001b']);
   });
 
-  it('is not led too deep', () => {
+  it('refuses too many levels', () => {
     expect(problemsOf(`${'a.'.repeat(200)}b=1`)).toStrictEqual([
       expect.stringContaining('its path has more than 100 keys'),
     ]);

@@ -28,12 +28,12 @@ describe('parseLimit of bytes', () => {
     ['0.001kB', 1],
     [' 1_024 TiB ', 2 ** 50],
     ['9007199254740991', MAX],
-    // As a limit, part of a byte is none.
+    // A limit is rounded down to whole bytes.
     ['1.5', 1],
     ['0.0005kB', 0],
     ['0.3KiB', 307],
     ['43.6GiB', 46_815_143_526],
-    // Exact beyond 2^53 too.
+    // Exact beyond 2^53.
     ['9007199254740992', 2n ** 53n],
     ['10PB', 10n ** 16n],
   ])('reads %j', (text, bytes) => expect(parseBytes(text)).toBe(bytes));
@@ -73,7 +73,7 @@ describe('a small number without a unit', () => {
     ['3e3', 'bytes'],
     ['900', 'bytes/s'],
     ['165', 'FLOP/s'],
-  ] as const)('is ambiguous: %j as %s', (text, unit) => expect(lacksUnit(text, unit)).toBe(true));
+  ] as const)('includes %j as %s', (text, unit) => expect(lacksUnit(text, unit)).toBe(true));
 
   it.each([
     ['30B', 'bytes'],
@@ -85,7 +85,9 @@ describe('a small number without a unit', () => {
     ['lots', 'bytes'],
     ['900GB/s', 'bytes/s'],
     ['165e12', 'FLOP/s'],
-  ] as const)('is not %j as %s', (text, unit) => expect(lacksUnit(text, unit)).toBe(false));
+  ] as const)('does not include %j as %s', (text, unit) =>
+    expect(lacksUnit(text, unit)).toBe(false),
+  );
 });
 
 describe('parseLimit of a rate', () => {
@@ -140,7 +142,7 @@ describe('parseLimit of a count', () => {
     ['9007199.254740991B', MAX],
     ['9007199.254740992B', 2n ** 53n],
     ['20000T', 2n * 10n ** 16n],
-  ])('%j is %s', (text, count) => expect(parseCount(text)).toBe(count));
+  ])('reads %j as %s', (text, count) => expect(parseCount(text)).toBe(count));
 });
 
 describe('parseRounded', () => {
@@ -151,7 +153,7 @@ describe('parseRounded', () => {
     ['7B', 7_000_000_000n, 500_000_000n],
     ['850.0T', 850_000_000_000_000n, 50_000_000_000n],
     ['0.275200M', 275_200n, 0n],
-  ])('%s is %d ± %d', (text, value, tolerance) =>
+  ])('reads %s as %d ± %d', (text, value, tolerance) =>
     expect(parseRounded(text)).toEqual({ value, tolerance }),
   );
 

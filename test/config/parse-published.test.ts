@@ -5,7 +5,7 @@ describe('parsePublished', () => {
   it.each([
     ['13.8B', { value: 13_800_000_000n, tolerance: 50_000_000n }],
     ['22,143,967,232', { value: 22_143_967_232n, tolerance: 0n }],
-    // Cut off as often as rounded: up to a whole unit of the last digit.
+    // The number may be truncated instead of rounded: up to a whole unit of the last digit.
     ['~1M', { value: 1_000_000n, tolerance: 500_000n, above: 1_000_000n }],
     ['≈ 25M', { value: 25_000_000n, tolerance: 1_250_000n, above: 1_250_000n }],
     ['about 100M', { value: 100_000_000n, tolerance: 5_000_000n, above: 5_000_000n }],

@@ -7,7 +7,7 @@ import { applyOverrides } from '../../src/config/overrides.js';
 import { formatPath } from '../../src/config/quote.js';
 import { line, userError } from './support.js';
 
-/** JSON whose integers can be kept, with any names at all. */
+/** JSON of safe integers, with any names. */
 const json = fc.letrec<{ value: unknown; object: Record<string, unknown> }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 4 },
@@ -28,7 +28,7 @@ const json = fc.letrec<{ value: unknown; object: Record<string, unknown> }>((tie
   ),
 })).object;
 
-/** Text that is nearly YAML: far likelier to reach into the parser than random characters. */
+/** Text that is nearly YAML, and so gets further into the parser than random characters. */
 const nearlyYaml = fc
   .array(
     fc.constantFrom(
@@ -99,7 +99,7 @@ const confusions = fc.array(
   }),
   { maxLength: 3 },
 );
-/** Documents in flow style that nearly fit the schema; some with mistakes that leave a value. */
+/** Documents in flow style that nearly fit the schema, some with mistakes of reading. */
 const nearlyRight = fc.letrec<{ value: string; mapping: string }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 3 },
@@ -114,7 +114,7 @@ const nearlyRight = fc.letrec<{ value: string; mapping: string }>((tie) => ({
 })).mapping;
 
 describe('checkDocument', () => {
-  it('has a value, or an error that says why not', () => {
+  it('returns either a value or an error', () => {
     const sets = fc.array(fc.tuple(key, fc.constantFrom('=1', '=[', '.b=1', '', '={b: *x}')), {
       maxLength: 2,
     });
@@ -135,7 +135,7 @@ describe('checkDocument', () => {
 
 const strict = z.strictObject({ a: z.int(), b: z.array(z.string()).optional() });
 
-/** All that a user may see of a document: it must not throw, and must be safe to print. */
+/** All texts about a document that a user can see. */
 function outcome(read: () => ConfigDocument): string {
   try {
     const document = read();
@@ -152,7 +152,7 @@ function outcome(read: () => ConfigDocument): string {
 }
 
 describe('parseDocument', () => {
-  it('reads back any JSON, compact or indented', () => {
+  it('reads any JSON, compact or indented', () => {
     fc.assert(
       fc.property(json, fc.constantFrom('', '  ', '\t'), (value, indentation) => {
         const text = JSON.stringify(value, null, indentation);
@@ -161,15 +161,15 @@ describe('parseDocument', () => {
     );
   });
 
-  it('places every value of a document on its own text', () => {
+  it('locates every value at its text', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.maxSafeInteger(), { minKeys: 1 }), (value) => {
         const text = JSON.stringify(value, null, 1);
         const document = parseDocument(text, 'f');
         for (const [key, number] of Object.entries(value)) {
           const { line: at = 0, column = 0 } = document.locate([key]);
-          const found = [...(text.split('\n')[at - 1] ?? '')].slice(column - 1).join('');
-          expect(found.replace(/,$/, '')).toBe(String(number));
+          const located = [...(text.split('\n')[at - 1] ?? '')].slice(column - 1).join('');
+          expect(located.replace(/,$/, '')).toBe(String(number));
         }
       }),
     );
@@ -179,22 +179,25 @@ describe('parseDocument', () => {
     ['text', fc.string({ unit: 'binary', maxLength: 60 })],
     ['nearly YAML', nearlyYaml],
     ['bytes', bytes],
-  ] as [string, fc.Arbitrary<string | Uint8Array>][])('quotes any %s safely', (_, arbitrary) => {
-    fc.assert(
-      fc.property(arbitrary, (text) => {
-        expect(outcome(() => parseDocument(text, 'f'))).not.toMatch(
-          /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u,
-        );
-      }),
-      { numRuns: 2000 },
-    );
-  });
+  ] as [string, fc.Arbitrary<string | Uint8Array>][])(
+    'escapes any %s in its messages',
+    (_, arbitrary) => {
+      fc.assert(
+        fc.property(arbitrary, (text) => {
+          expect(outcome(() => parseDocument(text, 'f'))).not.toMatch(
+            /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u,
+          );
+        }),
+        { numRuns: 2000 },
+      );
+    },
+  );
 });
 
 describe('applyOverrides', () => {
   const key = fc.oneof(fc.string({ minLength: 1, maxLength: 5 }), fc.constant('__proto__'));
 
-  it('sets the named value, and changes nothing else', () => {
+  it('sets one value without other changes', () => {
     fc.assert(
       fc.property(
         json,
@@ -216,7 +219,7 @@ describe('applyOverrides', () => {
     );
   });
 
-  it('accepts the paths that problems show', () => {
+  it('accepts the paths of problems', () => {
     const printable = fc.string({ minLength: 1, maxLength: 20 });
     fc.assert(
       fc.property(fc.array(printable, { minLength: 1, maxLength: 4 }), (path) => {
@@ -226,14 +229,14 @@ describe('applyOverrides', () => {
     );
   });
 
-  it('quotes any text safely', () => {
+  it('escapes any text in its messages', () => {
     const anything = fc.oneof(fc.string({ unit: 'binary' }), nearlyYaml);
     fc.assert(
       fc.property(anything, nearlyYaml, fc.boolean(), (path, value, hasValue) => {
         const set = hasValue ? `${path}=${value}` : path;
         const document = parseDocument('a: 1\nb: [x, {c: 2}]\n', 'f');
-        const said = outcome(() => applyOverrides(document, [set, `b.1.${set}`]));
-        expect(said).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u);
+        const messages = outcome(() => applyOverrides(document, [set, `b.1.${set}`]));
+        expect(messages).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u);
       }),
       { numRuns: 1000 },
     );

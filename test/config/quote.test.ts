@@ -17,12 +17,12 @@ describe('escapeText', () => {
     ['zero width', '\u200b\u200c\u200d\ufeff', '\\u200b\\u200c\\u200d\\ufeff'],
     ['lone surrogates', '\ud800x\udc00', '\\ud800x\\udc00'],
     ['invisible tags', '\u{e0041}', '\\u{e0041}'],
-    ['nothing else', 'Grüße, 世界 😀 "\\"', 'Grüße, 世界 😀 "\\"'],
+    ['no other characters', 'Grüße, 世界 😀 "\\"', 'Grüße, 世界 😀 "\\"'],
   ])('escapes %s', (_, text, escaped) => {
     expect(escapeText(text)).toBe(escaped);
   });
 
-  it('cuts between characters and escapes, never in them', () => {
+  it('truncates only between characters and escapes', () => {
     expect(escapeText('abcdef', 6)).toBe('abcdef');
     expect(escapeText('abcdefg', 6)).toBe('abcde…');
     expect(escapeText('abc\u202edef', 6)).toBe('abc…');
@@ -34,7 +34,7 @@ describe('quote', () => {
     expect(quote('a"b\\c')).toBe('"a\\"b\\\\c"');
   });
 
-  it('cuts long texts', () => {
+  it('truncates long texts', () => {
     expect(quote('x'.repeat(1000))).toBe(`"${'x'.repeat(59)}…"`);
   });
 });
@@ -49,7 +49,7 @@ describe('describeValue', () => {
     [[], 'an empty list'],
     [[1], 'a list'],
     [{ a: 1 }, 'a mapping'],
-  ])('%j is %s', (value, words) => {
+  ])('describes %j as %s', (value, words) => {
     expect(describeValue(value)).toBe(words);
   });
 });

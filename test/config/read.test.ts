@@ -8,7 +8,7 @@ import { readDocument } from '../../src/config/read.js';
 import { MAX_DOCUMENT_BYTES } from '../../src/config/source.js';
 import { rejection } from './support.js';
 
-/** Arguments of Node.js for the code that follows them, which has `readDocument`. */
+/** Arguments of Node.js before code that uses `readDocument`. */
 const SCRIPT = [
   '--import',
   import.meta.resolve('tsx'),
@@ -52,7 +52,7 @@ describe('readDocument', () => {
     });
   });
 
-  it('reads standard input, also when it comes in pieces', async () => {
+  it('reads standard input in pieces', async () => {
     const [head, tail] = [Buffer.from('a: é').subarray(0, 4), Buffer.from('a: é').subarray(4)];
     const document = await readDocument('-', { stdin: chunks(head, tail) });
     expect(document).toMatchObject({ file: '<stdin>', value: { a: 'é' } });
@@ -64,7 +64,7 @@ describe('readDocument', () => {
     ['small.yml', 'small.yaml'],
     ['other.yaml', undefined],
     ['sbu', undefined],
-    // The extension alone makes no likeness; among equally near names it decides.
+    // The extension matters only among equally similar names.
     ['nope.yaml', undefined],
     ['pairs.yml', 'pair.yml'],
     ['pairs.yaml', 'pair.yaml'],
@@ -76,7 +76,7 @@ describe('readDocument', () => {
   });
 
   it.each(['nowhere/at/all.yaml', 'small.yaml/x', 'x'.repeat(5000), '', 'a\0b'])(
-    'has no file where there can be none (%#)',
+    'reports an impossible path as a missing file (%#)',
     async (name) => {
       const path = name === '' ? '' : join(folder, name);
       const error = await rejection(readDocument(path));
@@ -91,7 +91,7 @@ describe('readDocument', () => {
   });
 
   it.skipIf(process.getuid?.() === 0 || process.platform === 'win32')(
-    'says when the system does not let it',
+    'reports a missing permission',
     async () => {
       const path = join(folder, 'secret.yaml');
       writeFileSync(path, 'a: 1');
@@ -101,7 +101,7 @@ describe('readDocument', () => {
     },
   );
 
-  it('says when standard input fails', async () => {
+  it('reports an error of standard input', async () => {
     const failing = async function* (): AsyncGenerator<string> {
       yield 'a: 1';
       throw Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO' });
@@ -113,7 +113,7 @@ describe('readDocument', () => {
     });
   });
 
-  it('does not hide a bug behind a message', async () => {
+  it('does not turn a bug into a user error', async () => {
     const buggy = async function* (): AsyncGenerator<string> {
       yield 'a: 1';
       throw new TypeError('x is not a function');
@@ -121,7 +121,7 @@ describe('readDocument', () => {
     await expect(readDocument('-', { stdin: buggy() })).rejects.toThrow(TypeError);
   });
 
-  it('refuses a file beyond the limit, before and while it reads', async () => {
+  it('refuses a file beyond the limit, before and during reading', async () => {
     const path = join(folder, 'large.yaml');
     writeFileSync(path, Buffer.alloc(MAX_DOCUMENT_BYTES + 1, 'a'));
     expect(await rejection(readDocument(path))).toMatchObject({ code: 'refused-file' });
@@ -139,7 +139,7 @@ describe('readDocument', () => {
     expect(read).toBeLessThan(2 * MAX_DOCUMENT_BYTES);
   });
 
-  it.skipIf(!existsSync('/dev/zero'))('does not read a device for ever', async () => {
+  it.skipIf(!existsSync('/dev/zero'))('refuses an endless device', async () => {
     expect(await rejection(readDocument('/dev/zero'))).toMatchObject({ code: 'refused-file' });
   });
 
@@ -147,7 +147,7 @@ describe('readDocument', () => {
     const pipe = join(folder, 'pipe');
     execFileSync('sh', ['-c', 'mkfifo "$0"', pipe]);
     const reading = readDocument(pipe);
-    // The writer comes later, and pauses: neither an absent nor a slow one is the end.
+    // The writer starts later and pauses. Neither counts as the end of the file.
     const write = 'sleep 0.2; exec 3>"$0"; sleep 0.1; printf "a: " >&3; sleep 0.1; printf 2 >&3';
     const [document] = await Promise.all([reading, once(spawn('sh', ['-c', write, pipe]), 'exit')]);
     expect(document.value).toStrictEqual({ a: 2 });
@@ -156,7 +156,7 @@ describe('readDocument', () => {
   it.skipIf(process.platform === 'win32')('can be interrupted at a pipe', async () => {
     const pipe = join(folder, 'silent');
     execFileSync('sh', ['-c', 'mkfifo "$0"', pipe]);
-    // As the command line does it: a handler, which the thread pool must not keep from ending.
+    // The thread pool must not delay the handler, which is that of the command line.
     const child = spawn(process.execPath, [
       ...SCRIPT,
       `process.on('SIGINT', () => process.exit(130));
@@ -176,16 +176,16 @@ describe('readDocument', () => {
     ['a: 3', 'echo "a: 3"', '{"a":3}'],
     ['a slow one', 'sleep 0.2; echo "a: 3"', '{"a":3}'],
     ['an empty one', 'true', 'f is not valid: 1 error'],
-  ])('reads the output of a command: %s', (_, command, said) => {
-    const code = `const say = ({ value, message }) =>
+  ])('reads the output of a command: %s', (_, command, text) => {
+    const code = `const print = ({ value, message }) =>
       console.log(message?.replace(/^\\S+/, 'f') ?? JSON.stringify(value));
-    readDocument(process.argv[1]).then(say, say);`;
+    readDocument(process.argv[1]).then(print, print);`;
     const line = `"$@" <(${command})`;
     const output = execFileSync('/bin/bash', ['-c', line, '-', process.execPath, ...SCRIPT, code], {
       encoding: 'utf8',
       timeout: 20_000,
     });
-    expect(output).toBe(`${said}\n`);
+    expect(output).toBe(`${text}\n`);
   });
 
   it('names the file in problems', async () => {

@@ -3,7 +3,7 @@ import { checkDocument } from '../../src/config/check-document.js';
 import type { ConfigDocument } from '../../src/config/document.js';
 import { type Problem, UserError } from '../../src/errors.js';
 
-/** One problem on one line, as the tests of this folder write it down. */
+/** One problem as one line, in the form used by the tests of this folder. */
 export function line(problem: Problem): string {
   const place = [problem.file, problem.line, problem.column].filter((part) => part !== undefined);
   const subject = problem.path === undefined ? '' : ` ${problem.path}`;
@@ -11,7 +11,7 @@ export function line(problem: Problem): string {
   return `${place.join(':')} ${problem.severity}${subject}: ${problem.message}${advice}`;
 }
 
-/** The error that `action` ends with, which must be one of the user's. */
+/** User error thrown by `action`. Throws any other error. */
 export function userError(action: () => unknown): UserError {
   try {
     action();
@@ -22,7 +22,7 @@ export function userError(action: () => unknown): UserError {
   throw new Error('nothing was thrown');
 }
 
-/** What is wrong with a document itself, whether that leaves a document or not. */
+/** Problems of a document without a schema, even if it cannot be read. */
 export function problemsOfReading(read: () => ConfigDocument): readonly Problem[] {
   try {
     return checkDocument(read(), { schema: z.unknown() }).problems;
@@ -32,7 +32,7 @@ export function problemsOfReading(read: () => ConfigDocument): readonly Problem[
   }
 }
 
-/** As `userError`, for what is asynchronous. */
+/** User error of a rejected promise. Throws any other error. */
 export async function rejection(promise: Promise<unknown>): Promise<UserError> {
   const error: unknown = await promise.then(
     () => undefined,

@@ -9,7 +9,7 @@ const sets = (...flags: string[]) =>
     .map(({ set }) => set);
 
 describe('sweepOf', () => {
-  it('makes the product, the values of the first flag slowest', () => {
+  it('makes the product of lists, with the first flag as the outer loop', () => {
     const sweep = sweepOf(['a=1,2', 'c=x', 'b=3,4,5']);
     expect(sweep.keys).toEqual(['a', 'b']);
     expect(sweep.size).toBe(6);
@@ -24,7 +24,7 @@ describe('sweepOf', () => {
     expect(sweep.points()[4]).toEqual({ set: ['a=2', 'c=x', 'b=4'], chosen: ['2', '4'] });
   });
 
-  it('without lists is the flags as they are', () => {
+  it('keeps flags without lists unchanged', () => {
     expect(sweepOf([])).toMatchObject({ keys: [], size: 1 });
     expect(sets()).toEqual([[]]);
     expect(sets('a.b=1', 'c =', 'nonsense')).toEqual([['a.b=1', 'c =', 'nonsense']]);
@@ -44,13 +44,13 @@ describe('sweepOf', () => {
     ['!tag [1, 2], 3', ['!tag [1', '2]', '3']],
     ['"open, and so on', ['"open, and so on']],
     [' 1 , 2 ', ['1', '2']],
-  ])('parts %s', (value, items) => {
+  ])('splits %s', (value, items) => {
     expect(sets(`key=${value}`)).toEqual(
       items.length === 1 ? [[`key=${value}`]] : items.map((item) => [`key=${item}`]),
     );
   });
 
-  it('keeps the path as it was written', () => {
+  it('keeps the spelling of a path', () => {
     expect(sets('a."b,c".d=1,2')).toEqual([['a."b,c".d=1'], ['a."b,c".d=2']]);
     expect(sweepOf(['a["b"]=1,2']).keys).toEqual(['a.b']);
   });
@@ -60,13 +60,13 @@ describe('sweepOf', () => {
   });
 
   it.each([[['a.b=1,2', 'a.b=3']], [['a.b=1', 'a["b"]=2,3']], [['a.b=1,2', 'a.b=1,2']]])(
-    'refuses %j, where one key is set twice',
+    'refuses %j, which set one key twice',
     (flags) => {
       expect(() => sweepOf(flags)).toThrow('a.b has several values, and is set again');
     },
   );
 
-  it('takes lists in step when asked to', () => {
+  it('pairs the items of lists if requested', () => {
     const sweep = sweepOf(['a=1,2', 'c=x', 'b=3,4'], true);
     expect(sweep).toMatchObject({ keys: ['a', 'b'], size: 2 });
     expect(sweep.points()).toEqual([
@@ -77,12 +77,12 @@ describe('sweepOf', () => {
     expect(() => sweepOf(['a=1,2', 'b=1,2,3'], true)).toThrow('a has 2 values, and b has 3');
   });
 
-  it('counts points without making them', () => {
+  it('counts points without creating them', () => {
     const values = Array.from({ length: 1000 }, (_, index) => index).join();
     expect(sweepOf(['a', 'b', 'c', 'd'].map((key) => `${key}=${values}`)).size).toBe(1e12);
   });
 
-  it('loses nothing of plain values', () => {
+  it('keeps plain values unchanged', () => {
     const word = fc.stringMatching(/^[a-z0-9][a-z0-9._-]{0,5}$/);
     fc.assert(
       fc.property(fc.array(word, { minLength: 1, maxLength: 6 }), (words) => {

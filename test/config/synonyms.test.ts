@@ -26,11 +26,11 @@ it.each([
   ['hybrid', 'model.num_hidden_layers=2', 'did you mean "num_layers"?'],
   ['hybrid', 'model.sliding_window=2', 'did you mean "window_size"?'],
   ['hybrid', 'model.max_seq_len=2', 'did you mean "max_position_embeddings"?'],
-] as const)('%s: --set %s', async (family, set, suggestion) => {
+] as const)('for %s a synonym gets a suggestion: --set %s', async (family, set, suggestion) => {
   expect(await suggestionFor(family, set)).toBe(suggestion);
 });
 
-it('lists the keys of the model where none is near', async () => {
+it('the suggestion lists the keys of the model if none is similar', async () => {
   expect(await suggestionFor('llama', 'colour=1')).toMatch(
     /^valid keys here: model, training, .*; keys of model: .*num_hidden_layers, /,
   );

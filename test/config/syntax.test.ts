@@ -4,7 +4,7 @@ import { line, problemsOfReading, userError } from './support.js';
 
 const problemsOf = (text: string) => problemsOfReading(() => parseDocument(text, 'f')).map(line);
 
-describe('messages about bad syntax', () => {
+describe('bad syntax', () => {
   it.each([
     [
       'a:\n\tb: 1',
@@ -67,11 +67,11 @@ describe('messages about bad syntax', () => {
     ],
     ['a: &x &y 1', 'f:1:7 error: a value can have only one anchor'],
     ['%FOO\n---\na: 1', 'f:1:1 error: unknown directive %FOO'],
-  ])('%j', (text, problem) => {
+  ])('is reported with a suggestion: %j', (text, problem) => {
     expect(problemsOf(text)).toStrictEqual([problem]);
   });
 
-  it('lists the mistakes of all lines, one for each', () => {
+  it('is reported once for each line', () => {
     const problems = problemsOf('a: @ @\nb: "\\q\\q"\nc: 1\nd: %\n');
     expect(problems.map((problem) => problem.split(' ', 1)[0])).toStrictEqual([
       'f:1:4',
@@ -81,7 +81,7 @@ describe('messages about bad syntax', () => {
   });
 });
 
-describe('messages about a document that is not a config', () => {
+describe('a document that is not a config', () => {
   it.each([
     ['', 'f:1 error: the document is empty → write at least one line such as "key: value"'],
     [
@@ -101,12 +101,12 @@ describe('messages about a document that is not a config', () => {
       'a:1',
       'f:1:1 error: must be a mapping of keys to values, but is "a:1" → put a space after the colon: "key: value"',
     ],
-  ])('%j', (text, problem) => {
+  ])('is refused: %j', (text, problem) => {
     expect(problemsOf(text)).toStrictEqual([problem]);
   });
 });
 
-it('shows nothing of a document that has nothing', () => {
+it('the problem of an empty document has no excerpt', () => {
   const [problem] = problemsOfReading(() => parseDocument(' \n\n', 'f'));
   expect(problem).toStrictEqual({
     severity: 'error',
@@ -117,18 +117,18 @@ it('shows nothing of a document that has nothing', () => {
   });
 });
 
-describe('the message of a document that cannot be checked', () => {
+describe('the message about an invalid document', () => {
   it.each([
     ['a: [', 'f is not valid: 1 error'],
     ['a: @\nb: @', 'f is not valid: 2 errors'],
     ['- !x 1\n- *y', 'f is not valid: 3 errors'],
     [`a:\n${'- @\n'.repeat(5000)}`, 'f is not valid: 5,000 errors'],
-  ])('counts (%#)', (text, message) => {
+  ])('counts its errors (%#)', (text, message) => {
     expect(userError(() => parseDocument(text, 'f')).message).toBe(message);
   });
 });
 
-describe('messages about values that cannot be kept', () => {
+describe('keys and numbers that are not allowed', () => {
   it.each([
     [
       'a: 1\nb:\n  c: 2\n"a": 3\n',
@@ -155,11 +155,11 @@ describe('messages about values that cannot be kept', () => {
       '? {a: 1}\n: 1',
       'f:1:3 error: a key must be a text, but is a mapping → put a key that begins with a bracket in quotes',
     ],
-  ])('%j', (text, problem) => {
+  ])('are reported: %j', (text, problem) => {
     expect(problemsOf(text)).toStrictEqual([problem]);
   });
 
-  it('shows the line of each', () => {
+  it('are reported with their line', () => {
     const problems = problemsOfReading(() => parseDocument('a: 1\na: 2', 'f'));
     expect(problems.map(({ excerpt }) => excerpt)).toStrictEqual(['a: 2']);
   });

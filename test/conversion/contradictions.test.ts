@@ -1,4 +1,4 @@
-/** Requests that contradict themselves or the files around them: nothing is lost, and no config is untrue. */
+/** Requests that contradict themselves or the files around them lose no data and write no wrong config. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -12,9 +12,9 @@ const CONFIG = fs.readFileSync(path.join(path.dirname(TRAINED), 'config.yaml'), 
 const SHARED = { to: 'shared' } as const;
 const LOW_RANK = { to: 'low-rank', rank: 2 } as const;
 
-describe('a report in the place of something else', () => {
+describe('a report', () => {
   it.each(['in.pt', 'config.yaml', 'out.safetensors', 'out.config.yaml'])(
-    'is refused: %s',
+    'cannot replace a file of the conversion: %s',
     async (name) => {
       const folder = folderOf({ 'in.pt': fs.readFileSync(TRAINED), 'config.yaml': CONFIG });
       const before = fs.readdirSync(folder);
@@ -27,9 +27,9 @@ describe('a report in the place of something else', () => {
   );
 });
 
-describe('a folder OUT', () => {
+describe('the folder OUT', () => {
   it.each(['checkpoint_step_1.pt', 'train.bin', 'tokenizer.json'])(
-    'is not replaced when it holds %s',
+    'is not replaced if it has %s',
     async (name) => {
       const folder = folderOf({ 'out/model.safetensors': 'old', [`out/${name}`]: 'mine' });
       const attempt = convert(TRAINED, path.join(folder, 'out'), { ...SHARED, force: true });
@@ -38,14 +38,14 @@ describe('a folder OUT', () => {
     },
   );
 
-  it('is not replaced when it holds a config that is read', async () => {
+  it('is not replaced if it has a config that is an input', async () => {
     const folder = folderOf({ 'out/config.yaml': CONFIG });
     const config = path.join(folder, 'out/config.yaml');
     const attempt = convert(TRAINED, path.join(folder, 'out'), { ...SHARED, config, force: true });
     await expect(attempt).rejects.toThrow(/ would replace the input /);
   });
 
-  it('is reported in a plan when it exists', async () => {
+  it('is mentioned in a dry run if it exists', async () => {
     const folder = folderOf({ 'out/config.yaml': CONFIG });
     const { notes } = await convert(TRAINED, path.join(folder, 'out'), {
       ...SHARED,
@@ -55,7 +55,7 @@ describe('a folder OUT', () => {
   });
 });
 
-describe('settings of another SRTE than is asked for', () => {
+describe('settings that contradict the requested SRTE', () => {
   it.each<[Flags, string, string]>([
     [SHARED, 'srte_share_across_layers=false', 'sharing would be per-layer, not shared'],
     [SHARED, 'max_position_embeddings=128', 'positions would be 128, not 48'],
@@ -63,47 +63,47 @@ describe('settings of another SRTE than is asked for', () => {
     [LOW_RANK, 'srte_factorized_rank=3', 'rank would be 3, not 2'],
     [LOW_RANK, 'srte_encoding=sincos', 'form would be sincos, not low-rank'],
     [{ dtype: 'BF16' }, 'srte_encoding=sincos', 'form would be sincos, not table'],
-  ])('%j: %s', async (flags, setting, message) => {
+  ])('are refused: %j with %s', async (flags, setting, message) => {
     const error = await refused(TRAINED, { ...flags, set: [`model.${setting}`] });
     expect(error.message).toContain(message);
   });
 
-  it('cannot be made without a config', async () => {
+  it('are refused without a config', async () => {
     const flags = { ...SHARED, 'no-config': true, set: ['model.dropout=0'] };
     expect(textOf(await refused(TRAINED, flags))).toMatch(/no config to change[^\0]*--config/);
   });
 });
 
-describe('rows that only a target asks for', () => {
+describe('additional rows of a target', () => {
   const target = () =>
     path.join(
       folderOf({ 'target.yaml': CONFIG.replace('embeddings: 48', 'embeddings: 128') }),
       'target.yaml',
     );
 
-  it('repeat the table from its first row on', async () => {
+  it('repeat the table from its first row', async () => {
     const { file, srte } = await convertTo('out', TRAINED, { target: target(), extend: 'repeat' });
     expect(srte?.extension).toBe('repeat');
     const shape = look(file, ({ tensors }) => tensors.get('layers.2.srte.freqs')?.shape);
     expect(shape).toEqual([1, 128, 8]);
   });
 
-  it('are refused when no flag describes their content', async () => {
+  it('are refused if no flag describes their content', async () => {
     expect(textOf(await refused(TRAINED, { target: target() }))).toContain('--extend');
   });
 
-  it('are none without a number', async () => {
+  it('are refused without their number', async () => {
     await expect(refused(TRAINED, { ...SHARED, extend: 'zero' })).resolves.toBeInstanceOf(
       UserError,
     );
   });
 });
 
-describe('a config that cannot be changed', () => {
+describe('a config that is not changed', () => {
   const flags = { 'no-config': true } as const;
   const hasConfig = (file: string) => look(file, ({ content }) => content.has('config'));
 
-  it('is left out where it would be untrue, and stays where it is true', async () => {
+  it('is left out if it would become wrong, and kept otherwise', async () => {
     const changed = await convertTo('out.pt', TRAINED, { ...flags, ...SHARED });
     expect(hasConfig(changed.file)).toBe(false);
     expect(changed.leftOut.map(({ pattern }) => pattern)).toContain('config');
@@ -112,7 +112,7 @@ describe('a config that cannot be changed', () => {
   });
 });
 
-it('casts no buffer of any name', async () => {
+it('a cast does not change buffers', async () => {
   const input = inPackage('fixtures/hybrid/shared-sincos/model.safetensors');
   const { file } = await convertTo('out.safetensors', input, { dtype: 'BF16' });
   look(file, ({ tensors }) => {

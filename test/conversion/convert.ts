@@ -1,4 +1,4 @@
-/** Conversions as the command does them, in this process, and what comes of them. */
+/** Conversions of the command in this process, and readers of their output. */
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -19,7 +19,7 @@ export type ConvertFlags = Omit<ConversionRequest, 'checkpoint' | 'out' | 'displ
 
 export type Flags = Partial<ConvertFlags> & { readonly stateDict?: string };
 
-/** What the command gives when the user says nothing. The memory is that of the tests' whole process. */
+/** Defaults of the command. The memory is that of the process of the tests. */
 export const DEFAULTS: ConvertFlags = {
   to: undefined,
   target: undefined,
@@ -62,19 +62,19 @@ export interface Conversion extends ConversionResult {
   readonly warnings: readonly Problem[];
 }
 
-/** Converts, and compares what was written with what should be. */
+/** Converts a checkpoint, and checks the output. */
 export async function convert(input: string, output: string, flags: Flags): Promise<Conversion> {
-  const { stateDict, ...asked } = flags;
+  const { stateDict, ...settings } = flags;
   const warnings: Problem[] = [];
   const warn = async (more: readonly Problem[]) => {
     warnings.push(...more);
-    await asked.warn?.(more);
+    await settings.warn?.(more);
   };
   const checkpoint = openModelCheckpoint(input, { stateDict });
   try {
     const quiet = { quiet: true };
     const display = { ...progressDisplay(quiet), ...stepProgress(quiet) };
-    const job = { ...DEFAULTS, ...asked, checkpoint, out: output, display, warn };
+    const job = { ...DEFAULTS, ...settings, checkpoint, out: output, display, warn };
     const result = await convertJob(job);
     return { ...result, warnings };
   } finally {
@@ -82,7 +82,7 @@ export async function convert(input: string, output: string, flags: Flags): Prom
   }
 }
 
-/** Converts into a folder of its own, and tells where the output is. */
+/** Converts into a new folder, and returns the path of the output. */
 export async function convertTo(
   name: string,
   input: string,
@@ -92,17 +92,17 @@ export async function convertTo(
   return { ...(await convert(input, file, flags)), file };
 }
 
-/** The refusal of a conversion, which leaves nothing behind where its output would have been. */
+/** Refusal of a conversion. Throws if files remain in the folder of the output. */
 export async function refused(input: string, flags: Flags, name = 'out.pt'): Promise<UserError> {
   const folder = folderOf({});
   const error = await convert(input, path.join(folder, name), flags).catch((thrown) => thrown);
   if (!(error instanceof UserError)) throw new Error('not refused', { cause: error });
   const left = fs.readdirSync(folder);
-  if (left.length > 0) throw new Error(`leaves ${left}`, { cause: error });
+  if (left.length > 0) throw new Error(`the refusal left ${left}`, { cause: error });
   return error;
 }
 
-/** All that a user reads of a refusal. */
+/** All texts of a refusal. */
 export const textOf = ({ message, suggestion, problems }: UserError): string =>
   [
     message,
@@ -110,7 +110,7 @@ export const textOf = ({ message, suggestion, problems }: UserError): string =>
     ...problems.flatMap((each) => [each.file, each.path, each.message, each.suggestion]),
   ].join('\n');
 
-/** A checkpoint that is open while it is looked at. */
+/** Opens a checkpoint for one function. */
 export function look<T>(file: string, at: (checkpoint: Checkpoint) => T): T {
   const checkpoint = openCheckpoint(file);
   try {
@@ -120,7 +120,7 @@ export function look<T>(file: string, at: (checkpoint: Checkpoint) => T): T {
   }
 }
 
-/** Under every name, the names of metadata among them. */
+/** Tensors under all their names, including the names in metadata. */
 export const namedTensors = ({ tensors, aliases }: Checkpoint): Map<string, StoredTensor> =>
   new Map([
     ...tensors,
@@ -130,7 +130,7 @@ export const namedTensors = ({ tensors, aliases }: Checkpoint): Map<string, Stor
     }),
   ]);
 
-/** Type, shape and hash of the bytes, under every name, sorted. */
+/** Dtype, shape and hash of each tensor, under all names, sorted. */
 export const digests = (file: string): Record<string, string> =>
   look(file, (checkpoint) =>
     Object.fromEntries(
@@ -140,7 +140,7 @@ export const digests = (file: string): Record<string, string> =>
     ),
   );
 
-/** Of one tensor, by its name. */
+/** Digest of one tensor. */
 export const digestOf = (file: string, name: string): string | undefined => digests(file)[name];
 
 export const digest = (tensor: StoredTensor): string =>
@@ -148,7 +148,7 @@ export const digest = (tensor: StoredTensor): string =>
 
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
-/** The numbers of a tensor. */
+/** Numbers of a tensor. */
 export const numbersOf = (file: string, name: string): Float64Array =>
   look(file, (checkpoint) => {
     const tensor = namedTensors(checkpoint).get(name);

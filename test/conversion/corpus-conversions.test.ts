@@ -1,4 +1,4 @@
-/** Conversions of a whole corpus, where there is one, held against what numpy computes. */
+/** Conversions of a whole corpus, if there is one, compared with numpy. */
 
 import { describe, expect, it } from 'vitest';
 import { ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
@@ -9,7 +9,7 @@ import { corpus, entries, fileOf, withNumbers, withRules } from './corpus-entrie
 
 const SHARED = 'shared_srte.freqs';
 
-/** Whatever is no table, under the model's own names. */
+/** Digests of the tensors that are not tables, under the names of the model. */
 const othersOf = (file: string) =>
   look(file, (checkpoint) =>
     Object.fromEntries(
@@ -19,16 +19,16 @@ const othersOf = (file: string) =>
     ),
   );
 
-/** Digits to which errors of float32 tables agree with those of float64. */
+/** Digits in which errors of float32 tables agree with those of float64. */
 const DIGITS = 6;
 const close = (values: readonly number[]) => values.map((value) => expect.closeTo(value, DIGITS));
 
-/** What a pair has lost of the table that it stands for. */
-const lostOf = ({ srte }: Awaited<ReturnType<typeof convertTo>>) =>
+/** Relative error of a pair compared with its table. */
+const lossOf = ({ srte }: Awaited<ReturnType<typeof convertTo>>) =>
   Math.sqrt(1 - (srte?.tables[0]?.energy ?? Number.NaN));
 
-describe.skipIf(corpus === undefined)('a corpus, converted', () => {
-  it.for(withNumbers)('%s to the mean', async ([entry, expected]) => {
+describe.skipIf(corpus === undefined)('a file of the corpus', () => {
+  it.for(withNumbers)('is converted to the mean: %s', async ([entry, expected]) => {
     const input = fileOf(entry);
     const { file, srte } = await convertTo('out', input, { to: 'shared', dtype: 'F32' });
     expect(digestOf(file, SHARED)).toContain(expected.mean_f32_sha256_if_f64_accumulated);
@@ -40,12 +40,12 @@ describe.skipIf(corpus === undefined)('a corpus, converted', () => {
     expect(errors.map(({ largestError }) => largestError)).toEqual(
       close(expected.per_layer_max_abs_err_of_mean),
     );
-    // At unchanged types, what is no table is what it was.
+    // Without a cast, all other tensors stay the same.
     const kept = await convertTo('out', input, { to: 'shared' });
     expect(othersOf(kept.file)).toEqual(othersOf(input));
   });
 
-  it.for(withNumbers)('%s to the table of one layer', async ([entry, expected]) => {
+  it.for(withNumbers)('is converted to the table of one layer: %s', async ([entry, expected]) => {
     const { file, srte } = await convertTo('out', fileOf(entry), { to: 'shared', merge: 'first' });
     const own = look(fileOf(entry), storedNames).get('layers.0.srte.freqs')?.own ?? '';
     expect(digestOf(file, SHARED)).toBe(digestOf(fileOf(entry), own));
@@ -58,34 +58,34 @@ describe.skipIf(corpus === undefined)('a corpus, converted', () => {
     ...(truncate_128 ? [[name, 128, truncate_128] as const] : []),
     ...(truncate_8 ? [[name, 8, truncate_8] as const] : []),
   ]);
-  it.for(cut)('%s cut to %i rows', async ([entry, rows, expected]) => {
+  it.for(cut)('is converted with fewer rows: %s, %i rows', async ([entry, rows, expected]) => {
     const flags = { dtype: 'F32', 'max-positions': rows } as const;
     const shared = await convertTo('out', fileOf(entry), { ...flags, to: 'shared' });
     expect(digestOf(shared.file, SHARED)).toContain(expected.mean_f32_sha256_if_f64_accumulated);
-    // A pair of the table's own width is no pair that a model has.
+    // No model has a pair of the full width.
     if (rows === 8) return;
     const pair = await convertTo('out', fileOf(entry), { ...flags, to: 'low-rank', rank: 8 });
-    expect(lostOf(pair)).toBeCloseTo(expected.lowrank_8_optimal_rel_err, DIGITS);
+    expect(lossOf(pair)).toBeCloseTo(expected.lowrank_8_optimal_rel_err, DIGITS);
   });
 
   const withRanks = withNumbers.flatMap(([name, { lowrank }]) =>
     Object.entries(lowrank).map(([rank, errors]) => [name, Number(rank), errors] as const),
   );
-  it.for(withRanks)('%s as a pair of rank %i', async ([entry, rank, errors]) => {
+  it.for(withRanks)('is converted to a pair: %s, rank %i', async ([entry, rank, errors]) => {
     const flags = { to: 'low-rank', dtype: 'F32' } as const;
     const result = await convertTo('out', fileOf(entry), { ...flags, rank });
     expect(result.srte?.relativeError).toBeCloseTo(errors.rel_err_vs_all_layers, DIGITS);
     const least = errors.optimal_rel_err_of_mean;
-    expect(lostOf(result)).toBeCloseTo(least, DIGITS);
-    // Rounding to float32 is most of what this error says.
+    expect(lossOf(result)).toBeCloseTo(least, DIGITS);
+    // A smaller error is mostly rounding to float32.
     if (least < 1e-6) return;
     const most = errors.rel_err_vs_all_layers * 1.0001;
-    const found = await convertTo('out', fileOf(entry), { ...flags, 'max-error': most });
-    expect(found.srte?.target.rank).toBe(rank);
-    expect(found.srte?.relativeError).toBeLessThanOrEqual(most);
+    const limited = await convertTo('out', fileOf(entry), { ...flags, 'max-error': most });
+    expect(limited.srte?.target.rank).toBe(rank);
+    expect(limited.srte?.relativeError).toBeLessThanOrEqual(most);
   });
 
-  it.for(withRules)('%s is refused', async ([entry, rules]) => {
+  it.for(withRules)('is refused: %s', async ([entry, rules]) => {
     const error = await refused(fileOf(entry), { to: 'shared' }, 'out');
     expect(rules).toContain(ruleOf(error));
     expect(error.problems[0]?.suggestion).toMatch(/./);
@@ -96,12 +96,12 @@ describe.skipIf(corpus === undefined)('a corpus, converted', () => {
       convert_expect?.startsWith(start) ? [path] : [],
     );
 
-  it.for(expecting('ok'))('%s is converted', async (entry) => {
+  it.for(expecting('ok'))('is converted: %s', async (entry) => {
     const { file } = await convertTo('out', fileOf(entry), { to: 'shared' });
     expect(othersOf(file)).toEqual(othersOf(fileOf(entry)));
   });
 
-  it.for(expecting('ok (f32/bf16); report overflow'))('%s overflows', async (entry) => {
+  it.for(expecting('ok (f32/bf16); report overflow'))('overflows in F16: %s', async (entry) => {
     for (const dtype of ['F32', 'BF16'] as const) {
       await convertTo('out', fileOf(entry), { to: 'shared', dtype });
     }
@@ -112,18 +112,21 @@ describe.skipIf(corpus === undefined)('a corpus, converted', () => {
     await convertTo('out', fileOf(entry), { to: 'shared', dtype: 'F16', saturate: true });
   });
 
-  it.for(expecting('semantic_nonfinite'))('%s is refused with its places', async (entry) => {
-    const text = textOf(await refused(fileOf(entry), { to: 'shared' }));
-    expect(text).toMatch(/layers\.0\.srte\.freqs[\s\S]*NaN[\s\S]*row 3, column 2/);
-    expect(text).toMatch(/layers\.1\.srte\.freqs[\s\S]*Infinity[\s\S]*row 5, column 1/);
-  });
+  it.for(expecting('semantic_nonfinite'))(
+    'is refused with the positions of its values: %s',
+    async (entry) => {
+      const text = textOf(await refused(fileOf(entry), { to: 'shared' }));
+      expect(text).toMatch(/layers\.0\.srte\.freqs[\s\S]*NaN[\s\S]*row 3, column 2/);
+      expect(text).toMatch(/layers\.1\.srte\.freqs[\s\S]*Infinity[\s\S]*row 5, column 1/);
+    },
+  );
 
-  it.for(expecting('refuse rank'))('%s has no rank of 9', async (entry) => {
+  it.for(expecting('refuse rank'))('is refused for rank 9: %s', async (entry) => {
     const error = await refused(fileOf(entry), { to: 'low-rank', rank: 9 });
     expect(textOf(error)).toContain('no such table has a rank above 8');
   });
 
-  it.for(expecting('either'))('%s keeps every name', async (entry) => {
+  it.for(expecting('either'))('keeps every name or is refused: %s', async (entry) => {
     const result = await convertTo('out', fileOf(entry), { to: 'shared' }).catch(ruleOf);
     if (result === undefined || typeof result === 'string') return;
     expect(othersOf(result.file)).toEqual(othersOf(fileOf(entry)));

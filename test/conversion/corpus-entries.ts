@@ -1,18 +1,18 @@
-/** A whole corpus of files with per-layer tables, where there is one: see fixtures/README.md. */
+/** A whole corpus of files with per-layer tables, if there is one: see fixtures/README.md. */
 import fs from 'node:fs';
 import path from 'node:path';
 
-/** What numpy makes of the tables of a file. */
+/** Results of numpy for the tables of a file. */
 export interface Expected {
   readonly layers: number;
   readonly mean_fro: number;
-  /** Of the mean in float64, as float32. */
+  /** Hash of the mean in float64, as float32. */
   readonly mean_f32_sha256_if_f64_accumulated: string;
   readonly rel_err_mean_vs_all_layers: number;
   readonly per_layer_rel_err_of_mean: readonly number[];
   readonly per_layer_max_abs_err_of_mean: readonly number[];
   readonly selected_layer_rel_err: readonly number[];
-  /** By the rank. */
+  /** Errors of a pair, by rank. */
   readonly lowrank: Readonly<
     Record<
       string,
@@ -23,7 +23,7 @@ export interface Expected {
   readonly truncate_8?: Truncated;
 }
 
-/** Of fewer rows. */
+/** Results of numpy for fewer rows. */
 export interface Truncated {
   readonly mean_f32_sha256_if_f64_accumulated: string;
   readonly lowrank_8_optimal_rel_err: number;
@@ -35,7 +35,7 @@ export interface Entry {
   readonly convert_expect?: string;
 }
 
-/** By which rules tables are refused that cannot be converted, for each reason. */
+/** Rules that refuse tables, by the reason in the corpus. */
 const RULES: ReadonlyMap<string, readonly string[]> = new Map([
   ['semantic_no_tables', ['srte-present']],
   ['semantic_layer_gap', ['srte-layers-complete']],

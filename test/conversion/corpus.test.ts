@@ -1,4 +1,4 @@
-/** The tables of a whole corpus, where there is one: see fixtures/README.md. */
+/** The tables of a whole corpus, if there is one: see fixtures/README.md. */
 
 import { describe, expect, it } from 'vitest';
 import { ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
@@ -16,8 +16,8 @@ async function survey(entry: string, options?: SrteSurveyOptions) {
   }
 }
 
-describe.skipIf(corpus === undefined)('the tables of a corpus', () => {
-  it.for(withNumbers)('%s', async ([entry, expected]) => {
+describe.skipIf(corpus === undefined)('the survey of the corpus', () => {
+  it.for(withNumbers)('has the numbers of numpy: %s', async ([entry, expected]) => {
     const ranks = Object.keys(expected.lowrank).map(Number);
     const { meanNorm, tables, options } = await survey(entry, { ranks });
     expect(meanNorm).toBeCloseTo(expected.mean_fro, 12);
@@ -35,8 +35,8 @@ describe.skipIf(corpus === undefined)('the tables of a corpus', () => {
     );
   });
 
-  it.for(withRules)('%s', async ([entry, rules]) => {
-    const found = await survey(entry).then(({ sharing }) => sharing, ruleOf);
-    expect(rules).toContain(found);
+  it.for(withRules)('refuses a file, or finds it shared: %s', async ([entry, rules]) => {
+    const outcome = await survey(entry).then(({ sharing }) => sharing, ruleOf);
+    expect(rules).toContain(outcome);
   });
 });

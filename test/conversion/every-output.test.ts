@@ -1,6 +1,6 @@
 /**
- * Outputs of conversions, given to the commands that a user gives them to next. `npm run test:conversions` runs
- * every combination, `npm test` one of each kind.
+ * Outputs of conversions as inputs of the next commands of a user. `npm run test:conversions` runs every combination,
+ * `npm test` one of each kind.
  */
 import fs from 'node:fs';
 import path from 'node:path';
@@ -39,7 +39,7 @@ const all: Case[] = INPUTS.flatMap((input) =>
   ),
 ).filter(({ flags }) => flags.length > 0);
 
-/** Ranks, merges and rows that the product above would make too many. */
+/** Ranks, merges and rows, separate because they would make the product above too large. */
 const MORE_FLAGS = [
   ['--to', 'low-rank', '--rank', '1'],
   ['--to', 'low-rank', '--rank', '7'],
@@ -55,11 +55,11 @@ for (const flags of MORE_FLAGS) {
   for (const input of MORE_INPUTS) for (const output of OUTPUTS) all.push({ input, output, flags });
 }
 
-// 83 has no factor in common with the numbers of choices, so the sample spreads over all of them.
+// 83 has no common factor with the numbers of choices, so the sample covers all of them.
 const chosen =
   process.env.MINIMIND_CONVERSIONS === 'all' ? all : all.filter((_, index) => index % 83 === 7);
 
-/** A copy of a fixture with its config beside the weights, as a user has it. */
+/** Copy of a fixture with its config next to the weights. */
 function inputFolder(name: string): string {
   const { config } = readJson(`fixtures/hybrid/${name}/case.json`) as { config: object };
   const folder = folderOf({ 'config.yaml': Buffer.from(JSON.stringify({ model: config })) });
@@ -68,7 +68,7 @@ function inputFolder(name: string): string {
   return folder;
 }
 
-/** Refusals of what would change nothing. */
+/** Refusals of conversions without a change. */
 const NOTHING_TO_DO = /is (\S+) already|tied already/;
 
 describe('the output of a conversion', () => {
@@ -79,25 +79,28 @@ describe('the output of a conversion', () => {
     expect(missing).toEqual([]);
   });
 
-  it.each(chosen)('$input $flags into $output', async ({ input, output, flags }) => {
-    const folder = folderOf({});
-    const run = async (...args: string[]) => {
-      const { code, stdout, stderr } = await runHere([...args, '-q', '--json'], { cwd: folder });
-      return { code, stdout, stderr };
-    };
-    const converted = await run('convert-checkpoint', inputFolder(input), output, ...flags);
-    if (converted.code !== 0) {
-      expect(converted.code).toBe(2);
-      expect(converted.stdout).toMatch(NOTHING_TO_DO);
-      return;
-    }
-    const next = [
-      ['verify', output],
-      ['quick-test', output, '--context', '12'],
-      ['export', output, '--save', 'model.onnx'],
-      ['convert-checkpoint', output, 'again', '--dtype', 'f32', '--check'],
-      ['verify', 'again'],
-    ];
-    for (const args of next) expect({ args, ...(await run(...args)) }).toMatchObject({ code: 0 });
-  });
+  it.each(chosen)(
+    'works in the next commands: $input $flags into $output',
+    async ({ input, output, flags }) => {
+      const folder = folderOf({});
+      const run = async (...args: string[]) => {
+        const { code, stdout, stderr } = await runHere([...args, '-q', '--json'], { cwd: folder });
+        return { code, stdout, stderr };
+      };
+      const converted = await run('convert-checkpoint', inputFolder(input), output, ...flags);
+      if (converted.code !== 0) {
+        expect(converted.code).toBe(2);
+        expect(converted.stdout).toMatch(NOTHING_TO_DO);
+        return;
+      }
+      const next = [
+        ['verify', output],
+        ['quick-test', output, '--context', '12'],
+        ['export', output, '--save', 'model.onnx'],
+        ['convert-checkpoint', output, 'again', '--dtype', 'f32', '--check'],
+        ['verify', 'again'],
+      ];
+      for (const args of next) expect({ args, ...(await run(...args)) }).toMatchObject({ code: 0 });
+    },
+  );
 });

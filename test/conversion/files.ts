@@ -1,4 +1,4 @@
-/** Checkpoints to convert, written to files. */
+/** Checkpoints for conversions, written to files. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { writeSafetensors } from '../../src/checkpoint/safetensors/write-safetensors.js';
@@ -11,14 +11,14 @@ import { MemorySink } from '../checkpoint/safetensors/tensors.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
 import { writeTorch } from '../checkpoint/torch/write-builder.js';
 
-/** A tensor to write: its bytes, or numbers that are encoded. */
+/** Tensor for a file, with its bytes. */
 export interface Made {
   readonly dtype: StoredDtype;
   readonly shape: readonly number[];
   readonly bytes: Uint8Array;
 }
 
-/** Tensors by their names; the same object under several is one storage. */
+/** Tensors by name. The same object under several names is one storage. */
 export type MadeTensors = Readonly<Record<string, Made>> | ReadonlyMap<string, Made>;
 
 export function made(
@@ -31,12 +31,12 @@ export function made(
     typeof values === 'function' ? values(index) : (values[index] ?? 0),
   );
   const bytes = new Uint8Array((length * STORED_DTYPES[dtype].bits) / 8);
-  if (!isEncodable(dtype)) throw new Error(`give the bytes of ${dtype}`);
+  if (!isEncodable(dtype)) throw new Error(`cannot encode ${dtype}: use raw()`);
   encode(dtype, numbers, bytes);
   return { dtype, shape, bytes };
 }
 
-/** Bytes as they are. */
+/** Tensor of given bytes. */
 export const raw = (
   dtype: StoredDtype,
   shape: readonly number[],
@@ -50,7 +50,7 @@ export const raw = (
 const entriesOf = (tensors: MadeTensors) =>
   tensors instanceof Map ? [...tensors] : Object.entries(tensors);
 
-/** A safetensors file; a tensor under further names stands in its metadata. */
+/** Safetensors file, with further names of a tensor in its metadata. */
 export async function safetensorsFile(
   tensors: MadeTensors,
   name = 'model.safetensors',
@@ -70,7 +70,7 @@ export async function safetensorsFile(
   return written(name, (sink) => writeSafetensors(sink, toWrite, aliases));
 }
 
-/** A PyTorch file with the state dict, or with what is made of it. */
+/** PyTorch file with the state dict, or with the value that `around` makes of it. */
 export function torchFile(
   tensors: MadeTensors,
   around: (stateDict: Writable) => Writable = (stateDict) => stateDict,
@@ -108,7 +108,7 @@ async function written(name: string, fill: (sink: ByteSink) => Promise<void>): P
   return file;
 }
 
-/** Tables [1, rows, columns] of so many layers, all different, and a tensor that is none of their business. */
+/** Different tables [1, rows, columns] of each layer, and an unrelated tensor. */
 export function layersOf(
   layers: number,
   [rows, columns]: readonly [number, number],

@@ -1,6 +1,6 @@
 /**
- * Models written as GGUF files and read again: every value, and the config by the metadata. What llama.cpp makes of these
- * files, bench/gguf_peers.py compares.
+ * Models written as GGUF files and read again: every value, and the config from the metadata. bench/gguf_peers.py
+ * compares the files with llama.cpp.
  */
 import fs from 'node:fs';
 import path from 'node:path';
@@ -18,15 +18,15 @@ import { convert } from './convert.js';
 
 const fixture = (name: string) => inPackage('fixtures/hf', name);
 
-/** Models of every architecture, and of every kind of RoPE scaling, that can be written. */
+/** Models of every supported architecture and kind of RoPE scaling. */
 const MODELS = [
   ...['llama', 'llama-biases', 'llama-head-dim', 'llama-linear', 'llama-tied-rope3'],
   ...['mistral', 'mixtral-saved', 'qwen2', 'qwen3', 'gemma', 'olmo2', 'olmo2-gqa'],
   ...['phi3', 'phi3-longrope-beyond', 'phi3-partial', 'gpt2', 'gpt-neox', 'bloom'],
 ];
 
-describe('models as GGUF files', () => {
-  it.each(MODELS)('%s has the same values and the same config', async (name) => {
+describe('a GGUF file', () => {
+  it.each(MODELS)('has the same values and the same config: %s', async (name) => {
     const out = path.join(folderOf({ x: '' }), 'model.gguf');
     const result = await convert(fixture(name), out, {});
     expect(result.run?.checked).toBe(true);
@@ -41,9 +41,9 @@ describe('models as GGUF files', () => {
       expect(compared).toBeGreaterThan(10);
       // A norm of Gemma is stored with 1 added, which rounds it.
       expect(Math.max(...types.map(({ relativeError }) => relativeError))).toBeLessThan(1e-6);
-      const found = await findConfig(written, undefined);
-      if (!found) throw new Error('no config');
-      const [mine, theirs] = [await modelOf(found.document), await loadModelFile(fixture(name))];
+      const config = await findConfig(written, undefined);
+      if (!config) throw new Error('no config');
+      const [mine, theirs] = [await modelOf(config.document), await loadModelFile(fixture(name))];
       const unlike = Object.keys(sizes(theirs.model)).filter(
         (key) => sizes(mine.model)[key] !== sizes(theirs.model)[key],
       );
@@ -54,7 +54,7 @@ describe('models as GGUF files', () => {
     }
   });
 
-  it.each(['q8_0', 'q4_0'] as const)('measures the error of %s by layer', async (type) => {
+  it.each(['q8_0', 'q4_0'] as const)('of %s is reported with its error per layer', async (type) => {
     const out = path.join(folderOf({ x: '' }), 'model.gguf');
     const blocks = type === 'q8_0' ? 'Q8_0' : 'Q4_0';
     const { gguf, groups } = await convert(fixture('llama'), out, { dtype: blocks });
@@ -64,7 +64,7 @@ describe('models as GGUF files', () => {
       'blk.0',
       'blk.1',
     ]);
-    // Blocks of 32 normal values: 1 / 127 and 1 / 8 of the largest, evenly spread.
+    // Blocks of 32 normal values: errors are uniform within 1 / 127 and 1 / 8 of the largest value.
     const [least, most] = type === 'q8_0' ? [0.004, 0.007] : [0.05, 0.1];
     expect(gguf?.relativeError).toBeGreaterThan(least);
     expect(gguf?.relativeError).toBeLessThan(most);
@@ -90,7 +90,7 @@ describe('models as GGUF files', () => {
     }
   });
 
-  it('takes the tokenizer of the folder', async () => {
+  it('has the tokenizer of the folder', async () => {
     const folder = folderOf({ x: '' });
     for (const name of fs.readdirSync(fixture('llama'))) {
       fs.copyFileSync(path.join(fixture('llama'), name), path.join(folder, name));
@@ -118,7 +118,7 @@ describe('models as GGUF files', () => {
   });
 });
 
-describe('what cannot be written', () => {
+describe('writing a GGUF file', () => {
   it.each([
     ['deepseek-v3', {}, /no architecture/],
     ['qwen3-moe', {}, /experts/],
@@ -129,19 +129,19 @@ describe('what cannot be written', () => {
     ['llama-yarn', {}, /YaRN/],
     ['llama', { set: ['model.rope_theta=5'] as string[] }, /--set/],
     ['llama', { 'no-config': true }, /needs the config/],
-  ] as const)('%s %j', async (name, flags, message) => {
+  ] as const)('refuses %s with %j', async (name, flags, message) => {
     const out = path.join(folderOf({ x: '' }), 'model.gguf');
     await expect(convert(fixture(name), out, flags)).rejects.toThrow(message);
     expect(fs.existsSync(out)).toBe(false);
   });
 
-  it('blocks in safetensors', async () => {
+  it('is required for blocks of GGUF', async () => {
     const out = path.join(folderOf({ x: '' }), 'out');
     await expect(convert(fixture('llama'), out, { dtype: 'Q8_0' })).rejects.toThrow(/\.gguf/);
   });
 });
 
-/** A description as text. */
+/** Positions and text of a description. */
 function sizes(model: { readonly positions: number }): Record<string, unknown> {
   // The head of GPT-NeoX has two names.
   const text = JSON.stringify(model, (_, value) =>

@@ -1,6 +1,6 @@
 import { checkpointOf, tensorOf } from '../checkpoint/stored-tensors.js';
 
-/** A checkpoint with these values as the tables of its layers. */
+/** Checkpoint with these values as the tables of its layers. */
 export const layersOf = (
   shape: readonly [number, number],
   ...tables: readonly (readonly number[])[]

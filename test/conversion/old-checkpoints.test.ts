@@ -1,4 +1,4 @@
-/** Training checkpoints whose conversions the original implementation has made too: see fixtures/README.md. */
+/** Training checkpoints that the original implementation has also converted: see fixtures/README.md. */
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
@@ -20,7 +20,7 @@ const inCase = (name: string, file: string) => path.join(FOLDER, name, file);
 const inputOf = (name: string) => inCase(name, 'checkpoint_step_30.pt');
 const expectedOf = (name: string) => inCase(name, 'expected.safetensors');
 
-/** What is asked for, and what it is called in the fixtures; sizes of the table that comes of it. */
+/** Flags of each conversion, its name in the fixtures, and the size of its table. */
 const CONVERSIONS = [
   { flags: { to: 'shared' }, title: 'shared_mean', rows: 48, rank: null },
   { flags: { to: 'low-rank', rank: 3 }, title: 'shared_rank3', rows: 48, rank: 3 },
@@ -84,9 +84,9 @@ const largestDifference = (a: Float64Array, b: Float64Array) =>
     ? a.reduce((most, value, at) => Math.max(most, Math.abs(value - (b[at] ?? Number.NaN))), 0)
     : Number.NaN;
 
-describe.each(CASES)('%s as %s in %s', (name, title, out, conversion) => {
+describe.each(CASES)('the conversion of %s to %s in %s', (name, title, out, conversion) => {
   const { flags, rows, rank } = conversion;
-  const wanted = numbersOf(
+  const expectedTable = numbersOf(
     expectedOf(name),
     `${'table' in conversion ? conversion.table : title}.table`,
   );
@@ -95,8 +95,8 @@ describe.each(CASES)('%s as %s in %s', (name, title, out, conversion) => {
     ({ file } = await convertTo(out, inputOf(name), flags));
   });
 
-  it('has the table that the original has', () => {
-    const got =
+  it('has the table of the original implementation', () => {
+    const actual =
       rank === null
         ? numbersOf(file, 'shared_srte.freqs')
         : product(
@@ -104,8 +104,8 @@ describe.each(CASES)('%s as %s in %s', (name, title, out, conversion) => {
             numbersOf(file, 'shared_srte.proj.weight'),
             rank,
           );
-    expect(got).toHaveLength(rows * HIDDEN);
-    expect(largestDifference(got, wanted)).toBeLessThan(1e-5);
+    expect(actual).toHaveLength(rows * HIDDEN);
+    expect(largestDifference(actual, expectedTable)).toBeLessThan(1e-5);
   });
 
   it.runIf(rank !== null && rows === 48)('has the singular values of the mean in its pair', () => {
@@ -124,9 +124,9 @@ describe.each(CASES)('%s as %s in %s', (name, title, out, conversion) => {
     }
   });
 
-  // The containers hold the same bytes, so one is enough for the engines, which take long to load.
+  // All containers have the same bytes, and engines load slowly: one container is enough for them.
   it.each(out === 'out.pt' ? Object.keys(ENGINES) : ['plain loops'])(
-    'computes what the original computes, on %s',
+    'computes the logits of the original implementation, on %s',
     async (engineName) => {
       const { input_ids } = readJson<{ input_ids: number[][] }>(
         'fixtures/old-checkpoint',
@@ -150,7 +150,7 @@ describe.each(CASES)('%s as %s in %s', (name, title, out, conversion) => {
     },
   );
 
-  it('has every name that a strict load wants, in its place and on one storage', () => {
+  it('has every name that a strict load requires, in order and on one storage', () => {
     const parts = rank === null ? ['freqs'] : ['lowrank', 'proj.weight'];
     const before = readJson<readonly [name: string, shape: number[]][]>(
       'fixtures/old-checkpoint/trained-random-start/state-dict.json',
@@ -158,13 +158,13 @@ describe.each(CASES)('%s as %s in %s', (name, title, out, conversion) => {
     const [embedding = '', ...others] = before.flatMap((each) =>
       each.endsWith('.srte.freqs') ? parts.map((part) => each.replace('freqs', part)) : [each],
     );
-    const wantedNames = [embedding, ...parts.map((part) => `shared_srte.${part}`), ...others];
+    const expectedNames = [embedding, ...parts.map((part) => `shared_srte.${part}`), ...others];
     look(file, (checkpoint) => {
       const tensors = namedTensors(checkpoint);
-      // A safetensors file is sorted; a state dict has the order of its model.
-      if (out.endsWith('.pt')) expect([...tensors.keys()]).toEqual(wantedNames);
-      // Loaders of safetensors compute RoPE's tables, which the input lacks too.
-      else expect([...tensors.keys()].sort()).toEqual(wantedNames.filter(isKept).sort());
+      // A state dict has the order of its model; a safetensors file is sorted.
+      if (out.endsWith('.pt')) expect([...tensors.keys()]).toEqual(expectedNames);
+      // Loaders of safetensors compute the tables of RoPE, which the input also lacks.
+      else expect([...tensors.keys()].sort()).toEqual(expectedNames.filter(isKept).sort());
       const isTied = 'tie' in flags;
       expect(tensors.get('lm_head.weight') === tensors.get(embedding)).toBe(isTied);
       for (const part of parts) {

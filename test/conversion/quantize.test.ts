@@ -1,4 +1,4 @@
-/** Weights in the layout of compressed-tensors, written and read, against its own code (fixtures/quantized/make.py). */
+/** Weights in the layout of compressed-tensors, compared with its code (fixtures/quantized/make.py). */
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -20,43 +20,51 @@ const configIn = (folder: string) =>
   JSON.parse(fs.readFileSync(path.join(folder, 'config.json'), 'utf8'));
 
 describe('the layout pack-quantized', () => {
-  it.each(CASES)('is written as compressed-tensors packs it: $label', async ({ label, flags }) => {
-    const { file } = await convertTo(label, LLAMA, flags);
-    const output = openCheckpoint(file, { keepPacked: true });
-    const expected = openCheckpoint(
-      inPackage('fixtures/quantized', `${label}.packed.safetensors`),
-      {
-        keepPacked: true,
-      },
-    );
-    for (const [name, wanted] of expected.tensors) {
-      const found = output.tensors.get(name);
-      expect([found?.dtype, found?.shape], name).toEqual([wanted.dtype, wanted.shape]);
-      if (found) expect(readTensor(found), name).toEqual(readTensor(wanted));
-    }
-    expect(expected.tensors.size).toBeGreaterThan(20);
-    output.close();
-    expected.close();
-  });
+  it.each(CASES)(
+    'is written with the bytes of compressed-tensors: $label',
+    async ({ label, flags }) => {
+      const { file } = await convertTo(label, LLAMA, flags);
+      const output = openCheckpoint(file, { keepPacked: true });
+      const expected = openCheckpoint(
+        inPackage('fixtures/quantized', `${label}.packed.safetensors`),
+        {
+          keepPacked: true,
+        },
+      );
+      for (const [name, target] of expected.tensors) {
+        const actual = output.tensors.get(name);
+        expect([actual?.dtype, actual?.shape], name).toEqual([target.dtype, target.shape]);
+        if (actual) expect(readTensor(actual), name).toEqual(readTensor(target));
+      }
+      expect(expected.tensors.size).toBeGreaterThan(20);
+      output.close();
+      expected.close();
+    },
+  );
 
-  it.each(CASES)('is read as compressed-tensors unpacks it, bit for bit: $label', ({ label }) => {
-    const found = openCheckpoint(inPackage('fixtures/quantized', `${label}.packed.safetensors`));
-    const expected = openCheckpoint(inPackage('fixtures/quantized', `${label}.floats.safetensors`));
-    expect([...found.tensors.keys()].sort()).toEqual([...expected.tensors.keys()].sort());
-    for (const [name, wanted] of expected.tensors) {
-      const tensor = found.tensors.get(name);
-      expect([tensor?.dtype, tensor?.shape], name).toEqual([wanted.dtype, wanted.shape]);
-      if (!tensor) continue;
-      const whole = readTensor(tensor);
-      expect(whole, name).toEqual(readTensor(wanted));
-      // Bytes from any position, also within a value.
-      expect(new Uint8Array(tensor.storage.file.read(3, 11))).toEqual(whole.slice(3, 14));
-    }
-    found.close();
-    expected.close();
-  });
+  it.each(CASES)(
+    'is read with the values of compressed-tensors, bit for bit: $label',
+    ({ label }) => {
+      const packed = openCheckpoint(inPackage('fixtures/quantized', `${label}.packed.safetensors`));
+      const expected = openCheckpoint(
+        inPackage('fixtures/quantized', `${label}.floats.safetensors`),
+      );
+      expect([...packed.tensors.keys()].sort()).toEqual([...expected.tensors.keys()].sort());
+      for (const [name, target] of expected.tensors) {
+        const tensor = packed.tensors.get(name);
+        expect([tensor?.dtype, tensor?.shape], name).toEqual([target.dtype, target.shape]);
+        if (!tensor) continue;
+        const whole = readTensor(tensor);
+        expect(whole, name).toEqual(readTensor(target));
+        // Bytes from any position, also inside a value.
+        expect(new Uint8Array(tensor.storage.file.read(3, 11))).toEqual(whole.slice(3, 14));
+      }
+      packed.close();
+      expected.close();
+    },
+  );
 
-  it('stays packed in a config that names what is not', async () => {
+  it('has a config that lists the modules that are not packed', async () => {
     const { file, quantization } = await convertTo('named', LLAMA, { quantize: 4, group: 32 });
     const { quantization_config: settings, ...rest } = configIn(file);
     expect(rest).toEqual(configIn(LLAMA));
@@ -95,7 +103,7 @@ describe('the layout pack-quantized', () => {
   });
 });
 
-/** The folder of fixtures/hf/mixtral-saved with 32 instead of 24 hidden values, and 16 inner ones. */
+/** Folder of fixtures/hf/mixtral-saved with a width of 32 instead of 24, and an inner width of 16. */
 async function wideMixture(): Promise<string> {
   const from = inPackage('fixtures/hf/mixtral-saved');
   const sizes = new Map([
@@ -114,15 +122,15 @@ async function wideMixture(): Promise<string> {
   return path.dirname(file);
 }
 
-describe('errors by weight', () => {
+describe('errors per weight', () => {
   it.each(CASES)('are measured, and within their bound: $label', async ({ flags }) => {
     const { file, quantization } = await convertTo('errors', LLAMA, flags);
     expect(quantization?.errors.map(({ name }) => name)).toEqual(quantization?.weights);
     for (const { name, relativeError, largestError, bound } of quantization?.errors ?? []) {
-      const [had, gets] = [numbersOf(LLAMA, name), numbersOf(file, name)];
+      const [before, after] = [numbersOf(LLAMA, name), numbersOf(file, name)];
       let [squares, whole, largest] = [0, 0, 0];
-      for (const [at, value] of had.entries()) {
-        const difference = Math.abs(value - (gets[at] ?? Number.NaN));
+      for (const [at, value] of before.entries()) {
+        const difference = Math.abs(value - (after[at] ?? Number.NaN));
         squares += difference ** 2;
         whole += value ** 2;
         largest = Math.max(largest, difference);
@@ -135,8 +143,8 @@ describe('errors by weight', () => {
   });
 });
 
-describe('the way back', () => {
-  it('writes exactly the values that are read', async () => {
+describe('dequantizing', () => {
+  it('writes exactly the values of the packed weights', async () => {
     const { file: packed } = await convertTo('packed', LLAMA, { quantize: 4, group: 32 });
     const { file: back } = await convertTo('back', packed, { dequantize: true });
     expect(digests(back)).toEqual(digests(packed));
@@ -145,7 +153,7 @@ describe('the way back', () => {
     expect(openCheckpoint(cast).packed).toBeUndefined();
   });
 
-  it('gives the same codes when its values are quantized again', async () => {
+  it('is not needed to quantize again, which gives the same codes', async () => {
     const { file: packed } = await convertTo('once', LLAMA, { quantize: 8, group: 32 });
     const { file: again } = await convertTo('again', packed, { quantize: 8, group: 32 });
     const codesOf = (file: string) => {
@@ -157,7 +165,7 @@ describe('the way back', () => {
     expect(codesOf(again)).toEqual(codesOf(packed));
   });
 
-  it('is asked for: a packed input does not become floats by itself', async () => {
+  it('is never done without a flag', async () => {
     const { file } = await convertTo('silent', LLAMA, { quantize: 4, group: 32 });
     await expect(convertTo('one', file, { container: 'safetensors' })).rejects.toThrow(
       /has 13 quantized weights/,
@@ -165,24 +173,24 @@ describe('the way back', () => {
   });
 });
 
-describe('refused', () => {
+describe('quantizing', () => {
   it.each([
     ['a PyTorch file', { quantize: 4, container: 'pt' }, 'found a PyTorch file'],
-    ['no linear layer of whole groups', { quantize: 4, group: 128 }, 'found none'],
-    ['no packed weights', { dequantize: true }, 'expected packed weights'],
-  ] as const)('%s', async (_, flags, message) => {
+    ['a model without linear layers of whole groups', { quantize: 4, group: 128 }, 'found none'],
+    ['an input without packed weights', { dequantize: true }, 'expected packed weights'],
+  ] as const)('refuses %s', async (_, flags, message) => {
     const name = 'container' in flags ? 'out.pt' : 'out';
     await expect(convertTo(name, LLAMA, flags)).rejects.toThrow(message);
   });
 
-  it('a conversion by names only', async () => {
+  it('refuses a conversion without a config', async () => {
     const file = await safetensorsFile({ 'a.weight': made([4, 32], (at) => at) });
     await expect(convertTo('names', file, { quantize: 4 })).rejects.toThrow('requires a config');
   });
 });
 
 describe('packed weights of another layout', () => {
-  it('stay as they are, with a warning', async () => {
+  it('stay unchanged, with a warning', async () => {
     const file = await safetensorsFile({
       'a.weight_packed': made([2, 3], (at) => at),
       'a.weight_scale': made([2, 1], () => 1),

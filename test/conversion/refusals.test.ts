@@ -1,4 +1,4 @@
-/** What a conversion refuses: what it says, and that nothing is left of it. */
+/** Refusals of a conversion: their messages, and that no files remain. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
@@ -17,7 +17,7 @@ const refusalOf = (run: Promise<unknown>): Promise<UserError> =>
     (error) => (error instanceof UserError ? error : Promise.reject(error)),
   );
 
-describe('a request that cannot be met', () => {
+describe('an impossible request', () => {
   it.each([
     [{ to: 'low-rank' }, /requires a rank[^\0]*--rank/],
     [{ to: 'low-rank', rank: 8 }, /rank 8 is too large for a table of 12 × 8[^\0]*from 1 to 7/],
@@ -41,15 +41,18 @@ describe('a request that cannot be met', () => {
     [{ tie: 'embed' }, /expected an embedding and a head with known names, found none/],
     [{ to: 'shared', 'max-memory': 1e6 }, /takes at least \d+\.\d MB[^\0]*--max-memory \d+MB/],
     [{ to: 'shared', 'shard-size': 100 }, /a PyTorch file has no shards/],
-  ] as const satisfies readonly (readonly [Flags, RegExp])[])('%j', async (flags, message) => {
-    expect(textOf(await refused(await torchFile(LAYERS), flags))).toMatch(message);
-  });
+  ] as const satisfies readonly (readonly [Flags, RegExp])[])(
+    'is refused: %j',
+    async (flags, message) => {
+      expect(textOf(await refused(await torchFile(LAYERS), flags))).toMatch(message);
+    },
+  );
 
-  it('names the memory that is enough', async () => {
+  it('is refused with the required memory', async () => {
     const input = await torchFile(LAYERS);
     const text = textOf(await refused(input, { ...SHARED, 'max-memory': 1e6 }));
     const least = Number(/--max-memory (\d+)MB/.exec(text)?.[1]) * 1e6;
-    // This process has more and more, so it may take a little more than it said.
+    // The memory of this process grows, so it may take slightly more than the message says.
     const { memory } = await convertTo('out', input, { ...SHARED, 'max-memory': least + 64e6 });
     expect(memory.predictedPeakBytes).toBeLessThanOrEqual(least + 64e6);
   });
@@ -64,7 +67,7 @@ describe('a conversion without --max-memory', () => {
     [100e6, 512e6],
     // 48 MB for streaming and 64 MB for the largest blocks, rounded up.
     [900e6, 1016e6],
-  ])('of a process of %d bytes has a limit of %d', async (resident, limit) => {
+  ])('in a process of %d bytes has a limit of %d', async (resident, limit) => {
     vi.spyOn(process.memoryUsage, 'rss').mockReturnValue(resident);
     const job = { ...SHARED, 'max-memory': undefined };
     const { memory } = await convertTo('out', await torchFile(LAYERS), job);
@@ -73,7 +76,7 @@ describe('a conversion without --max-memory', () => {
   });
 });
 
-describe('an input that cannot be converted', () => {
+describe('a refused input', () => {
   const fp8 = raw('F8_E4M3', [1, 2, 2], [0x38, 0x40, 0x38, 0x40]);
 
   it('has tables of fp8, unless they become wider', async () => {
@@ -87,7 +90,7 @@ describe('an input that cannot be converted', () => {
     await convertTo('out', input, { ...SHARED, merge: 'first' });
   });
 
-  it('has types that the output has none for, and says so before anything is made', async () => {
+  it('has dtypes that the output lacks, which is reported before writing', async () => {
     const input = await safetensorsFile({ ...LAYERS, x: raw('F4', [2], [0x21]) });
     expect(textOf(await refused(input, SHARED, 'out.pt'))).toMatch(
       /"x" has elements of type F4[^\0]*safetensors/,
@@ -129,12 +132,12 @@ describe('an input that cannot be converted', () => {
     await convertTo('out.pt', input, { dtype, saturate: true });
   });
 
-  it('holds no tensors', async () => {
+  it('has no tensors', async () => {
     const input = await safetensorsFile({});
     expect(textOf(await refused(input, { container: 'pt' }))).toContain('holds no tensors');
   });
 
-  it('changes while it is read', async () => {
+  it('changes during reading', async () => {
     const file = await torchFile(LAYERS);
     let time = 1;
     const touch = async () => fs.utimesSync(file, time, time++);
@@ -167,7 +170,7 @@ describe('an output', () => {
     ['none/out.pt', /there is no such folder[^\0]*make the folder/],
     ['in.pt/out.pt', /would replace the input /],
     ['mine', /not a folder written by a conversion: it holds notes\.md/],
-  ])('%s is refused, even with --force', async (name, message) => {
+  ])('is refused even with --force: %s', async (name, message) => {
     const target = path.join(folder, name);
     const file = await input;
     const before = fs.readdirSync(folder, { recursive: true });
@@ -178,7 +181,7 @@ describe('an output', () => {
     expect(digests(file)).toEqual(hash);
   });
 
-  it('is replaced with --force only', async () => {
+  it('is replaced only with --force', async () => {
     const target = path.join(folder, 'file.pt');
     const refusal = await refusalOf(convert(await input, target, SHARED));
     expect(textOf(refusal)).toMatch(/exists already[^\0]*--force/);
@@ -187,7 +190,7 @@ describe('an output', () => {
     expect(digests(target)).toHaveProperty(['shared_srte.freqs']);
   });
 
-  it('in the folder of the input, or around it, is refused', async () => {
+  it('is refused in the folder of the input and in its parents', async () => {
     const model = folderOf({});
     fs.copyFileSync(await safetensorsFile(LAYERS), path.join(model, 'model.safetensors'));
     for (const name of ['', 'out', 'out.pt', '..']) {
@@ -199,7 +202,7 @@ describe('an output', () => {
 });
 
 describe('a training checkpoint', () => {
-  it('loses its optimizer, and says so; a config of another program stays', async () => {
+  it('loses its optimizer with a warning, and keeps a config of another program', async () => {
     const state = (stateDict: unknown) =>
       dictOf([
         ['step', 7],

@@ -5,7 +5,7 @@ import type { SrtePlan } from '../../src/conversion/srte/srte-plan.js';
 
 const SIZES = { positions: 65_536, hidden: 4096, sharing: 'shared' };
 
-/** A plan that makes one pair of two tables. */
+/** Plan of one pair from two tables. */
 const LARGE = {
   source: { ...SIZES, rank: null, layers: 2 },
   target: { ...SIZES, rank: 2048 },
@@ -18,7 +18,7 @@ afterEach(() => {
 });
 
 describe('a plan without --max-memory', () => {
-  it('has 512 MB where they are enough', () => {
+  it('has 512 MB if they are enough', () => {
     expect(plannedMemory(null, WITHOUT, JAVASCRIPT, 1000).limitBytes).toBe(512e6);
   });
 
@@ -26,13 +26,13 @@ describe('a plan without --max-memory', () => {
     ['a large pair', LARGE, 100],
     ['many tensors', null, 140_000],
     ['both', LARGE, 40_000],
-  ])('has the memory that it needs, with the blocks of an ample limit: %s', (_, srte, tensors) => {
-    const found = plannedMemory(srte, WITHOUT, JAVASCRIPT, tensors);
+  ])('has the required memory, with the blocks of a large limit: %s', (_, srte, tensors) => {
+    const planned = plannedMemory(srte, WITHOUT, JAVASCRIPT, tensors);
     const ample = plannedMemory(srte, { 'max-memory': 64e9 }, JAVASCRIPT, tensors);
-    expect(found.blockRows).toBe(ample.blockRows);
-    expect(found.limitBytes).toBeGreaterThan(512e6);
-    expect(found.limitBytes).toBeLessThan(1.5e9);
-    expect(found.peakBytes).toBeLessThanOrEqual(found.limitBytes);
+    expect(planned.blockRows).toBe(ample.blockRows);
+    expect(planned.limitBytes).toBeGreaterThan(512e6);
+    expect(planned.limitBytes).toBeLessThan(1.5e9);
+    expect(planned.peakBytes).toBeLessThanOrEqual(planned.limitBytes);
   });
 
   it.each([150e6, 170e6, 203e6, 900e6])(
@@ -50,7 +50,7 @@ describe('a plan without --max-memory', () => {
 });
 
 describe('a plan with --max-memory', () => {
-  it('has smaller blocks, or is refused with the memory that is enough', () => {
+  it('has smaller blocks, or is refused with the required memory', () => {
     const small = plannedMemory(LARGE, { 'max-memory': 720e6 }, JAVASCRIPT, 100);
     const ample = plannedMemory(LARGE, { 'max-memory': 64e9 }, JAVASCRIPT, 100);
     expect(small.blockRows).toBeLessThan(ample.blockRows);

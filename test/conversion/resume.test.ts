@@ -1,4 +1,4 @@
-/** Conversions that are cut short, and what the next run makes of what they left. */
+/** Interrupted conversions, and the next run with their files. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -17,15 +17,15 @@ const OTHER = inFixtures('trained-random-start');
 const SHARED: Flags = { to: 'shared', 'shard-size': 15e3 };
 const LOW_RANK: Flags = { to: 'low-rank', rank: 3, 'shard-size': 15e3 };
 
-/** A copy of the input, and where its output goes and is built. */
-function places(files: Readonly<Record<string, string>> = {}) {
+/** Copy of the input, with the paths of its output and of its unfinished files. */
+function prepared(files: Readonly<Record<string, string>> = {}) {
   const folder = folderOf({ 'in/old.pt': fs.readFileSync(CHECKPOINT), ...files });
   const at = (...names: string[]) => path.join(folder, ...names);
   const staged = (name: string) => inodesIn(at('.out.minimind', name));
   return { folder, at, input: at('in/old.pt'), out: at('out'), staged };
 }
 
-/** What tells a whole file from one that was written again. Nothing, where there is no folder. */
+/** Inodes of complete files, which change if a file is written again. Empty without the folder. */
 function inodesIn(folder: string): Record<string, bigint> {
   const all = fs.existsSync(folder) ? fs.readdirSync(folder).sort() : [];
   const names = all.filter((name) => !name.endsWith('.tmp'));
@@ -34,7 +34,7 @@ function inodesIn(folder: string): Record<string, bigint> {
   );
 }
 
-/** Does something before each write while `isTime`. */
+/** Calls `act` before each write while `isTime`. */
 async function atWrites<T>(isTime: () => boolean, act: () => void, run: () => Promise<T>) {
   const restore = await watchOperations({
     before: (operation) => {
@@ -48,14 +48,14 @@ async function atWrites<T>(isTime: () => boolean, act: () => void, run: () => Pr
   }
 }
 
-/** What a conversion says for which the disk is full while `isTime`. */
-function cutShort(isTime: () => boolean, run: () => Promise<unknown>): Promise<UserError> {
+/** Error of a conversion for which the disk is full while `isTime`. */
+function interrupted(isTime: () => boolean, run: () => Promise<unknown>): Promise<UserError> {
   const fill = () => {
     throw systemError('ENOSPC');
   };
   return atWrites(isTime, fill, () =>
     run().then(
-      () => Promise.reject(new Error('not cut short')),
+      () => Promise.reject(new Error('not interrupted')),
       (error) => error,
     ),
   );
@@ -63,17 +63,17 @@ function cutShort(isTime: () => boolean, run: () => Promise<unknown>): Promise<U
 
 const countIn = (files: Readonly<Record<string, bigint>>) => Object.keys(files).length;
 
-describe('a conversion that was cut short', () => {
+describe('an interrupted conversion', () => {
   it.each([
     ['shared', SHARED, 0],
     ['shared', SHARED, 2],
     ['low-rank', LOW_RANK, 0],
     ['low-rank', LOW_RANK, 3],
-  ] as const)('to %s is resumed, and does no shard and no table again', async (_, flags, files) => {
-    const { folder, at, input, out, staged } = places();
+  ] as const)('to %s is resumed without repeating shards and tables', async (_, flags, files) => {
+    const { folder, at, input, out, staged } = prepared();
     const parts = flags === SHARED ? 1 : 4;
     const isTime = () => countIn(staged('spool')) >= parts && countIn(staged('files')) === files;
-    const error = await cutShort(isTime, () => convert(input, out, flags));
+    const error = await interrupted(isTime, () => convert(input, out, flags));
     expect(error.code).toBe('system');
     expect(textOf(error)).toMatch(
       /cannot write \S+\/out\/model-0000\d-of-\d+\.safetensors.*ENOSPC/,
@@ -103,15 +103,15 @@ describe('a conversion that was cut short', () => {
 
   it.each<[string, Flags, (input: string) => void]>([
     ['another layout', LOW_RANK, () => {}],
-    ['another type', { ...SHARED, dtype: 'F16' }, () => {}],
+    ['another dtype', { ...SHARED, dtype: 'F16' }, () => {}],
     ['other shards', { ...SHARED, 'shard-size': 300e3 }, () => {}],
-    ['another way to merge', { ...SHARED, merge: 'first' }, () => {}],
-    ['an input that was written again', SHARED, (input) => fs.copyFileSync(OTHER, input)],
-    ['an input of another time', SHARED, (input) => fs.utimesSync(input, 1, 1)],
-  ])('is not resumed for %s, nor lost', async (_, flags, change) => {
-    const { input, out, staged } = places();
+    ['another merge', { ...SHARED, merge: 'first' }, () => {}],
+    ['a replaced input', SHARED, (input) => fs.copyFileSync(OTHER, input)],
+    ['an input of another date', SHARED, (input) => fs.utimesSync(input, 1, 1)],
+  ])('is neither resumed nor lost for %s', async (_, flags, change) => {
+    const { input, out, staged } = prepared();
     const isTime = () => countIn(staged('files')) === 2;
-    await cutShort(isTime, () => convert(input, out, SHARED));
+    await interrupted(isTime, () => convert(input, out, SHARED));
     const kept = staged('files');
     change(input);
     await expect(convert(input, out, { ...flags, resume: true })).rejects.toMatchObject({
@@ -124,18 +124,14 @@ describe('a conversion that was cut short', () => {
   });
 });
 
-describe('changes during a pause', () => {
+describe('a conversion', () => {
   const OLD = { 'out/model.safetensors': 'old' };
 
   it.each<[string, (input: string) => void, RegExp]>([
-    [
-      'is written to',
-      (input) => fs.utimesSync(input, 1, 1),
-      /old\.pt was changed while it was read/,
-    ],
-    ['is cut short', (input) => fs.truncateSync(input, 100), /ends here; it had 330475 bytes/],
-  ])('leaves the old output when the input %s', async (_, change, message) => {
-    const { folder, at, input, out, staged } = places(OLD);
+    ['is modified', (input) => fs.utimesSync(input, 1, 1), /old\.pt was changed while it was read/],
+    ['is truncated', (input) => fs.truncateSync(input, 100), /ends here; it had 330475 bytes/],
+  ])('keeps the old output if the input %s', async (_, change, message) => {
+    const { folder, at, input, out, staged } = prepared(OLD);
     const isTime = () => countIn(staged('files')) === 1;
     const error: UserError = await atWrites(
       isTime,
@@ -144,14 +140,14 @@ describe('changes during a pause', () => {
     );
     expect(error.code).toBe('refused-file');
     expect(textOf(error)).toMatch(message);
-    // Half of it is of one input, half of another.
+    // The unfinished output mixes two inputs.
     expect(textOf(error)).not.toContain('--resume');
     expect(fs.readdirSync(folder).sort()).toEqual(['in', 'out']);
     expect(fs.readFileSync(at('out/model.safetensors'), 'utf8')).toBe('old');
   });
 
-  it('is another run: one of them is refused', async () => {
-    const { folder, input, out } = places();
+  it('is refused while another run writes the same output', async () => {
+    const { folder, input, out } = prepared();
     const ends = await Promise.allSettled([1, 2].map(() => convert(input, out, SHARED)));
     const failed = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
     expect(failed.map(textOf).join()).toMatch(
@@ -161,32 +157,32 @@ describe('changes during a pause', () => {
   });
 });
 
-describe('a config that is read', () => {
+describe('a config that is an input', () => {
   const CONFIG = fs.readFileSync(path.join(path.dirname(CHECKPOINT), 'config.yaml'), 'utf8');
 
   const { 'shard-size': _, ...flags } = SHARED;
 
   it.each(['config', 'target'] as const)(
-    'by --%s is not replaced by the output’s',
+    'with --%s is not replaced by the config of the output',
     async (flag) => {
-      const { at, input } = places({ 'in/config.yaml': CONFIG, 'in/new.safetensors': '' });
+      const { at, input } = prepared({ 'in/config.yaml': CONFIG, 'in/new.safetensors': '' });
       const to = flag === 'target' ? undefined : ('shared' as const);
       const config = flag === 'target' ? at('target.yaml') : at('in/config.yaml');
       fs.writeFileSync(at('target.yaml'), CONFIG.replace('layers: false', 'layers: true'));
       fs.copyFileSync(config, at('in/config.yaml'));
       const read = fs.readFileSync(at('in/config.yaml'), 'utf8');
-      const asked = { ...flags, to, [flag]: at('in/config.yaml'), force: true };
-      await convert(input, at('in/new.safetensors'), asked);
+      const request = { ...flags, to, [flag]: at('in/config.yaml'), force: true };
+      await convert(input, at('in/new.safetensors'), request);
       expect(fs.readFileSync(at('in/config.yaml'), 'utf8')).toBe(read);
       expect(fs.existsSync(at('in/new.config.yaml'))).toBe(true);
     },
   );
 
-  it('is never replaced by the output’s, even with --force', async () => {
+  it('is not replaced even with --force', async () => {
     const files = { 'in/config.yaml': 'another', 'in/new.config.yaml': CONFIG };
-    const { at, input } = places(files);
-    const asked = { ...flags, config: at('in/new.config.yaml'), force: true };
-    await expect(convert(input, at('in/new.safetensors'), asked)).rejects.toMatchObject({
+    const { at, input } = prepared(files);
+    const request = { ...flags, config: at('in/new.config.yaml'), force: true };
+    await expect(convert(input, at('in/new.safetensors'), request)).rejects.toMatchObject({
       code: 'usage',
       message: `${at('in/new.config.yaml')} is an input and would be replaced`,
     });

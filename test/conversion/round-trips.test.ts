@@ -1,4 +1,4 @@
-/** Conversions one after the other, whose ends have to be what stood at the beginning. */
+/** Chains of conversions that must end with the tensors of the beginning. */
 import fs from 'node:fs';
 import path from 'node:path';
 import fc from 'fast-check';
@@ -7,7 +7,7 @@ import { inPackage } from '../fixtures.js';
 import { convertTo, digestOf, digests, type Flags, numbersOf } from './convert.js';
 import { layersOf, type Made, made, raw, safetensorsFile, torchFile } from './files.js';
 
-/** Converts one output after the other, and returns the last. */
+/** Converts each output again, and returns the last. */
 async function chain(input: string, ...steps: readonly (readonly [string, Flags])[]) {
   let file = input;
   for (const [name, flags] of steps) ({ file } = await convertTo(name, file, flags));
@@ -19,8 +19,8 @@ const largestDifference = (a: Float64Array, b: Float64Array) =>
   a.reduce((most, value, at) => Math.max(most, Math.abs(value - (b[at] ?? Number.NaN))), 0);
 
 const table = made([1, 6, 4], (index) => Math.cos(index));
-/** Three layers with equal tables, each stored for itself. */
-const ALIKE = {
+/** Three layers with equal tables, each stored separately. */
+const EQUAL_TABLES = {
   'embed_tokens.weight': made([5, 4], (index) => index / 3),
   'layers.0.srte.freqs': table,
   'layers.0.ln.weight': made([4], () => 1),
@@ -29,7 +29,7 @@ const ALIKE = {
   'lm_head.weight': made([5, 4], (index) => -index),
 };
 
-/** Whatever a state dict may hold beside floats. */
+/** Odd tensors of a state dict: scalars, integers, empty tensors, special names. */
 const ODD = {
   ...layersOf(2, [4, 4]),
   scalar: made([], [1.5]),
@@ -45,39 +45,39 @@ const ODD = {
   '0': made([1], [5]),
 } satisfies Record<string, Made>;
 
-describe('to shared and back', () => {
+describe('a conversion to shared and back', () => {
   it.each(['out.pt', 'out.safetensors', 'out'])(
-    'equals the shared table of all layers, in %s',
+    'keeps equal tables of all layers, in %s',
     async (out) => {
-      const input = await torchFile(ALIKE);
+      const input = await torchFile(EQUAL_TABLES);
       const back = await chain(input, [out, { to: 'shared' }], ['back.pt', { to: 'per-layer' }]);
       expect(digests(back)).toEqual(digests(input));
     },
   );
 
   it.each(['F64', 'F32', 'F16', 'BF16'] as const)(
-    'gives the table of one layer bit for bit, as %s',
+    'keeps the table of one layer bit for bit, as %s',
     async (dtype) => {
       const input = await torchFile(layersOf(3, [5, 4], dtype));
       for (const layer of [0, 1, 2]) {
         const { file } = await convertTo('out', input, { to: 'shared', merge: { layer } });
         const back = await chain(file, ['back.pt', { to: 'per-layer' }]);
-        const wanted = digestOf(input, `layers.${layer}.srte.freqs`);
-        expect(digestOf(file, 'shared_srte.freqs')).toBe(wanted);
+        const expected = digestOf(input, `layers.${layer}.srte.freqs`);
+        expect(digestOf(file, 'shared_srte.freqs')).toBe(expected);
         for (const each of [0, 1, 2]) {
-          expect(digestOf(back, `layers.${each}.srte.freqs`)).toBe(wanted);
+          expect(digestOf(back, `layers.${each}.srte.freqs`)).toBe(expected);
         }
       }
     },
   );
 
-  it('keeps a pair as it is, and multiplies it out', async () => {
+  it('keeps a pair unchanged, and multiplies it out', async () => {
     const pair = await chain(await torchFile(layersOf(3, [12, 8])), [
       'a.pt',
       { to: 'low-rank', rank: 3 },
     ]);
     const shared = digestOf(pair, 'shared_srte.lowrank');
-    // As pairs of layers again, and as their table, which is of rank 3 and so is found again.
+    // First as pairs of layers, then as their table, which has rank 3 and so gives the same pair.
     const layers = await chain(pair, ['b.pt', { to: 'per-layer', rank: 3 }]);
     for (const layer of [0, 1, 2]) {
       expect(digestOf(layers, `layers.${layer}.srte.lowrank`)).toBe(shared);
@@ -88,7 +88,7 @@ describe('to shared and back', () => {
     expect(largestDifference(before ?? NONE, after ?? NONE)).toBeLessThan(1e-6);
   });
 
-  it('computes sines and cosines as a table, float32 by float32', async () => {
+  it('computes sines and cosines of a table in float32', async () => {
     const input = await torchFile(layersOf(2, [5, 8]));
     const sincos = await chain(input, ['a.pt', { to: 'sincos' }]);
     const full = await chain(sincos, ['b.pt', { to: 'shared', 'max-positions': 3000 }]);
@@ -117,15 +117,15 @@ describe('rows', () => {
     [5, 'repeat', [2, 3, 4, 5, 6, 7, 2, 3, 4, 5]],
     [7, 'repeat', [2, 3, 4, 5, 6, 7, 2, 3, 4, 5, 6, 7, 2, 3]],
     [4, 'zero', [2, 3, 4, 5, 6, 7, 0, 0]],
-  ] as const)('become %i, with %s beyond', async (rows, extend, wanted) => {
+  ] as const)('become %i, extended with %s', async (rows, extend, expected) => {
     const flags = { 'max-positions': rows, extend, to: 'shared' } as const;
     const { file } = await convertTo('out.pt', await input, flags);
-    expect([...numbersOf(file, 'shared_srte.freqs')]).toEqual(wanted);
+    expect([...numbersOf(file, 'shared_srte.freqs')]).toEqual(expected);
   });
 });
 
-describe('types', () => {
-  // Each with what PyTorch 1.13 makes of it as bfloat16 and as float16.
+describe('dtypes', () => {
+  // Values as rounded by PyTorch 1.13 to bfloat16 and float16.
   const ROUNDED = [
     [1.00390625, 1, 1.00390625],
     [1.01171875, 1.015625, 1.01171875],
@@ -147,12 +147,12 @@ describe('types', () => {
   it.each([
     ['BF16', 1],
     ['F16', 2],
-  ] as const)('are rounded as PyTorch does, to %s', async (dtype, column) => {
+  ] as const)('are rounded like PyTorch, to %s', async (dtype, column) => {
     const { file } = await convertTo('out', await input, { dtype });
     expect([...numbersOf(file, 'x')]).toEqual(ROUNDED.map((row) => row[column]));
   });
 
-  it('change what floats, and neither integers nor buffers', async () => {
+  it('change for floats, not for integers and buffers', async () => {
     const tensors = { ...ODD, 'layers.0.attention.rope.inv_freq': made([2], [1, 0.1]) };
     const input = await torchFile(tensors);
     const cast = digests((await convertTo('out.pt', input, { dtype: 'BF16' })).file);
@@ -167,10 +167,10 @@ describe('containers', () => {
   const folder = { container: 'safetensors', 'shard-size': 100 } as const;
 
   it.each([
-    ['tables', ALIKE],
+    ['tables', EQUAL_TABLES],
     ['odd tensors', ODD],
-    ['a tensor of two names', { a: table, b: table, c: { ...table } }],
-  ])('hold the same tensors one after the other: %s', async (_, tensors) => {
+    ['a tensor with two names', { a: table, b: table, c: { ...table } }],
+  ])('have the same tensors after a chain: %s', async (_, tensors) => {
     const input = await torchFile(tensors);
     const back = await chain(
       input,
@@ -197,7 +197,7 @@ describe('containers', () => {
     expect(digests(zip)).toEqual(digests(input));
   });
 
-  it('hold the number of shards that their size requires', async () => {
+  it('have the number of shards for their size', async () => {
     const { file, output } = await convertTo('out', await torchFile(ODD), folder);
     expect(output.files.length).toBeGreaterThan(3);
     expect(fs.readdirSync(file).sort()).toEqual(output.files.map(({ name }) => name).sort());
@@ -224,19 +224,19 @@ const anyFlags = fc.record({
 });
 
 describe('any checkpoint', () => {
-  it('becomes what was planned, and nothing else of it changes', () =>
+  it('is converted as planned, without other changes', () =>
     fc.assert(
       fc.asyncProperty(
         anyCheckpoint,
         anyFlags,
         fc.constantFrom('out', 'out.pt', 'out.safetensors'),
-        async ({ layers, rows, columns, dtype, prefix, isZip }, asked, out) => {
+        async ({ layers, rows, columns, dtype, prefix, isZip }, request, out) => {
           const tensors = Object.entries(layersOf(layers, [rows, columns], dtype as 'F32')).map(
             ([name, tensor]): [string, Made] => [prefix + name, tensor],
           );
           const input = await (isZip ? torchFile : safetensorsFile)(new Map(tensors));
-          const isPair = asked.to === 'low-rank' || asked.to === 'per-layer';
-          const { 'max-positions': positions, extend, ...others } = asked;
+          const isPair = request.to === 'low-rank' || request.to === 'per-layer';
+          const { 'max-positions': positions, extend, ...others } = request;
           const flags = {
             ...others,
             rank: isPair ? 1 : undefined,
@@ -250,7 +250,7 @@ describe('any checkpoint', () => {
           expect(Object.keys(written)).toEqual(planned.map(([name]) => name).sort());
           for (const [name, size] of planned) expect(written[name]).toContain(size);
           const kept = prefix.replace('module.', '').replace('_orig_mod.', '');
-          if (asked.dtype === undefined) {
+          if (request.dtype === undefined) {
             expect(written[`${kept}embed.weight`]).toBe(digestOf(input, `${prefix}embed.weight`));
           }
           for (const { name, bytes } of result.output.files) {

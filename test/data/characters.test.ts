@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { countCharacters } from '../../src/data/characters.js';
 
-describe('characters', () => {
+describe('countCharacters', () => {
   it.each([
     ['The tree, 1 2 3', 'Latin'],
     ['naïve Ångström', 'Latin'],
@@ -15,13 +15,13 @@ describe('characters', () => {
     ['𝒳𝒴 ⴰⴱⴲ', 'other'],
     ['123 + 4', 'none'],
     ['', 'none'],
-  ])('%j is %s', (text, script) => {
+  ])('finds the script of %j: %s', (text, script) => {
     expect(countCharacters(text).script).toBe(script);
     expect(countCharacters(text).characters).toBe([...text].length);
   });
 
-  it('counts signs of damage', () => {
-    const found = countCharacters('a\tb\r\n\u0000\u001b\u007f\u0085 \ufffd \ud800x\udc00 👍');
-    expect(found).toMatchObject({ control: 4, replacement: 1, surrogates: 2 });
+  it('counts characters of damaged text', () => {
+    const counts = countCharacters('a\tb\r\n\u0000\u001b\u007f\u0085 \ufffd \ud800x\udc00 👍');
+    expect(counts).toMatchObject({ control: 4, replacement: 1, surrogates: 2 });
   });
 });

@@ -8,7 +8,7 @@ const finder = (threshold = 0.8) =>
     (value) => value,
   );
 
-/** Words without meaning, always the same. */
+/** Random words, the same for each seed. */
 function words(count: number, seed: number): string[] {
   let state = seed;
   return Array.from({ length: count }, () => {
@@ -26,7 +26,7 @@ function jaccard(a: string, b: string): number {
   return shared / (one.size + other.size - shared);
 }
 
-describe('duplicates', () => {
+describe('DuplicateFinder', () => {
   it('finds equal texts and names the first', () => {
     const own = finder();
     for (let place = 0; place < 3000; place++) {
@@ -36,18 +36,20 @@ describe('duplicates', () => {
     expect(again).toEqual({ place: 5000, first: 17, similarity: 1 });
   });
 
-  it('finds a changed word in a long text, and not a text of other words', () => {
+  it('finds a long text with one changed word, but not a text of other words', () => {
     const own = finder();
     const text = words(100, 1);
     own.add(text.join(' '), 1);
     const changed = text.with(50, 'changed').join(' ');
-    const found = own.add(changed, 2);
-    expect(found?.first).toBe(1);
-    expect(Math.abs((found?.similarity ?? 0) - jaccard(text.join(' '), changed))).toBeLessThan(0.1);
+    const duplicate = own.add(changed, 2);
+    expect(duplicate?.first).toBe(1);
+    expect(Math.abs((duplicate?.similarity ?? 0) - jaccard(text.join(' '), changed))).toBeLessThan(
+      0.1,
+    );
     expect(own.add(words(100, 2).join(' '), 3)).toBeUndefined();
   });
 
-  it('finds nearly all pairs above the threshold, and none far below', () => {
+  it('finds nearly all pairs above the threshold, and none far below it', () => {
     const own = finder();
     let [near, found, far, wrong] = [0, 0, 0, 0];
     for (let pair = 0; pair < 200; pair++) {

@@ -4,10 +4,10 @@ import type { RecipeName, ShownSample } from '../../src/data/recipes.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { SILENT } from './support.js';
 
-/** A sample as the classes of MiniMind made it, with the padding left out. */
+/** Sample made by the classes of MiniMind, without padding. */
 interface Expected {
   readonly ids: readonly number[];
-  /** Ranges of Y that count. */
+  /** Ranges of Y that count for the loss. */
   readonly counted: readonly (readonly [number, number])[];
 }
 
@@ -36,14 +36,14 @@ const tensorsOf = ({ ids, counted }: Expected, length: number) => {
 
 const tensorsShown = ({ ids, x, y, mask }: ShownSample) => ({ ids, x, y, mask });
 
-describe('samples are those of the dataset classes of MiniMind', () => {
+describe('samples', () => {
   it.each<[string, RecipeName]>([
     ['pretrain', 'minimind3'],
     ['pretrain', 'minimind2'],
     ['pretrain', 'plain'],
     ['chat', 'minimind3'],
     ['chat', 'minimind2'],
-  ])('200 lines of %s, recipe %s', async (name, recipe) => {
+  ])('equal those of MiniMind in 200 lines of %s, recipe %s', async (name, recipe) => {
     const { length, samples } = readJson('fixtures/data', `${name}-${recipe}.json`) as {
       length: number;
       samples: (Expected | null)[];
@@ -57,12 +57,12 @@ describe('samples are those of the dataset classes of MiniMind', () => {
     }
   });
 
-  it('the number of tokens is that of the samples', async () => {
+  it('have the counted number of tokens', async () => {
     const { length, samples } = readJson('fixtures/data', 'chat-minimind3.json') as {
       length: number;
       samples: Expected[];
     };
-    const found = await countTokens(
+    const counts = await countTokens(
       {
         files: [inPackage('fixtures/data/chat.jsonl')],
         tokenizer: inPackage('fixtures/data/tokenizer'),
@@ -73,7 +73,7 @@ describe('samples are those of the dataset classes of MiniMind', () => {
     );
     const sum = (of: (sample: Expected) => number) =>
       samples.reduce((total, each) => total + of(each), 0);
-    expect(found).toMatchObject({
+    expect(counts).toMatchObject({
       samples: 200,
       context: length,
       invalidLines: 0,
@@ -83,7 +83,7 @@ describe('samples are those of the dataset classes of MiniMind', () => {
     });
   });
 
-  it('60 pairs of answers', async () => {
+  it('equal those of MiniMind in 60 pairs of answers', async () => {
     const { length, samples } = readJson('fixtures/data', 'preference-minimind3.json') as {
       length: number;
       samples: Record<'chosen' | 'rejected', Expected>[];

@@ -56,7 +56,9 @@ describe('hubSettings', () => {
   );
 
   it('refuses a token that would change the request', () => {
-    expect(() => settings({ HF_TOKEN: 'a\r\nHost: b' })).toThrow('the token for the hub has invalid characters');
+    expect(() => settings({ HF_TOKEN: 'a\r\nHost: b' })).toThrow(
+      'the token for the hub has invalid characters',
+    );
   });
 
   it('keeps what different hubs answer apart', () => {

@@ -14,7 +14,7 @@ import { inPackage } from '../../fixtures.js';
 import { opened } from '../temp-folder.js';
 
 const FOLDER = inPackage('fixtures/lora');
-/** The base of each case, and its type. */
+/** Base model and dtype of each case. */
 const CASES: Readonly<Record<string, readonly [base: string, dtype: EncodableDtype]>> = {
   'gpt2-bias': ['gpt2', 'F32'],
   'llama-bf16': ['llama', 'BF16'],
@@ -24,7 +24,7 @@ const CASES: Readonly<Record<string, readonly [base: string, dtype: EncodableDty
   'qwen2-lora-bias': ['qwen2', 'BF16'],
 };
 
-/** A tensor rounded to a type. */
+/** Tensor rounded to a dtype. */
 function cast(tensor: StoredTensor, dtype: EncodableDtype): StoredTensor {
   const bytes = (tensor.elements * STORED_DTYPES[dtype].bits) / 8;
   const values = new Uint8Array(bytes);
@@ -42,10 +42,10 @@ const numbersOf = (tensor: StoredTensor): Float64Array => {
   return numbers;
 };
 
-/** Bits of the fraction of a type. */
+/** Bits of the fraction of a dtype. */
 const FRACTION = { F32: 23, F16: 10, BF16: 7, F64: 52 } as const;
 
-/** Distance to the next number of a type. */
+/** Distance to the next number of a dtype. */
 const unitOf = (value: number, dtype: EncodableDtype): number =>
   2 ** (Math.floor(Math.log2(Math.abs(value) || Number.MIN_VALUE)) - FRACTION[dtype]);
 
@@ -54,7 +54,7 @@ const ties = (name: string): readonly string[] =>
     ? ['model.embed_tokens.weight', 'lm_head.weight']
     : [name];
 
-it('each folder of the fixtures is a case', () => {
+it('each folder of fixtures/lora is a case', () => {
   const folders = fs
     .readdirSync(FOLDER, { withFileTypes: true })
     .filter((each) => each.isDirectory());
@@ -77,18 +77,18 @@ describe('a merged adapter', () => {
       let changed = 0;
       for (const [key, tensor] of merged.tensors) {
         const own = model.tensors.get(key) ?? expect.fail();
-        const [found, before] = [numbersOf(tensor), numbersOf(own)];
+        const [actual, before] = [numbersOf(tensor), numbersOf(own)];
         expect([tensor.dtype, tensor.shape]).toEqual([own.dtype, own.shape]);
         const other = expected.get(key);
         if (other === undefined) {
-          expect(found, key).toEqual(before);
+          expect(actual, key).toEqual(before);
           continue;
         }
         changed++;
-        const wanted = numbersOf(other);
-        for (let i = 0; i < wanted.length; i++) {
-          const [a = 0, b = 0, c = 0] = [found[i], wanted[i], before[i]];
-          // One unit of the larger of the two that are added.
+        const target = numbersOf(other);
+        for (let i = 0; i < target.length; i++) {
+          const [a = 0, b = 0, c = 0] = [actual[i], target[i], before[i]];
+          // One unit of the larger of the two summands.
           const unit = unitOf(Math.max(Math.abs(b), Math.abs(c), Math.abs(b - c)), dtype);
           expect(Math.abs(a - b), `${key} ${i}: ${a}, ${b}`).toBeLessThanOrEqual(unit);
         }

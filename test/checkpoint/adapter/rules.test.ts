@@ -16,7 +16,7 @@ interface TensorSpec {
 
 const BYTES = { F32: 4, F16: 2, I32: 4 } as const;
 
-/** A safetensors file; values are words of 16 or 32 bits. */
+/** Safetensors file. For F16, values are the bits of a word. */
 function file(tensors: Readonly<Record<string, TensorSpec>>): Buffer {
   let end = 0;
   const data: Buffer[] = [];
@@ -62,7 +62,7 @@ const adapter = (
 const base = (tensors: Readonly<Record<string, TensorSpec>> = { 'm.q.weight': f32([4, 3]) }) =>
   folderOf({ 'model.safetensors': file(tensors) });
 
-/** Merges and reads all values; returns the rule that is broken. */
+/** Rule that refuses to merge an adapter and to read all its values, if any. */
 function mergeRule(files: Record<string, string | Uint8Array>, model = base()): string | undefined {
   try {
     const merged = mergedCheckpoint(opened(model), openAdapter(folderOf(files)), (name) => [name]);
@@ -76,14 +76,14 @@ function mergeRule(files: Record<string, string | Uint8Array>, model = base()): 
 
 const withSettings = (changes: Record<string, unknown>) => adapter({ ...SETTINGS, ...changes });
 
-describe('an adapter is refused', () => {
-  it('not when it is right', () => {
+describe('an adapter', () => {
+  it('is merged if it follows all rules', () => {
     expect(mergeRule(adapter())).toBeUndefined();
   });
 
   it.each<[rule: string, what: string, files: Record<string, string | Uint8Array>]>([
     ['adapter-object', 'a list for settings', adapter('[]')],
-    ['adapter-json', 'settings that are no JSON', adapter('{"r": 08}')],
+    ['adapter-json', 'invalid JSON', adapter('{"r": 08}')],
     ['adapter-depth', 'deep settings', adapter(`{"a": ${'['.repeat(40)}${']'.repeat(40)}}`)],
     [
       'adapter-keys',
@@ -107,8 +107,8 @@ describe('an adapter is refused', () => {
     ],
     ['adapter-factors', 'one factor', adapter(SETTINGS, { [A]: f32([2, 3]) })],
     ['adapter-factors', 'another rank', withSettings({ r: 3 })],
-    ['adapter-target', 'a module that is no target', withSettings({ target_modules: ['v'] })],
-    ['adapter-target', 'a module beside a pattern', withSettings({ target_modules: 'm\\.v' })],
+    ['adapter-target', 'a module outside target_modules', withSettings({ target_modules: ['v'] })],
+    ['adapter-target', 'a module outside a pattern', withSettings({ target_modules: 'm\\.v' })],
     ['adapter-target', 'a module in modules_to_save', withSettings({ modules_to_save: ['m'] })],
     ['adapter-target', 'an excluded module', withSettings({ exclude_modules: ['q'] })],
     [
@@ -122,7 +122,7 @@ describe('an adapter is refused', () => {
     ['adapter-setting', 'PiSSA', withSettings({ init_lora_weights: 'pissa_niter_4' })],
     ['adapter-setting', 'target parameters', withSettings({ target_parameters: ['experts.up'] })],
     ['adapter-setting', 'an unknown setting', withSettings({ use_newer: { way: 1 } })],
-  ])('%s: %s', (rule, _, files) => {
+  ])('is refused by %s: %s', (rule, _, files) => {
     expect(mergeRule(files)).toBe(rule);
   });
 
@@ -143,7 +143,7 @@ describe('an adapter is refused', () => {
       { 'm.q.weight': { dtype: 'F16', shape: [4, 3], values: [0x7bff] } },
       { [A]: f32([2, 3], [300]), [B]: f32([4, 2], [300]) },
     ],
-  ])('%s: %s', (rule, _, model, values) => {
+  ])('is refused by %s, with %s', (rule, _, model, values) => {
     expect(mergeRule(adapter(SETTINGS, values), base(model))).toBe(rule);
   });
 
@@ -160,17 +160,17 @@ describe('an adapter is refused', () => {
     [true, { layers_to_transform: [0] }],
     [false, { layers_to_transform: [0], layers_pattern: 'experts' }],
     [true, { layers_to_transform: [1], layers_pattern: ['h'] }],
-    // With the whole path, PEFT does not look at the layer.
+    // PEFT ignores the layer if the whole path is given.
     [false, { layers_to_transform: [0], target_modules: [module] }],
     [false, { target_modules: 'all-linear' }],
     [false, { target_modules: '(?i:Q)|(a|b)*q' }],
-  ])('adapter-target: %s of a layer with %j', (isRefused, settings) => {
+  ])('is refused by adapter-target: %s for a layer with %j', (isRefused, settings) => {
     const files = adapter({ ...SETTINGS, ...settings }, factors);
-    const found = mergeRule(files, base({ [`${module}.weight`]: f32([4, 3]) }));
-    expect(found).toBe(isRefused ? 'adapter-target' : undefined);
+    const rule = mergeRule(files, base({ [`${module}.weight`]: f32([4, 3]) }));
+    expect(rule).toBe(isRefused ? 'adapter-target' : undefined);
   });
 
-  it('not when tensors are missing or cannot be checked, which are warnings', () => {
+  it('has warnings for missing tensors, and for patterns that cannot be checked', () => {
     const warningsOf = (settings: Record<string, unknown>) => {
       const { checkpoint } = openAdapter(folderOf(adapter({ ...SETTINGS, ...settings }, factors)));
       checkpoint.close();
@@ -186,7 +186,7 @@ describe('an adapter is refused', () => {
     expect(warningsOf({})).toEqual([]);
   });
 
-  it('adapter-tied: a module of modules_to_save that the model shares', () => {
+  it('is refused by adapter-tied: a module of modules_to_save that the model shares', () => {
     const tensors = { 'base_model.model.head.weight': f32([4, 3]) };
     const settings = { ...SETTINGS, modules_to_save: ['head'] };
     const model = opened(base({ 'embed.weight': f32([4, 3]), 'head.weight': f32([4, 3]) }));
@@ -202,7 +202,7 @@ describe('an adapter is refused', () => {
     expect(merge((name) => [name]).tensors.size).toBe(2);
   });
 
-  it('adapter-floats: weights in packed integers', () => {
+  it('is refused by adapter-floats: weights in packed integers', () => {
     const packed = inPackage('fixtures/quantized');
     const name = fs.readdirSync(packed).find((each) => each.endsWith('.packed.safetensors')) ?? '';
     const model = path.join(packed, name);

@@ -16,10 +16,10 @@ const list = (items: readonly Uint8Array[]) =>
 export interface PartSpec {
   readonly offsets: readonly number[];
   readonly sizes: readonly number[];
-  /** Values of the file; by default F32 values that count up. */
+  /** Content of the part in its file; by default F32 values that count up. */
   readonly item?: Uint8Array;
   readonly file?: string;
-  /** Position in the file; by default after the part before. */
+  /** Position in the file; by default after the previous part. */
   readonly at?: number;
   readonly length?: number;
   /** Whether `storage_data` leaves the part out. */
@@ -33,11 +33,11 @@ export interface TensorSpec {
   readonly dtype?: Uint8Array;
   readonly layout?: string;
   readonly path?: Uint8Array;
-  /** Instead of the record of the tensor. */
+  /** Replaces the record of the tensor. */
   readonly record?: Uint8Array;
 }
 
-/** An archive with one tensor of F32 values. */
+/** Archive with one tensor of F32 values. */
 export function item(sizes: readonly number[], first = 0, dtype = 'FloatStorage'): Buffer {
   const count = sizes.reduce((product, each) => product * each, 1);
   const strides = sizes.map((_, axis) =>
@@ -59,7 +59,7 @@ export function item(sizes: readonly number[], first = 0, dtype = 'FloatStorage'
   });
 }
 
-/** Files of a folder, by name. */
+/** Files of a DCP checkpoint, by name. */
 export function dcpFolder(
   tensors: Readonly<Record<string, TensorSpec>>,
 ): Record<string, Uint8Array> {
@@ -101,12 +101,12 @@ export function dcpFolder(
     paths.push(a.text(name), tensor.path ?? a.tuple(a.text(name)));
     for (const [index, part] of tensor.parts.entries()) {
       const file = part.file ?? '__0_0.distcp';
-      const held = files.get(file) ?? [];
-      files.set(file, held);
+      const contents = files.get(file) ?? [];
+      files.set(file, contents);
       const content = Buffer.from(part.item ?? item(part.sizes, 100 * index));
       const at = part.at ?? ends.get(file) ?? 0;
       ends.set(file, (ends.get(file) ?? 0) + content.length);
-      held.push(content);
+      contents.push(content);
       if (part.isUnplaced) continue;
       placed.push(
         record(

@@ -12,15 +12,15 @@ import { expectSameValues } from './same-values.js';
 const CASES = ['world1', 'world2-nested', 'world3', 'world4-tp', 'world8'];
 const fixture = (name: string) => inPackage('fixtures/distributed', name);
 
-describe('a checkpoint that torch.distributed.checkpoint wrote', () => {
-  it.each(CASES)('%s has the values of the state dict', async (name) => {
+describe('a checkpoint of torch.distributed.checkpoint', () => {
+  it.each(CASES)('has the values of the state dict: %s', async (name) => {
     const read = opened(fixture(name));
     const saved = opened(fixture(`${name}.safetensors`));
     expect(read.format).toBe('dcp');
     await expectSameValues(read, saved, 96);
   });
 
-  it('takes the model of a nested state dict, and reads small objects beside it', () => {
+  it('has the model of a nested state dict, and its small objects', () => {
     const { stateDict, content } = opened(fixture('world2-nested'));
     expect(stateDict).toEqual(['model']);
     expect([...content.keys()]).toEqual(['optimizer', 'step']);
@@ -44,11 +44,11 @@ const half = (row: number, changes: Partial<PartSpec> = {}): PartSpec => ({
   ...changes,
 });
 
-describe('metadata of many parts', () => {
+describe('metadata', () => {
   const metadata = (content: Uint8Array) =>
     path.join(folderOf({ '.metadata': content }), '.metadata');
 
-  it('are read', () => {
+  it('of many parts is read', () => {
     const parts = 30_000;
     const content = dcpFolder({
       w: {
@@ -65,14 +65,14 @@ describe('metadata of many parts', () => {
     expect(places.get('w')?.size).toBe(parts);
   });
 
-  // Files that reach the limit in two thirds of their length or less. The limit grows by 30 bytes of memory for each byte
-  // of the file: tuples take 47 for each of theirs, and lists 120.
+  // Files that reach the limit within two thirds of their length. The limit grows by 30 bytes of memory per byte of the
+  // file, but tuples take 47 bytes and lists 120.
   it.each([
     ['dicts', 2 ** 21, [a.EMPTY_DICT]],
     ['lists', 2 ** 21, [a.EMPTY_LIST]],
     ['sets', 2 ** 21, [a.EMPTY_SET]],
     ['tuples', 2 ** 23, [0x4b, 1, a.TUPLE1]],
-  ])('are refused when they are %s', (_, length, opcodes) => {
+  ])('is refused if its %s take too much memory', (_, length, opcodes) => {
     const bytes = Buffer.alloc(length, Uint8Array.from(opcodes));
     const target = metadata(Buffer.concat([Buffer.from([0x80, 4]), bytes]));
     let message = '';
@@ -85,11 +85,11 @@ describe('metadata of many parts', () => {
   });
 });
 
-describe('a distributed checkpoint is refused', () => {
+describe('a distributed checkpoint', () => {
   const second = { v: { shape: [2], parts: [whole([2])] } };
   const length = item([4, 2]).length;
 
-  it('not when it is right', () => {
+  it('is read if it follows all rules', () => {
     const read = opened(folderOf(folder({ parts: [half(2), half(0)] }, second)));
     const values = new Float32Array(readTensor(read.tensors.get('w') ?? expect.fail()).buffer);
     expect([...values]).toEqual([100, 101, 102, 103, 0, 1, 2, 3]);
@@ -97,7 +97,7 @@ describe('a distributed checkpoint is refused', () => {
 
   it.each<[rule: string, what: string, files: Record<string, Uint8Array>]>([
     ['part-overlap', 'parts that overlap', folder({ parts: [half(0), half(1), half(2)] })],
-    ['part-missing', 'a part that is missing', folder({ parts: [half(0)] })],
+    ['part-missing', 'a missing part', folder({ parts: [half(0)] })],
     ['part-missing', 'no parts', folder({ parts: [] }, second)],
     ['dcp-part-inside', 'a part beyond the tensor', folder({ parts: [half(0), half(3)] })],
     [
@@ -176,18 +176,18 @@ describe('a distributed checkpoint is refused', () => {
       'an absolute path',
       folder({ parts: [{ ...whole([4, 2]), file: '/part.distcp' }] }),
     ],
-    ['dcp-file-exists', 'a file that is not there', omit(folder({}), '__0_0.distcp')],
+    ['dcp-file-exists', 'a missing file', omit(folder({}), '__0_0.distcp')],
     ['dcp-metadata', 'no metadata', omit(folder({}), '.metadata')],
     [
       'pickle-global',
       'a pickle that calls a function',
       { ...folder({}), '.metadata': a.pickle(a.call(a.global('os', 'system'), a.text('true'))) },
     ],
-  ])('%s: %s', (rule, _, files) => {
+  ])('is refused by %s: %s', (rule, _, files) => {
     expect(ruleBrokenBy(folderOf(files))).toBe(rule);
   });
 
-  it('when a file is a link that leads out of the folder', () => {
+  it('is refused if a file is a link to outside the folder', () => {
     const files = folder({});
     const target = folderOf(omit(files, '__0_0.distcp'));
     const other = path.join(folderOf({ part: files['__0_0.distcp'] ?? '' }), 'part');
@@ -195,13 +195,13 @@ describe('a distributed checkpoint is refused', () => {
     expect(ruleBrokenBy(target)).toBe('part-in-folder');
   });
 
-  it('when it is in a folder of the one that is named, which the advice names', () => {
+  it('is refused in a parent folder, with a suggestion of the subfolder', () => {
     const files = Object.entries(folder({})).map(([name, bytes]) => [`step-7/${name}`, bytes]);
     const error = errorOf(folderOf(Object.fromEntries(files)));
     expect(JSON.stringify(error)).toContain('name a folder of a training step in it: \\"step-7\\"');
   });
 
-  it('with the tensor and the byte of the part in the message', () => {
+  it('is refused with the tensor and the byte of the part', () => {
     const error = errorOf(folderOf(folder({ parts: [{ ...whole([4, 2]), length: length - 1 }] })));
     expect(JSON.stringify(error)).toContain('tensor \\"w\\", part at byte 0');
   });

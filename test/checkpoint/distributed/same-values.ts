@@ -10,13 +10,13 @@ export async function expectSameValues(
 ): Promise<void> {
   expect([...read.tensors.keys()].sort()).toEqual([...saved.tensors.keys()].sort());
   for (const [key, tensor] of saved.tensors) {
-    const found = read.tensors.get(key);
-    if (found === undefined) throw new Error(`no ${key}`);
+    const actual = read.tensors.get(key);
+    if (actual === undefined) throw new Error(`no ${key}`);
     const values = Buffer.from(readTensor(tensor));
-    expect([key, found.dtype, found.shape]).toEqual([key, tensor.dtype, tensor.shape]);
-    expect(Buffer.from(readTensor(found)).equals(values), key).toBe(true);
+    expect([key, actual.dtype, actual.shape]).toEqual([key, tensor.dtype, tensor.shape]);
+    expect(Buffer.from(readTensor(actual)).equals(values), key).toBe(true);
     const chunks: Buffer[] = [];
-    for await (const chunk of readInChunks(found, chunkBytes)) chunks.push(Buffer.from(chunk));
+    for await (const chunk of readInChunks(actual, chunkBytes)) chunks.push(Buffer.from(chunk));
     expect(Buffer.concat(chunks).equals(values), key).toBe(true);
   }
 }

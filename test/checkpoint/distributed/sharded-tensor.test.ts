@@ -10,7 +10,7 @@ import {
 import { readInChunks, readTensor } from '../../../src/checkpoint/view.js';
 import { tensorOf } from '../stored-tensors.js';
 
-/** Cuts a box by a list of choices: an axis and a place each. */
+/** Cuts a box by a list of pairs: an axis and a position. */
 function cut(box: PartBox, cuts: readonly (readonly [number, number])[]): PartBox[] {
   const [first, ...rest] = cuts;
   if (first === undefined) return [box];
@@ -36,7 +36,7 @@ function cut(box: PartBox, cuts: readonly (readonly [number, number])[]): PartBo
   ];
 }
 
-/** Values of a box of the tensor [shape] that counts up. */
+/** Values of a box of a tensor that counts up. */
 function valuesOf(shape: readonly number[], { offsets, sizes }: PartBox): Float32Array {
   const count = sizes.reduce((product, size) => product * size, 1);
   return Float32Array.from({ length: count }, (_, at) => {
@@ -51,7 +51,7 @@ function valuesOf(shape: readonly number[], { offsets, sizes }: PartBox): Float3
   });
 }
 
-it('any cut of a tensor gives it back, in reads of any size', async () => {
+it('a tensor cut in any way is read correctly, in chunks of any size', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1, maxLength: 4 }),
@@ -76,7 +76,7 @@ it('any cut of a tensor gives it back, in reads of any size', async () => {
   );
 });
 
-it('compares a bounded number of parts', () => {
+it('too many parts are refused', () => {
   const boxes = Array.from({ length: 4000 }, (_, column) => ({
     offsets: [0, column],
     sizes: [1, 1],

@@ -6,7 +6,7 @@ import { archive, inFolder } from '../torch/zip-builder.js';
 
 const TYPES = { FloatStorage: 4, HalfStorage: 2 } as const;
 
-/** A vector that counts up, of a storage of its own. */
+/** Vector that counts up, in its own storage. */
 function vector(key: number, length: number, type: keyof typeof TYPES = 'FloatStorage') {
   const storage = a.storage({
     type: a.global('torch', type),
@@ -41,7 +41,7 @@ interface ProcessSpec {
   readonly type?: keyof typeof TYPES;
 }
 
-/** The file of a process; of stage 2, without changes. */
+/** File of a process; stage 2 by default. */
 function process({ stage = 2, world = a.int(2), lengths = [4], type }: ProcessSpec = {}) {
   const vectors = lengths.map((length, key) => vector(key, length, type));
   const key = stage === 3 ? 'fp32_flat_groups' : 'single_partition_of_fp32_groups';
@@ -71,8 +71,8 @@ interface ModelSpec {
 }
 
 function model({ groups, frozen = Buffer.from([a.NONE]), fragment, buffers = [] }: ModelSpec = {}) {
-  const held = vector(0, fragment ?? 1);
-  const module = a.dict(...buffers.flatMap((name) => [a.text(name), held.pickled]));
+  const values = vector(0, fragment ?? 1);
+  const module = a.dict(...buffers.flatMap((name) => [a.text(name), values.pickled]));
   return file(
     a.dict(
       ...[a.text('module'), module],
@@ -81,10 +81,10 @@ function model({ groups, frozen = Buffer.from([a.NONE]), fragment, buffers = [] 
       ...[a.text('frozen_param_shapes'), frozen],
       ...[
         a.text('frozen_param_fragments'),
-        fragment === undefined ? a.join(a.NONE) : a.dict(a.text('f'), held.pickled),
+        fragment === undefined ? a.join(a.NONE) : a.dict(a.text('f'), values.pickled),
       ],
     ),
-    [held.bytes],
+    [values.bytes],
   );
 }
 
@@ -105,16 +105,16 @@ const files = (changes: Record<string, string | Uint8Array | undefined> = {}): F
     }).filter((entry): entry is [string, string | Uint8Array] => entry[1] !== undefined),
   );
 
-describe('a ZeRO checkpoint is refused', () => {
-  it('not when it is right', () => {
+describe('a ZeRO checkpoint', () => {
+  it('is read if it follows all rules', () => {
     const { tensors } = opened(folderOf(files()));
     const w = tensors.get('w') ?? expect.fail();
     expect([...new Float32Array(readTensor(w).buffer)]).toEqual([0, 1, 2, 3, 0, 1]);
   });
 
-  it.each<[rule: string, what: string, found: Files]>([
+  it.each<[rule: string, what: string, attack: Files]>([
     ['zero-tag', 'a tag that goes up', files({ latest: '../step' })],
-    ['zero-latest', 'a step that is not there', files({ latest: 'global_step9' })],
+    ['zero-latest', 'a missing step', files({ latest: 'global_step9' })],
     ['zero-latest', 'a step without files', { latest: 'step', 'step/config.json': '{}' }],
     ['zero-model-states', 'no model states', files({ [MODEL]: undefined })],
     [
@@ -136,12 +136,12 @@ describe('a ZeRO checkpoint is refused', () => {
     ],
     [
       'zero-entry',
-      'a number of processes that is none',
+      'a number of processes that is text',
       files({ [SECOND]: process({ world: a.text('2') }) }),
     ],
     ['zero-entry', 'an unknown stage', files({ [SECOND]: process({ stage: 4 }) })],
     ['zero-entry', 'no vectors', files({ [SECOND]: process({ lengths: [] }) })],
-    ['zero-entry', 'shapes that are none', files({ [MODEL]: model({ groups: a.int(1) }) })],
+    ['zero-entry', 'shapes that are a number', files({ [MODEL]: model({ groups: a.int(1) }) })],
     [
       'zero-experts',
       'groups of other processes',
@@ -186,7 +186,7 @@ describe('a ZeRO checkpoint is refused', () => {
     ],
     [
       'zero-entry',
-      'a fragment that is missing',
+      'a missing fragment',
       files({ [MODEL]: model({ frozen: shapes({ f: size(2) }) }) }),
     ],
     [
@@ -199,7 +199,7 @@ describe('a ZeRO checkpoint is refused', () => {
       'a call of a function',
       files({ [MODEL]: file(a.call(a.global('os', 'system'), a.text('true'))) }),
     ],
-  ])('%s: %s', (rule, _, found) => {
-    expect(ruleBrokenBy(folderOf(found))).toBe(rule);
+  ])('is refused by %s: %s', (rule, _, attack) => {
+    expect(ruleBrokenBy(folderOf(attack))).toBe(rule);
   });
 });

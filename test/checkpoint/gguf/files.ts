@@ -1,4 +1,4 @@
-/** GGUF files by hand, with any field replaced. */
+/** GGUF files made by hand, with any field replaced. */
 
 export const u32 = (value: number): Buffer => {
   const bytes = Buffer.alloc(4);
@@ -56,7 +56,7 @@ interface GgufFile {
   readonly data?: Uint8Array;
 }
 
-/** By default a file with the float32 vector `w` of four values. */
+/** GGUF file; by default with the float32 vector `w` of four values. */
 export function gguf({
   magic = 'GGUF',
   version = u32(3),

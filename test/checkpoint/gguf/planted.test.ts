@@ -1,4 +1,4 @@
-/** Malformations planted in a file that Python's gguf package wrote: each is refused by the name of its rule. */
+/** Faults planted in a file of Python's gguf package. Each is refused by its rule. */
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { inPackage } from '../../fixtures.js';
@@ -16,7 +16,7 @@ const put = (position: number, bytes: Uint8Array): Buffer => {
   return copy;
 };
 
-/** Fields of the entry of a tensor of two dimensions, behind its name. */
+/** Positions of the fields after the name of a tensor of two dimensions. */
 const entry = (name: string) => {
   const rank = at(name) + name.length;
   return { rank, sizes: rank + 4, type: rank + 20, offset: rank + 24 };
@@ -41,21 +41,21 @@ const PLANTED: readonly (readonly [what: string, rule: string, content: Buffer])
   ['two tensors of one name', 'gguf-name-twice', put(at('q8_0'), Buffer.from('q4_0'))],
   ['nine dimensions', 'gguf-rank', put(q8.rank, u32(9))],
   ['sizes whose product is beyond 2^53', 'gguf-elements', put(q8.sizes, u64(2n ** 60n))],
-  ['rows that are no whole blocks', 'gguf-block', put(q8.sizes, u64(63))],
+  ['rows that are not whole blocks', 'gguf-block', put(q8.sizes, u64(63))],
   ['an unknown type of tensor', 'gguf-type', put(q8.type, u32(4))],
   ['an offset that is not aligned', 'gguf-offset', put(q8.offset, u64(4097))],
   ['an offset in another tensor', 'gguf-tiling', put(q8.offset, u64(32))],
   ['an offset beyond the file', 'gguf-tiling', put(q8.offset, u64(2n ** 62n))],
   ['a file cut off in its values', 'gguf-data-end', FILE.subarray(0, -1000)],
-  ['a file with more behind its values', 'gguf-data-end', Buffer.concat([FILE, Buffer.alloc(999)])],
+  ['a file with bytes after its values', 'gguf-data-end', Buffer.concat([FILE, Buffer.alloc(999)])],
 ];
 
-describe('malformations of a file of the gguf package', () => {
-  it('reads the file itself', () => {
+describe('a file of the gguf package', () => {
+  it('is read without a fault', () => {
     expect(errorOf(fileIn('x.gguf', FILE))).toBeUndefined();
   });
 
-  it.each(PLANTED)('%s is refused by %s', (_, rule, content) => {
+  it.each(PLANTED)('with %s is refused by %s', (_, rule, content) => {
     expect(ruleBrokenBy(fileIn('x.gguf', content))).toBe(rule);
   });
 });

@@ -1,4 +1,4 @@
-/** Values of every type, against the float32 values that Python's gguf package gives: see fixtures/gguf/make.py. */
+/** Compares values of every type with the float32 values of Python's gguf package: see fixtures/gguf/make.py. */
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -33,17 +33,20 @@ const tensorIn = (file: string, name: string) => {
   return tensor;
 };
 
-describe('types of GGUF files', () => {
-  it.each(expected)('%s', (name, { type, shape, sha256: hash }) => {
-    const tensor = tensorIn(TYPES, name);
-    expect([storedTypeOf(tensor), tensor.shape]).toEqual([type, shape]);
-    if (hash === undefined) {
-      expect(isDecodable(type)).toBe(false);
-      expect(() => readTensor(tensor)).toThrow(/values of type/);
-    } else expect(sha256(readTensor(tensor))).toBe(hash);
-  });
+describe('a GGUF file', () => {
+  it.each(expected)(
+    'has the values of the gguf package: %s',
+    (name, { type, shape, sha256: hash }) => {
+      const tensor = tensorIn(TYPES, name);
+      expect([storedTypeOf(tensor), tensor.shape]).toEqual([type, shape]);
+      if (hash === undefined) {
+        expect(isDecodable(type)).toBe(false);
+        expect(() => readTensor(tensor)).toThrow(/values of type/);
+      } else expect(sha256(readTensor(tensor))).toBe(hash);
+    },
+  );
 
-  it('has the sizes of all types', () => {
+  it('has the stored bytes of each type', () => {
     for (const [name, { type, shape }] of expected) {
       const tensor = tensorIn(TYPES, name);
       const { values, bytes } = ggmlType(type);
@@ -52,7 +55,7 @@ describe('types of GGUF files', () => {
     }
   });
 
-  it('reads parts of blocks as the whole has them', async () => {
+  it('has the same values if it is read in parts of blocks', async () => {
     for (const [name, { type }] of expected.filter(([, { type }]) => isDecodable(type))) {
       const tensor = tensorIn(TYPES, name);
       const whole = readTensor(tensor);
@@ -70,7 +73,7 @@ describe('types of GGUF files', () => {
     }
   });
 
-  it('keeps short arrays and counts long ones', () => {
+  it('keeps short arrays of its metadata and counts long ones', () => {
     const { keyValues } = opened(TYPES);
     expect(keyValues?.get('tokenizer.ggml.tokens')).toEqual({
       type: 'array',
@@ -83,7 +86,7 @@ describe('types of GGUF files', () => {
     expect(keyValues?.get('tokenizer.ggml.add_bos_token')?.value).toBe(true);
   });
 
-  it('counts bytes as stored', () => {
+  it('is summarised with stored bytes', () => {
     const checkpoint = opened(TYPES);
     const { totals } = summarise(checkpoint, new Map(), new Map());
     const q4 = totals.dtypes.find(({ dtype }) => dtype === 'Q4_K');
@@ -96,18 +99,18 @@ const columnsOf = (whole: Uint8Array, width: number) =>
     [0, 1, 2].map((row) => whole.subarray((row * width + 5) * 4, (row * width + 8) * 4)),
   );
 
-describe('blocks that are written', () => {
-  it.each(['Q8_0', 'Q4_0'] as const)('%s equal those of gguf.quants.quantize', (type) => {
+describe('encoded blocks', () => {
+  it.each(['Q8_0', 'Q4_0'] as const)('of %s equal those of gguf.quants.quantize', (type) => {
     const checkpoint = opened(inPackage('fixtures/gguf/rounding.gguf'));
-    const [values, wanted] = ['values', type.toLowerCase()].map((name) =>
+    const [values, encoded] = ['values', type.toLowerCase()].map((name) =>
       checkpoint.tensors.get(name),
     );
-    if (!values || !wanted?.encoding) throw new Error('no tensor');
+    if (!values || !encoded?.encoding) throw new Error('no tensor');
     const bytes = readTensor(values);
-    const target = new Uint8Array(wanted.encoding.bytes);
+    const target = new Uint8Array(encoded.encoding.bytes);
     const numbers = new Float32Array(bytes.buffer, bytes.byteOffset, values.elements);
     expect(encodeBlocks(type, numbers, target)).toBe(-1);
-    const { position } = wanted.encoding;
+    const { position } = encoded.encoding;
     const file = fs.readFileSync(inPackage('fixtures/gguf/rounding.gguf'));
     expect(Buffer.compare(target, file.subarray(position, position + target.length))).toBe(0);
   });

@@ -170,42 +170,42 @@ const ATTACKS: readonly Attack[] = [
 const written = (content: Uint8Array | string): string =>
   typeof content === 'string' ? content : fileIn('x.gguf', content);
 
-describe('rules of GGUF files', () => {
-  it.each(ATTACKS)('%s: %s', (rule, _, make) => {
+describe('a GGUF file', () => {
+  it.each(ATTACKS)('is refused by %s: %s', (rule, _, make) => {
     expect(ruleBrokenBy(written(make()))).toBe(rule);
   });
 
-  it('has an attack for each rule', () => {
+  it('is tested against every rule', () => {
     expect([...new Set(ATTACKS.map(([rule]) => rule))].sort()).toEqual(
       Object.keys(GGUF_RULES).sort(),
     );
   });
 
-  it('names the place', () => {
+  it('is refused with the position of the fault', () => {
     expect(errorOf(fileIn('x.gguf', gguf({ data: Buffer.alloc(33) })))).toMatchObject({
       problems: [{ path: expect.stringContaining('byte '), rule: 'gguf-data-end' }],
     });
   });
 });
 
-describe('files that keep the rules', () => {
+describe('opening a GGUF file', () => {
   it.each([
     ['version 2', gguf({ version: u32(2) })],
     ['padding at the end', gguf({ data: Buffer.concat([floats(4), Buffer.alloc(16)]) })],
     ['no tensors and no padding', gguf({ tensors: [], data: floats(0) }).subarray(0, 69)],
     [
-      'an alignment of its own',
+      'an alignment of 64',
       gguf({
         keys: [key('general.alignment', UINT32, u32(64))],
         alignment: 64,
       }),
     ],
     ['a tensor without elements', gguf({ tensors: [tensor({ sizes: [0, 4] })], data: floats(0) })],
-  ])('%s', (_, content) => {
+  ])('accepts %s', (_, content) => {
     expect(errorOf(fileIn('x.gguf', content))).toBeUndefined();
   });
 
-  it('opens a split model by any of its files, and by its folder', () => {
+  it('finds all parts of a split model by any of its files, and by its folder', () => {
     const folder = folderOf({ [FIRST]: part(0), [SECOND]: part(1) });
     for (const target of [folder, path.join(folder, FIRST), path.join(folder, SECOND)]) {
       const { tensors, files } = opened(target);

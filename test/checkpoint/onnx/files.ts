@@ -1,6 +1,6 @@
-/** ONNX files by hand: messages of Protocol Buffers, with any field replaced. */
+/** ONNX files made by hand: messages of Protocol Buffers, with any field replaced. */
 
-/** An integer of variable length. */
+/** Integer of variable length. */
 export const varint = (value: bigint | number): Buffer => {
   const bytes: number[] = [];
   let rest = BigInt.asUintN(64, BigInt(value));
@@ -37,7 +37,7 @@ interface TensorParts {
   readonly more?: readonly Buffer[];
 }
 
-/** By default the float32 vector `w` of two values. */
+/** Tensor; by default the float32 vector `w` of two values. */
 export function tensorProto({
   name = 'w',
   type = 1,
@@ -88,7 +88,7 @@ export const node = ({
     ...attributes.map((each) => bytes(5, each)),
   );
 
-/** A value of the graph: field 11 for an input, 12 for an output. */
+/** Value of the graph: field 11 for an input, 12 for an output. */
 export const value = (field: number, name: string, sizes: readonly (number | string)[]): Buffer => {
   const shape = sizes.map((size) =>
     bytes(1, typeof size === 'number' ? integer(1, size) : bytes(2, size)),
@@ -104,7 +104,7 @@ interface OnnxFile {
   readonly more?: readonly Buffer[];
 }
 
-/** By default a model with the float32 vector `w` of two values. */
+/** ONNX file; by default with the float32 vector `w` of two values. */
 export function onnx({
   initializers = [initializer({})],
   nodes = [],

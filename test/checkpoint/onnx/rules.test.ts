@@ -10,12 +10,12 @@ import { bytes, initializer, integer, node, onnx, tensorProto, value, varint } f
 type Attack = readonly [keyof typeof ONNX_RULES, string, () => Uint8Array | string];
 
 const NAME = 'model.onnx';
-const BESIDE = 'weights.data';
+const EXTERNAL = 'weights.data';
 
-/** A model whose vectors are in a file next to it. */
+/** Model with vectors in a file next to it. */
 const external = (
   entries: readonly Readonly<Record<string, string>>[],
-  files: Readonly<Record<string, Uint8Array>> = { [BESIDE]: Buffer.alloc(16) },
+  files: Readonly<Record<string, Uint8Array>> = { [EXTERNAL]: Buffer.alloc(16) },
 ) => {
   const initializers = entries.map((each, index) =>
     initializer({ name: `w${index}`, data: { external: each } }),
@@ -23,7 +23,7 @@ const external = (
   return path.join(folderOf({ [NAME]: onnx({ initializers }), ...files }), NAME);
 };
 
-/** A node whose attribute holds a graph with such a node, and so on. */
+/** Nodes that hold a graph with one node, nested to a depth. */
 function nested(depth: number): Buffer {
   let inner: Buffer = Buffer.alloc(0);
   for (let level = 0; level < depth; level++) {
@@ -32,7 +32,7 @@ function nested(depth: number): Buffer {
   return inner;
 }
 
-/** A file with nothing but a hole behind its first bytes. */
+/** File of 2 GiB, with a hole after its first bytes. */
 function hugeFile(): string {
   const file = path.join(folderOf({ [NAME]: onnx() }), NAME);
   fs.truncateSync(file, 2 ** 31);
@@ -41,8 +41,8 @@ function hugeFile(): string {
 
 function linkOutside(): string {
   const outside = path.join(folderOf({ secret: Buffer.alloc(16) }), 'secret');
-  const file = external([{ location: BESIDE }], {});
-  fs.symlinkSync(outside, path.join(path.dirname(file), BESIDE));
+  const file = external([{ location: EXTERNAL }], {});
+  fs.symlinkSync(outside, path.join(path.dirname(file), EXTERNAL));
   return file;
 }
 
@@ -111,7 +111,7 @@ const ATTACKS: readonly Attack[] = [
     '200,001 constants',
     () => {
       const one = bytes(5, tensorProto({ sizes: [0], data: { raw: Buffer.alloc(0) } }));
-      // One attribute with a tensor in it, again and again.
+      // The same attribute with a tensor, repeated.
       const attribute = bytes(5, one);
       const all = Buffer.alloc(200_001 * attribute.length, attribute);
       return onnx({ nodes: [bytes(1, bytes(4, 'Constant'), all)] });
@@ -159,37 +159,41 @@ const ATTACKS: readonly Attack[] = [
     ],
   ),
   ['onnx-external-folder', 'a link', linkOutside],
-  ['onnx-external-number', 'hexadecimal', () => external([{ location: BESIDE, offset: '0x8' }])],
-  ['onnx-external-number', 'negative', () => external([{ location: BESIDE, offset: '-8' }])],
-  ['onnx-external-length', 'too short', () => external([{ location: BESIDE, length: '7' }])],
-  ['onnx-external-range', 'beyond the file', () => external([{ location: BESIDE, offset: '12' }])],
+  ['onnx-external-number', 'hexadecimal', () => external([{ location: EXTERNAL, offset: '0x8' }])],
+  ['onnx-external-number', 'negative', () => external([{ location: EXTERNAL, offset: '-8' }])],
+  ['onnx-external-length', 'too short', () => external([{ location: EXTERNAL, length: '7' }])],
+  [
+    'onnx-external-range',
+    'beyond the file',
+    () => external([{ location: EXTERNAL, offset: '12' }]),
+  ],
   [
     'onnx-external-range',
     'far beyond',
-    () => external([{ location: BESIDE, offset: '9007199254740991' }]),
+    () => external([{ location: EXTERNAL, offset: '9007199254740991' }]),
   ],
   [
     'onnx-external-overlap',
     'by half',
-    () => external([{ location: BESIDE }, { location: BESIDE, offset: '4' }]),
+    () => external([{ location: EXTERNAL }, { location: EXTERNAL, offset: '4' }]),
   ],
 ];
 
 const broken = (made: Uint8Array | string) =>
   ruleBrokenBy(typeof made === 'string' ? made : fileIn(NAME, made));
 
-describe('rules of ONNX files', () => {
-  it.each(ATTACKS)('%s: %s', (rule, _, make) => {
+describe('an ONNX file', () => {
+  it.each(ATTACKS)('is refused by %s: %s', (rule, _, make) => {
     expect(broken(make())).toBe(rule);
   });
 
-  it('has an attack for each rule', () => {
+  it('is tested against every rule', () => {
     expect([...new Set(ATTACKS.map(([rule]) => rule))].sort()).toEqual(
       Object.keys(ONNX_RULES).sort(),
     );
   });
 
-  it('names the place', () => {
+  it('is refused with the tensor of the fault', () => {
     const error = errorOf(
       fileIn(NAME, withTensor({ name: 'layers.0.w', data: { raw: Buffer.alloc(3) } })),
     );
@@ -200,7 +204,7 @@ describe('rules of ONNX files', () => {
   });
 });
 
-describe('values of ONNX files', () => {
+describe('opening an ONNX file', () => {
   const valuesOf = (parts: Parameters<typeof initializer>[0]) => {
     const tensor = opened(fileIn(NAME, withTensor(parts))).tensors.get('w') ?? expect.unreachable();
     return Buffer.from(readTensor(tensor)).toString('hex');
@@ -216,25 +220,29 @@ describe('values of ONNX files', () => {
     ],
     ['integers of 8 bits', { type: 3, data: { integers: [-1n, 7n], field: 5 } }, 'ff07'],
     ['bits of float16', { type: 10, data: { integers: [0x3c00n, 0xc000n], field: 5 } }, '003c00c0'],
-  ])('%s', (_, parts, hex) => {
+  ])('reads %s', (_, parts, hex) => {
     expect(valuesOf(parts as Parameters<typeof initializer>[0])).toBe(hex);
   });
 
-  it('reads external data, and shows the graph where they are missing', () => {
+  it('reads external data, and describes the graph if they are missing', () => {
     const data = Buffer.from(Float32Array.of(1, 2, 3, 4).buffer);
-    const there = opened(external([{ location: BESIDE, offset: '8' }], { [BESIDE]: data }));
-    const tensor = there.tensors.get('w0') ?? expect.unreachable();
+    const complete = opened(external([{ location: EXTERNAL, offset: '8' }], { [EXTERNAL]: data }));
+    const tensor = complete.tensors.get('w0') ?? expect.unreachable();
     expect([...new Float32Array(readTensor(tensor).slice().buffer)]).toEqual([3, 4]);
-    const missing = opened(external([{ location: BESIDE }], {}));
+    const missing = opened(external([{ location: EXTERNAL }], {}));
     expect(missing.onnx?.description.externalFiles).toEqual([
-      { location: BESIDE, tensors: 1, bytes: 8, size: null },
+      { location: EXTERNAL, tensors: 1, bytes: 8, size: null },
     ]);
     const lacking = missing.tensors.get('w0') ?? expect.unreachable();
     expect(() => readTensor(lacking)).toThrow(/has values in weights\.data, which is missing/);
   });
 
-  it('takes equal and nested ranges of external data for views', () => {
-    const ranges = [{ location: BESIDE }, { location: BESIDE }, { location: BESIDE, offset: '8' }];
+  it('accepts equal and nested ranges of external data as views', () => {
+    const ranges = [
+      { location: EXTERNAL },
+      { location: EXTERNAL },
+      { location: EXTERNAL, offset: '8' },
+    ];
     expect(opened(external(ranges)).tensors.size).toBe(3);
   });
 

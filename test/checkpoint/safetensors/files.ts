@@ -6,7 +6,7 @@ import { ruleOf } from '../../../src/checkpoint/checkpoint-rules.js';
 import { readSafetensors } from '../../../src/checkpoint/safetensors/read-safetensors.js';
 import { fileIn } from '../temp-folder.js';
 
-/** Lets `use` look at a file that holds these bytes and is gone afterwards. */
+/** Calls `use` with a temporary file of these bytes. */
 export function withFile<T>(bytes: Uint8Array, use: (file: ByteFile) => T): T {
   const name = fileIn('model.safetensors', bytes);
   const file = ByteFile.open(name);
@@ -18,10 +18,10 @@ export function withFile<T>(bytes: Uint8Array, use: (file: ByteFile) => T): T {
   }
 }
 
-/** The index of a file that holds these bytes. The file is closed: its tensors cannot be read. */
+/** Index of a file with these bytes. The file is closed, so its tensors cannot be read. */
 export const indexOf = (bytes: Uint8Array): FileIndex => withFile(bytes, readSafetensors);
 
-/** The rule for which these bytes are refused, or undefined when they are not. */
+/** Rule that refuses these bytes, if any. */
 export function ruleBrokenBy(bytes: Uint8Array): string | undefined {
   try {
     indexOf(bytes);
@@ -39,13 +39,13 @@ export function lengthField(length: bigint): Buffer {
   return field;
 }
 
-/** A file of this header and as many zeros as data. */
+/** File of this header, with `dataBytes` zeros as data. */
 export function fileBytes(header: string | Uint8Array, dataBytes = 0): Buffer {
   const json = Buffer.from(header);
   return Buffer.concat([lengthField(BigInt(json.length)), json, Buffer.alloc(dataBytes)]);
 }
 
-/** One member of a header. The values are written as they are, so that they may be nonsense. */
+/** One member of a header. The values are written unchanged, so they can be nonsense. */
 export function member(
   name: string,
   {

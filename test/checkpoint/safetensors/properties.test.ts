@@ -11,8 +11,8 @@ import { anyTensors, anyText, inPieces, MemorySink } from './tensors.js';
 
 const RULES = new Set<unknown>(Object.keys(SAFETENSORS_RULES));
 
-describe('written files', () => {
-  it('is read again', async () => {
+describe('a written file', () => {
+  it('is read with the same tensors and metadata', async () => {
     const metadata = fc
       .array(fc.tuple(anyText, anyText), { maxLength: 4 })
       .map((all) => new Map(all));
@@ -43,19 +43,19 @@ describe('written files', () => {
   });
 });
 
-/** Writes JSON with blanks and escapes as it pleases `g`. */
+/** Writes JSON with blanks and escapes chosen by `g`. */
 function whimsicalJson(g: fc.GeneratorValue) {
   const blank = () => g(fc.constantFrom, '', '', '', ' ', '\n', '\t\r');
   const between = (open: string, items: readonly string[], close: string) =>
     `${open}${blank()}${items.map((item) => item + blank()).join(`,${blank()}`)}${close}`;
   const string = (text: string) => {
-    const how = g(fc.array, fc.constantFrom('plain', 'lower', 'upper'), { minLength: 1 });
+    const styles = g(fc.array, fc.constantFrom('plain', 'lower', 'upper'), { minLength: 1 });
     const characters = [...text].map((character, i) => {
-      const wanted = how[i % how.length];
-      if (wanted === 'plain') return JSON.stringify(character).slice(1, -1);
+      const style = styles[i % styles.length];
+      if (style === 'plain') return JSON.stringify(character).slice(1, -1);
       const units = Array.from({ length: character.length }, (_, unit) => {
         const digits = character.charCodeAt(unit).toString(16).padStart(4, '0');
-        return `\\u${wanted === 'upper' ? digits.toUpperCase() : digits}`;
+        return `\\u${style === 'upper' ? digits.toUpperCase() : digits}`;
       });
       return units.join('');
     });
@@ -74,7 +74,7 @@ function whimsicalJson(g: fc.GeneratorValue) {
 }
 
 describe('the scanner', () => {
-  it('understands what JSON.parse understands', () => {
+  it('reads the same values as JSON.parse', () => {
     const named = <T>(value: fc.Arbitrary<T>) =>
       fc.uniqueArray(fc.tuple(anyText, value), { selector: ([name]) => name, maxLength: 8 });
     fc.assert(
@@ -116,7 +116,7 @@ describe('the scanner', () => {
   });
 });
 
-/** A small file with some of everything. */
+/** A small file with metadata and several kinds of tensors. */
 const SMALL = fileBytes(
   `${header(
     '"__metadata__":{"format":"pt","tied":"b"}',
@@ -128,7 +128,7 @@ const SMALL = fileBytes(
   12,
 );
 
-/** Refused for a rule of the format, or an index of tensors that lie in the file. Nothing else. */
+/** Expects that a rule of the format refuses the bytes, or that all tensors lie in the file. */
 function expectSound(bytes: Uint8Array): void {
   let index: FileIndex;
   try {
@@ -149,9 +149,9 @@ function expectSound(bytes: Uint8Array): void {
 }
 
 describe('a damaged file', () => {
-  it('is a file when it is not damaged', () => expect(ruleBrokenBy(SMALL)).toBeUndefined());
+  it('is read before the damage', () => expect(ruleBrokenBy(SMALL)).toBeUndefined());
 
-  it('is refused or sound with any bit the other way', () => {
+  it('is refused or sound with any bit flipped', () => {
     for (let position = 0; position < SMALL.length; position++) {
       for (const flip of [1, 2, 4, 8, 16, 32, 64, 128]) {
         const bytes = Uint8Array.from(SMALL);
@@ -161,25 +161,25 @@ describe('a damaged file', () => {
     }
   });
 
-  it('is refused when any part of its end is missing', () => {
+  it('is refused if it is cut off anywhere', () => {
     for (let length = 0; length < SMALL.length; length++) {
       expect(RULES).toContain(ruleBrokenBy(SMALL.subarray(0, length)));
     }
   });
 
-  it('is refused or sound with parts taken out, doubled or moved', () => {
+  it('is refused or sound with parts removed, repeated or moved', () => {
     const place = fc.nat({ max: SMALL.length });
     fc.assert(
-      fc.property(fc.tuple(place, place, place, place), fc.boolean(), (places, isMended) => {
+      fc.property(fc.tuple(place, place, place, place), fc.boolean(), (places, isRepaired) => {
         const [end, from, to, begin] = places;
         const bytes = Buffer.concat([
           SMALL.subarray(0, end),
           SMALL.subarray(from, to),
           SMALL.subarray(begin),
         ]);
-        // Unless its length is mended, hardly any header is looked into.
+        // If the length is not repaired, few headers are read.
         const length = bytes.lastIndexOf('}') + 1 - 8;
-        if (isMended && length > 0) bytes.writeBigUInt64LE(BigInt(length));
+        if (isRepaired && length > 0) bytes.writeBigUInt64LE(BigInt(length));
         expectSound(bytes);
       }),
       { numRuns: 1000 },

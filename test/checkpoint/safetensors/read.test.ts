@@ -9,7 +9,7 @@ const names = (text: string, dataBytes = 0) => [
 ];
 
 describe('readSafetensors', () => {
-  it('knows where each tensor is', () => {
+  it('returns the position of each tensor', () => {
     const text = header(
       member('a', { dtype: '"BF16"', shape: '[2,3]', offsets: '[0,12]' }),
       member('b', { dtype: '"I64"', shape: '[]', offsets: '[12,20]' }),
@@ -49,7 +49,7 @@ describe('readSafetensors', () => {
     });
   });
 
-  it('leads to the bytes, aligned or not', () => {
+  it('finds the bytes, aligned or not', () => {
     const text = header(
       member('b', { offsets: '[2,4]' }),
       member('a', { dtype: '"U16"', shape: '[1]', offsets: '[0,2]' }),
@@ -68,7 +68,7 @@ describe('readSafetensors', () => {
     }
   });
 
-  it('knows every dtype but C128', () => {
+  it('supports every dtype except C128', () => {
     for (const [dtype, { bits }] of Object.entries(STORED_DTYPES)) {
       if (dtype === 'C128') continue;
       const bytes = bits; // eight values
@@ -84,7 +84,7 @@ describe('readSafetensors', () => {
     expect(names(header(...odd.map((name) => member(name, empty))))).toEqual(odd);
   });
 
-  it('reads names that are written with escapes', () => {
+  it('reads names with escapes', () => {
     const empty = '{"dtype":"U8","shape":[0],"data_offsets":[0,0]}';
     const literals = [
       '\\u0061',
@@ -139,7 +139,7 @@ describe('readSafetensors', () => {
     expect(() => indexOf(fileBytes(text, dataBytes))).not.toThrow();
   });
 
-  it('accepts tensors without bytes before, between and behind others, in any order', () => {
+  it('accepts tensors without bytes before, between and after others, in any order', () => {
     const nothing = (at: number) => ({ shape: '[3,0]', offsets: `[${at},${at}]` });
     const text = header(
       member('end', nothing(4)),
@@ -158,7 +158,7 @@ describe('readSafetensors', () => {
     expect(names(header(...many))).toHaveLength(40_000);
   });
 
-  it('gives each tensor its own storage, even when two begin at the same place', () => {
+  it('returns separate storages, even for two tensors at the same position', () => {
     const nothing = { shape: '[0]', offsets: '[0,0]' };
     const { tensors } = indexOf(fileBytes(header(member('a', nothing), member('b', nothing))));
     expect(tensors.get('a')?.storage).not.toBe(tensors.get('b')?.storage);
@@ -194,7 +194,7 @@ describe('metadata', () => {
     return indexOf(fileBytes(header(...entries, `"__metadata__":${JSON.stringify(metadata)}`)));
   };
 
-  it('is kept whole', () => {
+  it('is read with all its keys', () => {
     const text = '{"__metadata__":{"__proto__":"a","0":"","format":"pt","é":"\\u0000"}}';
     expect([...indexOf(fileBytes(text)).metadata]).toEqual([
       ['__proto__', 'a'],
@@ -209,12 +209,12 @@ describe('metadata', () => {
     expect(read(metadata).metadata.size).toBe(100_000);
   });
 
-  it('reports tensors that were left out because they are tied', () => {
+  it('has the aliases of tied tensors', () => {
     const { aliases } = read({ 'head.weight': 'embed.weight', note: 'hello' }, 'embed.weight');
     expect([...aliases]).toEqual([['head.weight', 'embed.weight']]);
   });
 
-  it('reports no alias that is a tensor itself, nor the format', () => {
+  it('has no alias for a tensor in the file, and none for the format', () => {
     const { aliases } = read({ a: 'b', format: 'pt', '': 'pt' }, 'a', 'b', 'pt');
     expect([...aliases]).toEqual([['', 'pt']]);
   });

@@ -7,11 +7,11 @@ type Attack = readonly [rule: keyof typeof SAFETENSORS_RULES, what: string, byte
 
 const GOOD = header(member('a'));
 
-/** A file with the tensor `a` of two bytes, some of whose fields are replaced. */
+/** File with the tensor `a` of two bytes, with some fields replaced. */
 const withTensor = (fields: Parameters<typeof member>[1], dataBytes = 2) =>
   fileBytes(header(member('a', fields)), dataBytes);
 
-/** The good file with something else as its length field. */
+/** The good file with another length field. */
 const withLength = (length: bigint) =>
   Buffer.concat([lengthField(length), fileBytes(GOOD, 2).subarray(8)]);
 
@@ -58,7 +58,7 @@ const ATTACKS: readonly Attack[] = [
   ['st-header-start', 'a list', fileBytes('[]')],
   [
     'st-header-utf8',
-    'a byte that is none',
+    'an invalid byte',
     fileBytes(Buffer.from(GOOD.replace('a', '\xff'), 'latin1'), 2),
   ],
   [
@@ -98,7 +98,7 @@ const ATTACKS: readonly Attack[] = [
       ['a line feed after an escape', GOOD.replace('"a"', '"\\n\n"')],
       ['an unknown escape', GOOD.replace('"a"', '"\\x61"')],
       ['a short escape', GOOD.replace('"a"', '"\\u61"')],
-      ['an escape that is no number', GOOD.replace('"a"', '"\\u00g1"')],
+      ['an escape that is not a number', GOOD.replace('"a"', '"\\u00g1"')],
       ['a hexadecimal number', GOOD.replace('[2]', '[0x2]')],
       ['null for a tensor', '{"a":null}'],
       ['a list for a tensor', '{"a":["U8",[2],[0,2]]}'],
@@ -272,12 +272,12 @@ const ATTACKS: readonly Attack[] = [
   ],
   [
     'st-tiling',
-    'nothing within a tensor',
+    'an empty tensor within another',
     fileBytes(header(member('a'), member('z', { shape: '[0]', offsets: '[1,1]' })), 2),
   ],
   [
     'st-tiling',
-    'nothing behind the end',
+    'an empty tensor after the end',
     fileBytes(header(member('a'), member('z', { shape: '[0]', offsets: '[3,3]' })), 2),
   ],
   [
@@ -291,18 +291,21 @@ const ATTACKS: readonly Attack[] = [
   ['st-data-end', 'data of no tensor', fileBytes('{}', 1)],
 ];
 
-describe('a safetensors file is refused', () => {
-  it.each(ATTACKS)('for %s: %s', (rule, _, bytes) => expect(ruleBrokenBy(bytes)).toBe(rule));
+describe('a safetensors file', () => {
+  it.each(ATTACKS)('is refused by %s: %s', (rule, _, bytes) =>
+    expect(ruleBrokenBy(bytes)).toBe(rule),
+  );
 
-  it('for each rule there is', () => {
+  it('is tested against every rule', () => {
     const exercised = new Set(ATTACKS.map(([rule]) => rule));
     expect([...exercised].sort()).toEqual(Object.keys(SAFETENSORS_RULES).sort());
   });
 
-  it('but not without a reason', () => expect(ruleBrokenBy(fileBytes(GOOD, 2))).toBeUndefined());
+  it('is read if it follows all rules', () =>
+    expect(ruleBrokenBy(fileBytes(GOOD, 2))).toBeUndefined());
 });
 
-describe('the refusal', () => {
+describe('a refusal', () => {
   const problemOf = (bytes: Uint8Array) => {
     try {
       indexOf(bytes);
@@ -380,7 +383,7 @@ describe('the refusal', () => {
       fileBytes(header(member('x'.repeat(1000), { dtype: '"X"' }))),
       { path: `tensor "${'x'.repeat(200)}…"` },
     ],
-  ])('%# names place and reason', (bytes, problem) => {
+  ])('names position and reason (case %#)', (bytes, problem) => {
     expect(problemOf(bytes)).toMatchObject({ severity: 'error', ...problem });
   });
 });

@@ -9,7 +9,7 @@ export const DTYPES = (Object.keys(STORED_DTYPES) as StoredDtype[]).filter(
   (dtype): dtype is SafetensorsDtype => dtype !== 'C128',
 );
 
-/** A tensor with all its bytes. */
+/** Tensor with all its bytes. */
 export interface WholeTensor {
   readonly name: string;
   readonly dtype: StoredDtype;
@@ -17,13 +17,13 @@ export interface WholeTensor {
   readonly bytes: Uint8Array;
 }
 
-/** Any text, odd names among it. */
+/** Any text, including odd names. */
 export const anyText = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 20 }),
   fc.constantFrom('__proto__', '0', '1', 'constructor', '', '"', '\\', '\0', '\uffff', '😀', 'a.b'),
 );
 
-/** Tensors with names of their own. Their last size makes packed dtypes whole bytes. */
+/** Tensors with distinct names. For packed dtypes, the last size makes whole bytes. */
 export const anyTensors: fc.Arbitrary<WholeTensor[]> = fc.uniqueArray(
   fc
     .record({
@@ -41,7 +41,7 @@ export const anyTensors: fc.Arbitrary<WholeTensor[]> = fc.uniqueArray(
   { selector: ({ name }) => name, maxLength: 12 },
 );
 
-/** The tensor in pieces of `size` bytes that all use the same memory, at once or later. */
+/** Tensor in pieces of `size` bytes that all use the same memory, synchronous or not. */
 export function inPieces(tensor: WholeTensor, size: number, isAsync = false): TensorToWrite {
   const { bytes } = tensor;
   function* pieces() {
@@ -59,7 +59,7 @@ export function inPieces(tensor: WholeTensor, size: number, isAsync = false): Te
   return { ...tensor, chunks: isAsync ? laterPieces : pieces };
 }
 
-/** Keeps what is written. */
+/** Keeps all written bytes. */
 export class MemorySink implements ByteSink {
   readonly #parts: Uint8Array[] = [];
   position = 0;

@@ -64,15 +64,15 @@ describe('planSafetensors', () => {
 
   it('writes in the order of dtypes of the safetensors library', () => {
     const { tensors } = planSafetensors(DTYPES.map((dtype) => heading(dtype, dtype)));
-    // Version 0.8.0: serialize(), which goes through its enumeration of dtypes backwards.
+    // Version 0.8.0: serialize() iterates backwards over its enumeration of dtypes.
     const order =
       'U64 I64 F64 C64 F32 U32 I32 BF16 F16 U16 I16 F8_E5M2FNUZ F8_E4M3FNUZ F8_E8M0 F8_E4M3 F8_E5M2 I8 U8 ' +
       'F6_E3M2 F6_E2M3 F4 BOOL';
     expect(tensors.map(({ tensor }) => tensor.name).join(' ')).toBe(order);
   });
 
-  it('orders names by their UTF-8', () => {
-    // In UTF-16, as JavaScript compares, the emoji would come before U+FFFF.
+  it('sorts names by their UTF-8', () => {
+    // JavaScript compares UTF-16, in which the emoji comes before U+FFFF.
     const names = ['😀', 'b', '\uffff', 'B', 'é', '10', '9', ''];
     const { tensors } = planSafetensors(names.map((name) => heading(name)));
     expect(tensors.map(({ tensor }) => tensor.name)).toEqual([
@@ -87,13 +87,13 @@ describe('planSafetensors', () => {
     ]);
   });
 
-  it('keeps the given order', () => {
+  it('does not change the given list', () => {
     const given = [heading('b'), heading('a')];
     planSafetensors(given);
     expect(given.map(({ name }) => name)).toEqual(['b', 'a']);
   });
 
-  it('writes pt as format, for any metadata', () => {
+  it('writes the format pt for any metadata', () => {
     const { header } = planSafetensors(
       [],
       new Map([
@@ -126,15 +126,15 @@ describe('planSafetensors', () => {
     ['2^53 bytes', heading('a', 'F64', [2 ** 50]), 'the tensor "a", F64 [1125899906842624]'],
     ['strides of 2^64', heading('a', 'U8', [0, 2 ** 32, 2 ** 32]), /^the tensor "a"/],
     ['a negative size', heading('a', 'U8', [-1]), 'the tensor "a", U8 [-1]'],
-    ['no number', heading('a', 'U8', [Number.NaN]), 'the tensor "a", U8 [NaN]'],
+    ['a size that is not a number', heading('a', 'U8', [Number.NaN]), 'the tensor "a", U8 [NaN]'],
   ])('refuses %s', (_, tensor, what) => {
     const error = errorOf([tensor]);
     expect(error).toBeInstanceOf(UserError);
     const { message, code, suggestion } = error as UserError;
     expect(code).toBe('usage');
     expect(suggestion).toBe('write a PyTorch file instead');
-    const [, said] = /^a safetensors file cannot hold (.*)$/s.exec(message) ?? [];
-    expect(said).toEqual(typeof what === 'string' ? what : expect.stringMatching(what));
+    const [, text] = /^a safetensors file cannot hold (.*)$/s.exec(message) ?? [];
+    expect(text).toEqual(typeof what === 'string' ? what : expect.stringMatching(what));
   });
 
   it('refuses half a surrogate pair in the metadata', () => {
@@ -143,12 +143,12 @@ describe('planSafetensors', () => {
   });
 
   it('refuses a header of more than 100,000,000 bytes', () => {
-    // Each of these characters is six bytes when it is escaped.
+    // Each of these characters takes six bytes with its escape.
     const long = '\u0001'.repeat(16_700_000);
     expect(errorOf([], new Map([['a', long]]))).toBeInstanceOf(UserError);
   });
 
-  it('takes one name twice for a bug', () => {
+  it('throws a bug for a repeated name', () => {
     const error = errorOf([heading('a', 'F32'), heading('b'), heading('a')]);
     expect(error).toBeInstanceOf(Error);
     expect(error).not.toBeInstanceOf(UserError);
@@ -156,7 +156,7 @@ describe('planSafetensors', () => {
 });
 
 describe('writeSafetensors', () => {
-  it('writes header and tensors one after the other', async () => {
+  it('writes the header, then the tensors', async () => {
     const sink = new MemorySink();
     const whole = {
       name: 'a',
@@ -172,7 +172,7 @@ describe('writeSafetensors', () => {
     expect(sink.position).toBe(fileBytes);
   });
 
-  it('writes a file of no tensors', async () => {
+  it('writes a file without tensors', async () => {
     const sink = new MemorySink();
     await writeSafetensors(sink, []);
     expect(indexOf(sink.bytes()).tensors.size).toBe(0);
@@ -181,7 +181,7 @@ describe('writeSafetensors', () => {
   it.each([
     ['few', 3, 'the tensor "a" of 4 bytes has only 3'],
     ['many', 5, 'the tensor "a" of 4 bytes has at least 5'],
-  ])('takes too %s bytes of a tensor for a bug', async (_, length, message) => {
+  ])('throws a bug for too %s bytes of a tensor', async (_, length, message) => {
     const sink = new MemorySink();
     const chunks = () => Array.from({ length }, () => Uint8Array.of(0));
     const written = writeSafetensors(sink, [{ ...heading('a'), chunks }]);
@@ -190,7 +190,7 @@ describe('writeSafetensors', () => {
     expect(sink.position).toBeLessThanOrEqual(planSafetensors([heading('a')]).fileBytes);
   });
 
-  it('stops asking a tensor that has too many bytes, and lets it clean up', async () => {
+  it('stops reading a tensor with too many bytes, and closes its iterator', async () => {
     let isCleanedUp = false;
     function* chunks() {
       try {

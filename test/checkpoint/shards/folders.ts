@@ -1,4 +1,4 @@
-/** Folders with shards: good ones, and what can be put in their place. */
+/** Valid folders with shards, and files that replace theirs. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileIn, folderOf, safetensors } from '../temp-folder.js';
@@ -16,17 +16,17 @@ export const second: Tensors = { 'c.w': [4] };
 export const shards: Files = { [FIRST]: safetensors(first), [SECOND]: safetensors(second) };
 export const weightMap = { 'a.w': FIRST, 'b.w': FIRST, 'c.w': SECOND };
 
-/** A good folder, with other files over its own. */
+/** Valid folder, with some files replaced. */
 export const folderWith = (index: unknown, files: Files = {}) =>
   folderOf({ ...shards, [INDEX]: JSON.stringify(index), ...files });
 export const withMap = (map: unknown, files?: Files) => folderWith({ weight_map: map }, files);
 export const withText = (text: string | Uint8Array) => folderOf({ ...shards, [INDEX]: text });
-/** A good index that has this besides. */
+/** Folder with a valid index that has an extra key. */
 export const withExtra = (extra: string) =>
   withText(`{"extra": ${extra}, "weight_map": ${JSON.stringify(weightMap)}}`);
 export const withName = (name: unknown) => withMap({ ...weightMap, 'c.w': name });
 
-/** A legacy PyTorch file of one tensor, under these keys. */
+/** Legacy PyTorch file of one tensor, under these keys. */
 export function legacy(name: string, ...keys: string[]): Buffer {
   const dict = keys.reduceRight(
     (value, key) => a.dict(a.text(key), value),
@@ -35,7 +35,7 @@ export function legacy(name: string, ...keys: string[]): Buffer {
   return a.legacy(a.pickle(dict), ['0'], [a.legacyData(4n, 16)]);
 }
 
-/** A folder of two `.bin` files that hold the tensors a.w and b.w. */
+/** Folder of two `.bin` files with the tensors a.w and b.w. */
 export const binFolder = (one: Uint8Array, two: Uint8Array) =>
   folderOf({
     '1.bin': one,
@@ -43,14 +43,14 @@ export const binFolder = (one: Uint8Array, two: Uint8Array) =>
     'm.bin.index.json': JSON.stringify({ weight_map: { 'a.w': '1.bin', 'b.w': '2.bin' } }),
   });
 
-/** A good folder whose second shard is a link to `target`. */
+/** Valid folder with a link to `target` as its second shard. */
 export function withLink(target: string, folder = folderWith({ weight_map: weightMap })): string {
   fs.rmSync(path.join(folder, SECOND), { force: true });
   fs.symlinkSync(target, path.join(folder, SECOND));
   return folder;
 }
 
-/** A repository in a cache of the Hugging Face hub: files are links to blobs. */
+/** Repository in a cache of the Hugging Face hub: files are links to blobs. */
 export function hubCache(blobs: string, repository = 'models--org--name'): string {
   const revision = `${repository}/snapshots/0123abc`;
   const root = folderOf({

@@ -27,7 +27,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-describe('a link that is swapped between the look at it and its opening', () => {
+describe('a link that changes between its check and its opening', () => {
   const { openSync } = fs;
   const swap = (link: string, target: string) => {
     fs.rmSync(link);
@@ -36,7 +36,7 @@ describe('a link that is swapped between the look at it and its opening', () => 
 
   it.each([
     ['is refused', 'shard-in-folder', () => undefined],
-    ['and back is refused', 'file-stays', (link: string) => swap(link, 'other')],
+    ['is refused if it then changes back', 'file-stays', (link: string) => swap(link, 'other')],
   ])('%s', (_, rule, after) => {
     const folder = withLink('other', withMap(weightMap, { other: safetensors(second) }));
     const elsewhere = outside();
@@ -55,10 +55,10 @@ describe('a link that is swapped between the look at it and its opening', () => 
 describe('joined shards', () => {
   it('hold the tensors of all files', () => {
     const folder = folderWith({ metadata: { total_size: 4 }, weight_map: weightMap });
-    const ways = [folder, path.join(folder, INDEX)];
-    for (const way of ways) {
-      const checkpoint = opened(way);
-      expect(checkpoint).toMatchObject({ path: way, format: 'safetensors', warnings: [] });
+    const routes = [folder, path.join(folder, INDEX)];
+    for (const route of routes) {
+      const checkpoint = opened(route);
+      expect(checkpoint).toMatchObject({ path: route, format: 'safetensors', warnings: [] });
       expect(checkpoint.files.map((file) => file.path)).toEqual([
         path.join(folder, FIRST),
         path.join(folder, SECOND),
@@ -99,7 +99,7 @@ describe('joined shards', () => {
     expect([...opened(folder).tensors.keys()].sort()).toEqual(names.toSorted());
   });
 
-  it('shards of real files give their tensors', () => {
+  it('can be shards of real files', () => {
     const source = inPackage('fixtures/checkpoints/hostile/sharded/path_nul');
     const map = {
       'embed.weight': FIRST,
@@ -118,7 +118,7 @@ describe('joined shards', () => {
     expect([...checkpoint.tensors.keys()]).toEqual(['a.w', 'b.w']);
   });
 
-  it('may say nothing about the extension in the name of the index', () => {
+  it('may have an index without an extension in its name', () => {
     const folder = folderOf({
       ...shards,
       'x.index.json': JSON.stringify({ weight_map: weightMap }),
@@ -134,13 +134,13 @@ describe('joined shards', () => {
     expect(opened(path.join(snapshot, INDEX)).tensors.size).toBe(3);
   });
 
-  it('may lie in a folder that is a link itself', () => {
+  it('may be in a folder that is itself a link', () => {
     const folder = folderWith({ weight_map: weightMap });
     fs.symlinkSync(folder, `${folder}-link`);
     expect(opened(`${folder}-link`).tensors.size).toBe(3);
   });
 
-  it('keep their metadata and aliases, and find those of another shard and of the index', () => {
+  it('keep their metadata and aliases, including those of the index and across shards', () => {
     const index = {
       metadata: { total_size: 4, tied: 'a.w', format: 'pt', note: 'none', 'b.w': 'a.w' },
       weight_map: weightMap,
@@ -186,7 +186,7 @@ describe('joined shards', () => {
     ]);
   });
 
-  it('may have another total size than the index says', () => {
+  it('may have another total size than the index', () => {
     const folder = folderWith({ metadata: { total_size: 5 }, weight_map: weightMap });
     expect(opened(folder).warnings).toEqual([
       'metadata.total_size of the index is 5, but the tensors have 4 bytes',
@@ -214,7 +214,7 @@ describe('joined shards', () => {
     expect(warnings(24)).toHaveLength(1);
   });
 
-  it('give the warnings of a shard with its name', () => {
+  it('name the shard in its warnings', () => {
     const dict = a.dict(a.text('w'), a.tensor(), a.int(0), a.tensor());
     const shard = a.legacy(a.pickle(dict), ['0'], [a.legacyData(4n, 16)]);
     const index = JSON.stringify({ weight_map: { w: '1.bin' } });
@@ -234,7 +234,7 @@ describe('many shards', () => {
     });
   };
 
-  it('are closed when the system gives no more descriptors', () => {
+  it('are closed if the system has no more descriptors', () => {
     const target = folder();
     const { openSync } = fs;
     const descriptors: number[] = [];
@@ -263,8 +263,8 @@ describe('many shards', () => {
   });
 });
 
-describe('a shard whose place cannot be found out', () => {
-  it('is an error of the system', () => {
+describe('a shard with a path that cannot be resolved', () => {
+  it('is a system error', () => {
     const target = folderWith({ weight_map: weightMap });
     const { realpathSync } = fs;
     const failing = (place: fs.PathLike) => {

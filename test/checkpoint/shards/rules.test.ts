@@ -134,7 +134,7 @@ const ATTACKS: readonly Attack[] = [
   ],
   [
     'shard-name-extension',
-    'an index that does not say',
+    'an index with an unknown extension',
     () => fileIn('flax.index.json', JSON.stringify({ weight_map: { a: 'flax-1-of-1.msgpack' } })),
   ],
   ['shard-exists', 'no file', () => withName('model-3.safetensors')],
@@ -163,7 +163,7 @@ const ATTACKS: readonly Attack[] = [
   ],
   [
     'shard-in-folder',
-    "the blobs of another's repository",
+    'the blobs of another repository',
     () => hubCache('models--org--other/blobs'),
   ],
   ['shard-in-folder', 'blobs outside of a hub cache', () => hubCache('name/blobs', 'name')],
@@ -174,8 +174,12 @@ const ATTACKS: readonly Attack[] = [
   ],
   ['shard-state-dict', 'two keys', () => binFolder(legacy('a.w', 'model'), legacy('b.w', 'net'))],
   ['shard-state-dict', 'a key and none', () => binFolder(legacy('a.w'), legacy('b.w', 'net'))],
-  ['shard-tensor-present', 'a tensor of no file', () => withMap({ ...weightMap, 'd.w': SECOND })],
-  ['shard-tensor-listed', 'a tensor besides', () => withMap({ 'a.w': FIRST, 'c.w': SECOND })],
+  ['shard-tensor-present', 'a tensor in no file', () => withMap({ ...weightMap, 'd.w': SECOND })],
+  [
+    'shard-tensor-listed',
+    'a tensor outside the index',
+    () => withMap({ 'a.w': FIRST, 'c.w': SECOND }),
+  ],
   [
     'shard-tensor-place',
     'a tensor in two files',
@@ -184,7 +188,7 @@ const ATTACKS: readonly Attack[] = [
 ];
 
 describe('the rules of shards', () => {
-  it.each(ATTACKS)('%s: %s', (rule, _, attack) => {
+  it.each(ATTACKS)('include %s, which refuses: %s', (rule, _, attack) => {
     expect(ruleBrokenBy(attack())).toBe(rule);
   });
 
@@ -192,7 +196,7 @@ describe('the rules of shards', () => {
     expect(new Set(ATTACKS.map(([rule]) => rule))).toEqual(new Set(Object.keys(SHARD_RULES)));
   });
 
-  it('name the fault and its place', () => {
+  it('report the fault and its position', () => {
     const error = errorOf(withMap({ 'a.w': FIRST, 'c.w': SECOND }));
     expect((error as UserError).problems).toEqual([
       {
@@ -206,14 +210,14 @@ describe('the rules of shards', () => {
     ]);
   });
 
-  it('list all files that are missing', () => {
+  it('list all missing files', () => {
     const error = errorOf(withMap({ a: 'x-10.safetensors', b: 'x-9.safetensors', c: FIRST }));
     expect((error as UserError).problems[0]?.message).toBe(
       'names 3 files, and these are not there: "x-9.safetensors", "x-10.safetensors"',
     );
   });
 
-  it('leave the refusal of a shard to its own rules', () => {
+  it('leave faults in a shard to the rules of its format', () => {
     expect(ruleBrokenBy(withMap(weightMap, { [SECOND]: '' }))).toBe('file-kind');
     expect(ruleBrokenBy(inPackage('fixtures/checkpoints/hostile/sharded/evil_bin'))).toBe(
       'pickle-global',
@@ -227,9 +231,9 @@ describe('the rules of shards', () => {
   });
 
   it.each([
-    ['as deep as is allowed', '['.repeat(31) + ']'.repeat(31)],
+    ['the maximum depth', '['.repeat(31) + ']'.repeat(31)],
     ['the same key in several objects', '[{"a":1},{"a":{"a":1}}]'],
-    ['equal strings that are no keys', '["a","a",":","a"]'],
+    ['equal strings that are not keys', '["a","a",":","a"]'],
     ['brackets in strings', `"${'['.repeat(99)}\\"${'{'.repeat(99)}"`],
     ['a backslash at the end of a string', '{"a\\\\":"\\\\"}'],
   ])('allow %s', (_, extra) => {

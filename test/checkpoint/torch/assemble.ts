@@ -1,6 +1,6 @@
 /**
- * An assembler of pickles, so that a test can write what no pickler would. Opcodes after Python's
- * Lib/pickletools.py; `object` and its parts are what torch.save writes.
+ * Assembler of pickles, for bytes that no pickler writes. Opcodes are those of Python's Lib/pickletools.py; by default
+ * `storage`, `tensor` and `legacy` make the output of torch.save.
  */
 
 export const u32 = (value: number) => {
@@ -16,7 +16,7 @@ export const u64 = (value: bigint) => {
 
 type Part = Uint8Array | number | string;
 
-/** Numbers are bytes, strings their UTF-8. */
+/** Concatenates parts: a number is one byte, a string its UTF-8. */
 export const join = (...parts: readonly Part[]): Buffer =>
   Buffer.concat(
     parts.map((part) => {
@@ -63,7 +63,7 @@ export const float = (value: number) => {
   bytes.writeDoubleBE(value);
   return join(0x47, bytes);
 };
-/** LONG1 with as many bytes as are needed, or as are asked for. */
+/** LONG1 with `width` bytes. */
 export function int(value: number | bigint, width = 8): Buffer {
   const digits = Buffer.alloc(width);
   let rest = BigInt.asUintN(8 * width, BigInt(value));
@@ -87,7 +87,7 @@ interface StorageParts {
   readonly view?: Part;
 }
 
-/** A storage of four floats under key 0, unless said otherwise. */
+/** Storage; by default of four floats under key 0. */
 export function storage(parts: StorageParts = {}): Buffer {
   const {
     tag = text('storage'),
@@ -109,12 +109,12 @@ interface TensorParts {
   readonly size?: Part;
   readonly stride?: Part;
   readonly requiresGrad?: Part;
-  /** What follows the hooks. */
+  /** Arguments after the hooks. */
   readonly rest?: readonly Part[];
   readonly by?: Part;
 }
 
-/** A tensor [4] on `storage`, unless said otherwise. */
+/** Tensor; by default [4] on `storage`. */
 export function tensor(parts: TensorParts = {}): Buffer {
   const {
     storage: on = storage(),
@@ -128,7 +128,7 @@ export function tensor(parts: TensorParts = {}): Buffer {
   return call(by, on, offset, size, stride, requiresGrad, dict(), ...rest);
 }
 
-/** The header of a legacy file, unless said otherwise. */
+/** Legacy file; by default with a valid header. */
 export function legacy(
   object: Uint8Array,
   keys: readonly string[],
@@ -150,6 +150,6 @@ export function legacy(
   );
 }
 
-/** A storage of a legacy file: its length and its values. */
+/** Storage of a legacy file: its length and its values. */
 export const legacyData = (length: bigint, bytes: number) =>
   join(u64(length), Buffer.alloc(bytes, 1));

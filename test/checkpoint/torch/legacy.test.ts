@@ -7,7 +7,7 @@ import { UserError } from '../../../src/errors.js';
 import { fileOf, ruleBrokenBy } from '../byte-files.js';
 import * as a from './assemble.js';
 
-/** A legacy file with one tensor `w`, on one storage of four floats. */
+/** Legacy file with one tensor `w`, on one storage of four floats. */
 const fileWith = (tensor: Uint8Array, data = a.legacyData(4n, 16)) =>
   a.legacy(a.pickle(a.dict(a.text('w'), tensor)), ['0'], [data]);
 
@@ -18,7 +18,7 @@ const ruleOfBytes = (bytes: Uint8Array, stateDict?: string) =>
 
 const DTYPE_V3 = a.global('torch._utils', '_rebuild_tensor_v3');
 const BYTES = a.storage({ type: a.global('torch', 'ByteStorage'), length: a.int(16) });
-/** A tensor of `dtype` on a view of two floats from the one at `start` on. */
+/** Tensor of `dtype` on a view of two floats that begins at `start`. */
 const onView = (dtype: string, start: number, count = 1) =>
   a.tensor({
     by: DTYPE_V3,
@@ -26,7 +26,7 @@ const onView = (dtype: string, start: number, count = 1) =>
     size: a.tuple(a.int(count)),
     rest: [a.global('torch', dtype)],
   });
-/** Tensors of two elements on these storages, of which there are 0 and 1. */
+/** Legacy file with tensors of two elements on these storages. */
 const withStorages = (storages: readonly Uint8Array[], keys: readonly string[] = ['0', '1']) =>
   a.legacy(
     a.pickle(
@@ -39,7 +39,7 @@ const withStorages = (storages: readonly Uint8Array[], keys: readonly string[] =
     keys,
     keys.map(() => a.legacyData(4n, 16)),
   );
-/** Two views of storage 0: key, offset, length. */
+/** Legacy file with views of storage 0: key, offset, length. */
 const twoViews = (...views: readonly (readonly [string, number, number])[]) =>
   withStorages(
     views.map(([key, offset, length]) =>
@@ -59,7 +59,7 @@ const good = fileWith(a.tensor());
 const odict = (...pairs: Uint8Array[]) => a.dict(...pairs);
 
 type RuleId = keyof typeof TENSOR_RULES | keyof typeof STATE_DICT_RULES;
-/** Rules that only the records of an archive can break; torch-zip.test.ts has them. */
+/** Rules for the records of an archive, tested in torch-zip.test.ts. */
 const OF_ARCHIVES: readonly RuleId[] = ['storage-record', 'storage-size', 'storage-words'];
 
 const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
@@ -141,7 +141,7 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
       ['before its beginning', a.int(-1), a.int(4)],
       ['past its end', a.int(1), a.int(4)],
       ['of a negative length', a.int(0), a.int(-1)],
-      ['of no number', a.NONE, a.int(4)],
+      ['of None', a.NONE, a.int(4)],
     ] as const
   ).map(([what, offset, length]): (typeof ATTACKS)[number] => [
     'storage-view',
@@ -189,7 +189,7 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
   ],
   [
     'tensor-dtype',
-    'a dtype that nobody stores',
+    'a dtype that is not supported',
     () =>
       fileWith(a.tensor({ by: DTYPE_V3, storage: BYTES, rest: [a.global('torch', 'complex32')] })),
   ],
@@ -213,7 +213,7 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
   ],
   ...['neg', 'conj', 'x'].map((flag): (typeof ATTACKS)[number] => [
     'tensor-flags',
-    `${flag}: False, which PyTorch sets too`,
+    `${flag}: False, which PyTorch also sets`,
     () => fileWith(a.tensor({ rest: [a.dict(a.text(flag), a.FALSE)] })),
   ]),
   [
@@ -274,7 +274,7 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
   ['tensor-arguments', 'a list of flags', () => fileWith(a.tensor({ rest: [a.EMPTY_LIST] }))],
   [
     'storage-view',
-    'no text for a key',
+    'a key that is not text',
     () => fileWith(a.tensor({ storage: a.storage({ view: a.tuple(a.NONE, a.int(0), a.int(4)) }) })),
   ],
   [
@@ -363,10 +363,10 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
   ],
   ['storage-view-key', 'two parts', () => twoViews(['1', 0, 2], ['1', 2, 2])],
   ['storage-view-key', 'two lengths', () => twoViews(['1', 0, 2], ['1', 0, 3])],
-  ['storage-view-key', 'that of its storage', () => twoViews(['0', 0, 4], ['2', 0, 2])],
+  ['storage-view-key', 'the key of its storage', () => twoViews(['0', 0, 4], ['2', 0, 2])],
   [
     'storage-view-key',
-    'that of a storage before it',
+    'the key of an earlier storage',
     () =>
       withStorages([
         a.storage({ key: a.text('1') }),
@@ -375,7 +375,7 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
   ],
   [
     'storage-view-key',
-    'that of a storage after it',
+    'the key of a later storage',
     () =>
       withStorages([
         a.storage({ view: a.tuple(a.text('1'), a.int(0), a.int(4)) }),
@@ -384,7 +384,7 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
   ],
   [
     'storage-view-key',
-    'that of the view of another storage',
+    'the key of a view of another storage',
     () =>
       withStorages([
         a.storage({ view: a.tuple(a.text('2'), a.int(0), a.int(4)) }),
@@ -423,7 +423,7 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
   ],
   [
     'legacy-system',
-    'no word of it',
+    'no byte order',
     () => a.legacy(a.pickle(a.NONE), [], [], { system: a.dict() }),
   ],
   ['legacy-keys', 'one missing', () => a.legacy(a.pickle(a.dict(a.text('w'), a.tensor())), [], [])],
@@ -437,7 +437,7 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
     'one twice',
     () => a.legacy(a.pickle(a.dict(a.text('w'), a.tensor())), ['0', '0'], []),
   ],
-  ['legacy-length', 'less than the object says', () => fileWith(a.tensor(), a.legacyData(3n, 12))],
+  ['legacy-length', 'less than in the object', () => fileWith(a.tensor(), a.legacyData(3n, 12))],
   ['legacy-length', 'negative', () => fileWith(a.tensor(), a.legacyData(-4n, 16))],
   ['legacy-whole', 'inside the values', () => good.subarray(0, -1)],
   ['legacy-whole', 'inside the length', () => good.subarray(0, -17)],
@@ -471,7 +471,7 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
   ],
   [
     'state-dict-key',
-    'a key of 65,537 characters on the way',
+    'an outer key of 65,537 characters',
     () => withObject(a.dict(a.text('k'.repeat(65_537)), a.dict(a.text('w'), a.tensor()))),
   ],
   [
@@ -518,13 +518,13 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
 
 const numbered = (count: number) => Array.from({ length: count }, (_, at) => at);
 
-/** A state dict under so many keys. */
+/** State dict under `depth` nested keys. */
 function nested(depth: number): Buffer {
   const dict = a.dict(a.text('0.w'), a.tensor());
   return numbered(depth).reduce((inner) => a.dict(a.text('k'), inner), dict);
 }
 
-/** A file of 25,000 numbers, and of tensors with 2^20 of them each, from another one on. */
+/** Legacy file of 25,000 numbers, with `count` tensors of 2^20 elements at different offsets. */
 const fileOfViews = (count: number) =>
   a.legacy(
     a.pickle(
@@ -544,23 +544,23 @@ const fileOfViews = (count: number) =>
     [a.legacyData(25_000n, 100_000)],
   );
 
-describe('a PyTorch file that breaks a rule', () => {
-  it('may have a state dict under eight keys, and 2^24 numbers out of next to none', () => {
+describe('a PyTorch file', () => {
+  it('may have a state dict under eight keys, and expanded tensors of 2^24 elements', () => {
     const deep = a.legacy(a.pickle(nested(8)), ['0'], [a.legacyData(4n, 16)]);
     expect(ruleOfBytes(deep)).toBeUndefined();
     expect(ruleOfBytes(fileOfViews(16))).toBeUndefined();
   });
 
-  it.each(ATTACKS)('%s: %s', (rule, _, bytes) => {
+  it.each(ATTACKS)('is refused by %s: %s', (rule, _, bytes) => {
     expect(ruleOfBytes(bytes())).toBe(rule);
   });
 
-  it('state-dict-choice: what was chosen is not there', () => {
+  it('is refused by state-dict-choice: a missing key', () => {
     expect(ruleOfBytes(good)).toBeUndefined();
     expect(ruleOfBytes(good, 'ema')).toBe('state-dict-choice');
   });
 
-  it('every rule has its attack', () => {
+  it('is tested against every rule', () => {
     const attacked = new Set<string>([
       ...ATTACKS.map(([rule]) => rule),
       'state-dict-choice',
@@ -585,16 +585,19 @@ describe('a legacy file', () => {
   };
   const valuesOf = (bytes: Uint8Array) => [...new Float32Array(readTensor(only(bytes)).buffer)];
 
-  it.each(['cpu', 'cuda', 'cuda:1', 'mps', 'npu:0', 'xla:0'])('gives values of %s', (location) => {
-    const tensor = a.tensor({ storage: a.storage({ location: a.text(location) }) });
-    expect(valuesOf(fileWith(tensor, fourFloats))).toEqual([1, 2, 3, 4]);
-  });
+  it.each(['cpu', 'cuda', 'cuda:1', 'mps', 'npu:0', 'xla:0'])(
+    'has the values of a storage on %s',
+    (location) => {
+      const tensor = a.tensor({ storage: a.storage({ location: a.text(location) }) });
+      expect(valuesOf(fileWith(tensor, fourFloats))).toEqual([1, 2, 3, 4]);
+    },
+  );
 
-  it('gives its values', () => {
+  it('has its values', () => {
     expect(valuesOf(fileWith(a.tensor(), fourFloats))).toEqual([1, 2, 3, 4]);
   });
 
-  it('gives a transposed tensor in row-major order', () => {
+  it('returns a transposed tensor in row-major order', () => {
     const transposed = a.tensor({
       size: a.tuple(a.int(2), a.int(2)),
       stride: a.tuple(a.int(1), a.int(2)),
@@ -602,7 +605,7 @@ describe('a legacy file', () => {
     expect(valuesOf(fileWith(transposed, fourFloats))).toEqual([1, 3, 2, 4]);
   });
 
-  it('gives an expanded tensor all its elements', () => {
+  it('returns all elements of an expanded tensor', () => {
     const expanded = a.tensor({
       size: a.tuple(a.int(3), a.int(2)),
       stride: a.tuple(a.int(0), a.int(1)),
@@ -611,7 +614,7 @@ describe('a legacy file', () => {
     expect(valuesOf(fileWith(expanded, fourFloats))).toEqual([3, 4, 3, 4, 3, 4]);
   });
 
-  it('gives the view of a storage', () => {
+  it('returns the view of a storage', () => {
     const view = a.tensor({
       storage: a.storage({ view: a.tuple(a.text('1'), a.int(1), a.int(3)) }),
       size: a.tuple(a.int(2)),
@@ -623,7 +626,7 @@ describe('a legacy file', () => {
   it.each([
     ['None', a.NONE],
     ['an empty dict', a.dict()],
-  ])('gives a tensor with %s for flags', (_, flags) => {
+  ])('may have a tensor with flags that are %s', (_, flags) => {
     expect(valuesOf(fileWith(a.tensor({ rest: [flags] }), fourFloats))).toEqual([1, 2, 3, 4]);
   });
 
@@ -631,13 +634,13 @@ describe('a legacy file', () => {
     ['int16', 2, 4, [5, 6, 7, 8]],
     ['int64', 2, 1, [5, 6, 7, 8]],
     ['float64', 1, 0, []],
-  ] as const)('gives %s on a view of floats', (dtype, start, count, expected) => {
+  ] as const)('may have %s on a view of floats', (dtype, start, count, expected) => {
     const eight = Buffer.from(Int16Array.from([1, 2, 3, 4, 5, 6, 7, 8]).buffer);
     const file = fileWith(onView(dtype, start, count), a.join(a.u64(4n), eight));
     expect([...new Int16Array(readTensor(only(file)).buffer)]).toEqual(expected);
   });
 
-  it('gives a tensor of a dtype on a storage of bytes', () => {
+  it('may have a tensor of a dtype on a storage of bytes', () => {
     const typed = a.tensor({
       by: DTYPE_V3,
       storage: BYTES,
@@ -648,7 +651,7 @@ describe('a legacy file', () => {
     expect(valuesOf(file)).toEqual([1, 2]);
   });
 
-  it('gives a parameter as its tensor, and no value for a huge size next to a size of zero', () => {
+  it('returns a parameter as its tensor, also an empty one with huge sizes', () => {
     const parameter = a.call(
       a.global('torch._utils', '_rebuild_parameter'),
       a.tensor({
@@ -665,12 +668,12 @@ describe('a legacy file', () => {
   it.each([
     ['None', a.NONE],
     ['an empty dict', a.dict()],
-    ['a pair of nothing', a.tuple(a.dict(), a.NONE)],
-  ])('gives a parameter with %s for a state as its tensor', (_, state) => {
+    ['an empty pair', a.tuple(a.dict(), a.NONE)],
+  ])('returns a parameter with a state of %s as its tensor', (_, state) => {
     expect(valuesOf(fileWith(parameterWithState(state), fourFloats))).toEqual([1, 2, 3, 4]);
   });
 
-  it('gives a tensor that requires gradients, and one view of a key twice', () => {
+  it('may have a tensor that requires gradients, and the same view twice', () => {
     expect(valuesOf(fileWith(a.tensor({ requiresGrad: a.TRUE }), fourFloats))).toEqual([
       1, 2, 3, 4,
     ]);
@@ -702,7 +705,7 @@ describe('a legacy file', () => {
     expect(only(bytes).shape).toEqual([4]);
   });
 
-  it('reads the dict of the layers, and keeps the other entries', () => {
+  it('returns the dict of the layers, and keeps the other entries', () => {
     const bytes = a.legacy(
       a.pickle(
         a.dict(
@@ -726,7 +729,7 @@ describe('a legacy file', () => {
     expect(content.get('step')).toBe(30);
   });
 
-  it('says how to choose, as a word that a shell leaves alone', () => {
+  it('suggests a flag for a choice of state dict, quoted for a shell', () => {
     const two = (first: string, second: string) =>
       a.legacy(
         a.pickle(
@@ -740,7 +743,7 @@ describe('a legacy file', () => {
         ['0'],
         [fourFloats],
       );
-    const said = (bytes: Uint8Array) => {
+    const suggestionOf = (bytes: Uint8Array) => {
       try {
         readTorchLegacy(fileOf(bytes));
       } catch (error) {
@@ -748,15 +751,17 @@ describe('a legacy file', () => {
       }
       return undefined;
     };
-    expect(said(two('model', 'ema'))).toBe('choose one: --state-dict model');
-    expect(said(two("it's; rm -rf", 'ema'))).toBe("choose one: --state-dict 'it'\\''s; rm -rf'");
-    expect(said(two('', 'ema'))).toBe("choose one: --state-dict ''");
+    expect(suggestionOf(two('model', 'ema'))).toBe('choose one: --state-dict model');
+    expect(suggestionOf(two("it's; rm -rf", 'ema'))).toBe(
+      "choose one: --state-dict 'it'\\''s; rm -rf'",
+    );
+    expect(suggestionOf(two('', 'ema'))).toBe("choose one: --state-dict ''");
     const dots = two('a.b', 'c');
-    expect(said(dots)).toBe("choose one: --state-dict 'a\\.b'");
+    expect(suggestionOf(dots)).toBe("choose one: --state-dict 'a\\.b'");
     expect(readTorchLegacy(fileOf(dots), { stateDict: 'a\\.b' }).stateDict).toEqual(['a.b']);
   });
 
-  it('finds its dict although there are countless ways to it', () => {
+  it('finds its dict among 2^100 paths', () => {
     // Each dict holds the next one twice: 2^100 paths.
     const shared = Array.from({ length: 100 }, (_, index) =>
       a.join(
@@ -777,7 +782,7 @@ describe('a legacy file', () => {
     expect([tensors.size, stateDict]).toEqual([1, ['b']]);
   });
 
-  it('reports tensors that have no name', () => {
+  it('reports tensors without a name', () => {
     const bytes = a.legacy(
       a.pickle(a.dict(a.text('0.w'), a.tensor(), a.int(0), a.tensor())),
       ['0'],
@@ -810,7 +815,7 @@ describe('a legacy file', () => {
     ]);
   });
 
-  it('takes bytes without a type and of type U8 for the same storage', () => {
+  it('may have untyped bytes and U8 on the same storage', () => {
     const asBytes = a.tensor({
       storage: a.storage({ type: a.global('torch', 'ByteStorage'), length: a.int(16) }),
       size: a.tuple(a.int(16)),
@@ -829,7 +834,7 @@ describe('a legacy file', () => {
     expect([...tensors.values()].map(({ dtype }) => dtype)).toEqual(['U8', 'F32']);
   });
 
-  it('takes the dict that is asked for', () => {
+  it('has the requested state dict', () => {
     const bytes = a.legacy(
       a.pickle(
         a.dict(

@@ -15,7 +15,7 @@ function read(bytes: Uint8Array): PickleValue {
   return readPickle(source);
 }
 
-/** The entries of a dict. */
+/** Entries of a dict. */
 const entriesOf = (value: PickleValue) => [
   ...(value as Extract<PickleValue, { kind: 'dict' }>).entries,
 ];
@@ -33,11 +33,11 @@ const ATTACKS: readonly (readonly [keyof typeof PICKLE_RULES, string, () => Uint
   ],
   ['pickle-whole', 'no STOP', () => a.join(0x80, 2, a.NONE)],
   ['pickle-whole', 'nothing', () => a.join()],
-  ['pickle-whole', 'a length that lies', () => a.pickle(0x8e, a.u64(2n ** 63n))],
+  ['pickle-whole', 'a wrong length', () => a.pickle(0x8e, a.u64(2n ** 63n))],
   ['pickle-protocol', 'protocol 1', () => a.join(0x80, 1, a.NONE, a.STOP)],
   ['pickle-protocol', 'protocol 6', () => a.join(0x80, 6, a.NONE, a.STOP)],
   ['pickle-protocol', 'no PROTO', () => a.join('N.')],
-  // POP and POP_MARK at the end: torch.load(weights_only=True) does not know them either.
+  // torch.load(weights_only=True) also refuses POP and POP_MARK, which are the last two.
   ...[
     0x69, 0x6f, 0x82, 0x83, 0x84, 0x50, 0x32, 0x92, 0x97, 0x98, 0x49, 0x4c, 0x53, 0x56, 0x46, 0x30,
     0x31,
@@ -66,17 +66,17 @@ const ATTACKS: readonly (readonly [keyof typeof PICKLE_RULES, string, () => Uint
   ],
   [
     'pickle-memory',
-    'a dict set again and again',
+    'a dict set repeatedly',
     () => a.pickle(a.EMPTY_DICT, times(4_500_000, a.join(a.NONE, a.NONE, a.SETITEM))),
   ],
   [
     'pickle-memory',
-    'a set added to again and again',
+    'a set added to repeatedly',
     () => a.pickle(a.EMPTY_SET, times(3_500_000, a.join(a.MARK, a.NONE, a.ADDITEMS))),
   ],
   [
     'pickle-memory',
-    'a long list made a dict again and again',
+    'a long list made a dict repeatedly',
     () =>
       a.pickle(
         a.MARK,
@@ -97,7 +97,7 @@ const ATTACKS: readonly (readonly [keyof typeof PICKLE_RULES, string, () => Uint
     ] as const
   ).map(([kind, callee, item]): (typeof ATTACKS)[number] => [
     'pickle-memory',
-    `a list of one item, held many times, made a ${kind} again and again`,
+    `a list that repeats one item, made a ${kind} repeatedly`,
     () =>
       a.pickle(
         ...[a.MARK, item, a.put(0), a.EMPTY_LIST, a.MARK, times(10_000, a.get(0)), a.APPENDS],
@@ -108,7 +108,7 @@ const ATTACKS: readonly (readonly [keyof typeof PICKLE_RULES, string, () => Uint
   ]),
   [
     'pickle-memory',
-    'a text copied into bytes again and again',
+    'a text copied into bytes repeatedly',
     () =>
       a.pickle(
         a.text('x'.repeat(2 ** 20)),
@@ -220,7 +220,7 @@ const ATTACKS: readonly (readonly [keyof typeof PICKLE_RULES, string, () => Uint
     () => a.pickle(a.text('os'), a.text('system'), a.STACK_GLOBAL),
   ],
   ['pickle-call', 'calls a text', () => a.pickle(a.call(a.text('eval')))],
-  ['pickle-call', 'calls what a call gave', () => a.pickle(a.call(a.call(ODD_CALL)))],
+  ['pickle-call', 'calls the result of a call', () => a.pickle(a.call(a.call(ODD_CALL)))],
   [
     'pickle-call',
     'calls a storage class',
@@ -288,10 +288,10 @@ const ATTACKS: readonly (readonly [keyof typeof PICKLE_RULES, string, () => Uint
   ['pickle-nesting', '200,000 tuples', () => a.pickle(a.NONE, times(200_000, a.join(a.TUPLE1)))],
   [
     'pickle-nesting',
-    'a deep list, met again deeper',
+    'a deep list inside a deeper one',
     () => {
       const deep = a.join(times(150, a.join(a.EMPTY_LIST)), times(149, a.join(a.APPEND)));
-      // [deep, [[… deep …]]]: each is fine by itself.
+      // [deep, [[… deep …]]]: each alone is allowed.
       return a.pickle(
         a.EMPTY_LIST,
         deep,
@@ -311,23 +311,23 @@ const ATTACKS: readonly (readonly [keyof typeof PICKLE_RULES, string, () => Uint
   ],
 ];
 
-describe('a pickle that breaks a rule', () => {
-  it.each(ATTACKS)('%s: %s', (rule, _, bytes) => {
+describe('a pickle', () => {
+  it.each(ATTACKS)('is refused by %s: %s', (rule, _, bytes) => {
     expect(ruleOfBytes(bytes())).toBe(rule);
   });
 
-  it('may build more in a large file, as checkpoints with the state of an optimizer do', () => {
+  it('may use more memory in a large file, for the state of an optimizer', () => {
     const many = a.pickle(a.MARK, times(1_000_000, a.join(a.EMPTY_LIST)), a.TUPLE);
     expect(ruleOfBytes(many)).toBe('pickle-memory');
     expect(ruleOfBytes(Buffer.concat([many, Buffer.alloc(30_000_000)]))).toBeUndefined();
   });
 
-  it('every rule has its attack', () => {
+  it('is tested against every rule', () => {
     expect(new Set(ATTACKS.map(([rule]) => rule))).toEqual(new Set(Object.keys(PICKLE_RULES)));
   });
 });
 
-describe('a pickle of data', () => {
+describe('reading a pickle', () => {
   it.each([
     ['None', a.pickle(a.NONE), null],
     ['True', a.pickle(a.TRUE), true],
@@ -348,16 +348,16 @@ describe('a pickle of data', () => {
       new Uint8Array([255]),
     ],
     [
-      'what MEMOIZE kept',
+      'a value of MEMOIZE',
       a.pickle(a.text('k'), a.MEMOIZE, a.get(0), a.TUPLE2),
       { kind: 'tuple', items: ['k', 'k'], hashable: true },
     ],
     ['a frame', a.pickle(0x95, a.u64(1n), a.NONE), null],
-  ])('%s', (_, bytes, expected) => {
+  ])('returns %s', (_, bytes, expected) => {
     expect(read(bytes)).toEqual(expected);
   });
 
-  it('holds 1, 1.0 and True to be one key', () => {
+  it('treats 1, 1.0 and True as one key', () => {
     const value = read(
       a.pickle(a.dict(a.TRUE, a.text('a'), a.int(1), a.text('b'), a.float(1), a.text('c'))),
     );
@@ -368,14 +368,14 @@ describe('a pickle of data', () => {
     expect([...(set as Extract<PickleValue, { kind: 'set' }>).items]).toEqual([1]);
   });
 
-  it('keeps numbers and texts that read like them apart, as they were', () => {
+  it('distinguishes numbers from equal texts as keys', () => {
     const keys = [7, '7', '#7', '$7', '$', '#', -1, 2n ** 70n, '', null];
     const table = new Table(keys.map((key) => [key, key]));
     expect([...table]).toEqual(keys.map((key) => [key, key]));
     expect(keys.map((key) => table.get(key))).toEqual(keys);
   });
 
-  it('gives JavaScript no numbers as keys: their hash is predictable', () => {
+  it('puts no numbers into a Map, because their hash is predictable', () => {
     const set = vi.spyOn(Map.prototype, 'set');
     const table = new Table([7, 2n ** 70n, '7', true].map((key) => [key, null]));
     const slots = set.mock.calls.map(([key]) => key);
@@ -390,14 +390,14 @@ describe('a pickle of data', () => {
     expect('polluted' in {}).toBe(false);
   });
 
-  it('keeps sharing as sharing', () => {
+  it('keeps shared objects shared', () => {
     const value = read(a.pickle(a.EMPTY_LIST, a.put(0), a.get(0), a.TUPLE2));
     expect(value).toMatchObject({ kind: 'tuple' });
     const { items } = value as Extract<PickleValue, { kind: 'tuple' }>;
     expect(items[0]).toBe(items[1]);
   });
 
-  it('keeps an allowed object as it was written', () => {
+  it('keeps an allowed object with its state', () => {
     const made = a.join(a.global('argparse', 'Namespace'), a.EMPTY_TUPLE, a.NEWOBJ);
     const value = read(a.pickle(made, a.dict(a.text('lr'), a.float(0.1)), a.BUILD));
     expect(value).toMatchObject({ kind: 'opaque', type: 'argparse.Namespace', made: 'newobj' });
@@ -408,7 +408,7 @@ describe('a pickle of data', () => {
   it.each([
     ['its metadata', a.dict(a.text('_metadata'), a.NONE)],
     ['nothing', a.dict()],
-  ])('drops what hangs on a state dict: %s', (_, state) => {
+  ])('drops the attributes of a state dict: %s', (_, state) => {
     expect(read(a.pickle(a.call(ODD_CALL), state, a.BUILD))).toEqual({
       kind: 'dict',
       type: 'collections.OrderedDict',
@@ -416,7 +416,7 @@ describe('a pickle of data', () => {
     });
   });
 
-  it('is read as a value, or refused as a file, for any bytes', () => {
+  it('returns a value or refuses the file for any value of a byte', () => {
     const valid = a.pickle(
       a.dict(a.text('k'), a.tuple(a.int(1), a.float(2)), a.text('n'), a.call(ODD_CALL)),
       a.put(1),

@@ -12,7 +12,7 @@ import { archive, inFolder } from './zip-builder.js';
 
 const FLOATS = new Uint8Array(Float32Array.of(1, 2, 3, 4).buffer);
 
-/** A file with a tensor `w` on storage 0, whose record holds `data`. */
+/** File with a tensor `w` on storage 0, with `data` as its record. */
 const fileWith = (data: Uint8Array | undefined, byteorder = 'little', tensor = a.tensor()) =>
   archive({
     entries: inFolder({
@@ -23,7 +23,7 @@ const fileWith = (data: Uint8Array | undefined, byteorder = 'little', tensor = a
     }),
   });
 
-/** A tensor of a dtype on a storage of a class with so many elements. */
+/** Tensor of a dtype on a storage of a class, of `length` elements. */
 const typed = (type: Uint8Array, length: number, dtype: string) =>
   a.tensor({
     by: a.global('torch._utils', '_rebuild_tensor_v3'),
@@ -39,7 +39,7 @@ const valuesOf = (bytes: Uint8Array) => {
 };
 
 describe('a PyTorch archive', () => {
-  it('gives its values, in either byte order', () => {
+  it('has its values in either byte order', () => {
     expect(valuesOf(fileWith(FLOATS))).toEqual([1, 2, 3, 4]);
     const turned = Buffer.from(FLOATS).swap32();
     expect(valuesOf(fileWith(turned, 'big'))).toEqual([1, 2, 3, 4]);
@@ -53,7 +53,7 @@ describe('a PyTorch archive', () => {
     ['storage-size', 'a record too long', fileWith(Buffer.concat([FLOATS, FLOATS]))],
     [
       'storage-id',
-      'a view, which only legacy files have',
+      'a view, allowed only in legacy files',
       fileWith(FLOATS, 'little', a.tensor({ storage: a.storage({ view: a.NONE }) })),
     ],
     [
@@ -99,12 +99,12 @@ describe('a PyTorch archive', () => {
       'bytes on floats of a big-endian file',
       fileWith(FLOATS, 'big', typed(a.global('torch', 'FloatStorage'), 4, 'uint8')),
     ],
-  ])('%s: %s', (rule, _, bytes) => {
+  ])('is refused by %s: %s', (rule, _, bytes) => {
     expect(ruleOfBytes(bytes)).toBe(rule);
   });
 });
 
-/** Values as a pickle gives them: what is hashable only as a key, and floats apart from integers. */
+/** Values of a pickle: only hashable ones as keys, and floats distinct from integers. */
 const values: fc.Memo<PickleValue> = fc.memo((depth) =>
   depth > 1 ? fc.oneof(leaves, branches(depth)) : leaves,
 );
@@ -161,7 +161,7 @@ const branches = fc.memo(
 );
 
 describe('a written file', () => {
-  it('holds the very values when it is read', async () => {
+  it('has the same values after reading', async () => {
     await fc.assert(
       fc.asyncProperty(values(4), async (value) => {
         const sink = new MemorySink();

@@ -1,4 +1,4 @@
-/** Values to be written. */
+/** Values for the writer. */
 import { Members, Table } from '../../../src/checkpoint/torch/pickle/values.js';
 import type { Writable, WritableTensor } from '../../../src/checkpoint/torch/pickle/writable.js';
 import { planTorch } from '../../../src/checkpoint/torch/write-torch.js';
@@ -12,9 +12,9 @@ export const dict = (type: string, ...entries: readonly [Writable, Writable][]):
   type,
   entries: new Map(entries),
 });
-/** As many zeros. */
+/** Storage of zeros. */
 export const bytesOf = (bytes: number) => ({ bytes, chunks: () => [new Uint8Array(bytes)] });
-/** A float32 tensor [2, 3] on a storage of its own, unless said otherwise. */
+/** Tensor; by default float32 [2, 3] on a new storage. */
 export const tensor = (given: Partial<WritableTensor> = {}): WritableTensor => ({
   kind: 'tensor',
   dtype: 'F32',
@@ -25,7 +25,7 @@ export const tensor = (given: Partial<WritableTensor> = {}): WritableTensor => (
   ...given,
 });
 
-/** A value with a Map for every table and a Set for every set, however it was made, to be compared. */
+/** Value with a Map for every table and a Set for every set, for comparisons. */
 export function comparable(value: unknown): unknown {
   if (value instanceof Uint8Array || typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(comparable);
@@ -36,7 +36,7 @@ export function comparable(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, comparable(part)]));
 }
 
-/** Writes a value as `torch.save` does. */
+/** Writes a value like `torch.save`. */
 export async function writeTorch(sink: ByteSink, value: Writable, root?: string): Promise<void> {
   await writeZip(sink, planTorch(value, root));
 }

@@ -19,8 +19,8 @@ const small = (value: number) => a.join(0x4b, value);
 const TUPLE3 = 0x87;
 
 /**
- * Opcodes after Python's Lib/pickletools.py. PyTorch 1.13.0 and 2.13.0 read files with each of these
- * values, and gave them back as they were.
+ * Opcodes of Python's Lib/pickletools.py. PyTorch 1.13.0 and 2.13.0 read files with each of these values, and returned
+ * the same values.
  */
 const CASES: readonly (readonly [string, Writable, Uint8Array])[] = [
   ['None', null, a.pickle(a.NONE)],
@@ -39,7 +39,7 @@ const CASES: readonly (readonly [string, Writable, Uint8Array])[] = [
   ['2^40', 2 ** 40, a.pickle(0x8a, 6, 0, 0, 0, 0, 0, 1)],
   ['-2^39', -(2n ** 39n), a.pickle(0x8a, 5, 0, 0, 0, 0, 128)],
   ['2^63', 2n ** 63n, a.pickle(0x8a, 9, 0, 0, 0, 0, 0, 0, 0, 128, 0)],
-  ['a bigint that is small', 7n, a.pickle(0x4b, 7)],
+  ['a small bigint', 7n, a.pickle(0x4b, 7)],
   ['0.5', float(0.5), a.pickle(a.float(0.5))],
   ['-0.0', float(-0), a.pickle(0x47, 128, 0, 0, 0, 0, 0, 0, 0)],
   ['a text', 'größe', a.pickle(a.text('größe'), a.put(0))],
@@ -104,7 +104,7 @@ const CASES: readonly (readonly [string, Writable, Uint8Array])[] = [
   ],
   ['a dtype', global('torch', 'float32'), a.pickle(a.global('torch', 'float32'), a.put(0))],
   [
-    'an object that is made and given a state',
+    'an object made by NEWOBJ, with a state',
     {
       kind: 'opaque',
       made: 'newobj',
@@ -125,7 +125,7 @@ const CASES: readonly (readonly [string, Writable, Uint8Array])[] = [
     ),
   ],
   [
-    'an object that is called',
+    'an object made by a call',
     { kind: 'opaque', made: 'reduce', of: global('torch', 'device'), args: tuple('cpu') },
     a.pickle(
       a.global('torch', 'device'),
@@ -140,7 +140,7 @@ const CASES: readonly (readonly [string, Writable, Uint8Array])[] = [
   ],
 ];
 
-/** `('storage', class, key, 'cpu', length)`, where the first memo entry is free. */
+/** `('storage', class, key, 'cpu', length)`. Its memo entries begin at 1. */
 const storageId = (module: string, name: string, length: number) => [
   a.MARK,
   a.text('storage'),
@@ -157,12 +157,12 @@ const storageId = (module: string, name: string, length: number) => [
 ];
 const NO_HOOKS = [a.global('collections', 'OrderedDict'), a.put(5), a.EMPTY_TUPLE, a.REDUCE];
 
-describe('a value is written as', () => {
-  it.each(CASES)('%s', (_, value, expected) => {
+describe('the written pickle', () => {
+  it.each(CASES)('has the opcodes of %s', (_, value, expected) => {
     expect(written(value)).toEqual(expected);
   });
 
-  it('a tensor on a typed storage', () => {
+  it('has a tensor on a typed storage', () => {
     expect(written(tensor({ shape: [2, 2], strides: [1, 2], offset: 1 }))).toEqual(
       a.pickle(
         a.global('torch._utils', '_rebuild_tensor_v2'),
@@ -185,8 +185,8 @@ describe('a value is written as', () => {
     );
   });
 
-  /** Read by PyTorch 2.13.0; 1.13.0 has no such elements. */
-  it('a tensor on an untyped storage, when its elements have no class of storages', () => {
+  /** PyTorch 2.13.0 reads it; 1.13.0 lacks this dtype. */
+  it('has a tensor on an untyped storage, if its dtype has no storage class', () => {
     const value = tensor({ dtype: 'F8_E4M3', shape: [24], strides: [1] });
     expect(written(value)).toEqual(
       a.pickle(
@@ -210,7 +210,7 @@ describe('a value is written as', () => {
     );
   });
 
-  it('a reference, when it was written before', () => {
+  it('has a reference to a value that was written before', () => {
     const shared = list();
     const [first, second] = [a.text('a'), a.text('b')];
     expect(written(dict('dict', ['a', shared], ['b', shared], ['c', 'a']))).toEqual(
@@ -226,12 +226,12 @@ describe('a value is written as', () => {
     );
   });
 
-  it('a name and a text with the same letters apart', () => {
+  it('distinguishes a name from a text with the same letters', () => {
     const value = list('torch float32', 'float32', global('torch', 'float32'));
     expect(written(value).includes(a.global('torch', 'float32'))).toBe(true);
   });
 
-  it('a long reference beyond the first 256', () => {
+  it('has long references after the first 256', () => {
     const bytes = written(list(...Array.from({ length: 300 }, (_, i) => `${i}`), '299'));
     expect(bytes.includes(a.join(a.text('255'), a.put(255), a.text('256'), 0x72, a.u32(256)))).toBe(
       true,
@@ -239,30 +239,30 @@ describe('a value is written as', () => {
     expect(bytes.includes(a.join(0x6a, a.u32(299), a.APPENDS))).toBe(true);
   });
 
-  it('batches of a thousand', () => {
+  it('has batches of a thousand', () => {
     const bytes = written(list(...new Array<null>(2001).fill(null)));
     const thousand = a.join(a.MARK, Buffer.alloc(1000, a.NONE), a.APPENDS);
     expect(bytes).toEqual(a.pickle(a.EMPTY_LIST, thousand, thousand, a.NONE, a.APPEND, a.put(0)));
   });
 });
 
-describe('a value that cannot be written', () => {
-  it('holds itself', () => {
+describe('writing a pickle', () => {
+  it('refuses a value that contains itself', () => {
     const items: Writable[] = [];
     const self = { kind: 'list', items } as const;
     items.push(self);
     expect(() => written(self)).toThrow('nested deeper than 500 levels');
   });
 
-  it('has a number that is not an integer', () => {
+  it('refuses a number that is not an integer', () => {
     expect(() => written(0.5)).toThrow(RangeError);
     expect(() => written(Number.NaN)).toThrow(RangeError);
     expect(() => written(2n ** 2040n)).toThrow(RangeError);
   });
 });
 
-describe('written files', () => {
-  it('is short when the same is met again and again', () => {
+describe('a written pickle', () => {
+  it('is short if a value is repeated', () => {
     const deep = Array.from({ length: 400 }).reduce<Writable>((inner) => list(inner, inner), null);
     expect(written(deep).length).toBeLessThan(10_000);
   });
@@ -310,7 +310,7 @@ describe('written files', () => {
     };
   });
 
-  it('is read back', () => {
+  it('is read with the same values', () => {
     fc.assert(
       fc.property(tree, (value) => {
         expect(comparable(read(written(value)))).toEqual(comparable(value));
@@ -319,7 +319,7 @@ describe('written files', () => {
     );
   });
 
-  it('is read back when it is a hundred thousand names', () => {
+  it('is read with a hundred thousand names', () => {
     const names = Array.from({ length: 100_000 }, (_, i): [string, number] => [`n${i}`, i]);
     expect(comparable(read(written(dict('dict', ...names))))).toEqual(dict('dict', ...names));
   });

@@ -7,7 +7,7 @@ import { bytesOf, dict, list, tensor } from './write-builder.js';
 describe('storages', () => {
   const keysOf = (value: Writable) => [...collectStorages(value).values()];
 
-  it('have keys in the order of the tensors, one for each object', () => {
+  it('have one key per object, in the order of the tensors', () => {
     const [first, second] = [tensor(), tensor()];
     const view = tensor({ storage: first.storage, shape: [1], strides: [1], offset: 5 });
     const storages = keysOf(dict('dict', ['a', list(first, second)], ['b', view], ['c', tensor()]));
@@ -32,12 +32,12 @@ describe('storages', () => {
     ['U16', 'UntypedStorage', 24],
     ['F8_E5M2', 'UntypedStorage', 24],
     ['F8_E8M0', 'UntypedStorage', 24],
-  ])('%s is a %s of %d', (dtype, name, length) => {
+  ])('of %s are a %s of %d', (dtype, name, length) => {
     const [storage] = keysOf(tensor({ dtype, shape: [1], strides: [1] }));
     expect(storage).toMatchObject({ type: { name }, length });
   });
 
-  it('are untyped when tensors of two types share one, and when their bytes are not whole elements', () => {
+  it('are untyped if tensors of two dtypes share one, or if their bytes are not whole elements', () => {
     const storage = bytesOf(24);
     const [shared] = keysOf(list(tensor({ storage }), tensor({ storage, dtype: 'I32' })));
     expect(shared).toMatchObject({ isTyped: false, length: 24 });
@@ -45,7 +45,7 @@ describe('storages', () => {
     expect(odd).toMatchObject({ isTyped: false, length: 25 });
   });
 
-  it('element types unknown to PyTorch are refused with the names of the tensors', () => {
+  it('refuse dtypes unknown to PyTorch, with the names of the tensors', () => {
     const packed = (dtype: StoredDtype) => tensor({ dtype, shape: [4], strides: [1] });
     const value = dict('dict', [
       'model',
@@ -61,12 +61,12 @@ describe('storages', () => {
     );
   });
 
-  it('a refusal names up to five', () => {
+  it('name at most five tensors in a refusal', () => {
     const all = Array.from({ length: 7 }, () => tensor({ dtype: 'F4' }));
     expect(() => keysOf(list(...all))).toThrow(/tensor "4" has elements of type F4 and 2 more$/);
   });
 
-  it('are found in any depth and however often they are met', () => {
+  it('are found at any depth, and once if they are repeated', () => {
     const leaf = tensor();
     const deep = Array.from({ length: 400 }).reduce<Writable>((inner) => list(inner, inner), leaf);
     expect(keysOf(deep)).toHaveLength(1);

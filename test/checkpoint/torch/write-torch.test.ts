@@ -23,7 +23,7 @@ const dictOf = (entries: Readonly<Record<string, Writable>>, type = 'dict'): Wri
   entries: new Map(Object.entries(entries)),
 });
 
-/** A tensor that is made while it is written. */
+/** Tensor that is computed while it is written. */
 function made(
   dtype: StoredDtype,
   shape: readonly number[],
@@ -57,7 +57,7 @@ const valuesOf = (tensors: ReadonlyMap<string, StoredTensor>) =>
     }),
   );
 
-describe('a plan of a PyTorch file', () => {
+describe('the plan of a PyTorch file', () => {
   it.each<[string, Writable, RegExp]>([
     [
       'a name that is too long',
@@ -69,7 +69,7 @@ describe('a plan of a PyTorch file', () => {
       Array.from({ length: 250 }).reduce<Writable>((inner) => dictOf({ inner }), dictOf({})),
       /cannot be read again: .*nested more than 200/,
     ],
-  ])('refuses what could not be read again: %s', (_, value, message) => {
+  ])('refuses a value that the reader refuses: %s', (_, value, message) => {
     expect(() => planTorch(value)).toThrow(UserError);
     expect(() => planTorch(value)).toThrow(message);
   });
@@ -88,18 +88,15 @@ describe('a written PyTorch file', () => {
     expect([...records.keys()]).toEqual(['data.pkl', 'byteorder', 'data/0', 'data/1', 'version']);
   });
 
-  it('is in a folder called archive unless it is given a name', async () => {
+  it('has the root folder "archive" by default', async () => {
     expect(readTorchArchive(fileOf(await written(null))).root).toBe('archive');
   });
 
-  it.each(['', '.', '..', 'a/b', '/a', 'a\\b', 'a\nb', 'C:x'])(
-    'has no folder called %j',
-    (root) => {
-      expect(() => planTorch(null, root)).toThrow(RangeError);
-    },
-  );
+  it.each(['', '.', '..', 'a/b', '/a', 'a\\b', 'a\nb', 'C:x'])('has no root folder %j', (root) => {
+    expect(() => planTorch(null, root)).toThrow(RangeError);
+  });
 
-  it('holds tensors and the other values', async () => {
+  it('has tensors and the other values', async () => {
     const model = dictOf(
       { weight: float32(1, -2, 0.5), __proto__x: float32(3) },
       'collections.OrderedDict',
@@ -113,7 +110,7 @@ describe('a written PyTorch file', () => {
     ]);
   });
 
-  it('keeps shared storages shared, and views views', async () => {
+  it('keeps shared storages and views', async () => {
     const whole = { ...float32(0, 1, 2, 3, 4, 5), shape: [2, 3], strides: [3, 1] };
     const { tensors } = await reread(
       dictOf({
@@ -138,7 +135,7 @@ describe('a written PyTorch file', () => {
     expect(tensors.get('tied')).toBe(tensors.get('whole'));
   });
 
-  it('is the same when what was read from it is written again', async () => {
+  it('is the same if its content is read and written again', async () => {
     const whole = { ...float32(0, 1, 2, 3), shape: [2, 2], strides: [1, 2] };
     const first = await written(dictOf({ a: whole, b: whole, step: 2 ** 40, lr: null }));
     const { tensors, content } = readTorchZip(fileOf(first));
@@ -146,7 +143,7 @@ describe('a written PyTorch file', () => {
     expect(await written({ kind: 'dict', type: 'dict', entries })).toEqual(first);
   });
 
-  it('takes the bytes of new tensors in pieces that share their memory, at once or later', async () => {
+  it('has the bytes of new tensors from pieces that share their memory, synchronous or not', async () => {
     const memory = new Float32Array(1);
     function* pieces() {
       for (const value of [1, 2, 3]) {
@@ -163,7 +160,7 @@ describe('a written PyTorch file', () => {
     expect(valuesOf(tensors)).toEqual({ a: [1, 2, 3], b: [1, 2, 3] });
   });
 
-  it('copies storages of other files whole and little-endian', async () => {
+  it('has whole storages of other files, in little-endian', async () => {
     const words = Buffer.alloc(2 ** 21 + 8);
     for (let at = 0; at < words.length; at += 4) words.writeFloatBE(at / 4, at);
     const storage: StoredBytes = {
@@ -183,7 +180,7 @@ describe('a written PyTorch file', () => {
     expect(tensors.get('part')?.storage.bytes).toBe(words.length);
   });
 
-  it('holds every element type that PyTorch has', async () => {
+  it('has every dtype of PyTorch', async () => {
     const sizes = {
       BOOL: 1,
       U8: 1,
@@ -219,7 +216,7 @@ describe('a written PyTorch file', () => {
     }
   });
 
-  it('holds tensors of several types on one storage', async () => {
+  it('has tensors of several dtypes on one storage', async () => {
     const whole = float32(1, 2);
     const bits = { ...whole, dtype: 'I32', shape: [1], offset: 1 } as const;
     const { tensors } = await reread(dictOf({ whole, bits }));
@@ -228,7 +225,7 @@ describe('a written PyTorch file', () => {
     expect(b && Buffer.from(readTensor(b)).readInt32LE()).toBe(0x40000000);
   });
 
-  it('holds scalars and tensors without elements', async () => {
+  it('has scalars and tensors without elements', async () => {
     const scalar = { ...float32(7), shape: [], strides: [] };
     const empty = { ...made('F32', [0, 5], () => [], 0), strides: [5, 1] };
     const { tensors } = await reread(dictOf({ scalar, empty }));
@@ -237,7 +234,7 @@ describe('a written PyTorch file', () => {
   });
 });
 
-describe('no PyTorch file is written', () => {
+describe('writing a PyTorch file', () => {
   const bigEndian = (bytes: number): StoredBytes => ({
     file: fileOf(Buffer.alloc(bytes)),
     position: 0,
@@ -266,7 +263,7 @@ describe('no PyTorch file is written', () => {
         });
       },
     ],
-  ])('when %s', async (message, value) => {
+  ])('is refused with the message: %s', async (message, value) => {
     const sink = new MemorySink();
     const attempt = writeTorch(sink, value());
     await expect(attempt).rejects.toThrow(message);
@@ -274,7 +271,7 @@ describe('no PyTorch file is written', () => {
     expect(sink.position).toBe(0);
   });
 
-  it('beyond a tensor that has other bytes than it said', async () => {
+  it('stops at a tensor with another number of bytes than planned', async () => {
     const tensor = made('F32', [2], () => [floats(1)], 8);
     await expect(written(dictOf({ tensor }))).rejects.toThrow(
       'archive/data/0 was planned with 8 bytes and has 4',

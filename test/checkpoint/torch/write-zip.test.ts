@@ -29,21 +29,21 @@ async function written(contents: readonly ZipContent[]): Promise<Buffer> {
   return sink.bytes();
 }
 
-/** Checksums by name, as the directory has them. APPNOTE.TXT, 4.3.12. */
-function checksums(archive: Buffer): Record<string, number> {
-  const found: Record<string, number> = {};
+/** Checksums in the directory, by name. APPNOTE.TXT, 4.3.12. */
+function checksumsOf(archive: Buffer): Record<string, number> {
+  const checksums: Record<string, number> = {};
   let at = archive.readUInt32LE(archive.length - 6);
   while (archive.readUInt32LE(at) === 0x02014b50) {
     const [name, extra, comment] = [28, 30, 32].map((field) => archive.readUInt16LE(at + field));
     const end = at + 46 + (name ?? 0);
-    found[archive.toString('utf8', at + 46, end)] = archive.readUInt32LE(at + 16);
+    checksums[archive.toString('utf8', at + 46, end)] = archive.readUInt32LE(at + 16);
     at = end + (extra ?? 0) + (comment ?? 0);
   }
-  return found;
+  return checksums;
 }
 
 describe('a written archive', () => {
-  it('is read back, with data at multiples of 64', async () => {
+  it('is read with the same data, at multiples of 64', async () => {
     const names = fc.uniqueArray(fc.stringMatching(/^[a-zé模]{1,90}$/), { maxLength: 8 });
     await fc.assert(
       fc.asyncProperty(names, fc.array(fc.uint8Array({ maxLength: 300 })), async (all, data) => {
@@ -64,7 +64,7 @@ describe('a written archive', () => {
     );
   });
 
-  it('has the checksums of its data, also of data in pieces that share their memory', async () => {
+  it('has the checksums of its data, also if pieces of it share their memory', async () => {
     const memory = Buffer.alloc(4);
     const inPieces: ZipContent = {
       name: 'archive/pieces',
@@ -76,7 +76,7 @@ describe('a written archive', () => {
         }
       },
     };
-    expect(checksums(await written([content('archive/empty', ''), inPieces]))).toEqual({
+    expect(checksumsOf(await written([content('archive/empty', ''), inPieces]))).toEqual({
       'archive/empty': 0,
       'archive/pieces': crc32('abcdefghijkl'),
     });
@@ -89,14 +89,14 @@ describe('a written archive', () => {
   it.each([
     ['few', 3],
     ['many', 5],
-  ])('with too %s bytes in an entry is a bug', async (_, length) => {
+  ])('throws a bug for too %s bytes in an entry', async (_, length) => {
     const lying = { ...content('archive/x', Buffer.alloc(length)), bytes: 4 };
     await expect(written([lying])).rejects.toThrow(
       `archive/x was planned with 4 bytes and has ${length}`,
     );
   });
 
-  it('takes no more from an entry that has no end', async () => {
+  it('stops reading an entry without an end', async () => {
     const endless: ZipContent = {
       name: 'archive/x',
       bytes: 4,
@@ -107,7 +107,7 @@ describe('a written archive', () => {
     await expect(written([endless])).rejects.toThrow('planned with 4 bytes and has 6');
   });
 
-  it('begins its file', async () => {
+  it('must begin its file', async () => {
     const sink = new MemorySink();
     await sink.write(Buffer.from('x'));
     await expect(writeZip(sink, planZip(torchContents))).rejects.toThrow('begins its file');
@@ -119,7 +119,7 @@ describe('an archive beyond 4 GiB', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
   afterAll(() => fs.rmSync(folder, { recursive: true }));
 
-  /** A file in which the zeros of long pieces are holes that take no place on the disk. */
+  /** File with holes for the zeros of long pieces, which take no space on the disk. */
   class SparseSink implements ByteSink {
     position = 0;
     readonly #descriptor: number;
@@ -146,7 +146,7 @@ describe('an archive beyond 4 GiB', () => {
     },
   });
 
-  it('has sizes and places in zip64 fields, and is read back', async () => {
+  it('has sizes and positions in zip64 fields, and is read', async () => {
     const name = path.join(folder, 'large.pt');
     const open = fs.openSync(name, 'w');
     const size = 2 ** 32 - 1;
@@ -162,7 +162,7 @@ describe('an archive beyond 4 GiB', () => {
     const file = ByteFile.open(name);
     const { records } = readTorchArchive(file);
     expect(records.get('data/0')).toEqual({ position: 128, bytes: size });
-    // The header has a zip64 field, so the sizes behind the data have 64 bits: APPNOTE.TXT, 4.3.9.2.
+    // The header has a zip64 field, so the sizes after the data have 64 bits: APPNOTE.TXT, 4.3.9.2.
     expect(file.read(44, 4)).toEqual(Buffer.from([1, 0, 16, 0]));
     const descriptor = file.read(128 + size, 24);
     expect(descriptor.readUInt32LE()).toBe(0x08074b50);

@@ -1,30 +1,33 @@
 /**
- * Builds zip archives that can lie in any field, independently of the writer under test. Layouts after
- * PKWARE's APPNOTE.TXT, sections 4.3.7, 4.3.12 and 4.3.14 to 4.3.16.
+ * Builds zip archives with false values in any field, independently of the tested writer. Layouts follow PKWARE's
+ * APPNOTE.TXT, sections 4.3.7, 4.3.12 and 4.3.14 to 4.3.16.
  */
 
-/** An integer of `width` bytes, little-endian; what does not fit is cut. */
+/** Integer of `width` bytes, little-endian; higher bytes are dropped. */
 export function le(value: number | bigint, width: number): Buffer {
   const bytes = Buffer.alloc(8);
   bytes.writeBigUInt64LE(BigInt.asUintN(64, BigInt(value)));
   return bytes.subarray(0, width);
 }
 
-/** An extra field. */
+/** Extra field. */
 export const extra = (id: number, content: Uint8Array) =>
   Buffer.concat([le(id, 2), le(content.length, 2), content]);
 
-/** The zip64 extra field with these values of 8 bytes. */
+/** Extra field of zip64 with these values of 8 bytes. */
 export const zip64 = (...values: readonly (number | bigint)[]) =>
   extra(1, Buffer.concat(values.map((value) => le(value, 8))));
 
 type Numbers = Readonly<Record<string, readonly [width: number, value: number | bigint]>>;
-type Lies<Fields extends Numbers> = { readonly [Name in keyof Fields]?: number | bigint };
+type FalseValues<Fields extends Numbers> = { readonly [Name in keyof Fields]?: number | bigint };
 
-/** The fields in their order, with the lies in place of the truth. */
-function fields<Fields extends Numbers>(truth: Fields, lies: Lies<Fields> = {}): Buffer {
+/** Bytes of the fields, with false values in place of the true ones. */
+function fields<Fields extends Numbers>(
+  truth: Fields,
+  falseValues: FalseValues<Fields> = {},
+): Buffer {
   return Buffer.concat(
-    Object.entries(truth).map(([name, [width, value]]) => le(lies[name] ?? value, width)),
+    Object.entries(truth).map(([name, [width, value]]) => le(falseValues[name] ?? value, width)),
   );
 }
 
@@ -100,46 +103,46 @@ const locatorFields = (position: number) => ({
 export interface EntrySpec {
   readonly name: string | Uint8Array;
   readonly data?: string | Uint8Array;
-  /** In the header and in the directory. */
+  /** Flags of the header and of the directory. */
   readonly flags?: number;
   readonly method?: number;
-  /** Lies of the directory. */
-  readonly entry?: Lies<ReturnType<typeof entryFields>>;
+  /** False values of the directory. */
+  readonly entry?: FalseValues<ReturnType<typeof entryFields>>;
   readonly extra?: Uint8Array;
   readonly comment?: Uint8Array;
-  /** Lies of the header. */
-  readonly header?: Lies<ReturnType<typeof headerFields>>;
+  /** False values of the header. */
+  readonly header?: FalseValues<ReturnType<typeof headerFields>>;
   readonly headerName?: string | Uint8Array;
   readonly headerExtra?: Uint8Array;
-  /** Between its data and the next entry. */
+  /** Bytes between its data and the next entry. */
   readonly behind?: Uint8Array;
-  /** Whether the directory has the entry and nothing else has: its header lies where `entry` says. */
+  /** Whether only the directory has the entry, with the position of its header in `entry`. */
   readonly isOnlyListed?: boolean;
 }
 
 export interface ArchiveSpec {
-  /** Before the first entry. */
+  /** Text before the first entry. */
   readonly before?: string;
   readonly entries: readonly EntrySpec[];
-  /** Between the directory and the end records; counted as part of the directory when `counted`. */
+  /** Bytes between the directory and the end records; part of the directory if `isGapCounted`. */
   readonly gap?: Uint8Array;
   readonly isGapCounted?: boolean;
-  /** Lies of the end record. */
-  readonly end?: Lies<ReturnType<typeof endFields>> & {
+  /** False values of the end record. */
+  readonly end?: FalseValues<ReturnType<typeof endFields>> & {
     signature?: number;
     commentLength?: number;
   };
-  /** Lies of the zip64 end record; without one it is left out. */
-  readonly end64?: Lies<ReturnType<typeof endFields>> & Lies<typeof end64Head>;
-  readonly locator?: Lies<ReturnType<typeof locatorFields>>;
+  /** False values of the zip64 end record, which is left out by default. */
+  readonly end64?: FalseValues<ReturnType<typeof endFields>> & FalseValues<typeof end64Head>;
+  readonly locator?: FalseValues<ReturnType<typeof locatorFields>>;
   readonly comment?: string;
 }
 
-/** A data descriptor that says so many bytes, in fields of `width` bytes. */
+/** Data descriptor of `bytes`, in fields of `width` bytes. */
 export const descriptor = (bytes: number, width: 4 | 8 = 4) =>
   Buffer.concat([le(0x08074b50, 4), le(7, 4), le(bytes, width), le(bytes, width)]);
 
-/** The header of an entry and its data. */
+/** Header of an entry, followed by its data. */
 export function headerAndData(spec: EntrySpec): Buffer {
   const { flags = 0, method = 0, headerExtra = Buffer.alloc(0) } = spec;
   const name = Buffer.from(spec.headerName ?? spec.name);
@@ -201,24 +204,24 @@ export function archive(spec: ArchiveSpec): Buffer {
   ]);
 }
 
-/** The records of the smallest file that PyTorch could have written: `None`. */
+/** Records of the smallest PyTorch file: `None`. */
 export const RECORDS: Readonly<Record<string, string | Uint8Array>> = {
   'data.pkl': Buffer.from([0x80, 2, 0x4e, 0x2e]),
   version: '3\n',
 };
 
-/** Entries for records by name, all in one folder. */
+/** Entries of records by name, all in one folder. */
 export const inFolder = (records: Readonly<Record<string, string | Uint8Array>>): EntrySpec[] =>
   Object.entries(records).map(([name, data]) => ({ name: `archive/${name}`, data }));
 
-/** A whole file with one more entry, which is last. */
+/** Valid file with one more entry at the end. */
 export const withEntry = (entry: Partial<EntrySpec>, rest: Partial<ArchiveSpec> = {}) =>
   archive({
     entries: [...inFolder(RECORDS), { name: 'archive/data/0', data: 'abcd', ...entry }],
     ...rest,
   });
 
-/** A whole file with other, more or (undefined) fewer records. */
+/** Valid file with replaced, additional or (undefined) missing records. */
 export function withRecords(
   records: Readonly<Record<string, string | Uint8Array | undefined>>,
 ): Buffer {
@@ -231,5 +234,5 @@ export function withRecords(
 
 export const whole = (rest: Partial<ArchiveSpec> = {}) => withEntry({}, rest);
 
-/** A field of 32 bits that stands for one of 64 elsewhere. */
+/** Value of a field of 32 bits that refers to a field of 64 bits. */
 export const SATURATED = 0xffffffff;

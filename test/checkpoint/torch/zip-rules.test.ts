@@ -24,7 +24,7 @@ const named = (name: string | Uint8Array) => withEntry({ name });
 
 const TWO_63 = 2n ** 63n;
 
-/** The header of an entry within the data of the one before it. */
+/** Archive with the header of an entry inside the data of another. */
 function nestedEntry(): Buffer {
   const inner: EntrySpec = { name: 'archive/data/1', data: 'abcd' };
   const outer: EntrySpec = { name: 'archive/data/0', data: headerAndData(inner) };
@@ -37,13 +37,13 @@ function nestedEntry(): Buffer {
 
 type Attack = readonly [rule: keyof typeof ZIP_RULES, what: string, bytes: () => Uint8Array];
 
-/** Each breaks its rule and no other. */
+/** Files that each break exactly one rule. */
 const ATTACKS: readonly Attack[] = [
   ['zip-end', 'nothing', () => Buffer.alloc(0)],
   ['zip-end', 'a cut end', () => whole().subarray(0, -1)],
-  ['zip-end', 'a byte behind', () => Buffer.concat([whole(), le(0, 1)])],
+  ['zip-end', 'a byte at the end', () => Buffer.concat([whole(), le(0, 1)])],
   ['zip-end', 'a comment', () => whole({ comment: 'hello' })],
-  ['zip-end', 'a comment that is not there', () => whole({ end: { commentLength: 1 } })],
+  ['zip-end', 'a missing comment', () => whole({ end: { commentLength: 1 } })],
   ['zip-end', 'another signature', () => whole({ end: { signature: 0x06054b51 } })],
   ['zip-64-locator', 'a place one off', () => whole({ locator: { position: 1 } })],
   ['zip-64-locator', 'a place beyond 2^53', () => whole({ locator: { position: TWO_63 } })],
@@ -63,7 +63,7 @@ const ATTACKS: readonly Attack[] = [
   ['zip-one-disk', 'disk 1 in zip64', () => whole({ end64: { disk: 1 }, end: { disk: 0xffff } })],
   ['zip-one-disk', 'a locator on disk 1', () => whole({ locator: { disk: 1 } })],
   ['zip-one-disk', 'two disks', () => whole({ locator: { disks: 2 } })],
-  ['zip-directory-place', 'a gap behind it', () => whole({ gap: le(0, 1) })],
+  ['zip-directory-place', 'a gap after it', () => whole({ gap: le(0, 1) })],
   ['zip-directory-place', 'a gap before zip64', () => whole({ gap: le(0, 1), end64: {} })],
   ['zip-directory-place', 'bytes before all', () => Buffer.concat([le(0, 1), whole()])],
   [
@@ -80,27 +80,19 @@ const ATTACKS: readonly Attack[] = [
       return archive({ entries: [...inFolder(RECORDS), ...many] });
     },
   ],
+  ['zip-directory-entries', 'one too few', () => whole({ end: { entries: 2, entriesOnDisk: 2 } })],
+  ['zip-directory-entries', 'one too many', () => whole({ end: { entries: 4, entriesOnDisk: 4 } })],
   [
     'zip-directory-entries',
-    'one fewer than there are',
-    () => whole({ end: { entries: 2, entriesOnDisk: 2 } }),
-  ],
-  [
-    'zip-directory-entries',
-    'one more than there are',
-    () => whole({ end: { entries: 4, entriesOnDisk: 4 } }),
-  ],
-  [
-    'zip-directory-entries',
-    'bytes behind the last',
+    'bytes after the last',
     () => whole({ gap: le(0, 60), isGapCounted: true }),
   ],
   ['zip-directory-entries', 'a name beyond it', () => withEntry({ entry: { nameLength: 0xffff } })],
   ['zip-entry', 'another signature', () => withEntry({ entry: { signature: 0x02014b51 } })],
   ['zip-extra', 'half a field', () => withEntry({ extra: le(0, 3) })],
-  ['zip-extra', 'a field that reaches beyond', () => withEntry({ extra: le(0x10007, 4) })],
+  ['zip-extra', 'a field that is too long', () => withEntry({ extra: le(0x10007, 4) })],
   ['zip-extra', 'two for zip64', () => withEntry({ extra: Buffer.concat([zip64(), zip64()]) })],
-  ['zip-64-extra', 'a field for nothing', () => withEntry({ extra: zip64(4) })],
+  ['zip-64-extra', 'an unused field', () => withEntry({ extra: zip64(4) })],
   ['zip-64-extra', 'no field', () => withEntry({ entry: { stored: SATURATED, size: SATURATED } })],
   [
     'zip-64-extra',
@@ -154,7 +146,7 @@ const ATTACKS: readonly Attack[] = [
   ...(
     [
       ['the bit of MS-DOS for a folder', 0x10],
-      ['a folder, as Unix has it', 0o040755 * 2 ** 16],
+      ['a folder of Unix', 0o040755 * 2 ** 16],
       ['a symbolic link', 0o120777 * 2 ** 16],
       ['a device', 0o020666 * 2 ** 16],
       ['a pipe', 0o010666 * 2 ** 16],
@@ -196,13 +188,13 @@ const ATTACKS: readonly Attack[] = [
   ['zip-header-name', 'another', () => withEntry({ headerName: 'archive/data/9' })],
   ['zip-header-name', 'a shorter', () => withEntry({ headerName: 'archive/data/' })],
   ['zip-header-name', 'a longer', () => withEntry({ headerName: 'archive/data/01' })],
-  ['zip-header-name', 'that of another entry', () => withEntry({ entry: { position: 0 } })],
+  ['zip-header-name', 'the name of another entry', () => withEntry({ entry: { position: 0 } })],
   [
     'zip-data-place',
     'one byte in the directory',
     () => withEntry({ entry: { stored: 5, size: 5 } }),
   ],
-  ['zip-data-place', 'behind a long extra', () => withEntry({ header: { extraLength: 1 } })],
+  ['zip-data-place', 'after a long extra field', () => withEntry({ header: { extraLength: 1 } })],
   [
     'zip-data-place',
     'beyond 2^53',
@@ -231,17 +223,13 @@ const ATTACKS: readonly Attack[] = [
     () => withEntry({ header: { stored: SATURATED, size: SATURATED }, headerExtra: zip64() }),
   ],
   ['zip-overlap', 'an entry in another', nestedEntry],
-  ['zip-gap', 'a byte behind the last', () => withEntry({ behind: le(0, 1) })],
+  ['zip-gap', 'a byte after the last', () => withEntry({ behind: le(0, 1) })],
   [
     'zip-gap',
     'bytes between two',
     () => archive({ entries: inFolder(RECORDS).map((entry) => ({ ...entry, behind: le(0, 1) })) }),
   ],
-  [
-    'zip-gap',
-    'a data descriptor that no flag announces',
-    () => withEntry({ behind: descriptor(4) }),
-  ],
+  ['zip-gap', 'a data descriptor without its flag', () => withEntry({ behind: descriptor(4) })],
   [
     'zip-gap',
     'a data descriptor of another size',
@@ -255,7 +243,7 @@ const ATTACKS: readonly Attack[] = [
   ],
   [
     'zip-gap',
-    'an entry that only its header knows',
+    'an entry that the directory lacks',
     () => withEntry({ behind: headerAndData({ name: 'archive/data/1', data: 'evil' }) }),
   ],
   [
@@ -267,7 +255,7 @@ const ATTACKS: readonly Attack[] = [
   ['zip-torchscript', 'a module', () => withRecords({ 'constants.pkl': 'x' })],
   ['zip-pickle', 'none', () => withRecords({ 'data.pkl': undefined })],
   ['zip-version-record', 'none', () => withRecords({ version: undefined })],
-  ['zip-version', '99, beside another', () => withRecords({ '.data/version': '99\n' })],
+  ['zip-version', '99, in addition to another', () => withRecords({ '.data/version': '99\n' })],
   ...[
     '',
     '0',
@@ -298,16 +286,16 @@ const ATTACKS: readonly Attack[] = [
   ),
 ];
 
-describe('a PyTorch archive is refused', () => {
-  it.each(ATTACKS)('by %s: %s', (rule, _, bytes) => {
+describe('a PyTorch archive', () => {
+  it.each(ATTACKS)('is refused by %s: %s', (rule, _, bytes) => {
     expect(ruleOfBytes(bytes())).toBe(rule);
   });
 
-  it('by every rule that there is', () => {
+  it('is tested against every rule', () => {
     expect(new Set(ATTACKS.map(([rule]) => rule))).toEqual(new Set(Object.keys(ZIP_RULES)));
   });
 
-  it('with the file, the place and what to do', () => {
+  it('is refused with the file, the position and a suggestion', () => {
     const file = fileOf(withEntry({ method: 8 }));
     expect(() => readTorchArchive(file)).toThrow(
       expect.objectContaining({

@@ -25,7 +25,7 @@ import {
 const read = (bytes: Uint8Array) => readTorchArchive(fileOf(bytes));
 
 describe('a PyTorch archive', () => {
-  it('is a root and the places of its records', () => {
+  it('has a root folder and the positions of its records', () => {
     const bytes = whole();
     const { root, records, isBigEndian, warnings } = read(bytes);
     expect(root).toBe('archive');
@@ -78,14 +78,14 @@ describe('a PyTorch archive', () => {
     ['permissions alone', withEntry({ entry: { external: 0o600 * 2 ** 16 } })],
     ['wrong checksums', withEntry({ entry: { crc: 7 }, header: { crc: 8 } })],
     [
-      'sizes behind the data',
+      'sizes after the data',
       withEntry({ flags: 8, header: { stored: 0, size: 0 }, behind: descriptor(4) }),
     ],
     [
-      'sizes of 64 bits behind the data',
+      'sizes of 64 bits after the data',
       withEntry({ flags: 8, header: { stored: 0, size: 0 }, behind: descriptor(4, 8) }),
     ],
-    ['sizes in the header and behind the data', withEntry({ flags: 8, behind: descriptor(4) })],
+    ['sizes in the header and after the data', withEntry({ flags: 8, behind: descriptor(4) })],
     ['other extra fields', withEntry({ extra: extra(0x5455, Buffer.from('time')) })],
     ['a flag for names in UTF-8', withEntry({ flags: 0x800 })],
     ['a comment of an entry', withEntry({ comment: Buffer.from('x') })],
@@ -99,14 +99,14 @@ describe('a PyTorch archive', () => {
     expect([...records.keys()]).toEqual(['version', 'data.pkl']);
   });
 
-  it('warns of what PyTorch does not write, and shows some of it', () => {
+  it('has a warning with some of the unknown records', () => {
     const { warnings } = read(withRecords({ a: '', b: '', c: '', d: '', e: '', 'data/01': '' }));
     expect(warnings).toEqual([
       'ignored, because PyTorch writes no such records: "a", "b", "c" and 2 others',
     ]);
   });
 
-  it('knows all records of newer versions', () => {
+  it('can have the records of newer versions', () => {
     const bytes = withRecords({
       '.format_version': '1',
       '.storage_alignment': '64',
@@ -122,13 +122,13 @@ describe('a PyTorch archive', () => {
   });
 
   it.each([{ version: '1' }, { version: '10\n' }, { version: undefined, '.data/version': '3' }])(
-    'can say its version as %j',
+    'can have its version in %j',
     (records) => {
       expect(read(withRecords(records)).records.has('data.pkl')).toBe(true);
     },
   );
 
-  it('can have any name for its folder', () => {
+  it('can have any name of its root folder', () => {
     const roots = ['größe 模型', '\ufeffmark', '__proto__', '...', 'a'.repeat(255)];
     for (const root of roots) {
       const entries = Object.entries(RECORDS).map(([name, data]) => ({
@@ -149,7 +149,7 @@ describe('a damaged archive', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
   afterAll(() => fs.rmSync(folder, { recursive: true }));
 
-  /** Hands `body` a file with these bytes, and a way to write over some of them. */
+  /** Calls `body` with a file of these bytes, and a function that overwrites some of them. */
   function damaging(
     bytes: Uint8Array,
     body: (file: ByteFile, overwrite: (bytes: Uint8Array, position: number) => void) => void,
@@ -166,8 +166,8 @@ describe('a damaged archive', () => {
     }
   }
 
-  /** Whether all records lie in the file, or it is refused by a rule. */
-  function endsWell(file: ByteFile): boolean {
+  /** Whether all records lie in the file, or a rule refuses it. */
+  function isReadOrRefused(file: ByteFile): boolean {
     try {
       const places = [...readTorchArchive(file).records.values()];
       return places.every(({ position, bytes }) => position >= 0 && position + bytes <= file.size);
@@ -186,12 +186,12 @@ describe('a damaged archive', () => {
   it.each([
     ['small', small],
     ['with zip64', wide],
-  ])('with any bit flipped: %s', (_, bytes) => {
+  ])('is read or refused with any bit flipped: %s', (_, bytes) => {
     damaging(bytes, (file, overwrite) => {
       for (const [position, byte] of bytes.entries()) {
         for (let bit = 0; bit < 8; bit++) {
           overwrite(Buffer.from([byte ^ (1 << bit)]), position);
-          expect(endsWell(file), `bit ${bit} of byte ${position}`).toBe(true);
+          expect(isReadOrRefused(file), `bit ${bit} of byte ${position}`).toBe(true);
         }
         overwrite(Buffer.from([byte]), position);
       }
@@ -199,7 +199,7 @@ describe('a damaged archive', () => {
     });
   });
 
-  it('cut anywhere is refused', () => {
+  it('is refused if it is cut off anywhere', () => {
     for (let length = 0; length < wide.length; length++) {
       damaging(wide.subarray(0, length), (file) => {
         expect(() => readTorchArchive(file)).toThrow(UserError);
@@ -207,14 +207,14 @@ describe('a damaged archive', () => {
     }
   });
 
-  it('with parts of it anywhere else', () => {
+  it('is read or refused with parts copied to another position', () => {
     const place = fc.nat(wide.length - 1);
     damaging(wide, (file, overwrite) => {
       fc.assert(
         fc.property(place, place, fc.integer({ min: 1, max: 100 }), (from, to, length) => {
           const room = Math.min(length, wide.length - Math.max(from, to));
           overwrite(wide.subarray(from, from + room), to);
-          expect(endsWell(file)).toBe(true);
+          expect(isReadOrRefused(file)).toBe(true);
           overwrite(wide, 0);
         }),
         { numRuns: 500 },

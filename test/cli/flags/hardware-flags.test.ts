@@ -10,7 +10,7 @@ const EXAMPLE = inPackage('configs/hardware/example.yaml');
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
-const ask = (flags: Partial<HardwareFlags>) =>
+const hardware = (flags: Partial<HardwareFlags>) =>
   hardwareOf(
     {
       gpu: undefined,
@@ -35,7 +35,7 @@ const written = (text: string): string => {
   return file;
 };
 
-describe('the hardware that flags ask for', () => {
+describe('hardwareOf', () => {
   it.each<[Partial<HardwareFlags>, string, number, string | null]>([
     [{ gpu: 'h100-80gb' }, 'h100-80gb', 1, null],
     [{ gpu: 'h100-80gb', gpus: 8 }, 'h100-80gb', 8, null],
@@ -44,15 +44,17 @@ describe('the hardware that flags ask for', () => {
     [{ gpu: 'rtx-4090-300w', hardware: EXAMPLE }, 'rtx-4090-300w', 1, null],
     [{ gpu: 'workstation', hardware: EXAMPLE }, 'rtx-4090-300w', 2, 'Ethernet, 10 Gbit/s of 2'],
     [{ gpu: 't4', hardware: EXAMPLE }, 't4', 1, null],
-  ])('%j', async (flags, gpu, gpus, network) => {
-    const asked = await ask(flags);
-    expect([asked.gpu.name, asked.gpus, asked.network?.name ?? null]).toEqual([gpu, gpus, network]);
+  ])('finds the hardware of %j', async (flags, gpu, gpus, network) => {
+    const found = await hardware(flags);
+    expect([found.gpu.name, found.gpus, found.network?.name ?? null]).toEqual([gpu, gpus, network]);
   });
 
-  it('may be the only GPU of a file', async () => {
+  it('finds the only GPU of a file', async () => {
     const file = written('gpus: { mine: { extends: t4, memory: 15GB } }');
-    expect(await ask({ gpu: file })).toMatchObject({ gpu: { name: 'mine', memoryBytes: 15e9 } });
-    expect(await ask({ hardware: file, gpus: 3 })).toMatchObject({
+    expect(await hardware({ gpu: file })).toMatchObject({
+      gpu: { name: 'mine', memoryBytes: 15e9 },
+    });
+    expect(await hardware({ hardware: file, gpus: 3 })).toMatchObject({
       gpu: { name: 'mine' },
       gpus: 3,
     });
@@ -63,7 +65,7 @@ describe('the hardware that flags ask for', () => {
     [{ gpu: 'dgx-h10' }, { code: 'usage', suggestion: 'did you mean dgx-h100?' }],
     [{ gpu: EXAMPLE }, { code: 'usage', message: expect.stringContaining('describes 2 GPUs') }],
     [{ gpu: 'no-such.yaml' }, { code: 'usage', message: 'there is no file "no-such.yaml"' }],
-  ])('cannot be %j', async (flags, error) => {
-    await expect(ask(flags)).rejects.toMatchObject(error);
+  ])('refuses %j', async (flags, error) => {
+    await expect(hardware(flags)).rejects.toMatchObject(error);
   });
 });

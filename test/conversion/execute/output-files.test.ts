@@ -21,17 +21,17 @@ const files = (alias: string, accompanying: AccompanyingData) => {
   return TENSOR_FILES.safetensors(output);
 };
 
-describe('a tied tensor in the metadata of safetensors', () => {
+describe('a tied tensor in safetensors', () => {
   it.each<[string, AccompanyingData]>([
     ['format', NOTHING],
     ['step', { ...NOTHING, step: 7 }],
-  ])('has no name that means something else there: %s', (name, accompanying) => {
+  ])('is refused with a name reserved in the metadata: %s', (name, accompanying) => {
     const attempt = () => files(name, accompanying);
     expect(attempt).toThrow(UserError);
     expect(attempt).toThrow(`cannot hold a tied tensor named ${name}`);
   });
 
-  it('may be called step where there is none', () => {
+  it('may be called step if there is no training step', () => {
     expect(files('step', NOTHING)).toHaveLength(1);
   });
 });

@@ -22,7 +22,7 @@ const FLAGS: Omit<ProofJob, 'checkpoint' | 'out'> = {
   },
 };
 
-/** As if another model had come of a conversion. */
+/** Proof of a conversion with another model as its output. */
 async function proofOfOther(flags: Partial<ProofJob>, out = OTHER) {
   const checkpoint = openCheckpoint(path.join(TRAINED, 'checkpoint_step_30.pt'));
   try {
@@ -33,20 +33,20 @@ async function proofOfOther(flags: Partial<ProofJob>, out = OTHER) {
   }
 }
 
-it('fails when nothing was to change, and the model is another', async () => {
+it('the proof fails if the model differs without a requested change', async () => {
   const proof = await proofOfOther({});
   expect(proof).toMatchObject({ verdict: 'failed', isExact: true });
   expect(proof.against?.logits.relativeDifference).toBeGreaterThan(0.1);
 });
 
 it.each([{ dtype: 'F32' }, { tie: 'mean' }, { target: 'x.yaml' }, { set: ['model.x=1'] }] as const)(
-  'does not judge what was to change: %j',
+  'the proof only reports differences of a requested change: %j',
   async (flags) => {
     expect(await proofOfOther(flags)).toMatchObject({ verdict: 'differs', isExact: false });
   },
 );
 
-it('is not made, and says why, when the output cannot be run', async () => {
+it('the proof is skipped with a reason if the output cannot run', async () => {
   const proof = await proofOfOther({}, path.join(TRAINED, 'expected.safetensors'));
   expect(proof).toMatchObject({ verdict: 'skipped', against: null });
   expect(proof.why).toContain('expected.safetensors');

@@ -12,19 +12,19 @@ import type { StoredDtype } from '../../../src/tensor/dtype.js';
 import { fileIn } from '../../checkpoint/temp-folder.js';
 import { made } from '../files.js';
 
-/** So wide that no more than four rows of two tables stay in the cache. */
+/** Wide rows: at most four rows of two tables fit in the cache. */
 const [ROWS, COLUMNS] = [26, 40_000];
 const value = (table: number, index: number) => ((index * (table + 3)) % 257) - 128;
 
 function tableOf(table: number, dtype: StoredDtype, isTurned = false): TableRows {
   const { bytes } = made([ROWS, COLUMNS], (index) => value(table, index), dtype);
   const tensor = tensorIn(ByteFile.open(fileIn('table', bytes)), dtype, [ROWS, COLUMNS]);
-  // Of the same bytes: element (row, column) is what stands at row + column · ROWS.
+  // A view of the same bytes: element (row, column) is at row + column · ROWS.
   const rows = isTurned ? { ...tensor, strides: [1, ROWS] } : tensor;
   return storedRows({ rows, projection: null });
 }
 
-/** All rows of all tables, by reading each for itself, and together. */
+/** All rows of all tables, read one table after the other, and together. */
 async function bothWays(tables: readonly TableRows[], blockRows: number) {
   const alone = tables.map(() => new Float64Array(ROWS * COLUMNS));
   for (const [index, table] of tables.entries()) {
@@ -50,22 +50,25 @@ async function bothWays(tables: readonly TableRows[], blockRows: number) {
 }
 
 it.each<[string, () => TableRows[], number, number]>([
-  ['of two types', () => [tableOf(0, 'F32'), tableOf(1, 'F64')], 16, 7],
-  ['in the fewest rows', () => [tableOf(0, 'BF16'), tableOf(1, 'BF16')], 1, 7],
-  ['that lie scattered', () => [tableOf(0, 'F16', true), tableOf(1, 'F16')], 8, 7],
-  ['of which one is worked out', () => [tableOf(0, 'F32'), sincosRows(ROWS, COLUMNS)], 12, 3],
-])('reads tables %s together as it reads each alone', async (_, tables, blockRows, parts) => {
-  const found = await bothWays(tables(), blockRows);
-  expect(found.parts).toBe(parts);
-  for (const [index, values] of found.together.entries()) {
-    expect(Buffer.compare(bytesOf(values), bytesOf(found.alone[index]))).toBe(0);
-  }
-  expect(found.alone[0]?.some((number) => number === 0)).toBe(true);
-});
+  ['of two dtypes', () => [tableOf(0, 'F32'), tableOf(1, 'F64')], 16, 7],
+  ['in blocks of the fewest rows', () => [tableOf(0, 'BF16'), tableOf(1, 'BF16')], 1, 7],
+  ['with strides', () => [tableOf(0, 'F16', true), tableOf(1, 'F16')], 8, 7],
+  ['with a computed one', () => [tableOf(0, 'F32'), sincosRows(ROWS, COLUMNS)], 12, 3],
+])(
+  'tables %s have the same rows if they are read together',
+  async (_, tables, blockRows, parts) => {
+    const read = await bothWays(tables(), blockRows);
+    expect(read.parts).toBe(parts);
+    for (const [index, values] of read.together.entries()) {
+      expect(Buffer.compare(bytesOf(values), bytesOf(read.alone[index]))).toBe(0);
+    }
+    expect(read.alone[0]?.some((number) => number === 0)).toBe(true);
+  },
+);
 
 const bytesOf = (values = new Float64Array()) => Buffer.from(values.buffer);
 
-it('says that a file ends while it is read ahead', async () => {
+it('reading ahead reports that a file ends', async () => {
   const file = fileIn('table', made([ROWS, COLUMNS], () => 1).bytes);
   const tensor = tensorIn(ByteFile.open(file), 'F32', [ROWS, COLUMNS]);
   fs.truncateSync(file, ROWS * COLUMNS * 2);

@@ -1,4 +1,4 @@
-/** What a converted folder has besides weights and config. */
+/** Files of a converted folder other than weights and config. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -8,7 +8,7 @@ import { convert, refused, textOf } from '../convert.js';
 
 const TOKENIZER = '{"model": {"vocab": {"a": 0}}}';
 
-/** A folder as the hub has it. */
+/** Folder of a model of the hub. */
 function modelFolder(more: Readonly<Record<string, string>> = {}): string {
   const folder = folderOf({ 'tokenizer.json': TOKENIZER, 'generation_config.json': '{}', ...more });
   for (const name of ['config.json', 'model.safetensors']) {
@@ -33,7 +33,7 @@ describe('a converted folder', () => {
     expect(notes).toContain('Not copied: "README.md"');
   });
 
-  it('has them through links, as the cache of the hub holds them', async () => {
+  it('has files instead of the links in the cache of the hub', async () => {
     const folder = modelFolder();
     const blob = path.join(folderOf({ blob: TOKENIZER }), 'blob');
     fs.rmSync(path.join(folder, 'tokenizer.json'));
@@ -44,14 +44,14 @@ describe('a converted folder', () => {
     expect(fs.readFileSync(path.join(out, 'tokenizer.json'), 'utf8')).toBe(TOKENIZER);
   });
 
-  it('is replaced by force, config.json and sidecars included', async () => {
+  it('is replaced with --force, including config.json and sidecars', async () => {
     const [folder, out] = [modelFolder(), path.join(folderOf({}), 'out')];
     await convert(folder, out, HALF);
     await convert(folder, out, { ...HALF, force: true });
     expect(fs.readdirSync(out)).toHaveLength(4);
   });
 
-  it('is not replaced where that would lose a tokenizer', async () => {
+  it('is not replaced if a tokenizer would be lost', async () => {
     const out = path.join(folderOf({}), 'out');
     await convert(modelFolder(), out, HALF);
     fs.writeFileSync(path.join(out, 'vocab.json'), '{}');
@@ -62,7 +62,7 @@ describe('a converted folder', () => {
 });
 
 describe('a single file as output', () => {
-  it('says what stays behind', async () => {
+  it('has a note with the files that are not copied', async () => {
     const out = path.join(folderOf({}), 'out.safetensors');
     const { notes } = await convert(modelFolder(), out, HALF);
     expect(notes).toContainEqual(
@@ -71,14 +71,14 @@ describe('a single file as output', () => {
   });
 
   it.each(['x.onnx', 'x.ONNX', 'x.safetensor', 'x.txt'])(
-    'is not a folder called %s',
+    'is refused with an unknown ending: %s',
     async (name) => {
       const error = await refused(modelFolder(), HALF, name);
       expect(textOf(error)).toMatch(/expected OUT to end in \.safetensors, \.pt or \.gguf, found /);
     },
   );
 
-  it.each(['llama-3.2-1b', 'v1.5', 'model.d/'])('is not meant by %s', async (name) => {
+  it.each(['llama-3.2-1b', 'v1.5', 'model.d/'])('is a folder if it is called %s', async (name) => {
     const out = path.join(folderOf({}), name);
     await convert(modelFolder(), name.endsWith('/') ? `${out}/` : out, HALF);
     expect(fs.statSync(out).isDirectory()).toBe(true);

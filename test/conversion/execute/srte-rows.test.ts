@@ -24,7 +24,7 @@ describe('rows of a table', () => {
   });
 
   it('are read from a view with strides', async () => {
-    // Stored with the columns outermost.
+    // Stored column by column.
     const rows = { ...tensorOf(numbers(12), [4, 3]), strides: [1, 4] };
     expect(await rowsOf({ rows, projection: null }, 0, 4, 3)).toEqual([
       0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11,
@@ -41,7 +41,7 @@ describe('rows of a table', () => {
     expect(await rowsOf(table, 0, 2, 3)).toEqual([1, 2, 210, 3, 4, 430]);
   });
 
-  it('may be of four bits, and no whole number of bytes each', async () => {
+  it('may have four bits per value, and no whole number of bytes', async () => {
     // 0.5, 1, 1.5, 2, 3, 4, 6 are the codes 1 to 7, two in a byte, the first in the low half.
     const bytes = Uint8Array.of(0x21, 0x43, 0x65, 0x17, 0x32, 0x54, 0x76, 0x21, 0x43);
     const rows = tensorIn(storageOf(bytes), [6, 3], { dtype: 'F4' });
@@ -50,7 +50,7 @@ describe('rows of a table', () => {
     expect(await rowsOf(table, 4, 2, 3)).toEqual([4, 6, 0.5, 1, 1.5, 2]);
   });
 
-  it('are right when the reader has read more before', async () => {
+  it('are correct after the reader has read a larger table', async () => {
     const reader = new SrteRowReader();
     const large = {
       name: 'a',

@@ -1,4 +1,4 @@
-/** MiniMind's files from before April 2025: see fixtures/README.md. */
+/** Files of MiniMind from before April 2025: see fixtures/README.md. */
 import { describe, expect, it } from 'vitest';
 import { inPackage } from '../../fixtures.js';
 import { convertTo, digestOf, digests, numbersOf, refused, textOf } from '../convert.js';
@@ -15,8 +15,8 @@ const TOKENS = 5;
 
 const OLD_DIALECT = { dialect: 'minimind', heads: HEADS } as const;
 
-/** Rows [tokens, rows of the weight] of tokens · weightᵀ, turned by RoPE by halves, head by head. */
-function turned(tokens: Float64Array, weight: Float64Array): number[][] {
+/** tokens · weightᵀ [tokens, rows of the weight], with each head rotated by RoPE in halves. */
+function rotated(tokens: Float64Array, weight: Float64Array): number[][] {
   const rows = weight.length / HIDDEN;
   return Array.from({ length: TOKENS }, (_, token) => {
     const values = Array.from({ length: rows }, (_, row) =>
@@ -35,20 +35,23 @@ function turned(tokens: Float64Array, weight: Float64Array): number[][] {
 }
 
 describe('an old MiniMind file', () => {
-  it.each(['out.pth', 'out.safetensors', 'out'])('is its twin of today, in %s', async (out) => {
-    const { file } = await convertTo(out, OLD, OLD_DIALECT);
-    expect(digests(file)).toEqual(digests(TODAY));
-  });
+  it.each(['out.pth', 'out.safetensors', 'out'])(
+    'equals a current file after its conversion to %s',
+    async (out) => {
+      const { file } = await convertTo(out, OLD, OLD_DIALECT);
+      expect(digests(file)).toEqual(digests(TODAY));
+    },
+  );
 
-  it('gives the scores of attention that it gave', async () => {
+  it('has the same scores of attention after its conversion', async () => {
     const { file } = await convertTo('out.safetensors', OLD, OLD_DIALECT);
     const tokens = numbersOf(SCORES, 'tokens');
     for (const layer of [0, 1]) {
       const [queries, keys] = ['q', 'k'].map((name) =>
-        turned(tokens, numbersOf(file, `model.layers.${layer}.self_attn.${name}_proj.weight`)),
+        rotated(tokens, numbersOf(file, `model.layers.${layer}.self_attn.${name}_proj.weight`)),
       );
       const expected = numbersOf(SCORES, `scores.${layer}`);
-      for (const [at, wanted] of expected.entries()) {
+      for (const [at, expectedScore] of expected.entries()) {
         const [head, i, j] = [
           Math.floor(at / TOKENS ** 2),
           Math.floor(at / TOKENS) % TOKENS,
@@ -60,12 +63,12 @@ describe('an old MiniMind file', () => {
           const query = queries?.[i]?.[head * HEAD_DIM + d] ?? Number.NaN;
           score += query * (keys?.[j]?.[keyHead * HEAD_DIM + d] ?? Number.NaN);
         }
-        expect(score / Math.sqrt(HEAD_DIM)).toBeCloseTo(wanted, 10);
+        expect(score / Math.sqrt(HEAD_DIM)).toBeCloseTo(expectedScore, 10);
       }
     }
   });
 
-  it('can be tied and cast at once', async () => {
+  it('can be tied and cast in the same run', async () => {
     const { file } = await convertTo('out.safetensors', OLD, {
       ...OLD_DIALECT,
       tie: 'embed',
@@ -76,7 +79,7 @@ describe('an old MiniMind file', () => {
     expect(numbersOf(file, query)).toEqual(numbersOf(TODAY, query));
   });
 
-  it('loses the prefix of a wrapper, and tables that follow from the config', async () => {
+  it('loses the prefix of a wrapper, and tables that the config determines', async () => {
     const weights = {
       'tok_embeddings.weight': made([3, 4], (at) => at),
       'layers.0.attention.wq.weight': made([4, 4], (at) => at),
@@ -116,10 +119,10 @@ describe('an old MiniMind file', () => {
   });
 
   it.each([
-    ['heads of no whole size', {}, 5, /expected a query of 5 heads .*, found 24 rows/],
-    ['heads of an odd size', {}, 8, /expected a query of 8 heads of an even size, found 24 rows/],
+    ['a fractional head size', {}, 5, /expected a query of 5 heads .*, found 24 rows/],
+    ['an odd head size', {}, 8, /expected a query of 8 heads of an even size, found 24 rows/],
     [
-      'keys of other heads',
+      'keys of another head size',
       { 'layers.0.attention.wk.weight': made([12, 24], () => 0) },
       3,
       /has 12 rows, which is not a multiple of the head size 8/,
@@ -138,7 +141,7 @@ describe('an old MiniMind file', () => {
     expect(textOf(error)).toMatch(/--heads|--dialect/);
   });
 
-  it('a current file is refused', async () => {
+  it('is refused if it is a current file', async () => {
     expect(textOf(await refused(TODAY, OLD_DIALECT))).toContain('leave --dialect out');
   });
 });

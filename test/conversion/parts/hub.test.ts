@@ -1,4 +1,4 @@
-/** Conversions in parts of models of the hub: the files of a single run, read at one commit by each part for itself. */
+/** Conversions in parts of models of the hub. Each part reads one commit, and the files are those of a single run. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -9,12 +9,12 @@ import { type HubUser, hubUser, temporaryFolder } from '../../hub/support.js';
 import { convert, type Flags } from '../convert.js';
 import { hashes } from './parts.js';
 
-/** Values beyond the first range of a file, which the index is read with. */
+/** Values beyond the first range of a file, which includes the index. */
 const ROWS = 96;
 const COLUMNS = 256;
 const TENSOR_BYTES = 4 * ROWS * COLUMNS;
 
-/** A sharded checkpoint: shards of two tensors of 96 KiB. */
+/** Sharded checkpoint of two tensors of 96 KiB per shard. */
 function sharded(shards = 4): Record<string, Buffer> {
   const weight_map: Record<string, string> = {};
   const files: Record<string, Buffer> = {};
@@ -44,10 +44,10 @@ const TOKEN = 'hf_onlyForTheTasks';
 
 const FILES = sharded();
 
-/** Files of a single run with the same flags; every test has the same input. */
+/** Hashes of the files of a single run with the same flags and input. */
 let singleHashes: Record<string, string> | undefined;
 
-/** @param isAlone Whether each command runs in a process of its own, so that several can run at once. */
+/** @param isAlone Whether each command runs in its own process, so that several can run at once. */
 async function start(more: Partial<HubRepository> = {}, { isAlone = false } = {}) {
   const hub = await loopbackHub({
     'org/big': { commit: COMMIT, refs: { kept: COMMIT }, files: FILES, ...more },
@@ -59,12 +59,12 @@ async function start(more: Partial<HubRepository> = {}, { isAlone = false } = {}
     fs.writeFileSync(at('in', name), content);
   }
   const plan = ['--plan', at('plan.json')];
-  // A command forgets what those before it in its process have read, so one process does for all users.
+  // A command uses no data of earlier commands in its process, so all users share one process.
   const run = (user: HubUser, words: string[], env = {}) =>
     (isAlone ? user.runAlone : user.run)(['convert-checkpoint', ...words, '--json'], env);
   return {
     ...{ hub, at },
-    /** A machine whose caches are empty. */
+    /** Machine with empty caches. */
     machine: () => hubUser(hub),
     plan: (user: HubUser, parts: number, words: string[] = [], env = {}) =>
       run(
@@ -95,7 +95,7 @@ const succeeded = (run: { code: number | null; stderr: string; stdout: string })
   return JSON.parse(run.stdout);
 };
 
-/** The whole text of an error, without its line breaks. */
+/** All text of an error on one line. */
 const errorOf = ({ code, stdout }: { code: number | null; stdout: string }) => {
   const { message, problems = [], suggestion } = JSON.parse(stdout);
   return `${code}: ${message} ${JSON.stringify(problems)} ${suggestion ?? ''}`;
@@ -114,7 +114,7 @@ describe('parts of a model of the hub', () => {
         input: { path: `hf:org/big@${COMMIT}`, files: 4 },
         references: [{ reference: 'hf:org/big', revision: 'main', commit: COMMIT }],
       });
-      // Nobody asks for the branch again, which has moved.
+      // Later commands do not ask for the branch, which has moved.
       const [repository] = hub.repositories.values();
       hub.repositories.set('org/big', {
         ...(repository ?? expect.unreachable()),
@@ -145,15 +145,15 @@ describe('parts of a model of the hub', () => {
     const user = machine();
     succeeded(await plan(user, 4));
     const before = hub.sent.bytes;
-    // The plan has read headers only: the first range of each file, and the index.
+    // The plan has read only the first range of each file, and the index.
     expect(before).toBeLessThan(4 * 66_000 + 5_000);
     succeeded(await part(user, ['2']));
-    // Two of eight tensors, headers from the cache of this machine.
+    // Two of eight tensors; the headers are in the cache of this machine.
     expect(hub.sent.bytes - before).toBeLessThanOrEqual(2 * TENSOR_BYTES);
     expect(hub.sent.bytes - before).toBeGreaterThan(2 * TENSOR_BYTES - 70_000);
   }, 30_000);
 
-  it('go on after answers that are cut off, stall or say 429, and after a run that gave up', async () => {
+  it('continue after truncated and stalled answers, status 429 and a failed run', async () => {
     const { hub, at, machine, plan, part, step, single } = await start();
     succeeded(await plan(machine(), 2));
     const answers = [
@@ -191,7 +191,7 @@ describe('parts of a model of the hub', () => {
     expect(hashes(at('out'))).toEqual(await single());
   }, 60_000);
 
-  it('use the token of each task, and keep it nowhere', async () => {
+  it('use the token of each task, and do not store it', async () => {
     const { at, machine, plan, part, step, steps, single } = await start({ gatedBy: TOKEN });
     succeeded(await plan(machine(), 2, [], { HF_TOKEN: TOKEN }));
     const refused = await part(machine(), ['1']);
@@ -217,20 +217,20 @@ describe('parts of a model of the hub', () => {
     expect(hashes(at('out'))).toEqual(await single());
   }, 60_000);
 
-  it('refuse a commit that is gone, and a file that is another one', async () => {
+  it('refuse a missing commit, and a changed file', async () => {
     const { hub, machine, plan, part, step } = await start();
     const user = machine();
     succeeded(await plan(user, 2));
     const repository = hub.repositories.get('org/big') ?? expect.unreachable();
     hub.repositories.set('org/big', { ...repository, commit: OTHER_COMMIT, refs: {} });
-    // With and without the headers in a cache.
+    // Once with cached headers, once without.
     for (const each of [user, machine()]) {
       expect(errorOf(await part(each, ['1']))).toMatch(/^2: org\/big has no commit 1234567890abc/);
     }
     const files = Object.fromEntries(
       Object.entries(repository.files).map(([name, content]): [string, HubContent] => {
         const bytes = Buffer.from(content as Buffer);
-        // The same size and index, another value.
+        // A file of the same size and index with another value.
         if (/safetensors$/.test(name)) bytes.writeUInt8(bytes.readUInt8(100_000) ^ 1, 100_000);
         return [name, bytes];
       }),
@@ -255,7 +255,7 @@ describe('parts of a model of the hub', () => {
     expect(errorOf(await part(user, ['1', '--offline']))).toMatch(
       /^3: offline, and no cache of this machine has the values in model-0000\d-of-00004.safetensors of org\/big.*hf download org\/big/,
     );
-    // As hf download leaves it on another machine.
+    // The cache of hf download on another machine.
     const other = machine();
     const repository = path.join(other.home, 'hf/hub/models--org--big');
     const snapshot = path.join(repository, 'snapshots', COMMIT);
@@ -272,7 +272,7 @@ describe('parts of a model of the hub', () => {
     expect(launched.job.text).toMatch(/--part auto --offline'/);
     expect(hub.requests).toHaveLength(before);
     expect(hashes(at('out'))).toEqual(await single());
-    // A blob with another name has another content.
+    // A blob with another name is refused, because the name is the hash.
     const [first = ''] = fs.readdirSync(snapshot);
     fs.rmSync(path.join(snapshot, first));
     fs.writeFileSync(path.join(repository, 'blobs/f00'), fs.readFileSync(at('in', first)));
@@ -285,7 +285,7 @@ describe('parts of a model of the hub', () => {
   }, 60_000);
 });
 
-/** Files of a folder of the fixtures, also those that the shell hides. */
+/** Files of a folder of the fixtures, including hidden ones. */
 const filesOf = (folder: string): Record<string, Buffer> =>
   Object.fromEntries(
     fs
@@ -294,7 +294,7 @@ const filesOf = (folder: string): Record<string, Buffer> =>
       .map((name) => [name, fs.readFileSync(inPackage(folder, name))]),
   );
 
-describe('by reference', () => {
+describe('a reference to the hub', () => {
   const LLAMA = 'fixtures/hf/llama';
   const LORA = 'fixtures/lora/llama-bf16';
   const DCP = 'fixtures/distributed/world4-tp';
@@ -306,7 +306,7 @@ describe('by reference', () => {
     ['a distributed checkpoint', 'dcp', DCP, ['--no-config', '--shard-size', '300B'], undefined],
     ['a ZeRO checkpoint', 'zero', ZERO, ['--no-config', '--shard-size', '300B'], undefined],
   ])(
-    '%s is converted in parts',
+    'is converted in parts: %s',
     async (_, name, local, words, adapter) => {
       const folders = { llama: LLAMA, lora: LORA, dcp: DCP, zero: ZERO };
       const repositories = Object.entries(folders).map(
@@ -317,10 +317,10 @@ describe('by reference', () => {
       const at = (each: string) => path.join(folder, each);
       const merged = (from: string) => (adapter === undefined ? [] : ['--merge-lora', from]);
       const plan = ['--plan', at('plan.json')];
-      const asked = [...words, ...merged('hf:org/lora')];
+      const flags = [...words, ...merged('hf:org/lora')];
       const commands = [
         [local, at('single'), ...words, ...merged(LORA)],
-        [`hf:org/${name}`, at('out'), ...asked, '--parts', '3', ...plan],
+        [`hf:org/${name}`, at('out'), ...flags, '--parts', '3', ...plan],
         ...['2', '3', '1'].map((part) => [...plan, '--part', part]),
         [...plan, '--finish', '--check'],
       ];

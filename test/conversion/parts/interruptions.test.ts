@@ -1,4 +1,4 @@
-/** Parts that run at once, are killed, find the disk full or another input, and a finish without all of them. */
+/** Parts that run at once, are killed, or find a full disk or another input, and a finish with missing parts. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
@@ -15,10 +15,10 @@ import { finish, hashes, type Planned, plan, run } from './parts.js';
 const OLD = inPackage('fixtures/old-checkpoint/trained-same-start/checkpoint_step_30.pt');
 const FLAGS: Flags = { to: 'shared', 'no-config': true, 'shard-size': 15e3 };
 
-/** Hashes of a single run, made once: its files do not depend on the folder. */
+/** Hashes of a single run, computed once: its files do not depend on the folder. */
 let single: Record<string, string> | undefined;
 
-/** A copy of the input, a plan of four parts and the hashes of a single run. */
+/** Copy of the input, a plan and the hashes of a single run. */
 async function prepared(parts = 4) {
   const folder = folderOf({ 'in/old.pt': fs.readFileSync(OLD) });
   const at = (...names: string[]) => path.join(folder, ...names);
@@ -43,12 +43,12 @@ const runAll = async (planned: Planned) => {
 };
 
 describe('parts', () => {
-  it('run at once, several runners for each', async () => {
+  it('can run at once, with several runners for each', async () => {
     const { planned, single, out } = await prepared();
     const numbers = [1, 2, 3, 4, 4, 3, 2, 1, 1, 2, 3, 4];
     const results = await Promise.all(numbers.map((part) => run(planned, part)));
     for (const { ran } of results) expect(ran?.units).toBeGreaterThan(0);
-    // Every unit was done once.
+    // No unit was done twice.
     const done = results.reduce((sum, { ran }) => sum + (ran ? ran.units - ran.unitsThere : 0), 0);
     const units = planned.plan.parts.flatMap((part) => [
       ...part.files,
@@ -60,7 +60,7 @@ describe('parts', () => {
     expect(hashes(out)).toEqual(single);
   });
 
-  it('are there already when they run again, also after the end', async () => {
+  it('do nothing if they run again, also after the end', async () => {
     const { planned, single, out } = await prepared();
     await runAll(planned);
     const { ran } = await run(planned, 2);
@@ -72,16 +72,16 @@ describe('parts', () => {
     expect(hashes(out)).toEqual(single);
   });
 
-  it('run in phases, or without the first one', async () => {
+  it('can run in phases, or without the first phase', async () => {
     const { planned, single, out } = await prepared();
     for (const part of [3, 1]) await run(planned, part, { phase: 1 });
-    // The rows of parts 2 and 4 are missing: whoever needs the table makes them.
+    // The rows of parts 2 and 4 are missing: the part that needs the table computes them.
     for (const part of [4, 2, 1, 3]) await run(planned, part, { phase: 2 });
     await finish(planned, true);
     expect(hashes(out)).toEqual(single);
   });
 
-  it('share the parts of a plan when there are fewer tasks', async () => {
+  it('are shared by fewer tasks', async () => {
     const { planned, single, out } = await prepared(16);
     for (const id of ['2', '1', '3']) {
       const environment = {
@@ -96,13 +96,13 @@ describe('parts', () => {
     expect(hashes(out)).toEqual(single);
   });
 
-  it('go on after a runner that was killed at any write', async () => {
+  it('continue after a runner was killed at any write', async () => {
     const { planned, single, out, built } = await prepared();
     for (let at = 1; at < 40; at += 3) {
       let writes = 0;
       const restore = await watchOperations({
         before: (operation) => {
-          // As if the process had ended here: nothing after it happens.
+          // Ends the run here, like a killed process.
           if (operation === 'write' && ++writes === at) throw systemError('EIO');
         },
       });
@@ -115,7 +115,7 @@ describe('parts', () => {
     expect(fs.readdirSync(built())).toEqual(['finished.json']);
   });
 
-  it('say that the disk is full, and go on when it is not', async () => {
+  it('report a full disk, and continue when there is space', async () => {
     const { planned, single, out, built } = await prepared();
     await run(planned, 1);
     const restore = await watchOperations({
@@ -135,12 +135,12 @@ describe('parts', () => {
 });
 
 describe('a process with a part', () => {
-  it('is killed while it writes, and another one takes its unit over', async () => {
+  it('can be killed during a write, and another process continues its unit', async () => {
     const { planned, single, out, built } = await prepared();
     await run(planned, 3);
     const unit = fs.readdirSync(path.join(built(), 'receipts')).find((name) => /^file/.test(name));
     const id = (unit ?? expect.unreachable()).replace(/\.json$/, '');
-    // What a killed owner leaves: its lock, a part of its file, no receipt.
+    // A killed owner leaves its lock and a part of its file, but no receipt.
     fs.rmSync(path.join(built(), 'receipts', `${id}.json`));
     const script = `
       const fs = require('node:fs');
@@ -167,7 +167,7 @@ describe('a process with a part', () => {
 });
 
 describe('finish', () => {
-  it('names what is missing', async () => {
+  it('lists missing parts', async () => {
     const { planned } = await prepared(64);
     const first = await finish(planned);
     const withWork = planned.plan.parts.filter(({ files }) => files.length > 0);
@@ -177,7 +177,7 @@ describe('finish', () => {
     expect(await finish(planned)).toMatchObject({ array: '2,4-6' });
   });
 
-  it('makes a part again whose file is gone or cut', async () => {
+  it('lists a part with a truncated file', async () => {
     const { planned, built, single, out } = await prepared();
     await runAll(planned);
     const [name = ''] = planned.plan.parts[2]?.files ?? [];
@@ -204,7 +204,7 @@ describe('finish', () => {
     expect(hashes(out)).toEqual(single);
   });
 
-  it('goes on where an interrupted one ended', async () => {
+  it('continues an interrupted finish', async () => {
     const { planned, single, out, at } = await prepared();
     await runAll(planned);
     for (let count = 1; count < 12; count++) {
@@ -222,7 +222,7 @@ describe('finish', () => {
     expect(fs.readdirSync(at()).filter((name) => /minimind$/.test(name))).toEqual([]);
   });
 
-  it('replaces an output only with force', async () => {
+  it('replaces an output only with --force', async () => {
     const { planned, at, single, out } = await prepared();
     await runAll(planned);
     fs.mkdirSync(out);
@@ -239,7 +239,7 @@ describe('finish', () => {
 });
 
 describe('a plan', () => {
-  it('is the same for the same input and number', async () => {
+  it('is the same for the same input and number of parts', async () => {
     const { at, planned } = await prepared();
     const again = await plan(at('in/old.pt'), at('out'), FLAGS, 4, 8);
     expect(again.plan).toEqual(planned.plan);
@@ -251,7 +251,7 @@ describe('a plan', () => {
     );
   });
 
-  it('refuses another input', async () => {
+  it('refuses a changed input', async () => {
     const { at, planned } = await prepared();
     const bytes = fs.readFileSync(at('in/old.pt'));
     fs.writeFileSync(at('in/old.pt'), Buffer.concat([bytes, Buffer.from('x')]));

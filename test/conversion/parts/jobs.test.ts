@@ -1,4 +1,4 @@
-/** Tasks of schedulers, their jobs, and the flags of parts. */
+/** Tasks and jobs of schedulers, and the flags of parts. */
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -26,19 +26,19 @@ describe('partsOfTask', () => {
     ['fewer tasks share the parts', slurm(2, 1, 3), 8, undefined, [2, 5, 8]],
     ['fewer tasks from 0', slurm(0, 0, 2), 8, undefined, [1, 4, 7]],
     ['more tasks than parts', slurm(9, 1, 9), 8, undefined, []],
-    ['what is missing', slurm(7, 7, 19, 2), 64, undefined, [7]],
-    ['a range of what is missing', slurm(8, 7, 9), 64, undefined, [8]],
+    ['missing parts', slurm(7, 7, 19, 2), 64, undefined, [7]],
+    ['a range of missing parts', slurm(8, 7, 9), 64, undefined, [8]],
     ['an array with steps', slurm(5, 1, 7, 4), 8, undefined, [5]],
-    ['the first of all alone', slurm(1, 1, 1), 3, undefined, [1, 2, 3]],
+    ['a single task', slurm(1, 1, 1), 3, undefined, [1, 2, 3]],
     ['an index of Kubernetes', { JOB_COMPLETION_INDEX: '0' }, 8, undefined, [1]],
-    ['shared by Kubernetes', { JOB_COMPLETION_INDEX: '1' }, 8, 3, [2, 5, 8]],
+    ['fewer pods of Kubernetes', { JOB_COMPLETION_INDEX: '1' }, 8, 3, [2, 5, 8]],
     ['a job of GNU parallel', { PARALLEL_SEQ: '8' }, 8, undefined, [8]],
-    ['shared by GNU parallel', { PARALLEL_SEQ: '1' }, 4, 2, [1, 3]],
-  ])('%s', (_, environment, parts, tasks, expected) => {
+    ['fewer jobs of GNU parallel', { PARALLEL_SEQ: '1' }, 4, 2, [1, 3]],
+  ])('returns the parts of %s', (_, environment, parts, tasks, expected) => {
     expect(partsOfTask(environment, parts, tasks)).toEqual(expected);
   });
 
-  it('gives every part to exactly one task', () => {
+  it('assigns every part to exactly one task', () => {
     for (const parts of [1, 7, 64]) {
       for (let tasks = 1; tasks <= 70; tasks += 3) {
         const all = Array.from({ length: tasks }, (_, index) =>
@@ -59,9 +59,9 @@ describe('partsOfTask', () => {
       undefined,
       'expected one scheduler',
     ],
-    ['no number', { JOB_COMPLETION_INDEX: 'x' }, undefined, 'expected a whole number'],
+    ['a text', { JOB_COMPLETION_INDEX: 'x' }, undefined, 'expected a whole number'],
     ['an empty value', { PARALLEL_SEQ: '' }, undefined, 'expected a whole number'],
-    ['a part that is not there', slurm(70, 7, 70, 2), undefined, 'expected a task of 1 to 64'],
+    ['a missing part', slurm(70, 7, 70, 2), undefined, 'expected a task of 1 to 64'],
     ['another number of tasks', slurm(1, 1, 4), 3, 'expected the 4 tasks of the job'],
   ])('refuses %s', (_, environment, tasks, message) => {
     expect(() => partsOfTask(environment, 64, tasks)).toThrow(message);
@@ -75,12 +75,12 @@ describe('arrayText', () => {
     [[19, 7], '7,19'],
     [[1, 2], '1,2'],
     [[1, 2, 3, 5, 7, 8], '1-3,5,7,8'],
-  ])('%j', (parts, text) => expect(arrayText(parts)).toBe(text));
+  ])('formats %j', (parts, text) => expect(arrayText(parts)).toBe(text));
 });
 
 const OLD = inPackage('fixtures/old-checkpoint/trained-same-start/checkpoint_step_30.pt');
 
-/** A plan whose paths need every kind of quoting. */
+/** Plan with paths that need every kind of quoting. */
 async function oddPlan() {
   const folder = folderOf({ "it's {} $HOME `x` {#}/in.pt": fs.readFileSync(OLD) });
   const odd = path.join(folder, "it's {} $HOME `x` {#}");
@@ -91,7 +91,7 @@ async function oddPlan() {
 
 const program = ['/opt/no de', '/a "b"/run.js'];
 
-/** Runs a script in which the programs of schedulers print their arguments, one for each line. */
+/** Runs a script with stubs of the schedulers, and returns the arguments of each call. */
 function argumentsIn(script: string, name: string): string[][] {
   const bin = folderOf({});
   const stub = `#!/bin/bash\n{ printf '%s\\0' "$@"; printf '\\n'; } >>"${bin}/calls"\n[ "${name}" = sbatch ] && echo 17\n[ "${name}" = parallel ] && cat >>"${bin}/input"\nexit 0\n`;
@@ -127,16 +127,16 @@ describe('launchText', () => {
     ...more,
   });
 
-  it('quotes every word for Slurm, whatever the paths contain', async () => {
+  it('quotes every word for Slurm, for any path', async () => {
     const { plan: planned, file } = await oddPlan();
-    const found = argumentsIn(launchText(jobOf(planned, file), 'slurm', optionsFor()), 'sbatch');
+    const calls = argumentsIn(launchText(jobOf(planned, file), 'slurm', optionsFor()), 'sbatch');
     const common = ['convert-checkpoint', '--plan', file];
-    expect(found.slice(3)).toEqual([
+    expect(calls.slice(3)).toEqual([
       [...common, '--part', 'auto', '--phase', '1'],
       [...common, '--part', 'auto', '--phase', '2'],
       [...common, '--finish'],
     ]);
-    const [rows = [], files = [], end = []] = found;
+    const [rows = [], files = [], end = []] = calls;
     expect(rows).toContain('--array=1-3');
     expect(rows.some((word) => word.startsWith('--dependency'))).toBe(false);
     expect(files).toContain('--dependency=afterany:17');
@@ -148,9 +148,9 @@ describe('launchText', () => {
   it('quotes every word for GNU parallel, which replaces braces only in a command', async () => {
     const { plan: planned, file } = await oddPlan();
     const text = launchText(jobOf(planned, file), 'parallel', optionsFor({ tasks: 2 }));
-    const found = argumentsIn(text, 'parallel');
-    expect(found[0]).toEqual(['--jobs', '2', '--line-buffer']);
-    const commands = found.slice(2);
+    const calls = argumentsIn(text, 'parallel');
+    expect(calls[0]).toEqual(['--jobs', '2', '--line-buffer']);
+    const commands = calls.slice(2);
     expect(commands.map((words) => words.slice(0, 3))).toEqual(
       commands.map(() => ['convert-checkpoint', '--plan', file]),
     );
@@ -170,7 +170,7 @@ describe('launchText', () => {
       spec: { completionMode: 'Indexed', completions: 3, parallelism: 3 },
     });
     for (const { metadata, spec } of items) {
-      // RFC 1123, and Job's own limit of 63 characters.
+      // RFC 1123, and the limit of 63 characters of a Job.
       expect(metadata.name).toMatch(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/);
       const { restartPolicy, containers, volumes } = spec.template.spec;
       expect(restartPolicy).toBe('Never');
@@ -188,7 +188,7 @@ describe('launchText', () => {
   });
 });
 
-describe('launchText of other jobs', () => {
+describe('launchText for other jobs', () => {
   const job: PartsJob = {
     ...{ command: 'compare', planFile: '/shared/plan.json', planHash: '0'.repeat(64) },
     ...{ comments: ['Compares.', 'enough.'], hasRows: false, hubModels: [], cpus: 1 },
@@ -200,7 +200,7 @@ describe('launchText of other jobs', () => {
     ...{ tasks: undefined, program: ['minimind'], image: 'a', claim: 'b', isOffline: false },
   };
 
-  it('shares more parts than an array of Slurm may have tasks', () => {
+  it('shares parts among the maximum number of tasks of Slurm', () => {
     const [parts = [], finish = []] = argumentsIn(launchText(job, 'slurm', options), 'sbatch');
     expect(parts).toEqual(expect.arrayContaining(['--array=1-1000', '--mem=1216M', '--time=35']));
     expect(finish).toContain('--time=35');
@@ -208,7 +208,7 @@ describe('launchText of other jobs', () => {
     expect(own[0]).toEqual(expect.arrayContaining(['--array=1-2000', '--time=24']));
   });
 
-  it('keeps the heap of a task within its memory', () => {
+  it('limits the heap of a task to its memory', () => {
     for (const name of ['slurm', 'parallel'] as const) {
       const script = launchText({ ...job, partSeconds: [1] }, name, options);
       expect(script).toMatch(
@@ -223,7 +223,7 @@ describe('launchText of other jobs', () => {
     }
   });
 
-  it('refuses a path that GNU parallel would read as two commands', () => {
+  it('refuses a path that would be two commands of GNU parallel', () => {
     const odd = { ...job, planFile: '/shared/a\nEND_OF_PARTS\nrm b/plan.json' };
     expect(() => launchText(odd, 'parallel', options)).toThrow('without line breaks in its path');
     expect(argumentsIn(launchText(odd, 'slurm', options), 'sbatch').at(-1)).toEqual([
@@ -231,7 +231,7 @@ describe('launchText of other jobs', () => {
     ]);
   });
 
-  it('does not replace the root of a pod', () => {
+  it('mounts folders below the root of a pod', () => {
     const apart = { ...job, places: ['/data/in', '/home/user/out', '/data/more'] };
     const { items } = JSON.parse(launchText(apart, 'kubernetes', options));
     for (const { spec } of items) {
@@ -252,7 +252,7 @@ describe('partsMode', () => {
     [['plan', 'finish', 'check', 'wait'], [], 'finish'],
     [['plan', 'status'], [], 'status'],
     [['plan', 'launch', 'submit', 'tasks'], [], 'launch'],
-  ])('%j', (given, files, mode) => expect(partsMode(given, files)).toBe(mode));
+  ])('finds the mode of %j', (given, files, mode) => expect(partsMode(given, files)).toBe(mode));
 
   it.each<[string[], string[], string]>([
     [['plan'], [], '--plan: expected also one of --parts, --part'],

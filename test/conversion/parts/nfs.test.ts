@@ -1,4 +1,4 @@
-/** Parts on an imitated NFS: answers that are lost, stale attributes, names of removed files, files that were replaced. */
+/** Parts on an imitated NFS: lost answers, stale attributes, names of removed files, replaced files. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -31,7 +31,7 @@ const often = () => {
 };
 
 describe.runIf(process.platform === 'linux')('on NFS', () => {
-  it('a lock is taken when the answer to its link is lost, by one owner', () => {
+  it('a lock has one owner, even if the answer to its link is lost', () => {
     const folder = folderOf({});
     imitateNfs(folder, { isLost: () => true });
     const file = path.join(folder, 'unit.lock');
@@ -42,7 +42,7 @@ describe.runIf(process.platform === 'linux')('on NFS', () => {
     expect(fs.readdirSync(folder)).toEqual([]);
   });
 
-  it('a name is taken, and a file renamed, when the answer is lost, and not otherwise', () => {
+  it('links and renames succeed if only their answer is lost', () => {
     const folder = folderOf({ one: '1', two: '2' });
     const at = (name: string) => path.join(folder, name);
     imitateNfs(folder, { isLost: () => true });
@@ -54,12 +54,12 @@ describe.runIf(process.platform === 'linux')('on NFS', () => {
     expect(() => renameTo(at('two'), at('none/two'))).toThrow('ENOENT');
   });
 
-  it('an observer waits for an owner whose lock it sees late, and removes one that is gone', () => {
+  it('an observer waits for an owner with stale beats, and removes a dead one', () => {
     const folder = folderOf({});
     const file = path.join(folder, 'unit.lock');
     let now = 0;
     const watch = new LockWatch({ beat: 5_000, stale: 90_000 }, () => now);
-    // The content that this client sees is up to 60 s old, and a beat takes 5 s.
+    // This client reads content of up to 60 s ago; a beat takes 5 s.
     const write = (beat: number) => {
       const owner = { token: 'other', host: 'far', space: 'elsewhere', beat };
       fs.writeFileSync(file, JSON.stringify(owner).padEnd(512));
@@ -72,7 +72,7 @@ describe.runIf(process.platform === 'linux')('on NFS', () => {
     expect(watch.breakStale(file)).toBe(true);
   });
 
-  it('an observer reads a lock that is replaced under its eyes', () => {
+  it('an observer reads a lock that is replaced meanwhile', () => {
     const folder = folderOf({});
     const file = path.join(folder, 'unit.lock');
     const lock = PartLock.take(file, TIMES);
@@ -84,7 +84,7 @@ describe.runIf(process.platform === 'linux')('on NFS', () => {
     lock?.release();
   });
 
-  it('a lock is released when closing it reports an error of an earlier write', () => {
+  it('a lock is released even if closing reports an earlier error', () => {
     const folder = folderOf({});
     const lock = PartLock.take(path.join(folder, 'unit.lock'), TIMES);
     const { closeSync } = fs;
@@ -100,13 +100,13 @@ describe.runIf(process.platform === 'linux')('on NFS', () => {
     expect(fs.readdirSync(folder)).toEqual([]);
   });
 
-  it('parts give the files of a single run, with lost answers and stale files', async () => {
+  it('parts write the files of a single run with lost answers and stale files', async () => {
     const { folder, planned, single, out, built } = await prepared();
     let isStale = often();
     imitateNfs(folder, { isLost: often(), isStale: () => isStale(), cached: 60_000 });
     const numbers = [1, 2, 3, 4, 4, 2];
     const results = await Promise.all(numbers.map((part) => run(planned, part)));
-    // Nobody did a unit again that another had done.
+    // No unit was done twice.
     const done = results.reduce((sum, { ran }) => sum + (ran ? ran.units - ran.unitsThere : 0), 0);
     const units = planned.plan.parts.flatMap((part) => [...part.files, ...part.slices]);
     expect(done).toBeLessThanOrEqual(units.length + 1);
@@ -119,12 +119,12 @@ describe.runIf(process.platform === 'linux')('on NFS', () => {
     expect(fs.readdirSync(built())).toContain('finished.json');
   });
 
-  it('a result that another machine wrote is seen at once, though its absence is cached', async () => {
+  it('a new result of another machine is found although its absence is cached', async () => {
     const { folder, planned } = await prepared();
     await run(planned, 1);
     imitateNfs(folder, { cached: 60_000 });
     expect(await finish(planned)).toMatchObject({ array: '2-4' });
-    // Not through the client that caches.
+    // Parts write through another client, without its cache.
     for (const part of [2, 3]) await run(planned, part);
     expect(await finish(planned)).toMatchObject({ array: '4' });
     const again = await run(planned, 2);
@@ -135,13 +135,13 @@ describe.runIf(process.platform === 'linux')('on NFS', () => {
     const { folder, planned, single, out, built } = await prepared();
     for (const part of [1, 2, 3]) await run(planned, part);
     const hidden = '.nfs000000000004b1f500000001';
-    for (const place of ['files', 'receipts', 'locks', 'spool']) {
-      fs.writeFileSync(path.join(built(), place, hidden), '{}');
+    for (const subfolder of ['files', 'receipts', 'locks', 'spool']) {
+      fs.writeFileSync(path.join(built(), subfolder, hidden), '{}');
     }
     expect(await finish(planned)).toMatchObject({ array: '4' });
     await run(planned, 4);
     imitateNfs(folder);
-    // A late task reads a file while the last one clears the folder.
+    // A late task reads a file while the last task clears the folder.
     const open = fs.openSync(path.join(built(), 'spool', hidden), 'r');
     await finish(planned, true);
     fs.closeSync(open);
@@ -150,7 +150,7 @@ describe.runIf(process.platform === 'linux')('on NFS', () => {
     expect(await finish(planned)).toMatchObject({ isFinished: true });
   });
 
-  it('a file is replaced while another process reads it', async () => {
+  it('a file can be replaced while another process reads it', async () => {
     const { folder, planned, single, out, built } = await prepared();
     for (const part of [1, 2, 3, 4]) await run(planned, part);
     const [name = ''] = planned.plan.parts[1]?.files ?? [];

@@ -1,4 +1,4 @@
-/** Conversions in parts as the command does them, in this process. */
+/** Conversions in parts of the command, in this process. */
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -16,13 +16,13 @@ import { DEFAULTS, type Flags } from '../convert.js';
 
 const VERSION = '0.0.1';
 
-/** Quick enough for tests: the owner of a lock counts as gone after 200 ms. */
+/** Short times for tests: the owner of a lock counts as dead after 200 ms. */
 export const TIMES: LockTimes = { beat: 20, stale: 200 };
 
 const quiet = { quiet: true };
 export const display = { ...progressDisplay(quiet), ...stepProgress(quiet) };
 
-/** Models of the hub are for tests of the command. */
+/** Does nothing: only tests of the command use models of the hub. */
 export const mount = async (): Promise<void> => {};
 
 export interface Planned {
@@ -30,7 +30,7 @@ export interface Planned {
   readonly plan: PartsPlan;
 }
 
-/** Plans, and writes the plan beside the output. */
+/** Plans a conversion, and writes the plan next to the output. */
 export async function plan(
   input: string,
   output: string,
@@ -38,12 +38,12 @@ export async function plan(
   parts: number,
   blockRows?: number,
 ): Promise<Planned> {
-  const { stateDict, ...asked } = flags;
+  const { stateDict, ...settings } = flags;
   const checkpoint = openModelCheckpoint(input, { stateDict });
   try {
     const request: ConversionRequest = {
       ...DEFAULTS,
-      ...{ check: false, ...asked, checkpoint, out: output, display },
+      ...{ check: false, ...settings, checkpoint, out: output, display },
     };
     const planned = await planInParts(request, { parts, stateDict, version: VERSION, blockRows });
     const file = `${output.replace(/\/$/, '')}.plan-${parts}.json`;

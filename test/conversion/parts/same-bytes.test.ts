@@ -16,7 +16,7 @@ const ZERO = inPackage('fixtures/distributed/zero3-world3');
 const byName: Flags = { 'no-config': true };
 const shards: Flags = { 'shard-size': 15e3 };
 
-/** Every kind of conversion, into shards where the container has them. */
+/** Every kind of conversion, into shards if the container supports them. */
 const CONVERSIONS: Record<string, readonly [input: string, out: string, flags: Flags]> = {
   copied: [OLD, 'out', { ...byName, ...shards, container: 'safetensors' }],
   cast: [LLAMA, 'out', { ...shards, dtype: 'BF16' }],
@@ -47,7 +47,7 @@ const CONVERSIONS: Record<string, readonly [input: string, out: string, flags: F
 const isWhole = process.env.MINIMIND_CONVERSIONS === 'all';
 const NUMBERS = isWhole ? [1, 2, 3, 7, 64] : [3];
 
-/** A conversion in a single run, made once. */
+/** Conversions in a single run, each done once. */
 const singles = new Map<string, ReturnType<typeof convertSingle>>();
 
 function single(name: string) {
@@ -63,7 +63,7 @@ async function convertSingle(name: string) {
   return { result, hashes: hashes(target) };
 }
 
-/** The parts in an order of their own, and the finish. */
+/** Runs the parts in any order, and the finish. */
 async function inParts(
   [input, out, flags]: (typeof CONVERSIONS)[string],
   parts: number,
@@ -94,9 +94,9 @@ describe('a conversion in parts', () => {
     },
   );
 
-  it('divides tables into rows without a change of a bit', async () => {
-    const wanted = ['mean of tables', 'more rows', 'multiplied out', 'sincos', 'cast'];
-    for (const name of wanted) {
+  it('splits tables into rows with the same bits', async () => {
+    const names = ['mean of tables', 'more rows', 'multiplied out', 'sincos', 'cast'];
+    for (const name of names) {
       const each = CONVERSIONS[name] ?? expect.unreachable();
       const expected = await single(name);
       const { srte } = expected.result;
@@ -112,7 +112,7 @@ describe('a conversion in parts', () => {
     }
   });
 
-  it('gives a pair that does not depend on the number of parts', async () => {
+  it('has a pair that does not depend on the number of parts', async () => {
     const each = CONVERSIONS['pair of all layers'] ?? expect.unreachable();
     const seen = new Set<string>();
     for (const parts of [1, 2, 5, 64]) {
@@ -122,7 +122,7 @@ describe('a conversion in parts', () => {
     expect(seen.size).toBe(1);
   });
 
-  it('holds for any number from 1 to 64, any order and any size of blocks', async () => {
+  it('writes the same files for any number of parts to 64, any order and any size of blocks', async () => {
     const names = ['mean of tables', 'int4', 'tied', 'pair of each layer'];
     const known = new Map<string, string>();
     await fc.assert(
@@ -137,9 +137,9 @@ describe('a conversion in parts', () => {
           const order = (all: number[]) =>
             all.toSorted((a, b) => Math.sin(a * seed) - Math.sin(b * seed));
           const { target } = await inParts(each, parts, isPair ? undefined : blockRows, order);
-          const found = JSON.stringify(hashes(target));
-          known.set(name, known.get(name) ?? found);
-          expect(found).toBe(known.get(name));
+          const written = JSON.stringify(hashes(target));
+          known.set(name, known.get(name) ?? written);
+          expect(written).toBe(known.get(name));
         },
       ),
       { numRuns: isWhole ? 100 : 8 },

@@ -3,8 +3,8 @@ import { SrtePass } from '../../../src/conversion/srte/survey-srte.js';
 import { GramAccumulator } from '../../../src/linalg/gram.js';
 import { plainProduct } from '../../../src/linalg/matrix.js';
 
-/** Two tables of four rows of two, and how often the mean is multiplied by itself. */
-async function multiplied(values: readonly number[]): Promise<number> {
+/** Number of products for the Gram matrix of the mean of two tables of four rows of two. */
+async function productsOf(values: readonly number[]): Promise<number> {
   let times = 0;
   const gram = new GramAccumulator(4, 2, (a, b, target) => {
     times++;
@@ -15,8 +15,8 @@ async function multiplied(values: readonly number[]): Promise<number> {
   return times;
 }
 
-it('does not go on with a mean that has no norm', async () => {
+it('a pass computes no product for a mean without a norm', async () => {
   const values = Array.from({ length: 16 }, (_, index) => index);
-  expect(await multiplied(values)).toBe(1);
-  expect(await multiplied(values.with(9, Number.NaN))).toBe(0);
+  expect(await productsOf(values)).toBe(1);
+  expect(await productsOf(values.with(9, Number.NaN))).toBe(0);
 });

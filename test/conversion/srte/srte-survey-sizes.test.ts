@@ -4,48 +4,51 @@ import { UserError } from '../../../src/errors.js';
 import { checkpointOf, storageOf, tensorIn, tensorOf } from '../../checkpoint/stored-tensors.js';
 import { layersOf } from '../layers.js';
 
-describe('many rows', () => {
-  // Three tables of 0.5 million values: more than are held at once.
+describe('the survey of many rows', () => {
+  // Three tables of 0.5 million values, more than one block.
   const [positions, hidden] = [1300, 400];
   const tables = [1, 2, 4].map((scale) =>
     Array.from({ length: positions * hidden }, (_, index) => (index % 7 === 0 ? scale : 0)),
   );
 
-  it('are read in blocks, and lose nothing between them', async () => {
+  it('is exact across blocks', async () => {
     const checkpoint = layersOf([positions, hidden], ...tables);
-    const told: number[] = [];
+    const reported: number[] = [];
     let turns = 0;
     const count = () => {
       turns++;
       timer = setImmediate(count);
     };
     let timer = setImmediate(count);
-    const found = await survey(checkpoint, { ranks: [], onBytes: (bytes) => told.push(bytes) });
+    const result = await survey(checkpoint, {
+      ranks: [],
+      onBytes: (bytes) => reported.push(bytes),
+    });
     clearImmediate(timer);
-    expect(told.length).toBeGreaterThan(1);
-    expect(told.reduce((sum, bytes) => sum + bytes, 0)).toBe(await bytesToSurvey(checkpoint));
+    expect(reported.length).toBeGreaterThan(1);
+    expect(reported.reduce((sum, bytes) => sum + bytes, 0)).toBe(await bytesToSurvey(checkpoint));
     expect(await bytesToSurvey(checkpoint)).toBe(3 * 4 * positions * hidden);
-    // Ctrl-C gets its turn.
+    // The event loop runs, so Ctrl-C works.
     expect(turns).toBeGreaterThan(1);
     const count7 = Math.ceil((positions * hidden) / 7);
-    expect(found.tables.map(({ norm }) => (norm ?? 0) ** 2)).toEqual(
+    expect(result.tables.map(({ norm }) => (norm ?? 0) ** 2)).toEqual(
       [1, 4, 16].map((square) => expect.closeTo(square * count7, 4)),
     );
-    expect(found.meanNorm).toBeCloseTo((7 / 3) * Math.sqrt(count7), 8);
-    expect(new Set(found.cosines.flat())).toEqual(new Set([1]));
+    expect(result.meanNorm).toBeCloseTo((7 / 3) * Math.sqrt(count7), 8);
+    expect(new Set(result.cosines.flat())).toEqual(new Set([1]));
   });
 
-  it('have the place of a value that is not finite', async () => {
+  it('reports the position of a value that is not finite', async () => {
     const [first = [], ...others] = tables;
-    const place = 1250 * hidden + 17;
-    const { tables: found } = await survey(
+    const position = 1250 * hidden + 17;
+    const { tables: surveyed } = await survey(
       layersOf(
         [positions, hidden],
-        first.with(place, Number.NaN).with(place + 5, Number.NaN),
+        first.with(position, Number.NaN).with(position + 5, Number.NaN),
         ...others,
       ),
     );
-    expect(found.map(({ nonFinite }) => nonFinite)).toEqual([
+    expect(surveyed.map(({ nonFinite }) => nonFinite)).toEqual([
       { count: 2, row: 1250, column: 17, value: 'NaN' },
       null,
       null,
@@ -60,19 +63,19 @@ describe('the ranks', () => {
       ({ rank }) => rank,
     );
 
-  it('are powers of two from 8 on, as long as a pair is smaller than the table', async () => {
-    // A pair takes 320 values for each rank, a table 16,384: up to rank 51.
+  it('are powers of two from 8, while a pair is smaller than the table', async () => {
+    // A pair takes 320 values per rank, a table 16,384: up to rank 51.
     expect(await ranksOf(256, 64)).toEqual([null, 8, 16, 32]);
     expect(await ranksOf(64, 256)).toEqual([null, 8, 16, 32]);
   });
 
-  it('begin at 1 for tables that are small', async () => {
-    // 56 values for each rank, of 384: up to rank 6.
+  it('begin at 1 for small tables', async () => {
+    // 56 values per rank, of 384: up to rank 6.
     expect(await ranksOf(48, 8)).toEqual([null, 1, 2, 4]);
     expect(await ranksOf(1, 8)).toEqual([null]);
   });
 
-  it('stay below the one that is stored', async () => {
+  it('are below the stored rank', async () => {
     const { options } = await survey(
       checkpointOf({
         'shared_srte.lowrank': tensorOf(zeros(256 * 16), [1, 256, 16]),
@@ -95,8 +98,8 @@ describe('the ranks', () => {
   });
 });
 
-describe('tables are refused', () => {
-  /** So many views of one value, each a table of its own to `isSameView`. */
+describe('the limits of the survey', () => {
+  /** Views of one value, which are different tables for `isSameView`. */
   const repeated = (layers: number, shape: readonly number[]) => {
     const { storage } = tensorOf([1]);
     return checkpointOf(
@@ -110,9 +113,9 @@ describe('tables are refused', () => {
   };
 
   it.each([
-    ['that are too many', repeated(513, [1, 1, 1]), '513 SRTE tables are more than 512'],
-    ['that are too wide', repeated(2, [1, 1, 2 ** 22 + 1]), '2 SRTE tables of 4,194,305 columns'],
-  ])('%s', async (_what, checkpoint, message) => {
+    ['too many tables', repeated(513, [1, 1, 1]), '513 SRTE tables are more than 512'],
+    ['too wide tables', repeated(2, [1, 1, 2 ** 22 + 1]), '2 SRTE tables of 4,194,305 columns'],
+  ])('refuse %s', async (_what, checkpoint, message) => {
     const error = await survey(checkpoint).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(UserError);
     expect(error).toMatchObject({
@@ -121,7 +124,7 @@ describe('tables are refused', () => {
     });
   });
 
-  it('with a projection that is too large', async () => {
+  it('refuse a too large projection', async () => {
     const pair = checkpointOf({
       'shared_srte.lowrank': tensorIn(storageOf(new Uint8Array(4)), [1, 1, 8193], {
         strides: [0, 0, 0],
@@ -133,13 +136,13 @@ describe('tables are refused', () => {
     await expect(survey(pair)).rejects.toMatchObject({ code: 'refused-file' });
   });
 
-  it('but 512 are not', async () => {
+  it('allow 512 tables', async () => {
     expect((await survey(repeated(512, [1, 1, 1]))).tables).toHaveLength(512);
   });
 });
 
-it('leaves ranks out when they would take too much memory', async () => {
-  // Every row is the same; a wide mean is kept for its Gram matrix, 8 · 25 · 2,000,001 bytes.
+it('the survey leaves out ranks that would take too much memory', async () => {
+  // Every row is the same. The Gram matrix needs the whole mean, 8 · 25 · 2,000,001 bytes.
   const storage = storageOf(new Uint8Array(2_000_001).fill(0x38));
   const wide = tensorIn(storage, [1, 25, 2_000_001], { dtype: 'F8_E4M3', strides: [0, 0, 1] });
   const { options, notes, meanNorm } = await survey(checkpointOf({ 'layers.0.srte.freqs': wide }), {

@@ -7,13 +7,13 @@ import { inPackage } from '../../fixtures.js';
 import { layersOf } from '../layers.js';
 
 describe('the survey of two tables', () => {
-  // Mean diag(3, 2, 1); both are 1 away from it, in the corner.
+  // The mean is diag(3, 2, 1). Both tables differ from it by 1, in a corner.
   const mean = [3, 0, 0, 0, 2, 0, 0, 0, 1];
   const checkpoint = layersOf([3, 3], mean.with(2, 1), mean.with(2, -1));
 
-  it('reports how similar they are', async () => {
-    const found = await survey(checkpoint);
-    expect(found).toMatchObject({
+  it('reports their similarity', async () => {
+    const result = await survey(checkpoint);
+    expect(result).toMatchObject({
       sharing: 'per-layer',
       positions: 3,
       hidden: 3,
@@ -23,17 +23,17 @@ describe('the survey of two tables', () => {
       bytes: 72,
       notes: [],
     });
-    // 9 + 4 + 1 − 1 of 9 + 4 + 1 + 1.
-    expect(found.cosines).toEqual([
+    // (9 + 4 + 1 − 1) / (9 + 4 + 1 + 1)
+    expect(result.cosines).toEqual([
       [1, 13 / 15],
       [13 / 15, 1],
     ]);
-    expect(found.meanNorm).toBeCloseTo(Math.sqrt(14), 14);
-    expect(found.tables).toMatchObject([
+    expect(result.meanNorm).toBeCloseTo(Math.sqrt(14), 14);
+    expect(result.tables).toMatchObject([
       { layer: 0, name: 'layers.0.srte.freqs', distanceToMean: 1, largestDifference: 1 },
       { layer: 1, name: 'layers.1.srte.freqs', distanceToMean: 1, largestDifference: 1 },
     ]);
-    for (const { norm, cosineToMean, relativeDistance, nonFinite } of found.tables) {
+    for (const { norm, cosineToMean, relativeDistance, nonFinite } of result.tables) {
       expect(norm).toBeCloseTo(Math.sqrt(15), 14);
       expect(cosineToMean).toBeCloseTo(14 / Math.sqrt(15 * 14), 14);
       expect(relativeDistance).toBeCloseTo(1 / Math.sqrt(15), 14);
@@ -41,7 +41,7 @@ describe('the survey of two tables', () => {
     }
   });
 
-  it('reports the loss of a shared table of each rank', async () => {
+  it('reports the error of a shared table of each rank', async () => {
     const { options } = await survey(checkpoint, { ranks: [1, 2, 3] });
     const common = { savedParameters: 9, savedBytes: 36 };
     expect(options).toMatchObject([
@@ -50,7 +50,7 @@ describe('the survey of two tables', () => {
       { rank: 2, parameters: 12, bytes: 48, savedParameters: 6, savedBytes: 24 },
       { rank: 3, parameters: 18, bytes: 72, savedParameters: 0, savedBytes: 0 },
     ]);
-    // Squared: 1 + 1, and for each table what the rank loses of 9 + 4 + 1; of 30.
+    // Squared errors of 30: 1 + 1, and twice the part of 9 + 4 + 1 beyond the rank.
     const errors = [2, 2 + 2 * 5, 2 + 2 * 1, 2].map((squares) => Math.sqrt(squares / 30));
     const energies = [1, 9 / 14, 13 / 14, 1];
     for (const [index, option] of options.entries()) {
@@ -61,7 +61,7 @@ describe('the survey of two tables', () => {
 });
 
 describe('the survey', () => {
-  // Two tables of 16 × 8; the numbers are numpy's, in float64.
+  // Two tables of 16 × 8, with numbers of numpy in float64.
   it('agrees with numpy for a file of PyTorch', async () => {
     const checkpoint = openCheckpoint(inPackage('fixtures/checkpoints/valid/zip_proto5.pt'));
     const { meanNorm, tables, options } = await survey(checkpoint, { ranks: [2, 4] });
@@ -77,7 +77,7 @@ describe('the survey', () => {
     expect(Math.sqrt(1 - (options[1]?.energy ?? 0))).toBeCloseTo(0.6923289497823981, 14);
   });
 
-  it('sees where values are not finite', async () => {
+  it('reports the positions of values that are not finite', async () => {
     const checkpoint = openCheckpoint(
       inPackage('fixtures/checkpoints/valid/st_nan_inf.safetensors'),
     );
@@ -93,7 +93,7 @@ describe('the survey', () => {
     expect(notes).toEqual(['Ranks were not compared: the mean of the tables has no finite norm.']);
   });
 
-  it('still reports the tables that are finite', async () => {
+  it('reports finite tables next to others', async () => {
     const { tables, cosines } = await survey(
       layersOf([2, 1], [3, 4], [4, 3], [Number.NEGATIVE_INFINITY, Number.NaN]),
     );
@@ -113,7 +113,7 @@ describe('the survey', () => {
     expect(tables[2]?.nonFinite).toEqual({ count: 2, row: 0, column: 0, value: '-Infinity' });
   });
 
-  it('gives no quotient by nothing for zeros', async () => {
+  it('has no ratios for tables of zeros', async () => {
     const { tables, options, cosines } = await survey(
       layersOf([2, 2], [0, 0, 0, 0], [0, 0, 0, 0]),
       {
@@ -131,7 +131,7 @@ describe('the survey', () => {
     ]);
   });
 
-  it('finds equal tables equal, to the last bit', async () => {
+  it('finds no difference between equal tables', async () => {
     const values = Array.from({ length: 600 }, (_, index) => Math.fround(Math.sin(index) / 3));
     const { tables, cosines, options } = await survey(
       layersOf([30, 20], values, values, values, values),
@@ -144,7 +144,7 @@ describe('the survey', () => {
     expect(options[0]?.relativeError).toBe(0);
   });
 
-  it('finds opposite tables opposite, and their mean nothing', async () => {
+  it('finds cosine −1 and mean 0 for opposite tables', async () => {
     const { tables, cosines, meanNorm, options } = await survey(
       layersOf([2, 2], [1, 2, 3, 4], [-1, -2, -3, -4]),
     );
@@ -154,7 +154,7 @@ describe('the survey', () => {
     expect(options[0]).toMatchObject({ relativeError: 1, energy: null });
   });
 
-  it('finds no cosine beyond 1, where rounding would carry it there', async () => {
+  it('limits cosines to 1 in spite of rounding', async () => {
     const values = [1.3, 4.1, 0.7];
     const table = (scale: number) => {
       const bytes = new Uint8Array(Float64Array.from(values, (value) => value * scale).buffer);
@@ -166,7 +166,7 @@ describe('the survey', () => {
     expect(cosines[0]).toEqual([1, 1]);
   });
 
-  it('has no value for what float64 cannot square', async () => {
+  it('has no value for squares beyond float64', async () => {
     const bytes = new Uint8Array(Float64Array.of(1e200, 1e200).buffer);
     const table = () => tensorIn(storageOf(bytes), [1, 2, 1], { dtype: 'F64' });
     const { tables, options, cosines } = await survey(
@@ -177,13 +177,13 @@ describe('the survey', () => {
     expect(options).toMatchObject([{ rank: null, relativeError: null, energy: null }]);
   });
 
-  it('has nothing to compare in one layer', async () => {
-    const found = await survey(layersOf([2, 2], [1, 2, 3, 4]));
-    expect(found.cosines).toEqual([[1]]);
-    expect(found.options[0]).toMatchObject({ rank: null, relativeError: 0, savedParameters: 0 });
+  it('has no differences for one layer', async () => {
+    const result = await survey(layersOf([2, 2], [1, 2, 3, 4]));
+    expect(result.cosines).toEqual([[1]]);
+    expect(result.options[0]).toMatchObject({ rank: null, relativeError: 0, savedParameters: 0 });
   });
 
-  it('reports only the rank for a shared table', async () => {
+  it('reports only ranks for a shared table', async () => {
     const table = tensorOf([3, 0, 0, 4], [1, 2, 2]);
     const { sharing, tables, options, parameters, notes } = await survey(
       checkpointOf({
@@ -199,7 +199,7 @@ describe('the survey', () => {
     expect(notes).toEqual(['The SRTE is shared already: all layers have this one table.']);
   });
 
-  it('counts what layers share once, and says so', async () => {
+  it('counts a table shared by some layers once, with a note', async () => {
     const table = tensorOf([1, 2, 3, 4], [1, 2, 2]);
     const { parameters, bytes, notes } = await survey(
       checkpointOf({
@@ -217,11 +217,11 @@ describe('the survey', () => {
       [`layers.${layer}.srte.lowrank`]: tensorOf(rows, [1, 4, 1]),
       [`layers.${layer}.srte.proj.weight`]: tensorOf(projection, [3, 1]),
     });
-    // The products are [[3, 0, 0], …] and [[0, 4, 0], …], all else zero; whatever the scale of a factor.
-    const found = await survey(
+    // The products are [[3, 0, 0], …] and [[0, 4, 0], …] with zeros elsewhere, for any scale of the factors.
+    const result = await survey(
       checkpointOf({ ...pair(0, [3, 0, 0, 0], [1, 0, 0]), ...pair(1, [1, 0, 0, 0], [0, 4, 0]) }),
     );
-    expect(found).toMatchObject({
+    expect(result).toMatchObject({
       storedRank: 1,
       parameters: 14,
       cosines: [
@@ -229,15 +229,15 @@ describe('the survey', () => {
         [0, 1],
       ],
     });
-    expect(found.tables).toMatchObject([{ norm: 3 }, { norm: 4 }]);
-    expect(found.meanNorm).toBe(2.5);
-    expect(found.options).toMatchObject([{ rank: null, parameters: 12, savedParameters: 2 }]);
+    expect(result.tables).toMatchObject([{ norm: 3 }, { norm: 4 }]);
+    expect(result.meanNorm).toBe(2.5);
+    expect(result.options).toMatchObject([{ rank: null, parameters: 12, savedParameters: 2 }]);
   });
 
-  it('reads each dtype, and counts in the widest', async () => {
+  it('reads each dtype, and counts bytes in the widest', async () => {
     const shape = [1, 2, 2];
     const bytes = (array: ArrayBufferView) => new Uint8Array(array.buffer);
-    const found = await survey(
+    const result = await survey(
       checkpointOf({
         // 1, 2, 3, 4 as binary16, as bfloat16 and as float64.
         'layers.0.srte.freqs': tensorIn(
@@ -255,12 +255,12 @@ describe('the survey', () => {
         }),
       }),
     );
-    expect(found).toMatchObject({ dtype: 'F64', bytes: 8 + 8 + 32 });
-    expect(found.options[0]).toMatchObject({ bytes: 32, relativeError: 0 });
+    expect(result).toMatchObject({ dtype: 'F64', bytes: 8 + 8 + 32 });
+    expect(result.options[0]).toMatchObject({ bytes: 32, relativeError: 0 });
   });
 });
 
-it('is exact for any tables, and never better with a lower rank', async () => {
+it('the survey is exact for any tables, and a lower rank never has a smaller error', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 2, max: 5 }),
@@ -285,7 +285,7 @@ it('is exact for any tables, and never better with a lower rank', async () => {
           return column.reduce((sum, value) => sum + (value - middle) ** 2, 0);
         }).reduce((sum, value) => sum + value, 0);
         expect(mean).toBeCloseTo(Math.sqrt(distances / squares), 12);
-        // Each rank is at least as good as the one before, and the last is the mean itself.
+        // The error never grows with the rank, and the full rank is the mean.
         for (const [index, error] of ranks.entries()) {
           expect(error).toBeGreaterThanOrEqual((ranks[index + 1] ?? mean ?? 0) - 1e-12);
         }

@@ -7,7 +7,7 @@ import { findSrteTables } from '../../../src/conversion/srte/srte-tables.js';
 import { UserError } from '../../../src/errors.js';
 import { checkpointOf, storageOf, tensorIn, tensorOf } from '../../checkpoint/stored-tensors.js';
 
-/** A table of zeros, [1, 3, 2] if nothing else is said. */
+/** Table of zeros; by default [1, 3, 2]. */
 const table = (shape = [1, 3, 2]) =>
   tensorOf(new Array<number>(shape.reduce((product, size) => product * size, 1)).fill(0), shape);
 
@@ -16,36 +16,37 @@ const pair = (layer: string, rank = 1, hidden = 2): Record<string, StoredTensor>
   [`${layer}.proj.weight`]: table([hidden, rank]),
 });
 
-const of = (...args: Parameters<typeof checkpointOf>) => findSrteTables(checkpointOf(...args));
+const tablesOf = (...args: Parameters<typeof checkpointOf>) =>
+  findSrteTables(checkpointOf(...args));
 
 describe('the SRTE tables of a checkpoint', () => {
-  it('are those of its layers, by number, without their first axis', () => {
+  it('are found for each layer, without their first axis', () => {
     const zeroth = tensorOf([0, 1, 2, 3, 4, 5], [1, 3, 2]);
     const first = table();
-    const found = of({
+    const result = tablesOf({
       'layers.1.srte.freqs': first,
       'embed_tokens.weight': table([4, 2]),
       'layers.0.srte.freqs': zeroth,
     });
-    expect(found).toMatchObject({ sharing: 'per-layer', positions: 3, hidden: 2, rank: null });
-    expect(found.tables.map(({ name }) => name)).toEqual([
+    expect(result).toMatchObject({ sharing: 'per-layer', positions: 3, hidden: 2, rank: null });
+    expect(result.tables.map(({ name }) => name)).toEqual([
       'layers.0.srte.freqs',
       'layers.1.srte.freqs',
     ]);
-    expect(found.tables[0].rows).toMatchObject({ shape: [3, 2], strides: [2, 1] });
-    expect(readTensor(found.tables[0].rows)).toEqual(readTensor(zeroth));
+    expect(result.tables[0].rows).toMatchObject({ shape: [3, 2], strides: [2, 1] });
+    expect(readTensor(result.tables[0].rows)).toEqual(readTensor(zeroth));
   });
 
-  it('come in the order of the numbers, not of the digits', () => {
+  it('are sorted by number, not by digits', () => {
     const names = Array.from({ length: 12 }, (_, layer) => `layers.${layer}.srte.freqs`);
-    const found = of(new Map(names.toSorted().map((name) => [name, table()])));
-    expect(found.tables.map(({ name }) => name)).toEqual(names);
+    const result = tablesOf(new Map(names.toSorted().map((name) => [name, table()])));
+    expect(result.tables.map(({ name }) => name)).toEqual(names);
   });
 
   it('may be low-rank pairs', () => {
-    const found = of({ ...pair('layers.0.srte'), ...pair('layers.1.srte') });
-    expect(found).toMatchObject({ sharing: 'per-layer', positions: 3, hidden: 2, rank: 1 });
-    expect(found.tables[1]).toMatchObject({
+    const result = tablesOf({ ...pair('layers.0.srte'), ...pair('layers.1.srte') });
+    expect(result).toMatchObject({ sharing: 'per-layer', positions: 3, hidden: 2, rank: 1 });
+    expect(result.tables[1]).toMatchObject({
       name: 'layers.1.srte.lowrank',
       rows: { shape: [3, 1] },
       projection: { shape: [2, 1] },
@@ -56,20 +57,20 @@ describe('the SRTE tables of a checkpoint', () => {
     ['module.', 'module.'],
     ['_orig_mod.module.', '_orig_mod.module.'],
     ['model.', 'model.decoder.'],
-  ])('are found behind %s', (before, prefix) => {
-    const found = of({
+  ])('are found with the prefix %s', (before, prefix) => {
+    const result = tablesOf({
       [`${before}embed_tokens.weight`]: table([4, 2]),
       [`${prefix}layers.0.srte.freqs`]: table(),
       [`${prefix}layers.1._orig_mod.srte.freqs`]: table(),
     });
-    expect(found.tables.map(({ name }) => name)).toEqual([
+    expect(result.tables.map(({ name }) => name)).toEqual([
       `${prefix}layers.0.srte.freqs`,
       `${prefix}layers.1._orig_mod.srte.freqs`,
     ]);
   });
 
-  it('exclude tensors that are only named alike', () => {
-    const found = of({
+  it('exclude tensors with similar names', () => {
+    const result = tablesOf({
       'layers.0.srte.freqs': table(),
       'Layers.1.srte.freqs': table(),
       'layers.1.srte.freqs.old': table(),
@@ -78,22 +79,22 @@ describe('the SRTE tables of a checkpoint', () => {
       'unshared_srte.freqs': table(),
       'layers.0.srte.inv_freq': table(),
     });
-    expect(found.tables).toHaveLength(1);
+    expect(result.tables).toHaveLength(1);
   });
 
-  it.each([1, 3])('are one when the model shares it, with %d layers that name it too', (layers) => {
+  it.each([1, 3])('are one if the model shares it, with %d layers that name it', (layers) => {
     const shared = table();
-    const found = of({
+    const result = tablesOf({
       ...Object.fromEntries(
         Array.from({ length: layers }, (_, layer) => [`layers.${layer}.srte.freqs`, shared]),
       ),
       'shared_srte.freqs': shared,
     });
-    expect(found).toMatchObject({ sharing: 'shared', tables: [{ name: 'shared_srte.freqs' }] });
+    expect(result).toMatchObject({ sharing: 'shared', tables: [{ name: 'shared_srte.freqs' }] });
   });
 
-  it('are one when the layers name it only in metadata', () => {
-    const found = of(
+  it('are one if the layers name it only in metadata', () => {
+    const result = tablesOf(
       { 'shared_srte.lowrank': table([1, 3, 1]), 'shared_srte.proj.weight': table([2, 1]) },
       {
         aliases: new Map([
@@ -103,28 +104,31 @@ describe('the SRTE tables of a checkpoint', () => {
         ]),
       },
     );
-    expect(found).toMatchObject({ sharing: 'shared', rank: 1 });
+    expect(result).toMatchObject({ sharing: 'shared', rank: 1 });
   });
 
-  it('are one when all layers have the same tensor, under any name', () => {
+  it('are one if all layers have the same tensor, under any name', () => {
     const shared = table();
-    const found = of({ 'layers.0.srte.freqs': shared, 'layers.1.srte.freqs': { ...shared } });
-    expect(found).toMatchObject({ sharing: 'shared', tables: [{ name: 'layers.0.srte.freqs' }] });
+    const result = tablesOf({
+      'layers.0.srte.freqs': shared,
+      'layers.1.srte.freqs': { ...shared },
+    });
+    expect(result).toMatchObject({ sharing: 'shared', tables: [{ name: 'layers.0.srte.freqs' }] });
   });
 
-  it('are several when only some layers share one', () => {
+  it('are several if only some layers share one', () => {
     const shared = table();
-    const found = of({
+    const result = tablesOf({
       'layers.0.srte.freqs': shared,
       'layers.1.srte.freqs': shared,
       'layers.2.srte.freqs': table(),
     });
-    expect(found).toMatchObject({ sharing: 'per-layer' });
-    expect(found.tables).toHaveLength(3);
+    expect(result).toMatchObject({ sharing: 'per-layer' });
+    expect(result.tables).toHaveLength(3);
   });
 
-  it('are one when the other layers name it only in metadata', () => {
-    const found = of(
+  it('are one if the other layers name it only in metadata', () => {
+    const result = tablesOf(
       { 'layers.0.srte.freqs': table() },
       {
         aliases: new Map([
@@ -133,12 +137,12 @@ describe('the SRTE tables of a checkpoint', () => {
         ]),
       },
     );
-    expect(found).toMatchObject({ sharing: 'shared', tables: [{ name: 'layers.0.srte.freqs' }] });
+    expect(result).toMatchObject({ sharing: 'shared', tables: [{ name: 'layers.0.srte.freqs' }] });
   });
 
-  it.each(['lowrank', 'proj.weight'])('are several when only %s is the same', (part) => {
+  it.each(['lowrank', 'proj.weight'])('are several if only %s is the same', (part) => {
     const layers = { ...pair('layers.0.srte'), ...pair('layers.1.srte') };
-    const found = of(
+    const result = tablesOf(
       new Map(
         Object.entries(layers).map(([name, tensor]) => [
           name,
@@ -146,16 +150,16 @@ describe('the SRTE tables of a checkpoint', () => {
         ]),
       ),
     );
-    expect(found).toMatchObject({ sharing: 'per-layer' });
+    expect(result).toMatchObject({ sharing: 'per-layer' });
   });
 });
 
 const seen = new Set<string>();
 
-/** The problems with the tables of a checkpoint. */
+/** Problems of the tables of a checkpoint. */
 function problemsOf(...args: Parameters<typeof checkpointOf>) {
   try {
-    of(...args);
+    tablesOf(...args);
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     for (const { rule } of error.problems) seen.add(rule ?? '');
@@ -168,7 +172,7 @@ const only = (message: string) => [
   expect.objectContaining({ message: expect.stringContaining(message) }),
 ];
 
-describe('a checkpoint is refused', () => {
+describe('a checkpoint', () => {
   const refused: [rule: string, what: string, ...Parameters<typeof checkpointOf>][] = [
     ['srte-present', 'without any table', { 'embed_tokens.weight': table([4, 2]) }],
     ['srte-present', 'with no tensor at all', {}],
@@ -244,12 +248,12 @@ describe('a checkpoint is refused', () => {
       { 'layers.0.srte.freqs': table(), 'shared_srte.freqs': table() },
     ],
   ];
-  it.each(refused)('by %s: %s', (rule, _what, ...checkpoint) => {
+  it.each(refused)('is refused by %s: %s', (rule, _what, ...checkpoint) => {
     expect(problemsOf(...checkpoint).map((problem) => problem.rule)).toEqual([rule]);
   });
 
   it.each(['00', '01', '0x1', '1e3', '', '-1', ' 1', '٣', 'x', '100000', '99999999999'])(
-    'by srte-layer-number: a layer %j',
+    'is refused by srte-layer-number: layer %j',
     (layer) => {
       const problems = problemsOf({
         'layers.0.srte.freqs': table(),
@@ -261,25 +265,25 @@ describe('a checkpoint is refused', () => {
     },
   );
 
-  it.each(['I64', 'BOOL', 'C64'] as const)('by srte-dtype: %s', (dtype) => {
+  it.each(['I64', 'BOOL', 'C64'] as const)('is refused by srte-dtype: %s', (dtype) => {
     const tensor = tensorIn(storageOf(new Uint8Array(48)), [1, 3, 2], { dtype });
     expect(problemsOf({ 'layers.0.srte.freqs': tensor })).toMatchObject([
       { rule: 'srte-dtype', message: `holds ${dtype}, expected floating-point numbers` },
     ]);
   });
 
-  it('when two names become one', () => {
+  it('is refused if two names become one', () => {
     const names = ['layers.0.srte.freqs', 'layers.0._orig_mod.srte.freqs'];
     let thrown: unknown;
     try {
-      of(new Map(names.map((name) => [name, table()])));
+      tablesOf(new Map(names.map((name) => [name, table()])));
     } catch (error) {
       thrown = error;
     }
     expect(ruleOf(thrown)).toBe('names-collide');
   });
 
-  it('for all that is wrong with it at once, and for the same in many layers once', () => {
+  it('is refused with all its problems, and equal ones of many layers once', () => {
     const names = ['layers.0.srte.freqs', 'layers.1.srte.freqs', 'layers.2.srte.freqs'];
     const half = { 'layers.3.srte.lowrank': table([1, 3, 1]) };
     const flat = Object.fromEntries(names.map((name) => [name, table([3, 2])]));
@@ -294,12 +298,12 @@ describe('a checkpoint is refused', () => {
     ]);
   });
 
-  it('and is reported when the table is only computed', () => {
+  it('is refused with a suggestion if the table is computed', () => {
     const [problem] = problemsOf({ 'layers.0.srte.inv_freq': table([1]) });
     expect(problem?.suggestion).toContain('sincos');
   });
 
-  it('with the names that identify them', () => {
+  it('is refused with the names of the fault', () => {
     expect(
       problemsOf({ 'layers.0.srte.freqs': table(), 'ema.layers.0.srte.freqs': table() }),
     ).toEqual(only('"", "ema."'));
@@ -311,8 +315,8 @@ describe('a checkpoint is refused', () => {
     );
   });
 
-  it('by every rule in one of these tests', () => {
-    // Values are looked at by what reads them: see refusals.test.ts.
+  it('is tested against every rule', () => {
+    // The rule for values is tested in refusals.test.ts.
     const ofNames = Object.keys(SRTE_RULES).filter((rule) => rule !== 'srte-finite');
     expect([...seen].sort()).toEqual(ofNames.sort());
   });
