@@ -31,7 +31,7 @@ describe('elementCount', () => {
     expect(elementCount([1.5])).toBeUndefined();
   });
 
-  it('has shapes printed like in PyTorch', () => expect(shapeText([1, 2, 3])).toBe('[1, 2, 3]'));
+  it('has shapes printed as in PyTorch', () => expect(shapeText([1, 2, 3])).toBe('[1, 2, 3]'));
 });
 
 describe('a dtype', () => {
