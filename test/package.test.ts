@@ -8,7 +8,7 @@ import { commandNames, inPackage, ROOT } from './fixtures.js';
 import { safetensorsFile } from './reconcile/files.js';
 import { describeModel, SMALL, Workshop } from './reconcile/support.js';
 
-/** What npm publishes, installed in an empty folder and used from there. */
+/** Installs the published package in an empty folder and uses it from there. */
 const work = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'minimind-package-'));
 const installed = (...parts: string[]) => path.join(work, 'node_modules/minimind', ...parts);
 const COMMANDS = commandNames();
@@ -47,7 +47,7 @@ function succeed(program: string, args: readonly string[], options?: RunOptions)
 
 type Answer = Pick<SpawnSyncReturns<string>, 'status' | 'stdout' | 'stderr'>;
 
-/** Runs several command lines of the installed program in one process, each as if it were alone. */
+/** Runs several command lines of the installed program in one process, as if each were alone. */
 function runInOneProcess(lines: readonly (readonly string[])[]): readonly Answer[] {
   const code = `
     import { pathToFileURL } from 'node:url';
@@ -85,13 +85,13 @@ let packed: readonly string[] = [];
 let packedName = '';
 
 beforeAll(() => {
-  // Without scripts: building again would take dist away from the tests that run beside this one.
+  // Without scripts: a build would remove dist while other tests use it.
   const pack = ['pack', '--json', '--ignore-scripts', '--pack-destination', work];
   const [{ filename, files }] = JSON.parse(succeed('npm', pack, { cwd: ROOT }));
   packedName = filename;
   packed = files.map((file: { path: string }) => file.path).sort();
   fs.writeFileSync(path.join(work, 'package.json'), '{"name":"empty","private":true}\n');
-  // Without ONNX Runtime, which comes along only where its own install script can fetch what it wants.
+  // Without ONNX Runtime, which can be installed only where its install script can download.
   succeed('npm', ['install', ...QUIETLY, '--omit=optional', `./${filename}`]);
 }, 300_000);
 
@@ -100,7 +100,7 @@ afterAll(() => {
 }, 120_000);
 
 describe('the package', () => {
-  it('has what a user needs', () => {
+  it('has the files that a user needs', () => {
     const presets = fs.readdirSync(inPackage('configs/hybrid'));
     const schemas = fs.readdirSync(inPackage('docs/schemas'));
     expect(packed).toEqual(
@@ -128,8 +128,8 @@ describe('the package', () => {
     );
   });
 
-  it('has nothing else', () => {
-    // A README in another language comes along by itself.
+  it('has no other files', () => {
+    // npm always includes READMEs in other languages.
     const expected = /^(configs\/|docs\/schemas\/|dist\/|README\.[\w-]+\.md$)/;
     const rest = packed.filter((file) => !expected.test(file));
     expect(rest).toEqual([
@@ -143,7 +143,7 @@ describe('the package', () => {
     expect(packed.filter((file) => /\.(map|test\.\w+|spec\.\w+)$|(^|\/)test\//.test(file))).toEqual(
       [],
     );
-    // Sources and what follows from them only.
+    // Only files that the build makes.
     const built = packed.filter((file) => file.startsWith('dist/'));
     expect(
       built.filter(
@@ -181,8 +181,8 @@ describe('the package', () => {
       readonly properties: readonly { readonly name: string }[];
     }
     const components: readonly Component[] = JSON.parse(text('dist/sbom.cdx.json')).components;
-    const refs = (wanted: (component: Component) => boolean) =>
-      components.filter(wanted).map((component) => component['bom-ref']);
+    const refs = (isIncluded: (component: Component) => boolean) =>
+      components.filter(isIncluded).map((component) => component['bom-ref']);
     const licences = text('dist/THIRD-PARTY-LICENSES.txt');
     const bundled = [...licences.matchAll(/^={80}\n\n(\S+) (\S+) \(/gm)].map(
       ([, name, version]) => `${name}@${version}`,
@@ -228,7 +228,7 @@ describe('the installed program', () => {
     fs.writeFileSync(path.join(work, 'small.yaml'), JSON.stringify({ model: SMALL }));
   });
 
-  /** A real invocation of each command, and something of what it prints. */
+  /** An invocation of each command, and a part of its output. */
   const INVOCATIONS: Record<string, { args: string[]; prints: string }> = {
     compare: {
       args: ['original.yaml', '--set', 'model.srte_factorized_rank=64,128'],
@@ -331,13 +331,13 @@ describe('the installed program', () => {
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   });
 
-  it('says its version', () => {
+  it('prints its version', () => {
     const { version } = JSON.parse(fs.readFileSync(inPackage('package.json'), 'utf8'));
     expect(minimind(['--version']).stdout).toContain(`minimind/${version} `);
   });
 });
 
-/** What the three answer that need no engine. */
+/** Commands that need no engine. */
 const ENGINELESS = ['validate', 'profile', 'compare-srte'] as const;
 const answers = () => runInOneProcess(ENGINELESS.map((name) => [name, 'original.yaml', '--json']));
 const quickTest = () => minimind(['quick-test', 'small.yaml', '--only', 'created,forward']);
@@ -347,7 +347,7 @@ const doctor = () =>
 const COMMAND = 'npm install --ignore-scripts onnxruntime-node@1.30.0';
 
 describe('the installed program without ONNX Runtime', () => {
-  it('tests on TensorFlow.js, and says so, and what would install the other', () => {
+  it('tests on TensorFlow.js, and reports the command that installs ONNX Runtime', () => {
     const { status, stdout } = quickTest();
     expect(status).toBe(0);
     expect(stdout).toMatch(/^ {2}engine +TensorFlow\.js 4\.22\.0 \(wasm on cpu\), 1 thread, /m);
@@ -355,19 +355,19 @@ describe('the installed program without ONNX Runtime', () => {
     expect(stdout).toContain(`to fix it: ${COMMAND}\n`);
   });
 
-  it('is missing to doctor, which has the command', () => {
+  it('lists ONNX Runtime as missing in doctor, with the command that installs it', () => {
     const missing = { version: null, problem: 'it is not installed', remedy: COMMAND };
     expect(doctor()).toEqual([expect.objectContaining(missing)]);
   });
 
-  it('says that there is none when it is asked for', () => {
+  it('fails with the command when ONNX Runtime is requested', () => {
     const { status, stderr } = minimind(['quick-test', 'small.yaml', '--engine', 'onnx']);
     expect(status).toBe(3);
     expect(stderr).toContain(`→ ${COMMAND}\n`);
   });
 });
 
-describe('the installed program without anything native', () => {
+describe('the installed program without native code', () => {
   const wasm = path.join(work, 'node_modules/@tensorflow/tfjs-backend-wasm');
   const away = path.join(work, 'away');
   const engines = path.join(work, 'node_modules/@tensorflow');
@@ -389,7 +389,7 @@ describe('the installed program without anything native', () => {
     );
   });
 
-  it.each(ENGINELESS)('does %s as before, even without any engine', (name) => {
+  it.each(ENGINELESS)('gives the same answer of %s, even without any engine', (name) => {
     fs.renameSync(engines, `${away}-too`);
     try {
       const before = whole[ENGINELESS.indexOf(name)];
@@ -400,7 +400,7 @@ describe('the installed program without anything native', () => {
     }
   });
 
-  it('looks at a checkpoint before it looks for an engine', () => {
+  it('checks a checkpoint before it looks for an engine', () => {
     const args = ['small.yaml', '--checkpoint', 'small.safetensors', '--engine', 'onnx'];
     expect(minimind(['quick-test', ...args]).status).toBe(3);
     const other = minimind(['quick-test', ...args, '--set', 'model.vocab_size=18']);
@@ -409,26 +409,26 @@ describe('the installed program without anything native', () => {
   });
 });
 
-describe('the installed program with ONNX Runtime, by the command that it names', () => {
+describe('the installed program after the command that installs ONNX Runtime', () => {
   beforeAll(() => {
     const [program = '', ...words] = COMMAND.split(' ');
     succeed(program, [...words, ...QUIETLY]);
   }, 300_000);
 
-  it('tests on it', () => {
+  it('tests on ONNX Runtime', () => {
     const { status, stdout } = quickTest();
     expect(status).toBe(0);
     expect(stdout).toMatch(/^ {2}engine +ONNX Runtime 1\.30\.0 \(cpu\), \d+ threads?, /m);
     expect(stdout).not.toMatch(/^Not /m);
   });
 
-  it('is usable to doctor', () => {
+  it('lists ONNX Runtime as usable in doctor', () => {
     expect(doctor()).toEqual([expect.objectContaining({ version: '1.30.0', problem: null })]);
   });
 });
 
-describe('the program, installed for all', () => {
-  // Apart from the project, whose packages it would find.
+describe('the globally installed program', () => {
+  // Outside the project, whose packages it would find.
   const prefix = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'minimind-global-'));
   afterAll(() => fs.rmSync(prefix, { recursive: true, force: true }), 120_000);
   const here = path.join(prefix, process.platform === 'win32' ? '.' : 'lib', 'node_modules');
@@ -445,7 +445,7 @@ describe('the program, installed for all', () => {
     fs.rmSync(wasm, { recursive: true });
   }, 300_000);
 
-  it('names a command to doctor that installs an engine where it finds it', () => {
+  it('reports in doctor a command that installs an engine for it', () => {
     const remedy = `npm install --global --prefix ${prefix} @tensorflow/tfjs-backend-wasm@4.22.0`;
     expect(engine()).toMatchObject({ problem: 'it is not installed', remedy });
     const [program = '', ...words] = remedy.split(' ');
@@ -493,7 +493,7 @@ describe('the installed library', () => {
     fs.writeFileSync(path.join(work, 'blocks.mts'), blocks.join('\n'));
     fs.writeFileSync(path.join(work, 'wrong-blocks.mts'), wrongBlocks.join('\n'));
     const tsc = inPackage('node_modules/typescript/bin/tsc');
-    // Those of packages are checked, TypeScript's own are not.
+    // This checks the types of packages, but not those of TypeScript itself.
     const checks = ['--noEmit', '--strict', '--skipDefaultLibCheck'];
     const options = [...checks, '--module', 'NodeNext', '--target', 'ES2023'];
     const files = ['blocks.mts', 'right.mts', 'wrong-blocks.mts', 'wrong.mts'];

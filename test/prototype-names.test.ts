@@ -7,7 +7,7 @@ import { cast, type Tensor } from '../src/modules/index.js';
 import { inPackage } from './fixtures.js';
 import { runHere } from './run-here.js';
 
-/** Names that every object has from its prototype, and no table of this project. */
+/** Names that every object inherits from its prototype, but no table of this project has. */
 const NAMES = ['constructor', '__proto__', 'toString'] as const;
 
 const CONFIG = inPackage('configs/hybrid/original.yaml');

@@ -1,4 +1,4 @@
-/** The reading lists of docs/architecture.md: each file exists, and the command leads to it. */
+/** Checks the reading lists of docs/architecture.md: each file exists and can be reached from the command. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -20,7 +20,7 @@ const listed = new Map(
     }),
 );
 
-/** Files that a file imports, with types and lazy imports. */
+/** Files that a file imports, including types and lazy imports. */
 function importsOf(file: string): string[] {
   const text = fs.readFileSync(inPackage('src', file), 'utf8');
   return [...text.matchAll(/'(\.{1,2}\/[^']+)\.js'/g)]
@@ -34,14 +34,14 @@ function reachedFrom(entry: string): Set<string> {
   return reached;
 }
 
-it('there is a list for each of the main commands', () => {
+it('each main command has a reading list', () => {
   expect([...listed.keys()]).toEqual(
     expect.arrayContaining(['convert-checkpoint', 'profile', 'fit', 'quick-test']),
   );
 });
 
 describe.each([...listed])('the list of %s', (command, files) => {
-  it('has files that exist and that the command leads to', () => {
+  it('has only existing files that the command reaches', () => {
     const reached = reachedFrom(`commands/${command}.ts`);
     expect(files.filter((file) => !reached.has(file))).toEqual([]);
   });

@@ -5,11 +5,11 @@ import { commandNames, inPackage, readJson } from './fixtures.js';
 import { runCli } from './run-cli.js';
 import { runHere } from './run-here.js';
 
-/** Both languages show the same things. */
+/** Checks both languages in the same way. */
 describe.each(['README.md', 'README.zh-CN.md'])('%s', (name) => {
   const readme = fs.readFileSync(inPackage(name), 'utf8');
 
-  /** The contents of all fenced blocks of a language. */
+  /** Contents of all fenced blocks of a language. */
   const blocks = (language: string) =>
     [...readme.matchAll(new RegExp(`^\`\`\`${language}\n([^]*?)^\`\`\`$`, 'gm'))].map(
       ([, text = '']) => text,
@@ -45,7 +45,7 @@ describe.each(['README.md', 'README.zh-CN.md'])('%s', (name) => {
     expect(runCli(['validate', '-', '--strict'], { input: config }).code).toBe(0);
   });
 
-  it('has the two lines that do all the set-up', () => {
+  it('has the two lines of the whole set-up', () => {
     const console = blocks('console');
     expect([console[0], console.at(-1)]).toEqual([
       'npm ci && npx minimind fit fixtures/hf-configs/qwen3-8b --gpu 4090\n',
@@ -57,7 +57,7 @@ describe.each(['README.md', 'README.zh-CN.md'])('%s', (name) => {
     for (const name of commandNames()) expect(readme).toContain(`| \`minimind ${name}`);
   });
 
-  it('lists no command that is not there', () => {
+  it('lists only existing commands', () => {
     const named = [...readme.matchAll(/^\| `minimind ([a-z-]+(?: [a-z][a-z-]*)?)/gm)];
     expect(named.map(([, name]) => name).sort()).toEqual(commandNames());
   });

@@ -13,7 +13,7 @@ interface RunOptions {
   readonly cwd?: string;
 }
 
-/** Runs the built command line as a user does, in a pipe. */
+/** Runs the built command line in a new process, with pipes. */
 export function runCli(args: readonly string[], options: RunOptions = {}): Run {
   const { NO_COLOR, FORCE_COLOR, ...env } = process.env;
   const result = spawnSync(process.execPath, [inPackage('bin/run.js'), ...args], {

@@ -5,20 +5,20 @@ import type { Run } from './run-cli.js';
 
 type Write = typeof process.stdout.write;
 
-/** The command that runs, and the test that runs it. */
+/** The running command, and the test that runs it. */
 let running: { readonly test: string; readonly end: Promise<unknown> } | undefined;
 
 /**
- * Runs the built command line in this process, which spares the start of one. For what commands answer: how a process
- * reads its input, takes signals, pipes and full disks, and what it takes of memory is for `runCli`.
+ * Runs the built command line in this process, which saves the start of a new one. Only for the answers of commands:
+ * use `runCli` for input, signals, pipes, full disks and memory.
  */
 export async function runHere(args: readonly string[], options: Options = {}): Promise<Run> {
   const { testPath, currentTestName } = expect.getState();
   const test = `${testPath} ${currentTestName}`;
   while (running) {
-    // They would write into each other's answers.
+    // Two commands would write into each other's answers.
     if (running.test === test) throw new Error('one command at a time: await the one before');
-    // Its test has timed out.
+    // The test of the other command has timed out.
     await running.end;
   }
   const end = runNow(args, options);
@@ -63,7 +63,7 @@ interface Terminal {
   readonly rows: number;
 }
 
-/** Makes a stream look like a terminal without colours. Returns what undoes it. */
+/** Makes a stream look like a terminal without colours. Returns a function that restores it. */
 function pretend(stream: NodeJS.WriteStream, { columns, rows }: Terminal): () => void {
   const given = {
     isTTY: true,
@@ -85,16 +85,16 @@ function pretend(stream: NodeJS.WriteStream, { columns, rows }: Terminal): () =>
   };
 }
 
-/** Settings of the command library for all its copies in a process, which look for them here when they are loaded. */
+/** Settings of the command library, which all its copies in a process read here when they are loaded. */
 declare global {
   var oclif: { enableAutoTranspile?: boolean } | undefined;
 }
 
 function builtMain(): Promise<typeof import('../src/cli/main.js')> {
-  // As in bin/run.js. In tests, the library would otherwise load a compiler of TypeScript for every import that follows.
+  // As in bin/run.js. In tests, the library would otherwise load a TypeScript compiler for later imports.
   globalThis.oclif ??= {};
   globalThis.oclif.enableAutoTranspile = false;
-  // As in a pipe, whatever the terminal of the tests is.
+  // As in a pipe, for any terminal of the tests.
   delete process.env.NO_COLOR;
   delete process.env.FORCE_COLOR;
   return import(pathToFileURL(inPackage('dist/cli/main.js')).href);

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeEach } from 'vitest';
 import { endFile, endTest } from './cleanup.js';
 
-// A process of shared files has the program twice, built and as sources, each with its clean-up at the exit.
+// A process of shared files has the program twice, built and as sources, each with cleanup at the exit.
 process.setMaxListeners(20);
 
 afterEach(endTest);
@@ -12,7 +12,7 @@ afterAll(endFile, 120_000);
 /** Memory of a process that has loaded a command. */
 const COMMAND_BYTES = 80e6;
 
-/** Memory of the process when the test began: that of the tests before it is not the command's. */
+/** Memory of the process at the start of the test. Memory of earlier tests does not belong to the command. */
 let testBytes = 0;
 
 const measured = process.memoryUsage.rss as (() => number) & { ofProcess?: () => number };

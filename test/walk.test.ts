@@ -11,12 +11,12 @@ const PAGE = inPackage('docs/walk.md');
 const STEP =
   /^`([\w.]+)`:\n\n```yaml\n([\s\S]*?)^```$|^cp (\S+) (\S+)$|^```console\nminimind (.+)\n```(?:\n\n```text\n([\s\S]*?)^```)?$/gm;
 
-/** An answer without the durations, rates and memory that differ from machine to machine. */
+/** An answer without durations, rates and memory, which differ between machines. */
 const steady = (text: string) =>
   text.replace(/memory {4,}about \S+|[\d.,]+ (ms|s|tokens\/s)\b/g, '#');
 
-/** `vitest run test/walk.test.ts -u` writes what the program prints now. */
-it('docs/walk.md shows every answer as it is printed', async () => {
+/** `vitest run test/walk.test.ts -u` writes the current output of the program. */
+it('docs/walk.md shows every command with its current answer', async () => {
   const page = fs.readFileSync(PAGE, 'utf8');
   const cwd = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-walk-'));
   let now = page;

@@ -29,7 +29,7 @@ export interface Row {
   readonly types: readonly string[];
   /** Rows that it may load by `import()` only. */
   readonly lazy: readonly string[];
-  /** Packages that no row may name except those that list them. */
+  /** Packages that only the rows that list them may name. */
   readonly packages: readonly string[];
   readonly nodeModules: boolean;
 }
@@ -87,7 +87,7 @@ function parseRow(row: readonly string[], names: readonly string[]): Row {
   const { name, mark } = nameOf(first);
   const folders = names.filter((other) => !other.includes('/') && !other.includes('.'));
 
-  /** The rows that an item of a cell means; "all folders" leaves out what has a word of its own. */
+  /** The rows that an item of a cell means; "all folders" leaves out folders listed in another way. */
   const rowsMeant = (item: string, except: readonly string[]): string[] => {
     if (item === 'all folders') {
       return folders.filter((folder) => folder !== name && !except.includes(folder));
@@ -134,7 +134,7 @@ function partition<T>(values: readonly T[], test: (value: T) => boolean): [T[], 
   return [values.filter(test), values.filter((value) => !test(value))];
 }
 
-/** The rules of the table, and those that need no row. */
+/** The rules of the table and the general rules. */
 export function boundaryRules(rows: readonly Row[]): IFlattenedRuleSet {
   const packages = [...new Set(rows.flatMap((row) => row.packages))];
   return {
@@ -230,13 +230,13 @@ export interface Violation {
 }
 
 /**
- * Imports and exports whose braces have nothing but types. dependency-cruiser takes them for `import type`, but the
- * compiled module still loads the other one.
+ * Imports and exports whose braces have only types. dependency-cruiser takes them for `import type`, but the compiled
+ * module still loads the other one.
  */
 const LOADED_FOR_TYPES =
   /^[ \t]*(?:import|export)\s*\{(?:\s*type\s+[\w$]+(?:\s+as\s+[\w$]+)?\s*,?)*\s*\}\s*from\s*['"]([^'"]+)/gm;
 
-/** Looks at all of `src` in `folder`; gives the modules it saw there and what breaks the rules. */
+/** Checks all of `src` in `folder`. Returns the modules it saw and the imports that break the rules. */
 export async function findViolations(
   folder: string,
   ruleSet: IFlattenedRuleSet,

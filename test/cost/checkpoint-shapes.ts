@@ -1,4 +1,4 @@
-/** Checkpoints that are small and would be expensive to read. A new one is a line of the table. */
+/** Small checkpoints that are expensive for a naive reader. A new one is a line of the table. */
 import * as a from '../checkpoint/torch/assemble.js';
 import { archive, inFolder } from '../checkpoint/torch/zip-builder.js';
 import { commands, oneFile, type Shape } from './shape.js';
@@ -15,7 +15,7 @@ const READ = commands(
 );
 const PROJECTOR = commands('kv-projector convert FILE FOLDER/out.safetensors', 'inspect FILE');
 
-/** A PyTorch file of this pickle, with a storage of 16 bytes under key 0, unless said otherwise. */
+/** A PyTorch file with this pickle and, by default, a storage of 16 bytes under key 0. */
 const torch =
   (object: (size: number) => Parts, storages: Record<string, Uint8Array> = {}): Shape['make'] =>
   (folder, size) =>
@@ -36,7 +36,7 @@ function fileBytes(header: string, dataBytes: number): Buffer {
   return Buffer.concat([length, json, Buffer.alloc(dataBytes)]);
 }
 
-/** As many parts as there is room for, each made of its number. */
+/** Parts that fill `size` bytes, each made from its index. */
 function fill(size: number, part: (index: number) => Uint8Array): Buffer {
   const parts: Uint8Array[] = [];
   for (let bytes = 0, index = 0; bytes < size; index++) {
@@ -64,7 +64,7 @@ const times = (count: number, part: Parts) => {
 
 const put = (index: number) => a.join(0x72, a.u32(index));
 const get = (index: number) => a.join(0x6a, a.u32(index));
-/** Remembers a value. The dict on top of the stack holds it until the next one takes its key. */
+/** Puts a value into the memo. The dict on top of the stack holds it until the next value takes its key. */
 const remembered = (index: number, ...parts: Parts) =>
   a.join(a.NONE, ...parts, put(index), a.SETITEM);
 const i32 = (value: number) => {
@@ -86,7 +86,7 @@ const laughs = (depth: number) => {
   return a.join(...openings, a.dict(a.text('x'), a.int(1)), ...levels, put(1000 + depth));
 };
 
-/** A call as often as there is room for; its arguments take half of it. */
+/** A call, repeated to fill the size; its arguments take half of it. */
 const calls = (callee: Uint8Array, args: (size: number) => Parts, tuple = a.TUPLE1) =>
   torch((size) => [
     DICT,
@@ -110,7 +110,7 @@ const numbers = (size: number): Parts => [
   a.APPENDS,
 ];
 
-/** Tensors that show a storage of these bytes in other ways, each with this many elements. */
+/** Tensors that view one storage of these bytes with different shapes and strides. */
 const views = (storageBytes: number, shapeOf: (index: number) => readonly [number[], number[]]) =>
   torch(
     (size) => [

@@ -1,4 +1,4 @@
-/** Configs, tokenizers and ids that are small and would be expensive to read. A new one is a line of the table. */
+/** Small configs, tokenizers and ids that are expensive for a naive reader. A new one is a line of the table. */
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -12,7 +12,7 @@ const MODEL = commands('validate FILE', 'profile FILE', 'compare FILE', 'quick-t
 
 const yaml = (text: (size: number) => string) => oneFile('config.yaml', text);
 
-/** A config of Hugging Face with other values, and a key of this text. */
+/** A Hugging Face config with changed values and one more key. */
 const config = (values: Readonly<Record<string, unknown>>, more?: (size: number) => string) =>
   oneFile('config.json', (size) => {
     const whole = { ...(readJson('fixtures/hf/llama/config.json') as object), ...values };
@@ -35,7 +35,7 @@ const tokenizer = (change: (file: TokenizerFile, size: number) => void) =>
 const many = (size: number, part: (index: number) => string) =>
   Array.from({ length: Math.max(1, Math.floor(size / part(99_999).length)) }, (_, at) => part(at));
 
-/** A pipe that nobody writes to. */
+/** A pipe without a writer. */
 const pipe =
   (name: string): Shape['make'] =>
   (folder) => {
@@ -194,7 +194,7 @@ export const DOCUMENT_SHAPES: readonly Shape[] = [
     commands: commands(TOKENIZE),
     ...(sizes && { sizes }),
   })),
-  // Only a pipe that is found: the command waits for the writer of one that the user names.
+  // Only pipes that the command finds itself: it waits for the writer of a pipe that the user names.
   {
     name: 'a folder with a pipe named config.json',
     sizes: ONCE,

@@ -1,7 +1,7 @@
 /**
- * Runs commands on hostile files of several sizes, each in a process of its own, and compares time and memory with the
- * bounds: `npm run test:cost [-- PATTERN]`, for the rows that match, as in `many names .* inspect FILE --hash`. Exits with
- * 1 when a run is beyond them.
+ * Runs commands on hostile files of several sizes, each in its own process. Compares time and memory with the bounds
+ * and exits with 1 when a run exceeds them. `npm run test:cost -- PATTERN` runs only matching rows, for example
+ * `many names .* inspect FILE --hash`.
  */
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -14,16 +14,16 @@ import type { Shape } from './shape.js';
 
 /** Bytes of the files; the rule holds below 16 MB. */
 const SIZES = [1_000_000, 2_000_000, 4_000_000, 8_000_000, 15_900_000];
-/** Beyond what the same program takes for a small file. */
+/** In addition to what the same program takes for a small file. */
 const MOST_SECONDS = 2;
 const MOST_MEGABYTES = 300;
-/** A run that has computed this long is ended, and so is one that waits for longer. */
+/** Seconds of computing and of waiting after which a run is ended. */
 const PATIENCE = { busy: 8, waiting: 90 };
 
-/** Says on a fourth stream what the process has used. */
+/** Writes the resources that the process used to a fourth stream. */
 const PROBE = `data:text/javascript,${encodeURIComponent(
   `import fs from 'node:fs';
-  // The system counts the memory of the process that started it as well, unless it says otherwise.
+  // The maximum of resourceUsage includes the memory of the parent process.
   const peak = () => {
     try { return Number(/VmHWM:\\s+(\\d+)/.exec(fs.readFileSync('/proc/self/status', 'utf8'))[1]); } catch {}
     return process.resourceUsage().maxRSS;
@@ -37,7 +37,7 @@ interface Cost {
   readonly ending: string;
 }
 
-/** What a command costs; infinitely much when it does not end by itself. */
+/** Cost of a command, infinite when it does not end by itself. */
 function costOf(args: readonly string[]): Promise<Cost> {
   return new Promise((resolve, reject) => {
     const limited = ['-c', `ulimit -t ${PATIENCE.busy}; exec "$@"`, 'sh', process.execPath];
@@ -63,7 +63,7 @@ function costOf(args: readonly string[]): Promise<Cost> {
       if (used === '') resolve({ seconds: Infinity, megabytes: Infinity, ending });
       else {
         const { userCPUTime, systemCPUTime, maxRSS } = JSON.parse(used);
-        // Waiting for other processes is not its cost, nor are threads that clean up beside it.
+        // Neither waiting for other processes nor parallel cleanup threads are its cost.
         const busy = (userCPUTime + systemCPUTime) / 1e6;
         resolve({ seconds: Math.min(elapsed, busy), megabytes: maxRSS / 1e3, ending });
       }
@@ -77,7 +77,7 @@ const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-cost-'));
 const pattern = new RegExp(process.argv[2] ?? '');
 let failures = 0;
 
-/** @param endless Commands that were ended on a smaller file, to which this adds its own. */
+/** @param endless Commands that were ended on a smaller file; this adds its own. */
 async function check(
   { name, make, commands }: Shape,
   size: number,
@@ -95,7 +95,7 @@ async function check(
     const args = command.map((arg) => arg.replace('FILE', file).replace('FOLDER', place));
     const { seconds, megabytes, ending } = await costOf(args);
     const [time, memory] = [seconds - base.seconds, megabytes - base.megabytes];
-    // Our own fault is none of the answers that a file can get.
+    // No file may cause an internal error.
     const isGood = time <= MOST_SECONDS && memory <= MOST_MEGABYTES && !ending.startsWith('70');
     if (!isGood) failures++;
     if (seconds === Infinity) endless.add(command);

@@ -4,11 +4,11 @@ import path from 'node:path';
 /** Hostile files of one shape, and the commands that read them. */
 export interface Shape {
   readonly name: string;
-  /** Bytes of the files to make; those of the grid when left out. */
+  /** Bytes of the files to make; the default sizes when left out. */
   readonly sizes?: readonly number[];
-  /** Writes files of about so many bytes into a folder. Returns the path that stands for FILE. */
+  /** Writes files of about this size into a folder. Returns the path that replaces FILE. */
   readonly make: (folder: string, size: number) => string;
-  /** Arguments, in which FILE and FOLDER stand for what was written. */
+  /** Arguments, in which FILE and FOLDER are placeholders for the written paths. */
   readonly commands: readonly (readonly string[])[];
 }
 

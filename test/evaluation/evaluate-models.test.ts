@@ -52,13 +52,13 @@ interface Case {
   readonly lossChange: Estimated;
 }
 
-/** Made by PyTorch: fixtures/evaluation/make.py. */
+/** Computed by PyTorch: fixtures/evaluation/make.py. */
 const EXPECTED = JSON.parse(fs.readFileSync('fixtures/evaluation/expected.json', 'utf8')) as {
   readonly texts: readonly number[][];
   readonly cases: readonly Case[];
 };
 
-describe('an evaluation equals that of PyTorch', () => {
+describe('an evaluation', () => {
   let engine: Engine;
   const opened: WeightedModelFile[] = [];
   beforeAll(async () => {
@@ -78,11 +78,11 @@ describe('an evaluation equals that of PyTorch', () => {
   };
 
   it.each(EXPECTED.cases)(
-    '$own against $reference, $context by $stride, BOS $bos',
+    'equals PyTorch: $own against $reference, $context by $stride, BOS $bos',
     async (given) => {
       const { context, stride, bos } = given;
       let progress = 0;
-      const found = await evaluated(engine, {
+      const result = await evaluated(engine, {
         own: await side(given.own),
         reference: await side(given.reference),
         texts: EXPECTED.texts,
@@ -96,29 +96,29 @@ describe('an evaluation equals that of PyTorch', () => {
         expect(Math.abs((value ?? Number.NaN) - expected)).toBeLessThan(
           1e-5 * Math.abs(expected) + 1e-7,
         );
-      expect(found.scored).toBe(given.scored);
+      expect(result.scored).toBe(given.scored);
       expect(progress).toBe(given.scored);
-      near(found.own.loss.mean, given.loss.mean);
-      near(found.own.loss.error, given.loss.error);
-      near(found.own.perplexity.mean, given.perplexity);
-      near(found.own.perplexity.error, given.perplexity * given.loss.error);
-      const { divergence: apart } = found;
-      near(apart?.kl.mean, given.kl.mean);
-      near(apart?.kl.error, given.kl.error);
-      near(apart?.kl.median, given.kl.median);
-      near(apart?.kl.percentile99, given.kl.percentile99);
-      near(apart?.kl.max, given.kl.max);
-      near(apart?.reverseKl.mean, given.reverseKl.mean);
-      near(apart?.sameTop.mean, given.sameTop.mean);
-      near(apart?.sameTop.error, given.sameTop.error);
-      near(apart?.rmsProbabilityChange.mean, given.rms);
-      near(apart?.meanProbabilityChange.mean, given.change.mean);
-      near(apart?.lossChange.mean, given.lossChange.mean);
-      near(apart?.lossChange.error, given.lossChange.error);
+      near(result.own.loss.mean, given.loss.mean);
+      near(result.own.loss.error, given.loss.error);
+      near(result.own.perplexity.mean, given.perplexity);
+      near(result.own.perplexity.error, given.perplexity * given.loss.error);
+      const { divergence } = result;
+      near(divergence?.kl.mean, given.kl.mean);
+      near(divergence?.kl.error, given.kl.error);
+      near(divergence?.kl.median, given.kl.median);
+      near(divergence?.kl.percentile99, given.kl.percentile99);
+      near(divergence?.kl.max, given.kl.max);
+      near(divergence?.reverseKl.mean, given.reverseKl.mean);
+      near(divergence?.sameTop.mean, given.sameTop.mean);
+      near(divergence?.sameTop.error, given.sameTop.error);
+      near(divergence?.rmsProbabilityChange.mean, given.rms);
+      near(divergence?.meanProbabilityChange.mean, given.change.mean);
+      near(divergence?.lossChange.mean, given.lossChange.mean);
+      near(divergence?.lossChange.error, given.lossChange.error);
     },
   );
 
-  it('reads a hybrid in windows as it reads them whole', async () => {
+  it('gives the same loss for a hybrid in windows as for whole texts', async () => {
     const own = await openWeighted(
       'configs/hybrid/tiny.yaml',
       { random: true, set: ['model.window_size=16'] },
@@ -129,7 +129,7 @@ describe('an evaluation equals that of PyTorch', () => {
     const { randomWeights } = await import('../../src/runtime/weights.js');
     const weights = randomWeights(model, 3);
     const text = Array.from({ length: 45 }, (_, at) => (at * 37) % 97);
-    const found = await evaluated(engine, {
+    const result = await evaluated(engine, {
       own: { model, weights },
       reference: undefined,
       texts: [text],
@@ -149,8 +149,8 @@ describe('an evaluation equals that of PyTorch', () => {
       }
     }
     await program.release();
-    expect(found.scored).toBe(43);
-    expect(found.own.loss.mean).toBeCloseTo(loss / 43, 5);
+    expect(result.scored).toBe(43);
+    expect(result.own.loss.mean).toBeCloseTo(loss / 43, 5);
   });
 });
 
@@ -158,7 +158,7 @@ describe('windows', () => {
   const settings = (context: number, stride: number, bos?: number) => ({ context, stride, bos });
   const text = [10, 11, 12, 13, 14, 15, 16];
 
-  it('score every token but the first, once, where they overlap', () => {
+  it('score every token but the first exactly once, even where they overlap', () => {
     const windows = [...windowsOf([text], settings(4, 2))];
     expect(windows.map(({ tokens, firstScored }) => tokens.slice(firstScored))).toEqual([
       [11, 12, 13],
@@ -188,7 +188,7 @@ describe('windows', () => {
     [settings(1, 1), '--context: expected at least 2 tokens, found 1'],
     [settings(4, 5), '--stride: expected at most the 4 tokens of a window, found 5'],
     [settings(4, 4, 0), '--stride: expected at most the 3 tokens of a window, found 4'],
-  ])('refuse %j', (given, message) => {
+  ])('refuse the settings %j', (given, message) => {
     expect(() => checkWindows(given, 8)).toThrow(message);
   });
 });
@@ -203,7 +203,7 @@ describe('scores', () => {
     expect(tokenScore(logits, 2).loss).toBe(Number.POSITIVE_INFINITY);
   });
 
-  it('stay NaN: two models are never equal because one is broken', () => {
+  it('stay NaN when one model is broken', () => {
     const [logits, broken] = [Float32Array.of(1, 2), Float32Array.of(Number.NaN, Number.NaN)];
     const [score, nan] = [tokenScore(logits, 1), tokenScore(broken, 1)];
     expect(divergence(broken, nan.logSum, logits, score.logSum)).toBeNaN();

@@ -6,8 +6,8 @@ import { makeCacheFolder } from '../../src/files/cache-folder.js';
 import { onTestEnd } from '../cleanup.js';
 import { runCli } from '../run-cli.js';
 
-describe('the folder of a cache', () => {
-  it('is made with the folders above it, for the user alone', () => {
+describe('a cache folder', () => {
+  it('is created with its parent folders, accessible to the user only', () => {
     const home = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
     onTestEnd(() => fs.rmSync(home, { recursive: true }));
     const folder = path.join(home, 'a/b/c');
@@ -20,11 +20,11 @@ describe('the folder of a cache', () => {
   });
 
   // Where no folder can be made, the recursive call of Node never ends.
-  it.runIf(fs.existsSync('/proc/self'))('is given up below /proc', () => {
+  it.runIf(fs.existsSync('/proc/self'))('cannot be created below /proc', () => {
     expect(() => makeCacheFolder('/proc/x/y/minimind')).toThrow(/ENOENT/);
   });
 
-  it.runIf(fs.existsSync('/proc/self'))('can be impossible for every command', () => {
+  it.runIf(fs.existsSync('/proc/self'))('is optional for commands', () => {
     const words = ['fit', 'minimind2-small', '--this-machine', '--quiet'];
     const env = { XDG_CACHE_HOME: '/proc/x/y' };
     expect(runCli(words, { env })).toMatchObject({ code: 0, stdout: expect.stringMatching(/./) });

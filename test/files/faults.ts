@@ -1,4 +1,4 @@
-/** A file system that fails, and processes that die, without a process of their own. */
+/** Simulated failures of the file system and deaths of the process, within this process. */
 
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
@@ -11,21 +11,21 @@ import '../../src/files/staging.js';
 import { inPackage } from '../fixtures.js';
 import { fileHandlePrototype, watchOperations } from '../kill/operations.js';
 
-/** An error as the system reports it. */
+/** An error of the operating system. */
 export const systemError = (code: string) =>
   Object.assign(new Error(`${code}: as the test wants it`), { code });
 
 interface Fault {
-  /** Operations that go well before. */
+  /** Operations that succeed first. */
   readonly after: number;
-  /** Whether every operation from then on fails, as if the process had ended, or one of them only. */
+  /** Whether every later operation fails, as if the process had ended, or only the next one. */
   readonly lasts: boolean;
   readonly code: string;
 }
 
 /**
  * Runs something while an operation on files fails.
- * @returns How many operations there were, and what was thrown.
+ * @returns The number of operations, and the error that was thrown.
  */
 export async function withFault(
   { after, lasts, code }: Fault,
@@ -48,7 +48,7 @@ export async function withFault(
   }
 }
 
-/** Compiled once: importing the modules anew for each of thousands of runs took nearly all the time of the tests. */
+/** Compiled once: importing the modules anew for each of thousands of runs took most of the time of the tests. */
 const script = new vm.Script(
   `(require, module) => { ${
     buildSync({
@@ -63,9 +63,9 @@ const script = new vm.Script(
 );
 const require = createRequire(import.meta.url);
 
-/** Staging as a process of its own has it, which holds none of the locks of the others here. */
+/** Staging of a new process, which shares no locks with the others here. */
 export function freshStaging(): typeof Staging {
-  // Each of them listens for the end of the one process there is.
+  // Each copy listens for the end of this process.
   process.setMaxListeners(0);
   const module: { exports: { readonly Staging?: typeof Staging } } = { exports: {} };
   script.runInThisContext()(require, module);
@@ -86,8 +86,8 @@ function isWritable(folder: string): boolean {
 }
 
 /**
- * Lets nothing wait for the disk: what the process wrote is there after it, if not after a power cut. Temporary folders
- * are in memory where that is possible: operations there take half the time.
+ * Skips waiting for the disk: written data survives the process, only not a power cut. Temporary folders are in memory
+ * where that is possible, which halves the time of operations.
  */
 export async function withoutDisk(): Promise<void> {
   if (isWritable(MEMORY)) vi.stubEnv('TMPDIR', MEMORY);

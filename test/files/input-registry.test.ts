@@ -20,8 +20,8 @@ const filled = (text: string) => (sink: { write(bytes: Uint8Array): Promise<void
 
 beforeEach(beginInputs);
 
-describe('a file that is read', () => {
-  it('is known by each of its names, and by the one it was opened by when that leads elsewhere', () => {
+describe('an input file', () => {
+  it('is recognised by all its names, including the one it was opened by', () => {
     const folder = folderOf({ a: 'input' });
     const [a, b] = [path.join(folder, 'a'), path.join(folder, 'b')];
     note(a);
@@ -32,7 +32,7 @@ describe('a file that is read', () => {
     expect(() => refuseInput(a)).toThrow(`${a} is read, and would be replaced`);
   });
 
-  it('is free for the next command, and when it is brought up to date', () => {
+  it('can be replaced by the next command, or once it is forgotten', () => {
     const [a, b] = [folderOf({ a: '' }), folderOf({ b: '' })].map((folder, index) =>
       path.join(folder, 'ab'.charAt(index)),
     ) as [string, string];
@@ -45,12 +45,12 @@ describe('a file that is read', () => {
     refuseInput(b);
   });
 
-  it('is not a device', () => {
+  it('is not protected when it is a device', () => {
     note('/dev/null');
     refuseInput('/dev/null');
   });
 
-  it('cannot be taken while the output is written', async () => {
+  it('cannot be replaced by an output that is being written', async () => {
     const file = path.join(folderOf({ a: 'old' }), 'a');
     const attempt = writeWhole(file, true, async (sink) => {
       note(file);
@@ -61,7 +61,7 @@ describe('a file that is read', () => {
     expect(fs.readdirSync(path.dirname(file))).toEqual(['a']);
   });
 
-  it('is not replaced as the companion of an output', async () => {
+  it('is not replaced by a companion of an output', async () => {
     const folder = folderOf({ 'config.yaml': 'old' });
     note(path.join(folder, 'config.yaml'));
     const staging = await Staging.open(path.join(folder, 'out.safetensors'), {
@@ -86,7 +86,7 @@ describe('a file that is read', () => {
   });
 });
 
-describe('a file that was just written', () => {
+describe('a new output file', () => {
   it('is not replaced by another output of the command', async () => {
     const file = path.join(folderOf({}), 'a');
     await writeWhole(file, true, filled('one'));

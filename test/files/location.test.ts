@@ -32,7 +32,7 @@ describe('two paths', () => {
     ['none', 'none'],
     ['none', 'none/below'],
     ['a/new.pt', 'b/dangling.pt'],
-    // Above where the link leads, not where it lies.
+    // `..` is the parent of the link's target, not of the link.
     ['a/in.pt', 'b/link/../a/in.pt'],
     ['b/y', 'b/link/../b/y'],
     ['.', 'a/in.pt'],
@@ -49,30 +49,30 @@ describe('two paths', () => {
     ['none', 'nonesuch'],
     ['none/x', 'none/y'],
     ['a/in.pt', 'b/loop'],
-  ])('do not: %s and %s', (one, other) => {
+  ])('do not overlap: %s and %s', (one, other) => {
     expect(overlap(at(one), at(other))).toBe(false);
     expect(overlap(at(other), at(one))).toBe(false);
   });
 
-  it('are in a folder, or not', () => {
+  it('are found in a folder, also through links', () => {
     expect(firstInFolder([at('none'), at('b/link/sub/x')], at('a'))).toBe(at('b/link/sub/x'));
     expect(firstInFolder([at('a')], at('a/sub'))).toBeUndefined();
   });
 });
 
-/** A file system that finds names in any case, and numbers files as it is told. */
+/** Imitates a file system that ignores case, with the given file numbers. */
 function withoutCase(folder: string, numbers: (found: string, asked: string) => bigint): void {
   const { statSync } = fs;
   vi.spyOn(fs, 'statSync').mockImplementation(((file: string, options: fs.StatSyncOptions) => {
-    const found = path
+    const actual = path
       .relative(folder, file)
       .split(path.sep)
       .reduce((place, name) => {
         const names = fs.readdirSync(place);
         return path.join(place, names.find((each) => same(each, name)) ?? name);
       }, folder);
-    const status = statSync(found, options) as fs.BigIntStats;
-    return Object.assign(status, { ino: numbers(found, file) });
+    const status = statSync(actual, options) as fs.BigIntStats;
+    return Object.assign(status, { ino: numbers(actual, file) });
   }) as typeof fs.statSync);
   vi.spyOn(fs.realpathSync, 'native').mockImplementation(((file: string) => file) as never);
 }
@@ -89,7 +89,7 @@ describe.each<[string, (found: string, asked: string) => bigint]>([
     (_, asked) => BigInt(Buffer.from(asked).reduce((sum, each) => sum * 31 + each, 7)),
   ],
   ['that has no numbers', () => 0n],
-])('a file system without case %s', (_, numbers) => {
+])('a case-insensitive file system %s', (_, numbers) => {
   const folder = folderOf({ 'Model.pt': 'x', 'Dir/model.pt': 'other', 'b.pt': 'third' });
 
   it.each<[string, string, boolean]>([
@@ -106,7 +106,7 @@ describe.each<[string, (found: string, asked: string) => bigint]>([
 it('two files that differ in case only do not overlap', () => {
   const folder = folderOf({ 'Model.pt': 'one' });
   fs.writeFileSync(path.join(folder, 'model.pt'), 'two', { flag: 'a' });
-  // Where there is no case, it is one file with both texts.
+  // Where case is ignored, this is one file with both texts.
   if (fs.readdirSync(folder).length === 1) return;
   expect(overlap(path.join(folder, 'Model.pt'), path.join(folder, 'model.pt'))).toBe(false);
 });

@@ -1,4 +1,4 @@
-/** A folder on the disk that behaves as on a client of NFS, for code of this process. */
+/** A folder on the disk that behaves like NFS for this process. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { vi } from 'vitest';
@@ -10,13 +10,13 @@ interface NfsFaults {
   readonly isLost?: () => boolean;
   /** Whether a read finds that another machine has replaced the file. */
   readonly isStale?: () => boolean;
-  /** Milliseconds for which contents and attributes are those that this client has seen. */
+  /** Milliseconds for which this client caches contents and attributes. */
   readonly cached?: number;
 }
 
 /**
- * Imitates a client of NFS until the test ends. A removed file that is open stays under a name `.nfs…`, and so does its
- * folder. Attributes are cached; opening a file asks for them again.
+ * Imitates an NFS client until the test ends. A removed file that is open stays under a name `.nfs…`, and its folder
+ * stays too. Attributes are cached; opening a file asks for them again.
  */
 export function imitateNfs(folder: string, { isLost, isStale, cached = 0 }: NfsFaults = {}): void {
   const real = { ...fs };
@@ -26,7 +26,7 @@ export function imitateNfs(folder: string, { isLost, isStale, cached = 0 }: NfsF
     if (isInside(file) && isLost?.()) throw systemError(code);
   };
   let removed = 0;
-  /** Gives a file that is open and about to go another name. */
+  /** Renames a file that is open and about to be removed. */
   const keepOpen = (file: string) => {
     if (!isOpen(file)) return false;
     const hidden = `.nfs${String(++removed).padStart(24, '0')}`;
@@ -78,7 +78,7 @@ export function imitateNfs(folder: string, { isLost, isStale, cached = 0 }: NfsF
     return real.readFileSync(file, options);
   });
   spy('openSync', (file: string, ...rest: never[]) => {
-    // The folder's names are asked for again, and the attributes of the file.
+    // Opening asks for the folder's names and the file's attributes again.
     for (const each of seen.keys()) {
       if (each === file || path.dirname(each) === file) seen.delete(each);
     }

@@ -1,4 +1,4 @@
-/** Outputs that are built through a staging folder, and what is on the disk of them. */
+/** Outputs that are built in a staging folder, and their texts on the disk. */
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -13,17 +13,17 @@ beforeEach(() => {
 });
 afterEach(() => fs.rmSync(folder, { recursive: true, force: true }));
 
-/** A path in the folder of the test that runs. */
+/** A path in the folder of the current test. */
 export const inFolder = (...names: string[]) => path.join(folder, ...names);
 
 /** Where `out` is built. */
 export const STAGING = '.out.minimind';
 
-/** A folder `out` as it shall be. */
+/** Expected content of a folder `out`. */
 export const MODEL: Texts = { 'config.yaml': 'new config', 'model.safetensors': 'new weights' };
 /** A file `out` with its companion. */
 export const MODEL_FILE: Texts = { 'config.yaml': 'new config', out: 'new weights' };
-/** What was in a folder `out` before. */
+/** Earlier content of a folder `out`. */
 export const OLD: Texts = {
   'model.safetensors': 'old weights',
   'model.safetensors.index.json': '{}',

@@ -26,22 +26,22 @@ function pipeAt(...names: string[]): string {
 const hasPipes = process.platform !== 'win32';
 
 describe('readFileAtMost', () => {
-  it('reads all, up to the bound', async () => {
+  it('reads a whole file up to the bound', async () => {
     expect(String(await readFileAtMost(at('ten.txt'), { most: 10 }))).toBe('0123456789');
     expect(await readFileAtMost(at('ten.txt'), { most: 9 })).toBeUndefined();
   });
 
-  it('fails at a folder and at nothing as the system does', async () => {
+  it('fails with the system error for a folder and a missing file', async () => {
     await expect(readFileAtMost(folder, { most: 1 })).rejects.toMatchObject({ code: 'EISDIR' });
     await expect(readFileAtMost(at('no'), { most: 1 })).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
-  it.skipIf(!fs.existsSync('/dev/zero'))('takes no more than the bound of a device', async () => {
+  it.skipIf(!fs.existsSync('/dev/zero'))('reads no more of a device than the bound', async () => {
     expect(await readFileAtMost('/dev/zero', { most: 1e6 })).toBeUndefined();
     expect(await readFileAtMost('/dev/null', { most: 1e6 })).toHaveLength(0);
   });
 
-  it.skipIf(!hasPipes)('refuses a pipe that was found, and waits for none', async () => {
+  it.skipIf(!hasPipes)('refuses a pipe that was found, without waiting', async () => {
     const pipe = pipeAt('found');
     await expect(readFileAtMost(pipe, { most: 10, isFound: true })).rejects.toMatchObject({
       code: 'refused-file',

@@ -17,7 +17,7 @@ import {
 
 interface Scenario {
   readonly kind: 'file' | 'folder';
-  /** What is in the folder before, by relative path. */
+  /** Earlier content of the folder, by relative path. */
   readonly old: Texts;
   readonly output: Texts;
 }
@@ -47,7 +47,7 @@ function begin({ old }: Scenario): void {
   putTexts(old);
 }
 
-/** A whole run, as a process of its own has it. */
+/** A whole run, as if in a new process. */
 async function run({ kind, output }: Scenario, resume: boolean): Promise<void> {
   const Staging = freshStaging();
   const staging = await Staging.open(
@@ -63,7 +63,7 @@ async function run({ kind, output }: Scenario, resume: boolean): Promise<void> {
   }
 }
 
-/** A run that fails as soon as it has begun. */
+/** A run that fails right after the start. */
 async function touch({ kind }: Scenario): Promise<void> {
   const Staging = freshStaging();
   const staging = await Staging.open(
@@ -80,12 +80,12 @@ async function operationsOf(scenario: Scenario): Promise<number> {
   begin(scenario);
   const { operations, error } = await die(scenario, Number.POSITIVE_INFINITY);
   expect(error).toBeUndefined();
-  // Two files and a commit cannot be had for less, and that is what the loops here count on.
+  // Two files and a commit need at least this many; with fewer, the loops here would check nothing.
   expect(operations).toBeGreaterThan(20);
   return operations;
 }
 
-/** Whether each file stands in its place, or was moved away from there. */
+/** Whether each file is in its place or was moved away from there. */
 function isWhole(texts: Texts): boolean {
   const all = textsIn();
   return Object.entries(texts).every(
@@ -94,9 +94,9 @@ function isWhole(texts: Texts): boolean {
 }
 
 function expectWhole(scenario: Scenario, when: string): void {
-  // What a run replaces may be what the one before has put there.
-  const found = [scenario.old, newOf(scenario)].some(isWhole);
-  expect(found, `${when}: ${JSON.stringify(textsIn())}`).toBe(true);
+  // A run may replace the output of the one before.
+  const isAnyWhole = [scenario.old, newOf(scenario)].some(isWhole);
+  expect(isAnyWhole, `${when}: ${JSON.stringify(textsIn())}`).toBe(true);
 }
 
 beforeAll(withoutDisk);
@@ -106,7 +106,7 @@ afterAll(() => {
 });
 
 describe.each(SCENARIOS)('%s, when the process dies', (_, scenario) => {
-  it('at any operation, the old is whole or the new, and a later run completes the new', async () => {
+  it('at any operation, the old or the new output is whole, and a later run completes the new one', async () => {
     const operations = await operationsOf(scenario);
     for (let after = 0; after < operations; after++) {
       begin(scenario);
@@ -117,7 +117,7 @@ describe.each(SCENARIOS)('%s, when the process dies', (_, scenario) => {
     }
   });
 
-  it('at any operation, a later run that fails has brought back the old or kept the new', async () => {
+  it('at any operation, a later run that fails restores the old output or keeps the new one', async () => {
     const operations = await operationsOf(scenario);
     const outcomes = new Set<string>();
     for (let after = 0; after < operations; after++) {
@@ -131,7 +131,7 @@ describe.each(SCENARIOS)('%s, when the process dies', (_, scenario) => {
     );
   });
 
-  it('and the next one too, and the one after that', async () => {
+  it('in several runs one after another, the next run completes the output', async () => {
     const operations = await operationsOf(scenario);
     const moment = fc.integer({ min: 0, max: operations });
     await fc.assert(
@@ -150,7 +150,7 @@ describe.each(SCENARIOS)('%s, when the process dies', (_, scenario) => {
 });
 
 describe.each(SCENARIOS)('%s, when the system fails', (_, scenario) => {
-  // EPERM is what a file system without links answers, too.
+  // EPERM is also the error of a file system without links.
   it.each(['EIO', 'EPERM'])('with %s at any operation, nothing is lost', async (code) => {
     const operations = await operationsOf(scenario);
     for (let after = 0; after < operations; after++) {
@@ -159,7 +159,7 @@ describe.each(SCENARIOS)('%s, when the system fails', (_, scenario) => {
       const inPlace = Object.fromEntries(
         Object.entries(textsIn()).filter(([name]) => !name.startsWith(STAGING)),
       );
-      // Nothing is told only when what failed does not matter.
+      // A run without an error must have written the new output.
       const expected = error === undefined ? newOf(scenario) : scenario.old;
       expect(inPlace, `after ${after}: ${error}`).toEqual(expected);
       if (error !== undefined) expect(error).toMatchObject({ message: /^cannot write/ });

@@ -37,7 +37,7 @@ async function build(
   await staging.commit();
 }
 
-/** A run that fails when some files are finished. */
+/** A run that fails after some files are finished. */
 async function fail(texts: Readonly<Record<string, string>>, changed: Change = {}) {
   const staging = await open(changed);
   await writeAll(staging, texts);
@@ -61,7 +61,7 @@ describe('a folder', () => {
     expect(textsIn('out')).toEqual(MODEL);
   });
 
-  it('replaces a checkpoint when forced, with all that it holds, and keeps its permissions', async () => {
+  it('replaces a whole checkpoint when forced, and keeps its permissions', async () => {
     putTexts(OLD, 'out');
     fs.chmodSync(out(), 0o750);
     await expect(open()).rejects.toThrow(`${out()} exists already`);
@@ -92,7 +92,7 @@ describe('a folder', () => {
     expect(textsIn('out')).toEqual(texts);
   });
 
-  it('is not replaced when something strange comes into it meanwhile', async () => {
+  it('is not replaced when an unknown file appears in it meanwhile', async () => {
     putTexts(OLD, 'out');
     const staging = await open({ force: true });
     await writeAll(staging, MODEL);
@@ -102,7 +102,7 @@ describe('a folder', () => {
     expect(textsIn('out')).toEqual({ ...OLD, 'thesis.docx': 'years' });
   });
 
-  it('does not replace what takes the name meanwhile', async () => {
+  it('does not replace a folder that takes the name meanwhile', async () => {
     const staging = await open();
     await writeAll(staging, MODEL);
     putTexts(OLD, 'out');
@@ -110,7 +110,7 @@ describe('a folder', () => {
     expect(textsIn('out')).toEqual(OLD);
   });
 
-  it('is written to where a link leads, which stays a link', async () => {
+  it('is written to the target of a link, which stays a link', async () => {
     putTexts(OLD, 'disk/real');
     fs.symlinkSync('disk/real', out());
     await build(MODEL, { force: true });
@@ -122,7 +122,7 @@ describe('a folder', () => {
     expect(fs.readdirSync(inFolder())).toEqual(['disk', 'out']);
   });
 
-  it('is made where a link leads to nothing yet', async () => {
+  it('is created at the missing target of a link', async () => {
     fs.mkdirSync(inFolder('disk'));
     fs.symlinkSync('disk/real', inFolder('link'));
     fs.symlinkSync('link', out());
@@ -134,7 +134,7 @@ describe('a folder', () => {
 describe('a file', () => {
   const kind = 'file';
 
-  it('comes with its companions, and replaces nothing unless forced', async () => {
+  it('is written with its companions, and replaces nothing unless forced', async () => {
     await build(MODEL_FILE, { kind });
     expect(textsIn()).toEqual(MODEL_FILE);
     await expect(open({ kind })).rejects.toThrow(`${out()} exists already`);
@@ -142,7 +142,7 @@ describe('a file', () => {
     expect(textsIn()).toEqual({ ...MODEL_FILE, out: 'newer' });
   });
 
-  it('does not replace a companion unless forced, and says so before it is written', async () => {
+  it('refuses to replace a companion before writing it, unless forced', async () => {
     putTexts({ 'config.yaml': "another model's" });
     const staging = await open({ kind });
     await expect(staging.write('config.yaml', never)).rejects.toThrow(
@@ -162,7 +162,7 @@ describe('a file', () => {
     expect(fs.existsSync(out())).toBe(false);
   });
 
-  it('keeps its permissions, and where links lead', async () => {
+  it('keeps its permissions and its links', async () => {
     putTexts({ 'disk/real': 'old' });
     fs.chmodSync(inFolder('disk/real'), 0o600);
     fs.symlinkSync('disk/real', out());
@@ -179,7 +179,7 @@ describe('a file', () => {
   });
 });
 
-describe('a place that cannot be', () => {
+describe('an impossible place', () => {
   it.each<[string, Change, () => string]>([
     ['the name of the folder to write is empty', {}, () => ''],
     ['is the root of a disk', {}, () => '/'],
@@ -201,7 +201,7 @@ describe('a place that cannot be', () => {
     expect(fs.readdirSync(inFolder())).toEqual(before);
   });
 
-  it('is refused when a file that it needs is a link of another user', async () => {
+  it('is refused when its staging folder is a link of another user', async () => {
     putTexts({ 'elsewhere/precious': 'text' });
     fs.symlinkSync('elsewhere', inFolder(STAGING));
     await expect(open()).rejects.toThrow(`expected a folder at ${inFolder(STAGING)}`);
@@ -231,13 +231,13 @@ describe('a place that cannot be', () => {
 });
 
 describe('names in an output', () => {
-  it.each(['', '.', '..', 'a/b', '../escape'])('are plain: not %j', async (name) => {
+  it.each(['', '.', '..', 'a/b', '../escape'])('cannot be %j', async (name) => {
     const staging = await open();
     await expect(staging.write(name, never)).rejects.toThrow(RangeError);
     await staging.abandon();
   });
 
-  it('are written once', async () => {
+  it('can be written only once', async () => {
     const staging = await open();
     await writeAll(staging, MODEL);
     await expect(staging.write('config.yaml', never)).rejects.toThrow('finished already');
@@ -259,7 +259,7 @@ describe('a run that fails', () => {
     expect(fs.readdirSync(inFolder())).toEqual([]);
   });
 
-  it('keeps whole scratch alone, which a run that resumes goes on with', async () => {
+  it('keeps only complete scratch files, which a resumed run uses', async () => {
     const staging = await open();
     fs.writeFileSync(staging.spool('mean'), 'scratch');
     fs.writeFileSync(staging.spool(`.${temporaryName()}.tmp`), 'half of it');
@@ -276,14 +276,14 @@ describe('a run that fails', () => {
     });
   });
 
-  it('leaves nothing that would only fail again', async () => {
+  it('removes everything when it is discarded', async () => {
     const staging = await open();
     await writeAll(staging, MODEL);
     await staging.discard();
     expect(fs.readdirSync(inFolder())).toEqual([]);
   });
 
-  it('keeps finished files and the scratch, and nothing else', async () => {
+  it('keeps only finished and scratch files', async () => {
     const staging = await open();
     fs.writeFileSync(staging.spool('mean'), 'scratch');
     await writeAll(staging, MODEL);
@@ -297,7 +297,7 @@ describe('a run that fails', () => {
     ]);
   });
 
-  it('says where the disk was full, in words of the output', async () => {
+  it('reports a full disk with the path of the output', async () => {
     const staging = await open();
     vi.spyOn(await fileHandlePrototype(), 'write').mockRejectedValueOnce(systemError('ENOSPC'));
     const attempt = staging.write('a', (sink) => sink.write(Buffer.alloc(2 ** 20)));
@@ -345,7 +345,7 @@ describe('a later run', () => {
     expect(textsIn('out')).toEqual(MODEL);
   });
 
-  it('has nothing to resume when nothing is there', async () => {
+  it('starts anew when there is nothing to resume', async () => {
     const staging = await open({ resume: true });
     expect(staging.isResumed).toBe(false);
     expect(() => staging.finished('config.yaml')).toThrow('not finished');
@@ -355,7 +355,7 @@ describe('a later run', () => {
   it.each<[string, Change]>([
     ['another identity', { identity: 'b' }],
     ['another kind of output', { kind: 'file' }],
-  ])('does not resume %s, nor lose it', async (_, changed) => {
+  ])('neither resumes nor removes the files of %s', async (_, changed) => {
     await fail(MODEL);
     const before = textsIn(STAGING);
     await expect(open({ ...changed, resume: true })).rejects.toMatchObject({
@@ -368,7 +368,7 @@ describe('a later run', () => {
     await staging.abandon();
   });
 
-  it('does not lose what can be resumed when it is refused', async () => {
+  it('keeps the files to resume when it is refused', async () => {
     await fail(MODEL);
     putTexts(OLD, 'out');
     await expect(open()).rejects.toThrow('exists already');
@@ -389,7 +389,7 @@ describe('a later run', () => {
     },
   );
 
-  it('moves nothing that a journal names outside', async () => {
+  it('does not move files that a journal names outside the output', async () => {
     putTexts({ 'precious/a': 'text', 'out/a': '' });
     const journal = {
       version: 1,
@@ -402,7 +402,7 @@ describe('a later run', () => {
     expect(textsIn('precious')).toEqual({ a: 'text' });
   });
 
-  it('does not lose what was moved away when the journal is lost', async () => {
+  it('keeps files that were moved away when the journal is lost', async () => {
     putTexts({ 'replaced/out/model.safetensors': 'old weights' }, STAGING);
     for (const force of [true, false]) {
       await expect(open({ force })).rejects.toThrow(
@@ -412,7 +412,7 @@ describe('a later run', () => {
     expect(textsIn(STAGING)).toEqual({ 'replaced/out/model.safetensors': 'old weights' });
   });
 
-  it('does not lose what was moved away when something new has taken its place', async () => {
+  it('keeps files that were moved away when another output has taken their place', async () => {
     const complete = Object.keys(MODEL);
     putTexts({ ...OLD, 'model.safetensors': 'third' }, 'out');
     putTexts(OLD, STAGING, 'replaced/out');
@@ -432,7 +432,7 @@ describe('two runs', () => {
     putTexts({ lock: typeof holder === 'string' ? holder : JSON.stringify(holder) }, STAGING);
   const host = os.hostname();
 
-  it('do not write the same output at a time', async () => {
+  it('do not write the same output at the same time', async () => {
     const staging = await open();
     await expect(open({ resume: true, force: true })).rejects.toMatchObject({
       code: 'usage',
@@ -445,9 +445,9 @@ describe('two runs', () => {
   });
 
   it.each([
-    ['runs', { pid: process.ppid, host }, `process ${process.ppid} on ${host}, started`],
+    ['is running', { pid: process.ppid, host }, `process ${process.ppid} on ${host}, started`],
     ['may run elsewhere', { pid: 1, host: 'elsewhere' }, 'process 1 on elsewhere, started'],
-  ])('wait for one that %s', async (_, holder, message) => {
+  ])('exclude each other when the lock is of one that %s', async (_, holder, message) => {
     lock(holder);
     await expect(open()).rejects.toThrow(message);
     await expect(open()).rejects.toMatchObject({
@@ -473,13 +473,13 @@ describe('two runs', () => {
   });
 
   it.each([
-    // Beyond what Linux gives.
+    // Beyond the process ids of Linux.
     ['has ended', { pid: 2 ** 22 + 1, host }],
     ['had the same id, in a container', { pid: process.pid, host }],
     ['left nothing readable', '{"pid":'],
     ['left nonsense', { pid: 'x', host }],
     ['would be a group of processes', { pid: -1, host }],
-  ])('need not wait for one that %s', async (_, holder) => {
+  ])('ignore the lock of one that %s', async (_, holder) => {
     lock(holder);
     await build(MODEL);
     expect(fs.readdirSync(inFolder())).toEqual(['out']);

@@ -23,9 +23,10 @@ afterEach(() => {
 
 /** The part of a name that all processes of this machine and container share. */
 const SPACE = temporaryName().split('-')[2] ?? '';
-/** As a process has it; 2^22 + 1 is beyond what Linux gives. */
+/** Name of a temporary file of a process. */
 const nameOf = (pid: number, space = SPACE) => `.minimind-${pid}-${space}-${randomUUID()}.tmp`;
 const ELSEWHERE = '0123abcd';
+/** Beyond the process ids of Linux. */
 const DEAD = 2 ** 22 + 1;
 
 /** Runs a program that is killed while it writes. */
@@ -46,7 +47,7 @@ function kill(program: string): void {
 }
 
 describe('files that a killed process left', () => {
-  it('a temporary file is removed with the next file written there', async () => {
+  it('are removed when the next file is written there', async () => {
     const folder = folderOf({});
     const file = path.join(folder, 'a');
     kill(`await writeWhole(${JSON.stringify(file)}, false, async (sink) => {
@@ -58,7 +59,7 @@ describe('files that a killed process left', () => {
     expect(fs.readdirSync(folder)).toEqual(['b']);
   });
 
-  it('in the folder for temporary files goes with the next folder there', () => {
+  it('are removed from the temporary folder when the next one is created there', () => {
     const parent = fs.realpathSync(folderOf({}));
     kill(`process.env.TMPDIR = ${JSON.stringify(parent)}; new TemporaryFolder(); die();`);
     expect(fs.readdirSync(parent)).toHaveLength(1);
@@ -70,17 +71,17 @@ describe('files that a killed process left', () => {
   });
 
   it.each([
-    ['runs', nameOf(process.ppid)],
-    ['is this one', temporaryFileName()],
+    ['is running', nameOf(process.ppid)],
+    ['is the current one', temporaryFileName()],
     ['may run in another container', nameOf(DEAD, ELSEWHERE)],
-  ])('stays when it %s', (_, name) => {
+  ])('stay when the process %s', (_, name) => {
     const folder = folderOf({ [name]: '' });
     expect(isTemporaryFile(name)).toBe(true);
     removeStaleFiles(folder);
     expect(fs.readdirSync(folder)).toEqual([name]);
   });
 
-  it('stays when it is another user’s, or only named like it', () => {
+  it('stay when they are another user’s or have only a similar name', () => {
     const names = [nameOf(DEAD), `.minimind-${DEAD}.tmp`, 'minimind-notes'].sort();
     const folder = folderOf(Object.fromEntries(names.map((name) => [name, ''])));
     vi.spyOn(process, 'getuid').mockReturnValue(12345);
@@ -98,7 +99,7 @@ describe('files that another container or machine left', () => {
     fs.utimesSync(file, time, time);
   };
 
-  it('stays for a day', () => {
+  it('stay for a day', () => {
     const names = [nameOf(DEAD, ELSEWHERE), nameOf(process.pid, ELSEWHERE)];
     const folder = folderOf(Object.fromEntries(names.map((name) => [name, ''])));
     for (const name of names) age(path.join(folder, name), 23);
@@ -110,7 +111,7 @@ describe('files that another container or machine left', () => {
   });
 });
 
-describe('a name that is nearly one of ours', () => {
+describe('a file with a similar name', () => {
   const [hidden, plain] = [nameOf(DEAD), nameOf(DEAD).slice(1, -4)];
 
   it.each([
@@ -119,7 +120,7 @@ describe('a name that is nearly one of ours', () => {
     ['a hidden file without an ending', `.${plain}`],
     ['a file named as a folder', plain],
     ['a folder with more to its name', `${plain}-old/notes`],
-  ])('stays: %s', (_, name) => {
+  ])('is not removed: %s', (_, name) => {
     const folder = folderOf({ [name]: 'mine' });
     removeStaleFiles(folder);
     expect(fs.readFileSync(path.join(folder, name), 'utf8')).toBe('mine');
@@ -127,7 +128,7 @@ describe('a name that is nearly one of ours', () => {
 });
 
 describe('a folder for temporary files', () => {
-  it('is this user’s alone', () => {
+  it('is accessible to this user only', () => {
     const folder = new TemporaryFolder();
     expect(fs.statSync(folder.path).mode & 0o777).toBe(0o700);
     folder.remove();
@@ -135,7 +136,7 @@ describe('a folder for temporary files', () => {
     folder.remove();
   });
 
-  it('a folder that cannot be made is a system error, with a remedy', () => {
+  it('gives a system error with a suggestion when it cannot be created', () => {
     process.env.TMPDIR = path.join(folderOf({}), 'nowhere');
     expect(() => new TemporaryFolder()).toThrow(
       expect.objectContaining({

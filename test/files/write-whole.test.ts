@@ -21,13 +21,13 @@ const never = async () => {
 };
 
 describe('writeWhole', () => {
-  it('writes, and leaves no other files', async () => {
+  it('writes a file and leaves no others', async () => {
     await writeWhole(inFolder('a'), false, content('text'));
     expect(fs.readFileSync(inFolder('a'), 'utf8')).toBe('text');
     expect(fs.readdirSync(folder)).toEqual(['a']);
   });
 
-  it('writes pieces of any size in their order, and keeps their memory no longer than it says', async () => {
+  it('writes pieces of any size in order, and lets their memory be reused', async () => {
     const sizes = [1, 3, 2 ** 18, 2 ** 18 - 1, 2, 2 ** 18 + 1, 0, 2 ** 19, 5];
     const expected: Buffer[] = [];
     await writeWhole(inFolder('a'), false, async (sink) => {
@@ -67,7 +67,7 @@ describe('writeWhole', () => {
     expect(fs.readdirSync(folder)).toEqual(['a']);
   });
 
-  it('does not replace what took the name meanwhile', async () => {
+  it('does not replace a file that took the name meanwhile', async () => {
     const attempt = writeWhole(inFolder('a'), false, async (sink) => {
       fs.writeFileSync(inFolder('a'), 'other');
       await sink.write(Buffer.from('mine'));
@@ -77,7 +77,7 @@ describe('writeWhole', () => {
     expect(fs.readdirSync(folder)).toEqual(['a']);
   });
 
-  it('keeps what was there when the content fails, and passes the failure on', async () => {
+  it('keeps the old file when the content fails, and rethrows the error', async () => {
     fs.writeFileSync(inFolder('a'), 'old');
     const failure = new Error('no more');
     const attempt = writeWhole(inFolder('a'), true, async (sink) => {
@@ -100,7 +100,7 @@ describe('writeWhole', () => {
     expect(fs.readdirSync(inFolder('elsewhere'))).toEqual(['real']);
   });
 
-  it('takes a name as long as the system does, and refuses a longer one beforehand', async () => {
+  it('accepts the longest name of the system, and refuses a longer one beforehand', async () => {
     await writeWhole(inFolder('a'.repeat(255)), false, content('text'));
     expect(fs.readdirSync(folder)).toEqual(['a'.repeat(255)]);
     const attempt = writeWhole(inFolder('a'.repeat(256)), false, never);
@@ -119,13 +119,13 @@ describe('writeWhole', () => {
         return inFolder('file/a');
       },
     ],
-  ])('says beforehand that a place %s', async (message, target) => {
+  ])('refuses beforehand: %s', async (message, target) => {
     const attempt = writeWhole(target(), true, never);
     await expect(attempt).rejects.toThrow(message);
     await expect(attempt).rejects.toMatchObject({ code: 'usage' });
   });
 
-  it('says that the disk is full, where, and what to do', async () => {
+  it('reports a full disk with the path and a suggestion', async () => {
     const attempt = writeWhole('/dev/full', true, async (sink) => {
       await sink.write(Buffer.alloc(2 ** 20));
     });
@@ -136,7 +136,7 @@ describe('writeWhole', () => {
     });
   });
 
-  it('says so too when the disk is full only at the end', async () => {
+  it('reports a disk that is full only at the end', async () => {
     await expect(writeWhole('/dev/full', false, content('x'))).rejects.toThrow('ENOSPC');
   });
 
@@ -145,7 +145,7 @@ describe('writeWhole', () => {
     expect(fs.statSync('/dev/null').isCharacterDevice()).toBe(true);
   });
 
-  describe('where files cannot have two names', () => {
+  describe('where hard links are not possible', () => {
     beforeEach(() => {
       vi.spyOn(fs, 'linkSync').mockImplementation(() => {
         throw Object.assign(new Error('EPERM: operation not permitted'), { code: 'EPERM' });
@@ -153,13 +153,13 @@ describe('writeWhole', () => {
     });
     afterEach(() => vi.restoreAllMocks());
 
-    it('writes all the same', async () => {
+    it('writes a file', async () => {
       await writeWhole(inFolder('a'), false, content('text'));
       expect(fs.readFileSync(inFolder('a'), 'utf8')).toBe('text');
       expect(fs.readdirSync(folder)).toEqual(['a']);
     });
 
-    it('does not replace what took the name meanwhile', async () => {
+    it('does not replace a file that took the name meanwhile', async () => {
       const attempt = writeWhole(inFolder('a'), false, async () => {
         fs.writeFileSync(inFolder('a'), 'other');
       });

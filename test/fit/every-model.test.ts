@@ -27,22 +27,24 @@ const SETTINGS: readonly Partial<TrainingFitSetting>[] = [
   },
 ];
 
-/** Where a search among 61 blocks of 256 experts is left out. */
+/** Settings without a search for remedies: among 61 blocks of 256 experts it takes too long. */
 const SLOW: Readonly<Record<string, Partial<TrainingFitSetting>>> = {
   'published deepseek_v3': SETTINGS[1] ?? {},
 };
 
-/** What would make each fit is searched once for each family: that takes far longer than all the rest. */
+/** Families whose remedies were searched. This takes far longer than the rest, so it runs once for each family. */
 const searched = new Set<string>();
 
 function check({ family, model }: { family: string; model: LanguageModel }, context: number) {
   const isNew = !searched.has(family);
   searched.add(family);
-  for (const wish of SETTINGS) {
-    const setting = fitSetting({ ...wish, context });
+  for (const changes of SETTINGS) {
+    const setting = fitSetting({ ...changes, context });
     try {
       const fit =
-        isNew && wish !== SLOW[family] ? fitTraining(model, setting) : told(model, setting);
+        isNew && changes !== SLOW[family]
+          ? fitTraining(model, setting)
+          : memoryAndTime(model, setting);
       expect(fit.total.lower.value).toBeLessThanOrEqual(fit.total.expected.value);
       expect(fit.total.expected.value).toBeLessThanOrEqual(fit.total.upper.value);
       expect(fit.step?.seconds.lower.value).toBeGreaterThan(0);
@@ -61,7 +63,7 @@ function check({ family, model }: { family: string; model: LanguageModel }, cont
 }
 
 /** Memory and time, without remedies. */
-function told(model: LanguageModel, setting: TrainingFitSetting) {
+function memoryAndTime(model: LanguageModel, setting: TrainingFitSetting) {
   const memory = fitTrainingMemory(model, setting);
   return { ...memory, step: stepTimeOf(model, setting, memory.stages) };
 }

@@ -20,7 +20,7 @@ async function mixtureOf(experts: number, stored: 'packed' | 'separate') {
 }
 
 describe('kernel launches of a mixture', () => {
-  it('is the same for any number of experts, stored in one tensor or in several', async () => {
+  it('are the same for any number of experts, packed or separate', async () => {
     const all = await Promise.all([
       mixtureOf(2, 'separate'),
       mixtureOf(64, 'separate'),

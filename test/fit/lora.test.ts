@@ -39,13 +39,13 @@ it.each([
   expect(adapters.value).toBe(parameters);
 });
 
-it('gives each expert its own adapters', async () => {
+it('LoRA gives each expert its own adapters', async () => {
   const { adapters } = fitLora(await modelOf('mixtral-8x7b'), settingOn(1));
   const attention = 2 * (4096 + 4096) + 2 * (4096 + 1024);
   expect(adapters.value).toBe(32 * 16 * (attention + 8 * 3 * (4096 + 14_336)));
 });
 
-it('has gradients and optimizer state only for the adapters', async () => {
+it('LoRA has gradients and optimizer state only for the adapters', async () => {
   const model = await modelOf('llama-3.1-8b');
   const [lora, whole] = [fitLora(model, settingOn(1)), fitTrainingMemory(model, settingOn(1))];
   expect(lora.frozen.value).toBe(2 * 8_030_261_248);
@@ -55,18 +55,18 @@ it('has gradients and optimizer state only for the adapters', async () => {
   expect(lora.total.expected.value).toBeLessThan(whole.total.expected.value - 12 * 8_030_261_248);
 });
 
-it('divides the frozen weights among the replicas with ZeRO-3', async () => {
+it('LoRA divides the frozen weights among the replicas with ZeRO-3', async () => {
   const model = await modelOf('llama-3.1-8b');
   const [one, two] = [1, 2].map((gpus) => fitLora(model, settingOn(gpus)));
   expect(two?.frozen.value).toBe(Number(one?.frozen.value) / 2);
 });
 
-it('agrees with the table of common GPUs', async () => {
+it('LoRA has the same verdict as in the table of common GPUs', async () => {
   const model = await modelOf('qwen3-8b');
   const training = settingOn(1);
   const rows = fitTable(model, { serving: [], users: undefined, training });
   const single = rows.filter(({ unit }) => unit === 1);
-  const found = single.map(({ name, cells }) => {
+  const counts = single.map(({ name, cells }) => {
     const cluster = { gpu: gpuNamed(name), gpus: 1, network: null };
     const { verdict, gpus } = loraOn(model, { ...training, cluster });
     expect({ verdict, gpus }, name).toEqual({
@@ -75,11 +75,11 @@ it('agrees with the table of common GPUs', async () => {
     });
     return gpus;
   });
-  expect(found).toContain(null);
-  expect(found).toContain(1);
+  expect(counts).toContain(null);
+  expect(counts).toContain(1);
 });
 
-it('has parts that sum to its total', async () => {
+it('the parts of LoRA memory sum to the total', async () => {
   const { frozen, parts, kept, apart, workspaceParts, total } = loraOn(
     await modelOf('llama-3.1-8b'),
     settingOn(1),

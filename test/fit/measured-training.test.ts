@@ -1,4 +1,4 @@
-/** Memory of training steps as PyTorch takes it (fixtures/training-memory), against the bounds. */
+/** Compares the memory of training steps in PyTorch (fixtures/training-memory) with the bounds. */
 import { describe, expect, it } from 'vitest';
 import { documentOfData } from '../../src/config/document.js';
 import { fitTrainingMemory } from '../../src/fit/training/training-memory.js';
@@ -28,7 +28,7 @@ const { cases } = readJson<{ cases: Record<string, MeasuredCase> }>(
   'fixtures/training-memory/measured.json',
 );
 
-/** Live tensors alone: a processor has no driver, and its allocator adds nothing that is counted. */
+/** A processor has no driver and no allocator overhead, so this counts live tensors only. */
 const PROCESSOR = { ...H100(1), gpu: { ...H100(1).gpu, kind: 'processor' } } as const;
 
 async function fitOf(name: string, each: MeasuredCase) {
@@ -46,7 +46,7 @@ async function fitOf(name: string, each: MeasuredCase) {
   });
   const fit = fitTrainingMemory(model, setting);
   const [stage] = fit.stages;
-  if (!stage) throw new Error('there is no stage');
+  if (!stage) throw new Error('no stage');
   const unfused = fit.workspaceParts.find(({ part }) => part === 'unfused');
   return { fit, stage, unfused: unfused?.bytes.expected.value ?? 0 };
 }
@@ -62,13 +62,13 @@ describe.each(Object.entries(cases))('%s', (name, each) => {
     expect(fit.total.upper.value).toBeGreaterThanOrEqual(peak);
   });
 
-  // Decays that a loop computes for a token at a time have no gradients of all tokens.
+  // Decays that a loop computes token by token have no gradients of all tokens at once.
   it.runIf(each.scan !== 'loop')('is within 15 % of the estimate', async () => {
     const { fit } = await fitOf(name, each);
     const ratio = fit.total.expected.value / peak;
     expect(ratio).toBeGreaterThan(0.85);
     expect(ratio).toBeLessThan(1.15);
-    // Bounds that are far off say nothing.
+    // Bounds that are far off are useless.
     expect(fit.total.upper.value).toBeLessThan(1.4 * peak);
     expect(fit.total.lower.value).toBeGreaterThan(0.5 * peak);
   });
@@ -81,9 +81,9 @@ describe.each(Object.entries(cases))('%s', (name, each) => {
     expect(fit.total.upper.value).toBeLessThan(1.9 * peak);
   });
 
-  // Of full recomputation, the insides of a block are of a time when the logits have gone.
+  // With full recomputation, the activations inside a block appear only after the logits are freed.
   it.runIf(!each.recompute && !each.holds_logits)(
-    'keeps the activations that are counted, by 10 %',
+    'keeps activations within 10 % of the estimate',
     async () => {
       const { stage, unfused } = await fitOf(name, each);
       const ratio = (Number(stage.activations.total.value) + unfused) / measured.kept;

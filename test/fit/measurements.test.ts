@@ -1,17 +1,17 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type Measurement, measurements, type Said, saidOf } from './measurements.js';
+import { type FitEstimate, fitEstimate, type Measurement, measurements } from './measurements.js';
 
 const all = await measurements();
-const said = new Map<Measurement, Said>();
+const estimates = new Map<Measurement, FitEstimate>();
 
-const saidBy = (measurement: Measurement): Said => {
-  const found = said.get(measurement);
-  if (!found) throw new Error(`${measurement.name}: nothing was said`);
-  return found;
+const estimateFor = (measurement: Measurement): FitEstimate => {
+  const estimate = estimates.get(measurement);
+  if (!estimate) throw new Error(`${measurement.name}: no estimate`);
+  return estimate;
 };
 
 beforeAll(async () => {
-  for (const each of all) said.set(each, await saidOf(each));
+  for (const each of all) estimates.set(each, await fitEstimate(each));
 }, 300_000);
 
 describe('published measurements', () => {
@@ -20,7 +20,7 @@ describe('published measurements', () => {
   });
 
   it.each(all.map((each) => [each.name, each] as const))('%s is within the bounds', (_, each) => {
-    const { lower, upper } = saidBy(each);
+    const { lower, upper } = estimateFor(each);
     for (const value of each.published) {
       expect(value).toBeGreaterThanOrEqual(lower);
       expect(value).toBeLessThanOrEqual(upper);
@@ -30,8 +30,8 @@ describe('published measurements', () => {
   it('keep bounds as narrow as in the first comparison', () => {
     const wider = all
       .filter(({ width }) => width !== null)
-      .map((each) => ({ name: each.name, of: each.width ?? 0, ...saidBy(each) }))
-      .filter(({ lower, upper, of }) => upper / lower > of * 1.001);
+      .map((each) => ({ name: each.name, firstWidth: each.width ?? 0, ...estimateFor(each) }))
+      .filter(({ lower, upper, firstWidth }) => upper / lower > firstWidth * 1.001);
     expect(wider).toEqual([]);
   });
 });
@@ -49,10 +49,10 @@ const median = (values: readonly number[]): number => {
 describe('the estimate', () => {
   const groups = [...new Set(all.map(({ group }) => group))];
 
-  it.each(groups)('%s: median ratio to the measurement between 0.8 and 1.25', (group) => {
+  it.each(groups)('for %s has a median ratio to the measurements between 0.8 and 1.25', (group) => {
     const ratios = all
       .filter((each) => each.group === group)
-      .map((each) => saidBy(each).expected / (each.published.at(-1) ?? Number.NaN));
+      .map((each) => estimateFor(each).expected / (each.published.at(-1) ?? Number.NaN));
     expect(median(ratios)).toBeGreaterThan(0.8);
     expect(median(ratios)).toBeLessThan(1.25);
   });

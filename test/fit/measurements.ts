@@ -1,4 +1,4 @@
-/** What others measured and published, and what `fit` says of the same. */
+/** Published measurements, and the figures of `fit` for the same settings. */
 import { readFile } from 'node:fs/promises';
 import type { Bounds } from '../../src/budget/figure.js';
 import { inPackage } from '../fixtures.js';
@@ -9,28 +9,28 @@ export interface Measurement {
   readonly group: string;
   readonly kind: 'training' | 'decoding' | 'step' | 'prefill' | 'throughput' | 'memory';
   readonly arguments: string;
-  /** Of a throughput: sequences at a time, and tokens that each gets. */
+  /** For a throughput: sequences at a time, and output tokens of each. */
   readonly batch?: number;
   readonly output?: number;
-  /** Of memory: those of its parts that were measured. */
+  /** For memory: the measured parts. */
   readonly parts?: readonly string[];
   readonly published: readonly number[];
   readonly unit: string;
-  /** The upper bound divided by the lower one, when the measurement was first compared; null where that is infinite. */
+  /** Upper bound divided by lower bound when the measurement was first compared; null where infinite. */
   readonly width: number | null;
 }
 
 export const measurements = async (): Promise<readonly Measurement[]> =>
   JSON.parse(await readFile(inPackage('fixtures/fit/measurements.json'), 'utf8'));
 
-export interface Said {
+export interface FitEstimate {
   readonly lower: number;
   readonly expected: number;
   readonly upper: number;
 }
 
-/** What `fit` says of a measurement, in its unit. */
-export async function saidOf(measurement: Measurement): Promise<Said> {
+/** Bounds and estimate of `fit` for a measurement, in its unit. */
+export async function fitEstimate(measurement: Measurement): Promise<FitEstimate> {
   const { code, stdout, stderr } = await runHere([
     'fit',
     ...measurement.arguments.split(' '),
@@ -41,30 +41,35 @@ export async function saidOf(measurement: Measurement): Promise<Said> {
   return IN_UNIT[measurement.kind](training?.fit, serving?.fit, measurement);
 }
 
-const sameWay = ({ lower, expected, upper }: Bounds, of: (value: number) => number): Said => ({
+const convertBounds = (
+  { lower, expected, upper }: Bounds,
+  of: (value: number) => number,
+): FitEstimate => ({
   lower: of(lower.value),
   expected: of(expected.value),
   upper: of(upper.value),
 });
 
 /** The longest time is the lowest rate. */
-const asRate = ({ lower, expected, upper }: Bounds, of: (seconds: number) => number): Said =>
-  sameWay({ lower: upper, expected, upper: lower }, of);
+const invertBounds = (
+  { lower, expected, upper }: Bounds,
+  of: (seconds: number) => number,
+): FitEstimate => convertBounds({ lower: upper, expected, upper: lower }, of);
 
 const milliseconds = (seconds: number) => 1000 * seconds;
 
 const BYTES: Readonly<Record<string, number>> = { MiB: 2 ** 20, GiB: 2 ** 30 };
 
-// biome-ignore lint/suspicious/noExplicitAny: what JSON has.
+// biome-ignore lint/suspicious/noExplicitAny: parsed JSON.
 type Fit = any;
 
 const IN_UNIT: Readonly<
-  Record<Measurement['kind'], (training: Fit, serving: Fit, of: Measurement) => Said>
+  Record<Measurement['kind'], (training: Fit, serving: Fit, of: Measurement) => FitEstimate>
 > = {
-  training: ({ step }) => asRate(step.seconds, (seconds) => step.tokens.value / seconds),
-  decoding: (_, { decode }) => sameWay(decode.tokensPerSecond, (rate) => rate),
-  step: (_, { decode }) => sameWay(decode.seconds, milliseconds),
-  prefill: (_, { prefill }) => sameWay(prefill.seconds, milliseconds),
+  training: ({ step }) => invertBounds(step.seconds, (seconds) => step.tokens.value / seconds),
+  decoding: (_, { decode }) => convertBounds(decode.tokensPerSecond, (rate) => rate),
+  step: (_, { decode }) => convertBounds(decode.seconds, milliseconds),
+  prefill: (_, { prefill }) => convertBounds(prefill.seconds, milliseconds),
   // Static batches: all prompts, one after the other, and then all steps.
   throughput: (_, { prefill, decode }, { batch = 1, output = 1 }) => {
     const rate = (bound: keyof Bounds) =>

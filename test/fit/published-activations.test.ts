@@ -1,4 +1,4 @@
-/** Reducing Activation Recomputation in Large Transformer Models (arXiv 2205.05198), through descriptions. */
+/** Formulas of "Reducing Activation Recomputation in Large Transformer Models" (arXiv 2205.05198). */
 import { describe, expect, it } from 'vitest';
 import type { ActivationSetting } from '../../src/budget/kernel-activations.js';
 import { activationsOf } from '../../src/budget/saved-activations.js';
@@ -11,10 +11,10 @@ const MODELS = {
   '530B': { h: 20_480, a: 128, L: 105, scores: 64, saved: 65 },
 };
 
-/** The paper counts dropout, and gives bytes of one layer: any but those at the ends. */
+/** Activations of a layer that is neither first nor last, with dropout, as the paper counts them. */
 const layerOf =
   ({ h, a, L }: { h: number; a: number; L: number }) =>
-  (wish: Partial<ActivationSetting>) => {
+  (changes: Partial<ActivationSetting>) => {
     const model = gptLike({ vocab_size: 51_200, n_positions: s, n_embd: h, n_layer: L, n_head: a });
     return activationsOf(model, {
       batch: 1,
@@ -23,26 +23,26 @@ const layerOf =
       recompute: 'none',
       dropout: true,
       stage: { from: 1, to: 2, microBatches: 1 },
-      ...wish,
+      ...changes,
     });
   };
 
 describe.each(Object.entries(MODELS))('a layer of %s', (_, shape) => {
   const { h, a, scores, saved } = shape;
   const layer = layerOf(shape);
-  const total = (wish: Partial<ActivationSetting>) => Number(layer(wish).total.value);
+  const total = (changes: Partial<ActivationSetting>) => Number(layer(changes).total.value);
   const sbh = s * h;
   const t = 8;
 
   it(`keeps scores of 5as/h = ${scores}`, () => {
-    const found = layer({}).parts.find(({ part }) => part === 'scores');
-    expect(Number(found?.bytes.value) / sbh).toBe(scores);
+    const kept = layer({}).parts.find(({ part }) => part === 'scores');
+    expect(Number(kept?.bytes.value) / sbh).toBe(scores);
     expect((5 * a * s) / h).toBe(scores);
   });
 
   it('keeps sbh(34 + 5as/h)', () => expect(total({})).toBe(sbh * (34 + scores)));
 
-  it('keeps sbh(10 + 24/t + 5as/(ht)) of t that share it', () => {
+  it('keeps sbh(10 + 24/t + 5as/(ht)) with tensor parallelism t', () => {
     expect(total({ tensor: t })).toBe(sbh * (10 + 24 / t + scores / t));
   });
 
@@ -66,8 +66,8 @@ describe.each(Object.entries(MODELS))('a layer of %s', (_, shape) => {
   });
 });
 
-describe('at the ends of the model', () => {
-  // Section 4.3: sbhp/t of the embeddings' dropout; 4sbh/t(1 + v/h) of norm, head and loss, which are the last's.
+describe('a stage at an end of the model', () => {
+  // Section 4.3: sbhp/t of the embeddings' dropout; 4sbh/t(1 + v/h) of norm, head and loss, in the last stage.
   const shape = { h: 1024, a: 16, L: 4 };
   const t = 2;
   const stage = (from: number, to: number, microBatches: number) =>

@@ -10,11 +10,11 @@ import {
 
 describe('waiting', () => {
   it.each([
-    // One place: as long as it is taken. Two at a load of 1: 1/3. Ten at 8: 0.409 (Erlang's tables).
+    // One place: the share of time it is taken. Two at a load of 1: 1/3. Ten at 8: 0.409 (Erlang's tables).
     [0.7, 1, 0.7],
     [1, 2, 1 / 3],
     [8, 10, 0.409],
-  ])('load %d of %i places', (load, places, chance) => {
+  ])('at load %d with %i places has chance %f', (load, places, chance) => {
     expect(waitChance(load, places)).toBeCloseTo(chance, 3);
   });
 
@@ -36,7 +36,7 @@ const SERVER: Server = {
 };
 
 describe('replicas', () => {
-  it('misses a target that a single request misses, and reports its time', () => {
+  it('miss a target that a single request misses, with its time', () => {
     const alone = 0.004 + 19 * 0.0105;
     const missed = replicasFor(SERVER, { requestsPerSecond: 1, p95Seconds: alone * 0.999 });
     expect(missed).toMatchObject({ met: false, reason: 'too slow' });
@@ -85,8 +85,8 @@ describe('replicas', () => {
   });
 
   it('are minimal: with one replica less, no batch meets the target', () => {
-    const wish = { requestsPerSecond: 300, p95Seconds: 0.6 };
-    const answer = replicasFor(SERVER, wish) as LoadMet;
+    const target = { requestsPerSecond: 300, p95Seconds: 0.6 };
+    const answer = replicasFor(SERVER, target) as LoadMet;
     expect(answer.p95Seconds.value).toBeLessThanOrEqual(0.6);
     const fewer = answer.replicas.value - 1;
     expect(fewer).toBeGreaterThan(0);
@@ -113,14 +113,14 @@ function simulate(server: Server, batch: number, rate: number, requests: number,
   const latencies: number[] = [];
   let longestService = 0;
   let now = 0;
-  let next = 0; // the first that has no place
+  let next = 0; // the first without a place
   let unread: { at: number; placed: number }[] = [];
   let decoding: { at: number; placed: number; left: number }[] = [];
   const finish = ({ at, placed }: { at: number; placed: number }) => {
     latencies.push(now - at);
     longestService = Math.max(longestService, now - placed);
   };
-  /** Arrivals take places from when they come, or from when one is free. */
+  /** Arrivals take a place when they come, or as soon as one is free. */
   const admit = (freeSince: number) => {
     while (next < requests && unread.length + decoding.length < batch) {
       const at = arrivals[next] ?? 0;
@@ -145,7 +145,7 @@ function simulate(server: Server, batch: number, rate: number, requests: number,
       decoding = decoding.map((each) => ({ ...each, left: each.left - 1 }));
       for (const each of decoding.filter(({ left }) => left === 0)) finish(each);
       decoding = decoding.filter(({ left }) => left > 0);
-      // Who came meanwhile to a free place has had it since; to a taken one, from now on.
+      // With free places, requests that came meanwhile took one on arrival; otherwise they take one now.
       if (full && decoding.length < batch) freeSince = now;
     } else {
       now = Math.max(now, arrivals[next] ?? now);
@@ -156,7 +156,7 @@ function simulate(server: Server, batch: number, rate: number, requests: number,
   return { p95: latencies[Math.ceil(0.95 * requests) - 1] ?? 0, mean, longestService };
 }
 
-describe('against a simulation of continuous batching', () => {
+describe('a simulation of continuous batching', () => {
   const heavyPrefill: Server = { ...SERVER, prefill: 0.05 };
   const longOutput: Server = { ...SERVER, output: 200, step: (batch) => 0.005 + 0.0001 * batch };
   const single: Server = { ...SERVER, places: 1 };
@@ -170,23 +170,26 @@ describe('against a simulation of continuous batching', () => {
     ['long outputs', longOutput, 100, 3, 5],
     ['one at a time', single, 30, 1, 6],
     ['one token', oneToken, 400, 0.1, 7],
-  ])('%s: 95 of 100 are in time, and nobody is longer in service', (_, server, qps, p95, seed) => {
-    const answer = replicasFor(server, { requestsPerSecond: qps, p95Seconds: p95 }) as LoadMet;
-    expect(answer.met).toBe(true);
-    const rate = qps / answer.replicas.value;
-    const seen = simulate(server, answer.batch.value, rate, 20_000, seed);
-    expect(seen.p95).toBeLessThanOrEqual(answer.p95Seconds.value);
-    expect(seen.longestService).toBeLessThanOrEqual(answer.service.value * (1 + 1e-9));
-    // It is a bound, and no wild one.
-    expect(seen.p95).toBeGreaterThan(0.2 * answer.p95Seconds.value);
-    // The mean is an estimate.
-    expect(seen.mean / answer.meanSeconds.value).toBeGreaterThan(0.85);
-    expect(seen.mean / answer.meanSeconds.value).toBeLessThan(1.15);
-  });
+  ])(
+    'has 95 % of requests in time, and none beyond the service time: %s',
+    (_, server, qps, p95, seed) => {
+      const answer = replicasFor(server, { requestsPerSecond: qps, p95Seconds: p95 }) as LoadMet;
+      expect(answer.met).toBe(true);
+      const rate = qps / answer.replicas.value;
+      const seen = simulate(server, answer.batch.value, rate, 20_000, seed);
+      expect(seen.p95).toBeLessThanOrEqual(answer.p95Seconds.value);
+      expect(seen.longestService).toBeLessThanOrEqual(answer.service.value * (1 + 1e-9));
+      // The bound is not far off.
+      expect(seen.p95).toBeGreaterThan(0.2 * answer.p95Seconds.value);
+      // The mean is an estimate.
+      expect(seen.mean / answer.meanSeconds.value).toBeGreaterThan(0.85);
+      expect(seen.mean / answer.meanSeconds.value).toBeLessThan(1.15);
+    },
+  );
 
-  it('requests are late with too few replicas', () => {
-    const wish = { requestsPerSecond: 300, p95Seconds: 0.6 };
-    const answer = replicasFor(SERVER, wish) as LoadMet;
+  it('has late requests with too few replicas', () => {
+    const target = { requestsPerSecond: 300, p95Seconds: 0.6 };
+    const answer = replicasFor(SERVER, target) as LoadMet;
     const rate = 300 / answer.replicas.value;
     const seen = simulate(SERVER, answer.batch.value, 3 * rate, 20_000, 8);
     expect(seen.p95).toBeGreaterThan(0.6);

@@ -12,12 +12,12 @@ const withMemory = (memoryBytes: number): Gpu => ({ ...gpu, memoryBytes });
 
 const MODEL = gptLike({ n_positions: 2048, n_embd: 1024, n_head: 16, n_layer: 12 });
 
-/** What is changed: the tokens of a step are told so that they stay as they were. */
+/** Names of the changed settings. The tokens of a step are set only to keep them as they were. */
 const changed = ({ globalBatchTokens: _, ...flags }: Partial<TrainingFitSetting>) =>
   Object.keys(flags);
 
 describe('remedies', () => {
-  it('all fit when recomputed, with room up to the next setting', () => {
+  it('fit when computed anew, and the next larger setting does not', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 64 }),
@@ -57,7 +57,7 @@ describe('remedies', () => {
     expect(remedies.length).toBeGreaterThan(2);
   });
 
-  it('are minimal sets of changes, those that keep the training unchanged first', () => {
+  it('are minimal sets of changes, first those that do not change the training', () => {
     const setting = fitSetting({
       cluster: { ...H100(1), gpu: withMemory(14e9) },
       microBatch: 4,
@@ -110,8 +110,8 @@ describe('remedies', () => {
 
   it('combine several changes if needed', async () => {
     const { model } = await publishedConfig('llama-3.1-405b');
-    const wish = { context: 8192, microBatch: 4, attention: 'plain' } as const;
-    const setting = fitSetting({ ...wish, cluster: H100(256) });
+    const settings = { context: 8192, microBatch: 4, attention: 'plain' } as const;
+    const setting = fitSetting({ ...settings, cluster: H100(256) });
     const { remedies } = fitTraining(model, setting);
     expect(remedies[0]?.flags.cluster).toBeUndefined();
     for (const { flags } of remedies) {
@@ -126,7 +126,7 @@ describe('remedies', () => {
     const { remedies } = fitTraining(model, setting);
     const flags: Partial<TrainingFitSetting> = remedies[0]?.flags ?? {};
     const gpus = flags.cluster?.gpus ?? 0;
-    // 16 bytes of 405e9 parameters alone are 82 GPUs.
+    // 16 bytes of 405e9 parameters alone need 82 GPUs.
     expect(gpus).toBeGreaterThanOrEqual(128);
     expect(fitTrainingMemory(model, { ...setting, ...flags }).verdict).toBe('fits');
     const savings = { loss: 'chunked', recompute: 'full', attention: 'fused', zero: 3 } as const;
@@ -141,7 +141,7 @@ describe('remedies', () => {
     }
   });
 
-  it('are checked by a test that agrees with the whole fit', () => {
+  it('are checked by isFitting, which agrees with the whole fit', () => {
     const settings = fc.record({
       gigabytes: fc.integer({ min: 1, max: 40 }),
       zero: fc.constantFrom(0 as const, 1 as const, 2 as const, 3 as const),
@@ -154,10 +154,10 @@ describe('remedies', () => {
       replicas: fc.constantFrom(1, 2, 8),
     });
     fc.assert(
-      fc.property(settings, ({ gigabytes, replicas, ...wish }) => {
-        const gpus = wish.tensorParallel * wish.pipelineParallel * replicas;
+      fc.property(settings, ({ gigabytes, replicas, ...settings }) => {
+        const gpus = settings.tensorParallel * settings.pipelineParallel * replicas;
         const cluster = { ...H100(gpus), gpu: withMemory(gigabytes * 1e9) };
-        const setting = fitSetting({ ...wish, context: 1024, cluster });
+        const setting = fitSetting({ ...settings, context: 1024, cluster });
         const { verdict } = fitTrainingMemory(MODEL, setting);
         expect(isFitting(MODEL, setting)).toBe(verdict === 'fits');
       }),

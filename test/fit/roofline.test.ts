@@ -30,14 +30,14 @@ describe('a step of decoding Llama-2-13B at 8192 tokens ("How to Scale Your Mode
     [32, '36.65'],
     [64, '69.33'],
     [240, '249.09'],
-  ])('batch %i takes %s ms', (batch, printed) => {
+  ])('takes, with batch %i, %s ms', (batch, printed) => {
     expect(milliseconds(BOOK, batch)).toBe(printed);
   });
 
   it('differs from the book only by its rounding', () => {
     const work = decodeWork(servedModel(LLAMA_2_13B, setting()), 8192);
     expect(work.cacheBytes).toBe(2 * 40 * 5120 * 2 * 8192); // 6.71 GB
-    const table = 2 * 32_000 * 5120; // a row of which is looked up, and which the book reads whole
+    const table = 2 * 32_000 * 5120; // only one row is looked up; the book reads all of it
     expect(work.weightBytes + table).toBe(2 * countParameters(LLAMA_2_13B).parameters); // 26.03 GB
     expect(work.flops / 2 / 13e9).toBeCloseTo(1, 1);
     const whole = { ...work, weightBytes: work.weightBytes + table };
@@ -64,7 +64,7 @@ describe('a step of decoding Llama-2-13B at 8192 tokens ("How to Scale Your Mode
     expect([240, 241].map(limit)).toEqual(['weights', 'compute']);
   });
 
-  it('is limited by reading, the slowest single part', () => {
+  it('is limited by its slowest single part', () => {
     const work = { ...ALONE, weightBytes: 5, cacheBytes: 4, scoreFlops: 3, flops: 3 };
     const step = decodeStep(work, { ...RATES, bandwidth: 1, peakFlops: 1 }, 1);
     expect([step.seconds.lower.value, step.limitedBy]).toEqual([9, 'weights']);
@@ -90,7 +90,7 @@ describe('experts', () => {
     expect(weightBytes).toBe(2 * (countParameters(model).parameters - 32_000 * 4096) - all);
   });
 
-  it('match the average number in a simulation', () => {
+  it('that are read match the average of a simulation', () => {
     const [experts, expertsPerToken, batch, trials] = [16, 3, 7, 4000];
     let state = 1;
     const random = () => {
@@ -120,7 +120,7 @@ describe('experts', () => {
 });
 
 describe('prefill', () => {
-  it('takes 2 FLOPs per parameter and token, the limit for long prompts', () => {
+  it('takes 2 FLOPs per parameter and token, and is limited by compute for long prompts', () => {
     const served = servedModel(LLAMA_2_13B, setting());
     const long = prefillWork(served, 2048);
     const products = countParameters(LLAMA_2_13B).parameters - 2 * 32_000 * 5120;
@@ -164,7 +164,7 @@ describe('several GPUs', () => {
   });
 });
 
-describe('a GPU of several computes', () => {
+describe('with tensor parallelism, a GPU computes', () => {
   const flopsOf = async (name: string, tensorParallel: number) => {
     const { model } = await publishedConfig(name);
     return decodeWork(servedModel(model, setting({ tensorParallel })), 1);
@@ -200,7 +200,7 @@ describe('a GPU of several computes', () => {
   });
 });
 
-it('counts the launches of Llama-2-7B from which the upper launch time is derived', async () => {
+it('Llama-2-7B has the kernel launches from which the upper launch time is derived', async () => {
   const { model } = await publishedConfig('llama-2-7b');
   expect(decodeWork(servedModel(model, setting()), 1).launches).toBe(387);
 });

@@ -1,4 +1,4 @@
-/** Models and settings that tests of serving share. */
+/** Models and settings for tests of serving. */
 import { gpt2 } from '../../src/architecture/models/gpt2.js';
 import { llama } from '../../src/architecture/models/llama.js';
 import { minigpt } from '../../src/architecture/models/minigpt.js';
@@ -13,7 +13,7 @@ const llama2 = (sizes: Record<string, number>) =>
     }),
   );
 
-/** arXiv 2307.09288: 13B; its vocabulary and norms as those of 7B. */
+/** Llama-2-13B (arXiv 2307.09288); vocabulary and norms as for 7B. */
 export const LLAMA_2_13B = llama2({
   hidden_size: 5120,
   num_hidden_layers: 40,
@@ -23,7 +23,7 @@ export const LLAMA_2_13B = llama2({
   max_position_embeddings: 8192,
 });
 
-/** … and 70B. */
+/** Llama-2-70B. */
 export const LLAMA_2_70B = llama2({
   hidden_size: 8192,
   num_hidden_layers: 80,
@@ -43,7 +43,7 @@ export const LLAMA_3_70B = llama2({
   vocab_size: 128_256,
 });
 
-/** OPT-13B (arXiv 2205.01068, table 1) has the shape of GPT: what it caches does not depend on the rest. */
+/** OPT-13B (arXiv 2205.01068, table 1) has the shape of GPT. Its caches do not depend on the rest. */
 export const OPT_13B = gpt2.build(
   gpt2.schema.parse({
     model: {

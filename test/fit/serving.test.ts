@@ -42,7 +42,7 @@ describe('keys and values of a token', () => {
     expect(sequenceState(servedModel(OPT_13B, setting()), 1).perToken.value).toBe(819_200);
   });
 
-  it('are half as large in 8 bits, and a window limits the kept tokens', async () => {
+  it('are half as large in 8 bits, and limited by a window', async () => {
     const { model } = await publishedConfig('mistral-7b-v0.1');
     const bytes = (context: number, cacheDtype: 'bf16' | 'f8_e4m3') =>
       sequenceState(servedModel(model, setting({ cacheDtype })), context).cache.value;
@@ -52,7 +52,7 @@ describe('keys and values of a token', () => {
     expect(bytes(9999, 'f8_e4m3')).toBe(4095 * 65_536);
   });
 
-  it('are divided by heads; latents and too few heads are replicated', async () => {
+  it('are divided by heads, and replicated for latents and too few heads', async () => {
     const perToken = async (name: string, tensorParallel: number) => {
       const { model } = await publishedConfig(name);
       return sequenceState(servedModel(model, setting({ tensorParallel })), 1).perToken.value;
@@ -62,7 +62,7 @@ describe('keys and values of a token', () => {
     expect(await perToken('deepseek-v3-main', 16)).toBe(70_272);
   });
 
-  it('of windowed and full heads are those of the fullest GPU', () => {
+  it('are those of the fullest GPU with windowed and full heads', () => {
     const model = hybrid.build(
       hybrid.schema.parse({
         model: {
@@ -86,8 +86,8 @@ describe('keys and values of a token', () => {
         ({ value }) => value,
       );
     };
-    // Keys and values of a head of 16: 64 bytes. Two see all 32 tokens, two the 4 before a token and itself; of two
-    // GPUs each has two alike.
+    // Keys and values of a head of 16: 64 bytes. Two see all 32 tokens, two see a token and the 4 before it. On two
+    // GPUs, each has two heads of one kind.
     expect(kept(1)).toEqual([256, 128, 2 * 64 * 32 + 2 * 64 * 5]);
     expect(kept(2)).toEqual([128, 128, 2 * 64 * 32]);
     expect(kept(4)).toEqual([64, 64, 64 * 32]);
@@ -132,15 +132,15 @@ describe('weights', () => {
 
   it('Llama-2-7B in groups of 128: 3.90 GB (TheBloke/Llama-2-7B-GPTQ, main)', async () => {
     const { model } = await publishedConfig('llama-2-7b');
-    const ours = bytes(weightLayout(model), usualFormat('int4'));
+    const estimate = bytes(weightLayout(model), usualFormat('int4'));
     const products = 32 * (4 * 4096 * 4096 + 3 * 4096 * 11_008);
     const others = 2 * 32_000 * 4096 + 65 * 4096;
-    // 4 bits, and for 128 values 16 of scale and 4 of zero point.
-    expect(ours).toBe((products * 4 + (products / 128) * 20) / 8 + 2 * others);
-    // That file also says of each input to which group it belongs, and has biases that are all zero.
+    // 4 bits each; for every 128 values, a scale of 16 bits and a zero point of 4.
+    expect(estimate).toBe((products * 4 + (products / 128) * 20) / 8 + 2 * others);
+    // The file also has the group of each input, and biases that are all zero.
     const groupNumbers = 32 * (6 * 4096 + 11_008) * 4;
     const biases = 32 * (5 * 4096 + 2 * 11_008) * 2;
-    expect(((ours + groupNumbers + biases) / 1e9).toFixed(2)).toBe('3.90');
+    expect(((estimate + groupNumbers + biases) / 1e9).toFixed(2)).toBe('3.90');
   });
 
   // llama.cpp, tools/quantize, README: GiB of Llama-3.1-8B.
@@ -161,11 +161,11 @@ describe('weights', () => {
     ['iq1_s', 1.87],
   ] as const)('Llama-3.1-8B in %s: %f GiB', async (dtype, gibibytes) => {
     const { model } = await publishedConfig('llama-3.1-8b');
-    const ours = bytes(weightLayout(model), usualFormat(dtype)) / 2 ** 30;
-    expect(Math.abs(ours - gibibytes)).toBeLessThan(0.0102);
+    const estimate = bytes(weightLayout(model), usualFormat(dtype)) / 2 ** 30;
+    expect(Math.abs(estimate - gibibytes)).toBeLessThan(0.0102);
   });
 
-  it('Llama-3.1-70B in q4_k_m: 43.1 GB by that table, where fewer of its products are larger', async () => {
+  it('Llama-3.1-70B in q4_k_m: 43.1 GB by the same table, with fewer of the larger products', async () => {
     const { model } = await publishedConfig('llama-3.1-8b');
     expect(bytes(weightLayout(LLAMA_3_70B), usualFormat('q4_k_m')) / 43.1e9).toBeCloseTo(1, 1);
     // Blocks of 32 and 16 values with a scale of 8 bits; all else in 16 bits.
@@ -176,7 +176,7 @@ describe('weights', () => {
     expect(bytes(layout, usualFormat('nvfp4'))).toBe((products * 4.5) / 8 + others);
   });
 
-  it('in GGUF types are divided among GPUs like others', async () => {
+  it('in GGUF types are divided among GPUs', async () => {
     const { model } = await publishedConfig('llama-2-7b');
     const whole = bytes(weightLayout(model), usualFormat('q4_k_m'));
     const share = bytes(weightLayout(model), usualFormat('q4_k_m'), 4);
@@ -193,7 +193,7 @@ describe('weights', () => {
     ['i4', 'int4'],
     ['q9_z', undefined],
     ['float64', undefined],
-  ])('%s means %s', (text, dtype) => {
+  ])('written as %s are %s', (text, dtype) => {
     expect(parseWeightDtype(text)).toBe(dtype);
   });
 
@@ -213,7 +213,7 @@ describe('weights', () => {
     );
   });
 
-  it('the last group of a row may be shorter and still has a scale', () => {
+  it('have a scale for the shorter last group of a row, too', () => {
     // 384 inputs are 4 groups of 100 (the last of 84), 1536 are 16.
     const layout = weightLayout(MINIGPT);
     const format = { dtype: 'int8', groupSize: 100, scaleDtype: 'f16', zeroPoints: false } as const;
@@ -227,7 +227,7 @@ describe('weights', () => {
   });
 
   it.each(['llama-3.1-8b', 'gpt2', 'mixtral-8x7b', 'phi-3-mini', 'deepseek-v3-main'])(
-    '%s: fewer bits take less, scales included; shares of GPUs are no less than the whole',
+    '%s: fewer bits take less memory, and the shares of GPUs sum to at least the whole',
     async (name) => {
       const { model } = await publishedConfig(name);
       const layout = weightLayout(model);
@@ -248,7 +248,7 @@ describe('weights', () => {
     },
   );
 
-  it('two GPUs: heads and inner values halved, norms whole', async () => {
+  it('on two GPUs are halved for heads and inner values, and whole for norms', async () => {
     const { model } = await publishedConfig('llama-2-7b');
     const share = bytes(weightLayout(model), usualFormat('bf16'), 2);
     const norms = 65 * 4096 * 2;
@@ -259,7 +259,7 @@ describe('weights', () => {
 const isQuantity = (value: unknown): value is Quantity =>
   typeof value === 'object' && value !== null && 'formula' in value;
 
-/** Every number with a formula, however deep. */
+/** All quantities with a formula, at any depth. */
 function derived(value: unknown): Quantity[] {
   if (isQuantity(value)) return [value];
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(derived) : [];
@@ -273,19 +273,19 @@ describe('every preset', () => {
     const family = await loadFamily(name);
     for (const [at, { document }] of Object.values(family.presets).entries()) {
       const model = family.build(family.schema.parse(document));
-      // Each dtype, and a load, is looked at in the first, each preset in two dtypes.
+      // The first preset is checked in every dtype and under a load, the others in two dtypes.
       for (const dtype of at === 0 ? DTYPES : (['bf16', 'int4'] as const)) {
         for (const tensorParallel of [1, 2]) {
-          const asked = at === 0 && dtype === 'bf16' && tensorParallel === 1;
-          const load = asked ? { requestsPerSecond: 100, p95Seconds: 5 } : undefined;
+          const hasLoad = at === 0 && dtype === 'bf16' && tensorParallel === 1;
+          const load = hasLoad ? { requestsPerSecond: 100, p95Seconds: 5 } : undefined;
           const fit = fitServing(model, setting({ dtype, tensorParallel, load }));
           const { prefill } = fit;
-          if (!prefill) throw new Error('its peak is known');
+          if (!prefill) throw new Error('no prefill');
           const bounds = [fit.workspace, fit.total, prefill.seconds, fit.decode.seconds];
           for (const each of [...bounds, fit.decode.tokensPerSecond]) {
             expect(inOrder(each)).toBe(true);
           }
-          // Thousands of them: `expect` of each would take as long as the fit.
+          // Thousands of quantities: an `expect` for each would take as long as the fit.
           const wrong = derived(fit).filter(
             ({ value }) => !(value >= 0 && Number.isFinite(Number(value))),
           );
@@ -298,7 +298,7 @@ describe('every preset', () => {
 });
 
 describe('searches', () => {
-  it('the largest batch fits, and one more does not', async () => {
+  it('find the largest batch that fits', async () => {
     const { model } = await publishedConfig('llama-2-7b');
     const fit = fitServing(model, setting({ context: 4096, batch: 2 }));
     const at = servingMemoryOf(servedModel(model, setting()), CUDA);
@@ -308,7 +308,7 @@ describe('searches', () => {
     expect(at(batch + 1, 4096).total.expected.value).toBeGreaterThan(fit.capacity.value);
   });
 
-  it('the largest context fits, and one more token does not', async () => {
+  it('find the largest context that fits', async () => {
     const { model } = await publishedConfig('llama-3.1-8b');
     const fit = fitServing(model, setting({ batch: 16 }));
     const at = servingMemoryOf(servedModel(model, setting()), CUDA);
@@ -319,7 +319,7 @@ describe('searches', () => {
     expect(at(16, context + 1).total.expected.value).toBeGreaterThan(fit.capacity.value);
   });
 
-  it('a model that is too large fits at no batch, and a small one at its longest', async () => {
+  it('find no batch for a model that is too large, and the full context for a small one', async () => {
     const { model } = await publishedConfig('qwen2.5-72b');
     const fit = fitServing(model, setting());
     expect(fit).toMatchObject({
@@ -361,7 +361,7 @@ describe('memory', () => {
     );
   });
 
-  it('has parts that sum to the total, by formulas that a second evaluator confirms', async () => {
+  it('has parts that sum to the total, with formulas that a second evaluator confirms', async () => {
     const { model } = await publishedConfig('mixtral-8x7b');
     const at = servingMemoryOf(
       servedModel(model, setting({ dtype: 'int4', tensorParallel: 3 })),
@@ -378,7 +378,7 @@ describe('memory', () => {
 });
 
 describe('time', () => {
-  it('a step never takes less time with a larger batch or context', () => {
+  it('of a step never decreases with a larger batch or context', () => {
     const step = (batch: number, context: number) =>
       fitServing(MINIGPT, setting({ batch, context })).decode.seconds;
     const number = fc.integer({ min: 1, max: 512 });
@@ -399,12 +399,12 @@ describe('time', () => {
       setting({ cluster: { ...A100, gpus }, tensorParallel: gpus, batch: 1, context: 200 }),
     ).decode.tokensPerSecond;
 
-  it('matches Llama-2-7B on an A100, the source of the estimate (gpt-fast, README)', async () => {
+  it('matches the measurement on Llama-2-7B that the estimate is based on (gpt-fast, README)', async () => {
     const { model } = await publishedConfig('llama-2-7b');
     expect(tokensOf(model, 1).expected.value / 104.9).toBeCloseTo(1, 1);
   });
 
-  // gpt-fast, README (2023), tensor parallelism in bfloat16: nothing here was taken from these.
+  // gpt-fast, README (2023), tensor parallelism in bfloat16. The estimate does not use these measurements.
   it.each([
     ['llama-2-7b', 2, 168.84],
     ['llama-2-7b', 4, 254.02],
@@ -412,26 +412,23 @@ describe('time', () => {
     ['llama-2-70b', 2, 21.32],
     ['llama-2-70b', 4, 38.01],
     ['llama-2-70b', 8, 62.5],
-  ])(
-    'of %s on %d A100 is near the %d tokens/s that were measured',
-    async (name, gpus, measured) => {
-      const model = name === 'llama-2-70b' ? LLAMA_2_70B : (await publishedConfig(name)).model;
-      const { lower, expected, upper } = tokensOf(model, gpus);
-      expect(lower.value).toBeLessThan(measured);
-      expect(upper.value).toBeGreaterThan(measured);
-      expect(Math.max(expected.value / measured, measured / expected.value)).toBeLessThan(1.3);
-    },
-  );
+  ])('for %s on %d A100 is near the measured %d tokens/s', async (name, gpus, measured) => {
+    const model = name === 'llama-2-70b' ? LLAMA_2_70B : (await publishedConfig(name)).model;
+    const { lower, expected, upper } = tokensOf(model, gpus);
+    expect(lower.value).toBeLessThan(measured);
+    expect(upper.value).toBeGreaterThan(measured);
+    expect(Math.max(expected.value / measured, measured / expected.value)).toBeLessThan(1.3);
+  });
 });
 
-it('refuses tensor parallelism over more GPUs than there are', () => {
+it('tensor parallelism over more GPUs than there are is refused', () => {
   const cluster = { ...setting().cluster, gpus: 2 };
   expect(() => fitServing(MINIGPT, setting({ cluster, tensorParallel: 4 }))).toThrow(
     /--tensor-parallel: 4 GPUs/,
   );
 });
 
-it('reports that all-reduces are not counted without a known link', async () => {
+it('uncounted all-reduces are reported without a known link', async () => {
   const { model } = await publishedConfig('llama-2-7b');
   const on = (tensorParallel: number) => fitServing(model, setting({ tensorParallel }));
   const links = (tensorParallel: number) =>
@@ -456,14 +453,14 @@ describe('a chip without a published peak', () => {
   it('has decoding limited by reading only', async () => {
     const { model } = await publishedConfig('llama-2-7b');
     const { decode } = fitServing(model, { ...setting({ batch: 1, context: 1 }), cluster });
-    // Of 6,738,415,616 parameters in 2 bytes, but for the rows of the embedding; and a token's keys and values.
+    // 6,738,415,616 parameters of 2 bytes without the rows of the embedding, and the keys and values of a token.
     const bytes = 2 * (6_738_415_616 - 32_000 * 4096) + 2 * 32 * 4096 * 2;
     expect(decode.seconds.lower.value).toBeCloseTo(bytes / 410e9, 9);
     expect(decode.limits.map(({ limit }) => limit)).not.toContain('compute');
     expect(decode.seconds.upper.source).toContain('compute is not counted');
   });
 
-  it('refuses a load: no replicas without a peak', () => {
+  it('refuses a load', () => {
     const load = { requestsPerSecond: 1, p95Seconds: 1 };
     expect(() => fitServing(MINIGPT, { ...setting({ load }), cluster })).toThrow(
       expect.objectContaining({ code: 'usage', message: expect.stringContaining('no peak') }),
@@ -487,7 +484,7 @@ describe('memory of libraries', () => {
       .map(({ bytes: { lower, expected, upper } }) => [lower.value, expected.value, upper.value]);
   };
 
-  it("is NVIDIA's on NVIDIA's", () => {
+  it('has the bounds of CUDA libraries on NVIDIA GPUs', () => {
     const mib = 2 ** 20;
     expect(boundsOn('nvidia')).toEqual([
       [0, 500 * mib, 1343 * mib],
@@ -496,7 +493,7 @@ describe('memory of libraries', () => {
     ]);
   });
 
-  it('has cuBLAS with 8 MiB before Hopper, of a segment of 20 MiB', () => {
+  it('has a cuBLAS workspace of 8 MiB before Hopper, in a segment of 20 MiB', () => {
     const cublas = (architecture: GpuArchitecture) => boundsOn('nvidia', architecture)[1];
     expect(cublas('sm80')).toEqual([0, 8_519_680, 24 * 2 ** 20]);
     expect(cublas('sm89')).toEqual(cublas('sm80'));
@@ -504,7 +501,7 @@ describe('memory of libraries', () => {
     expect(cublas('sm120')).toEqual(cublas('sm90'));
   });
 
-  it('is nothing on a processor', () => {
+  it('is zero on a processor', () => {
     expect(boundsOn('processor')).toEqual(library.map(() => [0, 0, 0]));
   });
 

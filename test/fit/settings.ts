@@ -9,8 +9,8 @@ export const H100 = (gpus: number): Cluster => ({
   network: null,
 });
 
-/** One sequence on one GPU, nothing divided, plain, unless said otherwise. */
-export const fitSetting = (wish: Partial<TrainingFitSetting> = {}): TrainingFitSetting => ({
+/** One sequence on one GPU, without parallelism or savings, and with these changes. */
+export const fitSetting = (changes: Partial<TrainingFitSetting> = {}): TrainingFitSetting => ({
   cluster: H100(1),
   microBatch: 1,
   context: 64,
@@ -24,14 +24,14 @@ export const fitSetting = (wish: Partial<TrainingFitSetting> = {}): TrainingFitS
   tensorParallel: 1,
   pipelineParallel: 1,
   sequenceParallel: false,
-  ...wish,
+  ...changes,
 });
 
-/** A model of GPT's shape: GELU, f = 4h, learned positions, tied head. */
+/** A model with the shape of GPT: GELU, f = 4h, learned positions, tied head. */
 export const gptLike = (config: Record<string, unknown>) =>
   gpt2.build(gpt2.schema.parse({ model: { family: 'gpt2', ...config } }));
 
-/** Sizes of a small model of qwen3_moe. */
+/** Sizes of a small qwen3_moe model. */
 export const SMALL_MIXTURE = {
   vocab_size: 500,
   hidden_size: 64,

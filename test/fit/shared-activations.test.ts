@@ -1,4 +1,4 @@
-/** Activations of layers that GPUs share, by hand: what is divided by t, what by tokens, and what is whole. */
+/** Activations of layers with tensor parallelism, computed by hand: divided by t, divided by tokens, or whole. */
 import { describe, expect, it } from 'vitest';
 import { type FamilyName, loadFamily } from '../../src/architecture/families.js';
 import type { ActivationSetting } from '../../src/budget/kernel-activations.js';
@@ -7,10 +7,10 @@ import { activationsOf } from '../../src/budget/saved-activations.js';
 const [s, t] = [8, 2];
 
 /** Bytes of the first block in 16 bits, by part. */
-async function blockOf(family: FamilyName, config: object, wish: Partial<ActivationSetting>) {
+async function blockOf(family: FamilyName, config: object, changes: Partial<ActivationSetting>) {
   const { build, schema } = await loadFamily(family);
   const model = build(schema.parse({ model: { family, ...config } }));
-  // Neither the first stage nor the last, so that nothing but the block is counted.
+  // Neither the first stage nor the last, so that only the block is counted.
   const { parts } = activationsOf(model, {
     batch: 1,
     context: s,
@@ -18,7 +18,7 @@ async function blockOf(family: FamilyName, config: object, wish: Partial<Activat
     recompute: 'selective',
     tensor: t,
     stage: { from: 1, to: 2, microBatches: 1 },
-    ...wish,
+    ...changes,
   });
   return Object.fromEntries(parts.map(({ part, bytes }) => [part, Number(bytes.value)]));
 }
@@ -66,7 +66,7 @@ describe('Mamba with attention', () => {
     expect(mamba).toBe(2 * ((s / t) * h + (s * 9 * 64) / t + s * (2 + 2 * 64)));
   });
 
-  it('divides scan states and the inside of the alignment, and not the gate', async () => {
+  it('divides scan states and the hidden layer of the alignment, but not the gate', async () => {
     const { scanStates, gate, alignment } = await blockOf('hybrid', config, { recompute: 'none' });
     expect(scanStates).toBe((3 * 2 * s * 64 * 64) / t);
     expect(gate).toBe(2 * s * (5 * h + 8));

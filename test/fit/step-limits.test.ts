@@ -7,20 +7,20 @@ import { fitTrainingMemory } from '../../src/fit/training/training-memory.js';
 import type { TrainingFitSetting } from '../../src/fit/training/training-setting.js';
 import { fitSetting, gptLike, H100, SMALL_MIXTURE } from './settings.js';
 
-/** Bytes through the memory at least in a step of one micro-batch, but for the activations. */
-function movedBytes(model: LanguageModel, wish: Partial<TrainingFitSetting>): number {
+/** Lower bound of the bytes that a step of one micro-batch moves, without activations. */
+function movedBytes(model: LanguageModel, changes: Partial<TrainingFitSetting>): number {
   const one = H100(1);
-  const cluster = { ...one, ...wish.cluster, gpu: { ...one.gpu, bandwidth: 1 } };
-  const setting = fitSetting({ ...wish, cluster });
+  const cluster = { ...one, ...changes.cluster, gpu: { ...one.gpu, bandwidth: 1 } };
+  const setting = fitSetting({ ...changes, cluster });
   const { stages } = fitTrainingMemory(model, setting);
   const step = stepTimeOf(model, setting, stages);
   const memory = step.limits.find(({ limit }) => limit === 'memory')?.seconds.lower;
-  if (memory === undefined) throw new Error('no time of memory');
+  if (memory === undefined) throw new Error('no memory limit');
   return memory.value - 2 * Number(memory.inputs.activations) * Number(memory.inputs.turns);
 }
 
-describe('weights that a step moves at least', () => {
-  it('are the looked-up rows of positions, except in gradient and update', () => {
+describe('the weights that a step moves at least', () => {
+  it('include only the looked-up rows of positions, except for gradient and update', () => {
     const model = gptLike({ vocab_size: 10, n_positions: 8, n_embd: 4, n_layer: 2, n_head: 2 });
     const { parameters: n } = countParameters(model);
     const positions = 8 * 4;
@@ -30,7 +30,7 @@ describe('weights that a step moves at least', () => {
     expect(movedBytes(model, { context: 2 })).toBeCloseTo(bytes, 3);
   });
 
-  it('are those of reached experts, and none of an embedding table', async () => {
+  it('include the reached experts, but not the embedding table', async () => {
     const { build, schema } = await loadFamily('qwen3_moe');
     const model = build(
       schema.parse({
@@ -49,7 +49,7 @@ describe('weights that a step moves at least', () => {
       return 3 * 2 * read + 2 * table + 2 * 12 * n + 2 * n;
     };
     expect(movedBytes(model, { context: 1 })).toBeCloseTo(moved(2), 3);
-    // The second token goes to each of the six others with a chance of a quarter.
+    // The second token reaches each of the six other experts with probability 1/4.
     expect(movedBytes(model, { context: 2 })).toBeCloseTo(moved(2 + 6 / 4), 3);
     expect(movedBytes(model, { context: 512 })).toBeCloseTo(moved(8), 3);
   });
@@ -61,8 +61,8 @@ describe('weights that a step moves at least', () => {
     expect(movedBytes(model, { context: 2, convention: 'megatron' })).toBeCloseTo(bytes, 3);
   });
 
-  it('have the embedding looked up on the first of two stages, though it is tied', () => {
-    // So many positions that the first stage takes longest.
+  it('do not include a tied embedding on the first of two stages', () => {
+    // Enough positions that the first stage takes longest.
     const config = { vocab_size: 10, n_positions: 1024, n_embd: 4, n_layer: 2, n_head: 2 };
     const block = 12 * 16 + 13 * 4;
     const tables = 10 * 4 + 1024 * 4;

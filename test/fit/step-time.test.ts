@@ -25,7 +25,7 @@ const utilisationOf = ({ tokensPerSecond, flopsPerToken, gpus, peakFlops }: Thro
 const publishedFlops = (parameters: number, layers = 0, heads = 0, headDim = 0, context = 0) =>
   6 * parameters + 12 * layers * heads * headDim * context;
 
-describe('published', () => {
+describe('the published figures match for', () => {
   it('PaLM 540B: 46.2 % of the peak (arXiv 2204.02311, table 3)', () => {
     const flopsPerToken = publishedFlops(540.35e9, 118, 48, 256, 2048);
     const mfu = utilisationOf({
@@ -37,7 +37,7 @@ describe('published', () => {
     expect((100 * mfu).toFixed(1)).toBe('46.2');
   });
 
-  it('GPT-3: 174.6e9 parameters and 3.14e23 FLOP of 300e9 tokens (arXiv 2005.14165, table D.1)', () => {
+  it('GPT-3: 174.6e9 parameters and 3.14e23 FLOP for 300e9 tokens (arXiv 2005.14165, table D.1)', () => {
     const model = gptLike({ n_positions: 2048, n_embd: 12_288, n_layer: 96, n_head: 96 });
     const { parameters } = countParameters(model);
     expect((parameters / 1e9).toFixed(1)).toBe('174.6');
@@ -68,12 +68,12 @@ const LAYERS_OF_BLOCK = 8;
 const stepOf = ({
   gpus = 1,
   gpu = SLOW,
-  ...wish
+  ...changes
 }: Partial<TrainingFitSetting> & { gpus?: number; gpu?: Gpu }) => {
   const cluster = { gpu, gpus, network: FAR };
-  const setting = fitSetting({ context: 8, ...wish, cluster });
+  const setting = fitSetting({ context: 8, ...changes, cluster });
   const step = stepTimeOf(MODEL, setting, fitTrainingMemory(MODEL, setting).stages);
-  const time = trainingTimeOf(step, wish.trainTokens ?? 1);
+  const time = trainingTimeOf(step, changes.trainTokens ?? 1);
   const seconds = Object.fromEntries(
     step.limits.map(({ limit, seconds: { lower } }) => [limit, lower.value]),
   );
@@ -84,7 +84,7 @@ describe('links between GPUs', () => {
   const joining = (name: string, gpus: number) =>
     linkFor({ cluster: { gpu: gpuNamed(name), gpus, network: null } }, gpus)?.name;
 
-  it('is a link for that many GPUs, or a known network', () => {
+  it('are a link for this number of GPUs, or a known network', () => {
     expect(joining('h100-80gb', 8)).toBe('NVLink 4');
     expect(joining('h100-80gb', 64)).toBeUndefined();
     expect(joining('gb200', 72)).toBe('NVLink 5');
@@ -97,7 +97,7 @@ describe('links between GPUs', () => {
     );
   });
 
-  it('is not counted when unknown, but counted within a machine', () => {
+  it('are counted within a machine, but not where unknown', () => {
     const of = (gpus: number, tensorParallel: number) => {
       const cluster = { gpu: gpuNamed('h100-80gb'), gpus, network: null };
       const setting = fitSetting({ context: 8, tensorParallel, cluster });
@@ -105,14 +105,14 @@ describe('links between GPUs', () => {
       const communication = step.limits.find(({ limit }) => limit === 'communication');
       return { ...communication?.seconds.lower, withoutLink: step.withoutLink };
     };
-    const told =
+    const reason =
       'no link between more than 8 of h100-80gb is known: name a machine, as in --gpu dgx-h100, or describe one with ' +
       'its network in a file for --hardware';
     expect(of(8, 1).withoutLink).toBeNull();
-    expect(of(64, 1)).toMatchObject({ value: 0, withoutLink: told });
-    expect(of(64, 1).source).toContain(`not counted: ${told}`);
+    expect(of(64, 1)).toMatchObject({ value: 0, withoutLink: reason });
+    expect(of(64, 1).source).toContain(`not counted: ${reason}`);
     expect(of(64, 2).value).toBe(of(2, 2).value);
-    expect(of(64, 2).withoutLink).toBe(told);
+    expect(of(64, 2).withoutLink).toBe(reason);
   });
 });
 
@@ -126,7 +126,7 @@ describe('a step', () => {
     );
   });
 
-  it('fills and drains a pipeline; in the best case no stage waits', () => {
+  it('fills and drains a pipeline, while no stage waits in the best case', () => {
     const block = 2 * 8 * 192 + 4 * 8 * 8 * 4;
     const [first, last] = [3 * block, 3 * (block + 2 * 8 * 40)];
     const { step, seconds } = stepOf({ gpus: 2, pipelineParallel: 2, globalBatchTokens: 4 * 8 });
@@ -136,7 +136,7 @@ describe('a step', () => {
     expect(atPeak).toBeCloseTo((3 * last + first + last) / 1e6, 12);
   });
 
-  it('computes undivided parts on each GPU, or only for its tokens', async () => {
+  it('computes undivided parts on each GPU, for its tokens only with sequence parallelism', async () => {
     const { build, schema } = await loadFamily('qwen3_moe');
     const model = build(
       schema.parse({
@@ -145,8 +145,8 @@ describe('a step', () => {
     );
     const flops = (gpus: number, sequenceParallel: boolean) => {
       const cluster = { gpu: SLOW, gpus, network: FAR };
-      const wish = { context: 8, sequenceParallel, tensorParallel: gpus, cluster };
-      const setting = fitSetting(wish);
+      const changes = { context: 8, sequenceParallel, tensorParallel: gpus, cluster };
+      const setting = fitSetting(changes);
       const { limits } = stepTimeOf(model, setting, fitTrainingMemory(model, setting).stages);
       return 1e6 * (limits.find(({ limit }) => limit === 'compute')?.seconds.lower.value ?? 0);
     };
@@ -161,7 +161,7 @@ describe('a step', () => {
     const n = countParameters(MODEL).parameters;
     const communication = (zero: 0 | 1 | 2 | 3) =>
       stepOf({ gpus: 8, zero, globalBatchTokens: 3 * 8 * 8 }).seconds.communication;
-    // 2 bytes of each, seven of eight parts, over the far link, which four of a machine use at a time; three
+    // 2 bytes of each, seven of eight parts, over the far link, which four GPUs of a machine use at a time; three
     // micro-batches.
     expect(communication(0)).toBeCloseTo((2 * 2 * n * 7) / 8 / 4, 6);
     expect(communication(1)).toBeCloseTo((2 * 2 * n * 7) / 8 / 4, 6);
@@ -187,7 +187,7 @@ describe('a step', () => {
     );
   });
 
-  it('communicates activations of tensor parallelism over the nearer link', () => {
+  it('communicates activations of tensor parallelism over the faster link', () => {
     // 8bsh of each block, 2bsh of the embedding and of the head, half of it, 2 bytes, at 10 bytes a second.
     const { seconds } = stepOf({ gpus: 2, tensorParallel: 2 });
     expect(seconds.communication).toBeCloseTo((8 * 4 * (2 * 8 + 2 + 2) * 2) / 2 / 10, 6);
@@ -204,11 +204,11 @@ describe('a step', () => {
     const { step: bound } = stepOf({});
     expect(bound.limitedBy).toBe('memory');
     expect(bound.decidedBy).toBe('memory');
-    // 1,397 of 2,039 GB/s (gpt-fast); half a microsecond for a launch is nothing beside that.
+    // 1,397 of 2,039 GB/s (gpt-fast); half a microsecond for a launch is negligible.
     expect(bound.seconds.expected.value).toBeCloseTo(bound.roofline.value / 0.69, 2);
   });
 
-  it('of a tiny model is kernel launches: one per layer forward, two backward, one per weight', () => {
+  it('of a tiny model consists of kernel launches: one per layer forward, two backward, one per weight', () => {
     const instant: Gpu = { ...SLOW, bandwidth: 1e30, peakFlops: { bf16: 1e30 } };
     const { step } = stepOf({ gpu: instant, globalBatchTokens: 5 * 8 });
     // Embedding, positions, final norm and head, and the blocks.
@@ -240,7 +240,7 @@ describe('a step', () => {
     expect(communication?.seconds.upper.value).toBeCloseTo(waits * (14e-6 + 3.8e-6), 12);
   });
 
-  it('waits for replicas in a tree for an all-reduce, in a ring where ZeRO reduces to parts and gathers them', () => {
+  it('waits for replicas in a tree for an all-reduce, and in a ring for the collectives of ZeRO', () => {
     const gpu: Gpu = {
       ...SLOW,
       bandwidth: 1e30,
@@ -251,7 +251,7 @@ describe('a step', () => {
       stepOf({ gpu, gpus: 64, zero, globalBatchTokens: 3 * 64 * 8 }).step.limits.find(
         ({ limit }) => limit === 'communication',
       )?.seconds.expected.value;
-    // Two blocks, and what stands around them. A hop of 1.2 µs is two steps; a ring of 64 has 63 of them.
+    // Two blocks and the layers around them. A hop of 1.2 µs is two steps; a ring of 64 has 63 of them.
     const [tree, ring] = [6.6e-6 + 6 * 1.2e-6, 6.6e-6 + 63 * 0.6e-6];
     expect(waits(0)).toBeCloseTo(3 * tree, 12);
     expect(waits(1)).toBeCloseTo(3 * 2 * ring, 12);
@@ -272,7 +272,7 @@ describe('a step', () => {
   it('has ordered bounds for all GPUs and all kinds of parallelism', () => {
     const powers = (least: number, most: number) =>
       fc.integer({ min: least, max: most }).map((power) => 10 ** power);
-    const wishes = fc.record({
+    const settings = fc.record({
       gpus: fc.constantFrom(1, 2, 4, 8, 64),
       tensorParallel: fc.constantFrom(1, 2),
       pipelineParallel: fc.constantFrom(1, 2),
@@ -286,15 +286,15 @@ describe('a step', () => {
       gpu: fc.record({ bandwidth: powers(0, 15), peak: powers(0, 18), link: powers(0, 15) }),
     });
     fc.assert(
-      fc.property(wishes, ({ gpu: { bandwidth, peak, link }, gpus, ...wish }) => {
-        const least = wish.tensorParallel * wish.pipelineParallel;
+      fc.property(settings, ({ gpu: { bandwidth, peak, link }, gpus, ...changes }) => {
+        const least = changes.tensorParallel * changes.pipelineParallel;
         const gpu: Gpu = {
           ...SLOW,
           bandwidth,
           peakFlops: { bf16: peak },
           links: [{ name: 'near', bandwidth: link, gpus: 4 }],
         };
-        const { step } = stepOf({ ...wish, gpu, gpus: Math.max(gpus, least) });
+        const { step } = stepOf({ ...changes, gpu, gpus: Math.max(gpus, least) });
         for (const { lower, expected, upper } of [
           step.seconds,
           ...step.limits.map(({ seconds }) => seconds),
@@ -312,7 +312,7 @@ describe('a step', () => {
     );
   });
 
-  it('returns the utilisation of its throughput', () => {
+  it('has the utilisation of its throughput', () => {
     const fast: Gpu = { ...SLOW, bandwidth: 1e30 };
     const { step } = stepOf({ gpu: fast, mfu: 0.37 });
     const mfu = utilisationOf({

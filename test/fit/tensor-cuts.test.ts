@@ -22,7 +22,7 @@ async function modelOf(family: FamilyName, config: object): Promise<LanguageMode
   return build(schema.parse({ model: { family, ...config } }));
 }
 
-/** Names of tensors by how they are cut. */
+/** Names of tensors by their cut. */
 function namesByCut(model: LanguageModel) {
   const cuts = tensorCuts(model);
   const named = (cut: 'rows' | 'length' | undefined) => {
@@ -35,7 +35,7 @@ function namesByCut(model: LanguageModel) {
 const below = (place: string, names: readonly string[]) =>
   names.filter((name) => name.startsWith(place)).map((name) => name.slice(place.length));
 
-describe('tensors that GPUs share', () => {
+describe('tensor parallelism cuts', () => {
   it('the hybrid model', async () => {
     const { rows, length, whole } = namesByCut(
       await modelOf('hybrid', {
@@ -56,7 +56,7 @@ describe('tensors that GPUs share', () => {
     expect(whole).toContain('layers.*.mamba.out_proj.bias');
     expect(whole.some((name) => name.includes('srte'))).toBe(true);
     expect([...rows, ...length].some((name) => /srte|norm|gate/.test(name))).toBe(false);
-    // Outputs of these are gathered: they are no pair.
+    // The outputs of these are gathered, because they are not a pair.
     expect(rows).toEqual(
       expect.arrayContaining(
         ['fusion_proj.weight', 'fusion_proj.bias', 'alignment.residual_proj.weight'].map(
@@ -118,7 +118,7 @@ describe('tensors that GPUs share', () => {
   });
 });
 
-/** Parameters of one GPU, as they are trained. */
+/** Trained parameters of one GPU. */
 const trainedPerGpu = (model: LanguageModel, gpus: number): number =>
   onlyStage(model, gpus).trained.reduce(
     (sum, { elements, count = 1 }) => sum + count * elements,
@@ -161,8 +161,8 @@ describe('per-layer inputs and AltUp', () => {
   });
 });
 
-describe('a GPU of several', () => {
-  it('has its heads, inner values, biases and padded rows of GPT', () => {
+describe('with tensor parallelism, a GPU', () => {
+  it('has its share of the heads, inner values, biases and padded rows of GPT', () => {
     const [h, layers, positions] = [48, 3, 32];
     const model = gptLike({
       n_embd: h,
@@ -179,7 +179,7 @@ describe('a GPU of several', () => {
     }
   });
 
-  it('has one key-value head in serving when they are too few; training refuses', async () => {
+  it('has one key-value head in serving when there are too few, and refuses training', async () => {
     const model = await modelOf('llama', {
       vocab_size: 64,
       hidden_size: 64,
@@ -192,7 +192,7 @@ describe('a GPU of several', () => {
       servedWeights(weightLayout(model), usualFormat('bf16'), gpus).parts.find(
         ({ part }) => part === 'attention',
       )?.bytes.value;
-    // Query heads of 8 rows, and as many for keys and values: 2 · 64 · 8 bytes a head, and as much of the output.
+    // Heads of 8 rows for queries, keys and values: 2 · 64 · 8 bytes each, and the same for the output.
     expect(attention(2)).toBe((2 * 4 + 2 * 1) * 1024);
     expect(attention(4)).toBe((2 * 2 + 2 * 1) * 1024);
     expect(attention(8)).toBe((2 * 1 + 2 * 1) * 1024);
@@ -200,7 +200,7 @@ describe('a GPU of several', () => {
   });
 });
 
-/** For each number of GPUs that may share the model in training: it then holds what it holds in serving. */
+/** Expects the same weights in training and serving, for each number of GPUs that may share the model in training. */
 function expectAgreement(model: LanguageModel) {
   for (const gpus of [1, 2, 4]) {
     const trained = trainedIfAllowed(model, gpus);
@@ -234,7 +234,7 @@ function trainedIfAllowed(model: LanguageModel, gpus: number) {
   }
 }
 
-/** What is dealt out is a side of the tensor, whole. */
+/** Expects that a cut covers one whole side of the tensor. */
 function expectSides(model: LanguageModel) {
   const wrong = [...tensorCuts(model)].filter(([{ shape }, { runs }]) => {
     const side = runs.reduce((sum, { count, size }) => sum + count * size, 0);
@@ -244,21 +244,18 @@ function expectSides(model: LanguageModel) {
 }
 
 describe('training and serving give a GPU the same weights', () => {
-  it.each(FAMILY_NAMES)(
-    'of every preset of %s, or of what it is without settings',
-    async (name) => {
-      const { presets, schema, build } = await loadFamily(name);
-      const documents = Object.values(presets).map(({ document }) => document);
-      for (const document of documents.length > 0 ? documents : [{ model: { family: name } }]) {
-        const model = build(schema.parse(document));
-        expectAgreement(model);
-        expectSides(model);
-      }
-    },
-  );
+  it.each(FAMILY_NAMES)('for every preset of %s, or its defaults', async (name) => {
+    const { presets, schema, build } = await loadFamily(name);
+    const documents = Object.values(presets).map(({ document }) => document);
+    for (const document of documents.length > 0 ? documents : [{ model: { family: name } }]) {
+      const model = build(schema.parse(document));
+      expectAgreement(model);
+      expectSides(model);
+    }
+  });
 
   const names = readdirSync(inPackage('fixtures/hf-configs'));
-  it.each(names)('of %s', async (name) => {
+  it.each(names)('for %s', async (name) => {
     const { model } = await publishedConfig(name);
     expectAgreement(model);
     expectSides(model);

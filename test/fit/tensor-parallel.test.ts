@@ -8,8 +8,8 @@ import {
 import { publishedConfig } from '../budget/published-models.js';
 import { gptLike } from './settings.js';
 
-describe('values that GPUs exchange', () => {
-  it('is 8bsh(t − 1)/t for a block of GPT (arXiv 2104.04473, section 3.2)', () => {
+describe('the exchange between GPUs', () => {
+  it('is 8bsh(t − 1)/t values for a block of GPT (arXiv 2104.04473, section 3.2)', () => {
     const { blocks } = gptLike({ n_embd: 48, n_head: 4, n_layer: 3 });
     const { forward, backward } = collectivesOf(blocks);
     expect(forward.values + backward.values).toBe(3 * 8 * 48);
@@ -25,29 +25,32 @@ describe('values that GPUs exchange', () => {
   });
 
   it.each([
-    // Of Mamba its low-rank values and its output; attention, fusion, MLP; the alignment's network and what it adds to.
+    // Low-rank values and output of Mamba; attention; fusion; MLP; the alignment's network and its sum.
     [true, 7],
     [false, 5],
-  ])('with a learned alignment (%s) is %d exchanges of a hybrid block', async (aligned, times) => {
-    const { build, schema } = await loadFamily('hybrid');
-    const { blocks } = build(
-      schema.parse({
-        model: {
-          family: 'hybrid',
-          hidden_size: 64,
-          num_layers: 1,
-          num_heads: 4,
-          use_alignment: aligned,
-        },
-      }),
-    );
-    expect(collectivesOf(blocks).forward.times).toBe(times);
-    expect(collectivesOf(blocks).backward.times).toBe(times);
-  });
+  ])(
+    'takes, with a learned alignment (%s), %d collectives in a hybrid block',
+    async (aligned, times) => {
+      const { build, schema } = await loadFamily('hybrid');
+      const { blocks } = build(
+        schema.parse({
+          model: {
+            family: 'hybrid',
+            hidden_size: 64,
+            num_layers: 1,
+            num_heads: 4,
+            use_alignment: aligned,
+          },
+        }),
+      );
+      expect(collectivesOf(blocks).forward.times).toBe(times);
+      expect(collectivesOf(blocks).backward.times).toBe(times);
+    },
+  );
 });
 
-describe('how many GPUs can share', () => {
-  it('divides heads and key-value heads', async () => {
+describe('tensor parallelism', () => {
+  it('requires a number of GPUs that divides heads and key-value heads', async () => {
     const { build, schema } = await loadFamily('llama');
     const model = build(
       schema.parse({
@@ -73,7 +76,7 @@ describe('how many GPUs can share', () => {
     [12, 4, [4]],
     [12, 13, [12]],
     [7, 2, [1, 7]],
-  ])('the divisors of %d nearest to %d are %j', (of, to, nearest) => {
+  ])('suggests the divisors of %d nearest to %d: %j', (of, to, nearest) => {
     expect(nearestDivisors(of, to)).toEqual(nearest);
   });
 });

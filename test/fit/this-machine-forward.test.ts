@@ -23,8 +23,8 @@ describe('seconds of a forward pass', () => {
     expect(expected.value).toBeLessThan(upper.value);
   });
 
-  it('are at best matmuls at the best rate', () => {
-    // Projections 64,749,568 and scores 8,388,608 operations, at 120 GFLOP/s; its weights are in memory sooner.
+  it('are at least those of the matmuls at the best rate', () => {
+    // Projections 64,749,568 and scores 8,388,608 operations, at 120 GFLOP/s; reading the weights takes less.
     const seconds = (64_749_568 + 8_388_608) / 120e9;
     expect(secondsOf(1, 128).lower.value).toBeCloseTo(seconds / (1 + 0.1 + 0.25), 9);
   });
@@ -35,11 +35,11 @@ describe('seconds of a forward pass', () => {
   });
 
   it.each([
-    ['an idle one', 0, 0.1],
-    ['one that shared half of each core', 0.5, 0.6],
-    ['one that others had, too', 7, 1.1],
-    ['one of which nobody tells', null, 1.1],
-  ])('are at least those of the best of %s, less a margin', (_, leastLoad, margin) => {
+    ['an idle machine', 0, 0.1],
+    ['a machine with half of each core in use', 0.5, 0.6],
+    ['a busy machine', 7, 1.1],
+    ['a machine of unknown load', null, 1.1],
+  ])('are at least those at the best rates of %s, less a margin', (_, leastLoad, margin) => {
     const history = { ...PROFILE.history, leastLoad };
     const profile = { ...PROFILE, history };
     const { lower } = forwardSecondsOf(model, { batch: 1, tokens: 1 }, profile);
@@ -47,8 +47,8 @@ describe('seconds of a forward pass', () => {
     expect(lower.value * (1 + margin)).toBeCloseTo(Number(lower.inputs.weights) / 17e9, 12);
   });
 
-  it('hold on an idle machine that was measured while busy', () => {
-    // Two programs for each core: what was seen is up to half of what it can do.
+  it('have a lower bound that holds on an idle machine measured while busy', () => {
+    // Two programs for each core: the measured rates are down to half of the possible ones.
     const best = { ...PROFILE, history: { ...PROFILE.history, leastLoad: 1 } };
     const halved = (rate: MeasurementSpread): MeasurementSpread => ({
       least: rate.least / 2,
@@ -75,7 +75,7 @@ describe('seconds of a forward pass', () => {
   });
 });
 
-describe('the upper bound of its memory', () => {
+describe('the upper bound of the memory of a forward pass', () => {
   const { models } = JSON.parse(
     fs.readFileSync(inPackage('bench/results/2026-11-22-fit-this-machine-node20.json'), 'utf8'),
   );
@@ -91,7 +91,7 @@ describe('the upper bound of its memory', () => {
     expect(source).toContain(`and ${Math.round(more / 1e6)} MB more`);
   });
 
-  it('covers the worst of them, even without the results', () => {
+  it('covers the worst measurement, even without the stored results', () => {
     for (const { most, median } of measured) {
       const need = { weightBytes: 1, resultBytes: 0, totalBytes: median.expected };
       expect(forwardBytesOf(need).upper.value).toBeGreaterThan(most * median.expected);
@@ -104,14 +104,14 @@ describe.skipIf(onnxVersion() === undefined)('the memory that quick-test takes',
     ['configs/minimind/minimind2-small.yaml', 512],
     ['configs/hybrid/bench-60m.yaml', 256],
   ])(
-    'of %s, 1 × %i tokens, is above a lower bound of a third of the upper one at least',
+    'for %s, 1 × %i tokens, exceeds a lower bound of at least a third of the upper one',
     async (file, tokens) => {
       const { model } = await loadModelFile(inPackage(file));
       const { lower, upper } = forwardBytesOf(memoryNeed(model, { batch: 1, tokens }, 'onnx'));
       const size = ['--context', String(tokens), '--only', 'forward'];
       const engine = ['--engine', 'onnx', '--device', 'cpu', '--json'];
       const { memory } = JSON.parse(runCli(['quick-test', file, ...size, ...engine]).stdout);
-      // The peak depends on the load of the machine, so that only the benchmark compares it with the upper bound.
+      // The peak depends on the load of the machine, so only the benchmark compares it with the upper bound.
       expect(memory.peakBytes - memory.startBytes).toBeGreaterThan(lower.value);
       expect(upper.value / lower.value).toBeLessThan(3);
     },

@@ -31,7 +31,7 @@ describe('ZeRO (arXiv 1910.02054, figure 1): 7.5e9 parameters on 64 GPUs', () =>
     expect((bytes / 1e9).toFixed(1)).toBe(gigabytes);
   });
 
-  it('is 18 bytes by the convention of Megatron, 6 + 12/N with the distributed optimizer', () => {
+  it('takes 18 bytes each by the convention of Megatron, or 6 + 12/N with the distributed optimizer', () => {
     const bytes = (zero: 0 | 1) => {
       const state = replicatedState([{ elements: 64e9 }], {
         precision: 'mixed',
@@ -51,8 +51,8 @@ describe('ZeRO (arXiv 1910.02054, figure 1): 7.5e9 parameters on 64 GPUs', () =>
 const TINY = gptLike({ vocab_size: 101, n_positions: 64, n_embd: 8, n_layer: 3, n_head: 4 });
 
 describe('a tiny model by hand', () => {
-  const stagesOf = (wish: Partial<TrainingFitSetting>) =>
-    fitTrainingMemory(TINY, fitSetting({ context: 16, ...wish })).stages.map(
+  const stagesOf = (settings: Partial<TrainingFitSetting>) =>
+    fitTrainingMemory(TINY, fitSetting({ context: 16, ...settings })).stages.map(
       ({ blocks, parameters, parts }) => {
         const bytes: Partial<Record<StatePart, Exact>> = Object.fromEntries(
           parts.map(({ part, bytes }) => [part, bytes.value]),
@@ -63,7 +63,7 @@ describe('a tiny model by hand', () => {
   // Per block: two norms 2 · 16; c_attn 8 · 24 + 24; c_proj 64 + 8; c_fc 8 · 32 + 32; c_proj 32 · 8 + 8.
   const block = 32 + 216 + 72 + 288 + 264;
 
-  it('on one GPU', () => {
+  it('has these bytes on one GPU', () => {
     const n = 101 * 8 + 64 * 8 + 3 * block + 16;
     const [stage] = stagesOf({});
     expect(stage).toMatchObject({
@@ -75,8 +75,8 @@ describe('a tiny model by hand', () => {
     });
   });
 
-  it('two GPUs that share each layer, and two stages', () => {
-    // Half of c_attn, its bias, c_fc and its bias; half of both c_proj, whose biases are whole; whole norms.
+  it('has these bytes with two GPUs per layer and two stages', () => {
+    // Half of c_attn, its bias, c_fc and its bias; half of both c_proj, with whole biases and norms.
     const shared = 32 + 216 / 2 + (64 / 2 + 8) + 288 / 2 + (256 / 2 + 8);
     // 51 rows of 102.
     const vocabulary = 51 * 8;
@@ -106,7 +106,7 @@ describe('a tiny model by hand', () => {
 });
 
 describe('a loss in chunks', () => {
-  it('keeps no logits, and the rest is unchanged', () => {
+  it('keeps no logits and changes nothing else', () => {
     const totalOf = (loss: 'full' | 'chunked') => {
       const [stage] = fitTrainingMemory(
         TINY,
@@ -175,10 +175,10 @@ const MODELS = await Promise.all(
   }),
 );
 
-/** By index, so that a counterexample can be read. */
+/** By index, to keep counterexamples readable. */
 const models = fc.nat({ max: MODELS.length - 1 });
 const modelOf = (index: number) => MODELS[index] as (typeof MODELS)[number];
-const wishes = fc.record({
+const settingsOfAny = fc.record({
   microBatch: fc.integer({ min: 1, max: 8 }),
   context: fc.integer({ min: 1, max: 512 }),
   precision: fc.constantFrom('mixed' as const, 'float32' as const),
@@ -195,11 +195,11 @@ const wishes = fc.record({
   replicas: fc.constantFrom(1, 2, 3, 8),
 });
 
-type Wish = Omit<TrainingFitSetting, 'cluster'> & { readonly replicas: number };
+type Settings = Omit<TrainingFitSetting, 'cluster'> & { readonly replicas: number };
 
-const settingOf = ({ replicas, ...wish }: Wish): TrainingFitSetting => ({
-  ...wish,
-  cluster: H100(wish.tensorParallel * wish.pipelineParallel * replicas),
+const settingOf = ({ replicas, ...settings }: Settings): TrainingFitSetting => ({
+  ...settings,
+  cluster: H100(settings.tensorParallel * settings.pipelineParallel * replicas),
 });
 
 const exactBytes = (model: (typeof MODELS)[number], setting: TrainingFitSetting) =>
@@ -208,10 +208,10 @@ const exactBytes = (model: (typeof MODELS)[number], setting: TrainingFitSetting)
 describe('any training', () => {
   it('on one GPU equals the memory of one device', () => {
     fc.assert(
-      fc.property(models, wishes, (index, wish) => {
+      fc.property(models, settingsOfAny, (index, settings) => {
         const model = modelOf(index);
         const setting = settingOf({
-          ...wish,
+          ...settings,
           replicas: 1,
           tensorParallel: 1,
           pipelineParallel: 1,
@@ -235,12 +235,12 @@ describe('any training', () => {
     );
   });
 
-  it('more replicas never need more exact bytes of a GPU', () => {
+  it('never needs more exact bytes of a GPU with more replicas', () => {
     fc.assert(
-      fc.property(models, wishes, (index, wish) => {
+      fc.property(models, settingsOfAny, (index, settings) => {
         const model = modelOf(index);
-        const few = exactBytes(model, settingOf(wish));
-        const many = exactBytes(model, settingOf({ ...wish, replicas: 2 * wish.replicas }));
+        const few = exactBytes(model, settingOf(settings));
+        const many = exactBytes(model, settingOf({ ...settings, replicas: 2 * settings.replicas }));
         for (const [stage, bytes] of many.entries()) {
           expect(bytes).toBeLessThanOrEqual(few[stage] ?? 0);
         }
@@ -249,16 +249,16 @@ describe('any training', () => {
     );
   });
 
-  it('more tokens never need less', () => {
+  it('never needs less memory with more tokens', () => {
     fc.assert(
-      fc.property(models, wishes, (index, wish) => {
+      fc.property(models, settingsOfAny, (index, settings) => {
         const model = modelOf(index);
-        const fitOf = (more: Partial<Wish>) =>
-          fitTrainingMemory(model, settingOf({ ...wish, ...more }));
+        const fitOf = (more: Partial<Settings>) =>
+          fitTrainingMemory(model, settingOf({ ...settings, ...more }));
         const base = fitOf({});
         for (const more of [
-          fitOf({ microBatch: wish.microBatch + 1 }),
-          fitOf({ context: Math.min(512, wish.context + 1) }),
+          fitOf({ microBatch: settings.microBatch + 1 }),
+          fitOf({ context: Math.min(512, settings.context + 1) }),
         ]) {
           for (const bound of ['lower', 'expected', 'upper'] as const) {
             expect(more.total[bound].value).toBeGreaterThanOrEqual(base.total[bound].value);
@@ -274,17 +274,17 @@ describe('any training', () => {
     );
   });
 
-  it('all GPUs that share a model hold at least all of it, and the fullest at least the average', () => {
+  it('holds the whole model on the GPUs that share it, and at least the average on the fullest', () => {
     fc.assert(
-      fc.property(models, wishes, (index, wish) => {
+      fc.property(models, settingsOfAny, (index, settings) => {
         const model = modelOf(index);
-        const setting = settingOf(wish);
+        const setting = settingOf(settings);
         const { stages, fullest, total } = fitTrainingMemory(model, setting);
-        const held = stages.reduce((sum, { parameters }) => sum + Number(parameters.value), 0);
+        const onStages = stages.reduce((sum, { parameters }) => sum + Number(parameters.value), 0);
         const stored = tensorsOf(model)
           .filter(({ role }) => role === 'parameter')
           .reduce((sum, { elements }) => sum + elements, 0);
-        expect(held * setting.tensorParallel).toBeGreaterThanOrEqual(stored);
+        expect(onStages * setting.tensorParallel).toBeGreaterThanOrEqual(stored);
         const totals = stages.map((stage) => stage.total.expected.value);
         const average = totals.reduce((sum, bytes) => sum + bytes, 0) / totals.length;
         expect(total.expected.value).toBeGreaterThanOrEqual(average * (1 - 1e-9));
@@ -300,11 +300,11 @@ describe('any training', () => {
     );
   });
 
-  it('every figure equals its formula', () => {
+  it('has figures that equal their formulas', () => {
     fc.assert(
-      fc.property(models, wishes, (index, wish) => {
+      fc.property(models, settingsOfAny, (index, settings) => {
         const model = modelOf(index);
-        const { stages } = fitTrainingMemory(model, settingOf(wish));
+        const { stages } = fitTrainingMemory(model, settingOf(settings));
         const figures = stages.flatMap(({ parts, activations, exactBytes, parameters }) => [
           ...parts.map(({ bytes }) => bytes),
           ...activations.parts.map(({ bytes }) => bytes),
@@ -321,8 +321,8 @@ describe('any training', () => {
   });
 });
 
-it('is decided by the fullest stage for each bound', () => {
-  // The first of two stages keeps two micro-batches; the last has the temporary logits, which no one must have.
+it('the fullest stage decides each bound of the memory', () => {
+  // The first of two stages keeps two micro-batches; the last has temporary logits, which the lower bound omits.
   const model = gptLike({
     vocab_size: 20_000,
     n_positions: 2048,
@@ -331,7 +331,7 @@ it('is decided by the fullest stage for each bound', () => {
     n_head: 8,
     activation_function: 'gelu_pytorch_tanh',
   });
-  const wish = {
+  const settings = {
     context: 2048,
     microBatch: 4,
     pipelineParallel: 2,
@@ -341,7 +341,7 @@ it('is decided by the fullest stage for each bound', () => {
   const fitOn = (memoryBytes: number) =>
     fitTrainingMemory(
       model,
-      fitSetting({ ...wish, cluster: { ...H100(2), gpu: { ...gpu, memoryBytes } } }),
+      fitSetting({ ...settings, cluster: { ...H100(2), gpu: { ...gpu, memoryBytes } } }),
     );
   const { stages, fullest, total } = fitOn(80e9);
   const [first, last] = stages.map((stage) => stage.total);
@@ -350,15 +350,15 @@ it('is decided by the fullest stage for each bound', () => {
   expect(first.lower.value).toBeGreaterThan(last.lower.value);
   expect(total.lower).toEqual(first.lower);
   expect(total.upper).toEqual(last.upper);
-  // Room for what the last needs at least, but not for what the first does.
+  // Room for the minimum of the last stage, but not for that of the first.
   expect(fitOn((first.lower.value + last.lower.value) / 2).verdict).toBe('does not fit');
 });
 
-describe('tensors that cannot be divided', () => {
-  const refused = (wish: Partial<TrainingFitSetting>) => () =>
-    fitTrainingMemory(TINY, fitSetting({ context: 16, ...wish }));
+describe('impossible divisions', () => {
+  const refused = (settings: Partial<TrainingFitSetting>) => () =>
+    fitTrainingMemory(TINY, fitSetting({ context: 16, ...settings }));
 
-  it('are refused with those that can', () => {
+  it('are refused with the reason', () => {
     expect(refused({ cluster: H100(6), tensorParallel: 3 })).toThrow(
       '--tensor-parallel: 3 GPUs cannot share the 4 heads of transformer.h.0.attn equally',
     );

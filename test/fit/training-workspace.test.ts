@@ -15,9 +15,9 @@ const block = 32 + 216 + 72 + 288 + 264;
 const n = 100 * 8 + 64 * 8 + 2 * block + 16;
 const MIB = 2 ** 20;
 
-const partsOf = (model: LanguageModel, wish: Partial<TrainingFitSetting>) =>
+const partsOf = (model: LanguageModel, changes: Partial<TrainingFitSetting>) =>
   Object.fromEntries(
-    fitTrainingMemory(model, fitSetting({ context: 16, ...wish })).workspaceParts.map(
+    fitTrainingMemory(model, fitSetting({ context: 16, ...changes })).workspaceParts.map(
       ({ part, bytes: { lower, expected, upper } }) => [
         part,
         [lower.value, expected.value, upper.value],
@@ -25,9 +25,9 @@ const partsOf = (model: LanguageModel, wish: Partial<TrainingFitSetting>) =>
     ),
   );
 
-const workspace = (wish: Partial<TrainingFitSetting>) => partsOf(MODEL, wish);
+const workspace = (changes: Partial<TrainingFitSetting>) => partsOf(MODEL, changes);
 
-describe('workspace', () => {
+describe('the workspace', () => {
   it('has gradients of the log-softmax and of the logits, and the logits, in float32', () => {
     const logits = 3 * 16 * 100;
     for (const precision of ['mixed', 'float32'] as const) {
@@ -37,11 +37,11 @@ describe('workspace', () => {
   });
 
   it('has the saved values of unfused GELU, and norm statistics', () => {
-    // Of 16 tokens: three values of 32 in two blocks; mean and deviation of five norms in float32.
+    // For 16 tokens: three values of 32 in two blocks; mean and deviation of five norms in float32.
     const kept = (bytes: number) => 16 * (2 * 3 * 32 * bytes + 5 * 2 * 4);
     expect(workspace({}).unfused).toEqual([0, kept(2), kept(2)]);
     expect(workspace({ precision: 'float32' }).unfused).toEqual([0, kept(4), kept(4)]);
-    // One block runs again, and the inside of the final norm is kept.
+    // One block runs again, and the saved values of the final norm are kept.
     const again = 16 * (3 * 32 * 2 + 3 * 2 * 4);
     expect(workspace({ recompute: 'full' }).unfused).toEqual([0, again, again]);
   });
@@ -57,53 +57,53 @@ describe('workspace', () => {
   it('has the logits of a chunk, as in the Liger kernel, and an accumulated gradient', () => {
     // ⌈48 tokens / ⌈100 / 8⌉⌉ is a power of two already.
     const [chunk, hidden] = [4, 8];
-    const wish = { microBatch: 3, loss: 'chunked' } as const;
+    const changes = { microBatch: 3, loss: 'chunked' } as const;
     const upper = 6 * chunk * 100 + 4 * 100 * hidden;
-    expect(workspace(wish).loss).toEqual([0, 2 * chunk * 100, upper]);
-    const again = workspace({ ...wish, globalBatchTokens: 2 * 48 }).loss;
+    expect(workspace(changes).loss).toEqual([0, 2 * chunk * 100, upper]);
+    const again = workspace({ ...changes, globalBatchTokens: 2 * 48 }).loss;
     expect(again).toEqual([0, 2 * 100 * (chunk + hidden), upper]);
   });
 
-  it('gathers a block with ZeRO-3, without its own part', () => {
+  it('has a gathered block with ZeRO-3, without the part of the GPU', () => {
     const { gathered = [] } = workspace({ cluster: H100(4), zero: 3 });
     expect(gathered.slice(0, 2)).toEqual([(2 * block * 3) / 4, 2 * 2 * block + 2 * block]);
     expect(workspace({ cluster: H100(4), zero: 1 }).gathered).toBeUndefined();
   });
 
-  it('one GPU needs no communication', () => {
+  it('has no communication buffers on one GPU', () => {
     const { communicators, buckets, context } = workspace({});
     expect([communicators, buckets]).toEqual([undefined, undefined]);
     expect(context).toEqual([0, 500 * 2 ** 20, 1343 * 2 ** 20]);
   });
 
-  it('three kinds of parallelism have three communicators', () => {
+  it('has three communicators for three kinds of parallelism', () => {
     const { communicators } = workspace({
       cluster: H100(8),
       tensorParallel: 2,
       pipelineParallel: 2,
     });
-    // The first with what it loads; each other with 64 channels of 9.19 MiB at most.
+    // The first includes loaded kernels; each other has 64 channels of 9.19 MiB at most.
     const channels = 64 * (4 * 2 ** 20 + 4_915_200 + 524_288);
     expect(communicators).toEqual([0, 3 * 392 * 2 ** 20, 1536 * 2 ** 20 + 2 * channels]);
   });
 });
 
 describe('buckets of gradients', () => {
-  const bucketsOf = (model: LanguageModel, wish: Partial<TrainingFitSetting>) =>
-    partsOf(model, { cluster: H100(4), ...wish }).buckets;
+  const bucketsOf = (model: LanguageModel, changes: Partial<TrainingFitSetting>) =>
+    partsOf(model, { cluster: H100(4), ...changes }).buckets;
 
-  it('are all gradients of a small model', () => {
+  it('hold all gradients of a small model', () => {
     expect(bucketsOf(MODEL, {})).toEqual([0, 2 * n, 2 * n]);
     expect(bucketsOf(MODEL, { convention: 'megatron' })).toEqual([0, 4 * n, 4 * n]);
     expect(bucketsOf(MODEL, { zero: 1 })).toEqual([0, 2 * n, 4 * n]);
   });
 
-  it('are two of 25 MiB for GPT-2, plus all its gradients', () => {
+  it('are two of 25 MiB for GPT-2, or all its gradients in the upper bound', () => {
     const gpt2 = gptLike({ n_embd: 768, n_layer: 12, n_head: 12 });
     expect(bucketsOf(gpt2, {})).toEqual([0, 52_428_800, 2 * 124_439_808]);
   });
 
-  it('are 5e8 values with ZeRO, and 9 times as many', () => {
+  it('are 5e8 values with ZeRO, and 9 times this in the upper bound', () => {
     const large = gptLike({ n_embd: 2560, n_layer: 32, n_head: 32 });
     expect(bucketsOf(large, { zero: 1 })).toEqual([0, 1e9, 9e9]);
   });
@@ -112,9 +112,9 @@ describe('buckets of gradients', () => {
 describe('the backward pass of a block', () => {
   // 16 tokens, 2 bytes: inputs of the attention, of the second norm and of the feed-forward, q, k, v, output; 2 · 32.
   const layers = 16 * 2 * (3 * 8 + 4 * 8 + 2 * 32);
-  // Of 4 heads.
+  // 4 heads.
   const scores = 4 * 16 * 16 * 2;
-  const gradients = (wish: Partial<TrainingFitSetting>) => workspace(wish).blockGradients;
+  const gradients = (changes: Partial<TrainingFitSetting>) => workspace(changes).blockGradients;
 
   it('has two gradients of the scores of plain attention, and the saved softmax', () => {
     const both = [0, layers / 2 + 2 * scores, layers + 2 * scores];
@@ -122,12 +122,12 @@ describe('the backward pass of a block', () => {
     expect(gradients({ recompute: 'full' })).toEqual(both);
   });
 
-  it('has the softmax too with selective recomputation', () => {
+  it('also has the softmax with selective recomputation', () => {
     const all = [0, layers / 2 + 3 * scores, layers + 3 * scores];
     expect(gradients({ recompute: 'selective' })).toEqual(all);
   });
 
-  it('has three score matrices of one block, as PyTorch in the backward pass of plain attention', () => {
+  it('has three score matrices of one block for plain attention, as PyTorch does', () => {
     const squares = (recompute: TrainingFitSetting['recompute']) => {
       const of = (attention: 'plain' | 'fused') => {
         const { stages, workspaceParts } = fitTrainingMemory(
@@ -146,7 +146,7 @@ describe('the backward pass of a block', () => {
       return (of('plain') - of('fused')) / scores;
     };
     expect(squares('selective')).toBe(3);
-    // The other block keeps its softmax, too.
+    // The other block also keeps its softmax.
     expect(squares('none')).toBe(4);
   });
 
@@ -159,14 +159,15 @@ describe('the backward pass of a block', () => {
   it('has two gradients of the scores with dropout', () => {
     const [, expected = 0] = gradients({ dropout: true, recompute: 'selective' }) ?? [];
     const masks = 16 * 2 * 8;
-    // Recomputed are the softmax, what dropout leaves of it, and a mask.
+    // The softmax, the softmax after dropout, and a mask are recomputed.
     expect(expected).toBe((layers + masks) / 2 + 2 * scores + (scores / 2) * 5);
   });
 });
 
 describe('the update of the weights', () => {
   /** One token: few activations. */
-  const update = (wish: Partial<TrainingFitSetting>) => workspace({ context: 1, ...wish }).update;
+  const update = (changes: Partial<TrainingFitSetting>) =>
+    workspace({ context: 1, ...changes }).update;
   // Per block 128 values and a score for each of 4 heads; norm and head; 100 logits.
   const activations = 2 * 2 * (128 + 4) + 2 * 2 * 8 + 4 * 100;
   // Insides of two GELUs and statistics of five norms; two gradients of the tied weight.
@@ -179,17 +180,20 @@ describe('the update of the weights', () => {
     ['adamw-8bit', 0, 4],
     ['sgd', 0, 8],
     ['sgd-momentum', 0, 8],
-  ] as const)('of %s takes %d bytes a parameter, and at most %d', (optimizer, bytes, largest) => {
-    expect(update({ optimizer })).toEqual([
-      0,
-      Math.max(0, bytes * n - activations - temporary),
-      largest * n - activations - most,
-    ]);
-  });
+  ] as const)(
+    'takes, with %s, %d bytes a parameter, and at most %d',
+    (optimizer, bytes, largest) => {
+      expect(update({ optimizer })).toEqual([
+        0,
+        Math.max(0, bytes * n - activations - temporary),
+        largest * n - activations - most,
+      ]);
+    },
+  );
 
   it('makes no copy of float32 gradients', () => {
     const upper = (optimizer: Optimizer) => update({ optimizer, convention: 'megatron' })?.[2];
-    // The two gradients of the tied weight are in float32, too.
+    // The two gradients of the tied weight are also in float32.
     const rest = activations + most + 2 * 2 * 800;
     expect(upper('adamw')).toBe(4 * n - rest);
     expect(upper('sgd')).toBe(4 * n - rest);
@@ -208,15 +212,15 @@ describe('the update of the weights', () => {
 
 describe('fragmentation', () => {
   it('depends on temporaries of the backward pass, not on the update', () => {
-    const gaps = (context: number, wish: Partial<TrainingFitSetting> = {}) =>
-      workspace({ context, ...wish }).fragmentation?.map((bytes) => Math.round(bytes));
+    const gaps = (context: number, changes: Partial<TrainingFitSetting> = {}) =>
+      workspace({ context, ...changes }).fragmentation?.map((bytes) => Math.round(bytes));
     // 528 in two blocks, norm and head, 100 logits; insides of GELUs and norms; temporary logits.
     const short = [528 + 32 + 400 + 424 + 800, 528 + 32 + 400 + 424 + 1200] as const;
     const ofShort = [0, (short[0] * 15) / 85, (short[1] * 33) / 67];
     expect(gaps(1)).toEqual(ofShort.map(Math.round));
-    // Kept are 128 values of 16 tokens and the scores of two blocks, what norm and head are given, and the logits.
+    // 128 values of 16 tokens and the scores of two blocks, the inputs of norm and head, and the logits are kept.
     const kept = 2 * (16 * 2 * 128 + 2048) + 16 * 2 * 2 * 8 + 4 * 16 * 100;
-    // The loss has more than a block that is passed backwards: half of 3840, or all, and two squares of 2048.
+    // The loss needs more than the backward pass of a block: half of 3840, or all, and two squares of 2048.
     const expected = kept + 16 * 424 + 8 * 1600;
     const upper = kept + 16 * 424 + 12 * 1600;
     const shares = [0, (expected * 15) / 85, (upper * 33) / 67];
@@ -225,9 +229,9 @@ describe('fragmentation', () => {
 });
 
 describe('the allocator', () => {
-  const on = (kind: GpuKind, part: string, wish: Partial<TrainingFitSetting> = {}) => {
-    const { gpu, ...cluster } = wish.cluster ?? H100(1);
-    return workspace({ ...wish, cluster: { ...cluster, gpu: { ...gpu, kind } } })[part];
+  const on = (kind: GpuKind, part: string, changes: Partial<TrainingFitSetting> = {}) => {
+    const { gpu, ...cluster } = changes.cluster ?? H100(1);
+    return workspace({ ...changes, cluster: { ...cluster, gpu: { ...gpu, kind } } })[part];
   };
 
   it('rounds up weight, gradient, copy and each part of the state', () => {
@@ -238,24 +242,24 @@ describe('the allocator', () => {
     const rounded = (...bytesOfValue: number[]) =>
       bytesOfValue.flatMap((bytes) => tensors.map((each) => upTo512(bytes * each)));
     const sum = (values: number[]) => values.reduce((a, b) => a + b, 0);
-    const found = (wish: Partial<TrainingFitSetting>) => on('nvidia', 'rounding', wish);
-    const of = (wish: Partial<TrainingFitSetting>, bytes: number[]) => {
+    const rounding = (changes: Partial<TrainingFitSetting>) => on('nvidia', 'rounding', changes);
+    const expectRounding = (changes: Partial<TrainingFitSetting>, bytes: number[]) => {
       // Sizes of 512 to 4096 leave at most a tenth of a percent at the ends of 2 MiB.
-      const [, expected = 0, upper = 0] = found(wish) ?? [];
+      const [, expected = 0, upper = 0] = rounding(changes) ?? [];
       const exactly = sum(rounded(...bytes)) - n * sum(bytes);
       expect(expected - MIB).toBeGreaterThanOrEqual(exactly);
       expect(expected - MIB).toBeLessThan(exactly * 1.01);
       expect(upper - 2 * MIB).toBeGreaterThanOrEqual(exactly);
       expect(upper - 2 * MIB).toBeLessThan(exactly * 1.01);
     };
-    of({}, [2, 2, 4, 4, 4]);
-    of({ precision: 'float32' }, [4, 4, 4, 4]);
-    of({ optimizer: 'sgd' }, [2, 2, 4]);
-    of({ optimizer: 'adamw-8bit' }, [2, 2, 4, 1, 1, 1 / 64, 1 / 64]);
-    of({ zero: 3, cluster: H100(4), optimizer: 'sgd' }, [2 / 4, 2 / 4, 4 / 4]);
+    expectRounding({}, [2, 2, 4, 4, 4]);
+    expectRounding({ precision: 'float32' }, [4, 4, 4, 4]);
+    expectRounding({ optimizer: 'sgd' }, [2, 2, 4]);
+    expectRounding({ optimizer: 'adamw-8bit' }, [2, 2, 4, 1, 1, 1 / 64, 1 / 64]);
+    expectRounding({ zero: 3, cluster: H100(4), optimizer: 'sgd' }, [2 / 4, 2 / 4, 4 / 4]);
   });
 
-  it("is known only for PyTorch on NVIDIA's GPUs", () => {
+  it('has known overhead only for PyTorch on NVIDIA GPUs', () => {
     for (const part of ['rounding', 'fragmentation']) {
       const [, expected = 0, upper = 0] = on('nvidia', part) ?? [];
       expect(expected).toBeGreaterThan(0);
@@ -270,15 +274,15 @@ describe('the allocator', () => {
       { count: 3, bytes: 6 * MIB },
       { count: 2, bytes: 11 * MIB },
     ]);
-    // Two of the first are in 2 MiB, three of the second in 20 MiB, and the third have 12 MiB each.
+    // Two of the first are in 2 MiB, three of the second in 20 MiB; the third take 12 MiB each.
     const ends = 0.25 * MIB + 2 * MIB;
     expect(lower.value).toBe(0);
     expect(expected.value).toBeCloseTo(ends / 2 + 2 * MIB + 11 * MIB, 6);
     expect(upper.value).toBeCloseTo(ends + 2 * MIB + 22 * MIB, 6);
   });
 
-  it('is at most the reservation for equal tensors', () => {
-    /** As the allocator cuts them: from the segment that has room, or a new one. */
+  it('reserves at most the upper bound for equal tensors', () => {
+    /** Like the allocator: from a segment with room, or a new one. */
     const reserved = (count: number, bytes: number) => {
       const size = Math.ceil(bytes / 512) * 512;
       if (size >= 10 * MIB) return count * Math.ceil(size / (2 * MIB)) * 2 * MIB;
@@ -300,13 +304,13 @@ describe('the allocator', () => {
 
 describe('memory that is never held at once', () => {
   const gradients = 2 * n;
-  const kept = (wish: Partial<TrainingFitSetting>) => {
-    const [stage] = fitTrainingMemory(MODEL, fitSetting({ context: 16, ...wish })).stages;
+  const kept = (changes: Partial<TrainingFitSetting>) => {
+    const [stage] = fitTrainingMemory(MODEL, fitSetting({ context: 16, ...changes })).stages;
     return Number(stage?.activations.total.value);
   };
 
-  const apart = (wish: Partial<TrainingFitSetting>) => {
-    const bounds = fitTrainingMemory(MODEL, fitSetting({ context: 16, ...wish })).apart;
+  const apart = (changes: Partial<TrainingFitSetting>) => {
+    const bounds = fitTrainingMemory(MODEL, fitSetting({ context: 16, ...changes })).apart;
     return bounds ? [bounds.lower.value, bounds.expected.value, bounds.upper.value] : undefined;
   };
 
@@ -314,12 +318,12 @@ describe('memory that is never held at once', () => {
   const block = [3840 / 2 + 2 * 2048, 3840 + 2 * 2048] as const;
   const tied = 2 * 100 * 8;
 
-  it('are gradients, a block and a tied weight when the loss is the peak', () => {
+  it('consists of gradients, a block and a tied weight when the loss is the peak', () => {
     expect(gradients).toBeLessThan(kept({}));
     expect(apart({})).toEqual([
       -gradients,
       -(gradients + block[0] + 2 * tied),
-      // Gradients can be there from the start.
+      // Gradients can exist from the start.
       -(block[1] + 2 * tied),
     ]);
     expect(apart({ globalBatchTokens: 2 * 16 })).toEqual([
@@ -330,18 +334,18 @@ describe('memory that is never held at once', () => {
   });
 
   it('is the recomputed block, or the logits', () => {
-    const wish = { recompute: 'full', globalBatchTokens: 2 * 16 } as const;
+    const changes = { recompute: 'full', globalBatchTokens: 2 * 16 } as const;
     const logits = 4 * 16 * 100;
-    expect(kept(wish) - kept({ ...wish, loss: 'chunked' })).toBe(logits);
+    expect(kept(changes) - kept({ ...changes, loss: 'chunked' })).toBe(logits);
     const again = 3840 + 2048;
-    expect(apart(wish)).toEqual([
+    expect(apart(changes)).toEqual([
       -Math.min(again, logits),
       -(again + block[0] + 3 * tied),
       -(again + block[1] + 3 * tied),
     ]);
   });
 
-  it('sets the lower bound to the larger of the two, and lowers nothing else', () => {
+  it('lowers only the lower bound of the total', () => {
     const { total, stages } = fitTrainingMemory(MODEL, fitSetting({ context: 16 }));
     const exactly = Number(stages[0]?.exactBytes.value);
     expect(total.lower.value).toBe(exactly - gradients);

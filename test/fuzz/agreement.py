@@ -1,4 +1,4 @@
-"""Answers for each line of stdin, {"file", "keys"}, what PyTorch loads: tensors by name, or why it loads none."""
+"""Answers each line of stdin, {"file", "keys"}, with the tensors that PyTorch loads, by name, or the reason for a refusal."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ warnings.simplefilter("ignore")
 
 
 def described(tensor):
-    # A file can give attributes to an object, in the place of its methods: the result has none.
+    # A file can replace methods of an object by attributes; the detached tensor has none of them.
     tensor = torch.Tensor.detach(tensor)
     if tensor.dtype == torch.bool:
         # Every byte but 0 is True; copies make it 1.

@@ -1,4 +1,4 @@
-/** Mutated files that both minimind and PyTorch read: they read the same tensors. */
+/** Checks that minimind and PyTorch read the same tensors from mutated files that both accept. */
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -32,7 +32,7 @@ interface Read extends Question {
   readonly tensors: Readonly<Record<string, Described>>;
 }
 
-/** What minimind makes of the file of a seed, of which a copy is kept; undefined when it is refused. */
+/** The tensors that minimind reads from the file of a seed, and a copy of the file; undefined when it is refused. */
 function readSeed(reader: Reader, seed: number, folder: string): Read | undefined {
   const source = reader.write(seed);
   try {
@@ -58,28 +58,28 @@ function readSeed(reader: Reader, seed: number, folder: string): Read | undefine
   }
 }
 
-/** How an answer differs; undefined when PyTorch loads the same, or refuses the file. */
+/** Difference of an answer, undefined when PyTorch loads the same or refuses the file. */
 function difference(read: Read, answer: Answer): string | undefined {
   if ('refused' in answer) return undefined;
-  const said = (what: unknown) =>
-    `seed ${read.seed} (${again(read.seed)}): ${JSON.stringify(what)}`;
-  if ('unlike' in answer) return said(answer.unlike);
+  const report = (differing: unknown) =>
+    `seed ${read.seed} (${again(read.seed)}): ${JSON.stringify(differing)}`;
+  if ('unlike' in answer) return report(answer.unlike);
   const names = new Set([...Object.keys(read.tensors), ...Object.keys(answer.tensors)]);
   const differing = [...names].flatMap((name) => {
     const [own, other] = [read.tensors[name], answer.tensors[name]];
     return isDeepStrictEqual(own, other) ? [] : [{ name, own, other }];
   });
-  return differing.length > 0 ? said(differing) : undefined;
+  return differing.length > 0 ? report(differing) : undefined;
 }
 
 const BATCH = 500;
-/** Seeds that are tried for each file that both are to read. */
+/** Most seeds tried for each file that both shall read. */
 const MOST_TRIES = 20;
 const MOST_SHOWN = 5;
 
-describe(`files that PyTorch reads too${reason ? ` (skipped: ${reason})` : ''}`, () => {
+describe(`minimind and PyTorch read the same tensors${reason ? ` (skipped: ${reason})` : ''}`, () => {
   it.skipIf(reason).each(Object.entries(WEIGHTS))(
-    '%s',
+    'from mutated files: %s',
     (kind, make) => {
       const reader = make();
       const differences: string[] = [];
@@ -107,41 +107,38 @@ describe(`files that PyTorch reads too${reason ? ` (skipped: ${reason})` : ''}`,
     FUZZ_TIMEOUT_MS,
   );
 
-  it.skipIf(reason)(
-    'tensors are those that a dict holds, not those that its attributes show',
-    () => {
-      const attributes = ['items', '__getitem__'].flatMap((name) => [
-        a.text(name),
-        a.global('collections', 'OrderedDict'),
-      ]);
-      const write = (...build: readonly Buffer[]) => {
-        const name = 'x.pt';
-        const object = a.join(
-          a.call(a.global('collections', 'OrderedDict')),
-          ...[a.MARK, a.text('layers.0.w'), a.tensor(), a.SETITEMS],
-          ...build,
-        );
-        const entries = inFolder({
-          'data.pkl': a.pickle(a.dict(a.text('model'), object)),
-          byteorder: 'little',
-          'data/0': Buffer.alloc(16, 1),
-          version: '3\n',
-        });
-        return {
-          file: path.join(folderOf({ [name]: archive({ entries }) }), name),
-          keys: ['model'],
-        };
+  it.skipIf(reason)('from the items of a dict, not from its attributes', () => {
+    const attributes = ['items', '__getitem__'].flatMap((name) => [
+      a.text(name),
+      a.global('collections', 'OrderedDict'),
+    ]);
+    const write = (...build: readonly Buffer[]) => {
+      const name = 'x.pt';
+      const object = a.join(
+        a.call(a.global('collections', 'OrderedDict')),
+        ...[a.MARK, a.text('layers.0.w'), a.tensor(), a.SETITEMS],
+        ...build,
+      );
+      const entries = inFolder({
+        'data.pkl': a.pickle(a.dict(a.text('model'), object)),
+        byteorder: 'little',
+        'data/0': Buffer.alloc(16, 1),
+        version: '3\n',
+      });
+      return {
+        file: path.join(folderOf({ [name]: archive({ entries }) }), name),
+        keys: ['model'],
       };
-      const [plain, dressed] = askPyTorch([write(), write(a.dict(...attributes), a.join(a.BUILD))]);
-      expect(plain).toHaveProperty('tensors');
-      expect(Object.keys(plain && 'tensors' in plain ? plain.tensors : {})).toEqual(['layers.0.w']);
-      expect(dressed).toEqual(plain);
-    },
-  );
+    };
+    const [plain, dressed] = askPyTorch([write(), write(a.dict(...attributes), a.join(a.BUILD))]);
+    expect(plain).toHaveProperty('tensors');
+    expect(Object.keys(plain && 'tensors' in plain ? plain.tensors : {})).toEqual(['layers.0.w']);
+    expect(dressed).toEqual(plain);
+  });
 });
 
 describe('a Python without PyTorch', () => {
-  it('is named, with how to name another', () => {
+  it('is named, with a way to choose another', () => {
     expect(whyNoPyTorch('/no/python')).toMatch(
       /^\/no\/python does not start .*PYTHON=\/path\/to\/python npm run test:fuzz$/,
     );

@@ -1,4 +1,4 @@
-/** Files of torch.save with something changed in their archive, in a record of it, or in their pickles. */
+/** Mutations of torch.save files: of the archive, its records or its pickles. */
 import { readTorchArchive } from '../../src/checkpoint/torch/zip/torch-archive.js';
 import { fileOf } from '../checkpoint/byte-files.js';
 import {
@@ -13,7 +13,7 @@ import {
 import { type Dice, mutateBytes } from './dice.js';
 import { mutatePickle, splitPickles } from './pickles.js';
 
-/** The entries of an archive that is whole. */
+/** The entries of a valid archive. */
 export function entriesOf(bytes: Buffer): EntrySpec[] {
   const { root, records } = readTorchArchive(fileOf(bytes));
   return [...records].map(([name, record]) => ({
@@ -25,7 +25,7 @@ export function entriesOf(bytes: Buffer): EntrySpec[] {
 const nameOf = ({ name }: EntrySpec) => Buffer.from(name).toString();
 const dataOf = ({ data }: EntrySpec) => Buffer.from(data ?? '');
 
-/** Letters in the other case, within the folder. */
+/** A name in capital letters, except for its folder. */
 function otherCase(name: string): string {
   const slash = name.indexOf('/') + 1;
   return name.slice(0, slash) + name.slice(slash).toUpperCase();
@@ -41,7 +41,7 @@ const ATTRIBUTES = [
 ] as const;
 const WORDS = ['little', 'big', 'LITTLE', '3\n', '10', '0', '1', '64'] as const;
 
-/** What an entry becomes; several entries stand one behind the other. */
+/** Entries that replace an entry, in order. */
 type Change = (entry: EntrySpec, dice: Dice, others: readonly EntrySpec[]) => readonly EntrySpec[];
 
 const CHANGES: readonly Change[] = [
@@ -141,7 +141,7 @@ const CHANGES: readonly Change[] = [
   () => [],
 ];
 
-/** An archive with one to three changes: mostly of its pickle, which says what the records mean. */
+/** An archive with one to three changes, mostly of its pickle, which gives the records their meaning. */
 export function mutateArchive(entries: readonly EntrySpec[], dice: Dice): Buffer {
   let changed: readonly EntrySpec[] = entries;
   for (let count = dice.pick([1, 1, 2, 3]); count > 0; count--) {
@@ -160,7 +160,7 @@ export function mutateArchive(entries: readonly EntrySpec[], dice: Dice): Buffer
   return dice.happens(0.05) ? mutateBytes(bytes, dice) : bytes;
 }
 
-/** Changes of what stands around the entries, now and then. */
+/** Occasional changes around the entries. */
 function around(dice: Dice): Partial<ArchiveSpec> {
   if (dice.happens(0.9)) return {};
   return dice.pick<Partial<ArchiveSpec>>([
@@ -176,7 +176,7 @@ function around(dice: Dice): Partial<ArchiveSpec> {
 /** Pickles of a legacy file: magic, protocol, system, the object and the keys of its storages. */
 const LEGACY_PICKLES = 5;
 
-/** A legacy file with one to three changes: mostly of the object. */
+/** A legacy file with one to three changes, mostly of the object. */
 export function mutateLegacy(bytes: Buffer, dice: Dice): Buffer {
   const { pickles, rest } = splitPickles(bytes, LEGACY_PICKLES);
   let storages = rest;

@@ -1,4 +1,4 @@
-/** Chance that a seed decides: the same seed gives the same mutation everywhere. */
+/** Random choices from a seed: the same seed gives the same mutation everywhere. */
 export class Dice {
   #state: number;
 
@@ -6,7 +6,7 @@ export class Dice {
     this.#state = seed >>> 0;
   }
 
-  /** From 0 up to 1. The generator is mulberry32: one multiplication more than a counter. */
+  /** From 0 up to 1, by the generator mulberry32. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let word = this.#state;
@@ -44,7 +44,7 @@ const IN_PLACE: readonly Mutation[] = [
   (bytes, dice, at) => bytes.subarray(at, at + 1 + dice.below(8)).fill(dice.pick(EXTREMES)),
 ];
 
-/** The bytes with one small change anywhere: within them, a part left out, put in or moved, an end cut off. */
+/** The bytes with one small change: bytes changed in place, removed, repeated or cut off at the end. */
 export function mutateBytes(bytes: Uint8Array, dice: Dice): Buffer {
   const copy = Buffer.from(bytes);
   if (copy.length === 0) return Buffer.from([dice.below(256)]);

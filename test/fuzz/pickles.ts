@@ -1,16 +1,16 @@
-/** Pickles with an opcode changed, which mostly stay pickles. Layouts after Python's Lib/pickletools.py. */
+/** Pickles with changed opcodes, mostly still valid. Layouts follow Python's Lib/pickletools.py. */
 import * as a from '../checkpoint/torch/assemble.js';
 import { type Dice, mutateBytes } from './dice.js';
 import { flags, rebuilt, state } from './rebuilt.js';
 
-/** Bytes of the argument of each opcode that has one of a fixed length. */
+/** Bytes of the argument of each opcode with a fixed length. */
 const FIXED: ReadonlyMap<number, number> = new Map([
   ...[0x80, 0x4b, 0x71, 0x68].map((opcode) => [opcode, 1] as const),
   [0x4d, 2],
   ...[0x4a, 0x72, 0x6a].map((opcode) => [opcode, 4] as const),
   ...[0x47, 0x95].map((opcode) => [opcode, 8] as const),
 ]);
-/** Bytes of the length before the argument of each opcode that has one of any length. */
+/** Bytes of the length field of each opcode with an argument of variable length. */
 const COUNTED: ReadonlyMap<number, 1 | 4> = new Map([
   ...[0x8a, 0x8c, 0x55, 0x43].map((opcode) => [opcode, 1] as const),
   ...[0x8b, 0x58, 0x54, 0x42].map((opcode) => [opcode, 4] as const),
@@ -32,7 +32,7 @@ function opcodesOf(bytes: Buffer, from = 0): Buffer[] {
   return opcodes;
 }
 
-/** Of a pickle that was changed before, an argument can lack its end: it takes all that is left. */
+/** End of an opcode. In a mutated pickle, an argument without an end takes all remaining bytes. */
 function endOf(bytes: Buffer, at: number): number {
   const opcode = bytes.readUInt8(at);
   const counted = COUNTED.get(opcode);
@@ -92,11 +92,11 @@ function anyGlobal(dice: Dice): Buffer {
   return a.global(module, name);
 }
 
-/** Whether an opcode pushes something that another value could take the place of. */
+/** Whether an opcode pushes a value that another value can replace. */
 const isValue = ([opcode = 0]: Uint8Array) =>
   [0x4b, 0x4d, 0x4a, 0x8a, 0x58, 0x8c, 0x88, 0x89, 0x4e, GLOBAL, 0x29, 0x7d, 0x5d].includes(opcode);
 
-/** What a value opcode becomes: another of its kind, or one of another kind. */
+/** Replacement of a value opcode, of the same kind or of another. */
 function otherValue(opcode: Buffer, dice: Dice): Buffer {
   const [kind] = opcode;
   if (dice.happens(0.15)) return anyValue(dice);
@@ -128,7 +128,7 @@ const anyValue = (dice: Dice): Buffer =>
     () => a.float(dice.below(3)),
   ])();
 
-/** Opcodes that do something with what lies on top of the stack, and leave as much there. */
+/** Opcodes that act on the top of the stack and keep its depth. */
 const steps = (dice: Dice): Buffer =>
   dice.pick([
     () => a.join(a.EMPTY_DICT, a.BUILD),
@@ -139,8 +139,8 @@ const steps = (dice: Dice): Buffer =>
 
 const isPut = (opcode: Uint8Array | undefined) => opcode?.[0] === 0x71 || opcode?.[0] === 0x72;
 
-/** The next opcode in a direction that does more than to remember a value. */
-function beside(opcodes: readonly Buffer[], index: number, step: 1 | -1): number | undefined {
+/** The next opcode in a direction, except those that only put a value into the memo. */
+function neighbour(opcodes: readonly Buffer[], index: number, step: 1 | -1): number | undefined {
   let at = index + step;
   while (isPut(opcodes[at])) at += step;
   return opcodes[at]?.[0];
@@ -154,7 +154,7 @@ const CLOSES_MARK: ReadonlySet<number | undefined> = new Set([
   a.FROZENSET,
 ]);
 
-/** Where the callee of a call stands whose arguments are between a mark and the TUPLE at an index. */
+/** Index of the callee of a call whose arguments are between a mark and the TUPLE at an index. */
 function calleeOf(opcodes: readonly Buffer[], tuple: number): number {
   let at = tuple;
   let marks = 0;
@@ -168,7 +168,7 @@ function calleeOf(opcodes: readonly Buffer[], tuple: number): number {
   return Math.max(0, at);
 }
 
-/** What takes a value: the opcodes before it and behind it. */
+/** A call around a value: the opcodes before and after it. */
 const wrappers = (dice: Dice, isLegacy: boolean): readonly [Buffer, Buffer] => {
   const more = [dice.pick([a.TRUE, a.FALSE]), a.EMPTY_DICT];
   const around = (name: string, rest: readonly (number | Buffer)[], module = 'torch._utils') =>
@@ -180,10 +180,10 @@ const wrappers = (dice: Dice, isLegacy: boolean): readonly [Buffer, Buffer] => {
   ])();
 };
 
-/** The value of a call as the argument of another. */
+/** Opcodes with one call made the argument of another. */
 function wrapped(opcodes: readonly Buffer[], dice: Dice, isLegacy: boolean): Buffer[] {
   const calls = [...opcodes.keys()].filter(
-    (index) => opcodes[index]?.[0] === a.TUPLE && beside(opcodes, index, 1) === a.REDUCE,
+    (index) => opcodes[index]?.[0] === a.TUPLE && neighbour(opcodes, index, 1) === a.REDUCE,
   );
   if (calls.length === 0) return [...opcodes];
   const tuple = dice.pick(calls);
@@ -199,28 +199,28 @@ function wrapped(opcodes: readonly Buffer[], dice: Dice, isLegacy: boolean): Buf
   ];
 }
 
-/** What is added to a pickle: an argument of a call, the state of what one made, or an item of a dict of such. */
+/** Opcodes with one addition: an argument of a call, the state of its result, or an item of such a dict. */
 function addition(opcodes: readonly Buffer[], dice: Dice, isLegacy: boolean): Buffer[] {
   const places = (is: (opcode: number | undefined, index: number) => boolean) =>
     [...opcodes.keys()].filter((index) => is(opcodes[index]?.[0], index));
   const [from, added] = dice.pick([
     () => [
-      places((opcode, at) => opcode === a.TUPLE && beside(opcodes, at, 1) === a.REDUCE),
+      places((opcode, at) => opcode === a.TUPLE && neighbour(opcodes, at, 1) === a.REDUCE),
       dice.happens(0.7) ? flags(dice) : state(dice, isLegacy),
     ],
     () => [
-      places((_, at) => beside(opcodes, at, -1) === a.REDUCE && !isPut(opcodes[at])),
+      places((_, at) => neighbour(opcodes, at, -1) === a.REDUCE && !isPut(opcodes[at])),
       a.join(state(dice, isLegacy), a.BUILD),
     ],
     ...Array<() => [number[], Buffer]>(6).fill(() => [
-      places((opcode, at) => opcode === a.SETITEMS && beside(opcodes, at, -1) === a.REDUCE),
+      places((opcode, at) => opcode === a.SETITEMS && neighbour(opcodes, at, -1) === a.REDUCE),
       a.join(a.text(`layers.${dice.below(4)}.w`), rebuilt(dice, isLegacy)),
     ]),
   ] satisfies (() => [number[], Buffer])[])();
   return from.length === 0 ? [...opcodes] : [...opcodes].toSpliced(dice.pick(from), 0, added);
 }
 
-/** A pickle with one change of its opcodes, or of its bytes. Legacy ones can have views of storages. */
+/** A pickle with one change of its opcodes, or of its bytes. Only legacy pickles can have views of storages. */
 export function mutatePickle(bytes: Buffer, dice: Dice, isLegacy = false): Buffer {
   if (dice.happens(0.1)) return mutateBytes(bytes, dice);
   const opcodes = opcodesOf(bytes);
@@ -246,7 +246,7 @@ export function mutatePickle(bytes: Buffer, dice: Dice, isLegacy = false): Buffe
   return Buffer.concat(opcodes);
 }
 
-/** The pickles that bytes begin with, `count` of them, and the rest. */
+/** The first `count` pickles of bytes, and the rest. */
 export function splitPickles(bytes: Buffer, count: number): { pickles: Buffer[]; rest: Buffer } {
   const pickles: Buffer[] = [];
   let at = 0;

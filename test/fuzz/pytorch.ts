@@ -1,11 +1,11 @@
-/** PyTorch in a process of its own, where there is one: `PYTHON` names another Python than `python3`. */
+/** PyTorch in its own process. `PYTHON` names a Python other than `python3`. */
 import { spawnSync } from 'node:child_process';
 import { inPackage } from '../fixtures.js';
 import { WITHOUT_PYTORCH } from './settings.js';
 
 const PYTHON = process.env.PYTHON || 'python3';
 
-/** A tensor by PyTorch's name of its type, its shape, and the hash of its contiguous bytes. */
+/** A tensor by its PyTorch type, its shape and the hash of its contiguous bytes. */
 export interface Described {
   readonly dtype: string;
   readonly shape: readonly number[];
@@ -27,14 +27,14 @@ const MOST_ANSWER_BYTES = 2 ** 28;
 
 const script = inPackage('test/fuzz/agreement.py');
 
-/** Why a Python cannot say what PyTorch loads, and how to name another; undefined when it can. */
+/** Reason why a Python cannot load files with PyTorch, and how to name another; undefined when it can. */
 export function whyNoPyTorch(python = PYTHON): string | undefined {
   const { status, stderr, error } = spawnSync(python, [script], { input: '', encoding: 'utf8' });
   if (status === 0) return undefined;
-  const found = error
+  const reason = error
     ? `${python} does not start (${error.message})`
     : `${python} cannot import torch and safetensors (${stderr.trim().split('\n').at(-1)})`;
-  return `${found}; name another Python: PYTHON=/path/to/python npm run test:fuzz`;
+  return `${reason}; name another Python: PYTHON=/path/to/python npm run test:fuzz`;
 }
 
 /** Ends the run of `npm run test:fuzz` before its first test when there is nothing to compare with. */
@@ -44,11 +44,11 @@ export function setup(): void {
   process.stderr.write(
     `error: expected a Python with PyTorch to compare with; ${reason}\nto check only for crashes and refusals: MINIMIND_FUZZ_WITHOUT_PYTORCH=1 npm run test:fuzz\n`,
   );
-  // An error that is thrown here is reported as if there were no tests.
+  // An error thrown here would be reported as missing tests.
   process.exit(1);
 }
 
-/** What PyTorch makes of files, in their order. A file that ends the process is not loaded. */
+/** Answers of PyTorch about files, in order. A file that ends the process counts as refused. */
 export function askPyTorch(questions: readonly Question[]): Answer[] {
   const answers: Answer[] = [];
   while (answers.length < questions.length) {

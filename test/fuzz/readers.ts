@@ -1,4 +1,4 @@
-/** Every reader of files from strangers, with whole files to begin with and what is changed in them. */
+/** All readers of untrusted files, with valid files and their mutations. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
@@ -27,7 +27,7 @@ import { mutateJson, mutateSafetensors, mutateYaml } from './texts.js';
 
 /** A reader under test. */
 export interface Reader {
-  /** Makes the file of a seed. @returns The path that is to be opened. */
+  /** Writes the file of a seed. @returns The path to open. */
   write(seed: number): string;
   /** @throws UserError when the file is refused. */
   read(file: string): Promise<void>;
@@ -35,7 +35,7 @@ export interface Reader {
 
 const fixture = (...parts: string[]) => fs.readFileSync(inPackage('fixtures', ...parts));
 
-/** Whole files of torch.save of some KB. */
+/** Valid torch.save files of some KB. */
 const VALID = [
   'zip_odd_names.pt',
   'hand_py2_strings.pt',
@@ -49,13 +49,13 @@ const VALID_LEGACY = ['legacy_shapes_dtypes.pth', 'legacy_view_metadata.pth'] as
 
 const checkpoint = (name: string) => fixture('checkpoints/valid', name);
 
-/** An object with all that PyTorch gives meaning to: parameters, views, dtypes, a Counter, a state. */
+/** An object with everything that PyTorch interprets: parameters, views, dtypes, a Counter, a state. */
 function object(hasViews: boolean): Buffer {
   const view = (key: string, offset: number) =>
     a.storage(hasViews ? { view: a.tuple(a.text(key), a.int(offset), a.int(2)) } : {});
-  // PyTorch loads no storage of a legacy file that lacks the field for a view.
+  // PyTorch refuses legacy storages without the field for a view.
   const whole = hasViews ? { view: a.NONE } : {};
-  // Legacy files have no storages without a type.
+  // Storages of legacy files always have a type.
   const untyped = a.storage({
     type: hasViews ? a.global('torch', 'ByteStorage') : a.global('torch.storage', 'UntypedStorage'),
     key: a.text('1'),
@@ -208,7 +208,7 @@ function shards(): Reader {
 
 const inConfigs = (...parts: string[]) => fs.readFileSync(inPackage('configs', ...parts));
 
-/** Readers of weights, which PyTorch or the library of safetensors can be asked about too. */
+/** Readers of weights that PyTorch or the safetensors library reads too. */
 export const WEIGHTS = {
   'torch zip': zips,
   'torch legacy': () =>
@@ -290,7 +290,7 @@ export const READERS: Readonly<Record<string, () => Reader>> = {
   },
 };
 
-/** Reads the file of a seed. Anything but a value or a refusal is a fault of the reader. */
+/** Reads the file of a seed. @throws Error when the reader neither accepts nor refuses it. */
 export async function outcomeOf(reader: Reader, seed: number): Promise<'accepted' | 'refused'> {
   try {
     await reader.read(reader.write(seed));

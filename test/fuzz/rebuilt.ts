@@ -1,8 +1,8 @@
-/** Tensors and parameters as pickles rebuild them: mostly whole, with one part or another that no pickler writes. */
+/** Tensors and parameters rebuilt by pickles: mostly valid, with some parts that no pickler writes. */
 import * as a from '../checkpoint/torch/assemble.js';
 import type { Dice } from './dice.js';
 
-/** What can take the place of a boolean. */
+/** Values in place of a boolean. */
 const TRUTHS: readonly (() => Buffer)[] = [
   () => a.join(a.TRUE),
   () => a.join(a.FALSE),
@@ -23,13 +23,13 @@ const TRUTHS: readonly (() => Buffer)[] = [
 
 const anyTruth = (dice: Dice): Buffer => dice.pick(TRUTHS)();
 
-/** A boolean, and now and then something else. */
+/** A boolean, or sometimes another value. */
 const truth = (dice: Dice): Buffer =>
   dice.happens(0.8) ? a.join(dice.pick([a.TRUE, a.FALSE, a.FALSE])) : anyTruth(dice);
 
 const DICTS = ['OrderedDict', 'Counter'] as const;
 
-/** A dict, as it is or as one of its kinds. */
+/** A plain dict or one of its subclasses. */
 function dictOf(pairs: readonly Buffer[], dice: Dice): Buffer {
   const plain = a.dict(...pairs);
   if (dice.happens(0.7)) return plain;
@@ -40,7 +40,7 @@ function dictOf(pairs: readonly Buffer[], dice: Dice): Buffer {
     : a.join(a.call(callee), a.MARK, ...pairs, a.SETITEMS);
 }
 
-/** The argument for the flags of a tensor: `neg`, `conj`, and what else could stand there. */
+/** The argument for the flags of a tensor: `neg`, `conj`, and other values. */
 export function flags(dice: Dice): Buffer {
   const flag = (name: string, value = truth(dice)) => [a.text(name), value];
   const none = a.join(a.FALSE);
@@ -57,7 +57,7 @@ export function flags(dice: Dice): Buffer {
   ])();
 }
 
-/** Names that instances, or their classes, give meaning to. */
+/** Names that have a meaning for instances or their classes. */
 const ATTRIBUTES = [
   '_metadata',
   '_metadata',
@@ -73,7 +73,7 @@ const ATTRIBUTES = [
   '__dict__',
 ] as const;
 
-/** The first storage of the files that are written by hand. */
+/** The first storage of the hand-written files. */
 const floats = (isLegacy: boolean) => a.storage(isLegacy ? { view: a.NONE } : {});
 
 const attribute = (dice: Dice, isLegacy: boolean): Buffer[] => [
@@ -86,7 +86,7 @@ const attribute = (dice: Dice, isLegacy: boolean): Buffer[] => [
   ])(),
 ];
 
-/** A state, as BUILD takes it off the stack or `_rebuild_parameter_with_state` as its last argument. */
+/** A state for BUILD, or for the last argument of `_rebuild_parameter_with_state`. */
 export function state(dice: Dice, isLegacy: boolean): Buffer {
   return dice.pick([
     () => a.join(a.NONE),
@@ -119,7 +119,7 @@ const TYPES = [
   'float8_e4m3fn',
 ] as const;
 
-/** A storage as the files that are written by hand have it. Legacy ids end with a view. */
+/** A storage of the hand-written files. Legacy ids end with a view. */
 function storage(dice: Dice, isLegacy: boolean): Buffer {
   const untyped: readonly [string, string] = isLegacy
     ? ['torch', 'ByteStorage']
@@ -133,7 +133,7 @@ function storage(dice: Dice, isLegacy: boolean): Buffer {
   return a.storage({ type, key: a.text(key), length: a.int(length), ...view });
 }
 
-/** A part of a storage, mostly under a key of its own. */
+/** A part of a storage, mostly under its own key. */
 function viewOf(length: number, dice: Dice): Buffer {
   if (dice.happens(0.3)) return a.join(a.NONE);
   const start = dice.below(length);
@@ -152,7 +152,7 @@ function viewOf(length: number, dice: Dice): Buffer {
   ])();
 }
 
-/** A tensor of any type on a part of a storage of bytes, where it can begin within an element. */
+/** A tensor of any type on a part of a byte storage, possibly beginning within an element. */
 function viewed(dice: Dice): Buffer {
   const start = dice.below(9);
   const view = a.tuple(a.text(`${2000 + start}`), a.int(start), a.int(16 - start));
@@ -165,7 +165,7 @@ function viewed(dice: Dice): Buffer {
   });
 }
 
-/** A tensor by either function, with flags now and then. */
+/** A tensor by either function, sometimes with flags. */
 function tensor(dice: Dice, isLegacy: boolean): Buffer {
   if (isLegacy && dice.happens(0.2)) return viewed(dice);
   const isTyped = dice.happens(0.6);
@@ -182,7 +182,7 @@ function tensor(dice: Dice, isLegacy: boolean): Buffer {
   });
 }
 
-/** A tensor, or a parameter of one, to which a state can be given. */
+/** A tensor or a parameter, sometimes with a state. */
 export function rebuilt(dice: Dice, isLegacy: boolean): Buffer {
   const value = dice.happens(0.8) ? tensor(dice, isLegacy) : a.get(2);
   const hooks = a.dict();

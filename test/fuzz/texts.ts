@@ -3,7 +3,7 @@ import { type Dice, mutateBytes } from './dice.js';
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** Numbers that readers could stumble over; large ones are refused before anything is built. */
+/** Numbers at the edges; large ones are refused before anything is built. */
 const NUMBERS = [0, -1, 1, 2, 3, 7, 0.5, 1e9, 2 ** 31, 2 ** 53, 1e308, -0] as const;
 const STRINGS = [
   '',
@@ -34,7 +34,7 @@ function otherValue(value: Json, dice: Dice): Json {
   ]);
 }
 
-/** A value with one change somewhere within it: replaced, left out, moved to another key, or doubled. */
+/** A value with one change at any depth: replaced, removed, moved to another key, or doubled. */
 function mutateValue(value: Json, dice: Dice): Json {
   if (typeof value !== 'object' || value === null) return otherValue(value, dice);
   const keys = Object.keys(value);
@@ -64,7 +64,7 @@ function mutateValue(value: Json, dice: Dice): Json {
   );
 }
 
-/** Text of JSON with one to three changes of its values, or of its bytes. */
+/** JSON with one to three changes of its values, or a change of its bytes. */
 export function mutateJson(text: string, dice: Dice): Buffer {
   if (dice.happens(0.2)) return mutateBytes(Buffer.from(text), dice);
   let value = JSON.parse(text) as Json;
@@ -97,7 +97,7 @@ const PIECES = [
   '\0',
 ] as const;
 
-/** Text of YAML with one to three changes of its lines, of values in them, or of its bytes. */
+/** YAML with one to three changes of its lines and values, sometimes also of its bytes. */
 export function mutateYaml(text: string, dice: Dice): Buffer {
   let lines = text.split('\n');
   for (let count = dice.pick([1, 1, 2, 3]); count > 0; count--) {
@@ -120,7 +120,7 @@ export function mutateYaml(text: string, dice: Dice): Buffer {
   return dice.happens(0.1) ? mutateBytes(mutated, dice) : mutated;
 }
 
-/** A safetensors file with a change of its header, whose length follows, or of its bytes. */
+/** A safetensors file with a changed header and matching length, or with changed bytes. */
 export function mutateSafetensors(bytes: Buffer, dice: Dice): Buffer {
   if (dice.happens(0.2)) return mutateBytes(bytes, dice);
   const end = 8 + Number(bytes.readBigUInt64LE());

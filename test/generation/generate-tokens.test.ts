@@ -20,7 +20,7 @@ interface GreedyCase {
 
 const GREEDY_CASES = readJson<Record<string, GreedyCase[]>>('fixtures/generation/greedy.json');
 
-/** Below this margin, another order of additions changes the likeliest token. */
+/** Below this margin, another order of additions can change the likeliest token. */
 const LEAST_MARGIN = 2e-5;
 
 const REQUEST: GenerationRequest = {
@@ -34,7 +34,7 @@ const REQUEST: GenerationRequest = {
 
 const SAMPLED = { ...GREEDY, temperature: 0.9, topK: 20, topP: 0.95 };
 
-/** Tokens that the engine before drew. */
+/** Tokens that the first engine sampled. */
 let sampledBefore: number[] | undefined;
 
 async function idsOf(
@@ -48,18 +48,18 @@ async function idsOf(
   return ids;
 }
 
-it('has greedy tokens of more than 25 models, none of them undecided', () => {
+it('the greedy cases cover more than 25 models, with clear margins', () => {
   const margins = Object.values(GREEDY_CASES).flatMap((each) => each.map(({ margin }) => margin));
   expect(Object.keys(GREEDY_CASES).length).toBeGreaterThan(25);
   expect(Math.min(...margins)).toBeGreaterThan(LEAST_MARGIN);
 });
 
-withEachEngine('the likeliest tokens', (load, engine) => {
-  // The other engine is slower, and families.test.ts compares the logits of both.
+withEachEngine('generated tokens', (load, engine) => {
+  // The other engine is slower; families.test.ts compares the logits of both.
   const names = Object.keys(GREEDY_CASES).filter(
     (name) => engine === 'ONNX Runtime' || ['llama', 'gemma2-window', 'gpt2'].includes(name),
   );
-  it.each(names)('are those of transformers: %s', async (name) => {
+  it.each(names)('equal the greedy tokens of transformers: %s', async (name) => {
     const { model, weights } = await familyCase(`hf/${name}`);
     const program = await load(model, weights, { decoding: { totalTokens: 65 }, blocks: false });
     for (const { prompt, penalty, ids } of GREEDY_CASES[name] ?? []) {
@@ -69,7 +69,7 @@ withEachEngine('the likeliest tokens', (load, engine) => {
     await program.release();
   });
 
-  it('and sampled ones follow the seed', async () => {
+  it('follow the seed when sampled', async () => {
     const { model, weights } = await familyCase('hf/llama');
     const program = await load(model, weights, { decoding: { totalTokens: 40 }, blocks: false });
     const sampled = (seed: number) => idsOf(program, [5, 6, 7], { settings: SAMPLED, seed });
@@ -93,7 +93,7 @@ withEachEngine('speculative decoding', (load, engine) => {
           'hybrid/shared-lowrank-tied',
         ]
       : ['hf/llama', 'hybrid/shared-lowrank-tied'];
-  it.each(cases)('has the tokens of greedy decoding: %s', async (place) => {
+  it.each(cases)('gives the tokens of greedy decoding: %s', async (place) => {
     const { model, weights } = place.startsWith('hybrid/')
       ? fixtureModel(place.slice('hybrid/'.length))
       : await familyCase(place);
@@ -115,7 +115,7 @@ withEachEngine('speculative decoding', (load, engine) => {
   });
 });
 
-describe('the frequencies of 20,000 answers', () => {
+describe('the frequencies of 20,000 samples', () => {
   const model = [
     [0, 1, 2, -1],
     [1, 0, 0.5, 0],
@@ -150,7 +150,7 @@ describe('the frequencies of 20,000 answers', () => {
     ['without a draft', (): Draft | undefined => undefined],
     ['with a draft of a model', () => modelDraft(new Decoder(tableProgram(drafted)))],
     ['with a draft from the text', () => lookupDraft(2)],
-  ])('are those of the distribution, %s', async (_, draftOf) => {
+  ])('match the distribution, %s', async (_, draftOf) => {
     const counts = new Map<string, number>();
     const total = 20_000;
     const by = draftOf();
@@ -173,7 +173,7 @@ describe('the frequencies of 20,000 answers', () => {
   });
 });
 
-it('looks up what followed the last tokens, and continues a repetition', async () => {
+it('a lookup draft proposes the tokens that followed the last ones, and continues a repetition', async () => {
   const followers = async (tokens: number[], count = 4) =>
     (await lookupDraft(2).propose(tokens, count, GREEDY, () => 0)).map(({ id }) => id);
   expect(await followers([1, 2, 3, 4, 5, 1, 2])).toEqual([3, 4, 5, 1]);
@@ -183,7 +183,7 @@ it('looks up what followed the last tokens, and continues a repetition', async (
   expect(await followers([1, 2, 3])).toEqual([]);
 });
 
-it('ends at a stop token, and counts what a draft proposed', async () => {
+it('generation ends at a stop token, and counts proposed tokens', async () => {
   // 0 → 1 → 2 → 3 → 0, with certainty.
   const program = tableProgram([
     [0, 9, 0, 0],
@@ -207,7 +207,7 @@ it('ends at a stop token, and counts what a draft proposed', async () => {
   expect(calls).toBe(10 - accepted.reduce((sum, each) => sum + each, 0));
 });
 
-it('computes only accepted tokens again where a draft cannot rewind', async () => {
+it('a draft that cannot rewind computes only accepted tokens again', async () => {
   // The model counts up, and the draft errs after each third token.
   const up = (id: number) => Array.from({ length: 20 }, (_, next) => Number(next === id + 1));
   const table = Array.from({ length: 20 }, (_, id) => up(id));
@@ -220,11 +220,11 @@ it('computes only accepted tokens again where a draft cannot rewind', async () =
   const [first, ...later] = calls;
   expect(first).toEqual({ start: 0, ids: [...prompt, 1] });
   expect(later.every(({ start }) => start >= prompt.length + 1)).toBe(true);
-  // 12 tokens, and those of a draft that are rejected or computed again: 4 for each of its 4 proposals.
+  // 12 tokens, and 4 rejected or repeated ones for each of 4 proposals.
   expect(later.reduce((sum, { ids: { length } }) => sum + length, 0)).toBeLessThanOrEqual(32);
 });
 
-it('reads only the new part of the next prompt where a model cannot rewind', async () => {
+it('a model that cannot rewind reads only the new part of the next prompt', async () => {
   const calls: { readonly start: number; readonly ids: readonly number[] }[] = [];
   const decoder = new Decoder(
     tableProgram(

@@ -2,7 +2,7 @@
 import type { Program, RunInput, RunOutput, StateHandle } from '../../src/runtime/engine.js';
 
 /**
- * A program without `rewind`, as of a recurrent model.
+ * A program without `rewind`, like a recurrent model.
  * @param table Logits of the next token, by the last one.
  * @param calls Receives the position and the tokens of each call.
  */

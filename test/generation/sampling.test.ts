@@ -30,18 +30,18 @@ const NEUTRAL = settingsOf([]);
 const asRecord = ({ ids, probabilities }: TokenDistribution) =>
   new Map(Array.from(ids, (id, at) => [id, probabilities[at] ?? 0] as const));
 
-describe('the distribution after the filters', () => {
+describe('the filtered distribution', () => {
   it.each(ROWS.map((row, index) => [index, row] as const))(
-    'is that of transformers: logits %i',
+    'equals that of transformers: logits %i',
     (_, { logits, earlier, cases }) => {
       expect(cases.length).toBeGreaterThan(150);
       for (const { settings, kept } of cases) {
-        const found = distributionOf(
+        const filtered = distributionOf(
           Float32Array.from(logits),
           settingsOf(settings),
           new Set(earlier),
         );
-        const positive = [...asRecord(found)].filter(([, probability]) => probability > 0);
+        const positive = [...asRecord(filtered)].filter(([, probability]) => probability > 0);
         const label = settings.join(' ');
         expect(positive.map(([id]) => id).join(), label).toBe(Object.keys(kept).join());
         for (const [id, probability] of positive) {
@@ -51,27 +51,31 @@ describe('the distribution after the filters', () => {
     },
   );
 
-  it('with temperature 0 has only the first of the highest logits', () => {
+  it('has only the first of the highest logits with temperature 0', () => {
     const logits = Float32Array.of(1, 3, 3, 2);
-    const found = distributionOf(logits, { ...NEUTRAL, temperature: 0 }, []);
-    expect(asRecord(found)).toEqual(new Map([[1, 1]]));
+    const filtered = distributionOf(logits, { ...NEUTRAL, temperature: 0 }, []);
+    expect(asRecord(filtered)).toEqual(new Map([[1, 1]]));
   });
 
-  it('with a temperature close to 0 is that of 0, and never divides by rounding to 0', () => {
+  it('is the same for temperatures close to 0 as for 0, without division by 0', () => {
     for (const temperature of [1e-300, 1e-320, Number.MIN_VALUE]) {
-      const found = distributionOf(Float32Array.of(1, 2, 3, -4), { ...NEUTRAL, temperature }, []);
-      expect(probabilityOf(found, 2)).toBe(1);
+      const filtered = distributionOf(
+        Float32Array.of(1, 2, 3, -4),
+        { ...NEUTRAL, temperature },
+        [],
+      );
+      expect(probabilityOf(filtered, 2)).toBe(1);
     }
   });
 
-  it('is refused where the model computes no numbers', () => {
+  it('is refused for logits that are not finite', () => {
     for (const broken of [Number.NaN, Number.POSITIVE_INFINITY]) {
       expect(() => logNorm(Float32Array.of(1, broken, 3))).toThrow('expected finite logits');
     }
     expect(logNorm(Float32Array.of(Number.NEGATIVE_INFINITY, 3))).toBe(3);
   });
 
-  it('finds the nucleus of a large vocabulary as that of a sorted one', () => {
+  it('has the nucleus of the sorted distribution for a large vocabulary', () => {
     const twister = new MersenneTwister(1);
     const logits = Float32Array.from({ length: 5000 }, () => 12 * uniform53(twister));
     const all = distributionOf(logits, NEUTRAL, []);
@@ -103,7 +107,7 @@ describe('the distribution after the filters', () => {
   });
 });
 
-it('takes the token at a position of the cumulative distribution', () => {
+it('tokenAt gives the token at a position of the cumulative distribution', () => {
   const distribution = {
     ids: Int32Array.of(2, 5, 9, 11),
     probabilities: Float64Array.of(0.25, 0, 0.5, 0.25),
@@ -114,7 +118,7 @@ it('takes the token at a position of the cumulative distribution', () => {
   expect([2, 3, 5, 11].map((id) => probabilityOf(distribution, id))).toEqual([0.25, 0, 0, 0.25]);
 });
 
-it('lists the likeliest tokens with their log-probabilities', () => {
+it('topTokens lists the likeliest tokens with their log-probabilities', () => {
   const top = topTokens(Float32Array.of(0, Math.log(3), 0, Math.log(3)), 3);
   expect(top.map(({ id }) => id)).toEqual([1, 3, 0]);
   expect(top.map(({ logprob }) => Math.exp(logprob))).toEqual([
@@ -151,7 +155,7 @@ describe('rejection sampling', () => {
         const expected = total * (model.probabilities[id] ?? 0);
         return sum + (count - expected) ** 2 / expected;
       }, 0);
-      // Four degrees of freedom: one in a thousand is above. The draws are the same in every run.
+      // Four degrees of freedom: one in a thousand is above 18.5. The draws are the same in every run.
       expect(chiSquare).toBeLessThan(18.5);
     }
   });

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { contextFor } from '../../src/generation/session.js';
 
-describe('the tokens that a sequence can have', () => {
+describe('the tokens of a sequence', () => {
   it('are those of prompt and answer, up to the positions of the model', () => {
     expect(contextFor({ positions: 2048 }, 5, 10, undefined)).toBe(15);
     expect(contextFor({ positions: 2048 }, 2047, 10, undefined)).toBe(2048);
     expect(contextFor({ positions: 2048 }, 5, 10, 8)).toBe(8);
   });
 
-  it('leave room for an answer', () => {
+  it('must leave room for an answer', () => {
     expect(() => contextFor({ positions: 2048 }, 2050, 1, undefined)).toThrow(
       'expected a prompt below 2,048 tokens (the positions of the model), found 2,050',
     );
@@ -17,7 +17,7 @@ describe('the tokens that a sequence can have', () => {
     );
   });
 
-  it('are at most the positions of the model', () => {
+  it('cannot exceed the positions of the model', () => {
     expect(() => contextFor({ positions: 2048 }, 1, 1, 40_000)).toThrow(
       'expected at most 2,048 tokens, the positions of the model, found 40,000',
     );

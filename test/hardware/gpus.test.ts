@@ -3,39 +3,42 @@ import type { Gpu, PeakDtype } from '../../src/hardware/gpu.js';
 import { bandwidthOf, capacityOf, PEAK_DTYPES, peakFor } from '../../src/hardware/gpu.js';
 import { GPUS, gpuNamed, MACHINES } from '../../src/hardware/gpus.js';
 
-/** Kinds of arithmetic from slow to fast: no GPU here is slower with narrower numbers. */
+/** Types from slow to fast: no GPU of the table is slower with narrower numbers. */
 const ORDER: readonly PeakDtype[] = ['f32', 'tf32', 'bf16', 'f8'];
 
 describe('the table of GPUs', () => {
-  it('has a name for each, and no name twice', () => {
+  it('has a unique name for each', () => {
     const names = [...GPUS, ...MACHINES].map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
     for (const name of names) expect(name).toMatch(/^[a-z0-9]+([-.][a-z0-9]+)*$/);
   });
 
-  it.each(GPUS.map((gpu) => [gpu.name, gpu] as const))('has sane numbers of %s', (_, gpu: Gpu) => {
-    expect(gpu.bandwidth).toBeGreaterThan(5e10);
-    expect(gpu.bandwidth).toBeLessThan(1e13);
-    expect(gpu.memoryBytes).toBeGreaterThanOrEqual(8e9);
-    expect(gpu.memoryBytes).toBeLessThanOrEqual(512e9);
-    const peaks = ORDER.flatMap((dtype) => gpu.peakFlops[dtype] ?? []);
-    expect(peaks).toEqual(peaks.toSorted((a, b) => a - b));
-    for (const dtype of PEAK_DTYPES) {
-      const peak = gpu.peakFlops[dtype] ?? 1e12;
-      expect(peak).toBeGreaterThanOrEqual(1e12);
-      expect(peak).toBeLessThan(2e16);
-    }
-    const links = gpu.links.map(({ bandwidth }) => bandwidth);
-    expect(links).toEqual(links.toSorted((a, b) => b - a));
-    for (const link of links) expect(link).toBeLessThan(gpu.bandwidth);
-  });
+  it.each(GPUS.map((gpu) => [gpu.name, gpu] as const))(
+    'has plausible numbers for %s',
+    (_, gpu: Gpu) => {
+      expect(gpu.bandwidth).toBeGreaterThan(5e10);
+      expect(gpu.bandwidth).toBeLessThan(1e13);
+      expect(gpu.memoryBytes).toBeGreaterThanOrEqual(8e9);
+      expect(gpu.memoryBytes).toBeLessThanOrEqual(512e9);
+      const peaks = ORDER.flatMap((dtype) => gpu.peakFlops[dtype] ?? []);
+      expect(peaks).toEqual(peaks.toSorted((a, b) => a - b));
+      for (const dtype of PEAK_DTYPES) {
+        const peak = gpu.peakFlops[dtype] ?? 1e12;
+        expect(peak).toBeGreaterThanOrEqual(1e12);
+        expect(peak).toBeLessThan(2e16);
+      }
+      const links = gpu.links.map(({ bandwidth }) => bandwidth);
+      expect(links).toEqual(links.toSorted((a, b) => b - a));
+      for (const link of links) expect(link).toBeLessThan(gpu.bandwidth);
+    },
+  );
 
   it.each([...GPUS, ...MACHINES].map((each) => [each.name, each.source]))(
-    'says where the numbers of %s are from',
+    'has a dated source for %s',
     (_, source) => expect(source).toMatch(/\b20\d\d\b/),
   );
 
-  // Of NVIDIA's datasheets and whitepapers; the sparse half of what is printed with sparsity taken off.
+  // NVIDIA's datasheets and whitepapers. Figures that are printed with sparsity are halved.
   it.each([
     ['v100-32gb', 'f16', 900, 125],
     ['t4', 'f16', 300, 65],
@@ -81,7 +84,7 @@ describe('the table of GPUs', () => {
   ] as const)('has %s at its dense peak of %s', (name, dtype, gigabytes, teraflops) => {
     const gpu = gpuNamed(name);
     expect(gpu.bandwidth).toBe(gigabytes * 1e9);
-    // They are printed in three digits, or in four.
+    // They are printed with three or four digits.
     expect((gpu.peakFlops[dtype] ?? 0) / (teraflops * 1e12)).toBeCloseTo(1, 3);
   });
 
@@ -91,17 +94,17 @@ describe('the table of GPUs', () => {
   });
 });
 
-describe('a name', () => {
+describe('the name of a GPU', () => {
   it.each([
     ['h100-80g', 'did you mean h100-80gb?'],
     ['h100', 'write one of h100-80gb, h100-pcie-80gb, h100-nvl-94gb'],
     ['RTX-4090', 'did you mean rtx-4090?'],
     ['abacus', 'see minimind fit --list-gpus'],
-  ])('an unknown name, %s, is refused with a suggestion', (name, suggestion) => {
+  ])('is refused with a suggestion when unknown: %s', (name, suggestion) => {
     expect(() => gpuNamed(name)).toThrow(expect.objectContaining({ code: 'usage', suggestion }));
   });
 
-  it('the name of a user comes before that of the table', () => {
+  it('refers to the user’s GPU before that of the table', () => {
     const own = { ...gpuNamed('t4'), memoryBytes: 15e9 };
     expect(gpuNamed('t4', [own])).toBe(own);
   });
@@ -112,7 +115,7 @@ describe('a name', () => {
 });
 
 describe('the peak', () => {
-  it('a published type has its published peak, with its source', () => {
+  it('of a published type is the published one, with its source', () => {
     const gpu = gpuNamed('h100-80gb');
     expect(peakFor(gpu, 'bf16')).toMatchObject({ value: 989.4e12, unit: 'FLOP/s' });
     expect(peakFor(gpu, 'bf16').source).toBe(gpu.source);
@@ -126,13 +129,13 @@ describe('the peak', () => {
     ['h200', 'f4', 989.4e12, 'no f4 is published: bf16'],
     ['b300', 'int8', 2.25e15, 'int8 is slower: bf16'],
     ['m4-16gb', 'bf16', 4.26e12, 'no bf16 is published: f32'],
-  ] as const)('%s in %s uses the peak of its substitute', (name, dtype, value, told) => {
+  ] as const)('of %s in %s is that of a substitute', (name, dtype, value, note) => {
     const peak = peakFor(gpuNamed(name), dtype);
     expect(peak.value).toBe(value);
-    expect(peak.source).toContain(told);
+    expect(peak.source).toContain(note);
   });
 
-  it('an unknown peak is an error with a remedy', () => {
+  it('is an error with a suggestion when unknown', () => {
     expect(() => peakFor(gpuNamed('m4-max-36gb'), 'f16')).toThrow(
       expect.objectContaining({ suggestion: expect.stringContaining('extends: m4-max-36gb') }),
     );
@@ -165,7 +168,7 @@ describe('memory available to programs', () => {
     expect(usable(name)).toBeLessThan(gpuNamed(name).memoryBytes);
   });
 
-  // "GPU 0 has a total capacity of … GiB", where PyTorch has no more.
+  // From "GPU 0 has a total capacity of … GiB" in out-of-memory errors of PyTorch.
   it.each([
     ['v100-16gb', 15.77],
     ['v100-32gb', 31.74],
@@ -191,7 +194,7 @@ describe('memory available to programs', () => {
     ['l4', 22.17],
     ['a40', 44.56],
     ['l40s', 44.53],
-  ])('%s: at most the %f GiB that its driver reports', (name, gibibytes) => {
+  ])('%s: at most the %f GiB that the driver reports', (name, gibibytes) => {
     expect(usable(name)).toBeLessThanOrEqual(gibibytes * 2 ** 30);
     expect(usable(name)).toBeGreaterThan(0.98 * gibibytes * 2 ** 30);
     const { source } = capacityOf(gpuNamed(name));
@@ -200,19 +203,19 @@ describe('memory available to programs', () => {
     expect(source).toContain('not measured');
   });
 
-  it('is less than the label says where error correction takes a part', () => {
+  it('is less than on the label where error correction takes a part', () => {
     for (const name of ['t4', 'a10', 'a10g', 'l4', 'a40', 'l40', 'l40s'])
       expect(usable(name)).toBeLessThan(gpuNamed(name).memoryBytes);
   });
 
-  it('is GiB of TPUs, as Google states them', () => {
+  it('is in GiB for TPUs, as Google states', () => {
     const sizes = ['tpu-v4', 'tpu-v5e', 'tpu-v5p', 'tpu-v6e', 'tpu7x'].map(
       (name) => usable(name) / 2 ** 30,
     );
     expect(sizes).toEqual([32, 16, 95, 32, 192]);
   });
 
-  it('is more of a Mac on macOS 26, which its source says', () => {
+  it('names the larger memory of macOS 26 in the source for Macs', () => {
     const { source } = capacityOf(gpuNamed('m4-max-64gb'));
     expect(source).toContain('up to macOS 15, of 64 GiB; macOS 26 leaves graphics 55,662.79 MB');
   });
@@ -222,7 +225,7 @@ describe('memory available to programs', () => {
     expect(usable('gb200')).toBeGreaterThan(189_471 * 2 ** 20 - 2 ** 30);
   });
 
-  it('is more than the label says, of an H200 150 GB', () => {
+  it('is 150 GB for an H200, more than on the label', () => {
     expect(usable('h200') / 1e9).toBeCloseTo(150.1, 1);
     expect(capacityOf(gpuNamed('h200'))).toMatchObject({
       formula: 'usable',
@@ -230,7 +233,7 @@ describe('memory available to programs', () => {
     });
   });
 
-  it('is never more than chips hold, which have a GiB for each GB of the label', () => {
+  it('is never more than the chips hold: a GiB for each GB of the label', () => {
     for (const gpu of GPUS)
       expect(capacityOf(gpu).value / 2 ** 30).toBeLessThanOrEqual(gpu.memoryBytes / 1e9);
   });

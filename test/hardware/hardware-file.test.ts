@@ -20,7 +20,7 @@ import { inPackage, readJson } from '../fixtures.js';
 
 const read = (text: string) => hardwareOfDocument(parseDocument(text, 'own.yaml'));
 
-/** `2:12 gpus.a.memory: must be …; did you mean …` of every problem. */
+/** Problems as `2:12 gpus.a.memory: must be …; did you mean …`. */
 function mistakes(text: string): string[] {
   try {
     read(text);
@@ -34,7 +34,7 @@ function mistakes(text: string): string[] {
   return [];
 }
 
-describe('the example', () => {
+describe('the example file', () => {
   const text = fs.readFileSync(inPackage('configs/hardware/example.yaml'), 'utf8');
   const { gpus, machines } = read(text);
 
@@ -49,7 +49,7 @@ describe('the example', () => {
     });
   });
 
-  it('has one of its own', () => {
+  it('has a GPU that is not in the table', () => {
     expect(gpus[1]).toEqual({
       name: 'card-of-my-own',
       title: 'A card of my own',
@@ -63,7 +63,7 @@ describe('the example', () => {
     });
   });
 
-  it('has a machine of it', () => {
+  it('has a machine with its first GPU', () => {
     expect(machines).toEqual([
       {
         name: 'workstation',
@@ -80,7 +80,7 @@ describe('the example', () => {
     ]);
   });
 
-  it('keeps to the JSON Schema in docs, which is that of the code', () => {
+  it('matches the JSON Schema in docs, which equals that of the code', () => {
     const schema = readJson<SchemaObject>('docs/schemas/hardware.schema.json');
     expect(schema).toEqual(JSON.parse(JSON.stringify(hardwareJsonSchema())));
     const validate = new Ajv2020({ strict: true, allowUnionTypes: true, allErrors: true }).compile(
@@ -91,14 +91,14 @@ describe('the example', () => {
   });
 });
 
-describe('a file', () => {
-  it('may change one of the table under its own name', () => {
+describe('a hardware file', () => {
+  it('may change a GPU of the table under the same name', () => {
     const [gpu] = read('gpus: { t4: { extends: t4, memory: 15GiB } }').gpus;
     expect(gpu?.memoryBytes).toBe(15 * 2 ** 30);
     expect(gpu?.bandwidth).toBe(300e9);
   });
 
-  it('takes the place of what the table has, GPU for GPU and machine for machine', () => {
+  it('replaces GPUs and machines of the table by name', () => {
     const own = read(
       'gpus: { t4: { extends: t4, memory: 15GB } }\nmachines: { dgx-h100: { gpu: t4, gpus: 2 } }',
     );
@@ -110,7 +110,7 @@ describe('a file', () => {
     expect(clusterNamed('dgx-h100', undefined, own)).toMatchObject({ gpus: 2, gpu: own.gpus[0] });
   });
 
-  it('may extend one that comes later', () => {
+  it('may extend a GPU that comes later', () => {
     const { gpus } = read('gpus: { a: { extends: b, memory: 1GB }, b: { extends: t4 } }');
     expect(gpus.map(({ name, bandwidth }) => [name, bandwidth])).toEqual([
       ['a', 300e9],
@@ -118,7 +118,7 @@ describe('a file', () => {
     ]);
   });
 
-  it('is read to the last digit', () => {
+  it('is read without rounding', () => {
     const [gpu] = read(
       'gpus: { a: { memory: 24564MiB, bandwidth: 1.008001TB/s, peak: { f8: 1.9789PFLOPS, int8: 660.6 TOPS } } }',
     ).gpus;
@@ -129,21 +129,21 @@ describe('a file', () => {
     });
   });
 
-  it('inherits the available memory, except with another size', () => {
+  it('inherits the available memory unless the size changes', () => {
     const usable = (more: string) => read(`gpus: { a: { extends: l4, ${more} } }`).gpus[0]?.usable;
     expect(usable('title: A')).toEqual(gpuNamed('l4').usable);
     expect(usable('memory: 48GB')).toBeUndefined();
     expect(usable('memory: 48GB, usable: 46GB')).toEqual({ bytes: 46e9, source: 'own.yaml' });
   });
 
-  it('inherits the kind, or has its own', () => {
+  it('inherits the kind unless it has one', () => {
     const kind = (entry: string) => read(`gpus: { a: { ${entry} } }`).gpus[0]?.kind;
     expect(kind('extends: t4')).toBe('nvidia');
     expect(kind('extends: t4, kind: other')).toBe('other');
     expect(kind('memory: 1GB, bandwidth: 1GB/s')).toBe('other');
   });
 
-  it('has links that are sorted', () => {
+  it('has its links sorted by bandwidth', () => {
     const link = (rate: string) => `{ name: ${rate}, bandwidth: ${rate} }`;
     const [gpu] = read(
       `gpus: { a: { extends: t4, links: [${link('1GB/s')}, ${link('2GB/s')}] } }`,
@@ -152,20 +152,20 @@ describe('a file', () => {
   });
 });
 
-describe('mistakes have their places', () => {
+describe('a mistake is reported with its place', () => {
   it.each<[string, string, string[]]>([
     [
-      'a unit that is no size',
+      'a unit that is not of a size',
       'gpus:\n  a:\n    extends: t4\n    memory: 24 GB/s\n',
       ['4:13 gpus.a.memory: must be bytes above zero, such as 24GB, but is "24 GB/s"'],
     ],
     [
-      'nothing',
+      'zero',
       'gpus:\n  a: { extends: t4, bandwidth: 0 }\n',
       ['2:32 gpus.a.bandwidth: must be bytes/s above zero, such as 1.008TB/s, but is 0'],
     ],
     [
-      'numbers without a unit, which could be of any',
+      'numbers without a unit',
       'gpus:\n  a: { extends: t4, memory: 24, bandwidth: 900, peak: { f16: 165 } }\n',
       [
         '2:29 gpus.a.memory: must have its unit, such as 24GB, but is 24',
@@ -174,7 +174,7 @@ describe('mistakes have their places', () => {
       ],
     ],
     [
-      'below nothing',
+      'a negative number',
       'gpus:\n  a: { extends: t4, peak: { f16: -3TFLOP/s } }\n',
       ['2:34 gpus.a.peak.f16: must be FLOP/s above zero, such as 165TFLOP/s, but is "-3TFLOP/s"'],
     ],
@@ -196,17 +196,17 @@ describe('mistakes have their places', () => {
       ],
     ],
     [
-      'a base that is none',
+      'an unknown base',
       'gpus:\n  a: { extends: rtx-4091 }\n  b: { extends: a }\n',
       ['2:17 gpus.a.extends: unknown GPU "rtx-4091"; did you mean rtx-4090?'],
     ],
     [
-      'a base that turns back',
+      'a circular base',
       'gpus:\n  a: { extends: b }\n  b: { extends: a }\n',
       ['3:17 gpus.b.extends: "a" and this GPU extend each other; extend a GPU of the table'],
     ],
     [
-      'a machine of nothing',
+      'a machine without GPUs',
       'machines:\n  m: { gpu: a, gpus: 0 }\n',
       ['2:22 machines.m.gpus: must be an integer ≥ 1 and ≤ 1000000, but is 0'],
     ],
@@ -233,32 +233,32 @@ describe('mistakes have their places', () => {
       ['2:3 gpus.dgx-h100: "dgx-h100" is already the name of a machine'],
     ],
     [
-      'more for programs than chips hold',
+      'more usable memory than the chips hold',
       'gpus:\n  a: { extends: t4, memory: 16GB, usable: 16.1GiB }\n',
       [
         '2:43 gpus.a.usable: must be at most the memory with its label in GiB, 17179869184 bytes, but is 17287243366',
       ],
     ],
     ['a hostile name', 'gpus:\n  __proto__: { extends: t4 }\n', ['2:3']],
-    ['a name that is no word', 'gpus:\n  "a b": { extends: t4 }\n', ['2:3']],
+    ['a name with a space', 'gpus:\n  "a b": { extends: t4 }\n', ['2:3']],
   ])('%s', (_, text, expected) => {
-    const found = mistakes(text);
-    expect(found).toHaveLength(expected.length);
+    const messages = mistakes(text);
+    expect(messages).toHaveLength(expected.length);
     for (const [at, start] of expected.entries()) {
-      expect(found[at]?.slice(0, start.length)).toBe(start);
+      expect(messages[at]?.slice(0, start.length)).toBe(start);
     }
   });
 });
 
 describe('the only GPU', () => {
-  it('is meant where none is named', () => {
+  it('is used where none is named', () => {
     expect(onlyGpu(read('gpus: { a: { extends: t4 } }'), 'own.yaml').name).toBe('a');
   });
 
   it.each([
     ['{}', 'own.yaml describes no GPU'],
     ['gpus: { a: { extends: t4 }, b: { extends: t4 } }', 'own.yaml describes 2 GPUs'],
-  ])('is not there in %s', (text, message) => {
+  ])('is missing in %s', (text, message) => {
     expect(() => onlyGpu(read(text), 'own.yaml')).toThrow(message);
   });
 });

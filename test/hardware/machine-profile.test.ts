@@ -13,22 +13,22 @@ import { PROFILE } from './profiles.js';
 const { circumstances } = PROFILE;
 const DAY_LATER = new Date('2026-01-16T12:00:00Z');
 
-describe('a machine as a GPU', () => {
+describe('the GPU of a profile', () => {
   const gpu = gpuOfProfile(PROFILE, 3e9);
 
-  it('has the best that was measured, and the memory that there is now', () => {
+  it('has the best measured rates and the current memory', () => {
     expect(gpu).toMatchObject({ name: 'this-machine', memoryBytes: 3e9, links: [] });
     expect(bandwidthOf(gpu)).toMatchObject({ value: 17e9, unit: 'bytes/s' });
     expect(peakFor(gpu, 'bf16')).toMatchObject({ value: 120e9 });
     expect(peakFor(gpu, 'bf16').source).toMatch(/^measured on 2026-01-15 with ONNX .*: f32$/);
   });
 
-  it('has the memory of its graphics card, where that is what computes', () => {
+  it('has the memory of the graphics card where that computes', () => {
     const engine = { ...PROFILE.engine, isOnCpu: false, memoryBytes: 8e9 };
     expect(gpuOfProfile({ ...PROFILE, engine }, 3e9).memoryBytes).toBe(8e9);
   });
 
-  it('is a processor, or a card of NVIDIA or of others', () => {
+  it('has the kind of its device: processor, NVIDIA or other', () => {
     const kind = (title: string, isOnCpu = false) =>
       gpuOfProfile({ ...PROFILE, engine: { ...PROFILE.engine, isOnCpu, title } }, 3e9).kind;
     expect(kind(PROFILE.engine.title, true)).toBe('processor');
@@ -37,14 +37,14 @@ describe('a machine as a GPU', () => {
     expect(kind('ONNX Runtime 1.30.0 (webgpu, Apple M2)')).toBe('other');
   });
 
-  it('has the peak of what was computed in', () => {
+  it('has a peak for the measured type', () => {
     const engine = { ...PROFILE.engine, compute: 'f16' as const };
     expect(gpuOfProfile({ ...PROFILE, engine }, 3e9).peakFlops).toEqual({ f16: 120e9 });
   });
 });
 
 describe('a profile', () => {
-  it('holds where nothing has changed', () => {
+  it('is valid where nothing has changed', () => {
     expect(stalenessOf(PROFILE, circumstances, DAY_LATER)).toBeNull();
   });
 
@@ -55,12 +55,12 @@ describe('a profile', () => {
     [{ threads: 1 }, 'another number of threads'],
     [{ asked: { ...circumstances.asked, device: 'cpu' } }, 'another engine or device'],
     [{ libraries: { 'onnxruntime-node': '1.31.0' } }, 'other versions of the libraries'],
-  ])('does not where there is %j', (change, why) => {
+  ])('is stale after the change %j', (change, why) => {
     const staleness = stalenessOf(PROFILE, { ...circumstances, ...change }, DAY_LATER);
     expect(staleness).toBe(`the stored measurements are of ${why}`);
   });
 
-  it('does not a month later, nor before it was made', () => {
+  it('is stale after a month, and before its date', () => {
     const on = (date: string) => stalenessOf(PROFILE, circumstances, new Date(date));
     expect(on('2026-02-14T11:00:00Z')).toBeNull();
     expect(on('2026-02-15T13:00:00Z')).toBe('the stored measurements are 31 days old');
@@ -68,26 +68,26 @@ describe('a profile', () => {
   });
 
   it.each<[string, number | null]>([
-    ['nothing', null],
-    ['none', 0],
-    ['many', 40],
+    ['unknown size', null],
+    ['zero', 0],
+    ['many programs', 40],
   ])('accepts a load of %s', (_, load) => {
     expect(machineProfileSchema.safeParse({ ...PROFILE, load })).toMatchObject({ success: true });
   });
 
   it.each<[string, unknown]>([
-    ['no rounds in order', { ...PROFILE.speed, callSeconds: { least: 2, median: 1, most: 3 } }],
-    ['nothing measured', { ...PROFILE.speed, products: [] }],
+    ['unordered rounds', { ...PROFILE.speed, callSeconds: { least: 2, median: 1, most: 3 } }],
+    ['no measurements', { ...PROFILE.speed, products: [] }],
     ['a rate of zero', { ...PROFILE.speed, weightBandwidth: { least: 0, median: 1, most: 3 } }],
-    ['what nobody knows', { ...PROFILE.speed, more: 1 }],
-  ])('is none with %s', (_, speed) => {
+    ['an unknown key', { ...PROFILE.speed, more: 1 }],
+  ])('is invalid with %s', (_, speed) => {
     expect(machineProfileSchema.safeParse(PROFILE).success).toBe(true);
     const other = { ...PROFILE, speed } as MachineProfile;
     expect(machineProfileSchema.safeParse(other).success).toBe(false);
   });
 });
 
-/** All rates so many times as fast, and all times so much shorter. */
+/** A profile with all rates multiplied by the factor, and all times divided by it. */
 const timesAsFast = (factor: number, change: Partial<MachineProfile> = {}): MachineProfile => {
   const times = ({ least, median, most }: MeasurementSpread, by: number): MeasurementSpread => ({
     least: least * by,
@@ -108,7 +108,7 @@ const timesAsFast = (factor: number, change: Partial<MachineProfile> = {}): Mach
   };
 };
 
-describe('a machine that is measured again', () => {
+describe('a repeated measurement', () => {
   const busy = timesAsFast(1 / 4, {
     measured: '2026-02-01T00:00:00.000Z',
     load: 3,
@@ -137,7 +137,7 @@ describe('a machine that is measured again', () => {
     expect({ load, measured }).toEqual({ load: newer.load, measured: newer.measured });
   });
 
-  it('is a profile still', () => {
+  it('gives a valid profile', () => {
     expect(machineProfileSchema.parse(mergedProfile(PROFILE, busy))).toEqual(
       mergedProfile(PROFILE, busy),
     );
@@ -148,13 +148,13 @@ describe('a machine that is measured again', () => {
     ['other libraries', { circumstances: { ...circumstances, libraries: {} } }],
     ['other threads', { circumstances: { ...circumstances, threads: 1 } }],
     ['another engine', { engine: { ...PROFILE.engine, name: 'tfjs' } }],
-  ])('takes nothing of %s', (_, change) => {
+  ])('ignores the profile of %s', (_, change) => {
     expect(mergedProfile({ ...PROFILE, ...change }, busy)).toEqual(busy);
   });
 
-  it('reports the least of the known loads', () => {
-    const untold = { ...PROFILE, history: { ...PROFILE.history, leastLoad: null } };
-    expect(mergedProfile(untold, busy).history.leastLoad).toBe(3);
-    expect(mergedProfile(untold, untold).history.leastLoad).toBeNull();
+  it('has the least of the known loads', () => {
+    const withoutLoad = { ...PROFILE, history: { ...PROFILE.history, leastLoad: null } };
+    expect(mergedProfile(withoutLoad, busy).history.leastLoad).toBe(3);
+    expect(mergedProfile(withoutLoad, withoutLoad).history.leastLoad).toBeNull();
   });
 });

@@ -6,7 +6,7 @@ const spread = (least: number, median: number, most: number): MeasurementSpread 
   most,
 });
 
-/** As a machine of two processors gave it. */
+/** Profile of a machine with two processors. */
 export const PROFILE: MachineProfile = {
   schema: 'minimind/machine@2',
   measured: '2026-01-15T12:00:00.000Z',

@@ -62,7 +62,7 @@ describe('the listing of a revision', () => {
     expect((await client.listing('org/mix', 'old')).commit).toBe(OTHER_COMMIT);
   });
 
-  it('leaves out names that leave the folder, and reads 10,000 others', async () => {
+  it('leaves out names outside the folder, and reads 10,000 others', async () => {
     const hub = await hubWith();
     const listed = [
       ...['../x', '/etc/passwd', 'C:/x', 'c:x', 'a\\..\\b', 'a\0b', 'a/../../b', ''],
@@ -83,19 +83,19 @@ describe('the listing of a revision', () => {
   });
 
   it.each([
-    ['no JSON', '<html>', 'it is not JSON'],
+    ['a body that is not JSON', '<html>', 'it is not JSON'],
     ['no commit', '{"siblings": []}', 'it states no commit'],
     ['a commit that is a path', '{"sha": "../../x", "siblings": []}', 'it states no commit'],
     ['no files', `{"sha": "${COMMIT}"}`, 'it lists no files'],
-  ])('refuses a description with %s', async (_, body, what) => {
+  ])('refuses an answer with %s', async (_, body, what) => {
     const hub = await hubWith();
     hub.faults.push((_asked, response) => !!response.end(body));
     expect(await failure(clientOf(hub).listing('org/mix', 'main'))).toContain(what);
   });
 });
 
-describe('a range of a file', () => {
-  it('comes from the store, and only the first request asks the hub', async () => {
+describe('a request for a range', () => {
+  it('is answered by the store; only the first one asks the hub', async () => {
     const hub = await hubWith();
     const client = clientOf(hub, { HF_TOKEN: 'secret' });
     const whole = mixtral()[NAME] as Buffer;
@@ -123,7 +123,7 @@ describe('a range of a file', () => {
       const location = `${hub.endpoint}/org/mix/resolve/${COMMIT}/config.json`;
       return !!response.writeHead(302, { location }).end();
     });
-    // The config is not the file, which shows only after the redirects.
+    // The config is not the requested file, which shows only after the redirects.
     await failure(clientOf(hub, { HF_TOKEN: 'secret' }).range(FILE, 0, 10));
     expect(hub.requests.map(({ authorization }) => authorization)).toEqual([
       'Bearer secret',
@@ -132,7 +132,7 @@ describe('a range of a file', () => {
     ]);
   });
 
-  it('names the remedy of a gated model', async () => {
+  it('for a gated model without a token is refused with a suggestion', async () => {
     const hub = await hubWith();
     const gated = { ...FILE, repository: 'org/gated' };
     expect(await failure(clientOf(hub).range(gated, 0, 10))).toBe(
@@ -143,7 +143,7 @@ describe('a range of a file', () => {
     );
   });
 
-  it('ends an answer with the whole file, and does not read it', async () => {
+  it('aborts an answer with the whole file instead of reading it', async () => {
     const hub = await hubWith({ [NAME]: { size: 2 ** 30, parts: [] } });
     let written = 0;
     hub.faults.push((asked, response) => {
@@ -161,7 +161,7 @@ describe('a range of a file', () => {
       'answers a request for a part with the whole file, for model.safetensors',
     );
     expect(text).toContain('hf download org/mix');
-    // What the buffers of both sides hold.
+    // The buffers of both sides.
     expect(written).toBeLessThan(2 ** 24);
   });
 
@@ -187,7 +187,7 @@ describe('a range of a file', () => {
     expect(await failure(clientOf(hub).range(FILE, 0, 10))).toContain(what);
   });
 
-  it('refuses another commit than the one that was asked for', async () => {
+  it('refuses a commit other than the requested one', async () => {
     const hub = await hubWith();
     hub.faults.push((_asked, response) => {
       return !!response.writeHead(206, { 'x-repo-commit': OTHER_COMMIT }).end();
@@ -197,7 +197,7 @@ describe('a range of a file', () => {
     );
   });
 
-  it('refuses a file that is another one at the second request', async () => {
+  it('refuses a file that changes between two requests', async () => {
     const hub = await hubWith();
     const client = clientOf(hub);
     await client.range(FILE, 0, 10);
@@ -225,11 +225,11 @@ describe('a range of a file', () => {
           .write('01234'),
       'stalls after 5 bytes',
     ],
-    ['no answer at all', () => true, 'does not answer within 0.3 s'],
+    ['no answer', () => true, 'does not answer within 0.3 s'],
     ['a closed connection', (response) => response.destroy(), 'cannot be reached'],
     ['an error of the server', (response) => response.writeHead(503).end(), 'answers: status 503'],
   ] as [string, (response: import('node:http').ServerResponse) => unknown, string][])(
-    'tries again after %s, and reports it when it stays',
+    'tries again after %s, and reports it when it persists',
     async (_, answer, what) => {
       const hub = await hubWith();
       let left = 1;
@@ -247,7 +247,7 @@ describe('a range of a file', () => {
     20_000,
   );
 
-  it('waits as long as Retry-After says, and reports a wait that is too long', async () => {
+  it('waits for Retry-After, and reports a wait that is too long', async () => {
     const hub = await hubWith();
     const waits = ['0', '3600'];
     hub.faults.push((asked, response) => {
@@ -302,7 +302,7 @@ describe('a range of a file', () => {
     expect((await clientOf({ endpoint }).range(FILE, 0, 10)).size).toBe(whole.length);
   });
 
-  it('says that there is no network', async () => {
+  it('reports a missing network', async () => {
     const text = await failure(clientOf({ endpoint: 'http://127.0.0.1:9' }).range(FILE, 0, 10));
     expect(text).toContain('127.0.0.1:9 cannot be reached');
     expect(text).toContain('check the network and HTTPS_PROXY');
@@ -335,7 +335,7 @@ describe('ReadAhead', () => {
     }
   });
 
-  it('fetches every byte once when the file is read in order, and nothing in vain for single reads', async () => {
+  it('fetches every byte once for reads in order, and nothing more for single reads', async () => {
     const reads = reader();
     for (let at = 0; at < whole.length; at += 1 << 20)
       await reads.read(FILE, whole.length, at, 1 << 20);

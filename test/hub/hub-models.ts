@@ -1,4 +1,4 @@
-/** Models for a hub on this machine, and the folders that its clients use. */
+/** Models for the loopback hub. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { inPackage } from '../fixtures.js';
@@ -14,7 +14,7 @@ export function mixtral(): Record<string, HubContent> {
   return Object.fromEntries(names.map((name) => [name, fs.readFileSync(path.join(folder, name))]));
 }
 
-/** A safetensors file of these tensors in bf16, with zeros for values. */
+/** A safetensors file with these tensors in bf16, all zeros. */
 function sparseSafetensors(tensors: Readonly<Record<string, readonly number[]>>): SparseContent {
   let at = 0;
   const entries = Object.entries(tensors).map(([name, shape]) => {
@@ -50,7 +50,7 @@ const LLAMA_70B = {
   torch_dtype: 'bfloat16',
 };
 
-/** Llama 3.1 70B as it is stored: 723 tensors in 30 shards, without values. */
+/** Llama 3.1 70B as published: 723 tensors in 30 shards, with zeros as values. */
 export function llama70B(): Record<string, HubContent> {
   const { hidden_size: width, intermediate_size: inner, vocab_size: words } = LLAMA_70B;
   const tensors: [string, number[]][] = [['model.embed_tokens.weight', [words, width]]];

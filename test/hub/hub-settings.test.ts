@@ -28,7 +28,7 @@ describe('hubSettings', () => {
     expect(settings({ [name]: '0' }).isOffline).toBe(false);
   });
 
-  it('takes the token of the environment before that of the file', () => {
+  it('prefers the token of the environment to that of the file', () => {
     const home = temporaryFolder();
     fs.writeFileSync(path.join(home, 'token'), 'of-file\n');
     expect(settings({ HF_HOME: home }).token).toBe('of-file');
@@ -55,13 +55,13 @@ describe('hubSettings', () => {
     },
   );
 
-  it('refuses a token that would change the request', () => {
+  it('refuses a token with control characters', () => {
     expect(() => settings({ HF_TOKEN: 'a\r\nHost: b' })).toThrow(
       'the token for the hub has invalid characters',
     );
   });
 
-  it('keeps what different hubs answer apart', () => {
+  it('has a separate cache for each hub', () => {
     const [own, mirror] = ['https://huggingface.co', 'https://mirror.example/hf'].map(
       (HF_ENDPOINT) => settings({ HF_ENDPOINT }).headerCache,
     );
@@ -74,7 +74,7 @@ describe('proxyFor', () => {
   const proxy = (address: string, env: Record<string, string>) =>
     proxyFor(new URL(address), settings(env).proxies)?.href;
 
-  it('goes by the variables that curl reads', () => {
+  it('reads the same variables as curl', () => {
     const env = { HTTPS_PROXY: 'http://proxy:3128', NO_PROXY: 'inside.example, .other.example' };
     expect(proxy('https://huggingface.co', env)).toBe('http://proxy:3128/');
     expect(proxy('https://huggingface.co', { https_proxy: 'proxy:1' })).toBe('http://proxy:1/');

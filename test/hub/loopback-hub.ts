@@ -1,13 +1,13 @@
 /**
- * A hub on this machine: the two routes that are used, redirects to a store on a second port, and faults on request.
- * `python -c "from huggingface_hub import snapshot_download; …"` with HF_ENDPOINT downloads from it as from the real one.
+ * A hub on this machine with the two routes that the program uses, redirects to a store on a second port, and faults on
+ * request. `python -c "from huggingface_hub import snapshot_download; …"` with HF_ENDPOINT can download from it, too.
  */
 import { createHash } from 'node:crypto';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestEnd } from '../cleanup.js';
 
-/** Content of a file: its bytes, or a size of which only the parts given are not zero. */
+/** Content of a file: its bytes, or a size and the only parts that are not zero. */
 export type HubContent = Buffer | string | SparseContent;
 
 export interface SparseContent {
@@ -28,7 +28,7 @@ export interface HubRepository {
   readonly isPrivate?: boolean;
 }
 
-/** What a request is answered with instead of the file. */
+/** Answers a request instead of the hub, when it returns true. */
 export type Fault = (request: http.IncomingMessage, response: http.ServerResponse) => boolean;
 
 export interface SeenRequest {
@@ -43,7 +43,7 @@ export interface LoopbackHub {
   readonly storeEndpoint: string;
   readonly requests: SeenRequest[];
   readonly repositories: Map<string, HubRepository>;
-  /** Faults of the hub and of the store, asked in their order. */
+  /** Faults of the hub and of the store, tried in order. */
   readonly faults: Fault[];
   /** Bytes of all bodies that were sent. */
   readonly sent: { bytes: number };
@@ -83,7 +83,7 @@ function bytesOf(content: HubContent, from: number, to: number): Buffer {
   return bytes;
 }
 
-/** Files that are redirected to the store, as the hub does with large ones. */
+/** Whether the hub redirects requests for a file to the store, as it does for large ones. */
 const isLarge = (name: string) => /\.(?:safetensors|bin|gguf|pt)$/.test(name);
 
 const listen = async (server: http.Server): Promise<string> => {
@@ -128,7 +128,7 @@ async function startHub(given: Readonly<Record<string, HubRepository>>): Promise
     response.end();
   };
 
-  const found = (
+  const permitted = (
     asked: http.IncomingMessage,
     response: http.ServerResponse,
     name: string,
@@ -136,7 +136,7 @@ async function startHub(given: Readonly<Record<string, HubRepository>>): Promise
   ) => {
     const repository = repositories.get(name);
     if (repository === undefined) {
-      // The hub does not tell an unknown repository from a private one.
+      // The hub gives the same answer for unknown and private repositories.
       refuse(response, asked.headers.authorization ? 404 : 401, 'RepoNotFound');
       return undefined;
     }
@@ -187,8 +187,8 @@ async function startHub(given: Readonly<Record<string, HubRepository>>): Promise
       const [, treeName, treeRevision = ''] =
         /^\/api\/models\/(.+?)\/tree\/([^/]+)$/.exec(pathname) ?? [];
       if (treeName !== undefined) {
-        // Only huggingface_hub asks for this.
-        const repository = found(asked, response, treeName, false);
+        // Only huggingface_hub uses this route.
+        const repository = permitted(asked, response, treeName, false);
         if (repository === undefined) return;
         if (commitOf(repository, decodeURIComponent(treeRevision)) === undefined) {
           return refuse(response, 404, 'RevisionNotFound');
@@ -203,7 +203,7 @@ async function startHub(given: Readonly<Record<string, HubRepository>>): Promise
       const [, listedName, listedRevision] =
         /^\/api\/models\/(.+?)(?:\/revision\/([^/]+))?$/.exec(pathname) ?? [];
       if (listedName !== undefined) {
-        const repository = found(asked, response, listedName, false);
+        const repository = permitted(asked, response, listedName, false);
         if (repository === undefined) return;
         const commit = commitOf(repository, decodeURIComponent(listedRevision ?? 'main'));
         if (commit === undefined) return refuse(response, 404, 'RevisionNotFound');
@@ -225,7 +225,7 @@ async function startHub(given: Readonly<Record<string, HubRepository>>): Promise
       }
       const [, name = '', revision = '', file = ''] =
         /^\/(.+?)\/resolve\/([^/]+)\/(.+)$/.exec(pathname) ?? [];
-      const repository = found(asked, response, name, true);
+      const repository = permitted(asked, response, name, true);
       if (repository === undefined) return;
       const commit = commitOf(repository, decodeURIComponent(revision));
       if (commit === undefined) return refuse(response, 404, 'RevisionNotFound');

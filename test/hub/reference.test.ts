@@ -15,7 +15,7 @@ describe('parseHubReference', () => {
     expect(parseHubReference(text)).toMatchObject({ repository, revision, file, path });
   });
 
-  it('reads its own paths again', () => {
+  it('reads the paths that it wrote', () => {
     const once = parseHubReference('hf:a/b@main:sub/x.gguf');
     expect(parseHubReference(once.path)).toEqual(once);
   });
@@ -43,7 +43,7 @@ describe('parseHubReference', () => {
 });
 
 it.each(['', '.', '../x', '/etc/passwd', 'a//b', 'a/./b', 'C:/x', 'c:x', 'a\\b', 'a\0b', 'a\nb'])(
-  'takes %j for no path of a repository',
+  '%j is not a path of a repository',
   (name) => {
     expect(isRepositoryPath(name)).toBe(false);
   },

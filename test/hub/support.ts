@@ -1,4 +1,4 @@
-/** Commands run against a hub on this machine. */
+/** Runs commands with a hub on this machine. */
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -16,17 +16,17 @@ export function temporaryFolder(): string {
 
 export interface HubUser {
   readonly home: string;
-  /** Runs the built command line while the hub of this process answers. */
+  /** Runs the built command line in a shared process. */
   run(args: readonly string[], env?: Environment): Promise<Run>;
-  /** The same in a process that ends with it, which keeps nothing but files for the next one. */
+  /** Runs it in a separate process, which leaves only files for the next one. */
   runAlone(args: readonly string[], env?: Environment): Promise<Run>;
-  /** Runs several command lines one after the other in one process that starts and ends with them. */
+  /** Runs several command lines one after the other in one separate process. */
   runAll(commands: readonly (readonly string[])[], env?: Environment): Promise<Run[]>;
 }
 
 let commands: CommandProcess | undefined;
 
-/** The process of the file that runs. */
+/** The shared process of the current test file. */
 function commandProcess(): CommandProcess {
   if (commands) return commands;
   onFileEnd(() => {

@@ -1,4 +1,4 @@
-/** A program that does nothing but write an output, as slowly as its sizes have it: KIND OUT [--resume]. */
+/** A program that only writes an output: KIND OUT [--resume]. */
 import { Staging } from '../../src/files/staging.js';
 
 const [kind, out = '', flag] = process.argv.slice(2);

@@ -7,7 +7,7 @@ import { KILL_TIMEOUT_MS, killsOf } from './settings.js';
 
 const INPUT = inPackage('fixtures/old-checkpoint/trained-same-start/checkpoint_step_30.pt');
 
-/** The input in a folder of its own, and files where the output goes. */
+/** Puts the input into its own folder, and old files in the place of the output. */
 const prepare =
   (...old: string[]) =>
   (folder: string) => {
@@ -42,7 +42,7 @@ const CASES: readonly {
   },
 ];
 
-describe('convert-checkpoint that is killed', () => {
+describe('convert-checkpoint, when killed,', () => {
   it.concurrent.each(
     CASES.map((each, index) => ({
       ...each,

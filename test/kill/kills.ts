@@ -1,4 +1,4 @@
-/** Runs a program that writes an output, kills it again and again, and sees what it leaves. */
+/** Kills a program that writes an output at many moments, and checks the files that it leaves. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -7,46 +7,42 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildSync } from 'esbuild';
 
-/** What ends a program: at once, or as Ctrl-C does, which it can answer. */
+/** Ends a program at once, or like Ctrl-C, which it can handle. */
 type KillSignal = 'SIGKILL' | 'SIGINT';
 
-/** A program to kill. All paths are within the folder of a run, which is made anew for each kill. */
+/** A program to kill. All paths are within the folder of a run, which is created anew for each kill. */
 export interface KillTest {
-  /** Puts into the folder what there is before: inputs, and an old output. */
+  /** Puts the inputs and an old output into the folder. */
   readonly prepare: (folder: string) => void;
-  /** What `node` runs: a script and its arguments. */
+  /** Arguments of `node`: a script and its own arguments. */
   readonly args: (folder: string) => readonly string[];
-  /** The same, to resume. Where an old output is replaced, with --force again. */
+  /** The same to resume, again with --force where an old output is replaced. */
   readonly resumeArgs: (folder: string) => readonly string[];
   /** Relative paths of the output: the main file or folder first, then companions. */
   readonly output: readonly [string, ...string[]];
   /** Kills from outside, spread over the duration of a run. */
   readonly kills: number;
-  /** SIGKILL when not given. */
+  /** SIGKILL by default. */
   readonly signal?: KillSignal | undefined;
-  /**
-   * Kills at operations: at these places among all of them, from 0 to 1, before or after; or before and
-   * after each.
-   */
+  /** Kills at operations: before or after those at these positions, from 0 to 1 of all; or before and after each. */
   readonly operations: readonly number[] | 'each';
 }
 
-/** How often what was found after a kill. */
+/** Counts of the states after kills. */
 export interface KillReport {
   operations: number;
   old: number;
   new: number;
-  /** The program had ended before it could be killed. */
+  /** Runs that had ended before they could be killed. */
   ended: number;
 }
 
 type Hashes = Readonly<Record<string, string>>;
 
 /**
- * Kills a program and checks each time that the old output is whole or the new one is, in its place or
- * beside it, that nothing else has changed, and that a run that resumes ends as an undisturbed one does,
- * file by file.
- * @throws Error that says at which kill it was not so.
+ * Kills a program and checks each time that the old or the new output is whole, in its place or in the staging folder.
+ * Nothing else may have changed. A resumed run must end with the same files as an undisturbed one.
+ * @throws Error that names the failed kill.
  */
 export async function runKills(test: KillTest): Promise<KillReport> {
   const root = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-kill-'));
@@ -57,7 +53,7 @@ export async function runKills(test: KillTest): Promise<KillReport> {
   }
 }
 
-/** A TypeScript module beside this one as a program that `node` runs without more ado. */
+/** Bundles a TypeScript module of this folder into a program that `node` can run. */
 export function bundled(name: string, folder: string): string {
   const outfile = path.join(folder, name.replace('.ts', '.mjs'));
   const entry = fileURLToPath(new URL(name, import.meta.url));
@@ -96,18 +92,18 @@ async function killAll(test: KillTest, root: string, preload: string): Promise<K
   const report: KillReport = { operations, old: 0, new: 0, ended: 0 };
   const check = async (child: ChildProcess, when: string) => {
     const end = await ended(child);
-    const found = hashesIn(folder);
-    const isAnswered = signal === 'SIGINT' && end.code === INTERRUPTED;
-    if (isAnswered) expectTidy(test.output, found, end, when);
+    const left = hashesIn(folder);
+    const isHandled = signal === 'SIGINT' && end.code === INTERRUPTED;
+    if (isHandled) expectTidy(test.output, left, end, when);
     else if (end.signal !== signal) {
       expectSuccess(end, when);
       report.ended++;
     }
-    const state = stateOf(test.output, before, undisturbed, found, when);
+    const state = stateOf(test.output, before, undisturbed, left, when);
     report[state]++;
     const resumed = await ended(start(test.resumeArgs(folder)));
-    // An output that is there may be refused for it: nothing tells that it is what was to be resumed.
-    const isDone = state === 'new' && !(journalOf(test.output) in found);
+    // A run may refuse to replace a complete output: without a journal, nothing shows that it is the one to resume.
+    const isDone = state === 'new' && !(journalOf(test.output) in left);
     if (!isDone || resumed.code !== USAGE) expectSuccess(resumed, `resumed after ${when}`);
     expectEqual(hashesIn(folder), undisturbed, `resumed after ${when}`);
   };
@@ -126,10 +122,10 @@ async function killAll(test: KillTest, root: string, preload: string): Promise<K
   return report;
 }
 
-function killPoints(operations: number, wanted: KillTest['operations']): string[] {
+function killPoints(operations: number, requested: KillTest['operations']): string[] {
   const around = (operation: number) => [`before:${operation + 1}`, `after:${operation + 1}`];
-  if (wanted === 'each') return Array.from({ length: operations }, (_, i) => around(i)).flat();
-  return wanted.flatMap((place) => {
+  if (requested === 'each') return Array.from({ length: operations }, (_, i) => around(i)).flat();
+  return requested.flatMap((place) => {
     const operation = Math.floor(place * operations);
     return around(operation)[operation % 2] ?? [];
   });
@@ -152,7 +148,7 @@ function ended(child: ChildProcess): Promise<End> {
   });
 }
 
-/** Exit codes: of what the user has to mend, and of Ctrl-C. */
+/** Exit codes of a user error and of Ctrl-C. */
 const USAGE = 2;
 const INTERRUPTED = 130;
 
@@ -164,7 +160,7 @@ function expectSuccess({ code, signal, stderr }: End, when: string): void {
   if (code !== 0) throw new Error(`${when}: exit code ${code ?? signal}: ${stderr}`);
 }
 
-/** A program that ends by itself leaves nothing half-written, and says what it leaves. */
+/** Expects that a program that handles the signal leaves no partial files, and reports the files that it keeps. */
 function expectTidy(
   output: KillTest['output'],
   found: Hashes,
@@ -198,7 +194,7 @@ const journalOf = (output: KillTest['output']) => `${stagingOf(output)}/journal.
 
 const isIn = (name: string, place: string) => name === place || name.startsWith(`${place}/`);
 
-/** Which of the two outputs is whole. Everything that is neither output nor staging is as it was. */
+/** The output that is whole. @throws Error when another file has changed, or neither output is whole. */
 function stateOf(
   output: KillTest['output'],
   old: Hashes,
@@ -210,21 +206,21 @@ function stateOf(
   const isOutput = (name: string) => output.some((place) => isIn(name, place));
   const others = (hashes: Hashes) =>
     pick(hashes, (name) => !isOutput(name) && !isIn(name, staging));
-  expectEqual(others(found), others(old), `what is no output, ${when}`);
+  expectEqual(others(found), others(old), `other files, ${when}`);
   const inPlace = pick(found, isOutput);
   const oldOutput = pick(old, isOutput);
   const newOutput = pick(undisturbed, isOutput);
   if (isSame(inPlace, newOutput)) return 'new';
   if (isSame(inPlace, oldOutput)) return 'old';
-  // Killed while it moved: each of the old files is in its place, or was moved aside.
+  // Killed while it moved files: each old file is in its place or was moved aside.
   const isKept = ([name, hash]: [string, string]) =>
     found[name] === hash || found[`${staging}/replaced/${name}`] === hash;
   if (Object.entries(oldOutput).every(isKept)) return 'old';
   throw new Error(`${when}: neither output is whole: ${JSON.stringify(found)}`);
 }
 
-const pick = (hashes: Hashes, wanted: (name: string) => boolean): Hashes =>
-  Object.fromEntries(Object.entries(hashes).filter(([name]) => wanted(name)));
+const pick = (hashes: Hashes, isPicked: (name: string) => boolean): Hashes =>
+  Object.fromEntries(Object.entries(hashes).filter(([name]) => isPicked(name)));
 
 const isSame = (a: Hashes, b: Hashes) => JSON.stringify(a) === JSON.stringify(b);
 

@@ -1,4 +1,4 @@
-/** Every operation by which a process changes files, watched. */
+/** Watches all operations of a process that change files. */
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
@@ -35,13 +35,13 @@ const PROMISES = [
 ];
 const FILE_HANDLE = ['write', 'writev', 'writeFile', 'truncate', 'sync', 'datasync', 'chmod'];
 
-/** Called with the name of the operation. What it throws, the operation throws. */
+/** Functions called with the name of the operation. The operation fails with the error that they throw. */
 export interface Watcher {
   readonly before?: (operation: string) => void;
   readonly after?: (operation: string) => void;
 }
 
-/** Has every operation of this process watched, until what is returned is called. */
+/** Watches every operation of this process. @returns A function that ends the watching. */
 export async function watchOperations(watcher: Watcher): Promise<() => void> {
   const restores = [
     ...SYNC.map((name) => watch(fs as unknown as Owner, name, watcher)),
@@ -57,7 +57,7 @@ export async function watchOperations(watcher: Watcher): Promise<() => void> {
   };
 }
 
-/** What every file handle of node:fs/promises has its methods from. */
+/** Prototype of the file handles of node:fs/promises. */
 export async function fileHandlePrototype(): Promise<Owner> {
   const handle = await fs.promises.open(os.tmpdir(), 'r');
   await handle.close();
@@ -67,7 +67,7 @@ export async function fileHandlePrototype(): Promise<Owner> {
 function watch(owner: Owner, name: string, { before, after }: Watcher): () => void {
   const original = owner[name];
   if (original === undefined) throw new Error(`there is no ${name}`);
-  // One may be made of others: rmSync of unlinkSync, writeFileSync of writeSync. They count too.
+  // An operation may call others, as writeFileSync calls writeSync. They count too.
   owner[name] = function (this: unknown, ...args) {
     before?.(name);
     const result = original.apply(this, args);

@@ -1,7 +1,7 @@
 /**
- * Loaded before a program (`node --import`): counts its operations on files, and kills it at one of them.
- * MINIMIND_KILL is `count:FILE`, to write how many there were into a file when the process ends, or
- * `before:N` or `after:N`, 1-based. MINIMIND_KILL_SIGNAL is what it is killed with.
+ * Loaded before a program (`node --import`): counts its operations on files, and kills it at one of them. MINIMIND_KILL
+ * is `before:N` or `after:N`, 1-based, or `count:FILE` to write the number of operations into a file at the end.
+ * MINIMIND_KILL_SIGNAL is the signal.
  */
 import fs from 'node:fs';
 import { watchOperations } from './operations.js';
@@ -12,7 +12,7 @@ const write = fs.writeFileSync;
 let operations = 0;
 
 function dieAt(moment: string): void {
-  // SIGKILL is no request: nothing of this process runs after it. SIGINT waits for its turn.
+  // After SIGKILL nothing of this process runs. SIGINT is handled later.
   if (moment === when && operations === Number(argument)) process.kill(process.pid, signal);
 }
 

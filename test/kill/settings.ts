@@ -1,7 +1,7 @@
-/** How much is killed: little among the other tests; with `npm run test:kill`, whatever can be. */
+/** Number of kills: a few in the normal tests, all possible ones with `npm run test:kill`. */
 const kills = Number(process.env.MINIMIND_KILLS ?? 0);
 
-/** Where a few kills come in a run, from 0 to 1. */
+/** Positions of a few kills in a run, from 0 to 1. */
 const PLACES = [0.1, 0.3, 0.5, 0.7, 0.9] as const;
 
 export const KILLS =
@@ -9,11 +9,11 @@ export const KILLS =
     ? ({ kills, operations: 'each' } as const)
     : ({ kills: PLACES.length, operations: PLACES } as const);
 
-/** The same for one of several tests of a program that takes its time to start: few kills are few for all. */
+/** The same for one of several tests of a program with a slow start, which share the few kills. */
 export const killsOf = (test: number) =>
   kills > 0
     ? KILLS
     : ({ kills: 1, operations: PLACES.filter((_, at) => at === test % PLACES.length) } as const);
 
-/** For a test that kills: much longer than any run of one takes. */
+/** Much longer than a test with kills takes. */
 export const KILL_TIMEOUT_MS = 3_600_000;

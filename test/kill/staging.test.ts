@@ -22,7 +22,7 @@ const putOld =
 
 const COMPANIONS = ['config.yaml', 'model-00001-of-00002.safetensors'];
 
-describe('a process that is killed', () => {
+describe('a killed process', () => {
   it.each<[string, Pick<KillTest, 'prepare' | 'output'>]>([
     ['folder', { prepare: putOld(), output: ['out'] }],
     [
@@ -43,7 +43,7 @@ describe('a process that is killed', () => {
         resumeArgs: () => [script, kind, 'out', '--resume'],
         ...KILLS,
       });
-      // Of the kills at operations, some come early and some late.
+      // Some kills at operations come early, and some late.
       expect(report.old).toBeGreaterThan(0);
       expect(report.new).toBeGreaterThan(0);
       expect(report.operations).toBeGreaterThan(20);
@@ -52,8 +52,8 @@ describe('a process that is killed', () => {
   );
 });
 
-describe('a process that gets a signal to end', () => {
-  // A program without handlers, which the system would end at once; the command line has them.
+describe('an interrupted process', () => {
+  // Without a handler, the system would end the program at once. The command line has handlers.
   const ending = (finish: number) => `
     import fs from 'node:fs';
     import { Staging } from ${JSON.stringify(pathToFileURL(path.resolve('src/files/staging.ts')).href)};
@@ -71,7 +71,7 @@ describe('a process that gets a signal to end', () => {
   it.each([
     [0, ['journal.json', 'spool', 'spool/mean']],
     [2, ['files/file-0', 'files/file-1', 'journal.json', 'spool', 'spool/mean']],
-  ])('keeps the %i files that are finished, and nothing else', (finish, expected) => {
+  ])('keeps only the %i finished files', (finish, expected) => {
     const folder = fs.mkdtempSync(path.join(scripts, 'run-'));
     const program = path.join(scripts, `end-${finish}.mjs`);
     fs.writeFileSync(program, ending(finish));

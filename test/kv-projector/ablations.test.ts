@@ -17,7 +17,7 @@ const ablations = (...args: string[]) => runHere(['kv-projector', 'verify', ...a
 const SMALL = ['--teacher-width', '24', '--student', '8', '--steps', '3', '--context', '8'];
 
 describe('variants', () => {
-  it('change one part of the base each', () => {
+  it('each change one part of the base', () => {
     expect(variantsOf(NOTHING).map(({ name }) => name)).toEqual(['base']);
     expect(variantsOf(PUBLISHED_CHANGES).map(({ name }) => name)).toEqual([
       ...['base', 'no norm', 'relu', 'gelu', 'ratio 0.5', 'ratio 2', 'dropout 0'],
@@ -31,13 +31,13 @@ describe('variants', () => {
     }
   });
 
-  it('are named once, and not at all where they are the base', () => {
+  it('appear once, and not where they equal the base', () => {
     const changes = { ...NOTHING, ratios: [1, 2, 2], activations: ['silu', 'relu'] as const };
     expect(variantsOf(changes).map(({ name }) => name)).toEqual(['base', 'relu', 'ratio 2']);
   });
 });
 
-describe('training them', () => {
+describe('training of variants', () => {
   const request = { data: 'published', size, steps: 40, seeds: [0, 1] } as const;
 
   it('gives the base the loss of the comparison, and the others a ratio to it', async () => {
@@ -61,7 +61,7 @@ describe('training them', () => {
 });
 
 describe('kv-projector verify with ablations', () => {
-  it('answers first how much worse it is without the norm', async () => {
+  it('answers first with the ratio of losses without the norm', async () => {
     const { code, stdout, stderr } = await ablations(...SMALL, '--no-norm', '--seeds', '2');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(
@@ -70,7 +70,7 @@ describe('kv-projector verify with ablations', () => {
     expect(stdout).toMatch(/^no norm +800 /m);
   });
 
-  it('trains all changes with a publication unless some are named', async () => {
+  it('trains all published changes unless some are named', async () => {
     const rows = async (...args: string[]) => {
       const { stdout } = await ablations(...SMALL, ...args, '--format', 'csv');
       return stdout.trim().split('\n').slice(1);
@@ -109,8 +109,8 @@ describe('kv-projector verify with ablations', () => {
       ['--ratio', '0.01', '--teacher-width', '24'],
       /expected a ratio with a hidden width of at least 1, found 0\.01/,
     ],
-    ['no probability', ['--dropout', '1'], /--dropout: expected a probability/],
-    ['a ratio of words', ['--ratio', 'recommended'], /--ratio: expected a number, found/],
+    ['an invalid probability', ['--dropout', '1'], /--dropout: expected a probability/],
+    ['a word as ratio', ['--ratio', 'recommended'], /--ratio: expected a number, found/],
     ['two widths', ['--teacher', 'A:8', '--teacher-width', '8'], /--teacher/],
   ])('refuses %s', async (_, args, message) => {
     const { code, stderr } = await ablations(...args);
@@ -118,7 +118,7 @@ describe('kv-projector verify with ablations', () => {
     expect(stderr).toMatch(message);
   });
 
-  it('says it where a loss is not a number', async () => {
+  it('reports a loss that is not a number', async () => {
     const { stdout } = await ablations(...SMALL, '--no-norm', '--seeds', '1', '--json');
     const result = JSON.parse(stdout) as AblationsResult;
     const spread = { mean: Number.NaN, lowest: Number.NaN, highest: Number.NaN };

@@ -33,7 +33,7 @@ describe('explainProjector', () => {
       7_865_856n,
     ],
     ['136MB', 'elastic, ratio 1, Qwen2-14B: K and V; in bf16', 136_382_464n],
-  ])('explains %s', (text, words, value) => expect(best(text)).toEqual({ text: words, value }));
+  ])('explains %s', (text, reason, value) => expect(best(text)).toEqual({ text: reason, value }));
 
-  it('has no explanation for another number', () => expect(best('123,456')).toBeUndefined());
+  it('finds no explanation for another number', () => expect(best('123,456')).toBeUndefined());
 });

@@ -15,7 +15,6 @@ const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 const inFolder = (name: string) => path.join(folder, name);
 
-/** Tensors by name. */
 function tensorsIn(file: string): Map<string, { shape: readonly number[]; data: Float32Array }> {
   const checkpoint = openCheckpoint(file);
   try {
@@ -44,7 +43,7 @@ const init = (...args: string[]) => runHere(['kv-projector', 'init', ...args]);
 
 describe('a new projector', () => {
   it.each(ADAPTER_KINDS.flatMap((kind) => INITS.map((each): [typeof kind, Init] => [kind, each])))(
-    '%s, %s: has the values of PyTorch',
+    'has the values of PyTorch: %s, %s',
     (kind, method) => {
       const request = { teachers: TEACHERS, studentWidth: 12, kind, init: method, seed: 7 };
       const tensors = newTensors({ ...request, ratio: 0.5, dropout: 0.1 });
@@ -60,7 +59,7 @@ describe('a new projector', () => {
     },
   );
 
-  it.each(['new.pt', 'new.safetensors'])('%s is a projector that the others read', async (name) => {
+  it.each(['new.pt', 'new.safetensors'])('can be read by the other commands: %s', async (name) => {
     const file = inFolder(name);
     const run = await init(file, ...FLAGS, '--ratio', '0.5', '--seed', '7', '--json');
     expect({ code: run.code, stderr: run.stderr }).toEqual({ code: 0, stderr: '' });
@@ -94,7 +93,7 @@ describe('a new projector', () => {
     expect(tensorsIn(converted)).toEqual(tensorsIn(file));
   });
 
-  it('replaces nothing without --force, and leaves nothing after an error', async () => {
+  it('replaces an existing file only with --force', async () => {
     const file = inFolder('kept.pt');
     fs.writeFileSync(file, 'mine');
     const refused = await init(file, ...FLAGS);
@@ -113,9 +112,13 @@ describe('a new projector', () => {
       ['x.pt', ...FLAGS, '--ratio', '0.01'],
       /expected a ratio with a hidden width of at least 1, found 0\.01/,
     ],
-    ['a ratio of linear', ['x.pt', ...FLAGS, '--kind', 'linear', '--ratio', '1'], /--kind elastic/],
     [
-      'dropout of linear',
+      'a ratio for linear',
+      ['x.pt', ...FLAGS, '--kind', 'linear', '--ratio', '1'],
+      /--kind elastic/,
+    ],
+    [
+      'dropout for linear',
       ['x.pt', ...FLAGS, '--kind', 'linear', '--dropout', '0'],
       /--kind elastic/,
     ],

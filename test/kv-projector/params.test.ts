@@ -63,7 +63,7 @@ describe('parameters', () => {
     [5120, 1536, null, 7_865_856, /^one adapter with a bias of 1,536; saved ones have none$/],
     [5120, 1024, null, undefined, undefined],
     [5120, 1536, 0.75, undefined, undefined],
-  ])('%d → %d, ratio %d: the published figure, and why it differs', (...row) => {
+  ])('%d → %d, ratio %d: the published figure and the reason for its difference', (...row) => {
     const [width, student, ratio, exact, reason] = row;
     const { projectors } = compareProjectors([{ name: 'a', width, size: null }], student, [
       ratio ?? 1,
@@ -77,19 +77,19 @@ describe('parameters', () => {
     }
   });
 
-  it('a linear adapter with the bias of the published verification', () => {
+  it('of a linear adapter include the bias of the published verification', () => {
     const shape = { kind: 'linear', teacherWidth: 5120, studentWidth: 1536, bias: true } as const;
     expect(adapterParameters(shape).value).toBe(7_865_856);
   });
 
-  it('cuts the hidden width as int() does', () => {
+  it('use a hidden width that is rounded down, like int()', () => {
     expect(hiddenOf(15, 0.5)).toBe(7);
     expect(hiddenOf(10, 0.3)).toBe(3);
   });
 });
 
-describe('names and sizes', () => {
-  it('has "_" for "." and "-"', () => {
+describe('names and sizes of teachers', () => {
+  it('replace "." and "-" by "_"', () => {
     expect(moduleName('Llama-3.1-8B')).toBe('Llama_3_1_8B');
     expect(moduleName('__proto__')).toBe('__proto__');
   });
@@ -100,11 +100,11 @@ describe('names and sizes', () => {
     ['__proto__:7x1', { name: '__proto__', width: 7, layers: 1 }],
     ['configs/a.yaml', undefined],
     ['a:7x', undefined],
-  ])('reads %s', (text, expected) => {
+  ])('are read from %s', (text, expected) => {
     expect(parseTeacher(text)).toEqual(expected);
   });
 
-  it.each(['a:0', 'a:7x0', 'a:99999999999999999999'])('refuses %s', (text) => {
+  it.each(['a:0', 'a:7x0', 'a:99999999999999999999'])('are refused: %s', (text) => {
     expect(() => parseTeacher(text)).toThrow('size');
   });
 
@@ -119,7 +119,7 @@ describe('names and sizes', () => {
     ['Qwen1.5-MoE-A2.7B', undefined],
     ['teacher', undefined],
     ['Qwen2-14Base', undefined],
-  ])('%s', (name, parameters) => {
+  ])('give the parameters of %s', (name, parameters) => {
     expect(sizeInName(name)?.parameters).toBe(parameters);
   });
 
@@ -135,7 +135,7 @@ describe('names and sizes', () => {
     [30e9, 2, false],
     [70_553_706_496, 2, false],
     [405e9, 2, true],
-  ])('%d parameters: ratio %d', (parameters, ratio, isBeyond) => {
+  ])('with %d parameters give ratio %d', (parameters, ratio, isBeyond) => {
     expect(recommendationFor({ parameters, from: 'name' })).toEqual({ ratio, isBeyond });
   });
 
@@ -144,10 +144,10 @@ describe('names and sizes', () => {
     ['phi-3-medium-14b', 13_960_238_080, 1, 'name'],
     ['phi-3-medium', 13_960_238_080, 0.5, 'config'],
     ['Qwen2.5-14B', 14_770_033_664, 1, 'config'],
-    // The name is that of another model, or says the same.
+    // The name is that of another model, or states the same size.
     ['distilled-from-14b', 1_000_000_000, 0.5, 'config'],
     ['Llama-3.1-8B', 8_030_261_248, 0.5, 'config'],
-  ])('%s, counted as %d: ratio %d by its %s', (name, parameters, ratio, from) => {
+  ])('for %s, counted as %d, give ratio %d by the %s', (name, parameters, ratio, from) => {
     const size = sizeOfModel(name, parameters);
     expect(size.from).toBe(from);
     expect(recommendationFor(size).ratio).toBe(ratio);
@@ -175,7 +175,7 @@ describe('minimind kv-projector params', () => {
     expect(elastic.total.flopsPerToken.value).toBe(first + 4 * 80 * (8192 * 16384 + 16384 * 2048));
   });
 
-  it('takes a config: width, blocks and the counted size', async () => {
+  it('takes width, blocks and size from a config', async () => {
     const { answer } = await params(
       '--teacher',
       'fixtures/hf-configs/llama-3.1-8b/config.json',
@@ -206,7 +206,7 @@ describe('minimind kv-projector params', () => {
     }
   });
 
-  it('recommends nothing when a size is unknown', async () => {
+  it('recommends no ratio for an unknown size', async () => {
     const { answer } = await params('--teacher', 'a:64', '--teacher', 'b-7B:64', '--student', '8');
     expect(answer.withoutSize).toEqual(['a']);
     expect(answer.projectors.map(({ ratio }: { ratio: unknown }) => ratio)).toEqual([
@@ -236,14 +236,14 @@ describe('minimind kv-projector params', () => {
     await expect(loadTeachers(written)).rejects.toThrow(message);
   });
 
-  it('refuses a ratio that leaves nothing', () => {
+  it('refuses a ratio that leaves no width', () => {
     const teachers = [{ name: 'a', width: 1, size: null }];
     expect(() => compareProjectors(teachers, 8, [0.5])).toThrow(
       'expected a ratio with a hidden width of at least 1',
     );
   });
 
-  it('suggests a ratio that leaves something, of every teacher', () => {
+  it('suggests a ratio that leaves a width for every teacher', () => {
     const teachers = [98, 49].map((width) => ({ name: `${width}`, width, size: null }));
     const refused = () => compareProjectors(teachers, 8, [0.001]);
     expect(refused).toThrow(
@@ -258,7 +258,7 @@ describe('minimind kv-projector params', () => {
     expect(hiddenOf(2 ** 31, Number(leastRatioText(2 ** 31)))).toBe(1);
   });
 
-  it('explains the shown columns at 80 columns', async () => {
+  it('explains the omitted f32 at 80 columns', async () => {
     const { teachers } = await loadTeachers(['Qwen2-7B:3584x28']);
     const report = projectorParamsReport(compareProjectors(teachers, 2048, [0.5]), {
       explain: false,
@@ -268,14 +268,14 @@ describe('minimind kv-projector params', () => {
       colourLevel: 0,
       details: true,
     });
-    // The column of f32 has no room there.
+    // The column of f32 does not fit.
     expect(text.replace(/\s+/g, ' ')).toContain('f32 takes twice the bytes');
   });
 
   it.each([
     [['--teacher', 'a:8', '--student', '8', '--ratio', '-1'], 'expected a number or recommended'],
     [['--student', '8'], '--teacher is required'],
-  ])('%j', async (args, message) => {
+  ])('refuses %j', async (args, message) => {
     const { code, answer } = await params(...args);
     expect(code).toBe(2);
     expect(answer.message).toContain(message);
@@ -292,11 +292,11 @@ describe('minimind kv-projector params', () => {
     const text = await render(report, 'table', { width, colourLevel: 0 });
     expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(width);
     for (const part of [label, ...parts]) expect(text).toContain(part);
-    // The table has not fallen apart into lines of `title: value`.
+    // The table is not split into lines of `title: value`.
     expect(text).not.toMatch(/^projector: /m);
   });
 
-  it('escapes what a teacher is called', async () => {
+  it('escapes the name of a teacher', async () => {
     const teacher = '\u001b[31mx\u202e:8';
     const { stdout } = await runHere([
       ...['kv-projector', 'params', '--teacher', teacher, '--student', '4'],

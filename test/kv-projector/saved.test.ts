@@ -25,7 +25,7 @@ const run = async (...args: string[]) => {
   return { ...done, answer: JSON.parse(done.stdout) };
 };
 
-/** Everything that a file holds, values as bytes. */
+/** Whole content of a file, values as bytes. */
 function contentOf(file: string) {
   const checkpoint = openCheckpoint(file);
   try {
@@ -74,31 +74,34 @@ async function written(name: string, tensors: Record<string, [number[], number[]
 }
 
 describe.each(CASES)('project %s', (name) => {
-  it.each(['model.safetensors', 'saved.pt'])('%s gives what PyTorch gives', async (projector) => {
-    const input = `${FIXTURES}/${name}/expected.safetensors`;
-    const output = inFolder(`${name}-${projector}.out.safetensors`);
-    const { code, stderr } = await run(
-      'project',
-      `${FIXTURES}/${name}/${projector}`,
-      input,
-      '--save',
-      output,
-    );
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    const expected = contentOf(inPackage(input)).tensors;
-    const found = contentOf(output).tensors;
-    const names = [...expected.keys()].filter((each) => each.startsWith('output.'));
-    expect([...found.keys()].sort()).toEqual(names.sort());
-    for (const each of names) {
-      expect(found.get(each)?.shape).toEqual(expected.get(each)?.shape);
-      const wanted = numbersOf(expected, each);
-      const differences = numbersOf(found, each).map((value, at) =>
-        Math.abs(value - (wanted[at] ?? Number.NaN)),
+  it.each(['model.safetensors', 'saved.pt'])(
+    '%s gives the values of PyTorch',
+    async (projector) => {
+      const input = `${FIXTURES}/${name}/expected.safetensors`;
+      const output = inFolder(`${name}-${projector}.out.safetensors`);
+      const { code, stderr } = await run(
+        'project',
+        `${FIXTURES}/${name}/${projector}`,
+        input,
+        '--save',
+        output,
       );
-      expect(differences.length).toBeGreaterThan(0);
-      expect(Math.max(...differences)).toBeLessThan(1e-5);
-    }
-  });
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      const expected = contentOf(inPackage(input)).tensors;
+      const projected = contentOf(output).tensors;
+      const names = [...expected.keys()].filter((each) => each.startsWith('output.'));
+      expect([...projected.keys()].sort()).toEqual(names.sort());
+      for (const each of names) {
+        expect(projected.get(each)?.shape).toEqual(expected.get(each)?.shape);
+        const target = numbersOf(expected, each);
+        const differences = numbersOf(projected, each).map((value, at) =>
+          Math.abs(value - (target[at] ?? Number.NaN)),
+        );
+        expect(differences.length).toBeGreaterThan(0);
+        expect(Math.max(...differences)).toBeLessThan(1e-5);
+      }
+    },
+  );
 
   it('counts parameters and keeps names', async () => {
     const described = readJson<{ parameters: number; keys?: string[] }>(
@@ -147,7 +150,7 @@ describe('project', () => {
     'a.b.V': [[2], [7, 8]],
   } as Record<string, [number[], number[]]>;
 
-  it('keeps names without a prefix, leading axes and the type that is asked for', async () => {
+  it('keeps names without a prefix and leading axes, in the requested type', async () => {
     const projector = await written('identity.safetensors', both);
     const input = await written('kv.safetensors', kv);
     const output = inFolder('projected.safetensors');
@@ -161,7 +164,7 @@ describe('project', () => {
     });
     expect([...numbersOf(tensors, 'a.b.K')]).toEqual([1, 2, 3, 4, 5, 6]);
     expect([...numbersOf(tensors, 'a.b.V')]).toEqual([8, 7]);
-    // Not again over what is there.
+    // It does not replace the existing output.
     expect((await run('project', projector, input, '--save', output)).answer.message).toContain(
       'exists',
     );
@@ -209,7 +212,7 @@ describe('project', () => {
     expect(stderr).toContain('beyond the range of the type');
   });
 
-  it('takes tensors without rows, and a teacher called __proto__', async () => {
+  it('accepts tensors without rows, and a teacher called __proto__', async () => {
     const projector = await written('proto.safetensors', {
       'projectors.__proto__.K.weight': [
         [1, 2],
@@ -252,7 +255,7 @@ describe('project', () => {
       ['would share one adapter'],
     ],
     ['other names', { ...kv, weight: [[2], [1, 2]] }, ['neither keys nor values']],
-    ['nothing', {}, ['holds no keys or values']],
+    ['an empty file', {}, ['holds no keys or values']],
   ])('refuses %s', async (_, tensors, messages) => {
     const projector = await written('refusing.safetensors', both);
     const input = await written('refused.safetensors', tensors);
@@ -263,7 +266,7 @@ describe('project', () => {
     expect(fs.existsSync(output)).toBe(false);
   });
 
-  it('says once that a file of another kind has no keys and no values', async () => {
+  it('reports only once that a file has no keys and values', async () => {
     const projector = await written('once.safetensors', both);
     const tensors = Object.fromEntries(
       Array.from({ length: 5 }, (_, index) => [`layers.${index}.weight`, [[2], [1, 2]]]),
@@ -308,7 +311,7 @@ describe('project', () => {
       'has teacher width 1',
     ],
     ['both kinds', { ...both, 'projectors.a_b.K.0.weight': [[2], [0, 1]] }, 'elastic'],
-    ['nothing', {}, 'holds no tensors of a projector'],
+    ['no tensors', {}, 'holds no tensors of a projector'],
   ])('refuses a projector with %s', async (_, tensors, message) => {
     const projector = await written('broken.safetensors', tensors);
     const input = await written('good-kv.safetensors', kv);
@@ -331,7 +334,7 @@ describe('project', () => {
     }
   });
 
-  it('reports a folder as a folder, for any content', async () => {
+  it('refuses a folder as output', async () => {
     const projector = await written('in-folder.safetensors', both);
     const input = await written('in-folder-kv.safetensors', kv);
     for (const place of [folder, `${folder}/`, `${folder}/not-there/`]) {
@@ -341,7 +344,7 @@ describe('project', () => {
     }
   });
 
-  it('refuses a name that is of another container', async () => {
+  it('refuses an output named like another container', async () => {
     const projector = await written('named.safetensors', both);
     const input = await written('named-kv.safetensors', kv);
     const { code, answer } = await run(
@@ -380,7 +383,7 @@ describe('convert', () => {
   it.each([
     ['no file of weights', 'projector'],
     ['would replace the input', inPackage(FIXTURES, 'two-teachers/saved.pt')],
-  ])('refuses an output that is %s', async (message, out) => {
+  ])('refuses an output with the message: %s', async (message, out) => {
     const { code, answer } = await run(
       'convert',
       `${FIXTURES}/two-teachers/saved.pt`,
@@ -392,7 +395,7 @@ describe('convert', () => {
   });
 });
 
-/** A saved projector whose constructor had other arguments as well. */
+/** A saved projector with more constructor arguments. */
 async function savedWith(name: string, more: readonly (readonly [string, PickleValue])[]) {
   const checkpoint = openCheckpoint(inPackage(FIXTURES, 'linear-one-teacher/saved.pt'));
   try {
@@ -407,7 +410,7 @@ async function savedWith(name: string, more: readonly (readonly [string, PickleV
   }
 }
 
-describe('values that a conversion keeps', () => {
+describe('the conversion of a projector', () => {
   const copied = (name: string) => {
     const file = inFolder(name);
     fs.copyFileSync(inPackage(FIXTURES, 'linear-one-teacher/saved.pt'), file);
@@ -419,7 +422,7 @@ describe('values that a conversion keeps', () => {
     ['OUT', (_, out) => out, []],
     ['OUT, with --force', (_, out) => out, ['--force']],
     ['OUT, written another way', (_, out) => `${folder}/./${path.basename(out)}`, []],
-  ])('has no report in the place of %s', async (_, place, flags) => {
+  ])('refuses a report in the place of %s', async (_, place, flags) => {
     const [input, out] = [copied('victim.pt'), inFolder('report-victim.safetensors')];
     const before = fs.readFileSync(input);
     const report = place(input, out);
@@ -432,7 +435,7 @@ describe('values that a conversion keeps', () => {
     expect(fs.existsSync(out)).toBe(false);
   });
 
-  it('reports the written files', async () => {
+  it('writes a report next to its output', async () => {
     const [input, out] = [copied('beside.pt'), inFolder('beside.safetensors')];
     const report = inFolder('beside.json');
     const { code } = await runHere([
@@ -447,7 +450,7 @@ describe('values that a conversion keeps', () => {
     expect(stdout).toMatch(/--container safetensors\|pt\s/);
   });
 
-  it('refuses a container that no program reads projectors from', async () => {
+  it('refuses a container that cannot hold projectors', async () => {
     const out = inFolder('projector.gguf');
     const { code, stdout } = await run('convert', copied('to-gguf.pt'), out);
     expect(code).toBe(2);
@@ -466,7 +469,7 @@ describe('values that a conversion keeps', () => {
     expect(content.get('mlp_ratio')).toBeNull();
   });
 
-  it('refuses an argument of a name that safetensors keeps for itself', async () => {
+  it('refuses an argument whose name is reserved in safetensors', async () => {
     const input = await savedWith('format.pt', [['format', 'mine']]);
     const out = inFolder('format.safetensors');
     const { code, stdout } = await run('convert', input, out);
@@ -510,7 +513,7 @@ describe('arguments as JSON', () => {
         ]),
       },
     ],
-  ])('%s', (text, value) => {
+  ])('are read and written again: %s', (text, value) => {
     const read = parseJson(text);
     expect(read).toEqual(value);
     expect(new JsonWriter().text('x', read ?? null)).toBe(text);
@@ -530,17 +533,18 @@ describe('arguments as JSON', () => {
     '"a',
     '',
     `${'['.repeat(70)}1${']'.repeat(70)}`,
-  ])('takes no %j for JSON', (text) => {
+  ])('cannot be read from %j', (text) => {
     expect(parseJson(text)).toBeUndefined();
   });
 
-  it('counts written values, however often a value is held', () => {
+  it('count shared values each time that they are written', () => {
     const pair = (inner: PickleValue): PickleValue => ({ kind: 'list', items: [inner, inner] });
     const held = Array.from({ length: 50 }).reduce<PickleValue>(pair, 'x');
     expect(() => new JsonWriter().text('x', held)).toThrow('more than 4194304 characters');
   });
 
   it('refuses what JSON cannot store', () => {
+  it('cannot be written for values that JSON lacks', () => {
     expect(() =>
       new JsonWriter().text('x', { kind: 'set', type: 'set', items: new Set() }),
     ).toThrow('no form');

@@ -36,7 +36,7 @@ interface Fixture {
   })[];
 }
 
-/** A chain with a given mask, and what it learns in ten steps. */
+/** A chain with a given mask, and its losses and parameters over ten steps. */
 interface Tiny {
   readonly rows: number;
   readonly widths: readonly [number, number, number];
@@ -51,7 +51,7 @@ interface Tiny {
 const { size, runs, tiny, variants } = readJson<Fixture>('fixtures/kv-projector/train.json');
 const BACKENDS = ['wasm', 'cpu'] as const satisfies readonly BackendName[];
 
-/** The chain of the fixture, with a constant mask, and what it learns. */
+/** The chain of the fixture with a constant mask, and its task. */
 function tinyTask(parameters = tiny.before): { chain: ChainLayer[]; task: Task } {
   const [input, hidden, output] = tiny.widths;
   const shapes = [[input], [input], [hidden, input], [hidden], [output, hidden], [output]];
@@ -75,60 +75,63 @@ const values = (data: readonly number[], shape: readonly number[]): Values => ({
   data: Float32Array.from(data),
 });
 
-const farthest = (found: Iterable<number>, expected: readonly number[]): number => {
-  const all = [...found];
+const largestDifference = (actual: Iterable<number>, expected: readonly number[]): number => {
+  const all = [...actual];
   expect(all.length).toBe(expected.length);
   return Math.max(...all.map((value, at) => Math.abs(value - (expected[at] ?? Number.NaN))));
 };
 
-describe.each(BACKENDS)('a chain that learns (%s)', (backend) => {
-  it('has the losses and the parameters of PyTorch', async () => {
+describe.each(BACKENDS)('training of a chain (%s)', (backend) => {
+  it('gives the losses and parameters of PyTorch', async () => {
     const { chain, task } = tinyTask();
     const training = await (await openTrainer(1, backend)).train(chain, task, OPTIMIZER);
     const losses: number[] = [];
     for (const _ of tiny.losses) losses.push(await training.step());
-    expect(farthest(losses, tiny.losses)).toBeLessThan(1e-5);
+    expect(largestDifference(losses, tiny.losses)).toBeLessThan(1e-5);
     const after = (await training.parameters()).map(({ data }) => data);
     for (const [at, expected] of tiny.after.entries()) {
-      expect(farthest(after[at] ?? [], expected)).toBeLessThan(1e-5);
+      expect(largestDifference(after[at] ?? [], expected)).toBeLessThan(1e-5);
       // Ten steps of 1e-3 have moved it.
-      expect(farthest(after[at] ?? [], tiny.before[at] ?? [])).toBeGreaterThan(5e-3);
+      expect(largestDifference(after[at] ?? [], tiny.before[at] ?? [])).toBeGreaterThan(5e-3);
     }
     await training.release();
   });
 });
 
-it.each(variants)('a chain with $activation, norm $norm, learns as in PyTorch', async (variant) => {
-  const { chain, task } = tinyTask(
-    variant.norm ? variant.before : [...tiny.before.slice(0, 2), ...variant.before],
-  );
-  const layers = chain
-    .filter(({ kind }) => variant.norm || kind !== 'layerNorm')
-    .map((layer): ChainLayer => (layer.kind === 'silu' ? { kind: variant.activation } : layer));
-  for (const backend of BACKENDS) {
-    const training = await (await openTrainer(1, backend)).train(layers, task, OPTIMIZER);
-    const losses: number[] = [];
-    for (const _ of variant.losses) losses.push(await training.step());
-    expect(farthest(losses, variant.losses)).toBeLessThan(1e-5);
-    const after = (await training.parameters()).map(({ data }) => data);
-    for (const [at, expected] of variant.after.entries()) {
-      expect(farthest(after[at] ?? [], expected)).toBeLessThan(1e-5);
+it.each(variants)(
+  'a chain with $activation, norm $norm, gives the losses and parameters of PyTorch',
+  async (variant) => {
+    const { chain, task } = tinyTask(
+      variant.norm ? variant.before : [...tiny.before.slice(0, 2), ...variant.before],
+    );
+    const layers = chain
+      .filter(({ kind }) => variant.norm || kind !== 'layerNorm')
+      .map((layer): ChainLayer => (layer.kind === 'silu' ? { kind: variant.activation } : layer));
+    for (const backend of BACKENDS) {
+      const training = await (await openTrainer(1, backend)).train(layers, task, OPTIMIZER);
+      const losses: number[] = [];
+      for (const _ of variant.losses) losses.push(await training.step());
+      expect(largestDifference(losses, variant.losses)).toBeLessThan(1e-5);
+      const after = (await training.parameters()).map(({ data }) => data);
+      for (const [at, expected] of variant.after.entries()) {
+        expect(largestDifference(after[at] ?? [], expected)).toBeLessThan(1e-5);
+      }
+      await training.release();
     }
-    await training.release();
-  }
-});
+  },
+);
 
 describe('both adapters', () => {
-  it.each(runs)('lose what they lose in PyTorch: $data data', async ({ data, seed, losses }) => {
+  it.each(runs)('have the losses of PyTorch: $data data', async ({ data, seed, losses }) => {
     const { steps } = await verify(await openTrainer(1, 'wasm'), {
       ...{ data, size: sizeOf(size), steps: losses.linear.length, dropout: 0 },
       random: manualSeed(seed),
     });
     for (const kind of ['linear', 'elastic'] as const) {
-      const found = steps.map((step) => step[kind]);
+      const verified = steps.map((step) => step[kind]);
       // Relative to the first: shifted data begins at 15.
       const limit = 2e-5 * Math.max(1, losses[kind][0] ?? 0);
-      expect(farthest(found, losses[kind])).toBeLessThan(limit);
+      expect(largestDifference(verified, losses[kind])).toBeLessThan(limit);
     }
     expect(steps.map(({ step }) => step)).toEqual(losses.linear.map((_, at) => at + 1));
   });
@@ -137,18 +140,21 @@ describe('both adapters', () => {
     ['published', 'elastic', 2, 192, 64],
     ['shifted', 'elastic', 2, 192, 64],
     ['linear', 'linear', 1, 480, 64],
-  ] as const)('%s data: %s wins', async (data, winner, batch, teacherWidth, studentWidth) => {
-    const found = await verify(await openTrainer(1, 'wasm'), {
-      ...{ data, size: sizeOf({ batch, teacherWidth, studentWidth }), steps: 40 },
-      random: manualSeed(0),
-    });
-    expect(found.winner).toBe(winner);
-    const { linear = 0, elastic = 0 } = found.steps.at(-1) ?? {};
-    const [lower, higher] = winner === 'linear' ? [linear, elastic] : [elastic, linear];
-    // Clearly: with PyTorch's values 0.18 beside 0.59 (shifted: 1.85).
-    expect(lower).toBeLessThan(0.75 * higher);
-    expect(found.published).toBeNull();
-  });
+  ] as const)(
+    'differ on %s data: %s wins',
+    async (data, winner, batch, teacherWidth, studentWidth) => {
+      const result = await verify(await openTrainer(1, 'wasm'), {
+        ...{ data, size: sizeOf({ batch, teacherWidth, studentWidth }), steps: 40 },
+        random: manualSeed(0),
+      });
+      expect(result.winner).toBe(winner);
+      const { linear = 0, elastic = 0 } = result.steps.at(-1) ?? {};
+      const [lower, higher] = winner === 'linear' ? [linear, elastic] : [elastic, linear];
+      // Clearly: with PyTorch's values, 0.18 against 0.59 (shifted: 1.85).
+      expect(lower).toBeLessThan(0.75 * higher);
+      expect(result.published).toBeNull();
+    },
+  );
 
   it('have the published numbers of parameters', async () => {
     expect(sizeOf()).toEqual({
@@ -161,12 +167,12 @@ describe('both adapters', () => {
     expect((await verify(trainer, request)).parameters).toEqual({ linear: 8, elastic: 26 });
   });
 
-  describe('and how long they take', () => {
+  describe('have a training time that', () => {
     afterEach(() => {
       vi.useRealTimers();
     });
 
-    /** A machine of 10 GFLOP/s: what it does takes no time but on its clock. */
+    /** A machine of 10 GFLOP/s with a simulated clock. */
     function machine(): { trainer: Trainer; multiplied: () => number } {
       vi.useFakeTimers({ toFake: ['performance'] });
       let total = 0;
@@ -178,7 +184,7 @@ describe('both adapters', () => {
         train: async (chain, { x }) => {
           const rows = x.shape[0] ?? 0;
           const weights = chain.map((layer) => (layer.kind === 'linear' ? layer.weight.shape : []));
-          // Forward, the gradient of the weight, and that of what came in: none at the first layer of data.
+          // Forward, the gradient of the weight, and that of the input, except at the first layer.
           const passes = chain[0]?.kind === 'layerNorm' ? 3 : 2;
           const multiplied = weights
             .filter((shape) => shape.length > 0)
@@ -201,29 +207,29 @@ describe('both adapters', () => {
       [sizeOf(), 40],
       [sizeOf({ batch: 64 }), 400],
       [sizeOf({ teacherWidth: 1280, studentWidth: 384 }), 10],
-    ])('is reported beforehand: $0', async (size, steps) => {
+    ])('is estimated beforehand: $0', async (size, steps) => {
       const { teacherWidth, studentWidth, batch, context } = size;
       const multiplied =
         steps * batch * context * (3 * teacherWidth ** 2 + 5 * teacherWidth * studentWidth);
       const secondsOf = await timeEstimator(machine().trainer, size, manualSeed(0));
       const ratio = secondsOf(size, steps) / ((2 * multiplied) / 10e9);
-      // What is not multiplied takes no time here, and counts most where widths are small.
+      // Work other than multiplications takes no time here; it matters most for small widths.
       expect(ratio).toBeGreaterThan(0.8);
       expect(ratio).toBeLessThan(1.05);
     });
 
-    it('is found out by far less work, however many rows there are', async () => {
+    it('is estimated with little work for any number of rows', async () => {
       const { trainer, multiplied } = machine();
       const size = sizeOf({ batch: 1000, context: 1000 });
       await timeEstimator(trainer, size, manualSeed(0));
-      // Three steps, of widths of an eighth, of 256 tokens.
+      // Three steps with an eighth of the widths and 256 tokens.
       const step = 256 * (3 * 640 ** 2 + 5 * 640 * 192);
       expect(multiplied()).toBe(3 * step);
     });
   });
 
   it.each([
-    // Seconds of the whole, and the widths that take less than a minute where time goes with their squares.
+    // Seconds at full size, and widths that take less than a minute when time grows with their squares.
     [61, 1280, 384],
     [900, 1280, 384],
     [1000, 640, 192],
@@ -231,8 +237,8 @@ describe('both adapters', () => {
     [1e9, 80, 24],
   ])('are reduced until %d seconds become a minute', (seconds, teacherWidth, studentWidth) => {
     const secondsOf = ({ teacherWidth: width }: VerifySize) => seconds * (width / 5120) ** 2;
-    const found = largestSizeWithin(sizeOf({ batch: 64 }), 60, secondsOf);
-    expect(found).toEqual(sizeOf({ batch: 64, teacherWidth, studentWidth }));
+    const reduced = largestSizeWithin(sizeOf({ batch: 64 }), 60, secondsOf);
+    expect(reduced).toEqual(sizeOf({ batch: 64, teacherWidth, studentWidth }));
   });
 
   it.each<[string, Partial<VerifySize>]>([
@@ -246,7 +252,7 @@ describe('both adapters', () => {
     expect(() => refuseTooLarge(trainer, sizeOf(size))).toThrow(/at most 4 GiB/);
   });
 
-  it('have room at the published size, and with many rows', async () => {
+  it('are accepted at the published size, and with many rows', async () => {
     const trainer = await openTrainer(1, 'wasm');
     const many = { teacherWidth: 64, studentWidth: 4, batch: 5000, context: 100 };
     for (const size of [sizeOf(), sizeOf(many)]) {
@@ -254,7 +260,7 @@ describe('both adapters', () => {
     }
   });
 
-  it('are refused beyond the memory of the machine where the backend has no heap of its own', async () => {
+  it('are refused beyond the memory of the machine where the backend has no separate heap', async () => {
     const trainer = await openTrainer(1, 'cpu');
     const endless = sizeOf({ batch: 100_000, context: 100_000 });
     expect(() => refuseTooLarge(trainer, endless)).toThrow(/this machine has at most/);
@@ -264,13 +270,13 @@ describe('both adapters', () => {
 describe('the published bands', () => {
   it('are those of three runs', () => {
     const steps = Array.from({ length: 40 }, (_, at) => ({ step: at + 1, linear: 1, elastic: 1 }));
-    const found = lossBandsAt(steps).map((band) => [
+    const bands = lossBandsAt(steps).map((band) => [
       band.step,
       band.adapter,
       band.lowest,
       band.highest,
     ]);
-    expect(found).toEqual([
+    expect(bands).toEqual([
       [5, 'linear', 22.0, 22.5],
       [5, 'elastic', 0.144, 0.145],
       [10, 'linear', 11.5, 11.7],
@@ -282,7 +288,7 @@ describe('the published bands', () => {
     ]);
   });
 
-  // Three runs in PyTorch, and what one more of seed 0 gave.
+  // A further run in PyTorch, with seed 0.
   const steps = [
     { step: 5, linear: 22.01959, elastic: 0.14449 },
     { step: 40, linear: 0.1975, elastic: 0.02654 },

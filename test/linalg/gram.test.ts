@@ -15,15 +15,15 @@ async function gramOf({ values, rows, columns }: Matrix, blockRows: number) {
   for (let row = 0; row < rows; row += blockRows) {
     const block = values.slice(row * columns, Math.min(rows, row + blockRows) * columns);
     await gram.add(block);
-    // The memory of a block may be used again.
+    // The memory of a block may be reused.
     block.fill(Number.NaN);
   }
   return gram.finish();
 }
 
-describe('the products of all rows', () => {
-  // 300 rows are three tiles of the result, the last of them not full.
-  it.each([1, 2, 7, 33, 300])('are those of %d rows, added to what was there', async (size) => {
+describe('the products of rows', () => {
+  // 300 rows are three tiles of the result, the last one partial.
+  it.each([1, 2, 7, 33, 300])('of a matrix with %d rows are added to the target', async (size) => {
     const x = integerMatrix(size, 70, generator(size));
     const target = symmetricMatrix(size);
     target.values.fill(1000);
@@ -33,7 +33,7 @@ describe('the products of all rows', () => {
     );
   });
 
-  it('come from the product that is handed in', async () => {
+  it('use the given product', async () => {
     const x = integerMatrix(40, 10, generator(3));
     const [own, other] = [symmetricMatrix(40), symmetricMatrix(40)];
     await addRowProducts(own, x);
@@ -44,7 +44,7 @@ describe('the products of all rows', () => {
     expect(other.values).toEqual(own.values.map((value) => 3 * value));
   });
 
-  it('leave the process its time', async () => {
+  it('are computed without blocking the process', async () => {
     let turns = 0;
     const count = () => {
       turns++;
@@ -59,7 +59,7 @@ describe('the products of all rows', () => {
 });
 
 describe('the Gram matrix of a matrix in blocks', () => {
-  // 128 rows of a tall matrix are gathered before they are multiplied.
+  // 128 rows of a tall matrix are gathered for each multiplication.
   it.each([
     [128, 20, 128],
     [300, 130, 7],
@@ -91,10 +91,10 @@ describe('the Gram matrix of a matrix in blocks', () => {
     );
   });
 
-  it('says what memory it takes', () => {
+  it('has a predictable size', () => {
     // Half of 4096², the diagonal whole, and 128 rows of 4096; eight bytes each.
     expect(GramAccumulator.bytes(65536, 4096)).toBe(8 * (8_390_656 + 524_288));
-    // A wide one is kept: 3 + 2 + 1 and 3 × 100.
+    // A wide matrix is kept: 3 + 2 + 1 and 3 × 100.
     expect(GramAccumulator.bytes(3, 100)).toBe(8 * (6 + 300));
   });
 });

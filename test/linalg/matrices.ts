@@ -1,7 +1,7 @@
 import type { RowSource } from '../../src/linalg/low-rank.js';
 import type { Matrix, SymmetricMatrix } from '../../src/linalg/matrix.js';
 
-/** A generator that gives the same numbers each time: Marsaglia's xorshift32. */
+/** A reproducible generator: Marsaglia's xorshift32. */
 export function generator(seed: number): () => number {
   let state = seed | 0 || 1;
   return () => {
@@ -12,7 +12,7 @@ export function generator(seed: number): () => number {
   };
 }
 
-/** Between -1 and 1. */
+/** Values between -1 and 1. */
 export function randomMatrix(rows: number, columns: number, random: () => number): Matrix {
   return {
     values: Float64Array.from({ length: rows * columns }, () => 2 * random() - 1),
@@ -43,7 +43,7 @@ export function transposed(matrix: Matrix): Matrix {
   return { values, rows: matrix.columns, columns: matrix.rows };
 }
 
-/** a · bᵀ as it is defined. */
+/** a · bᵀ by definition. */
 export function naiveProduct(a: Matrix, b: Matrix): Float64Array {
   const result = new Float64Array(a.rows * b.rows);
   for (let i = 0; i < a.rows; i++) {
@@ -64,7 +64,7 @@ export function symmetric(size: number, value: (row: number, column: number) => 
   return { values: Float64Array.from(values), size } satisfies SymmetricMatrix;
 }
 
-/** Its rows are of length 1 and at right angles, by Gram and Schmidt, twice. */
+/** A matrix with orthonormal rows, by Gram–Schmidt, applied twice. */
 export function orthonormalRows(rows: number, columns: number, random: () => number): Matrix {
   const matrix = randomMatrix(rows, columns, random);
   for (let row = 0; row < rows; row++) {
@@ -83,7 +83,7 @@ export function orthonormalRows(rows: number, columns: number, random: () => num
   return matrix;
 }
 
-/** A matrix with these singular values, and zeros for those that it has besides. */
+/** A matrix with these singular values; all others are zero. */
 export function withSingularValues(
   rows: number,
   columns: number,
@@ -104,15 +104,15 @@ export function withSingularValues(
   return { values, rows, columns };
 }
 
-/** ‖a‖ in Frobenius' sense. */
+/** Frobenius norm. */
 export const norm = (values: Float64Array): number =>
   Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
 
-/** Largest difference of two arrays of one length; NaN when there is one. */
+/** Largest difference of two arrays of equal length; NaN if they contain one. */
 export const largestDifference = (a: Float64Array, b: Float64Array): number =>
   a.reduce((largest, value, k) => Math.max(largest, Math.abs(value - (b[k] ?? Number.NaN))), 0);
 
-/** Hands out the rows of a matrix. */
+/** A source of the rows of a matrix. */
 export const sourceOf = ({ values, rows, columns }: Matrix): RowSource => ({
   rows,
   columns,

@@ -7,7 +7,7 @@ import { generator, largestDifference, naiveProduct, randomMatrix } from './matr
 const identity = (size: number) =>
   Float64Array.from({ length: size * size }, (_, k) => Number(k % (size + 1) === 0));
 
-/** How far the rows are from orthonormal. */
+/** Distance of the rows from orthonormality. */
 const defect = (x: Matrix) => largestDifference(naiveProduct(x, x), identity(x.rows));
 
 function replacing(columns: number) {
@@ -22,7 +22,7 @@ function replacing(columns: number) {
   };
 }
 
-it('makes any rows orthonormal, up to as many as there are columns', async () => {
+it('orthonormaliseRows makes any rows orthonormal, up to the number of columns', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 1, max: 12 }),
@@ -37,12 +37,12 @@ it('makes any rows orthonormal, up to as many as there are columns', async () =>
   );
 });
 
-it('keeps what the first rows span, in their order', async () => {
+it('orthonormaliseRows keeps the span of the first rows, in order', async () => {
   const x = randomMatrix(4, 9, generator(2));
   const before = { ...x, values: x.values.slice() };
   await orthonormaliseRows(x, replacing(9).replace);
   const products = naiveProduct(before, x);
-  // Row i of the old ones is made of rows 0 to i of the new.
+  // Old row i is a combination of new rows 0 to i.
   for (let i = 0; i < 4; i++) {
     for (let j = i + 1; j < 4; j++) expect(Math.abs(products[i * 4 + j] ?? 1)).toBeLessThan(1e-14);
     expect(products[i * 4 + i]).toBeGreaterThan(0);
@@ -51,8 +51,8 @@ it('keeps what the first rows span, in their order', async () => {
 
 it.each([
   ['rows of zeros', (_: number) => 0],
-  ['rows that are all the same', (k: number) => k + 1],
-])('puts others in the place of %s', async (_, value) => {
+  ['equal rows', (k: number) => k + 1],
+])('orthonormaliseRows replaces %s', async (_, value) => {
   const values = Float64Array.from({ length: 3 * 5 }, (_, k) => value(k % 5));
   const x = { values, rows: 3, columns: 5 };
   const { replaced, replace } = replacing(5);
@@ -61,16 +61,19 @@ it.each([
   expect(replaced.length).toBe(value(0) === 0 ? 3 : 2);
 });
 
-it.each([1e-300, 1e-160, 1e160, 1e300])('takes rows of the size of %d', async (size) => {
-  const x = randomMatrix(3, 5, generator(4));
-  for (const k of x.values.keys()) x.values[k] = (x.values[k] ?? 0) * size;
-  const { replaced, replace } = replacing(5);
-  await orthonormaliseRows(x, replace);
-  expect(defect(x)).toBeLessThan(1e-14);
-  expect(replaced).toEqual([]);
-});
+it.each([1e-300, 1e-160, 1e160, 1e300])(
+  'orthonormaliseRows accepts values of about %d',
+  async (size) => {
+    const x = randomMatrix(3, 5, generator(4));
+    for (const k of x.values.keys()) x.values[k] = (x.values[k] ?? 0) * size;
+    const { replaced, replace } = replacing(5);
+    await orthonormaliseRows(x, replace);
+    expect(defect(x)).toBeLessThan(1e-14);
+    expect(replaced).toEqual([]);
+  },
+);
 
-it('keeps the precision of rows that are almost the same', async () => {
+it('orthonormaliseRows is precise for almost equal rows', async () => {
   const [first, other] = [randomMatrix(1, 50, generator(5)), randomMatrix(1, 50, generator(6))];
   const near = first.values.map((value, k) => value + 1e-10 * (other.values[k] ?? 0));
   const x = { values: Float64Array.from([...first.values, ...near]), rows: 2, columns: 50 };
@@ -78,7 +81,7 @@ it('keeps the precision of rows that are almost the same', async () => {
   expect(defect(x)).toBeLessThan(1e-14);
 });
 
-it('gives up on more rows than columns', async () => {
+it('orthonormaliseRows refuses more rows than columns', async () => {
   const x = randomMatrix(3, 2, generator(7));
   await expect(orthonormaliseRows(x, replacing(2).replace)).rejects.toThrow('independent');
 });

@@ -19,7 +19,7 @@ function gramOf(x: Matrix) {
   return symmetric(x.rows, (row, column) => products[row * x.rows + column] ?? Number.NaN);
 }
 
-it('has the eigenvalues, and vectors that make the matrix of them', async () => {
+it('positiveEigen gives eigenvalues and vectors that rebuild the matrix', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 1, max: 14 }),
@@ -44,7 +44,7 @@ it('has the eigenvalues, and vectors that make the matrix of them', async () => 
   );
 });
 
-it('gives zero, and no vector, for rounding alone', async () => {
+it('positiveEigen gives zeros and no vectors for rounding errors', async () => {
   const gram = gramOf(withSingularValues(6, 9, [3, 2, 1], generator(1)));
   const { values, vectors } = await positiveEigen(gram);
   expect([...values.subarray(0, 3)]).toEqual([9, 4, 1].map((value) => expect.closeTo(value, 12)));
@@ -52,7 +52,7 @@ it('gives zero, and no vector, for rounding alone', async () => {
   expect(vectors.values.subarray(18).every((value) => value === 0)).toBe(true);
 });
 
-it('is as precise for the small ones when the rows are almost at right angles', async () => {
+it('positiveEigen is precise for small eigenvalues of orthogonal rows', async () => {
   const sizes = [1, 1e-4, 1e-8, 1e-12];
   const rows = orthonormalRows(4, 30, generator(2));
   for (const [row, size] of sizes.entries()) {
@@ -64,14 +64,14 @@ it('is as precise for the small ones when the rows are almost at right angles', 
   );
 });
 
-it('takes equal eigenvalues and zeros', async () => {
+it('positiveEigen accepts equal eigenvalues and zeros', async () => {
   const ones = await positiveEigen(symmetric(5, (row, column) => Number(row === column)));
   expect([...ones.values]).toEqual([1, 1, 1, 1, 1]);
   const none = await positiveEigen(symmetric(3, () => 0));
   expect([...none.values, ...none.vectors.values]).toEqual(new Array(12).fill(0));
 });
 
-it.each([1e-280, 1e280])('takes a matrix of the size of %d', async (size) => {
+it.each([1e-280, 1e280])('positiveEigen accepts values of about %d', async (size) => {
   const gram = symmetric(2, (row, column) => size * (row === column ? 2 : 1));
   const { values } = await positiveEigen(gram);
   expect([...values].map((value) => value / size)).toEqual([

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { plainProduct, plainProducts } from '../../src/linalg/matrix.js';
 import { generator, integerMatrix, naiveProduct, randomMatrix, transposed } from './matrices.js';
 
-it('is the product at all sizes', async () => {
+it('plainProduct is correct at all sizes', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 1, max: 9 }),
@@ -16,7 +16,7 @@ it('is the product at all sizes', async () => {
         const target = new Float64Array(m * n + 1).fill(1e9);
         await plainProduct(a, b, target);
         expect(target.subarray(0, m * n)).toEqual(naiveProduct(a, b));
-        // What follows is not written to.
+        // Values after the result are not written.
         expect(target[m * n]).toBe(1e9);
         await plainProducts.times(a, transposed(b), target);
         expect(target.subarray(0, m * n)).toEqual(naiveProduct(a, b));
@@ -27,12 +27,12 @@ it('is the product at all sizes', async () => {
 });
 
 it.each([
-  // Just below, at and beyond the 64 rows and 256 columns that it works on at a time.
+  // Just below, at and beyond the blocks of 64 rows and 256 columns.
   [63, 65, 255],
   [64, 64, 256],
   [67, 129, 257],
   [1, 66, 700],
-])('is the product of [%d, k] and [%d, k], k = %d', async (m, n, k) => {
+])('plainProduct is correct for [%d, k] and [%d, k], k = %d', async (m, n, k) => {
   const random = generator(m * n * k);
   const [a, b] = [integerMatrix(m, k, random), integerMatrix(n, k, random)];
   const target = new Float64Array(m * n);
@@ -43,7 +43,7 @@ it.each([
   expect(target).toEqual(naiveProduct(a, b));
 });
 
-it('gives identical results for the same rows at any position', async () => {
+it('plainProduct gives identical results for the same rows at any position', async () => {
   const random = generator(5);
   const row = randomMatrix(1, 777, random).values;
   const other = randomMatrix(1, 777, random).values;
@@ -56,7 +56,7 @@ it('gives identical results for the same rows at any position', async () => {
   expect(new Set([...target.subarray(0, 71), ...target.subarray(142)]).size).toBe(1);
 });
 
-it('keeps a value that is not finite to its row', async () => {
+it('plainProduct limits NaN to the rows that have it', async () => {
   const random = generator(6);
   const [a, b] = [integerMatrix(3, 5, random), integerMatrix(5, 5, random)];
   a.values[1 * 5 + 2] = Number.NaN;

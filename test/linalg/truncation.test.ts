@@ -30,11 +30,11 @@ describe('the squared loss of a rank', () => {
     expect(squaredLosses(Float64Array.of(9, 4, 1, 0), [0, 1, 2, 3, 4])).toEqual([14, 5, 1, 0, 0]);
   });
 
-  it('does not count what rounding made negative', () => {
+  it('does not count eigenvalues that rounding made negative', () => {
     expect(squaredLosses(Float64Array.of(9, 1e-16, -3e-16), [1, 2])).toEqual([1e-16, 0]);
   });
 
-  it('does not lose small eigenvalues in large ones', () => {
+  it('includes small eigenvalues next to large ones', () => {
     const eigenvalues = Float64Array.from([1, ...new Array<number>(1000).fill(1e-18)]);
     expect(squaredLosses(eigenvalues, [1])[0]).toBeCloseTo(1e-15, 25);
   });
@@ -42,19 +42,16 @@ describe('the squared loss of a rank', () => {
   it.each([
     [20, 6],
     [6, 20],
-  ])(
-    'is that of the singular values that a matrix [%d, %d] was made with',
-    async (rows, columns) => {
-      const singular = [7, 5, 3, 1, 0.1, 0];
-      const losses = await lossesOf(withSingularValues(rows, columns, singular, generator(rows)));
-      for (const [rank, loss] of losses.entries()) {
-        const expected = singular.slice(rank).reduce((sum, value) => sum + value * value, 0);
-        expect(loss).toBeCloseTo(expected, 12);
-      }
-    },
-  );
+  ])('matches the singular values of a matrix [%d, %d]', async (rows, columns) => {
+    const singular = [7, 5, 3, 1, 0.1, 0];
+    const losses = await lossesOf(withSingularValues(rows, columns, singular, generator(rows)));
+    for (const [rank, loss] of losses.entries()) {
+      const expected = singular.slice(rank).reduce((sum, value) => sum + value * value, 0);
+      expect(loss).toBeCloseTo(expected, 12);
+    }
+  });
 
-  it('is not beaten by any projection of that rank, and the whole is all there is', async () => {
+  it('is at most that of any projection of this rank, and the whole norm at rank 0', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 2, max: 12 }),

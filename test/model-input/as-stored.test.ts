@@ -24,8 +24,8 @@ const CASES = fs
   .readdirSync(inPackage('fixtures/hf'), { withFileTypes: true })
   .flatMap((each) => (each.isDirectory() ? [each.name] : []));
 
-/** A checkpoint held against the config of a case. */
-async function held(config: string, weights: string, set: string[] = []) {
+/** Faults of a checkpoint compared with the config of a case. */
+async function reconciled(config: string, weights: string, set: string[] = []) {
   const described = await loadModelFile(hf(config), { set });
   const checkpoint = openCheckpoint(weights);
   try {
@@ -37,7 +37,7 @@ async function held(config: string, weights: string, set: string[] = []) {
 
 type Tensors = Map<string, StoredTensor>;
 
-/** The weights of a case, changed. */
+/** A file with changed weights of a case. */
 async function changed(name: string, change: (tensors: Tensors) => Tensors): Promise<string> {
   const checkpoint = openCheckpoint(hf(name));
   try {
@@ -51,18 +51,18 @@ async function changed(name: string, change: (tensors: Tensors) => Tensors): Pro
 const without = (prefix: string) => (tensors: Tensors) =>
   new Map([...tensors].map(([name, tensor]) => [name.replace(prefix, ''), tensor]));
 
-const beside = (extra: Record<string, Shape>) => (tensors: Tensors) => {
+const withExtra = (extra: Record<string, Shape>) => (tensors: Tensors) => {
   for (const [name, shape] of Object.entries(extra)) tensors.set(name, workshop.tensor(shape));
   return tensors;
 };
 
-describe('a checkpoint of transformers is as its config.json describes', () => {
+describe('a checkpoint of transformers matches its config.json:', () => {
   it.each(CASES)('%s', async (name) => {
-    expect(await held(name, hf(name))).toMatchObject({ faults: [], matches: true });
+    expect(await reconciled(name, hf(name))).toMatchObject({ faults: [], matches: true });
   });
 });
 
-describe('a config.json fits however the same model is stored', () => {
+describe('a config.json matches a model in another layout:', () => {
   it.each([
     ['mixtral-saved', 'model.experts_stored=packed'],
     ['mixtral', 'model.experts_stored=separate'],
@@ -72,8 +72,8 @@ describe('a config.json fits however the same model is stored', () => {
     ['deepseek-v3', 'model.experts_stored=separate'],
     ['gpt-neox-saved', 'model.stored_head=lm_head'],
     ['gpt-neox', 'model.stored_head=embed_out'],
-  ])('%s compared with %s', async (name, otherwise) => {
-    expect((await held(name, hf(name), [otherwise])).faults).toEqual([]);
+  ])('%s compared with %s', async (name, setting) => {
+    expect((await reconciled(name, hf(name), [setting])).faults).toEqual([]);
   });
 
   it.each([
@@ -87,15 +87,15 @@ describe('a config.json fits however the same model is stored', () => {
     ),
   ] as [string, string][])('without the prefix of the whole model: %s', async (name, prefix) => {
     const bare = await changed(name, without(prefix));
-    expect((await held(name, bare)).faults).toEqual([]);
+    expect((await reconciled(name, bare)).faults).toEqual([]);
   });
 
-  it('still reports faults', async () => {
+  it('faults are still reported', async () => {
     const file = await changed('mixtral', (tensors) => {
       tensors.delete('model.layers.0.mlp.experts.down_proj');
       return tensors;
     });
-    expect((await held('mixtral', file)).faults).toEqual([
+    expect((await reconciled('mixtral', file)).faults).toEqual([
       expect.objectContaining({
         kind: 'missing',
         pattern: 'model.layers.0.mlp.experts.down_proj',
@@ -104,7 +104,7 @@ describe('a config.json fits however the same model is stored', () => {
   });
 });
 
-describe('files of other tools next to a model give a note', () => {
+describe('tensors of other tools give a note:', () => {
   it.each([
     ['gpt2', { 'transformer.h.0.attn.bias': [1, 1, 9, 9], 'transformer.h.1.attn.masked_bias': [] }],
     [
@@ -117,7 +117,10 @@ describe('files of other tools next to a model give a note', () => {
     ['llama', { 'model.layers.1.self_attn.rotary_emb.inv_freq': [4] }],
     ['deepseek-v3-saved', { 'model.layers.2.eh_proj.weight': [3, 3], 'model.layers.2.a.b.c': [2] }],
   ] as [string, Record<string, Shape>][])('%s', async (name, extra) => {
-    const { faults, notes, matches } = await held(name, await changed(name, beside(extra)));
+    const { faults, notes, matches } = await reconciled(
+      name,
+      await changed(name, withExtra(extra)),
+    );
     expect({ faults, matches }).toEqual({ faults: [], matches: true });
     expect({ ...notes[0], names: notes[0]?.names.toSorted() }).toMatchObject({
       kind: 'kept-by-others',
@@ -126,13 +129,13 @@ describe('files of other tools next to a model give a note', () => {
     });
   });
 
-  it('and nothing that is only called so', async () => {
+  it('but not tensors with only similar names', async () => {
     const extra = {
       'model.layers.1.self_attn.rotary_emb.inv_freqs': [4],
       'model.layers.x.self_attn.rotary_emb.inv_freq': [4],
       'model.layers.1.0.self_attn.rotary_emb.inv_freq': [4],
     };
-    const { faults } = await held('llama', await changed('llama', beside(extra)));
+    const { faults } = await reconciled('llama', await changed('llama', withExtra(extra)));
     expect(faults.flatMap(({ names }) => names)).toHaveLength(3);
   });
 });

@@ -30,7 +30,7 @@ async function problemsOf(config: object, set: string[] = []): Promise<readonly 
     if (error instanceof UserError) return error.problems;
     throw error;
   }
-  throw new Error('nothing is wrong with it');
+  throw new Error('no problems');
 }
 
 describe('a config.json of Hugging Face', () => {
@@ -48,13 +48,13 @@ describe('a config.json of Hugging Face', () => {
     });
   });
 
-  it('takes overrides by the paths of a document', async () => {
+  it('accepts overrides by the paths of a document', async () => {
     const { document } = await load(LLAMA, ['model.num_hidden_layers=3', 'training.batch_size=2']);
     expect(document).toMatchObject({ model: { num_hidden_layers: 3, hidden_size: 32 } });
   });
 
   it.each([
-    ['a value of its own', { hidden_size: '32' }, 'model.hidden_size', 5],
+    ['a text for a number', { hidden_size: '32' }, 'model.hidden_size', 5],
     [
       'a value in rope_parameters',
       { rope_parameters: { rope_type: 'linear', factor: 2, rope_theta: 'x' } },
@@ -62,19 +62,19 @@ describe('a config.json of Hugging Face', () => {
       10,
     ],
     [
-      'a value in what rope_scaling is made from',
+      'a value for rope_scaling',
       { rope_parameters: { rope_type: 'linear', factor: -1, rope_theta: 1 } },
       'model.rope_scaling.factor',
       9,
     ],
     ['a list for a number', { vocab_size: [1, 2] }, 'model.vocab_size', 4],
     ['heads that do not fit', { num_attention_heads: 5 }, 'model.num_attention_heads', 6],
-  ])('has its mistakes located: %s', async (_, wrong, path, line) => {
+  ])('has its mistakes reported with line and path: %s', async (_, wrong, path, line) => {
     const problems = await problemsOf({ ...LLAMA, ...wrong, architectures: 1 });
     expect(problems).toEqual([expect.objectContaining({ file: 'config.json', path, line })]);
   });
 
-  it('reports mistakes of an override as such', async () => {
+  it('reports mistakes of an override for --set', async () => {
     const problems = await problemsOf(LLAMA, ['model.hidden_size=no']);
     expect(problems).toEqual([
       expect.objectContaining({ file: '--set', path: 'model.hidden_size' }),
@@ -88,7 +88,7 @@ describe('a config.json of Hugging Face', () => {
     });
   });
 
-  it('keeps a document of ours that has a model_type next to its model', async () => {
+  it('is not assumed for a document with both a model and a model_type', async () => {
     const { family, warnings } = await load({ model: {}, model_type: 'llama' });
     expect(family.name).toBe('hybrid');
     expect(warnings[0]?.message).toContain('looks like a config.json');
@@ -148,12 +148,12 @@ describe('a key that changes what a model computes', () => {
     ['mixtral', { sliding_window: 8, layer_types: Array(3).fill('sliding_attention') }],
     ['gpt_neox', { head_dim: 8, hidden_dropout: 0.5 }],
     ['qwen2', { use_mrope: false, pad_token_id: -1 }],
-  ])('is taken with the value that is described: %s, %j', async (kind, keys) => {
+  ])('is accepted with the supported value: %s, %j', async (kind, keys) => {
     expect((await load(small(kind, keys))).warnings).toEqual([]);
   });
 });
 
-describe('a key that is not read is a warning', () => {
+describe('a key that is not read gives a warning:', () => {
   it.each([
     ['llama', { hiden_size: 3 }, /unknown key "hiden_size"/, 'did you mean "hidden_size"?'],
     ['llama', { logit_scale: 3 }, /unknown key "logit_scale": it is ignored/, /check that/],
@@ -193,7 +193,7 @@ describe('a key that is not read is a warning', () => {
   });
 });
 
-describe('rotary positions are read as transformers reads them', () => {
+describe('rotary positions are read as in transformers:', () => {
   const modelIn = async (kind: string, keys: object) =>
     ((await load(small(kind, keys))).document as { model: Record<string, unknown> }).model;
 
@@ -202,7 +202,7 @@ describe('rotary positions are read as transformers reads them', () => {
     ['qwen2', LLAMA3],
     ['deepseek_v2', YARN],
     ['gpt_neox', YARN],
-  ])('the length of the training beside them wins: %s, %j', async (kind, rotary) => {
+  ])('a separate training length takes precedence: %s, %j', async (kind, rotary) => {
     const trained = { original_max_position_embeddings: 16 };
     const { rope_scaling } = await modelIn(kind, { rope_parameters: rotary, ...trained });
     expect(rope_scaling).toMatchObject(trained);
@@ -237,7 +237,7 @@ describe('rotary positions are read as transformers reads them', () => {
     expect(document).toMatchObject({ model: { rope_scaling: null } });
   });
 
-  it('each kind of layer of gemma3_text has its own', async () => {
+  it('each kind of layer of gemma3_text has separate settings', async () => {
     const full = { rope_type: 'linear', factor: 8 };
     const sliding = { ...YARN, rope_theta: 100 };
     const rope_parameters = { full_attention: full, sliding_attention: sliding };
@@ -249,14 +249,14 @@ describe('rotary positions are read as transformers reads them', () => {
     });
   });
 
-  it('and has no use for settings of all layers', async () => {
+  it('gemma3_text ignores settings for all layers', async () => {
     const { document, warnings } = await load(small('gemma3_text', { rope_parameters: YARN }));
     expect(document).toMatchObject({ model: { rope_theta: 1e6 } });
     expect(document).not.toHaveProperty('model.rope_scaling');
     expect(warnings).toHaveLength(3);
   });
 
-  it.each(['gpt_neox', 'llama'])('dynamic scaling makes the input longer: %s', async (kind) => {
+  it.each(['gpt_neox', 'llama'])('dynamic scaling extends the positions: %s', async (kind) => {
     const dynamic = { rope_type: 'dynamic', factor: 2.5, rope_theta: 1e4 };
     const keys = { max_position_embeddings: 64, rope_parameters: dynamic };
     const { model } = await load(small(kind, keys));
@@ -278,7 +278,7 @@ describe('rotary positions are read as transformers reads them', () => {
   });
 });
 
-describe('other names and other values', () => {
+describe('another name or value is converted:', () => {
   it.each([
     ['gpt2', { hidden_size: 64 }, { n_embd: 64 }],
     ['deepseek_v3', { n_routed_experts: 8, num_local_experts: 16 }, { n_routed_experts: 16 }],
@@ -294,7 +294,7 @@ describe('other names and other values', () => {
   });
 });
 
-describe('experts in groups', () => {
+describe('impossible groups of experts are refused:', () => {
   const deepseek = (keys: object) =>
     small('deepseek_v3', { n_routed_experts: 8, num_experts_per_tok: 2, topk_group: 1, ...keys });
 
@@ -308,7 +308,7 @@ describe('experts in groups', () => {
 });
 
 describe('a config without sizes', () => {
-  it('is refused, with the part that has them', async () => {
+  it('is refused, with a suggestion of the part that may have them', async () => {
     const [problem] = await problemsOf({ model_type: 'llama', text_config: { hidden_size: 64 } });
     expect(problem).toMatchObject({
       severity: 'error',
@@ -327,7 +327,7 @@ describe('a config without sizes', () => {
     ]);
   });
 
-  it('is none where the width or the depth is given', async () => {
+  it('is accepted with a width or depth', async () => {
     await expect(load({ model_type: 'llama', num_hidden_layers: 1 })).resolves.toBeTruthy();
   });
 });
@@ -349,11 +349,14 @@ describe('a changed config.json', () => {
     [['model.rope_scaling.factor=4'], ['"factor": 2.0', '"factor": 4']],
     [['model.rms_norm_eps=1.0e-6'], ['1e-05', '0.000001']],
     [['model.tie_word_embeddings=true'], ['{\n', '{\n  "tie_word_embeddings": true,\n']],
-  ] as [string[], [string, string]][])('is else as it was: %j', async (sets, [from, to]) => {
-    expect(await change(...sets)).toBe(from === undefined ? TEXT : TEXT.replace(from, to ?? ''));
-  });
+  ] as [string[], [string, string]][])(
+    'keeps the rest of its text: %j',
+    async (sets, [from, to]) => {
+      expect(await change(...sets)).toBe(from === undefined ? TEXT : TEXT.replace(from, to ?? ''));
+    },
+  );
 
-  it('is none where it cannot say so', async () => {
+  it('is undefined where it cannot express the change', async () => {
     expect(await change('model.family=gpt2')).toBe(undefined);
     expect(await change('training.batch_size=2')).toBe(undefined);
   });
@@ -364,7 +367,7 @@ describe('a changed config.json', () => {
   });
 });
 
-describe('a kind of model that is not known', () => {
+describe('an unknown kind of model', () => {
   it.each(['persimmon', 'nollama', 'lama'])('is reported with all known ones: %s', async (kind) => {
     const [problem] = await problemsOf({ architectures: [], model_type: kind });
     expect(problem).toMatchObject({ line: 3, path: 'model_type' });
@@ -373,14 +376,14 @@ describe('a kind of model that is not known', () => {
   });
 
   it.each([[3], [null], [['llama']], [{}], ['hybrid'], ['__proto__'], ['toString'], ['']])(
-    'is %j',
+    'is reported as model_type: %j',
     async (kind) => {
       const problems = await problemsOf({ model_type: kind, text_config: { model_type: 'no' } });
       expect(problems).toEqual([expect.objectContaining({ path: 'model_type' })]);
     },
   );
 
-  it('is asked for where there is none', async () => {
+  it('is reported with a suggestion when model_type is missing', async () => {
     const { config } = readJson<{ config: object }>('fixtures/minigpt/tiny-gqa/case.json');
     const [problem] = await problemsOf(config);
     expect(problem?.message).toContain('has no model_type');
@@ -392,10 +395,10 @@ describe('a kind of model that is not known', () => {
   });
 });
 
-/** Few, as there are many families; `npm run test:fuzz` reads more. */
+/** Only a few for each of the many families; `npm run test:fuzz` reads more. */
 const CONFIGS_OF_EACH_FAMILY = process.env.MINIMIND_FUZZ === undefined ? 60 : 1000;
 
-describe.each(FAMILY_NAMES)('any content of a config.json of %s', (name) => {
+describe.each(FAMILY_NAMES)('a random config.json of %s', (name) => {
   const KEYS = [
     ...['rope_theta', 'rope_scaling', 'rope_parameters', 'rope_type', 'type', 'factor'],
     ...['full_attention', 'sliding_attention', 'sliding_window_pattern', 'layer_types'],
@@ -426,7 +429,7 @@ describe.each(FAMILY_NAMES)('any content of a config.json of %s', (name) => {
     });
     await fc.assert(
       fc.asyncProperty(configs, async (config) => {
-        // Sizes that are left to their defaults would make models of billions.
+        // Default sizes would make models with billions of parameters.
         const small = { num_hidden_layers: 1, n_layer: 1, num_experts: 2, n_routed_experts: 2 };
         const text = JSON.stringify({ ...small, ...config, model_type: name });
         await modelOf(parseDocument(text, 'config.json')).catch((error: unknown) => {
@@ -438,7 +441,7 @@ describe.each(FAMILY_NAMES)('any content of a config.json of %s', (name) => {
   });
 });
 
-it('every case of Hugging Face is read, where its family is known', async () => {
+it('every case of Hugging Face with a known family is read', async () => {
   const cases = fs.readdirSync(inPackage('fixtures/hf'), { withFileTypes: true });
   for (const { name } of cases.filter((each) => each.isDirectory())) {
     const file = inPackage('fixtures/hf', name, 'config.json');

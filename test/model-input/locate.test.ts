@@ -8,8 +8,8 @@ import { configPath, isCheckpointPath } from '../../src/model-input/locate.js';
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
-/** A file of this name and content, and what is thought of it. */
-function judged(name: string, content: string | Uint8Array): boolean {
+/** Writes a file and returns whether it is taken for a checkpoint. */
+function isJudgedCheckpoint(name: string, content: string | Uint8Array): boolean {
   const file = path.join(folder, name);
   fs.writeFileSync(file, content);
   return isCheckpointPath(file);
@@ -24,9 +24,9 @@ it.each([
   'pytorch_model.bin',
   'last.ckpt',
   'model.safetensors.index.json',
-])('%s is one by its name, whether it is there or not', (name) => {
+])('%s is a checkpoint by its name, even when it is missing', (name) => {
   expect(isCheckpointPath(path.join(folder, 'nowhere', name))).toBe(true);
-  expect(judged(name, 'model:')).toBe(true);
+  expect(isJudgedCheckpoint(name, 'model:')).toBe(true);
 });
 
 it.each([
@@ -38,13 +38,16 @@ it.each([
   ['utf-16', Buffer.from('\ufeffmodel: {num_layers: 3}', 'utf16le'), false],
   ['short', 'PK', false],
   ['empty', '', false],
-])('a file without a telling name is known by its beginning: %s', (name, content, expected) => {
-  expect(judged(name, content)).toBe(expected);
-});
+])(
+  'a file without a known ending is recognised by its first bytes: %s',
+  (name, content, expected) => {
+    expect(isJudgedCheckpoint(name, content)).toBe(expected);
+  },
+);
 
-it('a file named as a config is one', () => {
+it('a file named like a config is not a checkpoint', () => {
   for (const name of ['a.yaml', 'a.yml', 'a.json', 'a.YAML']) {
-    expect(judged(name, SAFETENSORS)).toBe(false);
+    expect(isJudgedCheckpoint(name, SAFETENSORS)).toBe(false);
   }
 });
 
@@ -58,7 +61,7 @@ it.each([
   [['config.json', 'tokenizer.json', 'README.md', 'training_args.bin'], false],
   [['config.yml'], false],
   [['tokenizer.json'], true],
-])('a folder with %j is one: %j', (names, expected) => {
+])('a folder with %j is a checkpoint: %j', (names, expected) => {
   const inside = fs.mkdtempSync(path.join(folder, 'inside-'));
   for (const name of names) fs.writeFileSync(path.join(inside, name), '');
   expect(isCheckpointPath(inside)).toBe(expected);
@@ -66,13 +69,13 @@ it.each([
   expect(configPath(inside)).toBe(config === undefined ? inside : path.join(inside, config));
 });
 
-it.each(['-', 'nowhere', '\0', 'x'.repeat(10_000)])('%j is none', (name) =>
+it.each(['-', 'nowhere', '\0', 'x'.repeat(10_000)])('%j is not a checkpoint', (name) =>
   expect(isCheckpointPath(name)).toBe(false),
 );
 
-it('a pipe is not read', () => {
+it('a pipe is not opened', () => {
   const pipe = path.join(folder, 'pipe');
   execFileSync('sh', ['-c', 'mkfifo "$0"', pipe]);
-  // Opening it would wait for somebody to write.
+  // Opening it would wait for a writer.
   expect(isCheckpointPath(pipe)).toBe(false);
 });

@@ -1,4 +1,4 @@
-/** Models of a sweep: what they are expected to cost, and how many of them stay in memory. */
+/** Models of a sweep: their expected costs, and the number that stay in memory. */
 import { describe, expect, it } from 'vitest';
 import { candidateCosts, openCandidates } from '../../src/model-input/model-candidates.js';
 import { inPackage } from '../fixtures.js';
@@ -8,7 +8,7 @@ const MIXTURE = inPackage('configs/minimind/minimind2-moe.yaml');
 const EXPERTS = inPackage('configs/qwen3_next/qwen3-next-80b-a3b.yaml');
 
 describe('candidateCosts', () => {
-  it('follow the tensors of models of different families', async () => {
+  it('are proportional to the tensors of models of different families', async () => {
     const models = await openCandidates([TINY, EXPERTS], {});
     const [tiny = 0, experts = 0] = await candidateCosts(models);
     // 79 and 74,391 tensors; measured: 2.3 and 281 ms.
@@ -30,13 +30,13 @@ describe('candidateCosts', () => {
       set: ['model.num_hidden_layers=16', 'model.n_routed_experts=64'],
     });
     const [cost = 0] = await candidateCosts(alone);
-    // Tensors of a block other than its experts are counted too often.
+    // The other tensors of a block are counted too often.
     expect((costs[largest] ?? 0) / cost).toBeGreaterThan(0.5);
     expect((costs[largest] ?? 0) / cost).toBeLessThan(2);
     expect(costs[largest + 1]).toBe(costs[largest]);
   });
 
-  it('of models without a valid one are equal', async () => {
+  it('are equal when no model is valid', async () => {
     const models = await openCandidates([TINY], { set: ['model.num_layers=x,y,z'] });
     const costs = await candidateCosts(models);
     expect(new Set(costs).size).toBe(1);
@@ -45,7 +45,7 @@ describe('candidateCosts', () => {
 });
 
 describe('openCandidates', () => {
-  it('keeps small models of the sample, and no large ones', async () => {
+  it('keeps small models of the sample, but not large ones', async () => {
     const set = ['model.vocab_size=640,1280,1920'];
     const [small, large] = [
       await openCandidates([TINY], { set }),

@@ -15,7 +15,7 @@ function opened(file: string) {
 }
 
 describe('tensors of an exported graph', () => {
-  it('have the names of the model, also where the exporter made up others', () => {
+  it('have the names of the model, even where the exporter invented others', () => {
     const checkpoint = opened('fixtures/onnx/merged.onnx');
     const names = ['norm.weight', 'norm.bias', 'up.weight', 'up.bias', 'down.weight'];
     expect([...checkpoint.tensors.keys()].sort()).toEqual(
@@ -48,7 +48,7 @@ describe('tensors of an exported graph', () => {
     expect([...new Float32Array(readTensor(tensor).slice().buffer)]).toEqual([1, 4, 2, 5, 3, 6]);
   });
 
-  it('leave out what belongs to the graph', () => {
+  it('do not include constants of the graph', () => {
     const file = fileIn(
       'x.onnx',
       onnx({
@@ -83,7 +83,7 @@ describe('verify of an exported graph', () => {
     expect(answer.onnx.transposed).toHaveLength(15);
   });
 
-  it('finds a model that it was not exported from', async () => {
+  it('reports the faults of another model', async () => {
     const answer = await verify(
       'fixtures/hf/llama',
       'fixtures/onnx/llama.onnx',
@@ -94,7 +94,7 @@ describe('verify of an exported graph', () => {
   });
 
   it.each([[], ['--external-data'], ['--weights', 'int8-32'], ['--weights', 'int4-32']])(
-    'matches what export wrote with %s %s, by its own config',
+    'matches the file that export wrote with %s %s, by its included config',
     async (...args) => {
       const file = path.join(folderOf({ x: '' }), 'llama.onnx');
       await runHere(['export', 'fixtures/hf/llama', '--save', file, ...args.filter(Boolean), '-q']);

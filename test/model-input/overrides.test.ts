@@ -24,7 +24,7 @@ describe('an override without its section', () => {
   it.each([
     [HYBRID, 'num_layers=3'],
     [LLAMA, 'num_hidden_layers=3'],
-  ])('is of the model, where only the model has such a key: %j, %s', async (text, set) => {
+  ])('changes the model where only the model has the key: %j, %s', async (text, set) => {
     const { model, warnings } = await load([set], text);
     expect(model.blocks).toHaveLength(3);
     expect(warnings).toEqual([]);
@@ -39,7 +39,7 @@ describe('an override without its section', () => {
   });
 });
 
-describe('an override that nothing reads is an error', () => {
+describe('an unread override is an error:', () => {
   it.each([
     ['num_layer=3', 'num_layer', 'did you mean "model.num_layers"?'],
     ['num_hidden_layers=3', 'num_hidden_layers', 'did you mean "model.num_layers"?'],
@@ -55,7 +55,7 @@ describe('an override that nothing reads is an error', () => {
     );
   });
 
-  it('and stays a warning in a file, which other programs may read too', async () => {
+  it('but an unread key of a file, which other programs may read, gives a warning', async () => {
     const { warnings } = await load(['num_layers=3'], `${HYBRID}other: 1\n`);
     expect(warnings).toMatchObject([{ severity: 'warning', path: 'other' }]);
   });

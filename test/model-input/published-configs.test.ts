@@ -14,7 +14,7 @@ interface Published {
 
 const place = (model: string) => ['fixtures/hf-configs', model, 'config.json'];
 
-/** Parameters, and the buffers that publishers count among them. */
+/** Parameters, with the buffers that publishers count, too. */
 const countedBy = (model: LanguageModel): number =>
   tensorsOf(model)
     .filter(({ role, contested }) => role === 'buffer' && contested !== undefined)
@@ -31,7 +31,7 @@ const PUBLISHED: readonly Published[] = [
   { model: 'qwen2.5-72b', total: 72_706_203_648 },
 ];
 
-describe('a published config has the published number of parameters', () => {
+describe('a published config has the published number of parameters:', () => {
   it.each(PUBLISHED.filter(({ model }) => isKnown(model)))('$model', async ({ model, total }) => {
     const { model: described, warnings } = await loadModelFile(inPackage(...place(model)));
     expect(warnings).toEqual([]);
@@ -45,7 +45,7 @@ interface ClassCount extends Published {
 
 const { models } = readJson<{ models: readonly ClassCount[] }>('fixtures/class-counts.json');
 
-describe('the sizes of a published config have the parameters of its class in transformers', () => {
+describe('a published config has the number of parameters of its class in transformers:', () => {
   it.each(models)('$model', async ({ config, total }) => {
     const { model, warnings } = await modelOf(documentOfData(config, 'config.json'));
     expect(warnings).toEqual([]);

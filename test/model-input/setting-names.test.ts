@@ -3,7 +3,7 @@ import { countParameters } from '../../src/budget/parameters.js';
 import { parseDocument } from '../../src/config/document.js';
 import { modelOf } from '../../src/model-input/model-file.js';
 
-/** The sizes of minigpt-small in the words of the course; the feed-forward network is 4 widths by default. */
+/** The sizes of minigpt-small by the names of the course. The feed-forward width defaults to 4 times the hidden size. */
 const SIZES = {
   vocab_size: 10_000,
   hidden_size: 384,
@@ -29,7 +29,7 @@ describe('dictionaries of MiniGPT', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('without a kind are named in the error, with what to write', async () => {
+  it('without a kind are recognised in the error, with a suggestion', async () => {
     await expect(load(SIZES, 'config.json')).rejects.toMatchObject({
       problems: [
         {
@@ -50,7 +50,7 @@ describe('dictionaries of MiniGPT', () => {
     },
   );
 
-  it('with two names of a setting are refused, at the place of the first', async () => {
+  it('with two names for a setting are refused, with the place of the first', async () => {
     const value = { model: { family: 'minigpt', ...SIZES, num_hidden_layers: 9 } };
     await expect(load(value)).rejects.toMatchObject({
       problems: [{ path: 'model.num_layers', message: 'unknown key "num_layers"' }],
@@ -94,7 +94,7 @@ describe('rope_scaling.type, the old name of rope_type', () => {
     expect(document).toContain('"rope_type":"dynamic"');
   });
 
-  it('in a config.json whose family does not read it is no key of the document', async () => {
+  it('is dropped from a config.json whose family does not read it', async () => {
     const config = { model_type: 'mpt', n_layers: 1, rope_scaling: { type: 'yarn' }, type: 0 };
     const { document } = await load(config, 'config.json');
     expect(JSON.stringify(document)).not.toContain('rope_type');

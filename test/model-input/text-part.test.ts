@@ -38,14 +38,14 @@ describe.each(CASES)('the language model of %s', (name) => {
   );
   const load = async () => (await openCheckpointModel(folder, {})).model(undefined);
 
-  it('has the names and the parameters that the checkpoint has', async () => {
+  it('has the names and parameters of the checkpoint', async () => {
     const { model, family, checkpoint } = await load();
     expect(family.name).toBe(FAMILY[name]);
     expect(checkpoint).toMatchObject({ matches: true, faults: [] });
     expect(countParameters(model).parameters).toBe(parameters);
   });
 
-  it('is told what it leaves out, with its parameters', async () => {
+  it('gives warnings about the parts left out, with their parameters', async () => {
     const { warnings, leftOut = [], textOf } = await load();
     const [kind = ''] = name.split('-');
     expect(textOf).toBe(kind);
@@ -65,33 +65,33 @@ describe.each(CASES)('the language model of %s', (name) => {
     const expected = openCheckpoint(`${folder}/expected.safetensors`);
     const program = await referenceEngine().load(model, checkpointWeights(model, checkpoint));
     const { output } = await program.run({ ids: idsOf(input_ids) });
-    const wanted = valuesOf(expected.tensors.get('logits') ?? expect.unreachable());
-    const largest = wanted.data.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
-    expect(differenceAt(output, wanted, 1)).toBeLessThan(2e-5 * largest);
+    const logits = valuesOf(expected.tensors.get('logits') ?? expect.unreachable());
+    const largest = logits.data.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+    expect(differenceAt(output, logits, 1)).toBeLessThan(2e-5 * largest);
   });
 });
 
 describe('the text part of a config', () => {
   const text = { model_type: 'llama', hidden_size: 24 };
 
-  it('is found under each of its names, for any kind around it', () => {
+  it('is found under each of its names, for any outer kind', () => {
     for (const key of ['text_config', 'llm_config', 'language_config']) {
       const part = textPartOf({ model_type: 'no_such_kind', [key]: text });
       expect(part).toMatchObject({ path: [key], config: { model_type: 'llama' } });
     }
   });
 
-  it('of a kind that is not known is none', () => {
+  it('is not found when its kind is unknown', () => {
     const other = { model_type: 'llava', text_config: { model_type: 'no_such_kind' } };
     expect(textPartOf(other)).toBeUndefined();
   });
 
-  it('is of the kind that the class around it takes, if it names none', () => {
+  it('has the default kind of the outer class if it names none', () => {
     const part = textPartOf({ model_type: 'llava', text_config: { hidden_size: 24 } });
     expect(part?.config.model_type).toBe('llama');
   });
 
-  it('stands beside the other keys in old files of Qwen 2 VL', () => {
+  it('is at the top level in old files of Qwen 2 VL', () => {
     const part = textPartOf({
       model_type: 'qwen2_vl',
       hidden_size: 24,
@@ -107,7 +107,7 @@ describe('the text part of a config', () => {
     expect(part?.config).not.toHaveProperty('vision_token_id');
   });
 
-  it('is tied as the outer key says', () => {
+  it('is tied according to the outer key', () => {
     const tied = (whole: object) =>
       textPartOf({ ...whole, text_config: { ...text, ...('text' in whole ? {} : {}) } })?.config
         .tie_word_embeddings;
@@ -122,7 +122,7 @@ describe('the text part of a config', () => {
   });
 });
 
-describe('a kind of model that is not known', () => {
+describe('an unknown kind of model', () => {
   const keys = {
     hidden_size: 24,
     intermediate_size: 20,
@@ -135,7 +135,7 @@ describe('a kind of model that is not known', () => {
   };
   const document = parseDocument(JSON.stringify({ model_type: 'new', ...keys, own: 3 }), 'c.json');
 
-  it('gets the family whose keys it has, by its structure', async () => {
+  it('is reported with the family that has its keys', async () => {
     const error: unknown = await modelOf(document).catch((each: unknown) => each);
     expect(error).toMatchObject({
       problems: [

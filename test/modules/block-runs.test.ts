@@ -11,52 +11,52 @@ interface Case {
   readonly steps?: readonly Readonly<Record<string, unknown>>[];
 }
 
-/** Runs of PyTorch; fixtures/modules/make_runs.py made them. */
+/** Runs of PyTorch, made by fixtures/modules/make_runs.py. */
 const CASES = readJson<Case[]>('fixtures/modules/runs.json');
 
 const run = (name: string, sizes: Partial<BlockSizes> = {}) =>
   runBlock(name, { ...SMALL_SIZES, ...sizes });
 
-/** Largest difference, relative to values above one. */
-const far = (a: readonly number[], b: readonly number[]) =>
+/** Largest difference, relative for values above one. */
+const largestRelative = (a: readonly number[], b: readonly number[]) =>
   Math.max(
     ...a.map((value, at) => Math.abs(value - (b[at] ?? Number.NaN)) / Math.max(1, Math.abs(value))),
   );
 
 describe('runs of blocks', () => {
-  it('has every block among the cases of PyTorch', () => {
+  it('cover every block with cases of PyTorch', () => {
     expect([...new Set(CASES.map(({ block }) => block))].toSorted()).toEqual(
       BLOCKS.map(({ name }) => name).toSorted(),
     );
   });
 
   it.each(CASES.map((each) => [each.block, JSON.stringify(each.sizes), each] as const))(
-    'has the numbers of PyTorch: %s %s',
+    'give the numbers of PyTorch: %s %s',
     (_, __, { block, sizes, torch, tensors, calls, steps }) => {
-      const found = run(block, sizes);
-      expect(found.torch).toEqual(torch);
-      expect(found.tensors.map(({ name }) => name).toSorted()).toEqual(
+      const result = run(block, sizes);
+      expect(result.torch).toEqual(torch);
+      expect(result.tensors.map(({ name }) => name).toSorted()).toEqual(
         Object.keys(tensors).toSorted(),
       );
-      for (const { name, role, shape, values, dtype } of found.tensors) {
+      for (const { name, role, shape, values, dtype } of result.tensors) {
         expect({ name, shape }).toEqual({ name, shape: tensors[name]?.shape });
-        const wanted = tensors[name]?.values ?? [];
+        const expected = tensors[name]?.values ?? [];
         if (role === 'output')
-          expect(far(values, wanted)).toBeLessThan(dtype === 'bf16' ? 0.004 : 1e-6);
-        else expect(values).toEqual(wanted);
+          expect(largestRelative(values, expected)).toBeLessThan(dtype === 'bf16' ? 0.004 : 1e-6);
+        else expect(values).toEqual(expected);
       }
-      if (calls) expect(found.calls).toMatchObject(calls);
+      if (calls) expect(result.calls).toMatchObject(calls);
       for (const [at, step] of (steps ?? []).entries()) {
-        const own = { ...found.steps?.[at] } as Record<string, unknown>;
+        const own = { ...result.steps?.[at] } as Record<string, unknown>;
         for (const [key, value] of Object.entries(step)) {
           const numbers = (given: unknown) => [given].flat() as number[];
-          expect(far(numbers(own[key]), numbers(value))).toBeLessThan(1e-6);
+          expect(largestRelative(numbers(own[key]), numbers(value))).toBeLessThan(1e-6);
         }
       }
     },
   );
 
-  it.each(BLOCKS.map(({ name }) => name))('keeps the identities of %s in every dtype', (name) => {
+  it.each(BLOCKS.map(({ name }) => name))('pass the checks of %s in every dtype', (name) => {
     for (const dtype of ['f32', 'f16', 'bf16'] as const) {
       for (const seed of [0, 1, 2]) {
         const { checks } = run(name, { dtype, seed, initSeed: seed });
@@ -68,7 +68,7 @@ describe('runs of blocks', () => {
     }
   });
 
-  it('keeps the scale of a dynamic rotation, and not of a static one', () => {
+  it('keep the scale of a dynamic rotation, but not of a static one', () => {
     const scales = (dynamic: boolean) =>
       run('ntk-rope', { dynamic }).calls?.map(({ scale, keptScale }) => [scale, keptScale]);
     expect(scales(false)).toEqual([
@@ -91,7 +91,7 @@ describe('runs of blocks', () => {
     ['ntk-rope', { positions: 2 ** 24 }, 'values'],
     ['ntk-rope', { calls: [{ positions: 1, offset: 2 ** 24 }] }, 'values'],
     ['spin', {}, 'unknown block'],
-  ])('refuses %s %j', (name, sizes, message) => {
+  ])('are refused: %s %j', (name, sizes, message) => {
     expect(() => run(name, sizes)).toThrow(message);
   });
 });

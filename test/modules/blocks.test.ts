@@ -31,7 +31,7 @@ const ids = (...data: number[]): Ids => ({ shape: [1, data.length], data: Int32A
 const size = (most: number) => fc.integer({ min: 1, max: most });
 
 describe('GroupRMSNorm', () => {
-  it('is RMSNorm with one group', () => {
+  it('equals RMSNorm with one group', () => {
     const [x, gamma] = [randn(1, 2, 3, 12), randn(2, 12)];
     expect(groupRmsNorm(x, gamma, 12)).toEqual(rmsNorm(x, gamma));
   });
@@ -50,7 +50,7 @@ describe('GroupRMSNorm', () => {
     );
   });
 
-  it('takes the width of a group, not their number', () => {
+  it('has the width of a group as argument, not the number of groups', () => {
     const x = tensor([1, 6], [3, 4, 0, 0, 5, 12]);
     const normed = toFloat32(groupRmsNorm(x, ones(6), 2, 0.5));
     // [3, 4] has a mean square of 12.5; zeros stay zeros.
@@ -69,8 +69,8 @@ describe('GroupRMSNorm', () => {
 });
 
 describe('LayerNorm', () => {
-  it('squares in float32, as PyTorch does: what is too large for that is nothing', () => {
-    // F.rms_norm of [1e25, 1e25], and of sixteen times 1e19, whose sum is too large; F.layer_norm of [1e25, -1e25].
+  it('squares in float32 like PyTorch: an overflow gives 0', () => {
+    // F.rms_norm of [1e25, 1e25], and of sixteen times 1e19, whose sum overflows; F.layer_norm of [1e25, -1e25].
     expect([...toFloat32(rmsNorm(tensor([2], [1e25, 1e25]), ones(2)))]).toEqual([0, 0]);
     const many = tensor([16], new Array<number>(16).fill(1e19));
     expect([...toFloat32(rmsNorm(many, ones(16)))]).toEqual(new Array<number>(16).fill(0));
@@ -105,7 +105,7 @@ describe('LayerNorm', () => {
 });
 
 describe('embeddings', () => {
-  it('give rows, in the dtype of the table and to the bit', () => {
+  it('give exact rows, in the dtype of the table', () => {
     for (const dtype of ['f32', 'f16', 'bf16'] as const) {
       const table = cast(randn(1, 5, 3), dtype);
       const rows = vocabEmbedding({ shape: [2, 2], data: Int32Array.of(4, 0, 4, 2) }, table);
@@ -116,7 +116,7 @@ describe('embeddings', () => {
     }
   });
 
-  it('embeddings of all ranks add up to the whole', () => {
+  it('of all ranks sum to the whole', () => {
     const setting = fc.record({
       worldSize: size(5),
       rows: size(6),
@@ -145,7 +145,7 @@ describe('embeddings', () => {
     );
   });
 
-  it('begin with seeds of their own', () => {
+  it('of each rank are initialised with a separate seed', () => {
     const setting = { vocabSize: 6, width: 4, mean: 0.5, deviation: 2, seed: 40 };
     const part = initialParallelTable(setting, { rank: 2, worldSize: 3 });
     expect(part).toEqual(initialTable({ ...setting, vocabSize: 2, seed: 42 }));
@@ -162,7 +162,7 @@ describe('NTK-aware RoPE', () => {
   const input = (positions: number) => randn(positions, 1, positions, 2, 4);
 
   it.each([
-    // Positions, times as many to begin with, input → k'. The last of a range, and the first beyond it.
+    // Positions, initial scale, input length → scale. The last length of a range, and the first beyond it.
     [2, 4, 8, 4],
     [2, 4, 9, 6],
     [2, 4, 12, 6],
@@ -181,42 +181,42 @@ describe('NTK-aware RoPE', () => {
     [5, 2, 1001, 202],
   ])(
     'trained with %i and scaled by %i needs, for %i positions, %i',
-    (positions, scale, length, wanted) => {
+    (positions, scale, length, expected) => {
       const kept = rope(positions, scale, true);
-      expect(kept.scaleFor(length)).toBe(wanted);
+      expect(kept.scaleFor(length)).toBe(expected);
       kept.apply(input(length));
-      expect(kept.scale).toBe(wanted);
-      expect(kept.tables.cos.shape).toEqual([positions * wanted, 4]);
+      expect(kept.scale).toBe(expected);
+      expect(kept.tables.cos.shape).toEqual([positions * expected, 4]);
     },
   );
 
   it('finds the smallest even scale that is enough', () => {
     fc.assert(
       fc.property(size(64), size(9), size(5000), (positions, scale, length) => {
-        const found = rope(positions, scale).scaleFor(length);
+        const chosen = rope(positions, scale).scaleFor(length);
         if (length <= positions * scale) {
-          expect(found).toBe(scale);
+          expect(chosen).toBe(scale);
           return;
         }
-        expect(found % 2).toBe(0);
-        expect(positions * found).toBeGreaterThanOrEqual(length);
-        expect(positions * (found - 2)).toBeLessThan(length);
+        expect(chosen % 2).toBe(0);
+        expect(positions * chosen).toBeGreaterThanOrEqual(length);
+        expect(positions * (chosen - 2)).toBeLessThan(length);
       }),
     );
   });
 
-  it('keeps its grown length when it is dynamic', () => {
+  it('keeps its extended length when it is dynamic', () => {
     const kept = rope(3, 2, true);
     const before = kept.apply(input(4));
     const long = kept.apply(input(13));
     expect(kept.scale).toBe(6);
-    // A short input now turns by the tables of the long one.
+    // A short input now uses the tables of the long one.
     expect(kept.apply(input(4))).not.toEqual(before);
     expect(kept.apply(input(4))).toEqual(rope(3, 6).apply(input(4)));
     expect(long).toEqual(rope(3, 6).apply(input(13)));
   });
 
-  it('forgets it when it is not', () => {
+  it('forgets the extended length when it is not dynamic', () => {
     const fixed = rope(3, 2);
     const before = fixed.apply(input(4));
     expect(fixed.apply(input(13))).toEqual(rope(3, 6).apply(input(13)));
@@ -225,7 +225,7 @@ describe('NTK-aware RoPE', () => {
     expect(fixed.apply(input(4))).toEqual(before);
   });
 
-  it('goes on where an offset says', () => {
+  it('continues at an offset', () => {
     const turning = rope(16, 1);
     const whole = input(12);
     const rest = tensor([1, 5, 2, 4], toFloat32(whole).subarray(7 * 8));
@@ -266,7 +266,7 @@ describe('NTK-aware RoPE', () => {
     );
   });
 
-  it('reaches far without dynamic, whose tables would have to be too large', () => {
+  it('allows far positions only without dynamic, whose tables would be too large', () => {
     const x = input(1);
     const far = 2 ** 40;
     expect(toFloat32(rope(3, 2).apply(x, far))).toHaveLength(8);
@@ -274,7 +274,7 @@ describe('NTK-aware RoPE', () => {
     expectMistake(() => rope(2 ** 40, 1), /tables of 1099511627776 positions/);
   });
 
-  it('leaves heads of width 2 unless it would have to stretch them', () => {
+  it('refuses to extend heads of width 2', () => {
     const narrow = rope(4, 1, false, 2);
     expect(narrow.apply(randn(1, 1, 4, 1, 2)).shape).toEqual([1, 4, 1, 2]);
     expectMistake(() => narrow.apply(randn(1, 1, 5, 1, 2)), /width 2 have one frequency/);
@@ -282,7 +282,7 @@ describe('NTK-aware RoPE', () => {
 });
 
 describe('SwiGLU', () => {
-  it('is silu of the gate, times the other', () => {
+  it('is silu(gate) · up', () => {
     const [gate, up] = [tensor([4], [0, 1, -1, 800]), tensor([4], [5, 2, 2, 0.5])];
     // silu(1) = 1 / (1 + e^-1)
     const expected = [0, 1.4621171572600098, -0.5378828427399902, 400];
@@ -309,7 +309,7 @@ describe('attention', () => {
     spread: fc.constantFrom(1, 30, 1000),
   });
 
-  it('by tiles is the plain one', () => {
+  it('in tiles equals plain attention', () => {
     fc.assert(
       fc.property(setting, (given) => {
         const { batch, queries, keyHeads, headDim, width, causal, tile, seed, spread } = given;
@@ -345,7 +345,7 @@ describe('attention', () => {
     );
   });
 
-  it('shows a query nothing of what comes after it', () => {
+  it('hides later keys from a query', () => {
     const [q, k, v] = [randn(1, 1, 4, 2, 4), randn(2, 1, 6, 2, 4), randn(3, 1, 6, 2, 4)];
     const other = tensor(v.shape, [...toFloat32(v).subarray(0, 5 * 8), ...new Float32Array(8)]);
     for (const block of [groupedQueryAttention, onlineSoftmaxAttention]) {
@@ -356,7 +356,7 @@ describe('attention', () => {
     }
   });
 
-  it('gives keys of -Infinity no weight, whole tiles of them too', () => {
+  it('gives keys of -Infinity zero weight, even in whole tiles', () => {
     const [q, some, v] = [ones(1, 2, 1, 2), randn(2, 1, 6, 1, 2), randn(3, 1, 6, 1, 3)];
     const hidden = new Set([0, 1, 2, 4]);
     const k = tensor(
@@ -377,20 +377,20 @@ describe('attention', () => {
         1e-6,
       );
     }
-    // Where nothing weighs anything there is no mean, as in PyTorch's softmax.
+    // Without any weight there is no mean, as in PyTorch's softmax.
     const none = tensor([1, 2, 1, 2], new Float32Array(4).fill(Number.NEGATIVE_INFINITY));
     for (const block of [groupedQueryAttention, onlineSoftmaxAttention]) {
       expect(toFloat32(block(q, none, kept(v, 3))).every(Number.isNaN)).toBe(true);
     }
   });
 
-  it('allocates no more than there are keys', () => {
+  it('limits a tile to the number of keys', () => {
     const [q, k, v] = [ones(1, 1, 1, 2), ones(1, 3, 1, 2), ones(1, 3, 1, 2)];
-    const found = onlineSoftmaxAttention(q, k, v, { tile: 2 ** 40 });
-    expect([...toFloat32(found)]).toEqual([1, 1]);
+    const output = onlineSoftmaxAttention(q, k, v, { tile: 2 ** 40 });
+    expect([...toFloat32(output)]).toEqual([1, 1]);
   });
 
-  it('gives NaN for an infinite value of any weight, as PyTorch does', () => {
+  it('gives NaN for an infinite value of any weight, like PyTorch', () => {
     // torch.softmax(torch.tensor([-inf, 0]), 0) @ torch.tensor([inf, 1]) is nan, as with (q, k, v) below.
     const q = tensor([1, 1, 1, 1], [1]);
     const k = tensor([1, 4, 1, 1], [-Infinity, -Infinity, 0, 1]);
@@ -404,7 +404,7 @@ describe('attention', () => {
     }
   });
 
-  it('takes a negative scale', () => {
+  it('accepts a negative scale', () => {
     // scaled_dot_product_attention(q, k, v, scale=-0.7) of these is 3 in PyTorch: scores 5 and 5.
     const q = tensor([1, 1, 1, 2], [1, 2]);
     const v = tensor([1, 2, 1, 1], [1, 5]);
@@ -417,12 +417,12 @@ describe('attention', () => {
     expect(first).toBeLessThan(1.3);
   });
 
-  it('takes another scale', () => {
+  it('accepts another scale', () => {
     const [q, k, v] = [randn(1, 1, 4, 1, 4), randn(2, 1, 4, 1, 4), randn(3, 1, 4, 1, 4)];
     const usual = groupedQueryAttention(q, k, v);
     expect(groupedQueryAttention(q, k, v, { scale: 0.5 })).toEqual(usual);
     expect(onlineSoftmaxAttention(q, k, v, { scale: 0.1 })).not.toEqual(usual);
-    // With no scale at all, every key counts as much.
+    // With scale 0, every key has the same weight.
     const even = toFloat32(groupedQueryAttention(q, k, v, { scale: 0 }));
     const values = toFloat32(v);
     const mean = [0, 4, 8, 12].reduce((sum, at) => sum + (values[at] ?? 0), 0) / 4;
@@ -431,7 +431,7 @@ describe('attention', () => {
 });
 
 describe('tensors', () => {
-  it('are rounded to the nearest, ties to even', () => {
+  it('are rounded to nearest, ties to even', () => {
     // 1 + 2^-11 lies between two values of float16, 1 + 3 · 2^-11 too; IEEE 754 takes the even one.
     const halves = tensor([4], [1 + 2 ** -11, 1 + 3 * 2 ** -11, 65520, -0], 'f16');
     expect([...halves.data]).toEqual([0x3c00, 0x3c02, 0x7c00, 0x8000]);
@@ -440,14 +440,14 @@ describe('tensors', () => {
     expect([...toFloat32(brains)]).toEqual([1, 1.015625]);
   });
 
-  it('are cast like PyTorch casts', () => {
+  it('are cast as in PyTorch', () => {
     const x = randn(1, 3, 5);
     expect(cast(x, 'f32')).toBe(x);
     expect(cast(cast(x, 'f16'), 'f32').dtype).toBe('f32');
     expect(largestDifference(cast(cast(x, 'f16'), 'f32'), x)).toBeLessThan(2e-3);
   });
 
-  it('stay what they are', () => {
+  it('are not changed by blocks', () => {
     const x = randn(1, 2, 3, 2, 4);
     const copy = tensor(x.shape, toFloat32(x));
     rmsNorm(x, ones(4));
@@ -459,7 +459,7 @@ describe('tensors', () => {
   });
 });
 
-describe('reports arguments that do not fit', () => {
+describe('an invalid argument is reported:', () => {
   const x = randn(1, 2, 3, 12);
   const heads = (s: number, count: number, width = 4) => randn(1, 1, s, count, width);
   const table = randn(1, 4, 2);
@@ -472,12 +472,12 @@ describe('reports arguments that do not fit', () => {
       () => groupRmsNorm(x, ones(12), 5),
       /group of 5 columns does not divide the width 12/,
     ],
-    ['a group of none', () => groupRmsNorm(x, ones(12), 0), /width of a group is 0/],
-    ['part of a column', () => groupRmsNorm(x, ones(12), 1.5), /width of a group is 1\.5/],
+    ['a group of width 0', () => groupRmsNorm(x, ones(12), 0), /width of a group is 0/],
+    ['a group of 1.5 columns', () => groupRmsNorm(x, ones(12), 1.5), /width of a group is 1\.5/],
     ['another γ', () => groupRmsNorm(x, ones(11), 4), /γ has shape \[11\] and should have \[12\]/],
     ['a γ that is a matrix', () => rmsNorm(x, ones(1, 12)), /γ has shape \[1, 12\]/],
     ['a negative eps', () => rmsNorm(x, ones(12), -1), /eps is -1/],
-    ['no eps', () => layerNorm(x, ones(12), undefined, Number.NaN), /eps is NaN/],
+    ['an eps of NaN', () => layerNorm(x, ones(12), undefined, Number.NaN), /eps is NaN/],
     [
       'another β',
       () => layerNorm(x, ones(12), ones(3)),
@@ -486,14 +486,14 @@ describe('reports arguments that do not fit', () => {
     ['a scalar', () => rmsNorm(tensor([], [1]), ones(1)), /width of X is 0/],
     ['rows without columns', () => layerNorm(tensor([2, 0], []), ones(1)), /width of X is 0/],
     ['a γ of no size', () => initialGamma(0, [0, 1], 1), /the width is 0/],
-    ['a range the wrong way round', () => initialGamma(4, [1, 0], 1), /between 1 and 0/],
+    ['a reversed range', () => initialGamma(4, [1, 0], 1), /between 1 and 0/],
     [
       'an id at the end',
       () => vocabEmbedding(ids(0, 4), table),
       /id 4 \(number 1\) is outside the vocabulary of 4/,
     ],
     ['a negative id', () => vocabEmbedding(ids(-1), table), /id -1 \(number 0\)/],
-    ['a table that is none', () => vocabEmbedding(ids(0), ones(4)), /of 1 axes/],
+    ['a table of 1 axis', () => vocabEmbedding(ids(0), ones(4)), /of 1 axes/],
     ['a table without rows', () => vocabEmbedding(ids(0), tensor([0, 2], [])), /vocabulary of 0/],
     [
       'an id beyond all ranks',
@@ -528,7 +528,7 @@ describe('reports arguments that do not fit', () => {
       /deviation -1/,
     ],
     [
-      'ids that are no integers',
+      'ids that are not integers',
       () => vocabEmbedding({ shape: [1], data: new Float32Array(1) } as never, table),
       /ids in a Float32Array/,
     ],
@@ -543,7 +543,7 @@ describe('reports arguments that do not fit', () => {
       /width of a head is 3/,
     ],
     [
-      'no heads at all',
+      'no axis of heads',
       () => applyRotaryPosEmb(x, ones(3, 12), ones(3, 12)),
       /X has shape \[2, 3, 12\], of 3 axes/,
     ],
@@ -601,7 +601,7 @@ describe('reports arguments that do not fit', () => {
       /3 queries and 2 keys/,
     ],
     [
-      'a scale that is none',
+      'a scale of NaN',
       () => groupedQueryAttention(heads(2, 2), heads(2, 2), heads(2, 2), { scale: Number.NaN }),
       /the scale is NaN/,
     ],
@@ -616,10 +616,10 @@ describe('reports arguments that do not fit', () => {
       /the tile is 0/,
     ],
     ['a shape of another size', () => tensor([2, 2], [1]), /shape \[2, 2\] for 1 values/],
-    ['a dtype that is none', () => tensor([1], [1], 'f8' as never), /dtype f8/],
-    ['values that are no codes', () => rmsNorm(x, codes), /dtype f16 in a Float32Array/],
+    ['an unknown dtype', () => tensor([1], [1], 'f8' as never), /dtype f8/],
+    ['values that are not codes', () => rmsNorm(x, codes), /dtype f16 in a Float32Array/],
     [
-      'a dtype that is none, made by hand',
+      'an unknown dtype of a literal',
       () => toFloat32({ ...codes, dtype: 'i8' } as never),
       /dtype i8 in a Float32Array/,
     ],

@@ -50,8 +50,8 @@ interface Course {
 
 const course = readJson<Course>('fixtures/modules/course.json');
 
-describe('the blocks of the course', () => {
-  it('GroupRMSNorm, and the γ that its seed gives', () => {
+describe('the results of the course are reproduced for', () => {
+  it('GroupRMSNorm and its initial γ', () => {
     const { input, gamma, output, group_size, eps, init_range, init_seed } = course.group_rms_norm;
     const scales = nestedTensor(gamma);
     const computed = groupRmsNorm(nestedTensor(input), scales, group_size, eps);
@@ -59,7 +59,7 @@ describe('the blocks of the course', () => {
     expect(initialGamma(12, init_range, init_seed)).toEqual(scales);
   });
 
-  it('ParallelVocabEmbedding, and the rows that its seed gives', () => {
+  it('ParallelVocabEmbedding and its initial rows', () => {
     const { ids, table, output, ...options } = course.parallel_vocab_embedding;
     const rank = { rank: options.rank, worldSize: options.world_size };
     const rows = nestedTensor(table);
@@ -95,5 +95,5 @@ describe('the blocks of the course', () => {
     expect(turning.scale).toBe(rope.ratio_after);
   });
 
-  it('are there', () => expect(ropes.length).toBe(6));
+  it('six cases of RoPE', () => expect(ropes.length).toBe(6));
 });

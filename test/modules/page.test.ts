@@ -5,10 +5,10 @@ import * as modules from '../../src/modules/index.js';
 import * as random from '../../src/random/index.js';
 import { inPackage, ROOT } from '../fixtures.js';
 
-/** A program as a reader sees it, and what is shown below it. */
+/** A program of the page, and its output below it. */
 const SHOWN = /^```js\n([\s\S]*?)^```\n\n```text\n[\s\S]*?^```$/gm;
 
-/** What a program prints that imports the package by its name, in the package's folder. */
+/** Output of a program that imports the package by name, run in the package's folder. */
 function printed(program: string): string {
   const args = ['--input-type=module', '--eval', program];
   const { status, stdout, stderr } = spawnSync(process.execPath, args, {
@@ -19,7 +19,7 @@ function printed(program: string): string {
   return stdout;
 }
 
-/** `vitest run test/modules/page.test.ts -u` writes what the programs print now. */
+/** `vitest run test/modules/page.test.ts -u` writes the current output of the programs. */
 describe('docs/modules.md', () => {
   const file = inPackage('docs/modules.md');
   const page = fs.readFileSync(file, 'utf8');
@@ -35,8 +35,8 @@ describe('docs/modules.md', () => {
     await expect(now).toMatchFileSnapshot(file);
   });
 
-  it.each([modules, random])('names everything that there is', (everything) => {
-    const names = Object.keys(everything);
+  it.each([modules, random])('names all exports', (exported) => {
+    const names = Object.keys(exported);
     expect(names.length).toBeGreaterThan(1);
     for (const name of names) expect(page).toContain(name);
   });

@@ -8,7 +8,7 @@ import {
   toFloat32,
 } from '../../src/modules/index.js';
 
-/** A tensor as the fixtures hold it: numbers of float32, codes of the others. */
+/** A tensor of the fixtures: numbers for float32, codes for the other types. */
 export interface Stored {
   readonly shape: readonly number[];
   readonly dtype: ModuleDtype;
@@ -35,7 +35,7 @@ function shapeOf(nested: Nested): number[] {
 const flat = (nested: Nested): number[] =>
   typeof nested === 'number' ? [nested] : nested.flatMap(flat);
 
-/** A tensor of nested lists. */
+/** A tensor from nested lists. */
 export const nestedTensor = (nested: Nested, dtype: ModuleDtype = 'f32'): Tensor =>
   tensor(shapeOf(nested), flat(nested), dtype);
 
@@ -54,7 +54,7 @@ export function largestDifference(a: Tensor, b: Tensor): number {
   );
 }
 
-/** Holds an attempt to a message, and to saying what to do. */
+/** Expects a UserError with this message and a suggestion. */
 export function expectMistake(attempt: () => unknown, message: RegExp): void {
   let caught: unknown;
   try {

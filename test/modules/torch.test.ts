@@ -28,9 +28,9 @@ interface Case {
 }
 
 interface Way {
-  /** Keys at a time, for attention that is tiled. */
+  /** Keys of a tile, for tiled attention. */
   readonly tile?: number;
-  /** What all tensors are cast to before. */
+  /** Type that all tensors are first cast to. */
   readonly dtype?: ModuleDtype;
 }
 
@@ -77,8 +77,8 @@ const labelled = cases.map((each, at) => {
 const WITHIN = 1e-6;
 
 /**
- * Float32 results are within 1e-6. Half-precision ones have PyTorch's bits, but where what is rounded lies within the
- * same 1e-6 of the middle between two values: there, PyTorch's own kernels differ among each other.
+ * Float32 results are within 1e-6. Half-precision ones equal PyTorch's bit for bit, unless the unrounded value is
+ * within 1e-6 of the middle between two values: there, PyTorch's kernels differ from each other.
  */
 function expectPyTorch(each: Case, way: Way = {}): void {
   const computed = compute(each, way);
@@ -88,38 +88,38 @@ function expectPyTorch(each: Case, way: Way = {}): void {
     return;
   }
   expect({ ...computed, data: [] }).toEqual({ ...expected, data: [] });
-  const [ours, theirs] = [toFloat32(computed), toFloat32(expected)];
+  const [own, reference] = [toFloat32(computed), toFloat32(expected)];
   const unrounded = toFloat32(compute(each, { ...way, dtype: 'f32' }));
-  for (const [at, value] of ours.entries()) {
-    const other = theirs[at] ?? Number.NaN;
+  for (const [at, value] of own.entries()) {
+    const other = reference[at] ?? Number.NaN;
     if (value === other) continue;
     expect(Math.abs((unrounded[at] ?? Number.NaN) - (value + other) / 2)).toBeLessThan(WITHIN);
     expect(Math.abs((computed.data[at] ?? 0) - (expected.data[at] ?? 0))).toBe(1);
   }
 }
 
-describe('blocks compute what PyTorch does', () => {
+describe('blocks give the results of PyTorch:', () => {
   it.each(labelled)('%s', (_, each) => expectPyTorch(each));
 
-  it('nearly always to the bit in half precision', () => {
+  it('half precision is nearly always exact', () => {
     const halves = cases.filter(({ output }) => output.dtype !== 'f32');
     const codes = halves.flatMap((each) => {
-      const ours = compute(each).data;
-      return each.output.data.map((code, at) => code === ours[at]);
+      const own = compute(each).data;
+      return each.output.data.map((code, at) => code === own[at]);
     });
     expect(codes.length).toBeGreaterThan(5000);
     expect(codes.filter((isSame) => !isSame).length).toBeLessThan(5);
   });
 });
 
-describe('tiled attention computes what PyTorch does', () => {
+describe('tiled attention gives the results of PyTorch:', () => {
   const attention = labelled.filter(([, { block }]) => block === 'groupedQueryAttention');
 
   it.each(attention)('%s', (_, each) => {
     for (const tile of [1, 2, 4, 64]) expectPyTorch(each, { tile });
   });
 
-  it('in every dtype', () => {
+  it('the cases cover every dtype', () => {
     expect(new Set(attention.map(([, { output }]) => output.dtype)).size).toBe(3);
   });
 });

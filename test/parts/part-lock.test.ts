@@ -1,4 +1,4 @@
-/** Locks of units: two owners at once, owners that are gone, and clocks that differ. */
+/** Locks of units with competing owners, dead owners and different clocks. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
@@ -12,7 +12,7 @@ import { TIMES } from '../conversion/parts/parts.js';
 const lockFile = () => path.join(folderOf({}), 'unit.lock');
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-/** The lock of an owner on another machine, whose clock shows another time. */
+/** The lock of an owner on another machine with another clock. */
 function foreignLock(file: string, changes: object = {}, clock = Date.now()): void {
   const lock = PartLock.take(file, TIMES);
   const owner = { ...ownerIn(file), token: 'other', host: 'far', space: 'elsewhere', ...changes };
@@ -34,7 +34,7 @@ describe('PartLock', () => {
     next?.release();
   });
 
-  it('shows that its owner lives, and its progress', async () => {
+  it('shows that its owner is alive, and the progress', async () => {
     const file = lockFile();
     const lock = PartLock.take(file, TIMES);
     lock?.add(123);
@@ -46,7 +46,7 @@ describe('PartLock', () => {
     lock?.release();
   });
 
-  it('shows that its owner lives while a read blocks the process', () => {
+  it('shows that its owner is alive while a read blocks the process', () => {
     const file = lockFile();
     const lock = PartLock.take(file, { beat: 1e9, stale: 1e9 });
     pulse();
@@ -57,7 +57,7 @@ describe('PartLock', () => {
     expect(fs.existsSync(file)).toBe(false);
   });
 
-  it('leaves the lock of another alone when it is released', () => {
+  it('does not remove the lock of another owner when it is released', () => {
     const file = lockFile();
     const lock = PartLock.take(file, TIMES);
     fs.rmSync(file);
@@ -68,7 +68,7 @@ describe('PartLock', () => {
 });
 
 describe('LockWatch', () => {
-  it('keeps the lock of a process that runs, however old it is', () => {
+  it('keeps the lock of a running process at any age', () => {
     const file = lockFile();
     const lock = PartLock.take(file, { beat: 1e9, stale: 0 });
     const watch = new LockWatch({ beat: 1, stale: 0 });
@@ -77,7 +77,7 @@ describe('LockWatch', () => {
     lock?.release();
   });
 
-  it('removes the lock of a process of this machine that was killed', async () => {
+  it('removes the lock of a killed process of this machine', async () => {
     const file = lockFile();
     const own = PartLock.take(file, TIMES);
     const owner = ownerIn(file);
@@ -88,13 +88,13 @@ describe('LockWatch', () => {
     child.kill('SIGKILL');
     await killed;
     fs.writeFileSync(file, JSON.stringify({ ...owner, pid, token: 'dead' }).padEnd(512));
-    // It was killed before it gave up the name of its own.
+    // It was killed before it removed its second name of the lock.
     fs.linkSync(file, `${file}.dead`);
     expect(new LockWatch(TIMES).breakStale(file)).toBe(true);
     expect(fs.readdirSync(path.dirname(file))).toEqual([]);
   });
 
-  it('removes nothing but a lock for an owner whose token is a path', () => {
+  it('removes only the lock when the token of its owner is a path', () => {
     const file = lockFile();
     const other = path.join(path.dirname(file), 'other');
     fs.writeFileSync(other, 'keep');
@@ -108,14 +108,14 @@ describe('LockWatch', () => {
   });
 
   it.runIf(process.platform === 'linux')(
-    'is not misled by another process with the id of the owner',
+    'removes the lock when another process has the id of the owner',
     () => {
       const file = lockFile();
       const lock = PartLock.take(file, TIMES);
       const owner = ownerIn(file);
       lock?.release();
-      const stranger = { ...owner, pid: process.ppid, born: '1', token: 'dead' };
-      fs.writeFileSync(file, JSON.stringify(stranger).padEnd(512));
+      const other = { ...owner, pid: process.ppid, born: '1', token: 'dead' };
+      fs.writeFileSync(file, JSON.stringify(other).padEnd(512));
       expect(new LockWatch(TIMES).breakStale(file)).toBe(true);
     },
   );
@@ -124,26 +124,29 @@ describe('LockWatch', () => {
     ['an hour behind', -3600e3],
     ['the same', 0],
     ['a day ahead', 24 * 3600e3],
-  ])('judges an owner elsewhere by its own clock alone: the other is %s', (_, skew) => {
-    const file = lockFile();
-    let now = 5_000;
-    const watch = new LockWatch({ beat: 20, stale: 200 }, () => now);
-    foreignLock(file, { beat: 1 }, Date.now() + skew);
-    expect(watch.breakStale(file)).toBe(false);
-    now += 199;
-    expect(watch.breakStale(file)).toBe(false);
-    // A sign of life, with the same time of the file.
-    foreignLock(file, { beat: 2 }, Date.now() + skew);
-    now += 199;
-    expect(watch.breakStale(file)).toBe(false);
-    now += 199;
-    expect(watch.breakStale(file)).toBe(false);
-    now += 1;
-    expect(watch.breakStale(file)).toBe(true);
-    expect(ownerIn(file)).toBeUndefined();
-  });
+  ])(
+    'judges an owner on another machine by the local clock only: the other clock is %s',
+    (_, skew) => {
+      const file = lockFile();
+      let now = 5_000;
+      const watch = new LockWatch({ beat: 20, stale: 200 }, () => now);
+      foreignLock(file, { beat: 1 }, Date.now() + skew);
+      expect(watch.breakStale(file)).toBe(false);
+      now += 199;
+      expect(watch.breakStale(file)).toBe(false);
+      // A heartbeat with an unchanged time of the file.
+      foreignLock(file, { beat: 2 }, Date.now() + skew);
+      now += 199;
+      expect(watch.breakStale(file)).toBe(false);
+      now += 199;
+      expect(watch.breakStale(file)).toBe(false);
+      now += 1;
+      expect(watch.breakStale(file)).toBe(true);
+      expect(ownerIn(file)).toBeUndefined();
+    },
+  );
 
-  it('treats an unreadable lock as one of elsewhere', () => {
+  it('treats an unreadable lock like one of another machine', () => {
     const file = lockFile();
     let now = 0;
     const watch = new LockWatch({ beat: 1, stale: 10 }, () => now);

@@ -7,7 +7,7 @@ import { planModels } from '../../src/plan/plan-models.js';
 import { planReport } from '../../src/report/plan-report.js';
 import { render } from '../../src/report/render/render.js';
 
-const planned = async (name: FamilyName, wish: Partial<PlanRequest> = {}) =>
+const planned = async (name: FamilyName, changes: Partial<PlanRequest> = {}) =>
   planModels(await loadFamily(name), {
     inference: { batch: 1, context: 2048, dtype: 'bf16' },
     maxParameters: 26e6,
@@ -16,13 +16,13 @@ const planned = async (name: FamilyName, wish: Partial<PlanRequest> = {}) =>
     set: [],
     sort: 'balance',
     top: 3,
-    ...wish,
+    ...changes,
   });
 
 describe('the rule of 15 / 25 / 60', () => {
-  it('has a model near it, whose shares are those of its description', async () => {
+  it('gives a model near it, with the shares of its description', async () => {
     const { allocation, rows } = await planned('minimind');
-    if (!allocation) throw new Error('no model of the rule');
+    if (!allocation) throw new Error('no model');
     const { row, shares, best, rule } = allocation;
     expect(rule).toEqual({ embedding: 0.15, attention: 0.25, feedForward: 0.6 });
     for (const part of ['embedding', 'attention', 'feedForward'] as const) {
@@ -39,7 +39,7 @@ describe('the rule of 15 / 25 / 60', () => {
     expect(best.embedding).toBeLessThan(shares.embedding);
   });
 
-  it('is the last row of the table, with a note', async () => {
+  it('gives the last row of the table, with a note', async () => {
     const text = await render(planReport(await planned('minimind')), 'table', {
       width: 80,
       colourLevel: 0,
@@ -53,11 +53,11 @@ describe('the rule of 15 / 25 / 60', () => {
   it.each<[FamilyName, Partial<PlanRequest>]>([
     ['hybrid', { maxParameters: 500e6 }],
     ['minimind', { set: ['model.use_moe=true'], maxParameters: 100e6 }],
-  ])('has none for %s with %o', async (name, wish) => {
-    expect((await planned(name, wish)).allocation).toBeNull();
+  ])('gives no model for %s with %o', async (name, changes) => {
+    expect((await planned(name, changes)).allocation).toBeNull();
   });
 
-  it('keeps to fixed sizes', async () => {
+  it('respects fixed sizes', async () => {
     const { allocation } = await planned('minimind', {
       set: ['model.num_hidden_layers=12'],
       depth: { least: 4, most: 20 },

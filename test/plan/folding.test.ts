@@ -11,7 +11,7 @@ import { ModelSpace } from '../../src/plan/space.js';
 const INFERENCE = { batch: 3, context: 2048, dtype: 'bf16' } as const;
 const DECODE = decodingTarget({ gpu: gpuNamed('h100-80gb'), gpus: 1, network: null }, INFERENCE);
 
-const WISH: PlanRequest = {
+const REQUEST: PlanRequest = {
   inference: INFERENCE,
   maxParameters: 26e6,
   vocabulary: 6400,
@@ -36,7 +36,7 @@ async function spaceOf(name: FamilyName, set: readonly string[] = []) {
   return new ModelSpace(family, family.dimensions, { context: 2048, vocabulary: 6400, set });
 }
 
-/** A family that counts the blocks of what it builds. */
+/** A family that counts the models and blocks that it builds. */
 function counting(
   family: Family,
   change: (model: ReturnType<Family['build']>) => typeof model = (m) => m,
@@ -88,17 +88,17 @@ describe('a folded model', () => {
     }
   });
 
-  it('is described by few blocks', async () => {
+  it('is built with few blocks', async () => {
     const { built, family } = counting(await loadFamily('llama'));
-    const { compared, rows, spectrum } = planModels(family, { ...WISH, decode: DECODE });
+    const { compared, rows, spectrum } = planModels(family, { ...REQUEST, decode: DECODE });
     const shown = new Map([...rows, ...spectrum].map((row) => [row.place, row.sizes.depth]));
     const whole = [...shown.values()].reduce((total, depth) => total + depth, 0);
-    // Powers of two up to 128, and small models: those foreseen from, and one for each that is compared.
+    // Powers of two up to 128, and small models: those for predictions, and one for each compared model.
     expect(compared).toBeGreaterThan(100);
     expect(built.blocks - whole).toBeLessThan(255 + 10 * compared);
   });
 
-  it('is given up where blocks of other widths are not alike', async () => {
+  it('is not used where blocks of other widths differ', async () => {
     const llama = await loadFamily('llama');
     const deceive = (model: ReturnType<Family['build']>) => {
       const isWide = (model.embedding.weight.shape[1] ?? 0) > 256;
@@ -107,13 +107,13 @@ describe('a folded model', () => {
     };
     const { family } = counting(llama, deceive);
     const { rows, limits } = planModels(family, {
-      ...WISH,
+      ...REQUEST,
       maxParameters: 12e6,
       depth: { least: 2, most: 16 },
       width: { least: 192, most: 384 },
       top: 1000,
     });
-    // With a block less than was counted, they would have fewer than the least.
+    // With a block less than predicted, they would have fewer parameters than the minimum.
     for (const { parameters } of rows) {
       expect(parameters.value).toBeGreaterThanOrEqual(Number(limits.minParameters));
     }

@@ -26,7 +26,7 @@ import { measuresOf, searchedWidths, WidthSearcher } from '../../src/plan/search
 const INFERENCE = { batch: 1, context: 2048, dtype: 'bf16' } as const;
 const H100 = { gpu: gpuNamed('h100-80gb'), gpus: 1, network: null };
 
-const plan = async (name: FamilyName, wish: Partial<PlanRequest>): Promise<Plan> =>
+const plan = async (name: FamilyName, request: Partial<PlanRequest>): Promise<Plan> =>
   planModels(await loadFamily(name), {
     inference: INFERENCE,
     maxParameters: 26e6,
@@ -34,10 +34,10 @@ const plan = async (name: FamilyName, wish: Partial<PlanRequest>): Promise<Plan>
     set: [],
     sort: 'balance',
     top: 10,
-    ...wish,
+    ...request,
   });
 
-/** All of the Pareto set by a criterion, planned once for all tests. */
+/** The whole Pareto set by a criterion, planned once for all tests. */
 const ranked = new Map<CriterionName, Promise<Plan>>();
 const rankedBy = (sort: CriterionName): Promise<Plan> => {
   const decode = decodingTarget(H100, INFERENCE);
@@ -52,16 +52,16 @@ for (const name of FAMILY_NAMES) {
   if ((await loadFamily(name)).dimensions) PLANNED.push(name);
 }
 
-/** What `minimind profile` says of the config that a row becomes. */
+/** Profile of the config of a row. */
 async function profileOf(planned: Plan, row: PlanRow) {
   const text = rowDocument(planned, row.place);
   const { model, warnings } = await modelOf(parseDocument(text, 'row.yaml'));
   const { batch, context, dtype } = planned.inference;
-  const wish = { batch, context, dtype, causal: false, optimizer: 'adamw' } as const;
+  const settings = { batch, context, dtype, causal: false, optimizer: 'adamw' } as const;
   return {
     model,
     warnings,
-    profile: profileModel(model, resolveSetting(wish, {}, model.positions)),
+    profile: profileModel(model, resolveSetting(settings, {}, model.positions)),
   };
 }
 
@@ -75,7 +75,7 @@ const measuresOfRow = (row: PlanRow): Measures => ({
 });
 
 describe('any plan', () => {
-  it('has rows that are valid, within the budget, and what their profile says', async () => {
+  it('has rows that are valid, within the budget and equal to their profile', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...PLANNED),
@@ -87,8 +87,8 @@ describe('any plan', () => {
         async (family, exponent, vocabulary, sort, align, context) => {
           const maxParameters = Math.round(10 ** exponent);
           const inference = { ...INFERENCE, context };
-          const wish = { maxParameters, vocabulary, sort, align, inference, top: 3 };
-          const planned = await plan(family, wish).catch((error: unknown) => error);
+          const request = { maxParameters, vocabulary, sort, align, inference, top: 3 };
+          const planned = await plan(family, request).catch((error: unknown) => error);
           if (planned instanceof UserError) {
             expect(planned.message).toMatch(/the smallest candidate has/);
             return;
@@ -96,7 +96,7 @@ describe('any plan', () => {
           for (const row of (planned as Plan).rows) {
             const { profile, warnings, model } = await profileOf(planned as Plan, row);
             const { parameters, inference: memory } = profile;
-            // A hybrid of one head is told that it has no two global ones.
+            // A hybrid with one head gives a warning, because it cannot have two global ones.
             if (family !== 'hybrid') expect(warnings).toEqual([]);
             expect(parameters.total).toEqual(row.parameters);
             expect(parameters.body).toEqual(row.body);
@@ -117,27 +117,22 @@ describe('any plan', () => {
     );
   }, 300_000);
 
-  it.each(CRITERION_NAMES)(
-    'is in order by %s, and no row beats another in everything',
-    async (sort) => {
-      const { rows, pareto } = await rankedBy(sort);
-      expect(rows).toHaveLength(pareto);
-      const { measure, best } = CRITERIA[sort];
-      const measured = rows.map(measuresOfRow);
-      const values = measured.map((each) => each[measure] ?? 0);
-      const sign = best === 'least' ? 1 : -1;
-      expect(values).toEqual(values.toSorted((a, b) => sign * (a - b)));
-      const axes = axesFor(CRITERIA[sort]);
-      for (const own of measured) {
-        const better = measured.filter(
-          (other) => other !== own && isAtLeastAsGood(other, own, axes),
-        );
-        expect(better).toEqual([]);
-      }
-    },
-  );
+  it.each(CRITERION_NAMES)('is ordered by %s, and no row is dominated by another', async (sort) => {
+    const { rows, pareto } = await rankedBy(sort);
+    expect(rows).toHaveLength(pareto);
+    const { measure, best } = CRITERIA[sort];
+    const measured = rows.map(measuresOfRow);
+    const values = measured.map((each) => each[measure] ?? 0);
+    const sign = best === 'least' ? 1 : -1;
+    expect(values).toEqual(values.toSorted((a, b) => sign * (a - b)));
+    const axes = axesFor(CRITERIA[sort]);
+    for (const own of measured) {
+      const better = measured.filter((other) => other !== own && isAtLeastAsGood(other, own, axes));
+      expect(better).toEqual([]);
+    }
+  });
 
-  it('begins with the best by its criterion of all that any criterion finds', async () => {
+  it('begins with the best row by its criterion among those of all criteria', async () => {
     const planned = await Promise.all(
       CRITERION_NAMES.filter((name) => name !== 'decode').map(async (sort) => ({
         sort,
@@ -153,12 +148,12 @@ describe('any plan', () => {
   });
 
   it('is the same each time', async () => {
-    const wish = { maxParameters: 5e6, vocabulary: 6400 };
-    expect(await plan('minimind', wish)).toEqual(await plan('minimind', wish));
+    const request = { maxParameters: 5e6, vocabulary: 6400 };
+    expect(await plan('minimind', request)).toEqual(await plan('minimind', request));
   });
 });
 
-describe('26M parameters and 6400 tokens', () => {
+describe('a plan with 26M parameters and 6400 tokens', () => {
   // 25,829,888 parameters by its own repository: hidden 512, 8 layers, 8 and 2 heads, feed-forward 1408.
   const sizes = {
     depth: 8,
@@ -182,21 +177,23 @@ describe('26M parameters and 6400 tokens', () => {
     'has a model at least as good as minimind2-small by %s',
     async (sort) => {
       const { rows } = await rankedBy(sort);
-      const [best, theirs] = [measuresOfRow(rows[0] as PlanRow), await published()];
-      expect(theirs.parameters).toBe(25_829_888);
+      const [best, reference] = [measuresOfRow(rows[0] as PlanRow), await published()];
+      expect(reference.parameters).toBe(25_829_888);
       const { measure, best: direction } = CRITERIA[sort];
-      if (direction === 'least') expect(best[measure]).toBeLessThanOrEqual(theirs[measure] ?? 0);
-      else expect(best[measure]).toBeGreaterThanOrEqual(theirs[measure] ?? 0);
+      if (direction === 'least') expect(best[measure]).toBeLessThanOrEqual(reference[measure] ?? 0);
+      else expect(best[measure]).toBeGreaterThanOrEqual(reference[measure] ?? 0);
     },
   );
 
-  it('has one at least as good in everything at once', async () => {
+  it('has a model at least as good as minimind2-small by all criteria at once', async () => {
     const { rows } = await rankedBy('balance');
-    const theirs = await published();
-    expect(rows.filter((row) => isAtLeastAsGood(measuresOfRow(row), theirs, AXES))).not.toEqual([]);
+    const reference = await published();
+    expect(rows.filter((row) => isAtLeastAsGood(measuresOfRow(row), reference, AXES))).not.toEqual(
+      [],
+    );
   });
 
-  it('is minimind2-small itself, where its heads and sizes are given', async () => {
+  it('gives minimind2-small itself for its sizes', async () => {
     const set = [
       'hidden_size=512',
       'num_hidden_layers=8',
@@ -211,7 +208,7 @@ describe('26M parameters and 6400 tokens', () => {
     expect(rows[0]?.parameters.value).toBe(25_829_888);
   });
 
-  it('goes from deep and thin to shallow and wide', async () => {
+  it('ranges from deep and thin to shallow and wide', async () => {
     const { spectrum } = await rankedBy('balance');
     const [deep, wide] = [spectrum[0], spectrum.at(-1)] as [PlanRow, PlanRow];
     expect(deep.sizes.depth / wide.sizes.depth).toBeGreaterThan(10);
@@ -234,10 +231,10 @@ describe('the balance of depth and width', () => {
     expect(Math.abs(balancedDepth(width).value - depth)).toBeLessThan(1);
   });
 
-  it('is never less than a layer', () => expect(balancedDepth(64).value).toBe(1));
+  it('is at least one layer', () => expect(balancedDepth(64).value).toBe(1));
 });
 
-describe('a budget for which there is nothing', () => {
+describe('a budget without a model', () => {
   it.each([
     [{ maxParameters: 0 }, /at most 0 parameters: the smallest candidate has 483,648/],
     [{ maxParameters: 1e5 }, /with 2 layers of width 64$/],
@@ -254,13 +251,13 @@ describe('a budget for which there is nothing', () => {
       /2,048 tokens are more than the 100 positions/,
     ],
     [{ sort: 'decode' }, /^--sort decode requires --gpu$/],
-  ] satisfies [Partial<PlanRequest>, RegExp][])('%j is reported', async (wish, message) => {
-    const error = await plan('minimind', { vocabulary: 6400, ...wish }).catch((each) => each);
+  ] satisfies [Partial<PlanRequest>, RegExp][])('%j is reported', async (request, message) => {
+    const error = await plan('minimind', { vocabulary: 6400, ...request }).catch((each) => each);
     expect(error).toBeInstanceOf(UserError);
     expect(error.message).toMatch(message);
   });
 
-  it('has the smallest budget that does', async () => {
+  it('starts just below the smallest candidate', async () => {
     const smallest = await plan('minimind', { vocabulary: 6400, maxParameters: 483_648 });
     expect(smallest.rows[0]?.parameters.value).toBe(483_648);
     await expect(plan('minimind', { vocabulary: 6400, maxParameters: 483_647 })).rejects.toThrow(
@@ -268,7 +265,7 @@ describe('a budget for which there is nothing', () => {
     );
   });
 
-  it('has the least memory that does', async () => {
+  it('is reported with the least sufficient memory', async () => {
     const error = await plan('minimind', { vocabulary: 6400, maxMemory: 1 }).catch((each) => each);
     const maxMemory = Number(/--max-memory to (\d+)/.exec(error.suggestion)?.[1]);
     const { rows } = await plan('minimind', { vocabulary: 6400, maxMemory });
@@ -276,21 +273,21 @@ describe('a budget for which there is nothing', () => {
   });
 
   it.each(['deepseek_v2', 'deepseek_v3', 'qwen2_moe'] as const)(
-    '%s has no sizes to choose',
+    'is reported for %s, which has no sizes to choose',
     async (name) => {
       await expect(plan(name, {})).rejects.toThrow(/has no table of sizes to search/);
     },
   );
 });
 
-describe('given values', () => {
-  it('is kept: layers that are listed one by one', async () => {
+describe('a plan with given values', () => {
+  it('keeps a list of layers', async () => {
     const set = ['model.no_rope_layers=[1, 0, 1, 0]'];
     const { rows } = await plan('smollm3', { vocabulary: 6400, set });
     expect(new Set(rows.map(({ sizes }) => sizes.depth))).toEqual(new Set([4]));
   });
 
-  it('is counted: learned positions for the context', async () => {
+  it('counts learned positions for the context', async () => {
     const inference = { ...INFERENCE, context: 4096 };
     const planned = await plan('gpt2', { vocabulary: 6400, inference });
     const { rows } = planned;
@@ -301,33 +298,38 @@ describe('given values', () => {
     expect(positions?.parameters.value).toBe(4096 * (rows[0]?.sizes.width ?? 0));
   });
 
-  it('is a budget beyond what doubles hold', async () => {
+  it('accepts a budget beyond the range of exact doubles', async () => {
     const { rows } = await plan('minimind', { vocabulary: 6400, maxParameters: 10n ** 40n });
     expect(rows[0]?.parameters.value).toBeGreaterThan(8e12);
   });
 });
 
-describe('on a GPU that is too small', () => {
+describe('a plan for a GPU that is too small', () => {
   const decode = decodingTarget({ gpu: gpuNamed('h100-80gb'), gpus: 1, network: null }, INFERENCE);
-  const wish = { maxParameters: 42.6e9, width: { least: 8192, most: 10_240 }, decode, top: 1000 };
+  const request = {
+    maxParameters: 42.6e9,
+    width: { least: 8192, most: 10_240 },
+    decode,
+    top: 1000,
+  };
 
-  it('has no tokens/s, says why, and is never the fastest', async () => {
-    const { rows, gpuMemory } = await plan('llama', { ...wish, sort: 'decode' });
-    const has = gpuNamed('h100-80gb').usable?.bytes ?? 0;
-    expect(gpuMemory?.value).toBe(has);
-    const fits = rows.map(({ memory }) => memory.value <= has);
+  it('ranks models that do not fit last, with the reason instead of tokens/s', async () => {
+    const { rows, gpuMemory } = await plan('llama', { ...request, sort: 'decode' });
+    const usable = gpuNamed('h100-80gb').usable?.bytes ?? 0;
+    expect(gpuMemory?.value).toBe(usable);
+    const fits = rows.map(({ memory }) => memory.value <= usable);
     expect(new Set(fits)).toEqual(new Set([true, false]));
     expect(rows.map((row) => row.decode !== null)).toEqual(fits);
     expect(rows.map(({ misfit }) => misfit === null)).toEqual(fits);
     expect(fits.lastIndexOf(true)).toBeLessThan(fits.indexOf(false));
     const misfit = rows.find((row) => row.misfit !== null);
     expect(misfit?.misfit).toBe(
-      `${misfit?.memory.value.toLocaleString('en-US')} bytes do not fit in the ${has.toLocaleString('en-US')} bytes of the GPU`,
+      `${misfit?.memory.value.toLocaleString('en-US')} bytes do not fit in the ${usable.toLocaleString('en-US')} bytes of the GPU`,
     );
   });
 
-  it('is left out by a limit of memory', async () => {
-    const { rows } = await plan('llama', { ...wish, maxMemory: 84e9 });
+  it('omits models that do not fit with a memory limit', async () => {
+    const { rows } = await plan('llama', { ...request, maxMemory: 84e9 });
     expect(rows.every(({ decode, misfit }) => decode !== null && misfit === null)).toBe(true);
   });
 });
@@ -337,16 +339,16 @@ describe('the predicted work of a width', () => {
     ['llama', 7e9, 32_000],
     ['minimind', 26e6, 6400],
     ['hybrid', 3e9, 32_000],
-  ])('is the number of models that %s has there', async (name, maxParameters, vocabulary) => {
+  ])('equals the number of models of %s at this width', async (name, maxParameters, vocabulary) => {
     const common = { inference: INFERENCE, align: 64, set: [], sort: 'balance', top: 10 } as const;
-    const wish: PlanRequest = { ...common, maxParameters, vocabulary };
-    const request = searchRequest(wish);
-    const space = spaceOf(await loadFamily(name), wish);
+    const planRequest: PlanRequest = { ...common, maxParameters, vocabulary };
+    const request = searchRequest(planRequest);
+    const space = spaceOf(await loadFamily(name), planRequest);
     const widths = searchedWidths(space, request);
     const work = [...new WidthSearcher(space, request).work(widths)];
     const searcher = new WidthSearcher(space, request);
-    const found = widths.map((width) => searcher.width(width).found.length);
-    expect(work.map(({ models }) => models)).toEqual(found);
-    expect(Math.max(...found)).toBeGreaterThan(3);
+    const counts = widths.map((width) => searcher.width(width).found.length);
+    expect(work.map(({ models }) => models)).toEqual(counts);
+    expect(Math.max(...counts)).toBeGreaterThan(3);
   });
 });

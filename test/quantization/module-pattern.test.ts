@@ -19,19 +19,19 @@ describe('patterns of modules', () => {
     ['x?y+z*', 'yyy', true],
     ['x+y', 'y', false],
     ['', 'anything', true],
-  ])('%j and %j: %j', (pattern, name, expected) => {
+  ])('match %j with %j: %j', (pattern, name, expected) => {
     expect(matches(pattern, name)).toBe(expected);
   });
 
   it.each(['(?<!a)b', '(a', 'a{2}', '[z-a]', '\\bx', '(a|b)*', '*', '('.repeat(9)])(
-    '%j is not understood',
+    'match every name when they are not supported: %j',
     (pattern) => {
       expect(modulePatterns([pattern, 'x'])).toMatchObject({ notUnderstood: [pattern] });
       expect(modulePatterns([pattern, 'x']).matches('x')).toBe(true);
     },
   );
 
-  it('match as regular expressions do', () => {
+  it('match like regular expressions', () => {
     const letters = fc.constantFrom('a', 'b', '.', 'a*', '.*', 'b+', 'a?', '[ab]', '\\.', '(a|b.)');
     const patterns = fc.array(letters, { maxLength: 6 }).map((parts) => parts.join(''));
     const names = fc.array(fc.constantFrom('a', 'b', '.'), { maxLength: 8 });
@@ -44,7 +44,7 @@ describe('patterns of modules', () => {
     );
   });
 
-  it('are matched without going back', () => {
+  it('are matched without backtracking', () => {
     expect(matches(`${'a*'.repeat(40)}c`, 'a'.repeat(200))).toBe(false);
     expect(modulePatterns(['(a|b)'.repeat(30)]).notUnderstood).toHaveLength(1);
   });

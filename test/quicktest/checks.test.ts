@@ -26,39 +26,36 @@ const CONFIGS: Record<string, Record<string, unknown>> = {
   'all heads global': { global_heads: 2, batch: 3 },
 };
 
-describe.each(Object.entries(CONFIGS))(
-  'a model in order (%s) passes',
-  (_, { batch, ...config }) => {
-    it.each(CHECK_NAMES)('%s', async (name) => {
-      const compute = name === 'float16' ? 'f16' : 'f32';
-      const plain = referenceEngine({}, { compute });
-      const weightForm = { bits: 8, group: 32 } as const;
-      const engine = name === 'weights' ? { ...plain, info: { ...plain.info, weightForm } } : plain;
-      const result = await checked(name, { config, engine, batch: Number(batch ?? 1) });
-      expect(result.finding).not.toBe('');
-      expect(result).toMatchObject({ check: name, verdict: 'passed' });
-    });
-  },
-);
+describe.each(Object.entries(CONFIGS))('a correct model (%s) passes', (_, { batch, ...config }) => {
+  it.each(CHECK_NAMES)('%s', async (name) => {
+    const compute = name === 'float16' ? 'f16' : 'f32';
+    const plain = referenceEngine({}, { compute });
+    const weightForm = { bits: 8, group: 32 } as const;
+    const engine = name === 'weights' ? { ...plain, info: { ...plain.info, weightForm } } : plain;
+    const result = await checked(name, { config, engine, batch: Number(batch ?? 1) });
+    expect(result.finding).not.toBe('');
+    expect(result).toMatchObject({ check: name, verdict: 'passed' });
+  });
+});
 
-describe('skips checks that cannot run', () => {
+describe('a check that does not apply is skipped:', () => {
   it.each([
     ['causality', 'one token: no earlier logits'],
     ['cache', 'one token: nothing to decode'],
-  ] as const)('%s of one token', async (name, finding) => {
+  ] as const)('%s with one token', async (name, finding) => {
     expect(await checked(name, { tokens: 1 })).toMatchObject({ verdict: 'skipped', finding });
   });
 
-  it('causality without another token', async () => {
+  it('causality with a vocabulary of one token', async () => {
     expect(await checked('causality', { config: { vocab_size: 1 } })).toMatchObject({
       verdict: 'skipped',
       finding: 'the vocabulary has only one token',
     });
   });
 
-  it('causality where a norm of two values lets no change through', async () => {
+  it('causality with a norm of two values that hides changes', async () => {
     const config = { hidden_size: 2, num_heads: 1 };
-    // As it is where the two keep their order.
+    // The norm does this when the two values keep their order.
     const alter: Alter = (path, { data }) => void (path === 'norm' && data.fill(1));
     expect(await checked('causality', { config, faults: { alter } })).toMatchObject({
       verdict: 'skipped',
@@ -66,7 +63,7 @@ describe('skips checks that cannot run', () => {
     });
   });
 
-  it('sines and cosines of a single position', async () => {
+  it('srte with sines and cosines at one position', async () => {
     const config = { srte_encoding: 'sincos', max_position_embeddings: 1 };
     expect(await checked('srte', { config, tokens: 1 })).toMatchObject({
       verdict: 'skipped',
@@ -74,7 +71,7 @@ describe('skips checks that cannot run', () => {
     });
   });
 
-  it('the comparison with an engine that is not there, with what would help', async () => {
+  it('cross-check with a missing engine, with a suggestion', async () => {
     const openOther = async () => {
       throw new UserError('system', 'it is not installed', { suggestion: 'npm install it' });
     };
@@ -85,7 +82,7 @@ describe('skips checks that cannot run', () => {
     });
   });
 
-  it('the comparison with an engine that has no room, without advice for this one', async () => {
+  it('cross-check with an engine without memory, with a suggestion', async () => {
     const openOther = async () => failing('tfjs', 'no room', 'use --engine onnx');
     expect(await checked('cross-check', { openOther })).toMatchObject({
       verdict: 'skipped',
@@ -95,7 +92,7 @@ describe('skips checks that cannot run', () => {
   });
 });
 
-/** An engine that can load nothing. */
+/** An engine that cannot load a model. */
 const failing = (name: EngineName, message: string, suggestion: string): Engine => ({
   ...referenceEngine({}, { name }),
   load: async () => {
@@ -104,7 +101,7 @@ const failing = (name: EngineName, message: string, suggestion: string): Engine 
 });
 
 describe('a check that cannot run', () => {
-  it('fails with the reason, and leaves the others their findings', async () => {
+  it('fails with the reason and a suggestion', async () => {
     const context = contextOf({ engine: failing('onnx', 'no room', 'take less') });
     expect(await runCheck('forward', context)).toMatchObject({
       verdict: 'failed',
@@ -113,7 +110,7 @@ describe('a check that cannot run', () => {
     });
   });
 
-  it('is none of the user when the mistake is ours, was stopped, or the device is gone for all', async () => {
+  it('throws our bugs, interruptions and the loss of the device', async () => {
     for (const error of [
       new Error('a bug'),
       new UserError('interrupted', 'stopped'),
@@ -130,7 +127,7 @@ describe('logits that are not numbers', () => {
   const weights = withValue('layers.1.attention.k_proj.weight', 0, Number.NaN);
 
   it.each(['causality', 'batch', 'srte', 'cache', 'cross-check'] as const)(
-    'are nothing that %s can compare',
+    'make %s fail',
     async (name) => {
       expect(await checked(name, { weights })).toMatchObject({
         verdict: 'failed',
@@ -139,12 +136,12 @@ describe('logits that are not numbers', () => {
     },
   );
 
-  it('may be the same twice, to the last bit', async () => {
+  it('pass repeat when they are identical twice', async () => {
     expect(await checked('repeat', { weights })).toMatchObject({ verdict: 'passed' });
   });
 });
 
-describe('small edge cases are not faults', () => {
+describe('an edge case passes:', () => {
   it.each([
     ['srte', 'sines and cosines at one token', { srte_encoding: 'sincos' }, 1],
     ['srte', 'a hidden size of 2', { hidden_size: 2, num_heads: 1 }, 16],
@@ -152,20 +149,20 @@ describe('small edge cases are not faults', () => {
     expect(await checked(name, { config, tokens })).toMatchObject({ verdict: 'passed' });
   });
 
-  it('srte: weights so large that everything is saturated', async () => {
+  it('srte: weights that saturate everything', async () => {
     const weights = scaled(1e4);
     expect(await checked('srte', { weights })).toMatchObject({ verdict: 'passed' });
   });
 });
 
-/** Adds so much to the first value of what a layer computes. */
+/** Adds a number to the first value of a layer's output. */
 const shifted =
   (layer: string, by: number | (() => number)): Alter =>
   (path, { data }) => {
     if (path === layer) data[0] = (data[0] ?? 0) + (typeof by === 'number' ? by : by());
   };
 
-/** Adds a bit of each row of the batch to the one before it. */
+/** Adds a small part of each row of the batch to the one before it. */
 const leaking: Alter = (path, { shape, data }) => {
   const [batch = 1] = shape;
   const size = data.length / batch;
@@ -173,14 +170,14 @@ const leaking: Alter = (path, { shape, data }) => {
   for (let i = 0; i < size; i++) data[i] = (data[i] ?? 0) + 1e-3 * (data[size + i] ?? 0);
 };
 
-/** Works otherwise when there is one row. */
+/** Changes the output for a single row. */
 const alone: Alter = (path, { shape, data }) => {
   if (path === 'norm' && shape[0] === 1) for (const at of data.keys()) data[at] = 0;
 };
 
 let runs = 0;
 
-describe('a planted fault makes its check fail, with the cause', () => {
+describe('a planted fault makes its check fail with the cause:', () => {
   const faults: [string, CheckName, Faults, RegExp][] = [
     [
       'a copy of a shared table in each layer',
@@ -196,7 +193,7 @@ describe('a planted fault makes its check fail, with the cause', () => {
       /tokens see later ones: changing token 1 changes logits from token 0 on, by up to \d/,
     ],
     [
-      'tokens that are not looked at',
+      'ignored tokens',
       'causality',
       { alter: (path, { data }) => void (path === 'embed_tokens' && data.fill(1)) },
       /changing token 1, 8, 15 changes no logit: the model does not see it/,
@@ -208,7 +205,7 @@ describe('a planted fault makes its check fail, with the cause', () => {
       /sequence 0 changes by up to .* when sequence 1 changes: they see each other/,
     ],
     [
-      'another result alone',
+      'another result for a single row',
       'batch',
       { alter: alone },
       /a sequence alone differs from the same sequence in a batch by up to/,
@@ -225,16 +222,16 @@ describe('a planted fault makes its check fail, with the cause', () => {
       { copyShared: true },
       /changing shared_srte.lowrank changes layers.0; layers.1 should share it and does not change: a separate copy\?/,
     ],
-    ['a scan that begins anew', 'cache', { forget: 'scan' }, /a state is lost between steps/],
+    ['a restarted scan', 'cache', { forget: 'scan' }, /a state is lost between steps/],
     [
-      'a convolution that begins anew',
+      'a restarted convolution',
       'cache',
       { forget: 'convolution' },
       /a state is lost between steps/,
     ],
-    ['keys that are lost', 'cache', { forget: 'keys' }, /a state is lost between steps/],
+    ['lost keys', 'cache', { forget: 'keys' }, /a state is lost between steps/],
     [
-      'an SRTE that begins anew',
+      'a restarted SRTE',
       'cache',
       { forget: 'rows' },
       /decoding with a cache differs from the full forward pass by up to \d.*: a state is lost between steps/,
@@ -246,13 +243,13 @@ describe('a planted fault makes its check fail, with the cause', () => {
       /of 192 logits are not finite/,
     ],
   ];
-  it.each(faults)('%s: %s', async (_, check, planted, words) => {
+  it.each(faults)('%s: %s', async (_, check, planted, message) => {
     const result = await checked(check, { faults: planted });
-    expect(result.finding).toMatch(words);
+    expect(result.finding).toMatch(message);
     expect(result.verdict).toBe('failed');
   });
 
-  it('names what was copied', async () => {
+  it('a copy is reported with the names of its tensors', async () => {
     expect(await checked('created', { faults: { copyShared: true } })).toMatchObject({
       remarks: [
         expect.stringMatching(
@@ -265,7 +262,7 @@ describe('a planted fault makes its check fail, with the cause', () => {
     });
   });
 
-  it('names the layer that gives the first NaN', async () => {
+  it('NaN is reported with the first layer that has it', async () => {
     const { remarks, details } = await checked('forward', {
       faults: { alter: shifted('layers.1.mamba.conv1d', Number.NaN) },
     });
@@ -281,7 +278,7 @@ describe('a planted fault makes its check fail, with the cause', () => {
     ]);
   });
 
-  it('says behind what it begins, as no scan and no sum can be looked at', async () => {
+  it('NaN in a scan or sum is reported with the last finite layer before it', async () => {
     const { model, weights } = contextOf();
     const values = (...data: number[]) => ({ shape: [data.length], data: Float32Array.from(data) });
     const taps = new Map([
@@ -298,7 +295,7 @@ describe('a planted fault makes its check fail, with the cause', () => {
     });
   });
 
-  it('names a weight that is not a number', async () => {
+  it('NaN of a weight is reported with its name', async () => {
     const { verdict, remarks, details } = await checked('forward', {
       weights: withValue('layers.1.mamba.D', 5, Number.POSITIVE_INFINITY),
     });
@@ -309,7 +306,7 @@ describe('a planted fault makes its check fail, with the cause', () => {
     ]);
   });
 
-  it('reports logits of another shape', async () => {
+  it('logits of another shape', async () => {
     const alter: Alter = (path, value) => {
       if (path === 'lm_head') Object.assign(value, { shape: [16, 12] });
     };
@@ -319,7 +316,7 @@ describe('a planted fault makes its check fail, with the cause', () => {
     });
   });
 
-  it('reports rows of an SRTE of another shape', async () => {
+  it('rows of an SRTE of another shape', async () => {
     const alter: Alter = (path, value) => {
       if (path === 'shared_srte') Object.assign(value, { shape: [16, 8] });
     };
@@ -329,7 +326,7 @@ describe('a planted fault makes its check fail, with the cause', () => {
     });
   });
 
-  it('a description whose layers do not hold what they should share', async () => {
+  it('a description with separate tensors instead of shared ones', async () => {
     const apart = modelOfConfig({ ...TINY, srte_share_across_layers: false });
     const shared = modelOfConfig(TINY);
     const [first] = shared.blocks;
@@ -341,15 +338,15 @@ describe('a planted fault makes its check fail, with the cause', () => {
     });
   });
 
-  it('one table for all where each should have its own', async () => {
+  it('shared tables instead of separate ones, only where described so', async () => {
     const config = { srte_share_across_layers: false };
     const model = modelOfConfig({ ...TINY, ...config });
     const [first, second] = model.blocks;
     if (first?.kind !== 'hybridBlock' || second?.kind !== 'hybridBlock') throw new Error('blocks');
     const wrong = { ...model, blocks: [{ ...first, srte: second.srte }, second] };
-    // By the description, both hold it: so this is no fault …
+    // The description shares it, so this is correct …
     expect(await checked('srte', { model: wrong })).toMatchObject({ verdict: 'passed' });
-    // … and as it should be, the last layer alone does.
+    // … and without sharing, only the last layer has it.
     expect(await checked('srte', { model })).toMatchObject({
       verdict: 'passed',
       finding: expect.stringMatching(/layers.1.srte.lowrank changes layers.1, its only user$/),
@@ -357,71 +354,71 @@ describe('a planted fault makes its check fail, with the cause', () => {
   });
 });
 
-describe('weights so large that rounding grows', () => {
+describe('weights that increase rounding errors', () => {
   const weights = scaled(4);
   const config = { num_layers: 6, max_position_embeddings: 64 };
   const large = { weights, config, tokens: 48 };
-  /** What another order of the same sums would do, and no more. */
+  /** The effect of another order of summation. */
   const rounding: Alter = (path, { data }) => {
     if (!path.endsWith('alignment')) return;
     for (const [at, value] of data.entries()) data[at] = value * (1 + (at % 2 ? 1 : -1) * 2 ** -24);
   };
   const ROUNDS = /\d\.\de.*(\(rounding: \d\.\de|rounding alone moves the logits by \d\.\de)/;
 
-  it('do not accuse another engine', async () => {
-    const found = await checked('cross-check', { ...large, otherFaults: { alter: rounding } });
-    expect(found.finding).toMatch(ROUNDS);
-    expect(found.verdict).toBe('passed');
-    // More than is usual: without a look at rounding it would have failed.
-    expect(found.measure?.value).toBeGreaterThan(1e-3);
+  it('do not make another engine fail', async () => {
+    const result = await checked('cross-check', { ...large, otherFaults: { alter: rounding } });
+    expect(result.finding).toMatch(ROUNDS);
+    expect(result.verdict).toBe('passed');
+    // Above the usual limit: without regard to rounding it would fail.
+    expect(result.measure?.value).toBeGreaterThan(1e-3);
   });
 
-  it('do not accuse the cache', async () => {
+  it('do not make the cache fail', async () => {
     const alter: Alter = (path, value) => {
       if (value.shape[1] === 1) rounding(path, value);
     };
-    const found = await checked('cache', { ...large, faults: { alter } });
-    expect(found.finding).toMatch(ROUNDS);
-    expect(found).toMatchObject({ verdict: 'passed', details: { decoding: [{}, {}] } });
+    const result = await checked('cache', { ...large, faults: { alter } });
+    expect(result.finding).toMatch(ROUNDS);
+    expect(result).toMatchObject({ verdict: 'passed', details: { decoding: [{}, {}] } });
   });
 
-  it('do not accuse the batch', async () => {
+  it('do not make the batch fail', async () => {
     const alter: Alter = (path, value) => {
       if (value.shape[0] === 1) rounding(path, value);
     };
-    const found = await checked('batch', { ...large, faults: { alter } });
-    expect(found.finding).toMatch(ROUNDS);
-    expect(found.verdict).toBe('passed');
+    const result = await checked('batch', { ...large, faults: { alter } });
+    expect(result.finding).toMatch(ROUNDS);
+    expect(result.verdict).toBe('passed');
   });
 
   it.each(['scan', 'convolution', 'keys', 'rows'] as const)(
     'do not hide that decoding forgets its %s',
     async (forget) => {
-      const found = await checked('cache', { ...large, faults: { forget } });
-      expect(found.finding).toMatch(
+      const result = await checked('cache', { ...large, faults: { forget } });
+      expect(result.finding).toMatch(
         /layers\.\d alone, with equal inputs, by \d.* \(rounding: \d.*\): a state is lost/,
       );
-      expect(found.verdict).toBe('failed');
+      expect(result.verdict).toBe('failed');
     },
   );
 
-  it('do not hide what another engine does wrong late', async () => {
+  it('do not hide a fault in a late layer of another engine', async () => {
     const otherFaults = { alter: shifted('layers.5.mamba', 20) };
-    const found = await checked('cross-check', { ...large, otherFaults });
-    expect(found.verdict).toBe('failed');
-    expect(found.finding).toMatch(/layers\.5/);
+    const result = await checked('cross-check', { ...large, otherFaults });
+    expect(result.verdict).toBe('failed');
+    expect(result.finding).toMatch(/layers\.5/);
   });
 });
 
 describe('the other engine', () => {
-  it('agrees', async () => {
+  it('passes when it agrees', async () => {
     expect(await checked('cross-check')).toMatchObject({
       verdict: 'passed',
       finding: expect.stringMatching(/^TensorFlow.js \(reference\) agrees; largest difference 0/),
     });
   });
 
-  it('differs from the first layer on that does', async () => {
+  it('is reported with the first layer that differs', async () => {
     const otherFaults = { alter: shifted('layers.0.mamba', 1) };
     expect(await checked('cross-check', { otherFaults })).toMatchObject({
       verdict: 'failed',
@@ -432,8 +429,8 @@ describe('the other engine', () => {
   });
 });
 
-describe('decoding is tested', () => {
-  it('on both sides of the window', async () => {
+describe('the cache check tests decoding', () => {
+  it('within and beyond the window', async () => {
     const { details } = await checked('cache');
     expect(details?.decoding).toMatchObject([
       { tokens: 6, prefill: 3, rule: 'everything' },
@@ -441,7 +438,7 @@ describe('decoding is tested', () => {
     ]);
   });
 
-  it('over as many tokens as are asked for, with the speed and the FLOPs of both ways', async () => {
+  it('over the requested tokens, with speed and FLOPs with and without a cache', async () => {
     const { details, remarks } = await checked('cache', { outputTokens: 15 });
     expect(details?.decoding?.at(-1)).toMatchObject({ tokens: 16, prefill: 1 });
     expect(remarks?.join('\n')).toMatch(
@@ -449,7 +446,7 @@ describe('decoding is tested', () => {
     );
   });
 
-  it('on one side when there are no more tokens', async () => {
+  it('only within the window when there are no more tokens', async () => {
     const { details, remarks } = await checked('cache', { tokens: 5 });
     expect(details?.decoding).toMatchObject([{ tokens: 5, rule: 'everything' }]);
     expect(remarks?.at(-1)).toBe(
@@ -457,7 +454,7 @@ describe('decoding is tested', () => {
     );
   });
 
-  it('where a cache can follow, and says where it cannot', async () => {
+  it('where a cache works, and reports where it does not', async () => {
     const config = { max_position_embeddings: 4096, num_layers: 1, window_size: 1500 };
     const { verdict, details, remarks } = await checked('cache', { config, tokens: 2049 });
     expect(verdict).toBe('passed');
@@ -468,7 +465,7 @@ describe('decoding is tested', () => {
     expect(remarks?.at(-1)).toMatch(/^at 2,049 tokens .* moves its window block by block/);
   });
 
-  it('beyond that too, where all heads see everything', async () => {
+  it('at any length where all heads see everything', async () => {
     const config = { max_position_embeddings: 4096, num_layers: 1, global_heads: 2 };
     const { details } = await checked('cache', { config, tokens: 2049 });
     expect(details?.decoding).toMatchObject([{ tokens: 2049, rule: 'everything' }]);
@@ -476,8 +473,8 @@ describe('decoding is tested', () => {
 });
 
 describe('float16', () => {
-  /** Whose logits are off by a share of themselves, as they are in float16 of far fewer bits. */
-  const offBy = (share: number) =>
+  /** An engine whose logits have this relative error. */
+  const withRelativeError = (share: number) =>
     referenceEngine(
       {
         alter: (path, { data }) => {
@@ -495,7 +492,7 @@ describe('float16', () => {
       close: async () => void closed.push('closed'),
     });
     const { verdict, finding, measure, remarks, details } = await checked('float16', {
-      engine: offBy(0.01),
+      engine: withRelativeError(0.01),
       openFloat32,
     });
     expect(verdict).toBe('passed');
@@ -514,8 +511,8 @@ describe('float16', () => {
     expect(closed).toEqual(['closed']);
   });
 
-  it('fails where it is too far away', async () => {
-    expect(await checked('float16', { engine: offBy(0.05) })).toMatchObject({
+  it('fails when the difference is too large', async () => {
+    expect(await checked('float16', { engine: withRelativeError(0.05) })).toMatchObject({
       verdict: 'failed',
       finding: expect.stringContaining('5.0e-2 of their norm'),
     });
@@ -532,7 +529,7 @@ describe('float16', () => {
     const openFloat32 = async (): Promise<Engine> => {
       throw new UserError('system', 'it is too large', { suggestion: 'ask for less' });
     };
-    expect(await checked('float16', { engine: offBy(0), openFloat32 })).toMatchObject({
+    expect(await checked('float16', { engine: withRelativeError(0), openFloat32 })).toMatchObject({
       verdict: 'skipped',
       finding: 'no float32 run to compare with: it is too large',
       remarks: ['ask for less'],
@@ -543,12 +540,12 @@ describe('float16', () => {
     const openFloat32 = async (): Promise<Engine> => {
       throw new DeviceLostError('system', 'the device went away');
     };
-    await expect(checked('float16', { engine: offBy(0), openFloat32 })).rejects.toThrow(
+    await expect(checked('float16', { engine: withRelativeError(0), openFloat32 })).rejects.toThrow(
       'the device went away',
     );
   });
 
-  it.skipIf(onnxVersion() === undefined)('overflows, and it is said where', async () => {
+  it.skipIf(onnxVersion() === undefined)('reports the layer that overflows', async () => {
     const weights = withValue('layers.0.fusion_proj.weight', 3, 1e5);
     const engine = await openOnnx({ threads: 1, compute: 'f16' });
     expect(await checked('forward', { weights })).toMatchObject({ verdict: 'passed' });
@@ -566,7 +563,7 @@ describe('float16', () => {
 });
 
 describe('timing', () => {
-  it('times the whole and each part', async () => {
+  it('measures the whole and each part', async () => {
     const { details, finding } = await checked('timing');
     const timing = details?.timing;
     expect(finding).toMatch(/^[\d,]+ tokens\/s$/);
@@ -590,7 +587,7 @@ describe('timing', () => {
     expect(timing?.deviationSeconds).toBeGreaterThanOrEqual(0);
   });
 
-  it('counts an SRTE of their own for each block, and knows no deviation of one run', async () => {
+  it('counts the separate SRTE of each block, and has no deviation for one run', async () => {
     const config = { srte_share_across_layers: false };
     const timing = (await checked('timing', { config, repeats: 1 })).details?.timing;
     expect(timing?.parts).toContainEqual(
@@ -602,20 +599,23 @@ describe('timing', () => {
   it.each([
     { deviceKind: 'cpu', whole: [{}] },
     { deviceKind: 'cuda', whole: [{}, { blocks: false }] },
-  ] as const)('on $deviceKind it copies no more than it must', async ({ deviceKind, whole }) => {
-    const { engine, loads } = watched(referenceEngine({}, { deviceKind }));
-    const context = contextOf({ engine });
-    await context.base();
-    const { details } = await runCheck('timing', context);
-    await context.unload();
-    expect(details?.timing?.loadSeconds).toBeGreaterThan(0);
-    const ofModel = loads.filter(({ layer }) => layer === context.model);
-    expect(ofModel.map(({ options }) => options ?? {})).toEqual(whole);
-    expect(ofModel.every(({ heldBefore }) => heldBefore === 0)).toBe(true);
-  });
+  ] as const)(
+    'loads no more programs than needed on $deviceKind',
+    async ({ deviceKind, whole }) => {
+      const { engine, loads } = watched(referenceEngine({}, { deviceKind }));
+      const context = contextOf({ engine });
+      await context.base();
+      const { details } = await runCheck('timing', context);
+      await context.unload();
+      expect(details?.timing?.loadSeconds).toBeGreaterThan(0);
+      const ofModel = loads.filter(({ layer }) => layer === context.model);
+      expect(ofModel.map(({ options }) => options ?? {})).toEqual(whole);
+      expect(ofModel.every(({ heldBefore }) => heldBefore === 0)).toBe(true);
+    },
+  );
 });
 
-/** An engine, and what it loads: `heldBefore` are the programs of the same layer that are not yet released. */
+/** An engine and its loads. `heldBefore` counts the programs of the same layer that are not yet released. */
 function watched(engine: Engine) {
   const loads: { layer: Layer; options: ProgramOptions | undefined; heldBefore: number }[] = [];
   const held: Layer[] = [];

@@ -21,14 +21,14 @@ describe('the divergence of two distributions', () => {
     expect(klDivergence(q, floats(0, 0))).toBeCloseTo(back, 7);
   });
 
-  it('does not depend on a constant added to all logits, however large', () => {
+  it('does not depend on a constant added to all logits', () => {
     expect(klDivergence(floats(1000, 1001, 999), floats(-1000, -999, -1001))).toBe(0);
     expect(klDivergence(floats(30000, 0), floats(30000, 0))).toBe(0);
-    // All on one token beside half and half: ln 2.
+    // One token against half and half: ln 2.
     expect(klDivergence(floats(30000, 0), floats(5, 5))).toBeCloseTo(Math.LN2, 12);
   });
 
-  it('is infinite where a logit is none', () => {
+  it('is infinite where a logit is not finite', () => {
     for (const bad of [Number.NaN, Number.POSITIVE_INFINITY]) {
       expect(klDivergence(floats(bad, 0), floats(0, 0))).toBe(Number.POSITIVE_INFINITY);
       expect(klDivergence(floats(0, 0), floats(bad, 0))).toBe(Number.POSITIVE_INFINITY);
@@ -37,7 +37,7 @@ describe('the divergence of two distributions', () => {
 });
 
 describe('the relative difference', () => {
-  it('is of Frobenius norms', () => {
+  it('uses Frobenius norms', () => {
     expect(relativeDifference(floats(3, 4), floats(3, 5))).toBeCloseTo(1 / 5, 12);
     expect(relativeDifference(floats(3, 4), floats(0, 0))).toBe(1);
   });
@@ -57,24 +57,24 @@ describe('the difference of logits', () => {
     [4, 0, 0],
   ]);
 
-  it('is largest, mean, divergence and agreement over all positions', () => {
+  it('has maximum, mean, divergence and agreement over all positions', () => {
     const other = logitsOf([
       [Math.log(3), 0, -50],
       [1, 2, 3],
       [7, 7, 7],
       [4, 0, 6],
     ]);
-    const found = logitDifference(own, other);
-    expect(found.largestDifference).toBe(6);
-    expect(found.meanDifference).toBeCloseTo((Math.log(3) + 6) / 12, 7);
-    // The last position differs, and of equal logits the first counts.
-    expect(found.topAgreement).toBe(3 / 4);
+    const difference = logitDifference(own, other);
+    expect(difference.largestDifference).toBe(6);
+    expect(difference.meanDifference).toBeCloseTo((Math.log(3) + 6) / 12, 7);
+    // The last position differs; the first of equal logits counts.
+    expect(difference.topAgreement).toBe(3 / 4);
     const [sum, otherSum] = [Math.exp(4) + 2, Math.exp(4) + 1 + Math.exp(6)];
     const last = Math.log(otherSum / sum) - (6 * 1) / sum;
-    expect(found.klDivergence).toBeCloseTo((0.5 * Math.log(4 / 3) + last) / 4, 7);
+    expect(difference.klDivergence).toBeCloseTo((0.5 * Math.log(4 / 3) + last) / 4, 7);
   });
 
-  it('is none of the same', () => {
+  it('is 0 for equal logits', () => {
     expect(logitDifference(own, own)).toEqual({
       largestDifference: 0,
       meanDifference: 0,

@@ -28,7 +28,7 @@ describe('memory of decoding', () => {
     expect(bytes(512, { bits: 8, group: 32 })).toBeLessThan(bytes(512));
   });
 
-  it('is refused with the remedy when there is too little', () => {
+  it('is refused with a suggestion when there is too little', () => {
     const refuse = (usable: number) => () =>
       refuseDecoding([{ model }], 64, { name: 'onnx' }, usable);
     expect(refuse(1e9)).not.toThrow();
@@ -42,32 +42,32 @@ describe('memory of decoding', () => {
 describe('memory of a forward pass', () => {
   const model = modelOfConfig({ ...hybrid.presets.tiny?.document.model });
 
-  it('is the weights in float32, and what a block computes', () => {
+  it('includes the weights in float32 and the activations of a block', () => {
     const need = memoryNeed(model, { batch: 1, tokens: 100 }, 'onnx');
     expect(need.weightBytes).toBe(4 * countParameters(model).parameters);
     expect(need.totalBytes).toBe(Math.ceil(1.1 * need.weightBytes) + need.activationBytes);
-    // The scores of four heads, and the logits, are in it.
+    // The scores of four heads and the logits are included.
     expect(need.activationBytes).toBeGreaterThan(4 * (4 * 100 ** 2 + 100 * 256));
   });
 
-  it('grows with batch and context, and not with layers that run one after the other', () => {
+  it('grows with batch and context, but hardly with layers', () => {
     const small = memoryNeed(model, { batch: 1, tokens: 100 }, 'tfjs');
     const long = memoryNeed(model, { batch: 1, tokens: 200 }, 'tfjs');
     expect(long.activationBytes).toBeGreaterThan(2 * small.activationBytes);
     const deeper = modelOfConfig({ ...hybrid.presets.tiny?.document.model, num_layers: 9 });
     const deep = memoryNeed(deeper, { batch: 1, tokens: 100 }, 'tfjs');
-    // But for the output of each of them.
+    // Only by the output of each layer.
     expect(deep.activationBytes - small.activationBytes).toBe(7 * 100 * 64 * 4);
   });
 
-  it('is less for one layer after the other', () => {
+  it('is less when the model runs layer by layer', () => {
     const size = { batch: 1, tokens: 100 };
     const [whole, streamed] = [memoryNeed, streamedNeed].map((need) => need(model, size, 'onnx'));
     expect(streamed?.weightBytes).toBeLessThan((whole?.weightBytes ?? 0) / 2);
     expect(streamed?.activationBytes).toBe(whole?.activationBytes);
   });
 
-  it('is compared with what there is', () => {
+  it('is compared with the usable memory', () => {
     const need = { weightBytes: 100, activationBytes: 50, resultBytes: 20, totalBytes: 160 };
     // The results of two passes are kept while a third runs.
     expect([fitsInMemory(need, 200), fitsInMemory(need, 199)]).toEqual([true, false]);
@@ -75,17 +75,16 @@ describe('memory of a forward pass', () => {
     expect(usableBytes({ provider: 'wasm' })).toBeLessThan(2 ** 32);
   });
 
-  it('is compared with what was had', () => {
+  it('is compared with the peak', () => {
     expect(peakBytes()).toBeGreaterThanOrEqual(process.memoryUsage.rss() / 2);
   });
 });
 
 /**
- * Megabytes by which a process grew from loading a model and running it once: the peak of its resident set, on
- * Linux with Node 20.20, onnxruntime-node 1.30.0 and tfjs-backend-wasm 4.22.0, two threads. tiny with 65,536
- * positions.
+ * Growth of the peak resident set, in megabytes, when a process loads a model and runs it once. Linux with Node 20.20,
+ * onnxruntime-node 1.30.0 and tfjs-backend-wasm 4.22.0, two threads. tiny has 65,536 positions.
  */
-describe('predictions are 0.9 to 1.5 times the measurements', () => {
+describe('predictions are 0.9 to 1.5 times the measurements:', () => {
   const MEASURED: [EngineName, 'tiny' | 'bench-60m', object, number, number, number][] = [
     ['onnx', 'tiny', {}, 1, 256, 8],
     ['onnx', 'tiny', {}, 1, 1024, 45],
@@ -125,19 +124,19 @@ describe('predictions are 0.9 to 1.5 times the measurements', () => {
       const model = modelOfConfig({ ...document?.model, ...positions, ...changes });
       const { totalBytes } = memoryNeed(model, { batch, tokens }, engine);
       const ratio = totalBytes / 1e6 / megabytes;
-      // What is small is mostly what the engine takes for itself.
+      // Small measurements are mostly overhead of the engine.
       if (megabytes > 50) expect(ratio).toBeGreaterThan(0.9);
       expect(ratio).toBeLessThan(1.5);
     },
   );
 });
 
-describe('a twin', () => {
-  const twin = (config: Record<string, unknown>, tokens = 512) =>
+describe('a proxy', () => {
+  const proxy = (config: Record<string, unknown>, tokens = 512) =>
     scaledDownProxy(hybrid, hybrid.schema.parse({ model: config }), tokens);
 
-  it('is small, and of the same structure', () => {
-    const { model, changes } = twin({});
+  it('is small and has the same structure', () => {
+    const { model, changes } = proxy({});
     expect(countParameters(model).parameters).toBeLessThan(10e6);
     expect(changes).toEqual([
       { path: 'model.hidden_size', from: 4096, to: 256 },
@@ -154,35 +153,35 @@ describe('a twin', () => {
   });
 
   it('keeps sharing, tying and the form of the SRTE', () => {
-    const { model } = twin({ srte_factorized_rank: 128, tie_word_embeddings: true });
+    const { model } = proxy({ srte_factorized_rank: 128, tie_word_embeddings: true });
     expect(model.head.weight).toBe(model.embedding.weight);
     expect(model.shared).toMatchObject([{ kind: 'srteLowRank', lowRank: { shape: [1, 2048, 8] } }]);
   });
 
   it('uses the required number of tokens', () => {
-    expect(twin({}, 5000).model.positions).toBe(5000);
+    expect(proxy({}, 5000).model.positions).toBe(5000);
   });
 
-  it('models with odd sizes can be built', () => {
+  it('can be built for models with odd sizes', () => {
     for (const [num_heads, hidden_size] of [
       [7, 7 * 642],
       [512, 8192],
       [1, 6000],
       [96, 12288],
     ]) {
-      const { model } = twin({ num_heads, hidden_size });
+      const { model } = proxy({ num_heads, hidden_size });
       expect(model.hidden % (2 * (num_heads ?? 1))).toBe(0);
       expect(model.hidden).toBeLessThanOrEqual(1024);
     }
   });
 
-  it('a small model is its own proxy', () => {
-    expect(twin({ ...hybrid.presets.tiny?.document.model }).changes).toEqual([]);
+  it('of a small model is the model itself', () => {
+    expect(proxy({ ...hybrid.presets.tiny?.document.model }).changes).toEqual([]);
   });
 });
 
-describe('a twin by the keys of Hugging Face', () => {
-  const twin = async (model: Record<string, unknown> & { family: FamilyName }, tokens = 512) => {
+describe('a proxy with the keys of Hugging Face', () => {
+  const proxy = async (model: Record<string, unknown> & { family: FamilyName }, tokens = 512) => {
     const family = await loadFamily(model.family);
     return scaledDownProxy(family, family.schema.parse({ model }), tokens);
   };
@@ -202,13 +201,13 @@ describe('a twin by the keys of Hugging Face', () => {
     },
   } as const satisfies Partial<Record<FamilyName, Record<string, unknown>>>;
 
-  it.each(Object.entries(LARGE))('of %s is small', async (family, config) => {
-    const { model } = await twin({ family: family as FamilyName, ...config });
+  it.each(Object.entries(LARGE))('is small for the family %s', async (family, config) => {
+    const { model } = await proxy({ family: family as FamilyName, ...config });
     expect(countParameters(model).parameters).toBeLessThan(80e6);
   });
 
-  it('keeps that heads share a key, and how wide they are', async () => {
-    const { model, changes } = await twin({
+  it('keeps grouped heads and their width', async () => {
+    const { model, changes } = await proxy({
       family: 'llama',
       ...LARGE.llama,
       num_key_value_heads: 8,
@@ -231,10 +230,10 @@ describe('a twin by the keys of Hugging Face', () => {
 
   it.each(publishedModels().map(({ model }) => model))('of %s is small', async (name) => {
     const { family, document, model } = await publishedConfig(name);
-    const twin = scaledDownProxy(family, document, 512).model;
-    expect(countParameters(twin).parameters).toBeLessThan(countParameters(model).parameters / 2);
-    expect(countParameters(twin).parameters).toBeLessThan(150e6);
+    const proxy = scaledDownProxy(family, document, 512).model;
+    expect(countParameters(proxy).parameters).toBeLessThan(countParameters(model).parameters / 2);
+    expect(countParameters(proxy).parameters).toBeLessThan(150e6);
     const kinds = (each: typeof model) => new Set(walk(each).map(({ layer }) => layer.kind));
-    expect(kinds(twin)).toEqual(kinds(model));
+    expect(kinds(proxy)).toEqual(kinds(model));
   });
 });

@@ -18,7 +18,7 @@ const REQUEST: Omit<OverfitRequest, 'model'> = {
   ids: undefined,
   seed: 0,
   steps: 12,
-  // Time decides nothing here.
+  // Time must not decide here.
   seconds: 100_000,
   learningRate: undefined,
   full: true,
@@ -26,7 +26,7 @@ const REQUEST: Omit<OverfitRequest, 'model'> = {
   watch: () => {},
 };
 
-/** Without time there are as many steps as there always are, and no sweep. */
+/** Without time it takes the minimum number of steps and no sweep. */
 const FIVE_STEPS = { seconds: 0 };
 
 const training = (values: Readonly<Record<string, number>>) => ({ document: { training: values } });
@@ -36,7 +36,7 @@ async function trained(place: string, request: Partial<OverfitRequest> = {}) {
   return overfit({ ...REQUEST, model, weights, ...request });
 }
 
-/** A source of which some tensors hold one value. */
+/** A source with one value in all elements of some tensors. */
 const withValue = (source: WeightSource, name: RegExp, value: number): WeightSource => ({
   rangeOf: () => undefined,
   read(tensor, first, target) {
@@ -45,9 +45,9 @@ const withValue = (source: WeightSource, name: RegExp, value: number): WeightSou
   },
 });
 
-describe('a model that works', () => {
+describe('a working model', () => {
   it.each(['hf/llama', 'hf/qwen3-moe', 'hf/jamba', 'hf/qwen3-5-text-7-11'])(
-    '%s learns its batch',
+    'learns its batch: %s',
     async (place) => {
       const { problems, warnings, steps, finalLoss, deadParameters } = await trained(place);
       expect({ problems, warnings, deadParameters }).toEqual({
@@ -65,7 +65,7 @@ describe('a model that works', () => {
     { srte_encoding: 'sincos' },
     { srte_encoding: 'learnable' },
     { srte_share_across_layers: false, srte_encoding: 'learnable' },
-  ])('a hybrid with %j learns its batch, and every tensor of it', async (config) => {
+  ])('trains every tensor: a hybrid with %j', async (config) => {
     const model = modelOfConfig({ ...TINY, ...config });
     const { problems, warnings, uniformLoss, trainedTensors } = await overfit({
       ...REQUEST,
@@ -154,7 +154,7 @@ describe('a broken training', () => {
 
   it('is found with tensors that get no gradient', async () => {
     const { model, weights } = await familyCase('hf/llama');
-    // A product of zeros passes no gradient on, and without a learning rate stays one.
+    // A matrix of zeros passes no gradient, and stays zero without a learning rate.
     const { problems } = await overfit({
       ...REQUEST,
       ...FIVE_STEPS,
@@ -175,13 +175,13 @@ describe('a broken training', () => {
     expect(problems[0]?.message).toMatch(/learning rate 0 changes nothing$/);
   });
 
-  it('says that a router of one expert with weight 1 cannot learn here', async () => {
+  it('gives only a warning for a router of one expert with weight 1', async () => {
     const { warnings } = await trained('minimind/v3-moe', FIVE_STEPS);
     expect(warnings[0]).toMatch(/gate\.weight learns only from an auxiliary loss/);
   });
 });
 
-describe('a proxy', () => {
+describe('a proxy for overfitting', () => {
   it.each(publishedModels().map(({ model }) => model))('of %s is small', async (name) => {
     const { family, document } = await publishedConfig(name);
     const { model } = overfitProxy({ family, document, steps: 40, seconds: 20 }, 32, 64);
@@ -205,14 +205,14 @@ describe('a proxy', () => {
   });
 });
 
-it('needs three tokens', async () => {
+it('overfitting needs three tokens', async () => {
   const model = modelOfConfig(TINY);
   await expect(overfit({ ...REQUEST, model, context: 2 })).rejects.toThrow(
     '--overfit: expected sequences of 3 tokens or more, found 2',
   );
 });
 
-it('takes settings from the flag, the file and defaults, in this order', () => {
+it('settings come from the flag, the file and defaults, in this order', () => {
   const document = { training: { learning_rate: 3e-4, beta2: 0.95 } };
   expect(settingsOf(document, undefined)).toEqual({
     learning_rate: { value: 3e-4, source: 'file' },

@@ -22,7 +22,7 @@ afterEach(() => {
   fs.rmSync(folder, { recursive: true });
 });
 
-function request(wishes: Partial<QuickTestRequest> = {}): QuickTestRequest {
+function request(changes: Partial<QuickTestRequest> = {}): QuickTestRequest {
   const document = hybrid.schema.parse({ model: TINY });
   return {
     family: hybrid,
@@ -41,12 +41,12 @@ function request(wishes: Partial<QuickTestRequest> = {}): QuickTestRequest {
     threads: 1,
     watch: () => {},
     notice: () => {},
-    ...wishes,
+    ...changes,
   };
 }
 
 describe('a quick test', () => {
-  it('says what ran, on what, and what came of it', async () => {
+  it('reports the model, the engine and the results of the checks', async () => {
     const done: string[] = [];
     const { test, output } = await quickTest(request({ watch: (each) => done.push(each) }));
     expect(test).toMatchObject({
@@ -77,7 +77,7 @@ describe('a quick test', () => {
     ]);
   });
 
-  it('fails when a check does', async () => {
+  it('fails when a check fails', async () => {
     const model = modelOfConfig(TINY);
     const weights = withValue('layers.0.mamba.D', 0, Number.NaN)(model);
     const { test } = await quickTest(request({ model, weights }));
@@ -85,7 +85,7 @@ describe('a quick test', () => {
     expect(test).toMatchObject({ weights: 'checkpoint', checks: [{}, { verdict: 'failed' }, {}] });
   });
 
-  it('gives the logits of the ids that it is given', async () => {
+  it('gives the logits of given ids', async () => {
     const { model, weights, ids, expected } = fixtureModel('shared-learnable');
     const { test, output } = await quickTest(
       request({ model, weights, ids, keepsOutput: true, checks: ['forward'] }),
@@ -126,31 +126,31 @@ describe('a quick test', () => {
     expect(test.memory.predictedBytes).toBeLessThan(100e6);
   });
 
-  it('refuses what not even a twin has room for', async () => {
+  it('refuses sizes that are too large even for a proxy', async () => {
     vi.spyOn(process, 'availableMemory').mockReturnValue(2 ** 30);
     const document = hybrid.schema.parse({ model: { num_heads: 16 } });
-    const wishes = { document, model: hybrid.build(document), context: 20_000 };
-    await expect(quickTest(request(wishes))).rejects.toThrow('1 × 20,000 tokens need ');
+    const changes = { document, model: hybrid.build(document), context: 20_000 };
+    await expect(quickTest(request(changes))).rejects.toThrow('1 × 20,000 tokens need ');
   });
 
-  it('says what the process had by the end of the forward pass', async () => {
+  it('reports the peak memory at the end of the forward pass', async () => {
     const context = contextOf();
     expect(context.peakBytes).toBeUndefined();
     await context.base();
     expect(context.peakBytes).toBeGreaterThan(0);
     const before = context.peakBytes;
-    const held = new Uint8Array(2 ** 28).fill(1);
+    const allocated = new Uint8Array(2 ** 28).fill(1);
     await context.forward(context.ids);
-    expect([held.length, context.peakBytes]).toEqual([2 ** 28, before]);
+    expect([allocated.length, context.peakBytes]).toEqual([2 ** 28, before]);
   });
 
-  it('keeps nothing of a twin, and refuses before it runs', async () => {
+  it('refuses to save the output of a proxy before it runs', async () => {
     vi.spyOn(process, 'availableMemory').mockReturnValue(2 ** 30);
     const document = hybrid.schema.parse({ model: {} });
     const done: string[] = [];
-    const wishes = { document, model: hybrid.build(document), keepsOutput: true, context: 8 };
+    const changes = { document, model: hybrid.build(document), keepsOutput: true, context: 8 };
     await expect(
-      quickTest(request({ ...wishes, watch: (each) => done.push(each) })),
+      quickTest(request({ ...changes, watch: (each) => done.push(each) })),
     ).rejects.toMatchObject({
       code: 'usage',
       message: expect.stringMatching(
@@ -161,7 +161,7 @@ describe('a quick test', () => {
     expect(done).toEqual(['choosing an engine']);
   });
 
-  it('runs layer by layer when that is wished', async () => {
+  it('runs layer by layer on request', async () => {
     const { test } = await quickTest(request({ full: true }));
     expect(test).toMatchObject({ mode: 'streamed', passed: true });
     expect(test.memory.predictedBytes).toBeNull();
@@ -184,7 +184,7 @@ describe('a model run layer by layer', () => {
     }).then((test) => ({ ...test, layers, context }));
   };
 
-  it('gives what the whole gives', async () => {
+  it('gives the results of the whole model', async () => {
     const { results, output, layers, context } = await streamed();
     expect(layers).toEqual(['embed_tokens', 'layers.0', 'layers.1', 'norm', 'lm_head']);
     const whole = await context.base();
@@ -208,22 +208,21 @@ describe('a model run layer by layer', () => {
       'cross-check': 'skipped',
       weights: 'skipped',
     });
-    const found = new Map(results.map((each) => [each.check, each]));
-    expect(found.get('timing')?.finding).toMatch(/^one pass of 5 × 16 tokens: /);
-    // What two blocks share is loaded with each, and counted once.
-    expect(found.get('created')).toMatchObject({
+    const byCheck = new Map(results.map((each) => [each.check, each]));
+    expect(byCheck.get('timing')?.finding).toMatch(/^one pass of 5 × 16 tokens: /);
+    // Shared tensors are loaded with each block, but counted once.
+    expect(byCheck.get('created')).toMatchObject({
       finding:
         'the engine received 10,104 parameters, as described, in 5 layers one after the other',
       measure: { value: 10_104, limit: 10_104 },
     });
-    // The one pass is counted once.
-    const seconds = (check: CheckName) => found.get(check)?.seconds ?? 0;
+    const seconds = (check: CheckName) => byCheck.get(check)?.seconds ?? 0;
     expect(seconds('created')).toBeGreaterThan(seconds('forward'));
     expect(seconds('forward')).toBeGreaterThan(0);
     expect(seconds('cache')).toBe(0);
   });
 
-  it('changes one token for each further row that has room', async () => {
+  it('changes one token for each further row that fits in memory', async () => {
     const passes = ({ results }: Awaited<ReturnType<typeof streamed>>) =>
       results.filter(({ check }) => ['causality', 'timing'].includes(check));
     const [some] = passes(await streamed({}, undefined, (rows) => rows <= 1));
@@ -237,7 +236,7 @@ describe('a model run layer by layer', () => {
     ]);
   });
 
-  it('skips values that are not numbers', async () => {
+  it('fails causality for logits that are not finite', async () => {
     const bad = withValue('layers.1.gate.u.weight', 3, Number.NaN);
     expect(await finding('causality', streamed({}, bad))).toMatchObject({
       verdict: 'failed',
@@ -248,7 +247,7 @@ describe('a model run layer by layer', () => {
   const finding = async (check: string, planted: ReturnType<typeof streamed>) =>
     (await planted).results.find((each) => each.check === check);
 
-  it('fails for the same faults', async () => {
+  it('fails for the same faults as the whole model', async () => {
     expect(await finding('created', streamed({ copyShared: true }))).toMatchObject({
       verdict: 'failed',
       finding: expect.stringMatching(/^in layers.0, the engine received .* 120 more than/),
@@ -268,7 +267,7 @@ describe('a model run layer by layer', () => {
 });
 
 describe('the saved output', () => {
-  it('are the logits and the output of every block', async () => {
+  it('has the logits and the output of every block', async () => {
     const { output, blocks } = await contextOf({ batch: 2 }).base();
     const file = path.join(folder, 'out.safetensors');
     await saveOutput(file, false, { output, blocks });

@@ -1,4 +1,4 @@
-/** Small models under test, on an engine that can be told to go wrong. */
+/** Small models to test, on an engine with planted faults. */
 import type { LanguageModel } from '../../src/architecture/layer.js';
 import type { Param } from '../../src/architecture/param.js';
 import type { CheckName } from '../../src/quicktest/checks.js';
@@ -12,7 +12,7 @@ import { modelOfConfig } from '../runtime/fixture-models.js';
 import type { Faults } from '../runtime/reference-engine.js';
 import { referenceEngine } from '../runtime/reference-engine.js';
 
-/** Two blocks, a window that is shorter than the input, and a tied head. */
+/** Two blocks, a window shorter than the input, and a tied head. */
 export const TINY = {
   vocab_size: 12,
   hidden_size: 8,
@@ -26,11 +26,11 @@ export const TINY = {
   tie_word_embeddings: true,
 };
 
-interface ContextWishes {
+interface ContextSettings {
   readonly config?: Readonly<Record<string, unknown>>;
   readonly model?: LanguageModel;
   readonly faults?: Faults;
-  /** Of the engine that gives the second opinion. */
+  /** Faults of the second engine. */
   readonly otherFaults?: Faults;
   readonly engine?: Engine;
   readonly openOther?: () => Promise<Engine>;
@@ -55,7 +55,7 @@ export function contextOf({
   engine = referenceEngine(faults),
   openOther = async () => referenceEngine(otherFaults, { name: 'tfjs' }),
   openFloat32 = async () => referenceEngine(otherFaults),
-}: ContextWishes = {}): TestContext {
+}: ContextSettings = {}): TestContext {
   return new TestContext({
     model,
     weights: weights(model),
@@ -69,10 +69,10 @@ export function contextOf({
   });
 }
 
-export const checked = (name: CheckName, wishes?: ContextWishes) =>
-  runCheck(name, contextOf(wishes));
+export const checked = (name: CheckName, settings?: ContextSettings) =>
+  runCheck(name, contextOf(settings));
 
-/** Random weights, changed as they are read. */
+/** Random weights with a change. */
 const changed =
   (change: (tensor: Param, first: number, target: Float32Array) => void) =>
   (model: LanguageModel): WeightSource => {
@@ -86,14 +86,14 @@ const changed =
     };
   };
 
-/** But one value of one tensor is another. */
+/** Random weights with one changed value. */
 export const withValue = (name: string, index: number, value: number) =>
   changed((tensor, first, target) => {
     const at = index - first;
     if (tensor.name === name && at >= 0 && at < target.length) target[at] = value;
   });
 
-/** All so many times as large, but for what the scan takes exponentials of. */
+/** Random weights times a factor, except those that the scan takes exponentials of. */
 export const scaled = (factor: number) =>
   changed(({ name, role }, _, target) => {
     if (role !== 'parameter' || name.endsWith('A_log')) return;

@@ -10,7 +10,7 @@ const draw = (twister: MersenneTwister) => {
 };
 
 describe('the Mersenne Twister', () => {
-  it('is that of the C++ standard', () => {
+  it('gives the numbers of the C++ standard', () => {
     // [rand.predef]: the 10000th invocation of a default-constructed mt19937 gives 4123659995.
     const twister = new MersenneTwister(5489);
     twister.fill(new Int32Array(9999));
@@ -50,7 +50,7 @@ function whole(seed: number, count: number, distribution: Distribution): Float32
     : generator.normal(target, distribution.mean, distribution.deviation);
 }
 
-describe.each(DISTRIBUTIONS)('a fill by parts, $kind', (distribution) => {
+describe.each(DISTRIBUTIONS)('a fill in parts, $kind', (distribution) => {
   it('has the values of the whole, in any order', () => {
     const part = fc.tuple(fc.nat(1000), fc.nat(1000));
     const count = fc.oneof(fc.nat(40), fc.integer({ min: 600, max: 700 }));
@@ -71,7 +71,7 @@ describe.each(DISTRIBUTIONS)('a fill by parts, $kind', (distribution) => {
     );
   });
 
-  it('ends with the tensor', () => {
+  it('cannot be read beyond the tensor', () => {
     const fill = new SeededFill(1, 20, distribution);
     expect(() => fill.read(15, new Float32Array(6))).toThrow(RangeError);
     expect(() => fill.read(-1, new Float32Array(1))).toThrow(RangeError);

@@ -20,8 +20,8 @@ interface Case {
   readonly steps: readonly Step[];
 }
 
-/** Follows a step and gives what there is to compare: the values, and those expected. */
-function follow(generator: Generator, step: Step): [number[], number[]] {
+/** Runs a step and returns the values and the expected ones. */
+function runStep(generator: Generator, step: Step): [number[], number[]] {
   const { call, numbers = [], shape = [step.size ?? 0], places } = step;
   const target = new Float32Array(shape.reduce((product, size) => product * size, 1));
   const [first, second] = numbers as number[];
@@ -60,11 +60,11 @@ function follow(generator: Generator, step: Step): [number[], number[]] {
   ];
 }
 
-/** To the last bit. */
+/** Expects equality to the last bit. */
 const expectSame = (values: readonly number[], expected: readonly number[]) =>
   expect(values).toEqual(expected.map(Math.fround));
 
-describe('fills that follow each other are those of PyTorch', () => {
+describe('successive fills equal those of PyTorch:', () => {
   const cases = readJson<Case[]>('fixtures/random/sequences.json');
   const label = ({ seed, steps }: Case) =>
     `${seed}: ${steps.map(({ call, size, shape, numbers = [] }) => `${call} ${shape ?? size} (${numbers})`).join(', ')}`;
@@ -72,13 +72,13 @@ describe('fills that follow each other are those of PyTorch', () => {
   it.each(cases.map((each) => [label(each), each] as const))('%s', (_, { seed, steps }) => {
     const generator = manualSeed(BigInt(seed));
     for (const step of steps) {
-      const [values, expected] = follow(generator, step);
+      const [values, expected] = runStep(generator, step);
       expectSame(values, expected);
     }
   });
 });
 
-describe('the fills of the published cases are those of PyTorch', () => {
+describe('published fills equal those of PyTorch:', () => {
   const { tensors } = openCheckpoint(inPackage('fixtures/random/fills.safetensors'));
 
   const FILLS: Record<string, (generator: Generator, target: Float32Array) => void> = {
@@ -87,7 +87,7 @@ describe('the fills of the published cases are those of PyTorch', () => {
     normal: (generator, target) => generator.normal(target),
     'normal_0.5_2': (generator, target) => generator.normal(target, 0.5, 2),
     xavier_uniform: (generator, target) => generator.xavierUniform(target, [12, 20]),
-    // Without a mode: this is the one that projectors begin with.
+    // The default mode is that of new projectors.
     kaiming_normal_fan_out: (generator, target) => generator.kaimingNormal(target, [12, 20]),
     linear_default: (generator, target) => generator.linearDefault(target, [7, 5]),
     two_fills_in_a_row: (generator, target) => {
@@ -104,13 +104,13 @@ describe('the fills of the published cases are those of PyTorch', () => {
     expectSame([...target], [...expected]);
   });
 
-  it('are many', () => {
+  it('there are more than 40 cases', () => {
     expect(tensors.size).toBeGreaterThan(40);
   });
 });
 
 describe('a generator', () => {
-  it('gives what PyTorch is known for', () => {
+  it('gives the well-known values of PyTorch', () => {
     // torch.manual_seed(0); torch.rand(5), torch.randn(20) and torch.randn(5), as PyTorch prints them.
     const printed = (values: Float32Array, digits: number) =>
       [...values].map((value) => Number(value.toFixed(digits)));
@@ -123,7 +123,7 @@ describe('a generator', () => {
     expect(printed(manualSeed(0).randn(5).subarray(0, 2), 7)).toEqual([1.5409961, -0.2934289]);
   });
 
-  it('begins again with a seed, and forgets the normal value that was waiting', () => {
+  it('restarts with a seed, without the pending normal value', () => {
     const generator = manualSeed(4);
     const first = generator.randn(3);
     expect(generator.manualSeed(4).randn(3)).toEqual(first);
@@ -150,7 +150,7 @@ describe('a generator', () => {
     expect(generator.kaimingNormal(target, [4, 5])).toBe(target);
   });
 
-  it('does nothing to matrices without values', () => {
+  it('accepts matrices without values', () => {
     const none = new Float32Array(0);
     const generator = manualSeed(0);
     expect(generator.kaimingNormal(none, [0, 3])).toBe(none);
@@ -161,47 +161,47 @@ describe('a generator', () => {
 
 const few = () => new Float32Array(6);
 
-describe('reports invalid arguments', () => {
+describe('an invalid argument is reported:', () => {
   it.each<[string, () => unknown, RegExp]>([
     ['a fraction', () => manualSeed(1.5), /^1\.5 is not a seed$/],
-    ['a seed that is no number', () => manualSeed(Number.NaN), /^NaN is not a seed$/],
-    ['a number that is not exact', () => manualSeed(2 ** 53), /is not a seed$/],
+    ['a seed of NaN', () => manualSeed(Number.NaN), /^NaN is not a seed$/],
+    ['an inexact seed', () => manualSeed(2 ** 53), /is not a seed$/],
     ['a seed beyond 64 bits', () => manualSeed(2n ** 64n), /^18446744073709551616 is not a seed$/],
-    ['one below −2^63', () => new Generator(-(2n ** 63n) - 1n), /is not a seed$/],
-    ['one to begin again with', () => manualSeed(0).manualSeed(0.5), /is not a seed$/],
-    ['bounds the wrong way round', () => manualSeed(0).uniform(few(), 1, 0), /between 1 and 0/],
-    ['no bound', () => manualSeed(0).uniform(few(), 0, Number.NaN), /between 0 and NaN/],
-    ['an infinite one', () => manualSeed(0).uniform(few(), 0, 1e39), /between 0 and 1e\+39/],
+    ['a seed below −2^63', () => new Generator(-(2n ** 63n) - 1n), /is not a seed$/],
+    ['a fraction to restart with', () => manualSeed(0).manualSeed(0.5), /is not a seed$/],
+    ['reversed bounds', () => manualSeed(0).uniform(few(), 1, 0), /between 1 and 0/],
+    ['a bound of NaN', () => manualSeed(0).uniform(few(), 0, Number.NaN), /between 0 and NaN/],
+    ['an infinite bound', () => manualSeed(0).uniform(few(), 0, 1e39), /between 0 and 1e\+39/],
     ['bounds too far apart', () => manualSeed(0).uniform(few(), -3e38, 3e38), /between -3e\+38/],
     ['a negative deviation', () => manualSeed(0).normal(few(), 0, -1), /deviation -1/],
-    ['no deviation', () => manualSeed(0).normal(few(), 0, Number.NaN), /deviation NaN/],
-    ['no mean', () => manualSeed(0).normal(few(), Number.NaN), /mean NaN/],
+    ['a deviation of NaN', () => manualSeed(0).normal(few(), 0, Number.NaN), /deviation NaN/],
+    ['a mean of NaN', () => manualSeed(0).normal(few(), Number.NaN), /mean NaN/],
     [
       'a probability above one',
       () => manualSeed(0).bernoulli(few(), 1.1),
       /^1\.1 is not a probability/,
     ],
-    ['a negative one', () => manualSeed(0).dropoutMask(6, -0.1), /^-0\.1 is not a probability/],
-    ['a shape of another size', () => manualSeed(0).xavierUniform(few(), [2, 4]), /\[2, 4\] for 6/],
     [
-      'a shape that is none',
-      () => manualSeed(0).kaimingNormal(few(), [-2, -3]),
-      /\[-2, -3\] for 6/,
+      'a negative probability',
+      () => manualSeed(0).dropoutMask(6, -0.1),
+      /^-0\.1 is not a probability/,
     ],
+    ['a shape of another size', () => manualSeed(0).xavierUniform(few(), [2, 4]), /\[2, 4\] for 6/],
+    ['a negative shape', () => manualSeed(0).kaimingNormal(few(), [-2, -3]), /\[-2, -3\] for 6/],
     ['a vector', () => manualSeed(0).kaimingNormal(few(), [6]), /shape \[6\] for 6 values/],
     [
-      'a mode that is none',
+      'an unknown mode',
       () => manualSeed(0).kaimingNormal(few(), [2, 3], 'fanout' as FanMode),
       /^"fanout" is not a mode$/,
     ],
-    ['another bias', () => manualSeed(0).linearDefault(few(), [2, 3], few()), /bias of 6 values/],
-    ['a count below zero', () => manualSeed(0).rand(-1), /^-1 is not a number of values/],
     [
-      'a count that is a fraction',
-      () => manualSeed(0).randn(0.5),
-      /^0\.5 is not a number of values/,
+      'a bias of another size',
+      () => manualSeed(0).linearDefault(few(), [2, 3], few()),
+      /bias of 6 values/,
     ],
-    ['a mask of that size', () => manualSeed(0).dropoutMask(-3, 0.5), /^-3 is not a number/],
+    ['a count below zero', () => manualSeed(0).rand(-1), /^-1 is not a number of values/],
+    ['a fractional count', () => manualSeed(0).randn(0.5), /^0\.5 is not a number of values/],
+    ['a mask of negative size', () => manualSeed(0).dropoutMask(-3, 0.5), /^-3 is not a number/],
   ])('%s', (_, attempt, message) => {
     expect(attempt).toThrow(UserError);
     expect(attempt).toThrow(message);

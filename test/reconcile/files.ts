@@ -12,7 +12,7 @@ import type { ByteSink } from '../../src/files/write-whole.js';
 import { writeTorch } from '../checkpoint/torch/write-builder.js';
 import { LARGEST } from './support.js';
 
-/** Writes a file in one go. */
+/** Writes a whole file. */
 async function written(file: string, write: (sink: ByteSink) => Promise<void>): Promise<string> {
   const parts: Buffer[] = [];
   let position = 0;
@@ -48,7 +48,7 @@ export const safetensorsFile = (
     ),
   );
 
-/** Plain data as Python holds it; a number that must be a float is given as one. */
+/** Plain data as Python values; a number that must be a float is given as one. */
 function pythonOf(data: unknown): Writable {
   if (Array.isArray(data)) return { kind: 'list', items: data.map(pythonOf) };
   if (typeof data === 'number' && !Number.isInteger(data)) return { kind: 'float', value: data };
@@ -63,14 +63,14 @@ const dict = (entries: readonly (readonly [string, Writable])[]): WritableDict =
   entries: new Map(entries),
 });
 
-/** Zeros for values that were never there. */
+/** Replaces missing values by zeros. */
 function withValues(tensor: StoredTensor): WritableTensor {
   const { bytes } = tensor;
   if (bytes <= LARGEST) return tensor;
   return { ...tensor, storage: { bytes, chunks: () => [new Uint8Array(bytes)] } };
 }
 
-/** A training checkpoint: the tensors, and what else is in it. */
+/** A training checkpoint of tensors and other content. */
 export const torchFile = (
   file: string,
   tensors: ReadonlyMap<string, StoredTensor>,

@@ -9,7 +9,7 @@ import { describeModel, Workshop } from './support.js';
 const workshop = new Workshop();
 afterAll(() => workshop.close());
 
-/** A checkpoint of `stored`, with its tensors changed. */
+/** A checkpoint of `stored` with changed tensors. */
 function changed(
   stored: Record<string, unknown>,
   change: (tensors: Map<string, StoredTensor>) => void = () => {},
@@ -19,17 +19,17 @@ function changed(
   return checkpointOf(tensors);
 }
 
-/** A checkpoint of the small model with one kind of fault in it. */
+/** Result for a checkpoint of the small model with one kind of fault. */
 const damaged = (change: (tensors: Map<string, StoredTensor>) => void) =>
   reconcile(describeModel(), changed({}, change));
 
 const every = (leaf: string) => [0, 1, 2, 3].map((layer) => `layers.${layer}.${leaf}`);
 
-/** What a reader of the report sees of the faults. */
-const told = ({ faults }: Awaited<ReturnType<typeof reconcile>>) =>
+/** Faults as short texts. */
+const faultTexts = ({ faults }: Awaited<ReturnType<typeof reconcile>>) =>
   faults.map(({ kind, pattern, names }) => `${kind} ${pattern} ×${names.length}`);
 
-describe('a checkpoint that is as described', () => {
+describe('a checkpoint that matches the description', () => {
   it.each([
     {},
     { srte_share_across_layers: true },
@@ -47,7 +47,7 @@ describe('a checkpoint that is as described', () => {
     expect(reconcileIndex(describeModel(config), checkpoint)).toEqual(result);
   });
 
-  it('may have buffers that are all the same', async () => {
+  it('may have equal buffers', async () => {
     const config = { srte_encoding: 'sincos' };
     const checkpoint = changed(config, (tensors) => {
       for (const name of every('srte.inv_freq'))
@@ -75,21 +75,21 @@ describe('a checkpoint that is as described', () => {
   });
 });
 
-describe('faults', () => {
+describe('a fault is reported:', () => {
   const exercised = new Set<string>();
-  const faultsAre = async (
+  const expectFaults = async (
     change: (tensors: Map<string, StoredTensor>) => void,
     ...expected: string[]
   ) => {
     const result = await damaged(change);
     for (const { kind } of result.faults) exercised.add(kind);
-    expect(told(result)).toEqual(expected);
+    expect(faultTexts(result)).toEqual(expected);
     expect(result.matches).toBe(expected.length === 0);
     return result;
   };
 
-  it('missing: of many layers on one line', async () => {
-    const { faults } = await faultsAre(
+  it('missing tensors of many layers on one line', async () => {
+    const { faults } = await expectFaults(
       (tensors) => {
         for (const name of every('mamba.D')) tensors.delete(name);
         tensors.delete('norm.bias');
@@ -107,13 +107,13 @@ describe('faults', () => {
     });
   });
 
-  it('layers that are not consecutive', () =>
-    faultsAre((tensors) => {
+  it('missing tensors of layers that are not consecutive', () =>
+    expectFaults((tensors) => {
       for (const layer of [0, 2, 3]) tensors.delete(`layers.${layer}.mamba.D`);
     }, 'missing layers.{0, 2–3}.mamba.D ×3'));
 
-  it('misshapen: differently in different layers', async () => {
-    const { faults } = await faultsAre(
+  it('wrong shapes that differ between layers', async () => {
+    const { faults } = await expectFaults(
       (tensors) => {
         for (const name of every('mamba.in_proj.weight')) {
           tensors.set(name, workshop.tensor([8, 32]));
@@ -131,8 +131,8 @@ describe('faults', () => {
     expect(faults[1]?.hint).toBe(null);
   });
 
-  it('extra: with the missing name that it is near to', async () => {
-    const { faults } = await faultsAre(
+  it('an extra tensor with the missing name that is similar', async () => {
+    const { faults } = await expectFaults(
       (tensors) => {
         tensors.set('ema.decay', workshop.tensor([1]));
         tensors.set('lm_head.weigth', tensors.get('lm_head.weight') as StoredTensor);
@@ -153,7 +153,7 @@ describe('faults', () => {
   });
 
   it('a wrong type', async () => {
-    const { faults } = await faultsAre(
+    const { faults } = await expectFaults(
       (tensors) => tensors.set('norm.weight', workshop.tensor([8], { dtype: 'I64' })),
       'wrong-dtype norm.weight ×1',
     );
@@ -170,59 +170,61 @@ describe('faults', () => {
   };
 
   it('a gap in the layers', async () => {
-    const { faults } = await faultsAre(without(1), 'layer-gap layers.1 ×35');
+    const { faults } = await expectFaults(without(1), 'layer-gap layers.1 ×35');
     expect(faults[0]).toMatchObject({ expected: { layers: 4 }, found: { layers: 3 } });
   });
 
   it('fewer and more layers', async () => {
-    await faultsAre(without(3), 'missing-layers layers.3 ×35');
+    await expectFaults(without(3), 'missing-layers layers.3 ×35');
     const more = await reconcile(describeModel({ num_layers: 2 }), changed({}));
     for (const { kind } of more.faults) exercised.add(kind);
-    expect(told(more)).toEqual(['extra-layers layers.{2–3} ×76']);
+    expect(faultTexts(more)).toEqual(['extra-layers layers.{2–3} ×76']);
     expect(more.faults[0]).toMatchObject({ expected: { layers: 2 }, found: { layers: 4 } });
   });
 
-  it('no number of a layer', () =>
-    faultsAre(
+  it('an invalid number of a layer', () =>
+    expectFaults(
       (tensors) => tensors.set('layers.04.mamba.D', workshop.tensor([16])),
       'extra layers.04.mamba.D ×1',
     ));
 
-  it('a tied head that has values of its own', async () => {
+  it('a tied head with separate values', async () => {
     const tied = describeModel({ tie_word_embeddings: true });
     const result = await reconcile(tied, changed({}));
     for (const { kind } of result.faults) exercised.add(kind);
-    expect(told(result)).toEqual(['not-tied lm_head.weight ×1']);
+    expect(faultTexts(result)).toEqual(['not-tied lm_head.weight ×1']);
     expect(result.faults[0]?.expected).toEqual({ shape: [17, 8], sameAs: 'embed_tokens.weight' });
   });
 
-  it('a shared table that is another in each layer', async () => {
+  it('a shared table that differs in each layer', async () => {
     const shared = describeModel({ srte_share_across_layers: true });
     const result = await reconcile(shared, changed({}));
-    expect(told(result)).toEqual(['not-tied layers.{1–3}.srte.freqs ×3']);
+    expect(faultTexts(result)).toEqual(['not-tied layers.{1–3}.srte.freqs ×3']);
   });
 
-  it('only in one layer', async () => {
+  it('a shared table that differs in one layer', async () => {
     const shared = describeModel({ srte_share_across_layers: true });
     const checkpoint = changed({ srte_share_across_layers: true }, (tensors) =>
       tensors.set('layers.2.srte.freqs', workshop.tensor([1, 12, 8])),
     );
-    expect(told(await reconcile(shared, checkpoint))).toEqual(['not-tied layers.2.srte.freqs ×1']);
+    expect(faultTexts(await reconcile(shared, checkpoint))).toEqual([
+      'not-tied layers.2.srte.freqs ×1',
+    ]);
   });
 
-  it('also where the first is misshapen', async () => {
+  it('a shared table that differs where the first is misshapen', async () => {
     const shared = describeModel({ srte_share_across_layers: true });
     const checkpoint = changed({}, (tensors) =>
       tensors.set('layers.0.srte.freqs', workshop.tensor([1, 12, 9])),
     );
-    expect(told(await reconcile(shared, checkpoint))).toEqual([
+    expect(faultTexts(await reconcile(shared, checkpoint))).toEqual([
       'misshapen layers.0.srte.freqs ×1',
       'not-tied layers.{2–3}.srte.freqs ×2',
     ]);
   });
 
-  it('a head that is the embedding, though the config keeps them apart', async () => {
-    const { faults } = await faultsAre((tensors) => {
+  it('a head that is the embedding, though the config has separate ones', async () => {
+    const { faults } = await expectFaults((tensors) => {
       const embedding = workshop.tensor([17, 8], { seed: 1 });
       tensors.set('embed_tokens.weight', embedding);
       tensors.set('lm_head.weight', embedding);
@@ -232,50 +234,50 @@ describe('faults', () => {
     });
   });
 
-  it('any two tensors of one storage', () =>
-    faultsAre((tensors) => {
+  it('two tensors of one storage', () =>
+    expectFaults((tensors) => {
       const [u] = every('attention.q_proj.weight').map((name) => tensors.get(name));
       if (u) tensors.set('layers.0.attention.k_proj.weight', u);
     }, 'tied layers.0.attention.k_proj.weight ×1'));
 
-  it('but not tensors that merely have equal values', () =>
-    faultsAre((tensors) => {
+  it('nothing for tensors with equal values', () =>
+    expectFaults((tensors) => {
       for (const name of [...every('ln_input.weight'), 'norm.weight', 'norm.bias']) {
         tensors.set(name, workshop.tensor([8], { seed: 1 }));
       }
-      // Some layers alike are no shared table.
+      // Equal tables in some layers are not a shared table.
       for (const name of every('srte.freqs').slice(0, 3)) {
         tensors.set(name, workshop.tensor([1, 12, 8], { seed: 1 }));
       }
     }));
 
-  it('every kind was found above', () => {
+  it('all kinds are tested above', () => {
     expect([...exercised].sort()).toEqual([...FAULT_KINDS].sort());
   });
 });
 
-describe('without reading bytes', () => {
+describe('without reading values,', () => {
   const shared = describeModel({ srte_share_across_layers: true, tie_word_embeddings: true });
 
   it('tensors at different offsets may be equal', () => {
     expect(reconcileIndex(shared, changed({})).faults).toEqual([]);
   });
 
-  it('one place holds equal tensors, unless their types differ', () => {
+  it('tensors at one place are equal unless their types differ', () => {
     const tied = changed({ tie_word_embeddings: true });
-    expect(told(reconcileIndex(describeModel(), tied))).toEqual(['tied lm_head.weight ×1']);
+    expect(faultTexts(reconcileIndex(describeModel(), tied))).toEqual(['tied lm_head.weight ×1']);
     const cast = changed({}, (tensors) =>
       tensors.set('lm_head.weight', workshop.tensor([17, 8], { dtype: 'F16' })),
     );
-    expect(told(reconcileIndex(shared, cast))).toEqual(['not-tied lm_head.weight ×1']);
+    expect(faultTexts(reconcileIndex(shared, cast))).toEqual(['not-tied lm_head.weight ×1']);
   });
 });
 
-describe('notes', () => {
+describe('a note is given:', () => {
   const notes = async (checkpoint: Checkpoint, config = {}) =>
     (await reconcile(describeModel(config), checkpoint)).notes;
 
-  it('safetensors may leave out buffers and aliases', async () => {
+  it('buffers that safetensors leaves out', async () => {
     const config = { srte_share_across_layers: true, tie_word_embeddings: true, num_layers: 2 };
     const tensors = workshop.stateDict(describeModel(config).model, false);
     for (const name of ['lm_head.weight', 'layers.0.srte.freqs', 'layers.1.srte.freqs']) {
@@ -298,15 +300,15 @@ describe('notes', () => {
     ]);
   });
 
-  it('an alias of another tensor is a tie', async () => {
+  it('not for an alias of another tensor, which is a fault', async () => {
     const tensors = workshop.stateDict(describeModel().model, false);
     tensors.delete('lm_head.weight');
     const aliases = new Map([['lm_head.weight', 'embed_tokens.weight']]);
     const file = checkpointOf(tensors, { format: 'safetensors', aliases });
-    expect(told(await reconcile(describeModel(), file))).toEqual(['tied lm_head.weight ×1']);
+    expect(faultTexts(await reconcile(describeModel(), file))).toEqual(['tied lm_head.weight ×1']);
   });
 
-  it('PyTorch wants every name', async () => {
+  it('names that PyTorch needs', async () => {
     const config = { tie_word_embeddings: true };
     const checkpoint = changed(config, (tensors) => {
       tensors.delete('embed_tokens.weight');
@@ -321,7 +323,7 @@ describe('notes', () => {
     ]);
   });
 
-  it('equal values are not tied where the config keeps tensors separate', async () => {
+  it('equal values where the config has separate tensors', async () => {
     const checkpoint = changed({}, (tensors) => {
       for (const name of every('srte.freqs')) {
         tensors.set(name, workshop.tensor([1, 12, 8], { seed: 1 }));
@@ -330,9 +332,9 @@ describe('notes', () => {
         tensors.set(name, workshop.tensor([17, 8], { seed: 2 }));
       }
     });
-    const { matches, notes: found } = await reconcile(describeModel(), checkpoint);
+    const { matches, notes: given } = await reconcile(describeModel(), checkpoint);
     expect(matches).toBe(true);
-    expect(found).toEqual([
+    expect(given).toEqual([
       {
         severity: 'note',
         kind: 'equal-values',
@@ -342,7 +344,7 @@ describe('notes', () => {
     ]);
   });
 
-  it('copies take room', async () => {
+  it('copies of tied tensors', async () => {
     const config = { tie_word_embeddings: true };
     const checkpoint = changed(config, (tensors) => {
       tensors.set('embed_tokens.weight', workshop.tensor([17, 8], { seed: 1 }));
@@ -385,7 +387,7 @@ describe('suggestions', () => {
     [{ srte_factorized_rank: 3 }, { srte_factorized_rank: 0 }],
     [{}, { hidden_size: 16, num_heads: 4 }],
     [{}, { srte_share_across_layers: true, srte_factorized_rank: 2, tie_word_embeddings: true }],
-  ])('config %j, checkpoint %j', async (config, stored) => {
+  ])('lead from config %j to checkpoint %j', async (config, stored) => {
     const right = Object.fromEntries(
       Object.entries(stored).map(([key, value]) => [`model.${key}`, value]),
     );
@@ -394,29 +396,29 @@ describe('suggestions', () => {
     ]);
   });
 
-  it('say what they leave', async () => {
+  it('count the remaining faults', async () => {
     const checkpoint = changed({ num_layers: 5 }, (tensors) => tensors.delete('norm.bias'));
     expect(await suggested({}, checkpoint)).toEqual([{ 'model.num_layers': 5, leaves: 1 }]);
   });
 
-  it('are none when nothing helps', async () => {
+  it('are empty when no change helps', async () => {
     const checkpoint = changed({}, (tensors) => tensors.delete('norm.bias'));
     expect(await suggested({}, checkpoint)).toEqual([]);
   });
 
-  it('are none for another model', async () => {
+  it('are empty for another model', async () => {
     const foreign = new Map([['tok.weight', workshop.tensor([17, 8])]]);
     expect(await suggested({}, checkpointOf(foreign))).toEqual([]);
   });
 
-  it('take off what all names begin with', async () => {
+  it('remove the prefix of all names', async () => {
     const tensors = [...workshop.stateDict(describeModel().model)];
     const wrapped = new Map(tensors.map(([name, tensor]) => [`model.${name}`, tensor]));
     expect(await suggested({}, checkpointOf(wrapped))).toEqual([{ prefix: 'model.', leaves: 0 }]);
   });
 
-  it('never are of a config that is not valid', async () => {
-    // Twenty heads do not divide a width of 24, and the number of heads cannot be read.
+  it('are never an invalid config', async () => {
+    // Twenty heads do not divide a width of 24, and the number of heads cannot be inferred.
     const checkpoint = changed({ hidden_size: 24, num_heads: 12 }, (tensors) => {
       for (const name of every('attention.rope.inv_freq')) tensors.delete(name);
     });

@@ -10,7 +10,7 @@ import { descriptionOf } from '../../src/model-input/checkpoint-config.js';
 import type { Shape, StoredDtype } from '../../src/tensor/dtype.js';
 import { elementCount, STORED_DTYPES } from '../../src/tensor/dtype.js';
 
-/** Four layers of eight values, each with an SRTE table of its own. */
+/** Four layers of eight values, each with a separate SRTE table. */
 export const SMALL = {
   vocab_size: 17,
   hidden_size: 8,
@@ -33,7 +33,7 @@ export interface TensorOptions {
   readonly seed?: number;
 }
 
-/** Makes tensors that lie one after the other in a file of a temporary folder. */
+/** Makes tensors one after the other in a file of a temporary folder. */
 export class Workshop {
   readonly #folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
   readonly #descriptor = fs.openSync(path.join(this.#folder, 'data'), 'w+');
@@ -46,7 +46,7 @@ export class Workshop {
     const elements = elementCount(shape) ?? Number.NaN;
     const bytes = (elements * STORED_DTYPES[dtype].bits) / 8;
     const storage = { file: this.#file, position: this.#position, bytes, isBigEndian: false };
-    // Values of large tensors are never looked at here.
+    // No test reads the values of large tensors.
     if (bytes <= LARGEST) {
       fs.writeSync(this.#descriptor, Buffer.alloc(bytes, bytesOfSeed(seed)));
       this.#position += bytes;
@@ -64,7 +64,7 @@ export class Workshop {
     return tensor;
   }
 
-  /** The state dict of a model: one tensor under all of its names. */
+  /** State dict of a model, with one tensor for all of its names. */
   stateDict(model: LanguageModel, buffers = true): Map<string, StoredTensor> {
     const made = new Map<object, StoredTensor>();
     const tensors = new Map<string, StoredTensor>();
@@ -84,7 +84,7 @@ export class Workshop {
   }
 }
 
-/** Bytes; the tables of RoPE have more. */
+/** Bytes of the largest tensor with values; the tables of RoPE are larger. */
 export const LARGEST = 1 << 16;
 
 const bytesOfSeed = (seed: number) => Buffer.from(Float32Array.of(Math.sin(seed)).buffer);

@@ -52,7 +52,7 @@ const lines = (given?: Partial<TwoModelComparison>) =>
   );
 
 describe('the report of two models', () => {
-  it('says from which block on they differ, what they are, and by how much', () => {
+  it('shows the models, their difference and the first block that differs', () => {
     expect(lines()).toEqual([
       'model: different from layers.2 on (KL 0.0727 nats, same top token 93.8%)',
       '  model    model.yaml (hybrid, 16,920 parameters), weights of old.pt',
@@ -80,7 +80,7 @@ describe('the report of two models', () => {
     ]);
   });
 
-  it('draws no bars of rounding', () => {
+  it('draws no bars for rounding', () => {
     const same = { largestDifference: 1e-7, relativeDifference: 1e-7 };
     const logits = { ...against().logits, ...same };
     const text = lines({ partsAt: null, blocks: [block(0, 1e-7)], logits });
@@ -88,17 +88,17 @@ describe('the report of two models', () => {
     expect(text.join('')).not.toMatch(/[█▌]/);
   });
 
-  it('says why there are no blocks, and what is infinite', () => {
+  it('shows the reason for missing blocks, and infinite values', () => {
     const infinite = Number.POSITIVE_INFINITY;
     const logits = { ...against().logits, klDivergence: infinite, relativeDifference: infinite };
-    const why = 'one model has 1 block, the other 2';
-    const text = lines({ partsAt: 'logits', blocks: null, blocksDiffer: why, logits });
+    const reason = 'one model has 1 block, the other 2';
+    const text = lines({ partsAt: 'logits', blocks: null, blocksDiffer: reason, logits });
     expect(text[0]).toBe('model: the logits differ (KL infinite nats, same top token 93.8%)');
-    expect(text).toContain(`Only logits are compared: ${why}.`);
+    expect(text).toContain(`Only logits are compared: ${reason}.`);
     expect(text.filter((line) => /infinite$/.test(line))).toHaveLength(2);
   });
 
-  it('names both engines where there are two', () => {
+  it('names both engines if there are two', () => {
     const other = { ...side('old.pt'), engine: { ...side('').engine, name: 'tfjs' as const } };
     const text = lines({ other });
     expect(text[1]).toMatch(/^ {2}model .*weights of old\.pt$/);
@@ -110,18 +110,18 @@ describe('the report of two models', () => {
 
 describe('the proof of a conversion', () => {
   const infinite = { ...against().logits, relativeDifference: Number.POSITIVE_INFINITY };
-  const found = 'logits differ by 50.0% (KL divergence 0.0727 nats, same top token 93.8%)';
+  const difference = 'logits differ by 50.0% (KL divergence 0.0727 nats, same top token 93.8%)';
 
   it.each([
     ['same', against(), 'logits equal within rounding'],
-    ['differs', against(), found],
-    ['failed', against(), `FAILED: no value should change, but ${found}`],
+    ['differs', against(), difference],
+    ['failed', against(), `FAILED: no value should change, but ${difference}`],
     [
       'failed',
       against({ logits: infinite }),
       'FAILED: no value should change, but logits are not finite and cannot be compared',
     ],
-  ] as const)('is told in the verdict: %s', (verdict, of, text) => {
-    expect(proofText(verdict, of)).toBe(text);
+  ] as const)('has the verdict %s', (verdict, comparison, text) => {
+    expect(proofText(verdict, comparison)).toBe(text);
   });
 });

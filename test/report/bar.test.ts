@@ -13,7 +13,7 @@ it.each([
   [Number.NaN, 2, ''],
 ])('bar(%d, %d)', (share, width, text) => expect(bar(share, width)).toBe(text));
 
-it('is never longer than its width and grows with its share', () => {
+it('a bar is never longer than its width and grows with its share', () => {
   fc.assert(
     fc.property(
       fc.double({ min: 0, max: 1 }),

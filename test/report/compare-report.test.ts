@@ -5,7 +5,7 @@ import { compareReport } from '../../src/report/compare/compare-report.js';
 import { textWidth } from '../../src/report/kit/layout.js';
 import { render } from '../../src/report/render/render.js';
 
-const WISH = { dtype: 'bf16', causal: false, optimizer: 'adamw' } as const;
+const SETTINGS = { dtype: 'bf16', causal: false, optimizer: 'adamw' } as const;
 
 function candidate(file: string, model: object, chosen: readonly string[] = []): ModelCandidate {
   const document = hybrid.schema.parse({ model });
@@ -25,7 +25,7 @@ async function compared(candidates: readonly ModelCandidate[], swept: readonly s
   const { length: count } = candidates;
   const candidate = async (index: number) => candidates[index] as ModelCandidate;
   const models = { count, swept, sample: [...candidates.keys()], candidate };
-  const { measure, table } = await comparisonOf(models, WISH);
+  const { measure, table } = await comparisonOf(models, SETTINGS);
   return table(measure);
 }
 
@@ -47,7 +47,7 @@ describe('the table of a comparison', () => {
     }
   });
 
-  it('is still a table at 80 columns, without the changes', async () => {
+  it('is a table at 80 columns, without the changes', async () => {
     expect(await rendered(presets, 80)).toMatch(
       /^model +parameters +weights +KV per token +forward pass +training memory$/m,
     );
@@ -56,13 +56,13 @@ describe('the table of a comparison', () => {
     expect(await rendered(presets, 200)).toMatch(/^recommended .* −39\.7% /m);
   });
 
-  it('tells in words what differs where there is no room for columns', async () => {
+  it('lists the differences as text where columns do not fit', async () => {
     const report = compareReport(await compared(presets));
     const text = await render(report, 'table', { width: 80, colourLevel: 0, details: true });
     expect(text.replace(/\s+/g, ' ')).toContain('srte_factorized_rank=64');
   });
 
-  it('makes names of files harmless', async () => {
+  it('escapes names of files', async () => {
     const text = await rendered(
       [candidate('\u001b[31m\u202ea', { num_layers: 1 }), candidate('b', { num_layers: 2 })],
       80,

@@ -141,16 +141,16 @@ const plan = (given: Partial<ConversionResult> = {}) =>
     ...given,
   });
 
-const printed = (of: ConversionResult, width = Number.POSITIVE_INFINITY) =>
-  renderTable(convertReport(of), { ...PLAIN, width });
-const long = (of: ConversionResult, width = Number.POSITIVE_INFINITY) =>
-  renderTable(convertReport(of), { ...PLAIN, width, details: true });
-const csv = (of: ConversionResult) => renderCsv(convertReport(of));
+const printed = (conversion: ConversionResult, width = Number.POSITIVE_INFINITY) =>
+  renderTable(convertReport(conversion), { ...PLAIN, width });
+const long = (conversion: ConversionResult, width = Number.POSITIVE_INFINITY) =>
+  renderTable(convertReport(conversion), { ...PLAIN, width, details: true });
+const csv = (conversion: ConversionResult) => renderCsv(convertReport(conversion));
 const lineOf = (text: string, start: string) =>
   text.split('\n').find((line) => line.trimStart().startsWith(start));
 
-describe('what was done', () => {
-  it('is told first, with what it cost', () => {
+describe('the report of a conversion', () => {
+  it('begins with sizes and errors', () => {
     const lines = printed(result()).split('\n');
     expect(lines.slice(0, 2)).toEqual([
       'Converted to new: 265.8 GB → 71.9 GB, largest SRTE error 6.22% (layer 31)',
@@ -193,13 +193,13 @@ describe('what was done', () => {
       { srte: srte({ tables: [table({ errors: [error(0, { layers: ALL })] })] }) },
       ', SRTE error 4.71%',
     ],
-  ])('%# has its worst change in the verdict', (given, text) => {
+  ])('has the worst change in the verdict (%#)', (given, text) => {
     expect(printed(result(given)).split('\n')[0]).toBe(
       `Converted to new: 265.8 GB → 71.9 GB${text}`,
     );
   });
 
-  it('is within a screen, with the worst layers first', () => {
+  it('fits a screen, with the worst layers first', () => {
     const text = printed(result(), 80);
     expect(text.split('\n').length).toBeLessThanOrEqual(24);
     expect(text).toMatch(/^ {3}31 {2}6\.22%.*\n {3}30 {2}6\.12%/m);
@@ -219,11 +219,11 @@ describe('what was done', () => {
     [{}, 'Something deserves a word.\n'],
     [{}, 'layers.{0–31}.srte.freqs     32  replaced by shared_srte'],
     [{}, 'model.srte_share_across_layers  false  true'],
-  ])('%# has its particulars in the details', (given: Partial<ConversionResult>, text) => {
+  ])('has more facts in the details (%#)', (given: Partial<ConversionResult>, text) => {
     expect(long(result(given))).toContain(text);
   });
 
-  it('lists what was copied', () => {
+  it('lists copied files', () => {
     const files = [
       ...result().output.files,
       { name: 'tokenizer.json', bytes: 1, resumed: false, copied: true },
@@ -233,7 +233,7 @@ describe('what was done', () => {
     expect(printed(result())).not.toContain('copied');
   });
 
-  it('says which files are from an earlier run', () => {
+  it('marks files of an earlier run', () => {
     const [first, ...others] = result().output.files;
     const files = first ? [{ ...first, resumed: true }, ...others] : [];
     const text = long(result({ output: { ...result().output, files } }));
@@ -242,7 +242,7 @@ describe('what was done', () => {
     expect(long(result())).not.toContain('earlier run');
   });
 
-  it('counts exactly, and says how many times more there is', () => {
+  it('shows exact counts, and growth as a factor', () => {
     const text = long(result());
     expect(text).toMatch(/^parameters +22,143,967,232 +17,983,217,664 +4,160,749,568 +18\.8%$/m);
     expect(text).toMatch(/^ {2}SRTE +4,294,967,296 +134,217,728 +4,160,749,568 +96\.9%$/m);
@@ -256,11 +256,11 @@ describe('what was done', () => {
 
 function run(): NonNullable<ConversionResult['run']> {
   const { run: done } = result();
-  if (!done) throw new Error('nothing was done');
+  if (!done) throw new Error('no run');
   return done;
 }
 
-describe('the SRTE in words', () => {
+describe('the change of the SRTE is described:', () => {
   const shared = { ...SHARED, parameters: 1 };
   it.each<[string, Partial<ConvertedSrte>]>([
     [
@@ -299,36 +299,36 @@ describe('the SRTE in words', () => {
 });
 
 describe('the errors', () => {
-  it('have a line and a bar for each layer, and one for all', () => {
+  it('have a line and a bar for each layer, and a total', () => {
     const text = long(result()).split('SRTE error by layer')[1] ?? '';
     expect(lineOf(text, '0  3.12%')).toBe('    0  3.12%  ▍  0.25000  0.9900');
     expect(lineOf(text, '31  6.22%')).toBe('   31  6.22%  ▊  0.25000  0.9900');
     expect(lineOf(text, 'total ')).toBe('total  4.71%');
   });
 
-  it('of neighbours that are the same are told once', () => {
+  it('are shown once for consecutive equal layers', () => {
     const errors = ALL.map((layer) => error(layer, { relativeError: layer === 5 ? 1 : 0 }));
     const text = long(result({ srte: srte({ tables: [table({ errors })] }) }));
     expect(text).toMatch(/^ {2}0–4 +0%.*\n +5 +100\.0% +█{12} .*\n +6–31 +0% /m);
   });
 
-  it('of what was or became zero are told as such', () => {
+  it('are marked for values that were or became zero', () => {
     const errors = [
       error(0, { relativeError: Number.POSITIVE_INFINITY, cosine: null }),
       error(1, { relativeError: null, cosine: null }),
     ];
-    const of = result({ srte: srte({ tables: [table({ errors })] }) });
-    expect(printed(of)).toMatch(/^ +0 +∞ +█{12} .*–\n +1 +– .*–$/m);
-    expect(csv(of)).toContain('0,layers.0.srte.freqs,shared_srte,10,Infinity,0.25,,\n');
+    const conversion = result({ srte: srte({ tables: [table({ errors })] }) });
+    expect(printed(conversion)).toMatch(/^ +0 +∞ +█{12} .*–\n +1 +– .*–$/m);
+    expect(csv(conversion)).toContain('0,layers.0.srte.freqs,shared_srte,10,Infinity,0.25,,\n');
   });
 
-  it('say over how many rows, when not over all', () => {
+  it('show the number of rows unless it is all', () => {
     const target = { ...SHARED, positions: 1024, parameters: 1 };
     expect(long(result({ srte: srte({ target }) }))).toContain(', over the first 1,024 rows.');
     expect(long(result())).not.toContain('over the first');
   });
 
-  it('come with the energy of one pair in a sentence, of several in a column', () => {
+  it('are shown with the energy: of one pair in a sentence, of several in a column', () => {
     const one = srte({ tables: [table({ rank: 128, energy: 0.8034 })] });
     expect(long(result({ srte: one }))).toContain('Rank 128 keeps 80.3% of the energy');
     const tables = [0, 1].map((layer) =>
@@ -339,14 +339,14 @@ describe('the errors', () => {
     expect(several).not.toContain('keeps');
   });
 
-  it('are left out when nothing was measured', () => {
+  it('are left out without measurements', () => {
     const computed = srte({ tables: [table({ errors: [] })], relativeError: null });
     expect(long(result({ srte: computed }))).not.toContain('SRTE error');
   });
 });
 
-describe('a plan', () => {
-  it('says that nothing was written, and what would be', () => {
+describe('the report of a plan', () => {
+  it('shows the planned changes, and that nothing was written', () => {
     const text = printed(plan());
     expect(text).toMatch(/^Plan for new: 265\.8 GB → 71\.9 GB, nothing was written\n/);
     expect(lineOf(text, 'merged')).toMatch(
@@ -358,7 +358,7 @@ describe('a plan', () => {
     expect(long(plan())).not.toMatch(/SRTE error|GB\/s/);
   });
 
-  it('has six lines in the answer and all in the details', () => {
+  it('has six groups in the answer and all in the details', () => {
     const [group] = plan().groups;
     const groups = group ? Array(103).fill(group) : [];
     const merged = (text: string) => text.split('\n').filter((line) => line.startsWith('merged'));
@@ -369,14 +369,14 @@ describe('a plan', () => {
     expect(merged(long(plan({ groups })))).toHaveLength(6 + 103);
   });
 
-  it('ends with the command that carries it out', () => {
+  it('ends with the command that executes the plan', () => {
     const again = 'minimind convert-checkpoint old.pt new --to shared';
     expect(renderTable(convertReport(plan(), { again }), PLAIN)).toContain(`Next: ${again} `);
   });
 });
 
-describe('a program', () => {
-  it('gets the errors of what was done, a row for each layer', () => {
+describe('CSV', () => {
+  it('has the errors of a conversion, with a row for each layer', () => {
     const errors = [error(0, { layers: [0, 1] })];
     expect(csv(result({ srte: srte({ tables: [table({ errors, energy: 0.5 })] }) }))).toBe(
       'layer,had,gets,norm,relative_error,largest_error,cosine,energy\n' +
@@ -385,11 +385,11 @@ describe('a program', () => {
     );
   });
 
-  it('gets no rows when no SRTE was changed', () => {
+  it('has no rows when no SRTE was changed', () => {
     expect(csv(result({ srte: null })).split('\n')).toHaveLength(1);
   });
 
-  it('gets the tensors of a plan, and no formula', () => {
+  it('has the tensors of a plan, without formulas', () => {
     expect(csv(plan())).toBe(
       'tensor,action,from,from_dtypes,dtype,shape,bytes,role,aliases,file\n' +
         '"\'=HYPERLINK(""x"")",merged,c d,F16 F32,F32,1 16 8,512,parameter,a b,model.safetensors',
@@ -397,7 +397,7 @@ describe('a program', () => {
   });
 });
 
-describe('every form', () => {
+describe('any report', () => {
   const cases = [result(), plan()];
   it.each([80, 200])('fits %d columns', (width) => {
     for (const each of cases) {
@@ -407,12 +407,12 @@ describe('every form', () => {
           .map((line) => line.length),
       );
       expect(longest).toBeLessThanOrEqual(width);
-      // No table falls apart into records.
+      // No table is split into records.
       expect(long(each, width)).not.toMatch(/^layer: |^tensors: /m);
     }
   });
 
-  it('is the same in Markdown', () => {
+  it('has the same content in Markdown', () => {
     const text = renderMarkdown(convertReport(result()), { details: true });
     expect(text).toMatch(
       /^## Converted to new: 265\.8 GB → 71\.9 GB, largest SRTE error 6\.22% \(layer 31\)$/m,

@@ -30,7 +30,7 @@ const INSTALL = {
   suggestion: 'npm install webgpu@0.6.2',
 };
 
-/** On the first of them. */
+/** A run on the first adapter. */
 const RAN: SurveyEntry = {
   engine: 'onnx',
   backend: 'webgpu',
@@ -68,13 +68,13 @@ const report = (
     adapterFindings,
   });
 
-/** What is printed after the engines. */
+/** Output after the engines. */
 function text(width: number, ...given: Parameters<typeof report>): string {
   const all = renderTable(report(...given), { width, colourLevel: 0, details: true });
   return /^Graphics cards[\s\S]*/m.exec(all)?.[0] ?? '';
 }
 
-describe('the graphics adapters that the doctor finds', () => {
+describe('the graphics adapters of the doctor', () => {
   it('have a line each', () => {
     expect(text(120, [LLVMPIPE, H200], [INSTALL])).toBe(
       [
@@ -97,14 +97,14 @@ describe('the graphics adapters that the doctor finds', () => {
     expect(lines[1]).toMatch(/^adapter +vendor +kind +memory +buffer +binding +f16 +source$/);
   });
 
-  it('are said to be missing, with what was looked for', () => {
+  it('are reported as missing, with the places searched', () => {
     const message = 'there is no graphics card: no render node of one in /sys/class/drm';
     expect(text(120, [], [{ message }, INSTALL])).toBe(
       ['Graphics cards', `→ ${message}`, `→ ${INSTALL.message}: ${INSTALL.suggestion}`].join('\n'),
     );
   });
 
-  it('are not mentioned where they were not looked for', () => {
+  it('are left out when they were not searched', () => {
     expect(text(120, null, null)).toBe('');
   });
 
@@ -121,7 +121,7 @@ describe('the graphics adapters that the doctor finds', () => {
   });
 });
 
-describe('the engines that the doctor tries', () => {
+describe('the engines of the doctor', () => {
   it('have exact numbers in CSV', () => {
     expect(renderCsv(report([LLVMPIPE]))).toBe(
       [

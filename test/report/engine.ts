@@ -1,7 +1,7 @@
 import type { EngineInfo } from '../../src/runtime/engine.js';
 import type { SelfCheck } from '../../src/runtime/select/self-check.js';
 
-/** ONNX Runtime on the processor, and its check, as results have them. */
+/** ONNX Runtime on the processor, as in results. */
 export const CPU_ENGINE: EngineInfo = {
   name: 'onnx',
   version: '1.30.0',

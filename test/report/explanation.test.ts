@@ -27,7 +27,7 @@ const shown = (sections: Record<string, unknown>, width: number) =>
   renderTable({ blocks: explanationBlocks(sections) }, { width, colourLevel: 0 });
 
 describe('explanations', () => {
-  it('tell three bounds as one, with what they have in common once', () => {
+  it('show three bounds in one line, with common parts only once', () => {
     const text = shown({ memory: { bounds } }, Number.POSITIVE_INFINITY);
     expect(text).toContain('Where there are three, they are lower / expected / upper.');
     const [, line = ''] = /^(workspace .*)$/m.exec(text) ?? [];
@@ -41,7 +41,7 @@ describe('explanations', () => {
     ]);
   });
 
-  it('take two columns where there is no room for six', () => {
+  it('use two columns where six do not fit', () => {
     const text = shown({ memory: { weights, bounds } }, 60);
     expect(text).toContain(`
 figure                         formula, with inputs; source
@@ -52,7 +52,7 @@ weights: 3,000 bytes           bytes * parameters, with
 `);
   });
 
-  it('explain nothing twice', () => {
+  it('explain each figure once', () => {
     const text = shown({ first: { weights }, second: { weights } }, 200);
     expect(text.match(/bytes \* parameters/g)).toHaveLength(1);
     expect(text).not.toContain('second');

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import type { ReportedAnswer } from '../../src/generation/session.js';
 import { figuresText } from '../../src/report/generate-report.js';
 
-/** An answer of two tokens at a speed. */
 const answerAt = (tokensPerSecond: number | null): ReportedAnswer => ({
   prompt: { text: null, ids: [1] },
   text: null,
@@ -27,7 +26,7 @@ describe('the figures of an answer', () => {
     [106.54, '2 tokens at 107 tokens/s, '],
     [10.654, '2 tokens at 10.7 tokens/s, '],
     [null, '2 tokens, stopped by Ctrl-C · '],
-  ])('have a speed of %s', (rate, text) => {
+  ])('show a speed of %s', (rate, text) => {
     expect(figuresText(answerAt(rate))).toContain(text);
   });
 });

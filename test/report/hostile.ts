@@ -1,4 +1,4 @@
-/** Texts that strangers' files may have in them, and reports made of them. */
+/** Hostile texts of untrusted files, and reports with them. */
 import fc from 'fast-check';
 import type { Block, Cell, Report, Tone } from '../../src/report/kit/report.js';
 
@@ -47,7 +47,7 @@ const PIECES = [
   'a-very-long-name-that-is-longer-than-twenty-columns',
 ] as const;
 
-/** Text put together of the worst. */
+/** Text made of hostile pieces. */
 export const hostileText: fc.Arbitrary<string> = fc.oneof(
   fc.array(fc.constantFrom(...PIECES), { maxLength: 12 }).map((pieces) => pieces.join('')),
   fc.string({ unit: 'binary', maxLength: 30 }),
@@ -55,7 +55,7 @@ export const hostileText: fc.Arbitrary<string> = fc.oneof(
 
 const tone = fc.constantFrom<Tone>('plain', 'dim', 'strong', 'good', 'bad', 'warning');
 
-/** Any text, any tone, and now and then a value. */
+/** Any text, any tone, and sometimes a value. */
 const hostileCell: fc.Arbitrary<Cell> = fc.record(
   {
     text: hostileText,
@@ -93,7 +93,7 @@ export const hostileReport: fc.Arbitrary<Report> = fc.record({
   blocks: fc.array(fc.oneof(table, words), { maxLength: 5 }),
 });
 
-/** What may never reach a terminal, written apart from the implementation: ranges of code points. */
+/** Code points that must never reach a terminal, as ranges, independent of the implementation. */
 export const FORBIDDEN: readonly (readonly [number, number])[] = [
   [0x00, 0x1f],
   [0x7f, 0x9f],
@@ -107,7 +107,7 @@ export const FORBIDDEN: readonly (readonly [number, number])[] = [
   [0xe0000, 0xe007f],
 ];
 
-/** The characters of `text` that may never reach a terminal. */
+/** Characters of `text` that must never reach a terminal. */
 export function forbiddenIn(text: string): string[] {
   return Array.from(text).filter((character) => {
     const point = character.codePointAt(0) ?? 0;

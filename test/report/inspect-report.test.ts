@@ -42,7 +42,7 @@ function resultOf(checkpoint: Checkpoint, { measured = new Map(), filter }: Show
   };
 }
 
-/** As on a terminal of 80 columns without colours. */
+/** Output on a terminal of 80 columns without colours. */
 const shown = (checkpoint: Checkpoint, how: Shown = {}) =>
   render(inspectReport(resultOf(checkpoint, how), { listed: how.listed ?? false }), 'table', {
     width: how.width ?? 80,
@@ -57,7 +57,7 @@ const csv = (checkpoint: Checkpoint, how: Shown = {}) =>
   });
 
 describe('the index of a checkpoint', () => {
-  it('is told by layer, with what is counted twice and what else there is', async () => {
+  it('is shown by layer, with shared tensors and other content', async () => {
     const text = await shown(
       checkpointOf(MODEL, {
         stateDict: ['ema', 'model'],
@@ -85,7 +85,7 @@ Details: --details, --tensors
 `);
   });
 
-  it('has in its details what is counted twice', async () => {
+  it('has shared tensors and other content in its details', async () => {
     const content = new Map<string, number | string>([
       ['step', 30],
       ['optimizer', 'adamw'],
@@ -119,7 +119,7 @@ optimizer  str   adamw
 `);
   });
 
-  it('is told of safetensors in several files', async () => {
+  it('is shown for safetensors in several files', async () => {
     const text = await shown(
       checkpointOf(new Map([['embed', embed]]), {
         format: 'safetensors',
@@ -143,7 +143,7 @@ Details: --details, --tensors
 `);
   });
 
-  it('tells what is stored without being in a tensor', async () => {
+  it('shows the stored bytes that are in no tensor', async () => {
     const part = tensorIn(place(0), [2, 2]);
     expect(await shown(checkpointOf({ part }))).toContain(
       '  unused  384 B of the stored data is in no tensor\n',
@@ -152,7 +152,7 @@ Details: --details, --tensors
     expect(await shown(checkpointOf({ embed }))).not.toContain('stored');
   });
 
-  it('tells of no tensors in few words', async () => {
+  it('is short for a file without tensors', async () => {
     expect(await shown(checkpointOf({}, { files: [file] }))).toBe(`\
 PyTorch (zip) · 2.0 kB · 0 tensors · 0 values
   file  model.pt
@@ -192,12 +192,12 @@ Details: --details, --tensors
     [[0, 2, 4], 'h.0, 2, 4'],
     [[0, 1, 2, 5, 7, 8], 'h.0–2, 5, 7–8'],
     [[3], 'h.3'],
-  ])('calls the layers %j %j', async (layers, label) => {
+  ])('shows the layers %j as %j', async (layers, label) => {
     const tensors = new Map(layers.map((n) => [`h.${n}.w`, embed]));
     expect(await csv(checkpointOf(tensors))).toContain(`\n${quoted(label)},`);
   });
 
-  it('calls layers without a name by their numbers', async () => {
+  it('shows layers without a name by number', async () => {
     const tensors = new Map([
       ['0.w', embed],
       ['1.w', embed],
@@ -221,8 +221,8 @@ const STATS: Statistics = {
   negativeInfinity: 0,
 };
 
-describe('the tensors one by one', () => {
-  it('are told with what they share and with their hashes', async () => {
+describe('the list of tensors', () => {
+  it('shows shared tensors and hashes', async () => {
     const measured = new Map([['embed', { sha256: HASH }]]);
     const text = await shown(checkpointOf({ embed, head: embed }), { listed: true, measured });
     expect(text).toContain(`
@@ -237,7 +237,7 @@ all.
 `);
   });
 
-  it('are told with how many they share', async () => {
+  it('shows the number of shared names', async () => {
     const tensors = new Map(Array.from({ length: 5 }, (_, n) => [`h.${n}`, embed]));
     const text = await shown(checkpointOf(tensors), { listed: true });
     expect(text).toMatch(/^h\.0 {5}F32.* h\.1 … \(5 names\)$/m);
@@ -245,13 +245,13 @@ all.
     expect(text).toContain('  shared  h.0, h.1 … h.4 are one tensor\n');
   });
 
-  it('are those of the filter only', async () => {
+  it('has only tensors that match the filter', async () => {
     const text = await shown(checkpointOf(MODEL), { listed: true, filter: 'layers.1' });
     expect(text).toContain('Tensors that match layers.1: 2 of 6\n');
     expect(text).not.toContain('layers.0');
   });
 
-  it('are told with their statistics', async () => {
+  it('shows statistics', async () => {
     const empty = { ...STATS, min: null, max: null, mean: null, standardDeviation: null, norm: 0 };
     const measured = new Map([
       ['embed', { stats: STATS }],
@@ -271,7 +271,7 @@ All values are finite.
     );
   });
 
-  it('are told with what is not finite', async () => {
+  it('shows values that are not finite', async () => {
     const stats = { ...STATS, nan: 3, negativeInfinity: 1 };
     const measured = new Map([['z', { stats }]]);
     const complex = tensorIn(place(0), [2], { dtype: 'C64' });
@@ -282,7 +282,7 @@ All values are finite.
     expect(text).toContain('moduli');
   });
 
-  it('are in the order of their layers and experts', async () => {
+  it('is ordered by layers and experts', async () => {
     const names = ['h.10.e.10.w', 'h.10.e.2.w', 'h.2.w', 'h.1.b', 'h.1.a', 'x', 'h.', 'y.0'];
     const text = await csv(checkpointOf(new Map(names.map((name) => [name, embed]))), {
       listed: true,
@@ -293,7 +293,7 @@ All values are finite.
     ]);
   });
 
-  it('are cut in the middle of long names, to fit the terminal', async () => {
+  it('cuts long names in the middle, to fit the terminal', async () => {
     const name = `layers.0.${'block.'.repeat(12)}down_proj.weight`;
     const checkpoint = checkpointOf(new Map([[name, embed]]));
     const text = await shown(checkpoint, { listed: true, width: 60 });
@@ -302,7 +302,7 @@ All values are finite.
     expect(await shown(checkpoint, { listed: true, width: 200 })).toContain(name);
   });
 
-  it('are in CSV with all that is known', async () => {
+  it('has all fields in CSV', async () => {
     const measured = new Map([['embed', { sha256: HASH, stats: STATS }]]);
     const text = await csv(checkpointOf({ embed, head: embed }), { listed: true, measured });
     expect(text).toBe(`\
@@ -313,7 +313,7 @@ head,F32,"[10, 10]",100,400,embed,,,,,,,,,,
   });
 });
 
-describe('what strangers wrote', () => {
+describe('untrusted text', () => {
   const long = 'x'.repeat(100_000);
 
   it('is cut in tables, and whole in CSV', async () => {
@@ -328,7 +328,7 @@ describe('what strangers wrote', () => {
     expect(await csv(checkpoint, { listed: true })).toContain(long);
   });
 
-  it('is not shown without end', async () => {
+  it('is limited in number', async () => {
     const content = new Map(Array.from({ length: 250 }, (_, n) => [`key${n}.`, n]));
     const aliases = new Map(Array.from({ length: 130 }, (_, n) => [`alias${n}.`, 'embed']));
     const text = await shown(checkpointOf({ embed }, { content, aliases }), { details: true });
@@ -354,7 +354,7 @@ describe('what strangers wrote', () => {
     }
   });
 
-  it('shows a name without letters', async () => {
+  it('is quoted when a name is empty', async () => {
     expect(await shown(checkpointOf(new Map([['', embed]])))).toMatch(/^"" +1 +100/m);
   });
 });
@@ -368,17 +368,17 @@ describe('plainText', () => {
     [{ a: { b: 'c' } }, 'a: {b: "c"}'],
   ])('of %j is %j', (value, text) => expect(plainText(value)).toBe(text));
 
-  it('of a large integer has every digit', () => {
+  it('has every digit of a large integer', () => {
     expect(plainText([2n ** 70n])).toBe('1180591620717411303424');
   });
 
-  it('ends with the room that it has', () => {
+  it('is limited in length', () => {
     const text = plainText(Array.from({ length: 1000 }, (_, n) => n));
     expect(text).toMatch(/^0, 1, 2, .*…$/);
     expect(text).toHaveLength(160);
   });
 
-  it('cuts no text that fits', () => {
+  it('does not cut text that fits', () => {
     expect(shortened('x'.repeat(120))).toBe('x'.repeat(120));
     expect(shortened('x'.repeat(121))).toBe(`${'x'.repeat(119)}…`);
   });

@@ -11,16 +11,16 @@ describe('toJson', () => {
 
   it.each([
     ['the largest safe integer', Number.MAX_SAFE_INTEGER, 9007199254740991],
-    ['one more', 2 ** 53, '9007199254740992'],
-    ['a large negative one', -(2 ** 53), '-9007199254740992'],
+    ['a large integer', 2 ** 53, '9007199254740992'],
+    ['a large negative integer', -(2 ** 53), '-9007199254740992'],
     ['2^63, all digits', 2 ** 63, '9223372036854775808'],
     ['a small bigint', 12n, 12],
     ['a large bigint', 2n ** 64n, '18446744073709551616'],
-    ['no number', Number.NaN, 'NaN'],
+    ['NaN', Number.NaN, 'NaN'],
     ['infinity', Number.POSITIVE_INFINITY, 'Infinity'],
     ['negative infinity', Number.NEGATIVE_INFINITY, '-Infinity'],
     ['a fraction', 0.1, 0.1],
-    ['nothing', null, null],
+    ['null', null, null],
   ])('writes %s', (_, value, read) => {
     expect(JSON.parse(toJson(value))).toBe(read);
     expect(JSON.parse(toJson({ deep: [value] }))).toEqual({ deep: [read] });
@@ -28,25 +28,25 @@ describe('toJson', () => {
 
   it('writes -0 as 0', () => expect(toJson([-0])).toBe('[\n  0\n]\n'));
 
-  it('leaves out what is undefined and keeps the order of fields', () => {
+  it('leaves out undefined fields and keeps the order', () => {
     expect(Object.keys(JSON.parse(toJson({ z: 1, gone: undefined, a: 2 })))).toEqual(['z', 'a']);
   });
 
-  it('takes __proto__ for a name like any other', () => {
+  it('treats __proto__ like any other name', () => {
     const value = JSON.parse('{"__proto__": {"polluted": true}, "constructor": 1}');
     expect(toJson(value)).toContain('"__proto__"');
     expect(JSON.parse(toJson(value))).toEqual(value);
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
   });
 
-  it('escapes what a terminal obeys, in keys too', () => {
+  it('escapes control characters, also in keys', () => {
     const value = { '\u2028\x9b': '\x1b[31m\u202e\u200b\ufeff\ud800\u{e0001}' };
     const json = toJson(value);
     expect(json).toMatch(/^[\n -~]*$/);
     expect(JSON.parse(json)).toEqual(value);
   });
 
-  it('refuses what is no data', () => {
+  it('refuses values that are not data', () => {
     const cycle: unknown[] = [];
     cycle.push(cycle);
     expect(() => toJson(cycle)).toThrow(TypeError);
@@ -54,7 +54,7 @@ describe('toJson', () => {
     expect(() => toJson(() => 1)).toThrow('function is not JSON');
   });
 
-  it('reads back as the same value', () => {
+  it('writes text that is read back as the same value', () => {
     fc.assert(
       fc.property(fc.jsonValue({ noUnicodeString: false }), (value) => {
         fc.pre(!hasUnsafeInteger(value));
@@ -70,7 +70,7 @@ describe('toJson', () => {
 describe('jsonPieces', () => {
   const whole = (value: object) => [...jsonPieces(value)].join('');
 
-  it('has the text of toJson', () => {
+  it('gives the text of toJson', () => {
     expect(whole({})).toBe(toJson({}));
     expect(whole({ a: undefined })).toBe(toJson({ a: undefined }));
     fc.assert(

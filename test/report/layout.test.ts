@@ -25,7 +25,7 @@ describe('textWidth', () => {
   ])('of %j is %d', (text, width) => expect(textWidth(text)).toBe(width));
 });
 
-it('takes no character for narrow, or for one, that is not', () => {
+it('textWidth agrees with string-width on common characters', () => {
   const drawn = Array.from({ length: 0x259f - 0x2500 + 1 }, (_, n) =>
     String.fromCharCode(0x2500 + n),
   );
@@ -50,19 +50,24 @@ describe('wrap', () => {
     ['fits', 'a bc', 4, ['a bc']],
     ['breaks between words', 'a bc def', 4, ['a bc', 'def']],
     ['breaks a word only when it is longer than a line', 'ab cdefgh', 5, ['ab', 'cdefg', 'h']],
-    ['goes on behind the end of a broken word', 'abcdef g', 4, ['abcd', 'ef g']],
+    ['continues after the end of a broken word', 'abcdef g', 4, ['abcd', 'ef g']],
     ['breaks a name at a joint', 'layers.0.weight', 10, ['layers.0.', 'weight']],
-    ['but not when that wastes most of a line', 'a.weights_of', 7, ['a.weigh', 'ts_of']],
+    [
+      'does not break at a joint that wastes most of a line',
+      'a.weights_of',
+      7,
+      ['a.weigh', 'ts_of'],
+    ],
     ['keeps the indentation', '  ab cd', 5, ['  ab', '  cd']],
     ['keeps several spaces within a line', 'a  b c', 4, ['a  b', 'c']],
     ['drops an indentation that leaves no room', '      ab', 4, ['ab']],
     ['drops spaces at the end', 'ab   ', 4, ['ab']],
-    ['has one line for nothing', '', 4, ['']],
+    ['has one line for an empty text', '', 4, ['']],
     ['measures wide characters', '日本 語', 4, ['日本', '語']],
     ['gives a character that is too wide a line', '日本', 1, ['日', '本']],
   ])('%s', (_, text, width, lines) => expect(wrap(text, width)).toEqual(lines));
 
-  it('begins further lines as told', () => {
+  it('begins further lines with the given prefix', () => {
     expect(wrap('a b c', 4, '> ')).toEqual(['a b', '> c']);
     expect(wrap('abcdefg', 4, '> ')).toEqual(['abcd', '> ef', '> g']);
   });
@@ -72,7 +77,7 @@ describe('wrap', () => {
     expect(wrap(text, Number.POSITIVE_INFINITY)).toEqual([text.trimEnd()]);
   });
 
-  it('loses nothing but spaces and keeps to the width', () => {
+  it('loses only spaces and respects the width', () => {
     fc.assert(
       fc.property(words, fc.integer({ min: 4, max: 30 }), (text, width) => {
         const lines = wrap(text, width);

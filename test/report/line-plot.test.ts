@@ -19,7 +19,7 @@ const plot = (
 const drawn = (block: LinePlotBlock, width = 32, isAscii = true): string[] =>
   drawLinePlot(block, width, isAscii).map((line) => line.map(({ text }) => text).join(''));
 
-/** Text of a row right of the axis. */
+/** Text of each row right of the axis. */
 const cells = (lines: readonly string[]) =>
   lines.flatMap((line) => line.split(/ [|│]/).slice(1, 2));
 
@@ -35,7 +35,7 @@ describe('a line plot', () => {
     expect(rows).toHaveLength(5);
     expect(rows[0]?.[0]).toBe('*');
     expect(rows[4]?.at(-1)).toBe('*');
-    // Connected: each row has a mark, and the marks go to the right.
+    // Connected: each row has a mark, further right than the one above.
     const firsts = rows.map((row) => row.indexOf('*'));
     expect(firsts).toEqual([...firsts].sort((a, b) => a - b));
     expect(firsts.every((column) => column >= 0)).toBe(true);
@@ -55,7 +55,7 @@ describe('a line plot', () => {
     expect(lines.at(-1)?.trim()).toMatch(/^0 +250 +500 +750 +1000$/);
   });
 
-  it('draws with Braille dots where it may, four to a row', () => {
+  it('draws with Braille dots, four to a row, where possible', () => {
     const points = [
       [0, 0],
       [1, 0],
@@ -66,7 +66,7 @@ describe('a line plot', () => {
     expect(rows.slice(0, -1).join('')).toBe('');
   });
 
-  it('shows nothing but ASCII on a terminal without more', () => {
+  it('uses only ASCII on a terminal without Unicode', () => {
     const points = Array.from({ length: 500 }, (_, x) => [x, Math.sin(x / 30)] as const);
     expect(drawn(plot(points)).join('\n')).toMatch(/^[ -~\n−]*$/);
   });
@@ -100,7 +100,7 @@ describe('a line plot', () => {
     expect(lines.at(-1)).toContain('1e-4');
   });
 
-  it('names the curves when there are several', () => {
+  it('names several curves', () => {
     const one = { label: 'train', tone: 'hue1', points: [[0, 1]] } as const;
     const two = { label: 'proxy', tone: 'hue2', points: [[1, 2]] } as const;
     expect(drawn(plot([], { curves: [one, two] })).at(-1)).toBe('* train   o proxy');
@@ -121,7 +121,7 @@ describe('a line plot', () => {
     expect(await render(report, 'csv', options)).toBe('\n');
   });
 
-  it('draws a plot without any value', () => {
+  it('draws a plot without values', () => {
     expect(drawn(plot([])).length).toBeGreaterThan(5);
   });
 });

@@ -19,7 +19,7 @@ it.each([
   [null, '–'],
 ])('%d is %s', (share, text) => expect(percentText(share)).toBe(text));
 
-it('is the exact share for programs', () => {
+it('percentCell has the exact share for programs', () => {
   expect(percentCell(0.27108)).toEqual({ text: '27.1%', value: 0.27108 });
   expect(percentCell(null)).toEqual({ text: '–', value: '' });
 });

@@ -39,14 +39,14 @@ describe('the report of a plan', () => {
     ['hybrid', 26e6],
     ['gpt2', 124e6],
     ['llama', 7e9],
-  ] as const)('of %s fits 80 columns as tables', async (name, maxParameters) => {
+  ] as const)('for %s fits 80 columns as tables', async (name, maxParameters) => {
     const plan = await planned(name, maxParameters);
     const text = renderTable(planReport(plan), { width: 80, colourLevel: 0, details: true });
     for (const line of text.split('\n')) expect(textWidth(line)).toBeLessThanOrEqual(80);
     expect(text.match(/^ *# +(layers|shape) /gm)).toHaveLength(plan.spectrum.length > 1 ? 2 : 1);
   });
 
-  it('shows with bars how the state grows with depth, and speed with width', async () => {
+  it('shows in bars that state grows with depth, and speed with width', async () => {
     const plan = await planned('minimind', 26e6);
     const text = renderTable(planReport(plan), { width: 80, colourLevel: 0, details: true });
     const [, spectrum = ''] = text.split('From deep and thin to shallow and wide');
@@ -57,16 +57,16 @@ describe('the report of a plan', () => {
     expect(bars[0]?.[1]).toBeLessThan(3);
   });
 
-  it('says which models are not in the memory of the GPU', async () => {
+  it('reports models that do not fit in the memory of the GPU', async () => {
     const plan = await planned('llama', 405e9);
     const text = renderTable(planReport(plan), { width: 80, colourLevel: 0, details: true });
-    const told = text.replace(/\s+/g, ' ');
-    expect(told).toMatch(/(\d+) of \1 models shown do not fit into the 84\.9 GB of h100-80gb/);
-    expect(told).toContain('tokens/s');
+    const joined = text.replace(/\s+/g, ' ');
+    expect(joined).toMatch(/(\d+) of \1 models shown do not fit into the 84\.9 GB of h100-80gb/);
+    expect(joined).toContain('tokens/s');
     expect(text).toMatch(/ GB +– /);
   });
 
-  it('is one table with exact numbers for programs', async () => {
+  it('has one table with exact numbers in CSV', async () => {
     const plan = await planned('minimind', 26e6);
     const lines = (await renderCsv(planReport(plan))).trim().split('\n');
     expect(lines).toHaveLength(4);

@@ -21,23 +21,23 @@ const plot = (all: readonly Series[], levels: PlotBlock['levels'] = []): PlotBlo
 const drawn = (block: PlotBlock, width?: number): string[] =>
   drawPlot(block, width).map((line) => line.map(({ text }) => text).join(''));
 
-/** What stands right of the axis, the lowest row first. */
+/** Text right of the axis, the lowest row first. */
 const rows = (lines: readonly string[]) =>
   lines.flatMap((line) => line.split(' |').slice(1)).toReversed();
 
 describe('a plot', () => {
   it('puts equal ratios at equal heights', () => {
-    const found = rows(drawn(plot([series('a', [1, 10, 100])])));
+    const lines = rows(drawn(plot([series('a', [1, 10, 100])])));
     const heights = ['a'].flatMap((mark) =>
-      found.flatMap((row, height) => (row.includes(mark) ? [height] : [])),
+      lines.flatMap((row, height) => (row.includes(mark) ? [height] : [])),
     );
     expect(heights).toHaveLength(3);
     expect(heights[0]).toBe(0);
-    expect(heights[2]).toBe(found.length - 1);
-    expect(heights[1]).toBeCloseTo((found.length - 1) / 2, -0.5);
+    expect(heights[2]).toBe(lines.length - 1);
+    expect(heights[1]).toBeCloseTo((lines.length - 1) / 2, -0.5);
     // From the left to the right end.
-    expect(found[0]?.[0]).toBe('a');
-    expect(found.at(-1)).toHaveLength(48);
+    expect(lines[0]?.[0]).toBe('a');
+    expect(lines.at(-1)).toHaveLength(48);
   });
 
   it('labels powers of ten', () => {
@@ -60,19 +60,19 @@ describe('a plot', () => {
       [1e-5, 3e-5],
       ['2e-5', '1e-5'],
     ],
-  ])('labels %j with what else is round', (values, expected) => {
+  ])('labels %j with other round numbers', (values, expected) => {
     const labels = drawn(plot([series('a', values)])).flatMap(
       (line) => /^ *(\S+) \|/.exec(line)?.[1] ?? [],
     );
     expect(labels).toEqual(expected);
   });
 
-  it('is as low as it has to be', () => {
+  it('respects the maximum number of rows', () => {
     const block = { ...plot([series('a', [1, 10, 100])]), mostRows: 5 };
     expect(rows(drawn(block))).toHaveLength(5);
   });
 
-  it('says where several stand together, unless one is to be seen', () => {
+  it('marks overlapping series, except one on top', () => {
     const both = [series('a', [1, 10]), series('b', [1, 100])];
     const bottom = (all: readonly Series[]) => rows(drawn(plot(all)))[0]?.[0];
     expect(bottom(both)).toBe('#');
@@ -80,7 +80,7 @@ describe('a plot', () => {
     expect(bottom([series('c', [1, 1], true), ...both])).toBe('c');
   });
 
-  it('draws levels behind, and two in one row in turns', () => {
+  it('draws levels in the background, two in one row by turns', () => {
     const level = (mark: string, value: number) => ({ mark, label: `level ${mark}`, value });
     const lines = drawn(plot([series('a', [1, 100])], [level('-', 1), level('=', 1.001)]));
     expect(rows(lines)[0]).toMatch(/^a=-=-=-/);
@@ -100,11 +100,11 @@ describe('a plot', () => {
     for (const line of lines) expect(line).toBe(line.trimEnd());
   });
 
-  it.each([[[]], [[5]], [[5, 5, 5]]])('of %j stands', (values) => {
+  it.each([[[]], [[5]], [[5, 5, 5]]])('can be drawn for the values %j', (values) => {
     expect(() => drawn(plot([series('a', values)]))).not.toThrow();
   });
 
-  it('has colours on a terminal, is code in Markdown, and nothing in CSV', async () => {
+  it('has colours on a terminal, is code in Markdown and absent from CSV', async () => {
     const report = { blocks: [plot([series('a', [1, 2])])] };
     const options = { width: 80, colourLevel: 1 } as const;
     expect(await render(report, 'table', options)).toContain('\x1b[36ma');

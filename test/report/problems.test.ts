@@ -46,7 +46,7 @@ describe('problemsText', () => {
     );
   });
 
-  it('says where an override stands, and its path once', () => {
+  it('shows an override, and its path once', () => {
     const problem: Problem = {
       severity: 'warning',
       file: '--set',
@@ -62,7 +62,7 @@ describe('problemsText', () => {
     );
   });
 
-  it('does with what is there', () => {
+  it('leaves out missing parts', () => {
     const problem: Problem = { severity: 'error', file: 'a.yaml', message: 'is empty' };
     const shown = (more: Partial<Problem>) => problemsText([{ ...problem, ...more }], WIDE);
     expect(shown({})).toBe('error: a.yaml: is empty\n');
@@ -73,7 +73,7 @@ describe('problemsText', () => {
     );
   });
 
-  it('sets problems of several lines apart', () => {
+  it('separates problems of several lines by empty lines', () => {
     const short: Problem = { severity: 'warning', file: 'a', message: 'b' };
     expect(problemsText([], WIDE)).toBe('');
     expect(problemsText([short, short], WIDE)).toBe('warning: a: b\nwarning: a: b\n');
@@ -100,7 +100,7 @@ describe('problemsText', () => {
 });
 
 describe('the caret', () => {
-  /** The excerpt as it is shown, and what stands above the caret. */
+  /** The shown excerpt and the character above the caret. */
   function above(excerpt: string, column: number, width = 200): [string, string | undefined] {
     const problem = { ...factorized, line: 12, column, excerpt, suggestion: '' };
     const shown = problemsText([problem], plain(width)).split('\n');
@@ -118,18 +118,18 @@ describe('the caret', () => {
 
   it.each([
     ['at the beginning', 'a: b', 1, 'a: b', 'a'],
-    ['behind the end', 'a:', 3, 'a:', undefined],
-    ['behind leading spaces', '    a: b', 8, '    a: b', 'b'],
-    ['behind wide characters', '名前: 値x', 6, '名前: 値x', 'x'],
-    ['behind emoji', '🙂: b', 4, '🙂: b', 'b'],
-    ['behind an accent of its own', 'e\u0301: b', 5, 'e\u0301: b', 'b'],
-    ['behind a raw tab', '\tb: 1', 2, '\\tb: 1', 'b'],
-    ['behind a raw escape', '\x1b[31mb', 6, '\\x1b[31mb', 'b'],
-    ['behind an escaped tab', '\\tb: 1', 2, '\\tb: 1', 'b'],
-    ['behind other escapes', '\\u202e\\u{e0001}\\x9bb', 4, '\\u202e\\u{e0001}\\x9bb', 'b'],
-    ['behind a backslash', 'C:\\data b', 9, 'C:\\data b', 'b'],
-    ['far too far', 'ab', 99, 'ab', undefined],
-  ])('stands %s', (_, excerpt, column, text, pointed) =>
+    ['after the end', 'a:', 3, 'a:', undefined],
+    ['after leading spaces', '    a: b', 8, '    a: b', 'b'],
+    ['after wide characters', '名前: 値x', 6, '名前: 値x', 'x'],
+    ['after emoji', '🙂: b', 4, '🙂: b', 'b'],
+    ['after a combining accent', 'e\u0301: b', 5, 'e\u0301: b', 'b'],
+    ['after a raw tab', '\tb: 1', 2, '\\tb: 1', 'b'],
+    ['after a raw escape', '\x1b[31mb', 6, '\\x1b[31mb', 'b'],
+    ['after an escaped tab', '\\tb: 1', 2, '\\tb: 1', 'b'],
+    ['after other escapes', '\\u202e\\u{e0001}\\x9bb', 4, '\\u202e\\u{e0001}\\x9bb', 'b'],
+    ['after a backslash', 'C:\\data b', 9, 'C:\\data b', 'b'],
+    ['far beyond the end', 'ab', 99, 'ab', undefined],
+  ])('is placed %s', (_, excerpt, column, text, pointed) =>
     expect(above(excerpt, column)).toEqual([text, pointed]),
   );
 
@@ -137,14 +137,14 @@ describe('the caret', () => {
     expect(above('…cut: off', 60)).toEqual(['…cut: off', undefined]);
   });
 
-  it('stays in sight on a narrow terminal', () => {
+  it('stays visible on a narrow terminal', () => {
     const excerpt = `${'a'.repeat(40)}X${'b'.repeat(40)}`;
     expect(above(excerpt, 41, 40)).toEqual([`…${'a'.repeat(16)}X${'b'.repeat(14)}…`, 'X']);
     expect(above(excerpt, 3, 40)).toEqual([`${'a'.repeat(32)}…`, 'a']);
     expect(above(`${'名'.repeat(40)}X`, 41, 40)).toEqual([`…${'名'.repeat(8)}X`, 'X']);
   });
 
-  it('and the excerpt are left out where there is no room at all', () => {
+  it('is left out with the excerpt on a terminal that is too narrow', () => {
     const problem = { ...factorized, line: 123_456_789_012 };
     expect(problemsText([problem], plain(20))).not.toContain('│');
     expect(problemsText([problem], plain(40))).toContain('│');
@@ -162,20 +162,20 @@ describe('errorText', () => {
     );
   });
 
-  it('stands close when there are no problems', () => {
+  it('has no empty lines without problems', () => {
     const error = new UserError('usage', 'there is no command "x"', { suggestion: 'see --help' });
     expect(errorText(error, WIDE)).toBe('error: there is no command "x"\n  → see --help\n');
     expect(errorText(new UserError('usage', 'no'), WIDE)).toBe('error: no\n');
   });
 
-  it('indents further lines of a message, so that none can pass for an error', () => {
+  it('indents further lines of a message, so that none looks like an error', () => {
     const error = new UserError('usage', 'cannot read a\nerror: all is lost\x1b[2J');
     expect(errorText(error, WIDE)).toBe('error: cannot read a\n  error: all is lost\\x1b[2J\n');
   });
 });
 
 describe('errorJson', () => {
-  it('has what docs/schemas/error.schema.json describes', () => {
+  it('matches docs/schemas/error.schema.json', () => {
     const error = new UserError('invalid-config', 'bad', { problems: [factorized] });
     expect(errorJson(error)).toStrictEqual({
       schema: 'minimind/error@1',
@@ -193,7 +193,7 @@ describe('errorJson', () => {
   });
 });
 
-describe('whatever is in an error', () => {
+describe('any error', () => {
   const problem: fc.Arbitrary<Problem> = fc.record(
     {
       severity: fc.constantFrom('error' as const, 'warning' as const),
@@ -214,7 +214,7 @@ describe('whatever is in an error', () => {
         new UserError('usage', message, { problems, suggestion }),
     );
 
-  it('its text is harmless, fits the width, and is the same in colour', () => {
+  it('has a harmless text that fits the width and is the same in colour', () => {
     fc.assert(
       fc.property(error, fc.integer({ min: 20, max: 100 }), (any, width) => {
         const text = errorText(any, plain(width));
@@ -232,7 +232,7 @@ describe('whatever is in an error', () => {
   });
 });
 
-it('colours of level 0 leave text as it is', () => {
+it('colours of level 0 do not change text', () => {
   expect(withTone(colours(0), 'bad', 'x')).toBe('x');
   expect(withTone(colours(3), 'bad', 'x')).toBe('\x1b[31mx\x1b[39m');
 });

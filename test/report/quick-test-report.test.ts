@@ -53,7 +53,7 @@ const table = (given?: Partial<QuickTest>, more = {}) =>
   renderTable(quickTestReport({ ...result(given), ...more }, { flat: false }), TERMINAL);
 
 describe('the report of a quick test', () => {
-  it('begins with the verdict and what ran', () => {
+  it('begins with the verdict, the model and the engine', () => {
     expect(table().split('\n').slice(0, 6)).toEqual([
       'model: 1 check passed, 1 skipped',
       '  model   hybrid, 275,200 parameters, random weights (seed 0)',
@@ -75,7 +75,7 @@ describe('the report of a quick test', () => {
     );
   });
 
-  it('says what failed, and the remarks on it', () => {
+  it('shows failures with their remarks', () => {
     const failed = {
       check: 'created',
       verdict: 'failed',
@@ -89,14 +89,14 @@ describe('the report of a quick test', () => {
     expect(text).toContain('Measurements\n  created  copied');
   });
 
-  it('names other weights and ids, and needs no seed for them', () => {
+  it('names given weights and ids, without a seed', () => {
     const given = { weights: 'checkpoint', ids: 'given' } as const;
     const text = table(given, { checkpoint: 'model.pt' });
     expect(text).toContain('weights of model.pt\n  input   1 × 256 given tokens\n');
     expect(text).not.toContain('seed');
   });
 
-  it('says at the top that a scaled-down proxy ran, and why', () => {
+  it('reports a scaled-down proxy and its reason at the top', () => {
     const text = table(
       {
         mode: 'twin',
@@ -117,7 +117,7 @@ describe('the report of a quick test', () => {
     expect(text).toMatch(/^model\.num_layers +32 +4$/m);
   });
 
-  it('says that one layer ran at a time, and which engine did not', () => {
+  it('reports a run layer by layer and skipped engines', () => {
     const text = table({
       mode: 'streamed',
       memory: { ...result().memory, predictedBytes: null },
@@ -161,7 +161,7 @@ describe('the report of a quick test', () => {
     seconds: 1,
   } as const;
 
-  it('tells the time, part by part', () => {
+  it('shows the time of each part', () => {
     const text = table({ checks: [timed] });
     expect(text).toMatch(/^model: 24,185 tokens\/s\n/);
     expect(text).toContain(
@@ -178,21 +178,21 @@ describe('the report of a quick test', () => {
     expect(text).toMatch(/^norm +12\.3 s +1 +12\.3 s +>99\.9% +█{16}$/m);
   });
 
-  it('says what a time on a graphics card ends with', () => {
+  it('explains when a run on a graphics card ends', () => {
     const onCard = { ...result().engine, deviceKind: 'cuda' } as const;
-    const told = 'A run ends when the logits are copied to memory';
-    const text = (made: Parameters<typeof table>[0]) => table(made).replace(/\n/g, ' ');
-    expect(text({ checks: [timed], engine: onCard })).toContain(told);
-    expect(text({ checks: [timed] })).not.toContain(told);
+    const explanation = 'A run ends when the logits are copied to memory';
+    const text = (given: Parameters<typeof table>[0]) => table(given).replace(/\n/g, ' ');
+    expect(text({ checks: [timed], engine: onCard })).toContain(explanation);
+    expect(text({ checks: [timed] })).not.toContain(explanation);
   });
 
-  it('gives the sum of the parts beside the time of the whole', () => {
+  it('shows the sum of the parts in addition to the total time', () => {
     expect(table({ checks: [timed] }).replace(/\n/g, ' ')).toContain(
       '12.3 s together. Shares are of this sum.',
     );
   });
 
-  it('claims neither a check nor a deviation where there is none', () => {
+  it('leaves out checks and deviation where there are none', () => {
     const once = { ...timing, repeats: 1, deviationSeconds: null };
     const text = table({ checks: [{ ...timed, details: { timing: once } }] });
     expect(text).toMatch(/^model: 24,185 tokens\/s\n/);
@@ -202,7 +202,7 @@ describe('the report of a quick test', () => {
     );
   });
 
-  it('has what float16 costs and saves', () => {
+  it('shows the costs and savings of float16', () => {
     const logits = {
       largestDifference: 1.87e-4,
       meanDifference: 4.04e-5,
@@ -238,7 +238,7 @@ describe('the report of a quick test', () => {
     expect(csv).toContain('float16,passed,the logits are near,relative difference,0.00034,0.03,1');
   });
 
-  it('has the bare numbers in CSV', () => {
+  it('has plain numbers in CSV', () => {
     const csv = renderCsv(
       quickTestReport(result({ checks: [...result().checks, timed] }), { flat: true }),
     );
@@ -273,7 +273,7 @@ describe('the report of a trace', () => {
     );
   });
 
-  it('has whole names in CSV', () => {
+  it('has full names in CSV', () => {
     const csv = renderCsv(traceReport(given, { flat: true }));
     expect(csv.split('\n')[3]).toBe('layers.0.ln,LayerNorm,"[1, 8, 4]",8,1');
   });
@@ -308,7 +308,7 @@ describe('the report of the doctor', () => {
   const text = (engines: readonly (typeof usable | typeof missing)[]) =>
     renderTable(doctorReport({ ...machine, ...adapters, engines }), { ...TERMINAL, width: 120 });
 
-  it('has a line for each way of computing, and what would help', () => {
+  it('has a line for each engine, and suggestions for unusable ones', () => {
     expect(text([usable, missing])).toBe(
       [
         'Models run here on ONNX Runtime (cpu), the fastest of 1 usable engine',
@@ -325,7 +325,7 @@ describe('the report of the doctor', () => {
     );
   });
 
-  it('says when nothing runs', () => {
+  it('reports that no engine runs', () => {
     expect(text([{ ...missing, version: null }])).toMatch(/^No engine can run models here\n/);
   });
 });

@@ -11,7 +11,7 @@ const table = (keys: readonly string[], ...rows: readonly Cell[][]): TableBlock 
   rows,
 });
 
-/** RFC 4180, read without the library that wrote it. */
+/** Reads CSV (RFC 4180) without the code under test. */
 function readCsv(text: string): string[][] {
   const rows: string[][] = [[]];
   const field = /(?:"((?:[^"]|"")*)"|([^",\n\r]*))(,|\n|$)/gy;
@@ -25,7 +25,7 @@ function readCsv(text: string): string[][] {
 }
 
 describe('renderCsv', () => {
-  it('writes the first table: keys and exact values', () => {
+  it('writes keys and exact values of the first table', () => {
     const text = renderCsv({
       blocks: [
         { kind: 'heading', text: 'Budget' },
@@ -40,7 +40,7 @@ describe('renderCsv', () => {
     expect(text).toBe('name,total_parameters\n"a, ""b""",22143967232');
   });
 
-  it('writes the table for programs where there is one', () => {
+  it('prefers the table for programs', () => {
     const data = table(['is_tied'], [{ text: 'yes', value: true }], [{ text: 'no', value: false }]);
     expect(renderCsv({ blocks: [table(['k'], [{ text: 'x' }])], data })).toBe(
       'is_tied\ntrue\nfalse',
@@ -61,7 +61,7 @@ describe('renderCsv', () => {
     ['=cmd|"/c calc"!A1', '"\'=cmd|""/c calc""!A1"'],
     ['a=b', 'a=b'],
     ['–', '–'],
-  ])('text %j cannot become a formula: %s', (text, csv) => {
+  ])('writes text %j without a formula: %s', (text, csv) => {
     expect(renderCsv({ blocks: [table(['k'], [{ text }])] })).toBe(`k\n${csv}`);
     expect(renderCsv({ blocks: [table(['k'], [{ text: 'x', value: text }])] })).toBe(`k\n${csv}`);
     expect(renderCsv({ blocks: [table([text])] })).toBe(csv);
@@ -75,16 +75,16 @@ describe('renderCsv', () => {
     [Number.NaN, 'NaN'],
     [Number.POSITIVE_INFINITY, 'Infinity'],
     [Number.NEGATIVE_INFINITY, '-Infinity'],
-  ])('number %d stays one', (value, csv) =>
+  ])('writes the number %d as a number', (value, csv) =>
     expect(renderCsv({ blocks: [table(['k'], [{ text: 'x', value }])] })).toBe(`k\n${csv}`),
   );
 
-  it('tells an empty cell from the line between tables', () => {
+  it('distinguishes an empty cell from an empty line', () => {
     expect(renderCsv({ blocks: [table(['k'], [{ text: '' }])] })).toBe('k\n""');
     expect(renderCsv({ blocks: [table(['k', 'l'], [{ text: '' }, { text: '' }])] })).toBe('k,l\n,');
   });
 
-  it('keeps each hostile text in its cell, and none is a formula', () => {
+  it('keeps each hostile text in its cell, without formulas', () => {
     const row = fc.tuple(hostileText, hostileText, hostileText);
     fc.assert(
       fc.property(fc.array(row, { maxLength: 4 }), (rows) => {

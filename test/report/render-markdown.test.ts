@@ -6,7 +6,7 @@ import { hostileText } from './hostile.js';
 
 const note = (text: string) => renderMarkdown({ blocks: [{ kind: 'note', text }] });
 
-/** The cells of a table's line, as GitHub's parser splits them: at pipes that no backslash escapes. */
+/** Cells of a table's line, split as on GitHub: at pipes without a backslash. */
 function cellsOf(line: string): string[] {
   const cells = line.match(/(?:\\.|[^\\|])+/gsu) ?? [];
   expect(`|${cells.join('|')}|`).toBe(line);
@@ -14,7 +14,7 @@ function cellsOf(line: string): string[] {
 }
 
 describe('renderMarkdown', () => {
-  it('has headings, tables with their alignment, and paragraphs', () => {
+  it('writes headings, aligned tables and paragraphs', () => {
     const text = renderMarkdown({
       blocks: [
         { kind: 'heading', text: 'Budget' },
@@ -55,7 +55,7 @@ describe('renderMarkdown', () => {
     ['an image', '![a](b)', '!\\[a\\](b)'],
     ['a formula', '$x$', '\\$x\\$'],
     ['bare addresses', 'https://a.b www.a.b c@d.e', 'https\\://a.b www\\.a.b c\\@d.e'],
-    ['a name like any other', '__proto__', '\\_\\_proto\\_\\_'],
+    ['underscores in a name', '__proto__', '\\_\\_proto\\_\\_'],
     ['underscores around a word', '_a_', '\\_a\\_'],
     ['several lines', 'a\n\n# b', 'a\\\\n\\\\n\\# b'],
     ['a heading', '# a', '\\# a'],
@@ -65,10 +65,10 @@ describe('renderMarkdown', () => {
     ['a rule', '---', '\\---'],
     ['a quote', '> a', '&gt; a'],
     ['indented code', '     a', 'a'],
-  ])('shows %s as it is', (_, text, markdown) => expect(note(text)).toBe(markdown));
+  ])('shows %s literally', (_, text, markdown) => expect(note(text)).toBe(markdown));
 
   it.each(['srte_factorized_rank and 2.5 GB', 'a: b, c/d.yaml', '3.14', 'größe_länge'])(
-    'does not spoil %j',
+    'does not change %j',
     (text) => expect(note(text)).toBe(text),
   );
 
@@ -78,7 +78,7 @@ describe('renderMarkdown', () => {
     );
   });
 
-  it('keeps rows and columns for hostile cells, with no markup in any', () => {
+  it('keeps rows and columns of hostile cells, without markup', () => {
     const row = fc.tuple(hostileText, hostileText, hostileText);
     fc.assert(
       fc.property(row, fc.array(row, { maxLength: 4 }), (titles, rows) => {
@@ -98,7 +98,7 @@ describe('renderMarkdown', () => {
     );
   });
 
-  it('has no markup in hostile headings and notes', () => {
+  it('writes hostile headings and notes without markup', () => {
     fc.assert(
       fc.property(hostileText, (text) => {
         const [heading = '', paragraph = '', ...more] = renderMarkdown({
@@ -117,7 +117,7 @@ describe('renderMarkdown', () => {
   });
 });
 
-/** Characters that make markup and stand there unescaped. */
+/** Unescaped characters that make markup. */
 function markupIn(markdown: string): string[] {
   return markdown.replace(/\\[!-/:-@[-`{-~]/g, '').match(/[`*[\]<>~$#|]|:\/\/|www\./gi) ?? [];
 }

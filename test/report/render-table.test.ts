@@ -35,10 +35,11 @@ const report: Report = {
   ],
 };
 
-const lines = (options: RenderOptions, of: Report = report) => renderTable(of, options).split('\n');
+const lines = (options: RenderOptions, shown: Report = report) =>
+  renderTable(shown, options).split('\n');
 
 describe('renderTable', () => {
-  it('lines numbers up on the right, without bars or borders', () => {
+  it('aligns numbers on the right, without bars or borders', () => {
     expect(lines(WIDE)).toEqual([
       'Strategies',
       'strategy                     total  share',
@@ -51,7 +52,7 @@ describe('renderTable', () => {
     ]);
   });
 
-  it('wraps what may be wrapped when the terminal is narrow', () => {
+  it('wraps the columns that allow it on a narrow terminal', () => {
     expect(lines(plain(30)).slice(1, 7)).toEqual([
       'strategy          total  share',
       '──────────────  ───────  ─────',
@@ -62,7 +63,7 @@ describe('renderTable', () => {
     ]);
   });
 
-  it('lays each row out as a record when that does not help', () => {
+  it('shows each row as a record when wrapping does not help', () => {
     expect(lines(plain(25)).slice(1, 9)).toEqual([
       'strategy: not shared',
       '  between blocks',
@@ -95,7 +96,7 @@ describe('renderTable', () => {
     expect(lines(plain(40), { blocks: [block] })[1]).toMatch(/^─{15,16} {2}─{15,16} {2}─{5}$/);
   });
 
-  it('leaves out what is empty', () => {
+  it('leaves out empty blocks', () => {
     const blocks = [{ kind: 'note' as const, text: '' }, ...report.blocks.slice(2)];
     expect(lines(WIDE, { blocks })).toEqual(['Saved against not shared.', 'Buffers not counted.']);
     expect(renderTable({ blocks: [{ kind: 'table', columns, rows: [] }] }, plain(20))).toBe('');
@@ -104,7 +105,7 @@ describe('renderTable', () => {
     );
   });
 
-  it('has one grid for a long table', () => {
+  it('uses one grid for a long table', () => {
     const rows = Array.from({ length: 1000 }, (_, index) => [
       { text: index === 900 ? 'the longest of all' : `row ${index}` },
       { text: String(index) },
@@ -133,7 +134,7 @@ describe('renderTable', () => {
     expect(colour('bad', 0)).toBe('x');
   });
 
-  it('sets headings, titles and the rule apart by colour', () => {
+  it('colours headings, titles and the rule', () => {
     const [heading, titles, rule, row] = lines({ width: 80, colourLevel: 1 });
     expect(heading).toBe('\x1b[1mStrategies\x1b[22m');
     const bold = (text: string) => `\x1b[1m${text}\x1b[22m`;
@@ -143,7 +144,7 @@ describe('renderTable', () => {
     expect(row).toBe(`${bold('not shared between blocks')}  22.144B  38.8%`);
   });
 
-  it('never passes the width, whatever is in the report', () => {
+  it('never exceeds the width for any report', () => {
     fc.assert(
       fc.property(hostileReport, fc.integer({ min: 20, max: 120 }), (any, width) => {
         for (const line of lines(plain(width), any)) {
@@ -153,7 +154,7 @@ describe('renderTable', () => {
     );
   });
 
-  it('has no spaces at the ends of lines', () => {
+  it('writes no spaces at the ends of lines', () => {
     fc.assert(
       fc.property(hostileReport, widths, (any, width) => {
         for (const line of lines(plain(width), any)) expect(line).toBe(line.trimEnd());
@@ -161,7 +162,7 @@ describe('renderTable', () => {
     );
   });
 
-  it('is laid out the same in colour', () => {
+  it('has the same layout in colour', () => {
     fc.assert(
       fc.property(hostileReport, widths, fc.constantFrom(1, 2, 3), (any, width, colourLevel) => {
         const coloured = renderTable(any, { width, colourLevel });
@@ -173,7 +174,7 @@ describe('renderTable', () => {
 
 const widths = fc.oneof(fc.integer({ min: 0, max: 120 }), fc.constant(Number.POSITIVE_INFINITY));
 
-describe('a wide terminal', () => {
+describe('on a wide terminal, renderTable', () => {
   const prose = 'Each word of this note is short. '.repeat(8);
   const next =
     'minimind fit qwen3-8b --gpu 4090 --gpus 16 --zero 2 --tensor-parallel 8 --sequence-parallel --global-batch 2048';

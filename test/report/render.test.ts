@@ -6,7 +6,7 @@ import { forbiddenIn, hostileReport } from './hostile.js';
 const FORMATS: readonly ReportFormat[] = ['table', 'csv', 'markdown'];
 const PLAIN = { width: Number.POSITIVE_INFINITY, colourLevel: 0 } as const;
 
-describe.each(FORMATS)('%s', (format) => {
+describe.each(FORMATS)('output as %s', (format) => {
   it('ends with exactly one newline', async () => {
     const text = await render(
       {
@@ -23,7 +23,7 @@ describe.each(FORMATS)('%s', (format) => {
     expect(await render({ blocks: [] }, format, PLAIN)).toBe('\n');
   });
 
-  it('prints nothing that a terminal obeys but newlines, whatever is in the report', async () => {
+  it('has no control characters except newlines, for any report', async () => {
     await fc.assert(
       fc.asyncProperty(
         hostileReport,
@@ -39,7 +39,7 @@ describe.each(FORMATS)('%s', (format) => {
   });
 });
 
-describe.each(['csv', 'markdown'] as const)('%s', (format) => {
+describe.each(['csv', 'markdown'] as const)('output as %s', (format) => {
   it('does not depend on the terminal', async () => {
     await fc.assert(
       fc.asyncProperty(hostileReport, async (report) => {

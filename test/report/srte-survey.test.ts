@@ -70,7 +70,7 @@ const lines = (given?: Partial<SrteSurvey>, width = 80): string[] =>
 const text = (given?: Partial<SrteSurvey>): string =>
   lines(given, Number.POSITIVE_INFINITY).join('\n');
 
-/** So many tables, whose cosines fall with the distance of their layers. */
+/** A survey of this many tables, whose cosines fall with the distance of their layers. */
 function many(layers: number): Partial<SrteSurvey> {
   const cosines = Array.from({ length: layers }, (_, row) =>
     Array.from({ length: layers }, (_, column) => 1 - (2 * Math.abs(row - column)) / layers),
@@ -79,7 +79,7 @@ function many(layers: number): Partial<SrteSurvey> {
 }
 
 describe('a survey of SRTE tables', () => {
-  it('is printed in numbers when they are few', () => {
+  it('is printed as numbers for few tables', () => {
     expect(lines()).toEqual([
       'SRTE',
       '3 tables, one for each layer, 48 × 8: 1,152 parameters, 4.6 kB in F32.',
@@ -114,7 +114,7 @@ describe('a survey of SRTE tables', () => {
     ]);
   });
 
-  it('is a picture when they are many', () => {
+  it('is printed as a picture for many tables', () => {
     const picture = lines(many(32));
     const from = picture.indexOf('Cosine similarity between layers') + 3;
     expect(picture.slice(from - 2, from + 2)).toEqual([
@@ -139,19 +139,19 @@ describe('a survey of SRTE tables', () => {
     expect(picture.length).toBeLessThan(80);
   });
 
-  it('takes layers together when there are more than columns', () => {
+  it('groups layers when there are more than columns', () => {
     const all = lines(many(100));
     expect(all.filter((line) => /^ *\d+–\d+ {2}/.test(line))).toHaveLength(50);
     expect(all.some((line) => line.startsWith('98–99  ---'))).toBe(true);
   });
 
-  it('shows in the picture where there is no cosine', () => {
+  it('marks missing cosines in the picture', () => {
     const { cosines = [], tables = [] } = many(9);
     const none = cosines.map((row) => row.map((cosine, column) => (column === 8 ? null : cosine)));
     expect(text({ cosines: none, tables })).toMatch(/^ {4}0 {2}██.*\?\?$/m);
   });
 
-  it('says where values are not finite, and that this comes first', () => {
+  it('reports values that are not finite first, with their place', () => {
     const nonFinite = { count: 1200, row: 3, column: 2, value: 'NaN' } as const;
     const printed = text({ tables: [table(0, { nonFinite, norm: null }), table(1)] });
     expect(printed).toContain(
@@ -161,13 +161,13 @@ describe('a survey of SRTE tables', () => {
     expect(printed).not.toContain('share one');
   });
 
-  it('shows in the colour of faults what is not finite', () => {
+  it('shows values that are not finite in the colour of faults', () => {
     const nonFinite = { count: 1, row: 0, column: 0, value: 'Infinity' } as const;
     const blocks = srteSurveyBlocks(survey({ tables: [table(0, { nonFinite })] }));
     expect(blocks.filter((block) => 'tone' in block && block.tone === 'bad')).toHaveLength(1);
   });
 
-  it('shortens names that would fill the screen', () => {
+  it('shortens long names', () => {
     const nonFinite = { count: 1, row: 0, column: 0, value: '-Infinity' } as const;
     const printed = text({ tables: [table(0, { name: 'x'.repeat(10_000), nonFinite })] });
     expect(printed).toMatch(/^x{50,250}…: 1 value is not finite; the first is -Infinity at row 0/m);
@@ -177,7 +177,7 @@ describe('a survey of SRTE tables', () => {
     expect(text({ notes: ['Some layers share a table.'] })).toContain('Some layers share a table.');
   });
 
-  it('compares nothing when there is one table', () => {
+  it('has no comparison for one table', () => {
     const shared = { sharing: 'shared', tables: [table(null)], cosines: [[1]] } as const;
     const printed = text({ ...shared, options: [option(4, { relativeError: 0.03 })] });
     expect(printed).toContain('One table for all layers, 48 × 8: ');
@@ -186,11 +186,11 @@ describe('a survey of SRTE tables', () => {
     expect(printed).not.toContain('to the mean');
   });
 
-  it('says of what rank pairs are', () => {
+  it('shows the rank of pairs', () => {
     expect(text({ storedRank: 16 })).toContain('48 × 8, stored as pairs of rank 16: ');
   });
 
-  it('is exact for programs', () => {
+  it('has exact values in CSV', () => {
     const csv = renderCsv({ blocks: [], data: srteData(survey()) }).split('\n');
     expect(csv[0]).toBe('option,parameters,bytes,saved_bytes,saved_share,relative_error,energy');
     expect(csv).toContain('stored,1152,4608,0,0,0,');
@@ -227,21 +227,21 @@ describe('the advice', () => {
     [0.051, 'The tables are similar: share one and continue training.'],
     [0.5, 'The tables are similar: share one and continue training.'],
     [0.51, 'The tables differ: share one only if training continues.'],
-  ])('for an error of %d is that %s', (error, verdict) => {
+  ])('for an error of %d is: %s', (error, verdict) => {
     expect(advice(errors(error))).toContain(`saves 66.7% of the SRTE parameters. ${verdict}`);
   });
 
-  it('names the least rank that adds little', () => {
+  it('names the smallest rank that adds little error', () => {
     expect(advice(errors(0.2, [8, 0.23], [16, 0.219], [32, 0.201]))).toContain(
       'Rank 16 has an error of 21.9% and saves 66.7%.',
     );
-    // Or whatever is close anyway.
+    // Or a rank that is close by itself.
     expect(advice(errors(0.001, [8, 0.06], [16, 0.049]))).toContain('Rank 16 has');
     expect(advice(errors(0.2, [8, 0.5]))).not.toContain('Rank');
   });
 
   const one = { tables: [table(null)], cosines: [[1]], sharing: 'shared' } as const;
-  it('for a table that is shared is about ranks', () => {
+  it('for a shared table is about ranks', () => {
     const ranks = [8, 16].map((rank) => option(rank, { relativeError: 0.4 / rank }));
     expect(advice({ ...one, options: ranks })).toBe(
       'Rank 8 has an error of 5.00% and saves 66.7% of the SRTE parameters.',
@@ -251,13 +251,13 @@ describe('the advice', () => {
     );
   });
 
-  it('for one layer is that there is nothing to share', () => {
+  it('for one layer is that sharing does not apply', () => {
     expect(advice({ tables: [table(0)], options: [option(null)] })).toBe(
       'The model has one layer, so there is nothing to share.',
     );
   });
 
-  it('for zeros is that nothing can be lost', () => {
+  it('for zeros is that sharing loses nothing', () => {
     const zero = { norm: 0, relativeDistance: null };
     expect(
       advice({
@@ -267,7 +267,7 @@ describe('the advice', () => {
     ).toBe('Every value is zero: sharing the tables loses nothing.');
   });
 
-  it('is none when nothing is known', () => {
+  it('is left out without measurements', () => {
     expect(text({ ...one, options: [] })).toBe(
       'SRTE\nOne table for all layers, 48 × 8: 1,152 parameters, 4.6 kB in F32.',
     );

@@ -12,16 +12,16 @@ const inputs: RunInput['inputs'] = [
   { shape: [1, POINTS.length, 1], data: Float32Array.from(POINTS) },
 ];
 
-withEachEngine('an activation is as its authors define it', (load) => {
+withEachEngine('an activation matches its definition:', (load) => {
   it.each(Object.keys(ACTIVATIONS) as ActivationName[])('%s', async (name) => {
     const layer = activation('act', name);
-    const wanted = await (await referenceEngine().load(layer, identity)).run({ inputs });
+    const expected = await (await referenceEngine().load(layer, identity)).run({ inputs });
     const program = await load(layer, identity);
     const { output } = await program.run({ inputs });
     await program.release();
-    for (const [at, value] of wanted.output.data.entries()) {
-      const found = output.data[at] ?? Number.NaN;
-      expect(Math.abs(found - value), `at ${POINTS[at]}`).toBeLessThan(
+    for (const [at, value] of expected.output.data.entries()) {
+      const actual = output.data[at] ?? Number.NaN;
+      expect(Math.abs(actual - value), `at ${POINTS[at]}`).toBeLessThan(
         2e-6 * (1 + Math.abs(value)),
       );
     }

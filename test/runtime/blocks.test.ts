@@ -7,7 +7,7 @@ import { modelOfConfig } from './fixture-models.js';
 const ids = { batch: 2, tokens: 3, data: Int32Array.of(1, 2, 3, 4, 5, 6) };
 
 withEachEngine('outputs of blocks', (load) => {
-  it('are kept unless they are not wanted, and the logits are the same without', async () => {
+  it('are kept unless disabled, which does not change the logits', async () => {
     const model = modelOfConfig(TINY);
     const weights = randomWeights(model, 1);
     const [usual, bare] = [

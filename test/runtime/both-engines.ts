@@ -1,4 +1,4 @@
-/** Tests that every engine has to pass in the same way. */
+/** Tests that every engine must pass in the same way. */
 import { describe } from 'vitest';
 import type { Layer } from '../../src/architecture/layer.js';
 import type { Program, ProgramOptions } from '../../src/runtime/engine.js';
@@ -16,7 +16,7 @@ type EngineTitle = keyof typeof ENGINES;
 
 type Load = (layer: Layer, weights: WeightSource, options?: ProgramOptions) => Promise<Program>;
 
-/** With each engine that is installed; the other's tests are skipped, and say so. */
+/** Runs tests with each installed engine. Tests of missing engines are skipped. */
 export function withEachEngine(
   title: string,
   tests: (load: Load, engine: EngineTitle) => void,
@@ -24,7 +24,7 @@ export function withEachEngine(
   for (const engine of Object.keys(ENGINES) as EngineTitle[]) {
     const { open, isMissing } = ENGINES[engine];
     describe.skipIf(isMissing)(`${title}, with ${engine}`, () => {
-      tests(async (...wanted) => (await open()).load(...wanted), engine);
+      tests(async (...loading) => (await open()).load(...loading), engine);
     });
   }
 }

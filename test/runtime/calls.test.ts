@@ -26,7 +26,7 @@ withEachEngine('a call is refused', (load) => {
   it.each([
     ['no tokens', { ids: zeros(0) }, 'no tokens to run the model on'],
     [
-      'a token too large',
+      'a token that is too large',
       {
         ids: idsOf([
           [1, 2],
@@ -42,8 +42,8 @@ withEachEngine('a call is refused', (load) => {
       { ids: { batch: 2, tokens: 3, data: new Int32Array(5) } },
       '5 token ids for 2 × 3',
     ],
-    ['too long', { ids: zeros(17) }, "17 tokens are more than the model's 16 positions"],
-  ])('by a model: %s', async (_, input, message) => {
+    ['too many tokens', { ids: zeros(17) }, "17 tokens are more than the model's 16 positions"],
+  ])('by a model when it has %s', async (_, input, message) => {
     const program = await load(model, weights);
     await expect(program.run(input)).rejects.toThrow(message);
     await program.release();
@@ -52,16 +52,16 @@ withEachEngine('a call is refused', (load) => {
   it.each([
     ['no value', {}, '"norm" (layerNorm) takes one value [B, T, C]'],
     ['two values', { inputs: [value(1, 2, 8), value(1, 2, 8)] }, 'takes one value'],
-    ['one without tokens', { inputs: [value(2, 8)] }, 'takes one value'],
+    ['a value without tokens', { inputs: [value(2, 8)] }, 'takes one value'],
     ['too little data', { inputs: [{ ...value(1, 1, 8), shape: [1, 2, 8] }] }, 'takes one value'],
-  ])('by a layer: %s', async (_, input, message) => {
+  ])('by a layer when it has %s', async (_, input, message) => {
     const program = await load(model.norm, weights);
     await expect(program.run(input)).rejects.toThrow(message);
     await program.release();
   });
 
   it.each(['learnable', 'sincos'])(
-    'when it is longer than a model whose SRTE is %s has positions',
+    'when it has more tokens than positions, for an SRTE of kind %s',
     async (srte_encoding) => {
       const other = modelOfConfig({ ...SMALL, srte_encoding });
       const program = await load(other, randomWeights(other, 1));
@@ -73,7 +73,7 @@ withEachEngine('a call is refused', (load) => {
     },
   );
 
-  it('when it is longer than the table of a block', async () => {
+  it('when it has more tokens than the table of a block', async () => {
     const [block] = model.blocks;
     if (!block) throw new Error('no block');
     const program = await load(block, weights);
@@ -81,7 +81,7 @@ withEachEngine('a call is refused', (load) => {
     await program.release();
   });
 
-  it('when its state belongs to another, or to another batch, or it goes too far', async () => {
+  it('when its state is of another program or batch, or it has too many tokens', async () => {
     const decoding = { totalTokens: 4 };
     const [one, other] = [await load(model, weights, { decoding }), await load(model, weights)];
     const ids = zeros(3);
@@ -90,7 +90,7 @@ withEachEngine('a call is refused', (load) => {
     await expect(one.run({ ids, state: { position: 3 } })).rejects.toThrow('another program');
     await expect(one.run({ ids, state })).rejects.toThrow('6 tokens where 4 were announced');
     await expect(one.run({ ids: zeros(1, 2), state })).rejects.toThrow('a batch of 2 after one');
-    // A state is a value: the same one can be continued from again.
+    // A state is a value: it can be continued several times.
     const next = zeros(1);
     const [a, b] = [await one.run({ ids: next, state }), await one.run({ ids: next, state })];
     expect(a.output).toEqual(b.output);

@@ -25,9 +25,9 @@ function read(weights: WeightSource, tensor: Param, first = 0, count = tensor.el
 }
 
 const named = (model: LanguageModel, name: string): Param => {
-  const found = tensorsOf(model).find((tensor) => tensor.name === name);
-  if (!found) throw new Error(name);
-  return found;
+  const tensor = tensorsOf(model).find((each) => each.name === name);
+  if (!tensor) throw new Error(name);
+  return tensor;
 };
 
 const MODEL = modelOfConfig({
@@ -40,7 +40,7 @@ const MODEL = modelOfConfig({
   tie_word_embeddings: true,
 });
 
-/** A state dict of zeros without buffers, in which some tensors are others. */
+/** A state dict of zeros without buffers, with some tensors replaced. */
 function tensorsWith(change: Record<string, StoredTensor | undefined> = {}) {
   const tensors = new Map<string, StoredTensor>();
   for (const { name, shape, elements, role } of tensorsOf(MODEL)) {
@@ -58,7 +58,7 @@ function tensorsWith(change: Record<string, StoredTensor | undefined> = {}) {
 describe('the weights of a checkpoint', () => {
   const { model, checkpoint, weights } = fixtureModel('shared-lowrank-tied');
 
-  it('are its tensors, in any part', () => {
+  it('equal its tensors, in any part', () => {
     for (const tensor of tensorsOf(model).filter(({ role }) => role === 'parameter')) {
       const stored = checkpoint.tensors.get(tensor.name);
       const expected = stored ? [...valuesOf(stored).data] : [];
@@ -68,7 +68,7 @@ describe('the weights of a checkpoint', () => {
     }
   });
 
-  it('lie in the file where they say', () => {
+  it('are in the file at their stated place', () => {
     const tensor = named(model, 'layers.1.gate.u.weight');
     const range = weights.rangeOf(tensor);
     if (!range) throw new Error('no range');
@@ -79,7 +79,7 @@ describe('the weights of a checkpoint', () => {
     expect([...new Float32Array(Uint8Array.from(bytes).buffer)]).toEqual(read(weights, tensor));
   });
 
-  it('lie in the file itself, not in a link to it', () => {
+  it('are in the target of a link', () => {
     const link = path.join(folder, 'link.safetensors');
     fs.symlinkSync(checkpoint.path, link);
     const linked = openCheckpoint(link);
@@ -90,7 +90,7 @@ describe('the weights of a checkpoint', () => {
     linked.close();
   });
 
-  it('PyTorch’s own files are read in place, too', async () => {
+  it('can be read in place from PyTorch files, too', async () => {
     const file = await torchFile(path.join(folder, 'model.pt'), checkpoint.tensors);
     const torch = openCheckpoint(file);
     const own = checkpointWeights(model, torch);
@@ -104,7 +104,7 @@ describe('the weights of a checkpoint', () => {
     torch.close();
   });
 
-  it('go by any of their names, without the prefixes of wrappers', () => {
+  it('can have any of their names, without the prefixes of wrappers', () => {
     const values = tensorIn(
       storageOf(new Uint8Array(Float32Array.from({ length: 32 }, (_, i) => i).buffer)),
       [1, 8, 4],
@@ -118,7 +118,7 @@ describe('the weights of a checkpoint', () => {
     expect(read(source, named(MODEL, 'shared_srte.freqs'), 5, 2)).toEqual([5, 6]);
   });
 
-  it('use names that are only in metadata', () => {
+  it('can have names that are only in metadata', () => {
     const tensors = tensorsWith({ 'embed_tokens.weight': undefined });
     tensors.set('other', tensorIn(storageOf(new Uint8Array(96).fill(0)), [6, 4]));
     const aliases = new Map([['lm_head.weight', 'other']]);
@@ -126,7 +126,7 @@ describe('the weights of a checkpoint', () => {
     expect(read(source, MODEL.embedding.weight)).toEqual(new Array(24).fill(0));
   });
 
-  it('may leave out what follows from the configuration', () => {
+  it('may leave out buffers that the configuration determines', () => {
     const { model: sincos, checkpoint: full } = fixtureModel('per-layer-sincos');
     const tensor = named(sincos, 'layers.1.srte.inv_freq');
     const stored = full.tensors.get(tensor.name);
@@ -137,7 +137,7 @@ describe('the weights of a checkpoint', () => {
   });
 });
 
-describe('however they are stored', () => {
+describe('weights can be stored', () => {
   const tensor = named(MODEL, 'layers.0.attention.q_proj.weight');
   const values = Float32Array.from({ length: 16 }, (_, index) => index - 3.5);
   const sourceOf = (stored: StoredTensor) =>
@@ -167,7 +167,7 @@ describe('however they are stored', () => {
     expect(read(source, tensor, 3, 7)).toEqual(expected.slice(3, 10));
   });
 
-  it('with the bytes the other way round', () => {
+  it('in big-endian bytes', () => {
     const swapped = Buffer.from(bytesOf(values)).swap32();
     const storage = { ...storageOf(swapped), isBigEndian: true };
     const source = sourceOf(tensorIn(storage, [4, 4]));
@@ -198,19 +198,19 @@ describe('however they are stored', () => {
       tensors.set(name, tensorIn(storageOf(new Uint8Array(4 * elements)), shape));
     }
     const source = checkpointWeights(large, checkpointOf(tensors.set(table.name, stored)));
-    const found = read(source, table, 5, table.elements - 6);
-    expect(found.every((value, at) => value === at + 5)).toBe(true);
+    const values = read(source, table, 5, table.elements - 6);
+    expect(values.every((value, at) => value === at + 5)).toBe(true);
   });
 });
 
-/** The upper half of a float32: a bfloat16, when the lower is zero. */
+/** Upper half of a float32, which is a bfloat16 when the lower half is zero. */
 function upperHalf(value: number): number {
   const view = new DataView(new ArrayBuffer(4));
   view.setFloat32(0, value);
   return view.getUint16(0);
 }
 
-describe('a checkpoint that does not fit is refused', () => {
+describe('a checkpoint', () => {
   const complaint = (change: Record<string, StoredTensor | undefined>) => {
     try {
       checkpointWeights(MODEL, checkpointOf(tensorsWith(change)));
@@ -223,27 +223,27 @@ describe('a checkpoint that does not fit is refused', () => {
   const advice = '; see all that differs with minimind verify CONFIG CHECKPOINT';
 
   it.each([
-    ['a tensor that is missing', undefined, 'model.pt has no tensor norm.bias'],
+    ['a missing tensor', undefined, 'model.pt has no tensor norm.bias'],
     [
-      'one of another shape',
+      'a tensor of another shape',
       tensorIn(storageOf(new Uint8Array(20)), [5]),
       'model.pt has norm.bias as [5], not [4]',
     ],
     [
-      'one of whole numbers',
+      'a tensor of integers',
       tensorIn(storageOf(new Uint8Array(16)), [4], { dtype: 'I32' }),
       'model.pt has norm.bias as I32, not as floats',
     ],
-  ])('%s', (_, stored, message) => {
+  ])('is refused with %s', (_, stored, message) => {
     expect(complaint({ 'norm.bias': stored })).toBe(`${message}${advice}`);
   });
 
-  it('but not for what a model does not know', () => {
+  it('is accepted with tensors that the model lacks', () => {
     expect(complaint({ extra: tensorIn(storageOf(new Uint8Array(4)), [1]) })).toBe('nothing');
   });
 });
 
-it('reads a tensor as the view of it does', () => {
+it('weights are read like views of the tensors', () => {
   const { model, checkpoint, weights } = fixtureModel('shared-learnable');
   const stored = checkpoint.tensors.get('norm.weight');
   if (!stored) throw new Error('no tensor');
@@ -251,7 +251,7 @@ it('reads a tensor as the view of it does', () => {
   expect(read(weights, named(model, 'norm.weight'))).toEqual([...new Float32Array(bytes.buffer)]);
 });
 
-it('a replaced file gives no place that an engine could read', () => {
+it('a replaced file gives an error instead of a place', () => {
   const original = fixtureModel('shared-learnable').checkpoint.path;
   const file = path.join(folder, 'replaced.safetensors');
   fs.copyFileSync(original, file);

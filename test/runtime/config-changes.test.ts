@@ -11,7 +11,7 @@ import { referenceEngine } from './reference-engine.js';
 interface Change {
   readonly key: string;
   readonly config: Readonly<Record<string, unknown>>;
-  /** Of transformers, where it computes the config. */
+  /** Logits of transformers, where it accepts the config. */
   readonly logits?: readonly (readonly number[])[];
   readonly refused?: string;
 }
@@ -21,7 +21,7 @@ interface Changes {
   readonly cases: readonly Change[];
 }
 
-/** Another file of `fixtures/hf/changes.py make` can be named to be compared instead. */
+/** The variable can name another file of `fixtures/hf/changes.py make` to compare. */
 const file = process.env.MINIMIND_CONFIG_CHANGES ?? inPackage('fixtures/config-changes.json');
 const { ids, cases } = JSON.parse(fs.readFileSync(file, 'utf8')) as Changes;
 
@@ -34,7 +34,7 @@ const CRC = Uint32Array.from({ length: 256 }, (_, byte) => {
 const crc32 = (text: string) =>
   ~[...Buffer.from(text)].reduce((sum, byte) => (sum >>> 8) ^ (CRC[(sum ^ byte) & 255] ?? 0), ~0);
 
-/** Weights as `fixtures/hf/changes.py` has them. */
+/** The same weights as in `fixtures/hf/changes.py`. */
 const weights: WeightSource = {
   rangeOf: () => undefined,
   read({ name, shape }, first, target) {
@@ -58,7 +58,7 @@ async function outcomeOf({ config, logits }: Change): Promise<Outcome> {
     const { model } = await modelOf(document);
     // The engines refuse a longer input.
     if (model.positions < ids.length) return { refused: 'fewer positions than tokens' };
-    // Without a size, the model can be as large as the class's default.
+    // Without a size, the model can have the default size of the class, which is too large.
     if (!logits) return { refused: 'nothing to compare' };
     const program = await referenceEngine().load(model, weights);
     const { output } = await program.run({ ids: idsOf([ids]) });
@@ -69,24 +69,24 @@ async function outcomeOf({ config, logits }: Change): Promise<Outcome> {
   }
 }
 
-/** The largest difference, for the largest of the expected values. */
-function difference(found: Float32Array, expected: readonly number[]): number {
-  if (found.length !== expected.length) return Number.POSITIVE_INFINITY;
+/** Largest difference, relative to the largest expected value. */
+function difference(actual: Float32Array, expected: readonly number[]): number {
+  if (actual.length !== expected.length) return Number.POSITIVE_INFINITY;
   const largest = Math.max(...expected.map(Math.abs));
-  return Math.max(...expected.map((value, at) => Math.abs(value - (found[at] ?? 0)))) / largest;
+  return Math.max(...expected.map((value, at) => Math.abs(value - (actual[at] ?? 0)))) / largest;
 }
 
 const LARGEST_DIFFERENCE = 1e-3;
 
-/** Families with fewer cases are judged together: one refused case would decide about them. */
+/** Families with fewer cases are judged together, because one refused case would decide. */
 const FEW_CASES = 4;
 
-/** A key by which tensors have the names of a file, while these weights follow the names in memory. */
+/** A key that gives tensors the names of a file, while these weights follow the names in memory. */
 const RENAMING = 'architectures';
 
-// A warning excuses nothing: it says that the key has no effect.
-describe('a config.json with one key changed is refused, or computed as transformers does', () => {
-  /** How many cases of each family have logits, and how many of them were compared. */
+// A warning does not excuse a difference: it states that the key has no effect.
+describe('a config.json with a changed key is refused, or gives the logits of transformers:', () => {
+  /** Cases of each family with logits, and those that were compared. */
   const counts = new Map<unknown, { computed: number; compared: number }>();
 
   it.each(cases.map((change, at) => ({ at, kind: change.config.model_type, ...change })))(
@@ -99,12 +99,12 @@ describe('a config.json with one key changed is refused, or computed as transfor
       ofFamily.computed++;
       if ('refused' in outcome || change.key === RENAMING) return;
       ofFamily.compared++;
-      const apart = difference(outcome.logits, change.logits.flat());
-      expect(apart).toBeLessThan(LARGEST_DIFFERENCE);
+      const largest = difference(outcome.logits, change.logits.flat());
+      expect(largest).toBeLessThan(LARGEST_DIFFERENCE);
     },
   );
 
-  it('and most of each family are compared', () => {
+  it('most cases of each family are compared', () => {
     const sum = { computed: 0, compared: 0 };
     const large = [...counts].filter(([, each]) => {
       if (each.computed >= FEW_CASES) return true;

@@ -10,7 +10,7 @@ import { largestDifference } from './tfjs/support.js';
 
 const LIMIT = 2e-5;
 
-/** A model with windows, softcap, ALiBi and latents; and one with recurrent layers and windows. */
+/** A model with windows, softcap, ALiBi and latents, and one with recurrent layers and windows. */
 const MODELS = [
   ['a transformer', transformerModel()],
   ['a recurrent model', fixtureModel('pyramidal-windowed').model],
@@ -30,28 +30,28 @@ const LONG = modelOfConfig({
 const tokens = (count: number, step: number) =>
   Array.from({ length: count }, (_, index) => (index * step) % 8);
 
-withEachEngine('a sequence that grows', (load, engine) => {
+withEachEngine('a growing sequence', (load, engine) => {
   /** Logits of a whole sequence from one forward pass. */
   async function forward(program: Program, all: readonly number[]): Promise<Values> {
     const { output } = await program.run({ ids: idsOf([all]) });
     return output;
   }
 
-  it.each(MODELS)('ends like one that is read at once: %s', async (_, model) => {
+  it.each(MODELS)('ends like a sequence that is read at once: %s', async (_, model) => {
     const weights = randomWeights(model, 5);
     const [whole, program] = [
       await load(model, weights),
       await load(model, weights, { decoding: { totalTokens: 12 } }),
     ];
     const all = tokens(12, 3);
-    const wanted = await forward(whole, all);
+    const expected = await forward(whole, all);
     const decoder = new Decoder(program);
     const first = await decoder.append(all.slice(0, 7), 2);
-    expect(first.shape).toEqual([2, wanted.shape[2]]);
-    expect(largestDifference(first.data, rowsOf(wanted, 5, 7))).toBeLessThan(LIMIT);
+    expect(first.shape).toEqual([2, expected.shape[2]]);
+    expect(largestDifference(first.data, rowsOf(expected, 5, 7))).toBeLessThan(LIMIT);
     for (let position = 7; position < 12; position++) {
       const { data } = await decoder.append([all[position] ?? 0]);
-      expect(largestDifference(data, rowsOf(wanted, position, position + 1))).toBeLessThan(LIMIT);
+      expect(largestDifference(data, rowsOf(expected, position, position + 1))).toBeLessThan(LIMIT);
     }
     expect(decoder.tokens).toEqual(all);
     await whole.release();
@@ -73,23 +73,23 @@ withEachEngine('a sequence that grows', (load, engine) => {
       await decoder.rewind(position);
       expect(decoder.position).toBe(position);
       const all = [...decoder.tokens, ...other.slice(position)];
-      const wanted = await forward(whole, all);
+      const expected = await forward(whole, all);
       const { data } = await decoder.append(other.slice(position), 12 - position);
-      expect(largestDifference(data, rowsOf(wanted, position, 12))).toBeLessThan(LIMIT);
+      expect(largestDifference(data, rowsOf(expected, position, 12))).toBeLessThan(LIMIT);
       expect(decoder.tokens).toEqual(all);
     }
     await whole.release();
     await program.release();
   });
 
-  it('is one of several of the same program', async () => {
+  it('is independent of others of the same program', async () => {
     const [, model] = MODELS[0];
     const program = await load(model, randomWeights(model, 5), { decoding: { totalTokens: 8 } });
     const [a, b, alone] = [new Decoder(program), new Decoder(program), new Decoder(program)];
     await a.append(tokens(4, 3));
     await b.append(tokens(6, 5));
-    const [found, wanted] = [await a.append([1]), await alone.append([...tokens(4, 3), 1])];
-    expect(largestDifference(found.data, wanted.data)).toBeLessThan(LIMIT);
+    const [actual, expected] = [await a.append([1]), await alone.append([...tokens(4, 3), 1])];
+    expect(largestDifference(actual.data, expected.data)).toBeLessThan(LIMIT);
     await program.release();
   });
 
@@ -112,13 +112,13 @@ withEachEngine('a sequence that grows', (load, engine) => {
     await program.release();
   });
 
-  it('outgrows the first buffer, for several sequences at once', async () => {
+  it('can exceed the first buffer, for several sequences at once', async () => {
     const model = LONG;
     const weights = randomWeights(model, 5);
     const program = await load(model, weights, { decoding: { totalTokens: 300 } });
     const whole = await load(model, weights);
     const ids = idsOf([tokens(300, 3), tokens(300, 5)]);
-    const wanted = await whole.run({ ids });
+    const expected = await whole.run({ ids });
     const parts = [tokens(300, 3), tokens(300, 5)];
     const first = await program.run({ ids: idsOf(parts.map((each) => each.slice(0, 250))) });
     const last = await program.run({
@@ -126,8 +126,8 @@ withEachEngine('a sequence that grows', (load, engine) => {
       state: first.state,
       lastTokens: 3,
     });
-    expect(last.output.shape).toEqual([2, 3, wanted.output.shape[2]]);
-    expect(largestDifference(last.output.data, rowsOf(wanted.output, 297, 300))).toBeLessThan(
+    expect(last.output.shape).toEqual([2, 3, expected.output.shape[2]]);
+    expect(largestDifference(last.output.data, rowsOf(expected.output, 297, 300))).toBeLessThan(
       LIMIT,
     );
     await whole.release();

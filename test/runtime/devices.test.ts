@@ -21,7 +21,7 @@ const missing = async (): Promise<Engine> => {
   throw new UserError('system', 'it is not installed\nat all', { suggestion: 'npm install it' });
 };
 
-/** An engine with a fault, which notes that it was closed. */
+/** An engine with a fault, which records that it was closed. */
 function faulty(faults: Faults, closed: string[]): () => Promise<Engine> {
   const engine = referenceEngine(faults);
   return async () => ({ ...engine, close: async () => void closed.push('closed') });
@@ -31,8 +31,8 @@ const noMask: Faults = { noMask: true };
 
 type Open = () => Promise<Engine>;
 
-/** Ways of running a model: one of ONNX Runtime, any number of TensorFlow.js. */
-const ways = (onnx: Open, ...tfjs: readonly Open[]) => [
+/** Candidates: one of ONNX Runtime, any number of TensorFlow.js. */
+const candidatesOf = (onnx: Open, ...tfjs: readonly Open[]) => [
   { ...NEEDED, engine: 'onnx', backend: 'cpu', open: onnx } as const,
   ...tfjs.map((open, at) => ({ ...TFJS, backend: `backend ${at}`, open })),
 ];
@@ -44,22 +44,25 @@ const NEEDED = {
 } as const;
 const TFJS = { ...NEEDED, engine: 'tfjs' } as const;
 
-describe('the engine that is chosen', () => {
+describe('the chosen engine', () => {
   const auto = { engine: 'auto', device: 'auto', compute: 'f32', threads: 1 } as const;
 
-  it('is the first that computes correctly', async () => {
+  it('is the first correct one', async () => {
     const first = async () => referenceEngine();
-    const { engine, selfCheck, passedOver } = await chooseEngine(auto, ways(first, working));
+    const { engine, selfCheck, passedOver } = await chooseEngine(
+      auto,
+      candidatesOf(first, working),
+    );
     expect(engine.info.name).toBe('onnx');
     expect(selfCheck.passed).toBe(true);
     expect(passedOver).toEqual([]);
   });
 
-  it('is another when that is missing, and it is said why of every backend', async () => {
+  it('is the next one when others are missing, with a reason for each skipped backend', async () => {
     const broken = async () => {
       throw new UserError('system', 'its driver is too old');
     };
-    const { engine, passedOver } = await chooseEngine(auto, ways(missing, broken, working));
+    const { engine, passedOver } = await chooseEngine(auto, candidatesOf(missing, broken, working));
     expect(engine.info.name).toBe('tfjs');
     expect(passedOver).toEqual([
       {
@@ -73,10 +76,10 @@ describe('the engine that is chosen', () => {
     ]);
   });
 
-  it('is another when that gives wrong results, and is closed then', async () => {
+  it('is the next one when others give wrong results, and those are closed', async () => {
     const closed: string[] = [];
     const wrong = faulty(noMask, closed);
-    const { engine, passedOver } = await chooseEngine(auto, ways(wrong, wrong, working));
+    const { engine, passedOver } = await chooseEngine(auto, candidatesOf(wrong, wrong, working));
     expect(engine.info.name).toBe('tfjs');
     expect(passedOver.map(({ engine: name, backend }) => [name, backend])).toEqual([
       ['onnx', 'cpu'],
@@ -95,7 +98,7 @@ describe('the engine that is chosen', () => {
     ['a graphics card, which can be lost', 'webgpu', undefined, [1, 1], [true, true]],
     ['an engine that failed', 'cpu', missing, [1, 1], [true, true]],
   ] as const)(
-    'is checked again only where that can differ: %s',
+    'is checked again only where the result can differ: %s',
     async (_, device, failing, threads, expected) => {
       const engine = referenceEngine();
       let loads = 0;
@@ -126,21 +129,25 @@ describe('the engine that is chosen', () => {
       backend: name,
     });
     const absent = { ...optional('no-such-package'), open: missing };
-    // What is installed and fails is worth a word.
+    // A package that is installed but fails is reported.
     const broken = { ...optional('vitest'), open: missing };
-    const { passedOver } = await chooseEngine(auto, [absent, broken, ...ways(missing, working)]);
+    const { passedOver } = await chooseEngine(auto, [
+      absent,
+      broken,
+      ...candidatesOf(missing, working),
+    ]);
     expect(passedOver.map(({ backend }) => backend)).toEqual(['vitest', 'cpu']);
   });
 
-  it('is the one that is asked for, with its threads', async () => {
+  it('is the requested one, with its threads', async () => {
     let asked = 0;
     const open = async ({ threads }: EngineOptions) => {
       asked = threads;
       return working();
     };
     const candidate = { ...TFJS, backend: 'wasm', open };
-    const wish = { ...auto, engine: 'tfjs', threads: 3 } as const;
-    const { engine } = await chooseEngine(wish, [...ways(missing), candidate]);
+    const request = { ...auto, engine: 'tfjs', threads: 3 } as const;
+    const { engine } = await chooseEngine(request, [...candidatesOf(missing), candidate]);
     expect(engine.info.name).toBe('tfjs');
     expect(asked).toBe(3);
   });
@@ -151,15 +158,18 @@ describe('the engine that is chosen', () => {
       'auto',
       /^no engine can run here: ONNX Runtime \(cpu\): it is not installed; TensorFlow.js \(backend 0\): its results are wrong: /,
     ],
-  ] as const)('is none, and that is an error of the system (%s)', async (engine, message) => {
-    const candidates = ways(missing, faulty(noMask, []));
-    const error = await chooseEngine({ ...auto, engine }, candidates).catch((each) => each);
-    expect(error).toBeInstanceOf(UserError);
-    expect(error).toMatchObject({ code: 'system', suggestion: 'npm install it' });
-    expect(error.message).toMatch(message);
-  });
+  ] as const)(
+    'is missing with a system error when no engine works (%s)',
+    async (engine, message) => {
+      const candidates = candidatesOf(missing, faulty(noMask, []));
+      const error = await chooseEngine({ ...auto, engine }, candidates).catch((each) => each);
+      expect(error).toBeInstanceOf(UserError);
+      expect(error).toMatchObject({ code: 'system', suggestion: 'npm install it' });
+      expect(error.message).toMatch(message);
+    },
+  );
 
-  it('has another for a second opinion: the processor of a graphics card, of that the other engine', () => {
+  it('is cross-checked on the processor, or there with the other engine', () => {
     const other = (name: EngineName, deviceKind: DeviceName) =>
       crossCheckTarget({ ...referenceEngine().info, name, deviceKind });
     expect(other('onnx', 'cpu')).toEqual({ engine: 'tfjs', device: 'cpu' });
@@ -168,8 +178,8 @@ describe('the engine that is chosen', () => {
   });
 });
 
-describe('the device that is chosen', () => {
-  const wish = (device: DeviceChoice, engine: EngineChoice = 'auto') =>
+describe('the chosen device', () => {
+  const request = (device: DeviceChoice, engine: EngineChoice = 'auto') =>
     ({ engine, device, compute: 'f32', threads: 1 }) as const;
 
   const adapter = (name: string, isSoftware = false): GraphicsAdapter => ({
@@ -222,27 +232,27 @@ describe('the device that is chosen', () => {
     candidates: Parameters<typeof chooseEngine>[1],
     device: DeviceChoice,
     engine?: EngineChoice,
-  ) => chooseEngine(wish(device, engine), candidates, 'linux');
+  ) => chooseEngine(request(device, engine), candidates, 'linux');
 
   it.each(['auto', 'gpu', 'webgpu'] as const)(
-    'is a graphics card where there is one (%s)',
+    'is a graphics card if there is one (%s)',
     async (device) => {
       const chosen = await chosenFrom([cpu, webgpu], device);
       expect(chosen.engine.info.device).toBe('NVIDIA H200');
-      expect(engineNotice(wish(device), chosen)).toBeNull();
+      expect(engineNotice(request(device), chosen)).toBeNull();
     },
   );
 
-  it('is the processor when that is asked for', async () => {
+  it('is the processor on request', async () => {
     const chosen = await chosenFrom([webgpu, cpu], 'cpu');
     expect(chosen).toMatchObject({ engine: { info: { deviceKind: 'cpu' } }, passedOver: [] });
-    expect(engineNotice(wish('cpu'), chosen)).toBeNull();
+    expect(engineNotice(request('cpu'), chosen)).toBeNull();
   });
 
   it.each([
-    ['there is none', noCard, 'running on the CPU: no graphics card was found'],
+    ['there is no graphics card', noCard, 'running on the CPU: no graphics card was found'],
     [
-      'something keeps it from one',
+      'an obstacle blocks the graphics card',
       {
         ...noCard,
         obstacle: async () => ({
@@ -253,12 +263,12 @@ describe('the device that is chosen', () => {
       'running on the CPU: ONNX Runtime (webgpu): NVIDIA L4 has no Vulkan driver; to fix it: install it',
     ],
     [
-      'its libraries are missing',
+      'the libraries are missing',
       { ...cuda, open: withoutLibraries },
       'running on the CPU: ONNX Runtime (cuda): CUDA 12 is not installed; to fix it: npm rebuild',
     ],
     [
-      'it throws at its start',
+      'the engine throws at its start',
       {
         ...webgpu,
         open: async () => Promise.reject(new Error('vkCreateInstance: −9\n  at native')),
@@ -266,23 +276,23 @@ describe('the device that is chosen', () => {
       'running on the CPU: ONNX Runtime (webgpu): vkCreateInstance: −9',
     ],
     [
-      'it computes what is wrong',
+      'the results are wrong',
       { ...webgpu, open: onCard('NVIDIA H200', noMask) },
       /^running on the CPU: ONNX Runtime \(webgpu\): its results are wrong: expected a difference of at most 0\.0001, found \d\.\de[+-]\d$/,
     ],
     [
-      'it is software',
+      'the adapter is software',
       software,
       'running on the CPU: ONNX Runtime (webgpu): llvmpipe is a software adapter, not a graphics card; to fix ' +
         'it: write --device webgpu to use it anyway',
     ],
-  ])('is the processor under auto where %s, and one line says so', async (_, card, line) => {
+  ])('is the processor with auto where %s, with one line as notice', async (_, card, line) => {
     const chosen = await chosenFrom([card, cpu], 'auto');
     expect(chosen.engine.info.deviceKind).toBe('cpu');
-    expect(engineNotice(wish('auto'), chosen)).toMatch(line);
+    expect(engineNotice(request('auto'), chosen)).toMatch(line);
   });
 
-  it('is the next card when one cannot be used', async () => {
+  it('is the next card when the first cannot be used', async () => {
     const { engine, passedOver } = await chosenFrom(
       [{ ...cuda, open: missing }, webgpu, cpu],
       'auto',
@@ -291,10 +301,10 @@ describe('the device that is chosen', () => {
     expect(passedOver.map(({ backend }) => backend)).toEqual(['cuda']);
   });
 
-  it('says why a card was skipped for another', async () => {
+  it('has a notice when another card was skipped', async () => {
     const candidates = [{ ...cuda, open: withoutLibraries }, webgpu, cpu];
     for (const device of ['auto', 'gpu'] as const) {
-      expect(engineNotice(wish(device), await chosenFrom(candidates, device))).toBe(
+      expect(engineNotice(request(device), await chosenFrom(candidates, device))).toBe(
         'running on WebGPU: ONNX Runtime (cuda): CUDA 12 is not installed; to fix it: npm rebuild',
       );
     }
@@ -304,7 +314,7 @@ describe('the device that is chosen', () => {
     ['auto', false],
     ['gpu', false],
     ['webgpu', true],
-  ] as const)('may be software only by its own name (%s: %s)', async (device, accepted) => {
+  ] as const)('may be software only when requested by name (%s: %s)', async (device, accepted) => {
     let asked: boolean | undefined;
     const open = async ({ acceptsSoftware }: EngineOptions) => {
       asked = acceptsSoftware;
@@ -314,7 +324,7 @@ describe('the device that is chosen', () => {
     expect(asked).toBe(accepted);
   });
 
-  it('is the same as another where the names mean the same', () => {
+  it('matches every request that means the same', () => {
     const info = { ...referenceEngine().info, deviceKind: 'webgpu' } as const;
     const same = (engine: EngineChoice, device: DeviceChoice) =>
       isRequestedEngine(info, { engine, device, compute: 'f32' });
@@ -358,7 +368,7 @@ describe('the device that is chosen', () => {
       'minimind doctor',
     ],
   ] as const)(
-    'is none when %s is asked for in vain: an error of the system',
+    'is missing with a system error when %s cannot be used',
     async (device, candidates, message, suggestion) => {
       const error = await chosenFrom(candidates, device).catch((each) => each);
       expect(error).toBeInstanceOf(UserError);
@@ -371,7 +381,7 @@ describe('the device that is chosen', () => {
 
   it('is skipped where float16 is requested and missing', async () => {
     const old = { ...webgpu, adapter: async () => ({ ...H200, hasFloat16: false }) };
-    const half = (device: DeviceChoice) => ({ ...wish(device), compute: 'f16' }) as const;
+    const half = (device: DeviceChoice) => ({ ...request(device), compute: 'f16' }) as const;
     const chosen = await chooseEngine(half('auto'), [old, cpu], 'linux');
     expect(chosen.engine.info.deviceKind).toBe('cpu');
     expect(engineNotice(half('auto'), chosen)).toBe(
@@ -386,21 +396,21 @@ describe('the device that is chosen', () => {
         suggestion: '--compute f32',
       });
     }
-    // In float32 it is as good as any, and where nobody knows it is tried.
+    // In float32 the card is used. A card with unknown support for float16 is tried.
     expect((await chosenFrom([old, cpu], 'auto')).engine.info.deviceKind).toBe('webgpu');
     const { engine } = await chooseEngine(half('auto'), [webgpu, cpu], 'linux');
     expect(engine.info.deviceKind).toBe('webgpu');
   });
 
-  it('is a software adapter when it is named, and that is said', async () => {
+  it('is a software adapter when requested, with a notice', async () => {
     const chosen = await chosenFrom([cpu, software], 'webgpu');
     expect(chosen.engine.info.isSoftware).toBe(true);
-    expect(engineNotice(wish('webgpu'), chosen)).toBe(
+    expect(engineNotice(request('webgpu'), chosen)).toBe(
       'WebGPU has only a software adapter here (llvmpipe): it computes on the CPU, slowly',
     );
   });
 
-  it('must be one that the engine knows', async () => {
+  it('must be supported by the engine', async () => {
     const error = await chosenFrom(
       [cpu, webgpu, { ...TFJS, backend: 'wasm', open: working }],
       'webgpu',
@@ -415,15 +425,15 @@ describe('the device that is chosen', () => {
 });
 
 describe('the engines of this package', () => {
-  it('are there: TensorFlow.js always is', async () => {
-    const wish = { engine: 'tfjs', device: 'cpu', compute: 'f32', threads: 1 } as const;
-    const { engine, selfCheck } = await chooseEngine(wish);
+  it('always include TensorFlow.js', async () => {
+    const request = { engine: 'tfjs', device: 'cpu', compute: 'f32', threads: 1 } as const;
+    const { engine, selfCheck } = await chooseEngine(request);
     expect(engine.info).toMatchObject({ name: 'tfjs', version: '4.22.0', deviceKind: 'cpu' });
     expect(selfCheck.difference).toBeLessThan(1e-6);
     await engine.close();
   });
 
-  it('are taken in this order', () => {
+  it('are tried in this order', () => {
     const automatic = CANDIDATES.filter(({ isAutomatic }) => isAutomatic);
     expect(automatic.map(({ name }) => name)).toEqual([
       'onnx:cuda',
@@ -441,7 +451,7 @@ describe('the engines of this package', () => {
 });
 
 describe('a survey', () => {
-  it('tries every backend, those with drivers apart', async () => {
+  it('tries every backend, those with drivers in a separate process', async () => {
     const watched: string[] = [];
     const entries = await surveyEngines({
       threads: 1,
@@ -488,7 +498,7 @@ describe('a survey', () => {
       { backend: 'webgpu', version: '1.30.0', problem: 'no room', remedy: 'make some' },
     ],
     ['nonsense', 'Segmentation fault }', { problem: 'its answer is not valid JSON', remedy: null }],
-  ])('takes %s from a process of its own', async (_, answer, expected) => {
+  ])('accepts %s from a separate process', async (_, answer, expected) => {
     const risky = CANDIDATES.filter(({ name }) => name === 'onnx:webgpu');
     const options = { threads: 1, watch: () => {}, apart: async () => answer };
     expect(await surveyEngines(options, risky)).toEqual([expect.objectContaining(expected)]);

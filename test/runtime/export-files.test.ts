@@ -27,10 +27,10 @@ const display = progressDisplay({ quiet: true });
 
 const FILES = ['out', 'out.data'];
 
-describe('a full disk, at whichever operation,', () => {
+describe('a full disk at any operation', () => {
   it.each([
-    ['leaves nothing', [undefined, undefined]],
-    ['leaves what was there', ['old graph', 'old weights']],
+    ['leaves no files', [undefined, undefined]],
+    ['leaves the old files', ['old graph', 'old weights']],
   ])('%s', async (_, old) => {
     let failures = 0;
     for (let after = 0; ; after++) {
@@ -43,17 +43,17 @@ describe('a full disk, at whichever operation,', () => {
       const flags = { save: path.join(place, 'out'), force: true, display };
       const fault = { after, lasts: false, code: 'ENOSPC' };
       const { operations, error } = await withFault(fault, () => writeExport(flags, plan));
-      const found = FILES.map((name) => path.join(place, name)).map((file) =>
+      const texts = FILES.map((name) => path.join(place, name)).map((file) =>
         fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : undefined,
       );
-      expect(found).toEqual(error === undefined ? ['the graph', 'the weights'] : old);
+      expect(texts).toEqual(error === undefined ? ['the graph', 'the weights'] : old);
       if (error !== undefined) failures++;
       if (operations <= after) break;
     }
     expect(failures).toBeGreaterThan(5);
   });
 
-  it('is reported before anything is written', async () => {
+  it('is reported before writing', async () => {
     const huge = { ...file('out', ''), length: Number.MAX_SAFE_INTEGER };
     const given = { save: inFolder('out'), force: false, display };
     await expect(writeExport(given, (name) => ({ ...plan(name), files: [huge] }))).rejects.toThrow(

@@ -8,14 +8,14 @@ import { differenceAt } from './fixture-models.js';
 import { partOf, rowsOf } from './sequences.js';
 import { largestDifference } from './tfjs/support.js';
 
-/** The largest value, which rounding is in proportion to; at least 1. */
+/** Largest value, at least 1. Rounding errors are in proportion to it. */
 const sizeOf = ({ data }: Values) =>
   data.reduce((most, value) => Math.max(most, Math.abs(value)), 1);
 
-/** How far float32 may be from the original's, which is float32 too. */
+/** Largest differences from the original, which is also in float32. */
 const LIMITS = { 'ONNX Runtime': 2e-5, 'TensorFlow.js': 5e-5 } as const;
 
-/** Each case is read once for all that is tested on it. */
+/** Each case is read once for all of its tests. */
 const casesRead = new Map<string, ReturnType<typeof familyCase>>();
 const caseAt = (place: string): ReturnType<typeof familyCase> => {
   const read = casesRead.get(place) ?? familyCase(place);
@@ -23,11 +23,11 @@ const caseAt = (place: string): ReturnType<typeof familyCase> => {
   return read;
 };
 
-it.skipIf(process.env.MINIMIND_FAMILY_CASES)('has the cases that were made', () => {
+it.skipIf(process.env.MINIMIND_FAMILY_CASES)('there are more than 50 cases of families', () => {
   expect(FAMILY_CASES.length).toBeGreaterThan(50);
 });
 
-describe('the description has the tensors that the original stores', () => {
+describe('the description has the tensors of the original:', () => {
   it.each(FAMILY_CASES)('%s', async (place) => {
     const { model, shapes, parameters } = await caseAt(place);
     const own = tensorsOf(model);
@@ -37,24 +37,24 @@ describe('the description has the tensors that the original stores', () => {
   });
 });
 
-describe('the state counted is what the cache of the original holds', () => {
+describe('the counted state equals the cache of the original, by kind:', () => {
   it.each(FAMILY_CASES)('%s', async (place) => {
     const { model, ids, cache } = await caseAt(place);
     const { batch, tokens: context } = ids;
     for (const [name, dtype] of Object.entries({ float32: 'f32', bfloat16: 'bf16' } as const)) {
-      const wanted = cache[name];
-      if (!wanted) continue;
+      const expected = cache[name];
+      if (!expected) continue;
       const state = stateOf(model, { batch, context, dtype });
       expect({
         keys_values: state.keyValueCache.value,
         convolutions: state.convolutionState.value,
         states: state.mambaState.value,
-      }).toEqual(wanted);
+      }).toEqual(expected);
     }
   });
 });
 
-describe('the state has the bytes of the original cache', () => {
+describe('the counted state has the bytes of the original cache:', () => {
   it.each(FAMILY_CASES)('%s', async (place) => {
     const { model, ids, cacheBytes } = await caseAt(place);
     if (cacheBytes === undefined) return;
@@ -64,7 +64,7 @@ describe('the state has the bytes of the original cache', () => {
 });
 
 withEachEngine('models of every family', (load, engine) => {
-  /** What the whole forward gives, for the test that decodes the same tokens. */
+  /** Outputs of whole forward passes, kept for the tests of decoding. */
   const forwards = new Map<string, RunOutput>();
   const forwardOf = async (place: string): Promise<RunOutput> => {
     const known = forwards.get(place);
@@ -77,26 +77,26 @@ withEachEngine('models of every family', (load, engine) => {
     return forward;
   };
 
-  it.each(FAMILY_CASES)('compute what the original does: %s', async (place) => {
+  it.each(FAMILY_CASES)('give the results of the original: %s', async (place) => {
     const { expected } = await caseAt(place);
     const { output, blocks } = await forwardOf(place);
-    const found = new Map([
+    const outputs = new Map([
       ...[...blocks.values()].map((value, index) => [`hidden.${index}`, value] as const),
       ['logits', output],
     ]);
-    for (const [key, wanted] of expected) {
-      const value = found.get(key);
-      expect(value?.shape, key).toEqual(wanted.shape);
-      const difference = value ? differenceAt(value, wanted, 1) : Number.NaN;
-      expect(difference, key).toBeLessThan(LIMITS[engine] * sizeOf(wanted));
+    for (const [key, reference] of expected) {
+      const value = outputs.get(key);
+      expect(value?.shape, key).toEqual(reference.shape);
+      const difference = value ? differenceAt(value, reference, 1) : Number.NaN;
+      expect(difference, key).toBeLessThan(LIMITS[engine] * sizeOf(reference));
     }
   });
 
-  it.each(FAMILY_CASES)('decode to what the full forward gives: %s', async (place) => {
+  it.each(FAMILY_CASES)('decode to the results of the full forward pass: %s', async (place) => {
     const { model, weights, ids } = await caseAt(place);
     const full = await forwardOf(place);
     const program = await load(model, weights, { decoding: { totalTokens: ids.tokens } });
-    // A prefill, several tokens on top of it, then one at a time.
+    // A prefill, then several tokens, then one at a time.
     const singly = Array.from({ length: 4 }, (_, index) => ids.tokens - 3 + index);
     const ends = [ids.tokens - 8, ...singly];
     let before: RunOutput | undefined;
@@ -104,8 +104,8 @@ withEachEngine('models of every family', (load, engine) => {
       const from = ends[index - 1] ?? 0;
       const run = await program.run({ ids: partOf(ids, from, to), state: before?.state });
       expect(run.state?.position).toBe(to);
-      const wanted = rowsOf(full.output, from, to);
-      expect(largestDifference(run.output.data, wanted)).toBeLessThan(
+      const expected = rowsOf(full.output, from, to);
+      expect(largestDifference(run.output.data, expected)).toBeLessThan(
         LIMITS[engine] * sizeOf(full.output),
       );
       before = run;

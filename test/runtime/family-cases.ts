@@ -1,4 +1,4 @@
-/** The models of fixtures/hf, fixtures/minimind and fixtures/minigpt, and what their own code makes of them. */
+/** The models of fixtures/hf, fixtures/minimind and fixtures/minigpt, with the results of the original code. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { isFamilyName, loadFamily } from '../../src/architecture/families.js';
@@ -15,11 +15,11 @@ export interface FamilyCase {
   readonly model: LanguageModel;
   readonly weights: WeightSource;
   readonly ids: TokenIds;
-  /** By name: `logits`, `hidden.0`, … */
+  /** Expected values by name: `logits`, `hidden.0`, … */
   readonly expected: ReadonlyMap<string, Values>;
-  /** Without buffers, and tied ones once. */
+  /** Number of parameters, without buffers, tied ones once. */
   readonly parameters: number;
-  /** Every stored tensor, by name. */
+  /** Shapes of all stored tensors, by name. */
   readonly shapes: Readonly<Record<string, Shape>>;
   /** Bytes of the original's cache after these ids, by the type of the model. */
   readonly cache: Readonly<Record<string, CacheBytes>>;
@@ -36,7 +36,7 @@ interface CacheBytes {
 interface CaseFile {
   readonly input_ids: number[][];
   readonly parameters: number;
-  /** What the model is made from; for Hugging Face's it stands in a file of its own. */
+  /** Config of the model; for Hugging Face models it is in a separate file. */
   readonly config?: Readonly<Record<string, unknown>>;
   readonly tensors?: Readonly<Record<string, Shape>>;
   readonly cache?: FamilyCase['cache'];
@@ -51,10 +51,10 @@ const foldersIn = (folder: string) =>
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name);
 
-/** Another folder, of `fixtures/hf/random_cases.py`, whose cases take the place of those below. */
+/** Another folder, made by `fixtures/hf/random_cases.py`, whose cases replace those below. */
 const OTHERS = process.env.MINIMIND_FAMILY_CASES;
 
-/** `hf/llama`, …: every folder. */
+/** All folders: `hf/llama`, … */
 export const FAMILY_CASES = OTHERS
   ? foldersIn(OTHERS).map((name) => path.join(OTHERS, name))
   : GROUPS.flatMap((group) =>
@@ -98,12 +98,12 @@ export async function familyCase(place: string): Promise<FamilyCase> {
   };
 }
 
-/** The first case of each family: enough for what depends on the kinds of layers only. */
+/** The first case of each family, for tests that depend only on the kinds of layers. */
 export const ONE_OF_EACH_FAMILY: readonly string[] = [
   ...new Map([...FAMILY_CASES].reverse().map((place) => [familyOf(place), place])).values(),
 ].reverse();
 
-/** One of each kind of layer. */
+/** A model for each kind of layer. */
 const FEW = [
   'hf/bloom',
   'hf/deepseek-v3',
@@ -118,12 +118,12 @@ const FEW = [
   'hybrid/pyramidal-windowed',
 ];
 
-/** Every fixture with expected logits, those of the hybrid family too. */
+/** Every fixture with expected logits, including the hybrid family. */
 export const ALL_CASES = [
   ...FAMILY_CASES,
   ...fs.readdirSync(inPackage('fixtures/hybrid')).map((name) => `hybrid/${name}`),
 ];
 
-/** Few, as what is tested on them takes its time; all where MINIMIND_TEST_WEBGPU is `all`. */
+/** A few cases for slow tests, or all where MINIMIND_TEST_WEBGPU is `all`. */
 export const casesToRun = (): readonly string[] =>
   process.env.MINIMIND_TEST_WEBGPU === 'all' ? ALL_CASES : FEW;

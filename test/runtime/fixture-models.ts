@@ -1,4 +1,4 @@
-/** The models of fixtures/hybrid, ready to run, and what the original implementation makes of them. */
+/** The models of fixtures/hybrid, ready to run, with the results of the original implementation. */
 import type { LanguageModel } from '../../src/architecture/layer.js';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
 import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
@@ -16,16 +16,16 @@ export interface FixtureModel {
   readonly checkpoint: Checkpoint;
   readonly weights: WeightSource;
   readonly ids: TokenIds;
-  /** By name: `logits`, `hidden.0`, … */
+  /** Expected values by name: `logits`, `hidden.0`, … */
   readonly expected: ReadonlyMap<string, Values>;
-  /** The expected values are those of every so manieth position. */
+  /** The expected values have only each n-th position. */
   readonly every: number;
 }
 
 export const modelOfConfig = (config: Readonly<Record<string, unknown>>): LanguageModel =>
   hybrid.build(hybrid.schema.parse({ model: config }));
 
-/** Fixtures that tests of engines and checks rest on. Long ones are for the engines themselves. */
+/** Fixtures for tests of engines and checks. Long ones are only for the engines. */
 export const SHORT_FIXTURES: readonly string[] = [
   'eps-global-gate-clipped',
   'no-alignment-pyramidal',
@@ -69,18 +69,18 @@ export function valuesOf(tensor: StoredTensor): Values {
   return { shape: tensor.shape, data: Float32Array.from(numbers) };
 }
 
-/** The largest difference of a value [B, T, …] from an expected one that holds every so manieth position. */
+/** Largest difference of a value [B, T, …] from an expected one, which has only each n-th position. */
 export function differenceAt(value: Values, expected: Values, every: number): number {
   const [, tokens = 0] = value.shape;
   const [batch = 0, kept = 0] = expected.shape;
   const size = expected.data.length / (batch * kept);
   let largest = 0;
-  for (const [at, wanted] of expected.data.entries()) {
+  for (const [at, target] of expected.data.entries()) {
     const row = Math.floor(at / size);
     const position = Math.floor(row / kept) * tokens + (row % kept) * every;
-    const found = value.data[position * size + (at % size)] ?? Number.NaN;
-    // Once it is NaN it stays NaN, which is within no limit.
-    largest = Math.max(largest, Math.abs(found - wanted));
+    const actual = value.data[position * size + (at % size)] ?? Number.NaN;
+    // NaN stays NaN and exceeds every limit.
+    largest = Math.max(largest, Math.abs(actual - target));
   }
   return largest;
 }

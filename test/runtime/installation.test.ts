@@ -7,7 +7,7 @@ import { installationOf, installCommand } from '../../src/runtime/select/install
 const work = mkdtempSync(path.join(realpathSync(os.tmpdir()), 'minimind-installation-'));
 afterAll(() => rmSync(work, { recursive: true }));
 
-/** A folder below the one for these tests, with what it holds: files, and folders that end with a slash. */
+/** A folder for these tests with empty files, or folders where a name ends with a slash. */
 function folder(name: string, ...files: string[]): string {
   const made = path.join(work, name);
   for (const file of ['./', ...files]) {
@@ -38,11 +38,11 @@ describe('an installation', () => {
     ],
     ['of a scope', `${project}/node_modules/@a/b/node_modules/minimind`, 'project', project],
     ['in a folder without a package.json', `${unnamed}/node_modules/minimind`, 'project', unnamed],
-    ['for all, on Linux and macOS', `${unix}/lib/node_modules/minimind`, 'global', unix],
-    ['of a package for all', `${unix}/lib/node_modules/a/node_modules/minimind`, 'global', unix],
-    ['for all, on Windows', `${windows}/node_modules/minimind`, 'global', windows],
+    ['globally on Linux and macOS', `${unix}/lib/node_modules/minimind`, 'global', unix],
+    ['of a global package', `${unix}/lib/node_modules/a/node_modules/minimind`, 'global', unix],
+    ['globally on Windows', `${windows}/node_modules/minimind`, 'global', windows],
     ['of a clone', clone, 'clone', clone],
-  ])('%s is known by its folder', (_, root, kind, prefix) => {
+  ])('%s is recognised by its folder', (_, root, kind, prefix) => {
     expect(installationOf(root)).toEqual({ kind, prefix });
   });
 });
@@ -57,7 +57,7 @@ describe('the command that installs a package', () => {
     [inProject, path.join(project, 'src/deep'), 'npm install x@1'],
     [inProject, elsewhere, `npm install --prefix ${project} x@1`],
     [inProject, clone, `npm install --prefix ${project} x@1`],
-    // The folder is gone.
+    // The current folder was removed.
     [inProject, null, `npm install --prefix ${project} x@1`],
     [global, project, `npm install --global --prefix ${unix} x@1`],
     [global, unix, `npm install --global --prefix ${unix} x@1`],
@@ -73,7 +73,7 @@ describe('the command that installs a package', () => {
     );
   });
 
-  it('is for this clone unless said otherwise', () => {
+  it('is for this clone by default', () => {
     expect(installCommand('x@1')).toBe('npm install --no-save x@1');
   });
 });

@@ -22,7 +22,7 @@ afterEach(() => {
   fs.rmSync(folder, { recursive: true, force: true });
 });
 
-const WISH: MachineProfileRequest = {
+const REQUEST: MachineProfileRequest = {
   engine: 'auto',
   device: 'cpu',
   compute: 'f32',
@@ -32,25 +32,25 @@ const WISH: MachineProfileRequest = {
   display: progressDisplay({ quiet: false }),
 };
 
-/** What a measurement is said to find: as an idle machine does, or a busy one. */
-interface Found {
+/** Simulated results of a measurement. */
+interface Measured {
   readonly load?: number | null;
   readonly weightBandwidth?: MeasurementSpread;
 }
 
-/** Asks for the profile; what was measured in place of it is counted. */
-async function asked(
+/** Requests the profile with simulated measurements. Returns it with the number of measurements and the messages. */
+async function request(
   change: Partial<MachineProfileRequest> = {},
-  { load = 0, weightBandwidth = PROFILE.speed.weightBandwidth }: Found = {},
+  { load = 0, weightBandwidth = PROFILE.speed.weightBandwidth }: Measured = {},
 ) {
   let measurements = 0;
-  const told: string[] = [];
+  const messages: string[] = [];
   vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
-    told.push(String(text));
+    messages.push(String(text));
     return true;
   });
   const profile = await machineProfile(
-    { ...WISH, ...change },
+    { ...REQUEST, ...change },
     {
       measure: async (_, circumstances, loadThen) => {
         measurements += 1;
@@ -67,7 +67,7 @@ async function asked(
       load: () => load,
     },
   );
-  return { profile, measurements, told: told.join('') };
+  return { profile, measurements, messages: messages.join('') };
 }
 
 const profileFile = () => path.join(folder, 'minimind', 'machine-auto-cpu-f32.json');
@@ -82,133 +82,135 @@ const changeProfile = (
 };
 
 describe.skipIf(process.platform !== 'linux')('the profile of this machine', () => {
-  it('is measured once, and kept in the cache', async () => {
-    const first = await asked();
-    expect(first).toMatchObject({ measurements: 1, told: '' });
+  it('is measured once and kept in the cache', async () => {
+    const first = await request();
+    expect(first).toMatchObject({ measurements: 1, messages: '' });
     expect(JSON.parse(fs.readFileSync(profileFile(), 'utf8'))).toEqual(first.profile);
-    const second = await asked();
+    const second = await request();
     expect(second).toMatchObject({ measurements: 0, profile: first.profile });
   });
 
   it('is measured again on request', async () => {
-    await asked();
-    expect(await asked({ remeasure: true })).toMatchObject({ measurements: 1 });
+    await request();
+    expect(await request({ remeasure: true })).toMatchObject({ measurements: 1 });
   });
 
   it('keeps the best and the worst of all measurements, at any load', async () => {
     const busy = { load: 2, weightBandwidth: { least: 2e9, median: 3e9, most: 4e9 } };
     const idle = { load: 0.1, weightBandwidth: { least: 14e9, median: 16e9, most: 18e9 } };
-    const first = await asked({}, busy);
+    const first = await request({}, busy);
     expect(first.profile.speed.weightBandwidth).toEqual(busy.weightBandwidth);
-    const second = await asked({ remeasure: true }, idle);
+    const second = await request({ remeasure: true }, idle);
     expect(second.profile.speed.weightBandwidth).toEqual({ least: 2e9, median: 16e9, most: 18e9 });
-    const third = await asked({ remeasure: true }, busy);
+    const third = await request({ remeasure: true }, busy);
     expect(third.profile.speed.weightBandwidth).toEqual({ least: 2e9, median: 3e9, most: 18e9 });
     expect(third.profile).toMatchObject({ load: 2, history: { measurements: 3, leastLoad: 0.1 } });
     expect(third.profile.history.since).toBe(first.profile.measured);
-    expect((await asked()).profile).toEqual(third.profile);
+    expect((await request()).profile).toEqual(third.profile);
   });
 
-  it('forgets what was measured of another machine', async () => {
-    await asked({}, { weightBandwidth: { least: 1e9, median: 90e9, most: 99e9 } });
+  it('ignores measurements of another machine', async () => {
+    await request({}, { weightBandwidth: { least: 1e9, median: 90e9, most: 99e9 } });
     changeProfile(profileFile(), (circumstances) => ({ ...circumstances, cpu: 'Another' }));
-    const { profile } = await asked({ remeasure: true });
+    const { profile } = await request({ remeasure: true });
     expect(profile.speed).toEqual(PROFILE.speed);
     expect(profile.history.measurements).toBe(1);
   });
 
-  it('an earlier version is reported and measured again, in a file of the user too', async () => {
+  it('is measured again with a message when it has an earlier version, even in a file of the user', async () => {
     const file = path.join(folder, 'own.json');
     const { load: _, history: __, ...earlier } = PROFILE;
     fs.writeFileSync(file, JSON.stringify({ ...earlier, schema: 'minimind/machine@1' }));
-    const again = await asked({ file });
+    const again = await request({ file });
     expect(again.measurements).toBe(1);
-    expect(again.told).toBe(
+    expect(again.messages).toBe(
       `measuring this machine again: what ${file} has is of an earlier version\n`,
     );
-    expect(await asked({ file })).toMatchObject({ measurements: 0, told: '' });
+    expect(await request({ file })).toMatchObject({ measurements: 0, messages: '' });
   });
 
   describe('reports a busy machine', () => {
     const THEN = 'this machine was measured at a load of 0.60 for each core';
     const NOW = 'this machine has a load of 0.60 for each core now';
 
-    it('when it is measured, and whenever that is used', async () => {
-      expect((await asked({}, { load: 0.6 })).told).toContain(THEN);
-      const { told } = await asked({}, { load: 0.1 });
-      expect(told).toContain(THEN);
-      expect(told).not.toContain(NOW);
+    it('when it is measured, and when that measurement is used', async () => {
+      expect((await request({}, { load: 0.6 })).messages).toContain(THEN);
+      const { messages } = await request({}, { load: 0.1 });
+      expect(messages).toContain(THEN);
+      expect(messages).not.toContain(NOW);
     });
 
-    it('now, although it was not then', async () => {
-      expect((await asked({}, { load: 0.5 })).told).toBe('');
-      const { told } = await asked({}, { load: 0.6 });
-      expect(told).toContain(NOW);
-      expect(told).not.toContain(THEN);
+    it('when it is busy only now', async () => {
+      expect((await request({}, { load: 0.5 })).messages).toBe('');
+      const { messages } = await request({}, { load: 0.6 });
+      expect(messages).toContain(NOW);
+      expect(messages).not.toContain(THEN);
     });
 
-    it('not where the system reports no load, nor with --quiet', async () => {
+    it('but not without a known load, nor with --quiet', async () => {
       const quiet = progressDisplay({ quiet: true });
-      expect((await asked({}, { load: null })).told).toBe('');
-      expect((await asked({ display: quiet, remeasure: true }, { load: 9 })).told).toBe('');
-      expect((await asked({ display: quiet }, { load: 9 })).told).toBe('');
+      expect((await request({}, { load: null })).messages).toBe('');
+      expect((await request({ display: quiet, remeasure: true }, { load: 9 })).messages).toBe('');
+      expect((await request({ display: quiet }, { load: 9 })).messages).toBe('');
     });
   });
 
-  it('is one for each device', async () => {
-    await asked();
-    expect(await asked({ device: 'auto' })).toMatchObject({ measurements: 1, told: '' });
-    expect(await asked()).toMatchObject({ measurements: 0 });
+  it('is separate for each device', async () => {
+    await request();
+    expect(await request({ device: 'auto' })).toMatchObject({ measurements: 1, messages: '' });
+    expect(await request()).toMatchObject({ measurements: 0 });
   });
 
-  it('a profile of another machine is reported and replaced', async () => {
-    await asked();
+  it('is replaced with a message when it is of another machine', async () => {
+    await request();
     changeProfile(profileFile(), (circumstances) => ({ ...circumstances, hostname: 'elsewhere' }));
-    const again = await asked();
+    const again = await request();
     expect(again.measurements).toBe(1);
-    expect(again.told).toBe(
+    expect(again.messages).toBe(
       'measuring this machine again: the stored measurements are of another machine\n',
     );
-    expect(await asked()).toMatchObject({ measurements: 0 });
+    expect(await request()).toMatchObject({ measurements: 0 });
   });
 
   it.each([
     ['no JSON', '{'],
-    ['nothing', ''],
-    ['something else', '{"schema": "minimind/machine@2"}'],
-    ['a later form of it', JSON.stringify({ ...PROFILE, schema: 'minimind/machine@3' })],
-    ['a bomb', '['.repeat(100_000)],
-    ['bytes', '\0\0\0'],
-    ['too much', ' '.repeat(2_000_000)],
-  ])('a cached profile that is %s is reported and replaced', async (_, text) => {
+    ['empty', ''],
+    ['other JSON', '{"schema": "minimind/machine@2"}'],
+    ['of a later version', JSON.stringify({ ...PROFILE, schema: 'minimind/machine@3' })],
+    ['deeply nested', '['.repeat(100_000)],
+    ['binary', '\0\0\0'],
+    ['too large', ' '.repeat(2_000_000)],
+  ])('is replaced with a message when the cached one is %s', async (_, text) => {
     fs.mkdirSync(path.dirname(profileFile()));
     fs.writeFileSync(profileFile(), text);
-    const again = await asked();
+    const again = await request();
     expect(again.measurements).toBe(1);
-    expect(again.told).toContain(`${profileFile()} is not a profile of a machine`);
-    expect(await asked()).toMatchObject({ measurements: 0 });
+    expect(again.messages).toContain(`${profileFile()} is not a profile of a machine`);
+    expect(await request()).toMatchObject({ measurements: 0 });
   });
 
-  it('is kept in a file of the user, who may have none yet', async () => {
+  it('can be kept in a file of the user, which may be missing', async () => {
     const file = path.join(folder, 'own.json');
-    expect(await asked({ file })).toMatchObject({ measurements: 1, told: '' });
-    expect(await asked({ file })).toMatchObject({ measurements: 0 });
+    expect(await request({ file })).toMatchObject({ measurements: 1, messages: '' });
+    expect(await request({ file })).toMatchObject({ measurements: 0 });
     expect(fs.existsSync(profileFile())).toBe(false);
   });
 
-  it('never takes the place of a file that is something else', async () => {
+  it('never replaces a file with other content', async () => {
     const file = path.join(folder, 'own.yaml');
     fs.writeFileSync(file, 'model:\n  hidden_size: 64\n');
-    await expect(asked({ file })).rejects.toMatchObject({ code: 'refused-file' });
-    await expect(asked({ file, remeasure: true })).rejects.toMatchObject({ code: 'refused-file' });
+    await expect(request({ file })).rejects.toMatchObject({ code: 'refused-file' });
+    await expect(request({ file, remeasure: true })).rejects.toMatchObject({
+      code: 'refused-file',
+    });
     expect(fs.readFileSync(file, 'utf8')).toBe('model:\n  hidden_size: 64\n');
   });
 
-  it('is used although it cannot be kept', async () => {
+  it('is used even when it cannot be kept', async () => {
     fs.writeFileSync(path.join(folder, 'minimind'), 'a file where the folder should be');
-    const { measurements, told } = await asked();
+    const { measurements, messages } = await request();
     expect(measurements).toBe(1);
-    expect(told).toContain('the profile of this machine cannot be kept: ');
+    expect(messages).toContain('the profile of this machine cannot be kept: ');
   });
 });
 

@@ -6,8 +6,8 @@ import { inPackage } from '../fixtures.js';
 import { valuesOf } from './fixture-models.js';
 
 const tensorIn = (file: string, name: string) => {
-  const found = openCheckpoint(inPackage('fixtures/mxfp4', file)).tensors.get(name);
-  return found ?? expect.unreachable(name);
+  const tensor = openCheckpoint(inPackage('fixtures/mxfp4', file)).tensors.get(name);
+  return tensor ?? expect.unreachable(name);
 };
 
 const parts = {
@@ -19,13 +19,13 @@ const sizes = { experts: 3, hidden: 64, inner: 3 };
 const { gateUp: tensor } = clampedExperts('m', sizes, 'quickGelu', 7);
 
 describe('experts stored as MXFP4', () => {
-  it('have the values that transformers reads', () => {
+  it('have the same values as in transformers', () => {
     const values = new Float32Array(tensor.elements);
     mxfp4Reader(tensor, parts)(0, values);
     expect(values).toEqual(expected);
   });
 
-  it('are read in any pieces', () => {
+  it('can be read in any pieces', () => {
     const read = mxfp4Reader(tensor, parts);
     for (const [first, count] of [
       [700, 100],
@@ -39,7 +39,7 @@ describe('experts stored as MXFP4', () => {
     }
   });
 
-  it('have to fit the tensor', () => {
+  it('must fit the tensor', () => {
     expect(holdsMxfp4(tensor, parts)).toBe(true);
     const other = clampedExperts('m', { ...sizes, hidden: 32 }, 'quickGelu', 7);
     expect(holdsMxfp4(other.gateUp, parts)).toBe(false);

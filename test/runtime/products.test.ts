@@ -20,21 +20,21 @@ import {
 } from '../linalg/matrices.js';
 import { describeWithOnnx } from './onnx/support.js';
 
-/** Of a matrix in the hands of a library that multiplies as products are defined. */
-interface Noted {
+/** A matrix of a library that multiplies by definition. */
+interface LibraryMatrix {
   readonly values: Float32Array;
   readonly rows: number;
   readonly columns: number;
 }
 
-/** Counts what is loaded and released. */
-function notingLibrary() {
+/** A library that counts loaded and released matrices. */
+function countingLibrary() {
   const counts = { loaded: 0, released: 0, closed: 0 };
-  const matrix = ({ values, ...shape }: Noted): Matrix => ({
+  const matrix = ({ values, ...shape }: LibraryMatrix): Matrix => ({
     values: Float64Array.from(values),
     ...shape,
   });
-  const library: Float32Library<Noted> = {
+  const library: Float32Library<LibraryMatrix> = {
     async load(values, rows, columns) {
       counts.loaded++;
       return { values, rows, columns };
@@ -61,16 +61,16 @@ describe('products in float32', () => {
     [1e300, 1e-200],
     [1e-200, 1e-100],
     [2 ** -149, 2 ** 127],
-  ])('are those of matrices of the sizes %d and %d', async (first, second) => {
-    const { products } = notingLibrary();
+  ])('are correct for values of about %d and %d', async (first, second) => {
+    const { products } = countingLibrary();
     const target = new Float64Array(12);
     await products.timesTransposed(times(a, first), times(b, second), target);
-    const found = target.map((value) => value / first / second);
-    expect(largestDifference(found, naiveProduct(a, b))).toBeLessThan(1e-6);
+    const scaledBack = target.map((value) => value / first / second);
+    expect(largestDifference(scaledBack, naiveProduct(a, b))).toBeLessThan(1e-6);
   });
 
-  it('keep zeros and NaN', async () => {
-    const { products } = notingLibrary();
+  it('preserve zeros and NaN', async () => {
+    const { products } = countingLibrary();
     const target = new Float64Array(12).fill(7);
     await products.timesTransposed(times(a, 0), b, target);
     expect([...target].every((value) => value === 0)).toBe(true);
@@ -82,21 +82,21 @@ describe('products in float32', () => {
   });
 
   it('convert a held matrix once, and release it', async () => {
-    const { counts, products } = notingLibrary();
+    const { counts, products } = countingLibrary();
     const target = new Float64Array(12);
-    const letGo = products.hold(a);
+    const release = products.hold(a);
     await products.timesTransposed(a, b, target);
     await products.timesTransposed(a, b, target);
     expect(counts).toMatchObject({ loaded: 3, released: 2 });
-    letGo();
+    release();
     expect(counts.released).toBe(3);
-    // From now on like any other, so with its new values.
+    // From now on it is converted for each product.
     await products.timesTransposed(a, b, target);
     expect(counts).toMatchObject({ loaded: 5, released: 5 });
   });
 
   it('free held matrices at the end', async () => {
-    const { counts, products } = notingLibrary();
+    const { counts, products } = countingLibrary();
     products.hold(a);
     products.hold(b);
     await products.timesTransposed(a, b, new Float64Array(12));
@@ -105,7 +105,7 @@ describe('products in float32', () => {
   });
 });
 
-/** What every engine has to do. */
+/** Tests that every engine must pass. */
 function productTests(open: () => Promise<ClosableProducts>) {
   it.each([
     [1, 1, 1],
@@ -114,7 +114,7 @@ function productTests(open: () => Promise<ClosableProducts>) {
     [64, 64, 64],
     [17, 130, 300],
     [130, 17, 300],
-  ])('are right for [%d, k] and [%d, k], k = %d', async (m, n, k) => {
+  ])('are correct for [%d, k] and [%d, k], k = %d', async (m, n, k) => {
     const products = await open();
     const [a, b] = [randomMatrix(m, k, generator(m)), randomMatrix(n, k, generator(n + 1))];
     const target = new Float64Array(m * n + 1).fill(7);
@@ -124,34 +124,37 @@ function productTests(open: () => Promise<ClosableProducts>) {
     expect(largestDifference(expected, target)).toBeLessThan(3e-5);
     await products.times(a, transposed(b), target);
     expect(largestDifference(expected, target)).toBeLessThan(3e-5);
-    // Once more, with what was kept of the first time.
+    // Once more, with the matrices kept from the first time.
     await products.timesTransposed(a, b, target);
     expect(largestDifference(expected, target)).toBeLessThan(3e-5);
     expect(target[m * n]).toBe(7);
     await products.close();
   });
 
-  it.each([1e-30, 1, 1e30])('give a low rank of a matrix of the size of %d', async (size) => {
-    const products = await open();
-    const singular = Array.from({ length: 140 }, (_, k) => size / (k + 1));
-    const a = withSingularValues(160, 140, singular, generator(3));
-    const found = await lowRank(sourceOf(a), {
-      want: { rank: 8 },
-      seed: 1,
-      products,
-      blockRows: 50,
-    });
-    const left = { values: new Float64Array(160 * 8), rows: 160, columns: 8 };
-    await found.left(a, left.values);
-    const product = naiveProduct(left, found.projection);
-    const error = norm(a.values.map((value, at) => (value - (product[at] ?? Number.NaN)) / size));
-    const least = norm(Float64Array.from(singular.slice(8), (value) => value / size));
-    expect(error / least).toBeLessThan(1.001);
-    expect(found.singularValues[0]).toBeCloseTo(size, Math.round(-Math.log10(size)) + 5);
-    await products.close();
-  });
+  it.each([1e-30, 1, 1e30])(
+    'give a low-rank approximation for values of about %d',
+    async (size) => {
+      const products = await open();
+      const singular = Array.from({ length: 140 }, (_, k) => size / (k + 1));
+      const a = withSingularValues(160, 140, singular, generator(3));
+      const factors = await lowRank(sourceOf(a), {
+        want: { rank: 8 },
+        seed: 1,
+        products,
+        blockRows: 50,
+      });
+      const left = { values: new Float64Array(160 * 8), rows: 160, columns: 8 };
+      await factors.left(a, left.values);
+      const product = naiveProduct(left, factors.projection);
+      const error = norm(a.values.map((value, at) => (value - (product[at] ?? Number.NaN)) / size));
+      const least = norm(Float64Array.from(singular.slice(8), (value) => value / size));
+      expect(error / least).toBeLessThan(1.001);
+      expect(factors.singularValues[0]).toBeCloseTo(size, Math.round(-Math.log10(size)) + 5);
+      await products.close();
+    },
+  );
 
-  it('find values far below the largest, within float32', async () => {
+  it('find singular values far below the largest, within float32', async () => {
     const products = await open();
     const a = withSingularValues(150, 140, [1, 1e-2, 1e-4, 1e-5], generator(4));
     const { singularValues } = await lowRank(sourceOf(a), {
@@ -174,7 +177,7 @@ describeWithOnnx('the products of ONNX Runtime', () => {
   productTests(() => openOnnxProducts({ threads: 1 }));
 });
 
-describe('the products that are chosen', () => {
+describe('the chosen products', () => {
   const plain =
     (closed: EngineName[], name: EngineName) => async (): Promise<ClosableProducts> => ({
       ...plainProducts,
@@ -184,7 +187,7 @@ describe('the products that are chosen', () => {
     throw new UserError('system', 'it is not installed', { suggestion: 'npm install it' });
   };
   const options = { engine: 'auto', threads: 1 } as const;
-  const ways = (openers: Record<EngineName, () => Promise<ClosableProducts>>) =>
+  const candidatesOf = (openers: Record<EngineName, () => Promise<ClosableProducts>>) =>
     (['onnx', 'tfjs'] as const).map((engine) => ({
       engine,
       backend: 'cpu',
@@ -192,43 +195,46 @@ describe('the products that are chosen', () => {
       open: openers[engine],
     }));
 
-  it('are those of the first engine that is right', async () => {
+  it('are those of the first correct engine', async () => {
     const openers = { onnx: plain([], 'onnx'), tfjs: missing };
-    expect(await chooseProducts(options, ways(openers))).toMatchObject({
+    expect(await chooseProducts(options, candidatesOf(openers))).toMatchObject({
       engine: 'onnx',
       passedOver: [],
     });
   });
 
-  it('are not those of an engine that is missing', async () => {
+  it('are not those of a missing engine', async () => {
     const openers = { onnx: missing, tfjs: plain([], 'tfjs') };
-    expect(await chooseProducts(options, ways(openers))).toMatchObject({
+    expect(await chooseProducts(options, candidatesOf(openers))).toMatchObject({
       engine: 'tfjs',
       passedOver: [{ engine: 'onnx', why: 'it is not installed', suggestion: 'npm install it' }],
     });
   });
 
-  it.each(['times', 'timesTransposed'] as const)('are not wrong ones (%s)', async (kind) => {
-    const closed: EngineName[] = [];
-    const wrong = async (): Promise<ClosableProducts> => ({
-      ...(await plain(closed, 'onnx')()),
-      async [kind](a: Matrix, b: Matrix, target: Float64Array) {
-        await plainProducts[kind](a, b, target);
-        target[77] = (target[77] ?? 0) + 1e-3;
-      },
-    });
-    const chosen = await chooseProducts(
-      options,
-      ways({ onnx: wrong, tfjs: plain(closed, 'tfjs') }),
-    );
-    expect(chosen).toMatchObject({ engine: 'tfjs' });
-    expect(chosen.passedOver[0]?.why).toMatch(/^its results are wrong: 1\.0e-3 off/);
-    expect(closed).toEqual(['onnx']);
-  });
+  it.each(['times', 'timesTransposed'] as const)(
+    'are not those of an engine with wrong results (%s)',
+    async (kind) => {
+      const closed: EngineName[] = [];
+      const wrong = async (): Promise<ClosableProducts> => ({
+        ...(await plain(closed, 'onnx')()),
+        async [kind](a: Matrix, b: Matrix, target: Float64Array) {
+          await plainProducts[kind](a, b, target);
+          target[77] = (target[77] ?? 0) + 1e-3;
+        },
+      });
+      const chosen = await chooseProducts(
+        options,
+        candidatesOf({ onnx: wrong, tfjs: plain(closed, 'tfjs') }),
+      );
+      expect(chosen).toMatchObject({ engine: 'tfjs' });
+      expect(chosen.passedOver[0]?.why).toMatch(/^its results are wrong: 1\.0e-3 off/);
+      expect(closed).toEqual(['onnx']);
+    },
+  );
 
-  it('are an error of the system when there are none', async () => {
+  it('are missing with a system error when no engine works', async () => {
     await expect(
-      chooseProducts(options, ways({ onnx: missing, tfjs: missing })),
+      chooseProducts(options, candidatesOf({ onnx: missing, tfjs: missing })),
     ).rejects.toMatchObject({
       code: 'system',
       message: expect.stringMatching(
@@ -237,7 +243,7 @@ describe('the products that are chosen', () => {
     });
   });
 
-  it('are there: TensorFlow.js always is', async () => {
+  it('are always available with TensorFlow.js', async () => {
     const { engine, products } = await chooseProducts({ engine: 'tfjs', threads: 1 });
     expect(engine).toBe('tfjs');
     expect(products.rounding).toBe(2 ** -24);

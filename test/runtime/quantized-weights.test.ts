@@ -1,4 +1,4 @@
-/** Models with weights of 8 and 4 bits, against products of the dequantized values. */
+/** Compares models with weights of 8 and 4 bits with products of the dequantized values. */
 import { afterAll, describe, expect, it } from 'vitest';
 import { linear, transposedLinear } from '../../src/architecture/constructors/basic-layers.js';
 import type { LanguageModel, ProjectionLayer } from '../../src/architecture/layer.js';
@@ -30,7 +30,7 @@ const CASES: readonly string[] = [
 const modelCase = async (place: string) =>
   place.startsWith('hybrid/') ? fixtureModel(place.slice('hybrid/'.length)) : familyCase(place);
 
-/** Values of a tensor, whole. */
+/** All values of a tensor. */
 function valuesOf(source: WeightSource, layer: ProjectionLayer, name: string): Float32Array {
   const tensor = tensorsOf(layer).find((each) => each.name === name);
   if (!tensor) throw new Error(`no tensor ${name}`);
@@ -42,7 +42,7 @@ function valuesOf(source: WeightSource, layer: ProjectionLayer, name: string): F
 const normOf = (values: Iterable<number>) =>
   Math.sqrt([...values].reduce((sum, x) => sum + x * x, 0));
 
-describe('the matrices that are quantized', () => {
+describe('the quantized matrices', () => {
   it('are those of products, head and embedding, without routers, tables and steps of a scan', async () => {
     const names = async (place: string) =>
       [...quantizedMatrices((await modelCase(place)).model).keys()].map(({ name }) => name);
@@ -59,13 +59,13 @@ describe('the matrices that are quantized', () => {
   });
 });
 
-describe('values in their place', () => {
+describe('dequantized values', () => {
   it.each([false, true])('are the same for any range, transposed: %s', (isTransposed) => {
     const layer = (isTransposed ? transposedLinear : linear)('layer', 77, 45);
     const source = randomWeights(layer, 3);
     const form = { bits: 4, group: 16 } as const;
-    const found = dequantizedSource(source, layer, form);
-    const whole = valuesOf(found, layer, 'layer.weight');
+    const dequantized = dequantizedSource(source, layer, form);
+    const whole = valuesOf(dequantized, layer, 'layer.weight');
     expect(whole).not.toEqual(valuesOf(source, layer, 'layer.weight'));
     for (const [first, length] of [
       [0, 1],
@@ -74,13 +74,15 @@ describe('values in their place', () => {
       [3464, 1],
     ] as const) {
       const part = new Float32Array(length);
-      found.read(layer.weight, first, part);
+      dequantized.read(layer.weight, first, part);
       expect(part).toEqual(whole.slice(first, first + length));
     }
-    expect(valuesOf(found, layer, 'layer.bias')).toEqual(valuesOf(source, layer, 'layer.bias'));
+    expect(valuesOf(dequantized, layer, 'layer.bias')).toEqual(
+      valuesOf(source, layer, 'layer.bias'),
+    );
   });
 
-  it('name the tensor with a value that is not finite', () => {
+  it('must be finite, or the error names the tensor', () => {
     const layer = linear('layer', 4, 2);
     const source = {
       rangeOf: () => undefined,
@@ -95,7 +97,7 @@ describe('values in their place', () => {
   });
 });
 
-describeWithOnnx('a product', () => {
+describeWithOnnx('a quantized product', () => {
   it.each(
     FORMS.flatMap((form) =>
       [
@@ -136,8 +138,8 @@ describeWithOnnx('a product', () => {
               bound += half * Math.abs(value);
             }
           }
-          const found = output.data[row * to + out] ?? Number.NaN;
-          expect(Math.abs(found - sum)).toBeLessThanOrEqual(bound * 1.001 + 1e-5);
+          const actual = output.data[row * to + out] ?? Number.NaN;
+          expect(Math.abs(actual - sum)).toBeLessThanOrEqual(bound * 1.001 + 1e-5);
         }
       }
     },
@@ -160,16 +162,16 @@ async function logits(
   return output;
 }
 
-describeWithOnnx('a model', () => {
+describeWithOnnx('a quantized model', () => {
   it.each(CASES)(
-    'computes what its dequantized weights do, up to 8-bit activations: %s',
+    'gives the logits of its dequantized weights, up to 8-bit activations: %s',
     async (place) => {
       const { model, weights, ids } = await modelCase(place);
       for (const form of FORMS.slice(0, 2)) {
         const exact = await logits(model, dequantizedSource(weights, model, form), ids);
-        const found = await logits(model, weights, ids, form);
-        expect(found.shape).toEqual(exact.shape);
-        const difference = normOf(found.data.map((value, at) => value - (exact.data[at] ?? 0)));
+        const actual = await logits(model, weights, ids, form);
+        expect(actual.shape).toEqual(exact.shape);
+        const difference = normOf(actual.data.map((value, at) => value - (exact.data[at] ?? 0)));
         expect(difference / normOf(exact.data)).toBeLessThan(hasExperts(model) ? 0.5 : 0.05);
       }
     },
@@ -227,21 +229,21 @@ describeWithOnnx('a model', () => {
     });
     const first = await program.run({ ids: partOf(0, half) });
     const next = await program.run({ ids: partOf(half, half + 1), state: first.state });
-    const wanted = full.data.subarray(
+    const reference = full.data.subarray(
       half * (full.shape[2] ?? 0),
       (half + 1) * (full.shape[2] ?? 0),
     );
-    const difference = normOf(next.output.data.map((value, at) => value - (wanted[at] ?? 0)));
-    expect(difference / normOf(wanted)).toBeLessThan(0.03);
+    const difference = normOf(next.output.data.map((value, at) => value - (reference[at] ?? 0)));
+    expect(difference / normOf(reference)).toBeLessThan(0.03);
   });
 });
 
-/** Rounding can choose another expert when two have nearly equal scores. */
+/** Whether a model has experts. Rounding can choose another one when scores are nearly equal. */
 const hasExperts = (model: LanguageModel) =>
   walk(model).some(({ layer }) => layer.kind === 'mixtureOfExperts');
 
 describeWithOnnx('decoding with quantized weights', () => {
-  it('reads latents with the quantized values of their projection', async () => {
+  it('uses the quantized projection for latents', async () => {
     const { model, weights, ids } = await modelCase('hf/deepseek-v2');
     const weightForm = { bits: 4, group: 32 } as const;
     const floats = await loaded(model, dequantizedSource(weights, model, weightForm));
@@ -250,8 +252,8 @@ describeWithOnnx('decoding with quantized weights', () => {
       weightForm,
       decoding: { totalTokens: ids.tokens },
     });
-    const found = (await stepwise.run({ ids })).output.data;
-    const difference = found.map((value, at) => value - (expected[at] ?? 0));
+    const actual = (await stepwise.run({ ids })).output.data;
+    const difference = actual.map((value, at) => value - (expected[at] ?? 0));
     // Products round their inputs to 8 bits: 2 %. With the projection in float32 it would be 11 %.
     expect(normOf(difference) / normOf(expected)).toBeLessThan(0.05);
   });

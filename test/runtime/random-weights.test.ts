@@ -20,9 +20,9 @@ const CONFIG = {
 
 const model = modelOfConfig(CONFIG);
 const named = (name: string): Param => {
-  const found = tensorsOf(model).find((tensor) => tensor.name === name);
-  if (!found) throw new Error(name);
-  return found;
+  const tensor = tensorsOf(model).find((each) => each.name === name);
+  if (!tensor) throw new Error(name);
+  return tensor;
 };
 
 function part(source: WeightSource, tensor: Param, first: number, count: number): number[] {
@@ -40,14 +40,14 @@ describe('random weights', () => {
     readonly seed: number;
     readonly name: string;
     readonly shape: readonly number[];
-    /** Which of the values; all, when it is not there. */
+    /** Places of the values; all by default. */
     readonly places?: readonly number[];
     readonly values: readonly number[];
   }
 
   const expected = readJson<Expected[]>('fixtures/random/weights.json');
 
-  it.each(expected)('are what PyTorch fills $name with for $seed', (each) => {
+  it.each(expected)('equal those of PyTorch for $name with seed $seed', (each) => {
     const { seed, name, shape, places, values } = each;
     expect(named(name).shape).toEqual(shape);
     const all = whole(randomWeights(model, seed), name);
@@ -70,7 +70,7 @@ describe('random weights', () => {
     expect(whole(weights, 'layers.1.fusion_proj.weight')).not.toEqual(whole(weights, name));
   });
 
-  it('are spread as PyTorch spreads them', () => {
+  it('have the spread of PyTorch', () => {
     const values = whole(weights, 'layers.0.small_mlp.0.weight');
     const bound = 1 / Math.sqrt(16);
     expect(Math.max(...values)).toBeLessThan(bound);
@@ -80,13 +80,13 @@ describe('random weights', () => {
     expect(Math.max(...whole(weights, 'layers.0.mamba.conv1d.weight'))).toBeGreaterThan(0.45);
   });
 
-  it('begin small in tables', () => {
+  it('are small in tables', () => {
     const values = whole(weights, 'embed_tokens.weight');
     expect(deviationOf(values) / 0.02).toBeCloseTo(1, 1);
     expect(Math.abs(meanOf(values))).toBeLessThan(0.002);
   });
 
-  it('leave norms as they are, and the state as S4D-real has it', () => {
+  it('are ones and zeros for norms, and S4D-real for the state', () => {
     expect(new Set(whole(weights, 'norm.weight'))).toEqual(new Set([1]));
     expect(new Set(whole(weights, 'norm.bias'))).toEqual(new Set([0]));
     expect(new Set(whole(weights, 'layers.1.mamba.D'))).toEqual(new Set([1]));
@@ -95,12 +95,12 @@ describe('random weights', () => {
     expect(logarithms[64 + 2]).toBe(Math.fround(Math.log(3)));
   });
 
-  it('end with the tensor', () => {
+  it('cannot be read beyond the tensor', () => {
     const tensor = named('embed_tokens.weight');
     expect(() => part(weights, tensor, 790, 11)).toThrow(RangeError);
   });
 
-  it('are the same when tensors are read in turns', () => {
+  it('are the same when tensors are read alternately', () => {
     const [one, other] = [named('embed_tokens.weight'), named('layers.0.fusion_proj.weight')];
     const turns = [0, 1, 2].flatMap((turn) => [
       part(weights, one, 40 * turn, 40),
@@ -117,16 +117,16 @@ describe('random weights', () => {
     expect(values).toEqual(whole(weights, 'embed_tokens.weight'));
   });
 
-  it('do not lie in a file', () => {
+  it('are not in a file', () => {
     expect(weights.rangeOf(named('norm.weight'))).toBeUndefined();
   });
 
-  it('are not there for other models', () => {
-    const stranger = param('stranger', [1]);
-    expect(() => weights.read(stranger, 0, new Float32Array(1))).toThrow('stranger');
+  it('are missing for other models', () => {
+    const foreign = param('stranger', [1]);
+    expect(() => weights.read(foreign, 0, new Float32Array(1))).toThrow('stranger');
   });
 
-  it('keep what a model computes in bounds', async () => {
+  it('keep the outputs of a model in bounds', async () => {
     const program = await referenceEngine().load(model, weights);
     const ids = { batch: 1, tokens: 40, data: randomIntegers(1, 'ids', 40, 50) };
     const { output } = await program.run({ ids });
@@ -142,8 +142,8 @@ const deviationOf = (values: readonly number[]) => {
   return Math.sqrt(meanOf(values.map((value) => (value - mean) ** 2)));
 };
 
-describe('buffers', () => {
-  it('sines and cosines have the bits that the original stores', () => {
+describe('a buffer', () => {
+  it('of sines and cosines equals the original, to the bit', () => {
     const { model: original, weights } = fixtureModel('shared-sincos');
     const tensor = tensorsOf(original).find(({ name }) => name === 'shared_srte.inv_freq');
     if (!tensor) throw new Error('no buffer');
@@ -151,7 +151,7 @@ describe('buffers', () => {
     expect(computed).toEqual(part(weights, tensor, 0, tensor.elements));
   });
 
-  it('RoPE has frequencies, cosines and sines', () => {
+  it('of RoPE has frequencies, cosines and sines', () => {
     const weights = randomWeights(model, 1);
     const at = (leaf: string, index: number) =>
       part(weights, named(`layers.0.attention.rope.${leaf}`), index, 1)[0];
@@ -165,7 +165,7 @@ describe('buffers', () => {
 });
 
 describe('random integers', () => {
-  it('are all of those below the limit, and the same for the same seed', () => {
+  it('cover all values below the limit, and are the same for the same seed', () => {
     const values = randomIntegers(5, 'ids', 1000, 7);
     expect(new Set(values)).toEqual(new Set([0, 1, 2, 3, 4, 5, 6]));
     expect(randomIntegers(5, 'ids', 1000, 7)).toEqual(values);

@@ -44,46 +44,46 @@ function uneven(layer: Layer): WeightSource {
   };
 }
 
-withEachEngine('a norm with a gate', (load) => {
+withEachEngine('a gated norm equals the reference:', (load) => {
   const sizes = { eps: 1e-5, width: 12 };
   it.each([
     ['gated before', { gated: 'before' }],
     ['gated before, in groups', { gated: 'before', groups: 3 }],
     ['gated after, in groups', { gated: 'after', groups: 2 }],
     [
-      'gated after by a sigmoid, a weight for all heads',
+      'gated after by a sigmoid, one weight for all heads',
       { gated: 'after', groups: 4, sharedWeight: true, activation: 'sigmoid' },
     ],
   ] as const)('%s', async (_title, options) => {
     const layer = gatedRmsNorm('norm', { ...sizes, ...options });
     const weights = uneven(layer);
     const input = { inputs: [value(12), value(12, 1)] };
-    const wanted = await (await referenceEngine().load(layer, weights)).run(input);
-    const found = await (await load(layer, weights)).run(input);
-    expect(differenceAt(found.output, wanted.output, 1)).toBeLessThan(1e-5);
-    expect(Math.max(...wanted.output.data)).toBeGreaterThan(0.3);
+    const expected = await (await referenceEngine().load(layer, weights)).run(input);
+    const actual = await (await load(layer, weights)).run(input);
+    expect(differenceAt(actual.output, expected.output, 1)).toBeLessThan(1e-5);
+    expect(Math.max(...expected.output.data)).toBeGreaterThan(0.3);
   });
 });
 
-it('counts the groups of a norm with a gate', () => {
+it('the cost of a gated norm includes its groups', () => {
   const norm = gatedRmsNorm('norm', { eps: 1e-5, width: 12, groups: 3, gated: 'before' });
   expect(primitivesOf(norm)).toMatchObject([{ kind: 'norm', size: 4, input: 12, output: 12 }]);
 });
 
-withEachEngine('a causal convolution', (load) => {
+withEachEngine('a causal convolution equals the reference', (load) => {
   it.each([true, false])('with a bias: %s', async (bias) => {
     const layer = causalConv('conv', 6, 3, { bias });
     const weights = uneven(layer);
     const input = { inputs: [value(6)] };
-    const wanted = await (await referenceEngine().load(layer, weights)).run(input);
-    const found = await (await load(layer, weights)).run(input);
-    expect(differenceAt(found.output, wanted.output, 1)).toBeLessThan(1e-5);
+    const expected = await (await referenceEngine().load(layer, weights)).run(input);
+    const actual = await (await load(layer, weights)).run(input);
+    expect(differenceAt(actual.output, expected.output, 1)).toBeLessThan(1e-5);
   });
 });
 
 const SIZES = { hidden: 6, heads: 6, headDim: 3, state: 5, groups: 2, kernel: 3 };
 
-/** Layers with a state, with every option of their kinds. */
+/** Recurrent layers with every option of their kinds. */
 const RECURRENT = {
   'a state space dual': stateSpaceDual('m', SIZES),
   'a state space dual with a group for each head': stateSpaceDual(
@@ -173,20 +173,20 @@ const DELTA = {
 
 type Load = (layer: Layer, weights: WeightSource, options?: ProgramOptions) => Promise<Program>;
 
-function statesAreRight(load: Load): void {
+function recurrentTests(load: Load): void {
   const cases = Object.entries({ ...RECURRENT, ...DELTA });
-  // More tokens than a chunk has, and a last chunk that is not full.
-  it.each(cases)('computes what the reference does: %s', async (_title, layer) => {
+  // More tokens than a chunk, and a partial last chunk.
+  it.each(cases)('gives the results of the reference: %s', async (_title, layer) => {
     const weights = uneven(layer);
     const input = { inputs: [value(6, 0, 150)] };
-    const wanted = await (await referenceEngine().load(layer, weights)).run(input);
-    const found = await (await load(layer, weights)).run(input);
-    const size = Math.max(...wanted.output.data.map(Math.abs));
-    expect(differenceAt(found.output, wanted.output, 1)).toBeLessThan(1e-5 * size);
+    const expected = await (await referenceEngine().load(layer, weights)).run(input);
+    const actual = await (await load(layer, weights)).run(input);
+    const size = Math.max(...expected.output.data.map(Math.abs));
+    expect(differenceAt(actual.output, expected.output, 1)).toBeLessThan(1e-5 * size);
     expect(size).toBeGreaterThan(0.05);
   });
 
-  it.each(cases)('goes on from its state: %s', async (_title, layer) => {
+  it.each(cases)('continues from its state: %s', async (_title, layer) => {
     const weights = uneven(layer);
     const whole = value(6);
     const { output } = await (await load(layer, weights)).run({ inputs: [whole] });
@@ -214,15 +214,15 @@ function statesAreRight(load: Load): void {
   });
 }
 
-withEachEngine('a layer with a state', statesAreRight);
+withEachEngine('a recurrent layer', recurrentTests);
 
-describeWithOnnx('a layer with a state, as products for other devices', () => {
-  statesAreRight((layer, weights, options) =>
+describeWithOnnx('a recurrent layer, as products for other devices,', () => {
+  recurrentTests((layer, weights, options) =>
     loadedFor({ ...ON_CPU, provider: 'webgpu' }, layer, weights, options),
   );
 });
 
-describe('the costs of a gated delta rule', () => {
+describe('a gated delta rule', () => {
   const layer = DELTA['a gated delta rule with fused inputs'];
   const values = 6 * 3 * 4;
 
@@ -239,7 +239,7 @@ describe('the costs of a gated delta rule', () => {
   });
 });
 
-describe('the costs of a state space dual', () => {
+describe('a state space dual', () => {
   const layer = RECURRENT['a state space dual'];
   const values = 6 * 3 * 5;
 

@@ -3,7 +3,7 @@ import { each, sigmoid, silu, type Tensor } from './reference-values.js';
 
 const gelu = (x: number) => (x / 2) * (1 + erf(x / Math.SQRT2));
 
-/** Each as its authors define it. */
+/** Each activation by its authors' definition. */
 const ACTIVATED: Readonly<Record<ActivationName, (x: number) => number>> = {
   silu,
   gelu,

@@ -1,4 +1,4 @@
-/** Heads of the reference engine, one number at a time. Shapes: B batch, T tokens, S keys, d width of a head. */
+/** Attention of the reference engine, number by number. Shapes: B batch, T tokens, S keys, d width of a head. */
 import type { Rotary } from '../../src/architecture/layer.js';
 import { amplitudeOf, rotaryFrequencies } from '../../src/architecture/rotary-scaling.js';
 import type { Tensor } from './reference-values.js';
@@ -26,7 +26,7 @@ export function rotate(x: Tensor, layer: Rotary, start: number, length: number):
   });
 }
 
-/** One head, and the key and value head that it shares. */
+/** A head with its shared key and value head. */
 export interface Attended {
   readonly q: Tensor;
   readonly k: Tensor;
@@ -40,7 +40,7 @@ export interface Attended {
   readonly shared: number;
   readonly scale: number;
   readonly softcap: number | undefined;
-  /** What each further position back costs. */
+  /** Penalty for each position further back. */
   readonly slope: number;
   /** A score without a value. */
   readonly sink: number | undefined;
@@ -49,13 +49,13 @@ export interface Attended {
 interface Query extends Attended {
   readonly row: number;
   readonly t: number;
-  /** First and last key, as rows of `k`, and the rows before the call's own. */
+  /** First and last key, as rows of `k`, and the number of rows before this call. */
   readonly from: number;
   readonly to: number;
   readonly offset: number;
 }
 
-/** One query of one head. */
+/** Adds the output of one query of one head to `into`. */
 export function attend(query: Query, into: Float64Array): void {
   const { q, k, v, key, value, heads, head, keyHeads, shared, row, t, from, to } = query;
   const tokens = q.shape[1] ?? 0;
@@ -100,7 +100,7 @@ export function splitHeads(x: Tensor, [a, b]: readonly [number, number]): [Tenso
   return [part(0, a), part(a, b)];
 }
 
-/** The reverse. */
+/** Reverses `splitHeads`. */
 export function joinedHeads(x: Tensor, y: Tensor, [a, b]: readonly [number, number]): Tensor {
   const data = Float64Array.from({ length: x.data.length + y.data.length }, (_, at) => {
     const [head, place] = [Math.floor(at / (a + b)), at % (a + b)];

@@ -8,12 +8,12 @@ const TAPS = {
   'layer0.attention': 'layers.0.attention',
 };
 
-describe('the reference engine computes what the original does', () => {
+describe('the reference engine gives the results of the original:', () => {
   it.each(SHORT_FIXTURES)('%s', async (name) => {
     const { model, weights, ids, expected, every } = fixtureModel(name);
     const program = await referenceEngine().load(model, weights, { taps: true });
     const { output, blocks, taps } = await program.run({ ids });
-    const found = new Map([
+    const outputs = new Map([
       ['logits', output],
       ...[...blocks.values()].map((value, index) => [`hidden.${index}`, value] as const),
       ...Object.entries(TAPS).flatMap(([key, path]) => {
@@ -22,17 +22,17 @@ describe('the reference engine computes what the original does', () => {
       }),
     ]);
     let compared = 0;
-    for (const [key, wanted] of expected) {
-      const value = found.get(key);
+    for (const [key, target] of expected) {
+      const value = outputs.get(key);
       if (!value) continue;
       compared++;
-      expect(differenceAt(value, wanted, every), key).toBeLessThan(1e-5);
+      expect(differenceAt(value, target, every), key).toBeLessThan(1e-5);
     }
     expect(compared).toBeGreaterThan(model.blocks.length);
   });
 });
 
-describe('the reference engine gives the same step by step as at once', () => {
+describe('the reference engine decodes to the results of a whole forward pass:', () => {
   it.each([
     ['shared-lowrank-tied', 'window < tokens'],
     ['window-not-below-length', 'window ≥ tokens'],

@@ -1,7 +1,6 @@
 /**
- * The forward pass in plain loops over float64: slow, and so short that it can be read. It is what the engines
- * are held against, and it can be told to go wrong, which the checks have to notice.
- * Shapes: B batch, T tokens of a call, H hidden, D inner, N state.
+ * The forward pass in plain loops over float64, slow but readable. Tests compare the engines with it, and plant faults
+ * in it that the checks must find. Shapes: B batch, T tokens of a call, H hidden, D inner, N state.
  */
 import type {
   Alignment,
@@ -63,17 +62,17 @@ import {
 import { route } from './reference-router.js';
 import { each, plus, sigmoid, split, sumOf, type Tensor, times } from './reference-values.js';
 
-/** Ways of going wrong. */
+/** Planted faults. */
 export interface Faults {
   /** Every position sees every other. */
   readonly noMask?: boolean;
-  /** Every block but the first has a copy of a shared table, which it keeps from one load to the next. */
+  /** Every block except the first has a copy of a shared table, kept across loads. */
   readonly copyShared?: boolean;
   /** A tied head has a copy of the embedding. */
   readonly copyTied?: boolean;
-  /** What is lost between two calls of decoding. */
+  /** State that is lost between two calls of decoding. */
   readonly forget?: 'scan' | 'convolution' | 'keys' | 'rows';
-  /** Told of every layer's output, which it may change. */
+  /** Called with every layer's output, which it may change. */
   readonly alter?: (path: string, value: Tensor) => void;
 }
 
@@ -98,7 +97,7 @@ export function referenceEngine(faults: Faults = {}, info: Partial<EngineInfo> =
   };
 }
 
-/** By the name of the place. */
+/** Copies by name. */
 type Copies = Map<string, Float64Array>;
 
 interface Setting {
@@ -121,7 +120,7 @@ class ReferenceProgram implements Program {
   constructor(layer: Layer, source: WeightSource, setting: Setting) {
     this.#layer = layer;
     this.#setting = setting;
-    // The tables of RoPE are computed.
+    // The tables of RoPE are computed, not read.
     const used = tensorsOf(layer).filter(({ name }) => !name.includes('.rope.'));
     this.#weights = new Map(used.map((tensor) => [tensor, valuesOf(source, tensor)]));
     let elements = used.reduce((sum, tensor) => sum + tensor.elements, 0);
@@ -171,7 +170,7 @@ interface RunParts extends Setting {
   readonly weights: ReadonlyMap<Param, Float64Array>;
 }
 
-/** One call. */
+/** One call of a program. */
 class Run {
   readonly blocks = new Map<string, Tensor>();
   readonly taps = new Map<string, Tensor>();
@@ -179,7 +178,7 @@ class Run {
   readonly #parts: RunParts;
   readonly #batch: number;
   readonly #tokens: number;
-  /** Tokens before. */
+  /** Number of earlier tokens. */
   readonly #start: number;
   readonly #before: ReadonlyMap<string, Float64Array>;
   readonly #kept = new Map<string, Float64Array>();
@@ -199,7 +198,7 @@ class Run {
     return { position: this.#start + this.#tokens, kept: this.#kept };
   }
 
-  /** What a layer makes of its inputs. */
+  /** Output of a layer for its inputs. */
   of(layer: Layer, ...inputs: readonly Tensor[]): Tensor {
     const value = this.#compute(layer, inputs);
     this.#parts.faults.alter?.(layer.name, value);
@@ -332,7 +331,7 @@ class Run {
     }
   }
 
-  /** A weight, or the copy of it that a fault gives the block in hand or the head. */
+  /** A weight, or the faulty copy for the current block or the head. */
   #weight(tensor: Param, isHead = false): Float64Array {
     const prefix = isHead ? 'lm_head.' : `layers.${this.#block}.`;
     const alias = tensor.aliases.find((name) => name.startsWith(prefix));
@@ -421,7 +420,7 @@ class Run {
     return correction && this.#weight(correction);
   }
 
-  /** The values of a product whose columns are cut into groups, each with its part of every value. */
+  /** Values of a product whose columns are in groups, each with a part of every value. */
   #fusedParts({ projection, widths, groups }: FusedProjection, x: Tensor): Tensor[] {
     const rows = this.of(projection, x);
     const shares = widths.map((width) => width / groups);
@@ -456,7 +455,7 @@ class Run {
     });
   }
 
-  /** One token after the other, each to its experts. */
+  /** Sends each token to its experts, one after the other. */
   #mixture(layer: MixtureOfExperts, x: Tensor): Tensor {
     const [into, outOf] = layer.latent;
     const read = layer.expertNorm ? this.of(layer.expertNorm, x) : x;
@@ -547,7 +546,7 @@ class Run {
     return each(this.of(down, each(this.of(up, z), Math.tanh)), sigmoid);
   }
 
-  /** Rows of the encoding from the position on → [1, T, H]. */
+  /** Rows of the encoding from the current position → [1, T, H]. */
   #srte(layer: Srte): Tensor {
     const start = this.#parts.faults.forget === 'rows' ? 0 : this.#start;
     const cut = (table: Float64Array, size: number): Tensor => ({
@@ -717,7 +716,7 @@ class Run {
     return { shape: x.shape, data: y };
   }
 
-  /** What was kept under a name, as a copy that is kept from now on; zeros at the beginning. */
+  /** A copy of the state with this name, kept for the next call; zeros at the beginning. */
   #state(name: string, size: number, what: Faults['forget']): Float64Array {
     const before = this.#parts.faults.forget === what ? undefined : this.#before.get(name);
     const now = before ? before.slice() : new Float64Array(size);
@@ -830,7 +829,7 @@ class Run {
     return layer ? rotate(x, layer, this.#start, length) : x;
   }
 
-  /** Keys and values as if they were kept themselves; they are made of what is. */
+  /** Computes keys and values from the kept latents. */
   #latentAttention(layer: LatentAttention, u: Tensor): Tensor {
     const { name, heads, latentRank, nopeDim, valueDim, rotary, scale } = layer;
     const moving = rotary.headDim;
@@ -873,7 +872,7 @@ class Run {
       : fullForwardKeys(this.#tokens, window);
   }
 
-  /** What came before along the tokens, and `tensor` after it. Keeps both. */
+  /** Earlier values followed by `tensor`, along the tokens. Keeps both. */
   #withPast(name: string, tensor: Tensor): Tensor {
     const [batch = 0, tokens = 0, width = 0] = tensor.shape;
     const before = this.#parts.faults.forget === 'keys' ? undefined : this.#before.get(name);
@@ -909,7 +908,7 @@ function cutOff(x: Tensor, deviations: number | undefined): Tensor {
   });
 }
 
-/** Each product with the root mean square of `like`. */
+/** Products scaled to the root mean square of `like`. */
 function scaledLike(products: readonly Tensor[], like: Tensor): Tensor[] {
   const size = like.shape.at(-1) ?? 1;
   const squareAt = ({ data }: Tensor, at: number) => {
@@ -940,7 +939,7 @@ function product({ shape, data }: Tensor, weight: Float64Array, bias?: Float64Ar
   return { shape: shape.with(-1, to), data: result };
 }
 
-/** Of each part of the last dimension that is as wide as the weight: a head, or all. */
+/** RMS norm of each part of the last dimension with the width of the weight: a head, or all. */
 function rmsNorm(x: Tensor, weight: Float64Array | undefined, { eps, offset, size }: RmsNorm) {
   return scaledParts(x, size, eps, (at) => (weight ? offset + (weight[at % size] ?? 0) : 1));
 }
@@ -976,7 +975,7 @@ function transposed({ weight }: ProjectionLayer, values: Float64Array): Float64A
   return values.map((_, at) => values[(at % from) * to + Math.floor(at / from)] ?? 0);
 }
 
-/** Every `size` values with mean 0 and variance 1. */
+/** Normalises every `size` values to mean 0 and variance 1. */
 function normalized(x: Tensor, size: number, eps: number): Tensor {
   const result = new Float64Array(x.data.length);
   for (let from = 0; from < result.length; from += size) {

@@ -1,7 +1,7 @@
 import type { Router, RouterGroups } from '../../src/architecture/layer.js';
 import { sigmoid, sumOf, type Tensor } from './reference-values.js';
 
-/** logits [.., experts] → the weight of each expert, 0 of those that are not chosen. */
+/** logits [.., experts] → the weight of each expert, 0 if it is not chosen. */
 export function route(
   { shape, data }: Tensor,
   router: Router,

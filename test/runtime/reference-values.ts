@@ -1,4 +1,4 @@
-/** Arithmetic on values of the reference engine that every layer needs. */
+/** Arithmetic for all layers of the reference engine. */
 
 export interface Tensor {
   readonly shape: readonly number[];
@@ -7,8 +7,8 @@ export interface Tensor {
 
 export const each = (
   { shape, data }: Tensor,
-  of: (value: number, at: number) => number,
-): Tensor => ({ shape, data: data.map(of) });
+  change: (value: number, at: number) => number,
+): Tensor => ({ shape, data: data.map(change) });
 export const plus = (a: Tensor, b: Tensor) => each(a, (value, at) => value + (b.data[at] ?? 0));
 export const times = (a: Tensor, b: Tensor) => each(a, (value, at) => value * (b.data[at] ?? 0));
 export const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));

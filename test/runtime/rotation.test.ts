@@ -3,9 +3,9 @@ import { rotary } from '../../src/architecture/constructors/attention-layers.js'
 import { withEachEngine } from './both-engines.js';
 
 /**
- * Cosine and sine of position · base^(−2j / d) for base 10,000, d = 128 and position 53,216, by pair j, where
- * exponent, power, inverse and angle are each rounded to float32 as PyTorch rounds them (worked out with
- * Python's struct and math). Rounded only at the end, they would be 0.70620 and −0.70802 for j = 7.
+ * Cosine and sine of position · base^(−2j / d) for base 10,000, d = 128 and position 53,216, by pair j, where exponent,
+ * power, inverse and angle are each rounded to float32 as in PyTorch. Computed with Python's struct and math. Rounded
+ * only at the end, they would be 0.70620 and −0.70802 for j = 7.
  */
 const FAR_OUT = {
   7: [0.7075768, -0.7066364],
@@ -16,7 +16,7 @@ const FAR_OUT = {
 const POSITION = 53_216;
 
 withEachEngine('the rotation', (load) => {
-  it('is the original’s far out, too', async () => {
+  it('equals the original at far positions', async () => {
     const headDim = 128;
     const layer = rotary('rope', { base: 10_000, headDim });
     const unread = {
@@ -25,7 +25,7 @@ withEachEngine('the rotation', (load) => {
     };
     const tokens = POSITION + 1;
     const data = new Float32Array(tokens * headDim);
-    // The first of each pair is one, the second zero: cosine and sine take their places.
+    // The first of each pair is one and the second zero, so the output is cosine and sine.
     data.fill(1, POSITION * headDim, POSITION * headDim + headDim / 2);
     const program = await load(layer, unread);
     const { output } = await program.run({ inputs: [{ shape: [1, tokens, headDim], data }] });

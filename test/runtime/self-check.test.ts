@@ -3,28 +3,28 @@ import { productSpeed, selfCheck } from '../../src/runtime/select/self-check.js'
 import { type Faults, referenceEngine } from './reference-engine.js';
 
 describe('the self-check', () => {
-  it('has the logits that float64 arithmetic gives', async () => {
+  it('expects the logits of float64 arithmetic', async () => {
     const { difference, passed } = await selfCheck(referenceEngine());
-    // What is left is the rounding of the result to float32.
+    // Only the rounding of the result to float32 remains.
     expect(difference).toBeLessThan(1e-7);
     expect(passed).toBe(true);
   });
 
   const wrong: Record<string, Faults> = {
     'no mask': { noMask: true },
-    'a value a little off': {
+    'a slightly wrong value': {
       alter: (path, { data }) => {
         if (path === 'layers.0.mamba.conv1d')
           for (const at of data.keys()) data[at] = (data[at] ?? 0) + 1e-3;
       },
     },
-    'an expert a little off': {
+    'a slightly wrong expert': {
       alter: (path, { data }) => {
         if (path === 'blocks.0.mixture.experts.2')
           for (const at of data.keys()) data[at] = (data[at] ?? 0) + 1e-3;
       },
     },
-    'no number': {
+    NaN: {
       alter: (path, { data }) => {
         if (path === 'norm') data.fill(Number.NaN);
       },
@@ -40,7 +40,7 @@ describe('the self-check', () => {
 describe('the speed of a product', () => {
   it('is a number of operations per second', async () => {
     const speed = await productSpeed(referenceEngine());
-    // Plain loops: more than a million, and less than a processor could.
+    // Plain loops: more than a million, but less than a processor can.
     expect(speed).toBeGreaterThan(1e6);
     expect(speed).toBeLessThan(1e11);
   });

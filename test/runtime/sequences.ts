@@ -1,4 +1,4 @@
-/** Cutting sequences along their tokens. */
+/** Cuts of sequences along their tokens. */
 import type { TokenIds, Values } from '../../src/runtime/engine.js';
 
 /** Tokens `from` to `to` of every sequence. */

@@ -3,30 +3,30 @@ import { machineProfileSchema } from '../../src/hardware/machine-profile.js';
 import { chooseEngine } from '../../src/runtime/select/devices.js';
 import { measureMachine, untilSteady } from '../../src/runtime/this-machine.js';
 
-it('a machine is measured by running layers on it', { timeout: 120_000 }, async () => {
+it('the measurement of a machine gives a valid profile', { timeout: 120_000 }, async () => {
   const { engine } = await chooseEngine({
     engine: 'auto',
     device: 'cpu',
     threads: 1,
     compute: 'f32',
   });
-  const told: string[] = [];
+  const watched: string[] = [];
   const speed = await measureMachine(engine, {
-    watch: (what) => told.push(what),
+    watch: (what) => watched.push(what),
     usableBytes: 64 * 2 ** 20,
   });
   await engine.close();
   expect(machineProfileSchema.shape.speed.safeParse(speed)).toMatchObject({ success: true });
-  expect(new Set(told).size).toBe(told.length);
-  expect(told.length).toBe(speed.products.length + 3);
-  // A product of one row reads as many values as it makes operations; of 512 rows it makes 512 times as many.
+  expect(new Set(watched).size).toBe(watched.length);
+  expect(watched.length).toBe(speed.products.length + 3);
+  // A product of one row needs about one operation for each value that it reads, one of 512 rows needs 512.
   const [one] = speed.products;
   const many = speed.products.find(({ rows, width }) => rows === 512 && width === 512);
   expect(many?.flops.most).toBeGreaterThan(one?.flops.median ?? Number.POSITIVE_INFINITY);
 });
 
 describe('rounds are measured', () => {
-  /** How many, when the fastest run of each is what `fastest` tells, and a round takes so many seconds. */
+  /** Number of rounds, for the given fastest run of each round and seconds per round. */
   const roundsOf = async (fastest: (round: number) => number, seconds = 0.04) => {
     let round = 0;
     const rounds = await untilSteady(
@@ -42,17 +42,17 @@ describe('rounds are measured', () => {
 
   it('until five in a row do not improve', async () => {
     expect(await roundsOf(() => 1)).toBe(6);
-    // What hardly differs is no better.
+    // A tiny difference does not count as an improvement.
     expect(await roundsOf((round) => 1 - round / 10_000)).toBe(6);
-    // Others let go of the machine with the ninth.
+    // From the ninth round on, the machine is faster.
     expect(await roundsOf((round) => (round < 4 ? 3 : round < 8 ? 2 : 1))).toBe(8 + 1 + 5);
   });
 
-  it('for a second at the most', async () => {
+  it('for at most a second', async () => {
     expect(await roundsOf((round) => 0.9 ** round)).toBe(25);
   });
 
-  it('at least five times, however long they take', async () => {
+  it('at least five times for any duration', async () => {
     expect(await roundsOf(() => 1, 60)).toBe(5);
   });
 });

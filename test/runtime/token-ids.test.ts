@@ -15,7 +15,7 @@ import { idsOf, modelOfConfig } from './fixture-models.js';
 
 const LIMITS = { vocabulary: 10, positions: 4 };
 
-describe('ids out of a file', () => {
+describe('ids of a file', () => {
   it('are a list of sequences', () => {
     expect(parseIds('[[1, 2, 9], [0, 0, 3]]', 'ids.json', LIMITS)).toEqual({
       batch: 2,
@@ -41,14 +41,14 @@ describe('ids out of a file', () => {
     ],
     ['[[1, 2, 3, 4, 5]]', /^ids.json: 5 tokens are more than the 4 positions of the model$/],
     ['[[10], [10], [10], [10], [10], [10], [10]]', /; and 2 more$/],
-  ])('%s is refused', (text, message) => {
+  ])('are refused: %s', (text, message) => {
     const parse = () => parseIds(text, 'ids.json', LIMITS);
     expect(parse).toThrow(UserError);
     expect(parse).toThrow(message);
   });
 });
 
-describe('ids by chance', () => {
+describe('random ids', () => {
   it('are within the vocabulary, and the same for the same seed', () => {
     const ids = randomIds(1, 'ids', { batch: 3, tokens: 50 }, LIMITS);
     expect(ids).toMatchObject({ batch: 3, tokens: 50 });
@@ -58,7 +58,7 @@ describe('ids by chance', () => {
   });
 });
 
-describe('parts of ids', () => {
+describe('a part of ids', () => {
   const ids = idsOf([
     [1, 2, 3, 4],
     [5, 6, 7, 8],
@@ -69,9 +69,9 @@ describe('parts of ids', () => {
     ['some tokens', () => idSpan(ids, 1, 2), [2, 3, 6, 7]],
     ['some rows', () => pickRows(ids, [1, 1, 0]), [5, 6, 7, 8, 5, 6, 7, 8, 1, 2, 3, 4]],
     ['another token', () => withOtherToken(ids, 2, LIMITS), [1, 2, 8, 4, 5, 6, 2, 8]],
-  ])('%s', (_, make, expected) => expect([...make().data]).toEqual(expected));
+  ])('has the right values: %s', (_, make, expected) => expect([...make().data]).toEqual(expected));
 
-  it('another token is another, however small the vocabulary', () => {
+  it('with another token differs for any size of the vocabulary', () => {
     for (const vocabulary of [2, 3, 10]) {
       const zero = idsOf([[0]]);
       expect(withOtherToken(zero, 0, { vocabulary, positions: 1 }).data[0]).not.toBe(0);
@@ -79,16 +79,16 @@ describe('parts of ids', () => {
   });
 });
 
-describe('how much a model is given', () => {
+describe('the input of a model', () => {
   const model = modelOfConfig({ ...TINY, max_position_embeddings: 2000 });
 
-  it('is the requested length, or 512 tokens, or the longest input', () => {
+  it('has the requested length, or 512 tokens, or the largest possible length', () => {
     expect(inputSize({ batch: 2, context: 7 }, model)).toEqual({ batch: 2, tokens: 7 });
     expect(inputSize({}, model)).toEqual({ batch: 1, tokens: 512 });
     expect(inputSize({}, modelOfConfig(TINY))).toEqual({ batch: 1, tokens: 32 });
   });
 
-  it('is at most the longest input', () => {
+  it('cannot exceed the positions of the model', () => {
     expect(() => inputSize({ context: 2001 }, model)).toThrow(
       '--context: 2,001 tokens are more than the 2,000 positions of the model',
     );

@@ -1,4 +1,4 @@
-/** On a graphics card: under WebGPU, or its software adapter, and under CUDA; skipped where there is none. */
+/** Tests on a graphics card, with WebGPU (or its software adapter) and CUDA. Skipped where there is none. */
 import { afterAll, describe, expect, it } from 'vitest';
 import { mambaLayer } from '../../src/architecture/constructors/recurrent-layers.js';
 import type { Layer } from '../../src/architecture/layer.js';
@@ -16,13 +16,13 @@ import { largestDifference } from './tfjs/support.js';
 
 const opened = await openOnnx({ threads: 1, provider: 'webgpu' }).catch((error: Error) => error);
 const engine = opened as Engine;
-const why = opened instanceof Error ? ` (${opened.message.split('\n', 1)[0]})` : '';
+const reason = opened instanceof Error ? ` (${opened.message.split('\n', 1)[0]})` : '';
 afterAll(async () => {
-  if (why === '') await engine.close();
+  if (reason === '') await engine.close();
 });
 
-/** Cards have exponentials of their own; software has those of the processor. */
-const limit = why === '' && engine.info.isSoftware ? 2e-5 : 2e-4;
+/** Cards compute exponentials differently; software uses the processor. */
+const limit = reason === '' && engine.info.isSoftware ? 2e-5 : 2e-4;
 
 const CASES = casesToRun();
 
@@ -31,7 +31,7 @@ async function caseOf(place: string) {
   return { ...(await familyCase(place)), every: 1 };
 }
 
-/** What a graphics card makes of it, and the processor. */
+/** Outputs of a layer on the graphics card and on the processor. */
 async function onBoth(layer: Layer, weights: WeightSource, input: RunInput) {
   const outputs = [];
   const processor = await openOnnx({ threads: 2 });
@@ -44,17 +44,17 @@ async function onBoth(layer: Layer, weights: WeightSource, input: RunInput) {
 }
 
 const cuda = await openOnnx({ threads: 1, provider: 'cuda' }).catch((error: Error) => error);
-const whyNoCuda = cuda instanceof Error ? ` (${cuda.message.split('\n', 1)[0]})` : '';
+const reasonNoCuda = cuda instanceof Error ? ` (${cuda.message.split('\n', 1)[0]})` : '';
 
-describe.skipIf(whyNoCuda !== '')(`CUDA${whyNoCuda}`, () => {
+describe.skipIf(reasonNoCuda !== '')(`CUDA${reasonNoCuda}`, () => {
   const card = cuda as Engine;
   afterAll(() => card.close());
 
-  it('passes the check', async () => {
+  it('passes the self-check', async () => {
     expect(await selfCheck(card)).toMatchObject({ passed: true });
   });
 
-  it.each(ALL_CASES)('computes what the original does: %s', async (place) => {
+  it.each(ALL_CASES)('gives the results of the original: %s', async (place) => {
     const { model, weights, ids, expected, every } = await caseOf(place);
     const logits = expected.get('logits');
     const program = await card.load(model, weights);
@@ -64,12 +64,12 @@ describe.skipIf(whyNoCuda !== '')(`CUDA${whyNoCuda}`, () => {
   });
 });
 
-describe.skipIf(onnxVersion() === undefined || why !== '')(`WebGPU${why}`, () => {
-  it('passes the check', async () => {
+describe.skipIf(onnxVersion() === undefined || reason !== '')(`WebGPU${reason}`, () => {
+  it('passes the self-check', async () => {
     expect(await selfCheck(engine)).toMatchObject({ passed: true });
   });
 
-  it.each(CASES)('computes what the original does: %s', async (place) => {
+  it.each(CASES)('gives the results of the original: %s', async (place) => {
     const { model, weights, ids, expected, every } = await caseOf(place);
     const logits = expected.get('logits');
     const program = await engine.load(model, weights);
@@ -78,16 +78,19 @@ describe.skipIf(onnxVersion() === undefined || why !== '')(`WebGPU${why}`, () =>
     expect(logits && differenceAt(output, logits, every)).toBeLessThan(limit);
   });
 
-  it.each(['hybrid/shared-lowrank-tied', 'hf/gemma2-window'])('decodes: %s', async (place) => {
-    const { model, weights, ids, expected, every } = await caseOf(place);
-    const logits = expected.get('logits');
-    const program = await engine.load(model, weights, { decoding: { totalTokens: ids.tokens } });
-    const found = await decoded(program, ids, [ids.tokens - 3, 1, 2]);
-    await program.release();
-    expect(logits && differenceAt(found, logits, every)).toBeLessThan(limit);
-  });
+  it.each(['hybrid/shared-lowrank-tied', 'hf/gemma2-window'])(
+    'decodes to the results of the original: %s',
+    async (place) => {
+      const { model, weights, ids, expected, every } = await caseOf(place);
+      const logits = expected.get('logits');
+      const program = await engine.load(model, weights, { decoding: { totalTokens: ids.tokens } });
+      const logitsInSteps = await decoded(program, ids, [ids.tokens - 3, 1, 2]);
+      await program.release();
+      expect(logits && differenceAt(logitsInSteps, logits, every)).toBeLessThan(limit);
+    },
+  );
 
-  it('splits a table that is larger than what one operation sees', async () => {
+  it('splits a table that is too large for one operation', async () => {
     const [vocabulary, hidden] = [135_000, 256];
     expect(4 * vocabulary * hidden).toBeGreaterThan(GUARANTEED_BYTES.webgpu);
     const model = modelOfConfig({
@@ -101,21 +104,21 @@ describe.skipIf(onnxVersion() === undefined || why !== '')(`WebGPU${why}`, () =>
       tie_word_embeddings: true,
     });
     const ids = idsOf([[0, vocabulary - 1, 131_072, 131_071, 7]]);
-    const [found, wanted] = await onBoth(model, randomWeights(model, 1), { ids });
-    expect(largestDifference(found, wanted)).toBeLessThan(2e-4);
+    const [onCard, onProcessor] = await onBoth(model, randomWeights(model, 1), { ids });
+    expect(largestDifference(onCard, onProcessor)).toBeLessThan(2e-4);
   });
 
-  it('scans sequences beyond one operation in chunks', async () => {
+  it('scans sequences that are too long for one operation in chunks', async () => {
     const [tokens, inner, state, hidden] = [600, 1024, 64, 16];
     expect(4 * tokens * inner * state).toBeGreaterThan(GUARANTEED_BYTES.webgpu);
     const layer = mambaLayer('mamba', { hidden, inner, state, kernel: 4, stepRank: 4 });
     const data = Float32Array.from({ length: tokens * hidden }, (_, at) => Math.sin(at));
     const inputs = [{ shape: [1, tokens, hidden], data }];
-    const [found, wanted] = await onBoth(layer, randomWeights(layer, 1), { inputs });
-    expect(largestDifference(found, wanted)).toBeLessThan(2e-4);
+    const [onCard, onProcessor] = await onBoth(layer, randomWeights(layer, 1), { inputs });
+    expect(largestDifference(onCard, onProcessor)).toBeLessThan(2e-4);
   });
 
-  it('refuses a call whose scores are more than one operation sees', async () => {
+  it('refuses a call whose scores are too large for one operation', async () => {
     const { model, weights, ids } = await caseOf('hybrid/shared-lowrank-tied');
     const tight = await openOnnx({ threads: 1, provider: 'webgpu', maxBindingBytes: 8192 });
     const program = await tight.load(model, weights);

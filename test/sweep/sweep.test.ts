@@ -1,4 +1,4 @@
-/** Sweeps in parts on the library's own terms: any values, any number of parts, any order, two runners at once. */
+/** Tests sweeps in parts with arbitrary values, numbers of parts and orders, and with two runners at once. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -21,7 +21,7 @@ const ODD = [
 ];
 
 describe('exactJson', () => {
-  it.each(ODD.map((value, index) => [index, value]))('gives back value %i', (_, value) => {
+  it.each(ODD.map((value, index) => [index, value]))('restores value %i', (_, value) => {
     const text = exactJson({ value });
     expect(text.split(/[\n\r\u2028\u2029]/)).toHaveLength(1);
     expect(fromExactJson(text)).toStrictEqual({ value });
@@ -29,7 +29,7 @@ describe('exactJson', () => {
 });
 
 describe('dealtUnits', () => {
-  it('gives each unit to one part, in order, within the cost of a unit of the mean', () => {
+  it('gives each unit to one part, in order, with costs within one unit of the mean', () => {
     for (const count of [1, 2, 3, 7, 64]) {
       const costs = Array.from({ length: 41 }, (_, unit) => 1 + ((unit * 7919) % 13));
       const parts = dealtUnits(costs, count);
@@ -43,8 +43,8 @@ describe('dealtUnits', () => {
   });
 });
 
-describe('dealtUnits of units without cost', () => {
-  it('gives all of them to parts', () => {
+describe('dealtUnits without costs', () => {
+  it('gives all units to parts', () => {
     const parts = dealtUnits([0, 0, 0, 0], 2);
     expect(parts.map(({ first, end }) => [first, end])).toEqual([
       [0, 2],
@@ -55,7 +55,7 @@ describe('dealtUnits of units without cost', () => {
 
 type Odd = Sweep<unknown, string, string>;
 
-/** A sweep over the odd values, whose fold sees their order. */
+/** A sweep over the odd values, whose fold depends on their order. */
 const sweepOf = (count: number, changes: Partial<Odd> = {}): Odd => ({
   units: { name: 'values', count, costs: () => Array(count).fill(1), identity: () => count },
   memoryBytes: () => 1e6,
@@ -85,33 +85,30 @@ async function planned(sweep: Odd, parts: number, file = path.join(folderOf({}),
   return SweepParts.open(file, VERSION, 'compare');
 }
 
-/** Pseudo-random order that depends on a seed only. */
+/** Pseudo-random order from a seed. */
 const shuffled = (count: number, seed: number) =>
   Array.from({ length: count }, (_, index) => index + 1).toSorted(
     (a, b) => ((a * 7919 + seed * 104_729) % 1009) - ((b * 7919 + seed * 104_729) % 1009) || a - b,
   );
 
 describe('a sweep in parts', () => {
-  it.each([1, 2, 3, 5, 8, 13, 33, 64])(
-    'of %i gives the answer of the single run',
-    async (count) => {
-      const sweep = sweepOf(45);
-      const single = await sweep.fold(sweep.compute, 'same');
-      const parts = await planned(sweep, count);
-      for (const part of shuffled(count, count)) {
-        // Two runners at once, and a third afterwards.
-        const [one, other] = await Promise.all([1, 2].map(() => parts.run(sweep, [part], FAST)));
-        expect((one?.ran?.unitsThere ?? 0) + (other?.ran?.unitsThere ?? 0)).toBe(one?.ran?.units);
-        const again = await parts.run(sweep, [part], FAST);
-        expect(again.ran?.unitsThere).toBe(again.ran?.units);
-      }
-      expect(parts.missing).toEqual([]);
-      expect(await parts.finish(sweep)).toBe(single);
-      expect(parts.result('status')).toMatchObject({ doneUnits: 45, missing: [], array: '' });
-    },
-  );
+  it.each([1, 2, 3, 5, 8, 13, 33, 64])('of %i gives the answer of a single run', async (count) => {
+    const sweep = sweepOf(45);
+    const single = await sweep.fold(sweep.compute, 'same');
+    const parts = await planned(sweep, count);
+    for (const part of shuffled(count, count)) {
+      // Two runners at once, and a third afterwards.
+      const [one, other] = await Promise.all([1, 2].map(() => parts.run(sweep, [part], FAST)));
+      expect((one?.ran?.unitsThere ?? 0) + (other?.ran?.unitsThere ?? 0)).toBe(one?.ran?.units);
+      const again = await parts.run(sweep, [part], FAST);
+      expect(again.ran?.unitsThere).toBe(again.ran?.units);
+    }
+    expect(parts.missing).toEqual([]);
+    expect(await parts.finish(sweep)).toBe(single);
+    expect(parts.result('status')).toMatchObject({ doneUnits: 45, missing: [], array: '' });
+  });
 
-  it('ends with the error of a unit, where a single run does', async () => {
+  it('ends with the error of the same unit as a single run', async () => {
     const compute = async (unit: number) => {
       if (unit % 4 === 3) {
         throw new UserError('usage', `unit ${unit} is wrong`, { suggestion: 'take another' });
@@ -126,7 +123,7 @@ describe('a sweep in parts', () => {
     });
   });
 
-  it('writes nothing of a part whose machine fails', async () => {
+  it('writes no results of a part whose machine fails', async () => {
     const sweep = sweepOf(6);
     const parts = await planned(sweep, 2);
     const compute = async (unit: number) => {
@@ -139,7 +136,7 @@ describe('a sweep in parts', () => {
     expect(parts.missing).toEqual([1, 2]);
   });
 
-  it('refuses another engine, and other units', async () => {
+  it('refuses another engine or other units', async () => {
     const sweep = sweepOf(6);
     const parts = await planned(sweep, 2);
     const backend = { ...sweep.backend, here: async () => 'other' };
@@ -184,7 +181,7 @@ describe('a sweep in parts', () => {
     expect(await parts.finish(sweep)).toBe(await sweep.fold(sweep.compute, 'same'));
   });
 
-  it('names all parts whose results are broken, or swapped', async () => {
+  it('names all parts with broken or swapped results', async () => {
     const sweep = sweepOf(9);
     const parts = await planned(sweep, 4);
     for (const part of [1, 2, 3, 4]) await parts.run(sweep, [part], FAST);

@@ -8,19 +8,19 @@ function numbers(dtype: StoredDtype, bytes: ArrayLike<number> | ArrayBuffer): nu
   const source = bytes instanceof ArrayBuffer ? new Uint8Array(bytes) : Uint8Array.from(bytes);
   const target = new Float64Array(numbersIn(dtype, source.length) + 1).fill(1234.5);
   const count = decodeValues(dtype, source, target);
-  // What follows is not written to.
+  // Values after the result are not written.
   expect(target[count]).toBe(1234.5);
   return [...target.subarray(0, count)];
 }
 
-/** The value that a code of 8 bits or less has by itself, the other elements of its bytes being zero. */
+/** Value of a code of at most 8 bits, with zeros for the other elements of its bytes. */
 const ofCode = (dtype: StoredDtype, code: number) =>
   numbers(dtype, dtype.startsWith('F6') ? [code, 0, 0] : [code])[0];
 
 const float32 = (bits: number) => new Float32Array(Uint32Array.of(bits).buffer)[0] ?? 0;
 
 describe('decode', () => {
-  it('knows every binary16', () => {
+  it('decodes every binary16', () => {
     // The fraction and exponent of a float32 whose exponent is too small by the difference of the biases.
     const expected = Array.from({ length: 65536 }, (_, bits) => {
       const size = float32((bits & 0x7fff) << 13) * 2 ** (127 - 15);
@@ -29,12 +29,12 @@ describe('decode', () => {
     });
     const codes = Uint16Array.from({ length: 65536 }, (_, bits) => bits);
     expect(numbers('F16', codes.buffer)).toEqual(expected);
-    // By the standard's own examples: one, the largest, the smallest normal and the smallest of all.
+    // Examples of the standard: one, the largest, the smallest normal and the smallest subnormal.
     const examples = Uint16Array.of(0x3c00, 0x7bff, 0x0400, 0x0001, 0x8000);
     expect(numbers('F16', examples.buffer)).toEqual([1, 65504, 2 ** -14, 2 ** -24, -0]);
   });
 
-  it('knows every bfloat16', () => {
+  it('decodes every bfloat16', () => {
     const codes = Uint16Array.from({ length: 65536 }, (_, bits) => bits);
     const expected = Array.from(codes, (bits) => float32(bits << 16));
     expect(numbers('BF16', codes.buffer)).toEqual(expected);
@@ -144,11 +144,11 @@ describe('decode', () => {
         [0xf, -6],
       ],
     ],
-  ])('reads %s as its standard says', (dtype, codes) => {
+  ])('decodes %s according to its standard', (dtype, codes) => {
     expect(codes.map(([code]) => ofCode(dtype, code))).toEqual(codes.map(([, value]) => value));
   });
 
-  it('has no infinity where the standard has none', () => {
+  it('gives no infinity where the standard has none', () => {
     const codes = Array.from({ length: 256 }, (_, code) => code);
     for (const dtype of ['F8_E4M3', 'F8_E4M3FNUZ', 'F8_E5M2FNUZ', 'F8_E8M0'] as const) {
       const values = numbers(dtype, codes);
@@ -157,7 +157,7 @@ describe('decode', () => {
     }
   });
 
-  it('unpacks from the low bits up', () => {
+  it('unpacks low bits first', () => {
     expect(numbers('F4', [0x21, 0x43])).toEqual([0.5, 1, 1.5, 2]);
     // Codes 1, 2, 3 and 63 as the 24 bits 111111 000011 000010 000001.
     const group = 1 | (2 << 6) | (3 << 12) | (63 << 18);
@@ -165,7 +165,7 @@ describe('decode', () => {
     expect(numbers('F6_E2M3', [...bytes, 8, 0, 0])).toEqual([0.125, 0.25, 0.375, -7.5, 1, 0, 0, 0]);
   });
 
-  it('reads integers and truth values', () => {
+  it('decodes integers and booleans', () => {
     expect(numbers('BOOL', [0, 1, 2, 255])).toEqual([0, 1, 1, 1]);
     expect(numbers('U8', [0, 255])).toEqual([0, 255]);
     expect(numbers('I8', [0x7f, 0x80])).toEqual([127, -128]);
@@ -186,7 +186,7 @@ describe('decode', () => {
     );
   });
 
-  it('reads floats of the machine, and complex numbers as pairs', () => {
+  it('decodes float32, float64 and complex numbers as pairs', () => {
     const values = [1.5, -0, Number.NEGATIVE_INFINITY, Number.NaN];
     expect(numbers('F32', Float32Array.from(values).buffer)).toEqual(values);
     expect(numbers('F64', Float64Array.of(...values, 0.1).buffer)).toEqual([...values, 0.1]);
@@ -196,7 +196,7 @@ describe('decode', () => {
     expect(numbersPerElement('F32')).toBe(1);
   });
 
-  it('reads bytes that are not aligned', () => {
+  it('reads unaligned bytes', () => {
     const bytes = Buffer.alloc(25);
     bytes.writeDoubleLE(0.1, 1);
     bytes.writeDoubleLE(-0.2, 9);

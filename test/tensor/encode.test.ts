@@ -20,14 +20,14 @@ function valuesOf(dtype: StoredDtype, bytes: Uint8Array): Float64Array {
   return values;
 }
 
-/** What numbers become in a dtype, and where the first overflow stands. */
+/** Numbers rounded to a dtype, and the index of the first overflow. */
 function encoded(dtype: EncodableDtype, numbers: readonly number[], options?: EncodeOptions) {
   const target = new Uint8Array((numbers.length * STORED_DTYPES[dtype].bits) / 8);
   const overflow = encode(dtype, Float64Array.from(numbers), target, options);
   return { values: [...valuesOf(dtype, target)], overflow };
 }
 
-/** As `encoded`, by way of a cast from another dtype. */
+/** Like `encoded`, by a cast from another dtype. */
 function castTo(
   dtype: EncodableDtype,
   from: StoredDtype,
@@ -42,15 +42,15 @@ function castTo(
 
 const HALVES = ['F16', 'BF16'] as const;
 
-/** The finite values that are not negative, by code, and the power of two that follows the largest. */
+/** Non-negative finite values by code, and the power of two after the largest. */
 const LADDERS = {
   F16: [...valuesOf('F16', bytesOf(ALL_CODES)).subarray(0, 0x7c00), 2 ** 16],
   BF16: [...valuesOf('BF16', bytesOf(ALL_CODES)).subarray(0, 0x7f80), 2 ** 128],
 };
 
 /**
- * The nearest value by its distances, the even code for a tie. The comparison is exact, since a difference
- * of neighbours is (Sterbenz, Floating-Point Computation, 1974).
+ * The nearest value by distance, or the even code for a tie. The comparison is exact, because differences of neighbours
+ * are (Sterbenz, Floating-Point Computation, 1974).
  */
 function nearestHalf(dtype: 'F16' | 'BF16', value: number): number {
   const ladder = LADDERS[dtype];
@@ -80,7 +80,7 @@ function neighbour(value: number, direction: 1 | -1): number {
 
 const wideFloats = fc.oneof(
   fc.double(),
-  // Where the halves are dense, and where they end.
+  // The dense range of half precision, and its ends.
   fc.double({ min: -70000, max: 70000 }),
   fc.double({ min: -1e-4, max: 1e-4 }),
   fc
@@ -89,7 +89,7 @@ const wideFloats = fc.oneof(
 );
 
 describe('encode', () => {
-  it.each(HALVES)('gives every value of %s its code again', (dtype) => {
+  it.each(HALVES)('encodes every value of %s to its code', (dtype) => {
     const values = valuesOf(dtype, bytesOf(ALL_CODES));
     const target = new Uint16Array(ALL_CODES.length);
     expect(encode(dtype, values, bytesOf(target))).toBe(-1);
@@ -113,7 +113,7 @@ describe('encode', () => {
     }
   });
 
-  it.each(HALVES)('rounds anything to the nearest %s', (dtype) => {
+  it.each(HALVES)('rounds any number to the nearest %s', (dtype) => {
     fc.assert(
       fc.property(wideFloats, (value) => {
         const expected = nearestHalf(dtype, value);
@@ -131,7 +131,7 @@ describe('encode', () => {
     ['F16', 65504, 65520],
     ['BF16', (2 - 2 ** -7) * 2 ** 127, (2 - 2 ** -8) * 2 ** 127],
     ['F32', (2 - 2 ** -23) * 2 ** 127, (2 - 2 ** -24) * 2 ** 127],
-  ])('knows where %s ends', (dtype, largest, firstBeyond) => {
+  ])('overflows at the end of %s', (dtype, largest, firstBeyond) => {
     const within = neighbour(firstBeyond, -1);
     expect(encoded(dtype, [within, -within])).toEqual({
       values: [largest, -largest],
@@ -148,18 +148,21 @@ describe('encode', () => {
     });
   });
 
-  it.each<EncodableDtype>(['F64', 'F32', 'F16', 'BF16'])('keeps what is special in %s', (dtype) => {
-    const special = [0, -0, INFINITY, -INFINITY, Number.NaN];
-    expect(encoded(dtype, special)).toEqual({ values: special, overflow: -1 });
-    expect(encoded(dtype, special, { saturate: true }).values).toEqual(special);
-  });
+  it.each<EncodableDtype>(['F64', 'F32', 'F16', 'BF16'])(
+    'keeps zeros, infinities and NaN in %s',
+    (dtype) => {
+      const special = [0, -0, INFINITY, -INFINITY, Number.NaN];
+      expect(encoded(dtype, special)).toEqual({ values: special, overflow: -1 });
+      expect(encoded(dtype, special, { saturate: true }).values).toEqual(special);
+    },
+  );
 
-  it('keeps values below float16 as zeros with a sign', () => {
+  it('rounds values below float16 to signed zeros', () => {
     const tiny = [2 ** -25, neighbour(2 ** -25, 1), Number.MIN_VALUE, -Number.MIN_VALUE, -1e-30];
     expect(encoded('F16', tiny).values).toEqual([0, 2 ** -24, 0, -0, -0]);
   });
 
-  it('writes float64 as it is, and the nearest float32', () => {
+  it('writes exact float64 and the nearest float32', () => {
     fc.assert(
       fc.property(wideFloats, (value) => {
         expect(encoded('F64', [value]).values).toEqual([value]);
@@ -168,7 +171,7 @@ describe('encode', () => {
     );
   });
 
-  it('writes to any place of memory, and nothing behind it', () => {
+  it('writes at any position of memory, without touching other bytes', () => {
     const memory = new Uint8Array(12).fill(7);
     encode('F16', Float64Array.of(1, -2), memory.subarray(1));
     expect([...memory]).toEqual([7, 0x00, 0x3c, 0x00, 0xc0, 7, 7, 7, 7, 7, 7, 7]);
@@ -224,8 +227,8 @@ describe('cast', () => {
     ['F4', 'F32'],
     ['I16', 'F16'],
     ['U8', 'F64'],
-  ])('writes %s as %s in blocks as encode does at once', (from, to) => {
-    // The last block is a part of one.
+  ])('converts %s to %s in blocks with the results of encode', (from, to) => {
+    // The last block is partial.
     const bytes = Uint8Array.from(
       { length: (20_004 * STORED_DTYPES[from].bits) / 8 },
       (_, i) => (i * i * 31 + (i >> 5)) % 251,
@@ -236,7 +239,7 @@ describe('cast', () => {
     }
   });
 
-  it('names the place of the first overflow of many blocks', () => {
+  it('gives the index of the first overflow in many blocks', () => {
     const numbers = new Float64Array(100_000);
     numbers[70_000] = 1e39;
     numbers[90_000] = 1e39;
@@ -252,13 +255,13 @@ describe('cast', () => {
     });
   });
 
-  it('copies every bit between equal dtypes, those of a NaN too', () => {
+  it('copies every bit between equal dtypes, including those of NaN', () => {
     const target = new Uint16Array(65536);
     expect(convertDtype('BF16', 'BF16', bytesOf(ALL_CODES), bytesOf(target))).toBe(-1);
     expect(target).toEqual(ALL_CODES);
   });
 
-  it('reads and writes at any place of memory', () => {
+  it('reads and writes at any position of memory', () => {
     const memory = new Uint8Array(20);
     memory.set(bytesOf(Float32Array.of(1.5, -2)), 1);
     convertDtype('F32', 'BF16', memory.subarray(1, 9), memory.subarray(11));

@@ -1,4 +1,4 @@
-/** Quantized rows against a reference that is written as the definition reads. */
+/** Compares quantized rows with a reference that follows the definition. */
 import { describe, expect, it } from 'vitest';
 import { GROUP_SIZES, QUANTIZED_BITS } from '../../src/tensor/dtype.js';
 import {
@@ -29,7 +29,7 @@ const halfToEven = (value: number): number => {
   return low % 2 === 0 ? low : high;
 };
 
-/** One group by the definition: smallest to largest value with 0 between, in 2^bits − 1 steps. */
+/** One group by definition: from smallest to largest value, including 0, in 2^bits − 1 steps. */
 function reference(group: readonly number[], bits: number) {
   const largest = 2 ** bits - 1;
   const [low, high] = [Math.min(0, ...group), Math.max(0, ...group)];
@@ -47,36 +47,39 @@ function reference(group: readonly number[], bits: number) {
   return { scale, zero, codes };
 }
 
-describe('rows in groups', () => {
-  it.each(FORMS)('$bits bits, groups of $group: rounds each value to nearest', (form) => {
-    for (const columns of [1, form.group - 1, form.group, 3 * form.group + 5]) {
-      const values = valuesOf(3, columns);
-      const found = quantizeRows(values, columns, form);
-      const groups = groupsIn(columns, form);
-      for (let row = 0; row < 3; row++) {
-        for (let at = 0; at < groups; at++) {
-          const start = row * columns + at * form.group;
-          const length = Math.min(form.group, columns - at * form.group);
-          const wanted = reference([...values.subarray(start, start + length)], form.bits);
-          const place = row * groups + at;
-          expect(found.scales[place]).toBe(wanted.scale);
-          expect(found.zeroPoints[place]).toBe(wanted.zero);
-          const codes = found.codes.subarray(place * form.group, (place + 1) * form.group);
-          expect([...codes.subarray(0, length)]).toEqual(wanted.codes);
-          expect([...codes.subarray(length)].every((code) => code === wanted.zero)).toBe(true);
+describe('quantized rows', () => {
+  it.each(FORMS)(
+    'have the nearest code for each value, with $bits bits in groups of $group',
+    (form) => {
+      for (const columns of [1, form.group - 1, form.group, 3 * form.group + 5]) {
+        const values = valuesOf(3, columns);
+        const quantized = quantizeRows(values, columns, form);
+        const groups = groupsIn(columns, form);
+        for (let row = 0; row < 3; row++) {
+          for (let at = 0; at < groups; at++) {
+            const start = row * columns + at * form.group;
+            const length = Math.min(form.group, columns - at * form.group);
+            const target = reference([...values.subarray(start, start + length)], form.bits);
+            const place = row * groups + at;
+            expect(quantized.scales[place]).toBe(target.scale);
+            expect(quantized.zeroPoints[place]).toBe(target.zero);
+            const codes = quantized.codes.subarray(place * form.group, (place + 1) * form.group);
+            expect([...codes.subarray(0, length)]).toEqual(target.codes);
+            expect([...codes.subarray(length)].every((code) => code === target.zero)).toBe(true);
+          }
         }
       }
-    }
-  });
+    },
+  );
 
-  it.each(['F32', 'F16', 'BF16'] as const)('no error is above half a scale in %s', (dtype) => {
+  it.each(['F32', 'F16', 'BF16'] as const)('have errors of at most half a scale in %s', (dtype) => {
     for (const form of FORMS) {
       const columns = 2 * form.group;
       const values = valuesOf(8, columns);
-      const found = quantizeRows(values, columns, form, dtype);
-      const back = dequantizedRows(found, form);
+      const quantized = quantizeRows(values, columns, form, dtype);
+      const back = dequantizedRows(quantized, form);
       for (const [at, value] of values.entries()) {
-        const scale = found.scales[Math.floor(at / form.group)] ?? 0;
+        const scale = quantized.scales[Math.floor(at / form.group)] ?? 0;
         expect(Math.abs(value - (back[at] ?? Number.NaN))).toBeLessThanOrEqual(
           (scale / 2) * (1 + 2 ** -40),
         );
@@ -84,7 +87,7 @@ describe('rows in groups', () => {
     }
   });
 
-  it('keeps zeros, and rows of one value to float32', () => {
+  it('keep zeros exactly, and rows of one value to float32 precision', () => {
     const form = { bits: 4, group: 16 } as const;
     const values = Float32Array.from(
       { length: 48 },
@@ -96,7 +99,7 @@ describe('rows in groups', () => {
     expect(back.slice(0, 16)).toEqual(new Float64Array(16));
   });
 
-  it('quantizes quantized values to themselves, but for the last bit of a scale', () => {
+  it('are quantized to themselves, except for the last bit of a scale', () => {
     for (const form of FORMS) {
       const once = quantizeRows(valuesOf(4, 256), 256, form);
       const again = quantizeRows(Float32Array.from(dequantizedRows(once, form)), 256, form);
@@ -109,7 +112,7 @@ describe('rows in groups', () => {
   });
 
   it.each([Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])(
-    'refuses %s',
+    'cannot have the value %s',
     (value) => {
       const values = Float32Array.of(1, 2, value, 4);
       const refused = () => quantizeRows(values, 4, { bits: 8, group: 16 });
@@ -120,14 +123,14 @@ describe('rows in groups', () => {
 });
 
 describe('packed codes', () => {
-  it('have the first of two in the low bits, and begin each row with a new byte', () => {
+  it('have the first of two codes in the low bits, and start each row with a new byte', () => {
     expect(packCodes(Uint8Array.of(1, 2, 3, 15, 14, 13), 3, 4)).toEqual(
       Uint8Array.of(0x21, 0x03, 0xef, 0x0d),
     );
     expect(packCodes(Uint8Array.of(1, 255), 2, 8)).toEqual(Uint8Array.of(1, 255));
   });
 
-  it.each(QUANTIZED_BITS)('of %i bits are unpacked from any position', (bits) => {
+  it.each(QUANTIZED_BITS)('of %i bits can be unpacked from any position', (bits) => {
     const codes = Uint8Array.from({ length: 40 }, (_, at) => (at * 7) % 2 ** bits);
     const packed = packCodes(codes, 40, bits);
     expect(unpackCodes(packed, 3, 20, bits)).toEqual(codes.slice(3, 23));

@@ -23,7 +23,7 @@ describe('elementCount', () => {
     );
   });
 
-  it('knows scalars, empty tensors and nonsense', () => {
+  it('handles scalars, empty tensors and invalid sizes', () => {
     expect(elementCount([])).toBe(1);
     expect(elementCount([0, 7])).toBe(0);
     expect(elementCount([2 ** 53])).toBeUndefined();
@@ -31,17 +31,17 @@ describe('elementCount', () => {
     expect(elementCount([1.5])).toBeUndefined();
   });
 
-  it('is shown as PyTorch shows it', () => expect(shapeText([1, 2, 3])).toBe('[1, 2, 3]'));
+  it('has shapes printed as in PyTorch', () => expect(shapeText([1, 2, 3])).toBe('[1, 2, 3]'));
 });
 
-describe('dtypes', () => {
-  it('packs narrow types', () => {
+describe('a dtype', () => {
+  it('is packed when it is narrow', () => {
     expect(bytesIn(5, 'i4')).toBe(3);
     expect(bytesIn(5, 'bf16')).toBe(10);
     expect(bytesIn(5, 'f64')).toBe(40);
   });
 
-  it('goes by its usual names, in any case', () => {
+  it('can be written by its usual names, in any case', () => {
     for (const name of DTYPE_NAMES) {
       expect(parseDtype(name.toUpperCase())).toBe(name);
       for (const alias of DTYPES[name].aliases) expect(parseDtype(alias)).toBe(name);

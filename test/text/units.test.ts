@@ -54,10 +54,10 @@ describe('formatCount', () => {
     [25_829_888, '25.830M'],
     [-25_829_888, '−25.830M'],
     [1_500_000_000_000n, '1,500.000B'],
-  ])('%s in its own unit', (value, text) => expect(formatCount(value)).toBe(text));
+  ])('%s in the largest fitting unit', (value, text) => expect(formatCount(value)).toBe(text));
 
   it.each([
-    // The double 1.0005 is below the half; the integer 1000500 is the half.
+    // The double 1.0005 is below the midpoint; the integer 1000500 is the midpoint.
     [1_000_500, '1.001M'],
     [1_000_499, '1.000M'],
     [-1_000_500, '−1.001M'],
@@ -65,7 +65,7 @@ describe('formatCount', () => {
     [MAX, '9,007,199.255B'],
     [9_007_199_254_500_000, '9,007,199.255B'],
     [9_007_199_254_499_999, '9,007,199.254B'],
-  ])('%s: halves away from zero, to the last digit', (value, text) =>
+  ])('%s: rounds halves away from zero, to the last digit', (value, text) =>
     expect(formatCount(value)).toBe(text),
   );
 });
@@ -162,7 +162,7 @@ describe('written values can be read back', () => {
     );
   });
 
-  it('to half of the last digit, for rounded ones', () => {
+  it('to half of the last digit, for rounded numbers', () => {
     const near = (text: string, value: number, halfDigit: number, parse: typeof parseBytes) => {
       const read = parse(text.replaceAll(',', ''));
       expect(read).toBeDefined();
@@ -179,7 +179,7 @@ describe('written values can be read back', () => {
     );
   });
 
-  it('and any decimal comes out as its digits say', () => {
+  it('exactly, for any decimal', () => {
     fc.assert(
       fc.property(fc.nat(999_999), fc.nat(999), (whole, thousandths) => {
         const text = `${whole}.${String(thousandths).padStart(3, '0')}B`;
@@ -189,7 +189,7 @@ describe('written values can be read back', () => {
     );
   });
 
-  it('and no text makes the reader throw or answer with a fraction', () => {
+  it('without errors or fractions, for any text', () => {
     const alphabet = fc.constantFrom(...'0123456789._eE+-KMGTBib \n');
     fc.assert(
       fc.property(fc.string({ unit: alphabet }), (text) => {

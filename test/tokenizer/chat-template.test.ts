@@ -17,7 +17,7 @@ const CHATS = readJson<Record<string, Record<string, unknown>>>(
 );
 const TOKENS = { bos_token: '<s>', eos_token: '</s>', pad_token: '<pad>', unk_token: '<unk>' };
 
-/** Values that transformers gives a template. The date is that of the expected texts. */
+/** Values that transformers gives a template, with the date of the expected texts. */
 const valuesOf = (chat: Record<string, unknown>) => ({
   ...TOKENS,
   tools: null,
@@ -33,7 +33,7 @@ const valuesOf = (chat: Record<string, unknown>) => ({
 });
 
 describe('chat templates', () => {
-  it('are twenty or more', () => {
+  it('have at least twenty cases', () => {
     expect(Object.keys(readJson('fixtures/chat-templates/expected.json')).length).toBeGreaterThan(
       19,
     );
@@ -43,11 +43,11 @@ describe('chat templates', () => {
     const template = fs.readFileSync(`${FOLDER}/${name}.jinja`, 'utf8');
     for (const [chat, values] of Object.entries(CHATS)) {
       const answer = answerToTask({ template, values: valuesOf(values) });
-      const found = 'text' in answer ? answer.text : answer;
+      const rendered = 'text' in answer ? answer.text : answer;
       const expected = EXPECTED[name]?.[chat];
-      // Python names its own types in messages of its own errors.
+      // Messages of Python's own errors name Python types.
       if (typeof expected === 'object' && 'error' in answer) continue;
-      expect(found, chat).toEqual(expected);
+      expect(rendered, chat).toEqual(expected);
     }
   });
 });
@@ -55,15 +55,15 @@ describe('chat templates', () => {
 const template = (text: string) => ({ text, file: 'tokenizer_config.json' });
 const MESSAGES = [{ role: 'user', content: 'Hello' }] as const;
 
-describe('in a thread of its own', () => {
-  it('a template gets messages and special tokens', async () => {
+describe('in a separate thread, a template', () => {
+  it('gets messages and special tokens', async () => {
     const text =
       '{{ bos_token }}{% for each in messages %}{{ each.role }}: {{ each.content }}{% endfor %}' +
       '{% if add_generation_prompt %}!{% endif %}';
     expect(await renderChat(template(text), MESSAGES, TOKENS)).toBe('<s>user: Hello!');
   });
 
-  it('a template that does not end is stopped', async () => {
+  it('is stopped when it does not end', async () => {
     const loops = '{% for a in range(99999) %}'.repeat(3) + '{% endfor %}'.repeat(3);
     await expect(renderChat(template(loops), MESSAGES, TOKENS, 300)).rejects.toThrow(
       'the chat template of tokenizer_config.json takes more than 0.3 s and was stopped',
@@ -74,7 +74,7 @@ describe('in a thread of its own', () => {
     ['{{ raise_exception("no system role") }}', 'refuses the messages: no system role'],
     ['{% if %}', 'is not valid'],
     ['{{ messages | unknown_filter }}', 'is not valid'],
-  ])('%s is an error of the user', async (text, message) => {
+  ])('gives a user error: %s', async (text, message) => {
     await expect(renderChat(template(text), MESSAGES, {})).rejects.toThrow(message);
   });
 });

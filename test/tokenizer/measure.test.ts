@@ -9,7 +9,7 @@ import { inPackage, readJson } from '../fixtures.js';
 const TEXT = inPackage('fixtures/tokenizers/text.txt');
 const tokenizer = (size: string | number) => inPackage(`fixtures/tokenizers/bpe-${size}.json`);
 
-/** What Python's tokenizers, in Rust, make of the same files; see fixtures/tokenizers/generate.py. */
+/** Counts of Python's tokenizers library, written in Rust, for the same files; see fixtures/tokenizers/generate.py. */
 const COUNTS = readJson<{ characters: number; tokens: Record<string, number> }>(
   'fixtures/tokenizers/counts.json',
 );
@@ -27,7 +27,7 @@ const file = (name: string, content: string | Buffer) => {
 };
 
 describe('measureText', () => {
-  it('counts as the library in Rust does', async () => {
+  it('gives the counts of the library in Rust', async () => {
     const sizes = Object.keys(COUNTS.tokens);
     expect(sizes.length).toBeGreaterThan(2);
     const measured = await measureText(sizes.map(tokenizer), TEXT);
@@ -42,36 +42,36 @@ describe('measureText', () => {
     );
   });
 
-  it('counts characters, and not their code units or bytes', async () => {
+  it('counts characters, not code units or bytes', async () => {
     const [measure] = await measureText([tokenizer(512)], file('wide.txt', '𝄞é字'));
-    // One token for each byte of UTF-8 at most: 4 + 2 + 3.
+    // At most one token for each byte of UTF-8: 4 + 2 + 3.
     expect(measure).toMatchObject({ characters: 3 });
     expect(measure?.tokens).toBeLessThanOrEqual(9);
   });
 
   it.each([
-    ['nothing', '', 'is not a tokenizer'],
-    ['no JSON', 'vocab', 'is not a tokenizer'],
+    ['an empty file', '', 'is not a tokenizer'],
+    ['other text', 'vocab', 'is not a tokenizer'],
     ['a list', '[]', 'is not a tokenizer'],
     ['a config', '{"model_type": "llama"}', 'is not a tokenizer'],
-    ['a vocabulary of no kind', '{"model": {"vocab": 7}}', 'is not a tokenizer'],
+    ['an invalid vocabulary', '{"model": {"vocab": 7}}', 'is not a tokenizer'],
     [
       'a vocabulary of 600,001 tokens',
       `{"model": {"vocab": {${Array.from({ length: 600_001 }, (_, id) => `"${id}":${id}`)}}}}`,
       'is not a tokenizer: expected at most 600000 tokens',
     ],
     [
-      'as many tokens with scores',
+      'more than 600,000 tokens with scores',
       `{"model":{"vocab":[${'["a",0],'.repeat(600_001)}["b",0]]}}`,
       'is not a tokenizer: expected at most 600000 tokens',
     ],
     [
-      'more merges than two for each token',
+      'more than two merges for each token',
       `{"model":{"vocab":{"a":0},"merges":[${'"a a",'.repeat(1_200_001)}"a a"]}}`,
       'is not a tokenizer: expected at most 600000 tokens',
     ],
-    ['no text', Buffer.from([0xff, 0xfe, 0x00]), 'is not UTF-8 text'],
-  ])('refuses %s for a tokenizer', async (_, content, message) => {
+    ['binary data', Buffer.from([0xff, 0xfe, 0x00]), 'is not UTF-8 text'],
+  ])('refuses %s as a tokenizer', async (_, content, message) => {
     const place = file('tokenizer.json', content);
     const error = await measureText([place], TEXT).catch((each: unknown) => each);
     expect(error).toBeInstanceOf(UserError);
@@ -84,24 +84,24 @@ describe('measureText', () => {
 
   it.each([
     ['of a billion', withIds({ a: 1e9 })],
-    ['of a billion, added', withIds({ a: 0 }, [{ id: 1e9, content: 'b' }])],
-    ['beyond what numbers hold', withIds({ a: 1e300 })],
+    ['of a billion, in added tokens', withIds({ a: 0 }, [{ id: 1e9, content: 'b' }])],
+    ['beyond exact numbers', withIds({ a: 1e300 })],
     ['below zero', withIds({ a: -1 })],
-    ['between two others', withIds({ a: 0.5 })],
+    ['that is a fraction', withIds({ a: 0.5 })],
     ['that is a text', withIds({ a: '0' })],
     ['that is a list', withIds({ a: ['x'.repeat(1000)] })],
     ['that is missing', withIds({}, [{ content: 'b' }])],
     ['of a token without a text', withIds({}, [{ id: 0, content: ['b'] }])],
-    ['of a token that is no mapping', withIds({}, [7])],
-    ['of no list', withIds({}, { id: 0, content: 'b' })],
-    ['of a list that is no mapping', JSON.stringify({ model: { vocab: ['a'] } })],
+    ['of a token that is not a mapping', withIds({}, [7])],
+    ['outside a list', withIds({}, { id: 0, content: 'b' })],
+    ['of a vocabulary list without scores', JSON.stringify({ model: { vocab: ['a'] } })],
   ])('refuses an id %s', async (_, content) => {
     const error = await measureText([file('tokenizer.json', content)], TEXT).catch(String);
     expect(error).toMatch(/is not a tokenizer: expected /);
     expect(String(error).length).toBeLessThan(400);
   });
 
-  it('counts tokens, and not the ids between them that none has', async () => {
+  it('counts tokens, but not unused ids', async () => {
     const ids = JSON.parse(fs.readFileSync(tokenizer(512), 'utf8'));
     const content = JSON.stringify({
       ...ids,
@@ -131,9 +131,9 @@ describe('measureText', () => {
         ...Array(3).fill({ type: 'Replace', pattern: { Regex: 'x*' }, content: 'y'.repeat(999) }),
       ),
     ],
-    ['inserts what comes before', normalizing(replace('a', '$`$`'))],
+    ['inserts the text before a match', normalizing(replace('a', '$`$`'))],
     [
-      'decomposes what it inserts',
+      'decomposes inserted characters',
       normalizing(
         ...Array(20)
           .fill([replace('\u0644', '\uFDFA'), { type: 'NFKC' }])
@@ -167,7 +167,7 @@ describe('measureText', () => {
     expect(measure?.tokens).toBeGreaterThan(0);
   });
 
-  it('counts the text once, however often a post-processor repeats it', async () => {
+  it('counts the text once even if a post-processor repeats it', async () => {
     const single = Array(1000).fill({ Sequence: { id: 'A', type_id: 0 } });
     const place = file(
       'tokenizer.json',
@@ -177,7 +177,7 @@ describe('measureText', () => {
     expect(measure).toMatchObject({ tokens: COUNTS.tokens[512] });
   });
 
-  it('stops a pattern that never comes to an end', async () => {
+  it('stops a pattern that never ends', async () => {
     const endless = {
       ...JSON.parse(fs.readFileSync(tokenizer(512), 'utf8')),
       pre_tokenizer: { type: 'Split', pattern: { Regex: '(a+)+$' }, behavior: 'Isolated' },
@@ -195,7 +195,7 @@ describe('measureText', () => {
     await expect(measureText(['/dev/zero'], TEXT)).rejects.toThrow('is larger than 100 MB');
   });
 
-  it('refuses a text that is empty, too long or not there', async () => {
+  it('refuses a text that is empty, too long or missing', async () => {
     await expect(measureText([], file('empty.txt', ''))).rejects.toThrow('is empty');
     const long = file('long.txt', 'x'.repeat(4_000_001));
     await expect(measureText([], long)).rejects.toThrow('is larger than 4 MB');

@@ -5,11 +5,11 @@ import { inPackage } from '../fixtures.js';
 
 const open = () => TextTokenizer.open(inPackage('fixtures/tokenizers/bpe-512.json'));
 
-/** A text of characters with one to four bytes. */
+/** A text with characters of one to four bytes. */
 const TEXT = 'A model é 字 𝄞 and 👩‍🚀, "quoted".\n\tEnd';
 
-describe('text of tokens that arrive one by one', () => {
-  it('is the text that was encoded, in whole characters', async () => {
+describe('the text of a stream of tokens', () => {
+  it('is the encoded text, in whole characters', async () => {
     const tokenizer = await open();
     const text =
       TEXT + fs.readFileSync(inPackage('fixtures/tokenizers/text.txt'), 'utf8').slice(0, 500);
@@ -31,7 +31,7 @@ describe('text of tokens that arrive one by one', () => {
     expect(text).toBe(TEXT);
   });
 
-  it('gives up a character that never becomes whole', async () => {
+  it('shows a replacement for a character that never becomes whole', async () => {
     const tokenizer = await open();
     const [half = 0] = tokenizer.encode('字', { special: false });
     const stream = new TextStream(tokenizer);

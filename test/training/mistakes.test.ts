@@ -18,33 +18,33 @@ async function planOf(file: string) {
   return { model, settings, mistakes: trainingMistakes(model, { settings }) };
 }
 
-describe('mistakes of a training', () => {
+describe('training mistakes', () => {
   const planted = namesIn('mistakes');
 
-  it('are planted for every check', () => {
+  it('are planted in files for every check', () => {
     expect(planted.length).toBeGreaterThanOrEqual(20);
     const missing = MISTAKE_NAMES.filter((name) => !planted.some((file) => file.startsWith(name)));
     expect(missing).toEqual([]);
   });
 
-  it.each(planted)('%s: found by exactly its check', async (file) => {
+  it.each(planted)('are found only by their own check: %s', async (file) => {
     const { mistakes } = await planOf(`mistakes/${file}`);
     expect(mistakes).toHaveLength(1);
     const [mistake] = mistakes;
-    // A file is called after its check, perhaps with a word more.
+    // A file is named after its check, possibly with another word.
     expect(`${file}-`).toContain(`${mistake?.check}-`);
     expect(mistake?.reason).toMatch(/\S/);
     expect(mistake?.fix).toMatch(/\S/);
     expect(PLAN_CHECKS[mistake?.check ?? 'contradiction'].title).toBe(mistake?.title);
   });
 
-  it.each(namesIn('good'))('%s: a good config without a mistake', async (file) => {
+  it.each(namesIn('good'))('are not found in a good config: %s', async (file) => {
     const { mistakes, model, settings } = await planOf(`good/${file}`);
     expect(mistakes).toEqual([]);
     expect(planTraining(model, { settings }).size.steps).toBeGreaterThan(1000);
   });
 
-  it('names the key as the file has it', async () => {
+  it('are reported with the key of the file', async () => {
     const { mistakes } = await planOf('mistakes/contradiction');
     expect(mistakes[0]?.reason).toContain('grad_clip');
   });

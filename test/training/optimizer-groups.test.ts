@@ -33,15 +33,15 @@ const namesOf = (tensors: readonly { readonly tensor: { readonly name: string } 
 
 describe('optimizer groups', () => {
   it.each(Object.entries(cases))(
-    '%s: the groups of nanoGPT and of the Trainer',
+    'of %s equal those of nanoGPT and the Trainer',
     async (name, expected) => {
       const model = await modelOf(`fixtures/hf/${name}`);
       expect(namesOf(trainedTensors(model))).toEqual(expected.every.toSorted());
       for (const rule of ['nanogpt', 'huggingface'] as const) {
         const groups = optimizerGroups(model, rule);
-        const of = (decayed: boolean) => groups.find(({ isDecayed }) => isDecayed === decayed);
-        expect(namesOf(of(false)?.tensors ?? [])).toEqual(expected[rule].undecayed.toSorted());
-        expect(of(true)?.parameters).toBe(expected[rule].decayed_parameters);
+        const group = (decayed: boolean) => groups.find(({ isDecayed }) => isDecayed === decayed);
+        expect(namesOf(group(false)?.tensors ?? [])).toEqual(expected[rule].undecayed.toSorted());
+        expect(group(true)?.parameters).toBe(expected[rule].decayed_parameters);
         expect(groups.reduce((sum, { parameters }) => sum + parameters, 0)).toBe(
           expected.parameters,
         );
@@ -49,14 +49,14 @@ describe('optimizer groups', () => {
     },
   );
 
-  it('counts a tied head once, as the embedding', async () => {
+  it('have a tied head once, as the embedding', async () => {
     const model = await modelOf('fixtures/hf/llama-tied-rope3');
     const [group] = optimizerGroups(model, 'all');
     expect(group?.kinds.find(({ kind }) => kind === 'embedding')?.tensors).toBe(1);
     expect(namesOf(group?.tensors ?? [])).not.toContain('lm_head.weight');
   });
 
-  it('names SRTE tables, norms and biases of the hybrid', async () => {
+  it('have the kinds of tensors of a hybrid', async () => {
     const model = await modelOf('configs/hybrid/tiny.yaml');
     for (const rule of GROUP_RULE_NAMES) {
       const groups = optimizerGroups(model, rule);
@@ -74,7 +74,7 @@ describe('optimizer groups', () => {
     ['nanoGPT', 'nanogpt'],
     ['minimind', 'all'],
     ['constructor', undefined],
-  ])('reads %s as %s', (text, rule) => {
+  ])('follow the rule written as %s: %s', (text, rule) => {
     expect(parseGroupRule(text)).toBe(rule);
   });
 });

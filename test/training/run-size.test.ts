@@ -18,7 +18,7 @@ const base = { parameters: 124e6, context: 1024 };
 
 describe('the size of a run', () => {
   // nanoGPT, train.py: 12 × 1024 × 40 = 491,520 tokens per iteration, 600,000 iterations.
-  it('of nanoGPT has 491,520 tokens a step and 294.9B tokens', () => {
+  it('is 491,520 tokens per step and 294.9B tokens for nanoGPT', () => {
     const values = { batch_size: 12, gradient_accumulation_steps: 40, max_steps: 600_000 };
     const size = runSizeOf(values, base);
     expect(size).toMatchObject({
@@ -34,15 +34,15 @@ describe('the size of a run', () => {
   it.each([
     [{ total_tokens: 1e6 }, 'tokens', Math.ceil(1e6 / 8192)],
     [{ num_epochs: 3, dataset_tokens: 1e6 }, 'epochs', Math.ceil(3e6 / 8192)],
-    // 20 tokens a parameter.
+    // 20 tokens per parameter.
     [{}, 'default', Math.ceil((20 * 124e6) / 8192)],
     [{ num_epochs: 3 }, 'default', Math.ceil((20 * 124e6) / 8192)],
-  ] as const)('%j: length of %s', (values, length, steps) => {
+  ] as const)('follows, for %j, from %s', (values, length, steps) => {
     const size = runSizeOf({ batch_size: 8, ...values }, base);
     expect([size.length, size.steps]).toEqual([length, steps]);
   });
 
-  it('counts the GPUs in a step, and not in the micro-steps', () => {
+  it('includes the GPUs in a step, but not in micro-steps', () => {
     const values = { batch_size: 4, gradient_accumulation_steps: 2, max_steps: 100, gpus: 8 };
     const size = runSizeOf(values, base);
     expect(size.sequencesPerStep).toBe(64);
@@ -50,8 +50,8 @@ describe('the size of a run', () => {
     expect(runSizeOf(values, { ...base, gpus: 2 }).sequencesPerStep).toBe(16);
   });
 
-  it('finds the micro-steps that are left over', () => {
-    // 101 sequences in micro-batches of 4: 26 micro-steps, of which the last group of 8 has 2.
+  it('can have leftover micro-steps', () => {
+    // 101 sequences in micro-batches of 4: 26 micro-steps, with 2 in the last group of 8.
     const values = {
       batch_size: 4,
       gradient_accumulation_steps: 8,
@@ -63,7 +63,7 @@ describe('the size of a run', () => {
     expect(partialAccumulation(runSizeOf(whole, base))).toBeUndefined();
   });
 
-  it('divides the same sequences of a step otherwise', () => {
+  it('has other divisions of a step with the same sequences', () => {
     const values = { batch_size: 8, gradient_accumulation_steps: 4, gpus: 2, max_steps: 1 };
     const choices = accumulationChoices(runSizeOf(values, base));
     expect(choices.map(({ microBatch }) => microBatch)).toEqual([1, 2, 4, 8, 16, 32]);
@@ -72,7 +72,7 @@ describe('the size of a run', () => {
     }
   });
 
-  it('values repeated tokens as the paper does', () => {
+  it('counts repeated tokens by their worth in the paper', () => {
     expect(worthOfRepeated(1e9, 0.5)).toBe(0.5e9);
     expect(worthOfRepeated(1e9, 1)).toBe(1e9);
     // arXiv 2305.16264: 4 epochs are nearly as good as new data, and the value ends at 1 + R*.
@@ -93,12 +93,12 @@ describe('the learning rate of a run', () => {
     expect([setting.warmup, setting.decay]).toEqual([15, 200]);
   });
 
-  it('says which settings the schedule does not read', () => {
+  it('lists settings that the schedule does not read', () => {
     const values = { learning_rate: 1e-3, lr_scheduler: 'minimind', warmup_steps: 10, power: 2 };
     expect(learningRateOf(values, 1000, 768).unread).toEqual(['warmup_steps', 'power']);
   });
 
-  it('goes to a floor with cosine and linear', () => {
+  it('ends at a floor with cosine and linear', () => {
     const values = { learning_rate: 1e-3, min_lr: 1e-4, warmup_steps: 1 };
     expect(learningRateOf({ ...values, lr_scheduler: 'cosine' }, 9, 768).schedule).toBe(
       'cosine_with_min_lr',
@@ -108,7 +108,7 @@ describe('the learning rate of a run', () => {
     );
   });
 
-  it('has a published rate for each width, below the limit', () => {
+  it('has a published value for each width, below the limit', () => {
     for (const width of [64, 512, 768, 4096, 12_288]) {
       expect(publishedRate(width).rate).toBeLessThan(highestRate(width));
     }
@@ -116,8 +116,8 @@ describe('the learning rate of a run', () => {
   });
 });
 
-describe('settings of a training', () => {
-  it('are read under the names of other projects', () => {
+describe('training settings', () => {
+  it('can have the names of other projects', () => {
     const { values, placeOf } = trainingSettings({
       training: { max_iters: 10, grad_clip: 1, block_size: 64 },
       data: { tokens: 5, anything: {} },
@@ -132,7 +132,7 @@ describe('settings of a training', () => {
     expect(placeOf('dataset_tokens')).toBe('data.tokens');
   });
 
-  it('are replaced by flags, with the others of the same meaning', () => {
+  it('are replaced by flags, including others of the same meaning', () => {
     const document = { training: { max_steps: 10, warmup_ratio: 0.1 } };
     const { values, placeOf, isFlag } = trainingSettings(document, {
       total_tokens: { flag: 'tokens', value: 5 },
@@ -143,8 +143,8 @@ describe('settings of a training', () => {
   });
 });
 
-describe('gradients in fp16', () => {
-  it('counts what is below its smallest value, rounds to 0, or is above the largest', () => {
+describe('the underflow of gradients in fp16', () => {
+  it('is counted: values below the smallest, rounded to 0, or above the largest', () => {
     const count = new MagnitudeCount([1, 1024]);
     const values = [0, FP16_SMALLEST / 4, FP16_SMALLEST / 2, -FP16_SMALLEST * 0.75, FP16_SMALLEST];
     count.add(Float64Array.from([...values, 1e-3, 100, FP16_LARGEST, Number.NaN, -1e9]));
@@ -160,7 +160,7 @@ describe('gradients in fp16', () => {
     expect(scaled).toMatchObject({ below: 0, zeroed: 0, above: 3 / 8 });
   });
 
-  it('has the share of a normal distribution where nothing is measured', () => {
+  it('is that of a normal distribution without a measurement', () => {
     // P(|x| < σ) = 68.27%, P(|x| < 3σ) = 99.73%.
     const parameters = 1e6;
     const normOf = (deviations: number) => (FP16_SMALLEST / deviations) * Math.sqrt(parameters);

@@ -16,10 +16,10 @@ interface Case {
     readonly peak: number;
     readonly steps: number;
     readonly decayType?: string;
-    /** Steps after which the schedule ends, before the training does. */
+    /** Steps of the schedule, when it ends before the training. */
     readonly scheduleSteps?: number;
   };
-  /** 1,000 doubles in base64. */
+  /** Rates as 1,000 doubles in base64. */
   readonly rates: string;
 }
 
@@ -45,9 +45,9 @@ const numbersOf = (packed: string): number[] => {
   return Array.from({ length: bytes.length / 8 }, (_, index) => bytes.readDoubleLE(8 * index));
 };
 
-describe('schedules', () => {
+describe('a schedule', () => {
   it.each(cases.map((each) => [each.schedule, JSON.stringify(each.setting), each] as const))(
-    '%s %s gives the rates of the original at 1,000 steps',
+    'gives the rates of the original at 1,000 steps: %s %s',
     (schedule, _, each) => {
       const setting = settingOf(each);
       const expected = numbersOf(each.rates);
@@ -59,13 +59,13 @@ describe('schedules', () => {
     },
   );
 
-  it('has an original for each schedule', () => {
+  it('of each kind is compared with an original', () => {
     expect([...new Set(cases.map(({ schedule }) => schedule))].toSorted()).toEqual(
       [...SCHEDULE_NAMES].toSorted(),
     );
   });
 
-  it.each(SCHEDULE_NAMES)('%s is finite at every step, however short the run', (name) => {
+  it.each(SCHEDULE_NAMES)('is finite at every step of short runs: %s', (name) => {
     for (const steps of [1, 2, 3, 10]) {
       for (const warmup of [0, 1, steps, steps + 5]) {
         const setting = { ...BASE, steps, warmup };
@@ -85,7 +85,7 @@ describe('schedules', () => {
     ['cosine with restarts', 'cosine_with_restarts'],
     ['cosin', undefined],
     ['__proto__', undefined],
-  ])('reads %s as %s', (text, name) => {
+  ])('is read from %s as %s', (text, name) => {
     expect(parseSchedule(text)).toBe(name);
   });
 });

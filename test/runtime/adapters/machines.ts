@@ -4,22 +4,22 @@ interface Given {
   readonly platform?: NodeJS.Platform;
   readonly memoryBytes?: number;
   readonly env?: SystemCalls['env'];
-  /** Their texts, by their paths. */
+  /** Texts by path. */
   readonly files?: Readonly<Record<string, string>>;
-  /** What may not be opened. */
+  /** Files that may not be opened. */
   readonly closed?: readonly string[];
-  /** What programs print, by their names without folder. */
+  /** Output of programs, by name without folder. */
   readonly programs?: Readonly<Record<string, string>>;
-  /** Of the package webgpu, where it is installed. */
+  /** URL of the package webgpu, where it is installed. */
   readonly webgpu?: string;
 }
 
 export interface FakeMachine extends SystemCalls {
-  /** What was run: program and words. */
+  /** Programs that were run, with their arguments. */
   readonly runs: string[][];
 }
 
-/** A machine of nothing but what is given. */
+/** A simulated machine with only the given files and programs. */
 export function machine(given: Given = {}): FakeMachine {
   const { files = {}, closed = [], programs = {}, webgpu } = given;
   const runs: string[][] = [];

@@ -14,7 +14,7 @@ const card = (name: string, memoryBytes: number | null, source = 'nvidia-smi') =
 
 const withSmi = (answer: string) => machine({ programs: { 'nvidia-smi': answer } });
 
-/** As NVIDIA's driver 580 for Linux writes it. */
+/** File of NVIDIA's driver 580 for Linux. */
 const PROC = {
   '/proc/driver/nvidia/gpus/0000:01:00.0/information': [
     'Model: \t\t NVIDIA GeForce RTX 3090',
@@ -30,11 +30,11 @@ const PROC = {
   ].join('\n'),
 };
 
-describe("NVIDIA's cards", () => {
+describe('NVIDIA cards', () => {
   it.each([
     ['one', '00000000:0F:00.0, NVIDIA H200, 143771\n', [card('NVIDIA H200', 143_771 * 2 ** 20)]],
     [
-      'two, with the line ends of Windows',
+      'two, with Windows line ends',
       '00000000:01:00.0, NVIDIA L4, 23034\r\n00000000:02:00.0, NVIDIA L4, 23034\r\n',
       [card('NVIDIA L4', 23_034 * 2 ** 20), card('NVIDIA L4', 23_034 * 2 ** 20)],
     ],
@@ -44,7 +44,7 @@ describe("NVIDIA's cards", () => {
       [card('NVIDIA GB10', null)],
     ],
     [
-      'one whose name steers the terminal',
+      'one with control characters in its name',
       '00000000:01:00.0, NVIDIA\u001b[2J\u0007 L4\u202e, 23034\n',
       [card('NVIDIA [2J L4', 23_034 * 2 ** 20)],
     ],
@@ -63,21 +63,21 @@ describe("NVIDIA's cards", () => {
     ['noise', '\u0000'.repeat(1000), []],
     ['no name', '00000000:01:00.0, \u0007, 1\n', []],
     ['nothing', '', []],
-  ])('by nvidia-smi: %s', async (_, answer, expected) => {
+  ])('are read from nvidia-smi: %s', async (_, answer, expected) => {
     expect(await cudaAdapters(withSmi(answer))).toEqual(expected);
   });
 
-  it('are those that /proc shows where nvidia-smi is missing', async () => {
+  it('are read from /proc where nvidia-smi is missing', async () => {
     const expected = card('NVIDIA GeForce RTX 3090', null, '/proc/driver/nvidia/gpus');
     expect(await cudaAdapters(machine({ files: PROC }))).toEqual([expected]);
   });
 
-  it('have names that are cut to a line', async () => {
-    const [found] = await cudaAdapters(withSmi(`00000000:01:00.0, ${'x'.repeat(5000)}, 1\n`));
-    expect(found?.name).toHaveLength(100);
+  it('have names that are cut to one line', async () => {
+    const [adapter] = await cudaAdapters(withSmi(`00000000:01:00.0, ${'x'.repeat(5000)}, 1\n`));
+    expect(adapter?.name).toHaveLength(100);
   });
 
-  it('are asked for once', async () => {
+  it('are queried once', async () => {
     const asked = withSmi('00000000:0F:00.0, NVIDIA H200, 143771\n');
     await Promise.all([cudaAdapters(asked), cudaAdapters(asked), cudaCard(asked)]);
     expect(asked.runs).toEqual([
@@ -85,7 +85,7 @@ describe("NVIDIA's cards", () => {
     ]);
   });
 
-  it('are asked for by a path on Windows, which would look in the current folder first', async () => {
+  it('are queried by absolute path on Windows, which searches the current folder first', async () => {
     const windows = machine({ platform: 'win32', env: { SystemRoot: 'D:\\Windows' } });
     await cudaAdapters(windows);
     expect(windows.runs[0]?.[0]).toBe('D:\\Windows\\System32\\nvidia-smi.exe');
@@ -101,11 +101,11 @@ describe('the device of CUDA', () => {
       'NVIDIA L4 or NVIDIA H200',
     ],
     ['', 'graphics card'],
-  ])('has the name that its driver gives: %j', async (answer, name) => {
+  ])('has the name from its driver: %j', async (answer, name) => {
     expect(await cudaCard(withSmi(answer))).toBe(name);
   });
 
-  it('an ambiguous name means any of several, with the least memory', async () => {
+  it('has the least memory of several cards', async () => {
     const two = '00000000:01:00.0, NVIDIA L4, 23034\n00000000:02:00.0, NVIDIA H200, 143771\n';
     expect(await cudaAdapter(withSmi(two))).toEqual(
       card('NVIDIA L4 or NVIDIA H200', 23_034 * 2 ** 20),

@@ -26,7 +26,7 @@ const manifest = (library: string) =>
     file_format_version: '1.0.0',
   });
 const ICD = '/usr/share/vulkan/icd.d';
-/** All that Debian's mesa-vulkan-drivers installs. */
+/** All manifests of Debian's mesa-vulkan-drivers. */
 const MESA = {
   [`${ICD}/gfxstream_vk_icd.json`]: manifest('libvulkan_gfxstream.so'),
   [`${ICD}/intel_hasvk_icd.json`]: manifest('libvulkan_intel_hasvk.so'),
@@ -45,7 +45,7 @@ interface Node {
   readonly more?: Readonly<Record<string, string>>;
 }
 
-/** A render node, as kernel 6.1 shows it (Documentation/ABI, drivers/pci/pci-sysfs.c). */
+/** A render node of kernel 6.1 (Documentation/ABI, drivers/pci/pci-sysfs.c). */
 function node(number: number, { driver, pci, more = {} }: Node): Record<string, string> {
   const folder = `/sys/class/drm/renderD${number}/device`;
   const lines = [
@@ -67,7 +67,7 @@ const RADEON = {
   more: { mem_info_vram_total: '25753026560\n' },
 } as const;
 
-/** Lines of https://pci-ids.ucw.cz, version 2023.04.11, but for one. */
+/** Lines of https://pci-ids.ucw.cz, version 2023.04.11, and one invented line. */
 const PCI_IDS = {
   '/usr/share/misc/pci.ids': [
     "#\tList of PCI ID's",
@@ -86,7 +86,7 @@ const notHere = (more = '') => ({
 });
 
 describe('on Linux', () => {
-  it('a render node is a card, with the name that the list of devices has', async () => {
+  it('a render node is a card with the name from the list of devices', async () => {
     const linux = machine({ files: { ...MESA, ...PCI_IDS, ...node(128, INTEL) } });
     const expected = {
       ...unknown,
@@ -98,7 +98,7 @@ describe('on Linux', () => {
     expect(await surveyAdapters(linux)).toEqual({ adapters: [expected], findings: [MISSING] });
   });
 
-  it('reports why WebGPU cannot use a card, where there is one', async () => {
+  it('the reason is reported when WebGPU cannot use a card', async () => {
     const without = machine({ files: { ...PCI_IDS, ...node(128, INTEL) } });
     expect(await webgpuAdapter(without)).toBeNull();
     expect(await webgpuObstacle(without)).toEqual({
@@ -110,12 +110,12 @@ describe('on Linux', () => {
     expect(await webgpuObstacle(machine({ files: MESA }))).toBeNull();
   });
 
-  it('without the list it has its number', async () => {
+  it('a card is named by its number without the list', async () => {
     const linux = machine({ files: { ...MESA, ...node(128, INTEL) } });
     expect(await webgpuAdapter(linux)).toMatchObject({ name: 'Intel graphics card 9a49' });
   });
 
-  it('amdgpu reports the memory, and the name of some cards', async () => {
+  it('memory and name come from amdgpu for some cards', async () => {
     const named = { ...RADEON, more: { ...RADEON.more, product_name: 'AMD Instinct MI300X\n' } };
     const linux = machine({ files: { ...MESA, ...node(128, named) } });
     const expected = { name: 'AMD Instinct MI300X', vendor: 'AMD', memoryBytes: 25_753_026_560 };
@@ -123,7 +123,7 @@ describe('on Linux', () => {
   });
 
   it.each(['', '0\n', '-5\n', '1e9\n', '99999999999999999999\n', 'many\n'])(
-    '%j gives no memory',
+    'a memory size of %j is ignored',
     async (text) => {
       const odd = { ...RADEON, more: { mem_info_vram_total: text } };
       const linux = machine({ files: { ...MESA, ...node(128, odd) } });
@@ -146,14 +146,14 @@ describe('on Linux', () => {
     ['Bochs', { driver: 'bochs-drm', pci: '1234:1111' }],
     ['ASPEED', { driver: 'ast', pci: '1A03:2000' }],
     ['vgem', { driver: 'vgem' }],
-    ['a name of every object', { driver: 'constructor', pci: '0000:0000' }],
+    ['a name from the prototype', { driver: 'constructor', pci: '0000:0000' }],
   ])('a display adapter is not a card: %s', async (_, given) => {
     const linux = machine({ files: { ...MESA, ...node(128, given) } });
     expect(await webgpuAdapter(linux)).toBeNull();
     expect((await surveyAdapters(linux)).adapters).toEqual([]);
   });
 
-  it('a card of a small computer is known by its driver', async () => {
+  it('a card of a small computer is recognised by its driver', async () => {
     const files = {
       [`${ICD}/broadcom_icd.json`]: manifest('libvulkan_broadcom.so'),
       ...node(128, { driver: 'v3d' }),
@@ -162,7 +162,7 @@ describe('on Linux', () => {
     expect(await webgpuAdapter(machine({ files }))).toMatchObject(expected);
   });
 
-  it('without render nodes, Vulkan computes in software, and is not a card', async () => {
+  it('Vulkan in software, without render nodes, is not a card', async () => {
     const linux = machine({ files: MESA });
     expect(await webgpuAdapter(linux)).toBeNull();
     const more = '; what is installed of Vulkan computes on the processor';
@@ -172,12 +172,12 @@ describe('on Linux', () => {
     });
   });
 
-  it('without anything there is nothing', async () => {
+  it('no card is reported on an empty machine', async () => {
     expect(await webgpuAdapter(machine())).toBeNull();
     expect((await surveyAdapters(machine())).findings).toEqual([notHere(), MISSING]);
   });
 
-  it('a card whose Vulkan driver is missing is there, but WebGPU has none', async () => {
+  it('a card without a Vulkan driver is listed, but not for WebGPU', async () => {
     const files = { [`${ICD}/lvp_icd.json`]: manifest('libvulkan_lvp.so'), ...node(128, INTEL) };
     const linux = machine({ files });
     expect(await webgpuAdapter(linux)).toBeNull();
@@ -189,7 +189,7 @@ describe('on Linux', () => {
     });
   });
 
-  it('nor can it have one that this user may not open', async () => {
+  it('a card that this user may not open is not used for WebGPU', async () => {
     const files = { ...MESA, ...node(128, INTEL) };
     const linux = machine({ files, closed: ['/dev/dri/renderD128'] });
     expect(await webgpuAdapter(linux)).toBeNull();
@@ -197,14 +197,14 @@ describe('on Linux', () => {
     expect(findings[0]?.message).toMatch(/\/dev\/dri\/renderD128 is not there or may not be open/);
   });
 
-  it('reports the NVIDIA card once, by its driver', async () => {
+  it('an NVIDIA card is reported once, by its driver', async () => {
     const files = { ...NVIDIA_ICD, ...node(128, { driver: 'nvidia', pci: '10DE:2335' }) };
     const { adapters } = await surveyAdapters(machine({ files, programs: H200 }));
     const expected = { name: 'NVIDIA H200', memoryBytes: 143_771 * 2 ** 20, source: 'nvidia-smi' };
     expect(adapters).toEqual([expect.objectContaining(expected)]);
   });
 
-  it("NVIDIA's card needs no render node, but Vulkan's part of its driver", async () => {
+  it('an NVIDIA card needs the Vulkan part of its driver, but no render node', async () => {
     const withVulkan = machine({ files: NVIDIA_ICD, programs: H200 });
     expect(await webgpuAdapter(withVulkan)).toMatchObject({ name: 'NVIDIA H200' });
     const without = machine({ files: MESA, programs: H200 });
@@ -214,7 +214,7 @@ describe('on Linux', () => {
     expect(findings[0]?.suggestion).toMatch(/NVIDIA_DRIVER_CAPABILITIES=all/);
   });
 
-  it('an NVIDIA card under nouveau needs the library of that', async () => {
+  it('an NVIDIA card with nouveau needs the Vulkan library of nouveau', async () => {
     const nouveau = node(128, { driver: 'nouveau', pci: '10DE:1B06' });
     expect(await webgpuAdapter(machine({ files: { ...NVIDIA_ICD, ...nouveau } }))).toBeNull();
     const library = { [`${ICD}/nouveau_icd.json`]: manifest('libvulkan_nouveau.so') };
@@ -224,7 +224,7 @@ describe('on Linux', () => {
     );
   });
 
-  it("under WSL it is one of Windows's, by way of dzn", async () => {
+  it('a card of Windows is used through dzn under WSL', async () => {
     const dzn = { [`${ICD}/dzn_icd.json`]: manifest('libvulkan_dzn.so') };
     const wsl = { '/dev/dxg': '', ...node(128, { driver: 'vgem' }) };
     const expected = { name: 'graphics card of Windows', vendor: null, source: '/dev/dxg' };
@@ -234,22 +234,24 @@ describe('on Linux', () => {
     expect(await webgpuAdapter(named)).toMatchObject({ name: 'NVIDIA H200' });
   });
 
-  it('drivers are found where the loader of Vulkan would find them', async () => {
-    const found = async (env: Record<string, string>, place: string) => {
+  it('drivers are found in the folders of the Vulkan loader', async () => {
+    const isFound = async (env: Record<string, string>, place: string) => {
       const files = { [place]: manifest('libvulkan_intel.so'), ...node(128, INTEL) };
       return (await webgpuAdapter(machine({ files, env }))) !== null;
     };
-    expect(await found({}, '/etc/vulkan/icd.d/a.json')).toBe(true);
-    expect(await found({}, '/opt/a.json')).toBe(false);
-    expect(await found({ VK_DRIVER_FILES: '/nowhere.json:/opt/a.json' }, '/opt/a.json')).toBe(true);
-    expect(await found({ VK_ICD_FILENAMES: '/opt' }, '/opt/a.json')).toBe(true);
-    expect(await found({ VK_DRIVER_FILES: '/dev/null' }, `${ICD}/a.json`)).toBe(false);
-    expect(await found({ VK_ADD_DRIVER_FILES: '/opt' }, '/opt/a.json')).toBe(true);
-    expect(await found({ XDG_DATA_DIRS: '/run' }, '/run/vulkan/icd.d/a.json')).toBe(true);
-    expect(await found({ HOME: '/h' }, '/h/.local/share/vulkan/icd.d/a.json')).toBe(true);
+    expect(await isFound({}, '/etc/vulkan/icd.d/a.json')).toBe(true);
+    expect(await isFound({}, '/opt/a.json')).toBe(false);
+    expect(await isFound({ VK_DRIVER_FILES: '/nowhere.json:/opt/a.json' }, '/opt/a.json')).toBe(
+      true,
+    );
+    expect(await isFound({ VK_ICD_FILENAMES: '/opt' }, '/opt/a.json')).toBe(true);
+    expect(await isFound({ VK_DRIVER_FILES: '/dev/null' }, `${ICD}/a.json`)).toBe(false);
+    expect(await isFound({ VK_ADD_DRIVER_FILES: '/opt' }, '/opt/a.json')).toBe(true);
+    expect(await isFound({ XDG_DATA_DIRS: '/run' }, '/run/vulkan/icd.d/a.json')).toBe(true);
+    expect(await isFound({ HOME: '/h' }, '/h/.local/share/vulkan/icd.d/a.json')).toBe(true);
   });
 
-  it('names out of files cannot steer a terminal', async () => {
+  it('names from files lose their control characters', async () => {
     const odd = { ...RADEON, more: { product_name: '\u001b]0;x\u0007Radeon\n\u202eevil\n' } };
     const linux = machine({ files: { ...MESA, ...node(128, odd) } });
     expect(await webgpuAdapter(linux)).toMatchObject({ name: 'AMD ]0;x Radeon evil' });
@@ -277,7 +279,7 @@ describe('on Windows', () => {
   const windows = (answer: string, programs = {}) =>
     machine({ platform: 'win32', programs: { 'powershell.exe': answer, ...programs } });
 
-  it('the cards are those that Windows has, the memory what NVIDIA’s driver tells', async () => {
+  it('cards come from Windows, and memory from NVIDIA’s driver', async () => {
     const smi = { 'nvidia-smi.exe': '00000000:01:00.0, NVIDIA GeForce RTX 4090, 24564\r\n' };
     const { adapters, findings } = await surveyAdapters(windows(controllers(UHD, RTX), smi));
     const source = 'Win32_VideoController';
@@ -288,11 +290,11 @@ describe('on Windows', () => {
     expect(findings).toEqual([MISSING]);
   });
 
-  it('a single card is not a list', async () => {
+  it('a single card is read without a list', async () => {
     expect(await webgpuAdapter(windows(controllers(UHD)))).toMatchObject({ vendor: 'Intel' });
   });
 
-  it('the Qualcomm card is not a PCI device', async () => {
+  it('the Qualcomm card is recognised without a PCI id', async () => {
     const adreno = [
       'Qualcomm(R) Adreno(TM) X1-85 GPU',
       'ACPI\\VEN_QCOM&DEV_0C36&REV_1000\\0',
@@ -301,24 +303,24 @@ describe('on Windows', () => {
   });
 
   it.each([
-    ['one that was turned off', controllers([...UHD, 22])],
+    ['one that is disabled', controllers([...UHD, 22])],
     [
-      'that of remote desktops',
+      'one of remote desktops',
       controllers([
         'Microsoft Remote Display Adapter',
         'SWD\\REMOTEDISPLAYENUM\\RDPIDD_INDIRECTDISPLAY',
       ]),
     ],
     [
-      'without a driver',
+      'one without a driver',
       controllers(['Microsoft Basic Display Adapter', 'ROOT\\BASICDISPLAY\\0000']),
     ],
     [
-      'of Hyper-V',
+      'one of Hyper-V',
       controllers(['Microsoft Hyper-V Video', 'VMBUS\\{DA0A7802-E377-4AAC-8E77-0558EB1073F8}\\5']),
     ],
     [
-      'of VirtualBox',
+      'one of VirtualBox',
       controllers([
         'VirtualBox Graphics Adapter (WDDM)',
         'PCI\\VEN_80EE&DEV_BEEF&SUBSYS_040515AD&REV_00\\3&267A616A&0&10',
@@ -339,11 +341,11 @@ describe('on Windows', () => {
     '{"Name":',
     'Get-CimInstance : Access denied',
     '[{"Name":{"x":1},"PNPDeviceID":7}]',
-  ])('an answer of %j is none', async (answer) =>
+  ])('an answer of %j is ignored', async (answer) =>
     expect(await webgpuAdapter(windows(answer))).toBeNull(),
   );
 
-  it('PowerShell is asked for by its path', async () => {
+  it('PowerShell is started by its absolute path', async () => {
     const asked = windows(controllers(UHD));
     await webgpuAdapter(asked);
     expect(asked.runs.map(([program]) => program)).toContain(
@@ -358,7 +360,7 @@ describe('on macOS', () => {
       platform: 'darwin',
       programs: { system_profiler: JSON.stringify({ SPDisplaysDataType: displays }) },
     });
-  /** Of `system_profiler SPDisplaysDataType -json`, macOS 13. */
+  /** From `system_profiler SPDisplaysDataType -json`, macOS 13. */
   const M1 = {
     _name: 'Apple M1',
     spdisplays_mtlgpufamilysupport: 'spdisplays_metal3',
@@ -369,7 +371,7 @@ describe('on macOS', () => {
     sppci_device_type: 'spdisplays_gpu',
     sppci_model: 'Apple M1',
   };
-  /** macOS 11, of a notebook with two. */
+  /** From macOS 11, on a notebook with two cards. */
   const IRIS = {
     _name: 'kHW_IntelUHDGraphics630Item',
     _spdisplays_vram: '1536 MB',
@@ -386,7 +388,7 @@ describe('on macOS', () => {
     sppci_model: 'AMD Radeon Pro 5500M',
   };
 
-  it("Apple's own has all of the machine's memory", async () => {
+  it('the Apple card has all of the machine’s memory', async () => {
     expect(await webgpuAdapter(mac(M1))).toEqual({
       ...unknown,
       name: 'Apple M1',
@@ -408,13 +410,13 @@ describe('on macOS', () => {
     ['without Metal', { ...RADEON_PRO, spdisplays_metal: 'spdisplays_notsupported' }],
     ['of a virtual machine', { sppci_model: 'Display', spdisplays_vendor: 'VMware (0x15ad)' }],
     ['without a name', { ...M1, sppci_model: '\u0000' }],
-    ['that is none', null],
+    ['that is null', null],
   ])('a display %s is not a card', async (_, display) => {
     expect(await webgpuAdapter(mac(display))).toBeNull();
   });
 
   it.each(['', 'null', '[]', '{"SPDisplaysDataType":{}}', '{"SPDisplaysDataType":[5,null]}', '{'])(
-    'an answer of %j is none',
+    'an answer of %j is ignored',
     async (answer) => {
       const programs = { system_profiler: answer };
       const odd = machine({ platform: 'darwin', programs });

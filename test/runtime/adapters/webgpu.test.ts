@@ -11,7 +11,7 @@ import {
 } from '../../../src/runtime/adapters/graphics-adapter.js';
 import { machine } from './machines.js';
 
-/** What webgpu 0.6.2 says of Mesa 25.0.7's llvmpipe: its info and limits, and how it lists it. */
+/** Answer of webgpu 0.6.2 for llvmpipe of Mesa 25.0.7: info, limits and list of adapters. */
 const LLVMPIPE = {
   adapter: {
     vendor: 'mesa',
@@ -55,17 +55,17 @@ const H200 = {
 
 const answering = (webgpu: string, more: Record<string, string> = {}) =>
   machine({ webgpu: 'file:///webgpu/index.js', programs: { webgpu, ...more } });
-const told = (value: unknown) => answering(`${JSON.stringify(value)}\n`);
+const answeringJson = (value: unknown) => answering(`${JSON.stringify(value)}\n`);
 const SMI = '00000000:0F:00.0, NVIDIA H200, 143771\n';
 const NO_CARD = expect.objectContaining({ message: expect.stringMatching(/no graphics card/) });
 const COMMAND = 'npm install --no-save webgpu@0.6.2';
 
-describe('answers of the package webgpu', () => {
-  it('a software adapter: its name, limits, and that it is not a card', async () => {
-    expect(await webgpuAdapter(told(LLVMPIPE))).toEqual(SOFTWARE);
+describe('an answer of the package webgpu', () => {
+  it('gives name and limits of a software adapter', async () => {
+    expect(await webgpuAdapter(answeringJson(LLVMPIPE))).toEqual(SOFTWARE);
   });
 
-  it('a card with the memory from the system, listed once', async () => {
+  it('gives a card once, with the memory from the system', async () => {
     const both = answering(JSON.stringify(H200), { 'nvidia-smi': SMI });
     const expected = {
       name: 'NVIDIA H200',
@@ -81,7 +81,7 @@ describe('answers of the package webgpu', () => {
     expect((await surveyAdapters(both)).adapters).toEqual([expected]);
   });
 
-  it('software next to a card that only CUDA can use', async () => {
+  it('gives a software adapter next to a card that only CUDA can use', async () => {
     const both = answering(JSON.stringify(LLVMPIPE), { 'nvidia-smi': SMI });
     const { adapters, findings } = await surveyAdapters(both);
     expect(adapters.map(({ name }) => name)).toEqual([SOFTWARE.name, 'NVIDIA H200']);
@@ -90,7 +90,7 @@ describe('answers of the package webgpu', () => {
     ]);
   });
 
-  it('counts where it finds nothing, on any system', async () => {
+  it('takes precedence when it has no adapter', async () => {
     const nothing = answering('{"adapter":null,"listed":""}\n', { 'nvidia-smi': SMI });
     expect(await webgpuAdapter(nothing)).toBeNull();
     const { findings } = await surveyAdapters(nothing);
@@ -98,27 +98,23 @@ describe('answers of the package webgpu', () => {
   });
 
   it.each([
-    ['a vendor that nobody knows', { vendor: 'acme' }, { vendor: 'acme' }],
+    ['an unknown vendor', { vendor: 'acme' }, { vendor: 'acme' }],
     ['no vendor', { vendor: '' }, { vendor: null }],
-    ['a name that is not listed', { device: 'gpu-7' }, { name: 'gpu-7' }],
+    ['an unlisted name', { device: 'gpu-7' }, { name: 'gpu-7' }],
     ['no name', { device: '' }, { name: LLVMPIPE.adapter.description }],
-    ['software that does not say so', { isFallbackAdapter: false }, { isSoftware: true }],
-    [
-      'a limit beyond all exact numbers',
-      { maxBufferSize: 2 ** 64 },
-      { maxBufferBytes: 2 ** 53 - 1 },
-    ],
+    ['unmarked software', { isFallbackAdapter: false }, { isSoftware: true }],
+    ['a limit beyond exact numbers', { maxBufferSize: 2 ** 64 }, { maxBufferBytes: 2 ** 53 - 1 }],
     ['no limit', { maxBufferSize: null }, { maxBufferBytes: null }],
-    ['a limit below nothing', { maxBufferSize: -1 }, { maxBufferBytes: null }],
-    ['a limit in words', { maxBufferSize: 'much' }, { maxBufferBytes: null }],
-    ['nothing of float16', { hasFloat16: undefined }, { hasFloat16: null }],
-    ['a name that steers', { device: '\u001b[31mx\ny' }, { name: '[31mx y' }],
-  ])('with %s', async (_, odd, expected) => {
+    ['a negative limit', { maxBufferSize: -1 }, { maxBufferBytes: null }],
+    ['a text as limit', { maxBufferSize: 'much' }, { maxBufferBytes: null }],
+    ['no value for float16', { hasFloat16: undefined }, { hasFloat16: null }],
+    ['a name with control characters', { device: '\u001b[31mx\ny' }, { name: '[31mx y' }],
+  ])('is accepted with %s', async (_, odd, expected) => {
     const odder = { ...LLVMPIPE, adapter: { ...LLVMPIPE.adapter, ...odd } };
-    expect(await webgpuAdapter(told(odder))).toMatchObject(expected);
+    expect(await webgpuAdapter(answeringJson(odder))).toMatchObject(expected);
   });
 
-  it('is found among what drivers print', async () => {
+  it('is found among the output of drivers', async () => {
     const noise = `MESA: warning\n${JSON.stringify(LLVMPIPE)}\nSegmentation fault\n`;
     expect(await webgpuAdapter(answering(noise))).toEqual(SOFTWARE);
   });
@@ -133,22 +129,22 @@ describe('answers of the package webgpu', () => {
     '{"adapter":{"device":["x"],"isFallbackAdapter":true}}',
     '{"adapter":{"device":"\\u0000","isFallbackAdapter":true}}',
     `{"adapter":${'['.repeat(100_000)}`,
-  ])('may be no answer: %.60j', async (answer) => {
+  ])('is reported as missing when it is %.60j', async (answer) => {
     expect(await webgpuAdapter(answering(answer))).toBeNull();
     const { findings } = await surveyAdapters(answering(answer));
     const message = 'the package webgpu is installed but gives no answer';
     expect(findings).toEqual([NO_CARD, { message, suggestion: COMMAND }]);
   });
 
-  it('gives nothing where it is not installed, with the way to install it', async () => {
+  it('is missing with a suggestion where the package is not installed', async () => {
     const { adapters, findings } = await surveyAdapters(machine());
     expect(adapters).toEqual([]);
     expect(findings).toEqual([NO_CARD, expect.objectContaining({ suggestion: COMMAND })]);
     expect(THIS_MACHINE.locate('webgpu-that-is-not-installed')).toBeNull();
   });
 
-  it('is asked for once, for speed, in a process of its own', async () => {
-    const asked = told(LLVMPIPE);
+  it('is requested once, in a separate process', async () => {
+    const asked = answeringJson(LLVMPIPE);
     await Promise.all([webgpuAdapter(asked), webgpuAdapter(asked), surveyAdapters(asked)]);
     const runs = asked.runs.filter(([program]) => program === process.execPath);
     expect(runs).toHaveLength(1);
@@ -156,12 +152,12 @@ describe('answers of the package webgpu', () => {
   });
 });
 
-describe('the process that asks the package', () => {
+describe('the process that queries the package', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-webgpu-'));
   afterAll(() => fs.rmSync(folder, { recursive: true }));
 
   let files = 0;
-  /** A machine on which the package is a module of this text. */
+  /** A machine where the package is a module with this text. */
   function withModule(text: string, patience = 10_000): SystemCalls {
     const file = path.join(folder, `${files++}.mjs`);
     fs.writeFileSync(file, text);
@@ -173,7 +169,7 @@ describe('the process that asks the package', () => {
     };
   }
 
-  /** A module with the part of the package that is used. */
+  /** A module with the used part of the package. */
   const MODULE = `
     const { adapter: { maxBufferSize, maxStorageBufferBindingSize, ...info }, listed } = ${JSON.stringify(LLVMPIPE)};
     const limits = { maxBufferSize, maxStorageBufferBindingSize };
@@ -185,11 +181,11 @@ describe('the process that asks the package', () => {
       },
     });`;
 
-  it('says what the package does', async () => {
+  it('gives the answer of the package', async () => {
     expect(await webgpuAdapter(withModule(MODULE))).toEqual(SOFTWARE);
   });
 
-  it('says so when there is no adapter', async () => {
+  it('reports that there is no adapter', async () => {
     const none = withModule('export const create = () => ({ requestAdapter: async () => null });');
     const { findings } = await surveyAdapters(none);
     expect(findings.at(-1)).toEqual({ message: 'the package webgpu finds no adapter' });
@@ -197,10 +193,10 @@ describe('the process that asks the package', () => {
 
   it.each([
     ['does not load', 'throw new Error("GLIBC_2.38 not found");'],
-    ['has nothing of what is used', 'export default 5;'],
+    ['lacks the used functions', 'export default 5;'],
     ['crashes', 'process.kill(process.pid, "SIGKILL"); for (;;);'],
     ['never answers', 'for (;;);'],
-    ['never ends to talk', 'for (;;) (await import("node:fs")).writeSync(1, "x".repeat(65536));'],
+    ['never stops printing', 'for (;;) (await import("node:fs")).writeSync(1, "x".repeat(65536));'],
     [
       'never calls back',
       'export const create = () => ({ requestAdapter: () => new Promise(() => setInterval(() => {}, 9)) });',
@@ -212,7 +208,7 @@ describe('the process that asks the package', () => {
     expect(findings.at(-1)?.message).toMatch(/gives no answer/);
   });
 
-  it('may be noisy, and may hang when it has answered', async () => {
+  it('may print other lines, and may hang after its answer', async () => {
     const noisy = `import fs from 'node:fs';
       fs.writeSync(2, 'Warning: reduced\\n'); fs.writeSync(1, 'MESA: info\\n');
       process.on('exit', () => { for (;;); });${MODULE}`;
@@ -220,28 +216,28 @@ describe('the process that asks the package', () => {
   });
 });
 
-describe('a program that is asked', () => {
+describe('a queried program', () => {
   it.each([
-    ['that is not there', 'no-such-program-on-any-machine', []],
-    ['whose name is none', 'no\u0000such', []],
-  ])('%s says nothing', async (_, program, words) => {
+    ['that is missing', 'no-such-program-on-any-machine', []],
+    ['with an invalid name', 'no\u0000such', []],
+  ])('%s gives an empty answer', async (_, program, words) => {
     expect(await ask(program, words)).toBe('');
   });
 
-  it('does not outlive patience', async () => {
+  it('is killed after the time limit', async () => {
     const words = ['-e', 'require("node:fs").writeSync(1, String(process.pid)); for (;;);'];
     const pid = Number(await ask(process.execPath, words, 2000));
     expect(pid).toBeGreaterThan(1);
     await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow('ESRCH'), 5000);
   });
 
-  it('is believed however it ends', async () => {
+  it('gives its answer with any exit code', async () => {
     const words = ['-e', 'require("node:fs").writeSync(1, "answer"); process.exit(9)'];
     expect(await ask(process.execPath, words)).toBe('answer');
   });
 });
 
-it('gives no error on any machine', async () => {
+it('the survey of adapters gives no error on any machine', async () => {
   const adapter = await webgpuAdapter();
   const { adapters } = await surveyAdapters();
   if (adapter) expect(adapters).toContainEqual(adapter);

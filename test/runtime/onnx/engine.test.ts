@@ -23,8 +23,8 @@ const missing = () => {
   });
 };
 
-describe('when the library', () => {
-  it('is not installed, says what installs it', async () => {
+describe('the library', () => {
+  it('gives the command that installs it when it is missing', async () => {
     expect(onnxVersion(missing)).toBeUndefined();
     await expect(openOnnx({ threads: 1, require: missing })).rejects.toMatchObject({
       code: 'system',
@@ -33,7 +33,7 @@ describe('when the library', () => {
     });
   });
 
-  it('does not load, says why', async () => {
+  it('gives the reason when it does not load', async () => {
     const broken = (name: string) => {
       if (name.endsWith('package.json')) return { version: '1.2.3' };
       throw new Error('libonnxruntime.so.1: cannot open shared object file\nRequire stack: …');
@@ -44,7 +44,7 @@ describe('when the library', () => {
     });
   });
 
-  it('is installed by the command that the package itself asks for', () => {
+  it('is installed by this command in the version of package.json', () => {
     const { optionalDependencies } = readJson<{ optionalDependencies: Record<string, string> }>(
       'package.json',
     );
@@ -58,7 +58,7 @@ describe('when the library', () => {
   });
 });
 
-/** The library, as far as it is tried before a model is loaded. */
+/** The part of the library that is tried before a model is loaded. */
 const failing = (message: string) => () => ({
   env: { versions: { node: '1.30.0' } },
   InferenceSession: { create: () => Promise.reject(new Error(message)) },
@@ -85,17 +85,17 @@ describe('a provider that cannot be used', () => {
       'install the driver of a graphics card, with Vulkan on Linux: as in apt install mesa-vulkan-drivers',
     ],
     ['webgpu', 'No Op registered for Neg', 'No Op registered for Neg', undefined],
-  ] as const)('says why: %s, %s', async (provider, cause, why, suggestion) => {
+  ] as const)('gives the reason: %s, %s', async (provider, cause, reason, suggestion) => {
     const opened = openOnnx({ threads: 1, provider, require: failing(cause) });
     await expect(opened).rejects.toMatchObject({
       code: 'system',
-      message: `ONNX Runtime cannot use ${provider}: ${why}`,
+      message: `ONNX Runtime cannot use ${provider}: ${reason}`,
       suggestion,
     });
   });
 });
 
-/** The library, whose sessions give nothing but an error from their second run on, and when they end. */
+/** The library, whose sessions fail from their second run on and when they are released. */
 function losing(message: string): Require {
   const require = createRequire(import.meta.url);
   const library = require('onnxruntime-node') as Library;
@@ -116,12 +116,12 @@ function losing(message: string): Require {
   return () => ({ ...library, env: library.env, InferenceSession: { create } });
 }
 
-describeWithOnnx('a device that is lost in the middle', () => {
+describeWithOnnx('a lost device', () => {
   it.each([
     'WebGPU device lost (1): A valid external Instance reference no longer exists.',
     'CUDA failure 700: an illegal memory access was encountered ; GPU=0',
     'D3D12 removed: DXGI_ERROR_DEVICE_HUNG',
-  ])('is reported as such, and nothing is released without need: %s', async (message) => {
+  ])('is reported as such, and closing gives no further error: %s', async (message) => {
     const model = small();
     const ids = { batch: 1, tokens: 2, data: Int32Array.of(1, 2) };
     const engine = await openOnnx({ threads: 1, require: losing(message) });
@@ -138,7 +138,7 @@ describeWithOnnx('a device that is lost in the middle', () => {
     await engine.close();
   });
 
-  it('is not what any other error is', async () => {
+  it('is not reported for other errors', async () => {
     const model = small();
     const ids = { batch: 1, tokens: 2, data: Int32Array.of(1, 2) };
     const engine = await openOnnx({ threads: 1, require: losing('std::bad_alloc') });
@@ -165,7 +165,7 @@ const small = (): LanguageModel =>
   });
 
 describeWithOnnx('the engine', () => {
-  it('names itself', async () => {
+  it('reports its name, version and device', async () => {
     const { info, close } = await openOnnx({ threads: 2 });
     expect(info).toEqual({
       name: 'onnx',
@@ -181,11 +181,11 @@ describeWithOnnx('the engine', () => {
     await close();
   });
 
-  it('sends nothing to the makers of the library, and leaves no files', () => {
+  it('disables the telemetry of the library', () => {
     expect(process.env.ORT_DISABLE_TELEMETRY).toBe('1');
   });
 
-  it('takes any batch and any number of tokens, one program for all', async () => {
+  it('accepts any batch and number of tokens in one program', async () => {
     const model = small();
     const program = await loaded(model, randomWeights(model, 1));
     for (const [batch, tokens] of [

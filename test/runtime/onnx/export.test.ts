@@ -1,4 +1,4 @@
-/** Exported graphs, given to ONNX Runtime with nothing of ours between, against what the originals compute. */
+/** Compares exported graphs, run by ONNX Runtime alone, with the originals. */
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -17,10 +17,10 @@ import { differenceAt, fixtureModel } from '../fixture-models.js';
 import { partOf } from '../sequences.js';
 import { describeWithOnnx, loaded } from './support.js';
 
-/** How far float32 may be from the original's, which is float32 too. */
+/** Largest difference from the original, which is also in float32. */
 const LIMIT = 2e-5;
 
-/** The largest value, which rounding is in proportion to; at least 1. */
+/** Largest value, at least 1. Rounding errors are in proportion to it. */
 const sizeOf = ({ data }: Values) =>
   data.reduce((most, value) => Math.max(most, Math.abs(value)), 1);
 
@@ -32,7 +32,7 @@ interface Exported {
   readonly weights: WeightSource;
 }
 
-/** Writes an export as it is planned. @returns The path of the graph. */
+/** Writes a planned export. @returns The path of the graph. */
 function written({ model, weights }: Exported, external: boolean, weightForm?: WeightForm): string {
   const name = external ? 'beside.onnx' : 'inside.onnx';
   const about = { version: '1.2.3', metadata: new Map([['family', 'a family']]) };
@@ -62,22 +62,22 @@ async function logitsOf(file: string, inputs: readonly TokenIds[]): Promise<Valu
   return results;
 }
 
-/** Three times the first half of the first sequence: another batch, and another length. */
+/** Three copies of the first half of the first sequence: another batch size and length. */
 function others(ids: TokenIds): TokenIds {
   const tokens = Math.ceil(ids.tokens / 2);
   const row = partOf(ids, 0, tokens).data.subarray(0, tokens);
   return { batch: 3, tokens, data: Int32Array.from([...row, ...row, ...row]) };
 }
 
-describeWithOnnx('an exported graph computes what the original does', () => {
+describeWithOnnx('an exported graph gives the results of the original:', () => {
   it.each(ONE_OF_EACH_FAMILY)('%s', async (place) => {
     const { ids, expected, ...exported } = await familyCase(place);
     const other = others(ids);
     const [whole, part] = await logitsOf(written(exported, false), [ids, other]);
-    const wanted = expected.get('logits') as Values;
-    expect(whole?.shape).toEqual(wanted.shape);
-    expect(differenceAt(whole as Values, wanted, 1)).toBeLessThan(LIMIT * sizeOf(wanted));
-    // Of another length the originals have nothing to quote where angles or windows depend on it.
+    const reference = expected.get('logits') as Values;
+    expect(whole?.shape).toEqual(reference.shape);
+    expect(differenceAt(whole as Values, reference, 1)).toBeLessThan(LIMIT * sizeOf(reference));
+    // For another length there are no original values, because angles or windows may depend on it.
     const { output } = await (await loaded(exported.model, exported.weights)).run({ ids: other });
     expect(part?.shape).toEqual(output.shape);
     expect(differenceAt(part as Values, output, 1)).toBeLessThan(LIMIT);
@@ -105,7 +105,7 @@ describeWithOnnx('an exported model with quantized weights', () => {
     ['hf/gpt2', false],
     ['hf/mixtral', true],
   ] as const)(
-    'computes what the engine does: %s, weights beside it: %s',
+    'gives the results of the engine: %s, with weights in a separate file: %s',
     async (place, external) => {
       const { model, weights, ids } = await familyCase(place);
       const form = { bits: 4, group: 32 } as const;
@@ -119,11 +119,11 @@ describeWithOnnx('an exported model with quantized weights', () => {
 });
 
 describe('an exported file', () => {
-  /** Its fields by number, each with all that it holds; see onnx.proto3. */
+  /** Fields by number, each with all its values; see onnx.proto3. */
   const fieldsOf = (bytes: Uint8Array) =>
-    new PbfReader(bytes).readFields<Map<number, Uint8Array[]>>((field, found, reader) => {
+    new PbfReader(bytes).readFields<Map<number, Uint8Array[]>>((field, fields, reader) => {
       const value = reader.type === 2 ? reader.readBytes() : Uint8Array.of(reader.readVarint());
-      found.set(field, [...(found.get(field) ?? []), value.slice()]);
+      fields.set(field, [...(fields.get(field) ?? []), value.slice()]);
     }, new Map());
   const text = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString();
 
@@ -143,19 +143,19 @@ describe('an exported file', () => {
     expect([text(entry?.get(1)?.[0]), text(entry?.get(2)?.[0])]).toEqual(['family', 'a family']);
   });
 
-  it('holds every tensor once, under the name that it has in the checkpoint', () => {
+  it('has every tensor once, with its name in the checkpoint', () => {
     const fixture = fixtureModel('shared-lowrank-tied');
     const model = fieldsOf(fs.readFileSync(written(fixture, false)));
     const graph = fieldsOf(model.get(7)?.[0] ?? new Uint8Array());
     const initializers = (graph.get(5) ?? []).map((each) => fieldsOf(each));
     const names = initializers.map((each) => text(each.get(8)?.[0]));
     expect(new Set(names).size).toBe(names.length);
-    // What follows from the configuration stands in files beside the parameters, and need not here.
+    // Buffers that the configuration determines are not needed here.
     const own = tensorsOf(fixture.model).filter(({ role }) => role === 'parameter');
     expect(names).toEqual(expect.arrayContaining(own.map(({ name }) => name)));
   });
 
-  it('reads nothing of the weights before it is written', async () => {
+  it('is planned without reading weights', async () => {
     const { model } = await familyCase('hf/llama');
     const weights: WeightSource = {
       rangeOf: () => undefined,

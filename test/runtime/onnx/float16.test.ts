@@ -30,13 +30,13 @@ const stored = (type: ElementType) => (tensor: Param) =>
     bytes: { location: 'somewhere', offset: 0, length: 0 },
   }) satisfies Initializer;
 
-/** @param type That its weights are stored in. */
+/** @param type Type of the stored weights. */
 const compiled = (layer: Layer, compute: Compute, type: ElementType = 'f32') =>
   compile(layer, stored(type), {}, { ...ON_CPU, compute });
 
 const operators = ({ nodes }: GraphProto) => nodes.map(({ op }) => op);
 
-/** Element types that the inputs of a graph's products are of. */
+/** Element types of the inputs of a graph's products. */
 function operandTypes({ nodes }: GraphProto): Set<unknown> {
   const casts = new Map(
     nodes.flatMap(({ op, outputs, attributes }) =>
@@ -54,11 +54,11 @@ describe('products in float16', () => {
   const first = linear('a', 4, 4, { bias: true });
   const pair = sequence('pair', [first, linear('b', 4, 4, { bias: false })]);
 
-  it('have their operands rounded, biases too, and give float32', () => {
+  it('round their operands, including biases, and give float32', () => {
     expect(operators(compiled(first, 'f32').graph)).not.toContain('Cast');
     const { graph } = compiled(first, 'f16');
     expect(operandTypes(graph)).toEqual(new Set([ELEMENT_TYPES.f16]));
-    // x, weight and bias before it, the result behind it.
+    // x, weight and bias before it, the result after it.
     expect(operators(graph).filter((op) => op === 'Cast')).toHaveLength(4);
     const at = operators(graph).indexOf('Gemm');
     expect(graph.nodes[at + 1]).toMatchObject({
@@ -68,9 +68,9 @@ describe('products in float16', () => {
     });
   });
 
-  it('leave what nothing else reads in float16', () => {
+  it('leave values in float16 that only other products read', () => {
     const { graph } = compiled(pair, 'f16');
-    // x and three weights before, one result behind: between the two nothing is cast.
+    // x and three weights before, one result after: nothing is cast between the two products.
     expect(operators(graph).filter((op) => op === 'Cast')).toHaveLength(5);
   });
 
@@ -83,14 +83,14 @@ describe('products in float16', () => {
     expect(nodes.map(({ op }) => op)).toEqual(['Cast', 'MatMul', 'Cast', 'MatMul', 'Cast']);
   });
 
-  it('take weights as they are where they are stored so', () => {
+  it('use weights that are stored in float16 without a cast', () => {
     const { graph } = compiled(first, 'f16', 'f16');
     const product = graph.nodes.find(({ op }) => op === 'Gemm');
     expect(product?.inputs.slice(1)).toEqual(['w:a.weight', 'w:a.bias']);
     expect(operators(graph).filter((op) => op === 'Cast')).toHaveLength(2);
   });
 
-  it('are not those of a router and a scan', () => {
+  it('exclude routers and scans', () => {
     const choice = router('gate', 4, {
       experts: 4,
       expertsPerToken: 2,
@@ -134,11 +134,14 @@ describe('the memory of weights', () => {
     ['f16', 'bf16', true, 200],
     ['f16', 'f32', false, 400],
     ['f16', 'f16', false, 400],
-  ] as const)('with %s, from weights stored as %s', (compute, type, hasFloat16, expected) => {
-    expect(bytes(layer, compute, type, hasFloat16)).toBe(expected);
-  });
+  ] as const)(
+    'takes, with %s from stored %s (float16 supported: %s), %d bytes',
+    (compute, type, hasFloat16, expected) => {
+      expect(bytes(layer, compute, type, hasFloat16)).toBe(expected);
+    },
+  );
 
-  it('counts a table that is also a head in both of its forms', () => {
+  it('counts a table that is also a head in both types', () => {
     const tied = modelOfConfig({ ...HYBRID, tie_word_embeddings: true });
     const apart = modelOfConfig({ ...HYBRID, tie_word_embeddings: false });
     expect(bytes(tied, 'f32', 'f32', true)).toBe(bytes(apart, 'f32', 'f32', true) - 4 * 64);
@@ -153,12 +156,12 @@ const HYBRID_CASES = fs
   .filter((name) => !name.startsWith('long-'));
 
 /**
- * Of the largest logit. The worst was 5.1e-3, of a qwen3-next whose experts change with rounding. float32 stays within 1e-5, and no case came
- * nearer than 1.8e-4 in float16.
+ * Limits relative to the largest logit. The worst difference was 5.1e-3, for a qwen3-next whose experts change with
+ * rounding. float32 stays within 1e-5; the smallest difference in float16 was 1.8e-4.
  */
 const [LIMIT, LEAST] = [6e-3, 5e-5];
 
-describeWithOnnx('models in float16 on the CPU are as far from PyTorch as float16 is', () => {
+describeWithOnnx('in float16 on the CPU, differences from PyTorch are those of float16:', () => {
   const largest = ({ data }: Values) =>
     data.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
   const loaded = async (layer: Layer, weights: WeightSource) =>
@@ -171,15 +174,15 @@ describeWithOnnx('models in float16 on the CPU are as far from PyTorch as float1
     const program = await loaded(given.model, given.weights);
     const { output } = await program.run({ ids: given.ids });
     await program.release();
-    const wanted = given.expected.get('logits');
-    if (wanted === undefined) throw new Error('there are no logits');
-    const every = wanted.shape[1] === output.shape[1] ? 1 : given.every;
-    const difference = differenceAt(output, wanted, every) / largest(wanted);
+    const reference = given.expected.get('logits');
+    if (reference === undefined) throw new Error('no logits');
+    const every = reference.shape[1] === output.shape[1] ? 1 : given.every;
+    const difference = differenceAt(output, reference, every) / largest(reference);
     expect(difference).toBeLessThan(LIMIT);
     expect(difference).toBeGreaterThan(LEAST);
   });
 
-  it('turns values beyond 65,504 into infinity', async () => {
+  it('values beyond 65,504 become infinite', async () => {
     const layer = linear('a', 1, 2, { bias: false });
     const weights: WeightSource = {
       rangeOf: () => undefined,

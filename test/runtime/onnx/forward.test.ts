@@ -7,8 +7,8 @@ import { decoded, describeWithOnnx, loaded } from './support.js';
 
 const TOLERANCE = 2e-5;
 
-/** Where the engine gives what the fixtures call by a name. */
-function found(model: LanguageModel): Map<string, string> {
+/** Paths of the engine's values by their names in the fixtures. */
+function pathsOf(model: LanguageModel): Map<string, string> {
   const [first] = model.blocks as readonly HybridBlock[];
   return new Map([
     ['embed', 'embed_tokens'],
@@ -20,28 +20,28 @@ function found(model: LanguageModel): Map<string, string> {
   ]);
 }
 
-describeWithOnnx('what the original implementation computes', () => {
+describeWithOnnx('the engine gives the results of the original implementation:', () => {
   it.each(fs.readdirSync(inPackage('fixtures/hybrid')))('%s', async (name) => {
     const { model, weights, ids, expected, every } = fixtureModel(name);
-    const paths = found(model);
+    const paths = pathsOf(model);
     const plain = await (await loaded(model, weights)).run({ ids });
     const tapped = await (await loaded(model, weights, { taps: true })).run({ ids });
     expect(plain.taps.size).toBe(0);
     expect([...tapped.blocks.keys()]).toEqual(model.blocks.map((block) => block.name));
-    for (const [key, wanted] of expected) {
+    for (const [key, reference] of expected) {
       const path = paths.get(key) ?? key;
       for (const { output, blocks, taps } of [plain, tapped]) {
         const value = path === '' ? output : (blocks.get(path) ?? taps.get(path));
         if (!value && taps.size === 0) continue;
         expect(value, key).toBeDefined();
-        if (value) expect(differenceAt(value, wanted, every), key).toBeLessThan(TOLERANCE);
+        if (value) expect(differenceAt(value, reference, every), key).toBeLessThan(TOLERANCE);
       }
     }
     expect(expected.size).toBeGreaterThan(model.blocks.length);
   });
 });
 
-describeWithOnnx('decoding equals the forward pass at once', () => {
+describeWithOnnx('decoding equals a whole forward pass:', () => {
   it.each([
     ['shared-lowrank-tied', 'a batch of two, window < tokens', 8],
     ['shared-learnable', 'one token at a time from the start', 1],
@@ -53,10 +53,10 @@ describeWithOnnx('decoding equals the forward pass at once', () => {
     const program = await loaded(model, weights, { decoding: { totalTokens: ids.tokens } });
     const steps = Array.from({ length: ids.tokens - prefill }, () => 1);
     const logits = await decoded(program, ids, [prefill, ...steps]);
-    const wanted = expected.get('logits');
-    expect(wanted && differenceAt(logits, wanted, every)).toBeLessThan(TOLERANCE);
+    const reference = expected.get('logits');
+    expect(reference && differenceAt(logits, reference, every)).toBeLessThan(TOLERANCE);
     const [half, rest] = [Math.floor(ids.tokens / 2), Math.ceil(ids.tokens / 2)];
     const inHalves = await decoded(program, ids, [half, rest]);
-    expect(wanted && differenceAt(inHalves, wanted, every)).toBeLessThan(TOLERANCE);
+    expect(reference && differenceAt(inHalves, reference, every)).toBeLessThan(TOLERANCE);
   });
 });

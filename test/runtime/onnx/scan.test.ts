@@ -11,7 +11,7 @@ import { describeWithOnnx, loaded, loadedFor } from './support.js';
 
 const [BATCH, TOKENS, HIDDEN, INNER] = [2, 5, 8, 560];
 
-/** Its state has 35,840 values a sequence: more than the engine works on at a time. */
+/** A layer whose state has 35,840 values per sequence, more than the engine processes at a time. */
 const layer = mambaLayer(
   'mamba',
   { hidden: HIDDEN, inner: INNER, state: 64, kernel: 4, stepRank: 2 },
@@ -23,7 +23,7 @@ const input: Values = {
   data: Float32Array.from({ length: BATCH * TOKENS * HIDDEN }, (_, i) => Math.sin(i)),
 };
 
-/** Weights whose steps go from 0 to 2 · `largest`: the bias of their projection is added twice. */
+/** Weights with steps from 0 to 2 · `largest`, because the bias of their projection is added twice. */
 function stepsUpTo(largest: number): WeightSource {
   const weights = randomWeights(layer, 3);
   return {
@@ -36,20 +36,20 @@ function stepsUpTo(largest: number): WeightSource {
   };
 }
 
-describeWithOnnx('a scan in several parts, the last of them smaller', () => {
+describeWithOnnx('a scan in several parts, the last one smaller,', () => {
   it.each([
     ['small steps', 1],
-    ['steps after which nothing is left, and beyond what exp(x) can hold', 60],
-  ])('%s', async (_what, largest) => {
+    ['steps that erase the state and overflow exp(x)', 60],
+  ])('is correct for %s', async (_what, largest) => {
     const weights = stepsUpTo(largest);
-    const wanted = await (await referenceEngine().load(layer, weights)).run({ inputs: [input] });
-    const found = await (await loaded(layer, weights)).run({ inputs: [input] });
-    const size = Math.max(...wanted.output.data.map(Math.abs));
-    expect(differenceAt(found.output, wanted.output, 1)).toBeLessThan(1e-5 * size);
+    const expected = await (await referenceEngine().load(layer, weights)).run({ inputs: [input] });
+    const actual = await (await loaded(layer, weights)).run({ inputs: [input] });
+    const size = Math.max(...expected.output.data.map(Math.abs));
+    expect(differenceAt(actual.output, expected.output, 1)).toBeLessThan(1e-5 * size);
     expect(size).toBeGreaterThan(0.01);
   });
 
-  it('goes on from the state of the tokens before', async () => {
+  it('continues from the state of earlier tokens', async () => {
     const weights = stepsUpTo(1);
     const whole = await (await loaded(layer, weights)).run({ inputs: [input] });
     const row = input.data.subarray(0, TOKENS * HIDDEN);
@@ -66,7 +66,7 @@ describeWithOnnx('a scan in several parts, the last of them smaller', () => {
   });
 });
 
-/** A target for whose operations the decays of so many tokens of one sequence are all they see. */
+/** A target whose operations can hold the decays of this many tokens of a sequence. */
 const chunksOf = (tokens: number) =>
   ({ provider: 'webgpu', compute: 'f32', maxBindingBytes: 4 * INNER * 64 * tokens }) as const;
 
@@ -75,17 +75,17 @@ describeWithOnnx('a scan in chunks of tokens', () => {
     ['all tokens of both sequences at once', BATCH * TOKENS, 1],
     ['chunks of two tokens, the last of one', BATCH * 2, 1],
     ['one token at a time', BATCH, 1],
-    ['steps after which nothing is left, and beyond what exp(x) can hold', BATCH * 3, 60],
-  ])('%s', async (_what, tokens, largest) => {
+    ['steps that erase the state and overflow exp(x)', BATCH * 3, 60],
+  ])('is correct for %s', async (_what, tokens, largest) => {
     const weights = stepsUpTo(largest);
-    const wanted = await (await referenceEngine().load(layer, weights)).run({ inputs: [input] });
+    const expected = await (await referenceEngine().load(layer, weights)).run({ inputs: [input] });
     const program = await loadedFor(chunksOf(tokens), layer, weights);
-    const found = await program.run({ inputs: [input] });
-    const size = Math.max(...wanted.output.data.map(Math.abs));
-    expect(differenceAt(found.output, wanted.output, 1)).toBeLessThan(1e-5 * size);
+    const actual = await program.run({ inputs: [input] });
+    const size = Math.max(...expected.output.data.map(Math.abs));
+    expect(differenceAt(actual.output, expected.output, 1)).toBeLessThan(1e-5 * size);
   });
 
-  it('goes on from the state of the tokens before', async () => {
+  it('continues from the state of earlier tokens', async () => {
     const weights = stepsUpTo(1);
     const whole = await (await loaded(layer, weights)).run({ inputs: [input] });
     const options = { decoding: { totalTokens: TOKENS } };
@@ -99,8 +99,8 @@ describeWithOnnx('a scan in chunks of tokens', () => {
       [4, third],
     ] as const) {
       const to = from + (output.shape[1] ?? 0);
-      const wanted = rowsOf(whole.output, from, to);
-      expect(largestDifference(output.data, wanted)).toBeLessThan(1e-5);
+      const expected = rowsOf(whole.output, from, to);
+      expect(largestDifference(output.data, expected)).toBeLessThan(1e-5);
     }
   });
 });

@@ -26,7 +26,7 @@ function reshaped({ nodes, initializers, outputs }: GraphProto): string[] {
   });
 }
 
-/** Sizes of a call's values by their names in the declarations; several when the declarations are wrong. */
+/** Sizes of a call's values by their names in the declarations; more than one if a declaration is wrong. */
 function sizesOf({ graph }: CompiledGraph, results: ReadonlyMap<string, OrtTensor>) {
   const sizes = new Map<string | number, Set<number | undefined>>();
   for (const { name, shape } of graph.sized) {
@@ -39,7 +39,7 @@ function sizesOf({ graph }: CompiledGraph, results: ReadonlyMap<string, OrtTenso
 }
 
 describeWithOnnx('sizes of values between nodes', () => {
-  it.each(casesToRun())('are declared where they are unknown, and true: %s', async (place) => {
+  it.each(casesToRun())('are declared correctly where they are unknown: %s', async (place) => {
     const hybrid = place.startsWith('hybrid/') && place.slice('hybrid/'.length);
     const { model, weights, ids } = hybrid ? fixtureModel(hybrid) : await familyCase(place);
     const placed = new PlacedWeights(weights);
@@ -79,7 +79,7 @@ describeWithOnnx('sizes of values between nodes', () => {
       const given = [...feeds].map(([name, feed]) => [name, tensorFor(library, name, feed, call)]);
       const results = new Map(Object.entries(await session.run(Object.fromEntries(given))));
       const wrong = sizesOf(compiled, results).filter(
-        ([size, found]) => found.size !== 1 || (typeof size === 'number' && !found.has(size)),
+        ([size, actual]) => actual.size !== 1 || (typeof size === 'number' && !actual.has(size)),
       );
       expect(wrong).toEqual([]);
       kept = new Map(

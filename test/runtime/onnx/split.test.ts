@@ -13,7 +13,7 @@ import { decoded, describeWithOnnx, loaded, loadedFor } from './support.js';
 
 const TOKENS = 5;
 
-/** A target for which so short an input is as much as there can be. */
+/** A target that can hold no longer input than this. */
 function tightFor(model: LanguageModel, batch: number, tokens = TOKENS): Target {
   const none = { provider: 'webgpu', compute: 'f32', maxBindingBytes: 0 } as const;
   const { elements } = largestValue(model, { batch, tokens, start: 0 }, none);
@@ -22,7 +22,7 @@ function tightFor(model: LanguageModel, batch: number, tokens = TOKENS): Target 
 
 const CASES = casesToRun();
 
-describeWithOnnx('weights that are larger than what one operation sees', () => {
+describeWithOnnx('weights too large for one operation', () => {
   it.each(CASES)('give the same logits: %s', async (place) => {
     const hybrid = place.startsWith('hybrid/') && place.slice('hybrid/'.length);
     const { model, weights, ids: all } = hybrid ? fixtureModel(hybrid) : await familyCase(place);
@@ -35,49 +35,46 @@ describeWithOnnx('weights that are larger than what one operation sees', () => {
     const sizes = graph.initializers.map(({ shape }) => shape.reduce((all, size) => all * size, 1));
     placed.release();
     expect(sizes.filter(isLarge)).toEqual([]);
-    const { output: wanted } = await (await loaded(model, weights)).run({ ids });
+    const { output: expected } = await (await loaded(model, weights)).run({ ids });
     const { output } = await (await loadedFor(target, model, weights)).run({ ids });
-    expect(output.shape).toEqual(wanted.shape);
-    expect(largestDifference(output.data, wanted.data)).toBeLessThan(2e-5);
+    expect(output.shape).toEqual(expected.shape);
+    expect(largestDifference(output.data, expected.data)).toBeLessThan(2e-5);
     const decoding = { totalTokens: TOKENS };
     const program = await loadedFor(target, model, weights, { decoding });
     const inSteps = await decoded(program, ids, [3, 1, 1]);
-    expect(largestDifference(inSteps.data, wanted.data)).toBeLessThan(2e-5);
+    expect(largestDifference(inSteps.data, expected.data)).toBeLessThan(2e-5);
   });
 
-  it.each([1, 2, 3])(
-    'give the same logits with this number of heads at a time: %d',
-    async (most) => {
-      const target = {
-        provider: 'webgpu',
-        compute: 'f32',
-        maxBindingBytes: 4 * most * 4096 ** 2,
-      } as const;
-      for (const place of [
-        'hf/bloom',
-        'hf/gemma2-window',
-        'hf/deepseek-v3',
-        'hf/qwen2-moe',
-        'minigpt/tiny-gqa',
-      ]) {
-        const { model, weights, ids } = await familyCase(place);
-        const { output: wanted } = await (await loaded(model, weights)).run({ ids });
-        const { output } = await (await loadedFor(target, model, weights)).run({ ids });
-        expect(largestDifference(output.data, wanted.data), place).toBeLessThan(2e-5);
-      }
-    },
-  );
+  it.each([1, 2, 3])('give the same logits with %d heads at a time', async (most) => {
+    const target = {
+      provider: 'webgpu',
+      compute: 'f32',
+      maxBindingBytes: 4 * most * 4096 ** 2,
+    } as const;
+    for (const place of [
+      'hf/bloom',
+      'hf/gemma2-window',
+      'hf/deepseek-v3',
+      'hf/qwen2-moe',
+      'minigpt/tiny-gqa',
+    ]) {
+      const { model, weights, ids } = await familyCase(place);
+      const { output: expected } = await (await loaded(model, weights)).run({ ids });
+      const { output } = await (await loadedFor(target, model, weights)).run({ ids });
+      expect(largestDifference(output.data, expected.data), place).toBeLessThan(2e-5);
+    }
+  });
 
-  it('shows what every layer computes', async () => {
+  it('give the same outputs of every layer', async () => {
     const { model, weights, ids: all } = await familyCase('hf/gpt2');
     const ids = partOf(all, 0, TOKENS);
     const target = tightFor(model, ids.batch);
     const wide = { ...target, maxBindingBytes: target.maxBindingBytes * 4 };
     const options = { taps: true };
-    const { taps: wanted } = await (await loaded(model, weights, options)).run({ ids });
+    const { taps: expected } = await (await loaded(model, weights, options)).run({ ids });
     const { taps } = await (await loadedFor(wide, model, weights, options)).run({ ids });
-    expect([...taps.keys()]).toEqual([...wanted.keys()]);
-    for (const [path, { data }] of wanted) {
+    expect([...taps.keys()]).toEqual([...expected.keys()]);
+    for (const [path, { data }] of expected) {
       expect(largestDifference(taps.get(path)?.data ?? [], data), path).toBeLessThan(2e-5);
     }
   });
@@ -93,10 +90,10 @@ const small = modelOfConfig({
   max_position_embeddings: 512,
 });
 
-describe('a call whose values are larger than what one operation sees', () => {
+describe('a call with values too large for one operation', () => {
   const target = tightFor(small, 2, 100);
 
-  it('is refused, and what would fit is said', () => {
+  it('is refused with a size that fits', () => {
     const call = (batch: number, tokens: number, start = 0) => {
       checkFits(small, { batch, tokens, start }, target, true);
     };
@@ -114,7 +111,7 @@ describe('a call whose values are larger than what one operation sees', () => {
     );
   });
 
-  it('counts logits where they do not leave the graph in parts', () => {
+  it('includes logits where they do not leave the graph in parts', () => {
     const call = { batch: 2, tokens: 100, start: 0 };
     expect(() => checkFits(small, call, target, false)).toThrow('lm_head');
   });

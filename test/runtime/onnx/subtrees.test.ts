@@ -16,7 +16,7 @@ import { describeWithOnnx, loaded } from './support.js';
 const TOLERANCE = 2e-5;
 const [BATCH, TOKENS] = [2, 11];
 
-/** A model of two blocks with every kind of layer but those that `changes` replace. */
+/** A model of two blocks with every kind of layer, unless `changes` replaces some. */
 const modelWith = (changes: Readonly<Record<string, unknown>> = {}) =>
   modelOfConfig({
     vocab_size: 20,
@@ -35,7 +35,7 @@ function value(width: number, phase = 0): Values {
   return { shape: [BATCH, TOKENS, width], data };
 }
 
-/** Columns of what a layer takes. */
+/** Columns of the input of a layer. */
 function widthFor(layer: Layer): number {
   switch (layer.kind) {
     case 'hybridBlock':
@@ -80,7 +80,7 @@ function widthFor(layer: Layer): number {
   }
 }
 
-/** Something of the kind that a layer takes. */
+/** An input of the kind that a layer needs. */
 function inputFor(layer: Layer): RunInput {
   switch (inputKindOf(layer)) {
     case 'ids':
@@ -98,33 +98,33 @@ function inputFor(layer: Layer): RunInput {
   }
 }
 
-function expectSame(found: RunOutput, wanted: RunOutput): void {
-  expect(found.output.shape).toEqual(wanted.output.shape);
-  expect(differenceAt(found.output, wanted.output, 1)).toBeLessThan(TOLERANCE);
-  expect([...found.taps.keys()].sort()).toEqual([...wanted.taps.keys()].sort());
-  for (const [path, tap] of wanted.taps) {
-    // Of an expert there are as many rows as tokens that went to it; the reference has the last of them.
+function expectSame(actual: RunOutput, expected: RunOutput): void {
+  expect(actual.output.shape).toEqual(expected.output.shape);
+  expect(differenceAt(actual.output, expected.output, 1)).toBeLessThan(TOLERANCE);
+  expect([...actual.taps.keys()].sort()).toEqual([...expected.taps.keys()].sort());
+  for (const [path, tap] of expected.taps) {
+    // An expert has a row for each of its tokens; the reference has only the last one.
     if (path.includes('experts')) continue;
-    const own = found.taps.get(path);
+    const own = actual.taps.get(path);
     expect(own?.shape, path).toEqual(tap.shape);
     if (own) expect(differenceAt(own, tap, 1), path).toBeLessThan(TOLERANCE);
   }
 }
 
-describeWithOnnx('every layer by itself, and all that it holds', () => {
+describeWithOnnx('every layer alone equals the reference, with all its parts:', () => {
   const models = {
     'a table': modelWith(),
     'low rank, tied': modelWith({ srte_factorized_rank: 3, tie_word_embeddings: true }),
     'sines and cosines, no alignment': modelWith({ srte_encoding: 'sincos', use_alignment: false }),
-    'what transformers are made of': transformerModel(),
+    'a transformer': transformerModel(),
   };
   for (const [title, model] of Object.entries(models)) {
     const weights = randomWeights(model, 1);
     const layers = [...new Set(walk(model).map(({ layer }) => layer))];
-    // The reference computes the rotation inside the attention only; two others are a part of what holds them.
+    // The reference computes rotations only inside attention; the two others are parts of their parents.
     const inner = ['rotary', 'alibi', 'packedExperts'];
-    const wanted = layers.filter(({ kind }) => !inner.includes(kind)).slice(0, 90);
-    it.each(wanted.map((layer) => [layer.name || 'the model', layer] as const))(
+    const tested = layers.filter(({ kind }) => !inner.includes(kind)).slice(0, 90);
+    it.each(tested.map((layer) => [layer.name || 'the model', layer] as const))(
       `${title}: %s`,
       async (_name, layer) => {
         const reference = await referenceEngine().load(layer, weights, { taps: true });
@@ -137,24 +137,24 @@ describeWithOnnx('every layer by itself, and all that it holds', () => {
   }
 });
 
-describeWithOnnx('a part gives what the whole does', () => {
-  it('a block, from the output of the one before', async () => {
+describeWithOnnx('a block alone', () => {
+  it('gives the same output as in the whole model', async () => {
     const { model, weights, ids } = fixtureModel('shared-lowrank-tied');
     const whole = await (await loaded(model, weights, { taps: true })).run({ ids });
     const [first = '', second = ''] = model.blocks.map(({ name }) => name);
     const [, block] = model.blocks;
     const before = whole.blocks.get(first);
-    if (!block || !before) throw new Error('there are no two blocks');
+    if (!block || !before) throw new Error('fewer than two blocks');
     const part = await (await loaded(block, weights, { taps: true })).run({ inputs: [before] });
     expect(part.output).toEqual(whole.blocks.get(second));
     expect(part.taps.size).toBeGreaterThan(20);
     for (const [path, tap] of part.taps) expect(tap, path).toEqual(whole.taps.get(path));
   });
 
-  it('a block decodes by itself', async () => {
+  it('decodes like a whole forward pass', async () => {
     const model = modelWith();
     const [block] = model.blocks;
-    if (!block) throw new Error('there is no block');
+    if (!block) throw new Error('no block');
     const weights = randomWeights(model, 2);
     const whole = value(12);
     const rows = (from: number, to: number): Values => {
@@ -166,7 +166,7 @@ describeWithOnnx('a part gives what the whole does', () => {
         data: Float32Array.from(parts.flatMap((p) => [...p])),
       };
     };
-    const at_once = await (await loaded(block, weights)).run({ inputs: [whole] });
+    const atOnce = await (await loaded(block, weights)).run({ inputs: [whole] });
     const program = await loaded(block, weights, { decoding: { totalTokens: TOKENS } });
     const first = await program.run({ inputs: [rows(0, 4)] });
     const second = await program.run({ inputs: [rows(4, TOKENS)], state: first.state });
@@ -174,13 +174,13 @@ describeWithOnnx('a part gives what the whole does', () => {
     const [a, b] = [first.output.data, second.output.data];
     const [n, m] = [4 * 12, 7 * 12];
     const joined = [a.slice(0, n), b.slice(0, m), a.slice(n), b.slice(m)].flatMap((p) => [...p]);
-    const found = { shape: whole.shape, data: Float32Array.from(joined) };
-    expect(differenceAt(found, at_once.output, 1)).toBeLessThan(TOLERANCE);
+    const stepwise = { shape: whole.shape, data: Float32Array.from(joined) };
+    expect(differenceAt(stepwise, atOnce.output, 1)).toBeLessThan(TOLERANCE);
   });
 });
 
-describeWithOnnx('the rotation', () => {
-  it('turns pairs of columns by position / base^(2j / d)', async () => {
+describeWithOnnx('a rotary layer', () => {
+  it('rotates pairs of columns by position / base^(2j / d)', async () => {
     const [base, headDim] = [100, 4];
     const layer = rotary('rope', { base, headDim });
     const weights = {
@@ -189,19 +189,19 @@ describeWithOnnx('the rotation', () => {
     };
     const x = value(2 * headDim);
     const { output } = await (await loaded(layer, weights)).run({ inputs: [x] });
-    const wanted = x.data.map((number, at) => {
+    const expectedRun = x.data.map((number, at) => {
       const t = Math.floor(at / (2 * headDim)) % TOKENS;
       const j = at % headDim;
       const angle = t / base ** ((2 * (j % 2)) / headDim);
       const other = j < 2 ? -(x.data[at + 2] ?? 0) : (x.data[at - 2] ?? 0);
       return number * Math.cos(angle) + other * Math.sin(angle);
     });
-    expect(differenceAt(output, { shape: x.shape, data: wanted }, 1)).toBeLessThan(1e-6);
+    expect(differenceAt(output, { shape: x.shape, data: expectedRun }, 1)).toBeLessThan(1e-6);
   });
 });
 
-describeWithOnnx('key-value heads that several query heads share', () => {
-  it('are the same as one for each, with the same weights', async () => {
+describeWithOnnx('shared key-value heads', () => {
+  it('equal separate heads with the same weights', async () => {
     const spans = [
       { heads: 3, window: { rule: 'local', tokens: 4 } as const },
       { heads: 1, window: undefined },
@@ -216,7 +216,7 @@ describeWithOnnx('key-value heads that several query heads share', () => {
     });
     const shared = { ...full, keyValueHeads: 2, inputs: [q, narrow(k), narrow(v)] };
     const wide = new Float32Array(128);
-    // Rows of head h of the full weights are those of the head that it shares.
+    // Rows of head h of the full weights are those of its shared head.
     const weights = {
       rangeOf: () => undefined,
       read(tensor: typeof k.weight, first: number, target: Float32Array) {
@@ -236,8 +236,8 @@ describeWithOnnx('key-value heads that several query heads share', () => {
       },
     };
     const input = { inputs: [value(16)] };
-    const wanted = await (await loaded(full, weights)).run(input);
-    const found = await (await loaded(shared, narrowed)).run(input);
-    expect(differenceAt(found.output, wanted.output, 1)).toBeLessThan(1e-6);
+    const expectedRun = await (await loaded(full, weights)).run(input);
+    const actualRun = await (await loaded(shared, narrowed)).run(input);
+    expect(differenceAt(actualRun.output, expectedRun.output, 1)).toBeLessThan(1e-6);
   });
 });

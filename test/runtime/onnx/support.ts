@@ -1,4 +1,4 @@
-/** What the tests of this engine share. */
+/** Shared helpers for tests of this engine. */
 import { describe } from 'vitest';
 import type { Layer } from '../../../src/architecture/layer.js';
 import type {
@@ -15,16 +15,16 @@ import { load, openOnnx } from '../../../src/runtime/onnx/onnx-engine.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';
 import { onFileEnd } from '../../cleanup.js';
 
-/** Tests that need the library; where it is missing they are skipped, and say so. */
+/** Tests that need the library. They are skipped with a note where it is missing. */
 export function describeWithOnnx(title: string, tests: () => void): void {
   const isMissing = onnxVersion() === undefined;
-  const why = isMissing ? ' (onnxruntime-node is not installed)' : '';
-  describe.skipIf(isMissing)(`${title}${why}`, tests);
+  const note = isMissing ? ' (onnxruntime-node is not installed)' : '';
+  describe.skipIf(isMissing)(`${title}${note}`, tests);
 }
 
 let engine: Promise<Engine> | undefined;
 
-/** A program of an engine with one thread, released when the tests of the module are done. */
+/** A program of an engine with one thread, released at the end of the test file. */
 export async function loaded(
   layer: Layer,
   weights: WeightSource,
@@ -36,7 +36,7 @@ export async function loaded(
   return program;
 }
 
-/** On the processor, but in a graph that is made for another target. */
+/** A program on the processor, with a graph for another target. */
 export async function loadedFor(
   target: Target,
   layer: Layer,
@@ -54,7 +54,7 @@ export async function loadedFor(
   return program;
 }
 
-/** Columns of token ids from a position on. */
+/** Columns of token ids from a position. */
 function idsFrom(ids: TokenIds, from: number, tokens: number): TokenIds {
   const data = Int32Array.from({ length: ids.batch * tokens }, (_, at) => {
     const row = Math.floor(at / tokens);
@@ -63,7 +63,7 @@ function idsFrom(ids: TokenIds, from: number, tokens: number): TokenIds {
   return { batch: ids.batch, tokens, data };
 }
 
-/** The outputs of calls that take so many tokens each, behind each other along the tokens. */
+/** Outputs of successive calls with these numbers of tokens, joined along the tokens. */
 export async function decoded(
   program: Program,
   ids: TokenIds,

@@ -25,7 +25,7 @@ import { describeWithOnnx, loaded } from './support.js';
 const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-test-')));
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
-/** Where spools go in these tests. */
+/** Folder of spools in these tests. */
 const spools = path.join(folder, 'spools');
 fs.mkdirSync(spools);
 const { TMPDIR } = process.env;
@@ -57,7 +57,7 @@ interface Filing {
   readonly source?: WeightSource;
 }
 
-/** Lays all tensors into a file of their own, one byte behind each other, and says where they are. */
+/** Writes all tensors into files, with a byte between them, and gives their places. */
 function inFiles(
   dtype: 'F32' | Half,
   name: string,
@@ -95,13 +95,13 @@ function inFiles(
   };
 }
 
-/** The numbers in half precision; they become what that holds. */
+/** Numbers in half precision; also rounds the given ones. */
 function halved(dtype: Half, numbers: Float32Array): Buffer {
   const codes = new Uint16Array(numbers.length);
   const words = new Uint32Array(numbers.buffer);
   for (const [i, word] of words.entries()) {
     const sign = (word >>> 16) & 0x8000;
-    // Of a number below 2 and not too small, the exponent and the first bits of the fraction.
+    // Exponent and first bits of the fraction, for numbers below 2 that are not too small.
     const magnitude = Math.max(0, ((word & 0x7fffffff) >>> 13) - ((127 - 15) << 10));
     codes[i] = dtype === 'BF16' ? word >>> 16 : sign | magnitude;
   }
@@ -125,23 +125,23 @@ describe('the weights of a graph', () => {
     bytes: { raw: new Uint8Array(0) },
   });
 
-  it('have the same number as the description', () => {
+  it('have the number of elements of the description', () => {
     const { weightElements } = compile(model, (tensor) => placed(tensor.name, tensor), {});
     expect(weightElements).toBe(described);
   });
 
-  it('are more when a shared one is stored twice', () => {
+  it('have more elements when a shared tensor is stored twice', () => {
     let count = 0;
     const { weightElements } = compile(model, (tensor) => placed(`copy ${count++}`, tensor), {});
-    // Of the embedding, which the head is tied to.
+    // The embedding, which the head is tied to.
     expect(weightElements).toBe(described + 50 * 32);
   });
 });
 
-describeWithOnnx('weights that a file holds are used in place', () => {
+describeWithOnnx('weights in a file are used in place:', () => {
   it.each(['F32', 'F16', 'BF16'] as const)('%s', async (dtype) => {
     const source = inFiles(dtype, dtype);
-    const wanted = await (await loaded(model, fromReader(source))).run({ ids });
+    const expected = await (await loaded(model, fromReader(source))).run({ ids });
     const large: string[] = [];
     const watched: WeightSource = {
       rangeOf: source.rangeOf,
@@ -151,13 +151,13 @@ describeWithOnnx('weights that a file holds are used in place', () => {
       },
     };
     const program = await loaded(model, watched);
-    expect(await program.run({ ids })).toEqual(wanted);
+    expect(await program.run({ ids })).toEqual(expected);
     expect(large).toEqual([]);
     const distinct = tensorsOf(model).filter(({ name }) => !name.includes('.rope.'));
     expect(program.elements).toBe(distinct.reduce((sum, { elements }) => sum + elements, 0));
   });
 
-  it.each(['F32', 'F16'] as const)('%s of experts, each its part of a tensor', async (dtype) => {
+  it.each(['F32', 'F16'] as const)('%s of experts that are parts of a tensor', async (dtype) => {
     const sizes = { experts: 3, hidden: 16, inner: 12 };
     const layer = mixtureOfExperts('mixture', {
       router: router('router', 16, { experts: 3, expertsPerToken: 2, scoring: 'softmax' }),
@@ -169,29 +169,29 @@ describeWithOnnx('weights that a file holds are used in place', () => {
     });
     const shape = [1, 5, 16];
     const data = Float32Array.from({ length: 80 }, (_, index) => Math.sin(index));
-    const wanted = await (await referenceEngine().load(layer, source)).run({
+    const expected = await (await referenceEngine().load(layer, source)).run({
       inputs: [{ shape, data }],
     });
     for (const weights of [fromReader(source), source]) {
       const program = await loaded(layer, weights);
       const { output } = await program.run({ inputs: [{ shape, data }] });
-      expect(differenceAt(output, wanted.output, 1)).toBeLessThan(1e-6);
+      expect(differenceAt(output, expected.output, 1)).toBeLessThan(1e-6);
       expect(program.elements).toBe(3 * 16 + 3 * 3 * 12 * 16);
     }
   });
 
-  it('in several folders, some of them nowhere', async () => {
+  it('in several folders, some without a file', async () => {
     const source = inFiles('F32', 'parts', { files: 3 });
-    const wanted = await (await loaded(model, fromReader(source))).run({ ids });
+    const expected = await (await loaded(model, fromReader(source))).run({ ids });
     const [table] = tensorsOf(model);
     const mixed: WeightSource = {
       rangeOf: (tensor) => (tensor === table ? undefined : source.rangeOf(tensor)),
       read: source.read,
     };
-    expect(await (await loaded(model, mixed)).run({ ids })).toEqual(wanted);
+    expect(await (await loaded(model, mixed)).run({ ids })).toEqual(expected);
   });
 
-  it('a truncated file is a user error', async () => {
+  it('but a truncated file is a user error', async () => {
     const source = inFiles('F32', 'short');
     const file = path.join(folder, 'short-0', 'weights of a model.bin');
     fs.truncateSync(file, 5000);
@@ -205,15 +205,15 @@ describeWithOnnx('weights that a file holds are used in place', () => {
 });
 
 describe('the spool', () => {
-  it('is the user’s alone, holds float32, and goes when it is released', async () => {
+  it('is accessible to the user only, has float32 values and is removed when released', async () => {
     const weights = new PlacedWeights(fromReader(random));
     const [first] = tensorsOf(model);
-    if (!first) throw new Error('there is no tensor');
+    if (!first) throw new Error('no tensor');
     const initializer = weights.place(first);
     expect(weights.place(first)).toBe(initializer);
     await weights.write();
     const { bytes } = initializer;
-    if (!('location' in bytes)) throw new Error('it is in the graph');
+    if (!('location' in bytes)) throw new Error('the tensor is in the graph');
     const file = path.join(weights.root, bytes.location);
     expect(fs.statSync(file).mode & 0o777).toBe(0o600);
     expect(fs.statSync(path.dirname(file)).mode & 0o777).toBe(0o700);
@@ -226,7 +226,7 @@ describe('the spool', () => {
     weights.release();
   });
 
-  it('goes when the weights cannot be read', async () => {
+  it('is removed when the weights cannot be read', async () => {
     const weights = new PlacedWeights({
       rangeOf: () => undefined,
       read: () => {
@@ -238,7 +238,7 @@ describe('the spool', () => {
     weights.release();
   });
 
-  it('says what to do when memory is too small', () => {
+  it('fails with a suggestion when its folder cannot be created', () => {
     process.env.TMPDIR = path.join(folder, 'nowhere');
     try {
       const weights = new PlacedWeights(fromReader(random));
@@ -255,8 +255,10 @@ describe('the spool', () => {
     }
   });
 
-  it.each(['SIGINT', 'SIGTERM'] as const)('goes when the process ends by %s', async (signal) => {
-    const script = `
+  it.each(['SIGINT', 'SIGTERM'] as const)(
+    'is removed when the process ends by %s',
+    async (signal) => {
+      const script = `
       process.env.TMPDIR = ${JSON.stringify(spools)};
       process.on('${signal}', () => process.exit(1));
       const { Spool } = await import('./src/runtime/onnx/placed-weights.ts');
@@ -266,22 +268,23 @@ describe('the spool', () => {
       await spool.write({ rangeOf() {}, read() {} });
       console.log(spool.file);
       setInterval(() => {}, 1000);`;
-    const child = spawn(
-      process.execPath,
-      ['--import', 'tsx', '--input-type=module', '-e', script],
-      {
-        cwd: inPackage(),
-        env: { ...process.env, TMPDIR: folder },
-        stdio: ['ignore', 'pipe', 'inherit'],
-      },
-    );
-    const file = await new Promise<string>((resolve) =>
-      child.stdout.once('data', (data) => resolve(String(data).trim())),
-    );
-    expect(fs.existsSync(file)).toBe(true);
-    const ended = new Promise((resolve) => child.once('exit', resolve));
-    child.kill(signal);
-    expect(await ended).toBe(1);
-    expect(fs.existsSync(file)).toBe(false);
-  });
+      const child = spawn(
+        process.execPath,
+        ['--import', 'tsx', '--input-type=module', '-e', script],
+        {
+          cwd: inPackage(),
+          env: { ...process.env, TMPDIR: folder },
+          stdio: ['ignore', 'pipe', 'inherit'],
+        },
+      );
+      const file = await new Promise<string>((resolve) =>
+        child.stdout.once('data', (data) => resolve(String(data).trim())),
+      );
+      expect(fs.existsSync(file)).toBe(true);
+      const ended = new Promise((resolve) => child.once('exit', resolve));
+      child.kill(signal);
+      expect(await ended).toBe(1);
+      expect(fs.existsSync(file)).toBe(false);
+    },
+  );
 });

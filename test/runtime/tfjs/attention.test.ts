@@ -11,7 +11,7 @@ import { largestDifference, weightsOf } from './support.js';
 const HIDDEN = 12;
 const HEAD = 4;
 
-/** Three query heads, of which the first sees four keys before its own, on one key-value head. */
+/** Three query heads with one key-value head. The first sees four keys before its own. */
 function groupedAttention(): Attention {
   const spans = [
     { heads: 1, window: { rule: 'local', tokens: 8 } as const },
@@ -44,7 +44,7 @@ function rotated(row: readonly number[], position: number): number[] {
   });
 }
 
-/** One sequence, by the definition, in float64. */
+/** Attention of one sequence by definition, in float64. */
 function naively(layer: Attention, x: Matrix): Matrix {
   const source = weightsOf(layer);
   const matrix = ({ weight }: ProjectionLayer): Matrix => {
@@ -86,9 +86,9 @@ function naively(layer: Attention, x: Matrix): Matrix {
   });
 }
 
-it('shares keys among heads, and puts blocks of queries together', async () => {
+it('attention with shared keys and several blocks of queries matches the definition', async () => {
   const layer = groupedAttention();
-  // More than one block of queries, of two sequences.
+  // More than one block of queries, for two sequences.
   const [batch, tokens] = [2, 700];
   const data = Float32Array.from(
     { length: batch * tokens * HIDDEN },

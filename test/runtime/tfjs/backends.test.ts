@@ -13,10 +13,10 @@ const NODE = '@tensorflow/tfjs-node';
 const WASM = '@tensorflow/tfjs-backend-wasm';
 const CPU = '@tensorflow/tfjs-backend-cpu';
 
-/** What loading a package does; null when it is not installed. */
+/** Functions that load packages; null for one that is not installed. */
 type Fakes = Readonly<Record<string, (() => unknown) | null>>;
 
-/** The packages that are installed, but for these. */
+/** The installed packages, with these replaced. */
 function packagesWith(fakes: Fakes): Packages {
   const all: Fakes = { [GPU]: null, [NODE]: null, ...fakes };
   return {
@@ -31,7 +31,7 @@ function packagesWith(fakes: Fakes): Packages {
   };
 }
 
-/** What the native packages do when they are loaded; the arithmetic is that of the cpu backend. */
+/** Imitates a native package, with the arithmetic of the cpu backend. */
 function nativeModule(isUsingGpuDevice: boolean, madeBy = NODE) {
   return () => {
     INSTALLED.load(CPU);
@@ -56,7 +56,7 @@ afterEach(() => {
   if (tf.findBackendFactory('tensorflow')) tf.removeBackend('tensorflow');
 });
 
-describe('a backend that cannot be used says why', () => {
+describe('an unusable backend gives the reason:', () => {
   it.each([
     ['node-gpu', {}, 'it is not installed', `npm install --no-save ${GPU}@4.22.0`],
     ['node', {}, 'it is not installed', `npm install --no-save ${NODE}@4.22.0`],
@@ -81,7 +81,7 @@ describe('a backend that cannot be used says why', () => {
   });
 });
 
-describe('a backend that can be used', () => {
+describe('a usable backend', () => {
   const infoWith = async (backend: BackendName, fakes: Fakes = {}) =>
     (await openTfjs({ threads: 1, backend }, packagesWith(fakes))).info;
 
@@ -120,7 +120,7 @@ describe('a backend that can be used', () => {
   });
 });
 
-it('gives the native packages what Node 24 no longer has', async () => {
+it('native packages get a function that Node 24 removed', async () => {
   const legacy = util as { isNullOrUndefined?: (value: unknown) => boolean };
   const original = legacy.isNullOrUndefined;
   delete legacy.isNullOrUndefined;
@@ -137,7 +137,7 @@ it('gives the native packages what Node 24 no longer has', async () => {
   }
 });
 
-it('runs models on several backends in turn', async () => {
+it('models run on several backends by turns', async () => {
   const packages = packagesWith({ [NODE]: nativeModule(false) });
   const { model, weights, ids, expected, every } = fixtureModel('shared-learnable');
   const logits = expected.get('logits');

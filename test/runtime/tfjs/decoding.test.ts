@@ -13,19 +13,19 @@ beforeAll(async () => {
   engine = await openTfjs({ threads: 1, backend: 'wasm' });
 });
 
-describe('decoding equals the full forward', () => {
+describe('decoding', () => {
   it.each([
     ['shared-lowrank-tied', 'window < tokens'],
     ['window-not-below-length', 'window ≥ tokens'],
     ['per-layer-sincos', 'an SRTE without a table'],
     ['pyramidal-windowed', 'windows of both kinds'],
-  ])('%s: %s', async (name) => {
+  ])('equals a full forward pass for %s: %s', async (name) => {
     const { model, weights, ids } = fixtureModel(name);
     const whole = await engine.load(model, weights);
     const full = await whole.run({ ids });
     const program = await engine.load(model, weights, { decoding: { totalTokens: ids.tokens } });
     let before: RunOutput | undefined;
-    // A prefill, several tokens on top of it, then one at a time.
+    // A prefill, then several tokens, then one at a time.
     const singly = Array.from({ length: 11 }, (_, index) => ids.tokens - 10 + index);
     const ends = [ids.tokens - 14, ...singly];
     for (const [index, to] of ends.entries()) {
@@ -39,7 +39,7 @@ describe('decoding equals the full forward', () => {
     await program.release();
   });
 
-  it('continues twice from one state', async () => {
+  it('can continue twice from one state', async () => {
     const { model, weights, ids } = fixtureModel('shared-learnable');
     const program = await engine.load(model, weights, { decoding: { totalTokens: ids.tokens } });
     const { state } = await program.run({ ids: partOf(ids, 0, 7) });
@@ -49,7 +49,7 @@ describe('decoding equals the full forward', () => {
     await program.release();
   });
 
-  it('goes on for a block alone', async () => {
+  it('works for a block alone', async () => {
     const { model, weights, ids } = fixtureModel('shared-learnable');
     const [block] = model.blocks;
     if (!block) throw new Error('no block');
@@ -73,7 +73,7 @@ describe('decoding equals the full forward', () => {
   });
 });
 
-it('keeps no more keys of a local head than it will see', async () => {
+it('a local head keeps only the keys that it will see', async () => {
   const config = { vocab_size: 8, hidden_size: 8, num_layers: 1, num_heads: 2, global_heads: 1 };
   const model = modelOfConfig({
     ...config,
@@ -94,7 +94,7 @@ it('keeps no more keys of a local head than it will see', async () => {
   await program.release();
 });
 
-it('keeps of latent attention the latent and one rotated key of each token', async () => {
+it('latent attention keeps the latent and one rotated key of each token', async () => {
   const { model, weights, ids } = await familyCase('hf/deepseek-v3');
   const layers = walk(model).flatMap(({ layer }) =>
     layer.kind === 'latentAttention' ? [layer] : [],

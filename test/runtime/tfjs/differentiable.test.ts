@@ -26,7 +26,7 @@ const SHAPES = {
   secondBias: [OUT],
 } as const;
 
-/** Any values, and the same ones each time. */
+/** Arbitrary values, the same each time. */
 const wave = (tf: Tf, shape: readonly number[], phase: number): Tensor => {
   const count = shape.reduce((product, each) => product * each, 1);
   const values = Float32Array.from({ length: count }, (_, at) => Math.sin(phase * (at + 1)));
@@ -53,12 +53,12 @@ function lossOf(tf: Tf, parameters: readonly Tensor[]): Tensor {
   return meanSquaredError(tf, y, target);
 }
 
-it.each(Object.keys(SHAPES))('the gradient of %s is what trying shows', async (name) => {
+it.each(Object.keys(SHAPES))('the gradient of %s matches a finite difference', async (name) => {
   const index = Object.keys(SHAPES).indexOf(name);
   for (const backendName of ['wasm', 'cpu'] as const) {
     const backend = await openBackend(backendName, 1);
     const { tf } = backend;
-    const { slope, tried } = await onBackend(backend, () => {
+    const { slope, finite } = await onBackend(backend, () => {
       const parameters = Object.values(SHAPES).map((shape, at) => wave(tf, shape, 0.7 + at));
       const direction = wave(tf, Object.values(SHAPES)[index] ?? [], 5.3);
       const at = (step: number) => {
@@ -71,10 +71,10 @@ it.each(Object.keys(SHAPES))('the gradient of %s is what trying shows', async (n
       const step = 1 / 128;
       return {
         slope: tf.sum(tf.mul(gradient as Tensor, direction)).dataSync()[0] ?? Number.NaN,
-        tried: (at(step) - at(-step)) / (2 * step),
+        finite: (at(step) - at(-step)) / (2 * step),
       };
     });
-    expect(Math.abs(tried)).toBeGreaterThan(0.005);
-    expect(Math.abs(slope - tried)).toBeLessThan(0.005 * Math.abs(tried));
+    expect(Math.abs(finite)).toBeGreaterThan(0.005);
+    expect(Math.abs(slope - finite)).toBeLessThan(0.005 * Math.abs(finite));
   }
 });

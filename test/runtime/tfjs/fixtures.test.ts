@@ -5,14 +5,14 @@ import { differenceAt, fixtureModel, SHORT_FIXTURES } from '../fixture-models.js
 
 const LONG = ['long-2048', 'long-2049', 'long-blockwise', 'long-wide-window'];
 
-/** The largest difference of every value that the original implementation gave, by its name there. */
+/** Largest difference of each value from the original implementation, by name. */
 async function differences(name: string, backend: BackendName): Promise<[string, number][]> {
   const { model, weights, ids, expected, every } = fixtureModel(name);
   const engine = await openTfjs({ threads: 1, backend });
   const program = await engine.load(model, weights, { taps: true });
   const { output, blocks, taps } = await program.run({ ids });
   await program.release();
-  const found = new Map([
+  const outputs = new Map([
     ...[...blocks.values()].map((value, index) => [`hidden.${index}`, value] as const),
     ['logits', output],
     ['embed', taps.get('embed_tokens')],
@@ -20,16 +20,16 @@ async function differences(name: string, backend: BackendName): Promise<[string,
     ['layer0.mamba', taps.get('layers.0.mamba')],
     ['layer0.attention', taps.get('layers.0.attention')],
   ]);
-  return [...expected].map(([key, wanted]) => {
-    const value = found.get(key);
-    return [key, value ? differenceAt(value, wanted, every) : Number.NaN];
+  return [...expected].map(([key, target]) => {
+    const value = outputs.get(key);
+    return [key, value ? differenceAt(value, target, every) : Number.NaN];
   });
 }
 
 describe.each([
   ['wasm', [...SHORT_FIXTURES, ...LONG]],
   ['cpu', SHORT_FIXTURES],
-] as const)('%s computes what the original does', (backend, cases) => {
+] as const)('the backend %s gives the results of the original:', (backend, cases) => {
   it.each(cases)('%s', async (name) => {
     const compared = await differences(name, backend);
     expect(compared.length).toBeGreaterThan(1);

@@ -3,7 +3,7 @@ import type { Param } from '../../../src/architecture/param.js';
 import { openTfjs } from '../../../src/runtime/tfjs/tfjs-engine.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';
 
-/** Weights of which each value follows from its tensor and its place. */
+/** Weights with values computed from tensor and position. */
 export const weightsBy = (value: (tensor: Param, at: number) => number): WeightSource => ({
   rangeOf: () => undefined,
   read(tensor, first, target) {
@@ -16,7 +16,7 @@ export const identity = weightsBy(({ shape: [, columns] }, at) =>
   columns !== undefined && Math.floor(at / columns) === at % columns ? 1 : 0,
 );
 
-/** What a layer makes of rows of values: [1, rows, width]. */
+/** Output rows of a layer for rows of values: [1, rows, width]. */
 export async function rowsThrough(
   layer: Layer,
   weights: WeightSource,

@@ -19,7 +19,7 @@ const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
 
 type ByErf = 'gelu' | 'geluClipped' | 'laplace';
 
-describe('activations', () => {
+describe('an activation matches its formula:', () => {
   const POINTS = [-20, -3, -1, -0.1, 0, 0.1, 1, 2, 20];
   const FORMULAS = {
     silu: (x) => x * sigmoid(x),
@@ -37,69 +37,69 @@ describe('activations', () => {
 
   it.each(Object.entries(FORMULAS))('%s', async (name, formula) => {
     const layer = activation('act', name as keyof typeof FORMULAS);
-    const [found = []] = await rowsThrough(layer, identity, [POINTS]);
-    expect(largestDifference(found, POINTS.map(formula))).toBeLessThan(2e-6);
+    const [output = []] = await rowsThrough(layer, identity, [POINTS]);
+    expect(largestDifference(output, POINTS.map(formula))).toBeLessThan(2e-6);
   });
 
-  // x · Φ(x), with Φ(1) and Φ(2) as tables of the normal distribution give them.
-  it('gelu is by the error function, not by tanh', async () => {
-    const [found = []] = await rowsThrough(activation('act', 'gelu'), identity, [[1, -1, 2]]);
-    expect(largestDifference(found, [0.8413447, -0.1586553, 1.9544997])).toBeLessThan(1e-6);
+  // x · Φ(x), with Φ(1) and Φ(2) from tables of the normal distribution.
+  it('gelu uses the error function, not tanh', async () => {
+    const [output = []] = await rowsThrough(activation('act', 'gelu'), identity, [[1, -1, 2]]);
+    expect(largestDifference(output, [0.8413447, -0.1586553, 1.9544997])).toBeLessThan(1e-6);
     const [clipped = []] = await rowsThrough(activation('act', 'geluClipped'), identity, [[1, 20]]);
     expect(largestDifference(clipped, [0.8413447, 10])).toBeLessThan(1e-6);
   });
 
-  it('laplace is Φ of the distance from its mean, in deviations', async () => {
+  it('laplace is Φ of the distance from the mean, in deviations', async () => {
     const { mean, deviation } = LAPLACE;
     const points = [mean, mean + deviation, mean - 2 * deviation];
-    const [found = []] = await rowsThrough(activation('act', 'laplace'), identity, [points]);
-    expect(largestDifference(found, [0.5, 0.8413447, 0.0227501])).toBeLessThan(1e-6);
+    const [output = []] = await rowsThrough(activation('act', 'laplace'), identity, [points]);
+    expect(largestDifference(output, [0.5, 0.8413447, 0.0227501])).toBeLessThan(1e-6);
   });
 });
 
-describe('layers of one line', () => {
-  it('scale, softcap, learned positions, a residual of two branches', async () => {
-    const of = (layer: Parameters<typeof rowsThrough>[0]) =>
+describe('simple layers', () => {
+  it('include scale, softcap, learned positions and a residual of two branches', async () => {
+    const outputOf = (layer: Parameters<typeof rowsThrough>[0]) =>
       rowsThrough(layer, identity, [
         [1, -2],
         [30, 4],
       ]);
-    expect(await of(scale('s', 3))).toEqual([
+    expect(await outputOf(scale('s', 3))).toEqual([
       [3, -6],
       [90, 12],
     ]);
-    const [, capped = []] = await of(softcap('c', 5));
+    const [, capped = []] = await outputOf(softcap('c', 5));
     expect(largestDifference(capped, [5 * Math.tanh(6), 5 * Math.tanh(0.8)])).toBeLessThan(1e-6);
-    expect(await of(learnedPositions('p', 4, 2))).toEqual([
+    expect(await outputOf(learnedPositions('p', 4, 2))).toEqual([
       [2, -2],
       [30, 5],
     ]);
-    expect(await of(residual('r', scale('a', 2), scale('b', 10)))).toEqual([
+    expect(await outputOf(residual('r', scale('a', 2), scale('b', 10)))).toEqual([
       [13, -26],
       [390, 52],
     ]);
   });
 
-  it('a transposed linear layer reads its weight as [in, out]', async () => {
+  it('read the weight of a transposed linear layer as [in, out]', async () => {
     const layer = transposedLinear('conv1d', 2, 3);
     const weights = weightsBy((tensor, at) => (tensor === layer.weight ? at : 100));
     // [1, 10] · [[0, 1, 2], [3, 4, 5]] + 100
     expect(await rowsThrough(layer, weights, [[1, 10]])).toEqual([[130, 141, 152]]);
   });
 
-  it('RMSNorm adds its offset to the weight, and norms each part that is as long as that', async () => {
+  it('normalise each part with the length of the weight, plus an offset, in RMSNorm', async () => {
     const weights = weightsBy(() => 0.5);
     const [plain = []] = await rowsThrough(rmsNormLayer('n', 2, 0.02), weights, [[1, 3]]);
     const mean = Math.sqrt(5 + 0.02);
     expect(largestDifference(plain, [0.5 / mean, 1.5 / mean])).toBeLessThan(1e-6);
     const heads = rmsNormLayer('n', 2, 0, 1);
-    const [found = []] = await rowsThrough(heads, weights, [[1, 3, -200, 0]]);
+    const [output = []] = await rowsThrough(heads, weights, [[1, 3, -200, 0]]);
     const [one, two] = [1.5 / Math.sqrt(5), 4.5 / Math.sqrt(5)];
-    expect(largestDifference(found, [one, two, -1.5 * Math.SQRT2, 0])).toBeLessThan(1e-6);
+    expect(largestDifference(output, [one, two, -1.5 * Math.SQRT2, 0])).toBeLessThan(1e-6);
   });
 });
 
-it('a fused projection has its values side by side, or a part of each in every group', async () => {
+it('a fused projection has its values side by side, or a part of each in each group', async () => {
   const product = linear('qkv', 12, 12);
   const input = [Array.from({ length: 12 }, (_, at) => at)];
   const whole = fusedProjection(product, [6, 4, 2]);
@@ -111,8 +111,8 @@ it('a fused projection has its values side by side, or a part of each in every g
 });
 
 describe('rotary positions', () => {
-  /** Rows of two heads of six, of which four dimensions are turned: as complex numbers, in float64. */
-  function turned(
+  /** Rows of two heads of width six with four rotated dimensions, computed as complex numbers in float64. */
+  function rotated(
     rows: readonly (readonly number[])[],
     pairOf: (j: number) => readonly [number, number],
     frequencies: readonly number[],
@@ -141,13 +141,13 @@ describe('rotary positions', () => {
   it.each([
     ['halves', (j: number) => [j, j + 2] as const],
     ['neighbours', (j: number) => [2 * j, 2 * j + 1] as const],
-  ] as const)('turn part of a head, in %s', async (pairs, pairOf) => {
+  ] as const)('rotate a part of a head, by %s', async (pairs, pairOf) => {
     const layer = rotary('rope', { ...SIZES, pairs });
-    const found = await rowsThrough(layer, identity, ROWS);
-    expect(largestDifference(found.flat(), turned(ROWS, pairOf, [1, 0.1]))).toBeLessThan(1e-6);
+    const output = await rowsThrough(layer, identity, ROWS);
+    expect(largestDifference(output.flat(), rotated(ROWS, pairOf, [1, 0.1]))).toBeLessThan(1e-6);
   });
 
-  it('are as loud as their scaling says, and know how long the input is', async () => {
+  it('have the amplitude of their scaling, and depend on the input length', async () => {
     const scaling = {
       kind: 'longrope' as const,
       shortDivisors: [1, 2],
@@ -158,10 +158,10 @@ describe('rotary positions', () => {
     const layer = rotary('rope', { ...SIZES, scaling });
     const pairOf = (j: number) => [j, j + 2] as const;
     const long = await rowsThrough(layer, identity, ROWS);
-    const expected = turned(ROWS, pairOf, [1 / 4, 0.1 / 5], 1.25);
+    const expected = rotated(ROWS, pairOf, [1 / 4, 0.1 / 5], 1.25);
     expect(largestDifference(long.flat(), expected)).toBeLessThan(1e-6);
     const short = await rowsThrough(layer, identity, ROWS.slice(0, 4));
-    const before = turned(ROWS.slice(0, 4), pairOf, [1, 0.1 / 2], 1.25);
+    const before = rotated(ROWS.slice(0, 4), pairOf, [1, 0.1 / 2], 1.25);
     expect(largestDifference(short.flat(), before)).toBeLessThan(1e-6);
   });
 });

@@ -7,7 +7,7 @@ import { familyCase } from '../family-cases.js';
 import { fixtureModel, modelOfConfig } from '../fixture-models.js';
 import { tf } from './support.js';
 
-it('holds no tensor longer than it needs it', async () => {
+it('the engine frees each tensor as soon as possible', async () => {
   const { model, weights, ids } = fixtureModel('shared-lowrank-tied');
   const engine = await openTfjs({ threads: 1, backend: 'wasm' });
   const empty = tf.memory().numTensors;
@@ -21,7 +21,7 @@ it('holds no tensor longer than it needs it', async () => {
   expect(tf.memory().numTensors).toBe(empty);
   const norm = await engine.load(model.norm, weights);
   const narrow = { shape: [1, 2, 3], data: new Float32Array(6) };
-  // It fails on the way.
+  // It fails during the run.
   await expect(norm.run({ inputs: [narrow] })).rejects.toThrow('implicit shape');
   await norm.release();
   expect(tf.memory().numTensors).toBe(empty);
@@ -29,7 +29,7 @@ it('holds no tensor longer than it needs it', async () => {
 });
 
 it.each(['hf/deepseek-v3', 'hf/qwen2-moe', 'hf/gpt2', 'hf/bloom', 'hf/gemma3'])(
-  'holds no tensor of %s longer than it needs it',
+  'the engine frees the tensors of %s as soon as possible',
   async (place) => {
     const { model, weights, ids } = await familyCase(place);
     const engine = await openTfjs({ threads: 1, backend: 'wasm' });
@@ -45,7 +45,7 @@ it.each(['hf/deepseek-v3', 'hf/qwen2-moe', 'hf/gpt2', 'hf/bloom', 'hf/gemma3'])(
   },
 );
 
-it('holds none when the weights cannot be read', async () => {
+it('the engine frees all tensors when the weights cannot be read', async () => {
   const { model, weights } = fixtureModel('shared-learnable');
   const engine = await openTfjs({ threads: 1, backend: 'wasm' });
   const empty = tf.memory().numTensors;
@@ -61,7 +61,7 @@ it('holds none when the weights cannot be read', async () => {
   expect(tf.memory().numTensors).toBe(empty);
 });
 
-it('reads each tensor once, and says how much that was', async () => {
+it('the engine reads each tensor once, and counts the elements', async () => {
   const { model, weights } = fixtureModel('shared-lowrank-tied');
   const engine = await openTfjs({ threads: 1, backend: 'wasm' });
   const names: string[] = [];
@@ -78,7 +78,7 @@ it('reads each tensor once, and says how much that was', async () => {
   await program.release();
 });
 
-it('refuses a model that does not fit the memory of wasm, before it reads anything', async () => {
+it('the engine refuses a model that exceeds the memory of wasm, before reading', async () => {
   const model = modelOfConfig({
     vocab_size: 50_432,
     hidden_size: 2048,
@@ -98,7 +98,7 @@ it('refuses a model that does not fit the memory of wasm, before it reads anythi
   });
 });
 
-it.each(['wasm', 'cpu'])('%s writes nothing and leaves the process as it was', (backend) => {
+it.each(['wasm', 'cpu'])('the backend %s prints nothing and adds no listeners', (backend) => {
   const script = `
     const { openTfjs } = await import('./src/runtime/tfjs/tfjs-engine.ts');
     const { fixtureModel } = await import('./test/runtime/fixture-models.ts');

@@ -22,14 +22,14 @@ beforeAll(async () => {
 const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
 
 describe('a router', () => {
-  /** Its logits are its input. */
+  /** Weights of a router whose logits are its input. */
   const routed = (parts: Omit<Parameters<typeof router>[2], 'experts'>, ...row: number[]) =>
     rowsThrough(router('gate', row.length, { experts: row.length, ...parts }), identity, [row]);
 
-  it('takes the best, the first of equal ones, and gives the others no weight', async () => {
+  it('chooses the best, the first of equal ones, and gives the others weight 0', async () => {
     const parts = { expertsPerToken: 2, scoring: 'softmax' } as const;
-    const [found = []] = await routed(parts, 0, Math.log(2), 0, Math.log(4));
-    expect(largestDifference(found, [0, 0.25, 0, 0.5])).toBeLessThan(1e-6);
+    const [output = []] = await routed(parts, 0, Math.log(2), 0, Math.log(4));
+    expect(largestDifference(output, [0, 0.25, 0, 0.5])).toBeLessThan(1e-6);
     const [equal = []] = await routed(parts, 1, 1, 1, 1);
     expect(largestDifference(equal, [0.25, 0.25, 0, 0])).toBeLessThan(1e-6);
     const renormalised = { ...parts, renormalised: { eps: 0.25 }, scale: 3 };
@@ -37,19 +37,19 @@ describe('a router', () => {
     expect(largestDifference(whole, [0, 0.75, 0, 1.5])).toBeLessThan(1e-6);
   });
 
-  it('mixes sparsely: each by its share of the scores that are left and near', async () => {
+  it('mixes sparsely: each expert by its share of the remaining near scores', async () => {
     const parts = { expertsPerToken: 2, scoring: 'sparseMixer', nearness: 0.6 } as const;
-    // log(2) is half of log(4) away from it, zeros are all of it.
-    const [found = []] = await routed(parts, 0, Math.log(2), 0, Math.log(4));
-    expect(largestDifference(found, [0, 1, 0, 2 / 3])).toBeLessThan(1e-6);
-    // Of negative scores, the distance is in proportion to the score itself.
+    // Relative to log(4), log(2) is at a distance of a half, and zeros of 1.
+    const [output = []] = await routed(parts, 0, Math.log(2), 0, Math.log(4));
+    expect(largestDifference(output, [0, 1, 0, 2 / 3])).toBeLessThan(1e-6);
+    // For negative scores, the distance is relative to the score itself.
     const [below = []] = await routed(parts, -2, -1, -4);
     expect(
       largestDifference(below, [1 / (1 + Math.exp(-2)), 1 / (1 + Math.exp(-1)), 0]),
     ).toBeLessThan(1e-6);
   });
 
-  it('chooses with the correction, and scales without it', async () => {
+  it('chooses with the correction, but scales without it', async () => {
     const correction = buffer('gate.e_score_correction_bias', [3]);
     const layer = router('gate', 3, {
       experts: 3,
@@ -61,19 +61,19 @@ describe('a router', () => {
       if (tensor === correction) return at === 0 ? 10 : 0;
       return Math.floor(at / 3) === at % 3 ? 1 : 0;
     });
-    const [found = []] = await rowsThrough(layer, weights, [[-2, 0, 1]]);
-    expect(largestDifference(found, [sigmoid(-2), 0, 0])).toBeLessThan(1e-6);
+    const [output = []] = await rowsThrough(layer, weights, [[-2, 0, 1]]);
+    expect(largestDifference(output, [sigmoid(-2), 0, 0])).toBeLessThan(1e-6);
   });
 
   it.each([
-    // Groups {4, 0}, {3, 3}, {1, 1}: by their best the first, by their two best the second.
+    // Groups {4, 0}, {3, 3}, {1, 1}: the first has the best score, the second the best two.
     ['best', [0.98, 0, 0, 0, 0, 0]],
     ['bestTwo', [0, 0, 0.95, 0, 0, 0]],
   ] as const)('keeps groups by their %s', async (score, expected) => {
     const groups = { count: 3, kept: 1, score, dropped: Number.NEGATIVE_INFINITY };
     const parts = { expertsPerToken: 1, scoring: 'sigmoid', groups } as const;
-    const [found = []] = await routed(parts, 4, 0, 3, 3, 1, 1);
-    expect(largestDifference(found, expected)).toBeLessThan(0.01);
+    const [output = []] = await routed(parts, 4, 0, 3, 3, 1, 1);
+    expect(largestDifference(output, expected)).toBeLessThan(0.01);
   });
 });
 
@@ -93,7 +93,7 @@ const TOKENS = Array.from({ length: 9 }, (_, row) =>
   Array.from({ length: HIDDEN }, (_, at) => 2 * Math.sin(5 * row * row + at)),
 );
 
-/** By the definition: every expert computes all, and its weights tell what of it counts. */
+/** The mixture by definition: every expert computes all tokens, weighted by the router. */
 async function densely(layer: MixtureOfExperts, weights: WeightSource): Promise<number[]> {
   const shares = await rowsThrough(layer.router, weights, TOKENS);
   const sum = new Float64Array(TOKENS.length * HIDDEN);
@@ -118,31 +118,31 @@ async function densely(layer: MixtureOfExperts, weights: WeightSource): Promise<
 describe('a mixture of experts', () => {
   const experts = Array.from({ length: EXPERTS }, (_, index) => network(`experts.${index}`));
 
-  it.each([1, 2, EXPERTS])('sums the experts of each token, %d of them', async (perToken) => {
+  it.each([1, 2, EXPERTS])('sums the %d experts of each token', async (perToken) => {
     const layer = mixtureOfExperts('mlp', { router: routerOf(perToken), experts });
-    const found = await rowsThrough(layer, weightsOf(layer), TOKENS);
+    const output = await rowsThrough(layer, weightsOf(layer), TOKENS);
     const expected = await densely(layer, weightsOf(layer));
-    expect(largestDifference(found.flat(), expected)).toBeLessThan(1e-6);
+    expect(largestDifference(output.flat(), expected)).toBeLessThan(1e-6);
   });
 
-  it('adds experts that all tokens share, gated or not', async () => {
+  it('adds shared experts, gated or not', async () => {
     const shared = [network('shared.0'), network('shared.1')];
     const sharedGate = linear('shared_gate', HIDDEN, 1, { bias: false });
     for (const gated of [{}, { sharedGate }]) {
       const layer = mixtureOfExperts('mlp', { router: routerOf(2), experts, shared, ...gated });
-      const found = await rowsThrough(layer, weightsOf(layer), TOKENS);
+      const output = await rowsThrough(layer, weightsOf(layer), TOKENS);
       const expected = await densely(layer, weightsOf(layer));
-      expect(largestDifference(found.flat(), expected)).toBeLessThan(1e-6);
+      expect(largestDifference(output.flat(), expected)).toBeLessThan(1e-6);
     }
   });
 
-  it('reads packed experts as it does separate ones, and disposes of them', async () => {
+  it('gives the same results for packed and separate experts, and frees them', async () => {
     const separate = mixtureOfExperts('mlp', { router: routerOf(2), experts });
     const sizes = { experts: EXPERTS, hidden: HIDDEN, inner: INNER };
     const packed = packedExperts('experts', sizes, 'silu');
     const whole = mixtureOfExperts('mlp', { router: separate.router, experts: packed });
     const source = weightsOf(separate);
-    // Row by row: expert, gate or up or down, row and column.
+    // In order: expert, gate or up or down, row, column.
     const weights = weightsBy((tensor, at) => {
       const value = new Float32Array(1);
       if (tensor === separate.router.weight) source.read(tensor, at, value);
@@ -158,13 +158,13 @@ describe('a mixture of experts', () => {
       return value[0] ?? Number.NaN;
     });
     const before = tf.memory().numTensors;
-    const found = await rowsThrough(whole, weights, TOKENS);
+    const output = await rowsThrough(whole, weights, TOKENS);
     expect(tf.memory().numTensors).toBe(before);
     const expected = await rowsThrough(separate, source, TOKENS);
-    expect(largestDifference(found.flat(), expected.flat())).toBeLessThan(1e-6);
+    expect(largestDifference(output.flat(), expected.flat())).toBeLessThan(1e-6);
   });
 
-  it('computes an expert for its own tokens alone', async () => {
+  it('computes an expert only for its own tokens', async () => {
     const layer = mixtureOfExperts('mlp', { router: routerOf(1), experts });
     const program = await engine.load(layer, weightsOf(layer), { taps: true });
     const shape = [1, TOKENS.length, HIDDEN];

@@ -28,7 +28,7 @@ interface Losses {
 interface Case {
   readonly losses: readonly number[];
   readonly norms: readonly number[];
-  /** Norm, and the sum times sin(1), sin(2), … */
+  /** Norm of each gradient, and its sum times sin(1), sin(2), … */
   readonly gradients: Readonly<Record<string, readonly [number, number]>>;
 }
 
@@ -49,7 +49,7 @@ async function trainingOf(place: string): Promise<ModelTraining> {
   });
 }
 
-/** Cases of each kind that also take all steps. */
+/** Cases of each kind that are also trained for all steps. */
 const ALL_STEPS = [
   'hf/llama',
   'hf/gpt2',
@@ -65,28 +65,28 @@ const ALL_STEPS = [
 ];
 const EVERY = process.env.MINIMIND_TRAINING_CASES === 'all';
 
-/** Its router has no gradient but that of rounding: one expert per token, whose weight is always 1. */
+/** Cases whose router has only gradients from rounding: one expert per token, with weight 1. */
 const WITHOUT_LOSSES = ['minimind/v3-moe'];
 
-const everyTime = Object.keys(cases).filter(
+const trainedCases = Object.keys(cases).filter(
   (each) => !WITHOUT_LOSSES.includes(each) && (EVERY || ALL_STEPS.includes(each)),
 );
 
-describe('a model in training', () => {
-  it.each(Object.keys(cases))('%s has the gradients of PyTorch', async (place) => {
+describe('training', () => {
+  it.each(Object.keys(cases))('gives the gradients of PyTorch: %s', async (place) => {
     const training = await trainingOf(place);
     const gradients = await training.gradients();
     await training.release();
-    // A published checkpoint has each expert apart, where transformers packs them.
+    // A published checkpoint has separate experts, where transformers packs them.
     const isPacked = place.endsWith('-saved') || place.includes('ernie4-5-moe');
-    const found = new Map(
+    const byName = new Map(
       [...gradients].flatMap(([{ name, aliases }, values]) =>
         [name, ...aliases].map((each) => [each, values] as const),
       ),
     );
     const wrong: string[] = [];
     for (const [name, [norm, along]] of Object.entries(cases[place]?.gradients ?? {})) {
-      const values = found.get(name);
+      const values = byName.get(name);
       if (!values) {
         if (norm > 0 && !isPacked) wrong.push(`${name} is missing`);
         continue;
@@ -101,14 +101,14 @@ describe('a model in training', () => {
     expect(wrong).toEqual([]);
   });
 
-  it.each(everyTime)('%s has the losses of PyTorch', async (place) => {
+  it.each(trainedCases)('gives the losses of PyTorch: %s', async (place) => {
     const training = await trainingOf(place);
     const expected = cases[place] as Case;
     const steps: TrainingStep[] = [];
     for (let step = 0; step < settings.steps; step++) steps.push(await training.step());
     await training.release();
-    const apart = steps.map(({ loss }, at) => Math.abs(loss - (expected.losses[at] ?? 0)));
-    expect(Math.max(...apart)).toBeLessThan(1e-4);
+    const differences = steps.map(({ loss }, at) => Math.abs(loss - (expected.losses[at] ?? 0)));
+    expect(Math.max(...differences)).toBeLessThan(1e-4);
     const norms = steps.map(({ gradientNorm }, at) =>
       Math.abs(gradientNorm / (expected.norms[at] ?? 0) - 1),
     );
@@ -116,7 +116,7 @@ describe('a model in training', () => {
   });
 });
 
-/** How the loss changes along the gradient of all tensors that match: by its norm, and by trying. */
+/** Slope of the loss along the gradient of all matching tensors, by its norm and by finite difference. */
 async function slopes(config: Readonly<Record<string, unknown>>, name: RegExp) {
   const model = modelOfConfig({ ...TINY, ...config });
   const ids = randomIds(1, 'ids', { batch: 2, tokens: 16 }, { vocabulary: 12, positions: 32 });
@@ -133,7 +133,7 @@ async function slopes(config: Readonly<Record<string, unknown>>, name: RegExp) {
       rangeOf: () => undefined,
       read(tensor, first, target) {
         weights.read(tensor, first, target);
-        // Larger than at the start of a training, so that everything has an effect beyond rounding.
+        // Larger than at the start of training, so that all effects exceed rounding.
         if (tensor.shape.length > 1)
           for (const at of target.keys()) target[at] = 2 * (target[at] ?? 0);
         const own = direction?.get(tensor);
@@ -163,13 +163,13 @@ async function slopes(config: Readonly<Record<string, unknown>>, name: RegExp) {
     await moved.release();
     return loss;
   };
-  // A steep loss bends sooner.
+  // A steeper loss needs a smaller step.
   const step = 1 / (512 * Math.max(1, norm));
-  const tried = ((await lossAt(step)) - (await lossAt(-step))) / (2 * step);
-  return { slope: norm, tried, changed: gradients.map(([tensor]) => tensor.name) };
+  const finite = ((await lossAt(step)) - (await lossAt(-step))) / (2 * step);
+  return { slope: norm, finite, changed: gradients.map(([tensor]) => tensor.name) };
 }
 
-describe('a hybrid has the gradients that trying shows', () => {
+describe('the gradients of a hybrid match finite differences for', () => {
   it.each([
     ['the shared low-rank table', {}, /srte/],
     ['a shared learnable table', { srte_encoding: 'learnable' }, /srte/],
@@ -183,9 +183,9 @@ describe('a hybrid has the gradients that trying shows', () => {
     ['alignment, gate and fusion', {}, /alignment|gate|fusion/],
     ['all tensors', {}, /./],
   ])('%s', async (_, config, name) => {
-    const { slope, tried, changed } = await slopes(config, name);
+    const { slope, finite, changed } = await slopes(config, name);
     expect(changed.length).toBeGreaterThan(0);
     expect(slope).toBeGreaterThan(1e-3);
-    expect(Math.abs(slope - tried)).toBeLessThan(0.01 * slope);
+    expect(Math.abs(slope - finite)).toBeLessThan(0.01 * slope);
   });
 });

@@ -7,7 +7,7 @@ import {
 } from '../../../src/runtime/tfjs/selective-scan.js';
 import { largestDifference } from './support.js';
 
-/** Some input, the same each time; steps up to `longest`. */
+/** A reproducible input with steps up to `longest`. */
 function example(sizes: ScanSizes, longest = 0.1): ScanInput & { stateLog: Float32Array } {
   const { batch, tokens, inner, state } = sizes;
   let seed = 1;
@@ -29,7 +29,7 @@ function example(sizes: ScanSizes, longest = 0.1): ScanInput & { stateLog: Float
   };
 }
 
-/** By the definition, in float64. */
+/** The scan by definition, in float64. */
 function naively({ sizes, step, x, b, c, state, stateLog }: ReturnType<typeof example>) {
   const { batch, tokens, inner, state: size } = sizes;
   const h = Float64Array.from(state);
@@ -51,23 +51,19 @@ function naively({ sizes, step, x, b, c, state, stateLog }: ReturnType<typeof ex
 describe('selectiveScan', () => {
   it.each([
     ['two sequences', { batch: 2, tokens: 50, inner: 10, state: 64 }, 0.1],
+    ['large steps that erase the state', { batch: 1, tokens: 50, inner: 10, state: 64 }, 40],
     [
-      'large steps, after which nothing is left',
-      { batch: 1, tokens: 50, inner: 10, state: 64 },
-      40,
-    ],
-    [
-      'a number of states that is no multiple of the lanes',
+      'a number of states that is not a multiple of the lanes',
       { batch: 2, tokens: 9, inner: 3, state: 7 },
       1,
     ],
     ['one token', { batch: 1, tokens: 1, inner: 5, state: 16 }, 1],
     [
-      'more tokens than are worked on at a time',
+      'more tokens than it processes at a time',
       { batch: 1, tokens: 6000, inner: 256, state: 4 },
       0.1,
     ],
-  ])('%s', (_, sizes, longest) => {
+  ])('matches the definition for %s', (_, sizes, longest) => {
     const input = example(sizes, longest);
     const { y, h } = naively(input);
     const output = selectiveScan(input);

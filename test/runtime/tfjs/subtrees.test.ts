@@ -11,13 +11,13 @@ beforeAll(async () => {
   engine = await openTfjs({ threads: 1, backend: 'wasm' });
 });
 
-/** What a run of the whole model gives a layer. */
+/** A layer and its input in a run of the whole model. */
 interface Given {
   readonly layer: Layer;
   readonly input: RunInput;
 }
 
-/** Layers of a model with the inputs that they had, worked out from the values of the others. */
+/** Layers of a model with their inputs, computed from the values of other layers. */
 function layersWithInputs(
   model: LanguageModel,
   block: HybridBlock,
@@ -33,30 +33,30 @@ function layersWithInputs(
   const both = sideBySide(m, a);
   const [first, second, third] = mlp.layers as [Layer, Layer, Layer];
   const last = model.blocks.at(-1) ?? block;
-  const of = (layer: Layer, ...inputs: Values[]): Given => ({ layer, input: { inputs } });
+  const given = (layer: Layer, ...inputs: Values[]): Given => ({ layer, input: { inputs } });
   return [
     { layer: model, input: { ids } },
     { layer: model.embedding, input: { ids } },
     { layer: srte, input: { tokens: ids.tokens } },
-    of(block, x),
-    of(inputNorm, x),
-    of(mamba, u),
-    of(mamba.inProj, u),
-    of(mamba.conv, half(tap(mamba.inProj))),
-    of(attention, n),
-    ...productsOf(attention.inputs).map((each) => of(each, n)),
-    of(gate, z),
-    of(gate.down, mapped(tap(gate.up), Math.tanh)),
-    of(fusion, fused),
-    of(mlp, z),
-    of(first, z),
-    of(second, tap(first)),
-    of(third, tap(second)),
-    of(outputNorm, added(added(x, tap(fusion)), tap(mlp))),
-    of(model.norm, tap(last)),
-    of(model.head, tap(model.norm)),
+    given(block, x),
+    given(inputNorm, x),
+    given(mamba, u),
+    given(mamba.inProj, u),
+    given(mamba.conv, half(tap(mamba.inProj))),
+    given(attention, n),
+    ...productsOf(attention.inputs).map((each) => given(each, n)),
+    given(gate, z),
+    given(gate.down, mapped(tap(gate.up), Math.tanh)),
+    given(fusion, fused),
+    given(mlp, z),
+    given(first, z),
+    given(second, tap(first)),
+    given(third, tap(second)),
+    given(outputNorm, added(added(x, tap(fusion)), tap(mlp))),
+    given(model.norm, tap(last)),
+    given(model.head, tap(model.norm)),
     ...(alignment
-      ? [of(alignment, m, a), of(alignment.net, both), of(alignment.residual, both)]
+      ? [given(alignment, m, a), given(alignment.net, both), given(alignment.residual, both)]
       : []),
   ];
 }
@@ -96,7 +96,7 @@ function half({ shape: [batch = 0, tokens = 0, width = 0], data }: Values): Valu
   return { shape: [batch, tokens, width / 2], data: kept };
 }
 
-describe('a layer alone gives the same as in the model', () => {
+describe('a layer alone gives the same output as in the model:', () => {
   it.each([
     'shared-learnable',
     'no-alignment-pyramidal',
@@ -124,8 +124,8 @@ describe('a layer alone gives the same as in the model', () => {
   });
 });
 
-describe('results of a run', () => {
-  it('is the output and the blocks, and no taps unless asked for', async () => {
+describe('a run', () => {
+  it('gives the output and the blocks, and taps only on request', async () => {
     const { model, weights, ids } = fixtureModel('shared-learnable');
     const program = await engine.load(model, weights);
     const { output, blocks, taps, state } = await program.run({ ids });
@@ -136,7 +136,7 @@ describe('results of a run', () => {
     expect(state).toBeUndefined();
   });
 
-  it('has a tap of every layer that computes a value of its own', async () => {
+  it('gives a tap for every layer that computes a value', async () => {
     const { model, weights, ids } = fixtureModel('shared-lowrank-tied');
     const program = await engine.load(model, weights, { taps: true });
     const { taps } = await program.run({ ids });

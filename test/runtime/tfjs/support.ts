@@ -4,12 +4,12 @@ import type { Layer } from '../../../src/architecture/layer.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';
 import { randomWeights } from '../../../src/runtime/weights.js';
 
-/** The one TensorFlow.js of this process. */
+/** The single TensorFlow.js of this process. */
 export const tf = createRequire(import.meta.url)('@tensorflow/tfjs-core') as typeof core;
 
 export const weightsOf = (layer: Layer): WeightSource => randomWeights(layer, 7);
 
-/** NaN when there is one, or they are not equally many. */
+/** Largest difference; NaN for a NaN or different lengths. */
 export function largestDifference(a: ArrayLike<number>, b: ArrayLike<number>): number {
   if (a.length !== b.length) return Number.NaN;
   return Array.from(a, (value, at) => Math.abs(value - (b[at] ?? Number.NaN))).reduce(

@@ -3,7 +3,7 @@ import { guardHeap } from '../../../src/runtime/tfjs/backends.js';
 
 const MIB = 2 ** 20;
 
-/** A heap that only counts. */
+/** A heap that only counts bytes. */
 function fakeModule(limit: number) {
   const sizes = new Map<number, number>();
   let next = 8;
@@ -22,7 +22,7 @@ function fakeModule(limit: number) {
 }
 
 describe('guardHeap', () => {
-  it('makes a failed allocation an error', () => {
+  it('throws an error for a failed allocation', () => {
     const module = fakeModule(100 * MIB);
     guardHeap(module);
     expect(module._malloc(30 * MIB)).toBeGreaterThan(0);
@@ -30,7 +30,7 @@ describe('guardHeap', () => {
     expect(module.used()).toBe(30 * MIB);
   });
 
-  it('finds out whether there is room, and leaves it free', () => {
+  it('checks for free memory without using it', () => {
     const module = fakeModule(100 * MIB);
     const heap = guardHeap(module);
     heap.reserve(30 * MIB);

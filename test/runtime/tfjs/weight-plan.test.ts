@@ -12,22 +12,22 @@ it.each([
   'per-layer-sincos',
   'no-alignment-pyramidal',
   'per-layer-learnable',
-])('names every tensor that is needed to run, once: %s', (name) => {
+])('the plan has every needed tensor once: %s', (name) => {
   const { model } = fixtureModel(name);
   expect(new Set(planWeights(model).keys())).toEqual(new Set(neededTensors(model)));
 });
 
-it.each(FAMILY_CASES)('names every tensor of %s', async (place) => {
+it.each(FAMILY_CASES)('the plan has every tensor of %s', async (place) => {
   const { model } = await familyCase(place);
   expect(new Set(planWeights(model).keys())).toEqual(new Set(neededTensors(model)));
 });
 
-it('holds a tied weight in the form of each use', () => {
+it('the plan has a tied weight in the form of each use', () => {
   const { model } = fixtureModel('shared-lowrank-tied');
   expect(planWeights(model).get(model.head.weight)).toEqual(new Set(['tensor', 'transposed']));
 });
 
-it('predicts a packed copy of each matrix of a product', () => {
+it('the predicted heap includes a packed copy of each matrix of a product', () => {
   const layer = linear('layer', 3, 5);
   expect(walk(layer)).toHaveLength(1);
   expect(heapBytes(planWeights(layer))).toBe(4 * (2 * 15 + 5));
