@@ -543,7 +543,6 @@ describe('arguments as JSON', () => {
     expect(() => new JsonWriter().text('x', held)).toThrow('more than 4194304 characters');
   });
 
-  it('refuses what JSON cannot store', () => {
   it('cannot be written for values that JSON lacks', () => {
     expect(() =>
       new JsonWriter().text('x', { kind: 'set', type: 'set', items: new Set() }),
