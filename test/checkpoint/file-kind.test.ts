@@ -113,7 +113,7 @@ describe('checkpointFormatOf', () => {
     [/fewer than 8 bytes/, 'a short text', 'hello'],
     [/is JSON.*; name the folder/, 'JSON', '{"hidden_size": 64}'],
     [/is JSON/, 'a list, and a BOM', '\xef\xbb\xbf [1, 2, 3, 4]'],
-    [/is text, and a config/, 'YAML', 'model:\n  hidden_size: 64\n'],
+    [/is text, which has no weights/, 'YAML', 'model:\n  hidden_size: 64\n'],
     [
       /is text/,
       'text with a character that is cut at the end of what is read',
