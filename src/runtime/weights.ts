@@ -16,7 +16,7 @@ import { decodeValues } from '../tensor/decode-values.js';
 import type { StoredDtype } from '../tensor/dtype.js';
 import { isSameShape, STORED_DTYPES, shapeText } from '../tensor/dtype.js';
 import { fillHashes, keyOf } from '../tensor/random.js';
-import { holdsMxfp4, type Mxfp4Parts, mxfp4Reader } from './quantized-weights.js';
+import { holdsMxfp4, type Mxfp4Parts, mxfp4Reader } from './mxfp4-weights.js';
 
 /** Number types that an engine can read directly from a file. */
 export const MAPPABLE_DTYPES = ['F32', 'F16', 'BF16'] as const satisfies readonly StoredDtype[];

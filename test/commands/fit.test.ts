@@ -255,7 +255,11 @@ describe('the exit code of fit', () => {
       { price: 2 },
       /^--price requires a load or the tokens of a training/,
     ],
-    ['more stages than blocks', { gpus: 9, 'pipeline-parallel': 9 }, /more than the 8 blocks/],
+    [
+      'more stages than blocks',
+      { gpus: 9, 'pipeline-parallel': 9 },
+      /at most 8 stages, one for each block, found 9/,
+    ],
   ] as const)('is that of a user error for %s', async (_, settings, message) => {
     const error = await answered(SMALL, 'l4', settings).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(UserError);

@@ -286,7 +286,7 @@ describe('project', () => {
           [0, 1, Number.NaN, 0],
         ],
       },
-      'holds NaN or infinities',
+      'has NaN or infinite values',
     ],
     [
       'other tensors',
@@ -381,7 +381,7 @@ it('reports arguments that differ from the tensors', () => {
 
 describe('convert', () => {
   it.each([
-    ['no file of weights', 'projector'],
+    ['expected a .safetensors or .pt file', 'projector'],
     ['would replace the input', inPackage(FIXTURES, 'two-teachers/saved.pt')],
   ])('refuses an output with the message: %s', async (message, out) => {
     const { code, answer } = await run(
@@ -474,7 +474,7 @@ describe('the conversion of a projector', () => {
     const out = inFolder('format.safetensors');
     const { code, stdout } = await run('convert', input, out);
     expect(code).toBe(2);
-    expect(stdout).toContain('under which safetensors keeps');
+    expect(stdout).toContain('has a reserved name');
     expect(fs.existsSync(out)).toBe(false);
     const back = inFolder('format-back.pt');
     expect((await run('convert', input, back)).code).toBe(0);
@@ -546,7 +546,7 @@ describe('arguments as JSON', () => {
   it('cannot be written for values that JSON lacks', () => {
     expect(() =>
       new JsonWriter().text('x', { kind: 'set', type: 'set', items: new Set() }),
-    ).toThrow('no form');
-    expect(() => new JsonWriter().text('x', new Uint8Array(1))).toThrow('no form');
+    ).toThrow('cannot store');
+    expect(() => new JsonWriter().text('x', new Uint8Array(1))).toThrow('cannot store');
   });
 });

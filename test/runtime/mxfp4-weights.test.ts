@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { clampedExperts } from '../../src/architecture/constructors/feed-forward-layers.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
-import { holdsMxfp4, mxfp4Reader } from '../../src/runtime/quantized-weights.js';
+import { holdsMxfp4, mxfp4Reader } from '../../src/runtime/mxfp4-weights.js';
 import { inPackage } from '../fixtures.js';
 import { valuesOf } from './fixture-models.js';
 
