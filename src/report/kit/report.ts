@@ -8,6 +8,7 @@ import {
   formatInteger,
   formatSequences,
   formatShare,
+  percentText,
 } from '../../text/units.js';
 import { present } from '../../text/words.js';
 
@@ -316,7 +317,7 @@ export const valueCell = <Value extends number | string | boolean>(
   format: (value: Value) => string = String,
 ): Cell => (value === null ? NOTHING : { text: format(value), value });
 
-export const percentCell = (share: number | null): Cell => percentCell(share);
+export const percentCell = (share: number | null): Cell => valueCell(share, percentText);
 
 /** `2.5587`; `–` for null. */
 export const realCell = (value: number | null): Cell =>
