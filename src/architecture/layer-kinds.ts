@@ -64,7 +64,7 @@ export const ACTIVATIONS = {
   laplace: 'distribution function of a normal distribution',
 } as const satisfies Record<string, string>;
 
-/** Of `laplace`, with the digits used by implementations. */
+/** Constants of `laplace`, with the digits that implementations use. */
 export const LAPLACE = { mean: 707_107e-6, deviation: 282_095e-6 } as const;
 
 export type ActivationName = keyof typeof ACTIVATIONS;

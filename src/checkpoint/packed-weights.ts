@@ -39,6 +39,7 @@ interface PackedWeight {
   readonly columns: number;
   readonly group: number;
   readonly dtype: ScaleDtype;
+  readonly shape: StoredTensor;
   readonly packed: StoredTensor;
   readonly scale: StoredTensor;
   readonly zeroPoint: StoredTensor | undefined;
@@ -113,7 +114,7 @@ function weightOf(
     return 'expected zero points packed along the rows';
   }
   const group = columns / groups;
-  return { bits: found, rows, columns, group, dtype, packed, scale, zeroPoint };
+  return { bits: found, rows, columns, group, dtype, shape, packed, scale, zeroPoint };
 }
 
 const SCALE_DTYPES = ['F32', 'F16', 'BF16'] as const satisfies readonly StoredDtype[];
@@ -135,7 +136,7 @@ function integersIn(tensor: StoredTensor): Float64Array {
 
 /** A tensor whose bytes are computed when they are read. */
 function asFloats(weight: PackedWeight, path: string): StoredTensor {
-  const { rows, columns, dtype } = weight;
+  const { bits, rows, columns, dtype, packed, scale, zeroPoint } = weight;
   const file = new UnpackedFile(weight, path);
   const shape = [rows, columns];
   return {
@@ -147,6 +148,10 @@ function asFloats(weight: PackedWeight, path: string): StoredTensor {
     offset: 0,
     storage: { file, position: 0, bytes: file.size, isBigEndian: false },
     bytes: file.size,
+    packing: {
+      type: `INT${bits}`,
+      bytes: packed.bytes + scale.bytes + weight.shape.bytes + (zeroPoint?.bytes ?? 0),
+    },
   };
 }
 

@@ -24,8 +24,10 @@ export interface StoredTensor {
   readonly storage: StoredBytes;
   /** Bytes when contiguous. */
   readonly bytes: number;
-  /** How the file holds the values, where it is not as `dtype`: blocks with scales, or parts of other tensors. */
+  /** How the file holds the values, where it is not as `dtype`: blocks with scales. */
   readonly encoding?: StoredEncoding;
+  /** Type and bytes of values that are computed from several tensors, maybe of several files. */
+  readonly packing?: Pick<StoredEncoding, 'type' | 'bytes'>;
 }
 
 /** Values that are computed from other bytes of a file. */
@@ -41,10 +43,12 @@ export interface StoredEncoding {
 }
 
 /** Name of a tensor's type in its file. */
-export const storedTypeOf = ({ dtype, encoding }: StoredTensor): string => encoding?.type ?? dtype;
+export const storedTypeOf = ({ dtype, encoding, packing }: StoredTensor): string =>
+  (encoding ?? packing)?.type ?? dtype;
 
 /** Bytes of a tensor in its file, when contiguous there. */
-export const encodedBytes = ({ bytes, encoding }: StoredTensor): number => encoding?.bytes ?? bytes;
+export const encodedBytes = ({ bytes, encoding, packing }: StoredTensor): number =>
+  (encoding ?? packing)?.bytes ?? bytes;
 
 /** Whether two tensors are the same view: same storage, dtype, shape, strides and offset. */
 export function isSameView(a: StoredTensor, b: StoredTensor): boolean {

@@ -49,6 +49,20 @@ describe('verify', () => {
     expect(stdout).not.toContain('Beyond the error');
   });
 
+  it('allows packed weights the error of their codes', async () => {
+    const out = path.join(folder, 'int4');
+    const original = 'fixtures/hf/llama';
+    await runHere(['convert-checkpoint', original, out, '--quantize', 'int4', '--quiet']);
+    const { code, stdout } = await verify(out, '--values', original);
+    expect(stdout).toMatch(/^INT4 +13 +\d\.\d+% +25\.0% +model\./m);
+    expect(code).toBe(0);
+    const { values } = await json(out, '--values', 'fixtures/hf/llama-linear');
+    expect(values.reshaped).toContain('lm_head.weight');
+    const difference = await runHere(['diff', original, out, '--json']);
+    const inspected = await runHere(['inspect', out, '--json']);
+    expect(JSON.parse(difference.stdout).b.bytes).toBe(JSON.parse(inspected.stdout).totals.bytes);
+  });
+
   it('reports a match', async () => {
     const { code, stdout, stderr } = await verify(CONFIG, PT);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
