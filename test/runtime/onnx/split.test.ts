@@ -101,7 +101,7 @@ describe('a call with values too large for one operation', () => {
     expect(() => call(5, 100)).toThrow(
       expect.objectContaining({
         code: 'system',
-        message: expect.stringContaining('5 × 100 tokens make a tensor of'),
+        message: expect.stringContaining('5 × 100 tokens need a tensor of'),
         suggestion: 'take a batch of at most 2, or --device cpu',
       }),
     );
