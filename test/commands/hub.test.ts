@@ -59,7 +59,11 @@ describe('models of the hub', () => {
     expect(hub.requests.length).toBe(before);
     const figures = (text: string) => text.split('\n').slice(0, 4).join('\n');
     expect(figures(again.stdout)).toContain('15.3K parameters');
-    expect([offline, byVariable].map(({ stdout }) => stdout)).toEqual([first.stdout, first.stdout]);
+    expect(byVariable.stdout).toBe(first.stdout);
+    // The next command stays offline.
+    const next = /^Next: minimind fit hf:org\/mix/m;
+    expect(offline.stdout).toBe(first.stdout.replace(next, '$& --offline'));
+    expect(offline.stdout).not.toBe(first.stdout);
     expect(offline.stderr).toContain('the last one that was read');
   });
 

@@ -70,7 +70,9 @@ describe('settings that contradict the requested SRTE', () => {
 
   it('are refused without a config', async () => {
     const flags = { ...SHARED, 'no-config': true, set: ['model.dropout=0'] };
-    expect(textOf(await refused(TRAINED, flags))).toMatch(/--set requires a config, found none[^\0]*--config/);
+    expect(textOf(await refused(TRAINED, flags))).toMatch(
+      /--set requires a config, found none[^\0]*--config/,
+    );
   });
 });
 

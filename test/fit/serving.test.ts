@@ -424,7 +424,7 @@ describe('time', () => {
 it('tensor parallelism over more GPUs than there are is refused', () => {
   const cluster = { ...setting().cluster, gpus: 2 };
   expect(() => fitServing(MINIGPT, setting({ cluster, tensorParallel: 4 }))).toThrow(
-    /--tensor-parallel: 4 GPUs/,
+    /--tensor-parallel: expected at most the 2 GPUs of --gpus, found 4/,
   );
 });
 

@@ -248,7 +248,9 @@ describe('parts of a model of the hub', () => {
   it('read only caches with --offline', async () => {
     const { hub, at, machine, plan, part, steps, single } = await start();
     const user = machine();
-    expect(errorOf(await plan(user, 2, ['--offline']))).toMatch(/^3: offline, and no cache of this machine has org\/big/);
+    expect(errorOf(await plan(user, 2, ['--offline']))).toMatch(
+      /^3: offline, and no cache of this machine has org\/big/,
+    );
     succeeded(await user.run(['inspect', 'hf:org/big', '--json']));
     const before = hub.requests.length;
     succeeded(await plan(user, 2, ['--offline']));
