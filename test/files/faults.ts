@@ -56,6 +56,8 @@ const script = new vm.Script(
       bundle: true,
       platform: 'node',
       format: 'cjs',
+      // Nothing here looks for files of the package.
+      define: { 'import.meta.url': '""' },
       write: false,
     }).outputFiles[0]?.text
   }\n}`,
