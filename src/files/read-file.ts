@@ -154,7 +154,7 @@ const NOT_UTF8 = 'ERR_ENCODING_INVALID_ENCODED_DATA';
 const MISSING = ['ENOENT', 'ENOTDIR', 'ENAMETOOLONG', 'ERR_INVALID_ARG_VALUE'];
 
 function cannotReadText(path: string, cause: unknown, missing?: string): unknown {
-  if (!(cause instanceof Error) || !('code' in cause)) return cause;
+  if (!(cause instanceof Error) || cause instanceof UserError || !('code' in cause)) return cause;
   const code = String(cause.code);
   if (MISSING.includes(code)) {
     const suggestion = missingAdvice(path) ?? missing;

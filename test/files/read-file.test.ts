@@ -3,6 +3,8 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { UserError } from '../../src/errors.js';
+import { beginMounts, mount } from '../../src/files/mounted.js';
 import { readFileAtMost, readText } from '../../src/files/read-file.js';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
@@ -63,6 +65,24 @@ describe('readText', () => {
     await expect(read(at('bytes'))).rejects.toThrow('is not UTF-8 text');
     await expect(read(folder)).rejects.toThrow('is a folder where a file should be');
     await expect(read(at('no'))).rejects.toThrow('there is no file or folder');
+  });
+
+  it('keeps the advice of a mounted folder', async () => {
+    const error = new UserError('system', 'the hub is busy', { suggestion: 'try again later' });
+    const unused = () => {
+      throw new Error('not used');
+    };
+    mount('hf:org/busy', {
+      names: new Set(['merges.txt']),
+      open: unused,
+      read: () => Promise.reject(error),
+      willOpen: unused,
+    });
+    try {
+      await expect(read('hf:org/busy/merges.txt')).rejects.toBe(error);
+    } finally {
+      beginMounts();
+    }
   });
 });
 
