@@ -118,12 +118,12 @@ export function parseIds(text: string, file: string, limits: IdLimits): TokenIds
  * @throws UserError for an id that the vocabulary does not have.
  */
 export function listedIds(text: string, vocabulary: number): number[] | undefined {
-  if (!/^[\d_]+(?:\s*[,\s]\s*[\d_]+)*,?$/.test(text.trim())) return undefined;
+  if (!/^-?[\d_]+(?:\s*[,\s]\s*-?[\d_]+)*,?$/.test(text.trim())) return undefined;
   const ids = text
     .split(/[,\s]+/)
     .filter(Boolean)
     .map((each) => Number(each.replaceAll('_', '')));
-  const wrong = ids.find((id) => !(id < vocabulary));
+  const wrong = ids.find((id) => !(id >= 0 && id < vocabulary));
   if (wrong === undefined) return ids;
   throw new UserError('usage', `--ids: expected ids from 0 to ${vocabulary - 1}, found ${wrong}`, {
     suggestion: 'write ids of the vocabulary of the model',

@@ -265,6 +265,7 @@ describe('generate', () => {
     ['two prompts', [...LLAMA, 'Hi', '--ids', '1'], 'expected one of a prompt'],
     ['no tokenizer', [...LLAMA, 'Hi'], '--ids 1,2,3'],
     ['an unknown id', [...LLAMA, '--ids', '1,97'], 'expected ids from 0 to 96, found 97'],
+    ['a negative id', [...LLAMA, '--ids', '1,2,-1'], 'expected ids from 0 to 96, found -1'],
     [
       'a long prompt',
       [...LLAMA, '--ids', Array(64).fill(1).join()],
