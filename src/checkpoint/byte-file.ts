@@ -3,7 +3,13 @@ import { isAbsolute, relative, sep } from 'node:path';
 import { UserError } from '../errors.js';
 import { codeOf, missingAdvice, missingReason, systemAdvice } from '../files/file-system.js';
 import { noteInput } from '../files/input-registry.js';
-import { type ByteRange, type MountedFile, mountedPath } from '../files/mounted.js';
+import {
+  type ByteRange,
+  fileNamesIn,
+  type MountedFile,
+  mountedPath,
+  pathKind,
+} from '../files/mounted.js';
 import { hubSuggestion } from '../text/words.js';
 import { refusal } from './checkpoint-rules.js';
 
@@ -233,8 +239,17 @@ class PartlyHere extends ByteFile {
   }
 }
 
+/** Sorted names of the files in a folder; undefined where it is missing or is a file. */
+export function fileNamesAt(folder: string): string[] | undefined {
+  try {
+    return pathKind(folder) === 'folder' ? fileNamesIn(folder).sort() : undefined;
+  } catch (error) {
+    throw cannotRead(folder, error);
+  }
+}
+
 /** Turns a system error into an error message for the user. */
-export function cannotRead(path: string, error: unknown): unknown {
+function cannotRead(path: string, error: unknown): unknown {
   const code = codeOf(error);
   if (error instanceof UserError || code === undefined) return error;
   if (MISSING.has(code)) {

@@ -3,9 +3,10 @@
 import { basename, dirname, join } from 'node:path';
 import { UserError } from '../errors.js';
 import { fileNamesIn, folderNamesIn, pathExists } from '../files/mounted.js';
+import { fileNamesAt } from './byte-file.js';
 import type { Checkpoint, CheckpointOptions, OpenedFiles } from './checkpoint.js';
 import { listed, refusal } from './checkpoint-rules.js';
-import { fileNamesOf, zeroFilesIn } from './distributed/part-files.js';
+import { zeroFilesIn } from './distributed/part-files.js';
 import { openDcp } from './distributed/read-dcp.js';
 import { openZero } from './distributed/read-zero.js';
 import {
@@ -113,7 +114,7 @@ export function openCheckpoint(path: string, options: CheckpointOptions = {}): C
 }
 
 function openSaved(path: string, options: CheckpointOptions): OpenedFiles {
-  const names = fileNamesOf(path);
+  const names = fileNamesAt(path);
   return openFound(names ? weightsIn(path, names) : path, options);
 }
 
@@ -150,7 +151,7 @@ function partOfSeveral(path: string): string | undefined {
  * @throws UserError that names the violated rule. No file stays open then.
  */
 function openDistributed(named: string, options: CheckpointOptions): OpenedFiles | undefined {
-  const names = fileNamesOf(named);
+  const names = fileNamesAt(named);
   if (names === undefined) {
     const isPart = isDcpName(named) || isZeroName(named) || basename(named) === DCP_METADATA;
     return isPart && pathExists(named) ? openDistributed(dirname(named), options) : undefined;

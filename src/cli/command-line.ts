@@ -41,8 +41,6 @@ export const pasteable = (words: readonly string[]): string =>
 /** Endings of artifacts: configs, graphs and tensors. */
 const SAVED_ENDING = /\.(?:ya?ml|onnx|safetensors|pt|pth)$/i;
 
-const usage = (message: string, suggestion: string | undefined) => usageError(message, suggestion);
-
 /** More allowed values than these are not listed in an error. */
 const MOST_LISTED = 20;
 
@@ -111,7 +109,7 @@ class CommandLine {
     this.#given.set(flag.name, at);
     if (flag.type === 'boolean') return this.#readSwitch(flag, at, isLong ? inline : undefined);
     if (isRepeated && !flag.multiple) {
-      throw usage(
+      throw usageError(
         `--${flag.name}: expected one value, found the flag twice`,
         flag.options || !this.#canBeList(flag.name)
           ? 'write the flag once'
@@ -121,7 +119,7 @@ class CommandLine {
     const end = inline === undefined ? at + 1 : at;
     const value = inline ?? this.words[end];
     if (value === undefined || (inline === undefined && this.#isFlag(value))) {
-      throw usage(
+      throw usageError(
         `--${flag.name}: expected a value, found ${value === undefined ? 'none' : value}`,
         this.#corrected(at, [`--${flag.name}`, exampleOf(flag)]),
       );
@@ -145,7 +143,7 @@ class CommandLine {
     const isArgument =
       !/^(true|yes|on|1)$/i.test(value) && Object.keys(this.#command.args).length > 0;
     const words = [`--${flag.name}`, ...(isArgument ? [value] : [])];
-    throw usage(
+    throw usageError(
       `--${flag.name}: expected no value, found ${quote(value)}`,
       this.#corrected(at, isOff ? [] : words),
     );
@@ -180,11 +178,11 @@ class CommandLine {
       const lacksValue =
         declared?.type === 'option' && !text.includes('=') && this.#isValueMissing(at + 1);
       const words = declared && lacksValue ? [text, exampleOf(declared)] : [text];
-      return usage(message, `did you mean --${flag}? ${this.#corrected(at, words)}`);
+      return usageError(message, `did you mean --${flag}? ${this.#corrected(at, words)}`);
     }
     const owner = this.#others.find(({ flags }) => Object.hasOwn(flags, name));
-    if (owner) return usage(message, `${spaced(owner.id)} has a flag of this name`);
-    return usage(message, `minimind ${this.#name} --help lists its flags`);
+    if (owner) return usageError(message, `${spaced(owner.id)} has a flag of this name`);
+    return usageError(message, `minimind ${this.#name} --help lists its flags`);
   }
 
   #isValueMissing(at: number): boolean {
@@ -208,7 +206,7 @@ class CommandLine {
     const wrong = meant.indexOf(undefined);
     if (wrong < 0) return meant.join(delimiter);
     const close = nearest(items[wrong] ?? '', options);
-    throw usage(
+    throw usageError(
       `--${flag.name}: expected ${choicesText(options)}, found ${quote(items[wrong] ?? '')}`,
       choiceAdvice(
         { ...flag, options },
@@ -234,7 +232,7 @@ class CommandLine {
       return;
     }
     const close = nearest(word, declared.options);
-    throw usage(
+    throw usageError(
       `${declared.name.toUpperCase()}: expected ${choicesText(declared.options)}, found ${quote(word)}`,
       choiceAdvice(declared, close && this.#corrected(at, [close])),
     );
@@ -247,7 +245,7 @@ class CommandLine {
     );
     if (missing.length > 0) {
       const names = missing.map(({ name }) => name.toUpperCase()).join(' and ');
-      throw usage(
+      throw usageError(
         `expected ${names}, found ${this.#arguments.length === 0 ? 'no arguments' : counted(this.#arguments.length, 'argument')}`,
         this.#example,
       );
@@ -255,7 +253,7 @@ class CommandLine {
     const extra = this.#arguments[declared.length];
     if (this.#command.strict === false || extra === undefined) return;
     const most = ['no argument', 'one argument'][declared.length] ?? `${declared.length} arguments`;
-    throw usage(
+    throw usageError(
       `minimind ${this.#name}: expected ${most}, found ${quote(extra.word)} as well`,
       this.#corrected(extra.at, []),
     );
@@ -270,7 +268,7 @@ class CommandLine {
     const file = isAlone ? (this.words[at + 1] ?? '') : word.replace(/^(?:-o|--output)=?/, '');
     if (!SAVED_ENDING.test(file)) return;
     const words = this.#given.has('save') ? [] : ['--save', file];
-    throw usage(
+    throw usageError(
       `--output: expected a file for the answer (.json, .csv, .md, .txt), found ${quote(file)}`,
       this.#corrected(at, words, isAlone ? 2 : 1),
     );
@@ -281,7 +279,10 @@ class CommandLine {
     const missing = this.#flags.filter(({ required, name }) => required && !this.#given.has(name));
     if (missing.length === 0) return;
     const names = joined(missing.map(({ name }) => `--${name}`));
-    throw usage(`${names} ${missing.length > 1 ? 'are' : 'is'} required`, this.#added(...missing));
+    throw usageError(
+      `${names} ${missing.length > 1 ? 'are' : 'is'} required`,
+      this.#added(...missing),
+    );
   }
 
   checkRelations(): void {
@@ -292,19 +293,22 @@ class CommandLine {
       if (at === undefined) continue;
       const needed = flag.dependsOn?.find((each) => !this.#isSet(each));
       if (needed !== undefined) {
-        throw usage(`--${name} requires --${needed}`, this.#added(this.#command.flags[needed]));
+        throw usageError(
+          `--${name} requires --${needed}`,
+          this.#added(this.#command.flags[needed]),
+        );
       }
       const choice = alternativesOf(flag);
       if (choice.length > 0 && !choice.some((each) => this.#isSet(each))) {
         const [first = ''] = choice;
         const wanted = choice.map((each) => `--${each}`).join(' or ');
-        throw usage(`--${name} requires ${wanted}`, this.#added(this.#command.flags[first]));
+        throw usageError(`--${name} requires ${wanted}`, this.#added(this.#command.flags[first]));
       }
       const other = flag.exclusive?.find(
         (each) => typeof each === 'string' && this.#given.has(each),
       );
       if (typeof other === 'string') {
-        throw usage(
+        throw usageError(
           `--${name} and --${other} cannot be used together`,
           this.#corrected(at, [], this.#lengthOf(flag, at)),
         );

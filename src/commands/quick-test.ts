@@ -24,7 +24,6 @@ import { count, LIST, learningRate, tokens, weightForm } from '../cli/flags/valu
 import { progressDisplay } from '../cli/progress.js';
 import { type Problem, usageError } from '../errors.js';
 import { readText } from '../files/read-file.js';
-import { refuseOtherEnding } from '../files/write-whole.js';
 import {
   checkpointAsConfig,
   checkpointWarnings,
@@ -190,7 +189,10 @@ export default class QuickTest extends BaseCommand {
     flags: TestFlags,
   ): Promise<unknown> {
     await this.refuseUnwritable(flags);
-    if (flags.save !== undefined) refuseOtherEnding(flags.save, '.safetensors');
+    if (flags.save !== undefined) {
+      const { refuseOtherEnding } = await import('../files/write-whole.js');
+      refuseOtherEnding(flags.save, '.safetensors');
+    }
     const checkpoint = own ?? openFlaggedCheckpoint(flags);
     if (checkpoint === undefined && flags['state-dict'] !== undefined) throw DICT_OF_CHECKPOINT;
     try {

@@ -276,9 +276,9 @@ function defaultColumns(
   rows: readonly ComparedRow[],
 ): readonly ColumnName[] {
   const few: readonly ColumnName[] = isText ? TEXT_COLUMNS : DEFAULT_COLUMNS;
-  const isTold = (name: ColumnName) =>
+  const isShown = (name: ColumnName) =>
     COLUMNS[name].isCost || few.includes(name) || (isMixed && STRUCTURE_COLUMNS.includes(name));
-  const all = layout === 'rows' ? few : COLUMN_NAMES.filter(isTold);
+  const all = layout === 'rows' ? few : COLUMN_NAMES.filter(isShown);
   return all.filter((name) =>
     rows.some(
       ({ figures }) =>

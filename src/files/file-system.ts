@@ -282,14 +282,14 @@ export function missingReason(file: string): string | undefined {
   if (/^~(?:[/\\]|$)/.test(file)) {
     return `write $HOME${file.slice(1)}: the shell replaces ~ only at the start of a word`;
   }
-  const target = linkTarget(file);
+  const target = readLink(file);
   if (target !== undefined) return `it is a link to ${target}, which does not exist`;
   const above = firstAbove(file);
   if (statusOf(above)?.isFile()) return `${above} is a file`;
   return undefined;
 }
 
-/** `missingReason`, or the files of the same ending beside it. */
+/** `missingReason`, or the files with the same ending in its folder. */
 export function missingAdvice(file: string): string | undefined {
   const reason = missingReason(file);
   if (reason !== undefined) return reason;
@@ -302,7 +302,7 @@ export function missingAdvice(file: string): string | undefined {
 
 const MOST_SHOWN = 3;
 
-function linkTarget(file: string): string | undefined {
+function readLink(file: string): string | undefined {
   try {
     return fs.readlinkSync(file);
   } catch {
@@ -339,5 +339,5 @@ function namesLike(file: string, folder: string): string[] {
   }
 }
 
-/** Whether a path is a folder; an error of the file system is for whoever reads it. */
+/** Whether a path is a folder. False where the file system reports an error: reading the path reports it too. */
 export const isFolder = (file: string): boolean => statusOf(file)?.isDirectory() ?? false;

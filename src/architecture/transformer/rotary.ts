@@ -345,8 +345,6 @@ export const rotaryByLayer: RotaryReading = {
   },
 };
 
-// Queries that grow with their position, in steps of the training length: settings, and their reader
-
 // Queries that grow with their position, in steps of the training length
 
 const BETA = 'llama_4_scaling_beta';

@@ -1,15 +1,8 @@
 /** The files of a checkpoint that several processes wrote into one folder. */
 
 import path from 'node:path';
-import {
-  announceFiles,
-  fileNamesIn,
-  mountedPath,
-  pathExists,
-  pathKind,
-  smallTextAt,
-} from '../../files/mounted.js';
-import { allowedFolders, ByteFile, cannotRead, isAllowed } from '../byte-file.js';
+import { announceFiles, mountedPath, pathExists, smallTextAt } from '../../files/mounted.js';
+import { allowedFolders, ByteFile, fileNamesAt, isAllowed } from '../byte-file.js';
 import { listed, quoted, refusal } from '../checkpoint-rules.js';
 import { isZeroName, ZERO_LATEST } from '../formats.js';
 
@@ -103,7 +96,7 @@ export function zeroFilesIn(folder: string, names: readonly string[]): ZeroFiles
   const tag = tagIn(path.join(folder, ZERO_LATEST));
   if (tag === undefined) return undefined;
   const step = path.join(folder, tag);
-  const inside = fileNamesOf(step);
+  const inside = fileNamesAt(step);
   if (inside?.some(isZeroName)) return filesOf(step, inside);
   if (inside === undefined && !/^global_step\d+$/.test(tag)) return undefined;
   throw refusal(folder, {
@@ -114,15 +107,6 @@ export function zeroFilesIn(folder: string, names: readonly string[]): ZeroFiles
   });
 }
 
-/** Names of the files in a folder, sorted; undefined if there is no folder. */
-export function fileNamesOf(folder: string): string[] | undefined {
-  try {
-    return pathKind(folder) === 'folder' ? fileNamesIn(folder).sort() : undefined;
-  } catch (error) {
-    throw cannotRead(folder, error);
-  }
-}
-
 /** The name in a file `latest`; undefined for a file that is something else. */
 function tagIn(file: string): string | undefined {
   const tag = smallTextAt(file, MAX_TAG_BYTES)?.trim();
@@ -131,7 +115,7 @@ function tagIn(file: string): string | undefined {
   if (isPlain) return tag;
   throw refusal(file, {
     rule: 'zero-tag',
-    message: `names the folder ${quoted(tag)}; expected the name of one beside it`,
+    message: `names the folder ${quoted(tag)}; expected one next to it`,
     suggestion: 'do not use this checkpoint unless you know who made it',
   });
 }

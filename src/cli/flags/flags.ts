@@ -71,14 +71,12 @@ export const details = Flags.boolean({
   helpGroup: 'OUTPUT',
 });
 
-const notStdout = (flag: string, text: string, example: string): string =>
-  text === '-' ? unreadable(flag, text, 'a file', `write --${flag} ${example}`) : text;
-
 /** `--save FILE`: the artifact of a command, which cannot go to standard output. */
 export const savedFile = Flags.custom<string, { readonly example: string }>({
   helpValue: 'FILE',
   helpGroup: 'OUTPUT',
-  parse: async (text, _context, { name, example }) => notStdout(name, text, example),
+  parse: async (text, _context, { name, example }) =>
+    text === '-' ? unreadable(name, text, 'a file', `write --${name} ${example}`) : text,
 });
 
 /** `--save FILE`: a config, which is written as YAML. */

@@ -183,9 +183,9 @@ export function fitTraining(model: LanguageModel, setting: TrainingFitSetting): 
   const memory = fitTrainingMemory(model, setting);
   const { trainTokens } = setting;
   // Skip the error about an unknown peak if no time was requested.
-  const isTold =
+  const hasStepTime =
     trainTokens !== undefined || peakIfKnown(setting.cluster.gpu, computedIn(setting)) !== null;
-  const step = isTold ? stepTimeOf(model, setting, memory.stages) : undefined;
+  const step = hasStepTime ? stepTimeOf(model, setting, memory.stages) : undefined;
   const remedies =
     memory.verdict === 'fits' ? roomFor(model, setting) : remediesFor(model, setting);
   return {

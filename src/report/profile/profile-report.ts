@@ -197,7 +197,7 @@ function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
       name: 'KV cache',
       text:
         `${formatBytes(keyValuePerToken.value)} per token, ${formatBytes(keyValueCache.value)} for ` +
-        `${formatSequences(inference.batch, inference.context)}`,
+        formatSequences(inference.batch, inference.context),
     },
     first && {
       name: first.label,
@@ -225,7 +225,7 @@ function trainingFact(
     `${formatBytes(total.value)}${plain > 0 ? ` (${fused} with fused attention)` : ''}`,
     optimizer.label.replace(/^optimizer: /, ''),
     precisionText(precision),
-    batch !== inference.batch && `${formatSequences(batch, context)}`,
+    batch !== inference.batch && formatSequences(batch, context),
     recompute !== 'none' && `recomputation ${recompute}`,
   ]).join(', ');
 }
@@ -481,7 +481,7 @@ function flopsBlocks(result: ProfileResult): Block[] {
   const { forwardFlops, trainingFlops, setting, parameters, generation } = result;
   const { parts, total, macs } = forwardFlops;
   const { causal, batch, context } = setting.inference;
-  const tokens = (sequences: number) => `${formatSequences(sequences, context)}`;
+  const tokens = (sequences: number) => formatSequences(sequences, context);
   return present([
     headingBlock(`Forward pass: ${formatFlops(total.value)}`),
     tableOf(

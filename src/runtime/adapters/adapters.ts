@@ -196,7 +196,7 @@ async function askWebgpu(machine: SystemCalls): Promise<WebgpuAnswer> {
 }
 
 /** Output of a successful probe. */
-interface Told {
+interface ProbeOutput {
   readonly adapter: Readonly<Record<string, unknown>> | null;
   readonly listed: unknown;
 }
@@ -205,7 +205,7 @@ interface Told {
 function read(answer: string): WebgpuAnswer {
   const line = answer.split('\n').find((each) => each.startsWith('{"adapter":'));
   try {
-    const { adapter, listed } = JSON.parse(line ?? '') as Told;
+    const { adapter, listed } = JSON.parse(line ?? '') as ProbeOutput;
     if (adapter === null) return { kind: 'answer', adapter: null };
     const found = adapterOf(adapter, String(listed));
     return found === null ? { kind: 'silent' } : { kind: 'answer', adapter: found };
