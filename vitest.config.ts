@@ -1,10 +1,12 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 
 /** Modes of runs of their own, such as `npm run test:kill`. */
 const ENVIRONMENTS: Readonly<Record<string, Record<string, string>>> = {
-  kill: { MINIMIND_KILLS: '50' },
+  kill: { MINIMIND_KILLS: '50', MINIMIND_SWEEPS: 'all' },
+  sweeps: { MINIMIND_SWEEPS: 'all' },
   fuzz: { MINIMIND_FUZZ: process.env.MINIMIND_FUZZ ?? '10000' },
-  conversions: { MINIMIND_CONVERSIONS: 'all' },
+  conversions: { MINIMIND_CONVERSIONS: 'all', MINIMIND_SWEEPS: 'all' },
 };
 
 /**
@@ -26,6 +28,15 @@ const OWN = [
   'kill/*',
 ].map((name) => `test/${name}.test.ts`);
 
+/** Tests whose cases are the same in `npm run test:sweeps`, which leaves them out. */
+const excludedIn = (mode: string) =>
+  mode === 'sweeps'
+    ? readdirSync('test', { recursive: true, encoding: 'utf8' })
+        .map((name) => `test/${name.replaceAll('\\', '/')}`)
+        .filter((name) => name.endsWith('.test.ts'))
+        .filter((name) => !readFileSync(name, 'utf8').includes("/sampled.js'"))
+    : [];
+
 /** The modules of yaml that the build bundles (scripts/build.js). */
 const YAML = `${import.meta.dirname}/node_modules/yaml/browser/index.js`;
 
@@ -37,10 +48,15 @@ const BUILT = new RegExp(
 export default defineConfig(({ mode }) => ({
   test: {
     projects: [
-      { extends: true, test: { name: 'own', include: OWN } },
+      { extends: true, test: { name: 'own', include: OWN, exclude: excludedIn(mode) } },
       {
         extends: true,
-        test: { name: 'shared', include: ['test/**/*.test.ts'], exclude: OWN, isolate: false },
+        test: {
+          name: 'shared',
+          include: ['test/**/*.test.ts'],
+          exclude: [...OWN, ...excludedIn(mode)],
+          isolate: false,
+        },
       },
     ],
     // For Node, yaml has CommonJS only, whose parser asks the environment at each lexeme; the build bundles these modules.

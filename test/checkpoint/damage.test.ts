@@ -7,6 +7,7 @@ import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { UserError } from '../../src/errors.js';
 import { inPackage, readJson } from '../fixtures.js';
+import { isWhole, sampled } from '../sampled.js';
 import { folderOf } from './temp-folder.js';
 
 const MOST_BYTES = 4000;
@@ -67,7 +68,7 @@ describe.each(SMALL)('%s', (name) => {
     fs.writeFileSync(target, whole);
     // Changes one byte in place, because writing the whole file takes as long as reading it.
     const file = fs.openSync(target, 'r+');
-    for (const [position, byte] of whole.entries()) {
+    for (const [position, byte] of sampled([...whole.entries()], 5)) {
       const flipped = byte ^ (FLIPS[position % FLIPS.length] ?? 0);
       fs.writeSync(file, Uint8Array.of(flipped), 0, 1, position);
       answers.add(tryFile(whole.length));
@@ -93,7 +94,7 @@ describe.each(SMALL)('%s', (name) => {
         const part = donor.subarray(Math.min(from, to), Math.max(from, to));
         tryBytes(Buffer.concat([whole.subarray(0, at), part, whole.subarray(at)]));
       }),
-      { numRuns: 100 },
+      { numRuns: isWhole ? 100 : 20 },
     );
   });
 });

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
+import { isWhole } from '../sampled.js';
 
 /** Folder of a user, with one model and one checkpoint. */
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
@@ -160,7 +161,8 @@ describe('a first guess', () => {
     'fit my.yaml --gpu l4 --output 20',
     'fit my.yaml --gpu l4 --qps 3',
     'fit my.yaml --gpu l4 --users 50 --batch 3',
-    'fit my.yaml --gpu l4 --threads 1 --remeasure --this-machin',
+    // Measuring this machine takes seconds.
+    ...(isWhole ? ['fit my.yaml --gpu l4 --threads 1 --remeasure --this-machin'] : []),
     'fit --list-gpus=4090',
     'inspect old.pt --ranks 2',
     'inspect old.pt --rank 2 --srte',

@@ -3,6 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { runHere } from '../run-here.js';
+import { sampled } from '../sampled.js';
 
 /** Models of every kind. */
 const CONFIGS = [
@@ -161,7 +162,7 @@ describe('the answer about a checkpoint', () => {
 });
 
 describe('the answer of a command', () => {
-  it.each(COMMANDS.map((command) => [command]))(
+  it.each(sampled(COMMANDS, 4, ([command]) => command).map((command) => [command]))(
     'fits on a screen of 80 × 24: %j',
     async (command) => {
       const { stdout, code } = await runHere([...command, '-q'], {

@@ -8,9 +8,13 @@ import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { inPackage } from '../fixtures.js';
 import { type Run, runCli } from '../run-cli.js';
 import { runHere } from '../run-here.js';
+import { isWhole } from '../sampled.js';
 
 const ORIGINAL = inPackage('configs/hybrid/original.yaml');
 const RUN = inPackage('bin/run.js');
+
+/** Commands with examples that search or train for seconds. */
+const SLOW: readonly string[] = ['compare', 'kv-projector verify', 'plan'];
 
 let folder = '';
 beforeAll(() => {
@@ -195,7 +199,8 @@ describe('minimind', () => {
         if (!fs.existsSync(copy)) fs.cpSync(inPackage(data), copy, { recursive: true });
         fs.symlinkSync(copy, path.join(cwd, data));
       }
-      for (const [, example = ''] of examples) {
+      const run = isWhole || !SLOW.includes(command) ? examples : examples.slice(0, 1);
+      for (const [, example = ''] of run) {
         const { code, stderr } = await asInShell(example, cwd);
         expect({ example, code, stderr: code === 0 ? '' : stderr }).toEqual({
           example,

@@ -5,6 +5,7 @@ import { checkDocument } from '../../src/config/check-document.js';
 import { type ConfigDocument, parseDocument } from '../../src/config/document.js';
 import { applyOverrides } from '../../src/config/overrides.js';
 import { formatPath } from '../../src/config/quote.js';
+import { isWhole } from '../sampled.js';
 import { line, userError } from './support.js';
 
 /** JSON of safe integers, with any names. */
@@ -128,7 +129,7 @@ describe('checkDocument', () => {
         expect(errors > 0).toBe(value === undefined);
         expect(errors + warnings).toBe(problems.length);
       }),
-      { numRuns: 3000 },
+      { numRuns: isWhole ? 3000 : 1000 },
     );
   });
 });
@@ -188,7 +189,7 @@ describe('parseDocument', () => {
             /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u,
           );
         }),
-        { numRuns: 2000 },
+        { numRuns: isWhole ? 2000 : 700 },
       );
     },
   );
@@ -238,7 +239,7 @@ describe('applyOverrides', () => {
         const messages = outcome(() => applyOverrides(document, [set, `b.1.${set}`]));
         expect(messages).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u);
       }),
-      { numRuns: 1000 },
+      { numRuns: isWhole ? 1000 : 300 },
     );
   });
 });

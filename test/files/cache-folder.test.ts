@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { makeCacheFolder } from '../../src/files/cache-folder.js';
 import { onTestEnd } from '../cleanup.js';
 import { runCli } from '../run-cli.js';
+import { isWhole } from '../sampled.js';
 
 describe('a cache folder', () => {
   it('is created with its parent folders, accessible to the user only', () => {
@@ -24,7 +25,8 @@ describe('a cache folder', () => {
     expect(() => makeCacheFolder('/proc/x/y/minimind')).toThrow(/ENOENT/);
   });
 
-  it.runIf(fs.existsSync('/proc/self'))('is optional for commands', () => {
+  // Measuring this machine takes seconds.
+  it.runIf(isWhole && fs.existsSync('/proc/self'))('is optional for commands', () => {
     const words = ['fit', 'minimind2-small', '--this-machine', '--quiet'];
     const env = { XDG_CACHE_HOME: '/proc/x/y' };
     expect(runCli(words, { env })).toMatchObject({ code: 0, stdout: expect.stringMatching(/./) });

@@ -10,6 +10,7 @@ import { fitTrainingMemory } from '../../src/fit/training/training-memory.js';
 import type { TrainingFitSetting } from '../../src/fit/training/training-setting.js';
 import { publishedConfig } from '../budget/published-models.js';
 import { inPackage } from '../fixtures.js';
+import { sampled } from '../sampled.js';
 import { fitSetting, H100 } from './settings.js';
 
 const SETTINGS: readonly Partial<TrainingFitSetting>[] = [
@@ -69,7 +70,7 @@ function memoryAndTime(model: LanguageModel, setting: TrainingFitSetting) {
 }
 
 describe('every preset', () => {
-  it.each(FAMILY_NAMES)('%s is reported', { timeout: 60_000 }, async (name) => {
+  it.each(sampled(FAMILY_NAMES, 4))('%s is reported', { timeout: 60_000 }, async (name) => {
     const { presets, schema, build } = await loadFamily(name);
     for (const { document } of Object.values(presets)) {
       try {
@@ -84,7 +85,7 @@ describe('every preset', () => {
 
 describe('every published config', async () => {
   const names = await readdir(inPackage('fixtures/hf-configs'));
-  it.each(names)('%s is reported', { timeout: 120_000 }, async (name) => {
+  it.each(sampled(names, 4))('%s is reported', { timeout: 120_000 }, async (name) => {
     const { family, model } = await publishedConfig(name);
     check({ family: `published ${family.name}`, model }, Math.min(2048, model.positions));
   });

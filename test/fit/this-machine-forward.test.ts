@@ -10,6 +10,7 @@ import { inPackage } from '../fixtures.js';
 import { PROFILE } from '../hardware/profiles.js';
 import { runCli } from '../run-cli.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';
+import { sampled } from '../sampled.js';
 
 describe('seconds of a forward pass', () => {
   const model = modelOfConfig({ ...hybrid.presets.tiny?.document.model });
@@ -100,10 +101,11 @@ describe('the upper bound of the memory of a forward pass', () => {
 });
 
 describe.skipIf(onnxVersion() === undefined)('the memory that quick-test takes', () => {
-  it.each([
+  const sizes = [
     ['configs/minimind/minimind2-small.yaml', 512],
     ['configs/hybrid/bench-60m.yaml', 256],
-  ])(
+  ] as const;
+  it.each(sampled(sizes, 2))(
     'for %s, 1 × %i tokens, exceeds a lower bound of at least a third of the upper one',
     async (file, tokens) => {
       const { model } = await loadModelFile(inPackage(file));

@@ -9,6 +9,7 @@ import { readJson } from '../fixtures.js';
 import { withEachEngine } from '../runtime/both-engines.js';
 import { familyCase } from '../runtime/family-cases.js';
 import { fixtureModel } from '../runtime/fixture-models.js';
+import { sampled } from '../sampled.js';
 import { tableProgram } from './programs.js';
 
 interface GreedyCase {
@@ -59,7 +60,7 @@ withEachEngine('generated tokens', (load, engine) => {
   const names = Object.keys(GREEDY_CASES).filter(
     (name) => engine === 'ONNX Runtime' || ['llama', 'gemma2-window', 'gpt2'].includes(name),
   );
-  it.each(names)('equal the greedy tokens of transformers: %s', async (name) => {
+  it.each(sampled(names, 3))('equal the greedy tokens of transformers: %s', async (name) => {
     const { model, weights } = await familyCase(`hf/${name}`);
     const program = await load(model, weights, { decoding: { totalTokens: 65 }, blocks: false });
     for (const { prompt, penalty, ids } of GREEDY_CASES[name] ?? []) {
@@ -146,11 +147,12 @@ describe('the frequencies of 20,000 samples', () => {
   };
   extend([], 1);
 
-  it.each([
-    ['without a draft', (): Draft | undefined => undefined],
+  const drafts: [string, () => Draft | undefined][] = [
     ['with a draft of a model', () => modelDraft(new Decoder(tableProgram(drafted)))],
+    ['without a draft', () => undefined],
     ['with a draft from the text', () => lookupDraft(2)],
-  ])('match the distribution, %s', async (_, draftOf) => {
+  ];
+  it.each(sampled(drafts, 3))('match the distribution, %s', async (_, draftOf) => {
     const counts = new Map<string, number>();
     const total = 20_000;
     const by = draftOf();

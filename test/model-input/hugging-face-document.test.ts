@@ -9,6 +9,7 @@ import { UserError } from '../../src/errors.js';
 import { changedHuggingFace } from '../../src/model-input/hugging-face-document.js';
 import { modelOf } from '../../src/model-input/model-file.js';
 import { inPackage, readJson } from '../fixtures.js';
+import { isWhole } from '../sampled.js';
 
 const LLAMA = {
   architectures: ['LlamaForCausalLM'],
@@ -396,7 +397,7 @@ describe('an unknown kind of model', () => {
 });
 
 /** Only a few for each of the many families; `npm run test:fuzz` reads more. */
-const CONFIGS_OF_EACH_FAMILY = process.env.MINIMIND_FUZZ === undefined ? 60 : 1000;
+const CONFIGS_OF_EACH_FAMILY = process.env.MINIMIND_FUZZ !== undefined ? 1000 : isWhole ? 60 : 15;
 
 describe.each(FAMILY_NAMES)('a random config.json of %s', (name) => {
   const KEYS = [

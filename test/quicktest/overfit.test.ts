@@ -9,6 +9,7 @@ import type { WeightSource } from '../../src/runtime/weights.js';
 import { publishedConfig, publishedModels } from '../budget/published-models.js';
 import { familyCase } from '../runtime/family-cases.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';
+import { sampled } from '../sampled.js';
 import { TINY } from './test-contexts.js';
 
 const REQUEST: Omit<OverfitRequest, 'model'> = {
@@ -46,7 +47,7 @@ const withValue = (source: WeightSource, name: RegExp, value: number): WeightSou
 });
 
 describe('a working model', () => {
-  it.each(['hf/llama', 'hf/qwen3-moe', 'hf/jamba', 'hf/qwen3-5-text-7-11'])(
+  it.each(sampled(['hf/llama', 'hf/qwen3-moe', 'hf/jamba', 'hf/qwen3-5-text-7-11'], 2))(
     'learns its batch: %s',
     async (place) => {
       const { problems, warnings, steps, finalLoss, deadParameters } = await trained(place);
@@ -182,12 +183,15 @@ describe('a broken training', () => {
 });
 
 describe('a proxy for overfitting', () => {
-  it.each(publishedModels().map(({ model }) => model))('of %s is small', async (name) => {
-    const { family, document } = await publishedConfig(name);
-    const { model } = overfitProxy({ family, document, steps: 40, seconds: 20 }, 32, 64);
-    const kinds = (each: typeof model) => new Set(walk(each).map(({ layer }) => layer.kind));
-    expect(kinds(model)).toEqual(kinds(scaledDownProxy(family, document, 32).model));
-  });
+  it.each(sampled(publishedModels(), 4).map(({ model }) => model))(
+    'of %s is small',
+    async (name) => {
+      const { family, document } = await publishedConfig(name);
+      const { model } = overfitProxy({ family, document, steps: 40, seconds: 20 }, 32, 64);
+      const kinds = (each: typeof model) => new Set(walk(each).map(({ layer }) => layer.kind));
+      expect(kinds(model)).toEqual(kinds(scaledDownProxy(family, document, 32).model));
+    },
+  );
 
   it('has fewer layers where experts take the time', async () => {
     const { minimind } = await import('../../src/architecture/models/minimind.js');

@@ -10,6 +10,7 @@ import { openTfjs } from '../../src/runtime/tfjs/tfjs-engine.js';
 import type { WeightSource } from '../../src/runtime/weights.js';
 import { randomWeights } from '../../src/runtime/weights.js';
 import type { WeightForm } from '../../src/tensor/group-quantization.js';
+import { sampled } from '../sampled.js';
 import { familyCase, ONE_OF_EACH_FAMILY } from './family-cases.js';
 import { fixtureModel } from './fixture-models.js';
 import { describeWithOnnx, loaded } from './onnx/support.js';
@@ -163,7 +164,7 @@ async function logits(
 }
 
 describeWithOnnx('a quantized model', () => {
-  it.each(CASES)(
+  it.each(sampled(CASES, 4))(
     'gives the logits of its dequantized weights, up to 8-bit activations: %s',
     async (place) => {
       const { model, weights, ids } = await modelCase(place);

@@ -18,6 +18,7 @@ import {
 import { heldBytes, withFloat16Products } from '../../../src/runtime/onnx/quantized-products.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';
 import { inPackage } from '../../fixtures.js';
+import { sampled } from '../../sampled.js';
 import { familyCase, ONE_OF_EACH_FAMILY } from '../family-cases.js';
 import { differenceAt, fixtureModel, modelOfConfig } from '../fixture-models.js';
 import { describeWithOnnx } from './support.js';
@@ -167,7 +168,7 @@ describeWithOnnx('in float16 on the CPU, differences from PyTorch are those of f
   const loaded = async (layer: Layer, weights: WeightSource) =>
     (await openOnnx({ threads: 1, compute: 'f16' })).load(layer, weights);
 
-  it.each([...ONE_OF_EACH_FAMILY, ...HYBRID_CASES])('%s', async (place) => {
+  it.each(sampled([...ONE_OF_EACH_FAMILY, ...HYBRID_CASES], 3))('%s', async (place) => {
     const given = place.includes('/')
       ? { ...(await familyCase(place)), every: 1 }
       : fixtureModel(place);

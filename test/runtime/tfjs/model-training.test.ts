@@ -8,6 +8,7 @@ import type { WeightSource } from '../../../src/runtime/weights.js';
 import { randomWeights } from '../../../src/runtime/weights.js';
 import { inPackage } from '../../fixtures.js';
 import { TINY } from '../../quicktest/test-contexts.js';
+import { sampled } from '../../sampled.js';
 import { familyCase } from '../family-cases.js';
 import { modelOfConfig } from '../fixture-models.js';
 
@@ -73,7 +74,7 @@ const trainedCases = Object.keys(cases).filter(
 );
 
 describe('training', () => {
-  it.each(Object.keys(cases))('gives the gradients of PyTorch: %s', async (place) => {
+  it.each(sampled(Object.keys(cases), 3))('gives the gradients of PyTorch: %s', async (place) => {
     const training = await trainingOf(place);
     const gradients = await training.gradients();
     await training.release();
