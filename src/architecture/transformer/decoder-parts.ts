@@ -42,7 +42,7 @@ import { longestInput, scalingOf } from './rotary.js';
 import type { FilledHeads } from './settings.js';
 import { type ActivationWord, activationOf, headPath, isComposed } from './settings.js';
 
-interface CausalModel {
+export interface CausalModel {
   readonly vocabulary: number;
   readonly hidden: number;
   /** Where it differs from `hidden`. */
@@ -205,9 +205,11 @@ export function residualBlock(
   );
 }
 
-export interface AttentionSettings
+interface HeadParts
   extends FilledHeads,
-    Omit<AttentionParts, 'inputs' | 'out' | 'heads' | 'keyValueHeads' | 'headDim'> {
+    Omit<AttentionParts, 'inputs' | 'out' | 'heads' | 'keyValueHeads' | 'headDim'> {}
+
+export interface AttentionSettings extends HeadParts {
   /** Whether queries, keys and values have biases. */
   readonly bias?: boolean | undefined;
   readonly outBias?: boolean | undefined;
@@ -229,6 +231,26 @@ export function separateAttention(name: string, sizes: AttentionSettings): Atten
       input('v_proj', keyValueHeads),
     ],
     out: linear(`${name}.${outName}`, heads * headDim, hidden, { bias: outBias }),
+  });
+}
+
+interface FusedSettings extends HeadParts {
+  /** Names of the two products. */
+  readonly leaves: readonly [inputs: string, output: string];
+  readonly bias?: boolean;
+  /** Groups of queries, keys and values in the product; one by default. */
+  readonly groups?: number;
+}
+
+/** Queries, keys and values as one product. */
+export function fusedAttention(name: string, sizes: FusedSettings): Attention {
+  const { hidden, leaves, bias = true, groups, ...parts } = sizes;
+  const keys = parts.keyValueHeads * parts.headDim;
+  const product = linear(`${name}.${leaves[0]}`, hidden, hidden + 2 * keys, { bias });
+  return attention(name, {
+    ...parts,
+    inputs: fusedProjection(product, [hidden, keys, keys], groups),
+    out: linear(`${name}.${leaves[1]}`, hidden, hidden, { bias }),
   });
 }
 

@@ -41,7 +41,7 @@ import {
 } from './settings.js';
 
 /** Schema of a document from `transformerDocument`. */
-type TransformerSchema = z.ZodObject<
+export type TransformerSchema = z.ZodObject<
   { model: z.ZodObject<{ family: z.ZodLiteral<string> }> } & typeof TRAINING_SECTIONS
 >;
 
@@ -54,7 +54,7 @@ interface ModelPreset<Schema extends TransformerSchema> {
   readonly model: Omit<z.input<Schema>['model'], 'family'>;
 }
 
-interface Transformer<Schema extends TransformerSchema>
+export interface Transformer<Schema extends TransformerSchema>
   extends Omit<Family<Schema>, SharedField>,
     Partial<Pick<Family<Schema>, 'confusions'>>,
     Pick<Family<Schema>, 'rules' | 'build'> {

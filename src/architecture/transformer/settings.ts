@@ -232,17 +232,7 @@ export const DECODER_DIMENSIONS = {
   feedForward: { key: 'intermediate_size', perChannel: FEED_FORWARD_PER_CHANNEL },
 } as const satisfies Dimensions;
 
-/** Sizes of a model with the keys of GPT-2. */
-export const GPT_DIMENSIONS = {
-  vocabulary: 'vocab_size',
-  positions: 'n_positions',
-  depth: 'n_layer',
-  width: 'n_embd',
-  heads: 'n_head',
-  feedForward: { key: 'n_inner', perChannel: FEED_FORWARD_PER_CHANNEL },
-} as const satisfies Dimensions;
-
-/** Other names of these keys in a `config.json`. */
+/** Other names of GPT-2's keys in a `config.json`. */
 export const GPT_NAMES = {
   n_positions: ['max_position_embeddings'],
   n_embd: ['hidden_size'],
