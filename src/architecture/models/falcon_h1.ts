@@ -1,9 +1,9 @@
 /** Falcon-H1 (arXiv 2507.22448): Mamba-2 and attention side by side in every block, and factors for each part. */
 import * as z from 'zod';
-import { gatedRmsNorm, linear, scale, sequence, sum } from '../constructors/basic-layers.js';
+import { gatedRmsNorm, linear, sequence, sum } from '../constructors/basic-layers.js';
 import { gatedMlp } from '../constructors/feed-forward-layers.js';
 import type { Layer } from '../layer.js';
-import { residualBlock, rotaryOf, separateAttention } from '../transformer/decoder-parts.js';
+import { factorOf, mixerBlock, rotaryOf, separateAttention } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
   activationOf,
@@ -28,9 +28,9 @@ const between = (into: number, layer: Layer, out: number): Layer =>
   into === 1 && out === 1
     ? layer
     : sequence(`${layer.name}.scaled`, [
-        ...(into === 1 ? [] : [scale(`${layer.name}.in_multiplier`, into)]),
+        ...factorOf(`${layer.name}.in_multiplier`, into),
         layer,
-        ...(out === 1 ? [] : [scale(`${layer.name}.out_multiplier`, out)]),
+        ...factorOf(`${layer.name}.out_multiplier`, out),
       ]);
 
 export const falconH1 = defineDecoder({
@@ -162,13 +162,7 @@ export const falconH1 = defineDecoder({
     });
     return between(1, network, ofOutput);
   },
-  block: (name, { norm, attention, feedForward }) =>
-    residualBlock(name, {
-      mixer: [norm(`${name}.input_layernorm`), attention],
-      mlp: [norm(`${name}.pre_ff_layernorm`), feedForward],
-    }),
-  embeddingSteps: ({ embedding_multiplier: multiplier }) =>
-    multiplier === 1 ? [] : [scale('embedding_multiplier', multiplier)],
-  logitSteps: ({ lm_head_multiplier: multiplier }) =>
-    multiplier === 1 ? [] : [scale('lm_head_multiplier', multiplier)],
+  block: mixerBlock,
+  embeddingSteps: (config) => factorOf('embedding_multiplier', config.embedding_multiplier),
+  logitSteps: (config) => factorOf('lm_head_multiplier', config.lm_head_multiplier),
 });

@@ -10,7 +10,7 @@ import {
 } from '../constructors/basic-layers.js';
 import { defineRules } from '../family.js';
 import type { Layer, PerLayerInputs } from '../layer.js';
-import { unreadBut } from '../transformer/config-keys.js';
+import { unreadEach } from '../transformer/config-keys.js';
 import { decoder, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
 import {
@@ -134,7 +134,7 @@ export const gemma3nText = defineTransformer({
     rotary: rotaryByLayer,
     limited: {
       ...HIDDEN_ACT_UNREAD,
-      ...Object.fromEntries(OF_OTHER_PARTS.map((key) => [key, unreadBut([])])),
+      ...unreadEach(OF_OTHER_PARTS),
     },
     harmless: { altup_coef_clip: 'used in training only' },
   },

@@ -12,7 +12,7 @@ import { mixtureOfExperts, packedExperts, router } from '../constructors/feed-fo
 import { defineRules } from '../family.js';
 import type { Layer, PerLayerInputs } from '../layer.js';
 import { buffer, param } from '../param.js';
-import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
+import { type JsonObject, unreadEach } from '../transformer/config-keys.js';
 import { decoder, residualBlock, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
 import {
@@ -287,25 +287,23 @@ export const gemma4Text = defineTransformer({
     reads: ['per_layer_config'],
     limited: {
       ...HIDDEN_ACT_UNREAD,
-      ...Object.fromEntries(
-        [
-          'audio_config',
-          'audio_token_id',
-          'image_token_id',
-          'text_config',
-          'use_clipped_linears',
-          'video_token_id',
-          'vision_config',
-        ].map((key) => [key, unreadBut([])]),
-      ),
+      ...unreadEach([
+        'audio_config',
+        'audio_token_id',
+        'image_token_id',
+        'text_config',
+        'use_clipped_linears',
+        'video_token_id',
+        'vision_config',
+        'rope_scaling',
+        'rope_theta',
+        'rope_local_base_freq',
+      ]),
       per_layer_config: {
         allows: hasFullSizes,
         why: 'layers have sizes that are not those of their kind',
         severity: 'error',
       },
-      rope_scaling: unreadBut([]),
-      rope_theta: unreadBut([]),
-      rope_local_base_freq: unreadBut([]),
     },
   },
   storedSettings: decoderStored,

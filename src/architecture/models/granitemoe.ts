@@ -8,6 +8,7 @@ import {
   attentionBias,
   decoderStored,
   gateActivation,
+  LLAMA_SIZES,
   positiveInteger,
 } from '../transformer/settings.js';
 import { GRANITE, graniteSettings } from './granite.js';
@@ -27,12 +28,7 @@ export const granitemoe = defineDecoder({
   schema: decoderDocument(
     'granitemoe',
     {
-      vocab_size: 32_000,
-      hidden_size: 4096,
-      intermediate_size: 11_008,
-      num_hidden_layers: 32,
-      num_attention_heads: 32,
-      max_position_embeddings: 2048,
+      ...LLAMA_SIZES,
       rms_norm_eps: 1e-6,
     },
     {

@@ -1,6 +1,6 @@
 /** Granite 4.0: Mamba-2 layers and a few with attention; experts beside a shared network, or the network alone. */
 import * as z from 'zod';
-import { fusedProjection, linear, scale } from '../constructors/basic-layers.js';
+import { fusedProjection, linear } from '../constructors/basic-layers.js';
 import {
   gatedMlp,
   mixtureOfExperts,
@@ -16,6 +16,7 @@ import {
   attentionBias,
   decoderStored,
   gateActivation,
+  LLAMA_SIZES,
   positiveInteger,
 } from '../transformer/settings.js';
 import {
@@ -26,11 +27,10 @@ import {
   layerTypesIn,
   RECURRENT_HARMLESS,
 } from '../transformer/state-space.js';
+import { GRANITE, graniteSettings } from './granite.js';
 
 const FILE_NAMES = ['input_linear.weight', 'output_linear.weight'] as const;
 const HELD_NAMES = ['experts.gate_up_proj', 'experts.down_proj'] as const;
-
-const factor = z.number().default(1);
 
 /** Gate and up as one product. */
 function sharedMlp(name: string, hidden: number, inner: number, word: ActivationWord): GatedMlp {
@@ -50,6 +50,7 @@ const kinds = (count: number, attention: readonly number[]) =>
   );
 
 export const graniteMoeHybrid = defineDecoder({
+  ...GRANITE,
   title: 'Granite 4: Mamba-2, attention and experts',
   architecture: 'hybrid',
   presets: {
@@ -105,12 +106,7 @@ export const graniteMoeHybrid = defineDecoder({
   schema: decoderDocument(
     'granitemoehybrid',
     {
-      vocab_size: 32_000,
-      hidden_size: 4096,
-      intermediate_size: 11_008,
-      num_hidden_layers: 32,
-      num_attention_heads: 32,
-      max_position_embeddings: 2048,
+      ...LLAMA_SIZES,
       rms_norm_eps: 1e-6,
     },
     {
@@ -133,9 +129,7 @@ export const graniteMoeHybrid = defineDecoder({
       shared_intermediate_size: positiveInteger
         .default(1024)
         .describe('Width inside the shared network'),
-      embedding_multiplier: factor.describe('Factor of the embeddings'),
-      attention_multiplier: factor.describe('Factor of the attention scores'),
-      residual_multiplier: factor.describe("Factor of each branch's output"),
+      ...graniteSettings,
       logits_scaling: z.number().default(1).describe('Divisor of the logits'),
       stored_experts: z
         .enum(['in files', 'in memory'])
@@ -167,7 +161,7 @@ export const graniteMoeHybrid = defineDecoder({
     ];
   },
   attention: ({ config }) => ({
-    scale: config.attention_multiplier,
+    ...GRANITE.attention({ config }),
     ...(config.position_embedding_type !== 'rope' && { rotary: undefined }),
   }),
   attentionLayer: ({ name, config, index }) =>
@@ -197,9 +191,4 @@ export const graniteMoeHybrid = defineDecoder({
       shared: [shared],
     });
   },
-  branchFactor: ({ residual_multiplier: multiplier }) => multiplier,
-  embeddingSteps: ({ embedding_multiplier: multiplier }) =>
-    multiplier === 1 ? [] : [scale('embedding_multiplier', multiplier)],
-  logitSteps: ({ logits_scaling: divisor }) =>
-    divisor === 1 ? [] : [scale('logits_scaling', 1 / divisor)],
 });

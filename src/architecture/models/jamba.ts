@@ -2,11 +2,11 @@
 import * as z from 'zod';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { mambaLayer } from '../constructors/recurrent-layers.js';
-import { unreadBut } from '../transformer/config-keys.js';
+import { unreadEach } from '../transformer/config-keys.js';
 import {
-  causalModel,
+  decoder,
+  mixerBlock,
   mlpOf,
-  residualBlock,
   separateAttention,
   softmaxMixture,
 } from '../transformer/decoder-parts.js';
@@ -99,16 +99,17 @@ export const jamba = defineTransformer({
       num_logits_to_keep: 'the logits of fewer tokens are the same',
       calc_logits_for_entire_prompt: 'the logits of fewer tokens are the same',
     },
-    limited: Object.fromEntries(
-      ['rope_parameters', 'rope_scaling', 'rope_theta', 'attention_bias', 'mlp_bias'].map((key) => [
-        key,
-        unreadBut([]),
-      ]),
-    ),
+    limited: unreadEach([
+      'rope_parameters',
+      'rope_scaling',
+      'rope_theta',
+      'attention_bias',
+      'mlp_bias',
+    ]),
   },
   storedSettings: mixtureStored,
   build({ model: config }) {
-    const { hidden_size: hidden, stored_prefix: prefix, rms_norm_eps: eps } = config;
+    const { hidden_size: hidden, rms_norm_eps: eps } = config;
     const norm = (name: string) => rmsNormLayer(name, hidden, eps);
     const kernel = config.mamba_d_conv;
     const rank = stepRankOf(config.mamba_dt_rank, hidden);
@@ -149,24 +150,16 @@ export const jamba = defineTransformer({
             routerName: 'router',
           })
         : mlpOf(name, config);
-    return causalModel({
-      paths: { embedding: `${prefix}embed_tokens`, blocks: `${prefix}layers`, head: 'lm_head' },
-      vocabulary: config.vocab_size,
-      hidden,
-      positions: config.max_position_embeddings,
-      tied: config.tie_word_embeddings,
-      blocks: config.num_hidden_layers,
-      blocksKey: 'num_hidden_layers',
-      norm: norm(`${prefix}final_layernorm`),
+    return decoder(config, {
+      norm,
+      finalNorm: 'final_layernorm',
       block: (name, index) =>
-        residualBlock(name, {
-          mixer: [
-            norm(`${name}.input_layernorm`),
-            isEvery(index, config.attn_layer_offset, config.attn_layer_period)
-              ? separateAttention(`${name}.self_attn`, headsOf(config))
-              : mixer(`${name}.mamba`),
-          ],
-          mlp: [norm(`${name}.pre_ff_layernorm`), feedForward(`${name}.feed_forward`, index)],
+        mixerBlock(name, {
+          norm,
+          attention: isEvery(index, config.attn_layer_offset, config.attn_layer_period)
+            ? separateAttention(`${name}.self_attn`, headsOf(config))
+            : mixer(`${name}.mamba`),
+          feedForward: feedForward(`${name}.feed_forward`, index),
         }),
     });
   },

@@ -10,6 +10,7 @@ import {
   harmless,
   type JsonObject,
   unreadBut,
+  unreadEach,
 } from '../transformer/config-keys.js';
 import {
   causalModel,
@@ -143,17 +144,11 @@ export const nemotronH = defineTransformer({
       n_shared_experts: 'not read: there is one shared network',
     },
     limited: {
-      ...Object.fromEntries(
-        ['attention_bias', 'mamba_proj_bias', 'tie_word_embeddings'].map((key) => [
-          key,
-          unreadBut([false]),
-        ]),
-      ),
-      ...Object.fromEntries(
-        ['rope_parameters', 'rope_scaling', 'rope_theta', 'partial_rotary_factor'].map((key) => [
-          key,
-          unreadBut([], 'attention has no positions'),
-        ]),
+      ...unreadEach(['attention_bias', 'mamba_proj_bias', 'tie_word_embeddings'], [false]),
+      ...unreadEach(
+        ['rope_parameters', 'rope_scaling', 'rope_theta', 'partial_rotary_factor'],
+        [],
+        'attention has no positions',
       ),
       time_step_limit: {
         allows: (value) => value === null || isWithoutLimits(value),

@@ -150,6 +150,15 @@ export function preNormBlock(name: string, parts: BlockParts): Sequence {
   });
 }
 
+/** A `preNormBlock` whose mixer is attention or a recurrent layer. */
+export function mixerBlock(name: string, parts: BlockParts): Sequence {
+  const { norm, attention: mixer, feedForward } = parts;
+  return residualBlock(name, {
+    mixer: [norm(`${name}.input_layernorm`), mixer],
+    mlp: [norm(`${name}.pre_ff_layernorm`), feedForward],
+  });
+}
+
 /** x + norm(attention(x)), then x + norm(feedForward(x)). */
 export function postNormBlock(name: string, parts: BlockParts): Sequence {
   const { norm, attention: mixer, feedForward } = parts;
@@ -185,6 +194,10 @@ export const parallelBranches = (
   ...branches: readonly Layer[]
 ): Residual =>
   residual(name, sequence(`${name}.branch`, [norm, sum(`${name}.branches`, ...branches)]));
+
+/** A factor of a stream, as a chain of layers. */
+export const factorOf = (name: string, factor: number): Layer[] =>
+  factor === 1 ? [] : [scale(name, factor)];
 
 /** A branch whose output is multiplied by a factor. */
 export const scaledBranch = (layer: Layer, factor: number): Layer =>

@@ -4,7 +4,7 @@ import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { type Dimensions, defineFamily, type Family } from '../family.js';
 import type { Layer, NormLayer, Rotary } from '../layer.js';
 import { type TRAINING_SECTIONS, trainingHints } from '../training-section.js';
-import { type LimitedKeys, unreadBut } from './config-keys.js';
+import { type LimitedKeys, unreadEach } from './config-keys.js';
 import {
   type AttentionSettings,
   type BlockParts,
@@ -310,8 +310,7 @@ const dimensionsOf = (shape: z.ZodRawShape): Dimensions => ({
 
 /** Bias keys of a family whose products have no bias. */
 const unreadBiases = (shape: z.ZodRawShape): LimitedKeys =>
-  Object.fromEntries(
-    ['attention_bias', 'mlp_bias']
-      .filter((key) => !(key in shape))
-      .map((key) => [key, unreadBut([false])]),
+  unreadEach(
+    ['attention_bias', 'mlp_bias'].filter((key) => !(key in shape)),
+    [false],
   );

@@ -10,7 +10,7 @@ import {
 import { causalConv, gatedDelta } from '../constructors/recurrent-layers.js';
 import { defineRules } from '../family.js';
 import type { FusedProjection, Layer, Linear } from '../layer.js';
-import { type JsonObject, type LimitedKeys, unreadBut } from './config-keys.js';
+import { type JsonObject, unreadEach } from './config-keys.js';
 import { rotaryOf } from './decoder-parts.js';
 import type { BlockInputs } from './define-decoder.js';
 import { isObject, type RopeScaling, rotaryReading } from './rotary.js';
@@ -99,7 +99,7 @@ export const DELTA_READING = {
 } as const;
 
 /** Keys of the model with images that the text part belongs to. */
-export const IMAGE_KEYS: LimitedKeys = Object.fromEntries(
+export const IMAGE_KEYS = unreadEach(
   [
     'depth',
     'in_channels',
@@ -112,7 +112,9 @@ export const IMAGE_KEYS: LimitedKeys = Object.fromEntries(
     'text_config',
     'video_token_id',
     'vision_config',
-  ].map((key) => [key, unreadBut([], 'it belongs to the model with images')]),
+  ],
+  [],
+  'it belongs to the model with images',
 );
 
 /** Products of gated DeltaNet: queries, keys, values, gate, β and steps. */

@@ -184,6 +184,16 @@ export interface SizeDefaults {
   readonly max_position_embeddings: number;
 }
 
+/** Default sizes of Llama, and of families that keep most of them. */
+export const LLAMA_SIZES = {
+  vocab_size: 32_000,
+  hidden_size: 4096,
+  intermediate_size: 11_008,
+  num_hidden_layers: 32,
+  num_attention_heads: 32,
+  max_position_embeddings: 2048,
+} as const satisfies SizeDefaults;
+
 /** Sizes of every Llama-like model, with the defaults of its class in transformers. */
 export const decoderSizes = (defaults: SizeDefaults) => ({
   vocab_size: positiveInteger

@@ -9,7 +9,7 @@ import {
   type JsonObject,
   type LimitedKeys,
   NO_ROTARY_KEYS,
-  unreadBut,
+  unreadEach,
 } from './config-keys.js';
 import { causalModel, residualBlock } from './decoder-parts.js';
 import { groupRules } from './rules.js';
@@ -80,11 +80,10 @@ export const RECURRENT_HARMLESS = {
 /** Keys of attention, for models without any. */
 export const NO_ATTENTION_KEYS: LimitedKeys = {
   ...NO_ROTARY_KEYS,
-  ...Object.fromEntries(
-    ['max_position_embeddings', 'num_attention_heads', 'num_key_value_heads'].map((key) => [
-      key,
-      unreadBut([], 'the model has no attention'),
-    ]),
+  ...unreadEach(
+    ['max_position_embeddings', 'num_attention_heads', 'num_key_value_heads'],
+    [],
+    'the model has no attention',
   ),
 };
 
