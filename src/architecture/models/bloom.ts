@@ -5,7 +5,7 @@ import { alibiSlopes } from '../masks.js';
 import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
 import { fusedAttention, residualBlock } from '../transformer/decoder-parts.js';
 import { ALIBI_LENGTH, defineGpt, gptDocument } from '../transformer/define-gpt.js';
-import { epsilon, flag } from '../transformer/settings.js';
+import { normEpsilon, toggle } from '../transformer/settings.js';
 
 export const bloom = defineGpt({
   title: 'BLOOM',
@@ -22,10 +22,11 @@ export const bloom = defineGpt({
       },
     },
     {
-      layer_norm_epsilon: epsilon.default(1e-5).describe('Epsilon of the norms'),
-      apply_residual_connection_post_layernorm: flag
-        .default(false)
-        .describe('Branches are added to their normed input'),
+      layer_norm_epsilon: normEpsilon(1e-5),
+      apply_residual_connection_post_layernorm: toggle(
+        false,
+        'Branches are added to their normed input',
+      ),
     },
   ),
   huggingFace: {

@@ -1,7 +1,7 @@
 /** ERNIE 4.5, dense: neighbouring dimensions rotate together. */
 import { separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { activationOf, flag, gateActivation } from '../transformer/settings.js';
+import { activationOf, gateActivation, toggle } from '../transformer/settings.js';
 
 export const ernie45 = defineDecoder({
   title: 'ERNIE 4.5, dense',
@@ -22,7 +22,7 @@ export const ernie45 = defineDecoder({
     },
     {
       hidden_act: gateActivation,
-      use_bias: flag.default(false).describe('Biases in all products but the head'),
+      use_bias: toggle(false, 'Biases in all products but the head'),
     },
   ),
   rotaryPairs: 'neighbours',

@@ -18,7 +18,7 @@ import {
 import { defineGpt, gptDocument } from '../transformer/define-gpt.js';
 import { rotarySettings } from '../transformer/rotary.js';
 import { WHOLE_HEAD_RULES } from '../transformer/rules.js';
-import { activationWord, epsilon, flag, positiveInteger } from '../transformer/settings.js';
+import { activationWord, normEpsilon, positiveInteger, toggle } from '../transformer/settings.js';
 
 export const falcon = defineGpt({
   title: 'Falcon',
@@ -40,21 +40,23 @@ export const falcon = defineGpt({
         .nullable()
         .default(null)
         .describe('Key-value heads of the new architecture; null: as many as query heads'),
-      new_decoder_architecture: flag
-        .default(false)
-        .describe('Groups of query heads with the key and value that they share (40B, 180B)'),
-      multi_query: flag.default(true).describe('One key-value head, in the old architecture'),
-      parallel_attn: flag
-        .default(true)
-        .describe('Attention and network read the same input, and are added at once'),
+      new_decoder_architecture: toggle(
+        false,
+        'Groups of query heads with the key and value that they share (40B, 180B)',
+      ),
+      multi_query: toggle(true, 'One key-value head, in the old architecture'),
+      parallel_attn: toggle(
+        true,
+        'Attention and network read the same input, and are added at once',
+      ),
       num_ln_in_parallel_attn: z
         .literal([1, 2])
         .nullish()
         .describe('Norms before the two in the new architecture [2]'),
-      bias: flag.default(false).describe('Biases in the products of the blocks'),
-      alibi: flag.default(false).describe('ALiBi in place of rotated positions'),
+      bias: toggle(false, 'Biases in the products of the blocks'),
+      alibi: toggle(false, 'ALiBi in place of rotated positions'),
       activation: activationWord.default('gelu').describe('Activation'),
-      layer_norm_epsilon: epsilon.default(1e-5).describe('Epsilon of the norms'),
+      layer_norm_epsilon: normEpsilon(1e-5),
       ...rotarySettings(10_000),
     },
   ),

@@ -8,10 +8,10 @@ import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js
 import {
   activationOf,
   attentionBias,
-  flag,
   gateActivation,
   mlpBias,
   positiveInteger,
+  toggle,
 } from '../transformer/settings.js';
 import {
   dualIn,
@@ -81,9 +81,9 @@ export const falconH1 = defineDecoder({
         .nullable()
         .default(1024)
         .describe('Inner width of a Mamba layer; null: mamba_expand widths of the model'),
-      mamba_rms_norm: flag.default(false).describe('Whether a Mamba layer has a norm'),
-      mamba_norm_before_gate: flag.default(true).describe('Whether its gate multiplies the result'),
-      projectors_bias: flag.default(false).describe('Bias in the out_proj of a Mamba layer'),
+      mamba_rms_norm: toggle(false, 'Whether a Mamba layer has a norm'),
+      mamba_norm_before_gate: toggle(true, 'Whether its gate multiplies the result'),
+      projectors_bias: toggle(false, 'Bias in the out_proj of a Mamba layer'),
       embedding_multiplier: factor.describe('Factor of the embeddings'),
       lm_head_multiplier: factor.describe('Factor of the logits'),
       mlp_multipliers: z

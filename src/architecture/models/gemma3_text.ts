@@ -4,7 +4,7 @@ import { rotaryByKind } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { localRotarySettings, rotaryByLayer } from '../transformer/rotary.js';
 import { localRotaryRules } from '../transformer/rules.js';
-import { positiveInteger, slidesAt, windowAt, windowSettings } from '../transformer/settings.js';
+import { count, slidesAt, windowAt, windowSettings } from '../transformer/settings.js';
 import { HIDDEN_ACT_UNREAD, LATER_GEMMA, laterGemmaSettings } from './gemma.js';
 
 const [fullBase, localBase] = [1e6, 10_000];
@@ -64,9 +64,7 @@ export const gemma3Text = defineDecoder({
     {
       ...localRotarySettings(localBase),
       ...windowSettings(4096),
-      sliding_window_pattern: positiveInteger
-        .default(DEFAULT_PATTERN)
-        .describe('Period of the layers without a window'),
+      sliding_window_pattern: count(DEFAULT_PATTERN, 'Period of the layers without a window'),
       ...laterGemmaSettings({ attention: null, logits: null }),
     },
   ),

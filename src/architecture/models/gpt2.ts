@@ -13,10 +13,11 @@ import { defineGpt, gptDocument, LEARNED_LENGTH } from '../transformer/define-gp
 import {
   activationOf,
   activationWord,
-  epsilon,
   flag,
   GPT_NAMES,
   isComposed,
+  normEpsilon,
+  toggle,
 } from '../transformer/settings.js';
 
 export const gpt2 = defineGpt({
@@ -50,13 +51,9 @@ export const gpt2 = defineGpt({
       activation_function: activationWord
         .default('gelu_new')
         .describe('Activation between the two'),
-      layer_norm_epsilon: epsilon.default(1e-5).describe('Epsilon of the norms'),
-      scale_attn_weights: flag
-        .default(true)
-        .describe('Scores are divided by the root of the width'),
-      scale_attn_by_inverse_layer_idx: flag
-        .default(false)
-        .describe('… and by the number of the layer, from 1'),
+      layer_norm_epsilon: normEpsilon(1e-5),
+      scale_attn_weights: toggle(true, 'Scores are divided by the root of the width'),
+      scale_attn_by_inverse_layer_idx: toggle(false, '… and by the number of the layer, from 1'),
       reorder_and_upcast_attn: flag.nullish().describe('The order of operations, not their result'),
       add_cross_attention: z
         .literal(false)

@@ -3,7 +3,7 @@ import { learnedPositions } from '../constructors/basic-layers.js';
 import { harmless, NO_ROTARY_KEYS, SUMMARY_KEYS } from '../transformer/config-keys.js';
 import { fusedAttention, plainMlp } from '../transformer/decoder-parts.js';
 import { defineGpt, gptDocument, LEARNED_LENGTH } from '../transformer/define-gpt.js';
-import { activationWord, epsilon, flag, GPT_NAMES } from '../transformer/settings.js';
+import { activationWord, GPT_NAMES, normEpsilon, toggle } from '../transformer/settings.js';
 
 export const gptBigcode = defineGpt({
   title: 'GPT-BigCode: StarCoder 1 and SantaCoder',
@@ -22,11 +22,9 @@ export const gptBigcode = defineGpt({
     },
     {
       activation_function: activationWord.default('gelu_pytorch_tanh').describe('Activation'),
-      layer_norm_epsilon: epsilon.default(1e-5).describe('Epsilon of the norms'),
-      multi_query: flag.default(true).describe('One key-value head for all query heads'),
-      scale_attn_weights: flag
-        .default(true)
-        .describe('Scores are divided by the root of the width'),
+      layer_norm_epsilon: normEpsilon(1e-5),
+      multi_query: toggle(true, 'One key-value head for all query heads'),
+      scale_attn_weights: toggle(true, 'Scores are divided by the root of the width'),
     },
   ),
   huggingFace: {

@@ -7,7 +7,7 @@ import { harmless, NO_ROTARY_KEYS, SUMMARY_KEYS } from '../transformer/config-ke
 import { plainMlp, separateAttention } from '../transformer/decoder-parts.js';
 import { defineGpt, gptDocument, LEARNED_LENGTH } from '../transformer/define-gpt.js';
 import { decoderProxy } from '../transformer/scaled-down-proxy.js';
-import { activationWord, epsilon, positiveInteger } from '../transformer/settings.js';
+import { activationWord, count, normEpsilon } from '../transformer/settings.js';
 
 const kinds = z.array(z.enum(['global', 'local']));
 
@@ -46,11 +46,9 @@ export const gptNeo = defineGpt({
         .array(z.tuple([kinds, z.int().min(0)]))
         .default([[['global', 'local'], 12]])
         .describe('Kinds of layers, and how many times they follow each other'),
-      window_size: positiveInteger
-        .default(256)
-        .describe('How many keys a position of a local layer sees, its own included'),
+      window_size: count(256, 'How many keys a position of a local layer sees, its own included'),
       activation_function: activationWord.default('gelu_new').describe('Activation'),
-      layer_norm_epsilon: epsilon.default(1e-5).describe('Epsilon of the norms'),
+      layer_norm_epsilon: normEpsilon(1e-5),
     },
   ),
   rules: [

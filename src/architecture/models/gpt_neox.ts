@@ -10,10 +10,10 @@ import { rotaryIn, rotarySettings, scalingOf } from '../transformer/rotary.js';
 import { partOfEachHead, rotationRules, scalingRules } from '../transformer/rules.js';
 import {
   activationWord,
-  epsilon,
-  flag,
+  normEpsilon,
   partOfHead,
   prefixStoredIn,
+  toggle,
 } from '../transformer/settings.js';
 
 const { rope_theta, rope_scaling } = rotarySettings(10_000);
@@ -44,15 +44,16 @@ export const gptNeox = defineGpt({
       },
     },
     {
-      layer_norm_eps: epsilon.default(1e-5).describe('Epsilon of the norms'),
+      layer_norm_eps: normEpsilon(1e-5),
       hidden_act: activationWord.default('gelu').describe('Activation between the two products'),
       rotary_emb_base: rope_theta,
       rotary_pct: partOfHead(0.25),
       rope_scaling,
-      attention_bias: flag.default(true).describe('Biases in both products of attention'),
-      use_parallel_residual: flag
-        .default(true)
-        .describe('Attention and feed-forward read the same input, and are added to it at once'),
+      attention_bias: toggle(true, 'Biases in both products of attention'),
+      use_parallel_residual: toggle(
+        true,
+        'Attention and feed-forward read the same input, and are added to it at once',
+      ),
       stored_head: z
         .enum(HEADS)
         .default('embed_out')

@@ -4,7 +4,7 @@ import { NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
 import { parallelBranches, plainMlp, separateAttention } from '../transformer/decoder-parts.js';
 import { defineGpt, gptDocument } from '../transformer/define-gpt.js';
 import { rotationRules } from '../transformer/rules.js';
-import { activationWord, epsilon, GPT_NAMES, positiveInteger } from '../transformer/settings.js';
+import { activationWord, count, GPT_NAMES, normEpsilon } from '../transformer/settings.js';
 
 /** Base of its frequencies, fixed in the original code. */
 const BASE = 10_000;
@@ -26,9 +26,9 @@ export const gptj = defineGpt({
       },
     },
     {
-      rotary_dim: positiveInteger.default(64).describe('Rotated dimensions of each head'),
+      rotary_dim: count(64, 'Rotated dimensions of each head'),
       activation_function: activationWord.default('gelu_new').describe('Activation'),
-      layer_norm_epsilon: epsilon.default(1e-5).describe('Epsilon of the norms'),
+      layer_norm_epsilon: normEpsilon(1e-5),
     },
   ),
   rules: [

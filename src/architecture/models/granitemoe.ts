@@ -6,10 +6,10 @@ import { isHeldInMemory } from '../transformer/hugging-face.js';
 import {
   activationOf,
   attentionBias,
+  count,
   decoderStored,
   gateActivation,
   LLAMA_SIZES,
-  positiveInteger,
 } from '../transformer/settings.js';
 import { GRANITE, graniteSettings } from './granite.js';
 
@@ -33,8 +33,8 @@ export const granitemoe = defineDecoder({
     },
     {
       ...graniteSettings,
-      num_local_experts: positiveInteger.default(8).describe('Experts to choose from'),
-      num_experts_per_tok: positiveInteger.default(2).describe('Experts that a token goes to'),
+      num_local_experts: count(8, 'Experts to choose from'),
+      num_experts_per_tok: count(2, 'Experts that a token goes to'),
       stored_experts: z
         .enum(STORED)
         .default('input_linear')

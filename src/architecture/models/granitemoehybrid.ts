@@ -14,10 +14,10 @@ import {
   type ActivationWord,
   activationOf,
   attentionBias,
+  count,
   decoderStored,
   gateActivation,
   LLAMA_SIZES,
-  positiveInteger,
 } from '../transformer/settings.js';
 import {
   dualIn,
@@ -126,9 +126,7 @@ export const graniteMoeHybrid = defineDecoder({
         .default(8)
         .describe('Experts to choose from; 0: none, and the shared network alone'),
       num_experts_per_tok: z.int().min(0).default(2).describe('Experts that a token goes to'),
-      shared_intermediate_size: positiveInteger
-        .default(1024)
-        .describe('Width inside the shared network'),
+      shared_intermediate_size: count(1024, 'Width inside the shared network'),
       ...graniteSettings,
       logits_scaling: z.number().default(1).describe('Divisor of the logits'),
       stored_experts: z

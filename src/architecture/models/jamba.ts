@@ -14,19 +14,20 @@ import { defineTransformer } from '../transformer/define-decoder.js';
 import { expertRules, headRules, lengthRules } from '../transformer/rules.js';
 import {
   activationOf,
+  count,
   decoderSizes,
-  epsilon,
   expertsStored,
-  flag,
   gateActivation,
   headsOf,
   mixtureStored,
-  positiveInteger,
+  normEpsilon,
+  tiedHead,
+  toggle,
   transformerDocument,
 } from '../transformer/settings.js';
 import { RECURRENT_HARMLESS, stepRank, stepRankOf } from '../transformer/state-space.js';
 
-const period = (layers: number) => positiveInteger.default(layers).describe('Every so many layers');
+const period = (layers: number) => count(layers, 'Every so many layers');
 const offset = (layer: number, what: string) =>
   z.int().min(0).default(layer).describe(`The first layer with ${what}`);
 
@@ -40,24 +41,22 @@ const schema = transformerDocument('jamba', {
     num_key_value_heads: 8,
     max_position_embeddings: 262_144,
   }),
-  rms_norm_eps: epsilon.default(1e-6).describe('Epsilon of the norms'),
+  rms_norm_eps: normEpsilon(1e-6),
   attn_layer_period: period(8),
   attn_layer_offset: offset(4, 'attention'),
   expert_layer_period: period(2),
   expert_layer_offset: offset(1, 'experts'),
-  num_experts: positiveInteger.default(16).describe('Experts to choose from; 1: none'),
-  num_experts_per_tok: positiveInteger.default(2).describe('Experts that a token goes to'),
+  num_experts: count(16, 'Experts to choose from; 1: none'),
+  num_experts_per_tok: count(2, 'Experts that a token goes to'),
   experts_stored: expertsStored,
-  mamba_d_state: positiveInteger.default(16).describe('Values of the state, a channel'),
-  mamba_d_conv: positiveInteger.default(4).describe('Tokens that the convolution sees'),
-  mamba_expand: positiveInteger
-    .default(2)
-    .describe('Inner width of a Mamba layer, in widths of the model'),
+  mamba_d_state: count(16, 'Values of the state, a channel'),
+  mamba_d_conv: count(4, 'Tokens that the convolution sees'),
+  mamba_expand: count(2, 'Inner width of a Mamba layer, in widths of the model'),
   mamba_dt_rank: stepRank,
-  mamba_conv_bias: flag.default(true).describe('Biases in the convolution'),
-  mamba_proj_bias: flag.default(false).describe('Biases in in_proj and out_proj'),
+  mamba_conv_bias: toggle(true, 'Biases in the convolution'),
+  mamba_proj_bias: toggle(false, 'Biases in in_proj and out_proj'),
   hidden_act: gateActivation,
-  tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
+  tie_word_embeddings: tiedHead(false),
 });
 
 export const jamba = defineTransformer({

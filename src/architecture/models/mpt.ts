@@ -13,7 +13,7 @@ import {
 import { fusedAttention, plainMlp } from '../transformer/decoder-parts.js';
 import { ALIBI_LENGTH, defineGpt, gptDocument } from '../transformer/define-gpt.js';
 import { isObject, NO_ROTARY } from '../transformer/rotary.js';
-import { clipSetting, epsilon } from '../transformer/settings.js';
+import { clipSetting, normEpsilon } from '../transformer/settings.js';
 
 const attentionIn = ({ attn_config: config }: JsonObject): JsonObject =>
   isObject(config) ? config : {};
@@ -50,7 +50,7 @@ export const mpt = defineGpt({
       },
     },
     {
-      layer_norm_epsilon: epsilon.default(1e-5).describe('Epsilon of the norms'),
+      layer_norm_epsilon: normEpsilon(1e-5),
       clip_qkv: clipSetting,
       softmax_scale: z
         .number()

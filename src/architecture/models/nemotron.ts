@@ -5,8 +5,8 @@ import { defineDecoder, plainDecoderDocument } from '../transformer/define-decod
 import {
   activationWord,
   attentionBias,
-  epsilon,
   mlpBias,
+  normEpsilon,
   partOfHead,
 } from '../transformer/settings.js';
 
@@ -23,7 +23,7 @@ export const nemotron = defineDecoder({
       max_position_embeddings: 4096,
     },
     {
-      norm_eps: epsilon.default(1e-5).describe('Epsilon of the norms'),
+      norm_eps: normEpsilon(1e-5),
       partial_rotary_factor: partOfHead(0.5),
       hidden_act: activationWord.default('relu2').describe('Activation'),
       attention_bias: attentionBias,

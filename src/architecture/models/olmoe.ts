@@ -5,10 +5,10 @@ import {
   activationOf,
   attentionBias,
   clipSetting,
+  count,
   expertsStored,
-  flag,
   gateActivation,
-  positiveInteger,
+  toggle,
 } from '../transformer/settings.js';
 
 export const olmoe = defineDecoder({
@@ -26,9 +26,9 @@ export const olmoe = defineDecoder({
       rms_norm_eps: 1e-5,
     },
     {
-      num_experts: positiveInteger.default(64).describe('Experts to choose from'),
-      num_experts_per_tok: positiveInteger.default(8).describe('Experts that a token goes to'),
-      norm_topk_prob: flag.default(false).describe('Weights of the chosen experts sum to one'),
+      num_experts: count(64, 'Experts to choose from'),
+      num_experts_per_tok: count(8, 'Experts that a token goes to'),
+      norm_topk_prob: toggle(false, 'Weights of the chosen experts sum to one'),
       experts_stored: expertsStored,
       hidden_act: gateActivation,
       attention_bias: attentionBias,

@@ -9,7 +9,7 @@ import {
 import { harmless, NO_ROTARY_KEYS } from '../transformer/config-keys.js';
 import { plainMlp, residualBlock, separateAttention } from '../transformer/decoder-parts.js';
 import { defineGpt, gptDocument } from '../transformer/define-gpt.js';
-import { activationWord, flag, positiveInteger } from '../transformer/settings.js';
+import { activationWord, positiveInteger, toggle } from '../transformer/settings.js';
 
 /** Fixed in the original code. */
 const NORM_EPS = 1e-5;
@@ -53,12 +53,10 @@ export const opt = defineGpt({
         .default(null)
         .describe('Width of the embedding and of what the head reads [hidden_size]'),
       activation_function: activationWord.default('relu').describe('Activation'),
-      do_layer_norm_before: flag
-        .default(true)
-        .describe('Norms before the branches, not behind them'),
-      _remove_final_layer_norm: flag.default(false).describe('No norm behind the last block'),
-      enable_bias: flag.default(true).describe('Biases in the products of the blocks'),
-      layer_norm_elementwise_affine: flag.default(true).describe('Norms have weights and biases'),
+      do_layer_norm_before: toggle(true, 'Norms before the branches, not behind them'),
+      _remove_final_layer_norm: toggle(false, 'No norm behind the last block'),
+      enable_bias: toggle(true, 'Biases in the products of the blocks'),
+      layer_norm_elementwise_affine: toggle(true, 'Norms have weights and biases'),
     },
   ),
   huggingFace: {

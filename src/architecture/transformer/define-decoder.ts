@@ -30,12 +30,12 @@ import {
   DECODER_DIMENSIONS,
   decoderSizes,
   decoderStored,
-  epsilon,
   type FilledHeads,
-  flag,
   headsOf,
   mixtureStored,
+  normEpsilon,
   type SizeDefaults,
+  tiedHead,
   transformerDocument,
   tyingSettings,
 } from './settings.js';
@@ -98,7 +98,7 @@ export const decoderDocument = <Name extends string, Own extends z.ZodRawShape>(
   own: Own,
 ) =>
   plainDecoderDocument(family, defaults, {
-    rms_norm_eps: epsilon.default(rms_norm_eps).describe('Epsilon of the norms'),
+    rms_norm_eps: normEpsilon(rms_norm_eps),
     ...own,
   });
 
@@ -112,7 +112,7 @@ export const plainDecoderDocument = <Name extends string, Own extends z.ZodRawSh
     ...decoderSizes(sizes),
     ...rotarySettings(rope_theta),
     ...own,
-    tie_word_embeddings: flag.default(tie_word_embeddings).describe('The head reads the embedding'),
+    tie_word_embeddings: tiedHead(tie_word_embeddings),
   });
 
 /** Settings that the defaults read. */

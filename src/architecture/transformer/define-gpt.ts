@@ -9,13 +9,14 @@ import { defineTransformer, type Transformer, type TransformerSchema } from './d
 import { longestInput } from './rotary.js';
 import { headsDivide, lengthRules } from './rules.js';
 import {
+  count,
   FEED_FORWARD_PER_CHANNEL,
   type FilledHeads,
-  flag,
   oldBuffers,
   positiveInteger,
   prefixStoredIn,
   storedPrefix,
+  tiedHead,
   transformerDocument,
 } from './settings.js';
 
@@ -58,7 +59,7 @@ function sizeSettings<Named extends Sizes>(sizes: Named): SizeSettings<Named> {
     key,
     byDefault === null
       ? positiveInteger.nullish().describe(`${meaning} [4 · ${sizes.width[0]}]`)
-      : positiveInteger.default(byDefault).describe(meaning),
+      : count(byDefault, meaning),
   ]);
   return Object.fromEntries(settings);
 }
@@ -85,7 +86,7 @@ export const gptDocument = <
   schema: transformerDocument(family, {
     ...sizeSettings<Given['sizes']>(frame.sizes),
     ...own,
-    tie_word_embeddings: flag.default(frame.tied ?? true).describe('The head reads the embedding'),
+    tie_word_embeddings: tiedHead(frame.tied ?? true),
     stored_prefix: storedPrefix(frame.prefix as Given['prefix']),
   }),
 });

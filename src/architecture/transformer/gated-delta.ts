@@ -17,9 +17,9 @@ import { isObject, type RopeScaling, rotaryReading } from './rotary.js';
 import {
   activationOf,
   attentionBias,
+  count,
   gateActivation,
   partOfHead,
-  positiveInteger,
   type SettingsOf,
 } from './settings.js';
 
@@ -29,24 +29,18 @@ export const deltaSettings = (defaults: { readonly linear_num_value_heads: numbe
     .array(z.enum(['linear_attention', 'full_attention']))
     .nullish()
     .describe('Which layers have attention; the others have gated DeltaNet'),
-  full_attention_interval: positiveInteger
-    .default(4)
-    .describe('Without layer_types: period of the layers that have attention'),
-  linear_conv_kernel_dim: positiveInteger
-    .default(4)
-    .describe('Tokens that the convolution of gated DeltaNet sees'),
-  linear_num_key_heads: positiveInteger
-    .default(16)
-    .describe('Query and key heads of gated DeltaNet'),
-  linear_num_value_heads: positiveInteger
-    .default(defaults.linear_num_value_heads)
-    .describe('Value heads of gated DeltaNet, a multiple of its key heads'),
-  linear_key_head_dim: positiveInteger
-    .default(128)
-    .describe('Width of a query or key of gated DeltaNet'),
-  linear_value_head_dim: positiveInteger
-    .default(128)
-    .describe('Width of a value of gated DeltaNet'),
+  full_attention_interval: count(
+    4,
+    'Without layer_types: period of the layers that have attention',
+  ),
+  linear_conv_kernel_dim: count(4, 'Tokens that the convolution of gated DeltaNet sees'),
+  linear_num_key_heads: count(16, 'Query and key heads of gated DeltaNet'),
+  linear_num_value_heads: count(
+    defaults.linear_num_value_heads,
+    'Value heads of gated DeltaNet, a multiple of its key heads',
+  ),
+  linear_key_head_dim: count(128, 'Width of a query or key of gated DeltaNet'),
+  linear_value_head_dim: count(128, 'Width of a value of gated DeltaNet'),
   attention_bias: attentionBias,
   hidden_act: gateActivation,
 });
