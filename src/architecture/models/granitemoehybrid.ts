@@ -1,12 +1,7 @@
 /** Granite 4.0: Mamba-2 layers and a few with attention; experts beside a shared network, or the network alone. */
 import * as z from 'zod';
 import { fusedProjection, linear } from '../constructors/basic-layers.js';
-import {
-  gatedMlp,
-  mixtureOfExperts,
-  packedExperts,
-  router,
-} from '../constructors/feed-forward-layers.js';
+import { gatedMlp } from '../constructors/feed-forward-layers.js';
 import type { GatedMlp } from '../layer.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
@@ -28,9 +23,7 @@ import {
   RECURRENT_HARMLESS,
 } from '../transformer/state-space.js';
 import { GRANITE, graniteSettings } from './granite.js';
-
-const FILE_NAMES = ['input_linear.weight', 'output_linear.weight'] as const;
-const HELD_NAMES = ['experts.gate_up_proj', 'experts.down_proj'] as const;
+import { EXPERT_NAMES, graniteExperts } from './granitemoe.js';
 
 /** Gate and up as one product. */
 function sharedMlp(name: string, hidden: number, inner: number, word: ActivationWord): GatedMlp {
@@ -164,29 +157,16 @@ export const graniteMoeHybrid = defineDecoder({
   }),
   attentionLayer: ({ name, config, index }) =>
     config.layer_types?.[index] === 'full_attention' ? undefined : dualOf(`${name}.mamba`, config),
-  feedForward({ name: block, config }) {
-    const { hidden_size: hidden, intermediate_size: inner, num_local_experts: experts } = config;
+  feedForward({ name, config }) {
     const shared = sharedMlp(
-      `${block}.shared_mlp`,
-      hidden,
+      `${name}.shared_mlp`,
+      config.hidden_size,
       config.shared_intermediate_size,
       config.hidden_act,
     );
-    if (experts === 0) return { ...shared, component: 'feedForward' };
-    const name = `${block}.block_sparse_moe`;
+    if (config.num_local_experts === 0) return { ...shared, component: 'feedForward' };
     const isFile = config.stored_experts === 'in files';
-    return mixtureOfExperts(name, {
-      router: router(`${name}.router${isFile ? '.layer' : ''}`, hidden, {
-        experts,
-        expertsPerToken: config.num_experts_per_tok,
-        scoring: 'softmax',
-        // A softmax over the chosen scores is one over all of them, divided by the sum of the chosen.
-        renormalised: { eps: 0 },
-      }),
-      experts: packedExperts(name, { experts, hidden, inner }, activationOf(config.hidden_act), {
-        leaves: isFile ? FILE_NAMES : HELD_NAMES,
-      }),
-      shared: [shared],
-    });
+    const names = EXPERT_NAMES[isFile ? 'input_linear' : 'gate_up_proj'];
+    return { ...graniteExperts(`${name}.block_sparse_moe`, config, names), shared: [shared] };
   },
 });
