@@ -1,8 +1,8 @@
 /** GPT-BigCode, of StarCoder 1 and SantaCoder (arXiv 2305.06161): GPT-2 with one key-value head for all. */
 import { learnedPositions } from '../constructors/basic-layers.js';
 import { harmless, NO_ROTARY_KEYS, SUMMARY_KEYS } from '../transformer/config-keys.js';
-import { fusedAttention, plainMlp } from '../transformer/decoder-parts.js';
-import { defineGpt, gptDocument, LEARNED_LENGTH } from '../transformer/define-gpt.js';
+import { fusedAttention } from '../transformer/decoder-parts.js';
+import { defineGpt, gptDocument, gptMlp, LEARNED_LENGTH } from '../transformer/define-gpt.js';
 import { activationWord, GPT_NAMES, normEpsilon, toggle } from '../transformer/settings.js';
 
 export const gptBigcode = defineGpt({
@@ -56,13 +56,7 @@ export const gptBigcode = defineGpt({
       keyValueHeads: config.multi_query ? 1 : heads,
       scale: config.scale_attn_weights ? headDim ** -0.5 : 1,
     }),
-  feedForward: ({ name, config, hidden, inner }) =>
-    plainMlp(`${name}.mlp`, {
-      hidden,
-      inner,
-      activation: config.activation_function,
-      leaves: ['c_fc', 'c_proj'],
-    }),
+  feedForward: gptMlp('c_fc', 'c_proj'),
   parts: ({ prefix, positions, hidden }) => ({
     embeddingSteps: [learnedPositions(`${prefix}wpe`, positions, hidden)],
   }),

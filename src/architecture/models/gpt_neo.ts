@@ -4,8 +4,8 @@ import { sumOf } from '../../text/words.js';
 import { slidingWindow } from '../constructors/attention-layers.js';
 import { learnedPositions } from '../constructors/basic-layers.js';
 import { harmless, NO_ROTARY_KEYS, SUMMARY_KEYS } from '../transformer/config-keys.js';
-import { plainMlp, separateAttention } from '../transformer/decoder-parts.js';
-import { defineGpt, gptDocument, LEARNED_LENGTH } from '../transformer/define-gpt.js';
+import { separateAttention } from '../transformer/decoder-parts.js';
+import { defineGpt, gptDocument, gptMlp, LEARNED_LENGTH } from '../transformer/define-gpt.js';
 import { decoderProxy } from '../transformer/scaled-down-proxy.js';
 import { activationWord, count, normEpsilon } from '../transformer/settings.js';
 
@@ -99,13 +99,7 @@ export const gptNeo = defineGpt({
           ? slidingWindow(config.window_size)
           : undefined,
     }),
-  feedForward: ({ name, config, hidden, inner }) =>
-    plainMlp(`${name}.mlp`, {
-      hidden,
-      inner,
-      activation: config.activation_function,
-      leaves: ['c_fc', 'c_proj'],
-    }),
+  feedForward: gptMlp('c_fc', 'c_proj'),
   parts: ({ prefix, positions, hidden }) => ({
     embeddingSteps: [learnedPositions(`${prefix}wpe`, positions, hidden)],
   }),

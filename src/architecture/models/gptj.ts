@@ -1,8 +1,8 @@
 /** GPT-J: one norm for attention and feed-forward, rotated neighbours in a part of each head, a head with a bias. */
 import { rotary } from '../constructors/attention-layers.js';
 import { NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
-import { parallelBranches, plainMlp, separateAttention } from '../transformer/decoder-parts.js';
-import { defineGpt, gptDocument } from '../transformer/define-gpt.js';
+import { parallelBranches, separateAttention } from '../transformer/decoder-parts.js';
+import { defineGpt, gptDocument, gptMlp } from '../transformer/define-gpt.js';
 import { rotationRules } from '../transformer/rules.js';
 import { activationWord, count, GPT_NAMES, normEpsilon } from '../transformer/settings.js';
 
@@ -75,13 +75,7 @@ export const gptj = defineGpt({
         pairs: 'neighbours',
       }),
     }),
-  feedForward: ({ name, config, hidden, inner }) =>
-    plainMlp(`${name}.mlp`, {
-      hidden,
-      inner,
-      activation: config.activation_function,
-      leaves: ['fc_in', 'fc_out'],
-    }),
+  feedForward: gptMlp('fc_in', 'fc_out'),
   block: ({ name, norm }, { attention, feedForward }) =>
     parallelBranches(name, norm(`${name}.ln_1`), attention, feedForward),
   parts: () => ({ headBias: true }),

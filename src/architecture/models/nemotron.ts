@@ -1,6 +1,6 @@
 /** Nemotron-4 and Minitron (arXiv 2407.14679): LayerNorms with offset 1, a squared ReLU without a gate. */
 import { layerNormLayer } from '../constructors/basic-layers.js';
-import { plainMlp } from '../transformer/decoder-parts.js';
+import { plainMlpOf } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
 import {
   activationWord,
@@ -31,11 +31,5 @@ export const nemotron = defineDecoder({
     },
   ),
   norm: (name, config) => layerNormLayer(name, config.hidden_size, config.norm_eps, { offset: 1 }),
-  feedForward: ({ name, config }) =>
-    plainMlp(`${name}.mlp`, {
-      hidden: config.hidden_size,
-      inner: config.intermediate_size,
-      activation: config.hidden_act,
-      bias: config.mlp_bias,
-    }),
+  feedForward: ({ name, config }) => plainMlpOf(`${name}.mlp`, config),
 });

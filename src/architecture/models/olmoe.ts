@@ -1,8 +1,7 @@
 /** OLMoE (arXiv 2409.02060): experts in every layer, norms over all queries and all keys at once. */
-import { softmaxMixture } from '../transformer/decoder-parts.js';
+import { sparseMixture } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
-  activationOf,
   attentionBias,
   clipSetting,
   count,
@@ -40,13 +39,5 @@ export const olmoe = defineDecoder({
   queryKeyNorms: 'all heads',
   attention: ({ config }) => ({ clip: config.clip_qkv ?? undefined }),
   feedForward: ({ name, config }) =>
-    softmaxMixture(`${name}.mlp`, {
-      experts: config.num_experts,
-      expertsPerToken: config.num_experts_per_tok,
-      isNormed: config.norm_topk_prob,
-      stored: config.experts_stored,
-      hidden: config.hidden_size,
-      inner: config.intermediate_size,
-      activation: activationOf(config.hidden_act),
-    }),
+    sparseMixture(`${name}.mlp`, { ...config, moe_intermediate_size: config.intermediate_size }),
 });

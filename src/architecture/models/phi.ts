@@ -1,6 +1,6 @@
 /** Phi 1, 1.5 and 2 (arXiv 2306.11644): one norm for attention and feed-forward, biases everywhere. */
 import { layerNormLayer } from '../constructors/basic-layers.js';
-import { parallelBlock, plainMlp } from '../transformer/decoder-parts.js';
+import { parallelBlock, plainMlpOf } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
 import { activationWord, normEpsilon, partOfHead, toggle } from '../transformer/settings.js';
 
@@ -50,11 +50,5 @@ export const phi = defineDecoder({
       ...(config.qk_layernorm && { queryNorm: norm('q_layernorm'), keyNorm: norm('k_layernorm') }),
     };
   },
-  feedForward: ({ name, config }) =>
-    plainMlp(`${name}.mlp`, {
-      hidden: config.hidden_size,
-      inner: config.intermediate_size,
-      activation: config.hidden_act,
-      leaves: ['fc1', 'fc2'],
-    }),
+  feedForward: ({ name, config }) => plainMlpOf(`${name}.mlp`, config, ['fc1', 'fc2']),
 });

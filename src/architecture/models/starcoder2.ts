@@ -1,6 +1,6 @@
 /** StarCoder2 (arXiv 2402.19173): LayerNorms, biases, a sliding window, no gates. */
 import { layerNormLayer } from '../constructors/basic-layers.js';
-import { plainMlp } from '../transformer/decoder-parts.js';
+import { plainMlpOf } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
 import {
   activationWord,
@@ -38,11 +38,5 @@ export const starcoder2 = defineDecoder({
     window: windowAt(config, index, true),
   }),
   feedForward: ({ name, config }) =>
-    plainMlp(`${name}.mlp`, {
-      hidden: config.hidden_size,
-      inner: config.intermediate_size,
-      activation: config.hidden_act,
-      bias: config.use_bias,
-      leaves: ['c_fc', 'c_proj'],
-    }),
+    plainMlpOf(`${name}.mlp`, { ...config, mlp_bias: config.use_bias }, ['c_fc', 'c_proj']),
 });

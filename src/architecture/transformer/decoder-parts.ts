@@ -389,6 +389,20 @@ export function plainMlp(name: string, sizes: PlainMlpSizes): Sequence {
   );
 }
 
+/** `plainMlp` from a config. */
+export const plainMlpOf = (
+  name: string,
+  config: MlpSource,
+  leaves?: PlainMlpSizes['leaves'],
+): Sequence =>
+  plainMlp(name, {
+    hidden: config.hidden_size,
+    inner: config.intermediate_size,
+    activation: config.hidden_act,
+    bias: config.mlp_bias ?? true,
+    ...(leaves && { leaves }),
+  });
+
 /** Gate and up as one product, `gate_up_proj`. */
 export function fusedMlp(name: string, { hidden, inner, activation }: MlpSizes): GatedMlp {
   const both = linear(`${name}.gate_up_proj`, hidden, 2 * inner, { bias: false });

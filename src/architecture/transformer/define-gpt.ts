@@ -4,11 +4,12 @@ import { layerNormLayer } from '../constructors/basic-layers.js';
 import type { Dimensions, Family } from '../family.js';
 import type { Layer, NormLayer } from '../layer.js';
 import type { JsonObject } from './config-keys.js';
-import { type CausalModel, causalModel, residualBlock } from './decoder-parts.js';
+import { type CausalModel, causalModel, plainMlp, residualBlock } from './decoder-parts.js';
 import { defineTransformer, type Transformer, type TransformerSchema } from './define-decoder.js';
 import { longestInput } from './rotary.js';
 import { headsDivide, lengthRules } from './rules.js';
 import {
+  type ActivationWord,
   count,
   FEED_FORWARD_PER_CHANNEL,
   type FilledHeads,
@@ -113,6 +114,17 @@ interface GptBlockInputs<Config> extends ModelInputs<Config> {
   readonly name: string;
   readonly index: number;
 }
+
+/** A network without gates, at `NAME.mlp`. */
+export const gptMlp =
+  (...leaves: readonly [up: string, down: string]) =>
+  ({
+    name,
+    config,
+    hidden,
+    inner,
+  }: GptBlockInputs<{ readonly activation_function: ActivationWord }>): Layer =>
+    plainMlp(`${name}.mlp`, { hidden, inner, activation: config.activation_function, leaves });
 
 type Branches = Readonly<Record<'attention' | 'feedForward', Layer>>;
 
