@@ -8,16 +8,17 @@ import type { UnknownKey } from './issue-words.js';
 import { EXPLANATIONS } from './issue-words.js';
 import { nearest, nearSynonymAmong, synonymAmong } from './nearest.js';
 import { areRelated, pathKey, splitDotted, valueAt } from './quote.js';
-import type { Allowed, Definition, Schema } from './schema-structure.js';
+import type { Allowed, Schema } from './schema-structure.js';
 import {
   allowedBy,
   childOf,
   chooseOption,
-  definitionOf,
+  definitionFor,
+  isList,
   knownKeys,
   schemaAt,
 } from './schema-structure.js';
-import { follow, isUncertain } from './source.js';
+import { isUncertain, isWrong } from './source.js';
 
 /** Schema, rules and known mistakes of a document. */
 export interface Expectations<T> {
@@ -68,7 +69,8 @@ class Check<T> {
   readonly #document: ConfigDocument;
   readonly #schema: z.ZodType<T>;
   readonly #parsed: z.ZodSafeParseResult<T>;
-  readonly #unknownKeys: readonly UnknownKey[];
+  /** By `pathKey`. */
+  readonly #unknownKeys: ReadonlyMap<string, UnknownKey>;
   /** Paths that need no further message. */
   readonly #explained = new Set<string>();
   /** Keys that are missing only because they were misspelled. */
@@ -81,10 +83,8 @@ class Check<T> {
     this.found = [...document.found];
     this.#schema = schema;
     this.#parsed = this.#parse(document.value);
-    this.#unknownKeys = [...unknownKeys(schema, document.value)].map((unknown) =>
-      // A file may have keys for other programs; an override is meant for minimind.
-      isOverride(document, unknown.path) ? { ...unknown, severity: 'error' } : unknown,
-    );
+    const unknown = [...unknownKeys(schema, document.value)];
+    this.#unknownKeys = new Map(unknown.map((each) => [pathKey(each.path), each]));
   }
 
   get value(): T | undefined {
@@ -96,19 +96,34 @@ class Check<T> {
       const path = splitDotted(dotted);
       if (!this.#document.has(path) || this.#isExplained(path)) continue;
       if (value !== undefined && String(valueAt(this.#document.value, path)) !== value) continue;
+      const unknown = this.#unknownKeys.get(pathKey(path));
+      const severity = unknown ? this.#severityOf(unknown) : 'error';
       const finding = suggestion === undefined ? { message } : { message, suggestion };
-      const severity = this.#severityAt(path);
-      if (severity === 'error') this.#wrong.push(path);
-      const place = this.#document.place(path, value === undefined ? 'key' : 'value');
-      if (!this.#isFlawed(path)) this.found.push({ severity, place, path, finding });
+      this.#report(severity, path, value === undefined ? 'key' : 'value', finding);
       this.#explained.add(pathKey(path));
       // A missing key stays missing if the advice is only a warning.
-      if (severity === 'error') this.#expectNamedKeys(path, `${message} ${suggestion ?? ''}`);
+      if (severity === 'warning') continue;
+      this.#wrong.push(path);
+      // If the advice names a key of the same mapping, do not also report it as missing.
+      const words = `${message} ${suggestion ?? ''}`.match(/[\w-]+/g) ?? [];
+      for (const word of words) this.#meant.add(pathKey([...path.slice(0, -1), word]));
     }
   }
 
   findUnknownKeys(): void {
-    for (const unknown of this.#unknownKeys) this.#unknown(unknown);
+    for (const [key, unknown] of this.#unknownKeys) {
+      const { path, meant } = unknown;
+      if (this.#isExplained(path)) continue;
+      this.#explained.add(key);
+      const severity = this.#severityOf(unknown);
+      if (severity === 'error') {
+        // Rules must not check the default of a misspelled key.
+        const meantPath = meant === undefined ? path : [...path.slice(0, -1), meant];
+        this.#wrong.push(path, meantPath);
+        this.#meant.add(pathKey(meantPath));
+      }
+      this.#report(severity, path, 'key', () => EXPLANATIONS.unknownKey(unknown, this.#schema));
+    }
   }
 
   findMistakes(): void {
@@ -116,88 +131,58 @@ class Check<T> {
     for (const mistake of schemaMistakes(issues, this.#schema, this.#document.value)) {
       const { path, kind, explain } = mistake;
       this.#wrong.push(path);
-      if (this.#isExplained(path) || this.#isFlawed(path)) continue;
+      if (this.#isExplained(path)) continue;
       if (kind === 'missing' && this.#meant.has(pathKey(path))) continue;
-      const place = this.#document.place(path, kind === 'wrong' ? 'value' : 'key');
-      this.found.push({ severity: 'error', place, path, finding: explain });
+      this.#report('error', path, kind === 'wrong' ? 'value' : 'key', explain);
     }
   }
 
   runRules(rules: readonly DocumentRule<T>[]): void {
-    const value = this.#wrong.length === 0 ? this.value : this.#valueWithout(this.#wrong);
+    const wrong = this.#wrong;
+    const value =
+      wrong.length === 0 ? this.value : this.#parse(without(this.#document.value, wrong)).data;
     if (value === undefined) return;
     for (const { severity, reads, check } of rules) {
       const paths = reads.map(splitDotted);
       if (paths.some((path) => this.#isUnsure(path))) continue;
       const finding = check(value);
-      if (finding === undefined) continue;
       // If the value is a default and not in the file, show the value that conflicts with it.
       const path = paths.find((each) => this.#document.has(each)) ?? paths[0] ?? [];
-      this.found.push({ severity, place: this.#document.place(path), path, finding });
+      if (finding !== undefined) this.#report(severity, path, 'value', finding);
     }
   }
 
-  #unknown(unknown: UnknownKey): void {
-    const { path, severity, meant } = unknown;
-    if (this.#isExplained(path)) return;
-    this.#explained.add(pathKey(path));
-    if (severity === 'error') {
-      this.#wrong.push(path);
-      // Rules must not check the default of a misspelled key.
-      const meantPath = meant === undefined ? path : [...path.slice(0, -1), meant];
-      this.#wrong.push(meantPath);
-      this.#meant.add(pathKey(meantPath));
-    }
-    if (this.#isFlawed(path)) return;
-    const finding = () => EXPLANATIONS.unknownKey(unknown, this.#schema);
-    this.found.push({ severity, place: this.#document.place(path, 'key'), path, finding });
+  /** Adds a finding, unless the document already has one there or a reason for a missing value. */
+  #report(
+    severity: Severity,
+    path: PropertyPath,
+    of: 'key' | 'value',
+    finding: LocatedFinding['finding'],
+  ): void {
+    if (isWrong(this.#document.root, path)) return;
+    this.found.push({ severity, place: this.#document.place(path, of), path, finding });
   }
 
-  /** A warning where unknown keys are allowed. */
-  #severityAt(path: PropertyPath): Severity {
-    const isHere = ({ path: other }: UnknownKey) => pathKey(other) === pathKey(path);
-    return this.#unknownKeys.find(isHere)?.severity ?? 'error';
-  }
-
-  /** If the advice names a key of the same mapping, do not also report it as missing. */
-  #expectNamedKeys(path: PropertyPath, advice: string): void {
-    const parent = path.slice(0, -1);
-    for (const [word] of advice.matchAll(/[\w-]+/g)) this.#meant.add(pathKey([...parent, word]));
-  }
-
-  /** Whether the document already reports a mistake at `path`, or a reason for a missing value. */
-  #isFlawed(path: PropertyPath): boolean {
-    if (this.#document.found.length === 0) return false;
-    const { at, isWhole } = follow(this.#document.root, path);
-    return isWhole ? at.flaw === 'wrong' : at.flaw !== undefined;
+  /** A file may have keys for other programs; an override is meant for minimind. */
+  #severityOf({ path, severity }: UnknownKey): Severity {
+    return this.#document.place(path).source.rank > 0 ? 'error' : severity;
   }
 
   /** Whether the value at `path`, a parent or a child is invalid. */
   #isUnsure(path: PropertyPath): boolean {
-    if (this.#wrong.some((wrong) => areRelated(path, wrong))) return true;
-    return this.#document.found.length > 0 && isUncertain(this.#document.root, path);
+    const isWrongNear = this.#wrong.some((wrong) => areRelated(path, wrong));
+    return isWrongNear || isUncertain(this.#document.root, path);
   }
 
   /** Whether `path` or a parent needs no further message. */
   #isExplained(path: PropertyPath): boolean {
-    for (let length = 1; length <= path.length; length++) {
-      if (this.#explained.has(pathKey(path.slice(0, length)))) return true;
-    }
-    return false;
+    return path.some((_, index) => this.#explained.has(pathKey(path.slice(0, index + 1))));
   }
 
   #parse(value: unknown): z.ZodSafeParseResult<T> {
     return this.#schema.safeParse(value, { error: () => OWN_MESSAGE });
   }
-
-  /** The value with defaults for invalid parts; undefined if it is still invalid. */
-  #valueWithout(wrong: readonly PropertyPath[]): T | undefined {
-    return this.#parse(without(this.#document.value, wrong)).data;
-  }
 }
-
-const isOverride = (document: ConfigDocument, path: PropertyPath): boolean =>
-  document.place(path).source.rank > 0;
 
 /** Copies `value` without the keys at `paths`; drops a list with an invalid item. */
 function without(value: Record<string, unknown>, paths: readonly PropertyPath[]): object {
@@ -250,30 +235,16 @@ function* resolveUnions(
   base: PropertyPath,
 ): Generator<{ path: PropertyPath; issue: Issue }> {
   for (const issue of issues) {
-    const inner = issue.path.map((segment) => (typeof segment === 'symbol' ? '' : segment));
+    // Documents have no symbols as keys.
+    const inner = issue.path as PropertyPath;
     const path = [...base, ...inner];
-    const meant = issue.code === 'invalid_union' ? meantOption(issue, schema, value, inner) : null;
-    if (meant === null) yield { path, issue };
-    else yield* resolveUnions(meant.issues, meant.schema, meant.value, path);
+    const found = valueAt(value, inner);
+    const union = issue.code === 'invalid_union' ? schemaAt(schema, value, inner) : undefined;
+    const option = union && chooseOption(union, found);
+    const own = issue.code === 'invalid_union' && option ? issue.errors[option.index] : undefined;
+    if (option && own?.length) yield* resolveUnions(own, option.schema, found, path);
+    else yield { path, issue };
   }
-}
-
-function meantOption(
-  issue: Extract<Issue, { code: 'invalid_union' }>,
-  schema: Schema,
-  value: unknown,
-  path: PropertyPath,
-): { issues: readonly Issue[]; schema: Schema; value: unknown } | null {
-  const union = schemaAt(schema, value, path);
-  const definition = union && definitionOf(union);
-  if (definition?.type !== 'union') return null;
-  const inner = valueAt(value, path);
-  const index = chooseOption(definition, inner) ?? -1;
-  const option = definition.options[index];
-  const issues = issue.errors[index] ?? [];
-  return option === undefined || issues.length === 0
-    ? null
-    : { issues, schema: option, value: inner };
 }
 
 function toMistake(
@@ -317,54 +288,18 @@ function* unknownKeys(
   value: unknown,
   path: PropertyPath = [],
 ): Generator<UnknownKey> {
-  const definition = definitionOf(schema);
-  if (definition.type === 'union') {
-    const option = definition.options[chooseOption(definition, value) ?? -1];
-    if (option !== undefined) yield* unknownKeys(option, value, path);
-  } else if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) {
-      const inner = childOf(schema, value, index);
-      if (inner !== undefined) yield* unknownKeys(inner, item, [...path, index]);
-    }
-  } else if (isRecord(value)) {
-    const known = knownKeys(definition) ?? [];
-    const isKnown = new Set(known);
-    for (const key of Object.keys(value)) {
-      const inner = [...path, key];
-      const found = schemaOrSeverity(definition, isKnown, key);
-      if (found === 'error' || found === 'warning') {
-        yield { path: inner, severity: found, known, meant: suggestedKey(key, known, value) };
-      } else if (found !== undefined) {
-        yield* unknownKeys(found, value[key], inner);
-      }
+  const definition = definitionFor(schema, value);
+  const isMapping = isRecord(value) && !isList(definition);
+  if (definition === undefined || !(isMapping || Array.isArray(value))) return;
+  const known = knownKeys(definition) ?? [];
+  for (const [key, content] of Object.entries(value)) {
+    const inner = [...path, key];
+    const child = childOf(definition, key);
+    if (typeof child === 'object') yield* unknownKeys(child, content, inner);
+    else if (child !== undefined && isMapping) {
+      yield { path: inner, severity: child, known, meant: suggestedKey(key, known, value) };
     }
   }
-}
-
-/** Schema of the value if the key is valid in the mapping, else the severity of the key. */
-function schemaOrSeverity(
-  definition: Definition,
-  known: ReadonlySet<string>,
-  key: string,
-): Severity | Schema | undefined {
-  if (definition.type === 'record') {
-    // zod would silently drop __proto__.
-    if (key === '__proto__') return 'error';
-    return known.size === 0 || known.has(key) ? definition.valueType : 'error';
-  }
-  if (definition.type === 'intersection') {
-    const [left, right] = [definition.left, definition.right].map((side) => {
-      const own = definitionOf(side);
-      return schemaOrSeverity(own, new Set(knownKeys(own)), key);
-    });
-    return left === 'error' || (left === 'warning' && typeof right === 'object') ? right : left;
-  }
-  if (definition.type !== 'object') return undefined;
-  if (known.has(key)) return definition.shape[key];
-  const { catchall } = definition;
-  const type = catchall && definitionOf(catchall).type;
-  if (catchall === undefined || type === 'never') return 'error';
-  return type === 'unknown' || type === 'any' || key === '__proto__' ? 'warning' : catchall;
 }
 
 /**

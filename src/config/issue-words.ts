@@ -55,30 +55,19 @@ export const EXPLANATIONS = {
   /** @param root Schema of the whole document. */
   unknownKey({ path, known, meant }: UnknownKey, root: Schema): ProblemText {
     const key = String(path.at(-1));
-    const message = `unknown key ${quote(key)}`;
-    const ofModel = path.length === 1 ? keysOfModel(root) : [];
-    const synonym = synonymAmong(key, ofModel);
-    if (synonym !== undefined) return { message, suggestion: `did you mean "model.${synonym}"?` };
-    if (meant !== undefined) return { message, suggestion: `did you mean ${quote(meant)}?` };
+    const paths = [...keyPaths(root)];
+    const ofModel = path.length === 1 ? keysOfModel(paths) : [];
     const [name = ''] = key.split(':', 1);
-    if (known.includes(name)) {
-      return { message, suggestion: `put a space after the colon: "${name}: …"` };
-    }
-    const elsewhere = findKey(root, key);
-    if (elsewhere !== undefined) {
-      const parent = formatPath(elsewhere.slice(0, -1));
-      const where = parent === '' ? 'at the top of the document' : `under ${parent}`;
-      return { message, suggestion: `it belongs ${where}` };
-    }
-    const alike = nearestAnywhere(root, key);
-    if (alike !== undefined) {
-      return { message, suggestion: `did you mean ${quote(formatPath(alike))}?` };
-    }
-    const near = nearSynonymAmong(key, ofModel);
-    if (near !== undefined) return { message, suggestion: `did you mean "model.${near}"?` };
-    if (known.length === 0) return { message, suggestion: 'remove it' };
     const inModel = ofModel.length > 0 ? `; keys of model: ${listed(ofModel)}` : '';
-    return { message, suggestion: `valid keys here: ${listed(known)}${inModel}` };
+    const suggestion =
+      didYouMean(synonymAmong(key, ofModel), 'model.') ??
+      didYouMean(meant) ??
+      (known.includes(name) ? `put a space after the colon: "${name}: …"` : undefined) ??
+      belongs(paths, key) ??
+      didYouMean(nearestAnywhere(paths, key)) ??
+      didYouMean(nearSynonymAmong(key, ofModel), 'model.') ??
+      (known.length === 0 ? 'remove it' : `valid keys here: ${listed(known)}${inModel}`);
+    return { message: `unknown key ${quote(key)}`, suggestion };
   },
 };
 
@@ -248,23 +237,26 @@ function listed(keys: readonly string[]): string {
   return `${keys.slice(0, LISTED_KEYS).join(', ')}${rest}`;
 }
 
-/** Keys of the section `model`, if the document has one. */
-const keysOfModel = (root: Schema): readonly string[] =>
-  [...keyPaths(root)]
-    .filter((path) => path.length === 2 && path[0] === 'model')
-    .map(([, key]) => String(key));
+const didYouMean = (name: string | undefined, prefix = ''): string | undefined =>
+  name === undefined ? undefined : `did you mean ${quote(`${prefix}${name}`)}?`;
 
-/** Outermost path of a schema key with exactly this name. */
-const findKey = (schema: Schema, key: string): PropertyPath | undefined =>
-  [...keyPaths(schema)]
+/** Keys of the section `model`, if the document has one. */
+const keysOfModel = (paths: readonly PropertyPath[]): readonly string[] =>
+  paths.filter((path) => path.length === 2 && path[0] === 'model').map(([, key]) => String(key));
+
+/** Advice for a key that the schema has elsewhere: the outermost place. */
+function belongs(paths: readonly PropertyPath[], key: string): string | undefined {
+  const [found] = paths
     .filter((path) => path.at(-1) === key)
-    .sort((a, b) => a.length - b.length)
-    .at(0);
+    .toSorted((a, b) => a.length - b.length);
+  if (found === undefined) return undefined;
+  const parent = formatPath(found.slice(0, -1));
+  return `it belongs ${parent === '' ? 'at the top of the document' : `under ${parent}`}`;
+}
 
 /** Path of the only key with a similar name. */
-function nearestAnywhere(schema: Schema, key: string): PropertyPath | undefined {
-  const paths = [...keyPaths(schema)];
+function nearestAnywhere(paths: readonly PropertyPath[], key: string): string | undefined {
   const near = nearest(key, new Set(paths.map((path) => String(path.at(-1)))));
-  const matches = paths.filter((path) => path.at(-1) === near);
-  return matches.length === 1 ? matches[0] : undefined;
+  const [only, ...others] = paths.filter((path) => path.at(-1) === near);
+  return only && others.length === 0 ? formatPath(only) : undefined;
 }

@@ -286,8 +286,9 @@ function splitList(text: string): string[] {
   let isValueStart = true;
   for (let at = 0; at < text.length; at++) {
     const character = text[at] ?? '';
-    if (isValueStart && (character === '"' || character === "'")) {
-      at = quoteEnd(text, at, character);
+    const quoted = isValueStart ? quotedAt(text, at) : '';
+    if (quoted !== '') {
+      at += quoted.length - 1;
       isValueStart = false;
     } else if (character === ',' && open.length === 0) {
       items.push(text.slice(start, at).trim());
@@ -305,12 +306,10 @@ function splitList(text: string): string[] {
   return [...items, text.slice(start).trim()];
 }
 
-/** End of the quotes that open at `start`; the end of the text if unclosed. */
-function quoteEnd(text: string, start: number, quotes: string): number {
-  for (let at = start + 1; at < text.length; at++) {
-    const isDoubled = quotes === "'" && text.startsWith("''", at);
-    if (isDoubled || (quotes === '"' && text[at] === '\\')) at++;
-    else if (text[at] === quotes) return at;
-  }
-  return text.length;
+/** Text in quotes, to the end where they are not closed. */
+const QUOTED = /"(?:[^"\\]|\\.)*"?|'(?:[^']|'')*'?/suy;
+
+function quotedAt(text: string, at: number): string {
+  QUOTED.lastIndex = at;
+  return QUOTED.exec(text)?.[0] ?? '';
 }

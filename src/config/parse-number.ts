@@ -16,8 +16,10 @@ const BYTES: Readonly<Record<string, bigint>> = Object.fromEntries([
 ]);
 
 /** `TFLOP/s`, `TFLOPS`, and `TOPS` for integers. */
-const rates = (prefix: string, scale: bigint): (readonly [string, bigint])[] =>
-  ['flop/s', 'flops', 'flops/s', 'ops', 'op/s'].map((unit) => [prefix + unit, scale]);
+const RATES = Object.entries({ '': 1n, g: 10n ** 9n, t: 10n ** 12n, p: 10n ** 15n }).flatMap(
+  ([prefix, scale]) =>
+    ['flop/s', 'flops', 'flops/s', 'ops', 'op/s'].map((unit) => [prefix + unit, scale] as const),
+);
 
 /** Lower case, because spelling varies and no two units here differ only in case. */
 const READ_UNITS: Readonly<Record<ReadUnit, Readonly<Record<string, bigint>>>> = {
@@ -25,13 +27,7 @@ const READ_UNITS: Readonly<Record<ReadUnit, Readonly<Record<string, bigint>>>> =
   'bytes/s': Object.fromEntries(
     Object.entries(BYTES).map(([unit, scale]) => [unit && `${unit}/s`, scale]),
   ),
-  'FLOP/s': Object.fromEntries([
-    ['', 1n],
-    ...rates('', 1n),
-    ...rates('g', 10n ** 9n),
-    ...rates('t', 10n ** 12n),
-    ...rates('p', 10n ** 15n),
-  ]),
+  'FLOP/s': Object.fromEntries([['', 1n], ...RATES]),
   count: { '': 1n, k: 10n ** 3n, m: 10n ** 6n, b: 10n ** 9n, t: 10n ** 12n },
   // Context lengths are powers of two: a context of 32k is 32,768 tokens.
   tokens: { '': 1n, k: 2n ** 10n, m: 2n ** 20n, ki: 2n ** 10n, mi: 2n ** 20n },
@@ -39,19 +35,13 @@ const READ_UNITS: Readonly<Record<ReadUnit, Readonly<Record<string, bigint>>>> =
 
 export type ReadUnit = 'bytes' | 'bytes/s' | 'FLOP/s' | 'count' | 'tokens';
 
-/** Removes the commas between groups of three digits: `32,768`. */
-const withoutCommas = (text: string) => text.replace(/(?<=\d),(?=\d{3}(?!\d))/g, '');
-
 /**
  * A whole number: `128`, `32_768`, `32,768`, `1e4`, `32k`. With the unit `tokens`, k is 1,024. Undefined for a fraction,
  * a number beyond 2^53 − 1, and digits after a leading zero.
  */
 export function parseCount(text: string, unit: 'count' | 'tokens' = 'count'): number | undefined {
-  const plain = withoutCommas(text);
-  if (/^\s*0\d/.test(plain)) return undefined;
-  const scaled = parseScaled(plain, READ_UNITS[unit]);
-  if (!scaled || scaled.numerator % scaled.divisor !== 0n) return undefined;
-  const value = Number(scaled.numerator / scaled.divisor);
+  if (/^\s*0[\d,]/.test(text)) return undefined;
+  const value = Number(parseRounded(text, unit)?.value);
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
@@ -61,8 +51,9 @@ export function parseCount(text: string, unit: 'count' | 'tokens' = 'count'): nu
  */
 export function parseRounded(
   text: string,
+  unit: ReadUnit = 'count',
 ): { readonly value: bigint; readonly tolerance: bigint } | undefined {
-  const scaled = parseScaled(withoutCommas(text), READ_UNITS.count);
+  const scaled = parseScaled(text, unit);
   if (!scaled || scaled.numerator % scaled.divisor !== 0n) return undefined;
   const { numerator, divisor, scale } = scaled;
   return { value: numerator / divisor, tolerance: scale / divisor / 2n };
@@ -74,7 +65,7 @@ export function parseRounded(
  * 2^53 − 1; undefined if it cannot be read.
  */
 export function parseLimit(text: string, unit: ReadUnit): number | bigint | undefined {
-  const scaled = parseScaled(withoutCommas(text), READ_UNITS[unit]);
+  const scaled = parseScaled(text, unit);
   if (!scaled) return undefined;
   const value = scaled.numerator / scaled.divisor;
   return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
@@ -101,22 +92,23 @@ interface ScaledFraction {
   readonly scale: bigint;
 }
 
+/** The commas between groups of three digits: `32,768`. */
+const GROUPING_COMMA = /(?<=\d),(?=\d{3}(?!\d))/g;
 const NUMBER_AND_UNIT = /^(\d+(?:_\d+)*)(?:\.(\d+))?(?:e\+?(\d{1,2}))? ?([a-z/]*)$/;
 
 /** Longer than any sensible number, and short enough to process at once. */
 const MAX_CHARACTERS = 64;
 
 /** Decimal arithmetic on the text: 13.4 × 10^9 in floating point need not be a whole number. */
-function parseScaled(
-  text: string,
-  units: Readonly<Record<string, bigint>>,
-): ScaledFraction | undefined {
-  if (text.length > MAX_CHARACTERS) return undefined;
-  const [, whole, fraction = '', exponent = '0', unit = ''] =
-    NUMBER_AND_UNIT.exec(text.trim().toLowerCase()) ?? [];
-  if (whole === undefined || !Object.hasOwn(units, unit)) return undefined;
+function parseScaled(text: string, unit: ReadUnit): ScaledFraction | undefined {
+  const plain = text.replace(GROUPING_COMMA, '');
+  if (plain.length > MAX_CHARACTERS) return undefined;
+  const [, whole, fraction = '', exponent = '0', written = ''] =
+    NUMBER_AND_UNIT.exec(plain.trim().toLowerCase()) ?? [];
+  const units = READ_UNITS[unit];
+  if (whole === undefined || !Object.hasOwn(units, written)) return undefined;
   const digits = BigInt(whole.replaceAll('_', '') + fraction);
-  const scale = (units[unit] ?? 0n) * 10n ** BigInt(exponent);
+  const scale = (units[written] ?? 0n) * 10n ** BigInt(exponent);
   return { numerator: digits * scale, divisor: 10n ** BigInt(fraction.length), scale };
 }
 

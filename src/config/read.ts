@@ -9,20 +9,6 @@ import { nearest } from './nearest.js';
 import { escapeText, quote } from './quote.js';
 import { MAX_DOCUMENT_BYTES, tooLarge } from './source.js';
 
-/** User errors by the system's error code. All other codes are system errors. */
-const FAILURES: Readonly<Record<string, { code: ErrorCode; what: string; suggestion?: string }>> = {
-  ENOENT: { code: 'usage', what: 'there is no file' },
-  ENOTDIR: { code: 'usage', what: 'there is no file' },
-  ENAMETOOLONG: { code: 'usage', what: 'there is no file' },
-  ERR_INVALID_ARG_VALUE: { code: 'usage', what: 'there is no file' },
-  EISDIR: { code: 'usage', what: 'this is a folder:', suggestion: 'name a file in it' },
-  EACCES: {
-    code: 'system',
-    what: 'no permission to read',
-    suggestion: 'check the permissions of the file',
-  },
-};
-
 interface ReadDocumentOptions {
   readonly stdin?: AsyncIterable<Uint8Array | string>;
   /** Whether minimind found the file instead of the user naming it; it must then be a regular file. */
@@ -59,28 +45,40 @@ export async function readDocument(
   return parseDocument(bytes, file);
 }
 
+/** The error for a file that cannot be read, with advice. */
 async function explain(cause: unknown, file: string, advice?: string): Promise<unknown> {
-  if (cause instanceof UserError || !(cause instanceof Error)) return cause;
-  const systemCode = 'code' in cause ? String(cause.code) : undefined;
-  if (systemCode === undefined) return cause;
-  const failure = Object.hasOwn(FAILURES, systemCode) ? FAILURES[systemCode] : undefined;
-  if (failure === undefined) {
-    const message = `cannot read ${quote(file, 200)}: ${escapeText(cause.message, 200)}`;
-    return new UserError('system', message, {
-      cause,
-      suggestion: systemAdvice(systemCode, 'file'),
-    });
+  if (cause instanceof UserError || !(cause instanceof Error && 'code' in cause)) return cause;
+  const failure = (code: ErrorCode, what: string, suggestion: string | undefined) =>
+    new UserError(code, what, { cause, suggestion });
+  const systemCode = String(cause.code);
+  const name = quote(file, 200);
+  switch (systemCode) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+    case 'ENAMETOOLONG':
+    case 'ERR_INVALID_ARG_VALUE': {
+      const similar = async () => (systemCode === 'ENOENT' ? similarFile(file) : undefined);
+      const suggestion = missingReason(file) ?? (await similar()) ?? advice;
+      return failure('usage', `there is no file ${name}`, suggestion);
+    }
+    case 'EISDIR':
+      return failure('usage', `this is a folder: ${name}`, 'name a file in it');
+    case 'EACCES':
+      return failure(
+        'system',
+        `no permission to read ${name}`,
+        'check the permissions of the file',
+      );
+    default:
+      return failure(
+        'system',
+        `cannot read ${name}: ${escapeText(cause.message, 200)}`,
+        systemAdvice(systemCode, 'file'),
+      );
   }
-  const isMissing = failure.code === 'usage' && systemCode !== 'EISDIR';
-  const reason = isMissing ? missingReason(file) : undefined;
-  const near =
-    systemCode === 'ENOENT' && reason === undefined ? await similarFile(file) : undefined;
-  const other = failure.suggestion ?? (isMissing ? advice : undefined);
-  const suggestion = reason ?? (near === undefined ? other : `did you mean ${quote(near, 200)}?`);
-  return new UserError(failure.code, `${failure.what} ${quote(file, 200)}`, { cause, suggestion });
 }
 
-/** File in the same folder with a similar name. The extension only breaks ties, because all configs share it. */
+/** Names a file in the same folder with a similar name. The extension only breaks ties, because all configs share it. */
 async function similarFile(path: string): Promise<string | undefined> {
   const folder = dirname(path);
   const wanted = basename(path);
@@ -90,10 +88,11 @@ async function similarFile(path: string): Promise<string | undefined> {
     const stemOf = (name: string) => basename(name, extname(name));
     const stems = names.map(stemOf);
     const stem = stems.includes(wanted) ? wanted : nearest(stemOf(wanted), stems);
-    const near = names.filter((name) => stemOf(name) === stem);
-    const found = near.find((name) => extname(name) === extname(wanted)) ?? near[0];
+    const alike = names.filter((name) => stemOf(name) === stem);
+    const found = alike.find((name) => extname(name) === extname(wanted)) ?? alike[0];
     if (found === undefined) return undefined;
-    return folder === '.' && !path.startsWith('.') ? found : join(folder, found);
+    const near = folder === '.' && !path.startsWith('.') ? found : join(folder, found);
+    return `did you mean ${quote(near, 200)}?`;
   } catch {
     // No suggestion without access to the folder.
     return undefined;

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { PropertyPath } from '../errors.js';
+import type { PropertyPath, Severity } from '../errors.js';
 import { isRecord } from '../text/words.js';
 import { valueAt } from './quote.js';
 
@@ -8,22 +8,18 @@ export type Definition = z.core.$ZodTypes['_zod']['def'];
 type UnionDefinition = Extract<Definition, { type: 'union' }> & { readonly discriminator?: string };
 
 /** Definition of a schema without wrappers such as optional. */
-export function definitionOf(schema: Schema): Definition {
-  let definition = bare(schema);
-  for (let inner = innerOf(definition); inner !== undefined; inner = innerOf(definition)) {
-    definition = bare(inner);
-  }
-  return definition;
+function definitionOf(schema: Schema): Definition {
+  const definition = bare(schema);
+  const inner = innerOf(definition);
+  return inner === undefined ? definition : definitionOf(inner);
 }
 
-/** Whether `null` is valid. */
-function isNullable(schema: Schema): boolean {
-  for (let at: Schema | undefined = schema; at !== undefined; at = innerOf(bare(at))) {
-    const definition = bare(at);
-    if (definition.type === 'nullable' || definition.type === 'null') return true;
-    if (definition.type === 'union') return definition.options.some(isNullable);
-  }
-  return false;
+/** Definition that applies to `value`: of a union, that of the most likely option. Undefined when none fits. */
+export function definitionFor(schema: Schema, value: unknown): Definition | undefined {
+  const definition = definitionOf(schema);
+  if (definition.type !== 'union') return definition;
+  const option = chooseOption(schema, value);
+  return option && definitionFor(option.schema, value);
 }
 
 /** Valid keys of a mapping; undefined when any key is valid. */
@@ -40,71 +36,77 @@ export function knownKeys(definition: Definition): readonly string[] | undefined
   return key.type === 'literal' ? key.values.map(String) : undefined;
 }
 
-/** Schema of the value at `key`; undefined if the schema does not cover it. */
-export function childOf(schema: Schema, value: unknown, key: string | number): Schema | undefined {
-  const definition = definitionOf(schema);
+/**
+ * Schema of the value at `key` of a mapping or list, or the severity of a key that is not allowed. Undefined for
+ * other kinds of values.
+ */
+export function childOf(
+  definition: Definition,
+  key: string | number,
+): Schema | Severity | undefined {
   switch (definition.type) {
-    case 'object':
-      if (Object.hasOwn(definition.shape, key)) return definition.shape[key];
-      return definition.catchall;
-    case 'record':
-      return definition.valueType;
     case 'array':
       return definition.element;
     case 'tuple':
       return definition.items[Number(key)] ?? definition.rest ?? undefined;
-    case 'union': {
-      const option = definition.options[chooseOption(definition, value) ?? -1];
-      return option && childOf(option, value, key);
+    case 'record':
+      // zod would silently drop __proto__.
+      if (key === '__proto__') return 'error';
+      return knownKeys(definition)?.includes(String(key)) === false
+        ? 'error'
+        : definition.valueType;
+    case 'intersection': {
+      const [left, right] = [definition.left, definition.right].map((side) =>
+        childOf(definitionOf(side), key),
+      );
+      return left === 'error' || (left === 'warning' && typeof right === 'object') ? right : left;
     }
-    case 'intersection':
-      return childOf(definition.left, value, key) ?? childOf(definition.right, value, key);
+    case 'object': {
+      if (Object.hasOwn(definition.shape, key)) return definition.shape[key];
+      const { catchall } = definition;
+      const type = catchall && definitionOf(catchall).type;
+      if (type === undefined || type === 'never') return 'error';
+      return type === 'unknown' || type === 'any' || key === '__proto__' ? 'warning' : catchall;
+    }
     default:
       return undefined;
   }
 }
 
 /** Schema at `path`; `value` selects the options of unions. */
-export function schemaAt(schema: Schema, value: unknown, path: PropertyPath): Schema | undefined {
-  let at: Schema | undefined = schema;
-  let inner = value;
-  for (const segment of path) {
-    if (at === undefined) return undefined;
-    at = childOf(at, inner, segment);
-    inner = valueAt(inner, [segment]);
-  }
-  return at;
+export function schemaAt(
+  schema: Schema,
+  value: unknown,
+  [key, ...rest]: PropertyPath,
+): Schema | undefined {
+  if (key === undefined) return schema;
+  const definition = definitionFor(schema, value);
+  const child = definition && childOf(definition, key);
+  return typeof child === 'object' ? schemaAt(child, valueAt(value, [key]), rest) : undefined;
 }
 
-/**
- * Index of the most likely option for a mapping or list: the one with its fixed values, or most of its keys.
- * Undefined when none fits.
- */
-export function chooseOption(definition: UnionDefinition, value: unknown): number | undefined {
-  let best: number | undefined;
-  let bestScore = Number.NEGATIVE_INFINITY;
-  for (const [index, option] of definition.options.entries()) {
-    const score = fitness(option, value, definition.discriminator);
-    if (score !== undefined && score > bestScore) {
-      best = index;
-      bestScore = score;
-    }
-  }
-  return best;
+/** Most likely option of a union for a mapping or list: the one with its fixed values, or most of its keys. */
+export function chooseOption(
+  union: Schema,
+  value: unknown,
+): { readonly schema: Schema; readonly index: number } | undefined {
+  const definition = definitionOf(union);
+  if (definition.type !== 'union') return undefined;
+  const { options, discriminator } = definition as UnionDefinition;
+  const fitting = options.flatMap((schema, index) => {
+    const score = fitness(schema, value, discriminator);
+    return score === undefined ? [] : [{ schema, index, score }];
+  });
+  return fitting.toSorted((a, b) => b.score - a.score)[0];
 }
 
 /** Score of a mapping or list for a schema; undefined when it does not fit. */
 function fitness(schema: Schema, value: unknown, discriminator?: string): number | undefined {
-  const definition = definitionOf(schema);
-  if (Array.isArray(value)) return isListType(definition.type) ? 0 : undefined;
+  const definition = definitionFor(schema, value);
+  if (Array.isArray(value)) return isList(definition) ? 0 : undefined;
   if (!isRecord(value)) return undefined;
-  if (definition.type === 'record') return 0;
-  if (definition.type === 'union') {
-    const index = chooseOption(definition, value);
-    const option = definition.options[index ?? -1];
-    return option && fitness(option, value, discriminator);
-  }
-  if (definition.type !== 'object') return undefined;
+  if (definition?.type === 'record') return 0;
+  if (definition?.type !== 'object') return undefined;
   let score = 0;
   for (const [key, child] of Object.entries(definition.shape)) {
     const fixed = child._zod.values;
@@ -117,9 +119,8 @@ function fitness(schema: Schema, value: unknown, discriminator?: string): number
   return score;
 }
 
-function isListType(type: Definition['type']): boolean {
-  return type === 'array' || type === 'tuple';
-}
+export const isList = (definition: Definition | undefined): boolean =>
+  definition?.type === 'array' || definition?.type === 'tuple';
 
 function bare(schema: Schema): Definition {
   return (schema as z.core.$ZodTypes)._zod.def;
@@ -163,22 +164,22 @@ export interface Allowed {
 export function allowedBy(schema: Schema): Allowed {
   const literals: Literal[] = [];
   const kinds: Definition[] = [];
+  let isNullable = false;
   const visit = (option: Schema, depth: number): void => {
-    const definition = definitionOf(option);
-    if (definition.type === 'enum') literals.push(...Object.values(definition.entries));
+    const definition = bare(option);
+    const inner = innerOf(definition);
+    if (definition.type === 'nullable' || definition.type === 'null') isNullable = true;
+    if (inner !== undefined) visit(inner, depth);
+    else if (definition.type === 'enum') literals.push(...Object.values(definition.entries));
     else if (definition.type === 'literal') literals.push(...definition.values);
     else if (definition.type !== 'union') kinds.push(definition);
     // A lazy schema can make a union recursive.
     else if (depth < 5) for (const each of definition.options) visit(each, depth + 1);
   };
   visit(schema, 0);
-  return {
-    literals: [...new Set(literals)],
-    kinds,
-    isNullable: isNullable(schema),
-    // A missing value becomes a default or stays absent.
-    isOptional: schema._zod.optin !== undefined,
-  };
+  // A missing value becomes a default or stays absent.
+  const isOptional = schema._zod.optin !== undefined;
+  return { literals: [...new Set(literals)], kinds, isNullable, isOptional };
 }
 
 /** Checks attached to a schema. */

@@ -117,6 +117,12 @@ export function follow(
   return { at, isWhole: true };
 }
 
+/** Whether a mistake is reported at `path`, or is the reason for a missing value. */
+export function isWrong(root: LocatedValue, path: PropertyPath): boolean {
+  const { at, isWhole } = follow(root, path);
+  return isWhole ? at.flaw === 'wrong' : at.flaw !== undefined;
+}
+
 /** Whether a reported mistake makes the value at `path`, or its absence, uncertain. */
 export function isUncertain(root: LocatedValue, [segment, ...rest]: PropertyPath): boolean {
   if (root.flaw === 'wrong') return true;

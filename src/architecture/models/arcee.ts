@@ -1,5 +1,5 @@
 /** Arcee AFM: Llama with a squared ReLU and no gate. */
-import { plainMlp } from '../transformer/decoder-parts.js';
+import { plainMlpOf } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { activationWord, attentionBias, mlpBias } from '../transformer/settings.js';
 
@@ -22,11 +22,5 @@ export const arcee = defineDecoder({
       mlp_bias: mlpBias,
     },
   ),
-  feedForward: ({ name, config }) =>
-    plainMlp(`${name}.mlp`, {
-      hidden: config.hidden_size,
-      inner: config.intermediate_size,
-      activation: config.hidden_act,
-      bias: config.mlp_bias,
-    }),
+  feedForward: ({ name, config }) => plainMlpOf(`${name}.mlp`, config),
 });

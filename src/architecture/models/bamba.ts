@@ -1,7 +1,7 @@
 /** Bamba: Mamba-2 layers, and attention in a few. */
 import * as z from 'zod';
 import { unreadBut } from '../transformer/config-keys.js';
-import { mlpOf, residualBlock } from '../transformer/decoder-parts.js';
+import { mixerBlock, mlpOf } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { rotaryIn } from '../transformer/rotary.js';
 import { attentionBias, gateActivation, mlpBias, partOfHead } from '../transformer/settings.js';
@@ -63,9 +63,5 @@ export const bamba = defineDecoder({
   attentionLayer: ({ name, config, index }) =>
     config.attn_layer_indices?.includes(index) ? undefined : dualOf(`${name}.mamba`, config),
   feedForward: ({ name, config }) => mlpOf(`${name}.feed_forward`, config),
-  block: (name, { norm, attention, feedForward }) =>
-    residualBlock(name, {
-      mixer: [norm(`${name}.input_layernorm`), attention],
-      mlp: [norm(`${name}.pre_ff_layernorm`), feedForward],
-    }),
+  block: mixerBlock,
 });

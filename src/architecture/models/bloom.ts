@@ -1,58 +1,34 @@
 /** BLOOM (arXiv 2211.05100): ALiBi instead of position embeddings, a norm after the embedding. */
-import { alibi, attention } from '../constructors/attention-layers.js';
-import {
-  activation,
-  fusedProjection,
-  layerNormLayer,
-  linear,
-  residual,
-  sequence,
-} from '../constructors/basic-layers.js';
-import type { Layer } from '../layer.js';
+import { alibi } from '../constructors/attention-layers.js';
+import { activation, linear, residual, sequence } from '../constructors/basic-layers.js';
 import { alibiSlopes } from '../masks.js';
 import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
-import { causalModel, residualBlock } from '../transformer/decoder-parts.js';
-import { defineTransformer } from '../transformer/define-decoder.js';
-import { headsDivide, lengthRules } from '../transformer/rules.js';
-import {
-  epsilon,
-  flag,
-  positiveInteger,
-  prefixStoredIn,
-  storedPrefix,
-  transformerDocument,
-} from '../transformer/settings.js';
+import { fusedAttention, residualBlock } from '../transformer/decoder-parts.js';
+import { ALIBI_LENGTH, defineGpt, gptDocument } from '../transformer/define-gpt.js';
+import { normEpsilon, toggle } from '../transformer/settings.js';
 
-/** Fixed in the original code. */
-const MLP_EXPANSION = 4;
-
-const schema = transformerDocument('bloom', {
-  vocab_size: positiveInteger.default(250_880).describe('Rows of the embedding and of the head'),
-  hidden_size: positiveInteger.default(64).describe('Width of the residual stream'),
-  n_layer: positiveInteger.default(2).describe('Number of blocks'),
-  n_head: positiveInteger.default(8).describe('Attention heads, a divisor of hidden_size'),
-  seq_length: positiveInteger
-    .default(2048)
-    .describe('Length of the training; ALiBi itself sets no limit, so raise it as you like'),
-  layer_norm_epsilon: epsilon.default(1e-5).describe('Epsilon of the norms'),
-  apply_residual_connection_post_layernorm: flag
-    .default(false)
-    .describe('Branches are added to their normed input'),
-  tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
-  stored_prefix: storedPrefix('transformer.'),
-});
-
-export const bloom = defineTransformer({
+export const bloom = defineGpt({
   title: 'BLOOM',
-  schema,
-  rules: [...headsDivide('n_head', 'hidden_size'), ...lengthRules('seq_length')],
-  dimensions: {
-    vocabulary: 'vocab_size',
-    positions: 'seq_length',
-    depth: 'n_layer',
-    width: 'hidden_size',
-    heads: 'n_head',
-  },
+  document: gptDocument(
+    'bloom',
+    {
+      prefix: 'transformer.',
+      sizes: {
+        vocabulary: ['vocab_size', 250_880],
+        width: ['hidden_size', 64],
+        depth: ['n_layer', 2],
+        heads: ['n_head', 8],
+        positions: ['seq_length', 2048, ALIBI_LENGTH],
+      },
+    },
+    {
+      layer_norm_epsilon: normEpsilon(1e-5),
+      apply_residual_connection_post_layernorm: toggle(
+        false,
+        'Branches are added to their normed input',
+      ),
+    },
+  ),
   huggingFace: {
     names: {
       hidden_size: ['n_embed'],
@@ -78,60 +54,39 @@ export const bloom = defineTransformer({
       },
     },
   },
-  storedSettings: (stored) => prefixStoredIn(stored, 'transformer.', 'word_embeddings.weight'),
-  build({ model: config }) {
-    const { hidden_size: hidden, n_head: heads, stored_prefix: prefix } = config;
-    const inner = MLP_EXPANSION * hidden;
-    const norm = (name: string) => layerNormLayer(name, hidden, config.layer_norm_epsilon);
-    const attend = (name: string): Layer =>
-      attention(`${name}.self_attention`, {
-        inputs: fusedProjection(
-          linear(`${name}.self_attention.query_key_value`, hidden, 3 * hidden),
-          [hidden, hidden, hidden],
-          heads,
-        ),
-        out: linear(`${name}.self_attention.dense`, hidden, hidden),
-        heads,
-        headDim: hidden / heads,
-        alibi: alibi(`${name}.self_attention.alibi`, alibiSlopes(heads)),
-      });
-    const feedForward = (name: string): Layer =>
-      sequence(
-        `${name}.mlp`,
-        [
-          linear(`${name}.mlp.dense_h_to_4h`, hidden, inner),
-          activation(`${name}.mlp.gelu_impl`, 'geluTanh'),
-          linear(`${name}.mlp.dense_4h_to_h`, inner, hidden),
-        ],
-        'feedForward',
-      );
-    return causalModel({
-      paths: { embedding: `${prefix}word_embeddings`, blocks: `${prefix}h`, head: 'lm_head' },
-      vocabulary: config.vocab_size,
-      hidden,
-      positions: config.seq_length,
-      tied: config.tie_word_embeddings,
-      blocks: config.n_layer,
-      blocksKey: 'n_layer',
-      embeddingSteps: [norm(`${prefix}word_embeddings_layernorm`)],
-      norm: norm(`${prefix}ln_f`),
-      block(name) {
-        const [before, between] = [
-          norm(`${name}.input_layernorm`),
-          norm(`${name}.post_attention_layernorm`),
-        ];
-        return config.apply_residual_connection_post_layernorm
-          ? sequence(name, [
-              before,
-              residual(`${name}.attention_residual`, attend(name)),
-              between,
-              residual(`${name}.mlp_residual`, feedForward(name)),
-            ])
-          : residualBlock(name, {
-              attention: [before, attend(name)],
-              mlp: [between, feedForward(name)],
-            });
-      },
+  names: { embedding: 'word_embeddings', blocks: 'h', norm: 'ln_f' },
+  attention: ({ name: block, layout, heads }) => {
+    const name = `${block}.self_attention`;
+    return fusedAttention(name, {
+      leaves: ['query_key_value', 'dense'],
+      groups: heads,
+      ...layout,
+      alibi: alibi(`${name}.alibi`, alibiSlopes(heads)),
     });
   },
+  feedForward: ({ name, hidden, inner }) =>
+    sequence(
+      `${name}.mlp`,
+      [
+        linear(`${name}.mlp.dense_h_to_4h`, hidden, inner),
+        activation(`${name}.mlp.gelu_impl`, 'geluTanh'),
+        linear(`${name}.mlp.dense_4h_to_h`, inner, hidden),
+      ],
+      'feedForward',
+    ),
+  block({ name, norm, config }, { attention, feedForward }) {
+    const [before, between] = [
+      norm(`${name}.input_layernorm`),
+      norm(`${name}.post_attention_layernorm`),
+    ];
+    return config.apply_residual_connection_post_layernorm
+      ? sequence(name, [
+          before,
+          residual(`${name}.attention_residual`, attention),
+          between,
+          residual(`${name}.mlp_residual`, feedForward),
+        ])
+      : residualBlock(name, { attention: [before, attention], mlp: [between, feedForward] });
+  },
+  parts: ({ prefix, norm }) => ({ embeddingSteps: [norm(`${prefix}word_embeddings_layernorm`)] }),
 });

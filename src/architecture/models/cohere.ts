@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { layerNormLayer, scale } from '../constructors/basic-layers.js';
 import { parallelBlock } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
-import { attentionBias, epsilon, flag, gateActivation } from '../transformer/settings.js';
+import { attentionBias, gateActivation, normEpsilon, toggle } from '../transformer/settings.js';
 
 /** Default sizes of both generations. */
 export const COHERE_SIZES = {
@@ -18,7 +18,7 @@ export const COHERE_SIZES = {
 
 /** Own keys of both generations. */
 export const cohereSettings = {
-  layer_norm_eps: epsilon.default(1e-5).describe('Epsilon of the norms'),
+  layer_norm_eps: normEpsilon(1e-5),
   logit_scale: z.number().default(0.0625).describe('Factor of the logits'),
   hidden_act: gateActivation,
   attention_bias: attentionBias,
@@ -43,7 +43,7 @@ export const cohere = defineDecoder({
     { ...COHERE_SIZES, rope_theta: 500_000 },
     {
       ...cohereSettings,
-      use_qk_norm: flag.default(false).describe('Norms on queries and keys, another for each head'),
+      use_qk_norm: toggle(false, 'Norms on queries and keys, another for each head'),
     },
   ),
   attention({ name, config, heads: { heads, keyValueHeads, headDim } }) {

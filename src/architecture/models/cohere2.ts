@@ -1,7 +1,7 @@
 /** Command R7B and Command A (arXiv 2504.00698): windows in three layers of four, no positions in the fourth. */
 import { unreadBut } from '../transformer/config-keys.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
-import { positiveInteger, slidesAt, windowAt, windowSettings } from '../transformer/settings.js';
+import { count, slidesAt, windowAt, windowSettings } from '../transformer/settings.js';
 import { COHERE, COHERE_SIZES, cohereSettings } from './cohere.js';
 
 const DEFAULT_PATTERN = 4;
@@ -12,9 +12,10 @@ export const cohere2 = defineDecoder({
   schema: plainDecoderDocument('cohere2', COHERE_SIZES, {
     ...cohereSettings,
     ...windowSettings(4096),
-    sliding_window_pattern: positiveInteger
-      .default(DEFAULT_PATTERN)
-      .describe('Without layer_types: period of the layers without a window'),
+    sliding_window_pattern: count(
+      DEFAULT_PATTERN,
+      'Without layer_types: period of the layers without a window',
+    ),
   }),
   huggingFace: { limited: { use_qk_norm: unreadBut([false]) } },
   slidesByRule: () => true,

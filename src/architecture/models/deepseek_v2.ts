@@ -8,7 +8,7 @@ import {
   MLA_KEYS,
 } from '../transformer/deepseek.js';
 import { defineDecoder } from '../transformer/define-decoder.js';
-import { flag, transformerDocument } from '../transformer/settings.js';
+import { toggle, transformerDocument } from '../transformer/settings.js';
 
 const schema = transformerDocument('deepseek_v2', {
   ...deepseekSettings({
@@ -36,7 +36,7 @@ const schema = transformerDocument('deepseek_v2', {
     .default('greedy')
     .describe('Whether only the best groups are chosen from'),
   scoring_func: z.literal('softmax').default('softmax').describe('How experts are scored'),
-  mlp_bias: flag.default(false).describe('Biases in the dense and in the shared networks'),
+  mlp_bias: toggle(false, 'Biases in the dense and in the shared networks'),
 });
 
 export const deepseekV2 = defineDecoder({

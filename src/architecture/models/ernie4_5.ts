@@ -1,7 +1,7 @@
 /** ERNIE 4.5, dense: neighbouring dimensions rotate together. */
-import { separateMlp } from '../transformer/decoder-parts.js';
+import { mlpOf } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { activationOf, flag, gateActivation } from '../transformer/settings.js';
+import { gateActivation, toggle } from '../transformer/settings.js';
 
 export const ernie45 = defineDecoder({
   title: 'ERNIE 4.5, dense',
@@ -22,16 +22,10 @@ export const ernie45 = defineDecoder({
     },
     {
       hidden_act: gateActivation,
-      use_bias: flag.default(false).describe('Biases in all products but the head'),
+      use_bias: toggle(false, 'Biases in all products but the head'),
     },
   ),
   rotaryPairs: 'neighbours',
   attention: ({ config }) => ({ bias: config.use_bias, outBias: config.use_bias }),
-  feedForward: ({ name, config }) =>
-    separateMlp(`${name}.mlp`, {
-      hidden: config.hidden_size,
-      inner: config.intermediate_size,
-      activation: activationOf(config.hidden_act),
-      bias: config.use_bias,
-    }),
+  feedForward: ({ name, config }) => mlpOf(`${name}.mlp`, { ...config, mlp_bias: config.use_bias }),
 });

@@ -7,10 +7,10 @@ import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js
 import { expertRules } from '../transformer/rules.js';
 import {
   activationOf,
+  count,
   expertsStored,
-  flag,
   gateActivation,
-  positiveInteger,
+  toggle,
 } from '../transformer/settings.js';
 
 export const ernie45Moe = defineDecoder({
@@ -31,12 +31,10 @@ export const ernie45Moe = defineDecoder({
       tie_word_embeddings: true,
     },
     {
-      use_bias: flag
-        .default(false)
-        .describe('Biases in all products but those of the routed experts'),
-      moe_num_experts: positiveInteger.default(64).describe('Experts to choose from'),
-      moe_k: positiveInteger.default(6).describe('Experts that a token goes to'),
-      moe_intermediate_size: positiveInteger.default(1536).describe('Width inside an expert'),
+      use_bias: toggle(false, 'Biases in all products but those of the routed experts'),
+      moe_num_experts: count(64, 'Experts to choose from'),
+      moe_k: count(6, 'Experts that a token goes to'),
+      moe_intermediate_size: count(1536, 'Width inside an expert'),
       moe_num_shared_experts: z
         .int()
         .min(0)
@@ -48,9 +46,7 @@ export const ernie45Moe = defineDecoder({
         .min(-1)
         .default(-1)
         .describe('The last layer with experts; -1: the last of all'),
-      moe_layer_interval: positiveInteger
-        .default(1)
-        .describe('Period of the layers with experts, between these two'),
+      moe_layer_interval: count(1, 'Period of the layers with experts, between these two'),
       moe_norm_min: z
         .number()
         .min(0)

@@ -4,79 +4,64 @@
  * attention of version 5.18 adds it twice; both are left out here.
  */
 import * as z from 'zod';
-import { alibi, attention } from '../constructors/attention-layers.js';
-import {
-  fusedProjection,
-  layerNormLayer,
-  linear,
-  residual,
-  sequence,
-} from '../constructors/basic-layers.js';
-import type { Layer } from '../layer.js';
+import { alibi } from '../constructors/attention-layers.js';
+import { residual, sequence } from '../constructors/basic-layers.js';
 import { alibiSlopes } from '../masks.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import {
-  causalModel,
+  fusedAttention,
   parallelBranches,
   plainMlp,
   residualBlock,
   rotaryOf,
 } from '../transformer/decoder-parts.js';
-import { defineTransformer } from '../transformer/define-decoder.js';
-import { longestInput, rotarySettings } from '../transformer/rotary.js';
+import { defineGpt, gptDocument } from '../transformer/define-gpt.js';
+import { rotarySettings } from '../transformer/rotary.js';
 import { WHOLE_HEAD_RULES } from '../transformer/rules.js';
-import {
-  activationWord,
-  epsilon,
-  FEED_FORWARD_PER_CHANNEL,
-  flag,
-  oldBuffers,
-  positiveInteger,
-  prefixStoredIn,
-  storedPrefix,
-  transformerDocument,
-} from '../transformer/settings.js';
+import { activationWord, normEpsilon, positiveInteger, toggle } from '../transformer/settings.js';
 
-const schema = transformerDocument('falcon', {
-  vocab_size: positiveInteger.default(65_024).describe('Rows of the embedding and of the head'),
-  hidden_size: positiveInteger.default(4544).describe('Width of the residual stream'),
-  num_hidden_layers: positiveInteger.default(32).describe('Number of blocks'),
-  num_attention_heads: positiveInteger
-    .default(71)
-    .describe('Query heads, a divisor of hidden_size'),
-  num_kv_heads: positiveInteger
-    .nullable()
-    .default(null)
-    .describe('Key-value heads of the new architecture; null: as many as query heads'),
-  new_decoder_architecture: flag
-    .default(false)
-    .describe('Groups of query heads with the key and value that they share (40B, 180B)'),
-  multi_query: flag.default(true).describe('One key-value head, in the old architecture'),
-  parallel_attn: flag
-    .default(true)
-    .describe('Attention and network read the same input, and are added at once'),
-  num_ln_in_parallel_attn: z
-    .literal([1, 2])
-    .nullish()
-    .describe('Norms before the two in the new architecture [2]'),
-  bias: flag.default(false).describe('Biases in the products of the blocks'),
-  alibi: flag.default(false).describe('ALiBi in place of rotated positions'),
-  ffn_hidden_size: positiveInteger
-    .nullish()
-    .describe('Width inside the feed-forward network [4 · hidden_size]'),
-  activation: activationWord.default('gelu').describe('Activation'),
-  max_position_embeddings: positiveInteger.default(2048).describe('Longest input, in tokens'),
-  layer_norm_epsilon: epsilon.default(1e-5).describe('Epsilon of the norms'),
-  ...rotarySettings(10_000),
-  tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
-  stored_prefix: storedPrefix('transformer.'),
-});
-
-export const falcon = defineTransformer({
+export const falcon = defineGpt({
   title: 'Falcon',
-  schema,
+  document: gptDocument(
+    'falcon',
+    {
+      prefix: 'transformer.',
+      sizes: {
+        vocabulary: ['vocab_size', 65_024],
+        width: ['hidden_size', 4544],
+        depth: ['num_hidden_layers', 32],
+        heads: ['num_attention_heads', 71, 'Query heads, a divisor of hidden_size'],
+        feedForward: ['ffn_hidden_size', null],
+        positions: ['max_position_embeddings', 2048],
+      },
+    },
+    {
+      num_kv_heads: positiveInteger
+        .nullable()
+        .default(null)
+        .describe('Key-value heads of the new architecture; null: as many as query heads'),
+      new_decoder_architecture: toggle(
+        false,
+        'Groups of query heads with the key and value that they share (40B, 180B)',
+      ),
+      multi_query: toggle(true, 'One key-value head, in the old architecture'),
+      parallel_attn: toggle(
+        true,
+        'Attention and network read the same input, and are added at once',
+      ),
+      num_ln_in_parallel_attn: z
+        .literal([1, 2])
+        .nullish()
+        .describe('Norms before the two in the new architecture [2]'),
+      bias: toggle(false, 'Biases in the products of the blocks'),
+      alibi: toggle(false, 'ALiBi in place of rotated positions'),
+      activation: activationWord.default('gelu').describe('Activation'),
+      layer_norm_epsilon: normEpsilon(1e-5),
+      ...rotarySettings(10_000),
+    },
+  ),
+  headRules: WHOLE_HEAD_RULES,
   rules: [
-    ...WHOLE_HEAD_RULES,
     {
       severity: 'error',
       reads: ['model.num_kv_heads', 'model.num_attention_heads'],
@@ -113,14 +98,6 @@ export const falcon = defineTransformer({
           : undefined,
     },
   ],
-  dimensions: {
-    vocabulary: 'vocab_size',
-    positions: 'max_position_embeddings',
-    depth: 'num_hidden_layers',
-    width: 'hidden_size',
-    heads: 'num_attention_heads',
-    feedForward: { key: 'ffn_hidden_size', perChannel: FEED_FORWARD_PER_CHANNEL },
-  },
   huggingFace: {
     names: {
       hidden_size: ['n_embed'],
@@ -134,72 +111,47 @@ export const falcon = defineTransformer({
     },
     harmless: { apply_residual_connection_post_layernorm: 'the class does not read it' },
   },
-  storedSettings: (stored) => prefixStoredIn(stored, 'transformer.', 'word_embeddings.weight'),
-  ignored: ({ model: { stored_prefix: prefix } }) =>
-    oldBuffers([`${prefix}h.*.self_attention.rotary_emb.inv_freq`]),
-  build({ model: config }) {
-    const { hidden_size: hidden, num_attention_heads: heads, bias } = config;
-    const { stored_prefix: prefix, new_decoder_architecture: isNew } = config;
-    const headDim = hidden / heads;
-    const norm = (name: string) => layerNormLayer(name, hidden, config.layer_norm_epsilon);
+  names: { embedding: 'word_embeddings', blocks: 'h', norm: 'ln_f' },
+  buffers: ['self_attention.rotary_emb.inv_freq'],
+  attention({ name: block, config, layout, heads, headDim }) {
+    const name = `${block}.self_attention`;
+    const isNew = config.new_decoder_architecture;
     const keyValueHeads = isNew ? (config.num_kv_heads ?? heads) : config.multi_query ? 1 : heads;
-    const keys = keyValueHeads * headDim;
-    const attend = (block: string): Layer => {
-      const name = `${block}.self_attention`;
-      return attention(name, {
-        inputs: fusedProjection(
-          linear(`${name}.query_key_value`, hidden, hidden + 2 * keys, { bias }),
-          [hidden, keys, keys],
-          keyValueHeads,
-        ),
-        out: linear(`${name}.dense`, hidden, hidden, { bias }),
-        heads,
-        keyValueHeads,
-        headDim,
-        ...(isNew && keyValueHeads < heads && { keeps: 'a key for each query head' }),
-        ...(config.alibi
-          ? {
-              alibi: alibi(
-                `${name}.alibi`,
-                alibiSlopes(heads).map((slope) => slope / Math.sqrt(headDim)),
-              ),
-            }
-          : { rotary: rotaryOf(block, config, headDim) }),
-      });
-    };
-    const network = (block: string): Layer =>
-      plainMlp(`${block}.mlp`, {
-        hidden,
-        inner: config.ffn_hidden_size ?? 4 * hidden,
-        activation: config.activation,
-        bias,
-        leaves: ['dense_h_to_4h', 'dense_4h_to_h'],
-      });
-    return causalModel({
-      paths: { embedding: `${prefix}word_embeddings`, blocks: `${prefix}h`, head: 'lm_head' },
-      vocabulary: config.vocab_size,
-      hidden,
-      positions: longestInput(config.max_position_embeddings, config.rope_scaling),
-      tied: config.tie_word_embeddings,
-      blocks: config.num_hidden_layers,
-      blocksKey: 'num_hidden_layers',
-      norm: norm(`${prefix}ln_f`),
-      block(name) {
-        if (isNew && (config.num_ln_in_parallel_attn ?? 2) === 2) {
-          return residual(
-            name,
-            sequence(`${name}.attention_branch`, [norm(`${name}.ln_attn`), attend(name)]),
-            sequence(`${name}.mlp_branch`, [norm(`${name}.ln_mlp`), network(name)]),
-          );
-        }
-        const first = norm(`${name}.input_layernorm`);
-        return config.parallel_attn
-          ? parallelBranches(name, first, attend(name), network(name))
-          : residualBlock(name, {
-              attention: [first, attend(name)],
-              mlp: [norm(`${name}.post_attention_layernorm`), network(name)],
-            });
-      },
+    const slopes = () => alibiSlopes(heads).map((slope) => slope / Math.sqrt(headDim));
+    return fusedAttention(name, {
+      leaves: ['query_key_value', 'dense'],
+      groups: keyValueHeads,
+      bias: config.bias,
+      ...layout,
+      keyValueHeads,
+      ...(isNew && keyValueHeads < heads && { keeps: 'a key for each query head' }),
+      ...(config.alibi
+        ? { alibi: alibi(`${name}.alibi`, slopes()) }
+        : { rotary: rotaryOf(block, config, headDim) }),
     });
+  },
+  feedForward: ({ name, config, hidden, inner }) =>
+    plainMlp(`${name}.mlp`, {
+      hidden,
+      inner,
+      activation: config.activation,
+      bias: config.bias,
+      leaves: ['dense_h_to_4h', 'dense_4h_to_h'],
+    }),
+  block({ name, norm, config }, { attention, feedForward }) {
+    if (config.new_decoder_architecture && (config.num_ln_in_parallel_attn ?? 2) === 2) {
+      return residual(
+        name,
+        sequence(`${name}.attention_branch`, [norm(`${name}.ln_attn`), attention]),
+        sequence(`${name}.mlp_branch`, [norm(`${name}.ln_mlp`), feedForward]),
+      );
+    }
+    const first = norm(`${name}.input_layernorm`);
+    return config.parallel_attn
+      ? parallelBranches(name, first, attention, feedForward)
+      : residualBlock(name, {
+          attention: [first, attention],
+          mlp: [norm(`${name}.post_attention_layernorm`), feedForward],
+        });
   },
 });

@@ -1,17 +1,17 @@
 /** Falcon-H1 (arXiv 2507.22448): Mamba-2 and attention side by side in every block, and factors for each part. */
 import * as z from 'zod';
-import { gatedRmsNorm, linear, scale, sequence, sum } from '../constructors/basic-layers.js';
+import { gatedRmsNorm, linear, sequence, sum } from '../constructors/basic-layers.js';
 import { gatedMlp } from '../constructors/feed-forward-layers.js';
 import type { Layer } from '../layer.js';
-import { residualBlock, rotaryOf, separateAttention } from '../transformer/decoder-parts.js';
+import { factorOf, mixerBlock, rotaryOf, separateAttention } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
   activationOf,
   attentionBias,
-  flag,
   gateActivation,
   mlpBias,
   positiveInteger,
+  toggle,
 } from '../transformer/settings.js';
 import {
   dualIn,
@@ -28,9 +28,9 @@ const between = (into: number, layer: Layer, out: number): Layer =>
   into === 1 && out === 1
     ? layer
     : sequence(`${layer.name}.scaled`, [
-        ...(into === 1 ? [] : [scale(`${layer.name}.in_multiplier`, into)]),
+        ...factorOf(`${layer.name}.in_multiplier`, into),
         layer,
-        ...(out === 1 ? [] : [scale(`${layer.name}.out_multiplier`, out)]),
+        ...factorOf(`${layer.name}.out_multiplier`, out),
       ]);
 
 export const falconH1 = defineDecoder({
@@ -81,9 +81,9 @@ export const falconH1 = defineDecoder({
         .nullable()
         .default(1024)
         .describe('Inner width of a Mamba layer; null: mamba_expand widths of the model'),
-      mamba_rms_norm: flag.default(false).describe('Whether a Mamba layer has a norm'),
-      mamba_norm_before_gate: flag.default(true).describe('Whether its gate multiplies the result'),
-      projectors_bias: flag.default(false).describe('Bias in the out_proj of a Mamba layer'),
+      mamba_rms_norm: toggle(false, 'Whether a Mamba layer has a norm'),
+      mamba_norm_before_gate: toggle(true, 'Whether its gate multiplies the result'),
+      projectors_bias: toggle(false, 'Bias in the out_proj of a Mamba layer'),
       embedding_multiplier: factor.describe('Factor of the embeddings'),
       lm_head_multiplier: factor.describe('Factor of the logits'),
       mlp_multipliers: z
@@ -162,13 +162,7 @@ export const falconH1 = defineDecoder({
     });
     return between(1, network, ofOutput);
   },
-  block: (name, { norm, attention, feedForward }) =>
-    residualBlock(name, {
-      mixer: [norm(`${name}.input_layernorm`), attention],
-      mlp: [norm(`${name}.pre_ff_layernorm`), feedForward],
-    }),
-  embeddingSteps: ({ embedding_multiplier: multiplier }) =>
-    multiplier === 1 ? [] : [scale('embedding_multiplier', multiplier)],
-  logitSteps: ({ lm_head_multiplier: multiplier }) =>
-    multiplier === 1 ? [] : [scale('lm_head_multiplier', multiplier)],
+  block: mixerBlock,
+  embeddingSteps: (config) => factorOf('embedding_multiplier', config.embedding_multiplier),
+  logitSteps: (config) => factorOf('lm_head_multiplier', config.lm_head_multiplier),
 });

@@ -3,11 +3,10 @@ import * as z from 'zod';
 import { scale, softcap } from '../constructors/basic-layers.js';
 import type { LimitedKeys } from '../transformer/config-keys.js';
 import { unreadBut } from '../transformer/config-keys.js';
-import { sandwichBlock, separateMlp } from '../transformer/decoder-parts.js';
+import { mlpOf, sandwichBlock } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
   type ActivationWord,
-  activationOf,
   activationWord,
   attentionBias,
   causalOnly,
@@ -66,11 +65,7 @@ export const LATER_GEMMA = {
   slidesByRule: () => true,
   dimensions: { headDim: ['head_dim', 'query_pre_attn_scalar'] },
   feedForward: ({ name, config }: { readonly name: string; readonly config: LaterGemma }) =>
-    separateMlp(`${name}.mlp`, {
-      hidden: config.hidden_size,
-      inner: config.intermediate_size,
-      activation: activationOf(config.hidden_activation),
-    }),
+    mlpOf(`${name}.mlp`, { ...config, hidden_act: config.hidden_activation }),
   logitSteps: softcappedLogits,
 };
 
@@ -114,9 +109,8 @@ export const gemma = defineDecoder({
     },
   },
   feedForward: ({ name, config }) =>
-    separateMlp(`${name}.mlp`, {
-      hidden: config.hidden_size,
-      inner: config.intermediate_size,
-      activation: config.hidden_act === 'gelu' ? 'geluTanh' : activationOf(config.hidden_act),
+    mlpOf(`${name}.mlp`, {
+      ...config,
+      hidden_act: config.hidden_act === 'gelu' ? 'gelu_pytorch_tanh' : config.hidden_act,
     }),
 });

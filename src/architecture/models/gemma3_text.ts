@@ -1,18 +1,16 @@
 /** Gemma 3, the text part (arXiv 2503.19786): one layer in six without a window, norms on q and k. */
-import { unreadBut } from '../transformer/config-keys.js';
+import { unreadBut, unreadEach } from '../transformer/config-keys.js';
 import { rotaryByKind } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { localRotarySettings, rotaryByLayer } from '../transformer/rotary.js';
 import { localRotaryRules } from '../transformer/rules.js';
-import { positiveInteger, slidesAt, windowAt, windowSettings } from '../transformer/settings.js';
+import { count, slidesAt, windowAt, windowSettings } from '../transformer/settings.js';
 import { HIDDEN_ACT_UNREAD, LATER_GEMMA, laterGemmaSettings } from './gemma.js';
 
 const [fullBase, localBase] = [1e6, 10_000];
 
 /** Keys of the multimodal model. */
-const WITH_IMAGES = Object.fromEntries(
-  ['text_config', 'vision_config', 'mm_tokens_per_image'].map((key) => [key, unreadBut([])]),
-);
+const WITH_IMAGES = unreadEach(['text_config', 'vision_config', 'mm_tokens_per_image']);
 
 /** Five layers with a window, then one without. */
 const DEFAULT_PATTERN = 6;
@@ -66,9 +64,7 @@ export const gemma3Text = defineDecoder({
     {
       ...localRotarySettings(localBase),
       ...windowSettings(4096),
-      sliding_window_pattern: positiveInteger
-        .default(DEFAULT_PATTERN)
-        .describe('Period of the layers without a window'),
+      sliding_window_pattern: count(DEFAULT_PATTERN, 'Period of the layers without a window'),
       ...laterGemmaSettings({ attention: null, logits: null }),
     },
   ),

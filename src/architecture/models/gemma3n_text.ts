@@ -10,7 +10,7 @@ import {
 } from '../constructors/basic-layers.js';
 import { defineRules } from '../family.js';
 import type { Layer, PerLayerInputs } from '../layer.js';
-import { unreadBut } from '../transformer/config-keys.js';
+import { unreadEach } from '../transformer/config-keys.js';
 import { decoder, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
 import {
@@ -33,10 +33,11 @@ import {
 } from '../transformer/rules.js';
 import {
   activationOf,
+  count,
   decoderStored,
-  flag,
   headsOf,
   positiveInteger,
+  toggle,
   windowSettings,
 } from '../transformer/settings.js';
 import { GEMMA, gateAndLogitSettings, HIDDEN_ACT_UNREAD, softcappedLogits } from './gemma.js';
@@ -84,10 +85,8 @@ const schema = decoderDocument(
     ...sharedKeySettings(15),
     altup_num_inputs: z.int().min(1).default(4).describe('Streams of AltUp'),
     altup_active_idx: z.int().min(0).default(0).describe('The stream that blocks compute'),
-    altup_correct_scale: flag
-      .default(true)
-      .describe('That stream is scaled before it meets the per-layer inputs'),
-    laurel_rank: positiveInteger.default(64).describe('Rank of LAuReL'),
+    altup_correct_scale: toggle(true, 'That stream is scaled before it meets the per-layer inputs'),
+    laurel_rank: count(64, 'Rank of LAuReL'),
     activation_sparsity_pattern: z
       .array(z.number().min(0).lt(1))
       .nullish()
@@ -134,7 +133,7 @@ export const gemma3nText = defineTransformer({
     rotary: rotaryByLayer,
     limited: {
       ...HIDDEN_ACT_UNREAD,
-      ...Object.fromEntries(OF_OTHER_PARTS.map((key) => [key, unreadBut([])])),
+      ...unreadEach(OF_OTHER_PARTS),
     },
     harmless: { altup_coef_clip: 'used in training only' },
   },

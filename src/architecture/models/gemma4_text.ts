@@ -12,7 +12,7 @@ import { mixtureOfExperts, packedExperts, router } from '../constructors/feed-fo
 import { defineRules } from '../family.js';
 import type { Layer, PerLayerInputs } from '../layer.js';
 import { buffer, param } from '../param.js';
-import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
+import { type JsonObject, unreadEach } from '../transformer/config-keys.js';
 import { decoder, residualBlock, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
 import {
@@ -41,9 +41,10 @@ import {
 } from '../transformer/rules.js';
 import {
   activationOf,
+  count,
   decoderStored,
-  flag,
   positiveInteger,
+  toggle,
   windowSettings,
 } from '../transformer/settings.js';
 import { GEMMA, gateAndLogitSettings, HIDDEN_ACT_UNREAD, softcappedLogits } from './gemma.js';
@@ -88,24 +89,22 @@ const schema = decoderDocument(
     ...localRotarySettings(localBase),
     ...windowSettings(512),
     ...perLayerSettings(0),
-    global_head_dim: positiveInteger
-      .default(512)
-      .describe('Width of a head in layers without a window'),
+    global_head_dim: count(512, 'Width of a head in layers without a window'),
     num_global_key_value_heads: positiveInteger
       .nullable()
       .default(null)
       .describe('Key and value heads of layers without a window; null: as in the others'),
-    attention_k_eq_v: flag
-      .default(false)
-      .describe('Values are the keys before their norm in layers without a window'),
+    attention_k_eq_v: toggle(
+      false,
+      'Values are the keys before their norm in layers without a window',
+    ),
     ...sharedKeySettings(0),
-    use_double_wide_mlp: flag
-      .default(false)
-      .describe('The networks of these layers have twice the width'),
+    use_double_wide_mlp: toggle(false, 'The networks of these layers have twice the width'),
     ...gateAndLogitSettings(null),
-    enable_moe_block: flag
-      .default(false)
-      .describe('Experts beside the network of every block; their outputs are added'),
+    enable_moe_block: toggle(
+      false,
+      'Experts beside the network of every block; their outputs are added',
+    ),
     num_experts: expertCount.describe('Experts to choose from'),
     top_k_experts: expertCount.describe('Experts that a token goes to'),
     moe_intermediate_size: expertCount.describe('Width inside an expert'),
@@ -287,25 +286,23 @@ export const gemma4Text = defineTransformer({
     reads: ['per_layer_config'],
     limited: {
       ...HIDDEN_ACT_UNREAD,
-      ...Object.fromEntries(
-        [
-          'audio_config',
-          'audio_token_id',
-          'image_token_id',
-          'text_config',
-          'use_clipped_linears',
-          'video_token_id',
-          'vision_config',
-        ].map((key) => [key, unreadBut([])]),
-      ),
+      ...unreadEach([
+        'audio_config',
+        'audio_token_id',
+        'image_token_id',
+        'text_config',
+        'use_clipped_linears',
+        'video_token_id',
+        'vision_config',
+        'rope_scaling',
+        'rope_theta',
+        'rope_local_base_freq',
+      ]),
       per_layer_config: {
         allows: hasFullSizes,
         why: 'layers have sizes that are not those of their kind',
         severity: 'error',
       },
-      rope_scaling: unreadBut([]),
-      rope_theta: unreadBut([]),
-      rope_local_base_freq: unreadBut([]),
     },
   },
   storedSettings: decoderStored,

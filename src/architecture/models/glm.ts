@@ -4,9 +4,9 @@ import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js
 import {
   type ActivationWord,
   activationOf,
-  flag,
   gateActivation,
   partOfHead,
+  toggle,
 } from '../transformer/settings.js';
 
 /** Default sizes of both generations. */
@@ -26,7 +26,7 @@ export const GLM_SIZES = {
 export const glmSettings = {
   partial_rotary_factor: partOfHead(0.5),
   hidden_act: gateActivation,
-  attention_bias: flag.default(true).describe('Biases of queries, keys and values'),
+  attention_bias: toggle(true, 'Biases of queries, keys and values'),
 };
 
 interface GlmBlock {

@@ -9,7 +9,7 @@ import {
   routedSettings,
 } from '../transformer/deepseek.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { flag, gateActivation, partOfHead } from '../transformer/settings.js';
+import { gateActivation, partOfHead, toggle } from '../transformer/settings.js';
 
 export const glm4Moe = defineDecoder({
   title: 'GLM-4.5 to 4.7, with experts',
@@ -29,8 +29,8 @@ export const glm4Moe = defineDecoder({
     },
     {
       partial_rotary_factor: partOfHead(0.5),
-      attention_bias: flag.default(false).describe('Biases on queries, keys and values'),
-      use_qk_norm: flag.default(false).describe('Norms on queries and keys'),
+      attention_bias: toggle(false, 'Biases on queries, keys and values'),
+      use_qk_norm: toggle(false, 'Norms on queries and keys'),
       ...routedSettings({
         moe_intermediate_size: 1408,
         n_routed_experts: 128,

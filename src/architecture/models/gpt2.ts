@@ -4,53 +4,23 @@ import { attention } from '../constructors/attention-layers.js';
 import {
   activation,
   fusedProjection,
-  layerNormLayer,
   learnedPositions,
   sequence,
   transposedLinear,
 } from '../constructors/basic-layers.js';
 import { harmless, NO_ROTARY_KEYS, SUMMARY_KEYS, unreadBut } from '../transformer/config-keys.js';
-import { causalModel, residualBlock } from '../transformer/decoder-parts.js';
-import { defineTransformer } from '../transformer/define-decoder.js';
-import { headsDivide, lengthRules } from '../transformer/rules.js';
+import { defineGpt, gptDocument, LEARNED_LENGTH } from '../transformer/define-gpt.js';
 import {
   activationOf,
   activationWord,
-  epsilon,
   flag,
-  GPT_DIMENSIONS,
   GPT_NAMES,
   isComposed,
-  oldBuffers,
-  positiveInteger,
-  prefixStoredIn,
-  storedPrefix,
-  transformerDocument,
+  normEpsilon,
+  toggle,
 } from '../transformer/settings.js';
 
-const schema = transformerDocument('gpt2', {
-  vocab_size: positiveInteger.default(50_257).describe('Rows of the embedding and of the head'),
-  n_positions: positiveInteger.default(1024).describe('Rows of the positions: longest input'),
-  n_embd: positiveInteger.default(768).describe('Width of the residual stream'),
-  n_layer: positiveInteger.default(12).describe('Number of blocks'),
-  n_head: positiveInteger.default(12).describe('Attention heads, a divisor of n_embd'),
-  n_inner: positiveInteger.nullish().describe('Width inside the feed-forward network [4 · n_embd]'),
-  activation_function: activationWord.default('gelu_new').describe('Activation between the two'),
-  layer_norm_epsilon: epsilon.default(1e-5).describe('Epsilon of the norms'),
-  scale_attn_weights: flag.default(true).describe('Scores are divided by the root of the width'),
-  scale_attn_by_inverse_layer_idx: flag
-    .default(false)
-    .describe('… and by the number of the layer, from 1'),
-  reorder_and_upcast_attn: flag.nullish().describe('The order of operations, not their result'),
-  add_cross_attention: z
-    .literal(false)
-    .nullish()
-    .describe('Cross-attention needs an encoder, which is not supported'),
-  tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
-  stored_prefix: storedPrefix('transformer.'),
-});
-
-export const gpt2 = defineTransformer({
+export const gpt2 = defineGpt({
   title: 'GPT-2',
   presets: {
     gpt2: {
@@ -64,9 +34,33 @@ export const gpt2 = defineTransformer({
       },
     },
   },
-  schema,
-  rules: [...headsDivide('n_head', 'n_embd'), ...lengthRules('n_positions')],
-  dimensions: GPT_DIMENSIONS,
+  document: gptDocument(
+    'gpt2',
+    {
+      prefix: 'transformer.',
+      sizes: {
+        vocabulary: ['vocab_size', 50_257],
+        positions: ['n_positions', 1024, LEARNED_LENGTH],
+        width: ['n_embd', 768],
+        depth: ['n_layer', 12],
+        heads: ['n_head', 12],
+        feedForward: ['n_inner', null],
+      },
+    },
+    {
+      activation_function: activationWord
+        .default('gelu_new')
+        .describe('Activation between the two'),
+      layer_norm_epsilon: normEpsilon(1e-5),
+      scale_attn_weights: toggle(true, 'Scores are divided by the root of the width'),
+      scale_attn_by_inverse_layer_idx: toggle(false, '… and by the number of the layer, from 1'),
+      reorder_and_upcast_attn: flag.nullish().describe('The order of operations, not their result'),
+      add_cross_attention: z
+        .literal(false)
+        .nullish()
+        .describe('Cross-attention needs an encoder, which is not supported'),
+    },
+  ),
   huggingFace: {
     names: GPT_NAMES,
     harmless: {
@@ -82,60 +76,38 @@ export const gpt2 = defineTransformer({
       ),
     },
   },
-  storedSettings: (stored) => prefixStoredIn(stored, 'transformer.', 'wte.weight'),
-  ignored: ({ model: { stored_prefix: prefix } }) =>
-    oldBuffers([`${prefix}h.*.attn.bias`, `${prefix}h.*.attn.masked_bias`]),
-  build({ model: config }) {
-    const { n_embd: hidden, n_head: heads, stored_prefix: prefix } = config;
-    const inner = config.n_inner ?? 4 * hidden;
-    const headDim = hidden / heads;
-    const norm = (name: string) => layerNormLayer(name, hidden, config.layer_norm_epsilon);
-    return causalModel({
-      paths: { embedding: `${prefix}wte`, blocks: `${prefix}h`, head: 'lm_head' },
-      vocabulary: config.vocab_size,
-      hidden,
-      positions: config.n_positions,
-      tied: config.tie_word_embeddings,
-      blocks: config.n_layer,
-      blocksKey: 'n_layer',
-      embeddingSteps: [learnedPositions(`${prefix}wpe`, config.n_positions, hidden)],
-      norm: norm(`${prefix}ln_f`),
-      block: (name, index) =>
-        residualBlock(name, {
-          attention: [
-            norm(`${name}.ln_1`),
-            attention(`${name}.attn`, {
-              inputs: fusedProjection(transposedLinear(`${name}.attn.c_attn`, hidden, 3 * hidden), [
-                hidden,
-                hidden,
-                hidden,
-              ]),
-              out: transposedLinear(`${name}.attn.c_proj`, hidden, hidden),
-              heads,
-              headDim,
-              ownTypeSoftmax: config.reorder_and_upcast_attn !== true,
-              scale:
-                (config.scale_attn_weights ? headDim ** -0.5 : 1) /
-                (config.scale_attn_by_inverse_layer_idx ? index + 1 : 1),
-            }),
-          ],
-          mlp: [
-            norm(`${name}.ln_2`),
-            sequence(
-              `${name}.mlp`,
-              [
-                transposedLinear(`${name}.mlp.c_fc`, hidden, inner),
-                activation(
-                  `${name}.mlp.act`,
-                  activationOf(config.activation_function),
-                  isComposed(config.activation_function),
-                ),
-                transposedLinear(`${name}.mlp.c_proj`, inner, hidden),
-              ],
-              'feedForward',
-            ),
-          ],
-        }),
-    });
-  },
+  names: { embedding: 'wte', blocks: 'h', norm: 'ln_f' },
+  norms: ['ln_1', 'ln_2'],
+  buffers: ['attn.bias', 'attn.masked_bias'],
+  attention: ({ name, index, config, layout, hidden, headDim }) =>
+    attention(`${name}.attn`, {
+      inputs: fusedProjection(transposedLinear(`${name}.attn.c_attn`, hidden, 3 * hidden), [
+        hidden,
+        hidden,
+        hidden,
+      ]),
+      out: transposedLinear(`${name}.attn.c_proj`, hidden, hidden),
+      ...layout,
+      ownTypeSoftmax: config.reorder_and_upcast_attn !== true,
+      scale:
+        (config.scale_attn_weights ? headDim ** -0.5 : 1) /
+        (config.scale_attn_by_inverse_layer_idx ? index + 1 : 1),
+    }),
+  feedForward: ({ name, config, hidden, inner }) =>
+    sequence(
+      `${name}.mlp`,
+      [
+        transposedLinear(`${name}.mlp.c_fc`, hidden, inner),
+        activation(
+          `${name}.mlp.act`,
+          activationOf(config.activation_function),
+          isComposed(config.activation_function),
+        ),
+        transposedLinear(`${name}.mlp.c_proj`, inner, hidden),
+      ],
+      'feedForward',
+    ),
+  parts: ({ prefix, positions, hidden }) => ({
+    embeddingSteps: [learnedPositions(`${prefix}wpe`, positions, hidden)],
+  }),
 });

@@ -1,48 +1,32 @@
 /** GPT-BigCode, of StarCoder 1 and SantaCoder (arXiv 2305.06161): GPT-2 with one key-value head for all. */
-import { attention } from '../constructors/attention-layers.js';
-import {
-  fusedProjection,
-  layerNormLayer,
-  learnedPositions,
-  linear,
-} from '../constructors/basic-layers.js';
+import { learnedPositions } from '../constructors/basic-layers.js';
 import { harmless, NO_ROTARY_KEYS, SUMMARY_KEYS } from '../transformer/config-keys.js';
-import { causalModel, plainMlp, residualBlock } from '../transformer/decoder-parts.js';
-import { defineTransformer } from '../transformer/define-decoder.js';
-import { headsDivide, lengthRules } from '../transformer/rules.js';
-import {
-  activationWord,
-  epsilon,
-  flag,
-  GPT_DIMENSIONS,
-  GPT_NAMES,
-  oldBuffers,
-  positiveInteger,
-  prefixStoredIn,
-  storedPrefix,
-  transformerDocument,
-} from '../transformer/settings.js';
+import { fusedAttention } from '../transformer/decoder-parts.js';
+import { defineGpt, gptDocument, gptMlp, LEARNED_LENGTH } from '../transformer/define-gpt.js';
+import { activationWord, GPT_NAMES, normEpsilon, toggle } from '../transformer/settings.js';
 
-const schema = transformerDocument('gpt_bigcode', {
-  vocab_size: positiveInteger.default(50_257).describe('Rows of the embedding and of the head'),
-  n_positions: positiveInteger.default(1024).describe('Rows of the positions: longest input'),
-  n_embd: positiveInteger.default(768).describe('Width of the residual stream'),
-  n_layer: positiveInteger.default(12).describe('Number of blocks'),
-  n_head: positiveInteger.default(12).describe('Attention heads, a divisor of n_embd'),
-  n_inner: positiveInteger.nullish().describe('Width inside the feed-forward network [4 · n_embd]'),
-  activation_function: activationWord.default('gelu_pytorch_tanh').describe('Activation'),
-  layer_norm_epsilon: epsilon.default(1e-5).describe('Epsilon of the norms'),
-  multi_query: flag.default(true).describe('One key-value head for all query heads'),
-  scale_attn_weights: flag.default(true).describe('Scores are divided by the root of the width'),
-  tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
-  stored_prefix: storedPrefix('transformer.'),
-});
-
-export const gptBigcode = defineTransformer({
+export const gptBigcode = defineGpt({
   title: 'GPT-BigCode: StarCoder 1 and SantaCoder',
-  schema,
-  rules: [...headsDivide('n_head', 'n_embd'), ...lengthRules('n_positions')],
-  dimensions: GPT_DIMENSIONS,
+  document: gptDocument(
+    'gpt_bigcode',
+    {
+      prefix: 'transformer.',
+      sizes: {
+        vocabulary: ['vocab_size', 50_257],
+        positions: ['n_positions', 1024, LEARNED_LENGTH],
+        width: ['n_embd', 768],
+        depth: ['n_layer', 12],
+        heads: ['n_head', 12],
+        feedForward: ['n_inner', null],
+      },
+    },
+    {
+      activation_function: activationWord.default('gelu_pytorch_tanh').describe('Activation'),
+      layer_norm_epsilon: normEpsilon(1e-5),
+      multi_query: toggle(true, 'One key-value head for all query heads'),
+      scale_attn_weights: toggle(true, 'Scores are divided by the root of the width'),
+    },
+  ),
   huggingFace: {
     names: GPT_NAMES,
     limited: NO_ROTARY_KEYS,
@@ -61,51 +45,19 @@ export const gptBigcode = defineTransformer({
       num_key_value_heads: 'the class makes it from multi_query',
     },
   },
-  storedSettings: (stored) => prefixStoredIn(stored, 'transformer.', 'wte.weight'),
-  ignored: ({ model: { stored_prefix: prefix } }) => oldBuffers([`${prefix}h.*.attn.bias`]),
-  build({ model: config }) {
-    const { n_embd: hidden, n_head: heads, stored_prefix: prefix } = config;
-    const headDim = hidden / heads;
-    const keyValueHeads = config.multi_query ? 1 : heads;
-    const keys = keyValueHeads * headDim;
-    const norm = (name: string) => layerNormLayer(name, hidden, config.layer_norm_epsilon);
-    return causalModel({
-      paths: { embedding: `${prefix}wte`, blocks: `${prefix}h`, head: 'lm_head' },
-      vocabulary: config.vocab_size,
-      hidden,
-      positions: config.n_positions,
-      tied: config.tie_word_embeddings,
-      blocks: config.n_layer,
-      blocksKey: 'n_layer',
-      embeddingSteps: [learnedPositions(`${prefix}wpe`, config.n_positions, hidden)],
-      norm: norm(`${prefix}ln_f`),
-      block: (name) =>
-        residualBlock(name, {
-          attention: [
-            norm(`${name}.ln_1`),
-            attention(`${name}.attn`, {
-              inputs: fusedProjection(
-                linear(`${name}.attn.c_attn`, hidden, hidden + 2 * keys),
-                [hidden, keys, keys],
-                config.multi_query ? 1 : heads,
-              ),
-              out: linear(`${name}.attn.c_proj`, hidden, hidden),
-              heads,
-              keyValueHeads,
-              headDim,
-              scale: config.scale_attn_weights ? headDim ** -0.5 : 1,
-            }),
-          ],
-          mlp: [
-            norm(`${name}.ln_2`),
-            plainMlp(`${name}.mlp`, {
-              hidden,
-              inner: config.n_inner ?? 4 * hidden,
-              activation: config.activation_function,
-              leaves: ['c_fc', 'c_proj'],
-            }),
-          ],
-        }),
-    });
-  },
+  names: { embedding: 'wte', blocks: 'h', norm: 'ln_f' },
+  norms: ['ln_1', 'ln_2'],
+  buffers: ['attn.bias'],
+  attention: ({ name, config, layout, heads, headDim }) =>
+    fusedAttention(`${name}.attn`, {
+      leaves: ['c_attn', 'c_proj'],
+      groups: config.multi_query ? 1 : heads,
+      ...layout,
+      keyValueHeads: config.multi_query ? 1 : heads,
+      scale: config.scale_attn_weights ? headDim ** -0.5 : 1,
+    }),
+  feedForward: gptMlp('c_fc', 'c_proj'),
+  parts: ({ prefix, positions, hidden }) => ({
+    embeddingSteps: [learnedPositions(`${prefix}wpe`, positions, hidden)],
+  }),
 });

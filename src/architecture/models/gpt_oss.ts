@@ -3,7 +3,7 @@ import { clampedExperts, mixtureOfExperts, router } from '../constructors/feed-f
 import { unreadBut } from '../transformer/config-keys.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { rotaryIn, rotaryReading, scalingIn } from '../transformer/rotary.js';
-import { flag, positiveInteger, windowAt, windowSettings } from '../transformer/settings.js';
+import { count, toggle, windowAt, windowSettings } from '../transformer/settings.js';
 
 /** Limit of the gate and of what it multiplies. */
 const LIMIT = 7;
@@ -61,9 +61,9 @@ export const gptOss = defineDecoder({
     },
     {
       ...windowSettings(128),
-      num_local_experts: positiveInteger.default(128).describe('Experts to choose from'),
-      num_experts_per_tok: positiveInteger.default(4).describe('Experts that a token goes to'),
-      attention_bias: flag.default(true).describe('Biases in all four products of attention'),
+      num_local_experts: count(128, 'Experts to choose from'),
+      num_experts_per_tok: count(4, 'Experts that a token goes to'),
+      attention_bias: toggle(true, 'Biases in all four products of attention'),
     },
   ),
   slidesByRule: ({ sliding_window: tokens }) => tokens !== null,

@@ -1,51 +1,37 @@
 /** GPT-J: one norm for attention and feed-forward, rotated neighbours in a part of each head, a head with a bias. */
 import { rotary } from '../constructors/attention-layers.js';
-import { layerNormLayer } from '../constructors/basic-layers.js';
 import { NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
-import {
-  causalModel,
-  parallelBranches,
-  plainMlp,
-  separateAttention,
-} from '../transformer/decoder-parts.js';
-import { defineTransformer } from '../transformer/define-decoder.js';
-import { headsDivide, lengthRules, rotationRules } from '../transformer/rules.js';
-import {
-  activationWord,
-  epsilon,
-  flag,
-  GPT_DIMENSIONS,
-  GPT_NAMES,
-  oldBuffers,
-  positiveInteger,
-  prefixStoredIn,
-  storedPrefix,
-  transformerDocument,
-} from '../transformer/settings.js';
+import { parallelBranches, separateAttention } from '../transformer/decoder-parts.js';
+import { defineGpt, gptDocument, gptMlp } from '../transformer/define-gpt.js';
+import { rotationRules } from '../transformer/rules.js';
+import { activationWord, count, GPT_NAMES, normEpsilon } from '../transformer/settings.js';
 
 /** Base of its frequencies, fixed in the original code. */
 const BASE = 10_000;
 
-const schema = transformerDocument('gptj', {
-  vocab_size: positiveInteger.default(50_400).describe('Rows of the embedding and of the head'),
-  n_positions: positiveInteger.default(2048).describe('Longest input, in tokens'),
-  n_embd: positiveInteger.default(4096).describe('Width of the residual stream'),
-  n_layer: positiveInteger.default(28).describe('Number of blocks'),
-  n_head: positiveInteger.default(16).describe('Attention heads, a divisor of n_embd'),
-  rotary_dim: positiveInteger.default(64).describe('Rotated dimensions of each head'),
-  n_inner: positiveInteger.nullish().describe('Width inside the feed-forward network [4 · n_embd]'),
-  activation_function: activationWord.default('gelu_new').describe('Activation'),
-  layer_norm_epsilon: epsilon.default(1e-5).describe('Epsilon of the norms'),
-  tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
-  stored_prefix: storedPrefix('transformer.'),
-});
-
-export const gptj = defineTransformer({
+export const gptj = defineGpt({
   title: 'GPT-J',
-  schema,
+  document: gptDocument(
+    'gptj',
+    {
+      prefix: 'transformer.',
+      tied: false,
+      sizes: {
+        vocabulary: ['vocab_size', 50_400],
+        positions: ['n_positions', 2048],
+        width: ['n_embd', 4096],
+        depth: ['n_layer', 28],
+        heads: ['n_head', 16],
+        feedForward: ['n_inner', null],
+      },
+    },
+    {
+      rotary_dim: count(64, 'Rotated dimensions of each head'),
+      activation_function: activationWord.default('gelu_new').describe('Activation'),
+      layer_norm_epsilon: normEpsilon(1e-5),
+    },
+  ),
   rules: [
-    ...headsDivide('n_head', 'n_embd'),
-    ...lengthRules('n_positions'),
     ...rotationRules({
       reads: ['model.rotary_dim'],
       of: ({ rotary_dim }: { readonly rotary_dim: number }) => rotary_dim,
@@ -63,7 +49,6 @@ export const gptj = defineTransformer({
           : undefined,
     },
   ],
-  dimensions: GPT_DIMENSIONS,
   huggingFace: {
     names: GPT_NAMES,
     limited: {
@@ -77,47 +62,21 @@ export const gptj = defineTransformer({
       scale_attn_weights: unreadBut([true]),
     },
   },
-  storedSettings: (stored) => prefixStoredIn(stored, 'transformer.', 'wte.weight'),
-  ignored: ({ model: { stored_prefix: prefix } }) =>
-    oldBuffers(['bias', 'masked_bias'].map((leaf) => `${prefix}h.*.attn.${leaf}`)),
-  build({ model: config }) {
-    const { n_embd: hidden, n_head: heads, stored_prefix: prefix } = config;
-    const headDim = hidden / heads;
-    const norm = (name: string) => layerNormLayer(name, hidden, config.layer_norm_epsilon);
-    return causalModel({
-      paths: { embedding: `${prefix}wte`, blocks: `${prefix}h`, head: 'lm_head' },
-      vocabulary: config.vocab_size,
-      hidden,
-      positions: config.n_positions,
-      tied: config.tie_word_embeddings,
-      headBias: true,
-      blocks: config.n_layer,
-      blocksKey: 'n_layer',
-      norm: norm(`${prefix}ln_f`),
-      block: (name) =>
-        parallelBranches(
-          name,
-          norm(`${name}.ln_1`),
-          separateAttention(`${name}.attn`, {
-            hidden,
-            heads,
-            keyValueHeads: heads,
-            headDim,
-            outName: 'out_proj',
-            rotary: rotary(`${name}.rotary`, {
-              base: BASE,
-              headDim,
-              rotatedDim: config.rotary_dim,
-              pairs: 'neighbours',
-            }),
-          }),
-          plainMlp(`${name}.mlp`, {
-            hidden,
-            inner: config.n_inner ?? 4 * hidden,
-            activation: config.activation_function,
-            leaves: ['fc_in', 'fc_out'],
-          }),
-        ),
-    });
-  },
+  names: { embedding: 'wte', blocks: 'h', norm: 'ln_f' },
+  buffers: ['attn.bias', 'attn.masked_bias'],
+  attention: ({ name, config, layout, headDim }) =>
+    separateAttention(`${name}.attn`, {
+      ...layout,
+      outName: 'out_proj',
+      rotary: rotary(`${name}.rotary`, {
+        base: BASE,
+        headDim,
+        rotatedDim: config.rotary_dim,
+        pairs: 'neighbours',
+      }),
+    }),
+  feedForward: gptMlp('fc_in', 'fc_out'),
+  block: ({ name, norm }, { attention, feedForward }) =>
+    parallelBranches(name, norm(`${name}.ln_1`), attention, feedForward),
+  parts: () => ({ headBias: true }),
 });

@@ -1,8 +1,8 @@
 /** Granite 3 and 4 dense (arXiv 2408.13359 for the multipliers): Llama with a factor in four places. */
 import * as z from 'zod';
-import { scale } from '../constructors/basic-layers.js';
+import { factorOf } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { attentionBias, gateActivation, mlpBias } from '../transformer/settings.js';
+import { attentionBias, gateActivation, LLAMA_SIZES, mlpBias } from '../transformer/settings.js';
 
 const factor = z.number().default(1);
 
@@ -21,13 +21,12 @@ interface Multipliers {
   readonly logits_scaling: number;
 }
 
-/** Parts shared with the mixture. */
+/** Parts shared with the mixtures. */
 export const GRANITE = {
   branchFactor: ({ residual_multiplier }: Multipliers) => residual_multiplier,
   embeddingSteps: ({ embedding_multiplier }: Multipliers) =>
-    embedding_multiplier === 1 ? [] : [scale('embedding_multiplier', embedding_multiplier)],
-  logitSteps: ({ logits_scaling }: Multipliers) =>
-    logits_scaling === 1 ? [] : [scale('logits_scaling', 1 / logits_scaling)],
+    factorOf('embedding_multiplier', embedding_multiplier),
+  logitSteps: ({ logits_scaling }: Multipliers) => factorOf('logits_scaling', 1 / logits_scaling),
   attention: ({ config }: { readonly config: Multipliers }) => ({
     scale: config.attention_multiplier,
   }),
@@ -39,12 +38,7 @@ export const granite = defineDecoder({
   schema: decoderDocument(
     'granite',
     {
-      vocab_size: 32_000,
-      hidden_size: 4096,
-      intermediate_size: 11_008,
-      num_hidden_layers: 32,
-      num_attention_heads: 32,
-      max_position_embeddings: 2048,
+      ...LLAMA_SIZES,
       rms_norm_eps: 1e-6,
     },
     {

@@ -1,22 +1,53 @@
 /** Granite 3 with experts: all experts in two tensors. */
 import * as z from 'zod';
 import { mixtureOfExperts, packedExperts, router } from '../constructors/feed-forward-layers.js';
+import type { MixtureOfExperts } from '../layer.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
 import {
+  type ActivationWord,
   activationOf,
   attentionBias,
+  count,
   decoderStored,
   gateActivation,
-  positiveInteger,
+  LLAMA_SIZES,
 } from '../transformer/settings.js';
 import { GRANITE, graniteSettings } from './granite.js';
 
 /** Names of the router and of the two tensors: on disk, and as transformers 5 holds them. */
-const NAMES = {
+export const EXPERT_NAMES = {
   input_linear: ['router.layer', 'input_linear.weight', 'output_linear.weight'],
   gate_up_proj: ['router', 'experts.gate_up_proj', 'experts.down_proj'],
 } as const;
+
+interface ExpertSettings {
+  readonly hidden_size: number;
+  readonly intermediate_size: number;
+  readonly num_local_experts: number;
+  readonly num_experts_per_tok: number;
+  readonly hidden_act: ActivationWord;
+}
+
+/** Experts of a softmax over the chosen scores: one over all scores, divided by the sum of the chosen. */
+export function graniteExperts(
+  name: string,
+  config: ExpertSettings,
+  [gate, ...leaves]: readonly [router: string, gateUp: string, down: string],
+): MixtureOfExperts {
+  const { hidden_size: hidden, intermediate_size: inner, num_local_experts: experts } = config;
+  return mixtureOfExperts(name, {
+    router: router(`${name}.${gate}`, hidden, {
+      experts,
+      expertsPerToken: config.num_experts_per_tok,
+      scoring: 'softmax',
+      renormalised: { eps: 0 },
+    }),
+    experts: packedExperts(name, { experts, hidden, inner }, activationOf(config.hidden_act), {
+      leaves,
+    }),
+  });
+}
 
 const STORED = ['input_linear', 'gate_up_proj'] as const;
 
@@ -27,18 +58,13 @@ export const granitemoe = defineDecoder({
   schema: decoderDocument(
     'granitemoe',
     {
-      vocab_size: 32_000,
-      hidden_size: 4096,
-      intermediate_size: 11_008,
-      num_hidden_layers: 32,
-      num_attention_heads: 32,
-      max_position_embeddings: 2048,
+      ...LLAMA_SIZES,
       rms_norm_eps: 1e-6,
     },
     {
       ...graniteSettings,
-      num_local_experts: positiveInteger.default(8).describe('Experts to choose from'),
-      num_experts_per_tok: positiveInteger.default(2).describe('Experts that a token goes to'),
+      num_local_experts: count(8, 'Experts to choose from'),
+      num_experts_per_tok: count(2, 'Experts that a token goes to'),
       stored_experts: z
         .enum(STORED)
         .default('input_linear')
@@ -54,31 +80,15 @@ export const granitemoe = defineDecoder({
   },
   storedSettings(stored) {
     const found = STORED.find((each) =>
-      [...stored.names()].some((name) => name.includes(`.block_sparse_moe.${NAMES[each][1]}`)),
+      [...stored.names()].some((name) =>
+        name.includes(`.block_sparse_moe.${EXPERT_NAMES[each][1]}`),
+      ),
     );
     return [
       ...decoderStored(stored),
       ...(found === undefined ? [] : [{ path: 'model.stored_experts', value: found }]),
     ];
   },
-  feedForward({ name: block, config }) {
-    const name = `${block}.block_sparse_moe`;
-    const [gate, gateUp, down] = NAMES[config.stored_experts];
-    const sizes = {
-      experts: config.num_local_experts,
-      hidden: config.hidden_size,
-      inner: config.intermediate_size,
-    };
-    return mixtureOfExperts(name, {
-      router: router(`${name}.${gate}`, config.hidden_size, {
-        experts: config.num_local_experts,
-        expertsPerToken: config.num_experts_per_tok,
-        scoring: 'softmax',
-        renormalised: { eps: 0 },
-      }),
-      experts: packedExperts(name, sizes, activationOf(config.hidden_act), {
-        leaves: [gateUp, down],
-      }),
-    });
-  },
+  feedForward: ({ name, config }) =>
+    graniteExperts(`${name}.block_sparse_moe`, config, EXPERT_NAMES[config.stored_experts]),
 });

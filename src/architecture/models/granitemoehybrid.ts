@@ -1,12 +1,7 @@
 /** Granite 4.0: Mamba-2 layers and a few with attention; experts beside a shared network, or the network alone. */
 import * as z from 'zod';
-import { fusedProjection, linear, scale } from '../constructors/basic-layers.js';
-import {
-  gatedMlp,
-  mixtureOfExperts,
-  packedExperts,
-  router,
-} from '../constructors/feed-forward-layers.js';
+import { fusedProjection, linear } from '../constructors/basic-layers.js';
+import { gatedMlp } from '../constructors/feed-forward-layers.js';
 import type { GatedMlp } from '../layer.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
@@ -14,9 +9,10 @@ import {
   type ActivationWord,
   activationOf,
   attentionBias,
+  count,
   decoderStored,
   gateActivation,
-  positiveInteger,
+  LLAMA_SIZES,
 } from '../transformer/settings.js';
 import {
   dualIn,
@@ -26,11 +22,8 @@ import {
   layerTypesIn,
   RECURRENT_HARMLESS,
 } from '../transformer/state-space.js';
-
-const FILE_NAMES = ['input_linear.weight', 'output_linear.weight'] as const;
-const HELD_NAMES = ['experts.gate_up_proj', 'experts.down_proj'] as const;
-
-const factor = z.number().default(1);
+import { GRANITE, graniteSettings } from './granite.js';
+import { EXPERT_NAMES, graniteExperts } from './granitemoe.js';
 
 /** Gate and up as one product. */
 function sharedMlp(name: string, hidden: number, inner: number, word: ActivationWord): GatedMlp {
@@ -50,6 +43,7 @@ const kinds = (count: number, attention: readonly number[]) =>
   );
 
 export const graniteMoeHybrid = defineDecoder({
+  ...GRANITE,
   title: 'Granite 4: Mamba-2, attention and experts',
   architecture: 'hybrid',
   presets: {
@@ -105,12 +99,7 @@ export const graniteMoeHybrid = defineDecoder({
   schema: decoderDocument(
     'granitemoehybrid',
     {
-      vocab_size: 32_000,
-      hidden_size: 4096,
-      intermediate_size: 11_008,
-      num_hidden_layers: 32,
-      num_attention_heads: 32,
-      max_position_embeddings: 2048,
+      ...LLAMA_SIZES,
       rms_norm_eps: 1e-6,
     },
     {
@@ -130,12 +119,8 @@ export const graniteMoeHybrid = defineDecoder({
         .default(8)
         .describe('Experts to choose from; 0: none, and the shared network alone'),
       num_experts_per_tok: z.int().min(0).default(2).describe('Experts that a token goes to'),
-      shared_intermediate_size: positiveInteger
-        .default(1024)
-        .describe('Width inside the shared network'),
-      embedding_multiplier: factor.describe('Factor of the embeddings'),
-      attention_multiplier: factor.describe('Factor of the attention scores'),
-      residual_multiplier: factor.describe("Factor of each branch's output"),
+      shared_intermediate_size: count(1024, 'Width inside the shared network'),
+      ...graniteSettings,
       logits_scaling: z.number().default(1).describe('Divisor of the logits'),
       stored_experts: z
         .enum(['in files', 'in memory'])
@@ -167,39 +152,21 @@ export const graniteMoeHybrid = defineDecoder({
     ];
   },
   attention: ({ config }) => ({
-    scale: config.attention_multiplier,
+    ...GRANITE.attention({ config }),
     ...(config.position_embedding_type !== 'rope' && { rotary: undefined }),
   }),
   attentionLayer: ({ name, config, index }) =>
     config.layer_types?.[index] === 'full_attention' ? undefined : dualOf(`${name}.mamba`, config),
-  feedForward({ name: block, config }) {
-    const { hidden_size: hidden, intermediate_size: inner, num_local_experts: experts } = config;
+  feedForward({ name, config }) {
     const shared = sharedMlp(
-      `${block}.shared_mlp`,
-      hidden,
+      `${name}.shared_mlp`,
+      config.hidden_size,
       config.shared_intermediate_size,
       config.hidden_act,
     );
-    if (experts === 0) return { ...shared, component: 'feedForward' };
-    const name = `${block}.block_sparse_moe`;
+    if (config.num_local_experts === 0) return { ...shared, component: 'feedForward' };
     const isFile = config.stored_experts === 'in files';
-    return mixtureOfExperts(name, {
-      router: router(`${name}.router${isFile ? '.layer' : ''}`, hidden, {
-        experts,
-        expertsPerToken: config.num_experts_per_tok,
-        scoring: 'softmax',
-        // A softmax over the chosen scores is one over all of them, divided by the sum of the chosen.
-        renormalised: { eps: 0 },
-      }),
-      experts: packedExperts(name, { experts, hidden, inner }, activationOf(config.hidden_act), {
-        leaves: isFile ? FILE_NAMES : HELD_NAMES,
-      }),
-      shared: [shared],
-    });
+    const names = EXPERT_NAMES[isFile ? 'input_linear' : 'gate_up_proj'];
+    return { ...graniteExperts(`${name}.block_sparse_moe`, config, names), shared: [shared] };
   },
-  branchFactor: ({ residual_multiplier: multiplier }) => multiplier,
-  embeddingSteps: ({ embedding_multiplier: multiplier }) =>
-    multiplier === 1 ? [] : [scale('embedding_multiplier', multiplier)],
-  logitSteps: ({ logits_scaling: divisor }) =>
-    divisor === 1 ? [] : [scale('logits_scaling', 1 / divisor)],
 });

@@ -1,6 +1,6 @@
 /** Helium 1: Llama with rotated neighbours. */
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { flag, gateActivation, headsOf, mlpBias } from '../transformer/settings.js';
+import { gateActivation, headsOf, mlpBias, toggle } from '../transformer/settings.js';
 
 export const helium = defineDecoder({
   title: 'Helium 1',
@@ -20,7 +20,7 @@ export const helium = defineDecoder({
     },
     {
       hidden_act: gateActivation,
-      attention_bias: flag.default(false).describe('Biases of queries, keys and values'),
+      attention_bias: toggle(false, 'Biases of queries, keys and values'),
       mlp_bias: mlpBias,
     },
   ),

@@ -4,7 +4,7 @@ import { ntkBase } from '../rotary-scaling.js';
 import type { JsonObject } from '../transformer/config-keys.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { type RotaryReading, rotaryIn, rotaryReading } from '../transformer/rotary.js';
-import { attentionBias, gateActivation } from '../transformer/settings.js';
+import { attentionBias, gateActivation, LLAMA_SIZES } from '../transformer/settings.js';
 
 const plain = rotaryReading({});
 
@@ -36,12 +36,8 @@ export const hunyuanV1Dense = defineDecoder({
   schema: decoderDocument(
     'hunyuan_v1_dense',
     {
+      ...LLAMA_SIZES,
       vocab_size: 290_943,
-      hidden_size: 4096,
-      intermediate_size: 11_008,
-      num_hidden_layers: 32,
-      num_attention_heads: 32,
-      max_position_embeddings: 2048,
       rms_norm_eps: 1e-5,
     },
     { hidden_act: gateActivation, attention_bias: attentionBias },

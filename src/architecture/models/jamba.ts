@@ -2,11 +2,11 @@
 import * as z from 'zod';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { mambaLayer } from '../constructors/recurrent-layers.js';
-import { unreadBut } from '../transformer/config-keys.js';
+import { unreadEach } from '../transformer/config-keys.js';
 import {
-  causalModel,
+  decoder,
+  mixerBlock,
   mlpOf,
-  residualBlock,
   separateAttention,
   softmaxMixture,
 } from '../transformer/decoder-parts.js';
@@ -14,19 +14,20 @@ import { defineTransformer } from '../transformer/define-decoder.js';
 import { expertRules, headRules, lengthRules } from '../transformer/rules.js';
 import {
   activationOf,
+  count,
   decoderSizes,
-  epsilon,
   expertsStored,
-  flag,
   gateActivation,
   headsOf,
   mixtureStored,
-  positiveInteger,
+  normEpsilon,
+  tiedHead,
+  toggle,
   transformerDocument,
 } from '../transformer/settings.js';
 import { RECURRENT_HARMLESS, stepRank, stepRankOf } from '../transformer/state-space.js';
 
-const period = (layers: number) => positiveInteger.default(layers).describe('Every so many layers');
+const period = (layers: number) => count(layers, 'Every so many layers');
 const offset = (layer: number, what: string) =>
   z.int().min(0).default(layer).describe(`The first layer with ${what}`);
 
@@ -40,24 +41,22 @@ const schema = transformerDocument('jamba', {
     num_key_value_heads: 8,
     max_position_embeddings: 262_144,
   }),
-  rms_norm_eps: epsilon.default(1e-6).describe('Epsilon of the norms'),
+  rms_norm_eps: normEpsilon(1e-6),
   attn_layer_period: period(8),
   attn_layer_offset: offset(4, 'attention'),
   expert_layer_period: period(2),
   expert_layer_offset: offset(1, 'experts'),
-  num_experts: positiveInteger.default(16).describe('Experts to choose from; 1: none'),
-  num_experts_per_tok: positiveInteger.default(2).describe('Experts that a token goes to'),
+  num_experts: count(16, 'Experts to choose from; 1: none'),
+  num_experts_per_tok: count(2, 'Experts that a token goes to'),
   experts_stored: expertsStored,
-  mamba_d_state: positiveInteger.default(16).describe('Values of the state, a channel'),
-  mamba_d_conv: positiveInteger.default(4).describe('Tokens that the convolution sees'),
-  mamba_expand: positiveInteger
-    .default(2)
-    .describe('Inner width of a Mamba layer, in widths of the model'),
+  mamba_d_state: count(16, 'Values of the state, a channel'),
+  mamba_d_conv: count(4, 'Tokens that the convolution sees'),
+  mamba_expand: count(2, 'Inner width of a Mamba layer, in widths of the model'),
   mamba_dt_rank: stepRank,
-  mamba_conv_bias: flag.default(true).describe('Biases in the convolution'),
-  mamba_proj_bias: flag.default(false).describe('Biases in in_proj and out_proj'),
+  mamba_conv_bias: toggle(true, 'Biases in the convolution'),
+  mamba_proj_bias: toggle(false, 'Biases in in_proj and out_proj'),
   hidden_act: gateActivation,
-  tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
+  tie_word_embeddings: tiedHead(false),
 });
 
 export const jamba = defineTransformer({
@@ -99,16 +98,17 @@ export const jamba = defineTransformer({
       num_logits_to_keep: 'the logits of fewer tokens are the same',
       calc_logits_for_entire_prompt: 'the logits of fewer tokens are the same',
     },
-    limited: Object.fromEntries(
-      ['rope_parameters', 'rope_scaling', 'rope_theta', 'attention_bias', 'mlp_bias'].map((key) => [
-        key,
-        unreadBut([]),
-      ]),
-    ),
+    limited: unreadEach([
+      'rope_parameters',
+      'rope_scaling',
+      'rope_theta',
+      'attention_bias',
+      'mlp_bias',
+    ]),
   },
   storedSettings: mixtureStored,
   build({ model: config }) {
-    const { hidden_size: hidden, stored_prefix: prefix, rms_norm_eps: eps } = config;
+    const { hidden_size: hidden, rms_norm_eps: eps } = config;
     const norm = (name: string) => rmsNormLayer(name, hidden, eps);
     const kernel = config.mamba_d_conv;
     const rank = stepRankOf(config.mamba_dt_rank, hidden);
@@ -149,24 +149,16 @@ export const jamba = defineTransformer({
             routerName: 'router',
           })
         : mlpOf(name, config);
-    return causalModel({
-      paths: { embedding: `${prefix}embed_tokens`, blocks: `${prefix}layers`, head: 'lm_head' },
-      vocabulary: config.vocab_size,
-      hidden,
-      positions: config.max_position_embeddings,
-      tied: config.tie_word_embeddings,
-      blocks: config.num_hidden_layers,
-      blocksKey: 'num_hidden_layers',
-      norm: norm(`${prefix}final_layernorm`),
+    return decoder(config, {
+      norm,
+      finalNorm: 'final_layernorm',
       block: (name, index) =>
-        residualBlock(name, {
-          mixer: [
-            norm(`${name}.input_layernorm`),
-            isEvery(index, config.attn_layer_offset, config.attn_layer_period)
-              ? separateAttention(`${name}.self_attn`, headsOf(config))
-              : mixer(`${name}.mamba`),
-          ],
-          mlp: [norm(`${name}.pre_ff_layernorm`), feedForward(`${name}.feed_forward`, index)],
+        mixerBlock(name, {
+          norm,
+          attention: isEvery(index, config.attn_layer_offset, config.attn_layer_period)
+            ? separateAttention(`${name}.self_attn`, headsOf(config))
+            : mixer(`${name}.mamba`),
+          feedForward: feedForward(`${name}.feed_forward`, index),
         }),
     });
   },

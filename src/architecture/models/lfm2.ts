@@ -10,13 +10,13 @@ import {
   defineDecoder,
   plainDecoderDocument,
 } from '../transformer/define-decoder.js';
-import { epsilon, flag, positiveInteger } from '../transformer/settings.js';
+import { count, normEpsilon, toggle } from '../transformer/settings.js';
 
 /** Keys of both generations of LFM2. */
 export const lfm2Settings = {
-  norm_eps: epsilon.default(1e-5).describe('Epsilon of the norms'),
-  conv_L_cache: positiveInteger.default(3).describe('Tokens that a convolution sees'),
-  conv_bias: flag.default(false).describe('Biases of the convolutions and of their products'),
+  norm_eps: normEpsilon(1e-5),
+  conv_L_cache: count(3, 'Tokens that a convolution sees'),
+  conv_bias: toggle(false, 'Biases of the convolutions and of their products'),
   layer_types: z
     .array(z.enum(['full_attention', 'conv']))
     .nullish()
@@ -148,13 +148,12 @@ export const lfm2 = defineDecoder({
         .array(z.int().min(0))
         .nullish()
         .describe('Without layer_types: the layers with attention, from 0; null: all'),
-      block_auto_adjust_ff_dim: flag
-        .default(true)
-        .describe('The feed-forward network is two thirds as wide as intermediate_size'),
+      block_auto_adjust_ff_dim: toggle(
+        true,
+        'The feed-forward network is two thirds as wide as intermediate_size',
+      ),
       block_ffn_dim_multiplier: z.number().positive().default(1).describe('Factor of that width'),
-      block_multiple_of: positiveInteger
-        .default(256)
-        .describe('That width is rounded up to a multiple of this'),
+      block_multiple_of: count(256, 'That width is rounded up to a multiple of this'),
     },
   ),
   huggingFace: {

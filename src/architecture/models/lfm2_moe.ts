@@ -4,7 +4,7 @@ import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js
 import { buffer } from '../param.js';
 import { expertsOf } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
-import { expertsStored, flag, positiveInteger } from '../transformer/settings.js';
+import { count, expertsStored, toggle } from '../transformer/settings.js';
 import { LFM2, LFM2_HARMLESS, LFM2_LEAVES, lfm2Mlp, lfm2Settings } from './lfm2.js';
 
 export const lfm2Moe = defineDecoder({
@@ -26,21 +26,20 @@ export const lfm2Moe = defineDecoder({
     },
     {
       ...lfm2Settings,
-      moe_intermediate_size: positiveInteger.default(1792).describe('Width inside an expert'),
+      moe_intermediate_size: count(1792, 'Width inside an expert'),
       num_dense_layers: z.int().min(0).default(2).describe('So many first layers have no experts'),
-      num_experts: positiveInteger.default(32).describe('Experts to choose from'),
-      num_experts_per_tok: positiveInteger.default(4).describe('Experts that a token goes to'),
-      use_expert_bias: flag
-        .default(true)
-        .describe('A bias of each expert helps to choose, and does not change its weight'),
+      num_experts: count(32, 'Experts to choose from'),
+      num_experts_per_tok: count(4, 'Experts that a token goes to'),
+      use_expert_bias: toggle(
+        true,
+        'A bias of each expert helps to choose, and does not change its weight',
+      ),
       routed_scaling_factor: z
         .number()
         .positive()
         .default(1)
         .describe('What the weights of the chosen experts are multiplied by'),
-      norm_topk_prob: flag
-        .default(true)
-        .describe('Weights of the chosen experts sum to one before that'),
+      norm_topk_prob: toggle(true, 'Weights of the chosen experts sum to one before that'),
       experts_stored: expertsStored,
     },
   ),

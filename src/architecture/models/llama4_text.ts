@@ -10,9 +10,10 @@ import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js
 import {
   activationOf,
   attentionBias,
-  flag,
+  count,
   gateActivation,
   positiveInteger,
+  toggle,
   unrotatedLayers,
 } from '../transformer/settings.js';
 
@@ -33,18 +34,12 @@ const schema = decoderDocument(
     rope_theta: 500_000,
   },
   {
-    intermediate_size_mlp: positiveInteger
-      .default(16_384)
-      .describe('Width inside the network of a layer without experts'),
-    num_local_experts: positiveInteger.default(16).describe('Experts to choose from'),
-    num_experts_per_tok: positiveInteger.default(1).describe('Experts that a token goes to'),
+    intermediate_size_mlp: count(16_384, 'Width inside the network of a layer without experts'),
+    num_local_experts: count(16, 'Experts to choose from'),
+    num_experts_per_tok: count(1, 'Experts that a token goes to'),
     moe_layers: z.array(z.int().min(0)).nullish().describe('Layers with experts'),
-    interleave_moe_layer_step: positiveInteger
-      .default(1)
-      .describe('Without moe_layers: one layer in this many has experts'),
-    use_qk_norm: flag
-      .default(true)
-      .describe('Norms without weights on queries and keys that are rotated'),
+    interleave_moe_layer_step: count(1, 'Without moe_layers: one layer in this many has experts'),
+    use_qk_norm: toggle(true, 'Norms without weights on queries and keys that are rotated'),
     ...unrotatedLayers,
     attention_chunk_size: positiveInteger
       .nullable()
@@ -54,9 +49,10 @@ const schema = decoderDocument(
       .array(z.enum(['chunked_attention', 'full_attention']))
       .nullish()
       .describe('Which layers attend to chunks; by default those that rotate'),
-    attn_temperature_tuning: flag
-      .default(true)
-      .describe('Queries of layers without positions grow with their position'),
+    attn_temperature_tuning: toggle(
+      true,
+      'Queries of layers without positions grow with their position',
+    ),
     floor_scale: z
       .number()
       .positive()

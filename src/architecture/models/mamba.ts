@@ -2,12 +2,7 @@
 import type { StoredShapes } from '../family.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { lengthRules } from '../transformer/rules.js';
-import {
-  flag,
-  positiveInteger,
-  prefixStoredIn,
-  transformerDocument,
-} from '../transformer/settings.js';
+import { count, prefixStoredIn, tiedHead, transformerDocument } from '../transformer/settings.js';
 import {
   NO_ATTENTION_KEYS,
   RECURRENT_HARMLESS,
@@ -25,7 +20,7 @@ export const mambaSettings = {
     num_hidden_layers: 32,
     state_size: 16,
   }),
-  expand: positiveInteger.default(2).describe('Inner width, in widths of the model'),
+  expand: count(2, 'Inner width, in widths of the model'),
   time_step_rank: stepRank,
 };
 
@@ -43,7 +38,7 @@ export const MAMBA = {
 
 const schema = transformerDocument('mamba', {
   ...mambaSettings,
-  tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
+  tie_word_embeddings: tiedHead(true),
 });
 
 export const mamba = defineTransformer({

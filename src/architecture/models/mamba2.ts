@@ -5,9 +5,9 @@ import { defineTransformer } from '../transformer/define-decoder.js';
 import { groupRules, lengthRules } from '../transformer/rules.js';
 import {
   activationOf,
-  flag,
-  positiveInteger,
+  count,
   prefixStoredIn,
+  tiedHead,
   transformerDocument,
 } from '../transformer/settings.js';
 import {
@@ -29,12 +29,12 @@ const schema = transformerDocument('mamba2', {
     num_hidden_layers: 64,
     state_size: 128,
   }),
-  num_heads: positiveInteger.default(128).describe('Heads of a layer'),
-  head_dim: positiveInteger.default(64).describe('Width of a head'),
-  n_groups: positiveInteger.default(8).describe('Groups of heads with the same B and C'),
-  expand: positiveInteger.default(2).describe('Inner width, in widths of the model'),
+  num_heads: count(128, 'Heads of a layer'),
+  head_dim: count(64, 'Width of a head'),
+  n_groups: count(8, 'Groups of heads with the same B and C'),
+  expand: count(2, 'Inner width, in widths of the model'),
   time_step_limit: stepLimit,
-  tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
+  tie_word_embeddings: tiedHead(false),
 });
 
 export const mamba2 = defineTransformer({

@@ -13,11 +13,14 @@ import {
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { DECODER_RULES } from '../transformer/rules.js';
 import {
+  count,
   DECODER_DIMENSIONS,
-  epsilon,
   flag,
   headsOf,
+  normEpsilon,
   positiveInteger,
+  tiedHead,
+  toggle,
   transformerDocument,
   tyingSettings,
 } from '../transformer/settings.js';
@@ -26,7 +29,7 @@ import {
 const MLP_EXPANSION = 4;
 
 const schema = transformerDocument('minigpt', {
-  vocab_size: positiveInteger.default(10_000).describe('Rows of the embedding and of the head'),
+  vocab_size: count(10_000, 'Rows of the embedding and of the head'),
   hidden_size: positiveInteger.describe('Width of the residual stream'),
   num_hidden_layers: positiveInteger.describe('Number of blocks'),
   num_attention_heads: positiveInteger.describe('Query heads'),
@@ -36,13 +39,13 @@ const schema = transformerDocument('minigpt', {
   intermediate_size: positiveInteger
     .nullish()
     .describe('Width inside the feed-forward network [default: 4 · hidden_size]'),
-  max_position_embeddings: positiveInteger.default(512).describe('Longest input, in tokens'),
-  rms_norm_eps: epsilon.default(1e-6).describe('Epsilon of the norms'),
+  max_position_embeddings: count(512, 'Longest input, in tokens'),
+  rms_norm_eps: normEpsilon(1e-6),
   rope_theta: z.number().positive().default(10_000).describe('Base of the rotary frequencies'),
   hidden_act: z.literal(['swiglu', 'silu']).default('swiglu').describe('SwiGLU, by either name'),
   use_rope: z.literal(true).default(true).describe('Positions are always rotary'),
-  use_gqa: flag.default(true).describe('false: a key and value head for every query head'),
-  tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
+  use_gqa: toggle(true, 'false: a key and value head for every query head'),
+  tie_word_embeddings: tiedHead(true),
   flash_attn: flag.nullish(),
   dropout: z.number().nullish().describe('Training only'),
 });

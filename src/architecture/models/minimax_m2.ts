@@ -7,10 +7,10 @@ import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js
 import { partialFactorIn } from '../transformer/rotary.js';
 import {
   activationOf,
+  count,
   expertsStored,
   gateActivation,
   partOfHead,
-  positiveInteger,
 } from '../transformer/settings.js';
 
 const HEAD_DIM = 128;
@@ -45,8 +45,8 @@ export const minimaxM2 = defineDecoder({
     },
     {
       partial_rotary_factor: partOfHead(1),
-      num_local_experts: positiveInteger.default(256).describe('Experts to choose from'),
-      num_experts_per_tok: positiveInteger.default(8).describe('Experts that a token goes to'),
+      num_local_experts: count(256, 'Experts to choose from'),
+      num_experts_per_tok: count(8, 'Experts that a token goes to'),
       experts_stored: expertsStored,
       hidden_act: gateActivation,
     },

@@ -24,6 +24,7 @@ import { decoderProxy } from '../transformer/scaled-down-proxy.js';
 import {
   activationOf,
   activationWord,
+  count,
   DECODER_DIMENSIONS,
   decoderStored,
   epsilon,
@@ -31,6 +32,8 @@ import {
   headsOf,
   positiveInteger,
   storedPrefix,
+  tiedHead,
+  toggle,
   transformerDocument,
 } from '../transformer/settings.js';
 
@@ -42,10 +45,10 @@ const schema = transformerDocument('minimind', {
     .nullish()
     .describe('[3 with head_dim, num_experts or moe_intermediate_size, otherwise 2]'),
   stored_prefix: storedPrefix('model.'),
-  vocab_size: positiveInteger.default(6400).describe('Rows of the embedding and of the head'),
+  vocab_size: count(6400, 'Rows of the embedding and of the head'),
   hidden_size: positiveInteger.describe('Width of the residual stream'),
   num_hidden_layers: positiveInteger.describe('Number of blocks'),
-  num_attention_heads: positiveInteger.default(8).describe('Query heads'),
+  num_attention_heads: count(8, 'Query heads'),
   num_key_value_heads: positiveInteger.nullish().describe('Key and value heads [2; version 3: 4]'),
   head_dim: positiveInteger
     .nullish()
@@ -55,12 +58,10 @@ const schema = transformerDocument('minimind', {
     .describe(
       'Width inside the feed-forward network [8/3, version 3: π times hidden_size, in 64s]',
     ),
-  max_position_embeddings: positiveInteger.default(32_768).describe('Longest input, in tokens'),
+  max_position_embeddings: count(32_768, 'Longest input, in tokens'),
   rms_norm_eps: epsilon.nullish().describe('Epsilon of the norms [1e-5; version 3: 1e-6]'),
   rope_theta: z.number().positive().default(1e6).describe('Base of the rotary frequencies'),
-  inference_rope_scaling: flag
-    .default(false)
-    .describe('YaRN, for more positions than the training had'),
+  inference_rope_scaling: toggle(false, 'YaRN, for more positions than the training had'),
   rope_scaling: z
     .looseObject({
       factor: factor.default(16),
@@ -73,8 +74,8 @@ const schema = transformerDocument('minimind', {
     .nullish()
     .describe('What inference_rope_scaling switches on [YaRN, factor 16 from 2048 positions]'),
   hidden_act: activationWord.default('silu').describe('Activation of the gate'),
-  tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
-  use_moe: flag.default(false).describe('A mixture of experts in every block'),
+  tie_word_embeddings: tiedHead(true),
+  use_moe: toggle(false, 'A mixture of experts in every block'),
   num_experts_per_tok: positiveInteger
     .nullish()
     .describe('Experts that a token goes to [2; version 3: 1]'),
@@ -85,7 +86,7 @@ const schema = transformerDocument('minimind', {
     .nullish()
     .describe('Version 3: width inside an expert [intermediate_size]'),
   scoring_func: z.literal('softmax').default('softmax').describe('How experts are scored'),
-  norm_topk_prob: flag.default(true).describe('Weights of the chosen experts sum to one'),
+  norm_topk_prob: toggle(true, 'Weights of the chosen experts sum to one'),
   // The keys below do not describe the model.
   flash_attn: flag.nullish(),
   dropout: z.number().nullish().describe('Training only'),

@@ -4,9 +4,9 @@ import { softmaxMixture } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
   activationOf,
+  count,
   expertsStored,
   gateActivation,
-  positiveInteger,
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
@@ -32,8 +32,8 @@ export const mixtral = defineDecoder({
     },
     {
       sliding_window: windowSettings().sliding_window,
-      num_local_experts: positiveInteger.default(8).describe('Experts to choose from'),
-      num_experts_per_tok: positiveInteger.default(2).describe('Experts that a token goes to'),
+      num_local_experts: count(8, 'Experts to choose from'),
+      num_experts_per_tok: count(2, 'Experts that a token goes to'),
       experts_stored: expertsStored,
       hidden_act: gateActivation,
     },

@@ -1,12 +1,12 @@
 /** Nemotron-4 and Minitron (arXiv 2407.14679): LayerNorms with offset 1, a squared ReLU without a gate. */
 import { layerNormLayer } from '../constructors/basic-layers.js';
-import { plainMlp } from '../transformer/decoder-parts.js';
+import { plainMlpOf } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
 import {
   activationWord,
   attentionBias,
-  epsilon,
   mlpBias,
+  normEpsilon,
   partOfHead,
 } from '../transformer/settings.js';
 
@@ -23,7 +23,7 @@ export const nemotron = defineDecoder({
       max_position_embeddings: 4096,
     },
     {
-      norm_eps: epsilon.default(1e-5).describe('Epsilon of the norms'),
+      norm_eps: normEpsilon(1e-5),
       partial_rotary_factor: partOfHead(0.5),
       hidden_act: activationWord.default('relu2').describe('Activation'),
       attention_bias: attentionBias,
@@ -31,11 +31,5 @@ export const nemotron = defineDecoder({
     },
   ),
   norm: (name, config) => layerNormLayer(name, config.hidden_size, config.norm_eps, { offset: 1 }),
-  feedForward: ({ name, config }) =>
-    plainMlp(`${name}.mlp`, {
-      hidden: config.hidden_size,
-      inner: config.intermediate_size,
-      activation: config.hidden_act,
-      bias: config.mlp_bias,
-    }),
+  feedForward: ({ name, config }) => plainMlpOf(`${name}.mlp`, config),
 });

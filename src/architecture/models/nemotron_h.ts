@@ -10,6 +10,7 @@ import {
   harmless,
   type JsonObject,
   unreadBut,
+  unreadEach,
 } from '../transformer/config-keys.js';
 import {
   causalModel,
@@ -23,12 +24,13 @@ import { expertRules, groupRules, headRules, lengthRules } from '../transformer/
 import {
   activationOf,
   activationWord,
-  epsilon,
+  count,
   expertsStored,
-  flag,
   headsOf,
   mlpBias,
+  normEpsilon,
   positiveInteger,
+  toggle,
   transformerDocument,
 } from '../transformer/settings.js';
 import { layerTypesIn, RECURRENT_HARMLESS } from '../transformer/state-space.js';
@@ -50,47 +52,45 @@ const PREFIXES = ['backbone.', 'model.', ''] as const;
 const SUM_EPS = 1e-20;
 
 const schema = transformerDocument('nemotron_h', {
-  vocab_size: positiveInteger.default(131_072).describe('Rows of the embedding and of the head'),
-  hidden_size: positiveInteger.default(4096).describe('Width of the residual stream'),
+  vocab_size: count(131_072, 'Rows of the embedding and of the head'),
+  hidden_size: count(4096, 'Width of the residual stream'),
   layers_block_type: z
     .array(z.enum(KINDS))
     .min(1)
     .default(['linear_attention', 'moe', 'full_attention', 'mlp'])
     .describe('Mixer of each block'),
-  num_attention_heads: positiveInteger.default(32).describe('Query heads'),
+  num_attention_heads: count(32, 'Query heads'),
   num_key_value_heads: positiveInteger
     .nullable()
     .default(8)
     .describe('Key and value heads, a divisor of the query heads; null: as many'),
-  head_dim: positiveInteger.default(128).describe('Width of a head'),
-  max_position_embeddings: positiveInteger.default(4096).describe('Longest input, in tokens'),
-  intermediate_size: positiveInteger.default(21_504).describe('Width inside a network'),
+  head_dim: count(128, 'Width of a head'),
+  max_position_embeddings: count(4096, 'Longest input, in tokens'),
+  intermediate_size: count(21_504, 'Width inside a network'),
   mlp_hidden_act: activationWord.default('relu2').describe('Activation of networks and experts'),
   mlp_bias: mlpBias,
-  mamba_num_heads: positiveInteger.default(128).describe('Heads of a Mamba layer'),
-  mamba_head_dim: positiveInteger.default(64).describe('Width of a head of a Mamba layer'),
-  n_groups: positiveInteger.default(8).describe('Groups of heads with the same B and C'),
-  ssm_state_size: positiveInteger.default(128).describe('Values of the state, a channel'),
-  conv_kernel: positiveInteger.default(4).describe('Tokens that the convolution sees'),
+  mamba_num_heads: count(128, 'Heads of a Mamba layer'),
+  mamba_head_dim: count(64, 'Width of a head of a Mamba layer'),
+  n_groups: count(8, 'Groups of heads with the same B and C'),
+  ssm_state_size: count(128, 'Values of the state, a channel'),
+  conv_kernel: count(4, 'Tokens that the convolution sees'),
   mamba_hidden_act: activationWord.default('silu').describe('Activation behind the convolution'),
   time_step_min: z.number().min(0).default(0.001).describe('Least step of a Mamba layer'),
-  use_bias: flag.default(false).describe('Biases in in_proj and out_proj of a Mamba layer'),
-  use_conv_bias: flag.default(true).describe('Biases in the convolution'),
-  n_routed_experts: positiveInteger.default(8).describe('Experts to choose from'),
-  num_experts_per_tok: positiveInteger.default(2).describe('Experts that a token goes to'),
-  moe_intermediate_size: positiveInteger.default(7688).describe('Width inside an expert'),
-  moe_shared_expert_intermediate_size: positiveInteger
-    .default(7688)
-    .describe('Width inside the shared network'),
+  use_bias: toggle(false, 'Biases in in_proj and out_proj of a Mamba layer'),
+  use_conv_bias: toggle(true, 'Biases in the convolution'),
+  n_routed_experts: count(8, 'Experts to choose from'),
+  num_experts_per_tok: count(2, 'Experts that a token goes to'),
+  moe_intermediate_size: count(7688, 'Width inside an expert'),
+  moe_shared_expert_intermediate_size: count(7688, 'Width inside the shared network'),
   moe_latent_size: positiveInteger
     .nullable()
     .default(null)
     .describe('Width that experts read and give; null: that of the model'),
-  n_group: positiveInteger.default(1).describe('Groups of experts'),
-  topk_group: positiveInteger.default(1).describe('Groups that a token can go to'),
-  norm_topk_prob: flag.default(true).describe('Weights of the chosen experts sum to one'),
+  n_group: count(1, 'Groups of experts'),
+  topk_group: count(1, 'Groups that a token can go to'),
+  norm_topk_prob: toggle(true, 'Weights of the chosen experts sum to one'),
   routed_scaling_factor: z.number().default(1).describe('Factor of the weights of experts'),
-  layer_norm_epsilon: epsilon.default(1e-5).describe('Epsilon of the norms'),
+  layer_norm_epsilon: normEpsilon(1e-5),
   stored_prefix: z
     .enum(PREFIXES)
     .default('backbone.')
@@ -143,17 +143,11 @@ export const nemotronH = defineTransformer({
       n_shared_experts: 'not read: there is one shared network',
     },
     limited: {
-      ...Object.fromEntries(
-        ['attention_bias', 'mamba_proj_bias', 'tie_word_embeddings'].map((key) => [
-          key,
-          unreadBut([false]),
-        ]),
-      ),
-      ...Object.fromEntries(
-        ['rope_parameters', 'rope_scaling', 'rope_theta', 'partial_rotary_factor'].map((key) => [
-          key,
-          unreadBut([], 'attention has no positions'),
-        ]),
+      ...unreadEach(['attention_bias', 'mamba_proj_bias', 'tie_word_embeddings'], [false]),
+      ...unreadEach(
+        ['rope_parameters', 'rope_scaling', 'rope_theta', 'partial_rotary_factor'],
+        [],
+        'attention has no positions',
       ),
       time_step_limit: {
         allows: (value) => value === null || isWithoutLimits(value),

@@ -2,7 +2,12 @@
 import { layerNormLayer } from '../constructors/basic-layers.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
-import { attentionBias, clipSetting, gateActivation } from '../transformer/settings.js';
+import {
+  attentionBias,
+  clipSetting,
+  gateActivation,
+  LLAMA_SIZES,
+} from '../transformer/settings.js';
 
 /** Fixed in the original code. */
 const NORM_EPS = 1e-5;
@@ -12,12 +17,8 @@ export const olmo = defineDecoder({
   schema: plainDecoderDocument(
     'olmo',
     {
+      ...LLAMA_SIZES,
       vocab_size: 50_304,
-      hidden_size: 4096,
-      intermediate_size: 11_008,
-      num_hidden_layers: 32,
-      num_attention_heads: 32,
-      max_position_embeddings: 2048,
     },
     { hidden_act: gateActivation, attention_bias: attentionBias, clip_qkv: clipSetting },
   ),

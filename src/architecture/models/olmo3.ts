@@ -6,6 +6,7 @@ import { localRotaryRules } from '../transformer/rules.js';
 import {
   attentionBias,
   gateActivation,
+  LLAMA_SIZES,
   slidesAt,
   windowAt,
   windowSettings,
@@ -42,12 +43,8 @@ export const olmo3 = defineDecoder({
   schema: decoderDocument(
     'olmo3',
     {
+      ...LLAMA_SIZES,
       vocab_size: 50_304,
-      hidden_size: 4096,
-      intermediate_size: 11_008,
-      num_hidden_layers: 32,
-      num_attention_heads: 32,
-      max_position_embeddings: 2048,
       rms_norm_eps: 1e-5,
       rope_theta: BASE,
     },

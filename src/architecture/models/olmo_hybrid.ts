@@ -11,10 +11,11 @@ import { rotaryIn } from '../transformer/rotary.js';
 import {
   activationOf,
   attentionBias,
+  count,
   decoderStored,
-  flag,
   gateActivation,
   positiveInteger,
+  toggle,
 } from '../transformer/settings.js';
 
 /** Always this, whatever rms_norm_eps is. */
@@ -39,9 +40,10 @@ const schema = decoderDocument(
       .enum(['saved', 'held'])
       .default('saved')
       .describe('Names of the tensors: as in saved files, or as transformers 5 holds them'),
-    use_rope: flag
-      .default(true)
-      .describe('Attention has rotary positions; in files, false is a rope_theta of null'),
+    use_rope: toggle(
+      true,
+      'Attention has rotary positions; in files, false is a rope_theta of null',
+    ),
     layer_types: z
       .array(z.enum(['linear_attention', 'full_attention']))
       .nullish()
@@ -52,10 +54,11 @@ const schema = decoderDocument(
     linear_num_value_heads: sizeOrNull('Its value heads; null: num_attention_heads'),
     linear_key_head_dim: sizeOrNull('Width of its keys; null: ¾ of hidden_size, over its heads'),
     linear_value_head_dim: sizeOrNull('Width of its values; null: twice that of its keys'),
-    linear_conv_kernel_dim: positiveInteger.default(4).describe('Tokens that its convolution sees'),
-    linear_allow_neg_eigval: flag
-      .default(true)
-      .describe('β is between 0 and 2, not 1: states can change their sign'),
+    linear_conv_kernel_dim: count(4, 'Tokens that its convolution sees'),
+    linear_allow_neg_eigval: toggle(
+      true,
+      'β is between 0 and 2, not 1: states can change their sign',
+    ),
     attention_bias: attentionBias,
     hidden_act: gateActivation,
   },

@@ -1,14 +1,13 @@
 /** OLMoE (arXiv 2409.02060): experts in every layer, norms over all queries and all keys at once. */
-import { softmaxMixture } from '../transformer/decoder-parts.js';
+import { sparseMixture } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
-  activationOf,
   attentionBias,
   clipSetting,
+  count,
   expertsStored,
-  flag,
   gateActivation,
-  positiveInteger,
+  toggle,
 } from '../transformer/settings.js';
 
 export const olmoe = defineDecoder({
@@ -26,9 +25,9 @@ export const olmoe = defineDecoder({
       rms_norm_eps: 1e-5,
     },
     {
-      num_experts: positiveInteger.default(64).describe('Experts to choose from'),
-      num_experts_per_tok: positiveInteger.default(8).describe('Experts that a token goes to'),
-      norm_topk_prob: flag.default(false).describe('Weights of the chosen experts sum to one'),
+      num_experts: count(64, 'Experts to choose from'),
+      num_experts_per_tok: count(8, 'Experts that a token goes to'),
+      norm_topk_prob: toggle(false, 'Weights of the chosen experts sum to one'),
       experts_stored: expertsStored,
       hidden_act: gateActivation,
       attention_bias: attentionBias,
@@ -40,13 +39,5 @@ export const olmoe = defineDecoder({
   queryKeyNorms: 'all heads',
   attention: ({ config }) => ({ clip: config.clip_qkv ?? undefined }),
   feedForward: ({ name, config }) =>
-    softmaxMixture(`${name}.mlp`, {
-      experts: config.num_experts,
-      expertsPerToken: config.num_experts_per_tok,
-      isNormed: config.norm_topk_prob,
-      stored: config.experts_stored,
-      hidden: config.hidden_size,
-      inner: config.intermediate_size,
-      activation: activationOf(config.hidden_act),
-    }),
+    sparseMixture(`${name}.mlp`, { ...config, moe_intermediate_size: config.intermediate_size }),
 });

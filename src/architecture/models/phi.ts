@@ -1,8 +1,8 @@
 /** Phi 1, 1.5 and 2 (arXiv 2306.11644): one norm for attention and feed-forward, biases everywhere. */
 import { layerNormLayer } from '../constructors/basic-layers.js';
-import { parallelBlock, plainMlp } from '../transformer/decoder-parts.js';
+import { parallelBlock, plainMlpOf } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
-import { activationWord, epsilon, flag, partOfHead } from '../transformer/settings.js';
+import { activationWord, normEpsilon, partOfHead, toggle } from '../transformer/settings.js';
 
 export const phi = defineDecoder({
   title: 'Phi 1, 1.5 and 2',
@@ -30,10 +30,10 @@ export const phi = defineDecoder({
       max_position_embeddings: 2048,
     },
     {
-      layer_norm_eps: epsilon.default(1e-5).describe('Epsilon of the norms'),
+      layer_norm_eps: normEpsilon(1e-5),
       partial_rotary_factor: partOfHead(0.5),
       hidden_act: activationWord.default('gelu_new').describe('Activation'),
-      qk_layernorm: flag.default(false).describe('Norms on the queries and keys of every head'),
+      qk_layernorm: toggle(false, 'Norms on the queries and keys of every head'),
     },
   ),
   block: parallelBlock,
@@ -50,11 +50,5 @@ export const phi = defineDecoder({
       ...(config.qk_layernorm && { queryNorm: norm('q_layernorm'), keyNorm: norm('k_layernorm') }),
     };
   },
-  feedForward: ({ name, config }) =>
-    plainMlp(`${name}.mlp`, {
-      hidden: config.hidden_size,
-      inner: config.intermediate_size,
-      activation: config.hidden_act,
-      leaves: ['fc1', 'fc2'],
-    }),
+  feedForward: ({ name, config }) => plainMlpOf(`${name}.mlp`, config, ['fc1', 'fc2']),
 });

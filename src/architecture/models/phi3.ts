@@ -7,9 +7,9 @@ import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js
 import { rotaryIn, scalingIn, scalingOf } from '../transformer/rotary.js';
 import {
   activationOf,
+  count,
   gateActivation,
   partOfHead,
-  positiveInteger,
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
@@ -35,9 +35,10 @@ export const phi3 = defineDecoder({
     },
     {
       partial_rotary_factor: partOfHead(1),
-      original_max_position_embeddings: positiveInteger
-        .default(4096)
-        .describe('Length of the training, beyond which longrope takes its long divisors'),
+      original_max_position_embeddings: count(
+        4096,
+        'Length of the training, beyond which longrope takes its long divisors',
+      ),
       sliding_window: windowSettings().sliding_window,
       hidden_act: gateActivation,
     },

@@ -13,9 +13,9 @@ import {
   activationOf,
   attentionBias,
   expertsStored,
-  flag,
   gateActivation,
   positiveInteger,
+  toggle,
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
@@ -81,7 +81,7 @@ const schema = decoderDocument(
     long_mscale: amplitude.describe('The same, for inputs beyond the length of the training'),
     sliding_window: windowSettings().sliding_window,
     attention_bias: attentionBias,
-    lm_head_bias: flag.default(false).describe('A bias in the head'),
+    lm_head_bias: toggle(false, 'A bias in the head'),
     num_local_experts: positiveInteger.min(CHOSEN).default(16).describe('Experts to choose from'),
     router_jitter_noise: z
       .number()

@@ -3,11 +3,11 @@ import { unreadBut } from '../transformer/config-keys.js';
 import { mlpOf, sharedExpert, sparseMixture } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
-  flag,
+  count,
   gateActivation,
   hasExperts,
-  positiveInteger,
   sparseSettings,
+  toggle,
   upperWindowSettings,
   windowAt,
 } from '../transformer/settings.js';
@@ -30,10 +30,8 @@ export const qwen2Moe = defineDecoder({
     {
       ...upperWindowSettings,
       ...sparseSettings({ experts: 60, expertsPerToken: 4, inner: 1408 }),
-      shared_expert_intermediate_size: positiveInteger
-        .default(5632)
-        .describe('Width inside the shared expert'),
-      qkv_bias: flag.default(true).describe('Biases on queries, keys and values'),
+      shared_expert_intermediate_size: count(5632, 'Width inside the shared expert'),
+      qkv_bias: toggle(true, 'Biases on queries, keys and values'),
       hidden_act: gateActivation,
     },
   ),

@@ -8,7 +8,7 @@ import {
   deltaSettings,
   IMAGE_KEYS,
 } from '../transformer/gated-delta.js';
-import { expertsStored, positiveInteger } from '../transformer/settings.js';
+import { count, expertsStored } from '../transformer/settings.js';
 import { qwen35Inputs } from './qwen3_5_text.js';
 
 export const qwen35MoeText = defineDecoder({
@@ -29,12 +29,10 @@ export const qwen35MoeText = defineDecoder({
     },
     {
       ...deltaSettings({ linear_num_value_heads: 32 }),
-      num_experts: positiveInteger.default(256).describe('Experts to choose from'),
-      num_experts_per_tok: positiveInteger.default(8).describe('Experts that a token goes to'),
-      moe_intermediate_size: positiveInteger.default(512).describe('Width inside an expert'),
-      shared_expert_intermediate_size: positiveInteger
-        .default(512)
-        .describe('Width inside the shared expert'),
+      num_experts: count(256, 'Experts to choose from'),
+      num_experts_per_tok: count(8, 'Experts that a token goes to'),
+      moe_intermediate_size: count(512, 'Width inside an expert'),
+      shared_expert_intermediate_size: count(512, 'Width inside the shared expert'),
       experts_stored: expertsStored,
     },
   ),

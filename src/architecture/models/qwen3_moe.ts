@@ -4,10 +4,10 @@ import { mlpOf, sparseMixture } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
   attentionBias,
-  flag,
   gateActivation,
   hasExperts,
   sparseSettings,
+  toggle,
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
@@ -29,9 +29,7 @@ export const qwen3Moe = defineDecoder({
     },
     {
       sliding_window: windowSettings(4096).sliding_window,
-      use_sliding_window: flag
-        .default(false)
-        .describe('Whether all layers have the window, or none'),
+      use_sliding_window: toggle(false, 'Whether all layers have the window, or none'),
       ...sparseSettings({ experts: 128, expertsPerToken: 8, inner: 768 }),
       attention_bias: attentionBias,
       hidden_act: gateActivation,

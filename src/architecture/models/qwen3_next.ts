@@ -8,7 +8,7 @@ import {
   deltaOrAttention,
   deltaSettings,
 } from '../transformer/gated-delta.js';
-import { flag, hasExperts, positiveInteger, sparseSettings } from '../transformer/settings.js';
+import { count, hasExperts, sparseSettings, toggle } from '../transformer/settings.js';
 
 export const qwen3Next = defineDecoder({
   title: 'Qwen3-Next: gated DeltaNet, attention in every fourth layer, and experts',
@@ -44,10 +44,8 @@ export const qwen3Next = defineDecoder({
     {
       ...deltaSettings({ linear_num_value_heads: 32 }),
       ...sparseSettings({ experts: 512, expertsPerToken: 10, inner: 512 }),
-      norm_topk_prob: flag.default(true).describe('Weights of the chosen experts sum to one'),
-      shared_expert_intermediate_size: positiveInteger
-        .default(512)
-        .describe('Width inside the shared expert'),
+      norm_topk_prob: toggle(true, 'Weights of the chosen experts sum to one'),
+      shared_expert_intermediate_size: count(512, 'Width inside the shared expert'),
     },
   ),
   rules: DELTA_RULES,

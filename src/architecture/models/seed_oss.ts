@@ -1,6 +1,6 @@
 /** Seed-OSS: Llama with biases at queries, keys and values. */
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { flag, gateActivation, mlpBias } from '../transformer/settings.js';
+import { gateActivation, mlpBias, toggle } from '../transformer/settings.js';
 
 export const seedOss = defineDecoder({
   title: 'Seed-OSS',
@@ -19,8 +19,8 @@ export const seedOss = defineDecoder({
     },
     {
       hidden_act: gateActivation,
-      attention_bias: flag.default(true).describe('Biases of queries, keys and values'),
-      attention_out_bias: flag.default(false).describe('Bias of the output of attention'),
+      attention_bias: toggle(true, 'Biases of queries, keys and values'),
+      attention_out_bias: toggle(false, 'Bias of the output of attention'),
       mlp_bias: mlpBias,
     },
   ),

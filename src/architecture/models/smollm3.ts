@@ -2,9 +2,9 @@
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
   attentionBias,
-  flag,
   gateActivation,
   mlpBias,
+  toggle,
   unrotatedLayers,
   windowAt,
   windowSettings,
@@ -31,7 +31,7 @@ export const smollm3 = defineDecoder({
     {
       ...unrotatedLayers,
       ...windowSettings(),
-      use_sliding_window: flag.default(false).describe('Whether layers without positions have it'),
+      use_sliding_window: toggle(false, 'Whether layers without positions have it'),
       hidden_act: gateActivation,
       attention_bias: attentionBias,
       mlp_bias: mlpBias,

@@ -3,7 +3,7 @@ import { headNorms, layerNormLayer } from '../constructors/basic-layers.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import { parallelBlock, preNormBlock } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
-import { epsilon, flag, gateActivation, partOfHead } from '../transformer/settings.js';
+import { gateActivation, normEpsilon, partOfHead, toggle } from '../transformer/settings.js';
 
 export const stablelm = defineDecoder({
   title: 'StableLM',
@@ -19,16 +19,15 @@ export const stablelm = defineDecoder({
       max_position_embeddings: 4096,
     },
     {
-      layer_norm_eps: epsilon.default(1e-5).describe('Epsilon of the norms'),
+      layer_norm_eps: normEpsilon(1e-5),
       partial_rotary_factor: partOfHead(0.25),
       hidden_act: gateActivation,
-      use_qkv_bias: flag.default(false).describe('Biases of queries, keys and values'),
-      qk_layernorm: flag
-        .default(false)
-        .describe('Norms on queries and keys, another for each head'),
-      use_parallel_residual: flag
-        .default(false)
-        .describe('Attention and feed-forward read the same norm, and are added at once'),
+      use_qkv_bias: toggle(false, 'Biases of queries, keys and values'),
+      qk_layernorm: toggle(false, 'Norms on queries and keys, another for each head'),
+      use_parallel_residual: toggle(
+        false,
+        'Attention and feed-forward read the same norm, and are added at once',
+      ),
     },
   ),
   huggingFace: {

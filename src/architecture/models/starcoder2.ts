@@ -1,11 +1,11 @@
 /** StarCoder2 (arXiv 2402.19173): LayerNorms, biases, a sliding window, no gates. */
 import { layerNormLayer } from '../constructors/basic-layers.js';
-import { plainMlp } from '../transformer/decoder-parts.js';
+import { plainMlpOf } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
 import {
   activationWord,
-  epsilon,
-  flag,
+  normEpsilon,
+  toggle,
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
@@ -25,10 +25,10 @@ export const starcoder2 = defineDecoder({
       tie_word_embeddings: true,
     },
     {
-      norm_epsilon: epsilon.default(1e-5).describe('Epsilon of the norms'),
+      norm_epsilon: normEpsilon(1e-5),
       sliding_window: windowSettings().sliding_window,
       hidden_act: activationWord.default('gelu_pytorch_tanh').describe('Activation'),
-      use_bias: flag.default(true).describe('Biases in all products but the head'),
+      use_bias: toggle(true, 'Biases in all products but the head'),
     },
   ),
   norm: (name, config) => layerNormLayer(name, config.hidden_size, config.norm_epsilon),
@@ -38,11 +38,5 @@ export const starcoder2 = defineDecoder({
     window: windowAt(config, index, true),
   }),
   feedForward: ({ name, config }) =>
-    plainMlp(`${name}.mlp`, {
-      hidden: config.hidden_size,
-      inner: config.intermediate_size,
-      activation: config.hidden_act,
-      bias: config.use_bias,
-      leaves: ['c_fc', 'c_proj'],
-    }),
+    plainMlpOf(`${name}.mlp`, { ...config, mlp_bias: config.use_bias }, ['c_fc', 'c_proj']),
 });

@@ -36,9 +36,10 @@ import {
 import {
   activationOf,
   activationWord,
+  count,
   decoderStored,
-  flag,
   positiveInteger,
+  toggle,
 } from '../transformer/settings.js';
 import { layerTypesIn, RECURRENT_HARMLESS } from '../transformer/state-space.js';
 import { inputWidth, outputWidth } from '../walk.js';
@@ -76,29 +77,29 @@ const schema = decoderDocument(
       .nullable()
       .default(null)
       .describe('Width of a head of attention; null: 2 · hidden_size / num_attention_heads'),
-    num_mem_blocks: positiveInteger.default(1).describe('Shared blocks, which take turns'),
-    use_shared_attention_adapter: flag
-      .default(false)
-      .describe('Queries, keys and values have an adapter for each layer'),
-    adapter_rank: positiveInteger.default(128).describe('Rank of the adapters'),
-    use_mem_rope: flag.default(false).describe('Attention rotates its heads'),
-    use_long_context: flag.default(false).describe('The longest input has 16,384 tokens'),
+    num_mem_blocks: count(1, 'Shared blocks, which take turns'),
+    use_shared_attention_adapter: toggle(
+      false,
+      'Queries, keys and values have an adapter for each layer',
+    ),
+    adapter_rank: count(128, 'Rank of the adapters'),
+    use_mem_rope: toggle(false, 'Attention rotates its heads'),
+    use_long_context: toggle(false, 'The longest input has 16,384 tokens'),
     hidden_act: activationWord.default('gelu').describe('Activation of the gate'),
-    mamba_d_state: positiveInteger.default(64).describe('Values of the state, a channel'),
-    mamba_d_conv: positiveInteger.default(4).describe('Tokens that the convolution sees'),
-    mamba_expand: positiveInteger
-      .default(2)
-      .describe('Inner width of a Mamba layer, in widths of the model'),
-    mamba_ngroups: positiveInteger.default(1).describe('Groups of heads with the same B and C'),
-    n_mamba_heads: positiveInteger.default(8).describe('Heads of a Mamba layer'),
+    mamba_d_state: count(64, 'Values of the state, a channel'),
+    mamba_d_conv: count(4, 'Tokens that the convolution sees'),
+    mamba_expand: count(2, 'Inner width of a Mamba layer, in widths of the model'),
+    mamba_ngroups: count(1, 'Groups of heads with the same B and C'),
+    n_mamba_heads: count(8, 'Heads of a Mamba layer'),
     mamba_headdim: positiveInteger
       .nullable()
       .default(null)
       .describe('Width of a head of a Mamba layer; null: the inner width / n_mamba_heads'),
     time_step_min: z.number().min(0).default(0.001).describe('Least step of a Mamba layer'),
-    add_bias_linear: flag
-      .default(false)
-      .describe('Biases in in_proj and out_proj, and in the feed-forward network'),
+    add_bias_linear: toggle(
+      false,
+      'Biases in in_proj and out_proj, and in the feed-forward network',
+    ),
   },
 );
 

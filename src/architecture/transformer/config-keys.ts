@@ -48,6 +48,13 @@ export const unreadBut = (
   severity: 'warning',
 });
 
+/** `unreadBut` of many keys. */
+export const unreadEach = (
+  keys: readonly string[],
+  allows: Parameters<typeof unreadBut>[0] = [],
+  why?: string,
+): LimitedKeys => Object.fromEntries(keys.map((key) => [key, unreadBut(allows, why)]));
+
 /** Keys of the class with a head for whole texts, in the families of GPT-2. */
 export const SUMMARY_KEYS: HarmlessKeys = harmless('of a head that classifies whole texts', [
   'summary_type',
@@ -58,11 +65,13 @@ export const SUMMARY_KEYS: HarmlessKeys = harmless('of a head that classifies wh
 ]);
 
 /** Keys of rotary positions, for families that have none. */
-export const NO_ROTARY_KEYS: LimitedKeys = Object.fromEntries(
-  ['rope_parameters', 'rope_scaling', 'rope_theta', 'partial_rotary_factor', 'head_dim'].map(
-    (key) => [key, unreadBut([])],
-  ),
-);
+export const NO_ROTARY_KEYS = unreadEach([
+  'rope_parameters',
+  'rope_scaling',
+  'rope_theta',
+  'partial_rotary_factor',
+  'head_dim',
+]);
 
 /** Keys that change no logits in any family. */
 export const HARMLESS: HarmlessKeys = {

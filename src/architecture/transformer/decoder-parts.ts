@@ -42,7 +42,7 @@ import { longestInput, scalingOf } from './rotary.js';
 import type { FilledHeads } from './settings.js';
 import { type ActivationWord, activationOf, headPath, isComposed } from './settings.js';
 
-interface CausalModel {
+export interface CausalModel {
   readonly vocabulary: number;
   readonly hidden: number;
   /** Where it differs from `hidden`. */
@@ -150,6 +150,15 @@ export function preNormBlock(name: string, parts: BlockParts): Sequence {
   });
 }
 
+/** A `preNormBlock` whose mixer is attention or a recurrent layer. */
+export function mixerBlock(name: string, parts: BlockParts): Sequence {
+  const { norm, attention: mixer, feedForward } = parts;
+  return residualBlock(name, {
+    mixer: [norm(`${name}.input_layernorm`), mixer],
+    mlp: [norm(`${name}.pre_ff_layernorm`), feedForward],
+  });
+}
+
 /** x + norm(attention(x)), then x + norm(feedForward(x)). */
 export function postNormBlock(name: string, parts: BlockParts): Sequence {
   const { norm, attention: mixer, feedForward } = parts;
@@ -186,6 +195,10 @@ export const parallelBranches = (
 ): Residual =>
   residual(name, sequence(`${name}.branch`, [norm, sum(`${name}.branches`, ...branches)]));
 
+/** A factor of a stream, as a chain of layers. */
+export const factorOf = (name: string, factor: number): Layer[] =>
+  factor === 1 ? [] : [scale(name, factor)];
+
 /** A branch whose output is multiplied by a factor. */
 export const scaledBranch = (layer: Layer, factor: number): Layer =>
   factor === 1
@@ -205,9 +218,11 @@ export function residualBlock(
   );
 }
 
-export interface AttentionSettings
+interface HeadParts
   extends FilledHeads,
-    Omit<AttentionParts, 'inputs' | 'out' | 'heads' | 'keyValueHeads' | 'headDim'> {
+    Omit<AttentionParts, 'inputs' | 'out' | 'heads' | 'keyValueHeads' | 'headDim'> {}
+
+export interface AttentionSettings extends HeadParts {
   /** Whether queries, keys and values have biases. */
   readonly bias?: boolean | undefined;
   readonly outBias?: boolean | undefined;
@@ -229,6 +244,26 @@ export function separateAttention(name: string, sizes: AttentionSettings): Atten
       input('v_proj', keyValueHeads),
     ],
     out: linear(`${name}.${outName}`, heads * headDim, hidden, { bias: outBias }),
+  });
+}
+
+interface FusedSettings extends HeadParts {
+  /** Names of the two products. */
+  readonly leaves: readonly [inputs: string, output: string];
+  readonly bias?: boolean;
+  /** Groups of queries, keys and values in the product; one by default. */
+  readonly groups?: number;
+}
+
+/** Queries, keys and values as one product. */
+export function fusedAttention(name: string, sizes: FusedSettings): Attention {
+  const { hidden, leaves, bias = true, groups, ...parts } = sizes;
+  const keys = parts.keyValueHeads * parts.headDim;
+  const product = linear(`${name}.${leaves[0]}`, hidden, hidden + 2 * keys, { bias });
+  return attention(name, {
+    ...parts,
+    inputs: fusedProjection(product, [hidden, keys, keys], groups),
+    out: linear(`${name}.${leaves[1]}`, hidden, hidden, { bias }),
   });
 }
 
@@ -353,6 +388,20 @@ export function plainMlp(name: string, sizes: PlainMlpSizes): Sequence {
     'feedForward',
   );
 }
+
+/** `plainMlp` from a config. */
+export const plainMlpOf = (
+  name: string,
+  config: MlpSource,
+  leaves?: PlainMlpSizes['leaves'],
+): Sequence =>
+  plainMlp(name, {
+    hidden: config.hidden_size,
+    inner: config.intermediate_size,
+    activation: config.hidden_act,
+    bias: config.mlp_bias ?? true,
+    ...(leaves && { leaves }),
+  });
 
 /** Gate and up as one product, `gate_up_proj`. */
 export function fusedMlp(name: string, { hidden, inner, activation }: MlpSizes): GatedMlp {

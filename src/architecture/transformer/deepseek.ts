@@ -14,12 +14,14 @@ import {
   type ActivationWord,
   activationOf,
   activationWord,
+  count,
   decoderSizes,
   epsilon,
   expertsStored,
-  flag,
   positiveInteger,
   type SettingsOf,
+  tiedHead,
+  toggle,
 } from './settings.js';
 
 /** Norms inside the attention use this instead of `rms_norm_eps`. */
@@ -64,21 +66,15 @@ const LATENT = { q_lora_rank: 1536, kv_lora_rank: 512, qk_nope_head_dim: 128 } a
 
 /** Keys of experts behind the first layers, chosen by groups. */
 export const routedSettings = (defaults: RoutedDefaults) => ({
-  n_routed_experts: positiveInteger
-    .default(defaults.n_routed_experts)
-    .describe('Experts to choose from'),
+  n_routed_experts: count(defaults.n_routed_experts, 'Experts to choose from'),
   n_shared_experts: z
     .int()
     .min(0)
     .nullable()
     .default(defaults.n_shared_experts)
     .describe('Experts for every token, as one network of their joint width'),
-  num_experts_per_tok: positiveInteger
-    .default(defaults.num_experts_per_tok)
-    .describe('Experts that a token goes to'),
-  moe_intermediate_size: positiveInteger
-    .default(defaults.moe_intermediate_size)
-    .describe('Width inside an expert'),
+  num_experts_per_tok: count(defaults.num_experts_per_tok, 'Experts that a token goes to'),
+  moe_intermediate_size: count(defaults.moe_intermediate_size, 'Width inside an expert'),
   first_k_dense_replace: z
     .int()
     .min(0)
@@ -94,9 +90,10 @@ export const routedSettings = (defaults: RoutedDefaults) => ({
     .positive()
     .default(defaults.routed_scaling_factor)
     .describe('What the weights of the chosen experts are multiplied by'),
-  norm_topk_prob: flag
-    .default(defaults.norm_topk_prob)
-    .describe('Weights of the chosen experts sum to one before that'),
+  norm_topk_prob: toggle(
+    defaults.norm_topk_prob,
+    'Weights of the chosen experts sum to one before that',
+  ),
   experts_stored: expertsStored,
 });
 
@@ -110,21 +107,15 @@ export const deepseekSettings = ({ sizes, latent = LATENT, ...defaults }: Defaul
     .nullable()
     .default(latent.q_lora_rank)
     .describe('Rank of the queries; null: one product'),
-  kv_lora_rank: positiveInteger
-    .default(latent.kv_lora_rank)
-    .describe('Width of the latent of which keys and values are made'),
-  qk_nope_head_dim: positiveInteger
-    .default(latent.qk_nope_head_dim)
-    .describe('Dimensions of a head that are not rotated'),
-  qk_rope_head_dim: positiveInteger.default(64).describe('Dimensions of a head that are'),
-  v_head_dim: positiveInteger.default(128).describe("Width of a head's value"),
-  attention_bias: flag.default(false).describe('Biases in the products into and out of it'),
+  kv_lora_rank: count(latent.kv_lora_rank, 'Width of the latent of which keys and values are made'),
+  qk_nope_head_dim: count(latent.qk_nope_head_dim, 'Dimensions of a head that are not rotated'),
+  qk_rope_head_dim: count(64, 'Dimensions of a head that are'),
+  v_head_dim: count(128, "Width of a head's value"),
+  attention_bias: toggle(false, 'Biases in the products into and out of it'),
   ...routedSettings(defaults),
-  moe_layer_freq: positiveInteger
-    .default(1)
-    .describe('Period of the layers with experts, after the dense layers'),
+  moe_layer_freq: count(1, 'Period of the layers with experts, after the dense layers'),
   hidden_act: activationWord.default('silu').describe('Activation of the gate'),
-  tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
+  tie_word_embeddings: tiedHead(false),
 });
 
 type RoutedConfig = SettingsOf<ReturnType<typeof routedSettings>> & {
@@ -251,9 +242,7 @@ export const BEST_TWO_RULES = defineRules<{ readonly model: RoutedConfig }>([
 ]);
 
 /** Key of the rotated pairs since the third generation. */
-export const interleaved = flag
-  .default(true)
-  .describe('Neighbours are rotated together, not halves');
+export const interleaved = toggle(true, 'Neighbours are rotated together, not halves');
 
 export const pairsOf = (config: { readonly rope_interleave: boolean }): Rotary['pairs'] =>
   config.rope_interleave ? 'neighbours' : 'halves';

@@ -4,7 +4,7 @@ import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { type Dimensions, defineFamily, type Family } from '../family.js';
 import type { Layer, NormLayer, Rotary } from '../layer.js';
 import { type TRAINING_SECTIONS, trainingHints } from '../training-section.js';
-import { type LimitedKeys, unreadBut } from './config-keys.js';
+import { type LimitedKeys, unreadEach } from './config-keys.js';
 import {
   type AttentionSettings,
   type BlockParts,
@@ -30,18 +30,18 @@ import {
   DECODER_DIMENSIONS,
   decoderSizes,
   decoderStored,
-  epsilon,
   type FilledHeads,
-  flag,
   headsOf,
   mixtureStored,
+  normEpsilon,
   type SizeDefaults,
+  tiedHead,
   transformerDocument,
   tyingSettings,
 } from './settings.js';
 
 /** Schema of a document from `transformerDocument`. */
-type TransformerSchema = z.ZodObject<
+export type TransformerSchema = z.ZodObject<
   { model: z.ZodObject<{ family: z.ZodLiteral<string> }> } & typeof TRAINING_SECTIONS
 >;
 
@@ -54,7 +54,7 @@ interface ModelPreset<Schema extends TransformerSchema> {
   readonly model: Omit<z.input<Schema>['model'], 'family'>;
 }
 
-interface Transformer<Schema extends TransformerSchema>
+export interface Transformer<Schema extends TransformerSchema>
   extends Omit<Family<Schema>, SharedField>,
     Partial<Pick<Family<Schema>, 'confusions'>>,
     Pick<Family<Schema>, 'rules' | 'build'> {
@@ -98,7 +98,7 @@ export const decoderDocument = <Name extends string, Own extends z.ZodRawShape>(
   own: Own,
 ) =>
   plainDecoderDocument(family, defaults, {
-    rms_norm_eps: epsilon.default(rms_norm_eps).describe('Epsilon of the norms'),
+    rms_norm_eps: normEpsilon(rms_norm_eps),
     ...own,
   });
 
@@ -112,7 +112,7 @@ export const plainDecoderDocument = <Name extends string, Own extends z.ZodRawSh
     ...decoderSizes(sizes),
     ...rotarySettings(rope_theta),
     ...own,
-    tie_word_embeddings: flag.default(tie_word_embeddings).describe('The head reads the embedding'),
+    tie_word_embeddings: tiedHead(tie_word_embeddings),
   });
 
 /** Settings that the defaults read. */
@@ -310,8 +310,7 @@ const dimensionsOf = (shape: z.ZodRawShape): Dimensions => ({
 
 /** Bias keys of a family whose products have no bias. */
 const unreadBiases = (shape: z.ZodRawShape): LimitedKeys =>
-  Object.fromEntries(
-    ['attention_bias', 'mlp_bias']
-      .filter((key) => !(key in shape))
-      .map((key) => [key, unreadBut([false])]),
+  unreadEach(
+    ['attention_bias', 'mlp_bias'].filter((key) => !(key in shape)),
+    [false],
   );

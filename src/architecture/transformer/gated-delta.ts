@@ -10,16 +10,16 @@ import {
 import { causalConv, gatedDelta } from '../constructors/recurrent-layers.js';
 import { defineRules } from '../family.js';
 import type { FusedProjection, Layer, Linear } from '../layer.js';
-import { type JsonObject, type LimitedKeys, unreadBut } from './config-keys.js';
+import { type JsonObject, unreadEach } from './config-keys.js';
 import { rotaryOf } from './decoder-parts.js';
 import type { BlockInputs } from './define-decoder.js';
 import { isObject, type RopeScaling, rotaryReading } from './rotary.js';
 import {
   activationOf,
   attentionBias,
+  count,
   gateActivation,
   partOfHead,
-  positiveInteger,
   type SettingsOf,
 } from './settings.js';
 
@@ -29,24 +29,18 @@ export const deltaSettings = (defaults: { readonly linear_num_value_heads: numbe
     .array(z.enum(['linear_attention', 'full_attention']))
     .nullish()
     .describe('Which layers have attention; the others have gated DeltaNet'),
-  full_attention_interval: positiveInteger
-    .default(4)
-    .describe('Without layer_types: period of the layers that have attention'),
-  linear_conv_kernel_dim: positiveInteger
-    .default(4)
-    .describe('Tokens that the convolution of gated DeltaNet sees'),
-  linear_num_key_heads: positiveInteger
-    .default(16)
-    .describe('Query and key heads of gated DeltaNet'),
-  linear_num_value_heads: positiveInteger
-    .default(defaults.linear_num_value_heads)
-    .describe('Value heads of gated DeltaNet, a multiple of its key heads'),
-  linear_key_head_dim: positiveInteger
-    .default(128)
-    .describe('Width of a query or key of gated DeltaNet'),
-  linear_value_head_dim: positiveInteger
-    .default(128)
-    .describe('Width of a value of gated DeltaNet'),
+  full_attention_interval: count(
+    4,
+    'Without layer_types: period of the layers that have attention',
+  ),
+  linear_conv_kernel_dim: count(4, 'Tokens that the convolution of gated DeltaNet sees'),
+  linear_num_key_heads: count(16, 'Query and key heads of gated DeltaNet'),
+  linear_num_value_heads: count(
+    defaults.linear_num_value_heads,
+    'Value heads of gated DeltaNet, a multiple of its key heads',
+  ),
+  linear_key_head_dim: count(128, 'Width of a query or key of gated DeltaNet'),
+  linear_value_head_dim: count(128, 'Width of a value of gated DeltaNet'),
   attention_bias: attentionBias,
   hidden_act: gateActivation,
 });
@@ -99,7 +93,7 @@ export const DELTA_READING = {
 } as const;
 
 /** Keys of the model with images that the text part belongs to. */
-export const IMAGE_KEYS: LimitedKeys = Object.fromEntries(
+export const IMAGE_KEYS = unreadEach(
   [
     'depth',
     'in_channels',
@@ -112,7 +106,9 @@ export const IMAGE_KEYS: LimitedKeys = Object.fromEntries(
     'text_config',
     'video_token_id',
     'vision_config',
-  ].map((key) => [key, unreadBut([], 'it belongs to the model with images')]),
+  ],
+  [],
+  'it belongs to the model with images',
 );
 
 /** Products of gated DeltaNet: queries, keys, values, gate, β and steps. */

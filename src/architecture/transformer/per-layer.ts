@@ -15,13 +15,11 @@ import type {
 import { param } from '../param.js';
 import { rotaryByKind } from './decoder-parts.js';
 import type { RopeScaling } from './rotary.js';
-import { positiveInteger, windowAt } from './settings.js';
+import { count, windowAt } from './settings.js';
 
 /** Keys of the inputs for each layer. @param least 0 where a model can be without them. */
 export const perLayerSettings = (least: 0 | 1) => ({
-  vocab_size_per_layer_input: positiveInteger
-    .default(262_144)
-    .describe('Rows of the table of per-layer inputs'),
+  vocab_size_per_layer_input: count(262_144, 'Rows of the table of per-layer inputs'),
   hidden_size_per_layer_input: z
     .int()
     .min(least)

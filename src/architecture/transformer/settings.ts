@@ -91,6 +91,19 @@ const tokenId = z.int();
 export const epsilon = z.number().positive();
 export const flag = z.boolean();
 
+/** A number from 1 with its default and meaning. */
+export const count = (byDefault: number, meaning: string) =>
+  positiveInteger.default(byDefault).describe(meaning);
+
+/** A flag with its default and meaning. */
+export const toggle = (byDefault: boolean, meaning: string) =>
+  flag.default(byDefault).describe(meaning);
+
+export const normEpsilon = (byDefault: number) =>
+  epsilon.default(byDefault).describe('Epsilon of the norms');
+
+export const tiedHead = (byDefault: boolean) => toggle(byDefault, 'The head reads the embedding');
+
 /** Activation names in transformers (`ACT2FN`). */
 const ACTIVATION_NAMES = {
   silu: 'silu',
@@ -161,10 +174,8 @@ export function transformerDocument<Name extends string, Shape extends z.ZodRawS
 }
 
 /** Bias and activation settings with their usual descriptions. */
-export const attentionBias = flag
-  .default(false)
-  .describe('Biases in all four products of attention');
-export const mlpBias = flag.default(false).describe('Biases in the feed-forward network');
+export const attentionBias = toggle(false, 'Biases in all four products of attention');
+export const mlpBias = toggle(false, 'Biases in the feed-forward network');
 export const clipSetting = z
   .number()
   .positive()
@@ -184,23 +195,23 @@ export interface SizeDefaults {
   readonly max_position_embeddings: number;
 }
 
+/** Default sizes of Llama, and of families that keep most of them. */
+export const LLAMA_SIZES = {
+  vocab_size: 32_000,
+  hidden_size: 4096,
+  intermediate_size: 11_008,
+  num_hidden_layers: 32,
+  num_attention_heads: 32,
+  max_position_embeddings: 2048,
+} as const satisfies SizeDefaults;
+
 /** Sizes of every Llama-like model, with the defaults of its class in transformers. */
 export const decoderSizes = (defaults: SizeDefaults) => ({
-  vocab_size: positiveInteger
-    .default(defaults.vocab_size)
-    .describe('Rows of the embedding and of the head'),
-  hidden_size: positiveInteger
-    .default(defaults.hidden_size)
-    .describe('Width of the residual stream'),
-  intermediate_size: positiveInteger
-    .default(defaults.intermediate_size)
-    .describe('Width inside the feed-forward network'),
-  num_hidden_layers: positiveInteger
-    .default(defaults.num_hidden_layers)
-    .describe('Number of blocks'),
-  num_attention_heads: positiveInteger
-    .default(defaults.num_attention_heads)
-    .describe('Query heads'),
+  vocab_size: count(defaults.vocab_size, 'Rows of the embedding and of the head'),
+  hidden_size: count(defaults.hidden_size, 'Width of the residual stream'),
+  intermediate_size: count(defaults.intermediate_size, 'Width inside the feed-forward network'),
+  num_hidden_layers: count(defaults.num_hidden_layers, 'Number of blocks'),
+  num_attention_heads: count(defaults.num_attention_heads, 'Query heads'),
   num_key_value_heads: positiveInteger
     .nullable()
     .default(defaults.num_key_value_heads ?? null)
@@ -209,9 +220,7 @@ export const decoderSizes = (defaults: SizeDefaults) => ({
     .nullable()
     .default(defaults.head_dim ?? null)
     .describe('Width of a head; null: hidden_size / num_attention_heads'),
-  max_position_embeddings: positiveInteger
-    .default(defaults.max_position_embeddings)
-    .describe('Longest input, in tokens'),
+  max_position_embeddings: count(defaults.max_position_embeddings, 'Longest input, in tokens'),
   stored_prefix: decoderPrefix,
 });
 
@@ -232,17 +241,7 @@ export const DECODER_DIMENSIONS = {
   feedForward: { key: 'intermediate_size', perChannel: FEED_FORWARD_PER_CHANNEL },
 } as const satisfies Dimensions;
 
-/** Sizes of a model with the keys of GPT-2. */
-export const GPT_DIMENSIONS = {
-  vocabulary: 'vocab_size',
-  positions: 'n_positions',
-  depth: 'n_layer',
-  width: 'n_embd',
-  heads: 'n_head',
-  feedForward: { key: 'n_inner', perChannel: FEED_FORWARD_PER_CHANNEL },
-} as const satisfies Dimensions;
-
-/** Other names of these keys in a `config.json`. */
+/** Other names of GPT-2's keys in a `config.json`. */
 export const GPT_NAMES = {
   n_positions: ['max_position_embeddings'],
   n_embd: ['hidden_size'],
@@ -259,9 +258,10 @@ export const unrotatedLayers = {
     .array(z.literal([0, 1]))
     .nullish()
     .describe('For each layer 1 where positions are rotated, 0 where there are none'),
-  no_rope_layer_interval: positiveInteger
-    .default(4)
-    .describe('Without no_rope_layers: one layer in this many has no positions'),
+  no_rope_layer_interval: count(
+    4,
+    'Without no_rope_layers: one layer in this many has no positions',
+  ),
 };
 
 /** Keys of models with sliding windows in some of their layers. */
@@ -303,7 +303,7 @@ export function windowAt(
 /** Keys of models with an optional window in the upper layers. */
 export const upperWindowSettings = {
   ...windowSettings(4096),
-  use_sliding_window: flag.default(false).describe('Whether any layer has the window'),
+  use_sliding_window: toggle(false, 'Whether any layer has the window'),
   max_window_layers: z
     .int()
     .min(0)
@@ -359,12 +359,10 @@ interface SparseDefaults {
 /** Keys of Qwen's mixtures; some layers can have none. */
 export const sparseSettings = ({ experts, expertsPerToken, inner }: SparseDefaults) => ({
   num_experts: z.int().min(0).default(experts).describe('Experts to choose from'),
-  num_experts_per_tok: positiveInteger
-    .default(expertsPerToken)
-    .describe('Experts that a token goes to'),
-  moe_intermediate_size: positiveInteger.default(inner).describe('Width inside an expert'),
-  norm_topk_prob: flag.default(false).describe('Weights of the chosen experts sum to one'),
-  decoder_sparse_step: positiveInteger.default(1).describe('Period of the layers with experts'),
+  num_experts_per_tok: count(expertsPerToken, 'Experts that a token goes to'),
+  moe_intermediate_size: count(inner, 'Width inside an expert'),
+  norm_topk_prob: toggle(false, 'Weights of the chosen experts sum to one'),
+  decoder_sparse_step: count(1, 'Period of the layers with experts'),
   mlp_only_layers: z.array(z.int().min(0)).default([]).describe('Layers without experts'),
   experts_stored: expertsStored,
 });

@@ -9,7 +9,7 @@ import {
   type JsonObject,
   type LimitedKeys,
   NO_ROTARY_KEYS,
-  unreadBut,
+  unreadEach,
 } from './config-keys.js';
 import { causalModel, residualBlock } from './decoder-parts.js';
 import { groupRules } from './rules.js';
@@ -17,11 +17,12 @@ import {
   type ActivationWord,
   activationOf,
   activationWord,
-  epsilon,
-  flag,
+  count,
+  normEpsilon,
   positiveInteger,
   type SettingsOf,
   storedPrefix,
+  toggle,
 } from './settings.js';
 
 /** Settings of models with nothing but Mamba layers. */
@@ -31,26 +32,19 @@ export const recurrentSizes = (defaults: {
   readonly num_hidden_layers: number;
   readonly state_size: number;
 }) => ({
-  vocab_size: positiveInteger
-    .default(defaults.vocab_size)
-    .describe('Rows of the embedding and of the head'),
-  hidden_size: positiveInteger
-    .default(defaults.hidden_size)
-    .describe('Width of the residual stream'),
-  num_hidden_layers: positiveInteger
-    .default(defaults.num_hidden_layers)
-    .describe('Number of blocks'),
-  state_size: positiveInteger
-    .default(defaults.state_size)
-    .describe('Values of the state, a channel'),
-  conv_kernel: positiveInteger.default(4).describe('Tokens that the convolution sees'),
-  layer_norm_epsilon: epsilon.default(1e-5).describe('Epsilon of the norms'),
+  vocab_size: count(defaults.vocab_size, 'Rows of the embedding and of the head'),
+  hidden_size: count(defaults.hidden_size, 'Width of the residual stream'),
+  num_hidden_layers: count(defaults.num_hidden_layers, 'Number of blocks'),
+  state_size: count(defaults.state_size, 'Values of the state, a channel'),
+  conv_kernel: count(4, 'Tokens that the convolution sees'),
+  layer_norm_epsilon: normEpsilon(1e-5),
   hidden_act: activationWord.default('silu').describe('Activation behind the convolution'),
-  use_bias: flag.default(false).describe('Biases in in_proj and out_proj'),
-  use_conv_bias: flag.default(true).describe('Biases in the convolution'),
-  seq_length: positiveInteger
-    .default(1_048_576)
-    .describe('Longest input; the state itself sets no limit, so raise it as you like'),
+  use_bias: toggle(false, 'Biases in in_proj and out_proj'),
+  use_conv_bias: toggle(true, 'Biases in the convolution'),
+  seq_length: count(
+    1_048_576,
+    'Longest input; the state itself sets no limit, so raise it as you like',
+  ),
   stored_prefix: storedPrefix('backbone.'),
 });
 
@@ -80,11 +74,10 @@ export const RECURRENT_HARMLESS = {
 /** Keys of attention, for models without any. */
 export const NO_ATTENTION_KEYS: LimitedKeys = {
   ...NO_ROTARY_KEYS,
-  ...Object.fromEntries(
-    ['max_position_embeddings', 'num_attention_heads', 'num_key_value_heads'].map((key) => [
-      key,
-      unreadBut([], 'the model has no attention'),
-    ]),
+  ...unreadEach(
+    ['max_position_embeddings', 'num_attention_heads', 'num_key_value_heads'],
+    [],
+    'the model has no attention',
   ),
 };
 
@@ -169,19 +162,17 @@ export const limitsOf = ([least, most]: z.output<typeof stepLimit>): readonly [n
 
 /** Mamba-2 keys of Bamba and its descendants. */
 export const dualSettings = {
-  mamba_n_heads: positiveInteger.default(128).describe('Heads of a Mamba layer'),
+  mamba_n_heads: count(128, 'Heads of a Mamba layer'),
   mamba_d_head: z
     .union([z.literal('auto'), positiveInteger])
     .default('auto')
     .describe('Width of a head; auto: the inner width / mamba_n_heads'),
-  mamba_n_groups: positiveInteger.default(1).describe('Groups of heads with the same B and C'),
-  mamba_d_state: positiveInteger.default(256).describe('Values of the state, a channel'),
-  mamba_d_conv: positiveInteger.default(4).describe('Tokens that the convolution sees'),
-  mamba_expand: positiveInteger
-    .default(2)
-    .describe('Inner width of a Mamba layer, in widths of the model'),
-  mamba_conv_bias: flag.default(true).describe('Biases in the convolution'),
-  mamba_proj_bias: flag.default(false).describe('Biases in in_proj and out_proj'),
+  mamba_n_groups: count(1, 'Groups of heads with the same B and C'),
+  mamba_d_state: count(256, 'Values of the state, a channel'),
+  mamba_d_conv: count(4, 'Tokens that the convolution sees'),
+  mamba_expand: count(2, 'Inner width of a Mamba layer, in widths of the model'),
+  mamba_conv_bias: toggle(true, 'Biases in the convolution'),
+  mamba_proj_bias: toggle(false, 'Biases in in_proj and out_proj'),
   time_step_limit: stepLimit,
 };
 
