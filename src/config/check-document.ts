@@ -64,6 +64,9 @@ export const unreadKeys = (document: ConfigDocument, schema: Schema): LocatedFin
     finding: () => EXPLANATIONS.unknownKey(unknown, schema),
   }));
 
+/** Number of unknown keys whose meaning is looked for. */
+const MOST_MISSPELLED = 1000;
+
 class Check<T> {
   readonly found: LocatedFinding[];
   readonly #document: ConfigDocument;
@@ -111,13 +114,15 @@ class Check<T> {
   }
 
   findUnknownKeys(): void {
+    let misspelled = 0;
     for (const [key, unknown] of this.#unknownKeys) {
-      const { path, meant } = unknown;
+      const { path } = unknown;
       if (this.#isExplained(path)) continue;
       this.#explained.add(key);
       const severity = this.#severityOf(unknown);
       if (severity === 'error') {
-        // Rules must not check the default of a misspelled key.
+        // Rules must not check the default of a misspelled key. A file with thousands is no config.
+        const meant = misspelled++ < MOST_MISSPELLED ? unknown.meant() : undefined;
         const meantPath = meant === undefined ? path : [...path.slice(0, -1), meant];
         this.#wrong.push(path, meantPath);
         this.#meant.add(pathKey(meantPath));
@@ -297,7 +302,8 @@ function* unknownKeys(
     const child = childOf(definition, key);
     if (typeof child === 'object') yield* unknownKeys(child, content, inner);
     else if (child !== undefined && isMapping) {
-      yield { path: inner, severity: child, known, meant: suggestedKey(key, known, value) };
+      const meant = () => suggestedKey(key, known, value);
+      yield { path: inner, severity: child, known, meant };
     }
   }
 }

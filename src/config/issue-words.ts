@@ -20,8 +20,8 @@ export interface UnknownKey {
   readonly severity: Severity;
   /** Valid keys of the mapping. */
   readonly known: readonly string[];
-  /** Most likely intended key. */
-  readonly meant: string | undefined;
+  /** Most likely intended key. Comparing it with all known ones takes long for thousands of keys. */
+  readonly meant: () => string | undefined;
 }
 
 /** Message and suggestion for each kind of mistake. */
@@ -61,7 +61,7 @@ export const EXPLANATIONS = {
     const inModel = ofModel.length > 0 ? `; keys of model: ${listed(ofModel)}` : '';
     const suggestion =
       didYouMean(synonymAmong(key, ofModel), 'model.') ??
-      didYouMean(meant) ??
+      didYouMean(meant()) ??
       (known.includes(name) ? `put a space after the colon: "${name}: …"` : undefined) ??
       belongs(paths, key) ??
       didYouMean(nearestAnywhere(paths, key)) ??
