@@ -312,16 +312,25 @@ async function unknownKind(document: ConfigDocument): Promise<UserError> {
   const { value } = document;
   const kinds = await knownKinds();
   const inside = unknownTextPart(value);
+  const message = `no family for ${KIND} ${describeValue(value[KIND])} is known here${inside ? `: ${inside}` : ''}`;
+  const respelled = kinds.find((kind) => folded(kind) === folded(value[KIND]));
+  if (respelled !== undefined) {
+    const suggestion = `did you mean ${quote(respelled)}?`;
+    return refusal(document, { path: [KIND], message, suggestion });
+  }
   const key = textKeyOf(value);
   const near = await nearestByKeys((key ? value[key] : value) as JsonObject, kinds);
   const known = near ?? `known are ${kinds.join(', ')}`;
   return refusal(document, {
     path: [KIND],
-    message: `no family for ${KIND} ${describeValue(value[KIND])} is known here${inside ? `: ${inside}` : ''}`,
+    message,
     // Kinds with similar names are other models: phi is not phi3.
     suggestion: `${known}; minimind inspect counts the tensors of its checkpoint; ${HOW_TO_ADD}`,
   });
 }
+
+/** A kind in lower case and with underscores; nothing else may differ, because similar names are other models. */
+const folded = (kind: unknown) => String(kind).trim().toLowerCase().replaceAll('-', '_');
 
 /** Keys that a config needs before another family is suggested for it. */
 const STRUCTURE = ['hidden_size', 'num_hidden_layers', 'num_attention_heads', 'vocab_size'];
