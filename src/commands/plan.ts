@@ -21,6 +21,7 @@ import {
 import { isStdout, writeText } from '../cli/output.js';
 import { progress } from '../cli/progress.js';
 import { ANY_BACKEND, SweepCommand } from '../cli/sweep-command.js';
+import { usageError } from '../errors.js';
 import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
 import { decodingTarget, missingPeakText } from '../plan/decode.js';
 import { type Plan as PlanResult, rowDocument } from '../plan/plan-models.js';
@@ -77,8 +78,7 @@ export default class Plan extends SweepCommand {
     'head-dim': counts({ description: 'head dimensions [default: 64 and other common ones]' }),
     align: Flags.option({
       options: ['64', '128'],
-      default: '64',
-      description: 'multiple that the feed-forward width is rounded to',
+      description: 'multiple that the feed-forward width is rounded to [default: 64]',
     } as const)(),
     tokenizer: names({
       helpValue: 'FILE,FILE',
@@ -123,6 +123,13 @@ export default class Plan extends SweepCommand {
     const { flags } = await this.parse(Plan, run.words);
     await this.refuseUnwritable(flags);
     const family = await loadFamily(flags.family);
+    const { dimensions } = family;
+    if (flags.align !== undefined && dimensions && dimensions.feedForward === undefined) {
+      throw usageError(
+        `--align requires a feed-forward width to search, which ${family.name} has not`,
+        'leave --align out',
+      );
+    }
     const inference = { batch: flags.batch, context: flags.context, dtype: flags.dtype };
     const cluster = await askedGpu(flags, (choice) => this.note(flags, choice));
     let shown: ReturnType<typeof progress> | undefined;
@@ -139,7 +146,7 @@ export default class Plan extends SweepCommand {
       minParameters: flags['min-params'],
       maxMemory: flags['max-memory'],
       headDims: flags['head-dim'],
-      align: Number(flags.align),
+      align: flags.align && Number(flags.align),
       set: flags.set ?? [],
       onSearched: (_: unknown, widths: number) => {
         shown ??= progress(flags, 'searching widths', widths, undefined, formatInteger);

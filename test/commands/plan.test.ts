@@ -125,6 +125,14 @@ describe('plan', () => {
       ['--max-params', '26M', '--set', 'model.vocab_size=6400', '--vocab', '1000'],
       /--set model\.vocab_size=6400 and a vocabulary of 1000/,
     ],
+    [
+      ['--max-params', '26M', '--set', 'model.intermediate_size=1000', '--align', '128'],
+      /--set model\.intermediate_size=1000 and --align 128/,
+    ],
+    [
+      ['--max-params', '26M', '--family', 'hybrid', '--align', '64'],
+      /--align requires a feed-forward width to search, which hybrid has not/,
+    ],
     [['--max-params', '26M', '--set', 'model.__proto__=1'], /unknown key "__proto__"/],
     [[], /max-params/],
   ])('refuses %j', async (flags, message) => {
