@@ -95,6 +95,15 @@ describe('profile', () => {
     expect(fit.stdout.replace(/\s+/g, ' ')).toContain('fused attention (profile counts plain)');
   });
 
+  it('distinguishes the same type with and without scales', async () => {
+    const { stdout } = await profile(TINY, '--dtype', 'int4');
+    expect(stdout).toMatch(/^ {2}weights +\S+ kB i4 throughout, without scales · \S+ kB bf16$/m);
+    expect(stdout).toMatch(/^ {2}served +\S+ kB int8 · \S+ kB int4, with scales, /m);
+    expect((await profile(TINY, '--dtype', 'f32')).stdout).toMatch(
+      /^ {2}weights .* f32 · .* bf16 · .* int8 · .* int4$/m,
+    );
+  });
+
   it('refuses a context beyond the positions of the model', async () => {
     const { code, stderr } = await profile(TINY, '--context', '257');
     expect(code).toBe(2);
