@@ -74,6 +74,7 @@ export async function asOurDocument(
         .filter(({ path: [key] }) => key === undefined || inFile.has(String(key)))
         .map((remark) => foundOf(remark, document, path, reader)),
       ...leftOutFound(document, part),
+      ...tieFound(document, part),
       ...quantizationFound(document),
     ],
   });
@@ -133,6 +134,20 @@ function leftOutFound(document: ConfigDocument, part: TextPart | undefined): Loc
     suggestion: 'give the checkpoint in place of its config to count what is left out',
   };
   return [{ severity: 'warning', place: document.place(path, 'key'), path, finding }];
+}
+
+/**
+ * A warning where the head is only tied by the class around the text part: files from before transformers 5 leave the
+ * key out for a head of its own, too (Mistral Small 3.1).
+ */
+function tieFound(document: ConfigDocument, part: TextPart | undefined): LocatedFinding[] {
+  if (!part?.isTiedByClass) return [];
+  const finding = {
+    message: `no tie_word_embeddings: the head shares the embedding, as transformers 5 reads ${part.of}`,
+    suggestion:
+      'if the checkpoint has a head of its own, write --set model.tie_word_embeddings=false',
+  };
+  return [{ severity: 'warning', place: document.place([KIND], 'key'), path: [KIND], finding }];
 }
 
 /** The quantization of a `config.json`; empty for any other document. */
