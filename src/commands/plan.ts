@@ -1,5 +1,6 @@
 import * as Flags from '@oclif/core/flags';
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
+import { usualCacheDtype } from '../budget/profile-model.js';
 import { details, savedConfig, setOf } from '../cli/flags/flags.js';
 import {
   type HardwareFlags,
@@ -72,7 +73,10 @@ export default class Plan extends SweepCommand {
     vocab: count({ description: 'vocabulary size [default: that of the family]' }),
     context: tokens({ default: 2048, description: 'tokens per sequence; 32k is 32,768' }),
     batch: count({ default: 1, description: 'sequences per batch' }),
-    dtype: dtype({ default: 'bf16', description: 'element type of weights and caches' }),
+    dtype: dtype({
+      default: 'bf16',
+      description: 'element type of weights, and of caches with at least 16 bits',
+    }),
     depth: range({ description: 'range of layers [default: 2..128]' }),
     width: range({ description: 'range of hidden sizes [default: 64..65536]' }),
     'head-dim': counts({ description: 'head dimensions [default: 64 and other common ones]' }),
@@ -130,7 +134,12 @@ export default class Plan extends SweepCommand {
         'leave --align out',
       );
     }
-    const inference = { batch: flags.batch, context: flags.context, dtype: flags.dtype };
+    const inference = {
+      batch: flags.batch,
+      context: flags.context,
+      dtype: flags.dtype,
+      cacheDtype: usualCacheDtype(flags.dtype),
+    };
     const cluster = await askedGpu(flags, (choice) => this.note(flags, choice));
     let shown: ReturnType<typeof progress> | undefined;
     const request = {
