@@ -50,8 +50,8 @@ export function rotaryFrequencies(turning: AngleInputs, tokens = 0): Float32Arra
       const { factor, lowFrequencyFactor: low, highFrequencyFactor: high } = scaling;
       return plain.map((frequency) => {
         const waves = (scaling.originalPositions * frequency) / (2 * Math.PI);
-        const kept = Math.min(1, Math.max(0, (waves - low) / (high - low)));
-        return blend(frequency, factor, kept);
+        const kept = high === low ? Number(waves >= low) : (waves - low) / (high - low);
+        return blend(frequency, factor, Math.min(1, Math.max(0, kept)));
       });
     }
     case 'yarn': {

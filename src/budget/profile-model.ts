@@ -171,7 +171,7 @@ export function resolveSetting(
 }
 
 /** Quantized weights usually keep a cache in 16 bits. */
-const usualCacheDtype = (dtype: Dtype): Dtype => (DTYPES[dtype].bits < 16 ? 'bf16' : dtype);
+export const usualCacheDtype = (dtype: Dtype): Dtype => (DTYPES[dtype].bits < 16 ? 'bf16' : dtype);
 
 /** @throws UserError when a context is longer than the model's positions. */
 export function requirePositions(context: number, positions: number): void {

@@ -19,7 +19,8 @@ import { clusterNamed } from '../hardware/gpus.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { attentionReport } from '../report/attention-report.js';
 import { configText } from '../report/kit/report.js';
-import { formatBytes } from '../text/units.js';
+import { formatBytes, formatInteger } from '../text/units.js';
+import { joined } from '../text/words.js';
 
 export default class Attention extends BaseCommand {
   static override summary = 'Compare methods of attention on one model.';
@@ -40,8 +41,8 @@ export default class Attention extends BaseCommand {
   static override flags = {
     ...modelFlags,
     context: tokenCounts({
-      default: [512, 2048, 8192],
-      description: 'contexts in tokens, as in 512,2k,8k',
+      description:
+        'contexts in tokens, as in 512,2k,8k [default: 512,2048,8192, or up to the positions of the model]',
     }),
     dtype: dtype({ default: 'bf16', description: 'element type of scores, keys and values' }),
     window: tokens({
@@ -81,7 +82,7 @@ export default class Attention extends BaseCommand {
     await this.warnAbout(flags, warnings);
     const { gpu, ...onChip } = onChipOf(flags, (choice) => this.note(flags, choice));
     const methods = attentionMethodsOf(model, {
-      contexts: flags.context,
+      contexts: contextsOf(flags.context, model.positions, (remark) => this.note(flags, remark)),
       dtype: flags.dtype,
       onChip,
       block: flags.block,
@@ -100,6 +101,24 @@ export default class Attention extends BaseCommand {
     } as const;
     return this.answer(flags, result, (each) => attentionReport(each, flags.explain));
   }
+}
+
+const USUAL_CONTEXTS = [512, 2048, 8192];
+
+/** Contexts within the positions of the model; longer ones only where they are asked for. */
+function contextsOf(
+  asked: readonly number[] | undefined,
+  positions: number,
+  say: (remark: string) => void,
+): readonly number[] {
+  if (asked === undefined) return USUAL_CONTEXTS.map((context) => Math.min(context, positions));
+  const beyond = asked.filter((context) => context > positions).map(formatInteger);
+  if (beyond.length > 0) {
+    say(
+      `${joined(beyond)} tokens are more than the ${formatInteger(positions)} positions of the model: counted as with more positions`,
+    );
+  }
+  return asked;
 }
 
 /** Memory for a tile, of the GPU or as stated. */

@@ -6,6 +6,7 @@ import { pasteable } from '../cli/command-line.js';
 import {
   fitFlags,
   fitRequestOf,
+  idleGpus,
   idleTrainingFlags,
   PURPOSES,
   refuseLongGroups,
@@ -126,6 +127,7 @@ export default class Fit extends BaseCommand {
       const { setting } = fits.training;
       await this.warnAbout(flags, idleTrainingFlags(loaded.model, setting, flags, loaded.file));
     }
+    if (fits.serving) await this.warnAbout(flags, idleGpus(fits.serving.setting, loaded.file));
     const isAlone = flags.batch === undefined && flags.users === undefined;
     if (flags['token-time'] !== undefined && flags.qps !== undefined && isAlone) {
       this.note(flags, TOKEN_TIME_ALONE);

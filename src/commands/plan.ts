@@ -1,5 +1,6 @@
 import * as Flags from '@oclif/core/flags';
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
+import { usualCacheDtype } from '../budget/profile-model.js';
 import { details, savedConfig, setOf } from '../cli/flags/flags.js';
 import {
   type HardwareFlags,
@@ -21,6 +22,7 @@ import {
 import { isStdout, writeText } from '../cli/output.js';
 import { progress } from '../cli/progress.js';
 import { ANY_BACKEND, SweepCommand } from '../cli/sweep-command.js';
+import { usageError } from '../errors.js';
 import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
 import { decodingTarget, missingPeakText } from '../plan/decode.js';
 import { type Plan as PlanResult, rowDocument } from '../plan/plan-models.js';
@@ -71,14 +73,16 @@ export default class Plan extends SweepCommand {
     vocab: count({ description: 'vocabulary size [default: that of the family]' }),
     context: tokens({ default: 2048, description: 'tokens per sequence; 32k is 32,768' }),
     batch: count({ default: 1, description: 'sequences per batch' }),
-    dtype: dtype({ default: 'bf16', description: 'element type of weights and caches' }),
+    dtype: dtype({
+      default: 'bf16',
+      description: 'element type of weights, and of caches with at least 16 bits',
+    }),
     depth: range({ description: 'range of layers [default: 2..128]' }),
     width: range({ description: 'range of hidden sizes [default: 64..65536]' }),
     'head-dim': counts({ description: 'head dimensions [default: 64 and other common ones]' }),
     align: Flags.option({
       options: ['64', '128'],
-      default: '64',
-      description: 'multiple that the feed-forward width is rounded to',
+      description: 'multiple that the feed-forward width is rounded to [default: 64]',
     } as const)(),
     tokenizer: names({
       helpValue: 'FILE,FILE',
@@ -123,7 +127,19 @@ export default class Plan extends SweepCommand {
     const { flags } = await this.parse(Plan, run.words);
     await this.refuseUnwritable(flags);
     const family = await loadFamily(flags.family);
-    const inference = { batch: flags.batch, context: flags.context, dtype: flags.dtype };
+    const { dimensions } = family;
+    if (flags.align !== undefined && dimensions && dimensions.feedForward === undefined) {
+      throw usageError(
+        `--align requires a feed-forward width to search, which ${family.name} has not`,
+        'leave --align out',
+      );
+    }
+    const inference = {
+      batch: flags.batch,
+      context: flags.context,
+      dtype: flags.dtype,
+      cacheDtype: usualCacheDtype(flags.dtype),
+    };
     const cluster = await askedGpu(flags, (choice) => this.note(flags, choice));
     let shown: ReturnType<typeof progress> | undefined;
     const request = {
@@ -139,7 +155,7 @@ export default class Plan extends SweepCommand {
       minParameters: flags['min-params'],
       maxMemory: flags['max-memory'],
       headDims: flags['head-dim'],
-      align: Number(flags.align),
+      align: flags.align && Number(flags.align),
       set: flags.set ?? [],
       onSearched: (_: unknown, widths: number) => {
         shown ??= progress(flags, 'searching widths', widths, undefined, formatInteger);

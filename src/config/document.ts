@@ -8,6 +8,7 @@ import {
   Unreadable,
   unreadableAt,
 } from './document-problems.js';
+import { jsonMistake } from './json-syntax.js';
 import { describeValue } from './quote.js';
 import {
   dataSource,
@@ -60,8 +61,8 @@ export class ConfigDocument {
 }
 
 /**
- * Parses `text` as YAML 1.2, which includes JSON. `file` is its name in messages. Recoverable mistakes, such as a
- * duplicate key, are not thrown but added to `found`.
+ * Parses `text` as YAML 1.2, which includes JSON; a file named `.json` must be JSON. `file` is its name in
+ * messages. Recoverable mistakes, such as a duplicate key, are not thrown but added to `found`.
  *
  * @throws UserError `refused-file` when it is too large or not text; `invalid-config`, with all its problems, when
  * it is not one valid YAML mapping.
@@ -70,7 +71,9 @@ export function parseDocument(text: string | Uint8Array, file: string): ConfigDo
   const source = new TextSource(file, decodeText(text, file));
   try {
     const { root, found } = parseYaml(source.text, source);
-    if (isRecord(root.value)) return new ConfigDocument(file, root, found);
+    if (isRecord(root.value)) {
+      return new ConfigDocument(file, root, [...found, ...jsonFindings(source)]);
+    }
     if (root.flaw === 'wrong') throw new Unreadable(found);
     throw unreadableAt(root.place, rootFinding(root.value), found);
   } catch (error) {
@@ -78,6 +81,14 @@ export function parseDocument(text: string | Uint8Array, file: string): ConfigDo
     const { problems, errors } = toProblems(error.found);
     throw invalidConfig(file, problems, errors);
   }
+}
+
+/** Transformers and other readers of a `config.json` refuse what only YAML allows. */
+function jsonFindings(source: TextSource): LocatedFinding[] {
+  const mistake = /\.json$/i.test(source.file) ? jsonMistake(source.text) : undefined;
+  if (mistake === undefined) return [];
+  const { offset, finding } = mistake;
+  return [{ severity: 'error', place: { source, offset }, finding }];
 }
 
 function rootFinding(value: unknown): ProblemText {

@@ -2,6 +2,7 @@
 import type { ProblemText, PropertyPath, Severity } from '../errors.js';
 import { counted, isRecord } from '../text/words.js';
 import { nearest, nearSynonymAmong, synonymAmong } from './nearest.js';
+import { parseCount } from './parse-number.js';
 import { describeValue, formatPath, quote } from './quote.js';
 import {
   type Allowed,
@@ -45,7 +46,7 @@ export const EXPLANATIONS = {
       isInfinite ? 'a finite number' : '$&',
     );
     const suggestion =
-      suggestValue(allowed, value) ??
+      suggestValue(path, allowed, value) ??
       suggestKeys(path, value, allowed) ??
       (value === null && allowed.isOptional ? 'leave the key out, or give it a value' : undefined);
     const message = `must be ${words}, but is ${describeValue(value)}`;
@@ -145,9 +146,9 @@ function numberName(definition: Definition, limits: readonly Limit[]): string {
 // ── Suggestions ──────────────────────────────────────────────────────────────────────────────────
 
 /** Most likely intended value, if it can be guessed. */
-function suggestValue(allowed: Allowed, value: unknown): string | undefined {
+function suggestValue(path: PropertyPath, allowed: Allowed, value: unknown): string | undefined {
   if (Array.isArray(value)) return suggestionForList(allowed, value);
-  if (typeof value === 'string') return suggestionForText(allowed, value);
+  if (typeof value === 'string') return suggestionForText(path, allowed, value);
   if (typeof value !== 'number' && typeof value !== 'boolean') return undefined;
   if (allowed.literals.includes(String(value)) || takes(allowed, 'string')) {
     return `put it in quotes: "${value}"`;
@@ -156,13 +157,13 @@ function suggestValue(allowed: Allowed, value: unknown): string | undefined {
   return typeof value === 'number' ? nearestMultiples(allowed, value) : undefined;
 }
 
-function suggestionForText(allowed: Allowed, text: string): string | undefined {
+function suggestionForText(path: PropertyPath, allowed: Allowed, text: string): string | undefined {
   const near = nearest(text, allowed.literals.map(String));
   if (near !== undefined) {
     return `did you mean ${describeValue(allowed.literals.find((each) => String(each) === near))}?`;
   }
   return (
-    (takes(allowed, 'number') ? numberInText(text) : undefined) ??
+    (takes(allowed, 'number') ? numberInText(path, text) : undefined) ??
     (takes(allowed, 'boolean') ? booleanInText(text) : undefined) ??
     (allowed.isNullable && /^(none|nil|undefined)$/i.test(text) ? 'write null' : undefined) ??
     (takes(allowed, 'array') ? `write a list: [${quote(text)}]` : undefined)
@@ -191,12 +192,20 @@ function takes({ kinds }: Allowed, type: Definition['type']): boolean {
 const SEVERAL_NUMBERS = /^[\d.]+(?:, ?[\d.]+)+$/;
 const THOUSANDS = /^\d{1,3}(?:, ?\d{3})+(?:\.\d+)?$/;
 
-function numberInText(text: string): string | undefined {
+/** Keys of lengths in tokens, whose k is 1,024. */
+const OF_TOKENS = /position|context|ctx|seq|window|chunk|block_size/;
+
+function numberInText(path: PropertyPath, text: string): string | undefined {
   if (SEVERAL_NUMBERS.test(text.trim()) && !THOUSANDS.test(text.trim())) {
     return 'write one value; minimind compare takes several, and makes a model of each';
   }
   const digits = text.trim().replaceAll(/[_, ]/g, '');
-  if (digits === '' || digits.length > 40 || !Number.isFinite(Number(digits))) return undefined;
+  if (digits === '' || digits.length > 40) return undefined;
+  if (!Number.isFinite(Number(digits))) {
+    const unit = OF_TOKENS.test(String(path.at(-1))) ? 'tokens' : 'count';
+    const count = parseCount(digits, unit);
+    return count === undefined ? undefined : `write ${count}`;
+  }
   return digits === text ? `remove the quotes: ${digits}` : `write ${digits}`;
 }
 

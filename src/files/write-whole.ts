@@ -189,7 +189,7 @@ export async function refuseUnwritable(target: string, force: boolean): Promise<
 }
 
 interface WriteTarget {
-  /** Path of the file, with links resolved. */
+  /** Path of the file, with links resolved; of a device or pipe, as the user wrote it. */
   readonly file: string;
   /** Permissions of the replaced file, to keep. */
   readonly mode: number | undefined;
@@ -203,12 +203,10 @@ function findPlace(target: string, force: boolean): WriteTarget {
   if (existing === undefined) return { file: target, mode: undefined, isStream: false };
   if (existing.isDirectory()) throw folderError(target);
   refuseInput(target);
-  if (existing.isFile() && !force) throw alreadyExists(target);
-  return {
-    file: fs.realpathSync.native(target),
-    mode: existing.mode,
-    isStream: !existing.isFile(),
-  };
+  // A link such as /dev/stdout or a shell's >(…) leads to a pipe, which has no path.
+  if (!existing.isFile()) return { file: target, mode: existing.mode, isStream: true };
+  if (!force) throw alreadyExists(target);
+  return { file: fs.realpathSync.native(target), mode: existing.mode, isStream: false };
 }
 
 export const folderError = (target: string) =>

@@ -74,6 +74,7 @@ export async function asOurDocument(
         .filter(({ path: [key] }) => key === undefined || inFile.has(String(key)))
         .map((remark) => foundOf(remark, document, path, reader)),
       ...leftOutFound(document, part),
+      ...tieFound(document, part),
       ...quantizationFound(document),
     ],
   });
@@ -133,6 +134,20 @@ function leftOutFound(document: ConfigDocument, part: TextPart | undefined): Loc
     suggestion: 'give the checkpoint in place of its config to count what is left out',
   };
   return [{ severity: 'warning', place: document.place(path, 'key'), path, finding }];
+}
+
+/**
+ * A warning where the head is only tied by the class around the text part: files from before transformers 5 leave the
+ * key out for a head of its own, too (Mistral Small 3.1).
+ */
+function tieFound(document: ConfigDocument, part: TextPart | undefined): LocatedFinding[] {
+  if (!part?.isTiedByClass) return [];
+  const finding = {
+    message: `no tie_word_embeddings: the head shares the embedding, as transformers 5 reads ${part.of}`,
+    suggestion:
+      'if the checkpoint has a head of its own, write --set model.tie_word_embeddings=false',
+  };
+  return [{ severity: 'warning', place: document.place([KIND], 'key'), path: [KIND], finding }];
 }
 
 /** The quantization of a `config.json`; empty for any other document. */
@@ -312,16 +327,25 @@ async function unknownKind(document: ConfigDocument): Promise<UserError> {
   const { value } = document;
   const kinds = await knownKinds();
   const inside = unknownTextPart(value);
+  const message = `no family for ${KIND} ${describeValue(value[KIND])} is known here${inside ? `: ${inside}` : ''}`;
+  const respelled = kinds.find((kind) => folded(kind) === folded(value[KIND]));
+  if (respelled !== undefined) {
+    const suggestion = `did you mean ${quote(respelled)}?`;
+    return refusal(document, { path: [KIND], message, suggestion });
+  }
   const key = textKeyOf(value);
   const near = await nearestByKeys((key ? value[key] : value) as JsonObject, kinds);
   const known = near ?? `known are ${kinds.join(', ')}`;
   return refusal(document, {
     path: [KIND],
-    message: `no family for ${KIND} ${describeValue(value[KIND])} is known here${inside ? `: ${inside}` : ''}`,
+    message,
     // Kinds with similar names are other models: phi is not phi3.
     suggestion: `${known}; minimind inspect counts the tensors of its checkpoint; ${HOW_TO_ADD}`,
   });
 }
+
+/** A kind in lower case and with underscores; nothing else may differ, because similar names are other models. */
+const folded = (kind: unknown) => String(kind).trim().toLowerCase().replaceAll('-', '_');
 
 /** Keys that a config needs before another family is suggested for it. */
 const STRUCTURE = ['hidden_size', 'num_hidden_layers', 'num_attention_heads', 'vocab_size'];

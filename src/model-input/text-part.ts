@@ -86,6 +86,9 @@ const TIED: ReadonlySet<string> = new Set([
   'paligemma',
 ]);
 
+/** Text models that tie the head themselves, unless a file says otherwise. */
+const TIED_TEXTS = /^(?:gemma|cohere|lfm2)/;
+
 /** Defaults of a kind of text model that are not those of its family. */
 const DEFAULTS: Readonly<Record<string, JsonObject>> = {
   glm4v_text: { partial_rotary_factor: 1, rms_norm_eps: 1e-5, max_position_embeddings: 32_768 },
@@ -116,6 +119,8 @@ export interface TextPart {
   readonly prefix?: string;
   /** Keys of the parts that are left out: `vision_config`. */
   readonly leftOut: readonly string[];
+  /** Whether only the class around the part, not its own class or the file, ties the head. */
+  readonly isTiedByClass?: boolean;
 }
 
 /** The key of a config's text part. */
@@ -153,6 +158,7 @@ export function textPartOf(whole: JsonObject, as?: string): TextPart | undefined
     },
     prefix: 'model.language_model.',
     leftOut: Object.keys(whole).filter((each) => each !== key && isPart(each, whole[each])),
+    isTiedByClass: givenTie(whole, text) === undefined && TIED.has(of) && !TIED_TEXTS.test(family),
   };
 }
 
@@ -197,8 +203,12 @@ const TIED_INSIDE: ReadonlySet<string> = new Set([
 
 function isTied(of: string, whole: JsonObject, text: JsonObject): boolean {
   if (TIED_INSIDE.has(of) && text.tie_word_embeddings === true) return true;
+  return givenTie(whole, text) ?? TIED.has(of);
+}
+
+function givenTie(whole: JsonObject, text: JsonObject): boolean | undefined {
   const given = whole.tie_word_embeddings ?? text.tie_word_embeddings;
-  return typeof given === 'boolean' ? given : TIED.has(of);
+  return typeof given === 'boolean' ? given : undefined;
 }
 
 const ROTARY = ['rope_parameters', 'rope_scaling'] as const;

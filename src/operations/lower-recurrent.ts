@@ -98,7 +98,7 @@ export function lowerStateSpaceDual(layer: StateSpaceDual, component: Component)
   const { heads, headDim, stateSize: state, groups } = layer;
   const inner = heads * headDim;
   const values = runOf('heads', heads, headDim);
-  const shared = runOf('key-value heads', groups, state);
+  const shared = runOf('groups', groups, state);
   const steps = runOf('heads', heads);
   const mixed = convolution(conv, component, inner + 2 * groups * state, name);
   const saved: Saved = {
@@ -138,7 +138,7 @@ export function lowerGatedDelta(layer: GatedDelta, component: Component): Primit
   const { name, stepBias, stateLog, inputs, convs, norm, outProj } = layer;
   const { keyHeads, keyDim, valueHeads, valueDim } = layer;
   const [keys, inner] = [keyHeads * keyDim, valueHeads * valueDim];
-  const keyRun = runOf('key-value heads', keyHeads, keyDim);
+  const keyRun = runOf('key heads', keyHeads, keyDim);
   const valueRun = runOf('heads', valueHeads, valueDim);
   const steps = runOf('heads', valueHeads);
   const runs = [keyRun, keyRun, valueRun];

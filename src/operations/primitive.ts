@@ -37,6 +37,8 @@ export interface Saved {
 type Unit =
   | 'heads'
   | 'key-value heads'
+  | 'key heads'
+  | 'groups'
   | 'channels'
   | 'inner values'
   | 'outputs'

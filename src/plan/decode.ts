@@ -28,13 +28,13 @@ import type { FoldedModel } from './folding.js';
 import type { DecodingTarget } from './search.js';
 
 /**
- * Decoding on one GPU in tokens per second, with weights and caches in the type of the setting. Without a published
+ * Decoding on one GPU in tokens per second, with weights and caches in the types of the setting. Without a published
  * peak, only reading is counted.
  * @throws UserError when serving does not support that type.
  */
 export function decodingTarget(
   { gpu }: Cluster,
-  { batch, context, dtype }: StateSetting,
+  { batch, context, dtype, cacheDtype = dtype }: StateSetting,
 ): DecodingTarget {
   const served = servedIn(dtype);
   const rates = ratesOf(
@@ -45,8 +45,8 @@ export function decodingTarget(
   );
   const form = {
     weights: usualFormat(served),
-    cacheDtype: dtype,
-    stateDtype: dtype,
+    cacheDtype,
+    stateDtype: cacheDtype,
     tensorParallel: 1,
   } as const;
   const workOfPart = memoized((part: LanguageModel) =>

@@ -53,7 +53,9 @@ export function rowDocument({ rows, family, limits, inference }: Plan, place: nu
 
 export interface PlanRequest
   extends Omit<SpaceRequest, 'context'>,
-    Pick<SearchRequest, 'align' | 'decode' | 'onSearched'> {
+    Pick<SearchRequest, 'decode' | 'onSearched'> {
+  /** Multiple of the feed-forward width; default: 64. */
+  readonly align?: number | undefined;
   readonly inference: StateSetting;
   /** Name of the GPU of `decode`. */
   readonly gpu?: string | undefined;
@@ -135,6 +137,7 @@ export interface Allocation {
 
 const DEFAULT_DEPTHS: SizeRange = { least: 2, most: 128 };
 const DEFAULT_WIDTHS: SizeRange = { least: 64, most: 65_536 };
+const DEFAULT_ALIGN = 64;
 
 /**
  * Searches a family for the best models within a budget. Each returned model is a valid document.
@@ -184,7 +187,7 @@ function* planWith(
     gpuMemory: request.decode?.capacity ?? null,
     withoutPeak: request.withoutPeak ?? null,
     limits,
-    align: request.align,
+    align: request.align ?? DEFAULT_ALIGN,
     criterion: { name: request.sort, ...criterion },
     axes,
     compared: result.found.length,
@@ -202,6 +205,7 @@ function allocationOf(
 ): Allocation | null {
   const sizes = allocatedSizes(space, {
     ...request,
+    align: request.align ?? DEFAULT_ALIGN,
     maxParameters: Number(request.maxParameters),
     depth: request.depth ?? DEFAULT_DEPTHS,
     width: request.width ?? DEFAULT_WIDTHS,
@@ -245,6 +249,7 @@ export function searchRequest(request: PlanRequest): SearchRequest {
   const { minParameters, maxParameters, maxMemory } = limitsOf(request);
   return {
     ...request,
+    align: request.align ?? DEFAULT_ALIGN,
     isFolded: true,
     depth: request.depth ?? DEFAULT_DEPTHS,
     width: request.width ?? DEFAULT_WIDTHS,
@@ -269,7 +274,7 @@ export function spaceOf(family: Family, request: PlanRequest): ModelSpace {
 
 /** @throws UserError when a size that --set fixes is not one of those to search: nothing would be left to do. */
 function refuseContradictions(space: ModelSpace, request: PlanRequest): void {
-  const { depth, width, headDims, vocabulary } = request;
+  const { depth, width, headDims, vocabulary, align } = request;
   const { dimensions } = space;
   const range = (flag: string, size: SizeRange | undefined) =>
     size && {
@@ -284,6 +289,13 @@ function refuseContradictions(space: ModelSpace, request: PlanRequest): void {
       other: headDims && {
         allows: (value: number) => headDims.includes(value),
         text: `--head-dim ${headDims.join(',')}`,
+      },
+    },
+    {
+      key: dimensions.feedForward?.key,
+      other: align && {
+        allows: (value: number) => value % align === 0,
+        text: `--align ${align}`,
       },
     },
     {

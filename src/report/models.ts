@@ -164,15 +164,16 @@ export function initReport(written: {
   readonly schemaFile: string | null;
   /** Model of the config, for people. */
   readonly title: string;
+  /** Whether a later command can read the file, unlike standard output and devices. */
+  readonly isKept: boolean;
 }): Report {
-  const { preset, file, schemaFile, title } = written;
-  const isFile = file !== '-';
+  const { preset, file, schemaFile, title, isKept } = written;
   return {
     verdict: {
-      text: `Wrote ${isFile ? file : 'to standard output'}: ${title}`,
+      text: `Wrote ${file === '-' ? 'to standard output' : file}: ${title}`,
       tone: 'good',
     },
-    blocks: isFile
+    blocks: isKept
       ? [
           noteOf(
             schemaFile === null
@@ -181,7 +182,7 @@ export function initReport(written: {
           ),
         ]
       : [],
-    ...(isFile && { next: `minimind profile ${shellWord(file)}` }),
+    ...(isKept && { next: `minimind profile ${shellWord(file)}` }),
     data: {
       kind: 'table',
       columns: [leftColumn('file', 'file'), leftColumn('preset', 'preset')],

@@ -55,6 +55,18 @@ describe('rotary frequencies', () => {
     expectClose(scaled, [1, 0.1, 0.01 * (smooth + (1 - smooth) / 8), 0.001 / 8]);
   });
 
+  it('of Llama 4 Scout, whose bounds are equal, are kept or divided', () => {
+    const scaled = frequencies({
+      kind: 'llama3',
+      factor: 16,
+      lowFrequencyFactor: 1,
+      highFrequencyFactor: 1,
+      originalPositions: 1000,
+    });
+    // 159, 15.9 and 1.59 turns are kept; 0.159 turns are divided.
+    expectClose(scaled, [1, 0.1, 0.01, 0.001 / 16]);
+  });
+
   it('of LongRoPE have one list of divisors up to the original length, and one beyond', () => {
     const scaling = {
       kind: 'longrope',

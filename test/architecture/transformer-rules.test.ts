@@ -31,11 +31,11 @@ describe('rules of transformers', () => {
           rope_type: 'llama3',
           factor: 8,
           low_freq_factor: 4,
-          high_freq_factor: 4,
+          high_freq_factor: 3,
         },
       },
       'error',
-      'high_freq_factor 4 is not above low_freq_factor 4',
+      'high_freq_factor 3 is below low_freq_factor 4',
     ],
     [
       'phi3',

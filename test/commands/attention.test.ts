@@ -18,6 +18,20 @@ describe('minimind attention', () => {
     expect(stdout).toContain('LayerNorm 3,586 (42.8% fewer)');
   });
 
+  it('keeps to the positions of the model, and says when it is asked for more', async () => {
+    const contextsOf = async (...args: string[]) =>
+      (await json(...args)).contexts.map(({ context }: { context: number }) => context);
+    expect(await contextsOf('gpt2')).toEqual([512, 1024]);
+    expect(await contextsOf('gpt2', '--set', 'model.n_positions=300')).toEqual([300]);
+    expect(await contextsOf(SMALL)).toEqual([512, 2048, 8192]);
+    const { code, stderr } = await attention('gpt2', '--context', '512,2048');
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr:
+        '2,048 tokens are more than the 1,024 positions of the model: counted as with more positions\n',
+    });
+  });
+
   it('uses the singular for one token', async () => {
     const { stdout } = await runHere(['attention', 'minimind2-small', '--context', '1,64']);
     expect(stdout.replaceAll(/\s+/g, ' ')).toContain('. 1 token: --details.');

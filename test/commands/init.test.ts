@@ -36,6 +36,14 @@ describe('init', () => {
     expect(read('hybrid.schema.json')).not.toBe('mine');
   });
 
+  it.skipIf(process.platform === 'win32')('writes no schema next to a device', async () => {
+    const { code, stdout } = await init('tiny', '--save', '/dev/null');
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'Wrote /dev/null: hybrid/tiny\n' });
+    const json = JSON.parse((await init('tiny', '--save', '/dev/null', '--json')).stdout);
+    expect(json.schemaFile).toBeNull();
+    expect(fs.readdirSync('/dev')).not.toContain('hybrid.schema.json');
+  });
+
   it('keeps an existing config', async () => {
     fs.writeFileSync(path.join(folder, 'tiny.yaml'), 'mine');
     expect((await init('tiny')).code).toBe(2);

@@ -32,6 +32,16 @@ describe('plan --save', () => {
     expect(profile.setting.inference).toMatchObject({ batch: 1, context: 2048, dtype: 'bf16' });
   });
 
+  it.each(['int4', 'int8', 'f32'])('counts memory in %s as profile does', async (dtype) => {
+    const file = path.join(folder, `${dtype}.yaml`);
+    const words = [...BUDGET, '--dtype', dtype, '--save', file, '--json'];
+    const plan = JSON.parse((await runHere(words)).stdout);
+    const setting = ['--context', '2048', '--dtype', dtype, '--json'];
+    const profile = JSON.parse((await runHere(['profile', file, ...setting])).stdout);
+    expect(plan.rows[0].memory).toEqual(profile.inference.total);
+    expect(plan.inference.cacheDtype).toBe(profile.setting.inference.cacheDtype);
+  });
+
   it('shows the command that writes the best model', async () => {
     const { stdout } = await runHere(BUDGET);
     const next = /^Next: minimind (.*)$/m.exec(stdout)?.[1]?.replace(/ {4}Details.*$/, '') ?? '';
@@ -124,6 +134,14 @@ describe('plan', () => {
     [
       ['--max-params', '26M', '--set', 'model.vocab_size=6400', '--vocab', '1000'],
       /--set model\.vocab_size=6400 and a vocabulary of 1000/,
+    ],
+    [
+      ['--max-params', '26M', '--set', 'model.intermediate_size=1000', '--align', '128'],
+      /--set model\.intermediate_size=1000 and --align 128/,
+    ],
+    [
+      ['--max-params', '26M', '--family', 'hybrid', '--align', '64'],
+      /--align requires a feed-forward width to search, which hybrid has not/,
     ],
     [['--max-params', '26M', '--set', 'model.__proto__=1'], /unknown key "__proto__"/],
     [[], /max-params/],

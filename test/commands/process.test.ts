@@ -40,6 +40,14 @@ describe('the command line', () => {
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   });
 
+  it('writes to a pipe that -o names by a link without a path', () => {
+    const { status, stdout } = shell(`node ${RUN} list --json -q -o /dev/stdout | cat`);
+    expect({ status, schema: JSON.parse(stdout).schema }).toEqual({
+      status: 0,
+      schema: 'minimind/list@1',
+    });
+  });
+
   it('reports a full disk, and exits with 3', () => {
     const { status, stderr } = shell(`node ${RUN} compare-srte ${ORIGINAL} > /dev/full`);
     expect(status).toBe(3);

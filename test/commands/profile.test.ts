@@ -95,6 +95,24 @@ describe('profile', () => {
     expect(fit.stdout.replace(/\s+/g, ' ')).toContain('fused attention (profile counts plain)');
   });
 
+  it.each([
+    ['max_position_embeddings=32k', 32_768],
+    ['vocab_size=32k', 32_000],
+  ])('suggests the number for %s, whose k is 1,024 only in tokens', async (set, number) => {
+    const { code, stderr } = await profile('minimind2-small', '--set', `model.${set}`);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(new RegExp(`^ {2}→ write ${number}$`, 'm'));
+  });
+
+  it('distinguishes the same type with and without scales', async () => {
+    const { stdout } = await profile(TINY, '--dtype', 'int4');
+    expect(stdout).toMatch(/^ {2}weights +\S+ kB i4 throughout, without scales · \S+ kB bf16$/m);
+    expect(stdout).toMatch(/^ {2}served +\S+ kB int8 · \S+ kB int4, with scales, /m);
+    expect((await profile(TINY, '--dtype', 'f32')).stdout).toMatch(
+      /^ {2}weights .* f32 · .* bf16 · .* int8 · .* int4$/m,
+    );
+  });
+
   it('refuses a context beyond the positions of the model', async () => {
     const { code, stderr } = await profile(TINY, '--context', '257');
     expect(code).toBe(2);

@@ -27,6 +27,14 @@ describe('wrong values', () => {
       'vocab_size: "1000,6400"',
       'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is "1000,6400" → write one value; minimind compare takes several, and makes a model of each',
     ],
+    [
+      'vocab_size: 32k',
+      'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is "32k" → write 32000',
+    ],
+    [
+      'vocab_size: 0.1M',
+      'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is "0.1M" → write 100000',
+    ],
     ['vocab_size: 1.5', 'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is 1.5'],
     ['vocab_size: 0', 'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is 0'],
     [

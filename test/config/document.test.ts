@@ -1,10 +1,42 @@
 import { describe, expect, it } from 'vitest';
 import { parseDocument } from '../../src/config/document.js';
+import { toProblems } from '../../src/config/document-problems.js';
 import { line, problemsOfReading, userError } from './support.js';
 
 const parsed = (text: string | Uint8Array) => parseDocument(text, 'a.yaml').value;
 const problemsOf = (text: string) =>
   problemsOfReading(() => parseDocument(text, 'a.yaml')).map(line);
+
+describe('a .json file', () => {
+  // Python's json, which transformers reads a config.json with, refuses all of these.
+  it.each([
+    [
+      '{"a": 1,}',
+      'config.json:1:8 error: a comma follows the last value, which JSON does not allow → remove the comma',
+    ],
+    ['{"a": [1, 2, ], "b": 1}', 'config.json:1:12 error: a comma follows the last value'],
+    [
+      '{"a": 1} # note',
+      'config.json:1:10 error: a comment, which JSON does not allow → remove the comment',
+    ],
+    ['{"a": True}', 'config.json:1:7 error: "True" is not JSON → write true'],
+    ['{"a": None}', 'config.json:1:7 error: "None" is not JSON → write null'],
+    ["{'a': 1}", 'config.json:1:2 error: "\'a\'" is not JSON: texts and keys need double quotes'],
+    ['a: 1', 'config.json:1:1 error: "a" is not JSON'],
+  ])('is JSON: %s', (text, problem) => {
+    const { found } = parseDocument(text, 'config.json');
+    expect(toProblems(found).problems.map(line)).toEqual([expect.stringContaining(problem)]);
+    expect(parseDocument(text, 'config.yaml').found).toEqual([]);
+  });
+
+  it.each([
+    '{"a": "b, }", "c": "#"}',
+    '{"a": NaN, "b": -Infinity}',
+    '\uFEFF{"a": [1, {}], "b": 1E-5}',
+  ])('can be %s', (text) => {
+    expect(parseDocument(text, 'config.json').found).toEqual([]);
+  });
+});
 
 describe('parseDocument', () => {
   it.each([

@@ -72,6 +72,16 @@ describe('tensor parallelism', () => {
   });
 
   it.each([
+    ['mamba2', 'the 1 groups of backbone.layers.0.mixer equally'],
+    ['qwen3_next', 'the 1 key heads of model.layers.0.linear_attn equally'],
+  ] as const)('names what %s shares among its heads', async (family, words) => {
+    const { build, schema } = await loadFamily(family);
+    const one = { mamba2: { n_groups: 1 }, qwen3_next: { linear_num_key_heads: 1 } }[family];
+    const model = build(schema.parse({ model: { family, ...one } }));
+    expect(() => requireTensorParallel(model, 2)).toThrow(words);
+  });
+
+  it.each([
     [12, 5, [4, 6]],
     [12, 4, [4]],
     [12, 13, [12]],

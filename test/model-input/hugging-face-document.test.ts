@@ -376,6 +376,15 @@ describe('an unknown kind of model', () => {
     expect(problem?.suggestion).toMatch(/^known are .* minigpt, .*minimind.*adding-a-model/);
   });
 
+  it.each([
+    ['LLaMA', 'llama'],
+    ['gpt-neox', 'gpt_neox'],
+  ])('is reported with the known one of another spelling: %s', async (kind, known) => {
+    const sizes = { hidden_size: 8, num_hidden_layers: 1, num_attention_heads: 1, vocab_size: 9 };
+    const [problem] = await problemsOf({ ...sizes, model_type: kind });
+    expect(problem?.suggestion).toBe(`did you mean "${known}"?`);
+  });
+
   it.each([[3], [null], [['llama']], [{}], ['hybrid'], ['__proto__'], ['toString'], ['']])(
     'is reported as model_type: %j',
     async (kind) => {

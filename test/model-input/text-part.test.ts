@@ -154,3 +154,38 @@ describe('an unknown kind of model', () => {
     expect(warnings.map(({ path }) => path)).toEqual(['own']);
   });
 });
+
+describe('a head without tie_word_embeddings', () => {
+  const warningsOf = async (kind: string, text: object, keys: object = {}) => {
+    const config = { model_type: kind, text_config: text, ...keys };
+    const { warnings, model } = await modelOf(parseDocument(JSON.stringify(config), 'config.json'));
+    return { warnings: warnings.map(({ message }) => message), model };
+  };
+  // The sizes of Mistral Small 3.1, whose files have a head and no such key: 23.57B, and the head is 131,072 × 5,120.
+  const SMALL = {
+    model_type: 'mistral',
+    head_dim: 128,
+    hidden_size: 5120,
+    intermediate_size: 32_768,
+    num_attention_heads: 32,
+    num_hidden_layers: 40,
+    num_key_value_heads: 8,
+    sliding_window: null,
+    vocab_size: 131_072,
+  };
+
+  it('is a warning where only the class around the text ties it', async () => {
+    const { warnings, model } = await warningsOf('mistral3', SMALL);
+    expect(warnings).toEqual([expect.stringContaining('no tie_word_embeddings: the head shares')]);
+    expect(countParameters(model).parameters).toBe(23_572_403_200 - 131_072 * 5120);
+    const given = await warningsOf('mistral3', SMALL, { tie_word_embeddings: false });
+    expect(given.warnings).toEqual([]);
+    expect(countParameters(given.model).parameters).toBe(23_572_403_200);
+  });
+
+  it('is none where the text model ties it itself', async () => {
+    expect(
+      (await warningsOf('gemma3', { hidden_size: 256, num_hidden_layers: 2 })).warnings,
+    ).toEqual([]);
+  });
+});

@@ -162,9 +162,10 @@ export const scalingRules = <Model>(
         scaling?.rope_type === 'llama3' &&
         scaling.low_freq_factor != null &&
         scaling.high_freq_factor != null &&
-        scaling.high_freq_factor <= scaling.low_freq_factor
+        // Equal ones are those of Llama 4 Scout: no frequency is between them.
+        scaling.high_freq_factor < scaling.low_freq_factor
           ? {
-              message: `high_freq_factor ${scaling.high_freq_factor} is not above low_freq_factor ${scaling.low_freq_factor}`,
+              message: `high_freq_factor ${scaling.high_freq_factor} is below low_freq_factor ${scaling.low_freq_factor}`,
               suggestion: 'write low_freq_factor: 1 and high_freq_factor: 4, as Llama 3.1 has them',
             }
           : undefined,

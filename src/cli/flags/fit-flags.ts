@@ -257,6 +257,26 @@ export function idleZero(zero: FitFlags['zero'], replicas: number, file: string)
   };
 }
 
+/**
+ * Warning of GPUs that are left over, where those of a replica do not divide all of them.
+ * @param file The model.
+ */
+export function idleGpus(
+  { cluster: { gpus }, tensorParallel }: ServingFitSetting,
+  file: string,
+): Problem[] {
+  const idle = gpus % tensorParallel;
+  if (idle === 0) return [];
+  return [
+    {
+      severity: 'warning',
+      file,
+      message: `${idle} of ${gpus} GPUs ${idle === 1 ? 'serves' : 'serve'} nothing: ${tensorParallel} share each layer of a replica`,
+      suggestion: `write --gpus ${gpus - idle}, or a --tensor-parallel that divides ${gpus}`,
+    },
+  ];
+}
+
 /** Sequence parallelism needs GPUs that share the layers. */
 function refuseLoneSequence(flags: FitFlags): void {
   if (!flags['sequence-parallel'] || flags['tensor-parallel'] !== 1) return;

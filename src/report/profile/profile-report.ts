@@ -146,14 +146,22 @@ function factsOf({
   const { batch, context, dtype } = setting.inference;
   const tokens = `${formatSequences(batch, context)}${contextText(setting.origins.context)}`;
   const bf16 = bytes.find((each) => each.dtype === 'bf16');
+  const quantized = served.map((each) => `${formatBytes(each.bytes.value)} ${each.dtype}`);
+  // Next to these, the bytes of the same type without scales would contradict them.
+  const isQuantized = bf16 !== undefined && weights.value < bf16.bytes.value;
+  const typeText = isQuantized ? `${dtype} throughout, without scales` : dtype;
   return present([
     {
       name: 'weights',
       text: [
-        ...(dtype === 'bf16' ? [] : [`${formatBytes(weights.value)} ${dtype}`]),
+        ...(dtype === 'bf16' ? [] : [`${formatBytes(weights.value)} ${typeText}`]),
         ...(bf16 ? [`${formatBytes(bf16.bytes.value)} bf16`] : []),
-        ...served.map(({ dtype: type, bytes: { value } }) => `${formatBytes(value)} ${type}`),
+        ...(isQuantized ? [] : quantized),
       ].join(' · '),
+    },
+    isQuantized && {
+      name: 'served',
+      text: `${quantized.join(' · ')}, with scales, other tensors in 16 bits`,
     },
     stored && { name: 'stored', text: `${formatBytes(stored.total.value)} (${stored.label})` },
     checkpoint && { name: 'checkpoint', ...checkpointFact(checkpoint) },
