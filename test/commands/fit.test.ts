@@ -21,6 +21,7 @@ import { renderTable } from '../../src/report/render/table.js';
 import { toJson } from '../../src/text/escape.js';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
+import { sampled } from '../sampled.js';
 
 const SMALL = 'configs/minimind/minimind2-small.yaml';
 const LARGE = 'configs/hybrid/original.yaml';
@@ -280,7 +281,7 @@ it.each(['__proto__', 'constructor', ''])('a GPU called %j is refused', async (n
 });
 
 describe('the answer of fit', () => {
-  it.each(CASES)('for a model %s fits 80 columns', async (_, file, gpu, settings) => {
+  it.each(sampled(CASES, 2))('for a model %s fits 80 columns', async (_, file, gpu, settings) => {
     const result = await answeredOnce(file, gpu, settings);
     for (const explain of [false, true]) {
       const report = fitReport(result, { explain, argv: [] });
@@ -300,21 +301,24 @@ describe('the answer of fit', () => {
     for (const { name } of [...GPUS, ...MACHINES]) expect(text).toContain(name);
   });
 
-  it.each(CASES)('for a model %s explains every figure', async (_, file, gpu, settings) => {
-    const result = await answeredOnce(file, gpu, settings);
-    const report = fitReport(result, { explain: true, argv: [] });
-    const text = renderTable(report, { width: Number.POSITIVE_INFINITY, colourLevel: 0 });
-    const fit = result.serving?.fit;
-    // A model that does not fit has no speed.
-    const served = fit?.withoutRoom === null ? fit : { ...fit, prefill: null, decode: null };
-    const figures = [...figuresIn(result.training?.fit), ...figuresIn(served)];
-    expect(figures.length).toBeGreaterThan(60);
-    for (const { label, formula, source } of figures) {
-      expect(text).toContain(label);
-      expect(text).toContain(formula);
-      expect(text).toContain(source);
-    }
-  });
+  it.each(sampled(CASES, 2))(
+    'for a model %s explains every figure',
+    async (_, file, gpu, settings) => {
+      const result = await answeredOnce(file, gpu, settings);
+      const report = fitReport(result, { explain: true, argv: [] });
+      const text = renderTable(report, { width: Number.POSITIVE_INFINITY, colourLevel: 0 });
+      const fit = result.serving?.fit;
+      // A model that does not fit has no speed.
+      const served = fit?.withoutRoom === null ? fit : { ...fit, prefill: null, decode: null };
+      const figures = [...figuresIn(result.training?.fit), ...figuresIn(served)];
+      expect(figures.length).toBeGreaterThan(60);
+      for (const { label, formula, source } of figures) {
+        expect(text).toContain(label);
+        expect(text).toContain(formula);
+        expect(text).toContain(source);
+      }
+    },
+  );
 
   it.each(CASES)('for a model %s has ordered bounds', async (_, file, gpu, settings) => {
     const { training, serving } = await answeredOnce(file, gpu, settings);

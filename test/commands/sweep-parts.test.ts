@@ -102,13 +102,10 @@ async function singleRun(name: string, output: readonly string[]): Promise<Run> 
 
 describe('a sweep in parts has the answer of a single run', () => {
   const cases = Object.keys(REQUESTS).flatMap((name) =>
-    sampled([0, 1], 2).map((seed): [string, number] => [
-      name,
-      1 + chance(name, seed, seed === 0 ? 6 : 64),
-    ]),
+    [0, 1].map((seed): [string, number] => [name, 1 + chance(name, seed, seed === 0 ? 6 : 64)]),
   );
 
-  it.each(cases)('for %s in %i parts', async (name, parts) => {
+  it.each(sampled(cases, 2))('for %s in %i parts', async (name, parts) => {
     const [command = '', ...request] = REQUESTS[name] ?? [];
     const file = at(`${name}-${parts}.json`.replaceAll(' ', '-'));
     const planned = await runHere([command, ...request, '--parts', String(parts), '--plan', file]);
