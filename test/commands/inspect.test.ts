@@ -119,6 +119,13 @@ describe('inspect', () => {
     expect((await inspect('--ranks', '2', TRAINING)).stderr).toContain('--srte');
   });
 
+  it('has a row for the count of its first line, where tensors are shared', async () => {
+    const { stdout } = await inspect('fixtures/distributed/zero3-world1');
+    expect(stdout).toMatch(/^DeepSpeed ZeRO · 9\.7 kB · 10 tensors · 167 values · /);
+    expect(stdout).toMatch(/^total +11 +233 +876 B +100\.0%\ndistinct +10 +167 +612 B +69\.9%$/m);
+    expect((await inspect('fixtures/hf/llama')).stdout).not.toContain('distinct');
+  });
+
   it('requires --state-dict for several state dicts', async () => {
     const { code, stdout, stderr } = await inspect(AMBIGUOUS);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -165,6 +172,70 @@ describe('inspect of an invalid checkpoint', () => {
     const { parameters } = await json('fixtures/hf/llama');
     expect((await json(packed)).parameters).toBe(parameters);
     expect((await inspect(packed)).stdout).toContain('29.4K parameters');
+  });
+
+  /** The Llama of the fixtures, with further or changed tensors of zeros: `{ name: [dtype, shape, bytes] }`. */
+  function changedLlama(changes: Readonly<Record<string, [string, number[], number]>>): string {
+    const model = fs.mkdtempSync(path.join(folder, 'llama-'));
+    const source = inPackage('fixtures/hf/llama');
+    fs.copyFileSync(path.join(source, 'config.json'), path.join(model, 'config.json'));
+    const file = fs.readFileSync(path.join(source, 'model.safetensors'));
+    const start = 8 + Number(file.readBigUInt64LE());
+    const entries: Record<string, { data_offsets?: [number, number] }> = JSON.parse(
+      file.toString('utf8', 8, start),
+    );
+    const parts: Buffer[] = [];
+    let end = 0;
+    const place = (name: string, entry: object, data: Buffer) => {
+      entries[name] = { ...entry, data_offsets: [end, end + data.length] };
+      end += data.length;
+      parts.push(data);
+    };
+    for (const [name, entry] of Object.entries(entries)) {
+      if (entry.data_offsets === undefined || changes[name] !== undefined) continue;
+      const [from, to] = entry.data_offsets;
+      place(name, entry, file.subarray(start + from, start + to));
+    }
+    for (const [name, [dtype, shape, bytes]] of Object.entries(changes)) {
+      place(name, { dtype, shape }, Buffer.alloc(bytes));
+    }
+    const header = Buffer.from(JSON.stringify(entries));
+    const length = Buffer.alloc(8);
+    length.writeBigUInt64LE(BigInt(header.length));
+    fs.writeFileSync(
+      path.join(model, 'model.safetensors'),
+      Buffer.concat([length, header, ...parts]),
+    );
+    return model;
+  }
+
+  const K_PROJ = 'model.layers.0.self_attn.k_proj';
+
+  it.each([
+    ['positions and a mask', { 'model.ids': ['I64', [1, 4], 32], mask: ['BOOL', [2, 2], 4] }],
+    ['old buffers of floats', { 'model.layers.0.self_attn.rotary_emb.inv_freq': ['F32', [4], 16] }],
+    [
+      'scales of weights in float8',
+      {
+        [`${K_PROJ}.weight`]: ['F8_E4M3', [16, 32], 512],
+        [`${K_PROJ}.weight_scale_inv`]: ['F32', [1, 1], 4],
+      },
+    ],
+    [
+      'scales of weights in int8',
+      { [`${K_PROJ}.weight`]: ['I8', [16, 32], 512], [`${K_PROJ}.SCB`]: ['F32', [16], 64] },
+    ],
+  ] as [string, Record<string, [string, number[], number]>][])(
+    'does not count %s as parameters',
+    async (_, changes) => {
+      const { parameters } = await json('fixtures/hf/llama');
+      expect((await json(changedLlama(changes))).parameters).toBe(parameters);
+    },
+  );
+
+  it('counts no parameters when two of them share a byte', async () => {
+    const model = changedLlama({ [`${K_PROJ}.weight`]: ['U8', [256, 1], 256] });
+    expect(await json(model)).not.toHaveProperty('parameters');
   });
 
   it('counts no parameters in words of an unknown packing', async () => {
