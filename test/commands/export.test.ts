@@ -102,6 +102,14 @@ describe('a user error of export', () => {
     expect(code).toBe(2);
   });
 
+  it('refuses another ending before it reads the model', async () => {
+    const { code, stderr } = await exported('no-such-model', '--save', 'model.pt');
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: 'error: --save: expected a .onnx file, found model.pt\n  → write --save model.onnx\n',
+    });
+  });
+
   it.each(['model.onnx', 'model.onnx.data'])('keeps an existing %s', async (name) => {
     fs.writeFileSync(out(name), 'mine');
     const args = [MODEL, '--save', out(), '--external-data'];
