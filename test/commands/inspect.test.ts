@@ -3,6 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import stringWidth from 'string-width';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { changedCheckpoint, type Zeros } from '../checkpoint/changed-checkpoint.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { runHere } from '../run-here.js';
 
@@ -174,41 +175,6 @@ describe('inspect of an invalid checkpoint', () => {
     expect((await inspect(packed)).stdout).toContain('29.4K parameters');
   });
 
-  /** The Llama of the fixtures, with further or changed tensors of zeros: `{ name: [dtype, shape, bytes] }`. */
-  function changedLlama(changes: Readonly<Record<string, [string, number[], number]>>): string {
-    const model = fs.mkdtempSync(path.join(folder, 'llama-'));
-    const source = inPackage('fixtures/hf/llama');
-    fs.copyFileSync(path.join(source, 'config.json'), path.join(model, 'config.json'));
-    const file = fs.readFileSync(path.join(source, 'model.safetensors'));
-    const start = 8 + Number(file.readBigUInt64LE());
-    const entries: Record<string, { data_offsets?: [number, number] }> = JSON.parse(
-      file.toString('utf8', 8, start),
-    );
-    const parts: Buffer[] = [];
-    let end = 0;
-    const place = (name: string, entry: object, data: Buffer) => {
-      entries[name] = { ...entry, data_offsets: [end, end + data.length] };
-      end += data.length;
-      parts.push(data);
-    };
-    for (const [name, entry] of Object.entries(entries)) {
-      if (entry.data_offsets === undefined || changes[name] !== undefined) continue;
-      const [from, to] = entry.data_offsets;
-      place(name, entry, file.subarray(start + from, start + to));
-    }
-    for (const [name, [dtype, shape, bytes]] of Object.entries(changes)) {
-      place(name, { dtype, shape }, Buffer.alloc(bytes));
-    }
-    const header = Buffer.from(JSON.stringify(entries));
-    const length = Buffer.alloc(8);
-    length.writeBigUInt64LE(BigInt(header.length));
-    fs.writeFileSync(
-      path.join(model, 'model.safetensors'),
-      Buffer.concat([length, header, ...parts]),
-    );
-    return model;
-  }
-
   const K_PROJ = 'model.layers.0.self_attn.k_proj';
 
   it.each([
@@ -225,16 +191,17 @@ describe('inspect of an invalid checkpoint', () => {
       'scales of weights in int8',
       { [`${K_PROJ}.weight`]: ['I8', [16, 32], 512], [`${K_PROJ}.SCB`]: ['F32', [16], 64] },
     ],
-  ] as [string, Record<string, [string, number[], number]>][])(
-    'does not count %s as parameters',
-    async (_, changes) => {
-      const { parameters } = await json('fixtures/hf/llama');
-      expect((await json(changedLlama(changes))).parameters).toBe(parameters);
-    },
-  );
+  ] as [string, Zeros][])('does not count %s as parameters', async (_, changes) => {
+    const { parameters } = await json('fixtures/hf/llama');
+    expect((await json(changedCheckpoint('fixtures/hf/llama', changes))).parameters).toBe(
+      parameters,
+    );
+  });
 
   it('counts no parameters when two of them share a byte', async () => {
-    const model = changedLlama({ [`${K_PROJ}.weight`]: ['U8', [256, 1], 256] });
+    const model = changedCheckpoint('fixtures/hf/llama', {
+      [`${K_PROJ}.weight`]: ['U8', [256, 1], 256],
+    });
     expect(await json(model)).not.toHaveProperty('parameters');
   });
 
