@@ -97,7 +97,9 @@ export default class Inspect extends BaseCommand {
         ...modelFields(unpacked, model),
         ...onnxFields(view),
       } as const;
-      const listed = [flags.tensors, flags.stats, flags.hash, flags.filter].some(Boolean);
+      const listed = [flags.tensors, flags.stats, flags.hash, flags.filter !== undefined].some(
+        Boolean,
+      );
       return await this.answer(flags, result, (each) => inspectReport(each, { listed }));
     } finally {
       checkpoint.close();

@@ -4,6 +4,7 @@ import path from 'node:path';
 import stringWidth from 'string-width';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { changedCheckpoint, type Zeros } from '../checkpoint/changed-checkpoint.js';
+import { fileIn, safetensors } from '../checkpoint/temp-folder.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { runHere } from '../run-here.js';
 
@@ -125,6 +126,13 @@ describe('inspect', () => {
     expect(stdout).toMatch(/^DeepSpeed ZeRO · 9\.7 kB · 10 tensors · 167 values · /);
     expect(stdout).toMatch(/^total +11 +233 +876 B +100\.0%\ndistinct +10 +167 +612 B +69\.9%$/m);
     expect((await inspect('fixtures/hf/llama')).stdout).not.toContain('distinct');
+  });
+
+  it('lists a tensor without a name for an empty filter', async () => {
+    const nameless = fileIn('model.safetensors', safetensors({ '': [1], other: [1, 2] }));
+    const { stdout } = await inspect(nameless, '--filter', '');
+    expect(stdout).toMatch(/^"" +U8 +\[1\] +1 B$/m);
+    expect((await inspect('fixtures/hf/llama', '--filter', '')).code).toBe(2);
   });
 
   it('requires --state-dict for several state dicts', async () => {
