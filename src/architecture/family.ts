@@ -88,6 +88,8 @@ export interface Ignored {
   readonly pattern: string;
   /** Short description: `masks that follow from the config`. */
   readonly what: string;
+  /** Whether the tensors are computed from the config, so that they are not parameters. */
+  readonly isBuffer?: boolean;
 }
 
 /** Keys of the `model` section that set its size; searches for a fitting size use them. */

@@ -86,17 +86,20 @@ export default class Inspect extends BaseCommand {
       await this.warnAbout(flags, checkpointWarnings(checkpoint));
       const chosen = filterByName(checkpoint.tensors, flags.filter);
       const view = modelViewOf(checkpoint);
-      const model = await storedModel(view, flags.family);
+      const unpacked = withUnpackedWeights(view);
+      const model = await storedModel(unpacked, flags.family);
       const result = {
         schema: 'minimind/inspect@1',
         ...(flags.filter !== undefined && { filter: flags.filter }),
         ...(flags.srte && { srte: await surveyed(checkpoint, flags) }),
         ...summarise(checkpoint, chosen, await measured(chosen, flags)),
         ...(adapter && { adapter: describeAdapter(adapter) }),
-        ...modelFields(view, model),
+        ...modelFields(unpacked, model),
         ...onnxFields(view),
       } as const;
-      const listed = [flags.tensors, flags.stats, flags.hash, flags.filter].some(Boolean);
+      const listed = [flags.tensors, flags.stats, flags.hash, flags.filter !== undefined].some(
+        Boolean,
+      );
       return await this.answer(flags, result, (each) => inspectReport(each, { listed }));
     } finally {
       checkpoint.close();
@@ -112,21 +115,26 @@ function onnxFields(view: Checkpoint): { readonly onnx?: OnnxInspection } {
   return { onnx: { ...description, ...stored, components: groupTensors(view.tensors) } };
 }
 
-/** The model without its buffers, and its parameters if they are known. */
-function modelFields(view: Checkpoint, model: StoredModel | null) {
+/** The model without the roles of its tensors, and its parameters if they are known. */
+function modelFields({ tensors }: Checkpoint, model: StoredModel | null) {
   if (model === null) return { model };
-  const { buffers, ...known } = model;
+  const { parameters, isWhole, others, ...known } = model;
   if (model.family === null) return { model: known };
-  const isBuffer = new Set(buffers);
-  const { tensors } = withUnpackedWeights(view);
-  const views = viewsOf(tensors).filter(({ names }) => !names.some((name) => isBuffer.has(name)));
-  // Words of a packing that is not known here hold several parameters each.
-  const isCountable = views.every(({ tensor }) => STORED_DTYPES[tensor.dtype].kind !== 'integer');
+  const views = viewsOf(tensors).filter(({ names }) => !names.some((name) => others.has(name)));
+  const floats = views.filter(
+    ({ tensor, names }) =>
+      !DISCRETE.has(STORED_DTYPES[tensor.dtype].kind) || names.some((name) => parameters.has(name)),
+  );
+  // Without a parameter, the integers can be its words in a packing that is not known here.
+  const isCountable = isWhole || floats.length === views.length;
   return {
     model: known,
-    ...(isCountable && { parameters: sumOf(views, ({ tensor }) => tensor.elements) }),
+    ...(isCountable && { parameters: sumOf(floats, ({ tensor }) => tensor.elements) }),
   };
 }
+
+/** Kinds of values that only quantized parameters have. */
+const DISCRETE: ReadonlySet<string> = new Set(['integer', 'bool']);
 
 type InspectFlags = FlagsOf<typeof Inspect>;
 

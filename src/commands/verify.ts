@@ -5,6 +5,7 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, offline, readAs, set, stateDict } from '../cli/flags/flags.js';
 import { progressDisplay } from '../cli/progress.js';
+import type { ConfigDocument } from '../config/document.js';
 import { usageError } from '../errors.js';
 import { isAdapterFolder } from '../files/config-names.js';
 import { pathExists } from '../files/mounted.js';
@@ -89,7 +90,9 @@ export default class Verify extends BaseCommand {
         warn: (warnings) => this.warnAbout(flags, warnings),
       });
       const values =
-        flags.values === undefined ? undefined : await this.#compared(checkpoint, verified, flags);
+        flags.values === undefined
+          ? undefined
+          : await this.#compared(checkpoint, found.document, verified, flags);
       const graph = onnxViewOf(checkpoint);
       const differs = values !== undefined && values.beyond.length + values.missing.length > 0;
       const matches = verified.matches && !differs;
@@ -153,13 +156,17 @@ export default class Verify extends BaseCommand {
 
   async #compared(
     checkpoint: Checkpoint,
+    document: ConfigDocument,
     { notes }: VerifyResult,
     flags: FlagsOf<typeof Verify>,
   ): Promise<ValueComparison> {
     const copies = notes.flatMap(({ kind, names }) => (kind === 'stored-again' ? names : []));
     const original = openModelCheckpoint(flags.values ?? '');
     try {
-      return await compareValues(checkpoint, original, progressDisplay(flags), new Set(copies));
+      return await compareValues(checkpoint, original, progressDisplay(flags), {
+        copies: new Set(copies),
+        described: await modelOf(document, flags),
+      });
     } finally {
       original.close();
     }

@@ -205,7 +205,10 @@ export function summaryOf({
     parameters: described ? parametersOf(described.model) : null,
     values: sumOf(distinct, ({ elements }) => elements),
     bytes: kind === 'config' ? null : sumOf(distinct, ({ bytes }) => bytes ?? 0),
-    types: [...types].sort(([, a], [, b]) => b - a).map(([type]) => type),
+    // By name where sizes are equal, so that the order of the files does not matter.
+    types: [...types]
+      .sort(([a, bytesA], [b, bytesB]) => bytesB - bytesA || (a < b ? -1 : 1))
+      .map(([type]) => type),
   };
 }
 

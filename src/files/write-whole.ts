@@ -258,14 +258,21 @@ export function refuseOtherEnding(save: string, ending: '.onnx' | '.safetensors'
 
 function checkFile(target: string, existing: fs.Stats, force: boolean): void {
   if (existing.isDirectory()) throw folderError(target);
-  if (!existing.isFile()) throw new UserError('usage', `${target} is neither a file nor a folder`);
+  if (!existing.isFile()) throw strangeKind(target, 'file');
   if (!force) throw alreadyExists(target);
 }
 
+/** A device, a pipe or a socket. */
+const strangeKind = (target: string, kind: OutputKind): UserError =>
+  new UserError('usage', `${target} is neither a file nor a folder`, {
+    suggestion: `choose another name for the ${kind}`,
+  });
+
 function checkFolder(target: string, file: string, existing: fs.Stats, force: boolean): void {
-  if (!existing.isDirectory()) {
+  if (existing.isFile()) {
     throw new UserError('usage', `${target} is a file`, { suggestion: 'name a folder' });
   }
+  if (!existing.isDirectory()) throw strangeKind(target, 'folder');
   if (existing.dev !== fs.statSync(path.dirname(file)).dev) {
     throw new UserError('usage', `${target} is a mount point, which cannot be replaced`, {
       suggestion: 'name a folder in it',

@@ -3,11 +3,11 @@
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Ignored, Setting } from '../architecture/family.js';
-import { LimitError } from '../architecture/param.js';
+import { LimitError, type Param } from '../architecture/param.js';
 import { type SrteLayout, srteLayoutOf } from '../architecture/srte-layout.js';
 import { stateDictOf, tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { storedNames } from '../checkpoint/names.js';
+import { firstOfPattern, type StoredNames, storedNames } from '../checkpoint/names.js';
 import { equalByLocation } from '../checkpoint/sharing.js';
 import {
   type JsonLike,
@@ -22,8 +22,9 @@ import { readDocument } from '../config/read.js';
 import { type Problem, UserError } from '../errors.js';
 import { configIn, ownConfigNames } from '../files/config-names.js';
 import { pathKind } from '../files/mounted.js';
-import { namesOf, shapesOf } from '../reconcile/faults.js';
+import { namesOf, quantizedPart, shapesOf } from '../reconcile/faults.js';
 import type { ConfigDifference, Description } from '../reconcile/reconcile.js';
+import { STORED_DTYPES } from '../tensor/dtype.js';
 import { isRecord, jsonOrUndefined, shellWord } from '../text/words.js';
 import { ggufConfigIn, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import { isCheckpointPath } from './locate.js';
@@ -270,8 +271,12 @@ export interface StoredModel {
   readonly family: string | null;
   readonly config: string | null;
   readonly srte: Pick<SrteLayout, 'sharing' | 'form'> | null;
-  /** Names of the tensors that are buffers by the config. */
-  readonly buffers: readonly string[];
+  /** Names in the file of the config's parameters that are stored with all their values. */
+  readonly parameters: ReadonlySet<string>;
+  /** Whether no parameter is missing. */
+  readonly isWhole: boolean;
+  /** Names in the file of tensors that are not parameters: buffers, and scales of quantized weights. */
+  readonly others: ReadonlySet<string>;
 }
 
 const SRTE_TABLE = /(?:^|\.)(?:(shared_srte)|layers\.\d{1,5}\.srte)\.(freqs|lowrank)$/;
@@ -288,7 +293,8 @@ export async function storedModel(
   const described = await describedModel(checkpoint, as);
   const srte = described?.srte ?? srteByNames(checkpoint.tensors.keys());
   if (described === null && srte === null) return null;
-  return { family: null, config: null, buffers: [], ...described, srte };
+  const unknown = { parameters: new Set<string>(), isWhole: false, others: new Set<string>() };
+  return { family: null, config: null, ...unknown, ...described, srte };
 }
 
 async function describedModel(
@@ -298,20 +304,45 @@ async function describedModel(
   try {
     const found = await findConfig(checkpoint, undefined);
     if (found === undefined) return null;
-    const { family, file, model } = await modelOf(found.document, { family: as });
-    const layout = srteLayoutOf(model);
-    const stored = storedNames(checkpoint);
-    const buffers = tensorsOf(model).filter(({ role }) => role === 'buffer');
+    const loaded = adjustedToCheckpoint(await modelOf(found.document, { family: as }), checkpoint);
+    const layout = srteLayoutOf(loaded.model);
     return {
-      family: family.name,
-      config: file,
+      family: loaded.family.name,
+      config: loaded.file,
       srte: layout ? { sharing: layout.sharing, form: layout.form } : null,
-      buffers: buffers.flatMap(namesOf).flatMap((name) => stored.get(name)?.own ?? []),
+      ...roles(loaded, storedNames(checkpoint)),
     };
   } catch (error) {
     if (error instanceof UserError && as === undefined) return null;
     throw error;
   }
+}
+
+type Roles = Pick<StoredModel, 'parameters' | 'isWhole' | 'others'>;
+
+/** What the tensors of a checkpoint are by its config. */
+function roles({ family, document, model }: ModelFile, stored: StoredNames): Roles {
+  const described = tensorsOf(model);
+  const names = new Set(described.flatMap(namesOf));
+  const isWholeIn =
+    ({ elements }: Param) =>
+    (name: string) =>
+      stored.get(name)?.tensor.elements === elements;
+  const parameters = described.filter(({ role }) => role !== 'buffer');
+  const buffers = described.filter(({ role }) => role === 'buffer').flatMap(namesOf);
+  const old = (family.ignored?.(document) ?? []).filter(({ isBuffer }) => isBuffer);
+  const besides = [...stored].filter(
+    ([name, { tensor }]) =>
+      !names.has(name) &&
+      (firstOfPattern(name, old) ||
+        (quantizedPart(name) && STORED_DTYPES[tensor.dtype].kind === 'float')),
+  );
+  const ownOf = (all: readonly string[]) => all.flatMap((name) => stored.get(name)?.own ?? []);
+  return {
+    parameters: new Set(parameters.flatMap((each) => ownOf(namesOf(each).filter(isWholeIn(each))))),
+    isWhole: parameters.every((each) => namesOf(each).some(isWholeIn(each))),
+    others: new Set([...ownOf(buffers), ...besides.map(([, { own }]) => own)]),
+  };
 }
 
 function srteByNames(names: Iterable<string>): StoredModel['srte'] {

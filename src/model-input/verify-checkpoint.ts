@@ -1,14 +1,21 @@
 /** A checkpoint checked against a config, and its faults as problems. */
+import type { Param } from '../architecture/param.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { LoraAdapter } from '../checkpoint/adapter/adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { distanceBetween, relativeError, roundingLimit } from '../checkpoint/distance.js';
 import type { CheckpointFormat } from '../checkpoint/formats.js';
-import { storedNames } from '../checkpoint/names.js';
-import { storedTypeOf } from '../checkpoint/stored-tensor.js';
+import { type StoredNames, storedNames } from '../checkpoint/names.js';
+import {
+  isSameView,
+  type StoredBytes,
+  type StoredTensor,
+  storedTypeOf,
+} from '../checkpoint/stored-tensor.js';
 import type { ConfigDocument } from '../config/document.js';
 import { type Problem, type Severity, UserError } from '../errors.js';
 import type { Progress, ProgressDisplay } from '../progress-display.js';
+import { namesOf } from '../reconcile/faults.js';
 import { type FaultGroup, groupFaults } from '../reconcile/notes.js';
 import {
   adviceText,
@@ -221,37 +228,39 @@ export interface ValueComparison {
   readonly types: readonly TypeDifference[];
 }
 
+/** What is known of the tensors of a checkpoint and its original. */
+interface NamingOptions {
+  /** Names of the checkpoint for equal copies of tied tensors, which the original need not store. */
+  readonly copies?: ReadonlySet<string>;
+  /** The model of both: tensors can have other names, and several, on one side. */
+  readonly described?: ModelFile;
+}
+
 /**
  * Compares all tensors that both have.
- * @param copies Names of the checkpoint for equal copies of tied tensors, which the original need not store.
  * @throws UserError when reading fails, or a type has no values that can be read.
  */
 export async function compareValues(
   checkpoint: Checkpoint,
   original: Checkpoint,
   display: ProgressDisplay,
-  copies: ReadonlySet<string> = new Set(),
+  { copies = new Set(), described }: NamingOptions = {},
 ): Promise<ValueComparison> {
   const [stored, source] = [storedNames(checkpoint), storedNames(original)];
-  const missing = [
-    ...[...stored].flatMap(([name, { own }]) =>
-      source.has(name) || copies.has(own) ? [] : [name],
-    ),
-    ...[...source.keys()].filter((name) => !stored.has(name)),
-  ];
-  const pairs = [...stored].flatMap(([name, { tensor }]) => {
-    const other = source.get(name)?.tensor;
-    return other && isSameShape(tensor.shape, other.shape) ? [{ name, tensor, other }] : [];
-  });
+  const { matched, missing } = matchedTensors(
+    new Map([...stored].filter(([name, { own }]) => source.has(name) || !copies.has(own))),
+    source,
+    described && namesOnBothSides(described, checkpoint, original),
+  );
+  const [pairs, others] = [true, false].map((isSame) =>
+    matched.filter(({ tensor, other }) => isSameShape(tensor.shape, other.shape) === isSame),
+  ) as [MatchedTensor[], MatchedTensor[]];
   const shown = display.bytes(
     'comparing values',
     sumOf(pairs, ({ other }) => other.bytes),
   );
   const types = new Map<string, TypeDifference>();
-  const reshaped = [...stored].flatMap(([name, { tensor }]) => {
-    const other = source.get(name)?.tensor;
-    return other && !isSameShape(tensor.shape, other.shape) ? [name] : [];
-  });
+  const reshaped = others.map(({ name }) => name);
   const beyond = [...reshaped];
   try {
     for (const { name, tensor, other } of pairs) {
@@ -278,4 +287,75 @@ export async function compareValues(
     reshaped,
     types: [...types.values()],
   };
+}
+
+/** A tensor of a checkpoint, and that of its original. */
+interface MatchedTensor {
+  readonly name: string;
+  readonly tensor: StoredTensor;
+  readonly other: StoredTensor;
+}
+
+type NamesOfBoth = Record<'stored' | 'source', ReadonlyMap<string, readonly string[]>>;
+
+/** Tensors of both sides by their names; a name that one side lacks, by another name of the described tensor. */
+function matchedTensors(
+  stored: StoredNames,
+  source: StoredNames,
+  names: NamesOfBoth | undefined,
+): { readonly matched: readonly MatchedTensor[]; readonly missing: readonly string[] } {
+  const matched: MatchedTensor[] = [];
+  const missing: string[] = [];
+  const known = new Map<StoredBytes, MatchedTensor[]>();
+  const match = (each: MatchedTensor) => {
+    matched.push(each);
+    const others = known.get(each.tensor.storage);
+    if (others) others.push(each);
+    else known.set(each.tensor.storage, [each]);
+  };
+  const isKnown = (tensor: StoredTensor, other: StoredTensor) =>
+    known
+      .get(tensor.storage)
+      ?.some((each) => isSameView(each.tensor, tensor) && isSameView(each.other, other));
+  const lacking: (readonly [string, StoredTensor | undefined, StoredTensor | undefined])[] = [];
+  const under = (all: StoredNames, list: readonly string[] = []) =>
+    list.flatMap((each) => all.get(each)?.tensor ?? [])[0];
+  for (const [name, { tensor }] of stored) {
+    const other = source.get(name)?.tensor;
+    if (other) match({ name, tensor, other });
+    else lacking.push([name, tensor, under(source, names?.source.get(name))]);
+  }
+  for (const [name, { tensor }] of source) {
+    if (!stored.has(name)) lacking.push([name, under(stored, names?.stored.get(name)), tensor]);
+  }
+  for (const [name, tensor, other] of lacking) {
+    if (!tensor || !other) missing.push(name);
+    else if (!isKnown(tensor, other)) match({ name, tensor, other });
+  }
+  return { matched, missing };
+}
+
+/** For each name of a described tensor, its names in the checkpoint and in the original. */
+function namesOnBothSides(
+  described: ModelFile,
+  checkpoint: Checkpoint,
+  original: Checkpoint,
+): NamesOfBoth {
+  const [own, theirs] = [checkpoint, original].map((each) =>
+    tensorsOf(adjustedToCheckpoint(described, each).model),
+  ) as [Param[], Param[]];
+  const names: Record<keyof NamesOfBoth, Map<string, string[]>> = {
+    stored: new Map(),
+    source: new Map(),
+  };
+  // The programs that wrote them may have split or joined tensors.
+  if (own.some(({ shape }, at) => !isSameShape(shape, theirs[at]?.shape ?? []))) return names;
+  for (const [at, param] of own.entries()) {
+    const other = theirs[at] ?? param;
+    for (const name of [...namesOf(param), ...namesOf(other)]) {
+      names.stored.set(name, namesOf(param));
+      names.source.set(name, namesOf(other));
+    }
+  }
+  return names;
 }

@@ -181,6 +181,18 @@ describe('two checkpoints', () => {
     expect(sameModel).not.toBeNull();
   });
 
+  it('have the same types in any order of their files', async () => {
+    const single = vector(1);
+    const half = bfloat16(1, 2);
+    const [one, other] = [
+      weights('one.safetensors', { single, half }),
+      weights('other.safetensors', { half, single }),
+    ];
+    const { stdout } = await diff(one, other, '--values');
+    expect(stdout).toMatch(/^equal in structure and values$/m);
+    expect(stdout).toMatch(/^ {2}size +8 B \(BF16, F32\)$/m);
+  });
+
   it('give exit code 1 only with --check and --max-error', async () => {
     expect((await diff(PAIR.a, PAIR.b)).code).toBe(0);
     expect((await diff(PAIR.a, PAIR.b, '--check')).code).toBe(1);

@@ -47,6 +47,28 @@ describe('export', () => {
     expect(count).toBe(2);
   });
 
+  it.each([
+    ['experts, which it writes one by one', 'mixtral', []],
+    ['experts in groups of 8 bits', 'mixtral', ['--weights', 'int8']],
+    ['transposed experts, in another file', 'gpt-oss-7-2', ['--external-data']],
+    ['transposed weights of 4 bits', 'gpt2', ['--weights', 'int4']],
+    ['rows that do not fill their groups', 'gpt2-inner-scaled', ['--weights', 'int8']],
+  ] as [string, string, string[]][])('can be read again with %s', async (_, name, flags) => {
+    const model = `fixtures/hf/${name}`;
+    expect((await exported(model, ...flags, '--save', out())).code).toBe(0);
+    const args = [model, out(), '--values', model, '--json'];
+    const { matches, counts, values } = JSON.parse((await runHere(['verify', ...args])).stdout);
+    expect({ matches, missing: values.missing, beyond: values.beyond }).toEqual({
+      matches: true,
+      missing: [],
+      beyond: [],
+    });
+    expect(values.compared).toBe(counts.described);
+    const parametersOf = async (file: string) =>
+      JSON.parse((await runHere(['inspect', file, '--json'])).stdout).parameters;
+    expect(await parametersOf(out())).toBe(await parametersOf(model));
+  });
+
   it('writes the weights next to the graph with --external-data', async () => {
     const { code } = await exported(MODEL, '--save', out(), '--external-data');
     expect(code).toBe(0);
@@ -100,6 +122,14 @@ describe('a user error of export', () => {
     const { code, stderr } = await exported(MODEL, ...args);
     expect(stderr).toContain(message);
     expect(code).toBe(2);
+  });
+
+  it('refuses another ending before it reads the model', async () => {
+    const { code, stderr } = await exported('no-such-model', '--save', 'model.pt');
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: 'error: --save: expected a .onnx file, found model.pt\n  → write --save model.onnx\n',
+    });
   });
 
   it.each(['model.onnx', 'model.onnx.data'])('keeps an existing %s', async (name) => {

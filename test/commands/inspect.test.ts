@@ -3,6 +3,8 @@ import os from 'node:os';
 import path from 'node:path';
 import stringWidth from 'string-width';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { changedCheckpoint, type Zeros } from '../checkpoint/changed-checkpoint.js';
+import { fileIn, safetensors } from '../checkpoint/temp-folder.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { runHere } from '../run-here.js';
 
@@ -119,6 +121,20 @@ describe('inspect', () => {
     expect((await inspect('--ranks', '2', TRAINING)).stderr).toContain('--srte');
   });
 
+  it('has a row for the count of its first line, where tensors are shared', async () => {
+    const { stdout } = await inspect('fixtures/distributed/zero3-world1');
+    expect(stdout).toMatch(/^DeepSpeed ZeRO · 9\.7 kB · 10 tensors · 167 values · /);
+    expect(stdout).toMatch(/^total +11 +233 +876 B +100\.0%\ndistinct +10 +167 +612 B +69\.9%$/m);
+    expect((await inspect('fixtures/hf/llama')).stdout).not.toContain('distinct');
+  });
+
+  it('lists a tensor without a name for an empty filter', async () => {
+    const nameless = fileIn('model.safetensors', safetensors({ '': [1], other: [1, 2] }));
+    const { stdout } = await inspect(nameless, '--filter', '');
+    expect(stdout).toMatch(/^"" +U8 +\[1\] +1 B$/m);
+    expect((await inspect('fixtures/hf/llama', '--filter', '')).code).toBe(2);
+  });
+
   it('requires --state-dict for several state dicts', async () => {
     const { code, stdout, stderr } = await inspect(AMBIGUOUS);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -165,6 +181,36 @@ describe('inspect of an invalid checkpoint', () => {
     const { parameters } = await json('fixtures/hf/llama');
     expect((await json(packed)).parameters).toBe(parameters);
     expect((await inspect(packed)).stdout).toContain('29.4K parameters');
+  });
+
+  const K_PROJ = 'model.layers.0.self_attn.k_proj';
+
+  it.each([
+    ['positions and a mask', { 'model.ids': ['I64', [1, 4], 32], mask: ['BOOL', [2, 2], 4] }],
+    ['old buffers of floats', { 'model.layers.0.self_attn.rotary_emb.inv_freq': ['F32', [4], 16] }],
+    [
+      'scales of weights in float8',
+      {
+        [`${K_PROJ}.weight`]: ['F8_E4M3', [16, 32], 512],
+        [`${K_PROJ}.weight_scale_inv`]: ['F32', [1, 1], 4],
+      },
+    ],
+    [
+      'scales of weights in int8',
+      { [`${K_PROJ}.weight`]: ['I8', [16, 32], 512], [`${K_PROJ}.SCB`]: ['F32', [16], 64] },
+    ],
+  ] as [string, Zeros][])('does not count %s as parameters', async (_, changes) => {
+    const { parameters } = await json('fixtures/hf/llama');
+    expect((await json(changedCheckpoint('fixtures/hf/llama', changes))).parameters).toBe(
+      parameters,
+    );
+  });
+
+  it('counts no parameters when two of them share a byte', async () => {
+    const model = changedCheckpoint('fixtures/hf/llama', {
+      [`${K_PROJ}.weight`]: ['U8', [256, 1], 256],
+    });
+    expect(await json(model)).not.toHaveProperty('parameters');
   });
 
   it('counts no parameters in words of an unknown packing', async () => {

@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { changedCheckpoint } from '../checkpoint/changed-checkpoint.js';
 import { safetensorsFile, torchFile } from '../reconcile/files.js';
 import { describeModel, SMALL, Workshop } from '../reconcile/support.js';
 import { runCli } from '../run-cli.js';
@@ -61,6 +62,34 @@ describe('verify', () => {
     const difference = await runHere(['diff', original, out, '--json']);
     const inspected = await runHere(['inspect', out, '--json']);
     expect(JSON.parse(difference.stdout).b.bytes).toBe(JSON.parse(inspected.stdout).totals.bytes);
+  });
+
+  it.each([
+    ['a tied head that only one of two files stores', 'gpt2', 'gpt2.pt'],
+    ['tensors that the original has under an older name', 'gpt-neox', 'gpt-neox.gguf'],
+  ])('compares %s', async (_, model, name) => {
+    const original = `fixtures/hf/${model}`;
+    const [out, back] = [path.join(folder, name), path.join(folder, `${model}-back`)];
+    expect((await runHere(['convert-checkpoint', original, out])).code).toBe(0);
+    const again = ['convert-checkpoint', out, back, '--container', 'safetensors'];
+    expect((await runHere(again)).code).toBe(0);
+    for (const pair of [
+      [back, original],
+      [original, back],
+    ] as const) {
+      const { matches, values } = await json(pair[0], '--values', pair[1]);
+      expect({ matches, ...values }).toMatchObject({ matches: true, compared: 28, missing: [] });
+    }
+  });
+
+  it('compares a tied head of the original that has values of its own', async () => {
+    const tied = 'fixtures/hf/gpt2';
+    const other = changedCheckpoint(tied, { 'lm_head.weight': ['F32', [97, 32], 97 * 32 * 4] });
+    expect((await json(tied, '--values', other)).values).toMatchObject({
+      compared: 29,
+      missing: [],
+      beyond: ['lm_head.weight'],
+    });
   });
 
   it('reports a match', async () => {

@@ -188,6 +188,7 @@ describe('an impossible place', () => {
     ['there is no such folder', {}, () => inFolder('file/out')],
     ['is a folder', { kind: 'file' }, () => inFolder('folder')],
     ['is neither a file nor a folder', { kind: 'file' }, () => '/dev/null'],
+    ['is neither a file nor a folder', {}, () => '/dev/null'],
     ['is a mount point', {}, () => '/dev/shm'],
     ['ELOOP', {}, () => inFolder('loop')],
     ['ENAMETOOLONG', {}, () => inFolder('a'.repeat(250))],

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { openModelCheckpoint } from '../../src/model-input/gguf/gguf-checkpoint.js';
 import { onnxViewOf } from '../../src/model-input/onnx/onnx-tensors.js';
-import { initializer, node, onnx } from '../checkpoint/onnx/files.js';
+import { bytes, initializer, node, onnx } from '../checkpoint/onnx/files.js';
 import { fileIn, folderOf } from '../checkpoint/temp-folder.js';
 import { onTestEnd } from '../cleanup.js';
 import { runHere } from '../run-here.js';
@@ -62,6 +62,49 @@ describe('tensors of an exported graph', () => {
     const checkpoint = opened(file);
     expect([...checkpoint.tensors.keys()]).toEqual(['layers.0.w']);
     expect(onnxViewOf(checkpoint)?.constants).toEqual(['/model/Constant_3_output_0', 'val_12']);
+  });
+});
+
+describe('rows of a weight with a shape in the metadata', () => {
+  /** A weight [2, 1, 2] as two rows, and its shape as listed. */
+  function withShapes(shapes: string, rows = ['0+1', '1+1']) {
+    const data = (...values: number[]) => ({ raw: Buffer.from(Float32Array.from(values).buffer) });
+    const file = fileIn(
+      'x.onnx',
+      onnx({
+        initializers: rows.map((each, at) =>
+          initializer({ name: `w:${each}`, sizes: [1, 2], data: data(2 * at, 2 * at + 1) }),
+        ),
+        more: [bytes(14, bytes(1, 'shapes'), bytes(2, shapes))],
+      }),
+    );
+    return opened(file).tensors;
+  }
+
+  it('are one weight, in any order', () => {
+    for (const rows of [
+      ['0+1', '1+1'],
+      ['1+1', '0+1'],
+    ]) {
+      const tensor = withShapes('{"w":{"shape":[2,1,2]}}', rows).get('w') ?? expect.unreachable();
+      expect(tensor.shape).toEqual([2, 1, 2]);
+      const values = [...new Float32Array(readTensor(tensor).slice().buffer)];
+      expect(values).toEqual(rows[0] === '0+1' ? [0, 1, 2, 3] : [2, 3, 0, 1]);
+    }
+  });
+
+  it.each([
+    ['a shape of other values', '{"w":{"shape":[2,2,2]}}', undefined],
+    ['missing rows', '{"w":{"shape":[2,1,2]}}', ['0+1', '2+1']],
+    ['the same rows twice', '{"w":{"shape":[2,1,2]}}', ['0+1', '0+2']],
+    ['a shape beyond all numbers', '{"w":{"shape":[9007199254740993,9]}}', undefined],
+    ['a shape of texts', '{"w":{"shape":["2","2"]}}', undefined],
+    ['no shape', '{"w":null}', undefined],
+    ['a list', '[1]', undefined],
+    ['no JSON', '{', undefined],
+    ['only the name of a prototype', '{"__proto__":{"shape":[2,1,2]}}', undefined],
+  ])('are no weight with %s', (_, shapes, rows) => {
+    expect([...withShapes(shapes, rows).keys()]).toEqual([]);
   });
 });
 

@@ -80,6 +80,7 @@ embed             1     100  400 B   46.7%  ████████████
 layers.0–1        4      16   56 B   6.54%  █▋
 head              1     100  400 B   46.7%  ████████████
 total             6     216  856 B  100.0%
+distinct          5     116  456 B   53.3%
 
 Details: --details, --tensors
 `);

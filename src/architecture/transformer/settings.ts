@@ -79,6 +79,7 @@ export const oldBuffers = (patterns: readonly string[]): readonly Ignored[] =>
   patterns.map((pattern) => ({
     pattern,
     what: 'old files keep them, and they follow from the config',
+    isBuffer: true,
   }));
 
 /** Settings that tie the head to the embedding. */

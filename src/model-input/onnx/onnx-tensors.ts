@@ -10,6 +10,14 @@ import { readRows } from '../../checkpoint/view.js';
 import { decodeValues, fillLittleEndian, viewOf } from '../../tensor/decode-values.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
 import { sumOf } from '../../text/words.js';
+import {
+  type ExportedForm,
+  exportedForms,
+  inForm,
+  joinedRows,
+  rowsIn,
+  type WeightRows,
+} from './exported-weights.js';
 
 /** How a graph stores the tensors of its model. */
 export interface OnnxView {
@@ -41,7 +49,9 @@ const isParameterName = (name: string): boolean => PARAMETER.test(name) && !GENE
 export function tensorsOfOnnx(
   own: ReadonlyMap<string, StoredTensor>,
   { uses }: OnnxGraph,
+  metadata: ReadonlyMap<string, string> = new Map(),
 ): ReadonlyMap<string, StoredTensor> {
+  const forms = exportedForms(metadata);
   const tensors = new Map<string, StoredTensor>();
   const view = {
     transposed: [] as string[],
@@ -51,13 +61,24 @@ export function tensorsOfOnnx(
     constants: [] as string[],
   };
   const isPart = new Set<string>();
+  const pieces = new Map<string, WeightRows[]>();
   for (const [initializer, tensor] of own) {
     const used = uses.get(initializer) ?? [];
-    const grouped = used.map((use) => groupedWeight(initializer, use, own)).find(Boolean);
+    const grouped = used.map((use) => groupedWeight(initializer, use, own, forms)).find(Boolean);
+    const rows = rowsIn(initializer);
+    if (rows && forms.has(rows.name) && (grouped || !QUANTIZED.test(initializer))) {
+      const piece = { first: rows.first, tensor: grouped?.tensor ?? tensor };
+      const others = pieces.get(rows.name);
+      if (others) others.push(piece);
+      else pieces.set(rows.name, [piece]);
+      for (const part of grouped?.parts ?? [initializer]) isPart.add(part);
+      continue;
+    }
     if (grouped) {
       const name = grouped.name ?? nameOfUse(used[0], 'weight');
       if (name !== undefined && !tensors.has(name)) {
-        tensors.set(name, grouped.tensor);
+        const form = forms.get(name);
+        tensors.set(name, (form && inForm(grouped.tensor, form)) ?? grouped.tensor);
         view.quantized.push(name);
       }
       for (const part of grouped.parts) isPart.add(part);
@@ -80,11 +101,22 @@ export function tensorsOfOnnx(
       tensors.set(output, copyOf(tensor));
     }
   }
+  for (const [name, parts] of pieces) {
+    const form = forms.get(name);
+    const whole = joinedRows(parts);
+    const tensor = form && whole && inForm(whole, form);
+    if (tensor === undefined || tensors.has(name)) continue;
+    tensors.set(name, tensor);
+    if (tensor.encoding) view.quantized.push(name);
+  }
   const constants = view.constants.filter((name) => !isPart.has(name));
   for (const part of isPart) tensors.delete(part);
   views.set(tensors, { ...view, constants });
   return tensors;
 }
+
+/** Codes, scales and zero points of a weight in an exported graph. */
+const QUANTIZED = /:(?:codes|scales|zeroPoints):/;
 
 /** A tensor at the same bytes that is another tensor: equal by value, not tied. */
 const copyOf = (tensor: StoredTensor): StoredTensor => ({
@@ -166,19 +198,22 @@ function groupedWeight(
   initializer: string,
   use: OnnxNodeUse,
   own: ReadonlyMap<string, StoredTensor>,
+  forms: ReadonlyMap<string, ExportedForm>,
 ): GroupedWeight | undefined {
   const places = INPUTS[use.op];
   if (places === undefined || use.input !== places[0]) return undefined;
   const parts = places.map((place) => use.inputs[place] ?? '');
   const [codes, scales, zeroPoints] = parts.map((part) => own.get(part));
-  const layout = codes && layoutOf(codes, use);
+  const name = /^(.+):codes(?::rows)?$/.exec(initializer)?.[1];
+  // A lookup does not say how many of the last group's columns are there.
+  const layout = codes && layoutOf(codes, use, forms.get(name ?? '')?.shape.at(-1));
   if (!codes || !scales || !layout) return undefined;
   if (scales.elements !== layout.rows * layout.groups) return undefined;
   const zeroBytes = Math.ceil((layout.groups * layout.bits) / 8);
   const packed = zeroPoints?.dtype === 'U8' ? zeroPoints : undefined;
   if (packed && packed.elements !== layout.rows * zeroBytes) return undefined;
   return {
-    name: /^(.+):codes(?::rows)?$/.exec(initializer)?.[1],
+    name,
     tensor: decoded({ ...layout, codes, scales, zeroPoints: packed }),
     parts: parts.filter((part) => own.has(part)),
   };
@@ -192,12 +227,16 @@ interface Layout {
   readonly bits: number;
 }
 
-function layoutOf({ dtype, elements, shape }: StoredTensor, use: OnnxNodeUse): Layout | undefined {
+function layoutOf(
+  { dtype, elements, shape }: StoredTensor,
+  use: OnnxNodeUse,
+  described: number | undefined,
+): Layout | undefined {
   const { bits = 4, block_size: group = 128, N, K } = use.integers;
   if (dtype !== 'U8' || (bits !== 4 && bits !== 8) || group < 8) return undefined;
   const rows = N ?? shape[0] ?? 0;
   const width = rows > 0 ? (elements * 8) / bits / rows : 0;
-  const columns = K ?? width;
+  const columns = K ?? described ?? width;
   const groups = Math.ceil(columns / group);
   const isWhole = rows > 0 && columns > 0 && groups * group === width;
   return isWhole ? { rows, columns, groups, group, bits } : undefined;

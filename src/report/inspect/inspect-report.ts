@@ -229,9 +229,25 @@ function componentsBlocks(result: InspectResult, groups = result.groups): Block[
           shareCell(totals.bytes, totals.bytes),
           { text: '' },
         ],
+        ...distinctRow(result),
       ],
     ),
     ...moreNote(more, '--details'),
+  ];
+}
+
+/** Totals with shared tensors once, as the verdict counts them; no row where none is shared. */
+function distinctRow({ totals, onnx }: InspectResult): Cell[][] {
+  if (onnx || totals.distinctTensors === totals.tensors) return [];
+  return [
+    [
+      strongCell('distinct'),
+      { ...integerCell(totals.distinctTensors), tone: 'strong' },
+      { ...integerCell(totals.distinctElements), tone: 'strong' },
+      { ...bytesCell(totals.distinctBytes), tone: 'strong' },
+      shareCell(totals.distinctBytes, totals.bytes),
+      { text: '' },
+    ],
   ];
 }
 

@@ -48,7 +48,8 @@ export function planExport(
   };
   const graph = compileAlone(model, (...which) => laid.place(...which), quantized);
   const isBeside = external || laid.file.length > MOST_INSIDE_BYTES;
-  const stretches = encodeInStretches(graph, about, (each) =>
+  const metadata = new Map([...about.metadata, ...laid.shapes()]);
+  const stretches = encodeInStretches(graph, { ...about, metadata }, (each) =>
     isBeside ? undefined : laid.contentOf(each),
   );
   const length = lengthOf(stretches);
@@ -71,6 +72,12 @@ function* piecesOf(stretches: readonly (Uint8Array | LateBytes)[]): Generator<Ui
   }
 }
 
+/** Shape of a tensor in the model, and whether the graph has its rows as columns. */
+interface ShapeInModel {
+  readonly shape: readonly number[];
+  readonly transposed?: boolean;
+}
+
 /** Weights in one file next to the graph, each under its name in the model. */
 class LaidWeights {
   readonly #source: WeightSource;
@@ -80,6 +87,7 @@ class LaidWeights {
   readonly #contents = new Map<string, LateBytes>();
   /** Contents of the file, in order. */
   readonly #stretches: { readonly offset: number; readonly content: LateBytes }[] = [];
+  readonly #shapes = new Map<string, ShapeInModel>();
   #form: WeightForm | undefined;
   #end = 0;
 
@@ -96,12 +104,14 @@ class LaidWeights {
     const count = initializer.shape.reduce((product, size) => product * size, 1);
     const first = (rows?.first ?? 0) * columnsOf(tensor);
     this.#contents.set(initializer.name, this.#late(tensor, first, count));
+    if (rows !== undefined) this.#shapes.set(tensor.name, { shape: tensor.shape });
     return initializer;
   }
 
   /** Location of a quantized matrix, or of some rows of it. */
   placeQuantized(matrix: WeightMatrix, form: WeightForm, rows?: Rows): QuantizedWeight {
     this.#form = form;
+    this.#describe(matrix, form, rows);
     const known = this.#quantized.get(matrix.tensor) ?? this.#quantize(matrix, form);
     const weight = quantizedWeight(matrix, form, rows, (part) => known[part]);
     for (const part of QUANTIZED_PARTS) {
@@ -111,6 +121,20 @@ class LaidWeights {
       if (part === 'codes') this.#contents.set(lookupName(initializer), content);
     }
     return weight;
+  }
+
+  /** Notes the shape of a weight whose initializers do not show it. */
+  #describe({ tensor, columns, isTransposed }: WeightMatrix, form: WeightForm, rows?: Rows): void {
+    const { name, shape } = tensor;
+    const isShown = rows === undefined && shape.length === 2 && columns % form.group === 0;
+    if (isShown && !isTransposed) return;
+    this.#shapes.set(name, { shape, ...(isTransposed && { transposed: true }) });
+  }
+
+  /** Metadata with the shapes that the initializers do not show. */
+  shapes(): [string, string][] {
+    if (this.#shapes.size === 0) return [];
+    return [['shapes', JSON.stringify(Object.fromEntries(this.#shapes))]];
   }
 
   #quantize(matrix: WeightMatrix, form: WeightForm) {
