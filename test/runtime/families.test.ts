@@ -68,7 +68,7 @@ describe('the counted state has the bytes of the original cache:', () => {
 const kindOf = (place: string) => place.replace(/-\d+-\d+$/, '');
 
 withEachEngine('models of every family', (load, engine) => {
-  const cases = sampled(FAMILY_CASES, 4, kindOf);
+  const cases = sampled(FAMILY_CASES, 8, kindOf);
   /** Outputs of whole forward passes, kept for the tests of decoding. */
   const forwards = new Map<string, RunOutput>();
   const forwardOf = async (place: string): Promise<RunOutput> => {

@@ -152,6 +152,9 @@ describe('an answer of the package webgpu', () => {
   });
 });
 
+/** A statement that never ends, and uses no processor that other tests could use. */
+const HANG = 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);';
+
 describe('the process that queries the package', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-webgpu-'));
   afterAll(() => fs.rmSync(folder, { recursive: true }));
@@ -191,11 +194,12 @@ describe('the process that queries the package', () => {
     expect(findings.at(-1)).toEqual({ message: 'the package webgpu finds no adapter' });
   });
 
-  it.each([
+  // At once, because most of them wait for a time limit.
+  it.concurrent.each([
     ['does not load', 'throw new Error("GLIBC_2.38 not found");'],
     ['lacks the used functions', 'export default 5;'],
-    ['crashes', 'process.kill(process.pid, "SIGKILL"); for (;;);'],
-    ['never answers', 'for (;;);'],
+    ['crashes', `process.kill(process.pid, 'SIGKILL'); ${HANG}`],
+    ['never answers', HANG],
     ['never stops printing', 'for (;;) (await import("node:fs")).writeSync(1, "x".repeat(65536));'],
     [
       'never calls back',
@@ -208,10 +212,10 @@ describe('the process that queries the package', () => {
     expect(findings.at(-1)?.message).toMatch(/gives no answer/);
   });
 
-  it('may print other lines, and may hang after its answer', async () => {
+  it.concurrent('may print other lines, and may hang after its answer', async () => {
     const noisy = `import fs from 'node:fs';
       fs.writeSync(2, 'Warning: reduced\\n'); fs.writeSync(1, 'MESA: info\\n');
-      process.on('exit', () => { for (;;); });${MODULE}`;
+      process.on('exit', () => { ${HANG} });${MODULE}`;
     expect(await webgpuAdapter(withModule(noisy, 3000))).toEqual(SOFTWARE);
   });
 });
@@ -225,7 +229,7 @@ describe('a queried program', () => {
   });
 
   it('is killed after the time limit', async () => {
-    const words = ['-e', 'require("node:fs").writeSync(1, String(process.pid)); for (;;);'];
+    const words = ['-e', `require('node:fs').writeSync(1, String(process.pid)); ${HANG}`];
     const pid = Number(await ask(process.execPath, words, 2000));
     expect(pid).toBeGreaterThan(1);
     await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow('ESRCH'), 5000);
