@@ -230,12 +230,12 @@ export function refuseInput(file: string, target = file): void {
 export function refuseModelFile(target: string): void {
   if (kept === undefined || !fs.existsSync(target)) return;
   refuseInput(target);
-  const places = namesOf(target).filter((each) => isModelFileName(path.basename(each)));
+  const places = linkedPaths(target).filter((each) => isModelFileName(path.basename(each)));
   if (places.length === 0) return;
   const folders = new Set(places.flatMap((each) => identitiesAt(path.dirname(each))));
   for (const { file, why } of new Set(kept.values())) {
     if (why !== 'is read') continue;
-    const isBeside = namesOf(file).some((each) =>
+    const isBeside = linkedPaths(file).some((each) =>
       identitiesAt(path.dirname(each)).some((identity) => folders.has(identity)),
     );
     if (!isBeside) continue;
@@ -245,7 +245,8 @@ export function refuseModelFile(target: string): void {
   }
 }
 
-const namesOf = (file: string): readonly string[] => {
+/** A path as it is written, and where its links lead if it exists. */
+export const linkedPaths = (file: string): readonly string[] => {
   try {
     return [file, fs.realpathSync.native(file)];
   } catch {

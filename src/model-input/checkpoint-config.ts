@@ -21,6 +21,7 @@ import { splitDotted, valueAt } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import { type Problem, UserError } from '../errors.js';
 import { configIn, ownConfigNames } from '../files/config-names.js';
+import { linkedPaths } from '../files/input-registry.js';
 import { pathKind } from '../files/mounted.js';
 import { namesOf, quantizedPart, shapesOf } from '../reconcile/faults.js';
 import type { ConfigDifference, Description } from '../reconcile/reconcile.js';
@@ -153,10 +154,14 @@ function numbersRead(data: JsonLike | undefined): unknown {
   );
 }
 
+/** The config next to a checkpoint, or next to the file that a link leads to. */
 function neighbourOf(checkpoint: string): string | undefined {
-  const isFolder = pathKind(checkpoint) === 'folder';
-  const folder = isFolder ? checkpoint : path.dirname(checkpoint);
-  return configIn(folder, isFolder ? [] : ownConfigNames(checkpoint));
+  if (pathKind(checkpoint) === 'folder') return configIn(checkpoint, []);
+  for (const file of linkedPaths(checkpoint)) {
+    const found = configIn(path.dirname(file), ownConfigNames(file));
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 /** Warnings about the file itself. */

@@ -228,7 +228,7 @@ describe('profile', () => {
 });
 
 describe('profile of a checkpoint', () => {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+  const folder = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'minimind-'));
   const inFolder = (...parts: string[]) => path.join(folder, ...parts);
   const workshop = new Workshop();
   const tensors = workshop.stateDict(describeModel().model, false);
@@ -247,6 +247,7 @@ describe('profile of a checkpoint', () => {
     await safetensorsFile(inFolder('bare', 'model.safetensors'), tensors);
     await safetensorsFile(inFolder('beside', 'model.safetensors'), tensors);
     fs.writeFileSync(inFolder('beside', 'config.yaml'), JSON.stringify(config));
+    fs.symlinkSync(path.join('beside', 'model.safetensors'), inFolder('linked.safetensors'));
     await safetensorsFile(inFolder('hf', 'model.safetensors'), tensors);
     fs.writeFileSync(inFolder('hf', 'config.json'), '{"model_type": "lama", "hidden_size": 8}');
   });
@@ -260,6 +261,8 @@ describe('profile of a checkpoint', () => {
     [['weights'], 'inside', 'weights: config'],
     [['beside'], 'beside', 'beside/config.yaml'],
     [['beside/model.safetensors'], 'beside', 'beside/config.yaml'],
+    // Where the link leads.
+    [['linked.safetensors'], 'beside', inFolder('beside', 'config.yaml')],
     [['bare/model.safetensors', '--config', 'other.yaml'], 'flag', 'other.yaml'],
     [['hf', '--config', 'other.yaml'], 'flag', 'other.yaml'],
     [['inside.pt', '--config', 'other.yaml'], 'flag', 'other.yaml'],
