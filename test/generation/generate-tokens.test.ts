@@ -60,7 +60,7 @@ withEachEngine('generated tokens', (load, engine) => {
   const names = Object.keys(GREEDY_CASES).filter(
     (name) => engine === 'ONNX Runtime' || ['llama', 'gemma2-window', 'gpt2'].includes(name),
   );
-  it.each(sampled(names, 3))('equal the greedy tokens of transformers: %s', async (name) => {
+  it.each(sampled(names, 6))('equal the greedy tokens of transformers: %s', async (name) => {
     const { model, weights } = await familyCase(`hf/${name}`);
     const program = await load(model, weights, { decoding: { totalTokens: 65 }, blocks: false });
     for (const { prompt, penalty, ids } of GREEDY_CASES[name] ?? []) {

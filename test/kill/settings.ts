@@ -1,4 +1,4 @@
-/** Number of kills: a few in the normal tests, all possible ones with `npm run test:kill`. */
+/** Number of kills: a few with `npm run test:sweeps`, all possible ones with `npm run test:kill`. */
 const kills = Number(process.env.MINIMIND_KILLS ?? 0);
 
 /** Positions of a few kills in a run, from 0 to 1. */

@@ -47,7 +47,7 @@ const withValue = (source: WeightSource, name: RegExp, value: number): WeightSou
 });
 
 describe('a working model', () => {
-  it.each(sampled(['hf/llama', 'hf/qwen3-moe', 'hf/jamba', 'hf/qwen3-5-text-7-11'], 2))(
+  it.each(sampled(['hf/llama', 'hf/qwen3-moe', 'hf/jamba', 'hf/qwen3-5-text-7-11'], 4))(
     'learns its batch: %s',
     async (place) => {
       const { problems, warnings, steps, finalLoss, deadParameters } = await trained(place);

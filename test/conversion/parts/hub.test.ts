@@ -303,12 +303,13 @@ describe('a reference to the hub', () => {
   const DCP = 'fixtures/distributed/world4-tp';
   const ZERO = 'fixtures/distributed/zero3-world2';
 
-  it.each([
+  const cases: [string, string, string, string[], 'lora' | undefined][] = [
     ['a model with its tokenizer', 'llama', LLAMA, ['--shard-size', '15KB'], undefined],
     ['an adapter', 'llama', LLAMA, ['--shard-size', '15KB'], 'lora'],
     ['a distributed checkpoint', 'dcp', DCP, ['--no-config', '--shard-size', '300B'], undefined],
     ['a ZeRO checkpoint', 'zero', ZERO, ['--no-config', '--shard-size', '300B'], undefined],
-  ])(
+  ];
+  it.each(sampled(cases, 3))(
     'is converted in parts: %s',
     async (_, name, local, words, adapter) => {
       const folders = { llama: LLAMA, lora: LORA, dcp: DCP, zero: ZERO };
