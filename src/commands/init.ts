@@ -62,20 +62,20 @@ export default class Init extends BaseCommand {
     const isAsking = args.preset === undefined && flags.save !== '-' && isInteractive();
     const written = isAsking ? await this.#asked() : await this.#preset(args.preset);
     const { preset, family, text } = written;
-    const report = (each: Omit<Parameters<typeof initReport>[0], 'title' | 'isKept'>) =>
-      initReport({ ...each, title: written.title, isKept });
+    const reportWith =
+      (isKept: boolean) => (each: Omit<Parameters<typeof initReport>[0], 'title' | 'isKept'>) =>
+        initReport({ ...each, title: written.title, isKept });
     const file = flags.save ?? `${written.name}.yaml`;
-    let isKept = false;
     if (file === '-') {
       const result = { schema: 'minimind/init@1', preset, family, file, schemaFile: null } as const;
-      return this.answerBeside(text, flags, result, report);
+      return this.answerBeside(text, flags, result, reportWith(false));
     }
     await writeText(file, text, flags.force);
     // A device such as /dev/null keeps nothing to complete, and its folder is not the user's.
-    isKept = (await fs.stat(file)).isFile();
+    const isKept = (await fs.stat(file)).isFile();
     const schemaFile = isKept ? await writeSchema(path.dirname(file), family, flags) : null;
     const result = { schema: 'minimind/init@1', preset, family, file, schemaFile } as const;
-    return this.answer(flags, result, report);
+    return this.answer(flags, result, reportWith(isKept));
   }
 
   async #preset(name = DEFAULT_PRESET): Promise<Written> {

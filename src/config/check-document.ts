@@ -121,7 +121,7 @@ class Check<T> {
       this.#explained.add(key);
       const severity = this.#severityOf(unknown);
       if (severity === 'error') {
-        // Rules must not check the default of a misspelled key. A file with thousands is no config.
+        // Rules must not check the default of a misspelled key. A file with thousands of them is not a config.
         const meant = misspelled++ < MOST_MISSPELLED ? unknown.meant() : undefined;
         const meantPath = meant === undefined ? path : [...path.slice(0, -1), meant];
         this.#wrong.push(path, meantPath);

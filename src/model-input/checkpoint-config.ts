@@ -325,7 +325,7 @@ async function describedModel(
 
 type Roles = Pick<StoredModel, 'parameters' | 'isWhole' | 'others'>;
 
-/** What the tensors of a checkpoint are by its config. */
+/** Roles of the tensors of a checkpoint, from its config. */
 function roles({ family, document, model }: ModelFile, stored: StoredNames): Roles {
   const described = tensorsOf(model);
   const names = new Set(described.flatMap(namesOf));
@@ -336,7 +336,7 @@ function roles({ family, document, model }: ModelFile, stored: StoredNames): Rol
   const parameters = described.filter(({ role }) => role !== 'buffer');
   const buffers = described.filter(({ role }) => role === 'buffer').flatMap(namesOf);
   const old = (family.ignored?.(document) ?? []).filter(({ isBuffer }) => isBuffer);
-  const besides = [...stored].filter(
+  const additional = [...stored].filter(
     ([name, { tensor }]) =>
       !names.has(name) &&
       (firstOfPattern(name, old) ||
@@ -346,7 +346,7 @@ function roles({ family, document, model }: ModelFile, stored: StoredNames): Rol
   return {
     parameters: new Set(parameters.flatMap((each) => ownOf(namesOf(each).filter(isWholeIn(each))))),
     isWhole: parameters.every((each) => namesOf(each).some(isWholeIn(each))),
-    others: new Set([...ownOf(buffers), ...besides.map(([, { own }]) => own)]),
+    others: new Set([...ownOf(buffers), ...additional.map(([, { own }]) => own)]),
   };
 }
 

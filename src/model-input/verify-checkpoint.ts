@@ -228,7 +228,7 @@ export interface ValueComparison {
   readonly types: readonly TypeDifference[];
 }
 
-/** What is known of the tensors of a checkpoint and its original. */
+/** Names to match the tensors of a checkpoint and its original by. */
 interface NamingOptions {
   /** Names of the checkpoint for equal copies of tied tensors, which the original need not store. */
   readonly copies?: ReadonlySet<string>;

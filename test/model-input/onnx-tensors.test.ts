@@ -103,7 +103,7 @@ describe('rows of a weight with a shape in the metadata', () => {
     ['a list', '[1]', undefined],
     ['no JSON', '{', undefined],
     ['only the name of a prototype', '{"__proto__":{"shape":[2,1,2]}}', undefined],
-  ])('are no weight with %s', (_, shapes, rows) => {
+  ])('are not read as a weight with %s', (_, shapes, rows) => {
     expect([...withShapes(shapes, rows).keys()]).toEqual([]);
   });
 });

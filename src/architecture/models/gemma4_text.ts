@@ -103,7 +103,7 @@ const schema = decoderDocument(
     ...gateAndLogitSettings(null),
     enable_moe_block: toggle(
       false,
-      'Experts beside the network of every block; their outputs are added',
+      'Experts in addition to the network of every block; the outputs are summed',
     ),
     num_experts: expertCount.describe('Experts to choose from'),
     top_k_experts: expertCount.describe('Experts that a token goes to'),

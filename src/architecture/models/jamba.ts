@@ -27,7 +27,7 @@ import {
 } from '../transformer/settings.js';
 import { RECURRENT_HARMLESS, stepRank, stepRankOf } from '../transformer/state-space.js';
 
-const period = (layers: number) => count(layers, 'Every so many layers');
+const period = (layers: number) => count(layers, 'Period of these layers');
 const offset = (layer: number, what: string) =>
   z.int().min(0).default(layer).describe(`The first layer with ${what}`);
 

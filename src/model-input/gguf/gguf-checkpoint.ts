@@ -33,8 +33,9 @@ export function openModelCheckpoint(path: string, options: CheckpointOptions = {
 /** A GGUF file of a known architecture under the names of transformers, an ONNX file under those of its model. */
 function asModel(checkpoint: Checkpoint): Checkpoint {
   const { path, keyValues, onnx } = checkpoint;
-  if (onnx)
+  if (onnx) {
     return { ...checkpoint, tensors: tensorsOfOnnx(checkpoint.tensors, onnx, checkpoint.metadata) };
+  }
   if (keyValues === undefined) return checkpoint;
   if (!isGgufArchitecture(keyValues.get('general.architecture')?.value)) return checkpoint;
   const metadata = new GgufMetadata(path, keyValues);
