@@ -85,6 +85,29 @@ export const FAMILIES = familyLoaders({
 
 export type FamilyName = keyof typeof FAMILIES;
 
+/**
+ * Kinds of `config.json` whose code is a copy of a family's, with the keys that the copy has by default and those of its
+ * `rope_scaling`.
+ * MiniLLM: github.com/cklxx/mini-llm, model/model_minillm.py, a copy of MiniMind 2 of November 2025.
+ */
+export const COPIES = {
+  minillm: {
+    family: 'minimind',
+    keys: { version: 2, hidden_size: 512, num_hidden_layers: 8 },
+    scaling: { rope_type: 'yarn', formula: 'early' },
+  },
+} as const satisfies Record<
+  string,
+  {
+    readonly family: string;
+    readonly keys: Readonly<Record<string, unknown>>;
+    readonly scaling: Readonly<Record<string, unknown>>;
+  }
+>;
+
+export const isCopy = (name: unknown): name is keyof typeof COPIES =>
+  typeof name === 'string' && Object.hasOwn(COPIES, name);
+
 export const FAMILY_NAMES = Object.keys(FAMILIES) as readonly FamilyName[];
 
 /** Family of a document without `model.family`. */

@@ -60,6 +60,8 @@ export const ACTIVATIONS = {
   mish: 'x · tanh(log(1 + eˣ))',
   tanh: 'tanh(x)',
   sigmoid: 'σ(x)',
+  identity: 'x',
+  sqrtSoftplus: '√log(1 + eˣ)',
   /** Uses erf, with mean √½ and deviation √(1 / 4π) (arXiv 2209.10655). */
   laplace: 'distribution function of a normal distribution',
 } as const satisfies Record<string, string>;
@@ -236,6 +238,17 @@ export type RotaryScaling =
       /** Factor of cosine and sine. */
       readonly amplitude: number;
     }
+  /**
+   * YaRN of MiniMind before December 2025: waves up to the original length are divided by less the shorter they are, by
+   * their index alone; longer ones by the factor.
+   */
+  | {
+      readonly kind: 'earlyYarn';
+      readonly factor: number;
+      readonly originalPositions: number;
+      readonly betaFast: number;
+      readonly betaSlow: number;
+    }
   /** A divisor for every frequency, one list up to the original length and one beyond (arXiv 2402.13753). */
   | {
       readonly kind: 'longrope';
@@ -265,6 +278,11 @@ export interface Rotary extends Node<'rotary'> {
 /** Penalty −slope · distance on every score, with a slope per head (ALiBi, arXiv 2108.12409). */
 export interface Alibi extends Node<'alibi'> {
   readonly slopes: readonly number[];
+  /**
+   * Factor of products slope · position that are in bfloat16, as the class of Falcon computes them in every type.
+   * Undefined for exact ones.
+   */
+  readonly bfloat16Factor?: number | undefined;
 }
 
 /** Factor of the queries at a position: 1 + strength · ln(1 + floor((position + offset) / tokens)) (arXiv 2501.19399). */

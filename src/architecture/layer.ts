@@ -90,7 +90,7 @@ export interface RouterGroups {
 /**
  * Choice and weights of a token's experts: scores = softmax or sigmoid of x · weightᵀ. The `expertsPerToken` best
  * by score + correction are chosen. Their weights are the scores without correction, divided by their sum + eps if
- * renormalised, times `scale`. With `sparseMixer` (arXiv 2409.12136, without its sampling), experts are taken one by
+ * renormalised, or by `least` where that is larger, times `scale`. With `sparseMixer` (arXiv 2409.12136, without its sampling), experts are taken one by
  * one, best first; the weight of each is its share of a softmax of the scores that are left and near its own.
  */
 export interface Router extends Node<'router'> {
@@ -107,7 +107,7 @@ export interface Router extends Node<'router'> {
   readonly nearness?: number;
   readonly expertsPerToken: number;
   readonly groups: RouterGroups | undefined;
-  readonly renormalised: { readonly eps: number } | undefined;
+  readonly renormalised: { readonly eps: number; readonly least?: number } | undefined;
   readonly scale: number;
   /** Factor of each expert's weight, [experts]. */
   readonly expertScales?: Param;

@@ -40,6 +40,34 @@ export function alibiSlopesInOrder(heads: number): Float32Array {
   return Float32Array.from(sorted.slice(0, heads));
 }
 
+/** Slopes of an `Alibi` layer. */
+interface AlibiSlopes {
+  readonly slopes: readonly number[];
+  readonly bfloat16Factor?: number | undefined;
+}
+
+/** Addition to the score of a head for a key at `position`, up to what is the same for all keys. */
+export function alibiScore(
+  { slopes, bfloat16Factor }: AlibiSlopes,
+  head: number,
+  position: number,
+): number {
+  const slope = slopes[head] ?? 0;
+  if (bfloat16Factor === undefined) return slope * position;
+  return toBfloat16(toBfloat16(slope) * toBfloat16(position)) * bfloat16Factor;
+}
+
+const bits = new Uint32Array(1);
+const float = new Float32Array(bits.buffer);
+
+/** The nearest bfloat16 of a finite number; of two, the one with an even last bit. */
+export function toBfloat16(value: number): number {
+  float[0] = value;
+  const [word = 0] = bits;
+  bits[0] = (word + 0x7fff + ((word >>> 16) & 1)) & 0xffff0000;
+  return float[0] ?? 0;
+}
+
 /** 2^(−8 / heads): ratio of consecutive slopes, if heads is a power of two. */
 const ratioOf = (heads: number) => Math.fround(2 ** (-8 / heads));
 

@@ -61,6 +61,8 @@ export function rotaryFrequencies(turning: AngleInputs, tokens = 0): Float32Arra
         blend(frequency, scaling.factor, 1 - Math.min(1, Math.max(0, (j - low) / width))),
       );
     }
+    case 'earlyYarn':
+      return earlyYarn(plain, scaling);
     case 'longrope': {
       const { shortDivisors, longDivisors, originalPositions } = scaling;
       const divisors = tokens > originalPositions ? longDivisors : shortDivisors;
@@ -70,6 +72,28 @@ export function rotaryFrequencies(turning: AngleInputs, tokens = 0): Float32Arra
       );
     }
   }
+}
+
+/**
+ * Frequencies of `precompute_freqs_cis` in jingyaogong/minimind from 4e35fb9 to 6b86ea3 (October and November 2025), and
+ * in cklxx/mini-llm: f · (βs − β + 1) / (βs) up to the first wave that is longer than the original length, with β from
+ * the slow to the fast value over the indices, and f / s from it on.
+ */
+function earlyYarn(
+  plain: Float32Array,
+  { factor, originalPositions, betaFast, betaSlow }: Extract<RotaryScaling, { kind: 'earlyYarn' }>,
+): Float32Array {
+  const found = plain.findIndex(
+    (frequency) => f32(f32(2 * Math.PI) / frequency) > originalPositions,
+  );
+  const firstLong = found === -1 ? plain.length : found;
+  const last = Math.max(plain.length - 1, 1);
+  return plain.map((frequency, j) => {
+    if (j >= firstLong) return frequency * f32(1 / factor);
+    const beta = f32(betaSlow + f32((betaFast - betaSlow) * f32(j / last)));
+    const stretched = f32(beta * factor);
+    return frequency * f32(f32(f32(stretched - beta) + 1) / stretched);
+  });
 }
 
 /**

@@ -1,8 +1,9 @@
 /**
- * A strict JSON reader (RFC 8259) for safetensors headers and shard indexes. It works on bytes, so that errors
+ * A strict JSON reader (RFC 8259) for safetensors headers, shard indexes and adapter configs. It works on bytes, so that errors
  * have exact positions and a name does not keep the text in memory.
  */
 import type { UserError } from '../errors.js';
+import { parseJson } from '../text/json.js';
 import type { CheckpointRule } from './checkpoint-rules.js';
 import { quoted, refusal } from './checkpoint-rules.js';
 
@@ -35,6 +36,8 @@ export interface JsonRules {
   };
   readonly keys?: { readonly rule: CheckpointRule; readonly most: number };
   readonly repeatedKey?: CheckpointRule;
+  /** Whether numbers can be words, as Python writes them: NaN, Infinity, -Infinity. */
+  readonly hasNumberWords?: true;
 }
 
 export interface JsonText {
@@ -149,12 +152,12 @@ export class JsonScanner {
     if (byte === QUOTE) return this.string();
     if (byte === OBJECT.opening) return this.#object(depth + 1);
     if (byte === ARRAY.opening) return this.#array(depth + 1);
-    const [word] =
-      WORD.exec(this.#bytes.toString('latin1', this.#position, this.#position + LONGEST_NUMBER)) ??
-      [];
+    const { hasNumberWords } = this.#text.rules;
+    const ahead = this.#bytes.toString('latin1', this.#position, this.#position + LONGEST_NUMBER);
+    const [word] = WORD.exec(ahead) ?? (hasNumberWords && NUMBER_WORD.exec(ahead)) ?? [];
     if (word === undefined) throw this.#unexpected('a value');
     this.#position += word.length;
-    return JSON.parse(word) as null | boolean | number;
+    return parseJson(word) as null | boolean | number;
   }
 
   #object(depth: number): ReadonlyMap<string, JsonValue> {
@@ -342,6 +345,8 @@ const LONGEST_NUMBER = 400;
 
 /** A literal, or a number of RFC 8259. */
 const WORD = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?)(?![\w.+-])/;
+
+const NUMBER_WORD = /^(?:NaN|-?Infinity)(?![\w.+-])/;
 
 const LONE_SURROGATE = /\p{Surrogate}/u;
 

@@ -9,6 +9,7 @@ import { progressDisplay } from '../cli/progress.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { openWeighted } from '../model-input/weighted-model.js';
 import { exportReport } from '../report/models.js';
+import { formatJson } from '../text/json.js';
 
 export default class Export extends BaseCommand {
   static override summary = 'Export a model as an ONNX graph with its weights.';
@@ -93,7 +94,7 @@ export default class Export extends BaseCommand {
       : randomWeights(model, flags.seed ?? 0);
     const metadata = new Map([
       ['family', family.name],
-      ['config', JSON.stringify(document)],
+      ['config', formatJson(document)],
     ]);
     const display = progressDisplay(flags);
     return writeExport({ ...flags, display }, (name) =>

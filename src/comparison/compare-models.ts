@@ -8,6 +8,7 @@ import { nearest } from '../config/nearest.js';
 import { formatPath, quote, valueAt } from '../config/quote.js';
 import type { Problem } from '../errors.js';
 import { problemsOf, UserError, usageError } from '../errors.js';
+import { formatJson } from '../text/json.js';
 import { isRecord, modelName } from '../text/words.js';
 import type {
   ColumnName,
@@ -434,9 +435,7 @@ function leavesOf(value: unknown, path: readonly string[]): Map<string, Document
 
 function plain(value: unknown): DocumentValue {
   if (value === undefined) return null;
-  return typeof value === 'object' && value !== null
-    ? JSON.stringify(value)
-    : (value as DocumentValue);
+  return typeof value === 'object' && value !== null ? formatJson(value) : (value as DocumentValue);
 }
 
 const documentValue = (document: ReadonlyMap<string, DocumentValue>, key: string) =>

@@ -1,5 +1,6 @@
 import { stringify } from 'yaml';
 import type { ProblemText, PropertyPath } from '../errors.js';
+import { jsonOrUndefined } from '../text/json.js';
 import { isRecord } from '../text/words.js';
 import {
   invalidConfig,
@@ -8,6 +9,8 @@ import {
   Unreadable,
   unreadableAt,
 } from './document-problems.js';
+import type { Edit } from './json-edits.js';
+import { editedJson } from './json-edits.js';
 import { jsonMistake } from './json-syntax.js';
 import { describeValue } from './quote.js';
 import {
@@ -70,7 +73,8 @@ export class ConfigDocument {
 export function parseDocument(text: string | Uint8Array, file: string): ConfigDocument {
   const source = new TextSource(file, decodeText(text, file));
   try {
-    const { root, found } = parseYaml(source.text, source);
+    const isJson = jsonOrUndefined(source.text) !== undefined;
+    const { root, found } = parseYaml(source.text, source, { isJson });
     if (isRecord(root.value)) {
       return new ConfigDocument(file, root, [...found, ...jsonFindings(source)]);
     }
@@ -193,54 +197,16 @@ function renamedIn(at: LocatedValue, [first, ...rest]: PropertyPath, name: strin
   };
 }
 
-export interface Edit {
-  readonly path: PropertyPath;
-  readonly value: unknown;
-}
-
 /**
- * Text of a JSON document with changed values and otherwise unchanged formatting. Undefined without text, or for
- * changes other than of single values. Parse the result again: replacements are not checked.
+ * Text of a JSON document with changed values and otherwise unchanged characters. Undefined for a document without text
+ * or in YAML.
  */
 export function editedText(document: ConfigDocument, edits: readonly Edit[]): string | undefined {
   const { source } = document.root.place;
-  if (!(source instanceof TextSource)) return undefined;
-  const changes = edits.map((edit) => changeOf(document, source.text, edit));
-  let { text } = source;
-  // From the end, so that earlier positions stay valid.
-  for (const change of changes.toSorted((a, b) => (b?.from ?? 0) - (a?.from ?? 0))) {
-    if (change === undefined) return undefined;
-    text = text.slice(0, change.from) + change.text + text.slice(change.to);
+  if (!(source instanceof TextSource) || jsonOrUndefined(source.text) === undefined) {
+    return undefined;
   }
-  return text;
-}
-
-interface TextEdit {
-  readonly from: number;
-  readonly to: number;
-  readonly text: string;
-}
-
-/** A JSON string, number, boolean or null. */
-const JSON_SCALAR = /"(?:[^"\\]|\\.)*"|[-+.\w]+/y;
-
-function changeOf(
-  document: ConfigDocument,
-  text: string,
-  { path, value }: Edit,
-): TextEdit | undefined {
-  const written = JSON.stringify(value);
-  if (document.has(path)) {
-    const { offset: from } = document.place(path);
-    JSON_SCALAR.lastIndex = from;
-    const [old] = JSON_SCALAR.exec(text) ?? [];
-    return old === undefined ? undefined : { from, to: from + old.length, text: written };
-  }
-  const [key, ...rest] = path;
-  const { offset } = document.root.place;
-  if (rest.length > 0 || text[offset] !== '{') return undefined;
-  const from = offset + 1;
-  return { from, to: from, text: `\n  ${JSON.stringify(String(key))}: ${written},` };
+  return editedJson(source.original, edits);
 }
 
 /** YAML text of a document. Numbers stay numbers in YAML 1.1 too: `1.0e-5`, not `1e-5`. */

@@ -29,16 +29,20 @@ export interface SourcePosition {
   readonly offset: number;
 }
 
-/** Text of a document. All line breaks are `\n`. */
+/** Text of a document. All line breaks of `text` are `\n`. */
 export class TextSource implements Source {
   readonly file: string;
   readonly rank = 0;
   readonly text: string;
+  /** The text with its own line breaks. */
+  readonly original: string;
   /** Filled here because the parser misses line breaks in invalid documents. */
   readonly #lines = new LineCounter();
 
-  constructor(file: string, text: string) {
+  constructor(file: string, original: string) {
+    const text = original.replace(/\r\n?/g, '\n');
     this.file = file;
+    this.original = original;
     this.text = text;
     this.#lines.addNewLine(0);
     for (let i = text.indexOf('\n'); i !== -1; i = text.indexOf('\n', i + 1)) {
@@ -147,8 +151,7 @@ export function tooLarge(file: string): UserError {
 }
 
 /**
- * Decodes a document: UTF-8, or UTF-16 with a byte order mark. Removes the mark and converts every line break to
- * `\n`.
+ * Decodes a document: UTF-8, or UTF-16 with a byte order mark, which is removed.
  *
  * @throws UserError `refused-file` for too many bytes, or bytes that are not text.
  */
@@ -156,7 +159,7 @@ export function decodeText(bytes: Uint8Array | string, file: string): string {
   const size = typeof bytes === 'string' ? Buffer.byteLength(bytes) : bytes.byteLength;
   if (size > MAX_DOCUMENT_BYTES) throw tooLarge(file);
   const raw = typeof bytes === 'string' ? bytes : decodeBytes(bytes, file);
-  const text = raw.replace(/^\uFEFF/, '').replace(/\r\n?/g, '\n');
+  const text = raw.replace(/^\uFEFF/, '');
   if (text.includes('\0')) throw notText(file);
   return text;
 }

@@ -70,11 +70,13 @@ const OPTIONS = {
  * Parses the one YAML value in `text`, of any kind, and reports recoverable mistakes. The value is null for an
  * empty text, and undefined for an alias without a target. Time and memory are linear in the text.
  *
+ * @param isJson Whether it is JSON, also with NaN and Infinity.
  * @throws Unreadable when no value remains
  */
 export function parseYaml(
   text: string,
   source: Source,
+  { isJson = false }: { readonly isJson?: boolean } = {},
 ): { readonly root: LocatedValue; readonly found: readonly LocatedFinding[] } {
   const forbidden = text.search(FORBIDDEN);
   if (forbidden !== -1) throw unreadableAt({ source, offset: forbidden }, CONTROL_CHARACTER);
@@ -84,7 +86,7 @@ export function parseYaml(
   if (mistakes.some(({ code }) => code !== 'TAG_RESOLVE_FAILED')) throw new Unreadable(found);
   const start = { source, offset: 0 };
   if (document.contents === null) return { root: { value: null, place: start }, found };
-  const builder = new Builder(found);
+  const builder = new Builder(found, isJson);
   const root = builder.build(document.contents, start);
   checkExpandedSize(root, builder.found);
   return { root, found: builder.found };
@@ -166,6 +168,9 @@ function checkExpandedSize(root: LocatedValue, found: readonly LocatedFinding[])
   visit(root, 0, root.place);
 }
 
+/** Numbers that Python writes into JSON. */
+const PYTHON_NUMBER = /^(?:-?Infinity|NaN)$/;
+
 const WHOLE_NUMBER = /^[-+]?(\d+|0x[\da-f]+|0o[0-7]+)$/i;
 
 /**
@@ -175,12 +180,17 @@ const WHOLE_NUMBER = /^[-+]?(\d+|0x[\da-f]+|0o[0-7]+)$/i;
 class Builder {
   readonly found: LocatedFinding[];
   readonly #refusesTags: boolean;
+  readonly #isJson: boolean;
   /** Value of each anchor at this point of the text; undefined while it is being built. */
   readonly #anchors = new Map<string, LocatedValue | undefined>();
   #merged = 0;
 
-  /** @param refusedTags Tags already reported. */
-  constructor(refusedTags: readonly LocatedFinding[]) {
+  /**
+   * @param refusedTags Tags already reported.
+   * @param isJson Whether the text is JSON, where Python writes numbers as words.
+   */
+  constructor(refusedTags: readonly LocatedFinding[], isJson: boolean) {
+    this.#isJson = isJson;
     this.#refusesTags = refusedTags.length > 0;
     this.found = [...refusedTags];
   }
@@ -204,9 +214,12 @@ class Builder {
     return isSeq(node) ? this.#list(node, place) : { value: null, place };
   }
 
-  #scalar({ value, source: text = '', tag }: Scalar, place: SourcePosition): LocatedValue {
+  #scalar({ value, source: text = '', tag, type }: Scalar, place: SourcePosition): LocatedValue {
     // A rejected tag turns its value into text, regardless of the intended type.
     if (this.#refusesTags && tag !== undefined) return { value, place, flaw: 'wrong' };
+    if (this.#isJson && type === Scalar.PLAIN && PYTHON_NUMBER.test(text)) {
+      return { value: Number(text), place };
+    }
     if (typeof value !== 'number') return { value, place };
     if (WHOLE_NUMBER.test(text) && !Number.isSafeInteger(value)) {
       this.#report(place, {

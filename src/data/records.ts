@@ -1,7 +1,8 @@
 /** Records of training data: the kinds, how a file's kind is found, and how a line is read. */
 import { isUtf8 } from 'node:buffer';
 import { UserError } from '../errors.js';
-import { isRecord, joined, jsonOrUndefined, shortened } from '../text/words.js';
+import { jsonOrUndefined } from '../text/json.js';
+import { isRecord, joined, shortened } from '../text/words.js';
 import type { Line } from './lines.js';
 import { MOST_LINE_BYTES } from './lines.js';
 

@@ -1,6 +1,7 @@
 /** Settings of an answer: flags, then the model's generation_config.json, then defaults. */
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
+import { formatJson } from '../text/json.js';
 import { isRecord } from '../text/words.js';
 import { GREEDY, type SamplingSettings } from './sampling.js';
 
@@ -144,7 +145,7 @@ function readSettings(generation: GenerationFile | undefined) {
     const value = config[key];
     if (value === undefined || value === null) continue;
     if (typeof value !== 'number' || !isValid(value)) {
-      const shown = String(JSON.stringify(value)).slice(0, 60);
+      const shown = formatJson(value).slice(0, 60);
       throw new UserError('refused-file', `${file}: ${key}: expected ${expected}, found ${shown}`, {
         suggestion: 'correct the file, or remove the key',
       });

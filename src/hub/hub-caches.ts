@@ -8,7 +8,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { makeCacheFolder } from '../files/cache-folder.js';
 import { removeQuietly } from '../files/file-system.js';
-import { isRecord, jsonOrUndefined } from '../text/words.js';
+import { jsonOrUndefined } from '../text/json.js';
+import { isRecord } from '../text/words.js';
 import type { HubFile, Listing } from './hub-client.js';
 import { isCommit, isRepositoryPath } from './reference.js';
 

@@ -2,8 +2,10 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import {
+  COPIES,
   DEFAULT_FAMILY,
   FAMILY_NAMES,
+  isCopy,
   isFamilyName,
   loadFamily,
 } from '../architecture/families.js';
@@ -23,7 +25,8 @@ import { describeValue, formatPath, quote, valueAt } from '../config/quote.js';
 import type { ProblemText, PropertyPath, UserError } from '../errors.js';
 import type { QuantizationReading } from '../quantization/quantization-config.js';
 import { KNOWN_METHODS, readQuantization } from '../quantization/quantization-config.js';
-import { isRecord, joined, jsonOrUndefined } from '../text/words.js';
+import { formatJson, jsonOrUndefined } from '../text/json.js';
+import { isRecord, joined } from '../text/words.js';
 import { type TextPart, textKeyOf, textPartOf, unknownTextPart } from './text-part.js';
 
 type Reader = NonNullable<Family['fromHuggingFace']>;
@@ -75,6 +78,7 @@ export async function asOurDocument(
         .map((remark) => foundOf(remark, document, path, reader)),
       ...leftOutFound(document, part),
       ...tieFound(document, part),
+      ...copyFound(document, config),
       ...quantizationFound(document),
     ],
   });
@@ -106,7 +110,20 @@ interface Described {
 function described({ value }: ConfigDocument, family: string | undefined): Described {
   const part = textPartOf(value, family);
   if (part) return { config: part.config, path: part.path, part };
+  const kind = value[KIND];
+  if (family === undefined && isCopy(kind))
+    return { config: asOriginal(value, COPIES[kind]), path: [] };
   return { config: family === undefined ? value : { ...value, [KIND]: family }, path: [] };
+}
+
+/** A config of a copy with the keys that its code has by default, as one of the original. */
+function asOriginal(
+  config: JsonObject,
+  { family, keys, scaling }: (typeof COPIES)[keyof typeof COPIES],
+): JsonObject {
+  const { rope_scaling: given } = config;
+  const rope_scaling = { ...scaling, ...(isRecord(given) ? given : {}) };
+  return { ...keys, ...config, rope_scaling, [KIND]: family };
 }
 
 /** Kind of the model around a described language model. */
@@ -148,6 +165,19 @@ function tieFound(document: ConfigDocument, part: TextPart | undefined): Located
       'if the checkpoint has a head of its own, write --set model.tie_word_embeddings=false',
   };
   return [{ severity: 'warning', place: document.place([KIND], 'key'), path: [KIND], finding }];
+}
+
+/** A warning about the formula of a copy, where the settings switch it on. */
+function copyFound(document: ConfigDocument, config: JsonObject): LocatedFinding[] {
+  const kind = document.value[KIND];
+  if (!isCopy(kind) || config.inference_rope_scaling !== true) return [];
+  const path = ['inference_rope_scaling'];
+  const finding = {
+    message: `YaRN is computed as the code of ${kind} does: by the formula ${quote(String(valueAt(config, ['rope_scaling', 'formula'])))}`,
+    suggestion:
+      'write --set model.rope_scaling.formula=ramp for that of MiniMind since December 2025',
+  };
+  return [{ severity: 'warning', place: document.place(path, 'key'), path, finding }];
 }
 
 /** The quantization of a `config.json`; empty for any other document. */
@@ -277,7 +307,7 @@ export async function changedHuggingFace(
     text !== undefined &&
     jsonOrUndefined(text) !== undefined &&
     (await isSame(parseDocument(text, '')));
-  return { value, text: isRight ? text : `${JSON.stringify(value, null, 2)}\n` };
+  return { value, text: isRight ? text : `${formatJson(value, 2)}\n` };
 }
 
 const readerOf = async (kind: unknown): Promise<Reader | undefined> =>
@@ -288,7 +318,7 @@ async function knownKinds(): Promise<string[]> {
   const known = await Promise.all(
     FAMILY_NAMES.map(async (name) => ((await readerOf(name)) ? [name] : [])),
   );
-  return known.flat().sort();
+  return [...known.flat(), ...Object.keys(COPIES)].sort();
 }
 
 // ── Unsupported files ────────────────────────────────────────────────────────────────────────────
@@ -310,12 +340,13 @@ async function withoutKind(document: ConfigDocument): Promise<UserError> {
   });
 }
 
-/** The only kind that knows all keys of a file. */
+/** The only kind that knows all keys of a file; undefined where the file names a class, which has its own kind. */
 async function likelyKind(
   config: JsonObject,
   kinds: readonly string[],
 ): Promise<string | undefined> {
   const keys = Object.keys(config);
+  if (Object.hasOwn(config, 'architectures')) return undefined;
   const readers = await Promise.all(kinds.map(readerOf));
   const [likely, ...others] = kinds.filter((_, index) =>
     keys.every((key) => (readers[index]?.useOf(key).use ?? 'unknown') !== 'unknown'),
@@ -333,47 +364,16 @@ async function unknownKind(document: ConfigDocument): Promise<UserError> {
     const suggestion = `did you mean ${quote(respelled)}?`;
     return refusal(document, { path: [KIND], message, suggestion });
   }
-  const key = textKeyOf(value);
-  const near = await nearestByKeys((key ? value[key] : value) as JsonObject, kinds);
-  const known = near ?? `known are ${kinds.join(', ')}`;
   return refusal(document, {
     path: [KIND],
     message,
-    // Kinds with similar names are other models: phi is not phi3.
-    suggestion: `${known}; minimind inspect counts the tensors of its checkpoint; ${HOW_TO_ADD}`,
+    // Kinds with similar names or with the same keys are other models: phi is not phi3.
+    suggestion: `known are ${kinds.join(', ')}; minimind inspect counts the tensors of its checkpoint; ${HOW_TO_ADD}`,
   });
 }
 
 /** A kind in lower case and with underscores; nothing else may differ, because similar names are other models. */
 const folded = (kind: unknown) => String(kind).trim().toLowerCase().replaceAll('-', '_');
-
-/** Keys that a config needs before another family is suggested for it. */
-const STRUCTURE = ['hidden_size', 'num_hidden_layers', 'num_attention_heads', 'vocab_size'];
-
-/** Most unknown keys of a config for which a family is suggested. */
-const MOST_UNKNOWN = 6;
-
-/** The family that knows most keys of a config, and what it does not know. */
-async function nearestByKeys(
-  config: JsonObject,
-  kinds: readonly string[],
-): Promise<string | undefined> {
-  if (!STRUCTURE.every((key) => Object.hasOwn(config, key))) return undefined;
-  const keys = Object.keys(config);
-  const inOrder = FAMILY_NAMES.filter((name) => kinds.includes(name));
-  const readers = await Promise.all(inOrder.map(readerOf));
-  const candidates = inOrder.map((name, index) => {
-    const uses = keys.map((key) => [key, readers[index]?.useOf(key).use] as const);
-    const unknown = uses.flatMap(([key, use]) => (use === 'unknown' ? [key] : []));
-    return { name, unknown, read: uses.filter(([, use]) => use === 'read').length };
-  });
-  const [best] = candidates.sort((a, b) => a.unknown.length - b.unknown.length || b.read - a.read);
-  if (!best || best.unknown.length > MOST_UNKNOWN) return undefined;
-  const but = best.unknown.length === 0 ? '' : `, but for ${best.unknown.map(quoted).join(', ')}`;
-  return `it has the keys of ${best.name}${but}: if that is what it is, write --family ${best.name}`;
-}
-
-const quoted = (key: string) => quote(key);
 
 function refusal(
   document: ConfigDocument,

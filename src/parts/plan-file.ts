@@ -9,7 +9,8 @@ import { MAX_DOCUMENT_BYTES } from '../config/source.js';
 import { UserError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import { writeWhole } from '../files/write-whole.js';
-import { counted, isRecord, jsonOrUndefined } from '../text/words.js';
+import { jsonOrUndefined } from '../text/json.js';
+import { counted, isRecord } from '../text/words.js';
 
 export interface HashedPlan {
   readonly schema: string;

@@ -163,6 +163,7 @@ const SCALINGS = {
   dynamic: 'dynamic NTK',
   llama3: 'llama3',
   yarn: 'YaRN',
+  earlyYarn: 'early YaRN',
   longrope: 'LongRoPE',
 } as const satisfies Record<RotaryScaling['kind'], string>;
 
@@ -207,6 +208,8 @@ function settingOf({ id, base, scaling }: RopeMethod): string {
       return `÷ ${decimals(scaling.factor)}, turns ${range(scaling.lowFrequencyFactor, scaling.highFrequencyFactor)}`;
     case 'yarn':
       return `÷ ${decimals(scaling.factor)}, turns ${range(scaling.betaSlow, scaling.betaFast)}`;
+    case 'earlyYarn':
+      return `÷ ${decimals(scaling.factor)}, by index`;
     case 'longrope':
       return 'one divisor each';
   }

@@ -158,15 +158,6 @@ export function modelName(file: string): string {
   return COMMON_NAMES.has(last) && folder !== undefined && folder !== '..' ? folder : last || file;
 }
 
-/** The value of a JSON text; undefined for another text. */
-export function jsonOrUndefined(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 // Names of models of the Hugging Face hub. Functions of text: nothing is looked up.
 
 /** Command that downloads a whole repository. */

@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
 import { readText } from '../files/read-file.js';
+import { parseJson } from '../text/json.js';
 import { isRecord } from '../text/words.js';
 import type { ChatTemplate } from './chat-template.js';
 import { TextTokenizer, tokenizerFile } from './tokenizer.js';
@@ -95,7 +96,7 @@ async function configAt(
   });
   let config: unknown;
   try {
-    config = JSON.parse(text);
+    config = parseJson(text);
   } catch (cause) {
     throw notMapping(file, cause);
   }

@@ -4,6 +4,7 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { Environment, Interpreter, parse, tokenize } from '@huggingface/jinja';
+import { parseJson } from '../text/json.js';
 
 /** Input of the thread. */
 export interface TemplateTask {
@@ -32,7 +33,7 @@ type OwnFunction = (...values: readonly never[]) => unknown;
 /** Filters of Jinja that the library lacks, as functions of the value and the arguments. */
 const FILTERS: Readonly<Record<string, OwnFunction>> = {
   format: (text: string, ...values: readonly unknown[]) => formatted(text, values),
-  fromjson: (text: string) => JSON.parse(text),
+  fromjson: (text: string) => parseJson(text),
 };
 
 /** Methods of Python's texts whose arguments the library ignores. */

@@ -133,3 +133,24 @@ describe('YaRN', () => {
     expect(amplitudeOf({ scaling })).toBeCloseTo(amplitude, 5);
   });
 });
+
+// `precompute_freqs_cis` of github.com/cklxx/mini-llm (0700a57) and of jingyaogong/minimind (6b86ea3), run in PyTorch:
+// every nth frequency of its tables.
+describe('YaRN of MiniMind in October and November 2025', () => {
+  const early = { kind: 'earlyYarn', factor: 4, originalPositions: 2048, betaFast: 4, betaSlow: 1 };
+  it.each([
+    [64, 1e6, {}, [0.99999996, 0.16542134, 0.02817302, 0.004868029, 0.00025, 4.4456985e-5]],
+    [
+      96,
+      1e4,
+      { factor: 8, originalPositions: 256, betaFast: 3, betaSlow: 2 },
+      [0.93749998, 0.29527765, 0.093042456, 0.029328715, 0.00125, 0.000395284736],
+    ],
+    [8, 1e4, { originalPositions: 4096 }, [0.99999996, 0.0875, 0.00833333216, 0.00025]],
+  ] as const)('of %d dimensions', (rotatedDim, base, settings, expected) => {
+    const scaling = { ...early, ...settings } as RotaryScaling;
+    const all = [...rotaryFrequencies({ base, rotatedDim, scaling })];
+    const every = Math.max(1, Math.floor(rotatedDim / 2 / 7));
+    expectClose(all.filter((_, j) => j % every === 0).slice(0, expected.length), [...expected]);
+  });
+});

@@ -10,6 +10,8 @@ const ACTIVATED: Readonly<Record<ActivationName, (x: number) => number>> = {
   geluTanh: (x) => (x / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
   quickGelu: (x) => x * sigmoid(1.702 * x),
   relu: (x) => Math.max(x, 0),
+  identity: (x) => x,
+  sqrtSoftplus: (x) => Math.sqrt(Math.log1p(Math.exp(x))),
   reluSquared: (x) => Math.max(x, 0) ** 2,
   relu6: (x) => Math.min(Math.max(x, 0), 6),
   leakyRelu: (x) => (x < 0 ? 0.01 * x : x),

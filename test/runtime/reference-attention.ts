@@ -40,8 +40,8 @@ export interface Attended {
   readonly shared: number;
   readonly scale: number;
   readonly softcap: number | undefined;
-  /** Penalty for each position further back. */
-  readonly slope: number;
+  /** Addition to the score of the key at a position. */
+  readonly bonus: (position: number) => number;
   /** A score without a value. */
   readonly sink: number | undefined;
 }
@@ -61,14 +61,14 @@ export function attend(query: Query, into: Float64Array): void {
   const tokens = q.shape[1] ?? 0;
   const rows = k.shape[1] ?? 0;
   const own = ((row * tokens + t) * heads + head) * key;
-  const { scale, softcap, slope, offset, sink = Number.NEGATIVE_INFINITY } = query;
+  const { scale, softcap, bonus, offset, sink = Number.NEGATIVE_INFINITY } = query;
   const scores = new Float64Array(to - from + 1);
   let largest = sink;
   for (let s = from; s <= to; s++) {
     const at = ((row * rows + s) * keyHeads + shared) * key;
     let sum = 0;
     for (let i = 0; i < key; i++) sum += (q.data[own + i] ?? 0) * (k.data[at + i] ?? 0);
-    const score = capped(sum * scale, softcap) - slope * (t + offset - s);
+    const score = capped(sum * scale, softcap) + bonus(s) - bonus(t + offset);
     scores[s - from] = score;
     largest = Math.max(largest, score);
   }

@@ -3,6 +3,7 @@
  * in it that the checks must find. Shapes: B batch, T tokens of a call, H hidden, D inner, N state.
  */
 import type {
+  Alibi,
   Alignment,
   AltUpBlock,
   Attention,
@@ -773,7 +774,6 @@ class Run {
       this.#withPast(`${name}.keys`, prepared(keyNorm, k)),
       this.#withPast(`${name}.values`, cut(layer.valueNorm ? this.of(layer.valueNorm, v) : v)),
     ]);
-    const slopes = layer.alibi?.slopes ?? [];
     const given = { q: queries, k: keys, v: values, scale, softcap };
     const result = new Float64Array(this.#batch * this.#tokens * heads * headDim);
     let head = 0;
@@ -788,7 +788,7 @@ class Run {
           keyHeads: keyValueHeads,
           shared,
         };
-        const own = { slope: slopes[head] ?? 0, sink: sinks?.[head] };
+        const own = { bonus: bonusOf(layer.alibi, head), sink: sinks?.[head] };
         this.#attendHead({ ...given, ...columns, ...own }, span.window, result);
       }
     }
@@ -845,7 +845,7 @@ class Run {
     const result = new Float64Array(this.#batch * this.#tokens * heads * valueDim);
     for (let head = 0; head < heads; head++) {
       const columns = { key: width, value: valueDim, heads, head, keyHeads: heads, shared: head };
-      const given = { q, k, v: values, scale, softcap: undefined, slope: 0, sink: undefined };
+      const given = { q, k, v: values, scale, softcap: undefined, bonus: () => 0, sink: undefined };
       this.#attendHead({ ...given, ...columns }, undefined, result);
     }
     const shape = [this.#batch, this.#tokens, heads * valueDim];
@@ -893,6 +893,23 @@ const EMPTY: Tensor = { shape: [], data: new Float64Array(0) };
 
 function fail(what: string): never {
   throw new Error(`the reference engine lacks ${what}`);
+}
+
+function bonusOf(alibi: Alibi | undefined, head: number): (position: number) => number {
+  const slope = alibi?.slopes[head] ?? 0;
+  const factor = alibi?.bfloat16Factor;
+  if (factor === undefined) return (position) => slope * position;
+  return (position) => bfloat16(bfloat16(slope) * bfloat16(position)) * factor;
+}
+
+/** Eight significant bits, ties to even. */
+function bfloat16(value: number): number {
+  if (value === 0) return 0;
+  const unit = 2 ** (Math.floor(Math.log2(Math.abs(value))) - 7);
+  const below = Math.floor(value / unit);
+  const rest = value / unit - below;
+  const up = rest > 0.5 || (rest === 0.5 && below % 2 !== 0);
+  return (up ? below + 1 : below) * unit;
 }
 
 /** max(x − mean − deviations · deviation, 0) over the last dimension. */

@@ -21,7 +21,8 @@ export function route(
     if (router.groups) dropOthers(choice, router.groups);
     const chosen = bestOf(choice, router.expertsPerToken);
     const sum = sumOf(chosen.map((expert) => scores[expert] ?? 0));
-    const divisor = router.renormalised ? sum + router.renormalised.eps : 1;
+    const { eps, least = 0 } = router.renormalised ?? { eps: 1 - sum };
+    const divisor = Math.max(sum + eps, least);
     for (const expert of chosen) {
       weights[from + expert] = (router.scale * (scores[expert] ?? 0)) / divisor;
     }

@@ -29,9 +29,9 @@ interface HybridAttentionSizes {
 /** Attention with a key-value head per query head; only the output projection has a bias. */
 export function hybridAttention(name: string, sizes: HybridAttentionSizes): Attention {
   const { hidden, heads, spans, rotaryBase, rotaryPositions } = sizes;
-  const headDim = hidden / heads;
-  const projection = (leaf: string) =>
-    linear(`${name}.${leaf}`, hidden, hidden, { bias: leaf === 'out_proj' });
+  const headDim = Math.floor(hidden / heads);
+  const width = heads * headDim;
+  const projection = (leaf: string) => linear(`${name}.${leaf}`, hidden, width, { bias: false });
   const cache = (leaf: string) => buffer(`${name}.rope.${leaf}`, [1, 1, rotaryPositions, headDim]);
   const tables = [
     buffer(`${name}.rope.inv_freq`, [headDim / 2]),
@@ -40,7 +40,7 @@ export function hybridAttention(name: string, sizes: HybridAttentionSizes): Atte
   ];
   return attention(name, {
     inputs: [projection('q_proj'), projection('k_proj'), projection('v_proj')],
-    out: projection('out_proj'),
+    out: linear(`${name}.out_proj`, width, hidden, { bias: true }),
     rotary: rotary(`${name}.rope`, { base: rotaryBase, headDim, tables }),
     heads,
     headDim,
@@ -129,14 +129,24 @@ interface RotaryParts {
   readonly tables?: readonly Param[];
 }
 
+/**
+ * Classes that rotate `cos.shape[-1]` dimensions round an odd number of them up to pairs. Their frequencies
+ * base^(−2j / odd) are those of an even number with another base.
+ */
 export function rotary(name: string, parts: RotaryParts): Rotary {
-  const { base, headDim, rotatedDim = headDim, pairs = 'halves', scaling, tables = [] } = parts;
+  const { headDim, rotatedDim: asked = headDim, pairs = 'halves', scaling, tables = [] } = parts;
+  const rotatedDim = asked + (asked % 2);
+  const base = rotatedDim === asked ? parts.base : parts.base ** (rotatedDim / asked);
   return { kind: 'rotary', name, base, headDim, rotatedDim, pairs, scaling, tables };
 }
 
-/** @param slopes Slope of each head. */
-export function alibi(name: string, slopes: Iterable<number>): Alibi {
-  return { kind: 'alibi', name, slopes: [...slopes] };
+/**
+ * @param slopes Slope of each head.
+ * @param bfloat16Factor Factor of products in bfloat16; undefined for exact ones.
+ */
+export function alibi(name: string, slopes: Iterable<number>, bfloat16Factor?: number): Alibi {
+  const own = { kind: 'alibi', name, slopes: [...slopes] } as const;
+  return bfloat16Factor === undefined ? own : { ...own, bfloat16Factor };
 }
 
 export function slidingWindow(tokens: number): Window {

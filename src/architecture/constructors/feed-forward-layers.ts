@@ -49,7 +49,7 @@ interface RouterParts {
   /** `e_score_correction_bias`, or the file's name for it. */
   readonly correction?: Param | undefined;
   readonly groups?: RouterGroups | undefined;
-  readonly renormalised?: { readonly eps: number } | undefined;
+  readonly renormalised?: Router['renormalised'];
   readonly scale?: number;
   readonly steps?: Router['steps'];
   /** Name of the factors of the experts' weights. */

@@ -1,4 +1,5 @@
 /** dots.llm1 (arXiv 2506.05767): attention of Qwen 3 with experts of DeepSeek-V3. */
+import * as z from 'zod';
 import {
   correctedRouting,
   deepseekFeedForward,
@@ -9,7 +10,6 @@ import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js
 import {
   attentionBias,
   gateActivation,
-  positiveInteger,
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
@@ -31,7 +31,9 @@ export const dots1 = defineDecoder({
     },
     {
       ...windowSettings(4096),
-      max_window_layers: positiveInteger
+      max_window_layers: z
+        .int()
+        .min(0)
         .nullable()
         .default(62)
         .describe('Without layer_types: the first layer that has the window'),

@@ -56,21 +56,7 @@ export const ernie45Moe = defineDecoder({
       hidden_act: gateActivation,
     },
   ),
-  rules: [
-    ...expertRules('moe_num_experts', 'moe_k'),
-    {
-      severity: 'error',
-      reads: ['model.moe_norm_min'],
-      // Softmax scores of the chosen experts are far from this bound unless it is large.
-      check: ({ model: { moe_norm_min: least } }) =>
-        least > 1e-6
-          ? {
-              message: `moe_norm_min ${least} can exceed the sum of the chosen scores, and is not supported`,
-              suggestion: 'write moe_norm_min: 1e-12',
-            }
-          : undefined,
-    },
-  ],
+  rules: [...expertRules('moe_num_experts', 'moe_k')],
   dimensions: null,
   huggingFace: { names: { moe_num_experts: ['num_experts'], moe_k: ['num_experts_per_tok'] } },
   headBias: ({ use_bias }) => use_bias,
@@ -96,7 +82,7 @@ export const ernie45Moe = defineDecoder({
         expertsPerToken: config.moe_k,
         scoring: 'softmax',
         correction: param(`${statics}.e_score_correction_bias`, [1, experts]),
-        renormalised: { eps: 0 },
+        renormalised: { eps: 0, least: config.moe_norm_min },
       }),
       experts: expertsOf(`${name}.experts`, {
         experts,

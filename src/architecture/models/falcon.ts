@@ -1,7 +1,7 @@
 /**
  * Falcon (arXiv 2311.16867): three layouts of queries, keys and values, attention beside or before the network.
- * Its ALiBi is divided by the root of the head width with the scores. transformers rounds it to bfloat16, and its eager
- * attention of version 5.18 adds it twice; both are left out here.
+ * Its ALiBi is computed in bfloat16 in every type, and divided by the root of the head width with the scores. The eager
+ * attention of transformers 5.18 adds it twice, which is left out here.
  */
 import * as z from 'zod';
 import { alibi } from '../constructors/attention-layers.js';
@@ -117,7 +117,6 @@ export const falcon = defineGpt({
     const name = `${block}.self_attention`;
     const isNew = config.new_decoder_architecture;
     const keyValueHeads = isNew ? (config.num_kv_heads ?? heads) : config.multi_query ? 1 : heads;
-    const slopes = () => alibiSlopes(heads).map((slope) => slope / Math.sqrt(headDim));
     return fusedAttention(name, {
       leaves: ['query_key_value', 'dense'],
       groups: keyValueHeads,
@@ -126,7 +125,7 @@ export const falcon = defineGpt({
       keyValueHeads,
       ...(isNew && keyValueHeads < heads && { keeps: 'a key for each query head' }),
       ...(config.alibi
-        ? { alibi: alibi(`${name}.alibi`, slopes()) }
+        ? { alibi: alibi(`${name}.alibi`, alibiSlopes(heads), 1 / Math.sqrt(headDim)) }
         : { rotary: rotaryOf(block, config, headDim) }),
     });
   },

@@ -54,9 +54,11 @@ const model = z
   .strictObject({
     family: z.literal('hybrid').default('hybrid').describe('The kind of model'),
     vocab_size: count.default(50432).describe('Rows of the embedding and of the head'),
-    hidden_size: count.default(4096).describe('Width of the residual stream; num_heads divides it'),
+    hidden_size: count.default(4096).describe('Width of the residual stream'),
     num_layers: count.default(32).describe('Number of blocks'),
-    num_heads: count.default(32).describe('Attention heads; hidden_size / num_heads must be even'),
+    num_heads: count
+      .default(32)
+      .describe('Attention heads; hidden_size / num_heads, rounded down, must be even'),
     window_size: count
       .default(1024)
       .describe('Window of the local heads: a position sees window_size // 2 keys before it'),
@@ -247,24 +249,29 @@ const rules: readonly DocumentRule<HybridDocument>[] = [
   {
     severity: 'error',
     reads: ['model.num_heads', 'model.hidden_size'],
-    check: ({ model: { num_heads, hidden_size } }) =>
-      hidden_size % num_heads === 0
-        ? undefined
-        : {
-            message: `${num_heads} heads do not divide hidden_size ${hidden_size}`,
-            suggestion: `write ${nearestHeads(num_heads, hidden_size)}`,
-          },
+    check: ({ model: { num_heads, hidden_size } }) => {
+      const width = headDimOf({ num_heads, hidden_size });
+      if (width > 0 && width % 2 === 0) return undefined;
+      return {
+        message:
+          hidden_size % num_heads === 0
+            ? `a head would be ${width} wide (hidden_size ${hidden_size} / ${num_heads} heads), but RoPE rotates pairs: the width must be even`
+            : `${num_heads} heads do not divide hidden_size ${hidden_size}`,
+        suggestion: `write ${nearestHeads(num_heads, hidden_size)}`,
+      };
+    },
   },
   {
-    severity: 'error',
+    severity: 'warning',
     reads: ['model.num_heads', 'model.hidden_size'],
-    check: ({ model: { num_heads, hidden_size } }) =>
-      hidden_size % num_heads === 0 && (hidden_size / num_heads) % 2 === 1
-        ? {
-            message: `a head would be ${hidden_size / num_heads} wide (hidden_size ${hidden_size} / ${num_heads} heads), but RoPE rotates pairs: the width must be even`,
-            suggestion: `write ${nearestHeads(num_heads, hidden_size)}`,
-          }
-        : undefined,
+    check: ({ model: { num_heads, hidden_size } }) => {
+      const width = headDimOf({ num_heads, hidden_size });
+      if (hidden_size % num_heads === 0 || width === 0 || width % 2 === 1) return undefined;
+      return {
+        message: `${num_heads} heads do not divide hidden_size ${hidden_size}: a head has ${width} dimensions`,
+        suggestion: `write ${nearestHeads(num_heads, hidden_size)}`,
+      };
+    },
   },
   {
     severity: 'warning',
@@ -338,6 +345,10 @@ const rules: readonly DocumentRule<HybridDocument>[] = [
   ),
 ];
 
+/** Width of a head, rounded down as in the original. */
+const headDimOf = ({ num_heads, hidden_size }: Pick<HybridConfig, 'num_heads' | 'hidden_size'>) =>
+  Math.floor(hidden_size / num_heads);
+
 /** Number of heads nearest to `wanted` that divides `hidden` into heads of even width. */
 function nearestHeads(wanted: number, hidden: number): string {
   if (hidden % 2 === 1) return 'an even hidden_size';
@@ -355,7 +366,7 @@ const KEYS_WITHOUT_EQUIVALENT = {
   intermediate_size: 'the feed-forward width is fixed at 4 · hidden_size',
   rms_norm_eps: 'the norms are LayerNorms; layer_norm_eps is the epsilon of the final one',
   num_key_value_heads: 'every attention head has its own keys and values',
-  head_dim: 'the width of a head is hidden_size / num_heads',
+  head_dim: 'the width of a head is hidden_size / num_heads, rounded down',
   rope_theta: 'the base of RoPE is fixed at 10000',
 } as const satisfies Record<string, string>;
 
@@ -473,10 +484,7 @@ function scaledDownProxy(
   { width = PROXY.hidden, layers = PROXY.layers }: ProxyBounds = {},
 ): ProxySetting[] {
   const { num_heads, hidden_size } = config;
-  const headDim = Math.min(
-    hidden_size / num_heads,
-    Math.max(2, 2 * Math.floor(width / num_heads / 2)),
-  );
+  const headDim = Math.min(headDimOf(config), Math.max(2, 2 * Math.floor(width / num_heads / 2)));
   const hidden = num_heads * headDim;
   const inProportion = (rank: number) =>
     Math.min(rank, Math.max(1, Math.round((rank * hidden) / hidden_size)));

@@ -46,7 +46,7 @@ const schema = transformerDocument('jamba', {
   attn_layer_offset: offset(4, 'attention'),
   expert_layer_period: period(2),
   expert_layer_offset: offset(1, 'experts'),
-  num_experts: count(16, 'Experts to choose from; 1: none'),
+  num_experts: z.int().min(0).default(16).describe('Experts to choose from; 0 and 1: none'),
   num_experts_per_tok: count(2, 'Experts that a token goes to'),
   experts_stored: expertsStored,
   mamba_d_state: count(16, 'Values of the state, a channel'),

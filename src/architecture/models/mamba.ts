@@ -1,8 +1,15 @@
 /** Mamba (arXiv 2312.00752): selective state spaces, without attention. */
 import type { StoredShapes } from '../family.js';
+import { defineRules } from '../family.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { lengthRules } from '../transformer/rules.js';
-import { count, prefixStoredIn, tiedHead, transformerDocument } from '../transformer/settings.js';
+import {
+  count,
+  positiveInteger,
+  prefixStoredIn,
+  tiedHead,
+  transformerDocument,
+} from '../transformer/settings.js';
 import {
   NO_ATTENTION_KEYS,
   RECURRENT_HARMLESS,
@@ -21,15 +28,37 @@ export const mambaSettings = {
     state_size: 16,
   }),
   expand: count(2, 'Inner width, in widths of the model'),
+  intermediate_size: positiveInteger.nullish().describe('Inner width [expand · hidden_size]'),
   time_step_rank: stepRank,
 };
+
+/** The class takes an inner width of the file and does not read the factor then. */
+const innerWidthRules = defineRules<{
+  readonly model: {
+    readonly hidden_size: number;
+    readonly expand: number;
+    readonly intermediate_size?: number | null | undefined;
+  };
+}>([
+  {
+    severity: 'warning',
+    reads: ['model.expand', 'model.intermediate_size', 'model.hidden_size'],
+    check: ({ model: { hidden_size: hidden, expand, intermediate_size: inner } }) =>
+      inner != null && inner !== expand * hidden
+        ? {
+            message: `the inner width is intermediate_size ${inner}, and not expand ${expand} · hidden_size ${hidden}`,
+            suggestion: `write intermediate_size: ${expand * hidden}, if that is meant`,
+          }
+        : undefined,
+  },
+]);
 
 /** Parts of both. */
 export const MAMBA = {
   architecture: 'recurrent',
-  rules: lengthRules('seq_length'),
+  rules: [...lengthRules('seq_length'), ...innerWidthRules],
   huggingFace: {
-    harmless: { ...RECURRENT_HARMLESS, intermediate_size: 'follows from expand' },
+    harmless: RECURRENT_HARMLESS,
     limited: NO_ATTENTION_KEYS,
   },
   storedSettings: (stored: StoredShapes) =>

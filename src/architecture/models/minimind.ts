@@ -64,12 +64,18 @@ const schema = transformerDocument('minimind', {
   inference_rope_scaling: toggle(false, 'YaRN, for more positions than the training had'),
   rope_scaling: z
     .looseObject({
-      factor: factor.default(16),
+      factor: factor.nullish().describe('How many times longer [16; early: 4]'),
       original_max_position_embeddings: positiveInteger.default(2048),
-      beta_fast: factor.default(32),
+      beta_fast: factor.nullish().describe('[32; early: 4]'),
       beta_slow: factor.default(1),
-      attention_factor: factor.default(1),
+      attention_factor: factor.nullish().describe('Factor of cosine and sine [1]'),
       rope_type: z.literal('yarn').nullish(),
+      formula: z
+        .enum(['ramp', 'early'])
+        .nullish()
+        .describe(
+          'early: as the code computed YaRN in October and November 2025 [by beta_fast and attention_factor]',
+        ),
     })
     .nullish()
     .describe('What inference_rope_scaling switches on [YaRN, factor 16 from 2048 positions]'),
@@ -135,18 +141,46 @@ const EXPERTS = 4;
 /** Added to the sum that divides the weights of the chosen experts. */
 const RENORMALISE_EPS = 1e-20;
 
-/** YaRN, if tables are built for more positions than the original length. */
+/** Whether YaRN applies: tables are built for more positions than the original length. */
+const isStretched = (config: MinimindConfig): boolean =>
+  config.inference_rope_scaling &&
+  config.max_position_embeddings >
+    (config.rope_scaling?.original_max_position_embeddings ?? ORIGINAL_POSITIONS);
+
+const ORIGINAL_POSITIONS = 2048;
+
+/** Fast turns of the formula with a ramp, which writes an attention_factor too. */
+const BETA_FAST = 32;
+
+/**
+ * Formula of YaRN. The code of October and November 2025 writes beta_fast 4 and no attention_factor, and has no
+ * version 3.
+ */
+function formulaOf(config: MinimindConfig): 'ramp' | 'early' {
+  const { formula, attention_factor, beta_fast } = config.rope_scaling ?? {};
+  if (formula != null) return formula;
+  const isEarly = attention_factor == null && (beta_fast ?? BETA_FAST) !== BETA_FAST;
+  return isEarly && versionOf(config) === 2 ? 'early' : 'ramp';
+}
+
 function scalingOf(config: MinimindConfig, headDim: number): RotaryScaling | undefined {
+  if (!isStretched(config)) return undefined;
   const given = config.rope_scaling;
-  const originalPositions = given?.original_max_position_embeddings ?? 2048;
-  const applies =
-    config.inference_rope_scaling && config.max_position_embeddings > originalPositions;
-  if (!applies) return undefined;
+  const originalPositions = given?.original_max_position_embeddings ?? ORIGINAL_POSITIONS;
+  if (formulaOf(config) === 'early') {
+    return {
+      kind: 'earlyYarn',
+      factor: given?.factor ?? 4,
+      originalPositions,
+      betaFast: given?.beta_fast ?? 4,
+      betaSlow: given?.beta_slow ?? 1,
+    };
+  }
   return {
     kind: 'yarn',
     factor: given?.factor ?? 16,
     originalPositions,
-    betaFast: given?.beta_fast ?? 32,
+    betaFast: given?.beta_fast ?? BETA_FAST,
     betaSlow: given?.beta_slow ?? 1,
     truncate: true,
     lastDimension: headDim / 2 - 1,
@@ -193,7 +227,12 @@ const rotaryReading: RotaryReading = {
   keys: ['rope_parameters', 'rope_scaling'],
   settings(config) {
     const given = rotaryIn(config);
-    return { rope_theta: given.rope_theta ?? config.rope_theta, rope_scaling: scalingIn(given) };
+    const isScaled = ['factor', 'beta_fast'].some((key) => Object.hasOwn(given, key));
+    return {
+      rope_theta: given.rope_theta ?? config.rope_theta,
+      // The code has one method, and does not read its type.
+      rope_scaling: scalingIn({ ...(isScaled && { type: 'yarn' }), ...given }),
+    };
   },
   remarks: () => [],
 };
@@ -217,6 +256,19 @@ export const minimind = defineTransformer({
             }
           : undefined;
       },
+    },
+    {
+      severity: 'warning',
+      reads: ['model.inference_rope_scaling', 'model.rope_scaling'],
+      check: ({ model }) =>
+        isStretched(model) && formulaOf(model) === 'early' && model.rope_scaling?.formula == null
+          ? {
+              message:
+                'beta_fast without attention_factor: YaRN is computed as the code of October and November 2025 does',
+              suggestion:
+                'confirm with model.rope_scaling.formula=early, or write formula=ramp for the code since December 2025',
+            }
+          : undefined,
     },
     ...OTHER_VERSION_KEYS.map(
       ([key, version]): DocumentRule<Document> => ({

@@ -137,8 +137,8 @@ const ROTATED = {
 export const MLA_KEYS: LimitedKeys = {
   num_key_value_heads: {
     allows: (count, { num_attention_heads: heads }) =>
-      count === null || heads === undefined || count === heads,
-    why: 'latent attention has keys and values for every head',
+      count === null || heads === undefined || 2 * Number(count) > Number(heads),
+    why: 'latent attention has keys and values for every head, which the class would repeat',
     severity: 'error',
   },
   qk_head_dim: unreadBut(

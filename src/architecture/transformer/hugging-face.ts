@@ -141,12 +141,14 @@ function sizeRemarks(settings: JsonObject, model: z.ZodObject): KeyRemark[] {
 const defined = (values: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 
-/** Drops null where the family gives it no meaning. */
+/** Drops null where the family gives it no meaning. A flag that is null is off, as in Python. */
 function withoutNulls(settings: JsonObject, model: z.ZodObject): Record<string, unknown> {
   return Object.fromEntries(
-    Object.entries(settings).filter(
-      ([key, value]) => value !== null || model.shape[key]?.safeParse(null).success === true,
-    ),
+    Object.entries(settings).flatMap(([key, value]): [string, unknown][] => {
+      const schema = model.shape[key];
+      if (value !== null || schema?.safeParse(null).success === true) return [[key, value]];
+      return schema?.safeParse(undefined).data === true ? [[key, false]] : [];
+    }),
   );
 }
 

@@ -16,20 +16,29 @@ function nearestDivisor(target: number, whole: number): number {
   return 1;
 }
 
-/** Heads must divide the width unless the head width is given. */
-const widthRules = defineRules<{ readonly model: HeadSettings }>([
-  {
-    severity: 'error',
-    reads: ['model.num_attention_heads', 'model.hidden_size', 'model.head_dim'],
-    check: ({ model: { num_attention_heads: heads, hidden_size: hidden, head_dim } }) =>
-      head_dim == null && hidden % heads !== 0
-        ? {
-            message: `${heads} heads do not divide hidden_size ${hidden}`,
-            suggestion: `write num_attention_heads: ${nearestDivisor(heads, hidden)}, or give head_dim`,
-          }
-        : undefined,
-  },
-]);
+/** Families whose class in transformers 5.18 refuses heads that do not divide the width; others round heads down. */
+const WITH_WHOLE_WIDTHS = ['arcee', 'falcon', 'llama', 'olmoe', 'stablelm'];
+
+/** Heads that do not divide the width, unless the head width is given. */
+const widthRules = (['error', 'warning'] as const).flatMap((severity) =>
+  defineRules<{ readonly model: HeadSettings & { readonly family?: string } }>([
+    {
+      severity,
+      reads: ['model.num_attention_heads', 'model.hidden_size', 'model.head_dim'],
+      check: ({ model: { family, num_attention_heads: heads, hidden_size: hidden, head_dim } }) => {
+        const isError = WITH_WHOLE_WIDTHS.includes(family ?? '') || heads > hidden;
+        if (head_dim != null || hidden % heads === 0 || isError !== (severity === 'error')) {
+          return undefined;
+        }
+        const narrower = isError ? '' : `: a head has ${Math.floor(hidden / heads)} dimensions`;
+        return {
+          message: `${heads} heads do not divide hidden_size ${hidden}${narrower}`,
+          suggestion: `write num_attention_heads: ${nearestDivisor(heads, hidden)}, or give head_dim`,
+        };
+      },
+    },
+  ]),
+);
 
 /**
  * A number must divide another one, by their keys. A number that is null divides any.
@@ -82,6 +91,8 @@ interface Rotated<Model> {
   readonly of: (model: Model) => number;
   /** Suggestion for an invalid number. */
   readonly suggestion: string;
+  /** Whether the class rounds an odd number up to pairs. */
+  readonly roundsUp?: (model: Model) => boolean;
 }
 
 const HEAD_KEYS = ['model.hidden_size', 'model.num_attention_heads'] as const;
@@ -93,14 +104,32 @@ const wholeHead: Rotated<HeadSettings> = {
 };
 
 /** Rotated part of each head, by the key that sets it. */
-export const partOfEachHead = (key: string): Rotated<HeadSettings> => ({
-  reads: [`model.${key}`, ...HEAD_KEYS],
-  of: (model) => Math.trunc(headsOf(model).headDim * Number((model as unknown as JsonObject)[key])),
-  suggestion: `write another ${key}`,
-});
+export function partOfEachHead(key: string): Rotated<HeadSettings> {
+  const of = (model: HeadSettings) =>
+    Math.trunc(headsOf(model).headDim * Number((model as unknown as JsonObject)[key]));
+  return {
+    reads: [`model.${key}`, ...HEAD_KEYS],
+    of,
+    suggestion: `write another ${key}`,
+    roundsUp: (model) => {
+      const { family, rope_scaling: scaling } = model as ScalingSettings & { family?: string };
+      return (
+        of(model) < headsOf(model).headDim &&
+        !WITH_EVEN_PARTS.includes(family ?? '') &&
+        !BY_WIDTH.includes(scaling?.rope_type)
+      );
+    },
+  };
+}
+
+/** Families whose class in transformers 5.18 cuts heads at an odd number of dimensions, and fails to rotate them. */
+const WITH_EVEN_PARTS = ['phi', 'stablelm'];
+
+/** Scaling types with a formula or lists for an even number of dimensions. */
+const BY_WIDTH: readonly unknown[] = ['dynamic', 'longrope', 'yarn'];
 
 /** Rotation turns pairs, so the number of rotated dimensions must be even. */
-export const rotationRules = <Model>({ reads, of, suggestion }: Rotated<Model>) =>
+export const rotationRules = <Model>({ reads, of, suggestion, roundsUp }: Rotated<Model>) =>
   defineRules<{ readonly model: Model }>([
     {
       severity: 'error',
@@ -108,7 +137,8 @@ export const rotationRules = <Model>({ reads, of, suggestion }: Rotated<Model>) 
       check: ({ model }) => {
         const rotated = of(model);
         // The rule of heads reports a head width that is not a whole number.
-        return Number.isInteger(rotated) && (rotated % 2 === 1 || rotated === 0)
+        const isOdd = rotated % 2 === 1 && !roundsUp?.(model);
+        return Number.isInteger(rotated) && (isOdd || rotated === 0)
           ? {
               message: `${rotated} dimensions of a head would be rotated, but RoPE rotates pairs: expected an even number above 0`,
               suggestion,
@@ -228,7 +258,7 @@ export const windowRules = (slidesByRule: (model: Windowed) => boolean = () => f
       check: ({ model }) => {
         const { sliding_window: tokens, use_sliding_window: use, layer_types: types } = model;
         const isListed = types?.includes('sliding_attention') ?? false;
-        const isUsed = use !== false || isListed;
+        const isUsed = use !== false;
         if (tokens === 0 && isUsed) {
           return {
             message: 'a window of 0 tokens hides every token',
@@ -246,22 +276,30 @@ export const windowRules = (slidesByRule: (model: Windowed) => boolean = () => f
     },
   ]);
 
-/** Layers listed with a window while a flag disables all windows. */
-export const usedWindowRules = defineRules<{
-  readonly model: Windowed & { readonly use_sliding_window: boolean };
-}>([
-  {
-    severity: 'error',
-    reads: ['model.layer_types', 'model.use_sliding_window'],
-    check: ({ model: { layer_types: types, use_sliding_window: use } }) =>
-      !use && types?.includes('sliding_attention')
-        ? {
-            message: 'layer_types has sliding_attention, but use_sliding_window is false',
-            suggestion: 'write use_sliding_window: true, or full_attention for all layers',
-          }
-        : undefined,
-  },
-]);
+/**
+ * Layers listed with a window while a flag disables all windows. Transformers 4 saves files of Qwen 2 MoE so; 5.18 reads
+ * them, with a window of 0 tokens that hides every token, and other classes refuse such files.
+ */
+export const usedWindowRules = (['error', 'warning'] as const).flatMap((severity) =>
+  defineRules<{
+    readonly model: Windowed & { readonly family?: string; readonly use_sliding_window: boolean };
+  }>([
+    {
+      severity,
+      reads: ['model.layer_types', 'model.use_sliding_window'],
+      check: ({ model: { family, layer_types: types, use_sliding_window: use } }) => {
+        const isError = family !== 'qwen2_moe';
+        if (use || !types?.includes('sliding_attention')) return undefined;
+        if (isError !== (severity === 'error')) return undefined;
+        const read = isError ? '' : ': no layer has a window';
+        return {
+          message: `layer_types has sliding_attention, but use_sliding_window is false${read}`,
+          suggestion: 'write use_sliding_window: true, or full_attention for all layers',
+        };
+      },
+    },
+  ]),
+);
 
 /** Training sequences longer than the model's positions. */
 export const lengthRules = (positionsKey: string) =>

@@ -89,7 +89,7 @@ export const tyingSettings = ({ tied }: ModelChange): readonly Setting[] =>
 export const positiveInteger = z.int().min(1);
 // Files on the Hub use −1 for none.
 const tokenId = z.int();
-export const epsilon = z.number().positive();
+export const epsilon = z.number().min(0);
 export const flag = z.boolean();
 
 /** A number from 1 with its default and meaning. */
@@ -127,6 +127,8 @@ const ACTIVATION_NAMES = {
   tanh: 'tanh',
   sigmoid: 'sigmoid',
   laplace: 'laplace',
+  linear: 'identity',
+  sqrtsoftplus: 'sqrtSoftplus',
 } as const satisfies Record<string, ActivationName>;
 
 export type ActivationWord = keyof typeof ACTIVATION_NAMES;
@@ -342,7 +344,7 @@ export const headsOf = (config: HeadSettings): FilledHeads => ({
   hidden: config.hidden_size,
   heads: config.num_attention_heads,
   keyValueHeads: config.num_key_value_heads ?? config.num_attention_heads,
-  headDim: config.head_dim ?? config.hidden_size / config.num_attention_heads,
+  headDim: config.head_dim ?? Math.floor(config.hidden_size / config.num_attention_heads),
 });
 
 /** Storage of the experts' tensors; it depends on the writer of the file, and a checkpoint shows it. */

@@ -117,6 +117,7 @@ export const recurrentMamba = (
   name: string,
   config: RecurrentConfig & {
     readonly expand: number;
+    readonly intermediate_size?: number | null | undefined;
     readonly time_step_rank: 'auto' | number;
   },
   options: Parameters<typeof mambaLayer>[2] = {},
@@ -126,7 +127,7 @@ export const recurrentMamba = (
     name,
     {
       hidden,
-      inner: config.expand * hidden,
+      inner: config.intermediate_size ?? config.expand * hidden,
       state: config.state_size,
       kernel,
       stepRank: stepRankOf(config.time_step_rank, hidden),

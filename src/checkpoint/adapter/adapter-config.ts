@@ -40,6 +40,7 @@ const JSON_RULES: JsonRules = {
   depth: { rule: 'adapter-depth', most: 32, message: 'nests values more than 32 deep' },
   keys: { rule: 'adapter-keys', most: 100_000 },
   repeatedKey: 'adapter-key-twice',
+  hasNumberWords: true,
 };
 
 /** Settings that only matter in training, or that the tensors of the adapter show. */

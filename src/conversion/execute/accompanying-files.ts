@@ -9,6 +9,7 @@ import { isIndexName, isTrainingFormat, isWeightsName } from '../../checkpoint/f
 import type { Dict, PickleValue } from '../../checkpoint/torch/pickle/values.js';
 import { isKind } from '../../checkpoint/torch/pickle/values.js';
 import type { Writable, WritableDict } from '../../checkpoint/torch/pickle/writable.js';
+import { jsonNodes } from '../../config/json-edits.js';
 import { splitDotted } from '../../config/quote.js';
 import { UserError } from '../../errors.js';
 import type { ConfigFormat } from '../../files/config-names.js';
@@ -23,6 +24,7 @@ import { isSameFile } from '../../files/file-system.js';
 import { fileNamesIn, fileStatus, mountedPath, pathKind } from '../../files/mounted.js';
 import { readFileAtMost } from '../../files/read-file.js';
 import { resolveOutputTarget } from '../../files/write-whole.js';
+import { parseJson } from '../../text/json.js';
 import { isRecord } from '../../text/words.js';
 import type { CheckpointTarget } from '../job.js';
 import type { ConversionInput, ConversionPlan } from '../plan/conversion-plan.js';
@@ -166,6 +168,23 @@ function writableOf(data: unknown): Writable {
   return dict;
 }
 
+/** The same for a JSON text, where `0.0` is a float. */
+function writableOfJson(text: string, node = jsonNodes(text)): Writable {
+  const { parts } = node;
+  if (parts.kind === 'list') {
+    return { kind: 'list', items: parts.items.map((item) => writableOfJson(text, item)) };
+  }
+  if (parts.kind === 'object') {
+    const entries = [...parts.members].map(
+      ([key, member]) => [key, writableOfJson(text, member.node)] as const,
+    );
+    return { kind: 'dict', type: 'dict', entries: new Map(entries) };
+  }
+  const value = parseJson(text.slice(node.from, node.to));
+  const isFloat = typeof value === 'number' && !/^-?\d+$/.test(text.slice(node.from, node.to));
+  return isFloat ? { kind: 'float', value } : writableOf(value);
+}
+
 /** Training steps from the file. */
 function stepOf({ content, metadata }: Checkpoint): number | bigint | null {
   const step = content.get('step') ?? metadata.get('step');
@@ -263,9 +282,11 @@ function accompanyingData(
   );
   // A config from the checkpoint distinguishes integers and floats.
   const kept =
-    isNew || !config?.isInside || config.written.format === 'json'
-      ? undefined
-      : configWith(checkpoint, config.settings);
+    config?.written.format === 'json'
+      ? writableOfJson(config.written.text)
+      : isNew || !config?.isInside
+        ? undefined
+        : configWith(checkpoint, config.settings);
   return {
     step: stepOf(checkpoint),
     metadata,

@@ -10,6 +10,7 @@ import { quantizedMatrices } from '../../architecture/weight-matrices.js';
 import { isTrainingFormat } from '../../checkpoint/formats.js';
 import type { PackedPart } from '../../checkpoint/packed-weights.js';
 import { PACKED_SUFFIXES, packedWords } from '../../checkpoint/packed-weights.js';
+import { editedJson } from '../../config/json-edits.js';
 import { UserError } from '../../errors.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
@@ -214,14 +215,12 @@ function withSettings(config: TargetConfig, quantization: QuantizationPlan): Tar
   const { written } = config;
   if (written.format !== 'json') return config;
   const settings = settingsOf(quantization);
-  const indent = /\n(\s+)"/.exec(written.text)?.[1] ?? '  ';
-  const text = JSON.stringify(settings, null, indent).replaceAll('\n', `\n${indent}`);
   return {
     ...config,
     written: {
       ...written,
       value: { ...written.value, [KEY]: settings },
-      text: written.text.replace(/\s*\}\s*$/, `,\n${indent}"${KEY}": ${text}\n}\n`),
+      text: editedJson(written.text, [{ path: [KEY], value: settings }], 'last'),
     },
   };
 }
@@ -232,7 +231,10 @@ function withoutQuantization(config: TargetConfig | undefined): TargetConfig | u
     return config;
   }
   const { [KEY]: _, ...value } = written.value;
-  const text = written.format === 'json' ? `${JSON.stringify(value, null, 2)}\n` : written.text;
+  const text =
+    written.format === 'json'
+      ? editedJson(written.text, [{ path: [KEY], value: undefined }])
+      : written.text;
   const kept: WrittenConfig = { ...written, value, text };
   return { ...config, written: kept };
 }

@@ -2,6 +2,7 @@
 import path from 'node:path';
 import type { GgufValue } from '../../checkpoint/gguf/gguf-scanner.js';
 import { smallTextAt } from '../../files/mounted.js';
+import { parseJson } from '../../text/json.js';
 import { isRecord } from '../../text/words.js';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -59,7 +60,7 @@ function jsonIn(folder: string, name: string): Json | undefined {
   const file = path.join(folder, name);
   try {
     const text = smallTextAt(file, MAX_BYTES);
-    const value: unknown = text === undefined ? undefined : JSON.parse(text);
+    const value: unknown = text === undefined ? undefined : parseJson(text);
     return isRecord(value) ? value : undefined;
   } catch {
     return undefined;

@@ -3,7 +3,8 @@ import { computedTensor, reshaped, transposedTensor } from '../../checkpoint/com
 import { encodedBytes, type StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { readRows } from '../../checkpoint/view.js';
 import { elementCount, isSameShape, type Shape } from '../../tensor/dtype.js';
-import { isRecord, jsonOrUndefined, sumOf } from '../../text/words.js';
+import { jsonOrUndefined } from '../../text/json.js';
+import { isRecord, sumOf } from '../../text/words.js';
 
 /** Entry of the metadata in which `export` writes the shapes. */
 const SHAPES = 'shapes';

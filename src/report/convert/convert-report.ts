@@ -8,6 +8,7 @@ import type {
 } from '../../conversion/conversion-result.js';
 import type { Proof, TensorError } from '../../conversion/execute/check-output.js';
 import type { TwoModelComparison } from '../../quicktest/compare-outputs.js';
+import { formatJson } from '../../text/json.js';
 import {
   formatBytes,
   formatChange,
@@ -398,7 +399,7 @@ const changesBlocks = ({ configChanges }: ConversionResult): Block[] =>
   ]);
 
 const settingCell = (value: unknown): Cell => ({
-  text: value === null ? '–' : shortened(JSON.stringify(value)),
+  text: value === null ? '–' : shortened(formatJson(value)),
 });
 
 const leftOutBlocks = ({ leftOut }: ConversionResult): Block[] =>

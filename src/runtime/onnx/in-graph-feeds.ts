@@ -98,6 +98,7 @@ function frequencies(making: Making, tokens: GraphValue, rotary: Rotary): GraphV
     case 'proportional':
     case 'llama3':
     case 'yarn':
+    case 'earlyYarn':
     case undefined:
       throw new Error(`${scaling?.kind ?? 'plain'} frequencies do not depend on the length`);
   }

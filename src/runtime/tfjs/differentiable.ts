@@ -35,6 +35,8 @@ const ACTIVATE = {
   mish: (tf, x) => tf.mul(x, tf.tanh(tf.softplus(x))),
   tanh: (tf, x) => tf.tanh(x),
   sigmoid: (tf, x) => tf.sigmoid(x),
+  identity: (_, x) => x,
+  sqrtSoftplus: (tf, x) => tf.sqrt(tf.softplus(x)),
   laplace: (tf, x) => normal(tf, tf.div(tf.sub(x, LAPLACE.mean), LAPLACE.deviation)),
 } as const satisfies Record<ActivationName, Activate>;
 

@@ -7,7 +7,7 @@ import type {
 import { isGatedPack } from '../../architecture/walk.js';
 import { asRows, product } from './basic.js';
 import { activate } from './differentiable.js';
-import type { Tensor2D, Tensor3D } from './packages.js';
+import type { Tensor2D, Tensor3D, Tf } from './packages.js';
 import type { ForwardRun } from './run.js';
 import { readValues } from './run.js';
 
@@ -32,9 +32,18 @@ function expertWeights(run: ForwardRun, layer: Router, x: Tensor3D): Tensor3D {
   const chosen = tf.tensor3d(chosenExperts(readValues(judged), layer), scores.shape);
   const kept: Tensor3D = tf.mul(scores, chosen);
   const shares: Tensor3D = layer.renormalised
-    ? tf.div(kept, tf.add(tf.sum(kept, 2, true), layer.renormalised.eps))
+    ? tf.div(kept, divisorOf(tf, tf.sum(kept, 2, true), layer.renormalised))
     : kept;
   return layer.scale === 1 ? shares : tf.mul(shares, layer.scale);
+}
+
+function divisorOf(
+  tf: Tf,
+  sum: Tensor3D,
+  { eps, least = 0 }: NonNullable<Router['renormalised']>,
+): Tensor3D {
+  const raised: Tensor3D = tf.add(sum, eps);
+  return least > 0 ? tf.maximum(raised, least) : raised;
 }
 
 /** Weights by the rule of `sparseMixer`, [B, T, experts]. */

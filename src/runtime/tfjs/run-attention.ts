@@ -1,10 +1,12 @@
 import type {
+  Alibi,
   Attention,
   HeadSpan,
   LatentAttention,
   Temperature,
   Window,
 } from '../../architecture/layer.js';
+import { alibiScore } from '../../architecture/masks.js';
 import { decodingKeys, firstKeys } from '../calls.js';
 import { applySoftcap, runProjections, runRotary } from './basic.js';
 import { activate } from './differentiable.js';
@@ -104,8 +106,8 @@ export interface HeadKeys {
 export interface HeadGroup extends HeadKeys {
   /** Scaled queries of each head: [T, d]. */
   readonly queries: readonly Tensor2D[];
-  /** ALiBi's slope of each head. */
-  readonly slopes?: readonly number[] | undefined;
+  /** ALiBi of these heads. */
+  readonly alibi?: Pick<Alibi, 'slopes' | 'bfloat16Factor'> | undefined;
   /** Score of each head without a value, [heads]. */
   readonly sinks?: Tensor1D | undefined;
 }
@@ -206,12 +208,16 @@ function withoutSinks(tf: Tf, scores: Tensor, sinks: Tensor1D): Tensor {
 /** ALiBi's penalty of the scores, relative to the last key: softmax depends only on differences. [heads, 1, S] */
 function penaltyOf(
   tf: Tf,
-  { slopes }: HeadGroup,
+  { alibi }: HeadGroup,
   { firstKey, endKey }: QueryRange,
 ): Tensor3D | undefined {
-  if (!slopes) return undefined;
-  const distances: Tensor3D = tf.reshape(tf.range(firstKey + 1 - endKey, 1), [1, 1, -1]);
-  return tf.mul(tf.tensor3d([...slopes], [slopes.length, 1, 1]), distances);
+  if (!alibi) return undefined;
+  const keys = endKey - firstKey;
+  const penalties = alibi.slopes.flatMap((_, head) => {
+    const own = alibiScore(alibi, head, endKey - 1);
+    return Array.from({ length: keys }, (_key, at) => alibiScore(alibi, head, firstKey + at) - own);
+  });
+  return tf.tensor3d(penalties, [alibi.slopes.length, 1, keys]);
 }
 
 /** 0 where a query sees a key, −∞ elsewhere, [to − from, S]; undefined when every query sees all keys. */
@@ -309,7 +315,6 @@ function groupsOf(
   keys: readonly HeadKeys[],
 ): HeadGroup[][] {
   const sharing = heads / keyValueHeads;
-  const slopes = alibi?.slopes;
   const end = first + span.heads;
   return Array.from({ length: queries.length / heads }, (_, sequence) => {
     const groups: HeadGroup[] = [];
@@ -320,7 +325,7 @@ function groupsOf(
       groups.push({
         ...(keys[ownKeys + group] as HeadKeys),
         queries: queries.slice(own + from, own + to),
-        slopes: slopes?.slice(from, to),
+        alibi: alibi && { ...alibi, slopes: alibi.slopes.slice(from, to) },
         sinks: sinks && (tf.slice(weights.tensor(sinks), [from], [to - from]) as Tensor1D),
       });
       from = to;

@@ -39,6 +39,8 @@ const ACTIVATED: Readonly<Record<ActivationName, (context: Context, x: GraphValu
       context.graph.op('Mul', [x, context.graph.op('Tanh', [softplus(context, x)])]),
     tanh: ({ graph }, x) => graph.op('Tanh', [x]),
     sigmoid: ({ graph }, x) => graph.op('Sigmoid', [x]),
+    identity: (_, x) => x,
+    sqrtSoftplus: (context, x) => context.graph.op('Sqrt', [softplus(context, x)]),
     laplace(context, x) {
       const { graph } = context;
       const apart = graph.op('Sub', [x, graph.float(LAPLACE.mean)]);

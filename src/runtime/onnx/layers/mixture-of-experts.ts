@@ -130,7 +130,9 @@ function weightsOf(
   const { graph } = context;
   if (!renormalised) return scaledBy(context, scores, scale);
   const sum = sumOfLast(context, scores, 1);
-  const divisor = renormalised.eps ? graph.op('Add', [sum, graph.float(renormalised.eps)]) : sum;
+  const { eps, least } = renormalised;
+  const raised = eps ? graph.op('Add', [sum, graph.float(eps)]) : sum;
+  const divisor = least ? graph.op('Max', [raised, graph.float(least)]) : raised;
   return scaledBy(context, graph.op('Div', [scores, divisor]), scale);
 }
 

@@ -1,6 +1,6 @@
 /** Softmax attention over given queries, keys and values. Shapes: T queries, S keys, G = heads / keyValueHeads. */
 import type { Alibi, Window } from '../../../architecture/layer.js';
-import { windowKey } from '../../../architecture/masks.js';
+import { toBfloat16, windowKey } from '../../../architecture/masks.js';
 import type { Param } from '../../../architecture/param.js';
 import type { Context, Target } from '../context.js';
 import {
@@ -44,12 +44,17 @@ export interface HeadRange {
 export function maskWithAlibi(
   context: Context,
   window: Window | undefined,
-  { slopes: all }: Alibi,
+  { slopes: all, bfloat16Factor }: Alibi,
   { first, heads }: HeadRange,
 ): GraphValue {
   const { graph, once } = context;
-  return once(`alibi:${windowKey(window)}:${all}:${first}:${heads}`, () => {
-    const slopes = Float32Array.from(all.slice(first, first + heads));
+  return once(`alibi:${windowKey(window)}:${all}:${bfloat16Factor}:${first}:${heads}`, () => {
+    const some = all.slice(first, first + heads);
+    if (bfloat16Factor !== undefined) {
+      const penalties = roundedPenalties(context, window, some, bfloat16Factor);
+      return graph.op('Add', [penalties, mask(context, window)]);
+    }
+    const slopes = Float32Array.from(some);
     const ahead = graph.op('Sub', [
       keyPositions(context, window),
       column(context, feedPositions(context)),
@@ -60,6 +65,30 @@ export function maskWithAlibi(
     ]);
     return graph.op('Add', [penalties, mask(context, window)]);
   });
+}
+
+/** Penalties whose products are rounded to bfloat16 by the position of the key, [heads, T, S]. */
+function roundedPenalties(
+  context: Context,
+  window: Window | undefined,
+  slopes: readonly number[],
+  factor: number,
+): GraphValue {
+  const { graph } = context;
+  const rounded = Float32Array.from(slopes, toBfloat16);
+  const round = (value: GraphValue) => graph.cast(graph.cast(value, 'bf16'), 'f32');
+  const each = graph.op('Unsqueeze', [
+    graph.floats(`slopes:${rounded}`, rounded),
+    graph.ints(1, 2),
+  ]);
+  const scoreAt = (positions: GraphValue) =>
+    round(graph.op('Mul', [round(graph.cast(positions, 'f32')), each]));
+  // What a query has at its own position is the same for all of its keys; without it, far positions lose digits.
+  const ahead = graph.op('Sub', [
+    scoreAt(keyPositions(context, window)),
+    scoreAt(column(context, feedPositions(context))),
+  ]);
+  return graph.op('Mul', [ahead, graph.float(factor)]);
 }
 
 const column = ({ graph }: Context, values: GraphValue): GraphValue =>
