@@ -24,8 +24,8 @@ const PROGRAM = ['src/files/cache-folder.ts', 'src/cli/main.ts'];
 /** Counts the presets for families.json. */
 const COUNTING = 'src/budget/family-counts.ts';
 
-/** Threads of their own, started by path. */
-const THREADS = ['src/tokenizer/template-worker.ts', 'src/hub/data-worker.ts'];
+/** Threads and processes of their own, started by path. */
+const THREADS = ['src/tokenizer/template-process.ts', 'src/hub/data-worker.ts'];
 
 /** What the command library loads only to run from TypeScript sources, where it finds it. */
 const NEVER_NEEDED = ['typescript', 'tsx', 'ts-node'];

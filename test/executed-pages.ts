@@ -22,7 +22,7 @@ export async function buildCopy(copy: string): Promise<void> {
   await build({
     absWorkingDir: copy,
     entryPoints: [
-      ...['src/files/cache-folder.ts', 'src/cli/main.ts', 'src/tokenizer/template-worker.ts'],
+      ...['src/files/cache-folder.ts', 'src/cli/main.ts', 'src/tokenizer/template-process.ts'],
       'src/commands/**/*.ts',
     ],
     outbase: 'src',

@@ -1,9 +1,8 @@
 /** Chat templates: the Jinja program with which a model turns messages into its prompt. */
-import { Worker } from 'node:worker_threads';
+import { type ChildProcess, fork } from 'node:child_process';
 import { UserError } from '../errors.js';
 import { builtThread } from '../files/file-system.js';
-import { shortened } from '../text/words.js';
-import type { TemplateAnswer, TemplateSeries, TemplateTask } from './template-worker.js';
+import type { TemplateAnswer, TemplateSeries } from './template-process.js';
 
 export interface ChatMessage {
   readonly role: 'system' | 'user' | 'assistant';
@@ -16,14 +15,11 @@ export interface ChatTemplate {
   readonly file: string;
 }
 
-/** Milliseconds; templates take a few, and the start of the thread about fifty. */
+/** Milliseconds; templates take a few, and the start of the process about eighty. */
 const TIME_LIMIT = 5000;
 
 /** Limit for many chats: in a long run a busy machine can stop the process for seconds. */
 const SERIES_LIMIT = 60_000;
-
-/** Memory of the thread in MiB. */
-const MEMORY_LIMIT = 256;
 
 /**
  * Prompt for messages, up to the beginning of the answer.
@@ -36,20 +32,22 @@ export async function renderChat(
   tokens: Readonly<Record<string, string>>,
   limit = TIME_LIMIT,
 ): Promise<string> {
-  const worker = startThread({
+  const process = new TemplateProcess(file, {
     template,
-    values: { ...tokens, messages, tools: null, documents: null, add_generation_prompt: true },
+    shared: { ...tokens, tools: null, documents: null, add_generation_prompt: true },
   });
-  const answer = await answerOf<TemplateAnswer>(worker, file, limit);
-  // The thread can be in an endless loop.
-  void worker.terminate();
-  if ('error' in answer) throw refused(file, `is not valid: ${shortened(answer.error, 300)}`);
-  if ('text' in answer) return answer.text;
-  throw new UserError(
-    'refused-file',
-    `the chat template of ${file} refuses the messages: ${shortened(answer.raised, 300)}`,
-    { suggestion: 'change the messages, for example leave --system out' },
-  );
+  try {
+    const [answer = { error: 'no answer' }] = await process.answers([{ messages }], limit);
+    if ('error' in answer) throw refused(file, `is not valid: ${answer.error}`);
+    if ('text' in answer) return answer.text;
+    throw new UserError(
+      'refused-file',
+      `the chat template of ${file} refuses the messages: ${answer.raised}`,
+      { suggestion: 'change the messages, for example leave --system out' },
+    );
+  } finally {
+    process.end();
+  }
 }
 
 /** A chat as its template sees it. */
@@ -61,75 +59,87 @@ export interface TemplateChat {
 /** A chat rendered by a template; `problem` when the template does not render it. */
 export type RenderedChat = { readonly text: string } | { readonly problem: string };
 
-/** Renders many whole chats with one template, in one thread. */
+/** Renders many whole chats with one template, in one process. */
 export class ChatRenderer {
-  readonly #file: string;
-  readonly #worker: Worker;
-  /** Reason for which the thread ended. */
-  #failure: NodeJS.ErrnoException | undefined;
+  readonly #process: TemplateProcess;
 
   /** @param tokens Special tokens that templates name: `bos_token`, `eos_token`, …. */
   constructor({ text: template, file }: ChatTemplate, tokens: Readonly<Record<string, string>>) {
     const shared = { ...tokens, tools: null, documents: null, add_generation_prompt: false };
-    this.#file = file;
-    this.#worker = startThread({ template, shared });
-    this.#worker.unref();
-    this.#worker.on('error', (error) => {
-      this.#failure = error;
-    });
+    this.#process = new TemplateProcess(file, { template, shared });
   }
 
   /** @throws UserError when the template is not valid, does not end, or takes too much memory. */
   async render(chats: readonly TemplateChat[], limit = SERIES_LIMIT): Promise<RenderedChat[]> {
-    const json = chats.map((chat) => JSON.stringify(chat));
-    if (this.#failure !== undefined) throw threadError(this.#file, this.#failure);
-    this.#worker.postMessage(json);
-    const answers = await answerOf<readonly TemplateAnswer[]>(this.#worker, this.#file, limit);
+    const answers = await this.#process.answers(chats, limit);
     return answers.map((answer) => {
       if ('text' in answer) return answer;
-      if ('raised' in answer) return { problem: shortened(answer.raised, 300) };
-      return { problem: shortened(answer.error, 300) };
+      return { problem: 'raised' in answer ? answer.raised : answer.error };
     });
   }
 
   close(): void {
-    void this.#worker.terminate();
+    this.#process.end();
   }
 }
-
-const threadError = (file: string, error: NodeJS.ErrnoException): Error =>
-  error.code === 'ERR_WORKER_OUT_OF_MEMORY'
-    ? refused(file, `takes more than ${MEMORY_LIMIT} MiB of memory`)
-    : error;
 
 const refused = (file: string, what: string) =>
   new UserError('refused-file', `the chat template of ${file} ${what}`, {
     suggestion: 'leave --chat out, and write the whole prompt',
   });
 
-/** The next message of a thread, which is stopped after `limit` milliseconds. @throws UserError when it takes too long. */
-function answerOf<Answer>(worker: Worker, file: string, limit: number): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const settle = (act: () => void) => {
-      clearTimeout(timer);
-      worker.off('error', onError);
-      worker.removeAllListeners('message');
-      act();
-    };
-    const timer = setTimeout(() => {
-      void worker.terminate();
-      settle(() => reject(refused(file, `takes more than ${limit / 1000} s and was stopped`)));
-    }, limit);
-    const onError = (error: NodeJS.ErrnoException) =>
-      settle(() => reject(threadError(file, error)));
-    worker.once('error', onError);
-    worker.once('message', (answer: Answer) => settle(() => resolve(answer)));
-  });
-}
+/** Process with one template. It does not keep the program running, and ends with it. */
+class TemplateProcess {
+  readonly #file: string;
+  readonly #child: ChildProcess;
 
-const startThread = (workerData: TemplateTask | TemplateSeries) =>
-  new Worker(builtThread('dist/tokenizer/template-worker.js'), {
-    workerData,
-    env: {},
-    resourceLimits: { maxOldGenerationSizeMb: MEMORY_LIMIT, maxYoungGenerationSizeMb: 32 },
-  });
+  constructor(file: string, series: TemplateSeries) {
+    this.#file = file;
+    // Windows starts no program without SystemRoot.
+    const { SystemRoot } = process.env;
+    this.#child = fork(builtThread('dist/tokenizer/template-process.js'), ['render'], {
+      env: SystemRoot === undefined ? {} : { SystemRoot },
+      execArgv: [],
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    });
+    this.#child.unref();
+    this.#child.channel?.unref();
+    this.#child.send(series, () => {});
+  }
+
+  end(): void {
+    this.#child.kill('SIGKILL');
+  }
+
+  /**
+   * Answers for chats, in their order.
+   * @throws UserError when the process ends before, or takes more than `limit` milliseconds.
+   */
+  answers(chats: readonly TemplateChat[], limit: number): Promise<readonly TemplateAnswer[]> {
+    const child = this.#child;
+    return new Promise<readonly TemplateAnswer[]>((resolve, reject) => {
+      const settle = (act: () => void) => {
+        clearTimeout(timer);
+        child.off('message', onMessage).off('error', onError).off('exit', onExit);
+        act();
+      };
+      const onMessage = (answers: readonly TemplateAnswer[]) => settle(() => resolve(answers));
+      const onError = (error: Error) => settle(() => reject(error));
+      const onExit = () =>
+        settle(() => reject(refused(this.#file, 'takes too much memory and was stopped')));
+      const timer = setTimeout(() => {
+        this.end();
+        const seconds = limit / 1000;
+        settle(() => reject(refused(this.#file, `takes more than ${seconds} s and was stopped`)));
+      }, limit);
+      child.on('message', onMessage).on('error', onError).on('exit', onExit);
+      if (child.exitCode !== null || child.signalCode !== null) onExit();
+      // An error of the channel comes with the end of the process.
+      else
+        child.send(
+          chats.map((chat) => JSON.stringify(chat)),
+          () => {},
+        );
+    });
+  }
+}

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { renderChat } from '../../src/tokenizer/chat-template.js';
-import { answerToTask } from '../../src/tokenizer/template-worker.js';
+import { ChatRenderer, renderChat } from '../../src/tokenizer/chat-template.js';
+import { answerToTask } from '../../src/tokenizer/template-process.js';
 import { inPackage, readJson } from '../fixtures.js';
 
 /** Folder of templates with their expected texts. */
@@ -55,7 +55,7 @@ describe('chat templates', () => {
 const template = (text: string) => ({ text, file: 'tokenizer_config.json' });
 const MESSAGES = [{ role: 'user', content: 'Hello' }] as const;
 
-describe('in a separate thread, a template', () => {
+describe('in a separate process, a template', () => {
   it('gets messages and special tokens', async () => {
     const text =
       '{{ bos_token }}{% for each in messages %}{{ each.role }}: {{ each.content }}{% endfor %}' +
@@ -76,5 +76,50 @@ describe('in a separate thread, a template', () => {
     ['{{ messages | unknown_filter }}', 'is not valid'],
   ])('gives a user error: %s', async (text, message) => {
     await expect(renderChat(template(text), MESSAGES, {})).rejects.toThrow(message);
+  });
+});
+
+/** A text of 2^n times a letter, as a variable. */
+const long = (name: string, letter: string, n: number) =>
+  `{% set ns = namespace(x='${letter}') %}{% for i in range(${n}) %}{% set ns.x = ns.x + ns.x %}{% endfor %}{% set ${name} = ns.x %}`;
+
+/** Templates that take hours or gigabytes, most of them in one native call. */
+const HOSTILE: Readonly<Record<string, string>> = {
+  'text search': `${long('a', 'a', 26)}${long('b', 'a', 24)}{{ (b + 'b' + b) in a }}`,
+  'nested brackets': `${long('a', '[', 26)}{{ a | fromjson }}`,
+  'nested objects': `${long('a', '{"a":', 24)}{{ a | fromjson }}`,
+  'a long array': `${long('a', '0,', 26)}{{ ('[' + a + '0]') | fromjson | length }}`,
+  'a doubled text': `${long('a', 'a', 29)}{{ a | upper }}`,
+  'doubled texts that are kept': `${long('a', 'a', 27)}{% set k = namespace(l=[]) %}{% for i in range(1000) %}{% set k.l = k.l + [a | upper] %}{% endfor %}{{ k.l | length }}`,
+  'doubled lists': `{% set n = namespace(l=[0]) %}{% for i in range(40) %}{% set n.l = n.l + n.l %}{% endfor %}{{ n.l | length }}`,
+  'a split text': `${long('a', 'a,', 27)}{{ a.split(',') | length }}`,
+  'a replaced text': `${long('a', 'a', 27)}{{ a.replace('a', 'aaaaaaaa') | length }}`,
+  'replacements in a row': `${long('a', 'a', 10)}{% set n = namespace(x='a') %}{% for i in range(9) %}{% set n.x = n.x.replace('a', a) %}{% endfor %}{{ n.x | length }}`,
+  'characters of a text': `${long('a', 'a', 27)}{% for c in a %}{{ c }}{% endfor %}`,
+  'a list of characters': `${long('a', 'a', 27)}{{ a | list | length }}`,
+  'stripped characters': `${long('a', 'a', 27)}{{ a.strip('b') | length }}`,
+  'joined lists': `{% set n = namespace(l='a') %}{% for i in range(60) %}{% set n.l = [n.l, n.l] | join(n.l) %}{% endfor %}{{ n.l }}`,
+  'sorted lists': `{% set n = namespace(l=range(99999) | list) %}{% for i in range(9) %}{% set n.l = n.l + n.l %}{% endfor %}{{ n.l | sort | length }}`,
+  'written lists': `{% set n = namespace(l=[0]) %}{% for i in range(30) %}{% set n.l = [n.l, n.l] %}{% endfor %}{{ n.l | tojson }}`,
+  'an indented text': `${long('a', '\\n', 26)}{{ a | indent(1000) | length }}`,
+  'nested loops': '{% for a in range(99999) %}'.repeat(4) + '{% endfor %}'.repeat(4),
+  'recursive macros': '{% macro f(n) %}{{ f(n) }}{{ f(n) }}{% endmacro %}{{ f(1) }}',
+  'wide numbers': `{% set n = namespace(s='') %}{% for i in range(99999) %}{% for j in range(99999) %}{% set n.s = n.s + '%f' | format(i) %}{% endfor %}{% endfor %}{{ n.s }}`,
+  'a long answer': `${long('a', 'a', 25)}{{ a }}`,
+};
+
+describe('a hostile template', () => {
+  it.each(Object.entries(HOSTILE))('is stopped: %s', async (_, text) => {
+    await expect(renderChat(template(text), MESSAGES, TOKENS, 400)).rejects.toThrow(
+      /takes (more than 0.4 s|too much memory) and was stopped|is not valid/,
+    );
+  });
+
+  it('stops in a series of chats, and all later ones', async () => {
+    const series = new ChatRenderer(template(HOSTILE['nested brackets'] ?? ''), TOKENS);
+    for (const _ of [1, 2]) {
+      await expect(series.render([{ messages: MESSAGES }])).rejects.toThrow('too much memory');
+    }
+    series.close();
   });
 });

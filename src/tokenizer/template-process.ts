@@ -1,24 +1,25 @@
 /**
- * Thread that renders one chat template. A template is a program from a file, and only a thread can be stopped when it
- * does not end or fills the memory.
+ * Process that renders chat templates. A template is a program from a file. Some of its steps are one native call that
+ * takes hours or gigabytes, outside the limits of V8 and of its threads, so only a process can be stopped.
  */
-import { parentPort, workerData } from 'node:worker_threads';
+import { isMainThread, parentPort, Worker } from 'node:worker_threads';
 import { Environment, Interpreter, parse, tokenize } from '@huggingface/jinja';
 import { parseJson } from '../text/json.js';
+import { shortened } from '../text/words.js';
 
-/** Input of the thread. */
+/** A template and values for it. */
 export interface TemplateTask {
   readonly template: string;
   readonly values: Readonly<Record<string, unknown>>;
 }
 
-/** Input of a thread that renders many chats: the values that all share. Each message to it is a list of JSON texts of the others. */
+/** First message to the process: the template, and the values that all its texts share. Each other message is a list of JSON objects with the values of one text. */
 export interface TemplateSeries {
   readonly template: string;
   readonly shared: Readonly<Record<string, unknown>>;
 }
 
-/** Output of the thread. */
+/** Output of the process. */
 export type TemplateAnswer =
   | { readonly text: string }
   /** `raised` is a message of the template itself, `error` one of the library. */
@@ -181,15 +182,70 @@ function failed(error: unknown): TemplateAnswer {
   return { error: error instanceof Error ? error.message : String(error) };
 }
 
-// Other threads can load this file too, as those of a test runner do.
-const task: Partial<TemplateTask & TemplateSeries> | null = workerData;
-if (task?.template !== undefined && task.values !== undefined) {
-  parentPort?.postMessage(answerToTask({ template: task.template, values: task.values }));
+/** Argument with which the file runs as a process; tests only import it. */
+const STARTED_AS = 'render';
+
+/** Most characters of a rendered text. */
+const MOST_TEXT = 16_000_000;
+
+/** An answer of bounded length. */
+function bounded(answer: TemplateAnswer): TemplateAnswer {
+  if ('error' in answer) return { error: shortened(answer.error, 300) };
+  if ('raised' in answer) return { raised: shortened(answer.raised, 300) };
+  return answer.text.length <= MOST_TEXT
+    ? answer
+    : { error: `the text has more than ${MOST_TEXT} characters` };
 }
-if (task?.template !== undefined && task.shared !== undefined) {
-  const { shared } = task;
-  const render = preparedTemplate(task.template);
-  parentPort?.on('message', (chats: readonly string[]) => {
-    parentPort?.postMessage(chats.map((json) => render({ ...shared, ...JSON.parse(json) })));
+
+/** Most memory of the process, in bytes; it starts with about 60 MB. */
+const MEMORY_LIMIT = 280_000_000;
+
+/** Milliseconds between two looks at the memory. */
+const WATCH_INTERVAL = 20;
+
+/**
+ * Kills this process when it takes too much memory, or when the process that started it has ended. Runs in a thread,
+ * because the main thread can be in a native call.
+ */
+function watch(): void {
+  const parent = process.ppid;
+  parentPort?.postMessage('watching');
+  setInterval(() => {
+    if (process.memoryUsage.rss() > MEMORY_LIMIT || process.ppid !== parent) {
+      process.kill(process.pid, 'SIGKILL');
+    }
+  }, WATCH_INTERVAL);
+}
+
+/** Answers the messages of the parent, once the thread watches. */
+async function serve(send: (answer: unknown) => void): Promise<void> {
+  // The parent decides what an interruption ends.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {});
+  process.on('disconnect', () => process.exit());
+  const watcher = new Worker(new URL(import.meta.url), {
+    env: {},
+    execArgv: [],
+    argv: [STARTED_AS],
   });
+  const watching = new Promise((resolve) => watcher.once('message', resolve));
+  let render: ((json: string) => TemplateAnswer) | undefined;
+  process.on('message', async (message: TemplateSeries | readonly string[]) => {
+    await watching;
+    if (isTexts(message)) {
+      send(message.map((json) => bounded(render?.(json) ?? { error: 'no template' })));
+      return;
+    }
+    const { template, shared } = message;
+    const prepared = preparedTemplate(template);
+    render = (json) => prepared({ ...shared, ...JSON.parse(json) });
+  });
+}
+
+const isTexts = (message: TemplateSeries | readonly string[]): message is readonly string[] =>
+  Array.isArray(message);
+
+// Tests load this file too.
+if (process.argv[2] === STARTED_AS) {
+  if (isMainThread) void serve((answer) => process.send?.(answer));
+  else watch();
 }
