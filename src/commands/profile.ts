@@ -157,7 +157,7 @@ async function adapterIn(folder: string) {
   const { basePathOf, describeFitting, readAdapter } = await import(
     '../model-input/adapter-model.js'
   );
-  const adapter = readAdapter(folder);
+  const adapter = await readAdapter(folder);
   return {
     basePath: () => basePathOf(adapter, (base) => `profile ${base} --adapter ${shellWord(folder)}`),
     describedFor: (model: LanguageModel) => describeFitting(adapter, model),

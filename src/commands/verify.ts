@@ -140,7 +140,7 @@ export default class Verify extends BaseCommand {
           : 'leave --state-dict out',
       );
     }
-    const adapter = openAdapter(folder);
+    const adapter = await openAdapter(folder);
     try {
       const model =
         base ??

@@ -49,7 +49,7 @@ export async function withAdapter(
   const found = flags['no-config'] ? undefined : await findConfig(checkpoint, flags.config);
   const loaded = found && (await modelOf(found.document, { family: flags.family }));
   const model = loaded && adjustedToCheckpoint(loaded, checkpoint).model;
-  const adapter = openAdapter(folder);
+  const adapter = await openAdapter(folder);
   try {
     return mergedCheckpoint(checkpoint, adapter, model ? sharedNamesOf(model) : (name) => [name]);
   } catch (error) {
@@ -59,9 +59,9 @@ export async function withAdapter(
 }
 
 /** An adapter without its values: its file is closed. @throws UserError when the folder is none of an adapter. */
-export function readAdapter(folder: string): LoraAdapter {
+export async function readAdapter(folder: string): Promise<LoraAdapter> {
   if (!isAdapterFolder(folder)) throw notAnAdapter(folder);
-  const adapter = openAdapter(folder);
+  const adapter = await openAdapter(folder);
   adapter.checkpoint.close();
   return adapter;
 }

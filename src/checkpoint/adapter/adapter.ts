@@ -8,7 +8,8 @@ import { openFile } from '../open-file.js';
 import { bytesOfViews, viewsOf } from '../sharing.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import type { AdapterConfig } from './adapter-config.js';
-import { isTarget, matchedValue, readAdapterConfig } from './adapter-config.js';
+import { readAdapterConfig } from './adapter-config.js';
+import { ModuleRules, namesOfModules } from './module-rules.js';
 
 /** peft/utils/constants.py: SAFETENSORS_WEIGHTS_NAME, WEIGHTS_NAME. */
 const WEIGHTS = ['adapter_model.safetensors', 'adapter_model.bin'] as const;
@@ -44,12 +45,16 @@ export interface LoraAdapter extends AdapterFiles {
  * Opens the folder of an adapter.
  * @throws UserError that names the violated rule. No file stays open then.
  */
-export function openAdapter(folder: string): LoraAdapter {
+export async function openAdapter(folder: string): Promise<LoraAdapter> {
   const files = openAdapterFiles(folder);
   try {
     const { config, checkpoint } = files;
-    const { modules, replaced } = sorted(config, checkpoint);
-    const warnings = [...checkpoint.warnings, ...warningsOf(config, modules)];
+    const { factors, replaced } = sorted(checkpoint);
+    const rules = await ModuleRules.of(config, [...factors.keys()]);
+    const modules = [...factors].map(([module, own]) =>
+      moduleOf(config, rules, folder, module, own),
+    );
+    const warnings = [...checkpoint.warnings, ...warningsOf(config, rules, modules)];
     return { config, checkpoint: { ...checkpoint, warnings }, modules, replaced };
   } catch (error) {
     files.checkpoint.close();
@@ -92,11 +97,14 @@ type Factor = (typeof FACTORS)[keyof typeof FACTORS];
 /** Other tensors of LoRA: magnitudes of DoRA, trained tokens, gates. */
 const OTHER_LORA = /\.lora_|\.token_adapter\.|\.trainable_tokens_/;
 
-function sorted(
-  config: AdapterConfig,
-  { tensors, path: folder }: Pick<Checkpoint, 'tensors' | 'path'>,
-): Pick<LoraAdapter, 'modules' | 'replaced'> {
-  const modules = new Map<string, Partial<Record<Factor, StoredTensor>>>();
+type Factors = Partial<Record<Factor, StoredTensor>>;
+
+/** Factors by their modules, and all other tensors by their names in the model. */
+function sorted({ tensors, path: folder }: Pick<Checkpoint, 'tensors' | 'path'>): {
+  readonly factors: ReadonlyMap<string, Factors>;
+  readonly replaced: ReadonlyMap<string, StoredTensor>;
+} {
+  const modules = new Map<string, Factors>();
   const replaced = new Map<string, StoredTensor>();
   for (const [full, tensor] of tensors) {
     const name = full.startsWith(PREFIX) ? full.slice(PREFIX.length) : full;
@@ -121,10 +129,7 @@ function sorted(
         tensor,
       );
   }
-  return {
-    modules: [...modules].map(([module, factors]) => moduleOf(config, folder, module, factors)),
-    replaced,
-  };
+  return { factors: modules, replaced };
 }
 
 /** The settings that choose modules, as far as they are there. */
@@ -139,9 +144,13 @@ function settingsOf({ excluded, layers, replaced }: AdapterConfig): string {
 }
 
 /** Differences between the settings and the tensors that change no value, but show that tensors are missing. */
-function warningsOf(config: AdapterConfig, modules: readonly LoraModule[]): string[] {
+function warningsOf(
+  config: AdapterConfig,
+  rules: ModuleRules,
+  modules: readonly LoraModule[],
+): string[] {
   const { targets, layers, file } = config;
-  const unread = modules.filter(({ path: module }) => isTarget(config, module) === undefined);
+  const unread = modules.filter(({ path: module }) => rules.isTarget(module) === undefined);
   const warnings: string[] = [];
   if (targets !== null && unread.length > 0) {
     const settings = settingsOf(config);
@@ -149,17 +158,18 @@ function warningsOf(config: AdapterConfig, modules: readonly LoraModule[]): stri
       `${file}: the modules of ${settings} could not be checked, as PEFT chooses them, or a pattern is only known to Python`,
     );
   }
+  const paths = modules.map(({ path: module }) => module);
+  const names = namesOfModules(paths);
   const without = (typeof targets === 'string' ? [] : (targets ?? [])).filter(
-    (name) => !modules.some(({ path: module }) => module === name || module.endsWith(`.${name}`)),
+    (name) => !names.has(name),
   );
   if (without.length > 0) {
     warnings.push(
       `${file}: target_modules names ${listed(without)}, for which there are no tensors`,
     );
   }
-  const absent = layers.filter(
-    (layer) => !modules.some(({ path: module }) => `.${module}.`.includes(`.${layer}.`)),
-  );
+  const parts = new Set(paths.flatMap((module) => module.split('.')));
+  const absent = layers.filter((layer) => !parts.has(String(layer)));
   if (absent.length > 0) {
     warnings.push(
       `${file}: layers_to_transform names layers ${listed(absent.map(String))}, for which there are no tensors`,
@@ -170,14 +180,14 @@ function warningsOf(config: AdapterConfig, modules: readonly LoraModule[]): stri
 
 function moduleOf(
   config: AdapterConfig,
+  rules: ModuleRules,
   folder: string,
   module: string,
-  factors: Partial<Record<Factor, StoredTensor>>,
+  factors: Factors,
 ): LoraModule {
   const isEmbedding = factors.embeddingA !== undefined;
   const [a, b] = isEmbedding ? [factors.embeddingA, factors.embeddingB] : [factors.a, factors.b];
-  const rank = matchedValue(config, 'rank_pattern', config.rankPattern, module) ?? config.rank;
-  const alpha = matchedValue(config, 'alpha_pattern', config.alphaPattern, module) ?? config.alpha;
+  const [rank, alpha] = [rules.rankOf(module), rules.alphaOf(module)];
   const isRight =
     a?.shape.length === 2 && b?.shape.length === 2 && a.shape[0] === rank && b.shape[1] === rank;
   if (!a || !b || !isRight) {
@@ -191,7 +201,7 @@ function moduleOf(
         'check r and rank_pattern of adapter_config.json; factors of convolutions are not read',
     });
   }
-  if (isTarget(config, module) === false) {
+  if (rules.isTarget(module) === false) {
     throw refusal(folder, {
       rule: 'adapter-target',
       place: `module ${quoted(module)}`,

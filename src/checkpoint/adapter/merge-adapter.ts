@@ -9,7 +9,7 @@ import { computedTensor, reshaped } from '../computed-file.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import { readTensor } from '../view.js';
 import type { LoraAdapter, LoraModule } from './adapter.js';
-import { isReplaced } from './adapter-config.js';
+import { replacedTest } from './module-rules.js';
 
 /** All names of a parameter, its own included. */
 export type NamesOf = (name: string) => readonly string[];
@@ -120,8 +120,9 @@ const MOST_FAULTS = 3;
  * afterwards. The config of the model would still share it.
  */
 function refuseUntying({ config, replaced }: LoraAdapter, namesOf: NamesOf): void {
+  const isReplaced = replacedTest(config);
   for (const name of replaced.keys()) {
-    if (!isReplaced(config, name)) continue;
+    if (!isReplaced(name)) continue;
     const shared = NAMES.map((rename) => namesOf(rename(name))).find(({ length }) => length > 1);
     if (shared === undefined) continue;
     throw refusal(config.file, {

@@ -70,7 +70,7 @@ describe('a merged adapter', () => {
         ...stored,
         tensors: new Map([...stored.tensors].map(([key, tensor]) => [key, cast(tensor, dtype)])),
       };
-      const adapter = openAdapter(path.join(FOLDER, name));
+      const adapter = await openAdapter(path.join(FOLDER, name));
       const isTied = name === 'llama-tied';
       const merged = mergedCheckpoint(model, adapter, (key) => (isTied ? ties(key) : [key]));
       const expected = opened(path.join(FOLDER, `${name}.safetensors`)).tensors;
