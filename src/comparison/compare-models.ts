@@ -27,15 +27,19 @@ import {
   TEXT_COLUMNS,
 } from './columns.js';
 
+interface LoadedModel {
+  readonly family: Family;
+  readonly document: unknown;
+  readonly model: LanguageModel;
+}
+
 /** Model to compare: a file with one choice of overrides. */
 export interface ModelCandidate {
   readonly file: string;
   /** Values of the swept keys as written. */
   readonly chosen: readonly string[];
   /** Undefined if the model is invalid; see `problems`. */
-  readonly loaded:
-    | { readonly family: Family; readonly document: unknown; readonly model: LanguageModel }
-    | undefined;
+  readonly loaded: LoadedModel | undefined;
   readonly problems: readonly Problem[];
 }
 
@@ -149,10 +153,11 @@ export async function comparisonOf(
   const known: SettingFacts[] = [];
   for (const index of models.sample) known.push(...factsOf(await models.candidate(index)));
   const expected = settingOf(known, wish);
+  const figures = new KnownFigures();
   const measureAt = async (index: number, setting: CommonSetting | undefined) => {
     const candidate = await models.candidate(index);
     const [facts = null] = factsOf(candidate);
-    return { facts, row: measure(candidate, setting, wish.texts) };
+    return { facts, row: measure(candidate, setting, wish.texts, figures) };
   };
   return {
     measure: (index) => measureAt(index, expected),
@@ -200,13 +205,15 @@ function tableOf(
   const [first] = valid;
   if (!first) throw noneIsValid(measured);
   const baseline = wish.baseline === undefined ? first : namedBaseline(measured, wish.baseline);
-  const keys = [...new Set(valid.flatMap(({ document }) => [...document.keys()]))];
+  // Rows of a sweep can share one document.
+  const documents = new Set(valid.map(({ document }) => document));
+  const keys = [...new Set([...documents].flatMap((document) => [...document.keys()]))];
   const isMixed = valid.some(({ figures }) => figures?.family !== first.figures?.family);
   const differing = keys
     .filter((key) => key === 'model.family' || !(isMixed || saysNothing(key)))
     .filter((key) =>
-      valid.some(
-        ({ document }) => documentValue(document, key) !== documentValue(first.document, key),
+      [...documents].some(
+        (document) => documentValue(document, key) !== documentValue(first.document, key),
       ),
     );
   const layout = swept.length > 0 || measured.length > MOST_SIDE_BY_SIDE ? 'rows' : 'columns';
@@ -350,21 +357,64 @@ function distinctProblems(rows: readonly { readonly problems: readonly Problem[]
   return [...new Map(all.map((each) => [JSON.stringify(each), each])).values()];
 }
 
+/** Figures of models by their `model` sections: a sweep can have many with other training settings only. */
+class KnownFigures {
+  readonly #known = new Map<string, Measured>();
+  #setting: CommonSetting | undefined;
+
+  /** @param setting Setting of the figures; another one than before forgets all. */
+  of(loaded: LoadedModel, setting: CommonSetting, count: () => Measured): Measured {
+    if (setting !== this.#setting || this.#known.size >= MOST_KNOWN) this.#known.clear();
+    this.#setting = setting;
+    const key = JSON.stringify([loaded.family.name, valueAt(loaded.document, ['model'])]);
+    const known = this.#known.get(key) ?? count();
+    this.#known.set(key, known);
+    return known;
+  }
+}
+
+const MOST_KNOWN = 5000;
+
+/** The part of a row that the `model` section determines. */
+type Measured = Pick<DocumentRow, 'figures' | 'document' | 'tokenizer'> & {
+  readonly vocabulary: number;
+};
+
 function measure(
   { file, chosen, loaded, problems }: ModelCandidate,
   setting: CommonSetting | undefined,
   texts: readonly ComparedText[] | undefined,
+  known: KnownFigures,
 ): DocumentRow {
   const row = { file, chosen, values: null, tokenizer: null };
   const invalid = { ...row, valid: false, figures: null, document: new Map() };
   if (!loaded || !setting) return { ...invalid, problems };
-  const { family, model, document } = loaded;
+  const { model } = loaded;
   try {
     requirePositions(setting.inference.context, model.positions);
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     return { ...invalid, problems: problemsOf(error, file) };
   }
+  const { vocabulary, ...measured } = known.of(loaded, setting, () =>
+    figuresOf(loaded, setting, texts),
+  );
+  return {
+    ...row,
+    ...measured,
+    valid: true,
+    problems:
+      texts && measured.tokenizer === null
+        ? [...problems, noTokenizer(file, vocabulary)]
+        : problems,
+  };
+}
+
+function figuresOf(
+  { family, model, document }: LoadedModel,
+  setting: CommonSetting,
+  texts: readonly ComparedText[] | undefined,
+): Measured {
   const vocabulary = model.embedding.weight.shape[0] ?? 0;
   const text = fitting(texts, vocabulary);
   const { batch, context } = setting.inference;
@@ -379,12 +429,10 @@ function measure(
     COLUMN_NAMES.map((name) => [name, COLUMNS[name].of(described)]),
   );
   return {
-    ...row,
-    valid: true,
     figures: figures as Record<ColumnName, ColumnValue>,
     document: leavesOf(valueAt(document, ['model']), ['model']),
     tokenizer: text?.tokenizer ?? null,
-    problems: texts && !text ? [...problems, noTokenizer(file, vocabulary)] : problems,
+    vocabulary,
   };
 }
 

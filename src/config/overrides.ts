@@ -52,9 +52,18 @@ function mistakeAt(text: string, at: number): string {
   return `cannot be read from character ${at + 1} on`;
 }
 
+/** Key paths of schemas: a sweep asks for those of one schema thousands of times. */
+const knownPaths = new WeakMap<Schema, readonly PropertyPath[]>();
+
+function pathsOf(schema: Schema): readonly PropertyPath[] {
+  const paths = knownPaths.get(schema) ?? [...keyPaths(schema)];
+  knownPaths.set(schema, paths);
+  return paths;
+}
+
 /** Overrides with full paths: `num_layers=12` becomes `model.num_layers=12` if only `model` has such a key. */
 export function correctedOverrides(schema: Schema, sets: readonly string[]): string[] {
-  const paths = [...keyPaths(schema)];
+  const paths = pathsOf(schema);
   return sets.map((text) => {
     const parts = splitOverride(text);
     if ('mistake' in parts || paths.some(([first]) => first === parts.path[0])) return text;

@@ -81,3 +81,42 @@ describe('the table of a comparison', () => {
     expect(text).toContain('\u001b[32m*13.822B');
   });
 });
+
+describe('a comparison of many models', () => {
+  /** Reads of figures while the whole report of a sweep is made and rendered. */
+  const readsFor = async (count: number): Promise<number> => {
+    const models = Array.from({ length: count }, (_, at) =>
+      candidate('a', { num_layers: 1, vocab_size: 100 + (at % 3) }, [String(at)]),
+    );
+    const comparison = await compared(models, ['training.warmup_steps']);
+    let reads = 0;
+    const counted = <Part extends object>(part: Part): Part =>
+      new Proxy(part, {
+        get(target, key) {
+          reads++;
+          return Reflect.get(target, key);
+        },
+      });
+    const rows = comparison.rows.map((row) => ({
+      ...row,
+      figures: row.figures && counted(row.figures),
+      values: row.values && counted(row.values),
+    }));
+    const report = compareReport({ ...comparison, rows });
+    await render(report, 'table', { width: 200, colourLevel: 0, details: true });
+    return reads;
+  };
+
+  it('reads each figure a bounded number of times', async () => {
+    expect((await readsFor(400)) / (await readsFor(100))).toBeLessThan(4.5);
+  });
+
+  it('counts models that differ in other settings once', async () => {
+    const { rows } = await compared(
+      [1, 2, 3].map((at) => candidate(`${at}`, { num_layers: at < 3 ? 1 : 2 })),
+    );
+    const [first, second, third] = rows.map(({ figures }) => figures);
+    expect(second).toBe(first);
+    expect(third?.parameters).not.toBe(first?.parameters);
+  });
+});

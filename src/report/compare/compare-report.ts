@@ -216,8 +216,14 @@ function rowTable(
 ): TableBlock {
   const { result, hasSeveralFiles } = shown;
   const columns = from.filter(({ name }) => !result.swept.includes(name));
-  const isChanging = (column: ShownColumn) =>
-    hasChanges && rows.some((row) => changeCell(shown, row, column).text !== '');
+  const changing = new Set(
+    columns.filter(
+      (column) =>
+        hasChanges &&
+        column.isCost &&
+        rows.some((row) => changeCell(shown, row, column).text !== ''),
+    ),
+  );
   const names = hasSeveralFiles || result.swept.length === 0;
   return {
     kind: 'table',
@@ -226,7 +232,7 @@ function rowTable(
       ...result.swept.map((key) => right(titleOfKey(key), key)),
       ...columns.flatMap((column) => [
         { title: titleOfKey(column.title), key: csvKey(column), align: align(column) ?? 'left' },
-        ...(column.isCost && isChanging(column) ? [right('', `${csvKey(column)}_change`)] : []),
+        ...(changing.has(column) ? [right('', `${csvKey(column)}_change`)] : []),
       ]),
     ],
     rows: rows.map((row) => [
@@ -238,7 +244,7 @@ function rowTable(
             ? markedCell(shown, row, column)
             : { text: '' }
           : ({ text: 'not valid', tone: 'bad' } as const),
-        ...(column.isCost && isChanging(column) ? [changeCell(shown, row, column)] : []),
+        ...(changing.has(column) ? [changeCell(shown, row, column)] : []),
       ]),
     ]),
   };
@@ -247,9 +253,11 @@ function rowTable(
 /** One row per file, with the values of the keys that differ. */
 function differenceTable(shown: ShownComparison): TableBlock {
   const { result, baseline } = shown;
-  const rows = [...shown.names.keys()].flatMap(
-    (file) => result.rows.find((row) => row.file === file && row.valid) ?? [],
-  );
+  const first = new Map<string, ComparedRow>();
+  for (const row of result.rows) {
+    if (row.valid && !first.has(row.file)) first.set(row.file, row);
+  }
+  const rows = [...shown.names.keys()].flatMap((file) => first.get(file) ?? []);
   const text = (row: ComparedRow) =>
     result.differing
       .filter((key) => row === baseline || row.values?.[key] !== baseline?.values?.[key])
