@@ -18,10 +18,17 @@ export interface SweepRun {
 }
 
 /** Whether a flag is of the answer, so that a plan does not keep it. */
-const isOfAnswer = (flag: string): boolean => flag in baseFlags || flag === 'details';
+const isOfAnswer = (flag: string): boolean => Object.hasOwn(baseFlags, flag) || flag === 'details';
+
+/** Whether a flag is of parts, or names another output, so that a plan does not keep it. */
+const isOfOutput = (flag: string): boolean => Object.hasOwn(sweepFlags, flag) || flag === 'save';
 
 /** The backend of values that are the same on every machine. */
-export const ANY_BACKEND = { here: async () => null, flags: () => ({}) };
+export const ANY_BACKEND = {
+  here: async () => null,
+  flags: () => ({}),
+  isBackend: (value: unknown): value is null => value === null,
+};
 
 /** The answer of a sweep in one process. */
 const solved = async <Value, Result, Backend>({
@@ -86,7 +93,9 @@ export abstract class SweepCommand extends BaseCommand {
 
   /** The flags of parts and of the answer among the words. */
   #parts(words: readonly Word[]) {
-    const own = words.filter(({ flag = '' }) => flag in sweepFlags || isOfAnswer(flag));
+    const own = words.filter(
+      ({ flag = '' }) => Object.hasOwn(sweepFlags, flag) || isOfAnswer(flag),
+    );
     return this.parse({ flags: { ...sweepFlags, details }, baseFlags, args: {} }, textsOf(own));
   }
 
@@ -97,7 +106,10 @@ export abstract class SweepCommand extends BaseCommand {
     const { plan: file = '', parts = 1, force } = flags;
     this.#isPlan = true;
     await SweepParts.refuseUnwritable(file, force);
-    const request = words.filter(({ flag = '' }) => !(flag in sweepFlags || isOfAnswer(flag)));
+    if (words.some(({ flag }) => flag === 'save')) {
+      throw usageError('--save has no effect with --parts', 'write it with --finish');
+    }
+    const request = words.filter(({ flag = '' }) => !(isOfOutput(flag) || isOfAnswer(flag)));
     return {
       words: textsOf([...request, ...words.filter(isQuiet)]),
       solve: async (sweep) => {
@@ -125,6 +137,7 @@ export abstract class SweepCommand extends BaseCommand {
     const { plan: file = '', part = 'auto', tasks, launch = 'slurm', image, claim } = flags;
     const { id, config } = this;
     const parts = await SweepParts.open(file, config.version, id ?? '');
+    refuseOutputs(file, wordsOf(parts.plan.arguments, this.#declared));
     switch (mode) {
       case 'status':
         return this.#report(flags, parts.result('status'));
@@ -249,6 +262,20 @@ function refuseOwnInputs(words: readonly Word[]): void {
   throw usageError(
     `--parts: expected files that every machine can read, found ${isStdin ? '"-"' : '--this-machine'}`,
     isStdin ? 'write it into a file in a shared folder' : 'name the GPU: --gpu NAME',
+  );
+}
+
+/**
+ * Refuses a plan that says what is written: it can come from a stranger, and that is for the one who runs it to say.
+ * @throws UserError for flags of outputs among the words of a plan.
+ */
+function refuseOutputs(file: string, words: readonly Word[]): void {
+  const found = words.find(({ flag = '' }) => isOfAnswer(flag) || isOfOutput(flag));
+  if (found?.flag === undefined) return;
+  throw new UserError(
+    'refused-file',
+    `${file} is not a valid plan: arguments: expected no --${found.flag}`,
+    { suggestion: 'plan again, and write it with --finish' },
   );
 }
 

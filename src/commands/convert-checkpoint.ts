@@ -269,7 +269,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     const files = [args.in, args.out].filter((each) => each !== undefined);
     const mode = partsMode(given, files);
     await this.refuseUnwritable(flags);
-    if (mode !== undefined && mode !== 'parts') return this.#runParts(flags, mode);
+    if (mode !== undefined && mode !== 'parts') return this.#runParts(flags, mode, files[0]);
     const { convert } = await import('../conversion/conversion.js');
     const display = { ...progressDisplay(flags), ...stepProgress(flags) };
     const places = this.#placesOf(flags, args.in, args.out);
@@ -321,13 +321,17 @@ export default class ConvertCheckpoint extends BaseCommand {
   }
 
   /** Works on a plan of parts, whose input and flags are in it. */
-  async #runParts(flags: FlagsOf<typeof ConvertCheckpoint>, mode: Exclude<PartsMode, 'parts'>) {
+  async #runParts(
+    flags: FlagsOf<typeof ConvertCheckpoint>,
+    mode: Exclude<PartsMode, 'parts'>,
+    out: string | undefined,
+  ) {
     const { finishPlan, launchPlan, partsStatus, runPart } = await import(
       '../conversion/parts/parts.js'
     );
     const { phase, part = 'auto', tasks, launch = 'slurm', image, claim } = flags;
     const mount = (models: readonly string[]) => this.mountModels(flags, models);
-    const plan = { file: flags.plan ?? '', version: this.config.version };
+    const plan = { file: flags.plan ?? '', version: this.config.version, out };
     const display = { ...progressDisplay(flags), ...stepProgress(flags) };
     switch (mode) {
       case 'part': {
@@ -339,8 +343,11 @@ export default class ConvertCheckpoint extends BaseCommand {
       case 'status':
         return this.answer(flags, await partsStatus(plan), partsReport);
       case 'finish': {
+        const { force } = flags;
         const { check, wait } = { check: Boolean(flags.check), wait: Boolean(flags.wait) };
-        const result = await finishPlan(plan, { display, mount, check, wait }).finally(display.end);
+        const result = await finishPlan(plan, { display, mount, check, wait, force }).finally(
+          display.end,
+        );
         if (result.schema === 'minimind/convert-checkpoint@1') {
           return this.answer(flags, result, (each) => convertReport(each));
         }
@@ -351,7 +358,8 @@ export default class ConvertCheckpoint extends BaseCommand {
         refuseIdlePlaces(flags);
         const program = [process.execPath, this.program];
         const [isSubmitted, isOffline] = [Boolean(flags.submit), flags.offline];
-        const options = { isSubmitted, isOffline, program, tasks, image, claim };
+        const { force: isForced } = flags;
+        const options = { isSubmitted, isForced, isOffline, program, tasks, image, claim };
         const result = await launchPlan(plan, launch, options);
         if (result.job && formatOf(flags) === 'table') {
           await this.write(flags, result.job.answer ?? result.job.text);

@@ -134,6 +134,7 @@ export default class Evaluate extends SweepCommand {
         backend: {
           here: work.engine,
           flags: ({ name: engine, deviceKind: device, threads }) => ({ engine, device, threads }),
+          isBackend: work.isEngine,
         },
         compute: work.score,
         fold: work.fold,

@@ -5,7 +5,7 @@ import { UserError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import { foldersOf, type WeightedModelFile } from '../model-input/weighted-model.js';
 import type { ProgressDisplay } from '../progress-display.js';
-import type { Engine, EngineInfo } from '../runtime/engine.js';
+import { type Engine, type EngineInfo, isEngineInfo } from '../runtime/engine.js';
 import { refuseWeightForm } from '../runtime/quantized-weights.js';
 import { chooseEngineFor, type EngineRequest } from '../runtime/select/devices.js';
 import { firstInvalidId, listedIds } from '../runtime/token-ids.js';
@@ -122,6 +122,8 @@ export interface FileEvaluation {
   identity(): unknown;
   /** Opens the engine. @throws UserError when none can run here, or the models do not fit. */
   engine(): Promise<EngineInfo>;
+  /** Whether a value of a plan is an engine. */
+  readonly isEngine: (value: unknown) => value is EngineInfo;
   /** Predicted peak of the process. */
   memoryBytes(engine: EngineInfo): number;
   score(index: number): Promise<WindowScores>;
@@ -210,6 +212,7 @@ export async function evaluationOfFiles(
     },
     identity: () => [windows, input.weights, input.seed, idsSha256(read.texts)],
     engine: async () => (await engine()).info,
+    isEngine: isEngineInfo,
     memoryBytes: (info) => PROCESS_BYTES + input.memoryOf(loads, context, info),
     score: work.score,
     async fold(scores, info) {

@@ -2,8 +2,9 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { UserError } from '../errors.js';
+import { printable } from '../text/escape.js';
 import { formatDuration } from '../text/units.js';
-import { shellWord } from '../text/words.js';
+import { posixWord, shellWord } from '../text/words.js';
 import type { LaunchName } from './task-index.js';
 
 /** A job, and what became of it. */
@@ -31,6 +32,8 @@ export interface PartsJob {
   /** Prediction for a task. */
   readonly memoryBytes: number;
   readonly cpus: number;
+  /** Words of the command line beside the plan: the output, where it was named. */
+  readonly operands: readonly string[];
   /** Files and folders that all tasks use. */
   readonly places: readonly string[];
 }
@@ -43,6 +46,8 @@ export interface LaunchOptions {
   /** Container image and claim of the shared volume, for Kubernetes. */
   readonly image: string | undefined;
   readonly claim: string | undefined;
+  /** Whether --finish replaces an output that exists. */
+  readonly isForced?: boolean;
   /** Whether models of the hub are read only from caches. */
   readonly isOffline: boolean;
 }
@@ -102,22 +107,28 @@ const JOBS = {
 } as const satisfies Record<LaunchName, unknown>;
 
 const wordsOf = (
-  { command, planFile }: PartsJob,
+  { command, planFile, operands }: PartsJob,
   { program, isOffline }: LaunchOptions,
   ...words: readonly string[]
 ): string[] => [
   ...program,
   command,
+  ...operands,
   '--plan',
   path.resolve(planFile),
   ...words,
   ...(isOffline ? ['--offline'] : []),
 ];
 
+const finishWords = ({ isForced = false }: LaunchOptions): string[] => [
+  '--finish',
+  ...(isForced ? ['--force'] : []),
+];
+
 const line = (words: readonly string[]) => words.map(shellWord).join(' ');
 
 /** One line of a comment, whatever the paths contain. */
-const comment = (text: string) => `# ${text.replaceAll(/[\r\n]+/g, ' ')}`;
+const comment = (text: string) => `# ${printable(text.replaceAll(/[\r\n]+/g, ' '))}`;
 
 /** Needs of tasks for models of the hub. A token is never part of a job. */
 function hubNote({ hubModels }: PartsJob, { isOffline }: LaunchOptions): string | undefined {
@@ -166,7 +177,10 @@ function slurmScript(job: PartsJob, needs: Needs, options: LaunchOptions): strin
       '--requeue',
     ];
     const dependency = after === undefined ? '' : ` --dependency=afterany:"\${${after}%%;*}"`;
-    const wrapped = `exec ${line(wordsOf(job, options, ...words))}`;
+    // Slurm gives this to sh, which does not know the other way to quote.
+    const wrapped = `exec ${wordsOf(job, options, ...words)
+      .map(posixWord)
+      .join(' ')}`;
     return `${variable}=$(${line(asked)}${dependency} --wrap=${shellWord(wrapped)})`;
   };
   const auto = ['--part', 'auto'];
@@ -179,7 +193,7 @@ function slurmScript(job: PartsJob, needs: Needs, options: LaunchOptions): strin
     hasRows
       ? submit('files', 'rows', true, [...auto, '--phase', '2'])
       : submit('files', undefined, true, auto),
-    submit('finish', 'files', false, ['--finish']),
+    submit('finish', 'files', false, finishWords(options)),
     `echo "${hasRows ? 'rows $rows, ' : ''}files $files, finish $finish"`,
   ]);
 }
@@ -209,7 +223,7 @@ function parallelScript(job: PartsJob, needs: Needs, options: LaunchOptions): st
     heapLine(needs),
     'export PARALLEL_SHELL=/bin/sh',
     ...(hasRows ? [...phase(['--phase', '1']), ...phase(['--phase', '2'])] : phase([])),
-    line(wordsOf(job, options, '--finish')),
+    line(wordsOf(job, options, ...finishWords(options))),
   ]);
 }
 
@@ -276,7 +290,7 @@ function kubernetesManifest(work: PartsJob, needs: Needs, options: LaunchOptions
     backoffLimit: retries * tasks,
     activeDeadlineSeconds: 4 * seconds,
   });
-  const finish = job('finish', ['--finish', '--wait'], {
+  const finish = job('finish', [...finishWords(options), '--wait'], {
     backoffLimit: retries,
     activeDeadlineSeconds: 5 * seconds,
   });

@@ -7,6 +7,7 @@ import type { Param } from '../architecture/param.js';
 import { UserError } from '../errors.js';
 import type { Shape } from '../tensor/dtype.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
+import { isRecord } from '../text/words.js';
 import type { WeightSource } from './weights.js';
 
 export const ENGINES = {
@@ -51,6 +52,14 @@ export interface EngineInfo {
   readonly compute: Compute;
   /** Form of quantized matrices; absent in float32. */
   readonly weightForm?: WeightForm;
+}
+
+/** Whether a value out of a file describes an engine. */
+export function isEngineInfo(value: unknown): value is EngineInfo {
+  if (!isRecord(value)) return false;
+  const { name, version, provider, device, deviceKind, compute, threads } = value;
+  const texts = [name, version, provider, device, deviceKind, compute];
+  return texts.every((each) => typeof each === 'string') && typeof threads === 'number';
 }
 
 export interface ProgramOptions {

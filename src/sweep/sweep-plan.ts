@@ -15,6 +15,7 @@ import {
   withHash,
 } from '../parts/plan-file.js';
 import { sumOf } from '../text/words.js';
+import { isExactJson } from './exact-json.js';
 
 const SWEEP_PLAN_SCHEMA = 'minimind/sweep-plan@1';
 
@@ -22,46 +23,72 @@ const count = z.int().min(0);
 const name = z.string().min(1);
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
 
-const planSchema = z.strictObject({
-  schema: z.literal(SWEEP_PLAN_SCHEMA),
-  /** SHA-256 of all other values. */
-  hash,
-  /** Version of minimind: another one may give other results. */
-  version: name,
-  command: name,
-  /** The command line without the flags of parts and of the answer. */
-  arguments: z.array(z.string()),
-  /** Folder from which its paths are read. */
-  folder: name,
-  /** Paths are absolute, or those of presets. */
-  inputs: z.array(z.strictObject({ path: name, bytes: count, sampleSha256: hash })),
-  units: z.strictObject({
-    /** Plural noun: `models`. */
-    name,
-    count,
-    /** SHA-256 of what the results depend on beyond the inputs: the list of units. */
-    sha256: hash,
-  }),
-  /** The engine of the values, as exact JSON; `null` where every machine gives the same. */
-  backend: z.string(),
-  /** Processors of a task. */
-  cpus: z.int().min(1),
-  /** Predicted peak of a task. */
-  memoryBytes: count,
-  parts: z
-    .array(
-      z.strictObject({
-        part: z.int().min(1),
-        /** First unit, and the one after the last. */
-        first: count,
-        end: count,
-        /** Time of a slow machine. */
-        seconds: z.number().min(0),
-      }),
-    )
-    .min(1)
-    .max(MOST_PARTS),
-});
+const planSchema = z
+  .strictObject({
+    schema: z.literal(SWEEP_PLAN_SCHEMA),
+    /** SHA-256 of all other values. */
+    hash,
+    /** Version of minimind: another one may give other results. */
+    version: name,
+    command: name,
+    /** The command line without the flags of parts and of the answer. */
+    arguments: z.array(z.string()),
+    /** Folder from which its paths are read. */
+    folder: name,
+    /** Paths are absolute, or those of presets. */
+    inputs: z.array(z.strictObject({ path: name, bytes: count, sampleSha256: hash })),
+    units: z.strictObject({
+      /** Plural noun: `models`. */
+      name,
+      count,
+      /** SHA-256 of what the results depend on beyond the inputs: the list of units. */
+      sha256: hash,
+    }),
+    /** The engine of the values, as exact JSON; `null` where every machine gives the same. */
+    backend: z.string().refine(isExactJson, 'expected JSON'),
+    /** Processors of a task. */
+    cpus: z.int().min(1),
+    /** Predicted peak of a task. */
+    memoryBytes: count,
+    parts: z
+      .array(
+        z.strictObject({
+          part: z.int().min(1),
+          /** First unit, and the one after the last. */
+          first: count,
+          end: count,
+          /** Time of a slow machine. */
+          seconds: z.number().min(0),
+        }),
+      )
+      .min(1)
+      .max(MOST_PARTS),
+  })
+  .superRefine(refuseGaps);
+
+/** Whether the parts of a plan are numbered from 1 and have each unit once. */
+function refuseGaps(
+  {
+    units,
+    parts,
+  }: { units: { count: number }; parts: { part: number; first: number; end: number }[] },
+  context: z.core.$RefinementCtx,
+): void {
+  let next = 0;
+  for (const [index, { part, first, end }] of parts.entries()) {
+    const isEmpty = first === 0 && end === 0;
+    if (part === index + 1 && (isEmpty || (first === next && end > first))) {
+      next = Math.max(next, end);
+      continue;
+    }
+    const message = 'expected parts from 1 on, each with the units after those of the one before';
+    context.addIssue({ code: 'custom', path: ['parts', index], message });
+    return;
+  }
+  if (next === units.count || parts.length === 0) return;
+  const message = `expected parts of all ${units.count} units, found those of ${next}`;
+  context.addIssue({ code: 'custom', path: ['parts'], message });
+}
 
 export type SweepPlan = z.infer<typeof planSchema>;
 export type SweepPart = SweepPlan['parts'][number];

@@ -23,6 +23,7 @@ import {
 import { changedInput, refuseTooManyParts, sha256, writePlan } from '../parts/plan-file.js';
 import { type AskedParts, askedParts, type LaunchName } from '../parts/task-index.js';
 import { sumOf } from '../text/words.js';
+import { exactJson, fromExactJson } from './exact-json.js';
 import {
   dealtUnits,
   hashedSweepPlan,
@@ -34,14 +35,7 @@ import {
   type SweepPart,
   type SweepPlan,
 } from './sweep-plan.js';
-import {
-  checkResults,
-  exactJson,
-  fromExactJson,
-  outcomeOf,
-  ResultsReader,
-  writeResults,
-} from './sweep-results.js';
+import { checkResults, outcomeOf, ResultsReader, writeResults } from './sweep-results.js';
 
 export interface Sweep<Value, Result, Backend = null> {
   readonly units: {
@@ -63,6 +57,8 @@ export interface Sweep<Value, Result, Backend = null> {
     readonly here: () => Promise<Backend>;
     /** Flags that choose it, with the number of threads. A plan keeps them. */
     readonly flags: (backend: Backend) => Readonly<Record<string, string | number>>;
+    /** Whether a value of a plan is a backend. */
+    readonly isBackend: (value: unknown) => value is Backend;
   };
   /**
    * Gives the event loop a turn, so that Ctrl-C ends the process and its lock is rewritten.
@@ -298,7 +294,10 @@ export class SweepParts {
     await this.#refuseBroken();
     const reader = new ResultsReader<Value>(this.#folder, this.plan);
     try {
-      const backend = fromExactJson(this.plan.backend) as Backend;
+      const backend = fromExactJson(this.plan.backend);
+      if (!sweep.backend.isBackend(backend)) {
+        throw changedInput(`${this.file}: the backend is not one of minimind ${this.plan.command}`);
+      }
       return await sweep.fold((unit) => reader.value(unit), backend);
     } finally {
       await reader.close();
@@ -317,7 +316,7 @@ export class SweepParts {
   #job(): PartsJob {
     const { command, cpus, folder, hash, inputs, memoryBytes, parts, units } = this.plan;
     return {
-      ...{ command, cpus, planFile: this.file, planHash: hash, memoryBytes },
+      ...{ command, cpus, planFile: this.file, planHash: hash, memoryBytes, operands: [] },
       partSeconds: parts.map(({ seconds }) => seconds),
       comments: [
         `minimind ${command}: ${units.count} ${units.name} in ${parts.length} parts.`,

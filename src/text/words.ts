@@ -1,4 +1,5 @@
 /** Text helpers for messages and reports: plurals, lists, sentences, and shortened names. */
+import { printable } from './escape.js';
 import { formatInteger } from './units.js';
 
 /** `1 tensor`, `2,048 tensors`. */
@@ -104,8 +105,23 @@ const UNQUOTED = process.platform === 'win32' ? /^[\w@%+=:,./\\-]+$/ : /^[\w@%+=
 /** `text` as one word of a command line, quoted where a shell would read more or less than it. */
 export function shellWord(text: string): string {
   if (UNQUOTED.test(text)) return text;
-  return process.platform === 'win32' ? `"${text}"` : `'${text.replaceAll("'", "'\\''")}'`;
+  if (process.platform === 'win32') return `"${text}"`;
+  return printable(text) === text ? posixWord(text) : ansiQuoted(text);
 }
+
+/** A word of any POSIX shell, with all its characters as they are. */
+export const posixWord = (text: string): string =>
+  UNQUOTED.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+
+/** A word with control or invisible characters, as bash, zsh and ksh read it: `$'a\\x1bb'`. */
+const ansiQuoted = (text: string): string =>
+  `$'${Array.from(text, (character) => {
+    if (character === "'" || character === '\\') return `\\${character}`;
+    if (printable(character) === character) return character;
+    const hex = (character.codePointAt(0) ?? 0).toString(16);
+    if (hex.length <= 2) return `\\x${hex.padStart(2, '0')}`;
+    return hex.length <= 4 ? `\\u${hex.padStart(4, '0')}` : `\\U${hex.padStart(8, '0')}`;
+  }).join('')}'`;
 
 /**
  * A command line to paste, quoted as needed. Undefined if it has the model of standard input: the pasted command would

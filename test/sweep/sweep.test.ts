@@ -4,9 +4,9 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { UserError } from '../../src/errors.js';
+import { exactJson, fromExactJson } from '../../src/sweep/exact-json.js';
 import { type Sweep, SweepParts } from '../../src/sweep/sweep.js';
 import { dealtUnits } from '../../src/sweep/sweep-plan.js';
-import { exactJson, fromExactJson } from '../../src/sweep/sweep-results.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
 
 const ODD = [
@@ -59,7 +59,11 @@ type Odd = Sweep<unknown, string, string>;
 const sweepOf = (count: number, changes: Partial<Odd> = {}): Odd => ({
   units: { name: 'values', count, costs: () => Array(count).fill(1), identity: () => count },
   memoryBytes: () => 1e6,
-  backend: { here: async () => 'same', flags: () => ({}) },
+  backend: {
+    here: async () => 'same',
+    flags: () => ({}),
+    isBackend: (value): value is string => typeof value === 'string',
+  },
   compute: async (unit) => ({ unit, value: ODD[unit % ODD.length] }),
   async fold(value, backend) {
     const all: unknown[] = [backend];

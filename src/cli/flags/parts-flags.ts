@@ -150,8 +150,8 @@ export interface PartsUse {
   readonly request: string;
   /** Reason why a flag of the plan is refused without --parts. */
   readonly kept: string;
-  /** How a file is replaced that `--force` does not mean; undefined where there is none. */
-  readonly replaced?: string;
+  /** Modes that write an output which the plan names: they take its name, and `--force` of the last ones replaces it. */
+  readonly outputs?: readonly PartsMode[];
 }
 
 const CONVERSION: PartsUse = {
@@ -159,13 +159,13 @@ const CONVERSION: PartsUse = {
   more: {
     parts: ['offline'],
     part: ['phase', 'offline'],
-    finish: ['check', 'offline'],
-    launch: ['offline'],
+    finish: ['check', 'offline', 'force'],
+    launch: ['offline', 'force'],
   },
   files: 'IN and OUT',
   request: ' with IN and OUT',
   kept: 'the plan says how to convert',
-  replaced: '; to replace OUT, plan with --force',
+  outputs: ['part', 'finish', 'launch'],
 };
 
 /**
@@ -254,14 +254,17 @@ function refuseOthers(
     );
   }
   if (isPlan) return;
-  if (files.length > 0) {
+  const takesOutput = use.outputs?.includes(mode) ?? false;
+  if (files.length > (takesOutput ? 1 : 0)) {
     const found = files.map((each) => quote(each)).join(' and ');
     throw usageError(
-      `--${mode}: expected no ${use.files}, found ${found}`,
+      `--${mode}: expected ${takesOutput ? 'at most OUT' : `no ${use.files}`}, found ${found}`,
       'remove them: they are in the plan',
     );
   }
-  if (given.includes('force') && !given.includes('output') && !given.includes('save')) {
-    throw usageError(`--force has no effect with --${mode}`, `remove it${use.replaced ?? ''}`);
+  const isForced = given.includes('output') || given.includes('save') || own.includes('force');
+  if (given.includes('force') && !isForced) {
+    const replacing = takesOutput ? '; --finish takes it, to replace OUT' : '';
+    throw usageError(`--force has no effect with --${mode}`, `remove it${replacing}`);
   }
 }

@@ -23,7 +23,7 @@ import {
   measureTables,
   type QuantizationError,
 } from '../execute/check-output.js';
-import { notesOnFiles, outputPath } from '../execute/execute.js';
+import { notesOnFiles, outputPath, refuseLost } from '../execute/execute.js';
 import { type MadeTable, sliceErrors } from '../execute/make-tables.js';
 import { noValues } from '../execute/output-files.js';
 import type { ConversionDisplay } from '../job.js';
@@ -137,6 +137,8 @@ const NOT_MEASURED =
 export interface FinishOptions extends PartsSurroundings {
   /** Whether to read every file again and compare its SHA-256 with its receipt, and to measure pairs. */
   readonly check: boolean;
+  /** Whether to replace an output that exists. */
+  readonly force: boolean;
 }
 
 /**
@@ -146,7 +148,7 @@ export interface FinishOptions extends PartsSurroundings {
  */
 export async function finishParts(
   plan: PartsPlan,
-  { display, mount, check }: FinishOptions,
+  { display, mount, check, force }: FinishOptions,
 ): Promise<ConversionResult | undefined> {
   const start = performance.now();
   const status = statusOf(plan);
@@ -158,11 +160,11 @@ export async function finishParts(
       .map((name) => [name, receiptOf(folder, plan, fileUnit(name))] as const),
   );
   if (check) await checkReceipts(plan, folder, receipts, display);
-  const opened = await openParts(plan, { display, mount });
+  const opened = await openParts(plan, { display, mount, force });
   try {
     const { input, files } = opened;
     const { path: target, kind } = plan.output;
-    const { force } = plan.request;
+    refuseLost(input);
     const staging = await Staging.open(target, { kind, force, resume: true, identity: plan.hash });
     try {
       for (const { name, fill, tensors } of files) {

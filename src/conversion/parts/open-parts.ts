@@ -17,13 +17,19 @@ import type { OutputFile } from '../execute/output-files.js';
 import type { ConversionDisplay, ConversionRequest } from '../job.js';
 import type { ConversionInput, ConversionPlan } from '../plan/conversion-plan.js';
 import { planConversion } from '../plan/plan-conversion.js';
-import { modelsOfConversion, type PartsPlan } from './parts-plan.js';
+import { divide } from './divide.js';
+import { modelsOfConversion, type PartsPlan, type PlannedPart } from './parts-plan.js';
 
 /** Needs of a part besides its plan. */
 export interface PartsSurroundings {
   readonly display: ConversionDisplay;
   /** Makes models of the hub readable. */
   readonly mount: (models: readonly string[]) => Promise<unknown>;
+}
+
+/** Whether the command line of this run allows to replace an existing output. */
+interface Replacement {
+  readonly force: boolean;
 }
 
 export interface OpenedParts extends PreparedConversion {
@@ -40,7 +46,7 @@ export interface OpenedParts extends PreparedConversion {
  */
 export async function openParts(
   plan: PartsPlan,
-  { display, mount }: PartsSurroundings,
+  { display, mount, force }: PartsSurroundings & Replacement,
 ): Promise<OpenedParts> {
   refuseChangedSizes(plan);
   const models = modelsOfConversion(plan);
@@ -54,7 +60,7 @@ export async function openParts(
     if (indexSha256(checkpoint, adapter) !== plan.input.indexSha256) {
       throw changedInput(`${input} has other tensors than when it was planned`);
     }
-    const prepared = await prepare(requestFrom(plan, checkpoint, display));
+    const prepared = await prepare(requestFrom(plan, checkpoint, display, force));
     const close = async () => {
       await prepared.resources.backend.close();
       checkpoint.close();
@@ -68,6 +74,15 @@ export async function openParts(
       throw changedInput(`the config or the tokenizer files of ${input} are not those of the plan`);
     }
     refuseOtherProducts(products, resources.backend.name);
+    const divided = divide(
+      plan.parts.length,
+      { input: opened, plan: conversion, resources: { ...resources, blockRows } },
+      files,
+    );
+    if (workOf(divided) !== workOf(plan.parts)) {
+      await close();
+      throw changedInput(`${input} is divided otherwise than in the plan`);
+    }
     return {
       input: opened,
       plan: conversion,
@@ -86,9 +101,11 @@ function requestFrom(
   { request, output }: PartsPlan,
   checkpoint: ConversionRequest['checkpoint'],
   display: ConversionDisplay,
+  force: boolean,
 ): ConversionRequest {
   return {
     ...request,
+    force,
     checkpoint,
     display,
     out: output.kind === 'folder' ? `${output.path}/` : output.path,
@@ -141,6 +158,10 @@ function refuseOtherSamples(
     }
   }
 }
+
+/** The units of all parts, as text. */
+const workOf = (parts: readonly Pick<PlannedPart, 'part' | 'slices' | 'tables' | 'files'>[]) =>
+  JSON.stringify(parts.map(({ part, slices, tables, files }) => [part, slices, tables, files]));
 
 /** Engines round products in their own way, so one conversion uses one. Threads do not matter. */
 function refuseOtherProducts(planned: string, here: string): void {

@@ -5,12 +5,15 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod';
+import { quoted } from '../../checkpoint/checkpoint-rules.js';
 import { CONTAINER_NAMES } from '../../checkpoint/formats.js';
 import { WRITABLE_BLOCKS } from '../../checkpoint/gguf/ggml-types.js';
+import { UserError } from '../../errors.js';
 import { makeFolder, removeQuietly } from '../../files/file-system.js';
 import { MOST_PARTS, type PlanFormat, readPlan, withHash } from '../../parts/plan-file.js';
 import type { EngineChoice } from '../../runtime/select/devices.js';
 import { ENCODABLE_DTYPES } from '../../tensor/encode.js';
+import { shellWord } from '../../text/words.js';
 import { EXTENSIONS, LAYOUT_NAMES, NAMING_SCHEMES, TIES } from '../conversion-choices.js';
 
 const PARTS_PLAN_SCHEMA = 'minimind/conversion-parts-plan@1';
@@ -50,7 +53,6 @@ const requestSchema = z.strictObject({
   seed: count.optional(),
   engine: z.enum(['auto', 'onnx', 'tfjs'] as const satisfies readonly EngineChoice[]),
   threads: count.optional(),
-  force: z.boolean(),
 });
 
 const planSchema = z.strictObject({
@@ -87,7 +89,7 @@ const planSchema = z.strictObject({
   request: requestSchema,
   compute: z.strictObject({
     /** Rows of a table processed at a time: a pair depends on it in its last bits. */
-    blockRows: count,
+    blockRows: z.int().min(1),
     /** Backend of the matrix products. */
     products: name,
     limitBytes: count,
@@ -137,9 +139,44 @@ const FORMAT: PlanFormat<PartsPlan> = {
 export const hashedPartsPlan = (content: Omit<PartsPlan, 'schema' | 'hash'>): PartsPlan =>
   withHash(FORMAT, content);
 
+/** The file of a plan, the version of minimind, and the output as the command line names it. */
+export interface PlanFile {
+  readonly file: string;
+  readonly version: string;
+  /** Undefined where the command line names none. */
+  readonly out?: string | undefined;
+}
+
 /** @throws UserError as `readPlan`. */
-export const readPartsPlan = (file: string, version: string): Promise<PartsPlan> =>
+export const readPartsPlan = ({ file, version }: PlanFile): Promise<PartsPlan> =>
   readPlan(FORMAT, file, version);
+
+/**
+ * Reads a plan whose output is written. A plan can come from a stranger, so an output in another place than the working
+ * folder and the folder of the plan must be named.
+ * @throws UserError as `readPlan`, and for an output that is not named or another one.
+ */
+export async function readPlanToWrite(named: PlanFile): Promise<PartsPlan> {
+  const plan = await readPartsPlan(named);
+  const target = path.resolve(plan.output.path);
+  const { file, out } = named;
+  if (out !== undefined) {
+    if (path.resolve(out) === target) return plan;
+    throw new UserError(
+      'usage',
+      `expected the output of ${file}, ${quoted(target)}, found ${quoted(out)}`,
+      { suggestion: `write ${shellWord(target)}, or plan again` },
+    );
+  }
+  const isBelow = [path.dirname(path.resolve(file)), process.cwd()].some((folder) => {
+    const below = path.relative(folder, target);
+    return below !== '' && !below.startsWith('..') && !path.isAbsolute(below);
+  });
+  if (isBelow) return plan;
+  throw new UserError('usage', `${file} writes into another folder: ${quoted(target)}`, {
+    suggestion: `name it, if you want that: minimind convert-checkpoint ${shellWord(target)} --plan ${shellWord(file)} …`,
+  });
+}
 
 /** The folder next to the output in which the parts are built: one for each plan. */
 export class PartsFolder {

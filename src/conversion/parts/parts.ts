@@ -1,4 +1,5 @@
 /** A conversion in parts: plan, work, progress, end and job, each with one result. */
+import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CPUS, type LaunchOptions, launch, type PartsJob } from '../../parts/launch.js';
 import { arrayText, type PartsAnswer } from '../../parts/part-lock.js';
@@ -16,7 +17,13 @@ import {
   statusOf,
 } from './finish-parts.js';
 import { planInParts } from './make-parts.js';
-import { modelsOfConversion, type PartsPlan, readPartsPlan } from './parts-plan.js';
+import {
+  modelsOfConversion,
+  type PartsPlan,
+  type PlanFile,
+  readPartsPlan,
+  readPlanToWrite,
+} from './parts-plan.js';
 import { type PartOptions, runParts } from './run-part.js';
 
 /** Output of `minimind convert-checkpoint --plan FILE --json`, except of a complete `--finish`. */
@@ -76,12 +83,6 @@ function resultOf(
   };
 }
 
-/** The file of a plan, and the version of minimind. */
-export interface PlanFile {
-  readonly file: string;
-  readonly version: string;
-}
-
 /**
  * Plans a conversion in parts, and writes the plan.
  * @throws UserError for every fault of the input, the request, the output or the plan's file.
@@ -101,11 +102,12 @@ type RunOptions = AskedParts & Omit<PartOptions, 'parts'>;
 
 /** Does a part of a plan. @throws UserError as `runParts`, and for a part that the plan lacks. */
 export async function runPart(
-  { file, version }: PlanFile,
+  named: PlanFile,
   { part, tasks, environment, ...options }: RunOptions,
 ): Promise<PartsResult> {
   const start = performance.now();
-  const plan = await readPartsPlan(file, version);
+  const { file } = named;
+  const plan = await readPlanToWrite(named);
   const parts = askedParts({ part, tasks, environment }, plan.parts.length, file);
   const units = await runParts(plan, { parts, ...options });
   const done = units.filter(({ outcome }) => outcome === 'done');
@@ -122,8 +124,8 @@ export async function runPart(
 }
 
 /** Progress of a plan. @throws UserError for a plan that cannot be read. */
-export async function partsStatus({ file, version }: PlanFile): Promise<PartsResult> {
-  return resultOf('status', file, await readPartsPlan(file, version));
+export async function partsStatus(named: PlanFile): Promise<PartsResult> {
+  return resultOf('status', named.file, await readPartsPlan(named));
 }
 
 /** Milliseconds between two looks of `--wait`. */
@@ -136,23 +138,23 @@ const POLL = 10_000;
  * @throws UserError as `finishParts`.
  */
 export async function finishPlan(
-  { file, version }: PlanFile,
+  named: PlanFile,
   options: FinishOptions & { readonly wait: boolean },
 ): Promise<ConversionResult | PartsResult> {
-  const plan = await readPartsPlan(file, version);
+  const plan = await readPlanToWrite(named);
   while (options.wait && missingParts(statusOf(plan)).length > 0) await delay(POLL);
-  return (await finishParts(plan, options)) ?? resultOf('finish', file, plan);
+  return (await finishParts(plan, options)) ?? resultOf('finish', named.file, plan);
 }
 
 /** The job of a plan. @throws UserError when it cannot be submitted. */
 export async function launchPlan(
-  { file, version }: PlanFile,
+  named: PlanFile,
   scheduler: LaunchName,
   options: LaunchOptions & { readonly isSubmitted: boolean },
 ): Promise<PartsResult> {
-  const plan = await readPartsPlan(file, version);
-  const job = await launch(jobOf(plan, file), scheduler, options);
-  return { ...resultOf('launch', file, plan), job };
+  const plan = await readPlanToWrite(named);
+  const job = await launch(jobOf(plan, named), scheduler, options);
+  return { ...resultOf('launch', named.file, plan), job };
 }
 
 /** Bytes read and written per second that a part is sure to reach; half of a slow shared disk. */
@@ -161,12 +163,14 @@ const LEAST_RATE = 50e6;
 const FINISH_INDEX_BYTES = 2e3;
 
 /** Work and needs of the tasks of a plan. */
-export function jobOf(plan: PartsPlan, planFile: string): PartsJob {
+export function jobOf(plan: PartsPlan, { file, out }: Omit<PlanFile, 'version'>): PartsJob {
   const { input, output, parts, hash } = plan;
   const largest = Math.max(...parts.map(({ memoryBytes }) => memoryBytes));
   return {
     command: 'convert-checkpoint',
-    planFile,
+    planFile: file,
+    places: [input.path, output.path],
+    operands: out === undefined ? [] : [path.resolve(out)],
     planHash: hash,
     partSeconds: parts.map(({ readBytes, writeBytes }) => (readBytes + writeBytes) / LEAST_RATE),
     comments: [
@@ -177,6 +181,5 @@ export function jobOf(plan: PartsPlan, planFile: string): PartsJob {
     hasRows: parts.some(({ slices }) => slices.length > 0),
     memoryBytes: largest + FINISH_INDEX_BYTES * input.tensors,
     cpus: CPUS,
-    places: [input.path, output.path],
   };
 }

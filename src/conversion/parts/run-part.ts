@@ -17,7 +17,7 @@ import { outputValuesOf } from '../execute/tensor-values.js';
 import { withStoppedNotice } from '../job.js';
 import { type Action, type PlannedTensor, tensorNamed } from '../plan/conversion-plan.js';
 import type { PlannedTable } from '../srte/srte-plan.js';
-import { tablesIn } from './make-parts.js';
+import { tablesIn } from './divide.js';
 import { type OpenedParts, openParts, type PartsSurroundings } from './open-parts.js';
 import { PartsFolder, type PartsPlan, type PlannedPart } from './parts-plan.js';
 import {
@@ -168,7 +168,11 @@ class Runner {
   }
 
   async #open(): Promise<OpenedParts> {
-    this.#opened ??= await openParts(this.#plan, this.#options);
+    this.#opened ??= await openParts(this.#plan, {
+      ...this.#options,
+      // A part writes only into its own folder; --finish decides what it replaces.
+      force: true,
+    });
     return this.#opened;
   }
 

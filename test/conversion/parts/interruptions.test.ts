@@ -233,7 +233,9 @@ describe('finish', () => {
     await expect(plan(at('in/old.pt'), out, FLAGS, 2)).rejects.toThrow('exists already');
     const again = await plan(at('in/old.pt'), out, { ...FLAGS, force: true }, 2);
     await runAll(again);
-    await finish(again);
+    // Whether it replaces is for the one who finishes to say.
+    expect((await refusal(finish(again))).message).toContain('exists already');
+    await finish(again, false, true);
     expect(hashes(out)).toEqual(single);
   });
 });

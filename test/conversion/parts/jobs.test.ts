@@ -129,7 +129,10 @@ describe('launchText', () => {
 
   it('quotes every word for Slurm, for any path', async () => {
     const { plan: planned, file } = await oddPlan();
-    const calls = argumentsIn(launchText(jobOf(planned, file), 'slurm', optionsFor()), 'sbatch');
+    const calls = argumentsIn(
+      launchText(jobOf(planned, { file }), 'slurm', optionsFor()),
+      'sbatch',
+    );
     const common = ['convert-checkpoint', '--plan', file];
     expect(calls.slice(3)).toEqual([
       [...common, '--part', 'auto', '--phase', '1'],
@@ -147,7 +150,7 @@ describe('launchText', () => {
 
   it('quotes every word for GNU parallel, which replaces braces only in a command', async () => {
     const { plan: planned, file } = await oddPlan();
-    const text = launchText(jobOf(planned, file), 'parallel', optionsFor({ tasks: 2 }));
+    const text = launchText(jobOf(planned, { file }), 'parallel', optionsFor({ tasks: 2 }));
     const calls = argumentsIn(text, 'parallel');
     expect(calls[0]).toEqual(['--jobs', '2', '--line-buffer']);
     const commands = calls.slice(2);
@@ -161,7 +164,7 @@ describe('launchText', () => {
   it('writes a manifest of two jobs for Kubernetes', async () => {
     const { plan: planned, file, odd } = await oddPlan();
     const options = optionsFor({ image: 'registry/minimind:1', claim: 'data', program });
-    const { kind, items } = JSON.parse(launchText(jobOf(planned, file), 'kubernetes', options));
+    const { kind, items } = JSON.parse(launchText(jobOf(planned, { file }), 'kubernetes', options));
     expect(kind).toBe('List');
     const [parts, end] = items;
     expect(parts).toMatchObject({
@@ -182,7 +185,7 @@ describe('launchText', () => {
     const commandOf = (job: typeof parts) => job.spec.template.spec.containers[0].command;
     expect(commandOf(parts)).toEqual([...common, '--part', 'auto', '--tasks', '3']);
     expect(commandOf(end)).toEqual([...common, '--finish', '--wait']);
-    expect(() => launchText(jobOf(planned, file), 'kubernetes', optionsFor())).toThrow(
+    expect(() => launchText(jobOf(planned, { file }), 'kubernetes', optionsFor())).toThrow(
       'requires --image',
     );
   });
@@ -194,6 +197,7 @@ describe('launchText for other jobs', () => {
     ...{ comments: ['Compares.', 'enough.'], hasRows: false, hubModels: [], cpus: 1 },
     partSeconds: Array(2500).fill(700),
     memoryBytes: 1e9,
+    operands: [],
     places: ['/shared/x'],
   };
   const options: LaunchOptions = {
@@ -251,6 +255,8 @@ describe('partsMode', () => {
     [['plan', 'part', 'phase', 'tasks', 'json'], [], 'part'],
     [['plan', 'finish', 'check', 'wait'], [], 'finish'],
     [['plan', 'status'], [], 'status'],
+    [['plan', 'part'], ['out'], 'part'],
+    [['plan', 'finish', 'force'], ['out'], 'finish'],
     [['plan', 'launch', 'submit', 'tasks'], [], 'launch'],
   ])('finds the mode of %j', (given, files, mode) => expect(partsMode(given, files)).toBe(mode));
 
@@ -264,13 +270,15 @@ describe('partsMode', () => {
     [['plan', 'parts', 'part'], [], '--parts and --part contradict each other'],
     [['plan', 'part', 'dtype'], [], '--dtype has no effect with --part'],
     [['plan', 'part', 'max-memory'], [], '--max-memory has no effect with --part'],
-    [['plan', 'finish', 'force'], [], '--force has no effect with --finish'],
+    [['plan', 'part', 'force'], [], '--force has no effect with --part'],
+    [['plan', 'status', 'force'], [], '--force has no effect with --status'],
     [['plan', 'part', 'wait'], [], '--wait has no effect with --part'],
     [['plan', 'status', 'submit'], [], '--submit has no effect with --status'],
     [['plan', 'parts', 'check'], ['in', 'out'], '--check has no effect with --parts'],
     [['plan', 'parts', 'dry-run'], ['in', 'out'], '--dry-run has no effect with --parts'],
     [['plan', 'parts', 'max-kl'], ['in', 'out'], '--max-kl has no effect with --parts'],
-    [['plan', 'finish'], ['out'], '--finish: expected no IN and OUT, found "out"'],
+    [['plan', 'finish'], ['in', 'out'], '--finish: expected at most OUT, found "in" and "out"'],
+    [['plan', 'status'], ['out'], '--status: expected no IN and OUT, found "out"'],
   ])('refuses %j', (given, files, message) => {
     expect(() => partsMode(given, files)).toThrow(message);
   });

@@ -74,8 +74,9 @@ export const run = (
 export const finish = (
   { file }: Pick<Planned, 'file'>,
   check = false,
+  force = false,
 ): Promise<ConversionResult | PartsResult> =>
-  finishPlan({ file, version: VERSION }, { display, mount, check, wait: false });
+  finishPlan({ file, version: VERSION }, { display, mount, check, force, wait: false });
 
 /** SHA-256 of a file, or of each file in a folder. */
 export function hashes(target: string): Record<string, string> {
