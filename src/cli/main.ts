@@ -194,17 +194,15 @@ const PARSER_WRAPPING = /^Parsing --\S+ \n\t(.*)\nSee more help with --help$/s;
 const OF_SYSTEM: ReadonlySet<unknown> = new Set([
   ...['EACCES', 'EBUSY', 'EDQUOT', 'EFBIG', 'EIO', 'ELOOP', 'EMFILE', 'ENAMETOOLONG', 'ENFILE'],
   ...['ENOSPC', 'ENOTDIR', 'ENXIO', 'EPERM', 'EROFS', 'ESTALE', 'ETXTBSY'],
+  // What was there when it was looked for can vanish or change its kind.
+  ...['EEXIST', 'EISDIR', 'ENOENT', 'ENOTEMPTY', 'EXDEV'],
 ]);
 
-/** Whether an error is of the file system, at a path that the user named. */
+/** Whether an error is of the file system. Reads of an open file have no path. */
 const isOfSystem = (
   error: unknown,
-): error is Error & { readonly path: string; readonly code: string } =>
-  error instanceof Error &&
-  'code' in error &&
-  OF_SYSTEM.has(error.code) &&
-  'path' in error &&
-  typeof error.path === 'string';
+): error is Error & { readonly path?: string; readonly code: string } =>
+  error instanceof Error && 'code' in error && 'syscall' in error && OF_SYSTEM.has(error.code);
 
 /** Converts errors of the command line's parser and of the file system to user errors; all others are bugs. */
 function asUserError(error: unknown): unknown {
@@ -215,7 +213,8 @@ function asUserError(error: unknown): unknown {
   }
   if (isOfSystem(error)) {
     const suggestion = systemAdvice(error.code, 'file');
-    return new UserError('system', `${error.path}: ${error.message}`, {
+    const place = error.path === undefined ? '' : `${error.path}: `;
+    return new UserError('system', `${place}${error.message}`, {
       cause: error,
       ...(suggestion && { suggestion }),
     });

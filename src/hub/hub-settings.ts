@@ -120,11 +120,9 @@ function secondsOf(given: string | undefined): number {
   return seconds > 0 && seconds <= 3600 ? seconds : DEFAULT_TIMEOUT;
 }
 
-/** Folder name of an endpoint: what a mirror answers is not taken for the answer of the hub. */
-function cacheKey(endpoint: string): string {
-  const { host, pathname } = new URL(endpoint);
-  return `${host}${pathname}`.replace(/\/+$/, '').replace(/[^\w.-]/g, '_');
-}
+/** Folder name of an endpoint, another one for each: what a mirror answers is not taken for the answer of the hub. */
+const cacheKey = (endpoint: string): string =>
+  encodeURIComponent(new URL(endpoint).href.replace(/^https:\/\//, '').replace(/\/+$/, ''));
 
 function proxiesOf(env: Environment): ProxySettings {
   // curl(1): the names in lower case win.

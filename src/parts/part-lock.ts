@@ -251,11 +251,12 @@ export async function workUnder(
   { isThere, prepare, work }: LockedWork,
 ): Promise<boolean> {
   if (await isThere()) return true;
-  if (ownerIn(file) !== undefined && !watch.breakStale(file)) return false;
+  const breakStale = () => withFileErrors(file, () => watch.breakStale(file));
+  if (ownerIn(file) !== undefined && !(await breakStale())) return false;
   await prepare?.();
   const lock = await withFileErrors(file, () => PartLock.take(file, times));
   if (lock === undefined) {
-    watch.breakStale(file);
+    await breakStale();
     return false;
   }
   try {

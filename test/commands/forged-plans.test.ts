@@ -44,6 +44,9 @@ function changed(plan: Plan, keys: readonly string[], to: Json): Plan {
 
 const VICTIM = at('away', 'victim.txt');
 
+/** Working folder of the commands, where they may write. */
+const WORK = at('work');
+
 /** Values of every kind that a field should not have. */
 const WRONG: readonly Json[] = [
   ...[null, true, -1, 0, 0.5, 7, 1e300, 2 ** 53, '', 'x', '__proto__', 'null', '\u001b[31m\n'],
@@ -66,7 +69,7 @@ const PLANS: Readonly<Record<string, readonly string[]>> = {
     ...[
       'convert-checkpoint',
       inPackage('fixtures/old-checkpoint/trained-same-start/checkpoint_step_30.pt'),
-      `${at('out')}/`,
+      `${at('work', 'out')}/`,
     ],
     ...['--to', 'shared', '--shard-size', '20KB'],
   ],
@@ -75,12 +78,12 @@ const PLANS: Readonly<Record<string, readonly string[]>> = {
 const planned = new Map<string, Plan>();
 
 beforeAll(async () => {
-  fs.mkdirSync(at('away'));
+  for (const place of [at('away'), WORK]) fs.mkdirSync(place);
   fs.writeFileSync(VICTIM, 'mine');
   for (const [name, words] of Object.entries(PLANS)) {
-    const file = at(`${name}.json`);
+    const file = at('work', `${name}.json`);
     const { code, stderr } = await runHere([...words, '--parts', '2', '--plan', file], {
-      cwd: folder,
+      cwd: WORK,
     });
     expect(code, stderr).toBe(0);
     planned.set(name, JSON.parse(fs.readFileSync(file, 'utf8')));
@@ -89,7 +92,7 @@ beforeAll(async () => {
 
 /** What each step of a plan ends with. */
 async function steps(plan: Plan, name: string): Promise<readonly (readonly [number, string])[]> {
-  const file = at('forged.json');
+  const file = at('work', 'forged.json');
   fs.writeFileSync(file, JSON.stringify(hashed(plan)));
   const ends: (readonly [number, string])[] = [];
   for (const step of [
@@ -100,7 +103,7 @@ async function steps(plan: Plan, name: string): Promise<readonly (readonly [numb
     ['--launch', 'slurm'],
   ]) {
     const { code, stdout, stderr } = await runHere([name, '--plan', file, ...step], {
-      cwd: folder,
+      cwd: WORK,
     });
     ends.push([code ?? -1, stdout + stderr]);
   }
@@ -143,8 +146,7 @@ describe('a forged plan', () => {
   it('writes a converted checkpoint elsewhere only where it is named', async () => {
     const plan = planned.get('convert-checkpoint') ?? expect.fail();
     const target = at('away', 'out');
-    const inner = at('inner');
-    fs.mkdirSync(inner, { recursive: true });
+    const inner = WORK;
     const forged = { ...plan, output: { ...(plan.output as Plan), path: target } };
     const file = path.join(inner, 'forged.json');
     fs.writeFileSync(file, JSON.stringify(hashed(forged)));

@@ -66,7 +66,12 @@ describe('hubSettings', () => {
       (HF_ENDPOINT) => settings({ HF_ENDPOINT }).headerCache,
     );
     expect(path.basename(own ?? '')).toBe('huggingface.co');
-    expect(path.basename(mirror ?? '')).toBe('mirror.example_hf');
+    expect(path.basename(mirror ?? '')).toBe('mirror.example%2Fhf');
+    const addresses = ['://a.example', '://a.example/b', '://a.example/b_c', '://a.example/b/c'];
+    const folders = ['http', 'https'].flatMap((scheme) =>
+      addresses.map((rest) => settings({ HF_ENDPOINT: `${scheme}${rest}` }).headerCache),
+    );
+    expect(new Set(folders).size).toBe(8);
   });
 });
 

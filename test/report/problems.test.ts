@@ -22,6 +22,17 @@ const factorized: Problem = {
   excerpt: 'srte_encoding: factorized',
 };
 
+describe('a message with a long name', () => {
+  const message = 'x'.repeat(1e6);
+
+  it('is cut', () => {
+    const error = new UserError('usage', message, { problems: [{ ...factorized, message }] });
+    expect(errorText(error, WIDE).length).toBeLessThan(5000);
+    expect(JSON.stringify(errorJson(error)).length).toBeLessThan(5000);
+    expect(problemsText([{ ...factorized, message }], WIDE).length).toBeLessThan(2500);
+  });
+});
+
 describe('problemsText', () => {
   it('shows place, path, message, excerpt and suggestion', () => {
     expect(problemsText([factorized], WIDE)).toBe(

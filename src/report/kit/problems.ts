@@ -2,11 +2,15 @@
 import type { ChalkInstance } from 'chalk';
 import type { ErrorCode, Problem, Severity, UserError } from '../../errors.js';
 import { printable } from '../../text/escape.js';
+import { shortened } from '../../text/words.js';
 import { colours } from '../render/table.js';
 import { clip, graphemes, textWidth, usableWidth, wrap } from './layout.js';
 import type { RenderOptions } from './report.js';
 
 const INDENT = '  ';
+
+/** Most characters of a message: it can quote a name out of a file. */
+const MOST_MESSAGE = 2000;
 
 const SEVERITY_COLOURS = {
   error: (chalk, text) => chalk.red(text),
@@ -23,7 +27,7 @@ export function problemsText(problems: readonly Problem[], options: RenderOption
 export function errorText(error: UserError, options: RenderOptions): string {
   const paper = paperFor(options);
   // The message may have several lines; indentation prevents them from looking like another error.
-  const [message = '', ...details] = error.message.split('\n');
+  const [message = '', ...details] = shortened(error.message, MOST_MESSAGE).split('\n');
   const head = [
     ...headLines('error', message, paper),
     ...details.flatMap((line) => wrap(INDENT + printable(line), paper.width, INDENT)),
@@ -50,9 +54,12 @@ export function errorJson({ code, message, suggestion, problems }: UserError): E
   return {
     schema: 'minimind/error@1',
     code,
-    message,
+    message: shortened(message, MOST_MESSAGE),
     ...(suggestion !== undefined && { suggestion }),
-    problems,
+    problems: problems.map((problem) => ({
+      ...problem,
+      message: shortened(problem.message, MOST_MESSAGE),
+    })),
   };
 }
 
@@ -76,7 +83,9 @@ function stack(blocks: readonly (readonly string[])[]): string {
 
 function problemLines(problem: Problem, paper: Paper): string[] {
   const { severity, message, suggestion, rule } = problem;
-  const said = [placeOf(problem), pathOf(problem), message].filter((part) => part !== undefined);
+  const said = [placeOf(problem), pathOf(problem), shortened(message, MOST_MESSAGE)].filter(
+    (part) => part !== undefined,
+  );
   const named = rule === undefined ? '' : ` [${rule}]`;
   return [
     ...headLines(severity, said.join(': ') + named, paper),

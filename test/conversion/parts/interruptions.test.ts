@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { fileUnit } from '../../../src/conversion/parts/receipts.js';
 import { UserError } from '../../../src/errors.js';
 import { folderOf } from '../../checkpoint/temp-folder.js';
 import { systemError } from '../../files/faults.js';
@@ -220,6 +221,15 @@ describe('finish', () => {
     expect(await finish(planned)).toBeDefined();
     expect(hashes(out)).toEqual(single);
     expect(fs.readdirSync(at()).filter((name) => /minimind$/.test(name))).toEqual([]);
+  });
+
+  it('names a folder in place of a lock', async () => {
+    const { planned, built } = await prepared();
+    await runAll(planned);
+    fs.rmSync(path.join(built(), 'receipts'), { recursive: true });
+    const [name = ''] = planned.plan.parts.flatMap(({ files }) => files);
+    fs.mkdirSync(path.join(built(), 'locks', `${fileUnit(name).id}.lock`), { recursive: true });
+    expect((await refusal(runAll(planned))).code).toBe('system');
   });
 
   it('replaces an output only with --force', async () => {
