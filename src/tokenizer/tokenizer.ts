@@ -1,11 +1,11 @@
 /** A Hugging Face tokenizer.json: text to token ids, and back. */
 
 import path from 'node:path';
-import vm from 'node:vm';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { UserError } from '../errors.js';
 import { isFolder } from '../files/file-system.js';
 import { readText } from '../files/read-file.js';
+import { TimeLimit, TimeLimitExceeded } from '../files/time-limit.js';
 import { parseTokenizer } from './parse.js';
 
 /** The largest tokenizers in use have 250,000 tokens, in 35 MB. */
@@ -161,28 +161,23 @@ export class TextTokenizer {
 /** Runs a task of the library within the time limit for a number of characters. */
 type Runner = <Result>(characters: number, work: () => Result, least?: number) => Result;
 
-/** The file contains regular expressions, and only in a `vm` context can a match be stopped. */
+/** The file contains regular expressions, so each use of them has a limit. */
 function runnerFor(file: string, size: number, fixed: number | undefined): Runner {
-  const context = vm.createContext({ work: undefined });
-  const script = new vm.Script('work()');
+  const timeLimit = new TimeLimit();
   return (characters, work, least = 0) => {
     const usual =
       BASE_LIMIT + Math.ceil((PER_MILLION.text * characters + PER_MILLION.file * size) / 1e6);
     const limit = fixed ?? Math.max(least, usual);
-    context.work = work;
     try {
-      return script.runInContext(context, { timeout: limit });
+      return timeLimit.run(limit, work);
     } catch (cause) {
       throw failure(file, cause, limit);
-    } finally {
-      context.work = undefined;
     }
   };
 }
 
 function failure(file: string, cause: unknown, limit: number): UserError {
-  // An error of the other context is not an instance of this context's Error.
-  if ((cause as { code?: unknown } | null)?.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') {
+  if (cause instanceof TimeLimitExceeded) {
     const message = `${file} takes more than ${Math.ceil(limit / 100) / 10} s for the text`;
     return new UserError('refused-file', message, {
       cause,

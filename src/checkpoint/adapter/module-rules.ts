@@ -1,5 +1,5 @@
 /** Modules that the settings of a LoRA adapter choose, and their ranks: names and patterns of PEFT. */
-import vm from 'node:vm';
+import { TimeLimit, TimeLimitExceeded } from '../../files/time-limit.js';
 import { quoted, refusal } from '../checkpoint-rules.js';
 import type { AdapterConfig } from './adapter-config.js';
 
@@ -205,12 +205,10 @@ class Patterns {
     try {
       const expression = new RegExp(source);
       const work = () => this.#modules.map((module) => expression.test(module));
-      const timeout = Math.max(1, Math.ceil(this.#deadline - performance.now()));
-      return vm.runInNewContext('work()', { work }, { timeout });
+      const limit = Math.max(1, Math.ceil(this.#deadline - performance.now()));
+      return new TimeLimit().run(limit, work);
     } catch (cause) {
-      if ((cause as { code?: unknown } | null)?.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') {
-        throw this.#tooSlow();
-      }
+      if (cause instanceof TimeLimitExceeded) throw this.#tooSlow();
       return undefined;
     }
   }
