@@ -274,7 +274,7 @@ export abstract class BaseCommand extends Command {
 
   /** Prints warnings to stderr, unless the user wants quiet, and keeps them for the answer's JSON. */
   protected async warnAbout(flags: OutputFlags, warnings: readonly Problem[]): Promise<void> {
-    this.#warnings.push(...warnings);
+    for (const warning of warnings) this.#warnings.push(warning);
     if (flags.quiet || warnings.length === 0) return;
     const { problemsText } = await import('../report/kit/problems.js');
     process.stderr.write(problemsText(warnings, renderOptions(process.stderr, flags['no-color'])));

@@ -11,6 +11,7 @@ import { chooseEngineFor, type EngineRequest } from '../runtime/select/devices.j
 import { firstInvalidId, listedIds } from '../runtime/token-ids.js';
 import { checkpointWeights, randomWeights } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
+import { parseJson } from '../text/json.js';
 import { formatInteger } from '../text/units.js';
 import { sumOf } from '../text/words.js';
 import { openModelText, requireTokenizer } from '../tokenizer/model-text.js';
@@ -319,7 +320,7 @@ async function idsInFile(
     });
   let value: unknown;
   try {
-    value = JSON.parse(json.replace(/^\uFEFF/, ''));
+    value = parseJson(json.replace(/^\uFEFF/, ''));
   } catch (error) {
     throw refuse(`is not JSON: ${(error as Error).message}`);
   }

@@ -1,7 +1,8 @@
 /** The two routes of the hub that are used: the description of a revision, and the files of a commit. */
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
-import { downloadLine } from '../text/words.js';
+import { parseJson } from '../text/json.js';
+import { downloadLine, shortened } from '../text/words.js';
 import {
   type HttpAnswer,
   HttpClient,
@@ -313,9 +314,9 @@ function listingIn(body: Buffer, host: string, { repository, revision = '' }: Su
     });
   let value: unknown;
   try {
-    value = JSON.parse(body.toString('utf8'));
-  } catch {
-    throw refused('it is not JSON');
+    value = parseJson(body.toString('utf8'));
+  } catch (cause) {
+    throw refused(`it is not JSON: ${shortened((cause as Error).message, 100)}`);
   }
   const { sha, siblings } = Object(value) as { sha?: unknown; siblings?: unknown };
   if (typeof sha !== 'string' || !isCommit(sha)) throw refused('it states no commit');

@@ -5,7 +5,7 @@ import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import type { Problem } from '../errors.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { STORED_DTYPES, shapeText } from '../tensor/dtype.js';
-import { sumOf } from '../text/words.js';
+import { counted, shortened, sumOf } from '../text/words.js';
 import type { ConstructorArguments, ErrorCollector } from './arguments.js';
 import { constructorArguments, errorCollector } from './arguments.js';
 import type { AdapterKind, AdapterSize, Branch } from './projector.js';
@@ -252,22 +252,30 @@ function contradictions(
   if (args.studentWidth !== undefined && args.studentWidth !== studentWidth) {
     said.push(`student_d_model is ${args.studentWidth}, but the tensors have ${studentWidth}`);
   }
-  said.push(...otherHidden(adapters, args.ratio));
+  for (const each of otherHidden(adapters, args.ratio)) said.push(each);
   for (const { module, first, second } of sharedModules([...args.teachers.keys()])) {
     said.push(
       `teacher_configs has ${JSON.stringify(first)} and ${JSON.stringify(second)}, which share the adapters of ${module}`,
     );
   }
+  const others: string[] = [];
   const byModule = new Map(adapters.map((adapter) => [adapter.module, adapter] as const).reverse());
   for (const [name, width] of args.teachers) {
     const adapter = byModule.get(moduleName(name));
     if (adapter === undefined) {
-      said.push(`teacher_configs has ${JSON.stringify(name)}, but no tensors for it`);
+      others.push(JSON.stringify(shortened(name)));
     } else if (width !== undefined && width !== adapter.teacherWidth) {
       said.push(
         `teacher_configs says width ${width} of ${JSON.stringify(name)}, its tensors ${adapter.teacherWidth}`,
       );
     }
+  }
+  if (others.length > 0) {
+    const names = others.slice(0, 3).join(', ');
+    const more = others.length > 3 ? ` and ${counted(others.length - 3, 'more name')}` : '';
+    said.push(
+      `teacher_configs has ${names}${more}, but no tensors for ${others.length > 1 ? 'them' : 'it'}`,
+    );
   }
   return said;
 }

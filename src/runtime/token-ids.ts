@@ -1,6 +1,7 @@
 /** Token ids: parsed, random, sliced and changed. */
 import type { LanguageModel } from '../architecture/layer.js';
 import { UserError } from '../errors.js';
+import { parseJson } from '../text/json.js';
 import { formatInteger } from '../text/units.js';
 import type { TokenIds } from './engine.js';
 import { randomIntegers } from './weights.js';
@@ -145,7 +146,7 @@ function rowsIn(text: string, file: string): readonly (readonly unknown[])[] {
   let value: unknown;
   try {
     // Some editors begin a file with a byte order mark.
-    value = JSON.parse(text.replace(/^\uFEFF/, ''));
+    value = parseJson(text.replace(/^\uFEFF/, ''));
   } catch (error) {
     throw refused(file, `is not JSON: ${(error as Error).message}`);
   }

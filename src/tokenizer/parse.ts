@@ -1,5 +1,6 @@
 /** Reads a tokenizer.json and validates it before the library loads it. */
 import { UserError } from '../errors.js';
+import { parseJson } from '../text/json.js';
 import { isRecord, sumOf } from '../text/words.js';
 
 // Upper bound on the length of a text after the normalizer and pre-tokenizer of a tokenizer.json.
@@ -118,7 +119,7 @@ export function parseTokenizer(text: string, file: string): ParsedTokenizer {
   }
   let content: unknown;
   try {
-    content = JSON.parse(text);
+    content = parseJson(text);
   } catch (cause) {
     throw refuse((cause as Error).message);
   }

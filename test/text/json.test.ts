@@ -38,6 +38,20 @@ describe('JSON of Python', () => {
     );
   });
 
+  it.each([
+    ['nests', '['.repeat(1e6), 'nests values more than 512 deep'],
+    ['nests objects', '{"a":'.repeat(1e6), 'nests values more than 512 deep'],
+    ['has many lists', `[${'[],'.repeat(2e6)}[]]`, 'more than 2,000,000 lists'],
+    ['has many keys', `{${'"":0,'.repeat(4e6)}"":0}`, 'more than 4,000,000 keys'],
+  ])('is refused before it is parsed when it %s', (_, text, message) => {
+    expect(() => parseJson(text)).toThrow(message);
+  });
+
+  it('counts only what is not in a text', () => {
+    const text = JSON.stringify({ a: '[{'.repeat(1000), '\\"': '\\' });
+    expect(parseJson(text)).toEqual(JSON.parse(text));
+  });
+
   it('ends soon on a text without an end', () => {
     expect(jsonOrUndefined(`NaN"${'\\"'.repeat(1_000_000)}`)).toBe(undefined);
   });
