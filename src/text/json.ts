@@ -3,25 +3,89 @@
  * (docs.python.org/3/library/json.html, "Infinite and NaN Number Values"). Published configs have them.
  */
 
-/** A text in quotes, closed or not, or a word of Python that is a value. */
-const TOKEN = /"(?:[^"\\]|\\.)*(?:"|$)|(?<![\w.+-])(?:-?Infinity|NaN)(?![\w.+-]|\s*:)/gs;
+/**
+ * Bounds of a text that is read whole. `JSON.parse` nests outside the memory that V8 counts, a kilobyte for each level, and
+ * a list or an object takes up to fifty times the memory of its two characters. The largest tokenizers have 500,000 lists.
+ */
+export const JSON_BOUNDS = { depth: 512, lists: 2_000_000, keys: 4_000_000 } as const;
+
+/** A word of Python that is a value, and its place in a text. */
+interface Word {
+  readonly at: number;
+  readonly text: 'NaN' | 'Infinity';
+}
+
+const QUOTE = 34;
+const BACKSLASH = 92;
+
+/** End of a text in quotes, after its closing quote. */
+function endOfString(text: string, start: number): number {
+  for (let at = start + 1; ; at++) {
+    at = text.indexOf('"', at);
+    if (at < 0) return text.length;
+    let escapes = 0;
+    while (text.charCodeAt(at - 1 - escapes) === BACKSLASH) escapes++;
+    if (escapes % 2 === 0) return at + 1;
+  }
+}
+
+/** @returns The words that JSON lacks. @throws SyntaxError for a text beyond the bounds. */
+function scanned(text: string): readonly Word[] {
+  const words: Word[] = [];
+  let [depth, lists, keys] = [0, 0, 0];
+  for (let at = 0; at < text.length; at++) {
+    switch (text.charCodeAt(at)) {
+      case QUOTE:
+        at = endOfString(text, at) - 1;
+        break;
+      case 58: // :
+        if (++keys > JSON_BOUNDS.keys) throw beyond('keys', JSON_BOUNDS.keys);
+        break;
+      case 91: // [
+      case 123: // {
+        if (++depth > JSON_BOUNDS.depth) {
+          throw new SyntaxError(`it nests values more than ${JSON_BOUNDS.depth} deep`);
+        }
+        if (++lists > JSON_BOUNDS.lists) throw beyond('lists and objects', JSON_BOUNDS.lists);
+        break;
+      case 93: // ]
+      case 125: // }
+        depth--;
+        break;
+      case 73: // I
+      case 78: {
+        const found = /(?:Infinity|NaN)(?![\w.+-]|\s*:)/y;
+        found.lastIndex = at;
+        const word = found.exec(text)?.[0];
+        // A word of a longer one stays, and is an error for JSON.parse.
+        if (word === undefined || /[\w.+]/.test(text[at - 1] ?? '')) break;
+        words.push({ at, text: word as Word['text'] });
+        at += word.length - 1;
+      }
+    }
+  }
+  return words;
+}
+
+const beyond = (what: string, most: number) =>
+  new SyntaxError(`it has more than ${most.toLocaleString('en-US')} ${what}`);
 
 /** A literal that JavaScript reads as an infinity. */
 const INFINITE = '1e999';
 
-/** @throws SyntaxError for another text. */
+/** @throws SyntaxError for another text, and for one beyond `JSON_BOUNDS`. */
 export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    if (!/Infinity|NaN/.test(text)) throw cause;
-    const mark = unusedMark(text);
-    const standard = text.replace(TOKEN, (token) =>
-      token === 'NaN' ? `"${mark}"` : token.replace(/^(-?)Infinity$/, `$1${INFINITE}`),
-    );
-    if (!standard.includes(mark)) return JSON.parse(standard);
-    return JSON.parse(standard, (_key, value) => (value === mark ? Number.NaN : value));
+  const words = scanned(text);
+  if (words.length === 0) return JSON.parse(text);
+  const mark = unusedMark(text);
+  const parts: string[] = [];
+  let from = 0;
+  for (const word of words) {
+    parts.push(text.slice(from, word.at), word.text === 'NaN' ? `"${mark}"` : INFINITE);
+    from = word.at + word.text.length;
   }
+  const standard = parts.join('') + text.slice(from);
+  return JSON.parse(standard, (_key, value) => (value === mark ? Number.NaN : value));
 }
 
 /** The value of a JSON text; undefined for another text. */
