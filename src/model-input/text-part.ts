@@ -3,109 +3,32 @@
  * it, and what is left out. Sources: the configuration and modelling code of transformers 5.18.
  */
 import { isFamilyName } from '../architecture/families.js';
-import { isEmptyValue, type JsonObject } from '../architecture/transformer/config-keys.js';
+import type { KeyRemark } from '../architecture/family.js';
+import { isEmptyValue, type JsonObject, LIMITED } from '../architecture/transformer/config-keys.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { storedNames } from '../checkpoint/names.js';
-import type { PropertyPath } from '../errors.js';
-import { isRecord } from '../text/words.js';
+import type { ProblemText, PropertyPath, Severity } from '../errors.js';
+import { isRecord, joined } from '../text/words.js';
+import {
+  PLAIN_EMBEDDINGS,
+  PLAIN_LOGITS,
+  TEXT_KINDS,
+  type TextKind,
+  TIED_BY_DEFAULT,
+  WRAPPERS,
+  type Wrapper,
+} from './wrappers.js';
 
 /** Keys that hold the text model. */
 const TEXT_PARTS = ['text_config', 'llm_config', 'language_config'] as const;
 
-/**
- * Kinds of text models that are another family. Their `mrope` gives a token three positions, for time, height and
- * width. Those of text are equal, so that each frequency turns by the same angle as without it.
- */
-const SAME_AS: Readonly<Record<string, string>> = {
-  qwen2_vl_text: 'qwen2',
-  qwen2_5_vl_text: 'qwen2',
-  qwen3_vl_text: 'qwen3',
-  qwen3_vl_moe_text: 'qwen3_moe',
-  glm4v_text: 'glm4',
-};
-
-/** Kind of a text part that does not name its own, as the class around it takes it. */
-const TEXT_OF: Readonly<Record<string, string>> = {
-  aya_vision: 'cohere2',
-  cohere2_vision: 'cohere2',
-  deepseek_vl: 'llama',
-  exaone4_5: 'exaone4',
-  fast_vlm: 'qwen2',
-  gemma3: 'gemma3_text',
-  gemma3n: 'gemma3n_text',
-  gemma4: 'gemma4_text',
-  glm4v: 'glm4v_text',
-  glmasr: 'llama',
-  got_ocr2: 'qwen2',
-  granite4_vision: 'llama',
-  granite_speech: 'granite',
-  idefics2: 'mistral',
-  idefics3: 'llama',
-  internvl: 'qwen2',
-  janus: 'llama',
-  lfm2_vl: 'lfm2',
-  lighton_ocr: 'qwen3',
-  llama4: 'llama4_text',
-  llava: 'llama',
-  llava_next: 'llama',
-  llava_next_video: 'llama',
-  llava_onevision: 'qwen2',
-  mistral3: 'mistral',
-  ovis2: 'qwen2',
-  paligemma: 'gemma',
-  perception_lm: 'llama',
-  qwen2_5_vl: 'qwen2_5_vl_text',
-  qwen2_audio: 'qwen2',
-  qwen2_vl: 'qwen2_vl_text',
-  qwen3_vl: 'qwen3_vl_text',
-  qwen3_vl_moe: 'qwen3_vl_moe_text',
-  smolvlm: 'llama',
-  video_llama_3: 'qwen2',
-  video_llava: 'llama',
-  vipllava: 'llama',
-  voxtral: 'llama',
-};
-
-/** Classes that tie the head unless a file says otherwise. */
-const TIED: ReadonlySet<string> = new Set([
-  'aya_vision',
-  'cohere2_vision',
-  'deepseek_vl',
-  'gemma3',
-  'gemma3n',
-  'gemma4',
-  'glmasr',
-  'got_ocr2',
-  'granite_speech',
-  'internvl',
-  'janus',
-  'lfm2_vl',
-  'lighton_ocr',
-  'mistral3',
-  'ovis2',
-  'paligemma',
-]);
-
-/** Text models that tie the head themselves, unless a file says otherwise. */
-const TIED_TEXTS = /^(?:gemma|cohere|lfm2)/;
-
-/** Defaults of a kind of text model that are not those of its family. */
-const DEFAULTS: Readonly<Record<string, JsonObject>> = {
-  glm4v_text: { partial_rotary_factor: 1, rms_norm_eps: 1e-5, max_position_embeddings: 32_768 },
-};
-
-/** Keys that the class around a text part, or the part's own class, does not read. */
-const UNREAD: Readonly<Record<string, JsonObject>> = {
-  // The head of these classes does not scale its logits.
-  aya_vision: { logit_scale: 1 },
-  cohere2_vision: { logit_scale: 1 },
-  // Its heads share the hidden size, and its queries, keys and values always have biases.
-  glm4v: { head_dim: null, attention_bias: true },
-  qwen3_vl_moe: { norm_topk_prob: true },
-};
-
 /** Classes whose files had the language model's keys next to the others, before transformers 4.52. */
 const FLAT: readonly string[] = ['qwen2_vl', 'qwen2_5_vl'];
+
+/** A finding about a whole text part. */
+export interface PartNote extends ProblemText {
+  readonly severity: Severity;
+}
 
 /** The text part of a config. */
 export interface TextPart {
@@ -119,8 +42,9 @@ export interface TextPart {
   readonly prefix?: string;
   /** Keys of the parts that are left out: `vision_config`. */
   readonly leftOut: readonly string[];
-  /** Whether only the class around the part, not its own class or the file, ties the head. */
-  readonly isTiedByClass?: boolean;
+  /** Keys that the class around the part does not read as the part's own class does. */
+  readonly remarks: readonly KeyRemark[];
+  readonly notes: readonly PartNote[];
 }
 
 /** The key of a config's text part. */
@@ -134,81 +58,347 @@ export const textKeyOf = (whole: JsonObject): string | undefined =>
 export function textPartOf(whole: JsonObject, as?: string): TextPart | undefined {
   const { model_type: of } = whole;
   if (typeof of !== 'string' || isFamilyName(of)) return undefined;
+  const wrapper = ownValue(WRAPPERS, of);
   const key = textKeyOf(whole);
-  if (key === undefined && !FLAT.includes(of)) {
-    return isText(of) && as === undefined ? textAlone(of, whole) : undefined;
-  }
-  const text = (key === undefined ? whole : whole[key]) as JsonObject;
-  const named = key === undefined ? undefined : text.model_type;
-  const kind = as ?? String(named ?? ownValue(TEXT_OF, of) ?? '');
-  const family = ownValue(SAME_AS, kind) ?? kind;
+  const isFlat = key === undefined && FLAT.includes(of);
+  const isAbsent = key === undefined && !isFlat;
+  if (isAbsent && ownValue(TEXT_KINDS, of))
+    return as === undefined ? textAlone(of, whole) : undefined;
+  if (isAbsent && (wrapper === undefined || hasSizes(whole))) return undefined;
+  const text = (key === undefined ? (isFlat ? whole : {}) : whole[key]) as JsonObject;
+  const named = isFlat ? undefined : text.model_type;
+  const kind = as ?? kindOf(wrapper, named);
+  const family = ownValue(TEXT_KINDS, kind)?.family ?? kind;
   if (!isFamilyName(family)) return undefined;
+  const tied = isTied(wrapper, whole, text, kind);
+  const inherited = {
+    ...ownValue(TEXT_KINDS, kind)?.defaults,
+    ...(isAbsent ? (wrapper?.absent ?? wrapper?.defaults) : wrapper?.defaults),
+  };
+  const own = { ...inherited, ...(isFlat ? withoutParts(text) : withoutTokens(text)) };
+  const { config, remarks } = asHeld({
+    wrapper,
+    kind,
+    family,
+    text: { ...own, ...withPlainPositions(own) },
+  });
   return {
     path: key === undefined ? [] : [key],
     of,
     config: {
-      ...(Object.hasOwn(DEFAULTS, kind) ? DEFAULTS[kind] : {}),
-      ...withoutParts(text),
-      ...withPlainPositions(text),
-      ...(Object.hasOwn(UNREAD, of) ? UNREAD[of] : {}),
+      ...config,
       model_type: family,
-      tie_word_embeddings: isTied(of, whole, text),
+      tie_word_embeddings: tied,
       transformers_version: whole.transformers_version ?? text.transformers_version,
       architectures: whole.architectures == null ? null : ['TextModel'],
     },
     prefix: 'model.language_model.',
     leftOut: Object.keys(whole).filter((each) => each !== key && isPart(each, whole[each])),
-    isTiedByClass: givenTie(whole, text) === undefined && TIED.has(of) && !TIED_TEXTS.test(family),
+    remarks,
+    notes: [
+      ...(isAbsent ? [absentNote(of)] : []),
+      ...kindNotes(of, wrapper, named),
+      ...familyNotes(of, wrapper, family, { whole, text, config, tied }),
+      ...attentionNotes(of, text),
+      ...tieNotes(of, wrapper, { whole, text, kind }),
+    ],
   };
 }
 
-const isText = (kind: string) => Object.hasOwn(SAME_AS, kind);
-
 /** A config of the text model alone, under its own name. */
-const textAlone = (of: string, whole: JsonObject): TextPart => ({
-  path: [],
-  of,
-  config: {
-    ...(Object.hasOwn(DEFAULTS, of) ? DEFAULTS[of] : {}),
-    ...whole,
-    ...withPlainPositions(whole),
-    model_type: ownValue(SAME_AS, of) ?? of,
-  },
-  leftOut: [],
-});
+function textAlone(of: string, whole: JsonObject): TextPart {
+  const text = { ...ownValue(TEXT_KINDS, of)?.defaults, ...whole };
+  const family = ownValue(TEXT_KINDS, of)?.family ?? of;
+  const alone = { ...text, ...withPlainPositions(text) };
+  const { config, remarks } = asHeld({ kind: of, family, text: alone });
+  return {
+    path: [],
+    of,
+    config: { ...config, model_type: family },
+    leftOut: [],
+    remarks,
+    notes: [],
+  };
+}
+
+/** Keys of sizes beside the parts, as other programs than transformers write them. */
+const hasSizes = (whole: JsonObject) =>
+  ['hidden_size', 'num_hidden_layers', 'num_attention_heads'].some((key) => whole[key] != null);
+
+/** Kind of a text part, as the class around it reads its name. */
+function kindOf(wrapper: Wrapper | undefined, named: unknown): string {
+  if (wrapper?.takes?.length === 1) return wrapper.text;
+  if (named == null) return wrapper?.text ?? '';
+  return ownValue(wrapper?.names ?? {}, String(named)) ?? String(named);
+}
 
 const isPart = (key: string, value: unknown) =>
   /_config$/.test(key) && key !== 'quantization_config' && !isEmptyValue(value);
 
+const keysOf = (config: JsonObject, isKept: (key: string) => boolean): JsonObject =>
+  Object.fromEntries(Object.entries(config).filter(([key]) => isKept(key)));
+
+const withoutTokens = (config: JsonObject): JsonObject => keysOf(config, (key) => !isOfImages(key));
+
 const withoutParts = (config: JsonObject): JsonObject =>
-  Object.fromEntries(
-    Object.entries(config).filter(([key]) => !isPart(key, config[key]) && !isOfImages(key)),
-  );
+  keysOf(config, (key) => !isPart(key, config[key]) && !isOfImages(key));
 
 /** Keys next to those of the language model in old files. */
 const isOfImages = (key: string) =>
   /^(?:vision|image|video|audio)_|_token_(?:id|index)$/.test(key) && !/^(?:bos|eos|pad)_/.test(key);
 
-/** Classes whose older files tied the head in the text part, which counts in addition to the outer key. */
-const TIED_INSIDE: ReadonlySet<string> = new Set([
-  'llava',
-  'llava_next',
-  'llava_next_video',
-  'llava_onevision',
-  'qwen2_5_vl',
-  'qwen2_vl',
-  'video_llava',
-  'vipllava',
-]);
+// ── What the class around a part reads ───────────────────────────────────────────────────────────
 
-function isTied(of: string, whole: JsonObject, text: JsonObject): boolean {
-  if (TIED_INSIDE.has(of) && text.tie_word_embeddings === true) return true;
-  return givenTie(whole, text) ?? TIED.has(of);
+interface Held {
+  readonly wrapper?: Wrapper | undefined;
+  readonly kind: string;
+  readonly family: string;
+  readonly text: JsonObject;
 }
 
-function givenTie(whole: JsonObject, text: JsonObject): boolean | undefined {
-  const given = whole.tie_word_embeddings ?? text.tie_word_embeddings;
-  return typeof given === 'boolean' ? given : undefined;
+/** A text part's config with the values that the class around it computes with. */
+function asHeld({ wrapper, kind, family, text }: Held): {
+  config: JsonObject;
+  remarks: KeyRemark[];
+} {
+  const { fixed = {}, isWithoutWindows = false }: Partial<TextKind> =
+    ownValue(TEXT_KINDS, kind) ?? {};
+  const plain = wrapper ? unscaled(wrapper, family) : {};
+  const windows = isWithoutWindows
+    ? ['sliding_window', 'layer_types', 'use_sliding_window', 'max_window_layers']
+    : // MistralModel gives every layer the window; only the cache reads the list.
+      wrapper && family === 'mistral'
+      ? ['layer_types']
+      : [];
+  return {
+    config: {
+      ...keysOf(text, (key) => !windows.includes(key)),
+      ...fixed,
+      ...plain,
+      ...causal(wrapper, text),
+    },
+    remarks: [
+      ...windows.flatMap((key) => windowRemark(key, text)),
+      ...Object.entries(plain).flatMap(([key, value]): KeyRemark[] =>
+        text[key] == null || text[key] === value
+          ? []
+          : [
+              {
+                path: [key],
+                severity: 'warning',
+                why: 'the class around this model does not read it',
+              },
+            ],
+      ),
+    ],
+  };
+}
+
+/** Values of the keys that the class around a family does not read. */
+function unscaled({ logits = [] }: Wrapper, family: string): JsonObject {
+  const embeddings = ownValue<JsonObject | undefined>(PLAIN_EMBEDDINGS, family);
+  if (logits === 'own') return { ...embeddings };
+  const plain = ownValue<JsonObject | undefined>(PLAIN_LOGITS, family) ?? {};
+  return { ...keysOf(plain, (key) => !logits.includes(key)), ...embeddings };
+}
+
+function windowRemark(key: string, text: JsonObject): KeyRemark[] {
+  const limit = LIMITED[key];
+  if (!Object.hasOwn(text, key) || limit?.allows(text[key], text) !== false) return [];
+  return [{ path: [key], severity: limit.severity, why: limit.why }];
+}
+
+/** PaliGemma's class reads a missing `use_bidirectional_attention` as true, and then builds a causal mask. */
+const causal = (wrapper: Wrapper | undefined, text: JsonObject): JsonObject =>
+  wrapper === WRAPPERS.paligemma && text.use_bidirectional_attention === true
+    ? { use_bidirectional_attention: null }
+    : {};
+
+// ── Notes ────────────────────────────────────────────────────────────────────────────────────────
+
+const warning = (message: string, suggestion: string): PartNote => ({
+  severity: 'warning',
+  message,
+  suggestion,
+});
+const refusal = (message: string, suggestion: string): PartNote => ({
+  severity: 'error',
+  message,
+  suggestion,
+});
+
+const ALONE = 'save the language model alone, with its own model_type';
+
+const absentNote = (of: string): PartNote =>
+  warning(
+    `no text_config: all sizes of the language model are the defaults of ${of}`,
+    'check that these are the sizes of the model',
+  );
+
+/** Notes where a class is not known, or takes other kinds. */
+function kindNotes(of: string, wrapper: Wrapper | undefined, named: unknown): PartNote[] {
+  if (wrapper === undefined) {
+    return [
+      warning(
+        `the class of ${of} is not known: its language model is described as if it were alone`,
+        'compare the count with the one that its authors give',
+      ),
+    ];
+  }
+  const { takes, names = {} } = wrapper;
+  if (takes === undefined || named == null) return [];
+  const kind = ownValue(names, String(named)) ?? String(named);
+  if (takes.includes(kind)) return [];
+  if (takes.length > 1) return [refusal(`${of} holds no ${kind}`, `write ${takes.join(' or ')}`)];
+  return [
+    warning(
+      `model_type ${kind} has no effect: ${of} holds a ${wrapper.text}`,
+      `write ${wrapper.text}`,
+    ),
+  ];
+}
+
+/** Families whose head has a bias, which the class around them lacks. */
+const HEAD_BIAS: Readonly<Record<string, (config: JsonObject) => boolean>> = {
+  ernie4_5_moe: ({ use_bias }) => use_bias === true,
+  gptj: () => true,
+  phi: () => true,
+};
+
+/** Families with inputs of their own for every layer, and the classes that hand them on. */
+const PER_LAYER: Readonly<Record<string, string>> = {
+  gemma3n_text: 'gemma3n',
+  gemma4_text: 'gemma4',
+};
+
+const isRead = (family: string, key: string) =>
+  Object.hasOwn(ownValue<JsonObject | undefined>(PLAIN_LOGITS, family) ?? {}, key);
+
+interface Parts {
+  readonly whole: JsonObject;
+  readonly text: JsonObject;
+  readonly config: JsonObject;
+  readonly tied: boolean;
+}
+
+/** Refusals of families that a class does not hold as they are alone. */
+function familyNotes(
+  of: string,
+  wrapper: Wrapper | undefined,
+  family: string,
+  { whole, text, config, tied }: Parts,
+): PartNote[] {
+  if (wrapper === undefined || wrapper.logits === 'own') return [];
+  if (ownValue(HEAD_BIAS, family)?.(config)) {
+    return [refusal(`the head of ${family} has a bias, which that of ${of} lacks`, ALONE)];
+  }
+  if (family === 'zamba2' && flagIn(text) === false && tied) {
+    return [refusal(`${of} ties the head, but the blocks of zamba2 follow its own flag`, ALONE)];
+  }
+  const factor = config.logits_scaling ?? 1;
+  if (wrapper.isInverse && isRead(family, 'logits_scaling') && factor !== 1) {
+    return [
+      refusal(`${of} multiplies by logits_scaling ${factor}, by which ${family} divides`, ALONE),
+    ];
+  }
+  const { outerHead } = wrapper;
+  if (outerHead && !tied && text.vocab_size !== (whole.vocab_size ?? outerHead)) {
+    return [
+      refusal(
+        `the head of ${of} has the vocab_size of the whole, ${whole.vocab_size ?? outerHead}, and not that of the text part`,
+        'write the same vocab_size in both',
+      ),
+    ];
+  }
+  const holder = ownValue(PER_LAYER, family);
+  if (holder !== undefined && holder !== of && config.hidden_size_per_layer_input !== 0) {
+    return [
+      refusal(`${of} does not give ${family} the tokens of its inputs for each layer`, ALONE),
+    ];
+  }
+  return [];
+}
+
+/** A note on attention that depends on how transformers is called. */
+const attentionNotes = (of: string, text: JsonObject): PartNote[] =>
+  of === 'paligemma' && text.use_bidirectional_attention !== false
+    ? [
+        warning(
+          'attention is described as causal, as the eager attention of paligemma computes text, and any after a prefix given by token types; SDPA without token types also reads the tokens that follow',
+          'write use_bidirectional_attention: false if the model is always causal',
+        ),
+      ]
+    : [];
+
+// ── Whether the head shares the embedding ────────────────────────────────────────────────────────
+
+const flagIn = ({ tie_word_embeddings: flag }: JsonObject) =>
+  typeof flag === 'boolean' ? flag : undefined;
+
+function isTied(wrapper: Wrapper | undefined, whole: JsonObject, text: JsonObject, kind: string) {
+  // The class of LFM2-VL prefers the older name.
+  const older = whole.model_type === 'lfm2_vl' ? whole.tie_embedding : undefined;
+  const outer = typeof older === 'boolean' ? older : flagIn(whole);
+  const given = flagIn(text);
+  const inner = given ?? TIED_BY_DEFAULT.has(kind);
+  switch (wrapper?.ties) {
+    case 'tied':
+      return outer ?? true;
+    case 'untied':
+      return outer ?? false;
+    case 'as text':
+      return outer ?? inner;
+    case 'either':
+      return outer === true || inner;
+    case 'inner':
+      return inner;
+    case 'never':
+      return false;
+    case undefined:
+      return outer ?? inner;
+  }
+}
+
+interface Ties {
+  readonly whole: JsonObject;
+  readonly text: JsonObject;
+  readonly kind: string;
+}
+
+/**
+ * Warnings where a flag is not that of the class: files from before transformers 5 leave it out for a head of its own,
+ * too (Mistral Small 3.1), and the two flags of a file can differ.
+ */
+function tieNotes(
+  of: string,
+  wrapper: Wrapper | undefined,
+  { whole, text, kind }: Ties,
+): PartNote[] {
+  const [outer, inner, tied] = [flagIn(whole), flagIn(text), isTied(wrapper, whole, text, kind)];
+  const shares = tied ? 'shares the embedding' : 'has weights of its own';
+  const suggestion = `if the checkpoint differs, write --set model.tie_word_embeddings=${!tied}`;
+  if (outer === undefined && inner === undefined) {
+    return wrapper?.ties === 'tied' && !TIED_BY_DEFAULT.has(kind)
+      ? [
+          warning(
+            `no tie_word_embeddings: the head ${shares}, as transformers 5 reads ${of}`,
+            'if the checkpoint has a head of its own, write --set model.tie_word_embeddings=false',
+          ),
+        ]
+      : [];
+  }
+  if (tied === (outer ?? inner) && (inner === undefined || outer === undefined || inner === outer))
+    return [];
+  const flags = [
+    ...(outer === undefined ? [] : [`${outer} of the whole`]),
+    ...(inner === undefined ? [] : [`${inner} of the text part`]),
+  ];
+  return [
+    warning(
+      `tie_word_embeddings is ${joined(flags)}: the head ${shares}, as transformers 5 reads ${of}`,
+      suggestion,
+    ),
+  ];
 }
 
 const ROTARY = ['rope_parameters', 'rope_scaling'] as const;
@@ -229,14 +419,15 @@ function withPlainPositions(text: JsonObject): JsonObject {
   );
 }
 
-const ownValue = (values: Readonly<Record<string, string>>, key: string) =>
+const ownValue = <Value>(values: Readonly<Record<string, Value>>, key: string) =>
   Object.hasOwn(values, key) ? values[key] : undefined;
 
 /** The name of a text part that is not known, for an error. */
 export function unknownTextPart(whole: JsonObject): string | undefined {
   const key = textKeyOf(whole);
   if (key === undefined) return undefined;
-  const kind = (whole[key] as JsonObject).model_type ?? ownValue(TEXT_OF, String(whole.model_type));
+  const kind =
+    (whole[key] as JsonObject).model_type ?? ownValue(WRAPPERS, String(whole.model_type))?.text;
   return typeof kind === 'string'
     ? `its ${key} is of the kind ${kind}, which is not known`
     : undefined;
