@@ -71,7 +71,9 @@ export async function asOurDocument(
     otherwise: [KIND],
     found: [
       ...[...remarks, ...(part?.remarks ?? [])]
-        .filter(({ path: [key] }) => key === undefined || inFile.has(String(key)))
+        .filter(({ path: [key] }) =>
+          key === undefined ? !part?.isAbsent : inFile.has(String(key)),
+        )
         .map((remark) => foundOf(remark, document, path, reader)),
       ...leftOutFound(document, part),
       ...notesFound(document, part),

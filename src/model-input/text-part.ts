@@ -45,6 +45,8 @@ export interface TextPart {
   /** Keys that the class around the part does not read as the part's own class does. */
   readonly remarks: readonly KeyRemark[];
   readonly notes: readonly PartNote[];
+  /** Whether the file has no text part, so that all values are defaults of the class. */
+  readonly isAbsent?: boolean;
 }
 
 /** The key of a config's text part. */
@@ -95,6 +97,7 @@ export function textPartOf(whole: JsonObject, as?: string): TextPart | undefined
     prefix: 'model.language_model.',
     leftOut: Object.keys(whole).filter((each) => each !== key && isPart(each, whole[each])),
     remarks,
+    isAbsent,
     notes: [
       ...(isAbsent ? [absentNote(of)] : []),
       ...kindNotes(of, wrapper, named),
@@ -145,7 +148,8 @@ const withoutParts = (config: JsonObject): JsonObject =>
 
 /** Keys next to those of the language model in old files. */
 const isOfImages = (key: string) =>
-  /^(?:vision|image|video|audio)_|_token_(?:id|index)$/.test(key) && !/^(?:bos|eos|pad)_/.test(key);
+  /^(?:(?:num_)?image|vision|video|audio)_|_token_(?:id|index)$/.test(key) &&
+  !/^(?:bos|eos|pad)_/.test(key);
 
 // ── What the class around a part reads ───────────────────────────────────────────────────────────
 

@@ -172,7 +172,7 @@ export const WRAPPERS: Readonly<Record<string, Wrapper>> = {
       num_key_value_heads: 1,
     },
   },
-  perception_lm: { text: 'llama', ties: 'either' },
+  perception_lm: { text: 'llama', ties: 'as text' },
   pp_chart2table: { text: 'qwen2', ties: 'tied', absent: GOT_OCR },
   qianfan_ocr: { text: 'qwen3', ties: 'untied' },
   qwen2_5_vl: { ...only('qwen2_5_vl_text'), ties: 'either' },

@@ -16,7 +16,8 @@ const FOLDER = 'fixtures/text-parts';
 const CASES = fs
   .readdirSync(inPackage(FOLDER), { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
-  .map(({ name }) => name);
+  .map(({ name }) => name)
+  .filter((name) => fs.existsSync(inPackage(FOLDER, name, 'case.json')));
 
 const FAMILY: Readonly<Record<string, string>> = {
   aya_vision: 'cohere2',
