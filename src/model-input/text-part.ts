@@ -76,6 +76,9 @@ export function textPartOf(whole: JsonObject, as?: string): TextPart | undefined
   const inherited = {
     ...ownValue(TEXT_KINDS, kind)?.defaults,
     ...(isAbsent ? (wrapper?.absent ?? wrapper?.defaults) : wrapper?.defaults),
+    ...(isAbsent && wrapper?.outerVocabulary && whole.vocab_size != null
+      ? { vocab_size: whole.vocab_size }
+      : {}),
   };
   const own = { ...inherited, ...(isFlat ? withoutParts(text) : withoutTokens(text)) };
   const { config, remarks } = asHeld({

@@ -25,6 +25,8 @@ export interface Wrapper {
   readonly defaults?: JsonObject;
   /** The same where there is no text part. */
   readonly absent?: JsonObject;
+  /** Whether the outer `vocab_size` counts where there is no text part. */
+  readonly outerVocabulary?: true;
   /** Keys with which the class changes the logits; `own`: all that the text part's own class with a head reads. */
   readonly logits?: 'own' | readonly string[];
   /** Whether it multiplies by what others divide by. */
@@ -163,6 +165,7 @@ export const WRAPPERS: Readonly<Record<string, Wrapper>> = {
   paligemma: {
     ...only('gemma', 'gemma2', 'gemma3_text'),
     ties: 'tied',
+    outerVocabulary: true,
     absent: {
       vocab_size: 257_152,
       hidden_size: 2048,

@@ -310,6 +310,12 @@ describe('a class around a language model', () => {
     );
   });
 
+  it('of PaliGemma has the outer vocabulary without a text part', async () => {
+    // 2,508,531,712 of the default, whose vocabulary has 64 tokens less.
+    const { model } = await read({ model_type: 'paligemma', vocab_size: 257_216 });
+    expect(countParameters(model).parameters).toBe(2_508_662_784);
+  });
+
   it('is not that of a file with sizes beside the parts', async () => {
     expect(await refusals({ model_type: 'llava', ...SIZES })).toContainEqual(
       expect.stringContaining('no family for model_type "llava" is known here'),
