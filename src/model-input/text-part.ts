@@ -7,14 +7,15 @@ import type { KeyRemark } from '../architecture/family.js';
 import { isEmptyValue, type JsonObject, LIMITED } from '../architecture/transformer/config-keys.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { storedNames } from '../checkpoint/names.js';
-import type { ProblemText, PropertyPath, Severity } from '../errors.js';
-import { isRecord, joined } from '../text/words.js';
+import type { PropertyPath } from '../errors.js';
+import { isRecord } from '../text/words.js';
+import { isTied, notesOf, type PartNote } from './text-part-notes.js';
 import {
+  ownValue,
   PLAIN_EMBEDDINGS,
   PLAIN_LOGITS,
   TEXT_KINDS,
   type TextKind,
-  TIED_BY_DEFAULT,
   WRAPPERS,
   type Wrapper,
 } from './wrappers.js';
@@ -24,11 +25,6 @@ const TEXT_PARTS = ['text_config', 'llm_config', 'language_config'] as const;
 
 /** Classes whose files had the language model's keys next to the others, before transformers 4.52. */
 const FLAT: readonly string[] = ['qwen2_vl', 'qwen2_5_vl'];
-
-/** A finding about a whole text part. */
-export interface PartNote extends ProblemText {
-  readonly severity: Severity;
-}
 
 /** The text part of a config. */
 export interface TextPart {
@@ -101,13 +97,7 @@ export function textPartOf(whole: JsonObject, as?: string): TextPart | undefined
     leftOut: Object.keys(whole).filter((each) => each !== key && isPart(each, whole[each])),
     remarks,
     isAbsent,
-    notes: [
-      ...(isAbsent ? [absentNote(of)] : []),
-      ...kindNotes(of, wrapper, named),
-      ...familyNotes(of, wrapper, family, { whole, text, config, tied }),
-      ...attentionNotes(of, text),
-      ...tieNotes(of, wrapper, { whole, text, kind }),
-    ],
+    notes: notesOf({ of, wrapper, named, kind, family, whole, text, config, tied, isAbsent }),
   };
 }
 
@@ -221,193 +211,6 @@ const causal = (wrapper: Wrapper | undefined, text: JsonObject): JsonObject =>
     ? { use_bidirectional_attention: null }
     : {};
 
-// ── Notes ────────────────────────────────────────────────────────────────────────────────────────
-
-const warning = (message: string, suggestion: string): PartNote => ({
-  severity: 'warning',
-  message,
-  suggestion,
-});
-const refusal = (message: string, suggestion: string): PartNote => ({
-  severity: 'error',
-  message,
-  suggestion,
-});
-
-const ALONE = 'save the language model alone, with its own model_type';
-
-const absentNote = (of: string): PartNote =>
-  warning(
-    `no text_config: all sizes of the language model are the defaults of ${of}`,
-    'check that these are the sizes of the model',
-  );
-
-/** Notes where a class is not known, or takes other kinds. */
-function kindNotes(of: string, wrapper: Wrapper | undefined, named: unknown): PartNote[] {
-  if (wrapper === undefined) {
-    return [
-      warning(
-        `the class of ${of} is not known: its language model is described as if it were alone`,
-        'compare the count with the one that its authors give',
-      ),
-    ];
-  }
-  const { takes, names = {} } = wrapper;
-  if (takes === undefined || named == null) return [];
-  const kind = ownValue(names, String(named)) ?? String(named);
-  if (takes.includes(kind)) return [];
-  if (takes.length > 1) return [refusal(`${of} holds no ${kind}`, `write ${takes.join(' or ')}`)];
-  return [
-    warning(
-      `model_type ${kind} has no effect: ${of} holds a ${wrapper.text}`,
-      `write ${wrapper.text}`,
-    ),
-  ];
-}
-
-/** Families whose head has a bias, which the class around them lacks. */
-const HEAD_BIAS: Readonly<Record<string, (config: JsonObject) => boolean>> = {
-  ernie4_5_moe: ({ use_bias }) => use_bias === true,
-  gptj: () => true,
-  phi: () => true,
-};
-
-/** Families with inputs of their own for every layer, and the classes that hand them on. */
-const PER_LAYER: Readonly<Record<string, string>> = {
-  gemma3n_text: 'gemma3n',
-  gemma4_text: 'gemma4',
-};
-
-const isRead = (family: string, key: string) =>
-  Object.hasOwn(ownValue<JsonObject | undefined>(PLAIN_LOGITS, family) ?? {}, key);
-
-interface Parts {
-  readonly whole: JsonObject;
-  readonly text: JsonObject;
-  readonly config: JsonObject;
-  readonly tied: boolean;
-}
-
-/** Refusals of families that a class does not hold as they are alone. */
-function familyNotes(
-  of: string,
-  wrapper: Wrapper | undefined,
-  family: string,
-  { whole, text, config, tied }: Parts,
-): PartNote[] {
-  if (wrapper === undefined || wrapper.logits === 'own') return [];
-  if (ownValue(HEAD_BIAS, family)?.(config)) {
-    return [refusal(`the head of ${family} has a bias, which that of ${of} lacks`, ALONE)];
-  }
-  if (family === 'zamba2' && flagIn(text) === false && tied) {
-    return [refusal(`${of} ties the head, but the blocks of zamba2 follow its own flag`, ALONE)];
-  }
-  const factor = config.logits_scaling ?? 1;
-  if (wrapper.isInverse && isRead(family, 'logits_scaling') && factor !== 1) {
-    return [
-      refusal(`${of} multiplies by logits_scaling ${factor}, by which ${family} divides`, ALONE),
-    ];
-  }
-  const { outerHead } = wrapper;
-  if (outerHead && !tied && text.vocab_size !== (whole.vocab_size ?? outerHead)) {
-    return [
-      refusal(
-        `the head of ${of} has the vocab_size of the whole, ${whole.vocab_size ?? outerHead}, and not that of the text part`,
-        'write the same vocab_size in both',
-      ),
-    ];
-  }
-  const holder = ownValue(PER_LAYER, family);
-  if (holder !== undefined && holder !== of && config.hidden_size_per_layer_input !== 0) {
-    return [
-      refusal(`${of} does not give ${family} the tokens of its inputs for each layer`, ALONE),
-    ];
-  }
-  return [];
-}
-
-/** A note on attention that depends on how transformers is called. */
-const attentionNotes = (of: string, text: JsonObject): PartNote[] =>
-  of === 'paligemma' && text.use_bidirectional_attention !== false
-    ? [
-        warning(
-          'attention is described as causal, as the eager attention of paligemma computes text, and any after a prefix given by token types; SDPA without token types also reads the tokens that follow',
-          'write use_bidirectional_attention: false if the model is always causal',
-        ),
-      ]
-    : [];
-
-// ── Whether the head shares the embedding ────────────────────────────────────────────────────────
-
-const flagIn = ({ tie_word_embeddings: flag }: JsonObject) =>
-  typeof flag === 'boolean' ? flag : undefined;
-
-function isTied(wrapper: Wrapper | undefined, whole: JsonObject, text: JsonObject, kind: string) {
-  // The class of LFM2-VL prefers the older name.
-  const older = whole.model_type === 'lfm2_vl' ? whole.tie_embedding : undefined;
-  const outer = typeof older === 'boolean' ? older : flagIn(whole);
-  const given = flagIn(text);
-  const inner = given ?? TIED_BY_DEFAULT.has(kind);
-  switch (wrapper?.ties) {
-    case 'tied':
-      return outer ?? true;
-    case 'untied':
-      return outer ?? false;
-    case 'as text':
-      return outer ?? inner;
-    case 'either':
-      return outer === true || inner;
-    case 'inner':
-      return inner;
-    case 'never':
-      return false;
-    case undefined:
-      return outer ?? inner;
-  }
-}
-
-interface Ties {
-  readonly whole: JsonObject;
-  readonly text: JsonObject;
-  readonly kind: string;
-}
-
-/**
- * Warnings where a flag is not that of the class: files from before transformers 5 leave it out for a head of its own,
- * too (Mistral Small 3.1), and the two flags of a file can differ.
- */
-function tieNotes(
-  of: string,
-  wrapper: Wrapper | undefined,
-  { whole, text, kind }: Ties,
-): PartNote[] {
-  const [outer, inner, tied] = [flagIn(whole), flagIn(text), isTied(wrapper, whole, text, kind)];
-  const shares = tied ? 'shares the embedding' : 'has weights of its own';
-  const suggestion = `if the checkpoint differs, write --set model.tie_word_embeddings=${!tied}`;
-  if (outer === undefined && inner === undefined) {
-    return wrapper?.ties === 'tied' && !TIED_BY_DEFAULT.has(kind)
-      ? [
-          warning(
-            `no tie_word_embeddings: the head ${shares}, as transformers 5 reads ${of}`,
-            'if the checkpoint has a head of its own, write --set model.tie_word_embeddings=false',
-          ),
-        ]
-      : [];
-  }
-  if (tied === (outer ?? inner) && (inner === undefined || outer === undefined || inner === outer))
-    return [];
-  const flags = [
-    ...(outer === undefined ? [] : [`${outer} of the whole`]),
-    ...(inner === undefined ? [] : [`${inner} of the text part`]),
-  ];
-  return [
-    warning(
-      `tie_word_embeddings is ${joined(flags)}: the head ${shares}, as transformers 5 reads ${of}`,
-      suggestion,
-    ),
-  ];
-}
-
 const ROTARY = ['rope_parameters', 'rope_scaling'] as const;
 
 /** Rotary settings without `mrope`, which changes nothing for text. */
@@ -425,9 +228,6 @@ function withPlainPositions(text: JsonObject): JsonObject {
     }),
   );
 }
-
-const ownValue = <Value>(values: Readonly<Record<string, Value>>, key: string) =>
-  Object.hasOwn(values, key) ? values[key] : undefined;
 
 /** The name of a text part that is not known, for an error. */
 export function unknownTextPart(whole: JsonObject): string | undefined {
