@@ -73,11 +73,13 @@ export async function asOurDocument(
     of: placed(originsOf(config, settings, reader), path),
     otherwise: [KIND],
     found: [
-      ...remarks
-        .filter(({ path: [key] }) => key === undefined || inFile.has(String(key)))
+      ...[...remarks, ...(part?.remarks ?? [])]
+        .filter(({ path: [key] }) =>
+          key === undefined ? !part?.isAbsent : inFile.has(String(key)),
+        )
         .map((remark) => foundOf(remark, document, path, reader)),
       ...leftOutFound(document, part),
-      ...tieFound(document, part),
+      ...notesFound(document, part),
       ...copyFound(document, config),
       ...quantizationFound(document),
     ],
@@ -153,18 +155,16 @@ function leftOutFound(document: ConfigDocument, part: TextPart | undefined): Loc
   return [{ severity: 'warning', place: document.place(path, 'key'), path, finding }];
 }
 
-/**
- * A warning where the head is only tied by the class around the text part: files from before transformers 5 leave the
- * key out for a head of its own, too (Mistral Small 3.1).
- */
-function tieFound(document: ConfigDocument, part: TextPart | undefined): LocatedFinding[] {
-  if (!part?.isTiedByClass) return [];
-  const finding = {
-    message: `no tie_word_embeddings: the head shares the embedding, as transformers 5 reads ${part.of}`,
-    suggestion:
-      'if the checkpoint has a head of its own, write --set model.tie_word_embeddings=false',
-  };
-  return [{ severity: 'warning', place: document.place([KIND], 'key'), path: [KIND], finding }];
+/** Notes on a text part, where it begins. */
+function notesFound(document: ConfigDocument, part: TextPart | undefined): LocatedFinding[] {
+  const path = [part?.path[0] ?? KIND];
+  const place = document.place(path, 'key');
+  return (part?.notes ?? []).map(({ severity, ...finding }) => ({
+    severity,
+    place,
+    path,
+    finding,
+  }));
 }
 
 /** A warning about the formula of a copy, where the settings switch it on. */

@@ -3,106 +3,25 @@
  * it, and what is left out. Sources: the configuration and modelling code of transformers 5.18.
  */
 import { isFamilyName } from '../architecture/families.js';
-import { isEmptyValue, type JsonObject } from '../architecture/transformer/config-keys.js';
+import type { KeyRemark } from '../architecture/family.js';
+import { isEmptyValue, type JsonObject, LIMITED } from '../architecture/transformer/config-keys.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { storedNames } from '../checkpoint/names.js';
 import type { PropertyPath } from '../errors.js';
 import { isRecord } from '../text/words.js';
+import { isTied, notesOf, type PartNote } from './text-part-notes.js';
+import {
+  ownValue,
+  PLAIN_EMBEDDINGS,
+  PLAIN_LOGITS,
+  TEXT_KINDS,
+  type TextKind,
+  WRAPPERS,
+  type Wrapper,
+} from './wrappers.js';
 
 /** Keys that hold the text model. */
 const TEXT_PARTS = ['text_config', 'llm_config', 'language_config'] as const;
-
-/**
- * Kinds of text models that are another family. Their `mrope` gives a token three positions, for time, height and
- * width. Those of text are equal, so that each frequency turns by the same angle as without it.
- */
-const SAME_AS: Readonly<Record<string, string>> = {
-  qwen2_vl_text: 'qwen2',
-  qwen2_5_vl_text: 'qwen2',
-  qwen3_vl_text: 'qwen3',
-  qwen3_vl_moe_text: 'qwen3_moe',
-  glm4v_text: 'glm4',
-};
-
-/** Kind of a text part that does not name its own, as the class around it takes it. */
-const TEXT_OF: Readonly<Record<string, string>> = {
-  aya_vision: 'cohere2',
-  cohere2_vision: 'cohere2',
-  deepseek_vl: 'llama',
-  exaone4_5: 'exaone4',
-  fast_vlm: 'qwen2',
-  gemma3: 'gemma3_text',
-  gemma3n: 'gemma3n_text',
-  gemma4: 'gemma4_text',
-  glm4v: 'glm4v_text',
-  glmasr: 'llama',
-  got_ocr2: 'qwen2',
-  granite4_vision: 'llama',
-  granite_speech: 'granite',
-  idefics2: 'mistral',
-  idefics3: 'llama',
-  internvl: 'qwen2',
-  janus: 'llama',
-  lfm2_vl: 'lfm2',
-  lighton_ocr: 'qwen3',
-  llama4: 'llama4_text',
-  llava: 'llama',
-  llava_next: 'llama',
-  llava_next_video: 'llama',
-  llava_onevision: 'qwen2',
-  mistral3: 'mistral',
-  ovis2: 'qwen2',
-  paligemma: 'gemma',
-  perception_lm: 'llama',
-  qwen2_5_vl: 'qwen2_5_vl_text',
-  qwen2_audio: 'qwen2',
-  qwen2_vl: 'qwen2_vl_text',
-  qwen3_vl: 'qwen3_vl_text',
-  qwen3_vl_moe: 'qwen3_vl_moe_text',
-  smolvlm: 'llama',
-  video_llama_3: 'qwen2',
-  video_llava: 'llama',
-  vipllava: 'llama',
-  voxtral: 'llama',
-};
-
-/** Classes that tie the head unless a file says otherwise. */
-const TIED: ReadonlySet<string> = new Set([
-  'aya_vision',
-  'cohere2_vision',
-  'deepseek_vl',
-  'gemma3',
-  'gemma3n',
-  'gemma4',
-  'glmasr',
-  'got_ocr2',
-  'granite_speech',
-  'internvl',
-  'janus',
-  'lfm2_vl',
-  'lighton_ocr',
-  'mistral3',
-  'ovis2',
-  'paligemma',
-]);
-
-/** Text models that tie the head themselves, unless a file says otherwise. */
-const TIED_TEXTS = /^(?:gemma|cohere|lfm2)/;
-
-/** Defaults of a kind of text model that are not those of its family. */
-const DEFAULTS: Readonly<Record<string, JsonObject>> = {
-  glm4v_text: { partial_rotary_factor: 1, rms_norm_eps: 1e-5, max_position_embeddings: 32_768 },
-};
-
-/** Keys that the class around a text part, or the part's own class, does not read. */
-const UNREAD: Readonly<Record<string, JsonObject>> = {
-  // The head of these classes does not scale its logits.
-  aya_vision: { logit_scale: 1 },
-  cohere2_vision: { logit_scale: 1 },
-  // Its heads share the hidden size, and its queries, keys and values always have biases.
-  glm4v: { head_dim: null, attention_bias: true },
-  qwen3_vl_moe: { norm_topk_prob: true },
-};
 
 /** Classes whose files had the language model's keys next to the others, before transformers 4.52. */
 const FLAT: readonly string[] = ['qwen2_vl', 'qwen2_5_vl'];
@@ -119,8 +38,11 @@ export interface TextPart {
   readonly prefix?: string;
   /** Keys of the parts that are left out: `vision_config`. */
   readonly leftOut: readonly string[];
-  /** Whether only the class around the part, not its own class or the file, ties the head. */
-  readonly isTiedByClass?: boolean;
+  /** Keys that the class around the part does not read as the part's own class does. */
+  readonly remarks: readonly KeyRemark[];
+  readonly notes: readonly PartNote[];
+  /** Whether the file has no text part, so that all values are defaults of the class. */
+  readonly isAbsent?: boolean;
 }
 
 /** The key of a config's text part. */
@@ -134,82 +56,160 @@ export const textKeyOf = (whole: JsonObject): string | undefined =>
 export function textPartOf(whole: JsonObject, as?: string): TextPart | undefined {
   const { model_type: of } = whole;
   if (typeof of !== 'string' || isFamilyName(of)) return undefined;
+  const wrapper = ownValue(WRAPPERS, of);
   const key = textKeyOf(whole);
-  if (key === undefined && !FLAT.includes(of)) {
-    return isText(of) && as === undefined ? textAlone(of, whole) : undefined;
-  }
-  const text = (key === undefined ? whole : whole[key]) as JsonObject;
-  const named = key === undefined ? undefined : text.model_type;
-  const kind = as ?? String(named ?? ownValue(TEXT_OF, of) ?? '');
-  const family = ownValue(SAME_AS, kind) ?? kind;
+  const isFlat = key === undefined && FLAT.includes(of);
+  const isAbsent = key === undefined && !isFlat;
+  if (isAbsent && ownValue(TEXT_KINDS, of))
+    return as === undefined ? textAlone(of, whole) : undefined;
+  if (isAbsent && (wrapper === undefined || hasSizes(whole))) return undefined;
+  const text = (key === undefined ? (isFlat ? whole : {}) : whole[key]) as JsonObject;
+  const named = isFlat ? undefined : text.model_type;
+  const kind = as ?? kindOf(wrapper, named);
+  const family = ownValue(TEXT_KINDS, kind)?.family ?? kind;
   if (!isFamilyName(family)) return undefined;
+  const tied = isTied(wrapper, whole, text, kind);
+  const inherited = {
+    ...ownValue(TEXT_KINDS, kind)?.defaults,
+    ...(isAbsent ? (wrapper?.absent ?? wrapper?.defaults) : wrapper?.defaults),
+    ...(isAbsent && wrapper?.outerVocabulary && whole.vocab_size != null
+      ? { vocab_size: whole.vocab_size }
+      : {}),
+  };
+  const own = { ...inherited, ...(isFlat ? withoutParts(text) : withoutTokens(text)) };
+  const { config, remarks } = asHeld({
+    wrapper,
+    kind,
+    family,
+    text: { ...own, ...withPlainPositions(own) },
+  });
   return {
     path: key === undefined ? [] : [key],
     of,
     config: {
-      ...(Object.hasOwn(DEFAULTS, kind) ? DEFAULTS[kind] : {}),
-      ...withoutParts(text),
-      ...withPlainPositions(text),
-      ...(Object.hasOwn(UNREAD, of) ? UNREAD[of] : {}),
+      ...config,
       model_type: family,
-      tie_word_embeddings: isTied(of, whole, text),
+      tie_word_embeddings: tied,
       transformers_version: whole.transformers_version ?? text.transformers_version,
       architectures: whole.architectures == null ? null : ['TextModel'],
     },
     prefix: 'model.language_model.',
     leftOut: Object.keys(whole).filter((each) => each !== key && isPart(each, whole[each])),
-    isTiedByClass: givenTie(whole, text) === undefined && TIED.has(of) && !TIED_TEXTS.test(family),
+    remarks,
+    isAbsent,
+    notes: notesOf({ of, wrapper, named, kind, family, whole, text, config, tied, isAbsent }),
   };
 }
 
-const isText = (kind: string) => Object.hasOwn(SAME_AS, kind);
-
 /** A config of the text model alone, under its own name. */
-const textAlone = (of: string, whole: JsonObject): TextPart => ({
-  path: [],
-  of,
-  config: {
-    ...(Object.hasOwn(DEFAULTS, of) ? DEFAULTS[of] : {}),
-    ...whole,
-    ...withPlainPositions(whole),
-    model_type: ownValue(SAME_AS, of) ?? of,
-  },
-  leftOut: [],
-});
+function textAlone(of: string, whole: JsonObject): TextPart {
+  const text = { ...ownValue(TEXT_KINDS, of)?.defaults, ...whole };
+  const family = ownValue(TEXT_KINDS, of)?.family ?? of;
+  const alone = { ...text, ...withPlainPositions(text) };
+  const { config, remarks } = asHeld({ kind: of, family, text: alone });
+  return {
+    path: [],
+    of,
+    config: { ...config, model_type: family },
+    leftOut: [],
+    remarks,
+    notes: [],
+  };
+}
+
+/** Keys of sizes beside the parts, as other programs than transformers write them. */
+const hasSizes = (whole: JsonObject) =>
+  ['hidden_size', 'num_hidden_layers', 'num_attention_heads'].some((key) => whole[key] != null);
+
+/** Kind of a text part, as the class around it reads its name. */
+function kindOf(wrapper: Wrapper | undefined, named: unknown): string {
+  if (wrapper?.takes?.length === 1) return wrapper.text;
+  if (named == null) return wrapper?.text ?? '';
+  return ownValue(wrapper?.names ?? {}, String(named)) ?? String(named);
+}
 
 const isPart = (key: string, value: unknown) =>
   /_config$/.test(key) && key !== 'quantization_config' && !isEmptyValue(value);
 
+const keysOf = (config: JsonObject, isKept: (key: string) => boolean): JsonObject =>
+  Object.fromEntries(Object.entries(config).filter(([key]) => isKept(key)));
+
+const withoutTokens = (config: JsonObject): JsonObject => keysOf(config, (key) => !isOfImages(key));
+
 const withoutParts = (config: JsonObject): JsonObject =>
-  Object.fromEntries(
-    Object.entries(config).filter(([key]) => !isPart(key, config[key]) && !isOfImages(key)),
-  );
+  keysOf(config, (key) => !isPart(key, config[key]) && !isOfImages(key));
 
 /** Keys next to those of the language model in old files. */
 const isOfImages = (key: string) =>
-  /^(?:vision|image|video|audio)_|_token_(?:id|index)$/.test(key) && !/^(?:bos|eos|pad)_/.test(key);
+  /^(?:(?:num_)?image|vision|video|audio)_|_token_(?:id|index)$/.test(key) &&
+  !/^(?:bos|eos|pad)_/.test(key);
 
-/** Classes whose older files tied the head in the text part, which counts in addition to the outer key. */
-const TIED_INSIDE: ReadonlySet<string> = new Set([
-  'llava',
-  'llava_next',
-  'llava_next_video',
-  'llava_onevision',
-  'qwen2_5_vl',
-  'qwen2_vl',
-  'video_llava',
-  'vipllava',
-]);
+// ── What the class around a part reads ───────────────────────────────────────────────────────────
 
-function isTied(of: string, whole: JsonObject, text: JsonObject): boolean {
-  if (TIED_INSIDE.has(of) && text.tie_word_embeddings === true) return true;
-  return givenTie(whole, text) ?? TIED.has(of);
+interface Held {
+  readonly wrapper?: Wrapper | undefined;
+  readonly kind: string;
+  readonly family: string;
+  readonly text: JsonObject;
 }
 
-function givenTie(whole: JsonObject, text: JsonObject): boolean | undefined {
-  const given = whole.tie_word_embeddings ?? text.tie_word_embeddings;
-  return typeof given === 'boolean' ? given : undefined;
+/** A text part's config with the values that the class around it computes with. */
+function asHeld({ wrapper, kind, family, text }: Held): {
+  config: JsonObject;
+  remarks: KeyRemark[];
+} {
+  const { fixed = {}, isWithoutWindows = false }: Partial<TextKind> =
+    ownValue(TEXT_KINDS, kind) ?? {};
+  const plain = wrapper ? unscaled(wrapper, family) : {};
+  const windows = isWithoutWindows
+    ? ['sliding_window', 'layer_types', 'use_sliding_window', 'max_window_layers']
+    : // MistralModel gives every layer the window; only the cache reads the list.
+      wrapper && family === 'mistral'
+      ? ['layer_types']
+      : [];
+  return {
+    config: {
+      ...keysOf(text, (key) => !windows.includes(key)),
+      ...fixed,
+      ...plain,
+      ...causal(wrapper, text),
+    },
+    remarks: [
+      ...windows.flatMap((key) => windowRemark(key, text)),
+      ...Object.entries(plain).flatMap(([key, value]): KeyRemark[] =>
+        text[key] == null || text[key] === value
+          ? []
+          : [
+              {
+                path: [key],
+                severity: 'warning',
+                why: 'the class around this model does not read it',
+              },
+            ],
+      ),
+    ],
+  };
 }
+
+/** Values of the keys that the class around a family does not read. */
+function unscaled({ logits = [] }: Wrapper, family: string): JsonObject {
+  const embeddings = ownValue<JsonObject | undefined>(PLAIN_EMBEDDINGS, family);
+  if (logits === 'own') return { ...embeddings };
+  const plain = ownValue<JsonObject | undefined>(PLAIN_LOGITS, family) ?? {};
+  return { ...keysOf(plain, (key) => !logits.includes(key)), ...embeddings };
+}
+
+function windowRemark(key: string, text: JsonObject): KeyRemark[] {
+  const limit = LIMITED[key];
+  if (!Object.hasOwn(text, key) || limit?.allows(text[key], text) !== false) return [];
+  return [{ path: [key], severity: limit.severity, why: limit.why }];
+}
+
+/** PaliGemma's class reads a missing `use_bidirectional_attention` as true, and then builds a causal mask. */
+const causal = (wrapper: Wrapper | undefined, text: JsonObject): JsonObject =>
+  wrapper === WRAPPERS.paligemma && text.use_bidirectional_attention === true
+    ? { use_bidirectional_attention: null }
+    : {};
 
 const ROTARY = ['rope_parameters', 'rope_scaling'] as const;
 
@@ -229,14 +229,12 @@ function withPlainPositions(text: JsonObject): JsonObject {
   );
 }
 
-const ownValue = (values: Readonly<Record<string, string>>, key: string) =>
-  Object.hasOwn(values, key) ? values[key] : undefined;
-
 /** The name of a text part that is not known, for an error. */
 export function unknownTextPart(whole: JsonObject): string | undefined {
   const key = textKeyOf(whole);
   if (key === undefined) return undefined;
-  const kind = (whole[key] as JsonObject).model_type ?? ownValue(TEXT_OF, String(whole.model_type));
+  const kind =
+    (whole[key] as JsonObject).model_type ?? ownValue(WRAPPERS, String(whole.model_type))?.text;
   return typeof kind === 'string'
     ? `its ${key} is of the kind ${kind}, which is not known`
     : undefined;

@@ -17,7 +17,8 @@ const FOLDER = 'fixtures/text-parts';
 const CASES = fs
   .readdirSync(inPackage(FOLDER), { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
-  .map(({ name }) => name);
+  .map(({ name }) => name)
+  .filter((name) => fs.existsSync(inPackage(FOLDER, name, 'case.json')));
 
 const FAMILY: Readonly<Record<string, string>> = {
   aya_vision: 'cohere2',
@@ -190,5 +191,178 @@ describe('a head without tie_word_embeddings', () => {
     expect(
       (await warningsOf('gemma3', { hidden_size: 256, num_hidden_layers: 2 })).warnings,
     ).toEqual([]);
+  });
+});
+
+describe('a class around a language model', () => {
+  const read = (config: object) => modelOf(parseDocument(JSON.stringify(config), 'config.json'));
+  const messages = async (config: object) =>
+    (await read(config)).warnings.map(({ message }) => message);
+  const refusals = async (config: object) => {
+    const error: unknown = await read(config).catch((each: unknown) => each);
+    expect(error).toMatchObject({ code: 'invalid-config' });
+    return (error as { problems: { message: string }[] }).problems.map(({ message }) => message);
+  };
+  const SIZES = {
+    vocab_size: 61,
+    hidden_size: 24,
+    intermediate_size: 20,
+    num_hidden_layers: 2,
+    num_attention_heads: 4,
+    num_key_value_heads: 2,
+  };
+  const around = (model_type: string, text: object, keys: object = {}) => ({
+    model_type,
+    text_config: { ...SIZES, ...text },
+    tie_word_embeddings: true,
+    ...keys,
+  });
+
+  it('that is not known is named in a warning', async () => {
+    const said = await messages(around('no_such_kind', { model_type: 'llama' }));
+    expect(said).toContainEqual(
+      'the class of no_such_kind is not known: its language model is described as if it were alone',
+    );
+  });
+
+  it.each([
+    ['llava', 'gemma2', 'final_logit_softcapping', 30],
+    ['gemma3', 'gemma3_text', 'final_logit_softcapping', 30],
+    ['granite_speech', 'granite', 'logits_scaling', 8],
+    ['aya_vision', 'cohere2', 'logit_scale', 0.25],
+    ['llava', 'falcon_h1', 'embedding_multiplier', 5.6],
+  ])('%s does not read what %s does: %s', async (of, kind, key, value) => {
+    const said = await messages(around(of, { model_type: kind, [key]: value }));
+    expect(said).toContainEqual(
+      `${key} ${value} has no effect: the class around this model does not read it`,
+    );
+  });
+
+  it.each([
+    ['gemma4', 'gemma4_text', 'final_logit_softcapping', 30],
+    ['granite4_vision', 'granite', 'logits_scaling', 8],
+    ['blip-2', 'granite', 'logits_scaling', 8],
+  ])('%s reads what %s does: %s', async (of, kind, key, value) => {
+    const { document } = await read(around(of, { model_type: kind, [key]: value }));
+    expect(document).toMatchObject({ model: { [key]: value } });
+  });
+
+  it('gives all layers of Mistral the window, whatever a list says', async () => {
+    const types = ['sliding_attention', 'full_attention'];
+    const mistral = { model_type: 'mistral', sliding_window: 8 };
+    for (const of of ['llava', 'llava_next', 'mistral3', 'idefics2']) {
+      const listed = around(of, { ...mistral, layer_types: types });
+      expect(await refusals(listed)).toContainEqual(
+        'layer_types a list is not supported: the layers have different windows',
+      );
+    }
+    const all = around('llava', { ...mistral, layer_types: [types[0], types[0]] });
+    expect(await messages(all)).toEqual([]);
+  });
+
+  it('of Qwen 3 VL has no windows', async () => {
+    expect(await refusals(around('qwen3_vl', { sliding_window: 8 }))).toContainEqual(
+      expect.stringContaining('sliding_window 8 is not supported'),
+    );
+    expect(await messages(around('qwen3_vl', { sliding_window: null }))).toEqual([]);
+  });
+
+  it('of PaliGemma names the attention that is described', async () => {
+    const named = expect.stringContaining('attention is described as causal, as the eager');
+    expect(await messages(around('paligemma', {}))).toContainEqual(named);
+    // As transformers 5.18 saves it.
+    const saved = around('paligemma', { use_bidirectional_attention: true });
+    expect(await messages(saved)).toContainEqual(named);
+    const causal = around('paligemma', { use_bidirectional_attention: false });
+    expect(await messages(causal)).toEqual([]);
+    expect(await refusals(around('paligemma', { model_type: 'llama' }))).toContainEqual(
+      'paligemma holds no llama',
+    );
+  });
+
+  it.each([
+    // The outer flag counts in most classes, either in those whose older files had the inner one.
+    ['mistral3', true, false, true],
+    ['llava_next', false, true, false],
+    ['llava', false, true, true],
+    ['blip-2', true, false, false],
+    ['voxtral', true, true, false],
+  ])('%s with flags %s and %s: tied is %s', async (of, outer, inner, tied) => {
+    const config = around(of, { model_type: 'llama', tie_word_embeddings: inner });
+    const { document, warnings } = await read({ ...config, tie_word_embeddings: outer });
+    expect(document).toMatchObject({ model: { tie_word_embeddings: tied } });
+    expect(warnings.map(({ message }) => message)).toContainEqual(
+      `tie_word_embeddings is ${outer} of the whole and ${inner} of the text part: the head ${tied ? 'shares the embedding' : 'has weights of its own'}, as transformers 5 reads ${of}`,
+    );
+  });
+
+  it('fills in its own defaults: Voxtral Mini, 3B', async () => {
+    // VoxtralForConditionalGeneration with an empty text_config.
+    const { document } = await read({ model_type: 'voxtral', text_config: {} });
+    expect(document).toMatchObject({
+      model: { hidden_size: 3072, num_hidden_layers: 30, head_dim: 128, rope_theta: 1e8 },
+    });
+  });
+
+  it('has the sizes of its own without a text part', async () => {
+    const { model, warnings } = await read({ model_type: 'mistral3', tie_word_embeddings: false });
+    // Mistral Small 3.1, which is the default of the class.
+    expect(countParameters(model).parameters).toBe(23_572_403_200);
+    expect(warnings.map(({ message }) => message)).toContainEqual(
+      'no text_config: all sizes of the language model are the defaults of mistral3',
+    );
+  });
+
+  it('of PaliGemma has the outer vocabulary without a text part', async () => {
+    // 2,508,531,712 of the default, whose vocabulary has 64 tokens less.
+    const { model } = await read({ model_type: 'paligemma', vocab_size: 257_216 });
+    expect(countParameters(model).parameters).toBe(2_508_662_784);
+  });
+
+  it('is not that of a file with sizes beside the parts', async () => {
+    expect(await refusals({ model_type: 'llava', ...SIZES })).toContainEqual(
+      expect.stringContaining('no family for model_type "llava" is known here'),
+    );
+  });
+});
+
+describe('Gemma 4 26B-A4B as transformers 5.18 saves it', () => {
+  const sizes = { head_dim: 512, num_key_value_heads: 2 };
+  const text = {
+    model_type: 'gemma4_text',
+    vocab_size: 262_144,
+    hidden_size: 2816,
+    intermediate_size: 2112,
+    num_hidden_layers: 30,
+    num_attention_heads: 16,
+    num_key_value_heads: 8,
+    head_dim: 256,
+    max_position_embeddings: 262_144,
+    sliding_window: 1024,
+    hidden_size_per_layer_input: 0,
+    attention_k_eq_v: true,
+    final_logit_softcapping: 30,
+    enable_moe_block: true,
+    num_experts: 128,
+    top_k_experts: 8,
+    moe_intermediate_size: 704,
+    per_layer_config: { '05': sizes, 11: sizes, 17: sizes, 23: sizes, 29: sizes },
+  };
+  const read = (config: object) => modelOf(parseDocument(JSON.stringify(config), 'config.json'));
+
+  it.each([
+    ['whole', { model_type: 'gemma4', text_config: text }],
+    ['its text part alone', text],
+  ])('has its published size: %s', async (_, config) => {
+    // Gemma4ForConditionalGeneration of the saved config, on the meta device: its language model.
+    expect(countParameters((await read(config)).model).parameters).toBe(25_233_141_760);
+  });
+
+  it.each([
+    [{ '05': sizes }],
+    [{ ...text.per_layer_config, '04': sizes }],
+    [{ ...text.per_layer_config, '05': { head_dim: 128 } }],
+  ])('is refused where other layers have these sizes', async (per_layer_config) => {
+    await expect(read({ ...text, per_layer_config })).rejects.toThrow('1 error');
   });
 });

@@ -66,6 +66,11 @@ const PERIOD = 6;
 
 const DEFAULT_HEAD_DIM = 256;
 
+const DEFAULT_LAYERS = 30;
+
+/** More layers than any config that is read describes. */
+const MOST_LAYERS = 100_000;
+
 /** Setting of the experts, which most of these models lack. */
 const expertCount = positiveInteger.nullable().default(null);
 
@@ -75,7 +80,7 @@ const schema = decoderDocument(
     vocab_size: 262_144,
     hidden_size: 2304,
     intermediate_size: 9216,
-    num_hidden_layers: 30,
+    num_hidden_layers: DEFAULT_LAYERS,
     num_attention_heads: 8,
     num_key_value_heads: 4,
     head_dim: DEFAULT_HEAD_DIM,
@@ -152,13 +157,24 @@ function fullSizes(config: JsonObject): JsonObject {
 
 const SIZE_KEYS = ['head_dim', 'num_key_value_heads'];
 
-/** Whether the layers without a window, and only these, have other sizes, which are the same for all. */
-function hasFullSizes(byLayer: unknown, { layer_types: types }: JsonObject): boolean {
-  if (byLayer === null) return true;
-  if (!isObject(byLayer) || !Array.isArray(types)) return false;
-  const full = types.flatMap((kind, index) =>
-    kind === 'full_attention' || index === types.length - 1 ? [String(index)] : [],
+const ascending = (a: number, b: number) => a - b;
+
+/** Numbers of the layers without a window. */
+function fullLayers({ layer_types: types, num_hidden_layers: layers }: JsonObject): number[] {
+  const count = Array.isArray(types) ? types.length : Number(layers ?? DEFAULT_LAYERS);
+  const all = Array.from({ length: Math.min(count, MOST_LAYERS) }, (_, index) => index);
+  return all.filter(
+    (index) =>
+      index === count - 1 ||
+      (Array.isArray(types) ? types[index] === 'full_attention' : (index + 1) % PERIOD === 0),
   );
+}
+
+/** Whether the layers without a window, and only these, have other sizes, which are the same for all. */
+function hasFullSizes(byLayer: unknown, config: JsonObject): boolean {
+  if (byLayer === null) return true;
+  if (!isObject(byLayer)) return false;
+  const full = fullLayers(config);
   const [first, ...others] = Object.values(byLayer);
   // Written where all layers have the same sizes.
   if (first === undefined) return true;
@@ -166,7 +182,8 @@ function hasFullSizes(byLayer: unknown, { layer_types: types }: JsonObject): boo
     isObject(first) &&
     Object.keys(first).every((key) => SIZE_KEYS.includes(key)) &&
     others.every((each) => JSON.stringify(each) === JSON.stringify(first)) &&
-    Object.keys(byLayer).sort().join() === full.sort().join()
+    // transformers writes numbers of one width: "05".
+    Object.keys(byLayer).map(Number).sort(ascending).join() === full.join()
   );
 }
 

@@ -1,5 +1,4 @@
 /** Qwen 3 (arXiv 2505.09388): norms on the queries and keys of every head. */
-import { unreadBut } from '../transformer/config-keys.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
   attentionBias,
@@ -41,7 +40,6 @@ export const qwen3 = defineDecoder({
     },
     { ...upperWindowSettings, hidden_act: gateActivation, attention_bias: attentionBias },
   ),
-  huggingFace: { limited: { attention_bias: unreadBut([false]) } },
   queryKeyNorms: 'each head',
   attention: ({ config, index }) => ({ window: upperWindows(config, index) }),
 });
