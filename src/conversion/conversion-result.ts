@@ -241,7 +241,9 @@ function parametersIn({ shape, action }: PlannedTensor): number {
 function describedInput({ job, source }: ConversionInput): ConversionResult['input'] {
   const { path, format, files, tensors, packed } = job.checkpoint;
   const views = viewsOf(tensors);
-  const parameters = views.filter(({ names }) => !names.some(isBufferName));
+  const ignored = new Set(source?.ignored?.names);
+  const isOther = (name: string) => isBufferName(name) || ignored.has(name);
+  const parameters = views.filter(({ names }) => !names.some(isOther));
   return {
     path,
     format,

@@ -30,7 +30,7 @@ import { isRecord, jsonOrUndefined, shellWord } from '../text/words.js';
 import { ggufConfigIn, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import { isCheckpointPath } from './locate.js';
 import { type ModelFile, modelOf, readConfig } from './model-file.js';
-import { partsLeftOut } from './text-part.js';
+import { ignoredAround, partsLeftOut } from './text-part.js';
 
 /** Origin of a checkpoint's config. */
 export type ConfigOrigin = 'flag' | 'inside' | 'beside';
@@ -179,7 +179,7 @@ export function adjustedToCheckpoint<Loaded extends ModelFile>(
   const adjusted = asNamed(loaded, checkpoint);
   if (adjusted.textOf === undefined) return adjusted;
   const own = new Set(stateDictOf(adjusted.model).map(({ name }) => name));
-  return { ...adjusted, leftOut: partsLeftOut(checkpoint, own) };
+  return { ...adjusted, leftOut: partsLeftOut(checkpoint, own, ofFamily(adjusted)) };
 }
 
 function asNamed<Loaded extends ModelFile>(loaded: Loaded, checkpoint: Checkpoint): Loaded {
@@ -195,14 +195,26 @@ function asNamed<Loaded extends ModelFile>(loaded: Loaded, checkpoint: Checkpoin
 
 /** The description of a loaded config, for comparison with a checkpoint. */
 export function descriptionOf(loaded: ModelFile): Description {
-  const { family, document, model } = loaded;
+  const { family, model } = loaded;
   return {
     model,
-    ignored: [...(family.ignored?.(document) ?? []), ...besideText(loaded)],
+    ignored: ignoredTensors(loaded),
     readOff: (stored) => family.readOff?.(stored) ?? [],
     rebuild: (readings) => changedTo(loaded, readings)?.model,
   };
 }
+
+/** Tensors that a checkpoint may hold but the model does not need: other parts first, where patterns could match too. */
+export const ignoredTensors = (loaded: ModelFile): readonly Ignored[] => [
+  ...besideText(loaded),
+  ...ofFamily(loaded),
+];
+
+/** Those of the family, and of the class around its model. */
+const ofFamily = ({ family, document, textOf }: ModelFile): readonly Ignored[] => [
+  ...(family.ignored?.(document) ?? []),
+  ...ignoredAround(textOf),
+];
 
 const besideText = ({ textOf, leftOut = [] }: ModelFile): Ignored[] =>
   leftOut.map(({ name, pattern }) => ({ pattern, what: `${name} of ${textOf} is not described` }));
@@ -326,8 +338,8 @@ async function describedModel(
 type Roles = Pick<StoredModel, 'parameters' | 'isWhole' | 'others'>;
 
 /** Roles of the tensors of a checkpoint, from its config. */
-function roles({ family, document, model }: ModelFile, stored: StoredNames): Roles {
-  const described = tensorsOf(model);
+function roles(loaded: ModelFile, stored: StoredNames): Roles {
+  const described = tensorsOf(loaded.model);
   const names = new Set(described.flatMap(namesOf));
   const isWholeIn =
     ({ elements }: Param) =>
@@ -335,7 +347,7 @@ function roles({ family, document, model }: ModelFile, stored: StoredNames): Rol
       stored.get(name)?.tensor.elements === elements;
   const parameters = described.filter(({ role }) => role !== 'buffer');
   const buffers = described.filter(({ role }) => role === 'buffer').flatMap(namesOf);
-  const old = (family.ignored?.(document) ?? []).filter(({ isBuffer }) => isBuffer);
+  const old = ofFamily(loaded).filter(({ isBuffer }) => isBuffer);
   const additional = [...stored].filter(
     ([name, { tensor }]) =>
       !names.has(name) &&

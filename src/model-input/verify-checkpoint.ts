@@ -23,6 +23,7 @@ import {
   configDifferenceText,
   faultCountText,
   faultText,
+  ignoredText,
   type Reconciliation,
   reconcile,
 } from '../reconcile/reconcile.js';
@@ -187,9 +188,24 @@ export async function verifiedModel(
   display: ProgressDisplay,
 ): Promise<{ readonly loaded: ModelFile; readonly warnings: readonly Problem[] }> {
   const loaded = adjustedToCheckpoint(described, checkpoint);
-  refuseFaults(checkpoint, loaded.file, await reconciled(loaded, checkpoint, display));
-  return { loaded, warnings: await differenceWarnings(loaded, checkpoint) };
+  const reconciliation = await reconciled(loaded, checkpoint, display);
+  refuseFaults(checkpoint, loaded.file, reconciliation);
+  const warnings = [
+    ...ignoredWarnings(checkpoint, reconciliation),
+    ...(await differenceWarnings(loaded, checkpoint)),
+  ];
+  return { loaded, warnings };
 }
+
+/** A line about the tensors that transformers ignores, and a run of the model too. */
+export const ignoredWarnings = (
+  { path: file }: Pick<Checkpoint, 'path'>,
+  { notes }: Pick<Reconciliation, 'notes'>,
+): Problem[] =>
+  notes.flatMap((note) => {
+    const message = ignoredText(note);
+    return message === undefined ? [] : [{ severity: 'warning', file, message }];
+  });
 
 /** Warnings about different values in the config inside the checkpoint, where tensors do not reveal them. */
 async function differenceWarnings(loaded: ModelFile, checkpoint: Checkpoint): Promise<Problem[]> {

@@ -20,12 +20,62 @@ export interface ReconciliationNote {
     | 'strict-load'
     | 'stored-again'
     | 'equal-values'
-    | 'kept-by-others';
+    | 'kept-by-others'
+    | 'ignored-by-transformers';
   readonly names: readonly string[];
   /** Bytes that sharing would save, or that extra tensors take. */
   readonly bytes?: number;
   /** Purpose of the extra tensors. */
   readonly what?: string;
+  /** Names of ignored tensors, those of equal parts as one: `mtp.*`, `layers.{20–29}.self_attn.k_proj.weight`. */
+  readonly patterns?: readonly string[];
+}
+
+/**
+ * Tensors that transformers' class ignores when it loads a checkpoint: they are no parameters of the model.
+ * @param ignored Tensors by the regular expression that matches them.
+ */
+export function ignoredNotes(
+  ignored: ReadonlyMap<string, readonly StoredName[]>,
+): ReconciliationNote[] {
+  const stored = [...ignored.values()].flat();
+  if (stored.length === 0) return [];
+  return [
+    {
+      severity: 'note',
+      kind: 'ignored-by-transformers',
+      names: stored.map(({ own }) => own),
+      bytes: sumOf(stored, ({ tensor }) => tensor.bytes),
+      patterns: patternsOf([...ignored.values()].map((each) => each.map(({ own }) => own))),
+    },
+  ];
+}
+
+/** More patterns of one kind are written as what they begin with: `mtp.*`. */
+const MOST_PATTERNS = 4;
+
+function patternsOf(kinds: readonly (readonly string[])[]): string[] {
+  const isFew = (names: readonly string[]) => namePatterns(names).length <= MOST_PATTERNS;
+  return [
+    ...namePatterns(kinds.filter(isFew).flat()),
+    ...kinds.filter((names) => !isFew(names)).map((names) => `${startOf(names)}*`),
+  ];
+}
+
+const namePatterns = (names: readonly string[]): string[] =>
+  groupByPattern(names, (name) => ({ template: templateOf(name), key: '' })).map(
+    ({ pattern }) => pattern,
+  );
+
+/** The characters that all names begin with. */
+function startOf([first = '', ...others]: readonly string[]): string {
+  let end = first.length;
+  for (const name of others) {
+    let same = 0;
+    while (same < end && name[same] === first[same]) same++;
+    end = same;
+  }
+  return first.slice(0, end);
 }
 
 /** @param extras Tensors that the model does not need, by purpose. */

@@ -1,5 +1,6 @@
 /** Compares a checkpoint with a model description: faults, notes and suggested fixes. */
 import type { Ignored, ReadSetting, StoredShapes } from '../architecture/family.js';
+import { isIgnoredOnLoad } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
@@ -8,11 +9,12 @@ import { firstOfPattern, prefixOf, storedNames } from '../checkpoint/names.js';
 import type { ComparisonProgress, TensorEquality } from '../checkpoint/sharing.js';
 import { equalByBytes, equalByLocation } from '../checkpoint/sharing.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
+import { formatBytes } from '../text/units.js';
 import { counted, joined, shortened, sumOf } from '../text/words.js';
 import type { FaultKind, TensorProperties } from './faults.js';
 import { faultsOf, namesOf, shapesOf } from './faults.js';
 import type { FaultGroup, ReconciliationNote } from './notes.js';
-import { extraTensorNotes, groupFaults, notesOf } from './notes.js';
+import { extraTensorNotes, groupFaults, ignoredNotes, notesOf } from './notes.js';
 
 /** A model, and a way to rebuild it with other config values. */
 export interface Description {
@@ -64,6 +66,8 @@ interface SplitNames {
   readonly own: StoredNames;
   /** Extra tensors, by purpose. */
   readonly beside: ReadonlyMap<string, readonly StoredName[]>;
+  /** Extra tensors that transformers ignores, by its regular expression. */
+  readonly ignored: ReadonlyMap<string, readonly StoredName[]>;
 }
 
 /** @throws UserError if two names are equal. */
@@ -72,18 +76,25 @@ function splitNames({ model, ignored }: Description, checkpoint: Checkpoint): Sp
   const described = new Set(tensorsOf(model).flatMap(namesOf));
   const own = new Map<string, StoredName>();
   const beside = new Map<string, StoredName[]>();
+  const onLoad = new Map<string, StoredName[]>();
   for (const [name, stored] of all) {
-    const what = described.has(name) ? undefined : firstOfPattern(name, ignored)?.what;
-    if (what === undefined) own.set(name, stored);
-    else if (beside.get(what)?.push(stored) === undefined) beside.set(what, [stored]);
+    const entry = described.has(name) ? undefined : firstOfPattern(name, ignored);
+    if (entry === undefined) {
+      own.set(name, stored);
+      continue;
+    }
+    const [kinds, kind] = isIgnoredOnLoad(entry)
+      ? [onLoad, String(entry.pattern)]
+      : [beside, entry.what];
+    if (kinds.get(kind)?.push(stored) === undefined) kinds.set(kind, [stored]);
   }
-  return { all, own, beside };
+  return { all, own, beside, ignored: onLoad };
 }
 
 function judge(
   { model, readOff, rebuild }: Description,
   checkpoint: Checkpoint,
-  { all, own: stored, beside }: SplitNames,
+  { all, own: stored, beside, ignored }: SplitNames,
   sameness: TensorEquality,
 ): Reconciliation {
   const readings = readOff(shapesOf(stored, (a, b) => sameness(a, b) === true));
@@ -94,6 +105,7 @@ function judge(
     prefix: prefixOf(all),
     faults: groupFaults(faults),
     notes: [
+      ...ignoredNotes(ignored),
       ...extraTensorNotes(beside),
       ...(faults.length === 0
         ? notesOf({ model, likely, format: checkpoint.format, stored, sameness })
@@ -240,6 +252,26 @@ export function propertiesText(said: TensorProperties): string {
   const shape = said.shape ? `[${said.shape.join(', ')}]` : '';
   return [said.dtype, shape].filter(Boolean).join(' ');
 }
+
+/** `ignored by transformers: 4 tensors mtp.*, 12.3 MB`; undefined for other notes. */
+export const ignoredText = ({
+  kind,
+  names,
+  patterns = [],
+  bytes = 0,
+}: ReconciliationNote): string | undefined =>
+  kind === 'ignored-by-transformers'
+    ? `ignored by transformers: ${counted(names.length, 'tensor')} ${listed(patterns)}, ${formatBytes(bytes)}`
+    : undefined;
+
+/** The first patterns, and how many more there are. */
+function listed(patterns: readonly string[]): string {
+  const shown = patterns.slice(0, MOST_LISTED).map((each) => shortened(each));
+  const more = patterns.length - shown.length;
+  return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ');
+}
+
+const MOST_LISTED = 4;
 
 export function adviceText(suggestion: Suggestion): string {
   if (suggestion.kind === 'rename') {

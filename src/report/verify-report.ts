@@ -9,10 +9,20 @@ import {
   adviceText,
   configDifferenceText,
   FAULT_NAMES,
+  ignoredText,
   propertiesText,
 } from '../reconcile/reconcile.js';
 import { formatBytes, formatInteger } from '../text/units.js';
-import { counted, inTurn, joined, namesText, shellWord, shortened, sumOf } from '../text/words.js';
+import {
+  counted,
+  inTurn,
+  joined,
+  namesText,
+  sentence,
+  shellWord,
+  shortened,
+  sumOf,
+} from '../text/words.js';
 import { onnxNotes } from './inspect/inspect-formats.js';
 import type { Block, Cell, Fact, Field, Report, TableBlock, Verdict } from './kit/report.js';
 import {
@@ -220,6 +230,7 @@ const NOTES = {
     `${counted(names.length, 'tensor')} equal to another tensor (${namesText(names)}): tying saves ${formatBytes(bytes)}.`,
   'kept-by-others': ({ names, bytes = 0, what = '' }) =>
     `${counted(names.length, 'tensor')} not used by the model (${namesText(names)}), ${formatBytes(bytes)}: ${what}.`,
+  'ignored-by-transformers': (note) => sentence(ignoredText(note) ?? ''),
 } as const satisfies Record<ReconciliationNote['kind'], (note: ReconciliationNote) => string>;
 
 const noteBlock = (each: ReconciliationNote): Block =>

@@ -10,12 +10,20 @@ export type SettingsOf<Settings extends z.ZodRawShape> = z.output<z.ZodObject<Se
 
 // Settings that depend on the writer of a checkpoint, not on the model
 
-/** Prefix of the bare model's names in a checkpoint of the whole model. */
-export const storedPrefix = <Prefix extends string>(prefix: Prefix) =>
+/**
+ * Prefix of the bare model's names in a checkpoint of the whole model.
+ * @param bare Prefix in files of the bare model, where not all of it falls away.
+ */
+export const storedPrefix = <Prefix extends string, Bare extends string = never>(
+  prefix: Prefix,
+  bare?: Bare,
+) =>
   z
-    .literal([prefix, ''])
+    .literal([prefix, '', ...(bare === undefined ? [] : [bare])])
     .default(prefix)
-    .describe(`Names begin with ${prefix}, or, in files of the bare model, without`);
+    .describe(
+      `Names begin with ${prefix}, or, in files of the bare model, ${bare ? `with ${bare} or ` : ''}without`,
+    );
 
 /** Prefixes of a language model inside a model that also sees or hears. */
 const INNER_PREFIXES = [
@@ -39,14 +47,16 @@ export const headPath = (prefix: string): string =>
 /**
  * `model.stored_prefix` of a checkpoint: `prefix` before every name, or nothing.
  * @param name Unprefixed tensor name that every model has.
+ * @param bare See `storedPrefix`.
  */
 export function prefixStoredIn(
   stored: StoredShapes,
   prefix: string,
   name: string,
+  bare = '',
 ): readonly Setting[] {
   const inner = prefix === 'model.' ? INNER_PREFIXES : [];
-  const value = [prefix, '', ...inner].find(
+  const value = [prefix, '', bare, ...inner].find(
     (each) => stored.shapeOf(`${each}${name}`) !== undefined,
   );
   return value === undefined ? [] : [{ path: 'model.stored_prefix', value }];
