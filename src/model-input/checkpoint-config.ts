@@ -24,7 +24,12 @@ import { configIn, ownConfigNames } from '../files/config-names.js';
 import { linkedPaths } from '../files/input-registry.js';
 import { pathKind } from '../files/mounted.js';
 import { namesOf, quantizedPart, shapesOf } from '../reconcile/faults.js';
-import type { ConfigDifference, Description } from '../reconcile/reconcile.js';
+import {
+  type ConfigDifference,
+  type Description,
+  type IgnoredTensors,
+  ignoredInIndex,
+} from '../reconcile/reconcile.js';
 import { STORED_DTYPES } from '../tensor/dtype.js';
 import { isRecord, jsonOrUndefined, shellWord } from '../text/words.js';
 import { ggufConfigIn, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
@@ -210,11 +215,9 @@ export const ignoredTensors = (loaded: ModelFile): readonly Ignored[] => [
   ...ofFamily(loaded),
 ];
 
-/** Those of the family, and of the class around its model. */
-const ofFamily = ({ family, document, textOf }: ModelFile): readonly Ignored[] => [
-  ...(family.ignored?.(document) ?? []),
-  ...ignoredAround(textOf),
-];
+/** Those of the family, or, where its model is a part of another, of the class around it. */
+const ofFamily = ({ family, document, textOf }: ModelFile): readonly Ignored[] =>
+  ignoredAround(textOf, family.ignored?.(document) ?? []);
 
 const besideText = ({ textOf, leftOut = [] }: ModelFile): Ignored[] =>
   leftOut.map(({ name, pattern }) => ({ pattern, what: `${name} of ${textOf} is not described` }));
@@ -294,6 +297,8 @@ export interface StoredModel {
   readonly isWhole: boolean;
   /** Names in the file of tensors that are not parameters: buffers, and scales of quantized weights. */
   readonly others: ReadonlySet<string>;
+  /** Tensors that transformers ignores, where there are some. */
+  readonly ignored?: IgnoredTensors;
 }
 
 const SRTE_TABLE = /(?:^|\.)(?:(shared_srte)|layers\.\d{1,5}\.srte)\.(freqs|lowrank)$/;
@@ -323,11 +328,13 @@ async function describedModel(
     if (found === undefined) return null;
     const loaded = adjustedToCheckpoint(await modelOf(found.document, { family: as }), checkpoint);
     const layout = srteLayoutOf(loaded.model);
+    const ignored = ignoredInIndex(descriptionOf(loaded), checkpoint);
     return {
       family: loaded.family.name,
       config: loaded.file,
       srte: layout ? { sharing: layout.sharing, form: layout.form } : null,
       ...roles(loaded, storedNames(checkpoint)),
+      ...(ignored && { ignored }),
     };
   } catch (error) {
     if (error instanceof UserError && as === undefined) return null;

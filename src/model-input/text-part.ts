@@ -5,7 +5,7 @@
 import { isFamilyName } from '../architecture/families.js';
 import type { Ignored } from '../architecture/family.js';
 import { isEmptyValue, type JsonObject } from '../architecture/transformer/config-keys.js';
-import { ignoredOnLoad } from '../architecture/transformer/ignored-tensors.js';
+import { ignoredOnLoad, SEEING } from '../architecture/transformer/ignored-tensors.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { firstOfPattern, storedNames } from '../checkpoint/names.js';
 import type { PropertyPath } from '../errors.js';
@@ -268,11 +268,22 @@ const IGNORED_AROUND: Readonly<Record<string, readonly string[]>> = {
   exaone4_5: ['mtp.*'],
 };
 
-/** Tensors that the class around a text model ignores on loading. @param of Kind of the whole model. */
-export const ignoredAround = (of: string | undefined): readonly Ignored[] =>
-  ignoredOnLoad(
-    of !== undefined && Object.hasOwn(IGNORED_AROUND, of) ? (IGNORED_AROUND[of] ?? []) : [],
-  );
+/**
+ * Tensors that a class ignores on loading.
+ * @param of Kind of the whole model around a text model; undefined for a model alone.
+ * @param ofText Those of the text model alone.
+ */
+export function ignoredAround(
+  of: string | undefined,
+  ofText: readonly Ignored[],
+): readonly Ignored[] {
+  if (of === undefined) return ofText;
+  const further = Object.hasOwn(IGNORED_AROUND, of) ? (IGNORED_AROUND[of] ?? []) : [];
+  return [
+    ...ofText.filter(({ pattern }) => !(pattern instanceof RegExp && pattern.source === SEEING)),
+    ...ignoredOnLoad(further),
+  ];
+}
 
 /** A part of a checkpoint outside the language model. */
 export interface LeftOutPart {

@@ -60,6 +60,13 @@ export function reconcileIndex(description: Description, checkpoint: Checkpoint)
   return judge(description, checkpoint, splitNames(description, checkpoint), equalByLocation);
 }
 
+/** Tensors that transformers ignores, by the index alone; undefined without any. */
+export const ignoredInIndex = (
+  description: Pick<Description, 'model' | 'ignored'>,
+  checkpoint: Checkpoint,
+): IgnoredTensors | undefined =>
+  ignoredIn(ignoredNotes(splitNames(description, checkpoint).ignored));
+
 /** Names of a checkpoint: those of the model, and those of extra tensors. */
 interface SplitNames {
   readonly all: StoredNames;
@@ -71,7 +78,10 @@ interface SplitNames {
 }
 
 /** @throws UserError if two names are equal. */
-function splitNames({ model, ignored }: Description, checkpoint: Checkpoint): SplitNames {
+function splitNames(
+  { model, ignored }: Pick<Description, 'model' | 'ignored'>,
+  checkpoint: Checkpoint,
+): SplitNames {
   const all = storedNames(checkpoint);
   const described = new Set(tensorsOf(model).flatMap(namesOf));
   const own = new Map<string, StoredName>();
@@ -253,16 +263,26 @@ export function propertiesText(said: TensorProperties): string {
   return [said.dtype, shape].filter(Boolean).join(' ');
 }
 
-/** `ignored by transformers: 4 tensors mtp.*, 12.3 MB`; undefined for other notes. */
-export const ignoredText = ({
-  kind,
-  names,
-  patterns = [],
-  bytes = 0,
-}: ReconciliationNote): string | undefined =>
-  kind === 'ignored-by-transformers'
-    ? `ignored by transformers: ${counted(names.length, 'tensor')} ${listed(patterns)}, ${formatBytes(bytes)}`
-    : undefined;
+/** Tensors of a checkpoint that transformers' class ignores when it loads them. */
+export interface IgnoredTensors {
+  /** Names in the file. */
+  readonly names: readonly string[];
+  /** Names with equal parts as one: `mtp.*`, `layers.{20–29}.self_attn.k_proj.weight`. */
+  readonly patterns: readonly string[];
+  readonly bytes: number;
+}
+
+/** The tensors that the notes on a checkpoint say are ignored; undefined without any. */
+export function ignoredIn(notes: readonly ReconciliationNote[]): IgnoredTensors | undefined {
+  const note = notes.find(({ kind }) => kind === 'ignored-by-transformers');
+  if (note === undefined) return undefined;
+  const { names, patterns = [], bytes = 0 } = note;
+  return { names, patterns, bytes };
+}
+
+/** `ignored by transformers: 4 tensors mtp.*, 12.3 MB` */
+export const ignoredText = ({ names, patterns, bytes }: IgnoredTensors): string =>
+  `ignored by transformers: ${counted(names.length, 'tensor')} ${listed(patterns)}, ${formatBytes(bytes)}`;
 
 /** The first patterns, and how many more there are. */
 function listed(patterns: readonly string[]): string {

@@ -11,6 +11,9 @@ export const ROTARY_BUFFERS = 'rotary_emb\\.inv_freq';
 /** Layers that predict further tokens, beside the model. */
 export const PREDICTING = '^mtp.*';
 
+/** The part of a Qwen 3.5 that sees: the class around the text model has it, and that of the text model alone does not. */
+export const SEEING = '^model.visual.*';
+
 /** Entries for the regular expressions of a class. */
 export const ignoredOnLoad = (patterns: readonly string[]): readonly Ignored[] =>
   patterns.map((pattern) => ({

@@ -24,9 +24,8 @@ import {
 } from '../../model-input/hugging-face-document.js';
 import type { ModelFile } from '../../model-input/model-file.js';
 import { modelOf, overridden, readConfig } from '../../model-input/model-file.js';
-import type { ReconciliationNote } from '../../reconcile/notes.js';
-import type { Reconciliation } from '../../reconcile/reconcile.js';
-import { faultText, ignoredText, reconcile } from '../../reconcile/reconcile.js';
+import type { IgnoredTensors, Reconciliation } from '../../reconcile/reconcile.js';
+import { faultText, ignoredIn, ignoredText, reconcile } from '../../reconcile/reconcile.js';
 import type { EncodableDtype } from '../../tensor/encode.js';
 import { capital, isRecord } from '../../text/words.js';
 import type { ConversionJob } from '../job.js';
@@ -38,7 +37,7 @@ export interface SourceConfig extends ModelFile {
   /** Family that it was read as, whatever its kind. */
   readonly readAs: string | undefined;
   /** Tensors of the checkpoint that transformers ignores. */
-  readonly ignored: ReconciliationNote | undefined;
+  readonly ignored: IgnoredTensors | undefined;
 }
 
 /** A remark on the tensors that transformers ignores, where there are some. @param fate What becomes of them. */
@@ -78,7 +77,7 @@ export async function sourceConfigOf(
     const watch = (bytes: number) => job.display.step('comparing', bytes);
     const compared = await reconcile(descriptionOf(loaded), checkpoint, watch);
     if (!compared.matches) throw unlike(checkpoint.path, loaded.file, compared);
-    const ignored = compared.notes.find((note) => ignoredText(note) !== undefined);
+    const ignored = ignoredIn(compared.notes);
     const { document: written, origin } = found;
     const source = { ...loaded, written, origin, readAs, ignored };
     return { source, warnings: loaded.warnings };
