@@ -181,6 +181,26 @@ describe('the layouts of one model in files of transformers match its config:', 
   );
 });
 
+describe('a language model is found in files of models around it:', () => {
+  const { prefixes } = readJson<{
+    readonly prefixes: Readonly<Record<string, { readonly head: string }>>;
+  }>('fixtures/loading/around.json');
+
+  it.each(Object.entries(prefixes))('%s', async (prefix, { head }) => {
+    const { faults } = await reconciled(
+      'llama',
+      (tensors) =>
+        new Map(
+          [...tensors].map(([name, tensor]) => [
+            name.replace(/^model\./, prefix).replace(/^lm_head\b/, head),
+            tensor,
+          ]),
+        ),
+    );
+    expect(faults).toEqual([]);
+  });
+});
+
 /** Tensors that no run needs, although transformers reports them: masks of old files, and layers that predict further tokens. */
 const KNOWN_HERE: Readonly<Record<string, readonly string[]>> = {
   // The case has three layers, and the fourth predicts.
