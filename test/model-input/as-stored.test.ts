@@ -79,6 +79,8 @@ describe('a config.json matches a model in another layout:', () => {
   it.each([
     ...['gpt2', 'bloom'].map((name) => [name, 'transformer.']),
     ['gpt-neox-saved', 'gpt_neox.'],
+    ['opt-7-12', 'model.'],
+    ['olmo-hybrid-saved', 'model.'],
     ...['llama', 'mistral', 'mixtral-saved', 'qwen2', 'qwen2-moe', 'qwen3', 'qwen3-moe-saved'].map(
       (name) => [name, 'model.'],
     ),

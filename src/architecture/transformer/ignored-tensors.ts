@@ -1,7 +1,7 @@
 /**
  * Tensors that classes of transformers 5.18 ignore when they load a checkpoint: regular expressions for names, from
- * `_keys_to_ignore_on_load_unexpected` and the rule for old rotary buffers in `modeling_utils.py`. A family without
- * its own has those of its class that are listed here or beside it; fixtures/loading/classes.json has all of them.
+ * `_keys_to_ignore_on_load_unexpected` and the rule for old rotary buffers in `modeling_utils.py`. Each family has those
+ * of its class as `ignoredOnLoad`, and a test compares them with fixtures/loading/classes.json.
  */
 import type { Ignored } from '../family.js';
 
