@@ -36,7 +36,7 @@ export interface ReconciliationNote {
  * @param ignored Tensors by the regular expression that matches them.
  */
 export function ignoredNotes(
-  ignored: ReadonlyMap<string, readonly StoredName[]>,
+  ignored: ReadonlyMap<RegExp, readonly StoredName[]>,
 ): ReconciliationNote[] {
   const stored = [...ignored.values()].flat();
   if (stored.length === 0) return [];
@@ -46,20 +46,22 @@ export function ignoredNotes(
       kind: 'ignored-by-transformers',
       names: stored.map(({ own }) => own),
       bytes: sumOf(stored, ({ tensor }) => tensor.bytes),
-      patterns: patternsOf([...ignored.values()].map((each) => each.map(({ own }) => own))),
+      patterns: patternsOf(ignored),
     },
   ];
 }
 
-/** More patterns of one kind are written as what they begin with: `mtp.*`. */
-const MOST_PATTERNS = 4;
-
-function patternsOf(kinds: readonly (readonly string[])[]): string[] {
-  const isFew = (names: readonly string[]) => namePatterns(names).length <= MOST_PATTERNS;
-  return [
-    ...namePatterns(kinds.filter(isFew).flat()),
-    ...kinds.filter((names) => !isFew(names)).map((names) => `${startOf(names)}*`),
-  ];
+/** What several names of a kind begin with, `mtp.*`, where that shows the kind; else patterns of the names. */
+function patternsOf(ignored: ReadonlyMap<RegExp, readonly StoredName[]>): string[] {
+  const starts: string[] = [];
+  const listed: string[] = [];
+  for (const [expression, stored] of ignored) {
+    const names = stored.map(({ own }) => own);
+    const start = startOf(names);
+    if (namePatterns(names).length > 1 && expression.test(start)) starts.push(`${start}*`);
+    else listed.push(...names);
+  }
+  return [...starts, ...namePatterns(listed)];
 }
 
 const namePatterns = (names: readonly string[]): string[] =>

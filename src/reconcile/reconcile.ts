@@ -1,6 +1,5 @@
 /** Compares a checkpoint with a model description: faults, notes and suggested fixes. */
 import type { Ignored, ReadSetting, StoredShapes } from '../architecture/family.js';
-import { isIgnoredOnLoad } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
@@ -74,7 +73,7 @@ interface SplitNames {
   /** Extra tensors, by purpose. */
   readonly beside: ReadonlyMap<string, readonly StoredName[]>;
   /** Extra tensors that transformers ignores, by its regular expression. */
-  readonly ignored: ReadonlyMap<string, readonly StoredName[]>;
+  readonly ignored: ReadonlyMap<RegExp, readonly StoredName[]>;
 }
 
 /** @throws UserError if two names are equal. */
@@ -86,19 +85,18 @@ function splitNames(
   const described = new Set(tensorsOf(model).flatMap(namesOf));
   const own = new Map<string, StoredName>();
   const beside = new Map<string, StoredName[]>();
-  const onLoad = new Map<string, StoredName[]>();
+  const onLoad = new Map<RegExp, StoredName[]>();
   for (const [name, stored] of all) {
     const entry = described.has(name) ? undefined : firstOfPattern(name, ignored);
-    if (entry === undefined) {
-      own.set(name, stored);
-      continue;
-    }
-    const [kinds, kind] = isIgnoredOnLoad(entry)
-      ? [onLoad, String(entry.pattern)]
-      : [beside, entry.what];
-    if (kinds.get(kind)?.push(stored) === undefined) kinds.set(kind, [stored]);
+    if (entry === undefined) own.set(name, stored);
+    else if (entry.pattern instanceof RegExp) added(onLoad, entry.pattern, stored);
+    else added(beside, entry.what, stored);
   }
   return { all, own, beside, ignored: onLoad };
+}
+
+function added<Kind>(kinds: Map<Kind, StoredName[]>, kind: Kind, stored: StoredName): void {
+  if (kinds.get(kind)?.push(stored) === undefined) kinds.set(kind, [stored]);
 }
 
 function judge(
