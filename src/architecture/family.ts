@@ -84,13 +84,19 @@ export interface ProxySetting {
 
 /** Tensors that a checkpoint may hold but a model does not need. */
 export interface Ignored {
-  /** `*` matches any layer number, and a final `**` matches the rest: `h.*.attn.bias`, `model.layers.61.**`. */
-  readonly pattern: string;
+  /**
+   * In a text, `*` matches any layer number, and a final `**` matches the rest: `h.*.attn.bias`, `model.layers.61.**`.
+   * A regular expression is one that transformers' class has for names that it ignores; it can match a part of a name.
+   */
+  readonly pattern: string | RegExp;
   /** Short description: `masks that follow from the config`. */
   readonly what: string;
-  /** Whether the tensors are computed from the config, so that they are not parameters. */
+  /** Whether the tensors are no parameters: the config gives their values, or no layer uses them. */
   readonly isBuffer?: boolean;
 }
+
+/** Whether transformers' class ignores them when it loads a checkpoint. */
+export const isIgnoredOnLoad = ({ pattern }: Ignored): boolean => pattern instanceof RegExp;
 
 /** Keys of the `model` section that set its size; searches for a fitting size use them. */
 export interface Dimensions {

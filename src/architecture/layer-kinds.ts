@@ -435,7 +435,7 @@ export interface StateSpaceDual extends Node<'stateSpaceDual'> {
 /**
  * Gated delta rule (Gated DeltaNet, arXiv 2412.06464). The inputs give queries and keys [keyHeads · keyDim], values
  * and a gate [valueHeads · valueDim], and for each value head β before its sigmoid and a step. Queries, keys and values
- * go through a convolution for all of them or one each, and an activation; queries and keys of a head are divided by their length, queries by
+ * side by side go through convolutions, each of some channels, and an activation; queries and keys of a head are divided by their length, queries by
  * √keyDim too. Value head j reads key head floor(j · keyHeads / valueHeads). With the decay
  * a = exp(−exp(stateLog) · softplus(step + stepBias)), the state of a head is S = a · S, then
  * S = S + k ⊗ (betaScale · σ(β) · (v − k · S)), and y = q · S. out_proj(norm(y, gate)).
@@ -455,6 +455,18 @@ export interface GatedDelta extends Node<'gatedDelta'> {
   readonly activation: ActivationName;
   /** 2 allows states that change their sign (arXiv 2411.12537). */
   readonly betaScale: number;
+}
+
+/**
+ * Channels of each convolution of a gated delta rule where they are not those of queries, keys and values: one has all
+ * channels, or equal parts of them. Undefined where each has its own convolution.
+ */
+export function jointChannels({ convs, ...sizes }: GatedDelta): readonly number[] | undefined {
+  const channels = convs.map(({ weight }) => weight.shape[0] ?? 0);
+  const keys = sizes.keyHeads * sizes.keyDim;
+  const own = [keys, keys, sizes.valueHeads * sizes.valueDim];
+  const areOwn = channels.length === own.length && channels.every((each, at) => each === own[at]);
+  return areOwn ? undefined : channels;
 }
 
 /** Gated short convolution (LFM2): in_proj gives B, C and x, [B, T, H] each; out_proj(C · conv(B · x)). */

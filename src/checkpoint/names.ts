@@ -204,11 +204,14 @@ function isLike(name: string, pattern: string): boolean {
   );
 }
 
-/** The first entry whose pattern matches the name. */
-export const firstOfPattern = <T extends { readonly pattern: string }>(
+/** The first entry whose pattern matches the name; a regular expression can match a part of it. */
+export const firstOfPattern = <T extends { readonly pattern: string | RegExp }>(
   name: string,
   patterns: readonly T[],
-): T | undefined => patterns.find(({ pattern }) => isLike(name, pattern));
+): T | undefined =>
+  patterns.find(({ pattern }) =>
+    typeof pattern === 'string' ? isLike(name, pattern) : pattern.test(name),
+  );
 
 const patternOf = ({ before, after }: Template, numbers: ReadonlySet<number>): string =>
   `${before}${numbersText(numbers)}${after}`;

@@ -1,11 +1,13 @@
 /** The result of a conversion, planned or done: both sides, errors, files, memory. */
 import type { SrteLayout } from '../architecture/srte-layout.js';
 import { srteParameters } from '../architecture/srte-layout.js';
+import { tensorsOf } from '../architecture/walk.js';
 import type { CheckpointFormat, Container } from '../checkpoint/formats.js';
 import { groupByPattern, templateOf } from '../checkpoint/names.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
 import { isSidecarName } from '../files/config-names.js';
 import type { ConfigOrigin } from '../model-input/checkpoint-config.js';
+import { namesOf } from '../reconcile/faults.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
 import { groupBy, sumOf } from '../text/words.js';
 import type { Extension } from './conversion-choices.js';
@@ -241,7 +243,10 @@ function parametersIn({ shape, action }: PlannedTensor): number {
 function describedInput({ job, source }: ConversionInput): ConversionResult['input'] {
   const { path, format, files, tensors, packed } = job.checkpoint;
   const views = viewsOf(tensors);
-  const parameters = views.filter(({ names }) => !names.some(isBufferName));
+  const buffers = (source ? tensorsOf(source.model) : []).filter(({ role }) => role === 'buffer');
+  const others = new Set([...buffers.flatMap(namesOf), ...(source?.ignored?.names ?? [])]);
+  const isOther = (name: string) => isBufferName(name) || others.has(name);
+  const parameters = views.filter(({ names }) => !names.some(isOther));
   return {
     path,
     format,

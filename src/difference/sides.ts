@@ -11,12 +11,14 @@ import { type Problem, problemsOf, UserError } from '../errors.js';
 import {
   adjustedToCheckpoint,
   checkpointWarnings,
+  descriptionOf,
   findConfig,
 } from '../model-input/checkpoint-config.js';
 import { modelViewOf } from '../model-input/gguf/gguf-checkpoint.js';
 import { isCheckpointPath } from '../model-input/locate.js';
 import { type ModelFile, modelOf, readConfig } from '../model-input/model-file.js';
 import { namesOf } from '../reconcile/faults.js';
+import { type IgnoredTensors, ignoredInIndex } from '../reconcile/reconcile.js';
 import type { Shape } from '../tensor/dtype.js';
 import { sumOf } from '../text/words.js';
 
@@ -177,6 +179,8 @@ export interface SideSummary {
   readonly bytes: number | null;
   /** Types of a checkpoint, most bytes first. */
   readonly types: readonly string[];
+  /** Tensors of a checkpoint that transformers ignores, where there are some. */
+  readonly ignored?: IgnoredTensors;
 }
 
 export function summaryOf({
@@ -194,6 +198,7 @@ export function summaryOf({
   for (const { type, bytes } of distinct) {
     if (type !== null) types.set(type, (types.get(type) ?? 0) + (bytes ?? 0));
   }
+  const ignored = described && checkpoint && ignoredInIndex(descriptionOf(described), checkpoint);
   return {
     path,
     kind,
@@ -209,6 +214,7 @@ export function summaryOf({
     types: [...types]
       .sort(([a, bytesA], [b, bytesB]) => bytesB - bytesA || (a < b ? -1 : 1))
       .map(([type]) => type),
+    ...(ignored && { ignored }),
   };
 }
 

@@ -24,14 +24,19 @@ import { configIn, ownConfigNames } from '../files/config-names.js';
 import { linkedPaths } from '../files/input-registry.js';
 import { pathKind } from '../files/mounted.js';
 import { namesOf, quantizedPart, shapesOf } from '../reconcile/faults.js';
-import type { ConfigDifference, Description } from '../reconcile/reconcile.js';
+import {
+  type ConfigDifference,
+  type Description,
+  type IgnoredTensors,
+  ignoredInIndex,
+} from '../reconcile/reconcile.js';
 import { STORED_DTYPES } from '../tensor/dtype.js';
 import { jsonOrUndefined } from '../text/json.js';
 import { isRecord, shellWord } from '../text/words.js';
 import { ggufConfigIn, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import { isCheckpointPath } from './locate.js';
 import { type ModelFile, modelOf, readConfig } from './model-file.js';
-import { partsLeftOut } from './text-part.js';
+import { ignoredAround, partsLeftOut } from './text-part.js';
 
 /** Origin of a checkpoint's config. */
 export type ConfigOrigin = 'flag' | 'inside' | 'beside';
@@ -180,7 +185,7 @@ export function adjustedToCheckpoint<Loaded extends ModelFile>(
   const adjusted = asNamed(loaded, checkpoint);
   if (adjusted.textOf === undefined) return adjusted;
   const own = new Set(stateDictOf(adjusted.model).map(({ name }) => name));
-  return { ...adjusted, leftOut: partsLeftOut(checkpoint, own) };
+  return { ...adjusted, leftOut: partsLeftOut(checkpoint, own, ofFamily(adjusted)) };
 }
 
 function asNamed<Loaded extends ModelFile>(loaded: Loaded, checkpoint: Checkpoint): Loaded {
@@ -196,14 +201,24 @@ function asNamed<Loaded extends ModelFile>(loaded: Loaded, checkpoint: Checkpoin
 
 /** The description of a loaded config, for comparison with a checkpoint. */
 export function descriptionOf(loaded: ModelFile): Description {
-  const { family, document, model } = loaded;
+  const { family, model } = loaded;
   return {
     model,
-    ignored: [...(family.ignored?.(document) ?? []), ...besideText(loaded)],
+    ignored: ignoredTensors(loaded),
     readOff: (stored) => family.readOff?.(stored) ?? [],
     rebuild: (readings) => changedTo(loaded, readings)?.model,
   };
 }
+
+/** Tensors that a checkpoint may hold but the model does not need: other parts first, where patterns could match too. */
+export const ignoredTensors = (loaded: ModelFile): readonly Ignored[] => [
+  ...besideText(loaded),
+  ...ofFamily(loaded),
+];
+
+/** Those of the family, or, where its model is a part of another, of the class around it. */
+const ofFamily = ({ family, document, textOf }: ModelFile): readonly Ignored[] =>
+  ignoredAround(textOf, family.ignored?.(document) ?? []);
 
 const besideText = ({ textOf, leftOut = [] }: ModelFile): Ignored[] =>
   leftOut.map(({ name, pattern }) => ({ pattern, what: `${name} of ${textOf} is not described` }));
@@ -283,6 +298,8 @@ export interface StoredModel {
   readonly isWhole: boolean;
   /** Names in the file of tensors that are not parameters: buffers, and scales of quantized weights. */
   readonly others: ReadonlySet<string>;
+  /** Tensors that transformers ignores, where there are some. */
+  readonly ignored?: IgnoredTensors;
 }
 
 const SRTE_TABLE = /(?:^|\.)(?:(shared_srte)|layers\.\d{1,5}\.srte)\.(freqs|lowrank)$/;
@@ -312,11 +329,13 @@ async function describedModel(
     if (found === undefined) return null;
     const loaded = adjustedToCheckpoint(await modelOf(found.document, { family: as }), checkpoint);
     const layout = srteLayoutOf(loaded.model);
+    const ignored = ignoredInIndex(descriptionOf(loaded), checkpoint);
     return {
       family: loaded.family.name,
       config: loaded.file,
       srte: layout ? { sharing: layout.sharing, form: layout.form } : null,
       ...roles(loaded, storedNames(checkpoint)),
+      ...(ignored && { ignored }),
     };
   } catch (error) {
     if (error instanceof UserError && as === undefined) return null;
@@ -327,8 +346,8 @@ async function describedModel(
 type Roles = Pick<StoredModel, 'parameters' | 'isWhole' | 'others'>;
 
 /** Roles of the tensors of a checkpoint, from its config. */
-function roles({ family, document, model }: ModelFile, stored: StoredNames): Roles {
-  const described = tensorsOf(model);
+function roles(loaded: ModelFile, stored: StoredNames): Roles {
+  const described = tensorsOf(loaded.model);
   const names = new Set(described.flatMap(namesOf));
   const isWholeIn =
     ({ elements }: Param) =>
@@ -336,7 +355,7 @@ function roles({ family, document, model }: ModelFile, stored: StoredNames): Rol
       stored.get(name)?.tensor.elements === elements;
   const parameters = described.filter(({ role }) => role !== 'buffer');
   const buffers = described.filter(({ role }) => role === 'buffer').flatMap(namesOf);
-  const old = (family.ignored?.(document) ?? []).filter(({ isBuffer }) => isBuffer);
+  const old = ofFamily(loaded).filter(({ isBuffer }) => isBuffer);
   const additional = [...stored].filter(
     ([name, { tensor }]) =>
       !names.has(name) &&

@@ -12,8 +12,8 @@ import { summarise } from '../checkpoint/summary.js';
 import type { Problem } from '../errors.js';
 import { namesOf } from '../reconcile/faults.js';
 import type { FaultGroup } from '../reconcile/notes.js';
-import type { Reconciliation, Suggestion } from '../reconcile/reconcile.js';
-import { reconcileIndex } from '../reconcile/reconcile.js';
+import type { IgnoredTensors, Reconciliation, Suggestion } from '../reconcile/reconcile.js';
+import { ignoredIn, reconcileIndex } from '../reconcile/reconcile.js';
 import { counted, joined, sumOf } from '../text/words.js';
 import type { ConfigOrigin } from './checkpoint-config.js';
 import {
@@ -38,6 +38,8 @@ export interface CheckpointFacts {
   readonly faults: readonly FaultGroup[];
   readonly suggestions: readonly Suggestion[];
   readonly totals: Totals;
+  /** Tensors that transformers ignores, where there are some. */
+  readonly ignored?: IgnoredTensors;
 }
 
 /** A model, and its checkpoint if it was loaded from one. */
@@ -129,13 +131,15 @@ function leftOutWarnings(file: string, { textOf, leftOut = [] }: ModelFile): Pro
 
 function found(
   checkpoint: Checkpoint,
-  { matches, faults, suggestions }: Reconciliation,
+  { matches, faults, suggestions, notes }: Reconciliation,
   config: CheckpointFacts['config'],
 ): CheckpointFacts {
   const { path: file, format, stateDict } = checkpoint;
   const tensors = checkpoint.packed?.tensors ?? checkpoint.tensors;
   const { totals } = summarise({ ...checkpoint, tensors }, new Map(), new Map());
-  return { file, format, stateDict, config, matches, faults, suggestions, totals };
+  const ignored = ignoredIn(notes);
+  const found = { file, format, stateDict, config, matches, faults, suggestions, totals };
+  return { ...found, ...(ignored && { ignored }) };
 }
 
 /** Maximum bytes read to compare the copies of a tied tensor. */

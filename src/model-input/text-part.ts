@@ -3,10 +3,11 @@
  * it, and what is left out. Sources: the configuration and modelling code of transformers 5.18.
  */
 import { isFamilyName } from '../architecture/families.js';
-import type { KeyRemark } from '../architecture/family.js';
+import type { Ignored, KeyRemark } from '../architecture/family.js';
 import { isEmptyValue, type JsonObject, LIMITED } from '../architecture/transformer/config-keys.js';
+import { ignoredOnLoad, SEEING } from '../architecture/transformer/ignored-tensors.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { storedNames } from '../checkpoint/names.js';
+import { firstOfPattern, storedNames } from '../checkpoint/names.js';
 import type { PropertyPath } from '../errors.js';
 import { isRecord } from '../text/words.js';
 import { isTied, notesOf, type PartNote } from './text-part-notes.js';
@@ -240,6 +241,47 @@ export function unknownTextPart(whole: JsonObject): string | undefined {
     : undefined;
 }
 
+/** What classes around a text model ignore on loading, in addition to the class of the text model alone. */
+const IGNORED_AROUND: Readonly<Record<string, readonly string[]>> = {
+  // Layers that generate images, sound and actions, beside and between those of the language model.
+  cosmos3_omni: [
+    '\\.add_k_proj\\.',
+    '\\.add_q_proj\\.',
+    '\\.add_v_proj\\.',
+    '\\.norm_added_k\\.',
+    '\\.norm_added_q\\.',
+    '\\.to_add_out\\.',
+    '^action_modality_embed$',
+    '^action_proj_in\\.',
+    '^action_proj_out\\.',
+    '^audio_modality_embed$',
+    '^audio_proj_in\\.',
+    '^audio_proj_out\\.',
+    '^proj_in\\.',
+    '^proj_out\\.',
+    '^time_embedder\\.',
+    'moe_gen',
+  ],
+  exaone4_5: ['mtp.*'],
+};
+
+/**
+ * Tensors that a class ignores on loading.
+ * @param of Kind of the whole model around a text model; undefined for a model alone.
+ * @param ofText Those of the text model alone.
+ */
+export function ignoredAround(
+  of: string | undefined,
+  ofText: readonly Ignored[],
+): readonly Ignored[] {
+  if (of === undefined) return ofText;
+  const further = Object.hasOwn(IGNORED_AROUND, of) ? (IGNORED_AROUND[of] ?? []) : [];
+  return [
+    ...ofText.filter(({ pattern }) => !(pattern instanceof RegExp && pattern.source === SEEING)),
+    ...ignoredOnLoad(further),
+  ];
+}
+
 /** A part of a checkpoint outside the language model. */
 export interface LeftOutPart {
   /** `vision_tower` */
@@ -252,13 +294,20 @@ export interface LeftOutPart {
 /**
  * Parts of a checkpoint that hold nothing of the language model, with their parameters.
  * @param own Names of the language model's tensors.
+ * @param ignored Tensors beside the language model that are no part: one of nothing else is not left out.
  */
-export function partsLeftOut(checkpoint: Checkpoint, own: ReadonlySet<string>): LeftOutPart[] {
+export function partsLeftOut(
+  checkpoint: Checkpoint,
+  own: ReadonlySet<string>,
+  ignored: readonly Ignored[],
+): LeftOutPart[] {
   const places = new Set([...own].map(placeOf));
   const parts = new Map<string, LeftOutPart>();
+  const other = new Set<string>();
   for (const [name, { tensor }] of storedNames(checkpoint)) {
     const place = placeOf(name);
     if (places.has(place)) continue;
+    if (firstOfPattern(name, ignored) === undefined) other.add(place);
     const before = parts.get(place)?.parameters ?? 0;
     parts.set(place, {
       name: place.split('.').at(-1) ?? place,
@@ -266,7 +315,7 @@ export function partsLeftOut(checkpoint: Checkpoint, own: ReadonlySet<string>): 
       parameters: before + tensor.elements,
     });
   }
-  return [...parts.values()];
+  return [...parts].filter(([place]) => other.has(place)).map(([, part]) => part);
 }
 
 /** `model.vision_tower` of `model.vision_tower.blocks.0.weight`, `visual` of `visual.patch_embed.weight`. */

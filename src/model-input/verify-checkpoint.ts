@@ -1,11 +1,12 @@
 /** A checkpoint checked against a config, and its faults as problems. */
+import { isIgnoredOnLoad } from '../architecture/family.js';
 import type { Param } from '../architecture/param.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { LoraAdapter } from '../checkpoint/adapter/adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { distanceBetween, relativeError, roundingLimit } from '../checkpoint/distance.js';
 import type { CheckpointFormat } from '../checkpoint/formats.js';
-import { type StoredNames, storedNames } from '../checkpoint/names.js';
+import { firstOfPattern, type StoredNames, storedNames } from '../checkpoint/names.js';
 import {
   isSameView,
   type StoredBytes,
@@ -23,6 +24,8 @@ import {
   configDifferenceText,
   faultCountText,
   faultText,
+  ignoredIn,
+  ignoredText,
   type Reconciliation,
   reconcile,
 } from '../reconcile/reconcile.js';
@@ -34,6 +37,7 @@ import {
   checkpointWarnings,
   descriptionOf,
   embeddedConfigDifferences,
+  ignoredTensors,
 } from './checkpoint-config.js';
 import { type ModelFile, type ModelLoadOptions, modelOf } from './model-file.js';
 
@@ -187,8 +191,19 @@ export async function verifiedModel(
   display: ProgressDisplay,
 ): Promise<{ readonly loaded: ModelFile; readonly warnings: readonly Problem[] }> {
   const loaded = adjustedToCheckpoint(described, checkpoint);
-  refuseFaults(checkpoint, loaded.file, await reconciled(loaded, checkpoint, display));
+  const reconciliation = await reconciled(loaded, checkpoint, display);
+  refuseFaults(checkpoint, loaded.file, reconciliation);
+  sayIgnored(reconciliation, display);
   return { loaded, warnings: await differenceWarnings(loaded, checkpoint) };
+}
+
+/** A line about the tensors that transformers ignores, as does a run here. */
+function sayIgnored({ notes }: Reconciliation, display: ProgressDisplay): void {
+  const ignored = ignoredIn(notes);
+  if (ignored === undefined) return;
+  const shown = display.steps();
+  shown.say(ignoredText(ignored));
+  shown.end();
 }
 
 /** Warnings about different values in the config inside the checkpoint, where tensors do not reveal them. */
@@ -221,6 +236,8 @@ export interface ValueComparison {
   readonly compared: number;
   /** Names that only one of the two has. */
   readonly missing: readonly string[];
+  /** Names that only one of the two has, and transformers ignores; other containers have no place for them. */
+  readonly ignored: readonly string[];
   /** Tensors of another shape, or beyond the limit of their type. */
   readonly beyond: readonly string[];
   /** Those of another shape, whose values are not compared. */
@@ -247,11 +264,14 @@ export async function compareValues(
   { copies = new Set(), described }: NamingOptions = {},
 ): Promise<ValueComparison> {
   const [stored, source] = [storedNames(checkpoint), storedNames(original)];
-  const { matched, missing } = matchedTensors(
+  const { matched, missing: alone } = matchedTensors(
     new Map([...stored].filter(([name, { own }]) => source.has(name) || !copies.has(own))),
     source,
     described && namesOnBothSides(described, checkpoint, original),
   );
+  const isIgnored = ignoredNames(described);
+  const ignored = alone.filter(isIgnored);
+  const missing = alone.filter((name) => !ignored.includes(name));
   const [pairs, others] = [true, false].map((isSame) =>
     matched.filter(({ tensor, other }) => isSameShape(tensor.shape, other.shape) === isSame),
   ) as [MatchedTensor[], MatchedTensor[]];
@@ -283,10 +303,18 @@ export async function compareValues(
     original: original.path,
     compared: pairs.length,
     missing,
+    ignored,
     beyond,
     reshaped,
     types: [...types.values()],
   };
+}
+
+/** Whether transformers ignores a tensor beside the described model. */
+function ignoredNames(described: ModelFile | undefined): (name: string) => boolean {
+  if (described === undefined) return () => false;
+  const ignored = ignoredTensors(described).filter(isIgnoredOnLoad);
+  return (name) => firstOfPattern(name, ignored) !== undefined;
 }
 
 /** A tensor of a checkpoint, and that of its original. */

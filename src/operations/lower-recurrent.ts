@@ -1,10 +1,11 @@
 /** Lowers layers that carry a state or the last tokens: Mamba, Mamba-2, the gated delta rule, short convolutions. */
-import type {
-  Component,
-  GatedConv,
-  GatedDelta,
-  Mamba,
-  StateSpaceDual,
+import {
+  type Component,
+  type GatedConv,
+  type GatedDelta,
+  jointChannels,
+  type Mamba,
+  type StateSpaceDual,
 } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { inputWidth, outputWidth, sharedInputWidth } from '../architecture/walk.js';
@@ -142,9 +143,15 @@ export function lowerGatedDelta(layer: GatedDelta, component: Component): Primit
   const valueRun = runOf('heads', valueHeads, valueDim);
   const steps = runOf('heads', valueHeads);
   const runs = [keyRun, keyRun, valueRun];
+  const isJoint = jointChannels(layer) !== undefined;
+  const ownRuns = (index: number, channels: number) => {
+    if (convs.length === 1) return runs;
+    return isJoint ? [runOf('channels', channels)] : runs.slice(index, index + 1);
+  };
   const mixed = convs.map((conv, index) => {
-    const lowered = convolution(conv, component, conv.weight.shape[0] ?? 0, name);
-    const own = convs.length === 1 ? runs : runs.slice(index, index + 1);
+    const channels = conv.weight.shape[0] ?? 0;
+    const lowered = convolution(conv, component, channels, name);
+    const own = ownRuns(index, channels);
     return { ...lowered, cuts: byRows(lowered.params, name, ...own) };
   });
   const saved: Saved = {

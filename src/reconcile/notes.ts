@@ -20,12 +20,64 @@ export interface ReconciliationNote {
     | 'strict-load'
     | 'stored-again'
     | 'equal-values'
-    | 'kept-by-others';
+    | 'kept-by-others'
+    | 'ignored-by-transformers';
   readonly names: readonly string[];
   /** Bytes that sharing would save, or that extra tensors take. */
   readonly bytes?: number;
   /** Purpose of the extra tensors. */
   readonly what?: string;
+  /** Names of ignored tensors, those of equal parts as one: `mtp.*`, `layers.{20–29}.self_attn.k_proj.weight`. */
+  readonly patterns?: readonly string[];
+}
+
+/**
+ * Tensors that transformers' class ignores when it loads a checkpoint: they are no parameters of the model.
+ * @param ignored Tensors by the regular expression that matches them.
+ */
+export function ignoredNotes(
+  ignored: ReadonlyMap<RegExp, readonly StoredName[]>,
+): ReconciliationNote[] {
+  const stored = [...ignored.values()].flat();
+  if (stored.length === 0) return [];
+  return [
+    {
+      severity: 'note',
+      kind: 'ignored-by-transformers',
+      names: stored.map(({ own }) => own),
+      bytes: sumOf(stored, ({ tensor }) => tensor.bytes),
+      patterns: patternsOf(ignored),
+    },
+  ];
+}
+
+/** What several names of a kind begin with, `mtp.*`, where that shows the kind; else patterns of the names. */
+function patternsOf(ignored: ReadonlyMap<RegExp, readonly StoredName[]>): string[] {
+  const starts: string[] = [];
+  const listed: string[] = [];
+  for (const [expression, stored] of ignored) {
+    const names = stored.map(({ own }) => own);
+    const start = startOf(names);
+    if (namePatterns(names).length > 1 && expression.test(start)) starts.push(`${start}*`);
+    else listed.push(...names);
+  }
+  return [...starts, ...namePatterns(listed)];
+}
+
+const namePatterns = (names: readonly string[]): string[] =>
+  groupByPattern(names, (name) => ({ template: templateOf(name), key: '' })).map(
+    ({ pattern }) => pattern,
+  );
+
+/** The characters that all names begin with. */
+function startOf([first = '', ...others]: readonly string[]): string {
+  let end = first.length;
+  for (const name of others) {
+    let same = 0;
+    while (same < end && name[same] === first[same]) same++;
+    end = same;
+  }
+  return first.slice(0, end);
 }
 
 /** @param extras Tensors that the model does not need, by purpose. */

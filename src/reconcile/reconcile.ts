@@ -8,11 +8,12 @@ import { firstOfPattern, prefixOf, storedNames } from '../checkpoint/names.js';
 import type { ComparisonProgress, TensorEquality } from '../checkpoint/sharing.js';
 import { equalByBytes, equalByLocation } from '../checkpoint/sharing.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
+import { formatBytes } from '../text/units.js';
 import { counted, joined, shortened, sumOf } from '../text/words.js';
 import type { FaultKind, TensorProperties } from './faults.js';
 import { faultsOf, namesOf, shapesOf } from './faults.js';
 import type { FaultGroup, ReconciliationNote } from './notes.js';
-import { extraTensorNotes, groupFaults, notesOf } from './notes.js';
+import { extraTensorNotes, groupFaults, ignoredNotes, notesOf } from './notes.js';
 
 /** A model, and a way to rebuild it with other config values. */
 export interface Description {
@@ -58,32 +59,50 @@ export function reconcileIndex(description: Description, checkpoint: Checkpoint)
   return judge(description, checkpoint, splitNames(description, checkpoint), equalByLocation);
 }
 
+/** Tensors that transformers ignores, by the index alone; undefined without any. */
+export const ignoredInIndex = (
+  description: Pick<Description, 'model' | 'ignored'>,
+  checkpoint: Checkpoint,
+): IgnoredTensors | undefined =>
+  ignoredIn(ignoredNotes(splitNames(description, checkpoint).ignored));
+
 /** Names of a checkpoint: those of the model, and those of extra tensors. */
 interface SplitNames {
   readonly all: StoredNames;
   readonly own: StoredNames;
   /** Extra tensors, by purpose. */
   readonly beside: ReadonlyMap<string, readonly StoredName[]>;
+  /** Extra tensors that transformers ignores, by its regular expression. */
+  readonly ignored: ReadonlyMap<RegExp, readonly StoredName[]>;
 }
 
 /** @throws UserError if two names are equal. */
-function splitNames({ model, ignored }: Description, checkpoint: Checkpoint): SplitNames {
+function splitNames(
+  { model, ignored }: Pick<Description, 'model' | 'ignored'>,
+  checkpoint: Checkpoint,
+): SplitNames {
   const all = storedNames(checkpoint);
   const described = new Set(tensorsOf(model).flatMap(namesOf));
   const own = new Map<string, StoredName>();
   const beside = new Map<string, StoredName[]>();
+  const onLoad = new Map<RegExp, StoredName[]>();
   for (const [name, stored] of all) {
-    const what = described.has(name) ? undefined : firstOfPattern(name, ignored)?.what;
-    if (what === undefined) own.set(name, stored);
-    else if (beside.get(what)?.push(stored) === undefined) beside.set(what, [stored]);
+    const entry = described.has(name) ? undefined : firstOfPattern(name, ignored);
+    if (entry === undefined) own.set(name, stored);
+    else if (entry.pattern instanceof RegExp) added(onLoad, entry.pattern, stored);
+    else added(beside, entry.what, stored);
   }
-  return { all, own, beside };
+  return { all, own, beside, ignored: onLoad };
+}
+
+function added<Kind>(kinds: Map<Kind, StoredName[]>, kind: Kind, stored: StoredName): void {
+  if (kinds.get(kind)?.push(stored) === undefined) kinds.set(kind, [stored]);
 }
 
 function judge(
   { model, readOff, rebuild }: Description,
   checkpoint: Checkpoint,
-  { all, own: stored, beside }: SplitNames,
+  { all, own: stored, beside, ignored }: SplitNames,
   sameness: TensorEquality,
 ): Reconciliation {
   const readings = readOff(shapesOf(stored, (a, b) => sameness(a, b) === true));
@@ -94,6 +113,7 @@ function judge(
     prefix: prefixOf(all),
     faults: groupFaults(faults),
     notes: [
+      ...ignoredNotes(ignored),
       ...extraTensorNotes(beside),
       ...(faults.length === 0
         ? notesOf({ model, likely, format: checkpoint.format, stored, sameness })
@@ -240,6 +260,36 @@ export function propertiesText(said: TensorProperties): string {
   const shape = said.shape ? `[${said.shape.join(', ')}]` : '';
   return [said.dtype, shape].filter(Boolean).join(' ');
 }
+
+/** Tensors of a checkpoint that transformers' class ignores when it loads them. */
+export interface IgnoredTensors {
+  /** Names in the file. */
+  readonly names: readonly string[];
+  /** Names with equal parts as one: `mtp.*`, `layers.{20–29}.self_attn.k_proj.weight`. */
+  readonly patterns: readonly string[];
+  readonly bytes: number;
+}
+
+/** The tensors that the notes on a checkpoint say are ignored; undefined without any. */
+export function ignoredIn(notes: readonly ReconciliationNote[]): IgnoredTensors | undefined {
+  const note = notes.find(({ kind }) => kind === 'ignored-by-transformers');
+  if (note === undefined) return undefined;
+  const { names, patterns = [], bytes = 0 } = note;
+  return { names, patterns, bytes };
+}
+
+/** `ignored by transformers: 4 tensors mtp.*, 12.3 MB` */
+export const ignoredText = ({ names, patterns, bytes }: IgnoredTensors): string =>
+  `ignored by transformers: ${counted(names.length, 'tensor')} ${listed(patterns)}, ${formatBytes(bytes)}`;
+
+/** The first patterns, and how many more there are. */
+function listed(patterns: readonly string[]): string {
+  const shown = patterns.slice(0, MOST_LISTED).map((each) => shortened(each));
+  const more = patterns.length - shown.length;
+  return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ');
+}
+
+const MOST_LISTED = 4;
 
 export function adviceText(suggestion: Suggestion): string {
   if (suggestion.kind === 'rename') {

@@ -13,6 +13,7 @@ import type {
   ValueDifferences,
   ValueGroup,
 } from '../difference/value-differences.js';
+import { ignoredText } from '../reconcile/reconcile.js';
 import {
   formatBytes,
   formatChange,
@@ -152,12 +153,23 @@ function factsOf(result: Result): Fact[] {
       ? { name: 'parameters', text: changeText(a.parameters, b.parameters, shortCount) }
       : { name: 'values', text: changeText(a.values, b.values, shortCount) },
     { name: 'tensors', text: changeText(a.tensors, b.tensors, formatInteger) },
+    ...ignoredFacts(a, b),
     isStored && {
       name: 'size',
       text: changeText(a.bytes ?? 0, b.bytes ?? 0, formatBytes) + typesText(a, b),
     },
     sameModel && { name: 'model', text: 'same settings and layers, read with their defaults' },
     ...comparedFacts(result),
+  ]);
+}
+
+/** Tensors that are not counted as parameters, once where both sides have the same. */
+function ignoredFacts(a: SideSummary, b: SideSummary): Fact[] {
+  const [before, after] = [a, b].map(({ ignored }) => ignored && ignoredText(ignored));
+  if (before === after) return before === undefined ? [] : [{ name: 'not counted', text: before }];
+  return present([
+    before !== undefined && { name: 'not counted', text: `before: ${before}` },
+    after !== undefined && { name: 'not counted', text: `after: ${after}` },
   ]);
 }
 

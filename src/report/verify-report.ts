@@ -9,10 +9,21 @@ import {
   adviceText,
   configDifferenceText,
   FAULT_NAMES,
+  ignoredIn,
+  ignoredText,
   propertiesText,
 } from '../reconcile/reconcile.js';
 import { formatBytes, formatInteger } from '../text/units.js';
-import { counted, inTurn, joined, namesText, shellWord, shortened, sumOf } from '../text/words.js';
+import {
+  counted,
+  inTurn,
+  joined,
+  namesText,
+  sentence,
+  shellWord,
+  shortened,
+  sumOf,
+} from '../text/words.js';
 import { onnxNotes } from './inspect/inspect-formats.js';
 import type { Block, Cell, Fact, Field, Report, TableBlock, Verdict } from './kit/report.js';
 import {
@@ -50,6 +61,7 @@ export function verifyReport(result: VerifyAnswer): Report {
     suggestions.flatMap((each) => (each.kind === 'config' ? each.set.map(({ path }) => path) : [])),
   );
   const differences = configDifferences.filter(({ path }) => !advised.has(path));
+  const named = new Set(ignoredIn(notes)?.names);
   const isAlone = suggestions.length + differences.length === 0;
   const shown = foremost(faults, isAlone ? ANSWER_ROWS : ROWS_BELOW);
   const more = faults.length - shown.length;
@@ -61,7 +73,7 @@ export function verifyReport(result: VerifyAnswer): Report {
       ...suggestions.map((each) => adviceBlock(each, counts.faulty)),
       ...notes.map(noteBlock),
       ...differenceBlocks(differences),
-      ...(result.values ? valueBlocks(result.values) : []),
+      ...(result.values ? valueBlocks(result.values, named) : []),
       ...(faults.length > 0 ? [faultTable(shown)] : []),
       ...moreNote(more, '--details'),
     ],
@@ -81,9 +93,13 @@ function quickTest({ config, checkpoint }: VerifyResult): string | undefined {
   return `minimind quick-test ${shellWord(config)} --checkpoint ${shellWord(checkpoint)}`;
 }
 
-/** Distance from the original by type. */
-function valueBlocks(values: ValueComparison): Block[] {
+/**
+ * Distance from the original by type.
+ * @param named Names that a note has already.
+ */
+function valueBlocks(values: ValueComparison, named: ReadonlySet<string>): Block[] {
   const { original, compared, missing, reshaped, types } = values;
+  const ignored = values.ignored.filter((name) => !named.has(name));
   const beyond = values.beyond.filter((name) => !reshaped.includes(name));
   return [
     headingBlock(`Values against ${shortened(original)}: ${counted(compared, 'tensor')}`),
@@ -105,6 +121,9 @@ function valueBlocks(values: ValueComparison): Block[] {
     ...(beyond.length > 0 ? [noteOf(`Beyond the error of their type: ${namesText(beyond)}.`)] : []),
     ...(reshaped.length > 0 ? [noteOf(`Of another shape: ${namesText(reshaped)}.`)] : []),
     ...(missing.length > 0 ? [noteOf(`In only one of the two: ${namesText(missing)}.`)] : []),
+    ...(ignored.length > 0
+      ? [noteOf(`In only one of the two, and ignored by transformers: ${namesText(ignored)}.`)]
+      : []),
   ];
 }
 
@@ -220,6 +239,8 @@ const NOTES = {
     `${counted(names.length, 'tensor')} equal to another tensor (${namesText(names)}): tying saves ${formatBytes(bytes)}.`,
   'kept-by-others': ({ names, bytes = 0, what = '' }) =>
     `${counted(names.length, 'tensor')} not used by the model (${namesText(names)}), ${formatBytes(bytes)}: ${what}.`,
+  'ignored-by-transformers': ({ names, patterns = [], bytes = 0 }) =>
+    sentence(ignoredText({ names, patterns, bytes })),
 } as const satisfies Record<ReconciliationNote['kind'], (note: ReconciliationNote) => string>;
 
 const noteBlock = (each: ReconciliationNote): Block =>

@@ -3,7 +3,9 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { isFamilyName, loadFamily } from '../../src/architecture/families.js';
 import type { LanguageModel } from '../../src/architecture/layer.js';
+import { storedNames } from '../../src/checkpoint/names.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
+import { shapesOf } from '../../src/reconcile/faults.js';
 import type { TokenIds, Values } from '../../src/runtime/engine.js';
 import type { WeightSource } from '../../src/runtime/weights.js';
 import { checkpointWeights } from '../../src/runtime/weights.js';
@@ -82,10 +84,15 @@ export async function familyCase(place: string): Promise<FamilyCase> {
   const family = await loadFamily(name);
   const settings = family.fromHuggingFace?.read(config).settings ?? config;
   const ids = idsOf(given.input_ids);
-  const model = family.build(family.schema.parse({ model: { ...settings, family: name } }));
   const checkpoint = openCheckpoint(fileIn(place, 'model.safetensors'));
+  const asStored = family.storedSettings?.(shapesOf(storedNames(checkpoint), Object.is)) ?? [];
+  const stored = Object.fromEntries(
+    asStored.map(({ path: dotted, value }) => [dotted.replace('model.', ''), value]),
+  );
+  const document = { model: { ...settings, ...stored, family: name } };
+  const model = family.build(family.schema.parse(document));
   const expected = openCheckpoint(fileIn(place, 'expected.safetensors'));
-  const stored = [...checkpoint.tensors].map(([key, { shape }]) => [key, shape] as const);
+  const shapes = [...checkpoint.tensors].map(([key, { shape }]) => [key, shape] as const);
   return {
     model,
     weights: checkpointWeights(model, checkpoint),
@@ -93,7 +100,7 @@ export async function familyCase(place: string): Promise<FamilyCase> {
     expected: new Map([...expected.tensors].map(([key, tensor]) => [key, valuesOf(tensor)])),
     parameters: given.parameters,
     cacheBytes: given.cache_bytes,
-    shapes: given.tensors ?? Object.fromEntries(stored),
+    shapes: given.tensors ?? Object.fromEntries(shapes),
     cache: given.cache ?? {},
   };
 }

@@ -15,6 +15,7 @@ import {
   predictionTensors,
 } from '../transformer/deepseek.js';
 import { defineDecoder } from '../transformer/define-decoder.js';
+import { ROTARY_BUFFERS } from '../transformer/ignored-tensors.js';
 import { transformerDocument } from '../transformer/settings.js';
 
 const CONTESTED =
@@ -70,6 +71,7 @@ export const deepseekV3 = defineDecoder({
       },
     },
   },
+  ignoredOnLoad: ['model\\.layers\\.61.*', ROTARY_BUFFERS],
   ignored: ({ model }) => predictionTensors(model),
   attentionLayer: ({ name, config }) =>
     deepseekAttention(`${name}.self_attn`, config, pairsOf(config)),

@@ -4,6 +4,7 @@ import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js
 import { param } from '../param.js';
 import { expertsOf, jointExperts, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
+import { ROTARY_BUFFERS } from '../transformer/ignored-tensors.js';
 import { expertRules } from '../transformer/rules.js';
 import {
   activationOf,
@@ -58,6 +59,7 @@ export const ernie45Moe = defineDecoder({
   ),
   rules: [...expertRules('moe_num_experts', 'moe_k')],
   dimensions: null,
+  ignoredOnLoad: ['mtp', ROTARY_BUFFERS],
   huggingFace: { names: { moe_num_experts: ['num_experts'], moe_k: ['num_experts_per_tok'] } },
   headBias: ({ use_bias }) => use_bias,
   rotaryPairs: 'neighbours',

@@ -112,7 +112,6 @@ export const falcon = defineGpt({
     harmless: { apply_residual_connection_post_layernorm: 'the class does not read it' },
   },
   names: { embedding: 'word_embeddings', blocks: 'h', norm: 'ln_f' },
-  buffers: ['self_attention.rotary_emb.inv_freq'],
   attention({ name: block, config, layout, heads, headDim }) {
     const name = `${block}.self_attention`;
     const isNew = config.new_decoder_architecture;

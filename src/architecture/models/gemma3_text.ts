@@ -69,6 +69,7 @@ export const gemma3Text = defineDecoder({
     },
   ),
   rules: localRotaryRules,
+  ignoredOnLoad: [],
   huggingFace: {
     rotary: rotaryByLayer,
     limited: {

@@ -16,6 +16,7 @@ import { decoderDocument, defineTransformer } from '../transformer/define-decode
 import {
   altUpBlock,
   altUpEnd,
+  ignoredKeys,
   perLayerBranch,
   perLayerIn,
   perLayerOf,
@@ -129,6 +130,7 @@ export const gemma3nText = defineTransformer({
     ...sharingRules(slides),
     ...altUpRules,
   ],
+  ignoredOnLoad: ({ model }) => ignoredKeys(model),
   huggingFace: {
     rotary: rotaryByLayer,
     limited: {

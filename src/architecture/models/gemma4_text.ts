@@ -16,6 +16,7 @@ import { type JsonObject, unreadEach } from '../transformer/config-keys.js';
 import { decoder, residualBlock, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
 import {
+  ignoredKeys,
   ownKeyLayers,
   perLayerBranch,
   perLayerIn,
@@ -297,6 +298,7 @@ export const gemma4Text = defineTransformer({
     ...sharingRules(slides),
     ...sparseRules,
   ],
+  ignoredOnLoad: ({ model }) => ignoredKeys(model),
   huggingFace: {
     rotary: reading,
     more: fullSizes,

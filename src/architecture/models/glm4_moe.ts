@@ -9,6 +9,7 @@ import {
   routedSettings,
 } from '../transformer/deepseek.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
+import { ROTARY_BUFFERS } from '../transformer/ignored-tensors.js';
 import { gateActivation, partOfHead, toggle } from '../transformer/settings.js';
 
 export const glm4Moe = defineDecoder({
@@ -49,6 +50,7 @@ export const glm4Moe = defineDecoder({
   rules: ROUTED_RULES,
   dimensions: null,
   predictionLayers: ({ model }) => model.num_nextn_predict_layers ?? 0,
+  ignoredOnLoad: ['model\\.layers\\.46.*', 'model\\.layers\\.92.*', ROTARY_BUFFERS],
   ignored: ({ model }) => predictionTensors(model),
   huggingFace: {
     names: {

@@ -78,7 +78,8 @@ export const gpt2 = defineGpt({
   },
   names: { embedding: 'wte', blocks: 'h', norm: 'ln_f' },
   norms: ['ln_1', 'ln_2'],
-  buffers: ['attn.bias', 'attn.masked_bias'],
+  ignoredOnLoad: ['attn.bias', 'crossattention.bias'],
+  buffers: ['attn.masked_bias'],
   attention: ({ name, index, config, layout, hidden, headDim }) =>
     attention(`${name}.attn`, {
       inputs: fusedProjection(transposedLinear(`${name}.attn.c_attn`, hidden, 3 * hidden), [

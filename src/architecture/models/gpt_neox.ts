@@ -6,6 +6,7 @@ import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
 import { fusedAttention, plainMlp, residualBlock } from '../transformer/decoder-parts.js';
 import { defineGpt, gptDocument } from '../transformer/define-gpt.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
+import { ROTARY_BUFFERS } from '../transformer/ignored-tensors.js';
 import { rotaryIn, rotarySettings, scalingOf } from '../transformer/rotary.js';
 import { partOfEachHead, rotationRules, scalingRules } from '../transformer/rules.js';
 import {
@@ -87,7 +88,7 @@ export const gptNeox = defineGpt({
   },
   names: { embedding: 'embed_in', blocks: 'layers', norm: 'final_layer_norm' },
   head: (config) => config.stored_head,
-  buffers: ['attention.bias', 'attention.masked_bias', 'attention.rotary_emb.inv_freq'],
+  ignoredOnLoad: ['attention.bias', 'attention.masked_bias', ROTARY_BUFFERS],
   norm: (name, width, config) => layerNormLayer(name, width, config.layer_norm_eps),
   attention({ name, config, positions, layout, heads, headDim }) {
     const rotatedDim = Math.trunc(headDim * config.rotary_pct);

@@ -5,6 +5,7 @@ import { gatedMlp } from '../constructors/feed-forward-layers.js';
 import type { GatedMlp } from '../layer.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
+import { ROTARY_BUFFERS } from '../transformer/ignored-tensors.js';
 import {
   type ActivationWord,
   activationOf,
@@ -132,6 +133,7 @@ export const graniteMoeHybrid = defineDecoder({
   ),
   rules: dualRules,
   dimensions: null,
+  ignoredOnLoad: ({ model }) => (model.position_embedding_type === 'rope' ? [ROTARY_BUFFERS] : []),
   huggingFace: {
     names: { layer_types: ['layers_block_type'] },
     more: (config) => ({

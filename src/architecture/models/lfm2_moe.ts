@@ -44,6 +44,7 @@ export const lfm2Moe = defineDecoder({
     },
   ),
   dimensions: null,
+  ignoredOnLoad: [],
   huggingFace: {
     names: { tie_word_embeddings: ['tie_embedding'] },
     harmless: LFM2_HARMLESS,

@@ -1,12 +1,6 @@
 /** Llama 1 to 3 (arXiv 2302.13971, 2307.09288, 2407.21783): the base of most later decoders. */
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import {
-  attentionBias,
-  gateActivation,
-  LLAMA_SIZES,
-  mlpBias,
-  oldBuffers,
-} from '../transformer/settings.js';
+import { attentionBias, gateActivation, LLAMA_SIZES, mlpBias } from '../transformer/settings.js';
 
 export const llama = defineDecoder({
   title: 'Llama 2 and 3, and what is built like them',
@@ -57,6 +51,4 @@ export const llama = defineDecoder({
     },
     { hidden_act: gateActivation, attention_bias: attentionBias, mlp_bias: mlpBias },
   ),
-  ignored: ({ model: { stored_prefix: prefix } }) =>
-    oldBuffers([`${prefix}layers.*.self_attn.rotary_emb.inv_freq`]),
 });

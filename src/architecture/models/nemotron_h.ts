@@ -172,7 +172,7 @@ export const nemotronH = defineTransformer({
           ]),
     ];
   },
-  ignored: () => [{ pattern: 'mtp.**', what: 'layers that predict further tokens' }],
+  ignoredOnLoad: ['mtp.*'],
   build({ model: config }) {
     const { hidden_size: hidden, stored_prefix: prefix, layer_norm_epsilon: eps } = config;
     const norm = (name: string) => rmsNormLayer(name, hidden, eps);

@@ -56,6 +56,7 @@ export const olmo3 = defineDecoder({
     },
   ),
   rules: localRotaryRules,
+  ignoredOnLoad: [],
   huggingFace: { rotary: rotaryByLayer },
   slidesByRule: () => true,
   block: postNormBlock,

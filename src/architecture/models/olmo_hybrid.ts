@@ -2,11 +2,13 @@
 import * as z from 'zod';
 import { gatedRmsNorm, linear } from '../constructors/basic-layers.js';
 import { causalConv, gatedDelta } from '../constructors/recurrent-layers.js';
+import type { StoredShapes } from '../family.js';
 import type { Layer } from '../layer.js';
 import { harmless, type JsonObject } from '../transformer/config-keys.js';
 import { postNormBlock, preNormBlock } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
+import { PREDICTING, ROTARY_BUFFERS } from '../transformer/ignored-tensors.js';
 import { rotaryIn } from '../transformer/rotary.js';
 import {
   activationOf,
@@ -37,9 +39,11 @@ const schema = decoderDocument(
   },
   {
     stored_names: z
-      .enum(['saved', 'held'])
+      .enum(['saved', 'in thirds', 'held'])
       .default('saved')
-      .describe('Names of the tensors: as in saved files, or as transformers 5 holds them'),
+      .describe(
+        'Names of the tensors: as published, as transformers 5 saves them, with a convolution in three equal parts, or as it holds them',
+      ),
     use_rope: toggle(
       true,
       'Attention has rotary positions; in files, false is a rope_theta of null',
@@ -87,6 +91,28 @@ function deltaSizes(config: OlmoHybridConfig) {
   };
 }
 
+/**
+ * Two parts of three, as torch.chunk cuts: transformers 5 saves its joint convolution so, whatever the widths of
+ * queries, keys and values.
+ */
+function thirdsOf(channels: number): readonly [number, number] {
+  const first = Math.ceil(channels / 3);
+  return [first, Math.min(first, channels - first)];
+}
+
+/** Names in a checkpoint with a convolution of this name, undefined without one. */
+function namesStored(stored: StoredShapes): 'saved' | 'in thirds' | 'held' | undefined {
+  for (const name of stored.names()) {
+    if (name.endsWith('.linear_attn.conv1d.weight')) return 'held';
+    if (!name.endsWith(SAVED_CONV)) continue;
+    const [queries = 0, , values = 0] = ['q', 'k', 'v'].map(
+      (part) => stored.shapeOf(name.replace(SAVED_CONV, `.linear_attn.${part}_conv1d.weight`))?.[0],
+    );
+    return values <= queries && queries - values <= 2 ? 'in thirds' : 'saved';
+  }
+  return undefined;
+}
+
 function attends({ layer_types: types, num_hidden_layers: layers }: OlmoHybridConfig, at: number) {
   if (types) return types[at] === 'full_attention';
   // The last layer of a model that is not deep enough for the pattern.
@@ -102,12 +128,18 @@ function deltaNet(block: string, config: OlmoHybridConfig): Layer {
     linear(`${name}.${leaf}`, hidden, width, { bias: false });
   const conv = (leaf: string, channels: number) =>
     causalConv(`${name}.${leaf}`, channels, kernel, { bias: false, cached: kernel });
+  const channels = 2 * keys + values;
+  const [first, second] = config.stored_names === 'saved' ? [keys, keys] : thirdsOf(channels);
   return gatedDelta(name, {
     ...sizes,
     convs:
       config.stored_names === 'held'
-        ? [conv('conv1d', 2 * keys + values)]
-        : [conv('q_conv1d', keys), conv('k_conv1d', keys), conv('v_conv1d', values)],
+        ? [conv('conv1d', channels)]
+        : [
+            conv('q_conv1d', first),
+            conv('k_conv1d', second),
+            conv('v_conv1d', channels - first - second),
+          ],
     inputs: [
       product('q_proj', keys),
       product('k_proj', keys),
@@ -149,6 +181,7 @@ export const olmoHybrid = defineDecoder({
     },
   ],
   dimensions: null,
+  ignoredOnLoad: ({ model }) => [PREDICTING, ...(model.use_rope ? [ROTARY_BUFFERS] : [])],
   huggingFace: {
     more: (config: JsonObject) => ({
       stored_names: isHeldInMemory(config) ? 'held' : 'saved',
@@ -167,16 +200,13 @@ export const olmoHybrid = defineDecoder({
     const block = parts.attention.kind === 'gatedDelta' ? preNormBlock : postNormBlock;
     return block(name, { ...parts, norm });
   },
-  storedSettings: (stored) => [
-    ...decoderStored(stored),
-    ...[...stored.names()]
-      .filter((name) => name.endsWith('.linear_attn.conv1d.weight') || name.endsWith(SAVED_CONV))
-      .slice(0, 1)
-      .map((name) => ({
-        path: 'model.stored_names',
-        value: name.endsWith(SAVED_CONV) ? 'saved' : 'held',
-      })),
-  ],
+  storedSettings(stored) {
+    const names = namesStored(stored);
+    return [
+      ...decoderStored(stored),
+      ...(names === undefined ? [] : [{ path: 'model.stored_names', value: names }]),
+    ];
+  },
   queryKeyNorms: 'all heads',
   attention: ({ config }) => ({ ...(!config.use_rope && { rotary: undefined }) }),
   attentionLayer: ({ name, config, index }) =>

@@ -34,6 +34,7 @@ export const opt = defineGpt({
     'opt',
     {
       prefix: 'model.decoder.',
+      barePrefix: 'decoder.',
       sizes: {
         vocabulary: ['vocab_size', 50_272],
         width: ['hidden_size', 768],

@@ -8,6 +8,7 @@ import {
   deltaSettings,
   IMAGE_KEYS,
 } from '../transformer/gated-delta.js';
+import { PREDICTING, ROTARY_BUFFERS, SEEING } from '../transformer/ignored-tensors.js';
 import { count, expertsStored } from '../transformer/settings.js';
 import { qwen35Inputs } from './qwen3_5_text.js';
 
@@ -38,6 +39,7 @@ export const qwen35MoeText = defineDecoder({
   ),
   rules: DELTA_RULES,
   dimensions: null,
+  ignoredOnLoad: [PREDICTING, ROTARY_BUFFERS, SEEING],
   huggingFace: {
     ...DELTA_READING,
     limited: IMAGE_KEYS,

@@ -9,6 +9,7 @@ import {
   deltaSettings,
   IMAGE_KEYS,
 } from '../transformer/gated-delta.js';
+import { PREDICTING, ROTARY_BUFFERS, SEEING } from '../transformer/ignored-tensors.js';
 
 /** A product for queries, keys and values, and one for each of the others. */
 export const qwen35Inputs: DeltaInputBuilder = (name, { hidden, keys, values, valueHeads }) => {
@@ -59,6 +60,7 @@ export const qwen35Text = defineDecoder({
     deltaSettings({ linear_num_value_heads: 32 }),
   ),
   rules: DELTA_RULES,
+  ignoredOnLoad: [PREDICTING, ROTARY_BUFFERS, SEEING],
   huggingFace: { ...DELTA_READING, limited: IMAGE_KEYS },
   normOffset: 1,
   attentionLayer: (block) => deltaOrAttention(block, qwen35Inputs),

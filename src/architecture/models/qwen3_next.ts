@@ -8,6 +8,7 @@ import {
   deltaOrAttention,
   deltaSettings,
 } from '../transformer/gated-delta.js';
+import { PREDICTING, ROTARY_BUFFERS } from '../transformer/ignored-tensors.js';
 import { count, hasExperts, sparseSettings, toggle } from '../transformer/settings.js';
 
 export const qwen3Next = defineDecoder({
@@ -50,6 +51,7 @@ export const qwen3Next = defineDecoder({
   ),
   rules: DELTA_RULES,
   dimensions: null,
+  ignoredOnLoad: [PREDICTING, ROTARY_BUFFERS],
   huggingFace: DELTA_READING,
   normOffset: 1,
   attentionLayer: (block) =>

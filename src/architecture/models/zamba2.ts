@@ -25,6 +25,7 @@ import {
 } from '../transformer/config-keys.js';
 import { decoder, residualBlock, rotaryOf } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
+import { ROTARY_BUFFERS } from '../transformer/ignored-tensors.js';
 import {
   groupRules,
   headRules,
@@ -220,6 +221,7 @@ export const zamba2 = defineTransformer({
     ...lengthRules('max_position_embeddings'),
     ...rules,
   ],
+  ignoredOnLoad: ({ model }) => (model.use_mem_rope ? [ROTARY_BUFFERS] : []),
   huggingFace: {
     names: { layers_block_type: ['layer_types'], head_dim: ['attention_head_dim'] },
     more: (config) => ({

@@ -17,6 +17,7 @@ import {
   separateAttention,
 } from './decoder-parts.js';
 import { huggingFaceReader, type Special } from './hugging-face.js';
+import { ignoredOnLoad, ROTARY_BUFFERS } from './ignored-tensors.js';
 import { type RopeScaling, rotarySettings } from './rotary.js';
 import {
   expertRules,
@@ -61,15 +62,23 @@ export interface Transformer<Schema extends TransformerSchema>
   readonly presets?: Readonly<Record<string, ModelPreset<Schema>>>;
   /** Special features of its `config.json`. */
   readonly huggingFace?: Special;
+  /**
+   * Regular expressions for tensors that its class in transformers ignores. Default: the rotary buffers of old files,
+   * where the document has `rope_theta`.
+   */
+  readonly ignoredOnLoad?: readonly string[] | ((document: z.output<Schema>) => readonly string[]);
 }
 
 /** Defines a Hugging Face family with its own builder; a checkpoint only shows what `storedSettings` reads. */
 export function defineTransformer<Schema extends TransformerSchema>({
   huggingFace,
   presets = {},
+  ignoredOnLoad: onLoad,
+  ignored,
   ...family
 }: Transformer<Schema>): Family<Schema> {
   const { model } = family.schema.shape;
+  const usual = 'rope_theta' in model.shape ? [ROTARY_BUFFERS] : [];
   const name = model.shape.family.value;
   const documents = Object.entries(presets).map(([preset, { title, model: settings }]) => [
     preset,
@@ -83,6 +92,10 @@ export function defineTransformer<Schema extends TransformerSchema>({
     fromHuggingFace: huggingFaceReader(model, huggingFace),
     settingsFor: tyingSettings,
     ...family,
+    ignored: (document) => [
+      ...ignoredOnLoad(typeof onLoad === 'function' ? onLoad(document) : (onLoad ?? usual)),
+      ...(ignored?.(document) ?? []),
+    ],
   });
 }
 
@@ -149,7 +162,7 @@ export interface BlockInputs<Config> {
 interface DecoderFamily<Schema extends DecoderSchema>
   extends Omit<Family<Schema>, SharedField | 'dimensions'>,
     Partial<Pick<Family<Schema>, 'confusions' | 'rules'>>,
-    Pick<Transformer<Schema>, 'huggingFace' | 'presets'> {
+    Pick<Transformer<Schema>, 'huggingFace' | 'ignoredOnLoad' | 'presets'> {
   /** Replaces the shared rules for heads, rotation and rotary scaling. */
   readonly headRules?: Family<Schema>['rules'];
   /** Whether some layers have a window that the config does not list, even without its size. */

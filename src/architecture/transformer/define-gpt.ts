@@ -68,6 +68,8 @@ function sizeSettings<Named extends Sizes>(sizes: Named): SizeSettings<Named> {
 /** Sizes of a family, and the prefix of the bare model's names in its files. */
 interface Frame {
   readonly prefix: string;
+  /** Prefix in files of the bare model, if they have one. */
+  readonly barePrefix?: string;
   /** Whether the head reads the embedding by default. */
   readonly tied?: boolean;
   readonly sizes: Sizes;
@@ -88,7 +90,10 @@ export const gptDocument = <
     ...sizeSettings<Given['sizes']>(frame.sizes),
     ...own,
     tie_word_embeddings: tiedHead(frame.tied ?? true),
-    stored_prefix: storedPrefix(frame.prefix as Given['prefix']),
+    stored_prefix: storedPrefix(
+      frame.prefix as Given['prefix'],
+      frame.barePrefix as Given['barePrefix'],
+    ),
   }),
 });
 
@@ -172,7 +177,7 @@ export function defineGpt<Schema extends TransformerSchema>({
   head = () => 'lm_head',
   ...rest
 }: GptFamily<Schema>): Family<Schema> {
-  const { prefix: wholePrefix, sizes } = frame;
+  const { prefix: wholePrefix, barePrefix, sizes } = frame;
   const prefixOf = ({ model }: z.output<Schema>) => String((model as JsonObject).stored_prefix);
   const usualRules = [
     ...headsDivide(sizes.heads[0], sizes.width[0]),
@@ -182,7 +187,8 @@ export function defineGpt<Schema extends TransformerSchema>({
     schema,
     rules: [...(headRules ?? usualRules), ...rules],
     dimensions: dimensionsOf(sizes),
-    storedSettings: (stored) => prefixStoredIn(stored, wholePrefix, `${names.embedding}.weight`),
+    storedSettings: (stored) =>
+      prefixStoredIn(stored, wholePrefix, `${names.embedding}.weight`, barePrefix),
     ...(buffers && {
       ignored: (document) =>
         oldBuffers(buffers.map((leaf) => `${prefixOf(document)}${names.blocks}.*.${leaf}`)),

@@ -90,6 +90,12 @@ type Slides<Config> = (config: Config, index: number) => boolean;
 export const ownKeyLayers = (config: SharingSource): number =>
   config.num_hidden_layers - config.num_kv_shared_layers;
 
+/** Regular expressions for keys and values of the layers that read those of others, which old files have too. */
+export const ignoredKeys = (config: SharingSource): readonly string[] =>
+  Array.from({ length: config.num_hidden_layers }, (_, layer) => `layers.${layer}.self_attn.`)
+    .slice(ownKeyLayers(config))
+    .flatMap((path) => ['k_proj', 'v_proj', 'k_norm', 'v_norm'].map((leaf) => `${path}${leaf}`));
+
 /** Last layer of a kind before those that share; −1 without one. */
 function sourceOf<Config extends SharingSource>(
   config: Config,

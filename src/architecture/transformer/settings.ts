@@ -10,21 +10,35 @@ export type SettingsOf<Settings extends z.ZodRawShape> = z.output<z.ZodObject<Se
 
 // Settings that depend on the writer of a checkpoint, not on the model
 
-/** Prefix of the bare model's names in a checkpoint of the whole model. */
-export const storedPrefix = <Prefix extends string>(prefix: Prefix) =>
+/**
+ * Prefix of the bare model's names in a checkpoint of the whole model.
+ * @param bare Prefix in files of the bare model, where not all of it falls away.
+ */
+export const storedPrefix = <Prefix extends string, Bare extends string = never>(
+  prefix: Prefix,
+  bare?: Bare,
+) =>
   z
-    .literal([prefix, ''])
+    .literal([prefix, '', ...(bare === undefined ? [] : [bare])])
     .default(prefix)
-    .describe(`Names begin with ${prefix}, or, in files of the bare model, without`);
+    .describe(
+      `Names begin with ${prefix}, or, in files of the bare model, ${bare ? `with ${bare} or ` : ''}without`,
+    );
 
-/** Prefixes of a language model inside a model that also sees or hears. */
-const INNER_PREFIXES = [
-  'model.language_model.',
-  'language_model.model.',
-  'model.text_model.',
-  'text_model.model.',
-  'thinker.model.',
-] as const;
+/** Paths of the head by the prefix of a language model inside a model that also sees or hears. */
+const INNER_HEADS = {
+  'model.language_model.': 'lm_head',
+  'language_model.model.': 'language_model.lm_head',
+  // As transformers 5 saves models that hear: it adds a prefix that is there already, and loads it all the same.
+  'language_model.model.model.': 'language_model.lm_head',
+  'language_model.': 'lm_head',
+  'model.text_model.': 'lm_head',
+  'text_model.model.': 'text_model.lm_head',
+  'text_model.': 'lm_head',
+  'thinker.model.': 'thinker.lm_head',
+} as const;
+
+const INNER_PREFIXES = Object.keys(INNER_HEADS) as readonly (keyof typeof INNER_HEADS)[];
 
 /** `storedPrefix` of a decoder with the usual names, which can be a part of a larger model. */
 const decoderPrefix = z
@@ -34,19 +48,21 @@ const decoderPrefix = z
 
 /** Path of the head beside the blocks of a prefix. */
 export const headPath = (prefix: string): string =>
-  prefix.startsWith('model.') ? 'lm_head' : `${prefix.replace(/model\.$/, '')}lm_head`;
+  INNER_PREFIXES.flatMap((inner) => (inner === prefix ? INNER_HEADS[inner] : []))[0] ?? 'lm_head';
 
 /**
  * `model.stored_prefix` of a checkpoint: `prefix` before every name, or nothing.
  * @param name Unprefixed tensor name that every model has.
+ * @param bare See `storedPrefix`.
  */
 export function prefixStoredIn(
   stored: StoredShapes,
   prefix: string,
   name: string,
+  bare = '',
 ): readonly Setting[] {
   const inner = prefix === 'model.' ? INNER_PREFIXES : [];
-  const value = [prefix, '', ...inner].find(
+  const value = [prefix, '', bare, ...inner].find(
     (each) => stored.shapeOf(`${each}${name}`) !== undefined,
   );
   return value === undefined ? [] : [{ path: 'model.stored_prefix', value }];

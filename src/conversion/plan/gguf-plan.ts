@@ -22,6 +22,7 @@ import { tensorsForGguf } from '../../model-input/gguf/gguf-weights.js';
 import { encode } from '../../tensor/encode.js';
 import type { ConversionInput, ConversionPlan, PlannedTensor } from './conversion-plan.js';
 import { tensorNamed } from './conversion-plan.js';
+import { ignoredNote, isIgnoredNote } from './model-configs.js';
 
 /** A type of a tensor in the file. */
 interface FileType {
@@ -79,10 +80,15 @@ export function asGgufPlan(
       ...plan,
       tensors,
       names: tensors.map(({ name }) => name),
+      leftOut: [
+        ...plan.leftOut,
+        ...(source.ignored?.names ?? []).map((name) => ({ name, why: NO_PLACE })),
+      ],
       config: undefined,
       keepsConfig: false,
       notes: [
-        ...plan.notes,
+        ...plan.notes.filter((note) => !isIgnoredNote(note, source)),
+        ...ignoredNote(source, NO_PLACE),
         ...ggufNotes(found),
         ...tokenizer.notes,
         ...roundedRows(job.blocks, tensors),
@@ -91,6 +97,9 @@ export function asGgufPlan(
     },
   };
 }
+
+/** What becomes of tensors that transformers ignores. */
+const NO_PLACE = 'a GGUF file has no place for them';
 
 const folderOf = (file: string): string =>
   pathKind(file) === 'folder' ? file : path.dirname(file);

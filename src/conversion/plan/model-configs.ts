@@ -24,10 +24,10 @@ import {
 } from '../../model-input/hugging-face-document.js';
 import type { ModelFile } from '../../model-input/model-file.js';
 import { modelOf, overridden, readConfig } from '../../model-input/model-file.js';
-import type { Reconciliation } from '../../reconcile/reconcile.js';
-import { faultText, reconcile } from '../../reconcile/reconcile.js';
+import type { IgnoredTensors, Reconciliation } from '../../reconcile/reconcile.js';
+import { faultText, ignoredIn, ignoredText, reconcile } from '../../reconcile/reconcile.js';
 import type { EncodableDtype } from '../../tensor/encode.js';
-import { isRecord } from '../../text/words.js';
+import { capital, isRecord } from '../../text/words.js';
 import type { ConversionJob } from '../job.js';
 
 /** A config that matches its checkpoint. */
@@ -36,7 +36,19 @@ export interface SourceConfig extends ModelFile {
   readonly origin: ConfigOrigin;
   /** Family that it was read as, whatever its kind. */
   readonly readAs: string | undefined;
+  /** Tensors of the checkpoint that transformers ignores. */
+  readonly ignored: IgnoredTensors | undefined;
 }
+
+/** A remark on the tensors that transformers ignores, where there are some. @param fate What becomes of them. */
+export function ignoredNote(source: SourceConfig | undefined, fate: string): readonly string[] {
+  const text = source?.ignored && ignoredText(source.ignored);
+  return text === undefined ? [] : [`${capital(text)}: ${fate}`];
+}
+
+/** Whether a remark is `ignoredNote`, whatever becomes of the tensors. */
+export const isIgnoredNote = (note: string, source: SourceConfig): boolean =>
+  ignoredNote(source, '').some((start) => note.startsWith(start));
 
 /**
  * The config of a checkpoint, if there is one.
@@ -65,7 +77,9 @@ export async function sourceConfigOf(
     const watch = (bytes: number) => job.display.step('comparing', bytes);
     const compared = await reconcile(descriptionOf(loaded), checkpoint, watch);
     if (!compared.matches) throw unlike(checkpoint.path, loaded.file, compared);
-    const source = { ...loaded, written: found.document, origin: found.origin, readAs };
+    const ignored = ignoredIn(compared.notes);
+    const { document: written, origin } = found;
+    const source = { ...loaded, written, origin, readAs, ignored };
     return { source, warnings: loaded.warnings };
   } catch (error) {
     const isGiven = config !== undefined || readAs !== undefined;

@@ -1,5 +1,6 @@
 /** The required tensors of an output, and the sources of their values. */
 
+import { isIgnoredOnLoad } from '../../architecture/family.js';
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { buffer } from '../../architecture/param.js';
@@ -39,7 +40,7 @@ import type {
   SourceTensor,
   SourceTensors,
 } from './conversion-plan.js';
-import type { TargetConfig } from './model-configs.js';
+import { ignoredNote, type TargetConfig } from './model-configs.js';
 
 /**
  * The tensors of the output, and the sources of their values.
@@ -59,19 +60,22 @@ export function planTensors(
   const expected = config ? expectedByModel(config.model) : expectedByNames(input, layout);
   const resolver = new Resolver(input, config, srtePlan);
   const tensors = expected.tensors.flatMap((each) => resolver.plan(each) ?? []);
-  const leftOut = resolver.unused();
+  const { kept, leftOut } = resolver.unused();
   if (resolver.faults.length > 0) throw refusedPlan(file, resolver.faults);
   const planned = new Set(tensors.flatMap(({ name, aliases }) => [name, ...aliases]));
   const formulas = expected.tensors.flatMap(({ name, formula }) =>
     formula ? [[name, formula] as const] : [],
   );
   return {
-    tensors,
-    names: expected.names.filter((name) => planned.has(name)),
+    tensors: [...tensors, ...kept],
+    names: [...expected.names.filter((name) => planned.has(name)), ...kept.map(({ name }) => name)],
     srte: srtePlan,
     tie: resolver.tie,
     leftOut,
-    notes: notesOf(input.tensors, tensors),
+    notes: [
+      ...notesOf(input.tensors, tensors),
+      ...(kept.length > 0 ? ignoredNote(input.source, 'kept as they are') : []),
+    ],
     formulas: new Map(formulas),
   };
 }
@@ -116,10 +120,14 @@ class Resolver {
     return { name, aliases, role, dtype, shape, bytes, action };
   }
 
-  /** Input tensors that the output does not use. One that a described model does not contain is a fault. */
-  unused(): Omission[] {
+  /**
+   * Input tensors that no tensor of the model uses: those that transformers ignores are kept as they are. Another one
+   * that a described model does not contain is a fault.
+   */
+  unused(): { readonly kept: readonly PlannedTensor[]; readonly leftOut: readonly Omission[] } {
+    const kept: PlannedTensor[] = [];
     const leftOut: Omission[] = [];
-    for (const [name, { own }] of this.#input.tensors) {
+    for (const [name, { own, tensor }] of this.#input.tensors) {
       if (this.#used.has(name)) continue;
       if (this.#tables && isSrteName(name)) {
         leftOut.push({ name: own, why: `replaced by ${this.#tables.tables[0]?.name ?? 'SRTE'}` });
@@ -127,13 +135,14 @@ class Resolver {
       }
       if (this.#config === undefined) continue;
       const ignored = firstOfPattern(name, this.#config.ignored);
-      if (ignored) leftOut.push({ name: own, why: ignored.what });
+      if (ignored && isIgnoredOnLoad(ignored)) kept.push(keptAsItIs(name, own, tensor));
+      else if (ignored) leftOut.push({ name: own, why: ignored.what });
       else {
         const suggestion = 'check the config, or convert by names alone with --no-config';
         this.#fault(own, 'has no place in the output', suggestion);
       }
     }
-    return leftOut;
+    return { kept, leftOut };
   }
 
   #srteAction({ name, aliases, shape }: ExpectedTensor): Resolution | undefined {
@@ -251,6 +260,18 @@ class Resolver {
     this.faults.push({ tensor, message, suggestion });
   }
 }
+
+/** A tensor that is not of the model, copied with its type. */
+const keptAsItIs = (name: string, own: string, { dtype, shape, bytes }: StoredTensor) =>
+  ({
+    name,
+    aliases: [],
+    role: 'buffer',
+    dtype,
+    shape,
+    bytes,
+    action: { do: 'copy', from: own },
+  }) as const satisfies PlannedTensor;
 
 interface Resolution {
   readonly action: Action;

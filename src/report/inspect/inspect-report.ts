@@ -1,6 +1,7 @@
 /** Report of `minimind inspect`: a checkpoint's type and tensors. */
 import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import type { TensorGroup } from '../../checkpoint/summary.js';
+import { ignoredText } from '../../reconcile/reconcile.js';
 import { formatBytes, shortCount } from '../../text/units.js';
 import {
   counted,
@@ -141,6 +142,7 @@ function factsOf(result: InspectResult): Fact[] {
       text: sharedText(result),
     },
     overlapping > 0 && { name: 'overlapping', text: `${counted(overlapping, 'group')} of tensors` },
+    model?.ignored && { name: 'not counted', text: ignoredText(model.ignored) },
     unused > 0 && {
       name: 'unused',
       text: `${formatBytes(unused)} of the stored data is in no tensor`,

@@ -38,7 +38,7 @@ export interface InspectResult extends CheckpointSummary {
   /** Set for the folder of a LoRA adapter. */
   readonly adapter?: AdapterDescription;
   /** Null when neither a config nor a name shows it. */
-  readonly model?: Pick<StoredModel, 'family' | 'config' | 'srte'> | null;
+  readonly model?: Pick<StoredModel, 'family' | 'config' | 'srte' | 'ignored'> | null;
   /** The graph of an ONNX file, and the tensors of its model; absent in other formats. */
   readonly onnx?: OnnxInspection;
   /** Elements of the distinct weights without buffers; absent without a config, or with words of an unknown packing. */

@@ -12,6 +12,7 @@ import type { PublishedReport } from '../../budget/published/explain-published.j
 import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import type { CheckpointFacts } from '../../model-input/checkpoint-model.js';
 import type { StoredWeights } from '../../quantization/stored-weights.js';
+import { ignoredText } from '../../reconcile/reconcile.js';
 import type { Dtype } from '../../tensor/dtype.js';
 import {
   formatBytes,
@@ -165,6 +166,7 @@ function factsOf({
     },
     stored && { name: 'stored', text: `${formatBytes(stored.total.value)} (${stored.label})` },
     checkpoint && { name: 'checkpoint', ...checkpointFact(checkpoint) },
+    checkpoint?.ignored && { name: 'not counted', text: ignoredText(checkpoint.ignored) },
     adapter && adapterFact(adapter, Number(parameters.total.value)),
     ...stateFacts(state, setting),
     { name: 'inference', text: `${formatBytes(total.value)} in ${dtype}, for ${tokens}` },

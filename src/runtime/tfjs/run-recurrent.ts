@@ -1,5 +1,5 @@
 import type { CausalConv, GatedDelta, Mamba, StateSpaceDual } from '../../architecture/layer.js';
-import { LENGTH_EPS } from '../../architecture/layer.js';
+import { jointChannels, LENGTH_EPS } from '../../architecture/layer.js';
 import { columnFactors } from '../../architecture/walk.js';
 import { normedParts, runProjections } from './basic.js';
 import { activate } from './differentiable.js';
@@ -176,7 +176,8 @@ export function runGatedDelta(run: ForwardRun, layer: GatedDelta, u: Tensor3D): 
   const { keyHeads, keyDim, valueHeads, valueDim, activation } = layer;
   const [keys, inner] = [keyHeads * keyDim, valueHeads * valueDim];
   const [q0, k0, v0, gate, low, steps] = runProjections(run, layer.inputs, u) as SixValues;
-  const inputs = layer.convs.length === 1 ? [tf.concat([q0, k0, v0], 2)] : [q0, k0, v0];
+  const joint = jointChannels(layer);
+  const inputs = joint ? split(tf, tf.concat([q0, k0, v0], 2), joint) : [q0, k0, v0];
   const convolved = layer.convs.map((conv, index) => run.apply(conv, inputs[index] as Tensor3D));
   const mixed = activate(tf, activation, tf.concat(convolved, 2));
   const [q, k, v] = tf.split(mixed, [keys, keys, inner], 2) as [Tensor3D, Tensor3D, Tensor3D];

@@ -1,6 +1,6 @@
 /** Mamba, the gated delta rule and the gated short convolution. Shapes: B batch, T tokens, R = B·T rows, D inner, N state, K kernel. */
 import type { CausalConv, GatedConv, GatedDelta, Mamba } from '../../../architecture/layer.js';
-import { LENGTH_EPS } from '../../../architecture/layer.js';
+import { jointChannels, LENGTH_EPS } from '../../../architecture/layer.js';
 import { inputWidth } from '../../../architecture/walk.js';
 import type { Context, Target } from '../context.js';
 import { folded, scaledBy, sizeNames, unfoldedRows, weightOf } from '../context.js';
@@ -101,7 +101,8 @@ export function emitGatedDelta(context: Context, layer: GatedDelta, u: GraphValu
   const { activation, keyHeads, keyDim, valueHeads, valueDim } = layer;
   const [keys, inner] = [keyHeads * keyDim, valueHeads * valueDim];
   const [q0, k0, v0, gate, low, steps] = emitProjections(context, layer.inputs, u) as SixValues;
-  const given = layer.convs.length === 1 ? [graph.joined([q0, k0, v0])] : [q0, k0, v0];
+  const joint = jointChannels(layer);
+  const given = joint ? graph.split(graph.joined([q0, k0, v0]), joint) : [q0, k0, v0];
   const convolved = layer.convs.map((conv, index) => apply(conv, given[index] ?? LEFT_OUT));
   const mixed = activated(context, activation, graph.joined(convolved));
   const [q, k, v] = graph.split(mixed, [keys, keys, inner]);
