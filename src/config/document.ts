@@ -157,6 +157,35 @@ export function documentOfSection(
   );
 }
 
+/** The document with further findings. */
+export const withFindings = (
+  { file, root, found }: ConfigDocument,
+  more: readonly LocatedFinding[],
+): ConfigDocument => new ConfigDocument(file, root, [...found, ...more]);
+
+/** The document with a value that its file does not have, at the place of its section. */
+export function withSetting(
+  document: ConfigDocument,
+  [section = '', key = '']: PropertyPath,
+  value: string,
+): ConfigDocument {
+  const at = document.root.parts?.get(String(section));
+  if (at === undefined || !isRecord(at.value)) return document;
+  const place = at.key ?? at.place;
+  const changed = {
+    ...at,
+    value: { ...at.value, [key]: value },
+    parts: new Map([...(at.parts ?? []), [String(key), { value, place, key: place }]]),
+  };
+  const { root } = document;
+  const whole = {
+    ...root,
+    value: { ...document.value, [section]: changed.value },
+    parts: new Map([...(root.parts ?? []), [String(section), changed]]),
+  };
+  return new ConfigDocument(document.file, whole, document.found);
+}
+
 /**
  * The document with another name of a key, at the same place; unchanged if the new name is present already.
  * @param path Path of the key.

@@ -95,6 +95,16 @@ const schema = transformerDocument('minimind', {
   seq_aux: flag.nullish().describe('Training only'),
 });
 
+/** Names of the same settings in the code around the model and in courses on it. */
+const SETTING_NAMES = {
+  num_layers: 'num_hidden_layers',
+  num_q_heads: 'num_attention_heads',
+  num_kv_heads: 'num_key_value_heads',
+  max_seq_len: 'max_position_embeddings',
+  rope_base: 'rope_theta',
+  flash: 'flash_attn',
+} as const satisfies Record<string, keyof (typeof schema)['shape']['model']['shape']>;
+
 type Document = z.output<typeof schema>;
 type MinimindConfig = Document['model'];
 type Version = 2 | 3;
@@ -266,6 +276,7 @@ export const minimind = defineTransformer({
     },
   },
   dimensions: DECODER_DIMENSIONS,
+  settingNames: SETTING_NAMES,
   huggingFace: { rotary: rotaryReading },
   storedSettings: decoderStored,
   // The default number of key-value heads does not depend on the query heads.
