@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
 import type { ProblemText, PropertyPath } from '../errors.js';
-import { isRecord } from '../text/words.js';
+import { isRecord, joined } from '../text/words.js';
 import {
   invalidConfig,
   type LocatedFinding,
@@ -9,6 +9,7 @@ import {
   unreadableAt,
 } from './document-problems.js';
 import { jsonMistake } from './json-syntax.js';
+import { type PythonSettings, pythonSettings } from './python-text.js';
 import { describeValue } from './quote.js';
 import {
   dataSource,
@@ -68,11 +69,14 @@ export class ConfigDocument {
  * it is not one valid YAML mapping.
  */
 export function parseDocument(text: string | Uint8Array, file: string): ConfigDocument {
-  const source = new TextSource(file, decodeText(text, file));
+  const decoded = decodeText(text, file);
+  const python = /\.json$/i.test(file) ? undefined : pythonSettings(decoded);
+  const source = new TextSource(file, python?.yaml ?? decoded);
   try {
     const { root, found } = parseYaml(source.text, source);
     if (isRecord(root.value)) {
-      return new ConfigDocument(file, root, [...found, ...jsonFindings(source)]);
+      const more = python ? pythonFindings(python, source) : jsonFindings(source);
+      return new ConfigDocument(file, root, [...found, ...more]);
     }
     if (root.flaw === 'wrong') throw new Unreadable(found);
     throw unreadableAt(root.place, rootFinding(root.value), found);
@@ -81,6 +85,19 @@ export function parseDocument(text: string | Uint8Array, file: string): ConfigDo
     const { problems, errors } = toProblems(error.found);
     throw invalidConfig(file, problems, errors);
   }
+}
+
+/** Statements beside the settings, whose values nothing reads. */
+function pythonFindings({ unread }: PythonSettings, source: TextSource): LocatedFinding[] {
+  const [line] = unread;
+  if (line === undefined) return [];
+  const before = source.text.split('\n').slice(0, line - 1);
+  const offset = before.reduce((sum, each) => sum + each.length + 1, 0);
+  const finding = {
+    message: `Python that is not read: ${unread.length === 1 ? 'line' : 'statements on lines'} ${joined(unread.map(String))}`,
+    suggestion: 'leave it out: only the settings of dictionaries and calls are read',
+  };
+  return [{ severity: 'warning', place: { source, offset }, finding }];
 }
 
 /** Transformers and other readers of a `config.json` refuse what only YAML allows. */

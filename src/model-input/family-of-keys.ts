@@ -151,7 +151,7 @@ function namedWith(families: readonly Family[], textOf: (family: Family) => stri
 function ambiguous(document: ConfigDocument, families: readonly Family[]): UserError {
   return refusal(document, {
     message: `no family, and ${families.length} families read its keys`,
-    suggestion: `write ${namedWith(families, (family) => `--family ${family.name}${sizeOf(document, family)}`)}`,
+    suggestion: `write ${namedWith(families, (family) => `--family ${family.name}${sizeOf(document, family)}`)}; or family: NAME beside its keys`,
   });
 }
 

@@ -180,6 +180,13 @@ describe('a YAML file without a family', () => {
   });
 });
 
+describe('MiniGPT without key and value heads', () => {
+  it('has a quarter of the query heads, as its class', async () => {
+    const { model } = await load(indented(CLASS_SMALL.replace(/num_key_value_heads.*\n/, '')));
+    expect(countParameters(model).parameters).toBe(SMALL);
+  });
+});
+
 describe('--family for a YAML file', () => {
   it('is read in place of another family in the file, with a warning', async () => {
     const { family, warnings } = await load(

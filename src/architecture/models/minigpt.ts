@@ -36,7 +36,7 @@ const schema = transformerDocument('minigpt', {
   num_attention_heads: positiveInteger.describe('Query heads'),
   num_key_value_heads: positiveInteger
     .nullish()
-    .describe('Key and value heads [default: the query heads]'),
+    .describe('Key and value heads [default: a quarter of the query heads, with use_gqa]'),
   intermediate_size: positiveInteger
     .nullish()
     .describe('Width inside the feed-forward network [default: 4 · hidden_size]'),
@@ -125,7 +125,10 @@ export const minigpt = defineFamily({
     const { hidden_size: hidden, rms_norm_eps: eps, num_attention_heads } = config;
     const heads = headsOf({
       ...config,
-      num_key_value_heads: config.use_gqa ? config.num_key_value_heads : num_attention_heads,
+      // As in the original: src/model/config.py of cklxx/mini-llm.
+      num_key_value_heads: config.use_gqa
+        ? (config.num_key_value_heads ?? Math.max(1, Math.floor(num_attention_heads / 4)))
+        : num_attention_heads,
     });
     return causalModel({
       paths: { embedding: 'token_embedding', blocks: 'transformer_blocks', head: 'lm_head' },
