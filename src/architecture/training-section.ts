@@ -8,7 +8,9 @@ const fraction = z.number().min(0).max(1);
 const probability = z.number().min(0).lt(1);
 
 const keys = {
-  max_steps: count.describe('Optimizer steps of the training'),
+  max_steps: z
+    .union([count, z.literal(-1)])
+    .describe('Optimizer steps of the training; -1 leaves them to the epochs'),
   total_tokens: z.number().min(1).describe('Tokens of the training'),
   num_epochs: z.number().positive().describe('Passes over the data'),
   dataset_tokens: z.number().min(1).describe('Tokens of the data'),
@@ -31,7 +33,7 @@ const keys = {
   fp16: z.union([z.boolean(), z.literal('auto')]),
   bf16: z.union([z.boolean(), z.literal(['auto', 'full'])]),
   grad_scaler: z.boolean().describe('Whether a GradScaler scales the loss of fp16'),
-  loss_scale: z.number().positive().describe('Fixed scale of the loss of fp16'),
+  loss_scale: amount.describe('Fixed scale of the loss of fp16; 0: that of GradScaler'),
   init_scale: z.number().positive().describe('First scale of GradScaler'),
   growth_factor: z.number().positive().describe('Factor of the scale after growth_interval steps'),
   backoff_factor: z.number().positive().describe('Factor of the scale after an overflow'),
@@ -238,7 +240,6 @@ const FORMS = {
   betas,
   adam_betas: betas,
   dtype: precision,
-  torch_dtype: precision,
   amp_dtype: precision,
   precision,
   mixed_precision: precision,
@@ -260,6 +261,9 @@ const SCHEDULE_NAMES = {
   ...{ steps: 'schedule_steps', num_steps: 'schedule_steps' },
 } as const;
 
+/** Mappings inside a section with more of its keys, as in the JSON of DeepSpeed. */
+export const INNER_SECTIONS: ReadonlySet<string> = new Set(['params', 'kwargs', 'args']);
+
 /** Sections whose keys belong to the training, with the names that keys have only there. */
 export const SECTIONS_OF_TRAINING: ReadonlyMap<string, Readonly<Record<string, string>>> = new Map([
   ...[
@@ -278,6 +282,7 @@ export const SECTIONS_OF_TRAINING: ReadonlyMap<string, Readonly<Record<string, s
     (name) => [name, { enabled: 'grad_scaler' }] as const,
   ),
   ...['amp', 'mixed_precision', 'autocast'].map((name) => [name, { enabled: 'amp' }] as const),
+  ...['fp16', 'bf16'].map((name) => [name, { enabled: name }] as const),
 ]);
 
 const named = Object.fromEntries(
@@ -362,7 +367,7 @@ export function namedTraining(section: TrainingSection | null | undefined): Name
       if (first === undefined) {
         settings[key] = own;
         found[key] = name;
-      } else if (settings[key] !== own && !isRefinement(key, first, name)) {
+      } else if (settings[key] !== own) {
         contradictions.push({ key: name, first });
       }
     }
@@ -375,15 +380,14 @@ export function namedTraining(section: TrainingSection | null | undefined): Name
   return { settings, keys: found, contradictions, unread };
 }
 
-/** Whether one of two keys only says the type of the weights, as `torch_dtype: float32` beside `fp16: true`. */
-const isRefinement = (key: TrainingKey, first: string, second: string): boolean =>
-  (key === 'fp16' || key === 'bf16') && [first, second].includes('torch_dtype');
-
 function settingsOf(
   name: string,
   value: unknown,
 ): Partial<Record<TrainingKey, unknown>> | undefined {
   const key = nameOf(name);
+  // Defaults of transformers and DeepSpeed.
+  if (key === 'max_steps' && value === -1) return {};
+  if (key === 'loss_scale' && value === 0) return { grad_scaler: true };
   if (key !== undefined) return { [key]: isSwitch(key) ? value !== false : value };
   return formOf(name)?.read(value);
 }

@@ -1,11 +1,12 @@
 /** A document in the sections `model` and `training`, for files that have their keys elsewhere. */
-import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
+import { FAMILY_NAMES, isFamilyName, loadFamily } from '../architecture/families.js';
 import {
+  INNER_SECTIONS,
   isTrainingKey,
   SECTIONS_OF_TRAINING,
   TRAINING_SECTIONS,
 } from '../architecture/training-section.js';
-import { ConfigDocument } from '../config/document.js';
+import { ConfigDocument, withRenamedKey } from '../config/document.js';
 import type { LocatedFinding } from '../config/document-problems.js';
 import { nearest, sizeNamed } from '../config/nearest.js';
 import { quote, valueAt } from '../config/quote.js';
@@ -22,9 +23,15 @@ export async function asSections(
   document: ConfigDocument,
   family?: string,
 ): Promise<ConfigDocument> {
-  const sectioned = withTraining(await withModel(document));
+  const sectioned = withKind(withTraining(await withModel(document)));
   return family === undefined ? sectioned : asFamily(sectioned, family);
 }
+
+/** The family by the name that a `config.json` has for it. */
+const withKind = (document: ConfigDocument): ConfigDocument =>
+  isFamilyName(valueAt(document.value, ['model', 'model_type']))
+    ? withRenamedKey(document, ['model', 'model_type'], 'family')
+    : document;
 
 type Parts = Map<string, LocatedValue>;
 
@@ -102,8 +109,10 @@ function withTraining(document: ConfigDocument): ConfigDocument {
     const names = SECTIONS_OF_TRAINING.get(section) ?? {};
     for (const [key, value] of at.parts ?? []) {
       const name = Object.hasOwn(names, key) ? (names[key] ?? key) : key;
-      if (SECTIONS_OF_TRAINING.has(key) && isMapping(value)) addSection(key, value, [...path, key]);
-      else add(name, value, [...path, key]);
+      if (INNER_SECTIONS.has(key) && isMapping(value)) addSection(section, value, [...path, key]);
+      else if (SECTIONS_OF_TRAINING.has(key) && isMapping(value)) {
+        addSection(key, value, [...path, key]);
+      } else add(name, value, [...path, key]);
     }
   };
   for (const [key, at] of inside) {

@@ -166,6 +166,21 @@ describe('a YAML file without a family', () => {
     expect(await load(text)).toMatchObject({ family: { name: 'hybrid' }, warnings: [] });
   });
 
+  it('is the one of its model_type', async () => {
+    const { family, warnings } = await load(indented(`model_type: minimind\n${HF_MINIMIND}`));
+    expect({ family: family.name, warnings }).toEqual({ family: 'minimind', warnings: [] });
+  });
+
+  it('of MiniMind with head_dim can be of two versions', async () => {
+    const text = indented(`${COURSE_MINIMIND}head_dim: 64\n`);
+    const { warnings } = await load(text);
+    expect(warnings).toContainEqual(
+      expect.objectContaining({ suggestion: 'for MiniMind 2, write version: 2' }),
+    );
+    const { model } = await load(text, { set: ['model.version=2'] });
+    expect(countParameters(model).parameters).toBe(MINIMIND);
+  });
+
   it('has its keys by --set too', async () => {
     const { model, family } = await load('model: {}\n', {
       set: [

@@ -129,6 +129,16 @@ hyperparameters:
 `,
   ],
   [
+    'DeepSpeed',
+    `train_micro_batch_size_per_gpu: 32
+gradient_accumulation_steps: 8
+gradient_clipping: 1.0
+bf16: {enabled: true}
+optimizer: {type: AdamW, params: {lr: 1e-4, betas: [0.9, 0.95], eps: 1e-8, weight_decay: 0.1}}
+training: {max_steps: 5000, warmup_steps: 100, min_lr: 1e-5, seq_len: 512}
+`,
+  ],
+  [
     'Megatron-LM: arguments.py',
     `training:
   train_iters: 5000
@@ -178,6 +188,14 @@ describe('the settings of a training', () => {
       grad_scaler: true,
     });
     expect(settings.placeOf('learning_rate')).toBe('training.lr');
+  });
+
+  it('can ask for the defaults of transformers and DeepSpeed', async () => {
+    const { settings, plan } = await planOf(
+      'training: {max_steps: -1, total_tokens: 1e9}\nfp16: {enabled: true, loss_scale: 0, initial_scale_power: 12}\n',
+    );
+    expect(plan.size.length).toBe('tokens');
+    expect(settings.values).toMatchObject({ fp16: true, grad_scaler: true, init_scale: 4096 });
   });
 
   it('that contradict each other are reported', async () => {

@@ -228,6 +228,21 @@ export const minimind = defineTransformer({
           : undefined;
       },
     },
+    {
+      severity: 'warning',
+      reads: ['model.head_dim', 'model.version', 'model.num_key_value_heads'],
+      check: ({ model }) => {
+        const isWide = model.head_dim === model.hidden_size / model.num_attention_heads;
+        const isOld = model.num_key_value_heads === VERSIONS[2].keyValueHeads;
+        const isOnly = (model.num_experts ?? model.moe_intermediate_size) == null;
+        return model.version == null && isWide && isOld && isOnly
+          ? {
+              message: 'head_dim is a key of MiniMind 3: read as version 3',
+              suggestion: 'for MiniMind 2, write version: 2',
+            }
+          : undefined;
+      },
+    },
     ...OTHER_VERSION_KEYS.map(
       ([key, version]): DocumentRule<Document> => ({
         severity: 'warning',
