@@ -165,7 +165,7 @@ const rowNamed = (stem: string) =>
   SCRIPT_COMMANDS.find(({ scripts }) => scripts.some((name) => stemOf(name) === stem));
 
 /** The row of a script by its name, with or without its folder and ending. */
-export function scriptRow(word: string): ScriptCommand | undefined {
+function scriptRow(word: string): ScriptCommand | undefined {
   const stem = folded(word);
   if (!isScript(word)) return stem.includes('_') ? rowNamed(stem) : undefined;
   const names = SCRIPT_COMMANDS.flatMap(({ scripts }) => scripts.map(stemOf));
