@@ -224,5 +224,40 @@ export function jsonSchemaOf(family: Family): Record<string, unknown> {
   const terse = JSON.parse(JSON.stringify(schema), (key, value) =>
     key === 'maximum' && value === Number.MAX_SAFE_INTEGER ? undefined : value,
   );
-  return { ...terse, title: `minimind config, family ${family.name}` };
+  return {
+    ...withOtherNames(terse, family),
+    title: `minimind config, family ${family.name}`,
+  };
+}
+
+interface ModelSchema {
+  readonly properties: Readonly<Record<string, object>>;
+  readonly required?: readonly string[];
+}
+
+/** The schema with the other names of settings, which an editor cannot require. */
+function withOtherNames(
+  schema: { readonly properties: { readonly model: ModelSchema } },
+  { settingNames }: Family,
+): Record<string, unknown> {
+  if (settingNames === undefined) return { ...schema };
+  const { model } = schema.properties;
+  const { properties, required = [] } = model;
+  const names = Object.entries(settingNames).map(([name, setting]) => [
+    name,
+    { ...properties[setting], description: `Another name of ${setting}` },
+  ]);
+  const named = new Set(Object.values(settingNames));
+  return {
+    ...schema,
+    properties: {
+      ...schema.properties,
+      model: {
+        ...model,
+        properties: { ...properties, ...Object.fromEntries(names) },
+        // The keys can say the family, and a setting can have another name.
+        required: required.filter((key) => key !== 'family' && !named.has(key)),
+      },
+    },
+  };
 }

@@ -49,6 +49,7 @@ export async function runCommandLine(
     const config = await loadConfig(root, load);
     await refuseUnknownCommand(words, config);
     if (await showHelp(words, config)) return;
+    await refuseScript(words);
     await run(readWords(words, config), config);
   } catch (error) {
     await fail(asUserError(error), words);
@@ -149,6 +150,14 @@ async function refuseUnknownCommand(words: readonly string[], config: Config): P
   throw await unknownCommand([word], words, config);
 }
 
+/** A script in place of a model. */
+async function refuseScript(words: readonly string[]): Promise<void> {
+  if (!words.slice(1).some((word) => /\.(?:py|sh|ipynb)$/i.test(word))) return;
+  const { scriptArgument, scriptError } = await import('./scripts.js');
+  const script = scriptArgument(flagsIn(words).slice(1));
+  if (script !== undefined) throw scriptError('a model', script);
+}
+
 /** The command line with the spellings that its command declares. */
 function readWords(words: string[], config: Config): string[] {
   if (HELP_AND_VERSION.has(words[0] ?? '')) return words;
@@ -164,6 +173,9 @@ async function unknownCommand(
   words: readonly string[],
   config: Config,
 ): Promise<UserError> {
+  const { scriptError, scriptIn } = await import('./scripts.js');
+  const script = scriptIn(words);
+  if (script !== undefined) return scriptError('a command', script);
   const text = written.join(' ');
   const rest = words.slice(written.length);
   const isFlag = text.startsWith('-');

@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
 import type { ProblemText, PropertyPath } from '../errors.js';
 import { jsonOrUndefined } from '../text/json.js';
-import { isRecord } from '../text/words.js';
+import { isRecord, joined } from '../text/words.js';
 import {
   invalidConfig,
   type LocatedFinding,
@@ -12,6 +12,7 @@ import {
 import type { Edit } from './json-edits.js';
 import { editedJson } from './json-edits.js';
 import { jsonMistake } from './json-syntax.js';
+import { type PythonSettings, pythonSettings } from './python-text.js';
 import { describeValue } from './quote.js';
 import {
   dataSource,
@@ -71,12 +72,15 @@ export class ConfigDocument {
  * it is not one valid YAML mapping.
  */
 export function parseDocument(text: string | Uint8Array, file: string): ConfigDocument {
-  const source = new TextSource(file, decodeText(text, file));
+  const decoded = decodeText(text, file);
+  const python = /\.json$/i.test(file) ? undefined : pythonSettings(decoded);
+  const source = new TextSource(file, python?.yaml ?? decoded);
   try {
     const isJson = jsonOrUndefined(source.text) !== undefined;
     const { root, found } = parseYaml(source.text, source, { isJson });
     if (isRecord(root.value)) {
-      return new ConfigDocument(file, root, [...found, ...jsonFindings(source)]);
+      const more = python ? pythonFindings(python, source) : jsonFindings(source);
+      return new ConfigDocument(file, root, [...found, ...more]);
     }
     if (root.flaw === 'wrong') throw new Unreadable(found);
     throw unreadableAt(root.place, rootFinding(root.value), found);
@@ -85,6 +89,19 @@ export function parseDocument(text: string | Uint8Array, file: string): ConfigDo
     const { problems, errors } = toProblems(error.found);
     throw invalidConfig(file, problems, errors);
   }
+}
+
+/** Statements beside the settings, whose values nothing reads. */
+function pythonFindings({ unread }: PythonSettings, source: TextSource): LocatedFinding[] {
+  const [line] = unread;
+  if (line === undefined) return [];
+  const before = source.text.split('\n').slice(0, line - 1);
+  const offset = before.reduce((sum, each) => sum + each.length + 1, 0);
+  const finding = {
+    message: `Python that is not read: ${unread.length === 1 ? 'line' : 'statements on lines'} ${joined(unread.map(String))}`,
+    suggestion: 'leave it out: only the settings of dictionaries and calls are read',
+  };
+  return [{ severity: 'warning', place: { source, offset }, finding }];
 }
 
 /** Transformers and other readers of a `config.json` refuse what only YAML allows. */
@@ -159,6 +176,35 @@ export function documentOfSection(
     { value: { [name]: values }, place: root.place, parts: new Map([[name, section]]) },
     [...document.found, ...found],
   );
+}
+
+/** The document with further findings. */
+export const withFindings = (
+  { file, root, found }: ConfigDocument,
+  more: readonly LocatedFinding[],
+): ConfigDocument => new ConfigDocument(file, root, [...found, ...more]);
+
+/** The document with a value that its file does not have, at the place of its section. */
+export function withSetting(
+  document: ConfigDocument,
+  [section = '', key = '']: PropertyPath,
+  value: string,
+): ConfigDocument {
+  const at = document.root.parts?.get(String(section));
+  if (at === undefined || !isRecord(at.value)) return document;
+  const place = at.key ?? at.place;
+  const changed = {
+    ...at,
+    value: { ...at.value, [key]: value },
+    parts: new Map([...(at.parts ?? []), [String(key), { value, place, key: place }]]),
+  };
+  const { root } = document;
+  const whole = {
+    ...root,
+    value: { ...document.value, [section]: changed.value },
+    parts: new Map([...(root.parts ?? []), [String(section), changed]]),
+  };
+  return new ConfigDocument(document.file, whole, document.found);
 }
 
 /**

@@ -50,7 +50,7 @@ function onlyOneWith(foldedQuery: string, candidates: Iterable<string>): string 
 /** One size per row, named as in `config.json` files, Meta's `params.json`, GGUF, nanoGPT and Megatron. */
 const SYNONYMS: readonly (readonly string[])[] = [
   ['num_hidden_layers', 'num_layers', 'n_layers', 'n_layer', 'block_count', 'depth', 'layers'],
-  ['num_attention_heads', 'num_heads', 'n_heads', 'n_head', 'head_count', 'heads'],
+  ['num_attention_heads', 'num_heads', 'num_q_heads', 'n_heads', 'n_head', 'head_count', 'heads'],
   ['num_key_value_heads', 'num_kv_heads', 'n_kv_heads', 'n_kv_head', 'num_query_groups'],
   ['hidden_size', 'n_embd', 'd_model', 'dim', 'hidden_dim', 'embed_dim', 'embedding_length'],
   ['intermediate_size', 'n_inner', 'd_ff', 'ffn_dim', 'ffn_hidden_size', 'feed_forward_length'],
@@ -74,6 +74,7 @@ const SYNONYMS: readonly (readonly string[])[] = [
   ['hidden_act', 'hidden_activation', 'activation_function'],
   ['rope_theta', 'rotary_emb_base', 'rope_freq_base', 'rope_base'],
   ['tie_word_embeddings', 'tie_embeddings', 'weight_tying'],
+  ['flash_attn', 'flash', 'flash_attention', 'use_flash_attn', 'use_flash_attention'],
 ];
 
 /** The known name for `key` of another format. */
@@ -81,6 +82,10 @@ export function synonymAmong(key: string, known: readonly string[]): string | un
   const row = SYNONYMS.find((names) => names.includes(key));
   return row && known.find((each) => each !== key && row.includes(each));
 }
+
+/** The size that a key of any format names, as `config.json` calls it. */
+export const sizeNamed = (key: string): string | undefined =>
+  SYNONYMS.find((names) => names.includes(key))?.[0];
 
 /** The known name for a key similar to `key` of another format. */
 export function nearSynonymAmong(key: string, known: readonly string[]): string | undefined {

@@ -1,19 +1,12 @@
 /** A Hugging Face `config.json` as a minimind document. */
 
 import { isDeepStrictEqual } from 'node:util';
-import {
-  COPIES,
-  DEFAULT_FAMILY,
-  FAMILY_NAMES,
-  isCopy,
-  isFamilyName,
-  loadFamily,
-} from '../architecture/families.js';
+import { COPIES, FAMILY_NAMES, isCopy, isFamilyName, loadFamily } from '../architecture/families.js';
 import type { Family, KeyRemark } from '../architecture/family.js';
 import type { JsonObject } from '../architecture/transformer/config-keys.js';
 import { suggestedKey } from '../config/check-document.js';
 import {
-  ConfigDocument,
+  type ConfigDocument,
   documentOfSection,
   editedText,
   parseDocument,
@@ -27,6 +20,7 @@ import type { QuantizationReading } from '../quantization/quantization-config.js
 import { KNOWN_METHODS, readQuantization } from '../quantization/quantization-config.js';
 import { formatJson, jsonOrUndefined } from '../text/json.js';
 import { isRecord, joined } from '../text/words.js';
+import { asSections } from './document-sections.js';
 import { type TextPart, textKeyOf, textPartOf, unknownTextPart } from './text-part.js';
 
 type Reader = NonNullable<Family['fromHuggingFace']>;
@@ -61,7 +55,7 @@ export async function asOurDocument(
 ): Promise<ConfigDocument> {
   if (!isHuggingFace(document) && (family === undefined || !isWithoutKind(document))) {
     if (isWithoutKind(document)) throw await withoutKind(document);
-    return family === undefined ? document : withFamilyLeftOut(document, family);
+    return asSections(document, family);
   }
   const { config, path, part } = described(document, family);
   const reader = await readerOf(config[KIND]);
@@ -84,22 +78,6 @@ export async function asOurDocument(
       ...quantizationFound(document),
     ],
   });
-}
-
-/** A document of ours says its family itself: another one that is asked for is a warning. */
-function withFamilyLeftOut(document: ConfigDocument, asked: string): ConfigDocument {
-  const path = ['model', 'family'];
-  const own = valueAt(document.value, path) ?? DEFAULT_FAMILY;
-  if (own === asked) return document;
-  const finding = {
-    message: `--family ${asked} is not used: the model is of the family ${own}, by this file`,
-    suggestion: 'leave --family out, which is for a config.json, or write --set model.family',
-  };
-  const place = document.place(path, 'key');
-  return new ConfigDocument(document.file, document.root, [
-    ...document.found,
-    { severity: 'warning', place, path, finding },
-  ]);
 }
 
 /** The part of a config that is read: the whole file, or its text part. */

@@ -112,6 +112,9 @@ function checkpointsIn(folder: string): string[] {
   return fs.readdirSync(folder).filter(hasWeightsExtension).sort();
 }
 
+/** The section of a model in YAML, or sizes without one. */
+const OWN_KEYS = /^(?:model|hidden_size|num_hidden_layers|num_layers) *:/m;
+
 /** Whether a file has the top-level keys of a config of minimind, or of Hugging Face. */
 function isConfigFile(file: string): boolean {
   const isJson = path.basename(file) === 'config.json';
@@ -119,7 +122,7 @@ function isConfigFile(file: string): boolean {
   const status = fs.statSync(file, { throwIfNoEntry: false });
   if (!status?.isFile() || status.size > CONFIG_BYTES) return false;
   const text = fs.readFileSync(file, 'utf8');
-  return isJson ? /"model_type"|"model"/.test(text) : /^model:/m.test(text);
+  return isJson ? /"model_type"|"model"/.test(text) : OWN_KEYS.test(text);
 }
 
 /**

@@ -11,7 +11,7 @@ import type { LanguageModel } from '../architecture/layer.js';
 import { LimitError } from '../architecture/param.js';
 import { checkDocument } from '../config/check-document.js';
 import type { ConfigDocument } from '../config/document.js';
-import { withRenamedKey } from '../config/document.js';
+import { withFindings } from '../config/document.js';
 import { invalidConfig } from '../config/document-problems.js';
 import { nearest } from '../config/nearest.js';
 import { applyOverrides, correctedOverrides } from '../config/overrides.js';
@@ -22,7 +22,10 @@ import type { Problem, PropertyPath } from '../errors.js';
 import { UserError } from '../errors.js';
 import type { Quantization } from '../quantization/quantization-config.js';
 import { hubSuggestion, isRecord } from '../text/words.js';
+import { asSections } from './document-sections.js';
+import { asOfFamily, type DecidedFamily, familyOfKeys } from './family-of-keys.js';
 import { configPath, presetAdvice, presetOfPath } from './locate.js';
+import { inSettingNames, withSettingNames } from './setting-names.js';
 import type { LeftOutPart } from './text-part.js';
 
 /** A valid config and the model that it describes. */
@@ -71,7 +74,7 @@ export interface ModelLoadOptions {
   readonly set?: readonly string[] | undefined;
   /** Whether warnings count as errors. */
   readonly strict?: boolean;
-  /** Family to read a `config.json` as, regardless of its kind. */
+  /** Family to read a config as, regardless of its own. */
   readonly family?: string | undefined;
 }
 
@@ -149,7 +152,7 @@ export async function modelOf(
 
 /** A document with a `model` section, and what else a `config.json` says. Its reader is loaded only for one. */
 async function translated(document: ConfigDocument, as: string | undefined) {
-  if (isRecord(document.value.model) && as === undefined) return { ours: document };
+  if (isRecord(document.value.model)) return { ours: await asSections(document, as) };
   const { asOurDocument, quantizationOf, wholeKindOf } = await import('./hugging-face-document.js');
   return {
     ours: await asOurDocument(document, as),
@@ -163,36 +166,12 @@ async function translated(document: ConfigDocument, as: string | undefined) {
  * @param document As `asOurDocument` returns it.
  */
 export async function overridden(document: ConfigDocument, set: readonly string[]) {
-  const named = await familyOf(applyOverrides(document, set));
-  const { family } = named;
+  const { family, problem, found } = await familyOf(applyOverrides(document, set));
+  const own = found ? withFindings(asOfFamily(document, family), [found]) : document;
   const meant = correctedOverrides(family.schema, set.map(inSettingNames(family)));
-  const renamed = withSettingNames(document, family);
-  return { written: withSettingNames(applyOverrides(renamed, meant), family), meant, ...named };
-}
-
-/** Keys of rotary settings whose `type` is the older name of `rope_type`. */
-const ROTARY_KEYS = ['rope_scaling', 'rope_local_scaling'] as const;
-
-/** An override with the current name of its key. */
-const inSettingNames =
-  ({ settingNames = {} }: Family) =>
-  (text: string): string =>
-    text.replace(/^(\s*(?:model\.)?)(\w+)(\.type)?(?=\s*=)/, (whole, section, key, type) => {
-      if (type)
-        return ROTARY_KEYS.some((each) => each === key) ? `${section}${key}.rope_type` : whole;
-      return Object.hasOwn(settingNames, key) ? `${section}${settingNames[key]}` : whole;
-    });
-
-/** The document with the current names of its keys. */
-function withSettingNames(document: ConfigDocument, { settingNames = {} }: Family): ConfigDocument {
-  const current = Object.entries(settingNames).reduce(
-    (changed, [name, setting]) => withRenamedKey(changed, ['model', name], setting),
-    document,
-  );
-  return ROTARY_KEYS.reduce(
-    (changed, key) => withRenamedKey(changed, ['model', key, 'type'], 'rope_type'),
-    current,
-  );
+  const renamed = withSettingNames(own, family);
+  const written = withSettingNames(applyOverrides(renamed, meant), family);
+  return { written, meant, family, problem };
 }
 
 const asError = (problem: Problem): Problem => ({ ...problem, severity: 'error' });
@@ -201,12 +180,12 @@ const asError = (problem: Problem): Problem => ({ ...problem, severity: 'error' 
 const isFamily = ({ path }: Problem) => path === 'model.family';
 
 /** The family of a document. For an unknown name, the most likely one, so that the rest is checked too. */
-async function familyOf(document: ConfigDocument): Promise<{ family: Family; problem?: Problem }> {
+async function familyOf(
+  document: ConfigDocument,
+): Promise<DecidedFamily & { readonly problem?: Problem }> {
   const section = document.value.model;
-  const named =
-    typeof section === 'object' && section !== null && Object.hasOwn(section, 'family')
-      ? (section as Record<string, unknown>).family
-      : DEFAULT_FAMILY;
+  if (!isRecord(section) || !Object.hasOwn(section, 'family')) return familyOfKeys(document);
+  const named = section.family;
   // Undefined for an alias without an anchor, which the reader of the file reports.
   if (named === undefined) return { family: await loadFamily(DEFAULT_FAMILY) };
   if (isFamilyName(named)) return { family: await loadFamily(named) };

@@ -17,6 +17,7 @@ import type { Mistake } from './mistakes/find-mistakes.js';
 import { findMistakes } from './mistakes/find-mistakes.js';
 import type { GroupRuleName, OptimizerGroup } from './optimizer-groups.js';
 import { GROUP_RULES, optimizerGroups, parseGroupRule } from './optimizer-groups.js';
+import { parseOptimizer } from './optimizers.js';
 import type { RunSize } from './run-size.js';
 import { accumulationChoices, OVER_TRAINED, runSizeOf } from './run-size.js';
 import type { LearningRate, Origin, Schedule } from './schedules.js';
@@ -236,8 +237,12 @@ function precisionOf({ fp16, bf16 }: TrainingSettings['values']): Precision {
 }
 
 /** Scale of the loss: fixed, the first one of GradScaler, or none. */
-export const lossScaleOf = ({ loss_scale, grad_scaler }: TrainingSettings['values']): number =>
-  grad_scaler === false ? 1 : (loss_scale ?? (grad_scaler ? FIRST_SCALE : 1));
+export const lossScaleOf = ({
+  loss_scale,
+  init_scale,
+  grad_scaler,
+}: TrainingSettings['values']): number =>
+  grad_scaler === false ? 1 : (loss_scale ?? (grad_scaler ? (init_scale ?? FIRST_SCALE) : 1));
 
 /** Bytes of a parameter in each checkpoint. */
 const [BYTES_16, BYTES_32, BYTES_MOMENTS] = [2, 4, 8];
@@ -276,7 +281,7 @@ function fitSettingOf(
     microBatch: size.microBatch,
     context: size.context,
     precision: precision === 'float32' ? 'float32' : 'mixed',
-    optimizer: 'adamw',
+    optimizer: parseOptimizer(settings.values.optimizer ?? 'adamw') ?? 'adamw',
     recompute: recompute ?? (isRecomputed ? 'full' : 'none'),
     attention: 'fused',
     loss: 'full',

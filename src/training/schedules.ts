@@ -237,6 +237,12 @@ const SYNONYMS: Readonly<Record<string, ScheduleName>> = {
   cosine_decay: 'cosine',
   cosine_with_warmup: 'cosine',
   cosine_annealing: 'cosine',
+  cosine_annealing_lr: 'cosine',
+  cosineannealinglr: 'cosine',
+  cosineannealing: 'cosine',
+  cosine_schedule_with_warmup: 'cosine',
+  get_cosine_schedule_with_warmup: 'cosine',
+  get_linear_schedule_with_warmup: 'linear',
   linear_with_warmup: 'linear',
   linear_decay: 'linear',
   poly: 'polynomial',
@@ -298,11 +304,15 @@ export function publishedRate(width: number): (typeof PUBLISHED_RATES)[number] {
  */
 const HEADROOM = 8;
 
+/** Highest learning rate of small models: a third above SmolLM's 3e-3. Narrow ones bear more in proportion. */
+const CEILING = { rate: 4e-3, width: 512 } as const;
+
 /**
  * Highest learning rate that a width bears: 8 × GPT-3's 6e-4 at width 768, and less in proportion to the width, as the
- * best rate of Adam for matrices does (µP, arXiv 2203.03466).
+ * best rate of Adam for matrices does (µP, arXiv 2203.03466); at most a third above the highest published one.
  */
-export const highestRate = (width: number): number => (HEADROOM * 6e-4 * 768) / width;
+export const highestRate = (width: number): number =>
+  Math.min((HEADROOM * 6e-4 * 768) / width, CEILING.rate * Math.max(1, CEILING.width / width));
 
 /** Share of the steps that the warm-up has where nothing of the learning rate is given. */
 const USUAL_WARMUP = 0.01;
@@ -330,8 +340,9 @@ export function learningRateOf(values: TrainingValues, steps: number, width: num
   const schedule = withFloor(named ?? 'cosine', asked);
   const { reads }: Schedule = SCHEDULES[schedule];
   const length = values.schedule_steps ?? steps;
+  // In transformers, 0 steps leave the warm-up to the ratio.
   const given =
-    values.warmup_steps ??
+    (values.warmup_ratio === undefined ? values.warmup_steps : values.warmup_steps || undefined) ??
     (values.warmup_ratio === undefined ? undefined : Math.ceil(values.warmup_ratio * steps));
   const isUsualWarmup = given === undefined && values.learning_rate === undefined;
   const warmup = reads.includes('warmup')

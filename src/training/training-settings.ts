@@ -1,6 +1,6 @@
 /** Settings of a training from a file's `training:` section, with those that flags replace. */
 import type { NamedTraining, TrainingKey } from '../architecture/training-section.js';
-import { namedTraining } from '../architecture/training-section.js';
+import { isTrainingKey, namedTraining } from '../architecture/training-section.js';
 import { isRecord } from '../text/words.js';
 
 /** Values by key; undefined where neither the file nor a flag has one. */
@@ -13,6 +13,31 @@ export interface TrainingSettings {
   /** Whether a flag set the value. */
   isFlag(key: TrainingKey): boolean;
   readonly contradictions: NamedTraining['contradictions'];
+  /** Learning rates of the file under names that have no meaning here. */
+  readonly unreadRates: readonly UnreadRate[];
+}
+
+interface UnreadRate {
+  /** `solver.muon_lr` */
+  readonly path: string;
+  readonly value: number;
+}
+
+/** Names that end as those of a learning rate do. */
+const RATE_NAME = /(?:^|[_-]|[a-z])(?:lr|LR|lrate|learning[_-]?[rR]ate|LearningRate)$/;
+
+/** Depth of the sections that are searched for learning rates. */
+const RATE_DEPTH = 4;
+
+/** Learning rates in a section, other than the keys that are read. */
+function ratesIn(section: Record<string, unknown>, path: readonly string[]): UnreadRate[] {
+  return Object.entries(section).flatMap(([key, value]): UnreadRate[] => {
+    const here = [...path, key];
+    if (isRecord(value)) return here.length < RATE_DEPTH ? ratesIn(value, here) : [];
+    const isRead = path.length === 1 && path[0] === 'training' && isTrainingKey(key);
+    const isRate = typeof value === 'number' && value > 0 && RATE_NAME.test(key);
+    return isRate && !isRead ? [{ path: here.join('.'), value }] : [];
+  });
 }
 
 /** A setting that a flag gives, with the flag. */
@@ -72,6 +97,7 @@ export function trainingSettings(document: unknown, flags: SettingFlags = {}): T
     placeOf: (key) => places.get(key) ?? `training.${key}`,
     isFlag: (key) => places.get(key)?.startsWith('--') ?? false,
     contradictions,
+    unreadRates: ratesIn({ ...sections, model: undefined }, []),
   };
 }
 

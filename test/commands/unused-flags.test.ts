@@ -87,10 +87,16 @@ describe('a flag without an effect', () => {
     expect(stderr).toMatch(/^ {2}→ /m);
   });
 
-  it('is a warning for the family of a file that names its own', async () => {
+  it('is none for the family of a file: it is read as that one', async () => {
     const { code, stderr } = await runHere(['profile', 'hybrid/tiny', '--family', 'llama']);
-    expect(code).toBe(0);
-    expect(stderr).toContain('--family llama is not used: the model is of the family hybrid');
+    expect(code).toBe(2);
+    expect(stderr).toContain('model.window_size: unknown key "window_size"');
+    const small = await runHere(['profile', 'minigpt/minigpt-small', '--family', 'minimind']);
+    expect({ code: small.code, parameters: small.stdout.slice(0, 60) }).toEqual({
+      code: 0,
+      parameters: expect.stringContaining('minimind · 29.5M parameters'),
+    });
+    expect(small.stderr).toContain('the file says "minigpt": read as minimind, by --family');
     const same = await runHere(['profile', 'hybrid/tiny', '--family', 'hybrid']);
     expect({ code: same.code, stderr: same.stderr }).toEqual({ code: 0, stderr: '' });
   });

@@ -386,7 +386,8 @@ const confusions: readonly Confusion[] = [
   ...Object.entries(KEYS_WITHOUT_EQUIVALENT).map(([key, why]) => ({
     path: `model.${key}`,
     message: `${key} has no equivalent in this model: ${why}`,
-    suggestion: 'remove the line',
+    suggestion:
+      'write the family that reads it, as family: minimind, or leave the line out of a hybrid',
   })),
   ...Object.keys(model.shape).map((key) => ({
     path: key,

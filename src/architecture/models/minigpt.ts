@@ -1,5 +1,6 @@
 /** MiniGPT: a small Llama-like decoder with grouped-query attention and its own names. */
 import * as z from 'zod';
+import { groupBy } from '../../text/words.js';
 import { rotary } from '../constructors/attention-layers.js';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { defineFamily, type Preset } from '../family.js';
@@ -35,7 +36,7 @@ const schema = transformerDocument('minigpt', {
   num_attention_heads: positiveInteger.describe('Query heads'),
   num_key_value_heads: positiveInteger
     .nullish()
-    .describe('Key and value heads [default: the query heads]'),
+    .describe('Key and value heads [default: a quarter of the query heads, with use_gqa]'),
   intermediate_size: positiveInteger
     .nullish()
     .describe('Width inside the feed-forward network [default: 4 · hidden_size]'),
@@ -50,12 +51,26 @@ const schema = transformerDocument('minigpt', {
   dropout: z.number().nullish().describe('Training only'),
 });
 
-/** Keys of the course's dictionaries, and the settings that they name. */
+/** Keys of the course's dictionaries and of its first configs, and the settings that they name. */
 const SETTING_NAMES = {
   num_layers: 'num_hidden_layers',
+  n_layers: 'num_hidden_layers',
+  n_heads: 'num_attention_heads',
+  d_model: 'hidden_size',
+  d_ff: 'intermediate_size',
+  max_seq_len: 'max_position_embeddings',
   num_heads: 'num_attention_heads',
   num_kv_heads: 'num_key_value_heads',
 } as const satisfies Record<string, keyof (typeof schema)['shape']['model']['shape']>;
+
+/** Names of each setting. */
+const namesOf = (settings: Readonly<Record<string, string>>) =>
+  Object.fromEntries(
+    [...groupBy(Object.entries(settings), ([, setting]) => setting)].map(([setting, names]) => [
+      setting,
+      names.map(([name]) => name),
+    ]),
+  );
 
 type MinigptInput = z.input<typeof schema>;
 type ModelSizes = readonly [
@@ -102,9 +117,7 @@ export const minigpt = defineFamily({
   dimensions: DECODER_DIMENSIONS,
   trainingHints,
   fromHuggingFace: huggingFaceReader(schema.shape.model, {
-    names: Object.fromEntries(
-      Object.entries(SETTING_NAMES).map(([name, setting]) => [setting, [name]]),
-    ),
+    names: namesOf(SETTING_NAMES),
   }),
   settingNames: SETTING_NAMES,
   settingsFor: tyingSettings,
@@ -112,7 +125,10 @@ export const minigpt = defineFamily({
     const { hidden_size: hidden, rms_norm_eps: eps, num_attention_heads } = config;
     const heads = headsOf({
       ...config,
-      num_key_value_heads: config.use_gqa ? config.num_key_value_heads : num_attention_heads,
+      // As in the original: src/model/config.py of cklxx/mini-llm.
+      num_key_value_heads: config.use_gqa
+        ? (config.num_key_value_heads ?? Math.max(1, Math.floor(num_attention_heads / 4)))
+        : num_attention_heads,
     });
     return causalModel({
       paths: { embedding: 'token_embedding', blocks: 'transformer_blocks', head: 'lm_head' },

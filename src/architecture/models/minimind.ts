@@ -101,6 +101,16 @@ const schema = transformerDocument('minimind', {
   seq_aux: flag.nullish().describe('Training only'),
 });
 
+/** Names of the same settings in the code around the model and in courses on it. */
+const SETTING_NAMES = {
+  num_layers: 'num_hidden_layers',
+  num_q_heads: 'num_attention_heads',
+  num_kv_heads: 'num_key_value_heads',
+  max_seq_len: 'max_position_embeddings',
+  rope_base: 'rope_theta',
+  flash: 'flash_attn',
+} as const satisfies Record<string, keyof (typeof schema)['shape']['model']['shape']>;
+
 type Document = z.output<typeof schema>;
 type MinimindConfig = Document['model'];
 type Version = 2 | 3;
@@ -270,6 +280,21 @@ export const minimind = defineTransformer({
             }
           : undefined,
     },
+    {
+      severity: 'warning',
+      reads: ['model.head_dim', 'model.version', 'model.num_key_value_heads'],
+      check: ({ model }) => {
+        const isWide = model.head_dim === model.hidden_size / model.num_attention_heads;
+        const isOld = model.num_key_value_heads === VERSIONS[2].keyValueHeads;
+        const isOnly = (model.num_experts ?? model.moe_intermediate_size) == null;
+        return model.version == null && isWide && isOld && isOnly
+          ? {
+              message: 'head_dim is a key of MiniMind 3: read as version 3',
+              suggestion: 'for MiniMind 2, write version: 2',
+            }
+          : undefined;
+      },
+    },
     ...OTHER_VERSION_KEYS.map(
       ([key, version]): DocumentRule<Document> => ({
         severity: 'warning',
@@ -318,6 +343,7 @@ export const minimind = defineTransformer({
     },
   },
   dimensions: DECODER_DIMENSIONS,
+  settingNames: SETTING_NAMES,
   huggingFace: { rotary: rotaryReading },
   storedSettings: decoderStored,
   // The default number of key-value heads does not depend on the query heads.

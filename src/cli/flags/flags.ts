@@ -114,12 +114,12 @@ export const stateDict = Flags.string({
   description: 'state dict to read, if a PyTorch file has several',
 });
 
-/** `--family llama`: reads a `config.json` of another kind as that family. */
+/** `--family llama`: reads a config as that family. */
 export const readAs = Flags.option({
   options: FAMILY_NAMES,
   helpValue: 'NAME',
   description:
-    'family to read a config.json as, for a model_type that is not known (minimind list --details)',
+    'family to read a config as, for one that names none, or an unknown one (minimind list --details)',
 } as const)();
 
 /** `--offline`, for commands that take models of the hub. */

@@ -5,6 +5,7 @@ import { formatInteger } from '../../text/units.js';
 import { DATA_CHECKS } from './data-checks.js';
 import { OPTIMIZER_CHECKS } from './optimizer-checks.js';
 import type { PlanCheck, PlanFacts } from './plan-check.js';
+import { SCALER_CHECKS } from './scaler-checks.js';
 import { SCHEDULE_CHECKS } from './schedule-checks.js';
 
 export interface Mistake {
@@ -24,6 +25,7 @@ export interface Mistake {
 export const PLAN_CHECKS = {
   ...SCHEDULE_CHECKS,
   ...OPTIMIZER_CHECKS,
+  ...SCALER_CHECKS,
   ...DATA_CHECKS,
   'nothing-saved': {
     title: 'no checkpoint within the run',

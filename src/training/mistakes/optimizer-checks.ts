@@ -2,6 +2,7 @@
 import { formatInteger, percentText, shortNumber } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import { GROUP_RULES, parseGroupRule } from '../optimizer-groups.js';
+import { parseOptimizer } from '../optimizers.js';
 import { partialAccumulation } from '../run-size.js';
 import type { TrainingValues } from '../training-settings.js';
 import { FIRST_SCALE, FP16_LARGEST } from '../underflow.js';
@@ -31,6 +32,14 @@ const isMeanOfMeans = ({ loss_reduction: text }: TrainingValues) =>
 
 const hasScaler = ({ grad_scaler, loss_scale }: TrainingValues) =>
   grad_scaler === true || (grad_scaler === undefined && loss_scale !== undefined);
+
+/** Line for a scale at which fewer gradients are lost. */
+const scaleFix = ({ loss_scale, init_scale }: TrainingValues): string => {
+  if (loss_scale !== undefined) return `loss_scale: ${FIRST_SCALE}`;
+  return init_scale === undefined || init_scale >= FIRST_SCALE
+    ? 'bf16: true'
+    : `init_scale: ${FIRST_SCALE}`;
+};
 
 /** In the order of the answer. */
 export const OPTIMIZER_CHECKS = {
@@ -95,7 +104,7 @@ export const OPTIMIZER_CHECKS = {
         ? undefined
         : {
             reason: `at a scale of ${shortNumber(underflow.scale, 6)}, ${percentText(underflow.below)} ${how} are below 6.0e-8`,
-            fix: values.loss_scale === undefined ? 'bf16: true' : `loss_scale: ${FIRST_SCALE}`,
+            fix: scaleFix(values),
           };
     },
   },
@@ -147,6 +156,20 @@ export const OPTIMIZER_CHECKS = {
       return {
         reason: `weight decay ${shortNumber(weightDecay)} pulls ${what.join(' and ')} to 0 (${GROUP_RULES[rule].title})`,
         fix: 'optimizer_groups: nanogpt (decay tensors of two or more dimensions only)',
+      };
+    },
+  },
+  'optimizer-other': {
+    title: 'an optimizer other than AdamW',
+    severity: 'warning',
+    key: 'optimizer',
+    find: ({ settings: { values } }) => {
+      const { optimizer: name } = values;
+      const known = name === undefined ? 'adamw' : parseOptimizer(name);
+      if (known?.startsWith('adamw')) return undefined;
+      return {
+        reason: `the groups, the limits and ${known === undefined ? 'the memory ' : ''}of this plan are those of AdamW, not of ${JSON.stringify(name)}`,
+        fix: 'optimizer: adamw',
       };
     },
   },

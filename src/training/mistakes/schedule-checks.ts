@@ -205,6 +205,19 @@ export const SCHEDULE_CHECKS = {
             fix: 'decay_type: one of linear, cosine, 1-sqrt',
           },
   },
+  'learning-rate-unread': {
+    title: 'learning rate that is not read',
+    severity: 'error',
+    key: 'learning_rate',
+    find: ({ settings: { values, unreadRates }, rate: { setting } }) => {
+      const [first] = unreadRates;
+      if (first === undefined || values.learning_rate !== undefined) return undefined;
+      return {
+        reason: `${first.path} is not a name that minimind reads, so the plan has ${shortNumber(setting.peak)}, its default`,
+        fix: `learning_rate: ${first.value}`,
+      };
+    },
+  },
   'learning-rate-absurd': {
     title: 'learning rate out of range',
     severity: 'error',
@@ -233,8 +246,8 @@ export const SCHEDULE_CHECKS = {
       const { rate: usual, width: at } = publishedRate(width);
       return {
         reason:
-          `${shortNumber(rate)} at width ${formatInteger(width)}; the limit is ${shortNumber(highest)}: 8 × GPT-3's 6e-4 at width 768, ` +
-          'in proportion to 1/width (µP, arXiv 2203.03466)',
+          `${shortNumber(rate)} at width ${formatInteger(width)}; the limit is ${shortNumber(highest)}, from GPT-3's 6e-4 at width 768, ` +
+          "SmolLM's 3e-3 at 576, and 1/width (µP, arXiv 2203.03466)",
         fix: `learning_rate: ${shortNumber(usual)} (GPT-3 at width ${formatInteger(at)})`,
       };
     },
