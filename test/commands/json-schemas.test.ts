@@ -106,6 +106,9 @@ describe('JSON output follows docs/schemas', () => {
     ['profile', [CONFIG, '--published', '536MB']],
     ['profile', [CONFIG, '--published', '57x']],
     ['profile', [CONFIG, '--published', '96.9%']],
+    ['profile', [CONFIG, '--published', '+96M']],
+    ['profile', [CONFIG, '--published', '3-5 GFLOP']],
+    ['profile', [CONFIG, '--published', '7.777777x']],
     [
       'profile',
       ['configs/hybrid/tiny.yaml', '--batch', '1000000', '--set', 'model.num_layers=100'],

@@ -6,10 +6,12 @@
 import type { Attention, LanguageModel, LatentAttention, Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { packedMatrices, tensorsOf, walk } from '../../architecture/walk.js';
-import type { PublishedCount } from '../../config/parse-number.js';
+import type { PublishedCount } from '../../config/parse-published.js';
+import { formatInteger } from '../../text/units.js';
 import type { KnownCount } from '../family-counts.js';
 import type { Exact } from '../figure.js';
 import { layerPattern } from '../parameters.js';
+import { roundVocabularies } from './round-vocabularies.js';
 
 /** A counting error that turns the true count into another. */
 export interface CountingError {
@@ -31,13 +33,17 @@ type CountExplanation = Explanation<bigint>;
 
 /** @template Value See `Explanation`. */
 export interface PublishedReport<Value extends bigint | number = bigint | number> {
-  readonly unit: 'parameters' | 'bytes' | 'ratio' | 'share';
+  readonly unit: 'parameters' | 'change' | 'flops' | 'bytes' | 'ratio' | 'share';
   readonly value: Value;
   readonly tolerance: Value;
+  /** Upper end of a published range, whose lower end is `value`. */
+  readonly upTo?: Value;
   /** value − the true number of parameters; null for other units, which many figures of a model have. */
   readonly difference: bigint | null;
   /** Most likely first; empty when no combination gives the number. */
   readonly explanations: readonly Explanation<Value>[];
+  /** Figures closest to a number that none gives. */
+  readonly nearest?: readonly Explanation<Value>[];
   /** Number of combinations tried. */
   readonly tried: number;
 }
@@ -52,6 +58,9 @@ const MOST_PADDING = 64;
 const MOST_OTHER_ROWS = 1024;
 
 export const MOST_EXPLANATIONS = 5;
+
+/** Figures shown for a number without explanation. */
+const MOST_NEAREST = 3;
 
 /** One way to count a part of the model: its change to the true count, and its errors. */
 interface Choice {
@@ -104,7 +113,7 @@ export function explainPublished(
     counts.filter(({ reasons }) => reasons.length === 1).map(({ value }) => value),
   );
   const others = known
-    .filter(({ value }) => !named.has(value))
+    .filter(({ value, isDimension }) => !named.has(value) && !(isDimension && isRounded(published)))
     .map(
       ({ id, text, value, weight = 1.2 }): CountExplanation => ({
         value,
@@ -112,16 +121,70 @@ export function explainPublished(
       }),
     );
   const all = [...counts, ...others, ...operationCounts(operations)];
-  const near = all.filter(isNear(published));
-  const found = near.length > 0 ? near : otherVocabulary(model, published, counts);
   return {
     unit: 'parameters',
-    value: published.value,
-    tolerance: published.tolerance,
     difference: published.value - truth,
-    explanations: ranked(found, published.value).slice(0, MOST_EXPLANATIONS),
+    ...judged(all, published, () => {
+      const rows = otherVocabulary(model, published, counts);
+      return rows.length > 0 ? rows : otherEmbeddings(model, published);
+    }),
+  };
+}
+
+/** Widths and numbers of rows are published in full, or as thousands. */
+const isRounded = ({ tolerance }: PublishedCount) => tolerance > 1000n;
+
+type Judged<Value extends bigint | number> = Omit<PublishedReport<Value>, 'unit' | 'difference'>;
+
+/**
+ * The figures that a published number covers. If there are none: those of `otherwise`, those that it covers as a
+ * number that was cut off instead of rounded, or the nearest.
+ */
+export function judged(
+  all: readonly Explanation<bigint>[],
+  published: Pick<PublishedCount, 'value' | 'tolerance' | 'above'>,
+  otherwise: () => readonly Explanation<bigint>[] = () => [],
+): Judged<bigint> {
+  const { value, tolerance, above = tolerance } = published;
+  const ways = [() => all.filter(isNear(published)), otherwise, () => cutOff(all, published)];
+  const found = ways.reduce<readonly Explanation<bigint>[]>(
+    (before, way) => (before.length > 0 ? before : way()),
+    [],
+  );
+  const explanations = ranked(found, value).slice(0, MOST_EXPLANATIONS);
+  return {
+    value,
+    tolerance,
+    ...(above > 2n * tolerance && { upTo: value + above - tolerance }),
+    explanations,
+    ...(found.length === 0 && { nearest: nearestOf(all, Number(value)) }),
     tried: all.length,
   };
+}
+
+/** Numbers that lose digits without rounding: 0.268 becomes 0.26, and 5,082 becomes 5,100. */
+function cutOff(
+  all: readonly Explanation<bigint>[],
+  { value, tolerance }: Pick<PublishedCount, 'value' | 'tolerance'>,
+): Explanation<bigint>[] {
+  const zeros = /00+$/.exec(String(value))?.[0].length ?? 0;
+  const within = tolerance > 0n ? tolerance : 10n ** BigInt(zeros) / 2n;
+  if (within === 0n) return [];
+  return all.filter(isNear({ value, tolerance: within, above: 2n * within - 1n })).map((each) => {
+    const text = `cut off or rounded: it is ${formatInteger(each.value)}`;
+    return { ...each, reasons: [...each.reasons, { id: 'cut-off', text, weight: 0.3 }] };
+  });
+}
+
+/** The closest figures by their ratio, each value once. */
+export function nearestOf<Value extends bigint | number>(
+  all: readonly Explanation<Value>[],
+  published: number,
+): Explanation<Value>[] {
+  const away = ({ value }: Explanation<Value>) => Math.abs(Math.log(Number(value) / published));
+  const plain = all.filter(({ reasons, value }) => reasons.length <= 1 && Number(value) > 0);
+  const byValue = new Map(plain.toReversed().map((each) => [each.value, each]));
+  return [...byValue.values()].sort((a, b) => away(a) - away(b)).slice(0, MOST_NEAREST);
 }
 
 /** Whether the digits of a published number cover a value. */
@@ -235,6 +298,21 @@ function otherVocabulary(
     const text = `a vocabulary of ${vocabulary + rows} rows instead of ${vocabulary}`;
     return [{ value, reasons: [...choice.reasons, { id: 'other-vocabulary', text, weight: 2 }] }];
   });
+}
+
+/** The embedding of another vocabulary, of round size, for a number that nothing else gives. */
+function otherEmbeddings(
+  { embedding }: LanguageModel,
+  { value, tolerance, above = tolerance }: PublishedCount,
+): CountExplanation[] {
+  const [rows = 0, hidden = 1] = embedding.weight.shape;
+  return roundVocabularies(value - tolerance, value + above, hidden).map(
+    ({ size: vocabulary, weight }) => {
+      const text = `these are the parameters of an embedding of ${formatInteger(vocabulary)} rows of ${hidden}, not of ${formatInteger(rows)}`;
+      const reason = { id: `embedding-${vocabulary}`, text, weight: 2 + weight };
+      return { value: BigInt(vocabulary) * BigInt(hidden), reasons: [reason] };
+    },
+  );
 }
 
 /** Shared layers counted once per layer, with or without their own name. */
