@@ -230,6 +230,16 @@ describe('JSON output follows docs/schemas', () => {
     expect(violationsIn(stdout)).toEqual([]);
   });
 
+  it('for generate without a model', async () => {
+    const args = ['--logits', '8,7,6', '--temperature', '2', '--top-p', '0.9'];
+    const { code, stdout } = await runHere(['generate', ...args, '--json']);
+    expect({ code, schema: JSON.parse(stdout).schema }).toEqual({
+      code: 0,
+      schema: 'minimind/sampling@1',
+    });
+    expect(violationsIn(stdout)).toEqual([]);
+  });
+
   it('for fit --list-gpus', async () => {
     const args = ['--list-gpus', '--hardware', 'configs/hardware/example.yaml'];
     const { code, stdout } = await runHere(['fit', ...args, '--json']);
