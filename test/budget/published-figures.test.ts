@@ -254,6 +254,17 @@ it.each<[Name, string, string, RegExp, number]>([
   }),
 );
 
+it.each([
+  // 10² · 8 heads · 8 layers, and 100 · 512 + 0 + 1 + … + 99.
+  ['6400', 10, /scores of 10 tokens, 10² in each of 64 heads/, 6400],
+  ['56150', 612, /without a cache, for 100 tokens after a prompt of 512/, 56_150],
+])('%s is a count of a context of %i tokens', (text, context, expected, value) =>
+  expect(explained('minimind', 'minimind2-small', text, { context })[0]).toEqual({
+    text: expect.stringMatching(expected),
+    value,
+  }),
+);
+
 it('a number that nothing gives is compared with the nearest figures', () => {
   const { explanations, nearest } = reportOf('hybrid', 'aggressive', '~7B');
   expect(explanations).toEqual([]);
@@ -289,6 +300,7 @@ describe('a published ratio', () => {
       '11.5%',
       /^the parameters of the embedding ÷ the rule 12 · L · d² with one embedding, 111,104,000 instead of all 111,949,440/,
     ],
+    ['minigpt', 'minigpt-medium', '50%', /^one matrix of the vocabulary/],
     ['minigpt', 'minigpt-tiny', '16:1', /^width ÷ layers, 128 ÷ 8$/],
     ['minigpt', 'minigpt-small', '32:1', /^width ÷ layers, 384 ÷ 12$/],
     ['minigpt', 'minigpt-medium', '60%', /5 operations a value .* one by one it is 42.8%/],

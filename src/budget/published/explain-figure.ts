@@ -6,6 +6,7 @@ import { flopsByConvention } from '../flops.js';
 import type { ModelProfile, ResolvedSetting } from '../profile-model.js';
 import type { PublishedReport } from './explain-published.js';
 import { explainPublished } from './explain-published.js';
+import { contextCounts } from './known-ratios.js';
 import { explainBytes } from './published-bytes.js';
 import { explainChange } from './published-changes.js';
 import { explainOperations } from './published-operations.js';
@@ -34,7 +35,7 @@ export function explainFigure(
       const training = { ...setting.training, causal: false };
       return explainPublished(model, published, {
         operations: flopsByConvention(model, setting.inference, training),
-        known: knownCounts(family, document, model),
+        known: [...knownCounts(family, document, model), ...contextCounts(model, setting)],
         predictionLayers: family.predictionLayers?.(document) ?? 0,
       });
     }

@@ -1,8 +1,13 @@
-/** Ratios of a model that are not quotients of two counts: shapes, the work that a cache saves, norms. */
+/**
+ * Figures of a model that are no counts of it, or no quotients of two: shapes, the scores of a context, the work that a
+ * cache saves, norms.
+ */
 import type { LanguageModel } from '../../architecture/layer.js';
 import { walk } from '../../architecture/walk.js';
 import type { PublishedRatio } from '../../config/parse-published.js';
 import { formatInteger, percentText, significant } from '../../text/units.js';
+import { sumOf } from '../../text/words.js';
+import type { KnownCount } from '../family-counts.js';
 import { type GenerationSetting, generationFlopsOf } from '../flops.js';
 import { normOperations } from '../norm-operations.js';
 import type { ResolvedSetting } from '../profile-model.js';
@@ -98,6 +103,28 @@ function cachingRatios(
     const weight = (isUsual ? 1 : 1.3) + (fits ? 0 : 1);
     return passRatios(model, { prompt, generated }, weight);
   });
+}
+
+/** Counts of a named context: scores, and tokens read without a cache. */
+export function contextCounts(
+  model: LanguageModel,
+  { inference: { context }, origins }: ResolvedSetting,
+): KnownCount[] {
+  if (origins.context !== 'flag') return [];
+  const heads = sumOf(walk(model), ({ layer }) => (layer.kind === 'attention' ? layer.heads : 0));
+  const tokens = formatInteger(context);
+  const answers = ANSWERS.filter((generated) => generated < context).map((generated) => {
+    const again = generated * (context - generated) + (generated * (generated - 1)) / 2;
+    const text = `tokens read without a cache, for ${generated} tokens after a prompt of ${formatInteger(context - generated)}, no parameters`;
+    return { id: `reads-${generated}`, text, value: BigInt(again), weight: 1.6 };
+  });
+  const scores = {
+    id: 'scores',
+    text: `scores of ${tokens} tokens, ${tokens}² in each of ${formatInteger(heads)} heads of all layers, no parameters`,
+    value: BigInt(context) ** 2n * BigInt(heads),
+    weight: 1.1,
+  };
+  return [scores, ...answers].map((each) => ({ ...each, isDimension: true }));
 }
 
 /** Tokens read with and without a cache, for each of the ways to count the prompt. */

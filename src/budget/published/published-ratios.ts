@@ -206,7 +206,7 @@ function vocabularyCounts(model: LanguageModel): Compared[] {
     id,
     text,
     value,
-    weight: 0.6,
+    weight: 0.5,
   });
   return [
     count('matrices', 'tied', 'one matrix of the vocabulary', matrix),
