@@ -120,8 +120,7 @@ export async function claimsPage(run) {
         place === undefined
           ? without
           : at(other ? await answerOf(other) : answer, place, other ?? command);
-      const ours =
-        at(answer, value, command) / (await second(over, 1)) - (await second(less, 0));
+      const ours = at(answer, value, command) / (await second(over, 1)) - (await second(less, 0));
       const number = printed(String(claimed));
       const verdict = unlike ? 'not like for like' : verdictOf(number, ours);
       count += 1;

@@ -15,7 +15,7 @@ import {
   resolveSetting,
   tensorInventory,
 } from '../budget/profile-model.js';
-import type { PublishedReport } from '../budget/published/explain-published.js';
+import type { PublishedReport } from '../budget/published/explanations.js';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import {

@@ -4,8 +4,8 @@ import type {
   CountingError,
   Explanation,
   PublishedReport,
-} from '../budget/published/explain-published.js';
-import { judged } from '../budget/published/explain-published.js';
+} from '../budget/published/explanations.js';
+import { judged } from '../budget/published/explanations.js';
 import { judgedRatios } from '../budget/published/published-ratios.js';
 import type { PublishedBytes, PublishedCount, PublishedRatio } from '../config/parse-published.js';
 import { isRatio } from '../config/parse-published.js';

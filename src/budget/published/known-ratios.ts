@@ -11,7 +11,7 @@ import type { KnownCount } from '../family-counts.js';
 import { type GenerationSetting, generationFlopsOf } from '../flops.js';
 import { normOperations } from '../norm-operations.js';
 import type { ResolvedSetting } from '../profile-model.js';
-import type { Explanation } from './explain-published.js';
+import type { Explanation } from './explanations.js';
 
 type KnownRatio = Explanation<number>;
 

@@ -9,8 +9,8 @@ import { formatBytes, formatInteger } from '../../text/units.js';
 import type { Exact } from '../figure.js';
 import type { ModelProfile, ResolvedSetting } from '../profile-model.js';
 import { stateOf } from '../state.js';
-import type { CountingError, Explanation, PublishedReport } from './explain-published.js';
-import { judged } from './explain-published.js';
+import type { CountingError, Explanation, PublishedReport } from './explanations.js';
+import { judged } from './explanations.js';
 
 /** A size that a model has. */
 interface Size {

@@ -4,8 +4,8 @@ import type { PublishedChange } from '../../config/parse-published.js';
 import { formatInteger } from '../../text/units.js';
 import type { KnownCount } from '../family-counts.js';
 import { parameterFigures } from '../parameters.js';
-import type { Explanation, PublishedReport } from './explain-published.js';
-import { judged } from './explain-published.js';
+import type { Explanation, PublishedReport } from './explanations.js';
+import { judged } from './explanations.js';
 import { roundVocabularies } from './round-vocabularies.js';
 
 type ChangeExplanation = Explanation<bigint>;
@@ -68,4 +68,4 @@ function vocabularyChanges(model: LanguageModel, published: PublishedChange): Ch
 }
 
 /** `+47,923,200` */
-export const signed = (value: bigint): string => `${value > 0n ? '+' : ''}${formatInteger(value)}`;
+const signed = (value: bigint): string => `${value > 0n ? '+' : ''}${formatInteger(value)}`;

@@ -6,8 +6,8 @@ import type { Exact } from '../figure.js';
 import { decodingFlopsOf, flopsByConvention, lastTokensFlopsOf } from '../flops.js';
 import { parameterFigures } from '../parameters.js';
 import type { ProfileSetting } from '../profile-model.js';
-import type { Explanation, PublishedReport } from './explain-published.js';
-import { judged } from './explain-published.js';
+import type { Explanation, PublishedReport } from './explanations.js';
+import { judged } from './explanations.js';
 
 /** Contexts that publications use, besides the one of the profile. */
 const CONTEXTS = [1, 512, 1024, 2048, 4096, 8192] as const;

@@ -13,8 +13,8 @@ import { presetCounts } from '../family-counts.js';
 import { parameterFigures } from '../parameters.js';
 import type { ResolvedSetting } from '../profile-model.js';
 import { compareSrte, PUBLISHED_RANKS, srteLayoutOfRow } from '../srte-comparison.js';
-import type { CountingError, Explanation, PublishedReport } from './explain-published.js';
-import { MOST_EXPLANATIONS, nearestOf, ranked } from './explain-published.js';
+import type { CountingError, Explanation, PublishedReport } from './explanations.js';
+import { MOST_EXPLANATIONS, nearestOf, ranked } from './explanations.js';
 import { knownRatios } from './known-ratios.js';
 
 /** A count that others of its group are compared with. */

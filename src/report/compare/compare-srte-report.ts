@@ -131,7 +131,8 @@ const lowRankOf = (rows: readonly SrteRow[]) => smallestOf(lowRanksOf(rows));
 function mostSavedFacts(rows: readonly SrteRow[]): Fact[] {
   const unshared = rows.find(({ id }) => id === 'not-shared');
   const most = smallestOf(rows.filter(({ kind }) => kind === 'strategy'));
-  if (!unshared || !most || most.id === lowRankOf(rows)?.id) return [];
+  const lowRank = lowRankOf(rows);
+  if (!unshared || !most || !lowRank || most.id === lowRank.id) return [];
   const { max_position_embeddings: positions, tie_word_embeddings: tied } = most.settings;
   const others = present([
     positions !== unshared.settings.max_position_embeddings &&

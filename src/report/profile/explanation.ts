@@ -1,6 +1,6 @@
 /** Explanations of figures with formula, inputs and source, and of a published number. */
 import type { Bounds, Figure, Quantity } from '../../budget/figure.js';
-import type { PublishedReport } from '../../budget/published/explain-published.js';
+import type { PublishedReport } from '../../budget/published/explanations.js';
 import {
   formatBytes,
   formatFlops,
