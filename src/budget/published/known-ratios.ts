@@ -71,6 +71,9 @@ function shapeRatios(model: LanguageModel): KnownRatio[] {
 const PROMPTS = [64, 128, 256, 512, 1024, 2048, 4096] as const;
 const ANSWERS = [10, 16, 20, 32, 50, 64, 100, 128, 200, 256, 500, 512, 1000, 1024] as const;
 
+/** Longest answer that is tried within a named context. */
+const MOST_ANSWER = 8192;
+
 /** Answers for a named context whose FLOPs are counted; more take too long. */
 const MOST_GENERATED = 128;
 
@@ -85,7 +88,7 @@ function cachingRatios(
   const { context } = inference;
   const isNamed = origins.context === 'flag';
   const named = isNamed
-    ? Array.from({ length: Math.max(0, context - 1) }, (_, index) => ({
+    ? Array.from({ length: Math.min(MOST_ANSWER, Math.max(0, context - 1)) }, (_, index) => ({
         prompt: context - index - 1,
         generated: index + 1,
       }))
