@@ -1,7 +1,8 @@
 // Writes docs/claims.md: claims of published texts beside what the commands find. With --check it compares only.
 //
 // docs/claims.yaml has the claims: `claimed` as printed, the `command`, and in its JSON the `value`, a path with
-// `[key=value]` for an entry of a list; `over` divides by another value, of the `other` command if there is one.
+// `[key=value]` for an entry of a list; `over` divides by another value and `less` subtracts one, of the `other` command
+// if there is one.
 // `unlike` says that the claim compares different things.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -36,14 +37,14 @@ const UNITS = {
 
 /** A number as printed: `22.144B`, `about 7B`, `38.8 %`, `70,272 bytes`. */
 function printed(text) {
-  const [, about, digits, unit] =
-    /^(about |~)?([\d,]+(?:\.\d+)?(?:e\d+)?) ?(\D*)$/.exec(text) ?? [];
+  const [, about, sign, digits, unit] =
+    /^(about |~)?([+−])?([\d,]+(?:\.\d+)?(?:e\d+)?) ?(\D*)$/.exec(text) ?? [];
   const factor = UNITS[unit];
   if (factor === undefined) throw new Error(`docs/claims.yaml: ${text} is no number with a unit`);
   const plain = digits.replaceAll(',', '');
   const [mantissa, exponent = '0'] = plain.split('e');
   const decimals = mantissa.split('.')[1]?.length ?? 0;
-  const value = Number(plain) * factor;
+  const value = Number(plain) * factor * (sign === '−' ? -1 : 1);
   const lastDigit = 10 ** (Number(exponent) - decimals) * factor;
   // An approximate number is right within a tenth, an integer without unit exactly.
   const isExact = decimals === 0 && factor === 1 && unit !== '×';
@@ -108,15 +109,18 @@ export async function claimsPage(run) {
       command,
       value,
       over,
+      less,
       other,
       because = '',
       unlike,
       slow,
     } of claims) {
       const answer = await answerOf(command);
-      const divisor =
-        over === undefined ? 1 : at(other ? await answerOf(other) : answer, over, other ?? command);
-      const ours = at(answer, value, command) / divisor;
+      const second = async (place, without) =>
+        place === undefined
+          ? without
+          : at(other ? await answerOf(other) : answer, place, other ?? command);
+      const ours = at(answer, value, command) / (await second(over, 1)) - (await second(less, 0));
       const number = printed(String(claimed));
       const verdict = unlike ? 'not like for like' : verdictOf(number, ours);
       count += 1;

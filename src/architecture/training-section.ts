@@ -40,7 +40,9 @@ const keys = {
   growth_interval: count.describe('Steps without overflow before the scale grows'),
   loss_reduction: z
     .string()
-    .describe('token: one mean over all tokens of a step; micro_batch: a mean of means'),
+    .describe(
+      'token: one mean over all tokens of a step; micro_batch: a mean of means; sum: added, not divided',
+    ),
   drop_last: z.boolean().describe('Whether an incomplete accumulation is left out'),
   gpus: count.describe('GPUs with a micro-batch each'),
   optimizer_groups: z.string().describe('Rule of weight decay: nanogpt, huggingface or all'),

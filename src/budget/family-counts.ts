@@ -7,6 +7,7 @@ import { hybrid } from '../architecture/models/hybrid.js';
 import { LimitError } from '../architecture/param.js';
 import type { SrteLayout } from '../architecture/srte-layout.js';
 import { srteLayoutOf, srteParameters } from '../architecture/srte-layout.js';
+import { walk } from '../architecture/walk.js';
 import { countParameters, parameterFigures } from './parameters.js';
 import { compareSrte, PUBLISHED_RANKS } from './srte-comparison.js';
 
@@ -53,6 +54,10 @@ export interface KnownCount {
   readonly value: bigint;
   /** See `Reason`; default 1.2. */
   readonly weight?: number;
+  /** Set for a whole model, which the own one can be compared with. */
+  readonly isWhole?: true;
+  /** Set for a number that counts no parameters. */
+  readonly isDimension?: true;
 }
 
 /**
@@ -73,22 +78,32 @@ export function knownCounts(family: Family, document: unknown, model: LanguageMo
     ...srteCounts(family, document),
     ...bodyCounts(model),
     ...ruleCounts(model),
+    ...dimensionCounts(model),
     ...srteLeverCounts(model),
     ...groupedCounts(family, document),
     ...bytesAsCounts(own),
   ];
-  // Of several names for a count, the first.
-  const byValue = new Map(all.toReversed().map((each) => [each.value, each]));
-  return all.filter(
-    (each) => byValue.get(each.value) === each && each.value !== BigInt(own) && each.value > 0n,
+  const others = all.filter(
+    ({ id, value }) => value !== BigInt(own) && (value > 0n || id === NO_SRTE),
   );
+  // Of several names for a count, the first.
+  const byValue = new Map(others.toReversed().map((each) => [each.value, each]));
+  return others.filter((each) => byValue.get(each.value) === each);
 }
+
+/** An SRTE without parameters is published as 0. */
+const NO_SRTE = 'srte-shared-sincos-alone';
 
 const known = (id: string, text: string, value: number, weight?: number): KnownCount => ({
   id,
   text,
   value: BigInt(value),
   ...(weight !== undefined && { weight }),
+});
+
+const whole = (...count: Parameters<typeof known>): KnownCount => ({
+  ...known(...count),
+  isWhole: true,
 });
 
 /** Parts of a model that publications print as its size. */
@@ -118,6 +133,36 @@ function ruleCounts({ blocks, hidden, embedding }: LanguageModel): KnownCount[] 
   ];
 }
 
+/** Numbers that are no counts of parameters: widths, and the square root that a rule for the vocabulary has. */
+function dimensionCounts(model: LanguageModel): KnownCount[] {
+  const { hidden, embedding } = model;
+  const { parameters } = countParameters(model);
+  const root = Math.sqrt(parameters);
+  const widths = new Set(
+    walk(model).flatMap(({ layer }) =>
+      layer.kind === 'gatedMlp' && layer.down.kind === 'linear'
+        ? [layer.down.weight.elements / hidden]
+        : [],
+    ),
+  );
+  const rule = (8 * hidden) / 3;
+  const rounded = Math.ceil(Math.floor(rule) / 64) * 64;
+  const found = [...widths].map((width) => width.toLocaleString('en-US')).join(' or ');
+  const ruleText =
+    `8/3 · the width of ${hidden}, a feed-forward width and no parameters: rounded up to a multiple of 64 it is ` +
+    `${rounded.toLocaleString('en-US')}; this model has ${found || 'none'}`;
+  const rootText = `the square root of ${parameters.toLocaleString('en-US')} parameters; 100 times that is ${Math.round(100 * root).toLocaleString('en-US')}`;
+  return [
+    known('root', rootText, Math.round(root), 2),
+    known('eight-thirds', ruleText, Math.floor(rule), 2),
+    known('vocabulary', 'rows of the embedding, no parameters', embedding.weight.shape[0] ?? 0, 2),
+    known('width', 'the width, no parameters', hidden, 2),
+    ...[...widths].map((width) =>
+      known(`feed-forward-${width}`, 'the width of a feed-forward layer, no parameters', width, 2),
+    ),
+  ].map((each) => ({ ...each, isDimension: true }));
+}
+
 /** An estimate is less likely than a count. */
 const RULE_WEIGHT = 1.6;
 
@@ -142,7 +187,7 @@ function groupedCounts({ schema, build, dimensions }: Family, document: unknown)
   const { data } = schema.safeParse({ ...(document as object), model });
   if (heads === section[keys] || data === undefined) return [];
   const text = 'the parameters of this model with a key-value head for each query head';
-  return [known('not-grouped', text, countParameters(build(data)).parameters, 1.5)];
+  return [whole('not-grouped', text, countParameters(build(data)).parameters, 1.5)];
 }
 
 /** Positions that SRTE tables are published with. */
@@ -177,7 +222,7 @@ function srteLeverCounts(model: LanguageModel): KnownCount[] {
         Number(positions !== own.positions) +
         Number(form.sharing !== own.sharing || form.form !== own.form || form.rank !== own.rank);
       const total = (tied: boolean) =>
-        known(
+        whole(
           `${id}${tied ? '-tied' : ''}`,
           `the parameters of this model with ${text}${tied === isTied ? '' : tied ? ', tied head' : ', its head not tied'}`,
           without + srte - (tied ? matrix : 0),
@@ -204,7 +249,7 @@ export function presetCounts({ name: family, presets, schema, build }: Family): 
     try {
       const { parameters } = countParameters(build(schema.parse(document)));
       return [
-        known(`preset-${name}`, `the parameters of the preset ${family}/${name}`, parameters),
+        whole(`preset-${name}`, `the parameters of the preset ${family}/${name}`, parameters),
       ];
     } catch (error) {
       if (error instanceof LimitError) return [];
@@ -217,13 +262,20 @@ function srteCounts(family: Family, document: unknown): KnownCount[] {
   if (family.name !== hybrid.name) return [];
   const { model: config } = hybrid.schema.parse(document);
   const { rows } = compareSrte(config, { dtype: 'bf16', ranks: PUBLISHED_RANKS });
+  const shared = rows.find(({ id }) => id === 'shared')?.parameters;
   return rows.flatMap(({ id, label, parameters, srteParameters, savedParameters }) => [
-    known(`srte-${id}`, `the parameters of this model with the SRTE "${label}"`, parameters),
+    whole(`srte-${id}`, `the parameters of this model with the SRTE "${label}"`, parameters),
     known(`srte-${id}-alone`, `the SRTE of "${label}" alone`, srteParameters),
     known(
       `srte-${id}-saved`,
       `the parameters that "${label}" saves against the unshared model`,
       savedParameters ?? 0,
+    ),
+    known(
+      `srte-${id}-saved-more`,
+      `the parameters that "${label}" saves against "shared"`,
+      (shared ?? parameters) - parameters,
+      1.3,
     ),
   ]);
 }

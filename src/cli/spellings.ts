@@ -75,6 +75,13 @@ const FLAGS: Readonly<Record<string, readonly string[]>> = {
   trained: ['original-context', 'train-context', 'original-max-position-embeddings'],
   factor: ['scale', 'rope-factor', 'scaling-factor', 'rope-scale'],
   top: ['limit', 'n', 'num', 'count', 'max-results', 'k'],
+  'init-seed': ['init-base-seed', 'base-seed', 'param-seed'],
+  'init-range': ['range', 'uniform-range'],
+  'init-std': ['std', 'initializer-range', 'init-deviation'],
+  'init-mean': ['mean'],
+  'group-size': ['gz', 'groups', 'group'],
+  hidden: ['hidden-size', 'emb-size', 'dim', 'd-model'],
+  'world-size': ['ranks', 'w', 'num-ranks'],
   student: ['student-width', 'width', 'student-size'],
 };
 

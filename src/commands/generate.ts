@@ -39,12 +39,13 @@ export default class Generate extends BaseCommand {
     'Continues a prompt, or answers it with the chat template of the model (--chat). The tokenizer is the tokenizer.json ' +
     'in the folder of the model; --ids takes token ids instead. Settings of generation_config.json are used, and flags ' +
     'replace them. Without a prompt on a terminal, it asks for prompts: Ctrl-C ends an answer, /exit ends the program. ' +
-    'In a pipe, stdout has only the text; figures go to stderr. Perplexity and “least sure” refer to the distribution ' +
+    'In a pipe, stdout has only the text; figures go to stderr. --logits shows the sampling of given numbers, without a model. Perplexity and “least sure” refer to the distribution ' +
     'of the model before any filter.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --random --ids 1,2,3 --max-tokens 8',
     '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids 1,2,3 --max-tokens 8 --temperature 0.8 --seed 7',
     '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids 1,2,3 --max-tokens 4 --top-k 8 --explain-sampling',
+    '<%= config.bin %> <%= command.id %> --logits 8,7,6,3,2 --temperature 2 --top-p 0.9',
     '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids 1,2,3 --max-tokens 40 --draft ngram:2',
     '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids 1,2,3 --max-tokens 8 --against fixtures/hf/llama-linear',
   ];
@@ -76,6 +77,18 @@ export default class Generate extends BaseCommand {
       description:
         'answer each line of a file: a prompt, or JSON with "prompt", "messages" or "ids"',
     }),
+    logits: Flags.string({
+      helpValue: 'N,N',
+      description:
+        'sample from these logits, without a model: shows each filter of the flags below',
+      helpGroup: 'SAMPLING',
+    }),
+    probabilities: Flags.string({
+      helpValue: 'N,N',
+      description: 'sample from these probabilities, without a model',
+      helpGroup: 'SAMPLING',
+      exclusive: ['logits'],
+    }),
     ...generationFlags,
     against: Flags.string({
       helpValue: 'OTHER',
@@ -94,7 +107,11 @@ export default class Generate extends BaseCommand {
   };
 
   async run() {
-    const { args, flags } = await this.parse(Generate);
+    const { args, flags, metadata } = await this.parse(Generate);
+    if (flags.logits !== undefined || flags.probabilities !== undefined) {
+      refuseModel(args, flags, metadata);
+      return this.#sample(flags);
+    }
     const model = await this.modelGiven(flags, args.model, 'fixtures/hf/llama --ids 1,2,3');
     const way = inputOf(args, flags);
     await this.refuseUnwritable(flags);
@@ -109,6 +126,32 @@ export default class Generate extends BaseCommand {
     } finally {
       for (const checkpoint of opened) checkpoint?.close();
     }
+  }
+
+  /** Shows how given logits are sampled. */
+  async #sample(flags: GenerateFlags): Promise<unknown> {
+    const { parseScores, sampleGiven } = await import('../generation/given-distribution.js');
+    const { chooseSettings } = await import('../generation/defaults.js');
+    const { listedIds } = await import('../runtime/token-ids.js');
+    const { logits, probabilities = '', ids } = flags;
+    const scores =
+      logits === undefined
+        ? parseScores('probabilities', probabilities)
+        : parseScores('logits', logits);
+    const given = givenSettings(flags);
+    // Without a flag, the softmax is all that is asked for.
+    const { sampling } = chooseSettings(
+      { ...given, temperature: given.temperature ?? 1 },
+      undefined,
+    );
+    refuseUnsampled(flags, { sampling });
+    const earlier = ids === undefined ? [] : (listedIds(ids, scores.values.length) ?? []);
+    const result = {
+      schema: 'minimind/sampling@1',
+      ...sampleGiven(scores, sampling, earlier),
+    } as const;
+    const { samplingReport } = await import('../report/sampling-report.js');
+    return this.answer(flags, result, samplingReport);
   }
 
   async #generate(
@@ -306,13 +349,40 @@ export default class Generate extends BaseCommand {
 }
 
 /** @throws UserError for a filter of the distribution, or a seed of draws, where the likeliest token is taken. */
-function refuseUnsampled(flags: GenerateFlags, { sampling }: ChosenSettings): void {
+function refuseUnsampled(
+  flags: GenerateFlags,
+  { sampling }: Pick<ChosenSettings, 'sampling'>,
+): void {
   const ofDraws = ['top-k', 'top-p', 'min-p', ...(flags.random ? [] : ['seed' as const])] as const;
   const unused = ofDraws.find((name) => flags[name] !== undefined);
   if (sampling.temperature !== 0 || unused === undefined) return;
   throw usageError(
     `--${unused} has no effect at --temperature 0`,
     `write a temperature above 0, or leave --${unused} out`,
+  );
+}
+
+/** Flags of given scores: settings of their sampling, and those of the answer. */
+const OF_SCORES = new Set([
+  ...['logits', 'probabilities', 'ids', 'temperature', 'top-k', 'top-p', 'min-p'],
+  ...['repetition-penalty', 'greedy', ...Object.keys(BaseCommand.baseFlags)],
+]);
+
+/** @throws UserError for a model, or a flag of one, where the scores are given. */
+function refuseModel(
+  { model }: { readonly model?: string | undefined },
+  flags: GenerateFlags,
+  metadata: {
+    readonly flags: Readonly<Record<string, { readonly setFromDefault?: boolean } | undefined>>;
+  },
+): void {
+  const flag = Object.keys(flags).find(
+    (name) => !OF_SCORES.has(name) && metadata.flags[name]?.setFromDefault !== true,
+  );
+  if (model === undefined && flag === undefined) return;
+  throw usageError(
+    `${flag === undefined ? 'a model' : `--${flag}`} has no effect on given logits or probabilities`,
+    'leave it out, or leave --logits and --probabilities out',
   );
 }
 

@@ -37,6 +37,9 @@ const FLAG_OF = {
   dtype: 'dtype',
   seed: 'seed',
   initSeed: 'init-seed',
+  initRange: 'init-range',
+  initMean: 'init-mean',
+  initStd: 'init-std',
 } as const satisfies Record<keyof BlockSizes, string>;
 
 type Setting = keyof typeof FLAG_OF;
@@ -57,7 +60,44 @@ const rotationCalls = Flags.custom<RotationCall>({
   },
 });
 
-const by = (text: string, setting: Exclude<Setting, 'calls'>) =>
+/** Larger ones leave float32. */
+const MOST_INITIAL = 1e30;
+
+const REAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+
+function realIn(text: string): number | undefined {
+  const value = Number(text);
+  return REAL.test(text) && Math.abs(value) <= MOST_INITIAL ? value : undefined;
+}
+
+/** `--init-mean -0.5` */
+const real = Flags.custom<number, { readonly least?: number }>({
+  helpValue: 'NUMBER',
+  parse: async (text, _context, { name, least = Number.NEGATIVE_INFINITY }) => {
+    const value = realIn(text.trim());
+    if (value !== undefined && value >= least) return value;
+    const expected = least === 0 ? 'a number from 0 on' : 'a number';
+    return unreadable(name, text, expected, `write it as in --${name} 0.02`);
+  },
+});
+
+/** `--init-range -1,1`, also as Python prints it: `(-1, 1)`. */
+const initRange = Flags.custom<readonly [number, number]>({
+  helpValue: 'LOW,HIGH',
+  parse: async (text, _context, { name }) => {
+    const [low, high, ...more] = text
+      .trim()
+      .replace(/^[([](.*)[)\]]$/, '$1')
+      .split(',')
+      .map((each) => realIn(each.trim()));
+    if (low !== undefined && high !== undefined && low <= high && more.length === 0) {
+      return [low, high];
+    }
+    return unreadable(name, text, 'a range from small to large', `write it as in --${name} -1,1`);
+  },
+});
+
+const by = (text: string, setting: Exclude<Setting, 'calls' | 'initRange'>) =>
   `${text} [default: ${SMALL_SIZES[setting]}]`;
 
 export default class Modules extends BaseCommand {
@@ -68,7 +108,8 @@ export default class Modules extends BaseCommand {
     'own code. --details has all values, --json the whole tensors. Without a block, lists all of them.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> group-rms-norm --hidden 8 --group-size 4 --seed 1',
-    '<%= config.bin %> <%= command.id %> parallel-embedding --vocab 12 --world-size 3 --init-seed 42',
+    '<%= config.bin %> <%= command.id %> group-rms-norm --hidden 8 --group-size 4 --init-range -1,1 --init-seed 42',
+    '<%= config.bin %> <%= command.id %> parallel-embedding --vocab 12 --world-size 3 --init-mean 0.1 --init-std 0.02 --init-seed 42',
     '<%= config.bin %> <%= command.id %> ntk-rope --max-positions 4 --dynamic --calls 4,9,1@9',
     '<%= config.bin %> <%= command.id %> online-softmax --context 7 --tile 3',
   ];
@@ -104,7 +145,17 @@ export default class Modules extends BaseCommand {
       description: by('element type of the tensors', 'dtype'),
     } as const)(),
     seed: seedOf({ description: by('seed of the inputs', 'seed') }),
-    'init-seed': seedOf({ description: 'seed of γ, β and tables [default: that of --seed]' }),
+    'init-seed': seedOf({
+      description: 'seed of γ, β and tables; a rank adds its number [default: that of --seed]',
+    }),
+    'init-range': initRange({
+      description: 'uniform range of γ and β [default: 0.5,1.5]',
+    }),
+    'init-mean': real({ aliases: ['init_mean'], description: by('mean of a table', 'initMean') }),
+    'init-std': real({
+      least: 0,
+      description: by('standard deviation of a table', 'initStd'),
+    }),
     details,
   };
 

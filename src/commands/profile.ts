@@ -1,7 +1,7 @@
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Exact } from '../budget/figure.js';
-import { flopsByConvention, lastTokensFlopsOf } from '../budget/flops.js';
+import { lastTokensFlopsOf } from '../budget/flops.js';
 import type {
   LimitCheck,
   LimitName,
@@ -15,7 +15,7 @@ import {
   resolveSetting,
   tensorInventory,
 } from '../budget/profile-model.js';
-import type { PublishedReport } from '../budget/published/explain-published.js';
+import type { PublishedReport } from '../budget/published/explanations.js';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import {
@@ -76,7 +76,7 @@ export default class Profile extends BaseCommand {
     explain: Flags.boolean({ description: 'add formula, inputs and source of each figure' }),
     published: publishedNumber({
       description:
-        'explain this published count, size, ratio or percentage, as in 7B, 536MB or 57x',
+        'explain this published number: a count, size, FLOPs, ratio, percentage, change or range, as in 7B, 536MB or 57x',
     }),
     'max-params': countLimit({
       description: 'maximum number of parameters, as in 14B',
@@ -167,25 +167,13 @@ async function adapterIn(folder: string) {
 /** Loaded on demand, because it describes every preset of the family. */
 async function explained(
   published: PublishedNumber,
-  { family, document, model }: Pick<ModelFile, 'family' | 'document' | 'model'>,
+  loaded: Pick<ModelFile, 'family' | 'document' | 'model'>,
   setting: ResolvedSetting,
   profile: ModelProfile,
 ): Promise<PublishedReport> {
-  if (published.unit === 'bytes') {
-    const { explainBytes } = await import('../budget/published/published-bytes.js');
-    return explainBytes(model, published, profile, setting, published.dtype);
-  }
-  if (published.unit !== undefined) {
-    const { explainRatio } = await import('../budget/published/published-ratios.js');
-    return explainRatio(family, document, model, published);
-  }
-  const { explainPublished } = await import('../budget/published/explain-published.js');
-  const { knownCounts } = await import('../budget/family-counts.js');
-  return explainPublished(model, published, {
-    operations: flopsByConvention(model, setting.inference, { ...setting.training, causal: false }),
-    known: knownCounts(family, document, model),
-    predictionLayers: family.predictionLayers?.(document) ?? 0,
-  });
+  const { explainFigure } = await import('../budget/published/explain-figure.js');
+  const dtype = published.unit === 'bytes' ? published.dtype : undefined;
+  return explainFigure(loaded, published, profile, setting, dtype);
 }
 
 /** The name of each limited figure, and its text. */

@@ -297,6 +297,7 @@ export default class QuickTest extends BaseCommand {
   async #trace(flags: TestFlags, { file, family, model }: ModelFile) {
     const { inputSize } = await import('../runtime/token-ids.js');
     const { traceOf } = await import('../budget/trace/trace.js');
+    const { lossStepsOf } = await import('../budget/trace/loss-steps.js');
     const size = inputSize({ ...flags, ids: await idsOf(flags, model) }, model);
     const result = {
       schema: 'minimind/quick-test@1',
@@ -305,6 +306,7 @@ export default class QuickTest extends BaseCommand {
       batch: size.batch,
       context: size.tokens,
       trace: traceOf(model, size),
+      loss: lossStepsOf(model, size),
     } as const;
     return this.answer(flags, result, (each) =>
       traceReport(each, { flat: formatOf(flags) === 'csv' }),

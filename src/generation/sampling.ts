@@ -70,7 +70,7 @@ export interface SamplingStage {
 
 /** All stages of `distributionOf`, the model's own distribution first. */
 export function samplingStages(
-  logits: Float32Array,
+  logits: Float32Array | Float64Array,
   settings: SamplingSettings,
   earlier: Iterable<number>,
 ): SamplingStage[] {
@@ -168,7 +168,7 @@ function filtersOf(settings: SamplingSettings, earlier: Iterable<number>): Filte
   return filters;
 }
 
-const allScores = (logits: Float32Array): Scores => ({
+const allScores = (logits: Float32Array | Float64Array): Scores => ({
   ids: Int32Array.from(logits, (_, id) => id),
   scores: Float64Array.from(logits),
 });
@@ -195,13 +195,16 @@ function keepHighest(scores: Scores, count: number): Scores {
   return kept(scores, (at) => (scores.scores[at] ?? 0) >= least);
 }
 
+/** 0.5, 0.25 and 0.15 reach a share of 0.9, whose sum of logarithms is below it by rounding. */
+const ROUNDING = 1e-12;
+
 /** Keeps tokens until their sum reaches the share. Of equal scores the higher id comes first, as in transformers. */
 function keepNucleus(scores: Scores, share: number): Scores {
   const { probabilities } = softmax(scores);
   const keep = new Uint8Array(scores.ids.length);
   let sum = 0;
   for (const at of descending(likelyPart(scores, probabilities, share))) {
-    if (sum >= share && sum > 0) break;
+    if (sum >= share - ROUNDING && sum > 0) break;
     keep[at] = 1;
     sum += probabilities[at] ?? 0;
   }

@@ -313,7 +313,7 @@ function nameOf(file: string): string {
 // Published parameters of adapters, with the reason why they differ from the counted ones.
 
 /** The published figures are all of adapters with these widths. */
-const WIDTHS = { teacher: 5120, student: 1536 } as const;
+export const PUBLISHED_WIDTHS = { teacher: 5120, student: 1536 } as const;
 
 interface Published {
   /** Null for a linear adapter. */
@@ -348,7 +348,7 @@ interface Counted {
 function publishedFor(counted: Counted): PublishedParameters | null {
   const { width, student, ratio, perAdapter } = counted;
   const published = PUBLISHED.find((each) => each.ratio === ratio);
-  const isSame = width === WIDTHS.teacher && student === WIDTHS.student;
+  const isSame = width === PUBLISHED_WIDTHS.teacher && student === PUBLISHED_WIDTHS.student;
   // The guidance names its elastic figures for teachers of any width.
   if (published === undefined || (ratio === null && !isSame)) return null;
   const { parameters, text } = published;
@@ -358,7 +358,7 @@ function publishedFor(counted: Counted): PublishedParameters | null {
   }
   const reason = isSame
     ? `one adapter (${formatInteger(perAdapter)}), published per teacher, which has two`
-    : `one adapter of ${formatInteger(WIDTHS.teacher)} → ${formatInteger(WIDTHS.student)}, not two of ` +
+    : `one adapter of ${formatInteger(PUBLISHED_WIDTHS.teacher)} → ${formatInteger(PUBLISHED_WIDTHS.student)}, not two of ` +
       `${formatInteger(width)} → ${formatInteger(student)}`;
   return { parameters, text, reason };
 }

@@ -4,27 +4,44 @@ import type {
   CountingError,
   Explanation,
   PublishedReport,
-} from '../budget/published/explain-published.js';
-import { isNear, MOST_EXPLANATIONS, ranked } from '../budget/published/explain-published.js';
-import type { PublishedBytes, PublishedCount } from '../config/parse-number.js';
+} from '../budget/published/explanations.js';
+import { judged } from '../budget/published/explanations.js';
+import { judgedRatios } from '../budget/published/published-ratios.js';
+import type { PublishedBytes, PublishedCount, PublishedRatio } from '../config/parse-published.js';
+import { isRatio } from '../config/parse-published.js';
 import { bytesIn } from '../tensor/dtype.js';
-import { formatBytes, formatInteger } from '../text/units.js';
+import { formatBytes, formatInteger, significant } from '../text/units.js';
 import type { ProjectorComparison, ProjectorCosts, TeacherCosts } from './costs.js';
-import { BRANCHES } from './projector.js';
+import { PUBLISHED_WIDTHS } from './costs.js';
+import { adapterParameters, BRANCHES, hiddenOf } from './projector.js';
 
 type ProjectorExplanation = Explanation<bigint>;
 
 const TYPES = ['f32', 'bf16', 'i8'] as const;
 
-/** Tries each design, per adapter, per teacher and in total, with and without norm and biases. */
+/**
+ * Tries each design, per adapter, per teacher and in total, with and without norm and biases; for a ratio or a
+ * percentage each pair of designs.
+ */
 export function explainProjector(
-  { projectors, teachers, student }: ProjectorComparison,
-  published: PublishedCount | PublishedBytes,
-): PublishedReport<bigint> {
+  comparison: ProjectorComparison,
+  published: PublishedCount | PublishedBytes | PublishedRatio,
+): PublishedReport {
+  if (isRatio(published)) {
+    const { unit } = published;
+    const all = designRatios(comparison, unit);
+    return { unit, difference: null, ...judgedRatios(all, published) };
+  }
+  const { projectors, teachers, student } = comparison;
   const widths = new Map(teachers.map(({ name, width }) => [name, width]));
   const counts = projectors.flatMap((projector) => [
     ...projector.teachers.flatMap((costs) =>
       adapterCounts(costs, projector, widths.get(costs.teacher) ?? 0, student),
+    ),
+    ...publishedCounts(
+      projector,
+      (teacher) =>
+        widths.get(teacher) === PUBLISHED_WIDTHS.teacher && student === PUBLISHED_WIDTHS.student,
     ),
     ...(teachers.length > 1
       ? [
@@ -38,17 +55,101 @@ export function explainProjector(
       : []),
   ]);
   const all = published.unit === 'bytes' ? counts.flatMap(inBytes) : counts;
-  return {
-    unit: published.unit ?? 'parameters',
-    value: published.value,
-    tolerance: published.tolerance,
-    difference: null,
-    explanations: ranked(all.filter(isNear(published)), published.value).slice(
-      0,
-      MOST_EXPLANATIONS,
-    ),
-    tried: all.length,
+  return { unit: published.unit ?? 'parameters', difference: null, ...judged(all, published) };
+}
+
+/** The adapters that the published figures count, where a teacher has another width. */
+function publishedCounts(
+  projector: ProjectorCosts,
+  isOwnWidth: (teacher: string) => boolean,
+): ProjectorExplanation[] {
+  const { teacher: width, student } = PUBLISHED_WIDTHS;
+  return projector.teachers.flatMap(({ ratio, perTeacher, teacher, published }) => {
+    if (ratio === null || published === null || isOwnWidth(teacher)) return [];
+    const hidden = hiddenOf(width, ratio);
+    const shape = { kind: 'elastic', teacherWidth: width, studentWidth: student, hidden } as const;
+    const count = adapterParameters(shape).value;
+    const text =
+      `${labelOf(projector)}: one adapter of ${formatInteger(width)} → ${formatInteger(student)}, not those of ${teacher}, ` +
+      `which have ${formatInteger(perTeacher.value)} for K and V`;
+    return [explained(`published: ${labelOf(projector)}`, text, count, 1.8)];
+  });
+}
+
+/** An adapter, or K and V of a teacher, in a design. */
+interface DesignCount {
+  readonly label: string;
+  readonly adapters: number;
+  readonly value: number;
+  /** Set for a linear adapter with a bias, which is not saved. */
+  readonly hasBias?: true;
+}
+
+/** Each design ÷ each other one, for the same and for different numbers of adapters. */
+function designRatios(
+  { projectors, student }: ProjectorComparison,
+  unit: PublishedRatio['unit'],
+): Explanation<number>[] {
+  const teachers = new Set(
+    projectors.flatMap((projector) => projector.teachers.map(({ teacher }) => teacher)),
+  );
+  return [...teachers].flatMap((teacher) => {
+    const designs = projectors.flatMap((projector): DesignCount[] => {
+      const costs = projector.teachers.find((each) => each.teacher === teacher);
+      if (costs === undefined || projector.ratio === 'recommended') return [];
+      const one = Number(costs.perAdapter.value);
+      const label = labelOf(projector);
+      const whole = [
+        { label, adapters: 1, value: one },
+        { label, adapters: BRANCHES.length, value: Number(costs.perTeacher.value) },
+      ];
+      const withBias = {
+        label: `${label} with a bias`,
+        adapters: 1,
+        value: one + student,
+        hasBias: true,
+      } as const;
+      return projector.ratio === null ? [...whole, withBias] : whole;
+    });
+    return designs.flatMap((a) =>
+      designs.filter((b) => b.label !== a.label).flatMap((b) => designRatio(teacher, a, b, unit)),
+    );
+  });
+}
+
+function designRatio(
+  teacher: string,
+  a: DesignCount,
+  b: DesignCount,
+  unit: PublishedRatio['unit'],
+): Explanation<number>[] {
+  const value = a.value / b.value;
+  const isLike = a.adapters === b.adapters;
+  const like = (value * b.adapters) / a.adapters;
+  const each = ({ label, adapters }: DesignCount) =>
+    `${label}, ${adapters === 1 ? 'one adapter' : 'K and V'}`;
+  const text = `${teacher}: ${each(a)} ÷ ${each(b)}`;
+  const reason: CountingError = {
+    id: `${text}`,
+    text,
+    weight: (isLike ? 1 : 1.3) + (a.adapters > 1 && isLike ? 0.1 : 0) + (b.hasBias ? 0.05 : 0),
   };
+  const uneven: CountingError = {
+    id: 'adapters',
+    text: `this compares two adapters with one: like for like ${significant(like)} ×`,
+    weight: 0.2,
+  };
+  const reasons = isLike ? [reason] : [reason, uneven];
+  if (unit === 'ratio' || value > 1) return [{ value, reasons }];
+  const saved = {
+    ...reason,
+    id: `${text}: saved`,
+    text: `${each(a)} in place of ${each(b)}: the part saved`,
+  };
+  return [
+    { value, reasons },
+    { value: 1 - value, reasons: [saved, ...reasons.slice(1)] },
+  ];
 }
 
 const labelOf = ({ kind, ratio }: ProjectorCosts): string =>

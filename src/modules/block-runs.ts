@@ -50,8 +50,14 @@ export interface BlockSizes {
   readonly eps: number;
   readonly dtype: ModuleDtype;
   readonly seed: number;
-  /** Seed of parameters: γ, tables. */
+  /** Seed of parameters: γ, tables. A rank adds its number. */
   readonly initSeed: number;
+  /** Uniform range of γ and β. */
+  readonly initRange: readonly [low: number, high: number];
+  /** Mean of the normal distribution of a table. */
+  readonly initMean: number;
+  /** Its standard deviation. */
+  readonly initStd: number;
 }
 
 export interface RotationCall {
@@ -85,6 +91,9 @@ export const SMALL_SIZES: BlockSizes = {
   dtype: 'f32',
   seed: 0,
   initSeed: 0,
+  initRange: [0.5, 1.5],
+  initMean: 0,
+  initStd: 1,
 };
 
 export interface NamedTensor {
@@ -168,14 +177,14 @@ class Inputs {
     );
   }
 
-  uniform(name: string, width: number): Tensor {
-    const values = this.#generator.uniform(new Float32Array(width), 0.5, 1.5);
+  uniform(name: string, width: number, [low, high]: BlockSizes['initRange']): Tensor {
+    const values = this.#generator.uniform(new Float32Array(width), low, high);
     return this.#made(
       name,
       'parameter',
       [width],
       values,
-      `torch.empty(${width}).uniform_(0.5, 1.5)`,
+      `torch.empty(${width}).uniform_(${low}, ${high})`,
     );
   }
 
@@ -265,7 +274,7 @@ function normInputs(sizes: BlockSizes, names: readonly string[]) {
   inputs.seed(sizes.seed);
   const x = inputs.randn('x', [sizes.batch, sizes.tokens, sizes.hidden]);
   inputs.seed(sizes.initSeed);
-  const [gamma, beta] = names.map((name) => inputs.uniform(name, sizes.hidden));
+  const [gamma, beta] = names.map((name) => inputs.uniform(name, sizes.hidden, sizes.initRange));
   if (gamma === undefined) throw new Error('a norm has a γ');
   return { inputs, x, gamma, beta, close: CLOSE[sizes.dtype] };
 }
@@ -357,7 +366,15 @@ function runSwiglu(sizes: BlockSizes): BlockRun {
 
 // Embeddings
 
-const tableLine = (rows: number, width: number) => `torch.randn(${rows}, ${width})`;
+const tableLine = (rows: number, { hidden, initMean, initStd }: BlockSizes) =>
+  initMean === 0 && initStd === 1
+    ? `torch.randn(${rows}, ${hidden})`
+    : `torch.empty(${rows}, ${hidden}).normal_(${initMean}, ${initStd})`;
+
+const tableOf = ({ vocab, hidden, initMean, initStd, initSeed }: BlockSizes) => ({
+  ...{ vocabSize: vocab, width: hidden },
+  ...{ mean: initMean, deviation: initStd, seed: initSeed },
+});
 
 function runVocabEmbedding(sizes: BlockSizes): BlockRun {
   const { batch, tokens, vocab, hidden, seed, initSeed, dtype } = sizes;
@@ -366,11 +383,7 @@ function runVocabEmbedding(sizes: BlockSizes): BlockRun {
   const ids = inputs.randint('ids', [batch, tokens], vocab);
   countOf([vocab, hidden]);
   inputs.seed(initSeed);
-  const table = inputs.made(
-    'table',
-    initialTable({ vocabSize: vocab, width: hidden, seed: initSeed }),
-    tableLine(vocab, hidden),
-  );
+  const table = inputs.made('table', initialTable(tableOf(sizes)), tableLine(vocab, sizes));
   const y = vocabEmbedding(ids, table);
   inputs.output('y', y);
   const values = toFloat32(table);
@@ -397,9 +410,9 @@ function runParallelEmbedding(sizes: BlockSizes): BlockRun {
   countOf([vocab, hidden]);
   const tables = Array.from({ length: ranks }, (_, rank) => {
     const place = { rank, worldSize: ranks };
-    const made = initialParallelTable({ vocabSize: vocab, width: hidden, seed: initSeed }, place);
+    const made = initialParallelTable(tableOf(sizes), place);
     inputs.seed(initSeed + rank);
-    return inputs.made(`table${rank}`, made, tableLine(vocab / ranks, hidden));
+    return inputs.made(`table${rank}`, made, tableLine(vocab / ranks, sizes));
   });
   const parts = tables.map((table, rank) => {
     const part = parallelVocabEmbedding(ids, table, { rank, worldSize: ranks });
@@ -539,8 +552,11 @@ function runOnlineSoftmax(sizes: BlockSizes): BlockRun {
   };
 }
 
-const NORM = ['batch', 'tokens', 'hidden', 'eps', 'initSeed'] as const;
-const EMBEDDING = ['batch', 'tokens', 'hidden', 'vocab', 'initSeed'] as const;
+const NORM = ['batch', 'tokens', 'hidden', 'eps', 'initSeed', 'initRange'] as const;
+const EMBEDDING = [
+  ...['batch', 'tokens', 'hidden', 'vocab'],
+  ...['initSeed', 'initMean', 'initStd'],
+] as const;
 const ATTENTION = ['batch', 'tokens', 'heads', 'keyHeads', 'headDim', 'causal'] as const;
 
 export const BLOCKS: readonly BuildingBlock[] = [

@@ -256,6 +256,7 @@ function detailsOf(plan: TrainPlanResult): Block[] {
         ? 'Memory of a GPU: lower bound, estimate, upper bound. With --gpu: whether it fits.'
         : 'Memory of a GPU: lower bound, estimate, upper bound.',
     ),
+    ...undividedNotes(plan),
     headingBlock(`AdamW groups: ${optimizer.title}`),
     groupsTable(plan),
     noteOf(`Tied tensors count once. Rule: ${optimizer.source}. JSON lists each tensor.`),
@@ -265,6 +266,24 @@ function detailsOf(plan: TrainPlanResult): Block[] {
     noteOf(`Schedule: ${learningRate.source}. Steps count from 0.`),
     noteOf(
       `Tokens a parameter: ${shortNumber(size.tokensPerParameter)}. Compute-optimal is 20 (arXiv 2203.15556). Small models are trained longer: ${longerText(plan)}.`,
+    ),
+  ];
+}
+
+/** Why a loss is divided by the accumulation. */
+function undividedNotes({ undivided }: TrainPlanResult): Block[] {
+  if (undivided === null) return [];
+  const { gradientFactor, sgdLearningRate, clippedAbove } = undivided;
+  const times = formatInteger(gradientFactor);
+  const clipping =
+    clippedAbove === null
+      ? ''
+      : ` Clipping would begin at a norm of ${shortNumber(clippedAbove)} of the mean gradient.`;
+  return [
+    noteOf(
+      `Divide the loss of each micro-step by ${times}: the gradients of a step add up, and give their mean. Without that the ` +
+        `gradient is ${times} × as large. SGD steps as with a learning rate of ${shortNumber(sgdLearningRate)}; AdamW takes the same ` +
+        `steps, since its update does not depend on the scale.${clipping}`,
     ),
   ];
 }

@@ -33,6 +33,7 @@ import type { TrainingSettings } from './training-settings.js';
 import { trainingSettings } from './training-settings.js';
 import type { Underflow } from './underflow.js';
 import { assumedUnderflow, FIRST_SCALE } from './underflow.js';
+import { type UndividedLoss, undividedLossOf } from './undivided-loss.js';
 
 export interface TrainPlanRequest {
   readonly settings: TrainingSettings;
@@ -132,6 +133,7 @@ export interface TrainPlan {
   readonly groups: readonly OptimizerGroup[];
   readonly checkpoints: CheckpointSizes;
   readonly accumulation: readonly AccumulationRow[];
+  readonly undivided: UndividedLoss | null;
   readonly hardware: TrainingOnHardware | null;
   /** Null in other types than fp16, unless gradients were measured. */
   readonly underflow: (Underflow & { readonly isMeasured: boolean }) | null;
@@ -170,6 +172,11 @@ export function planTraining(model: LanguageModel, request: TrainPlanRequest): T
     data: request.data ?? null,
     checkpoints: checkpointSizes(basis.parameters, size, request.settings),
     accumulation: accumulationRows(model, size, setting, cluster !== undefined),
+    undivided: undividedLossOf(
+      size,
+      basis.rate.setting.peak,
+      request.settings.values.max_grad_norm,
+    ),
     hardware: cluster === undefined ? null : onHardware(model, setting, request.price),
   };
 }
@@ -180,7 +187,10 @@ export const trainingMistakes = (
   request: TrainPlanRequest,
 ): readonly Mistake[] => basisOf(model, request).mistakes;
 
-type Basis = Omit<TrainPlan, 'gradients' | 'data' | 'checkpoints' | 'accumulation' | 'hardware'>;
+type Basis = Omit<
+  TrainPlan,
+  'gradients' | 'data' | 'checkpoints' | 'accumulation' | 'undivided' | 'hardware'
+>;
 
 function basisOf(model: LanguageModel, request: TrainPlanRequest): Basis {
   const { settings, gradients, cluster, data } = request;

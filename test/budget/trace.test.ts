@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { countParameters } from '../../src/budget/parameters.js';
+import { lossStepsOf } from '../../src/budget/trace/loss-steps.js';
 import { traceOf } from '../../src/budget/trace/trace.js';
 import { hybridCases } from '../fixtures.js';
 import { TINY } from '../quicktest/test-contexts.js';
@@ -48,6 +49,36 @@ describe('the trace of shapes', () => {
     for (const [name, [shape, parameters]] of Object.entries(shapes)) {
       expect(stepsByName.get(name), name).toMatchObject({ shape, parameters });
     }
+  });
+
+  it.each([
+    // 5 · 6 / 2 pairs of a query and a key at or before it.
+    [{}, /later keys, which leaves 15 of 25 scores of a head$/],
+    // A local window of 2 has one key before the query: 1 + 2 + 2 + 2 + 2.
+    [{ window_size: 2 }, /outside the window, which leaves (?:15 or 9|9 or 15) of 25 scores/],
+  ])('has the causal mask between q and the softmax: %j', (config, expected) => {
+    const steps = traceOf(modelOfConfig({ ...TINY, ...config }), SIZE);
+    const at = steps.findIndex(({ name }) => name.endsWith('.mask'));
+    expect(steps[at]).toMatchObject({
+      operation: expect.stringMatching(expected),
+      shape: [5, 5],
+      parameters: 0,
+    });
+    expect(steps[at + 1]?.operation).toMatch(/^softmax/);
+  });
+
+  it('ends, in a training, with the shapes of torch.nn.functional.cross_entropy', () => {
+    // logits.view(-1, V), targets.view(-1), reduction="none"; ln 12 = 2.4849.
+    const steps = lossStepsOf(modelOfConfig(TINY), SIZE);
+    expect(steps.map(({ name, shape }) => [name, shape])).toEqual([
+      ['targets', [2, 5]],
+      ['logits', [10, 12]],
+      ['cross entropy', [10]],
+      ['loss mask', [10]],
+      ['loss', []],
+    ]);
+    expect(steps[0]?.operation).toContain('from 6 ids');
+    expect(steps[2]?.operation).toContain('ln 12 = 2.48 ');
   });
 
   it('reports equal blocks once', () => {

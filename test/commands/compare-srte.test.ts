@@ -27,12 +27,14 @@ describe('compare-srte', () => {
 
   it('has the savings of the SRTE and the ratios, with tables of equal length', async () => {
     const { stdout } = await compare(ORIGINAL);
-    expect(stdout).toMatch(/^ +SRTE saved +96\.9% shared · 99\.9% rank 128 · 99\.9% recommended$/m);
     expect(stdout).toMatch(
-      /^ +ratio +0\.624 × shared · 0\.612 × rank 128 · 0\.603 × recommended$/m,
+      /^ +SRTE saved +96\.9% shared · 99\.9% rank 128 · 99\.9% rank 64 · 99\.9% recommended$/m,
     );
     expect(stdout).toMatch(
-      /^ +full table +30\.1 × at 65,536 rows, rank 128 · 28\.4 × at 32,768 rows, recommended$/m,
+      /^ +ratio +0\.624 × shared · 0\.612 × rank 128 · 0\.612 × rank 64 · 0\.603 ×\s+recommended$/m,
+    );
+    expect(stdout).toMatch(
+      /full table +30\.1 × at 65,536 rows, rank 128 · 60\.2 × at 65,536 rows, rank 64 ·\s+28\.4 × at 32,768 rows, recommended/,
     );
     const { rows } = JSON.parse((await compare(ORIGINAL, '--json')).stdout);
     const shared = rows.find(({ id }: { id: string }) => id === 'shared');
@@ -45,6 +47,20 @@ describe('compare-srte', () => {
       ratio: 13_352_181_760 / 22_143_967_232,
       tableRatio: table(32_768),
     });
+  });
+
+  it.each([
+    // 22,143,967,232 − 13,562,945,536, in the order of the table and in the reverse.
+    ['256,128', 128, '8.58B parameters (38.8%): 22.1B → 13.6B'],
+    ['128,256', 128, '8.58B parameters (38.8%): 22.1B → 13.6B'],
+    ['64,512,128', 64, '8.59B parameters (38.8%): 22.1B → 13.6B'],
+  ])('proposes the rank of %s that saves most', async (ranks, rank, saved) => {
+    const { stdout } = await compare(ORIGINAL, '--ranks', ranks);
+    expect(stdout.split('\n')[0]).toBe(`One shared table of rank ${rank} saves ${saved}`);
+    expect(stdout).toContain(`srte_factorized_rank: ${rank}}`);
+    expect(stdout).toMatch(
+      /saves most +recommended, 8\.79B \(39\.7%\), with 32,768 positions, with a tied head$/m,
+    );
   });
 
   it('has exact integers in JSON', async () => {

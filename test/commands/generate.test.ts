@@ -309,7 +309,9 @@ describe('generate', () => {
     ];
     expect(examples.length).toBeGreaterThan(3);
     for (const [, line = '', expected = ''] of examples) {
-      const { code, stdout } = await runHere([...line.split(' '), '--device', 'cpu']);
+      // Given logits run no model.
+      const device = line.includes('--logits') ? [] : ['--device', 'cpu'];
+      const { code, stdout } = await runHere([...line.split(' '), ...device]);
       expect(code).toBe(0);
       const lines = stdout.split('\n').map((each) => each.trimEnd());
       expect(lines).toEqual(expect.arrayContaining(expected.trimEnd().split('\n')));

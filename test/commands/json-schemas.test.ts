@@ -106,6 +106,9 @@ describe('JSON output follows docs/schemas', () => {
     ['profile', [CONFIG, '--published', '536MB']],
     ['profile', [CONFIG, '--published', '57x']],
     ['profile', [CONFIG, '--published', '96.9%']],
+    ['profile', [CONFIG, '--published', '+96M']],
+    ['profile', [CONFIG, '--published', '3-5 GFLOP']],
+    ['profile', [CONFIG, '--published', '7.777777x']],
     [
       'profile',
       ['configs/hybrid/tiny.yaml', '--batch', '1000000', '--set', 'model.num_layers=100'],
@@ -223,6 +226,16 @@ describe('JSON output follows docs/schemas', () => {
     expect({ code, schema: JSON.parse(stdout).schema }).toEqual({
       code: 0,
       schema: 'minimind/fit-table@1',
+    });
+    expect(violationsIn(stdout)).toEqual([]);
+  });
+
+  it('for generate without a model', async () => {
+    const args = ['--logits', '8,7,6', '--temperature', '2', '--top-p', '0.9'];
+    const { code, stdout } = await runHere(['generate', ...args, '--json']);
+    expect({ code, schema: JSON.parse(stdout).schema }).toEqual({
+      code: 0,
+      schema: 'minimind/sampling@1',
     });
     expect(violationsIn(stdout)).toEqual([]);
   });

@@ -39,6 +39,58 @@ describe('minimind modules', () => {
     expect(stdout).toMatch(/^each group alone, as RMSNorm, times γ +ok /m);
   });
 
+  // torch.manual_seed(42), then torch.nn.init on torch.empty(8), (8, 8) and (4, 8): PyTorch 2.13.
+  it.each([
+    [
+      ['group-rms-norm', '--init-range', '-1,1'],
+      'gamma',
+      [0.764539, 0.830008, -0.234272, 0.918611],
+    ],
+    // The output of rms_norm in groups of 4 on torch.randn(1, 4, 8) of seed 0, times this γ.
+    [
+      ['group-rms-norm', '--init-range', '(-1, 1)'],
+      'y',
+      [-1.020348, -1.133816, 0.069588, -0.472468],
+    ],
+    [
+      ['vocab-embedding', '--init-mean', '0.', '--init-std', '1.'],
+      'table',
+      [1.926915, 1.487284, 0.900717, -2.105521],
+    ],
+    [
+      ['vocab-embedding', '--init-mean', '-0.5', '--init-std', '0.02'],
+      'table',
+      [-0.461462, -0.470254, -0.481986, -0.54211],
+    ],
+    [
+      ['parallel-embedding', '--init-mean', '0.1', '--init-std', '0.5'],
+      'table0',
+      [1.063458, 0.843642, 0.550359, -0.95276],
+    ],
+    // Seed 42 + rank 1.
+    [
+      ['parallel-embedding', '--init-mean', '0.1', '--init-std', '0.5'],
+      'table1',
+      [0.091698, -0.133397, 1.145449, 0.407451],
+    ],
+  ])('initialises as torch.nn.init does: %j, %s', async (args, name, expected) => {
+    const { tensors } = await json(...args, '--init-seed', '42');
+    const { values } = tensors.find((each: { name: string }) => each.name === name);
+    for (const [at, value] of expected.entries()) expect(values[at]).toBeCloseTo(value, 6);
+  });
+
+  it.each([
+    [['rms-norm', '--init-mean', '2'], /--init-mean is not used by rms-norm/],
+    [['rms-norm', '--init-range', '2,1'], /expected a range from small to large, found "2,1"/],
+    [['rms-norm', '--init-range', '1'], /expected a range/],
+    [['vocab-embedding', '--init-std', '-1'], /expected a number from 0 on, found "-1"/],
+    [['vocab-embedding', '--init-mean', 'nan'], /expected a number, found "nan"/],
+    [['parallel-embedding', '--init-base-seed', '42'], /did you mean --init-seed\?|--init-seed 42/],
+  ])('refuses %j', async (args, message) => {
+    const { code, stderr } = await modules(...args);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) });
+  });
+
   it('shows the scale after each call of the rotation', async () => {
     const { stdout } = await modules('ntk-rope', '--dynamic', '--calls', '4,9,1@9');
     expect(stdout).toMatch(/^ +2 +9 +0 +4 +160,000 +4 +16$/m);

@@ -153,7 +153,7 @@ describe('profile', () => {
     [['--context', '0'], '--context: expected a positive whole number, found "0"'],
     [
       ['--published', '7Q'],
-      '--published: expected a count, a size, a ratio or a percentage, found "7Q"',
+      '--published: expected a count, a size, FLOPs, a ratio or a percentage, found "7Q"',
     ],
   ])('refuses %j', async (args, message) => {
     const { code, stderr } = await profile(TINY, ...args);

@@ -132,6 +132,7 @@ describe('quick-test', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^ {2}attention\.heads +softmax.* \[1, 32, 4096, 4096\]$/m);
     expect(stdout).toMatch(/^layers\.1–31 +31 more blocks like layers\.0/m);
+    expect(stdout).toMatch(/^cross entropy +−log softmax.* \[4096\]$/m);
     expect(stdout).toMatch(/^original: \d+ steps from ids to logits for 1 × 4,096 tokens, 22\.1B/);
   });
 });

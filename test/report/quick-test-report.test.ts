@@ -256,7 +256,8 @@ describe('the report of a trace', () => {
     { name: 'layers.0.ln', depth: 1, operation: 'LayerNorm', shape: [1, 8, 4], parameters: 8 },
     { name: 'shared_srte', depth: 1, operation: 'rows', shape: [1, 8, 4], parameters: 1000 },
   ];
-  const given = { file: 'model.yaml', batch: 1, context: 8, trace };
+  const loss = [{ name: 'loss', depth: 0, operation: 'mean', shape: [], parameters: 0 }];
+  const given = { file: 'model.yaml', batch: 1, context: 8, trace, loss };
 
   it('is a tree', () => {
     expect(renderTable(traceReport(given, { flat: false }), TERMINAL)).toBe(
@@ -269,6 +270,11 @@ describe('the report of a trace', () => {
         'layers.0       block      [1, 8, 4]',
         '  ln           LayerNorm  [1, 8, 4]           8',
         '  shared_srte  rows       [1, 8, 4]       1,000',
+        '',
+        'Loss of a training',
+        'step  operation  shape',
+        '────  ─────────  ─────',
+        'loss  mean       []',
       ].join('\n'),
     );
   });
@@ -276,6 +282,7 @@ describe('the report of a trace', () => {
   it('has full names in CSV', () => {
     const csv = renderCsv(traceReport(given, { flat: true }));
     expect(csv.split('\n')[3]).toBe('layers.0.ln,LayerNorm,"[1, 8, 4]",8,1');
+    expect(csv.split('\n')[5]).toBe('loss,mean,[],0,0');
   });
 });
 

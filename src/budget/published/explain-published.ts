@@ -6,41 +6,20 @@
 import type { Attention, LanguageModel, LatentAttention, Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { packedMatrices, tensorsOf, walk } from '../../architecture/walk.js';
-import type { PublishedCount } from '../../config/parse-number.js';
+import type { PublishedCount } from '../../config/parse-published.js';
+import { formatInteger } from '../../text/units.js';
 import type { KnownCount } from '../family-counts.js';
 import type { Exact } from '../figure.js';
 import { layerPattern } from '../parameters.js';
-
-/** A counting error that turns the true count into another. */
-export interface CountingError {
-  readonly id: string;
-  readonly text: string;
-  /** Implausibility; common errors have 1. */
-  readonly weight: number;
-}
-
-/** @template Value bigint for counts and bytes, number for ratios. */
-export interface Explanation<Value extends bigint | number> {
-  /** Empty when the number is correct. */
-  readonly reasons: readonly CountingError[];
-  /** Value with these errors. */
-  readonly value: Value;
-}
+import {
+  type CountingError,
+  type Explanation,
+  judged,
+  type PublishedReport,
+} from './explanations.js';
+import { roundVocabularies } from './round-vocabularies.js';
 
 type CountExplanation = Explanation<bigint>;
-
-/** @template Value See `Explanation`. */
-export interface PublishedReport<Value extends bigint | number = bigint | number> {
-  readonly unit: 'parameters' | 'bytes' | 'ratio' | 'share';
-  readonly value: Value;
-  readonly tolerance: Value;
-  /** value − the true number of parameters; null for other units, which many figures of a model have. */
-  readonly difference: bigint | null;
-  /** Most likely first; empty when no combination gives the number. */
-  readonly explanations: readonly Explanation<Value>[];
-  /** Number of combinations tried. */
-  readonly tried: number;
-}
 
 /** Common multiples for vocabulary padding. */
 const VOCABULARY_MULTIPLES = [8, 16, 32, 64, 128, 256, 512, 1024] as const;
@@ -50,8 +29,6 @@ const MOST_PADDING = 64;
 
 /** Largest difference in rows from padding or a wrong vocabulary size. */
 const MOST_OTHER_ROWS = 1024;
-
-export const MOST_EXPLANATIONS = 5;
 
 /** One way to count a part of the model: its change to the true count, and its errors. */
 interface Choice {
@@ -104,7 +81,7 @@ export function explainPublished(
     counts.filter(({ reasons }) => reasons.length === 1).map(({ value }) => value),
   );
   const others = known
-    .filter(({ value }) => !named.has(value))
+    .filter(({ value, isDimension }) => !named.has(value) && !(isDimension && isRounded(published)))
     .map(
       ({ id, text, value, weight = 1.2 }): CountExplanation => ({
         value,
@@ -112,43 +89,18 @@ export function explainPublished(
       }),
     );
   const all = [...counts, ...others, ...operationCounts(operations)];
-  const near = all.filter(isNear(published));
-  const found = near.length > 0 ? near : otherVocabulary(model, published, counts);
   return {
     unit: 'parameters',
-    value: published.value,
-    tolerance: published.tolerance,
     difference: published.value - truth,
-    explanations: ranked(found, published.value).slice(0, MOST_EXPLANATIONS),
-    tried: all.length,
+    ...judged(all, published, () => {
+      const rows = otherVocabulary(model, published, counts);
+      return rows.length > 0 ? rows : otherEmbeddings(model, published);
+    }),
   };
 }
 
-/** Whether the digits of a published number cover a value. */
-export const isNear =
-  ({
-    value,
-    tolerance,
-    above = tolerance,
-  }: Pick<PublishedCount, 'value' | 'tolerance' | 'above'>) =>
-  (found: { readonly value: bigint }): boolean =>
-    value - tolerance <= found.value && found.value <= value + above;
-
-/** Most likely first; drops explanations that contain all errors of another. */
-export function ranked<Value extends bigint | number>(
-  found: readonly Explanation<Value>[],
-  published: Value,
-): Explanation<Value>[] {
-  const ids = ({ reasons }: Explanation<Value>) => reasons.map(({ id }) => id);
-  const weight = ({ reasons }: Explanation<Value>) =>
-    reasons.reduce((total, reason) => total + reason.weight, 0);
-  const isPartOf = (a: Explanation<Value>, b: Explanation<Value>) =>
-    a !== b && a.reasons.length < b.reasons.length && ids(a).every((id) => ids(b).includes(id));
-  const away = ({ value }: Explanation<Value>) => Math.abs(Number(value) - Number(published));
-  return found
-    .filter((each) => !found.some((other) => isPartOf(other, each)))
-    .sort((a, b) => weight(a) - weight(b) || away(a) - away(b));
-}
+/** Widths and numbers of rows are published in full, or as thousands. */
+const isRounded = ({ tolerance }: PublishedCount) => tolerance > 1000n;
 
 /** Every combination of one choice from each group. */
 function* combinations(groups: readonly (readonly Choice[])[]): Generator<Choice[]> {
@@ -235,6 +187,21 @@ function otherVocabulary(
     const text = `a vocabulary of ${vocabulary + rows} rows instead of ${vocabulary}`;
     return [{ value, reasons: [...choice.reasons, { id: 'other-vocabulary', text, weight: 2 }] }];
   });
+}
+
+/** The embedding of another vocabulary, of round size, for a number that nothing else gives. */
+function otherEmbeddings(
+  { embedding }: LanguageModel,
+  { value, tolerance, above = tolerance }: PublishedCount,
+): CountExplanation[] {
+  const [rows = 0, hidden = 1] = embedding.weight.shape;
+  return roundVocabularies(value - tolerance, value + above, hidden).map(
+    ({ size: vocabulary, weight }) => {
+      const text = `these are the parameters of an embedding of ${formatInteger(vocabulary)} rows of ${hidden}, not of ${formatInteger(rows)}`;
+      const reason = { id: `embedding-${vocabulary}`, text, weight: 2 + weight };
+      return { value: BigInt(vocabulary) * BigInt(hidden), reasons: [reason] };
+    },
+  );
 }
 
 /** Shared layers counted once per layer, with or without their own name. */

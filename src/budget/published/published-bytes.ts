@@ -2,15 +2,15 @@
 
 import type { LanguageModel } from '../../architecture/layer.js';
 import { walk } from '../../architecture/walk.js';
-import type { PublishedBytes } from '../../config/parse-number.js';
+import type { PublishedBytes } from '../../config/parse-published.js';
 import type { Dtype } from '../../tensor/dtype.js';
 import { DTYPES } from '../../tensor/dtype.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
 import type { Exact } from '../figure.js';
-import type { ModelProfile, ProfileSetting } from '../profile-model.js';
+import type { ModelProfile, ResolvedSetting } from '../profile-model.js';
 import { stateOf } from '../state.js';
-import type { CountingError, Explanation, PublishedReport } from './explain-published.js';
-import { isNear, MOST_EXPLANATIONS, ranked } from './explain-published.js';
+import type { CountingError, Explanation, PublishedReport } from './explanations.js';
+import { judged } from './explanations.js';
 
 /** A size that a model has. */
 interface Size {
@@ -18,6 +18,8 @@ interface Size {
   readonly bytes: bigint;
   /** Values that the bytes hold; absent where they have several types. */
   readonly values?: bigint;
+  /** Set for the cache of all sequences of the profile's setting. */
+  readonly isWholeBatch?: boolean;
 }
 
 /** Longest context that a published cache is tried for. */
@@ -41,28 +43,54 @@ export function explainBytes(
   model: LanguageModel,
   published: PublishedBytes,
   profile: ModelProfile,
-  setting: ProfileSetting,
+  setting: ResolvedSetting,
   dtype?: Dtype,
 ): PublishedReport<bigint> {
   const types = dtype ? [{ bits: DTYPES[dtype].bits, text: dtype, weight: 0 }] : USUAL;
   const sizes = [
     ...weightSizes(profile, types),
-    ...profileSizes(profile),
+    ...profileSizes(profile, dtype !== undefined),
     ...cacheSizes(model, profile, setting, types),
   ];
   const all = sizes.flatMap((size) => [
     ...withPrefix(size.bytes, [size.reason], published),
     ...asValues(size, published),
   ]);
-  const found = all.filter(isNear(published));
-  return {
-    unit: 'bytes',
-    value: published.value,
-    tolerance: published.tolerance,
-    difference: null,
-    explanations: ranked(distinct(found), published.value).slice(0, MOST_EXPLANATIONS),
-    tried: all.length,
-  };
+  const roundedFirst = () => sizes.flatMap((each) => roundedTimesBatch(each, published, setting));
+  return { unit: 'bytes', difference: null, ...judged(distinct(all), published, roundedFirst) };
+}
+
+/** Decimals that a size is rounded to before it is multiplied. */
+const DECIMALS = [0, 1, 2] as const;
+
+/** A batch times the printed size of one sequence, whose rounding the product multiplies. */
+function roundedTimesBatch(
+  { reason, bytes, values, isWholeBatch = false }: Size,
+  published: PublishedBytes,
+  { inference: { batch } }: ResolvedSetting,
+): Explanation<bigint>[] {
+  const { power, isBinary, value, tolerance } = published;
+  if (batch === 1 || power === 0 || !isWholeBatch) return [];
+  const bases = isBinary ? [1024] : [1000, 1024];
+  const scale = Number((isBinary ? 1024n : 1000n) ** BigInt(power));
+  return [bytes, ...(values === undefined ? [] : [values])]
+    .flatMap((whole, index) =>
+      bases.flatMap((base) =>
+        DECIMALS.map((decimals) => {
+          const one = Number(whole) / batch;
+          const printed = (one / base ** power).toFixed(decimals);
+          const product = BigInt(Math.round(batch * Number(printed) * scale));
+          const unit = `${'kMGT'[power - 1]}${base === 1024 ? 'iB' : 'B'}`;
+          const what = index === 1 ? 'values, called bytes, ' : '';
+          const text =
+            `rounded before it was multiplied: ${batch} × ${printed} ${unit}, where one sequence has ${what}${formatBytes(Math.round(one))}; ` +
+            `all of them are ${formatBytes(whole)}`;
+          const weight = 0.5 + 0.1 * decimals + (index === 1 ? 0.5 : 0);
+          return { value: product, reasons: [reason, { id: 'rounded', text, weight }] };
+        }),
+      ),
+    )
+    .filter((each) => each.value >= value - tolerance && each.value <= value + tolerance);
 }
 
 /** The first of several explanations with the same words. */
@@ -135,7 +163,9 @@ function weightSizes({ parameters }: ModelProfile, types: typeof USUAL): Size[] 
 }
 
 /** Memory figures of inference and training with the profile's setting. */
-function profileSizes({ inference, training }: ModelProfile): Size[] {
+function profileSizes({ inference, training }: ModelProfile, hasType: boolean): Size[] {
+  // A number with a type is rarely one of several types.
+  const parts = hasType ? 2.2 : 1.4;
   const { weights, gradients, optimizer, activations, total } = training;
   const static_ = [weights, gradients, optimizer].reduce(
     (sum, { value }) => sum + BigInt(value),
@@ -149,7 +179,7 @@ function profileSizes({ inference, training }: ModelProfile): Size[] {
     size('gradients', 'the gradients of training', 1.3, gradients.value),
     size('optimizer', 'the optimizer of training', 1.3, optimizer.value),
     ...activations.parts.map(({ part, bytes }) =>
-      size(`activations-${part}`, `training: ${bytes.label}`, 1.4, bytes.value),
+      size(`activations-${part}`, `training: ${bytes.label}`, parts, bytes.value),
     ),
   ];
 }
@@ -166,7 +196,7 @@ interface TokenValues {
 function cacheSizes(
   model: LanguageModel,
   { inference: { state } }: ModelProfile,
-  { inference }: ProfileSetting,
+  { inference, origins }: ResolvedSetting,
   types: typeof USUAL,
 ): Size[] {
   const ownBits = DTYPES[inference.cacheDtype ?? inference.dtype].bits;
@@ -174,29 +204,43 @@ function cacheSizes(
   if (own === 0n) return [];
   const tokens = inference.batch * inference.context;
   const powers = Array.from({ length: Math.log2(MOST_TOKENS) + 1 }, (_, power) => 2 ** power);
-  const counts = [...new Set([tokens, model.positions, ...powers])];
+  const counts = [...new Set([tokens, inference.context, model.positions, ...powers])];
+  // A context that was named with the number is the context of its cache.
+  const other = origins.context === 'flag' ? 1.5 : 0.3;
+  const unusual = (count: number) => {
+    if (count === tokens) return 0;
+    if (count === inference.context) return 0.05;
+    return count === 1 ? 0.1 : other;
+  };
   const whole = tokenValues(model, own).flatMap((kind) =>
     counts.flatMap((count) =>
       types.map((type) => {
         const values = kind.values * BigInt(count);
-        const unusual = count === tokens ? 0 : count === 1 ? 0.1 : 0.3;
-        return size(
-          `cache-${kind.id}-${count}-${type.bits}`,
-          `${kind.text} of ${count === 1 ? '1 token' : `${formatInteger(count)} tokens`} in ${type.text}`,
-          kind.weight + unusual + type.weight,
-          packed(values, type.bits),
-          values,
-        );
+        return {
+          ...size(
+            `cache-${kind.id}-${count}-${type.bits}`,
+            `${kind.text} of ${tokensText(count, inference)} in ${type.text}`,
+            kind.weight + unusual(count) + 2 * type.weight,
+            packed(values, type.bits),
+            values,
+          ),
+          isWholeBatch: count === tokens,
+        };
       }),
     ),
   );
   return [...whole, ...windowedSizes(model, inference, counts)];
 }
 
+const tokensText = (count: number, { batch, context }: ResolvedSetting['inference']): string => {
+  if (batch > 1 && count === batch * context) return `${batch} × ${formatInteger(context)} tokens`;
+  return count === 1 ? '1 token' : `${formatInteger(count)} tokens`;
+};
+
 /** Caches whose windows drop keys, for one sequence. */
 function windowedSizes(
   model: LanguageModel,
-  inference: ProfileSetting['inference'],
+  inference: ResolvedSetting['inference'],
   counts: readonly number[],
 ): Size[] {
   const { windows } = stateOf(model, inference);
@@ -222,13 +266,19 @@ function tokenValues(model: LanguageModel, own: bigint): TokenValues[] {
   const layers = BigInt(attentions.length || model.blocks.length);
   const kinds: TokenValues[] = [
     { id: 'own', text: 'the KV cache', weight: 1, values: own },
-    { id: 'half', text: 'the keys alone', weight: 1.6, values: own / 2n },
+    { id: 'half', text: 'the keys alone', weight: 1.7, values: own / 2n },
     { id: 'layer', text: 'the KV cache of one layer', weight: 1.5, values: own / layers },
     {
       id: 'all-heads',
       text: 'a KV cache with keys and values for each query head',
       weight: 1.4,
       values: perHead,
+    },
+    {
+      id: 'one-head',
+      text: 'a KV cache with one key and value head for all query heads',
+      weight: 1.6,
+      values: sum(({ headDim }) => 2 * headDim),
     },
     {
       id: 'hidden-heads',

@@ -7,9 +7,10 @@ import type {
   Temperature,
 } from '../../architecture/layer.js';
 import { ACTIVATIONS } from '../../architecture/layer.js';
+import { firstVisibleKey } from '../../architecture/masks.js';
 import { projectionLayers } from '../../architecture/walk.js';
 import { formatInteger } from '../../text/units.js';
-import { counted } from '../../text/words.js';
+import { counted, sumOf } from '../../text/words.js';
 
 import {
   headNormsText,
@@ -65,6 +66,7 @@ export function attentionSteps(layer: Attention, build: StepBuilder): UnplacedSt
           ),
         ]
       : []),
+    maskStep(name, spans, build),
     perHead(
       `${scoresText(layer)}: ${spans.filter(hasHeads).map(spanText).join(', ')}${grouped}`,
       build.tokens,
@@ -128,6 +130,7 @@ export function latentAttentionSteps(
     ...(layer.temperature
       ? [build.between(`${name}.temperature`, temperatureText(layer.temperature), heads * headDim)]
       : []),
+    maskStep(name, [{ heads, window: undefined }], build),
     perHead(
       `softmax(${productText(scale, headDim)}): ${counted(heads, 'head')} global`,
       build.tokens,
@@ -135,6 +138,33 @@ export function latentAttentionSteps(
     perHead('· v', valueDim),
     build.linear(layer.out),
   ];
+}
+
+/** Contexts beyond this are counted by their triangle alone. */
+const MOST_COUNTED = 2 ** 20;
+
+/** The mask that is added to the scores before the softmax: 0 for a visible key, −∞ for a later one. */
+function maskStep(name: string, spans: readonly HeadSpan[], build: StepBuilder): UnplacedStep {
+  const { tokens } = build;
+  const kept = new Set(spans.filter(hasHeads).map(({ window }) => visibleScores(tokens, window)));
+  const isNarrowed = Math.min(...kept) < visibleScores(tokens, undefined);
+  const rule = isNarrowed ? 'later keys and those outside the window' : 'later keys';
+  return {
+    ...build.between(
+      `${name}.mask`,
+      `causal mask: −∞ for ${rule}, which leaves ${[...kept].map(formatInteger).join(' or ')} of ${formatInteger(tokens * tokens)} scores of a head`,
+    ),
+    shape: [tokens, tokens],
+  };
+}
+
+/** Pairs of a query and a key that it sees. */
+function visibleScores(tokens: number, window: HeadSpan['window']): number {
+  if (window === undefined || tokens > MOST_COUNTED) return (tokens * (tokens + 1)) / 2;
+  return sumOf(
+    Array.from({ length: tokens }, (_, position) => position),
+    (position) => position + 1 - firstVisibleKey(position, tokens, window),
+  );
 }
 
 const hasHeads = ({ heads }: HeadSpan) => heads > 0;

@@ -1,8 +1,9 @@
 /** Flags by the kind of their value: counts, sizes, shares, times, types, ranges. */
 import * as Flags from '@oclif/core/flags';
 import { nearest } from '../../config/nearest.js';
-import type { PublishedBytes, PublishedFigure } from '../../config/parse-number.js';
-import { lacksUnit, parseCount, parseLimit, parsePublished } from '../../config/parse-number.js';
+import { lacksUnit, parseCount, parseLimit } from '../../config/parse-number.js';
+import type { PublishedBytes, PublishedFigure } from '../../config/parse-published.js';
+import { parsePublished } from '../../config/parse-published.js';
 import { quote } from '../../config/quote.js';
 import { usageError } from '../../errors.js';
 import type { Dtype } from '../../tensor/dtype.js';
@@ -252,7 +253,7 @@ export const bytesLimit = Flags.custom<number | bigint>({
   },
 });
 
-/** A published number with its printed digits: `22,143,967,232`, `~13.8B`, `536MB`, `57x`, `96.9%`. */
+/** A published number with its printed digits: `22,143,967,232`, `~13.8B`, `536MB`, `57x`, `50-70%`, `+96M`. */
 export const publishedNumber = Flags.custom<PublishedNumber>({
   helpValue: 'N',
   parse: async (text, _context, { name }) => {
@@ -262,8 +263,8 @@ export const publishedNumber = Flags.custom<PublishedNumber>({
     if (published && (published.type === undefined || dtype)) {
       return { ...published, ...(dtype && { dtype }) };
     }
-    const expected = 'a count, a size, a ratio or a percentage';
-    const example = `--${name} 13.8B, ~25M, 536MB, 57x or 96.9%`;
+    const expected = 'a count, a size, FLOPs, a ratio or a percentage';
+    const example = `--${name} 13.8B, ~25M, 536MB, 30.7GFLOP, 57x, 96.9% or 50-70%`;
     return unreadable(name, text, expected, `write it as in ${example}`);
   },
 });

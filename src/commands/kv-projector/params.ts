@@ -30,7 +30,8 @@ export default class KvProjectorParams extends BaseCommand {
       description: 'ratios of the elastic projectors: numbers, or recommended',
     }),
     published: publishedNumber({
-      description: 'explain this published count or size, as in 34.1M or 136MB',
+      description:
+        'explain this published count, size, ratio or percentage, as in 34.1M, 136MB or 4.3x',
     }),
     details,
     explain: Flags.boolean({ description: 'add formula, inputs and source of each figure' }),
@@ -45,7 +46,7 @@ export default class KvProjectorParams extends BaseCommand {
       schema: 'minimind/kv-projector-params@1',
       ...comparison,
       ...(flags.published && {
-        published: explainProjector(comparison, countOrSize(flags.published)),
+        published: explainProjector(comparison, ownUnit(flags.published)),
       }),
     } as const;
     return this.answer(flags, result, (each) =>
@@ -54,11 +55,11 @@ export default class KvProjectorParams extends BaseCommand {
   }
 }
 
-/** @throws UserError for a ratio or a percentage. */
-function countOrSize(published: PublishedNumber) {
-  if (published.unit === undefined || published.unit === 'bytes') return published;
+/** @throws UserError for a change or operations. */
+function ownUnit(published: PublishedNumber) {
+  if (published.unit !== 'change' && published.unit !== 'flops') return published;
   throw usageError(
-    '--published: expected a count or a size, found a ratio',
+    `--published: expected a count, a size, a ratio or a percentage, found ${published.unit === 'flops' ? 'FLOPs' : 'a change'}`,
     'write it as in --published 34.1M',
   );
 }

@@ -63,7 +63,7 @@ export function srteReport(comparison: SrteComparison): Report {
   return {
     verdict: verdictOf(rows),
     blocks: [
-      { kind: 'facts', facts: [...yamlFacts(rows), ...ratioFacts(rows)] },
+      { kind: 'facts', facts: [...yamlFacts(rows), ...mostSavedFacts(rows), ...ratioFacts(rows)] },
       {
         kind: 'table',
         columns: [
@@ -100,10 +100,7 @@ function verdictOf(rows: readonly SrteRow[]): Verdict {
         : `This model has ${shortCount(own.parameters)} parameters, one table per layer ${shortCount(unshared.parameters)}`,
     };
   }
-  const smallest = rows.reduce<SrteRow | undefined>(
-    (least, row) => (least && least.parameters <= row.parameters ? least : row),
-    undefined,
-  );
+  const smallest = smallestOf(rows);
   return {
     text: smallest
       ? `Smallest: ${smallest.label}, ${shortCount(smallest.parameters)} parameters`
@@ -117,9 +114,41 @@ const savingText = (from: SrteRow, to: SrteRow) =>
   `(${formatShare(from.parameters - to.parameters, from.parameters)}): ` +
   `${shortCount(from.parameters)} → ${shortCount(to.parameters)}`;
 
-/** The first shared table of low rank. */
-const lowRankOf = (rows: readonly SrteRow[]) =>
-  rows.find(({ id }) => id.startsWith('shared-rank-'));
+/** The row with the fewest parameters, the first of equal ones. */
+const smallestOf = (rows: readonly SrteRow[]) =>
+  rows.reduce<SrteRow | undefined>(
+    (least, row) => (least && least.parameters <= row.parameters ? least : row),
+    undefined,
+  );
+
+const lowRanksOf = (rows: readonly SrteRow[]) =>
+  rows.filter(({ id }) => id.startsWith('shared-rank-'));
+
+/** The shared table of low rank that saves most; it changes nothing else of the file. */
+const lowRankOf = (rows: readonly SrteRow[]) => smallestOf(lowRanksOf(rows));
+
+/** The strategy that saves most, with what else it changes, where that is not the table of low rank. */
+function mostSavedFacts(rows: readonly SrteRow[]): Fact[] {
+  const unshared = rows.find(({ id }) => id === 'not-shared');
+  const most = smallestOf(rows.filter(({ kind }) => kind === 'strategy'));
+  const lowRank = lowRankOf(rows);
+  if (!unshared || !most || !lowRank || most.id === lowRank.id) return [];
+  const { max_position_embeddings: positions, tie_word_embeddings: tied } = most.settings;
+  const others = present([
+    positions !== unshared.settings.max_position_embeddings &&
+      `with ${formatInteger(positions)} positions`,
+    tied !== unshared.settings.tie_word_embeddings && `with ${tied ? 'a tied' : 'an untied'} head`,
+    most.srteParameters === 0 && 'without a learned table',
+  ]);
+  const saved = unshared.parameters - most.parameters;
+  const share = formatShare(saved, unshared.parameters);
+  return [
+    {
+      name: 'saves most',
+      text: [`${most.label}, ${shortCount(saved)} (${share})`, ...others].join(', '),
+    },
+  ];
+}
 
 /** The settings of the shared table of low rank, as YAML, unless the file is smaller. */
 function yamlFacts(rows: readonly SrteRow[]): Fact[] {
@@ -137,12 +166,10 @@ function yamlFacts(rows: readonly SrteRow[]): Fact[] {
 
 /** Savings and ratios of the strategies that publications compare. */
 function ratioFacts(rows: readonly SrteRow[]): Fact[] {
-  const lowRank = lowRankOf(rows);
+  const named = ['shared', 'recommended', lowRankOf(rows)?.id, lowRanksOf(rows)[0]?.id];
   const shown = rows.filter(
     ({ id, kind, current }) =>
-      kind === 'strategy' &&
-      id !== 'not-shared' &&
-      (current || id === 'shared' || id === lowRank?.id || id === 'recommended'),
+      kind === 'strategy' && id !== 'not-shared' && (current || named.includes(id)),
   );
   const listed = (name: string, textOf: (row: SrteRow) => string | undefined): Fact[] => {
     const texts = shown.flatMap((row) => {
@@ -172,6 +199,8 @@ function notesOf(rows: readonly SrteRow[], notes: readonly string[]) {
     `${CURRENT_MARK} as in the file. Savings and ratios are against the model that is not shared.`,
     rows.some(({ tableRatio }) => tableRatio !== null) &&
       'Full table: its parameters over those of the low rank, with equally many rows.',
+    lowRanksOf(rows).length > 1 &&
+      'Proposed is the rank that saves most; inspect --srte shows what a rank loses.',
     recommended &&
       `Recommended: ${formatInteger(recommended.settings.max_position_embeddings)} positions, shared, ` +
         `rank ${recommended.settings.srte_factorized_rank}, tied head.`,

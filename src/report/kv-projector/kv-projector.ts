@@ -1,6 +1,6 @@
 /** Reports of `minimind kv-projector project` and `convert`. */
 
-import type { PublishedReport } from '../../budget/published/explain-published.js';
+import type { PublishedReport } from '../../budget/published/explanations.js';
 import { FORMAT_TITLES } from '../../checkpoint/formats.js';
 import type {
   CostedTeacher,

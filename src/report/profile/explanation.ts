@@ -1,7 +1,13 @@
 /** Explanations of figures with formula, inputs and source, and of a published number. */
 import type { Bounds, Figure, Quantity } from '../../budget/figure.js';
-import type { PublishedReport } from '../../budget/published/explain-published.js';
-import { formatBytes, formatInteger, percentText, significant } from '../../text/units.js';
+import type { PublishedReport } from '../../budget/published/explanations.js';
+import {
+  formatBytes,
+  formatFlops,
+  formatInteger,
+  percentText,
+  significant,
+} from '../../text/units.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
   headingBlock,
@@ -16,15 +22,22 @@ import {
 
 /** Ways of counting that give a published number. */
 export function publishedBlocks(published: PublishedReport): Block[] {
-  const { unit, value, difference, explanations, tried } = published;
-  const shown = publishedText(unit, value);
+  const { unit, value, upTo, difference, explanations, nearest = [], tried } = published;
+  const shown = [value, ...(upTo === undefined ? [] : [upTo])]
+    .map((each) => publishedText(unit, each))
+    .join(' to ');
   const away =
     difference === null ? '' : ` (${difference >= 0n ? '+' : ''}${formatInteger(difference)})`;
   const [best] = explanations;
   if (!best) {
     return [
       headingBlock(`Published: ${shown}${away}`),
-      noteOf(`None of the ${tried} combinations of common errors gives this number.`),
+      noteOf(
+        `None of the ${tried} combinations of common errors gives this number.${truthText(published)}`,
+      ),
+      ...(nearest.length === 0
+        ? []
+        : [tableOf(nearest, explanationColumns(unit, 'nearest figure'))]),
     ];
   }
   if (best.reasons.length === 0) {
@@ -37,23 +50,39 @@ export function publishedBlocks(published: PublishedReport): Block[] {
   }
   return [
     headingBlock(`Published: ${shown}${away}`),
-    tableOf(explanations, [
-      wrapColumn('likely reason', 'reason', ({ reasons }) =>
-        reasons.map(({ text }) => text).join('; and '),
-      ),
-      right('gives', 'value', ({ value: gives }) => ({
-        text: publishedText(unit, gives),
-        value: typeof gives === 'bigint' ? String(gives) : gives,
-      })),
-    ]),
+    tableOf(explanations, explanationColumns(unit, 'likely reason')),
     noteOf(`${formatInteger(tried)} combinations tried, the most likely first.`),
   ];
+}
+
+const explanationColumns = (unit: PublishedReport['unit'], title: string) => [
+  wrapColumn<PublishedReport['explanations'][number]>(title, 'reason', ({ reasons }) =>
+    reasons.map(({ text }) => text).join('; and '),
+  ),
+  right<PublishedReport['explanations'][number]>('gives', 'value', ({ value: gives }) => ({
+    text: publishedText(unit, gives),
+    value: typeof gives === 'bigint' ? String(gives) : gives,
+  })),
+];
+
+/** How far a count is from the true one; empty for other units. */
+function truthText({ value, difference }: PublishedReport): string {
+  if (difference === null || Number(value) === 0) return '';
+  const truth = BigInt(value) - difference;
+  const ratio = Number(value) / Number(truth);
+  const away =
+    ratio >= 1 ? `${significant(ratio)} × as high` : `${significant(1 / ratio)} × too low`;
+  return ` The model has ${formatInteger(truth)} parameters: the number is ${away}.`;
 }
 
 function publishedText(unit: PublishedReport['unit'], value: bigint | number): string {
   switch (unit) {
     case 'parameters':
       return formatInteger(value);
+    case 'change':
+      return `${value > 0 ? '+' : ''}${formatInteger(value)}`;
+    case 'flops':
+      return formatFlops(value);
     case 'bytes':
       return formatBytes(value);
     case 'ratio':

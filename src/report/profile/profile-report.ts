@@ -8,7 +8,7 @@ import type {
   ResolvedSetting,
   TensorEntry,
 } from '../../budget/profile-model.js';
-import type { PublishedReport } from '../../budget/published/explain-published.js';
+import type { PublishedReport } from '../../budget/published/explanations.js';
 import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import type { CheckpointFacts } from '../../model-input/checkpoint-model.js';
 import type { StoredWeights } from '../../quantization/stored-weights.js';

@@ -293,14 +293,29 @@ interface TraceResult {
   readonly batch: number;
   readonly context: number;
   readonly trace: readonly TraceStep[];
+  /** From logits to the loss of a training. */
+  readonly loss: readonly TraceStep[];
 }
 
 /** @param flat Whether to output for programs, with the depth of a step as a number. */
 export function traceReport(
-  { file, batch, context, trace }: TraceResult,
+  { file, batch, context, trace, loss }: TraceResult,
   { flat }: { readonly flat: boolean },
 ): Report {
   const total = sumOf(trace, ({ parameters }) => parameters);
+  const table = (steps: readonly TraceStep[]) =>
+    tableOf(steps, [
+      leftColumn('step', 'step', ({ name, depth }) => ({
+        text: `${'  '.repeat(depth)}${lastParts(name, depth)}`,
+        value: name,
+      })),
+      wrapColumn('operation', 'operation', ({ operation }) => operation),
+      leftColumn('shape', 'shape', ({ shape }) => shapeText(shape)),
+      right('parameters', 'parameters', ({ parameters }) =>
+        parameters === 0 ? { text: '', value: 0 } : integerCell(parameters),
+      ),
+      flat && right('depth', 'depth', ({ depth }) => valueCell(depth)),
+    ]);
   return {
     verdict: {
       text:
@@ -308,19 +323,15 @@ export function traceReport(
         `${formatInteger(context)} tokens, ${shortCount(total)} parameters`,
     },
     blocks: [
-      tableOf(trace, [
-        leftColumn('step', 'step', ({ name, depth }) => ({
-          text: `${'  '.repeat(depth)}${lastParts(name, depth)}`,
-          value: name,
-        })),
+      table(trace),
+      headingBlock('Loss of a training'),
+      tableOf(loss, [
+        leftColumn('step', 'step', ({ name }) => name),
         wrapColumn('operation', 'operation', ({ operation }) => operation),
         leftColumn('shape', 'shape', ({ shape }) => shapeText(shape)),
-        right('parameters', 'parameters', ({ parameters }) =>
-          parameters === 0 ? { text: '', value: 0 } : integerCell(parameters),
-        ),
-        flat && right('depth', 'depth', ({ depth }) => valueCell(depth)),
       ]),
     ],
+    data: table([...trace, ...loss]),
   };
 }
 

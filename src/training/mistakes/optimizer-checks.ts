@@ -6,6 +6,7 @@ import { parseOptimizer } from '../optimizers.js';
 import { partialAccumulation } from '../run-size.js';
 import type { TrainingValues } from '../training-settings.js';
 import { FIRST_SCALE, FP16_LARGEST } from '../underflow.js';
+import { undividedLossOf } from '../undivided-loss.js';
 import type { PlanCheck } from './plan-check.js';
 
 /** Share of gradients below the smallest value of fp16 that is too many at a scale. */
@@ -29,6 +30,8 @@ const isTokenMean = ({ loss_reduction: text }: TrainingValues) =>
 
 const isMeanOfMeans = ({ loss_reduction: text }: TrainingValues) =>
   text !== undefined && MEANS_OF_MEANS.includes(text.toLowerCase());
+
+const isSum = ({ loss_reduction: text }: TrainingValues) => text?.toLowerCase() === 'sum';
 
 const hasScaler = ({ grad_scaler, loss_scale }: TrainingValues) =>
   grad_scaler === true || (grad_scaler === undefined && loss_scale !== undefined);
@@ -114,13 +117,35 @@ export const OPTIMIZER_CHECKS = {
     key: 'gradient_accumulation_steps',
     find: ({ settings: { values }, size }) => {
       const partial = partialAccumulation(size);
-      const isRight = values.drop_last === true || isTokenMean(values) || isMeanOfMeans(values);
+      const isDivided = !isTokenMean(values) && !isMeanOfMeans(values) && !isSum(values);
+      const isRight = values.drop_last === true || !isDivided;
       if (partial === undefined || isRight) return undefined;
       return {
         reason:
           `an epoch has ${counted(partial.microSteps, 'micro-step')}, so its last step has ${formatInteger(partial.last)} of ${formatInteger(size.accumulation)}: ` +
           `divided by ${formatInteger(size.accumulation)}, its gradient is ${percentText(partial.last / size.accumulation)} of a full one`,
         fix: 'loss_reduction: token (divide by the tokens of the step), or drop_last: true',
+      };
+    },
+  },
+  'undivided-loss': {
+    title: 'losses of an accumulation are added, not divided',
+    severity: 'warning',
+    key: 'loss_reduction',
+    find: ({ settings: { values }, size, rate }) => {
+      if (!isSum(values)) return undefined;
+      const effect = undividedLossOf(size, rate.setting.peak, values.max_grad_norm);
+      if (effect === null) return undefined;
+      const { gradientFactor: times, sgdLearningRate, clippedAbove } = effect;
+      const clipping =
+        clippedAbove === null
+          ? ''
+          : `, but clipping begins at a norm of ${shortNumber(clippedAbove)} of the mean gradient`;
+      return {
+        reason:
+          `the gradient of a step is ${formatInteger(times)} × the mean: SGD steps as with a learning rate of ${shortNumber(sgdLearningRate)}; ` +
+          `AdamW takes the same steps${clipping}, and fp16 overflows ${formatInteger(times)} × sooner`,
+        fix: `loss_reduction: token, or loss / ${formatInteger(times)} in each micro-step`,
       };
     },
   },
