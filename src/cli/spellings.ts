@@ -75,6 +75,9 @@ const FLAGS: Readonly<Record<string, readonly string[]>> = {
   trained: ['original-context', 'train-context', 'original-max-position-embeddings'],
   factor: ['scale', 'rope-factor', 'scaling-factor', 'rope-scale'],
   top: ['limit', 'n', 'num', 'count', 'max-results', 'k'],
+  lr: ['learning-rate', 'rate', 'projector-lr'],
+  'linear-lr': ['linear-learning-rate', 'lr-linear'],
+  'elastic-lr': ['elastic-learning-rate', 'mlp-lr', 'mlp-learning-rate', 'lr-elastic'],
   student: ['student-width', 'width', 'student-size'],
 };
 
