@@ -6,6 +6,7 @@
  * way: it takes mean and deviation of each key away, which v1 keeps. Scale and shift of the norm restore their average
  * over given keys. What is left is the error.
  */
+import { setImmediate as breathe } from 'node:timers/promises';
 import { openCheckpoint } from '../checkpoint/open.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import type { PickleValue } from '../checkpoint/torch/pickle/values.js';
@@ -84,9 +85,16 @@ export async function upgradeProjector(file: string, out: string, request: Upgra
     const keys = kv === undefined ? new Map<string, Keys>() : await keysOf(projector, kv);
     const tensors = emptyTensors(projector, ratio, seed);
     const upgraded: UpgradedAdapter[] = [];
-    for (const adapter of projector.adapters) {
-      const own = keys.get(keyOf(adapter));
-      upgraded.push(await fill(adapter, tensors, own, seed));
+    const steps = request.display.steps();
+    try {
+      for (const adapter of projector.adapters) {
+        steps.doing(`comparing ${adapter.module}.${adapter.branch} with the new layout`);
+        // Lets the text appear, and signals through.
+        await breathe();
+        upgraded.push(await fill(adapter, tensors, keys.get(keyOf(adapter)), seed));
+      }
+    } finally {
+      steps.end();
     }
     const values = withElasticArguments(projector.arguments.values, ratio, dropout);
     const bytes = sumOf([...tensors.values()], ({ data }) => data.byteLength);

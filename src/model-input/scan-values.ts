@@ -11,7 +11,7 @@ import type { Shape, StoredDtype } from '../tensor/dtype.js';
 import { sumOf } from '../text/words.js';
 
 /** Bytes of weights that are searched unasked: about a second. */
-export const SCANNED_BYTES = 2 ** 30;
+const SCANNED_BYTES = 2 ** 30;
 
 /** A tensor with values that are not finite. */
 export interface BadTensor {

@@ -46,7 +46,7 @@ function badValues(tensor: Param, weights: WeightSource): BadWeight | undefined 
 }
 
 /** `1 NaN and 2 infinite values, the first at [5, 7]`. */
-export const badValuesText = ({
+const badValuesText = ({
   nan,
   infinite,
   first,
