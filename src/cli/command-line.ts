@@ -374,6 +374,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   STEPS: '100',
   'N,N': '1,2',
   'RATIO,RATIO': '0.5,1',
+  'X,X': '-1,0,0.5',
   SIZE: '24GB',
   TYPE: 'bf16',
   RULE: 'nanogpt',

@@ -82,6 +82,9 @@ const FLAGS: Readonly<Record<string, readonly string[]>> = {
   'group-size': ['gz', 'groups', 'group'],
   hidden: ['hidden-size', 'emb-size', 'dim', 'd-model'],
   'world-size': ['ranks', 'w', 'num-ranks'],
+  lr: ['learning-rate', 'rate', 'projector-lr'],
+  'linear-lr': ['linear-learning-rate', 'lr-linear'],
+  'elastic-lr': ['elastic-learning-rate', 'mlp-lr', 'mlp-learning-rate', 'lr-elastic'],
   student: ['student-width', 'width', 'student-size'],
 };
 

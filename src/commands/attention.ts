@@ -1,5 +1,6 @@
 import * as Flags from '@oclif/core/flags';
 import { attentionMethodsOf, matchRatios } from '../budget/attention-methods.js';
+import { longTextsOf } from '../budget/long-texts.js';
 import { normOperations } from '../budget/norm-operations.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, modelArgument, modelFlags } from '../cli/flags/flags.js';
@@ -10,6 +11,7 @@ import {
   counts,
   dtype,
   ratios,
+  share,
   tokenCounts,
   tokens,
 } from '../cli/flags/value-flags.js';
@@ -19,19 +21,24 @@ import { clusterNamed } from '../hardware/gpus.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { attentionReport } from '../report/attention-report.js';
 import { configText } from '../report/kit/report.js';
-import { formatBytes, formatInteger } from '../text/units.js';
+import { formatBytes, formatInteger, percentText } from '../text/units.js';
 import { joined } from '../text/words.js';
+
+/** Share of a window in circulation for windows over a text. */
+const USUAL_OVERLAP = 0.5;
 
 export default class Attention extends BaseCommand {
   static override summary = 'Compare methods of attention on one model.';
   static override description =
     'Counts plain, flash, grouped, sliding-window, hierarchical and block-sparse attention with the heads and layers of the ' +
     'model: memory of the scores, HBM traffic (IO model of the FlashAttention paper), FLOPs, KV cache, and how far ' +
-    'back a token reaches. --details has every context, --explain the formulas. Compares the operations of RMSNorm and LayerNorm, too.';
+    'back a token reaches. With --chunk, compares ways to read a text longer than the training instead: truncation, chunks, ' +
+    'overlapping windows, chunks with a global model, and a sparse mask. --details has every context, --explain the formulas. Compares the operations of RMSNorm and LayerNorm, too.';
   static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/minimind/minimind2-small.yaml',
     '<%= config.bin %> <%= command.id %> configs/minimind/minimind2-small.yaml --context 512,2048,8192 --gpu h100 --window 256 --block 64',
+    '<%= config.bin %> <%= command.id %> configs/minimind/minimind2-small.yaml --context 8192 --chunk 512 --overlap 50%',
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml --key-heads 16,4,1 --published 2,8,32,3.8,5.2',
   ];
 
@@ -46,7 +53,14 @@ export default class Attention extends BaseCommand {
     }),
     dtype: dtype({ default: 'bf16', description: 'element type of scores, keys and values' }),
     window: tokens({
-      description: 'tokens of the window [default: the largest of the model, or 1024]',
+      description:
+        'tokens of the window [default: the largest of the model, or 1024; with --chunk half a chunk]',
+    }),
+    chunk: tokens({
+      description: 'compare ways to read a longer text with a model of so many tokens, as in 512',
+    }),
+    overlap: share({
+      description: `share of a window that the next one reads again, with --chunk [default: ${percentText(USUAL_OVERLAP)}]`,
     }),
     block: count({ default: 128, description: 'tokens of a block of the block-sparse mask' }),
     'global-heads': count({
@@ -90,6 +104,9 @@ export default class Attention extends BaseCommand {
       globalHeads: flags['global-heads'],
       keyHeads: flags['key-heads'],
     });
+    const longest = Math.max(...methods.contexts.map(({ context }) => context));
+    const { chunk, overlap = USUAL_OVERLAP, window, dtype: type } = flags;
+    if (flags.overlap !== undefined && chunk === undefined) throw overlapAlone();
     const result = {
       schema: 'minimind/attention@1',
       file,
@@ -97,11 +114,17 @@ export default class Attention extends BaseCommand {
       gpu,
       ...methods,
       norms: normOperations(model.hidden),
+      ...(chunk !== undefined && {
+        longTexts: longTextsOf(model, { chunk, overlap, window, context: longest, dtype: type }),
+      }),
       ...(flags.published && { published: matchRatios(methods, flags.published) }),
     } as const;
     return this.answer(flags, result, (each) => attentionReport(each, flags.explain));
   }
 }
+
+const overlapAlone = () =>
+  usageError('--overlap requires --chunk', 'write it as in --chunk 512 --overlap 50%');
 
 const USUAL_CONTEXTS = [512, 2048, 8192];
 

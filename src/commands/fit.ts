@@ -4,6 +4,7 @@ import { countParameters } from '../budget/parameters.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { pasteable } from '../cli/command-line.js';
 import {
+  type FitFlags,
   fitFlags,
   fitRequestOf,
   idleGpus,
@@ -21,6 +22,7 @@ import { usageError } from '../errors.js';
 import { fitTable, tableSettingOf } from '../fit/fit-table.js';
 import { fitsOf, forwardOn } from '../fit/fits.js';
 import { unmetRequirementsOf } from '../fit/remedies/remedies.js';
+import { batchingOf } from '../fit/serving/batching.js';
 import type { Hardware } from '../hardware/gpu.js';
 import { entriesMatching, withKnownHardware } from '../hardware/gpus.js';
 import { openModelSource } from '../model-input/model-source.js';
@@ -93,6 +95,7 @@ export default class Fit extends BaseCommand {
     const source = await openModelSource(file, flags);
     const isHardware = (flags.gpu ?? flags.hardware) !== undefined || flags['this-machine'];
     if (!isHardware) refuseWithoutHardware(flags);
+    refuseMixOfTraining(flags);
     const loaded = await source.model(flags.set);
     if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
     await this.warnAbout(flags, loaded.warnings);
@@ -139,6 +142,9 @@ export default class Fit extends BaseCommand {
       cluster,
       profile,
       ...fits,
+      ...(flags['output-mix'] && {
+        batching: batchingOf(flags['output-mix'], flags.batch ?? flags.users ?? USUAL_BATCH),
+      }),
       doubts,
       forward:
         profile &&
@@ -152,6 +158,19 @@ export default class Fit extends BaseCommand {
       fitReport(each, { explain: flags.explain, argv: this.argv }),
     );
   }
+}
+
+/** Requests of a batch where no flag says otherwise. */
+const USUAL_BATCH = 32;
+
+/** @throws UserError for answers of a training. */
+function refuseMixOfTraining(flags: FitFlags): void {
+  if (flags['output-mix'] === undefined || flags.for === undefined || flags.for === 'serving')
+    return;
+  throw usageError(
+    `--output-mix does not apply to --for ${flags.for}`,
+    'leave --for out, or write --for serving',
+  );
 }
 
 const TOKEN_TIME_ALONE =

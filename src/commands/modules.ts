@@ -32,6 +32,7 @@ const FLAG_OF = {
   dynamic: 'dynamic',
   calls: 'calls',
   tile: 'tile',
+  points: 'points',
   causal: 'causal',
   eps: 'eps',
   dtype: 'dtype',
@@ -45,9 +46,6 @@ const FLAG_OF = {
 type Setting = keyof typeof FLAG_OF;
 
 const SETTINGS = Object.keys(FLAG_OF) as Setting[];
-
-/** Settings of every block. */
-const COMMON: readonly Setting[] = ['dtype', 'seed'];
 
 /** `--calls 4,9,1@4`: positions of each call, and the first one after @. */
 const rotationCalls = Flags.custom<RotationCall>({
@@ -97,7 +95,19 @@ const initRange = Flags.custom<readonly [number, number]>({
   },
 });
 
-const by = (text: string, setting: Exclude<Setting, 'calls' | 'initRange'>) =>
+/** `--points -1,0,0.5`: finite numbers. */
+const points = Flags.custom<number>({
+  ...LIST,
+  helpValue: 'X,X',
+  parse: async (text, _context, { name }) => {
+    const value = Number(text);
+    if (/^\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*$/i.test(text) && Number.isFinite(value))
+      return value;
+    return unreadable(name, text, 'a number', `write numbers as in --${name} -1,0,0.5`);
+  },
+});
+
+const by = (text: string, setting: Exclude<Setting, 'calls' | 'initRange' | 'points'>) =>
   `${text} [default: ${SMALL_SIZES[setting]}]`;
 
 export default class Modules extends BaseCommand {
@@ -112,6 +122,7 @@ export default class Modules extends BaseCommand {
     '<%= config.bin %> <%= command.id %> parallel-embedding --vocab 12 --world-size 3 --init-mean 0.1 --init-std 0.02 --init-seed 42',
     '<%= config.bin %> <%= command.id %> ntk-rope --max-positions 4 --dynamic --calls 4,9,1@9',
     '<%= config.bin %> <%= command.id %> online-softmax --context 7 --tile 3',
+    '<%= config.bin %> <%= command.id %> activations --points -1,0,0.5,2',
   ];
 
   static override args = {
@@ -138,6 +149,9 @@ export default class Modules extends BaseCommand {
       description: 'positions of each call of the rotation, and its offset [default: 4,9,1@4]',
     }),
     tile: count({ description: by('keys of a tile', 'tile') }),
+    points: points({
+      description: `inputs of activations [default: ${SMALL_SIZES.points.join(',')}]`,
+    }),
     causal: Flags.boolean({ description: 'queries see keys up to their own position' }),
     eps: positive({ description: by('ε of the norm', 'eps') }),
     dtype: Flags.option({
@@ -186,10 +200,11 @@ export default class Modules extends BaseCommand {
 
 type ModulesFlags = FlagsOf<typeof Modules>;
 
-const usedBy = (name: string): Setting[] => [
-  ...(BLOCKS.find((each) => each.name === name)?.uses ?? []),
-  ...COMMON,
-];
+/** Settings of a block. Every one has a dtype, and one whose inputs are drawn a seed. */
+function usedBy(name: string): Setting[] {
+  const block = BLOCKS.find((each) => each.name === name);
+  return [...(block?.uses ?? []), 'dtype', ...(block?.isDrawn === false ? [] : ['seed' as const])];
+}
 
 const flagsOf = (name: string) => usedBy(name).map((setting) => FLAG_OF[setting]);
 

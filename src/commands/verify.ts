@@ -30,8 +30,8 @@ export default class Verify extends BaseCommand {
   static override summary = 'Check a checkpoint against a config.';
   static override description =
     'Reports tensors that are missing, extra, of the wrong shape or type, or wrongly tied, and the config values that ' +
-    'would explain them. A LoRA adapter is checked against the config of its model. Reads only the index, and the values of tied tensors; with --values all values. ' +
-    'Exits with 1 if something is wrong.';
+    'would explain them. A LoRA adapter is checked against the config of its model. Reads the index, the values of tied tensors, and up to 1 GiB of weights for NaN and infinities; with --scan and ' +
+    '--values all values. Exits with 1 if something is wrong.';
   static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml fixtures/hybrid/shared-lowrank-tied/model.safetensors',
@@ -58,6 +58,9 @@ export default class Verify extends BaseCommand {
     values: Flags.string({
       helpValue: 'ORIGINAL',
       description: 'also compare all values with those of another checkpoint of the model',
+    }),
+    scan: Flags.boolean({
+      description: 'search weights of any size for NaN and infinities, also on the hub',
     }),
     details,
     strict: Flags.boolean({ description: 'treat warnings as errors' }),
@@ -130,14 +133,14 @@ export default class Verify extends BaseCommand {
 
   /** An adapter is checked against the config of its model. */
   async #adapter(folder: string, base: string | undefined, flags: FlagsOf<typeof Verify>) {
-    for (const flag of ['values', 'state-dict'] as const) {
-      if (flags[flag] === undefined) continue;
+    for (const flag of ['values', 'state-dict', 'scan'] as const) {
+      if (!flags[flag]) continue;
       const merged = `minimind convert-checkpoint BASE merged --merge-lora ${shellWord(folder)}`;
       throw misused(
         `--${flag}: expected the checkpoint of a whole model, found the LoRA adapter ${folder}`,
         flag === 'values'
           ? `merge it first: ${merged}; then minimind verify merged --values ${shellWord(flags.values ?? '')}`
-          : 'leave --state-dict out',
+          : `leave --${flag} out`,
       );
     }
     const adapter = await openAdapter(folder);

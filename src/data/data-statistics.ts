@@ -1,5 +1,6 @@
 /** Statistics of training data, folded over its samples in one pass. */
 import { sumOf } from '../text/words.js';
+import type { Blank } from './blank-text.js';
 import type { CharacterCounts, Script } from './characters.js';
 import type { Duplicate } from './duplicates.js';
 import type { Place } from './lines.js';
@@ -67,7 +68,7 @@ export interface TokenFigures {
   readonly cut: number;
   readonly cutShare: number | null;
   readonly cutSequences: Listed<Place>;
-  /** Samples without a token of their own. */
+  /** Samples without text, or without a token of their own: `empty` of the figures. */
   readonly empty: Listed<Place>;
   /** Samples without a target that counts. */
   readonly allMasked: Listed<Place>;
@@ -99,6 +100,12 @@ export interface DataFigures {
     readonly faults: Readonly<Partial<Record<LineFault, number>>>;
   };
   readonly tokens: TokenFigures | null;
+  /** Samples without text, or without a token of their own. */
+  readonly empty: Listed<Place>;
+  /** Samples with only white space or other invisible characters as text. */
+  readonly whiteSpace: Listed<Place>;
+  /** Chats with text whose answers are all empty or invisible. */
+  readonly blankAnswers: Listed<Place>;
   readonly control: { readonly characters: number } & Listed<Place>;
   readonly replacement: { readonly characters: number } & Listed<Place>;
   readonly surrogates: { readonly characters: number } & Listed<Place>;
@@ -124,6 +131,7 @@ export interface MeasuredSample {
   readonly text: string | undefined;
   readonly characters: CharacterCounts | undefined;
   readonly sequences: readonly TokenSequence[];
+  readonly blank: Blank | undefined;
   readonly duplicate: Duplicate<Place> | undefined;
 }
 
@@ -155,6 +163,8 @@ export class DataFold {
   readonly #invalid = new Listing<InvalidPlace>();
   readonly #cut = new Listing<Place>();
   readonly #empty = new Listing<Place>();
+  readonly #whiteSpace = new Listing<Place>();
+  readonly #blankAnswers = new Listing<Place>();
   readonly #masked = new Listing<Place>();
   readonly #countedPadding = new Listing<Place>();
   readonly #beyond = new Listing<Place>();
@@ -199,8 +209,9 @@ export class DataFold {
     this.#faults[place.fault] = (this.#faults[place.fault] ?? 0) + 1;
   }
 
-  add({ place, text, characters, sequences, duplicate }: MeasuredSample): void {
+  add({ place, text, characters, sequences, blank, duplicate }: MeasuredSample): void {
     this.#samples++;
+    this.#addBlank(place, blank, sequences);
     if (text !== undefined && characters) this.#addText(place, text, characters, sequences);
     if (duplicate) (duplicate.similarity === 1 ? this.#exact : this.#near).add(duplicate);
     if (!this.#options.hasTokens) return;
@@ -213,7 +224,14 @@ export class DataFold {
     }
     if (isCut) this.#cut.add(place);
     if (counted === 0) this.#masked.add(place);
-    if (sequences.every(({ content }) => content.length === 0)) this.#empty.add(place);
+  }
+
+  #addBlank(place: Place, blank: Blank | undefined, sequences: readonly TokenSequence[]): void {
+    const hasNoTokens =
+      this.#options.hasTokens && sequences.every(({ content }) => content.length === 0);
+    if (blank === 'white-space') this.#whiteSpace.add(place);
+    else if (blank === 'empty' || hasNoTokens) this.#empty.add(place);
+    else if (blank === 'answers') this.#blankAnswers.add(place);
   }
 
   #addText(
@@ -284,6 +302,9 @@ export class DataFold {
       bytes: this.#bytes,
       invalid: { ...this.#invalid.listed, faults: this.#faults },
       tokens: hasTokens ? this.#tokenFigures() : null,
+      empty: this.#empty.listed,
+      whiteSpace: this.#whiteSpace.listed,
+      blankAnswers: this.#blankAnswers.listed,
       control: { characters: this.#controls, ...this.#control.listed },
       replacement: { characters: this.#replacements, ...this.#replacement.listed },
       surrogates: { characters: this.#halves, ...this.#surrogates.listed },

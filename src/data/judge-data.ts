@@ -12,6 +12,8 @@ export type FaultName =
   | 'no-samples'
   | 'invalid-lines'
   | 'empty-samples'
+  | 'white-space-samples'
+  | 'blank-answers'
   | 'all-masked'
   | 'counted-padding'
   | 'end-masked'
@@ -85,6 +87,7 @@ function faultsOf({ files, figures, vocabulary, special, kind }: DataReading): D
   const fault = (name: FaultName, listed: Listed<Place>, message: string): DataFault[] =>
     listed.count === 0 ? [] : [{ name, count: listed.count, message, places: places(listed) }];
   const samples = (number: number) => counted(number, 'sample');
+  const { empty, whiteSpace, blankAnswers } = figures;
   const found: DataFault[] = [
     ...(invalid.count === 0
       ? []
@@ -110,10 +113,23 @@ function faultsOf({ files, figures, vocabulary, special, kind }: DataReading): D
     ),
     ...(duplicates === null ? [] : duplicateFaults(duplicates.exact, isOnly)),
   ];
+  const blank = [
+    ...fault('empty-samples', empty, `${samples(empty.count)} without text`),
+    ...fault(
+      'white-space-samples',
+      whiteSpace,
+      `${samples(whiteSpace.count)} with only white space as text`,
+    ),
+    ...fault(
+      'blank-answers',
+      blankAnswers,
+      `${samples(blankAnswers.count)} with only white space, or nothing, as answers`,
+    ),
+  ];
   if (figures.samples === 0) {
     found.unshift({ name: 'no-samples', count: 0, message: 'no samples', places: [] });
   }
-  if (tokens === null) return found;
+  if (tokens === null) return [...found, ...blank];
   return [
     ...found,
     ...fault(
@@ -121,7 +137,7 @@ function faultsOf({ files, figures, vocabulary, special, kind }: DataReading): D
       tokens.allMasked,
       `${samples(tokens.allMasked.count)} without a counted target: a batch of them has the loss 0/0 = NaN`,
     ),
-    ...fault('empty-samples', tokens.empty, `${samples(tokens.empty.count)} without text`),
+    ...blank,
     ...fault(
       'counted-padding',
       tokens.countedPadding,

@@ -5,6 +5,7 @@ import { UserError } from '../errors.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { formatInteger } from '../text/units.js';
 import { type ModelText, openModelText } from '../tokenizer/model-text.js';
+import { blankOf } from './blank-text.js';
 import { type CharacterCounts, countCharacters } from './characters.js';
 import { type DataFigures, DataFold, type TokenSequence } from './data-statistics.js';
 import { DuplicateFinder } from './duplicates.js';
@@ -353,6 +354,7 @@ class Run {
         text: undefined,
         characters: undefined,
         sequences: [{ sample, content: ids }],
+        blank: undefined,
         duplicate: undefined,
       });
       if (this.isDone) {
@@ -415,6 +417,7 @@ class Run {
         text,
         characters: text === undefined ? undefined : countedText(text, content),
         sequences,
+        blank: blankOf(record),
         duplicate: this.#duplicate(record, content, place),
       });
     }

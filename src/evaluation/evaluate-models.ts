@@ -1,8 +1,10 @@
 /** Scores texts with a model: loss, perplexity, and how far another model's predictions are apart. */
 import type { Window as AttentionWindow, LanguageModel } from '../architecture/layer.js';
+import type { UserError } from '../errors.js';
 import { attentionWindows, hasLengthRule, isFollowedByCache } from '../runtime/calls.js';
 import { Decoder, rowOf } from '../runtime/decoder.js';
 import type { Engine, Program, Values } from '../runtime/engine.js';
+import { nonFiniteLogits } from '../runtime/non-finite-weights.js';
 import type { WeightSource } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
 import { divergence } from '../tensor/logits.js';
@@ -118,7 +120,10 @@ export function evaluationOf(
       readers ??= [own, ...(reference ? [reference] : [])].map(
         (each) => new WindowReader(engine, each, settings.context),
       );
-      return scoreWindow(windows.at(index), readers, progress);
+      return scoreWindow(windows.at(index), readers, progress, (at) => {
+        const model = at === 0 ? own : (reference ?? own);
+        return nonFiniteLogits([model], engine.info.compute);
+      });
     },
     async fold(scores) {
       const fold = new EvaluationFold(lines);
@@ -135,6 +140,7 @@ async function scoreWindow(
   { tokens, firstScored, position }: ScoringWindow,
   readers: readonly WindowReader[],
   progress: (tokens: number) => void,
+  broken: (reader: number) => UserError,
 ): Promise<WindowScores> {
   const start = performance.now();
   const [own, reference] = readers.map((reader) =>
@@ -151,10 +157,12 @@ async function scoreWindow(
       const logits = rowOf(part, row);
       const token = tokens[at] as number;
       const score = tokenScore(logits, token);
+      if (Number.isNaN(score.logSum)) throw broken(0);
       loss.push(score.loss);
       if (!referenceLogits) continue;
       const expected = rowOf(referenceLogits, row);
       const before = tokenScore(expected, token);
+      if (Number.isNaN(before.logSum)) throw broken(1);
       other.loss.push(before.loss);
       other.kl.push(divergence(expected, before.logSum, logits, score.logSum));
       other.reverseKl.push(divergence(logits, score.logSum, expected, before.logSum));

@@ -120,14 +120,17 @@ export function tokenAt({ ids, probabilities }: TokenDistribution, position: num
   return last;
 }
 
+/** Error for logits with a NaN or +∞. The session names its cause. */
+export class NonFiniteLogits extends UserError {}
+
 /**
  * `logSumExp` of a model's logits: a token's log-probability is its logit minus this.
- * @throws UserError when there is a NaN or +∞ among the logits.
+ * @throws NonFiniteLogits when there is a NaN or +∞ among the logits.
  */
 export function logNorm(logits: Float32Array): number {
   const norm = logSumExp(logits);
   if (!Number.isNaN(norm)) return norm;
-  throw new UserError('refused-file', 'expected finite logits, found NaN or an infinity', {
+  throw new NonFiniteLogits('refused-file', 'expected finite logits, found NaN or an infinity', {
     suggestion: 'find the layer with minimind quick-test; the weights of the model can be broken',
   });
 }

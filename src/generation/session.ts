@@ -3,6 +3,7 @@ import type { LanguageModel } from '../architecture/layer.js';
 import { UserError } from '../errors.js';
 import { Decoder } from '../runtime/decoder.js';
 import type { Engine, EngineInfo, Program } from '../runtime/engine.js';
+import { nonFiniteLogits } from '../runtime/non-finite-weights.js';
 import { refuseWeightForm } from '../runtime/quantized-weights.js';
 import type { EngineRequest } from '../runtime/select/devices.js';
 import { chooseEngineFor } from '../runtime/select/devices.js';
@@ -15,6 +16,7 @@ import { TextStream } from '../tokenizer/tokenizer.js';
 import type { Answer, AnswerEnd, AnswerFigures, Draft, GeneratedToken } from './generate-tokens.js';
 import { answerTo, compareAnswer, lookupDraft, modelDraft, plainSpeed } from './generate-tokens.js';
 import type { SamplingSettings, TokenDistribution } from './sampling.js';
+import { NonFiniteLogits } from './sampling.js';
 
 // Models loaded for generation on one engine.
 
@@ -261,7 +263,7 @@ export class GenerationSession {
     const sink =
       tokenizer &&
       new TextStream(tokenizer, { before: ids.slice(-TOKENS_BEFORE), stops: stopStrings });
-    const answer = await answerTo(this.#decoder, ids, {
+    const answering = answerTo(this.#decoder, ids, {
       settings: this.#request.settings,
       maxTokens: Math.min(this.#request.maxTokens, context - ids.length),
       stopIds: new Set(this.#request.stopIds),
@@ -273,6 +275,9 @@ export class GenerationSession {
       watch: (part, token) => watch(tokenizer ? part : token ? `${token.id} ` : ''),
       ...(isStopped && { isStopped }),
     });
+    const answer = await answering.catch((error) => {
+      throw error instanceof NonFiniteLogits ? this.#causeOfNonFinite() : error;
+    });
     return {
       prompt: { text: tokenizer?.decode(ids, { special: true }) ?? null, ids },
       text: answer.text,
@@ -283,6 +288,12 @@ export class GenerationSession {
       draft: await this.#draftReport(answer),
       against: await this.#comparison(answer),
     };
+  }
+
+  #causeOfNonFinite(): UserError {
+    const { model, draft } = this.#request;
+    const drafting = draft?.source.kind === 'model' ? [draft.source.model] : [];
+    return nonFiniteLogits([model, ...drafting], this.engine.compute);
   }
 
   close(): Promise<void> {

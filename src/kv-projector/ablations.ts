@@ -9,6 +9,7 @@ import type {
   Trainer,
   Values,
 } from '../runtime/engine.js';
+import { median, stepsTo } from './convergence.js';
 import { adapterParameters, hiddenOf } from './projector.js';
 import type { DataKind, ElasticDesign, VerifySize } from './verify-adapters.js';
 import {
@@ -84,6 +85,10 @@ export interface AblationRequest {
   readonly steps: number;
   readonly seeds: readonly number[];
   readonly changes: Changes;
+  /** Learning rate; the published one by default. */
+  readonly learningRate?: number | undefined;
+  /** Loss to count the steps to; by default the higher last loss of a variant and the base. */
+  readonly targetLoss?: number | undefined;
   /** Called before each training. */
   readonly watch?: (text: string) => void;
 }
@@ -103,6 +108,14 @@ export interface VariantResult extends Variant {
   readonly loss: Spread;
   /** Final loss ÷ that of the base with the same seed. */
   readonly timesBase: Spread;
+  /** Steps to the target loss by seed; null where it is not reached. */
+  readonly stepsToLoss: readonly (number | null)[];
+  /** Steps of the base to the same loss. */
+  readonly baseStepsToLoss: readonly (number | null)[];
+  /** Steps ÷ those of the base to the same loss; null where one does not reach it. */
+  readonly timesSteps: Spread | null;
+  /** Median time of a step, without the first one of each training. */
+  readonly secondsPerStep: number;
 }
 
 export interface Ablations {
@@ -128,20 +141,21 @@ export async function ablate(trainer: Trainer, request: AblationRequest): Promis
   const start = performance.now();
   const variants = variantsOf(changes);
   for (const { ratio } of variants) refuseTooLarge(trainer, withRatio(size, ratio));
-  const losses = new Map<string, number[]>();
+  const trainings = new Map<string, Training[]>();
   for (const variant of variants) {
-    const found: number[] = [];
+    const found: Training[] = [];
     for (const seed of seeds) {
       request.watch?.(
-        `${variant.name}, seed ${seed}: ${losses.size * seeds.length + found.length + 1} of ${variants.length * seeds.length}`,
+        `${variant.name}, seed ${seed}: ${trainings.size * seeds.length + found.length + 1} of ${variants.length * seeds.length}`,
       );
-      found.push(await finalLoss(trainer, request, variant, seed));
+      found.push(await trained(trainer, request, variant, seed));
     }
-    losses.set(variant.name, found);
+    trainings.set(variant.name, found);
   }
-  const base = losses.get(BASE.name) ?? [];
+  const base = trainings.get(BASE.name) ?? [];
   const results = variants.map((variant): VariantResult => {
-    const own = losses.get(variant.name) ?? [];
+    const runs = trainings.get(variant.name) ?? [];
+    const own = runs.map(lastLoss);
     const hidden = hiddenOf(size.teacherWidth, variant.ratio);
     return {
       ...variant,
@@ -149,11 +163,14 @@ export async function ablate(trainer: Trainer, request: AblationRequest): Promis
       parameters: parametersOf(variant, { ...size, hidden }),
       losses: own,
       loss: spreadOf(own),
-      timesBase: spreadOf(own.map((loss, at) => loss / (base[at] ?? Number.NaN))),
+      timesBase: spreadOf(own.map((loss, at) => loss / lastLoss(base[at]))),
+      ...speedOf(runs, base, request.targetLoss),
+      secondsPerStep: median(runs.flatMap(({ seconds }) => seconds)),
     };
   });
   return {
-    ...{ data, size, engine: trainer.info, optimizer: OPTIMIZER, steps, seeds, variants: results },
+    ...{ data, size, engine: trainer.info, optimizer: optimizerOf(request), steps, seeds },
+    variants: results,
     withoutNorm: results.find(({ name }) => name === NO_NORM)?.timesBase ?? null,
     seconds: (performance.now() - start) / 1000,
   };
@@ -165,12 +182,47 @@ const withRatio = (size: VerifySize, ratio: number): VerifySize => ({
   hidden: Math.max(1, hiddenOf(size.teacherWidth, ratio)),
 });
 
-async function finalLoss(
+/** Losses of a training, and the time of its steps without the first. */
+interface Training {
+  readonly losses: readonly number[];
+  readonly seconds: readonly number[];
+}
+
+const lastLoss = (training: Training | undefined): number => training?.losses.at(-1) ?? Number.NaN;
+
+const optimizerOf = ({
+  learningRate = OPTIMIZER.learningRate,
+}: AblationRequest): AdamWSettings => ({
+  ...OPTIMIZER,
+  learningRate,
+});
+
+/** Steps to a loss beside those of the base with the same seed. */
+function speedOf(
+  runs: readonly Training[],
+  base: readonly Training[],
+  given: number | undefined,
+): Pick<VariantResult, 'stepsToLoss' | 'baseStepsToLoss' | 'timesSteps'> {
+  const pairs = runs.map((run, at) => {
+    const other = base[at] ?? run;
+    const target = given ?? Math.max(lastLoss(run), lastLoss(other));
+    return [stepsTo(run.losses, target), stepsTo(other.losses, target)] as const;
+  });
+  const ratios = pairs.map(([own, other]) => (own === null || other === null ? null : own / other));
+  return {
+    stepsToLoss: pairs.map(([own]) => own),
+    baseStepsToLoss: pairs.map(([, other]) => other),
+    timesSteps: ratios.every((ratio) => ratio !== null) ? spreadOf(ratios) : null,
+  };
+}
+
+async function trained(
   trainer: Trainer,
-  { data, size, keys, steps }: AblationRequest,
+  request: AblationRequest,
   variant: Variant,
   seed: number,
-): Promise<number> {
+): Promise<Training> {
+  const { data, size, keys, steps } = request;
   const random = manualSeed(seed);
   const own = withRatio(size, variant.ratio);
   const task = await dataFor(data, own, random, trainer, keys);
@@ -179,16 +231,19 @@ async function finalLoss(
   const training = await trainer.train(
     freshAdapter('elastic', own, random, variant),
     task,
-    OPTIMIZER,
+    optimizerOf(request),
   );
   try {
-    let loss = Number.NaN;
+    const [losses, seconds]: [number[], number[]] = [[], []];
     for (let step = 0; step < steps; step++) {
-      loss = await training.step();
+      const begun = performance.now();
+      losses.push(await training.step());
+      // The first step includes the setup, unless it is the only one.
+      if (step > 0 || steps === 1) seconds.push((performance.now() - begun) / 1000);
       // Lets pending timers and signals run.
       await breathe();
     }
-    return loss;
+    return { losses, seconds };
   } finally {
     await training.release();
   }

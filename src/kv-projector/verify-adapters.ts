@@ -12,6 +12,8 @@ import type {
   TrainingRun,
   Values,
 } from '../runtime/engine.js';
+import type { LossTarget } from './convergence.js';
+import { lossTargets, median } from './convergence.js';
 import type { AdapterKind } from './projector.js';
 import { ADAPTER_KINDS, adapterParameters, hiddenOf, NORM_EPSILON } from './projector.js';
 
@@ -202,6 +204,11 @@ export interface Step extends Losses {
   readonly step: number;
 }
 
+const BOTH_RATES: Losses = {
+  linear: OPTIMIZER.learningRate,
+  elastic: OPTIMIZER.learningRate,
+};
+
 export interface VerifyRequest {
   readonly data: DataKind;
   readonly size: VerifySize;
@@ -209,6 +216,10 @@ export interface VerifyRequest {
   /** Source of all random values, in the order data, linear, elastic, masks. */
   readonly random: Generator;
   readonly dropout?: number;
+  /** Learning rate of each adapter; the published one by default. */
+  readonly learningRates?: Partial<Losses> | undefined;
+  /** Loss to count the steps to, besides the last ones. */
+  readonly targetLoss?: number | undefined;
   /** Called after each step; the next step waits for it. */
   readonly watch?: (done: readonly Step[]) => Promise<void>;
 }
@@ -217,10 +228,16 @@ export interface Verification {
   readonly data: DataKind;
   readonly size: VerifySize;
   readonly engine: EngineInfo;
+  /** Published settings; `learningRates` has the rate of each adapter. */
   readonly optimizer: AdamWSettings;
+  readonly learningRates: Losses;
   readonly dropout: number;
   readonly parameters: Losses;
   readonly steps: readonly Step[];
+  /** Median time of a step, without the first, which includes the setup. */
+  readonly secondsPerStep: Losses;
+  /** Steps to a given loss, to the last one of linear and to that of elastic. */
+  readonly targets: readonly LossTarget[];
   /** Adapter with the lower final loss; null if one of them is NaN. */
   readonly winner: AdapterKind | null;
   /** Published bands; null for other data or sizes. */
@@ -323,6 +340,7 @@ export async function timeEstimator(
  */
 export async function verify(trainer: Trainer, request: VerifyRequest): Promise<Verification> {
   const { data, size, steps, random, dropout = DROPOUT, watch } = request;
+  const learningRates = { ...BOTH_RATES, ...request.learningRates };
   const start = performance.now();
   const parameters = parametersOf(size);
   refuseTooLarge(trainer, size);
@@ -331,21 +349,34 @@ export async function verify(trainer: Trainer, request: VerifyRequest): Promise<
   try {
     for (const kind of ADAPTER_KINDS) {
       const adapter = freshAdapter(kind, size, random, { norm: true, activation: 'silu', dropout });
-      trainings.push([kind, await trainer.train(adapter, task, OPTIMIZER)]);
+      const optimizer = { ...OPTIMIZER, learningRate: learningRates[kind] };
+      trainings.push([kind, await trainer.train(adapter, task, optimizer)]);
     }
     const done: Step[] = [];
+    const seconds: Record<AdapterKind, number[]> = { linear: [], elastic: [] };
     while (done.length < steps) {
       const losses: Record<AdapterKind, number> = { linear: Number.NaN, elastic: Number.NaN };
-      for (const [kind, training] of trainings) losses[kind] = await training.step();
+      for (const [kind, training] of trainings) {
+        const begun = performance.now();
+        losses[kind] = await training.step();
+        seconds[kind].push((performance.now() - begun) / 1000);
+      }
       done.push({ step: done.length + 1, ...losses });
       await watch?.(done);
       // Lets pending timers and signals run.
       await breathe();
     }
+    const stepTime = (kind: AdapterKind) =>
+      median(seconds[kind].length > 1 ? seconds[kind].slice(1) : seconds[kind]);
+    const secondsPerStep = { linear: stepTime('linear'), elastic: stepTime('elastic') };
+    const lossesOf = (kind: AdapterKind) => done.map((step) => step[kind]);
+    const losses = { linear: lossesOf('linear'), elastic: lossesOf('elastic') };
     return {
-      ...{ data, size, engine: trainer.info, optimizer: OPTIMIZER, dropout },
+      ...{ data, size, engine: trainer.info, optimizer: OPTIMIZER, learningRates, dropout },
       parameters,
       steps: done,
+      secondsPerStep,
+      targets: lossTargets(losses, secondsPerStep, request.targetLoss),
       winner: winnerOf(done),
       published: isPublished(request) ? lossBandsAt(done) : null,
       seconds: (performance.now() - start) / 1000,
@@ -378,7 +409,8 @@ function winnerOf(steps: readonly Step[]): AdapterKind | null {
   return last.linear < last.elastic ? 'linear' : 'elastic';
 }
 
-const isPublished = ({ data, size, dropout = DROPOUT }: VerifyRequest): boolean =>
+const isPublished = ({ data, size, dropout = DROPOUT, learningRates }: VerifyRequest): boolean =>
   data === 'published' &&
   dropout === DROPOUT &&
+  Object.values(learningRates ?? {}).every((rate) => rate === OPTIMIZER.learningRate) &&
   (Object.keys(FULL) as (keyof typeof FULL)[]).every((key) => size[key] === FULL[key]);

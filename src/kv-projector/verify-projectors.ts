@@ -14,7 +14,14 @@ import { formatDuration, formatInteger } from '../text/units.js';
 import type { AblationRequest } from './ablations.js';
 import { ablate, variantsOf } from './ablations.js';
 import { loadTeachers, refuseNoWidth } from './costs.js';
-import type { DataKind, SizeRequest, Step, Verification, VerifySize } from './verify-adapters.js';
+import type {
+  DataKind,
+  Losses,
+  SizeRequest,
+  Step,
+  Verification,
+  VerifySize,
+} from './verify-adapters.js';
 import {
   largestSizeWithin,
   refuseTooLarge,
@@ -33,6 +40,9 @@ export interface VerifyProjectorsRequest {
   /** Whether to keep the size, however long it takes. */
   readonly full: boolean;
   readonly seed: number;
+  readonly learningRates?: Partial<Losses> | undefined;
+  /** Loss to count the steps to. */
+  readonly targetLoss?: number | undefined;
   readonly threads: number | undefined;
 }
 
@@ -71,6 +81,7 @@ export async function verifyProjectors(request: VerifyProjectorsRequest, shown: 
     const start = performance.now();
     const verification = await verify(trainer, {
       ...{ data: request.data, size, steps: request.steps, random: manualSeed(request.seed) },
+      ...{ learningRates: request.learningRates, targetLoss: request.targetLoss },
       watch: (done) => {
         const seconds = (performance.now() - start) / 1000;
         const status = `${statusOf(done, request.steps, seconds)}${reductionText(reduced)}`;

@@ -87,7 +87,10 @@ export const planProjectorFiles = (
 };
 
 /** Output file of any projector. @throws UserError when the container cannot hold a tensor or an argument. */
-const planProjectorContent = (content: ProjectorContent, container: Container): ProjectorFile => {
+export const planProjectorContent = (
+  content: ProjectorContent,
+  container: Container,
+): ProjectorFile => {
   if (isProjectorContainer(container)) return WRITERS[container](content);
   throw new UserError('usage', `expected a .safetensors or .pt file, found ${container}`, {
     suggestion: 'llama.cpp cannot read projectors: write .safetensors or .pt',
@@ -174,6 +177,8 @@ export interface ConvertProjectorRequest extends ProjectorSurroundings {
   readonly container: Container | undefined;
   /** Report file; undefined for printing. */
   readonly report: string | undefined;
+  /** Kind that the output must have; any by default. */
+  readonly to?: AdapterKind | undefined;
 }
 
 export type ProjectorConversion = Awaited<ReturnType<typeof convertProjector>>;
@@ -198,6 +203,7 @@ export async function convertProjector(
   try {
     const projector = savedProjector(checkpoint);
     await request.warn(projectorWarnings(file, projector.warnings));
+    if (request.to === 'linear' && projector.kind === 'elastic') throw noLinear(projector);
     refuseOverlap(checkpoint, place, { read: [], report: request.report });
     await refuseUnwritable(out, request.force);
     const total = sumOf(tensorsOf(projector), ([, { bytes }]) => bytes);
@@ -222,6 +228,18 @@ export async function convertProjector(
     checkpoint.close();
   }
 }
+
+const noLinear = ({ path, studentWidth, adapters }: SavedProjector) => {
+  const [first] = adapters;
+  const teacher = `${first?.module ?? 'A'}:${first?.teacherWidth ?? 1}`;
+  return new UserError(
+    'usage',
+    `--to linear: no matrix computes the norm and SiLU of the elastic projector ${path}`,
+    {
+      suggestion: `train a new one from minimind kv-projector init linear.pt --kind linear --teacher ${teacher} --student ${studentWidth}`,
+    },
+  );
+};
 
 // A new projector, with the values that PyTorch's constructor gives it after `torch.manual_seed`.
 
@@ -333,7 +351,12 @@ const dict = (entries: readonly (readonly [string, PickleValue])[]): PickleValue
 const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
 
 /** @throws UserError when the values do not fit in the memory of this machine. */
-function refuseTooLarge({ teachers, studentWidth, kind, ratio }: NewProjector): void {
+export function refuseLargerThanMemory({
+  teachers,
+  studentWidth,
+  kind,
+  ratio,
+}: NewProjector): void {
   const parameters = sumOf(teachers, ({ width }) => {
     const hidden = hiddenOf(width, ratio);
     const products = kind === 'linear' ? width * studentWidth : hidden * (width + studentWidth);
@@ -370,7 +393,7 @@ export async function initProjector(request: InitProjectorRequest) {
     });
   }
   if (kind === 'elastic') refuseNoWidth(teachers, request.ratio);
-  refuseTooLarge(request);
+  refuseLargerThanMemory(request);
   await refuseUnwritable(out, force);
   const tensors = newTensors(request);
   const values = argumentsOf(request);
@@ -381,7 +404,7 @@ export async function initProjector(request: InitProjectorRequest) {
       values,
       tensors: tensors.map(({ name, shape, data }) => ({
         ...{ name, shape, dtype: 'F32', bytes: FLOAT_BYTES * data.length },
-        chunks: () => chunksOf(data, shown.add),
+        chunks: () => valueChunks(data, shown.add),
       })),
     };
     const planned = planProjectorContent(content, place.container);
@@ -411,7 +434,11 @@ const elementsIn = ({ data }: NewTensor) => data.length;
 /** Values encoded at a time. */
 const CHUNK = 2 ** 18;
 
-function* chunksOf(data: Float32Array, done: (bytes: number) => void): Iterable<Uint8Array> {
+/** Float32 values as bytes, in pieces. */
+export function* valueChunks(
+  data: Float32Array,
+  done: (bytes: number) => void,
+): Iterable<Uint8Array> {
   for (let at = 0; at < data.length; at += CHUNK) {
     const numbers = Float64Array.from(data.subarray(at, at + CHUNK));
     const bytes = new Uint8Array(FLOAT_BYTES * numbers.length);

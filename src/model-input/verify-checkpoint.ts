@@ -40,6 +40,7 @@ import {
   ignoredTensors,
 } from './checkpoint-config.js';
 import { type ModelFile, type ModelLoadOptions, modelOf } from './model-file.js';
+import { scanValues, type ValueScan } from './scan-values.js';
 
 export interface VerifyResult extends Reconciliation {
   readonly config: string;
@@ -56,6 +57,8 @@ export interface VerifyResult extends Reconciliation {
     readonly faulty: number;
   };
   readonly configDifferences: readonly ConfigDifference[];
+  /** Search for values that are not finite; absent for adapters, and where tensors do not match. */
+  readonly scan?: ValueScan;
 }
 
 interface VerifySurroundings {
@@ -66,12 +69,13 @@ interface VerifySurroundings {
 /**
  * Checks an open checkpoint against a config.
  * @param options.strict Whether warnings count as mismatches.
+ * @param options.scan Whether to search values of any size for NaN, also those of the hub.
  * @throws UserError when the config is not valid, or reading fails.
  */
 export async function verifyCheckpoint(
   checkpoint: Checkpoint,
   document: ConfigDocument,
-  options: ModelLoadOptions,
+  options: ModelLoadOptions & { readonly scan?: boolean | undefined },
   { display, warn }: VerifySurroundings,
 ): Promise<VerifyResult> {
   const described = await modelOf(document, options);
@@ -80,6 +84,10 @@ export async function verifyCheckpoint(
   const loaded = adjustedToCheckpoint(described, checkpoint);
   const reconciliation = await reconciled(loaded, checkpoint, display);
   const configDifferences = await embeddedConfigDifferences(loaded, checkpoint);
+  // Wrong tensors are found first: their values mean nothing.
+  const scan = reconciliation.matches
+    ? await scanValues(loaded.model, checkpoint, { all: options.scan === true, display })
+    : undefined;
   const hasWarnings =
     checkpoint.warnings.length > 0 ||
     configDifferences.length > 0 ||
@@ -96,8 +104,10 @@ export async function verifyCheckpoint(
       faulty: sumOf(reconciliation.faults, ({ names }) => names.length),
     },
     ...reconciliation,
-    matches: reconciliation.matches && !(options.strict && hasWarnings),
+    matches:
+      reconciliation.matches && (scan?.bad ?? []).length === 0 && !(options.strict && hasWarnings),
     configDifferences,
+    ...(scan && { scan }),
   };
 }
 

@@ -5,6 +5,12 @@
 import { manualSeed } from '../random/generator.js';
 import { formatInteger } from '../text/units.js';
 import {
+  ACTIVATIONS,
+  type ActivationName,
+  activation,
+  activationGradient,
+} from './activation-modules.js';
+import {
   groupedQueryAttention,
   onlineSoftmaxAttention,
   onlineSoftmaxSteps,
@@ -17,7 +23,13 @@ import {
   vocabEmbedding,
 } from './embedding-modules.js';
 import { groupRmsNorm, layerNorm, rmsNorm, swiglu } from './norms-and-activations.js';
-import { NtkAwareRope } from './rope-modules.js';
+import {
+  applyInterleavedRotaryPosEmb,
+  applyRotaryPosEmb,
+  interleavedTables,
+  NtkAwareRope,
+  sinusoidalPositions,
+} from './rope-modules.js';
 import {
   cast,
   type Ids,
@@ -46,6 +58,8 @@ export interface BlockSizes {
   /** Calls of the rotation: positions and the first one of each. */
   readonly calls: readonly RotationCall[];
   readonly tile: number;
+  /** Inputs of activations. */
+  readonly points: readonly number[];
   readonly causal: boolean;
   readonly eps: number;
   readonly dtype: ModuleDtype;
@@ -86,6 +100,7 @@ export const SMALL_SIZES: BlockSizes = {
     { positions: 1, offset: 4 },
   ],
   tile: 2,
+  points: [-3, -2, -1, -0.5, 0, 0.5, 1, 2, 3],
   causal: false,
   eps: 1e-5,
   dtype: 'f32',
@@ -138,6 +153,8 @@ export interface BuildingBlock {
   readonly summary: string;
   /** Settings that it uses, besides dtype and seed. */
   readonly uses: readonly (keyof BlockSizes)[];
+  /** Whether its inputs are drawn, from the seed. Default true. */
+  readonly isDrawn?: boolean;
   readonly run: (sizes: BlockSizes) => BlockRun;
 }
 
@@ -193,6 +210,12 @@ class Inputs {
     this.torch.push(`${name} = torch.randint(0, ${high}, (${shape.join(', ')}))`);
     this.tensors.push({ name, role: 'input', dtype: 'i64', shape, values: Array.from(data) });
     return { shape, data };
+  }
+
+  /** Numbers that the user or the block chooses. */
+  given(name: string, numbers: readonly number[], line: string): Tensor {
+    countOf([numbers.length]);
+    return this.#made(name, 'input', [numbers.length], Float32Array.from(numbers), line);
   }
 
   /** A tensor that a library function has initialised. */
@@ -364,6 +387,55 @@ function runSwiglu(sizes: BlockSizes): BlockRun {
   ]);
 }
 
+/** A float as Python writes one. */
+const pythonFloat = (value: number) => (Number.isInteger(value) ? `${value}.` : String(value));
+
+function runActivations(sizes: BlockSizes): BlockRun {
+  const inputs = new Inputs(sizes);
+  const x = inputs.given(
+    'x',
+    sizes.points,
+    `torch.tensor([${sizes.points.map(pythonFloat).join(', ')}])`,
+  );
+  const names = Object.keys(ACTIVATIONS) as ActivationName[];
+  for (const name of names) {
+    inputs.output(name, activation(name, x));
+    inputs.output(`${name}_grad`, activationGradient(name, x));
+  }
+  const wide = cast(x, 'f32');
+  const smooth = names.filter((name) => name !== 'relu');
+  return done(inputs, [
+    ...smooth.map((name) => ({
+      check: `${name}: gradient = difference quotient`,
+      difference: quotientError(name, toFloat32(wide)),
+      limit: 1e-6,
+    })),
+    ...smooth.map((name) => {
+      const slopes = activationGradient(name, wide);
+      const mirrored = toFloat32(
+        activationGradient(
+          name,
+          mapped(wide, (value) => -value),
+        ),
+      );
+      const sums = mapped(slopes, (slope, at) => slope + (mirrored[at] ?? 0));
+      return same(`${name}: gradients at x and −x sum to one`, sums, onesLike(sums), CLOSE.f32);
+    }),
+  ]);
+}
+
+/** Largest distance between the derivative and (f(x + h) − f(x − h)) / 2h in float64, relative above one. */
+function quotientError(name: ActivationName, points: Float32Array): number {
+  const { value, derivative } = ACTIVATIONS[name];
+  let most = 0;
+  for (const x of points) {
+    const step = 1e-5 * Math.max(1, Math.abs(x));
+    const slope = (value(x + step) - value(x - step)) / (2 * step);
+    most = Math.max(most, Math.abs(slope - derivative(x)));
+  }
+  return most;
+}
+
 // Embeddings
 
 const tableLine = (rows: number, { hidden, initMean, initStd }: BlockSizes) =>
@@ -481,6 +553,83 @@ function pairLengths(x: Tensor): Tensor {
   return tensor(x.shape, lengths);
 }
 
+function runSinusoidal(sizes: BlockSizes): BlockRun {
+  const { tokens, hidden, base, dtype } = sizes;
+  countOf([tokens, hidden]);
+  const inputs = new Inputs(sizes);
+  const positions = Array.from({ length: tokens }, (_, position) => position);
+  inputs.given('n', positions, `torch.arange(${pythonFloat(tokens)})`);
+  const table = sinusoidalPositions({ positions: tokens, width: hidden, base });
+  inputs.output('y', cast(table, dtype));
+  const { cos, sin } = interleavedTables({ positions: 1, width: hidden, base, offset: 1 });
+  const next = sinusoidalPositions({ positions: tokens, width: hidden, base, offset: 1 });
+  const swapped = swappedPairs(table);
+  // sin(a + θ) = sin a · cos θ + cos a · sin θ, and cos(a + θ) = cos a · cos θ − sin a · sin θ.
+  const moved = mapped(table, (value, at) => {
+    const column = at % hidden;
+    const sign = column % 2 === 0 ? 1 : -1;
+    return value * (cos.data[column] ?? 0) + sign * (swapped[at] ?? 0) * (sin.data[column] ?? 0);
+  });
+  const lengths = mapped(table, (value, at) => value ** 2 + (swapped[at] ?? 0) ** 2);
+  return done(inputs, [
+    same('sin² + cos² = 1 in each pair', lengths, onesLike(lengths), CLOSE.f32),
+    same('position n + 1 is position n, turned by θ', moved, next, CLOSE.f32),
+  ]);
+}
+
+/** Values with those of each pair of neighbours exchanged. */
+const swappedPairs = (x: Tensor): Float32Array => {
+  const values = toFloat32(x);
+  return values.map((_, at) => values[at % 2 === 0 ? at + 1 : at - 1] ?? 0);
+};
+
+function runInterleavedRope(sizes: BlockSizes): BlockRun {
+  const { batch, tokens, heads, headDim, base, dtype } = sizes;
+  countOf([tokens, headDim]);
+  const inputs = new Inputs(sizes);
+  inputs.seed(sizes.seed);
+  const x = inputs.randn('x', [batch, tokens, heads, headDim]);
+  const { cos, sin } = interleavedTables({ positions: tokens, width: headDim, base });
+  inputs.output('cos', cos);
+  inputs.output('sin', sin);
+  const y = applyInterleavedRotaryPosEmb(x, cos, sin);
+  inputs.output('y', y);
+  const halves = (values: Tensor) => reordered(values, (column) => halfColumn(column, headDim));
+  const lengths = ({ shape, data }: Tensor, swapped: Float32Array) =>
+    tensor(
+      shape,
+      Float32Array.from(data, (_, at) => Math.hypot(data[at] ?? 0, swapped[at] ?? 0)),
+    );
+  const [before, after] = [cast(x, 'f32'), cast(y, 'f32')];
+  return done(inputs, [
+    same(
+      'the pairs (x_j, x_{j + hd/2}) of reordered columns: the same',
+      halves(y),
+      applyRotaryPosEmb(halves(x), halves(cos), halves(sin)),
+      0,
+    ),
+    same(
+      'lengths of the pairs',
+      lengths(before, swappedPairs(before)),
+      lengths(after, swappedPairs(after)),
+      CLOSE[dtype],
+    ),
+  ]);
+}
+
+/** Column of neighbours that comes to `column` when first members precede second ones. */
+const halfColumn = (column: number, width: number): number =>
+  column < width / 2 ? 2 * column : 2 * (column - width / 2) + 1;
+
+function reordered(x: Tensor, from: (column: number) => number): Tensor {
+  const width = x.shape.at(-1) ?? 1;
+  const values = toFloat32(x);
+  return mapped(x, (_, at) => {
+    const column = at % width;
+    return values[at - column + from(column)] ?? 0;
+  });
+}
+
 // Attention
 
 function attentionInputs(sizes: BlockSizes) {
@@ -575,6 +724,13 @@ export const BLOCKS: readonly BuildingBlock[] = [
     run: runSwiglu,
   },
   {
+    name: 'activations',
+    summary: 'ReLU, GELU and SiLU with their gradients, at given points',
+    uses: ['points'],
+    isDrawn: false,
+    run: runActivations,
+  },
+  {
     name: 'vocab-embedding',
     summary: 'rows of a table by token ids',
     uses: EMBEDDING,
@@ -585,6 +741,19 @@ export const BLOCKS: readonly BuildingBlock[] = [
     summary: 'the table split over ranks, and the sum of their parts',
     uses: [...EMBEDDING, 'ranks'],
     run: runParallelEmbedding,
+  },
+  {
+    name: 'sinusoidal',
+    summary: 'sinusoidal positions (SinPE), sines and cosines side by side',
+    uses: ['tokens', 'hidden', 'base'],
+    isDrawn: false,
+    run: runSinusoidal,
+  },
+  {
+    name: 'interleaved-rope',
+    summary: 'RoPE that rotates neighbours (x_0, x_1), as GPT-J does',
+    uses: ['batch', 'tokens', 'heads', 'headDim', 'base'],
+    run: runInterleavedRope,
   },
   {
     name: 'ntk-rope',

@@ -8,6 +8,11 @@
  * groupRmsNorm(x, tensor([4], [1, 1, 1, 1]), 2).data;
  */
 export {
+  type ActivationName,
+  activation,
+  activationGradient,
+} from './activation-modules.js';
+export {
   type AttentionOptions,
   groupedQueryAttention,
   onlineSoftmaxAttention,
@@ -26,10 +31,14 @@ export {
 } from './embedding-modules.js';
 export { groupRmsNorm, initialGamma, layerNorm, rmsNorm, swiglu } from './norms-and-activations.js';
 export {
+  type AngleTableOptions,
+  applyInterleavedRotaryPosEmb,
   applyRotaryPosEmb,
+  interleavedTables,
   NtkAwareRope,
   type NtkAwareRopeOptions,
   type RotaryTables,
+  sinusoidalPositions,
 } from './rope-modules.js';
 export {
   cast,

@@ -1,7 +1,10 @@
-/** Rotary positions, and their scaling to longer inputs by a larger base. */
+/** Positions as angles: sinusoidal and rotary ones, and their scaling to longer inputs by a larger base. */
 import { ntkBase, rotaryFrequencies } from '../architecture/rotary-scaling.js';
 import type { Float32Tensor, Tensor } from './tensor.js';
 import { expectAxes, expectShape, expectWhole, mistake, numbersOf, rounded } from './tensor.js';
+
+/** How a head's columns are paired: (x_0, x_{hd/2}), …, or neighbours (x_0, x_1), …. */
+type Pairing = 'halves' | 'neighbours';
 
 /**
  * Rotates the pairs (x_0, x_{hd/2}), (x_1, x_{hd/2+1}), … of every head by its position's angles:
@@ -12,8 +15,22 @@ import { expectAxes, expectShape, expectWhole, mistake, numbersOf, rounded } fro
  * @returns [b, s, heads, hd] in X's dtype.
  * @throws UserError when shapes do not fit, or hd is odd.
  */
-export function applyRotaryPosEmb(x: Tensor, cos: Tensor, sin: Tensor): Tensor {
-  const where = 'applyRotaryPosEmb';
+export const applyRotaryPosEmb = (x: Tensor, cos: Tensor, sin: Tensor): Tensor =>
+  turned('applyRotaryPosEmb', 'halves', x, cos, sin);
+
+/**
+ * Rotates neighbours (x_0, x_1), (x_2, x_3), … of every head (arXiv 2104.09864, equation 34), as GPT-J and ChatGLM do:
+ * X · cos + (−x_1, x_0, −x_3, x_2, …) · sin. Tables hold each angle twice, side by side: those of `interleavedTables`.
+ * @param x [b, s, heads, hd]
+ * @param cos [s, hd]
+ * @param sin [s, hd]
+ * @returns [b, s, heads, hd] in X's dtype.
+ * @throws UserError when shapes do not fit, or hd is odd.
+ */
+export const applyInterleavedRotaryPosEmb = (x: Tensor, cos: Tensor, sin: Tensor): Tensor =>
+  turned('applyInterleavedRotaryPosEmb', 'neighbours', x, cos, sin);
+
+function turned(where: string, pairing: Pairing, x: Tensor, cos: Tensor, sin: Tensor): Tensor {
   expectAxes(where, 'X', x.shape, 'batch, positions, heads, width');
   const [, positions = 0, heads = 0, width = 0] = x.shape;
   expectEven(where, width);
@@ -23,11 +40,12 @@ export function applyRotaryPosEmb(x: Tensor, cos: Tensor, sin: Tensor): Tensor {
   const cosines = numbersOf(where, cos);
   const sines = numbersOf(where, sin);
   const data = new Float32Array(input.length);
-  const half = width / 2;
+  const distance = pairing === 'halves' ? width / 2 : 1;
   for (let at = 0; at < input.length; at++) {
     const column = at % width;
     const position = Math.floor(at / (heads * width)) % positions;
-    const other = column < half ? -(input[at + half] ?? 0) : (input[at - half] ?? 0);
+    const isFirst = pairing === 'halves' ? column < distance : column % 2 === 0;
+    const other = isFirst ? -(input[at + distance] ?? 0) : (input[at - distance] ?? 0);
     const place = position * width + column;
     data[at] =
       Math.fround((input[at] ?? 0) * (cosines[place] ?? 0)) +
@@ -36,9 +54,86 @@ export function applyRotaryPosEmb(x: Tensor, cos: Tensor, sin: Tensor): Tensor {
   return rounded(where, { dtype: 'f32', shape: x.shape, data }, x.dtype);
 }
 
-function expectEven(where: string, width: number): void {
+/** Positions and width of tables of angles. */
+export interface AngleTableOptions {
+  /** Number of positions. */
+  readonly positions: number;
+  /** Even width of a row: of a head, or of the model for sinusoidal positions. */
+  readonly width: number;
+  /** Default 10000. */
+  readonly base?: number;
+  /** First position. Default 0. */
+  readonly offset?: number;
+}
+
+/** Angle n · base^(−2i/d) of each position n and pair i, in float32 as PyTorch computes it. */
+function anglesOf(
+  where: string,
+  options: AngleTableOptions,
+): (position: number, pair: number) => number {
+  const { positions, width, base = DEFAULT_BASE, offset = 0 } = options;
+  expectWhole(where, 'the number of positions', positions, 1);
+  expectWhole(where, 'the width', width, 2);
+  expectEven(where, width, 'the width');
+  expectWhole(where, 'the offset', offset, 0);
+  expectBase(where, base);
+  expectRoom(where, positions * width);
+  const frequencies = rotaryFrequencies({ base, rotatedDim: width, scaling: undefined });
+  return (position, pair) => Math.fround(Math.fround(offset + position) * (frequencies[pair] ?? 0));
+}
+
+/** A table [positions, width] of values by row and column. */
+function tableOf(
+  { positions, width }: AngleTableOptions,
+  value: (position: number, column: number) => number,
+): Float32Tensor {
+  const data = new Float32Array(positions * width);
+  for (let at = 0; at < data.length; at++) data[at] = value(Math.floor(at / width), at % width);
+  return { dtype: 'f32', shape: [positions, width], data };
+}
+
+/**
+ * Sinusoidal positions (arXiv 1706.03762, section 3.5): sin(n·θ^i) in column 2i and cos(n·θ^i) in column 2i + 1, with
+ * θ = base^(−2/d). They are added to embeddings.
+ * @returns [positions, width], float32.
+ * @throws UserError for an odd width, or tables that are too large.
+ */
+export function sinusoidalPositions(options: AngleTableOptions): Float32Tensor {
+  const angle = anglesOf('sinusoidalPositions', options);
+  return tableOf(options, (position, column) => {
+    const turn = angle(position, column >> 1);
+    return column % 2 === 0 ? Math.sin(turn) : Math.cos(turn);
+  });
+}
+
+/**
+ * Cosines and sines of `applyInterleavedRotaryPosEmb`: columns 2i and 2i + 1 have the angle of pair i.
+ * @returns [positions, width] each, float32.
+ * @throws UserError for an odd width, or tables that are too large.
+ */
+export function interleavedTables(options: AngleTableOptions): RotaryTables {
+  const angle = anglesOf('interleavedTables', options);
+  return {
+    cos: tableOf(options, (position, column) => Math.cos(angle(position, column >> 1))),
+    sin: tableOf(options, (position, column) => Math.sin(angle(position, column >> 1))),
+  };
+}
+
+const DEFAULT_BASE = 10000;
+
+function expectBase(where: string, base: number): void {
+  if (base > 0 && Number.isFinite(base)) return;
+  throw mistake(where, `the base is ${base}`, 'give a finite number above zero, such as 10000');
+}
+
+function expectRoom(where: string, values: number): void {
+  if (values <= MOST_VALUES) return;
+  throw mistake(where, `a table would have more than ${MOST_VALUES} values`, 'use fewer positions');
+}
+
+function expectEven(where: string, width: number, what = 'the width of a head'): void {
   if (width >= 2 && width % 2 === 0) return;
-  throw mistake(where, `the width of a head is ${width}`, 'use an even width: RoPE rotates pairs');
+  throw mistake(where, `${what} is ${width}`, 'use an even width: RoPE rotates pairs');
 }
 
 export interface NtkAwareRopeOptions {
@@ -73,7 +168,7 @@ export class NtkAwareRope {
   constructor({
     headDim,
     maxPositions,
-    base = 10000,
+    base = DEFAULT_BASE,
     scale = 1,
     dynamic = false,
   }: NtkAwareRopeOptions) {
@@ -81,9 +176,7 @@ export class NtkAwareRope {
     expectEven(NAME, headDim);
     expectWhole(NAME, 'the number of positions', maxPositions, 1);
     expectWhole(NAME, 'the scale', scale, 1);
-    if (!(base > 0 && Number.isFinite(base))) {
-      throw mistake(NAME, `the base is ${base}`, 'give a finite number above zero, such as 10000');
-    }
+    expectBase(NAME, base);
     this.#options = { headDim, maxPositions, base, scale, dynamic };
     this.#scale = scale;
     this.#tables = this.#tablesFor(scale);

@@ -44,6 +44,8 @@ export interface NonFiniteOrigin {
   readonly tensor: string;
   readonly kind: 'weight' | 'value';
   readonly shape: Shape;
+  /** Index of the first value that is not finite, in each axis. */
+  readonly first: readonly number[];
   readonly statistics: Statistics;
   /**
    * The last layer with a finite value: the origin follows it. Some steps of a layer cannot be inspected, such as a

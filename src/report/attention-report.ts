@@ -6,6 +6,7 @@ import type {
   FoundRatio,
   RatioMatch,
 } from '../budget/attention-methods.js';
+import type { LongTexts } from '../budget/long-texts.js';
 import type { NormOperations } from '../budget/norm-operations.js';
 import { formatBytes, formatInteger, percentText, significant } from '../text/units.js';
 import { counted, groupBy, joined, modelName } from '../text/words.js';
@@ -22,6 +23,7 @@ import {
   tableOf,
   valueCell,
 } from './kit/report.js';
+import { longTextNotes, longTextTable, longTextVerdict } from './long-texts.js';
 import { explanationBlocks } from './profile/explanation.js';
 
 export interface AttentionResult extends AttentionMethods {
@@ -31,6 +33,8 @@ export interface AttentionResult extends AttentionMethods {
   readonly gpu: string | null;
   readonly norms: NormOperations;
   readonly published?: readonly RatioMatch[];
+  /** Set for --chunk, for the longest context. */
+  readonly longTexts?: LongTexts;
 }
 
 const FIGURES = {
@@ -49,19 +53,21 @@ type Context = AttentionResult['contexts'][number];
 
 /** @param explain Whether to derive each figure. */
 export function attentionReport(result: AttentionResult, explain: boolean): Report {
-  const { contexts, published } = result;
+  const { contexts, published, longTexts } = result;
   const longest = contexts.at(-1);
   return {
-    verdict: longest && verdictOf(result, longest),
+    verdict: longTexts
+      ? longTextVerdict(result.file, longTexts)
+      : longest && verdictOf(result, longest),
     blocks: [
       noteOf(settingText(result)),
-      ...(longest ? [methodTable(longest, 'both')] : []),
-      ...(contexts.length > 1 ? [byContext(contexts)] : []),
+      ...(longTexts ? [longTextTable(longTexts)] : methodBlocks(contexts)),
       ...(published ? publishedBlocks(published, contexts.length) : []),
-      noteOf(normText(result.norms)),
+      ...(longTexts ? [] : [noteOf(normText(result.norms))]),
       ...(explain ? explanationBlocks(sectionsOf(result)) : []),
     ],
     details: [
+      ...(longTexts ? longTextNotes(longTexts) : []),
       ...contexts.flatMap((each) => [
         headingBlock(tokensText(each)),
         methodTable(each, 'values'),
@@ -70,8 +76,17 @@ export function attentionReport(result: AttentionResult, explain: boolean): Repo
       ...EXPLANATIONS.map(noteOf),
     ],
     more: explain ? [] : ['--explain'],
-    data: flatTable(result),
+    data: longTexts ? longTextTable(longTexts) : flatTable(result),
   };
+}
+
+/** Methods at the longest context, and ratios by context. */
+function methodBlocks(contexts: AttentionResult['contexts']): Block[] {
+  const longest = contexts.at(-1);
+  return [
+    ...(longest ? [methodTable(longest, 'both')] : []),
+    ...(contexts.length > 1 ? [byContext(contexts)] : []),
+  ];
 }
 
 const tokensText = ({ context }: Context) => `${formatInteger(context)} tokens`;
@@ -239,7 +254,8 @@ const publishedBlocks = (published: readonly RatioMatch[], contexts: number): Bl
 ];
 
 /** Figures by section, to explain. */
-const sectionsOf = ({ contexts, norms }: AttentionResult): Record<string, unknown> => ({
+const sectionsOf = ({ contexts, norms, longTexts }: AttentionResult): Record<string, unknown> => ({
+  ...(longTexts && { 'long texts': longTexts.rows }),
   ...Object.fromEntries(contexts.map((each) => [tokensText(each), each.rows])),
   norms,
 });

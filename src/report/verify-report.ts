@@ -1,5 +1,6 @@
 import { FORMAT_TITLES } from '../checkpoint/formats.js';
 import type { OnnxView } from '../model-input/onnx/onnx-tensors.js';
+import type { BadTensor, ValueScan } from '../model-input/scan-values.js';
 import type { ValueComparison, VerifyResult } from '../model-input/verify-checkpoint.js';
 import type { FaultKind, TensorProperties } from '../reconcile/faults.js';
 import { FAULT_KINDS } from '../reconcile/faults.js';
@@ -38,6 +39,7 @@ import {
   paragraph,
   percentCell,
   right,
+  shapeText,
   tableOf,
   wrapColumn,
 } from './kit/report.js';
@@ -73,6 +75,7 @@ export function verifyReport(result: VerifyAnswer): Report {
       ...suggestions.map((each) => adviceBlock(each, counts.faulty)),
       ...notes.map(noteBlock),
       ...differenceBlocks(differences),
+      ...(result.scan ? scanBlocks(result.scan) : []),
       ...(result.values ? valueBlocks(result.values, named) : []),
       ...(faults.length > 0 ? [faultTable(shown)] : []),
       ...moreNote(more, '--details'),
@@ -91,6 +94,56 @@ function quickTest({ config, checkpoint }: VerifyResult): string | undefined {
   if (config.startsWith(checkpoint)) return `minimind quick-test ${shellWord(checkpoint)}`;
   if (!/\.(?:ya?ml|json)$/i.test(config)) return undefined;
   return `minimind quick-test ${shellWord(config)} --checkpoint ${shellWord(checkpoint)}`;
+}
+
+/** `1 NaN and 2 infinite`. */
+const badCounts = ({ nan, infinite }: Pick<BadTensor, 'nan' | 'infinite'>): string =>
+  [
+    ...(nan > 0 ? [`${formatInteger(nan)} NaN`] : []),
+    ...(infinite > 0 ? [`${formatInteger(infinite)} infinite`] : []),
+  ].join(' and ');
+
+const badText = (bad: BadTensor | undefined): string =>
+  bad ? `${bad.tensor}: ${badCounts(bad)} at ${shapeText(bad.first)}` : '';
+
+/** Rows of broken tensors in the answer. */
+const MOST_BAD = 8;
+
+/** `no NaN or infinity in 30 tensors, 495.4 kB`. */
+function scanText({ skipped, tensors, bytes, unread, bad }: ValueScan): string {
+  if (skipped === 'size') return `not searched for NaN, ${formatBytes(bytes)}: --scan does`;
+  if (skipped === 'remote') return 'not searched for NaN, as they are on the hub: --scan does';
+  const others = unread > 0 ? `; ${counted(unread, 'tensor')} of other types not searched` : '';
+  const what = bad.length > 0 ? 'searched for NaN' : 'no NaN or infinity';
+  return `${what} in ${counted(tensors, 'tensor')}, ${formatBytes(bytes)}${others}`;
+}
+
+function scanBlocks({ bad, beyondFloat16 }: ValueScan): Block[] {
+  const first = beyondFloat16[0];
+  const others = beyondFloat16.length - 1;
+  return [
+    ...(bad.length > 0
+      ? [
+          headingBlock('Weights with NaN or infinities, in the order of the model'),
+          tableOf(bad.slice(0, MOST_BAD), [
+            leftColumn('tensor', 'tensor', ({ tensor }) => tensor),
+            leftColumn('type', 'dtype', ({ dtype }) => dtype.toLowerCase()),
+            leftColumn('shape', 'shape', ({ shape }) => shapeText(shape)),
+            leftColumn('values', 'values', (each) => badCounts(each)),
+            leftColumn('first at', 'first', (each) => shapeText(each.first)),
+          ]),
+          ...moreNote(Math.max(0, bad.length - MOST_BAD), '--json'),
+        ]
+      : []),
+    ...(first
+      ? [
+          noteOf(
+            `Beyond 65,504, the largest float16: ${counted(first.values, 'value')} of ${first.tensor}` +
+              `${others > 0 ? ` and those of ${counted(others, 'other tensor')}` : ''}. float16 makes them infinite.`,
+          ),
+        ]
+      : []),
+  ];
 }
 
 /**
@@ -127,10 +180,17 @@ function valueBlocks(values: ValueComparison, named: ReadonlySet<string>): Block
   ];
 }
 
-function verdictOf({ matches, counts, faults, values }: VerifyAnswer): Verdict {
+function verdictOf({ matches, counts, faults, values, scan }: VerifyAnswer): Verdict {
   const beyond = (values?.beyond.length ?? 0) + (values?.missing.length ?? 0);
   if (faults.length === 0 && beyond > 0) {
     return { text: `values differ: ${counted(beyond, 'tensor')}`, tone: 'bad' };
+  }
+  const broken = scan?.bad ?? [];
+  if (faults.length === 0 && broken.length > 0) {
+    return {
+      text: `broken weights: ${counted(broken.length, 'tensor')} of ${formatInteger(counts.described)} with NaN or infinities, first ${badText(broken[0])}`,
+      tone: 'bad',
+    };
   }
   if (matches) return { text: `matches: ${counted(counts.described, 'tensor')}`, tone: 'good' };
   const kinds = FAULT_KINDS.flatMap((kind) => {
@@ -178,6 +238,7 @@ function factsOf({
   stateDict,
   prefix,
   counts,
+  scan,
 }: VerifyResult): Fact[] {
   const where = stateDict.length > 0 ? `, state dict ${shortened(stateDict.join('.'))}` : '';
   const stripped = prefix === '' ? '' : `, prefix ${JSON.stringify(shortened(prefix))} ignored`;
@@ -187,6 +248,7 @@ function factsOf({
       text: `${checkpoint} (${FORMAT_TITLES[format]}, ${counted(counts.stored, 'name')}${where}${stripped})`,
     },
     { name: 'config', text: `${config} (${family})` },
+    ...(scan ? [{ name: 'values', text: scanText(scan) }] : []),
   ];
 }
 

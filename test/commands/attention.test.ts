@@ -32,6 +32,56 @@ describe('minimind attention', () => {
     });
   });
 
+  it('compares ways to read a text longer than the training', async () => {
+    const { longTexts } = await json(SMALL, '--context', '8192', '--chunk', '512');
+    expect(longTexts).toMatchObject({ stride: 256, window: 256, globalTokens: 16 });
+    type Row = (typeof longTexts.rows)[number];
+    const rowOf = (strategy: string): Row =>
+      longTexts.rows.find((row: Row) => row.strategy === strategy);
+    const flops = (strategy: string): number => rowOf(strategy).flops.value;
+    // By hand: windows at 0, 256, …, 7,680, and 512 of 8,192 tokens.
+    expect(rowOf('windows')).toMatchObject({ passes: 31, tokens: 15_872, share: 1, reach: 512 });
+    expect(rowOf('truncation')).toMatchObject({ passes: 1, tokens: 512, share: 1 / 16 });
+    expect(rowOf('hierarchical')).toMatchObject({ passes: 17, tokens: 8_208, reach: 8_192 });
+    // 8 layers and 8 heads of 64; a multiply-accumulate for q·k and one for the sum over v.
+    const scores = (pairs: number) => 8 * 8 * 2 * 2 * 64 * pairs;
+    expect(flops('full') - flops('chunks')).toBe(scores(8192 ** 2 - 16 * 512 ** 2));
+    expect(flops('full') - flops('sparse')).toBe(scores(8192 * (8192 - 256 - 2 * 16)));
+    expect(flops('windows')).toBe((31 / 16) * flops('chunks'));
+    expect(16 * flops('truncation')).toBe(flops('chunks'));
+    // 8 heads of 512² scores in two bytes, and keys and values of 2 heads.
+    expect(rowOf('chunks').scores.value).toBe(8 * 512 ** 2 * 2);
+    expect(rowOf('chunks').cache.value).toBe(8 * 2 * 2 * 64 * 512 * 2);
+    const { stdout } = await attention(SMALL, '--context', '8192', '--chunk', '512');
+    expect(stdout).toContain('31 windows compute 1.94 × the tokens and 62.6% of the FLOPs');
+  });
+
+  it('has a shorter last window where the text ends', async () => {
+    const { longTexts } = await json(
+      SMALL,
+      '--context',
+      '1000',
+      '--chunk',
+      '400',
+      '--overlap',
+      '25%',
+    );
+    const [, , chunks, windows] = longTexts.rows;
+    // 0–400, 400–800, 800–1,000; and 0–400, 300–700, 600–1,000.
+    expect(chunks).toMatchObject({ passes: 3, tokens: 1000 });
+    expect(windows).toMatchObject({ passes: 3, tokens: 1200 });
+  });
+
+  it.each([
+    [['--context', '512', '--chunk', '512'], '--context 8192'],
+    [['--overlap', '50%'], '--chunk 512 --overlap 50%'],
+    [['--chunk', '512', '--overlap', '100%'], '--overlap 50%'],
+  ])('refuses %j with what to write', async (flags, suggestion) => {
+    const { code, stderr } = await attention(SMALL, ...flags);
+    expect(code).toBe(2);
+    expect(stderr).toContain(suggestion);
+  });
+
   it('uses the singular for one token', async () => {
     const { stdout } = await runHere(['attention', 'minimind2-small', '--context', '1,64']);
     expect(stdout.replaceAll(/\s+/g, ' ')).toContain('. 1 token: --details.');

@@ -61,6 +61,75 @@ describe('data', () => {
     ]);
   });
 
+  // Python: len(text.strip()) == 0 for each, except U+200B, which no font shows.
+  const WHITE = [' ', '\n\t ', '\u3000', '\u0085', '\u200b'];
+
+  it.each(['minimind3', 'minimind2', 'plain'])(
+    'reports texts of white space in %s',
+    async (recipe) => {
+      const texts = ['a', ...WHITE, '', ' b '];
+      const file = written('white.jsonl', texts.map((text) => JSON.stringify({ text })).join('\n'));
+      const { faults, figures, code } = await resultOf(file, '--recipe', recipe, '--check');
+      expect(code).toBe(1);
+      expect(figures.whiteSpace.count).toBe(5);
+      expect(faults).toContainEqual({
+        name: 'white-space-samples',
+        count: 5,
+        message: '5 samples with only white space as text',
+        places: ['line 2', 'line 3', 'line 4', 'line 5', 'line 6'],
+      });
+      expect(faults).toContainEqual(
+        expect.objectContaining({ name: 'empty-samples', count: 1, places: ['line 7'] }),
+      );
+    },
+  );
+
+  it('reports blank texts without a tokenizer', async () => {
+    const file = written('white-only.jsonl', '{"text":"  "}\n{"text":""}\n{"text":"a"}\n');
+    const { stdout } = await runHere(['data', file, '--json']);
+    expect(JSON.parse(stdout).faults).toMatchObject([
+      { name: 'empty-samples', places: ['line 2'] },
+      { name: 'white-space-samples', places: ['line 1'] },
+    ]);
+  });
+
+  it('reports chats and pairs that say nothing, and blank answers', async () => {
+    const chat = (user: string, assistant: object | string) => ({
+      conversations: [
+        { role: 'user', content: user },
+        {
+          role: 'assistant',
+          ...(typeof assistant === 'string' ? { content: assistant } : assistant),
+        },
+      ],
+    });
+    const chats = [
+      chat('hi', 'there'),
+      chat(' ', '\n'),
+      chat('hi', ' \n'),
+      chat('what', ''),
+      chat('why', { content: '', reasoning_content: 'hm' }),
+    ];
+    const file = written('blank-chats.jsonl', chats.map((each) => JSON.stringify(each)).join('\n'));
+    const { faults } = await resultOf(file);
+    expect(faults.slice(-2)).toMatchObject([
+      { name: 'white-space-samples', count: 1, places: ['line 2'] },
+      { name: 'blank-answers', count: 2, places: ['line 3', 'line 4'] },
+    ]);
+    const pairs = [
+      { prompt: 'hi', chosen: 'a', rejected: 'b' },
+      { prompt: 'who', chosen: 'c', rejected: '  ' },
+    ];
+    const other = written(
+      'blank-pairs.jsonl',
+      pairs.map((each) => JSON.stringify(each)).join('\n'),
+    );
+    const { faults: found } = await resultOf(other);
+    expect(found.slice(-1)).toMatchObject([
+      { name: 'blank-answers', count: 1, places: ['line 2'] },
+    ]);
+  });
+
   it('shows the shift and the mask, with wide characters aligned', async () => {
     const file = written(
       'wide.jsonl',

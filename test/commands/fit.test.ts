@@ -57,6 +57,7 @@ const FLAGS: FitFlags = {
   users: undefined,
   'prompt-tokens': undefined,
   'output-tokens': undefined,
+  'output-mix': undefined,
   qps: undefined,
   p95: undefined,
   price: undefined,

@@ -25,6 +25,46 @@ describe('kv-projector verify', () => {
     expect(losses).toEqual(['3.7341', '3.3063', '2.6248']);
   });
 
+  it('trains each adapter with its own learning rate, as AdamW of PyTorch does', async () => {
+    const lossesOf = async (...flags: string[]) => {
+      const { stdout } = await verify(...SMALL, '--steps', '15', '--json', ...flags);
+      const { steps, learningRates } = JSON.parse(stdout);
+      const at = (kind: string) =>
+        [0, 4, 14].map((step: number) => Number(steps[step][kind].toFixed(4)));
+      return { learningRates, linear: at('linear'), elastic: at('elastic') };
+    };
+    const own = await lossesOf('--linear-lr', '5e-5', '--elastic-lr', '1e-2');
+    // nn.Linear(64, 24) with lr=5e-5, and below with lr=1e-2.
+    expect(own.linear).toEqual([3.7341, 3.709, 3.6483]);
+    expect(own.learningRates).toEqual({ linear: 5e-5, elastic: 1e-2 });
+    const both = await lossesOf('--lr', '1e-2');
+    expect(both.linear).toEqual([3.7341, 1.7103, 0.5107]);
+    expect(both.elastic).toEqual(own.elastic);
+  });
+
+  it('counts the steps to a loss, and times them', async () => {
+    const { stdout } = await verify(...SMALL, '--target-loss', '1', '--json');
+    const { steps, targets, secondsPerStep } = JSON.parse(stdout);
+    type Losses = Readonly<Record<'linear' | 'elastic', number>>;
+    const first = (kind: keyof Losses, loss: number) =>
+      1 + steps.findIndex((step: Losses) => step[kind] <= loss) || null;
+    const last: Losses = steps.at(-1);
+    expect(targets.map(({ from, loss }: { from: string; loss: number }) => [from, loss])).toEqual([
+      ['given', 1],
+      ['linear', last.linear],
+      ['elastic', last.elastic],
+    ]);
+    for (const { loss, steps: counted, seconds, fewerSteps } of targets) {
+      const [linear, elastic] = [first('linear', loss), first('elastic', loss)];
+      expect(counted).toEqual({ linear, elastic });
+      expect(fewerSteps).toBe(linear && elastic ? linear / elastic : null);
+      expect(seconds.elastic).toBe(elastic && elastic * secondsPerStep.elastic);
+    }
+    expect(secondsPerStep.linear).toBeGreaterThan(0);
+    // Elastic starts near 1, linear near 3.7.
+    expect(targets[1].steps.elastic).toBeLessThan(targets[1].steps.linear);
+  });
+
   it('has other losses with another seed', async () => {
     const lossesOf = (...seed: string[]) =>
       verify(...SMALL, '--steps', '2', '--format', 'csv', ...seed);
@@ -43,6 +83,7 @@ describe('kv-projector verify', () => {
     [['--data', 'nonsense'], /--data/],
     [['--full', '--student', '8'], /--student/],
     [['--student', '1.5', 'extra'], /--student/],
+    [['--elastic-learning-rate', '1e-3'], /--elastic-lr/],
   ])('refuses %j', async (args, message) => {
     const { code, stderr, stdout } = await verify(...args);
     expect(code).toBe(2);
@@ -92,7 +133,19 @@ const RESULT: VerifyProjectorsResult = {
     ...{ isSoftware: false, memoryBytes: null, threads: 1, compute: 'f32' },
   },
   optimizer: { learningRate: 1e-3, betas: [0.9, 0.999], epsilon: 1e-8, weightDecay: 0.01 },
+  learningRates: { linear: 1e-3, elastic: 1e-3 },
   dropout: 0.1,
+  secondsPerStep: { linear: 0.5, elastic: 2 },
+  targets: [
+    {
+      ...{ loss: 30, from: 'linear', steps: { linear: 5, elastic: 1 } },
+      ...{ seconds: { linear: 2.5, elastic: 2 }, fewerSteps: 5, lessTime: 1.25 },
+    },
+    {
+      ...{ loss: 0.1449, from: 'elastic', steps: { linear: null, elastic: 5 } },
+      ...{ seconds: { linear: null, elastic: 10 }, fewerSteps: null, lessTime: null },
+    },
+  ],
   parameters: { linear: 7_865_856, elastic: 34_095_616 },
   steps: [
     { step: 1, linear: 4.14, elastic: 1 },
@@ -120,6 +173,15 @@ describe('the report of kv-projector verify', () => {
     const report = await text(RESULT);
     expect(report).toMatch(/5 +30 +22–22\.5 ✗ +0\.1449 +0\.144–0\.145 ✓/);
     expect(report).toContain('1 of 2 losses are outside');
+  });
+
+  it('says how many steps and how much time lie between the adapters', async () => {
+    const report = (await text(RESULT)).replaceAll(/\s+/g, ' ');
+    expect(report).toContain(
+      'to loss 30 (last of linear): linear 5, elastic 1. Elastic needs 5.00 times fewer steps, 1.25 times less time',
+    );
+    expect(report).toContain('500 ms a step of linear, 2.00 s of elastic: 4.00 times as long');
+    expect(report).toContain('0.1449 elastic, last step – – 5 10.0 s');
   });
 
   it('names no winner if a loss is NaN, and plots the others', async () => {

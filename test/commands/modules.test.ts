@@ -14,6 +14,10 @@ describe('minimind modules', () => {
     ['gqa', '--key-heads', '3'],
     ['ntk-rope', '--head-dim', '3'],
     ['swiglu', '--causal'],
+    ['activations', '--seed', '3'],
+    ['activations', '--points', '1,a'],
+    ['sinusoidal', '--hidden', '5'],
+    ['interleaved-rope', '--head-dim', '3'],
   ])('refuses %s %s %s with a suggestion in lower case', async (...args) => {
     const { code, stderr } = await modules(...args);
     expect(code).toBe(2);
@@ -89,6 +93,14 @@ describe('minimind modules', () => {
   ])('refuses %j', async (args, message) => {
     const { code, stderr } = await modules(...args);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) });
+  });
+
+  it('shows the gradients of activations at given points', async () => {
+    const { stdout } = await modules('activations', '--points', '-1,0,0.5,2');
+    // torch.autograd.grad(f(x).sum(), x) at -1, 0, 0.5, 2.
+    expect(stdout).toMatch(/^relu_grad .* 0\.0000 {2}0\.0000 {2}1\.0000 {2}1\.0000$/m);
+    expect(stdout).toMatch(/^gelu_grad .* -0\.0833 {2}0\.5000 {2}0\.8675 {2}1\.0852$/m);
+    expect(stdout).toMatch(/^silu_grad .* {2}0\.0723 {2}0\.5000 {2}0\.7400 {2}1\.0908$/m);
   });
 
   it('shows the scale after each call of the rotation', async () => {

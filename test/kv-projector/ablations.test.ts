@@ -60,6 +60,37 @@ describe('training of variants', () => {
   });
 });
 
+describe('steps of variants', () => {
+  it('are those to the higher last loss of a variant and the base', async () => {
+    const trainer = await openTrainer(1, 'wasm');
+    const request = { data: 'published', size, steps: 20, seeds: [0] } as const;
+    const changes = { ...NOTHING, activations: ['relu'] } as const;
+    const { variants } = await ablate(trainer, { ...request, changes });
+    const [base, relu] = variants;
+    const { steps } = await verify(trainer, { ...request, random: manualSeed(0) });
+    const target = Math.max(base?.losses[0] ?? 0, relu?.losses[0] ?? 0);
+    const reached = 1 + steps.findIndex(({ elastic }) => elastic <= target);
+    expect(relu?.baseStepsToLoss).toEqual([reached]);
+    const own = relu?.stepsToLoss[0] ?? 0;
+    expect(relu?.timesSteps?.mean).toBe(own / reached);
+    expect(base?.timesSteps?.mean).toBe(1);
+    const given = await ablate(trainer, { ...request, changes, targetLoss: 1e-9 });
+    expect(given.variants[1]).toMatchObject({ stepsToLoss: [null], timesSteps: null });
+  });
+
+  it('can have another learning rate', async () => {
+    const of = async (...flags: string[]) => {
+      const { stdout } = await ablations(...SMALL, '--no-norm', '--seeds', '1', '--json', ...flags);
+      return JSON.parse(stdout) as AblationsResult;
+    };
+    const [usual, higher] = [await of(), await of('--lr', '1e-2')];
+    expect(higher.optimizer.learningRate).toBe(1e-2);
+    expect(higher.variants[0]?.losses[0]).toBeLessThan(usual.variants[0]?.losses[0] ?? 0);
+    const { code, stderr } = await ablations(...SMALL, '--no-norm', '--linear-lr', '1e-2');
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('--lr 0.01') });
+  });
+});
+
 describe('kv-projector verify with ablations', () => {
   it('answers first with the ratio of losses without the norm', async () => {
     const { code, stdout, stderr } = await ablations(...SMALL, '--no-norm', '--seeds', '2');

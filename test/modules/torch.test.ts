@@ -1,15 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import {
+  type ActivationName,
+  type AngleTableOptions,
+  activation,
+  activationGradient,
+  applyInterleavedRotaryPosEmb,
   applyRotaryPosEmb,
   cast,
   groupedQueryAttention,
   groupRmsNorm,
+  interleavedTables,
   layerNorm,
   type ModuleDtype,
   NtkAwareRope,
   type NtkAwareRopeOptions,
   onlineSoftmaxAttention,
   rmsNorm,
+  sinusoidalPositions,
   swiglu,
   type Tensor,
   toFloat32,
@@ -18,7 +25,7 @@ import {
 import { readJson } from '../fixtures.js';
 import { idsOf, largestDifference, type Stored, tensorOf } from './support.js';
 
-type Argument = Stored | NtkAwareRopeOptions | number | boolean;
+type Argument = Stored | NtkAwareRopeOptions | AngleTableOptions | string | number | boolean;
 type Arguments = Readonly<Record<string, Argument>>;
 
 interface Case {
@@ -52,6 +59,16 @@ function compute({ block, arguments: given }: Case, { tile, dtype }: Way = {}): 
       return vocabEmbedding(idsOf(given.ids as Stored), at('table'));
     case 'applyRotaryPosEmb':
       return applyRotaryPosEmb(at('x'), at('cos'), at('sin'));
+    case 'activation':
+      return activation(given.name as ActivationName, at('x'));
+    case 'activationGradient':
+      return activationGradient(given.name as ActivationName, at('x'));
+    case 'applyInterleavedRotaryPosEmb': {
+      const { cos, sin } = interleavedTables(given.options as AngleTableOptions);
+      return applyInterleavedRotaryPosEmb(at('x'), cos, sin);
+    }
+    case 'sinusoidalPositions':
+      return sinusoidalPositions(given.options as AngleTableOptions);
     case 'NtkAwareRope':
       return new NtkAwareRope(given.options as NtkAwareRopeOptions).apply(
         at('x'),

@@ -37,6 +37,7 @@ import {
   duration,
   positive,
   share,
+  tokenCounts,
   tokens,
   tokenTotal,
   typeSuggestion,
@@ -158,6 +159,11 @@ export const fitFlags = {
   users: count({ ...SERVING, description: 'users at the same time, on all GPUs, as in 50' }),
   'prompt-tokens': tokens({ ...SERVING, description: 'prompt tokens per request' }),
   'output-tokens': tokens({ ...SERVING, description: 'output tokens per request' }),
+  'output-mix': tokenCounts({
+    ...SERVING,
+    description:
+      'output tokens of requests in equal shares, as in 100,10: compare static with continuous batching, for --batch or 32 requests',
+  }),
   'token-time': duration({
     ...SERVING,
     description:
@@ -395,6 +401,7 @@ const OF_HARDWARE = [
   'price',
   'prompt-tokens',
   'output-tokens',
+  'output-mix',
   'token-time',
   'prefill-time',
   'qps',

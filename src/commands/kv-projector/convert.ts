@@ -1,19 +1,30 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
+import { dropout, seedOf, widthRatio } from '../../cli/flags/value-flags.js';
 import { isStdout } from '../../cli/output.js';
 import { progressDisplay } from '../../cli/progress.js';
-import { PROJECTOR_CONTAINERS } from '../../kv-projector/projector.js';
-import { projectorConversionReport } from '../../report/kv-projector/kv-projector.js';
+import type { Problem } from '../../errors.js';
+import { usageError } from '../../errors.js';
+import { ADAPTER_KINDS, PROJECTOR_CONTAINERS } from '../../kv-projector/projector.js';
+import { DROPOUT, RATIO } from '../../kv-projector/verify-adapters.js';
+import {
+  projectorConversionReport,
+  projectorUpgradeReport,
+} from '../../report/kv-projector/kv-projector.js';
 
 export default class KvProjectorConvert extends BaseCommand {
-  static override summary = 'Convert a saved projector between .pt and safetensors.';
+  static override summary =
+    'Convert a saved projector between .pt and safetensors, or from v1 to v2.';
   static override description =
     'A .pt file is a dict of the constructor’s arguments and state_dict. In safetensors, each argument is a JSON string ' +
-    'in the metadata. Names, values and types of all tensors stay the same.';
+    'in the metadata. Names, values and types of all tensors stay the same. With --to elastic, a linear projector (v1) ' +
+    'becomes an elastic one (v2), in float32: SiLU passes its matrix exactly, and the norm takes mean and deviation of ' +
+    'each key away. --kv sets the norm to those of your keys. The error is reported.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/kv-projector/two-teachers/model.safetensors projector.pt',
     '<%= config.bin %> <%= command.id %> fixtures/kv-projector/two-teachers/saved.pt projector.safetensors --json',
+    '<%= config.bin %> <%= command.id %> fixtures/kv-projector/linear-one-teacher/saved.pt elastic.pt --to elastic --kv fixtures/kv-projector/linear-one-teacher/expected.safetensors',
   ];
 
   static override args = {
@@ -25,6 +36,23 @@ export default class KvProjectorConvert extends BaseCommand {
       options: PROJECTOR_CONTAINERS,
       description: 'format of OUT [default: by its name]',
     } as const)(),
+    to: Flags.option({
+      options: ADAPTER_KINDS,
+      description: 'kind of the adapters of OUT [default: that of IN]',
+    } as const)(),
+    ratio: widthRatio({
+      description: `hidden width ÷ teacher width, with --to elastic [default: ${RATIO}]`,
+    }),
+    dropout: dropout({
+      description: `dropout to store with the arguments, with --to elastic [default: ${DROPOUT}]`,
+    }),
+    kv: Flags.string({
+      helpValue: 'FILE',
+      description: 'keys and values of the teachers, for the norm and the error, with --to elastic',
+    }),
+    seed: seedOf({
+      description: 'seed of hidden values that v1 does not need, with --to elastic [default: 0]',
+    }),
     force: Flags.boolean({
       description: 'replace OUT and the FILE of --output if they exist',
       helpGroup: 'OUTPUT',
@@ -33,15 +61,33 @@ export default class KvProjectorConvert extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(KvProjectorConvert);
-    const { convertProjector } = await import('../../kv-projector/write-projector.js');
+    refuseAlone(flags);
     await this.refuseUnwritable(flags);
-    const result = await convertProjector(args.in, args.out, {
+    const surroundings = {
       container: flags.container,
       force: flags.force,
       report: isStdout(flags.output) ? undefined : flags.output,
       display: progressDisplay(flags),
-      warn: (warnings) => this.warnAbout(flags, warnings),
-    });
+      warn: (warnings: readonly Problem[]) => this.warnAbout(flags, warnings),
+    };
+    if (flags.to === 'elastic') {
+      const { upgradeProjector } = await import('../../kv-projector/upgrade-projector.js');
+      const { ratio = RATIO, dropout: probability = DROPOUT, seed = 0, kv } = flags;
+      const request = { ...surroundings, ratio, dropout: probability, seed, kv };
+      const result = await upgradeProjector(args.in, args.out, request);
+      return this.answer(flags, result, projectorUpgradeReport);
+    }
+    const { convertProjector } = await import('../../kv-projector/write-projector.js');
+    const result = await convertProjector(args.in, args.out, { ...surroundings, to: flags.to });
     return this.answer(flags, result, projectorConversionReport);
   }
+}
+
+/** Flags of an upgrade. */
+const OF_ELASTIC = ['ratio', 'dropout', 'kv', 'seed'] as const;
+
+function refuseAlone(flags: Readonly<Record<(typeof OF_ELASTIC)[number] | 'to', unknown>>): void {
+  const flag = OF_ELASTIC.find((name) => flags[name] !== undefined);
+  if (flags.to === 'elastic' || flag === undefined) return;
+  throw usageError(`--${flag} requires --to elastic`, `leave out --${flag}, or write --to elastic`);
 }

@@ -1,13 +1,20 @@
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
 import { details, seed, threads } from '../../cli/flags/flags.js';
-import { count, dropouts, tokens, widthRatios } from '../../cli/flags/value-flags.js';
+import {
+  count,
+  dropouts,
+  learningRate,
+  positive,
+  tokens,
+  widthRatios,
+} from '../../cli/flags/value-flags.js';
 import { livePlot, progressDisplay } from '../../cli/progress.js';
 import { usageError } from '../../errors.js';
 import type { Changes } from '../../kv-projector/ablations.js';
 import { ACTIVATION_NAMES, PUBLISHED_CHANGES } from '../../kv-projector/ablations.js';
-import type { DataKind } from '../../kv-projector/verify-adapters.js';
-import { DATA, STEPS } from '../../kv-projector/verify-adapters.js';
+import type { DataKind, Losses } from '../../kv-projector/verify-adapters.js';
+import { DATA, OPTIMIZER, STEPS } from '../../kv-projector/verify-adapters.js';
 import {
   ablationsReport,
   lossPlot,
@@ -24,7 +31,7 @@ export default class KvProjectorVerify extends BaseCommand {
   static override summary = 'Train a linear and an elastic adapter and compare their losses.';
   static override description =
     'Repeats the published comparison of both adapter kinds: same data, AdamW, mean squared error, both losses at each ' +
-    'step. Elastic wins on the published data, linear with --data linear. The published widths take minutes on most ' +
+    'step, the steps that each needs to the last loss of the other, and the time of a step. Elastic wins on the published data, linear with --data linear. The published widths take minutes on most ' +
     'machines; without --full, the widths are a quarter or less if training would take over a minute. ' +
     'With a flag of ABLATIONS, it trains the elastic adapter and variants that differ in one part each, with several ' +
     'seeds, at 640 → 192 and 1 × 64 tokens unless other sizes are given.';
@@ -32,6 +39,7 @@ export default class KvProjectorVerify extends BaseCommand {
     '<%= config.bin %> <%= command.id %> --teacher-width 320 --student 96',
     '<%= config.bin %> <%= command.id %> --data linear --teacher-width 640 --student 96 --batch 1',
     '<%= config.bin %> <%= command.id %> --data shifted --teacher-width 320 --student 96 --format csv',
+    '<%= config.bin %> <%= command.id %> --teacher-width 320 --student 96 --linear-lr 5e-5 --elastic-lr 1e-3 --target-loss 0.5',
     '<%= config.bin %> <%= command.id %> --no-norm',
     '<%= config.bin %> <%= command.id %> --no-norm --activation relu,gelu --ratio 0.5,2 --dropout 0 --teacher-width 160 --student 48 --seeds 2',
   ];
@@ -51,6 +59,18 @@ export default class KvProjectorVerify extends BaseCommand {
     batch: count({ description: 'sequences [default: 4, 1 for ablations]' }),
     context: tokens({ description: 'tokens of a sequence [default: 64]' }),
     steps: count({ default: STEPS, description: 'training steps' }),
+    lr: learningRate({
+      description: `learning rate of all adapters [default: ${OPTIMIZER.learningRate}]`,
+    }),
+    'linear-lr': learningRate({
+      description: 'learning rate of linear, as in 5e-5 [default: that of --lr]',
+    }),
+    'elastic-lr': learningRate({
+      description: 'learning rate of elastic, as in 1e-3 [default: that of --lr]',
+    }),
+    'target-loss': positive({
+      description: 'count the steps to this loss, too, as in 0.5',
+    }),
     full: Flags.boolean({
       description: 'use the published widths',
       exclusive: ['teacher-width', 'student'],
@@ -91,11 +111,13 @@ export default class KvProjectorVerify extends BaseCommand {
     const isAblation = changes !== undefined || flags.teacher !== undefined;
     if (isAblation || flags.seeds !== undefined) {
       refuseFull(flags.full);
+      refuseLinearRate(flags['linear-lr']);
       const { verifyAblations } = await import('../../kv-projector/verify-projectors.js');
       const request = {
         ...{ data: flags.data, size, steps: flags.steps, teacher: flags.teacher, seed: flags.seed },
         ...{ count: flags.seeds ?? SEEDS, threads: flags.threads },
         changes: changes ?? PUBLISHED_CHANGES,
+        ...{ learningRate: flags['elastic-lr'] ?? flags.lr, targetLoss: flags['target-loss'] },
       };
       const result = await verifyAblations(request, {
         ...progressDisplay(flags),
@@ -106,11 +128,33 @@ export default class KvProjectorVerify extends BaseCommand {
     const { verifyProjectors } = await import('../../kv-projector/verify-projectors.js');
     const plot = livePlot({ quiet: flags.quiet, noColor: flags['no-color'] });
     const result = await verifyProjectors(
-      { ...flags, size },
+      { ...flags, size, learningRates: ratesOf(flags), targetLoss: flags['target-loss'] },
       { ...plot, show: (steps, status) => plot.show(lossPlot(steps), status) },
     );
     return this.answer(flags, result, (each) => verifyProjectorsReport(each, DATA[each.data]));
   }
+}
+
+/** Learning rates that the flags name. */
+function ratesOf(flags: {
+  readonly lr?: number | undefined;
+  readonly 'linear-lr'?: number | undefined;
+  readonly 'elastic-lr'?: number | undefined;
+}): Partial<Losses> {
+  const { lr, 'linear-lr': linear = lr, 'elastic-lr': elastic = lr } = flags;
+  return {
+    ...(linear !== undefined && { linear }),
+    ...(elastic !== undefined && { elastic }),
+  };
+}
+
+/** Ablations train no linear adapter. */
+function refuseLinearRate(rate: number | undefined): void {
+  if (rate === undefined) return;
+  throw usageError(
+    '--linear-lr does not apply to ablations',
+    `for the elastic adapters, write --lr ${rate}`,
+  );
 }
 
 /** Changes that the flags name; undefined for none. */

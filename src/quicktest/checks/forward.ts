@@ -1,8 +1,9 @@
 /** Finds the origin of the first value that is not finite, by running the model layer by layer. */
 import type { Layer } from '../../architecture/layer.js';
-import type { Param } from '../../architecture/param.js';
-import { stagesOf, tensorsOf } from '../../architecture/walk.js';
+import { stagesOf } from '../../architecture/walk.js';
+import { indexAt } from '../../checkpoint/non-finite.js';
 import type { Compute, RunInput, Values } from '../../runtime/engine.js';
+import { firstBadWeight } from '../../runtime/non-finite-weights.js';
 import type { WeightSource } from '../../runtime/weights.js';
 import { isSameShape, shapeText } from '../../tensor/dtype.js';
 import { formatInteger } from '../../text/units.js';
@@ -49,7 +50,14 @@ function firstBad(taps: ReadonlyMap<string, Values>): NonFiniteOrigin | undefine
   for (const [tensor, { shape, data }] of taps) {
     const statistics = statisticsOf(data);
     if (notFinite(statistics) > 0) {
-      return { tensor, kind: 'value', shape, statistics, ...(after !== undefined && { after }) };
+      const first = indexAt(
+        data.findIndex((value) => !Number.isFinite(value)),
+        shape,
+      );
+      return {
+        ...{ tensor, kind: 'value', shape, first, statistics },
+        ...(after !== undefined && { after }),
+      };
     }
     after = tensor;
   }
@@ -57,19 +65,13 @@ function firstBad(taps: ReadonlyMap<string, Values>): NonFiniteOrigin | undefine
 }
 
 function badWeight(layer: Layer, weights: WeightSource): NonFiniteOrigin | undefined {
-  for (const tensor of tensorsOf(layer)) {
-    const statistics = tensor.role === 'parameter' ? weightStatistics(tensor, weights) : undefined;
-    if (statistics) return { tensor: tensor.name, kind: 'weight', shape: tensor.shape, statistics };
-  }
-  return undefined;
-}
-
-/** Statistics of a weight with a value that is not finite; undefined for others. */
-function weightStatistics(tensor: Param, weights: WeightSource) {
+  const bad = firstBadWeight(layer, weights);
+  if (bad === undefined) return undefined;
+  const { tensor, first } = bad;
   const values = new Float32Array(tensor.elements);
   weights.read(tensor, 0, values);
-  const statistics = statisticsOf(values);
-  return notFinite(statistics) > 0 ? statistics : undefined;
+  const { name, shape } = tensor;
+  return { tensor: name, kind: 'weight', shape, first, statistics: statisticsOf(values) };
 }
 
 /** Checks that the logits [B, T, V] are finite. If not, finds the origin. */
@@ -130,7 +132,9 @@ const NOT_FINITE = 'values that are not finite';
 const notFiniteText = (bad: number, { data }: Values) =>
   `${formatInteger(bad)} of ${counted(data.length, 'logit')} are not finite`;
 
-function originText({ tensor, kind, shape, statistics, after }: NonFiniteOrigin): string {
+/** Where NaN or infinities come from, in a sentence. */
+function originText(origin: NonFiniteOrigin): string {
+  const { tensor, kind, shape, first, statistics, after } = origin;
   const { nan, positiveInfinity, negativeInfinity, min, max } = statistics;
   const infinite = positiveInfinity + negativeInfinity;
   const counts = [
@@ -144,7 +148,8 @@ function originText({ tensor, kind, shape, statistics, after }: NonFiniteOrigin)
       : `; the others range from ${min.toPrecision(3)} to ${max.toPrecision(3)}`;
   const from = after === undefined ? 'in' : `after ${after} (finite) and at the latest in`;
   const what = kind === 'weight' ? `the weight ${tensor} has` : `first ${from} ${tensor}:`;
-  return `${what} ${counts} among ${counted(elements, 'value')} ${shapeText(shape)}${rest}`;
+  const place = `, the first at ${shapeText(first)}`;
+  return `${what} ${counts} among ${counted(elements, 'value')} ${shapeText(shape)}${place}${rest}`;
 }
 
 /** Checks that two runs with the same input give identical output. */

@@ -1,6 +1,6 @@
 /** Report of `minimind data`: figures and faults of training data, or its first samples. */
 import type { LengthBin } from '../../data/data-statistics.js';
-import type { DataJudgement } from '../../data/judge-data.js';
+import type { DataJudgement, FaultName } from '../../data/judge-data.js';
 import type { DataReading } from '../../data/read-data.js';
 import {
   formatBytes,
@@ -227,15 +227,22 @@ function warningsOf({ tokens, replacement }: DataResult['figures']): string[] {
   ]);
 }
 
+/** Faults of which `--show` shows the reason. */
+const SHOWN_FAULTS: ReadonlySet<FaultName> = new Set([
+  'all-masked',
+  'counted-padding',
+  'empty-samples',
+  'white-space-samples',
+  'blank-answers',
+]);
+
 function nextOf(
   { faults, figures, files, tokenizer }: DataResult,
   command: string,
 ): string | undefined {
   if (tokenizer === null || figures.samples === 0 || files.some(({ file }) => file === '<stdin>'))
     return undefined;
-  const [first] = faults.flatMap(({ name, places }) =>
-    name === 'all-masked' || name === 'counted-padding' || name === 'empty-samples' ? places : [],
-  );
+  const [first] = faults.flatMap(({ name, places }) => (SHOWN_FAULTS.has(name) ? places : []));
   const line = files.length === 1 ? /^line ([\d,]+)$/.exec(first ?? '')?.[1] : undefined;
   return `${command}${line === undefined ? '' : ` --line ${line.replaceAll(',', '')}`} --show 1`;
 }
@@ -391,7 +398,6 @@ function figuresTable({ figures, packing, epochs, faults, special }: DataResult)
             row('padding', tokens.padding),
             row('tokens cut off', tokens.cut),
             row('samples cut', tokens.cutSequences.count),
-            row('samples without text', tokens.empty.count),
             row('samples without a counted target', tokens.allMasked.count),
             row('samples with counted padding', tokens.countedPadding.count),
             row('highest id', tokens.highestId),
@@ -400,6 +406,9 @@ function figuresTable({ figures, packing, epochs, faults, special }: DataResult)
             row('id of padding', special.pad),
           ]
         : []),
+      row('samples without text', figures.empty.count),
+      row('samples of white space', figures.whiteSpace.count),
+      row('samples with blank answers', figures.blankAnswers.count),
       row('control characters', figures.control.characters),
       row('replacement characters', figures.replacement.characters),
       row('half surrogate pairs', figures.surrogates.characters),

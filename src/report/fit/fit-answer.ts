@@ -3,6 +3,7 @@
 import type { Bounds } from '../../budget/figure.js';
 import type { Fits, MachineForward } from '../../fit/fits.js';
 import type { UnmetRequirement } from '../../fit/remedies/remedies.js';
+import type { BatchingComparison } from '../../fit/serving/batching.js';
 import type { UsersFit } from '../../fit/serving/serving.js';
 import type { FitVerdict } from '../../fit/training/training-fit.js';
 import type { Cluster } from '../../hardware/gpu.js';
@@ -50,6 +51,8 @@ export interface FitResult extends Fits {
   readonly family: string;
   readonly parameters: number;
   readonly cluster: Cluster;
+  /** Static beside continuous batching, for answers of different lengths. */
+  readonly batching?: BatchingComparison;
   /** Reasons for doubt about the availability of the requested setup. */
   readonly doubts: readonly UnmetRequirement[];
   /** Measured profile when the hardware is this machine. */
@@ -116,9 +119,19 @@ export function factsOf(result: FitResult): Fact[] {
       text: `${modelName(file)} · ${family} · ${shortCount(parameters)} parameters`,
     },
     ...(serving ? servingFacts(serving, result) : []),
+    ...(result.batching ? [{ name: 'batching', text: batchingText(result.batching) }] : []),
     ...(training ? trainingFacts(training) : []),
     ...forwardFacts(result),
   ];
+}
+
+/** `continuous 1.82 × static: 32 requests of 100 or 10 tokens waste 45.0% of the places of a static batch`. */
+function batchingText({ lengths, batch, wasted, ratio }: BatchingComparison): string {
+  const kinds = [...new Set(lengths)].map(formatInteger);
+  return (
+    `continuous ${significant(ratio)} × static: ${counted(batch, 'request')} of ${kinds.join(' or ')} tokens waste ` +
+    `${percentText(wasted)} of a static batch`
+  );
 }
 
 function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {

@@ -9,8 +9,15 @@ import type {
   TeacherCosts,
 } from '../../kv-projector/costs.js';
 import type { KvProjection } from '../../kv-projector/project-kv.js';
+import type { ProjectorUpgrade } from '../../kv-projector/upgrade-projector.js';
 import type { ProjectorConversion, ProjectorInit } from '../../kv-projector/write-projector.js';
-import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
+import {
+  formatBytes,
+  formatInteger,
+  percentText,
+  shortCount,
+  significant,
+} from '../../text/units.js';
 import { counted, present, sumOf } from '../../text/words.js';
 import type { Block, Cell, Column, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
@@ -22,6 +29,7 @@ import {
   leftColumn,
   NOTHING,
   noteOf,
+  percentCell,
   right,
   shapeText,
   strongCell,
@@ -109,6 +117,48 @@ export function projectorConversionReport(result: ProjectorConversion): Report {
         wrapColumn('arguments', 'arguments', () => names.join(', ') || 'none in the file'),
       ],
     ),
+  };
+}
+
+/** Report of a linear projector in the elastic layout, with its error. */
+export function projectorUpgradeReport(result: ProjectorUpgrade): Report {
+  const { projector, output, upgrade, arguments: names } = result;
+  const { adapters, kv, ratio, dropout } = upgrade;
+  const worst = Math.max(...adapters.map(({ error }) => error));
+  const exact = Math.max(...adapters.map(({ normedError }) => normedError));
+  const on = adapters.some(({ rows }) => rows === 'file') ? `rows of ${kv}` : 'normal random rows';
+  const table = tableOf(adapters, [
+    leftColumn('adapter', 'adapter', ({ teacher, branch }) => `${teacher}.${branch}`),
+    right('scale', 'scale', ({ scale }) => valueCell(scale, significant)),
+    right('shift', 'shift', ({ shift }) => valueCell(shift, significant)),
+    leftColumn('compared on', 'rows', ({ rows }) => (rows === 'file' ? 'keys of --kv' : 'randn')),
+    right('error', 'error', ({ error }) => percentCell(error)),
+    right('error, normed rows', 'normed_error', ({ normedError }) =>
+      valueCell(normedError, (value) => value.toExponential(1)),
+    ),
+  ]);
+  return {
+    verdict: {
+      text: `Converted to ${output}: linear → elastic, error up to ${percentText(worst)} on ${on}, ${exact.toExponential(1)} on rows of mean 0 and deviation 1`,
+      tone: 'good',
+    },
+    blocks: [
+      {
+        kind: 'facts',
+        facts: [
+          projectorFact(projector),
+          { name: 'elastic', text: `ratio ${ratio}, dropout ${dropout}, float32` },
+          { name: 'arguments', text: names.join(', ') || 'none in the file' },
+        ],
+      },
+      { ...table, rows: table.rows.slice(0, ANSWER_ROWS) },
+      noteOf(
+        'The norm takes mean and deviation of each row away. Its scale and shift restore one average for all rows' +
+          (kv === null ? ' of your keys: give them with --kv FILE.' : '.'),
+      ),
+    ],
+    details: table.rows.length > ANSWER_ROWS ? [headingBlock('Adapters'), table] : [],
+    data: table,
   };
 }
 

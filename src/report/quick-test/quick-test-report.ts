@@ -157,8 +157,15 @@ function factsOf(result: QuickTestResult, timing: Timing | undefined): Fact[] {
       ? [{ name: 'time', text: `${meanText(timing)} per forward pass (${runsText(timing)})` }]
       : []),
     { name: 'memory', text: memoryText(memory) },
+    ...causeFacts(result),
   ];
 }
+
+/** Where the first value that is not finite comes from. */
+const causeFacts = ({ checks }: QuickTestResult): Fact[] =>
+  checks
+    .filter(({ details }) => details?.origin)
+    .flatMap(({ remarks = [] }) => ({ name: 'cause', text: remarks.join('. '), tone: 'bad' }));
 
 const quantizedText = ({ elements, otherElements, ...form }: QuantizedWeights) =>
   `${weightFormText(form)}, for ${shortCount(elements)} values of products, head and embedding; ` +
@@ -209,8 +216,9 @@ function checksTable(checks: QuickTestResult['checks'], flat: boolean): TableBlo
 
 /** Remarks of the checks: how a figure was measured. */
 function remarkBlocks(checks: QuickTestResult['checks']): Block[] {
-  const facts = checks.flatMap(({ check, remarks = [] }) =>
-    remarks.map((text): Fact => ({ name: check, text })),
+  // Those about an origin are in the answer.
+  const facts = checks.flatMap(({ check, details, remarks = [] }) =>
+    (details?.origin ? [] : remarks).map((text): Fact => ({ name: check, text })),
   );
   return facts.length === 0 ? [] : [headingBlock('Measurements'), { kind: 'facts', facts }];
 }

@@ -1,0 +1,63 @@
+/** Steps and time until a training reaches a loss. */
+import type { AdapterKind } from './projector.js';
+import { ADAPTER_KINDS } from './projector.js';
+
+/** First step, counted from 1, with at most this loss; null if there is none. */
+export function stepsTo(losses: readonly number[], target: number): number | null {
+  const at = losses.findIndex((loss) => loss <= target);
+  return at < 0 ? null : at + 1;
+}
+
+/** The middle value, which one slow step does not change. NaN for none. */
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const [low, high] = [Math.floor((sorted.length - 1) / 2), Math.ceil((sorted.length - 1) / 2)];
+  return ((sorted[low] ?? Number.NaN) + (sorted[high] ?? Number.NaN)) / 2;
+}
+
+type Measured = Readonly<Record<AdapterKind, number | null>>;
+
+/** Steps and time of both adapters to one loss; null where an adapter does not reach it. */
+export interface LossTarget {
+  readonly loss: number;
+  /** Adapter whose last loss it is, or `given`. */
+  readonly from: AdapterKind | 'given';
+  readonly steps: Measured;
+  /** Steps × time per step. */
+  readonly seconds: Measured;
+  /** Steps and seconds of linear divided by those of elastic; null unless both reach the loss. */
+  readonly fewerSteps: number | null;
+  readonly lessTime: number | null;
+}
+
+/**
+ * Steps to the last loss of each adapter, and to a given one.
+ * @param secondsPerStep Time of a step of each adapter.
+ */
+export function lossTargets(
+  losses: Readonly<Record<AdapterKind, readonly number[]>>,
+  secondsPerStep: Readonly<Record<AdapterKind, number>>,
+  given: number | undefined,
+): LossTarget[] {
+  const both = (of: (kind: AdapterKind) => number | null): Measured => ({
+    linear: of('linear'),
+    elastic: of('elastic'),
+  });
+  const ratio = ({ linear, elastic }: Measured) =>
+    linear === null || elastic === null ? null : linear / elastic;
+  const target = (loss: number, from: LossTarget['from']): LossTarget => {
+    const steps = both((kind) => stepsTo(losses[kind], loss));
+    const seconds = both((kind) => {
+      const count = steps[kind];
+      return count === null ? null : count * secondsPerStep[kind];
+    });
+    return { loss, from, steps, seconds, fewerSteps: ratio(steps), lessTime: ratio(seconds) };
+  };
+  return [
+    ...(given === undefined ? [] : [target(given, 'given')]),
+    ...ADAPTER_KINDS.flatMap((kind) => {
+      const loss = losses[kind].at(-1);
+      return loss === undefined || Number.isNaN(loss) ? [] : [target(loss, kind)];
+    }),
+  ];
+}
