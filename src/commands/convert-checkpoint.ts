@@ -5,7 +5,6 @@ import * as Flags from '@oclif/core/flags';
 import { CONTAINER_NAMES, containerOf } from '../checkpoint/formats.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { pasteable } from '../cli/command-line.js';
 import {
   details,
   device,
@@ -24,6 +23,7 @@ import {
 } from '../cli/flags/parts-flags.js';
 import { exceededLogits, logitLimits } from '../cli/flags/thresholds.js';
 import { bytesLimit, count, seedOf, tokens, unreadable } from '../cli/flags/value-flags.js';
+import { pasteable } from '../cli/line-mistake.js';
 import { progressDisplay, stepProgress } from '../cli/progress.js';
 import { quote } from '../config/quote.js';
 import type { Merge } from '../conversion/conversion-choices.js';

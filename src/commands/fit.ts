@@ -1,14 +1,14 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
-import { BaseCommand } from '../cli/base-command.js';
-import { pasteable } from '../cli/command-line.js';
+import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import {
   fitFlags,
   fitRequestOf,
   idleGpus,
   idleTrainingFlags,
   PURPOSES,
+  refuseContradictions,
   refuseLongGroups,
   refuseWithoutHardware,
   storedWeightFormat,
@@ -16,6 +16,7 @@ import {
 } from '../cli/flags/fit-flags.js';
 import { details, modelFlags } from '../cli/flags/flags.js';
 import { hardwareFlags, hardwareOf, ownHardware } from '../cli/flags/hardware-flags.js';
+import { pasteable } from '../cli/line-mistake.js';
 import { quote } from '../config/quote.js';
 import { usageError } from '../errors.js';
 import { fitTable, tableSettingOf } from '../fit/fit-table.js';
@@ -81,6 +82,12 @@ export default class Fit extends BaseCommand {
     ...fitFlags,
   };
 
+  protected override checkFlags(flags: FlagsOf<typeof Fit>): void {
+    if (flags['list-gpus']) return;
+    refuseContradictions(flags);
+    if (!isHardware(flags)) refuseWithoutHardware(flags);
+  }
+
   async run() {
     const { args, flags } = await this.parse(Fit);
     refuseTokensAsFile(flags.output, this.argv);
@@ -91,8 +98,7 @@ export default class Fit extends BaseCommand {
     }
     const file = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100');
     const source = await openModelSource(file, flags);
-    const isHardware = (flags.gpu ?? flags.hardware) !== undefined || flags['this-machine'];
-    if (!isHardware) refuseWithoutHardware(flags);
+    if (!isHardware(flags)) refuseWithoutHardware(flags);
     const loaded = await source.model(flags.set);
     if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
     await this.warnAbout(flags, loaded.warnings);
@@ -107,7 +113,7 @@ export default class Fit extends BaseCommand {
       family: loaded.family.name,
       parameters: countParameters(loaded.model).parameters,
     };
-    if (!isHardware) {
+    if (!isHardware(flags)) {
       const request = tableRequestOf(loaded, flags);
       const setting = tableSettingOf(request);
       const rows = fitTable(loaded.model, request);
@@ -153,6 +159,9 @@ export default class Fit extends BaseCommand {
     );
   }
 }
+
+const isHardware = (flags: FlagsOf<typeof Fit>): boolean =>
+  (flags.gpu ?? flags.hardware) !== undefined || flags['this-machine'];
 
 const TOKEN_TIME_ALONE =
   '--token-time without --batch: a replica serves one request at a time. Add --batch for a time measured with more.';

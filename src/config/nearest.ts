@@ -14,7 +14,22 @@ function isSwapped(a: string, b: string): boolean {
  * Most likely intended candidate for `name`, or undefined when none is close. Up to a third of the letters may be
  * wrong, or some words missing. Ignores case, and treats `-` as `_`.
  */
-export function nearest(name: string, candidates: Iterable<string>): string | undefined {
+export const nearest = (name: string, candidates: Iterable<string>): string | undefined =>
+  misspelled(name, candidates) ?? onlyOneWith(fold(name), candidates);
+
+const digitsOf = (name: string) => name.replaceAll(/\D/g, '');
+
+/** `nearest` among candidates with the same digits: `int8` and `zero3` are no misspelled `int3` and `zero`. */
+export function nearestWithDigits(name: string, candidates: Iterable<string>): string | undefined {
+  const digits = digitsOf(name);
+  return nearest(
+    name,
+    [...candidates].filter((each) => digitsOf(each) === digits),
+  );
+}
+
+/** Candidate that `name` is with up to a third of its letters wrong. Ignores case, and treats `-` as `_`. */
+export function misspelled(name: string, candidates: Iterable<string>): string | undefined {
   const foldedQuery = fold(name);
   let best: string | undefined;
   let bestDistance = Number.POSITIVE_INFINITY;
@@ -31,7 +46,7 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
       bestDistance = letters;
     }
   }
-  return best ?? onlyOneWith(foldedQuery, candidates);
+  return best;
 }
 
 /** `num_hidden_layers` for `num_layers`: the candidate with all its words and the fewest others, if only one has so few. */

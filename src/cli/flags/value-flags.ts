@@ -15,7 +15,7 @@ import {
 } from '../../tensor/dtype.js';
 import type { WeightForm } from '../../tensor/group-quantization.js';
 import { formatInteger, shortCount, shortNumber } from '../../text/units.js';
-import { pasteable } from '../command-line.js';
+import { pasteable } from '../line-mistake.js';
 
 /** Suggestions for an unknown type: the nearest, those that begin with it, or all. */
 export function typeSuggestion<T extends string>(
