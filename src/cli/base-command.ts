@@ -10,7 +10,7 @@ import type { Format, Report } from '../report/kit/report.js';
 import { jsonPieces, printable } from '../text/escape.js';
 import type { ParsedFlags } from './flags/flags.js';
 import { baseFlags } from './flags/flags.js';
-import { LineMistake } from './line-mistake.js';
+import { LineMistake, pasteable } from './line-mistake.js';
 import { isStdout, renderOptions, writeStdout, writeText } from './output.js';
 
 export type OutputFlags = Interfaces.InferredFlags<typeof baseFlags>;
@@ -65,6 +65,12 @@ const MODEL_WORDS: ReadonlySet<string> = new Set([
   ...['file', 'model', 'config', 'path', 'in'],
   ...['checkpoint', 'values', 'against', 'target', 'draft', 'a', 'b', 'adapter', 'merge-lora'],
 ]);
+
+/** The words without a flag and its value. */
+function withoutFlag(words: readonly string[], name: string): string[] {
+  const at = words.findIndex((word) => word === `--${name}` || word.startsWith(`--${name}=`));
+  return at < 0 ? [...words] : words.toSpliced(at, words[at]?.includes('=') ? 1 : 2);
+}
 
 /** Base class of commands: each parses its flags, calls one function, and answers with its result. */
 export abstract class BaseCommand extends Command {
@@ -207,7 +213,18 @@ export abstract class BaseCommand extends Command {
       return file;
     }
     const { onlyOneInFolder } = await import('../model-input/locate.js');
-    const found = onlyOneInFolder('model', this.id ?? '', example);
+    const given = (flags as { readonly config?: string }).config;
+    const name = (this.id ?? '').split(':');
+    if (given !== undefined) {
+      // A config without its checkpoint is a model.
+      const words = withoutFlag(this.argv, 'config');
+      throw new LineMistake('--config requires a checkpoint, found none', [
+        { words: [...name, given, ...words], models: [given] },
+      ]);
+    }
+    const found = onlyOneInFolder('model', (model) =>
+      pasteable([...name, ...(model === undefined ? example.split(' ') : [model]), ...this.argv]),
+    );
     this.note(flags, `using ${found === '.' ? 'the checkpoint in this folder' : found}`);
     return found;
   }

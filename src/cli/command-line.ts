@@ -3,6 +3,7 @@ import type { Command } from '@oclif/core/command';
 import { misspelled, nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { usageError } from '../errors.js';
+import { freeName } from '../files/file-system.js';
 import { counted, joined } from '../text/words.js';
 import { LineMistake, type MeantLine, pasteable } from './line-mistake.js';
 import {
@@ -393,6 +394,7 @@ class CommandLine {
     throw this.#mistake(
       `minimind ${this.#name}: expected ${most}, found ${quote(extra.word)} as well`,
       [...this.#asFlag(extra), { ...this.#corrected(extra.at, []), isShorter: true }],
+      this.#example,
     );
   }
 
@@ -468,8 +470,8 @@ class CommandLine {
           this.#command.flags[other] ?? flag,
         ];
         throw this.#mistake(`--${name} and --${other} cannot be used together`, [
-          this.#corrected(at, [], this.#lengthOf(flag, at)),
-          this.#corrected(place, [], this.#lengthOf(declared, place)),
+          { ...this.#corrected(at, [], this.#lengthOf(flag, at)), isShorter: true },
+          { ...this.#corrected(place, [], this.#lengthOf(declared, place)), isShorter: true },
         ]);
       }
     }
@@ -654,6 +656,7 @@ function exampleOf(flag: DeclaredFlag): string {
     description?: string;
   };
   const example = EXAMPLE.exec(description)?.[1];
+  if (flag.name === 'save' && example !== undefined) return freeName(example);
   const preset = helpValue === 'N' ? undefined : DEFAULT.exec(description)?.[1];
   const usual = options && nearestValue(flag.name, 'true', options);
   return usual ?? options?.[0] ?? example ?? preset ?? EXAMPLES[helpValue] ?? helpValue;

@@ -53,15 +53,18 @@ export async function runCommandLine(
     if (await showHelp(words, config)) return;
     await run(readWords(words, config), config);
   } catch (error) {
-    await fail(config ? await checkedError(asUserError(error), config) : error, words);
+    await fail(config ? await checkedError(asUserError(error), words, config) : error, words);
   }
 }
 
 /** The error, with a proposed line that was read and checked as a typed one. */
-async function checkedError(error: unknown, config: Config): Promise<unknown> {
-  if (!(error instanceof LineMistake)) return error;
-  const { withCheckedLine } = await import('./proposal.js');
-  return withCheckedLine(error, (line) => checkLine(line, config));
+async function checkedError(error: unknown, words: readonly string[], config: Config) {
+  if (!(error instanceof UserError)) return error;
+  const { withCheckedLine, withWholeLine } = await import('./proposal.js');
+  const check = (line: MeantLine) => checkLine(line, config);
+  if (error instanceof LineMistake) return withCheckedLine(error, check);
+  const { lineForInput } = await import('./wrong-input.js');
+  return withWholeLine(error, words, check, lineForInput);
 }
 
 /** Reads a line as its command does, without running it. @throws UserError for a mistake. */

@@ -17,7 +17,7 @@ export async function withCheckedLine(mistake: LineMistake, check: LineCheck): P
   const own = mistake.lines.filter(({ isShorter }) => !isShorter);
   for (const isLast of [false, true]) {
     for (const line of isLast ? mistake.lines : own) {
-      const search: Search = { check, isLast, seen: new Set(), further };
+      const search: Search = { check, seen: new Set(), further };
       const words = await checked(line, search);
       if (words === undefined) continue;
       const { lead = '', ...found } = { ...line, words };
@@ -38,13 +38,17 @@ export async function withCheckedLine(mistake: LineMistake, check: LineCheck): P
 
 interface Search {
   readonly check: LineCheck;
-  /** Whether words can be left out. */
-  readonly isLast: boolean;
   /** Lines on the way to this one, which lead back to it. */
   readonly seen: Set<string>;
   /** Mistakes that have no correction. */
   readonly further: UserError[];
 }
+
+/** What has to be true of both lines. */
+const needsOf = (line: MeantLine, next: MeantLine): Pick<MeantLine, 'models' | 'gpus'> => ({
+  models: [...(line.models ?? []), ...(next.models ?? [])],
+  gpus: [...(line.gpus ?? []), ...(next.gpus ?? [])],
+});
 
 /** The words of a line, with its mistakes corrected; undefined for a line that cannot be corrected. */
 async function checked(line: MeantLine, search: Search): Promise<readonly string[] | undefined> {
@@ -60,16 +64,17 @@ async function checked(line: MeantLine, search: Search): Promise<readonly string
       search.further.push(error);
       return undefined;
     }
+    // Its own correction leaves something out, which its message says.
+    if (error.lines.some(({ isShorter }) => isShorter) && !line.isShorter)
+      search.further.push(error);
     for (const next of error.lines) {
-      const isShorter = line.isShorter || next.isShorter;
       // Left out what was written, and added what was not: that is another question.
-      if ((next.isShorter && !search.isLast) || (isShorter && next.hasExample)) continue;
+      if (next.isShorter || (line.isShorter && next.hasExample)) continue;
       const words = await checked(
         {
           words: next.words,
-          isShorter: isShorter ?? false,
-          models: [...(line.models ?? []), ...(next.models ?? [])],
-          gpus: [...(line.gpus ?? []), ...(next.gpus ?? [])],
+          isShorter: line.isShorter ?? false,
+          ...needsOf(line, next),
         },
         search,
       );
@@ -77,4 +82,74 @@ async function checked(line: MeantLine, search: Search): Promise<readonly string
     }
     return undefined;
   }
+}
+
+/** One flag with its value, alone in a suggestion. */
+const ONE_FLAG = /^(?:write|add) (--[a-z-]+)(?: (\S+))?$/;
+
+/** `did you mean h100?`, and the word that it replaces, at the end of a message. */
+const MEANT = /^did you mean "?([^"?]+)"?\?$/;
+const FOUND = /(?:found|unknown)\b.* "([^"]+)"$/;
+
+/**
+ * The error of a command with its suggestion as a whole line, where that is one word or one flag of the line and the
+ * changed line can be read.
+ * @param words The line as it was written.
+ */
+export async function withWholeLine(
+  error: UserError,
+  words: readonly string[],
+  check: LineCheck,
+  lineForInput: (words: readonly string[]) => MeantLine | undefined,
+): Promise<UserError> {
+  if (error.code !== 'usage' && error.code !== 'refused-file') return error;
+  const line = lineMeant(error, words) ?? lineForInput(words);
+  if (line === undefined) return error;
+  try {
+    await check(line);
+  } catch {
+    return error;
+  }
+  const whole = new UserError(error.code, error.message, {
+    problems: error.problems.map(({ suggestion: _, ...problem }) => problem),
+    cause: error,
+    suggestion: lineAdvice(line, {}),
+  });
+  whole.exitCode = error.exitCode;
+  return whole;
+}
+
+/** The line that the suggestion of an error describes. */
+function lineMeant(
+  { suggestion = '', message }: UserError,
+  words: readonly string[],
+): MeantLine | undefined {
+  const meant = replacedWord(words, MEANT.exec(suggestion)?.[1], FOUND.exec(message)?.[1]);
+  if (meant) return { words: meant, lead: suggestion.replaceAll('"', '') };
+  const [, flag, value] = ONE_FLAG.exec(suggestion) ?? [];
+  return flag === undefined ? undefined : { words: withFlag(words, flag, value) };
+}
+
+/** The words with one of them, or the value of one flag, replaced. */
+function replacedWord(
+  words: readonly string[],
+  meant: string | undefined,
+  found: string | undefined,
+): string[] | undefined {
+  if (meant === undefined || found === undefined) return undefined;
+  const places = words.flatMap((word, at) =>
+    word === found || word.endsWith(`=${found}`) ? [at] : [],
+  );
+  const [at, ...others] = places;
+  if (at === undefined || others.length > 0) return undefined;
+  return words.with(at, (words[at] ?? '').slice(0, -found.length) + meant);
+}
+
+/** The words with a flag and its value, in the place of the flag where it is given. */
+function withFlag(words: readonly string[], flag: string, value: string | undefined): string[] {
+  const at = words.findIndex((word) => word === flag || word.startsWith(`${flag}=`));
+  const written = value === undefined ? [flag] : [flag, value];
+  if (at < 0) return [...words, ...written];
+  const length = value !== undefined && words[at] === flag ? 2 : 1;
+  return words.toSpliced(at, length, ...written);
 }

@@ -43,6 +43,7 @@ import type { ConversionResult } from '../conversion/conversion-result.js';
 import type { Proof } from '../conversion/execute/check-output.js';
 import type { ConversionRequest } from '../conversion/job.js';
 import { usageError } from '../errors.js';
+import { freeName } from '../files/file-system.js';
 import { withAdapter } from '../model-input/adapter-model.js';
 import { checkpointWarnings } from '../model-input/checkpoint-config.js';
 import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
@@ -368,22 +369,20 @@ export default class ConvertCheckpoint extends BaseCommand {
    */
   #placesOf(flags: FlagsOf<typeof ConvertCheckpoint>, first?: string, second?: string) {
     if (first !== undefined && second !== undefined) return { in: first, out: second };
-    const example = 'model.pt shared.safetensors';
     if (first !== undefined && fs.existsSync(first)) {
       const { dir, name, ext } = path.parse(first);
-      const out = path.join(dir, `${name}-shared${containerOf(ext) ? ext : ''}`);
+      const out = freeName(path.join(dir, `${name}-shared${containerOf(ext) ? ext : ''}`));
       throw usageError(
         `expected IN and OUT, found only ${quote(first)}`,
         `write ${pasteable(['convert-checkpoint', ...this.argv.flatMap((word) => (word === first ? [word, out] : word))])}`,
       );
     }
-    const found = onlyOneInFolder('checkpoint', 'convert-checkpoint', example);
-    if (first === undefined) {
-      throw usageError(
-        'expected OUT, found nothing',
-        `write minimind convert-checkpoint ${found} shared.safetensors`,
-      );
-    }
+    const out = first ?? freeName('shared.safetensors');
+    const rest = first === undefined ? this.argv : this.argv.filter((word) => word !== first);
+    const line = (found = 'model.pt') => pasteable(['convert-checkpoint', found, out, ...rest]);
+    const found = onlyOneInFolder('checkpoint', line);
+    if (first === undefined)
+      throw usageError('expected OUT, found nothing', `write ${line(found)}`);
     this.note(flags, `using ${found === '.' ? 'the checkpoint in this folder' : found}`);
     return { in: found, out: first };
   }

@@ -1,6 +1,6 @@
 /** Flags by the kind of their value: counts, sizes, shares, times, types, ranges. */
 import * as Flags from '@oclif/core/flags';
-import { nearest } from '../../config/nearest.js';
+import { nearest, nearestWithDigits } from '../../config/nearest.js';
 import type { PublishedBytes, PublishedFigure } from '../../config/parse-number.js';
 import { lacksUnit, parseCount, parseLimit, parsePublished } from '../../config/parse-number.js';
 import { quote } from '../../config/quote.js';
@@ -27,7 +27,8 @@ export function typeSuggestion<T extends string>(
   const longer = names.filter((name) => name.startsWith(`${wanted}_`));
   if (longer.length > 1) return `write one of ${longer.join(', ')}`;
   const spellings = [...names, ...DTYPE_SPELLINGS].filter((each) => parse(each) !== undefined);
-  const near = nearest(wanted, new Set(spellings));
+  // int8 is no misspelled int3.
+  const near = (/\d/.test(wanted) ? nearestWithDigits : nearest)(wanted, new Set(spellings));
   return near ? `did you mean ${parse(near)}?` : `write one of ${names.join(', ')}`;
 }
 
@@ -134,7 +135,13 @@ export const weightForm = Flags.custom<WeightForm>({
     if (bits !== undefined && group !== undefined) return { bits, group };
     const expected =
       bits === undefined ? 'int8 or int4, with or without a group' : 'a group of 16, 32, 64 or 128';
-    return unreadable(name, text, expected, `write --${name} int${bits ?? 8}-${USUAL_GROUP}`);
+    const form = `--${name} int${bits ?? 8}-${USUAL_GROUP}`;
+    return unreadable(
+      name,
+      text,
+      expected,
+      `write ${bits === undefined ? 'it as in ' : ''}${form}`,
+    );
   },
 });
 
