@@ -124,12 +124,12 @@ export abstract class BaseCommand extends Command {
   }
 
   /** Refuses flags that contradict each other whatever the model is. @throws UserError for these. */
-  protected checkFlags(_flags: object): void {}
+  protected checkFlags(_flags: object, _args: object): void {}
 
   /** Reads the command line without running the command. @throws UserError as the command. */
   async checkWords(): Promise<void> {
-    const { flags } = await this.#read(this.ctor);
-    this.checkFlags(flags);
+    const { flags, args } = await this.#read(this.ctor);
+    this.checkFlags(flags, args);
   }
 
   /** Makes the models of the hub among arguments and flags readable, under paths that replace them. */

@@ -286,10 +286,11 @@ class CommandLine {
     const isLike = (each: string) =>
       each.replaceAll(/\D/g, '') === given.name.replaceAll(/\D/g, '') &&
       each.startsWith('no-') === given.name.startsWith('no-');
-    const own = misspelled(given.name, known.filter(isLike));
+    const own = misspelled(given.name, known.filter(isLike), 2);
     const others = misspelled(
       given.name,
       otherNames().filter((each) => each.length > 3 && isLike(each)),
+      2,
     );
     return [
       ...(own === undefined ? [] : this.#meant({ name: own }, given)),
@@ -304,7 +305,11 @@ class CommandLine {
     if (!ABOUT_A_MODEL.includes(this.#command.id)) return [];
     return this.#others
       .filter(({ id, flags }) => ABOUT_A_MODEL.includes(id) && Object.hasOwn(flags, name))
-      .map(({ id }) => ({ words: [id, ...this.words], lead: `minimind ${id} has this flag:` }));
+      .map(({ id }) => ({
+        words: [id, ...this.words],
+        lead: `minimind ${id} has this flag:`,
+        isElsewhere: true,
+      }));
   }
 
   /** The value as the flag has it; undefined for one of another kind. Its parser has the last word. */
@@ -383,9 +388,11 @@ class CommandLine {
     );
     if (missing.length > 0) {
       const names = missing.map(({ name }) => name.toUpperCase()).join(' and ');
+      const given = this.#arguments.length;
+      const form = this.#line([...this.words, ...missing.map(({ name }) => name.toUpperCase())]);
       throw usageError(
-        `expected ${names}, found ${this.#arguments.length === 0 ? 'no arguments' : counted(this.#arguments.length, 'argument')}`,
-        this.#example,
+        `expected ${names}, found ${given === 0 ? 'no arguments' : counted(given, 'argument')}`,
+        given === 0 ? this.#example : `write it as in ${pasteable(form.words)}`,
       );
     }
     const extra = this.#arguments[declared.length];
@@ -470,8 +477,8 @@ class CommandLine {
           this.#command.flags[other] ?? flag,
         ];
         throw this.#mistake(`--${name} and --${other} cannot be used together`, [
-          { ...this.#corrected(at, [], this.#lengthOf(flag, at)), isShorter: true },
           { ...this.#corrected(place, [], this.#lengthOf(declared, place)), isShorter: true },
+          { ...this.#corrected(at, [], this.#lengthOf(flag, at)), isShorter: true },
         ]);
       }
     }

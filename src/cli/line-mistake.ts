@@ -16,6 +16,8 @@ export interface MeantLine {
   readonly isShorter?: boolean;
   /** Whether it has a value that the user did not write. */
   readonly hasExample?: boolean;
+  /** Whether it is of another command, whose own mistakes are not those of the user. */
+  readonly isElsewhere?: boolean;
   /** Words in it that have to be models. */
   readonly models?: readonly string[];
   /** Words in it that have to be GPUs. */

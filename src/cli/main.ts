@@ -1,5 +1,6 @@
 /** The process around a command: streams, signals, and the handling of errors. */
 import fs from 'node:fs';
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Config } from '@oclif/core/config';
 import type { LoadOptions } from '@oclif/core/interfaces';
@@ -69,6 +70,13 @@ async function checkedError(error: unknown, words: readonly string[], config: Co
 
 /** Reads a line as its command does, without running it. @throws UserError for a mistake. */
 async function checkLine({ words, models = [], gpus = [] }: MeantLine, config: Config) {
+  for (const model of models) {
+    if (!(await isPresent(model))) throw new LineMistake(`${model} is not a model`, []);
+  }
+  for (const gpu of gpus) {
+    const { isHardwareName } = await import('./flags/hardware-flags.js');
+    if (!isHardwareName(gpu)) throw new LineMistake(`${gpu} is not a GPU`, []);
+  }
   await refuseUnknownCommand(words, config);
   if (helpLength(words, config) !== undefined || HELP_AND_VERSION.has(words[0] ?? '')) return;
   const isCommand = config.findCommand(words[0] ?? '') !== undefined;
@@ -79,14 +87,6 @@ async function checkLine({ words, models = [], gpus = [] }: MeantLine, config: C
     await new (command as unknown as CheckedClass)(rest, config).checkWords();
   } catch (error) {
     throw asUserError(error);
-  }
-  for (const model of models) {
-    if (!(await isPresent(model))) throw new LineMistake(`${model} is not a model`, []);
-  }
-  if (gpus.length === 0) return;
-  const { isHardwareName } = await import('./flags/hardware-flags.js');
-  for (const gpu of gpus) {
-    if (!isHardwareName(gpu)) throw new LineMistake(`${gpu} is not a GPU`, []);
   }
 }
 
@@ -217,7 +217,7 @@ async function unknownCommand(
   const known = [...new Set(ids)];
   const close = isFlag ? nearest(text, ['--version', '--help']) : nearestCommand(text, known);
   const isFile = close === undefined && !isFlag && (await isModel(text));
-  const meant = isFile ? ['profile', text] : close?.split(' ');
+  const meant = isFile ? [await commandOf(text), text] : close?.split(' ');
   const lines = meant
     ? [{ words: [...meant, ...rest], lead: `did you mean ${meant.join(' ')}?` }]
     : isFlag
@@ -232,6 +232,15 @@ async function unknownCommand(
 async function linesWithoutCommand(text: string, rest: readonly string[]): Promise<MeantLine[]> {
   if (/^\d[\d.,_]*[kmbt]$/i.test(text)) return [{ words: ['plan', '--max-params', text, ...rest] }];
   return [{ words: ['fit', '--list-gpus', text, ...rest], gpus: [text] }];
+}
+
+/** The command for a model without one: only the tensors of a checkpoint without a config can be shown. */
+async function commandOf(model: string): Promise<string> {
+  const { isCheckpointPath } = await import('../model-input/locate.js');
+  const { configIn } = await import('../files/config-names.js');
+  if (!fs.existsSync(model) || !isCheckpointPath(model)) return 'profile';
+  const folder = fs.statSync(model).isDirectory() ? model : path.dirname(model);
+  return configIn(folder) === undefined ? 'inspect' : 'profile';
 }
 
 async function isModel(text: string): Promise<boolean> {

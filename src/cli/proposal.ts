@@ -17,7 +17,7 @@ export async function withCheckedLine(mistake: LineMistake, check: LineCheck): P
   const own = mistake.lines.filter(({ isShorter }) => !isShorter);
   for (const isLast of [false, true]) {
     for (const line of isLast ? mistake.lines : own) {
-      const search: Search = { check, seen: new Set(), further };
+      const search: Search = { check, seen: new Set(), further: line.isElsewhere ? [] : further };
       const words = await checked(line, search);
       if (words === undefined) continue;
       const { lead = '', ...found } = { ...line, words };

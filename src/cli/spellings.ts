@@ -1,5 +1,5 @@
 /** Common names of flags, choices and commands, as people know them from other tools. */
-import { nearest } from '../config/nearest.js';
+import { misspelled } from '../config/nearest.js';
 import { parseDtype } from '../tensor/dtype.js';
 
 /** Ignores case, and characters between words. */
@@ -140,8 +140,8 @@ const FLAGS = {
   'shard-size': names('max-shard-size,shards'),
   against: names('compare,compare-with,reference,ref,with,vs'),
   only: names('checks,tests,test,run'),
-  config: names('cfg,config-file,conf,c'),
   set: names('override,config-override,overrides,cfg,c,d'),
+  config: names('cfg,config-file,conf,c'),
   sort: names('sort-by,order,order-by'),
   columns: names('column,cols,fields'),
   filter: names('grep,name,pattern,include,match'),
@@ -251,7 +251,7 @@ const CHOICES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   extend: { zeros: 'zero', tile: 'repeat' },
   shell: { pwsh: 'powershell', ps: 'powershell', ps1: 'powershell', sh: 'bash' },
   kind: { v1: 'linear', v2: 'elastic' },
-  sort: { params: 'parameters', size: 'parameters', speed: 'decode', balanced: 'balance' },
+  sort: { params: 'parameters', size: 'parameters', balanced: 'balance' },
   only: {
     ...{ cuda: 'onnx:cuda', webgpu: 'onnx:webgpu', directml: 'onnx:dml', coreml: 'onnx:coreml' },
     ...{ onnx: 'onnx:cpu', cpu: 'onnx:cpu', tfjs: 'tfjs:cpu', wasm: 'tfjs:wasm' },
@@ -280,7 +280,6 @@ const COMMANDS: Readonly<Record<string, string>> = {
   sample: 'generate',
   complete: 'generate',
   quantize: 'convert-checkpoint',
-  merge: 'convert-checkpoint',
   eval: 'evaluate',
   ppl: 'evaluate',
   perplexity: 'evaluate',
@@ -290,6 +289,8 @@ const COMMANDS: Readonly<Record<string, string>> = {
   flops: 'profile',
   'kv-cache': 'profile',
   tokenize: 'data',
+  tokens: 'data',
+  'convert-srte': 'convert-checkpoint',
   dataset: 'data',
   schedule: 'train-plan',
   convert: 'convert-checkpoint',
@@ -332,5 +333,5 @@ export function nearestCommand(word: string, known: readonly string[]): string |
   const folded = word.toLowerCase();
   if (Object.hasOwn(COMMANDS, folded)) return COMMANDS[folded];
   const longer = known.filter((each) => each.startsWith(folded));
-  return longer.length === 1 ? longer[0] : nearest(word, known);
+  return longer.length === 1 ? longer[0] : misspelled(word, known, 2);
 }

@@ -20,7 +20,7 @@ export function lineForInput(words: readonly string[]): MeantLine | undefined {
   const at = rest.findIndex((word) => word !== '' && (fs.existsSync(word) || isPreset(word)));
   const input = rest[at];
   if (input === undefined || rest[at - 1]?.startsWith('-')) return undefined;
-  const configs = configsOf(input);
+  const configs = configsOf(input, command);
   const [config] = configs;
   if (config !== undefined) {
     const all = command === 'validate' ? configs : [config];
@@ -45,8 +45,9 @@ const isEmpty = (file: string) => isFolder(file) === true && !hasWeights(file);
 const isPreset = (word: string) => !word.startsWith('-') && presetsNamed(word).length === 1;
 
 /** Configs of a folder that is not itself a model. */
-function configsOf(folder: string): string[] {
-  if (!isEmpty(folder) || configIn(folder) !== undefined) return [];
+function configsOf(folder: string, command: string): string[] {
+  const isModel = !isEmpty(folder) && !OF_CONFIGS.includes(command);
+  if (!isFolder(folder) || isModel || configIn(folder) !== undefined) return [];
   return modelsIn(folder)
     .filter((name) => name !== '.')
     .map((name) => path.join(folder, name));

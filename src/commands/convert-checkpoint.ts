@@ -62,7 +62,7 @@ const merge = Flags.custom<Merge>({
     if (text === 'average' || text === 'avg') return 'mean';
     const [, layer] = /^(?:layer[:=]?)?(\d{1,5})$/.exec(text) ?? [];
     if (layer !== undefined) return { layer: Number(layer) };
-    const suggestion = 'write --merge mean, or --merge layer:3 for one layer';
+    const suggestion = 'write --merge mean, or --merge layer:0 for one layer';
     return unreadable('merge', text, 'mean, first or layer:N', suggestion);
   },
 });
@@ -139,13 +139,14 @@ export default class ConvertCheckpoint extends BaseCommand {
       helpGroup: 'SRTE',
     }),
     'max-positions': tokens({
-      description: 'rows of a table; more rows than the input has require --extend',
+      description: 'rows of a table, as in 32k; more rows than the input has require --extend',
       exclusive: ['target'],
       helpGroup: 'SRTE',
     }),
     extend: Flags.option({
       options: EXTENSIONS,
       description: 'values of additional rows: the table repeated from row 0, or zeros',
+      relationships: [{ type: 'some', flags: ['max-positions', 'target'] }],
       helpGroup: 'SRTE',
     } as const)(),
     seed: seedOf({

@@ -28,8 +28,15 @@ export function nearestWithDigits(name: string, candidates: Iterable<string>): s
   );
 }
 
-/** Candidate that `name` is with up to a third of its letters wrong. Ignores case, and treats `-` as `_`. */
-export function misspelled(name: string, candidates: Iterable<string>): string | undefined {
+/**
+ * Candidate that `name` is with up to a third of its letters wrong. Ignores case, and treats `-` as `_`.
+ * @param most Largest number of wrong letters.
+ */
+export function misspelled(
+  name: string,
+  candidates: Iterable<string>,
+  most = Number.POSITIVE_INFINITY,
+): string | undefined {
   const foldedQuery = fold(name);
   let best: string | undefined;
   let bestDistance = Number.POSITIVE_INFINITY;
@@ -37,7 +44,8 @@ export function misspelled(name: string, candidates: Iterable<string>): string |
     const folded = fold(candidate);
     const [shorter, longer] = [foldedQuery.length, folded.length].sort((a, b) => a - b);
     // By the shorter name: two of the five letters of "heads" are too many for "threads".
-    const allowed = (longer ?? 0) <= 2 ? 0 : Math.max(1, Math.floor((shorter ?? 0) / 3));
+    const third = Math.max(1, Math.floor((shorter ?? 0) / 3));
+    const allowed = (longer ?? 0) <= 2 ? 0 : Math.min(most, third);
     // Ruling out candidates by length avoids work on very long names.
     if (Math.abs(foldedQuery.length - folded.length) > allowed) continue;
     const letters = isSwapped(foldedQuery, folded) ? 1 : distance(foldedQuery, folded);

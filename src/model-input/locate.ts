@@ -107,7 +107,7 @@ export function modelsIn(folder: string): string[] {
 }
 
 /** Checkpoint files of a folder; the folder itself if it is a checkpoint. */
-function checkpointsIn(folder: string): string[] {
+export function checkpointsIn(folder: string): string[] {
   if (configIn(folder) !== undefined && hasWeights(folder)) return ['.'];
   return fs.readdirSync(folder).filter(hasWeightsExtension).sort();
 }

@@ -358,7 +358,9 @@ class Making {
     throw new UserError(
       'refused-file',
       `${this.#file}: no pair smaller than the table has an error of at most ${maxError}: the largest, of rank ${mostRank}, has ${best}`,
-      { suggestion: `write --max-error ${best}, or --to shared without it for the full table` },
+      {
+        suggestion: `write --max-error ${best}, or keep the full table: --to shared without --max-error`,
+      },
     );
   }
 

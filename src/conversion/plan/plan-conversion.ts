@@ -170,7 +170,7 @@ function refuseOtherSizes(source: SrteLayout, described: SrteLayout, { target }:
     'usage',
     `${target} describes a model of ${sizes(described)}, and the checkpoint has ${sizes(source)}`,
     {
-      suggestion: `choose a target of the same sizes${layout ? `, or write --to ${layout} instead of --target` : ''}`,
+      suggestion: `choose a target of the same sizes${layout ? `; --to ${layout} in its place makes such a layout here` : ''}`,
     },
   );
 }

@@ -155,7 +155,7 @@ function requestedRank(
     if (form === 'low-rank') return rank;
     const usual = Math.max(1, Math.min(128, Math.floor(Math.min(positions, hidden - 1) / 2)));
     throw new UserError('usage', '--to low-rank requires a rank, found none', {
-      suggestion: `add --rank ${usual}, or --max-error 0.05 for the smallest rank within that error`,
+      suggestion: `add --rank ${usual}, or --max-error with the error to stay within`,
     });
   }
   if (requested === undefined) {
