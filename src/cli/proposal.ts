@@ -89,7 +89,7 @@ const ONE_FLAG = /^(?:write|add) (--[a-z-]+)(?: (\S+))?$/;
 
 /** `did you mean h100?`, and the word that it replaces, at the end of a message. */
 const MEANT = /^did you mean "?([^"?]+)"?\?$/;
-const FOUND = /(?:found|unknown)\b.* "([^"]+)"$/;
+const FOUND = /(?:found|unknown|like)\b.* "([^"]+)"$/;
 
 /**
  * The error of a command with its suggestion as a whole line, where that is one word or one flag of the line and the

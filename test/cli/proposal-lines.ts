@@ -86,7 +86,8 @@ export const MEANT: readonly (readonly [line: string, ...words: readonly string[
 /** Further mistakes: each proposed line runs. */
 export const MISTAKES: readonly string[] = [
   'completion sh',
-  'inspect old.pt --grep embed',
+  'inspect old.pt --grep *embed*',
+  'inspect old.pt --filter embed',
   'profile my.yaml --recompute',
   'profile my.yaml -f',
   'profile my.yaml -t 128',
@@ -260,7 +261,6 @@ export const MISTAKES: readonly string[] = [
   'profile my.yaml --batch 0',
   'profile my.yaml --batch -1',
   'profile my.yaml --batch 1.5',
-  'profile my.yaml --context 0',
   'profile my.yaml --context 1e9',
   'profile my.yaml --format yaml',
   'profile my.yaml --format xml',
@@ -319,7 +319,6 @@ export const MISTAKES: readonly string[] = [
   'convert-checkpoint old.pt out.safetensors --rank 2 --max-error 0.3',
   'convert-checkpoint old.pt out.safetensors --rank 1 --max-error 0.05',
   'convert-checkpoint old.pt out.safetensors --to shared --max-error 0.05',
-  'convert-checkpoint old.pt out.safetensors --max-error 5%',
   'convert-checkpoint old.pt out.safetensors --srte shared --dry-run',
   'convert-checkpoint old.pt out.safetensors --tie --dry-run',
   'convert-checkpoint old.pt out.safetensors --tie yes --dry-run',
@@ -648,8 +647,9 @@ export const ANSWERS: readonly string[] = [
 
 /** Lines with a further mistake that shows only when the model is opened: the second or third line runs. */
 export const TWO_MISTAKES: readonly string[] = [
+  'convert-checkpoint old.pt out.safetensors --max-error 5%',
+  'profile my.yaml --context 0',
   'generate tiny',
-  'generate tiny Hello',
   'evaluate tiny',
   'evaluate hf',
   'export tiny',
@@ -664,6 +664,7 @@ export const TWO_MISTAKES: readonly string[] = [
 
 /** Lines that ask for what cannot be had. What is proposed does not lead back to them. */
 export const UNMENDABLE: readonly string[] = [
+  'generate tiny Hello',
   'generate hf --prompt Hello',
   'evaluate hf text.txt',
   'evaluate hf --data text.txt',

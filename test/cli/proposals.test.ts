@@ -54,10 +54,11 @@ const FORM = /^(?:[A-Z]+|path\.to\.key=value)$/;
 
 /** A whole line in a suggestion. */
 const LINE =
-  /(?:\bwrite(?: it as in)?|\bsee|, or) minimind (.*?)(?=, or |; |$)|^minimind (\S.*?) (?:lists|shows)\b/g;
+  /(?:\bwrite(?: it as in)?|\bsee|, or) minimind (.*?)(?=, or |; |$)|^minimind ((?!is\b).*?) (?:lists|shows)\b/g;
 
 /** A flag with its value in a suggestion, for the line as it is. */
-const FLAGS = /(?:\b(?:write|add|as in)|, or) (--[a-z-]+ (?!and\b|or\b|with\b)[^\s;]*[^\s;,])/g;
+const FLAGS =
+  /(?:\b(?:write|add|as in)|, or) (--[a-z-]+(?: (?!(?:and|or|with|for)\b)[^\s;]*[^\s;,])?)/g;
 
 /** The lines that an answer or an error proposes. */
 function proposed(typed: readonly string[], { stdout, stderr }: Run): string[][] {
@@ -76,9 +77,10 @@ function proposed(typed: readonly string[], { stdout, stderr }: Run): string[][]
 }
 
 /** The line with a flag and its value, instead of another value. */
-function withFlag(typed: readonly string[], [flag = '', value = '']: readonly string[]): string[] {
+function withFlag(typed: readonly string[], [flag = '', value]: readonly string[]): string[] {
   const at = typed.indexOf(flag);
-  return at < 0 ? [...typed, flag, value] : typed.with(at + 1, value);
+  const values = value === undefined ? [] : [value];
+  return at < 0 ? [...typed, flag, ...values] : typed.toSpliced(at + 1, values.length, ...values);
 }
 
 /** Lines that only look something up. */
