@@ -476,10 +476,20 @@ class CommandLine {
           this.#given.get(other) ?? at,
           this.#command.flags[other] ?? flag,
         ];
-        throw this.#mistake(`--${name} and --${other} cannot be used together`, [
-          { ...this.#corrected(place, [], this.#lengthOf(declared, place)), isShorter: true },
-          { ...this.#corrected(at, [], this.#lengthOf(flag, at)), isShorter: true },
-        ]);
+        const both = [
+          { flag, at },
+          { flag: declared, at: place },
+        ];
+        // What was written first is kept, and a dry run stays one.
+        const isKept = (each: (typeof both)[number]) => each.flag.name === 'dry-run';
+        both.sort((a, b) => Number(isKept(a)) - Number(isKept(b)) || b.at - a.at);
+        throw this.#mistake(
+          `--${name} and --${other} cannot be used together`,
+          both.map((each) => ({
+            ...this.#corrected(each.at, [], this.#lengthOf(each.flag, each.at)),
+            isShorter: true,
+          })),
+        );
       }
     }
   }

@@ -28,7 +28,8 @@ export function typeSuggestion<T extends string>(
   if (longer.length > 1) return `write one of ${longer.join(', ')}`;
   const spellings = [...names, ...DTYPE_SPELLINGS].filter((each) => parse(each) !== undefined);
   // int8 is no misspelled int3.
-  const near = (/\d/.test(wanted) ? nearestWithDigits : nearest)(wanted, new Set(spellings));
+  const isInteger = /^(?:u?int|i|q)\d/.test(wanted);
+  const near = (isInteger ? nearestWithDigits : nearest)(wanted, new Set(spellings));
   return near ? `did you mean ${parse(near)}?` : `write one of ${names.join(', ')}`;
 }
 
