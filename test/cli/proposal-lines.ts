@@ -162,7 +162,6 @@ export const MISTAKES: readonly string[] = [
   'fit my.yaml --gpu h100 --requests 8',
   'fit my.yaml --gpu h100 --qps 3',
   'fit my.yaml --gpu h100 --users',
-  'fit my.yaml --gpu h100 --p95 500',
   'fit my.yaml --gpu h100 --zero 5',
   'fit my.yaml --gpu h100 --recompute yes',
   'fit my.yaml --gpu h100 --recompute sometimes',
@@ -647,6 +646,7 @@ export const ANSWERS: readonly string[] = [
 
 /** Lines with a further mistake that shows only when the model is opened: the second or third line runs. */
 export const TWO_MISTAKES: readonly string[] = [
+  'fit my.yaml --gpu h100 --p95 500',
   'convert-checkpoint old.pt out.safetensors --max-error 5%',
   'profile my.yaml --context 0',
   'generate tiny',

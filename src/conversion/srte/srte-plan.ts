@@ -155,7 +155,7 @@ function requestedRank(
     if (form === 'low-rank') return rank;
     const usual = Math.max(1, Math.min(128, Math.floor(Math.min(positions, hidden - 1) / 2)));
     throw new UserError('usage', '--to low-rank requires a rank, found none', {
-      suggestion: `add --rank ${usual}, or --max-error with the error to stay within`,
+      suggestion: `add --rank ${usual}, or the error to stay within as --max-error`,
     });
   }
   if (requested === undefined) {
