@@ -132,7 +132,7 @@ export function attentionMethodsOf(model: Layer, options: AttentionSetting): Att
   const [first] = scores;
   if (first === undefined) {
     throw new UserError('usage', 'expected attention layers, found no softmax attention', {
-      suggestion: 'see minimind profile for the state of other layers',
+      suggestion: 'profile shows the state of other layers',
     });
   }
   refuseGlobalHeads(options.globalHeads, Math.max(...scores.map(({ heads }) => heads)));

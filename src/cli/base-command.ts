@@ -8,9 +8,9 @@ import { firstOverlapping, refuseModelFile } from '../files/input-registry.js';
 import type { HubNeed, MountedReference } from '../hub/mount-reference.js';
 import type { Format, Report } from '../report/kit/report.js';
 import { jsonPieces, printable } from '../text/escape.js';
-import { pasteable } from './command-line.js';
 import type { ParsedFlags } from './flags/flags.js';
 import { baseFlags } from './flags/flags.js';
+import { LineMistake, pasteable } from './line-mistake.js';
 import { isStdout, renderOptions, writeStdout, writeText } from './output.js';
 
 export type OutputFlags = Interfaces.InferredFlags<typeof baseFlags>;
@@ -66,6 +66,12 @@ const MODEL_WORDS: ReadonlySet<string> = new Set([
   ...['checkpoint', 'values', 'against', 'target', 'draft', 'a', 'b', 'adapter', 'merge-lora'],
 ]);
 
+/** The words without a flag and its value. */
+function withoutFlag(words: readonly string[], name: string): string[] {
+  const at = words.findIndex((word) => word === `--${name}` || word.startsWith(`--${name}=`));
+  return at < 0 ? [...words] : words.toSpliced(at, words[at]?.includes('=') ? 1 : 2);
+}
+
 /** Base class of commands: each parses its flags, calls one function, and answers with its result. */
 export abstract class BaseCommand extends Command {
   static override baseFlags = baseFlags;
@@ -94,13 +100,36 @@ export abstract class BaseCommand extends Command {
     options?: Interfaces.Input<F, B, A>,
     argv?: string[],
   ): Promise<Interfaces.ParserOutput<F, B, A>> {
+    const parsed = await this.#read(options, argv);
+    const flags = parsed.flags as unknown as Partial<OutputFlags>;
+    if (!flags.quiet) for (const text of this.notes) process.stderr.write(`${text}\n`);
+    await this.#mountReferences(parsed);
+    return parsed;
+  }
+
+  /** Parses the flags, and refuses those that contradict each other. */
+  async #read<
+    F extends Interfaces.OutputFlags<Interfaces.FlagInput>,
+    B extends Interfaces.OutputFlags<Interfaces.FlagInput>,
+    A extends Interfaces.OutputArgs<Interfaces.ArgInput>,
+  >(
+    options?: Interfaces.Input<F, B, A>,
+    argv?: string[],
+  ): Promise<Interfaces.ParserOutput<F, B, A>> {
     const parsed = await super.parse(options, argv);
     const flags = parsed.flags as unknown as Partial<OutputFlags>;
     this.#refuseIdleForce(flags, 'out' in (options?.args ?? {}));
     chooseFormat(flags, parsed.metadata.flags.format?.setFromDefault !== true);
-    if (!flags.quiet) for (const text of this.notes) process.stderr.write(`${text}\n`);
-    await this.#mountReferences(parsed);
     return parsed;
+  }
+
+  /** Refuses flags that contradict each other whatever the model is. @throws UserError for these. */
+  protected checkFlags(_flags: object, _args: object): void {}
+
+  /** Reads the command line without running the command. @throws UserError as the command. */
+  async checkWords(): Promise<void> {
+    const { flags, args } = await this.#read(this.ctor);
+    this.checkFlags(flags, args);
   }
 
   /** Makes the models of the hub among arguments and flags readable, under paths that replace them. */
@@ -168,10 +197,9 @@ export abstract class BaseCommand extends Command {
     if (!force || hasOut || parts !== undefined || !isStdout(output) || !isStdout(save)) return;
     if (writesUnasked && save === undefined) return;
     const words = this.argv.filter((word) => word !== '--force');
-    throw usageError(
-      '--force: expected a file to replace, found none',
-      `write ${pasteable([...(this.id ?? '').split(':'), ...words])}`,
-    );
+    throw new LineMistake('--force: expected a file to replace, found none', [
+      { words: [...(this.id ?? '').split(':'), ...words] },
+    ]);
   }
 
   /** The model to work on: the one given, else the one of the working folder, which is named on stderr. */
@@ -185,7 +213,18 @@ export abstract class BaseCommand extends Command {
       return file;
     }
     const { onlyOneInFolder } = await import('../model-input/locate.js');
-    const found = onlyOneInFolder('model', this.id ?? '', example);
+    const given = (flags as { readonly config?: string }).config;
+    const name = (this.id ?? '').split(':');
+    if (given !== undefined) {
+      // A config without its checkpoint is a model.
+      const words = withoutFlag(this.argv, 'config');
+      throw new LineMistake('--config requires a checkpoint, found none', [
+        { words: [...name, given, ...words], models: [given] },
+      ]);
+    }
+    const found = onlyOneInFolder('model', (model) =>
+      pasteable([...name, ...(model === undefined ? example.split(' ') : [model]), ...this.argv]),
+    );
     this.note(flags, `using ${found === '.' ? 'the checkpoint in this folder' : found}`);
     return found;
   }

@@ -1,10 +1,18 @@
 /** Reads a command line against the declared arguments and flags of its command, before the command library does. */
 import type { Command } from '@oclif/core/command';
-import { nearest } from '../config/nearest.js';
+import { misspelled, nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
-import { type UserError, usageError } from '../errors.js';
-import { counted, joined, shellWord } from '../text/words.js';
-import { foldedName, nearestFlag, nearestValue } from './spellings.js';
+import { usageError } from '../errors.js';
+import { freeName } from '../files/file-system.js';
+import { counted, joined } from '../text/words.js';
+import { LineMistake, type MeantLine, pasteable } from './line-mistake.js';
+import {
+  type FlagMeaning,
+  flagMeanings,
+  foldedName,
+  nearestValue,
+  otherNames,
+} from './spellings.js';
 
 /** Declaration of a command, from its class or from the manifest. */
 export type DeclaredCommand = Pick<
@@ -34,10 +42,6 @@ export function readCommandLine(
   return [...line.words];
 }
 
-/** A command line as a user can paste it. */
-export const pasteable = (words: readonly string[]): string =>
-  ['minimind', ...words.map(shellWord)].join(' ');
-
 /** Endings of artifacts: configs, graphs and tensors. */
 const SAVED_ENDING = /\.(?:ya?ml|onnx|safetensors|pt|pth)$/i;
 
@@ -52,15 +56,19 @@ function choicesText(options: readonly string[]): string {
 /** Command in a description that lists the allowed values: `(minimind list --details)`. */
 const LISTING = /\((minimind [^)]+)\)/;
 
-/** A corrected line, or the command that lists more values than an error does. */
-function choiceAdvice(
-  { description = '', options = [] }: { description?: string; options?: readonly string[] },
-  corrected: string | undefined,
-): string | undefined {
+/** The command that lists more values than an error does. */
+function listingOf({ description = '', options = [] }: Listed): string | undefined {
   const [, listing] = (options.length > MOST_LISTED && LISTING.exec(description)) || [];
-  const both = [corrected, listing && `see ${listing}`];
-  return both.filter(Boolean).join(', or ') || undefined;
+  return listing && `see ${listing}`;
 }
+
+interface Listed {
+  readonly description?: string;
+  readonly options?: readonly string[];
+}
+
+const TRUE = /^(?:true|yes|on|1)$/i;
+const FALSE = /^(?:false|no|off|0)$/i;
 
 /** A number, which can be an argument or a value; no flag here begins with a digit. */
 const isNegativeNumber = (word: string) => /^-\d/.test(word);
@@ -119,11 +127,16 @@ class CommandLine {
     const end = inline === undefined ? at + 1 : at;
     const value = inline ?? this.words[end];
     if (value === undefined || (inline === undefined && this.#isFlag(value))) {
-      throw usageError(
+      const example = exampleOf(flag);
+      throw this.#mistake(
         `--${flag.name}: expected a value, found ${value === undefined ? 'none' : value}`,
-        this.#corrected(at, [`--${flag.name}`, exampleOf(flag)]),
+        isPlaceholder(example)
+          ? []
+          : [{ ...this.#corrected(at, [`--${flag.name}`, example]), hasExample: true }],
+        `the flag is --${flag.name} ${example}`,
       );
     }
+    this.#checkSetting(flag, value, at, end);
     const meant = flag.options ? this.#choice(flag, value, at, end) : value;
     if (isLong || meant !== value) {
       const written =
@@ -139,14 +152,28 @@ class CommandLine {
       else this.#checkCluster(at);
       return at;
     }
-    const isOff = /^(false|no|off|0)$/i.test(value);
-    const isArgument =
-      !/^(true|yes|on|1)$/i.test(value) && Object.keys(this.#command.args).length > 0;
-    const words = [`--${flag.name}`, ...(isArgument ? [value] : [])];
-    throw usageError(
-      `--${flag.name}: expected no value, found ${quote(value)}`,
-      this.#corrected(at, isOff ? [] : words),
-    );
+    const name = `--${flag.name}`;
+    const lines = [this.#corrected(at, FALSE.test(value) ? [] : [name])];
+    if (!TRUE.test(value) && !FALSE.test(value) && Object.keys(this.#command.args).length > 0) {
+      const others = this.#arguments.map((each) => each.at);
+      const alone = this.words.with(at, name).toSpliced(at + 1, 0, value);
+      lines.splice(0, 1, this.#line(alone.filter((_, index) => !others.includes(index))), {
+        ...this.#corrected(at, [name]),
+        isShorter: true,
+      });
+    }
+    throw this.#mistake(`${name}: expected no value, found ${quote(value)}`, lines);
+  }
+
+  /** Refuses `--set key value`, whose parts belong together. */
+  #checkSetting(flag: DeclaredFlag, value: string, at: number, end: number): void {
+    if ((flag as { helpValue?: string }).helpValue !== 'KEY=VALUE' || value.includes('=')) return;
+    const next = this.words[end + 1];
+    const isValue = next !== undefined && !this.#isFlag(next);
+    if (!isValue) return;
+    throw this.#mistake(`--${flag.name}: expected KEY=VALUE, found ${quote(value)}`, [
+      this.#corrected(at, [`--${flag.name}`, `${value}=${next}`], end + 2 - at),
+    ]);
   }
 
   /** Splits `-qo` into `-q -o`. */
@@ -165,24 +192,141 @@ class CommandLine {
     throw this.#unknownFlag(word, at);
   }
 
-  #unknownFlag(word: string, at: number): UserError {
-    const [written = '', ...value] = word.split('=');
+  #unknownFlag(word: string, at: number): LineMistake {
+    const [written = '', ...inline] = word.split('=');
     const message = `unknown flag ${quote(written)} of minimind ${this.#name}`;
-    const known = this.#flags.filter(({ hidden }) => !hidden).map(({ name }) => name);
     const name = written.replace(/^-+/, '');
-    const meant = nearestFlag(name, known) ?? (name.length > 1 ? nearest(name, known) : undefined);
-    if (meant !== undefined) {
-      const [flag = '', ...more] = meant.split('=');
-      const text = [`--${flag}`, ...(more.length > 0 ? more : value)].join('=');
-      const declared = this.#command.flags[flag];
-      const lacksValue =
-        declared?.type === 'option' && !text.includes('=') && this.#isValueMissing(at + 1);
-      const words = declared && lacksValue ? [text, exampleOf(declared)] : [text];
-      return usageError(message, `did you mean --${flag}? ${this.#corrected(at, words)}`);
+    const value = inline.length > 0 ? inline.join('=') : undefined;
+    const given = { at, value, name, written };
+    const lines = [
+      ...flagMeanings(name).flatMap((meaning) => this.#meant(meaning, given)),
+      ...this.#withoutNo(name, at),
+      ...this.#misspelled(given),
+      ...this.#ofOtherCommands(name),
+    ];
+    const owners = this.#others
+      .filter(({ flags }) => Object.hasOwn(flags, name))
+      .map(({ id }) => spaced(id));
+    const some = joined(owners.slice(0, 3));
+    return this.#mistake(
+      message,
+      lines,
+      owners.length > 0
+        ? `${some} ${owners.length > 1 ? 'have' : 'has'} a flag of this name`
+        : `minimind ${this.#name} --help lists its flags`,
+    );
+  }
+
+  /** Lines with a flag of another tool as one of this command. */
+  #meant({ name, value: implied, off, values }: FlagMeaning, given: GivenFlag): MeantLine[] {
+    const following = this.words[given.at + 1];
+    const next = this.#isValueMissing(given.at + 1) ? undefined : following;
+    const found = given.value ?? next;
+    const own = found === undefined ? undefined : (values?.[found.toLowerCase()] ?? found);
+    const length = found !== undefined && given.value === undefined ? 2 : 1;
+    if (name === '' || own === '') {
+      const isValue = found !== undefined && /^(?:-?[\d.]+|true|false|auto)$/i.test(found);
+      return [
+        {
+          ...this.#corrected(given.at, [], isValue ? length : 1),
+          lead: `${given.written} is not needed:`,
+        },
+      ];
     }
-    const owner = this.#others.find(({ flags }) => Object.hasOwn(flags, name));
-    if (owner) return usageError(message, `${spaced(owner.id)} has a flag of this name`);
-    return usageError(message, `minimind ${this.#name} --help lists its flags`);
+    if (name.startsWith('<')) return this.#asArgument(name.slice(1, -1), own, given.at, length);
+    const flag = this.#command.flags[name];
+    if (flag === undefined || flag.hidden) return [];
+    const lead = `did you mean --${name}?`;
+    const line = (words: readonly string[], replaced: number) => [
+      { ...this.#corrected(given.at, words, replaced), lead },
+    ];
+    if (implied !== undefined) {
+      if (own === undefined) return line([`--${name}`, implied], 1);
+      if (TRUE.test(own)) return line([`--${name}`, implied], length);
+      if (FALSE.test(own)) return line(off === undefined ? [] : [`--${name}`, off], length);
+      // The next word can be an argument; a value of its own is in another row.
+      return given.value === undefined ? line([`--${name}`, implied], 1) : [];
+    }
+    if (flag.type === 'boolean') {
+      if (own === undefined || TRUE.test(own)) return line([`--${name}`], own ? length : 1);
+      if (FALSE.test(own)) return line([], length);
+      return given.value === undefined ? line([`--${name}`], 1) : [];
+    }
+    if (own === undefined) {
+      const example = exampleOf(flag);
+      return flag.options || isPlaceholder(example) ? [] : line([`--${name}`, example], 1);
+    }
+    const value = this.#accepted(flag, own);
+    return value === undefined ? [] : line([`--${name}`, value], length);
+  }
+
+  /** The line with the value of `--model FILE` as an argument. */
+  #asArgument(kind: string, value: string | undefined, at: number, length: number): MeantLine[] {
+    const names = Object.keys(this.#command.args);
+    const index =
+      kind === 'model' ? (MODEL_ARGUMENTS.has(names[0] ?? '') ? 0 : -1) : names.indexOf(kind);
+    if (value === undefined || index < 0) return [];
+    const rest = this.words.toSpliced(at, length);
+    const words = index === 0 ? [value, ...rest] : [...rest, value];
+    return [{ ...this.#line(words), models: kind === 'model' ? [value] : [] }];
+  }
+
+  /** The line without `--no-details`, which is how it is without the flag. */
+  #withoutNo(name: string, at: number): MeantLine[] {
+    const own = /^no-?(.+)$/i.exec(name)?.[1];
+    const flag = own && this.#flags.find((each) => foldedName(each.name) === foldedName(own));
+    return flag && flag.type === 'boolean' ? [this.#corrected(at, [])] : [];
+  }
+
+  /** Lines with the flag whose name, or whose name in other tools, is nearly spelled so. */
+  #misspelled(given: GivenFlag): MeantLine[] {
+    if (given.name.length < 3) return [];
+    const known = this.#flags.filter(({ hidden }) => !hidden).map(({ name }) => name);
+    // A digit is part of what a name means, as is no-.
+    const isLike = (each: string) =>
+      each.replaceAll(/\D/g, '') === given.name.replaceAll(/\D/g, '') &&
+      each.startsWith('no-') === given.name.startsWith('no-');
+    const own = misspelled(given.name, known.filter(isLike), 2);
+    const others = misspelled(
+      given.name,
+      otherNames().filter((each) => each.length > 3 && isLike(each)),
+      2,
+    );
+    return [
+      ...(own === undefined ? [] : this.#meant({ name: own }, given)),
+      ...(others === undefined
+        ? []
+        : flagMeanings(others).flatMap((each) => this.#meant(each, given))),
+    ];
+  }
+
+  /** The same line for a command that answers about the same model and has the flag. */
+  #ofOtherCommands(name: string): MeantLine[] {
+    if (!ABOUT_A_MODEL.includes(this.#command.id)) return [];
+    return this.#others
+      .filter(({ id, flags }) => ABOUT_A_MODEL.includes(id) && Object.hasOwn(flags, name))
+      .map(({ id }) => ({
+        words: [id, ...this.words],
+        lead: `minimind ${id} has this flag:`,
+        isElsewhere: true,
+      }));
+  }
+
+  /** The value as the flag has it; undefined for one of another kind. Its parser has the last word. */
+  #accepted(flag: DeclaredFlag, value: string): string | undefined {
+    const { options, delimiter, helpValue = '' } = flag as Option;
+    if (options !== undefined) {
+      const items = delimiter === undefined ? [value] : value.split(delimiter);
+      const meant = items.map((item) => nearestValue(flag.name, item, options));
+      return meant.includes(undefined) ? undefined : meant.join(delimiter);
+    }
+    const isKind =
+      helpValue === 'KEY=VALUE'
+        ? value.includes('=')
+        : NUMERIC.test(helpValue)
+          ? /^[\d.~]/.test(value)
+          : !OF_FILES.test(helpValue) || !/^[\d.]+$/.test(value);
+    return isKind ? value : undefined;
   }
 
   #isValueMissing(at: number): boolean {
@@ -206,17 +350,14 @@ class CommandLine {
     const wrong = meant.indexOf(undefined);
     if (wrong < 0) return meant.join(delimiter);
     const close = nearest(items[wrong] ?? '', options);
-    throw usageError(
-      `--${flag.name}: expected ${choicesText(options)}, found ${quote(items[wrong] ?? '')}`,
-      choiceAdvice(
-        { ...flag, options },
-        close &&
-          this.#corrected(
-            at,
-            [`--${flag.name}`, items.with(wrong, close).join(delimiter)],
-            end - at + 1,
-          ),
-      ),
+    const name = `--${flag.name}`;
+    throw this.#mistake(
+      `${name}: expected ${choicesText(options)}, found ${quote(items[wrong] ?? '')}`,
+      close === undefined
+        ? []
+        : [this.#corrected(at, [name, items.with(wrong, close).join(delimiter)], end - at + 1)],
+      undefined,
+      listingOf({ ...flag, options }),
     );
   }
 
@@ -232,9 +373,11 @@ class CommandLine {
       return;
     }
     const close = nearest(word, declared.options);
-    throw usageError(
+    throw this.#mistake(
       `${declared.name.toUpperCase()}: expected ${choicesText(declared.options)}, found ${quote(word)}`,
-      choiceAdvice(declared, close && this.#corrected(at, [close])),
+      close === undefined ? [] : [this.#corrected(at, [close])],
+      undefined,
+      listingOf(declared),
     );
   }
 
@@ -245,18 +388,39 @@ class CommandLine {
     );
     if (missing.length > 0) {
       const names = missing.map(({ name }) => name.toUpperCase()).join(' and ');
+      const given = this.#arguments.length;
+      const form = this.#line([...this.words, ...missing.map(({ name }) => name.toUpperCase())]);
       throw usageError(
-        `expected ${names}, found ${this.#arguments.length === 0 ? 'no arguments' : counted(this.#arguments.length, 'argument')}`,
-        this.#example,
+        `expected ${names}, found ${given === 0 ? 'no arguments' : counted(given, 'argument')}`,
+        given === 0 ? this.#example : `write it as in ${pasteable(form.words)}`,
       );
     }
     const extra = this.#arguments[declared.length];
     if (this.#command.strict === false || extra === undefined) return;
     const most = ['no argument', 'one argument'][declared.length] ?? `${declared.length} arguments`;
-    throw usageError(
+    throw this.#mistake(
       `minimind ${this.#name}: expected ${most}, found ${quote(extra.word)} as well`,
-      this.#corrected(extra.at, []),
+      [...this.#asFlag(extra), { ...this.#corrected(extra.at, []), isShorter: true }],
+      this.#example,
     );
+  }
+
+  /** Lines in which a word beyond the arguments is the value of the flag that it was meant for. */
+  #asFlag({ word, at }: { readonly word: string; readonly at: number }): MeantLine[] {
+    return (EXTRA_WORDS[this.#command.id] ?? []).flatMap(({ kind, words }) => {
+      if (kind !== 'model' && kind !== 'gpu' && !KINDS[kind].test(word)) return [];
+      const needs = { models: kind === 'model' ? [word] : [], gpus: kind === 'gpu' ? [word] : [] };
+      const [first = ''] = words;
+      if (!first.startsWith('-')) {
+        const given = this.#arguments.map((each) => each.at);
+        const flags = this.words.filter((_, index) => !given.includes(index));
+        return [
+          { words: [...words, ...this.#arguments.map((each) => each.word), ...flags], ...needs },
+        ];
+      }
+      if (this.#given.has(first.slice(2))) return [];
+      return [{ ...this.#corrected(at, [...words, word]), ...needs }];
+    });
   }
 
   /** Refuses `-o model.onnx` where that file is what `--save` writes: `--output` is the answer. */
@@ -268,9 +432,9 @@ class CommandLine {
     const file = isAlone ? (this.words[at + 1] ?? '') : word.replace(/^(?:-o|--output)=?/, '');
     if (!SAVED_ENDING.test(file)) return;
     const words = this.#given.has('save') ? [] : ['--save', file];
-    throw usageError(
+    throw this.#mistake(
       `--output: expected a file for the answer (.json, .csv, .md, .txt), found ${quote(file)}`,
-      this.#corrected(at, words, isAlone ? 2 : 1),
+      [this.#corrected(at, words, isAlone ? 2 : 1)],
     );
   }
 
@@ -279,10 +443,9 @@ class CommandLine {
     const missing = this.#flags.filter(({ required, name }) => required && !this.#given.has(name));
     if (missing.length === 0) return;
     const names = joined(missing.map(({ name }) => `--${name}`));
-    throw usageError(
-      `${names} ${missing.length > 1 ? 'are' : 'is'} required`,
+    throw this.#mistake(`${names} ${missing.length > 1 ? 'are' : 'is'} required`, [
       this.#added(...missing),
-    );
+    ]);
   }
 
   checkRelations(): void {
@@ -293,24 +456,39 @@ class CommandLine {
       if (at === undefined) continue;
       const needed = flag.dependsOn?.find((each) => !this.#isSet(each));
       if (needed !== undefined) {
-        throw usageError(
-          `--${name} requires --${needed}`,
+        throw this.#mistake(`--${name} requires --${needed}`, [
           this.#added(this.#command.flags[needed]),
-        );
+        ]);
       }
       const choice = alternativesOf(flag);
       if (choice.length > 0 && !choice.some((each) => this.#isSet(each))) {
-        const [first = ''] = choice;
         const wanted = choice.map((each) => `--${each}`).join(' or ');
-        throw usageError(`--${name} requires ${wanted}`, this.#added(this.#command.flags[first]));
+        throw this.#mistake(
+          `--${name} requires ${wanted}`,
+          choice.map((each) => this.#added(this.#command.flags[each])),
+        );
       }
       const other = flag.exclusive?.find(
         (each) => typeof each === 'string' && this.#given.has(each),
       );
       if (typeof other === 'string') {
-        throw usageError(
+        const [place, declared] = [
+          this.#given.get(other) ?? at,
+          this.#command.flags[other] ?? flag,
+        ];
+        const both = [
+          { flag, at },
+          { flag: declared, at: place },
+        ];
+        // What was written first is kept, and a dry run stays one.
+        const isKept = (each: (typeof both)[number]) => each.flag.name === 'dry-run';
+        both.sort((a, b) => Number(isKept(a)) - Number(isKept(b)) || b.at - a.at);
+        throw this.#mistake(
           `--${name} and --${other} cannot be used together`,
-          this.#corrected(at, [], this.#lengthOf(flag, at)),
+          both.map((each) => ({
+            ...this.#corrected(each.at, [], this.#lengthOf(each.flag, each.at)),
+            isShorter: true,
+          })),
         );
       }
     }
@@ -334,32 +512,123 @@ class CommandLine {
     return spaced(this.#command.id);
   }
 
-  /** The line with other words at `at`. */
-  #corrected(at: number, words: readonly string[], length = 1): string {
-    return `write ${pasteable([...this.#name.split(' '), ...this.words.toSpliced(at, length, ...words)])}`;
+  #mistake(
+    message: string,
+    lines: readonly MeantLine[],
+    otherwise?: string,
+    more?: string,
+  ): LineMistake {
+    return new LineMistake(message, lines, { otherwise, more });
   }
 
-  #added(...flags: readonly (DeclaredFlag | undefined)[]): string {
+  /** A line of the command with these words. */
+  #line(words: readonly string[]): MeantLine {
+    return { words: [...this.#name.split(' '), ...words] };
+  }
+
+  /** The line with other words at `at`. */
+  #corrected(at: number, words: readonly string[], length = 1): MeantLine {
+    return this.#line(this.words.toSpliced(at, length, ...words));
+  }
+
+  #added(...flags: readonly (DeclaredFlag | undefined)[]): MeantLine {
     const words = flags.flatMap((flag) => {
       if (flag === undefined) return [];
       return [`--${flag.name}`, ...(flag.type === 'option' ? [exampleOf(flag)] : [])];
     });
-    return this.#corrected(this.words.length, words);
+    return { ...this.#corrected(this.words.length, words), hasExample: true };
   }
 
-  /** The first example of the command's help. */
+  /** The first example of the command's help; its form, where the example has files of this package. */
   get #example(): string {
     const [first] = this.#command.examples ?? [];
     const text = typeof first === 'string' ? first : (first?.command ?? '');
     const line = text
       .replace('<%= config.bin %>', 'minimind')
-      .replace('<%= command.id %>', this.#name);
-    return line === '' ? `see minimind ${this.#name} --help` : `write it as in ${line}`;
+      .replace('<%= command.id %>', this.#name)
+      .replaceAll(PRESET_FILE, '$1');
+    if (line !== '' && !line.includes('fixtures/')) return `write it as in ${line}`;
+    const names = Object.values(this.#command.args).map(({ name }) => name.toUpperCase());
+    return `write it as in ${pasteable([...this.#name.split(' '), ...names])}`;
   }
 
   #canBeList(name: string): boolean {
     return (this.#command.flags[name] as { delimiter?: string } | undefined)?.delimiter === ',';
   }
+}
+
+/** Whether only the user can name the value: `FILE`. */
+const isPlaceholder = (example: string) => /^[A-Z][A-Z:,|x]*$/.test(example);
+
+/** A flag that the command does not know, and its value after `=`. */
+interface GivenFlag {
+  readonly at: number;
+  readonly name: string;
+  /** The name with its dashes. */
+  readonly written: string;
+  readonly value: string | undefined;
+}
+
+interface Option {
+  readonly options?: readonly string[];
+  readonly delimiter?: string;
+  readonly helpValue?: string;
+}
+
+/** File of a preset in this package. */
+const PRESET_FILE = /\bconfigs\/([\w-]+\/[\w.-]+)\.yaml/g;
+
+/** Names of values that are numbers, and of those that are files. */
+const NUMERIC = /^(?:N|K|N,N|N\.\.M|NUMBER|SHARE|RATE|STEPS|SIZE|TIME|P|P,P|RATIO|RATIO,RATIO)$/;
+const OF_FILES = /^(?:FILE|PATH|DIR|FILE,FILE|MODEL|OTHER|ORIGINAL)$/;
+
+/** Commands that answer about one model, which a flag of one of them is for. */
+const ABOUT_A_MODEL: readonly string[] = ['profile', 'fit'];
+
+/** Names of first arguments that are models. */
+const MODEL_ARGUMENTS: ReadonlySet<string> = new Set([
+  'file',
+  'model',
+  'config',
+  'path',
+  'a',
+  'preset',
+]);
+
+const KINDS = {
+  count: /^~?\d[\d_,.]*\s*(?:[kmbt]|e\d+)?$/i,
+  data: /\.(?:jsonl|json|txt|csv|parquet)$/i,
+  config: /\.ya?ml$/i,
+  family: /^[a-z]/i,
+} as const;
+
+/** Words that people write without a flag, by command: what kind of word is which flag or command. */
+const EXTRA_WORDS: Readonly<Record<string, readonly ExtraWord[]>> = {
+  plan: [
+    { kind: 'count', words: ['--max-params'] },
+    { kind: 'family', words: ['--family'] },
+    { kind: 'gpu', words: ['--gpu'] },
+  ],
+  profile: [{ kind: 'model', words: ['compare'] }],
+  fit: [
+    { kind: 'gpu', words: ['--gpu'] },
+    { kind: 'model', words: ['compare'] },
+  ],
+  attention: [{ kind: 'gpu', words: ['--gpu'] }],
+  'train-plan': [
+    { kind: 'gpu', words: ['--gpu'] },
+    { kind: 'data', words: ['--data'] },
+    { kind: 'count', words: ['--tokens'] },
+  ],
+  evaluate: [{ kind: 'data', words: ['--text'] }],
+  init: [{ kind: 'config', words: ['--save'] }],
+  diff: [{ kind: 'model', words: ['compare'] }],
+};
+
+interface ExtraWord {
+  readonly kind: keyof typeof KINDS | 'model' | 'gpu';
+  /** The flag that the word is a value of, or another command that takes it with the arguments. */
+  readonly words: readonly string[];
 }
 
 const spaced = (id: string) => id.replaceAll(':', ' ');
@@ -405,8 +674,10 @@ function exampleOf(flag: DeclaredFlag): string {
     description?: string;
   };
   const example = EXAMPLE.exec(description)?.[1];
+  if (flag.name === 'save' && example !== undefined) return freeName(example);
   const preset = helpValue === 'N' ? undefined : DEFAULT.exec(description)?.[1];
-  return options?.[0] ?? example ?? preset ?? EXAMPLES[helpValue] ?? helpValue;
+  const usual = options && nearestValue(flag.name, 'true', options);
+  return usual ?? options?.[0] ?? example ?? preset ?? EXAMPLES[helpValue] ?? helpValue;
 }
 
 /** Names of flags of which a flag needs at least one. */

@@ -1,19 +1,21 @@
 /** The process around a command: streams, signals, and the handling of errors. */
 import fs from 'node:fs';
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Config } from '@oclif/core/config';
 import type { LoadOptions } from '@oclif/core/interfaces';
 import { run } from '@oclif/core/run';
 import { nearest } from '../config/nearest.js';
 import { escapeText, quote } from '../config/quote.js';
-import { ERROR_CODES, UserError, usageError } from '../errors.js';
+import { ERROR_CODES, UserError } from '../errors.js';
 import { systemAdvice } from '../files/file-system.js';
 import { beginInputs, writtenFiles } from '../files/input-registry.js';
 import { beginMounts } from '../files/mounted.js';
 import { toJson } from '../text/escape.js';
 import { joined } from '../text/words.js';
-import { pasteable, readCommandLine } from './command-line.js';
+import { readCommandLine } from './command-line.js';
 import type { HelpLength } from './help.js';
+import { LineMistake, type MeantLine } from './line-mistake.js';
 import { renderOptions, writeInterruption, writeStdout } from './output.js';
 import { nearestCommand } from './spellings.js';
 
@@ -45,15 +47,55 @@ export async function runCommandLine(
   const words = argv[0] === 'help' ? [...argv.slice(1), '--help'] : [...argv];
   beginInputs();
   beginMounts();
+  let config: Config | undefined;
   try {
-    const config = await loadConfig(root, load);
+    config = await loadConfig(root, load);
     await refuseUnknownCommand(words, config);
     if (await showHelp(words, config)) return;
     await refuseScript(words);
     await run(readWords(words, config), config);
   } catch (error) {
-    await fail(asUserError(error), words);
+    await fail(config ? await checkedError(asUserError(error), words, config) : error, words);
   }
+}
+
+/** The error, with a proposed line that was read and checked as a typed one. */
+async function checkedError(error: unknown, words: readonly string[], config: Config) {
+  if (!(error instanceof UserError)) return error;
+  const { withCheckedLine, withWholeLine } = await import('./proposal.js');
+  const check = (line: MeantLine) => checkLine(line, config);
+  if (error instanceof LineMistake) return withCheckedLine(error, check);
+  const { lineForInput } = await import('./wrong-input.js');
+  return withWholeLine(error, words, check, lineForInput);
+}
+
+/** Reads a line as its command does, without running it. @throws UserError for a mistake. */
+async function checkLine({ words, models = [], gpus = [] }: MeantLine, config: Config) {
+  for (const model of models) {
+    if (!(await isPresent(model))) throw new LineMistake(`${model} is not a model`, []);
+  }
+  for (const gpu of gpus) {
+    const { isHardwareName } = await import('./flags/hardware-flags.js');
+    if (!isHardwareName(gpu)) throw new LineMistake(`${gpu} is not a GPU`, []);
+  }
+  await refuseUnknownCommand(words, config);
+  if (helpLength(words, config) !== undefined || HELP_AND_VERSION.has(words[0] ?? '')) return;
+  const isCommand = config.findCommand(words[0] ?? '') !== undefined;
+  const name = words.slice(0, isCommand ? 1 : 2);
+  const rest = readWords([...words], config).slice(name.length);
+  const command = await config.findCommand(name.join(':'), { must: true }).load();
+  try {
+    await new (command as unknown as CheckedClass)(rest, config).checkWords();
+  } catch (error) {
+    throw asUserError(error);
+  }
+}
+
+/** Whether a model is a preset, of the hub, or a file that exists. */
+async function isPresent(model: string): Promise<boolean> {
+  if (model.startsWith('hf:') || fs.existsSync(model)) return true;
+  const { presetsNamed } = await import('../model-input/locate.js');
+  return presetsNamed(model).length === 1;
 }
 
 /** The commands of this package. Files in the user's folders cannot add commands or change their style. */
@@ -150,6 +192,9 @@ async function refuseUnknownCommand(words: readonly string[], config: Config): P
   throw await unknownCommand([word], words, config);
 }
 
+/** Class of a command of this package. */
+type CheckedClass = new (words: string[], config: Config) => { checkWords(): Promise<void> };
+
 /** A script in place of a model. */
 async function refuseScript(words: readonly string[]): Promise<void> {
   if (!words.slice(1).some((word) => /\.(?:py|sh|ipynb)$/i.test(word))) return;
@@ -184,13 +229,30 @@ async function unknownCommand(
   const known = [...new Set(ids)];
   const close = isFlag ? nearest(text, ['--version', '--help']) : nearestCommand(text, known);
   const isFile = close === undefined && !isFlag && (await isModel(text));
-  const meant = isFile ? ['profile', text] : close?.split(' ');
-  return usageError(
-    `expected a command, found ${quote(text)}`,
-    meant
-      ? `did you mean ${meant.join(' ')}? write ${pasteable([...meant, ...rest])}`
-      : 'minimind --help lists the commands',
-  );
+  const meant = isFile ? [await commandOf(text), text] : close?.split(' ');
+  const lines = meant
+    ? [{ words: [...meant, ...rest], lead: `did you mean ${meant.join(' ')}?` }]
+    : isFlag
+      ? []
+      : await linesWithoutCommand(text, rest);
+  return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
+    otherwise: 'minimind --help lists the commands',
+  });
+}
+
+/** Lines for a number of parameters or a GPU in the place of a command. */
+async function linesWithoutCommand(text: string, rest: readonly string[]): Promise<MeantLine[]> {
+  if (/^\d[\d.,_]*[kmbt]$/i.test(text)) return [{ words: ['plan', '--max-params', text, ...rest] }];
+  return [{ words: ['fit', '--list-gpus', text, ...rest], gpus: [text] }];
+}
+
+/** The command for a model without one: only the tensors of a checkpoint without a config can be shown. */
+async function commandOf(model: string): Promise<string> {
+  const { isCheckpointPath } = await import('../model-input/locate.js');
+  const { configIn } = await import('../files/config-names.js');
+  if (!fs.existsSync(model) || !isCheckpointPath(model)) return 'profile';
+  const folder = fs.statSync(model).isDirectory() ? model : path.dirname(model);
+  return configIn(folder) === undefined ? 'inspect' : 'profile';
 }
 
 async function isModel(text: string): Promise<boolean> {

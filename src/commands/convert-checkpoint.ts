@@ -5,7 +5,6 @@ import * as Flags from '@oclif/core/flags';
 import { CONTAINER_NAMES, containerOf } from '../checkpoint/formats.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { pasteable } from '../cli/command-line.js';
 import {
   details,
   device,
@@ -24,6 +23,7 @@ import {
 } from '../cli/flags/parts-flags.js';
 import { exceededLogits, logitLimits } from '../cli/flags/thresholds.js';
 import { bytesLimit, count, seedOf, tokens, unreadable } from '../cli/flags/value-flags.js';
+import { pasteable } from '../cli/line-mistake.js';
 import { progressDisplay, stepProgress } from '../cli/progress.js';
 import { quote } from '../config/quote.js';
 import type { Merge } from '../conversion/conversion-choices.js';
@@ -43,6 +43,7 @@ import type { ConversionResult } from '../conversion/conversion-result.js';
 import type { Proof } from '../conversion/execute/check-output.js';
 import type { ConversionRequest } from '../conversion/job.js';
 import { usageError } from '../errors.js';
+import { freeName } from '../files/file-system.js';
 import { withAdapter } from '../model-input/adapter-model.js';
 import { checkpointWarnings } from '../model-input/checkpoint-config.js';
 import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
@@ -61,7 +62,7 @@ const merge = Flags.custom<Merge>({
     if (text === 'average' || text === 'avg') return 'mean';
     const [, layer] = /^(?:layer[:=]?)?(\d{1,5})$/.exec(text) ?? [];
     if (layer !== undefined) return { layer: Number(layer) };
-    const suggestion = 'write --merge mean, or --merge layer:3 for one layer';
+    const suggestion = 'write --merge mean, or --merge layer:0 for one layer';
     return unreadable('merge', text, 'mean, first or layer:N', suggestion);
   },
 });
@@ -138,13 +139,14 @@ export default class ConvertCheckpoint extends BaseCommand {
       helpGroup: 'SRTE',
     }),
     'max-positions': tokens({
-      description: 'rows of a table; more rows than the input has require --extend',
+      description: 'rows of a table, as in 32k; more rows than the input has require --extend',
       exclusive: ['target'],
       helpGroup: 'SRTE',
     }),
     extend: Flags.option({
       options: EXTENSIONS,
       description: 'values of additional rows: the table repeated from row 0, or zeros',
+      relationships: [{ type: 'some', flags: ['max-positions', 'target'] }],
       helpGroup: 'SRTE',
     } as const)(),
     seed: seedOf({
@@ -376,22 +378,20 @@ export default class ConvertCheckpoint extends BaseCommand {
    */
   #placesOf(flags: FlagsOf<typeof ConvertCheckpoint>, first?: string, second?: string) {
     if (first !== undefined && second !== undefined) return { in: first, out: second };
-    const example = 'model.pt shared.safetensors';
     if (first !== undefined && fs.existsSync(first)) {
       const { dir, name, ext } = path.parse(first);
-      const out = path.join(dir, `${name}-shared${containerOf(ext) ? ext : ''}`);
+      const out = freeName(path.join(dir, `${name}-shared${containerOf(ext) ? ext : ''}`));
       throw usageError(
         `expected IN and OUT, found only ${quote(first)}`,
         `write ${pasteable(['convert-checkpoint', ...this.argv.flatMap((word) => (word === first ? [word, out] : word))])}`,
       );
     }
-    const found = onlyOneInFolder('checkpoint', 'convert-checkpoint', example);
-    if (first === undefined) {
-      throw usageError(
-        'expected OUT, found nothing',
-        `write minimind convert-checkpoint ${found} shared.safetensors`,
-      );
-    }
+    const out = first ?? freeName('shared.safetensors');
+    const rest = first === undefined ? this.argv : this.argv.filter((word) => word !== first);
+    const line = (found = 'model.pt') => pasteable(['convert-checkpoint', found, out, ...rest]);
+    const found = onlyOneInFolder('checkpoint', line);
+    if (first === undefined)
+      throw usageError('expected OUT, found nothing', `write ${line(found)}`);
     this.note(flags, `using ${found === '.' ? 'the checkpoint in this folder' : found}`);
     return { in: found, out: first };
   }

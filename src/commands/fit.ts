@@ -1,8 +1,7 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
-import { BaseCommand } from '../cli/base-command.js';
-import { pasteable } from '../cli/command-line.js';
+import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import {
   type FitFlags,
   fitFlags,
@@ -10,6 +9,7 @@ import {
   idleGpus,
   idleTrainingFlags,
   PURPOSES,
+  refuseContradictions,
   refuseLongGroups,
   refuseWithoutHardware,
   storedWeightFormat,
@@ -17,6 +17,7 @@ import {
 } from '../cli/flags/fit-flags.js';
 import { details, modelFlags } from '../cli/flags/flags.js';
 import { hardwareFlags, hardwareOf, ownHardware } from '../cli/flags/hardware-flags.js';
+import { pasteable } from '../cli/line-mistake.js';
 import { quote } from '../config/quote.js';
 import { usageError } from '../errors.js';
 import { fitTable, tableSettingOf } from '../fit/fit-table.js';
@@ -83,6 +84,12 @@ export default class Fit extends BaseCommand {
     ...fitFlags,
   };
 
+  protected override checkFlags(flags: FlagsOf<typeof Fit>): void {
+    if (flags['list-gpus']) return;
+    refuseContradictions(flags);
+    if (!isHardware(flags)) refuseWithoutHardware(flags);
+  }
+
   async run() {
     const { args, flags } = await this.parse(Fit);
     refuseTokensAsFile(flags.output, this.argv);
@@ -93,8 +100,7 @@ export default class Fit extends BaseCommand {
     }
     const file = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100');
     const source = await openModelSource(file, flags);
-    const isHardware = (flags.gpu ?? flags.hardware) !== undefined || flags['this-machine'];
-    if (!isHardware) refuseWithoutHardware(flags);
+    if (!isHardware(flags)) refuseWithoutHardware(flags);
     refuseMixOfTraining(flags);
     const loaded = await source.model(flags.set);
     if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
@@ -110,7 +116,7 @@ export default class Fit extends BaseCommand {
       family: loaded.family.name,
       parameters: countParameters(loaded.model).parameters,
     };
-    if (!isHardware) {
+    if (!isHardware(flags)) {
       const request = tableRequestOf(loaded, flags);
       const setting = tableSettingOf(request);
       const rows = fitTable(loaded.model, request);
@@ -172,6 +178,9 @@ function refuseMixOfTraining(flags: FitFlags): void {
     'leave --for out, or write --for serving',
   );
 }
+
+const isHardware = (flags: FlagsOf<typeof Fit>): boolean =>
+  (flags.gpu ?? flags.hardware) !== undefined || flags['this-machine'];
 
 const TOKEN_TIME_ALONE =
   '--token-time without --batch: a replica serves one request at a time. Add --batch for a time measured with more.';

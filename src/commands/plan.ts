@@ -23,6 +23,7 @@ import { isStdout, writeText } from '../cli/output.js';
 import { progress } from '../cli/progress.js';
 import { ANY_BACKEND, SweepCommand } from '../cli/sweep-command.js';
 import { usageError } from '../errors.js';
+import { freeName } from '../files/file-system.js';
 import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
 import { decodingTarget, missingPeakText } from '../plan/decode.js';
 import { type Plan as PlanResult, rowDocument } from '../plan/plan-models.js';
@@ -210,7 +211,7 @@ function commandToSave(
   vocabulary: number | undefined,
 ): string | undefined {
   if (!best) return undefined;
-  const file = `${family}-${shortCount(best.parameters.value).replaceAll(',', '')}.yaml`;
+  const file = freeName(`${family}-${shortCount(best.parameters.value).replaceAll(',', '')}.yaml`);
   const words = withoutFlags(argv, ['--save', '--tokenizer', '--text'])
     .filter((word) => word !== '--sqrt-rule')
     .concat(vocabulary === undefined ? [] : ['--vocab', String(vocabulary)]);

@@ -1,9 +1,11 @@
+import path from 'node:path';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { openAdapter } from '../checkpoint/adapter/adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, offline, readAs, set, stateDict } from '../cli/flags/flags.js';
+import { LineMistake, pasteable } from '../cli/line-mistake.js';
 import { progressDisplay } from '../cli/progress.js';
 import type { ConfigDocument } from '../config/document.js';
 import { usageError } from '../errors.js';
@@ -12,7 +14,7 @@ import { pathExists } from '../files/mounted.js';
 import { basePathOf } from '../model-input/adapter-model.js';
 import { checkpointWarnings, findConfig } from '../model-input/checkpoint-config.js';
 import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
-import { configPath, isCheckpointPath } from '../model-input/locate.js';
+import { configPath, hasWeights, isCheckpointPath } from '../model-input/locate.js';
 import { modelOf, readConfig } from '../model-input/model-file.js';
 import { openModelSource, withErrorOf } from '../model-input/model-source.js';
 import { onnxViewOf } from '../model-input/onnx/onnx-tensors.js';
@@ -77,17 +79,34 @@ export default class Verify extends BaseCommand {
     const isOne = args.checkpoint === undefined;
     const isCheckpoint = isCheckpointPath(args.config);
     if (isOne && !isCheckpoint) {
+      const found = `expected CONFIG and CHECKPOINT, found only ${args.config}`;
+      const folder = path.dirname(args.config);
+      const isBeside = pathExists(args.config) && path.basename(args.config) === 'config.json';
+      if (isBeside && hasWeights(folder))
+        throw new LineMistake(found, [this.#withWords({ [args.config]: folder })]);
       const suggestion = pathExists(args.config) ? undefined : hubSuggestion(args.config);
-      throw misused(`expected CONFIG and CHECKPOINT, found only ${args.config}`, suggestion);
+      throw usageError(found, suggestion ?? formOf(args.config, 'CHECKPOINT'));
     }
     // A folder with weights may have been given for the config in it.
     if (!isOne && isCheckpoint && configPath(args.config) === args.config) {
-      throw misused(`expected a config first, found the checkpoint ${args.config}`);
+      const found = `expected a config first, found the checkpoint ${args.config}`;
+      const config = args.checkpoint ?? '';
+      throw isCheckpointPath(config)
+        ? usageError(found, formOf('CONFIG', args.config))
+        : new LineMistake(found, [
+            {
+              ...this.#withWords({ [args.config]: config, [config]: args.config }),
+              models: [config],
+            },
+          ]);
     }
     const checkpoint = await this.#opened(args, flags);
     try {
       const found = await findConfig(checkpoint, isOne ? undefined : args.config);
-      if (!found) throw misused(`no config in ${checkpoint.path} or its folder`);
+      if (!found) {
+        const { path: file } = checkpoint;
+        throw usageError(`no config in ${file} or its folder`, formOf('CONFIG', file));
+      }
       const verified = await verifyCheckpoint(checkpoint, found.document, flags, {
         display: progressDisplay(flags),
         warn: (warnings) => this.warnAbout(flags, warnings),
@@ -113,6 +132,11 @@ export default class Verify extends BaseCommand {
     }
   }
 
+  /** The line with some words in the place of others. */
+  #withWords(others: Readonly<Record<string, string>>) {
+    return { words: ['verify', ...this.argv.map((word) => others[word] ?? word)] };
+  }
+
   /** The checkpoint. @throws UserError with the faults of the config too, where both are wrong. */
   async #opened(
     {
@@ -136,7 +160,7 @@ export default class Verify extends BaseCommand {
     for (const flag of ['values', 'state-dict', 'scan'] as const) {
       if (!flags[flag]) continue;
       const merged = `minimind convert-checkpoint BASE merged --merge-lora ${shellWord(folder)}`;
-      throw misused(
+      throw usageError(
         `--${flag}: expected the checkpoint of a whole model, found the LoRA adapter ${folder}`,
         flag === 'values'
           ? `merge it first: ${merged}; then minimind verify merged --values ${shellWord(flags.values ?? '')}`
@@ -176,5 +200,6 @@ export default class Verify extends BaseCommand {
   }
 }
 
-const misused = (message: string, suggestion = 'write minimind verify CONFIG CHECKPOINT') =>
-  usageError(message, suggestion);
+/** The form of the line, with the input that was given. */
+const formOf = (config: string, checkpoint: string): string =>
+  `write it as in ${pasteable(['verify', config, checkpoint])}`;

@@ -166,6 +166,17 @@ export const COLUMNS = {
 
 export type ColumnName = keyof typeof COLUMNS;
 
+/** Other names of columns. */
+export const COLUMN_ALIASES: Readonly<Record<string, ColumnName>> = {
+  params: 'parameters',
+  size: 'weights',
+  memory: 'inference-memory',
+  flops: 'forward-flops',
+  vocab: 'vocabulary',
+  depth: 'layers',
+  width: 'hidden',
+};
+
 export const COLUMN_NAMES = Object.keys(COLUMNS) as readonly ColumnName[];
 
 export const DEFAULT_COLUMNS = [

@@ -19,6 +19,7 @@ import type {
   TextFigures,
 } from './columns.js';
 import {
+  COLUMN_ALIASES,
   COLUMN_NAMES,
   COLUMNS,
   commonSetting,
@@ -492,6 +493,8 @@ const documentValue = (document: ReadonlyMap<string, DocumentValue>, key: string
 /** @throws UserError when `name` is neither a column nor a key. */
 function knownColumn(name: string, keys: readonly string[]): string {
   if (isColumn(name) || keys.includes(name)) return name;
+  const other = Object.hasOwn(COLUMN_ALIASES, name) ? COLUMN_ALIASES[name] : undefined;
+  if (other !== undefined) return other;
   const inModel = `model.${name}`;
   const close = keys.includes(inModel) ? inModel : nearest(name, [...COLUMN_NAMES, ...keys]);
   throw usageError(

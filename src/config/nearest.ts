@@ -14,7 +14,29 @@ function isSwapped(a: string, b: string): boolean {
  * Most likely intended candidate for `name`, or undefined when none is close. Up to a third of the letters may be
  * wrong, or some words missing. Ignores case, and treats `-` as `_`.
  */
-export function nearest(name: string, candidates: Iterable<string>): string | undefined {
+export const nearest = (name: string, candidates: Iterable<string>): string | undefined =>
+  misspelled(name, candidates) ?? onlyOneWith(fold(name), candidates);
+
+const digitsOf = (name: string) => name.replaceAll(/\D/g, '');
+
+/** `nearest` among candidates with the same digits: `int8` and `zero3` are no misspelled `int3` and `zero`. */
+export function nearestWithDigits(name: string, candidates: Iterable<string>): string | undefined {
+  const digits = digitsOf(name);
+  return nearest(
+    name,
+    [...candidates].filter((each) => digitsOf(each) === digits),
+  );
+}
+
+/**
+ * Candidate that `name` is with up to a third of its letters wrong. Ignores case, and treats `-` as `_`.
+ * @param most Largest number of wrong letters.
+ */
+export function misspelled(
+  name: string,
+  candidates: Iterable<string>,
+  most = Number.POSITIVE_INFINITY,
+): string | undefined {
   const foldedQuery = fold(name);
   let best: string | undefined;
   let bestDistance = Number.POSITIVE_INFINITY;
@@ -22,7 +44,8 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
     const folded = fold(candidate);
     const [shorter, longer] = [foldedQuery.length, folded.length].sort((a, b) => a - b);
     // By the shorter name: two of the five letters of "heads" are too many for "threads".
-    const allowed = (longer ?? 0) <= 2 ? 0 : Math.max(1, Math.floor((shorter ?? 0) / 3));
+    const third = Math.max(1, Math.floor((shorter ?? 0) / 3));
+    const allowed = (longer ?? 0) <= 2 ? 0 : Math.min(most, third);
     // Ruling out candidates by length avoids work on very long names.
     if (Math.abs(foldedQuery.length - folded.length) > allowed) continue;
     const letters = isSwapped(foldedQuery, folded) ? 1 : distance(foldedQuery, folded);
@@ -31,7 +54,7 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
       bestDistance = letters;
     }
   }
-  return best ?? onlyOneWith(foldedQuery, candidates);
+  return best;
 }
 
 /** `num_hidden_layers` for `num_layers`: the candidate with all its words and the fewest others, if only one has so few. */

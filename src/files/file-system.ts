@@ -153,6 +153,14 @@ export function syncFolder(folder: string): void {
   }
 }
 
+/** The name, or with a number before its ending where a file has it: `best-2.yaml`. */
+export function freeName(file: string): string {
+  const { dir, name, ext } = path.parse(file);
+  let free = file;
+  for (let number = 2; exists(free); number++) free = path.join(dir, `${name}-${number}${ext}`);
+  return free;
+}
+
 /** Whether a path exists, even as a broken link. */
 export const exists = (file: string) => fs.lstatSync(file, { throwIfNoEntry: false }) !== undefined;
 

@@ -98,7 +98,7 @@ const CONFIG_BYTES = 1 << 20;
  * Model files of a folder: the one of a usual name; the folder itself if it has weights and their config; else all
  * configs and checkpoints in it.
  */
-function modelsIn(folder: string): string[] {
+export function modelsIn(folder: string): string[] {
   const names = fs.readdirSync(folder).sort();
   const own = OWN_NAMES.find((name) => names.includes(name));
   if (own !== undefined) return [own];
@@ -107,7 +107,7 @@ function modelsIn(folder: string): string[] {
 }
 
 /** Checkpoint files of a folder; the folder itself if it is a checkpoint. */
-function checkpointsIn(folder: string): string[] {
+export function checkpointsIn(folder: string): string[] {
   if (configIn(folder) !== undefined && hasWeights(folder)) return ['.'];
   return fs.readdirSync(folder).filter(hasWeightsExtension).sort();
 }
@@ -127,13 +127,12 @@ function isConfigFile(file: string): boolean {
 
 /**
  * The only model or checkpoint of the working folder.
- * @param command The words before it, for the error.
+ * @param line The command line with a model that was found, or an example, for the error.
  * @throws UserError when there is none, or several.
  */
 export function onlyOneInFolder(
   what: 'model' | 'checkpoint',
-  command: string,
-  example: string,
+  line: (found: string | undefined) => string,
 ): string {
   const found = what === 'model' ? modelsIn('.') : checkpointsIn('.');
   const [only] = found;
@@ -143,7 +142,7 @@ export function onlyOneInFolder(
     only === undefined
       ? `expected a ${what}, found none on the command line or in this folder`
       : `expected one ${what}, found ${found.length} in this folder: ${found.join(', ')}`,
-    { suggestion: `write minimind ${command} ${only ?? example}` },
+    { suggestion: `write ${line(only)}` },
   );
 }
 
@@ -193,9 +192,11 @@ export function publishedPreset(name: string): string | undefined {
 
 /** Presets that a name in any case means, with or without the family. */
 export function presetsNamed(name: string): string[] {
-  const wanted = foldedName(publishedPreset(name) ?? name);
+  // `minimind-2` is minimind2; a name with other digits would be another model.
+  const spelled = (each: string) => foldedName(each).replaceAll('-', '');
+  const wanted = spelled(publishedPreset(name) ?? name);
   return presetNames().filter((preset) =>
-    [preset, lastPart(preset)].some((each) => foldedName(each) === wanted),
+    [preset, lastPart(preset)].some((each) => spelled(each) === wanted),
   );
 }
 

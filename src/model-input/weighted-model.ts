@@ -5,6 +5,7 @@ import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
 import { pathKind } from '../files/mounted.js';
 import type { ProgressDisplay } from '../progress-display.js';
+import { shellWord } from '../text/words.js';
 import {
   checkpointAsConfig,
   checkpointWarnings,
@@ -12,7 +13,7 @@ import {
   configOf,
   openFlaggedCheckpoint,
 } from './checkpoint-config.js';
-import { configPath, hasWeights as hasWeightsIn } from './locate.js';
+import { checkpointsIn, configPath } from './locate.js';
 import { loadModelFile, type ModelFile, type ModelLoadOptions, modelOf } from './model-file.js';
 import { verifiedModel } from './verify-checkpoint.js';
 
@@ -73,10 +74,11 @@ const hasWeights = (file: string) =>
 
 function hasNoWeights(file: string): UserError {
   const folder = path.dirname(configPath(file));
-  const isBeside = file !== '<stdin>' && isFolder(folder) && hasWeightsIn(folder);
+  const beside = file !== '<stdin>' && isFolder(folder) ? checkpointsIn(folder) : [];
+  const [only] = beside.length === 1 ? beside : [];
   return new UserError('usage', `${file} is a config without weights`, {
-    suggestion: isBeside
-      ? `write --checkpoint ${folder}, or --random for random weights`
+    suggestion: only
+      ? `write --checkpoint ${shellWord(path.join(folder, only))}, or --random for random weights`
       : 'add --checkpoint PATH, or --random for random weights',
   });
 }

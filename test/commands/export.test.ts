@@ -128,7 +128,9 @@ describe('a user error of export', () => {
     const { code, stderr } = await exported('no-such-model', '--save', 'model.pt');
     expect({ code, stderr }).toEqual({
       code: 2,
-      stderr: 'error: --save: expected a .onnx file, found model.pt\n  → write --save model.onnx\n',
+      stderr:
+        'error: --save: expected a .onnx file, found model.pt\n' +
+        '  → write minimind export no-such-model --save model.onnx\n',
     });
   });
 

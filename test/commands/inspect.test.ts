@@ -97,7 +97,9 @@ describe('inspect', () => {
     expect(await inspect(TRAINING, '--filter', 'embed')).toEqual({
       code: 2,
       stdout: '',
-      stderr: 'error: --filter: no tensor has a name like "embed"\n  → did you mean "*embed*"?\n',
+      stderr:
+        'error: --filter: no tensor has a name like "embed"\n' +
+        `  → did you mean *embed*? write minimind inspect ${TRAINING} --filter '*embed*'\n`,
     });
   });
 

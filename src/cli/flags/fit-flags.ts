@@ -465,6 +465,12 @@ export function tableRequestOf(
   };
 }
 
+/** @throws UserError for flags that contradict each other whatever the model is. */
+export function refuseContradictions(flags: FitFlags): void {
+  refuseForeign(flags);
+  refuseLonePrice(flags);
+}
+
 /** A price needs a time to multiply with. */
 function refuseLonePrice(flags: FitFlags): void {
   const { price, qps, 'train-tokens': trainTokens } = flags;
@@ -508,8 +514,7 @@ export function fitRequestOf(
   cluster: Cluster,
   flags: FitFlags,
 ): FitRequest {
-  refuseForeign(flags);
-  refuseLonePrice(flags);
+  refuseContradictions(flags);
   const hints = hintsOf(loaded);
   const { positions } = loaded.model;
   const training =

@@ -57,6 +57,17 @@ export const hardwareFlags = {
   threads: threads(MEASURED),
 };
 
+/** Whether a word is a name of a GPU or machine, as in `--gpu`. A bare small number is not. */
+export function isHardwareName(text: string): boolean {
+  if (!/[a-z]|\d{4}/i.test(text)) return false;
+  try {
+    clusterNamed(text, undefined, { gpus: [], machines: [] });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 export type HardwareFlags = ParsedFlags<typeof hardwareFlags> & {
   readonly quiet: boolean;
 };

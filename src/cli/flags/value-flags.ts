@@ -1,6 +1,6 @@
 /** Flags by the kind of their value: counts, sizes, shares, times, types, ranges. */
 import * as Flags from '@oclif/core/flags';
-import { nearest } from '../../config/nearest.js';
+import { nearest, nearestWithDigits } from '../../config/nearest.js';
 import { lacksUnit, parseCount, parseLimit } from '../../config/parse-number.js';
 import type { PublishedBytes, PublishedFigure } from '../../config/parse-published.js';
 import { parsePublished } from '../../config/parse-published.js';
@@ -16,7 +16,7 @@ import {
 } from '../../tensor/dtype.js';
 import type { WeightForm } from '../../tensor/group-quantization.js';
 import { formatInteger, shortCount, shortNumber } from '../../text/units.js';
-import { pasteable } from '../command-line.js';
+import { pasteable } from '../line-mistake.js';
 
 /** Suggestions for an unknown type: the nearest, those that begin with it, or all. */
 export function typeSuggestion<T extends string>(
@@ -28,7 +28,9 @@ export function typeSuggestion<T extends string>(
   const longer = names.filter((name) => name.startsWith(`${wanted}_`));
   if (longer.length > 1) return `write one of ${longer.join(', ')}`;
   const spellings = [...names, ...DTYPE_SPELLINGS].filter((each) => parse(each) !== undefined);
-  const near = nearest(wanted, new Set(spellings));
+  // int8 is no misspelled int3.
+  const isInteger = /^(?:u?int|i|q)\d/.test(wanted);
+  const near = (isInteger ? nearestWithDigits : nearest)(wanted, new Set(spellings));
   return near ? `did you mean ${parse(near)}?` : `write one of ${names.join(', ')}`;
 }
 
@@ -135,7 +137,13 @@ export const weightForm = Flags.custom<WeightForm>({
     if (bits !== undefined && group !== undefined) return { bits, group };
     const expected =
       bits === undefined ? 'int8 or int4, with or without a group' : 'a group of 16, 32, 64 or 128';
-    return unreadable(name, text, expected, `write --${name} int${bits ?? 8}-${USUAL_GROUP}`);
+    const form = `--${name} int${bits ?? 8}-${USUAL_GROUP}`;
+    return unreadable(
+      name,
+      text,
+      expected,
+      `write ${bits === undefined ? 'it as in ' : ''}${form}`,
+    );
   },
 });
 

@@ -239,7 +239,7 @@ class Making {
   async #pairNotes(): Promise<{ readonly rank: number; readonly energy: number | null }> {
     if (!this.#scratch.has(this.#nameOf('json'))) {
       const table = await this.#tableToFactorise();
-      const pair = await this.#factorised(table, await this.#allowedLoss());
+      const pair = await this.#factorised(table, await this.#allowedLoss(table));
       await this.#writePair(pair, table);
       const kept = squaredNorm(pair.singularValues);
       const energy = pair.squaredNorm === 0 ? null : Math.min(1, kept / pair.squaredNorm);
@@ -295,25 +295,44 @@ class Making {
    * Σ‖Tᵢ − P‖² = Σ‖Tᵢ − M‖² + n·‖M − P‖². For another merge the triangle inequality bounds it.
    * @throws UserError when merging alone costs more.
    */
-  async #allowedLoss(): Promise<number | undefined> {
+  async #allowedLoss(table: RowSource): Promise<number | undefined> {
     const maxError = this.#maxError;
     if (maxError === undefined) return undefined;
-    const { had, merged, distance } = await this.#spread();
+    const spread = await this.#spread();
+    const { had, merged, distance } = spread;
     const tables = this.#sources.length;
     const budget = maxError ** 2 * had;
     const isMean = this.#merged === tables;
     const left = isMean ? budget - distance : Math.sqrt(budget) - Math.sqrt(distance);
     if (left < 0 || (left === 0 && distance > 0)) {
       const cost = Math.sqrt(distance / had).toPrecision(3);
+      const rank = largestUsefulRank(table);
+      const best = this.#errorOf(lossOf(await this.#factors(table, { rank })), spread);
       throw new UserError(
         'refused-file',
         `${this.#file}: one table for all layers has an error of ${cost} at any rank, more than ${maxError}`,
-        { suggestion: `allow a --max-error above ${cost}, or keep a table for each layer` },
+        {
+          suggestion: `write --max-error ${best} for rank ${rank}, or keep a table for each layer`,
+        },
       );
     }
     // Rounding of the comparison must not raise the reported error above the bound.
     const loss = isMean ? Math.sqrt(left / tables) : left / Math.sqrt(tables);
     return merged === 0 ? 0 : (loss / Math.sqrt(merged)) * (1 - 1e-6);
+  }
+
+  /**
+   * Error ‖Tᵢ − P‖ over all replaced tables Tᵢ of a pair P with this loss ‖M − P‖ / ‖M‖, as for `#allowedLoss`, rounded
+   * up to three digits.
+   */
+  #errorOf(loss: number, { had, merged, distance }: MergeNorms): number {
+    const tables = this.#sources.length;
+    const own = tables * merged * loss ** 2;
+    const isMean = this.#merged === tables;
+    const error = isMean ? Math.sqrt(distance + own) : Math.sqrt(distance) + Math.sqrt(own);
+    const share = had === 0 ? 0 : error / Math.sqrt(had);
+    const digits = 10 ** (2 - Math.floor(Math.log10(share || 1)));
+    return Number((Math.ceil(share * digits * (1 + 1e-5)) / digits).toPrecision(3));
   }
 
   async #spread(): Promise<MergeNorms> {
@@ -330,26 +349,30 @@ class Making {
   /** @throws UserError when no useful pair has a sufficiently small error. */
   async #factorised(table: RowSource, allowedLoss: number | undefined): Promise<LowRank> {
     const maxError = this.#maxError;
-    const onRows = this.#watchPasses(table);
-    const reading = {
+    if (allowedLoss === undefined) return this.#factors(table, { rank: this.#plannedRank() });
+    const mostRank = largestUsefulRank(table);
+    const pair = await this.#factors(table, { relativeError: allowedLoss, mostRank });
+    const lost = lossOf(pair);
+    if (pair.rank < mostRank || lost <= allowedLoss) return pair;
+    const best = this.#errorOf(lost, await this.#spread());
+    throw new UserError(
+      'refused-file',
+      `${this.#file}: no pair smaller than the table has an error of at most ${maxError}: the largest, of rank ${mostRank}, has ${best}`,
+      {
+        suggestion: `write --max-error ${best}, or keep the full table: --to shared without --max-error`,
+      },
+    );
+  }
+
+  /** Approximation of a table by a pair of a rank, or of the smallest rank for an error. */
+  #factors(table: RowSource, want: Parameters<typeof lowRank>[1]['want']): Promise<LowRank> {
+    return lowRank(table, {
+      want,
       seed: this.#job.seed,
       products: this.#products,
       blockRows: this.#blockRows,
-      onRows,
-    };
-    if (allowedLoss === undefined) {
-      return lowRank(table, { want: { rank: this.#plannedRank() }, ...reading });
-    }
-    const mostRank = largestUsefulRank(table);
-    const want = { relativeError: allowedLoss, mostRank };
-    const pair = await lowRank(table, { want, ...reading });
-    const lost = lossOf(pair);
-    if (pair.rank < mostRank || lost <= allowedLoss) return pair;
-    throw new UserError(
-      'refused-file',
-      `${this.#file}: no pair smaller than the table has an error of at most ${maxError}: the largest, of rank ${mostRank}, has ${lost.toPrecision(3)}`,
-      { suggestion: 'allow a larger --max-error, or keep the full table with --to shared' },
-    );
+      onRows: this.#watchPasses(table),
+    });
   }
 
   /** Shows the progress of each pass over a table. The number of passes is unknown in advance. */

@@ -8,6 +8,9 @@ import { containerOfFormat, isTrainingFormat } from '../../checkpoint/formats.js
 import type { StoredNames } from '../../checkpoint/names.js';
 import { storedNames } from '../../checkpoint/names.js';
 import { UserError } from '../../errors.js';
+import { formatInteger } from '../../text/units.js';
+import { counted } from '../../text/words.js';
+import { LAYOUT_NAMES, LAYOUTS } from '../conversion-choices.js';
 import type { CheckpointTarget, ConversionJob } from '../job.js';
 import { isUnspecific } from '../job.js';
 import { fromOldMiniMind } from '../legacy/old-minimind-names.js';
@@ -139,6 +142,7 @@ function layoutFor(
       suggestion: 'name the config of a hybrid model',
     });
   }
+  refuseOtherSizes(srte.layout, described, job);
   const { sharing, form, rank, positions } = described;
   // Called for its checks of the input's rows and of the rank.
   requestedLayout(srte.layout, {
@@ -148,6 +152,32 @@ function layoutFor(
   });
   return { ...srte.layout, sharing, form, rank, positions };
 }
+
+/**
+ * Refuses a target of another width or depth: the conversion changes neither.
+ * @throws UserError with the sizes of both, and with the flags for the layout of the target.
+ */
+function refuseOtherSizes(source: SrteLayout, described: SrteLayout, { target }: ConversionJob) {
+  const { hidden, layers } = described;
+  if (hidden === source.hidden && layers === source.layers) return;
+  const sizes = (of: SrteLayout) =>
+    `width ${formatInteger(of.hidden)} and ${counted(of.layers, 'layer')}`;
+  const name = layoutNamed(described);
+  const half = Math.floor(Math.min(source.positions, source.hidden - 1) / 2);
+  const rank = Math.max(1, Math.min(described.rank ?? 1, half));
+  const layout = name === 'low-rank' ? `${name} --rank ${rank}` : name;
+  throw new UserError(
+    'usage',
+    `${target} describes a model of ${sizes(described)}, and the checkpoint has ${sizes(source)}`,
+    {
+      suggestion: `choose a target of the same sizes${layout ? `; --to ${layout} in its place makes such a layout here` : ''}`,
+    },
+  );
+}
+
+/** The value of `--to` for the layout of a target. */
+const layoutNamed = ({ sharing, form }: SrteLayout): string | undefined =>
+  LAYOUT_NAMES.find((name) => LAYOUTS[name].sharing === sharing && LAYOUTS[name].form === form);
 
 /** The tensors of the input under the output's names. */
 function namesOf(

@@ -105,7 +105,10 @@ function layoutOfTables(found: SrteTables, layers: number): SrteLayout {
   return { sharing, form: rank === null ? 'table' : 'low-rank', positions, hidden, rank, layers };
 }
 
-type LayoutRequest = Pick<ConversionJob, 'to' | 'rank' | 'max-error' | 'max-positions' | 'extend'>;
+type LayoutRequest = Pick<
+  ConversionJob,
+  'to' | 'rank' | 'max-error' | 'max-positions' | 'extend' | 'target'
+>;
 
 /**
  * The requested layout. The rank of a pair is null when it depends on an error.
@@ -152,7 +155,7 @@ function requestedRank(
     if (form === 'low-rank') return rank;
     const usual = Math.max(1, Math.min(128, Math.floor(Math.min(positions, hidden - 1) / 2)));
     throw new UserError('usage', '--to low-rank requires a rank, found none', {
-      suggestion: `add --rank ${usual}, or --max-error 0.05 for the smallest rank within that error`,
+      suggestion: `add --rank ${usual}, or the error to stay within as --max-error`,
     });
   }
   if (requested === undefined) {
@@ -186,14 +189,18 @@ function checkRank(rank: number, positions: number, hidden: number): void {
 
 function checkPositions(
   source: SrteLayout,
-  { 'max-positions': positions, extend }: LayoutRequest,
+  { 'max-positions': positions, extend, target }: LayoutRequest,
 ): void {
   if (positions === undefined || positions <= rowsKnown(source) || extend !== undefined) return;
   throw new UserError(
     'usage',
     `expected at most ${formatInteger(source.positions)} rows, those of the tables, found ${formatInteger(positions)}`,
     {
-      suggestion: `write --max-positions ${source.positions}, or fill the new rows with --extend repeat or --extend zero`,
+      // The rows of a target are in its config.
+      suggestion:
+        target === undefined
+          ? `write --max-positions ${source.positions}, or fill the new rows with --extend repeat or --extend zero`
+          : `write --set model.max_position_embeddings=${source.positions}, or fill the new rows with --extend repeat or --extend zero`,
     },
   );
 }

@@ -124,12 +124,14 @@ function onMoreGpus(model: LanguageModel, setting: TrainingFitSetting): SettingC
 const stepTokensOf = (model: LanguageModel, setting: TrainingFitSetting): number =>
   tokensOfStep(setting, parallelismOf(model, setting)).value;
 
-/** Adds the tokens of a step where they would change. */
+/** Adds the tokens of a step where they would change; on more replicas at least a sequence of each. */
 function withTokens(model: LanguageModel, requested: TrainingFitSetting, flags: Flags): Flags {
   const tokens = stepTokensOf(model, requested);
-  return stepTokensOf(model, { ...requested, ...flags }) === tokens
-    ? flags
-    : { ...flags, globalBatchTokens: tokens };
+  const setting = { ...requested, ...flags };
+  if (stepTokensOf(model, setting) === tokens) return flags;
+  const { replicas } = parallelismOf(model, setting);
+  const least = setting.microBatch * setting.context * replicas;
+  return { ...flags, globalBatchTokens: Math.max(tokens, least) };
 }
 
 /** Flags that make the training fit, with the resulting memory and speed. */

@@ -37,7 +37,6 @@ export function dataReport(result: DataResult, next: string): Report {
     return {
       verdict: shownVerdict(result),
       blocks: [{ kind: 'facts', facts: sampleFacts(result) }, ...shownSampleBlocks(result)],
-      next: result.isWhole ? undefined : next,
       data: positionsTable(result),
     };
   }

@@ -1,0 +1,155 @@
+/** Proposed command lines. Each is read and checked as a line that the user types, and only then becomes text. */
+import { UserError, usageError } from '../errors.js';
+import { LineMistake, lineAdvice, type MeantLine } from './line-mistake.js';
+
+/** Reads a line of a command and checks it without running it. @throws UserError for a mistake. */
+export type LineCheck = (line: MeantLine) => Promise<void>;
+
+/** Mistakes in one line that are corrected together. */
+const MOST_MISTAKES = 12;
+
+/**
+ * The error with a line that was checked. Further mistakes of a line are corrected in it, too. Without such a line,
+ * the error names the further mistake.
+ */
+export async function withCheckedLine(mistake: LineMistake, check: LineCheck): Promise<UserError> {
+  const further: UserError[] = [];
+  const own = mistake.lines.filter(({ isShorter }) => !isShorter);
+  for (const isLast of [false, true]) {
+    for (const line of isLast ? mistake.lines : own) {
+      const search: Search = { check, seen: new Set(), further: line.isElsewhere ? [] : further };
+      const words = await checked(line, search);
+      if (words === undefined) continue;
+      const { lead = '', ...found } = { ...line, words };
+      const [flag] = /--[\w-]+/.exec(lead) ?? [];
+      const isLed =
+        flag === undefined || words.some((word) => word.startsWith(flag)) || !lead.endsWith('?');
+      return usageError(
+        mistake.message,
+        lineAdvice({ ...found, ...(isLed && { lead }) }, mistake.advice),
+      );
+    }
+  }
+  const [other] = further;
+  if (other === undefined)
+    return usageError(mistake.message, lineAdvice(undefined, mistake.advice));
+  return usageError(`${mistake.message}; ${other.message}`, other.suggestion);
+}
+
+interface Search {
+  readonly check: LineCheck;
+  /** Lines on the way to this one, which lead back to it. */
+  readonly seen: Set<string>;
+  /** Mistakes that have no correction. */
+  readonly further: UserError[];
+}
+
+/** What has to be true of both lines. */
+const needsOf = (line: MeantLine, next: MeantLine): Pick<MeantLine, 'models' | 'gpus'> => ({
+  models: [...(line.models ?? []), ...(next.models ?? [])],
+  gpus: [...(line.gpus ?? []), ...(next.gpus ?? [])],
+});
+
+/** The words of a line, with its mistakes corrected; undefined for a line that cannot be corrected. */
+async function checked(line: MeantLine, search: Search): Promise<readonly string[] | undefined> {
+  const key = JSON.stringify(line.words);
+  if (search.seen.has(key) || search.seen.size > MOST_MISTAKES) return undefined;
+  search.seen.add(key);
+  try {
+    await search.check(line);
+    return line.words;
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    if (!(error instanceof LineMistake)) {
+      search.further.push(error);
+      return undefined;
+    }
+    // Its own correction leaves something out, which its message says.
+    if (error.lines.some(({ isShorter }) => isShorter) && !line.isShorter)
+      search.further.push(error);
+    for (const next of error.lines) {
+      // Left out what was written, and added what was not: that is another question.
+      if (next.isShorter || (line.isShorter && next.hasExample)) continue;
+      const words = await checked(
+        {
+          words: next.words,
+          isShorter: line.isShorter ?? false,
+          ...needsOf(line, next),
+        },
+        search,
+      );
+      if (words) return words;
+    }
+    return undefined;
+  }
+}
+
+/** One flag with its value, alone in a suggestion. */
+const ONE_FLAG = /^(?:write|add) (--[a-z-]+)(?: (\S+))?$/;
+
+/** `did you mean h100?`, and the word that it replaces, at the end of a message. */
+const MEANT = /^did you mean "?([^"?]+)"?\?$/;
+const FOUND = /(?:found|unknown|like)\b.* "([^"]+)"$/;
+
+/**
+ * The error of a command with its suggestion as a whole line, where that is one word or one flag of the line and the
+ * changed line can be read.
+ * @param words The line as it was written.
+ */
+export async function withWholeLine(
+  error: UserError,
+  words: readonly string[],
+  check: LineCheck,
+  lineForInput: (words: readonly string[]) => MeantLine | undefined,
+): Promise<UserError> {
+  if (error.code !== 'usage' && error.code !== 'refused-file') return error;
+  const line = lineMeant(error, words) ?? lineForInput(words);
+  if (line === undefined) return error;
+  try {
+    await check(line);
+  } catch {
+    return error;
+  }
+  const whole = new UserError(error.code, error.message, {
+    problems: error.problems.map(({ suggestion: _, ...problem }) => problem),
+    cause: error,
+    suggestion: lineAdvice(line, {}),
+  });
+  whole.exitCode = error.exitCode;
+  return whole;
+}
+
+/** The line that the suggestion of an error describes. */
+function lineMeant(
+  { suggestion = '', message }: UserError,
+  words: readonly string[],
+): MeantLine | undefined {
+  const meant = replacedWord(words, MEANT.exec(suggestion)?.[1], FOUND.exec(message)?.[1]);
+  if (meant) return { words: meant, lead: suggestion.replaceAll('"', '') };
+  const [, flag, value] = ONE_FLAG.exec(suggestion) ?? [];
+  return flag === undefined ? undefined : { words: withFlag(words, flag, value) };
+}
+
+/** The words with one of them, or the value of one flag, replaced. */
+function replacedWord(
+  words: readonly string[],
+  meant: string | undefined,
+  found: string | undefined,
+): string[] | undefined {
+  if (meant === undefined || found === undefined) return undefined;
+  const places = words.flatMap((word, at) =>
+    word === found || word.endsWith(`=${found}`) ? [at] : [],
+  );
+  const [at, ...others] = places;
+  if (at === undefined || others.length > 0) return undefined;
+  return words.with(at, (words[at] ?? '').slice(0, -found.length) + meant);
+}
+
+/** The words with a flag and its value, in the place of the flag where it is given. */
+function withFlag(words: readonly string[], flag: string, value: string | undefined): string[] {
+  const at = words.findIndex((word) => word === flag || word.startsWith(`${flag}=`));
+  const written = value === undefined ? [flag] : [flag, value];
+  if (at < 0) return [...words, ...written];
+  const length = value !== undefined && words[at] === flag ? 2 : 1;
+  return words.toSpliced(at, length, ...written);
+}

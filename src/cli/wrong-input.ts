@@ -1,0 +1,54 @@
+/** Inputs of the wrong kind, and the command that takes them. */
+import fs from 'node:fs';
+import path from 'node:path';
+import { configIn } from '../files/config-names.js';
+import { hasWeights, isCheckpointPath, modelsIn, presetsNamed } from '../model-input/locate.js';
+import { counted } from '../text/words.js';
+import type { MeantLine } from './line-mistake.js';
+
+/** Commands that read configs alone, and those that read checkpoints alone. */
+const OF_CONFIGS: readonly string[] = ['validate', 'compare-srte'];
+const OF_CHECKPOINTS: readonly string[] = ['inspect'];
+
+/**
+ * The line for an input that its command cannot read: a folder of configs, a checkpoint for a command of configs, a
+ * config for a command of checkpoints.
+ * @param words The line as it was written.
+ */
+export function lineForInput(words: readonly string[]): MeantLine | undefined {
+  const [command = '', ...rest] = words;
+  const at = rest.findIndex((word) => word !== '' && (fs.existsSync(word) || isPreset(word)));
+  const input = rest[at];
+  if (input === undefined || rest[at - 1]?.startsWith('-')) return undefined;
+  const configs = configsOf(input, command);
+  const [config] = configs;
+  if (config !== undefined) {
+    const all = command === 'validate' ? configs : [config];
+    const lead = configs.length > 1 ? `it holds ${counted(configs.length, 'config')}:` : '';
+    const meant = OF_CHECKPOINTS.includes(command)
+      ? ['profile', config]
+      : [command, ...rest.toSpliced(at, 1, ...all)];
+    return { words: meant, ...(lead && { lead }) };
+  }
+  const hasConfig = isFolder(input) && configIn(input) !== undefined;
+  const isCheckpoint =
+    fs.existsSync(input) && isCheckpointPath(input) && !isEmpty(input) && !hasConfig;
+  if (isCheckpoint && OF_CONFIGS.includes(command)) return { words: ['inspect', input] };
+  const isConfig = !fs.existsSync(input) || (!isCheckpoint && !isFolder(input));
+  return isConfig && OF_CHECKPOINTS.includes(command) ? { words: ['profile', input] } : undefined;
+}
+
+const isFolder = (file: string) => fs.statSync(file, { throwIfNoEntry: false })?.isDirectory();
+
+const isEmpty = (file: string) => isFolder(file) === true && !hasWeights(file);
+
+const isPreset = (word: string) => !word.startsWith('-') && presetsNamed(word).length === 1;
+
+/** Configs of a folder that is not itself a model. */
+function configsOf(folder: string, command: string): string[] {
+  const isModel = !isEmpty(folder) && !OF_CONFIGS.includes(command);
+  if (!isFolder(folder) || isModel || configIn(folder) !== undefined) return [];
+  return modelsIn(folder)
+    .filter((name) => name !== '.')
+    .map((name) => path.join(folder, name));
+}

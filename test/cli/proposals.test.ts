@@ -1,0 +1,182 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { onTestEnd } from '../cleanup.js';
+import { inPackage } from '../fixtures.js';
+import type { Run } from '../run-cli.js';
+import { runHere } from '../run-here.js';
+import { sampled } from '../sampled.js';
+import { ANSWERS, MEANT, MISTAKES, TWO_MISTAKES, UNMENDABLE } from './proposal-lines.js';
+
+/** Files of a user: configs, a checkpoint, a model, data. */
+const FILES = {
+  'my.yaml': 'configs/hybrid/tiny.yaml',
+  'other.yaml': 'configs/minimind/minimind2-small.yaml',
+  'folder/a.yaml': 'configs/hybrid/tiny.yaml',
+  'folder/b.yaml': 'configs/hybrid/shared.yaml',
+  'old.pt': 'fixtures/checkpoints/valid/zip_proto5.pt',
+  'hf/config.json': 'fixtures/hf/llama/config.json',
+  'hf/model.safetensors': 'fixtures/hf/llama/model.safetensors',
+  'data.jsonl': 'fixtures/data/pretrain.jsonl',
+  'tokenizer/tokenizer.json': 'fixtures/data/tokenizer/tokenizer.json',
+  'tokenizer/tokenizer_config.json': 'fixtures/data/tokenizer/tokenizer_config.json',
+  'kvp.safetensors': 'fixtures/kv-projector/two-teachers/model.safetensors',
+} as const;
+
+/** A folder with these files, or with those of another one. */
+function userFolder(from?: string): string {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+  onTestEnd(() => fs.rmSync(folder, { recursive: true }));
+  if (from !== undefined) {
+    fs.cpSync(from, folder, { recursive: true });
+    return folder;
+  }
+  for (const [name, file] of Object.entries(FILES)) {
+    fs.mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
+    fs.copyFileSync(inPackage(file), path.join(folder, name));
+  }
+  fs.mkdirSync(path.join(folder, 'empty'));
+  fs.writeFileSync(path.join(folder, 'text.txt'), 'Once upon a time.\n');
+  const typo = fs.readFileSync(path.join(folder, 'my.yaml'), 'utf8').replace('num_layers', 'num_l');
+  fs.writeFileSync(path.join(folder, 'typo.yaml'), typo);
+  return folder;
+}
+
+/** Words of a command line of a shell. */
+const wordsOf = (line: string): string[] =>
+  [...line.matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g)].map(([word]) =>
+    word.replaceAll(/'([^']*)'|"([^"]*)"/g, '$1$2'),
+  );
+
+/** A word that stands for a value of the user: `CHECKPOINT`, `FILE`. */
+const FORM = /^(?:[A-Z]+|path\.to\.key=value)$/;
+
+/** A whole line in a suggestion. */
+const LINE =
+  /(?:\bwrite(?: it as in)?|\bsee|, or) minimind (.*?)(?=, or |; |$)|^minimind ((?!is\b).*?) (?:lists|shows)\b/g;
+
+/** A flag with its value in a suggestion, for the line as it is. */
+const FLAGS =
+  /(?:\b(?:write|add|as in)|, or) (--[a-z-]+(?: (?!(?:and|or|with|for)\b)[^\s;]*[^\s;,])?)/g;
+
+/** The lines that an answer or an error proposes. */
+function proposed(typed: readonly string[], { stdout, stderr }: Run): string[][] {
+  const found: string[][] = [];
+  for (const [, next = ''] of stdout.matchAll(/^Next: minimind (.*?)(?: {4}Details: .*)?$/gm)) {
+    found.push(wordsOf(next));
+  }
+  for (const [, suggestion = ''] of stderr.matchAll(/^ +→ (.*)$/gm)) {
+    const lines = [...suggestion.matchAll(LINE)].map((match) =>
+      wordsOf(match[1] ?? match[2] ?? ''),
+    );
+    const flags = [...suggestion.matchAll(FLAGS)].map(([, flag = '']) => wordsOf(flag));
+    found.push(...lines, ...(lines.length > 0 ? [] : flags.map((each) => withFlag(typed, each))));
+  }
+  return found.filter((words) => !words.some((word) => FORM.test(word)));
+}
+
+/** The line with a flag and its value, instead of another value. */
+function withFlag(typed: readonly string[], [flag = '', value]: readonly string[]): string[] {
+  const at = typed.indexOf(flag);
+  const values = value === undefined ? [] : [value];
+  return at < 0 ? [...typed, flag, ...values] : typed.toSpliced(at + 1, values.length, ...values);
+}
+
+/** Lines that only look something up. */
+const LOOK_UP = /^list\b|--(?:help|list-gpus|details)$/;
+
+/** Words of the user that a line lacks, though no message has quoted them and their flag is in it. */
+function lostWords(typed: readonly string[], { stderr }: Run, words: readonly string[]): string[] {
+  if (LOOK_UP.test(words.join(' '))) return [];
+  const errors = stderr.split('\n').filter((each) => each.startsWith('error:'));
+  const isReplaced = (at: number) => {
+    const flag = typed[at - 1] ?? '';
+    const isGone = !words.includes(flag) || errors.some((each) => each.includes(flag));
+    return flag.startsWith('-') && isGone;
+  };
+  return typed.filter(
+    (word, at) =>
+      at > 0 &&
+      !word.startsWith('-') &&
+      !isReplaced(at) &&
+      !words.some((each) => each === word || each.endsWith(`=${word}`)) &&
+      !errors.some((each) => each.includes(word)),
+  );
+}
+
+/** Commands and flags that check: exit code 1 is an answer. */
+const CHECKS = /^(?:verify|validate)\b|--(?:max-|min-|check)/;
+
+/** When a proposed line runs: at once, after a further proposal, or never. */
+type End = 'at once' | 'later' | 'never';
+
+/** Runs every proposed line, and those that it proposes. @returns The first of them. */
+async function follow(line: string, end: End = 'at once'): Promise<string | undefined> {
+  const folder = userFolder();
+  const typed = wordsOf(line);
+  const first = await runHere(typed, { cwd: folder });
+  const firstLines = proposed(typed, first);
+  for (const words of firstLines) {
+    const wasMistake = first.code === 2;
+    if (wasMistake && end === 'at once') {
+      expect(lostWords(typed, first, words), `lost in ${words.join(' ')}`).toEqual([]);
+    }
+    await runs([line], words, folder, end);
+  }
+  return firstLines[0]?.join(' ');
+}
+
+/** Most lines that follow one another. */
+const LONGEST_CHAIN = 4;
+
+/** Fails if a line has a mistake, a warning, or leads back to one of those before it. */
+async function runs(
+  before: readonly string[],
+  words: readonly string[],
+  from: string,
+  end: End,
+): Promise<void> {
+  const line = words.join(' ');
+  expect(before, `a circle: ${line}`).not.toContain(line);
+  if (before.length === LONGEST_CHAIN) return;
+  const folder = userFolder(from);
+  const run = await runHere(words, { cwd: folder });
+  const faults = run.stderr.split('\n').filter((each) => /^(?:error|warning):/.test(each));
+  const isChecked = run.code === 1 && CHECKS.test(line);
+  const further = proposed(words, run);
+  const chain = [...before, line].join(' → ');
+  const isOpen = end === 'never' || (end === 'later' && further.length > 0);
+  if (!isOpen && !isChecked) {
+    expect(`${chain}: ${[run.code, ...faults].join(' ')}`).toBe(`${chain}: 0`);
+  }
+  // A second step is enough for most; a circle needs more.
+  const isFollowed = end === 'at once' ? before.length < 2 : run.code !== 0;
+  if (!isFollowed) return;
+  for (const each of further) await runs([...before, line], each, folder, end);
+}
+
+const commandOf = (line: string) => line.split(' ', 1)[0];
+
+describe('a proposed line', () => {
+  it.each(MEANT)('answers what was meant by minimind %s: %s', async (line, ...wanted) => {
+    const found = await follow(line);
+    for (const words of wanted) expect(found ?? '').toContain(words);
+  });
+
+  it.each(sampled(MISTAKES, 10, commandOf))('runs after minimind %s', async (line) => {
+    await follow(line);
+  });
+
+  it.each(sampled(ANSWERS, 5, commandOf))('runs as the next step of minimind %s', async (line) => {
+    await follow(line);
+  });
+
+  it.each(TWO_MISTAKES)('leads to one that runs: minimind %s', async (line) => {
+    await follow(line, 'later');
+  });
+
+  it.each(UNMENDABLE)('ends where no line can help: minimind %s', async (line) => {
+    await follow(line, 'never');
+  });
+});
