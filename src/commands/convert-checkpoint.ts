@@ -271,8 +271,10 @@ export default class ConvertCheckpoint extends BaseCommand {
     await this.refuseUnwritable(flags);
     if (mode !== undefined && mode !== 'parts') return this.#runParts(flags, mode);
     const { convert } = await import('../conversion/conversion.js');
+    const { outputTarget } = await import('../conversion/job.js');
     const display = { ...progressDisplay(flags), ...stepProgress(flags) };
     const places = this.#placesOf(flags, args.in, args.out);
+    outputTarget(places.out, flags.container);
     const opened = openModelCheckpoint(places.in, { stateDict: flags['state-dict'] });
     let checkpoint = opened;
     try {

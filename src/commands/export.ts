@@ -1,4 +1,3 @@
-import fs from 'node:fs';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
@@ -55,11 +54,6 @@ export default class Export extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(Export);
     await this.refuseUnwritable(flags);
-    // A file that exists can be one of the inputs, which are only known when they are open.
-    if (!fs.existsSync(flags.save)) {
-      const { refuseOtherEnding } = await import('../files/write-whole.js');
-      refuseOtherEnding(flags.save, '.onnx');
-    }
     const opened = await openWeighted(args.config, flags, progressDisplay(flags));
     try {
       const { loaded, checkpoint, warnings } = opened;

@@ -189,10 +189,6 @@ export default class QuickTest extends BaseCommand {
     flags: TestFlags,
   ): Promise<unknown> {
     await this.refuseUnwritable(flags);
-    if (flags.save !== undefined) {
-      const { refuseOtherEnding } = await import('../files/write-whole.js');
-      refuseOtherEnding(flags.save, '.safetensors');
-    }
     const checkpoint = own ?? openFlaggedCheckpoint(flags);
     if (checkpoint === undefined && flags['state-dict'] !== undefined) throw DICT_OF_CHECKPOINT;
     try {

@@ -1,9 +1,10 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
+import { savedArgument } from '../../cli/flags/flags.js';
 import { isStdout } from '../../cli/output.js';
 import { progressDisplay } from '../../cli/progress.js';
-import { PROJECTOR_CONTAINERS } from '../../kv-projector/projector.js';
+import { PROJECTOR_CONTAINERS, PROJECTOR_ENDINGS } from '../../kv-projector/projector.js';
 import { projectorConversionReport } from '../../report/kv-projector/kv-projector.js';
 
 export default class KvProjectorConvert extends BaseCommand {
@@ -18,7 +19,7 @@ export default class KvProjectorConvert extends BaseCommand {
 
   static override args = {
     in: Args.string({ required: true, ignoreStdin: true, description: 'a saved projector' }),
-    out: Args.string({ required: true, ignoreStdin: true, description: 'the file to write' }),
+    out: savedArgument('the file to write', PROJECTOR_ENDINGS),
   };
   static override flags = {
     container: Flags.option({

@@ -1,14 +1,13 @@
-import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
-import { seed } from '../../cli/flags/flags.js';
+import { savedArgument, seed } from '../../cli/flags/flags.js';
 import { count, dropout, teachers, widthRatio } from '../../cli/flags/value-flags.js';
 import { isStdout } from '../../cli/output.js';
 import { progressDisplay } from '../../cli/progress.js';
 import { usageError } from '../../errors.js';
 import { firstOverlapping } from '../../files/input-registry.js';
 import { loadTeachers } from '../../kv-projector/costs.js';
-import { ADAPTER_KINDS } from '../../kv-projector/projector.js';
+import { ADAPTER_KINDS, PROJECTOR_ENDINGS } from '../../kv-projector/projector.js';
 import { DROPOUT, RATIO } from '../../kv-projector/verify-adapters.js';
 import { INITS } from '../../kv-projector/write-projector.js';
 import { projectorInitReport } from '../../report/kv-projector/kv-projector.js';
@@ -26,11 +25,7 @@ export default class KvProjectorInit extends BaseCommand {
   ];
 
   static override args = {
-    out: Args.string({
-      required: true,
-      ignoreStdin: true,
-      description: 'the file to write, as in projector.pt',
-    }),
+    out: savedArgument('the file to write, as in projector.pt', PROJECTOR_ENDINGS),
   };
   static override flags = {
     teacher: teachers(),
