@@ -19,10 +19,10 @@ export default class Export extends BaseCommand {
     'MatMulNBits of 8 or 4 bits, under NAME:codes, NAME:scales and NAME:zeroPoints. Beyond 1 GB they are in ' +
     'FILE.data next to the graph; keep both files together.';
   static override examples = [
-    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --save llama.onnx',
-    '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml --checkpoint fixtures/hybrid/shared-lowrank-tied/model.safetensors --save model.onnx',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --random --save tiny.onnx --json',
-    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --weights int4-32 --save llama-int4.onnx',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --random --save tiny.onnx',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --random --weights int4-32 --save tiny-int4.onnx',
+    '<%= config.bin %> convert-checkpoint tiny.onnx tiny',
+    '<%= config.bin %> <%= command.id %> tiny --save again.onnx --json',
   ];
 
   static override args = {

@@ -13,8 +13,9 @@ export default class KvProjectorConvert extends BaseCommand {
     'A .pt file is a dict of the constructor’s arguments and state_dict. In safetensors, each argument is a JSON string ' +
     'in the metadata. Names, values and types of all tensors stay the same.';
   static override examples = [
-    '<%= config.bin %> <%= command.id %> fixtures/kv-projector/two-teachers/model.safetensors projector.pt',
-    '<%= config.bin %> <%= command.id %> fixtures/kv-projector/two-teachers/saved.pt projector.safetensors --json',
+    '<%= config.bin %> kv-projector init projector.pt --teacher Qwen2-7B:896x28 --student 256',
+    '<%= config.bin %> <%= command.id %> projector.pt projector.safetensors',
+    '<%= config.bin %> <%= command.id %> projector.safetensors again.pt --json',
   ];
 
   static override args = {

@@ -21,7 +21,7 @@ export default class KvProjectorInit extends BaseCommand {
   static override examples = [
     '<%= config.bin %> <%= command.id %> projector.pt --teacher Qwen2-7B:896x28 --student 256',
     '<%= config.bin %> <%= command.id %> projector.safetensors --teacher A:640x4 --teacher B:320x2 --student 96 --ratio 0.5 --init kaiming --seed 7 --json',
-    '<%= config.bin %> <%= command.id %> linear.pt --kind linear --teacher fixtures/hf/llama/config.json --student 96',
+    '<%= config.bin %> <%= command.id %> linear.pt --kind linear --teacher minimind2 --student 96',
   ];
 
   static override args = {
