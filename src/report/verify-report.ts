@@ -113,7 +113,7 @@ function verdictOf({ matches, counts, faults, values }: VerifyAnswer): Verdict {
   if (faults.length === 0 && beyond > 0) {
     return { text: `values differ: ${counted(beyond, 'tensor')}`, tone: 'bad' };
   }
-  if (matches) return { text: `matches: ${counted(counts.described, 'tensor')}`, tone: 'good' };
+  if (matches) return { text: `matches: ${counted(counts.tensors, 'tensor')}`, tone: 'good' };
   const kinds = FAULT_KINDS.flatMap((kind) => {
     const number = sumOf(
       faults.filter((fault) => fault.kind === kind),

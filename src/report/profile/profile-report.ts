@@ -1,4 +1,5 @@
 /** Report of `minimind profile`: a block of tables for each budget. */
+
 import type { Figure } from '../../budget/figure.js';
 import type { GenerationFlops } from '../../budget/flops.js';
 import type {
@@ -13,6 +14,7 @@ import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import type { CheckpointFacts } from '../../model-input/checkpoint-model.js';
 import type { StoredWeights } from '../../quantization/stored-weights.js';
 import type { Dtype } from '../../tensor/dtype.js';
+import { dtypeWord } from '../../tensor/dtype.js';
 import {
   formatBytes,
   formatCount,
@@ -149,7 +151,8 @@ function factsOf({
   const quantized = served.map((each) => `${formatBytes(each.bytes.value)} ${each.dtype}`);
   // Next to these, the bytes of the same type without scales would contradict them.
   const isQuantized = bf16 !== undefined && weights.value < bf16.bytes.value;
-  const typeText = isQuantized ? `${dtype} throughout, without scales` : dtype;
+  const word = dtypeWord(dtype);
+  const typeText = isQuantized ? `${word} throughout, without scales` : word;
   return present([
     {
       name: 'weights',
@@ -167,7 +170,7 @@ function factsOf({
     checkpoint && { name: 'checkpoint', ...checkpointFact(checkpoint) },
     adapter && adapterFact(adapter, Number(parameters.total.value)),
     ...stateFacts(state, setting),
-    { name: 'inference', text: `${formatBytes(total.value)} in ${dtype}, for ${tokens}` },
+    { name: 'inference', text: `${formatBytes(total.value)} in ${word}, for ${tokens}` },
     {
       name: 'compute',
       text:
@@ -197,7 +200,10 @@ function checkpointFact({ totals, matches, config }: CheckpointFacts): Omit<Fact
 }
 
 function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
-  const { keyValueCache, keyValuePerToken } = state;
+  const { keyValueCache, keyValuePerToken, windows } = state;
+  const positions = inference.batch * inference.context;
+  const isCut =
+    windows.length > 0 && Number(keyValuePerToken.value) * positions > keyValueCache.value;
   const recurrent = recurrentStates(state);
   const [first] = recurrent;
   return present([
@@ -205,7 +211,8 @@ function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
       name: 'KV cache',
       text:
         `${formatBytes(keyValuePerToken.value)} per token, ${formatBytes(keyValueCache.value)} for ` +
-        formatSequences(inference.batch, inference.context),
+        formatSequences(inference.batch, inference.context) +
+        (isCut ? ' (sliding windows are full)' : ''),
     },
     first && {
       name: first.label,
@@ -454,7 +461,7 @@ function quantisedNotes(dtype: Dtype): Block[] {
   const served = QUANTISED[dtype as keyof typeof QUANTISED];
   return [
     noteOf(
-      `All weights are counted in ${dtype}, without scales. fit --dtype ${served} counts scales, and leaves ` +
+      `All weights are counted in ${dtypeWord(dtype)}, without scales. fit --dtype ${served} counts scales, and leaves ` +
         'embedding, head and norms in 16 bits.',
     ),
   ];
