@@ -4,8 +4,8 @@ import type { Exact } from '../budget/figure.js';
 import type { MeasureName } from '../plan/criteria.js';
 import type { Plan, PlanRow } from '../plan/plan-models.js';
 import type { SquareRootRule, VocabularyComparison } from '../plan/vocabulary.js';
-import { dtypeWord } from '../tensor/dtype.js';
 import {
+  dtypeWord,
   formatBytes,
   formatCount,
   formatFlops,

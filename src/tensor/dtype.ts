@@ -23,15 +23,6 @@ export const DTYPE_SPELLINGS: readonly string[] = DTYPE_NAMES.flatMap((name) => 
   ...DTYPES[name].aliases,
 ]);
 
-/** Words for people, the same as of weights that `fit` serves; JSON keeps the names. */
-const DTYPE_WORDS: Readonly<Partial<Record<Dtype, string>>> = {
-  f8_e4m3: 'f8',
-  i8: 'int8',
-  i4: 'int4',
-};
-
-export const dtypeWord = (dtype: Dtype): string => DTYPE_WORDS[dtype] ?? dtype;
-
 /** Parses a dtype in any case, by any of its usual names, also as `torch.float16`. */
 export function parseDtype(text: string): Dtype | undefined {
   const folded = text

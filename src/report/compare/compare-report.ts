@@ -2,8 +2,7 @@
 
 import type { ColumnValue, Disagreement } from '../../comparison/columns.js';
 import type { ComparedRow, ComparisonTable, ShownColumn } from '../../comparison/compare-models.js';
-import { dtypeWord } from '../../tensor/dtype.js';
-import { formatSequences } from '../../text/units.js';
+import { dtypeWord, formatSequences } from '../../text/units.js';
 import { counted, joined, present, shortened } from '../../text/words.js';
 import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/report.js';
 import {

@@ -7,8 +7,8 @@ import type { UsersFit } from '../../fit/serving/serving.js';
 import type { FitVerdict } from '../../fit/training/training-fit.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import type { MachineProfile } from '../../hardware/machine-profile.js';
-import { dtypeWord } from '../../tensor/dtype.js';
 import {
+  dtypeWord,
   formatInteger,
   formatSeconds,
   formatSequences,

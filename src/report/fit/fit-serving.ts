@@ -6,8 +6,13 @@ import type { ServingRemedy, UnmetRequirement } from '../../fit/remedies/remedie
 import type { LoadAnswer } from '../../fit/serving/queueing.js';
 import type { DecodeStep, DecodingLimit, Prefill } from '../../fit/serving/roofline.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';
-import { dtypeWord } from '../../tensor/dtype.js';
-import { formatInteger, formatSeconds, formatSequences, significant } from '../../text/units.js';
+import {
+  dtypeWord,
+  formatInteger,
+  formatSeconds,
+  formatSequences,
+  significant,
+} from '../../text/units.js';
 import { counted, present, sentence } from '../../text/words.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {

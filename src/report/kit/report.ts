@@ -1,8 +1,8 @@
 import type { GenerationFlops } from '../../budget/flops.js';
 import type { ResolvedSetting, SettingOrigin } from '../../budget/profile-model.js';
 import type { CheckpointFacts } from '../../model-input/checkpoint-model.js';
-import { dtypeWord } from '../../tensor/dtype.js';
 import {
+  dtypeWord,
   formatBinaryBytes,
   formatBytes,
   formatFlops,

@@ -14,8 +14,8 @@ import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import type { CheckpointFacts } from '../../model-input/checkpoint-model.js';
 import type { StoredWeights } from '../../quantization/stored-weights.js';
 import type { Dtype } from '../../tensor/dtype.js';
-import { dtypeWord } from '../../tensor/dtype.js';
 import {
+  dtypeWord,
   formatBytes,
   formatCount,
   formatFlops,
