@@ -44,7 +44,6 @@ export const FILE_RULES = {
 /** Rules for tensor names without wrapper prefixes. */
 export const NAME_RULES = {
   'names-collide': 'Names stay different when the prefixes of wrappers are taken off.',
-  'names-keys': 'No integer key of a state dict equals the name of another tensor.',
 } as const;
 
 export const SAFETENSORS_RULES = {
@@ -336,7 +335,7 @@ export const TENSOR_RULES = {
   'tensor-amplification': 'A tensor has no more elements than its storage, or than 2^20.',
   'tensor-view': 'A tensor on a view begins at a multiple of the bytes of its elements.',
   'parameter-data': 'A parameter is made of a tensor and the number of arguments that it takes.',
-  'parameter-state': 'A parameter has no attributes of its own.',
+  'parameter-state': 'A parameter has no attributes of its own: its state is empty.',
   'legacy-magic': 'A legacy file begins with the magic number of PyTorch.',
   'legacy-protocol': 'The protocol of a legacy file is 1001.',
   'legacy-system': 'A legacy file says that its values are little-endian.',
@@ -352,6 +351,8 @@ export const STATE_DICT_RULES = {
   'state-dict-missing': 'A file holds a dict of tensors by name.',
   'state-dict-many':
     'Only one dict of a file holds the tensors of the model, unless one is chosen.',
+  'state-dict-names':
+    'The keys of the tensors in a state dict are texts, and no other key on the way to it is written like its name.',
   'state-dict-key':
     'A key of the dicts that are searched for a state dict has at most 65,536 characters.',
   'state-dict-content':

@@ -17,8 +17,6 @@ export interface Checkpoint {
   readonly files: readonly ByteFile[];
   /** Tensors of the model by their name in the file, in file order. */
   readonly tensors: ReadonlyMap<string, StoredTensor>;
-  /** Names in `tensors` that are used twice: by a text key and by an integer key, as 0 and '0' in a PyTorch dict. */
-  readonly ambiguous: readonly string[];
   /** Names that appear only in safetensors metadata: name → name of the tensor. */
   readonly aliases: ReadonlyMap<string, string>;
   /** The strings in `__metadata__` of safetensors, of all shards. */

@@ -23,6 +23,10 @@ export const isTrainingFormat = (container: Container): boolean =>
 
 export const CONTAINER_NAMES = Object.keys(CONTAINERS) as readonly Container[];
 
+/** Endings of the names of a container's files, the usual one first. */
+export const endingsOf = (container: Container): readonly string[] =>
+  CONTAINERS[container].extensions;
+
 /** Container of a file by the ending of its name, in lower case. */
 export const containerOf = (ending: string): Container | undefined =>
   CONTAINER_NAMES.find((name) =>

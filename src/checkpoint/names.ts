@@ -1,6 +1,6 @@
 /** Turns the names of a file into the names of the model. Knows no model. */
 import type { Checkpoint } from './checkpoint.js';
-import { refusal, tensorPlace } from './checkpoint-rules.js';
+import { refusal } from './checkpoint-rules.js';
 import type { StoredTensor } from './stored-tensor.js';
 
 /** Prefixes that wrappers add to every name: data parallelism and torch.compile. */
@@ -81,23 +81,9 @@ export type StoredNames = ReadonlyMap<string, StoredName>;
 
 /**
  * Tensors of a checkpoint under the names of the model.
- * @throws UserError if two names are equal without their prefixes, or when written as text.
+ * @throws UserError if two names are equal without their prefixes.
  */
-export function storedNames({ path, tensors, ambiguous, aliases }: Checkpoint): StoredNames {
-  const [twice] = ambiguous;
-  if (twice !== undefined) {
-    throw refusal(path, {
-      rule: 'names-keys',
-      place: tensorPlace(twice),
-      message: `the state dict also has a tensor under the integer ${twice}, which becomes the same name`,
-      suggestion: 'save the state dict with texts as keys, each once',
-    });
-  }
-  return namedTensors({ path, tensors, aliases });
-}
-
-/** The same for a checkpoint whose keys need no check. @throws UserError if two names are equal without their prefixes. */
-export function namedTensors({
+export function storedNames({
   path,
   tensors,
   aliases,

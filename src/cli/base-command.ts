@@ -4,6 +4,7 @@ import type * as Interfaces from '@oclif/core/interfaces';
 import { quote } from '../config/quote.js';
 import type { Problem } from '../errors.js';
 import { usageError } from '../errors.js';
+import { endingOf, refuseOtherEnding, refuseOtherEndingEarly } from '../files/file-endings.js';
 import { firstOverlapping, refuseModelFile } from '../files/input-registry.js';
 import type { HubNeed, MountedReference } from '../hub/mount-reference.js';
 import type { Format, Report } from '../report/kit/report.js';
@@ -31,12 +32,31 @@ export type FlagsOf<Class extends { readonly flags: object }> = OutputFlags &
 export const formatOf = ({ json, format }: Pick<OutputFlags, 'json' | 'format'>): Format =>
   json ? 'json' : format;
 
+/** Format of the answer by the ending of its file. */
 const ENDINGS: Readonly<Record<string, Format>> = {
-  json: 'json',
-  csv: 'csv',
-  md: 'markdown',
-  markdown: 'markdown',
+  '.json': 'json',
+  '.csv': 'csv',
+  '.md': 'markdown',
+  '.markdown': 'markdown',
 };
+
+/** Endings of files of any format. */
+const TEXT_ENDINGS = ['.txt', '.log'] as const;
+
+/** Endings of the job that `--launch` writes. */
+const JOB_ENDINGS = ['.sh', '.sbatch', '.yaml', '.yml'] as const;
+
+/** Endings of the file of an answer, that of the format that was asked for first. */
+function answerEndings(
+  { format, json, launch }: Partial<OutputFlags> & { readonly launch?: string },
+  { baseFlags: { format: declared }, textEndings }: typeof BaseCommand,
+): string[] {
+  const formats: readonly string[] = declared.options ?? [];
+  const own = Object.keys(ENDINGS).filter((each) => formats.includes(ENDINGS[each] ?? ''));
+  const usual = own.filter((each) => ENDINGS[each] === (json ? 'json' : format));
+  const texts = [...(launch === undefined ? [] : JOB_ENDINGS), ...textEndings, ...TEXT_ENDINGS];
+  return format === 'table' && !json ? [...texts, ...own] : [...usual, ...own, ...texts];
+}
 
 /** @throws UserError when `--format` contradicts the ending of `--output`. */
 function chooseFormat(flags: Partial<OutputFlags>, isFormatGiven: boolean): void {
@@ -47,8 +67,7 @@ function chooseFormat(flags: Partial<OutputFlags>, isFormatGiven: boolean): void
       'write only one of them',
     );
   }
-  const ending = /\.(\w+)$/.exec(output ?? '')?.[1]?.toLowerCase() ?? '';
-  const named = Object.hasOwn(ENDINGS, ending) ? ENDINGS[ending] : undefined;
+  const named = ENDINGS[endingOf(output ?? '')];
   if (named === undefined || format === undefined) return;
   const asked = json ? 'json' : isFormatGiven ? format : undefined;
   if (asked !== undefined && asked !== named) {
@@ -79,6 +98,9 @@ export abstract class BaseCommand extends Command {
   /** Whether the command writes a file that no flag and no argument names. */
   static writesUnasked = false;
 
+  /** Endings of files for `--output` that only this command writes. */
+  static textEndings: readonly string[] = [];
+
   /** Part of a model of the hub that the command reads; undefined where models of the hub cannot be given. */
   static readsHub: HubNeed | undefined;
 
@@ -87,6 +109,9 @@ export abstract class BaseCommand extends Command {
 
   /** Models of the hub that were given. */
   readonly #references: MountedReference[] = [];
+
+  /** Endings of the file of `--output`. */
+  #endings: readonly string[] = [];
 
   /** All warnings so far, also those that are not printed. */
   readonly #warnings: Problem[] = [];
@@ -119,6 +144,10 @@ export abstract class BaseCommand extends Command {
     const parsed = await super.parse(options, argv);
     const flags = parsed.flags as unknown as Partial<OutputFlags>;
     this.#refuseIdleForce(flags, 'out' in (options?.args ?? {}));
+    if (!isStdout(flags.output)) {
+      this.#endings = answerEndings(flags, this.constructor as typeof BaseCommand);
+      refuseOtherEndingEarly('--output', flags.output, this.#endings);
+    }
     chooseFormat(flags, parsed.metadata.flags.format?.setFromDefault !== true);
     return parsed;
   }
@@ -292,6 +321,9 @@ export abstract class BaseCommand extends Command {
   protected async write(flags: OutputFlags, text: string | Iterable<string>): Promise<void> {
     if (isStdout(flags.output)) return writeStdout(text);
     refuseModelFile(flags.output);
+    const { refuseUnwritable } = await import('../files/write-whole.js');
+    await refuseUnwritable(flags.output, flags.force);
+    refuseOtherEnding('--output', flags.output, this.#endings);
     await writeText(flags.output, text, flags.force);
     this.note(flags, `wrote ${flags.output}`);
   }

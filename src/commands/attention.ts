@@ -36,10 +36,10 @@ export default class Attention extends BaseCommand {
     'overlapping windows, chunks with a global model, and a sparse mask. --details has every context, --explain the formulas. Compares the operations of RMSNorm and LayerNorm, too.';
   static override readsHub = 'index' as const;
   static override examples = [
-    '<%= config.bin %> <%= command.id %> configs/minimind/minimind2-small.yaml',
-    '<%= config.bin %> <%= command.id %> configs/minimind/minimind2-small.yaml --context 512,2048,8192 --gpu h100 --window 256 --block 64',
-    '<%= config.bin %> <%= command.id %> configs/minimind/minimind2-small.yaml --context 8192 --chunk 512 --overlap 50%',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml --key-heads 16,4,1 --published 2,8,32,3.8,5.2',
+    '<%= config.bin %> <%= command.id %> minimind2-small',
+    '<%= config.bin %> <%= command.id %> minimind2-small --context 512,2048,8192 --gpu h100 --window 256 --block 64',
+    '<%= config.bin %> <%= command.id %> minimind2-small --context 8192 --chunk 512 --overlap 50%',
+    '<%= config.bin %> <%= command.id %> hybrid/original --key-heads 16,4,1 --published 2,8,32,3.8,5.2',
   ];
 
   static override args = {

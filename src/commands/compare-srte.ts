@@ -16,9 +16,9 @@ export default class CompareSrte extends BaseCommand {
     'shared.';
   static override readsHub = 'config' as const;
   static override examples = [
-    '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml --ranks 256,128,64,32 --presets',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/shared.yaml --max-positions 32768,16384 --tie --json',
+    '<%= config.bin %> <%= command.id %> hybrid/original',
+    '<%= config.bin %> <%= command.id %> hybrid/original --ranks 256,128,64,32 --presets',
+    '<%= config.bin %> <%= command.id %> hybrid/shared --max-positions 32768,16384 --tie --json',
   ];
 
   static override args = {

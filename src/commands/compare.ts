@@ -23,11 +23,11 @@ export default class Compare extends SweepCommand {
     'the configs, such as model.num_layers.';
   static override readsHub = 'index' as const;
   static override examples = [
-    '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml configs/hybrid/recommended.yaml',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/*.yaml --sort parameters --baseline tiny',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml --set model.vocab_size=1000,6400,100000',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --set model.num_layers=2,4 --set model.hidden_size=64,128 --columns parameters,kv-cache,width-per-layer --sort=-parameters',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --set model.num_layers=2,4,8 --set model.hidden_size=64,128 --parts 3 --plan sweep.json',
+    '<%= config.bin %> <%= command.id %> hybrid/original hybrid/recommended',
+    '<%= config.bin %> <%= command.id %> minimind2-small minimind2 minimind2-moe --sort parameters --baseline minimind2',
+    '<%= config.bin %> <%= command.id %> hybrid/original --set model.vocab_size=1000,6400,100000',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --set model.num_layers=2,4 --set model.hidden_size=64,128 --columns parameters,kv-cache,width-per-layer --sort=-parameters',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --set model.num_layers=2,4,8 --set model.hidden_size=64,128 --parts 3 --plan sweep.json',
     '<%= config.bin %> <%= command.id %> --plan sweep.json --part 1',
     '<%= config.bin %> <%= command.id %> --plan sweep.json --launch slurm',
     '<%= config.bin %> <%= command.id %> --plan sweep.json --status',

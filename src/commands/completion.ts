@@ -26,6 +26,7 @@ export default class Completion extends BaseCommand {
     '<%= config.bin %> <%= command.id %> zsh -o _minimind',
   ];
 
+  static override textEndings = ['.bash', '.zsh', '.fish', '.ps1', '.sh'];
   // A script has no other formats.
   static override baseFlags = { ...baseFlags, format: formatFlag(['table', 'json']) };
   static override args = {

@@ -88,13 +88,12 @@ export default class ConvertCheckpoint extends BaseCommand {
     'input never changes, and OUT appears complete or not at all. Errors are measured on the written values.';
   static override readsHub = 'values' as const;
   static override examples = [
-    '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt shared.pt --to shared --dry-run',
-    '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt pair.safetensors --to low-rank --max-error 0.75',
-    '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied per-layer --to per-layer --dtype bf16 --check',
-    '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt model.safetensors --container safetensors',
-    '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied proved --dtype bf16 --prove',
-    '<%= config.bin %> <%= command.id %> fixtures/hf/llama llama-int4 --quantize int4 --group 32 --check',
-    '<%= config.bin %> <%= command.id %> fixtures/hf/llama llama-bf16 --dtype bf16 --parts 4 --plan plan.json',
+    '<%= config.bin %> export hybrid/tiny --random --save tiny.onnx',
+    '<%= config.bin %> <%= command.id %> tiny.onnx model.pt',
+    '<%= config.bin %> <%= command.id %> model.pt per-layer.pt --to per-layer --check',
+    '<%= config.bin %> <%= command.id %> model.pt pair.safetensors --to low-rank --rank 4 --dry-run',
+    '<%= config.bin %> <%= command.id %> model.pt proved --dtype bf16 --prove',
+    '<%= config.bin %> <%= command.id %> tiny.onnx parts --dtype bf16 --parts 4 --plan plan.json',
     '<%= config.bin %> <%= command.id %> --plan plan.json --part 1',
     '<%= config.bin %> <%= command.id %> --plan plan.json --launch slurm',
     '<%= config.bin %> <%= command.id %> --plan plan.json --status',
@@ -273,8 +272,10 @@ export default class ConvertCheckpoint extends BaseCommand {
     await this.refuseUnwritable(flags);
     if (mode !== undefined && mode !== 'parts') return this.#runParts(flags, mode, files[0]);
     const { convert } = await import('../conversion/conversion.js');
+    const { outputTarget } = await import('../conversion/job.js');
     const display = { ...progressDisplay(flags), ...stepProgress(flags) };
     const places = this.#placesOf(flags, args.in, args.out);
+    outputTarget(places.out, flags.container);
     const opened = openModelCheckpoint(places.in, { stateDict: flags['state-dict'] });
     let checkpoint = opened;
     try {

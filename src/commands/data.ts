@@ -19,10 +19,9 @@ export default class Data extends BaseCommand {
     'March 2026, minimind2 of April 2025 (the end token is cut off with the text), plain (no tokens for begin and end). ' +
     'With --check the exit code is 1 for any fault.';
   static override examples = [
-    '<%= config.bin %> <%= command.id %> fixtures/data/pretrain.jsonl --tokenizer fixtures/data/tokenizer',
-    '<%= config.bin %> <%= command.id %> fixtures/data/chat.jsonl --tokenizer fixtures/data/tokenizer --show 2 --context 32',
-    '<%= config.bin %> <%= command.id %> fixtures/data/chat.jsonl --tokenizer fixtures/data/tokenizer --tokens 10M --details',
-    '<%= config.bin %> <%= command.id %> fixtures/data/preference.jsonl --tokenizer fixtures/data/tokenizer --check --max-cut 5%',
+    `echo '{"text": "Once upon a time."}' > stories.jsonl`,
+    '<%= config.bin %> <%= command.id %> stories.jsonl',
+    '<%= config.bin %> <%= command.id %> stories.jsonl --max-duplicates 1% --json',
   ];
 
   static override strict = false;

@@ -20,9 +20,10 @@ export default class Diff extends BaseCommand {
   static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> minimind2-small minimind2',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml configs/hybrid/shared.yaml --details',
-    '<%= config.bin %> <%= command.id %> fixtures/hf/llama fixtures/hf/llama-tied-rope3 --values',
-    '<%= config.bin %> <%= command.id %> fixtures/hf/llama fixtures/hf/llama --values --check',
+    '<%= config.bin %> <%= command.id %> hybrid/original hybrid/shared --details',
+    '<%= config.bin %> export hybrid/tiny --random --save a.onnx',
+    '<%= config.bin %> export hybrid/tiny --random --seed 1 --save b.onnx',
+    '<%= config.bin %> <%= command.id %> a.onnx b.onnx --values',
   ];
 
   static override args = {

@@ -22,11 +22,11 @@ export default class Evaluate extends SweepCommand {
     'each with its standard error. Only bits per byte compare models with different tokenizers. With --against it ' +
     'reads a second model as the reference and reports how far the predictions are apart.';
   static override examples = [
-    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids fixtures/evaluation/ids.json',
-    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids fixtures/evaluation/ids.json --against fixtures/hf/llama-tied-rope3 --context 64 --stride 32',
-    '<%= config.bin %> <%= command.id %> hybrid/tiny --random --set model.vocab_size=512 --tokenizer fixtures/tokenizers/bpe-512.json --text fixtures/tokenizers/text.txt',
-    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids fixtures/evaluation/ids.json --context 64 --parts 2 --plan windows.json',
-    '<%= config.bin %> <%= command.id %> --plan windows.json --part 1',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --random --ids 5,17,3,9,1,30',
+    '<%= config.bin %> export hybrid/tiny --random --save tiny.onnx',
+    '<%= config.bin %> convert-checkpoint tiny.onnx tiny',
+    '<%= config.bin %> <%= command.id %> tiny --ids 5,17,3,9,1,30 --against tiny.onnx',
+    '<%= config.bin %> <%= command.id %> tiny --ids 5,17,3,9,1,30 --context 4 --stride 2',
   ];
 
   static override viewFlags = Object.keys(evaluationLimits);
@@ -82,7 +82,7 @@ export default class Evaluate extends SweepCommand {
     const run = await this.sweepRun();
     if (run === undefined) return undefined;
     const { args, flags } = await this.parse(Evaluate, run.words);
-    const file = await this.modelGiven(flags, args.model, 'fixtures/hf/llama');
+    const file = await this.modelGiven(flags, args.model, 'hybrid/tiny --random --ids 1,2,3');
     if (flags.text === undefined && flags.ids === undefined) throw NOTHING_TO_READ;
     await this.refuseUnwritable(flags);
     const display = progressDisplay(flags);

@@ -1,4 +1,3 @@
-import fs from 'node:fs';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
@@ -21,10 +20,10 @@ export default class Export extends BaseCommand {
     'MatMulNBits of 8 or 4 bits, under NAME:codes, NAME:scales and NAME:zeroPoints. Beyond 1 GB they are in ' +
     'FILE.data next to the graph; keep both files together.';
   static override examples = [
-    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --save llama.onnx',
-    '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml --checkpoint fixtures/hybrid/shared-lowrank-tied/model.safetensors --save model.onnx',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --random --save tiny.onnx --json',
-    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --weights int4-32 --save llama-int4.onnx',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --random --save tiny.onnx',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --random --weights int4-32 --save tiny-int4.onnx',
+    '<%= config.bin %> convert-checkpoint tiny.onnx tiny',
+    '<%= config.bin %> <%= command.id %> tiny --save again.onnx --json',
   ];
 
   static override args = {
@@ -56,11 +55,6 @@ export default class Export extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(Export);
     await this.refuseUnwritable(flags);
-    // A file that exists can be one of the inputs, which are only known when they are open.
-    if (!fs.existsSync(flags.save)) {
-      const { refuseOtherEnding } = await import('../files/write-whole.js');
-      refuseOtherEnding(flags.save, '.onnx');
-    }
     const opened = await openWeighted(args.config, flags, progressDisplay(flags));
     try {
       const { loaded, checkpoint, warnings } = opened;

@@ -46,12 +46,12 @@ export default class Fit extends BaseCommand {
     'measures this machine.';
   static override readsHub = 'index' as const;
   static override examples = [
-    '<%= config.bin %> <%= command.id %> configs/hybrid/recommended.yaml',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/recommended.yaml --gpu h100-80gb --users 50',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/recommended.yaml --gpu h100-80gb --gpus 8',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/bench-60m.yaml --gpu rtx-4090 --for training --micro-batch 8 --train-tokens 3e9',
-    '<%= config.bin %> <%= command.id %> configs/minimind/minimind2.yaml --gpu l4 --for serving --qps 100 --prompt-tokens 200 --output-tokens 50 --p95 2s',
-    '<%= config.bin %> <%= command.id %> configs/minimind/minimind2.yaml --gpu l4 --for serving --qps 100 --prompt-tokens 200 --output-tokens 30 --p95 500ms --token-time 8ms --prefill-time 3ms --batch 32 --price 0.80',
+    '<%= config.bin %> <%= command.id %> hybrid/recommended',
+    '<%= config.bin %> <%= command.id %> hybrid/recommended --gpu h100-80gb --users 50',
+    '<%= config.bin %> <%= command.id %> hybrid/recommended --gpu h100-80gb --gpus 8',
+    '<%= config.bin %> <%= command.id %> hybrid/bench-60m --gpu rtx-4090 --for training --micro-batch 8 --train-tokens 3e9',
+    '<%= config.bin %> <%= command.id %> minimind2 --gpu l4 --for serving --qps 100 --prompt-tokens 200 --output-tokens 50 --p95 2s',
+    '<%= config.bin %> <%= command.id %> minimind2 --gpu l4 --for serving --qps 100 --prompt-tokens 200 --output-tokens 30 --p95 500ms --token-time 8ms --prefill-time 3ms --batch 32 --price 0.80',
     '<%= config.bin %> <%= command.id %> --list-gpus',
   ];
 

@@ -42,12 +42,13 @@ export default class Generate extends BaseCommand {
     'In a pipe, stdout has only the text; figures go to stderr. --logits shows the sampling of given numbers, without a model. Perplexity and “least sure” refer to the distribution ' +
     'of the model before any filter.';
   static override examples = [
-    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --random --ids 1,2,3 --max-tokens 8',
-    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids 1,2,3 --max-tokens 8 --temperature 0.8 --seed 7',
-    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids 1,2,3 --max-tokens 4 --top-k 8 --explain-sampling',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --random --ids 1,2,3 --max-tokens 8',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --random --ids 1,2,3 --max-tokens 8 --temperature 0.8 --seed 7',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --random --ids 1,2,3 --max-tokens 4 --top-k 8 --explain-sampling',
     '<%= config.bin %> <%= command.id %> --logits 8,7,6,3,2 --temperature 2 --top-p 0.9',
-    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids 1,2,3 --max-tokens 40 --draft ngram:2',
-    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids 1,2,3 --max-tokens 8 --against fixtures/hf/llama-linear',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --random --ids 1,2,3 --max-tokens 40 --draft ngram:2',
+    '<%= config.bin %> export hybrid/tiny --random --save tiny.onnx',
+    '<%= config.bin %> <%= command.id %> tiny.onnx --ids 1,2,3 --max-tokens 8',
   ];
 
   static override args = {
@@ -112,7 +113,7 @@ export default class Generate extends BaseCommand {
       refuseModel(args, flags, metadata);
       return this.#sample(flags);
     }
-    const model = await this.modelGiven(flags, args.model, 'fixtures/hf/llama --ids 1,2,3');
+    const model = await this.modelGiven(flags, args.model, 'hybrid/tiny --random --ids 1,2,3');
     const way = inputOf(args, flags);
     await this.refuseUnwritable(flags);
     const side = await openWeighted(model, flags, progressDisplay(flags));

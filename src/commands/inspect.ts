@@ -37,11 +37,11 @@ export default class Inspect extends BaseCommand {
     '--srte need the values.';
   static override readsHub = 'index' as const;
   static override examples = [
-    '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/nested_train_proto4.pt',
-    '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/st_nan_inf.safetensors --stats',
-    "<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt --filter '*.weight' --hash --format csv",
-    '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt --srte --json',
-    '<%= config.bin %> <%= command.id %> fixtures/onnx/llama.onnx',
+    '<%= config.bin %> export hybrid/tiny --random --save tiny.onnx',
+    '<%= config.bin %> <%= command.id %> tiny.onnx',
+    '<%= config.bin %> convert-checkpoint tiny.onnx tiny.safetensors',
+    '<%= config.bin %> <%= command.id %> tiny.safetensors --stats',
+    "<%= config.bin %> <%= command.id %> tiny.safetensors --filter '*.weight' --hash --format csv",
   ];
 
   static override args = {

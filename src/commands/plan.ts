@@ -50,7 +50,6 @@ export default class Plan extends SweepCommand {
     '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --context 4096 --depth 4..40 --sort memory',
     '<%= config.bin %> <%= command.id %> --max-params 135M --vocab 49152 --family llama --set model.tie_word_embeddings=true --top 3',
     '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --row 2 --save -',
-    '<%= config.bin %> <%= command.id %> --max-params 8M --tokenizer fixtures/tokenizers/bpe-512.json,fixtures/tokenizers/bpe-4096.json --text fixtures/tokenizers/text.txt --sqrt-rule',
     '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --parts 2 --plan widths.json',
     '<%= config.bin %> <%= command.id %> --plan widths.json --part 1',
   ];

@@ -49,10 +49,10 @@ export default class Profile extends BaseCommand {
     'exceeds them. For a checkpoint, only the index is read and checked against the config.';
   static override readsHub = 'index' as const;
   static override examples = [
-    '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --context 128 --batch 4 --layers --explain',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/recommended.yaml --max-params 14B --max-memory 30GB',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/aggressive.yaml --published 7B',
+    '<%= config.bin %> <%= command.id %> minimind2-small',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --context 128 --batch 4 --layers --explain',
+    '<%= config.bin %> <%= command.id %> hybrid/recommended --max-params 14B --max-memory 30GB',
+    '<%= config.bin %> <%= command.id %> hybrid/aggressive --published 7B',
   ];
 
   static override args = {

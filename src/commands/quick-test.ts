@@ -74,14 +74,16 @@ export default class QuickTest extends BaseCommand {
     'two models instead. --overfit trains the model, or a scaled-down proxy, on one batch: the loss must fall.';
   static override readsHub = 'config' as const;
   static override examples = [
-    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --only cache,cross-check --context 48',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml --trace',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --overfit --lr 3e-3',
-    '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied --weights int4 --max-kl 0.5',
-    '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied --against tfjs',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --set model.window_size=64 --against configs/hybrid/tiny.yaml',
-    '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml --checkpoint fixtures/hybrid/shared-lowrank-tied/model.safetensors',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --only cache,cross-check --context 48',
+    '<%= config.bin %> <%= command.id %> hybrid/original --trace',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --overfit --lr 3e-3',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --weights int4 --max-kl 0.5',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --against tfjs',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --set model.window_size=64 --against hybrid/tiny',
+    '<%= config.bin %> export hybrid/tiny --random --save tiny.onnx',
+    '<%= config.bin %> convert-checkpoint tiny.onnx tiny',
+    '<%= config.bin %> <%= command.id %> tiny --save logits.safetensors',
   ];
 
   static override args = {
@@ -189,10 +191,6 @@ export default class QuickTest extends BaseCommand {
     flags: TestFlags,
   ): Promise<unknown> {
     await this.refuseUnwritable(flags);
-    if (flags.save !== undefined) {
-      const { refuseOtherEnding } = await import('../files/write-whole.js');
-      refuseOtherEnding(flags.save, '.safetensors');
-    }
     const checkpoint = own ?? openFlaggedCheckpoint(flags);
     if (checkpoint === undefined && flags['state-dict'] !== undefined) throw DICT_OF_CHECKPOINT;
     try {

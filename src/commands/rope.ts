@@ -16,9 +16,9 @@ export default class Rope extends BaseCommand {
     'frequency, and a plot. Each distinct rotation of the layers is shown once.';
   static override readsHub = 'index' as const;
   static override examples = [
-    '<%= config.bin %> <%= command.id %> configs/minimind/minimind2-small.yaml --context 131072',
-    '<%= config.bin %> <%= command.id %> configs/minimind/minimind2-small.yaml --context 32768 --trained 2048 --set model.inference_rope_scaling=true',
-    '<%= config.bin %> <%= command.id %> configs/minigpt/minigpt-small.yaml --context 8192 --factor 16 --format csv',
+    '<%= config.bin %> <%= command.id %> minimind2-small --context 131072',
+    '<%= config.bin %> <%= command.id %> minimind2-small --context 32768 --trained 2048 --set model.inference_rope_scaling=true',
+    '<%= config.bin %> <%= command.id %> minigpt-small --context 8192 --factor 16 --format csv',
   ];
 
   static override args = {

@@ -39,9 +39,9 @@ export default class TrainPlanCommand extends BaseCommand {
     'with --check if there is a mistake.';
   static override readsHub = 'index' as const;
   static override examples = [
-    '<%= config.bin %> <%= command.id %> minimind/minimind2-small --tokens 10B --batch 32 --accumulation 8 --lr 5e-4 --warmup 1%',
-    '<%= config.bin %> <%= command.id %> minimind/minimind2 --tokens 2B --schedule wsd --decay 20% --gpu h100 --gpus 8 --price 2.50',
-    '<%= config.bin %> <%= command.id %> minimind/minimind2-small --epochs 2 --data fixtures/data/pretrain.jsonl --tokenizer fixtures/data/tokenizer',
+    '<%= config.bin %> <%= command.id %> minimind2-small --tokens 10B --batch 32 --accumulation 8 --lr 5e-4 --warmup 1%',
+    '<%= config.bin %> <%= command.id %> minimind2 --tokens 2B --schedule wsd --decay 20% --gpu h100 --gpus 8 --price 2.50',
+    '<%= config.bin %> <%= command.id %> minimind2-small --epochs 2 --data-tokens 400M',
     '<%= config.bin %> <%= command.id %> hybrid/tiny --steps 1000 --schedule minimind --format csv',
   ];
 

@@ -18,9 +18,10 @@ export default class Validate extends BaseCommand {
     'built, and settings of training: that ruin a run (see train-plan), as warnings. The exit code is 0 when all files are valid, 1 when one is not, 2 when one cannot be read.';
   static override readsHub = 'config' as const;
   static override examples = [
-    '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/*.yaml --strict',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --set model.num_heads=8 --json',
+    '<%= config.bin %> <%= command.id %> hybrid/original',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --set model.num_heads=8 --json',
+    '<%= config.bin %> init tiny --save my-model.yaml',
+    '<%= config.bin %> <%= command.id %> my-model.yaml --strict',
   ];
 
   static override strict = false;

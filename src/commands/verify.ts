@@ -36,10 +36,11 @@ export default class Verify extends BaseCommand {
     '--values all values. Exits with 1 if something is wrong.';
   static override readsHub = 'index' as const;
   static override examples = [
-    '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml fixtures/hybrid/shared-lowrank-tied/model.safetensors',
-    '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml fixtures/hybrid/shared-lowrank-tied/ --json',
-    '<%= config.bin %> <%= command.id %> fixtures/hf/mixtral-saved',
-    '<%= config.bin %> <%= command.id %> fixtures/hf/llama fixtures/onnx/llama.onnx --values fixtures/hf/llama',
+    '<%= config.bin %> export hybrid/tiny --random --save tiny.onnx',
+    '<%= config.bin %> <%= command.id %> tiny.onnx',
+    '<%= config.bin %> convert-checkpoint tiny.onnx tiny',
+    '<%= config.bin %> <%= command.id %> tiny --values tiny.onnx',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny tiny --json',
   ];
 
   static override args = {

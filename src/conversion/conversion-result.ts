@@ -108,6 +108,8 @@ interface ConvertedSide {
   /** Path as given. */
   readonly path: string;
   readonly parameters: number;
+  /** Tensors, tied ones once, as `inspect` and `verify` count them. */
+  readonly tensors: number;
   /** Bytes of the distinct tensors, including buffers. */
   readonly tensorBytes: number;
   /** Bytes of the files; for a training checkpoint including data outside the model. */
@@ -199,6 +201,7 @@ export function resultOf(
       plan.tensors.filter(({ role }) => role === 'parameter'),
       parametersIn,
     ),
+    tensors: steps.length,
     tensorBytes: sumOf(steps, ({ bytes }) => bytes),
     bytes: sumOf(files, ({ bytes }) => bytes),
     files: files.map(({ name, bytes, resumed = false }) => ({
@@ -252,6 +255,7 @@ function describedInput({ job, source }: ConversionInput): ConversionResult['inp
     format,
     config: source ? { file: source.file, origin: source.origin } : null,
     parameters: sumOf(parameters, ({ tensor }) => tensor.elements),
+    tensors: packed ? viewsOf(packed.tensors).length : views.length,
     tensorBytes: bytesOfViews(packed ? viewsOf(packed.tensors) : views),
     bytes: sumOf(files, ({ size }) => size),
   };

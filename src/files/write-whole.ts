@@ -247,15 +247,6 @@ export function checkReplaceable({ target, kind, file }: OutputTarget, force: bo
   else checkFile(target, existing, force);
 }
 
-/** @throws UserError if --save has the ending of another kind of file. `model` has none, nor `model-0.5b`. */
-export function refuseOtherEnding(save: string, ending: '.onnx' | '.safetensors'): void {
-  if (!/\.[a-z]\w*$/i.test(save) || save.toLowerCase().endsWith(ending)) return;
-  const { dir, name } = path.parse(save);
-  throw new UserError('usage', `--save: expected a ${ending} file, found ${save}`, {
-    suggestion: `write --save ${path.join(dir, name)}${ending}`,
-  });
-}
-
 function checkFile(target: string, existing: fs.Stats, force: boolean): void {
   if (existing.isDirectory()) throw folderError(target);
   if (!existing.isFile()) throw strangeKind(target, 'file');

@@ -2,7 +2,7 @@
 import { add, inputs, mul, v } from '../budget/expression.js';
 import type { Figure } from '../budget/figure.js';
 import { figure } from '../budget/figure.js';
-import type { Container } from '../checkpoint/formats.js';
+import { type Container, endingsOf } from '../checkpoint/formats.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import type { Shape } from '../tensor/dtype.js';
@@ -10,6 +10,9 @@ import { formatInteger } from '../text/units.js';
 
 /** Containers that programs read projectors from. */
 export const PROJECTOR_CONTAINERS = ['safetensors', 'pt'] as const satisfies readonly Container[];
+
+/** Endings of the names of their files. */
+export const PROJECTOR_ENDINGS: readonly string[] = PROJECTOR_CONTAINERS.flatMap(endingsOf);
 
 // Tensor names and shapes of a projector
 

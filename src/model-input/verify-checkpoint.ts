@@ -7,6 +7,7 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { distanceBetween, relativeError, roundingLimit } from '../checkpoint/distance.js';
 import type { CheckpointFormat } from '../checkpoint/formats.js';
 import { firstOfPattern, type StoredNames, storedNames } from '../checkpoint/names.js';
+import { viewsOf } from '../checkpoint/sharing.js';
 import {
   isSameView,
   type StoredBytes,
@@ -53,6 +54,8 @@ export interface VerifyResult extends Reconciliation {
     readonly described: number;
     /** Names in the checkpoint. */
     readonly stored: number;
+    /** Tensors in the checkpoint, tied ones once, as `inspect` and `convert-checkpoint` count them. */
+    readonly tensors: number;
     /** Names with a fault. */
     readonly faulty: number;
   };
@@ -101,6 +104,7 @@ export async function verifyCheckpoint(
     counts: {
       described: tensorsOf(loaded.model).length,
       stored: checkpoint.tensors.size + checkpoint.aliases.size,
+      tensors: viewsOf((checkpoint.packed ?? checkpoint).tensors).length,
       faulty: sumOf(reconciliation.faults, ({ names }) => names.length),
     },
     ...reconciliation,
@@ -124,6 +128,7 @@ export function verifiedAdapter(loaded: ModelFile, adapter: LoraAdapter): Verify
     counts: {
       described: adapter.modules.length + adapter.replaced.size,
       stored: checkpoint.tensors.size,
+      tensors: viewsOf(checkpoint.tensors).length,
       faulty: sumOf(faults, ({ names }) => names.length),
     },
     matches: faults.length === 0,

@@ -5,7 +5,8 @@ import { countParameters } from '../budget/parameters.js';
 import type { TensorToWrite } from '../checkpoint/safetensors/write-safetensors.js';
 import { writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
 import { UserError } from '../errors.js';
-import { writeWhole } from '../files/write-whole.js';
+import { refuseOtherEnding } from '../files/file-endings.js';
+import { refuseUnwritable, writeWhole } from '../files/write-whole.js';
 import type {
   Engine,
   EngineInfo,
@@ -328,6 +329,8 @@ export async function saveOutput(
   { output, blocks }: Pick<RunOutput, 'output' | 'blocks'>,
 ): Promise<void> {
   const hidden = [...blocks.values()].map((value, index) => toWrite(`hidden.${index}`, value));
+  await refuseUnwritable(file, force);
+  refuseOtherEnding('--save', file, ['.safetensors']);
   await writeWhole(file, force, (sink) =>
     writeSafetensors(sink, [toWrite('logits', output), ...hidden]),
   );

@@ -1,9 +1,11 @@
 /** Report of `minimind plan`: the best models of a budget, and the trade-off between depth and width. */
+
 import type { Exact } from '../budget/figure.js';
 import type { MeasureName } from '../plan/criteria.js';
 import type { Plan, PlanRow } from '../plan/plan-models.js';
 import type { SquareRootRule, VocabularyComparison } from '../plan/vocabulary.js';
 import {
+  dtypeWord,
   formatBytes,
   formatCount,
   formatFlops,
@@ -116,7 +118,7 @@ function conditionNotes(plan: Plan): Block[] {
   return [
     noteOf(
       `${formatInteger(pareto)} of ${counted(compared, 'candidate')} ${pareto === 1 ? 'is' : 'are'} Pareto-optimal. ` +
-        `Inference: ${formatSequences(inference.batch, inference.context)}, ${inference.dtype}${gpu === null ? '' : `, on ${gpu}`}${memory}.`,
+        `Inference: ${formatSequences(inference.batch, inference.context)}, ${dtypeWord(inference.dtype)}${gpu === null ? '' : `, on ${gpu}`}${memory}.`,
     ),
     ...misfitNotes(plan),
   ];

@@ -188,11 +188,11 @@ function verdictOf({ matches, counts, faults, values, scan }: VerifyAnswer): Ver
   const broken = scan?.bad ?? [];
   if (faults.length === 0 && broken.length > 0) {
     return {
-      text: `broken weights: ${counted(broken.length, 'tensor')} of ${formatInteger(counts.described)} with NaN or infinities, first ${badText(broken[0])}`,
+      text: `broken weights: ${counted(broken.length, 'tensor')} of ${formatInteger(counts.tensors)} with NaN or infinities, first ${badText(broken[0])}`,
       tone: 'bad',
     };
   }
-  if (matches) return { text: `matches: ${counted(counts.described, 'tensor')}`, tone: 'good' };
+  if (matches) return { text: `matches: ${counted(counts.tensors, 'tensor')}`, tone: 'good' };
   const kinds = FAULT_KINDS.flatMap((kind) => {
     const number = sumOf(
       faults.filter((fault) => fault.kind === kind),

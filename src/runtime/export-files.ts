@@ -1,8 +1,9 @@
 /** Writes all files of an exported model, or none. */
 
 import path from 'node:path';
+import { refuseOtherEnding } from '../files/file-endings.js';
 import { Staging } from '../files/staging.js';
-import { refuseFullDisk, refuseOtherEnding } from '../files/write-whole.js';
+import { refuseFullDisk } from '../files/write-whole.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import type { OnnxExport } from './engine.js';
 
@@ -37,7 +38,7 @@ export async function writeExport(
   const discard = () => void staging.discard();
   process.prependOnceListener('exit', discard);
   try {
-    refuseOtherEnding(save, '.onnx');
+    refuseOtherEnding('--save', save, ['.onnx']);
     const { files, ...facts } = plan(staging.mainName);
     const written = files.map(({ name, length }) => ({
       path: name === staging.mainName ? save : path.join(path.dirname(save), name),

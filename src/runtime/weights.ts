@@ -5,7 +5,7 @@ import type { Formula } from '../architecture/rotary-scaling.js';
 import { computedBuffers } from '../architecture/rotary-scaling.js';
 import { ownTensors, packedInner, tensorsOf, walk } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { namedTensors } from '../checkpoint/names.js';
+import { storedNames } from '../checkpoint/names.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { isContiguous } from '../checkpoint/stored-tensor.js';
 import { readRows, rowCount } from '../checkpoint/view.js';
@@ -241,7 +241,7 @@ interface StoredTensors {
 
 function storedTensors(layer: Layer, checkpoint: Checkpoint): StoredTensors {
   const { path } = checkpoint;
-  const byName = namedTensors(checkpoint);
+  const byName = storedNames(checkpoint);
   const stored = new Map<Param, StoredTensor>();
   const packed = new Map<Param, ElementReader>();
   for (const tensor of tensorsOf(layer)) {

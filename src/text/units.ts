@@ -226,3 +226,13 @@ export const weightFormText = ({
   readonly bits: number;
   readonly group: number;
 }): string => `int${bits}, groups of ${group}`;
+
+/** Words for types, the same as of weights that `fit` serves; JSON keeps the names of the types. */
+const DTYPE_WORDS: ReadonlyMap<string, string> = new Map([
+  ['f8_e4m3', 'f8'],
+  ['i8', 'int8'],
+  ['i4', 'int4'],
+]);
+
+/** `int4` for `i4`. */
+export const dtypeWord = (dtype: string): string => DTYPE_WORDS.get(dtype) ?? dtype;

@@ -199,9 +199,16 @@ function basisOf(model: LanguageModel, request: TrainPlanRequest): Basis {
   const [vocabulary = 0, width = 0] = model.embedding.weight.shape;
   const context = contextOf(model, request);
   const filled = data ? data.tokens / data.positions : undefined;
-  const size = runSizeOf(values, { parameters, context, gpus: cluster?.gpus, filled });
-  const rate = learningRateOf(values, size.steps, width);
-  const rule = ruleOf(values);
+  const isBatchInFile = settings.isInFile('batch_size');
+  const size = runSizeOf(values, {
+    parameters,
+    context,
+    gpus: cluster?.gpus,
+    filled,
+    isBatchInFile,
+  });
+  const rate = learningRateOf(values, size.steps, width, settings.isInFile('learning_rate'));
+  const rule = ruleOf(settings);
   const weightDecay = values.weight_decay ?? USUAL_DECAY[rule];
   const groups = optimizerGroups(model, rule);
   const precision = precisionOf(values);
@@ -235,9 +242,11 @@ export function contextOf(
 
 const COUNTED = { dtype: 'bf16', causal: false, optimizer: 'adamw' } as const;
 
-function ruleOf({ optimizer_groups, lr_scheduler }: TrainingSettings['values']): GroupRuleName {
+/** The rule that was asked for, else that of the schedule in the file: a flag for the schedule keeps the usual rule. */
+function ruleOf({ values, isInFile }: TrainingSettings): GroupRuleName {
+  const { optimizer_groups, lr_scheduler = '' } = values;
   const asked = optimizer_groups === undefined ? undefined : parseGroupRule(optimizer_groups);
-  const schedule = lr_scheduler === undefined ? undefined : parseSchedule(lr_scheduler);
+  const schedule = isInFile('lr_scheduler') ? parseSchedule(lr_scheduler) : undefined;
   return asked ?? (schedule ? RULE_OF[SCHEDULES[schedule].origin] : 'nanogpt');
 }
 

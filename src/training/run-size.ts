@@ -53,6 +53,7 @@ export interface RunSize {
 /**
  * Size of a run. The length is the number of steps, else of tokens, else of epochs, else 20 tokens a parameter.
  * @param filled Share of the positions that are tokens, where samples of the data are padded.
+ * @param isBatchInFile Whether the file has the batch: then it accumulates nothing that it does not mention.
  * @throws UserError where a count passes 2^53 − 1, up to which counts are exact.
  */
 export function runSizeOf(
@@ -62,11 +63,13 @@ export function runSizeOf(
     context,
     gpus = values.gpus ?? 1,
     filled = 1,
+    isBatchInFile = values.batch_size !== undefined,
   }: {
     readonly parameters: number;
     readonly context: number;
     readonly gpus?: number | undefined;
     readonly filled?: number | undefined;
+    readonly isBatchInFile?: boolean;
   },
 ): RunSize {
   const { batch_size: batch, gradient_accumulation_steps: accumulations } = values;
@@ -74,7 +77,9 @@ export function runSizeOf(
   const microBatch = batch ?? 1;
   const accumulation =
     accumulations ??
-    (isUsualBatch ? Math.max(1, Math.round(USUAL_STEP_TOKENS / (microBatch * context * gpus))) : 1);
+    (!isBatchInFile
+      ? Math.max(1, Math.round(USUAL_STEP_TOKENS / (microBatch * context * gpus)))
+      : 1);
   const sequencesPerStep = microBatch * accumulation * gpus;
   const tokensPerStep = sequencesPerStep * context;
   const dataTokens = values.dataset_tokens;

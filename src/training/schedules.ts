@@ -332,7 +332,12 @@ export interface LearningRate {
 }
 
 /** @param steps Optimizer steps of the run. */
-export function learningRateOf(values: TrainingValues, steps: number, width: number): LearningRate {
+export function learningRateOf(
+  values: TrainingValues,
+  steps: number,
+  width: number,
+  isRateInFile = values.learning_rate !== undefined,
+): LearningRate {
   const peak = values.learning_rate ?? publishedRate(width).rate;
   const written = values.lr_scheduler;
   const named = written === undefined ? undefined : parseSchedule(written);
@@ -344,7 +349,7 @@ export function learningRateOf(values: TrainingValues, steps: number, width: num
   const given =
     (values.warmup_ratio === undefined ? values.warmup_steps : values.warmup_steps || undefined) ??
     (values.warmup_ratio === undefined ? undefined : Math.ceil(values.warmup_ratio * steps));
-  const isUsualWarmup = given === undefined && values.learning_rate === undefined;
+  const isUsualWarmup = given === undefined && !isRateInFile;
   const warmup = reads.includes('warmup')
     ? (given ?? (isUsualWarmup ? Math.min(Math.ceil(USUAL_WARMUP * length), steps - 1) : 0))
     : 0;

@@ -12,6 +12,8 @@ export interface TrainingSettings {
   placeOf(key: TrainingKey): string;
   /** Whether a flag set the value. */
   isFlag(key: TrainingKey): boolean;
+  /** Whether the file has the key. What a file leaves out has no usual value, because the file describes a training. */
+  isInFile(key: TrainingKey): boolean;
   readonly contradictions: NamedTraining['contradictions'];
   /** Learning rates of the file under names that have no meaning here. */
   readonly unreadRates: readonly UnreadRate[];
@@ -96,6 +98,7 @@ export function trainingSettings(document: unknown, flags: SettingFlags = {}): T
     values: values as TrainingValues,
     placeOf: (key) => places.get(key) ?? `training.${key}`,
     isFlag: (key) => places.get(key)?.startsWith('--') ?? false,
+    isInFile: (key) => settings[key] !== undefined,
     contradictions,
     unreadRates: ratesIn({ ...sections, model: undefined }, []),
   };

@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { NAME_RULES, ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
-import { canonicalNames, layerNumber, storedNames } from '../../src/checkpoint/names.js';
+import { canonicalNames, layerNumber } from '../../src/checkpoint/names.js';
 import { UserError } from '../../src/errors.js';
-import { ruleBrokenBy } from './byte-files.js';
-import { checkpointOf, tensorOf } from './stored-tensors.js';
 
 const strip = (...names: string[]) => [...canonicalNames(names, 'm.pt').values()];
 
@@ -86,13 +84,8 @@ describe('canonicalNames', () => {
     });
   });
 
-  it('makes names that storedNames refuses next to an equal integer key', () => {
-    const checkpoint = checkpointOf({ '0': tensorOf([1]) }, { ambiguous: ['0'] });
-    expect(ruleBrokenBy(() => storedNames(checkpoint))).toBe('names-keys');
-  });
-
-  it('has two rules', () => {
-    expect(Object.keys(NAME_RULES)).toEqual(['names-collide', 'names-keys']);
+  it('has one rule', () => {
+    expect(Object.keys(NAME_RULES)).toEqual(['names-collide']);
   });
 
   it('is fast for names of 100,000 prefixes', () => {

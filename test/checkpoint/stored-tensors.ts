@@ -51,7 +51,6 @@ export function checkpointOf(
     format: 'torch-zip',
     files: [...new Set([...named.values()].map(({ storage }) => storage.file))],
     tensors: named,
-    ambiguous: [],
     aliases: new Map(),
     metadata: new Map(),
     stateDict: [],

@@ -106,7 +106,7 @@ describe('profile', () => {
 
   it('distinguishes the same type with and without scales', async () => {
     const { stdout } = await profile(TINY, '--dtype', 'int4');
-    expect(stdout).toMatch(/^ {2}weights +\S+ kB i4 throughout, without scales · \S+ kB bf16$/m);
+    expect(stdout).toMatch(/^ {2}weights +\S+ kB int4 throughout, without scales · \S+ kB bf16$/m);
     expect(stdout).toMatch(/^ {2}served +\S+ kB int8 · \S+ kB int4, with scales, /m);
     expect((await profile(TINY, '--dtype', 'f32')).stdout).toMatch(
       /^ {2}weights .* f32 · .* bf16 · .* int8 · .* int4$/m,

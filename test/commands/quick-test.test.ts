@@ -42,6 +42,24 @@ describe('quick-test', () => {
     expect(stdout).toMatch(/^ {2}memory +peak \d/m);
   });
 
+  it('shows the times of each part where only they are asked for', async () => {
+    const args = ['--device', 'cpu', '--context', '32', '--only', 'timing'];
+    const { stdout } = await quickTest(TINY, ...args);
+    expect(stdout).toMatch(/^part +each +count +total +share$/m);
+    expect(stdout).toMatch(/^layers\.\*\.mamba +[\d.]+ m?s +2 +[\d.]+ m?s +[\d.]+%/m);
+    expect(stdout).not.toMatch(/^check +result +finding$/m);
+  });
+
+  it.each(CHECK_NAMES.filter((each) => each !== 'timing'))(
+    'has a finding on the first screen with --only %s',
+    async (check) => {
+      const args = ['--device', 'cpu', '--context', '32', '--only', check];
+      const { stdout } = await quickTest(TINY, ...args);
+      expect(stdout).toMatch(new RegExp(`^${check} +(?:ok|skipped) +\\S.*\\S$`, 'm'));
+      expect(stdout.split('\n').length).toBeLessThan(24);
+    },
+  );
+
   it('generates the requested tokens, with a cache and without', async () => {
     const args = ['--device', 'cpu', '--only', 'cache', '--context', '24', '--details'];
     const { stdout } = await quickTest(TINY, ...args, '--output-tokens', '20');

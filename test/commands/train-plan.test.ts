@@ -14,6 +14,13 @@ const SMALL = 'minimind/minimind2-small';
 
 const plan = (...args: string[]) => runHere(['train-plan', ...args]);
 
+interface Plan {
+  readonly size: Readonly<Record<'tokensPerStep' | 'tokens' | 'steps', number>>;
+  readonly learningRate: Readonly<Record<'peak' | 'warmup', number>>;
+  readonly optimizer: { readonly rule: string; readonly weightDecay: number };
+  readonly mistakes: readonly unknown[];
+}
+
 async function json(...args: string[]) {
   const { stdout, code } = await plan(...args, '--json', '-q');
   expect(code).toBe(0);
@@ -29,6 +36,38 @@ describe('train-plan', () => {
     // 32 × 8 × 512 = 131,072 tokens per step.
     expect(size).toMatchObject({ tokensPerStep: 131_072, steps: 76_294, microSteps: 610_352 });
     expect(size.epochs).toBe(2);
+  });
+
+  it.each([
+    ['--lr 5e-4', ['peak']],
+    ['--tokens 1B', ['length']],
+    ['--steps 1908', ['length']],
+    ['--batch 32', []],
+    ['--context 512', []],
+    ['--gpus 4', []],
+    ['--schedule cosine', []],
+    ['--schedule linear', []],
+    ['--warmup 2%', ['warmup']],
+    ['--weight-decay 0.05', ['decay']],
+    ['--groups huggingface --weight-decay 0.1', ['rule']],
+    ['--lr 5e-4 --schedule wsd --batch 8 --tokens 1B', ['peak', 'length']],
+  ])('keeps the defaults of what %s does not set, without a mistake', async (flags, changed) => {
+    const defaultsOf = ({ size, learningRate: { peak, warmup }, optimizer, mistakes }: Plan) => ({
+      tokensPerStep: size.tokensPerStep,
+      length: size.tokens,
+      peak,
+      warmup: Math.round((1e3 * warmup) / size.steps) / 1e3,
+      rule: optimizer.rule,
+      decay: optimizer.weightDecay,
+      mistakes,
+    });
+    const usual = defaultsOf(await json(SMALL));
+    const found = defaultsOf(await json(SMALL, ...flags.split(' ')));
+    const different = Object.keys(usual).filter(
+      (key) => JSON.stringify(usual[key as 'peak']) !== JSON.stringify(found[key as 'peak']),
+    );
+    expect(different.toSorted()).toEqual(changed.toSorted());
+    expect(found.mistakes).toEqual([]);
   });
 
   it('lists the learning rate of every step as CSV', async () => {
@@ -169,9 +208,9 @@ describe('train-plan', () => {
   it('has a title of the plot without an empty warm-up', async () => {
     const titleOf = async (...flags: string[]) =>
       (await json(SMALL, '--steps', '100', '--lr', '1e-4', ...flags)).learningRate.title;
-    expect(await titleOf()).toBe('half a cosine to 0');
+    expect(await titleOf('--warmup', '0')).toBe('half a cosine to 0');
     expect(await titleOf('--warmup', '5')).toBe('warm-up, then half a cosine to 0');
-    expect(await titleOf('--schedule', 'wsd')).toBe('stable, decay');
+    expect(await titleOf('--schedule', 'wsd', '--warmup', '0')).toBe('stable, decay');
     expect(await titleOf('--schedule', 'minimind')).toBe('cosine to 10% without warm-up');
   });
 

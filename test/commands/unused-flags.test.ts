@@ -59,7 +59,7 @@ const REFUSED: readonly (readonly [line: string, message: string])[] = [
     'attention minimind2-small --global-heads 9',
     '--global-heads: expected at most 8, the heads of the model, found 9',
   ],
-  ['init minimind2-small --save x.json', '--save: expected a YAML file, found "x.json"'],
+  ['init minimind2-small --save x.json', '--save: expected a .yaml or .yml file, found x.json'],
   ['plan --max-params 26M --save x.json', 'plan --max-params 26M --save x.yaml'],
   [
     'fit minimind2-small --gpu h100 --gpus 2 --for training --sequence-parallel',

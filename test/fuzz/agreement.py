@@ -43,9 +43,10 @@ def answer(request):
             value = dict.__getitem__(value, key)
         return {
             "tensors": {
-                name: described(tensor)
+                # A key that is not a text gets a name that no reader gives.
+                name if isinstance(name, str) else f"{type(name).__name__} key": described(tensor)
                 for name, tensor in dict.items(value)
-                if isinstance(name, str) and isinstance(tensor, torch.Tensor)
+                if isinstance(tensor, torch.Tensor)
             }
         }
     except BaseException as error:

@@ -104,9 +104,13 @@ describe('a new projector', () => {
   });
 
   it.each([
-    ['another ending', ['x.npy', ...FLAGS], /expected OUT to end in/],
+    [
+      'another ending',
+      ['x.npy', ...FLAGS],
+      /OUT: expected a .safetensors, .pt, .* file, found x\.npy/,
+    ],
     ['a folder', ['x/', ...FLAGS], /expected a \.pt or \.safetensors file/],
-    ['a GGUF file', ['x.gguf', ...FLAGS], /found gguf/],
+    ['a GGUF file', ['x.gguf', ...FLAGS], /OUT: expected .* file, found x\.gguf/],
     [
       'no width',
       ['x.pt', ...FLAGS, '--ratio', '0.01'],

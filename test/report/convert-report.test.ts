@@ -62,6 +62,7 @@ const result = (given: Partial<ConversionResult> = {}): ConversionResult => ({
     format: 'torch-zip',
     config: { file: 'old.pt', origin: 'inside' },
     parameters: 22143967232,
+    tensors: 9,
     tensorBytes: 88600000000,
     bytes: 265800000000,
   },
@@ -69,6 +70,7 @@ const result = (given: Partial<ConversionResult> = {}): ConversionResult => ({
     path: 'new',
     container: 'safetensors',
     parameters: 17983217664,
+    tensors: 9,
     tensorBytes: 71900000000,
     bytes: 71900001234,
     files: [
@@ -153,10 +155,18 @@ describe('the report of a conversion', () => {
   it('begins with sizes and errors', () => {
     const lines = printed(result()).split('\n');
     expect(lines.slice(0, 2)).toEqual([
-      'Converted to new: 265.8 GB → 71.9 GB, largest SRTE error 6.22% (layer 31)',
+      'Converted to new: 88.6 GB → 71.9 GB, largest SRTE error 6.22% (layer 31)',
       '  parameters  22.1B → 18.0B (−18.8%)',
     ]);
     expect(lines.at(-1)).toBe('Next: minimind quick-test new    Details: --details');
+  });
+
+  it('compares weights with weights, and warns of an error that changes the model', () => {
+    const text = printed(result());
+    expect(text).toContain('other data  not weights: 177.2 GB of 265.8 GB in the input');
+    expect(text).not.toContain('Warning');
+    const large = printed(result({ tie: tied(0.697) }));
+    expect(large).toContain('Warning: an error of 69.7% changes what the model computes.');
   });
 
   const tied = (relativeError: number): ConversionResult['tie'] => ({
@@ -195,7 +205,7 @@ describe('the report of a conversion', () => {
     ],
   ])('has the worst change in the verdict (%#)', (given, text) => {
     expect(printed(result(given)).split('\n')[0]).toBe(
-      `Converted to new: 265.8 GB → 71.9 GB${text}`,
+      `Converted to new: 88.6 GB → 71.9 GB${text}`,
     );
   });
 
@@ -348,7 +358,7 @@ describe('the errors', () => {
 describe('the report of a plan', () => {
   it('shows the planned changes, and that nothing was written', () => {
     const text = printed(plan());
-    expect(text).toMatch(/^Plan for new: 265\.8 GB → 71\.9 GB, nothing was written\n/);
+    expect(text).toMatch(/^Plan for new: 88\.6 GB → 71\.9 GB, nothing was written\n/);
     expect(lineOf(text, 'merged')).toMatch(
       /^merged +shared_srte\.freqs +1 +F16, F32 → F32 +512 B$/,
     );
@@ -415,7 +425,7 @@ describe('any report', () => {
   it('has the same content in Markdown', () => {
     const text = renderMarkdown(convertReport(result()), { details: true });
     expect(text).toMatch(
-      /^## Converted to new: 265\.8 GB → 71\.9 GB, largest SRTE error 6\.22% \(layer 31\)$/m,
+      /^## Converted to new: 88\.6 GB → 71\.9 GB, largest SRTE error 6\.22% \(layer 31\)$/m,
     );
     expect(text).toMatch(/^\| +31 \| +6\.22% \| ▊ /m);
   });

@@ -101,12 +101,12 @@ describe('problemsText', () => {
     expect(head?.startsWith('\x1b[31merror:\x1b[39m configs')).toBe(true);
     expect(excerpt).toBe('\x1b[2m  3 │\x1b[22m srte_encoding: factorized');
     expect(caret).toBe(`\x1b[2m    │\x1b[22m ${' '.repeat(15)}\x1b[31m^\x1b[39m`);
-    expect(suggestion?.startsWith('\x1b[36m  → write')).toBe(true);
+    expect(suggestion?.startsWith('  \x1b[36m→\x1b[39m write')).toBe(true);
     const warning = problemsText([{ ...factorized, severity: 'warning' }], {
       ...WIDE,
       colourLevel: 1,
     });
-    expect(warning.startsWith('\x1b[33mwarning:\x1b[39m')).toBe(true);
+    expect(warning.startsWith('\x1b[35mwarning:\x1b[39m')).toBe(true);
   });
 });
 

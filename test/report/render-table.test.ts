@@ -130,8 +130,40 @@ describe('renderTable', () => {
     expect(colour('strong', 1)).toBe('\x1b[1mx\x1b[22m');
     expect(colour('good', 1)).toBe('\x1b[32mx\x1b[39m');
     expect(colour('bad', 1)).toBe('\x1b[31mx\x1b[39m');
-    expect(colour('warning', 1)).toBe('\x1b[33mx\x1b[39m');
+    expect(colour('warning', 1)).toBe('\x1b[35mx\x1b[39m');
     expect(colour('bad', 0)).toBe('x');
+  });
+
+  // In the palette of xterm, yellow has a contrast of 1.6 on white, where WCAG 2.1 asks for 4.5 of text.
+  it.each([
+    ['good', '32', '✓', '+'],
+    ['warning', '35', '!', '!'],
+    ['bad', '31', '✗', 'x'],
+  ] as const)(
+    'shows a %s verdict as a mark with a colour and bold text without',
+    (tone, code, mark, ascii) => {
+      const report = { verdict: { text: 'fits on one GPU and on two', tone }, blocks: [] };
+      const drawn = (options: Partial<RenderOptions>) =>
+        renderTable(report, { width: 24, colourLevel: 1, ...options }).split('\n');
+      const bold = (text: string) => `\x1b[1m${text}\x1b[22m`;
+      expect(drawn({})).toEqual([
+        `\x1b[${code}m${mark}\x1b[39m ${bold('fits on one GPU and on')}`,
+        `  ${bold('two')}`,
+      ]);
+      expect(drawn({ isAscii: true })[0]).toContain(`\x1b[${code}m${ascii}\x1b[39m `);
+      // Without colours, the words say it.
+      expect(drawn({ colourLevel: 0, width: 80 })).toEqual(['fits on one GPU and on two']);
+    },
+  );
+
+  it('has no text in yellow', () => {
+    const tones: readonly Tone[] = [
+      ...(['plain', 'dim', 'strong', 'good', 'bad', 'warning'] as const),
+      ...(['hue1', 'hue2', 'hue3', 'hue4', 'hue5'] as const),
+    ];
+    const blocks = tones.map((tone) => ({ kind: 'note' as const, text: 'x', tone }));
+    const text = renderTable({ blocks }, { width: 80, colourLevel: 1 });
+    for (const code of ['33', '93']) expect(text).not.toContain(`\x1b[${code}m`);
   });
 
   it('colours headings, titles and the rule', () => {

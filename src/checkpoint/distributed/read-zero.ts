@@ -63,7 +63,6 @@ export function openZero(found: ZeroFiles): OpenedFiles {
       index: {
         format: 'zero',
         tensors: tensors.all,
-        ambiguous: [],
         aliases: new Map(),
         metadata: new Map(),
         stateDict: [],

@@ -61,7 +61,6 @@ export function readGguf(file: ByteFile): FileIndex {
   return {
     format: 'gguf',
     tensors,
-    ambiguous: [],
     aliases: new Map(),
     metadata: new Map(),
     keyValues,

@@ -58,7 +58,6 @@ export function readOnnx(file: ByteFile): OpenedFiles {
     index: {
       format: 'onnx',
       tensors: storedTensors(file, tensors, external),
-      ambiguous: [],
       aliases: new Map(),
       metadata: new Map(Object.entries(model.about.metadata)),
       onnx: { description, uses: reader.uses },

@@ -447,7 +447,6 @@ export function readSafetensors(file: ByteFile): FileIndex {
   return {
     format: 'safetensors',
     tensors,
-    ambiguous: [],
     aliases: aliasesIn(metadata, tensors),
     metadata,
     stateDict: [],

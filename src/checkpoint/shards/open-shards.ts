@@ -186,7 +186,6 @@ function joined(index: ShardIndex, shards: ReadonlyMap<string, FileIndex>): File
   return {
     format,
     tensors,
-    ambiguous: parts.flatMap((part) => part.ambiguous),
     // A tied name may be in another shard than its tensor; huggingface_hub (save_torch_state_dict) notes it
     // only in the index.
     aliases: aliasesIn(new Map([...index.metadata, ...metadata]), tensors),

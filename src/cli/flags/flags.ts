@@ -5,6 +5,7 @@ import * as Flags from '@oclif/core/flags';
 import type * as Interfaces from '@oclif/core/interfaces';
 import { FAMILY_NAMES } from '../../architecture/families.js';
 import { usageError } from '../../errors.js';
+import { endingOf, refuseOtherEnding, refuseOtherEndingEarly } from '../../files/file-endings.js';
 import type { Format } from '../../report/kit/report.js';
 import { FORMATS } from '../../report/kit/report.js';
 import type { Compute } from '../../runtime/engine.js';
@@ -53,7 +54,8 @@ export const baseFlags = {
   output: Flags.string({
     char: 'o',
     helpValue: 'FILE',
-    description: 'write the answer to FILE, whole or not at all',
+    description:
+      'write the answer to FILE, whole or not at all (.json, .csv, .md; .txt for a table)',
     helpGroup: 'OUTPUT',
   }),
   force: Flags.boolean({ description: 'replace FILE if it exists', helpGroup: 'OUTPUT' }),
@@ -71,22 +73,37 @@ export const details = Flags.boolean({
   helpGroup: 'OUTPUT',
 });
 
-/** `--save FILE`: the artifact of a command, which cannot go to standard output. */
+/** `--save FILE`: the artifact of a command, which cannot go to standard output. Its ending is that of the example. */
 export const savedFile = Flags.custom<string, { readonly example: string }>({
   helpValue: 'FILE',
   helpGroup: 'OUTPUT',
-  parse: async (text, _context, { name, example }) =>
-    text === '-' ? unreadable(name, text, 'a file', `write --${name} ${example}`) : text,
+  parse: async (text, _context, { name, example }) => {
+    if (text === '-') return unreadable(name, text, 'a file', `write --${name} ${example}`);
+    refuseOtherEndingEarly(`--${name}`, text, [endingOf(example)]);
+    return text;
+  },
 });
+
+/** OUT: an artifact whose ending selects its format. */
+export const savedArgument = (description: string, endings: readonly string[]) =>
+  Args.string({
+    required: true,
+    ignoreStdin: true,
+    description,
+    parse: async (text, _context, { name }) => {
+      refuseOtherEndingEarly(name.toUpperCase(), text, endings);
+      return text;
+    },
+  });
 
 /** `--save FILE`: a config, which is written as YAML. */
 export const savedConfig = Flags.custom<string>({
   helpValue: 'FILE',
   helpGroup: 'OUTPUT',
-  parse: async (text, _context, { name }) =>
-    /\.json$/i.test(text)
-      ? unreadable(name, text, 'a YAML file', `write --${name} ${text.replace(/json$/i, 'yaml')}`)
-      : text,
+  parse: async (text, _context, { name }) => {
+    refuseOtherEnding(`--${name}`, text, ['.yaml', '.yml']);
+    return text;
+  },
 });
 
 /** A model by any reference; by default that of the folder. */

@@ -153,7 +153,7 @@ export const trainPlanFlags = {
   groups: groupRule({
     ...OPTIMIZER,
     description:
-      'rule of weight decay: nanogpt, huggingface or all [default: as in the file, or of the schedule]',
+      'rule of weight decay: nanogpt, huggingface or all [default: as in the file, or of its schedule, or nanogpt]',
   }),
   'weight-decay': notNegative({
     ...OPTIMIZER,

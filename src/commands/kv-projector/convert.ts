@@ -1,12 +1,13 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
+import { savedArgument } from '../../cli/flags/flags.js';
 import { dropout, seedOf, widthRatio } from '../../cli/flags/value-flags.js';
 import { isStdout } from '../../cli/output.js';
 import { progressDisplay } from '../../cli/progress.js';
 import type { Problem } from '../../errors.js';
 import { usageError } from '../../errors.js';
-import { ADAPTER_KINDS, PROJECTOR_CONTAINERS } from '../../kv-projector/projector.js';
+import { ADAPTER_KINDS, PROJECTOR_CONTAINERS, PROJECTOR_ENDINGS } from '../../kv-projector/projector.js';
 import { DROPOUT, RATIO } from '../../kv-projector/verify-adapters.js';
 import {
   projectorConversionReport,
@@ -22,14 +23,14 @@ export default class KvProjectorConvert extends BaseCommand {
     'becomes an elastic one (v2), in float32: SiLU passes its matrix exactly, and the norm takes mean and deviation of ' +
     'each key away. --kv sets the norm to those of your keys. The error is reported.';
   static override examples = [
-    '<%= config.bin %> <%= command.id %> fixtures/kv-projector/two-teachers/model.safetensors projector.pt',
-    '<%= config.bin %> <%= command.id %> fixtures/kv-projector/two-teachers/saved.pt projector.safetensors --json',
-    '<%= config.bin %> <%= command.id %> fixtures/kv-projector/linear-one-teacher/saved.pt elastic.pt --to elastic --kv fixtures/kv-projector/linear-one-teacher/expected.safetensors',
+    '<%= config.bin %> kv-projector init projector.pt --teacher Qwen2-7B:896x28 --student 256',
+    '<%= config.bin %> <%= command.id %> projector.pt projector.safetensors',
+    '<%= config.bin %> <%= command.id %> projector.safetensors again.pt --json',
   ];
 
   static override args = {
     in: Args.string({ required: true, ignoreStdin: true, description: 'a saved projector' }),
-    out: Args.string({ required: true, ignoreStdin: true, description: 'the file to write' }),
+    out: savedArgument('the file to write', PROJECTOR_ENDINGS),
   };
   static override flags = {
     container: Flags.option({

@@ -1,14 +1,13 @@
-import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
-import { seed } from '../../cli/flags/flags.js';
+import { savedArgument, seed } from '../../cli/flags/flags.js';
 import { count, dropout, teachers, widthRatio } from '../../cli/flags/value-flags.js';
 import { isStdout } from '../../cli/output.js';
 import { progressDisplay } from '../../cli/progress.js';
 import { usageError } from '../../errors.js';
 import { firstOverlapping } from '../../files/input-registry.js';
 import { loadTeachers } from '../../kv-projector/costs.js';
-import { ADAPTER_KINDS } from '../../kv-projector/projector.js';
+import { ADAPTER_KINDS, PROJECTOR_ENDINGS } from '../../kv-projector/projector.js';
 import { DROPOUT, RATIO } from '../../kv-projector/verify-adapters.js';
 import { INITS } from '../../kv-projector/write-projector.js';
 import { projectorInitReport } from '../../report/kv-projector/kv-projector.js';
@@ -22,15 +21,11 @@ export default class KvProjectorInit extends BaseCommand {
   static override examples = [
     '<%= config.bin %> <%= command.id %> projector.pt --teacher Qwen2-7B:896x28 --student 256',
     '<%= config.bin %> <%= command.id %> projector.safetensors --teacher A:640x4 --teacher B:320x2 --student 96 --ratio 0.5 --init kaiming --seed 7 --json',
-    '<%= config.bin %> <%= command.id %> linear.pt --kind linear --teacher fixtures/hf/llama/config.json --student 96',
+    '<%= config.bin %> <%= command.id %> linear.pt --kind linear --teacher minimind2 --student 96',
   ];
 
   static override args = {
-    out: Args.string({
-      required: true,
-      ignoreStdin: true,
-      description: 'the file to write, as in projector.pt',
-    }),
+    out: savedArgument('the file to write, as in projector.pt', PROJECTOR_ENDINGS),
   };
   static override flags = {
     teacher: teachers(),

@@ -19,7 +19,7 @@ export default class KvProjectorParams extends BaseCommand {
     '<%= config.bin %> <%= command.id %> --teacher Qwen2-14B:5120x40 --student 1536',
     '<%= config.bin %> <%= command.id %> --teacher Qwen2-7B:3584x28 --teacher Llama-3-70B:8192x80 --student 2048 --ratio recommended --explain',
     '<%= config.bin %> <%= command.id %> --teacher Qwen2-14B:5120x40 --student 1536 --published 34.1M',
-    '<%= config.bin %> <%= command.id %> --teacher fixtures/hf-configs/llama-3.1-8b/config.json --student 1536 --json',
+    '<%= config.bin %> <%= command.id %> --teacher minimind2 --student 1536 --json',
   ];
 
   static override flags = {

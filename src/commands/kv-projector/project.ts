@@ -13,8 +13,9 @@ export default class KvProjectorProject extends BaseCommand {
     'output.TEACHER.V. Shapes: any leading axes, the teacher’s width last; FILE has the student’s width instead. ' +
     'Dropout is off. Results are computed in float32 or better and rounded once.';
   static override examples = [
-    '<%= config.bin %> <%= command.id %> fixtures/kv-projector/two-teachers/model.safetensors fixtures/kv-projector/two-teachers/expected.safetensors --save projected.safetensors',
-    '<%= config.bin %> <%= command.id %> fixtures/kv-projector/linear-one-teacher/model.safetensors fixtures/kv-projector/linear-one-teacher/expected.safetensors --save half.safetensors --dtype bf16 --json',
+    '<%= config.bin %> kv-projector init projector.safetensors --teacher A:64x2 --student 32',
+    '<%= config.bin %> <%= command.id %> projector.safetensors kv.safetensors --save projected.safetensors',
+    '<%= config.bin %> <%= command.id %> projector.safetensors kv.safetensors --save half.safetensors --dtype bf16 --json',
   ];
 
   static override args = {

@@ -25,11 +25,11 @@ import { add, ceildiv, div, inputs, mul, v } from '../../budget/expression.js';
 import { type Figure, figure, sumFigure } from '../../budget/figure.js';
 import { bufferBytes } from '../../budget/parameters.js';
 import type { Cut } from '../../operations/primitive.js';
-import { DTYPES } from '../../tensor/dtype.js';
 import { groupBy, sumOf } from '../../text/words.js';
 import { elementsPerGpu, shareOf, tensorCuts } from '../parallelism/parallelism.js';
 import {
   type BlockBits,
+  scaleBits,
   usualFormat,
   WEIGHT_DTYPES,
   type WeightDtype,
@@ -147,7 +147,7 @@ function componentBytes(
   }
   const perValue = v({ bits });
   const perGroup = v({
-    group_bits: DTYPES[format.scaleDtype].bits + (format.zeroPoints ? bits : 0),
+    group_bits: scaleBits(format.scaleDtype) + (format.zeroPoints ? bits : 0),
   });
   const bytesOfRow = (kind: RowKind, length: number) => {
     // Blocks end with their row, and mean bits are per 10,000 weights.

@@ -1,7 +1,7 @@
 /** Weight types for serving: unquantised, quantised with group scales, or GGUF blocks that contain their scales. */
 import type { PeakDtype } from '../../hardware/gpu.js';
 import type { Dtype } from '../../tensor/dtype.js';
-import { parseDtype } from '../../tensor/dtype.js';
+import { DTYPES, parseDtype } from '../../tensor/dtype.js';
 import type { WeightWidth } from '../efficiency.js';
 
 // Quantised files of llama.cpp (GGUF): bits per weight, scales included. Embedding and head are quantised too; norms,
@@ -106,12 +106,18 @@ type PlainDtype = 'f32' | 'bf16' | 'f16' | 'f8' | 'int8' | 'int4' | 'mxfp4' | 'n
 
 export type WeightDtype = PlainDtype | GgufFile;
 
+/** Type of scales: one that `--scale-dtype` takes, or the E8M0 of MXFP4. */
+export type ScaleType = Dtype | 'f8_e8m0';
+
+/** Bits of a scale. */
+export const scaleBits = (type: ScaleType): number => (type === 'f8_e8m0' ? 8 : DTYPES[type].bits);
+
 /** Storage format of weights. */
 export interface WeightFormat {
   readonly dtype: WeightDtype;
   /** Values of a row that share a scale; `row`: the whole row; `block`: scales are within the GGUF blocks. */
   readonly groupSize: number | 'row' | 'block';
-  readonly scaleDtype: Dtype;
+  readonly scaleDtype: ScaleType;
   /** Whether each group has a zero point, with the bits of a weight. */
   readonly zeroPoints: boolean;
 }
@@ -173,8 +179,9 @@ const PLAIN: Readonly<Record<PlainDtype, WeightType>> = {
     otherBits: 16,
     computes: 'f16',
     width: 'four',
-    usual: { groupSize: 32, scaleDtype: 'f8_e4m3', zeroPoints: false },
-    source: '32 values with a scale of 8 bits, 4.25 bits a weight (ggml-common.h, MXFP4)',
+    usual: { groupSize: 32, scaleDtype: 'f8_e8m0', zeroPoints: false },
+    source:
+      '32 values with a scale of 8 bits, 4.25 bits a weight: E8M0, a power of two (OCP Microscaling Formats 1.0, section 5.2)',
   },
   nvfp4: {
     bits: 4,

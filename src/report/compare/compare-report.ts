@@ -1,7 +1,8 @@
 /** Report of `minimind compare`: the main difference, and the models in columns, or in rows when there are many. */
+
 import type { ColumnValue, Disagreement } from '../../comparison/columns.js';
 import type { ComparedRow, ComparisonTable, ShownColumn } from '../../comparison/compare-models.js';
-import { formatSequences } from '../../text/units.js';
+import { dtypeWord, formatSequences } from '../../text/units.js';
 import { counted, joined, present, shortened } from '../../text/words.js';
 import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/report.js';
 import {
@@ -70,7 +71,7 @@ function conditionNotes({ shown, columns }: Answer, more = ''): Block[] {
   const file = shown.hasSeveralFiles ? 'files' : 'file';
   const parts = present([
     `Inference: ${formatSequences(inference.batch, inference.context)}` +
-      `${contextText(origins.context).replace('file', file)}, ${inference.dtype}.`,
+      `${contextText(origins.context).replace('file', file)}, ${dtypeWord(inference.dtype)}.`,
     hasTraining(columns) &&
       `Training: ${formatSequences(training.batch, training.context)}, ` +
         `${precisionText(training.precision)}, ${training.optimizer}.`,

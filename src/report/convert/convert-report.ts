@@ -69,6 +69,7 @@ export function convertReport(
     verdict: verdictOf(result),
     blocks: [
       { kind: 'facts', facts: factsOf(result) },
+      ...(dryRun ? [] : largeErrorBlocks(result)),
       ...result.notes.map((text): Block => paragraph(`${text}.`)),
       ...(dryRun
         ? planBlocks(groups, planRows(result.notes.length))
@@ -98,14 +99,44 @@ export function convertReport(
 
 function verdictOf(result: ConversionResult): Verdict {
   const { dryRun, input, output, proof } = result;
-  const sizes = `${formatBytes(input.bytes)} → ${formatBytes(output.bytes)}`;
+  // Weights against weights: the file of a training holds much more.
+  const sizes = `${formatBytes(input.tensorBytes)} → ${formatBytes(output.tensorBytes)}`;
   if (dryRun) return { text: `Plan for ${output.path}: ${sizes}, nothing was written` };
   const changes = changeTexts(result);
   const isBad = exceedsBound(result) || proof?.verdict === 'failed';
   return {
     text: [`Converted to ${output.path}: ${sizes}`, ...changes].join(', '),
-    tone: isBad ? 'bad' : 'good',
+    tone: isBad ? 'bad' : largestChange(result) > LARGE_ERROR ? 'warning' : 'good',
   };
+}
+
+/** Relative error above which the weights are no longer those of the model. Types of four bits stay below. */
+const LARGE_ERROR = 0.25;
+
+/** Largest relative error of the tensors that the conversion changed. */
+const largestChange = ({ srte, tie, quantization, gguf }: ConversionResult): number =>
+  Math.max(
+    gguf?.relativeError ?? 0,
+    worstOf(srte ? layerErrors(srte) : [])?.relativeError ?? 0,
+    worstOf(tie?.errors ?? [])?.relativeError ?? 0,
+    worstOf(quantization?.errors ?? [])?.relativeError ?? 0,
+  );
+
+/** A warning of an error that changes the model, with the command that compares the choices. */
+function largeErrorBlocks(result: ConversionResult): Block[] {
+  const error = largestChange(result);
+  if (error <= LARGE_ERROR) return [];
+  const { srte, input } = result;
+  const advice =
+    srte?.source.sharing === 'per-layer'
+      ? `see the error of each layout: minimind inspect ${shellWord(input.path)} --srte`
+      : 'choose a change with a smaller error.';
+  return [
+    paragraph(
+      `Warning: an error of ${relativeErrorText(error)} changes what the model computes. Train it further, or ${advice}`,
+      'warning',
+    ),
+  ];
 }
 
 /** Errors of the tensors in blocks, by layer. */
@@ -210,6 +241,7 @@ function factsOf(result: ConversionResult): Fact[] {
     quantization && { name: 'quantized', text: quantizationText(quantization) },
     proof && proofFact(proof),
     { name: 'files', text: namesText(namesOf(output, false)) },
+    ...otherData(result),
     namesOf(output, true).length > 0 && { name: 'copied', text: namesOf(output, true).join(', ') },
     result.configChanges.length > 0 && { name: 'config', text: changesText(result) },
     lost.length > 0 && {
@@ -224,6 +256,21 @@ function factsOf(result: ConversionResult): Fact[] {
 
 const namesOf = ({ files }: ConversionResult['output'], isCopied: boolean): string[] =>
   files.filter(({ copied }) => copied === isCopied).map(({ name }) => name);
+
+/** Share of the weights above which the other data of the input has a line of its own. */
+const MUCH = 0.1;
+
+/** Bytes of the files that are no weights: the optimizer of a training, headers. */
+function otherData({ input, output }: ConversionResult): Fact[] {
+  const [before, after] = [input, output].map(({ bytes, tensorBytes }) => bytes - tensorBytes);
+  if (before === undefined || after === undefined || before <= MUCH * input.tensorBytes) return [];
+  return [
+    {
+      name: 'other data',
+      text: `not weights: ${formatBytes(before)} of ${formatBytes(input.bytes)} in the input, ${formatBytes(Math.max(0, after))} in the output`,
+    },
+  ];
+}
 
 /** `22.1B → 18.0B (−18.8%)`, `22.1B, unchanged`. */
 function parametersText(before: number, after: number): string {
@@ -364,6 +411,7 @@ function totalsTable({ input, output, srte }: ConversionResult): TableBlock {
     rows: present([
       row(strongCell('parameters'), input.parameters, output.parameters, integerCell),
       srte && row({ text: '  SRTE' }, srte.source.parameters, srte.target.parameters, integerCell),
+      row(strongCell('number of tensors'), input.tensors, output.tensors, integerCell),
       row(strongCell('tensors'), input.tensorBytes, output.tensorBytes, bytesCell),
       row(strongCell('files'), input.bytes, output.bytes, bytesCell),
     ]),

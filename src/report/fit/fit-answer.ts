@@ -9,6 +9,7 @@ import type { FitVerdict } from '../../fit/training/training-fit.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import type { MachineProfile } from '../../hardware/machine-profile.js';
 import {
+  dtypeWord,
   formatInteger,
   formatSeconds,
   formatSequences,
@@ -144,7 +145,7 @@ function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
   return present([
     {
       name: 'serving',
-      text: `${weightsText(setting)}, ${setting.cacheDtype} cache, ${formatInteger(context)} tokens${contextText(contextOrigin)}${shared}`,
+      text: `${weightsText(setting)}, ${dtypeWord(setting.cacheDtype)} cache, ${formatInteger(context)} tokens${contextText(contextOrigin)}${shared}`,
     },
     { name: 'room for', text: roomText(users) },
     users.needed &&

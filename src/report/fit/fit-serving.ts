@@ -1,11 +1,18 @@
 /** Serving part of the report of `minimind fit`. */
+
 import type { Quantity } from '../../budget/figure.js';
 import type { Fits } from '../../fit/fits.js';
 import type { ServingRemedy, UnmetRequirement } from '../../fit/remedies/remedies.js';
 import type { LoadAnswer } from '../../fit/serving/queueing.js';
 import type { DecodeStep, DecodingLimit, Prefill } from '../../fit/serving/roofline.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';
-import { formatInteger, formatSeconds, formatSequences, significant } from '../../text/units.js';
+import {
+  dtypeWord,
+  formatInteger,
+  formatSeconds,
+  formatSequences,
+  significant,
+} from '../../text/units.js';
 import { counted, present, sentence } from '../../text/words.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
@@ -61,7 +68,7 @@ export function servingBlocks(
     verdictHeading('Serving', verdict),
     noteOf(
       `${formatSequences(batch, context)}${contextText(contextOrigin)}, weights in ` +
-        `${formatText(setting)}, cache in ${setting.cacheDtype}, ` +
+        `${formatText(setting)}, cache in ${dtypeWord(setting.cacheDtype)}, ` +
         `${setting.tensorParallel === 1 ? 'a replica on each GPU' : `${setting.tensorParallel} GPUs share each layer`}.`,
     ),
     memoryTable(
@@ -121,7 +128,7 @@ export const formatText = ({
 }: Serving['setting']) =>
   groupSize === 'block' || ['f32', 'bf16', 'f16'].includes(dtype)
     ? dtype
-    : `${dtype} (${groupSize === 'row' ? 'one' : `groups of ${formatInteger(groupSize)}, one`} ${scaleDtype} scale` +
+    : `${dtype} (${groupSize === 'row' ? 'one' : `groups of ${formatInteger(groupSize)}, one`} ${scaleDtype === 'f8_e8m0' ? 'E8M0' : scaleDtype} scale` +
       `${groupSize === 'row' ? ' per row' : ' each'}${zeroPoints ? ', zero points' : ''})`;
 
 function speedBlocks(fit: Serving['fit'], setting: Serving['setting']): Block[] {

@@ -84,14 +84,15 @@ export function inspectReport(
 // The answer
 
 function verdictOf(result: InspectResult): Verdict {
-  const { formatName, files, totals } = result;
+  const { formatName, files, totals, groups } = result;
   const size = sumOf(files, ({ bytes }) => bytes);
   const types = totals.dtypes.map(({ dtype }) => dtype.toLowerCase());
   const parts = [
     ...(result.adapter ? ['LoRA adapter'] : []),
     formatName,
     formatBytes(size),
-    counted(totals.distinctTensors, 'tensor'),
+    // The constants of a graph are not tensors of its model.
+    counted(result.onnx ? totalsIn(groups).tensors : totals.distinctTensors, 'tensor'),
     valuesText(result),
     types.length > MOST_TYPES ? `${types.length} types` : types.join(', '),
     modelText(result),

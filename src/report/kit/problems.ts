@@ -14,7 +14,7 @@ const MOST_MESSAGE = 2000;
 
 const SEVERITY_COLOURS = {
   error: (chalk, text) => chalk.red(text),
-  warning: (chalk, text) => chalk.yellow(text),
+  warning: (chalk, text) => chalk.magenta(text),
 } as const satisfies Record<Severity, (chalk: ChalkInstance, text: string) => string>;
 
 /** The problems one after the other, ending with a newline; empty without problems. */
@@ -114,8 +114,9 @@ function headLines(severity: Severity, text: string, { width, chalk }: Paper): s
 
 function suggestionLines(suggestion: string | undefined, { width, chalk }: Paper): string[] {
   if (suggestion === undefined) return [];
-  const text = `${INDENT}→ ${printable(suggestion)}`;
-  return wrap(text, width, INDENT + INDENT).map((line) => chalk.cyan(line));
+  const [first = '', ...rest] = wrap(`${INDENT}→ ${printable(suggestion)}`, width, INDENT + INDENT);
+  // Only the arrow has a colour: cyan text is illegible on white.
+  return [first.replace('→', chalk.cyan('→')), ...rest];
 }
 
 /** Minimum useful width of an excerpt. */

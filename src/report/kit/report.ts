@@ -2,6 +2,7 @@ import type { GenerationFlops } from '../../budget/flops.js';
 import type { ResolvedSetting, SettingOrigin } from '../../budget/profile-model.js';
 import type { CheckpointFacts } from '../../model-input/checkpoint-model.js';
 import {
+  dtypeWord,
   formatBinaryBytes,
   formatBytes,
   formatFlops,
@@ -352,7 +353,7 @@ const from = (origin: SettingOrigin, file: string) => ORIGINS[origin].replace('f
 const inferenceNote = ({ inference, origins }: ResolvedSetting, file: string): Block =>
   noteOf(
     `Inference: ${formatSequences(inference.batch, inference.context)}` +
-      `${from(origins.context, file)}, ${inference.dtype}.`,
+      `${from(origins.context, file)}, ${dtypeWord(inference.dtype)}.`,
   );
 
 export const precisionText = (precision: ResolvedSetting['training']['precision']): string =>

@@ -1,4 +1,5 @@
 /** Report of `minimind profile`: a block of tables for each budget. */
+
 import type { Figure } from '../../budget/figure.js';
 import type { GenerationFlops } from '../../budget/flops.js';
 import type {
@@ -15,6 +16,7 @@ import type { StoredWeights } from '../../quantization/stored-weights.js';
 import { ignoredText } from '../../reconcile/reconcile.js';
 import type { Dtype } from '../../tensor/dtype.js';
 import {
+  dtypeWord,
   formatBytes,
   formatCount,
   formatFlops,
@@ -150,7 +152,8 @@ function factsOf({
   const quantized = served.map((each) => `${formatBytes(each.bytes.value)} ${each.dtype}`);
   // Next to these, the bytes of the same type without scales would contradict them.
   const isQuantized = bf16 !== undefined && weights.value < bf16.bytes.value;
-  const typeText = isQuantized ? `${dtype} throughout, without scales` : dtype;
+  const word = dtypeWord(dtype);
+  const typeText = isQuantized ? `${word} throughout, without scales` : word;
   return present([
     {
       name: 'weights',
@@ -169,7 +172,7 @@ function factsOf({
     checkpoint?.ignored && { name: 'not counted', text: ignoredText(checkpoint.ignored) },
     adapter && adapterFact(adapter, Number(parameters.total.value)),
     ...stateFacts(state, setting),
-    { name: 'inference', text: `${formatBytes(total.value)} in ${dtype}, for ${tokens}` },
+    { name: 'inference', text: `${formatBytes(total.value)} in ${word}, for ${tokens}` },
     {
       name: 'compute',
       text:
@@ -199,7 +202,10 @@ function checkpointFact({ totals, matches, config }: CheckpointFacts): Omit<Fact
 }
 
 function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
-  const { keyValueCache, keyValuePerToken } = state;
+  const { keyValueCache, keyValuePerToken, windows } = state;
+  const positions = inference.batch * inference.context;
+  const isCut =
+    windows.length > 0 && Number(keyValuePerToken.value) * positions > keyValueCache.value;
   const recurrent = recurrentStates(state);
   const [first] = recurrent;
   return present([
@@ -207,7 +213,8 @@ function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
       name: 'KV cache',
       text:
         `${formatBytes(keyValuePerToken.value)} per token, ${formatBytes(keyValueCache.value)} for ` +
-        formatSequences(inference.batch, inference.context),
+        formatSequences(inference.batch, inference.context) +
+        (isCut ? ' (sliding windows are full)' : ''),
     },
     first && {
       name: first.label,
@@ -456,7 +463,7 @@ function quantisedNotes(dtype: Dtype): Block[] {
   const served = QUANTISED[dtype as keyof typeof QUANTISED];
   return [
     noteOf(
-      `All weights are counted in ${dtype}, without scales. fit --dtype ${served} counts scales, and leaves ` +
+      `All weights are counted in ${dtypeWord(dtype)}, without scales. fit --dtype ${served} counts scales, and leaves ` +
         'embedding, head and norms in 16 bits.',
     ),
   ];

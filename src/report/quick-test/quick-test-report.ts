@@ -50,13 +50,17 @@ export function quickTestReport(
   const timing = checks.find(({ details }) => details?.timing)?.details?.timing;
   const float16 = checks.find(({ details }) => details?.float16)?.details?.float16;
   const loss = checks.find(({ details }) => details?.quantized)?.details?.quantized;
+  const table = checksTable(checks, flat);
+  const times = timing ? timingBlocks(timing, result) : [];
+  // The times are the answer where nothing else was checked.
+  const isTimed = table.rows.length === 0;
   return {
     verdict: verdictOf(result, timing),
-    blocks: [{ kind: 'facts', facts: factsOf(result, timing) }, checksTable(checks, flat)],
+    blocks: [{ kind: 'facts', facts: factsOf(result, timing) }, ...(isTimed ? times : [table])],
     details: [
       ...proxyBlocks(proxyOf(result), 'Times of the proxy say nothing about the model.'),
       ...remarkBlocks(checks),
-      ...(timing ? timingBlocks(timing, result) : []),
+      ...(isTimed ? [] : times),
       ...(float16 ? costBlocks('float16', float16.f16, float16) : []),
       ...(loss && quantized ? costBlocks(`int${quantized.bits}`, loss.quantized, loss) : []),
     ],

@@ -27,7 +27,7 @@ const NARROWEST_COLUMN = 10;
 export function renderTable(report: Report, options: RenderOptions): string {
   const width = usableWidth(options.width);
   const chalk = colours(options.colourLevel);
-  const verdict = report.verdict && verdictLines(report.verdict, width, chalk);
+  const verdict = report.verdict && verdictLines(report.verdict, width, chalk, options);
   let text = verdict?.join('\n') ?? '';
   let before: Block['kind'] | 'verdict' | undefined = verdict && 'verdict';
   for (const block of shownBlocks(report, options)) {
@@ -49,8 +49,29 @@ const LONGEST_LINE = 100;
 const textColumns = (width: number): number =>
   width === Number.POSITIVE_INFINITY ? width : Math.min(width, LONGEST_LINE);
 
-const verdictLines = ({ text, tone = 'strong' }: Verdict, width: number, chalk: ChalkInstance) =>
-  wrap(printable(text), width, '  ').map((line) => withTone(chalk, tone, line));
+/** Marks of a verdict, on a terminal with colours and on one that shows only ASCII. */
+const MARKS: Readonly<Partial<Record<Tone, readonly [mark: string, ascii: string]>>> = {
+  good: ['✓', '+'],
+  warning: ['!', '!'],
+  bad: ['✗', 'x'],
+};
+
+/** The verdict in bold. Only its mark has a colour: no colour of a whole line is legible on every background. */
+function verdictLines(
+  { text, tone = 'strong' }: Verdict,
+  width: number,
+  chalk: ChalkInstance,
+  { isAscii = false }: Pick<RenderOptions, 'isAscii'>,
+): string[] {
+  const mark = chalk.level === 0 ? undefined : MARKS[tone]?.[isAscii ? 1 : 0];
+  if (mark === undefined) {
+    const plain = tone === 'dim' ? tone : 'strong';
+    return wrap(printable(text), width, GAP).map((line) => withTone(chalk, plain, line));
+  }
+  const lines = wrap(printable(text), Math.max(1, width - GAP.length));
+  const first = `${withTone(chalk, tone, mark)} `;
+  return lines.map((line, index) => (index === 0 ? first : GAP) + chalk.bold(line));
+}
 
 /** The next step and how to get more: on one line where both fit. */
 function footer(
@@ -260,10 +281,11 @@ const TONES = {
   strong: (chalk, text) => chalk.bold(text),
   good: (chalk, text) => chalk.green(text),
   bad: (chalk, text) => chalk.red(text),
-  warning: (chalk, text) => chalk.yellow(text),
+  // Yellow is illegible on white; compilers show warnings in magenta too.
+  warning: (chalk, text) => chalk.magenta(text),
   hue1: (chalk, text) => chalk.cyan(text),
   hue2: (chalk, text) => chalk.magenta(text),
-  hue3: (chalk, text) => chalk.yellow(text),
+  hue3: (chalk, text) => chalk.red(text),
   hue4: (chalk, text) => chalk.blueBright(text),
   hue5: (chalk, text) => chalk.green(text),
 } as const satisfies Record<Tone, (chalk: ChalkInstance, text: string) => string>;

@@ -50,11 +50,10 @@ export const OPTIMIZER_CHECKS = {
     title: 'no gradient clipping',
     severity: 'warning',
     key: 'max_grad_norm',
-    find: ({ settings: { values } }) => {
-      const { max_grad_norm: norm, learning_rate, lr_scheduler } = values;
-      // The trainers of the named schedules clip at 1.0 unless told otherwise.
-      const isUnset =
-        norm === undefined && learning_rate !== undefined && lr_scheduler === undefined;
+    find: ({ settings: { values, isInFile } }) => {
+      const { max_grad_norm: norm, lr_scheduler } = values;
+      // The trainers of the named schedules clip at 1.0 unless told otherwise, and a plan without a file does.
+      const isUnset = norm === undefined && isInFile('learning_rate') && lr_scheduler === undefined;
       return norm === 0 || isUnset
         ? {
             reason: `${norm === 0 ? 'max_grad_norm: 0 switches clipping off' : 'no max_grad_norm is set'}: one bad batch can undo the training`,

@@ -18,7 +18,6 @@ describe('readSafetensors', () => {
       const { tensors, ...rest } = readSafetensors(file);
       expect(rest).toEqual({
         format: 'safetensors',
-        ambiguous: [],
         aliases: new Map(),
         metadata: new Map(),
         stateDict: [],

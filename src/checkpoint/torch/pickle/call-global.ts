@@ -56,10 +56,23 @@ function parameterData({ items }: Tuple, hasState: boolean, refuse: Refuse): Sto
   return data;
 }
 
-/** Whether a state is empty: None, an empty dict, or a pair of these. */
+/**
+ * Whether PyTorch reads a state and sets nothing (`_set_obj_state` in torch/_utils.py): a value that is false in Python,
+ * or a pair of them. It fails on other tuples.
+ */
 function isEmptyState(state: PickleValue): boolean {
-  const parts = isKind(state, 'tuple') && state.items.length === 2 ? state.items : [state];
-  return parts.every((part) => part === null || (isKind(part, 'dict') && part.entries.size === 0));
+  if (!isKind(state, 'tuple')) return isFalse(state);
+  return state.items.length === 2 && state.items.every(isFalse);
+}
+
+/** Whether a value is false in Python: None, False, zero, or an empty text or container. */
+function isFalse(value: PickleValue): boolean {
+  if (value instanceof Uint8Array) return value.length === 0;
+  if (isKind(value, 'float')) return value.value === 0;
+  if (isKind(value, 'dict')) return value.entries.size === 0;
+  if (isKind(value, 'set')) return value.items.size === 0;
+  if (isKind(value, 'list') || isKind(value, 'tuple')) return value.items.length === 0;
+  return !value;
 }
 
 function dictFrom(
@@ -103,6 +116,7 @@ function setFrom(
   refuseArguments: RefuseArguments,
 ): PickleValue {
   const [source = null] = args.items;
+  if (args.items.length === 0) return { kind: 'set', type, items: new Members() };
   if (args.items.length !== 1 || !isKind(source, 'list') || !source.items.every(isKey)) {
     return refuseArguments('called with something else than one list of what can be a member');
   }

@@ -176,52 +176,37 @@ const shellWord = (text: string) =>
 function taken(place: DictPath, file: SearchedFile, refuse: Refuse): StateDict {
   const tensors = new Map<string, StoredTensor>();
   const otherContent = new Content(refuse);
+  const refuseKey = (message: string) =>
+    refuse('state-dict-names', message, 'save the state dict with texts as keys, each once');
   const way = wayTo(place);
-  const nameless: PickleValue[] = [];
   const prefixes = way.map((each) => (each.parent ? `${nameOfPlace(each)}.` : ''));
   for (const [key, value] of place.dict.entries) {
-    if (typeof key === 'string' && isKind(value, 'tensor')) tensors.set(key, value);
-    else otherContent.add(prefixes.at(-1) ?? '', key, value);
-    if (typeof key !== 'string' && isKind(value, 'tensor')) nameless.push(key);
+    if (!isKind(value, 'tensor')) otherContent.add(prefixes.at(-1) ?? '', key, value);
+    else if (typeof key === 'string') tensors.set(key, value);
+    else {
+      throw refuseKey(
+        `holds a tensor under ${pickleValueText(key)}, where a text should name it; programs that write keys as texts can take it for another tensor`,
+      );
+    }
   }
   for (const [depth, { dict }] of way.slice(0, -1).entries()) {
+    const name = way[depth + 1]?.key ?? '';
     for (const [key, value] of dict.entries) {
-      if (key !== way[depth + 1]?.key) otherContent.add(prefixes[depth] ?? '', key, value);
+      if (key !== name) otherContent.add(prefixes[depth] ?? '', key, value);
+      if (typeof key !== 'string' && isKind(value, 'dict') && pickleValueText(key) === name) {
+        throw refuseKey(
+          `holds a dict under the text ${quoted(name)}, and another under a key that is written the same`,
+        );
+      }
     }
   }
   checkShown(tensors, file, refuse);
-  const ambiguous = nameless
-    .filter(isInteger)
-    .map(String)
-    .filter((name) => tensors.has(name));
   const { values: content, alike } = otherContent;
-  const warnings = warningsOf(nameless, ambiguous, alike);
-  return { stateDict: pathTo(place), tensors, ambiguous, content, warnings };
-}
-
-const isInteger = (key: PickleValue) => typeof key === 'number' || typeof key === 'bigint';
-
-/** Warnings about entries that other programs may read differently, or not at all. */
-function warningsOf(
-  nameless: readonly PickleValue[],
-  ambiguous: readonly string[],
-  alike: readonly string[],
-): string[] {
-  const warnings: string[] = [];
-  if (nameless.length > 0) {
-    warnings.push(
-      `tensors of its state dict that have no text for a name are left out: ${nameless.length}`,
-    );
-  }
-  if (ambiguous.length > 0) {
-    warnings.push(
-      `names of tensors stored both as text and as an integer: ${listedNames(ambiguous)}; programs that write keys as text keep only one of the two`,
-    );
-  }
-  if (alike.length > 0) {
-    warnings.push(`keys that read alike, of which the last is shown: ${listedNames(alike)}`);
-  }
-  return warnings;
+  const warnings =
+    alike.length > 0
+      ? [`keys that read alike, of which the last is shown: ${listedNames(alike)}`]
+      : [];
+  return { stateDict: pathTo(place), tensors, content, warnings };
 }
 
 /** Other entries of a file, by dotted name. */
