@@ -1,7 +1,13 @@
 /** A Hugging Face `config.json` as a minimind document. */
 
 import { isDeepStrictEqual } from 'node:util';
-import { COPIES, FAMILY_NAMES, isCopy, isFamilyName, loadFamily } from '../architecture/families.js';
+import {
+  COPIES,
+  FAMILY_NAMES,
+  isCopy,
+  isFamilyName,
+  loadFamily,
+} from '../architecture/families.js';
 import type { Family, KeyRemark } from '../architecture/family.js';
 import type { JsonObject } from '../architecture/transformer/config-keys.js';
 import { suggestedKey } from '../config/check-document.js';

@@ -7,7 +7,11 @@ import { isStdout } from '../../cli/output.js';
 import { progressDisplay } from '../../cli/progress.js';
 import type { Problem } from '../../errors.js';
 import { usageError } from '../../errors.js';
-import { ADAPTER_KINDS, PROJECTOR_CONTAINERS, PROJECTOR_ENDINGS } from '../../kv-projector/projector.js';
+import {
+  ADAPTER_KINDS,
+  PROJECTOR_CONTAINERS,
+  PROJECTOR_ENDINGS,
+} from '../../kv-projector/projector.js';
 import { DROPOUT, RATIO } from '../../kv-projector/verify-adapters.js';
 import {
   projectorConversionReport,
