@@ -9,7 +9,7 @@ import { bytesOfViews, viewsOf } from '../sharing.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import type { AdapterConfig } from './adapter-config.js';
 import { readAdapterConfig } from './adapter-config.js';
-import { ModuleRules, namesOfModules } from './module-rules.js';
+import { AdapterModules, namesOfModules } from './adapter-modules.js';
 
 /** peft/utils/constants.py: SAFETENSORS_WEIGHTS_NAME, WEIGHTS_NAME. */
 const WEIGHTS = ['adapter_model.safetensors', 'adapter_model.bin'] as const;
@@ -50,7 +50,7 @@ export async function openAdapter(folder: string): Promise<LoraAdapter> {
   try {
     const { config, checkpoint } = files;
     const { factors, replaced } = sorted(checkpoint);
-    const rules = await ModuleRules.of(config, [...factors.keys()]);
+    const rules = await AdapterModules.of(config, [...factors.keys()]);
     const modules = [...factors].map(([module, own]) =>
       moduleOf(config, rules, folder, module, own),
     );
@@ -146,7 +146,7 @@ function settingsOf({ excluded, layers, replaced }: AdapterConfig): string {
 /** Differences between the settings and the tensors that change no value, but show that tensors are missing. */
 function warningsOf(
   config: AdapterConfig,
-  rules: ModuleRules,
+  rules: AdapterModules,
   modules: readonly LoraModule[],
 ): string[] {
   const { targets, layers, file } = config;
@@ -180,7 +180,7 @@ function warningsOf(
 
 function moduleOf(
   config: AdapterConfig,
-  rules: ModuleRules,
+  rules: AdapterModules,
   folder: string,
   module: string,
   factors: Factors,
