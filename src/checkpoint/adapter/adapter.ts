@@ -1,6 +1,7 @@
 /** A LoRA adapter of PEFT: a folder of adapter_config.json and adapter_model.safetensors or .bin. */
 import path from 'node:path';
 import { ADAPTER_CONFIG } from '../../files/config-names.js';
+import { goesDown } from '../../files/linked-files.js';
 import { mountedPath, pathExists } from '../../files/mounted.js';
 import type { Checkpoint } from '../checkpoint.js';
 import { listed, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
@@ -250,9 +251,12 @@ export function describeAdapter({ config, checkpoint }: AdapterFiles): AdapterDe
   };
 }
 
-/** Paths where the model of an adapter can be: as its settings name it, from here or from its own folder on the disk. */
+/**
+ * Paths where the model of an adapter can be: as its settings name it, below the working folder or its own folder on the
+ * disk. Other paths in a file of a stranger are not opened.
+ */
 export function basePathsOf({ config, checkpoint }: AdapterFiles): readonly string[] {
-  if (config.base === null) return [];
+  if (config.base === null || !goesDown(config.base.replace(/^(?:\.\/)+/, ''))) return [];
   return mountedPath(checkpoint.path)
     ? [config.base]
     : [config.base, path.join(checkpoint.path, config.base)];
