@@ -224,7 +224,7 @@ const precision: Form = {
   read: (value) => precisionNamed(value === false ? 'no' : value),
 };
 
-/** Autocast of PyTorch on a GPU has float16 unless told otherwise. */
+/** Autocast of PyTorch on a GPU is in float16 by default. */
 const autocast: Form = {
   schema: z.boolean().describe('Whether autocast of PyTorch is on, in float16'),
   of: ['fp16'],
