@@ -182,7 +182,8 @@ function loadLinear(
   };
 }
 
-function valuesOf({ module, branch, parts }: SavedAdapter, part: string): Float64Array {
+/** Values of a part of an adapter. @throws UserError for values that are not finite. */
+export function valuesOf({ module, branch, parts }: SavedAdapter, part: string): Float64Array {
   const tensor = parts.get(part);
   if (tensor === undefined) throw new Error(`an adapter without ${part}`);
   const values = new Float64Array(tensor.elements);

@@ -18,6 +18,7 @@ import { manualSeed } from '../random/index.js';
 import { decodeValues, numbersIn } from '../tensor/decode-values.js';
 import { formatInteger } from '../text/units.js';
 import { sumOf } from '../text/words.js';
+import { valuesOf } from './project-kv.js';
 import { planProjection } from './projection-plan.js';
 import type { Branch } from './projector.js';
 import { hiddenOf, NORM_EPSILON, partName } from './projector.js';
@@ -61,7 +62,7 @@ const COMPARED_ROWS = 32;
 
 /**
  * Writes a linear projector in the elastic layout.
- * @throws UserError before writing anything, if it is not linear, or the hidden width is too small.
+ * @throws UserError before writing anything, if it is not linear or not finite, or the hidden width is too small.
  */
 export async function upgradeProjector(file: string, out: string, request: UpgradeRequest) {
   const { ratio, dropout, seed, kv, force } = request;
@@ -91,7 +92,7 @@ export async function upgradeProjector(file: string, out: string, request: Upgra
         steps.doing(`comparing ${adapter.module}.${adapter.branch} with the new layout`);
         // Lets the text appear, and signals through.
         await breathe();
-        upgraded.push(await fill(adapter, tensors, keys.get(keyOf(adapter)), seed));
+        upgraded.push(fill(adapter, tensors, keys.get(keyOf(adapter)), seed));
       }
     } finally {
       steps.end();
@@ -203,24 +204,23 @@ function emptyTensors(projector: SavedProjector, ratio: number, seed: number): T
 }
 
 /** Puts an adapter into the tensors, and compares both. */
-async function fill(
+function fill(
   adapter: SavedAdapter,
   tensors: Tensors,
   keys: Keys | undefined,
   seed: number,
-): Promise<UpgradedAdapter> {
+): UpgradedAdapter {
   const { module, branch, teacherWidth, studentWidth, parts } = adapter;
   const of = (part: string) => {
     const data = tensors.get(partName(module, branch, part))?.data;
     if (data === undefined) throw new Error(`an elastic adapter without ${part}`);
     return data;
   };
-  const weight = await numbersOf(parts.get('weight'));
-  const bias = parts.get('bias');
+  const weight = Float32Array.from(valuesOf(adapter, 'weight'));
   const { scale, shift } = keys ?? { scale: 1, shift: 0 };
   of('0.weight').fill(scale);
   of('0.bias').fill(shift);
-  if (bias) of('4.bias').set(await numbersOf(bias));
+  if (parts.has('bias')) of('4.bias').set(valuesOf(adapter, 'bias'));
   const pairs = Math.min(teacherWidth, studentWidth);
   const isInFirst = studentWidth <= teacherWidth;
   const [first, second] = [of('1.weight'), of('4.weight')];
@@ -361,17 +361,4 @@ async function momentsIn(tensor: StoredTensor, width: number): Promise<Keys> {
     }
   }
   return { scale, shift, rows };
-}
-
-async function numbersOf(tensor: StoredTensor | undefined): Promise<Float32Array> {
-  if (tensor === undefined) throw new Error('an adapter without its tensor');
-  const data = new Float32Array(tensor.elements);
-  let at = 0;
-  for await (const bytes of readInChunks(tensor)) {
-    const numbers = new Float64Array(numbersIn(tensor.dtype, bytes.length));
-    decodeValues(tensor.dtype, bytes, numbers);
-    data.set(numbers, at);
-    at += numbers.length;
-  }
-  return data;
 }

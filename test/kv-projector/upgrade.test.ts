@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { readTensor } from '../../src/checkpoint/view.js';
+import { made, safetensorsFile } from '../conversion/files.js';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
 
@@ -79,6 +80,43 @@ describe('a linear projector in the elastic layout', () => {
       expect(error).toBeCloseTo(measured, 4);
       expect(normedError).toBeLessThan(1e-5);
     }
+  });
+
+  it('warns of an error that changes the projector, as convert-checkpoint does', async () => {
+    // Rows of two sizes: the norm makes them alike.
+    const rows = () => made([2, 24], (at) => (at < 24 ? 0.01 : 10) * Math.sin(at));
+    const kv = await safetensorsFile(
+      { 'Qwen2-7B.K': rows(), 'Qwen2-7B.V': rows() },
+      'kv.safetensors',
+    );
+    const upgraded = async (out: string, ...flags: string[]) => {
+      const words = ['convert', `${LINEAR}/saved.pt`, inFolder(out), '--to', 'elastic', ...flags];
+      return (await run(...words)).stdout;
+    };
+    expect(await upgraded('warned.pt', '--kv', kv)).toMatch(
+      /^Warning: an error of \d+\.\d% changes/m,
+    );
+    expect(await upgraded('usual.pt')).not.toContain('Warning');
+  });
+
+  it('refuses a matrix with NaN', async () => {
+    const weight = (at: number) => (at === 5 ? Number.NaN : at);
+    const file = await safetensorsFile(
+      {
+        'projectors.A.K.weight': made([4, 8], (at) => at),
+        'projectors.A.V.weight': made([4, 8], weight),
+      },
+      'nan.safetensors',
+    );
+    const out = inFolder('nan.pt');
+    const { code, stderr } = await run('convert', file, out, '--to', 'elastic');
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringContaining(
+        '"projectors.A.V.weight": has NaN or infinite values: all results would be NaN',
+      ),
+    });
+    expect(fs.existsSync(out)).toBe(false);
   });
 
   it('keeps the matrix: two hidden values carry one', async () => {

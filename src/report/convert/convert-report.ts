@@ -44,6 +44,7 @@ import { againstBlocks, measurementText } from '../quick-test/against.js';
 import {
   errorsBlocks,
   errorsTable,
+  LARGE_ERROR,
   layerErrors,
   moreRows,
   planBlocks,
@@ -109,9 +110,6 @@ function verdictOf(result: ConversionResult): Verdict {
     tone: isBad ? 'bad' : largestChange(result) > LARGE_ERROR ? 'warning' : 'good',
   };
 }
-
-/** Relative error above which the weights are no longer those of the model. Types of four bits stay below. */
-const LARGE_ERROR = 0.25;
 
 /** Largest relative error of the tensors that the conversion changed. */
 const largestChange = ({ srte, tie, quantization, gguf }: ConversionResult): number =>

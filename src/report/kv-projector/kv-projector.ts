@@ -19,6 +19,7 @@ import {
   significant,
 } from '../../text/units.js';
 import { counted, present, sumOf } from '../../text/words.js';
+import { LARGE_ERROR } from '../convert/convert-plan.js';
 import type { Block, Cell, Column, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   bytesCell,
@@ -29,6 +30,7 @@ import {
   leftColumn,
   NOTHING,
   noteOf,
+  paragraph,
   percentCell,
   right,
   shapeText,
@@ -126,7 +128,10 @@ export function projectorUpgradeReport(result: ProjectorUpgrade): Report {
   const { adapters, kv, ratio, dropout } = upgrade;
   const worst = Math.max(...adapters.map(({ error }) => error));
   const exact = Math.max(...adapters.map(({ normedError }) => normedError));
-  const on = adapters.some(({ rows }) => rows === 'file') ? `rows of ${kv}` : 'normal random rows';
+  const isOfFile = adapters.some(({ rows }) => rows === 'file');
+  const on = isOfFile ? `rows of ${kv}` : 'normal random rows';
+  // Rows of a small width have means of their own, also where they are drawn.
+  const isLarge = isOfFile && worst > LARGE_ERROR;
   const table = tableOf(adapters, [
     leftColumn('adapter', 'adapter', ({ teacher, branch }) => `${teacher}.${branch}`),
     right('scale', 'scale', ({ scale }) => valueCell(scale, significant)),
@@ -140,9 +145,17 @@ export function projectorUpgradeReport(result: ProjectorUpgrade): Report {
   return {
     verdict: {
       text: `Converted to ${output}: linear → elastic, error up to ${percentText(worst)} on ${on}, ${exact.toExponential(1)} on rows of mean 0 and deviation 1`,
-      tone: 'good',
+      tone: isLarge ? 'warning' : 'good',
     },
     blocks: [
+      ...(isLarge
+        ? [
+            paragraph(
+              `Warning: an error of ${percentText(worst)} changes the keys and values of the student. Train the projector further, or keep it linear.`,
+              'warning',
+            ),
+          ]
+        : []),
       {
         kind: 'facts',
         facts: [
