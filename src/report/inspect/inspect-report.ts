@@ -85,7 +85,7 @@ export function inspectReport(
 // The answer
 
 function verdictOf(result: InspectResult): Verdict {
-  const { formatName, files, totals, groups } = result;
+  const { formatName, files, totals } = result;
   const size = sumOf(files, ({ bytes }) => bytes);
   const types = totals.dtypes.map(({ dtype }) => dtypeWord(dtype.toLowerCase()));
   const parts = [
@@ -93,7 +93,10 @@ function verdictOf(result: InspectResult): Verdict {
     formatName,
     formatBytes(size),
     // The constants of a graph are not tensors of its model.
-    counted(result.onnx ? totalsIn(groups).tensors : totals.distinctTensors, 'tensor'),
+    counted(
+      result.onnx ? totalsIn(result.onnx.components).tensors : totals.distinctTensors,
+      'tensor',
+    ),
     valuesText(result),
     types.length > MOST_TYPES ? `${types.length} types` : types.join(', '),
     modelText(result),
