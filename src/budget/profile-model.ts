@@ -5,7 +5,7 @@ import { countedTensors, ownedTensors, tensorsOf, walkCounted } from '../archite
 import { UserError } from '../errors.js';
 import type { Dtype } from '../tensor/dtype.js';
 import { DTYPE_NAMES, DTYPES } from '../tensor/dtype.js';
-import { formatInteger } from '../text/units.js';
+import { dtypeWord, formatInteger } from '../text/units.js';
 import { ceildiv, mul, v } from './expression.js';
 import type { Exact, Figure } from './figure.js';
 import { figure, sumFigure } from './figure.js';
@@ -62,7 +62,7 @@ export function profileModel(model: LanguageModel, setting: ProfileSetting): Mod
 
 const weightBytes = ({ value }: Pick<Figure, 'value'>, dtype: Dtype) =>
   figure({
-    label: `weights in ${dtype}`,
+    label: `weights in ${dtypeWord(dtype)}`,
     unit: 'bytes',
     formula: ceildiv(mul(v({ parameters: value }), v({ bits: DTYPES[dtype].bits })), 8),
     source: 'packed without gaps',

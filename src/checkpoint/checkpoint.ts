@@ -37,11 +37,21 @@ export interface Checkpoint {
     /** Names in `Checkpoint.tensors`. */
     readonly weights: readonly string[];
   };
+  /** Tensors of a GGUF file under its own names, where `tensors` has them as transformers does. */
+  readonly own?: ReadonlyMap<string, StoredTensor>;
   close(): void;
 }
 
+/** Tensors as a file holds them: packed weights in their parts, stacked experts as one. Counts are of these. */
+export const tensorsOfFile = ({
+  packed,
+  own,
+  tensors,
+}: Pick<Checkpoint, 'packed' | 'own' | 'tensors'>): ReadonlyMap<string, StoredTensor> =>
+  packed?.tensors ?? own ?? tensors;
+
 /** Content of one file: a checkpoint without its origin. */
-export type FileIndex = Omit<Checkpoint, 'path' | 'files' | 'packed' | 'close'>;
+export type FileIndex = Omit<Checkpoint, 'path' | 'files' | 'packed' | 'own' | 'close'>;
 
 export interface CheckpointOptions {
   /** Dotted keys of the dict to read when several contain tensors: `ema.state_dict`. */

@@ -1,7 +1,9 @@
 /** The result of a conversion, planned or done: both sides, errors, files, memory. */
+
 import type { SrteLayout } from '../architecture/srte-layout.js';
 import { srteParameters } from '../architecture/srte-layout.js';
 import { tensorsOf } from '../architecture/walk.js';
+import { tensorsOfFile } from '../checkpoint/checkpoint.js';
 import type { CheckpointFormat, Container } from '../checkpoint/formats.js';
 import { groupByPattern, templateOf } from '../checkpoint/names.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
@@ -255,7 +257,7 @@ function describedInput({ job, source }: ConversionInput): ConversionResult['inp
     format,
     config: source ? { file: source.file, origin: source.origin } : null,
     parameters: sumOf(parameters, ({ tensor }) => tensor.elements),
-    tensors: packed ? viewsOf(packed.tensors).length : views.length,
+    tensors: viewsOf(tensorsOfFile(job.checkpoint)).length,
     tensorBytes: bytesOfViews(packed ? viewsOf(packed.tensors) : views),
     bytes: sumOf(files, ({ size }) => size),
   };

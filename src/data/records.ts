@@ -1,7 +1,7 @@
 /** Records of training data: the kinds, how a file's kind is found, and how a line is read. */
 import { isUtf8 } from 'node:buffer';
 import { UserError } from '../errors.js';
-import { jsonOrUndefined } from '../text/json.js';
+import { jsonOrUndefined, parseJson } from '../text/json.js';
 import { isRecord, joined, shortened } from '../text/words.js';
 import type { Line } from './lines.js';
 import { MOST_LINE_BYTES } from './lines.js';
@@ -307,7 +307,7 @@ export function readRecord(
   }
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch (error) {
     return invalid('invalid-json', shortened((error as Error).message, 100));
   }
@@ -472,7 +472,7 @@ function messageOf(value: unknown, place: string): DataMessage {
 function parsedText(value: unknown, place: string): unknown {
   if (typeof value !== 'string' || value === '') return value === '' ? undefined : value;
   try {
-    if (nestingOf(value) <= MOST_NESTING) return JSON.parse(value);
+    if (nestingOf(value) <= MOST_NESTING) return parseJson(value);
   } catch {
     // Reported below.
   }

@@ -5,6 +5,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { UserError } from '../errors.js';
+import { parseJson } from '../text/json.js';
 import type { Move } from './file-system.js';
 import {
   areMovesDone,
@@ -36,7 +37,9 @@ const VERSION = 1;
 /** Reads a journal; undefined if it is missing or not valid. */
 function readJournal(file: string): Journal | undefined {
   try {
-    const { version, kind, identity, complete } = JSON.parse(fs.readFileSync(file, 'utf8'));
+    const { version, kind, identity, complete } = parseJson(
+      fs.readFileSync(file, 'utf8'),
+    ) as Readonly<Record<string, unknown>>;
     if (version !== VERSION || typeof identity !== 'string') return undefined;
     if (kind !== 'file' && kind !== 'folder') return undefined;
     if (complete === undefined) return { kind, identity };
@@ -333,7 +336,7 @@ function ageOf(since: number): string {
 /** Owner of a lock; undefined without a lock, or if a crash left it unreadable. */
 function holderOf(file: string): Holder | undefined {
   try {
-    const { pid, host } = JSON.parse(fs.readFileSync(file, 'utf8')) as Partial<Holder>;
+    const { pid, host } = parseJson(fs.readFileSync(file, 'utf8')) as Partial<Holder>;
     if (Number.isSafeInteger(pid) && Number(pid) > 0 && typeof host === 'string') {
       return { pid: Number(pid), host, since: fs.statSync(file).mtimeMs };
     }

@@ -1,7 +1,9 @@
 /** Prompts as token ids: texts, chats, lists of ids, and files of prompts. */
+
 import { UserError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import { firstInvalidId } from '../runtime/token-ids.js';
+import { parseJson } from '../text/json.js';
 import { isRecord } from '../text/words.js';
 import type { ChatMessage } from '../tokenizer/chat-template.js';
 import { renderChat } from '../tokenizer/chat-template.js';
@@ -115,7 +117,7 @@ async function readPrompts(file: string, vocabulary: number): Promise<BatchPromp
 function promptOf(line: string, place: string, vocabulary: number): BatchPrompt {
   let value: unknown;
   try {
-    value = JSON.parse(line);
+    value = parseJson(line);
   } catch {
     value = undefined;
   }

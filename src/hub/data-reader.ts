@@ -55,6 +55,7 @@ export class DataReader {
       this.#waitForAnswer();
       const answer = this.#data.subarray(0, this.#state[1]);
       if (Atomics.load(this.#state, 0) !== DONE) {
+        // The worker's own words, within `SHARED_BYTES`.
         throw errorOf(JSON.parse(Buffer.from(answer).toString('utf8')));
       }
       target.set(answer, done);

@@ -115,6 +115,7 @@ export function parseJson(text: string): PickleValue | undefined {
       if (token.startsWith('"')) return `"${STRING_MARK}${token.slice(1)}`;
       return /^[[\]{}]/.test(token) ? token : JSON.stringify(WORD_MARK + token);
     });
+    // Bounded by `MOST_DEPTH`, and by the length that a file's metadata can have.
     return unmarked(JSON.parse(marked));
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof RangeError) return undefined;

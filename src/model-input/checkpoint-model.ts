@@ -1,7 +1,7 @@
 /** A model loaded from a checkpoint: its config, and whether the tensors match it. */
 import type { LanguageModel } from '../architecture/layer.js';
 import { tensorsOf } from '../architecture/walk.js';
-import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { type Checkpoint, tensorsOfFile } from '../checkpoint/checkpoint.js';
 import type { CheckpointFormat } from '../checkpoint/formats.js';
 import type { StoredName } from '../checkpoint/names.js';
 import { storedNames } from '../checkpoint/names.js';
@@ -135,7 +135,7 @@ function found(
   config: CheckpointFacts['config'],
 ): CheckpointFacts {
   const { path: file, format, stateDict } = checkpoint;
-  const tensors = checkpoint.packed?.tensors ?? checkpoint.tensors;
+  const tensors = tensorsOfFile(checkpoint);
   const { totals } = summarise({ ...checkpoint, tensors }, new Map(), new Map());
   const ignored = ignoredIn(notes);
   const found = { file, format, stateDict, config, matches, faults, suggestions, totals };

@@ -3,7 +3,7 @@ import { isIgnoredOnLoad } from '../architecture/family.js';
 import type { Param } from '../architecture/param.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { LoraAdapter } from '../checkpoint/adapter/adapter.js';
-import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { type Checkpoint, tensorsOfFile } from '../checkpoint/checkpoint.js';
 import { distanceBetween, relativeError, roundingLimit } from '../checkpoint/distance.js';
 import type { CheckpointFormat } from '../checkpoint/formats.js';
 import { firstOfPattern, type StoredNames, storedNames } from '../checkpoint/names.js';
@@ -103,8 +103,8 @@ export async function verifyCheckpoint(
     stateDict: checkpoint.stateDict,
     counts: {
       described: tensorsOf(loaded.model).length,
-      stored: checkpoint.tensors.size + checkpoint.aliases.size,
-      tensors: viewsOf((checkpoint.packed ?? checkpoint).tensors).length,
+      stored: tensorsOfFile(checkpoint).size + checkpoint.aliases.size,
+      tensors: viewsOf(tensorsOfFile(checkpoint)).length,
       faulty: sumOf(reconciliation.faults, ({ names }) => names.length),
     },
     ...reconciliation,

@@ -21,6 +21,7 @@ import {
 } from '../files/file-system.js';
 import { onPulse } from '../files/mounted.js';
 import { isRunning, PROCESS_SPACE } from '../files/temporary.js';
+import { parseJson } from '../text/json.js';
 import { runsOf } from '../text/words.js';
 import type { LaunchedJob } from './launch.js';
 
@@ -183,7 +184,7 @@ const encoded = (owner: LockOwner): Buffer =>
 /** The owner of a lock; undefined without a lock, or for one that is being written or broken. */
 export function ownerIn(file: string): LockOwner | undefined {
   try {
-    const owner = JSON.parse(readReplaced(file));
+    const owner = parseJson(readReplaced(file)) as LockOwner | null;
     return typeof owner?.token === 'string' && TOKEN.test(owner.token) ? owner : undefined;
   } catch {
     return undefined;

@@ -119,7 +119,7 @@ const SCHEMES: Readonly<Record<string, string>> = {
 /** Suffixes of names that are not a name part of their own. */
 const SUFFIXES: Readonly<Record<string, string>> = {
   _blocks: 'packed weights of MXFP4',
-  _scales: 'scales of MXFP4',
+  _scales: 'E8M0 scales of MXFP4',
 };
 
 /** Purpose of a tensor in a quantized checkpoint; undefined for others. */

@@ -8,7 +8,7 @@ import type {
 } from '../budget/attention-methods.js';
 import type { LongTexts } from '../budget/long-texts.js';
 import type { NormOperations } from '../budget/norm-operations.js';
-import { formatBytes, formatInteger, percentText, significant } from '../text/units.js';
+import { dtypeWord, formatBytes, formatInteger, percentText, significant } from '../text/units.js';
 import { counted, groupBy, joined, modelName } from '../text/words.js';
 import type { Block, Cell, Report, TableBlock, Verdict } from './kit/report.js';
 import {
@@ -116,7 +116,7 @@ function settingText({
   const others = before.map((context) => formatInteger(context));
   return (
     `${counted(layers, 'layer')}, ${counted(heads, 'head')} of ${headDim}, ${counted(keyHeads, 'key head')}; ` +
-    `one sequence in ${setting.dtype}${tile} (${gpu ?? formatBytes(setting.onChip.bytes)}).` +
+    `one sequence in ${dtypeWord(setting.dtype)}${tile} (${gpu ?? formatBytes(setting.onChip.bytes)}).` +
     (others.length > 0
       ? ` ${joined(others)} ${before.at(-1) === 1 ? 'token' : 'tokens'}: --details.`
       : '')

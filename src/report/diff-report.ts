@@ -305,6 +305,7 @@ function layerRows(
 /** Numbers with few digits; structures as JSON. */
 function settingText(json: string | null): string {
   if (json === null) return '–';
+  // Written by the comparison, from a config that was read within bounds.
   const value: unknown = JSON.parse(json);
   if (typeof value === 'string') return value;
   if (typeof value === 'number' && !Number.isInteger(value))

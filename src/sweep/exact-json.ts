@@ -1,4 +1,5 @@
 /** JSON that gives back exactly the values that were written, those that JSON lacks too. */
+import { parseJson } from '../text/json.js';
 import { isRecord } from '../text/words.js';
 
 /** Key of an object that stands for a value that JSON lacks. */
@@ -11,7 +12,7 @@ export const exactJson = (value: unknown): string =>
   );
 
 /** @throws SyntaxError when the text is not JSON of `exactJson`. */
-export const fromExactJson = (text: string): unknown => decoded(JSON.parse(text));
+export const fromExactJson = (text: string): unknown => decoded(parseJson(text));
 
 function encoded(value: unknown): unknown {
   switch (typeof value) {

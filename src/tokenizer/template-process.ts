@@ -237,6 +237,7 @@ async function serve(send: (answer: unknown) => void): Promise<void> {
     }
     const { template, shared } = message;
     const prepared = preparedTemplate(template);
+    // Written by the process that started this one.
     render = (json) => prepared({ ...shared, ...JSON.parse(json) });
   });
 }

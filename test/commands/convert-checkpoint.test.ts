@@ -306,3 +306,23 @@ describe('a user error', () => {
     expect(fs.readFileSync(target, 'utf8')).toBe('mine');
   });
 });
+
+describe('an exported hybrid with a table in each layer', () => {
+  it('keeps its layout where only the format changes, and becomes shared when asked', async () => {
+    const [onnx, torch, target] = [out('.onnx'), out(), out('')];
+    const perLayer = ['srte_share_across_layers=false', 'srte_factorized_rank=0'];
+    const sets = perLayer.flatMap((each) => ['--set', `model.${each}`]);
+    expect(
+      (await runHere(['export', 'hybrid/tiny', '--random', ...sets, '--save', onnx])).code,
+    ).toBe(0);
+    const { code, stdout, stderr } = await convert(onnx, torch);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^ {2}SRTE +a table \(\d+ × \d+\) in each of 2 layers, same layout$/m);
+    const after = await convert(torch, target, '--to', 'shared');
+    expect(after.code).toBe(0);
+    expect(after.stdout).toMatch(/^ {2}SRTE +a table .* → one table /m);
+    // Of a training checkpoint in the old layout, the new one is still meant.
+    const meant = await convert(torch, out(), '--dry-run');
+    expect(meant.stderr).toContain('converting to --to shared');
+  });
+});

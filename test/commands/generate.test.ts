@@ -182,7 +182,8 @@ describe('generate', () => {
       'One',
       'Two',
     ]);
-    const ids = file('ids.jsonl', '{"ids": [1, 2, 3]}\n{"ids": [4]}\n');
+    // Python's json.dumps writes such lines.
+    const ids = file('ids.jsonl', '{"ids": [1, 2, 3], "loss": NaN}\n{"ids": [4]}\n');
     const ofIds = await jsonOf([...LLAMA, '--batch', ids, '--max-tokens', '3']);
     expect(ofIds.answers.map((each: { prompt: { ids: number[] } }) => each.prompt.ids)).toEqual([
       [1, 2, 3],

@@ -231,6 +231,34 @@ describe('inspect of an invalid checkpoint', () => {
     expect((await inspect(model)).stdout).toContain('1 tensor · 352 values · i32 · llama model');
   });
 
+  it('names the E8M0 scales of MXFP4, which are stored as bytes', async () => {
+    // Written by transformers' layout of gpt-oss: blocks [experts, rows, groups, 16], scales [experts, rows, groups].
+    const file = 'fixtures/mxfp4/model.safetensors';
+    const { stdout } = await inspect(inPackage(file), '--tensors');
+    expect(stdout).toMatch(
+      /^ {2}MXFP4 +1 weight: .*\(E2M1\) in w_blocks, E8M0 scales .* w_scales/m,
+    );
+    expect(stdout).toMatch(/^w_scales +U8 \(E8M0\) +\[3, 6, 2\]/m);
+    expect(stdout).toMatch(/^w_blocks +U8 +\[3, 6, 2, 16\]/m);
+    expect((await json(inPackage(file))).tensors.w_scales.dtype).toBe('U8');
+  });
+
+  it('takes no other bytes for scales of MXFP4', async () => {
+    const model = path.join(folder, 'no-mxfp4.safetensors');
+    const header = JSON.stringify({
+      a_blocks: { dtype: 'U8', shape: [2, 8], data_offsets: [0, 16] },
+      a_scales: { dtype: 'U8', shape: [2], data_offsets: [16, 18] },
+      b_scales: { dtype: 'U8', shape: [2], data_offsets: [18, 20] },
+    });
+    const file = Buffer.alloc(8 + header.length + 20);
+    file.writeBigUInt64LE(BigInt(header.length));
+    file.write(header, 8);
+    fs.writeFileSync(model, file);
+    const { code, stdout } = await inspect(model, '--tensors');
+    expect(code).toBe(0);
+    expect(stdout).not.toMatch(/MXFP4|E8M0/);
+  });
+
   it('warns of one shard without the others', async () => {
     const shard = path.join(folder, 'model-00001-of-00002.safetensors');
     fs.copyFileSync(inPackage(NOT_FINITE), shard);

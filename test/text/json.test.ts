@@ -1,6 +1,9 @@
+import fs from 'node:fs';
+import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { formatJson, jsonOrUndefined, parseJson } from '../../src/text/json.js';
+import { ROOT } from '../fixtures.js';
 
 describe('JSON of Python', () => {
   // Python 3.11: json.loads('{"a": [0.0, Infinity, -Infinity, NaN], "Infinity": "NaN"}')
@@ -54,5 +57,34 @@ describe('JSON of Python', () => {
 
   it('ends soon on a text without an end', () => {
     expect(jsonOrUndefined(`NaN"${'\\"'.repeat(1_000_000)}`)).toBe(undefined);
+  });
+});
+
+/** Files of the source that parse without the bounds of `parseJson`, and why they may. */
+const UNBOUNDED = {
+  'architecture/family.ts': 'a schema that it has just written',
+  'checkpoint/json-scanner.ts': 'one string',
+  'cli/family-list.ts': 'a file of the package',
+  'config/json-edits.ts': 'one string',
+  'hub/data-reader.ts': 'an answer of its own thread',
+  'kv-projector/arguments.ts': 'has bounds of its own',
+  'report/diff-report.ts': 'values of a config that was read within bounds',
+  'runtime/adapters/adapters.ts': 'an answer of its own process',
+  'runtime/adapters/system-adapters.ts': 'an answer of a program of the system',
+  'runtime/select/survey.ts': 'an answer of its own process',
+  'text/json.ts': 'the bounds themselves',
+  'tokenizer/template-process.ts': 'a message of the process that started it',
+} as const;
+
+describe('JSON.parse', () => {
+  it('reads no text of a file that can be anyone’s', () => {
+    const source = path.join(ROOT, 'src');
+    const found = fs
+      .readdirSync(source, { recursive: true, encoding: 'utf8' })
+      .filter((each) => each.endsWith('.ts'))
+      .filter((each) => fs.readFileSync(path.join(source, each), 'utf8').includes('JSON.parse('))
+      .map((each) => each.replaceAll(path.sep, '/'))
+      .sort();
+    expect(found).toEqual(Object.keys(UNBOUNDED).sort());
   });
 });

@@ -15,7 +15,7 @@ import {
   QUANTIZED_BITS,
 } from '../../tensor/dtype.js';
 import type { WeightForm } from '../../tensor/group-quantization.js';
-import { formatInteger, shortCount, shortNumber } from '../../text/units.js';
+import { dtypeWord, formatInteger, shortCount, shortNumber } from '../../text/units.js';
 import { pasteable } from '../line-mistake.js';
 
 /** Suggestions for an unknown type: the nearest, those that begin with it, or all. */
@@ -26,12 +26,15 @@ export function typeSuggestion<T extends string>(
 ): string {
   const wanted = text.trim().toLowerCase().replaceAll('-', '_');
   const longer = names.filter((name) => name.startsWith(`${wanted}_`));
-  if (longer.length > 1) return `write one of ${longer.join(', ')}`;
+  if (longer.length > 1) return `write one of ${longer.map(dtypeWord).join(', ')}`;
   const spellings = [...names, ...DTYPE_SPELLINGS].filter((each) => parse(each) !== undefined);
   // int8 is no misspelled int3.
   const isInteger = /^(?:u?int|i|q)\d/.test(wanted);
   const near = (isInteger ? nearestWithDigits : nearest)(wanted, new Set(spellings));
-  return near ? `did you mean ${parse(near)}?` : `write one of ${names.join(', ')}`;
+  const meant = near && parse(near);
+  return meant
+    ? `did you mean ${dtypeWord(meant)}?`
+    : `write one of ${names.map(dtypeWord).join(', ')}`;
 }
 
 /** `--dtype bf16`, by any usual name of a type. */

@@ -14,6 +14,7 @@ import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
 import type { EncodableDtype } from '../../tensor/encode.js';
 import { encode, isEncodable } from '../../tensor/encode.js';
+import { parseJson } from '../../text/json.js';
 import type { ConversionJob } from '../job.js';
 import type { ConversionInput } from '../plan/conversion-plan.js';
 import type { Resources } from '../resources.js';
@@ -343,7 +344,7 @@ class Making {
 
   #json<T>(part: string): T {
     const file = this.#scratch.open(this.#nameOf(part));
-    return JSON.parse(file.read(0, file.size).toString());
+    return parseJson(file.read(0, file.size).toString()) as T;
   }
 
   /** @throws UserError when no useful pair has a sufficiently small error. */

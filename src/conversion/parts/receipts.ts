@@ -14,6 +14,7 @@ import {
 } from '../../files/file-system.js';
 import { temporaryFileName } from '../../files/temporary.js';
 import { sha256 } from '../../parts/plan-file.js';
+import { parseJson } from '../../text/json.js';
 import { groupBy } from '../../text/words.js';
 import {
   measureBlocks,
@@ -139,7 +140,7 @@ export function receiptOf(
   written?: string,
 ): Receipt | undefined {
   try {
-    const receipt = receiptSchema.parse(JSON.parse(readReplaced(fileOf(folder, unit))));
+    const receipt = receiptSchema.parse(parseJson(readReplaced(fileOf(folder, unit))));
     if (receipt.plan !== plan.hash || receipt.unit !== unit.id) return undefined;
     if (written !== undefined && fs.statSync(written).size !== receipt.bytes) return undefined;
     return receipt as unknown as Receipt;

@@ -88,8 +88,9 @@ function refuseContradiction({ model }: TargetConfig, layout: SrteLayout): void 
 }
 
 /**
- * The change that is meant when no flag names one: a shared table when each layer has a table, else the container of
- * the output.
+ * The change that is meant when no flag names one: a shared table when each layer of a PyTorch or safetensors checkpoint
+ * has a table, else the container of the output. An exported ONNX graph is only brought into another file format: its
+ * layout was chosen at the export, and a mean of its tables computes another function.
  * @throws UserError when the output would have the container of the input.
  */
 function meantChange(
@@ -98,7 +99,13 @@ function meantChange(
   place: CheckpointTarget,
 ): ConversionJob {
   const { set = [] } = job;
-  if (srte?.layout.sharing === 'per-layer' && srte.layout.form !== 'sincos' && set.length === 0) {
+  const isExport = job.checkpoint.format === 'onnx';
+  if (
+    srte?.layout.sharing === 'per-layer' &&
+    srte.layout.form !== 'sincos' &&
+    set.length === 0 &&
+    !isExport
+  ) {
     const shown = job.display.steps();
     shown.say('each layer has a table: converting to --to shared');
     shown.end();

@@ -41,7 +41,7 @@ function asModel(checkpoint: Checkpoint): Checkpoint {
   const metadata = new GgufMetadata(path, keyValues);
   const tensors = tensorsOfGguf(metadata.architecture, checkpoint.tensors, headCountsOf(metadata));
   configs.set(tensors, configOfGguf(checkpoint));
-  return { ...checkpoint, tensors };
+  return { ...checkpoint, tensors, own: checkpoint.tensors };
 }
 
 /** `asModel`, or the checkpoint itself where its metadata describe no model. */

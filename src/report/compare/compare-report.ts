@@ -4,6 +4,7 @@ import type { ColumnValue, Disagreement } from '../../comparison/columns.js';
 import type { ComparedRow, ComparisonTable, ShownColumn } from '../../comparison/compare-models.js';
 import { dtypeWord, formatSequences } from '../../text/units.js';
 import { counted, joined, present, shortened } from '../../text/words.js';
+import { fullWindowsText } from '../kit/full-windows.js';
 import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/report.js';
 import {
   contextText,
@@ -47,7 +48,7 @@ export function compareReport(
   return {
     verdict: comparisonVerdict(shown),
     blocks,
-    details: [...settingDetails(shown), ...details, ...invalidBlocks(shown)],
+    details: [...settingDetails(answer), ...details, ...invalidBlocks(shown)],
     data: flatTable(shown),
   };
 }
@@ -81,8 +82,41 @@ function conditionNotes({ shown, columns }: Answer, more = ''): Block[] {
     isMarked && shown.baseline && rows.length > 1
       ? `* lowest. Changes are against ${shown.labelOf(shown.baseline)}.`
       : '';
-  return [parts.join(' '), [marks, more].filter(Boolean).join(' ')].filter(Boolean).map(noteOf);
+  return [
+    ...[parts.join(' '), [marks, more].filter(Boolean).join(' ')].filter(Boolean).map(noteOf),
+    ...windowNotes(shown, columns),
+  ];
 }
+
+const hasCaches = (columns: readonly ShownColumn[]) =>
+  ['kv-per-token', 'kv-cache'].every((each) => columns.some(({ name }) => name === each));
+
+/** Why the cache of some models is smaller than its figure of a token times the context, where a table has both. */
+function windowNotes(shown: ShownComparison, columns: readonly ShownColumn[]): Block[] {
+  if (!hasCaches(columns)) return [];
+  const { rows, setting } = shown.result;
+  const { batch, context } = setting.inference;
+  const cut = rows.flatMap((row) => {
+    if (row.figures === null) return [];
+    const { 'kv-per-token': perToken, 'kv-cache': total } = row.figures;
+    const caches = { perToken: Number(perToken), total: Number(total), tokens: batch * context };
+    const text = fullWindowsText(caches);
+    return text === undefined ? [] : [{ name: shown.labelOf(row), text }];
+  });
+  const [first, ...others] = cut;
+  if (first === undefined) return [];
+  const more = others.length > MOST_CUT ? [`${others.length - MOST_CUT} more`] : [];
+  const names = [first, ...others.slice(0, MOST_CUT)].map(({ name }) => name);
+  return [
+    noteOf(
+      `KV cache is smaller than KV per token × ${formatSequences(batch, context)}: ${first.text} ` +
+        `(${joined([...names, ...more])}).`,
+    ),
+  ];
+}
+
+/** Models that the note of full windows names, after the first. */
+const MOST_CUT = 3;
 
 /** Settings in which the files disagree. */
 const DISAGREEMENTS = {
@@ -93,12 +127,12 @@ const DISAGREEMENTS = {
 } as const satisfies Record<Disagreement['of'], string>;
 
 /** Where the setting is from. */
-function settingDetails({
-  result: { setting, columns },
-  hasSeveralFiles,
-}: ShownComparison): Block[] {
+function settingDetails({ shown, columns: inAnswer }: Answer): Block[] {
+  const { hasSeveralFiles } = shown;
+  const { setting, columns } = shown.result;
   return [
     ...settingNotes(setting, hasSeveralFiles ? 'files' : 'file'),
+    ...(hasCaches(inAnswer) ? [] : windowNotes(shown, columns)),
     ...setting.disagreements
       .filter(({ of }) => hasTraining(columns) || of === 'context')
       .map(({ of, said }) =>

@@ -128,7 +128,7 @@ export const formatText = ({
 }: Serving['setting']) =>
   groupSize === 'block' || ['f32', 'bf16', 'f16'].includes(dtype)
     ? dtype
-    : `${dtype} (${groupSize === 'row' ? 'one' : `groups of ${formatInteger(groupSize)}, one`} ${scaleDtype === 'f8_e8m0' ? 'E8M0' : scaleDtype} scale` +
+    : `${dtype} (${groupSize === 'row' ? 'one' : `groups of ${formatInteger(groupSize)}, one`} ${scaleDtype === 'f8_e8m0' ? 'E8M0' : dtypeWord(scaleDtype)} scale` +
       `${groupSize === 'row' ? ' per row' : ' each'}${zeroPoints ? ', zero points' : ''})`;
 
 function speedBlocks(fit: Serving['fit'], setting: Serving['setting']): Block[] {

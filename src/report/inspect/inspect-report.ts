@@ -2,7 +2,7 @@
 import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import type { TensorGroup } from '../../checkpoint/summary.js';
 import { ignoredText } from '../../reconcile/reconcile.js';
-import { formatBytes, shortCount } from '../../text/units.js';
+import { dtypeWord, formatBytes, shortCount } from '../../text/units.js';
 import {
   counted,
   joined,
@@ -41,6 +41,7 @@ import {
 } from './inspect-formats.js';
 import type { InspectResult } from './inspect-tensors.js';
 import { contentBlocks, sharingBlocks, tensorsBlocks, tensorsTable } from './inspect-tensors.js';
+import { mxfp4Fact } from './mxfp4-fact.js';
 import { srteData, srteSurveyBlocks, srteSurveyDetails } from './srte-survey.js';
 
 /** @param options.listed Whether each tensor has its own row. */
@@ -84,15 +85,18 @@ export function inspectReport(
 // The answer
 
 function verdictOf(result: InspectResult): Verdict {
-  const { formatName, files, totals, groups } = result;
+  const { formatName, files, totals } = result;
   const size = sumOf(files, ({ bytes }) => bytes);
-  const types = totals.dtypes.map(({ dtype }) => dtype.toLowerCase());
+  const types = totals.dtypes.map(({ dtype }) => dtypeWord(dtype.toLowerCase()));
   const parts = [
     ...(result.adapter ? ['LoRA adapter'] : []),
     formatName,
     formatBytes(size),
     // The constants of a graph are not tensors of its model.
-    counted(result.onnx ? totalsIn(groups).tensors : totals.distinctTensors, 'tensor'),
+    counted(
+      result.onnx ? totalsIn(result.onnx.components).tensors : totals.distinctTensors,
+      'tensor',
+    ),
     valuesText(result),
     types.length > MOST_TYPES ? `${types.length} types` : types.join(', '),
     modelText(result),
@@ -137,6 +141,7 @@ function factsOf(result: InspectResult): Fact[] {
     ...(result.gguf ? ggufFacts(result.gguf) : []),
     ...(result.onnx ? onnxFacts(result.onnx) : []),
     ...(result.adapter ? adapterFacts(result.adapter) : []),
+    mxfp4Fact(result.tensors),
     stateDict.length > 0 && { name: 'state dict', text: shortened(stateDict.join('.')) },
     (same.length > 0 || Object.keys(aliases).length > 0) && {
       name: 'shared',

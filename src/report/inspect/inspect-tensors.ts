@@ -29,6 +29,7 @@ import {
   wrapColumn,
 } from '../kit/report.js';
 import type { OnnxInspection } from './inspect-formats.js';
+import { mxfp4ValuesOf } from './mxfp4-fact.js';
 
 /** Full result of `minimind inspect`. */
 export interface InspectResult extends CheckpointSummary {
@@ -56,7 +57,11 @@ interface Row extends TensorSummary {
 const SHOWN_HASH = 12;
 
 const NAME: Field<Row> = cutColumn('tensor', 'tensor', ({ name }) => valueCell(name, nameText));
-const DTYPE: Field<Row> = leftColumn('type', 'dtype', ({ dtype }) => dtype);
+/** The type in the file, with its meaning where the bytes of a U8 tensor are scales of MXFP4. */
+const dtypeOf = ({ tensors }: InspectResult): Field<Row> =>
+  leftColumn('type', 'dtype', ({ dtype, name }) =>
+    mxfp4ValuesOf(name, tensors) === undefined ? dtype : { text: `${dtype} (E8M0)`, value: dtype },
+  );
 const SHAPE: Field<Row> = right('shape', 'shape', ({ shape }) => shortened(shapeText(shape)));
 const ELEMENTS: Field<Row> = right('values', 'elements', ({ elements }) => integerCell(elements));
 const BYTES: Field<Row> = right('size', 'bytes', ({ bytes }) => bytesCell(bytes));
@@ -100,7 +105,7 @@ export function tensorsBlocks(result: InspectResult): Block[] {
     headingBlock(titleOf(result, all)),
     tableOf(rows, [
       NAME,
-      DTYPE,
+      dtypeOf(result),
       SHAPE,
       BYTES,
       ...(isShared ? [SHARED] : []),
@@ -120,7 +125,7 @@ export function tensorsTable(result: InspectResult): TableBlock {
   const rows = rowsOf(result);
   return tableOf(rows, [
     NAME,
-    DTYPE,
+    dtypeOf(result),
     SHAPE,
     ELEMENTS,
     BYTES,

@@ -27,6 +27,7 @@ import {
   shortCount,
 } from '../../text/units.js';
 import { counted, joined, modelName, nextCommand, present, sumOf } from '../../text/words.js';
+import { fullWindowsText } from '../kit/full-windows.js';
 import type { Block, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import {
   barCell,
@@ -203,9 +204,12 @@ function checkpointFact({ totals, matches, config }: CheckpointFacts): Omit<Fact
 
 function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
   const { keyValueCache, keyValuePerToken, windows } = state;
-  const positions = inference.batch * inference.context;
-  const isCut =
-    windows.length > 0 && Number(keyValuePerToken.value) * positions > keyValueCache.value;
+  const full = fullWindowsText({
+    perToken: Number(keyValuePerToken.value),
+    total: Number(keyValueCache.value),
+    tokens: inference.batch * inference.context,
+    rules: windows.map(({ rule }) => rule),
+  });
   const recurrent = recurrentStates(state);
   const [first] = recurrent;
   return present([
@@ -214,7 +218,7 @@ function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
       text:
         `${formatBytes(keyValuePerToken.value)} per token, ${formatBytes(keyValueCache.value)} for ` +
         formatSequences(inference.batch, inference.context) +
-        (isCut ? ' (sliding windows are full)' : ''),
+        (full ? ` (${full})` : ''),
     },
     first && {
       name: first.label,
@@ -227,7 +231,7 @@ function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
 function stateTypes({ mambaState }: State, cacheDtype: Dtype): string {
   if (cacheDtype === 'f32') return 'f32';
   const isFloat32 = 'float32_values' in mambaState.inputs;
-  return `${isFloat32 ? 'float32, convolutions in ' : ''}${cacheDtype} (fit: float32)`;
+  return `${isFloat32 ? 'float32, convolutions in ' : ''}${dtypeWord(cacheDtype)} (fit: float32)`;
 }
 
 /** `1.3 GB`, and the total without what only plain kernels keep. */
@@ -370,7 +374,7 @@ function parameterDetails(result: ProfileResult): Block[] {
     tableOf(
       [...bytes, ...(stored ? [{ dtype: 'as stored', bytes: stored.total }] : [])],
       [
-        leftColumn('all weights in', 'dtype', ({ dtype }) => dtype),
+        leftColumn('all weights in', 'dtype', ({ dtype }) => valueCell(dtype, dtypeWord)),
         right('bytes', 'bytes', ({ bytes: { value } }) => integerCell(value)),
         right('decimal', 'gigabytes', ({ bytes: { value } }) => ({
           text: formatBytes(value),

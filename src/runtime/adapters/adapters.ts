@@ -205,6 +205,7 @@ interface ProbeOutput {
 function read(answer: string): WebgpuAnswer {
   const line = answer.split('\n').find((each) => each.startsWith('{"adapter":'));
   try {
+    // The answer of a process of this program.
     const { adapter, listed } = JSON.parse(line ?? '') as ProbeOutput;
     if (adapter === null) return { kind: 'answer', adapter: null };
     const found = adapterOf(adapter, String(listed));

@@ -1,0 +1,22 @@
+/** Why a KV cache is smaller than the figure of a token times the tokens of a context. */
+import type { Window } from '../../architecture/layer.js';
+
+export interface CacheFigures {
+  readonly perToken: number;
+  readonly total: number;
+  /** Tokens of all sequences. */
+  readonly tokens: number;
+  /** Rules of the heads' windows; without them, only that windows are full. */
+  readonly rules?: readonly Window['rule'][];
+}
+
+/**
+ * `sliding windows are full`; undefined where each token takes as much as the first. Layers that share keys or keep a
+ * state instead of keys add nothing to either figure. A total in 4 bits can be rounded by less than a byte a token.
+ */
+export function fullWindowsText({ perToken, total, tokens, rules }: CacheFigures) {
+  if (perToken * tokens - total < tokens) return undefined;
+  if (rules === undefined) return 'windows are full';
+  const kinds = new Set(rules.map((rule) => (rule === 'chunked' ? 'chunks' : 'sliding windows')));
+  return `${[...kinds].join(' and ')} are full`;
+}
