@@ -268,7 +268,7 @@ const isDisplay = (value: unknown): value is Display => typeof value === 'object
 
 function displaysIn(answer: string): Display[] {
   try {
-    // The answer of a program of the system, here and below, whose length `execFile` bounds.
+    // The answer of a program of the system, here and below.
     const value = JSON.parse(answer) as { readonly SPDisplaysDataType?: unknown } | null;
     const displays = value?.SPDisplaysDataType;
     if (!Array.isArray(displays)) return [];
