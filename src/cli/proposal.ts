@@ -61,8 +61,10 @@ async function checked(line: MeantLine, search: Search): Promise<readonly string
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     if (!(error instanceof LineMistake)) {
-      search.further.push(error);
-      return undefined;
+      const next = lineMeant(error, line.words, ONE_OF_FLAGS);
+      const words = next && (await checked({ ...line, words: next.words }, search));
+      if (words === undefined) search.further.push(error);
+      return words;
     }
     // Its own correction leaves something out, which its message says.
     if (error.lines.some(({ isShorter }) => isShorter) && !line.isShorter)
@@ -85,7 +87,11 @@ async function checked(line: MeantLine, search: Search): Promise<readonly string
 }
 
 /** One flag with its value, alone in a suggestion. */
-const ONE_FLAG = /^(?:write|add) (--[a-z-]+)(?: (\S+))?$/;
+const ONE_FLAG = /^(?:write|add) (--[a-z][\w-]*)(?: (\S+))?$/;
+
+/** The same, and what else can be written: `write it as in --p95 500ms`, `add --ids 1,2,3, or --text FILE`. */
+const ONE_OF_FLAGS =
+  /^(?:write|add)(?: it as in)? (--[a-z][\w-]*)(?: (?!and\b|[A-Z]+\b)(\S+?))?(?:,? or\b.*)?$/;
 
 /** `did you mean h100?`, and the word that it replaces, at the end of a message. */
 const MEANT = /^did you mean "?([^"?]+)"?\?$/;
@@ -119,37 +125,47 @@ export async function withWholeLine(
   return whole;
 }
 
-/** The line that the suggestion of an error describes. */
+/** The line that the suggestion of an error, or of its only problem, describes. */
 function lineMeant(
-  { suggestion = '', message }: UserError,
+  error: UserError,
   words: readonly string[],
+  oneFlag = ONE_FLAG,
 ): MeantLine | undefined {
+  const [problem] = error.problems.length === 1 ? error.problems : [];
+  const { suggestion = '', message } = problem ?? error;
   const meant = replacedWord(words, MEANT.exec(suggestion)?.[1], FOUND.exec(message)?.[1]);
   if (meant) return { words: meant, lead: suggestion.replaceAll('"', '') };
-  const [, flag, value] = ONE_FLAG.exec(suggestion) ?? [];
+  const [, flag, value] = oneFlag.exec(suggestion) ?? [];
   return flag === undefined ? undefined : { words: withFlag(words, flag, value) };
 }
 
-/** The words with one of them, or the value of one flag, replaced. */
+/** The words with one of them, the value of one flag, or the key of one setting replaced. */
 function replacedWord(
   words: readonly string[],
   meant: string | undefined,
   found: string | undefined,
 ): string[] | undefined {
   if (meant === undefined || found === undefined) return undefined;
+  const ends = [`=${found}`, `.${found}=`];
   const places = words.flatMap((word, at) =>
-    word === found || word.endsWith(`=${found}`) ? [at] : [],
+    word === found || word.endsWith(`=${found}`) || word.includes(`.${found}=`) ? [at] : [],
   );
   const [at, ...others] = places;
   if (at === undefined || others.length > 0) return undefined;
-  return words.with(at, (words[at] ?? '').slice(0, -found.length) + meant);
+  const word = words[at] ?? '';
+  const start = Math.max(0, ...ends.map((end) => word.lastIndexOf(end) + 1));
+  return words.with(at, word.slice(0, start) + meant + word.slice(start + found.length));
 }
 
 /** The words with a flag and its value, in the place of the flag where it is given. */
 function withFlag(words: readonly string[], flag: string, value: string | undefined): string[] {
-  const at = words.findIndex((word) => word === flag || word.startsWith(`${flag}=`));
+  const isOutput = (word: string) => flag === '--output' && /^-o(?!-)/.test(word);
+  const at = words.findIndex(
+    (word) => word === flag || word.startsWith(`${flag}=`) || isOutput(word),
+  );
   const written = value === undefined ? [flag] : [flag, value];
   if (at < 0) return [...words, ...written];
-  const length = value !== undefined && words[at] === flag ? 2 : 1;
+  const isApart = words[at] === flag || words[at] === '-o';
+  const length = value !== undefined && isApart ? 2 : 1;
   return words.toSpliced(at, length, ...written);
 }
