@@ -306,7 +306,10 @@ class CommandLine {
 
   /** The line with a key of the config that is written as a flag: `--num-layers 4`. Whether the model has the key is checked. */
   #asSetting({ at, name, value }: GivenFlag): MeantLine[] {
-    if (!Object.hasOwn(this.#command.flags, 'set') || !/^[a-z][\w-]{2,}$/i.test(name)) return [];
+    const { args, flags } = this.#command;
+    const isOfModel = Object.keys(args).some((each) => MODEL_ARGUMENTS.has(each));
+    const isKey = /^[a-z][\w-]{2,}$/i.test(name);
+    if (!Object.hasOwn(flags, 'set') || !isOfModel || !isKey) return [];
     const next = this.#isValueMissing(at + 1) ? undefined : this.words[at + 1];
     const given = value ?? next;
     if (given === undefined || !SETTING.test(given)) return [];

@@ -14,10 +14,11 @@ const MOST_MISTAKES = 12;
  */
 export async function withCheckedLine(mistake: LineMistake, check: LineCheck): Promise<UserError> {
   const further: UserError[] = [];
-  const own = mistake.lines.filter(({ isShorter }) => !isShorter);
+  const whole = mistake.lines.filter(({ isShorter }) => !isShorter);
   for (const isLast of [false, true]) {
-    for (const line of isLast ? mistake.lines : own) {
-      const search: Search = { check, seen: new Set(), further: line.isElsewhere ? [] : further };
+    for (const line of isLast ? mistake.lines : whole) {
+      const own = line.isElsewhere ? [] : further;
+      const search: Search = { check, seen: new Set(), further: own, mended: [] };
       const words = await checked(line, search);
       if (words === undefined) continue;
       const { lead = '', ...found } = { ...line, words };
@@ -25,7 +26,7 @@ export async function withCheckedLine(mistake: LineMistake, check: LineCheck): P
       const isLed =
         flag === undefined || words.some((word) => word.startsWith(flag)) || !lead.endsWith('?');
       return usageError(
-        mistake.message,
+        [mistake, ...search.mended].map(({ message }) => message).join('; '),
         lineAdvice({ ...found, ...(isLed && { lead }) }, mistake.advice),
       );
     }
@@ -42,6 +43,8 @@ interface Search {
   readonly seen: Set<string>;
   /** Mistakes that have no correction. */
   readonly further: UserError[];
+  /** Mistakes of values that are corrected in the line. */
+  readonly mended: UserError[];
 }
 
 /** What has to be true of both lines. */
@@ -63,7 +66,7 @@ async function checked(line: MeantLine, search: Search): Promise<readonly string
     if (!(error instanceof LineMistake)) {
       const next = lineMeant(error, line.words, ONE_OF_FLAGS);
       const words = next && (await checked({ ...line, words: next.words }, search));
-      if (words === undefined) search.further.push(error);
+      (words === undefined ? search.further : search.mended).push(error);
       return words;
     }
     // Its own correction leaves something out, which its message says.
@@ -136,7 +139,11 @@ function lineMeant(
   const meant = replacedWord(words, MEANT.exec(suggestion)?.[1], FOUND.exec(message)?.[1]);
   if (meant) return { words: meant, lead: suggestion.replaceAll('"', '') };
   const [, flag, value] = oneFlag.exec(suggestion) ?? [];
-  return flag === undefined ? undefined : { words: withFlag(words, flag, value) };
+  if (flag === undefined) return undefined;
+  // What is written stays, unless it is the mistake.
+  const isMistake = message.startsWith(`${flag}:`) || message.startsWith(`${flag} `);
+  const isKept = oneFlag === ONE_OF_FLAGS && words.includes(flag) && !isMistake;
+  return isKept ? undefined : { words: withFlag(words, flag, value) };
 }
 
 /** The words with one of them, the value of one flag, or the key of one setting replaced. */

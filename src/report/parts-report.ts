@@ -174,11 +174,17 @@ const sweepTable = ({ unitName }: SweepResult, parts: SweepResult['parts']): Tab
     hostsColumn,
   ]);
 
-/** Next command of work in parts. */
-function nextStep(command: string, { action, plan, missing }: PartsAnswer): NextLine | undefined {
+/** Next command of work in parts. The progress leads to a part that nobody works on. */
+function nextStep(
+  command: string,
+  { action, plan, parts, missing }: PartsAnswer,
+): NextLine | undefined {
   const start = [...command.split(' '), '--plan', plan.file];
   if (action === 'plan') return nextCommand([...start, '--launch', 'slurm']);
-  return nextCommand([...start, missing.length === 0 ? '--finish' : '--status']);
+  if (missing.length === 0) return nextCommand([...start, '--finish']);
+  if (action !== 'status') return nextCommand([...start, '--status']);
+  const free = parts.find(({ state }) => state === 'missing' || state === 'stalled');
+  return free && nextCommand([...start, '--part', String(free.part)]);
 }
 
 // A conversion in parts

@@ -676,6 +676,35 @@ export const ANSWERS: readonly string[] = [
   'kv-projector convert kvp.safetensors kvp.pt --force',
 ];
 
+/** Lines of every command that names a next step, and that step. */
+export const NEXT_STEPS: readonly (readonly [line: string, next: string])[] = [
+  ['profile my.yaml', 'fit my.yaml'],
+  ['profile hf', 'fit hf'],
+  ['fit my.yaml', 'fit my.yaml --gpu'],
+  ['fit recommended --gpu 4090 --for training', 'fit recommended --gpu 4090 --for training --gpus'],
+  ['fit recommended --gpu 4090 --for training --accumulation 4', 'fit recommended --gpu 4090'],
+  ['train-plan minimind2', 'train-plan minimind2 --gpu'],
+  ['list minimind', 'profile minimind/'],
+  ['init tiny --save next.yaml --force', 'profile next.yaml'],
+  ['validate my.yaml', 'profile my.yaml'],
+  ['modules', 'modules group-rms-norm'],
+  ['plan --max-params 26M --vocab 6400', 'plan --max-params 26M --vocab 6400 --save'],
+  ['plan --max-params 26M --vocab 6400 --save next.yaml --force', 'profile next.yaml'],
+  ['inspect old.pt', 'inspect old.pt --srte'],
+  ['inspect hf', 'verify hf'],
+  ['verify hf', 'quick-test hf'],
+  ['verify hf/config.json hf/model.safetensors', 'quick-test hf/config.json --checkpoint hf/model'],
+  [
+    'convert-checkpoint old.pt next.safetensors --rank 2 --dry-run',
+    'convert-checkpoint old.pt next',
+  ],
+  ['convert-checkpoint old.pt next.safetensors --force', 'inspect next.safetensors'],
+  ['convert-checkpoint hf next --dtype bf16 --force', 'quick-test next'],
+  ['data data.jsonl --tokenizer tokenizer', 'data data.jsonl --tokenizer tokenizer --line'],
+  ['plan --max-params 26M --vocab 6400 --parts 2 --plan w.json', 'plan --plan'],
+  ['evaluate hf --ids 1,2,3,4,5,6 --context 2 --parts 2 --plan e.json', 'evaluate --plan'],
+];
+
 /** Lines whose first proposal can fail, because only the run itself shows a further mistake. */
 export const TWO_MISTAKES: readonly string[] = [
   // The error of a conversion is known when it is made.
