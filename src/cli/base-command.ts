@@ -170,11 +170,12 @@ export abstract class BaseCommand extends Command {
 
   /** Reads the command line without running the command. @throws UserError as the command. */
   async checkWords(): Promise<void> {
-    const { flags, args } = await this.#read(this.ctor);
+    const { flags, args, argv } = await this.#read(this.ctor);
     await this.checkFlags(flags, args);
     const { checkSettings, checkWeights } = await import('./model-check.js');
     const { set, ...given }: CheckedFlags = flags;
-    await checkSettings(set, args);
+    // A list of models is in no argument of its own.
+    await checkSettings(set, this.ctor.strict ? args : { ...argv });
     const words = [...(this.id ?? '').split(':'), ...this.argv];
     if ((this.constructor as typeof BaseCommand).needsWeights) checkWeights(words, given, args);
   }

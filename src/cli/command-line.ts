@@ -308,15 +308,16 @@ class CommandLine {
   #asSetting({ at, name, value }: GivenFlag): MeantLine[] {
     const { args, flags } = this.#command;
     const isOfModel = Object.keys(args).some((each) => MODEL_ARGUMENTS.has(each));
-    const isKey = /^[a-z][\w-]{2,}$/i.test(name);
-    if (!Object.hasOwn(flags, 'set') || !isOfModel || !isKey) return [];
+    const key = /^(?:model\.)?([a-z][\w-]{2,})$/i.exec(name)?.[1];
+    if (!Object.hasOwn(flags, 'set') || !isOfModel || key === undefined) return [];
     const next = this.#isValueMissing(at + 1) ? undefined : this.words[at + 1];
-    const given = value ?? next;
-    if (given === undefined || !SETTING.test(given)) return [];
-    const setting = `model.${name.toLowerCase().replaceAll('-', '_')}=${given}`;
+    const isNext = value === undefined && next !== undefined && SETTING.test(next);
+    const given = value ?? (isNext ? next : 'true');
+    if (!SETTING.test(given)) return [];
+    const setting = `model.${key.toLowerCase().replaceAll('-', '_')}=${given}`;
     return [
       {
-        ...this.#corrected(at, ['--set', setting], value === undefined ? 2 : 1),
+        ...this.#corrected(at, ['--set', setting], isNext ? 2 : 1),
         lead: 'a key of the config is set with --set:',
         isElsewhere: true,
       },
@@ -437,12 +438,18 @@ class CommandLine {
       if (!first.startsWith('-')) {
         const given = this.#arguments.map((each) => each.at);
         const flags = this.words.filter((_, index) => !given.includes(index));
-        return [
-          { words: [...words, ...this.#arguments.map((each) => each.word), ...flags], ...needs },
-        ];
+        const models = this.#arguments.map((each) => each.word);
+        return [{ words: [...words, ...models, ...flags], models, gpus: [] }];
       }
       if (this.#given.has(first.slice(2))) return [];
-      return [{ ...this.#corrected(at, [...words, word]), ...needs }];
+      const lines: MeantLine[] = [{ ...this.#corrected(at, [...words, word]), ...needs }];
+      const [model] = this.#arguments;
+      if (kind === 'gpu' && model !== undefined) {
+        // The GPU was written first.
+        const swapped = this.words.with(model.at, word).toSpliced(at, 1, first, model.word);
+        lines.push({ ...this.#line(swapped), models: [word], gpus: [model.word] });
+      }
+      return lines;
     });
   }
 

@@ -29,14 +29,22 @@ function modelOf(args: Arguments): string | undefined {
   return model === undefined || model === '-' || model.startsWith('hf:') ? undefined : model;
 }
 
-/** Reads the config of a line with its settings. @throws UserError for a key or a value that it does not take. */
+/**
+ * Reads the configs of a line with its settings.
+ * @param args Its arguments by name, or a list of models.
+ * @throws UserError for a key or a value that one of them does not take.
+ */
 export async function checkSettings(
   set: readonly string[] | undefined,
   args: Arguments,
 ): Promise<void> {
-  const model = modelOf(args);
-  if (model === undefined || set === undefined || set.length === 0) return;
-  await (await openModelSource(model, {})).model(set);
+  if (set === undefined || set.length === 0) return;
+  const own = modelOf(args);
+  const listed = Object.keys(args).some((name) => name === '0') ? Object.values(args) : [own];
+  for (const model of listed) {
+    if (typeof model !== 'string' || model === '-' || model.startsWith('hf:')) continue;
+    await (await openModelSource(model, {})).model(set);
+  }
 }
 
 /** @throws LineMistake for a config without weights, which the command of the line needs. */

@@ -26,7 +26,9 @@ export async function withCheckedLine(mistake: LineMistake, check: LineCheck): P
       const isLed =
         flag === undefined || words.some((word) => word.startsWith(flag)) || !lead.endsWith('?');
       return usageError(
-        [mistake, ...search.mended].map(({ message }) => message).join('; '),
+        [mistake, ...(line.isElsewhere ? [] : search.mended)]
+          .map(({ message }) => message)
+          .join('; '),
         lineAdvice({ ...found, ...(isLed && { lead }) }, mistake.advice),
       );
     }
@@ -34,7 +36,9 @@ export async function withCheckedLine(mistake: LineMistake, check: LineCheck): P
   const [other] = further;
   if (other === undefined)
     return usageError(mistake.message, lineAdvice(undefined, mistake.advice));
-  return usageError(`${mistake.message}; ${other.message}`, other.suggestion);
+  const advice =
+    other instanceof LineMistake ? lineAdvice(undefined, other.advice) : other.suggestion;
+  return usageError(`${mistake.message}; ${other.message}`, advice);
 }
 
 interface Search {

@@ -7,7 +7,7 @@
  * Bounds of a text that is read whole. `JSON.parse` nests outside the memory that V8 counts, a kilobyte for each level, and
  * a list or an object takes up to fifty times the memory of its two characters. The largest tokenizers have 500,000 lists.
  */
-export const JSON_BOUNDS = { depth: 512, lists: 2_000_000, keys: 4_000_000 } as const;
+const JSON_BOUNDS = { depth: 512, lists: 2_000_000, keys: 4_000_000 } as const;
 
 /** A word of Python that is a value, and its place in a text. */
 interface Word {

@@ -34,6 +34,12 @@ export const MEANT: readonly (readonly [line: string, ...words: readonly string[
   ['fit llama-3.2-1b --gpu h100 --num-layers 4', '--set model.num_hidden_layers=4'],
   ['profile llama-3.2-1b --num-key-value-heads 4', '--set model.num_key_value_heads=4'],
   ['profile my.yaml --context 128 --num-layers 4 -f json', '--set model.num_layers=4'],
+  ['profile hf/config.json --num-layers 4', '--set model.num_hidden_layers=4'],
+  ['profile my.yaml --model.num_layers 4', '--set model.num_layers=4'],
+  ['profile hf/config.json --tie-word-embeddings', '--set model.tie_word_embeddings=true'],
+  ['export my.yaml --num-layers 4', '--set model.num_layers=4 --save model.onnx --random'],
+  ['fit a100 my.yaml', 'my.yaml --gpu a100'],
+  ['fit my.yaml a100 --zero3', '--gpu a100 --zero 3'],
   ['generate tiny', '--ids 1,2,3 --random'],
   ['generate hf', '--ids 1,2,3'],
   ['evaluate tiny', '--ids 1,2,3 --random'],
@@ -124,6 +130,14 @@ export const MEANT: readonly (readonly [line: string, ...words: readonly string[
 
 /** Further mistakes: each proposed line runs. */
 export const MISTAKES: readonly string[] = [
+  'compare my.yaml hf --num-layers 4',
+  'compare my.yaml other.yaml --num-layers 4',
+  'profile my.yaml --num-layers',
+  'profile my.yaml --num-layers=four',
+  'profile my.yaml --nonsense 4',
+  'profile my.yaml --hidden-size 33',
+  'profile old.pt --num-layers 4',
+  'fit my.yaml --gpu h100 --lora 16',
   'completion sh',
   'inspect old.pt --grep *embed*',
   'inspect old.pt --filter embed',

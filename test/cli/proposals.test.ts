@@ -207,7 +207,7 @@ describe('a proposed line', () => {
       words = await step(words);
     }
     expect(seen).toEqual(['--status', '--part 1', '--finish']);
-    expect(words.slice(0, 2)).toEqual(['verify', 'out']);
+    expect(words[0]).toBe('inspect');
   });
 
   it.each(TWO_MISTAKES)('leads to one that runs: minimind %s', async (line) => {
