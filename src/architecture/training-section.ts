@@ -176,9 +176,14 @@ interface Form {
 /** `0.9, 0.95` as a list, or as the text of a tuple of Python. */
 const PAIR = /^\(\s*(\d*\.?\d+)\s*,\s*(\d*\.?\d+)\s*,?\s*\)$/;
 
+const BETAS_NEEDED = 'must be two numbers from 0 to 1, as [0.9, 0.95]';
+
 const betas: Form = {
   schema: z
-    .union([z.tuple([probability, probability]), z.string().regex(PAIR)])
+    .union(
+      [z.tuple([probability, probability], BETAS_NEEDED), z.string().regex(PAIR)],
+      BETAS_NEEDED,
+    )
     .describe('beta1 and beta2, as [0.9, 0.95]'),
   of: ['beta1', 'beta2'],
   read(value) {
@@ -208,16 +213,18 @@ const precisionNamed = (value: unknown) => {
   return Object.hasOwn(PRECISIONS, name) ? PRECISIONS[name] : undefined;
 };
 
+const PRECISION_NEEDED = 'must be float16, bfloat16 or float32';
+
 const precision: Form = {
   schema: z
-    .union([z.string(), z.literal([16, 32]), z.boolean()])
-    .refine((value) => value === false || precisionNamed(value) !== undefined)
+    .union([z.string(), z.literal([16, 32]), z.boolean()], PRECISION_NEEDED)
+    .refine((value) => value === false || precisionNamed(value) !== undefined, PRECISION_NEEDED)
     .describe('Type of the training: float16, bfloat16 or float32'),
   of: ['fp16', 'bf16'],
   read: (value) => precisionNamed(value === false ? 'no' : value),
 };
 
-/** Autocast of PyTorch on a GPU has float16 unless told otherwise. */
+/** Autocast of PyTorch on a GPU is in float16 by default. */
 const autocast: Form = {
   schema: z.boolean().describe('Whether autocast of PyTorch is on, in float16'),
   of: ['fp16'],
@@ -337,12 +344,18 @@ type Setting<Key extends TrainingKey> = Key extends 'fp16' | 'bf16'
   ? boolean
   : TrainingSection[Key];
 
+interface Contradiction {
+  readonly setting: TrainingKey;
+  readonly key: string;
+  readonly first: string;
+}
+
 /** Settings of a section by their first name, and the key of the file that has each. */
 export interface NamedTraining {
   readonly settings: { readonly [Key in TrainingKey]?: Setting<Key> };
   readonly keys: Readonly<Partial<Record<TrainingKey, string>>>;
   /** Keys that repeat a setting with another value, with the key of the value that counts. */
-  readonly contradictions: readonly { readonly key: string; readonly first: string }[];
+  readonly contradictions: readonly Contradiction[];
   /** Keys without a meaning here. */
   readonly unread: readonly string[];
 }
@@ -355,7 +368,7 @@ export const isTrainingKey = (name: string): boolean =>
 export function namedTraining(section: TrainingSection | null | undefined): NamedTraining {
   const settings: Record<string, unknown> = {};
   const found: Partial<Record<TrainingKey, string>> = {};
-  const contradictions: { key: string; first: string }[] = [];
+  const contradictions: Contradiction[] = [];
   const unread: string[] = [];
   for (const [name, value] of Object.entries(section ?? {})) {
     if (value === undefined || value === null) continue;
@@ -370,7 +383,7 @@ export function namedTraining(section: TrainingSection | null | undefined): Name
         settings[key] = own;
         found[key] = name;
       } else if (settings[key] !== own) {
-        contradictions.push({ key: name, first });
+        contradictions.push({ setting: key, key: name, first });
       }
     }
   }

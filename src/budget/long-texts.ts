@@ -8,6 +8,7 @@ import { UserError } from '../errors.js';
 import type { Scores } from '../operations/primitive.js';
 import { DTYPES, type Dtype } from '../tensor/dtype.js';
 import { formatInteger } from '../text/units.js';
+import { counted } from '../text/words.js';
 import { add, ceildiv, type Expression, inputNamed, mul, v } from './expression.js';
 import { type Figure, figure, sumFigure } from './figure.js';
 import { forwardFlopsOf, operationsIn } from './flops.js';
@@ -97,7 +98,7 @@ export function longTextsOf(model: Layer, setting: LongTextSetting): LongTexts {
   });
   const rows: Omit<LongTextRow, 'ofFull'>[] = [
     plain('full', 'full attention', whole, context),
-    plain('truncation', `first ${sized} tokens`, [{ count: 1, tokens: chunk }], chunk),
+    plain('truncation', `first ${counted(chunk, 'token')}`, [{ count: 1, tokens: chunk }], chunk),
     plain('chunks', `chunks of ${sized}`, windowsOf(context, chunk, chunk), chunk),
     plain('windows', `windows, ${share} overlap`, windowsOf(context, chunk, stride), chunk),
     hierarchical(

@@ -39,7 +39,12 @@ export const FILE_RULES = {
   'file-kind': 'A file begins as one of the formats that hold weights does.',
   'folder-holds-weights': 'A folder holds a file of weights, or a shard index.',
   'folder-is-one': 'A folder holds one checkpoint; of several, the path says which one.',
+  'files-hold-tensors':
+    'The tensors of all files together have at most 8 times the bytes of the files, and 64 MiB.',
 } as const;
+
+/** Most bytes of all tensors for files of a size: views rarely overlap, and twice at most; some are expanded. */
+export const mostTensorBytes = (fileBytes: number): number => 8 * fileBytes + 2 ** 26;
 
 /** Rules for tensor names without wrapper prefixes. */
 export const NAME_RULES = {

@@ -3,9 +3,10 @@
 import { basename, dirname, join } from 'node:path';
 import { UserError } from '../errors.js';
 import { fileNamesIn, folderNamesIn, pathExists } from '../files/mounted.js';
+import { sumOf } from '../text/words.js';
 import { fileNamesAt } from './byte-file.js';
 import type { Checkpoint, CheckpointOptions, OpenedFiles } from './checkpoint.js';
-import { listed, refusal } from './checkpoint-rules.js';
+import { listed, mostTensorBytes, refusal } from './checkpoint-rules.js';
 import { zeroFilesIn } from './distributed/part-files.js';
 import { openDcp } from './distributed/read-dcp.js';
 import { openZero } from './distributed/read-zero.js';
@@ -28,6 +29,8 @@ import {
   openSplit,
   refuseLonePart,
 } from './shards/open-shards.js';
+import { viewsOf } from './sharing.js';
+import { encodedBytes, type StoredTensor } from './stored-tensor.js';
 
 // Choice of the checkpoint in a folder.
 
@@ -110,7 +113,27 @@ export function openCheckpoint(path: string, options: CheckpointOptions = {}): C
       for (const file of files) file.close();
     },
   };
+  try {
+    refuseVirtual(checkpoint);
+  } catch (error) {
+    checkpoint.close();
+    throw error;
+  }
   return options.keepPacked ? checkpoint : withUnpackedWeights(checkpoint);
+}
+
+/** @throws UserError for tensors that exist on paper only: many views of the same bytes of small files. */
+function refuseVirtual({ path, files, tensors }: Checkpoint): void {
+  const fileBytes = sumOf(files, ({ size }) => size);
+  const most = mostTensorBytes(fileBytes);
+  const isMore = (all: Iterable<StoredTensor>) => sumOf(all, encodedBytes) > most;
+  // Tied tensors are read once. Finding them is only needed above the limit.
+  if (!isMore(tensors.values()) || !isMore(viewsOf(tensors).map(({ tensor }) => tensor))) return;
+  throw refusal(path, {
+    rule: 'files-hold-tensors',
+    message: `makes tensors of more than ${most} bytes out of files of ${fileBytes}`,
+    suggestion: 'copy the files again, or save the checkpoint again',
+  });
 }
 
 function openSaved(path: string, options: CheckpointOptions): OpenedFiles {

@@ -266,7 +266,7 @@ function refuseOwnInputs(words: readonly Word[]): void {
 }
 
 /**
- * Refuses a plan that says what is written: it can come from a stranger, and that is for the one who runs it to say.
+ * Refuses a plan that names outputs: it can come from someone else, and only the command line names them.
  * @throws UserError for flags of outputs among the words of a plan.
  */
 function refuseOutputs(file: string, words: readonly Word[]): void {

@@ -6,13 +6,8 @@ import { count, LIST, positive, seedOf, tokens, unreadable } from '../cli/flags/
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { usageError } from '../errors.js';
-import {
-  BLOCKS,
-  type BlockSizes,
-  type RotationCall,
-  runBlock,
-  SMALL_SIZES,
-} from '../modules/block-runs.js';
+import { type BlockSizes, type RotationCall, SMALL_SIZES } from '../modules/block-run.js';
+import { BLOCKS, runBlock } from '../modules/building-blocks.js';
 import { blockListReport, moduleReport } from '../report/modules-report.js';
 
 /** The flag of each setting. */

@@ -74,7 +74,7 @@ export class ConfigDocument {
 export function parseDocument(text: string | Uint8Array, file: string): ConfigDocument {
   const decoded = decodeText(text, file);
   const python = /\.json$/i.test(file) ? undefined : pythonSettings(decoded);
-  const source = new TextSource(file, python?.yaml ?? decoded);
+  const source = new TextSource(file, python?.yaml ?? decoded, python && decoded);
   try {
     const isJson = jsonOrUndefined(source.text) !== undefined;
     const { root, found } = parseYaml(source.text, source, { isJson });

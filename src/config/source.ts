@@ -36,14 +36,18 @@ export class TextSource implements Source {
   readonly text: string;
   /** The text with its own line breaks. */
   readonly original: string;
+  /** Lines of the file where `text` is a translation of it. */
+  readonly #written: readonly string[] | undefined;
   /** Filled here because the parser misses line breaks in invalid documents. */
   readonly #lines = new LineCounter();
 
-  constructor(file: string, original: string) {
+  /** @param written Text of the file, with the same lines, where `original` is a translation of it. */
+  constructor(file: string, original: string, written?: string) {
     const text = original.replace(/\r\n?/g, '\n');
     this.file = file;
     this.original = original;
     this.text = text;
+    this.#written = written?.split(/\r\n?|\n/);
     this.#lines.addNewLine(0);
     for (let i = text.indexOf('\n'); i !== -1; i = text.indexOf('\n', i + 1)) {
       this.#lines.addNewLine(i + 1);
@@ -52,11 +56,16 @@ export class TextSource implements Source {
 
   at(offset: number): Location {
     // An error "at the end" points after the last visible character.
-    const end = this.text.trimEnd().length;
+    const end = this.#written ? this.text.length : this.text.trimEnd().length;
     if (end === 0) return { file: this.file, line: 1 };
     const { line, col } = this.#lines.linePos(Math.max(0, Math.min(offset, end)));
     const [start, next] = this.#lines.lineStarts.slice(line - 1, line + 1);
     const text = this.text.slice(start, next === undefined ? undefined : next - 1);
+    const written = this.#written?.[line - 1];
+    // A column of the translation is not one of the file.
+    if (written !== undefined && written !== text) {
+      return { file: this.file, line, excerpt: excerptOf(written, 0) };
+    }
     const column = [...text.slice(0, col - 1)].length + 1;
     return { file: this.file, line, column, excerpt: excerptOf(text, col - 1) };
   }

@@ -6,11 +6,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from '../errors.js';
 import { codeOf, missingAdvice, systemAdvice } from './file-system.js';
 import { noteInput } from './input-registry.js';
+import { refuseLinkOutside } from './linked-files.js';
 import { mountedPath } from './mounted.js';
 
 export interface ReadOptions {
   readonly most: number;
-  /** Whether the file was found in a folder, not named by the user. It must then be a regular file. */
+  /** Whether the file was found in a folder, not named by the user. It must then be a regular file in that folder. */
   readonly isFound?: boolean;
 }
 
@@ -27,7 +28,10 @@ export async function readFileAtMost(
   const handle = await openToRead(path);
   try {
     const status = await statusOf(handle);
-    if (isFound && !status.isFile()) throw notRegular(path, status);
+    if (isFound) {
+      if (!status.isFile()) throw notRegular(path, status);
+      refuseLinkOutside(path);
+    }
     if (status.size > most) return undefined;
     noteInput(path, await handle.stat({ bigint: true }));
     return await readStreamAtMost(status.isFile() ? chunks(handle) : arriving(handle, path), most);
@@ -125,18 +129,20 @@ interface ReadTextOptions {
   readonly suggestion: string;
   /** Advice on a missing file, where none of its ending is there. */
   readonly missing?: string;
+  /** Whether the file was found in a folder, as for `readFileAtMost`. */
+  readonly isFound?: boolean;
 }
 
 /**
- * Text of a file that the user named.
+ * Text of a file that the user named, or that was found.
  * @throws UserError if it cannot be read, is too large, or is not UTF-8.
  */
 export async function readText(
   path: string,
-  { most, suggestion, missing }: ReadTextOptions,
+  { most, suggestion, missing, isFound = false }: ReadTextOptions,
 ): Promise<string> {
   try {
-    const bytes = await readFileAtMost(path, { most });
+    const bytes = await readFileAtMost(path, { most, isFound });
     if (bytes !== undefined) return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (cause) {
     if (cause instanceof TypeError && 'code' in cause && cause.code === NOT_UTF8) {

@@ -20,7 +20,7 @@ const FAMILY_PATH = ['model', 'family'] as const;
 const SIZES = ['hidden_size', 'num_hidden_layers'] as const;
 
 /** A value that only one family's models have: MiniMind's tokenizer has 6,400 tokens. */
-const TELLING = { family: 'minimind', key: 'vocab_size', value: 6400 } as const;
+const SIGNATURE = { family: 'minimind', key: 'vocab_size', value: 6400 } as const;
 
 /** Families in a refusal; more are counted. */
 const MOST_NAMED = 4;
@@ -86,24 +86,26 @@ function decided(
   const [first, ...more] = closest;
   if (missing.length > 0 && more.length > 0)
     throw incomplete(document, closest, { missing, keys, standard });
-  const told = others.filter(
-    (family) => isTold(document, family) && keys.every((key) => readsLoosely(family, key)),
+  const marked = others.filter(
+    (family) => hasSignature(document, family) && keys.every((key) => readsLoosely(family, key)),
   );
-  const valid = [...new Set([...told, ...closest])].filter((family) => isValid(document, family));
-  const telling = told.find((family) => valid.includes(family) && closest.includes(family));
-  if (telling) return { family: telling, found: choice(document, telling, TOLD) };
+  const valid = [...new Set([...marked, ...closest])].filter((family) => isValid(document, family));
+  const recognised = marked.find((family) => valid.includes(family) && closest.includes(family));
+  if (recognised) return { family: recognised, found: choice(document, recognised, REASON) };
   if (valid.length > 1) throw ambiguous(document, valid);
   const family = valid[0] ?? first;
   if (family === undefined) throw new Error('no families');
   return { family, found: choice(document, family, reasonFor(family, keys)) };
 }
 
-const TOLD = `${TELLING.key} ${TELLING.value} is that of its tokenizer`;
+const REASON = `${SIGNATURE.key} ${SIGNATURE.value} is that of its tokenizer`;
 
 const readsLoosely = (family: Family, key: string) => settingOf(family, key) !== undefined;
 
-const isTold = ({ value }: ConfigDocument, { name }: Family) =>
-  name === TELLING.family && isRecord(value.model) && value.model[TELLING.key] === TELLING.value;
+const hasSignature = ({ value }: ConfigDocument, { name }: Family) =>
+  name === SIGNATURE.family &&
+  isRecord(value.model) &&
+  value.model[SIGNATURE.key] === SIGNATURE.value;
 
 const asRead = (document: ConfigDocument, family: Family) =>
   withSettingNames(asOfFamily(document, family), family);

@@ -96,6 +96,18 @@ const PER_LAYER: Readonly<Record<string, string>> = {
 const isRead = (family: string, key: string) =>
   Object.hasOwn(ownValue<JsonObject | undefined>(PLAIN_LOGITS, family) ?? {}, key);
 
+/** Whether layers of Zamba2 take turns with fewer blocks; true where the file does not list them. */
+function hasSharedBlocks({
+  layers_block_type: kinds,
+  layer_types,
+  hybrid_layer_ids: ids,
+  ...rest
+}: JsonObject) {
+  const listed = kinds ?? layer_types;
+  const hybrid = Array.isArray(listed) ? listed.filter((kind) => kind === 'hybrid') : ids;
+  return !Array.isArray(hybrid) || hybrid.length > Number(rest.num_mem_blocks ?? 1);
+}
+
 interface Parts {
   readonly whole: JsonObject;
   readonly text: JsonObject;
@@ -114,8 +126,9 @@ function familyNotes(
   if (ownValue(HEAD_BIAS, family)?.(config)) {
     return [refusal(`the head of ${family} has a bias, which that of ${of} lacks`, ALONE)];
   }
-  if (family === 'zamba2' && flagIn(text) === false && tied) {
-    return [refusal(`${of} ties the head, but the blocks of zamba2 follow its own flag`, ALONE)];
+  if (family === 'zamba2' && (flagIn(text) ?? true) !== tied && hasSharedBlocks(text)) {
+    const does = tied ? 'ties the head' : 'does not tie the head';
+    return [refusal(`${of} ${does}, but the blocks of zamba2 follow its own flag`, ALONE)];
   }
   const factor = config.logits_scaling ?? 1;
   if (wrapper.isInverse && isRead(family, 'logits_scaling') && factor !== 1) {

@@ -46,7 +46,9 @@ export async function openModelText(
   const own = tokenizerConfig?.config ?? {};
   const file = named ?? find('tokenizer.json');
   const tokenizer =
-    file === undefined ? undefined : await TextTokenizer.open(file, { config: own });
+    file === undefined
+      ? undefined
+      : await TextTokenizer.open(file, { config: own, isFound: file !== asked });
   const specialTokens = specialTokensOf(own, tokenizer, config?.config ?? {});
   return {
     tokenizer,
@@ -96,6 +98,7 @@ async function configAt(
   if (file === undefined) return undefined;
   const text = await readText(file, {
     most: MAX_CONFIG_BYTES,
+    isFound: true,
     suggestion: 'check that it is the file of the model',
   });
   let config: unknown;
@@ -121,6 +124,7 @@ async function templateOf(
   if (file !== undefined) {
     const text = await readText(file, {
       most: MAX_CONFIG_BYTES,
+      isFound: true,
       suggestion: 'check that it is the file of the model',
     });
     return { text, file };

@@ -28,6 +28,8 @@ export interface TokenizerOptions {
   readonly config?: Readonly<Record<string, unknown>>;
   /** Whether only text is tokenized: special tokens and decoding are left out, with what a file can do in them. */
   readonly isPlain?: boolean;
+  /** Whether the file was found in a folder, as for `readFileAtMost`. */
+  readonly isFound?: boolean;
   /** Time limit of each call in milliseconds, instead of the one by size. */
   readonly limit?: number | undefined;
 }
@@ -65,6 +67,7 @@ export class TextTokenizer {
     const file = tokenizerFile(named);
     const json = await readText(file, {
       most: MAX_TOKENIZER_BYTES,
+      isFound: options.isFound ?? file !== named,
       suggestion: SUGGESTION,
       missing: `${SUGGESTION}, or its folder`,
     });

@@ -34,7 +34,7 @@ describe('convert-checkpoint', () => {
     expect(stdout).toMatch(/^total +23\.0%$/m);
     expect(fs.readdirSync(folder).sort()).toEqual([...before, path.basename(target)].sort());
     const { size } = fs.statSync(target);
-    expect(stdout).toMatch(/^ {2}files +out-\d+\.pt$/m);
+    expect(stdout).toMatch(/^Converted to .*out-\d+\.pt: /m);
     const { output, run } = JSON.parse((await shared(target, '--force', '--json')).stdout);
     expect(output.bytes).toBe(size);
     expect(run.writtenBytes).toBe(size);

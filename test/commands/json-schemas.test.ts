@@ -88,6 +88,7 @@ describe('JSON output follows docs/schemas', () => {
     ],
     ['attention', [CONFIG, '--global-heads', '4', '--published', '2,3.8']],
     ['attention', ['fixtures/hf-configs/deepseek-v3-main', '--context', '8,1M', '--window', '1']],
+    ['attention', [SMALL_CONFIG, '--context', '8192', '--chunk', '512']],
     ...[
       'gemma3',
       'llama-dynamic-beyond',
@@ -96,6 +97,7 @@ describe('JSON output follows docs/schemas', () => {
       'smollm3',
     ].map((name): [string, string[]] => ['rope', [`fixtures/hf/${name}`, '--context', '999']]),
     ['rope', ['fixtures/hf-configs/llama-3.1-8b', '--context', '8', '--trained', '7']],
+    ['modules', ['activations']],
     ['modules', []],
     ...['rms-norm', 'ntk-rope', 'online-softmax', 'parallel-embedding'].map(
       (block): [string, string[]] => ['modules', [block]],
@@ -205,6 +207,7 @@ describe('JSON output follows docs/schemas', () => {
     ['fit', [SMALL_CONFIG, '--gpu', 'l4', ...LOAD, ...MEASURED, '--train-tokens', '3e9']],
     ['fit', [SMALL_CONFIG, '--gpu', 'm4-max-36gb']],
     ['fit', [CONFIG, '--gpu', 'l4', '--users', '50']],
+    ['fit', [SMALL_CONFIG, '--gpu', 'l4', '--output-mix', '100,10']],
     ['fit', [SMALL_CONFIG, '--gpu', 'dgx-h100', '--gpus', '16', '--pipeline-parallel', '2']],
     ['fit', [EXPERTS, '--gpu', 'h200', '--gpus', '4', '--tensor-parallel', '2', ...LOAD]],
     ['fit', [CONFIG, '--gpu', 'l4', ...LOAD, '--mfu', '0.3', '--global-batch', '4M']],

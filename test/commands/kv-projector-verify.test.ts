@@ -42,6 +42,15 @@ describe('kv-projector verify', () => {
     expect(both.elastic).toEqual(own.elastic);
   });
 
+  it.each([
+    ['--linear-lr', '1e-3', '--elastic-lr', '1e-2'],
+    ['--no-norm', '--elastic-lr', '1e-2'],
+  ])('refuses --lr beside %j, which replace it', async (...flags) => {
+    const { code, stderr } = await verify(...SMALL, '--lr', '1e-3', ...flags);
+    expect(code).toBe(2);
+    expect(stderr).toContain('--lr has no effect');
+  });
+
   it('counts the steps to a loss, and times them', async () => {
     const { stdout } = await verify(...SMALL, '--target-loss', '1', '--json');
     const { steps, targets, secondsPerStep } = JSON.parse(stdout);

@@ -298,7 +298,8 @@ describe('init and list', () => {
   it('refuse an unknown preset', async () => {
     expect(await runHere(['init', 'orignal'])).toMatchObject({
       code: 2,
-      stderr: 'error: unknown preset "orignal"\n  → did you mean original?\n',
+      stderr:
+        'error: unknown preset "orignal"\n  → did you mean original? write minimind init original\n',
     });
   });
 });

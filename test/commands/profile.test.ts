@@ -194,6 +194,18 @@ describe('profile', () => {
     expect(stdout.indexOf('Buffers')).toBeLessThan(stdout.indexOf('rope.cos_cached'));
   });
 
+  it.each([
+    ['561.5x', '561.5 ×'],
+    ['16:3', '5.33333 ×'],
+    ['3 to 5 x', '3 × to 5 ×'],
+    ['12.34%', '12.34%'],
+    ['50-70%', '50% to 70%'],
+    ['1,024x', '1,024 ×'],
+  ])('repeats the published number %s with its digits', async (text, shown) => {
+    const { stdout } = await profile(TINY, '--published', text);
+    expect(stdout.split('\n')).toContain(`Published: ${shown}`);
+  });
+
   it('explains a published number, or reports that nothing explains it', async () => {
     expect((await profile('configs/hybrid/aggressive.yaml', '--published', '7B')).stdout).toMatch(
       /Published: 7,000,000,000 \(\+4,407,735,808\)/,

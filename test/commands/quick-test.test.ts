@@ -298,8 +298,8 @@ describe('quick-test refuses', () => {
   it.each([
     [
       'an unknown check',
-      [TINY, '--only', 'speed'],
-      /--only: expected one of created, .*, found "speed"/,
+      [TINY, '--only', 'colour'],
+      /--only: expected one of created, .*, found "colour"/,
     ],
     ['too many tokens', [TINY, '--context', '257'], /257 tokens are more than the 256 positions/],
     [
@@ -345,7 +345,7 @@ describe('quick-test refuses', () => {
   ])('to save logits to %s', async (file, suggested) => {
     const { code, stderr } = await quickTest(TINY, '--save', file);
     expect(stderr).toBe(
-      `error: --save: expected a .safetensors file, found ${file}\n  → write --save ${suggested}\n`,
+      `error: --save: expected a .safetensors file, found ${file}\n  → write minimind quick-test ${TINY} --save ${suggested}\n`,
     );
     expect(code).toBe(2);
   });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { countParameters } from '../../src/budget/parameters.js';
 import { parseDocument } from '../../src/config/document.js';
+import type { Problem } from '../../src/errors.js';
 import { modelOf } from '../../src/model-input/model-file.js';
 
 const valuesOf = (text: string) => parseDocument(text, 'm.yaml').value;
@@ -46,13 +47,33 @@ describe('settings in Python', () => {
     });
   });
 
+  it.each(['\n', '\r\n'])(
+    'show the lines of the file in problems, with line breaks %j',
+    async (end) => {
+      const lines = ['c = Config(', "  hidden_size=64, name='é',", '  num_layers=0,', ')', ''];
+      const refused = await modelOf(parseDocument(lines.join(end), 'm.yaml'), {
+        family: 'minigpt',
+      }).catch(({ problems }) => problems as Problem[]);
+      const [problem] = [refused].flat().filter((each) => 'line' in each && each.line === 3);
+      expect(problem).toMatchObject({ excerpt: '  num_layers=0,' });
+      // A column in YAML would mark another character.
+      expect(problem).not.toHaveProperty('column');
+    },
+  );
+
   it('are those of the dictionary, with a word on the statements beside it', async () => {
     const text =
       "config = {\n  'vocab_size': 20000, 'hidden_size': 640, 'num_layers': 20,\n  'num_heads': 16, 'num_kv_heads': 4,\n  'intermediate_size': 2048,\n}\n\nembedding_params = 20000 * 640\n";
     const { model, warnings } = await modelOf(parseDocument(text, 'm.yaml'), { family: 'minigpt' });
     // As PyTorch counts the class of cklxx/mini-llm.
     expect(countParameters(model).parameters).toBe(111_949_440);
-    expect(warnings).toMatchObject([{ message: 'Python that is not read: line 7' }]);
+    expect(warnings).toMatchObject([
+      {
+        message: 'Python that is not read: line 7',
+        line: 7,
+        excerpt: 'embedding_params = 20000 * 640',
+      },
+    ]);
   });
 
   it('are none in YAML and JSON', () => {

@@ -54,6 +54,14 @@ describe('fit --output-mix', () => {
   });
 
   it.each([
+    ['10,20,30', 'requests of 10, 20 or 30 tokens waste'],
+    ['1', 'requests of 1 token waste'],
+  ])('lists the lengths %s', async (lengths, text) => {
+    const { stdout } = await runHere([...FIT, '--output-mix', lengths, '--batch', '2']);
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain(text);
+  });
+
+  it.each([
     [['fit', 'minimind2-small', '--output-mix', '100,10'], '--output-mix requires hardware'],
     [[...FIT, '--for', 'training', '--output-mix', '100,10'], 'does not apply to --for training'],
     [[...FIT, '--output-mix', '100,0'], '--output-mix'],

@@ -201,6 +201,36 @@ describe('a language model is found in files of models around it:', () => {
   });
 });
 
+describe('language models with names of their own are found in files of models around them:', () => {
+  const { cases } = readJson<{
+    readonly cases: Readonly<
+      Record<
+        string,
+        { readonly own: string; readonly prefixes: Readonly<Record<string, string | null>> }
+      >
+    >;
+  }>('fixtures/loading/inner.json');
+  const places = Object.entries(cases).flatMap(([name, { own, prefixes }]) =>
+    Object.entries(prefixes).map(([prefix, head]) => [name, prefix, own, head] as const),
+  );
+
+  it.each(places)('%s in %s', async (name, prefix, own, head) => {
+    const { faults } = await reconciled(
+      name,
+      (tensors) =>
+        new Map(
+          [...tensors].map(([stored, tensor]) => [
+            stored.startsWith(own)
+              ? `${prefix}${stored.slice(own.length)}`
+              : stored.replace(/^(?:lm_head|embed_out)\b/, head ?? 'tied'),
+            tensor,
+          ]),
+        ),
+    );
+    expect(faults).toEqual([]);
+  });
+});
+
 /** Tensors that no run needs, although transformers reports them: masks of old files, and layers that predict further tokens. */
 const KNOWN_HERE: Readonly<Record<string, readonly string[]>> = {
   // The case has three layers, and the fourth predicts.

@@ -267,6 +267,31 @@ describe('a class around a language model', () => {
     expect(await messages(around('qwen3_vl', { sliding_window: null }))).toEqual([]);
   });
 
+  it('of Zamba2 is refused where the head and the shared blocks have different ties', async () => {
+    const { num_key_value_heads: _, ...sizes } = SIZES;
+    const zamba2 = (of: string, blocks: number, flag: boolean) => ({
+      model_type: of,
+      text_config: {
+        ...sizes,
+        model_type: 'zamba2',
+        layers_block_type: ['hybrid', 'hybrid'],
+        num_mem_blocks: blocks,
+        tie_word_embeddings: flag,
+      },
+      tie_word_embeddings: !flag,
+    });
+    const ends = ', but the blocks of zamba2 follow its own flag';
+    expect(await refusals(zamba2('musicflamingo', 1, true))).toContainEqual(
+      `musicflamingo does not tie the head${ends}`,
+    );
+    expect(await refusals(zamba2('mistral3', 1, false))).toContainEqual(
+      `mistral3 ties the head${ends}`,
+    );
+    // Each layer has a block of its own.
+    const alone = await messages(zamba2('musicflamingo', 2, true));
+    expect(alone).toContainEqual(expect.stringContaining('tie_word_embeddings is'));
+  });
+
   it('of PaliGemma names the attention that is described', async () => {
     const named = expect.stringContaining('attention is described as causal, as the eager');
     expect(await messages(around('paligemma', {}))).toContainEqual(named);

@@ -164,10 +164,10 @@ describe('the report of a conversion', () => {
 
   it('compares weights with weights, and warns of an error that changes the model', () => {
     const text = printed(result());
-    expect(text).toContain('other data  not weights: 177.2 GB of 265.8 GB in the input');
+    expect(text).toContain('other data  177.2 GB → ');
     expect(text).not.toContain('Warning');
     const large = printed(result({ tie: tied(0.697) }));
-    expect(large).toContain('Warning: an error of 69.7% changes what the model computes.');
+    expect(large).toContain('Warning: an error of 69.7% changes the model;');
   });
 
   const tied = (relativeError: number): ConversionResult['tie'] => ({

@@ -116,7 +116,7 @@ describe('a hostile template', () => {
   });
 
   it('stops in a series of chats, and all later ones', async () => {
-    const series = new ChatRenderer(template(HOSTILE['nested brackets'] ?? ''), TOKENS);
+    const series = new ChatRenderer(template(HOSTILE['doubled lists'] ?? ''), TOKENS);
     for (const _ of [1, 2]) {
       await expect(series.render([{ messages: MESSAGES }])).rejects.toThrow('too much memory');
     }

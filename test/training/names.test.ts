@@ -200,7 +200,10 @@ describe('the settings of a training', () => {
 
   it('that contradict each other are reported', async () => {
     const { mistakes } = await planOf('training: {lr: 1e-4, learning_rate: 2e-4}\n');
-    expect(mistakes.map(({ check }) => check)).toContain('contradiction');
+    expect(mistakes.find(({ check }) => check === 'contradiction')).toMatchObject({
+      place: 'training.learning_rate',
+      reason: expect.stringContaining('lr is another name of learning_rate'),
+    });
     const { warnings } = await planOf('training: {lr: 1e-4}\noptimizer: {lr: 2e-4}\n');
     expect(warnings).toMatchObject([
       { message: '"optimizer.lr" is not used: the training already has another lr' },
@@ -208,13 +211,15 @@ describe('the settings of a training', () => {
   });
 
   it.each([
-    ['dtype: float8', 'training.dtype'],
-    ['betas: [0.9]', 'training.betas'],
-    ['growth_interval: 0', 'training.growth_interval'],
-    ['betas: [0.9, 1.0]', 'training.betas'],
-  ])('are refused where they mean nothing: %s', async (line, path) => {
+    ['dtype: float8', 'training.dtype', 'must be float16, bfloat16 or float32'],
+    ['precision: [16]', 'training.precision', 'must be float16, bfloat16 or float32'],
+    ['betas: [0.9]', 'training.betas', 'must be two numbers from 0 to 1, as [0.9, 0.95]'],
+    ['betas: 0.9', 'training.betas', 'must be two numbers from 0 to 1, as [0.9, 0.95]'],
+    ['growth_interval: 0', 'training.growth_interval', 'must be an integer ≥ 1, but is 0'],
+    ['betas: [0.9, 1.0]', 'training.betas', 'must be a number ≥ 0 and < 1, but is 1'],
+  ])('are refused where they mean nothing: %s', async (line, path, message) => {
     await expect(planOf(`training: {${line}}\n`)).rejects.toMatchObject({
-      problems: [{ path: expect.stringContaining(path) }],
+      problems: [{ path: expect.stringContaining(path), message }],
     });
   });
 

@@ -22,6 +22,9 @@ const { rope_theta, rope_scaling } = rotarySettings(10_000);
 /** Names of the head. */
 const HEADS = ['embed_out', 'lm_head'] as const;
 
+/** Whether a name is `own`, or that inside a larger model. */
+const isOf = (name: string, own: string) => name === own || name.endsWith(`.${own}`);
+
 const ROTATED = partOfEachHead('rotary_pct');
 
 /** Default head width of a file without one. */
@@ -80,10 +83,11 @@ export const gptNeox = defineGpt({
     harmless: { num_key_value_heads: 'every head has keys and values of its own' },
   },
   storedSettings: (stored) => {
-    const head = HEADS.find((name) => stored.shapeOf(`${name}.weight`) !== undefined);
+    const names = [...stored.names()];
+    const head = HEADS.find((name) => names.some((each) => isOf(each, `${name}.weight`)));
     return [
       ...(head === undefined ? [] : [{ path: 'model.stored_head', value: head }]),
-      ...prefixStoredIn(stored, 'gpt_neox.', 'embed_in.weight'),
+      ...prefixStoredIn(stored, { own: 'gpt_neox.' }, 'embed_in.weight'),
     ];
   },
   names: { embedding: 'embed_in', blocks: 'layers', norm: 'final_layer_norm' },

@@ -13,6 +13,7 @@ import {
 import {
   NO_ATTENTION_KEYS,
   RECURRENT_HARMLESS,
+  RECURRENT_PREFIX,
   recurrentMamba,
   recurrentModel,
   recurrentSizes,
@@ -62,7 +63,7 @@ export const MAMBA = {
     limited: NO_ATTENTION_KEYS,
   },
   storedSettings: (stored: StoredShapes) =>
-    prefixStoredIn(stored, 'backbone.', 'embeddings.weight'),
+    prefixStoredIn(stored, RECURRENT_PREFIX, 'embeddings.weight'),
 } as const;
 
 const schema = transformerDocument('mamba', {

@@ -14,6 +14,7 @@ import {
   limitsOf,
   NO_ATTENTION_KEYS,
   RECURRENT_HARMLESS,
+  RECURRENT_PREFIX,
   recurrentModel,
   recurrentSizes,
   stepLimit,
@@ -79,7 +80,7 @@ export const mamba2 = defineTransformer({
     },
     limited: withoutRotation,
   },
-  storedSettings: (stored) => prefixStoredIn(stored, 'backbone.', 'embeddings.weight'),
+  storedSettings: (stored) => prefixStoredIn(stored, RECURRENT_PREFIX, 'embeddings.weight'),
   build: ({ model: config }) =>
     recurrentModel(config, (name) => {
       const { num_heads: heads, head_dim: headDim, conv_kernel: kernel } = config;

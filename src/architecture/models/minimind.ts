@@ -44,7 +44,7 @@ const schema = transformerDocument('minimind', {
     .literal([2, 3])
     .nullish()
     .describe('[3 with head_dim, num_experts or moe_intermediate_size, otherwise 2]'),
-  stored_prefix: storedPrefix('model.'),
+  stored_prefix: storedPrefix({ own: 'model.' }),
   vocab_size: count(6400, 'Rows of the embedding and of the head'),
   hidden_size: positiveInteger.describe('Width of the residual stream'),
   num_hidden_layers: positiveInteger.describe('Number of blocks'),

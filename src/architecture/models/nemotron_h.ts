@@ -26,10 +26,13 @@ import {
   activationWord,
   count,
   expertsStored,
+  headPath,
   headsOf,
   mlpBias,
   normEpsilon,
   positiveInteger,
+  prefixStoredIn,
+  storedPrefix,
   toggle,
   transformerDocument,
 } from '../transformer/settings.js';
@@ -45,8 +48,7 @@ const LETTERS: Readonly<Record<string, (typeof KINDS)[number]>> = {
   E: 'moe',
 };
 
-/** Prefixes of files, of a model in memory, and of a bare model. */
-const PREFIXES = ['backbone.', 'model.', ''] as const;
+const PREFIXES = { own: 'backbone.', held: 'model.' };
 
 /** Added to the sum of the chosen experts' scores. */
 const SUM_EPS = 1e-20;
@@ -91,12 +93,7 @@ const schema = transformerDocument('nemotron_h', {
   norm_topk_prob: toggle(true, 'Weights of the chosen experts sum to one'),
   routed_scaling_factor: z.number().default(1).describe('Factor of the weights of experts'),
   layer_norm_epsilon: normEpsilon(1e-5),
-  stored_prefix: z
-    .enum(PREFIXES)
-    .default('backbone.')
-    .describe(
-      'Names begin with backbone., in memory with model., in files of the bare model without',
-    ),
+  stored_prefix: storedPrefix(PREFIXES),
   experts_stored: expertsStored,
 });
 
@@ -158,10 +155,9 @@ export const nemotronH = defineTransformer({
     },
   },
   storedSettings(stored) {
-    const prefix = PREFIXES.find((each) => stored.shapeOf(`${each}embeddings.weight`));
     const expert = [...stored.names()].find((name) => name.includes('.experts.'));
     return [
-      ...(prefix === undefined ? [] : [{ path: 'model.stored_prefix', value: prefix }]),
+      ...prefixStoredIn(stored, PREFIXES, 'embeddings.weight'),
       ...(expert === undefined
         ? []
         : [
@@ -177,7 +173,11 @@ export const nemotronH = defineTransformer({
     const { hidden_size: hidden, stored_prefix: prefix, layer_norm_epsilon: eps } = config;
     const norm = (name: string) => rmsNormLayer(name, hidden, eps);
     return causalModel({
-      paths: { embedding: `${prefix}embeddings`, blocks: `${prefix}layers`, head: 'lm_head' },
+      paths: {
+        embedding: `${prefix}embeddings`,
+        blocks: `${prefix}layers`,
+        head: headPath(prefix, PREFIXES),
+      },
       vocabulary: config.vocab_size,
       hidden,
       positions: config.max_position_embeddings,

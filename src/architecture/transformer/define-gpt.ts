@@ -13,7 +13,9 @@ import {
   count,
   FEED_FORWARD_PER_CHANNEL,
   type FilledHeads,
+  headPath,
   oldBuffers,
+  type Prefixes,
   positiveInteger,
   prefixStoredIn,
   storedPrefix,
@@ -75,6 +77,8 @@ interface Frame {
   readonly sizes: Sizes;
 }
 
+const prefixesOf = ({ prefix: own, barePrefix: bare }: Frame): Prefixes => ({ own, bare });
+
 /** Document with the sizes of `frame` and settings of its own. */
 export const gptDocument = <
   const Name extends string,
@@ -90,10 +94,7 @@ export const gptDocument = <
     ...sizeSettings<Given['sizes']>(frame.sizes),
     ...own,
     tie_word_embeddings: tiedHead(frame.tied ?? true),
-    stored_prefix: storedPrefix(
-      frame.prefix as Given['prefix'],
-      frame.barePrefix as Given['barePrefix'],
-    ),
+    stored_prefix: storedPrefix(prefixesOf(frame)),
   }),
 });
 
@@ -177,7 +178,8 @@ export function defineGpt<Schema extends TransformerSchema>({
   head = () => 'lm_head',
   ...rest
 }: GptFamily<Schema>): Family<Schema> {
-  const { prefix: wholePrefix, barePrefix, sizes } = frame;
+  const { sizes } = frame;
+  const prefixes = prefixesOf(frame);
   const prefixOf = ({ model }: z.output<Schema>) => String((model as JsonObject).stored_prefix);
   const usualRules = [
     ...headsDivide(sizes.heads[0], sizes.width[0]),
@@ -187,8 +189,7 @@ export function defineGpt<Schema extends TransformerSchema>({
     schema,
     rules: [...(headRules ?? usualRules), ...rules],
     dimensions: dimensionsOf(sizes),
-    storedSettings: (stored) =>
-      prefixStoredIn(stored, wholePrefix, `${names.embedding}.weight`, barePrefix),
+    storedSettings: (stored) => prefixStoredIn(stored, prefixes, `${names.embedding}.weight`),
     ...(buffers && {
       ignored: (document) =>
         oldBuffers(buffers.map((leaf) => `${prefixOf(document)}${names.blocks}.*.${leaf}`)),
@@ -217,7 +218,7 @@ export function defineGpt<Schema extends TransformerSchema>({
         paths: {
           embedding: `${prefix}${names.embedding}`,
           blocks: `${prefix}${names.blocks}`,
-          head: head(config),
+          head: headPath(prefix, prefixes, head(config)),
         },
         vocabulary: sizeOf(sizes.vocabulary),
         hidden,

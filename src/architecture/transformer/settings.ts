@@ -10,67 +10,72 @@ export type SettingsOf<Settings extends z.ZodRawShape> = z.output<z.ZodObject<Se
 
 // Settings that depend on the writer of a checkpoint, not on the model
 
-/**
- * Prefix of the bare model's names in a checkpoint of the whole model.
- * @param bare Prefix in files of the bare model, where not all of it falls away.
- */
-export const storedPrefix = <Prefix extends string, Bare extends string = never>(
-  prefix: Prefix,
-  bare?: Bare,
-) =>
+/** What stands before the name of the head, by the prefix of a language model inside one that also sees or hears. */
+const INNER: Readonly<Record<string, string>> = {
+  'model.language_model.': '',
+  'language_model.model.': 'language_model.',
+  // As transformers 5 saves models that hear: it adds a prefix that is there already, and loads it all the same.
+  'language_model.model.model.': 'language_model.',
+  'language_model.': '',
+  'model.text_model.': '',
+  'text_model.model.': 'text_model.',
+  'text_model.': '',
+  'thinker.model.': 'thinker.',
+};
+
+/** Prefixes of a family's names. */
+export interface Prefixes {
+  /** In files of the whole model: `transformer.` */
+  readonly own: string;
+  /** In files of the bare model, where not all of it falls away. */
+  readonly bare?: string | undefined;
+  /** In memory, where it is another. */
+  readonly held?: string;
+}
+
+/** What stands before the head, where a family's model is inside another with its head (BLIP-2), or without. */
+const innerOf = ({ own, bare = '' }: Prefixes): ReadonlyMap<string, string> =>
+  new Map([
+    [`language_model.${own}`, 'language_model.'],
+    ...Object.entries(INNER).map(([inner, place]) => [`${inner}${bare}`, place] as const),
+  ]);
+
+const allOf = (prefixes: Prefixes): string[] => {
+  const { own, bare = '', held = own } = prefixes;
+  return [...new Set([own, '', bare, held, ...innerOf(prefixes).keys()])];
+};
+
+/** Prefix of the bare model's names in a checkpoint of the whole model, which can be a part of a larger one. */
+export const storedPrefix = (prefixes: Prefixes) =>
   z
-    .literal([prefix, '', ...(bare === undefined ? [] : [bare])])
-    .default(prefix)
+    .literal(allOf(prefixes))
+    .default(prefixes.own)
     .describe(
-      `Names begin with ${prefix}, or, in files of the bare model, ${bare ? `with ${bare} or ` : ''}without`,
+      `Names begin with ${prefixes.own}, with the path in a larger model, or, in bare files, ${prefixes.bare ? `with ${prefixes.bare} or ` : ''}without`,
     );
 
-/** Paths of the head by the prefix of a language model inside a model that also sees or hears. */
-const INNER_HEADS = {
-  'model.language_model.': 'lm_head',
-  'language_model.model.': 'language_model.lm_head',
-  // As transformers 5 saves models that hear: it adds a prefix that is there already, and loads it all the same.
-  'language_model.model.model.': 'language_model.lm_head',
-  'language_model.': 'lm_head',
-  'model.text_model.': 'lm_head',
-  'text_model.model.': 'text_model.lm_head',
-  'text_model.': 'lm_head',
-  'thinker.model.': 'thinker.lm_head',
-} as const;
+const USUAL: Prefixes = { own: 'model.' };
 
-const INNER_PREFIXES = Object.keys(INNER_HEADS) as readonly (keyof typeof INNER_HEADS)[];
-
-/** `storedPrefix` of a decoder with the usual names, which can be a part of a larger model. */
-const decoderPrefix = z
-  .literal(['model.', '', ...INNER_PREFIXES])
-  .default('model.')
-  .describe('Names begin with model., with the path in a larger model, or, in bare files, without');
-
-/** Path of the head beside the blocks of a prefix. */
-export const headPath = (prefix: string): string =>
-  INNER_PREFIXES.flatMap((inner) => (inner === prefix ? INNER_HEADS[inner] : []))[0] ?? 'lm_head';
+/** Path of the head, of this name in the model alone, beside the blocks of a prefix. */
+export const headPath = (prefix: string, prefixes = USUAL, head = 'lm_head'): string =>
+  `${innerOf(prefixes).get(prefix) ?? ''}${head}`;
 
 /**
- * `model.stored_prefix` of a checkpoint: `prefix` before every name, or nothing.
+ * `model.stored_prefix` of a checkpoint.
  * @param name Unprefixed tensor name that every model has.
- * @param bare See `storedPrefix`.
  */
 export function prefixStoredIn(
   stored: StoredShapes,
-  prefix: string,
+  prefixes: Prefixes,
   name: string,
-  bare = '',
 ): readonly Setting[] {
-  const inner = prefix === 'model.' ? INNER_PREFIXES : [];
-  const value = [prefix, '', bare, ...inner].find(
-    (each) => stored.shapeOf(`${each}${name}`) !== undefined,
-  );
+  const value = allOf(prefixes).find((each) => stored.shapeOf(`${each}${name}`) !== undefined);
   return value === undefined ? [] : [{ path: 'model.stored_prefix', value }];
 }
 
 /** Settings of a decoder with the usual names. */
 export const decoderStored = (stored: StoredShapes): readonly Setting[] =>
-  prefixStoredIn(stored, 'model.', 'embed_tokens.weight');
+  prefixStoredIn(stored, USUAL, 'embed_tokens.weight');
 
 /** Settings of a decoder with experts in some layers. */
 export const mixtureStored = (stored: StoredShapes): readonly Setting[] => [
@@ -240,7 +245,7 @@ export const decoderSizes = (defaults: SizeDefaults) => ({
     .default(defaults.head_dim ?? null)
     .describe('Width of a head; null: hidden_size / num_attention_heads'),
   max_position_embeddings: count(defaults.max_position_embeddings, 'Longest input, in tokens'),
-  stored_prefix: decoderPrefix,
+  stored_prefix: storedPrefix(USUAL),
 });
 
 /**

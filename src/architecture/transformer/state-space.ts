@@ -18,12 +18,15 @@ import {
   activationOf,
   activationWord,
   count,
+  headPath,
   normEpsilon,
   positiveInteger,
   type SettingsOf,
   storedPrefix,
   toggle,
 } from './settings.js';
+
+export const RECURRENT_PREFIX = { own: 'backbone.' };
 
 /** Settings of models with nothing but Mamba layers. */
 export const recurrentSizes = (defaults: {
@@ -45,7 +48,7 @@ export const recurrentSizes = (defaults: {
     1_048_576,
     'Longest input; the state itself sets no limit, so raise it as you like',
   ),
-  stored_prefix: storedPrefix('backbone.'),
+  stored_prefix: storedPrefix(RECURRENT_PREFIX),
 });
 
 type RecurrentConfig = SettingsOf<ReturnType<typeof recurrentSizes>>;
@@ -89,7 +92,11 @@ export function recurrentModel(
   const { hidden_size: hidden, stored_prefix: prefix } = config;
   const norm = (name: string) => rmsNormLayer(name, hidden, config.layer_norm_epsilon);
   return causalModel({
-    paths: { embedding: `${prefix}embeddings`, blocks: `${prefix}layers`, head: 'lm_head' },
+    paths: {
+      embedding: `${prefix}embeddings`,
+      blocks: `${prefix}layers`,
+      head: headPath(prefix, RECURRENT_PREFIX),
+    },
     vocabulary: config.vocab_size,
     hidden,
     positions: config.seq_length,

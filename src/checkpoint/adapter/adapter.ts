@@ -1,6 +1,7 @@
 /** A LoRA adapter of PEFT: a folder of adapter_config.json and adapter_model.safetensors or .bin. */
 import path from 'node:path';
 import { ADAPTER_CONFIG } from '../../files/config-names.js';
+import { goesDown } from '../../files/linked-files.js';
 import { mountedPath, pathExists } from '../../files/mounted.js';
 import type { Checkpoint } from '../checkpoint.js';
 import { listed, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
@@ -9,7 +10,7 @@ import { bytesOfViews, viewsOf } from '../sharing.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import type { AdapterConfig } from './adapter-config.js';
 import { readAdapterConfig } from './adapter-config.js';
-import { ModuleRules, namesOfModules } from './module-rules.js';
+import { AdapterModules, namesOfModules } from './adapter-modules.js';
 
 /** peft/utils/constants.py: SAFETENSORS_WEIGHTS_NAME, WEIGHTS_NAME. */
 const WEIGHTS = ['adapter_model.safetensors', 'adapter_model.bin'] as const;
@@ -50,7 +51,7 @@ export async function openAdapter(folder: string): Promise<LoraAdapter> {
   try {
     const { config, checkpoint } = files;
     const { factors, replaced } = sorted(checkpoint);
-    const rules = await ModuleRules.of(config, [...factors.keys()]);
+    const rules = await AdapterModules.of(config, [...factors.keys()]);
     const modules = [...factors].map(([module, own]) =>
       moduleOf(config, rules, folder, module, own),
     );
@@ -146,7 +147,7 @@ function settingsOf({ excluded, layers, replaced }: AdapterConfig): string {
 /** Differences between the settings and the tensors that change no value, but show that tensors are missing. */
 function warningsOf(
   config: AdapterConfig,
-  rules: ModuleRules,
+  rules: AdapterModules,
   modules: readonly LoraModule[],
 ): string[] {
   const { targets, layers, file } = config;
@@ -180,7 +181,7 @@ function warningsOf(
 
 function moduleOf(
   config: AdapterConfig,
-  rules: ModuleRules,
+  rules: AdapterModules,
   folder: string,
   module: string,
   factors: Factors,
@@ -250,9 +251,12 @@ export function describeAdapter({ config, checkpoint }: AdapterFiles): AdapterDe
   };
 }
 
-/** Paths where the model of an adapter can be: as its settings name it, from here or from its own folder on the disk. */
+/**
+ * Paths where the model of an adapter can be: as its settings name it, below the working folder or its own folder on the
+ * disk. Other paths in a file of a stranger are not opened.
+ */
 export function basePathsOf({ config, checkpoint }: AdapterFiles): readonly string[] {
-  if (config.base === null) return [];
+  if (config.base === null || !goesDown(config.base.replace(/^(?:\.\/)+/, ''))) return [];
   return mountedPath(checkpoint.path)
     ? [config.base]
     : [config.base, path.join(checkpoint.path, config.base)];

@@ -398,14 +398,42 @@ function runsOfRange(
   count: number,
 ): StoredTensor[] {
   const runs: StoredTensor[] = [];
-  let start = 0;
-  for (const vector of vectors) {
+  const starts = startsOf(vectors);
+  for (let at = lastUpTo(starts, from); at < vectors.length; at++) {
+    const [vector, start = 0] = [vectors[at], starts[at]];
+    if (vector === undefined || start >= from + count) break;
     const first = Math.max(from, start);
     const last = Math.min(from + count, start + vector.elements);
     if (first < last) runs.push(narrow(vector, 0, first - start, last - first));
-    start += vector.elements;
   }
   return runs;
+}
+
+const knownStarts = new WeakMap<readonly StoredTensor[], readonly number[]>();
+
+/** Position of the first element of each vector in all of them. Kept: each parameter of a folder asks for it. */
+function startsOf(vectors: readonly StoredTensor[]): readonly number[] {
+  const known = knownStarts.get(vectors);
+  if (known !== undefined) return known;
+  let next = 0;
+  const starts = vectors.map(({ elements }) => {
+    const start = next;
+    next += elements;
+    return start;
+  });
+  knownStarts.set(vectors, starts);
+  return starts;
+}
+
+/** Index of the last number that is at most `limit`, among numbers in ascending order; 0 without one. */
+function lastUpTo(numbers: readonly number[], limit: number): number {
+  let [low, high] = [0, numbers.length - 1];
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if ((numbers[middle] ?? 0) <= limit) low = middle;
+    else high = middle - 1;
+  }
+  return Math.max(0, low);
 }
 
 /** The same range of one vector of each process, without the padding at the end. */

@@ -2,9 +2,10 @@
 
 import { dirname, join } from 'node:path';
 import { UserError } from '../../errors.js';
+import { allowedFolders, goesDown, isAllowed } from '../../files/linked-files.js';
 import { mountedPath, pathExists } from '../../files/mounted.js';
 import { groupBy } from '../../text/words.js';
-import { allowedFolders, ByteFile, goesDown, isAllowed, realPath } from '../byte-file.js';
+import { ByteFile, realPath } from '../byte-file.js';
 import { exactBytesText, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
 import type { OnnxTensor } from './tensor-proto.js';
 

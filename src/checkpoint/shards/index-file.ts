@@ -2,8 +2,9 @@
 
 import { isUtf8 } from 'node:buffer';
 import { basename, extname } from 'node:path';
+import { goesDown } from '../../files/linked-files.js';
 import { groupBy } from '../../text/words.js';
-import { ByteFile, goesDown } from '../byte-file.js';
+import { ByteFile } from '../byte-file.js';
 import { quoted, refusal } from '../checkpoint-rules.js';
 import { SHARD_EXTENSIONS } from '../formats.js';
 import type { JsonRules, JsonValue } from '../json-scanner.js';

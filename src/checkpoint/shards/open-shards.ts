@@ -1,8 +1,9 @@
 /** Finds and opens the shards of an index. */
 
 import path, { dirname, join } from 'node:path';
+import { allowedFolders, isAllowed } from '../../files/linked-files.js';
 import { announceFiles, mountedPath, pathExists } from '../../files/mounted.js';
-import { allowedFolders, type ByteFile, isAllowed, realPath } from '../byte-file.js';
+import { type ByteFile, realPath } from '../byte-file.js';
 import type { CheckpointOptions, FileIndex, OpenedFiles } from '../checkpoint.js';
 import { listed, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
 import { openFile } from '../open-file.js';

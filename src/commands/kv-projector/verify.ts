@@ -21,6 +21,7 @@ import {
   verifyProjectorsReport,
 } from '../../report/kv-projector/kv-projector-verify.js';
 import type { TrainedActivation } from '../../runtime/engine.js';
+import { joined } from '../../text/words.js';
 
 const ABLATIONS = { helpGroup: 'ABLATIONS' };
 
@@ -112,6 +113,7 @@ export default class KvProjectorVerify extends BaseCommand {
     if (isAblation || flags.seeds !== undefined) {
       refuseFull(flags.full);
       refuseLinearRate(flags['linear-lr']);
+      refuseIdleRate(flags.lr, { '--elastic-lr': flags['elastic-lr'] });
       const { verifyAblations } = await import('../../kv-projector/verify-projectors.js');
       const request = {
         ...{ data: flags.data, size, steps: flags.steps, teacher: flags.teacher, seed: flags.seed },
@@ -125,6 +127,10 @@ export default class KvProjectorVerify extends BaseCommand {
       });
       return this.answer(flags, result, (each) => ablationsReport(each, DATA[each.data]));
     }
+    refuseIdleRate(flags.lr, {
+      '--linear-lr': flags['linear-lr'],
+      '--elastic-lr': flags['elastic-lr'],
+    });
     const { verifyProjectors } = await import('../../kv-projector/verify-projectors.js');
     const plot = livePlot({ quiet: flags.quiet, noColor: flags['no-color'] });
     const result = await verifyProjectors(
@@ -155,6 +161,16 @@ function refuseLinearRate(rate: number | undefined): void {
     '--linear-lr does not apply to ablations',
     `for the elastic adapters, write --lr ${rate}`,
   );
+}
+
+/** @throws UserError for --lr where each adapter has a rate of its own. */
+function refuseIdleRate(
+  rate: number | undefined,
+  own: Readonly<Record<string, number | undefined>>,
+): void {
+  if (rate === undefined || Object.values(own).includes(undefined)) return;
+  const names = joined(Object.keys(own));
+  throw usageError(`--lr has no effect beside ${names}`, `leave out --lr, or ${names}`);
 }
 
 /** Changes that the flags name; undefined for none. */

@@ -152,7 +152,7 @@ export const readPartsPlan = ({ file, version }: PlanFile): Promise<PartsPlan> =
   readPlan(FORMAT, file, version);
 
 /**
- * Reads a plan whose output is written. A plan can come from a stranger, so an output in another place than the working
+ * Reads a plan whose output is written. A plan can come from someone else, so an output in another place than the working
  * folder and the folder of the plan must be named.
  * @throws UserError as `readPlan`, and for an output that is not named or another one.
  */

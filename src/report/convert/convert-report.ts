@@ -137,11 +137,11 @@ function largeErrorBlocks(result: ConversionResult): Block[] {
   const { srte, input } = result;
   const advice =
     srte?.source.sharing === 'per-layer'
-      ? `see the error of each layout: minimind inspect ${shellWord(input.path)} --srte`
+      ? `compare layouts: minimind inspect ${shellWord(input.path)} --srte`
       : 'choose a change with a smaller error.';
   return [
     paragraph(
-      `Warning: an error of ${relativeErrorText(error)} changes what the model computes. Train it further, or ${advice}`,
+      `Warning: an error of ${relativeErrorText(error)} changes the model; ${advice}`,
       'warning',
     ),
   ];
@@ -240,6 +240,7 @@ export function proofText(verdict: Proof['verdict'], { logits }: TwoModelCompari
 
 function factsOf(result: ConversionResult): Fact[] {
   const { input, output, srte, tie, quantization, proof, memory, run, leftOut } = result;
+  const files = namesOf(output, false);
   const lost = leftOut.filter(({ why }) => !why.startsWith('replaced by '));
   return present([
     { name: 'parameters', text: parametersText(input.parameters, output.parameters) },
@@ -248,7 +249,8 @@ function factsOf(result: ConversionResult): Fact[] {
     tie && { name: 'tied', text: tieText(tie) },
     quantization && { name: 'quantized', text: quantizationText(quantization) },
     proof && proofFact(proof),
-    { name: 'files', text: namesText(namesOf(output, false)) },
+    // The headline names an output of one file.
+    files.length > 1 && { name: 'files', text: namesText(files) },
     ...otherData(result),
     namesOf(output, true).length > 0 && { name: 'copied', text: namesOf(output, true).join(', ') },
     result.configChanges.length > 0 && { name: 'config', text: changesText(result) },
@@ -275,7 +277,7 @@ function otherData({ input, output }: ConversionResult): Fact[] {
   return [
     {
       name: 'other data',
-      text: `not weights: ${formatBytes(before)} of ${formatBytes(input.bytes)} in the input, ${formatBytes(Math.max(0, after))} in the output`,
+      text: `${formatBytes(before)} → ${formatBytes(Math.max(0, after))}, not weights`,
     },
   ];
 }

@@ -126,11 +126,13 @@ export function factsOf(result: FitResult): Fact[] {
   ];
 }
 
-/** `continuous 1.82 × static: 32 requests of 100 or 10 tokens waste 45.0% of the places of a static batch`. */
+/** `continuous 1.82 × static: 32 requests of 100 or 10 tokens waste 45.0% of a static batch`. */
 function batchingText({ lengths, batch, wasted, ratio }: BatchingComparison): string {
-  const kinds = [...new Set(lengths)].map(formatInteger);
+  const kinds = [...new Set(lengths)];
+  const last = counted(kinds.at(-1) ?? 0, 'token');
+  const others = kinds.slice(0, -1).map(formatInteger).join(', ');
   return (
-    `continuous ${significant(ratio)} × static: ${counted(batch, 'request')} of ${kinds.join(' or ')} tokens waste ` +
+    `continuous ${significant(ratio)} × static: ${counted(batch, 'request')} of ${others && `${others} or `}${last} waste ` +
     `${percentText(wasted)} of a static batch`
   );
 }

@@ -24,7 +24,7 @@ import {
 export function publishedBlocks(published: PublishedReport): Block[] {
   const { unit, value, upTo, difference, explanations, nearest = [], tried } = published;
   const shown = [value, ...(upTo === undefined ? [] : [upTo])]
-    .map((each) => publishedText(unit, each))
+    .map((each) => givenText(unit, each))
     .join(' to ');
   const away =
     difference === null ? '' : ` (${difference >= 0n ? '+' : ''}${formatInteger(difference)})`;
@@ -74,6 +74,19 @@ function truthText({ value, difference }: PublishedReport): string {
     ratio >= 1 ? `${significant(ratio)} × as high` : `${significant(1 / ratio)} × too low`;
   return ` The model has ${formatInteger(truth)} parameters: the number is ${away}.`;
 }
+
+/** A number as it was published: ratios and shares with all their digits. */
+function givenText(unit: PublishedReport['unit'], value: bigint | number): string {
+  const digits = { maximumSignificantDigits: MOST_DIGITS };
+  const given = (times: number) => (Number(value) * times).toLocaleString('en-US', digits);
+  if (unit === 'share') return `${given(100)}%`;
+  return unit === 'ratio' && Number(value) < 10 ** MOST_DIGITS
+    ? `${given(1)} ×`
+    : publishedText(unit, value);
+}
+
+/** More digits of a quotient are those of a division, not of a publication. */
+const MOST_DIGITS = 6;
 
 function publishedText(unit: PublishedReport['unit'], value: bigint | number): string {
   switch (unit) {

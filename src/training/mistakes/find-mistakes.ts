@@ -48,6 +48,7 @@ export const PLAN_CHECKS = {
       return first === undefined
         ? undefined
         : {
+            key: first.setting,
             reason: `${first.key} is another name of ${first.first}, with another value; ${first.first} counts`,
             fix: `only ${first.first}`,
           };

@@ -52,7 +52,7 @@ export const OPTIMIZER_CHECKS = {
     key: 'max_grad_norm',
     find: ({ settings: { values, isInFile } }) => {
       const { max_grad_norm: norm, lr_scheduler } = values;
-      // The trainers of the named schedules clip at 1.0 unless told otherwise, and a plan without a file does.
+      // The trainers of the named schedules clip at 1.0 by default, and a plan without a file does.
       const isUnset = norm === undefined && isInFile('learning_rate') && lr_scheduler === undefined;
       return norm === 0 || isUnset
         ? {

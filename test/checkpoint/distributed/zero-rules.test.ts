@@ -106,6 +106,23 @@ const files = (changes: Record<string, string | Uint8Array | undefined> = {}): F
   );
 
 describe('a ZeRO checkpoint', () => {
+  it('is refused by files-hold-tensors: one vector as the values of many parameters', () => {
+    const { pickled, bytes } = vector(0, 500_000);
+    const names = Array.from({ length: 60 }, (_, at) => `w${at}`);
+    const state = a.dict(
+      ...[a.text('zero_stage'), a.int(2), a.text('partition_count'), a.int(1)],
+      a.text('single_partition_of_fp32_groups'),
+      list(...names.map(() => pickled)),
+    );
+    const groups = list(...names.map((name) => shapes({ [name]: size(500_000) })));
+    const attack = files({
+      [FIRST]: file(a.dict(a.text('optimizer_state_dict'), state), [bytes]),
+      [SECOND]: undefined,
+      [MODEL]: model({ groups }),
+    });
+    expect(ruleBrokenBy(folderOf(attack))).toBe('files-hold-tensors');
+  });
+
   it('is read if it follows all rules', () => {
     const { tensors } = opened(folderOf(files()));
     const w = tensors.get('w') ?? expect.fail();

@@ -215,7 +215,8 @@ describe('joined shards', () => {
   });
 
   it('name the shard in its warnings', () => {
-    const dict = a.dict(a.text('w'), a.tensor(), a.int(0), a.tensor());
+    // Shown as text, both keys are [1].
+    const dict = a.dict(a.text('w'), a.tensor(), a.int(1), a.text('x'), a.text('[1]'), a.text('y'));
     const shard = a.legacy(a.pickle(dict), ['0'], [a.legacyData(4n, 16)]);
     const index = JSON.stringify({ weight_map: { w: '1.bin' } });
     const folder = folderOf({ '1.bin': shard, 'm.bin.index.json': index });

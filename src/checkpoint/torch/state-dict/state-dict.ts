@@ -2,7 +2,12 @@
 import type { ByteFile } from '../../byte-file.js';
 import type { FileIndex } from '../../checkpoint.js';
 import type { Refuse } from '../../checkpoint-rules.js';
-import { listed as listedNames, quoted, refuseAt } from '../../checkpoint-rules.js';
+import {
+  listed as listedNames,
+  mostTensorBytes,
+  quoted,
+  refuseAt,
+} from '../../checkpoint-rules.js';
 import { bytesOfViews, viewsOf } from '../../sharing.js';
 import type { StoredTensor } from '../../stored-tensor.js';
 import type { Dict, PickleValue } from '../pickle/values.js';
@@ -22,10 +27,6 @@ const MAX_KEY = 2 ** 16;
 const MAX_CONTENT = 100_000;
 /** Maximum characters of all their names together. */
 const MAX_CONTENT_NAMES = 2 ** 24;
-/** Maximum total size of tensors, as a multiple of the file: views rarely overlap, and twice at most. */
-const MAX_SHOWINGS = 8;
-/** Extra bytes that expanded tensors may have. */
-const MAX_EXTRA_BYTES = 2 ** 26;
 
 /** A dict on a path from the root, as a linked list: a key list per dict would take quadratic memory. */
 interface DictPath {
@@ -244,7 +245,7 @@ function checkShown(
   file: SearchedFile,
   refuse: Refuse,
 ): void {
-  const most = MAX_SHOWINGS * file.size + MAX_EXTRA_BYTES;
+  const most = mostTensorBytes(file.size);
   let bytes = 0;
   for (const tensor of tensors.values()) bytes += tensor.bytes;
   // Tied tensors are read once. Finding them is only needed above the limit.

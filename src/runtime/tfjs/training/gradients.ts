@@ -266,7 +266,8 @@ const others = (tf: Tf): GradConfig[] => [
   },
   {
     kernelName: 'SplitV',
-    gradFunc: (dy, _, { axis }) => ({ x: () => tf.concat(dy as Tensor[], Number(axis)) }),
+    // The gradient of a split into one part is not a list.
+    gradFunc: (dy, _, { axis }) => ({ x: () => tf.concat([dy].flat(), Number(axis)) }),
   },
   {
     kernelName: 'GatherV2',

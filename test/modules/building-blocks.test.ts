@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { BLOCKS, type BlockSizes, runBlock, SMALL_SIZES } from '../../src/modules/block-runs.js';
+import { type BlockSizes, SMALL_SIZES } from '../../src/modules/block-run.js';
+import { BLOCKS, runBlock } from '../../src/modules/building-blocks.js';
 import { readJson } from '../fixtures.js';
 
 interface Case {

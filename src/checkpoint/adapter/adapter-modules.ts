@@ -16,7 +16,7 @@ const ALL_LINEAR = 'all-linear';
 type Matches = readonly boolean[] | undefined;
 
 /** Answers for the modules of one adapter. Each pattern is compiled once and matched with all of them. */
-export class ModuleRules {
+export class AdapterModules {
   readonly #config: AdapterConfig;
   readonly #index: ReadonlyMap<string, number>;
   readonly #ranks: readonly (number | undefined)[];
@@ -47,13 +47,13 @@ export class ModuleRules {
    * @param modules Paths of all modules that are asked for later.
    * @throws UserError for a pattern of ranks that cannot be read, or for patterns that take too long.
    */
-  static async of(config: AdapterConfig, modules: readonly string[]): Promise<ModuleRules> {
+  static async of(config: AdapterConfig, modules: readonly string[]): Promise<AdapterModules> {
     const { targets, excluded, rankPattern, alphaPattern, layerLists } = config;
     const all = [targets, excluded, ...rankPattern.keys(), ...alphaPattern.keys(), ...layerLists];
     const isPlain = all.every((each) => typeof each !== 'string' || NAME.test(each));
     const engine =
       isPlain && config.layers.length === 0 ? undefined : (await import('re2js')).RE2JS;
-    return new ModuleRules(config, modules, new Patterns(config.file, modules, engine));
+    return new AdapterModules(config, modules, new Patterns(config.file, modules, engine));
   }
 
   rankOf(module: string): number {
@@ -218,20 +218,23 @@ class Patterns {
   }
 
   #tooSlow() {
-    return refusal(this.#file, {
-      rule: 'adapter-expression',
-      message: `has patterns that take more than ${TIME_LIMIT / 1000} s for ${this.#modules.length} modules`,
-      suggestion: 'write the names of the modules instead',
-    });
+    const { length } = this.#modules;
+    return this.#refused(
+      `has patterns that take more than ${TIME_LIMIT / 1000} s for ${length} modules`,
+      'write the names of the modules instead',
+    );
   }
 
   #unreadable(key: string, pattern: string) {
-    return refusal(this.#file, {
-      rule: 'adapter-expression',
-      place: key,
-      message: `has the pattern ${quoted(pattern)}; expected a regular expression of Python`,
-      suggestion: 'write the name of the module instead',
-    });
+    return this.#refused(
+      `has the pattern ${quoted(pattern)}; expected a regular expression of Python`,
+      'write the name of the module instead',
+      key,
+    );
+  }
+
+  #refused(message: string, suggestion: string, place?: string) {
+    return refusal(this.#file, { rule: 'adapter-expression', place, message, suggestion });
   }
 }
 
