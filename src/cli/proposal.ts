@@ -36,9 +36,17 @@ export async function withCheckedLine(mistake: LineMistake, check: LineCheck): P
   const [other] = further;
   if (other === undefined)
     return usageError(mistake.message, lineAdvice(undefined, mistake.advice));
-  const advice =
-    other instanceof LineMistake ? lineAdvice(undefined, other.advice) : other.suggestion;
-  return usageError(`${mistake.message}; ${other.message}`, advice);
+  return usageError(`${mistake.message}; ${other.message}`, await checkedAdvice(other, check));
+}
+
+/** The suggestion of a further mistake, with the first of its lines that can be read. */
+async function checkedAdvice(error: UserError, check: LineCheck): Promise<string | undefined> {
+  if (!(error instanceof LineMistake)) return error.suggestion;
+  for (const line of error.lines) {
+    const words = await checked(line, { check, seen: new Set(), further: [], mended: [] });
+    if (words) return lineAdvice({ ...line, words }, error.advice);
+  }
+  return lineAdvice(undefined, error.advice);
 }
 
 interface Search {

@@ -135,7 +135,6 @@ export const MISTAKES: readonly string[] = [
   'profile my.yaml --num-layers',
   'profile my.yaml --num-layers=four',
   'profile my.yaml --nonsense 4',
-  'profile my.yaml --hidden-size 33',
   'profile old.pt --num-layers 4',
   'fit my.yaml --gpu h100 --lora 16',
   'completion sh',
