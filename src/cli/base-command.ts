@@ -19,6 +19,16 @@ export type OutputFlags = Interfaces.InferredFlags<typeof baseFlags>;
 /** Flags that say how a model of the hub is read. */
 type ModelFlags = OutputFlags & { readonly 'state-dict'?: unknown; readonly offline?: boolean };
 
+/** Flags of a model that a proposed line is checked with. */
+interface CheckedFlags {
+  readonly json: unknown;
+  readonly set?: readonly string[] | undefined;
+  readonly checkpoint?: string | undefined;
+  readonly random?: boolean;
+  readonly logits?: string | undefined;
+  readonly probabilities?: string | undefined;
+}
+
 type SavingFlags = OutputFlags & {
   readonly save?: string | undefined;
   readonly parts?: number | undefined;
@@ -98,6 +108,9 @@ export abstract class BaseCommand extends Command {
   /** Whether the command writes a file that no flag and no argument names. */
   static writesUnasked = false;
 
+  /** Whether the model of the command has to have weights: a checkpoint, or random ones. */
+  static needsWeights = false;
+
   /** Endings of files for `--output` that only this command writes. */
   static textEndings: readonly string[] = [];
 
@@ -153,12 +166,18 @@ export abstract class BaseCommand extends Command {
   }
 
   /** Refuses flags that contradict each other whatever the model is. @throws UserError for these. */
-  protected checkFlags(_flags: object, _args: object): void {}
+  protected checkFlags(_flags: object, _args: object): void | Promise<void> {}
 
   /** Reads the command line without running the command. @throws UserError as the command. */
   async checkWords(): Promise<void> {
-    const { flags, args } = await this.#read(this.ctor);
-    this.checkFlags(flags, args);
+    const { flags, args, argv } = await this.#read(this.ctor);
+    await this.checkFlags(flags, args);
+    const { checkSettings, checkWeights } = await import('./model-check.js');
+    const { set, ...given }: CheckedFlags = flags;
+    // A list of models is in no argument of its own.
+    await checkSettings(set, this.ctor.strict ? args : { ...argv });
+    const words = [...(this.id ?? '').split(':'), ...this.argv];
+    if ((this.constructor as typeof BaseCommand).needsWeights) checkWeights(words, given, args);
   }
 
   /** Makes the models of the hub among arguments and flags readable, under paths that replace them. */
@@ -349,6 +368,13 @@ export abstract class BaseCommand extends Command {
     if (flags.quiet || warnings.length === 0) return;
     const { problemsText } = await import('../report/kit/problems.js');
     process.stderr.write(problemsText(warnings, renderOptions(process.stderr, flags['no-color'])));
+  }
+
+  /** A line about a harmless flag without an effect, which the answer's JSON has among its warnings. */
+  protected mention(flags: OutputFlags, file: string, message: string | undefined): void {
+    if (message === undefined) return;
+    this.#warnings.push({ severity: 'warning', file, message });
+    this.note(flags, message);
   }
 
   /** Ends with exit code 1 when a result exceeds thresholds; each has its line on stderr. */

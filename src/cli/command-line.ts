@@ -70,6 +70,9 @@ interface Listed {
 const TRUE = /^(?:true|yes|on|1)$/i;
 const FALSE = /^(?:false|no|off|0)$/i;
 
+/** A value of a key in a config: a number, a switch, or the name of a choice. */
+const SETTING = /^(?:-?[\d.]+(?:e[-+]?\d+)?|[a-z_]+)$/i;
+
 /** A number, which can be an argument or a value; no flag here begins with a digit. */
 const isNegativeNumber = (word: string) => /^-\d/.test(word);
 
@@ -202,6 +205,7 @@ class CommandLine {
       ...flagMeanings(name).flatMap((meaning) => this.#meant(meaning, given)),
       ...this.#withoutNo(name, at),
       ...this.#misspelled(given),
+      ...this.#asSetting(given),
       ...this.#ofOtherCommands(name),
     ];
     const owners = this.#others
@@ -297,6 +301,26 @@ class CommandLine {
       ...(others === undefined
         ? []
         : flagMeanings(others).flatMap((each) => this.#meant(each, given))),
+    ];
+  }
+
+  /** The line with a key of the config that is written as a flag: `--num-layers 4`. Whether the model has the key is checked. */
+  #asSetting({ at, name, value }: GivenFlag): MeantLine[] {
+    const { args, flags } = this.#command;
+    const isOfModel = Object.keys(args).some((each) => MODEL_ARGUMENTS.has(each));
+    const key = /^(?:model\.)?([a-z][\w-]{2,})$/i.exec(name)?.[1];
+    if (!Object.hasOwn(flags, 'set') || !isOfModel || key === undefined) return [];
+    const next = this.#isValueMissing(at + 1) ? undefined : this.words[at + 1];
+    const isNext = value === undefined && next !== undefined && SETTING.test(next);
+    const given = value ?? (isNext ? next : 'true');
+    if (!SETTING.test(given)) return [];
+    const setting = `model.${key.toLowerCase().replaceAll('-', '_')}=${given}`;
+    return [
+      {
+        ...this.#corrected(at, ['--set', setting], isNext ? 2 : 1),
+        lead: 'a key of the config is set with --set:',
+        isElsewhere: true,
+      },
     ];
   }
 
@@ -414,27 +438,42 @@ class CommandLine {
       if (!first.startsWith('-')) {
         const given = this.#arguments.map((each) => each.at);
         const flags = this.words.filter((_, index) => !given.includes(index));
-        return [
-          { words: [...words, ...this.#arguments.map((each) => each.word), ...flags], ...needs },
-        ];
+        const models = this.#arguments.map((each) => each.word);
+        return [{ words: [...words, ...models, ...flags], models, gpus: [] }];
       }
       if (this.#given.has(first.slice(2))) return [];
-      return [{ ...this.#corrected(at, [...words, word]), ...needs }];
+      const lines: MeantLine[] = [{ ...this.#corrected(at, [...words, word]), ...needs }];
+      const [model] = this.#arguments;
+      if (kind === 'gpu' && model !== undefined) {
+        // The GPU was written first.
+        const swapped = this.words.with(model.at, word).toSpliced(at, 1, first, model.word);
+        lines.push({ ...this.#line(swapped), models: [word], gpus: [model.word] });
+      }
+      return lines;
     });
   }
 
-  /** Refuses `-o model.onnx` where that file is what `--save` writes: `--output` is the answer. */
+  /** Refuses `-o model.onnx` where that file is what `--save` or OUT names: `--output` is the answer. */
   checkAnswerFile(): void {
     const at = this.#given.get('output');
-    if (at === undefined || !Object.hasOwn(this.#command.flags, 'save')) return;
+    const isSaved = Object.hasOwn(this.#command.flags, 'save');
+    const isArgument = Object.keys(this.#command.args)[this.#arguments.length] === 'out';
+    if (at === undefined || !(isSaved || isArgument)) return;
     const word = this.words[at] ?? '';
     const isAlone = /^(?:-o|--output)$/.test(word);
     const file = isAlone ? (this.words[at + 1] ?? '') : word.replace(/^(?:-o|--output)=?/, '');
     if (!SAVED_ENDING.test(file)) return;
-    const words = this.#given.has('save') ? [] : ['--save', file];
+    const length = isAlone ? 2 : 1;
+    const asFlag = () =>
+      this.#corrected(at, this.#given.has('save') ? [] : ['--save', file], length);
+    const asArgument = () => {
+      const last = this.#arguments.at(-1)?.at ?? -1;
+      const rest = this.words.toSpliced(at, length);
+      return this.#line(rest.toSpliced(last < at ? last + 1 : last + 1 - length, 0, file));
+    };
     throw this.#mistake(
       `--output: expected a file for the answer (.json, .csv, .md, .txt), found ${quote(file)}`,
-      [this.#corrected(at, words, isAlone ? 2 : 1)],
+      [isSaved ? asFlag() : asArgument()],
     );
   }
 

@@ -16,7 +16,7 @@ export interface MeantLine {
   readonly isShorter?: boolean;
   /** Whether it has a value that the user did not write. */
   readonly hasExample?: boolean;
-  /** Whether it is of another command, whose own mistakes are not those of the user. */
+  /** Whether it is of another command, or of a key that the config may lack: its own mistakes are not those of the user. */
   readonly isElsewhere?: boolean;
   /** Words in it that have to be models. */
   readonly models?: readonly string[];

@@ -14,10 +14,11 @@ const MOST_MISTAKES = 12;
  */
 export async function withCheckedLine(mistake: LineMistake, check: LineCheck): Promise<UserError> {
   const further: UserError[] = [];
-  const own = mistake.lines.filter(({ isShorter }) => !isShorter);
+  const whole = mistake.lines.filter(({ isShorter }) => !isShorter);
   for (const isLast of [false, true]) {
-    for (const line of isLast ? mistake.lines : own) {
-      const search: Search = { check, seen: new Set(), further: line.isElsewhere ? [] : further };
+    for (const line of isLast ? mistake.lines : whole) {
+      const own = line.isElsewhere ? [] : further;
+      const search: Search = { check, seen: new Set(), further: own, mended: [] };
       const words = await checked(line, search);
       if (words === undefined) continue;
       const { lead = '', ...found } = { ...line, words };
@@ -25,7 +26,9 @@ export async function withCheckedLine(mistake: LineMistake, check: LineCheck): P
       const isLed =
         flag === undefined || words.some((word) => word.startsWith(flag)) || !lead.endsWith('?');
       return usageError(
-        mistake.message,
+        [mistake, ...(line.isElsewhere ? [] : search.mended)]
+          .map(({ message }) => message)
+          .join('; '),
         lineAdvice({ ...found, ...(isLed && { lead }) }, mistake.advice),
       );
     }
@@ -33,7 +36,17 @@ export async function withCheckedLine(mistake: LineMistake, check: LineCheck): P
   const [other] = further;
   if (other === undefined)
     return usageError(mistake.message, lineAdvice(undefined, mistake.advice));
-  return usageError(`${mistake.message}; ${other.message}`, other.suggestion);
+  return usageError(`${mistake.message}; ${other.message}`, await checkedAdvice(other, check));
+}
+
+/** The suggestion of a further mistake, with the first of its lines that can be read. */
+async function checkedAdvice(error: UserError, check: LineCheck): Promise<string | undefined> {
+  if (!(error instanceof LineMistake)) return error.suggestion;
+  for (const line of error.lines) {
+    const words = await checked(line, { check, seen: new Set(), further: [], mended: [] });
+    if (words) return lineAdvice({ ...line, words }, error.advice);
+  }
+  return lineAdvice(undefined, error.advice);
 }
 
 interface Search {
@@ -42,6 +55,8 @@ interface Search {
   readonly seen: Set<string>;
   /** Mistakes that have no correction. */
   readonly further: UserError[];
+  /** Mistakes of values that are corrected in the line. */
+  readonly mended: UserError[];
 }
 
 /** What has to be true of both lines. */
@@ -61,8 +76,10 @@ async function checked(line: MeantLine, search: Search): Promise<readonly string
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     if (!(error instanceof LineMistake)) {
-      search.further.push(error);
-      return undefined;
+      const next = lineMeant(error, line.words, ONE_OF_FLAGS);
+      const words = next && (await checked({ ...line, words: next.words }, search));
+      (words === undefined ? search.further : search.mended).push(error);
+      return words;
     }
     // Its own correction leaves something out, which its message says.
     if (error.lines.some(({ isShorter }) => isShorter) && !line.isShorter)
@@ -85,7 +102,11 @@ async function checked(line: MeantLine, search: Search): Promise<readonly string
 }
 
 /** One flag with its value, alone in a suggestion. */
-const ONE_FLAG = /^(?:write|add) (--[a-z-]+)(?: (\S+))?$/;
+const ONE_FLAG = /^(?:write|add) (--[a-z][\w-]*)(?: (\S+))?$/;
+
+/** The same, and what else can be written: `write it as in --p95 500ms`, `add --ids 1,2,3, or --text FILE`. */
+const ONE_OF_FLAGS =
+  /^(?:write|add)(?: it as in)? (--[a-z][\w-]*)(?: (?!and\b|[A-Z]+\b)(\S+?))?(?:,? or\b.*)?$/;
 
 /** `did you mean h100?`, and the word that it replaces, at the end of a message. */
 const MEANT = /^did you mean "?([^"?]+)"?\?$/;
@@ -119,37 +140,51 @@ export async function withWholeLine(
   return whole;
 }
 
-/** The line that the suggestion of an error describes. */
+/** The line that the suggestion of an error, or of its only problem, describes. */
 function lineMeant(
-  { suggestion = '', message }: UserError,
+  error: UserError,
   words: readonly string[],
+  oneFlag = ONE_FLAG,
 ): MeantLine | undefined {
+  const [problem] = error.problems.length === 1 ? error.problems : [];
+  const { suggestion = '', message } = problem ?? error;
   const meant = replacedWord(words, MEANT.exec(suggestion)?.[1], FOUND.exec(message)?.[1]);
   if (meant) return { words: meant, lead: suggestion.replaceAll('"', '') };
-  const [, flag, value] = ONE_FLAG.exec(suggestion) ?? [];
-  return flag === undefined ? undefined : { words: withFlag(words, flag, value) };
+  const [, flag, value] = oneFlag.exec(suggestion) ?? [];
+  if (flag === undefined) return undefined;
+  // What is written stays, unless it is the mistake.
+  const isMistake = message.startsWith(`${flag}:`) || message.startsWith(`${flag} `);
+  const isKept = oneFlag === ONE_OF_FLAGS && words.includes(flag) && !isMistake;
+  return isKept ? undefined : { words: withFlag(words, flag, value) };
 }
 
-/** The words with one of them, or the value of one flag, replaced. */
+/** The words with one of them, the value of one flag, or the key of one setting replaced. */
 function replacedWord(
   words: readonly string[],
   meant: string | undefined,
   found: string | undefined,
 ): string[] | undefined {
   if (meant === undefined || found === undefined) return undefined;
+  const ends = [`=${found}`, `.${found}=`];
   const places = words.flatMap((word, at) =>
-    word === found || word.endsWith(`=${found}`) ? [at] : [],
+    word === found || word.endsWith(`=${found}`) || word.includes(`.${found}=`) ? [at] : [],
   );
   const [at, ...others] = places;
   if (at === undefined || others.length > 0) return undefined;
-  return words.with(at, (words[at] ?? '').slice(0, -found.length) + meant);
+  const word = words[at] ?? '';
+  const start = Math.max(0, ...ends.map((end) => word.lastIndexOf(end) + 1));
+  return words.with(at, word.slice(0, start) + meant + word.slice(start + found.length));
 }
 
 /** The words with a flag and its value, in the place of the flag where it is given. */
 function withFlag(words: readonly string[], flag: string, value: string | undefined): string[] {
-  const at = words.findIndex((word) => word === flag || word.startsWith(`${flag}=`));
+  const isOutput = (word: string) => flag === '--output' && /^-o(?!-)/.test(word);
+  const at = words.findIndex(
+    (word) => word === flag || word.startsWith(`${flag}=`) || isOutput(word),
+  );
   const written = value === undefined ? [flag] : [flag, value];
   if (at < 0) return [...words, ...written];
-  const length = value !== undefined && words[at] === flag ? 2 : 1;
+  const isApart = words[at] === flag || words[at] === '-o';
+  const length = value !== undefined && isApart ? 2 : 1;
   return words.toSpliced(at, length, ...written);
 }

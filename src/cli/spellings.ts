@@ -51,7 +51,7 @@ const FLAGS = {
   'precision=mixed': names('amp,mixed,mixed-precision,bf16,fp16,bfloat16,float16'),
   'precision=float32': names('fp32,float32,full-precision,no-amp'),
   for: names('mode,purpose,task,use,stage'),
-  'for=training': names('training,train,pretrain,pretraining'),
+  'for=training': names('training,train,pretrain,pretraining,lora,qlora,peft,use-lora,use-peft'),
   'for=serving': names('serving,serve,inference,infer'),
   attention: names('attn-implementation,attn,attention-backend,attn-impl'),
   'attention=fused': names(

@@ -17,6 +17,8 @@ const OF_CHECKPOINTS: readonly string[] = ['inspect'];
  */
 export function lineForInput(words: readonly string[]): MeantLine | undefined {
   const [command = '', ...rest] = words;
+  const hardware = command === 'fit' ? lineForHardware(rest) : undefined;
+  if (hardware) return hardware;
   const at = rest.findIndex((word) => word !== '' && (fs.existsSync(word) || isPreset(word)));
   const input = rest[at];
   if (input === undefined || rest[at - 1]?.startsWith('-')) return undefined;
@@ -37,6 +39,19 @@ export function lineForInput(words: readonly string[]): MeantLine | undefined {
   const isConfig = !fs.existsSync(input) || (!isCheckpoint && !isFolder(input));
   return isConfig && OF_CHECKPOINTS.includes(command) ? { words: ['profile', input] } : undefined;
 }
+
+/** The line for `fit h100`, where a GPU is in the place of the model. */
+function lineForHardware([word = '', ...rest]: readonly string[]): MeantLine | undefined {
+  if (word.startsWith('-') || fs.existsSync(word) || isPreset(word)) return undefined;
+  const [model, ...others] = modelsIn('.');
+  const own = model === undefined || others.length > 0 ? [EXAMPLE_MODEL] : [];
+  const given = rest.some((each) => /^--(?:gpu|hardware|list-gpus)\b/.test(each));
+  if (given) return undefined;
+  return { words: ['fit', ...own, '--gpu', word, ...rest], gpus: [word] };
+}
+
+/** A preset that stands for the model of the user. */
+const EXAMPLE_MODEL = 'minimind2-small';
 
 const isFolder = (file: string) => fs.statSync(file, { throwIfNoEntry: false })?.isDirectory();
 

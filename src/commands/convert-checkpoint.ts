@@ -51,7 +51,7 @@ import { onlyOneInFolder } from '../model-input/locate.js';
 import { convertReport, exceedsBound } from '../report/convert/convert-report.js';
 import { partsReport } from '../report/parts-report.js';
 import { percentText } from '../text/units.js';
-import { shellWord } from '../text/words.js';
+import { type NextLine, nextCommand } from '../text/words.js';
 
 /** `mean`, `first` or `layer:N`. */
 const merge = Flags.custom<Merge>({
@@ -410,11 +410,8 @@ const isTaken = (out: string, { force }: { readonly force: boolean }): boolean =
   !force && fs.existsSync(out);
 
 /** The command line of a dry run without `--dry-run`. */
-const realRun = (argv: readonly string[]): string =>
-  [
-    'minimind convert-checkpoint',
-    ...argv.filter((word) => word !== '--dry-run').map(shellWord),
-  ].join(' ');
+const realRun = (argv: readonly string[]): NextLine | undefined =>
+  nextCommand(['convert-checkpoint', ...argv.filter((word) => word !== '--dry-run')]);
 
 /** A requested proof that could not be made is not an error of the input. */
 const PROOF_EXIT_CODES = { same: 0, differs: 0, failed: 1, skipped: 3 } as const satisfies Record<

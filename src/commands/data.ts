@@ -8,7 +8,7 @@ import { progressDisplay } from '../cli/progress.js';
 import { KIND_NAMES, RECIPE_NAMES, USUAL_SIMILARITY } from '../data/data-choices.js';
 import { usageError } from '../errors.js';
 import { dataReport } from '../report/data/data-report.js';
-import { shellWord, withoutFlags } from '../text/words.js';
+import { withoutFlags } from '../text/words.js';
 
 export default class Data extends BaseCommand {
   static override summary = 'Check training data and show what the model sees.';
@@ -98,8 +98,7 @@ export default class Data extends BaseCommand {
     const words = withoutFlags(this.argv, ['--show', '--line', '--tokens']).filter(
       (word) => !QUIET.has(word),
     );
-    const next = ['minimind data', ...words.map(shellWord)].join(' ');
-    await this.answer(flags, result, (each) => dataReport(each, next));
+    await this.answer(flags, result, (each) => dataReport(each, ['data', ...words]));
     this.exceeded(exceededData(flags, reading, judgement));
     return result;
   }

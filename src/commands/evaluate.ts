@@ -6,9 +6,9 @@ import { compute, details, device, engine, threads, weightFlags } from '../cli/f
 import { sweepFlags } from '../cli/flags/parts-flags.js';
 import { evaluationLimits, exceededEvaluation } from '../cli/flags/thresholds.js';
 import { seedOf, tokens, weightForm } from '../cli/flags/value-flags.js';
+import { LineMistake } from '../cli/line-mistake.js';
 import { progressDisplay } from '../cli/progress.js';
 import { SweepCommand, type SweepRun } from '../cli/sweep-command.js';
-import { usageError } from '../errors.js';
 import type { EvaluationInput, EvaluationResult } from '../evaluation/evaluate-files.js';
 import { isCheckpointPath } from '../model-input/locate.js';
 import { openWeighted } from '../model-input/weighted-model.js';
@@ -21,6 +21,7 @@ export default class Evaluate extends SweepCommand {
     'Reads the text in windows of --context tokens and reports the mean loss, the perplexity and the bits per byte, ' +
     'each with its standard error. Only bits per byte compare models with different tokenizers. With --against it ' +
     'reads a second model as the reference and reports how far the predictions are apart.';
+  static override needsWeights = true;
   static override examples = [
     '<%= config.bin %> <%= command.id %> hybrid/tiny --random --ids 5,17,3,9,1,30',
     '<%= config.bin %> export hybrid/tiny --random --save tiny.onnx',
@@ -78,12 +79,22 @@ export default class Evaluate extends SweepCommand {
     ...sweepFlags,
   };
 
+  /** @throws UserError without a text and without token ids. */
+  protected override checkFlags({ text, ids, plan }: FlagsOf<typeof Evaluate>): void {
+    if (text !== undefined || ids !== undefined || plan !== undefined) return;
+    throw new LineMistake(
+      'expected a text or token ids, found none',
+      [{ words: ['evaluate', ...this.argv, '--ids', '1,2,3'], hasExample: true }],
+      { more: '--text FILE for a text' },
+    );
+  }
+
   async run() {
     const run = await this.sweepRun();
     if (run === undefined) return undefined;
     const { args, flags } = await this.parse(Evaluate, run.words);
     const file = await this.modelGiven(flags, args.model, 'hybrid/tiny --random --ids 1,2,3');
-    if (flags.text === undefined && flags.ids === undefined) throw NOTHING_TO_READ;
+    this.checkFlags(flags);
     await this.refuseUnwritable(flags);
     const display = progressDisplay(flags);
     const opened = await openWeighted(file, flags, display);
@@ -152,8 +163,3 @@ type EvaluateFlags = FlagsOf<typeof Evaluate>;
 /** `--random` gives both models random weights, where a model is a config. */
 const isRandom = ({ random }: EvaluateFlags, file: string): boolean =>
   random && !isCheckpointPath(file);
-
-const NOTHING_TO_READ = usageError(
-  'expected a text or token ids, found none',
-  'add --text FILE, or --ids 1,2,3',
-);

@@ -19,6 +19,7 @@ export default class Export extends BaseCommand {
     'runtimes may lack them. Weights are float32 under the names of the checkpoint; with --weights, matrices are ' +
     'MatMulNBits of 8 or 4 bits, under NAME:codes, NAME:scales and NAME:zeroPoints. Beyond 1 GB they are in ' +
     'FILE.data next to the graph; keep both files together.';
+  static override needsWeights = true;
   static override examples = [
     '<%= config.bin %> <%= command.id %> hybrid/tiny --random --save tiny.onnx',
     '<%= config.bin %> <%= command.id %> hybrid/tiny --random --weights int4-32 --save tiny-int4.onnx',

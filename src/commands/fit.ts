@@ -8,6 +8,7 @@ import {
   fitRequestOf,
   idleGpus,
   idleTrainingFlags,
+  idleZero,
   PURPOSES,
   refuseContradictions,
   refuseLongGroups,
@@ -22,6 +23,7 @@ import { quote } from '../config/quote.js';
 import { usageError } from '../errors.js';
 import { fitTable, tableSettingOf } from '../fit/fit-table.js';
 import { fitsOf, forwardOn } from '../fit/fits.js';
+import { parallelismOf } from '../fit/parallelism/parallelism.js';
 import { unmetRequirementsOf } from '../fit/remedies/remedies.js';
 import { batchingOf } from '../fit/serving/batching.js';
 import type { Hardware } from '../hardware/gpu.js';
@@ -134,6 +136,8 @@ export default class Fit extends BaseCommand {
     const fits = fitsOf(loaded.model, fitRequestOf(loaded, cluster, flags));
     if (fits.training) {
       const { setting } = fits.training;
+      const { replicas } = parallelismOf(loaded.model, setting);
+      this.mention(flags, loaded.file, idleZero(flags.zero, replicas));
       await this.warnAbout(flags, idleTrainingFlags(loaded.model, setting, flags, loaded.file));
     }
     if (fits.serving) await this.warnAbout(flags, idleGpus(fits.serving.setting, loaded.file));

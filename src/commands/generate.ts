@@ -7,6 +7,7 @@ import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { device, engine, threads, weightFlags } from '../cli/flags/flags.js';
 import { generationFlags } from '../cli/flags/generation-flags.js';
 import { weightForm } from '../cli/flags/value-flags.js';
+import { LineMistake } from '../cli/line-mistake.js';
 import { Interruption, isStdout, writeStdout } from '../cli/output.js';
 import { progressDisplay } from '../cli/progress.js';
 import { ERROR_CODES, UserError, usageError } from '../errors.js';
@@ -41,6 +42,7 @@ export default class Generate extends BaseCommand {
     'replace them. Without a prompt on a terminal, it asks for prompts: Ctrl-C ends an answer, /exit ends the program. ' +
     'In a pipe, stdout has only the text; figures go to stderr. --logits shows the sampling of given numbers, without a model. Perplexity and “least sure” refer to the distribution ' +
     'of the model before any filter.';
+  static override needsWeights = true;
   static override examples = [
     '<%= config.bin %> <%= command.id %> hybrid/tiny --random --ids 1,2,3 --max-tokens 8',
     '<%= config.bin %> <%= command.id %> hybrid/tiny --random --ids 1,2,3 --max-tokens 8 --temperature 0.8 --seed 7',
@@ -107,6 +109,32 @@ export default class Generate extends BaseCommand {
     threads: threads(),
   };
 
+  /** @throws UserError without a prompt or token ids, and for a prompt that no tokenizer reads. */
+  protected override async checkFlags(flags: GenerateFlags, args: GenerateArgs): Promise<void> {
+    if (flags.logits !== undefined || flags.probabilities !== undefined) return;
+    const way = this.#input(args, flags);
+    const { model } = args;
+    if (way.kind !== 'talk' || model === undefined || flags.tokenizer !== undefined) return;
+    const { hasTokenizer } = await import('../tokenizer/model-text.js');
+    if (!hasTokenizer(foldersOf({ loaded: { file: model }, checkpoint: undefined }))) {
+      throw this.#withoutPrompt();
+    }
+  }
+
+  #input(args: GenerateArgs, flags: GenerateFlags): Input {
+    const way = inputOf(args, flags);
+    if (way === undefined) throw this.#withoutPrompt();
+    return way;
+  }
+
+  #withoutPrompt(): LineMistake {
+    return new LineMistake(
+      'expected a prompt, found none',
+      [{ words: ['generate', ...this.argv, '--ids', '1,2,3'], hasExample: true }],
+      { more: 'a prompt after the model, or - for standard input' },
+    );
+  }
+
   async run() {
     const { args, flags, metadata } = await this.parse(Generate);
     if (flags.logits !== undefined || flags.probabilities !== undefined) {
@@ -114,7 +142,7 @@ export default class Generate extends BaseCommand {
       return this.#sample(flags);
     }
     const model = await this.modelGiven(flags, args.model, 'hybrid/tiny --random --ids 1,2,3');
-    const way = inputOf(args, flags);
+    const way = this.#input(args, flags);
     await this.refuseUnwritable(flags);
     const side = await openWeighted(model, flags, progressDisplay(flags));
     const opened = [side.checkpoint];
@@ -389,6 +417,11 @@ function refuseModel(
 
 type GenerateFlags = FlagsOf<typeof Generate>;
 
+interface GenerateArgs {
+  readonly model?: string | undefined;
+  readonly prompt?: string | undefined;
+}
+
 interface Loaded {
   readonly session: GenerationSession;
   readonly milliseconds: number;
@@ -404,9 +437,9 @@ type Input =
 
 /** @throws UserError without a prompt, or with several. */
 function inputOf(
-  { model, prompt }: { readonly model?: string | undefined; readonly prompt?: string | undefined },
+  { model, prompt }: GenerateArgs,
   { ids, batch, ...flags }: GenerateFlags,
-): Input {
+): Input | undefined {
   const given = [prompt, ids, batch].filter((each) => each !== undefined);
   if (given.length > 1) {
     throw usageError(
@@ -422,11 +455,8 @@ function inputOf(
   if (prompt !== undefined)
     return prompt === '-' ? { kind: 'stdin' } : { kind: 'text', text: prompt };
   const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true;
-  if (isTerminal && formatOf(flags) === 'table' && isStdout(flags.output)) return { kind: 'talk' };
-  throw usageError(
-    'expected a prompt, found none',
-    'write it after the model, or - for standard input, or --ids 1,2,3',
-  );
+  const isTalk = isTerminal && formatOf(flags) === 'table' && isStdout(flags.output);
+  return isTalk ? { kind: 'talk' } : undefined;
 }
 
 /** More than any model reads. */

@@ -31,7 +31,7 @@ import { planSweep } from '../plan/plan-sweep.js';
 import { squareRootRule } from '../plan/vocabulary.js';
 import { planReport } from '../report/plan-report.js';
 import { formatInteger, shortCount } from '../text/units.js';
-import { shellWord, withoutFlags } from '../text/words.js';
+import { type NextLine, nextCommand, withoutFlags } from '../text/words.js';
 
 const CRITERIA_TEXT = CRITERION_NAMES.map((name) => `${name}, ${CRITERIA[name].title}`).join('; ');
 
@@ -189,7 +189,7 @@ export default class Plan extends SweepCommand {
     } as const;
     const next = isStdout(save)
       ? commandToSave(run.words, plan, vocabularies?.best.vocabulary)
-      : `minimind profile ${shellWord(save)} --context ${flags.context}`;
+      : nextCommand(['profile', save, '--context', String(flags.context)]);
     const report = (each: typeof result) => planReport(each, { next });
     if (save === undefined) return this.answer(flags, result, report);
     const text = rowDocument(plan, flags.row ?? 1);
@@ -208,13 +208,13 @@ function commandToSave(
   argv: readonly string[],
   { family, rows: [best] }: PlanResult,
   vocabulary: number | undefined,
-): string | undefined {
+): NextLine | undefined {
   if (!best) return undefined;
   const file = freeName(`${family}-${shortCount(best.parameters.value).replaceAll(',', '')}.yaml`);
   const words = withoutFlags(argv, ['--save', '--tokenizer', '--text'])
     .filter((word) => word !== '--sqrt-rule')
     .concat(vocabulary === undefined ? [] : ['--vocab', String(vocabulary)]);
-  return ['minimind plan', ...words.map(shellWord), '--save', file].join(' ');
+  return nextCommand(['plan', ...words, '--save', file]);
 }
 
 /** The GPU for decoding, if any. */

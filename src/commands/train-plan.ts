@@ -14,7 +14,7 @@ import { openModelSource } from '../model-input/model-source.js';
 import { configText } from '../report/kit/report.js';
 import { trainPlanReport } from '../report/train-plan-report.js';
 import { formatInteger } from '../text/units.js';
-import { counted as countedText, present } from '../text/words.js';
+import { counted as countedText } from '../text/words.js';
 import {
   type CountedData,
   contextOf,
@@ -66,7 +66,7 @@ export default class TrainPlanCommand extends BaseCommand {
     const { settings, data } = await this.#withData(flags, model, loaded.document);
     const cluster = await this.#cluster(flags, settings);
     const replicas = cluster?.gpus ?? settings.values.gpus ?? 1;
-    await this.warnAbout(flags, present([idleZero(flags.zero, replicas, name)]));
+    this.mention(flags, name, idleZero(flags.zero, replicas));
     const plan = planTraining(model, {
       settings,
       context: flags.context,

@@ -87,7 +87,10 @@ function hasNoWeights(file: string): UserError {
 export function foldersOf({
   loaded: { file },
   checkpoint,
-}: Pick<WeightedModelFile, 'loaded' | 'checkpoint'>): string[] {
+}: {
+  readonly loaded: Pick<ModelFile, 'file'>;
+  readonly checkpoint: Pick<Checkpoint, 'path'> | undefined;
+}): string[] {
   const files = [
     ...(file === '<stdin>' ? [] : [configPath(file)]),
     ...(checkpoint ? [checkpoint.path] : []),

@@ -4,7 +4,7 @@ import type { Problem } from '../errors.js';
 import type { OnnxValue } from '../runtime/engine.js';
 import type { WrittenExport } from '../runtime/export-files.js';
 import { formatBytes, formatInteger, shortCount } from '../text/units.js';
-import { counted, nextCommand, present, shellWord, sumOf } from '../text/words.js';
+import { counted, nextCommand, present, sumOf } from '../text/words.js';
 import type { Report, TableBlock } from './kit/report.js';
 import {
   headingBlock,
@@ -72,7 +72,7 @@ export function familiesReport({ families, pattern }: Families): Report {
             ]),
           ]
         : [],
-    next: example && `minimind profile ${nameOf(example)}`,
+    next: example && nextCommand(['profile', nameOf(example)]),
     data: all,
   };
 }
@@ -182,7 +182,7 @@ export function initReport(written: {
           ),
         ]
       : [],
-    ...(isKept && { next: `minimind profile ${shellWord(file)}` }),
+    ...(isKept && { next: nextCommand(['profile', file]) }),
     data: {
       kind: 'table',
       columns: [leftColumn('file', 'file'), leftColumn('preset', 'preset')],

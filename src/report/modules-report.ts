@@ -2,7 +2,7 @@
 import type { SoftmaxStep } from '../modules/attention-modules.js';
 import type { BlockCheck, BlockRun, NamedTensor, RotationStep } from '../modules/block-run.js';
 import { formatInteger, significant } from '../text/units.js';
-import { counted } from '../text/words.js';
+import { counted, nextCommand } from '../text/words.js';
 import type { Block, Cell, Report, TableBlock } from './kit/report.js';
 import {
   headingBlock,
@@ -44,7 +44,7 @@ export const blockListReport = (blocks: readonly ListedBlock[]): Report => ({
       wrapColumn('flags', 'flags', ({ flags }) => flags.map((flag) => `--${flag}`).join(' ')),
     ]),
   ],
-  next: 'minimind modules group-rms-norm',
+  next: nextCommand(['modules', 'group-rms-norm']),
 });
 
 /** Most checks in the answer; more of them, and those of a run with steps, are in the details. */

@@ -10,7 +10,7 @@ import {
   formatShare,
   significant,
 } from '../text/units.js';
-import { counted, present, shellWord, shortened } from '../text/words.js';
+import { counted, type NextLine, nextCommand, present, shortened } from '../text/words.js';
 import type { Fact, Report, TableBlock, Verdict } from './kit/report.js';
 import {
   bytesCell,
@@ -45,7 +45,7 @@ function progressReport<Part extends PartsAnswer['parts'][number]>(
     readonly verdict: Verdict;
     readonly facts: readonly Fact[];
     readonly table: (parts: readonly Part[]) => TableBlock;
-    readonly next: string;
+    readonly next: NextLine | undefined;
   },
 ): Report {
   const shown = action === 'plan' ? parts : parts.filter(({ state }) => state !== 'done');
@@ -174,11 +174,17 @@ const sweepTable = ({ unitName }: SweepResult, parts: SweepResult['parts']): Tab
     hostsColumn,
   ]);
 
-/** Next command of work in parts. */
-function nextStep(command: string, { action, plan, missing }: PartsAnswer): string {
-  const start = `minimind ${command} --plan ${shellWord(plan.file)}`;
-  if (action === 'plan') return `${start} --launch slurm`;
-  return missing.length === 0 ? `${start} --finish` : `${start} --status`;
+/** Next command of work in parts. The progress leads to a part that nobody works on. */
+function nextStep(
+  command: string,
+  { action, plan, parts, missing }: PartsAnswer,
+): NextLine | undefined {
+  const start = [...command.split(' '), '--plan', plan.file];
+  if (action === 'plan') return nextCommand([...start, '--launch', 'slurm']);
+  if (missing.length === 0) return nextCommand([...start, '--finish']);
+  if (action !== 'status') return nextCommand([...start, '--status']);
+  const free = parts.find(({ state }) => state === 'missing' || state === 'stalled');
+  return free && nextCommand([...start, '--part', String(free.part)]);
 }
 
 // A conversion in parts
@@ -189,7 +195,7 @@ export const partsReport = (result: PartsResult): Report =>
     facts: conversionFacts(result),
     table: conversionTable,
     next: result.isFinished
-      ? `minimind verify ${shellWord(result.output.path)}`
+      ? nextCommand(['verify', result.output.path])
       : nextStep('convert-checkpoint', result),
   });
 

@@ -14,7 +14,7 @@ import {
   shortCount,
   significant,
 } from '../text/units.js';
-import { counted, joined, modelName, present, sentence } from '../text/words.js';
+import { counted, joined, modelName, type NextLine, present, sentence } from '../text/words.js';
 import type { Block, Cell, Field, Report, TableBlock, Tone, Verdict } from './kit/report.js';
 import {
   bar,
@@ -42,7 +42,7 @@ export interface PlanAnswer extends Plan {
 /** @param next Command that writes the best model as a config, or shows it. */
 export function planReport(
   plan: PlanAnswer,
-  { next }: { readonly next?: string | undefined } = {},
+  { next }: { readonly next?: NextLine | undefined } = {},
 ): Report {
   const { vocabularies, squareRootRule } = plan;
   const rule = squareRootRule ? [ruleNote(squareRootRule)] : [];

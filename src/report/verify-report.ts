@@ -19,9 +19,10 @@ import {
   counted,
   inTurn,
   joined,
+  type NextLine,
   namesText,
+  nextCommand,
   sentence,
-  shellWord,
   shortened,
   sumOf,
 } from '../text/words.js';
@@ -90,10 +91,10 @@ export function verifyReport(result: VerifyAnswer): Report {
 }
 
 /** Undefined for a config from standard input. */
-function quickTest({ config, checkpoint }: VerifyResult): string | undefined {
-  if (config.startsWith(checkpoint)) return `minimind quick-test ${shellWord(checkpoint)}`;
+function quickTest({ config, checkpoint }: VerifyResult): NextLine | undefined {
+  if (config.startsWith(checkpoint)) return nextCommand(['quick-test', checkpoint]);
   if (!/\.(?:ya?ml|json)$/i.test(config)) return undefined;
-  return `minimind quick-test ${shellWord(config)} --checkpoint ${shellWord(checkpoint)}`;
+  return nextCommand(['quick-test', config, '--checkpoint', checkpoint]);
 }
 
 /** `1 NaN and 2 infinite`. */

@@ -127,10 +127,13 @@ const ansiQuoted = (text: string): string =>
  * A command line to paste, quoted as needed. Undefined if it has the model of standard input: the pasted command would
  * wait for another one.
  */
-export const nextCommand = (words: readonly string[]): string | undefined =>
+export const nextCommand = (words: readonly string[]): NextLine | undefined =>
   words.includes('-') || words.includes('<stdin>')
     ? undefined
-    : ['minimind', ...words.map(shellWord)].join(' ');
+    : (['minimind', ...words.map(shellWord)].join(' ') as NextLine);
+
+/** A whole command line, made of its words by `nextCommand`. */
+export type NextLine = string & { readonly isNextLine: true };
 
 /** Flags of the output, and whether they have a value. */
 const OUTPUT_FLAGS = {

@@ -59,6 +59,10 @@ export async function openModelText(
   };
 }
 
+/** Whether a tokenizer is in one of the folders of a model. */
+export const hasTokenizer = (folders: readonly string[]): boolean =>
+  found(folders, 'tokenizer.json') !== undefined;
+
 /**
  * The tokenizer of a model.
  * @param folders Folders that were searched.

@@ -7,7 +7,14 @@ import { inPackage } from '../fixtures.js';
 import type { Run } from '../run-cli.js';
 import { runHere } from '../run-here.js';
 import { sampled } from '../sampled.js';
-import { ANSWERS, MEANT, MISTAKES, TWO_MISTAKES, UNMENDABLE } from './proposal-lines.js';
+import {
+  ANSWERS,
+  MEANT,
+  MISTAKES,
+  NEXT_STEPS,
+  TWO_MISTAKES,
+  UNMENDABLE,
+} from './proposal-lines.js';
 
 /** Files of a user: configs, a checkpoint, a model, data. */
 const FILES = {
@@ -170,6 +177,37 @@ describe('a proposed line', () => {
 
   it.each(sampled(ANSWERS, 5, commandOf))('runs as the next step of minimind %s', async (line) => {
     await follow(line);
+  });
+
+  it.each(NEXT_STEPS)('is the next step of minimind %s: %s', async (line, next) => {
+    const found = (await follow(line)) ?? '';
+    expect(found.slice(0, next.length)).toBe(next);
+  });
+
+  it('leads from the progress of parts to a part, and to the end', async () => {
+    const folder = userFolder();
+    const step = async (words: readonly string[]) => {
+      const run = await runHere(words, { cwd: folder });
+      expect({
+        code: run.code,
+        stderr: run.stderr.replaceAll(/^(?!error|warning).*\n/gm, ''),
+      }).toEqual({
+        code: 0,
+        stderr: '',
+      });
+      return proposed(words, run)[0] ?? [];
+    };
+    const launch = await step(wordsOf('convert-checkpoint old.pt out --parts 2 --plan c.json'));
+    expect(launch.join(' ')).toBe('convert-checkpoint --plan c.json --launch slurm');
+    await step(launch);
+    const seen: string[] = [];
+    let words = wordsOf('convert-checkpoint --plan c.json --status');
+    while (words.includes('c.json')) {
+      seen.push(words.slice(3).join(' '));
+      words = await step(words);
+    }
+    expect(seen).toEqual(['--status', '--part 1', '--finish']);
+    expect(words[0]).toBe('inspect');
   });
 
   it.each(TWO_MISTAKES)('leads to one that runs: minimind %s', async (line) => {

@@ -47,6 +47,7 @@ const FLAGS: FitFlags = {
   'pipeline-parallel': undefined,
   'sequence-parallel': false,
   'global-batch': undefined,
+  accumulation: undefined,
   'train-tokens': undefined,
   mfu: undefined,
   dtype: undefined,

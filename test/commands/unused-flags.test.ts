@@ -332,3 +332,39 @@ describe('a folder with a tokenizer.json', () => {
     expect(stderr).not.toContain('is a folder');
   });
 });
+
+describe('--zero on one replica', () => {
+  it('is a note, which the JSON has among its warnings', async () => {
+    const line = 'fit minimind2-small --for training --gpu h100 --zero 3'.split(' ');
+    const shown = await runHere(line);
+    expect(shown.stderr).toMatch(/^--zero 3 is not used: the training has 1 replica/m);
+    expect(shown.stderr).not.toContain('warning:');
+    const { warnings } = JSON.parse((await runHere([...line, '--json'])).stdout);
+    expect(warnings).toMatchObject([{ message: expect.stringContaining('--zero 3 is not used') }]);
+  });
+});
+
+describe('fit --accumulation', () => {
+  const TRAINING = 'fit minimind2-small --for training --gpu h100 --gpus 2 --micro-batch 2 --json';
+  const run = (flags: string) => runHere([...TRAINING.split(' '), ...flags.split(' ')]);
+
+  it('is the global batch of as many micro-batches on each replica', async () => {
+    // 4 micro-batches of 2 sequences of 2,048 tokens on 2 replicas.
+    const own = await run('--accumulation 4');
+    const same = await run('--global-batch 32768');
+    const other = await run('--accumulation 8');
+    expect(own.code).toBe(0);
+    expect(own.stdout).toBe(same.stdout);
+    expect(other.stdout).not.toBe(same.stdout);
+  });
+
+  it('is refused without hardware, for serving and beside --global-batch', async () => {
+    for (const line of [
+      'fit minimind2-small --accumulation 4',
+      'fit minimind2-small --gpu h100 --for serving --accumulation 4',
+      'fit minimind2-small --gpu h100 --accumulation 4 --global-batch 4M',
+    ]) {
+      expect((await runHere(line.split(' '))).code, line).toBe(2);
+    }
+  });
+});

@@ -124,6 +124,11 @@ export const fitFlags = {
     ...TRAINING,
     description: 'tokens per optimizer step, as in 4M [default: one micro-batch per stage]',
   }),
+  accumulation: count({
+    ...TRAINING,
+    description: 'micro-batches per replica and optimizer step, instead of --global-batch',
+    exclusive: ['global-batch'],
+  }),
   'train-tokens': tokenTotal({
     ...TRAINING,
     description: 'tokens of the whole training, as in 300e9; shows its steps and time',
@@ -206,6 +211,12 @@ function trainingSettingOf(
   const wish = { context, precision, optimizer, recompute, batch: flags['micro-batch'] } as const;
   const resolved = resolveSetting({ ...wish, dtype: 'bf16', causal: false }, hints, positions);
   const { batch: microBatch, ...training } = resolved.training;
+  const [tensorParallel, pipelineParallel] = [
+    flags['tensor-parallel'] ?? 1,
+    flags['pipeline-parallel'] ?? 1,
+  ];
+  const replicas = Math.max(1, cluster.gpus / (tensorParallel * pipelineParallel));
+  const accumulated = flags.accumulation && flags.accumulation * microBatch * training.context;
   return {
     contextOrigin: resolved.origins.context,
     setting: {
@@ -218,10 +229,10 @@ function trainingSettingOf(
       dropout: Boolean(flags.dropout),
       zero: Number(flags.zero ?? hints.zeroStage ?? 0) as ZeroStage,
       convention: flags.convention,
-      tensorParallel: flags['tensor-parallel'] ?? 1,
-      pipelineParallel: flags['pipeline-parallel'] ?? 1,
+      tensorParallel,
+      pipelineParallel,
       sequenceParallel: Boolean(flags['sequence-parallel']),
-      globalBatchTokens: flags['global-batch'],
+      globalBatchTokens: accumulated ? accumulated * replicas : flags['global-batch'],
       trainTokens: flags['train-tokens'],
       mfu: flags.mfu,
     },
@@ -235,13 +246,12 @@ function trainingSettingOf(
 export function idleTrainingFlags(
   model: LanguageModel,
   { microBatch, context, ...setting }: TrainingFitSetting,
-  { zero, 'global-batch': asked }: Partial<FitFlags>,
+  { 'global-batch': asked }: Partial<FitFlags>,
   file: string,
 ): Problem[] {
   const { replicas } = parallelismOf(model, { ...setting, microBatch, context });
   const least = microBatch * context * replicas;
   return present([
-    idleZero(zero, replicas, file),
     asked !== undefined &&
       asked < least && {
         severity: 'warning',
@@ -252,15 +262,10 @@ export function idleTrainingFlags(
   ]);
 }
 
-/** Warning of `--zero` where only one replica is, so that nothing can be divided. */
-export function idleZero(zero: FitFlags['zero'], replicas: number, file: string): Problem | false {
-  if (zero === undefined || zero === '0' || replicas > 1) return false;
-  return {
-    severity: 'warning',
-    file,
-    message: `--zero ${zero} is not used: the training has 1 replica`,
-    suggestion: 'write --gpus 2 or more, or leave --zero out',
-  };
+/** Note on `--zero` where only one replica is: nothing can be divided, and every figure holds. */
+export function idleZero(zero: FitFlags['zero'], replicas: number): string | undefined {
+  if (zero === undefined || zero === '0' || replicas > 1) return undefined;
+  return `--zero ${zero} is not used: the training has 1 replica; it divides memory from --gpus 2 on`;
 }
 
 /**
@@ -396,6 +401,7 @@ const OF_HARDWARE = [
   'sequence-parallel',
   'zero',
   'global-batch',
+  'accumulation',
   'train-tokens',
   'mfu',
   'price',
@@ -477,7 +483,7 @@ function refuseLonePrice(flags: FitFlags): void {
   if (price === undefined || qps !== undefined || trainTokens !== undefined) return;
   throw usageError(
     '--price requires a load or the tokens of a training',
-    'write --qps and --p95 for serving, or --train-tokens for training',
+    'add --train-tokens 300e9, or --qps and --p95 for serving',
   );
 }
 

@@ -19,7 +19,15 @@ import {
   shortCount,
   weightFormText,
 } from '../../text/units.js';
-import { counted, namesText, present, shellWord, shortened } from '../../text/words.js';
+import {
+  counted,
+  type NextLine,
+  namesText,
+  nextCommand,
+  present,
+  shellWord,
+  shortened,
+} from '../../text/words.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   bytesCell,
@@ -63,7 +71,7 @@ const planRows = (notes: number) => Math.max(LEAST_ROWS, ANSWER_ROWS - 2 * Math.
 /** @param again Command line that carries out a plan, if this is one. */
 export function convertReport(
   result: ConversionResult,
-  { again }: { readonly again?: string | undefined } = {},
+  { again }: { readonly again?: NextLine | undefined } = {},
 ): Report {
   const { dryRun, srte, groups, tensors } = result;
   return {
@@ -325,10 +333,10 @@ function runFacts({ resumed, checked }: NonNullable<ConversionResult['run']>): F
   return texts.length > 0 ? [{ name: 'run', text: texts.join(', ') }] : [];
 }
 
-function nextStep({ dryRun, input, output }: ConversionResult, again: string | undefined) {
+function nextStep({ dryRun, input, output }: ConversionResult, again: NextLine | undefined) {
   if (dryRun) return again;
   const hasConfig = input.config !== null || output.files.some(({ name }) => isConfigName(name));
-  return `minimind ${hasConfig ? 'quick-test' : 'inspect'} ${shellWord(output.path)}`;
+  return nextCommand([hasConfig ? 'quick-test' : 'inspect', output.path]);
 }
 
 const isConfigName = (name: string) => /(?:^|\.)config\.(?:ya?ml|json)$/.test(name);

@@ -10,7 +10,14 @@ import {
   shortCount,
   significant,
 } from '../../text/units.js';
-import { counted, present, shortened, sumOf } from '../../text/words.js';
+import {
+  counted,
+  type NextLine,
+  nextCommand,
+  present,
+  shortened,
+  sumOf,
+} from '../../text/words.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   bar,
@@ -31,8 +38,8 @@ import { positionsTable, shownSampleBlocks } from './shown-samples.js';
 
 export type DataResult = DataReading & DataJudgement & { readonly schema: 'minimind/data@1' };
 
-/** @param next This command line without --show. */
-export function dataReport(result: DataResult, next: string): Report {
+/** @param words The words of this command line without --show. */
+export function dataReport(result: DataResult, words: readonly string[]): Report {
   if (result.shown.length > 0) {
     return {
       verdict: shownVerdict(result),
@@ -46,7 +53,7 @@ export function dataReport(result: DataResult, next: string): Report {
     verdict: verdictOf(result),
     blocks: [{ kind: 'facts', facts }, ...(bins < 2 ? [] : lengthBlocks(result, bins))],
     details: detailBlocks(result),
-    next: nextOf(result, next),
+    next: nextOf(result, words),
     data: figuresTable(result),
   };
 }
@@ -237,13 +244,14 @@ const SHOWN_FAULTS: ReadonlySet<FaultName> = new Set([
 
 function nextOf(
   { faults, figures, files, tokenizer }: DataResult,
-  command: string,
-): string | undefined {
+  words: readonly string[],
+): NextLine | undefined {
   if (tokenizer === null || figures.samples === 0 || files.some(({ file }) => file === '<stdin>'))
     return undefined;
   const [first] = faults.flatMap(({ name, places }) => (SHOWN_FAULTS.has(name) ? places : []));
   const line = files.length === 1 ? /^line ([\d,]+)$/.exec(first ?? '')?.[1] : undefined;
-  return `${command}${line === undefined ? '' : ` --line ${line.replaceAll(',', '')}`} --show 1`;
+  const place = line === undefined ? [] : ['--line', line.replaceAll(',', '')];
+  return nextCommand([...words, ...place, '--show', '1']);
 }
 
 // ── Lengths ──────────────────────────────────────────────────────────────────────────────────────

@@ -342,6 +342,11 @@ export function memorySummary({ cluster, training, serving }: FitResult): TableB
   };
 }
 
+/** Flags in whose place another one is written. */
+const INSTEAD_OF: Readonly<Record<string, readonly string[]>> = {
+  '--global-batch': ['--accumulation'],
+};
+
 /**
  * Command with the smallest change that makes it fit.
  * @param argv Words of the user's command after `fit`.
@@ -358,6 +363,7 @@ export function nextOf({ serving, training, profile }: FitResult, argv: readonly
   // This machine cannot have more GPUs, or another one.
   if (flags.length === 0 || profile) return undefined;
   const words = flags.map((flag) => flag.split(' '));
-  const names = words.map(([name = '']) => name);
+  const changed = words.map(([name = '']) => name);
+  const names = changed.flatMap((name) => [name, ...(INSTEAD_OF[name] ?? [])]);
   return nextCommand(['fit', ...withoutFlags(argv, names), ...words.flat()]);
 }

@@ -6,12 +6,13 @@ import { dtypeWord, formatBytes, shortCount } from '../../text/units.js';
 import {
   counted,
   joined,
+  type NextLine,
   namesText,
   nameText,
+  nextCommand,
   present,
   runsOf,
   runsText,
-  shellWord,
   shortened,
   sumOf,
 } from '../../text/words.js';
@@ -276,9 +277,9 @@ function shortLabel({ name, layers }: TensorGroup): string {
   return `${name === '' ? '' : `${name}.`}${runsText(layers)}`;
 }
 
-function nextStep({ file, model, srte }: InspectResult): string | undefined {
-  if (model?.config != null) return `minimind verify ${shellWord(file)}`;
-  return model?.srte && !srte ? `minimind inspect ${shellWord(file)} --srte` : undefined;
+function nextStep({ file, model, srte }: InspectResult): NextLine | undefined {
+  if (model?.config != null) return nextCommand(['verify', file]);
+  return model?.srte && !srte ? nextCommand(['inspect', file, '--srte']) : undefined;
 }
 
 // The details

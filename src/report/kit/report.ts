@@ -11,7 +11,7 @@ import {
   formatShare,
   percentText,
 } from '../../text/units.js';
-import { present } from '../../text/words.js';
+import { type NextLine, present } from '../../text/words.js';
 
 /**
  * A report: the content of a command's output without its format. Commands build one; `render.ts` turns it into a
@@ -152,7 +152,7 @@ export interface Report {
   /** Flags other than `--details` that show more: `--explain`. */
   readonly more?: readonly string[] | undefined;
   /** Command for the obvious next step, ready to paste. */
-  readonly next?: string | undefined;
+  readonly next?: NextLine | undefined;
   /** The one table of CSV; default: the first table. */
   readonly data?: TableBlock | undefined;
 }

@@ -1,0 +1,77 @@
+/** Checks of a proposed line that need its model: the keys of `--set`, and weights. */
+import fs from 'node:fs';
+import path from 'node:path';
+import {
+  checkpointsIn,
+  configPath,
+  isCheckpointPath,
+  presetsNamed,
+} from '../model-input/locate.js';
+import { openModelSource } from '../model-input/model-source.js';
+import { LineMistake } from './line-mistake.js';
+
+/** Names of arguments that are a model. */
+const MODELS = ['file', 'model', 'config', 'path'] as const;
+
+/** What can be in place of the weights of a model. */
+interface WeightFlags {
+  readonly checkpoint?: string | undefined;
+  readonly random?: boolean;
+  readonly logits?: string | undefined;
+  readonly probabilities?: string | undefined;
+}
+
+type Arguments = Readonly<Record<string, unknown>>;
+
+/** The model of a line, where it can be looked at. */
+function modelOf(args: Arguments): string | undefined {
+  const model = MODELS.map((name) => args[name]).find((each) => typeof each === 'string');
+  return model === undefined || model === '-' || model.startsWith('hf:') ? undefined : model;
+}
+
+/**
+ * Reads the configs of a line with its settings.
+ * @param args Its arguments by name, or a list of models.
+ * @throws UserError for a key or a value that one of them does not take.
+ */
+export async function checkSettings(
+  set: readonly string[] | undefined,
+  args: Arguments,
+): Promise<void> {
+  if (set === undefined || set.length === 0) return;
+  const own = modelOf(args);
+  const listed = Object.keys(args).some((name) => name === '0') ? Object.values(args) : [own];
+  for (const model of listed) {
+    if (typeof model !== 'string' || model === '-' || model.startsWith('hf:')) continue;
+    await (await openModelSource(model, {})).model(set);
+  }
+}
+
+/** @throws LineMistake for a config without weights, which the command of the line needs. */
+export function checkWeights(
+  words: readonly string[],
+  { random, checkpoint, logits, probabilities }: WeightFlags,
+  args: Arguments,
+): void {
+  const model = modelOf(args);
+  const isGiven = [checkpoint, logits, probabilities].some((each) => each !== undefined);
+  if (model !== undefined && !random && !isGiven && isConfig(model)) {
+    throw withoutWeights(words, model);
+  }
+}
+
+/** Whether a model is a config, or a preset, that exists. */
+const isConfig = (model: string): boolean =>
+  fs.existsSync(model)
+    ? !isCheckpointPath(model) && !model.endsWith('.onnx')
+    : presetsNamed(model).length === 1;
+
+function withoutWeights(words: readonly string[], model: string): LineMistake {
+  const folder = path.dirname(configPath(model));
+  const [beside, ...others] = fs.existsSync(folder) ? checkpointsIn(folder) : [];
+  const own =
+    beside === undefined || others.length > 0
+      ? ['--random']
+      : ['--checkpoint', path.join(folder, beside)];
+  return new LineMistake(`${model} is a config without weights`, [{ words: [...words, ...own] }]);
+}
