@@ -3,7 +3,7 @@
  * external data of an ONNX model), and those found in its folder. Their names and links are untrusted.
  */
 import fs from 'node:fs';
-import { dirname, isAbsolute, relative, sep } from 'node:path';
+import { dirname, isAbsolute, relative, resolve, sep } from 'node:path';
 import { UserError } from '../errors.js';
 
 /** Characters with a special meaning on some system: drives, schemes, streams, separators, end of a C string. */
@@ -40,6 +40,10 @@ function foldersFor(folder: string): readonly string[] {
   const isRevision = at >= 0 && parts.length > at + 2;
   return isRevision ? [folder, [...parts.slice(0, at + 1), 'blobs'].join(sep)] : [folder];
 }
+
+/** Whether a path, as it is written, leads to a place below a folder. */
+export const isInside = (folder: string, path: string): boolean =>
+  isBelow(resolve(folder), resolve(path));
 
 function isBelow(folder: string, path: string): boolean {
   const way = relative(folder, path);

@@ -1,7 +1,7 @@
 /** A LoRA adapter of PEFT: a folder of adapter_config.json and adapter_model.safetensors or .bin. */
 import path from 'node:path';
 import { ADAPTER_CONFIG } from '../../files/config-names.js';
-import { goesDown } from '../../files/linked-files.js';
+import { isInside } from '../../files/linked-files.js';
 import { mountedPath, pathExists } from '../../files/mounted.js';
 import type { Checkpoint } from '../checkpoint.js';
 import { listed, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
@@ -256,8 +256,8 @@ export function describeAdapter({ config, checkpoint }: AdapterFiles): AdapterDe
  * disk. Other paths in a file of a stranger are not opened.
  */
 export function basePathsOf({ config, checkpoint }: AdapterFiles): readonly string[] {
-  if (config.base === null || !goesDown(config.base.replace(/^(?:\.\/)+/, ''))) return [];
-  return mountedPath(checkpoint.path)
-    ? [config.base]
-    : [config.base, path.join(checkpoint.path, config.base)];
+  if (config.base === null) return [];
+  const own = checkpoint.path;
+  const found = mountedPath(own) ? [config.base] : [config.base, path.join(own, config.base)];
+  return found.filter((base) => [process.cwd(), own].some((folder) => isInside(folder, base)));
 }
