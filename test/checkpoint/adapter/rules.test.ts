@@ -198,18 +198,20 @@ describe('an adapter', () => {
       },
       undefined,
     ],
-    [
-      'many patterns',
-      {
-        rank_pattern: Object.fromEntries(
-          Array.from({ length: 60_000 }, (_, at) => [`a${at}.*`, 1]),
-        ),
-      },
-      'adapter-expression',
-    ],
   ])('is read in bounded time: %s', async (_, settings, rule) => {
     const files = adapter({ ...SETTINGS, ...settings }, factors);
     expect(await mergeRule(files, base({ [`${module}.weight`]: f32([4, 3]) }))).toBe(rule);
+  });
+
+  it('is read or refused in bounded time: many patterns', async () => {
+    const patterns = Array.from({ length: 60_000 }, (_, at) => [`a${at}.*`, 1]);
+    const settings = { ...SETTINGS, rank_pattern: Object.fromEntries(patterns) };
+    const rule = await mergeRule(
+      adapter(settings, factors),
+      base({ [`${module}.weight`]: f32([4, 3]) }),
+    );
+    // The limit is a time, so the machine decides which of the two it is.
+    expect([undefined, 'adapter-expression']).toContain(rule);
   });
 
   it('has warnings for missing tensors, and for patterns that cannot be checked', async () => {
