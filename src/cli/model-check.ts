@@ -13,7 +13,7 @@ import { LineMistake } from './line-mistake.js';
 /** Names of arguments that are a model. */
 const MODELS = ['file', 'model', 'config', 'path'] as const;
 
-/** What can be in place of the weights of a model. */
+/** Inputs in place of the weights of a model. */
 interface WeightFlags {
   readonly checkpoint?: string | undefined;
   readonly random?: boolean;

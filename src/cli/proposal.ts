@@ -59,7 +59,7 @@ interface Search {
   readonly mended: UserError[];
 }
 
-/** What has to be true of both lines. */
+/** Conditions on both lines. */
 const needsOf = (line: MeantLine, next: MeantLine): Pick<MeantLine, 'models' | 'gpus'> => ({
   models: [...(line.models ?? []), ...(next.models ?? [])],
   gpus: [...(line.gpus ?? []), ...(next.gpus ?? [])],

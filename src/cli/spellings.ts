@@ -197,7 +197,7 @@ export interface FlagMeaning {
   readonly values?: Readonly<Record<string, string>> | undefined;
 }
 
-/** What the name of a flag of other tools can mean, the most likely meaning first. */
+/** Meanings of a flag's name in other tools, the most likely one first. */
 export function flagMeanings(name: string): FlagMeaning[] {
   const folded = foldedName(name);
   return Object.entries(FLAGS)

@@ -66,7 +66,7 @@ const COMPARISON =
 /** Chinese units of a count. */
 const MYRIADS: Readonly<Record<string, number>> = { 万: 4, 亿: 8 };
 const IN_MYRIADS = /^(\d[\d,_]*(?:\.\d+)?)\s*([万亿])$/u;
-/** What such a number counts. */
+/** Unit of such a number. */
 const COUNTED = /\s*(?:parameters|params|个?参数)$/iu;
 
 /** Approximate numbers are cut off as often as rounded, and cover a twentieth of their value. */

@@ -5,7 +5,7 @@ import type { DataMessage, DataRecord } from './records.js';
 /** `empty` for no text, `white-space` for nothing visible in it, `answers` for chats in which that is true of all answers. */
 export type Blank = 'empty' | 'white-space' | 'answers';
 
-/** What `str.strip` of Python removes, and characters that show nothing, such as U+200B. */
+/** Characters that `str.strip` of Python removes, and those that show nothing, such as U+200B. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are white space in Python.
 const INVISIBLE = /^[\s\u001c-\u001f\u0085\p{Default_Ignorable_Code_Point}]*$/u;
 

@@ -9,7 +9,7 @@ export interface PartNote extends ProblemText {
   readonly severity: Severity;
 }
 
-/** What is known of a text part and the config around it. */
+/** Facts of a text part and the config around it. */
 interface Read {
   /** Kind of the whole model. */
   readonly of: string;

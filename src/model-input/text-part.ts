@@ -241,7 +241,7 @@ export function unknownTextPart(whole: JsonObject): string | undefined {
     : undefined;
 }
 
-/** What classes around a text model ignore on loading, in addition to the class of the text model alone. */
+/** Tensors that classes around a text model ignore on loading, in addition to the class of the text model alone. */
 const IGNORED_AROUND: Readonly<Record<string, readonly string[]>> = {
   // Layers that generate images, sound and actions, beside and between those of the language model.
   cosmos3_omni: [

@@ -51,7 +51,7 @@ export function ignoredNotes(
   ];
 }
 
-/** What several names of a kind begin with, `mtp.*`, where that shows the kind; else patterns of the names. */
+/** Common beginning of several names of a kind, `mtp.*`, where that shows the kind; else patterns of the names. */
 function patternsOf(ignored: ReadonlyMap<RegExp, readonly StoredName[]>): string[] {
   const starts: string[] = [];
   const listed: string[] = [];

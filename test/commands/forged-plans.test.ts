@@ -90,7 +90,7 @@ beforeAll(async () => {
   }
 });
 
-/** What each step of a plan ends with. */
+/** Exit code and text of each step of a plan. */
 async function steps(plan: Plan, name: string): Promise<readonly (readonly [number, string])[]> {
   const file = at('work', 'forged.json');
   fs.writeFileSync(file, JSON.stringify(hashed(plan)));

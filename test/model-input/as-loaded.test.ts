@@ -1,4 +1,4 @@
-/** What transformers does with the names of a checkpoint: fixtures/loading, read from its classes and from files that it loads. */
+/** Names of checkpoints as transformers loads them: fixtures/loading, read from its classes and from files that it loads. */
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';

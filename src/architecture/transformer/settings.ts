@@ -10,7 +10,7 @@ export type SettingsOf<Settings extends z.ZodRawShape> = z.output<z.ZodObject<Se
 
 // Settings that depend on the writer of a checkpoint, not on the model
 
-/** What stands before the name of the head, by the prefix of a language model inside one that also sees or hears. */
+/** Prefix of the head's name, by the prefix of a language model inside one that also sees or hears. */
 const INNER: Readonly<Record<string, string>> = {
   'model.language_model.': '',
   'language_model.model.': 'language_model.',
@@ -33,7 +33,7 @@ export interface Prefixes {
   readonly held?: string;
 }
 
-/** What stands before the head, where a family's model is inside another with its head (BLIP-2), or without. */
+/** Prefix of the head, where a family's model is inside another with its head (BLIP-2), or without. */
 const innerOf = ({ own, bare = '' }: Prefixes): ReadonlyMap<string, string> =>
   new Map([
     [`language_model.${own}`, 'language_model.'],

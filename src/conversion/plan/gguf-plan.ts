@@ -98,7 +98,7 @@ export function asGgufPlan(
   };
 }
 
-/** What becomes of tensors that transformers ignores. */
+/** Notes on tensors that transformers ignores. */
 const NO_PLACE = 'a GGUF file has no place for them';
 
 const folderOf = (file: string): string =>

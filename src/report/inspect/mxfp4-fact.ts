@@ -22,7 +22,7 @@ export function mxfp4ValuesOf(name: string, tensors: Tensors): string | undefine
   return isPair ? values : undefined;
 }
 
-/** What the bytes of a gpt-oss checkpoint are (OCP Microscaling Formats 1.0, 2023, sections 5.2 and 5.3.3). */
+/** Meaning of the bytes of a gpt-oss checkpoint (OCP Microscaling Formats 1.0, 2023, sections 5.2 and 5.3.3). */
 export function mxfp4Fact(tensors: Tensors): Fact | undefined {
   const pairs = Object.keys(tensors).flatMap((scales) => {
     const values = mxfp4ValuesOf(scales, tensors);
