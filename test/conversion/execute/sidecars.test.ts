@@ -34,14 +34,27 @@ describe('a converted folder', () => {
   });
 
   it('has files instead of the links in the cache of the hub', async () => {
-    const folder = modelFolder();
-    const blob = path.join(folderOf({ blob: TOKENIZER }), 'blob');
-    fs.rmSync(path.join(folder, 'tokenizer.json'));
-    fs.symlinkSync(blob, path.join(folder, 'tokenizer.json'));
+    const home = path.join(folderOf({}), 'models--org--name');
+    const folder = path.join(home, 'snapshots', 'a'.repeat(40));
+    fs.mkdirSync(path.dirname(folder), { recursive: true });
+    fs.renameSync(modelFolder(), folder);
+    fs.mkdirSync(path.join(home, 'blobs'));
+    fs.renameSync(path.join(folder, 'tokenizer.json'), path.join(home, 'blobs', 'b'));
+    fs.symlinkSync('../../blobs/b', path.join(folder, 'tokenizer.json'));
     const out = path.join(folderOf({}), 'out');
     await convert(folder, out, HALF);
     expect(fs.lstatSync(path.join(out, 'tokenizer.json')).isSymbolicLink()).toBe(false);
     expect(fs.readFileSync(path.join(out, 'tokenizer.json'), 'utf8')).toBe(TOKENIZER);
+  });
+
+  it('is not made of links out of the folder', async () => {
+    const folder = modelFolder();
+    const other = path.join(folderOf({ other: TOKENIZER }), 'other');
+    fs.rmSync(path.join(folder, 'tokenizer.json'));
+    fs.symlinkSync(other, path.join(folder, 'tokenizer.json'));
+    const out = path.join(folderOf({}), 'out');
+    await expect(convert(folder, out, HALF)).rejects.toThrow('is a link out of its folder');
+    expect(fs.existsSync(out)).toBe(false);
   });
 
   it('is replaced with --force, including config.json and sidecars', async () => {
