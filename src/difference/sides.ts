@@ -1,4 +1,5 @@
 /** The two sides of a difference: a config with its description, or a checkpoint, each with its tensors by name. */
+
 import type { LanguageModel } from '../architecture/layer.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
@@ -18,7 +19,8 @@ import { modelViewOf } from '../model-input/gguf/gguf-checkpoint.js';
 import { isCheckpointPath } from '../model-input/locate.js';
 import { type ModelFile, modelOf, readConfig } from '../model-input/model-file.js';
 import { namesOf } from '../reconcile/faults.js';
-import { type IgnoredTensors, ignoredInIndex } from '../reconcile/reconcile.js';
+import type { IgnoredTensors } from '../reconcile/ignored-tensors.js';
+import { ignoredInIndex } from '../reconcile/reconcile.js';
 import type { Shape } from '../tensor/dtype.js';
 import { sumOf } from '../text/words.js';
 

@@ -24,12 +24,8 @@ import { configIn, ownConfigNames } from '../files/config-names.js';
 import { linkedPaths } from '../files/input-registry.js';
 import { pathKind } from '../files/mounted.js';
 import { namesOf, quantizedPart, shapesOf } from '../reconcile/faults.js';
-import {
-  type ConfigDifference,
-  type Description,
-  type IgnoredTensors,
-  ignoredInIndex,
-} from '../reconcile/reconcile.js';
+import type { IgnoredTensors } from '../reconcile/ignored-tensors.js';
+import { type ConfigDifference, type Description, ignoredInIndex } from '../reconcile/reconcile.js';
 import { STORED_DTYPES } from '../tensor/dtype.js';
 import { jsonOrUndefined } from '../text/json.js';
 import { isRecord, shellWord } from '../text/words.js';

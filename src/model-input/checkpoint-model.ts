@@ -1,4 +1,5 @@
 /** A model loaded from a checkpoint: its config, and whether the tensors match it. */
+
 import type { LanguageModel } from '../architecture/layer.js';
 import { tensorsOf } from '../architecture/walk.js';
 import { type Checkpoint, tensorsOfFile } from '../checkpoint/checkpoint.js';
@@ -11,8 +12,9 @@ import type { Totals } from '../checkpoint/summary.js';
 import { summarise } from '../checkpoint/summary.js';
 import type { Problem } from '../errors.js';
 import { namesOf } from '../reconcile/faults.js';
+import type { IgnoredTensors } from '../reconcile/ignored-tensors.js';
 import type { FaultGroup } from '../reconcile/notes.js';
-import type { IgnoredTensors, Reconciliation, Suggestion } from '../reconcile/reconcile.js';
+import type { Reconciliation, Suggestion } from '../reconcile/reconcile.js';
 import { ignoredIn, reconcileIndex } from '../reconcile/reconcile.js';
 import { counted, joined, sumOf } from '../text/words.js';
 import type { ConfigOrigin } from './checkpoint-config.js';

@@ -1,4 +1,5 @@
 /** The family of a config that does not name it, by the keys of its model. */
+import type { FamilyName } from '../architecture/families.js';
 import { DEFAULT_FAMILY, FAMILY_NAMES, loadFamily } from '../architecture/families.js';
 import type { Family } from '../architecture/family.js';
 import { countedTensors } from '../architecture/walk.js';
@@ -15,6 +16,16 @@ import { modelKeys, readsKey, settingOf, withSettingNames } from './setting-name
 
 /** Path of the family in a document. */
 const FAMILY_PATH = ['model', 'family'] as const;
+
+/** Families with `settingNames`: the only ones that can read keys of the default family. Loading all takes 0.2 s. */
+export const RENAMING = ['minimind', 'minigpt'] as const satisfies readonly FamilyName[];
+
+/** Keys that only the default family reads, here so that the others need not be loaded. */
+export const OWN_KEYS: ReadonlySet<string> = new Set([
+  ...['window_size', 'global_heads', 'gate_rank', 'drop_branch_prob', 'attention_type'],
+  ...['srte_encoding', 'srte_share_across_layers', 'srte_factorized_rank', 'use_alignment'],
+  ...['load_balance_coeff', 'entropy_reg_coeff'],
+]);
 
 /** Sizes without which a file describes no model of its own. */
 const SIZES = ['hidden_size', 'num_hidden_layers'] as const;
@@ -45,21 +56,17 @@ export async function familyOfKeys(document: ConfigDocument): Promise<DecidedFam
   const keys = isRecord(model) ? Object.keys(model).filter((key) => model[key] !== undefined) : [];
   const isStandard = keys.every((key) => modelKeys(standard).has(key));
   if (isStandard && !describesWhole(keys)) return { family: standard };
-  const others = await Promise.all(
-    FAMILY_NAMES.filter((name) => name !== DEFAULT_FAMILY).map(loadFamily),
-  );
-  const isOwn = (key: string) =>
-    modelKeys(standard).has(key) &&
-    !others.some((family) => family.settingNames && readsLoosely(family, key));
-  if (keys.some(isOwn)) return { family: standard };
+  if (keys.some((key) => OWN_KEYS.has(key))) return { family: standard };
   if (isStandard) {
-    const alike = others.filter(
-      (family) => family.settingNames && keys.every((key) => readsLoosely(family, key)),
-    );
+    const renaming = await Promise.all(RENAMING.map(loadFamily));
+    const alike = renaming.filter((family) => keys.every((key) => readsLoosely(family, key)));
     const valid = [standard, ...alike].filter((family) => isValid(document, family));
     if (valid.length > 1) throw ambiguous(document, valid);
     return { family: standard };
   }
+  const others = await Promise.all(
+    FAMILY_NAMES.filter((name) => name !== DEFAULT_FAMILY).map(loadFamily),
+  );
   const unknown = (family: Family) => keys.filter((key) => !readsKey(family, key)).length;
   const fewest = Math.min(...others.map(unknown));
   if (fewest >= keys.filter((key) => !modelKeys(standard).has(key)).length) {

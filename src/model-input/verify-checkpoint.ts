@@ -1,4 +1,5 @@
 /** A checkpoint checked against a config, and its faults as problems. */
+
 import { isIgnoredOnLoad } from '../architecture/family.js';
 import type { Param } from '../architecture/param.js';
 import { tensorsOf } from '../architecture/walk.js';
@@ -18,6 +19,7 @@ import type { ConfigDocument } from '../config/document.js';
 import { type Problem, type Severity, UserError } from '../errors.js';
 import type { Progress, ProgressDisplay } from '../progress-display.js';
 import { namesOf } from '../reconcile/faults.js';
+import { ignoredText } from '../reconcile/ignored-tensors.js';
 import { type FaultGroup, groupFaults } from '../reconcile/notes.js';
 import {
   adviceText,
@@ -26,7 +28,6 @@ import {
   faultCountText,
   faultText,
   ignoredIn,
-  ignoredText,
   type Reconciliation,
   reconcile,
 } from '../reconcile/reconcile.js';

@@ -8,10 +8,10 @@ import { firstOfPattern, prefixOf, storedNames } from '../checkpoint/names.js';
 import type { ComparisonProgress, TensorEquality } from '../checkpoint/sharing.js';
 import { equalByBytes, equalByLocation } from '../checkpoint/sharing.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
-import { formatBytes } from '../text/units.js';
 import { counted, joined, shortened, sumOf } from '../text/words.js';
 import type { FaultKind, TensorProperties } from './faults.js';
 import { faultsOf, namesOf, shapesOf } from './faults.js';
+import type { IgnoredTensors } from './ignored-tensors.js';
 import type { FaultGroup, ReconciliationNote } from './notes.js';
 import { extraTensorNotes, groupFaults, ignoredNotes, notesOf } from './notes.js';
 
@@ -261,15 +261,6 @@ export function propertiesText(said: TensorProperties): string {
   return [said.dtype, shape].filter(Boolean).join(' ');
 }
 
-/** Tensors of a checkpoint that transformers' class ignores when it loads them. */
-export interface IgnoredTensors {
-  /** Names in the file. */
-  readonly names: readonly string[];
-  /** Names with equal parts as one: `mtp.*`, `layers.{20–29}.self_attn.k_proj.weight`. */
-  readonly patterns: readonly string[];
-  readonly bytes: number;
-}
-
 /** The tensors that the notes on a checkpoint say are ignored; undefined without any. */
 export function ignoredIn(notes: readonly ReconciliationNote[]): IgnoredTensors | undefined {
   const note = notes.find(({ kind }) => kind === 'ignored-by-transformers');
@@ -277,19 +268,6 @@ export function ignoredIn(notes: readonly ReconciliationNote[]): IgnoredTensors 
   const { names, patterns = [], bytes = 0 } = note;
   return { names, patterns, bytes };
 }
-
-/** `ignored by transformers: 4 tensors mtp.*, 12.3 MB` */
-export const ignoredText = ({ names, patterns, bytes }: IgnoredTensors): string =>
-  `ignored by transformers: ${counted(names.length, 'tensor')} ${listed(patterns)}, ${formatBytes(bytes)}`;
-
-/** The first patterns, and how many more there are. */
-function listed(patterns: readonly string[]): string {
-  const shown = patterns.slice(0, MOST_LISTED).map((each) => shortened(each));
-  const more = patterns.length - shown.length;
-  return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ');
-}
-
-const MOST_LISTED = 4;
 
 export function adviceText(suggestion: Suggestion): string {
   if (suggestion.kind === 'rename') {

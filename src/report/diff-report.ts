@@ -1,4 +1,5 @@
 /** Report of `minimind diff`: what differs in one line, the figures of both sides, and the main differences. */
+
 import { FORMAT_TITLES } from '../checkpoint/formats.js';
 import type { Difference, KeyDifference, KeyPlace } from '../difference/difference.js';
 import type { SideSummary } from '../difference/sides.js';
@@ -13,7 +14,7 @@ import type {
   ValueDifferences,
   ValueGroup,
 } from '../difference/value-differences.js';
-import { ignoredText } from '../reconcile/reconcile.js';
+import { ignoredText } from '../reconcile/ignored-tensors.js';
 import {
   formatBytes,
   formatChange,

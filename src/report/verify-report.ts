@@ -4,6 +4,7 @@ import type { BadTensor, ValueScan } from '../model-input/scan-values.js';
 import type { ValueComparison, VerifyResult } from '../model-input/verify-checkpoint.js';
 import type { FaultKind, TensorProperties } from '../reconcile/faults.js';
 import { FAULT_KINDS } from '../reconcile/faults.js';
+import { ignoredText } from '../reconcile/ignored-tensors.js';
 import type { FaultGroup, ReconciliationNote } from '../reconcile/notes.js';
 import type { ConfigDifference, Suggestion } from '../reconcile/reconcile.js';
 import {
@@ -11,7 +12,6 @@ import {
   configDifferenceText,
   FAULT_NAMES,
   ignoredIn,
-  ignoredText,
   propertiesText,
 } from '../reconcile/reconcile.js';
 import { formatBytes, formatInteger } from '../text/units.js';

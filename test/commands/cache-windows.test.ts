@@ -6,9 +6,9 @@ const run = async (...args: string[]) => (await runHere([...args, '-q'])).stdout
 
 /** Key heads × head_dim × 2 × 2 bytes over all layers, and the tokens that a window keeps: from their configs. */
 const WINDOWED = [
-  ['gemma3_text/gemma-3-270m', 2048, '18.4 kB', 'sliding windows are full'],
-  ['gpt_oss/gpt-oss-20b', 2048, '49.2 kB', 'sliding windows are full'],
-  ['fixtures/hf-configs/mistral-7b-v0.1/config.json', 8192, '131.1 kB', 'sliding windows are full'],
+  ['gemma3_text/gemma-3-270m', 2048, '18.4 kB', 'windows are full'],
+  ['gpt_oss/gpt-oss-20b', 2048, '49.2 kB', 'windows are full'],
+  ['fixtures/hf-configs/mistral-7b-v0.1/config.json', 8192, '131.1 kB', 'windows are full'],
 ] as const;
 
 describe('the key-value cache', () => {

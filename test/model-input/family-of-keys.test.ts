@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { DEFAULT_FAMILY, FAMILY_NAMES, loadFamily } from '../../src/architecture/families.js';
 import { countParameters } from '../../src/budget/parameters.js';
 import { parseDocument } from '../../src/config/document.js';
 import { UserError } from '../../src/errors.js';
+import { OWN_KEYS, RENAMING } from '../../src/model-input/family-of-keys.js';
 import { modelOf } from '../../src/model-input/model-file.js';
+import { modelKeys, settingOf } from '../../src/model-input/setting-names.js';
 
 /**
  * Sizes as the projects' own programs count them: MiniMind2-Small has 25,829,888 parameters (README of
@@ -215,4 +218,15 @@ describe('--family for a YAML file', () => {
       { message: 'the file says "minigpt": read as minimind, by --family' },
     ]);
   });
+});
+
+it('only the families that rename keys are compared with the default one', async () => {
+  const families = await Promise.all(FAMILY_NAMES.map(loadFamily));
+  const renaming = families.filter(({ settingNames }) => settingNames).map(({ name }) => name);
+  expect(renaming).toEqual(RENAMING);
+  const [standard, ...others] = await Promise.all([DEFAULT_FAMILY, ...RENAMING].map(loadFamily));
+  const own = [...modelKeys(standard ?? expect.fail())].filter(
+    (key) => !others.some((family) => settingOf(family, key) !== undefined),
+  );
+  expect(own.sort()).toEqual([...OWN_KEYS].sort());
 });

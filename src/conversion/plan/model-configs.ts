@@ -24,8 +24,9 @@ import {
 } from '../../model-input/hugging-face-document.js';
 import type { ModelFile } from '../../model-input/model-file.js';
 import { modelOf, overridden, readConfig } from '../../model-input/model-file.js';
-import type { IgnoredTensors, Reconciliation } from '../../reconcile/reconcile.js';
-import { faultText, ignoredIn, ignoredText, reconcile } from '../../reconcile/reconcile.js';
+import { type IgnoredTensors, ignoredText } from '../../reconcile/ignored-tensors.js';
+import type { Reconciliation } from '../../reconcile/reconcile.js';
+import { faultText, ignoredIn, reconcile } from '../../reconcile/reconcile.js';
 import type { EncodableDtype } from '../../tensor/encode.js';
 import { capital, isRecord } from '../../text/words.js';
 import type { ConversionJob } from '../job.js';

@@ -1,7 +1,8 @@
 /** Report of `minimind inspect`: a checkpoint's type and tensors. */
+
 import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import type { TensorGroup } from '../../checkpoint/summary.js';
-import { ignoredText } from '../../reconcile/reconcile.js';
+import { ignoredText } from '../../reconcile/ignored-tensors.js';
 import { dtypeWord, formatBytes, shortCount } from '../../text/units.js';
 import {
   counted,

@@ -11,12 +11,12 @@ export interface CacheFigures {
 }
 
 /**
- * `sliding windows are full`; undefined where each token takes as much as the first. Layers that share keys or keep a
+ * `windows are full`; undefined where each token takes as much as the first. Layers that share keys or keep a
  * state instead of keys add nothing to either figure. A total in 4 bits can be rounded by less than a byte a token.
  */
 export function fullWindowsText({ perToken, total, tokens, rules }: CacheFigures) {
   if (perToken * tokens - total < tokens) return undefined;
   if (rules === undefined) return 'windows are full';
-  const kinds = new Set(rules.map((rule) => (rule === 'chunked' ? 'chunks' : 'sliding windows')));
+  const kinds = new Set(rules.map((rule) => (rule === 'chunked' ? 'chunks' : 'windows')));
   return `${[...kinds].join(' and ')} are full`;
 }

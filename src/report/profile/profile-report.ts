@@ -13,7 +13,7 @@ import type { PublishedReport } from '../../budget/published/explanations.js';
 import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import type { CheckpointFacts } from '../../model-input/checkpoint-model.js';
 import type { StoredWeights } from '../../quantization/stored-weights.js';
-import { ignoredText } from '../../reconcile/reconcile.js';
+import { ignoredText } from '../../reconcile/ignored-tensors.js';
 import type { Dtype } from '../../tensor/dtype.js';
 import {
   dtypeWord,

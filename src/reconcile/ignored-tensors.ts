@@ -1,0 +1,25 @@
+/** Tensors of a checkpoint that transformers ignores, as answers show them. */
+import { formatBytes } from '../text/units.js';
+import { counted, shortened } from '../text/words.js';
+
+/** Tensors of a checkpoint that transformers' class ignores when it loads them. */
+export interface IgnoredTensors {
+  /** Names in the file. */
+  readonly names: readonly string[];
+  /** Names with equal parts as one: `mtp.*`, `layers.{20–29}.self_attn.k_proj.weight`. */
+  readonly patterns: readonly string[];
+  readonly bytes: number;
+}
+
+/** `ignored by transformers: 4 tensors mtp.*, 12.3 MB` */
+export const ignoredText = ({ names, patterns, bytes }: IgnoredTensors): string =>
+  `ignored by transformers: ${counted(names.length, 'tensor')} ${listed(patterns)}, ${formatBytes(bytes)}`;
+
+/** The first patterns, and how many more there are. */
+function listed(patterns: readonly string[]): string {
+  const shown = patterns.slice(0, MOST_LISTED).map((each) => shortened(each));
+  const more = patterns.length - shown.length;
+  return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ');
+}
+
+const MOST_LISTED = 4;
