@@ -91,7 +91,7 @@ export interface Ignored {
   readonly pattern: string | RegExp;
   /** Short description: `masks that follow from the config`. */
   readonly what: string;
-  /** Whether the tensors are no parameters: the config gives their values, or no layer uses them. */
+  /** Whether the tensors are not parameters: the config gives their values, or no layer uses them. */
   readonly isBuffer?: boolean;
 }
 

@@ -133,7 +133,7 @@ function ruleCounts({ blocks, hidden, embedding }: LanguageModel): KnownCount[] 
   ];
 }
 
-/** Numbers that are no counts of parameters: widths, and the square root that a rule for the vocabulary has. */
+/** Numbers that do not count parameters: widths, and the square root that a rule for the vocabulary has. */
 function dimensionCounts(model: LanguageModel): KnownCount[] {
   const { hidden, embedding } = model;
   const { parameters } = countParameters(model);

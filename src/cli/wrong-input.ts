@@ -2,6 +2,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { configIn } from '../files/config-names.js';
+import { isFolder } from '../files/file-system.js';
 import { hasWeights, isCheckpointPath, modelsIn, presetsNamed } from '../model-input/locate.js';
 import { counted } from '../text/words.js';
 import type { MeantLine } from './line-mistake.js';
@@ -53,9 +54,7 @@ function lineForHardware([word = '', ...rest]: readonly string[]): MeantLine | u
 /** A preset that stands for the model of the user. */
 const EXAMPLE_MODEL = 'minimind2-small';
 
-const isFolder = (file: string) => fs.statSync(file, { throwIfNoEntry: false })?.isDirectory();
-
-const isEmpty = (file: string) => isFolder(file) === true && !hasWeights(file);
+const isEmpty = (file: string) => isFolder(file) && !hasWeights(file);
 
 const isPreset = (word: string) => !word.startsWith('-') && presetsNamed(word).length === 1;
 

@@ -11,7 +11,7 @@ import { openCheckpoint } from '../checkpoint/open.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import type { PickleValue } from '../checkpoint/torch/pickle/values.js';
 import { readInChunks } from '../checkpoint/view.js';
-import { outputTarget, refuseOverlap } from '../conversion/job.js';
+import { refuseOverlap } from '../conversion/job.js';
 import { UserError } from '../errors.js';
 import { refuseFullDisk, refuseUnwritable, writeWhole } from '../files/write-whole.js';
 import { manualSeed } from '../random/index.js';
@@ -28,6 +28,7 @@ import type { ConvertProjectorRequest } from './write-projector.js';
 import {
   newTensors,
   planProjectorContent,
+  projectorTarget,
   refuseLargerThanMemory,
   valueChunks,
 } from './write-projector.js';
@@ -66,12 +67,7 @@ const COMPARED_ROWS = 32;
  */
 export async function upgradeProjector(file: string, out: string, request: UpgradeRequest) {
   const { ratio, dropout, seed, kv, force } = request;
-  const place = outputTarget(out, request.container);
-  if (place.kind === 'folder') {
-    throw new UserError('usage', `expected a .safetensors or .pt file, found ${out}`, {
-      suggestion: 'write a name that ends in .safetensors or .pt',
-    });
-  }
+  const place = projectorTarget(out, request.container);
   const checkpoint = openCheckpoint(file);
   try {
     const projector = savedProjector(checkpoint);

@@ -183,6 +183,15 @@ export interface ConvertProjectorRequest extends ProjectorSurroundings {
 
 export type ProjectorConversion = Awaited<ReturnType<typeof convertProjector>>;
 
+/** The file of a converted projector. @throws UserError for a name without the ending of a file. */
+export function projectorTarget(out: string, container: Container | undefined) {
+  const place = outputTarget(out, container);
+  if (place.kind === 'file') return place;
+  throw new UserError('usage', `expected a .safetensors or .pt file, found ${out}`, {
+    suggestion: 'write a name that ends in .safetensors or .pt',
+  });
+}
+
 /**
  * Writes a projector in the container implied by the output's name.
  * @throws UserError before writing anything, if the input is not a projector, the container cannot hold it, or two
@@ -193,12 +202,7 @@ export async function convertProjector(
   out: string,
   request: ConvertProjectorRequest,
 ) {
-  const place = outputTarget(out, request.container);
-  if (place.kind === 'folder') {
-    throw new UserError('usage', `expected a .safetensors or .pt file, found ${out}`, {
-      suggestion: 'write a name that ends in .safetensors or .pt',
-    });
-  }
+  const place = projectorTarget(out, request.container);
   const checkpoint = openCheckpoint(file);
   try {
     const projector = savedProjector(checkpoint);

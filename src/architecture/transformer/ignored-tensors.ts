@@ -8,7 +8,7 @@ import type { Ignored } from '../family.js';
 /** The frequencies of rotary positions, which each layer stored in old files. */
 export const ROTARY_BUFFERS = 'rotary_emb\\.inv_freq';
 
-/** Layers that predict further tokens, beside the model. */
+/** Layers that predict further tokens, stored with the model. */
 export const PREDICTING = '^mtp.*';
 
 /** The part of a Qwen 3.5 that sees: the class around the text model has it, and that of the text model alone does not. */
