@@ -5,11 +5,12 @@ import { noteInput } from '../files/input-registry.js';
 import {
   type ByteRange,
   fileNamesIn,
+  fileStatus,
   type MountedFile,
   mountedPath,
   pathKind,
 } from '../files/mounted.js';
-import { hubSuggestion } from '../text/words.js';
+import { hubSuggestion, sumOf } from '../text/words.js';
 import { refusal } from './checkpoint-rules.js';
 
 /** A read-only file with random access. */
@@ -244,6 +245,17 @@ export function fileNamesAt(folder: string): string[] | undefined {
     return pathKind(folder) === 'folder' ? fileNamesIn(folder).sort() : undefined;
   } catch (error) {
     throw cannotRead(folder, error);
+  }
+}
+
+/** Sizes of files together, for a limit: those that cannot be read count nothing. */
+export const bytesAt = (files: Iterable<string>): number => sumOf(files, sizeAt);
+
+function sizeAt(file: string): number {
+  try {
+    return fileStatus(file)?.size ?? 0;
+  } catch {
+    return 0;
   }
 }
 

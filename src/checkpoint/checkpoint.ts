@@ -7,6 +7,7 @@ import type { CheckpointFormat } from './formats.js';
 import type { GgufKeyValues } from './gguf/gguf-scanner.js';
 import type { OnnxGraph } from './onnx/describe-onnx.js';
 import type { StoredTensor } from './stored-tensor.js';
+import type { PickleBudget } from './torch/pickle/pickle-machine.js';
 import type { PickleValue } from './torch/pickle/values.js';
 
 export interface Checkpoint {
@@ -58,6 +59,8 @@ export interface CheckpointOptions {
   readonly stateDict?: string | undefined;
   /** Whether packed weights stay as they are stored; by default they are read as floats. */
   readonly keepPacked?: boolean;
+  /** Memory that a file's pickle shares with those of the other shards. */
+  readonly pickleBudget?: PickleBudget;
 }
 
 export interface OpenedFiles {

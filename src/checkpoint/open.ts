@@ -30,7 +30,7 @@ import {
   refuseLonePart,
 } from './shards/open-shards.js';
 import { viewsOf } from './sharing.js';
-import { encodedBytes, type StoredTensor } from './stored-tensor.js';
+import type { StoredTensor } from './stored-tensor.js';
 
 // Choice of the checkpoint in a folder.
 
@@ -114,19 +114,23 @@ export function openCheckpoint(path: string, options: CheckpointOptions = {}): C
     },
   };
   try {
-    refuseVirtual(checkpoint);
+    const read = options.keepPacked ? checkpoint : withUnpackedWeights(checkpoint);
+    refuseVirtual(read);
+    return read;
   } catch (error) {
     checkpoint.close();
     throw error;
   }
-  return options.keepPacked ? checkpoint : withUnpackedWeights(checkpoint);
 }
+
+/** Bytes of a tensor as commands read it: packed weights as floats, other encodings as they are stored. */
+const readBytes = ({ bytes, encoding }: StoredTensor): number => encoding?.bytes ?? bytes;
 
 /** @throws UserError for tensors that exist on paper only: many views of the same bytes of small files. */
 function refuseVirtual({ path, files, tensors }: Checkpoint): void {
   const fileBytes = sumOf(files, ({ size }) => size);
   const most = mostTensorBytes(fileBytes);
-  const isMore = (all: Iterable<StoredTensor>) => sumOf(all, encodedBytes) > most;
+  const isMore = (all: Iterable<StoredTensor>) => sumOf(all, readBytes) > most;
   // Tied tensors are read once. Finding them is only needed above the limit.
   if (!isMore(tensors.values()) || !isMore(viewsOf(tensors).map(({ tensor }) => tensor))) return;
   throw refusal(path, {

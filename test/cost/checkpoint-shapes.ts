@@ -29,7 +29,7 @@ const safetensors = (header: (size: number) => string, dataBytes = 0): Shape['ma
   oneFile('model.safetensors', (size) => fileBytes(header(size), dataBytes));
 
 /** A safetensors file of this header. */
-function fileBytes(header: string, dataBytes: number): Buffer {
+export function fileBytes(header: string, dataBytes: number): Buffer {
   const json = Buffer.from(header);
   const length = Buffer.alloc(8);
   length.writeBigUInt64LE(BigInt(json.length));
@@ -37,7 +37,7 @@ function fileBytes(header: string, dataBytes: number): Buffer {
 }
 
 /** Parts that fill `size` bytes, each made from its index. */
-function fill(size: number, part: (index: number) => Uint8Array): Buffer {
+export function fill(size: number, part: (index: number) => Uint8Array): Buffer {
   const parts: Uint8Array[] = [];
   for (let bytes = 0, index = 0; bytes < size; index++) {
     const next = part(index);
@@ -47,7 +47,7 @@ function fill(size: number, part: (index: number) => Uint8Array): Buffer {
   return Buffer.concat(parts);
 }
 
-function fillText(size: number, part: (index: number) => string): string {
+export function fillText(size: number, part: (index: number) => string): string {
   const parts: string[] = [];
   for (let bytes = 0, index = 0; bytes < size; index++) {
     const next = part(index);
@@ -57,13 +57,13 @@ function fillText(size: number, part: (index: number) => string): string {
   return parts.join();
 }
 
-const times = (count: number, part: Parts) => {
+export const times = (count: number, part: Parts) => {
   const one = a.join(...part);
   return Buffer.alloc(one.length * Math.max(1, Math.floor(count)), one);
 };
 
-const put = (index: number) => a.join(0x72, a.u32(index));
-const get = (index: number) => a.join(0x6a, a.u32(index));
+export const put = (index: number) => a.join(0x72, a.u32(index));
+export const get = (index: number) => a.join(0x6a, a.u32(index));
 /** Puts a value into the memo. The dict on top of the stack holds it until the next value takes its key. */
 const remembered = (index: number, ...parts: Parts) =>
   a.join(a.NONE, ...parts, put(index), a.SETITEM);

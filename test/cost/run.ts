@@ -9,6 +9,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { inPackage, ROOT } from '../fixtures.js';
 import { CHECKPOINT_SHAPES } from './checkpoint-shapes.js';
+import { DISTRIBUTED_SHAPES } from './distributed-shapes.js';
 import { DOCUMENT_SHAPES } from './document-shapes.js';
 import type { Shape } from './shape.js';
 
@@ -71,6 +72,12 @@ function costOf(args: readonly string[]): Promise<Cost> {
   });
 }
 
+const SHAPES: readonly Shape[] = [
+  ...CHECKPOINT_SHAPES,
+  ...DISTRIBUTED_SHAPES,
+  ...DOCUMENT_SHAPES,
+];
+
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-cost-'));
@@ -117,7 +124,7 @@ try {
   const small = inPackage('fixtures/checkpoints/valid/zip_proto5.pt');
   const base = await costOf(['inspect', small]);
   say(`The process itself: ${base.seconds.toFixed(1)} s, ${base.megabytes.toFixed(0)} MB`);
-  for (const shape of [...CHECKPOINT_SHAPES, ...DOCUMENT_SHAPES]) {
+  for (const shape of SHAPES) {
     const endless = new Set<readonly string[]>();
     for (const size of shape.sizes ?? SIZES) await check(shape, size, base, endless);
   }

@@ -5,7 +5,7 @@ import { ByteFile } from '../byte-file.js';
 import { quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
 import { globalMeaning } from '../torch/pickle/globals.js';
 import { readPickle } from '../torch/pickle/pickle.js';
-import { PickleSource } from '../torch/pickle/pickle-machine.js';
+import { type PickleBudget, PickleSource } from '../torch/pickle/pickle-machine.js';
 import type { Dict, PickleValue } from '../torch/pickle/values.js';
 import { globalName, isKind, isNatural } from '../torch/pickle/values.js';
 import type { PartBox } from './sharded-tensor.js';
@@ -45,20 +45,23 @@ export interface DcpMetadata {
 export const offsetKey = (offsets: readonly number[]): string => offsets.join(',');
 
 /**
- * Measured with 128,000 parts: a part takes 140 bytes of the metadata, 7 memo entries and 25 times its bytes in memory. A
- * hostile file of that size takes as much, before it is refused.
+ * Measured with 128,000 parts: a part takes 140 bytes of the metadata, 7 memo entries and 25 times its bytes in memory. It
+ * also takes a kilobyte or more of another file, so the memory is that of large files.
  */
-const LIMITS = { pickleBytes: 2 ** 28, memoryPerByte: 30, memo: 20_000_000 };
+const LIMITS = { pickleBytes: 2 ** 28, memory: 2e9, memo: 20_000_000 };
 const MAX_RANK = 8;
+/** State dicts are nested a few dicts deep. */
+const MAX_PATH = 100;
 
 /**
  * Reads the metadata of a folder. Nothing in it is run: records of PyTorch's classes are data.
+ * @param budget Memory of all pickles of the folder; by default the metadata are the only one.
  * @throws UserError that names the violated rule.
  */
-export function readDcpMetadata(path: string): DcpMetadata {
+export function readDcpMetadata(path: string, budget?: PickleBudget): DcpMetadata {
   const file = ByteFile.open(path);
   try {
-    const root = readPickle(new PickleSource(file, 0, file.size, LIMITS));
+    const root = readPickle(new PickleSource(file, 0, file.size, { ...LIMITS, budget }));
     return { file, ...new MetadataReader(path).read(root) };
   } finally {
     file.close();
@@ -80,12 +83,14 @@ class MetadataReader {
     if (!isKind(stored, 'dict')) return this.#wrong('state_dict_metadata', stored);
     if (!isKind(storage, 'dict')) return this.#wrong('storage_data', storage);
     const paths = isKind(planned, 'dict') ? planned : undefined;
+    const places = this.#places(storage);
     const entries = new Map<string, DcpEntry>();
     for (const [name, value] of stored.entries) {
       if (typeof name !== 'string') return this.#wrong('state_dict_metadata', name);
-      entries.set(name, { path: this.#pathOf(name, paths), tensor: this.#tensor(name, value) });
+      const tensor = this.#tensor(name, value, places.get(name)?.size ?? 0);
+      entries.set(name, { path: this.#pathOf(name, paths), tensor });
     }
-    return { entries, places: this.#places(storage) };
+    return { entries, places };
   }
 
   /** State of a record of a class, by field. */
@@ -109,15 +114,18 @@ class MetadataReader {
   #pathOf(name: string, paths: Dict | undefined): readonly PickleValue[] {
     const path = paths?.entries.get(name);
     if (path === undefined) return [name];
-    const keys = isKind(path, 'tuple') ? path.items : [];
+    const keys = isKind(path, 'tuple') && path.items.length <= MAX_PATH ? path.items : [];
     if (keys.length === 0 || !keys.every((key) => typeof key === 'string' || isNatural(key))) {
       return this.#wrong(`planner_data of ${tensorPlace(name)}`, path);
     }
     return keys;
   }
 
-  /** Undefined for an object that is not a tensor. */
-  #tensor(name: string, value: PickleValue): DcpTensor | undefined {
+  /**
+   * Undefined for an object that is not a tensor.
+   * @param placed Number of its parts that have a place. All tensors can share one list of parts, but not the places.
+   */
+  #tensor(name: string, value: PickleValue, placed: number): DcpTensor | undefined {
     if (isKind(value, 'opaque') && value.type.endsWith('.BytesStorageMetadata')) return undefined;
     const place = tensorPlace(name);
     const fields = this.#record(value, 'TensorStorageMetadata', place);
@@ -125,15 +133,22 @@ class MetadataReader {
     const shape = this.#sizes(place, fields.get('size'));
     const elements = shape.includes(0) ? 0 : elementCount(shape);
     const bytes = elements === undefined ? undefined : storedBytes(elements, dtype);
-    if (elements === undefined || bytes === undefined || shape.length > MAX_RANK) {
+    if (elements === undefined || bytes === undefined) {
       throw refusal(this.#path, {
         rule: 'dcp-shape',
         place,
-        message: `has the sizes ${shapeText(shape)}; expected at most ${MAX_RANK}, of a number of bytes that can be counted`,
+        message: `has the sizes ${shapeText(shape)}; expected a number of bytes that can be counted`,
       });
     }
     const chunks = fields.get('chunks') ?? null;
     if (!isKind(chunks, 'list')) return this.#wrong(place, chunks);
+    if (chunks.items.length > placed) {
+      throw refusal(this.#path, {
+        rule: 'dcp-part-stored',
+        place,
+        message: `has ${chunks.items.length} parts, and places for ${placed}`,
+      });
+    }
     const boxes = chunks.items.map((chunk) => this.#box(place, chunk, shape));
     return { dtype, shape, elements, bytes, boxes };
   }
@@ -164,6 +179,13 @@ class MetadataReader {
     const isSize = value !== undefined && isKind(value, 'opaque') && value.type === 'torch.Size';
     const [numbers = null] = isSize ? value.args.items : [];
     const items = isKind(numbers, 'tuple') || isKind(numbers, 'list') ? numbers.items : undefined;
+    if (items && items.length > MAX_RANK) {
+      throw refusal(this.#path, {
+        rule: 'dcp-shape',
+        place,
+        message: `has ${items.length} sizes; expected at most ${MAX_RANK}`,
+      });
+    }
     if (items?.every((item) => isNatural(item))) return items as readonly number[];
     return this.#wrong(place, value, 'torch.Size of natural numbers');
   }

@@ -6,13 +6,14 @@ import type { ByteRange } from '../../files/mounted.js';
 import type { StoredDtype } from '../../tensor/dtype.js';
 import { isSameShape, shapeText } from '../../tensor/dtype.js';
 import { groupBy } from '../../text/words.js';
-import { ByteFile } from '../byte-file.js';
+import { ByteFile, bytesAt, fileNamesAt } from '../byte-file.js';
 import type { CheckpointOptions, OpenedFiles } from '../checkpoint.js';
 import type { Refuse } from '../checkpoint-rules.js';
 import { listed, quoted, refusal, refuseAt, tensorPlace } from '../checkpoint-rules.js';
 import { DCP_METADATA } from '../formats.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import { contiguousStrides } from '../stored-tensor.js';
+import { PickleBudget, TABLE_BYTES } from '../torch/pickle/pickle-machine.js';
 import type { Dict, PickleValue } from '../torch/pickle/values.js';
 import { globalName, isKind, Table } from '../torch/pickle/values.js';
 import { readTorchObject } from '../torch/read-torch.js';
@@ -32,7 +33,8 @@ const COPY_ALL = 'copy the files of all processes into the folder';
  */
 export function openDcp(folder: string, { stateDict }: CheckpointOptions): OpenedFiles {
   const metadataPath = path.join(folder, DCP_METADATA);
-  const metadata = readDcpMetadata(metadataPath);
+  const budget = new PickleBudget(() => bytesAt(pathsIn(folder)));
+  const metadata = readDcpMetadata(metadataPath, budget);
   const refuse = refuseAt(metadataPath);
   const files = new PartFiles(folder);
   try {
@@ -49,13 +51,14 @@ export function openDcp(folder: string, { stateDict }: CheckpointOptions): Opene
     }
     checkPlaces(metadata, files, metadataPath);
     const stands = new Map<PickleValue, readonly [name: string, tensor: DcpTensor]>();
-    const root = nested(metadata, new Objects(metadata, files), stands, refuse);
+    const makeDict = () => newDict(budget, refuse);
+    const root = nested(metadata, new Objects(metadata, files, budget), stands, makeDict, refuse);
     const found = findStateDict(root, stateDict, { path: folder, size: files.bytes });
     const tensors = new Map(
       [...found.tensors].map(([key, stand]) => {
         const [name, tensor] = stands.get(stand) ?? [];
         if (name === undefined || tensor === undefined) throw new Error(`${key} has no parts`);
-        return [key, assembled(name, tensor, metadata, files)] as const;
+        return [key, assembled(name, tensor, metadata, files, budget)] as const;
       }),
     );
     return {
@@ -67,6 +70,10 @@ export function openDcp(folder: string, { stateDict }: CheckpointOptions): Opene
     throw error;
   }
 }
+
+/** Files of a folder; those below it are rare. */
+const pathsIn = (folder: string): string[] =>
+  (fileNamesAt(folder) ?? []).map((name) => path.join(folder, name));
 
 function checkName(name: string, refuse: Refuse): void {
   const isPlain = (part: string) => part !== '' && part !== '.' && part !== '..';
@@ -115,15 +122,16 @@ function nested(
   metadata: DcpMetadata,
   objects: Objects,
   stands: Map<PickleValue, readonly [string, DcpTensor]>,
+  makeDict: () => Dict,
   refuse: Refuse,
 ): Dict {
-  const root: Dict = { kind: 'dict', type: 'dict', entries: new Table() };
+  const root = makeDict();
   for (const [name, entry] of metadata.entries) {
     const value = entry.tensor ? standFor(entry.tensor, metadata) : objects.valueOf(name);
     if (entry.tensor) stands.set(value, [name, entry.tensor]);
     let dict = root;
     for (const key of entry.path.slice(0, -1)) {
-      const next = dict.entries.get(key) ?? { kind: 'dict', type: 'dict', entries: new Table() };
+      const next = dict.entries.get(key) ?? makeDict();
       if (!isKind(next, 'dict')) throw sameKey(name, refuse);
       dict.entries.set(key, next);
       dict = next;
@@ -133,6 +141,12 @@ function nested(
     dict.entries.set(last, value);
   }
   return root;
+}
+
+function newDict(budget: PickleBudget, refuse: Refuse): Dict {
+  const most = budget.spend(TABLE_BYTES);
+  if (most === undefined) return { kind: 'dict', type: 'dict', entries: new Table() };
+  throw refuse('pickle-memory', `builds more than ${Math.floor(most / 1e6)} MB of objects`);
 }
 
 const sameKey = (name: string, refuse: Refuse) =>
@@ -146,18 +160,20 @@ const MAX_OBJECTS = 1000;
 class Objects {
   readonly #metadata: DcpMetadata;
   readonly #files: PartFiles;
+  readonly #budget: PickleBudget;
   #left = MAX_OBJECTS;
 
-  constructor(metadata: DcpMetadata, files: PartFiles) {
+  constructor(metadata: DcpMetadata, files: PartFiles, budget: PickleBudget) {
     this.#metadata = metadata;
     this.#files = files;
+    this.#budget = budget;
   }
 
   valueOf(name: string): PickleValue {
     const place = this.#metadata.places.get(name)?.get('');
     if (place === undefined || place.length > MAX_OBJECT_BYTES || this.#left-- <= 0) return UNREAD;
     try {
-      return readTorchObject(sliceOf(place, this.#files)).root;
+      return readTorchObject(sliceOf(place, this.#files), this.#budget).root;
     } catch (error) {
       if (error instanceof UserError) return UNREAD;
       throw error;
@@ -190,6 +206,7 @@ function assembled(
   { dtype, shape, boxes }: DcpTensor,
   { file, places }: DcpMetadata,
   files: PartFiles,
+  budget: PickleBudget,
 ): StoredTensor {
   const refuse = refuseAt(file.path, tensorPlace(name));
   checkCover(shape, boxes, refuse);
@@ -200,7 +217,7 @@ function assembled(
     if (place === undefined) {
       throw refuse('dcp-part-stored', `has no place for its part ${boxText(box)}`);
     }
-    return { ...box, values: partIn(place, dtype, box, files, name) };
+    return { ...box, values: partIn(place, dtype, box, files, name, budget) };
   });
   return shardedTensor(file.path, dtype, shape, parts);
 }
@@ -212,9 +229,10 @@ function partIn(
   box: PartBox,
   files: PartFiles,
   name: string,
+  budget: PickleBudget,
 ): StoredTensor {
   const where = `${tensorPlace(name)}, part at byte ${place.offset}`;
-  const { root } = placedAt(where, () => readTorchObject(sliceOf(place, files)));
+  const { root } = placedAt(where, () => readTorchObject(sliceOf(place, files), budget));
   if (!isKind(root, 'tensor') || root.dtype !== dtype || !isSameShape(root.shape, box.sizes)) {
     const found = isKind(root, 'tensor')
       ? `a tensor of ${root.dtype} ${shapeText(root.shape)}`

@@ -7,6 +7,7 @@ import { listed, quoted, refusal, refuseAt, tensorPlace } from '../checkpoint-ru
 import { mapped } from '../computed-file.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import { contiguousStrides, isContiguous } from '../stored-tensor.js';
+import { PickleBudget } from '../torch/pickle/pickle-machine.js';
 import type { Entries, PickleValue } from '../torch/pickle/values.js';
 import { globalName, isKind, isNatural } from '../torch/pickle/values.js';
 import { readTorchObject } from '../torch/read-torch.js';
@@ -54,9 +55,10 @@ export function openZero(found: ZeroFiles): OpenedFiles {
   const files = new PartFiles(found.folder);
   try {
     files.openAll([...found.optimizers, ...found.models], () => {});
-    const partitions = found.optimizers.map((name) => partitionIn(files.get(name)));
+    const budget = new PickleBudget(() => files.bytes);
+    const partitions = found.optimizers.map((name) => partitionIn(files.get(name), budget));
     const stage = checkAgreement(found, partitions);
-    const models = found.models.map((name) => modelStatesIn(files.get(name)));
+    const models = found.models.map((name) => modelStatesIn(files.get(name), budget));
     const tensors = new ZeroReader(found.folder, stage, partitions, models).read();
     return {
       files: files.all,
@@ -98,8 +100,8 @@ function dictIn(file: ByteFile, key: string, value: PickleValue | undefined): En
   throw wrongEntry(file, key, value, 'a dict');
 }
 
-function partitionIn(file: ByteFile): Partition {
-  const { root } = readTorchObject(file);
+function partitionIn(file: ByteFile, budget: PickleBudget): Partition {
+  const { root } = readTorchObject(file, budget);
   const entries = dictIn(file, KEYS.optimizer, dictIn(file, 'the file', root).get(KEYS.optimizer));
   const flat = entries.get(KEYS.flatGroups);
   const groups = flat ?? entries.get(KEYS.groups) ?? null;
@@ -177,8 +179,8 @@ function checkAgreement(
   return first.stage;
 }
 
-function modelStatesIn(file: ByteFile): ModelStates {
-  return { file, entries: dictIn(file, 'the file', readTorchObject(file).root) };
+function modelStatesIn(file: ByteFile, budget: PickleBudget): ModelStates {
+  return { file, entries: dictIn(file, 'the file', readTorchObject(file, budget).root) };
 }
 
 class ZeroReader {
@@ -186,6 +188,7 @@ class ZeroReader {
   readonly #stage: Partition['stage'];
   readonly #partitions: readonly Partition[];
   readonly #models: readonly ModelStates[];
+  readonly #changedAt: number;
   readonly #tensors = new Map<string, StoredTensor>();
 
   constructor(
@@ -198,6 +201,7 @@ class ZeroReader {
     this.#stage = stage;
     this.#partitions = partitions;
     this.#models = models;
+    this.#changedAt = partitions.reduce((last, { file }) => Math.max(last, file.changedAt), 0);
   }
 
   /** All tensors, under the names and in the order of deepspeed/utils/zero_to_fp32.py. */
@@ -217,14 +221,7 @@ class ZeroReader {
   }
 
   #add({ file }: ModelStates, name: string, tensor: StoredTensor): void {
-    if (this.#tensors.has(name)) {
-      throw refusal(file.path, {
-        rule: 'zero-name-once',
-        place: tensorPlace(name),
-        message:
-          'has two sources of values: buffers, frozen and trained parameters have names of their own',
-      });
-    }
+    if (this.#tensors.has(name)) throw nameTwice(file, name);
     this.#tensors.set(name, tensor);
   }
 
@@ -333,10 +330,11 @@ class ZeroReader {
       const size = Math.ceil(shape.elements / world);
       const dtype = this.#partitions[0]?.vectors[0]?.dtype ?? 'F32';
       const runs = () =>
-        this.#partitions.flatMap(({ vectors }, rank) => {
-          const own = Math.min(size, Math.max(0, shape.elements - rank * size));
-          return runsOfRange(vectors, from, own);
-        });
+        this.#partitions
+          .slice(0, size === 0 ? 0 : Math.ceil(shape.elements / size))
+          .flatMap(({ vectors }, rank) =>
+            runsOfRange(vectors, from, Math.min(size, shape.elements - rank * size)),
+          );
       this.#add(model, shape.name, this.#ofRuns(shape, dtype, runs));
       start += size;
     }
@@ -378,8 +376,7 @@ class ZeroReader {
     dtype: StoredDtype,
     runs: () => readonly StoredTensor[],
   ): StoredTensor {
-    const changedAt = Math.max(...this.#partitions.map(({ file }) => file.changedAt));
-    const flat = tensorOfParts(this.#folder, dtype, [elements], changedAt, () => {
+    const flat = tensorOfParts(this.#folder, dtype, [elements], this.#changedAt, () => {
       let at = 0;
       return runs().map((values) => {
         const offsets = [at];
@@ -451,8 +448,24 @@ function runsOfSlices(
 function groupsIn(model: ModelStates): readonly (readonly ParameterShape[])[] {
   const value = model.entries.get('param_shapes') ?? null;
   if (!isKind(value, 'list')) throw wrongEntry(model.file, 'param_shapes', value, 'a list');
-  return value.items.map((group) => shapesOf(model, 'param_shapes', group));
+  // All groups can be one dict of many parameters.
+  const seen = new Set<string>();
+  return value.items.map((group) => {
+    const shapes = shapesOf(model, 'param_shapes', group);
+    for (const { name } of shapes) {
+      if (seen.size === seen.add(name).size) throw nameTwice(model.file, name);
+    }
+    return shapes;
+  });
 }
+
+const nameTwice = ({ path }: ByteFile, name: string) =>
+  refusal(path, {
+    rule: 'zero-name-once',
+    place: tensorPlace(name),
+    message:
+      'has two sources of values: buffers, frozen and trained parameters have names of their own',
+  });
 
 /** Shapes of an entry; none if it is None. */
 function shapesIn(model: ModelStates, key: string): readonly ParameterShape[] {

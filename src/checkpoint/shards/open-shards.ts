@@ -3,12 +3,13 @@
 import path, { dirname, join } from 'node:path';
 import { allowedFolders, isAllowed } from '../../files/linked-files.js';
 import { announceFiles, mountedPath, pathExists } from '../../files/mounted.js';
-import { type ByteFile, realPath } from '../byte-file.js';
+import { type ByteFile, bytesAt, realPath } from '../byte-file.js';
 import type { CheckpointOptions, FileIndex, OpenedFiles } from '../checkpoint.js';
 import { listed, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
 import { openFile } from '../open-file.js';
 import { aliasesIn } from '../safetensors/read-safetensors.js';
 import type { StoredBytes, StoredTensor } from '../stored-tensor.js';
+import { PickleBudget } from '../torch/pickle/pickle-machine.js';
 import { readShardIndex, type ShardIndex } from './index-file.js';
 
 /**
@@ -78,9 +79,10 @@ export function openShards(path: string, options: CheckpointOptions): OpenedFile
     const allowed = allowedFolders(dirname(index.path));
     const places = locateShards(index, allowed);
     announceFiles([...places.values()]);
+    const pickleBudget = new PickleBudget(() => bytesAt(places.values()));
     for (const [name, place] of places) {
       const check = (file: ByteFile) => checkShardPlace(index, allowed, name, file);
-      const shard = openFile(place, options, check);
+      const shard = openFile(place, { ...options, pickleBudget }, check);
       files.push(...shard.files);
       shards.set(name, shard.index);
       checkAgreement(index, name, shard.index);

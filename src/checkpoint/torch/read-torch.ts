@@ -2,7 +2,7 @@ import type { ByteFile } from '../byte-file.js';
 import type { CheckpointOptions, FileIndex } from '../checkpoint.js';
 import { FETCH_AGAIN, refusal, refuseAt } from '../checkpoint-rules.js';
 import { readPickle } from './pickle/pickle.js';
-import { PickleSource } from './pickle/pickle-machine.js';
+import { PickleBudget, PickleSource } from './pickle/pickle-machine.js';
 import type { PickleValue, Storage } from './pickle/values.js';
 import { isKind } from './pickle/values.js';
 import { findStateDict } from './state-dict/state-dict.js';
@@ -18,8 +18,11 @@ const NO_METADATA = { aliases: new Map(), metadata: new Map() } as const;
  * directory and the pickle, not the values.
  * @throws UserError that names the violated rule.
  */
-export function readTorchZip(file: ByteFile, { stateDict }: CheckpointOptions = {}): FileIndex {
-  const { root, warnings } = readTorchObject(file);
+export function readTorchZip(
+  file: ByteFile,
+  { stateDict, pickleBudget }: CheckpointOptions = {},
+): FileIndex {
+  const { root, warnings } = readTorchObject(file, pickleBudget);
   const found = findStateDict(root, stateDict, file);
   return {
     ...NO_METADATA,
@@ -31,16 +34,22 @@ export function readTorchZip(file: ByteFile, { stateDict }: CheckpointOptions = 
 
 /**
  * The object in a torch.save file since PyTorch 1.6, with the places of its tensors.
+ * @param budget Memory of all pickles of the checkpoint; by default this one is the only one.
  * @throws UserError that names the violated rule.
  */
-export function readTorchObject(file: ByteFile): {
+export function readTorchObject(
+  file: ByteFile,
+  budget?: PickleBudget,
+): {
   readonly root: PickleValue;
   /** Unusual but harmless findings. */
   readonly warnings: readonly string[];
 } {
   const { records, isBigEndian, warnings } = readTorchArchive(file);
   const pickle = records.get('data.pkl') ?? { position: 0, bytes: 0 };
-  const source = new PickleSource(file, pickle.position, pickle.position + pickle.bytes);
+  const source = new PickleSource(file, pickle.position, pickle.position + pickle.bytes, {
+    budget,
+  });
   const refuse = source.refusal;
   const storages = new Storages(
     refuse,
@@ -71,8 +80,11 @@ const PROTOCOL = 1001;
  * and its storage keys; then each storage after its length.
  * @throws UserError that names the violated rule.
  */
-export function readTorchLegacy(file: ByteFile, { stateDict }: CheckpointOptions = {}): FileIndex {
-  const source = new PickleSource(file, headerEnd(file), file.size);
+export function readTorchLegacy(
+  file: ByteFile,
+  { stateDict, pickleBudget: budget = new PickleBudget(() => file.size) }: CheckpointOptions = {},
+): FileIndex {
+  const source = new PickleSource(file, headerEnd(file, budget), file.size, { budget });
   const refuse = source.refusal;
   const deferred = new Map<string, DeferredBytes>();
   const storages = new Storages(
@@ -86,22 +98,26 @@ export function readTorchLegacy(file: ByteFile, { stateDict }: CheckpointOptions
   );
   const root = readPickle(source, storages);
   const found = findStateDict(root, stateDict, file);
-  const { value, end } = plainPickle(file, source.position);
+  const { value, end } = plainPickle(file, source.position, budget);
   placeStorages(file, end, keysIn(file, value, deferred), deferred, storages.all);
   return { ...NO_METADATA, ...found, format: 'torch-legacy' };
 }
 
 /** Reads a pickle without storages, and returns the position after it. */
-function plainPickle(file: ByteFile, start: number): { value: PickleValue; end: number } {
-  const source = new PickleSource(file, start, file.size);
+function plainPickle(
+  file: ByteFile,
+  start: number,
+  budget: PickleBudget,
+): { value: PickleValue; end: number } {
+  const source = new PickleSource(file, start, file.size, { budget });
   const value = readPickle(source);
   return { value, end: source.position };
 }
 
 /** Checks the three pickles before the object, and returns the position after them. */
-function headerEnd(file: ByteFile): number {
+function headerEnd(file: ByteFile, budget: PickleBudget): number {
   const refuse = refuseAt(file.path, 'header');
-  const magic = plainPickle(file, 0);
+  const magic = plainPickle(file, 0, budget);
   if (magic.value !== MAGIC) {
     throw refuse(
       'legacy-magic',
@@ -109,14 +125,14 @@ function headerEnd(file: ByteFile): number {
       'save model.state_dict() with torch.save',
     );
   }
-  const protocol = plainPickle(file, magic.end);
+  const protocol = plainPickle(file, magic.end, budget);
   if (protocol.value !== PROTOCOL) {
     throw refuse(
       'legacy-protocol',
       `is of protocol ${pickleValueText(protocol.value)}, not ${PROTOCOL}`,
     );
   }
-  const system = plainPickle(file, protocol.end);
+  const system = plainPickle(file, protocol.end, budget);
   const isLittle = isKind(system.value, 'dict') && system.value.entries.get('little_endian');
   if (isLittle !== true) {
     throw refuse('legacy-system', 'does not say that it was written on a little-endian machine');

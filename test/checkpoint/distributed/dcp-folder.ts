@@ -1,16 +1,16 @@
 import * as a from '../torch/assemble.js';
 import { archive, inFolder } from '../torch/zip-builder.js';
 
-const METADATA = 'torch.distributed.checkpoint.metadata';
-const FILESYSTEM = 'torch.distributed.checkpoint.filesystem';
+export const METADATA = 'torch.distributed.checkpoint.metadata';
+export const FILESYSTEM = 'torch.distributed.checkpoint.filesystem';
 
-const record = (module: string, name: string, ...fields: Uint8Array[]) =>
+export const record = (module: string, name: string, ...fields: Uint8Array[]) =>
   a.join(a.global(module, name), a.EMPTY_TUPLE, a.NEWOBJ, a.dict(...fields), a.BUILD);
 
-const size = (numbers: readonly number[]) =>
+export const size = (numbers: readonly number[]) =>
   a.call(a.global('torch', 'Size'), a.tuple(...numbers.map((number) => a.int(number))));
 
-const list = (items: readonly Uint8Array[]) =>
+export const list = (items: readonly Uint8Array[]) =>
   a.join(a.EMPTY_LIST, a.MARK, Buffer.concat(items), a.APPENDS);
 
 export interface PartSpec {

@@ -10,12 +10,14 @@ import { globalName, isKind } from './values.js';
 const MAX_PICKLE_BYTES = 64 * 2 ** 20;
 const WINDOW_BYTES = 64 * 1024;
 
-/** Limits of a pickle that holds nothing but a long list, instead of the usual ones. */
+/** Limits of a pickle, instead of the usual ones. */
 export interface PickleLimits {
   readonly pickleBytes?: number;
-  /** Bytes of memory for each byte of the file. */
-  readonly memoryPerByte?: number;
   readonly memo?: number;
+  /** Most bytes of memory, however large the file is. */
+  readonly memory?: number;
+  /** Memory of all pickles of a checkpoint; by default the pickle is the only one. */
+  readonly budget?: PickleBudget | undefined;
 }
 
 /** A part of a file, read sequentially through a window. */
@@ -197,17 +199,39 @@ const BIG_KEY_BYTES = 200;
 /** Integer keys are numbers of steps, layers or parameters. */
 const LEAST_KEY = -(2n ** 63n);
 const MOST_KEY = 2n ** 64n - 1n;
+/** Most memory for the values of one pickle. */
+const MAX_BYTES = 640e6;
 /**
- * Memory limit for all values, plus MAX_BYTES_PER_BYTE for each byte over the size of a small file. The small
- * limit fits about 50,000 tensors; training checkpoints are large, and their optimizer state has three more
- * tensors per parameter.
+ * Memory limit for all values of small files, plus BUDGET_PER_BYTE for each byte over their size. The small limit
+ * fits about 50,000 tensors; training checkpoints are large, and their optimizer state has three more tensors per
+ * parameter.
  */
-const MAX_BYTES = { small: 90e6, large: 640e6, list: 2e9 };
-const SMALL_FILE = 16e6;
-const MAX_BYTES_PER_BYTE = 30;
+const SMALL_BUDGET = 90e6;
+const SMALL_FILES = 16e6;
+const BUDGET_PER_BYTE = 30;
 const MAX_MARKS = 200;
 const MAX_MEMO = 2_000_000;
 const MAX_TEXT_BYTES = 2 ** 20;
+
+/** Memory for the values of all pickles of a checkpoint. Without it, many small files together would have no limit. */
+export class PickleBudget {
+  readonly #fileBytes: () => number;
+  #most = SMALL_BUDGET;
+  #spent = 0;
+
+  /** @param fileBytes Bytes of all files of the checkpoint; called when those of small files are spent. */
+  constructor(fileBytes: () => number) {
+    this.#fileBytes = fileBytes;
+  }
+
+  /** Bytes of the limit once it is exceeded; undefined below. */
+  spend(bytes: number): number | undefined {
+    this.#spent += bytes;
+    if (this.#spent <= this.#most) return undefined;
+    this.#most = SMALL_BUDGET + BUDGET_PER_BYTE * Math.max(0, this.#fileBytes() - SMALL_FILES);
+    return this.#spent > this.#most ? this.#most : undefined;
+  }
+}
 
 /** A singleton, as in Python. */
 const EMPTY_TUPLE: Tuple = { kind: 'tuple', items: [], hashable: true };
@@ -222,17 +246,15 @@ export class PickleMachine {
   /** Entries that were set one after the other, as picklers do, and the others. */
   readonly #memo: PickleValue[] = [];
   readonly #sparseMemo = new Map<number, PickleValue>();
+  readonly #budget: PickleBudget;
   readonly #maxBytes: number;
   #bytes = 0;
 
   constructor(source: PickleSource, storages: Storages | undefined) {
     this.source = source;
     this.storages = storages;
-    const beyond = Math.max(0, source.file.size - SMALL_FILE);
-    const { memoryPerByte } = source.limits;
-    const most = memoryPerByte ? MAX_BYTES.list : MAX_BYTES.large;
-    const more = memoryPerByte ? memoryPerByte * source.file.size : MAX_BYTES_PER_BYTE * beyond;
-    this.#maxBytes = Math.min(MAX_BYTES.small + more, most);
+    this.#budget = source.limits.budget ?? new PickleBudget(() => source.file.size);
+    this.#maxBytes = source.limits.memory ?? MAX_BYTES;
   }
 
   push(value: PickleValue): void {
@@ -407,12 +429,12 @@ export class PickleMachine {
   /** Counts bytes that are created, or read again, as the arguments of a call are. */
   spend(bytes: number): void {
     this.#bytes += bytes;
-    if (this.#bytes > this.#maxBytes) {
-      throw this.source.refusal(
-        'pickle-memory',
-        `builds more than ${Math.floor(this.#maxBytes / 1e6)} MB of objects`,
-      );
-    }
+    const most = this.#budget.spend(bytes);
+    if (most === undefined && this.#bytes <= this.#maxBytes) return;
+    throw this.source.refusal(
+      'pickle-memory',
+      `builds more than ${Math.floor(Math.min(most ?? this.#maxBytes, this.#maxBytes) / 1e6)} MB of objects`,
+    );
   }
 
   #underflow() {
