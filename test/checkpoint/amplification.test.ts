@@ -13,7 +13,7 @@ import { dcpFolder } from './distributed/dcp-folder.js';
 import * as gguf from './gguf/files.js';
 import { initializer, onnx } from './onnx/files.js';
 import { fileBytes } from './safetensors/files.js';
-import { folderOf } from './temp-folder.js';
+import { folderOf, ruleBrokenBy } from './temp-folder.js';
 import * as a from './torch/assemble.js';
 import { archive, inFolder } from './torch/zip-builder.js';
 
@@ -28,24 +28,23 @@ interface Claim {
 }
 
 const range = (length: number) => Array.from({ length }, (_, at) => at);
-const torchFile = (root: Uint8Array, data: Uint8Array) =>
+const torchFile = (root: Uint8Array, ...data: readonly Uint8Array[]) =>
   archive({
     entries: inFolder({
       'data.pkl': a.pickle(root),
       version: '3\n',
       byteorder: 'little',
-      'data/0': data,
+      ...Object.fromEntries(data.map((bytes, key) => [`data/${key}`, bytes])),
     }),
   });
-const listOf = (items: readonly Uint8Array[]) =>
-  a.join(a.EMPTY_LIST, a.MARK, ...items, a.APPENDS);
+const listOf = (items: readonly Uint8Array[]) => a.join(a.EMPTY_LIST, a.MARK, ...items, a.APPENDS);
 const sizesOf = (...sizes: readonly number[]) => a.tuple(...sizes.map((size) => a.int(size)));
 
 /** View of a storage: one element again and again, or a window of it that another view may overlap. */
-function view({ elements, stored, dice }: Claim, at: number, type = 'FloatStorage') {
+function view({ elements, stored, dice }: Claim, at: number) {
   const isWindow = elements <= stored;
   return a.tensor({
-    storage: a.storage({ type: a.global('torch', type), length: a.int(stored) }),
+    storage: a.storage({ length: a.int(stored) }),
     offset: a.int(isWindow ? at % (stored - elements + 1) : dice.below(stored)),
     size: sizesOf(elements),
     stride: sizesOf(isWindow ? 1 : 0),
@@ -111,49 +110,37 @@ const ATTACKS: Readonly<Record<string, (claim: Claim) => Files>> = {
       ...Object.fromEntries(names.map((name, shard) => [name, file(shard)])),
     };
   },
-  'packed weights that are views': (claim) => {
-    const int = (name: string, sizes: number[], type = 'IntStorage') => [
-      a.text(name),
-      a.tensor({
-        storage: a.storage({ type: a.global('torch', type), length: a.int(claim.stored) }),
-        size: sizesOf(...sizes),
-        stride: sizesOf(...sizes.map(() => 0)),
+  'packed weights with one storage': ({ copies, stored }) => {
+    const words = a.tensor({
+      storage: a.storage({ type: a.global('torch', 'IntStorage'), length: a.int(stored) }),
+      size: sizesOf(1, stored),
+      stride: sizesOf(stored, 1),
+    });
+    const scale = a.tensor({
+      storage: a.storage({ key: a.text('1'), length: a.int(1) }),
+      size: sizesOf(1, 1),
+      stride: sizesOf(1, 1),
+    });
+    const shape = a.tensor({
+      storage: a.storage({
+        type: a.global('torch', 'IntStorage'),
+        key: a.text('2'),
+        length: a.int(2),
       }),
-    ];
-    const rows = claim.elements;
-    const shape = [
-      a.text('m.weight_shape'),
-      a.tensor({
-        storage: a.storage({
-          type: a.global('torch', 'IntStorage'),
-          key: a.text('1'),
-          length: a.int(2),
-        }),
-        size: sizesOf(2),
-      }),
-    ];
-    const root = a.dict(
-      ...int('m.weight_packed', [rows, claim.copies]),
-      // Storages have one type each: the scale gets its own.
-      a.text('m.weight_scale'),
-      a.tensor({
-        storage: a.storage({ key: a.text('2'), length: a.int(1) }),
-        size: sizesOf(rows, 1),
-        stride: sizesOf(0, 0),
-      }),
-      ...shape,
-    );
+      size: sizesOf(2),
+    });
+    const weights = range(copies).flatMap((at) => [
+      ...[a.text(`layers.${at}.weight_packed`), words],
+      ...[a.text(`layers.${at}.weight_scale`), scale],
+      ...[a.text(`layers.${at}.weight_shape`), shape],
+    ]);
     return {
-      'model.pt': archive({
-        entries: inFolder({
-          'data.pkl': a.pickle(root),
-          version: '3\n',
-          byteorder: 'little',
-          'data/0': floats(claim),
-          'data/1': Buffer.from(Int32Array.of(rows, 8 * claim.copies).buffer),
-          'data/2': Buffer.alloc(4),
-        }),
-      }),
+      'model.pt': torchFile(
+        a.dict(...weights),
+        Buffer.alloc(4 * stored),
+        Buffer.alloc(4),
+        Buffer.from(Int32Array.of(1, 8 * stored).buffer),
+      ),
     };
   },
   'ZeRO, one vector in each place': (claim) =>
@@ -173,9 +160,7 @@ const ATTACKS: Readonly<Record<string, (claim: Claim) => Files>> = {
       [
         a.text('param_shapes'),
         listOf(
-          range(claim.copies).map((at) =>
-            a.dict(a.text(`layers.${at}.w`), sizesOf(claim.stored)),
-          ),
+          range(claim.copies).map((at) => a.dict(a.text(`layers.${at}.w`), sizesOf(claim.stored))),
         ),
       ],
       claim.copies,
@@ -203,11 +188,12 @@ const ATTACKS: Readonly<Record<string, (claim: Claim) => Files>> = {
       floats(claim),
     ),
   }),
-  'DCP, parts that are views': (claim) =>
-    dcpFolder({
+  'DCP, parts that are views': (claim) => {
+    const parts = Math.min(claim.copies, 20);
+    return dcpFolder({
       'layers.0.w': {
-        shape: [claim.copies * claim.elements],
-        parts: range(Math.min(claim.copies, 20)).map((at) => ({
+        shape: [parts * claim.elements],
+        parts: range(parts).map((at) => ({
           offsets: [at * claim.elements],
           sizes: [claim.elements],
           item: torchFile(view(claim, at), floats(claim)),
@@ -219,7 +205,8 @@ const ATTACKS: Readonly<Record<string, (claim: Claim) => Files>> = {
           { offsets: [0], sizes: [claim.elements], item: torchFile(view(claim, 0), floats(claim)) },
         ],
       },
-    }),
+    });
+  },
   'DCP, parts at one place': (claim) =>
     dcpFolder(
       Object.fromEntries(
@@ -363,4 +350,67 @@ describe.each(Object.entries(ATTACKS))('tensors larger than their files: %s', (_
     }
     expect(bytes).toBeLessThan(2 ** 28);
   });
+});
+
+describe('pickles of several small files', () => {
+  /** A list whose values take 12 MB of memory. */
+  const junk = a.join(a.EMPTY_LIST, a.MARK, Buffer.alloc(85_000, a.EMPTY_LIST), a.APPENDS);
+  const small: Claim = { copies: 1, elements: 4, stored: 4, dice: new Dice(0) };
+  const range16 = range(16);
+
+  it.each<[name: string, files: Files]>([
+    [
+      'shards',
+      {
+        'pytorch_model.bin.index.json': JSON.stringify({
+          weight_map: Object.fromEntries(range16.map((at) => [`${at}.w`, `${at}.bin`])),
+        }),
+        ...Object.fromEntries(
+          range16.map((at) => [
+            `${at}.bin`,
+            torchFile(a.dict(a.text(`${at}.w`), whole(small), a.text('junk'), junk), floats(small)),
+          ]),
+        ),
+      },
+    ],
+    [
+      'processes of ZeRO',
+      {
+        ...zero(small, 3, [a.text('param_shapes'), listOf([])], 1),
+        ...Object.fromEntries(
+          range16.map((at) => [
+            `zero_pp_rank_${at}_mp_rank_00_optim_states.pt`,
+            torchFile(
+              a.dict(
+                ...[a.text('junk'), junk, a.text('optimizer_state_dict')],
+                a.dict(
+                  ...[a.text('zero_stage'), a.int(3), a.text('partition_count'), a.int(16)],
+                  ...[a.text('fp32_flat_groups'), listOf([whole(small)])],
+                ),
+              ),
+              floats(small),
+            ),
+          ]),
+        ),
+      },
+    ],
+    [
+      'metadata of DCP next to small parts',
+      {
+        '.metadata': a.pickle(
+          ...[a.EMPTY_LIST, a.MARK, Buffer.alloc(2_600_000, a.NONE), a.APPENDS],
+        ),
+        '__0_0.distcp': '',
+      },
+    ],
+  ])('are refused by pickle-memory: %s', (_, files) => {
+    expect(ruleBrokenBy(folderOf(files))).toBe('pickle-memory');
+  });
+});
+
+it('refuses packed weights that become gigabytes of floats', () => {
+  const claim: Claim = { copies: 20, elements: 1, stored: 2 ** 17, dice: new Dice(0) };
+  const folder = folderOf(ATTACKS['packed weights with one storage']?.(claim) ?? {});
+  expect(ruleBrokenBy(folder)).toBe('files-hold-tensors');
+  expect(ruleBrokenBy(folder, { keepPacked: true })).toBe(undefined);
 });

@@ -121,10 +121,7 @@ const placeOf = (name: Uint8Array, offset: Uint8Array, bytes = 0) =>
     ),
   );
 const manySizes = (numbers: number) =>
-  a.call(
-    a.global('torch', 'Size'),
-    a.join(a.MARK, times(numbers, [0x4b, 1]), a.TUPLE),
-  );
+  a.call(a.global('torch', 'Size'), a.join(a.MARK, times(numbers, [0x4b, 1]), a.TUPLE));
 
 /** Bars that cross a square in one direction or the other, side by side. */
 function bars(parts: number) {
@@ -170,9 +167,7 @@ const distributed: readonly Row[] = [
     'DCP of tensors of parts that cross',
     (size) =>
       dcpFolder(
-        Object.fromEntries(
-          range(20).map((at) => [`layers.${at}.w`, bars(count(size, 30_000))]),
-        ),
+        Object.fromEntries(range(20).map((at) => [`layers.${at}.w`, bars(count(size, 30_000))])),
       ),
   ],
   [
@@ -567,10 +562,7 @@ const adapters: readonly Row[] = [
     'an adapter with a config of brackets',
     (size) => ({ ...adapter({}), 'adapter_config.json': '['.repeat(size) }),
   ],
-  [
-    'an adapter with a config of many keys',
-    (size) => adapter(patterns(size, (at) => `k${at}`)),
-  ],
+  ['an adapter with a config of many keys', (size) => adapter(patterns(size, (at) => `k${at}`))],
 ];
 
 const ADAPTER = commands('inspect FILE', 'verify fixtures/hf/llama/config.json FILE');

@@ -12,6 +12,7 @@ import { CHECKPOINT_SHAPES } from './checkpoint-shapes.js';
 import { DISTRIBUTED_SHAPES } from './distributed-shapes.js';
 import { DOCUMENT_SHAPES } from './document-shapes.js';
 import type { Shape } from './shape.js';
+import { TEXT_SHAPES } from './text-shapes.js';
 
 /** Bytes of the files; the rule holds below 16 MB. */
 const SIZES = [1_000_000, 2_000_000, 4_000_000, 8_000_000, 15_900_000];
@@ -76,6 +77,7 @@ const SHAPES: readonly Shape[] = [
   ...CHECKPOINT_SHAPES,
   ...DISTRIBUTED_SHAPES,
   ...DOCUMENT_SHAPES,
+  ...TEXT_SHAPES,
 ];
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
