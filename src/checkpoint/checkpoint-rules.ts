@@ -250,7 +250,7 @@ export const PICKLE_RULES = {
   'pickle-frame': 'A frame is no longer than what is left.',
   'pickle-opcode': 'Only the opcodes that data needs are used.',
   'pickle-memory':
-    'What a pickle builds takes at most about 90 MB, in files beyond 16 MB up to 640 MB.',
+    'What the pickles of a checkpoint build takes at most about 90 MB, and in files beyond 16 MB up to 640 MB each.',
   'pickle-stack': 'Every opcode finds its operands on the stack.',
   'pickle-mark': 'Every opcode that needs a mark finds one.',
   'pickle-marks': 'At most 200 marks are open at a time.',

@@ -2,7 +2,8 @@
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import { elementCount, shapeText, storedBytes } from '../../tensor/dtype.js';
 import { ByteFile } from '../byte-file.js';
-import { quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
+import type { Refuse } from '../checkpoint-rules.js';
+import { quoted, refusal, refuseAt, tensorPlace } from '../checkpoint-rules.js';
 import { globalMeaning } from '../torch/pickle/globals.js';
 import { readPickle } from '../torch/pickle/pickle.js';
 import { type PickleBudget, PickleSource } from '../torch/pickle/pickle-machine.js';
@@ -50,7 +51,7 @@ export const offsetKey = (offsets: readonly number[]): string => offsets.join(',
  */
 const LIMITS = { pickleBytes: 2 ** 28, memory: 2e9, memo: 20_000_000 };
 const MAX_RANK = 8;
-/** State dicts are nested a few dicts deep. */
+/** Most keys of a path, and numbers of a size that is not checked yet. State dicts are nested a few dicts deep. */
 const MAX_PATH = 100;
 
 /**
@@ -67,6 +68,9 @@ export function readDcpMetadata(path: string, budget?: PickleBudget): DcpMetadat
     file.close();
   }
 }
+
+export const partNotStored = (refuse: Refuse, message: string) =>
+  refuse('dcp-part-stored', message);
 
 class MetadataReader {
   readonly #path: string;
@@ -133,21 +137,18 @@ class MetadataReader {
     const shape = this.#sizes(place, fields.get('size'));
     const elements = shape.includes(0) ? 0 : elementCount(shape);
     const bytes = elements === undefined ? undefined : storedBytes(elements, dtype);
-    if (elements === undefined || bytes === undefined) {
+    if (elements === undefined || bytes === undefined || shape.length > MAX_RANK) {
       throw refusal(this.#path, {
         rule: 'dcp-shape',
         place,
-        message: `has the sizes ${shapeText(shape)}; expected a number of bytes that can be counted`,
+        message: `has the sizes ${shapeText(shape)}; expected at most ${MAX_RANK}, of a number of bytes that can be counted`,
       });
     }
     const chunks = fields.get('chunks') ?? null;
     if (!isKind(chunks, 'list')) return this.#wrong(place, chunks);
     if (chunks.items.length > placed) {
-      throw refusal(this.#path, {
-        rule: 'dcp-part-stored',
-        place,
-        message: `has ${chunks.items.length} parts, and places for ${placed}`,
-      });
+      const message = `has ${chunks.items.length} parts, and places for ${placed}`;
+      throw partNotStored(refuseAt(this.#path, place), message);
     }
     const boxes = chunks.items.map((chunk) => this.#box(place, chunk, shape));
     return { dtype, shape, elements, bytes, boxes };
@@ -179,14 +180,9 @@ class MetadataReader {
     const isSize = value !== undefined && isKind(value, 'opaque') && value.type === 'torch.Size';
     const [numbers = null] = isSize ? value.args.items : [];
     const items = isKind(numbers, 'tuple') || isKind(numbers, 'list') ? numbers.items : undefined;
-    if (items && items.length > MAX_RANK) {
-      throw refusal(this.#path, {
-        rule: 'dcp-shape',
-        place,
-        message: `has ${items.length} sizes; expected at most ${MAX_RANK}`,
-      });
-    }
-    if (items?.every((item) => isNatural(item))) return items as readonly number[];
+    // One long list can be the sizes of many parts.
+    const isShort = items !== undefined && items.length <= MAX_PATH;
+    if (isShort && items.every((item) => isNatural(item))) return items as readonly number[];
     return this.#wrong(place, value, 'torch.Size of natural numbers');
   }
 

@@ -19,7 +19,7 @@ import { globalName, isKind, Table } from '../torch/pickle/values.js';
 import { readTorchObject } from '../torch/read-torch.js';
 import { findStateDict } from '../torch/state-dict/state-dict.js';
 import type { DcpMetadata, DcpTensor, PartPlace } from './dcp-metadata.js';
-import { offsetKey, readDcpMetadata } from './dcp-metadata.js';
+import { offsetKey, partNotStored, readDcpMetadata } from './dcp-metadata.js';
 import { PartFiles } from './part-files.js';
 import type { PartBox, TensorPart } from './sharded-tensor.js';
 import { boxText, checkCover, shardedTensor } from './sharded-tensor.js';
@@ -144,9 +144,8 @@ function nested(
 }
 
 function newDict(budget: PickleBudget, refuse: Refuse): Dict {
-  const most = budget.spend(TABLE_BYTES);
-  if (most === undefined) return { kind: 'dict', type: 'dict', entries: new Table() };
-  throw refuse('pickle-memory', `builds more than ${Math.floor(most / 1e6)} MB of objects`);
+  budget.spend(TABLE_BYTES, refuse);
+  return { kind: 'dict', type: 'dict', entries: new Table() };
 }
 
 const sameKey = (name: string, refuse: Refuse) =>
@@ -215,7 +214,7 @@ function assembled(
     const isWhole = box.offsets.every((offset) => offset === 0);
     const place = own?.get(offsetKey(box.offsets)) ?? (isWhole ? own?.get('') : undefined);
     if (place === undefined) {
-      throw refuse('dcp-part-stored', `has no place for its part ${boxText(box)}`);
+      throw partNotStored(refuse, `has no place for its part ${boxText(box)}`);
     }
     return { ...box, values: partIn(place, dtype, box, files, name, budget) };
   });
@@ -290,18 +289,36 @@ class FileSlice extends ByteFile {
     this.start = start;
   }
 
-  /** Reads of single records would take most of the time of opening thousands of small archives. */
+  /** Small reads copy nothing: new buffers would take most of the time of opening thousands of small archives. */
+  override read(position: number, length: number): Buffer {
+    return this.#edge(position, length) ?? super.read(position, length);
+  }
+
   override readInto(target: Uint8Array, position: number): void {
-    const end = position + target.length;
+    const edge = this.#edge(position, target.length);
+    if (edge) target.set(edge);
+    else this.#readPlaced(target, position);
+  }
+
+  /** Bytes at the beginning or the end, which are read once; undefined for others. */
+  #edge(position: number, length: number): Buffer | undefined {
+    const end = position + length;
     const edge = Math.min(EDGE_BYTES, this.size);
     if (end <= edge) {
-      this.#head ??= this.origin.read(this.start, edge);
-      target.set(this.#head.subarray(position, end));
-    } else if (position >= this.size - edge && end <= this.size) {
-      const from = this.size - edge;
-      this.#tail ??= this.origin.read(this.start + from, edge);
-      target.set(this.#tail.subarray(position - from, end - from));
-    } else this.#readPlaced(target, position);
+      this.#head ??= this.#readEdge(this.start, edge);
+      return this.#head.subarray(position, end);
+    }
+    const from = this.size - edge;
+    if (position < from || end > this.size) return undefined;
+    this.#tail ??= this.#readEdge(this.start + from, edge);
+    return this.#tail.subarray(position - from, end - from);
+  }
+
+  #readEdge(position: number, length: number): Buffer {
+    // From the pool of Node.
+    const bytes = Buffer.allocUnsafe(length);
+    this.origin.readInto(bytes, position);
+    return bytes;
   }
 
   override async readIntoAsync(target: Uint8Array, position: number): Promise<void> {

@@ -59,7 +59,7 @@ export function openZero(found: ZeroFiles): OpenedFiles {
     const partitions = found.optimizers.map((name) => partitionIn(files.get(name), budget));
     const stage = checkAgreement(found, partitions);
     const models = found.models.map((name) => modelStatesIn(files.get(name), budget));
-    const tensors = new ZeroReader(found.folder, stage, partitions, models).read();
+    const tensors = new ZeroReader(found.folder, stage, partitions, models, budget).read();
     return {
       files: files.all,
       index: {
@@ -183,11 +183,15 @@ function modelStatesIn(file: ByteFile, budget: PickleBudget): ModelStates {
   return { file, entries: dictIn(file, 'the file', readTorchObject(file, budget).root) };
 }
 
+/** Approximate bytes of a tensor that is made of runs. */
+const TENSOR_BYTES = 1000;
+
 class ZeroReader {
   readonly #folder: string;
   readonly #stage: Partition['stage'];
   readonly #partitions: readonly Partition[];
   readonly #models: readonly ModelStates[];
+  readonly #budget: PickleBudget;
   readonly #changedAt: number;
   readonly #tensors = new Map<string, StoredTensor>();
 
@@ -196,11 +200,13 @@ class ZeroReader {
     stage: Partition['stage'],
     partitions: readonly Partition[],
     models: readonly ModelStates[],
+    budget: PickleBudget,
   ) {
     this.#folder = folder;
     this.#stage = stage;
     this.#partitions = partitions;
     this.#models = models;
+    this.#budget = budget;
     this.#changedAt = partitions.reduce((last, { file }) => Math.max(last, file.changedAt), 0);
   }
 
@@ -222,6 +228,7 @@ class ZeroReader {
 
   #add({ file }: ModelStates, name: string, tensor: StoredTensor): void {
     if (this.#tensors.has(name)) throw nameTwice(file, name);
+    this.#budget.spend(TENSOR_BYTES, refuseAt(file.path, tensorPlace(name)));
     this.#tensors.set(name, tensor);
   }
 

@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readDcpMetadata } from '../../../src/checkpoint/distributed/dcp-metadata.js';
+import { PickleBudget } from '../../../src/checkpoint/torch/pickle/pickle-machine.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
 import { inPackage } from '../../fixtures.js';
 import { isWhole } from '../../sampled.js';
@@ -61,13 +62,14 @@ describe('metadata', () => {
         })),
       },
     })['.metadata'];
-    const { entries, places } = readDcpMetadata(metadata(content ?? expect.fail()));
+    // Each part takes a kilobyte or more of another file.
+    const budget = new PickleBudget(() => 1000 * parts);
+    const { entries, places } = readDcpMetadata(metadata(content ?? expect.fail()), budget);
     expect(entries.get('w')?.tensor?.boxes.length).toBe(parts);
     expect(places.get('w')?.size).toBe(parts);
   });
 
-  // Files that reach the limit within two thirds of their length. The limit grows by 30 bytes of memory per byte of the
-  // file, but tuples take 47 bytes and lists 120.
+  // Files that reach the limit within two thirds of their length: tuples take 47 bytes for each byte, and lists 120.
   it.each([
     ['dicts', 2 ** 21, [a.EMPTY_DICT]],
     ['lists', 2 ** 21, [a.EMPTY_LIST]],

@@ -224,14 +224,20 @@ export class PickleBudget {
     this.#fileBytes = fileBytes;
   }
 
-  /** Bytes of the limit once it is exceeded; undefined below. */
-  spend(bytes: number): number | undefined {
+  /**
+   * Counts bytes that are created.
+   * @throws UserError beyond the limit.
+   */
+  spend(bytes: number, refuse: Refuse): void {
     this.#spent += bytes;
-    if (this.#spent <= this.#most) return undefined;
+    if (this.#spent <= this.#most) return;
     this.#most = SMALL_BUDGET + BUDGET_PER_BYTE * Math.max(0, this.#fileBytes() - SMALL_FILES);
-    return this.#spent > this.#most ? this.#most : undefined;
+    if (this.#spent > this.#most) throw tooMuch(this.#most, refuse);
   }
 }
+
+const tooMuch = (most: number, refuse: Refuse) =>
+  refuse('pickle-memory', `builds more than ${Math.floor(most / 1e6)} MB of objects`);
 
 /** A singleton, as in Python. */
 const EMPTY_TUPLE: Tuple = { kind: 'tuple', items: [], hashable: true };
@@ -429,12 +435,8 @@ export class PickleMachine {
   /** Counts bytes that are created, or read again, as the arguments of a call are. */
   spend(bytes: number): void {
     this.#bytes += bytes;
-    const most = this.#budget.spend(bytes);
-    if (most === undefined && this.#bytes <= this.#maxBytes) return;
-    throw this.source.refusal(
-      'pickle-memory',
-      `builds more than ${Math.floor(Math.min(most ?? this.#maxBytes, this.#maxBytes) / 1e6)} MB of objects`,
-    );
+    this.#budget.spend(bytes, this.source.refusal);
+    if (this.#bytes > this.#maxBytes) throw tooMuch(this.#maxBytes, this.source.refusal);
   }
 
   #underflow() {
