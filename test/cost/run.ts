@@ -10,6 +10,7 @@ import path from 'node:path';
 import { inPackage, ROOT } from '../fixtures.js';
 import { CHECKPOINT_SHAPES } from './checkpoint-shapes.js';
 import { DOCUMENT_SHAPES } from './document-shapes.js';
+import { GRAPH_SHAPES } from './graph-shapes.js';
 import type { Shape } from './shape.js';
 
 /** Bytes of the files; the rule holds below 16 MB. */
@@ -117,7 +118,7 @@ try {
   const small = inPackage('fixtures/checkpoints/valid/zip_proto5.pt');
   const base = await costOf(['inspect', small]);
   say(`The process itself: ${base.seconds.toFixed(1)} s, ${base.megabytes.toFixed(0)} MB`);
-  for (const shape of [...CHECKPOINT_SHAPES, ...DOCUMENT_SHAPES]) {
+  for (const shape of [...CHECKPOINT_SHAPES, ...GRAPH_SHAPES, ...DOCUMENT_SHAPES]) {
     const endless = new Set<readonly string[]>();
     for (const size of shape.sizes ?? SIZES) await check(shape, size, base, endless);
   }
