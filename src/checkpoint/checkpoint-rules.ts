@@ -300,7 +300,7 @@ export const ONNX_RULES = {
   'onnx-depth': 'Graphs are nested at most 32 deep.',
   'onnx-operators': 'A model has at most 10,000 different operators.',
   'onnx-values': 'A graph has at most 10,000 inputs and 10,000 outputs.',
-  'onnx-nodes': 'A model has at most 1,000,000 nodes.',
+  'onnx-nodes': 'A model has at most 500,000 nodes.',
   'onnx-metadata': 'A model has at most 100,000 entries of metadata, operator sets and functions.',
   'onnx-tensors':
     'A model has at most 200,000 tensors, in a file below 16 MB at most 100,000. Each other name of one counts.',

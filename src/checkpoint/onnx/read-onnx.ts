@@ -20,7 +20,7 @@ const MAX_FILE_BYTES = 2 ** 31 - 1;
 const MAX_DEPTH = 32;
 const MAX_TENSORS = { small: 100_000, large: 200_000 };
 /** Exported models have up to 100,000. */
-const MAX_NODES = 1_000_000;
+const MAX_NODES = 500_000;
 const MAX_METADATA = 100_000;
 const MAX_VALUES = 10_000;
 
