@@ -43,6 +43,9 @@ export const FILE_RULES = {
     'The tensors of all files together have at most 8 times the bytes of the files, and 64 MiB.',
 } as const;
 
+/** Files of fewer bytes must take little time and memory, whatever they state. */
+export const SMALL_FILE = 16e6;
+
 /** Most bytes of all tensors for files of a size: views rarely overlap, and twice at most; some are expanded. */
 export const mostTensorBytes = (fileBytes: number): number => 8 * fileBytes + 2 ** 26;
 
@@ -83,7 +86,8 @@ export const SAFETENSORS_RULES = {
 export const GGUF_RULES = {
   'gguf-version': 'The version of the format is 2 or 3, in little-endian bytes.',
   'gguf-whole': 'Metadata and tensor list end within the file.',
-  'gguf-counts': 'A file has at most 100,000 keys and 200,000 tensors, and bytes for all of them.',
+  'gguf-counts':
+    'A file has at most 100,000 keys and 200,000 tensors, below 16 MB at most 150,000, and bytes for all of them.',
   'gguf-key': 'A key has 1 to 65,535 bytes of UTF-8.',
   'gguf-key-twice': 'The metadata has each key once.',
   'gguf-value-type': 'A value has one of the 13 types of the format.',
@@ -92,6 +96,8 @@ export const GGUF_RULES = {
   'gguf-strings': 'The strings that are not in arrays have at most 16 MiB together.',
   'gguf-array': 'The elements of an array are numbers, booleans or strings.',
   'gguf-array-strings': 'Arrays have at most 8,000,000 strings together.',
+  'gguf-array-elements':
+    'Arrays of at most 4,096 elements have at most 1,048,576 elements together.',
   'gguf-alignment': 'The alignment is an unsigned 32-bit power of two from 8 on.',
   'gguf-name': 'The name of a tensor has 1 to 127 bytes of UTF-8.',
   'gguf-name-twice': 'A file has each tensor name once.',
@@ -294,7 +300,10 @@ export const ONNX_RULES = {
   'onnx-depth': 'Graphs are nested at most 32 deep.',
   'onnx-operators': 'A model has at most 10,000 different operators.',
   'onnx-values': 'A graph has at most 10,000 inputs and 10,000 outputs.',
-  'onnx-tensors': 'A model has at most 200,000 tensors.',
+  'onnx-nodes': 'A model has at most 500,000 nodes.',
+  'onnx-metadata': 'A model has at most 100,000 entries of metadata, operator sets and functions.',
+  'onnx-tensors':
+    'A model has at most 200,000 tensors, in a file below 16 MB at most 100,000. Each other name of one counts.',
   'onnx-name-twice': 'A graph has each initializer once.',
   'onnx-type': 'The element type of a tensor is one that ONNX defines.',
   'onnx-rank': 'A tensor has at most 64 dimensions.',

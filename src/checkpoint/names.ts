@@ -18,12 +18,15 @@ const COMPILED = '_orig_mod';
  */
 export function canonicalNames(names: Iterable<string>, file: string): ReadonlyMap<string, string> {
   const own = [...names];
+  const short = withoutPrefixes(own, file);
+  return new Map(own.map((name, index) => [name, short[index] ?? name]));
+}
+
+/** The names without wrapper prefixes, in their order. */
+function withoutPrefixes(own: readonly string[], file: string): readonly string[] {
   const stripped = withoutWrappers(own.map(withoutCompiledParts));
   // As they are, names cannot become equal.
-  if (stripped.every((short, index) => short === own[index])) {
-    return new Map(own.map((name) => [name, name]));
-  }
-  const canonical = new Map<string, string>();
+  if (stripped.every((short, index) => short === own[index])) return own;
   const owners = new Map<string, string>();
   for (const [index, name] of own.entries()) {
     const short = stripped[index] ?? name;
@@ -37,9 +40,8 @@ export function canonicalNames(names: Iterable<string>, file: string): ReadonlyM
       });
     }
     owners.set(short, name);
-    canonical.set(name, short);
   }
-  return canonical;
+  return stripped;
 }
 
 function withoutCompiledParts(name: string): string {
@@ -83,18 +85,28 @@ export type StoredNames = ReadonlyMap<string, StoredName>;
  * Tensors of a checkpoint under the names of the model.
  * @throws UserError if two names are equal without their prefixes.
  */
-export function storedNames({
-  path,
-  tensors,
-  aliases,
-}: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>): StoredNames {
+export function storedNames(checkpoint: NamedTensors): StoredNames {
+  const { path, tensors, aliases } = checkpoint;
+  const before = known.get(tensors);
+  if (before && before.aliases === aliases && before.path === path) return before.stored;
   const stored = new Map<string, StoredName>();
-  for (const [own, name] of canonicalNames([...tensors.keys(), ...aliases.keys()], path)) {
-    const tensor = tensors.get(own) ?? tensors.get(aliases.get(own) ?? own);
-    if (tensor) stored.set(name, { own, tensor });
+  const own = aliases.size === 0 ? [...tensors.keys()] : [...tensors.keys(), ...aliases.keys()];
+  const short = withoutPrefixes(own, path);
+  for (const [index, name] of own.entries()) {
+    const tensor = tensors.get(name) ?? tensors.get(aliases.get(name) ?? name);
+    if (tensor) stored.set(short[index] ?? name, { own: name, tensor });
   }
+  known.set(tensors, { path, aliases, stored });
   return stored;
 }
+
+type NamedTensors = Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>;
+
+/** Names by the index they come from, which never changes after it is read. */
+const known = new WeakMap<
+  NamedTensors['tensors'],
+  Pick<NamedTensors, 'path' | 'aliases'> & { readonly stored: StoredNames }
+>();
 
 /** Prefix that the file adds to the names of the model, as `module.`; may be empty. */
 export function prefixOf(stored: StoredNames): string {

@@ -29,6 +29,8 @@ export function printable(text: string): string {
  * stay, because JSON only has them between values.
  */
 export function printableJson(json: string): string {
+  // Nearly all JSON is ASCII, and this test takes a tenth of the time.
+  if (/^[\n -~]*$/.test(json)) return json;
   return json.replace(UNPRINTABLE_IN_LINE, (character) => toUtf16(character));
 }
 

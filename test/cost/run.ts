@@ -11,6 +11,7 @@ import { inPackage, ROOT } from '../fixtures.js';
 import { CHECKPOINT_SHAPES } from './checkpoint-shapes.js';
 import { DISTRIBUTED_SHAPES } from './distributed-shapes.js';
 import { DOCUMENT_SHAPES } from './document-shapes.js';
+import { GRAPH_SHAPES } from './graph-shapes.js';
 import type { Shape } from './shape.js';
 import { TEXT_SHAPES } from './text-shapes.js';
 
@@ -76,6 +77,7 @@ function costOf(args: readonly string[]): Promise<Cost> {
 const SHAPES: readonly Shape[] = [
   ...CHECKPOINT_SHAPES,
   ...DISTRIBUTED_SHAPES,
+  ...GRAPH_SHAPES,
   ...DOCUMENT_SHAPES,
   ...TEXT_SHAPES,
 ];

@@ -78,44 +78,43 @@ export class GgufScanner {
   }
 
   scalar(type: ScalarType): number | bigint | boolean {
-    const bytes = this.#take(SCALAR_BYTES[type]);
+    const at = this.#take(SCALAR_BYTES[type]);
+    const bytes = this.#window;
     switch (type) {
       case 'u8':
-        return bytes.readUInt8();
+        return bytes.readUInt8(at);
       case 'i8':
-        return bytes.readInt8();
+        return bytes.readInt8(at);
       case 'u16':
-        return bytes.readUInt16LE();
+        return bytes.readUInt16LE(at);
       case 'i16':
-        return bytes.readInt16LE();
+        return bytes.readInt16LE(at);
       case 'u32':
-        return bytes.readUInt32LE();
+        return bytes.readUInt32LE(at);
       case 'i32':
-        return bytes.readInt32LE();
+        return bytes.readInt32LE(at);
       case 'f32':
-        return bytes.readFloatLE();
+        return bytes.readFloatLE(at);
       case 'f64':
-        return bytes.readDoubleLE();
+        return bytes.readDoubleLE(at);
       case 'u64':
-        return exact(bytes.readBigUInt64LE());
+        return integerOf(bytes, at);
       case 'i64':
-        return exact(bytes.readBigInt64LE());
+        return exact(bytes.readBigInt64LE(at));
       case 'bool':
-        return this.#boolean(bytes.readUInt8());
+        return this.#boolean(bytes.readUInt8(at));
     }
   }
 
   u32(): number {
-    return this.#take(4).readUInt32LE();
+    const at = this.#take(4);
+    return this.#window.readUInt32LE(at);
   }
 
-  u64(): bigint {
-    return this.#take(8).readBigUInt64LE();
-  }
-
-  /** Bytes of a string, whose length comes first. */
-  string(): Buffer {
-    return this.#take(this.stringLength());
+  /** A bigint where a number is not exact. */
+  u64(): number | bigint {
+    const at = this.#take(8);
+    return integerOf(this.#window, at);
   }
 
   /** Length of the next string. @throws UserError when it goes beyond the file. */
@@ -123,18 +122,26 @@ export class GgufScanner {
     return this.#fitting(this.u64());
   }
 
+  /** A string; bytes that are not UTF-8 are replaced. */
+  string(): string {
+    const length = this.stringLength();
+    const at = this.#take(length);
+    return this.#window.toString('utf8', at, at + length);
+  }
+
   /** Text of a string. @param rule Rule that it violates when it is not UTF-8, or too short or long. */
-  text(rule: CheckpointRule, [least, most] = [0, Number.POSITIVE_INFINITY]): string {
+  text(rule: CheckpointRule, [least, most] = ANY_LENGTH): string {
     const length = this.stringLength();
     if (length < least || length > most) {
       throw this.refusal(rule, `has ${exactBytesText(length)}, expected ${least} to ${most}`);
     }
-    const bytes = this.#take(length);
+    const at = this.#take(length);
+    const bytes = this.#window.subarray(at, at + length);
     if (!isUtf8(bytes)) throw this.refusal(rule, `has bytes that are not UTF-8: ${shown(bytes)}`);
     return bytes.toString('utf8');
   }
 
-  skip(bytes: bigint): void {
+  skip(bytes: number | bigint): void {
     this.#position += this.#fitting(bytes);
   }
 
@@ -148,7 +155,7 @@ export class GgufScanner {
     return byte === 1;
   }
 
-  #fitting(bytes: bigint): number {
+  #fitting(bytes: number | bigint): number {
     if (bytes > this.left) {
       throw this.refusal(
         'gguf-whole',
@@ -158,20 +165,25 @@ export class GgufScanner {
     return Number(bytes);
   }
 
-  /** The next bytes; valid until the next call. */
-  #take(length: number): Buffer {
-    this.#fitting(BigInt(length));
+  /** Takes the next bytes. @returns Their position in the window. */
+  #take(length: number): number {
+    this.#fitting(length);
     const from = this.#position - this.#windowAt;
     this.#position += length;
-    if (from >= 0 && from + length <= this.#window.length) {
-      return this.#window.subarray(from, from + length);
-    }
-    const start = this.#position - length;
-    if (length > WINDOW_BYTES) return this.file.read(start, length);
-    this.#windowAt = start;
-    this.#window = this.file.read(start, Math.min(WINDOW_BYTES, this.file.size - start));
-    return this.#window.subarray(0, length);
+    if (from >= 0 && from + length <= this.#window.length) return from;
+    this.#windowAt = this.#position - length;
+    const most = Math.max(length, WINDOW_BYTES);
+    this.#window = this.file.read(this.#windowAt, Math.min(most, this.file.size - this.#windowAt));
+    return 0;
   }
+}
+
+const ANY_LENGTH: readonly [number, number] = [0, Number.POSITIVE_INFINITY];
+
+/** An unsigned integer of 64 bits. */
+function integerOf(bytes: Buffer, at: number): number | bigint {
+  const high = bytes.readUInt32LE(at + 4);
+  return high < 2 ** 21 ? high * 2 ** 32 + bytes.readUInt32LE(at) : bytes.readBigUInt64LE(at);
 }
 
 /** A number where it is exact. */

@@ -2,9 +2,10 @@ import { UserError } from '../../errors.js';
 import { fillLittleEndian, viewOf } from '../../tensor/decode-values.js';
 import type { Shape } from '../../tensor/dtype.js';
 import { shapeText } from '../../tensor/dtype.js';
+import { shortened } from '../../text/words.js';
 import type { ByteFile } from '../byte-file.js';
 import type { FileIndex } from '../checkpoint.js';
-import { exactBytesText, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
+import { exactBytesText, quoted, refusal, SMALL_FILE, tensorPlace } from '../checkpoint-rules.js';
 import { computedTensor } from '../computed-file.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import { contiguousStrides } from '../stored-tensor.js';
@@ -18,10 +19,11 @@ export const GGUF_MAGIC = 'GGUF';
 const VERSIONS: readonly number[] = [2, 3];
 
 const MAX_KEYS = 100_000;
-const MAX_TENSORS = 200_000;
-const MAX_KEY_BYTES = 65_535;
+/** Mixtures with a tensor for each expert have up to 142,784. */
+const MAX_TENSORS = { small: 150_000, large: 200_000 };
+const KEY_BYTES: readonly [number, number] = [1, 65_535];
 /** GGML_MAX_NAME of ggml is 64 with the final zero; programs for images set it to 128. */
-const MAX_NAME_BYTES = 127;
+const NAME_BYTES: readonly [number, number] = [1, 127];
 const MAX_RANK = 4;
 const MAX_STRING_BYTES = 2 ** 24;
 
@@ -31,6 +33,8 @@ const MIN_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8;
 
 /** Elements of the longest array that is kept. Those of vocabularies are only counted. */
 const MAX_KEPT_ELEMENTS = 4096;
+/** Elements of all arrays that are kept: models have a few such arrays, with a number for each layer. */
+const MAX_ALL_KEPT = 2 ** 20;
 /** Strings of all arrays. A vocabulary of 262,144 tokens has 800,000 with its merges. */
 const MAX_STRINGS = 8_000_000;
 /** Bytes of the longest array of strings that is kept. */
@@ -48,7 +52,7 @@ const ALIGNMENT_KEY = 'general.alignment';
  */
 export function readGguf(file: ByteFile): FileIndex {
   const scanner = new GgufScanner(file);
-  scanner.skip(BigInt(GGUF_MAGIC.length));
+  scanner.skip(GGUF_MAGIC.length);
   checkVersion(scanner);
   const tensorCount = scanner.u64();
   const keyCount = scanner.u64();
@@ -66,7 +70,7 @@ export function readGguf(file: ByteFile): FileIndex {
     keyValues,
     stateDict: [],
     content: new Map(),
-    warnings: [],
+    warnings: tokenIdWarnings(keyValues),
   };
 }
 
@@ -87,14 +91,15 @@ function checkVersion(scanner: GgufScanner): void {
   );
 }
 
-function checkCounts(scanner: GgufScanner, tensors: bigint, keys: bigint): void {
-  const least = keys * BigInt(MIN_KEY_BYTES) + tensors * BigInt(MIN_TENSOR_BYTES);
-  if (keys <= MAX_KEYS && tensors <= MAX_TENSORS && least <= scanner.left) return;
+function checkCounts(scanner: GgufScanner, tensors: number | bigint, keys: number | bigint): void {
+  const least = BigInt(keys) * BigInt(MIN_KEY_BYTES) + BigInt(tensors) * BigInt(MIN_TENSOR_BYTES);
+  const most = scanner.file.size < SMALL_FILE ? MAX_TENSORS.small : MAX_TENSORS.large;
+  if (keys <= MAX_KEYS && tensors <= most && least <= scanner.left) return;
   const found = `${keys} keys and ${tensors} tensors`;
   throw scanner.refusal(
     'gguf-counts',
-    keys > MAX_KEYS || tensors > MAX_TENSORS
-      ? `states ${found}, expected at most ${MAX_KEYS} and ${MAX_TENSORS}`
+    keys > MAX_KEYS || tensors > most
+      ? `states ${found}, expected at most ${MAX_KEYS} and ${most}`
       : `states ${found}, which take at least ${exactBytesText(least)}, but ${scanner.left} follow`,
   );
 }
@@ -104,14 +109,13 @@ function checkCounts(scanner: GgufScanner, tensors: bigint, keys: bigint): void 
 function readKeyValues(scanner: GgufScanner, count: number): ReadonlyMap<string, GgufValue> {
   const values = new Map<string, GgufValue>();
   let stringBytes = 0;
-  let elements = 0;
+  const left = { strings: MAX_STRINGS, kept: MAX_ALL_KEPT };
   for (let index = 0; index < count; index++) {
     scanner.place = `key ${index}`;
-    const key = scanner.text('gguf-key', [1, MAX_KEY_BYTES]);
+    const key = scanner.text('gguf-key', KEY_BYTES);
     scanner.place = `key ${quoted(key)}`;
     if (values.has(key)) throw scanner.refusal('gguf-key-twice', 'found the key twice');
-    const value = readValue(scanner, MAX_STRINGS - elements);
-    if (value.type === 'array' && value.element === 'string') elements += value.length;
+    const value = readValue(scanner, left);
     if (value.type === 'string') stringBytes += value.value.length;
     if (stringBytes > MAX_STRING_BYTES) {
       throw scanner.refusal('gguf-strings', `the strings up to here have more than 16 MiB`);
@@ -132,30 +136,48 @@ function typeOf(scanner: GgufScanner) {
   );
 }
 
-/** @param mostStrings Strings that the arrays from here on can have. */
-function readValue(scanner: GgufScanner, mostStrings: number): GgufValue {
+/** Elements that the arrays from here on can have. */
+interface ElementsLeft {
+  strings: number;
+  /** Of arrays that are kept. */
+  kept: number;
+}
+
+function readValue(scanner: GgufScanner, left: ElementsLeft): GgufValue {
   const type = typeOf(scanner);
-  if (type === 'array') return readArray(scanner, mostStrings);
+  if (type === 'array') return readArray(scanner, left);
   if (type === 'string') return { type, value: scanner.text('gguf-string') };
   return { type, value: scanner.scalar(type) };
 }
 
 /** An array; the elements of a long one are skipped. */
-function readArray(scanner: GgufScanner, mostStrings: number): GgufValue {
+function readArray(scanner: GgufScanner, left: ElementsLeft): GgufValue {
   const element = typeOf(scanner);
   if (element === 'array') {
     throw scanner.refusal('gguf-array', 'has arrays as elements, expected numbers or strings');
   }
   const length = scanner.u64();
   if (element === 'string') {
-    if (length <= mostStrings) return readStrings(scanner, Number(length));
-    throw scanner.refusal(
-      'gguf-array-strings',
-      `has ${length} strings, expected ${mostStrings} at most`,
-    );
+    if (length > left.strings) {
+      throw scanner.refusal(
+        'gguf-array-strings',
+        `has ${length} strings, expected ${left.strings} at most`,
+      );
+    }
+    left.strings -= Number(length);
   }
+  if (length <= MAX_KEPT_ELEMENTS) {
+    left.kept -= Number(length);
+    if (left.kept < 0) {
+      throw scanner.refusal(
+        'gguf-array-elements',
+        `the arrays of at most ${MAX_KEPT_ELEMENTS} elements up to here have more than ${MAX_ALL_KEPT}`,
+      );
+    }
+  }
+  if (element === 'string') return readStrings(scanner, Number(length));
   if (length > MAX_KEPT_ELEMENTS) {
-    scanner.skip(length * BigInt(SCALAR_BYTES[element]));
+    scanner.skip(BigInt(length) * BigInt(SCALAR_BYTES[element]));
     return { type: 'array', element, length: Number(length), value: null };
   }
   const value = Array.from({ length: Number(length) }, () => scanner.scalar(element as ScalarType));
@@ -167,8 +189,8 @@ function readStrings(scanner: GgufScanner, length: number): GgufValue {
   const kept: string[] = [];
   let isKept = length <= MAX_KEPT_ELEMENTS;
   for (let index = 0; index < length; index++) {
-    if (isKept) kept.push(scanner.string().toString('utf8'));
-    else scanner.skip(BigInt(scanner.stringLength()));
+    if (isKept) kept.push(scanner.string());
+    else scanner.skip(scanner.stringLength());
     if (scanner.position - start > MAX_KEPT_STRINGS) isKept = false;
   }
   return {
@@ -178,6 +200,34 @@ function readStrings(scanner: GgufScanner, length: number): GgufValue {
     value: isKept ? kept : null,
   };
 }
+
+/** Ids of special tokens: `tokenizer.ggml.bos_token_id`. */
+const TOKEN_ID_KEY = /^tokenizer\.ggml\..*token_id$/;
+
+/** Ids that no token of the vocabulary has. Programs that read the file ignore them, or stop. */
+function tokenIdWarnings(keyValues: ReadonlyMap<string, GgufValue>): string[] {
+  const tokens = keyValues.get('tokenizer.ggml.tokens');
+  const count = tokens?.type === 'array' ? tokens.length : 2 ** 32;
+  const warnings: string[] = [];
+  for (const [key, { type, value }] of keyValues) {
+    if (!key.startsWith('tokenizer.ggml.') || !TOKEN_ID_KEY.test(key)) continue;
+    const isId = typeof value === 'number' && Number.isInteger(value) && value >= 0;
+    if (isId && value < count) continue;
+    // Files without a token of this kind have the largest number.
+    if (type === 'u32' && value === NO_TOKEN) continue;
+    if (warnings.length === MAX_WARNINGS) break;
+    const found = type === 'array' ? 'an array' : shortened(String(value));
+    warnings.push(
+      `key ${quoted(key)} is ${found}, expected the id of a token: 0 to ${count - 1}; it is not used`,
+    );
+  }
+  return warnings;
+}
+
+/** LLAMA_TOKEN_NULL of llama.h, −1, in 32 bits. */
+const NO_TOKEN = 2 ** 32 - 1;
+
+const MAX_WARNINGS = 10;
 
 function alignmentIn(scanner: GgufScanner, keyValues: ReadonlyMap<string, GgufValue>): number {
   const found = keyValues.get(ALIGNMENT_KEY);
@@ -195,14 +245,14 @@ function alignmentIn(scanner: GgufScanner, keyValues: ReadonlyMap<string, GgufVa
 
 // Tensor list.
 
+/** An entry of the list, placed once all are known. */
 interface Entry {
   readonly name: string;
   /** Outermost dimension first; the file has it last. */
   readonly shape: readonly number[];
-  readonly strides: readonly number[];
   readonly elements: number;
   readonly type: GgmlTypeName;
-  readonly offset: bigint;
+  readonly offset: number | bigint;
 }
 
 function readEntries(scanner: GgufScanner, count: number): Entry[] {
@@ -210,10 +260,10 @@ function readEntries(scanner: GgufScanner, count: number): Entry[] {
   const names = new Set<string>();
   for (let index = 0; index < count; index++) {
     scanner.place = `tensor ${index}`;
-    const name = scanner.text('gguf-name', [1, MAX_NAME_BYTES]);
+    const name = scanner.text('gguf-name', NAME_BYTES);
     scanner.place = tensorPlace(name);
-    if (names.has(name)) throw scanner.refusal('gguf-name-twice', 'found the name twice');
     names.add(name);
+    if (names.size <= index) throw scanner.refusal('gguf-name-twice', 'found the name twice');
     entries.push(readEntry(scanner, name));
   }
   scanner.place = undefined;
@@ -225,25 +275,26 @@ function readEntry(scanner: GgufScanner, name: string): Entry {
   if (rank < 1 || rank > MAX_RANK) {
     throw scanner.refusal('gguf-rank', `has ${rank} dimensions, expected 1 to ${MAX_RANK}`);
   }
-  const sizes = Array.from({ length: rank }, () => scanner.u64()).reverse();
-  const extent = sizes.reduce((product, size) => product * (size || 1n), 1n);
+  const sizes: (number | bigint)[] = [];
+  for (let axis = 0; axis < rank; axis++) sizes.push(scanner.u64());
+  const shape = sizes.reverse().map(Number);
+  const extent = shape.reduce((product, size) => product * (size || 1), 1);
+  // A rounded product is never below an exact one that is too large.
   if (extent > Number.MAX_SAFE_INTEGER) {
     throw scanner.refusal('gguf-elements', `the sizes ${sizes} multiply to more than 2^53 − 1`);
   }
-  const shape = sizes.map(Number);
   const id = scanner.u32();
   const type = ggmlTypeOf(id);
   if (type === undefined) throw scanner.refusal('gguf-type', `the type is ${id}, which is unknown`);
   const { values } = ggmlType(type);
-  const length = shape.at(-1) ?? 0;
+  const length = shape[rank - 1] ?? 0;
   if (length % values !== 0) {
     throw scanner.refusal(
       'gguf-block',
       `${type} has blocks of ${values} values, but the rows of ${shapeText(shape)} have ${length}`,
     );
   }
-  const elements = shape.includes(0) ? 0 : Number(extent);
-  return { name, shape, strides: contiguousStrides(shape), elements, type, offset: scanner.u64() };
+  return { name, shape, elements: shape.includes(0) ? 0 : extent, type, offset: scanner.u64() };
 }
 
 /** Checks the places of all tensors, and gives each its bytes in the file. */
@@ -253,36 +304,41 @@ function placeTensors(
   dataPosition: number,
   alignment: number,
 ): ReadonlyMap<string, StoredTensor> {
-  const sorted = [...entries].sort((a, b) =>
-    a.offset < b.offset ? -1 : a.offset > b.offset ? 1 : 0,
-  );
   let end = 0;
-  for (const entry of sorted) {
+  for (const entry of inOffsetOrder(entries)) {
     const refuse = (rule: 'offset' | 'tiling', message: string) =>
       refusal(file.path, {
         rule: rule === 'offset' ? 'gguf-offset' : 'gguf-tiling',
         place: tensorPlace(entry.name),
         message,
       });
-    if (entry.offset % BigInt(alignment) !== 0n) {
+    const expected = alignedUp(end, alignment);
+    if (entry.offset !== expected) {
+      const isAligned = BigInt(entry.offset) % BigInt(alignment) === 0n;
+      if (isAligned)
+        throw refuse('tiling', `begins at offset ${entry.offset}, expected ${expected}`);
       throw refuse(
         'offset',
         `begins at offset ${entry.offset}, expected a multiple of ${alignment}`,
       );
     }
-    const expected = alignedUp(end, alignment);
-    if (entry.offset !== BigInt(expected)) {
-      throw refuse('tiling', `begins at offset ${entry.offset}, expected ${expected}`);
-    }
     end = expected + bytesOf(entry);
   }
   checkEnd(file, dataPosition, end, alignment);
-  return new Map(
-    entries.map((entry) => [
-      entry.name,
-      tensorOf(file, entry, dataPosition + Number(entry.offset)),
-    ]),
+  const tensors = new Map<string, StoredTensor>();
+  for (const entry of entries) {
+    tensors.set(entry.name, tensorOf(file, entry, dataPosition + Number(entry.offset)));
+  }
+  return tensors;
+}
+
+/** Entries in the order of their offsets, which nearly all files have. */
+function inOffsetOrder(entries: readonly Entry[]): readonly Entry[] {
+  const isSorted = entries.every(
+    ({ offset }, index) => index === 0 || offset >= (entries[index - 1]?.offset ?? 0),
   );
+  if (isSorted) return entries;
+  return entries.toSorted((a, b) => (a.offset < b.offset ? -1 : a.offset > b.offset ? 1 : 0));
 }
 
 function checkEnd(
@@ -311,12 +367,15 @@ function bytesOf({ elements, type }: Entry): number {
 }
 
 function tensorOf(file: ByteFile, entry: Entry, position: number): StoredTensor {
-  const { type, shape, strides, elements } = entry;
+  const { type, shape, elements } = entry;
   const { dtype } = ggmlType(type);
   const bytes = bytesOf(entry);
   if (dtype === undefined) return decodedTensor(file, { type, shape, elements, position, bytes });
   const storage = { file, position, bytes, isBigEndian: false };
-  return { kind: 'tensor', dtype, shape, elements, strides, offset: 0, storage, bytes };
+  return {
+    ...{ kind: 'tensor', dtype, shape, elements, strides: contiguousStrides(shape) },
+    ...{ offset: 0, storage, bytes },
+  };
 }
 
 const FLOAT_BYTES = 4;

@@ -76,23 +76,30 @@ const MAX_OPERATORS = 10_000;
 export class OnnxCounts {
   subgraphs = 0;
   sparse = 0;
-  #nodes = 0;
-  readonly #operators = new Map<string, { domain: string; operator: string; count: number }>();
+  nodes = 0;
+  /** In the order of their first nodes. */
+  readonly #operators: { domain: string; operator: string; count: number }[] = [];
+  readonly #byName = new Map<string, Map<string, { count: number }>>();
 
   /** False when there are too many different operators. */
   addNode(domain: string, operator: string): boolean {
-    this.#nodes++;
-    const key = `${domain}\0${operator}`;
-    const known = this.#operators.get(key);
+    this.nodes++;
+    const operators = this.#byName.get(domain) ?? new Map<string, { count: number }>();
+    if (operators.size === 0) this.#byName.set(domain, operators);
+    const known = operators.get(operator);
     if (known) known.count++;
-    else this.#operators.set(key, { domain, operator, count: 1 });
-    return this.#operators.size <= MAX_OPERATORS;
+    else {
+      const first = { domain, operator, count: 1 };
+      operators.set(operator, first);
+      this.#operators.push(first);
+    }
+    return this.#operators.length <= MAX_OPERATORS;
   }
 
   description(initializers: readonly OnnxTensor[], constants: readonly OnnxTensor[]) {
     return {
-      nodes: this.#nodes,
-      operators: [...this.#operators.values()].sort((a, b) => b.count - a.count),
+      nodes: this.nodes,
+      operators: this.#operators.toSorted((a, b) => b.count - a.count),
       subgraphs: this.subgraphs,
       initializers: totalsOf(initializers),
       constantTensors: totalsOf(constants),

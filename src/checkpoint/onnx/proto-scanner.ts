@@ -21,9 +21,12 @@ export type Wire = (typeof WIRE)[keyof typeof WIRE];
 export interface ProtoField extends ByteSpan {
   readonly number: number;
   readonly wire: Wire;
-  /** Value of a varint; 0n for other fields. */
-  readonly value: bigint;
+  /** Value of a varint, unsigned; 0 for other fields. */
+  readonly value: Integer;
 }
+
+/** An integer of 64 bits: a bigint where a number is not exact. */
+export type Integer = number | bigint;
 
 const WINDOW_BYTES = 2 ** 16;
 const MAX_VARINT_BYTES = 10;
@@ -40,6 +43,10 @@ export class ProtoScanner {
   #windowAt = 0;
   #fields = 0;
   #keptBytes = 0;
+  /** The last varint: its low and high 32 bits, and the position behind it. */
+  #low = 0;
+  #high = 0;
+  #end = 0;
 
   constructor(file: ByteFile) {
     this.file = file;
@@ -49,45 +56,20 @@ export class ProtoScanner {
     return { from: 0, to: this.file.size };
   }
 
-  /** The fields of a message in order. */
-  *fields({ from, to }: ByteSpan): Generator<ProtoField, undefined> {
-    let at = from;
-    while (at < to) {
-      this.#countField();
-      const tag = this.varint({ from: at, to });
-      const number = Number(tag.value >> 3n);
-      const wire = Number(tag.value & 7n);
-      if (!isWire(wire) || number < 1 || number > 2 ** 29 - 1) {
-        throw this.refusal(
-          'onnx-field',
-          `byte ${at}: field ${number} has the wire type ${wire}, expected a field from 1 on of type 0, 1, 2 or 5`,
-        );
-      }
-      const field = this.#field(number, wire, { from: tag.to, to });
-      yield field;
+  /** Visits the fields of a message in order. */
+  fields({ from, to }: ByteSpan, visit: (field: ProtoField) => void): void {
+    for (let at = from; at < to; ) {
+      const field = this.#field(at, to);
+      visit(field);
       at = field.to;
     }
   }
 
-  /** The integer at the beginning of a span, and where it ends. */
-  varint({ from, to }: ByteSpan): { readonly value: bigint; readonly to: number } {
-    // Nearly all integers have one byte.
-    const first = from < to ? this.#byteAt(from) : 0x80;
-    if (first < 0x80) return { value: BigInt(first), to: from + 1 };
-    let value = 0n;
-    let shift = 0n;
-    for (let at = from; ; at++) {
-      if (at >= to) throw this.#beyond(from, at + 1 - from, to);
-      if (at - from >= MAX_VARINT_BYTES) {
-        throw this.refusal(
-          'onnx-varint',
-          `the integer at byte ${from} has more than ${MAX_VARINT_BYTES} bytes`,
-        );
-      }
-      const byte = this.#byteAt(at);
-      value |= BigInt(byte & 0x7f) << shift;
-      shift += 7n;
-      if (byte < 0x80) return { value: BigInt.asUintN(64, value), to: at + 1 };
+  /** Visits integers that are packed into a span: their low and high 32 bits, unsigned. */
+  varints({ from, to }: ByteSpan, visit: (low: number, high: number) => void): void {
+    for (let at = from; at < to; at = this.#end) {
+      this.#varint(at, to);
+      visit(this.#low, this.#high);
     }
   }
 
@@ -102,37 +84,31 @@ export class ProtoScanner {
 
   /** A signed integer, as sizes and versions are. */
   integer(field: ProtoField, what: string): number {
-    return Number(BigInt.asIntN(64, this.expect(field, WIRE.varint, what).value));
+    return Number(signed(this.expect(field, WIRE.varint, what).value));
   }
 
-  /** Integers that are packed into one field, or stored one by one. */
-  *integers(field: ProtoField, what: string): Generator<bigint, undefined> {
+  /** Visits signed integers that are packed into one field, or stored one by one. */
+  integers(field: ProtoField, what: string, visit: (value: Integer) => void): void {
     if (field.wire === WIRE.varint) {
-      yield BigInt.asIntN(64, field.value);
+      visit(signed(field.value));
       return;
     }
-    const { from, to } = this.expect(field, WIRE.bytes, what);
-    for (let at = from; at < to; ) {
+    this.varints(this.expect(field, WIRE.bytes, what), (low, high) => {
       this.#countField();
-      const { value, to: end } = this.varint({ from: at, to });
-      yield BigInt.asIntN(64, value);
-      at = end;
-    }
+      visit(signed(integerOf(low, high)));
+    });
   }
 
   /** A text to keep. All kept texts together are bounded. */
   text(field: ProtoField, what: string): string {
     const { from, to } = this.expect(field, WIRE.bytes, what);
-    this.#keptBytes += to - from;
-    if (this.#keptBytes > MAX_KEPT_BYTES) {
-      throw this.refusal('onnx-strings', 'the names and texts up to here have more than 64 MiB');
-    }
-    return this.#read(from, to).toString('utf8');
+    return this.#kept(this.#read(from, to));
   }
 
   /** A name: a text of bounded length. */
   name(field: ProtoField, what: string): string {
     const { from, to } = this.expect(field, WIRE.bytes, what);
+    if (from === to) return '';
     const bytes = to - from <= MAX_NAME_BYTES ? this.#read(from, to) : undefined;
     if (bytes === undefined || !isUtf8(bytes)) {
       throw this.refusal(
@@ -140,27 +116,74 @@ export class ProtoScanner {
         `${what} has ${exactBytesText(to - from)}, expected up to ${MAX_NAME_BYTES} of UTF-8`,
       );
     }
-    return this.text(field, what);
+    return this.#kept(bytes);
   }
 
   refusal(rule: CheckpointRule, message: string) {
     return refusal(this.file.path, { rule, place: this.place, message });
   }
 
-  #field(number: number, wire: Wire, { from, to }: ByteSpan): ProtoField {
+  #kept(bytes: Buffer): string {
+    this.#keptBytes += bytes.length;
+    if (this.#keptBytes > MAX_KEPT_BYTES) {
+      throw this.refusal('onnx-strings', 'the names and texts up to here have more than 64 MiB');
+    }
+    return bytes.toString('utf8');
+  }
+
+  #field(at: number, to: number): ProtoField {
+    this.#countField();
+    this.#varint(at, to);
+    const wire = this.#low & 7;
+    const number = (this.#low >>> 3) + this.#high * 2 ** 29;
+    if (!isWire(wire) || number < 1 || number > 2 ** 29 - 1) {
+      throw this.refusal(
+        'onnx-field',
+        `byte ${at}: field ${number} has the wire type ${wire}, expected a field from 1 on of type 0, 1, 2 or 5`,
+      );
+    }
+    const from = this.#end;
     if (wire === WIRE.varint) {
-      const { value, to: end } = this.varint({ from, to });
-      return { number, wire, value, from, to: end };
+      this.#varint(from, to);
+      return { number, wire, value: integerOf(this.#low, this.#high), from, to: this.#end };
     }
     if (wire !== WIRE.bytes) {
       const size = wire === WIRE.fixed64 ? 8 : 4;
       if (from + size > to) throw this.#beyond(from, size, to);
-      return { number, wire, value: 0n, from, to: from + size };
+      return { number, wire, value: 0, from, to: from + size };
     }
-    const length = this.varint({ from, to });
-    const left = to - length.to;
-    if (length.value > left) throw this.#beyond(length.to, length.value, to);
-    return { number, wire, value: 0n, from: length.to, to: length.to + Number(length.value) };
+    this.#varint(from, to);
+    const length = integerOf(this.#low, this.#high);
+    if (length > to - this.#end) throw this.#beyond(this.#end, length, to);
+    return { number, wire, value: 0, from: this.#end, to: this.#end + Number(length) };
+  }
+
+  /** Reads the integer at `from`, which ends before `to`. */
+  #varint(from: number, to: number): void {
+    this.#low = 0;
+    this.#high = 0;
+    for (let at = from; ; at++) {
+      const index = at - from;
+      if (at >= to) throw this.#beyond(from, at + 1 - from, to);
+      if (index >= MAX_VARINT_BYTES) {
+        throw this.refusal(
+          'onnx-varint',
+          `the integer at byte ${from} has more than ${MAX_VARINT_BYTES} bytes`,
+        );
+      }
+      const byte = this.#byteAt(at);
+      const bits = byte & 0x7f;
+      // Shifts are modulo 32: the fifth byte has bits of both halves.
+      if (index < 5) this.#low |= bits << (7 * index);
+      if (index === 4) this.#high = bits >>> 4;
+      else if (index > 4) this.#high |= bits << (7 * index - 32);
+      if (byte < 0x80) {
+        this.#low >>>= 0;
+        this.#high >>>= 0;
+        this.#end = at + 1;
+        return;
+      }
+    }
   }
 
   #beyond(from: number, length: number | bigint, to: number) {
@@ -191,4 +214,11 @@ export class ProtoScanner {
   }
 }
 
-const isWire = (wire: number): wire is Wire => Object.values<number>(WIRE).includes(wire);
+const isWire = (wire: number): wire is Wire => wire <= WIRE.bytes || wire === WIRE.fixed32;
+
+const integerOf = (low: number, high: number): Integer =>
+  high < 2 ** 21 ? high * 2 ** 32 + low : (BigInt(high) << 32n) | BigInt(low);
+
+/** An unsigned integer of 64 bits read as a signed one. */
+const signed = (value: Integer): Integer =>
+  typeof value === 'number' ? value : BigInt.asIntN(64, value);

@@ -4,7 +4,7 @@
  */
 import type { ByteFile } from '../byte-file.js';
 import type { OpenedFiles } from '../checkpoint.js';
-import { exactBytesText, quoted } from '../checkpoint-rules.js';
+import { exactBytesText, quoted, SMALL_FILE } from '../checkpoint-rules.js';
 import { computedTensor } from '../computed-file.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import { contiguousStrides } from '../stored-tensor.js';
@@ -13,18 +13,15 @@ import { OnnxCounts } from './describe-onnx.js';
 import { type ExternalFiles, missingExternal, openExternalFiles } from './external-data.js';
 import type { ByteSpan, ProtoField } from './proto-scanner.js';
 import { ProtoScanner, WIRE } from './proto-scanner.js';
-import {
-  type OnnxTensor,
-  onnxTypeOf,
-  readEntry,
-  readTensorProto,
-  varints,
-} from './tensor-proto.js';
+import { type OnnxTensor, onnxTypeOf, readEntry, readTensorProto } from './tensor-proto.js';
 
 /** A length in a message of Protocol Buffers is below 2 GiB, and so is the file. */
 const MAX_FILE_BYTES = 2 ** 31 - 1;
 const MAX_DEPTH = 32;
-const MAX_TENSORS = 200_000;
+const MAX_TENSORS = { small: 100_000, large: 200_000 };
+/** Exported models have up to 100,000. */
+const MAX_NODES = 500_000;
+const MAX_METADATA = 100_000;
 const MAX_VALUES = 10_000;
 
 /**
@@ -83,8 +80,18 @@ function readModel(scanner: ProtoScanner): Model {
   const metadata = new Map<string, string>();
   const graphs: ByteSpan[] = [];
   const functions: ByteSpan[] = [];
-  for (const field of scanner.fields(scanner.whole)) {
+  let entries = 0;
+  const countEntry = () => {
+    entries++;
+    if (entries <= MAX_METADATA) return;
+    throw scanner.refusal(
+      'onnx-metadata',
+      `has more than ${MAX_METADATA} entries of metadata, operator sets and functions`,
+    );
+  };
+  scanner.fields(scanner.whole, (field) => {
     const { number } = field;
+    if (number === 8 || number === 14 || number === 25) countEntry();
     if (number === 1) about.irVersion = scanner.integer(field, 'ir_version');
     else if (number === 2) about.producer = scanner.name(field, 'producer_name');
     else if (number === 3) about.producerVersion = scanner.name(field, 'producer_version');
@@ -93,7 +100,7 @@ function readModel(scanner: ProtoScanner): Model {
     else if (number === 14) {
       metadata.set(...readEntry(scanner, scanner.expect(field, WIRE.bytes, 'metadata_props')));
     } else if (number === 25) functions.push(scanner.expect(field, WIRE.bytes, 'functions'));
-  }
+  });
   const [graph, ...others] = graphs;
   if (graph === undefined || others.length > 0) {
     throw scanner.refusal('onnx-graph', `the model has ${graphs.length} graphs, expected one`);
@@ -104,10 +111,10 @@ function readModel(scanner: ProtoScanner): Model {
 
 function operatorSetOf(scanner: ProtoScanner, field: ProtoField) {
   let [domain, version] = ['', 0];
-  for (const inner of scanner.fields(scanner.expect(field, WIRE.bytes, 'opset_import'))) {
+  scanner.fields(scanner.expect(field, WIRE.bytes, 'opset_import'), (inner) => {
     if (inner.number === 1) domain = scanner.name(inner, 'the domain of an operator set');
     else if (inner.number === 2) version = scanner.integer(inner, 'version');
-  }
+  });
   return { domain: domain || 'ai.onnx', version };
 }
 
@@ -120,10 +127,12 @@ class GraphReader {
   readonly innerTensors: OnnxTensor[] = [];
   readonly #scanner: ProtoScanner;
   #initializers: ReadonlyMap<string, OnnxTensor> = new Map();
+  readonly #mostTensors: number;
   #tensors = 0;
 
   constructor(scanner: ProtoScanner) {
     this.#scanner = scanner;
+    this.#mostTensors = scanner.file.size < SMALL_FILE ? MAX_TENSORS.small : MAX_TENSORS.large;
   }
 
   /** @returns Inputs, outputs and initializers of the main graph. */
@@ -133,20 +142,20 @@ class GraphReader {
     const inputs: OnnxValueInfo[] = [];
     const outputs: OnnxValueInfo[] = [];
     // Nodes can come before the initializers that they use.
-    for (const field of scanner.fields(graph)) {
+    scanner.fields(graph, (field) => {
       if (field.number === 5) this.#addInitializer(field, initializers);
       else if (field.number === 11) inputs.push(this.#valueInfo(field, inputs.length));
       else if (field.number === 12) outputs.push(this.#valueInfo(field, outputs.length));
-    }
+    });
     this.#initializers = initializers;
     this.#readNodes(graph, 1);
     return { inputs, outputs, initializers };
   }
 
   readFunction(span: ByteSpan): void {
-    for (const field of this.#scanner.fields(span)) {
+    this.#scanner.fields(span, (field) => {
       if (field.number === 7) this.#readNode(field, 2);
-    }
+    });
   }
 
   #addInitializer(field: ProtoField, initializers: Map<string, OnnxTensor>): void {
@@ -164,8 +173,8 @@ class GraphReader {
 
   #countTensor(): void {
     this.#tensors++;
-    if (this.#tensors <= MAX_TENSORS) return;
-    throw this.#scanner.refusal('onnx-tensors', `has more than ${MAX_TENSORS} tensors`);
+    if (this.#tensors <= this.#mostTensors) return;
+    throw this.#scanner.refusal('onnx-tensors', `has more than ${this.#mostTensors} tensors`);
   }
 
   #readNodes(graph: ByteSpan, depth: number): void {
@@ -173,11 +182,11 @@ class GraphReader {
     if (depth > MAX_DEPTH) {
       throw scanner.refusal('onnx-depth', `graphs are nested more than ${MAX_DEPTH} deep`);
     }
-    for (const field of scanner.fields(graph)) {
+    scanner.fields(graph, (field) => {
       if (field.number === 1) this.#readNode(field, depth);
       else if (field.number === 15) this.counts.sparse++;
       else if (field.number === 5 && depth > 1) this.#addInner(field, 'initializer');
-    }
+    });
   }
 
   #addInner(field: ProtoField, what: string): void {
@@ -191,7 +200,7 @@ class GraphReader {
     const inputs: string[] = [];
     const node = { name: '', op: '', domain: '', output: '', scopes: '', inputs };
     const integers: Record<string, number> = {};
-    for (const inner of scanner.fields(scanner.expect(field, WIRE.bytes, 'node'))) {
+    scanner.fields(scanner.expect(field, WIRE.bytes, 'node'), (inner) => {
       const { number } = inner;
       if (number === 1) inputs.push(scanner.name(inner, 'an input'));
       else if (number === 2) node.output ||= scanner.name(inner, 'an output');
@@ -208,6 +217,9 @@ class GraphReader {
         );
         if (key === SCOPES_KEY) node.scopes = value;
       }
+    });
+    if (this.counts.nodes === MAX_NODES) {
+      throw scanner.refusal('onnx-nodes', `has more than ${MAX_NODES} nodes`);
     }
     if (!this.counts.addNode(node.domain || 'ai.onnx', node.op)) {
       throw scanner.refusal('onnx-operators', 'has more than 10,000 different operators');
@@ -219,6 +231,8 @@ class GraphReader {
     for (const [input, name] of node.inputs.entries()) {
       if (!this.#initializers.has(name)) continue;
       const known = this.uses.get(name);
+      // The output of an Identity is another name of the tensor.
+      if (node.op === 'Identity') this.#countTensor();
       if (known === undefined) this.uses.set(name, [{ ...node, input }]);
       else if (known.length < MAX_USES || node.op === 'Identity') known.push({ ...node, input });
     }
@@ -227,7 +241,7 @@ class GraphReader {
   #readAttribute(field: ProtoField, depth: number) {
     const scanner = this.#scanner;
     const attribute = { name: '', integer: 0 };
-    for (const inner of scanner.fields(scanner.expect(field, WIRE.bytes, 'attribute'))) {
+    scanner.fields(scanner.expect(field, WIRE.bytes, 'attribute'), (inner) => {
       const { number } = inner;
       if (number === 1) attribute.name = scanner.name(inner, 'the name of an attribute');
       else if (number === 3) attribute.integer = scanner.integer(inner, 'i');
@@ -236,7 +250,7 @@ class GraphReader {
         this.counts.subgraphs++;
         this.#readNodes(scanner.expect(inner, WIRE.bytes, 'a graph of an attribute'), depth + 1);
       }
-    }
+    });
     return attribute;
   }
 
@@ -249,20 +263,20 @@ class GraphReader {
     let name = '';
     let type: string | null = null;
     let shape: (number | string)[] | null = null;
-    const within = (span: ProtoField, what: string) =>
-      scanner.fields(scanner.expect(span, WIRE.bytes, what));
-    for (const inner of within(field, 'a value')) {
+    const within = (span: ProtoField, what: string, visit: (field: ProtoField) => void) =>
+      scanner.fields(scanner.expect(span, WIRE.bytes, what), visit);
+    within(field, 'a value', (inner) => {
       if (inner.number === 1) name = scanner.name(inner, 'the name of a value');
-      if (inner.number !== 2) continue;
-      for (const kind of within(inner, 'a type')) {
-        if (kind.number !== 1) continue;
-        for (const part of within(kind, 'a tensor type')) {
+      if (inner.number !== 2) return;
+      within(inner, 'a type', (kind) => {
+        if (kind.number !== 1) return;
+        within(kind, 'a tensor type', (part) => {
           if (part.number === 1)
             type = onnxTypeOf(scanner.integer(part, 'elem_type'))?.name ?? null;
           else if (part.number === 2) shape = this.#shape(part);
-        }
-      }
-    }
+        });
+      });
+    });
     return { name, type, shape };
   }
 
@@ -270,15 +284,15 @@ class GraphReader {
   #shape(field: ProtoField): (number | string)[] {
     const scanner = this.#scanner;
     const sizes: (number | string)[] = [];
-    for (const dimension of scanner.fields(scanner.expect(field, WIRE.bytes, 'shape'))) {
-      if (dimension.number !== 1) continue;
+    scanner.fields(scanner.expect(field, WIRE.bytes, 'shape'), (dimension) => {
+      if (dimension.number !== 1) return;
       let size: number | string = '';
-      for (const inner of scanner.fields(scanner.expect(dimension, WIRE.bytes, 'dim'))) {
+      scanner.fields(scanner.expect(dimension, WIRE.bytes, 'dim'), (inner) => {
         if (inner.number === 1) size = scanner.integer(inner, 'dim_value');
         else if (inner.number === 2) size = scanner.name(inner, 'dim_param');
-      }
+      });
       if (sizes.length < 64) sizes.push(size);
-    }
+    });
     return sizes;
   }
 }
@@ -328,12 +342,16 @@ function storedTensor(
     };
     return computedTensor(file, { ...form, fill });
   }
-  const position =
-    data.kind === 'external' ? data.offset : data.kind === 'data' ? data.span.from : 0;
-  const key = `${data.kind === 'external' ? data.location : ''}\0${position}\0${bytes}`;
-  const storage = places.get(key) ?? { file: source, position, bytes, isBigEndian: false };
+  const tensor = { kind: 'tensor', ...form, strides: contiguousStrides(shape), offset: 0 } as const;
+  const storageAt = (position: number) => ({ file: source, position, bytes, isBigEndian: false });
+  if (data.kind !== 'external') {
+    // Fields of a message never share bytes.
+    return { ...tensor, storage: storageAt(data.kind === 'data' ? data.span.from : 0) };
+  }
+  const key = `${data.location}\0${data.offset}\0${bytes}`;
+  const storage = places.get(key) ?? storageAt(data.offset);
   if (bytes > 0) places.set(key, storage);
-  return { kind: 'tensor', ...form, strides: contiguousStrides(shape), offset: 0, storage };
+  return { ...tensor, storage };
 }
 
 /** Values stored as integers of variable length, decoded whole when they are first read. */
@@ -363,11 +381,13 @@ function decodedIntegers(
   // The bits of the value: a float16 is stored as the integer of its bits.
   const width = WIDTHS[dtype] ?? 1;
   for (const span of spans) {
-    for (const value of varints(scanner, span)) {
-      if (width === 8) words.writeBigUInt64LE(value, at);
-      else words.writeUIntLE(Number(BigInt.asUintN(8 * width, value)), at, width);
+    scanner.varints(span, (low, high) => {
+      if (width === 1) words[at] = low;
+      else if (width === 2) words.writeUInt16LE(low & 0xffff, at);
+      else words.writeUInt32LE(low, at);
+      if (width === 8) words.writeUInt32LE(high, at + 4);
       at += width;
-    }
+    });
   }
   return words;
 }

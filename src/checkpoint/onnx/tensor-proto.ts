@@ -133,7 +133,7 @@ function partsOf(scanner: ProtoScanner, span: ByteSpan): Parts {
     external: new Map(),
     isExternal: false,
   };
-  for (const field of scanner.fields(span)) {
+  scanner.fields(span, (field) => {
     const { number } = field;
     if (number === NAME) {
       parts.name = scanner.name(field, 'the name of a tensor');
@@ -149,7 +149,7 @@ function partsOf(scanner: ProtoScanner, span: ByteSpan): Parts {
       if (known) known.push(field);
       else parts.fields.set(number, [field]);
     }
-  }
+  });
   return parts;
 }
 
@@ -161,20 +161,20 @@ const isTyped = (number: number): boolean => number in TYPED_FIELDS || number in
 /** A StringStringEntryProto. */
 export function readEntry(scanner: ProtoScanner, span: ByteSpan): readonly [string, string] {
   let [key, value] = ['', ''];
-  for (const field of scanner.fields(span)) {
+  scanner.fields(span, (field) => {
     if (field.number === 1) key = scanner.name(field, 'the key of an entry');
     else if (field.number === 2) value = scanner.text(field, 'the value of an entry');
-  }
+  });
   return [key, value];
 }
 
 function addSizes(scanner: ProtoScanner, field: ProtoField, sizes: bigint[]): void {
-  for (const size of scanner.integers(field, 'dims')) {
+  scanner.integers(field, 'dims', (size) => {
     if (sizes.length === MAX_RANK) {
       throw scanner.refusal('onnx-rank', `has more than ${MAX_RANK} dimensions`);
     }
-    sizes.push(size);
-  }
+    sizes.push(BigInt(size));
+  });
 }
 
 function shapeOf(scanner: ProtoScanner, sizes: readonly bigint[]) {
@@ -258,20 +258,12 @@ function elementsIn(
     );
   }
   let count = 0;
-  for (const span of spans) for (const _ of varints(scanner, span)) count++;
-  return count === Math.ceil(elements / perInteger) ? elements : Number.NaN;
-}
-
-/** The integers of a span. */
-export function* varints(
-  scanner: ProtoScanner,
-  { from, to }: ByteSpan,
-): Generator<bigint, undefined> {
-  for (let at = from; at < to; ) {
-    const { value, to: end } = scanner.varint({ from: at, to });
-    yield value;
-    at = end;
+  for (const span of spans) {
+    scanner.varints(span, () => {
+      count++;
+    });
   }
+  return count === Math.ceil(elements / perInteger) ? elements : Number.NaN;
 }
 
 /** docs/ExternalData.md of onnx: location, and optionally offset and length as decimal text. */

@@ -5,7 +5,14 @@ import { STORED_DTYPES, shapeText, storedBytes } from '../../tensor/dtype.js';
 import type { ByteFile } from '../byte-file.js';
 import type { FileIndex } from '../checkpoint.js';
 import type { SAFETENSORS_RULES } from '../checkpoint-rules.js';
-import { exactBytesText, FETCH_AGAIN, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
+import {
+  exactBytesText,
+  FETCH_AGAIN,
+  quoted,
+  refusal,
+  SMALL_FILE,
+  tensorPlace,
+} from '../checkpoint-rules.js';
 import type { JsonRules } from '../json-scanner.js';
 import { ARRAY, JsonScanner, OBJECT } from '../json-scanner.js';
 import type { StoredTensor } from '../stored-tensor.js';
@@ -348,9 +355,7 @@ export const METADATA_KEY = '__metadata__';
 const MAX_METADATA = 100_000;
 
 /** Maximum number of tensors. The largest models have 100,000 in all shards together. */
-const MAX_TENSORS = { small: 100_000, large: 200_000 };
-/** Maximum bytes of a small file. */
-const SMALL_FILE = 16e6;
+export const MAX_TENSORS = { small: 100_000, large: 200_000 };
 
 /** Real names have a few hundred bytes at most. Sorting and printing them takes many times their size. */
 const MAX_KEY_BYTES = 2 ** 16;

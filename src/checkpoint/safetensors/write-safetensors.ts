@@ -2,11 +2,13 @@ import { UserError } from '../../errors.js';
 import type { ByteChunks, ByteSink } from '../../files/write-whole.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import { elementCount, shapeText, storedBytes } from '../../tensor/dtype.js';
+import { SMALL_FILE } from '../checkpoint-rules.js';
 import {
   FORMAT_KEY,
   LENGTH_FIELD_BYTES,
   MAX_HEADER_BYTES,
   MAX_RANK,
+  MAX_TENSORS,
   METADATA_KEY,
   SAFETENSORS_DTYPES,
 } from './read-safetensors.js';
@@ -130,7 +132,8 @@ function headerOf(
     return `,${literal(name)}:{${fields}}`;
   });
   const json = Buffer.from(`{"${METADATA_KEY}":{${members.join()}}${entries.join('')}}`);
-  const length = Math.ceil(json.length / ALIGNMENT) * ALIGNMENT;
+  const least = leastHeaderBytes(placed);
+  const length = Math.ceil(Math.max(json.length, least) / ALIGNMENT) * ALIGNMENT;
   if (length > MAX_HEADER_BYTES) {
     throw cannotHold(`${placed.length} tensors whose header has ${length} bytes`);
   }
@@ -138,6 +141,13 @@ function headerOf(
   header.writeBigUInt64LE(BigInt(length));
   json.copy(header, LENGTH_FIELD_BYTES);
   return header;
+}
+
+/** Bytes that make a file large enough for its number of tensors, by the rules for reading it. */
+function leastHeaderBytes(placed: readonly PlacedTensor<TensorHeading>[]): number {
+  if (placed.length <= MAX_TENSORS.small) return 0;
+  const last = placed.at(-1);
+  return SMALL_FILE - LENGTH_FIELD_BYTES - (last ? last.offset + last.bytes : 0);
 }
 
 /** Encodes a JSON string. */

@@ -95,19 +95,21 @@ export function tokenizerMetadata(folder: string, rows: number, config: Json): T
   if (kind.model === 'gpt2')
     keys.set('tokenizer.ggml.merges', texts(merges.map((pair) => pair.join(' '))));
   else keys.set('tokenizer.ggml.scores', floats(scoresOf(model, tokens, merges)));
-  for (const [key, value] of specialTokens(settings, config, tokens)) keys.set(key, value);
+  const special = specialTokens(settings, config, tokens);
+  for (const [key, value] of special.keys) keys.set(key, value);
   const template = templateOf(folder, settings);
   if (template !== undefined) keys.set('tokenizer.chat_template', text(template));
   return {
     keys,
-    notes:
-      kind.pre === 'default' && kind.model === 'gpt2'
-        ? [
-            'llama.cpp has no name for the pattern that splits text: "default" is written, and tokens can differ',
-          ]
-        : [],
+    notes: [
+      ...special.notes,
+      ...(kind.pre === 'default' && kind.model === 'gpt2' ? [NO_PATTERN] : []),
+    ],
   };
 }
+
+const NO_PATTERN =
+  'llama.cpp has no name for the pattern that splits text: "default" is written, and tokens can differ';
 
 /** All tokens by id, and their kinds. Undefined for ids beyond the rows, or ids without a token in between. */
 function vocabularyOf(tokenizer: Json, model: Json, rows: number) {
@@ -199,11 +201,9 @@ function scoresOf(
 }
 
 /** Ids of special tokens: by tokenizer_config.json, else by the config of the model. */
-function* specialTokens(
-  settings: Json,
-  config: Json,
-  tokens: readonly string[],
-): Generator<[string, GgufValue]> {
+function specialTokens(settings: Json, config: Json, tokens: readonly string[]): TokenizerMetadata {
+  const keys = new Map<string, GgufValue>();
+  const notes: string[] = [];
   for (const [name, key] of [
     ['bos', 'bos'],
     ['eos', 'eos'],
@@ -216,13 +216,20 @@ function* specialTokens(
     const stated = config[`${name}_token_id`];
     const first: unknown = Array.isArray(stated) ? stated[0] : stated;
     const id = byName >= 0 ? byName : first;
-    if (typeof id === 'number' && id >= 0)
-      yield [`tokenizer.ggml.${key}_token_id`, { type: 'u32', value: id }];
+    if (typeof id !== 'number') continue;
+    if (Number.isInteger(id) && id >= 0 && id < tokens.length) {
+      keys.set(`tokenizer.ggml.${key}_token_id`, { type: 'u32', value: id });
+    } else {
+      notes.push(
+        `The config has ${name}_token_id ${id}, expected 0 to ${tokens.length - 1}: it is left out`,
+      );
+    }
   }
   for (const name of ['bos', 'eos']) {
     const adds = settings[`add_${name}_token`];
-    if (typeof adds === 'boolean') yield [`tokenizer.ggml.add_${name}_token`, flag(adds)];
+    if (typeof adds === 'boolean') keys.set(`tokenizer.ggml.add_${name}_token`, flag(adds));
   }
+  return { keys, notes };
 }
 
 function templateOf(folder: string, settings: Json): string | undefined {

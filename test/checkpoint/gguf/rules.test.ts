@@ -62,6 +62,11 @@ const ATTACKS: readonly Attack[] = [
     'more keys than allowed',
     () => gguf({ keyCount: 100_001, data: Buffer.alloc(2_000_000) }),
   ],
+  [
+    'gguf-counts',
+    'more tensors than a small file can have',
+    () => gguf({ tensorCount: 150_001, data: Buffer.alloc(6_000_000) }),
+  ],
   ['gguf-key', 'no bytes', () => gguf({ keys: [key('', UINT32, u32(1))] })],
   ['gguf-key', '65,536 bytes', () => gguf({ keys: [key('k'.repeat(65_536), UINT32, u32(1))] })],
   ['gguf-key', 'Latin-1', () => gguf({ keys: [key(Buffer.from([0xe9]), UINT32, u32(1))] })],
@@ -90,6 +95,14 @@ const ATTACKS: readonly Attack[] = [
     'gguf-array-strings',
     '8,000,001 strings',
     () => gguf({ keys: [key('a', ARRAY, array(STRING, 8_000_001, Buffer.alloc(99)))] }),
+  ],
+  [
+    'gguf-array-elements',
+    '257 arrays of 4,096 elements',
+    () => {
+      const full = array(BOOL, 4096, Buffer.alloc(4096));
+      return gguf({ keys: Array.from({ length: 257 }, (_, n) => key(`a${n}`, ARRAY, full)) });
+    },
   ],
   ...[0, 4, 48].map(
     (alignment): Attack => [
@@ -213,5 +226,34 @@ describe('opening a GGUF file', () => {
       expect(files.length).toBe(2);
       for (const each of tensors.values()) expect(readTensor(each).length).toBe(16);
     }
+  });
+});
+
+describe('token ids in the metadata', () => {
+  const TOKENS = key(
+    'tokenizer.ggml.tokens',
+    ARRAY,
+    array(STRING, 3, Buffer.concat(['a', 'b', 'c'].map((each) => text(each)))),
+  );
+  const [INT32, UINT64] = [5, 10];
+  const i32 = (value: number) => Buffer.from(Int32Array.of(value).buffer);
+  const warningsOf = (id: Buffer) =>
+    opened(fileIn('x.gguf', gguf({ keys: [ARCHITECTURE, TOKENS, id] }))).warnings;
+  const name = 'tokenizer.ggml.bos_token_id';
+
+  it.each([
+    ['2^32', key(name, UINT64, u64(2 ** 32)), '4294967296'],
+    ['a negative one', key(name, INT32, i32(-1)), '-1'],
+    ['one beyond the vocabulary', key(name, UINT32, u32(3)), '3'],
+    ['2^63', key(name, UINT64, u64(2n ** 63n)), '9223372036854775808'],
+  ])('are warned of: %s', (_, id, shown) => {
+    expect(warningsOf(id)).toEqual([
+      `key "${name}" is ${shown}, expected the id of a token: 0 to 2; it is not used`,
+    ]);
+  });
+
+  it('are fine in the vocabulary, and as the largest number for none', () => {
+    expect(warningsOf(key(name, UINT32, u32(2)))).toEqual([]);
+    expect(warningsOf(key(name, UINT32, u32(2 ** 32 - 1)))).toEqual([]);
   });
 });

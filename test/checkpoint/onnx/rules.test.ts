@@ -106,6 +106,25 @@ const ATTACKS: readonly Attack[] = [
     '10,001 inputs',
     () => onnx({ values: Array.from({ length: 10_001 }, (_, n) => value(11, `x${n}`, [1])) }),
   ],
+  ['onnx-nodes', '500,001', () => bytes(7, Buffer.alloc(2 * 500_001, Buffer.from([0x0a, 0])))],
+  [
+    'onnx-metadata',
+    '100,001 entries',
+    () => onnx({ more: [Buffer.alloc(2 * 100_001, Buffer.from([0x72, 0]))] }),
+  ],
+  [
+    'onnx-metadata',
+    '100,001 functions',
+    () => onnx({ more: [Buffer.alloc(3 * 100_001, Buffer.from([0xca, 0x01, 0]))] }),
+  ],
+  [
+    'onnx-tensors',
+    '100,001 names of one',
+    () => {
+      const copy = node({ op: 'Identity', inputs: ['w'], outputs: ['v'] });
+      return onnx({ nodes: [Buffer.alloc(100_001 * copy.length, copy)] });
+    },
+  ],
   [
     'onnx-tensors',
     '200,001 constants',
