@@ -21,6 +21,7 @@ interface Word {
   readonly text: 'NaN' | 'Infinity';
 }
 
+const WORD = /(?:Infinity|NaN)(?![\w.+-]|\s*:)/y;
 const QUOTE = 34;
 const BACKSLASH = 92;
 
@@ -60,9 +61,8 @@ function scanned(text: string): readonly Word[] {
         break;
       case 73: // I
       case 78: {
-        const found = /(?:Infinity|NaN)(?![\w.+-]|\s*:)/y;
-        found.lastIndex = at;
-        const word = found.exec(text)?.[0];
+        WORD.lastIndex = at;
+        const word = WORD.exec(text)?.[0];
         // A word of a longer one stays, and is an error for JSON.parse.
         if (word === undefined || /[\w.+]/.test(text[at - 1] ?? '')) break;
         if (words.length >= JSON_BOUNDS.words) throw beyond('NaN and Infinity', JSON_BOUNDS.words);
