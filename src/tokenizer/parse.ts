@@ -24,9 +24,10 @@ const ALWAYS_ALLOWED = 2 ** 20;
 
 /**
  * @param file File name for messages.
+ * @param isPlain Whether its post-processor is left out.
  * @throws UserError if the file is not JSON, its vocabulary is not valid, or its decoder can lengthen a text too much.
  */
-export function parseTokenizer(text: string, file: string): ParsedTokenizer {
+export function parseTokenizer(text: string, file: string, isPlain = false): ParsedTokenizer {
   const refuse = (what: string) =>
     new UserError('refused-file', `${file} is not a tokenizer: ${what}`, {
       suggestion: 'give the tokenizer.json of a model',
@@ -76,9 +77,10 @@ export function parseTokenizer(text: string, file: string): ParsedTokenizer {
   const {
     normalizer,
     pre_tokenizer: preTokenizer,
-    post_processor: postProcessor,
+    post_processor: ownPostProcessor,
     decoder,
   } = content;
+  const postProcessor = isPlain ? null : ownPostProcessor;
   const excess = excessOfParts([normalizer, preTokenizer, postProcessor, decoder]);
   if (excess !== undefined) throw refuse(excess);
   const addedLength = sumOf(added, (token) => decomposedLength(String(token.content)));
