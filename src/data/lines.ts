@@ -6,9 +6,13 @@ import { createGunzip } from 'node:zlib';
 import { UserError } from '../errors.js';
 import { noteStandardInput } from '../files/input-registry.js';
 import { fileChunks } from '../files/read-file.js';
+import { formatInteger } from '../text/units.js';
 
 /** Longest line that is read. The tokenizer takes some 50 bytes of memory per character. */
 export const MOST_LINE_BYTES = 8_000_000;
+
+/** Most bytes of gzip data per byte of the file, beyond the first ones. Texts have 3 to 20, and gzip at most 1032. */
+export const GZIP_BOUNDS = { ratio: 100, first: 100_000_000 } as const;
 
 export interface Line {
   /** 1-based. */
@@ -112,10 +116,17 @@ async function* unpacked(
 
 async function* gunzipped(name: string, packed: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const output = new PassThrough();
-  const done = pipeline(Readable.from(packed), createGunzip(), output);
+  const unzip = createGunzip();
+  const done = pipeline(Readable.from(packed), unzip, output);
   done.catch(() => {});
+  let unpackedBytes = 0;
   try {
-    for await (const chunk of output) yield chunk;
+    for await (const chunk of output) {
+      unpackedBytes += chunk.length;
+      const most = Math.max(GZIP_BOUNDS.first, GZIP_BOUNDS.ratio * unzip.bytesWritten);
+      if (unpackedBytes > most) throw unpacksTooMuch(name, unzip.bytesWritten, unpackedBytes);
+      yield chunk;
+    }
     await done;
   } catch (cause) {
     if (cause instanceof UserError) throw cause;
@@ -124,6 +135,15 @@ async function* gunzipped(name: string, packed: AsyncIterable<Buffer>): AsyncGen
       suggestion: 'copy the file again, or give the unpacked one',
     });
   }
+}
+
+function unpacksTooMuch(name: string, packed: number, unpacked: number): UserError {
+  const [from, to] = [packed, unpacked].map((bytes) => formatInteger(Math.floor(bytes)));
+  return new UserError(
+    'refused-file',
+    `${name}: its first ${from} bytes of gzip data unpack to ${to}, more than ${GZIP_BOUNDS.ratio} times as many`,
+    { suggestion: 'check where the file comes from; if it is right, give the unpacked one' },
+  );
 }
 
 const [LF, CR] = [0x0a, 0x0d];

@@ -42,7 +42,7 @@ export interface HubFile {
 }
 
 /** The listing of a repository with 100,000 files has about 10 MB. */
-const MAX_LISTING_BYTES = 64_000_000;
+export const MAX_LISTING_BYTES = 24_000_000;
 const MAX_FILES = 200_000;
 
 const MAX_SIZE = 2 ** 46;

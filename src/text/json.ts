@@ -5,9 +5,15 @@
 
 /**
  * Bounds of a text that is read whole. `JSON.parse` nests outside the memory that V8 counts, a kilobyte for each level, and
- * a list or an object takes up to fifty times the memory of its two characters. The largest tokenizers have 500,000 lists.
+ * a list or an object takes up to fifty times the memory of its two characters. The largest tokenizers have 500,000 lists and
+ * 600,000 keys.
  */
-const JSON_BOUNDS = { depth: 512, lists: 2_000_000, keys: 4_000_000 } as const;
+export const JSON_BOUNDS = {
+  depth: 512,
+  lists: 2_000_000,
+  keys: 1_000_000,
+  words: 1_000_000,
+} as const;
 
 /** A word of Python that is a value, and its place in a text. */
 interface Word {
@@ -15,6 +21,7 @@ interface Word {
   readonly text: 'NaN' | 'Infinity';
 }
 
+const WORD = /(?:Infinity|NaN)(?![\w.+-]|\s*:)/y;
 const QUOTE = 34;
 const BACKSLASH = 92;
 
@@ -54,11 +61,11 @@ function scanned(text: string): readonly Word[] {
         break;
       case 73: // I
       case 78: {
-        const found = /(?:Infinity|NaN)(?![\w.+-]|\s*:)/y;
-        found.lastIndex = at;
-        const word = found.exec(text)?.[0];
+        WORD.lastIndex = at;
+        const word = WORD.exec(text)?.[0];
         // A word of a longer one stays, and is an error for JSON.parse.
         if (word === undefined || /[\w.+]/.test(text[at - 1] ?? '')) break;
+        if (words.length >= JSON_BOUNDS.words) throw beyond('NaN and Infinity', JSON_BOUNDS.words);
         words.push({ at, text: word as Word['text'] });
         at += word.length - 1;
       }
@@ -85,7 +92,26 @@ export function parseJson(text: string): unknown {
     from = word.at + word.text.length;
   }
   const standard = parts.join('') + text.slice(from);
-  return JSON.parse(standard, (_key, value) => (value === mark ? Number.NaN : value));
+  return withNaN(JSON.parse(standard), mark);
+}
+
+/** The value with NaN for each mark. `JSON.parse` with a function takes minutes for a long list. */
+function withNaN(value: unknown, mark: string): unknown {
+  if (value === mark) return Number.NaN;
+  if (Array.isArray(value)) {
+    for (let at = 0; at < value.length; at++) {
+      if (value[at] === mark) value[at] = Number.NaN;
+      else if (typeof value[at] === 'object') withNaN(value[at], mark);
+    }
+  } else if (typeof value === 'object' && value !== null) {
+    const members = value as Record<string, unknown>;
+    for (const key of Object.keys(members)) {
+      // A plain assignment to __proto__ would not change the member.
+      if (members[key] === mark) Object.defineProperty(members, key, { value: Number.NaN });
+      else if (typeof members[key] === 'object') withNaN(members[key], mark);
+    }
+  }
+  return value;
 }
 
 /** The value of a JSON text; undefined for another text. */

@@ -2,81 +2,8 @@
 import { UserError } from '../errors.js';
 import { parseJson } from '../text/json.js';
 import { isRecord, sumOf } from '../text/words.js';
-
-// Upper bound on the length of a text after the normalizer and pre-tokenizer of a tokenizer.json.
-
-type TokenizerPart = Readonly<Record<string, unknown>>;
-
-/** UTF-8 bytes per UTF-16 code unit, each written as a character, plus a space before each piece. */
-const BYTE_LEVEL = 4;
-
-/** A space on each side of an ideograph. */
-const BERT = 3;
-
-/**
- * Length of a text after Unicode decomposition. Only decomposition lengthens a text, so a bound on these
- * lengths holds before and after each normalization form.
- */
-const decomposedLength = (text: string): number =>
-  Math.max(text.length, text.normalize('NFKD').length, text.toLowerCase().normalize('NFKD').length);
-
-/**
- * Maximum factor by which a normalizer, pre-tokenizer or decoder, in the JSON of a tokenizer, can lengthen a text. In
- * published tokenizers it is at most about 8.
- */
-function growthOf(part: unknown): number {
-  if (!isPart(part)) return 1;
-  switch (part.type) {
-    case 'Sequence':
-      return [part.normalizers, part.pretokenizers, part.decoders]
-        .flatMap((parts) => (Array.isArray(parts) ? parts : []))
-        .reduce<number>((product, each) => product * growthOf(each), 1);
-    case 'Replace':
-      return replacementGrowth(part);
-    case 'Prepend':
-      // Added tokens split a text into sections, at most one per character.
-      return 1 + lengthOf(part.prepend);
-    case 'Metaspace': {
-      const length = lengthOf(part.str_rep || part.replacement || '\u2581');
-      return Math.max(1, length) + length;
-    }
-    case 'ByteLevel':
-      return BYTE_LEVEL;
-    case 'BertNormalizer':
-      return BERT;
-    default:
-      return 1;
-  }
-}
-
-function replacementGrowth({ pattern, content }: TokenizerPart): number {
-  // A JavaScript replacement can insert all text before or after the match.
-  if (typeof content === 'string' && /\$[`'&<\d]/.test(content)) return Number.POSITIVE_INFINITY;
-  const length = lengthOf(content);
-  const { String: fixed, Regex: regex } = isPart(pattern) ? pattern : {};
-  if (typeof fixed === 'string' && fixed !== '') {
-    return Math.max(1, length / decomposedLength(fixed));
-  }
-  // An empty match before each character, and one at the end.
-  return typeof regex === 'string' && consumes(regex) ? Math.max(1, length) : 1 + 2 * length;
-}
-
-/** Whether every match of a pattern has at least one character; false if uncertain. */
-function consumes(pattern: string): boolean {
-  // Assertions can match the empty string in one place, and fail in an empty text.
-  if (/\(\?|\\[bB]|[$^]/.test(pattern)) return false;
-  try {
-    return !new RegExp(pattern, 'u').test('');
-  } catch {
-    return false;
-  }
-}
-
-const lengthOf = (text: unknown): number =>
-  typeof text === 'string' ? decomposedLength(text) : String(text ?? '').length;
-
-const isPart = (value: unknown): value is TokenizerPart =>
-  typeof value === 'object' && value !== null;
+import { decomposedLength, excessOfParts, growthOf, MAX_GROWTH, repetitionsOf } from './parts.js';
+import { isLargeTrie, MOST_NODES, pieceCheck, USUAL_LENGTHS } from './token-trie.js';
 
 interface ParsedTokenizer {
   readonly content: object;
@@ -92,17 +19,15 @@ const MAX_TOKENS = { small: 600_000, perByte: 1 / 40 };
 /** Maximum unused ids below the highest id. Some tokenizers reserve a few hundred. */
 const MAX_UNUSED_IDS = 100_000;
 
-/** Maximum characters after normalization per character of the text; several times the need of published tokenizers. */
-const MAX_GROWTH = 16;
-
 /** Characters that any tokenizer may produce for a short text. */
 const ALWAYS_ALLOWED = 2 ** 20;
 
 /**
  * @param file File name for messages.
+ * @param isPlain Whether its post-processor is left out.
  * @throws UserError if the file is not JSON, its vocabulary is not valid, or its decoder can lengthen a text too much.
  */
-export function parseTokenizer(text: string, file: string): ParsedTokenizer {
+export function parseTokenizer(text: string, file: string, isPlain = false): ParsedTokenizer {
   const refuse = (what: string) =>
     new UserError('refused-file', `${file} is not a tokenizer: ${what}`, {
       suggestion: 'give the tokenizer.json of a model',
@@ -149,14 +74,39 @@ export function parseTokenizer(text: string, file: string): ParsedTokenizer {
   };
   if (!listed) for (const [at, id] of ids.entries()) check(id, () => Object.keys(vocab)[at]);
   for (const token of added) check(token.id, () => token.content);
-  const { normalizer, pre_tokenizer: preTokenizer, decoder } = content;
+  const {
+    normalizer,
+    pre_tokenizer: preTokenizer,
+    post_processor: ownPostProcessor,
+    decoder,
+  } = content;
+  const postProcessor = isPlain ? null : ownPostProcessor;
+  const excess = excessOfParts([normalizer, preTokenizer, postProcessor, decoder]);
+  if (excess !== undefined) throw refuse(excess);
   const addedLength = sumOf(added, (token) => decomposedLength(String(token.content)));
   const growth = growthOf(normalizer) * growthOf(preTokenizer);
   if (growthOf(decoder) > MAX_GROWTH) throw lengthens(file, 'decoder', 'Replace');
+  if (repetitionsOf(postProcessor) > MAX_GROWTH) {
+    throw lengthens(file, 'post-processor', 'TemplateProcessing');
+  }
+  const mostNodes = Math.max(MOST_NODES.small, Math.floor(MOST_NODES.perByte * text.length));
+  // The normalizer runs on added tokens too.
+  if (addedLength * Math.min(growthOf(normalizer), MAX_GROWTH) > mostNodes) {
+    throw refuse(`its added tokens have more than ${mostNodes} characters`);
+  }
+  if (listed && isLargeTrie([...listed], mostNodes)) {
+    throw refuse(`its tokens differ in more than ${mostNodes} characters`);
+  }
+  const hasFewPieces = listed ? pieceCheck([...listed]) : () => true;
   return {
     content,
     vocabulary,
     checkText(measured) {
+      if (!hasFewPieces(measured.length)) {
+        throw refuse(
+          `its tokens have more than ${USUAL_LENGTHS} lengths, too many for a long text`,
+        );
+      }
       if (growth <= MAX_GROWTH) return;
       const length = addedLength + decomposedLength(measured);
       if (growth * length > ALWAYS_ALLOWED) {

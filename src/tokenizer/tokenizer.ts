@@ -71,7 +71,7 @@ export class TextTokenizer {
       suggestion: SUGGESTION,
       missing: `${SUGGESTION}, or its folder`,
     });
-    const { content, vocabulary, checkText } = parseTokenizer(json, file);
+    const { content, vocabulary, checkText } = parseTokenizer(json, file, options.isPlain);
     const run = runnerFor(file, json.length, options.limit);
     const own = options.isPlain ? { ...content, post_processor: null, decoder: null } : content;
     const tokenizer = run(0, () => new Tokenizer(own, options.config ?? {}));

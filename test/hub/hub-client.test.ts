@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
 import { redirected } from '../../src/hub/http-client.js';
-import { HubClient, ReadAhead } from '../../src/hub/hub-client.js';
+import { HubClient, MAX_LISTING_BYTES, ReadAhead } from '../../src/hub/hub-client.js';
 import { hubSettings } from '../../src/hub/hub-settings.js';
 import { onTestEnd } from '../cleanup.js';
 import { COMMIT, mixtral, OTHER_COMMIT } from './hub-models.js';
@@ -91,6 +91,14 @@ describe('the listing of a revision', () => {
     const hub = await hubWith();
     hub.faults.push((_asked, response) => !!response.end(body));
     expect(await failure(clientOf(hub).listing('org/mix', 'main'))).toContain(what);
+  });
+
+  it('refuses a longer answer than a listing has, before it is parsed', async () => {
+    const hub = await hubWith();
+    hub.faults.push((_asked, response) => !!response.end('['.repeat(MAX_LISTING_BYTES + 1)));
+    const message = await failure(clientOf(hub).listing('org/mix', 'main'));
+    expect(message).toContain('cannot read org/mix from the hub');
+    expect(message).not.toContain('JSON');
   });
 });
 

@@ -45,10 +45,18 @@ describe('JSON of Python', () => {
     ['nests', '['.repeat(1e6), 'nests values more than 512 deep'],
     ['nests objects', '{"a":'.repeat(1e6), 'nests values more than 512 deep'],
     ['has many lists', `[${'[],'.repeat(2e6)}[]]`, 'more than 2,000,000 lists'],
-    ['has many keys', `{${'"":0,'.repeat(4e6)}"":0}`, 'more than 4,000,000 keys'],
+    ['has many keys', `{${'"":0,'.repeat(1e6)}"":0}`, 'more than 1,000,000 keys'],
+    ['has many words', `[${'NaN,'.repeat(1e6)}NaN]`, 'more than 1,000,000 NaN and Infinity'],
   ])('is refused before it is parsed when it %s', (_, text, message) => {
     expect(() => parseJson(text)).toThrow(message);
   });
+
+  it('reads many numbers that are not finite within seconds', () => {
+    const value = parseJson(`{"__proto__": NaN, "a": [${'NaN,'.repeat(999_998)}Infinity]}`);
+    expect(Object.getOwnPropertyDescriptor(value, '__proto__')?.value).toBe(Number.NaN);
+    const { a } = value as { readonly a: readonly number[] };
+    expect(a.slice(-2)).toEqual([Number.NaN, Number.POSITIVE_INFINITY]);
+  }, 20_000);
 
   it('counts only what is not in a text', () => {
     const text = JSON.stringify({ a: '[{'.repeat(1000), '\\"': '\\' });

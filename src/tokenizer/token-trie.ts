@@ -1,0 +1,45 @@
+/**
+ * Tries of tokens, as the library builds them: a node for each character that tokens do not share, and for a text one piece
+ * for each token that begins at a character.
+ */
+
+/** A node takes about 200 bytes. The largest vocabularies of SentencePiece models have about three nodes per token. */
+export const MOST_NODES = { small: 1_200_000, perByte: 1 / 12 } as const;
+
+/** Pieces that begin at one character: at most one for each length of a token. SentencePiece models have 16 lengths. */
+export const USUAL_LENGTHS = 24;
+
+/** Pieces of a whole text, where tokens have more lengths than usual. */
+const MOST_PIECES = 4_000_000;
+
+/** Nodes of a trie of these tokens. */
+export function trieNodes(tokens: readonly string[]): number {
+  let nodes = 0;
+  let before = '';
+  for (const token of tokens.toSorted()) {
+    nodes += token.length - sharedStart(before, token);
+    before = token;
+  }
+  return nodes;
+}
+
+function sharedStart(a: string, b: string): number {
+  const end = Math.min(a.length, b.length);
+  let at = 0;
+  while (at < end && a.charCodeAt(at) === b.charCodeAt(at)) at++;
+  return at;
+}
+
+/** Whether a trie of these tokens has more than `most` nodes. */
+export function isLargeTrie(tokens: readonly string[], most: number): boolean {
+  // Sorting takes long, and no trie has more nodes than the tokens have characters.
+  let characters = 0;
+  for (const token of tokens) characters += token.length;
+  return characters > most && trieNodes(tokens) > most;
+}
+
+/** Check of the number of pieces that a model of these tokens finds in a text of some characters. */
+export function pieceCheck(tokens: readonly string[]): (characters: number) => boolean {
+  const lengths = new Set(tokens.map((token) => token.length)).size;
+  return (characters) => lengths <= USUAL_LENGTHS || lengths * characters <= MOST_PIECES;
+}
