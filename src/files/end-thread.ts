@@ -16,9 +16,10 @@ import {
 } from './end-states.js';
 
 /** Milliseconds until the main thread has to have heard of a signal, and to have ended. */
-const HEARD = 500;
-const ENDED = 850;
-/** Milliseconds that a task has to end after it has heard of the signal. */
+const HEARD = 400;
+const ENDED = 800;
+/** The same for a task that ends by itself. */
+const TASK_HEARD = 700;
 const TASK_ENDED = 3000;
 
 interface NativeSignal {
@@ -41,19 +42,21 @@ function onSignal(name: EndSignal): void {
     Atomics.compareExchange(shared, SHARED.ctrlC, CTRL_C.asks, CTRL_C.ends);
     return;
   }
+  const [heard, ended] = effect === CTRL_C.endsTask ? [TASK_HEARD, TASK_ENDED] : [HEARD, ENDED];
   const handled = Atomics.load(shared, SHARED.handled);
   setTimeout(() => {
     if (Atomics.load(shared, SHARED.handled) === handled) end();
-    else setTimeout(end, (effect === CTRL_C.endsTask ? TASK_ENDED : ENDED) - HEARD);
-  }, HEARD);
+    else setTimeout(end, ended - heard);
+  }, heard);
 }
+
+const loadStaging = () => import('./staging-folder.js');
 
 /** Removes what is left, and ends the program. */
 async function end(): Promise<void> {
-  const { abandonStaging } = await import('./staging-folder.js');
   for (const leftover of known.values()) {
     try {
-      if (leftover.kind === 'staging') abandonStaging(leftover.place);
+      if (leftover.kind === 'staging') (await loadStaging()).abandonStaging(leftover.place);
       else remove(leftover);
     } catch {
       // A later run removes it.
@@ -76,6 +79,8 @@ function remove(leftover: Exclude<Leftover, { readonly kind: 'staging' }>): void
 
 function watch(): boolean {
   try {
+    // It warns where it is used directly. Without it, a thread hears of no signal.
+    process.noDeprecation = true;
     const { Signal } = (process as unknown as Internals).binding('signal_wrap');
     for (const [name, number] of Object.entries(SIGNALS)) {
       const signal = new Signal();
@@ -92,5 +97,7 @@ function watch(): boolean {
 parentPort?.on('message', ([id, leftover]: LeftoverMessage) => {
   if (leftover === null) known.delete(id);
   else known.set(id, leftover);
+  // Before it is urgent.
+  if (leftover?.kind === 'staging') void loadStaging();
 });
 parentPort?.postMessage(watch());

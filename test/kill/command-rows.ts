@@ -38,7 +38,7 @@ export const COMMAND_ROWS: Readonly<Record<string, readonly CommandRow[]>> = {
   'convert-checkpoint': [
     row('convert-checkpoint big.safetensors out.safetensors --dtype bf16 --force'),
     row('convert-checkpoint big.safetensors out --dtype bf16 --shard-size 100MB --check'),
-    row('convert-checkpoint big.safetensors out.gguf --dtype q4_k_m'),
+    row('convert-checkpoint big.safetensors out.pt --dtype f16'),
     row('convert-checkpoint tall.safetensors out.pt --to low-rank --rank 24'),
     row('convert-checkpoint tall.safetensors out --prove --dtype bf16'),
     row('convert-checkpoint --plan convert.json --part 1'),
@@ -49,13 +49,13 @@ export const COMMAND_ROWS: Readonly<Record<string, readonly CommandRow[]>> = {
   doctor: [row('doctor')],
   evaluate: [
     row('evaluate tiny --ids ids.json --context 128 --stride 1'),
-    row('evaluate tiny --text text.txt --tokenizer bpe-256.json'),
+    row('evaluate big.safetensors --ids ids.json --context 64'),
   ],
   export: [
     row('export hybrid/tiny --random --save out.onnx --set model.vocab_size=1000000'),
     row('export big.safetensors --external-data --save out.onnx'),
   ],
-  fit: [row('fit llama --gpu h100 --for training --details')],
+  fit: [row('fit llama/llama-3.2-1b --gpu h100 --for training --details')],
   generate: [
     row(TINY),
     row(`${TINY} -o out.json --engine tfjs`),

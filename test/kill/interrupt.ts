@@ -141,7 +141,8 @@ export class TerminalUser {
     if (temporary.length > 0) faults.push(`temporary files: ${temporary}`);
     const partial = namesIn(this.#inputs).filter(
       (name) =>
-        !this.#before.has(name) && /\.(?:tmp|unfinished|new|old)$|lock|\.[0-9a-f-]{36}$/.test(name),
+        !this.#before.has(name) &&
+        /\.(?:tmp|unfinished|new|old)$|lock(?!s$)|\.[0-9a-f-]{36}$/.test(name),
     );
     if (partial.length > 0) faults.push(`partial files: ${partial}`);
     return faults;
