@@ -1,5 +1,13 @@
 /** What the main thread and the thread that watches the end of the program share. */
-import type { OutputTarget } from './write-whole.js';
+
+/** An output that is built in a staging folder. */
+interface StagedOutput {
+  /** The path as the user wrote it. */
+  readonly target: string;
+  readonly kind: 'file' | 'folder';
+  /** Absolute path. */
+  readonly file: string;
+}
 
 /** What is removed: data, so that either thread can do it. */
 export type Leftover =
@@ -7,7 +15,7 @@ export type Leftover =
   /** A lock, removed while it has this text. */
   | { readonly kind: 'lock'; readonly path: string; readonly text: string }
   /** The staging folder of an output. */
-  | { readonly kind: 'staging'; readonly place: OutputTarget }
+  | { readonly kind: 'staging'; readonly place: StagedOutput }
   /** A child process. */
   | { readonly kind: 'process'; readonly pid: number };
 

@@ -120,6 +120,7 @@ export class TerminalUser {
     } else {
       for (let press = 0; press < presses + (ending === 'twice' ? 1 : 0); press++) {
         if (press > 0) await pause(100);
+        if (command.code !== undefined) return;
         command.type(CTRL_C);
       }
     }

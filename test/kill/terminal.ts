@@ -53,7 +53,8 @@ export class TerminalCommand {
       `stty -a >${note('before')}`,
       `echo $$ >${note('shell')}`,
       `${words.map(quoted).join(' ')} ${redirection}`,
-      `echo $? >${note('code.new')}`,
+      // Further keys are not for what follows.
+      `code=$?; trap '' INT; echo $code >${note('code.new')}`,
       `stty -a >${note('after')}`,
       `mv ${note('code.new')} ${note('code')}`,
     ].join('\n');
