@@ -25,7 +25,11 @@ const PROGRAM = ['src/files/cache-folder.ts', 'src/cli/main.ts'];
 const COUNTING = 'src/budget/family-counts.ts';
 
 /** Threads and processes of their own, started by path. */
-const THREADS = ['src/tokenizer/template-process.ts', 'src/hub/data-worker.ts'];
+const THREADS = [
+  'src/tokenizer/template-process.ts',
+  'src/hub/data-worker.ts',
+  'src/files/end-thread.ts',
+];
 
 /** What the command library loads only to run from TypeScript sources, where it finds it. */
 const NEVER_NEEDED = ['typescript', 'tsx', 'ts-node'];

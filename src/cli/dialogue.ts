@@ -3,6 +3,7 @@
 import { createInterface, type Interface } from 'node:readline/promises';
 import { UserError } from '../errors.js';
 import { printable } from '../text/escape.js';
+import { Interruption } from './output.js';
 
 /** Whether a person can answer: in a pipe, no question is asked. */
 export const isInteractive = () => process.stdin.isTTY === true && process.stdout.isTTY === true;
@@ -85,7 +86,7 @@ export class Questions {
  */
 export async function runChat(
   answer: (line: string, isStopped: () => boolean) => Promise<void>,
-  input: NodeJS.ReadableStream = process.stdin,
+  input: NodeJS.ReadableStream & Pick<Partial<NodeJS.ReadStream>, 'setRawMode'> = process.stdin,
   output: NodeJS.WritableStream = process.stderr,
 ): Promise<void> {
   const lines = createInterface({ input, output, prompt: '> ' });
@@ -103,8 +104,16 @@ export async function runChat(
       if (text !== '') {
         isAnswering = true;
         isStopped = false;
-        await answer(text, () => isStopped);
+        // An engine can be busy for seconds, in which no key is read: the terminal turns Ctrl-C into a signal.
+        input.setRawMode?.(false);
+        const interruption = new Interruption('asks');
+        try {
+          await answer(text, () => isStopped || interruption.isRequested);
+        } finally {
+          interruption.end();
+        }
         isAnswering = false;
+        input.setRawMode?.(true);
       }
       lines.prompt();
     }

@@ -8,6 +8,7 @@ import { run } from '@oclif/core/run';
 import { nearest } from '../config/nearest.js';
 import { escapeText, quote } from '../config/quote.js';
 import { ERROR_CODES, UserError } from '../errors.js';
+import { handleSignals } from '../files/early-end.js';
 import { systemAdvice } from '../files/file-system.js';
 import { beginInputs, writtenFiles } from '../files/input-registry.js';
 import { beginMounts } from '../files/mounted.js';
@@ -34,7 +35,7 @@ type Load = Exclude<LoadOptions, Config | string | URL | undefined> | object;
  */
 export async function main(argv: readonly string[], root: URL, load: Load = {}): Promise<void> {
   watchStreams();
-  watchSignals();
+  endAtSignals();
   await runCommandLine(argv, root, load);
 }
 
@@ -162,14 +163,12 @@ function watchStreams(): void {
 }
 
 /** Ends at once, through the exit handlers, which remove incomplete files. */
-function watchSignals(): void {
+function endAtSignals(): void {
   const exitCodes = { SIGINT: ERROR_CODES.interrupted.exitCode, SIGTERM: 143, SIGHUP: 129 };
-  for (const [signal, exitCode] of Object.entries(exitCodes)) {
-    process.on(signal, () => {
-      if (signal === 'SIGINT') process.once('exit', sayWhatIsLeft);
-      process.exit(exitCode);
-    });
-  }
+  handleSignals((signal) => {
+    if (signal === 'SIGINT') process.once('exit', sayWhatIsLeft);
+    process.exit(exitCodes[signal]);
+  });
 }
 
 function sayWhatIsLeft(): void {

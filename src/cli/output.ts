@@ -1,4 +1,6 @@
 /** Destination of an answer: stdout, or a file. */
+import { onCtrlC } from '../files/early-end.js';
+import type { ByteSink } from '../files/write-whole.js';
 import type { RenderOptions } from '../report/kit/report.js';
 import { printable } from '../text/escape.js';
 
@@ -27,28 +29,19 @@ export function writeInterruption(left: string): void {
 
 /** Ctrl-C as a request to end a task early, with what it has so far. A second one ends the process. */
 export class Interruption {
-  readonly #others = process.listeners('SIGINT');
   #isRequested = false;
-  readonly #request = () => {
-    this.#isRequested = true;
-    this.end();
-  };
+  /** Lets Ctrl-C end the process again. Safe to call again. */
+  readonly end: () => void;
 
-  constructor() {
-    // A moment without a listener would lose a signal.
-    process.on('SIGINT', this.#request);
-    for (const listener of this.#others) process.off('SIGINT', listener);
+  /** @param effect Whether the task then ends the program. */
+  constructor(effect: 'endsTask' | 'asks' = 'endsTask') {
+    this.end = onCtrlC(effect, () => {
+      this.#isRequested = true;
+    });
   }
 
   get isRequested(): boolean {
     return this.#isRequested;
-  }
-
-  /** Lets Ctrl-C end the process again. Safe to call again. */
-  end(): void {
-    if (!process.listeners('SIGINT').includes(this.#request)) return;
-    for (const listener of this.#others) process.on('SIGINT', listener);
-    process.off('SIGINT', this.#request);
   }
 }
 
@@ -63,9 +56,10 @@ export async function writeText(
   force: boolean,
 ): Promise<void> {
   const { writeWhole } = await import('../files/write-whole.js');
-  await writeWhole(file, force, async (sink) => {
+  const fill = async (sink: ByteSink) => {
     for (const piece of piecesOf(text)) await sink.write(Buffer.from(piece));
-  });
+  };
+  await writeWhole(file, force, fill, { isShort: true });
 }
 
 type Stream = Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'getColorDepth'> &

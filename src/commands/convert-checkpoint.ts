@@ -43,6 +43,7 @@ import type { ConversionResult } from '../conversion/conversion-result.js';
 import type { Proof } from '../conversion/execute/check-output.js';
 import type { ConversionRequest } from '../conversion/job.js';
 import { usageError } from '../errors.js';
+import { watchEnd } from '../files/early-end.js';
 import { freeName } from '../files/file-system.js';
 import { withAdapter } from '../model-input/adapter-model.js';
 import { checkpointWarnings } from '../model-input/checkpoint-config.js';
@@ -271,6 +272,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     const mode = partsMode(given, files);
     await this.refuseUnwritable(flags);
     if (mode !== undefined && mode !== 'parts') return this.#runParts(flags, mode, files[0]);
+    await watchEnd();
     const { convert } = await import('../conversion/conversion.js');
     const { outputTarget } = await import('../conversion/job.js');
     const display = { ...progressDisplay(flags), ...stepProgress(flags) };

@@ -4,6 +4,7 @@ import * as Flags from '@oclif/core/flags';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, threads as threadsFlag } from '../cli/flags/flags.js';
 import { steps } from '../cli/progress.js';
+import { endsWithProgram } from '../files/early-end.js';
 import { doctorReport } from '../report/doctor-report.js';
 import type { AdapterSurvey } from '../runtime/adapters/adapters.js';
 import type { CandidateName } from '../runtime/select/engine-candidates.js';
@@ -100,16 +101,18 @@ const PATIENCE = 60_000;
 function inOwnProcess(program: string, name: CandidateName, threads: number): Promise<string> {
   const words = ['doctor', '--only', name, '--threads', String(threads), '--json'];
   return new Promise((resolve, reject) => {
-    execFile(
+    const child = execFile(
       process.execPath,
       [...process.execArgv, program, ...words],
       { timeout: PATIENCE, killSignal: 'SIGKILL' },
       (error, stdout) => {
+        ended();
         // A complete answer counts, even if the process crashed after it.
         if (stdout.trimEnd().endsWith('}')) resolve(stdout);
         else reject(new Error(whyNoAnswer(error)));
       },
     );
+    const ended = endsWithProgram(child);
   });
 }
 

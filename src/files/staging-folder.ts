@@ -222,6 +222,12 @@ export class StagingFolder {
     this.#removeEmpty();
   }
 
+  /** Keeps finished files if there are any, and removes all others. */
+  abandon(): void {
+    if (this.finished().length > 0 || this.holdsReplaced() || this.holdsScratch()) this.leave();
+    else this.remove();
+  }
+
   #removeEmpty(): void {
     try {
       fs.rmdirSync(this.#root);
@@ -238,6 +244,9 @@ export class StagingFolder {
     }
   }
 }
+
+/** Leaves the staging folder of an output to a later run, for a process that ends. */
+export const abandonStaging = (place: OutputTarget): void => new StagingFolder(place).abandon();
 
 // Lock file with the id of the process that owns it: one run at a time.
 

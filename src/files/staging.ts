@@ -27,6 +27,7 @@
  */
 import path from 'node:path';
 import { UserError } from '../errors.js';
+import { removeAtEnd, watchEnd } from './early-end.js';
 import {
   alreadyExists,
   exists,
@@ -68,6 +69,7 @@ export class Staging {
   readonly #folder: StagingFolder;
   readonly #finished = new Set<string>();
   #start: 'new' | 'resumed' | 'inPlace' = 'new';
+  #ended = () => {};
 
   /**
    * Locks the output for this run, and recovers files of an earlier one.
@@ -76,6 +78,7 @@ export class Staging {
    */
   static async open(target: string, options: StagingOptions): Promise<Staging> {
     const place = await withFileErrors(target, () => resolveOutputTarget(target, options.kind));
+    await watchEnd();
     const staging = new Staging(place, options);
     await withFileErrors(target, () => staging.#begin());
     return staging;
@@ -160,6 +163,7 @@ export class Staging {
     for (const name of this.#finished) noteOutput(this.#inOutput(name, this.#place.target));
     opened.delete(this);
     this.#folder.remove();
+    this.#ended();
   }
 
   /** Whether a later run can resume from the existing files. */
@@ -176,6 +180,7 @@ export class Staging {
     const keeps = this.isWorthKeeping;
     if (keeps) this.#folder.leave();
     else this.#folder.remove();
+    this.#ended();
     return keeps ? 'kept' : 'removed';
   }
 
@@ -184,11 +189,13 @@ export class Staging {
     opened.delete(this);
     if (this.#folder.holdsReplaced()) this.#folder.leave();
     else this.#folder.remove();
+    this.#ended();
   }
 
   #begin(): void {
     this.#folder.enter();
     opened.add(this);
+    this.#ended = removeAtEnd({ kind: 'staging', place: this.#place });
     try {
       this.#recover(this.#folder.recoverMoves());
     } catch (error) {

@@ -6,6 +6,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { UserError } from '../errors.js';
+import { removeAtEnd } from './early-end.js';
 import { codeOf, removeQuietly } from './file-system.js';
 
 /**
@@ -81,9 +82,9 @@ export function isRunning(pid: number): boolean {
   }
 }
 
-const folders = new Set<string>();
+const folders = new Map<string, () => void>();
 process.on('exit', () => {
-  for (const folder of folders) removeQuietly(folder);
+  for (const folder of folders.keys()) removeQuietly(folder);
 });
 
 /** A private folder in the system's temporary folder. Exists until it is removed or the process exits. */
@@ -97,6 +98,7 @@ export class TemporaryFolder {
       const parent = fs.realpathSync(os.tmpdir());
       removeStaleFiles(parent);
       this.path = path.join(parent, temporaryName());
+      folders.set(this.path, removeAtEnd({ kind: 'folder', path: this.path }));
       fs.mkdirSync(this.path, { mode: 0o700 });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
@@ -105,12 +107,13 @@ export class TemporaryFolder {
         cause: error,
       });
     }
-    folders.add(this.path);
   }
 
   /** Can be called again: on Windows a mapped file can be removed only when the process exits. */
   remove(): void {
     removeQuietly(this.path);
-    if (!fs.existsSync(this.path)) folders.delete(this.path);
+    if (fs.existsSync(this.path)) return;
+    folders.get(this.path)?.();
+    folders.delete(this.path);
   }
 }

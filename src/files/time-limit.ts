@@ -6,10 +6,7 @@ export class TimeLimitExceeded extends Error {
   override name = 'TimeLimitExceeded';
 }
 
-const CODES: ReadonlySet<unknown> = new Set([
-  'ERR_SCRIPT_EXECUTION_TIMEOUT',
-  'ERR_SCRIPT_EXECUTION_INTERRUPTED',
-]);
+const TIMEOUT = 'ERR_SCRIPT_EXECUTION_TIMEOUT';
 
 const script = new vm.Script('work()');
 
@@ -18,19 +15,16 @@ export class TimeLimit {
   readonly #context = vm.createContext({ work: undefined });
 
   /**
-   * Result of a call. Ctrl-C ends it, and then the program as its handlers do.
+   * Result of a call.
    * @param milliseconds Limit, above 0.
    * @throws TimeLimitExceeded, and errors of the call.
    */
   run<Result>(milliseconds: number, work: () => Result): Result {
     this.#context.work = work;
     try {
-      return script.runInContext(this.#context, { timeout: milliseconds, breakOnSigint: true });
+      return script.runInContext(this.#context, { timeout: milliseconds });
     } catch (cause) {
-      const code = (cause as { code?: unknown } | null)?.code;
-      if (!CODES.has(code)) throw cause;
-      // The watchdog of the call has swallowed the signal.
-      if (code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED') process.emit('SIGINT');
+      if ((cause as { code?: unknown } | null)?.code !== TIMEOUT) throw cause;
       throw new TimeLimitExceeded(`took longer than ${milliseconds} ms`, { cause });
     } finally {
       this.#context.work = undefined;

@@ -7,6 +7,7 @@ import { UserError } from '../errors.js';
 import { formatBytes } from '../text/units.js';
 import { sumOf } from '../text/words.js';
 import { isConvertedName, isConvertedWeights } from './config-names.js';
+import { removeAtEnd, watchEnd } from './early-end.js';
 import {
   alreadyExists,
   removeQuietly,
@@ -127,6 +128,7 @@ process.on('exit', () => {
  * reader sees a partial file. On failure it is removed, and the old file stays. Devices and pipes are written directly.
  * @param force Whether to replace an existing file.
  * @param fill Writes the content. Not called if checks before it fail.
+ * @param isShort Whether the content exists already.
  * @throws UserError if the file is an input of the command, exists and `force` is off, or the system reports an error;
  *   rethrows errors of `fill`.
  */
@@ -134,10 +136,12 @@ export async function writeWhole(
   target: string,
   force: boolean,
   fill: (sink: ByteSink) => Promise<void>,
+  { isShort = false } = {},
 ): Promise<void> {
   const { file, mode, isStream } = await withFileErrors(target, () => findPlace(target, force));
   if (isStream)
     return writeContent(await withFileErrors(target, () => open(file, 'w')), target, fill);
+  if (!isShort) await watchEnd();
   const folder = path.dirname(file);
   removeStaleFiles(folder);
   const sibling = path.join(folder, temporaryFileName());
@@ -165,6 +169,7 @@ export async function writeThrough(
   takeName: () => void,
 ): Promise<void> {
   temporaryFiles.add(temporary);
+  const removed = removeAtEnd({ kind: 'file', path: temporary });
   try {
     // Synchronous: a file created during exit would be missed by the clean-up.
     await withFileErrors(target, async () => fs.closeSync(fs.openSync(temporary, 'wx')));
@@ -177,6 +182,7 @@ export async function writeThrough(
   } finally {
     removeQuietly(temporary);
     temporaryFiles.delete(temporary);
+    removed();
   }
 }
 

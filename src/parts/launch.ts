@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { UserError } from '../errors.js';
+import { endsWithProgram } from '../files/early-end.js';
 import { printable } from '../text/escape.js';
 import { formatDuration } from '../text/units.js';
 import { posixWord, shellWord } from '../text/words.js';
@@ -334,10 +335,14 @@ async function submit(name: LaunchName, text: string): Promise<string> {
     readonly error?: Error;
   }>((resolve) => {
     const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+    const ended = endsWithProgram(child);
     const pieces: Buffer[] = [];
     child.stdout.on('data', (piece: Buffer) => pieces.push(piece));
     child.on('error', (failure) => resolve({ code: null, out: '', error: failure }));
-    child.on('close', (status) => resolve({ code: status, out: Buffer.concat(pieces).toString() }));
+    child.on('close', (status) => {
+      ended();
+      resolve({ code: status, out: Buffer.concat(pieces).toString() });
+    });
     child.stdin.on('error', () => {});
     child.stdin.end(text);
   });

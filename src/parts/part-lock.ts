@@ -11,6 +11,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { UserError } from '../errors.js';
+import { removeAtEnd, watchEnd } from '../files/early-end.js';
 import {
   codeOf,
   readReplaced,
@@ -58,6 +59,7 @@ export class PartLock {
   readonly #start = performance.now();
   readonly #timer: NodeJS.Timeout;
   readonly #endPulse: () => void;
+  readonly #released: () => void;
   #beat = 0;
   #bytes = 0;
 
@@ -92,6 +94,7 @@ export class PartLock {
     this.#timer.unref();
     this.#endPulse = onPulse(() => this.#write());
     held.add(this);
+    this.#released = removeAtEnd({ kind: 'lock', path: file, text: token });
   }
 
   /** Counts work for the next version of the lock. */
@@ -110,6 +113,7 @@ export class PartLock {
     this.#endPulse();
     closeQuietly(this.#descriptor);
     if (this.isOwn) removeQuietly(this.#file);
+    this.#released();
   }
 
   #write(): void {
@@ -255,6 +259,7 @@ export async function workUnder(
   const breakStale = () => withFileErrors(file, () => watch.breakStale(file));
   if (ownerIn(file) !== undefined && !(await breakStale())) return false;
   await prepare?.();
+  await watchEnd();
   const lock = await withFileErrors(file, () => PartLock.take(file, times));
   if (lock === undefined) {
     await breakStale();

@@ -64,7 +64,9 @@ const MOST_BYTES = 256e6;
 
 /** @throws UserError when the file exists and `force` is off, or cannot be written. */
 export const writePlan = (file: string, plan: HashedPlan, force: boolean): Promise<void> =>
-  writeWhole(file, force, (sink) => sink.write(Buffer.from(`${JSON.stringify(plan, null, 1)}\n`)));
+  writeWhole(file, force, (sink) => sink.write(Buffer.from(`${JSON.stringify(plan, null, 1)}\n`)), {
+    isShort: true,
+  });
 
 /** @throws UserError for a file that is missing, not such a plan, edited, or of another version of minimind. */
 export async function readPlan<Plan extends HashedPlan>(

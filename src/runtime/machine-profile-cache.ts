@@ -229,7 +229,9 @@ async function store(
     if (wish.file === undefined) makeCacheFolder(path.dirname(file));
     // The file was read to be updated.
     forgetInput(file);
-    await writeWhole(file, true, (sink) => sink.write(Buffer.from(toJson(profile))));
+    await writeWhole(file, true, (sink) => sink.write(Buffer.from(toJson(profile))), {
+      isShort: true,
+    });
   } catch (error) {
     if (wish.file !== undefined) throw error;
     say(`the profile of this machine cannot be kept: ${(error as Error).message}`);

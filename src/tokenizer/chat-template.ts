@@ -1,6 +1,7 @@
 /** Chat templates: the Jinja program with which a model turns messages into its prompt. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { UserError } from '../errors.js';
+import { endsWithProgram, watchEnd } from '../files/early-end.js';
 import { builtThread } from '../files/file-system.js';
 import type { TemplateAnswer, TemplateSeries } from './template-process.js';
 
@@ -71,6 +72,7 @@ export class ChatRenderer {
 
   /** @throws UserError when the template is not valid, does not end, or takes too much memory. */
   async render(chats: readonly TemplateChat[], limit = SERIES_LIMIT): Promise<RenderedChat[]> {
+    await watchEnd();
     const answers = await this.#process.answers(chats, limit);
     return answers.map((answer) => {
       if ('text' in answer) return answer;
@@ -92,6 +94,7 @@ const refused = (file: string, what: string) =>
 class TemplateProcess {
   readonly #file: string;
   readonly #child: ChildProcess;
+  readonly #ended: () => void;
 
   constructor(file: string, series: TemplateSeries) {
     this.#file = file;
@@ -102,6 +105,7 @@ class TemplateProcess {
       execArgv: [],
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     });
+    this.#ended = endsWithProgram(this.#child);
     this.#child.unref();
     this.#child.channel?.unref();
     this.#child.send(series, () => {});
@@ -109,6 +113,7 @@ class TemplateProcess {
 
   end(): void {
     this.#child.kill('SIGKILL');
+    this.#ended();
   }
 
   /**

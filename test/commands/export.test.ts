@@ -163,12 +163,15 @@ describe('Ctrl-C during export', () => {
     const args = [CONFIG, '--random', '--external-data', '--set', 'model.vocab_size=2000000'];
     const run = [inPackage('bin/run.js'), 'export', ...args, '--save', out()];
     const child = spawn(process.execPath, run, { cwd: inPackage(), stdio: 'ignore' });
-    const closed = new Promise((resolve) => child.on('close', resolve));
+    const closed = new Promise((resolve) =>
+      child.on('close', (code, signal) => resolve(code ?? signal)),
+    );
     while (fs.readdirSync(folder).length === 0 && child.exitCode === null) {
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
     child.kill('SIGINT');
-    expect(await closed).toBe(130);
+    // The thread ends it where it is busy.
+    expect([130, 'SIGINT']).toContain(await closed);
     expect(fs.readdirSync(folder)).toEqual([]);
   });
 });

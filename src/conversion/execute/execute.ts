@@ -1,4 +1,5 @@
 /** Executes a plan: computes the tables, writes the files and moves the output into place. */
+
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -7,6 +8,7 @@ import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../../checkpoint/open.js';
 import { UserError } from '../../errors.js';
 import { INDEX_FILE } from '../../files/config-names.js';
+import { watchEnd } from '../../files/early-end.js';
 import { withFileErrors } from '../../files/file-system.js';
 import { Staging } from '../../files/staging.js';
 import { TemporaryFolder } from '../../files/temporary.js';
@@ -92,6 +94,7 @@ export async function findRank(
   plan: ConversionPlan,
   resources: Resources,
 ): Promise<number | undefined> {
+  await watchEnd();
   const scratch = temporaryScratch();
   try {
     const [made] = await makeTables(input, plan.srte, resources, scratch);

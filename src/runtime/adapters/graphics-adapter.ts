@@ -6,6 +6,7 @@ import { createRequire } from 'node:module';
 import os from 'node:os';
 import { pathToFileURL } from 'node:url';
 import type { ProblemText } from '../../errors.js';
+import { endsWithProgram } from '../../files/early-end.js';
 
 /** A device that graphics libraries compute on. */
 export interface GraphicsAdapter {
@@ -187,7 +188,9 @@ export function ask(
       stdio: ['ignore', 'pipe', 'ignore'],
       windowsHide: true,
     });
+    const ended = endsWithProgram(child);
     const end = () => {
+      ended();
       clearTimeout(timer);
       // A process that a driver blocks in the kernel cannot be killed: leave it behind.
       child.kill('SIGKILL');

@@ -1,6 +1,7 @@
 import type { Layer } from '../../architecture/layer.js';
 import { quantizedMatrices } from '../../architecture/weight-matrices.js';
 import { UserError } from '../../errors.js';
+import { watchEnd } from '../../files/early-end.js';
 import type { WeightForm } from '../../tensor/group-quantization.js';
 import type { GraphicsAdapter } from '../adapters/adapters.js';
 import { cudaAdapter, UNNAMED_CARD, webgpuAdapter } from '../adapters/adapters.js';
@@ -230,6 +231,7 @@ export async function load(wanted: Loading): Promise<Program> {
   const { library, settings, layer, source, loading, target } = wanted;
   const { weightForm } = loading;
   const floats = weightForm ? dequantizedSource(source, layer, weightForm) : source;
+  await watchEnd();
   const weights = new PlacedWeights(source, floats);
   try {
     const quantized = quantizedLookup(layer, weights, weightForm);

@@ -1,0 +1,46 @@
+/** What the main thread and the thread that watches the end of the program share. */
+
+/** An output that is built in a staging folder. */
+interface StagedOutput {
+  /** The path as the user wrote it. */
+  readonly target: string;
+  readonly kind: 'file' | 'folder';
+  /** Absolute path. */
+  readonly file: string;
+}
+
+/** What is removed: data, so that either thread can do it. */
+export type Leftover =
+  | { readonly kind: 'file' | 'folder'; readonly path: string }
+  /** A lock, removed while it has this text. */
+  | { readonly kind: 'lock'; readonly path: string; readonly text: string }
+  /** The staging folder of an output. */
+  | { readonly kind: 'staging'; readonly place: StagedOutput }
+  /** A child process. */
+  | { readonly kind: 'process'; readonly pid: number };
+
+/** What Ctrl-C does. */
+export const CTRL_C = {
+  /** Ends the program. */
+  ends: 0,
+  /** Asks a task to end, which then ends the program. */
+  endsTask: 1,
+  /** Asks a task to end, and only the next Ctrl-C ends the program. */
+  asks: 2,
+} as const;
+
+/** Positions in the memory that the threads share: a value of `CTRL_C`, and the number of signals that were handled. */
+export const SHARED = { ctrlC: 0, handled: 1 } as const;
+
+/** A message to the thread: a number, and what it stands for, or null when that is gone. */
+export type LeftoverMessage = readonly [number, Leftover | null];
+
+export interface EndThreadOptions {
+  readonly leftovers: readonly (readonly [number, Leftover])[];
+  readonly shared: Int32Array;
+}
+
+/** Signals that end the program, with their numbers. */
+export const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
+
+export type EndSignal = keyof typeof SIGNALS;

@@ -1,0 +1,164 @@
+/** Interrupts commands in a terminal at random moments, and checks that they end and leave nothing. */
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { inPackage } from '../fixtures.js';
+import type { CommandRow } from './command-rows.js';
+import { CTRL_C, TerminalCommand } from './terminal.js';
+
+/** Ways to end a command. */
+export type Ending = 'Ctrl-C' | 'twice' | 'SIGTERM' | 'closed terminal';
+
+export interface Interruption {
+  /** Milliseconds from the start of the command. */
+  readonly moment: number;
+  readonly ending: Ending;
+  /** Part of the command line for the shell, such as `| sleep 60`. */
+  readonly redirection?: string;
+}
+
+export interface InterruptionResult {
+  /** Milliseconds from the signal to the end of the last process. */
+  readonly wall: number;
+  /** Processor time meanwhile, in milliseconds: on a busy machine it says more. */
+  readonly busy: number;
+  /** Undefined after the terminal was closed. */
+  readonly code: number | undefined;
+  /** Whether the command had ended before the signal. */
+  readonly isLate: boolean;
+  /** What is wrong; empty for nothing. */
+  readonly faults: readonly string[];
+}
+
+/** Milliseconds after which a command counts as one that does not end. */
+const NEVER = 15_000;
+
+/** Longest part of a command that is interrupted, in milliseconds. */
+const MOST_DURATION = 8000;
+
+const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** A user with inputs in a folder, and temporary and cached files in others. */
+export class TerminalUser {
+  readonly #inputs: string;
+  readonly #env: NodeJS.ProcessEnv;
+  readonly #root = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-terminal-'));
+  readonly #temporary: string;
+  readonly #before: ReadonlySet<string>;
+  readonly #program: string;
+
+  constructor(inputs: string, env: NodeJS.ProcessEnv = {}, program = inPackage('bin/run.js')) {
+    this.#program = program;
+    this.#inputs = inputs;
+    this.#temporary = path.join(this.#root, 'temporary');
+    this.#before = new Set(namesIn(inputs));
+    const own = {
+      TMPDIR: this.#temporary,
+      XDG_CACHE_HOME: path.join(this.#root, 'cache'),
+      HF_HOME: path.join(this.#root, 'hf'),
+    };
+    this.#env = { ...process.env, ...own, ...env };
+  }
+
+  close(): void {
+    fs.rmSync(this.#root, { recursive: true, force: true });
+  }
+
+  /** Milliseconds that a command takes, at most `MOST_DURATION`. */
+  async durationOf(row: CommandRow): Promise<number> {
+    const { wall } = await this.interrupt(row, { moment: MOST_DURATION, ending: 'SIGTERM' });
+    return wall < 0 ? MOST_DURATION + wall : MOST_DURATION;
+  }
+
+  /** Runs a command and ends it. The wall time is negative by the time that it had ended before. */
+  async interrupt(
+    { words, typed = [], presses = 1 }: CommandRow,
+    { moment, ending, redirection }: Interruption,
+  ): Promise<InterruptionResult> {
+    const notes = fs.mkdtempSync(path.join(this.#root, 'notes-'));
+    fs.rmSync(this.#temporary, { recursive: true, force: true });
+    fs.mkdirSync(this.#temporary);
+    const command = new TerminalCommand([process.execPath, this.#program, ...words], {
+      ...{ cwd: this.#inputs, env: this.#env, notes },
+      ...(redirection === undefined ? {} : { redirection }),
+    });
+    try {
+      await command.started();
+      const start = performance.now();
+      const timers = typed.map((text, at) =>
+        setTimeout(() => command.type(`${text}\n`), 1000 * (at + 1)),
+      );
+      while (performance.now() - start < moment && command.code === undefined) {
+        await pause(Math.min(20, Math.max(0, moment - (performance.now() - start))));
+      }
+      for (const timer of timers) clearTimeout(timer);
+      const isLate = command.code !== undefined;
+      const early = performance.now() - start - moment;
+      const before = cpuOf(command);
+      const begun = performance.now();
+      await this.#end(command, ending, presses);
+      let busy = 0;
+      const watch = setInterval(() => {
+        busy = Math.max(busy, cpuOf(command) - before);
+      }, 20);
+      const hasEnded = await command.ended(NEVER);
+      clearInterval(watch);
+      const wall = isLate ? early : performance.now() - begun;
+      const faults = this.#faults(command, ending, isLate, hasEnded);
+      return { wall, busy, code: command.code, isLate, faults };
+    } finally {
+      command.close();
+      this.#tidy();
+    }
+  }
+
+  async #end(command: TerminalCommand, ending: Ending, presses: number): Promise<void> {
+    if (ending === 'closed terminal') command.hangUp();
+    else if (ending === 'SIGTERM') {
+      const [program] = command.processes();
+      if (program) process.kill(program.pid, 'SIGTERM');
+    } else {
+      for (let press = 0; press < presses + (ending === 'twice' ? 1 : 0); press++) {
+        if (press > 0) await pause(100);
+        if (command.code !== undefined) return;
+        command.type(CTRL_C);
+      }
+    }
+  }
+
+  #faults(command: TerminalCommand, ending: Ending, isLate: boolean, hasEnded: boolean): string[] {
+    const faults: string[] = [];
+    if (!hasEnded) faults.push(`does not end: ${command.processes().length} processes are left`);
+    const expected = ending === 'SIGTERM' ? [143, 130, 137] : [130];
+    const { code } = command;
+    if (!isLate && hasEnded && ending !== 'closed terminal' && !expected.includes(code ?? -1)) {
+      // It may have ended by itself meanwhile.
+      if (code !== 0) faults.push(`exit code ${code}: ${command.shown.slice(-300)}`);
+    }
+    if (hasEnded && ending !== 'closed terminal' && !command.isRestored()) {
+      faults.push('the terminal is not as before');
+    }
+    const temporary = namesIn(this.#temporary);
+    if (temporary.length > 0) faults.push(`temporary files: ${temporary}`);
+    const partial = namesIn(this.#inputs).filter(
+      (name) =>
+        !this.#before.has(name) &&
+        /\.(?:tmp|unfinished|new|old)$|lock(?!s$)|\.[0-9a-f-]{36}$/.test(name),
+    );
+    if (partial.length > 0) faults.push(`partial files: ${partial}`);
+    return faults;
+  }
+
+  #tidy(): void {
+    for (const name of namesIn(this.#inputs)) {
+      if (!this.#before.has(name)) {
+        fs.rmSync(path.join(this.#inputs, name), { recursive: true, force: true });
+      }
+    }
+  }
+}
+
+const cpuOf = (command: TerminalCommand) =>
+  command.processes().reduce((sum, { milliseconds }) => sum + milliseconds, 0);
+
+const namesIn = (folder: string) => fs.readdirSync(folder, { recursive: true, encoding: 'utf8' });
