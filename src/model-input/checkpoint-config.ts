@@ -32,7 +32,7 @@ import { isRecord, shellWord } from '../text/words.js';
 import { ggufConfigIn, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import { isCheckpointPath } from './locate.js';
 import { type ModelFile, modelOf, readConfig } from './model-file.js';
-import { ignoredAround, partsLeftOut } from './text-part.js';
+import { ignoredAround, partsLeftOut } from './parts-left-out.js';
 
 /** Origin of a checkpoint's config. */
 export type ConfigOrigin = 'flag' | 'inside' | 'beside';

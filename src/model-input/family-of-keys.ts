@@ -5,14 +5,13 @@ import type { Family } from '../architecture/family.js';
 import { countedTensors } from '../architecture/walk.js';
 import { checkDocument } from '../config/check-document.js';
 import type { ConfigDocument } from '../config/document.js';
-import { withSetting } from '../config/document.js';
 import type { LocatedFinding } from '../config/document-problems.js';
 import { invalidConfig } from '../config/document-problems.js';
 import { synonymAmong } from '../config/nearest.js';
 import type { ProblemText, UserError } from '../errors.js';
 import { formatInteger } from '../text/units.js';
 import { isRecord, joined, sumOf } from '../text/words.js';
-import { modelKeys, readsKey, settingOf, withSettingNames } from './setting-names.js';
+import { asOfFamily, modelKeys, readsKey, settingOf, withSettingNames } from './setting-names.js';
 
 /** Path of the family in a document. */
 const FAMILY_PATH = ['model', 'family'] as const;
@@ -41,10 +40,6 @@ export interface DecidedFamily {
   readonly family: Family;
   readonly found?: LocatedFinding;
 }
-
-/** The document as one of a family. */
-export const asOfFamily = (document: ConfigDocument, { name }: Family): ConfigDocument =>
-  withSetting(document, FAMILY_PATH, name);
 
 /**
  * The family that reads all keys of the document's model. Keys that the default family reads are of that one.

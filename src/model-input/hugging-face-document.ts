@@ -26,7 +26,6 @@ import type { QuantizationReading } from '../quantization/quantization-config.js
 import { KNOWN_METHODS, readQuantization } from '../quantization/quantization-config.js';
 import { formatJson, jsonOrUndefined } from '../text/json.js';
 import { isRecord, joined } from '../text/words.js';
-import { asSections } from './document-sections.js';
 import { type TextPart, textKeyOf, textPartOf, unknownTextPart } from './text-part.js';
 
 type Reader = NonNullable<Family['fromHuggingFace']>;
@@ -61,6 +60,7 @@ export async function asOurDocument(
 ): Promise<ConfigDocument> {
   if (!isHuggingFace(document) && (family === undefined || !isWithoutKind(document))) {
     if (isWithoutKind(document)) throw await withoutKind(document);
+    const { asSections } = await import('./document-sections.js');
     return asSections(document, family);
   }
   const { config, path, part } = described(document, family);

@@ -22,11 +22,10 @@ import type { Problem, PropertyPath } from '../errors.js';
 import { UserError } from '../errors.js';
 import type { Quantization } from '../quantization/quantization-config.js';
 import { hubSuggestion, isRecord } from '../text/words.js';
-import { asSections } from './document-sections.js';
-import { asOfFamily, type DecidedFamily, familyOfKeys } from './family-of-keys.js';
+import type { DecidedFamily } from './family-of-keys.js';
 import { configPath, presetAdvice, presetOfPath } from './locate.js';
-import { inSettingNames, withSettingNames } from './setting-names.js';
-import type { LeftOutPart } from './text-part.js';
+import type { LeftOutPart } from './parts-left-out.js';
+import { asOfFamily, inSettingNames, withSettingNames } from './setting-names.js';
 
 /** A valid config and the model that it describes. */
 export interface ModelFile {
@@ -150,9 +149,12 @@ export async function modelOf(
   };
 }
 
-/** A document with a `model` section, and what else a `config.json` says. Its reader is loaded only for one. */
+/** A document with a `model` section, and what else a `config.json` says. The reader of each kind is loaded only for it. */
 async function translated(document: ConfigDocument, as: string | undefined) {
-  if (isRecord(document.value.model)) return { ours: await asSections(document, as) };
+  if (isRecord(document.value.model)) {
+    const { asSections } = await import('./document-sections.js');
+    return { ours: await asSections(document, as) };
+  }
   const { asOurDocument, quantizationOf, wholeKindOf } = await import('./hugging-face-document.js');
   return {
     ours: await asOurDocument(document, as),
@@ -184,7 +186,10 @@ async function familyOf(
   document: ConfigDocument,
 ): Promise<DecidedFamily & { readonly problem?: Problem }> {
   const section = document.value.model;
-  if (!isRecord(section) || !Object.hasOwn(section, 'family')) return familyOfKeys(document);
+  if (!isRecord(section) || !Object.hasOwn(section, 'family')) {
+    const { familyOfKeys } = await import('./family-of-keys.js');
+    return familyOfKeys(document);
+  }
   const named = section.family;
   // Undefined for an alias without an anchor, which the reader of the file reports.
   if (named === undefined) return { family: await loadFamily(DEFAULT_FAMILY) };

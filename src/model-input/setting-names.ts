@@ -2,13 +2,17 @@
 import type { Family } from '../architecture/family.js';
 import { memoized } from '../architecture/walk.js';
 import type { ConfigDocument } from '../config/document.js';
-import { withRenamedKey } from '../config/document.js';
+import { withRenamedKey, withSetting } from '../config/document.js';
 import { synonymAmong } from '../config/nearest.js';
 import { keyPaths } from '../config/schema-structure.js';
 import { isRecord } from '../text/words.js';
 
 /** Keys of rotary settings whose `type` is the older name of `rope_type`. */
 const ROTARY_KEYS = ['rope_scaling', 'rope_local_scaling'] as const;
+
+/** The document as one of a family. */
+export const asOfFamily = (document: ConfigDocument, { name }: Family): ConfigDocument =>
+  withSetting(document, ['model', 'family'], name);
 
 /** Keys of the `model` section of a family. */
 export const modelKeys: (family: Family) => ReadonlySet<string> = memoized(

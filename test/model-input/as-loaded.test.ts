@@ -10,7 +10,7 @@ import { openCheckpoint } from '../../src/checkpoint/open.js';
 import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import { adjustedToCheckpoint, descriptionOf } from '../../src/model-input/checkpoint-config.js';
 import { loadModelFile } from '../../src/model-input/model-file.js';
-import { ignoredAround } from '../../src/model-input/text-part.js';
+import { ignoredAround } from '../../src/model-input/parts-left-out.js';
 import { namesOf } from '../../src/reconcile/faults.js';
 import { reconcile } from '../../src/reconcile/reconcile.js';
 import type { Shape } from '../../src/tensor/dtype.js';

@@ -211,3 +211,15 @@ class ConfigReader {
       : [...unread, `init_lora_weights ${quoted(String(start))}`];
   }
 }
+
+/** Test of whether a module is one of `modules_to_save`, or in one. */
+export function replacedTest({ replaced }: AdapterConfig): (module: string) => boolean {
+  const names = new Set(replaced);
+  const lengths = [...new Set(replaced.map((name) => name.split('.').length))];
+  return (module) => {
+    const parts = names.size === 0 ? [] : module.split('.');
+    return parts.some((_, from) =>
+      lengths.some((length) => names.has(parts.slice(from, from + length).join('.'))),
+    );
+  };
+}

@@ -1,7 +1,7 @@
 /** Modules that the settings of a LoRA adapter choose, and their ranks: names and patterns of PEFT. */
 import { TimeLimit, TimeLimitExceeded } from '../../files/time-limit.js';
 import { quoted, refusal } from '../checkpoint-rules.js';
-import type { AdapterConfig } from './adapter-config.js';
+import { type AdapterConfig, replacedTest } from './adapter-config.js';
 
 /** Milliseconds for all patterns of an adapter; published ones need a few. */
 const TIME_LIMIT = 1500;
@@ -28,9 +28,13 @@ export class AdapterModules {
   readonly #excludedNames: ReadonlySet<string>;
   readonly #isReplaced: (module: string) => boolean;
 
+  /** All names that name a module in `target_modules`. */
+  readonly names: ReadonlySet<string>;
+
   private constructor(config: AdapterConfig, modules: readonly string[], patterns: Patterns) {
     const { targets, excluded, rankPattern, alphaPattern } = config;
     this.#config = config;
+    this.names = new Set(modules.flatMap((module) => [...endingsOf(module)]));
     this.#index = new Map(modules.map((module, index) => [module, index]));
     this.#ranks = patterns.values('rank_pattern', rankPattern);
     this.#alphas = patterns.values('alpha_pattern', alphaPattern);
@@ -102,22 +106,6 @@ function isNamed(names: ReadonlySet<string>, module: string): boolean {
   if (names.size === 0) return false;
   for (const ending of endingsOf(module)) if (names.has(ending)) return true;
   return false;
-}
-
-/** All names that name a module in `target_modules`. */
-export const namesOfModules = (modules: readonly string[]): ReadonlySet<string> =>
-  new Set(modules.flatMap((module) => [...endingsOf(module)]));
-
-/** Test of whether a module is one of `modules_to_save`, or in one. */
-export function replacedTest({ replaced }: AdapterConfig): (module: string) => boolean {
-  const names = new Set(replaced);
-  const lengths = [...new Set(replaced.map((name) => name.split('.').length))];
-  return (module) => {
-    const parts = names.size === 0 ? [] : module.split('.');
-    return parts.some((_, from) =>
-      lengths.some((length) => names.has(parts.slice(from, from + length).join('.'))),
-    );
-  };
 }
 
 type Engine = typeof import('re2js').RE2JS;

@@ -10,7 +10,7 @@ import { bytesOfViews, viewsOf } from '../sharing.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import type { AdapterConfig } from './adapter-config.js';
 import { readAdapterConfig } from './adapter-config.js';
-import { AdapterModules, namesOfModules } from './adapter-modules.js';
+import type { AdapterModules } from './adapter-modules.js';
 
 /** peft/utils/constants.py: SAFETENSORS_WEIGHTS_NAME, WEIGHTS_NAME. */
 const WEIGHTS = ['adapter_model.safetensors', 'adapter_model.bin'] as const;
@@ -51,6 +51,7 @@ export async function openAdapter(folder: string): Promise<LoraAdapter> {
   try {
     const { config, checkpoint } = files;
     const { factors, replaced } = sorted(checkpoint);
+    const { AdapterModules } = await import('./adapter-modules.js');
     const rules = await AdapterModules.of(config, [...factors.keys()]);
     const modules = [...factors].map(([module, own]) =>
       moduleOf(config, rules, folder, module, own),
@@ -159,17 +160,15 @@ function warningsOf(
       `${file}: the modules of ${settings} could not be checked, as PEFT chooses them, or a pattern is only known to Python`,
     );
   }
-  const paths = modules.map(({ path: module }) => module);
-  const names = namesOfModules(paths);
   const without = (typeof targets === 'string' ? [] : (targets ?? [])).filter(
-    (name) => !names.has(name),
+    (name) => !rules.names.has(name),
   );
   if (without.length > 0) {
     warnings.push(
       `${file}: target_modules names ${listed(without)}, for which there are no tensors`,
     );
   }
-  const parts = new Set(paths.flatMap((module) => module.split('.')));
+  const parts = new Set(modules.flatMap(({ path: module }) => module.split('.')));
   const absent = layers.filter((layer) => !parts.has(String(layer)));
   if (absent.length > 0) {
     warnings.push(

@@ -9,7 +9,7 @@ import { computedTensor, reshaped } from '../computed-file.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import { readTensor } from '../view.js';
 import type { LoraAdapter, LoraModule } from './adapter.js';
-import { replacedTest } from './adapter-modules.js';
+import { replacedTest } from './adapter-config.js';
 
 /** All names of a parameter, its own included. */
 export type NamesOf = (name: string) => readonly string[];
