@@ -9,7 +9,7 @@ import {
   mountedPath,
   pathKind,
 } from '../files/mounted.js';
-import { hubSuggestion } from '../text/words.js';
+import { hubSuggestion } from '../text/hub-names.js';
 import { refusal } from './checkpoint-rules.js';
 
 /** A read-only file with random access. */
