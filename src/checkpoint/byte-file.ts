@@ -10,7 +10,8 @@ import {
   mountedPath,
   pathKind,
 } from '../files/mounted.js';
-import { hubSuggestion, sumOf } from '../text/words.js';
+import { hubSuggestion } from '../text/hub-names.js';
+import { sumOf } from '../text/words.js';
 import { refusal } from './checkpoint-rules.js';
 
 /** A read-only file with random access. */

@@ -4,8 +4,9 @@ import type { HubNeed, MountedReference } from '../hub/mount-reference.js';
 import { mountReference } from '../hub/mount-reference.js';
 import type { HubReference } from '../hub/reference.js';
 import { parseHubReference, pinnedPath } from '../hub/reference.js';
+import { downloadLine } from '../text/hub-names.js';
 import { formatBytes } from '../text/units.js';
-import { downloadLine, shellWord } from '../text/words.js';
+import { shellWord } from '../text/words.js';
 import { progressDisplay } from './progress.js';
 
 interface MountOptions {

@@ -20,7 +20,7 @@ import { onChipMemoryOf } from '../hardware/gpu.js';
 import { clusterNamed } from '../hardware/gpus.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { attentionReport } from '../report/attention-report.js';
-import { configText } from '../report/kit/report.js';
+import { configText } from '../report/profile/setting-notes.js';
 import { formatBytes, formatInteger, percentText } from '../text/units.js';
 import { joined } from '../text/words.js';
 

@@ -31,7 +31,7 @@ import { entriesMatching, withKnownHardware } from '../hardware/gpus.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { fitReport, hardwareReport } from '../report/fit/fit-report.js';
 import { fitTableReport } from '../report/fit/fit-table-report.js';
-import { configText } from '../report/kit/report.js';
+import { configText } from '../report/profile/setting-notes.js';
 
 /** Flags of a model on hardware, which a list has no use for. */
 const NOT_LISTED = [modelFlags, fitFlags, hardwareFlags]

@@ -33,8 +33,8 @@ import { servedParameters } from '../fit/serving/quantized.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { storedWeights } from '../quantization/stored-weights.js';
-import { configText } from '../report/kit/report.js';
 import { profileReport } from '../report/profile/profile-report.js';
+import { configText } from '../report/profile/setting-notes.js';
 import { formatBytes, formatCount, formatFlops } from '../text/units.js';
 import { shellWord } from '../text/words.js';
 

@@ -5,7 +5,7 @@ import { details, modelFlags } from '../cli/flags/flags.js';
 import { times, tokens } from '../cli/flags/value-flags.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { yarnSettings } from '../model-input/rope-settings.js';
-import { configText } from '../report/kit/report.js';
+import { configText } from '../report/profile/setting-notes.js';
 import { ropeReport } from '../report/rope-report.js';
 
 export default class Rope extends BaseCommand {

@@ -9,12 +9,13 @@ import { progressDisplay } from '../cli/progress.js';
 import { usageError } from '../errors.js';
 import { hintsOf } from '../fit/fits.js';
 import type { ZeroStage } from '../fit/training/training-setting.js';
-import { measureGradients } from '../model-input/measure-gradients.js';
 import { openModelSource } from '../model-input/model-source.js';
-import { configText } from '../report/kit/report.js';
+import { readGradients } from '../model-input/read-gradients.js';
+import { configText } from '../report/profile/setting-notes.js';
 import { trainPlanReport } from '../report/train-plan-report.js';
 import { formatInteger } from '../text/units.js';
 import { counted as countedText } from '../text/words.js';
+import { countGradients } from '../training/count-gradients.js';
 import {
   type CountedData,
   contextOf,
@@ -200,5 +201,6 @@ const sizeOf = (size: number | undefined): SettingFlags =>
 /** Counts at the scale of the settings, without a scale, and at the first one of GradScaler. */
 function gradientsOf(file: string | undefined, model: LanguageModel, { values }: TrainingSettings) {
   const scales = [...new Set([1, lossScaleOf(values), FIRST_SCALE])];
-  return file === undefined ? undefined : measureGradients(file, model, scales);
+  if (file === undefined) return undefined;
+  return countGradients(file, scales, (take) => readGradients(file, model, take));
 }

@@ -26,7 +26,8 @@ import {
   verifyCheckpoint,
 } from '../model-input/verify-checkpoint.js';
 import { verifyReport } from '../report/verify-report.js';
-import { hubSuggestion, shellWord } from '../text/words.js';
+import { hubSuggestion } from '../text/hub-names.js';
+import { shellWord } from '../text/words.js';
 
 export default class Verify extends BaseCommand {
   static override summary = 'Check a checkpoint against a config.';

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads';
 import { UserError } from '../errors.js';
 import { builtThread } from '../files/file-system.js';
 import { pulse } from '../files/mounted.js';
-import { downloadLine } from '../text/words.js';
+import { downloadLine } from '../text/hub-names.js';
 import type { DataAnswer, DataFailure, DataRequest, DataThreadOptions } from './data-worker.js';
 import type { HubFile } from './hub-client.js';
 import type { HubSettings } from './hub-settings.js';

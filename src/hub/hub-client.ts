@@ -1,8 +1,9 @@
 /** The two routes of the hub that are used: the description of a revision, and the files of a commit. */
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
+import { downloadLine } from '../text/hub-names.js';
 import { parseJson } from '../text/json.js';
-import { downloadLine, shortened } from '../text/words.js';
+import { shortened } from '../text/words.js';
 import {
   type HttpAnswer,
   HttpClient,

@@ -17,7 +17,7 @@ import { CONFIG_NAMES, isAdapterFolder, isSidecarName } from '../files/config-na
 import { homeFolder } from '../files/file-system.js';
 import { mount } from '../files/mounted.js';
 import type { ProgressDisplay } from '../progress-display.js';
-import { downloadLine } from '../text/words.js';
+import { downloadLine } from '../text/hub-names.js';
 import { HeaderCache, UserCache } from './hub-caches.js';
 import type { Listing } from './hub-client.js';
 import { HubClient } from './hub-client.js';

@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import { UserError } from '../errors.js';
 import type { ByteRange, MountedFile, MountedFolder } from '../files/mounted.js';
-import { downloadLine } from '../text/words.js';
+import { downloadLine } from '../text/hub-names.js';
 import { DataReader } from './data-reader.js';
 import { MAX_PARALLEL } from './http-client.js';
 import {

@@ -15,7 +15,8 @@ import { isAdapterFolder } from '../files/config-names.js';
 import { pathExists } from '../files/mounted.js';
 import type { Fault } from '../reconcile/faults.js';
 import { namesOf } from '../reconcile/faults.js';
-import { counted, isHubName, shellWord } from '../text/words.js';
+import { isHubName } from '../text/hub-names.js';
+import { counted, shellWord } from '../text/words.js';
 import { adjustedToCheckpoint, findConfig } from './checkpoint-config.js';
 import { modelOf } from './model-file.js';
 

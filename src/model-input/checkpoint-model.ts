@@ -12,10 +12,10 @@ import type { Totals } from '../checkpoint/summary.js';
 import { summarise } from '../checkpoint/summary.js';
 import type { Problem } from '../errors.js';
 import { namesOf } from '../reconcile/faults.js';
-import type { IgnoredTensors } from '../reconcile/ignored-tensors.js';
+import { type IgnoredTensors, ignoredIn } from '../reconcile/ignored-tensors.js';
 import type { FaultGroup } from '../reconcile/notes.js';
 import type { Reconciliation, Suggestion } from '../reconcile/reconcile.js';
-import { ignoredIn, reconcileIndex } from '../reconcile/reconcile.js';
+import { reconcileIndex } from '../reconcile/reconcile.js';
 import { counted, joined, sumOf } from '../text/words.js';
 import type { ConfigOrigin } from './checkpoint-config.js';
 import {

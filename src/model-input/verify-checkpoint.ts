@@ -18,19 +18,16 @@ import {
 import type { ConfigDocument } from '../config/document.js';
 import { type Problem, type Severity, UserError } from '../errors.js';
 import type { Progress, ProgressDisplay } from '../progress-display.js';
-import { namesOf } from '../reconcile/faults.js';
-import { ignoredText } from '../reconcile/ignored-tensors.js';
-import { type FaultGroup, groupFaults } from '../reconcile/notes.js';
 import {
   adviceText,
-  type ConfigDifference,
   configDifferenceText,
   faultCountText,
   faultText,
-  ignoredIn,
-  type Reconciliation,
-  reconcile,
-} from '../reconcile/reconcile.js';
+} from '../reconcile/fault-texts.js';
+import { namesOf } from '../reconcile/faults.js';
+import { ignoredIn, ignoredText } from '../reconcile/ignored-tensors.js';
+import { type FaultGroup, groupFaults } from '../reconcile/notes.js';
+import { type ConfigDifference, type Reconciliation, reconcile } from '../reconcile/reconcile.js';
 import { isSameShape } from '../tensor/dtype.js';
 import { shortened, sumOf } from '../text/words.js';
 import { adapterFaults } from './adapter-model.js';

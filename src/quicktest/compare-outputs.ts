@@ -35,11 +35,14 @@ import {
   relativeDifference,
   relativeLimit,
 } from './differences.js';
-import { fitsInMemory, memoryNeed, streamedNeed, usableBytes } from './memory.js';
-import type { Mode } from './run-quick-test.js';
-import { activationsTooLarge } from './run-quick-test.js';
-import { streamedTest } from './streamed.js';
-import { TestContext } from './test-context.js';
+import { runLayerByLayer, withProgram } from './layer-by-layer.js';
+import {
+  activationsTooLarge,
+  fitsInMemory,
+  memoryNeed,
+  streamedNeed,
+  usableBytes,
+} from './memory.js';
 
 // The two compared models: located, opened with their weights, and run on the same tokens.
 
@@ -194,7 +197,8 @@ export interface AgainstRequest extends EngineRequest {
 export interface RanModel {
   readonly parameters: number;
   readonly weights: 'random' | 'checkpoint';
-  readonly mode: Exclude<Mode, 'twin'>;
+  /** The whole model at a time, or layer by layer. */
+  readonly mode: 'whole' | 'streamed';
   readonly engine: EngineInfo;
   readonly selfCheck: SelfCheck;
 }
@@ -334,7 +338,7 @@ interface ModelPass {
 
 async function pass(
   { engine, selfCheck }: ChosenEngine,
-  { model, weights }: ModelToRun,
+  { model, weights: given }: ModelToRun,
   ids: TokenIds,
   { full, seed, watch }: AgainstRequest,
 ): Promise<ModelPass> {
@@ -344,35 +348,18 @@ async function pass(
   const least = streamedNeed(model, ids, name);
   if (mode === 'streamed' && !fitsInMemory(least, usable))
     throw activationsTooLarge(ids, least, usable, false);
-  const context = new TestContext({
-    model,
-    weights: weights ?? randomWeights(model, seed),
-    engine,
-    ids,
-    seed,
-    repeats: undefined,
-    openOther: async () => engine,
-    openFloat32: async () => engine,
-  });
+  const weights = given ?? randomWeights(model, seed);
   watch(`running ${model.name}`);
-  const output = await (mode === 'whole' ? context.once(model, { ids }) : streamed(context, watch));
+  const output = await (mode === 'whole'
+    ? withProgram(engine, model, weights, (program) => program.run({ ids }))
+    : runLayerByLayer({
+        ...{ engine, model, weights, ids, keepsBlocks: true },
+        watch: (layer) => watch(`running ${layer}`),
+      }));
   const { parameters } = countParameters(model);
-  const from = weights ? 'checkpoint' : 'random';
+  const from = given ? 'checkpoint' : 'random';
   return { ran: { parameters, weights: from, mode, engine: engine.info, selfCheck }, output };
 }
-
-const streamed = async (
-  context: TestContext,
-  watch: (doing: string) => void,
-): Promise<ModelOutput> =>
-  (
-    await streamedTest(context, {
-      checks: [],
-      keepsBlocks: true,
-      roomFor: () => false,
-      watch: (layer) => watch(`running ${layer}`),
-    })
-  ).output;
 
 type Distances = Pick<
   ModelComparison,

@@ -9,6 +9,7 @@ import { UserError } from '../errors.js';
 import type { EngineInfo, EngineName } from '../runtime/engine.js';
 import type { InputSize } from '../runtime/token-ids.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
+import { formatInteger } from '../text/units.js';
 import { counted, sumOf } from '../text/words.js';
 
 // Distinct tensors of a layer, and their number of values.
@@ -223,6 +224,22 @@ export function refuseDecoding(
     },
   );
 }
+
+/** Error for activations that exceed the memory, at any model size. */
+export const activationsTooLarge = (
+  { batch, tokens }: InputSize,
+  { activationBytes, totalBytes }: MemoryNeed,
+  usable: number,
+  fitsTfjs: boolean,
+) =>
+  new UserError(
+    'usage',
+    `${formatInteger(batch)} × ${formatInteger(tokens)} tokens need ${gigabytes(activationBytes)} for activations, ` +
+      `${gigabytes(totalBytes)} with the weights; ${gigabytes(usable)} is available`,
+    {
+      suggestion: `write a smaller --batch or --context${fitsTfjs ? ', or --engine tfjs, which needs less' : ''}`,
+    },
+  );
 
 export const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
 

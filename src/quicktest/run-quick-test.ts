@@ -31,6 +31,7 @@ import { QUICK_TEST_CHECKS } from './checks.js';
 import type { CheckFinding } from './finding.js';
 import type { MemoryNeed } from './memory.js';
 import {
+  activationsTooLarge,
   elementsIn,
   fitsInMemory,
   gigabytes,
@@ -248,22 +249,6 @@ const fitsOther = (
   name: EngineName,
 ): boolean =>
   name !== 'tfjs' && fitsInMemory(needs(model, size, 'tfjs'), usableBytes({ provider: 'wasm' }));
-
-/** Error for activations that exceed the memory, at any model size. */
-export const activationsTooLarge = (
-  { batch, tokens }: InputSize,
-  { activationBytes, totalBytes }: MemoryNeed,
-  usable: number,
-  fitsTfjs: boolean,
-) =>
-  new UserError(
-    'usage',
-    `${formatInteger(batch)} × ${formatInteger(tokens)} tokens need ${gigabytes(activationBytes)} for activations, ` +
-      `${gigabytes(totalBytes)} with the weights; ${gigabytes(usable)} is available`,
-    {
-      suggestion: `write a smaller --batch or --context${fitsTfjs ? ', or --engine tfjs, which needs less' : ''}`,
-    },
-  );
 
 function tooLarge(model: LanguageModel, isFitting: boolean): TooLarge | undefined {
   if (!isFitting) return 'memory';

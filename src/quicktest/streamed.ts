@@ -1,10 +1,9 @@
 /**
- * Runs a model larger than the memory: each layer is loaded, run and released in turn. It runs the checks that need one
- * pass; sequences with a changed token are further rows of the batch.
+ * Checks of a model larger than the memory, which runs layer by layer: those that need one pass. Sequences with a changed
+ * token are further rows of the batch.
  */
 import type { LanguageModel } from '../architecture/layer.js';
-import { stagesOf } from '../architecture/walk.js';
-import type { RunInput, RunOutput, TokenIds, Values } from '../runtime/engine.js';
+import type { RunOutput, TokenIds, Values } from '../runtime/engine.js';
 import { idLimitsOf, pickRows, withOtherToken } from '../runtime/token-ids.js';
 import { formatInteger } from '../text/units.js';
 import { counted } from '../text/words.js';
@@ -14,6 +13,7 @@ import { judgeLogits, notComparable, originIn } from './checks/forward.js';
 import type { CheckName, CheckResult } from './checks.js';
 import { isAllFinite, rowAt } from './differences.js';
 import { type CheckFinding, type NonFiniteOrigin, skipped } from './finding.js';
+import { runLayerByLayer } from './layer-by-layer.js';
 import { elementsIn, neededTensors } from './memory.js';
 import type { TestContext } from './test-context.js';
 
@@ -114,31 +114,22 @@ async function onePass(
   ids: TokenIds,
   { keepsBlocks, watch }: Pick<StreamedOptions, 'keepsBlocks' | 'watch'>,
 ): Promise<StreamedPass> {
-  const { model } = context;
-  const blocks = new Map<string, Values>();
+  const { engine, model, weights } = context;
   const findings: CheckFinding[] = [];
   const seconds = { load: 0, run: 0 };
   let origin: NonFiniteOrigin | undefined;
-  let input: RunInput = { ids };
-  let value: Values = { shape: [], data: new Float32Array(0) };
-  for (const layer of stagesOf(model)) {
-    watch(layer.name);
-    const begin = performance.now();
-    value = await context.with(layer, async (program) => {
-      const loaded = performance.now();
-      const { output } = await program.run(input);
-      seconds.load += (loaded - begin) / 1000;
-      seconds.run += (performance.now() - loaded) / 1000;
-      findings.push(inLayer(layer.name, judgeElements(layer, program.elements)));
-      return output;
-    });
-    if (!origin && !isAllFinite(value)) origin = await originIn(context, layer, input);
-    if (keepsBlocks && model.blocks.includes(layer)) blocks.set(layer.name, value);
-    input = { inputs: [value] };
-  }
+  const { output, blocks } = await runLayerByLayer({
+    ...{ engine, model, weights, ids, keepsBlocks, watch },
+    after: async ({ layer, input, output: value, elements, loadSeconds, runSeconds }) => {
+      seconds.load += loadSeconds;
+      seconds.run += runSeconds;
+      findings.push(inLayer(layer.name, judgeElements(layer, elements)));
+      if (!origin && !isAllFinite(value)) origin = await originIn(context, layer, input);
+    },
+  });
   return {
     created: judgeLayers(findings, model),
-    logits: value,
+    logits: output,
     blocks,
     origin,
     loadSeconds: seconds.load,

@@ -13,6 +13,7 @@ import type {
 } from '../runtime/engine.js';
 import { DeviceLostError } from '../runtime/engine.js';
 import type { WeightSource } from '../runtime/weights.js';
+import { withProgram } from './layer-by-layer.js';
 import { peakBytes } from './memory.js';
 
 // The model of a test, and its scaled-down proxy for models too large for the machine.
@@ -159,12 +160,7 @@ export class TestContext extends WithParts {
     use: (program: Program) => Promise<T>,
     { weights = this.weights, ...options }: ProgramOptions & { weights?: WeightSource } = {},
   ): Promise<T> {
-    const program = await this.engine.load(layer, weights, options);
-    try {
-      return await use(program);
-    } finally {
-      await program.release();
-    }
+    return withProgram(this.engine, layer, weights, use, options);
   }
 
   /** Runs a layer once. */

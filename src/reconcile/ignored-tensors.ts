@@ -1,6 +1,7 @@
 /** Tensors of a checkpoint that transformers ignores, as answers show them. */
 import { formatBytes } from '../text/units.js';
 import { counted, shortened } from '../text/words.js';
+import type { ReconciliationNote } from './notes.js';
 
 /** Tensors of a checkpoint that transformers' class ignores when it loads them. */
 export interface IgnoredTensors {
@@ -9,6 +10,14 @@ export interface IgnoredTensors {
   /** Names with equal parts as one: `mtp.*`, `layers.{20–29}.self_attn.k_proj.weight`. */
   readonly patterns: readonly string[];
   readonly bytes: number;
+}
+
+/** The tensors that the notes on a checkpoint say are ignored; undefined without any. */
+export function ignoredIn(notes: readonly ReconciliationNote[]): IgnoredTensors | undefined {
+  const note = notes.find(({ kind }) => kind === 'ignored-by-transformers');
+  if (note === undefined) return undefined;
+  const { names, patterns = [], bytes = 0 } = note;
+  return { names, patterns, bytes };
 }
 
 /** `ignored by transformers: 4 tensors mtp.*, 12.3 MB` */

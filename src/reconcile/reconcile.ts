@@ -8,10 +8,9 @@ import { firstOfPattern, prefixOf, storedNames } from '../checkpoint/names.js';
 import type { ComparisonProgress, TensorEquality } from '../checkpoint/sharing.js';
 import { equalByBytes, equalByLocation } from '../checkpoint/sharing.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
-import { counted, joined, shortened, sumOf } from '../text/words.js';
-import type { FaultKind, TensorProperties } from './faults.js';
+
 import { faultsOf, namesOf, shapesOf } from './faults.js';
-import type { IgnoredTensors } from './ignored-tensors.js';
+import { type IgnoredTensors, ignoredIn } from './ignored-tensors.js';
 import type { FaultGroup, ReconciliationNote } from './notes.js';
 import { extraTensorNotes, groupFaults, ignoredNotes, notesOf } from './notes.js';
 
@@ -225,61 +224,3 @@ export interface ConfigDifference {
   readonly config: unknown;
   readonly checkpoint: unknown;
 }
-
-export const FAULT_NAMES = {
-  'missing-layers': 'missing layers',
-  'layer-gap': 'gap in layers',
-  'extra-layers': 'extra layers',
-  missing: 'missing',
-  extra: 'extra',
-  misshapen: 'wrong shape',
-  'wrong-dtype': 'wrong type',
-  'not-tied': 'not tied',
-  tied: 'wrongly tied',
-} as const satisfies Record<FaultKind, string>;
-
-/** `40 faults in 107 tensors`. */
-export function faultCountText(faults: readonly FaultGroup[]): string {
-  const faulty = sumOf(faults, ({ names }) => names.length);
-  return `${counted(faults.length, 'fault')} in ${counted(faulty, 'tensor')}`;
-}
-
-/** Text of a fault without its tensors: `wrong shape: expected [8], found F32 [9]`. */
-export function faultText({ kind, expected, found }: FaultGroup): string {
-  const said = [
-    ...(expected ? [`expected ${propertiesText(expected)}`] : []),
-    ...(found ? [`found ${propertiesText(found)}`] : []),
-  ];
-  return `${FAULT_NAMES[kind]}: ${said.join(', ')}`;
-}
-
-/** `F32 [64, 64]`, `values of embed_tokens.weight`, `32 layers`. */
-export function propertiesText(said: TensorProperties): string {
-  if (said.sameAs !== undefined) return `values of ${shortened(said.sameAs)}`;
-  if (said.layers !== undefined) return counted(said.layers, 'layer');
-  const shape = said.shape ? `[${said.shape.join(', ')}]` : '';
-  return [said.dtype, shape].filter(Boolean).join(' ');
-}
-
-/** The tensors that the notes on a checkpoint say are ignored; undefined without any. */
-export function ignoredIn(notes: readonly ReconciliationNote[]): IgnoredTensors | undefined {
-  const note = notes.find(({ kind }) => kind === 'ignored-by-transformers');
-  if (note === undefined) return undefined;
-  const { names, patterns = [], bytes = 0 } = note;
-  return { names, patterns, bytes };
-}
-
-export function adviceText(suggestion: Suggestion): string {
-  if (suggestion.kind === 'rename') {
-    return `every name begins with ${JSON.stringify(suggestion.prefix)}, which the model does not have: remove this prefix.`;
-  }
-  const { set } = suggestion;
-  const shows = joined(set.map((each) => each.shows));
-  const keys = joined(set.map(({ path, value }) => `${path}: ${value}`));
-  const convert = set.every(({ convertible }) => convertible) ? ', or convert the checkpoint' : '';
-  return `${shows}: set ${keys}${convert}.`;
-}
-
-/** `config inside the checkpoint says model.window_size: 1024, not 7`. */
-export const configDifferenceText = ({ path, config, checkpoint }: ConfigDifference): string =>
-  `config inside the checkpoint says ${path}: ${JSON.stringify(checkpoint)}, not ${JSON.stringify(config)}`;

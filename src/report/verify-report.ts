@@ -2,18 +2,16 @@ import { FORMAT_TITLES } from '../checkpoint/formats.js';
 import type { OnnxView } from '../model-input/onnx/onnx-tensors.js';
 import type { BadTensor, ValueScan } from '../model-input/scan-values.js';
 import type { ValueComparison, VerifyResult } from '../model-input/verify-checkpoint.js';
-import type { FaultKind, TensorProperties } from '../reconcile/faults.js';
-import { FAULT_KINDS } from '../reconcile/faults.js';
-import { ignoredText } from '../reconcile/ignored-tensors.js';
-import type { FaultGroup, ReconciliationNote } from '../reconcile/notes.js';
-import type { ConfigDifference, Suggestion } from '../reconcile/reconcile.js';
 import {
   adviceText,
   configDifferenceText,
   FAULT_NAMES,
-  ignoredIn,
   propertiesText,
-} from '../reconcile/reconcile.js';
+} from '../reconcile/fault-texts.js';
+import type { FaultKind, TensorProperties } from '../reconcile/faults.js';
+import { ignoredIn, ignoredText } from '../reconcile/ignored-tensors.js';
+import type { FaultGroup, ReconciliationNote } from '../reconcile/notes.js';
+import type { ConfigDifference, Suggestion } from '../reconcile/reconcile.js';
 import { formatBytes, formatInteger } from '../text/units.js';
 import {
   counted,
@@ -44,6 +42,9 @@ import {
   tableOf,
   wrapColumn,
 } from './kit/report.js';
+
+/** Kinds of faults in the order of their names. */
+const FAULT_KINDS = Object.keys(FAULT_NAMES) as (keyof typeof FAULT_NAMES)[];
 
 /** Report of `minimind verify`: a verdict, the faults by kind, and suggestions. */
 

@@ -13,6 +13,7 @@ import type { TrainingFitSetting, ZeroStage } from '../fit/training/training-set
 import type { Cluster } from '../hardware/gpu.js';
 import { peakIfKnown } from '../hardware/gpu.js';
 import { GPUS } from '../hardware/gpus.js';
+import type { MeasuredGradients } from './count-gradients.js';
 import type { Mistake } from './mistakes/find-mistakes.js';
 import { findMistakes } from './mistakes/find-mistakes.js';
 import type { GroupRuleName, OptimizerGroup } from './optimizer-groups.js';
@@ -65,18 +66,6 @@ export interface CountedData {
   readonly highestId: number | null;
   /** Whether sequences are filled, so that nothing is padded. */
   readonly isPacked: boolean;
-}
-
-export interface MeasuredGradients {
-  readonly file: string;
-  /** Tensors of the model without a gradient, as frozen ones. */
-  readonly missing: number;
-  readonly values: number;
-  readonly zeros: number;
-  readonly notFinite: number;
-  readonly largest: number;
-  /** Shares at each scale. */
-  readonly scales: readonly Underflow[];
 }
 
 export type Precision = 'bf16' | 'fp16' | 'float32';

@@ -24,9 +24,10 @@ import {
 } from '../../model-input/hugging-face-document.js';
 import type { ModelFile } from '../../model-input/model-file.js';
 import { modelOf, overridden, readConfig } from '../../model-input/model-file.js';
-import { type IgnoredTensors, ignoredText } from '../../reconcile/ignored-tensors.js';
+import { faultText } from '../../reconcile/fault-texts.js';
+import { type IgnoredTensors, ignoredIn, ignoredText } from '../../reconcile/ignored-tensors.js';
 import type { Reconciliation } from '../../reconcile/reconcile.js';
-import { faultText, ignoredIn, reconcile } from '../../reconcile/reconcile.js';
+import { reconcile } from '../../reconcile/reconcile.js';
 import type { EncodableDtype } from '../../tensor/encode.js';
 import { capital, isRecord } from '../../text/words.js';
 import type { ConversionJob } from '../job.js';

@@ -7,7 +7,6 @@ import { counted, joined, present, shortened } from '../../text/words.js';
 import { fullWindowsText } from '../kit/full-windows.js';
 import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/report.js';
 import {
-  contextText,
   headingBlock,
   leftColumn,
   listBlocks,
@@ -15,12 +14,11 @@ import {
   NOTHING,
   noteOf,
   paragraph,
-  precisionText,
   right,
-  settingNotes,
   tableOf,
   wrapColumn,
 } from '../kit/report.js';
+import { contextText, precisionText, settingNotes } from '../profile/setting-notes.js';
 import type { Value } from './shown-comparison.js';
 import {
   changeCell,

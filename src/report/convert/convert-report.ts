@@ -31,7 +31,6 @@ import {
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   bytesCell,
-  configText,
   cosineCell,
   headingBlock,
   integerCell,
@@ -48,6 +47,7 @@ import {
   valueCell,
   wrapColumn,
 } from '../kit/report.js';
+import { configText } from '../profile/setting-notes.js';
 import { againstBlocks, measurementText } from '../quick-test/against.js';
 import {
   errorsBlocks,

@@ -27,14 +27,8 @@ import {
   withoutFlags,
 } from '../../text/words.js';
 import type { Cell, Fact, TableBlock, Tone, Verdict } from '../kit/report.js';
-import {
-  contextText,
-  leftColumn,
-  precisionText,
-  right,
-  strongCell,
-  valueCell,
-} from '../kit/report.js';
+import { leftColumn, right, strongCell, valueCell } from '../kit/report.js';
+import { contextText, precisionText } from '../profile/setting-notes.js';
 import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
 import type { Serving } from './fit-serving.js';
 import {

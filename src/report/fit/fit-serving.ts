@@ -16,8 +16,6 @@ import {
 import { counted, present, sentence } from '../../text/words.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
-  contextText,
-  generationNote,
   headingBlock,
   integerCell,
   leftColumn,
@@ -29,6 +27,7 @@ import {
   valueCell,
   wrapColumn,
 } from '../kit/report.js';
+import { contextText, generationNote } from '../profile/setting-notes.js';
 import {
   boundsCells,
   boundsColumns,

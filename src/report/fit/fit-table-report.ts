@@ -10,15 +10,8 @@ import {
   withoutFlags,
 } from '../../text/words.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
-import {
-  contextText,
-  leftColumn,
-  noteOf,
-  right,
-  strongCell,
-  tableOf,
-  valueCell,
-} from '../kit/report.js';
+import { leftColumn, noteOf, right, strongCell, tableOf, valueCell } from '../kit/report.js';
+import { contextText } from '../profile/setting-notes.js';
 import { MOST_TRIED } from './fit-bounds.js';
 
 export interface FitTableResult {

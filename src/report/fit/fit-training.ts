@@ -17,17 +17,16 @@ import {
 import { counted, present, sentence } from '../../text/words.js';
 import type { Block, TableBlock } from '../kit/report.js';
 import {
-  contextText,
   headingBlock,
   integerCell,
   leftColumn,
   noteOf,
-  precisionText,
   right,
   strongCell,
   valueCell,
   wrapColumn,
 } from '../kit/report.js';
+import { contextText, precisionText } from '../profile/setting-notes.js';
 import {
   boundsCells,
   boundsColumns,

@@ -33,17 +33,12 @@ import {
   barCell,
   binaryCell,
   bytesCell,
-  configText,
-  contextText,
   flopsCell,
-  generationNote,
   headingBlock,
   integerCell,
   leftColumn,
   noteOf,
-  precisionText,
   right,
-  settingNotes,
   shareCell,
   strongCell,
   tableOf,
@@ -52,6 +47,13 @@ import {
 } from '../kit/report.js';
 import { explanationBlocks, explanationData, figuresOf, publishedBlocks } from './explanation.js';
 import { inventoryBlocks, layersBlocks } from './inventory.js';
+import {
+  configText,
+  contextText,
+  generationNote,
+  precisionText,
+  settingNotes,
+} from './setting-notes.js';
 
 /** Full result of the command. */
 export interface ProfileResult extends ModelProfile {

@@ -1,4 +1,4 @@
-/** Gradients in a checkpoint file, counted in one pass without holding a tensor in memory. */
+/** Gradients in a checkpoint file. */
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { tensorsOf } from '../architecture/walk.js';
@@ -10,40 +10,32 @@ import { UserError } from '../errors.js';
 import { decodeValues, numbersIn } from '../tensor/decode-values.js';
 import { isSameShape, shapeText } from '../tensor/dtype.js';
 import { shortened } from '../text/words.js';
-import type { MeasuredGradients } from '../training/plan-training.js';
-import { MagnitudeCount } from '../training/underflow.js';
 
 /**
- * Counts the values of all tensors that fp16 could not hold.
+ * Reads the gradients of a model, in one pass and without holding a tensor in memory.
  * @param file A checkpoint whose tensors are gradients, in any format that minimind reads.
  * @param model The model that is trained; parameters that are frozen have no gradient.
- * @param scales Scales of the loss at which to count.
- * @throws UserError if the file cannot be read, has no value other than 0, or has gradients of another model.
+ * @param take Called with values of each tensor; they are overwritten by the next call.
+ * @returns Tensors of the model without a gradient.
+ * @throws UserError if the file cannot be read, or has gradients of another model.
  */
-export async function measureGradients(
+export async function readGradients(
   file: string,
   model: LanguageModel,
-  scales: readonly number[],
-): Promise<MeasuredGradients> {
+  take: (values: Float64Array) => void,
+): Promise<number> {
   const checkpoint = openCheckpoint(file);
   try {
     const { tensors, missing } = gradientsOf(model, storedNames(checkpoint), file);
-    const count = new MagnitudeCount(scales);
     let target = new Float64Array(0);
     for (const tensor of tensors) {
       for await (const bytes of readInChunks(tensor)) {
         const numbers = numbersIn(tensor.dtype, bytes.length);
         if (target.length < numbers) target = new Float64Array(numbers);
-        count.add(target.subarray(0, decodeValues(tensor.dtype, bytes, target)));
+        take(target.subarray(0, decodeValues(tensor.dtype, bytes, target)));
       }
     }
-    if (count.values === 0) {
-      throw new UserError('refused-file', `--gradients: ${file} has no value other than 0`, {
-        suggestion: 'save {name: p.grad} of a step, before the optimizer sets the gradients to 0',
-      });
-    }
-    const { values, zeros, notFinite, largest } = count;
-    return { file, missing, values, zeros, notFinite, largest, scales: count.shares() };
+    return missing;
   } finally {
     checkpoint.close();
   }

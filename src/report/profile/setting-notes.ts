@@ -1,0 +1,72 @@
+/** Setting of the figures of a model, as the reports about models state it. */
+import type { GenerationFlops } from '../../budget/flops.js';
+import type { ResolvedSetting, SettingOrigin } from '../../budget/profile-model.js';
+import type { CheckpointFacts } from '../../model-input/checkpoint-model.js';
+import { dtypeWord, formatFlops, formatInteger, formatSequences } from '../../text/units.js';
+import { present } from '../../text/words.js';
+import { type Block, noteOf } from '../kit/report.js';
+
+const ORIGINS = {
+  flag: '',
+  file: ' (from the file)',
+  default: ' (default)',
+  longest: ' (default, its maximum)',
+} as const satisfies Record<SettingOrigin, string>;
+
+/** Origin of the sequence length, when it is not the user. */
+export const contextText = (origin: SettingOrigin): string => ORIGINS[origin];
+
+/** @param file Name of the source of values without a flag. */
+export const settingNotes = (setting: ResolvedSetting, file = 'file'): Block[] => [
+  inferenceNote(setting, file),
+  ...trainingNotes(setting, file),
+];
+
+const from = (origin: SettingOrigin, file: string) => ORIGINS[origin].replace('file', file);
+
+const inferenceNote = ({ inference, origins }: ResolvedSetting, file: string): Block =>
+  noteOf(
+    `Inference: ${formatSequences(inference.batch, inference.context)}` +
+      `${from(origins.context, file)}, ${dtypeWord(inference.dtype)}.`,
+  );
+
+export const precisionText = (precision: ResolvedSetting['training']['precision']): string =>
+  precision === 'mixed' ? 'mixed precision' : 'float32';
+
+function trainingNotes(setting: ResolvedSetting, file: string): Block[] {
+  const { training, origins, beyondOneDevice } = setting;
+  const precision = precisionText(training.precision);
+  return present([
+    noteOf(
+      `Training: ${formatInteger(training.batch)}${from(origins.trainingBatch, file)} × ${formatInteger(training.context)} ` +
+        `tokens, ${precision}${from(origins.precision, file)}, ${training.optimizer}, ` +
+        `recomputation ${training.recompute}${from(origins.recompute, file)}.`,
+    ),
+    beyondOneDevice.length > 0 &&
+      noteOf(
+        `The ${file === 'file' ? 'file asks' : 'files ask'} for ${beyondOneDevice.join(', ')}; one device without it is counted here.`,
+      ),
+  ]);
+}
+
+const CONFIGS = {
+  flag: (file) => file,
+  inside: () => 'the one in the checkpoint',
+  beside: (file) => `${file}, next to the checkpoint`,
+} as const satisfies Record<CheckpointFacts['config']['origin'], (file: string) => string>;
+
+export const configText = ({ file, origin }: CheckpointFacts['config']): string =>
+  `the config is ${CONFIGS[origin](file)}`;
+
+/** FLOPs of generating tokens with and without a cache. */
+export const generationNote = ({
+  prompt,
+  generated,
+  cached,
+  recomputed,
+  ratio,
+}: GenerationFlops): Block =>
+  noteOf(
+    `Generating ${formatInteger(generated)} tokens after ${formatInteger(prompt)}, one sequence: ` +
+      `${formatFlops(cached)} with a cache, ${formatFlops(recomputed)} without one (${ratio.toPrecision(3)} ×).`,
+  );

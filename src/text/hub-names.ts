@@ -1,0 +1,31 @@
+/** Names of models of the Hugging Face hub, as text: nothing is looked up. */
+import { shellWord } from './words.js';
+
+/** Command that downloads a whole repository. */
+export function downloadLine(repository: string): string {
+  const folder = repository.slice(repository.indexOf('/') + 1);
+  return `hf download ${shellWord(repository)} --local-dir ${shellWord(folder)}`;
+}
+
+/** `Qwen/Qwen3-8B`: what is not on this machine, and can be a repository. */
+const REPOSITORY = /^[A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*$/;
+
+/** Endings of files of models, which no repository is named after. */
+const FILE = /\.(?:ya?ml|json|safetensors|pt|pth|bin|ckpt|gguf|onnx|txt)$/i;
+
+const PAGE =
+  /^(?:https?:\/\/)?(?:www\.)?(?:huggingface\.co|hf\.co)\/([\w.-]+\/[\w.-]+)(?:\/(?:tree|blob|resolve)\/([^/?#]+)(?:\/([^?#]+))?)?\/?(?:[?#].*)?$/;
+
+/** Whether a name can be a repository of the hub. */
+export const isHubName = (name: string): boolean => REPOSITORY.test(name) && !FILE.test(name);
+
+/** Words to write for a model of the hub, where `name` was taken for a path that does not exist. */
+export function hubSuggestion(name: string): string | undefined {
+  const [, repository, revision, file] = PAGE.exec(name) ?? [];
+  if (repository !== undefined) {
+    const at = revision === undefined ? '' : `@${revision}`;
+    return `write ${shellWord(`hf:${repository}${at}${file === undefined ? '' : `:${file}`}`)}`;
+  }
+  if (!isHubName(name)) return undefined;
+  return `write hf:${name}, or download it: ${downloadLine(name)}`;
+}
