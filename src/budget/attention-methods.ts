@@ -6,6 +6,8 @@
  * writes P, reads P: arXiv 2205.14135, algorithm 0), or works in tiles on the chip (algorithm 1). Scores count as
  * computed, with those that the causal mask hides.
  */
+import type { NormOperations } from './norm-operations.js';
+import type { LongTexts } from './long-texts.js';
 import type { HeadSpan, Layer, Window } from '../architecture/layer.js';
 import { firstVisibleKey, scoreValues, sumByWindow, windowKey } from '../architecture/masks.js';
 import { UserError } from '../errors.js';
@@ -94,6 +96,26 @@ export interface AttentionMethods {
     readonly context: number;
     readonly rows: readonly AttentionRow[];
   }[];
+}
+
+/**
+ * Methods of attention on one model.
+ * @answer minimind attention --json
+ */
+export interface AttentionResult extends AttentionMethods {
+  readonly schema: 'minimind/attention@1';
+  /** Path of the model as the user wrote it. */
+  readonly file: string;
+  /** Family of the model. */
+  readonly family: string;
+  /** GPU of the tiles; null for --on-chip. */
+  readonly gpu: string | null;
+  /** Operations of each kind of norm. */
+  readonly norms: NormOperations;
+  /** Counted ratios near published ones; absent without `--published`. */
+  readonly published?: readonly RatioMatch[];
+  /** Set for --chunk, for the longest context. */
+  readonly longTexts?: LongTexts;
 }
 
 /** Heads, widths and masks of one layer. */

@@ -26,6 +26,16 @@ export interface FamilySummary {
   readonly presets: readonly PresetSummary[];
 }
 
+/**
+ * Families with their presets.
+ * @answer minimind list --json
+ */
+export interface FamilyList {
+  readonly schema: 'minimind/list@1';
+  /** Families, all or those that match. */
+  readonly families: readonly FamilySummary[];
+}
+
 /** Every family with its presets and their counts. */
 export async function describeFamilies(): Promise<FamilySummary[]> {
   const families = await Promise.all(FAMILY_NAMES.map(loadFamily));

@@ -56,6 +56,16 @@ export interface SrteComparison {
   readonly notes: readonly string[];
 }
 
+/**
+ * Sizes of a model with other settings of its SRTE.
+ * @answer minimind compare-srte --json
+ */
+export interface SrteResult extends SrteComparison {
+  readonly schema: 'minimind/compare-srte@1';
+  /** Path of the config as the user wrote it. */
+  readonly file: string;
+}
+
 export interface SrteOptions {
   readonly dtype: Dtype;
   /** Ranks to compare, one row each. */

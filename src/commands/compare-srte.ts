@@ -1,3 +1,4 @@
+import type { SrteResult } from '../budget/srte-comparison.js';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { hybrid } from '../architecture/models/hybrid.js';
@@ -57,7 +58,11 @@ export default class CompareSrte extends BaseCommand {
       presets: flags.presets,
       trainedContext: training?.max_seq_length,
     });
-    const result = { schema: 'minimind/compare-srte@1', file: loaded.file, ...comparison } as const;
+    const result: SrteResult = {
+      schema: 'minimind/compare-srte@1',
+      file: loaded.file,
+      ...comparison,
+    };
     return this.answer(flags, result, srteReport);
   }
 }

@@ -1,3 +1,4 @@
+import type { ComparisonResult } from '../comparison/compare-models.js';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
@@ -132,7 +133,7 @@ export default class Compare extends SweepCommand {
       .finally(() => shown.end());
     if (comparison === undefined) return undefined;
     await this.warnAbout(flags, comparisonWarnings(comparison));
-    const result = { schema: 'minimind/compare@1', ...comparison } as const;
+    const result: ComparisonResult = { schema: 'minimind/compare@1', ...comparison };
     return this.answer(flags, result, (each) =>
       compareReport(
         each,

@@ -1,3 +1,4 @@
+import type { DataResult } from '../data/judge-data.js';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../cli/base-command.js';
@@ -94,7 +95,7 @@ export default class Data extends BaseCommand {
     );
     if (flags.line !== undefined && reading.figures.lines === 0) throw beyondEnd(flags.line);
     const judgement = judgeData(reading, flags.tokens);
-    const result = { schema: 'minimind/data@1', ...reading, ...judgement } as const;
+    const result: DataResult = { schema: 'minimind/data@1', ...reading, ...judgement };
     const words = withoutFlags(this.argv, ['--show', '--line', '--tokens']).filter(
       (word) => !QUIET.has(word),
     );

@@ -1,3 +1,4 @@
+import type { DifferenceResult } from '../difference/difference.js';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../cli/base-command.js';
@@ -73,7 +74,7 @@ export default class Diff extends BaseCommand {
       },
     );
     await this.warnAbout(flags, skippedValues(difference));
-    const result = { schema: 'minimind/diff@1', ...difference } as const;
+    const result: DifferenceResult = { schema: 'minimind/diff@1', ...difference };
     const answer = await this.answer(flags, result, diffReport);
     if (flags.check && !difference.equal) process.exitCode = 1;
     if (limit !== undefined) this.exceeded(beyond(difference, limit));

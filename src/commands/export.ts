@@ -1,3 +1,4 @@
+import type { ExportResult } from '../runtime/export-files.js';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
@@ -60,7 +61,7 @@ export default class Export extends BaseCommand {
     try {
       const { loaded, checkpoint, warnings } = opened;
       await this.warnAbout(flags, warnings);
-      const result = {
+      const result: ExportResult = {
         schema: 'minimind/export@1',
         config: loaded.file,
         family: loaded.family.name,
@@ -68,7 +69,7 @@ export default class Export extends BaseCommand {
         seed: checkpoint ? null : (flags.seed ?? 0),
         positions: loaded.model.positions,
         ...(await this.#written(loaded, checkpoint, flags)),
-      } as const;
+      };
       return await this.answer(flags, result, exportReport);
     } finally {
       opened.close();

@@ -1,3 +1,4 @@
+import type { SamplingResult } from '../generation/given-distribution.js';
 import os from 'node:os';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
@@ -175,10 +176,10 @@ export default class Generate extends BaseCommand {
     );
     refuseUnsampled(flags, { sampling });
     const earlier = ids === undefined ? [] : (listedIds(ids, scores.values.length) ?? []);
-    const result = {
+    const result: SamplingResult = {
       schema: 'minimind/sampling@1',
       ...sampleGiven(scores, sampling, earlier),
-    } as const;
+    };
     const { samplingReport } = await import('../report/sampling-report.js');
     return this.answer(flags, result, samplingReport);
   }

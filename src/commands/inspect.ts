@@ -1,3 +1,4 @@
+import type { InspectResult, OnnxInspection } from '../cli/command-results.js';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { describeAdapter, openAdapterFiles } from '../checkpoint/adapter/adapter.js';
@@ -24,7 +25,6 @@ import {
 } from '../model-input/checkpoint-config.js';
 import { modelViewOf } from '../model-input/gguf/gguf-checkpoint.js';
 import { onnxViewOf } from '../model-input/onnx/onnx-tensors.js';
-import type { OnnxInspection } from '../report/inspect/inspect-formats.js';
 import { inspectReport } from '../report/inspect/inspect-report.js';
 import { STORED_DTYPES } from '../tensor/dtype.js';
 import { sumOf } from '../text/words.js';
@@ -88,7 +88,7 @@ export default class Inspect extends BaseCommand {
       const view = modelViewOf(checkpoint);
       const unpacked = withUnpackedWeights(view);
       const model = await storedModel(unpacked, flags.family);
-      const result = {
+      const result: InspectResult = {
         schema: 'minimind/inspect@1',
         ...(flags.filter !== undefined && { filter: flags.filter }),
         ...(flags.srte && { srte: await surveyed(checkpoint, flags) }),
@@ -96,7 +96,7 @@ export default class Inspect extends BaseCommand {
         ...(adapter && { adapter: describeAdapter(adapter) }),
         ...modelFields(unpacked, model),
         ...onnxFields(view),
-      } as const;
+      };
       const listed = [flags.tensors, flags.stats, flags.hash, flags.filter !== undefined].some(
         Boolean,
       );

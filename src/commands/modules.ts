@@ -1,3 +1,4 @@
+import type { BlockList, ModuleResult } from '../modules/block-run.js';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
@@ -172,22 +173,21 @@ export default class Modules extends BaseCommand {
     const { args, flags } = await this.parse(Modules);
     if (args.block === undefined) {
       const blocks = BLOCKS.map(({ name, summary }) => ({ name, summary, flags: flagsOf(name) }));
-      return this.answer(flags, { schema: 'minimind/modules@1', blocks }, (each) =>
-        blockListReport(each.blocks),
-      );
+      const result: BlockList = { schema: 'minimind/modules@1', blocks };
+      return this.answer(flags, result, (each) => blockListReport(each.blocks));
     }
     const { block } = args;
     refuseUnknown(block);
     refuseUnused(block, flags);
     const sizes = sizesOf(flags);
     const { checks, ...run } = runBlock(block, sizes);
-    const result = {
+    const result: ModuleResult = {
       schema: 'minimind/modules@1',
       block,
       sizes: Object.fromEntries(usedBy(block).map((setting) => [setting, sizes[setting]])),
       ...run,
       checks: checks.map((each) => ({ ...each, passed: each.difference <= each.limit })),
-    } as const;
+    };
     if (result.checks.some(({ passed }) => !passed)) process.exitCode = 1;
     return this.answer(flags, result, moduleReport);
   }

@@ -1,3 +1,4 @@
+import type { AgainstResult, OverfitResult, QuickTestResult, TraceResult } from '../quicktest/quick-test-result.js';
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
@@ -208,13 +209,13 @@ export default class QuickTest extends BaseCommand {
       const { test, output } = await tested(loaded, checkpoint, flags);
       if (!test.passed) process.exitCode = 1;
       if (flags.save !== undefined && output) await this.#save(flags, flags.save, output);
-      const result = {
+      const result: QuickTestResult = {
         schema: 'minimind/quick-test@1',
         file: loaded.file,
         family: loaded.family.name,
         checkpoint: checkpoint?.path ?? null,
         ...test,
-      } as const;
+      };
       await this.answer(flags, result, (each) =>
         quickTestReport(each, { flat: formatOf(flags) === 'csv' }),
       );
@@ -242,10 +243,10 @@ export default class QuickTest extends BaseCommand {
       const against = await compareTwoModels(own, other, wishes, display);
       const { file, family, checkpoint } = against.own;
       const { batch, context } = against;
-      const result = {
+      const result: AgainstResult = {
         schema: 'minimind/quick-test@1',
         ...{ file, family, checkpoint, batch, context, against },
-      } as const;
+      };
       await this.answer(flags, result, (each) =>
         againstReport(each.against, { flat: formatOf(flags) === 'csv' }),
       );
@@ -274,7 +275,7 @@ export default class QuickTest extends BaseCommand {
         watch: shown.doing,
       });
       const { batch, context } = trained;
-      const result = {
+      const result: OverfitResult = {
         schema: 'minimind/quick-test@1',
         file: loaded.file,
         family: loaded.family.name,
@@ -282,7 +283,7 @@ export default class QuickTest extends BaseCommand {
         batch,
         context,
         overfit: trained,
-      } as const;
+      };
       shown.end();
       if (!result.overfit.passed) process.exitCode = 1;
       await this.answer(flags, result, overfitReport);
@@ -297,7 +298,7 @@ export default class QuickTest extends BaseCommand {
     const { traceOf } = await import('../budget/trace/trace.js');
     const { lossStepsOf } = await import('../budget/trace/loss-steps.js');
     const size = inputSize({ ...flags, ids: await idsOf(flags, model) }, model);
-    const result = {
+    const result: TraceResult = {
       schema: 'minimind/quick-test@1',
       file,
       family: family.name,
@@ -305,7 +306,7 @@ export default class QuickTest extends BaseCommand {
       context: size.tokens,
       trace: traceOf(model, size),
       loss: lossStepsOf(model, size),
-    } as const;
+    };
     return this.answer(flags, result, (each) =>
       traceReport(each, { flat: formatOf(flags) === 'csv' }),
     );

@@ -1,3 +1,4 @@
+import type { TrainPlanResult } from '../training/plan-training.js';
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
 import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
@@ -87,12 +88,12 @@ export default class TrainPlanCommand extends BaseCommand {
       );
     }
     if (flags.epochs !== undefined && size.length !== 'epochs') throw EPOCHS_OF_DATA;
-    const result = {
+    const result: TrainPlanResult = {
       schema: 'minimind/train-plan@1',
       file: loaded.file,
       family: loaded.family.name,
       ...shownPlan(plan),
-    } as const;
+    };
     if (flags.check && mistakes.length > 0) {
       process.exitCode = 1;
       this.note(

@@ -1,3 +1,4 @@
+import type { ValidFile, ValidationResult } from '../cli/command-results.js';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
@@ -51,14 +52,14 @@ export default class Validate extends BaseCommand {
       flags,
       loaded.flatMap(({ warnings }) => warnings),
     );
-    const files = loaded.map(({ file, family, model, warnings }) => ({
+    const files = loaded.map(({ file, family, model, warnings }): ValidFile => ({
       file,
       valid: true,
       family: family.name,
       parameters: countParameters(model).parameters,
       warnings,
     }));
-    const result = { schema: 'minimind/validate@1', files } as const;
+    const result: ValidationResult = { schema: 'minimind/validate@1', files };
     const report = () =>
       validationReport(result, { given: given.length, modelWords: modelWords(flags) });
     if (!error) return this.answer(flags, result, report);

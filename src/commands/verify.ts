@@ -1,3 +1,4 @@
+import type { VerifyAnswer } from '../model-input/verify-checkpoint.js';
 import path from 'node:path';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
@@ -120,13 +121,13 @@ export default class Verify extends BaseCommand {
       const differs = values !== undefined && values.beyond.length + values.missing.length > 0;
       const matches = verified.matches && !differs;
       if (!matches) process.exitCode = 1;
-      const result = {
+      const result: VerifyAnswer = {
         schema: 'minimind/verify@1',
         ...verified,
         matches,
         ...(values && { values }),
         ...(graph && { onnx: graph }),
-      } as const;
+      };
       return await this.answer(flags, result, verifyReport);
     } finally {
       checkpoint.close();
@@ -157,7 +158,11 @@ export default class Verify extends BaseCommand {
   }
 
   /** An adapter is checked against the config of its model. */
-  async #adapter(folder: string, base: string | undefined, flags: FlagsOf<typeof Verify>) {
+  async #adapter(
+    folder: string,
+    base: string | undefined,
+    flags: FlagsOf<typeof Verify>,
+  ): Promise<VerifyAnswer> {
     for (const flag of ['values', 'state-dict', 'scan'] as const) {
       if (!flags[flag]) continue;
       const merged = `minimind convert-checkpoint BASE merged --merge-lora ${shellWord(folder)}`;
@@ -176,7 +181,7 @@ export default class Verify extends BaseCommand {
       await this.warnAbout(flags, checkpointWarnings(adapter.checkpoint));
       const source = await openModelSource(model, flags);
       const loaded = await source.model(flags.set, { isChecked: false });
-      return { schema: 'minimind/verify@1', ...verifiedAdapter(loaded, adapter) } as const;
+      return { schema: 'minimind/verify@1', ...verifiedAdapter(loaded, adapter) };
     } finally {
       adapter.checkpoint.close();
     }

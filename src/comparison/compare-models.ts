@@ -103,6 +103,14 @@ export interface ComparisonTable {
 }
 
 /** `ComparedRow` with its document. */
+/**
+ * Figures of several models, a row each.
+ * @answer minimind compare --json
+ */
+export interface ComparisonResult extends ComparisonTable {
+  readonly schema: 'minimind/compare@1';
+}
+
 interface DocumentRow extends ComparedRow {
   readonly document: ReadonlyMap<string, DocumentValue>;
 }

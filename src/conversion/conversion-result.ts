@@ -37,7 +37,10 @@ import { isBufferName } from './plan/plan-tensors.js';
 import type { Resources } from './resources.js';
 import type { PlannedTable, SrtePlan } from './srte/srte-plan.js';
 
-/** A planned or finished conversion: output of `minimind convert-checkpoint --json`. */
+/**
+ * A planned or finished conversion.
+ * @answer minimind convert-checkpoint --json
+ */
 export interface ConversionResult {
   readonly schema: 'minimind/convert-checkpoint@1';
   readonly dryRun: boolean;

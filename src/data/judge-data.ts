@@ -51,6 +51,14 @@ export interface DataJudgement {
   readonly epochs: Epochs | null;
 }
 
+/**
+ * Figures, faults and use of training data.
+ * @answer minimind data --json
+ */
+export interface DataResult extends DataReading, DataJudgement {
+  readonly schema: 'minimind/data@1';
+}
+
 /** @param budget Tokens of the training. */
 export function judgeData(reading: DataReading, budget?: number | bigint): DataJudgement {
   const { figures, context, kind } = reading;

@@ -34,6 +34,14 @@ export interface Difference {
   readonly values: ValueDifferences | null;
 }
 
+/**
+ * Differences of two configs, or of two checkpoints.
+ * @answer minimind diff --json
+ */
+export interface DifferenceResult extends Difference {
+  readonly schema: 'minimind/diff@1';
+}
+
 export interface DifferenceRequest {
   readonly family?: string | undefined;
   /** State dict of the first, and of the second if it is another. */

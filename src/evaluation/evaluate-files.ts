@@ -63,6 +63,10 @@ export interface EvaluatedModel {
   readonly parameters: number;
 }
 
+/**
+ * Loss and perplexity of a model on files, and compared with another model.
+ * @answer minimind evaluate --json
+ */
 export interface EvaluationResult {
   readonly schema: 'minimind/evaluate@1';
   readonly model: EvaluatedModel;

@@ -71,6 +71,24 @@ export interface TableRow {
   readonly cells: readonly TableCell[];
 }
 
+/**
+ * Common hardware on which a model fits.
+ * @answer minimind fit --json, without hardware
+ */
+export interface FitTableResult {
+  readonly schema: 'minimind/fit-table@1';
+  /** Path of the model as the user wrote it. */
+  readonly file: string;
+  /** Family of the model. */
+  readonly family: string;
+  /** Parameters of the model, shared tensors once. @count */
+  readonly parameters: number;
+  /** Sizes that the memory is counted for. */
+  readonly setting: TableSetting;
+  /** A row for each GPU or machine, by growing memory. */
+  readonly rows: readonly TableRow[];
+}
+
 /** Settings of the columns; their clusters are ignored. */
 export interface TableRequest {
   readonly serving: readonly ServingFitSetting[];

@@ -28,6 +28,14 @@ export interface GivenDistribution extends GivenScores {
   readonly kept: readonly { readonly token: number; readonly probability: number }[];
 }
 
+/**
+ * How given logits or probabilities are sampled.
+ * @answer minimind generate --logits --json
+ */
+export interface SamplingResult extends GivenDistribution {
+  readonly schema: 'minimind/sampling@1';
+}
+
 /** More are a model's whole vocabulary, which `--explain-sampling` shows. */
 const MOST_VALUES = 1000;
 

@@ -377,7 +377,10 @@ function refuseOtherVocabulary(flag: string, { model }: ModelToOpen, other: Mode
   );
 }
 
-/** Answer of `minimind generate --json`. */
+/**
+ * Answers of a model to prompts.
+ * @answer minimind generate --json
+ */
 export interface GenerateResult {
   readonly schema: 'minimind/generate@1';
   readonly file: string;

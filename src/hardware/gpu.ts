@@ -268,6 +268,14 @@ export interface Hardware {
   readonly machines: readonly GpuMachine[];
 }
 
+/**
+ * GPUs and machines with a name.
+ * @answer minimind fit --list-gpus --json
+ */
+export interface HardwareList extends Hardware {
+  readonly schema: 'minimind/gpus@1';
+}
+
 /** Number of GPUs of one kind. */
 export interface Cluster {
   readonly gpu: Gpu;

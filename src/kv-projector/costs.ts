@@ -1,5 +1,6 @@
 /** Size and cost of each projector kind for the same teachers, given by name and sizes or by configs. */
 
+import type { PublishedReport } from '../budget/published/explanations.js';
 import fs from 'node:fs';
 import path from 'node:path';
 import { add, inputs, mul, v } from '../budget/expression.js';
@@ -81,6 +82,16 @@ export interface ProjectorComparison {
   readonly projectors: readonly ProjectorCosts[];
   /** Teachers of unknown size, which have no recommendation. */
   readonly withoutSize: readonly string[];
+}
+
+/**
+ * Sizes and costs of projectors.
+ * @answer minimind kv-projector params --json
+ */
+export interface ProjectorParamsResult extends ProjectorComparison {
+  readonly schema: 'minimind/kv-projector-params@1';
+  /** Explanations of a published number; absent without `--published`. */
+  readonly published?: PublishedReport;
 }
 
 /**

@@ -1,5 +1,6 @@
 /** A checkpoint checked against a config, and its faults as problems. */
 
+import type { OnnxView } from './onnx/onnx-tensors.js';
 import { isIgnoredOnLoad } from '../architecture/family.js';
 import type { Param } from '../architecture/param.js';
 import { tensorsOf } from '../architecture/walk.js';
@@ -63,6 +64,18 @@ export interface VerifyResult extends Reconciliation {
   readonly configDifferences: readonly ConfigDifference[];
   /** Search for values that are not finite; absent for adapters, and where tensors do not match. */
   readonly scan?: ValueScan;
+}
+
+/**
+ * Whether the tensors of a checkpoint are those of its config.
+ * @answer minimind verify --json
+ */
+export interface VerifyAnswer extends VerifyResult {
+  readonly schema: 'minimind/verify@1';
+  /** Comparison with the values of another checkpoint; absent without `--values`. */
+  readonly values?: ValueComparison;
+  /** How an ONNX graph stores the tensors of the model. */
+  readonly onnx?: OnnxView;
 }
 
 interface VerifySurroundings {

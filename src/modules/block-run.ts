@@ -120,6 +120,46 @@ export interface BlockRun {
   readonly steps?: readonly SoftmaxStep[];
 }
 
+/** A block that can be run, and the flags that it uses. */
+export interface ListedBlock {
+  /** Name for the command line. */
+  readonly name: string;
+  /** What the block computes. */
+  readonly summary: string;
+  /** Flags that it uses, without the dashes. */
+  readonly flags: readonly string[];
+}
+
+/** The blocks that can be run. */
+export interface BlockList {
+  readonly schema: 'minimind/modules@1';
+  /** All blocks. */
+  readonly blocks: readonly ListedBlock[];
+}
+
+/** A check and its result. */
+export interface JudgedCheck extends BlockCheck {
+  /** Whether the difference is within the limit. */
+  readonly passed: boolean;
+}
+
+/** A run of one block. */
+export interface ModuleResult extends Omit<BlockRun, 'checks'> {
+  readonly schema: 'minimind/modules@1';
+  /** Name of the block. */
+  readonly block: string;
+  /** Settings that the block uses. */
+  readonly sizes: Partial<BlockSizes>;
+  /** Identities that hold for the block. */
+  readonly checks: readonly JudgedCheck[];
+}
+
+/**
+ * All blocks, or a run of one of them.
+ * @answer minimind modules --json
+ */
+export type ModulesAnswer = BlockList | ModuleResult;
+
 /** Largest number of values of a tensor: these runs are for reading. */
 const MOST_VALUES = 2 ** 16;
 

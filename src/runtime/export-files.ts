@@ -24,6 +24,24 @@ export interface WrittenExport extends Omit<OnnxExport, 'files'> {
 }
 
 /**
+ * A model as an ONNX graph.
+ * @answer minimind export --json
+ */
+export interface ExportResult extends WrittenExport {
+  readonly schema: 'minimind/export@1';
+  /** Path of the model as the user wrote it. */
+  readonly config: string;
+  /** Family of the model. */
+  readonly family: string;
+  /** Checkpoint of the weights; null when they are random. */
+  readonly checkpoint: string | null;
+  /** Seed of random weights; null for those of a checkpoint. @count */
+  readonly seed: number | null;
+  /** Longest input of the model. @integer @minimum 1 */
+  readonly positions: number;
+}
+
+/**
  * Plans an export and writes it.
  * @param plan Receives the name of the graph's file.
  * @throws UserError when a file exists without `force`, is also an input, or cannot be written.

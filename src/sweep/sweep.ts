@@ -69,7 +69,11 @@ export interface Sweep<Value, Result, Backend = null> {
   readonly fold: (value: (unit: number) => Promise<Value>, backend: Backend) => Promise<Result>;
 }
 
-/** Output of a sweep in parts, except of a complete `--finish`. */
+/**
+ * A sweep in parts: its plan, a part, the progress, or a finish that is not possible yet. A finish that succeeds answers
+ * as the command does.
+ * @answer minimind compare|plan|evaluate --plan FILE --json
+ */
 export interface SweepResult extends PartsAnswer {
   readonly schema: 'minimind/sweep@1';
   /** Command of the sweep. */

@@ -421,6 +421,18 @@ export function shownPlan(plan: TrainPlan) {
 
 export type ShownPlan = ReturnType<typeof shownPlan>;
 
+/**
+ * The plan of a training, with its mistakes.
+ * @answer minimind train-plan --json
+ */
+export interface TrainPlanResult extends ShownPlan {
+  readonly schema: 'minimind/train-plan@1';
+  /** Path of the model as the user wrote it. */
+  readonly file: string;
+  /** Family of the model. */
+  readonly family: string;
+}
+
 interface LocatedDocument {
   readonly document: unknown;
   readonly model: LanguageModel;

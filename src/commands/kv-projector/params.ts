@@ -1,3 +1,4 @@
+import type { ProjectorParamsResult } from '../../kv-projector/costs.js';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
 import { details } from '../../cli/flags/flags.js';
@@ -42,13 +43,13 @@ export default class KvProjectorParams extends BaseCommand {
     const loaded = await loadTeachers(flags.teacher);
     await this.warnAbout(flags, loaded.warnings);
     const comparison = compareProjectors(loaded.teachers, flags.student, flags.ratio);
-    const result = {
+    const result: ProjectorParamsResult = {
       schema: 'minimind/kv-projector-params@1',
       ...comparison,
       ...(flags.published && {
         published: explainProjector(comparison, ownUnit(flags.published)),
       }),
-    } as const;
+    };
     return this.answer(flags, result, (each) =>
       projectorParamsReport(each, { explain: flags.explain }),
     );

@@ -26,7 +26,11 @@ import {
 } from './parts-plan.js';
 import { type PartOptions, runParts } from './run-part.js';
 
-/** Output of `minimind convert-checkpoint --plan FILE --json`, except of a complete `--finish`. */
+/**
+ * A conversion in parts: its plan, a part, the progress, or a finish that is not possible yet. A finish that succeeds
+ * answers as convert-checkpoint does.
+ * @answer minimind convert-checkpoint --plan FILE --json
+ */
 export interface PartsResult extends PartsAnswer {
   readonly schema: 'minimind/convert-parts@1';
   readonly input: { readonly path: string; readonly files: number; readonly bytes: number };

@@ -33,7 +33,7 @@ import {
   wrapColumn,
 } from '../kit/report.js';
 import { explanationBlocks } from '../profile/explanation.js';
-import type { FitResult } from './fit-answer.js';
+import type { FitResult } from '../../fit/fits.js';
 import { factsOf, fitVerdictOf, memorySummary, nextOf } from './fit-answer.js';
 import type { ShownBounds } from './fit-bounds.js';
 import { boundsCells, boundsColumns, bytesText, sameBounds } from './fit-bounds.js';

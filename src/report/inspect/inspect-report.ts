@@ -41,7 +41,7 @@ import {
   onnxDetails,
   onnxFacts,
 } from './inspect-formats.js';
-import type { InspectResult } from './inspect-tensors.js';
+import type { InspectResult } from '../../cli/command-results.js';
 import { contentBlocks, sharingBlocks, tensorsBlocks, tensorsTable } from './inspect-tensors.js';
 import { mxfp4Fact } from './mxfp4-fact.js';
 import { srteData, srteSurveyBlocks, srteSurveyDetails } from './srte-survey.js';

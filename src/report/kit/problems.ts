@@ -41,7 +41,10 @@ export function errorText(error: UserError, options: RenderOptions): string {
   return stack([head, ...problems, suggestion]);
 }
 
-/** JSON of an error; `docs/schemas/error.schema.json` describes it. */
+/**
+ * An error with all its problems.
+ * @title What a command prints with --json when it fails
+ */
 export interface ErrorJson {
   readonly schema: 'minimind/error@1';
   readonly code: ErrorCode;

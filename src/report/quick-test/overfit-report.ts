@@ -1,5 +1,6 @@
 /** Report of `minimind quick-test --overfit`: whether the model learns one batch, and the curve of its loss. */
 
+import type { OverfitResult } from '../../quicktest/quick-test-result.js';
 import type { SettingSource, SourcedSetting } from '../../quicktest/overfit/judge.js';
 import type { Overfit } from '../../quicktest/overfit/overfit.js';
 import { formatInteger, formatSeconds, shortNumber } from '../../text/units.js';
@@ -16,13 +17,6 @@ import {
   valueCell,
 } from '../kit/report.js';
 import { proxyBlocks } from './quick-test-report.js';
-
-export interface OverfitResult {
-  readonly file: string;
-  readonly family: string;
-  readonly checkpoint: string | null;
-  readonly overfit: Overfit;
-}
 
 export function overfitReport(result: OverfitResult): Report {
   const { overfit } = result;
