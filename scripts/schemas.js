@@ -31,10 +31,7 @@ const DEFINITIONS = {
   Real: {
     description:
       'A number. NaN and infinities are strings, and so are whole numbers beyond ±(2^53 − 1).',
-    anyOf: [
-      { type: 'number' },
-      { type: 'string', pattern: '^(NaN|-?Infinity|-?[0-9]+)$' },
-    ],
+    anyOf: [{ type: 'number' }, { type: 'string', pattern: '^(NaN|-?Infinity|-?[0-9]+)$' }],
   },
 };
 const NUMBERS = {
@@ -361,22 +358,23 @@ class SchemaWriter {
   #property(property, outer) {
     const [declaration = this.#declaration] = property.declarations ?? [];
     const whole = this.#checker.getTypeOfSymbol(property);
-    const isOptional =
-      (property.flags & ts.SymbolFlags.Optional) !== 0 || hasUndefined(whole);
-    const type = hasUndefined(whole) ? this.#checker.getNonNullableTypeOf(whole) : whole;
-    if (type.flags & ts.TypeFlags.Never || whole.flags & ts.TypeFlags.Undefined) return {};
+    const isOptional = (property.flags & ts.SymbolFlags.Optional) !== 0 || hasUndefined(whole);
+    const isNothing = (whole.flags & (ts.TypeFlags.Never | ts.TypeFlags.Undefined)) !== 0;
+    if (isNothing) return {};
     const documented = (property.declarations ?? [])
       .map(docstringOf)
       .filter(({ description, tags }) => description !== '' || Object.keys(tags).length > 0);
     const [own] = documented;
     const tags = Object.keys(own?.tags ?? {}).length > 0 ? own.tags : outer;
-    const schema = this.#schema(type, tags, declaration);
+    const schema = this.#schema(whole, tags, declaration);
     const described = {
       ...(own?.description && { description: own.description }),
       ...schema,
     };
     const isSchemaName = property.name === 'schema' && 'const' in schema;
-    if (!isSchemaName && !isDescribed(described)) {
+    // A field of a record is described where the record is.
+    const isDeclared = property.declarations !== undefined;
+    if (isDeclared && !isSchemaName && !isDescribed(described)) {
       this.#problem(declaration, `no docstring of ${property.name}`);
     }
     return { schema: described, isRequired: !isOptional };
@@ -403,7 +401,10 @@ class SchemaWriter {
   }
 
   #union(type, tags, declaration) {
-    const members = type.types.filter(({ flags }) => !(flags & ts.TypeFlags.Undefined));
+    // The origin keeps the names of the unions in a union.
+    const { types: all } = type.origin?.flags & ts.TypeFlags.Union ? type.origin : type;
+    const members = all.filter(({ flags }) => !(flags & ts.TypeFlags.Undefined));
+    if (members.length === 1) return this.#schema(members[0], tags, declaration);
     const has = (flag) => members.some(({ flags }) => (flags & flag) !== 0);
     const isExact = has(ts.TypeFlags.BigInt);
     const isBoolean = members.filter(({ flags }) => flags & ts.TypeFlags.BooleanLiteral).length > 1;
@@ -509,7 +510,9 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
       else writeFileSync(path.join(FOLDER, name), textOf(schema));
     }
   } else if (different.length > 0) {
-    console.error(`docs/schemas is not up to date: run npm run docs:schemas\n${different.join('\n')}`);
+    console.error(
+      `docs/schemas is not up to date: run npm run docs:schemas\n${different.join('\n')}`,
+    );
     process.exitCode = 1;
   }
 }

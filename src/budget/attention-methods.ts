@@ -31,7 +31,9 @@ export type AttentionMethod =
 
 /** Memory on the chip that one block of threads can use. */
 export interface OnChip {
+  /** Memory of a tile. @integer @minimum 1 */
   readonly bytes: number;
+  /** Source of the number. */
   readonly source: string;
 }
 
@@ -41,11 +43,11 @@ export interface AttentionSetting {
   /** Element type of queries, keys, values and scores. */
   readonly dtype: Dtype;
   readonly onChip: OnChip;
-  /** Tokens of a block of the block-sparse mask. */
+  /** Tokens of a block of the block-sparse mask. @integer @minimum 1 */
   readonly block: number;
-  /** Tokens of the window; default: the largest of the model, or 1,024. */
+  /** Tokens of the window; default: the largest of the model, or 1,024. @integer @minimum 1 */
   readonly window?: number | undefined;
-  /** Heads without a window in the hierarchical row; default: as in the model, or 2. */
+  /** Heads without a window in the hierarchical row; default: as in the model, or 2. @integer @minimum 1 */
   readonly globalHeads?: number | undefined;
   /** Numbers of key heads, a row each; default: those of the model, or a quarter of the heads. */
   readonly keyHeads?: readonly number[] | undefined;
@@ -53,7 +55,9 @@ export interface AttentionSetting {
 
 /** Rows and columns of a tile of scores. */
 export interface Tile {
+  /** Rows of the tile. @integer @minimum 1 */
   readonly rows: number;
+  /** Columns of the tile. @integer @minimum 1 */
   readonly columns: number;
 }
 
@@ -62,6 +66,7 @@ export const COMPARED = ['scores', 'traffic', 'flops', 'cache'] as const;
 export type ComparedFigure = (typeof COMPARED)[number];
 
 export interface AttentionRow {
+  /** Method of the row; `own`: the model, where it is like no other row. */
   readonly method: AttentionMethod;
   /** `grouped (2 key heads)`. */
   readonly name: string;
@@ -84,16 +89,23 @@ export interface AttentionRow {
 }
 
 export interface AttentionMethods {
+  /** Sizes that the figures are counted for. */
   readonly setting: Omit<AttentionSetting, 'contexts' | 'keyHeads'> & {
     readonly window: number;
   };
-  /** Number of attention layers; others have no scores. */
+  /** Number of attention layers; others have no scores. @integer @minimum 1 */
   readonly layers: number;
+  /** Heads of the first attention layer. @integer @minimum 1 */
   readonly heads: number;
+  /** Its key heads. @integer @minimum 1 */
   readonly keyHeads: number;
+  /** Width of its heads. @integer @minimum 1 */
   readonly headDim: number;
+  /** Figures for each context, from the shortest to the longest. */
   readonly contexts: readonly {
+    /** Tokens of a sequence. @integer @minimum 1 */
     readonly context: number;
+    /** The methods. */
     readonly rows: readonly AttentionRow[];
   }[];
 }
@@ -582,14 +594,20 @@ function earliestRead(layers: readonly AttentionLayer[], context: number): numbe
 
 /** A ratio of one row to plain attention. */
 export interface FoundRatio {
+  /** Tokens of a sequence. @integer @minimum 1 */
   readonly context: number;
+  /** Method of the row; `own`: the model, where it is like no other row. */
   readonly method: AttentionMethod;
+  /** Name of the row. */
   readonly name: string;
+  /** The compared figure. */
   readonly figure: ComparedFigure;
+  /** Plain attention divided by the row; Infinity where the row has nothing. @real */
   readonly ratio: number;
 }
 
 export interface RatioMatch {
+  /** The published ratio. */
   readonly published: number;
   /** Ratios within 2 %. */
   readonly matches: readonly FoundRatio[];

@@ -2,7 +2,13 @@
 import type { RopeAnalysis } from '../budget/analyse-rope.js';
 import type { Figure } from '../budget/figure.js';
 import type { GenerationFlops } from '../budget/flops.js';
-import type { BlockBudget, LimitCheck, ModelProfile, ResolvedSetting, TensorEntry } from '../budget/profile-model.js';
+import type {
+  BlockBudget,
+  LimitCheck,
+  ModelProfile,
+  ResolvedSetting,
+  TensorEntry,
+} from '../budget/profile-model.js';
 import type { PublishedReport } from '../budget/published/explanations.js';
 import type { AdapterDescription } from '../checkpoint/adapter/adapter.js';
 import type { OnnxDescription } from '../checkpoint/onnx/describe-onnx.js';

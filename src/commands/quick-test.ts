@@ -1,4 +1,9 @@
-import type { AgainstResult, OverfitResult, QuickTestResult, TraceResult } from '../quicktest/quick-test-result.js';
+import type {
+  AgainstResult,
+  OverfitResult,
+  QuickTestResult,
+  TraceResult,
+} from '../quicktest/quick-test-result.js';
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';

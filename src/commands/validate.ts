@@ -52,13 +52,15 @@ export default class Validate extends BaseCommand {
       flags,
       loaded.flatMap(({ warnings }) => warnings),
     );
-    const files = loaded.map(({ file, family, model, warnings }): ValidFile => ({
-      file,
-      valid: true,
-      family: family.name,
-      parameters: countParameters(model).parameters,
-      warnings,
-    }));
+    const files = loaded.map(
+      ({ file, family, model, warnings }): ValidFile => ({
+        file,
+        valid: true,
+        family: family.name,
+        parameters: countParameters(model).parameters,
+        warnings,
+      }),
+    );
     const result: ValidationResult = { schema: 'minimind/validate@1', files };
     const report = () =>
       validationReport(result, { given: given.length, modelWords: modelWords(flags) });

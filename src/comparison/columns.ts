@@ -10,7 +10,9 @@ import { resolveSetting } from '../budget/profile-model.js';
 
 /** Setting on which the models' files disagree. */
 export interface Disagreement {
+  /** Setting on which the configs disagree. */
   readonly of: 'batch' | 'context' | 'precision' | 'recompute';
+  /** Values of the configs. @exact */
   readonly said: readonly (number | string | boolean)[];
 }
 

@@ -64,15 +64,17 @@ export interface ComparisonRequest extends ProfileRequest {
 export type DocumentValue = string | number | boolean | null;
 
 export interface ComparedRow {
+  /** Path of the config as the user wrote it. */
   readonly file: string;
   /** Values of the swept keys as written. */
   readonly chosen: readonly string[];
+  /** Whether the config is valid. */
   readonly valid: boolean;
   /** Figures by the names of `COLUMNS`; null for an invalid model. */
   readonly figures: Readonly<Record<ColumnName, ColumnValue>> | null;
   /** File of the tokenizer; null without one. */
   readonly tokenizer: string | null;
-  /** Document values that differ between models or that the columns name. */
+  /** Document values that differ between models or that the columns name. @real */
   readonly values: Readonly<Record<string, DocumentValue>> | null;
   readonly problems: readonly Problem[];
 }
@@ -80,12 +82,16 @@ export interface ComparedRow {
 export interface ShownColumn {
   /** Name of `COLUMNS`, or a dotted path of the document. */
   readonly name: string;
+  /** Title for people. */
   readonly title: string;
+  /** Unit of the values. */
   readonly unit: ModelColumn['unit'] | 'value';
+  /** Whether a smaller value is better. */
   readonly isCost: boolean;
 }
 
 export interface ComparisonTable {
+  /** Sizes and types that the figures are counted for. */
   readonly setting: CommonSetting;
   /** Dotted paths of the keys with several values in `--set`. */
   readonly swept: readonly string[];
@@ -95,10 +101,11 @@ export interface ComparisonTable {
   readonly layout: 'columns' | 'rows';
   /** Columns to show, in order. */
   readonly columns: readonly ShownColumn[];
-  /** Index in `rows` of the baseline of changes: the first valid model, or the chosen one. */
+  /** Index in `rows` of the baseline of changes: the first valid model, or the chosen one. @count */
   readonly baseline: number;
   /** Lowest value of each cost in which the models differ. */
   readonly least: Readonly<Partial<Record<ColumnName, ColumnValue>>>;
+  /** The models. */
   readonly rows: readonly ComparedRow[];
 }
 

@@ -35,6 +35,7 @@ export const hintsOf = ({ family, document }: ModelToFit): TrainingHints =>
 
 /** Setting with the origin of its sequence length. */
 export interface Resolved<Setting> {
+  /** Sizes and types that the figures are counted for. */
   readonly setting: Setting;
   readonly contextOrigin: SettingOrigin;
 }
@@ -61,8 +62,10 @@ export interface FitRequest {
 
 /** Results; null for a purpose that was not requested. */
 export interface Fits {
+  /** Training; null with `--for serving`. */
   readonly training:
     | (Resolved<TrainingFitSetting> & {
+        /** Memory and time of a step. */
         readonly fit: TrainingFit;
         /** Training of low-rank adapters instead of the whole model. */
         readonly lora: ClusterLora;
@@ -70,9 +73,12 @@ export interface Fits {
         readonly cost?: Bounds;
       })
     | null;
+  /** Serving; null with `--for training`. */
   readonly serving:
     | (Resolved<ServingFitSetting> & {
+        /** Memory and speed of serving. */
         readonly fit: ServingFit;
+        /** Users at the same time, each with a sequence of the context. */
         readonly users: UsersFit;
         /** The first tokens of an answer; absent where no prompt or no answer is counted. */
         readonly generation?: GenerationFlops;

@@ -45,10 +45,13 @@ export interface UpgradeRequest extends ConvertProjectorRequest {
 
 /** An adapter in the new layout, compared with the old one. */
 export interface UpgradedAdapter {
+  /** Teacher, as the names of tensors have it. */
   readonly teacher: string;
+  /** Keys or values. */
   readonly branch: Branch;
   /** Scale and shift of the norm. */
   readonly scale: number;
+  /** Shift of the norm. */
   readonly shift: number;
   /** Where the rows of the comparison are from. */
   readonly rows: 'file' | 'random';

@@ -62,11 +62,15 @@ export interface LossDisplay {
  */
 export interface VerifyProjectorsResult extends Verification {
   readonly schema: 'minimind/kv-projector-verify@1';
+  /** Seed of all random values. @count */
   readonly seed: number;
   /** The size that would have taken too long; null for the published or the requested size. */
   readonly reduced: {
+    /** Published width of X. @integer @minimum 1 */
     readonly fromTeacherWidth: number;
+    /** Published width of Y. @integer @minimum 1 */
     readonly fromStudentWidth: number;
+    /** Estimated time at the published widths. */
     readonly estimatedSeconds: number;
   } | null;
 }

@@ -46,19 +46,25 @@ import { type ModelFile, type ModelLoadOptions, modelOf } from './model-file.js'
 import { scanValues, type ValueScan } from './scan-values.js';
 
 export interface VerifyResult extends Reconciliation {
+  /** Path of the config as the user wrote it; `<stdin>` for `-`. */
   readonly config: string;
+  /** Path of the checkpoint as the user wrote it. */
   readonly checkpoint: string;
+  /** Family of the model. */
   readonly family: string;
+  /** Format of the checkpoint. */
   readonly format: CheckpointFormat;
+  /** Keys that lead to the dict of the tensors; empty when it is the whole. */
   readonly stateDict: readonly string[];
+  /** Numbers of tensors. */
   readonly counts: {
-    /** Tensors of the description, each once. */
+    /** Tensors of the description, each once. @count */
     readonly described: number;
-    /** Names in the checkpoint. */
+    /** Names in the checkpoint. @count */
     readonly stored: number;
-    /** Tensors in the checkpoint, tied ones once, as `inspect` and `convert-checkpoint` count them. */
+    /** Tensors in the checkpoint, tied ones once, as `inspect` and `convert-checkpoint` count them. @count */
     readonly tensors: number;
-    /** Names with a fault. */
+    /** Names with a fault. @count */
     readonly faulty: number;
   };
   readonly configDifferences: readonly ConfigDifference[];
@@ -251,8 +257,9 @@ async function differenceWarnings(loaded: ModelFile, checkpoint: Checkpoint): Pr
 export interface TypeDifference {
   /** `Q4_K` */
   readonly type: string;
+  /** Number of tensors. @integer */
   readonly tensors: number;
-  /** ‖original − stored‖ / ‖original‖ of the tensor that is furthest away. */
+  /** ‖original − stored‖ / ‖original‖ of the tensor that is furthest away. @real */
   readonly relativeError: number;
   /** Largest error that rounding to this type explains. */
   readonly limit: number;
@@ -261,7 +268,9 @@ export interface TypeDifference {
 }
 
 export interface ValueComparison {
+  /** Path of the other checkpoint. */
   readonly original: string;
+  /** Compared tensors. @integer */
   readonly compared: number;
   /** Names that only one of the two has. */
   readonly missing: readonly string[];

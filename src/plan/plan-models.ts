@@ -75,7 +75,7 @@ export interface PlanRequest
 }
 
 export interface PlanRow {
-  /** Rank in the Pareto set by the criterion, from 1. */
+  /** Rank in the Pareto set by the criterion, from 1. @count */
   readonly place: number;
   readonly sizes: Sizes;
   /** Config as a user would write it. */
@@ -97,7 +97,9 @@ export interface PlanRow {
 }
 
 export interface Plan {
+  /** Family of the models. */
   readonly family: string;
+  /** Settings of memory and speed. */
   readonly inference: StateSetting;
   /** Name of the GPU; null if none is given. */
   readonly gpu: string | null;
@@ -105,17 +107,24 @@ export interface Plan {
   readonly gpuMemory: Quantity | null;
   /** Text about figures left out without a published peak; null if there is one. */
   readonly withoutPeak: string | null;
+  /** Limits of the search. */
   readonly limits: {
     readonly minParameters: Exact;
     readonly maxParameters: Exact;
     readonly maxMemory: Exact | null;
   };
+  /** Divisor of the widths of feed-forward layers. */
   readonly align: number;
-  readonly criterion: Criterion & { readonly name: CriterionName };
+  /** Criterion by which models are sorted. */
+  readonly criterion: Criterion & {
+    /** Name of the criterion. */
+    readonly name: CriterionName;
+  };
   /** Axes of the Pareto set: no other model is at least as good on all of them. */
   readonly axes: readonly ParetoAxis[];
-  /** Number of compared models within the budget, and of those in the Pareto set. */
+  /** Number of compared models within the budget, and of those in the Pareto set. @integer @minimum 1 */
   readonly compared: number;
+  /** Number of Pareto-optimal models. @integer @minimum 1 */
   readonly pareto: number;
   /** Best models, in order. */
   readonly rows: readonly PlanRow[];

@@ -4,7 +4,9 @@ import type {
   AttentionRow,
   ComparedFigure,
   FoundRatio,
-  RatioMatch, AttentionResult } from '../budget/attention-methods.js';
+  RatioMatch,
+  AttentionResult,
+} from '../budget/attention-methods.js';
 import type { LongTexts } from '../budget/long-texts.js';
 import type { NormOperations } from '../budget/norm-operations.js';
 import { dtypeWord, formatBytes, formatInteger, percentText, significant } from '../text/units.js';

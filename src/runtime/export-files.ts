@@ -15,11 +15,14 @@ interface ExportRequest {
 }
 
 export interface WrittenFile {
+  /** Path of the file. */
   readonly path: string;
+  /** Size of the file. @count */
   readonly bytes: number;
 }
 
 export interface WrittenExport extends Omit<OnnxExport, 'files'> {
+  /** Written files: the graph, and the file of the weights if there is one. @minItems 1 */
   readonly files: readonly WrittenFile[];
 }
 

@@ -80,16 +80,24 @@ export interface SweepResult extends PartsAnswer {
   readonly command: string;
   /** Folder of the results. */
   readonly results: string;
+  /** Plural noun of the units: models, widths, windows. */
   readonly unitName: string;
+  /** Number of units. @count */
   readonly units: number;
+  /** Finished units. @count */
   readonly doneUnits: number;
+  /** The parts, each with its progress. */
   readonly parts: readonly (PartsAnswer['parts'][number] & {
+    /** Finished units of the part. @count */
     readonly doneUnits: number;
+    /** Units of the part. @count */
     readonly units: number;
   })[];
+  /** Predicted peak memory of a task. @count */
   readonly memoryBytes: number;
   /** Rate of all runners together; null when none runs. */
   readonly unitsPerSecond: number | null;
+  /** Estimated time to the end; null when no task runs. */
   readonly secondsLeft: number | null;
 }
 

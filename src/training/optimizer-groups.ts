@@ -98,8 +98,11 @@ export interface OptimizerGroup {
 }
 
 export interface GroupedKind {
+  /** Kind of the tensors. */
   readonly kind: TensorKind;
+  /** Number of tensors. @integer */
   readonly tensors: number;
+  /** Their parameters. @integer */
   readonly parameters: number;
 }
 

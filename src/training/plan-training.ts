@@ -54,26 +54,34 @@ export interface TrainPlanRequest {
 
 /** Training data as counted. */
 export interface CountedData {
+  /** Number of samples. @integer */
   readonly samples: number;
-  /** Tokens without padding; where samples are packed, also those that a cut would lose. */
+  /** Tokens without padding; where samples are packed, also those that a cut would lose. @integer */
   readonly tokens: number;
-  /** Targets that count in the loss. */
+  /** Targets that count in the loss. @integer */
   readonly counted: number;
-  /** Positions of the sequences, with padding. */
+  /** Positions of the sequences, with padding. @integer */
   readonly positions: number;
+  /** Tokens of the longest sample, before it is cut. @integer */
   readonly longest: number;
+  /** Highest token id; null without tokens. @integer */
   readonly highestId: number | null;
   /** Whether sequences are filled, so that nothing is padded. */
   readonly isPacked: boolean;
 }
 
 export interface MeasuredGradients {
+  /** Path of the gradients. */
   readonly file: string;
-  /** Tensors of the model without a gradient, as frozen ones. */
+  /** Tensors of the model without a gradient, as frozen ones. @integer */
   readonly missing: number;
+  /** Number of values. @integer */
   readonly values: number;
+  /** Number of zeros. @integer */
   readonly zeros: number;
+  /** Number of NaN values and infinities. @integer */
   readonly notFinite: number;
+  /** Largest magnitude. */
   readonly largest: number;
   /** Shares at each scale. */
   readonly scales: readonly Underflow[];
@@ -83,63 +91,93 @@ export type Precision = 'bf16' | 'fp16' | 'float32';
 
 /** Sizes of checkpoints, in bytes. */
 export interface CheckpointSizes {
-  /** Weights in 16 bits, as they are published. */
+  /** Weights in 16 bits, as they are published. @integer */
   readonly weights16: number;
+  /** Bytes of the weights in float32. @integer */
   readonly weights32: number;
-  /** Weights in float32 with both moments of AdamW, to resume from. */
+  /** Weights in float32 with both moments of AdamW, to resume from. @integer */
   readonly resumable: number;
   /** Steps between two; undefined: only at the end. */
   readonly every: number | undefined;
-  /** Checkpoints of the run, the last one included. */
+  /** Checkpoints of the run, the last one included. @integer */
   readonly written: number;
-  /** Checkpoints on the disk at the end. */
+  /** Checkpoints on the disk at the end. @integer */
   readonly kept: number;
+  /** Bytes of all checkpoints. @integer */
   readonly diskBytes: number;
 }
 
 export interface AccumulationRow {
+  /** Sequences of a GPU at a time. @integer */
   readonly microBatch: number;
+  /** Micro-batches of a step. @integer */
   readonly accumulation: number;
+  /** Number of GPUs. @integer */
   readonly gpus: number;
   /** Memory of a GPU. */
   readonly memory: PlainBounds;
+  /** Whether it fits; null without a GPU. */
   readonly verdict: FitVerdict | null;
+  /** Whether it is the micro-batch of the plan. */
   readonly isPlanned: boolean;
 }
 
 export type PlainBounds = Readonly<Record<keyof Bounds, number>>;
 
 export interface TrainingOnHardware {
+  /** GPU for people. */
   readonly gpu: string;
+  /** Number of GPUs. @integer */
   readonly gpus: number;
+  /** Bytes on a GPU. */
   readonly memory: PlainBounds;
+  /** Usable memory of a GPU. */
   readonly capacity: number;
+  /** Whether it fits. */
   readonly verdict: FitVerdict;
+  /** Time of a step; null where no peak of the GPU is known. */
   readonly stepSeconds: PlainBounds | null;
+  /** Speed by the estimate; null where no peak of the GPU is known. */
   readonly tokensPerSecond: number | null;
+  /** Time of all steps; null where no peak of the GPU is known. */
   readonly totalSeconds: PlainBounds | null;
+  /** Cost in the currency of --price; null without it. */
   readonly cost: PlainBounds | null;
 }
 
 export interface TrainPlan {
+  /** Parameters of the model. @integer */
   readonly parameters: number;
+  /** Width of the model. @integer */
   readonly width: number;
+  /** Size of the vocabulary. @integer */
   readonly vocabulary: number;
+  /** Precision of the training. */
   readonly precision: Precision;
+  /** Size of the run. */
   readonly size: RunSize;
   readonly rate: LearningRate;
   readonly weightDecay: number;
   readonly rule: GroupRuleName;
   readonly groups: readonly OptimizerGroup[];
   readonly checkpoints: CheckpointSizes;
+  /** Ways to reach the batch. */
   readonly accumulation: readonly AccumulationRow[];
   readonly undivided: UndividedLoss | null;
+  /** Memory, time and cost; null without a GPU. */
   readonly hardware: TrainingOnHardware | null;
   /** Null in other types than fp16, unless gradients were measured. */
-  readonly underflow: (Underflow & { readonly isMeasured: boolean }) | null;
+  readonly underflow:
+    | (Underflow & {
+        /** Whether gradients were measured. */
+        readonly isMeasured: boolean;
+      })
+    | null;
+  /** Measured gradients; null without `--gradients`. */
   readonly gradients: MeasuredGradients | null;
   /** Null where no data was read. */
   readonly data: CountedData | null;
+  /** Mistakes of the settings, errors first. */
   readonly mistakes: readonly Mistake[];
 }
 
@@ -383,35 +421,61 @@ export function shownPlan(plan: TrainPlan) {
   const definition: Schedule = SCHEDULES[schedule];
   return {
     ...rest,
+    /** Published models with many tokens per parameter. */
     overTrained: OVER_TRAINED.map(({ model, parameters, tokens, source }) => ({
+      /** Name of the model. */
       model,
+      /** Tokens of its training ÷ parameters. */
       tokensPerParameter: tokens / parameters,
+      /** Source of the numbers. */
       source,
     })),
+    /** Learning rate over the steps. */
     learningRate: {
+      /** Name of the schedule. */
       schedule,
+      /** Description for people. */
       title: titleOf(schedule, setting),
+      /** Source of the schedule. */
       source: definition.source,
       ...setting,
+      /** Steps of the last decay; null where the schedule has none. @integer */
       decay: definition.reads.includes('decay') ? decayStepsOf(setting) : null,
+      /** Shape of the last decay; null where the schedule has none. */
       decayType: definition.reads.includes('decayType') ? setting.decayType : null,
       ...usual,
+      /** Step and learning rate, at most 200 points. */
       points: ratePoints(plan, SHOWN_POINTS),
     },
+    /** Optimizer and its groups. */
     optimizer: {
+      /** Name of the optimizer. */
       name: 'AdamW',
+      /** Rule that divides the tensors. */
       rule,
+      /** Description of the rule for people. */
       title: GROUP_RULES[rule].title,
+      /** Source of the rule. */
       source: GROUP_RULES[rule].source,
+      /** Weight decay. */
       weightDecay,
+      /** Tensors with one weight decay. */
       groups: groups.map(({ isDecayed, parameters, kinds, tensors }) => ({
+        /** Whether the group has a weight decay. */
         isDecayed,
+        /** Weight decay of the group. */
         weightDecay: isDecayed ? weightDecay : 0,
+        /** Parameters of the group. @integer */
         parameters,
+        /** Tensors of each kind. */
         kinds,
+        /** Tensors of the group. */
         tensors: tensors.map(({ tensor, kind }) => ({
+          /** Name of the tensor. */
           name: tensor.name,
+          /** Kind of the tensor. */
           kind,
+          /** Parameters of the tensor. @integer */
           parameters: tensor.elements,
         })),
       })),

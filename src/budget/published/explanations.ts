@@ -4,7 +4,9 @@ import { formatInteger } from '../../text/units.js';
 
 /** A counting error that turns the true count into another. */
 export interface CountingError {
+  /** Stable identifier of the error. */
   readonly id: string;
+  /** Description for people. */
   readonly text: string;
   /** Implausibility; common errors have 1. */
   readonly weight: number;
@@ -20,8 +22,11 @@ export interface Explanation<Value extends bigint | number> {
 
 /** @template Value See `Explanation`. */
 export interface PublishedReport<Value extends bigint | number = bigint | number> {
+  /** Unit of the number. A share is 0.969 for 96.9%; a change has a sign. */
   readonly unit: 'parameters' | 'change' | 'flops' | 'bytes' | 'ratio' | 'share';
+  /** The published number. */
   readonly value: Value;
+  /** Largest difference that its rounding explains. */
   readonly tolerance: Value;
   /** Upper end of a published range, whose lower end is `value`. */
   readonly upTo?: Value;
@@ -31,7 +36,7 @@ export interface PublishedReport<Value extends bigint | number = bigint | number
   readonly explanations: readonly Explanation<Value>[];
   /** Figures closest to a number that none gives. */
   readonly nearest?: readonly Explanation<Value>[];
-  /** Number of combinations tried. */
+  /** Number of combinations tried. @integer */
   readonly tried: number;
 }
 

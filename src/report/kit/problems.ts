@@ -47,8 +47,11 @@ export function errorText(error: UserError, options: RenderOptions): string {
  */
 export interface ErrorJson {
   readonly schema: 'minimind/error@1';
+  /** Kind of the error. */
   readonly code: ErrorCode;
+  /** Description of the error. */
   readonly message: string;
+  /** How to fix it. */
   readonly suggestion?: string;
   readonly problems: readonly Problem[];
 }

@@ -11,9 +11,13 @@ import { productSpeed } from './self-check.js';
 
 /** A candidate and the result of trying it. */
 export interface SurveyEntry {
+  /** Library. */
   readonly engine: EngineName;
+  /** Backend of the library. */
   readonly backend: string;
+  /** Device. */
   readonly device: DeviceName;
+  /** Package to install. */
   readonly package: string;
   /** Version of the package; null when it is not installed. */
   readonly version: string | null;
@@ -23,6 +27,7 @@ export interface SurveyEntry {
   readonly remedy: string | null;
   /** Null, like the next two, when it failed its check. */
   readonly info: EngineInfo | null;
+  /** A tiny model whose logits are known. */
   readonly selfCheck: SelfCheck | null;
   /** Floating-point operations per second of a product of two matrices of 512 × 512. */
   readonly productFlops: number | null;
