@@ -7,6 +7,8 @@
 //   @integer           integer
 //   @exact             integer; as text beyond 2^53 − 1, where JSON readers would lose digits
 //   @real              number; NaN and infinities as text
+//   @fraction          the same for `number | bigint`, which is an integer without a tag
+//   @unbounded         integer from 1, or Infinity as text
 //   @minimum N, @maximum N, @exclusiveMinimum N, @exclusiveMaximum N
 //   @pattern REGEXP
 //   @minItems N
@@ -39,6 +41,8 @@ const NUMBERS = {
   integer: { type: 'integer' },
   exact: { $ref: '#/$defs/Exact' },
   real: { $ref: '#/$defs/Real' },
+  fraction: { $ref: '#/$defs/Real' },
+  unbounded: { anyOf: [{ type: 'integer', minimum: 1 }, { const: 'Infinity' }] },
 };
 const LIMITS = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'];
 const TAGS = [...Object.keys(NUMBERS), ...LIMITS, 'pattern', 'minItems', 'answer', 'title'];
@@ -80,9 +84,6 @@ const placeOf = (declaration) => {
 };
 
 const isOwn = (declaration) => declaration.getSourceFile().fileName.startsWith(`${ROOT}src/`);
-
-/** Text that sorts schemas: TypeScript orders the members of a union by when it first met them. */
-const sortKey = (schema) => (schema.type === 'null' ? '~' : '') + JSON.stringify(schema);
 
 /** The program of `src`. */
 function sourceProgram() {
@@ -172,7 +173,6 @@ class SchemaWriter {
   #declaration;
   /** Named types by their symbol: name, schema, uses. */
   #named = new Map();
-  #open = new Set();
 
   constructor(checker, problems, declaration) {
     this.#checker = checker;
@@ -293,7 +293,8 @@ class SchemaWriter {
     }
     if (is(ts.TypeFlags.TemplateLiteral)) return { type: 'string', pattern: patternOf(type) };
     if (is(ts.TypeFlags.Boolean)) return { type: 'boolean' };
-    if (is(ts.TypeFlags.BigInt)) return NUMBERS.exact;
+    if (is(ts.TypeFlags.BigInt))
+      return tags.fraction === undefined ? NUMBERS.exact : NUMBERS.fraction;
     if (is(ts.TypeFlags.Number)) return numberOf(tags);
     if (type.isUnion()) return this.#union(type, tags, declaration);
     if (this.#checker.isTupleType(type)) return this.#tuple(type, tags, declaration);
@@ -415,9 +416,7 @@ class SchemaWriter {
       if (flags & (ts.TypeFlags.StringLiteral | ts.TypeFlags.NumberLiteral)) {
         values.push(member.value);
       } else if (flags & ts.TypeFlags.BooleanLiteral && isBoolean) {
-        continue;
       } else if (flags & ts.TypeFlags.Number && isExact) {
-        continue;
       } else schemas.push(this.#schema(member, tags, declaration));
     }
     if (isBoolean) schemas.push({ type: 'boolean' });
@@ -457,16 +456,14 @@ class Named {
 
 const keyOf = (schema) =>
   JSON.stringify(schema, (_key, value) => (value instanceof Named ? value.name : value));
+/** The order of alternatives; TypeScript orders the members of a union by when it first met them. */
 const byKey = (a, b) => {
   const [first, second] = [a, b].map((each) => (each.type === 'null' ? '~~' : keyOf(each)));
   return first < second ? -1 : 1;
 };
 
 const isDescribed = (schema) =>
-  'description' in schema ||
-  (schema.$ref instanceof Named && 'description' in schema.$ref.schema) ||
-  (schema.items !== undefined && isDescribed(schema.items)) ||
-  (schema.anyOf?.some((each) => each.type !== 'null' && isDescribed(each)) ?? false);
+  'description' in schema || (schema.$ref instanceof Named && 'description' in schema.$ref.schema);
 
 const hasUndefined = (type) =>
   type.isUnion() && type.types.some(({ flags }) => flags & ts.TypeFlags.Undefined);
@@ -474,6 +471,10 @@ const hasUndefined = (type) =>
 function numberOf(tags) {
   const kind = Object.keys(NUMBERS).find((each) => each in tags);
   const limits = LIMITS.filter((each) => each in tags).map((each) => [each, Number(tags[each])]);
+  if (limits.length > 0 && kind === 'real') {
+    const [number, ...texts] = DEFINITIONS.Real.anyOf;
+    return { anyOf: [{ ...number, ...Object.fromEntries(limits) }, ...texts] };
+  }
   return { ...(kind ? NUMBERS[kind] : { type: 'number' }), ...Object.fromEntries(limits) };
 }
 

@@ -59,10 +59,11 @@ export interface RopeMethod {
   readonly current: boolean;
   /** Base of the frequencies. */
   readonly base: number;
+  /** Scaling of the frequencies of `base`; null where they are not scaled. */
   readonly scaling: RotaryScaling | null;
   /** Factor of cosine and sine; attention scores scale with its square. */
   readonly amplitude: number;
-  /** Frequencies by change; extrapolated ones also count in one of the other three. */
+  /** Frequencies by change; extrapolated ones also count in one of the other three. @integer */
   readonly counts: Readonly<Record<RopeChange | 'extrapolated', number>>;
   /** [rotatedDim / 2] */
   readonly frequencies: readonly RopeFrequency[];
@@ -99,6 +100,7 @@ export interface RopeAnalysis {
   readonly factor: number;
   /** Whether the model as it is meets angles unseen in training, and has no scaling made for this context. */
   readonly needsScaling: boolean;
+  /** Distinct rotations of the model. */
   readonly rotaries: readonly RopeRotary[];
   /** Attention layers without rotation. @integer */
   readonly layersWithout: number;

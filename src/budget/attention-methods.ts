@@ -6,8 +6,7 @@
  * writes P, reads P: arXiv 2205.14135, algorithm 0), or works in tiles on the chip (algorithm 1). Scores count as
  * computed, with those that the causal mask hides.
  */
-import type { NormOperations } from './norm-operations.js';
-import type { LongTexts } from './long-texts.js';
+
 import type { HeadSpan, Layer, Window } from '../architecture/layer.js';
 import { firstVisibleKey, scoreValues, sumByWindow, windowKey } from '../architecture/masks.js';
 import { UserError } from '../errors.js';
@@ -17,6 +16,8 @@ import { DTYPES, type Dtype } from '../tensor/dtype.js';
 import { sumOf } from '../text/words.js';
 import { add, ceildiv, type Expression, min, mul, v } from './expression.js';
 import { exact, type Figure, figure, type Quantity, quantity } from './figure.js';
+import type { LongTexts } from './long-texts.js';
+import type { NormOperations } from './norm-operations.js';
 import { keptBehind, stateOf } from './state.js';
 
 export type AttentionMethod =
@@ -84,7 +85,7 @@ export interface AttentionRow {
   readonly cache: Figure;
   /** Tokens that the last one can read from through all layers, itself included. */
   readonly reach: Quantity;
-  /** Plain attention divided by this row. */
+  /** Plain attention divided by this row; Infinity where the row has nothing. @real @minimum 0 */
   readonly ratios: Readonly<Record<ComparedFigure, number>>;
 }
 
@@ -602,7 +603,7 @@ export interface FoundRatio {
   readonly name: string;
   /** The compared figure. */
   readonly figure: ComparedFigure;
-  /** Plain attention divided by the row; Infinity where the row has nothing. @real */
+  /** Plain attention divided by the row; Infinity where the row has nothing. @real @minimum 0 */
   readonly ratio: number;
 }
 

@@ -125,6 +125,11 @@ export interface ProfileRequest {
 export type SettingOrigin = 'flag' | 'file' | 'default' | 'longest';
 
 export interface ResolvedSetting extends ProfileSetting {
+  /** Sizes of inference. */
+  readonly inference: ProfileSetting['inference'] & {
+    /** Element type of caches and states. */
+    readonly cacheDtype: Dtype;
+  };
   /** Origin of each value: a flag, the file, or the default. */
   readonly origins: {
     readonly inferenceBatch: SettingOrigin;
@@ -244,6 +249,7 @@ export interface BlockBudget {
   readonly name: string;
   /** Parameters of the block itself, without shared layers. */
   readonly parameters: Figure;
+  /** Windows of its attention heads. */
   readonly spans: readonly BlockSpan[];
   /** Key-value cache and recurrent state with the inference setting. */
   readonly state: Figure;

@@ -137,7 +137,9 @@ export interface CheckpointSummary {
   /** Names that appear only in the metadata, and the tensors they refer to. */
   readonly aliases: ByName<string>;
   readonly totals: Totals;
+  /** Tensors by component. */
   readonly groups: readonly TensorGroup[];
+  /** Names that share bytes. */
   readonly shared: readonly SharedBytes[];
   /** Other entries of a PyTorch file, by key. */
   readonly content: ByName<ContentEntry>;

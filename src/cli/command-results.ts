@@ -108,8 +108,8 @@ export interface InspectResult extends CheckpointSummary {
 
 /** Size of the weights in a type that `fit` serves. */
 interface ServedWeights {
-  /** Type of the served weights: `int4`. */
-  readonly dtype: string;
+  /** Type of the served weights. */
+  readonly dtype: 'int8' | 'int4';
   /** Bytes of the weights, with scales. */
   readonly bytes: Figure;
 }

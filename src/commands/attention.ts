@@ -1,5 +1,5 @@
-import type { AttentionResult } from '../budget/attention-methods.js';
 import * as Flags from '@oclif/core/flags';
+import type { AttentionResult } from '../budget/attention-methods.js';
 import { attentionMethodsOf, matchRatios } from '../budget/attention-methods.js';
 import { longTextsOf } from '../budget/long-texts.js';
 import { normOperations } from '../budget/norm-operations.js';

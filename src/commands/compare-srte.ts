@@ -1,7 +1,7 @@
-import type { SrteResult } from '../budget/srte-comparison.js';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { hybrid } from '../architecture/models/hybrid.js';
+import type { SrteResult } from '../budget/srte-comparison.js';
 import { compareSrte, PUBLISHED_RANKS } from '../budget/srte-comparison.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { offline, readAs, set } from '../cli/flags/flags.js';

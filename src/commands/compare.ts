@@ -1,4 +1,3 @@
-import type { ComparisonResult } from '../comparison/compare-models.js';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
@@ -8,6 +7,7 @@ import { names } from '../cli/flags/value-flags.js';
 import { progress } from '../cli/progress.js';
 import { ANY_BACKEND, SweepCommand } from '../cli/sweep-command.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
+import type { ComparisonResult } from '../comparison/compare-models.js';
 import { comparisonOf, comparisonWarnings, mainColumns } from '../comparison/compare-models.js';
 import { usageError } from '../errors.js';
 import { candidateCosts, openCandidates } from '../model-input/model-candidates.js';

@@ -3,7 +3,7 @@ import type { Command } from '@oclif/core/command';
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { baseFlags, formatFlag } from '../cli/flags/flags.js';
-import type { CompletedCommand, Shell, CompletionResult } from '../cli/shell-completion.js';
+import type { CompletedCommand, CompletionResult, Shell } from '../cli/shell-completion.js';
 import { completionScript, SHELLS } from '../cli/shell-completion.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
 import { formatPath } from '../config/quote.js';

@@ -1,4 +1,3 @@
-import type { DataResult } from '../data/judge-data.js';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../cli/base-command.js';
@@ -7,6 +6,7 @@ import { dataLimits } from '../cli/flags/thresholds.js';
 import { count, share, tokens, tokenTotal } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { KIND_NAMES, RECIPE_NAMES, USUAL_SIMILARITY } from '../data/data-choices.js';
+import type { DataResult } from '../data/judge-data.js';
 import { usageError } from '../errors.js';
 import { dataReport } from '../report/data/data-report.js';
 import { withoutFlags } from '../text/words.js';

@@ -1,10 +1,10 @@
-import type { DifferenceResult } from '../difference/difference.js';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../cli/base-command.js';
 import { details, offline, readAs } from '../cli/flags/flags.js';
 import { shareOrPercent } from '../cli/flags/thresholds.js';
 import { progressDisplay } from '../cli/progress.js';
+import type { DifferenceResult } from '../difference/difference.js';
 import { type Difference, differenceOf } from '../difference/difference.js';
 import type { Problem } from '../errors.js';
 import { diffReport } from '../report/diff-report.js';

@@ -7,7 +7,7 @@ import { steps } from '../cli/progress.js';
 import { doctorReport } from '../report/doctor-report.js';
 import type { AdapterSurvey } from '../runtime/adapters/adapters.js';
 import type { CandidateName } from '../runtime/select/engine-candidates.js';
-import type { SurveyEntry, DoctorResult } from '../runtime/select/survey.js';
+import type { DoctorResult, SurveyEntry } from '../runtime/select/survey.js';
 
 /** Copy of the names in `src/runtime/select/engine-candidates.ts`: a command loads nothing before it runs. */
 const NAMES = {

@@ -1,4 +1,3 @@
-import type { ExportResult } from '../runtime/export-files.js';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
@@ -9,6 +8,7 @@ import { progressDisplay } from '../cli/progress.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { openWeighted } from '../model-input/weighted-model.js';
 import { exportReport } from '../report/models.js';
+import type { ExportResult } from '../runtime/export-files.js';
 import { formatJson } from '../text/json.js';
 
 export default class Export extends BaseCommand {

@@ -1,5 +1,3 @@
-import type { FitTableResult } from '../fit/fit-table.js';
-import type { FitResult } from '../fit/fits.js';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
@@ -23,7 +21,9 @@ import { hardwareFlags, hardwareOf, ownHardware } from '../cli/flags/hardware-fl
 import { pasteable } from '../cli/line-mistake.js';
 import { quote } from '../config/quote.js';
 import { usageError } from '../errors.js';
+import type { FitTableResult } from '../fit/fit-table.js';
 import { fitTable, tableSettingOf } from '../fit/fit-table.js';
+import type { FitResult } from '../fit/fits.js';
 import { fitsOf, forwardOn } from '../fit/fits.js';
 import { parallelismOf } from '../fit/parallelism/parallelism.js';
 import { unmetRequirementsOf } from '../fit/remedies/remedies.js';

@@ -1,4 +1,3 @@
-import type { SamplingResult } from '../generation/given-distribution.js';
 import os from 'node:os';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
@@ -14,6 +13,7 @@ import { progressDisplay } from '../cli/progress.js';
 import { ERROR_CODES, UserError, usageError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import type { ChosenSettings } from '../generation/defaults.js';
+import type { SamplingResult } from '../generation/given-distribution.js';
 import type { PromptReader } from '../generation/prompts.js';
 import type {
   DraftSource,

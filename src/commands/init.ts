@@ -1,10 +1,10 @@
-import type { InitResult } from '../cli/command-results.js';
 import fs from 'node:fs/promises';
 import path from 'node:path';
 import * as Args from '@oclif/core/args';
 import { type FamilyName, loadFamily } from '../architecture/families.js';
 import { jsonSchemaOf } from '../architecture/family.js';
 import { BaseCommand, type OutputFlags } from '../cli/base-command.js';
+import type { InitResult } from '../cli/command-results.js';
 import { isInteractive, Questions } from '../cli/dialogue.js';
 import { listFamilies } from '../cli/family-list.js';
 import { savedConfig } from '../cli/flags/flags.js';

@@ -1,4 +1,3 @@
-import type { InspectResult, OnnxInspection } from '../cli/command-results.js';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { describeAdapter, openAdapterFiles } from '../checkpoint/adapter/adapter.js';
@@ -12,6 +11,7 @@ import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { groupTensors, summarise } from '../checkpoint/summary.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand } from '../cli/base-command.js';
+import type { InspectResult, OnnxInspection } from '../cli/command-results.js';
 import { details, offline, readAs, stateDict } from '../cli/flags/flags.js';
 import { counts } from '../cli/flags/value-flags.js';
 import { filterByName } from '../cli/name-filter.js';

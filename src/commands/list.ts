@@ -1,5 +1,5 @@
 import * as Args from '@oclif/core/args';
-import type { FamilySummary, FamilyList } from '../budget/family-counts.js';
+import type { FamilyList, FamilySummary } from '../budget/family-counts.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { listFamilies } from '../cli/family-list.js';
 import { details } from '../cli/flags/flags.js';

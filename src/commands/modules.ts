@@ -1,4 +1,3 @@
-import type { BlockList, ModuleResult } from '../modules/block-run.js';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
@@ -7,6 +6,7 @@ import { count, LIST, positive, seedOf, tokens, unreadable } from '../cli/flags/
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { usageError } from '../errors.js';
+import type { BlockList, ModuleResult } from '../modules/block-run.js';
 import { type BlockSizes, type RotationCall, SMALL_SIZES } from '../modules/block-run.js';
 import { BLOCKS, runBlock } from '../modules/building-blocks.js';
 import { blockListReport, moduleReport } from '../report/modules-report.js';
@@ -184,7 +184,10 @@ export default class Modules extends BaseCommand {
     const result: ModuleResult = {
       schema: 'minimind/modules@1',
       block,
-      sizes: Object.fromEntries(usedBy(block).map((setting) => [setting, sizes[setting]])),
+      sizes: {
+        ...Object.fromEntries(usedBy(block).map((setting) => [setting, sizes[setting]])),
+        dtype: sizes.dtype,
+      },
       ...run,
       checks: checks.map((each) => ({ ...each, passed: each.difference <= each.limit })),
     };

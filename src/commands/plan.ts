@@ -26,7 +26,7 @@ import { usageError } from '../errors.js';
 import { freeName } from '../files/file-system.js';
 import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
 import { decodingTarget, missingPeakText } from '../plan/decode.js';
-import { type Plan, rowDocument } from '../plan/plan-models.js';
+import { type Plan as FoundPlan, rowDocument } from '../plan/plan-models.js';
 import type { PlanResult } from '../plan/plan-sweep.js';
 import { planSweep } from '../plan/plan-sweep.js';
 import { squareRootRule } from '../plan/vocabulary.js';
@@ -156,7 +156,7 @@ export default class Plan extends SweepCommand {
       minParameters: flags['min-params'],
       maxMemory: flags['max-memory'],
       headDims: flags['head-dim'],
-      align: flags.align && Number(flags.align),
+      align: flags.align && (Number(flags.align) as 64 | 128),
       set: flags.set ?? [],
       onSearched: (_: unknown, widths: number) => {
         shown ??= progress(flags, 'searching widths', widths, undefined, formatInteger);
@@ -207,7 +207,7 @@ const SEARCH_BYTES = 350e6;
 /** A command line with a file for the best model. */
 function commandToSave(
   argv: readonly string[],
-  { family, rows: [best] }: Plan,
+  { family, rows: [best] }: FoundPlan,
   vocabulary: number | undefined,
 ): NextLine | undefined {
   if (!best) return undefined;

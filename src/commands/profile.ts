@@ -1,4 +1,3 @@
-import type { ProfileResult } from '../cli/command-results.js';
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Exact } from '../budget/figure.js';
@@ -19,6 +18,7 @@ import {
 import type { PublishedReport } from '../budget/published/explanations.js';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
+import type { ProfileResult } from '../cli/command-results.js';
 import {
   details,
   modelArgument,

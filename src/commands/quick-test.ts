@@ -1,9 +1,3 @@
-import type {
-  AgainstResult,
-  OverfitResult,
-  QuickTestResult,
-  TraceResult,
-} from '../quicktest/quick-test-result.js';
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
@@ -43,6 +37,12 @@ import { verifiedModel } from '../model-input/verify-checkpoint.js';
 import type { CheckName } from '../quicktest/checks.js';
 import { CHECK_NAMES } from '../quicktest/checks.js';
 import type { ComparedModel, EngineTarget } from '../quicktest/compare-outputs.js';
+import type {
+  AgainstResult,
+  OverfitResult,
+  QuickTestResult,
+  TraceResult,
+} from '../quicktest/quick-test-result.js';
 import type { QuickTest as QuickTestData, QuickTestRun } from '../quicktest/run-quick-test.js';
 import type { TestedModel } from '../quicktest/test-context.js';
 import { againstReport } from '../report/quick-test/against.js';

@@ -1,7 +1,7 @@
-import type { RopeResult } from '../cli/command-results.js';
 import * as Args from '@oclif/core/args';
 import { analyseRope } from '../budget/analyse-rope.js';
 import { BaseCommand } from '../cli/base-command.js';
+import type { RopeResult } from '../cli/command-results.js';
 import { details, modelFlags } from '../cli/flags/flags.js';
 import { times, tokens } from '../cli/flags/value-flags.js';
 import { openModelSource } from '../model-input/model-source.js';

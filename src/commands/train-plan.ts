@@ -1,4 +1,3 @@
-import type { TrainPlanResult } from '../training/plan-training.js';
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
 import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
@@ -16,6 +15,7 @@ import { configText } from '../report/kit/report.js';
 import { trainPlanReport } from '../report/train-plan-report.js';
 import { formatInteger } from '../text/units.js';
 import { counted as countedText } from '../text/words.js';
+import type { TrainPlanResult } from '../training/plan-training.js';
 import {
   type CountedData,
   contextOf,

@@ -1,8 +1,8 @@
-import type { ValidFile, ValidationResult } from '../cli/command-results.js';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
+import type { ValidationResult, ValidFile } from '../cli/command-results.js';
 import { details, modelWords, offline, readAs, set } from '../cli/flags/flags.js';
 import { invalidConfig } from '../config/document-problems.js';
 import type { Problem } from '../errors.js';

@@ -1,4 +1,3 @@
-import type { VerifyAnswer } from '../model-input/verify-checkpoint.js';
 import path from 'node:path';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
@@ -19,6 +18,7 @@ import { configPath, hasWeights, isCheckpointPath } from '../model-input/locate.
 import { modelOf, readConfig } from '../model-input/model-file.js';
 import { openModelSource, withErrorOf } from '../model-input/model-source.js';
 import { onnxViewOf } from '../model-input/onnx/onnx-tensors.js';
+import type { VerifyAnswer } from '../model-input/verify-checkpoint.js';
 import {
   compareValues,
   type ValueComparison,

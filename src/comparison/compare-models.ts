@@ -14,6 +14,7 @@ import type {
   ColumnName,
   ColumnValue,
   CommonSetting,
+  ComparedFigures,
   ModelColumn,
   ModelFigures,
   TextFigures,
@@ -71,11 +72,12 @@ export interface ComparedRow {
   /** Whether the config is valid. */
   readonly valid: boolean;
   /** Figures by the names of `COLUMNS`; null for an invalid model. */
-  readonly figures: Readonly<Record<ColumnName, ColumnValue>> | null;
+  readonly figures: ComparedFigures | null;
   /** File of the tokenizer; null without one. */
   readonly tokenizer: string | null;
-  /** Document values that differ between models or that the columns name. @real */
+  /** Document values that differ between models or that the columns name. */
   readonly values: Readonly<Record<string, DocumentValue>> | null;
+  /** Problems of the config. */
   readonly problems: readonly Problem[];
 }
 
@@ -103,13 +105,12 @@ export interface ComparisonTable {
   readonly columns: readonly ShownColumn[];
   /** Index in `rows` of the baseline of changes: the first valid model, or the chosen one. @count */
   readonly baseline: number;
-  /** Lowest value of each cost in which the models differ. */
+  /** Lowest value of each cost in which the models differ. @fraction */
   readonly least: Readonly<Partial<Record<ColumnName, ColumnValue>>>;
   /** The models. */
   readonly rows: readonly ComparedRow[];
 }
 
-/** `ComparedRow` with its document. */
 /**
  * Figures of several models, a row each.
  * @answer minimind compare --json
@@ -118,6 +119,7 @@ export interface ComparisonResult extends ComparisonTable {
   readonly schema: 'minimind/compare@1';
 }
 
+/** `ComparedRow` with its document. */
 interface DocumentRow extends ComparedRow {
   readonly document: ReadonlyMap<string, DocumentValue>;
 }
@@ -445,7 +447,7 @@ function figuresOf(
     COLUMN_NAMES.map((name) => [name, COLUMNS[name].of(described)]),
   );
   return {
-    figures: figures as Record<ColumnName, ColumnValue>,
+    figures: figures as unknown as ComparedFigures,
     document: leavesOf(valueAt(document, ['model']), ['model']),
     tokenizer: text?.tokenizer ?? null,
     vocabulary,

@@ -102,6 +102,7 @@ export interface ConversionResult {
   }[];
   /** Remarks for people. */
   readonly notes: readonly string[];
+  /** Tensors by the way in which they are made. */
   readonly groups: readonly StepGroup[];
   /** Tensors of the output in its order, each once. */
   readonly tensors: readonly TensorStep[];
@@ -221,8 +222,9 @@ export interface ConvertedSrte {
   readonly maxError: number | null;
   /** Values of the rows that the input lacks. */
   readonly extension: Extension | null;
-  /** ‖had − gets‖ / ‖had‖ of all layers together; null for a plan, and for zero tables. @real */
+  /** ‖had − gets‖ / ‖had‖ of all layers together; null for a plan, and for zero tables. @real @minimum 0 */
   readonly relativeError: number | null;
+  /** Tables of the output. */
   readonly tables: readonly ConvertedTable[];
 }
 

@@ -110,6 +110,7 @@ export interface TokenFigures {
     readonly p95: number;
     /** Longest. @integer */
     readonly longest: number;
+    /** Sequences by length. */
     readonly bins: readonly LengthBin[];
   } | null;
 }
@@ -132,6 +133,7 @@ export interface DataFigures {
     /** Lines by fault. @integer */
     readonly faults: Readonly<Partial<Record<LineFault, number>>>;
   };
+  /** Figures of the tokens; null without a tokenizer. */
   readonly tokens: TokenFigures | null;
   /** Samples without text, or without a token of their own. */
   readonly empty: Listed<Place>;
@@ -163,6 +165,7 @@ export interface DataFigures {
     /** Later samples that were compared with the first ones only. @integer */
     readonly notKept: number;
   } | null;
+  /** Text by script. */
   readonly scripts: readonly ScriptFigures[];
 }
 

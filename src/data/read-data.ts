@@ -91,6 +91,7 @@ export interface DataFile {
 }
 
 export interface DataReading {
+  /** The files as they were read. */
   readonly files: readonly DataFile[];
   /** Kind of the records. */
   readonly kind: RecordKind;
@@ -120,6 +121,7 @@ export interface DataReading {
   readonly isWhole: boolean;
   /** Figures of the data. */
   readonly figures: DataFigures;
+  /** Samples of `--show`, as the model gets them. */
   readonly shown: readonly ShownSample[];
   /** Duration of the reading. */
   readonly seconds: number;

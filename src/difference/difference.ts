@@ -30,6 +30,7 @@ export interface Difference {
   readonly prefix: NamePrefix | null;
   /** Layers that differ. */
   readonly layers: readonly LayerDifference[];
+  /** Tensors that differ. */
   readonly tensors: readonly TensorDifference[];
   /** Null without --values. */
   readonly values: ValueDifferences | null;

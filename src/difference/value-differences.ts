@@ -54,7 +54,9 @@ export interface ValueGroup extends Distance {
 
 export interface ValueDifferences {
   readonly total: ValueGroup;
+  /** Differences by layer. */
   readonly layers: readonly ValueGroup[];
+  /** Differences by component. */
   readonly components: readonly ValueGroup[];
   /** Tensors with different values. */
   readonly tensors: readonly TensorValueDifference[];

@@ -74,6 +74,7 @@ export interface EvaluatedModel {
 export interface EvaluationResult {
   readonly schema: 'minimind/evaluate@1';
   readonly model: EvaluatedModel;
+  /** The reference; null without `--against`. */
   readonly against: EvaluatedModel | null;
   readonly engine: EngineInfo;
   /** Quantization of the model's matrices; null for float32. */
@@ -119,6 +120,7 @@ export interface EvaluationResult {
   readonly bitsPerByteError: number | null;
   /** The second model's own loss; null without one. */
   readonly reference: Evaluation['reference'];
+  /** Distance from the predictions of the reference; null without one. */
   readonly divergence: Evaluation['divergence'];
   /** Mean of KL(reference ‖ model) and share of equal top tokens, for thresholds; null without a reference. @real */
   readonly kl: number | null;

@@ -100,7 +100,7 @@ export interface FitResult extends Fits {
   readonly file: string;
   /** Family of the model. */
   readonly family: string;
-  /** Parameters of the model, shared tensors once. @count */
+  /** Parameters of the model, shared tensors once. @exact */
   readonly parameters: number;
   /** The hardware. */
   readonly cluster: Cluster;

@@ -15,7 +15,7 @@ import type { TextTokenizer } from '../tokenizer/tokenizer.js';
 import { TextStream } from '../tokenizer/tokenizer.js';
 import type { Answer, AnswerEnd, AnswerFigures, Draft, GeneratedToken } from './generate-tokens.js';
 import { answerTo, compareAnswer, lookupDraft, modelDraft, plainSpeed } from './generate-tokens.js';
-import type { SamplingSettings, TokenDistribution } from './sampling.js';
+import type { SamplingSettings, SamplingStage, TokenDistribution } from './sampling.js';
 import { NonFiniteLogits } from './sampling.js';
 
 // Models loaded for generation on one engine.
@@ -153,7 +153,7 @@ interface LikelyToken extends NamedToken {
 /** Distribution of a token at one stage of its sampling. */
 export interface ReportedStage {
   /** Name of the stage. */
-  readonly name: string;
+  readonly name: SamplingStage['name'];
   /** Number of tokens with a positive probability. @integer @minimum 1 */
   readonly kept: number;
   /** The likeliest tokens of the model's distribution, and of this one. */
@@ -170,6 +170,7 @@ export interface ReportedToken extends NamedToken {
     /** Logarithm of the probability before any filter. */
     readonly logprob: number;
   })[];
+  /** Distribution at each stage; null without `--explain-sampling`. */
   readonly sampling: readonly ReportedStage[] | null;
 }
 

@@ -205,7 +205,7 @@ export interface Link {
   readonly name: string;
   /** Bytes per second in one direction, per GPU; makers print both directions together. @real */
   readonly bandwidth: number;
-  /** GPUs that it connects; infinite for the network between machines. @exact */
+  /** GPUs that it connects; infinite for the network between machines. @unbounded */
   readonly gpus: number;
 }
 
@@ -247,6 +247,7 @@ export interface Gpu {
   /**
    * Dense operations per second, two per multiply-add. Makers often print the peak with sparsity, which is twice as
    * much. Sums are in float32 if hardware is slower with them. A missing entry means no published peak.
+   * @real
    */
   readonly peakFlops: Readonly<Partial<Record<PeakDtype, number>>>;
   /** Links, fastest first. */
@@ -275,6 +276,7 @@ export interface GpuMachine {
 export interface Hardware {
   /** GPUs, those of --hardware first. */
   readonly gpus: readonly Gpu[];
+  /** Machines with several GPUs. */
   readonly machines: readonly GpuMachine[];
 }
 

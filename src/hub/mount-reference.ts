@@ -48,7 +48,7 @@ export interface MountedReference {
   /** File of the repository that the reference names. */
   readonly file?: string;
   readonly origin: CommitOrigin;
-  /** Bytes of headers and configs that came over the network; values of tensors are read later. */
+  /** Bytes of headers and configs that came over the network; values of tensors are read later. @count */
   readonly bytesFetched: number;
 }
 

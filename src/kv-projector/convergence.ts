@@ -23,7 +23,7 @@ export interface LossTarget {
   readonly loss: number;
   /** Adapter whose last loss it is, or `given`. */
   readonly from: AdapterKind | 'given';
-  /** First step with at most this loss; null if there is none. */
+  /** First step with at most this loss; null if there is none. @integer */
   readonly steps: Measured;
   /** Steps × time per step. */
   readonly seconds: Measured;

@@ -1,12 +1,12 @@
 /** Size and cost of each projector kind for the same teachers, given by name and sizes or by configs. */
 
-import type { PublishedReport } from '../budget/published/explanations.js';
 import fs from 'node:fs';
 import path from 'node:path';
 import { add, inputs, mul, v } from '../budget/expression.js';
 import type { Figure } from '../budget/figure.js';
 import { figure, sumFigure } from '../budget/figure.js';
 import { countParameters } from '../budget/parameters.js';
+import type { PublishedReport } from '../budget/published/explanations.js';
 import { quote } from '../config/quote.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
@@ -63,6 +63,7 @@ export interface ProjectorCosts {
   readonly kind: AdapterShape['kind'];
   /** Requested ratio; null for a linear projector. */
   readonly ratio: RatioChoice | null;
+  /** Figures of each teacher. */
   readonly teachers: readonly TeacherCosts[];
   /** Sums over the teachers. */
   readonly total: {
@@ -80,6 +81,7 @@ export interface CostedTeacher {
   readonly width: number;
   /** Its layers; null if unknown. @integer */
   readonly layers: number | null;
+  /** Size of the teacher's model; null if unknown. */
   readonly size: TeacherSize | null;
   /** Recommended ratio; null for an unknown size. */
   readonly recommended: Recommendation | null;
@@ -92,6 +94,7 @@ export interface ProjectorComparison {
   readonly student: number;
   /** The teachers. */
   readonly teachers: readonly CostedTeacher[];
+  /** Figures of each kind and ratio. */
   readonly projectors: readonly ProjectorCosts[];
   /** Teachers of unknown size, which have no recommendation. */
   readonly withoutSize: readonly string[];

@@ -1,6 +1,5 @@
 /** Projects keys and values through an adapter, in blocks of rows. */
 
-import type { Branch } from './projector.js';
 import fs from 'node:fs';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { FORMAT_TITLES } from '../checkpoint/formats.js';
@@ -26,8 +25,9 @@ import { sumOf } from '../text/words.js';
 import { errorCollector } from './arguments.js';
 import type { ProjectedTensor } from './projection-plan.js';
 import { planProjection } from './projection-plan.js';
+import type { Branch } from './projector.js';
 import { NORM_EPSILON, partName } from './projector.js';
-import type { ProjectorSurroundings, SavedAdapter, ProjectorFacts } from './saved.js';
+import type { ProjectorFacts, ProjectorSurroundings, SavedAdapter } from './saved.js';
 import { describedProjector, projectorWarnings, savedProjector } from './saved.js';
 
 /** Approximate maximum of a block's rows times its widest row: 32 MB in float64. */

@@ -212,6 +212,10 @@ export type Losses = Readonly<Record<AdapterKind, number>>;
 export interface Step extends Losses {
   /** Step, from 1. @integer @minimum 1 */
   readonly step: number;
+  /** Mean squared error of the linear adapter before the update of the step. @real */
+  readonly linear: number;
+  /** Mean squared error of the elastic adapter before the update of the step. @real */
+  readonly elastic: number;
 }
 
 const BOTH_RATES: Losses = {
@@ -246,8 +250,9 @@ export interface Verification {
   readonly learningRates: Losses;
   /** Probability of dropout. */
   readonly dropout: number;
-  /** Parameters of each adapter. */
+  /** Parameters of each adapter. @integer @minimum 1 */
   readonly parameters: Losses;
+  /** Losses of the steps. */
   readonly steps: readonly Step[];
   /** Median time of a step, without the first, which includes the setup. */
   readonly secondsPerStep: Losses;

@@ -1,7 +1,7 @@
 /** Converts a saved projector to another container, with the same tensors and constructor arguments. */
 
 import os from 'node:os';
-import type { Container, CheckpointFormat } from '../checkpoint/formats.js';
+import type { CheckpointFormat, Container } from '../checkpoint/formats.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import type { TensorToWrite } from '../checkpoint/safetensors/write-safetensors.js';
 import { planSafetensors, writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
@@ -38,7 +38,7 @@ import {
   type PROJECTOR_CONTAINERS,
   partName,
 } from './projector.js';
-import type { ProjectorSurroundings, SavedProjector, ProjectorFacts } from './saved.js';
+import type { ProjectorFacts, ProjectorSurroundings, SavedProjector } from './saved.js';
 import { describedProjector, projectorWarnings, savedProjector } from './saved.js';
 
 /** A file, ready to write. */

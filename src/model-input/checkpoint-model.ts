@@ -45,7 +45,9 @@ export interface CheckpointFacts {
   };
   /** Whether names, shapes and types match the config; no tensor was read. */
   readonly matches: boolean;
+  /** Differences from the config, in groups. */
   readonly faults: readonly FaultGroup[];
+  /** Fixes, the best first. */
   readonly suggestions: readonly Suggestion[];
   readonly totals: Totals;
   /** Tensors that transformers ignores, where there are some. */

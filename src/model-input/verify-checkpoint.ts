@@ -1,6 +1,5 @@
 /** A checkpoint checked against a config, and its faults as problems. */
 
-import type { OnnxView } from './onnx/onnx-tensors.js';
 import { isIgnoredOnLoad } from '../architecture/family.js';
 import type { Param } from '../architecture/param.js';
 import { tensorsOf } from '../architecture/walk.js';
@@ -43,6 +42,7 @@ import {
   ignoredTensors,
 } from './checkpoint-config.js';
 import { type ModelFile, type ModelLoadOptions, modelOf } from './model-file.js';
+import type { OnnxView } from './onnx/onnx-tensors.js';
 import { scanValues, type ValueScan } from './scan-values.js';
 
 export interface VerifyResult extends Reconciliation {
@@ -67,6 +67,7 @@ export interface VerifyResult extends Reconciliation {
     /** Names with a fault. @count */
     readonly faulty: number;
   };
+  /** Values of the config that differ from the config in the checkpoint. */
   readonly configDifferences: readonly ConfigDifference[];
   /** Search for values that are not finite; absent for adapters, and where tensors do not match. */
   readonly scan?: ValueScan;
@@ -280,6 +281,7 @@ export interface ValueComparison {
   readonly beyond: readonly string[];
   /** Those of another shape, whose values are not compared. */
   readonly reshaped: readonly string[];
+  /** Tensors of another type than in the original. */
   readonly types: readonly TypeDifference[];
 }
 

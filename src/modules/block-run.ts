@@ -179,7 +179,7 @@ export interface ModuleResult extends Omit<BlockRun, 'checks'> {
   /** Name of the block. */
   readonly block: string;
   /** Settings that the block uses. */
-  readonly sizes: Partial<BlockSizes>;
+  readonly sizes: Partial<BlockSizes> & Required<Pick<BlockSizes, 'dtype'>>;
   /** Identities that hold for the block. */
   readonly checks: readonly JudgedCheck[];
 }

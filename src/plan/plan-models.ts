@@ -1,4 +1,5 @@
 /** Plans models within a budget: the Pareto set of a family, best first. */
+
 import type { Family } from '../architecture/family.js';
 import type { Bounds, Exact, Figure, Quantity } from '../budget/figure.js';
 import { componentSums, countParameters } from '../budget/parameters.js';
@@ -55,7 +56,7 @@ export interface PlanRequest
   extends Omit<SpaceRequest, 'context'>,
     Pick<SearchRequest, 'decode' | 'onSearched'> {
   /** Multiple of the feed-forward width; default: 64. */
-  readonly align?: number | undefined;
+  readonly align?: 64 | 128 | undefined;
   readonly inference: StateSetting;
   /** Name of the GPU of `decode`. */
   readonly gpu?: string | undefined;
@@ -111,10 +112,11 @@ export interface Plan {
   readonly limits: {
     readonly minParameters: Exact;
     readonly maxParameters: Exact;
+    /** Limit of the memory; null without one. */
     readonly maxMemory: Exact | null;
   };
   /** Divisor of the widths of feed-forward layers. */
-  readonly align: number;
+  readonly align: 64 | 128;
   /** Criterion by which models are sorted. */
   readonly criterion: Criterion & {
     /** Name of the criterion. */

@@ -10,8 +10,8 @@ import {
 } from './search.js';
 import {
   comparingVocabularies,
-  type TokenizedText,
   type SquareRootRule,
+  type TokenizedText,
   type VocabularyComparison,
 } from './vocabulary.js';
 

@@ -34,6 +34,7 @@ export interface Details {
   /** Origin of the first value that is not finite. */
   readonly origin?: NonFiniteOrigin;
   readonly sharing?: TableSharing;
+  /** Sequences decoded step by step. */
   readonly decoding?: readonly StepwiseDecoding[];
   /** Times of a forward pass. */
   readonly timing?: Timing;
@@ -127,6 +128,7 @@ export interface Timing {
   readonly medianSeconds: number;
   /** Mean throughput of all rows of the batch together. */
   readonly tokensPerSecond: number;
+  /** Times of the parts of the model. */
   readonly parts: readonly PartTiming[];
 }
 

@@ -81,6 +81,7 @@ export interface QuickTest {
   readonly twin: {
     /** Parameters of the model that ran. @count */
     readonly parameters: number;
+    /** Settings that differ from the described model. */
     readonly changes: readonly ProxyChange[];
     /** The exceeded limit: bytes of this machine, or tensors of a graph. */
     readonly reason: TooLarge;
@@ -100,6 +101,7 @@ export interface QuickTest {
   readonly engine: EngineInfo;
   /** A tiny model, run before anything else. */
   readonly selfCheck: SelfCheck;
+  /** Engines that would have been chosen first. */
   readonly passedOver: readonly SkippedEngine[];
   /** Memory of the model. */
   readonly memory: {

@@ -175,7 +175,9 @@ export interface FaultGroup {
   readonly pattern: string;
   /** Names in the file; in the description if the tensors are missing. */
   readonly names: readonly string[];
+  /** Properties by the description; null where it has no such tensor. */
   readonly expected: TensorProperties | null;
+  /** Properties in the file; null where it has no such tensor. */
   readonly found: TensorProperties | null;
   /** Possible cause. */
   readonly hint: string | null;

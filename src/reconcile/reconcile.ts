@@ -35,6 +35,7 @@ export interface Reconciliation {
   readonly faults: readonly FaultGroup[];
   /** Oddities and omissions of a checkpoint that is as described. */
   readonly notes: readonly ReconciliationNote[];
+  /** Fixes, the best first. */
   readonly suggestions: readonly Suggestion[];
 }
 
@@ -168,6 +169,7 @@ export type Suggestion = {
   | {
       /** A change of the config. */
       readonly kind: 'config';
+      /** Values of the config to change. */
       readonly set: readonly ReadSetting[];
     }
   /** A prefix that every name has and should not have. */

@@ -1,13 +1,11 @@
 /** Report of `minimind attention`: methods by context, ratios to plain attention, published ratios. */
 import type {
-  AttentionMethods,
+  AttentionResult,
   AttentionRow,
   ComparedFigure,
   FoundRatio,
   RatioMatch,
-  AttentionResult,
 } from '../budget/attention-methods.js';
-import type { LongTexts } from '../budget/long-texts.js';
 import type { NormOperations } from '../budget/norm-operations.js';
 import { dtypeWord, formatBytes, formatInteger, percentText, significant } from '../text/units.js';
 import { counted, groupBy, joined, modelName } from '../text/words.js';

@@ -4,7 +4,7 @@ import type { GraphicsAdapter } from '../runtime/adapters/adapters.js';
 import type { ENGINES, EngineInfo } from '../runtime/engine.js';
 import type { SkippedEngine } from '../runtime/select/devices.js';
 import type { SelfCheck } from '../runtime/select/self-check.js';
-import type { SurveyEntry, DoctorResult } from '../runtime/select/survey.js';
+import type { DoctorResult, SurveyEntry } from '../runtime/select/survey.js';
 import { formatBinaryBytes, formatBytes } from '../text/units.js';
 import { counted } from '../text/words.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';

@@ -1,9 +1,8 @@
-import type { ValidFile } from '../cli/command-results.js';
 import type { Architecture } from '../architecture/family.js';
 import type { FamilySummary } from '../budget/family-counts.js';
-import type { Problem } from '../errors.js';
+import type { ValidFile } from '../cli/command-results.js';
 import type { OnnxValue } from '../runtime/engine.js';
-import type { WrittenExport, ExportResult } from '../runtime/export-files.js';
+import type { ExportResult } from '../runtime/export-files.js';
 import { formatBytes, formatInteger, shortCount } from '../text/units.js';
 import { counted, nextCommand, present, sumOf } from '../text/words.js';
 import type { Report, TableBlock } from './kit/report.js';

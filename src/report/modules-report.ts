@@ -1,13 +1,7 @@
 /** Reports of `minimind modules`: the list of blocks, and the run of one. */
-import type { ModuleResult } from '../modules/block-run.js';
+
 import type { SoftmaxStep } from '../modules/attention-modules.js';
-import type {
-  BlockCheck,
-  BlockRun,
-  NamedTensor,
-  RotationStep,
-  ListedBlock,
-} from '../modules/block-run.js';
+import type { ListedBlock, ModuleResult, NamedTensor, RotationStep } from '../modules/block-run.js';
 import { formatInteger, significant } from '../text/units.js';
 import { counted, nextCommand } from '../text/words.js';
 import type { Block, Cell, Report, TableBlock } from './kit/report.js';

@@ -1,9 +1,9 @@
 /** Report of `minimind plan`: the best models of a budget, and the trade-off between depth and width. */
 
-import type { PlanResult } from '../plan/plan-sweep.js';
 import type { Exact } from '../budget/figure.js';
 import type { MeasureName } from '../plan/criteria.js';
 import type { Plan, PlanRow } from '../plan/plan-models.js';
+import type { PlanResult } from '../plan/plan-sweep.js';
 import type { SquareRootRule, VocabularyComparison } from '../plan/vocabulary.js';
 import {
   dtypeWord,
@@ -36,7 +36,7 @@ import {
 
 /** @param next Command that writes the best model as a config, or shows it. */
 export function planReport(
-  plan: PlanResult,
+  plan: Omit<PlanResult, 'schema'>,
   { next }: { readonly next?: NextLine | undefined } = {},
 ): Report {
   const { vocabularies, squareRootRule } = plan;

@@ -1,5 +1,5 @@
 /** Report of `minimind rope`: a table of methods, a plot and a table of frequencies for each rotation. */
-import type { RopeResult } from '../cli/command-results.js';
+
 import type { RotaryScaling } from '../architecture/layer.js';
 import type {
   ContextFrom,
@@ -11,6 +11,7 @@ import type {
   RopeRotary,
   TrainedFrom,
 } from '../budget/analyse-rope.js';
+import type { RopeResult } from '../cli/command-results.js';
 import { formatInteger } from '../text/units.js';
 import { counted, joined, present, sumOf } from '../text/words.js';
 import type {

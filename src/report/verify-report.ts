@@ -1,10 +1,9 @@
 import { FORMAT_TITLES } from '../checkpoint/formats.js';
-import type { OnnxView } from '../model-input/onnx/onnx-tensors.js';
 import type { BadTensor, ValueScan } from '../model-input/scan-values.js';
 import type {
   ValueComparison,
-  VerifyResult,
   VerifyAnswer,
+  VerifyResult,
 } from '../model-input/verify-checkpoint.js';
 import type { FaultKind, TensorProperties } from '../reconcile/faults.js';
 import { FAULT_KINDS } from '../reconcile/faults.js';

@@ -195,13 +195,24 @@ export interface OnnxOperator {
   readonly count: number;
 }
 
+/** Element type of a value in an ONNX graph. */
+export type OnnxElementType =
+  | 'int64'
+  | 'int32'
+  | 'uint8'
+  | 'bool'
+  | 'float64'
+  | 'float32'
+  | 'float16'
+  | 'bfloat16';
+
 /** An input or output. */
 export interface OnnxValue {
   /** Name of the value. */
   readonly name: string;
   /** Element type. */
-  readonly type: string;
-  /** A name is a size that each run chooses. @exact */
+  readonly type: OnnxElementType;
+  /** Sizes of the dimensions; a name is a size that each run chooses. @count */
   readonly shape: readonly (number | string)[];
 }
 
@@ -217,7 +228,9 @@ export interface OnnxExport {
     /** Version of the operator set. @integer @minimum 1 */
     readonly version: number;
   }[];
+  /** Inputs of the graph. */
   readonly inputs: readonly OnnxValue[];
+  /** Outputs of the graph. */
   readonly outputs: readonly OnnxValue[];
   /** Sorted by domain and name. */
   readonly operators: readonly OnnxOperator[];

@@ -76,7 +76,7 @@ export interface Sweep<Value, Result, Backend = null> {
  */
 export interface SweepResult extends PartsAnswer {
   readonly schema: 'minimind/sweep@1';
-  /** Command of the sweep. */
+  /** Command of the sweep: `compare`, `plan` or `evaluate`. */
   readonly command: string;
   /** Folder of the results. */
   readonly results: string;

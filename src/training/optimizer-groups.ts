@@ -90,8 +90,10 @@ export function parseGroupRule(text: string): GroupRuleName | undefined {
 
 /** A group of tensors with one weight decay. */
 export interface OptimizerGroup {
+  /** Whether the group has a weight decay. */
   readonly isDecayed: boolean;
   readonly tensors: readonly TrainedTensor[];
+  /** Parameters of the group. @integer */
   readonly parameters: number;
   /** Tensors and parameters of each kind in the group, in the order of `TENSOR_KINDS`. */
   readonly kinds: readonly GroupedKind[];

@@ -15,12 +15,12 @@ import { peakIfKnown } from '../hardware/gpu.js';
 import { GPUS } from '../hardware/gpus.js';
 import type { Mistake } from './mistakes/find-mistakes.js';
 import { findMistakes } from './mistakes/find-mistakes.js';
-import type { GroupRuleName, OptimizerGroup } from './optimizer-groups.js';
+import type { GroupedKind, GroupRuleName, OptimizerGroup } from './optimizer-groups.js';
 import { GROUP_RULES, optimizerGroups, parseGroupRule } from './optimizer-groups.js';
 import { parseOptimizer } from './optimizers.js';
 import type { RunSize } from './run-size.js';
 import { accumulationChoices, OVER_TRAINED, runSizeOf } from './run-size.js';
-import type { LearningRate, Origin, Schedule } from './schedules.js';
+import type { DecayType, LearningRate, Origin, Schedule, ScheduleSetting } from './schedules.js';
 import {
   decayStepsOf,
   learningRateAt,
@@ -163,6 +163,7 @@ export interface TrainPlan {
   readonly checkpoints: CheckpointSizes;
   /** Ways to reach the batch. */
   readonly accumulation: readonly AccumulationRow[];
+  /** Gradients of micro-steps that add up, because the loss is not divided; null where it is. */
   readonly undivided: UndividedLoss | null;
   /** Memory, time and cost; null without a GPU. */
   readonly hardware: TrainingOnHardware | null;
@@ -414,76 +415,119 @@ export function ratePoints(
 /** Points of the learning rate in a result. */
 const SHOWN_POINTS = 200;
 
+/** The learning rate of a plan. */
+interface ShownLearningRate
+  extends Omit<ScheduleSetting, 'decay' | 'decayType'>,
+    Omit<LearningRate, 'setting'> {
+  /** Description of the schedule for people. */
+  readonly title: string;
+  /** Function that computes the schedule in the original. */
+  readonly source: string;
+  /** Steps of the last decay; null where the schedule has none. @integer */
+  readonly decay: number | null;
+  /** Shape of the last decay; null where the schedule has none. */
+  readonly decayType: DecayType | null;
+  /** Learning rate at a step, at most 200 points. */
+  readonly points: readonly (readonly [
+    /** Step, from 0. @integer */
+    step: number,
+    /** Learning rate of the step. */
+    rate: number,
+  ])[];
+}
+
+/** A group of tensors with one weight decay. */
+interface ShownGroup extends Omit<OptimizerGroup, 'tensors'> {
+  /** Weight decay of the group. */
+  readonly weightDecay: number;
+  /** Tensors of the group. */
+  readonly tensors: readonly {
+    /** Name of the tensor. */
+    readonly name: string;
+    /** Kind of the tensor. */
+    readonly kind: GroupedKind['kind'];
+    /** Parameters of the tensor. @integer */
+    readonly parameters: number;
+  }[];
+}
+
+/** The optimizer of a plan, and its groups. */
+interface ShownOptimizer {
+  /** Name of the optimizer. */
+  readonly name: string;
+  /** Rule that divides the tensors. */
+  readonly rule: GroupRuleName;
+  /** Description of the rule for people. */
+  readonly title: string;
+  /** Source of the rule. */
+  readonly source: string;
+  /** Weight decay of the decayed tensors. */
+  readonly weightDecay: number;
+  /** Tensors with one weight decay. */
+  readonly groups: readonly ShownGroup[];
+}
+
+/** A published model with many tokens per parameter. */
+interface OverTrainedModel {
+  /** Name of the model. */
+  readonly model: string;
+  /** Tokens of its training ÷ parameters. */
+  readonly tokensPerParameter: number;
+  /** Source of the numbers. */
+  readonly source: string;
+}
+
 /** A plan as plain data for JSON and reports: groups with names of tensors, and points of the learning rate. */
-export function shownPlan(plan: TrainPlan) {
+export interface ShownPlan extends Omit<TrainPlan, 'rate' | 'groups' | 'rule' | 'weightDecay'> {
+  /** Published models with many tokens per parameter. */
+  readonly overTrained: readonly OverTrainedModel[];
+  /** Learning rate over the steps. */
+  readonly learningRate: ShownLearningRate;
+  /** Optimizer and its groups. */
+  readonly optimizer: ShownOptimizer;
+}
+
+export function shownPlan(plan: TrainPlan): ShownPlan {
   const { rate, groups, rule, weightDecay, ...rest } = plan;
   const { schedule, setting, ...usual } = rate;
   const definition: Schedule = SCHEDULES[schedule];
   return {
     ...rest,
-    /** Published models with many tokens per parameter. */
     overTrained: OVER_TRAINED.map(({ model, parameters, tokens, source }) => ({
-      /** Name of the model. */
       model,
-      /** Tokens of its training ÷ parameters. */
       tokensPerParameter: tokens / parameters,
-      /** Source of the numbers. */
       source,
     })),
-    /** Learning rate over the steps. */
     learningRate: {
-      /** Name of the schedule. */
       schedule,
-      /** Description for people. */
       title: titleOf(schedule, setting),
-      /** Source of the schedule. */
       source: definition.source,
       ...setting,
-      /** Steps of the last decay; null where the schedule has none. @integer */
       decay: definition.reads.includes('decay') ? decayStepsOf(setting) : null,
-      /** Shape of the last decay; null where the schedule has none. */
       decayType: definition.reads.includes('decayType') ? setting.decayType : null,
       ...usual,
-      /** Step and learning rate, at most 200 points. */
       points: ratePoints(plan, SHOWN_POINTS),
     },
-    /** Optimizer and its groups. */
     optimizer: {
-      /** Name of the optimizer. */
       name: 'AdamW',
-      /** Rule that divides the tensors. */
       rule,
-      /** Description of the rule for people. */
       title: GROUP_RULES[rule].title,
-      /** Source of the rule. */
       source: GROUP_RULES[rule].source,
-      /** Weight decay. */
       weightDecay,
-      /** Tensors with one weight decay. */
       groups: groups.map(({ isDecayed, parameters, kinds, tensors }) => ({
-        /** Whether the group has a weight decay. */
         isDecayed,
-        /** Weight decay of the group. */
         weightDecay: isDecayed ? weightDecay : 0,
-        /** Parameters of the group. @integer */
         parameters,
-        /** Tensors of each kind. */
         kinds,
-        /** Tensors of the group. */
         tensors: tensors.map(({ tensor, kind }) => ({
-          /** Name of the tensor. */
           name: tensor.name,
-          /** Kind of the tensor. */
           kind,
-          /** Parameters of the tensor. @integer */
           parameters: tensor.elements,
         })),
       })),
     },
   };
 }
-
-export type ShownPlan = ReturnType<typeof shownPlan>;
 
 /**
  * The plan of a training, with its mistakes.

@@ -321,6 +321,7 @@ const USUAL_WARMUP = 0.01;
 const USUAL_DECAY = 0.1;
 
 export interface LearningRate {
+  /** Name of the schedule. */
   readonly schedule: ScheduleName;
   readonly setting: ScheduleSetting;
   /** Whether the peak is the published one of the nearest width. */

@@ -16,7 +16,7 @@ export interface CountingError {
 export interface Explanation<Value extends bigint | number> {
   /** Empty when the number is correct. */
   readonly reasons: readonly CountingError[];
-  /** Value with these errors. */
+  /** Value with these errors. @fraction */
   readonly value: Value;
 }
 
@@ -24,11 +24,11 @@ export interface Explanation<Value extends bigint | number> {
 export interface PublishedReport<Value extends bigint | number = bigint | number> {
   /** Unit of the number. A share is 0.969 for 96.9%; a change has a sign. */
   readonly unit: 'parameters' | 'change' | 'flops' | 'bytes' | 'ratio' | 'share';
-  /** The published number. */
+  /** The published number. @fraction */
   readonly value: Value;
-  /** Largest difference that its rounding explains. */
+  /** Largest difference that its rounding explains. @fraction */
   readonly tolerance: Value;
-  /** Upper end of a published range, whose lower end is `value`. */
+  /** Upper end of a published range, whose lower end is `value`. @fraction */
   readonly upTo?: Value;
   /** value − the true number of parameters; null for other units, which many figures of a model have. */
   readonly difference: bigint | null;

@@ -64,6 +64,7 @@ export interface OnnxDescription {
   readonly constantTensors: readonly OnnxTypeTotals[];
   /** Sparse initializers, whose values are not read. @count */
   readonly sparseTensors: number;
+  /** Files that hold values of the graph. */
   readonly externalFiles: readonly ExternalFile[];
 }
 

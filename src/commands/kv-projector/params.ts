@@ -1,10 +1,10 @@
-import type { ProjectorParamsResult } from '../../kv-projector/costs.js';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
 import { details } from '../../cli/flags/flags.js';
 import type { PublishedNumber } from '../../cli/flags/value-flags.js';
 import { count, publishedNumber, ratioChoices, teachers } from '../../cli/flags/value-flags.js';
 import { usageError } from '../../errors.js';
+import type { ProjectorParamsResult } from '../../kv-projector/costs.js';
 import { compareProjectors, loadTeachers } from '../../kv-projector/costs.js';
 import { explainProjector } from '../../kv-projector/explain-projector.js';
 import { projectorParamsReport } from '../../report/kv-projector/kv-projector.js';

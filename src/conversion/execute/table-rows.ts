@@ -349,7 +349,7 @@ export interface TableError {
   readonly norm: number | null;
   /** ‖had − gets‖. @minimum 0 */
   readonly distance: number;
-  /** distance / norm. @real */
+  /** distance / norm. @real @minimum 0 */
   readonly relativeError: number | null;
   /** Largest error of a value. @minimum 0 */
   readonly largestError: number;

@@ -61,6 +61,7 @@ export interface SrteSurvey extends SrteStorage {
   readonly cosines: readonly (readonly (number | null)[])[];
   /** Norm of the mean table; null without one. @minimum 0 */
   readonly meanNorm: number | null;
+  /** Options for storing the tables. */
   readonly options: readonly SrteOption[];
   /** Remarks for the user. */
   readonly notes: readonly string[];

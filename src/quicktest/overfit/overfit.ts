@@ -52,6 +52,7 @@ export interface Overfit {
   readonly twin: {
     /** Parameters of the proxy. @count */
     readonly parameters: number;
+    /** Settings that differ from the described model. */
     readonly changes: readonly ProxyChange[];
   } | null;
   /** Origin of the initial weights. */
@@ -79,6 +80,7 @@ export interface Overfit {
   readonly trainedTensors: number;
   /** Tensors, or experts of one, without a gradient in every step. */
   readonly deadParameters: readonly string[];
+  /** The first value that is not finite; null if there is none. */
   readonly firstNonFinite: FirstNonFinite | null;
   /** Sweep of learning rates; null when there was no time. */
   readonly learningRates: LearningRateSweep | null;

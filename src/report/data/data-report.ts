@@ -1,7 +1,7 @@
 /** Report of `minimind data`: figures and faults of training data, or its first samples. */
-import type { DataResult } from '../../data/judge-data.js';
+
 import type { LengthBin } from '../../data/data-statistics.js';
-import type { DataJudgement, FaultName } from '../../data/judge-data.js';
+import type { DataResult, FaultName } from '../../data/judge-data.js';
 import type { DataReading } from '../../data/read-data.js';
 import {
   formatBytes,

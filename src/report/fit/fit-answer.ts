@@ -1,13 +1,10 @@
 /** The answer of `minimind fit` on one screen: a verdict, the facts, and the memory. */
 
 import type { Bounds } from '../../budget/figure.js';
-import type { Fits, MachineForward, FitResult } from '../../fit/fits.js';
-import type { UnmetRequirement } from '../../fit/remedies/remedies.js';
+import type { FitResult } from '../../fit/fits.js';
 import type { BatchingComparison } from '../../fit/serving/batching.js';
 import type { UsersFit } from '../../fit/serving/serving.js';
 import type { FitVerdict } from '../../fit/training/training-fit.js';
-import type { Cluster } from '../../hardware/gpu.js';
-import type { MachineProfile } from '../../hardware/machine-profile.js';
 import {
   dtypeWord,
   formatInteger,

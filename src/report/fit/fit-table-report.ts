@@ -1,5 +1,5 @@
 /** Report of `minimind fit` without hardware: common GPUs and machines, and what fits on each. */
-import type { TableCell, TableRow, TableSetting, FitTableResult } from '../../fit/fit-table.js';
+import type { FitTableResult, TableCell, TableRow, TableSetting } from '../../fit/fit-table.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
 import {
   counted,

@@ -1,8 +1,8 @@
 /** The parts of an inspection that only GGUF or ONNX files have. */
-import type { OnnxInspection } from '../../cli/command-results.js';
+
 import type { GgufDescription, ShownValue } from '../../checkpoint/gguf/describe-gguf.js';
 import type { OnnxDescription, OnnxValueInfo } from '../../checkpoint/onnx/describe-onnx.js';
-import type { TensorGroup } from '../../checkpoint/summary.js';
+import type { OnnxInspection } from '../../cli/command-results.js';
 import type { OnnxView } from '../../model-input/onnx/onnx-tensors.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
 import { counted, joined, namesText, nameText, present, shortened } from '../../text/words.js';

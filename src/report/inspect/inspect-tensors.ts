@@ -1,13 +1,10 @@
 /** Tables of the tensors of a checkpoint. */
 
-import type { InspectResult } from '../../cli/command-results.js';
-import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import type { SharedBytes } from '../../checkpoint/sharing.js';
 import type { Statistics } from '../../checkpoint/statistics.js';
 import type { CheckpointSummary, TensorSummary } from '../../checkpoint/summary.js';
 import type { ContentEntry, JsonLike } from '../../checkpoint/summary-content.js';
-import type { SrteSurvey } from '../../conversion/srte/survey-srte.js';
-import type { StoredModel } from '../../model-input/checkpoint-config.js';
+import type { InspectResult } from '../../cli/command-results.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
 import { namesText, nameText, present, shortened } from '../../text/words.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';

@@ -53,6 +53,7 @@ export interface ErrorJson {
   readonly message: string;
   /** How to fix it. */
   readonly suggestion?: string;
+  /** Problems in the user's input; empty when the message says all. */
   readonly problems: readonly Problem[];
 }
 

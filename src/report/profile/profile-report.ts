@@ -1,17 +1,9 @@
 /** Report of `minimind profile`: a block of tables for each budget. */
 
-import type { ProfileResult } from '../../cli/command-results.js';
 import type { Figure } from '../../budget/figure.js';
-import type { GenerationFlops } from '../../budget/flops.js';
-import type {
-  BlockBudget,
-  LimitCheck,
-  ModelProfile,
-  ResolvedSetting,
-  TensorEntry,
-} from '../../budget/profile-model.js';
-import type { PublishedReport } from '../../budget/published/explanations.js';
+import type { LimitCheck, ResolvedSetting } from '../../budget/profile-model.js';
 import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
+import type { ProfileResult } from '../../cli/command-results.js';
 import type { CheckpointFacts } from '../../model-input/checkpoint-model.js';
 import type { StoredWeights } from '../../quantization/stored-weights.js';
 import { ignoredText } from '../../reconcile/ignored-tensors.js';

@@ -1,8 +1,8 @@
 /** Report of `minimind quick-test --overfit`: whether the model learns one batch, and the curve of its loss. */
 
-import type { OverfitResult } from '../../quicktest/quick-test-result.js';
 import type { SettingSource, SourcedSetting } from '../../quicktest/overfit/judge.js';
 import type { Overfit } from '../../quicktest/overfit/overfit.js';
+import type { OverfitResult } from '../../quicktest/quick-test-result.js';
 import { formatInteger, formatSeconds, shortNumber } from '../../text/units.js';
 import { counted, modelName, sentence } from '../../text/words.js';
 import { engineText } from '../doctor-report.js';

@@ -1,5 +1,5 @@
 /** Report of `minimind quick-test`: a verdict, one line per check, and the time. */
-import type { QuickTestResult, TraceResult } from '../../quicktest/quick-test-result.js';
+
 import type { TraceStep } from '../../budget/trace/step-builder.js';
 import type { CheckName } from '../../quicktest/checks.js';
 import type {
@@ -10,7 +10,8 @@ import type {
   QuantizedCost,
   Timing,
 } from '../../quicktest/finding.js';
-import type { QuantizedWeights, QuickTest } from '../../quicktest/run-quick-test.js';
+import type { QuickTestResult, TraceResult } from '../../quicktest/quick-test-result.js';
+import type { QuantizedWeights } from '../../quicktest/run-quick-test.js';
 import {
   formatBytes,
   formatInteger,
