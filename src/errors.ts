@@ -28,16 +28,19 @@ export type Severity = 'error' | 'warning';
 
 /** An error or warning at one place of the user's input. */
 export interface Problem {
+  /** Whether it is an error or a warning. */
   readonly severity: Severity;
   /** The path as the user wrote it, `<stdin>`, or `--set` for an override. */
   readonly file: string;
-  /** Line, 1-based; absent if the place is not a line of a file. */
+  /** Line, 1-based; absent if the place is not a line of a file. @integer @minimum 1 */
   readonly line?: number;
-  /** Column, 1-based, in characters. */
+  /** Column, 1-based, in characters. @integer @minimum 1 */
   readonly column?: number;
   /** `model.num_layers`, or the place in a binary file; absent for the whole file. */
   readonly path?: string;
+  /** Description of the problem. */
   readonly message: string;
+  /** How to fix it. */
   readonly suggestion?: string;
   /** The line of input, for display. */
   readonly excerpt?: string;
@@ -47,7 +50,9 @@ export interface Problem {
 
 /** Message and suggestion: the part of a problem that does not depend on its place. */
 export interface ProblemText {
+  /** Description of the problem. */
   readonly message: string;
+  /** How to fix it. */
   readonly suggestion?: string;
 }
 

@@ -23,6 +23,7 @@ export interface StoredShapes {
 export interface ReadSetting {
   /** Dotted path in the document: `model.num_layers`. */
   readonly path: string;
+  /** Value that is used. @real */
   readonly value: number | string | boolean;
   /** Evidence in the checkpoint: `the SRTE has 48 rows`. */
   readonly shows: string;

@@ -209,29 +209,58 @@ export interface HeadNorms extends Node<'headNorms'> {
  */
 export type RotaryScaling =
   /** All positions divided by the factor (arXiv 2306.15595). */
-  | { readonly kind: 'linear'; readonly factor: number }
+  | {
+      /** All frequencies divided. */
+      readonly kind: 'linear';
+      /** Divisor of the frequencies. */
+      readonly factor: number;
+    }
   /** The first `pairs` frequencies of a head divided by the factor; the others are 0 (Gemma 4). */
-  | { readonly kind: 'proportional'; readonly pairs: number; readonly factor: number }
+  | {
+      /** The first frequencies divided, the others zero. */
+      readonly kind: 'proportional';
+      /** Number of frequencies that are not zero. @count */
+      readonly pairs: number;
+      /** Divisor of the frequencies. */
+      readonly factor: number;
+    }
   /** A larger base beyond the original length, depending on the input length (dynamic NTK). */
-  | { readonly kind: 'dynamic'; readonly factor: number; readonly originalPositions: number }
+  | {
+      /** Base that grows with the input. */
+      readonly kind: 'dynamic';
+      /** Factor of the length. */
+      readonly factor: number;
+      /** Positions up to which nothing is scaled. @integer */
+      readonly originalPositions: number;
+    }
   /** Divides long waves, keeps short ones, and blends those between (Llama 3.1). */
   | {
+      /** Scaling of Llama 3. */
       readonly kind: 'llama3';
+      /** Divisor of the low frequencies. */
       readonly factor: number;
+      /** Waves in the original length below which a frequency is divided. */
       readonly lowFrequencyFactor: number;
+      /** Waves in the original length above which a frequency is kept. */
       readonly highFrequencyFactor: number;
+      /** Positions of the training. @integer */
       readonly originalPositions: number;
     }
   /** arXiv 2309.00071: a ramp over the dimensions between kept and divided frequencies. */
   | {
+      /** YaRN. */
       readonly kind: 'yarn';
+      /** Divisor of the low frequencies. */
       readonly factor: number;
+      /** Positions of the training. @integer */
       readonly originalPositions: number;
+      /** Waves in the original length from which a frequency is kept. */
       readonly betaFast: number;
+      /** Waves in the original length up to which a frequency is divided. */
       readonly betaSlow: number;
       /** Whether the ends of the ramp are rounded to whole dimensions. */
       readonly truncate: boolean;
-      /** Upper bound of the ramp's end; implementations differ. */
+      /** Upper bound of the ramp's end; implementations differ. @integer */
       readonly lastDimension: number;
       /** Behaviour of a ramp that would end before it begins: runs backwards, or has no width. */
       readonly inverted: 'backwards' | 'stepped';
@@ -243,18 +272,28 @@ export type RotaryScaling =
    * their index alone; longer ones by the factor.
    */
   | {
+      /** YaRN as early versions of MiniMind compute it. */
       readonly kind: 'earlyYarn';
+      /** Divisor of the frequencies. */
       readonly factor: number;
+      /** Positions of the training. @integer */
       readonly originalPositions: number;
+      /** Value of β at the last index. */
       readonly betaFast: number;
+      /** Value of β at the first index. */
       readonly betaSlow: number;
     }
   /** A divisor for every frequency, one list up to the original length and one beyond (arXiv 2402.13753). */
   | {
+      /** LongRoPE. */
       readonly kind: 'longrope';
+      /** Divisors of the frequencies up to the original length. */
       readonly shortDivisors: readonly number[];
+      /** Divisors of the frequencies beyond it. */
       readonly longDivisors: readonly number[];
+      /** Positions of the training. @integer */
       readonly originalPositions: number;
+      /** Factor of cosine and sine. */
       readonly amplitude: number;
       /** Amplitude beyond the original length; default: the same. */
       readonly longAmplitude?: number;

@@ -5,7 +5,9 @@
  * its chunk of `tokens` positions. `local`: the hybrid model's rule, tokens // 2 keys before it and itself.
  */
 export interface Window {
+  /** Rule by which tokens are visible. */
   readonly rule: 'sliding' | 'chunked' | 'local';
+  /** Length of the window in tokens. @integer */
   readonly tokens: number;
 }
 

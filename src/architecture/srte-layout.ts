@@ -11,14 +11,17 @@ export const SRTE_FORMS = {
 export type SrteStorageKind = keyof typeof SRTE_FORMS;
 
 export interface SrteLayout {
+  /** Whether layers share their tables. */
   readonly sharing: 'shared' | 'per-layer';
+  /** Form of the tables. */
   readonly form: SrteStorageKind;
-  /** Rows of a table: the longest input. */
+  /** Rows of a table: the longest input. @count */
   readonly positions: number;
-  /** Columns of a table. */
+  /** Columns of a table. @count */
   readonly hidden: number;
-  /** Null unless it is a low-rank pair. */
+  /** Null unless it is a low-rank pair. @count */
   readonly rank: number | null;
+  /** Layers with a table. @count */
   readonly layers: number;
 }
 

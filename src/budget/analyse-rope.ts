@@ -57,11 +57,13 @@ export interface RopeMethod {
   readonly id: RopeMethodId;
   /** Whether the model uses this method. */
   readonly current: boolean;
+  /** Base of the frequencies. */
   readonly base: number;
+  /** Scaling of the frequencies of `base`; null where they are not scaled. */
   readonly scaling: RotaryScaling | null;
   /** Factor of cosine and sine; attention scores scale with its square. */
   readonly amplitude: number;
-  /** Frequencies by change; extrapolated ones also count in one of the other three. */
+  /** Frequencies by change; extrapolated ones also count in one of the other three. @integer */
   readonly counts: Readonly<Record<RopeChange | 'extrapolated', number>>;
   /** [rotatedDim / 2] */
   readonly frequencies: readonly RopeFrequency[];
@@ -69,29 +71,38 @@ export interface RopeMethod {
 
 /** A rotation and its number of layers. */
 export interface RopeRotary {
+  /** Layers that have this rotation. @integer */
   readonly layers: number;
+  /** Base of the frequencies. */
   readonly base: number;
+  /** Width of a head. @integer */
   readonly headDim: number;
+  /** Dimensions that are rotated. @integer */
   readonly rotatedDim: number;
+  /** Dimensions that turn together: j and j + rotatedDim / 2, or 2j and 2j + 1. */
   readonly pairs: Rotary['pairs'];
-  /** Maximum visible positions in its layers, including the current one; null without a limit. */
+  /** Maximum visible positions in its layers, including the current one; null without a limit. @integer */
   readonly window: number | null;
+  /** The rotation under each method. */
   readonly methods: readonly RopeMethod[];
 }
 
 export interface RopeAnalysis {
+  /** Positions to reach. @integer */
   readonly context: number;
   readonly contextFrom: ContextFrom;
+  /** Positions of the training. @integer */
   readonly trained: number;
   readonly trainedFrom: TrainedFrom;
-  /** Longest input of the config. */
+  /** Longest input of the config. @integer @minimum 1 */
   readonly positions: number;
   /** Scaling factor of the methods; 1 for a context within the training length. */
   readonly factor: number;
   /** Whether the model as it is meets angles unseen in training, and has no scaling made for this context. */
   readonly needsScaling: boolean;
+  /** Distinct rotations of the model. */
   readonly rotaries: readonly RopeRotary[];
-  /** Attention layers without rotation. */
+  /** Attention layers without rotation. @integer */
   readonly layersWithout: number;
 }
 

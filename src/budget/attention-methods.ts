@@ -6,6 +6,7 @@
  * writes P, reads P: arXiv 2205.14135, algorithm 0), or works in tiles on the chip (algorithm 1). Scores count as
  * computed, with those that the causal mask hides.
  */
+
 import type { HeadSpan, Layer, Window } from '../architecture/layer.js';
 import { firstVisibleKey, scoreValues, sumByWindow, windowKey } from '../architecture/masks.js';
 import { UserError } from '../errors.js';
@@ -15,6 +16,8 @@ import { DTYPES, type Dtype } from '../tensor/dtype.js';
 import { sumOf } from '../text/words.js';
 import { add, ceildiv, type Expression, min, mul, v } from './expression.js';
 import { exact, type Figure, figure, type Quantity, quantity } from './figure.js';
+import type { LongTexts } from './long-texts.js';
+import type { NormOperations } from './norm-operations.js';
 import { keptBehind, stateOf } from './state.js';
 
 export type AttentionMethod =
@@ -29,7 +32,9 @@ export type AttentionMethod =
 
 /** Memory on the chip that one block of threads can use. */
 export interface OnChip {
+  /** Memory of a tile. @integer @minimum 1 */
   readonly bytes: number;
+  /** Source of the number. */
   readonly source: string;
 }
 
@@ -39,11 +44,11 @@ export interface AttentionSetting {
   /** Element type of queries, keys, values and scores. */
   readonly dtype: Dtype;
   readonly onChip: OnChip;
-  /** Tokens of a block of the block-sparse mask. */
+  /** Tokens of a block of the block-sparse mask. @integer @minimum 1 */
   readonly block: number;
-  /** Tokens of the window; default: the largest of the model, or 1,024. */
+  /** Tokens of the window; default: the largest of the model, or 1,024. @integer @minimum 1 */
   readonly window?: number | undefined;
-  /** Heads without a window in the hierarchical row; default: as in the model, or 2. */
+  /** Heads without a window in the hierarchical row; default: as in the model, or 2. @integer @minimum 1 */
   readonly globalHeads?: number | undefined;
   /** Numbers of key heads, a row each; default: those of the model, or a quarter of the heads. */
   readonly keyHeads?: readonly number[] | undefined;
@@ -51,7 +56,9 @@ export interface AttentionSetting {
 
 /** Rows and columns of a tile of scores. */
 export interface Tile {
+  /** Rows of the tile. @integer @minimum 1 */
   readonly rows: number;
+  /** Columns of the tile. @integer @minimum 1 */
   readonly columns: number;
 }
 
@@ -60,6 +67,7 @@ export const COMPARED = ['scores', 'traffic', 'flops', 'cache'] as const;
 export type ComparedFigure = (typeof COMPARED)[number];
 
 export interface AttentionRow {
+  /** Method of the row; `own`: the model, where it is like no other row. */
   readonly method: AttentionMethod;
   /** `grouped (2 key heads)`. */
   readonly name: string;
@@ -77,23 +85,50 @@ export interface AttentionRow {
   readonly cache: Figure;
   /** Tokens that the last one can read from through all layers, itself included. */
   readonly reach: Quantity;
-  /** Plain attention divided by this row. */
+  /** Plain attention divided by this row; Infinity where the row has nothing. @real @minimum 0 */
   readonly ratios: Readonly<Record<ComparedFigure, number>>;
 }
 
 export interface AttentionMethods {
+  /** Sizes that the figures are counted for. */
   readonly setting: Omit<AttentionSetting, 'contexts' | 'keyHeads'> & {
     readonly window: number;
   };
-  /** Number of attention layers; others have no scores. */
+  /** Number of attention layers; others have no scores. @integer @minimum 1 */
   readonly layers: number;
+  /** Heads of the first attention layer. @integer @minimum 1 */
   readonly heads: number;
+  /** Its key heads. @integer @minimum 1 */
   readonly keyHeads: number;
+  /** Width of its heads. @integer @minimum 1 */
   readonly headDim: number;
+  /** Figures for each context, from the shortest to the longest. */
   readonly contexts: readonly {
+    /** Tokens of a sequence. @integer @minimum 1 */
     readonly context: number;
+    /** The methods. */
     readonly rows: readonly AttentionRow[];
   }[];
+}
+
+/**
+ * Methods of attention on one model.
+ * @answer minimind attention --json
+ */
+export interface AttentionResult extends AttentionMethods {
+  readonly schema: 'minimind/attention@1';
+  /** Path of the model as the user wrote it. */
+  readonly file: string;
+  /** Family of the model. */
+  readonly family: string;
+  /** GPU of the tiles; null for --on-chip. */
+  readonly gpu: string | null;
+  /** Operations of each kind of norm. */
+  readonly norms: NormOperations;
+  /** Counted ratios near published ones; absent without `--published`. */
+  readonly published?: readonly RatioMatch[];
+  /** Set for --chunk, for the longest context. */
+  readonly longTexts?: LongTexts;
 }
 
 /** Heads, widths and masks of one layer. */
@@ -560,14 +595,20 @@ function earliestRead(layers: readonly AttentionLayer[], context: number): numbe
 
 /** A ratio of one row to plain attention. */
 export interface FoundRatio {
+  /** Tokens of a sequence. @integer @minimum 1 */
   readonly context: number;
+  /** Method of the row; `own`: the model, where it is like no other row. */
   readonly method: AttentionMethod;
+  /** Name of the row. */
   readonly name: string;
+  /** The compared figure. */
   readonly figure: ComparedFigure;
+  /** Plain attention divided by the row; Infinity where the row has nothing. @real @minimum 0 */
   readonly ratio: number;
 }
 
 export interface RatioMatch {
+  /** The published ratio. */
   readonly published: number;
   /** Ratios within 2 %. */
   readonly matches: readonly FoundRatio[];

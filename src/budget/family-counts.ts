@@ -12,18 +12,34 @@ import { countParameters, parameterFigures } from './parameters.js';
 import { compareSrte, PUBLISHED_RANKS } from './srte-comparison.js';
 
 export interface PresetSummary {
+  /** Name without its family. */
   readonly name: string;
+  /** Description for people. */
   readonly title: string;
+  /** Parameters, shared tensors once. @count */
   readonly parameters: number;
 }
 
 export interface FamilySummary {
+  /** Name of the family. */
   readonly name: string;
+  /** Description for people. */
   readonly title: string;
   readonly architecture: Architecture;
   /** Whether a `config.json` of Hugging Face is read. */
   readonly huggingFace: boolean;
+  /** Ready models. */
   readonly presets: readonly PresetSummary[];
+}
+
+/**
+ * Families with their presets.
+ * @answer minimind list --json
+ */
+export interface FamilyList {
+  readonly schema: 'minimind/list@1';
+  /** Families, all or those that match. */
+  readonly families: readonly FamilySummary[];
 }
 
 /** Every family with its presets and their counts. */

@@ -27,6 +27,22 @@ export interface Derivation<Of extends { readonly unit: string }> {
   readonly source: string;
 }
 
+/** A value as JSON shows it, with its derivation. */
+export interface StatedValue<Unit extends string, Value extends Exact> {
+  /** Short description. */
+  readonly label: string;
+  /** Unit of the value. */
+  readonly unit: Unit;
+  /** Arithmetic over the inputs: + - * /, brackets, min, max, ceildiv (division rounded up), ceil, floor, sqrt, ln and exp. */
+  readonly formula: string;
+  /** Inputs of the formula by name. @real */
+  readonly inputs: Readonly<Record<string, Value>>;
+  /** Source of the formula, or of a constant in it. */
+  readonly source: string;
+  /** The value. @real */
+  readonly value: Value;
+}
+
 /**
  * A statement with its value. The text of its formula and its inputs are made when they are read: searches state
  * thousands of figures and read their values alone. The accessors belong to the class: with its own accessors, each
@@ -56,6 +72,7 @@ export class DerivedValue<Unit extends string, Value extends Exact> {
     return expressionText(this.#formula);
   }
 
+  /** Inputs of the formula by name. */
   get inputs(): Readonly<Record<string, Exact>> {
     return inputValues(inputsOf(...Object.values(this.#listed), this.#formula));
   }
@@ -68,8 +85,9 @@ export class DerivedValue<Unit extends string, Value extends Exact> {
     return new DerivedValue<Unit, Value>(statement, value);
   }
 
-  toJSON() {
-    const { label, unit, formula, inputs, source, value } = this;
+  toJSON(): StatedValue<Unit, Value> {
+    const { label, unit, formula, source, value } = this;
+    const inputs = this.inputs as StatedValue<Unit, Value>['inputs'];
     return { label, unit, formula, inputs, source, value };
   }
 }

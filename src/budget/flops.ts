@@ -45,13 +45,16 @@ export interface TrainingFlopsSetting extends ForwardSetting {
 }
 
 export interface ComponentFlops {
+  /** Component of the model. */
   readonly component: Component;
+  /** Kind of the operations. */
   readonly kind: WorkKind;
   readonly flops: Figure;
 }
 
 /** FLOPs by component and kind of work, in model order. */
 export interface ForwardBudget {
+  /** FLOPs by component and kind. */
   readonly parts: readonly ComponentFlops[];
   readonly total: Figure;
   /** Multiply-accumulates of matrix products only: projections and attention scores. */
@@ -60,6 +63,7 @@ export interface ForwardBudget {
 
 /** One forward and one backward pass, without the optimizer. */
 export interface TrainingFlopsBudget {
+  /** FLOPs by component and kind. */
   readonly parts: readonly ComponentFlops[];
   readonly total: Figure;
 }
@@ -365,9 +369,9 @@ function scoresFigure(work: Work, context: number): Figure {
 // FLOPs of generating tokens one by one: with a cache of the tokens before, and computing all of them again each time
 
 export interface GenerationSetting {
-  /** Tokens of the prompt, P. */
+  /** Tokens of the prompt, P. @integer @minimum 1 */
   readonly prompt: number;
-  /** Generated tokens, N. The last one is not computed with. */
+  /** Generated tokens, N. The last one is not computed with. @integer @minimum 1 */
   readonly generated: number;
 }
 

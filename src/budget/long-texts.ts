@@ -35,12 +35,13 @@ export interface LongTextSetting {
 }
 
 export interface LongTextRow {
+  /** Way of reading the text. */
   readonly strategy: LongTextStrategy;
   /** `windows of 512, 50% overlap`. */
   readonly name: string;
-  /** Times that the model runs. */
+  /** Times that the model runs. @integer @minimum 1 */
   readonly passes: number;
-  /** Tokens computed in all passes. */
+  /** Tokens computed in all passes. @integer @minimum 1 */
   readonly tokens: number;
   /** One forward pass over all of them, with the global model. */
   readonly flops: Figure;
@@ -50,21 +51,33 @@ export interface LongTextRow {
   readonly cache: Figure;
   /** Share of the text that is read. */
   readonly share: number;
-  /** Farthest tokens that some computation relates, both included. */
+  /** Farthest tokens that some computation relates, both included. @integer @minimum 1 */
   readonly reach: number;
   /** This row divided by full attention. */
-  readonly ofFull: { readonly flops: number; readonly scores: number; readonly cache: number };
+  readonly ofFull: {
+    /** FLOPs of the attention ÷ those of the whole text at once. */
+    readonly flops: number;
+    /** Bytes of the scores ÷ those of the whole text at once. */
+    readonly scores: number;
+    /** Bytes of the KV cache ÷ those of the whole text at once. */
+    readonly cache: number;
+  };
 }
 
 export interface LongTexts {
+  /** Tokens of the text. @integer @minimum 1 */
   readonly context: number;
+  /** Tokens that the model reads at once. @integer @minimum 1 */
   readonly chunk: number;
+  /** Share of a window that the next one reads again. */
   readonly overlap: number;
-  /** Tokens between the beginnings of two windows. */
+  /** Tokens between the beginnings of two windows. @integer @minimum 1 */
   readonly stride: number;
+  /** Tokens that a token sees in the sparse mask. @integer @minimum 1 */
   readonly window: number;
-  /** Tokens that see everything in the sparse mask, one for each chunk. */
+  /** Tokens that see everything in the sparse mask, one for each chunk. @integer @minimum 1 */
   readonly globalTokens: number;
+  /** Ways of reading the text. */
   readonly rows: readonly LongTextRow[];
 }
 

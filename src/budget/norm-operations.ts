@@ -5,14 +5,16 @@ import { type Figure, figure } from './figure.js';
 interface NormCount {
   /** Additions, subtractions, multiplications, and one division and root each, for a vector. */
   readonly operations: Figure;
-  /** Sums over the vector, each of which waits for the one before. */
+  /** Sums over the vector, each of which waits for the one before. @integer @minimum 1 */
   readonly reductions: number;
 }
 
 export interface NormOperations {
-  /** Values of the vector. */
+  /** Values of the vector. @integer @minimum 1 */
   readonly width: number;
+  /** Operations of LayerNorm. */
   readonly layerNorm: NormCount;
+  /** Operations of RMSNorm. */
   readonly rmsNorm: NormCount;
   /** Share of LayerNorm's operations that RMSNorm does not have. */
   readonly saved: number;

@@ -64,12 +64,17 @@ export interface ParameterFigures {
   /** Parameters including contested buffers. */
   readonly withContested: Figure;
   /** Components present in the model, in the order of `COMPONENTS`. */
-  readonly components: readonly { readonly component: Component; readonly parameters: Figure }[];
+  readonly components: readonly {
+    /** Component of the model. */
+    readonly component: Component;
+    readonly parameters: Figure;
+  }[];
 }
 
 export interface ContestedBuffers {
   /** Name of the tensor, with `*` for the layer number. */
   readonly pattern: string;
+  /** Values of the buffers. @integer */
   readonly values: number;
   /** Sources that count the buffers as parameters. */
   readonly reason: string;

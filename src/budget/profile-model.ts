@@ -19,16 +19,19 @@ import type { Optimizer, TrainingBudget, TrainingSetting } from './training-budg
 import { trainingMemoryOf } from './training-budget.js';
 
 export interface ProfileSetting {
+  /** Sizes of inference. */
   readonly inference: StateSetting & {
     /** Count only unmasked pairs of query and key. */
     readonly causal: boolean;
   };
+  /** Sizes and settings of training. */
   readonly training: TrainingSetting;
 }
 
 export interface InferenceBudget {
   readonly weights: Figure;
   readonly buffers: Figure;
+  /** State that grows with a sequence, such as the KV cache. */
   readonly state: StateBudget;
   /** Weights, buffers and state; activations of the current step are extra. */
   readonly total: Figure;
@@ -37,8 +40,14 @@ export interface InferenceBudget {
 export interface ModelProfile {
   readonly parameters: ParameterFigures;
   /** Bytes of all parameters in every element type. */
-  readonly bytes: readonly { readonly dtype: Dtype; readonly bytes: Figure }[];
+  readonly bytes: readonly {
+    /** Element type of the weights. */
+    readonly dtype: Dtype;
+    readonly bytes: Figure;
+  }[];
+  /** Memory and FLOPs of inference. */
   readonly inference: InferenceBudget;
+  /** Memory and FLOPs of training. */
   readonly training: TrainingBudget;
   /** A forward pass with the inference setting. */
   readonly forwardFlops: ForwardBudget;
@@ -116,6 +125,12 @@ export interface ProfileRequest {
 export type SettingOrigin = 'flag' | 'file' | 'default' | 'longest';
 
 export interface ResolvedSetting extends ProfileSetting {
+  /** Sizes of inference. */
+  readonly inference: ProfileSetting['inference'] & {
+    /** Element type of caches and states. */
+    readonly cacheDtype: Dtype;
+  };
+  /** Origin of each value: a flag, the file, or the default. */
   readonly origins: {
     readonly inferenceBatch: SettingOrigin;
     readonly trainingBatch: SettingOrigin;
@@ -207,9 +222,11 @@ export const LIMITS = {
 export type LimitName = keyof typeof LIMITS;
 
 export interface LimitCheck {
+  /** Flag of the limit. */
   readonly limit: LimitName;
   readonly figure: Figure;
   readonly allowed: Exact;
+  /** Whether the figure is within the limit. */
   readonly passed: boolean;
 }
 
@@ -228,9 +245,11 @@ export function checkLimits(
 // The model by block and by tensor
 
 export interface BlockBudget {
+  /** Path of the block. */
   readonly name: string;
   /** Parameters of the block itself, without shared layers. */
   readonly parameters: Figure;
+  /** Windows of its attention heads. */
   readonly spans: readonly BlockSpan[];
   /** Key-value cache and recurrent state with the inference setting. */
   readonly state: Figure;
@@ -239,9 +258,11 @@ export interface BlockBudget {
 
 /** Attention heads and their window. */
 interface BlockSpan {
+  /** Heads with this window. @integer */
   readonly heads: number;
-  /** Tokens; absent without a limit. */
+  /** Tokens; absent without a limit. @integer */
   readonly window?: number;
+  /** Rule of the window: `sliding`: the last tokens, its own included; `local`: half of them before it, and itself. */
   readonly rule?: Window['rule'];
 }
 
@@ -274,13 +295,19 @@ function spansOf(layer: Layer): BlockSpan[] {
 }
 
 export interface TensorEntry {
+  /** Name of the tensor. */
   readonly name: string;
+  /** Other names of the same tensor. */
   readonly aliases: readonly string[];
+  /** Sizes of the dimensions. @integer */
   readonly shape: readonly number[];
+  /** Number of elements. @integer */
   readonly elements: number;
+  /** Whether it is learned. */
   readonly role: 'parameter' | 'buffer';
   /** Sources that count this buffer as a parameter. */
   readonly contested: string | undefined;
+  /** Component of the model. */
   readonly component: Component;
 }
 

@@ -35,6 +35,7 @@ interface PartBytes {
 }
 
 export interface ActivationBudget {
+  /** Saved values by component. */
   readonly parts: readonly PartBytes[];
   readonly total: Figure;
 }

@@ -27,14 +27,18 @@ export interface SrteRow {
   readonly kind: 'strategy' | 'lever' | 'preset';
   /** Whether this is the file's own setting. */
   readonly current: boolean;
+  /** Values of the config that the row has. */
   readonly settings: Settings;
+  /** All parameters. @integer */
   readonly parameters: number;
+  /** Parameters of the SRTE tables. @integer */
   readonly srteParameters: number;
   /** srteParameters / parameters. */
   readonly srteShare: number;
   /**
    * Parameters saved relative to the unshared model; negative for an increase. Null when the unshared model is too
    * large to count.
+   * @integer
    */
   readonly savedParameters: number | null;
   /** savedParameters / parameters of the unshared model. */
@@ -45,15 +49,27 @@ export interface SrteRow {
   readonly savedSrteShare: number | null;
   /** Parameters of one full table of the same length / srteParameters; null unless the row has a low rank. */
   readonly tableRatio: number | null;
-  /** Bytes of the parameters in the chosen dtype, without buffers. */
+  /** Bytes of the parameters in the chosen dtype, without buffers. @integer */
   readonly bytes: number;
 }
 
 export interface SrteComparison {
+  /** Element type of the bytes. */
   readonly dtype: Dtype;
+  /** The model, and its variants. */
   readonly rows: readonly SrteRow[];
   /** Omissions and remarks. */
   readonly notes: readonly string[];
+}
+
+/**
+ * Sizes of a model with other settings of its SRTE.
+ * @answer minimind compare-srte --json
+ */
+export interface SrteResult extends SrteComparison {
+  readonly schema: 'minimind/compare-srte@1';
+  /** Path of the config as the user wrote it. */
+  readonly file: string;
 }
 
 export interface SrteOptions {
@@ -274,11 +290,17 @@ function settingsOf(config: HybridConfig) {
   const { srte_encoding, srte_share_across_layers, srte_factorized_rank } = config;
   const { max_position_embeddings, vocab_size, tie_word_embeddings } = config;
   return {
+    /** Whether tables are learned, or sine and cosine. */
     srte_encoding,
+    /** Whether layers share their table. */
     srte_share_across_layers,
+    /** Rank of a table; 0 for a full one. @integer */
     srte_factorized_rank,
+    /** Positions of a table. @integer */
     max_position_embeddings,
+    /** Size of the vocabulary. @integer */
     vocab_size,
+    /** Whether the head is the embedding. */
     tie_word_embeddings,
   };
 }

@@ -13,8 +13,9 @@ import type { Figure } from './figure.js';
 import { figure, sumFigure } from './figure.js';
 
 export interface StateSetting {
+  /** Sequences. @integer @minimum 1 */
   readonly batch: number;
-  /** Tokens so far in each sequence. */
+  /** Tokens so far in each sequence. @integer @minimum 1 */
   readonly context: number;
   /** Element type of weights. */
   readonly dtype: Dtype;

@@ -66,11 +66,13 @@ export type Optimizer = keyof typeof OPTIMIZERS;
 export const OPTIMIZER_NAMES = Object.keys(OPTIMIZERS) as readonly Optimizer[];
 
 export interface TrainingSetting {
-  /** Sequences per step on the device. */
+  /** Sequences per step on the device. @integer */
   readonly batch: number;
+  /** Tokens of a sequence. @integer @minimum 1 */
   readonly context: number;
   /** 16-bit weights with an fp32 master copy, or all in float32. */
   readonly precision: 'mixed' | 'float32';
+  /** Optimizer. */
   readonly optimizer: Optimizer;
   readonly recompute: Recompute;
 }
@@ -80,6 +82,7 @@ export interface TrainingBudget {
   readonly gradients: Figure;
   readonly optimizer: Figure;
   readonly buffers: Figure;
+  /** Activations that are saved for the backward pass. */
   readonly activations: ActivationBudget;
   readonly total: Figure;
 }

@@ -60,8 +60,9 @@ export interface SharedBytes {
    * strides they may still have no element in common.
    */
   readonly kind: 'same' | 'overlapping';
+  /** Names of the tensors. */
   readonly names: readonly string[];
-  /** Total bytes in the file. */
+  /** Total bytes in the file. @count */
   readonly bytes: number;
 }
 

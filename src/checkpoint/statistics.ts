@@ -14,17 +14,23 @@ import { streamTensor } from './view.js';
  * and 1. Integers beyond ±2^53 are rounded to the nearest float64.
  */
 export interface Statistics {
-  /** Null when no value is finite, as are the next two fields. */
+  /** Null when no value is finite, as are the next two fields. @real */
   readonly min: number | null;
+  /** Largest finite value. @real */
   readonly max: number | null;
+  /** Mean of the finite values. @real */
   readonly mean: number | null;
-  /** Population standard deviation: root of the mean squared distance to the mean. */
+  /** Population standard deviation: root of the mean squared distance to the mean. @real */
   readonly standardDeviation: number | null;
-  /** Root of the sum of squares: the Frobenius norm. */
+  /** Root of the sum of squares: the Frobenius norm. @real */
   readonly norm: number;
+  /** Number of zeros. @count */
   readonly zeros: number;
+  /** Number of NaN values. @count */
   readonly nan: number;
+  /** Number of positive infinities. @count */
   readonly positiveInfinity: number;
+  /** Number of negative infinities. @count */
   readonly negativeInfinity: number;
 }
 
@@ -178,7 +184,7 @@ function spreadOf(values: Float64Array, scale: number, mean: number): number {
 // Measurements that need the values of tensors, in one pass over their bytes.
 
 export interface Measurement {
-  /** SHA-256 of the contiguous little-endian bytes, in hexadecimal. */
+  /** SHA-256 of the contiguous little-endian bytes, in hexadecimal. @pattern ^[0-9a-f]{64}$ */
   readonly sha256?: string;
   readonly stats?: Statistics;
 }

@@ -63,8 +63,9 @@ export interface ContentEntry {
   readonly value: JsonLike;
   /** Whether only the beginning of the value is included. */
   readonly truncated?: true;
-  /** Number of distinct tensors in the value, if any. */
+  /** Number of distinct tensors in the value, if any. @count */
   readonly tensors?: number;
+  /** Bytes of the tensors in it. @count */
   readonly tensorBytes?: number;
 }
 

@@ -20,15 +20,15 @@ import { describeContent } from './summary-content.js';
 export interface TensorGroup {
   /** Common prefix of the names: `model.embed_tokens`, or `model.layers` when `layers` is present. */
   readonly name: string;
-  /** Layer numbers, ascending; their tensors have the same names, dtypes and shapes. */
+  /** Layer numbers, ascending; their tensors have the same names, dtypes and shapes. @count */
   readonly layers?: readonly number[];
-  /** Tensors per layer. */
+  /** Tensors per layer. @count */
   readonly tensors: number;
-  /** Elements per layer. */
+  /** Elements per layer. @count */
   readonly elements: number;
-  /** Bytes per layer when contiguous; shared tensors count in each layer. */
+  /** Bytes per layer when contiguous; shared tensors count in each layer. @count */
   readonly bytes: number;
-  /** `F32`; for a GGUF file its own names: `Q4_K`. */
+  /** `F32`; for a GGUF file its own names: `Q4_K`. @pattern ^[A-Z][A-Z0-9_]*$ */
   readonly dtypes: readonly string[];
 }
 
@@ -119,9 +119,17 @@ type ByName<T> = Readonly<Record<string, T>>;
 export interface CheckpointSummary {
   /** The path as the user wrote it. */
   readonly file: string;
+  /** Format of the files. */
   readonly format: CheckpointFormat;
+  /** Format for people. */
   readonly formatName: string;
-  readonly files: readonly { readonly path: string; readonly bytes: number }[];
+  /** Files of the checkpoint. */
+  readonly files: readonly {
+    /** Path of the file. */
+    readonly path: string;
+    /** Size of the file. @count */
+    readonly bytes: number;
+  }[];
   /** Keys that lead to the dict with the tensors in a PyTorch file. */
   readonly stateDict: readonly string[];
   /** The strings in `__metadata__` of safetensors. */
@@ -129,57 +137,74 @@ export interface CheckpointSummary {
   /** Names that appear only in the metadata, and the tensors they refer to. */
   readonly aliases: ByName<string>;
   readonly totals: Totals;
+  /** Tensors by component. */
   readonly groups: readonly TensorGroup[];
+  /** Names that share bytes. */
   readonly shared: readonly SharedBytes[];
   /** Other entries of a PyTorch file, by key. */
   readonly content: ByName<ContentEntry>;
   /** Metadata and bits by component of a GGUF file; absent in other formats. */
   readonly gguf?: GgufDescription;
+  /** Oddities of the files. */
   readonly warnings: readonly string[];
+  /** Tensors by the file's own names. */
   readonly tensors: ByName<TensorSummary>;
 }
 
 /** Totals of the tensors, exact up to 2^53. */
 export interface Totals {
+  /** Number of names. @count */
   readonly tensors: number;
-  /** Number of distinct views of storages. */
+  /** Number of distinct views of storages. @count */
   readonly distinctTensors: number;
-  /** Shared elements count once per name. */
+  /** Shared elements count once per name. @count */
   readonly elements: number;
+  /** Elements, shared tensors once. @count */
   readonly distinctElements: number;
-  /** Bytes when contiguous; shared tensors count once per name. */
+  /** Bytes when contiguous; shared tensors count once per name. @count */
   readonly bytes: number;
+  /** Bytes, shared tensors once. @count */
   readonly distinctBytes: number;
-  /** Bytes of the storages; larger than the tensors when they leave gaps. */
+  /** Bytes of the storages; larger than the tensors when they leave gaps. @count */
   readonly storedBytes: number;
   /** Totals of the distinct tensors per dtype, most bytes first. */
   readonly dtypes: readonly DtypeTotals[];
 }
 
 interface DtypeTotals {
+  /** Element type, as safetensors names it; of a GGUF file as ggml does: `Q4_K`. @pattern ^[A-Z][A-Z0-9_]*$ */
   readonly dtype: string;
+  /** Number of tensors. @count */
   readonly tensors: number;
+  /** Their elements. @count */
   readonly elements: number;
+  /** Their bytes. @count */
   readonly bytes: number;
 }
 
 export interface TensorSummary extends Measurement {
+  /** Element type, as safetensors names it; of a GGUF file as ggml does: `Q4_K`. @pattern ^[A-Z][A-Z0-9_]*$ */
   readonly dtype: string;
+  /** Sizes of the dimensions. @count */
   readonly shape: Shape;
+  /** Number of elements. @count */
   readonly elements: number;
-  /** Bytes when contiguous. */
+  /** Bytes when contiguous. @count */
   readonly bytes: number;
   /** Location of the storage; tensors with the same file and position share it. */
   readonly storage: {
+    /** File with the values, one of `files`. */
     readonly file: string;
-    /** Position of the first byte in the file. */
+    /** Position of the first byte in the file. @count */
     readonly position: number;
+    /** Bytes of the values. @count */
     readonly bytes: number;
+    /** Set when the bytes of a value are in big-endian order. */
     readonly bigEndian?: true;
   };
-  /** Index of the first element in the storage. */
+  /** Index of the first element in the storage. @count */
   readonly offset: number;
-  /** Strides in elements; absent when the tensor is contiguous. */
+  /** Strides in elements; absent when the tensor is contiguous. @count */
   readonly strides?: readonly number[];
 }
 

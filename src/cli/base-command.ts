@@ -16,6 +16,14 @@ import { isStdout, renderOptions, writeStdout, writeText } from './output.js';
 
 export type OutputFlags = Interfaces.InferredFlags<typeof baseFlags>;
 
+/** Fields that `answer` adds to the result of any command. */
+export interface AnswerNotes {
+  /** Warnings about the input; absent if there are none. */
+  readonly warnings?: readonly Problem[];
+  /** Models of the hub that were read; absent if there are none. */
+  readonly references?: readonly MountedReference[];
+}
+
 /** Flags that say how a model of the hub is read. */
 type ModelFlags = OutputFlags & { readonly 'state-dict'?: unknown; readonly offline?: boolean };
 
@@ -300,7 +308,7 @@ export abstract class BaseCommand extends Command {
     const format = formatOf(flags);
     if (format === 'json') {
       const isAdded = this.#warnings.length > 0 && !('warnings' in result);
-      const whole = {
+      const whole: Result & AnswerNotes = {
         ...result,
         ...(isAdded && { warnings: this.#warnings }),
         ...(this.#references.length > 0 && { references: this.#references }),

@@ -3,6 +3,18 @@
 export const SHELLS = ['bash', 'zsh', 'fish', 'powershell'] as const;
 export type Shell = (typeof SHELLS)[number];
 
+/**
+ * A completion script.
+ * @title minimind completion --json
+ */
+export interface CompletionResult {
+  readonly schema: 'minimind/completion@1';
+  /** Shell of the script. */
+  readonly shell: Shell;
+  /** The script itself. */
+  readonly script: string;
+}
+
 export interface CompletedFlag {
   readonly name: string;
   /** The short form, one letter. */

@@ -1,4 +1,5 @@
 import * as Flags from '@oclif/core/flags';
+import type { AttentionResult } from '../budget/attention-methods.js';
 import { attentionMethodsOf, matchRatios } from '../budget/attention-methods.js';
 import { longTextsOf } from '../budget/long-texts.js';
 import { normOperations } from '../budget/norm-operations.js';
@@ -107,7 +108,7 @@ export default class Attention extends BaseCommand {
     const longest = Math.max(...methods.contexts.map(({ context }) => context));
     const { chunk, overlap = USUAL_OVERLAP, window, dtype: type } = flags;
     if (flags.overlap !== undefined && chunk === undefined) throw overlapAlone();
-    const result = {
+    const result: AttentionResult = {
       schema: 'minimind/attention@1',
       file,
       family: family.name,
@@ -118,7 +119,7 @@ export default class Attention extends BaseCommand {
         longTexts: longTextsOf(model, { chunk, overlap, window, context: longest, dtype: type }),
       }),
       ...(flags.published && { published: matchRatios(methods, flags.published) }),
-    } as const;
+    };
     return this.answer(flags, result, (each) => attentionReport(each, flags.explain));
   }
 }

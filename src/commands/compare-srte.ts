@@ -1,6 +1,7 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { hybrid } from '../architecture/models/hybrid.js';
+import type { SrteResult } from '../budget/srte-comparison.js';
 import { compareSrte, PUBLISHED_RANKS } from '../budget/srte-comparison.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { offline, readAs, set } from '../cli/flags/flags.js';
@@ -57,7 +58,11 @@ export default class CompareSrte extends BaseCommand {
       presets: flags.presets,
       trainedContext: training?.max_seq_length,
     });
-    const result = { schema: 'minimind/compare-srte@1', file: loaded.file, ...comparison } as const;
+    const result: SrteResult = {
+      schema: 'minimind/compare-srte@1',
+      file: loaded.file,
+      ...comparison,
+    };
     return this.answer(flags, result, srteReport);
   }
 }

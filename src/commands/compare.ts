@@ -7,6 +7,7 @@ import { names } from '../cli/flags/value-flags.js';
 import { progress } from '../cli/progress.js';
 import { ANY_BACKEND, SweepCommand } from '../cli/sweep-command.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
+import type { ComparisonResult } from '../comparison/compare-models.js';
 import { comparisonOf, comparisonWarnings, mainColumns } from '../comparison/compare-models.js';
 import { usageError } from '../errors.js';
 import { candidateCosts, openCandidates } from '../model-input/model-candidates.js';
@@ -132,7 +133,7 @@ export default class Compare extends SweepCommand {
       .finally(() => shown.end());
     if (comparison === undefined) return undefined;
     await this.warnAbout(flags, comparisonWarnings(comparison));
-    const result = { schema: 'minimind/compare@1', ...comparison } as const;
+    const result: ComparisonResult = { schema: 'minimind/compare@1', ...comparison };
     return this.answer(flags, result, (each) =>
       compareReport(
         each,

@@ -3,7 +3,7 @@ import type { Command } from '@oclif/core/command';
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { baseFlags, formatFlag } from '../cli/flags/flags.js';
-import type { CompletedCommand, Shell } from '../cli/shell-completion.js';
+import type { CompletedCommand, CompletionResult, Shell } from '../cli/shell-completion.js';
 import { completionScript, SHELLS } from '../cli/shell-completion.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
 import { formatPath } from '../config/quote.js';
@@ -39,7 +39,7 @@ export default class Completion extends BaseCommand {
     const names = await namesToOffer();
     const commands = this.config.commands.map((command) => completed(command, names));
     const script = completionScript(shell, this.config.bin, commands);
-    const result = { schema: 'minimind/completion@1', shell, script } as const;
+    const result: CompletionResult = { schema: 'minimind/completion@1', shell, script };
     await this.write(flags, formatOf(flags) === 'json' ? toJson(result) : script);
     return result;
   }

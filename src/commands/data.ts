@@ -6,6 +6,7 @@ import { dataLimits } from '../cli/flags/thresholds.js';
 import { count, share, tokens, tokenTotal } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { KIND_NAMES, RECIPE_NAMES, USUAL_SIMILARITY } from '../data/data-choices.js';
+import type { DataResult } from '../data/judge-data.js';
 import { usageError } from '../errors.js';
 import { dataReport } from '../report/data/data-report.js';
 import { withoutFlags } from '../text/words.js';
@@ -94,7 +95,7 @@ export default class Data extends BaseCommand {
     );
     if (flags.line !== undefined && reading.figures.lines === 0) throw beyondEnd(flags.line);
     const judgement = judgeData(reading, flags.tokens);
-    const result = { schema: 'minimind/data@1', ...reading, ...judgement } as const;
+    const result: DataResult = { schema: 'minimind/data@1', ...reading, ...judgement };
     const words = withoutFlags(this.argv, ['--show', '--line', '--tokens']).filter(
       (word) => !QUIET.has(word),
     );

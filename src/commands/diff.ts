@@ -4,6 +4,7 @@ import { BaseCommand } from '../cli/base-command.js';
 import { details, offline, readAs } from '../cli/flags/flags.js';
 import { shareOrPercent } from '../cli/flags/thresholds.js';
 import { progressDisplay } from '../cli/progress.js';
+import type { DifferenceResult } from '../difference/difference.js';
 import { type Difference, differenceOf } from '../difference/difference.js';
 import type { Problem } from '../errors.js';
 import { diffReport } from '../report/diff-report.js';
@@ -73,7 +74,7 @@ export default class Diff extends BaseCommand {
       },
     );
     await this.warnAbout(flags, skippedValues(difference));
-    const result = { schema: 'minimind/diff@1', ...difference } as const;
+    const result: DifferenceResult = { schema: 'minimind/diff@1', ...difference };
     const answer = await this.answer(flags, result, diffReport);
     if (flags.check && !difference.equal) process.exitCode = 1;
     if (limit !== undefined) this.exceeded(beyond(difference, limit));

@@ -8,7 +8,7 @@ import { endsWithProgram } from '../files/early-end.js';
 import { doctorReport } from '../report/doctor-report.js';
 import type { AdapterSurvey } from '../runtime/adapters/adapters.js';
 import type { CandidateName } from '../runtime/select/engine-candidates.js';
-import type { SurveyEntry } from '../runtime/select/survey.js';
+import type { DoctorResult, SurveyEntry } from '../runtime/select/survey.js';
 
 /** Copy of the names in `src/runtime/select/engine-candidates.ts`: a command loads nothing before it runs. */
 const NAMES = {
@@ -49,7 +49,7 @@ export default class Doctor extends BaseCommand {
     const engines = await survey(flags, threads, this.program);
     // `--only` tries just that candidate.
     const graphics = flags.only ? null : await surveyGraphics(flags);
-    const result = {
+    const result: DoctorResult = {
       schema: 'minimind/doctor@1',
       node: process.versions.node,
       platform: `${process.platform}-${process.arch}`,
@@ -59,7 +59,7 @@ export default class Doctor extends BaseCommand {
       engines,
       adapters: graphics?.adapters ?? null,
       adapterFindings: graphics?.findings ?? null,
-    } as const;
+    };
     return this.answer(flags, result, doctorReport);
   }
 }

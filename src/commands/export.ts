@@ -8,6 +8,7 @@ import { progressDisplay } from '../cli/progress.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { openWeighted } from '../model-input/weighted-model.js';
 import { exportReport } from '../report/models.js';
+import type { ExportResult } from '../runtime/export-files.js';
 import { formatJson } from '../text/json.js';
 
 export default class Export extends BaseCommand {
@@ -60,7 +61,7 @@ export default class Export extends BaseCommand {
     try {
       const { loaded, checkpoint, warnings } = opened;
       await this.warnAbout(flags, warnings);
-      const result = {
+      const result: ExportResult = {
         schema: 'minimind/export@1',
         config: loaded.file,
         family: loaded.family.name,
@@ -68,7 +69,7 @@ export default class Export extends BaseCommand {
         seed: checkpoint ? null : (flags.seed ?? 0),
         positions: loaded.model.positions,
         ...(await this.#written(loaded, checkpoint, flags)),
-      } as const;
+      };
       return await this.answer(flags, result, exportReport);
     } finally {
       opened.close();

@@ -21,12 +21,14 @@ import { hardwareFlags, hardwareOf, ownHardware } from '../cli/flags/hardware-fl
 import { pasteable } from '../cli/line-mistake.js';
 import { quote } from '../config/quote.js';
 import { usageError } from '../errors.js';
+import type { FitTableResult } from '../fit/fit-table.js';
 import { fitTable, tableSettingOf } from '../fit/fit-table.js';
+import type { FitResult } from '../fit/fits.js';
 import { fitsOf, forwardOn } from '../fit/fits.js';
 import { parallelismOf } from '../fit/parallelism/parallelism.js';
 import { unmetRequirementsOf } from '../fit/remedies/remedies.js';
 import { batchingOf } from '../fit/serving/batching.js';
-import type { Hardware } from '../hardware/gpu.js';
+import type { Hardware, HardwareList } from '../hardware/gpu.js';
 import { entriesMatching, withKnownHardware } from '../hardware/gpus.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { fitReport, hardwareReport } from '../report/fit/fit-report.js';
@@ -97,7 +99,7 @@ export default class Fit extends BaseCommand {
     refuseTokensAsFile(flags.output, this.argv);
     if (flags['list-gpus']) {
       const known = await listed(args.file, flags.hardware);
-      const result = { schema: 'minimind/gpus@1', ...known } as const;
+      const result: HardwareList = { schema: 'minimind/gpus@1', ...known };
       return this.answer(flags, result, hardwareReport);
     }
     const file = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100');
@@ -122,7 +124,12 @@ export default class Fit extends BaseCommand {
       const request = tableRequestOf(loaded, flags);
       const setting = tableSettingOf(request);
       const rows = fitTable(loaded.model, request);
-      const result = { schema: 'minimind/fit-table@1', ...model, setting, rows } as const;
+      const result: FitTableResult = {
+        schema: 'minimind/fit-table@1',
+        ...model,
+        setting,
+        rows,
+      };
       const { argv } = this;
       const words =
         args.file === undefined
@@ -146,7 +153,7 @@ export default class Fit extends BaseCommand {
       this.note(flags, TOKEN_TIME_ALONE);
     }
     const doubts = unmetRequirementsOf({ cluster, ...fits });
-    const result = {
+    const result: FitResult = {
       schema: 'minimind/fit@1',
       ...model,
       cluster,
@@ -159,7 +166,7 @@ export default class Fit extends BaseCommand {
       forward:
         profile &&
         forwardOn(profile, loaded, flags, (await import('../quicktest/memory.js')).memoryNeed),
-    } as const;
+    };
     if (flags.check && doubts.length > 0) {
       process.exitCode = 1;
       this.note(flags, `--check: ${doubts.map(({ text }) => text).join('; ')}`);

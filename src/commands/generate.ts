@@ -13,6 +13,7 @@ import { progressDisplay } from '../cli/progress.js';
 import { ERROR_CODES, UserError, usageError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import type { ChosenSettings } from '../generation/defaults.js';
+import type { SamplingResult } from '../generation/given-distribution.js';
 import type { PromptReader } from '../generation/prompts.js';
 import type {
   DraftSource,
@@ -175,10 +176,10 @@ export default class Generate extends BaseCommand {
     );
     refuseUnsampled(flags, { sampling });
     const earlier = ids === undefined ? [] : (listedIds(ids, scores.values.length) ?? []);
-    const result = {
+    const result: SamplingResult = {
       schema: 'minimind/sampling@1',
       ...sampleGiven(scores, sampling, earlier),
-    } as const;
+    };
     const { samplingReport } = await import('../report/sampling-report.js');
     return this.answer(flags, result, samplingReport);
   }

@@ -4,6 +4,7 @@ import * as Args from '@oclif/core/args';
 import { type FamilyName, loadFamily } from '../architecture/families.js';
 import { jsonSchemaOf } from '../architecture/family.js';
 import { BaseCommand, type OutputFlags } from '../cli/base-command.js';
+import type { InitResult } from '../cli/command-results.js';
 import { isInteractive, Questions } from '../cli/dialogue.js';
 import { listFamilies } from '../cli/family-list.js';
 import { savedConfig } from '../cli/flags/flags.js';
@@ -67,14 +68,20 @@ export default class Init extends BaseCommand {
         initReport({ ...each, title: written.title, isKept });
     const file = flags.save ?? `${written.name}.yaml`;
     if (file === '-') {
-      const result = { schema: 'minimind/init@1', preset, family, file, schemaFile: null } as const;
+      const result: InitResult = {
+        schema: 'minimind/init@1',
+        preset,
+        family,
+        file,
+        schemaFile: null,
+      };
       return this.answerBeside(text, flags, result, reportWith(false));
     }
     await writeText(file, text, flags.force);
     // A device such as /dev/null keeps nothing to complete, and its folder is not the user's.
     const isKept = (await fs.stat(file)).isFile();
     const schemaFile = isKept ? await writeSchema(path.dirname(file), family, flags) : null;
-    const result = { schema: 'minimind/init@1', preset, family, file, schemaFile } as const;
+    const result: InitResult = { schema: 'minimind/init@1', preset, family, file, schemaFile };
     return this.answer(flags, result, reportWith(isKept));
   }
 

@@ -11,6 +11,7 @@ import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { groupTensors, summarise } from '../checkpoint/summary.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand } from '../cli/base-command.js';
+import type { InspectResult, OnnxInspection } from '../cli/command-results.js';
 import { details, offline, readAs, stateDict } from '../cli/flags/flags.js';
 import { counts } from '../cli/flags/value-flags.js';
 import { filterByName } from '../cli/name-filter.js';
@@ -24,7 +25,6 @@ import {
 } from '../model-input/checkpoint-config.js';
 import { modelViewOf } from '../model-input/gguf/gguf-checkpoint.js';
 import { onnxViewOf } from '../model-input/onnx/onnx-tensors.js';
-import type { OnnxInspection } from '../report/inspect/inspect-formats.js';
 import { inspectReport } from '../report/inspect/inspect-report.js';
 import { STORED_DTYPES } from '../tensor/dtype.js';
 import { sumOf } from '../text/words.js';
@@ -88,7 +88,7 @@ export default class Inspect extends BaseCommand {
       const view = modelViewOf(checkpoint);
       const unpacked = withUnpackedWeights(view);
       const model = await storedModel(unpacked, flags.family);
-      const result = {
+      const result: InspectResult = {
         schema: 'minimind/inspect@1',
         ...(flags.filter !== undefined && { filter: flags.filter }),
         ...(flags.srte && { srte: await surveyed(checkpoint, flags) }),
@@ -96,7 +96,7 @@ export default class Inspect extends BaseCommand {
         ...(adapter && { adapter: describeAdapter(adapter) }),
         ...modelFields(unpacked, model),
         ...onnxFields(view),
-      } as const;
+      };
       const listed = [flags.tensors, flags.stats, flags.hash, flags.filter !== undefined].some(
         Boolean,
       );

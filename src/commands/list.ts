@@ -1,5 +1,5 @@
 import * as Args from '@oclif/core/args';
-import type { FamilySummary } from '../budget/family-counts.js';
+import type { FamilyList, FamilySummary } from '../budget/family-counts.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { listFamilies } from '../cli/family-list.js';
 import { details } from '../cli/flags/flags.js';
@@ -30,9 +30,8 @@ export default class List extends BaseCommand {
     const { args, flags } = await this.parse(List);
     const all = await listFamilies();
     const families = args.pattern === undefined ? all : matching(all, args.pattern);
-    return this.answer(flags, { schema: 'minimind/list@1', families } as const, (each) =>
-      familiesReport({ ...each, pattern: args.pattern }),
-    );
+    const result: FamilyList = { schema: 'minimind/list@1', families };
+    return this.answer(flags, result, (each) => familiesReport({ ...each, pattern: args.pattern }));
   }
 }
 

@@ -6,6 +6,7 @@ import { count, LIST, positive, seedOf, tokens, unreadable } from '../cli/flags/
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { usageError } from '../errors.js';
+import type { BlockList, ModuleResult } from '../modules/block-run.js';
 import { type BlockSizes, type RotationCall, SMALL_SIZES } from '../modules/block-run.js';
 import { BLOCKS, runBlock } from '../modules/building-blocks.js';
 import { blockListReport, moduleReport } from '../report/modules-report.js';
@@ -172,22 +173,24 @@ export default class Modules extends BaseCommand {
     const { args, flags } = await this.parse(Modules);
     if (args.block === undefined) {
       const blocks = BLOCKS.map(({ name, summary }) => ({ name, summary, flags: flagsOf(name) }));
-      return this.answer(flags, { schema: 'minimind/modules@1', blocks }, (each) =>
-        blockListReport(each.blocks),
-      );
+      const result: BlockList = { schema: 'minimind/modules@1', blocks };
+      return this.answer(flags, result, (each) => blockListReport(each.blocks));
     }
     const { block } = args;
     refuseUnknown(block);
     refuseUnused(block, flags);
     const sizes = sizesOf(flags);
     const { checks, ...run } = runBlock(block, sizes);
-    const result = {
+    const result: ModuleResult = {
       schema: 'minimind/modules@1',
       block,
-      sizes: Object.fromEntries(usedBy(block).map((setting) => [setting, sizes[setting]])),
+      sizes: {
+        ...Object.fromEntries(usedBy(block).map((setting) => [setting, sizes[setting]])),
+        dtype: sizes.dtype,
+      },
       ...run,
       checks: checks.map((each) => ({ ...each, passed: each.difference <= each.limit })),
-    } as const;
+    };
     if (result.checks.some(({ passed }) => !passed)) process.exitCode = 1;
     return this.answer(flags, result, moduleReport);
   }

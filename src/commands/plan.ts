@@ -26,7 +26,8 @@ import { usageError } from '../errors.js';
 import { freeName } from '../files/file-system.js';
 import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
 import { decodingTarget, missingPeakText } from '../plan/decode.js';
-import { type Plan as PlanResult, rowDocument } from '../plan/plan-models.js';
+import { type Plan as FoundPlan, rowDocument } from '../plan/plan-models.js';
+import type { PlanResult } from '../plan/plan-sweep.js';
 import { planSweep } from '../plan/plan-sweep.js';
 import { squareRootRule } from '../plan/vocabulary.js';
 import { planReport } from '../report/plan-report.js';
@@ -155,7 +156,7 @@ export default class Plan extends SweepCommand {
       minParameters: flags['min-params'],
       maxMemory: flags['max-memory'],
       headDims: flags['head-dim'],
-      align: flags.align && Number(flags.align),
+      align: flags.align && (Number(flags.align) as 64 | 128),
       set: flags.set ?? [],
       onSearched: (_: unknown, widths: number) => {
         shown ??= progress(flags, 'searching widths', widths, undefined, formatInteger);
@@ -180,17 +181,17 @@ export default class Plan extends SweepCommand {
     const { plan, vocabularies } = found;
     const [best] = plan.rows;
     const { save } = flags;
-    const result = {
+    const result: PlanResult = {
       schema: 'minimind/plan@1',
       ...plan,
       ...(vocabularies && { vocabularies }),
       ...(flags['sqrt-rule'] &&
         best && { squareRootRule: squareRootRule(flags['max-params'], best.sizes.width) }),
-    } as const;
+    };
     const next = isStdout(save)
       ? commandToSave(run.words, plan, vocabularies?.best.vocabulary)
       : nextCommand(['profile', save, '--context', String(flags.context)]);
-    const report = (each: typeof result) => planReport(each, { next });
+    const report = (each: PlanResult) => planReport(each, { next });
     if (save === undefined) return this.answer(flags, result, report);
     const text = rowDocument(plan, flags.row ?? 1);
     if (save === '-') return this.answerBeside(text, flags, result, report);
@@ -206,7 +207,7 @@ const SEARCH_BYTES = 350e6;
 /** A command line with a file for the best model. */
 function commandToSave(
   argv: readonly string[],
-  { family, rows: [best] }: PlanResult,
+  { family, rows: [best] }: FoundPlan,
   vocabulary: number | undefined,
 ): NextLine | undefined {
   if (!best) return undefined;

@@ -18,6 +18,7 @@ import {
 import type { PublishedReport } from '../budget/published/explanations.js';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
+import type { ProfileResult } from '../cli/command-results.js';
 import {
   details,
   modelArgument,
@@ -121,7 +122,7 @@ export default class Profile extends BaseCommand {
     const profile = profileModel(model, setting);
     const checks = checkLimits(profile, flags);
     const generation = lastTokensFlopsOf(model, setting.inference.context);
-    const result = {
+    const result: ProfileResult = {
       schema: 'minimind/profile@1',
       file,
       family: family.name,
@@ -139,7 +140,7 @@ export default class Profile extends BaseCommand {
         published: await explained(flags.published, loaded, setting, profile),
       }),
       checks,
-    } as const;
+    };
     await this.answer(flags, result, (each) =>
       profileReport(each, {
         explain: flags.explain,

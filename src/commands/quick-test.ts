@@ -37,6 +37,12 @@ import { verifiedModel } from '../model-input/verify-checkpoint.js';
 import type { CheckName } from '../quicktest/checks.js';
 import { CHECK_NAMES } from '../quicktest/checks.js';
 import type { ComparedModel, EngineTarget } from '../quicktest/compare-outputs.js';
+import type {
+  AgainstResult,
+  OverfitResult,
+  QuickTestResult,
+  TraceResult,
+} from '../quicktest/quick-test-result.js';
 import type { QuickTest as QuickTestData, QuickTestRun } from '../quicktest/run-quick-test.js';
 import type { TestedModel } from '../quicktest/test-context.js';
 import { againstReport } from '../report/quick-test/against.js';
@@ -208,13 +214,13 @@ export default class QuickTest extends BaseCommand {
       const { test, output } = await tested(loaded, checkpoint, flags);
       if (!test.passed) process.exitCode = 1;
       if (flags.save !== undefined && output) await this.#save(flags, flags.save, output);
-      const result = {
+      const result: QuickTestResult = {
         schema: 'minimind/quick-test@1',
         file: loaded.file,
         family: loaded.family.name,
         checkpoint: checkpoint?.path ?? null,
         ...test,
-      } as const;
+      };
       await this.answer(flags, result, (each) =>
         quickTestReport(each, { flat: formatOf(flags) === 'csv' }),
       );
@@ -242,10 +248,10 @@ export default class QuickTest extends BaseCommand {
       const against = await compareTwoModels(own, other, wishes, display);
       const { file, family, checkpoint } = against.own;
       const { batch, context } = against;
-      const result = {
+      const result: AgainstResult = {
         schema: 'minimind/quick-test@1',
         ...{ file, family, checkpoint, batch, context, against },
-      } as const;
+      };
       await this.answer(flags, result, (each) =>
         againstReport(each.against, { flat: formatOf(flags) === 'csv' }),
       );
@@ -274,7 +280,7 @@ export default class QuickTest extends BaseCommand {
         watch: shown.doing,
       });
       const { batch, context } = trained;
-      const result = {
+      const result: OverfitResult = {
         schema: 'minimind/quick-test@1',
         file: loaded.file,
         family: loaded.family.name,
@@ -282,7 +288,7 @@ export default class QuickTest extends BaseCommand {
         batch,
         context,
         overfit: trained,
-      } as const;
+      };
       shown.end();
       if (!result.overfit.passed) process.exitCode = 1;
       await this.answer(flags, result, overfitReport);
@@ -297,7 +303,7 @@ export default class QuickTest extends BaseCommand {
     const { traceOf } = await import('../budget/trace/trace.js');
     const { lossStepsOf } = await import('../budget/trace/loss-steps.js');
     const size = inputSize({ ...flags, ids: await idsOf(flags, model) }, model);
-    const result = {
+    const result: TraceResult = {
       schema: 'minimind/quick-test@1',
       file,
       family: family.name,
@@ -305,7 +311,7 @@ export default class QuickTest extends BaseCommand {
       context: size.tokens,
       trace: traceOf(model, size),
       loss: lossStepsOf(model, size),
-    } as const;
+    };
     return this.answer(flags, result, (each) =>
       traceReport(each, { flat: formatOf(flags) === 'csv' }),
     );

@@ -1,6 +1,7 @@
 import * as Args from '@oclif/core/args';
 import { analyseRope } from '../budget/analyse-rope.js';
 import { BaseCommand } from '../cli/base-command.js';
+import type { RopeResult } from '../cli/command-results.js';
 import { details, modelFlags } from '../cli/flags/flags.js';
 import { times, tokens } from '../cli/flags/value-flags.js';
 import { openModelSource } from '../model-input/model-source.js';
@@ -55,13 +56,13 @@ export default class Rope extends BaseCommand {
           source.model([...(flags.set ?? []), ...set]),
         )
       : null;
-    const result = {
+    const result: RopeResult = {
       schema: 'minimind/rope@1',
       file,
       family: family.name,
       ...analysis,
       settings,
-    } as const;
+    };
     return this.answer(flags, result, ropeReport);
   }
 }

@@ -16,6 +16,7 @@ import { trainPlanReport } from '../report/train-plan-report.js';
 import { formatInteger } from '../text/units.js';
 import { counted as countedText } from '../text/words.js';
 import { countGradients } from '../training/count-gradients.js';
+import type { TrainPlanResult } from '../training/plan-training.js';
 import {
   type CountedData,
   contextOf,
@@ -88,12 +89,12 @@ export default class TrainPlanCommand extends BaseCommand {
       );
     }
     if (flags.epochs !== undefined && size.length !== 'epochs') throw EPOCHS_OF_DATA;
-    const result = {
+    const result: TrainPlanResult = {
       schema: 'minimind/train-plan@1',
       file: loaded.file,
       family: loaded.family.name,
       ...shownPlan(plan),
-    } as const;
+    };
     if (flags.check && mistakes.length > 0) {
       process.exitCode = 1;
       this.note(

@@ -2,6 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
+import type { ValidationResult, ValidFile } from '../cli/command-results.js';
 import { details, modelWords, offline, readAs, set } from '../cli/flags/flags.js';
 import { invalidConfig } from '../config/document-problems.js';
 import type { Problem } from '../errors.js';
@@ -51,14 +52,16 @@ export default class Validate extends BaseCommand {
       flags,
       loaded.flatMap(({ warnings }) => warnings),
     );
-    const files = loaded.map(({ file, family, model, warnings }) => ({
-      file,
-      valid: true,
-      family: family.name,
-      parameters: countParameters(model).parameters,
-      warnings,
-    }));
-    const result = { schema: 'minimind/validate@1', files } as const;
+    const files = loaded.map(
+      ({ file, family, model, warnings }): ValidFile => ({
+        file,
+        valid: true,
+        family: family.name,
+        parameters: countParameters(model).parameters,
+        warnings,
+      }),
+    );
+    const result: ValidationResult = { schema: 'minimind/validate@1', files };
     const report = () =>
       validationReport(result, { given: given.length, modelWords: modelWords(flags) });
     if (!error) return this.answer(flags, result, report);

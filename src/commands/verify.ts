@@ -18,6 +18,7 @@ import { configPath, hasWeights, isCheckpointPath } from '../model-input/locate.
 import { modelOf, readConfig } from '../model-input/model-file.js';
 import { openModelSource, withErrorOf } from '../model-input/model-source.js';
 import { onnxViewOf } from '../model-input/onnx/onnx-tensors.js';
+import type { VerifyAnswer } from '../model-input/verify-checkpoint.js';
 import {
   compareValues,
   type ValueComparison,
@@ -121,13 +122,13 @@ export default class Verify extends BaseCommand {
       const differs = values !== undefined && values.beyond.length + values.missing.length > 0;
       const matches = verified.matches && !differs;
       if (!matches) process.exitCode = 1;
-      const result = {
+      const result: VerifyAnswer = {
         schema: 'minimind/verify@1',
         ...verified,
         matches,
         ...(values && { values }),
         ...(graph && { onnx: graph }),
-      } as const;
+      };
       return await this.answer(flags, result, verifyReport);
     } finally {
       checkpoint.close();
@@ -158,7 +159,11 @@ export default class Verify extends BaseCommand {
   }
 
   /** An adapter is checked against the config of its model. */
-  async #adapter(folder: string, base: string | undefined, flags: FlagsOf<typeof Verify>) {
+  async #adapter(
+    folder: string,
+    base: string | undefined,
+    flags: FlagsOf<typeof Verify>,
+  ): Promise<VerifyAnswer> {
     for (const flag of ['values', 'state-dict', 'scan'] as const) {
       if (!flags[flag]) continue;
       const merged = `minimind convert-checkpoint BASE merged --merge-lora ${shellWord(folder)}`;
@@ -177,7 +182,7 @@ export default class Verify extends BaseCommand {
       await this.warnAbout(flags, checkpointWarnings(adapter.checkpoint));
       const source = await openModelSource(model, flags);
       const loaded = await source.model(flags.set, { isChecked: false });
-      return { schema: 'minimind/verify@1', ...verifiedAdapter(loaded, adapter) } as const;
+      return { schema: 'minimind/verify@1', ...verifiedAdapter(loaded, adapter) };
     } finally {
       adapter.checkpoint.close();
     }

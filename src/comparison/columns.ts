@@ -10,11 +10,14 @@ import { resolveSetting } from '../budget/profile-model.js';
 
 /** Setting on which the models' files disagree. */
 export interface Disagreement {
+  /** Setting on which the configs disagree. */
   readonly of: 'batch' | 'context' | 'precision' | 'recompute';
+  /** Values of the configs. @integer */
   readonly said: readonly (number | string | boolean)[];
 }
 
 export interface CommonSetting extends ResolvedSetting {
+  /** Settings on which the configs disagree. */
   readonly disagreements: readonly Disagreement[];
 }
 
@@ -73,6 +76,62 @@ export interface TextFigures {
 
 /** Null if a model has no such value, or more than one. */
 export type ColumnValue = Exact | string | boolean | null;
+
+/** Figures of a model by the names of `COLUMNS`. */
+export interface ComparedFigures {
+  /** All stored parameters. */
+  readonly parameters: Exact;
+  /** Parameters that a token uses; of a mixture, only its chosen experts. */
+  readonly active: Exact;
+  /** Parameters of the table of token vectors. */
+  readonly embedding: Exact;
+  /** Parameters outside the table of token vectors. */
+  readonly 'non-embedding': Exact;
+  /** Bytes of the parameters in the element type of inference. */
+  readonly weights: Exact;
+  /** Bytes that a token of one sequence adds to the cache. */
+  readonly 'kv-per-token': Exact;
+  /** Bytes of keys and values at the setting. */
+  readonly 'kv-cache': Exact;
+  /** Bytes of the recurrent states. */
+  readonly 'mamba-state': Exact;
+  /** Bytes of weights, buffers and state. */
+  readonly 'inference-memory': Exact;
+  /** FLOPs of a forward pass at the setting. */
+  readonly 'forward-flops': Exact;
+  /** FLOPs of a training step. */
+  readonly 'training-flops': Exact;
+  /** Bytes of training on one device. */
+  readonly 'training-memory': Exact;
+  /** Family of the model. */
+  readonly family: string;
+  /** Number of blocks. @count */
+  readonly layers: number;
+  /** Width of the model. @count */
+  readonly hidden: number;
+  /** Width ÷ number of blocks. */
+  readonly 'width-per-layer': number;
+  /** Query heads; a range where the layers differ, null without any. @integer */
+  readonly heads: number | string | null;
+  /** Key heads; a range where the layers differ, null without any. @integer */
+  readonly 'kv-heads': number | string | null;
+  /** Size of the vocabulary. @count */
+  readonly vocabulary: number;
+  /** Longest input in tokens. @count */
+  readonly positions: number;
+  /** Whether the head is the embedding. */
+  readonly tied: boolean;
+  /** Tokens of the text; null where no tokenizer fits. @count */
+  readonly tokens: number | null;
+  /** Size of the tokenizer's vocabulary; null where none fits. @count */
+  readonly 'tokenizer-vocabulary': number | null;
+  /** Unicode code points of the text per token; null where no tokenizer fits. */
+  readonly 'chars-per-token': number | null;
+  /** Bytes that a character adds to the cache; null where no tokenizer fits. */
+  readonly 'kv-per-char': number | null;
+  /** FLOPs of a forward pass per character; null where no tokenizer fits. */
+  readonly 'flops-per-char': number | null;
+}
 
 export interface ModelColumn {
   /** Header in text output. */
@@ -162,7 +221,7 @@ export const COLUMNS = {
   'flops-per-char': ofText('forward per char', 'FLOP', true, (text, { profile, tokens }) =>
     forCharacter(text, Number(profile.forwardFlops.total.value) / tokens),
   ),
-} as const satisfies Record<string, ModelColumn>;
+} as const satisfies Record<keyof ComparedFigures, ModelColumn>;
 
 export type ColumnName = keyof typeof COLUMNS;
 

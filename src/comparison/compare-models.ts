@@ -14,6 +14,7 @@ import type {
   ColumnName,
   ColumnValue,
   CommonSetting,
+  ComparedFigures,
   ModelColumn,
   ModelFigures,
   TextFigures,
@@ -64,28 +65,35 @@ export interface ComparisonRequest extends ProfileRequest {
 export type DocumentValue = string | number | boolean | null;
 
 export interface ComparedRow {
+  /** Path of the config as the user wrote it. */
   readonly file: string;
   /** Values of the swept keys as written. */
   readonly chosen: readonly string[];
+  /** Whether the config is valid. */
   readonly valid: boolean;
   /** Figures by the names of `COLUMNS`; null for an invalid model. */
-  readonly figures: Readonly<Record<ColumnName, ColumnValue>> | null;
+  readonly figures: ComparedFigures | null;
   /** File of the tokenizer; null without one. */
   readonly tokenizer: string | null;
   /** Document values that differ between models or that the columns name. */
   readonly values: Readonly<Record<string, DocumentValue>> | null;
+  /** Problems of the config. */
   readonly problems: readonly Problem[];
 }
 
 export interface ShownColumn {
   /** Name of `COLUMNS`, or a dotted path of the document. */
   readonly name: string;
+  /** Title for people. */
   readonly title: string;
+  /** Unit of the values. */
   readonly unit: ModelColumn['unit'] | 'value';
+  /** Whether a smaller value is better. */
   readonly isCost: boolean;
 }
 
 export interface ComparisonTable {
+  /** Sizes and types that the figures are counted for. */
   readonly setting: CommonSetting;
   /** Dotted paths of the keys with several values in `--set`. */
   readonly swept: readonly string[];
@@ -95,11 +103,20 @@ export interface ComparisonTable {
   readonly layout: 'columns' | 'rows';
   /** Columns to show, in order. */
   readonly columns: readonly ShownColumn[];
-  /** Index in `rows` of the baseline of changes: the first valid model, or the chosen one. */
+  /** Index in `rows` of the baseline of changes: the first valid model, or the chosen one. @count */
   readonly baseline: number;
-  /** Lowest value of each cost in which the models differ. */
+  /** Lowest value of each cost in which the models differ. @fraction */
   readonly least: Readonly<Partial<Record<ColumnName, ColumnValue>>>;
+  /** The models. */
   readonly rows: readonly ComparedRow[];
+}
+
+/**
+ * Figures of several models, a row each.
+ * @answer minimind compare --json
+ */
+export interface ComparisonResult extends ComparisonTable {
+  readonly schema: 'minimind/compare@1';
 }
 
 /** `ComparedRow` with its document. */
@@ -430,7 +447,7 @@ function figuresOf(
     COLUMN_NAMES.map((name) => [name, COLUMNS[name].of(described)]),
   );
   return {
-    figures: figures as Record<ColumnName, ColumnValue>,
+    figures: figures as unknown as ComparedFigures,
     document: leavesOf(valueAt(document, ['model']), ['model']),
     tokenizer: text?.tokenizer ?? null,
     vocabulary,

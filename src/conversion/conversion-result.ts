@@ -37,19 +37,34 @@ import { isBufferName } from './plan/plan-tensors.js';
 import type { Resources } from './resources.js';
 import type { PlannedTable, SrtePlan } from './srte/srte-plan.js';
 
-/** A planned or finished conversion: output of `minimind convert-checkpoint --json`. */
+/**
+ * A planned or finished conversion.
+ * @answer minimind convert-checkpoint --json
+ */
 export interface ConversionResult {
   readonly schema: 'minimind/convert-checkpoint@1';
+  /** Whether this is a plan, and nothing was written. */
   readonly dryRun: boolean;
+  /** The checkpoint that was read. */
   readonly input: ConvertedSide & {
+    /** Format of the input. */
     readonly format: CheckpointFormat;
     /** Null for a conversion by names only. */
-    readonly config: { readonly file: string; readonly origin: ConfigOrigin } | null;
+    readonly config: {
+      /** The config of the input. */
+      readonly file: string;
+      readonly origin: ConfigOrigin;
+    } | null;
   };
+  /** The checkpoint that was written. */
   readonly output: ConvertedSide & {
+    /** Container of the output. */
     readonly container: Container;
+    /** Files of the output. */
     readonly files: readonly {
+      /** Name in the folder of the output. */
       readonly name: string;
+      /** Size of the file. @count */
       readonly bytes: number;
       /** Whether an earlier run wrote it. */
       readonly resumed: boolean;
@@ -67,37 +82,52 @@ export interface ConversionResult {
   readonly gguf: ConvertedGguf | null;
   /** Null when no weight becomes packed. */
   readonly quantization: ConvertedWeights | null;
+  /** Changes of the config. */
   readonly configChanges: readonly {
+    /** Dotted path of the key; in a config.json, the key as it is there. */
     readonly path: string;
+    /** Value before; null when it was not there. */
     readonly from: unknown;
+    /** Value after. */
     readonly to: unknown;
   }[];
   /** Similar names of all layers, grouped. */
   readonly leftOut: readonly {
+    /** Names in short: `layers.{0–31}.srte.freqs`. */
     readonly pattern: string;
+    /** Names of the tensors. */
     readonly names: readonly string[];
+    /** Reason why they are left out. */
     readonly why: string;
   }[];
+  /** Remarks for people. */
   readonly notes: readonly string[];
+  /** Tensors by the way in which they are made. */
   readonly groups: readonly StepGroup[];
+  /** Tensors of the output in its order, each once. */
   readonly tensors: readonly TensorStep[];
+  /** Memory of the conversion. */
   readonly memory: {
+    /** Memory that the conversion may use. @count */
     readonly limitBytes: number;
-    /** Memory of the process. */
+    /** Memory of the process. @count */
     readonly predictedPeakBytes: number;
-    /** Measured by the system; null for a plan. */
+    /** Measured by the system; null for a plan. @count */
     readonly peakBytes: number | null;
   };
   /** Null for a plan. */
   readonly run: {
+    /** Duration; null for a plan. @minimum 0 */
     readonly seconds: number;
-    /** Bytes of the input, repeated reads included; scratch files are not counted. */
+    /** Bytes of the input, repeated reads included; scratch files are not counted. @count */
     readonly readBytes: number;
-    /** Bytes of the output, without those of an earlier run. */
+    /** Bytes of the output, without those of an earlier run. @count */
     readonly writtenBytes: number;
-    /** Read and written bytes per second. */
+    /** Read and written bytes per second. @count */
     readonly bytesPerSecond: number;
+    /** Whether files of an earlier run were kept. */
     readonly resumed: boolean;
+    /** Whether the output was read again and compared. */
     readonly checked: boolean;
     /** Backend of the matrix products: `JavaScript`, `ONNX Runtime 1.30.0, 2 threads`. */
     readonly products: string;
@@ -109,17 +139,19 @@ export interface ConversionResult {
 interface ConvertedSide {
   /** Path as given. */
   readonly path: string;
+  /** Values of the parameters, each once; buffers are not counted. @count */
   readonly parameters: number;
-  /** Tensors, tied ones once, as `inspect` and `verify` count them. */
+  /** Tensors, tied ones once, as `inspect` and `verify` count them. @count */
   readonly tensors: number;
-  /** Bytes of the distinct tensors, including buffers. */
+  /** Bytes of the distinct tensors, including buffers. @count */
   readonly tensorBytes: number;
-  /** Bytes of the files; for a training checkpoint including data outside the model. */
+  /** Bytes of the files; for a training checkpoint including data outside the model. @count */
   readonly bytes: number;
 }
 
 /** A GGUF file: its architecture, and the errors of its blocks. */
 interface ConvertedGguf {
+  /** Architecture of llama.cpp. */
   readonly architecture: string;
   /** ‖had − gets‖ / ‖had‖ of all tensors in blocks together; null for a plan, and without blocks. */
   readonly relativeError: number | null;
@@ -127,8 +159,11 @@ interface ConvertedGguf {
   readonly errors: readonly {
     /** `blk.3`, or the name of a tensor. */
     readonly part: string;
+    /** Number of tensors. @integer */
     readonly tensors: number;
+    /** Norm of the error ÷ norm of the values; null for a plan. */
     readonly relativeError: number | null;
+    /** Largest error of a value; null for a plan. */
     readonly largestError: number;
   }[];
 }
@@ -154,6 +189,7 @@ function convertedGguf(architecture: string, { blocks }: ConversionOutput): Conv
 export interface ConvertedWeights extends WeightForm {
   /** Name of the layout. */
   readonly layout: 'compressed-tensors pack-quantized';
+  /** Names of the quantized weights. */
   readonly weights: readonly string[];
   /** Linear layers and routers that stay floats. */
   readonly ignored: readonly string[];
@@ -170,16 +206,25 @@ interface ConvertedTie extends PlannedTie {
 }
 
 export interface ConvertedSrte {
-  readonly source: SrteLayout & { readonly parameters: number };
-  readonly target: SrteLayout & { readonly parameters: number };
-  /** `mean`, `first`, `layer:3`; null without a merge. */
+  /** Layout of the SRTE in the input. */
+  readonly source: SrteLayout & {
+    /** Learned values of all tables together. @count */
+    readonly parameters: number;
+  };
+  /** Layout of the SRTE in the output. */
+  readonly target: SrteLayout & {
+    /** Learned values of all tables together. @count */
+    readonly parameters: number;
+  };
+  /** `mean`, `first`, `layer:3`; null without a merge. @pattern ^(mean|first|layer:\d+)$ */
   readonly merge: string | null;
-  /** The allowed `relativeError` that determined the rank. */
+  /** The allowed `relativeError` that determined the rank. @exclusiveMinimum 0 @exclusiveMaximum 1 */
   readonly maxError: number | null;
   /** Values of the rows that the input lacks. */
   readonly extension: Extension | null;
-  /** ‖had − gets‖ / ‖had‖ of all layers together; null for a plan, and for zero tables. */
+  /** ‖had − gets‖ / ‖had‖ of all layers together; null for a plan, and for zero tables. @real @minimum 0 */
   readonly relativeError: number | null;
+  /** Tables of the output. */
   readonly tables: readonly ConvertedTable[];
 }
 

@@ -9,7 +9,9 @@ import type { LineFault } from './records.js';
 
 /** A list of which only the first items are kept. */
 export interface Listed<Item> {
+  /** Number of all. @integer */
   readonly count: number;
+  /** The first of them. */
   readonly first: readonly Item[];
 }
 
@@ -33,40 +35,52 @@ class Listing<Item> {
 /** Tokens of the texts of a script. */
 export interface ScriptFigures {
   readonly script: Script;
+  /** Samples with text of this script. @integer */
   readonly samples: number;
+  /** Characters. @integer */
   readonly characters: number;
+  /** Bytes in UTF-8. @integer */
   readonly bytes: number;
+  /** Tokens; null without a tokenizer. @integer */
   readonly tokens: number | null;
 }
 
 /** Sequences by length before the cut, from `from` to `to`. */
 export interface LengthBin {
+  /** Fewest tokens. @integer */
   readonly from: number;
+  /** Most tokens. @integer */
   readonly to: number;
+  /** Number of sequences. @integer */
   readonly sequences: number;
 }
 
 export interface InvalidPlace extends Place {
+  /** Kind of the fault. */
   readonly fault: LineFault;
+  /** Description for people. */
   readonly message: string;
 }
 
 /** Token figures of all sequences. */
 export interface TokenFigures {
-  /** Tokens of the samples: what is left after the cut, without padding. */
+  /** Tokens of the samples: what is left after the cut, without padding. @integer */
   readonly tokens: number;
-  /** Tokens before the cut. */
+  /** Tokens before the cut. @integer */
   readonly uncut: number;
-  /** Targets that count in the loss. */
+  /** Targets that count in the loss. @integer */
   readonly counted: number;
-  /** Positions of the samples, with padding. */
+  /** Positions of the samples, with padding. @integer */
   readonly positions: number;
+  /** Tokens of padding. @integer */
   readonly padding: number;
   /** Padding in all positions of the samples. */
   readonly paddingShare: number | null;
-  /** Tokens that do not fit into the context. */
+  /** Tokens that do not fit into the context. @integer */
   readonly cut: number;
+  /** Share of the sequences that are cut; null without sequences. */
   readonly cutShare: number | null;
+  /** Sequences that are cut. */
   readonly cutSequences: Listed<Place>;
   /** Samples without text, or without a token of their own: `empty` of the figures. */
   readonly empty: Listed<Place>;
@@ -74,31 +88,52 @@ export interface TokenFigures {
   readonly allMasked: Listed<Place>;
   /** Padding that counts as a target, of samples without the end of an answer. */
   readonly countedPadding: Listed<Place>;
+  /** Highest token id; null without tokens. @integer */
   readonly highestId: number | null;
   /** Tokens with an id beyond the vocabulary, and the samples with them. */
-  readonly beyondVocabulary: { readonly tokens: number } & Listed<Place>;
+  readonly beyondVocabulary: {
+    /** Tokens of all samples. @integer */
+    readonly tokens: number;
+  } & Listed<Place>;
   /** Tokens of pre-training texts that are special tokens, and the texts with them. */
-  readonly specialInText: { readonly tokens: number } & Listed<Place>;
+  readonly specialInText: {
+    /** Tokens of all samples. @integer */
+    readonly tokens: number;
+  } & Listed<Place>;
+  /** Tokens of a sequence. */
   readonly lengths: {
+    /** Mean. */
     readonly mean: number;
+    /** Median. @integer */
     readonly median: number;
+    /** 95th percentile. @integer */
     readonly p95: number;
+    /** Longest. @integer */
     readonly longest: number;
+    /** Sequences by length. */
     readonly bins: readonly LengthBin[];
   } | null;
 }
 
 export interface DataFigures {
+  /** Lines of the files. @integer */
   readonly lines: number;
+  /** Lines of white space. @integer */
   readonly blankLines: number;
+  /** Samples that are used. @integer */
   readonly samples: number;
-  /** Sequences of the samples: two for a pair of answers. */
+  /** Sequences of the samples: two for a pair of answers. @integer */
   readonly sequences: number;
+  /** Characters of the texts. @integer */
   readonly characters: number;
+  /** Their bytes in UTF-8. @integer */
   readonly bytes: number;
+  /** Lines that are not used. */
   readonly invalid: Listed<InvalidPlace> & {
+    /** Lines by fault. @integer */
     readonly faults: Readonly<Partial<Record<LineFault, number>>>;
   };
+  /** Figures of the tokens; null without a tokenizer. */
   readonly tokens: TokenFigures | null;
   /** Samples without text, or without a token of their own. */
   readonly empty: Listed<Place>;
@@ -106,15 +141,31 @@ export interface DataFigures {
   readonly whiteSpace: Listed<Place>;
   /** Chats with text whose answers are all empty or invisible. */
   readonly blankAnswers: Listed<Place>;
-  readonly control: { readonly characters: number } & Listed<Place>;
-  readonly replacement: { readonly characters: number } & Listed<Place>;
-  readonly surrogates: { readonly characters: number } & Listed<Place>;
+  /** Samples with control characters. */
+  readonly control: {
+    /** Number of characters. @integer */
+    readonly characters: number;
+  } & Listed<Place>;
+  /** Samples with replacement characters. */
+  readonly replacement: {
+    /** Number of characters. @integer */
+    readonly characters: number;
+  } & Listed<Place>;
+  /** Samples with half surrogate pairs. */
+  readonly surrogates: {
+    /** Number of characters. @integer */
+    readonly characters: number;
+  } & Listed<Place>;
+  /** Repeated samples; null if they were not searched. */
   readonly duplicates: {
+    /** Samples equal to an earlier one. */
     readonly exact: Listed<Duplicate<Place>>;
+    /** Samples similar to an earlier one. */
     readonly near: Listed<Duplicate<Place>>;
-    /** Later samples that were compared with the first ones only. */
+    /** Later samples that were compared with the first ones only. @integer */
     readonly notKept: number;
   } | null;
+  /** Text by script. */
   readonly scripts: readonly ScriptFigures[];
 }
 

@@ -24,21 +24,23 @@ export type FaultName =
 
 export interface DataFault {
   readonly name: FaultName;
-  /** Samples or lines with the fault. */
+  /** Samples or lines with the fault. @integer */
   readonly count: number;
+  /** Description for people. */
   readonly message: string;
   /** First places, as in `line 3` or `data.jsonl line 3`. */
   readonly places: readonly string[];
 }
 
 export interface Packing {
-  /** Sequences of the context that hold all tokens, nothing cut. */
+  /** Sequences of the context that hold all tokens, nothing cut. @integer */
   readonly sequences: number;
   /** Share of the positions that packing saves; negative when cutting saves more. */
   readonly saved: number;
 }
 
 export interface Epochs {
+  /** Tokens of the training. */
   readonly budget: number | bigint;
   /** Passes over the tokens of the samples. */
   readonly epochs: number;
@@ -46,9 +48,20 @@ export interface Epochs {
 
 /** Figures that follow from the reading. */
 export interface DataJudgement {
+  /** Faults of the data. */
   readonly faults: readonly DataFault[];
+  /** Samples packed into sequences; null without tokens. */
   readonly packing: Packing | null;
+  /** Passes over the data; null without a budget. */
   readonly epochs: Epochs | null;
+}
+
+/**
+ * Figures, faults and use of training data.
+ * @answer minimind data --json
+ */
+export interface DataResult extends DataReading, DataJudgement {
+  readonly schema: 'minimind/data@1';
 }
 
 /** @param budget Tokens of the training. */

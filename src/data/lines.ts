@@ -25,8 +25,9 @@ export interface Line {
 
 /** A line of one of the files. */
 export interface Place {
+  /** Path of the file. */
   readonly file: string;
-  /** 1-based; for a stream of ids, the number of the window. */
+  /** 1-based; for a stream of ids, the number of the window. @integer */
   readonly line: number;
 }
 

@@ -72,31 +72,58 @@ export interface DataInput {
 
 /** A file as it was read. */
 export interface DataFile {
+  /** Path as the user wrote it. */
   readonly file: string;
+  /** Kind of its records. */
   readonly kind: RecordKind;
   /** Whether the kind was found from the content. */
   readonly isDetected: boolean;
+  /** Samples that are used. @integer */
   readonly samples: number;
-  /** Unpacked bytes that were read. */
+  /** Unpacked bytes that were read. @integer */
   readonly bytes: number;
+  /** Whether it is compressed. */
   readonly isGzip: boolean;
+  /** Whether it begins with a byte order mark. */
   readonly hasByteOrderMark: boolean;
+  /** Lines that end with CR and LF. @integer */
   readonly crlfLines: number;
 }
 
 export interface DataReading {
+  /** The files as they were read. */
   readonly files: readonly DataFile[];
+  /** Kind of the records. */
   readonly kind: RecordKind;
-  readonly recipe: { readonly name: RecipeName; readonly source: string };
+  /** Recipe that makes samples of records; null without a tokenizer. */
+  readonly recipe: {
+    /** Name of the recipe. */
+    readonly name: RecipeName;
+    /** Source of the recipe. */
+    readonly source: string;
+  };
+  /** Tokens of a sample. @integer */
   readonly context: number;
+  /** Whether no flag and no file states the tokens of a sample. */
   readonly isDefaultContext: boolean;
-  readonly tokenizer: { readonly file: string; readonly vocabulary: number } | null;
+  /** The tokenizer; null without one. */
+  readonly tokenizer: {
+    /** Path of the tokenizer. */
+    readonly file: string;
+    /** Size of its vocabulary. @integer */
+    readonly vocabulary: number;
+  } | null;
+  /** Size of the model's vocabulary; null without a tokenizer. @integer */
   readonly vocabulary: number | null;
+  /** Ids of special tokens; null without a tokenizer. */
   readonly special: { readonly [Name in keyof SpecialIds]: number | null };
   /** Whether all lines were read. */
   readonly isWhole: boolean;
+  /** Figures of the data. */
   readonly figures: DataFigures;
+  /** Samples of `--show`, as the model gets them. */
   readonly shown: readonly ShownSample[];
+  /** Duration of the reading. */
   readonly seconds: number;
 }
 

@@ -64,8 +64,11 @@ export interface Sample {
 
 /** Special tokens of a sequence; undefined where the tokenizer has none. */
 export interface SpecialIds {
+  /** Id of the beginning of a sequence; null if there is none. @integer */
   readonly bos: number | undefined;
+  /** Id of the end of a sequence; null if there is none. @integer */
   readonly eos: number | undefined;
+  /** Id of padding; null if there is none. @integer */
   readonly pad: number | undefined;
 }
 
@@ -294,12 +297,17 @@ export async function* streamWindows(
 export interface ShownSample extends Place {
   /** Answer of a pair; null for other samples. */
   readonly side: 'chosen' | 'rejected' | null;
+  /** Token ids. @integer */
   readonly ids: readonly number[];
+  /** Inputs of the model. @integer */
   readonly x: readonly number[];
+  /** Targets. @integer */
   readonly y: readonly number[];
+  /** 1 for targets of the loss. */
   readonly mask: readonly (0 | 1)[];
-  /** Tokens without padding. */
+  /** Tokens without padding. @integer */
   readonly tokens: number;
+  /** Tokens before the cut. @integer */
   readonly uncut: number;
   /** Texts of the tokens without padding; null without a tokenizer. */
   readonly texts: readonly string[] | null;

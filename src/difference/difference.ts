@@ -28,10 +28,20 @@ export interface Difference {
   readonly sameModel: boolean | null;
   /** Left out of the names of one side. */
   readonly prefix: NamePrefix | null;
+  /** Layers that differ. */
   readonly layers: readonly LayerDifference[];
+  /** Tensors that differ. */
   readonly tensors: readonly TensorDifference[];
   /** Null without --values. */
   readonly values: ValueDifferences | null;
+}
+
+/**
+ * Differences of two configs, or of two checkpoints.
+ * @answer minimind diff --json
+ */
+export interface DifferenceResult extends Difference {
+  readonly schema: 'minimind/diff@1';
 }
 
 export interface DifferenceRequest {
@@ -167,15 +177,18 @@ export interface KeyPlace {
   readonly value?: unknown;
   /** Whether the key is absent, and `value` is its default. */
   readonly isDefault?: true;
-  /** Line in the file; absent for a value without one. */
+  /** Line in the file; absent for a value without one. @integer @minimum 1 */
   readonly line?: number;
 }
 
 export interface KeyDifference {
+  /** Kind of the change. */
   readonly change: 'added' | 'removed' | 'changed';
   /** Dotted path: `model.num_layers`. */
   readonly path: string;
+  /** Value in the first config; null where it lacks the key. */
   readonly before: KeyPlace;
+  /** Value in the second config; null where it lacks the key. */
   readonly after: KeyPlace;
   /** Whether the model is the same all the same: the written value is the default of the other side. */
   readonly isSameValue: boolean;
@@ -184,6 +197,7 @@ export interface KeyDifference {
 export interface ConfigKeyDifferences {
   /** `written`: keys as in the files. `read`: settings after both were read, with defaults, as the files have other forms. */
   readonly compared: 'written' | 'read';
+  /** Keys that differ. */
   readonly keys: readonly KeyDifference[];
 }
 

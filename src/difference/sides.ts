@@ -164,20 +164,25 @@ function entryOf<Value>(map: ReadonlyMap<string, Value>, name: string): [string,
 
 /** Figures of a side, tensors with several names once. */
 export interface SideSummary {
+  /** Path as the user wrote it; of a preset its file; `<stdin>` for `-`. */
   readonly path: string;
+  /** Kind of the side. */
   readonly kind: Side['kind'];
   /** File of the config; null without one. */
   readonly config: string | null;
+  /** Family of the model; null if it is not known. */
   readonly family: string | null;
   /** Format of a checkpoint; null for a config. */
   readonly format: Checkpoint['format'] | null;
+  /** Blocks of the described model; null without a valid config. @count */
   readonly layers: number | null;
+  /** Tensors, with several names once; of a config, parameters only. @count */
   readonly tensors: number;
-  /** Parameters of the description; null for a checkpoint without a config. */
+  /** Parameters of the description; null for a checkpoint without a config. @count */
   readonly parameters: number | null;
-  /** Values of all tensors, buffers of a checkpoint included. */
+  /** Values of all tensors, buffers of a checkpoint included. @count */
   readonly values: number;
-  /** Null for a config. */
+  /** Null for a config. @count */
   readonly bytes: number | null;
   /** Types of a checkpoint, most bytes first. */
   readonly types: readonly string[];

@@ -11,9 +11,11 @@ import type { Side, SideTensor } from './sides.js';
 export type TensorChange = 'added' | 'removed' | 'reshaped' | 'retyped' | 'tied' | 'untied';
 
 export interface TensorForm {
+  /** Sizes of the dimensions. @count */
   readonly shape: Shape;
   /** Null for a config. */
   readonly type: string | null;
+  /** Bytes of the values; null for a config. @count */
   readonly bytes: number | null;
   /** First other name of the same tensor, among the names of both sides; null without one. */
   readonly sharedWith: string | null;
@@ -21,6 +23,7 @@ export interface TensorForm {
 
 /** Tensors that differ alike, with names that differ only in the layer. */
 export interface TensorDifference {
+  /** Properties that differ. */
   readonly changes: readonly TensorChange[];
   /** `model.layers.{0–31}.mlp.up_proj.weight` */
   readonly pattern: string;
@@ -28,6 +31,7 @@ export interface TensorDifference {
   readonly names: readonly string[];
   /** Values of one tensor; null for an added one. */
   readonly before: TensorForm | null;
+  /** Form in the second; null where it lacks the tensor. */
   readonly after: TensorForm | null;
 }
 
@@ -35,7 +39,9 @@ type Tensors = ReadonlyMap<string, SideTensor>;
 
 /** A first part of the names that one side has and the other has not. */
 export interface NamePrefix {
+  /** Side whose names have the prefix. */
   readonly side: 'a' | 'b';
+  /** The prefix. */
   readonly prefix: string;
 }
 
@@ -170,20 +176,29 @@ function changesOf(before: TensorForm | null, after: TensorForm | null): TensorC
 // Layers
 
 export interface LayerDifference {
+  /** Kind of the change. */
   readonly change: 'added' | 'removed' | 'changed';
   /** `layers.{8–15}`, `layers.{0–7}.self_attn` */
   readonly pattern: string;
+  /** Paths of the layers. */
   readonly names: readonly string[];
   /** Kind of an added, removed or replaced layer; null where only tensors are known. */
-  readonly kinds: { readonly before: string | null; readonly after: string | null };
+  readonly kinds: {
+    /** Kind of the layer in the first; null where it lacks it. */
+    readonly before: string | null;
+    /** Kind of the layer in the second; null where it lacks it. */
+    readonly after: string | null;
+  };
   /** Settings without tensors in which a layer differs: heads, windows, activations, epsilons. */
   readonly settings: readonly SettingDifference[];
 }
 
 export interface SettingDifference {
+  /** Name of the setting. */
   readonly name: string;
   /** JSON; null where it is absent. */
   readonly before: string | null;
+  /** Value in the second, as JSON. */
   readonly after: string | null;
 }
 

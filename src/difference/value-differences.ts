@@ -15,17 +15,26 @@ import type { SideTensor } from './sides.js';
 export type ValueVerdict = 'equal' | 'rounding' | 'different';
 
 interface Distance {
+  /** Compared elements. @count */
   readonly elements: number;
+  /** Elements with the same value; a NaN equals a NaN, −0 does not equal 0. @count */
   readonly equal: number;
-  /** Largest absolute difference. */
+  /** Largest absolute difference. @real */
   readonly largest: number;
-  /** ‖b − a‖ / ‖a‖ (Frobenius). */
+  /** ‖b − a‖ / ‖a‖ (Frobenius). @real */
   readonly relativeError: number;
 }
 
 export interface TensorValueDifference extends Distance {
+  /** Name of the tensor. */
   readonly name: string;
-  readonly types: { readonly before: string; readonly after: string };
+  /** Element types, where they differ. */
+  readonly types: {
+    /** Type in the first. */
+    readonly before: string;
+    /** Type in the second. */
+    readonly after: string;
+  };
   /** Largest relative error that rounding to the types explains; 0 for tensors of one type. */
   readonly limit: number;
   readonly verdict: ValueVerdict;
@@ -35,16 +44,21 @@ export interface TensorValueDifference extends Distance {
 export interface ValueGroup extends Distance {
   /** `model.layers.3`, or `model.layers.*.mlp.up_proj.weight`. */
   readonly name: string;
+  /** Number of tensors. @count */
   readonly tensors: number;
-  /** Tensors by verdict. */
+  /** Tensors by verdict. @count */
   readonly equalTensors: number;
+  /** Tensors further apart than rounding to their types explains. @count */
   readonly differentTensors: number;
 }
 
 export interface ValueDifferences {
   readonly total: ValueGroup;
+  /** Differences by layer. */
   readonly layers: readonly ValueGroup[];
+  /** Differences by component. */
   readonly components: readonly ValueGroup[];
+  /** Tensors with different values. */
   readonly tensors: readonly TensorValueDifference[];
   /** Tensors of a type whose values cannot be read: not compared. */
   readonly skipped: readonly SkippedTensor[];

@@ -57,53 +57,78 @@ export interface EvaluationInput extends EngineRequest {
 
 /** One of the two models. */
 export interface EvaluatedModel {
+  /** Path of the model as the user wrote it. */
   readonly file: string;
+  /** Family of the model. */
   readonly family: string;
+  /** Checkpoint of the weights; null when they are random. */
   readonly checkpoint: string | null;
+  /** Parameters of the model. @count */
   readonly parameters: number;
 }
 
+/**
+ * Loss and perplexity of a model on files, and compared with another model.
+ * @answer minimind evaluate --json
+ */
 export interface EvaluationResult {
   readonly schema: 'minimind/evaluate@1';
   readonly model: EvaluatedModel;
+  /** The reference; null without `--against`. */
   readonly against: EvaluatedModel | null;
   readonly engine: EngineInfo;
   /** Quantization of the model's matrices; null for float32. */
   readonly weights: WeightForm | null;
+  /** The evaluated texts or ids. */
   readonly input: {
+    /** Path as the user wrote it. */
     readonly file: string;
     /** tokenizer.json; null for ids. */
     readonly tokenizer: string | null;
+    /** Number of texts. @integer @minimum 1 */
     readonly texts: number;
+    /** Evaluated tokens. @integer @minimum 1 */
     readonly tokens: number;
-    /** Bytes of the text in UTF-8, and its words between white space; null for ids. */
+    /** Bytes of the text in UTF-8, and its words between white space; null for ids. @integer */
     readonly bytes: number | null;
+    /** Words between white space; null for --ids. @integer */
     readonly words: number | null;
   };
+  /** Tokens of a window, BOS included. @integer @minimum 2 */
   readonly context: number;
+  /** Tokens from window to window. @integer @minimum 1 */
   readonly stride: number;
-  /** Token before each window; null for none. */
+  /** Token before each window; null for none. @integer */
   readonly bos: number | null;
+  /** Number of windows. @integer @minimum 1 */
   readonly windows: number;
-  /** Tokens whose loss counts. */
+  /** Tokens whose loss counts. @integer @minimum 1 */
   readonly scored: number;
-  /** Mean loss of a token in nats, and its standard error. */
+  /** Mean loss of a token in nats, and its standard error. @real */
   readonly loss: number;
+  /** Standard error of the loss. @real */
   readonly lossError: number | null;
+  /** exp(loss). @real */
   readonly perplexity: number;
+  /** Standard error of the perplexity; null without one. @real */
   readonly perplexityError: number | null;
-  /** exp(loss · tokens / words); null for ids. */
+  /** exp(loss · tokens / words); null for ids. @real */
   readonly perplexityByWord: number | null;
-  /** loss / ln 2 · tokens / bytes; null for ids. */
+  /** loss / ln 2 · tokens / bytes; null for ids. @real */
   readonly bitsPerByte: number | null;
+  /** Standard error of the bits per byte; null without one. @real */
   readonly bitsPerByteError: number | null;
   /** The second model's own loss; null without one. */
   readonly reference: Evaluation['reference'];
+  /** Distance from the predictions of the reference; null without one. */
   readonly divergence: Evaluation['divergence'];
-  /** Mean of KL(reference ‖ model) and share of equal top tokens, for thresholds; null without a reference. */
+  /** Mean of KL(reference ‖ model) and share of equal top tokens, for thresholds; null without a reference. @real */
   readonly kl: number | null;
+  /** Share of the tokens where both models have the same likeliest token. @real */
   readonly sameTop: number | null;
+  /** Lines with the highest mean KL, or loss without a reference; null for --ids. */
   readonly worstLines: Evaluation['worstLines'];
+  /** Duration. @minimum 0 */
   readonly seconds: number;
 }
 

@@ -45,8 +45,11 @@ export interface ModelLoss {
 export interface Divergence {
   /** KL(reference ‖ model) of each next token, in nats. */
   readonly kl: Estimate & {
+    /** Median over the tokens. @real */
     readonly median: number;
+    /** 99th percentile. @real */
     readonly percentile99: number;
+    /** Maximum. @real */
     readonly max: number;
   };
   /** KL(model ‖ reference), in nats. */

@@ -19,8 +19,9 @@ export function tokenScore(logits: Float32Array, token: number): TokenScore {
 
 /** A mean with its standard error. */
 export interface Estimate {
+  /** Mean over the tokens. @real */
   readonly mean: number;
-  /** Standard error of the mean: √(variance / n). Null for one value. */
+  /** Standard error of the mean: √(variance / n). Null for one value. @real */
   readonly error: number | null;
 }
 
@@ -82,12 +83,13 @@ export function quantile(sorted: Float32Array, share: number): number {
 // Mean scores of the lines of a text, to find the worst.
 
 export interface LineScore {
-  /** Number of the line, from 1. */
+  /** Number of the line, from 1. @integer @minimum 1 */
   readonly line: number;
+  /** The line. */
   readonly text: string;
-  /** Scored tokens of the line. */
+  /** Scored tokens of the line. @integer @minimum 1 */
   readonly tokens: number;
-  /** Mean of their scores, in nats. */
+  /** Mean of their scores, in nats. @real */
   readonly mean: number;
 }
 

@@ -49,6 +49,7 @@ export const COMMON_HARDWARE: readonly TableHardware[] = COMMON.flatMap((name): 
 
 /** A use of the model: a column. */
 export interface TableUse {
+  /** Use of the model. */
   readonly use: 'serve' | 'lora' | 'train';
   /** Type of the served weights. */
   readonly dtype?: WeightDtype;
@@ -57,18 +58,42 @@ export interface TableUse {
 export interface TableCell extends TableUse {
   /** By the bounds, on one GPU or machine. */
   readonly verdict: FitVerdict;
-  /** Fewest GPUs that fit by the upper bound; null: more than `MOST_TRIED_GPUS`, or more cannot be connected. */
+  /**
+   * Fewest GPUs that fit by the upper bound; null: more than `MOST_TRIED_GPUS`, or more cannot be connected.
+   * @integer @minimum 1
+   */
   readonly gpus: number | null;
 }
 
 export interface TableRow {
+  /** Name for `--gpu`. */
   readonly name: string;
+  /** Name for people. */
   readonly title: string;
-  /** GPUs in one unit. */
+  /** GPUs in one unit. @integer @minimum 1 */
   readonly unit: number;
   /** Usable memory of one GPU in bytes. */
   readonly memoryBytes: number;
+  /** A cell for each use. */
   readonly cells: readonly TableCell[];
+}
+
+/**
+ * Common hardware on which a model fits.
+ * @answer minimind fit --json, without hardware
+ */
+export interface FitTableResult {
+  readonly schema: 'minimind/fit-table@1';
+  /** Path of the model as the user wrote it. */
+  readonly file: string;
+  /** Family of the model. */
+  readonly family: string;
+  /** Parameters of the model, shared tensors once. @count */
+  readonly parameters: number;
+  /** Sizes that the memory is counted for. */
+  readonly setting: TableSetting;
+  /** A row for each GPU or machine, by growing memory. */
+  readonly rows: readonly TableRow[];
 }
 
 /** Settings of the columns; their clusters are ignored. */
@@ -83,11 +108,14 @@ export interface TableRequest {
 /** Settings that all cells of a column share. */
 export interface TableSetting {
   readonly contextOrigin: SettingOrigin;
+  /** Setting of serving. */
   readonly serving:
     | (Pick<ServingFitSetting, 'context' | 'batch' | 'cacheDtype'> & {
+        /** Users of `--users`, on all GPUs; null: the batch. @integer @minimum 1 */
         readonly users: number | null;
       })
     | null;
+  /** Setting of training. */
   readonly training:
     | (Pick<
         TrainingFitSetting,
@@ -99,7 +127,14 @@ export interface TableSetting {
         | 'attention'
         | 'loss'
         | 'convention'
-      > & { readonly dropout: boolean; readonly zero: 3; readonly loraRank: number })
+      > & {
+        /** Whether the masks of dropout are counted. */
+        readonly dropout: boolean;
+        /** ZeRO stage, with several GPUs. */
+        readonly zero: 3;
+        /** Rank of the LoRA adapters. @integer @minimum 1 */
+        readonly loraRank: number;
+      })
     | null;
 }
 

@@ -6,9 +6,11 @@ import type { GenerationFlops } from '../budget/flops.js';
 import { answerFlopsOf } from '../budget/flops.js';
 import type { SettingOrigin } from '../budget/profile-model.js';
 import { resolveSetting } from '../budget/profile-model.js';
+import type { Cluster } from '../hardware/gpu.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
-import type { ServingRemedy } from './remedies/remedies.js';
+import type { ServingRemedy, UnmetRequirement } from './remedies/remedies.js';
 import { fitTraining, servingRemedies } from './remedies/remedies.js';
+import type { BatchingComparison } from './serving/batching.js';
 import type { ServingCost, ServingFit, UsersFit } from './serving/serving.js';
 import { fitServing, replicasOf, servingCost, usersOf } from './serving/serving.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
@@ -33,6 +35,7 @@ export const hintsOf = ({ family, document }: ModelToFit): TrainingHints =>
 
 /** Setting with the origin of its sequence length. */
 export interface Resolved<Setting> {
+  /** Sizes and types that the figures are counted for. */
   readonly setting: Setting;
   readonly contextOrigin: SettingOrigin;
 }
@@ -59,8 +62,10 @@ export interface FitRequest {
 
 /** Results; null for a purpose that was not requested. */
 export interface Fits {
+  /** Training; null with `--for serving`. */
   readonly training:
     | (Resolved<TrainingFitSetting> & {
+        /** Memory and time of a step. */
         readonly fit: TrainingFit;
         /** Training of low-rank adapters instead of the whole model. */
         readonly lora: ClusterLora;
@@ -68,9 +73,12 @@ export interface Fits {
         readonly cost?: Bounds;
       })
     | null;
+  /** Serving; null with `--for training`. */
   readonly serving:
     | (Resolved<ServingFitSetting> & {
+        /** Memory and speed of serving. */
         readonly fit: ServingFit;
+        /** Users at the same time, each with a sequence of the context. */
         readonly users: UsersFit;
         /** The first tokens of an answer; absent where no prompt or no answer is counted. */
         readonly generation?: GenerationFlops;
@@ -80,6 +88,30 @@ export interface Fits {
         readonly remedies: readonly ServingRemedy[];
       })
     | null;
+}
+
+/**
+ * Whether a model fits on some hardware, and how fast it runs there.
+ * @answer minimind fit --json
+ */
+export interface FitResult extends Fits {
+  readonly schema: 'minimind/fit@1';
+  /** Path of the model as the user wrote it. */
+  readonly file: string;
+  /** Family of the model. */
+  readonly family: string;
+  /** Parameters of the model, shared tensors once. @exact */
+  readonly parameters: number;
+  /** The hardware. */
+  readonly cluster: Cluster;
+  /** Static and continuous batching of answers of different lengths; absent without `--output-mix`. */
+  readonly batching?: BatchingComparison;
+  /** Requirements of the user that the setup does not meet with certainty. */
+  readonly doubts: readonly UnmetRequirement[];
+  /** Measured profile when the hardware is this machine. */
+  readonly profile: MachineProfile | null;
+  /** A forward pass on this machine. */
+  readonly forward: MachineForward | null;
 }
 
 /** @throws UserError when the model cannot be spread over the GPUs as the settings ask. */

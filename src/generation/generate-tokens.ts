@@ -263,8 +263,11 @@ export interface TextSink {
 }
 
 export interface AnswerFigures {
+  /** Tokens of the prompt. @integer @minimum 1 */
   readonly promptTokens: number;
+  /** Time to read the prompt. @minimum 0 */
   readonly prefillMilliseconds: number;
+  /** Tokens of the answer. @integer @minimum 1 */
   readonly tokens: number;
   /** Tokens after the first in each second; null for one token. */
   readonly tokensPerSecond: number | null;
@@ -272,8 +275,11 @@ export interface AnswerFigures {
   readonly perplexity: number;
   /** The token with the lowest probability in the model's own distribution. */
   readonly leastSure: {
+    /** Place in the answer, from 0. @count */
     readonly position: number;
+    /** Id of the token. @count */
     readonly id: number;
+    /** Its probability. @minimum 0 @maximum 1 */
     readonly probability: number;
   };
 }

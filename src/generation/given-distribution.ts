@@ -5,13 +5,16 @@ import { probabilityOf, samplingStages } from './sampling.js';
 
 /** Scores of a few tokens, as printed in a text or copied out of a program. */
 export interface GivenScores {
+  /** Kind of the values. */
   readonly from: 'logits' | 'probabilities';
+  /** The given values; a token is named by its position. @real */
   readonly values: readonly number[];
 }
 
 interface StageOfGiven {
+  /** Name of the stage. */
   readonly name: 'softmax' | FilterName;
-  /** Tokens with a probability above 0. */
+  /** Tokens with a probability above 0. @integer */
   readonly kept: number;
   /** Bits. */
   readonly entropy: number;
@@ -23,9 +26,23 @@ export interface GivenDistribution extends GivenScores {
   readonly settings: SamplingSettings;
   /** Sum of given probabilities, by which they are divided; null for logits. */
   readonly sum: number | null;
+  /** The distribution before and after each filter. */
   readonly stages: readonly StageOfGiven[];
   /** Tokens that can be drawn, the likeliest first, with probabilities of sum 1. */
-  readonly kept: readonly { readonly token: number; readonly probability: number }[];
+  readonly kept: readonly {
+    /** Position of the token. @integer */
+    readonly token: number;
+    /** Its probability. */
+    readonly probability: number;
+  }[];
+}
+
+/**
+ * How given logits or probabilities are sampled.
+ * @answer minimind generate --logits --json
+ */
+export interface SamplingResult extends GivenDistribution {
+  readonly schema: 'minimind/sampling@1';
 }
 
 /** More are a model's whole vocabulary, which `--explain-sampling` shows. */

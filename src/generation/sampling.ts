@@ -7,13 +7,13 @@ import { logSumExp } from '../tensor/logits.js';
 
 /** Settings of sampling. A value that changes nothing switches its step off. */
 export interface SamplingSettings {
-  /** 0 always takes the likeliest token. 1 changes nothing. */
+  /** 0 always takes the likeliest token. 1 changes nothing. @minimum 0 */
   readonly temperature: number;
-  /** Likeliest tokens to keep, and those equal to the last of them; 0 keeps all. */
+  /** Likeliest tokens to keep, and those equal to the last of them; 0 keeps all. @count */
   readonly topK: number;
-  /** Share of the probability to keep, by the likeliest tokens; 1 keeps all. */
+  /** Share of the probability to keep, by the likeliest tokens; 1 keeps all. @minimum 0 @maximum 1 */
   readonly topP: number;
-  /** Least probability of a token, as a share of the likeliest token's; 0 keeps all. */
+  /** Least probability of a token, as a share of the likeliest token's; 0 keeps all. @minimum 0 @maximum 1 */
   readonly minP: number;
   /** Divides positive logits of earlier tokens, and multiplies negative ones; 1 changes nothing. */
   readonly repetitionPenalty: number;

@@ -15,7 +15,7 @@ import type { TextTokenizer } from '../tokenizer/tokenizer.js';
 import { TextStream } from '../tokenizer/tokenizer.js';
 import type { Answer, AnswerEnd, AnswerFigures, Draft, GeneratedToken } from './generate-tokens.js';
 import { answerTo, compareAnswer, lookupDraft, modelDraft, plainSpeed } from './generate-tokens.js';
-import type { SamplingSettings, TokenDistribution } from './sampling.js';
+import type { SamplingSettings, SamplingStage, TokenDistribution } from './sampling.js';
 import { NonFiniteLogits } from './sampling.js';
 
 // Models loaded for generation on one engine.
@@ -139,60 +139,93 @@ export interface SessionRequest {
 // The answer as it is reported. Texts are null without a tokenizer.
 
 export interface NamedToken {
+  /** Id of the token. @count */
   readonly id: number;
+  /** Its text; null without a tokenizer. */
   readonly text: string | null;
 }
 
 interface LikelyToken extends NamedToken {
+  /** Probability of the token. @minimum 0 @maximum 1 */
   readonly probability: number;
 }
 
 /** Distribution of a token at one stage of its sampling. */
 export interface ReportedStage {
-  readonly name: string;
-  /** Number of tokens with a positive probability. */
+  /** Name of the stage. */
+  readonly name: SamplingStage['name'];
+  /** Number of tokens with a positive probability. @integer @minimum 1 */
   readonly kept: number;
   /** The likeliest tokens of the model's distribution, and of this one. */
   readonly top: readonly LikelyToken[];
 }
 
 export interface ReportedToken extends NamedToken {
+  /** Logarithm of the probability before any filter. */
   readonly logprob: number;
+  /** Probability in the distribution from which it was drawn. @minimum 0 @maximum 1 */
   readonly probability: number;
-  readonly top: readonly (NamedToken & { readonly logprob: number })[];
+  /** The likeliest tokens, as many as `--logprobs` asks for. */
+  readonly top: readonly (NamedToken & {
+    /** Logarithm of the probability before any filter. */
+    readonly logprob: number;
+  })[];
+  /** Distribution at each stage; null without `--explain-sampling`. */
   readonly sampling: readonly ReportedStage[] | null;
 }
 
 export interface ReportedAnswer {
-  readonly prompt: { readonly text: string | null; readonly ids: readonly number[] };
+  /** The prompt. */
+  readonly prompt: {
+    /** Text of the prompt; null without a tokenizer. */
+    readonly text: string | null;
+    /** Its token ids. @count */
+    readonly ids: readonly number[];
+  };
+  /** The answer without stop strings and special tokens; null without a tokenizer. */
   readonly text: string | null;
+  /** Token ids of the answer. @count */
   readonly ids: readonly number[];
   readonly ended: AnswerEnd;
+  /** Figures of the answer. */
   readonly figures: AnswerFigures;
+  /** Tokens of the answer. */
   readonly tokens: readonly ReportedToken[];
+  /** Speculative decoding; null without `--draft`. */
   readonly draft: ReportedDraft | null;
+  /** Comparison with another model; null without `--against`. */
   readonly against: ReportedComparison | null;
 }
 
 export interface ReportedDraft {
+  /** Model or n-gram that drafts, as the user wrote it. */
   readonly by: string;
-  /** Tokens of a draft, at most. */
+  /** Tokens of a draft, at most. @integer @minimum 1 */
   readonly tokens: number;
-  /** Tokens proposed and accepted at each position of a draft. */
+  /** Tokens proposed and accepted at each position of a draft. @count */
   readonly proposed: readonly number[];
+  /** Tokens accepted at each position of a draft. @count */
   readonly accepted: readonly number[];
-  /** Calls of the model after the prompt. */
+  /** Calls of the model after the prompt. @count */
   readonly calls: number;
+  /** Speed of the same tokens one by one. */
   readonly tokensPerSecondWithout: number | null;
 }
 
 export interface ReportedComparison {
+  /** The other model as the user wrote it. */
   readonly other: string;
+  /** Compared tokens. @count */
   readonly tokens: number;
+  /** Tokens that are also the other model's likeliest. @count */
   readonly same: number;
+  /** The first places where the other model prefers another token. */
   readonly partings: readonly {
+    /** Place in the answer, from 0. @count */
     readonly position: number;
+    /** Token of the answer. */
     readonly own: LikelyToken;
+    /** Token of the other model. */
     readonly other: LikelyToken;
   }[];
 }
@@ -377,26 +410,47 @@ function refuseOtherVocabulary(flag: string, { model }: ModelToOpen, other: Mode
   );
 }
 
-/** Answer of `minimind generate --json`. */
+/**
+ * Answers of a model to prompts.
+ * @answer minimind generate --json
+ */
 export interface GenerateResult {
   readonly schema: 'minimind/generate@1';
+  /** Path of the model as the user wrote it. */
   readonly file: string;
+  /** Family of the model. */
   readonly family: string;
+  /** Checkpoint of the weights; null when they are random. */
   readonly checkpoint: string | null;
+  /** Origin of the weights. */
   readonly weights: 'checkpoint' | 'random';
   /** Quantization of the matrices; null for float32. */
   readonly weightForm: WeightForm | null;
+  /** Path of the tokenizer.json; null without one. */
   readonly tokenizer: string | null;
+  /** Whether the prompt was made with the chat template. */
   readonly chat: boolean;
   readonly engine: EngineInfo;
+  /** Most tokens of prompt and answer together. @integer @minimum 1 */
   readonly context: number;
+  /** Settings of the sampling. */
   readonly sampling: SamplingSettings & {
+    /** Seed of the draws. @count */
     readonly seed: number;
+    /** Limit of an answer. @integer @minimum 1 */
     readonly maxTokens: number;
     /** Settings of generation_config.json that were used. */
     readonly fromFile: readonly string[];
   };
-  readonly stop: { readonly ids: readonly number[]; readonly strings: readonly string[] };
+  /** Ends of an answer. */
+  readonly stop: {
+    /** Token ids that end an answer. @count */
+    readonly ids: readonly number[];
+    /** Texts that end an answer. */
+    readonly strings: readonly string[];
+  };
+  /** Time to load the model. @minimum 0 */
   readonly loadMilliseconds: number;
+  /** An answer for each prompt. */
   readonly answers: readonly ReportedAnswer[];
 }

@@ -203,9 +203,9 @@ export type PeakDtype = (typeof PEAK_DTYPES)[number];
 export interface Link {
   /** `NVLink 4`, `PCIe 5 x16`. */
   readonly name: string;
-  /** Bytes per second in one direction, per GPU; makers print both directions together. */
+  /** Bytes per second in one direction, per GPU; makers print both directions together. @real */
   readonly bandwidth: number;
-  /** GPUs that it connects; infinite for the network between machines. */
+  /** GPUs that it connects; infinite for the network between machines. @unbounded */
   readonly gpus: number;
 }
 
@@ -219,18 +219,22 @@ export type GpuKind = (typeof GPU_KINDS)[number];
 
 /** Memory that programs can use. */
 export interface UsableMemory {
+  /** Memory that programs can use. @real */
   readonly bytes: number;
+  /** Source of the number. */
   readonly source: string;
 }
 
 export interface Gpu {
   /** Name on the command line: `h100-80gb`. */
   readonly name: string;
+  /** Name for people. */
   readonly title: string;
+  /** Vendor, whose libraries also use memory. */
   readonly kind: GpuKind;
   /** Architecture for constants of programs; without it, those of most GPUs apply. */
   readonly architecture?: GpuArchitecture;
-  /** Advertised memory in bytes, with GB as 10^9. */
+  /** Advertised memory in bytes, with GB as 10^9. @real */
   readonly memoryBytes: number;
   /**
    * Usable memory, if known; otherwise the advertised memory is assumed. It can be more, because chips have powers of
@@ -238,11 +242,12 @@ export interface Gpu {
    * the system.
    */
   readonly usable?: UsableMemory;
-  /** Memory bandwidth as published, bytes per second. */
+  /** Memory bandwidth as published, bytes per second. @real */
   readonly bandwidth: number;
   /**
    * Dense operations per second, two per multiply-add. Makers often print the peak with sparsity, which is twice as
    * much. Sums are in float32 if hardware is slower with them. A missing entry means no published peak.
+   * @real
    */
   readonly peakFlops: Readonly<Partial<Record<PeakDtype, number>>>;
   /** Links, fastest first. */
@@ -253,24 +258,41 @@ export interface Gpu {
 
 /** Machine with several GPUs. */
 export interface GpuMachine {
+  /** Name for `--gpu`. */
   readonly name: string;
+  /** Name for people. */
   readonly title: string;
+  /** GPU of the machine. */
   readonly gpu: Gpu;
+  /** Number of its GPUs. @integer @minimum 1 */
   readonly gpus: number;
   /** Link to other machines, per GPU; null if absent or unknown. */
   readonly network: Link | null;
+  /** Source of the numbers. */
   readonly source: string;
 }
 
 /** GPUs and machines by name: those of a user's file, or those with the table. */
 export interface Hardware {
+  /** GPUs, those of --hardware first. */
   readonly gpus: readonly Gpu[];
+  /** Machines with several GPUs. */
   readonly machines: readonly GpuMachine[];
+}
+
+/**
+ * GPUs and machines with a name.
+ * @answer minimind fit --list-gpus --json
+ */
+export interface HardwareList extends Hardware {
+  readonly schema: 'minimind/gpus@1';
 }
 
 /** Number of GPUs of one kind. */
 export interface Cluster {
+  /** The GPU. */
   readonly gpu: Gpu;
+  /** Number of GPUs. @integer @minimum 1 */
   readonly gpus: number;
   /** Link for more GPUs than the GPU's own links connect; null if unknown. */
   readonly network: Link | null;

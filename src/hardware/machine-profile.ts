@@ -17,7 +17,14 @@ const MOST_DAYS = 30;
 const positive = z.number().positive();
 
 const spread = z
-  .strictObject({ least: positive, median: positive, most: positive })
+  .strictObject({
+    /** Worst round. @real */
+    least: positive,
+    /** Median of the rounds. @real */
+    median: positive,
+    /** Best single run. @real */
+    most: positive,
+  })
   .refine(({ least, median, most }) => least <= median && median <= most, {
     message: 'must have least ≤ median ≤ most',
   });
@@ -30,18 +37,26 @@ export type MeasurementSpread = Readonly<z.output<typeof spread>>;
 
 /** Rate of products of [rows, width] by [width, width]. */
 const productRate = z.strictObject({
+  /** Rows of the left matrix. @integer @minimum 1 */
   rows: z.int().positive(),
+  /** Rows and columns of the right matrix. @integer @minimum 1 */
   width: z.int().positive(),
+  /** Floating-point operations per second. */
   flops: spread.describe('Per second, two for a multiplication with its addition'),
 });
 
 export type ProductRate = Readonly<z.output<typeof productRate>>;
 
 const speed = z.strictObject({
+  /** Bytes of weights read per second. */
   weightBandwidth: spread.describe('Bytes per second of weights that are read once, for one row'),
+  /** Speed of matrix products. */
   products: z.array(productRate).min(1).max(100),
+  /** Bytes of values read and written per second. */
   valueBandwidth: spread.describe('Bytes per second that norms and activations read and write'),
+  /** Time of a call without work. */
   callSeconds: spread.describe('Of a call of one small layer'),
+  /** Time of a layer without work. */
   layerSeconds: spread.describe('Of each further small layer in a call'),
 });
 
@@ -51,23 +66,43 @@ const text = z.string().max(300);
 
 /** Conditions of the speed that need no measurement. */
 const circumstances = z.strictObject({
+  /** Name of the machine. */
   hostname: text,
+  /** Model of the processor. */
   cpu: text,
+  /** Operating system and architecture. */
   platform: text,
+  /** Version of Node.js. */
   node: text,
+  /** Threads of the engine. @integer @minimum 1 */
   threads: z.int().positive(),
-  asked: z.strictObject({ engine: text, device: text, compute: text }),
+  /** Flags that choose the engine. */
+  asked: z.strictObject({
+    /** Value of `--engine`. */
+    engine: text,
+    /** Value of `--device`. */
+    device: text,
+    /** Value of `--compute`. */
+    compute: text,
+  }),
+  /** Versions of the libraries. */
   libraries: z.record(text, text).describe('Versions of what can run a model here'),
 });
 
 export type MeasurementConditions = Readonly<z.output<typeof circumstances>>;
 
 const engine = z.strictObject({
+  /** Name of the engine. */
   name: z.enum(['onnx', 'tfjs']),
+  /** Name for people. */
   title: text.describe('Library, version and what it computes on'),
+  /** Device for people. */
   device: text,
+  /** Whether it computes on the processor. */
   isOnCpu: z.boolean(),
+  /** Element type of the computation. */
   compute: z.enum(['f32', 'f16']),
+  /** Memory of a graphics card; null for the processor. @real */
   memoryBytes: positive.nullable().describe('Memory of a graphics card; null if unknown'),
 });
 
@@ -76,18 +111,27 @@ const load = z.number().nonnegative().nullable();
 
 /** Measurements over which the best and the worst were found. */
 const history = z.strictObject({
+  /** Number of measurements. @integer @minimum 1 */
   measurements: z.int().positive(),
+  /** Time of the first one. */
   since: z.iso.datetime().describe('When the first of them was'),
+  /** Lowest load at the start of a measurement; null if unknown. @real */
   leastLoad: load.describe('Smallest load at the start of a measurement; null if unknown'),
 });
 
 export const machineProfileSchema = z.strictObject({
   schema: z.literal(PROFILE_SCHEMA),
+  /** Time of the newest measurement. */
   measured: z.iso.datetime().describe('When the newest measurement was'),
+  /** Load per core at the start; null if the system does not report it. @real */
   load: load.describe('Of each core, as it began'),
+  /** Measurements that the best and the worst are from. */
   history,
+  /** Circumstances that the speed depends on. */
   circumstances,
+  /** Engine that was measured. */
   engine,
+  /** Measured speeds. */
   speed,
 });
 

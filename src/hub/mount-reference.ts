@@ -39,13 +39,16 @@ export type CommitOrigin = 'reference' | 'user-cache' | 'hub' | 'cache';
 export interface MountedReference {
   /** As the user wrote it. */
   readonly reference: string;
+  /** Repository of the hub: `OWNER/NAME`. */
   readonly repository: string;
+  /** Requested branch, tag or commit. */
   readonly revision: string;
+  /** Commit that was read. @pattern ^[0-9a-f]{40}$ */
   readonly commit: string;
   /** File of the repository that the reference names. */
   readonly file?: string;
   readonly origin: CommitOrigin;
-  /** Bytes of headers and configs that came over the network; values of tensors are read later. */
+  /** Bytes of headers and configs that came over the network; values of tensors are read later. @count */
   readonly bytesFetched: number;
 }
 

@@ -31,6 +31,7 @@ export const ACTIVATION_NAMES = [
 export interface Variant extends ElasticDesign {
   /** `base`, or the change from it. */
   readonly name: string;
+  /** Hidden width ÷ teacher width. */
   readonly ratio: number;
 }
 
@@ -95,22 +96,27 @@ export interface AblationRequest {
 
 /** Mean, lowest and highest over the seeds. */
 export interface Spread {
+  /** Mean. @real */
   readonly mean: number;
+  /** Minimum. @real */
   readonly lowest: number;
+  /** Maximum. @real */
   readonly highest: number;
 }
 
 export interface VariantResult extends Variant {
+  /** Width between the linear layers. @integer */
   readonly hidden: number;
+  /** Parameters of the adapter. @integer */
   readonly parameters: number;
-  /** Final loss by seed, in the order of the seeds. */
+  /** Final loss by seed, in the order of the seeds. @real */
   readonly losses: readonly number[];
   readonly loss: Spread;
   /** Final loss ÷ that of the base with the same seed. */
   readonly timesBase: Spread;
-  /** Steps to the target loss by seed; null where it is not reached. */
+  /** Steps to the target loss by seed; null where it is not reached. @integer */
   readonly stepsToLoss: readonly (number | null)[];
-  /** Steps of the base to the same loss. */
+  /** Steps of the base to the same loss. @integer */
   readonly baseStepsToLoss: readonly (number | null)[];
   /** Steps ÷ those of the base to the same loss; null where one does not reach it. */
   readonly timesSteps: Spread | null;
@@ -119,16 +125,21 @@ export interface VariantResult extends Variant {
 }
 
 export interface Ablations {
+  /** Kind of the data. */
   readonly data: DataKind;
+  /** Sizes of the data. */
   readonly size: VerifySize;
   readonly engine: EngineInfo;
   readonly optimizer: AdamWSettings;
+  /** Training steps. @integer @minimum 1 */
   readonly steps: number;
+  /** Seeds of the trainings. @count */
   readonly seeds: readonly number[];
   /** The base first. */
   readonly variants: readonly VariantResult[];
   /** How many times the loss of the base remains without the norm; null if that was not asked. */
   readonly withoutNorm: Spread | null;
+  /** Duration. */
   readonly seconds: number;
 }
 

@@ -19,14 +19,17 @@ type Measured = Readonly<Record<AdapterKind, number | null>>;
 
 /** Steps and time of both adapters to one loss; null where an adapter does not reach it. */
 export interface LossTarget {
+  /** Mean squared error before the update of the step. @real */
   readonly loss: number;
   /** Adapter whose last loss it is, or `given`. */
   readonly from: AdapterKind | 'given';
+  /** First step with at most this loss; null if there is none. @integer */
   readonly steps: Measured;
   /** Steps × time per step. */
   readonly seconds: Measured;
   /** Steps and seconds of linear divided by those of elastic; null unless both reach the loss. */
   readonly fewerSteps: number | null;
+  /** Seconds of linear ÷ those of elastic; null unless both reach the loss. */
   readonly lessTime: number | null;
 }
 

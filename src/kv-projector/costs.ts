@@ -6,6 +6,7 @@ import { add, inputs, mul, v } from '../budget/expression.js';
 import type { Figure } from '../budget/figure.js';
 import { figure, sumFigure } from '../budget/figure.js';
 import { countParameters } from '../budget/parameters.js';
+import type { PublishedReport } from '../budget/published/explanations.js';
 import { quote } from '../config/quote.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
@@ -39,14 +40,18 @@ type MemoryDtype = (typeof MEMORY_DTYPES)[number];
 
 /** Figures of one teacher in one projector. */
 export interface TeacherCosts {
+  /** Name of the teacher. */
   readonly teacher: string;
   /** Null for a linear adapter. */
   readonly ratio: number | null;
+  /** Width between the linear layers of an elastic adapter. @integer */
   readonly hidden: number | null;
   readonly perAdapter: Figure;
   /** Adapters for K and V together. */
   readonly perTeacher: Figure;
+  /** Bytes of the parameters by element type. */
   readonly bytes: Readonly<Record<MemoryDtype, Figure>>;
+  /** Published parameters for this kind and ratio; null if there are none. */
   readonly published: PublishedParameters | null;
   /** FLOPs for the keys and values of one token, in all layers; in one layer if their number is unknown. */
   readonly flopsPerToken: Figure;
@@ -54,33 +59,55 @@ export interface TeacherCosts {
 
 /** One projector for all teachers. */
 export interface ProjectorCosts {
+  /** Kind of the adapters. */
   readonly kind: AdapterShape['kind'];
   /** Requested ratio; null for a linear projector. */
   readonly ratio: RatioChoice | null;
+  /** Figures of each teacher. */
   readonly teachers: readonly TeacherCosts[];
+  /** Sums over the teachers. */
   readonly total: {
     readonly parameters: Figure;
+    /** Bytes of the parameters by element type. */
     readonly bytes: Readonly<Record<MemoryDtype, Figure>>;
     readonly flopsPerToken: Figure;
   };
 }
 
 export interface CostedTeacher {
+  /** Name of the teacher. */
   readonly name: string;
+  /** Width of its keys and values. @integer */
   readonly width: number;
+  /** Its layers; null if unknown. @integer */
   readonly layers: number | null;
+  /** Size of the teacher's model; null if unknown. */
   readonly size: TeacherSize | null;
+  /** Recommended ratio; null for an unknown size. */
   readonly recommended: Recommendation | null;
 }
 
 type RatedTeacher = Pick<CostedTeacher, 'width'> & Partial<Pick<CostedTeacher, 'recommended'>>;
 
 export interface ProjectorComparison {
+  /** Width of the student. @integer */
   readonly student: number;
+  /** The teachers. */
   readonly teachers: readonly CostedTeacher[];
+  /** Figures of each kind and ratio. */
   readonly projectors: readonly ProjectorCosts[];
   /** Teachers of unknown size, which have no recommendation. */
   readonly withoutSize: readonly string[];
+}
+
+/**
+ * Sizes and costs of projectors.
+ * @answer minimind kv-projector params --json
+ */
+export interface ProjectorParamsResult extends ProjectorComparison {
+  readonly schema: 'minimind/kv-projector-params@1';
+  /** Explanations of a published number; absent without `--published`. */
+  readonly published?: PublishedReport;
 }
 
 /**
@@ -318,6 +345,7 @@ export const PUBLISHED_WIDTHS = { teacher: 5120, student: 1536 } as const;
 interface Published {
   /** Null for a linear adapter. */
   readonly ratio: number | null;
+  /** Published number of parameters. */
   readonly parameters: number;
   /** As published. */
   readonly text: string;

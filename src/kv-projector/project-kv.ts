@@ -25,8 +25,9 @@ import { sumOf } from '../text/words.js';
 import { errorCollector } from './arguments.js';
 import type { ProjectedTensor } from './projection-plan.js';
 import { planProjection } from './projection-plan.js';
+import type { Branch } from './projector.js';
 import { NORM_EPSILON, partName } from './projector.js';
-import type { ProjectorSurroundings, SavedAdapter } from './saved.js';
+import type { ProjectorFacts, ProjectorSurroundings, SavedAdapter } from './saved.js';
 import { describedProjector, projectorWarnings, savedProjector } from './saved.js';
 
 /** Approximate maximum of a block's rows times its widest row: 32 MB in float64. */
@@ -228,13 +229,60 @@ export interface ProjectRequest extends ProjectorSurroundings {
   readonly threads: number | undefined;
 }
 
-export type KvProjection = Awaited<ReturnType<typeof projectKv>>;
+/** A tensor of keys or values, given or made. */
+export interface ProjectedSide {
+  /** Name of the tensor. */
+  readonly name: string;
+  /** Element type, as safetensors names it. */
+  readonly dtype: StoredDtype;
+  /** Sizes of the dimensions. @count */
+  readonly shape: readonly number[];
+  /** Number of NaN and infinite values. @count */
+  readonly nonFinite: number;
+}
+
+/**
+ * Keys and values of teachers, projected to the student's width.
+ * @answer minimind kv-projector project --json
+ */
+export interface KvProjection {
+  readonly schema: 'minimind/kv-projector-project@1';
+  /** The projector. */
+  readonly projector: ProjectorFacts;
+  /** File of the teachers' keys and values. */
+  readonly input: string;
+  /** File of the results. */
+  readonly output: string;
+  /** Backend of the matrix products. */
+  readonly products: string;
+  /** Bytes of the written file. @count */
+  readonly bytes: number;
+  /** The projected tensors. */
+  readonly tensors: readonly {
+    /** Teacher, as the names of tensors have it. */
+    readonly teacher: string;
+    /** Keys or values. */
+    readonly branch: Branch;
+    /** Tensor of the teacher. */
+    readonly input: ProjectedSide;
+    /** Tensor of the student. */
+    readonly output: ProjectedSide;
+  }[];
+  /** Adapters without keys or values. */
+  readonly unused: readonly string[];
+  /** Tensors of the input without an adapter. */
+  readonly ignored: readonly string[];
+}
 
 /**
  * Writes projected keys and values.
  * @throws UserError with all mismatches, before anything is written.
  */
-export async function projectKv(file: string, kvFile: string, request: ProjectRequest) {
+export async function projectKv(
+  file: string,
+  kvFile: string,
+  request: ProjectRequest,
+): Promise<KvProjection> {
   const checkpoint = openCheckpoint(file);
   try {
     const kv = openCheckpoint(kvFile);
@@ -248,7 +296,11 @@ export async function projectKv(file: string, kvFile: string, request: ProjectRe
   }
 }
 
-async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectRequest) {
+async function project(
+  checkpoint: Checkpoint,
+  kv: Checkpoint,
+  request: ProjectRequest,
+): Promise<KvProjection> {
   const projector = savedProjector(checkpoint);
   await request.warn(projectorWarnings(checkpoint.path, projector.warnings));
   if (kv.format !== 'safetensors') {
@@ -323,7 +375,7 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectR
     })),
     unused,
     ignored,
-  } as const;
+  };
 }
 
 /** Results are one file, whose name must not imply another container. */

@@ -189,6 +189,7 @@ const MOST = 2 ** 31;
 
 /** Size of a model, in parameters. */
 export interface TeacherSize {
+  /** Parameters of the teacher. @integer */
   readonly parameters: number;
   /** Source: the name, or a counted config. */
   readonly from: 'name' | 'config';
@@ -232,6 +233,7 @@ const GUIDANCE = [
 const GUIDANCE_ENDS = 71e9;
 
 export interface Recommendation {
+  /** Hidden width ÷ teacher width. */
   readonly ratio: number;
   /** Whether the teacher is larger than any with a published recommendation. */
   readonly isBeyond: boolean;

@@ -292,6 +292,22 @@ function otherHidden(adapters: readonly SavedAdapter[], ratio: number | undefine
   });
 }
 
+/** A saved projector in short. */
+export interface ProjectorFacts {
+  /** Path of the file. */
+  readonly path: string;
+  /** Kind of its adapters. */
+  readonly kind: AdapterKind;
+  /** Width of the student. @count */
+  readonly studentWidth: number;
+  /** Teachers as the names of tensors have them, with `_` for `.` and `-`. */
+  readonly teachers: readonly string[];
+  /** Number of tensors. @count */
+  readonly tensors: number;
+  /** Elements of all tensors. @count */
+  readonly parameters: number;
+}
+
 /** Facts of a saved projector for reports. */
 export const describedProjector = ({
   path,
@@ -299,7 +315,7 @@ export const describedProjector = ({
   studentWidth,
   adapters,
   parameters,
-}: SavedProjector) => ({
+}: SavedProjector): ProjectorFacts => ({
   path,
   kind,
   studentWidth,

@@ -24,7 +24,7 @@ import type { Branch } from './projector.js';
 import { hiddenOf, NORM_EPSILON, partName } from './projector.js';
 import type { SavedAdapter, SavedProjector } from './saved.js';
 import { describedProjector, projectorWarnings, savedProjector } from './saved.js';
-import type { ConvertProjectorRequest } from './write-projector.js';
+import type { ConvertProjectorRequest, ProjectorConversion } from './write-projector.js';
 import {
   newTensors,
   planProjectorContent,
@@ -45,10 +45,13 @@ export interface UpgradeRequest extends ConvertProjectorRequest {
 
 /** An adapter in the new layout, compared with the old one. */
 export interface UpgradedAdapter {
+  /** Teacher, as the names of tensors have it. */
   readonly teacher: string;
+  /** Keys or values. */
   readonly branch: Branch;
   /** Scale and shift of the norm. */
   readonly scale: number;
+  /** Shift of the norm. */
   readonly shift: number;
   /** Where the rows of the comparison are from. */
   readonly rows: 'file' | 'random';
@@ -65,7 +68,11 @@ const COMPARED_ROWS = 32;
  * Writes a linear projector in the elastic layout.
  * @throws UserError before writing anything, if it is not linear or not finite, or the hidden width is too small.
  */
-export async function upgradeProjector(file: string, out: string, request: UpgradeRequest) {
+export async function upgradeProjector(
+  file: string,
+  out: string,
+  request: UpgradeRequest,
+): Promise<ProjectorUpgrade> {
   const { ratio, dropout, seed, kv, force } = request;
   const place = projectorTarget(out, request.container);
   const checkpoint = openCheckpoint(file);
@@ -121,7 +128,7 @@ export async function upgradeProjector(file: string, out: string, request: Upgra
         bytes: planned.bytes,
         arguments: [...values.keys()],
         upgrade: { ratio, dropout, seed, kv: kv ?? null, adapters: upgraded },
-      } as const;
+      };
     } finally {
       shown.end();
     }
@@ -130,7 +137,28 @@ export async function upgradeProjector(file: string, out: string, request: Upgra
   }
 }
 
-export type ProjectorUpgrade = Awaited<ReturnType<typeof upgradeProjector>>;
+/** A linear projector in the elastic layout, with its error. */
+export interface ProjectorUpgrade extends ProjectorConversion {
+  /** The new layout compared with the old one. */
+  readonly upgrade: {
+    /** Hidden width ÷ teacher width. */
+    readonly ratio: number;
+    /** Stored probability of dropout. */
+    readonly dropout: number;
+    /** Seed of the hidden values that v1 does not need. @count */
+    readonly seed: number;
+    /** File of keys and values that the adapters are compared on; null where these are drawn. */
+    readonly kv: string | null;
+    /** The adapters, each compared with the old one. */
+    readonly adapters: readonly UpgradedAdapter[];
+  };
+}
+
+/**
+ * A projector in another file, or in another layout.
+ * @answer minimind kv-projector convert --json
+ */
+export type ProjectorConversionAnswer = ProjectorConversion | ProjectorUpgrade;
 
 const keyOf = ({ module, branch }: Pick<SavedAdapter, 'module' | 'branch'>) =>
   `${module}.${branch}`;

@@ -27,13 +27,15 @@ export const DATA = {
 } as const satisfies Record<DataKind, string>;
 
 export interface VerifySize {
+  /** Width of X. @integer @minimum 1 */
   readonly teacherWidth: number;
+  /** Width of Y. @integer @minimum 1 */
   readonly studentWidth: number;
-  /** Hidden width of the elastic adapter. */
+  /** Hidden width of the elastic adapter. @integer @minimum 1 */
   readonly hidden: number;
-  /** Sequences. */
+  /** Sequences. @integer @minimum 1 */
   readonly batch: number;
-  /** Tokens per sequence. */
+  /** Tokens per sequence. @integer @minimum 1 */
   readonly context: number;
 }
 
@@ -78,8 +80,10 @@ export async function dataFor(
 
 /** Parts of an elastic adapter that can differ. */
 export interface ElasticDesign {
+  /** Whether it begins with a norm. */
   readonly norm: boolean;
   readonly activation: TrainedActivation;
+  /** Probability of dropout. */
   readonly dropout: number;
 }
 
@@ -143,10 +147,15 @@ type LossRange = readonly [number, number];
 
 /** Published losses at a step, and the loss of this run. */
 export interface LossBand {
+  /** Step of the training. @integer @minimum 1 */
   readonly step: number;
+  /** Kind of the adapter. */
   readonly adapter: AdapterKind;
+  /** Lower end of the published band. */
   readonly lowest: number;
+  /** Upper end of the published band. */
   readonly highest: number;
+  /** Mean squared error before the update of the step. @real */
   readonly loss: number;
   /** Whether the loss, rounded to the band's digits, lies in the band. */
   readonly within: boolean;
@@ -201,7 +210,12 @@ export type Losses = Readonly<Record<AdapterKind, number>>;
 
 /** Loss before the update of that step; steps count from 1. */
 export interface Step extends Losses {
+  /** Step, from 1. @integer @minimum 1 */
   readonly step: number;
+  /** Mean squared error of the linear adapter before the update of the step. @real */
+  readonly linear: number;
+  /** Mean squared error of the elastic adapter before the update of the step. @real */
+  readonly elastic: number;
 }
 
 const BOTH_RATES: Losses = {
@@ -225,14 +239,20 @@ export interface VerifyRequest {
 }
 
 export interface Verification {
+  /** Kind of the data. */
   readonly data: DataKind;
+  /** Sizes of the data. */
   readonly size: VerifySize;
   readonly engine: EngineInfo;
   /** Published settings; `learningRates` has the rate of each adapter. */
   readonly optimizer: AdamWSettings;
+  /** Learning rate of each adapter. */
   readonly learningRates: Losses;
+  /** Probability of dropout. */
   readonly dropout: number;
+  /** Parameters of each adapter. @integer @minimum 1 */
   readonly parameters: Losses;
+  /** Losses of the steps. */
   readonly steps: readonly Step[];
   /** Median time of a step, without the first, which includes the setup. */
   readonly secondsPerStep: Losses;
@@ -242,6 +262,7 @@ export interface Verification {
   readonly winner: AdapterKind | null;
   /** Published bands; null for other data or sizes. */
   readonly published: readonly LossBand[] | null;
+  /** Duration. */
   readonly seconds: number;
 }
 

@@ -11,7 +11,7 @@ import type { Trainer, Values } from '../runtime/engine.js';
 import { decodeValues, numbersIn } from '../tensor/decode-values.js';
 import { STORED_DTYPES } from '../tensor/dtype.js';
 import { formatDuration, formatInteger } from '../text/units.js';
-import type { AblationRequest } from './ablations.js';
+import type { AblationRequest, Ablations } from './ablations.js';
 import { ablate, variantsOf } from './ablations.js';
 import { loadTeachers, refuseNoWidth } from './costs.js';
 import type {
@@ -56,12 +56,21 @@ export interface LossDisplay {
   readonly end: () => void;
 }
 
+/**
+ * Losses of a linear and an elastic adapter, trained on the same data.
+ * @answer minimind kv-projector verify --json
+ */
 export interface VerifyProjectorsResult extends Verification {
+  readonly schema: 'minimind/kv-projector-verify@1';
+  /** Seed of all random values. @count */
   readonly seed: number;
   /** The size that would have taken too long; null for the published or the requested size. */
   readonly reduced: {
+    /** Published width of X. @integer @minimum 1 */
     readonly fromTeacherWidth: number;
+    /** Published width of Y. @integer @minimum 1 */
     readonly fromStudentWidth: number;
+    /** Estimated time at the published widths. */
     readonly estimatedSeconds: number;
   } | null;
 }
@@ -70,7 +79,10 @@ export interface VerifyProjectorsResult extends Verification {
  * Trains both adapters and shows their losses.
  * @throws UserError when there is not enough memory, or no engine for training.
  */
-export async function verifyProjectors(request: VerifyProjectorsRequest, shown: LossDisplay) {
+export async function verifyProjectors(
+  request: VerifyProjectorsRequest,
+  shown: LossDisplay,
+): Promise<VerifyProjectorsResult> {
   const { chooseTrainer } = await import('../runtime/select/matmul-backends.js');
   try {
     await shown.show([], 'starting TensorFlow.js');
@@ -93,7 +105,7 @@ export async function verifyProjectors(request: VerifyProjectorsRequest, shown: 
       ...verification,
       seed: request.seed,
       reduced,
-    } as const;
+    };
   } finally {
     shown.end();
   }
@@ -121,7 +133,10 @@ const ABLATED = { teacherWidth: 640, studentWidth: 192, batch: 1, context: 64 } 
  * Trains the variants of the elastic adapter with several seeds.
  * @throws UserError when there is not enough memory, no engine for training, or a teacher that cannot be read.
  */
-export async function verifyAblations(request: AblationsRequest, display: AblationDisplay) {
+export async function verifyAblations(
+  request: AblationsRequest,
+  display: AblationDisplay,
+): Promise<AblationsResult> {
   const { size: wish, teacher: text, seed, count, threads, ...rest } = request;
   const { batch = ABLATED.batch, context = ABLATED.context } = wish;
   const teacher = text === undefined ? undefined : await ablatedTeacher(text, batch * context);
@@ -164,13 +179,26 @@ export async function verifyAblations(request: AblationsRequest, display: Ablati
       schema: 'minimind/kv-projector-ablations@1',
       ...ablations,
       teacher: teacher ? { text: teacher.text, tensor: teacher.tensor ?? null } : null,
-    } as const;
+    };
   } finally {
     shown.end();
   }
 }
 
-export type AblationsResult = Awaited<ReturnType<typeof verifyAblations>>;
+/**
+ * Trainings of an elastic adapter, and of variants that differ in one part.
+ * @answer minimind kv-projector verify --json, with ablations
+ */
+export interface AblationsResult extends Ablations {
+  readonly schema: 'minimind/kv-projector-ablations@1';
+  /** Teacher of the keys; null without `--teacher`. */
+  readonly teacher: {
+    /** As the user wrote it. */
+    readonly text: string;
+    /** Tensor with the keys; null where they are drawn. */
+    readonly tensor: string | null;
+  } | null;
+}
 
 function statusOf(done: readonly Step[], steps: number, seconds: number): string {
   const rest = (seconds / done.length) * (steps - done.length);

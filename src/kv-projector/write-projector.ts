@@ -1,7 +1,7 @@
 /** Converts a saved projector to another container, with the same tensors and constructor arguments. */
 
 import os from 'node:os';
-import type { Container } from '../checkpoint/formats.js';
+import type { CheckpointFormat, Container } from '../checkpoint/formats.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import type { TensorToWrite } from '../checkpoint/safetensors/write-safetensors.js';
 import { planSafetensors, writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
@@ -38,7 +38,7 @@ import {
   type PROJECTOR_CONTAINERS,
   partName,
 } from './projector.js';
-import type { ProjectorSurroundings, SavedProjector } from './saved.js';
+import type { ProjectorFacts, ProjectorSurroundings, SavedProjector } from './saved.js';
 import { describedProjector, projectorWarnings, savedProjector } from './saved.js';
 
 /** A file, ready to write. */
@@ -181,7 +181,22 @@ export interface ConvertProjectorRequest extends ProjectorSurroundings {
   readonly to?: AdapterKind | undefined;
 }
 
-export type ProjectorConversion = Awaited<ReturnType<typeof convertProjector>>;
+/** A projector in another file. */
+export interface ProjectorConversion {
+  readonly schema: 'minimind/kv-projector-convert@1';
+  /** The projector that was read, with the tensors that were written. */
+  readonly projector: ProjectorFacts;
+  /** Format of the input. */
+  readonly format: CheckpointFormat;
+  /** Path of the output. */
+  readonly output: string;
+  /** Container of the output. */
+  readonly container: Container;
+  /** Bytes of the output. @count */
+  readonly bytes: number;
+  /** Arguments of the constructor in the input, and in the output too. */
+  readonly arguments: readonly string[];
+}
 
 /** The file of a converted projector. @throws UserError for a name without the ending of a file. */
 export function projectorTarget(out: string, container: Container | undefined) {
@@ -201,7 +216,7 @@ export async function convertProjector(
   file: string,
   out: string,
   request: ConvertProjectorRequest,
-) {
+): Promise<ProjectorConversion> {
   const place = projectorTarget(out, request.container);
   const checkpoint = openCheckpoint(file);
   try {
@@ -224,7 +239,7 @@ export async function convertProjector(
         container: place.container,
         bytes: planned.bytes,
         arguments: [...projector.arguments.values.keys()],
-      } as const;
+      };
     } finally {
       shown.end();
     }
@@ -382,13 +397,54 @@ export interface InitProjectorRequest extends NewProjector {
   readonly display: ProgressDisplay;
 }
 
-export type ProjectorInit = Awaited<ReturnType<typeof initProjector>>;
+/**
+ * A new projector with random values.
+ * @answer minimind kv-projector init --json
+ */
+export interface ProjectorInit {
+  readonly schema: 'minimind/kv-projector-init@1';
+  /** Path of the file. */
+  readonly output: string;
+  /** Container of the file. */
+  readonly container: Container;
+  /** Bytes of the file. @count */
+  readonly bytes: number;
+  /** Kind of the adapters. */
+  readonly kind: AdapterKind;
+  /** Initialization of the matrices. */
+  readonly init: NewProjector['init'];
+  /** Seed of the values. @count */
+  readonly seed: number;
+  /** Width of the student. @count */
+  readonly studentWidth: number;
+  /** The teachers. */
+  readonly teachers: readonly {
+    /** Name of the teacher. */
+    readonly name: string;
+    /** Width of its keys and values. @count */
+    readonly width: number;
+    /** Its layers; null if unknown. @count */
+    readonly layers: number | null;
+    /** Hidden width of its adapters; null for linear ones. @count */
+    readonly hidden: number | null;
+  }[];
+  /** Hidden width ÷ teacher width; null for linear adapters. */
+  readonly ratio: number | null;
+  /** Stored probability of dropout; null for linear adapters. */
+  readonly dropout: number | null;
+  /** Number of tensors. @count */
+  readonly tensors: number;
+  /** Elements of all tensors. @count */
+  readonly parameters: number;
+  /** Arguments of the constructor that are stored. */
+  readonly arguments: readonly string[];
+}
 
 /**
  * Writes a new projector as a .pt or .safetensors file, by the ending of its name.
  * @throws UserError before writing anything, if the name has another ending, or a width is zero.
  */
-export async function initProjector(request: InitProjectorRequest) {
+export async function initProjector(request: InitProjectorRequest): Promise<ProjectorInit> {
   const { out, force, kind, teachers, studentWidth, init, seed } = request;
   const place = outputTarget(out, undefined);
   if (place.kind === 'folder') {
@@ -427,7 +483,7 @@ export async function initProjector(request: InitProjectorRequest) {
       tensors: tensors.length,
       parameters: sumOf(tensors, elementsIn),
       arguments: [...values.keys()],
-    } as const;
+    };
   } finally {
     shown.end();
   }

@@ -286,7 +286,9 @@ const opened = (path: string, flags: WeightsFlags): Checkpoint =>
 export interface StoredModel {
   /** Null without a usable config. */
   readonly family: string | null;
+  /** Path of the config; null without one. */
   readonly config: string | null;
+  /** Layout of the SRTE; null without one. */
   readonly srte: Pick<SrteLayout, 'sharing' | 'form'> | null;
   /** Names in the file of the config's parameters that are stored with all their values. */
   readonly parameters: ReadonlySet<string>;

@@ -31,13 +31,23 @@ import { faultProblems, listedText } from './verify-checkpoint.js';
 
 /** Facts of the checkpoint that a model was loaded from, by its index. */
 export interface CheckpointFacts {
+  /** Path of the checkpoint as the user wrote it. */
   readonly file: string;
+  /** Format of the checkpoint. */
   readonly format: CheckpointFormat;
+  /** Keys that lead to the dict of the tensors; empty when it is the whole. */
   readonly stateDict: readonly string[];
-  readonly config: { readonly file: string; readonly origin: ConfigOrigin };
+  /** The config of the model. */
+  readonly config: {
+    /** Path of the config. */
+    readonly file: string;
+    readonly origin: ConfigOrigin;
+  };
   /** Whether names, shapes and types match the config; no tensor was read. */
   readonly matches: boolean;
+  /** Differences from the config, in groups. */
   readonly faults: readonly FaultGroup[];
+  /** Fixes, the best first. */
   readonly suggestions: readonly Suggestion[];
   readonly totals: Totals;
   /** Tensors that transformers ignores, where there are some. */

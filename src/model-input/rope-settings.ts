@@ -10,9 +10,11 @@ import { readConfig } from './model-file.js';
 
 /** Lines for a config. */
 export interface RopeSettings {
+  /** Method of the scaling. */
   readonly method: 'yarn';
   /** JSON for a `config.json` of Hugging Face, else YAML. */
   readonly format: 'yaml' | 'json';
+  /** The lines. */
   readonly text: string;
 }
 

@@ -17,25 +17,36 @@ const SCANNED_BYTES = 2 ** 30;
 export interface BadTensor {
   /** Name in the checkpoint. */
   readonly tensor: string;
+  /** Element type, as safetensors names it. */
   readonly dtype: StoredDtype;
+  /** Sizes of the dimensions. @count */
   readonly shape: Shape;
+  /** Number of NaN values. @count */
   readonly nan: number;
+  /** Number of infinities. @count */
   readonly infinite: number;
-  /** Index of the first one in each axis. */
+  /** Index of the first one in each axis. @count */
   readonly first: readonly number[];
 }
 
 export interface ValueScan {
   /** Why values were not searched; null if they were. */
   readonly skipped: 'size' | 'remote' | null;
+  /** Tensors whose values can be searched. @count */
   readonly tensors: number;
+  /** Bytes of the searched values. @count */
   readonly bytes: number;
-  /** Tensors of other types, such as quantized ones, which are not searched. */
+  /** Tensors of other types, such as quantized ones, which are not searched. @count */
   readonly unread: number;
   /** Tensors with NaN or infinities, in the order of the model. */
   readonly bad: readonly BadTensor[];
   /** Tensors with finite values beyond 65,504. */
-  readonly beyondFloat16: readonly { readonly tensor: string; readonly values: number }[];
+  readonly beyondFloat16: readonly {
+    /** Name of the tensor. */
+    readonly tensor: string;
+    /** Number of values. @integer @minimum 1 */
+    readonly values: number;
+  }[];
 }
 
 /**

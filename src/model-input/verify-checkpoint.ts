@@ -39,27 +39,47 @@ import {
   ignoredTensors,
 } from './checkpoint-config.js';
 import { type ModelFile, type ModelLoadOptions, modelOf } from './model-file.js';
+import type { OnnxView } from './onnx/onnx-tensors.js';
 import { scanValues, type ValueScan } from './scan-values.js';
 
 export interface VerifyResult extends Reconciliation {
+  /** Path of the config as the user wrote it; `<stdin>` for `-`. */
   readonly config: string;
+  /** Path of the checkpoint as the user wrote it. */
   readonly checkpoint: string;
+  /** Family of the model. */
   readonly family: string;
+  /** Format of the checkpoint. */
   readonly format: CheckpointFormat;
+  /** Keys that lead to the dict of the tensors; empty when it is the whole. */
   readonly stateDict: readonly string[];
+  /** Numbers of tensors. */
   readonly counts: {
-    /** Tensors of the description, each once. */
+    /** Tensors of the description, each once. @count */
     readonly described: number;
-    /** Names in the checkpoint. */
+    /** Names in the checkpoint. @count */
     readonly stored: number;
-    /** Tensors in the checkpoint, tied ones once, as `inspect` and `convert-checkpoint` count them. */
+    /** Tensors in the checkpoint, tied ones once, as `inspect` and `convert-checkpoint` count them. @count */
     readonly tensors: number;
-    /** Names with a fault. */
+    /** Names with a fault. @count */
     readonly faulty: number;
   };
+  /** Values of the config that differ from the config in the checkpoint. */
   readonly configDifferences: readonly ConfigDifference[];
   /** Search for values that are not finite; absent for adapters, and where tensors do not match. */
   readonly scan?: ValueScan;
+}
+
+/**
+ * Whether the tensors of a checkpoint are those of its config.
+ * @answer minimind verify --json
+ */
+export interface VerifyAnswer extends VerifyResult {
+  readonly schema: 'minimind/verify@1';
+  /** Comparison with the values of another checkpoint; absent without `--values`. */
+  readonly values?: ValueComparison;
+  /** How an ONNX graph stores the tensors of the model. */
+  readonly onnx?: OnnxView;
 }
 
 interface VerifySurroundings {
@@ -235,8 +255,9 @@ async function differenceWarnings(loaded: ModelFile, checkpoint: Checkpoint): Pr
 export interface TypeDifference {
   /** `Q4_K` */
   readonly type: string;
+  /** Number of tensors. @integer */
   readonly tensors: number;
-  /** ‖original − stored‖ / ‖original‖ of the tensor that is furthest away. */
+  /** ‖original − stored‖ / ‖original‖ of the tensor that is furthest away. @real */
   readonly relativeError: number;
   /** Largest error that rounding to this type explains. */
   readonly limit: number;
@@ -245,7 +266,9 @@ export interface TypeDifference {
 }
 
 export interface ValueComparison {
+  /** Path of the other checkpoint. */
   readonly original: string;
+  /** Compared tensors. @integer */
   readonly compared: number;
   /** Names that only one of the two has. */
   readonly missing: readonly string[];
@@ -255,6 +278,7 @@ export interface ValueComparison {
   readonly beyond: readonly string[];
   /** Those of another shape, whose values are not compared. */
   readonly reshaped: readonly string[];
+  /** Tensors of another type than in the original. */
   readonly types: readonly TypeDifference[];
 }
 

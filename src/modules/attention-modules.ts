@@ -65,9 +65,11 @@ export function onlineSoftmaxAttention(
 
 /** Running values after a tile of keys. */
 export interface SoftmaxStep {
-  /** First key of the tile, and their number. */
+  /** First key of the tile, and their number. @count */
   readonly firstKey: number;
+  /** Keys of the tile. @integer @minimum 1 */
   readonly keys: number;
+  /** Scores of the keys. */
   readonly scores: readonly number[];
   /** Largest score so far, m. */
   readonly max: number;

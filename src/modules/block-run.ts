@@ -14,40 +14,60 @@ import {
 
 /** Sizes and settings of all blocks; each block uses some of them. */
 export interface BlockSizes {
+  /** Sequences. @integer @minimum 1 */
   readonly batch: number;
+  /** Tokens of a sequence. @integer @minimum 1 */
   readonly tokens: number;
+  /** Width of the model. @integer @minimum 1 */
   readonly hidden: number;
+  /** Columns of a group. @integer @minimum 1 */
   readonly group: number;
+  /** Query heads. @integer @minimum 1 */
   readonly heads: number;
+  /** Key heads. @integer @minimum 1 */
   readonly keyHeads: number;
+  /** Width of a head. @integer @minimum 1 */
   readonly headDim: number;
+  /** Size of the vocabulary. @integer @minimum 1 */
   readonly vocab: number;
+  /** Processes that share a table. @integer @minimum 1 */
   readonly ranks: number;
+  /** Positions of the tables. @integer @minimum 1 */
   readonly positions: number;
+  /** Scale of the rotation. @integer @minimum 1 */
   readonly scale: number;
+  /** Base of the rotation. */
   readonly base: number;
+  /** Whether the scale grows with the input. */
   readonly dynamic: boolean;
   /** Calls of the rotation: positions and the first one of each. */
   readonly calls: readonly RotationCall[];
+  /** Keys of a tile. @integer @minimum 1 */
   readonly tile: number;
   /** Inputs of activations. */
   readonly points: readonly number[];
+  /** Whether queries see keys up to their own position only. */
   readonly causal: boolean;
+  /** ε of the norm. */
   readonly eps: number;
+  /** Element type of the tensors. */
   readonly dtype: ModuleDtype;
+  /** Seed of the inputs; absent where none is drawn. @count */
   readonly seed: number;
-  /** Seed of parameters: γ, tables. A rank adds its number. */
+  /** Seed of parameters: γ, tables. A rank adds its number. @count */
   readonly initSeed: number;
   /** Uniform range of γ and β. */
   readonly initRange: readonly [low: number, high: number];
   /** Mean of the normal distribution of a table. */
   readonly initMean: number;
-  /** Its standard deviation. */
+  /** Its standard deviation. @minimum 0 */
   readonly initStd: number;
 }
 
 export interface RotationCall {
+  /** Positions of the call. @integer @minimum 1 */
   readonly positions: number;
+  /** Position of the first one. @count */
   readonly offset: number;
 }
 
@@ -84,9 +104,13 @@ export const SMALL_SIZES: BlockSizes = {
 };
 
 export interface NamedTensor {
+  /** Name of the tensor. */
   readonly name: string;
+  /** Use of the tensor. */
   readonly role: 'input' | 'parameter' | 'output';
+  /** Element type. */
   readonly dtype: ModuleDtype | 'i64';
+  /** Sizes of the dimensions. @count */
   readonly shape: readonly number[];
   /** Values as numbers; those of half precision are exact in float32. */
   readonly values: readonly number[];
@@ -94,24 +118,30 @@ export interface NamedTensor {
 
 /** An identity, and how far the result is from it. */
 export interface BlockCheck {
+  /** Identity that the result keeps. */
   readonly check: string;
+  /** Difference, relative to the largest value where that is above one. */
   readonly difference: number;
+  /** Largest allowed difference. */
   readonly limit: number;
 }
 
 /** State of the rotation after a call. */
 export interface RotationStep extends RotationCall {
-  /** Scale of this call. */
+  /** Scale of this call. @integer @minimum 1 */
   readonly scale: number;
+  /** Base of the frequencies of this call. */
   readonly base: number;
-  /** Scale and rows of the tables that later calls use. */
+  /** Scale and rows of the tables that later calls use. @integer @minimum 1 */
   readonly keptScale: number;
+  /** Positions of the tables that are kept. @integer @minimum 1 */
   readonly keptRows: number;
 }
 
 export interface BlockRun {
   /** Lines of PyTorch that make the inputs and parameters. */
   readonly torch: readonly string[];
+  /** Inputs, parameters and outputs. */
   readonly tensors: readonly NamedTensor[];
   readonly checks: readonly BlockCheck[];
   /** Set for the rotation. */
@@ -119,6 +149,46 @@ export interface BlockRun {
   /** Set for the online softmax: the last query of the first head. */
   readonly steps?: readonly SoftmaxStep[];
 }
+
+/** A block that can be run, and the flags that it uses. */
+export interface ListedBlock {
+  /** Name for the command line. */
+  readonly name: string;
+  /** What the block computes. */
+  readonly summary: string;
+  /** Flags that it uses, without the dashes. */
+  readonly flags: readonly string[];
+}
+
+/** The blocks that can be run. */
+export interface BlockList {
+  readonly schema: 'minimind/modules@1';
+  /** All blocks. */
+  readonly blocks: readonly ListedBlock[];
+}
+
+/** A check and its result. */
+export interface JudgedCheck extends BlockCheck {
+  /** Whether the difference is within the limit. */
+  readonly passed: boolean;
+}
+
+/** A run of one block. */
+export interface ModuleResult extends Omit<BlockRun, 'checks'> {
+  readonly schema: 'minimind/modules@1';
+  /** Name of the block. */
+  readonly block: string;
+  /** Settings that the block uses. */
+  readonly sizes: Partial<BlockSizes> & Required<Pick<BlockSizes, 'dtype'>>;
+  /** Identities that hold for the block. */
+  readonly checks: readonly JudgedCheck[];
+}
+
+/**
+ * All blocks, or a run of one of them.
+ * @answer minimind modules --json
+ */
+export type ModulesAnswer = BlockList | ModuleResult;
 
 /** Largest number of values of a tensor: these runs are for reading. */
 const MOST_VALUES = 2 ** 16;

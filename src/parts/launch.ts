@@ -10,7 +10,9 @@ import type { LaunchName } from './task-index.js';
 
 /** A job, and what became of it. */
 export interface LaunchedJob {
+  /** Scheduler of the job. */
   readonly scheduler: LaunchName;
+  /** The job, ready to submit. */
   readonly text: string;
   /** Answer of the scheduler; null when the job was only printed. */
   readonly answer: string | null;

@@ -315,23 +315,36 @@ export type StateName = 'done' | 'running' | 'stalled' | 'missing';
 
 /** Fields of every answer about work in parts. */
 export interface PartsAnswer {
+  /** Action of the command. */
   readonly action: 'plan' | 'part' | 'status' | 'finish' | 'launch';
-  readonly plan: { readonly file: string; readonly hash: string };
+  /** The plan. */
+  readonly plan: {
+    /** Path of the plan. */
+    readonly file: string;
+    /** SHA-256 of the plan. @pattern ^[0-9a-f]{64}$ */
+    readonly hash: string;
+  };
   readonly parts: readonly {
+    /** Number of the part, from 1. @integer @minimum 1 */
     readonly part: number;
+    /** State of the part. */
     readonly state: StateName;
     /** Hosts that work on it. */
     readonly hosts: readonly string[];
   }[];
+  /** Parts that are not finished. @integer @minimum 1 */
   readonly missing: readonly number[];
   /** The missing parts as an array of Slurm: `7,19`. */
   readonly array: string;
   /** Null for other actions. */
   readonly ran: {
+    /** Parts that this run finished. @integer */
     readonly parts: readonly number[];
+    /** Units that it finished. @count */
     readonly units: number;
-    /** Units that an earlier run or another runner did. */
+    /** Units that an earlier run or another runner did. @count */
     readonly unitsThere: number;
+    /** Duration. */
     readonly seconds: number;
   } | null;
   /** Null for other actions. */

@@ -6,9 +6,11 @@ import { headLayouts, widthsIn } from './space.js';
 
 /** Parts of all parameters. */
 export interface Shares {
-  /** Embedding, learned positions and head. */
+  /** Embedding, learned positions and head. @minimum 0 @maximum 1 */
   readonly embedding: number;
+  /** Share of the attention. @minimum 0 @maximum 1 */
   readonly attention: number;
+  /** Share of the feed-forward layers. @minimum 0 @maximum 1 */
   readonly feedForward: number;
 }
 

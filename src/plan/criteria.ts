@@ -22,8 +22,11 @@ export type MeasureName = keyof Measures;
 export interface Criterion {
   /** Short description of the best value. */
   readonly title: string;
+  /** Measure that decides. */
   readonly measure: MeasureName;
+  /** Whether the smallest or the largest value is best. */
   readonly best: 'least' | 'most';
+  /** Source of the criterion. */
   readonly source: string;
 }
 

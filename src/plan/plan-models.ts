@@ -1,4 +1,5 @@
 /** Plans models within a budget: the Pareto set of a family, best first. */
+
 import type { Family } from '../architecture/family.js';
 import type { Bounds, Exact, Figure, Quantity } from '../budget/figure.js';
 import { componentSums, countParameters } from '../budget/parameters.js';
@@ -55,7 +56,7 @@ export interface PlanRequest
   extends Omit<SpaceRequest, 'context'>,
     Pick<SearchRequest, 'decode' | 'onSearched'> {
   /** Multiple of the feed-forward width; default: 64. */
-  readonly align?: number | undefined;
+  readonly align?: 64 | 128 | undefined;
   readonly inference: StateSetting;
   /** Name of the GPU of `decode`. */
   readonly gpu?: string | undefined;
@@ -75,7 +76,7 @@ export interface PlanRequest
 }
 
 export interface PlanRow {
-  /** Rank in the Pareto set by the criterion, from 1. */
+  /** Rank in the Pareto set by the criterion, from 1. @count */
   readonly place: number;
   readonly sizes: Sizes;
   /** Config as a user would write it. */
@@ -97,7 +98,9 @@ export interface PlanRow {
 }
 
 export interface Plan {
+  /** Family of the models. */
   readonly family: string;
+  /** Settings of memory and speed. */
   readonly inference: StateSetting;
   /** Name of the GPU; null if none is given. */
   readonly gpu: string | null;
@@ -105,17 +108,25 @@ export interface Plan {
   readonly gpuMemory: Quantity | null;
   /** Text about figures left out without a published peak; null if there is one. */
   readonly withoutPeak: string | null;
+  /** Limits of the search. */
   readonly limits: {
     readonly minParameters: Exact;
     readonly maxParameters: Exact;
+    /** Limit of the memory; null without one. */
     readonly maxMemory: Exact | null;
   };
-  readonly align: number;
-  readonly criterion: Criterion & { readonly name: CriterionName };
+  /** Divisor of the widths of feed-forward layers. */
+  readonly align: 64 | 128;
+  /** Criterion by which models are sorted. */
+  readonly criterion: Criterion & {
+    /** Name of the criterion. */
+    readonly name: CriterionName;
+  };
   /** Axes of the Pareto set: no other model is at least as good on all of them. */
   readonly axes: readonly ParetoAxis[];
-  /** Number of compared models within the budget, and of those in the Pareto set. */
+  /** Number of compared models within the budget, and of those in the Pareto set. @integer @minimum 1 */
   readonly compared: number;
+  /** Number of Pareto-optimal models. @integer @minimum 1 */
   readonly pareto: number;
   /** Best models, in order. */
   readonly rows: readonly PlanRow[];

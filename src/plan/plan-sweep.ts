@@ -10,6 +10,7 @@ import {
 } from './search.js';
 import {
   comparingVocabularies,
+  type SquareRootRule,
   type TokenizedText,
   type VocabularyComparison,
 } from './vocabulary.js';
@@ -18,6 +19,20 @@ export interface VocabularyPlan {
   readonly plan: Plan;
   /** Undefined without texts. */
   readonly vocabularies: VocabularyComparison | undefined;
+}
+
+/**
+ * The best shapes of a model for a budget, with the vocabularies and the rule that the user asked about.
+ * @answer minimind plan --json
+ */
+export interface PlanResult extends Plan {
+  readonly schema: 'minimind/plan@1';
+  /** The best plan of each tokenizer; absent without `--tokenizer`. */
+  readonly vocabularies?: VocabularyComparison;
+  /** Sizes by the rule of the square root; absent without `--sqrt-rule`. */
+  readonly squareRootRule?: SquareRootRule;
+  /** The config of the best model; absent without `--save -`. */
+  readonly text?: string;
 }
 
 export interface PlanSweep {

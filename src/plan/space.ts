@@ -14,14 +14,19 @@ import { isRecord } from '../text/words.js';
 
 /** Sizes of a model that the search chooses. Null if the family does not have the choice. */
 export interface Sizes {
+  /** Number of blocks. @integer @minimum 1 */
   readonly depth: number;
-  /** Width of the residual stream. */
+  /** Width of the residual stream. @integer @minimum 1 */
   readonly width: number;
+  /** Query heads. @integer @minimum 1 */
   readonly heads: number;
+  /** Heads of keys and values; null where every head has its own. @integer @minimum 1 */
   readonly keyValueHeads: number | null;
+  /** Width of a head. @integer @minimum 1 */
   readonly headDim: number;
-  /** Width of the feed-forward network. */
+  /** Width of the feed-forward network. @integer @minimum 1 */
   readonly feedForward: number | null;
+  /** Rank of the SRTE; null where the family has none. @integer @minimum 1 */
   readonly rank: number | null;
 }
 

@@ -10,24 +10,33 @@ import { ModelSpace, type Sizes } from './space.js';
 
 /** A text, tokenized. */
 export interface TokenizedText {
+  /** Path of the tokenizer. */
   readonly tokenizer: string;
+  /** Size of its vocabulary. @integer */
   readonly vocabulary: number;
+  /** Tokens of the text. @integer */
   readonly tokens: number;
+  /** Characters of the text. @integer */
   readonly characters: number;
+  /** Bytes of the text. @integer */
   readonly bytes: number;
 }
 
 export interface VocabularyRow extends TokenizedText {
+  /** Tokens per character. */
   readonly tokensPerCharacter: number;
+  /** Bytes per token. */
   readonly bytesPerToken: number;
   /** Figures of the model with this vocabulary; null when no model of the budget has it. */
   readonly model: {
     readonly parameters: Exact;
     /** Embedding and head, tied or not. */
     readonly embedding: Exact;
+    /** Share of the embedding in all parameters. */
     readonly embeddingShare: number;
     /** FLOPs of a forward pass at the context, per character of the text. */
     readonly forwardFlopsPerCharacter: number;
+    /** FLOPs of training per character. */
     readonly trainingFlopsPerCharacter: number;
   } | null;
 }
@@ -129,9 +138,11 @@ function rowOf(
 /** The rule of thumb √parameters × 100, and the embedding that it asks for. */
 export interface SquareRootRule {
   readonly parameters: Exact;
+  /** Vocabulary by the rule. @integer */
   readonly vocabulary: number;
+  /** Width of the best model. @integer */
   readonly width: number;
-  /** Parameters of one table of that vocabulary. */
+  /** Parameters of one table of that vocabulary. @integer */
   readonly embedding: number;
   /** They as a multiple of the budget. */
   readonly timesBudget: number;

@@ -18,9 +18,16 @@ import { PARTS, type WeightPart } from './layouts.js';
 import type { Module, Quantization } from './quantization-config.js';
 
 export interface StoredWeights {
+  /** Value of `quant_method`. */
   readonly method: string;
+  /** Description for people. */
   readonly label: string;
-  readonly parts: readonly { readonly part: WeightPart | 'notQuantized'; readonly bytes: Figure }[];
+  /** Bytes by part. */
+  readonly parts: readonly {
+    /** Part of the stored weights. */
+    readonly part: WeightPart | 'notQuantized';
+    readonly bytes: Figure;
+  }[];
   readonly total: Figure;
 }
 

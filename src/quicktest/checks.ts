@@ -76,6 +76,7 @@ export type CheckName = keyof typeof QUICK_TEST_CHECKS;
 export const CHECK_NAMES = Object.keys(QUICK_TEST_CHECKS) as readonly CheckName[];
 
 export interface CheckResult extends CheckFinding {
+  /** Name of the check. */
   readonly check: CheckName;
   /** Duration of the check. */
   readonly seconds: number;

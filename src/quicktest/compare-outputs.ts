@@ -116,6 +116,7 @@ type Wishes = Omit<AgainstRequest, 'own' | 'other' | 'threads' | 'watch' | 'noti
 export interface ComparedRun extends RanModel {
   /** Path of the config as given. */
   readonly file: string;
+  /** Family of the model. */
   readonly family: string;
   /** The checkpoint with the weights; null for random weights. */
   readonly checkpoint: string | null;
@@ -195,28 +196,37 @@ export interface AgainstRequest extends EngineRequest {
 }
 
 export interface RanModel {
+  /** Parameters of the model. @count */
   readonly parameters: number;
+  /** Origin of the weights; random ones are the same for tensors of the same name. */
   readonly weights: 'random' | 'checkpoint';
-  /** The whole model at a time, or layer by layer. */
+  /** Whether the model ran at once, or one layer at a time. */
   readonly mode: 'whole' | 'streamed';
   readonly engine: EngineInfo;
+  /** A tiny model, run before anything else. */
   readonly selfCheck: SelfCheck;
 }
 
 /** Difference between the outputs [B, T, H] of two blocks. */
 export interface BlockDistance {
+  /** Path of the block. */
   readonly block: string;
   /** Name of the block in the other model. */
   readonly other: string;
-  /** ‖own − other‖ / ‖own‖ in Frobenius norms. */
+  /** ‖own − other‖ / ‖own‖ in Frobenius norms. @real */
   readonly relativeDifference: number;
+  /** Largest difference of a value of its output. @real */
   readonly largestDifference: number;
 }
 
 export interface ModelComparison {
+  /** Origin of the tokens that both are given. */
   readonly ids: 'random' | 'given';
+  /** Sequences. @integer @minimum 1 */
   readonly batch: number;
+  /** Tokens of a sequence. @integer @minimum 1 */
   readonly context: number;
+  /** Seed of random tokens and random weights. @count */
   readonly seed: number;
   readonly own: RanModel;
   readonly other: RanModel;

@@ -82,14 +82,15 @@ export function rowAt({ shape, data }: Values, row: number): Float32Array {
  * position does not agree.
  */
 export interface LogitDifference {
+  /** Largest difference of a logit. @real */
   readonly largestDifference: number;
-  /** Mean absolute difference over all logits. */
+  /** Mean absolute difference over all logits. @real */
   readonly meanDifference: number;
-  /** ‖own − other‖ / ‖own‖ in Frobenius norms. */
+  /** ‖own − other‖ / ‖own‖ in Frobenius norms. @real */
   readonly relativeDifference: number;
-  /** KL(own ‖ other) of the next token's distribution, in nats, averaged over all positions. */
+  /** KL(own ‖ other) of the next token's distribution, in nats, averaged over all positions. @real */
   readonly klDivergence: number;
-  /** Share of the positions with the same most likely token. */
+  /** Share of the positions with the same most likely token. @minimum 0 @maximum 1 */
   readonly topAgreement: number;
 }
 

@@ -46,13 +46,13 @@ export function distinctBlocks(blocks: readonly Layer[]): BlockMemory[] {
 }
 
 export interface MemoryNeed {
-  /** Bytes in float32. */
+  /** Bytes in float32. @count */
   readonly weightBytes: number;
-  /** Activations of one block in this engine plus the output of every block; or the logits. */
+  /** Activations of one block in this engine plus the output of every block; or the logits. @count */
   readonly activationBytes: number;
-  /** Output of every block, and the logits: kept by a check during another pass. */
+  /** Output of every block, and the logits: kept by a check during another pass. @count */
   readonly resultBytes: number;
-  /** Peak of a forward pass, including the engine's copies of the weights. */
+  /** Peak of a forward pass, including the engine's copies of the weights. @count */
   readonly totalBytes: number;
 }
 

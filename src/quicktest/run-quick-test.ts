@@ -76,45 +76,60 @@ export type Mode = 'whole' | 'twin' | 'streamed';
 
 export interface QuickTest {
   readonly mode: Mode;
-  /** Parameters of the described model. */
+  /** Parameters of the described model. @count */
   readonly parameters: number;
   /** The model that ran instead. */
   readonly twin: {
+    /** Parameters of the model that ran. @count */
     readonly parameters: number;
+    /** Settings that differ from the described model. */
     readonly changes: readonly ProxyChange[];
     /** The exceeded limit: bytes of this machine, or tensors of a graph. */
     readonly reason: TooLarge;
   } | null;
+  /** Origin of the weights. */
   readonly weights: 'random' | 'checkpoint';
   /** Null when all weights are float32. */
   readonly quantized: QuantizedWeights | null;
+  /** Origin of the tokens. */
   readonly ids: 'random' | 'given';
+  /** Sequences. @integer @minimum 1 */
   readonly batch: number;
+  /** Tokens of a sequence. @integer @minimum 1 */
   readonly context: number;
+  /** Seed of all random values. @count */
   readonly seed: number;
   readonly engine: EngineInfo;
+  /** A tiny model, run before anything else. */
   readonly selfCheck: SelfCheck;
+  /** Engines that would have been chosen first. */
   readonly passedOver: readonly SkippedEngine[];
+  /** Memory of the model. */
   readonly memory: {
     /** Memory need of the described model as a whole. */
     readonly need: MemoryNeed;
-    /** Bytes available to the model. */
+    /** Bytes available to the model. @count */
     readonly usableBytes: number;
-    /** Predicted bytes of the model that ran; null when it ran layer by layer. */
+    /** Predicted bytes of the model that ran; null when it ran layer by layer. @count */
     readonly predictedBytes: number | null;
-    /** Peak memory of this process by the end of the forward pass, and its memory before. */
+    /** Peak memory of this process by the end of the forward pass, and its memory before. @count */
     readonly peakBytes: number;
+    /** Memory of the process before the model was loaded. @count */
     readonly startBytes: number;
   };
+  /** Checks in the order in which they ran. */
   readonly checks: readonly CheckResult[];
+  /** Whether no check failed. */
   readonly passed: boolean;
 }
 
 /** Matrices that ran with fewer bits. */
 export interface QuantizedWeights extends WeightForm {
+  /** Quantized tensors. @count */
   readonly tensors: number;
+  /** Their values. @count */
   readonly elements: number;
-  /** Elements of the other tensors, in float32. */
+  /** Elements of the other tensors, in float32. @count */
   readonly otherElements: number;
 }
 

@@ -35,8 +35,11 @@ export interface TestedModel {
 
 /** A value of the configuration, before and after. */
 export interface ProxyChange {
+  /** Dotted path in the config. */
   readonly path: string;
+  /** Value as described. @count */
   readonly from: number;
+  /** Value as it ran. @count */
   readonly to: number;
 }
 

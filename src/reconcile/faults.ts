@@ -31,10 +31,13 @@ export type FaultKind = (typeof FAULT_KINDS)[number];
 
 /** Properties of a tensor on one side, description or checkpoint. */
 export interface TensorProperties {
+  /** Sizes of the dimensions. @count */
   readonly shape?: Shape;
+  /** Element type in the file; `float` where any floating type is meant. */
   readonly dtype?: StoredDtype | 'float';
   /** Another tensor with the same values. */
   readonly sameAs?: string;
+  /** Number of layers. @count */
   readonly layers?: number;
 }
 

@@ -9,6 +9,7 @@ export interface IgnoredTensors {
   readonly names: readonly string[];
   /** Names with equal parts as one: `mtp.*`, `layers.{20–29}.self_attn.k_proj.weight`. */
   readonly patterns: readonly string[];
+  /** Bytes of the tensors. @count */
   readonly bytes: number;
 }
 

@@ -15,6 +15,7 @@ import { FAULT_KINDS, namesOf, quantizedPart } from './faults.js';
 export interface ReconciliationNote {
   /** A warning is for a problem in some other program. */
   readonly severity: 'warning' | 'note';
+  /** Kind of the note. */
   readonly kind:
     | 'buffers-left-out'
     | 'strict-load'
@@ -22,8 +23,9 @@ export interface ReconciliationNote {
     | 'equal-values'
     | 'kept-by-others'
     | 'ignored-by-transformers';
+  /** Names of the tensors. */
   readonly names: readonly string[];
-  /** Bytes that sharing would save, or that extra tensors take. */
+  /** Bytes that sharing would save, or that extra tensors take. @count */
   readonly bytes?: number;
   /** Purpose of the extra tensors. */
   readonly what?: string;
@@ -167,13 +169,17 @@ function copyNote(
 
 /** A fault of one tensor, or of all tensors that match a pattern. */
 export interface FaultGroup {
+  /** Kind of the fault. */
   readonly kind: FaultKind;
   /** `norm.weight`, `layers.{0–31}.srte.freqs`; for complete layers `layers.{24–31}`. */
   readonly pattern: string;
   /** Names in the file; in the description if the tensors are missing. */
   readonly names: readonly string[];
+  /** Properties by the description; null where it has no such tensor. */
   readonly expected: TensorProperties | null;
+  /** Properties in the file; null where it has no such tensor. */
   readonly found: TensorProperties | null;
+  /** Possible cause. */
   readonly hint: string | null;
 }
 

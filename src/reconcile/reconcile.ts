@@ -26,12 +26,15 @@ export interface Description {
 }
 
 export interface Reconciliation {
+  /** Whether the checkpoint is as described; with --strict, without a warning too. */
   readonly matches: boolean;
   /** Prefix removed from every name: `module.`; may be empty. */
   readonly prefix: string;
   /** Tensors that differ from the description, equal ones grouped. */
   readonly faults: readonly FaultGroup[];
+  /** Oddities and omissions of a checkpoint that is as described. */
   readonly notes: readonly ReconciliationNote[];
+  /** Fixes, the best first. */
   readonly suggestions: readonly Suggestion[];
 }
 
@@ -157,13 +160,24 @@ function groupsToCompare({ model, readOff, rebuild }: Description, stored: Store
 
 /** A fix, with the number of faults before and after. */
 export type Suggestion = {
-  /** Number of faults that it removes, counted by tensors. */
+  /** Number of faults that it removes, counted by tensors. @count */
   readonly explains: number;
+  /** Tensors with a fault that would be left. @count */
   readonly leaves: number;
 } & (
-  | { readonly kind: 'config'; readonly set: readonly ReadSetting[] }
+  | {
+      /** A change of the config. */
+      readonly kind: 'config';
+      /** Values of the config to change. */
+      readonly set: readonly ReadSetting[];
+    }
   /** A prefix that every name has and should not have. */
-  | { readonly kind: 'rename'; readonly prefix: string }
+  | {
+      /** Another prefix of the names. */
+      readonly kind: 'rename';
+      /** Prefix of every name, which should not be there. */
+      readonly prefix: string;
+    }
 );
 
 interface Case {
@@ -221,6 +235,8 @@ function sharedPrefix(names: readonly string[]): string | undefined {
 export interface ConfigDifference {
   /** `model.window_size`. */
   readonly path: string;
+  /** Value in the config. */
   readonly config: unknown;
+  /** Value in the config inside the checkpoint. */
   readonly checkpoint: unknown;
 }

@@ -1,12 +1,11 @@
 /** Report of `minimind attention`: methods by context, ratios to plain attention, published ratios. */
 import type {
-  AttentionMethods,
+  AttentionResult,
   AttentionRow,
   ComparedFigure,
   FoundRatio,
   RatioMatch,
 } from '../budget/attention-methods.js';
-import type { LongTexts } from '../budget/long-texts.js';
 import type { NormOperations } from '../budget/norm-operations.js';
 import { dtypeWord, formatBytes, formatInteger, percentText, significant } from '../text/units.js';
 import { counted, groupBy, joined, modelName } from '../text/words.js';
@@ -25,17 +24,6 @@ import {
 } from './kit/report.js';
 import { longTextNotes, longTextTable, longTextVerdict } from './long-texts.js';
 import { explanationBlocks } from './profile/explanation.js';
-
-export interface AttentionResult extends AttentionMethods {
-  readonly file: string;
-  readonly family: string;
-  /** GPU of the tiles; null for --on-chip. */
-  readonly gpu: string | null;
-  readonly norms: NormOperations;
-  readonly published?: readonly RatioMatch[];
-  /** Set for --chunk, for the longest context. */
-  readonly longTexts?: LongTexts;
-}
 
 const FIGURES = {
   scores: { title: 'scores', unit: 'bytes', cell: bytesCell },

@@ -4,7 +4,7 @@ import type { GraphicsAdapter } from '../runtime/adapters/adapters.js';
 import type { ENGINES, EngineInfo } from '../runtime/engine.js';
 import type { SkippedEngine } from '../runtime/select/devices.js';
 import type { SelfCheck } from '../runtime/select/self-check.js';
-import type { SurveyEntry } from '../runtime/select/survey.js';
+import type { DoctorResult, SurveyEntry } from '../runtime/select/survey.js';
 import { formatBinaryBytes, formatBytes } from '../text/units.js';
 import { counted } from '../text/words.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
@@ -19,17 +19,6 @@ import {
   valueCell,
   wrapColumn,
 } from './kit/report.js';
-
-interface DoctorResult {
-  readonly node: string;
-  readonly platform: string;
-  readonly processors: number;
-  readonly availableBytes: number;
-  readonly engines: readonly SurveyEntry[];
-  /** Null, like their findings, when adapters were not surveyed. */
-  readonly adapters: readonly GraphicsAdapter[] | null;
-  readonly adapterFindings: readonly ProblemText[] | null;
-}
 
 export function doctorReport(result: DoctorResult): Report {
   const { node, platform, processors, availableBytes, engines, adapters } = result;

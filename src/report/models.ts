@@ -1,8 +1,8 @@
 import type { Architecture } from '../architecture/family.js';
 import type { FamilySummary } from '../budget/family-counts.js';
-import type { Problem } from '../errors.js';
+import type { ValidFile } from '../cli/command-results.js';
 import type { OnnxValue } from '../runtime/engine.js';
-import type { WrittenExport } from '../runtime/export-files.js';
+import type { ExportResult } from '../runtime/export-files.js';
 import { formatBytes, formatInteger, shortCount } from '../text/units.js';
 import { counted, nextCommand, present, sumOf } from '../text/words.js';
 import type { Report, TableBlock } from './kit/report.js';
@@ -191,13 +191,6 @@ export function initReport(written: {
   };
 }
 
-interface ValidFile {
-  readonly file: string;
-  readonly family: string;
-  readonly parameters: number;
-  readonly warnings: readonly Problem[];
-}
-
 /** Rows of an answer: all of them, or the first ten. */
 const MOST_ROWS = 16;
 const FIRST_ROWS = 10;
@@ -244,14 +237,6 @@ const filesTable = (files: readonly ValidFile[]): TableBlock =>
   ]);
 
 // Report of `minimind export`: the files, inputs and outputs, and requirements for running them.
-
-interface ExportResult extends WrittenExport {
-  readonly config: string;
-  readonly family: string;
-  readonly checkpoint: string | null;
-  readonly seed: number | null;
-  readonly positions: number;
-}
 
 /** `float32`, `int4 in groups of 32 for 3.2M of them, the others float32`. */
 const formText = ({ quantized }: ExportResult['weights']): string =>

@@ -1,6 +1,7 @@
 /** Reports of `minimind modules`: the list of blocks, and the run of one. */
+
 import type { SoftmaxStep } from '../modules/attention-modules.js';
-import type { BlockCheck, BlockRun, NamedTensor, RotationStep } from '../modules/block-run.js';
+import type { ListedBlock, ModuleResult, NamedTensor, RotationStep } from '../modules/block-run.js';
 import { formatInteger, significant } from '../text/units.js';
 import { counted, nextCommand } from '../text/words.js';
 import type { Block, Cell, Report, TableBlock } from './kit/report.js';
@@ -17,18 +18,6 @@ import {
   valueCell,
   wrapColumn,
 } from './kit/report.js';
-
-/** A block that can be run, and the flags that it uses. */
-export interface ListedBlock {
-  readonly name: string;
-  readonly summary: string;
-  readonly flags: readonly string[];
-}
-
-export interface ModulesRun extends Omit<BlockRun, 'checks'> {
-  readonly block: string;
-  readonly checks: readonly (BlockCheck & { readonly passed: boolean })[];
-}
 
 export const blockListReport = (blocks: readonly ListedBlock[]): Report => ({
   verdict: { text: `${counted(blocks.length, 'block')} to run on small inputs` },
@@ -50,7 +39,7 @@ export const blockListReport = (blocks: readonly ListedBlock[]): Report => ({
 /** Most checks in the answer; more of them, and those of a run with steps, are in the details. */
 const MOST_CHECKS = 3;
 
-export function moduleReport(run: ModulesRun): Report {
+export function moduleReport(run: ModuleResult): Report {
   const { block, torch, tensors, checks, calls, steps } = run;
   const failed = checks.filter(({ passed }) => !passed).length;
   const isShort = failed > 0 || (checks.length <= MOST_CHECKS && !steps);
@@ -145,7 +134,7 @@ const stepBlocks = (steps: readonly SoftmaxStep[]): Block[] => [
   ),
 ];
 
-const checkTable = (checks: ModulesRun['checks']): TableBlock =>
+const checkTable = (checks: ModuleResult['checks']): TableBlock =>
   tableOf(checks, [
     wrapColumn('check', 'check', ({ check }) => check),
     leftColumn('result', 'result', ({ passed }) => ({

@@ -3,6 +3,7 @@
 import type { Exact } from '../budget/figure.js';
 import type { MeasureName } from '../plan/criteria.js';
 import type { Plan, PlanRow } from '../plan/plan-models.js';
+import type { PlanResult } from '../plan/plan-sweep.js';
 import type { SquareRootRule, VocabularyComparison } from '../plan/vocabulary.js';
 import {
   dtypeWord,
@@ -33,15 +34,9 @@ import {
   valueCell,
 } from './kit/report.js';
 
-/** A plan, with the vocabularies and the rule that the user asked about. */
-export interface PlanAnswer extends Plan {
-  readonly vocabularies?: VocabularyComparison;
-  readonly squareRootRule?: SquareRootRule;
-}
-
 /** @param next Command that writes the best model as a config, or shows it. */
 export function planReport(
-  plan: PlanAnswer,
+  plan: Omit<PlanResult, 'schema'>,
   { next }: { readonly next?: NextLine | undefined } = {},
 ): Report {
   const { vocabularies, squareRootRule } = plan;

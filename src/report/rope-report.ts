@@ -1,4 +1,5 @@
 /** Report of `minimind rope`: a table of methods, a plot and a table of frequencies for each rotation. */
+
 import type { RotaryScaling } from '../architecture/layer.js';
 import type {
   ContextFrom,
@@ -10,6 +11,7 @@ import type {
   RopeRotary,
   TrainedFrom,
 } from '../budget/analyse-rope.js';
+import type { RopeResult } from '../cli/command-results.js';
 import { formatInteger } from '../text/units.js';
 import { counted, joined, present, sumOf } from '../text/words.js';
 import type {
@@ -35,13 +37,7 @@ import {
   wrapColumn,
 } from './kit/report.js';
 
-interface Analysed extends RopeAnalysis {
-  readonly file: string;
-  /** Settings of YaRN for the config; null where none are needed or possible. */
-  readonly settings: { readonly format: 'yaml' | 'json'; readonly text: string } | null;
-}
-
-export function ropeReport(analysis: Analysed): Report {
+export function ropeReport(analysis: RopeResult): Report {
   const { rotaries, settings } = analysis;
   const [first, ...others] = rotaries;
   return {
@@ -61,7 +57,7 @@ export function ropeReport(analysis: Analysed): Report {
 }
 
 /** Lines for the config, ready to paste. */
-function settingsBlocks(analysis: RopeAnalysis, settings: Analysed['settings']): Block[] {
+function settingsBlocks(analysis: RopeAnalysis, settings: RopeResult['settings']): Block[] {
   if (!analysis.needsScaling) return [];
   if (!settings) return [noteOf('The config of this family has no settings for YaRN.')];
   return [

@@ -11,7 +11,7 @@ import {
 } from '../text/units.js';
 import { counted, joined, nextCommand, withoutFlags } from '../text/words.js';
 import type { Mistake } from '../training/mistakes/find-mistakes.js';
-import type { PlainBounds, ShownPlan } from '../training/plan-training.js';
+import type { PlainBounds, ShownPlan, TrainPlanResult } from '../training/plan-training.js';
 import type { Block, Cell, Fact, LinePlotBlock, Report, TableBlock } from './kit/report.js';
 import {
   bytesCell,
@@ -26,11 +26,6 @@ import {
   tableOf,
   valueCell,
 } from './kit/report.js';
-
-export interface TrainPlanResult extends ShownPlan {
-  readonly file: string;
-  readonly family: string;
-}
 
 interface TrainPlanOptions {
   /** The learning rate of each step, for CSV. */

@@ -1,7 +1,10 @@
 import { FORMAT_TITLES } from '../checkpoint/formats.js';
-import type { OnnxView } from '../model-input/onnx/onnx-tensors.js';
 import type { BadTensor, ValueScan } from '../model-input/scan-values.js';
-import type { ValueComparison, VerifyResult } from '../model-input/verify-checkpoint.js';
+import type {
+  ValueComparison,
+  VerifyAnswer,
+  VerifyResult,
+} from '../model-input/verify-checkpoint.js';
 import {
   adviceText,
   configDifferenceText,
@@ -51,13 +54,6 @@ const FAULT_KINDS = Object.keys(FAULT_NAMES) as (keyof typeof FAULT_NAMES)[];
 /** Rows of the answer's table, alone and below suggestions; the details have all. */
 const ANSWER_ROWS = 10;
 const ROWS_BELOW = 5;
-
-/** Result of `minimind verify`, with --values that of the comparison. */
-export type VerifyAnswer = VerifyResult & {
-  readonly values?: ValueComparison;
-  /** How an ONNX graph stores the tensors of the model. */
-  readonly onnx?: OnnxView;
-};
 
 export function verifyReport(result: VerifyAnswer): Report {
   const { matches, counts, faults, notes, suggestions, configDifferences } = result;

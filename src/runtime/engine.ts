@@ -36,6 +36,7 @@ export type Compute = 'f32' | 'f16';
 
 /** Engine and device, as reported in every output. */
 export interface EngineInfo {
+  /** Library: ONNX Runtime or TensorFlow.js. */
   readonly name: EngineName;
   /** Version of the library. */
   readonly version: string;
@@ -43,11 +44,13 @@ export interface EngineInfo {
   readonly provider: string;
   /** `cpu`, or the name of a graphics card, generic when unknown. */
   readonly device: string;
+  /** Device: the processor, or a graphics card by the interface that reaches it. */
   readonly deviceKind: DeviceName;
   /** Whether it is a graphics adapter that computes on the processor. */
   readonly isSoftware: boolean;
-  /** Memory of the graphics card; null without one or when unknown. */
+  /** Memory of the graphics card; null without one or when unknown. @integer */
   readonly memoryBytes: number | null;
+  /** Threads of a run. @integer @minimum 1 */
   readonly threads: number;
   readonly compute: Compute;
   /** Form of quantized matrices; absent in float32. */
@@ -186,37 +189,69 @@ export interface ExportFile {
 export interface OnnxOperator {
   /** Domain of the operator set: `ai.onnx`, `com.microsoft`. */
   readonly domain: string;
+  /** Type of the operator. */
   readonly operator: string;
-  /** Number of nodes in the graph, including the bodies of loops. */
+  /** Number of nodes in the graph, including the bodies of loops. @integer @minimum 1 */
   readonly count: number;
 }
 
+/** Element type of a value in an ONNX graph. */
+export type OnnxElementType =
+  | 'int64'
+  | 'int32'
+  | 'uint8'
+  | 'bool'
+  | 'float64'
+  | 'float32'
+  | 'float16'
+  | 'bfloat16';
+
 /** An input or output. */
 export interface OnnxValue {
+  /** Name of the value. */
   readonly name: string;
-  readonly type: string;
-  /** A name is a size that each run chooses. */
+  /** Element type. */
+  readonly type: OnnxElementType;
+  /** Sizes of the dimensions; a name is a size that each run chooses. @count */
   readonly shape: readonly (number | string)[];
 }
 
 export interface OnnxExport {
   /** The graph, and the weights when they are in a separate file. */
   readonly files: readonly ExportFile[];
+  /** Version of the format. @integer @minimum 1 */
   readonly irVersion: number;
-  readonly operatorSets: readonly { readonly domain: string; readonly version: number }[];
+  /** Operator sets that the graph uses. */
+  readonly operatorSets: readonly {
+    /** Domain of the operators; `ai.onnx` for ONNX's own. */
+    readonly domain: string;
+    /** Version of the operator set. @integer @minimum 1 */
+    readonly version: number;
+  }[];
+  /** Inputs of the graph. */
   readonly inputs: readonly OnnxValue[];
+  /** Outputs of the graph. */
   readonly outputs: readonly OnnxValue[];
   /** Sorted by domain and name. */
   readonly operators: readonly OnnxOperator[];
+  /** Tensors of the weights, each once, however many layers share it. */
   readonly weights: {
+    /** Number of tensors. @count */
     readonly tensors: number;
+    /** Their elements. @count */
     readonly elements: number;
+    /** Their bytes. @count */
     readonly bytes: number;
     /** Type of the weights that are not quantized. */
     readonly dtype: 'F32';
     /** Quantized matrices; null without any. */
     readonly quantized:
-      | (WeightForm & { readonly tensors: number; readonly elements: number })
+      | (WeightForm & {
+          /** Quantized tensors. @count */
+          readonly tensors: number;
+          /** Their values. @count */
+          readonly elements: number;
+        })
       | null;
   };
 }
@@ -243,9 +278,13 @@ export type ChainLayer =
 
 /** Settings with the names of PyTorch (torch.optim.AdamW). */
 export interface AdamWSettings {
+  /** Learning rate. */
   readonly learningRate: number;
+  /** Decay rates of the moments. */
   readonly betas: readonly [number, number];
+  /** Term of the denominator. */
   readonly epsilon: number;
+  /** Weight decay. */
   readonly weightDecay: number;
 }
 

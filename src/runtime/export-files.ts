@@ -15,12 +15,33 @@ interface ExportRequest {
 }
 
 export interface WrittenFile {
+  /** Path of the file. */
   readonly path: string;
+  /** Size of the file. @count */
   readonly bytes: number;
 }
 
 export interface WrittenExport extends Omit<OnnxExport, 'files'> {
+  /** Written files: the graph, and the file of the weights if there is one. @minItems 1 */
   readonly files: readonly WrittenFile[];
+}
+
+/**
+ * A model as an ONNX graph.
+ * @answer minimind export --json
+ */
+export interface ExportResult extends WrittenExport {
+  readonly schema: 'minimind/export@1';
+  /** Path of the model as the user wrote it. */
+  readonly config: string;
+  /** Family of the model. */
+  readonly family: string;
+  /** Checkpoint of the weights; null when they are random. */
+  readonly checkpoint: string | null;
+  /** Seed of random weights; null for those of a checkpoint. @count */
+  readonly seed: number | null;
+  /** Longest input of the model. @integer @minimum 1 */
+  readonly positions: number;
 }
 
 /**

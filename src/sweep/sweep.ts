@@ -69,23 +69,35 @@ export interface Sweep<Value, Result, Backend = null> {
   readonly fold: (value: (unit: number) => Promise<Value>, backend: Backend) => Promise<Result>;
 }
 
-/** Output of a sweep in parts, except of a complete `--finish`. */
+/**
+ * A sweep in parts: its plan, a part, the progress, or a finish that is not possible yet. A finish that succeeds answers
+ * as the command does.
+ * @answer minimind compare|plan|evaluate --plan FILE --json
+ */
 export interface SweepResult extends PartsAnswer {
   readonly schema: 'minimind/sweep@1';
-  /** Command of the sweep. */
+  /** Command of the sweep: `compare`, `plan` or `evaluate`. */
   readonly command: string;
   /** Folder of the results. */
   readonly results: string;
+  /** Plural noun of the units: models, widths, windows. */
   readonly unitName: string;
+  /** Number of units. @count */
   readonly units: number;
+  /** Finished units. @count */
   readonly doneUnits: number;
+  /** The parts, each with its progress. */
   readonly parts: readonly (PartsAnswer['parts'][number] & {
+    /** Finished units of the part. @count */
     readonly doneUnits: number;
+    /** Units of the part. @count */
     readonly units: number;
   })[];
+  /** Predicted peak memory of a task. @count */
   readonly memoryBytes: number;
   /** Rate of all runners together; null when none runs. */
   readonly unitsPerSecond: number | null;
+  /** Estimated time to the end; null when no task runs. */
   readonly secondsLeft: number | null;
 }
 

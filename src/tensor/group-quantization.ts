@@ -12,7 +12,9 @@ import { encode } from './encode.js';
 
 /** Bits of a code, and values in a group. */
 export interface WeightForm {
+  /** Bits of a value. */
   readonly bits: (typeof QUANTIZED_BITS)[number];
+  /** Values of a row that share a scale. @integer @minimum 16 */
   readonly group: (typeof GROUP_SIZES)[number];
 }
 

@@ -3,12 +3,17 @@ import { UserError } from '../errors.js';
 import { MagnitudeCount, type Underflow } from './underflow.js';
 
 export interface MeasuredGradients {
+  /** Path of the gradients. */
   readonly file: string;
-  /** Tensors of the model without a gradient, as frozen ones. */
+  /** Tensors of the model without a gradient, as frozen ones. @integer */
   readonly missing: number;
+  /** Number of values. @integer */
   readonly values: number;
+  /** Number of zeros. @integer */
   readonly zeros: number;
+  /** Number of NaN values and infinities. @integer */
   readonly notFinite: number;
+  /** Largest magnitude. */
   readonly largest: number;
   /** Shares at each scale. */
   readonly scales: readonly Underflow[];

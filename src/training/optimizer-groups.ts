@@ -90,16 +90,21 @@ export function parseGroupRule(text: string): GroupRuleName | undefined {
 
 /** A group of tensors with one weight decay. */
 export interface OptimizerGroup {
+  /** Whether the group has a weight decay. */
   readonly isDecayed: boolean;
   readonly tensors: readonly TrainedTensor[];
+  /** Parameters of the group. @integer */
   readonly parameters: number;
   /** Tensors and parameters of each kind in the group, in the order of `TENSOR_KINDS`. */
   readonly kinds: readonly GroupedKind[];
 }
 
 export interface GroupedKind {
+  /** Kind of the tensors. */
   readonly kind: TensorKind;
+  /** Number of tensors. @integer */
   readonly tensors: number;
+  /** Their parameters. @integer */
   readonly parameters: number;
 }
 

@@ -16,12 +16,12 @@ import { GPUS } from '../hardware/gpus.js';
 import type { MeasuredGradients } from './count-gradients.js';
 import type { Mistake } from './mistakes/find-mistakes.js';
 import { findMistakes } from './mistakes/find-mistakes.js';
-import type { GroupRuleName, OptimizerGroup } from './optimizer-groups.js';
+import type { GroupedKind, GroupRuleName, OptimizerGroup } from './optimizer-groups.js';
 import { GROUP_RULES, optimizerGroups, parseGroupRule } from './optimizer-groups.js';
 import { parseOptimizer } from './optimizers.js';
 import type { RunSize } from './run-size.js';
 import { accumulationChoices, OVER_TRAINED, runSizeOf } from './run-size.js';
-import type { LearningRate, Origin, Schedule } from './schedules.js';
+import type { DecayType, LearningRate, Origin, Schedule, ScheduleSetting } from './schedules.js';
 import {
   decayStepsOf,
   learningRateAt,
@@ -55,14 +55,17 @@ export interface TrainPlanRequest {
 
 /** Training data as counted. */
 export interface CountedData {
+  /** Number of samples. @integer */
   readonly samples: number;
-  /** Tokens without padding; where samples are packed, also those that a cut would lose. */
+  /** Tokens without padding; where samples are packed, also those that a cut would lose. @integer */
   readonly tokens: number;
-  /** Targets that count in the loss. */
+  /** Targets that count in the loss. @integer */
   readonly counted: number;
-  /** Positions of the sequences, with padding. */
+  /** Positions of the sequences, with padding. @integer */
   readonly positions: number;
+  /** Tokens of the longest sample, before it is cut. @integer */
   readonly longest: number;
+  /** Highest token id; null without tokens. @integer */
   readonly highestId: number | null;
   /** Whether sequences are filled, so that nothing is padded. */
   readonly isPacked: boolean;
@@ -72,63 +75,94 @@ export type Precision = 'bf16' | 'fp16' | 'float32';
 
 /** Sizes of checkpoints, in bytes. */
 export interface CheckpointSizes {
-  /** Weights in 16 bits, as they are published. */
+  /** Weights in 16 bits, as they are published. @integer */
   readonly weights16: number;
+  /** Bytes of the weights in float32. @integer */
   readonly weights32: number;
-  /** Weights in float32 with both moments of AdamW, to resume from. */
+  /** Weights in float32 with both moments of AdamW, to resume from. @integer */
   readonly resumable: number;
   /** Steps between two; undefined: only at the end. */
   readonly every: number | undefined;
-  /** Checkpoints of the run, the last one included. */
+  /** Checkpoints of the run, the last one included. @integer */
   readonly written: number;
-  /** Checkpoints on the disk at the end. */
+  /** Checkpoints on the disk at the end. @integer */
   readonly kept: number;
+  /** Bytes of all checkpoints. @integer */
   readonly diskBytes: number;
 }
 
 export interface AccumulationRow {
+  /** Sequences of a GPU at a time. @integer */
   readonly microBatch: number;
+  /** Micro-batches of a step. @integer */
   readonly accumulation: number;
+  /** Number of GPUs. @integer */
   readonly gpus: number;
   /** Memory of a GPU. */
   readonly memory: PlainBounds;
+  /** Whether it fits; null without a GPU. */
   readonly verdict: FitVerdict | null;
+  /** Whether it is the micro-batch of the plan. */
   readonly isPlanned: boolean;
 }
 
 export type PlainBounds = Readonly<Record<keyof Bounds, number>>;
 
 export interface TrainingOnHardware {
+  /** GPU for people. */
   readonly gpu: string;
+  /** Number of GPUs. @integer */
   readonly gpus: number;
+  /** Bytes on a GPU. */
   readonly memory: PlainBounds;
+  /** Usable memory of a GPU. */
   readonly capacity: number;
+  /** Whether it fits. */
   readonly verdict: FitVerdict;
+  /** Time of a step; null where no peak of the GPU is known. */
   readonly stepSeconds: PlainBounds | null;
+  /** Speed by the estimate; null where no peak of the GPU is known. */
   readonly tokensPerSecond: number | null;
+  /** Time of all steps; null where no peak of the GPU is known. */
   readonly totalSeconds: PlainBounds | null;
+  /** Cost in the currency of --price; null without it. */
   readonly cost: PlainBounds | null;
 }
 
 export interface TrainPlan {
+  /** Parameters of the model. @integer */
   readonly parameters: number;
+  /** Width of the model. @integer */
   readonly width: number;
+  /** Size of the vocabulary. @integer */
   readonly vocabulary: number;
+  /** Precision of the training. */
   readonly precision: Precision;
+  /** Size of the run. */
   readonly size: RunSize;
   readonly rate: LearningRate;
   readonly weightDecay: number;
   readonly rule: GroupRuleName;
   readonly groups: readonly OptimizerGroup[];
   readonly checkpoints: CheckpointSizes;
+  /** Ways to reach the batch. */
   readonly accumulation: readonly AccumulationRow[];
+  /** Gradients of micro-steps that add up, because the loss is not divided; null where it is. */
   readonly undivided: UndividedLoss | null;
+  /** Memory, time and cost; null without a GPU. */
   readonly hardware: TrainingOnHardware | null;
   /** Null in other types than fp16, unless gradients were measured. */
-  readonly underflow: (Underflow & { readonly isMeasured: boolean }) | null;
+  readonly underflow:
+    | (Underflow & {
+        /** Whether gradients were measured. */
+        readonly isMeasured: boolean;
+      })
+    | null;
+  /** Measured gradients; null without `--gradients`. */
   readonly gradients: MeasuredGradients | null;
   /** Null where no data was read. */
   readonly data: CountedData | null;
+  /** Mistakes of the settings, errors first. */
   readonly mistakes: readonly Mistake[];
 }
 
@@ -365,8 +399,79 @@ export function ratePoints(
 /** Points of the learning rate in a result. */
 const SHOWN_POINTS = 200;
 
+/** The learning rate of a plan. */
+interface ShownLearningRate
+  extends Omit<ScheduleSetting, 'decay' | 'decayType'>,
+    Omit<LearningRate, 'setting'> {
+  /** Description of the schedule for people. */
+  readonly title: string;
+  /** Function that computes the schedule in the original. */
+  readonly source: string;
+  /** Steps of the last decay; null where the schedule has none. @integer */
+  readonly decay: number | null;
+  /** Shape of the last decay; null where the schedule has none. */
+  readonly decayType: DecayType | null;
+  /** Learning rate at a step, at most 200 points. */
+  readonly points: readonly (readonly [
+    /** Step, from 0. @integer */
+    step: number,
+    /** Learning rate of the step. */
+    rate: number,
+  ])[];
+}
+
+/** A group of tensors with one weight decay. */
+interface ShownGroup extends Omit<OptimizerGroup, 'tensors'> {
+  /** Weight decay of the group. */
+  readonly weightDecay: number;
+  /** Tensors of the group. */
+  readonly tensors: readonly {
+    /** Name of the tensor. */
+    readonly name: string;
+    /** Kind of the tensor. */
+    readonly kind: GroupedKind['kind'];
+    /** Parameters of the tensor. @integer */
+    readonly parameters: number;
+  }[];
+}
+
+/** The optimizer of a plan, and its groups. */
+interface ShownOptimizer {
+  /** Name of the optimizer. */
+  readonly name: string;
+  /** Rule that divides the tensors. */
+  readonly rule: GroupRuleName;
+  /** Description of the rule for people. */
+  readonly title: string;
+  /** Source of the rule. */
+  readonly source: string;
+  /** Weight decay of the decayed tensors. */
+  readonly weightDecay: number;
+  /** Tensors with one weight decay. */
+  readonly groups: readonly ShownGroup[];
+}
+
+/** A published model with many tokens per parameter. */
+interface OverTrainedModel {
+  /** Name of the model. */
+  readonly model: string;
+  /** Tokens of its training ÷ parameters. */
+  readonly tokensPerParameter: number;
+  /** Source of the numbers. */
+  readonly source: string;
+}
+
 /** A plan as plain data for JSON and reports: groups with names of tensors, and points of the learning rate. */
-export function shownPlan(plan: TrainPlan) {
+export interface ShownPlan extends Omit<TrainPlan, 'rate' | 'groups' | 'rule' | 'weightDecay'> {
+  /** Published models with many tokens per parameter. */
+  readonly overTrained: readonly OverTrainedModel[];
+  /** Learning rate over the steps. */
+  readonly learningRate: ShownLearningRate;
+  /** Optimizer and its groups. */
+  readonly optimizer: ShownOptimizer;
+}
+
+export function shownPlan(plan: TrainPlan): ShownPlan {
   const { rate, groups, rule, weightDecay, ...rest } = plan;
   const { schedule, setting, ...usual } = rate;
   const definition: Schedule = SCHEDULES[schedule];
@@ -408,7 +513,17 @@ export function shownPlan(plan: TrainPlan) {
   };
 }
 
-export type ShownPlan = ReturnType<typeof shownPlan>;
+/**
+ * The plan of a training, with its mistakes.
+ * @answer minimind train-plan --json
+ */
+export interface TrainPlanResult extends ShownPlan {
+  readonly schema: 'minimind/train-plan@1';
+  /** Path of the model as the user wrote it. */
+  readonly file: string;
+  /** Family of the model. */
+  readonly family: string;
+}
 
 interface LocatedDocument {
   readonly document: unknown;

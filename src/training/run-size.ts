@@ -22,23 +22,27 @@ const USUAL_STEP_TOKENS = 2 ** 19;
 export type LengthOrigin = 'tokens' | 'steps' | 'epochs' | 'default';
 
 export interface RunSize {
-  /** Sequences of a GPU at a time. */
+  /** Sequences of a GPU at a time. @integer */
   readonly microBatch: number;
-  /** Micro-batches of a step on each GPU. */
+  /** Micro-batches of a step on each GPU. @integer */
   readonly accumulation: number;
+  /** Number of GPUs. @integer */
   readonly gpus: number;
-  /** Tokens of a sequence. */
+  /** Tokens of a sequence. @integer */
   readonly context: number;
+  /** Micro-batch × accumulation × GPUs. @integer */
   readonly sequencesPerStep: number;
-  /** Positions of a step, padding included. */
+  /** Positions of a step, padding included. @integer */
   readonly tokensPerStep: number;
   /** Share of these positions that are tokens: 1 without padding. */
   readonly filled: number;
-  /** Optimizer steps. */
+  /** Optimizer steps. @integer */
   readonly steps: number;
-  /** Forward and backward passes of each GPU. */
+  /** Forward and backward passes of each GPU. @integer */
   readonly microSteps: number;
+  /** Tokens of the training. */
   readonly tokens: number;
+  /** Tokens ÷ parameters. */
   readonly tokensPerParameter: number;
   /** Tokens of the data; undefined where unknown. */
   readonly dataTokens: number | undefined;

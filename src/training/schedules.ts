@@ -9,7 +9,7 @@ export type DecayType = (typeof DECAY_TYPES)[number];
 
 /** Parameters of a schedule besides its peak and its steps. */
 export interface ScheduleShape {
-  /** Steps of the warm-up. */
+  /** Steps of the warm-up. @integer */
   readonly warmup: number;
   /** Learning rate at the end of the decay. */
   readonly floor: number;
@@ -25,7 +25,7 @@ export interface ScheduleShape {
 export interface ScheduleSetting extends ScheduleShape {
   /** Highest learning rate. */
   readonly peak: number;
-  /** Steps of the whole schedule. */
+  /** Steps of the whole schedule. @integer */
   readonly steps: number;
 }
 
@@ -321,11 +321,14 @@ const USUAL_WARMUP = 0.01;
 const USUAL_DECAY = 0.1;
 
 export interface LearningRate {
+  /** Name of the schedule. */
   readonly schedule: ScheduleName;
   readonly setting: ScheduleSetting;
   /** Whether the peak is the published one of the nearest width. */
   readonly isUsualPeak: boolean;
+  /** Whether no setting names the schedule. */
   readonly isUsualSchedule: boolean;
+  /** Whether no setting states the warm-up. */
   readonly isUsualWarmup: boolean;
   /** Settings of a learning rate that the schedule does not read. */
   readonly unread: readonly TrainingKey[];

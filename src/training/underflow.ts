@@ -13,6 +13,7 @@ export const FIRST_SCALE = 65_536;
 
 /** Counts of gradient values at a scale. Zeros are left out: they are exact. */
 export interface Underflow {
+  /** Scale of the loss. */
   readonly scale: number;
   /** Share of the values other than 0 that are below the smallest value of fp16. */
   readonly below: number;

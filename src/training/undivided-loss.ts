@@ -7,7 +7,7 @@ import type { RunSize } from './run-size.js';
  * (arXiv 1412.6980, 2.1); clipping and the range of fp16 do.
  */
 export interface UndividedLoss {
-  /** Gradient of a step over the one of divided losses: N. */
+  /** Gradient of a step over the one of divided losses: N. @integer */
   readonly gradientFactor: number;
   /** Learning rate with which SGD takes the same steps on divided losses. */
   readonly sgdLearningRate: number;

@@ -135,6 +135,7 @@ describe('kv-projector verify', () => {
 });
 
 const RESULT: VerifyProjectorsResult = {
+  schema: 'minimind/kv-projector-verify@1',
   data: 'published',
   size: { teacherWidth: 5120, studentWidth: 1536, hidden: 5120, batch: 4, context: 64 },
   engine: {

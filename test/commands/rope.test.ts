@@ -16,7 +16,12 @@ const rope = (...args: string[]) => runHere(['rope', ...args]);
 
 /** Output of the command, computed in this process. */
 async function shown(format: Exclude<Format, 'json'>, width = Number.POSITIVE_INFINITY) {
-  const report = ropeReport({ ...(await analysisOf(LLAMA, 32768)), settings: null });
+  const report = ropeReport({
+    schema: 'minimind/rope@1',
+    family: 'llama',
+    ...(await analysisOf(LLAMA, 32768)),
+    settings: null,
+  });
   return render(report, format, { width, colourLevel: 0, details: true });
 }
 

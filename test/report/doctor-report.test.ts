@@ -59,6 +59,8 @@ const report = (
   adapterFindings: Parameters<typeof doctorReport>[0]['adapterFindings'] = [],
 ) =>
   doctorReport({
+    schema: 'minimind/doctor@1',
+    threads: 1,
     node: '20.20.2',
     platform: 'linux-x64',
     processors: 1,

@@ -37,6 +37,8 @@ function resultOf(checkpoint: Checkpoint, { measured = new Map(), filter }: Show
     ? new Map([...checkpoint.tensors].filter(([name]) => name.startsWith(filter)))
     : checkpoint.tensors;
   return {
+    schema: 'minimind/inspect@1' as const,
+    model: null,
     ...summarise(checkpoint, chosen, measured),
     ...(filter !== undefined && { filter }),
   };

@@ -7,6 +7,7 @@ import { renderTable } from '../../src/report/render/table.js';
 import { CPU_CHECK, CPU_ENGINE } from './engine.js';
 
 const result = (given: Partial<QuickTest> = {}) => ({
+  schema: 'minimind/quick-test@1' as const,
   file: 'model.yaml',
   family: 'hybrid',
   checkpoint: null,
@@ -257,7 +258,15 @@ describe('the report of a trace', () => {
     { name: 'shared_srte', depth: 1, operation: 'rows', shape: [1, 8, 4], parameters: 1000 },
   ];
   const loss = [{ name: 'loss', depth: 0, operation: 'mean', shape: [], parameters: 0 }];
-  const given = { file: 'model.yaml', batch: 1, context: 8, trace, loss };
+  const given = {
+    schema: 'minimind/quick-test@1' as const,
+    file: 'model.yaml',
+    family: 'hybrid',
+    batch: 1,
+    context: 8,
+    trace,
+    loss,
+  };
 
   it('is a tree', () => {
     expect(renderTable(traceReport(given, { flat: false }), TERMINAL)).toBe(
@@ -310,7 +319,14 @@ describe('the report of the doctor', () => {
     selfCheck: null,
     productFlops: null,
   } as const;
-  const machine = { node: '20.20.2', platform: 'linux-x64', processors: 1, availableBytes: 24e9 };
+  const machine = {
+    schema: 'minimind/doctor@1' as const,
+    node: '20.20.2',
+    platform: 'linux-x64',
+    processors: 1,
+    availableBytes: 24e9,
+    threads: 1,
+  };
   const adapters = { adapters: null, adapterFindings: null };
   const text = (engines: readonly (typeof usable | typeof missing)[]) =>
     renderTable(doctorReport({ ...machine, ...adapters, engines }), { ...TERMINAL, width: 120 });

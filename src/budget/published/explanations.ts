@@ -4,7 +4,9 @@ import { formatInteger } from '../../text/units.js';
 
 /** A counting error that turns the true count into another. */
 export interface CountingError {
+  /** Stable identifier of the error. */
   readonly id: string;
+  /** Description for people. */
   readonly text: string;
   /** Implausibility; common errors have 1. */
   readonly weight: number;
@@ -14,16 +16,19 @@ export interface CountingError {
 export interface Explanation<Value extends bigint | number> {
   /** Empty when the number is correct. */
   readonly reasons: readonly CountingError[];
-  /** Value with these errors. */
+  /** Value with these errors. @fraction */
   readonly value: Value;
 }
 
 /** @template Value See `Explanation`. */
 export interface PublishedReport<Value extends bigint | number = bigint | number> {
+  /** Unit of the number. A share is 0.969 for 96.9%; a change has a sign. */
   readonly unit: 'parameters' | 'change' | 'flops' | 'bytes' | 'ratio' | 'share';
+  /** The published number. @fraction */
   readonly value: Value;
+  /** Largest difference that its rounding explains. @fraction */
   readonly tolerance: Value;
-  /** Upper end of a published range, whose lower end is `value`. */
+  /** Upper end of a published range, whose lower end is `value`. @fraction */
   readonly upTo?: Value;
   /** value − the true number of parameters; null for other units, which many figures of a model have. */
   readonly difference: bigint | null;
@@ -31,7 +36,7 @@ export interface PublishedReport<Value extends bigint | number = bigint | number
   readonly explanations: readonly Explanation<Value>[];
   /** Figures closest to a number that none gives. */
   readonly nearest?: readonly Explanation<Value>[];
-  /** Number of combinations tried. */
+  /** Number of combinations tried. @integer */
   readonly tried: number;
 }
 

@@ -25,12 +25,13 @@ export interface TokenGrid {
 export interface TraceStep {
   /** Path of the layer, or a description for a step without its own layer. */
   readonly name: string;
-  /** Nesting depth in the model. */
+  /** Nesting depth in the model. @count */
   readonly depth: number;
+  /** Operation of the step. */
   readonly operation: string;
-  /** Output shape. */
+  /** Output shape. @count */
   readonly shape: Shape;
-  /** Parameters of the step; each tensor is counted where it is first used. */
+  /** Parameters of the step; each tensor is counted where it is first used. @count */
   readonly parameters: number;
 }
 

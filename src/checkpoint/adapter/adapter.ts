@@ -215,8 +215,11 @@ function moduleOf(
 
 /** A LoRA adapter: its settings and sizes. */
 export interface AdapterDescription {
+  /** Folder of the adapter. */
   readonly file: string;
+  /** Rank of modules without one of their own. */
   readonly rank: number;
+  /** Numerator of the scale: alpha ÷ rank. */
   readonly alpha: number;
   /** Whether alpha / √rank scales the products, not alpha / rank. */
   readonly rankStabilised: boolean;
@@ -224,8 +227,9 @@ export interface AdapterDescription {
   readonly targets: readonly string[] | string | null;
   /** Modules whose weights it replaces. */
   readonly replaced: readonly string[];
-  /** Parameters that it adds, or replaces others with. */
+  /** Parameters that it adds, or replaces others with. @integer */
   readonly parameters: number;
+  /** Bytes of the tensors. @integer */
   readonly bytes: number;
   /** Model that it was trained on, as its settings name it. */
   readonly base: string | null;

@@ -10,21 +10,32 @@ export type ShownValue =
   | bigint
   | boolean
   | readonly (string | number | bigint | boolean)[]
-  | { readonly elements: number; readonly type: string };
+  | {
+      /** Number of elements. @count */
+      readonly elements: number;
+      /** Type of the elements. */
+      readonly type: string;
+    };
 
 export interface GgufComponent {
   /** `attention`, `feed-forward`, … */
   readonly component: string;
+  /** Number of tensors. @integer */
   readonly tensors: number;
+  /** Their elements. @integer */
   readonly elements: number;
+  /** Their bytes. @integer */
   readonly bytes: number;
+  /** Bits of an element on average. */
   readonly bitsPerWeight: number;
   /** Most bytes first. */
   readonly types: readonly string[];
 }
 
 export interface GgufDescription {
+  /** Architecture of llama.cpp; null if it is not stated. */
   readonly architecture: string | null;
+  /** Name of the model; null if it is not stated. */
   readonly name: string | null;
   /** Null without a tokenizer. */
   readonly tokenizer: {
@@ -32,11 +43,16 @@ export interface GgufDescription {
     readonly model: string;
     /** How text is split before merges. */
     readonly pre: string | null;
+    /** Size of the vocabulary; null without one. @integer */
     readonly tokens: number | null;
   } | null;
+  /** Chat template; null without one. */
   readonly chatTemplate: string | null;
+  /** Bits of an element on average. */
   readonly bitsPerWeight: number;
+  /** Tensors by component. */
   readonly components: readonly GgufComponent[];
+  /** Values by key; of a long array, the number of its elements and their type. */
   readonly metadata: Readonly<Record<string, ShownValue>>;
 }
 

@@ -4,45 +4,67 @@ import type { ExternalFile } from './external-data.js';
 import type { OnnxTensor } from './tensor-proto.js';
 
 export interface OnnxValueInfo {
+  /** Name of the value. */
   readonly name: string;
   /** `int64`; null for a value that is not a tensor, or of an unknown type. */
   readonly type: string | null;
-  /** A text is a symbolic size, an empty one an unknown size; null where no shape is stated. */
+  /** A text is a symbolic size, an empty one an unknown size; null where no shape is stated. @exact */
   readonly shape: readonly (number | string)[] | null;
 }
 
 export interface OnnxTypeTotals {
+  /** Element type. */
   readonly type: string;
+  /** Number of tensors. @count */
   readonly tensors: number;
+  /** Their elements. @count */
   readonly elements: number;
+  /** Their bytes. @count */
   readonly bytes: number;
 }
 
 export interface OnnxDescription {
+  /** Version of the format. @integer */
   readonly irVersion: number;
+  /** Program that wrote the file. */
   readonly producer: string;
+  /** Its version. */
   readonly producerVersion: string;
-  readonly operatorSets: readonly { readonly domain: string; readonly version: number }[];
+  /** Operator sets that the graph uses. */
+  readonly operatorSets: readonly {
+    /** Domain of the operators. */
+    readonly domain: string;
+    /** Version of the operator set. @integer */
+    readonly version: number;
+  }[];
+  /** Properties that the file names. */
   readonly metadata: Readonly<Record<string, string>>;
+  /** Inputs of the graph. */
   readonly inputs: readonly OnnxValueInfo[];
+  /** Outputs of the graph. */
   readonly outputs: readonly OnnxValueInfo[];
-  /** Nodes of all graphs and functions. */
+  /** Nodes of all graphs and functions. @count */
   readonly nodes: number;
   /** Most frequent first. */
   readonly operators: readonly {
+    /** Domain of the operator. */
     readonly domain: string;
+    /** Type of the operator. */
     readonly operator: string;
+    /** Number of nodes. @count */
     readonly count: number;
   }[];
-  /** Graphs in attributes of nodes: branches and bodies of loops. */
+  /** Graphs in attributes of nodes: branches and bodies of loops. @count */
   readonly subgraphs: number;
+  /** Functions of the file. @count */
   readonly functions: number;
   /** Initializers of the graph by type, most bytes first. */
   readonly initializers: readonly OnnxTypeTotals[];
   /** Constants of nodes, and initializers of subgraphs. */
   readonly constantTensors: readonly OnnxTypeTotals[];
-  /** Sparse initializers, whose values are not read. */
+  /** Sparse initializers, whose values are not read. @count */
   readonly sparseTensors: number;
+  /** Files that hold values of the graph. */
   readonly externalFiles: readonly ExternalFile[];
 }
 

@@ -13,10 +13,11 @@ import type { OnnxTensor } from './tensor-proto.js';
 export interface ExternalFile {
   /** As the model writes it, relative to its folder. */
   readonly location: string;
+  /** Tensors in the file. @count */
   readonly tensors: number;
-  /** Bytes of the tensors in it; shared ones once for each. */
+  /** Bytes of the tensors in it; shared ones once for each. @count */
   readonly bytes: number;
-  /** Bytes of the file; null where it is missing. */
+  /** Bytes of the file; null where it is missing. @count */
   readonly size: number | null;
 }
 

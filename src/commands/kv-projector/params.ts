@@ -4,6 +4,7 @@ import { details } from '../../cli/flags/flags.js';
 import type { PublishedNumber } from '../../cli/flags/value-flags.js';
 import { count, publishedNumber, ratioChoices, teachers } from '../../cli/flags/value-flags.js';
 import { usageError } from '../../errors.js';
+import type { ProjectorParamsResult } from '../../kv-projector/costs.js';
 import { compareProjectors, loadTeachers } from '../../kv-projector/costs.js';
 import { explainProjector } from '../../kv-projector/explain-projector.js';
 import { projectorParamsReport } from '../../report/kv-projector/kv-projector.js';
@@ -42,13 +43,13 @@ export default class KvProjectorParams extends BaseCommand {
     const loaded = await loadTeachers(flags.teacher);
     await this.warnAbout(flags, loaded.warnings);
     const comparison = compareProjectors(loaded.teachers, flags.student, flags.ratio);
-    const result = {
+    const result: ProjectorParamsResult = {
       schema: 'minimind/kv-projector-params@1',
       ...comparison,
       ...(flags.published && {
         published: explainProjector(comparison, ownUnit(flags.published)),
       }),
-    } as const;
+    };
     return this.answer(flags, result, (each) =>
       projectorParamsReport(each, { explain: flags.explain }),
     );

@@ -41,6 +41,10 @@ import {
 import { requireStoredTensor } from './tensor-values.js';
 
 export interface MeasuredTable extends PlannedTable {
+  /**
+   * Share of the squared norm that a pair keeps of its table; null for others, and for a plan.
+   * @minimum 0 @maximum 1
+   */
   readonly energy: number | null;
   /** One error per replaced table. */
   readonly errors: readonly TableError[];
@@ -390,6 +394,7 @@ export interface Proof {
   readonly isExact: boolean;
   /** Reason why it could not run. */
   readonly why: string | null;
+  /** Comparison of the models; null if they cannot be compared. */
   readonly against: TwoModelComparison | null;
 }
 

@@ -284,10 +284,13 @@ const atLeast = (numbers: Float64Array<ArrayBuffer>, length: number) =>
 
 /** The values of a table that are not finite. */
 export interface NonFiniteSummary {
+  /** Number of values. @count */
   readonly count: number;
-  /** Row and column of the first one. */
+  /** Row and column of the first one. @count */
   readonly row: number;
+  /** Column of the first one. @count */
   readonly column: number;
+  /** The first value. */
   readonly value: 'NaN' | 'Infinity' | '-Infinity';
 }
 
@@ -338,17 +341,19 @@ export class NonFiniteValues {
 
 /** Norms are Frobenius norms. Null is an undefined value: 0/0. */
 export interface TableError {
-  /** Numbers of the layers that use the table. */
+  /** Numbers of the layers that use the table. @count */
   readonly layers: readonly number[];
   /** The tensor of the input; for a pair, the one of the rows. */
   readonly name: string;
-  /** ‖had‖, over the rows that both have, as for all below; null when it was copied without reading. */
+  /** ‖had‖, over the rows that both have, as for all below; null when it was copied without reading. @minimum 0 */
   readonly norm: number | null;
-  /** ‖had − gets‖. */
+  /** ‖had − gets‖. @minimum 0 */
   readonly distance: number;
-  /** distance / norm. */
+  /** distance / norm. @real @minimum 0 */
   readonly relativeError: number | null;
+  /** Largest error of a value. @minimum 0 */
   readonly largestError: number;
+  /** Cosine similarity; null when one of the two is zero. @minimum -1 @maximum 1 */
   readonly cosine: number | null;
 }
 

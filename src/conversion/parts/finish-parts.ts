@@ -44,8 +44,9 @@ import { isFinished } from './run-part.js';
 
 /** State of the units of a part. */
 export type PartState = PartsAnswer['parts'][number] & {
-  /** Bytes of its files that are written, those of running units included. */
+  /** Bytes of its files that are written, those of running units included. @count */
   readonly doneBytes: number;
+  /** Bytes of its files. @count */
   readonly bytes: number;
 };
 

@@ -26,27 +26,59 @@ import {
 } from './parts-plan.js';
 import { type PartOptions, runParts } from './run-part.js';
 
-/** Output of `minimind convert-checkpoint --plan FILE --json`, except of a complete `--finish`. */
+/**
+ * A conversion in parts: its plan, a part, the progress, or a finish that is not possible yet. A finish that succeeds
+ * answers as convert-checkpoint does.
+ * @answer minimind convert-checkpoint --plan FILE --json
+ */
 export interface PartsResult extends PartsAnswer {
   readonly schema: 'minimind/convert-parts@1';
-  readonly input: { readonly path: string; readonly files: number; readonly bytes: number };
-  readonly output: { readonly path: string; readonly files: number; readonly bytes: number };
-  readonly parts: readonly (PartState & {
+  /** The checkpoint that is read. */
+  readonly input: {
+    /** Path of the checkpoint. */
+    readonly path: string;
+    /** Number of files. @count */
     readonly files: number;
-    /** Ranges of rows of computed tables. */
+    /** Their size. @count */
+    readonly bytes: number;
+  };
+  /** The checkpoint that is written. */
+  readonly output: {
+    /** Path of the checkpoint. */
+    readonly path: string;
+    /** Number of files. @count */
+    readonly files: number;
+    /** Their size. @count */
+    readonly bytes: number;
+  };
+  /** The parts, each with its progress. */
+  readonly parts: readonly (PartState & {
+    /** Files of the part. @count */
+    readonly files: number;
+    /** Ranges of rows of computed tables. @count */
     readonly slices: number;
+    /** Bytes that the part reads. @minimum 0 */
     readonly readBytes: number;
-    /** Predicted peak of the process. */
+    /** Predicted peak of the process. @count */
     readonly memoryBytes: number;
   })[];
   /** Whether the output is in place. */
   readonly isFinished: boolean;
+  /** Bytes of all finished files. @count */
   readonly doneBytes: number;
-  /** Only the files with tensors. */
+  /** Only the files with tensors. @count */
   readonly bytes: number;
+  /** Speed of all running tasks; null when none runs. @integer */
   readonly bytesPerSecond: number | null;
+  /** Estimated time to the end; null when no task runs. */
   readonly secondsLeft: number | null;
-  readonly ran: (NonNullable<PartsAnswer['ran']> & { readonly writtenBytes: number }) | null;
+  /** Result of a run; null except for a part. */
+  readonly ran:
+    | (NonNullable<PartsAnswer['ran']> & {
+        /** Bytes that this run wrote; null except for a part. @count */
+        readonly writtenBytes: number;
+      })
+    | null;
 }
 
 function resultOf(

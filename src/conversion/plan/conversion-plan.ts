@@ -75,12 +75,17 @@ export type Action =
   | { readonly do: 'compute' };
 
 export interface PlannedTensor {
+  /** Name of the tensor. */
   readonly name: string;
   /** Other names of the same values. */
   readonly aliases: readonly string[];
+  /** Whether it is learned. */
   readonly role: 'parameter' | 'buffer';
+  /** Element type, as safetensors names it. */
   readonly dtype: StoredDtype;
+  /** Sizes of the dimensions. @count */
   readonly shape: Shape;
+  /** Bytes of the values. @count */
   readonly bytes: number;
   readonly action: Action;
   /** Blocks in which a GGUF file stores the values. */
@@ -99,6 +104,7 @@ export interface PlannedTie {
   readonly name: string;
   /** The input's names of the embedding and the head. */
   readonly from: readonly [string, string];
+  /** Tensor whose values are kept, or their mean. */
   readonly values: Tie;
 }
 
@@ -159,6 +165,7 @@ export const STEP_KINDS = [
 export type StepKind = (typeof STEP_KINDS)[number];
 
 export interface TensorStep extends Omit<PlannedTensor, 'action'> {
+  /** Way of making the tensor; computed values are also cast if the type differs. */
   readonly action: StepKind;
   /** Names in the input. */
   readonly from: readonly string[];
@@ -170,12 +177,17 @@ export interface TensorStep extends Omit<PlannedTensor, 'action'> {
 
 /** Tensors with the same step, over all layers. */
 export interface StepGroup {
+  /** Way of making the tensors; computed values are also cast if the type differs. */
   readonly action: StepKind;
   /** `layers.{0–31}.srte.freqs`; `layers.{0–31}.…` for tensors whose values are unchanged except for the type. */
   readonly pattern: string;
+  /** Number of tensors. @count */
   readonly tensors: number;
+  /** Their bytes. @count */
   readonly bytes: number;
+  /** Element types in the input. */
   readonly fromDtypes: readonly StoredDtype[];
+  /** Element type in the output. */
   readonly dtype: StoredDtype | WritableBlocks;
 }
 

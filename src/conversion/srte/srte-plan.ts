@@ -19,15 +19,17 @@ import { parseSrteTensorName, srteTablesWithCopies } from './srte-tables.js';
 export interface PlannedTable {
   /** `shared_srte`, `layers.0.srte`. */
   readonly name: string;
-  /** Numbers of the input's tables that it replaces. */
+  /** Numbers of the input's tables that it replaces. @count */
   readonly replaces: readonly number[];
-  /** Numbers of the tables that its values come from. */
+  /** Numbers of the tables that its values come from. @count */
   readonly sources: readonly number[];
   /** Whether its values must be computed, rather than copied from one table. */
   readonly isMade: boolean;
+  /** Form of the table. */
   readonly form: SrteStorageKind;
-  /** Rank of a low-rank pair; null for other forms, and while unknown. */
+  /** Rank of a low-rank pair; null for other forms, and while unknown. @count */
   readonly rank: number | null;
+  /** Element type, as safetensors names it. */
   readonly dtype: StoredDtype;
 }
 

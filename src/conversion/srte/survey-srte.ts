@@ -28,34 +28,40 @@ import { isSameAs, srteTablesWithCopies } from './srte-tables.js';
 
 /** Norms and distances are Frobenius norms. Null is an undefined value: 0/0, or not finite. */
 export interface TableSurvey {
-  /** Null for a shared table. */
+  /** Null for a shared table. @count */
   readonly layer: number | null;
   /** Name in the file; for a low-rank pair, the name of the rows. */
   readonly name: string;
+  /** Frobenius norm, as all norms here. @minimum 0 */
   readonly norm: number | null;
+  /** Cosine similarity to the mean table; null when one of the two is zero. */
   readonly cosineToMean: number | null;
+  /** Norm of the difference from the mean table; null without a mean. @minimum 0 */
   readonly distanceToMean: number | null;
-  /** distanceToMean / norm: the relative error of replacing this table by the mean. */
+  /** distanceToMean / norm: the relative error of replacing this table by the mean. @minimum 0 */
   readonly relativeDistance: number | null;
-  /** Largest difference between a value of the table and of the mean. */
+  /** Largest difference between a value of the table and of the mean. @minimum 0 */
   readonly largestDifference: number | null;
   /** Null when all values are finite. */
   readonly nonFinite: NonFiniteSummary | null;
 }
 
 export interface SrteSurvey extends SrteStorage {
+  /** Whether layers share their tables. */
   readonly sharing: SrteTables['sharing'];
-  /** Rows of a table. */
+  /** Rows of a table. @count */
   readonly positions: number;
-  /** Columns of a table. */
+  /** Columns of a table. @count */
   readonly hidden: number;
-  /** Rank of the stored low-rank pairs; null for full tables. */
+  /** Rank of the stored low-rank pairs; null for full tables. @integer @minimum 1 */
   readonly storedRank: number | null;
   /** One per layer, in order; one when shared. */
   readonly tables: readonly TableSurvey[];
   /** Cosine similarity between all tables. */
   readonly cosines: readonly (readonly (number | null)[])[];
+  /** Norm of the mean table; null without one. @minimum 0 */
   readonly meanNorm: number | null;
+  /** Options for storing the tables. */
   readonly options: readonly SrteOption[];
   /** Remarks for the user. */
   readonly notes: readonly string[];
@@ -281,26 +287,29 @@ export class SrtePass {
 
 /** Current storage of the tables. */
 export interface SrteStorage {
-  /** The widest dtype of the tables. */
+  /** The widest dtype of the tables. @pattern ^[A-Z][A-Z0-9_]*$ */
   readonly dtype: StoredDtype;
-  /** All tables together, shared tensors once. */
+  /** All tables together, shared tensors once. @count */
   readonly parameters: number;
+  /** Bytes of the tables. @count */
   readonly bytes: number;
 }
 
 /** An option for storing one table for all layers. */
 export interface SrteOption {
-  /** Null for the mean itself; else its best approximation of this rank. */
+  /** Null for the mean itself; else its best approximation of this rank. @integer @minimum 1 */
   readonly rank: number | null;
+  /** Parameters of the tables. @count */
   readonly parameters: number;
-  /** Bytes in the current dtype of the tables. */
+  /** Bytes in the current dtype of the tables. @count */
   readonly bytes: number;
-  /** Reduction of the parameters; negative for an increase. */
+  /** Reduction of the parameters; negative for an increase. @integer */
   readonly savedParameters: number;
+  /** Bytes that it saves. @integer */
   readonly savedBytes: number;
-  /** Share of the mean's squared norm that is kept, 0 to 1; null for a zero mean. */
+  /** Share of the mean's squared norm that is kept, 0 to 1; null for a zero mean. @minimum 0 */
   readonly energy: number | null;
-  /** Root of the sum of all squared differences over the sum of all squares. */
+  /** Root of the sum of all squared differences over the sum of all squares. @minimum 0 */
   readonly relativeError: number | null;
 }
 

@@ -32,7 +32,9 @@ import {
 } from './options.js';
 
 export interface UnmetRequirement {
+  /** Requirement that is not met with certainty. */
   readonly about: 'training' | 'serving' | 'load';
+  /** Description for people. */
   readonly text: string;
 }
 
@@ -202,13 +204,21 @@ export function fitTraining(model: LanguageModel, setting: TrainingFitSetting): 
 
 /** Flags of `fit` that make a serving fit. */
 export interface ServingRemedy {
+  /** Flags of `fit` in camel case, with their values. */
   readonly flags: {
+    /** Value of `--gpu`. */
     readonly gpu?: string;
+    /** Value of `--gpus`. @integer @minimum 1 */
     readonly gpus?: number;
+    /** Value of `--tensor-parallel`. @integer @minimum 1 */
     readonly tensorParallel?: number;
+    /** Value of `--dtype`. */
     readonly dtype?: WeightDtype;
+    /** Value of `--context`. @integer @minimum 1 */
     readonly context?: number;
+    /** Value of `--batch`. @integer @minimum 1 */
     readonly batch?: number;
+    /** Value of `--users`. @integer @minimum 1 */
     readonly users?: number;
   };
   /** Memory of one GPU with these flags. */

@@ -6,10 +6,11 @@
 import { sumOf } from '../../text/words.js';
 
 export interface BatchingComparison {
-  /** Output tokens of the requests, in equal shares. */
+  /** Output tokens of the requests, in equal shares. @integer @minimum 1 */
   readonly lengths: readonly number[];
-  /** Requests of a batch. */
+  /** Requests of a batch. @integer @minimum 1 */
   readonly batch: number;
+  /** Mean tokens of an answer. */
   readonly mean: number;
   /** Decoding steps of a static batch with requests in these shares: the longest answer. */
   readonly steps: number;
@@ -18,7 +19,14 @@ export interface BatchingComparison {
   /** Tokens per second of continuous batching ÷ those of static batching, with requests always waiting. */
   readonly ratio: number;
   /** The same for batches of requests drawn at random: the expected longest answer. */
-  readonly drawn: { readonly steps: number; readonly wasted: number; readonly ratio: number };
+  readonly drawn: {
+    /** Decoding steps of a static batch. */
+    readonly steps: number;
+    /** Share of its places that make no token. */
+    readonly wasted: number;
+    /** Tokens per second of continuous batching ÷ those of static batching. */
+    readonly ratio: number;
+  };
 }
 
 /** @param lengths At least one length; a length that is repeated is as much more frequent. */

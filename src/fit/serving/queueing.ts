@@ -49,6 +49,7 @@ export interface Server {
 
 /** Smallest deployment that meets the target. */
 export interface LoadMet {
+  /** Whether some number of GPUs meets the load. */
   readonly met: true;
   readonly gpus: Quantity;
   readonly replicas: Quantity;
@@ -71,6 +72,7 @@ export interface LoadMet {
 
 /** No number of GPUs meets the target. */
 export interface LoadMissed {
+  /** Whether some number of GPUs meets the load. */
   readonly met: false;
   /** Reason: a single request is too slow, or memory is too small for one. */
   readonly reason: 'too slow' | 'no room';

@@ -76,7 +76,11 @@ export interface DecodeStep {
   /** Largest term of the roofline; null for a measured time. */
   readonly limitedBy: DecodingLimit | null;
   /** Terms of the roofline. */
-  readonly limits: readonly { readonly limit: DecodingLimit; readonly seconds: Quantity }[];
+  readonly limits: readonly {
+    /** Resource that limits decoding. */
+    readonly limit: DecodingLimit;
+    readonly seconds: Quantity;
+  }[];
 }
 
 /** Work of one GPU in a prefill: all prompt tokens in one pass. */
@@ -98,7 +102,12 @@ export interface Prefill {
   readonly seconds: Bounds;
   /** Null for a measured time. */
   readonly limitedBy: PrefillLimit | null;
-  readonly limits: readonly { readonly limit: PrefillLimit; readonly seconds: Quantity }[];
+  /** Resources that could be the limit. */
+  readonly limits: readonly {
+    /** Resource that limits the prefill. */
+    readonly limit: PrefillLimit;
+    readonly seconds: Quantity;
+  }[];
 }
 
 const STEP_SOURCE =

@@ -29,8 +29,9 @@ import { WEIGHT_DTYPES } from './weight-types.js';
 
 /** Load of incoming requests. */
 export interface LoadRequest {
+  /** Requests per second. @real */
   readonly requestsPerSecond: number;
-  /** Target of the 95th percentile, in seconds to the last token. */
+  /** Target of the 95th percentile, in seconds to the last token. @real */
   readonly p95Seconds: number;
 }
 
@@ -41,18 +42,18 @@ export interface ServingFitSetting {
   readonly cacheDtype: Dtype;
   /** Type of Mamba states and convolution inputs. */
   readonly stateDtype: Dtype;
-  /** Maximum tokens per sequence, prompt and output. */
+  /** Maximum tokens per sequence, prompt and output. @integer @minimum 1 */
   readonly context: number;
-  /** Sequences at a time. */
+  /** Sequences at a time. @integer @minimum 1 */
   readonly batch: number;
-  /** Prompt tokens per request. */
+  /** Prompt tokens per request. @integer @minimum 1 */
   readonly prompt: number;
-  /** Output tokens per request. */
+  /** Output tokens per request. @integer @minimum 1 */
   readonly output: number;
   readonly load?: LoadRequest | undefined;
   /** Times that replace the estimates; the token time is of `batch` sequences at a time. */
   readonly measured?: MeasuredSpeed | undefined;
-  /** GPUs that share each layer. */
+  /** GPUs that share each layer. @integer @minimum 1 */
   readonly tensorParallel: number;
 }
 
@@ -242,9 +243,9 @@ const passOf = memoized((model: LanguageModel) => ({
 
 /** Times that a user measured on the GPUs of one replica. */
 export interface MeasuredSpeed {
-  /** Seconds per token of a sequence, with the batch of the setting in service. */
+  /** Seconds per token of a sequence, with the batch of the setting in service. @real */
   readonly tokenSeconds?: number | undefined;
-  /** Seconds from one prompt to its first token. */
+  /** Seconds from one prompt to its first token. @real */
   readonly prefillSeconds?: number | undefined;
 }
 

@@ -32,12 +32,17 @@ import { WEIGHT_DTYPES } from './weight-types.js';
 
 /** GPUs that a load needs, at the speed of each bound. */
 export interface ServingLoad extends Readonly<Record<keyof Bounds, LoadAnswer>> {
+  /** Assumption about the arrivals. */
   readonly assumption: string;
 }
 
 export interface ServingFit {
   /** Weights on the fullest GPU, by component. */
-  readonly weightParts: readonly { readonly part: string; readonly bytes: Figure }[];
+  readonly weightParts: readonly {
+    /** Part of the memory. */
+    readonly part: string;
+    readonly bytes: Figure;
+  }[];
   /** Weights with scales, on the fullest GPU. */
   readonly weights: Figure;
   /** Weights of the whole model. */
@@ -49,10 +54,16 @@ export interface ServingFit {
   /** Mamba states of one sequence, on one GPU. */
   readonly state: Figure;
   readonly workspace: Bounds;
-  readonly workspaceParts: readonly { readonly part: string; readonly bytes: Bounds }[];
+  /** Parts of the workspace. */
+  readonly workspaceParts: readonly {
+    /** Name of the part. */
+    readonly part: string;
+    readonly bytes: Bounds;
+  }[];
   /** Total memory of one GPU. */
   readonly total: Bounds;
   readonly capacity: Quantity;
+  /** `fits`: by the upper bound; `may fit`: by the lower bound; `does not fit`: not even by the lower bound. */
   readonly verdict: FitVerdict;
   /** Peak in the type of the products; null if none is published. */
   readonly peak: Quantity | null;
@@ -205,6 +216,7 @@ function loadOf(
 
 /** Speed of decoding for a number of users. */
 export interface UsersSpeed {
+  /** Users at this speed. @integer @minimum 1 */
   readonly users: number;
   /** Tokens per second of each user. */
   readonly each: Bounds;
@@ -215,8 +227,9 @@ export interface UsersSpeed {
 }
 
 export interface UsersFit {
-  /** Number of users with `--users`; null without. */
+  /** Number of users with `--users`; null without. @integer @minimum 1 */
   readonly asked: number | null;
+  /** Copies of the model on the GPUs. @integer @minimum 1 */
   readonly replicas: number;
   /** Users of one replica that fit in memory; `lower` is sure to fit. */
   readonly perReplica: Bounds;
@@ -230,10 +243,13 @@ export interface UsersFit {
 
 /** GPUs that serve a number of users. */
 export interface NeededGpus {
+  /** Number of GPUs. @integer @minimum 1 */
   readonly gpus: number;
+  /** Copies of the model on them. @integer @minimum 1 */
   readonly replicas: number;
-  /** GPUs that share each layer. */
+  /** GPUs that share each layer. @integer @minimum 1 */
   readonly tensorParallel: number;
+  /** GPUs of a copy. @integer @minimum 1 */
   readonly perReplica: number;
 }
 

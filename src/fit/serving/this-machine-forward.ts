@@ -23,8 +23,9 @@ import {
 import { sumOf } from '../../text/words.js';
 
 export interface ForwardSize {
+  /** Sequences. @integer @minimum 1 */
   readonly batch: number;
-  /** Tokens per sequence. */
+  /** Tokens per sequence. @integer @minimum 1 */
   readonly tokens: number;
 }
 

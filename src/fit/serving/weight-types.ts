@@ -114,8 +114,12 @@ export const scaleBits = (type: ScaleType): number => (type === 'f8_e8m0' ? 8 : 
 
 /** Storage format of weights. */
 export interface WeightFormat {
+  /** Type of the weights, also one of GGUF files: `q4_k_m`. */
   readonly dtype: WeightDtype;
-  /** Values of a row that share a scale; `row`: the whole row; `block`: scales are within the GGUF blocks. */
+  /**
+   * Values of a row that share a scale; `row`: the whole row; `block`: scales are within the GGUF blocks.
+   * @integer @minimum 1
+   */
   readonly groupSize: number | 'row' | 'block';
   readonly scaleDtype: ScaleType;
   /** Whether each group has a zero point, with the bits of a weight. */

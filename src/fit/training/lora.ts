@@ -37,17 +37,24 @@ export interface LoraFit {
   readonly kept: Figure;
   /** Correction for parts that are never in memory at once, zero or negative. */
   readonly apart: Bounds | null;
+  /** Parts of the workspace. */
   readonly workspaceParts: TrainingMemoryFit['workspaceParts'];
   readonly total: Bounds;
   readonly capacity: Quantity;
+  /** Whether the training fits by the bounds. */
   readonly verdict: FitVerdict;
 }
 
 /** Training of adapters on the GPUs of a cluster. */
 export interface ClusterLora extends LoraFit {
+  /** Rank of the adapters. @integer @minimum 1 */
   readonly rank: number;
   readonly recompute: TrainingFitSetting['recompute'];
-  /** Fewest GPUs that fit by the upper bound, by doubling; null: more than `MOST_TRIED_GPUS`, or more cannot be connected. */
+  /**
+   * Fewest GPUs that fit by the upper bound, by doubling; null: more than `MOST_TRIED_GPUS`, or more cannot be
+   * connected.
+   * @integer @minimum 1
+   */
   readonly gpus: number | null;
 }
 

@@ -10,11 +10,13 @@ export type StatePart = 'weights' | 'gradients' | 'optimizer' | 'buffers' | 'act
 
 /** Memory of each GPU of a pipeline stage. */
 export interface StageMemory {
+  /** Stage of the pipeline, from 0. @count */
   readonly stage: number;
-  /** Index of the first block, and the index after the last. */
+  /** Index of the first block, and the index after the last. @count */
   readonly blocks: readonly [from: number, to: number];
   /** Parameters with weights on a GPU: its part of each tensor. */
   readonly parameters: Figure;
+  /** Parts of the state. */
   readonly parts: readonly { readonly part: StatePart; readonly bytes: Figure }[];
   /** Details of the activations of all micro-batches in flight. */
   readonly activations: ActivationBudget;
@@ -51,7 +53,11 @@ export interface StepTime {
   /** Lower bound: all at peak, and overlapped. */
   readonly roofline: Quantity;
   /** Possible limits of a step; `memory` includes launches. */
-  readonly limits: readonly { readonly limit: TrainingLimit; readonly seconds: Bounds }[];
+  readonly limits: readonly {
+    /** Resource that limits the step. */
+    readonly limit: TrainingLimit;
+    readonly seconds: Bounds;
+  }[];
   /** Largest limit in the lower bound. */
   readonly limitedBy: TrainingLimit;
   /** Text about communication without a known link, which is not counted; null if all is. */
@@ -67,6 +73,7 @@ export interface TrainingTime {
   readonly totalSeconds: Bounds;
   readonly mfu: Quantity;
   readonly roofline: Quantity;
+  /** Resource that limits the training. */
   readonly limitedBy: TrainingLimit;
 }
 
@@ -74,6 +81,7 @@ export interface TrainingTime {
 export interface Remedy {
   /** Text for the user. */
   readonly change: string;
+  /** Settings that change. */
   readonly flags: Partial<TrainingFitSetting>;
   /** Total as in `TrainingMemoryFit`. */
   readonly total: Bounds;
@@ -82,17 +90,24 @@ export interface Remedy {
 }
 
 export interface TrainingMemoryFit {
+  /** Stages of the pipeline. @minItems 1 */
   readonly stages: readonly StageFit[];
-  /** Index of the fullest stage by the estimate; parts and workspace are of its GPUs. */
+  /** Index of the fullest stage by the estimate; parts and workspace are of its GPUs. @count */
   readonly fullest: number;
   /** Correction for parts of `exactBytes` that are never in memory at once, zero or negative, on the fullest GPU. */
   readonly apart: Bounds | null;
   /** Workspace of the fullest GPU. */
   readonly workspace: Bounds;
-  readonly workspaceParts: readonly { readonly part: string; readonly bytes: Bounds }[];
+  /** Parts of the workspace. */
+  readonly workspaceParts: readonly {
+    /** Name of the part. */
+    readonly part: string;
+    readonly bytes: Bounds;
+  }[];
   /** Total with workspace; each bound is of the GPUs that are fullest by it. */
   readonly total: Bounds;
   readonly capacity: Quantity;
+  /** `fits`: by the upper bound; `may fit`: by the lower bound; `does not fit`: not even by the lower bound. */
   readonly verdict: FitVerdict;
 }
 

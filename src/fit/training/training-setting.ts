@@ -37,7 +37,7 @@ export type Convention = keyof typeof CONVENTIONS;
 /** Training setting with parallelism. `microBatch` replaces `batch` of `TrainingSetting`. */
 export interface TrainingFitSetting extends Omit<TrainingSetting, 'batch'> {
   readonly cluster: Cluster;
-  /** Sequences per replica at a time. */
+  /** Sequences per replica at a time. @integer @minimum 1 */
   readonly microBatch: number;
   /** Attention kernel; fused kernels keep neither scores nor scan states. */
   readonly attention: AttentionKernel;
@@ -46,18 +46,19 @@ export interface TrainingFitSetting extends Omit<TrainingSetting, 'batch'> {
   /** Whether to count the saved values of dropout. */
   readonly dropout?: boolean | undefined;
   readonly zero: ZeroStage;
+  /** Type of the gradients: that of the weights, or float32. */
   readonly convention: Convention;
-  /** GPUs that share each layer. */
+  /** GPUs that share each layer. @integer @minimum 1 */
   readonly tensorParallel: number;
-  /** Stages of consecutive blocks. */
+  /** Stages of consecutive blocks. @integer @minimum 1 */
   readonly pipelineParallel: number;
   /** Split the residual stream by tokens among the GPUs that share a layer. */
   readonly sequenceParallel: boolean;
-  /** Tokens of an optimizer step; undefined: one micro-batch per pipeline stage. */
+  /** Tokens of an optimizer step; undefined: one micro-batch per pipeline stage. @real */
   readonly globalBatchTokens?: number | undefined;
-  /** Tokens of the whole training; undefined: no training time. */
+  /** Tokens of the whole training; undefined: no training time. @real */
   readonly trainTokens?: number | undefined;
-  /** Expected model FLOPs utilisation, from 0 to 1. */
+  /** Expected model FLOPs utilisation, from 0 to 1. @real */
   readonly mfu?: number | undefined;
 }
 

@@ -24,9 +24,19 @@ export interface OnnxView {
   /** Weights that the graph stores transposed, by their names in the model. */
   readonly transposed: readonly string[];
   /** Names of the model for tensors that the graph names otherwise. */
-  readonly renamed: readonly { readonly name: string; readonly initializer: string }[];
+  readonly renamed: readonly {
+    /** Name of the tensor in the model. */
+    readonly name: string;
+    /** Its name in the graph. */
+    readonly initializer: string;
+  }[];
   /** Names that the graph stores once with another tensor of equal values, and that tensor. */
-  readonly merged: readonly { readonly name: string; readonly initializer: string }[];
+  readonly merged: readonly {
+    /** Name of the tensor in the model. */
+    readonly name: string;
+    /** Its name in the graph. */
+    readonly initializer: string;
+  }[];
   /** Weights of 8 or 4 bits in groups, by their names in the model. */
   readonly quantized: readonly string[];
   /** Initializers that belong to the graph and not to the model: shapes, bounds, masks. */

@@ -10,7 +10,9 @@ import { counted, groupBy, isRecord, joined } from '../../text/words.js';
 export type SettingSource = 'flag' | 'file' | 'default';
 
 export interface SourcedSetting {
+  /** Value of the setting. @real */
   readonly value: number;
+  /** Origin of the value. */
   readonly source: SettingSource;
 }
 
@@ -75,12 +77,14 @@ const DIVERGED = 2;
 const RISE = 0.05;
 
 export interface LearningRatePoint {
+  /** Learning rate. */
   readonly learningRate: number;
-  /** Loss after an update with this learning rate, and those before it. */
+  /** Loss after an update with this learning rate, and those before it. @real */
   readonly loss: number;
 }
 
 export interface LearningRateSweep {
+  /** Losses at each learning rate. */
   readonly points: readonly LearningRatePoint[];
   /** Learning rate after which the loss was lowest. */
   readonly lowestAt: number;
@@ -129,21 +133,26 @@ export function summary(first: number, points: readonly LearningRatePoint[]): Le
 }
 
 export interface OverfitStep {
-  /** Mean cross-entropy in nats before the update. */
+  /** Mean cross-entropy in nats before the update. @real */
   readonly loss: number;
-  /** Norm of all gradients together, before clipping. */
+  /** Norm of all gradients together, before clipping. @real */
   readonly gradientNorm: number;
+  /** Whether the gradients were clipped. */
   readonly clipped: boolean;
 }
 
 /** A value that is not finite, and the step, from 1, in which it first occurred. */
 export interface FirstNonFinite extends NonFinite {
+  /** Step, from 1. @integer @minimum 1 */
   readonly step: number;
 }
 
 export interface OverfitProblem {
+  /** Kind of the problem. */
   readonly kind: 'not finite' | 'not falling' | 'dead parameter';
+  /** Description of the problem. */
   readonly message: string;
+  /** How to fix it. */
   readonly suggestion: string;
 }
 

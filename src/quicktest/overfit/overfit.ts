@@ -46,32 +46,51 @@ export interface OverfitRequest extends TestedModel {
 }
 
 export interface Overfit {
-  /** Parameters of the described model. */
+  /** Parameters of the described model. @count */
   readonly parameters: number;
   /** The smaller model that was trained instead, or null. */
-  readonly twin: { readonly parameters: number; readonly changes: readonly ProxyChange[] } | null;
+  readonly twin: {
+    /** Parameters of the proxy. @count */
+    readonly parameters: number;
+    /** Settings that differ from the described model. */
+    readonly changes: readonly ProxyChange[];
+  } | null;
+  /** Origin of the initial weights. */
   readonly weights: 'random' | 'checkpoint';
+  /** Origin of the tokens. */
   readonly ids: 'random' | 'given';
+  /** Sequences of the batch. @integer @minimum 1 */
   readonly batch: number;
+  /** Tokens of a sequence. @integer @minimum 1 */
   readonly context: number;
+  /** Seed of random ids and weights. @count */
   readonly seed: number;
   readonly engine: EngineInfo;
+  /** Settings by the keys of the training section. */
   readonly settings: OverfitSettings;
   /** Cross-entropy of equal probabilities, ln V. */
   readonly uniformLoss: number;
+  /** Steps of the training. */
   readonly steps: readonly OverfitStep[];
-  /** Loss after the last step. */
+  /** Loss after the last step. @real */
   readonly finalLoss: number;
+  /** Reason for the end. */
   readonly stoppedBy: 'steps' | 'seconds' | 'not finite';
-  /** Trained tensors, tied ones once. */
+  /** Trained tensors, tied ones once. @count */
   readonly trainedTensors: number;
   /** Tensors, or experts of one, without a gradient in every step. */
   readonly deadParameters: readonly string[];
+  /** The first value that is not finite; null if there is none. */
   readonly firstNonFinite: FirstNonFinite | null;
+  /** Sweep of learning rates; null when there was no time. */
   readonly learningRates: LearningRateSweep | null;
+  /** Problems of the training. */
   readonly problems: readonly OverfitProblem[];
+  /** Remarks for people. */
   readonly warnings: readonly string[];
+  /** Whether no problem was found. */
   readonly passed: boolean;
+  /** Duration of all steps. */
   readonly seconds: number;
 }
 

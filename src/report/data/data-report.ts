@@ -1,6 +1,7 @@
 /** Report of `minimind data`: figures and faults of training data, or its first samples. */
+
 import type { LengthBin } from '../../data/data-statistics.js';
-import type { DataJudgement, FaultName } from '../../data/judge-data.js';
+import type { DataResult, FaultName } from '../../data/judge-data.js';
 import type { DataReading } from '../../data/read-data.js';
 import {
   formatBytes,
@@ -35,8 +36,6 @@ import {
   wrapColumn,
 } from '../kit/report.js';
 import { positionsTable, shownSampleBlocks } from './shown-samples.js';
-
-export type DataResult = DataReading & DataJudgement & { readonly schema: 'minimind/data@1' };
 
 /** @param words The words of this command line without --show. */
 export function dataReport(result: DataResult, words: readonly string[]): Report {

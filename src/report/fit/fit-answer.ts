@@ -1,13 +1,10 @@
 /** The answer of `minimind fit` on one screen: a verdict, the facts, and the memory. */
 
 import type { Bounds } from '../../budget/figure.js';
-import type { Fits, MachineForward } from '../../fit/fits.js';
-import type { UnmetRequirement } from '../../fit/remedies/remedies.js';
+import type { FitResult } from '../../fit/fits.js';
 import type { BatchingComparison } from '../../fit/serving/batching.js';
 import type { UsersFit } from '../../fit/serving/serving.js';
 import type { FitVerdict } from '../../fit/training/training-fit.js';
-import type { Cluster } from '../../hardware/gpu.js';
-import type { MachineProfile } from '../../hardware/machine-profile.js';
 import {
   dtypeWord,
   formatInteger,
@@ -40,21 +37,6 @@ import {
 } from './fit-serving.js';
 import type { Training } from './fit-training.js';
 import { flagsText, loraText, NOTHING_FITS } from './fit-training.js';
-
-export interface FitResult extends Fits {
-  readonly file: string;
-  readonly family: string;
-  readonly parameters: number;
-  readonly cluster: Cluster;
-  /** Static beside continuous batching, for answers of different lengths. */
-  readonly batching?: BatchingComparison;
-  /** Reasons for doubt about the availability of the requested setup. */
-  readonly doubts: readonly UnmetRequirement[];
-  /** Measured profile when the hardware is this machine. */
-  readonly profile: MachineProfile | null;
-  /** A forward pass on this machine. */
-  readonly forward: MachineForward | null;
-}
 
 const hardwareText = ({ gpu, gpus }: FitResult['cluster']) =>
   `${formatInteger(gpus)} × ${gpu.title}`;

@@ -1,7 +1,7 @@
 /** Report of `minimind fit`: a verdict for training and for serving, and its basis. */
 
 import type { Quantity } from '../../budget/figure.js';
-import type { MachineForward } from '../../fit/fits.js';
+import type { FitResult, MachineForward } from '../../fit/fits.js';
 import type { BatchingComparison } from '../../fit/serving/batching.js';
 import type { LoadAnswer, LoadMet } from '../../fit/serving/queueing.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';
@@ -33,7 +33,6 @@ import {
   wrapColumn,
 } from '../kit/report.js';
 import { explanationBlocks } from '../profile/explanation.js';
-import type { FitResult } from './fit-answer.js';
 import { factsOf, fitVerdictOf, memorySummary, nextOf } from './fit-answer.js';
 import type { ShownBounds } from './fit-bounds.js';
 import { boundsCells, boundsColumns, bytesText, sameBounds } from './fit-bounds.js';

@@ -1,5 +1,5 @@
 /** Report of `minimind fit` without hardware: common GPUs and machines, and what fits on each. */
-import type { TableCell, TableRow, TableSetting } from '../../fit/fit-table.js';
+import type { FitTableResult, TableCell, TableRow, TableSetting } from '../../fit/fit-table.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
 import {
   counted,
@@ -13,14 +13,6 @@ import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 import { leftColumn, noteOf, right, strongCell, tableOf, valueCell } from '../kit/report.js';
 import { contextText } from '../profile/setting-notes.js';
 import { MOST_TRIED } from './fit-bounds.js';
-
-export interface FitTableResult {
-  readonly file: string;
-  readonly family: string;
-  readonly parameters: number;
-  readonly setting: TableSetting;
-  readonly rows: readonly TableRow[];
-}
 
 /** @param words The command line after `fit`, with the model. */
 export function fitTableReport(result: FitTableResult, words: readonly string[]): Report {

@@ -1,7 +1,8 @@
 /** The parts of an inspection that only GGUF or ONNX files have. */
+
 import type { GgufDescription, ShownValue } from '../../checkpoint/gguf/describe-gguf.js';
 import type { OnnxDescription, OnnxValueInfo } from '../../checkpoint/onnx/describe-onnx.js';
-import type { TensorGroup } from '../../checkpoint/summary.js';
+import type { OnnxInspection } from '../../cli/command-results.js';
 import type { OnnxView } from '../../model-input/onnx/onnx-tensors.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
 import { counted, joined, namesText, nameText, present, shortened } from '../../text/words.js';
@@ -80,12 +81,6 @@ function metadataText(value: ShownValue): string {
 }
 
 // ONNX
-
-/** The graph of an ONNX file, and the tensors of its model. */
-export interface OnnxInspection extends OnnxDescription, OnnxView {
-  /** Groups of the tensors under the names of the model. */
-  readonly components: readonly TensorGroup[];
-}
 
 /** Values and operators that a fact names. */
 const LISTED = 3;

@@ -2,6 +2,7 @@
 
 import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import type { TensorGroup } from '../../checkpoint/summary.js';
+import type { InspectResult } from '../../cli/command-results.js';
 import { ignoredText } from '../../reconcile/ignored-tensors.js';
 import { dtypeWord, formatBytes, shortCount } from '../../text/units.js';
 import {
@@ -41,7 +42,6 @@ import {
   onnxDetails,
   onnxFacts,
 } from './inspect-formats.js';
-import type { InspectResult } from './inspect-tensors.js';
 import { contentBlocks, sharingBlocks, tensorsBlocks, tensorsTable } from './inspect-tensors.js';
 import { mxfp4Fact } from './mxfp4-fact.js';
 import { srteData, srteSurveyBlocks, srteSurveyDetails } from './srte-survey.js';

@@ -1,12 +1,10 @@
 /** Tables of the tensors of a checkpoint. */
 
-import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import type { SharedBytes } from '../../checkpoint/sharing.js';
 import type { Statistics } from '../../checkpoint/statistics.js';
 import type { CheckpointSummary, TensorSummary } from '../../checkpoint/summary.js';
 import type { ContentEntry, JsonLike } from '../../checkpoint/summary-content.js';
-import type { SrteSurvey } from '../../conversion/srte/survey-srte.js';
-import type { StoredModel } from '../../model-input/checkpoint-config.js';
+import type { InspectResult } from '../../cli/command-results.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
 import { namesText, nameText, present, shortened } from '../../text/words.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
@@ -28,23 +26,7 @@ import {
   valueCell,
   wrapColumn,
 } from '../kit/report.js';
-import type { OnnxInspection } from './inspect-formats.js';
 import { mxfp4ValuesOf } from './mxfp4-fact.js';
-
-/** Full result of `minimind inspect`. */
-export interface InspectResult extends CheckpointSummary {
-  /** The glob that the names in `tensors` match, if any. */
-  readonly filter?: string;
-  readonly srte?: SrteSurvey;
-  /** Set for the folder of a LoRA adapter. */
-  readonly adapter?: AdapterDescription;
-  /** Null when neither a config nor a name shows it. */
-  readonly model?: Pick<StoredModel, 'family' | 'config' | 'srte' | 'ignored'> | null;
-  /** The graph of an ONNX file, and the tensors of its model; absent in other formats. */
-  readonly onnx?: OnnxInspection;
-  /** Elements of the distinct weights without buffers; absent without a config, or with words of an unknown packing. */
-  readonly parameters?: number;
-}
 
 /** A tensor with its name and the names that share it. */
 interface Row extends TensorSummary {

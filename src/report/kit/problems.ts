@@ -41,12 +41,19 @@ export function errorText(error: UserError, options: RenderOptions): string {
   return stack([head, ...problems, suggestion]);
 }
 
-/** JSON of an error; `docs/schemas/error.schema.json` describes it. */
+/**
+ * An error with all its problems.
+ * @title What a command prints with --json when it fails
+ */
 export interface ErrorJson {
   readonly schema: 'minimind/error@1';
+  /** Kind of the error. */
   readonly code: ErrorCode;
+  /** Description of the error. */
   readonly message: string;
+  /** How to fix it. */
   readonly suggestion?: string;
+  /** Problems in the user's input; empty when the message says all. */
   readonly problems: readonly Problem[];
 }
 

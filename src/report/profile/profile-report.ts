@@ -1,16 +1,9 @@
 /** Report of `minimind profile`: a block of tables for each budget. */
 
 import type { Figure } from '../../budget/figure.js';
-import type { GenerationFlops } from '../../budget/flops.js';
-import type {
-  BlockBudget,
-  LimitCheck,
-  ModelProfile,
-  ResolvedSetting,
-  TensorEntry,
-} from '../../budget/profile-model.js';
-import type { PublishedReport } from '../../budget/published/explanations.js';
+import type { LimitCheck, ResolvedSetting } from '../../budget/profile-model.js';
 import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
+import type { ProfileResult } from '../../cli/command-results.js';
 import type { CheckpointFacts } from '../../model-input/checkpoint-model.js';
 import type { StoredWeights } from '../../quantization/stored-weights.js';
 import { ignoredText } from '../../reconcile/ignored-tensors.js';
@@ -54,28 +47,6 @@ import {
   precisionText,
   settingNotes,
 } from './setting-notes.js';
-
-/** Full result of the command. */
-export interface ProfileResult extends ModelProfile {
-  readonly file: string;
-  readonly family: string;
-  readonly setting: ResolvedSetting;
-  readonly checks: readonly LimitCheck[];
-  readonly published?: PublishedReport;
-  readonly layers?: readonly BlockBudget[];
-  readonly tensors?: readonly TensorEntry[];
-  /** Set when the model is from a checkpoint. */
-  readonly checkpoint?: CheckpointFacts;
-  /** Set for a model with a LoRA adapter. */
-  readonly adapter?: AdapterDescription;
-  /** Set when a config has quantized weights. */
-  readonly stored?: StoredWeights;
-  readonly layerCount: number;
-  /** Generating the last tokens of the context; absent for a single token. */
-  readonly generation?: GenerationFlops;
-  /** Weights quantised as `fit` serves them, with scales. */
-  readonly served: readonly { readonly dtype: string; readonly bytes: Figure }[];
-}
 
 /** Columns of the bar of the largest component. */
 const BAR_WIDTH = 24;

@@ -2,6 +2,7 @@
 
 import type { SettingSource, SourcedSetting } from '../../quicktest/overfit/judge.js';
 import type { Overfit } from '../../quicktest/overfit/overfit.js';
+import type { OverfitResult } from '../../quicktest/quick-test-result.js';
 import { formatInteger, formatSeconds, shortNumber } from '../../text/units.js';
 import { counted, modelName, sentence } from '../../text/words.js';
 import { engineText } from '../doctor-report.js';
@@ -16,13 +17,6 @@ import {
   valueCell,
 } from '../kit/report.js';
 import { proxyBlocks } from './quick-test-report.js';
-
-export interface OverfitResult {
-  readonly file: string;
-  readonly family: string;
-  readonly checkpoint: string | null;
-  readonly overfit: Overfit;
-}
 
 export function overfitReport(result: OverfitResult): Report {
   const { overfit } = result;

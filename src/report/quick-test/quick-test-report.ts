@@ -1,4 +1,5 @@
 /** Report of `minimind quick-test`: a verdict, one line per check, and the time. */
+
 import type { TraceStep } from '../../budget/trace/step-builder.js';
 import type { CheckName } from '../../quicktest/checks.js';
 import type {
@@ -9,7 +10,8 @@ import type {
   QuantizedCost,
   Timing,
 } from '../../quicktest/finding.js';
-import type { QuantizedWeights, QuickTest } from '../../quicktest/run-quick-test.js';
+import type { QuickTestResult, TraceResult } from '../../quicktest/quick-test-result.js';
+import type { QuantizedWeights } from '../../quicktest/run-quick-test.js';
 import {
   formatBytes,
   formatInteger,
@@ -34,12 +36,6 @@ import {
   wrapColumn,
 } from '../kit/report.js';
 import { logitsTable } from './against.js';
-
-interface QuickTestResult extends QuickTest {
-  readonly file: string;
-  readonly family: string;
-  readonly checkpoint: string | null;
-}
 
 /** @param flat Whether to output plain numbers, for programs. */
 export function quickTestReport(
@@ -299,15 +295,6 @@ function costBlocks(
 }
 
 // Report of `minimind quick-test --trace`: one line for each step of a forward pass.
-
-interface TraceResult {
-  readonly file: string;
-  readonly batch: number;
-  readonly context: number;
-  readonly trace: readonly TraceStep[];
-  /** From logits to the loss of a training. */
-  readonly loss: readonly TraceStep[];
-}
 
 /** @param flat Whether to output for programs, with the depth of a step as a number. */
 export function traceReport(

@@ -10,16 +10,17 @@ import { endsWithProgram } from '../../files/early-end.js';
 
 /** A device that graphics libraries compute on. */
 export interface GraphicsAdapter {
+  /** Name of the adapter. */
   readonly name: string;
   /** Vendor as people write it: `NVIDIA`. Null when unknown. */
   readonly vendor: string | null;
   /** Whether it computes on the processor: no graphics card. */
   readonly isSoftware: boolean;
-  /** Its own memory, else the memory of the machine; null when unknown. */
+  /** Its own memory, else the memory of the machine; null when unknown. @count */
   readonly memoryBytes: number | null;
-  /** Largest buffer; null, like the next two, when unknown. */
+  /** Largest buffer; null, like the next two, when unknown. @integer @minimum 1 */
   readonly maxBufferBytes: number | null;
-  /** Largest part of a buffer that one operation can bind. */
+  /** Largest part of a buffer that one operation can bind. @integer @minimum 1 */
   readonly maxBindingBytes: number | null;
   /** Whether its programs may compute in float16. */
   readonly hasFloat16: boolean | null;

@@ -16,10 +16,15 @@ export type DeviceChoice = DeviceName | 'gpu' | 'auto';
 
 /** A candidate that cannot be used here. */
 export interface SkippedEngine {
+  /** Library. */
   readonly engine: EngineName;
+  /** Backend of the library. */
   readonly backend: string;
+  /** Device. */
   readonly device: DeviceName;
+  /** Reason why it cannot be used. */
   readonly why: string;
+  /** How to fix it. */
   readonly suggestion?: string;
 }
 

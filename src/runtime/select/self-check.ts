@@ -261,9 +261,11 @@ function latentBlock(name: string): Layer {
 // Self-check of an engine: correctness and speed.
 
 export interface SelfCheck {
-  /** Largest difference from the float64 result. Infinite for NaN. */
+  /** Largest difference from the float64 result. Infinite for NaN. @real */
   readonly difference: number;
+  /** Largest allowed difference. */
   readonly limit: number;
+  /** Whether the difference is within the limit. */
   readonly passed: boolean;
 }
 

@@ -1,4 +1,6 @@
 /** Survey of every engine with every backend, tried one by one. */
+import type { ProblemText } from '../../errors.js';
+import type { GraphicsAdapter } from '../adapters/graphics-adapter.js';
 import type { DeviceName, EngineInfo, EngineName } from '../engine.js';
 import type { CheckedEngine } from './devices.js';
 import { matchesRequest, tryCandidate } from './devices.js';
@@ -9,9 +11,13 @@ import { productSpeed } from './self-check.js';
 
 /** A candidate and the result of trying it. */
 export interface SurveyEntry {
+  /** Library. */
   readonly engine: EngineName;
+  /** Backend of the library. */
   readonly backend: string;
+  /** Device. */
   readonly device: DeviceName;
+  /** Package to install. */
   readonly package: string;
   /** Version of the package; null when it is not installed. */
   readonly version: string | null;
@@ -21,9 +27,34 @@ export interface SurveyEntry {
   readonly remedy: string | null;
   /** Null, like the next two, when it failed its check. */
   readonly info: EngineInfo | null;
+  /** A tiny model whose logits are known. */
   readonly selfCheck: SelfCheck | null;
   /** Floating-point operations per second of a product of two matrices of 512 × 512. */
   readonly productFlops: number | null;
+}
+
+/**
+ * This machine, and the engines that can run models on it.
+ * @answer minimind doctor --json
+ */
+export interface DoctorResult {
+  readonly schema: 'minimind/doctor@1';
+  /** Version of Node.js. */
+  readonly node: string;
+  /** Operating system and architecture: `linux-x64`. */
+  readonly platform: string;
+  /** Processors that this process can use. @integer @minimum 1 */
+  readonly processors: number;
+  /** Free memory. @count */
+  readonly availableBytes: number;
+  /** Threads that the engines were tried with. @integer @minimum 1 */
+  readonly threads: number;
+  /** Every engine with every backend, as tried. */
+  readonly engines: readonly SurveyEntry[];
+  /** Graphics adapters; null, like their findings, when they were not surveyed. */
+  readonly adapters: readonly GraphicsAdapter[] | null;
+  /** Obstacles to using the adapters. */
+  readonly adapterFindings: readonly ProblemText[] | null;
 }
 
 interface EngineSurveyOptions {

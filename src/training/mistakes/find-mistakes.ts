@@ -9,13 +9,17 @@ import { SCALER_CHECKS } from './scaler-checks.js';
 import { SCHEDULE_CHECKS } from './schedule-checks.js';
 
 export interface Mistake {
+  /** Name of the check. */
   readonly check: MistakeName;
+  /** Mistake in a few words. */
   readonly title: string;
+  /** Whether it is an error or a warning. */
   readonly severity: Severity;
   /** Setting that is wrong, or that is missing. */
   readonly key: TrainingKey;
   /** Where it is: `training.warmup_steps` or `--warmup`. */
   readonly place: string;
+  /** Reason why it is a mistake. */
   readonly reason: string;
   /** Line to write. */
   readonly fix: string;

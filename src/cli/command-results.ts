@@ -1,0 +1,149 @@
+/** Results that a command puts together from several use cases. Those of one use case are next to it. */
+import type { RopeAnalysis } from '../budget/analyse-rope.js';
+import type { Figure } from '../budget/figure.js';
+import type { GenerationFlops } from '../budget/flops.js';
+import type {
+  BlockBudget,
+  LimitCheck,
+  ModelProfile,
+  ResolvedSetting,
+  TensorEntry,
+} from '../budget/profile-model.js';
+import type { PublishedReport } from '../budget/published/explanations.js';
+import type { AdapterDescription } from '../checkpoint/adapter/adapter.js';
+import type { OnnxDescription } from '../checkpoint/onnx/describe-onnx.js';
+import type { CheckpointSummary, TensorGroup } from '../checkpoint/summary.js';
+import type { SrteSurvey } from '../conversion/srte/survey-srte.js';
+import type { Problem } from '../errors.js';
+import type { StoredModel } from '../model-input/checkpoint-config.js';
+import type { CheckpointFacts } from '../model-input/checkpoint-model.js';
+import type { OnnxView } from '../model-input/onnx/onnx-tensors.js';
+import type { RopeSettings } from '../model-input/rope-settings.js';
+import type { StoredWeights } from '../quantization/stored-weights.js';
+
+/**
+ * A new config, and the JSON Schema that it names for editors.
+ * @title minimind init --json
+ */
+export interface InitResult {
+  readonly schema: 'minimind/init@1';
+  /** Preset of the config: `hybrid/tiny`. */
+  readonly preset: string;
+  /** Family of the model. */
+  readonly family: string;
+  /** The written file; `-` for standard output. */
+  readonly file: string;
+  /** The JSON Schema that the config names; null for `-`, and where a different file of its name was kept. */
+  readonly schemaFile: string | null;
+  /** The config itself, where the file is `-`. */
+  readonly text?: string;
+}
+
+/** A config without errors. */
+export interface ValidFile {
+  /** Path as the user wrote it. */
+  readonly file: string;
+  /** Always true: a config with errors ends with an error instead. */
+  readonly valid: true;
+  /** Family of the model. */
+  readonly family: string;
+  /** Parameters of the model, shared tensors once. @count */
+  readonly parameters: number;
+  /** Warnings about the config. */
+  readonly warnings: readonly Problem[];
+}
+
+/**
+ * Configs without errors. With an invalid one, the answer is an error.
+ * @answer minimind validate --json, when every file is valid
+ */
+export interface ValidationResult {
+  readonly schema: 'minimind/validate@1';
+  /** The valid configs, in the order of the command line. */
+  readonly files: readonly ValidFile[];
+}
+
+/**
+ * Rotations of a model under every published scaling method.
+ * @answer minimind rope --json
+ */
+export interface RopeResult extends RopeAnalysis {
+  readonly schema: 'minimind/rope@1';
+  /** Path of the model as the user wrote it. */
+  readonly file: string;
+  /** Family of the model. */
+  readonly family: string;
+  /** YaRN for the config; null where it is not needed, or the family has no settings for it. */
+  readonly settings: RopeSettings | null;
+}
+
+/** The graph of an ONNX file, and the tensors of its model. */
+export interface OnnxInspection extends OnnxDescription, OnnxView {
+  /** Groups of the tensors under the names of the model. */
+  readonly components: readonly TensorGroup[];
+}
+
+/**
+ * Tensors, content and model of a checkpoint.
+ * @answer minimind inspect --json
+ */
+export interface InspectResult extends CheckpointSummary {
+  readonly schema: 'minimind/inspect@1';
+  /** The glob that the names in `tensors` match; absent without `--filter`. */
+  readonly filter?: string;
+  /** Comparison of the SRTE tables; absent without `--srte`. */
+  readonly srte?: SrteSurvey;
+  /** The LoRA adapter; absent for a whole model. */
+  readonly adapter?: AdapterDescription;
+  /** Null when neither a config nor a name shows it. */
+  readonly model: Pick<StoredModel, 'family' | 'config' | 'srte' | 'ignored'> | null;
+  /** The graph of an ONNX file, and the tensors of its model; absent in other formats. */
+  readonly onnx?: OnnxInspection;
+  /**
+   * Elements of the distinct weights without buffers; absent without a config, or with words of an unknown packing.
+   * @count
+   */
+  readonly parameters?: number;
+}
+
+/** Size of the weights in a type that `fit` serves. */
+interface ServedWeights {
+  /** Type of the served weights. */
+  readonly dtype: 'int8' | 'int4';
+  /** Bytes of the weights, with scales. */
+  readonly bytes: Figure;
+}
+
+/**
+ * Parameters, memory and FLOPs of a model.
+ * @answer minimind profile --json
+ */
+export interface ProfileResult extends ModelProfile {
+  readonly schema: 'minimind/profile@1';
+  /** Path of the model as the user wrote it. */
+  readonly file: string;
+  /** Family of the model. */
+  readonly family: string;
+  /** Sizes and types that the figures are counted for. */
+  readonly setting: ResolvedSetting;
+  /** Limits of `--max-…`, each with its figure. */
+  readonly checks: readonly LimitCheck[];
+  /** Explanations of a published number; absent without `--published`. */
+  readonly published?: PublishedReport;
+  /** Budget of each block; absent without `--layers`. */
+  readonly layers?: readonly BlockBudget[];
+  /** All tensors; absent without `--tensors`. */
+  readonly tensors?: readonly TensorEntry[];
+  /** Set when the model is from a checkpoint. */
+  readonly checkpoint?: CheckpointFacts;
+  /** Set for a model with a LoRA adapter. */
+  readonly adapter?: AdapterDescription;
+  /** Set when a config has quantized weights. */
+  readonly stored?: StoredWeights;
+  /** Number of blocks. @count */
+  readonly layerCount: number;
+  /** Generating the last tokens of the context; absent for a single token. */
+  readonly generation?: GenerationFlops;
+  /** Weights quantized as `fit` serves them, with scales. */
+  readonly served: readonly ServedWeights[];
+}
