@@ -7,7 +7,7 @@ import type { LoadOptions } from '@oclif/core/interfaces';
 import { run } from '@oclif/core/run';
 import { nearest } from '../config/nearest.js';
 import { escapeText, quote } from '../config/quote.js';
-import { ERROR_CODES, UserError } from '../errors.js';
+import { ERROR_CODES, UserError, usageError } from '../errors.js';
 import { systemAdvice } from '../files/file-system.js';
 import { beginInputs, writtenFiles } from '../files/input-registry.js';
 import { beginMounts } from '../files/mounted.js';
@@ -298,10 +298,7 @@ function asUserError(error: unknown): unknown {
   if (error.cause instanceof UserError) return error.cause;
   const lines = error.message.split('\n').map((line) => line.trim());
   const own = lines.filter((line) => line && !PARSER_ADVICE.test(line));
-  return new UserError('usage', own.join('; ').replace(/:; /, ': '), {
-    suggestion: 'see --help',
-    cause: error,
-  });
+  return usageError(own.join('; ').replace(/:; /, ': '), 'see --help', error);
 }
 
 async function fail(error: unknown, argv: readonly string[]): Promise<void> {

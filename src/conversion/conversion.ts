@@ -1,6 +1,6 @@
 /** Converts a checkpoint: request, plan, execution, check, result. */
 import { WRITABLE_BLOCKS } from '../checkpoint/gguf/ggml-types.js';
-import { type Problem, UserError } from '../errors.js';
+import { type Problem, usageError } from '../errors.js';
 import { ENCODABLE_DTYPES } from '../tensor/encode.js';
 import { joined, present } from '../text/words.js';
 import { type ConversionResult, merges, resultOf } from './conversion-result.js';
@@ -117,10 +117,9 @@ function jobOf(request: ConversionRequest, { container }: CheckpointTarget): Con
   const { dtype, merge = 'mean', seed = 0 } = request;
   const blocks = WRITABLE_BLOCKS.find((each) => each === dtype);
   if (blocks !== undefined && container !== 'gguf') {
-    throw new UserError(
-      'usage',
+    throw usageError(
       `--dtype ${blocks.toLowerCase()}: expected OUT to end in .gguf, found a ${container} output`,
-      { suggestion: 'write OUT as model.gguf, or choose --dtype f16 or bf16' },
+      'write OUT as model.gguf, or choose --dtype f16 or bf16',
     );
   }
   return {
@@ -134,19 +133,16 @@ function jobOf(request: ConversionRequest, { container }: CheckpointTarget): Con
 /** @throws UserError for `--merge` where nothing is merged, or `--seed` where nothing is random. */
 function refuseIdle({ merge, seed, prove }: ConversionRequest, srte: SrtePlan | null): void {
   if (merge !== undefined && !(srte && merges(srte.target, srte.tables))) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       '--merge: expected tables of several layers to share, found none',
-      {
-        suggestion:
-          'remove --merge; it needs an input with a table for each layer, and --to shared',
-      },
+      'remove --merge; it needs an input with a table for each layer, and --to shared',
     );
   }
   const isSearched = srte?.tables.some(({ form, isMade }) => form === 'low-rank' && isMade);
   if (seed !== undefined && !prove && !isSearched) {
-    throw new UserError('usage', '--seed: expected --prove or a new low-rank pair, found neither', {
-      suggestion: 'remove --seed; nothing here is random',
-    });
+    throw usageError(
+      '--seed: expected --prove or a new low-rank pair, found neither',
+      'remove --seed; nothing here is random',
+    );
   }
 }

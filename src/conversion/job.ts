@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { type Container, containerOf } from '../checkpoint/formats.js';
 import type { WritableBlocks } from '../checkpoint/gguf/ggml-types.js';
-import { type Problem, UserError } from '../errors.js';
+import { type Problem, usageError } from '../errors.js';
 import { ownConfigNames } from '../files/config-names.js';
 import { firstOverlapping } from '../files/input-registry.js';
 import type { ProgressDisplay } from '../progress-display.js';
@@ -129,15 +129,16 @@ process.on('exit', () => {
 /** @throws UserError for a flag without an effect. */
 export function checkJob(job: ConversionRequest): void {
   if (job.saturate && VALUE_CHANGES.every((name) => job[name] === undefined)) {
-    throw new UserError('usage', '--saturate requires --dtype', {
-      suggestion:
-        'write --dtype f16, or leave --saturate out: values that are copied cannot overflow',
-    });
+    throw usageError(
+      '--saturate requires --dtype',
+      'write --dtype f16, or leave --saturate out: values that are copied cannot overflow',
+    );
   }
   if (job.extend !== undefined && !job['max-positions'] && job.target === undefined) {
-    throw new UserError('usage', '--extend requires --max-positions or --target', {
-      suggestion: 'write --max-positions 32k for the number of rows',
-    });
+    throw usageError(
+      '--extend requires --max-positions or --target',
+      'write --max-positions 32k for the number of rows',
+    );
   }
 }
 
@@ -185,30 +186,25 @@ export interface CheckpointTarget {
  * @throws UserError when the name and the container contradict each other.
  */
 export function outputTarget(name: string, container: Container | undefined): CheckpointTarget {
-  if (name === '') throw new UserError('usage', 'the name of the output is empty');
+  if (name === '') throw usageError('the name of the output is empty');
   if (name === '-') {
-    throw new UserError('usage', 'expected OUT to be a file or a folder, found "-"', {
-      suggestion: 'write it as in model.safetensors: standard output cannot hold a checkpoint',
-    });
+    throw usageError(
+      'expected OUT to be a file or a folder, found "-"',
+      'write it as in model.safetensors: standard output cannot hold a checkpoint',
+    );
   }
   const ending = path.extname(name).toLowerCase();
   const byName = containerOf(ending);
   if (byName === undefined && !/[/\\]$/.test(name) && FILE_ENDING.test(ending)) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       `expected OUT to end in .safetensors, .pt or .gguf, found ${ending}`,
-      {
-        suggestion: `write ${name.slice(0, -ending.length)}.safetensors, or ${name}/ for a folder`,
-      },
+      `write ${name.slice(0, -ending.length)}.safetensors, or ${name}/ for a folder`,
     );
   }
   if (byName !== undefined && container !== undefined && byName !== container) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       `${name} has the ending of a ${byName} file, but --container is ${container}`,
-      {
-        suggestion: 'change the name of the output, or omit --container',
-      },
+      'change the name of the output, or omit --container',
     );
   }
   const chosen = container ?? byName ?? 'safetensors';
@@ -229,18 +225,17 @@ export function refuseOverlap(
   const inputs = [input, ...files.map((file) => file.path), ...read];
   const inPlace = firstOverlapping(inputs, output.path);
   if (inPlace !== undefined) {
-    throw new UserError('usage', `${output.path} would replace the input ${inPlace}`, {
-      suggestion: 'choose another output: the input is never changed',
-    });
+    throw usageError(
+      `${output.path} would replace the input ${inPlace}`,
+      'choose another output: the input is never changed',
+    );
   }
   const taken =
     report === undefined
       ? undefined
       : firstOverlapping([...inputs, output.path, ...configsBeside(output)], report);
   if (taken === undefined) return;
-  throw new UserError('usage', `the report would replace ${taken}`, {
-    suggestion: 'choose another file for --output',
-  });
+  throw usageError(`the report would replace ${taken}`, 'choose another file for --output');
 }
 
 /** Possible names of the config next to a file. */

@@ -1,7 +1,7 @@
 /** Resources of a conversion: engine of its matrix products, memory, and disk space. */
 import os from 'node:os';
 import type { SrteLayout } from '../architecture/srte-layout.js';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { lowRankBytes, lowRankMultiplications } from '../linalg/low-rank.js';
 import type { MatrixProducts } from '../linalg/matrix.js';
 import { plainProducts } from '../linalg/matrix.js';
@@ -147,10 +147,9 @@ function planMemory(
   const limitBytes = asked === undefined ? enough : Number(asked);
   if (needed(ROW_STEP) > limitBytes) {
     const least = roundedUp(needed(ROW_STEP));
-    throw new UserError(
-      'usage',
+    throw usageError(
       `--max-memory ${formatBytes(limitBytes)} is not enough: this conversion takes at least ${formatBytes(least)}`,
-      { suggestion: `allow --max-memory ${Math.ceil(least / 1e6)}MB` },
+      `allow --max-memory ${Math.ceil(least / 1e6)}MB`,
     );
   }
   let blockRows = largest;

@@ -1,7 +1,7 @@
 /** Reads training data and measures it: files in, figures and samples out, in one pass and bounded memory. */
 import fs from 'node:fs';
 import path from 'node:path';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { formatInteger } from '../text/units.js';
 import { type ModelText, openModelText } from '../tokenizer/model-text.js';
@@ -168,9 +168,10 @@ export async function countTokens(
   const { figures, context, tokenizer } = await readData(input, display);
   const { tokens, samples, invalid } = figures;
   if (tokens === null) {
-    throw new UserError('usage', 'expected a tokenizer to count tokens, found none', {
-      suggestion: 'name a tokenizer.json: --tokenizer FILE',
-    });
+    throw usageError(
+      'expected a tokenizer to count tokens, found none',
+      'name a tokenizer.json: --tokenizer FILE',
+    );
   }
   return {
     samples,
@@ -188,9 +189,10 @@ export async function countTokens(
 
 function refuseRepeatedStdin(files: readonly string[]): void {
   if (files.filter((file) => file === '-').length < 2) return;
-  throw new UserError('usage', 'expected - once, found it several times', {
-    suggestion: 'standard input can be read only once',
-  });
+  throw usageError(
+    'expected - once, found it several times',
+    'standard input can be read only once',
+  );
 }
 
 /** Progress over bytes where the total is known, else the bytes so far. */
@@ -485,26 +487,21 @@ function sequencesOf(
 }
 
 const severalKinds = (file: string, kind: RecordKind, before: RecordKind) =>
-  new UserError(
-    'usage',
+  usageError(
     `expected files of one kind, found ${RECORD_KINDS[before]}; ${file} has ${RECORD_KINDS[kind]}`,
-    {
-      suggestion: 'give files of one kind, or name their kind with --as',
-    },
+    'give files of one kind, or name their kind with --as',
   );
 
 const answersOfChats = (kind: RecordKind) =>
-  new UserError(
-    'usage',
+  usageError(
     `--answer-start and --answer-end require chats, found ${RECORD_KINDS[kind]}`,
-    {
-      suggestion: 'leave them out',
-    },
+    'leave them out',
   );
 
-const KEY_OF_TEXT = new UserError('usage', '--key requires JSON lines with a text', {
-  suggestion: 'leave --key out, or write --as text',
-});
+const KEY_OF_TEXT = usageError(
+  '--key requires JSON lines with a text',
+  'leave --key out, or write --as text',
+);
 
 const emptyFile = (file: string) =>
   new UserError('refused-file', `${file} is empty`, {
@@ -512,9 +509,10 @@ const emptyFile = (file: string) =>
   });
 
 const tooShort = (length: number, added: number) =>
-  new UserError('usage', `--context: expected more than ${added} tokens, found ${length}`, {
-    suggestion: 'each sample also has the tokens of its beginning and end',
-  });
+  usageError(
+    `--context: expected more than ${added} tokens, found ${length}`,
+    'each sample also has the tokens of its beginning and end',
+  );
 
 /** Items of a generator, each asked for before the one before is used: threads work meanwhile. */
 async function* ahead<Item>(items: AsyncGenerator<Item>): AsyncGenerator<Item> {
@@ -535,6 +533,7 @@ async function* ahead<Item>(items: AsyncGenerator<Item>): AsyncGenerator<Item> {
 }
 
 const withoutTokens = (flag: string) =>
-  new UserError('usage', `--${flag} requires a tokenizer, found none`, {
-    suggestion: `name a tokenizer.json with --tokenizer FILE, or leave --${flag} out`,
-  });
+  usageError(
+    `--${flag} requires a tokenizer, found none`,
+    `name a tokenizer.json with --tokenizer FILE, or leave --${flag} out`,
+  );

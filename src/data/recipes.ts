@@ -2,7 +2,7 @@
  * Training samples as the dataset classes of MiniMind make them (jingyaogong/minimind, lm_dataset.py). Their random parts are
  * fixed to the likelier case: no system prompt is added, and empty thinking is removed.
  */
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { counted, joined } from '../text/words.js';
 import type { ModelText } from '../tokenizer/model-text.js';
 import type { TextTokenizer } from '../tokenizer/tokenizer.js';
@@ -225,15 +225,15 @@ export function requireChat(
   marks: GivenMarks,
 ): void {
   if (text.template === undefined) {
-    throw new UserError('usage', `expected a chat template next to ${file}, found none`, {
-      suggestion: 'put tokenizer_config.json or chat_template.jinja of the model into its folder',
-    });
+    throw usageError(
+      `expected a chat template next to ${file}, found none`,
+      'put tokenizer_config.json or chat_template.jinja of the model into its folder',
+    );
   }
   if (answerMarks(RECIPES.minimind3, text, marks) !== undefined) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `${text.template.file}: expected a template with ${joined(ANSWER_MARKS.map(([has]) => has))}, found none of these`,
-    { suggestion: 'name the texts around an answer: --answer-start TEXT --answer-end TEXT' },
+    'name the texts around an answer: --answer-start TEXT --answer-end TEXT',
   );
 }
 

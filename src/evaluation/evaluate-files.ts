@@ -1,7 +1,7 @@
 /** The request of `minimind evaluate`: files in, an evaluation out. */
 import { createHash } from 'node:crypto';
 import { countParameters } from '../budget/parameters.js';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import { foldersOf, type WeightedModelFile } from '../model-input/weighted-model.js';
 import type { ProgressDisplay } from '../progress-display.js';
@@ -262,10 +262,9 @@ async function readWords(
   const ids = tokenizer.encode(text, { special: false });
   const highest = ids.reduce((most, id) => Math.max(most, id), 0);
   if (highest >= vocabulary) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       `${tokenizer.file} has tokens up to ${highest}, and the model has ${formatInteger(vocabulary)}`,
-      { suggestion: 'name the tokenizer that the model was trained with: --tokenizer FILE' },
+      'name the tokenizer that the model was trained with: --tokenizer FILE',
     );
   }
   return {
@@ -341,10 +340,9 @@ function bosOf(wish: string, own: number | undefined, vocabulary: number): numbe
   if (wish === 'none') return undefined;
   const id = Number(wish);
   if (/^\d+$/.test(wish) && id < vocabulary) return id;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `--bos: expected auto, none, or a token id below ${formatInteger(vocabulary)}, found ${JSON.stringify(wish)}`,
-    { suggestion: 'write --bos none for no token before a window' },
+    'write --bos none for no token before a window',
   );
 }
 
@@ -353,10 +351,9 @@ function refuseOtherVocabulary(own: WeightedModelFile, reference: WeightedModelF
     ({ loaded }) => loaded.model.head.weight.shape[0] ?? 0,
   );
   if (here === there) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `the models have different vocabularies: ${formatInteger(here ?? 0)} and ${formatInteger(there ?? 0)} tokens`,
-    { suggestion: 'compare models with the same tokens; bits per byte compares others' },
+    'compare models with the same tokens; bits per byte compares others',
   );
 }
 

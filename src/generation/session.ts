@@ -1,6 +1,6 @@
 /** A model that is loaded for answers: prompts in, answers with everything that is known about them out. */
 import type { LanguageModel } from '../architecture/layer.js';
-import { UserError } from '../errors.js';
+import { type UserError, usageError } from '../errors.js';
 import { Decoder } from '../runtime/decoder.js';
 import type { Engine, EngineInfo, Program } from '../runtime/engine.js';
 import { nonFiniteLogits } from '../runtime/non-finite-weights.js';
@@ -94,21 +94,17 @@ export function contextFor(
   context: number | undefined,
 ): number {
   if (context !== undefined && context > positions) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       `--context: expected at most ${formatInteger(positions)} tokens, the positions of the model, found ${formatInteger(context)}`,
-      { suggestion: `write --context ${positions}, or less` },
+      `write --context ${positions}, or less`,
     );
   }
   const most = context ?? positions;
   if (prompt < most) return Math.min(most, prompt + maxTokens);
   const limit = context === undefined ? 'the positions of the model' : '--context';
-  throw new UserError(
-    'usage',
+  throw usageError(
     `expected a prompt below ${counted(most, 'token')} (${limit}), found ${formatInteger(prompt)}`,
-    {
-      suggestion: 'give a shorter prompt',
-    },
+    'give a shorter prompt',
   );
 }
 
@@ -370,10 +366,9 @@ export class GenerationSession {
 function refuseOtherVocabulary(flag: string, { model }: ModelToOpen, other: ModelToOpen): void {
   const [own, given] = [vocabularyOf(model), vocabularyOf(other.model)];
   if (own === given) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `${flag}: expected a model with a vocabulary of ${own} tokens, found one of ${given}`,
-    { suggestion: 'give a model that was trained with the same tokenizer' },
+    'give a model that was trained with the same tokenizer',
   );
 }
 

@@ -4,7 +4,7 @@ import type { Figure } from '../budget/figure.js';
 import { figure } from '../budget/figure.js';
 import { type Container, endingsOf } from '../checkpoint/formats.js';
 import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import type { Shape } from '../tensor/dtype.js';
 import { formatInteger } from '../text/units.js';
 
@@ -172,12 +172,9 @@ export function parseTeacher(text: string): Teacher | undefined {
   if (name === undefined) return undefined;
   const sizes = [width, layers].filter((size) => size !== undefined).map(Number);
   if (sizes.some((size) => !Number.isSafeInteger(size) || size < 1 || size > MOST)) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       `--teacher: expected sizes from 1 to ${formatInteger(MOST)}, found ${quote(text)}`,
-      {
-        suggestion: 'write its width and layers as in --teacher Qwen2-14B:5120x40',
-      },
+      'write its width and layers as in --teacher Qwen2-14B:5120x40',
     );
   }
   const [ownWidth = 0, ownLayers] = sizes;

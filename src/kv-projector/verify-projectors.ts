@@ -3,8 +3,7 @@ import os from 'node:os';
 import { quoted } from '../checkpoint/checkpoint-rules.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { readInChunks } from '../checkpoint/view.js';
-import type { Problem } from '../errors.js';
-import { UserError } from '../errors.js';
+import { type Problem, usageError } from '../errors.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { manualSeed } from '../random/index.js';
 import type { Trainer, Values } from '../runtime/engine.js';
@@ -127,9 +126,10 @@ export async function verifyAblations(request: AblationsRequest, display: Ablati
   const teacher = text === undefined ? undefined : await ablatedTeacher(text, batch * context);
   await display.warn(teacher?.warnings ?? []);
   if (teacher?.keys && rest.data === 'shifted') {
-    throw new UserError('usage', '--data shifted does not apply to keys from a file', {
-      suggestion: 'leave it out, or write --data linear',
-    });
+    throw usageError(
+      '--data shifted does not apply to keys from a file',
+      'leave it out, or write --data linear',
+    );
   }
   const size = sizeOf({
     ...{ batch, context },
@@ -249,19 +249,19 @@ async function keysIn(file: string, rows: number) {
     const [name, tensor] = [...checkpoint.tensors].find(([each]) => KEYS.test(each)) ?? [];
     const width = tensor?.shape.at(-1) ?? 0;
     if (name === undefined || tensor === undefined || width === 0) {
-      throw new UserError('usage', `--teacher: found no keys in ${file}`, {
-        suggestion: 'name the tensor of keys TEACHER.K, with the teacher’s width last',
-      });
+      throw usageError(
+        `--teacher: found no keys in ${file}`,
+        'name the tensor of keys TEACHER.K, with the teacher’s width last',
+      );
     }
     if (STORED_DTYPES[tensor.dtype].kind !== 'float') {
-      throw new UserError('usage', `--teacher: expected floats in ${quoted(name)}`);
+      throw usageError(`--teacher: expected floats in ${quoted(name)}`);
     }
     const found = tensor.elements / width;
     if (found < rows) {
-      throw new UserError(
-        'usage',
+      throw usageError(
         `--teacher: expected ${formatInteger(rows)} rows of keys, found ${formatInteger(found)} in ${quoted(name)}`,
-        { suggestion: `write --batch 1 --context ${found}` },
+        `write --batch 1 --context ${found}`,
       );
     }
     const data = new Float32Array(rows * width);
@@ -274,7 +274,7 @@ async function keysIn(file: string, rows: number) {
       if (at === data.length) break;
     }
     if (!data.every(Number.isFinite)) {
-      throw new UserError('usage', `--teacher: ${quoted(name)} has values that are not finite`);
+      throw usageError(`--teacher: ${quoted(name)} has values that are not finite`);
     }
     return { text: file, width, keys: { shape: [rows, width], data }, tensor: name };
   } finally {

@@ -10,7 +10,7 @@ import { basePathsOf, describeAdapter, openAdapter } from '../checkpoint/adapter
 import type { NamesOf, TensorType } from '../checkpoint/adapter/merge-adapter.js';
 import { changesOf, mergedCheckpoint } from '../checkpoint/adapter/merge-adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { isAdapterFolder } from '../files/config-names.js';
 import { pathExists } from '../files/mounted.js';
 import type { Fault } from '../reconcile/faults.js';
@@ -82,9 +82,10 @@ export function describeFitting(adapter: LoraAdapter, model: LanguageModel): Ada
 }
 
 const notAnAdapter = (folder: string) =>
-  new UserError('usage', `${folder} is not a LoRA adapter: it has no adapter_config.json`, {
-    suggestion: 'name the folder that PEFT wrote with save_pretrained',
-  });
+  usageError(
+    `${folder} is not a LoRA adapter: it has no adapter_config.json`,
+    'name the folder that PEFT wrote with save_pretrained',
+  );
 
 /**
  * The model that an adapter was trained on, where its settings name a path that is there.
@@ -94,12 +95,9 @@ export function basePathOf(adapter: AdapterFiles, command: (base: string) => str
   const found = basePathsOf(adapter).find(pathExists);
   if (found !== undefined) return found;
   const { base } = adapter.config;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `${adapter.checkpoint.path} is an adapter of ${base ?? 'a model that it does not name'}, which was not found`,
-    {
-      suggestion: `write minimind ${command(base === null ? 'BASE' : shellWord(isHubName(base) ? `hf:${base}` : base))}`,
-    },
+    `write minimind ${command(base === null ? 'BASE' : shellWord(isHubName(base) ? `hf:${base}` : base))}`,
   );
 }
 

@@ -19,7 +19,7 @@ import { isKind } from '../checkpoint/torch/pickle/values.js';
 import { type ConfigDocument, documentOfData } from '../config/document.js';
 import { splitDotted, valueAt } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
-import { type Problem, UserError } from '../errors.js';
+import { type Problem, UserError, usageError } from '../errors.js';
 import { configIn, ownConfigNames } from '../files/config-names.js';
 import { linkedPaths } from '../files/input-registry.js';
 import { pathKind } from '../files/mounted.js';
@@ -56,9 +56,7 @@ export async function configOf(
 ): Promise<LocatedConfig> {
   const found = await findConfig(checkpoint, named);
   if (found) return found;
-  throw new UserError('usage', `${checkpoint.path} has no config, and there is none next to it`, {
-    suggestion: advice,
-  });
+  throw usageError(`${checkpoint.path} has no config, and there is none next to it`, advice);
 }
 
 /** Advice of commands that take a config and `--checkpoint`. */
@@ -270,9 +268,10 @@ interface WeightsFlags {
 export function checkpointAsConfig(config: string, flags: WeightsFlags): Checkpoint | undefined {
   if (!isCheckpointPath(config)) return undefined;
   if (flags.checkpoint === undefined) return opened(config, flags);
-  throw new UserError('usage', `${config} is a checkpoint, and so is --checkpoint`, {
-    suggestion: 'leave --checkpoint out, or name a config in its place',
-  });
+  throw usageError(
+    `${config} is a checkpoint, and so is --checkpoint`,
+    'leave --checkpoint out, or name a config in its place',
+  );
 }
 
 export const openFlaggedCheckpoint = (flags: WeightsFlags): Checkpoint | undefined =>

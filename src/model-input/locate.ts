@@ -13,7 +13,7 @@ import {
 } from '../checkpoint/formats.js';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { configIn } from '../files/config-names.js';
 import { packagePath } from '../files/file-system.js';
 import { fileNamesIn, mountedPath, pathKind } from '../files/mounted.js';
@@ -137,12 +137,11 @@ export function onlyOneInFolder(
   const found = what === 'model' ? modelsIn('.') : checkpointsIn('.');
   const [only] = found;
   if (only !== undefined && found.length === 1) return only;
-  throw new UserError(
-    'usage',
+  throw usageError(
     only === undefined
       ? `expected a ${what}, found none on the command line or in this folder`
       : `expected one ${what}, found ${found.length} in this folder: ${found.join(', ')}`,
-    { suggestion: `write ${line(only)}` },
+    `write ${line(only)}`,
   );
 }
 
@@ -245,12 +244,11 @@ export function readPresetFile(name: string): PresetFile {
   const [preset] = found;
   const file = presetPath(name);
   if (preset === undefined || file === undefined) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       preset === undefined
         ? `unknown preset ${quote(name)}`
         : `expected one preset, found ${found.length} of the name ${quote(name)}`,
-      { suggestion: preset === undefined ? presetAdvice(name) : `write ${found.join(' or ')}` },
+      preset === undefined ? presetAdvice(name) : `write ${found.join(' or ')}`,
     );
   }
   const [family = ''] = preset.split('/');

@@ -1,6 +1,5 @@
 /** Models from configs, standard input and checkpoints. */
-import type { Problem } from '../errors.js';
-import { problemsOf, UserError } from '../errors.js';
+import { type Problem, problemsOf, UserError, usageError } from '../errors.js';
 import type { CheckpointFlags, ModelSource } from './checkpoint-model.js';
 import { isCheckpointPath } from './locate.js';
 import { modelOf, readConfig } from './model-file.js';
@@ -19,10 +18,9 @@ export async function openModelSource(path: string, flags: CheckpointFlags): Pro
     const document = await readConfig(path);
     return { model: (set) => modelOf(document, { set, family: flags.family }) };
   }
-  throw new UserError(
-    'usage',
+  throw usageError(
     `${path} is not a checkpoint: --config and --state-dict require one`,
-    { suggestion: 'leave the flag out' },
+    'leave the flag out',
   );
 }
 
@@ -42,9 +40,7 @@ export async function loadAllFiles<Loaded>(
   load: (source: string) => Promise<Loaded>,
 ): Promise<LoadedFiles<Loaded>> {
   if (sources.filter((source) => source === '-').length > 1) {
-    throw new UserError('usage', 'standard input can be read only once', {
-      suggestion: 'write - once',
-    });
+    throw usageError('standard input can be read only once', 'write - once');
   }
   const loaded: Loaded[] = [];
   const failures: { source: string; error: UserError }[] = [];

@@ -1,8 +1,7 @@
 /** A model with the checkpoint of its weights, from one reference or from a config and `--checkpoint`. */
 import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import type { Problem } from '../errors.js';
-import { UserError } from '../errors.js';
+import { type Problem, type UserError, usageError } from '../errors.js';
 import { pathKind } from '../files/mounted.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { shellWord } from '../text/words.js';
@@ -68,19 +67,21 @@ export async function openWeighted(
 }
 
 const hasWeights = (file: string) =>
-  new UserError('usage', `${file} is a checkpoint; --random requires a config`, {
-    suggestion: 'remove --random, or pass a config',
-  });
+  usageError(
+    `${file} is a checkpoint; --random requires a config`,
+    'remove --random, or pass a config',
+  );
 
 function hasNoWeights(file: string): UserError {
   const folder = path.dirname(configPath(file));
   const beside = file !== '<stdin>' && isFolder(folder) ? checkpointsIn(folder) : [];
   const [only] = beside.length === 1 ? beside : [];
-  return new UserError('usage', `${file} is a config without weights`, {
-    suggestion: only
+  return usageError(
+    `${file} is a config without weights`,
+    only
       ? `write --checkpoint ${shellWord(path.join(folder, only))}, or --random for random weights`
       : 'add --checkpoint PATH, or --random for random weights',
-  });
+  );
 }
 
 /** Folders in which the text files of a model lie: that of its config, and that of its weights. */

@@ -1,7 +1,7 @@
 /** The job of a plan for a scheduler: its tasks, what follows them, and the memory and time to ask for. */
 import { spawn } from 'node:child_process';
 import path from 'node:path';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { printable } from '../text/escape.js';
 import { formatDuration } from '../text/units.js';
 import { posixWord, shellWord } from '../text/words.js';
@@ -202,12 +202,9 @@ function slurmScript(job: PartsJob, needs: Needs, options: LaunchOptions): strin
 function parallelScript(job: PartsJob, needs: Needs, options: LaunchOptions): string {
   const { hasRows, planFile, partSeconds } = job;
   if (/[\r\n]/.test(planFile)) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       `--launch parallel: expected a plan without line breaks in its path`,
-      {
-        suggestion: 'rename the file or its folder: GNU parallel reads a command from each line',
-      },
+      'rename the file or its folder: GNU parallel reads a command from each line',
     );
   }
   const numbers = partSeconds.map((_, index) => index + 1);
@@ -238,10 +235,10 @@ function kubernetesManifest(work: PartsJob, needs: Needs, options: LaunchOptions
   const { image, claim } = options;
   if (image === undefined || claim === undefined) {
     const missing = image === undefined ? '--image' : '--claim';
-    throw new UserError('usage', `--launch kubernetes requires ${missing}`, {
-      suggestion:
-        'write --image registry/minimind:TAG and --claim NAME of the volume that holds the plan and its files',
-    });
+    throw usageError(
+      `--launch kubernetes requires ${missing}`,
+      'write --image registry/minimind:TAG and --claim NAME of the volume that holds the plan and its files',
+    );
   }
   const { tasks, memoryMiB, seconds } = needs;
   const name = nameOf(work);

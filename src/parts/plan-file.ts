@@ -6,7 +6,7 @@ import type * as z from 'zod';
 import { checkDocument } from '../config/check-document.js';
 import { documentOfData, parseDocument } from '../config/document.js';
 import { MAX_DOCUMENT_BYTES } from '../config/source.js';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import { writeWhole } from '../files/write-whole.js';
 import { jsonOrUndefined } from '../text/json.js';
@@ -33,9 +33,10 @@ export const MOST_PARTS = 10_000;
 /** @throws UserError for more parts than schedulers take. */
 export function refuseTooManyParts(parts: number): void {
   if (parts <= MOST_PARTS) return;
-  throw new UserError('usage', `--parts: expected at most ${MOST_PARTS} parts, found ${parts}`, {
-    suggestion: `write --parts ${MOST_PARTS}, or fewer`,
-  });
+  throw usageError(
+    `--parts: expected at most ${MOST_PARTS} parts, found ${parts}`,
+    `write --parts ${MOST_PARTS}, or fewer`,
+  );
 }
 
 export const changedInput = (message: string): UserError =>

@@ -2,7 +2,7 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import { memoized } from '../architecture/walk.js';
 import type { StateSetting } from '../budget/state.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { eachBound } from '../fit/bounds.js';
 import {
   type DecodeWork,
@@ -116,7 +116,8 @@ export function missingPeakText({ gpu }: Cluster, { dtype }: StateSetting): stri
 function servedIn(dtype: Dtype): WeightDtype {
   const served = SERVED_IN[dtype];
   if (served !== undefined) return served;
-  throw new UserError('usage', `--dtype: decoding speed has no estimate for ${dtype}`, {
-    suggestion: 'write f32, bf16 or f16, or leave out --gpu',
-  });
+  throw usageError(
+    `--dtype: decoding speed has no estimate for ${dtype}`,
+    'write f32, bf16 or f16, or leave out --gpu',
+  );
 }

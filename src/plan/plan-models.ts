@@ -5,7 +5,7 @@ import { componentSums, countParameters } from '../budget/parameters.js';
 import { inferenceMemoryOf } from '../budget/profile-model.js';
 import type { StateSetting } from '../budget/state.js';
 import { documentText } from '../config/document.js';
-import { UserError } from '../errors.js';
+import { type UserError, usageError } from '../errors.js';
 import { formatInteger } from '../text/units.js';
 import { joined } from '../text/words.js';
 import type { Shares } from './allocation.js';
@@ -37,9 +37,10 @@ import { ModelSpace } from './space.js';
 export function rowDocument({ rows, family, limits, inference }: Plan, place: number): string {
   const row = rows[place - 1];
   if (row === undefined) {
-    throw new UserError('usage', `--row: expected 1 to ${rows.length}, found ${place}`, {
-      suggestion: 'write a row of the table, or show more rows with --top',
-    });
+    throw usageError(
+      `--row: expected 1 to ${rows.length}, found ${place}`,
+      'write a row of the table, or show more rows with --top',
+    );
   }
   const { parameters, memory, document } = row;
   const comments = [
@@ -218,9 +219,7 @@ function allocationOf(
 }
 
 const withoutGpu = () =>
-  new UserError('usage', '--sort decode requires --gpu', {
-    suggestion: 'write a GPU, as in --gpu h100-80gb',
-  });
+  usageError('--sort decode requires --gpu', 'write a GPU, as in --gpu h100-80gb');
 
 interface Searched {
   readonly limits: Plan['limits'];
@@ -312,15 +311,17 @@ function refuseContradictions(space: ModelSpace, request: PlanRequest): void {
       : [`--set model.${key}=${fixed} and ${other.text}`];
   });
   if (contradictions.length === 0) return;
-  throw new UserError('usage', `contradicting sizes: ${joined(contradictions)}`, {
-    suggestion: 'write only one of them: a size of --set is fixed',
-  });
+  throw usageError(
+    `contradicting sizes: ${joined(contradictions)}`,
+    'write only one of them: a size of --set is fixed',
+  );
 }
 
 function withoutDimensions({ name }: Family): UserError {
-  return new UserError('usage', `--family: ${name} has no table of sizes to search`, {
-    suggestion: 'plan another family, or compare its models with minimind compare --set',
-  });
+  return usageError(
+    `--family: ${name} has no table of sizes to search`,
+    'plan another family, or compare its models with minimind compare --set',
+  );
 }
 
 function limitsOf(request: PlanRequest): Plan['limits'] {
@@ -330,10 +331,9 @@ function limitsOf(request: PlanRequest): Plan['limits'] {
     maxMemory = null,
   } = request;
   if (minParameters > maxParameters) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       `--min-params: expected at most --max-params (${formatInteger(maxParameters)}), found ${formatInteger(minParameters)}`,
-      { suggestion: 'write fewer, or leave it out' },
+      'write fewer, or leave it out',
     );
   }
   return { minParameters, maxParameters, maxMemory };
@@ -411,39 +411,31 @@ function nothingFound(
   { minParameters, maxParameters, maxMemory }: Plan['limits'],
 ): UserError {
   if (!smallest) {
-    return new UserError(
-      'usage',
+    return usageError(
       `no ${name} model in the range: its heads must divide its width`,
-      {
-        suggestion: 'write a --width range that contains a multiple of 64, or another --head-dim',
-      },
+      'write a --width range that contains a multiple of 64, or another --head-dim',
     );
   }
   if (leanest && maxMemory !== null) {
-    return new UserError(
-      'usage',
+    return usageError(
       `no ${name} model of ${grouped(minParameters)} to ${grouped(maxParameters)} parameters needs at most ` +
         `${grouped(maxMemory)} bytes: the leanest needs ${grouped(leanest.value)}, ${shapeText(leanest.sizes)}`,
-      { suggestion: `raise --max-memory to ${leanest.value}, or lower --min-params or --context` },
+      `raise --max-memory to ${leanest.value}, or lower --min-params or --context`,
     );
   }
   if (!largest) {
-    return new UserError(
-      'usage',
+    return usageError(
       `no ${name} model has at most ${grouped(maxParameters)} parameters: the smallest candidate has ` +
         `${grouped(smallest.value)}, ${shapeText(smallest.sizes)}`,
-      {
-        suggestion: Number.isFinite(smallest.value)
-          ? `raise --max-params to ${smallest.value}, or write a smaller --vocab`
-          : 'write a smaller --vocab or --context',
-      },
+      Number.isFinite(smallest.value)
+        ? `raise --max-params to ${smallest.value}, or write a smaller --vocab`
+        : 'write a smaller --vocab or --context',
     );
   }
-  return new UserError(
-    'usage',
+  return usageError(
     `no ${name} model has ${grouped(minParameters)} to ${grouped(maxParameters)} parameters: the largest ` +
       `candidate below has ${grouped(largest.value)}, ${shapeText(largest.sizes)}`,
-    { suggestion: `lower --min-params to ${largest.value}, or widen --depth and --width` },
+    `lower --min-params to ${largest.value}, or widen --depth and --width`,
   );
 }
 

@@ -5,7 +5,7 @@ import { stagesOf, tensorsOf, unreadTensors, walk } from '../architecture/walk.j
 import { quantizedMatrices } from '../architecture/weight-matrices.js';
 import { activationsOf } from '../budget/saved-activations.js';
 import { stateOf } from '../budget/state.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import type { EngineInfo, EngineName } from '../runtime/engine.js';
 import type { InputSize } from '../runtime/token-ids.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
@@ -214,13 +214,10 @@ export function refuseDecoding(
   const bytes = sumOf(models, (each) => decodingBytes(each, totalTokens, name));
   if (bytes <= usable) return;
   const isQuantized = models.some(({ form }) => form?.bits === 4);
-  throw new UserError(
-    'usage',
+  throw usageError(
     `expected at most ${gigabytes(usable)}, the memory that can be used here, found ${gigabytes(bytes)} for ` +
       `${counted(models.length, 'model')} with a context of ${counted(totalTokens, 'token')}`,
-    {
-      suggestion: `write ${isQuantized ? '' : '--weights int4, or '}a smaller --context; minimind fit shows hardware that is large enough`,
-    },
+    `write ${isQuantized ? '' : '--weights int4, or '}a smaller --context; minimind fit shows hardware that is large enough`,
   );
 }
 

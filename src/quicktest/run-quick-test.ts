@@ -4,7 +4,7 @@ import { quantizedMatrices } from '../architecture/weight-matrices.js';
 import { countParameters } from '../budget/parameters.js';
 import type { TensorToWrite } from '../checkpoint/safetensors/write-safetensors.js';
 import { writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { refuseOtherEnding } from '../files/file-endings.js';
 import { refuseUnwritable, writeWhole } from '../files/write-whole.js';
 import type {
@@ -159,10 +159,9 @@ async function testOn(
 ): Promise<QuickTestRun> {
   const { model, seed, threads, repeats, outputTokens, family, document } = request;
   if (outputTokens !== undefined && outputTokens >= size.tokens) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       `--output-tokens: expected fewer than the ${counted(size.tokens, 'token')} of a sequence, found ${outputTokens}`,
-      { suggestion: moreTokens(model.positions, size.tokens, outputTokens) },
+      moreTokens(model.positions, size.tokens, outputTokens),
     );
   }
   const startBytes = process.memoryUsage.rss();
@@ -256,13 +255,10 @@ export const activationsTooLarge = (
   usable: number,
   fitsTfjs: boolean,
 ) =>
-  new UserError(
-    'usage',
+  usageError(
     `${formatInteger(batch)} × ${formatInteger(tokens)} tokens need ${gigabytes(activationBytes)} for activations, ` +
       `${gigabytes(totalBytes)} with the weights; ${gigabytes(usable)} is available`,
-    {
-      suggestion: `write a smaller --batch or --context${fitsTfjs ? ', or --engine tfjs, which needs less' : ''}`,
-    },
+    `write a smaller --batch or --context${fitsTfjs ? ', or --engine tfjs, which needs less' : ''}`,
   );
 
 function tooLarge(model: LanguageModel, isFitting: boolean): TooLarge | undefined {
@@ -272,12 +268,11 @@ function tooLarge(model: LanguageModel, isFitting: boolean): TooLarge | undefine
 
 /** Reason not to save the output of a proxy, which is not the model's. */
 const savesProxy = (reason: TooLarge, { totalBytes }: MemoryNeed, usable: number) =>
-  new UserError(
-    'usage',
+  usageError(
     reason === 'tensors'
       ? `--save requires the model itself, and a model runs as a whole up to ${formatInteger(MOST_TENSORS)} tensors`
       : `--save requires the model itself, which needs more than ${gigabytes(totalBytes)}; ${gigabytes(usable)} is available`,
-    { suggestion: 'add --full, which runs the model itself layer by layer' },
+    'add --full, which runs the model itself layer by layer',
   );
 
 /** A proxy has a smaller vocabulary than given ids may need. */

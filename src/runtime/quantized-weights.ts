@@ -2,7 +2,7 @@
 import type { Layer } from '../architecture/layer.js';
 import type { WeightMatrix } from '../architecture/weight-matrices.js';
 import { quantizedMatrices } from '../architecture/weight-matrices.js';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import type { QuantizedRows, WeightForm } from '../tensor/group-quantization.js';
 import { dequantizedRows, NotFiniteWeight, quantizeRows } from '../tensor/group-quantization.js';
 import type { Engine, EngineInfo } from './engine.js';
@@ -13,9 +13,10 @@ export function refuseWeightForm({ name, provider, compute }: EngineInfo): void 
   if (name !== 'onnx' || (provider === 'cpu' && compute === 'f32')) return;
   const isOnCpu = provider === 'cpu';
   const found = isOnCpu ? `products in ${compute}` : `the provider ${provider}`;
-  throw new UserError('usage', `quantized weights run on the CPU in float32, found ${found}`, {
-    suggestion: `write ${isOnCpu ? '--compute f32' : '--device cpu'}, or remove --weights`,
-  });
+  throw usageError(
+    `quantized weights run on the CPU in float32, found ${found}`,
+    `write ${isOnCpu ? '--compute f32' : '--device cpu'}, or remove --weights`,
+  );
 }
 
 /**

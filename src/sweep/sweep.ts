@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { makeFolder, withFileErrors } from '../files/file-system.js';
 import { readInputs } from '../files/input-registry.js';
 import { refuseUnwritable } from '../files/write-whole.js';
@@ -373,10 +373,9 @@ type AnySweep = Pick<Sweep<unknown, unknown>, 'units'>;
 /** Engines round in their own way, so all parts use one. */
 function refuseOtherBackend(planned: string, here: string): void {
   if (planned === here) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `the plan computes with ${textOf(planned)}, and this machine with ${textOf(here)}`,
-    { suggestion: 'use the same kind of machine for all parts, or plan again' },
+    'use the same kind of machine for all parts, or plan again',
   );
 }
 

@@ -6,7 +6,7 @@ import { reshaped } from '../../checkpoint/computed-file.js';
 import { withUnpackedWeights } from '../../checkpoint/packed-weights.js';
 import { isSameView, type StoredTensor, storedTypeOf } from '../../checkpoint/stored-tensor.js';
 import { readInChunks } from '../../checkpoint/view.js';
-import { UserError } from '../../errors.js';
+import { UserError, usageError } from '../../errors.js';
 import type { RowSource } from '../../linalg/low-rank.js';
 import type { MatrixProducts } from '../../linalg/matrix.js';
 import { squaredNorm } from '../../linalg/matrix.js';
@@ -457,16 +457,16 @@ export async function checkProvable(job: ConversionJob, source: ModelFile | unde
   const { context = 1, 'max-positions': cut = Number.POSITIVE_INFINITY, device = 'auto' } = job;
   if (source === undefined) {
     const file = job.checkpoint.path;
-    throw new UserError('usage', `--prove requires a config of ${file}, found none`, {
-      suggestion: 'name one that does with --config FILE, or leave --prove out',
-    });
+    throw usageError(
+      `--prove requires a config of ${file}, found none`,
+      'name one that does with --config FILE, or leave --prove out',
+    );
   }
   const positions = Math.min(source.model.positions, cut);
   if (context > positions) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       `--context: ${formatInteger(context)} tokens are more than the ${formatInteger(positions)} positions of the model`,
-      { suggestion: `write --context ${positions}, or less` },
+      `write --context ${positions}, or less`,
     );
   }
   if (device === 'auto') return;

@@ -3,7 +3,7 @@
  * neighbouring values instead of to halves of a head. Their query and key projections are equivalent after reordering
  * the rows of each head: row j becomes old row 2j, and row d/2 + j old row 2j + 1.
  */
-import { UserError } from '../../errors.js';
+import { UserError, usageError } from '../../errors.js';
 import type { SourceTensor, SourceTensors } from '../plan/conversion-plan.js';
 
 /** Names in a layer, old and new. The list is complete: such a model has no biases. */
@@ -92,10 +92,9 @@ function headDimOf(file: string, sources: SourceTensors, heads: number): number 
   }
   const [rows = 0] = query.shape;
   if (rows % heads === 0 && (rows / heads) % 2 === 0) return rows / heads;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `expected a query of ${heads} heads of an even size, found ${rows} rows`,
-    { suggestion: 'give the number of attention heads of the model with --heads' },
+    'give the number of attention heads of the model with --heads',
   );
 }
 
@@ -111,9 +110,8 @@ function withHeads(
   if (source.tensor.shape.length === 2 && rows % headDim === 0) {
     return { ...source, heads: rows / headDim };
   }
-  throw new UserError(
-    'usage',
+  throw usageError(
     `${file}: ${JSON.stringify(source.own)} has ${rows} rows, which is not a multiple of the head size ${headDim}`,
-    { suggestion: 'give the number of attention heads of the model with --heads' },
+    'give the number of attention heads of the model with --heads',
   );
 }

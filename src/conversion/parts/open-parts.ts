@@ -6,7 +6,7 @@ import path from 'node:path';
 import { ByteFile } from '../../checkpoint/byte-file.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { listed } from '../../checkpoint/checkpoint-rules.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import { contentTagOf, fileStatus } from '../../files/mounted.js';
 import { withAdapter } from '../../model-input/adapter-model.js';
 import { openModelCheckpoint } from '../../model-input/gguf/gguf-checkpoint.js';
@@ -167,10 +167,9 @@ const workOf = (parts: readonly Pick<PlannedPart, 'part' | 'slices' | 'tables' |
 function refuseOtherProducts(planned: string, here: string): void {
   const [expected, found] = [planned, here].map((name) => name.split(',')[0]);
   if (expected === found) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `the plan computes matrix products with ${expected}, and this machine has ${found}`,
-    { suggestion: 'install the same engine on every machine, or plan again with --engine tfjs' },
+    'install the same engine on every machine, or plan again with --engine tfjs',
   );
 }
 

@@ -8,7 +8,7 @@ import * as z from 'zod';
 import { quoted } from '../../checkpoint/checkpoint-rules.js';
 import { CONTAINER_NAMES } from '../../checkpoint/formats.js';
 import { WRITABLE_BLOCKS } from '../../checkpoint/gguf/ggml-types.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import { makeFolder, removeQuietly } from '../../files/file-system.js';
 import { MOST_PARTS, type PlanFormat, readPlan, withHash } from '../../parts/plan-file.js';
 import type { EngineChoice } from '../../runtime/select/devices.js';
@@ -162,10 +162,9 @@ export async function readPlanToWrite(named: PlanFile): Promise<PartsPlan> {
   const { file, out } = named;
   if (out !== undefined) {
     if (path.resolve(out) === target) return plan;
-    throw new UserError(
-      'usage',
+    throw usageError(
       `expected the output of ${file}, ${quoted(target)}, found ${quoted(out)}`,
-      { suggestion: `write ${shellWord(target)}, or plan again` },
+      `write ${shellWord(target)}, or plan again`,
     );
   }
   const isBelow = [path.dirname(path.resolve(file)), process.cwd()].some((folder) => {
@@ -173,9 +172,10 @@ export async function readPlanToWrite(named: PlanFile): Promise<PartsPlan> {
     return below !== '' && !below.startsWith('..') && !path.isAbsolute(below);
   });
   if (isBelow) return plan;
-  throw new UserError('usage', `${file} writes into another folder: ${quoted(target)}`, {
-    suggestion: `name it, if you want that: minimind convert-checkpoint ${shellWord(target)} --plan ${shellWord(file)} …`,
-  });
+  throw usageError(
+    `${file} writes into another folder: ${quoted(target)}`,
+    `name it, if you want that: minimind convert-checkpoint ${shellWord(target)} --plan ${shellWord(file)} …`,
+  );
 }
 
 /** The folder next to the output in which the parts are built: one for each plan. */

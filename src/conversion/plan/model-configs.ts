@@ -8,8 +8,7 @@ import { TORCH_TYPES } from '../../checkpoint/torch/pickle/globals.js';
 import type { ConfigDocument } from '../../config/document.js';
 import { documentText } from '../../config/document.js';
 import { formatPath, splitDotted, valueAt } from '../../config/quote.js';
-import type { Problem } from '../../errors.js';
-import { UserError } from '../../errors.js';
+import { type Problem, UserError, usageError } from '../../errors.js';
 import type { ConfigFormat } from '../../files/config-names.js';
 import type { ConfigOrigin } from '../../model-input/checkpoint-config.js';
 import {
@@ -107,9 +106,10 @@ const idleNoConfig = ({ path: file }: Checkpoint): Problem => ({
 });
 
 const familyOfNothing = ({ path: file }: Checkpoint) =>
-  new UserError('usage', `--family requires a config, and none is in ${file} or its folder`, {
-    suggestion: 'name the config with --config FILE, or leave --family out',
-  });
+  usageError(
+    `--family requires a config, and none is in ${file} or its folder`,
+    'name the config with --config FILE, or leave --family out',
+  );
 
 /** A file of another program breaks many rules: these are enough to recognise it. */
 const MOST_REASONS = 3;

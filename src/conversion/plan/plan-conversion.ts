@@ -7,7 +7,7 @@ import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { containerOfFormat, isTrainingFormat } from '../../checkpoint/formats.js';
 import type { StoredNames } from '../../checkpoint/names.js';
 import { storedNames } from '../../checkpoint/names.js';
-import { UserError } from '../../errors.js';
+import { UserError, usageError } from '../../errors.js';
 import { formatInteger } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import { LAYOUT_NAMES, LAYOUTS } from '../conversion-choices.js';
@@ -31,9 +31,10 @@ export async function readInput(
   const stored = storedNames(checkpoint);
   const { source, warnings } = await sourceConfigOf(request);
   if (set.length > 0 && source === undefined && request.target === undefined) {
-    throw new UserError('usage', '--set requires a config, found none', {
-      suggestion: 'name the config of the input with --config, or leave --set out',
-    });
+    throw usageError(
+      '--set requires a config, found none',
+      'name the config of the input with --config, or leave --set out',
+    );
   }
   const srte = await srteOf(request, stored, source);
   const job = isUnspecific(request) ? meantChange(request, srte, place) : request;
@@ -80,10 +81,9 @@ function refuseContradiction({ model }: TargetConfig, layout: SrteLayout): void 
   const keys = ['sharing', 'form', 'rank', 'positions', 'hidden', 'layers'] as const;
   const wrong = keys.find((key) => described?.[key] !== layout[key]);
   if (wrong === undefined) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `--set contradicts the requested SRTE: its ${wrong} would be ${described?.[wrong]}, not ${layout[wrong]}`,
-    { suggestion: 'set it with --to, --rank and --max-positions, or with --target' },
+    'set it with --to, --rank and --max-positions, or with --target',
   );
 }
 
@@ -113,11 +113,12 @@ function meantChange(
   }
   if (changesFiles(job.checkpoint, place)) return { ...job, container: place.container };
   const has = srte ? 'one SRTE for all layers' : 'no SRTE';
-  throw new UserError('usage', `expected a change, found none; the input has ${has}`, {
-    suggestion: srte
+  throw usageError(
+    `expected a change, found none; the input has ${has}`,
+    srte
       ? 'write --to per-layer, --rank 128, --dtype bf16, --tie embed or --container safetensors'
       : 'write --dtype bf16, --tie embed or --container safetensors',
-  });
+  );
 }
 
 /** Undefined without an SRTE or a request for one. */
@@ -145,9 +146,10 @@ function layoutFor(
   if (target === undefined) return requestedLayout(srte.layout, job);
   const described = srteLayoutOf(target.model);
   if (described === undefined) {
-    throw new UserError('usage', `${job.target} describes a model without an SRTE`, {
-      suggestion: 'name the config of a hybrid model',
-    });
+    throw usageError(
+      `${job.target} describes a model without an SRTE`,
+      'name the config of a hybrid model',
+    );
   }
   refuseOtherSizes(srte.layout, described, job);
   const { sharing, form, rank, positions } = described;
@@ -173,12 +175,9 @@ function refuseOtherSizes(source: SrteLayout, described: SrteLayout, { target }:
   const half = Math.floor(Math.min(source.positions, source.hidden - 1) / 2);
   const rank = Math.max(1, Math.min(described.rank ?? 1, half));
   const layout = name === 'low-rank' ? `${name} --rank ${rank}` : name;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `${target} describes a model of ${sizes(described)}, and the checkpoint has ${sizes(source)}`,
-    {
-      suggestion: `choose a target of the same sizes${layout ? `; --to ${layout} in its place makes such a layout here` : ''}`,
-    },
+    `choose a target of the same sizes${layout ? `; --to ${layout} in its place makes such a layout here` : ''}`,
   );
 }
 

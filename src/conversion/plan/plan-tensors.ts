@@ -13,7 +13,7 @@ import { firstOfPattern } from '../../checkpoint/names.js';
 import { viewsOf } from '../../checkpoint/sharing.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { isSameView } from '../../checkpoint/stored-tensor.js';
-import { UserError } from '../../errors.js';
+import { UserError, usageError } from '../../errors.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import {
   elementCount,
@@ -374,12 +374,9 @@ function expectedByNames(
   const tied = job.tie === undefined ? undefined : tiedPairOf((name) => stored.has(name));
   if (job.tie !== undefined && tied === undefined) {
     const file = job.checkpoint.path;
-    throw new UserError(
-      'usage',
+    throw usageError(
       `${file}: expected an embedding and a head with known names, found none`,
-      {
-        suggestion: 'leave --tie out, or name a config that describes the model, with --config',
-      },
+      'leave --tie out, or name a config that describes the model, with --config',
     );
   }
   const kept = [...stored].filter(([name]) => srte === undefined || !isSrteName(name));

@@ -12,7 +12,7 @@ import { requirePositions } from '../../budget/profile-model.js';
 import { ranksOf, spansOfRank } from '../../budget/state.js';
 import type { Trained } from '../../budget/training-budget.js';
 import { embeddingsOf } from '../../budget/training-budget.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import { primitivesOf } from '../../operations/lower.js';
 import type { Collective, Cut, UnitRun } from '../../operations/primitive.js';
 import { allReduce } from '../../operations/primitive.js';
@@ -122,10 +122,9 @@ export function requireTensorParallel(model: Layer, gpus: number): void {
   const bad = counts.find(({ count }) => count % gpus !== 0);
   if (bad === undefined) return;
   const common = counts.reduce((gcd, { count }) => greatestCommonDivisor(gcd, count), 0);
-  throw new UserError(
-    'usage',
+  throw usageError(
     `--tensor-parallel: ${formatInteger(gpus)} GPUs cannot share the ${formatInteger(bad.count)} ${bad.unit} of ${bad.of} equally`,
-    { suggestion: `write ${nearestDivisors(common, gpus).join(' or ')}` },
+    `write ${nearestDivisors(common, gpus).join(' or ')}`,
   );
 }
 
@@ -212,19 +211,15 @@ export function parallelismOf(model: LanguageModel, setting: TrainingFitSetting)
     const [flag, value] =
       gpus % tensor === 0 ? ['--pipeline-parallel', pipeline] : ['--tensor-parallel', tensor];
     const left = flag === '--pipeline-parallel' ? gpus / tensor : gpus;
-    throw new UserError(
-      'usage',
+    throw usageError(
       `${flag}: ${formatInteger(value as number)} does not divide ${counted(left, 'GPU')}`,
-      {
-        suggestion: `write ${nearestDivisors(left, value as number).join(' or ')}`,
-      },
+      `write ${nearestDivisors(left, value as number).join(' or ')}`,
     );
   }
   if (pipeline > model.blocks.length) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       `--pipeline-parallel: expected at most ${model.blocks.length} stages, one for each block, found ${formatInteger(pipeline)}`,
-      { suggestion: `write at most ${model.blocks.length}` },
+      `write at most ${model.blocks.length}`,
     );
   }
   requireTensorParallel(model, tensor);

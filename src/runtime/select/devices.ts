@@ -1,6 +1,6 @@
 /** Selects, checks and explains the engine and device for a model. */
 import type { LanguageModel } from '../../architecture/layer.js';
-import { UserError } from '../../errors.js';
+import { UserError, usageError } from '../../errors.js';
 import type { GraphicsAdapter } from '../adapters/adapters.js';
 import type { CallSize, DeviceName, Engine, EngineInfo, EngineName } from '../engine.js';
 import { DEVICES, ENGINES } from '../engine.js';
@@ -238,10 +238,9 @@ function noSuchPair(wish: EngineRequest, candidates: readonly Choosable[]): User
   const isOnDevice = candidates.some((each) => isWished({ ...wish, compute: 'f32' }, each));
   const other = candidates.find((each) => isWished({ ...wish, engine: 'auto' }, each));
   const where = device === 'gpu' ? 'a graphics card' : device;
-  return new UserError(
-    'usage',
+  return usageError(
     isOnDevice ? `${title} does not compute in ${compute}` : `${title} does not run on ${where}`,
-    { ...(other && { suggestion: `--engine ${other.engine} does` }) },
+    other && `--engine ${other.engine} does`,
   );
 }
 
