@@ -12,6 +12,7 @@ import { usageError } from '../errors.js';
 import { primitivesOf } from '../operations/lower.js';
 import type { Scores } from '../operations/primitive.js';
 import { DTYPES, type Dtype } from '../tensor/dtype.js';
+import { setting } from '../text/setting.js';
 import { sumOf } from '../text/words.js';
 import { add, ceildiv, type Expression, min, mul, v } from './expression.js';
 import { exact, type Figure, figure, type Quantity, quantity } from './figure.js';
@@ -156,8 +157,8 @@ export function attentionMethodsOf(model: Layer, options: AttentionSetting): Att
 function refuseGlobalHeads(wanted: number | undefined, heads: number): void {
   if (wanted === undefined || wanted <= heads) return;
   throw usageError(
-    `--global-heads: expected at most ${heads}, the heads of the model, found ${wanted}`,
-    `write --global-heads ${heads}, or less`,
+    `${setting('globalHeads')}: expected at most ${heads}, the heads of the model, found ${wanted}`,
+    `write ${setting('globalHeads', heads)}, or less`,
   );
 }
 
@@ -233,8 +234,8 @@ function groupedVariant(
     const wanted = count ?? (ownHeads < layer.heads ? ownHeads : quarterOf(layer.heads));
     if (layer.heads % wanted !== 0) {
       throw usageError(
-        `--key-heads: expected a divisor of ${layer.heads} heads, found ${wanted}`,
-        `write --key-heads ${quarterOf(layer.heads)}`,
+        `${setting('keyHeads')}: expected a divisor of ${layer.heads} heads, found ${wanted}`,
+        `write ${setting('keyHeads', quarterOf(layer.heads))}`,
       );
     }
     return { ...layer, keyHeads: wanted };

@@ -7,6 +7,7 @@ import type { Layer } from '../architecture/layer.js';
 import { usageError } from '../errors.js';
 import type { Scores } from '../operations/primitive.js';
 import { DTYPES, type Dtype } from '../tensor/dtype.js';
+import { setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import { counted } from '../text/words.js';
 import { add, ceildiv, type Expression, inputNamed, mul, v } from './expression.js';
@@ -134,14 +135,14 @@ export function longTextsOf(model: Layer, setting: LongTextSetting): LongTexts {
 function refuseShort({ context, chunk, overlap }: LongTextSetting): void {
   if (context <= chunk) {
     throw usageError(
-      `--chunk: expected fewer tokens than the text of ${formatInteger(context)}, found ${formatInteger(chunk)}`,
-      `write a longer text, as in --context ${16 * chunk}`,
+      `${setting('chunk')}: expected fewer tokens than the text of ${formatInteger(context)}, found ${formatInteger(chunk)}`,
+      `write a longer text, as in ${setting('context', 16 * chunk)}`,
     );
   }
   if (overlap < 1) return;
   throw usageError(
-    '--overlap: expected less than the whole window, found 100%',
-    'write it as in --overlap 50%',
+    `${setting('overlap')}: expected less than the whole window, found 100%`,
+    `write it as in ${setting('overlap', '50%')}`,
   );
 }
 

@@ -5,6 +5,7 @@ import { countedTensors, ownedTensors, tensorsOf, walkCounted } from '../archite
 import { usageError } from '../errors.js';
 import type { Dtype } from '../tensor/dtype.js';
 import { DTYPE_NAMES, DTYPES } from '../tensor/dtype.js';
+import { setting } from '../text/setting.js';
 import { dtypeWord, formatInteger } from '../text/units.js';
 import { ceildiv, mul, v } from './expression.js';
 import type { Exact, Figure } from './figure.js';
@@ -177,8 +178,8 @@ export const usualCacheDtype = (dtype: Dtype): Dtype => (DTYPES[dtype].bits < 16
 export function requirePositions(context: number, positions: number): void {
   if (context <= positions) return;
   throw usageError(
-    `--context: ${formatInteger(context)} tokens are more than the ${formatInteger(positions)} positions of the model`,
-    `write --context ${positions}, or less`,
+    `${setting('context')}: ${formatInteger(context)} tokens are more than the ${formatInteger(positions)} positions of the model`,
+    `write ${setting('context', positions)}, or less`,
   );
 }
 

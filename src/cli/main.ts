@@ -14,6 +14,7 @@ import { beginMounts } from '../files/mounted.js';
 import { toJson } from '../text/escape.js';
 import { joined } from '../text/words.js';
 import { readCommandLine } from './command-line.js';
+import { spellAsFlags } from './flag-spelling.js';
 import type { HelpLength } from './help.js';
 import { LineMistake, type MeantLine } from './line-mistake.js';
 import { renderOptions, writeInterruption, writeStdout } from './output.js';
@@ -50,6 +51,7 @@ export async function runCommandLine(
   let config: Config | undefined;
   try {
     config = await loadConfig(root, load);
+    spellAsFlags(config.findCommand(words[0] ?? '')?.id ?? words.slice(0, 2).join(':'));
     await refuseUnknownCommand(words, config);
     if (await showHelp(words, config)) return;
     await refuseScript(words);

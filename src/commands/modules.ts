@@ -173,7 +173,9 @@ export default class Modules extends BaseCommand {
     if (args.block === undefined) {
       const blocks = BLOCKS.map(({ name, summary }) => ({ name, summary, flags: flagsOf(name) }));
       return this.answer(flags, { schema: 'minimind/modules@1', blocks }, (each) =>
-        blockListReport(each.blocks),
+        blockListReport(
+          each.blocks.map((block) => ({ ...block, flags: block.flags.map((flag) => `--${flag}`) })),
+        ),
       );
     }
     const { block } = args;

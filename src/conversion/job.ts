@@ -10,6 +10,8 @@ import type { ProgressDisplay } from '../progress-display.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
+import { type Relation, refuseBroken } from '../text/relations.js';
+import { type SettingName, setting } from '../text/setting.js';
 import type { Extension, LayoutName, Merge, NamingScheme, Tie } from './conversion-choices.js';
 
 /** Begins a step on a number of bytes. Returns a function to call with each further number of finished bytes. */
@@ -25,23 +27,23 @@ export interface ConversionDisplay extends ProgressDisplay {
   readonly stopped: (message: string) => void;
 }
 
-/** The flags of `convert-checkpoint` under their own names, its input and output, and its display. */
+/** The settings of a conversion, its input and output, and its display. */
 export interface ConversionJob {
   /** The open input. */
   readonly checkpoint: Checkpoint;
   /** Path of the output as given. */
   readonly out: string;
   /** Undefined: keep the SRTE, or use the one of `target`. */
-  readonly to?: LayoutName | undefined;
+  readonly layout?: LayoutName | undefined;
   /** The config file of the output. */
   readonly target?: string | undefined;
   readonly merge: Merge;
   /** Rank of a low-rank pair. */
   readonly rank?: number | undefined;
   /** Alternative to a rank: the largest relative error of a pair. */
-  readonly 'max-error'?: number | undefined;
+  readonly maxError?: number | undefined;
   /** Rows of the tables; undefined for the present number. */
-  readonly 'max-positions'?: number | undefined;
+  readonly maxPositions?: number | undefined;
   /** Undefined: a larger number of rows is refused. */
   readonly extend?: Extension | undefined;
   readonly tie?: Tie | undefined;
@@ -62,23 +64,23 @@ export interface ConversionJob {
   readonly heads?: number | undefined;
   /** Undefined: by the ending of the output. */
   readonly container?: Container | undefined;
-  readonly 'shard-size'?: number | bigint | undefined;
-  readonly 'max-memory'?: number | bigint | undefined;
+  readonly shardSize?: number | bigint | undefined;
+  readonly maxMemory?: number | bigint | undefined;
   /** Folder of a LoRA adapter that is merged into the checkpoint already. */
-  readonly 'merge-lora'?: string | undefined;
+  readonly mergeLora?: string | undefined;
   /** The config file of the input; undefined for the one inside or next to it. */
   readonly config?: string | undefined;
   /** Family to read the input's config as, whatever its kind. */
   readonly family?: string | undefined;
   /** Whether the input's config is ignored. */
-  readonly 'no-config': boolean;
+  readonly noConfig: boolean;
   /** Overrides of the output's config. */
   readonly set?: readonly string[] | undefined;
   /** Seed of the search for a low-rank pair, and of the tokens of a proof. */
   readonly seed: number;
   readonly engine: EngineChoice;
   readonly threads?: number | undefined;
-  readonly 'dry-run': boolean;
+  readonly dryRun: boolean;
   readonly resume: boolean;
   /** Whether to read the output again and compare every value. */
   readonly check: boolean;
@@ -126,41 +128,42 @@ process.on('exit', () => {
   for (const stopped of running) stopped();
 });
 
-/** @throws UserError for a flag without an effect. */
-export function checkJob(job: ConversionRequest): void {
-  if (job.saturate && VALUE_CHANGES.every((name) => job[name] === undefined)) {
-    throw usageError(
-      '--saturate requires --dtype',
-      'write --dtype f16, or leave --saturate out: values that are copied cannot overflow',
-    );
-  }
-  if (job.extend !== undefined && !job['max-positions'] && job.target === undefined) {
-    throw usageError(
-      '--extend requires --max-positions or --target',
-      'write --max-positions 32k for the number of rows',
-    );
-  }
-}
-
-/** Flags that compute values, which can overflow their type. */
+/** Settings that compute values, which can overflow their type. */
 const VALUE_CHANGES = [
   'dtype',
-  'to',
+  'layout',
   'rank',
-  'max-error',
-  'max-positions',
+  'maxError',
+  'maxPositions',
   'tie',
   'target',
 ] as const satisfies readonly (keyof ConversionRequest)[];
 
-/** Other flags that change the output. */
+/** Settings that have an effect only with others. */
+const RELATIONS: readonly Relation<keyof ConversionRequest & SettingName>[] = [
+  {
+    of: ['saturate', 'requires', ...VALUE_CHANGES],
+    named: 1,
+    advice: () =>
+      `write ${setting('dtype', 'f16')}, or leave ${setting('saturate')} out: values that are copied cannot overflow`,
+  },
+  {
+    of: ['extend', 'requires', 'maxPositions', 'target'],
+    advice: () => `write ${setting('maxPositions', '32k')} for the number of rows`,
+  },
+];
+
+/** @throws UserError for a setting without an effect. */
+export const checkJob = (job: ConversionRequest): void => refuseBroken(RELATIONS, job);
+
+/** Other settings that change the output. */
 const OTHER_CHANGES = [
   'dialect',
   'blocks',
   'container',
-  'shard-size',
+  'shardSize',
   'quantize',
-  'merge-lora',
+  'mergeLora',
 ] as const satisfies readonly (keyof ConversionJob)[];
 
 /** Whether the request names no change at all. */
@@ -203,8 +206,8 @@ export function outputTarget(name: string, container: Container | undefined): Ch
   }
   if (byName !== undefined && container !== undefined && byName !== container) {
     throw usageError(
-      `${name} has the ending of a ${byName} file, but --container is ${container}`,
-      'change the name of the output, or omit --container',
+      `${name} has the ending of a ${byName} file, but ${setting('container')} is ${container}`,
+      `change the name of the output, or omit ${setting('container')}`,
     );
   }
   const chosen = container ?? byName ?? 'safetensors';
@@ -235,7 +238,10 @@ export function refuseOverlap(
       ? undefined
       : firstOverlapping([...inputs, output.path, ...configsBeside(output)], report);
   if (taken === undefined) return;
-  throw usageError(`the report would replace ${taken}`, 'choose another file for --output');
+  throw usageError(
+    `the report would replace ${taken}`,
+    `choose another file for ${setting('output')}`,
+  );
 }
 
 /** Possible names of the config next to a file. */

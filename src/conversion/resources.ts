@@ -6,6 +6,7 @@ import { lowRankBytes, lowRankMultiplications } from '../linalg/low-rank.js';
 import type { MatrixProducts } from '../linalg/matrix.js';
 import { plainProducts } from '../linalg/matrix.js';
 import type { EngineName } from '../runtime/engine.js';
+import { setting } from '../text/setting.js';
 import { formatBytes } from '../text/units.js';
 import { sumOf } from '../text/words.js';
 import type { ConversionJob } from './job.js';
@@ -75,7 +76,7 @@ const DEFAULT_MEMORY_BYTES = 512e6;
 /** @throws UserError when the engine is not available, or `--max-memory` is insufficient. */
 export async function resourcesFor(
   srte: SrtePlan | null,
-  job: Pick<ConversionJob, 'engine' | 'threads' | 'max-memory'>,
+  job: Pick<ConversionJob, 'engine' | 'threads' | 'maxMemory'>,
 ): Promise<Resources> {
   const backend = await matmulBackendFor(srte ? multiplications(srte) : 0, job);
   try {
@@ -98,7 +99,7 @@ const INDEX_BYTES = 2.5e3;
  */
 export const plannedMemory = (
   srte: SrtePlan | null,
-  job: Pick<ConversionJob, 'max-memory'>,
+  job: Pick<ConversionJob, 'maxMemory'>,
   backend: Pick<MatmulBackend, 'bytes'>,
   tensors: number,
 ): MemoryPlan => planMemory(srte, job, backend, STARTED_BYTES + INDEX_BYTES * tensors);
@@ -133,7 +134,7 @@ const ROUNDING_BYTES = 8e6;
  */
 function planMemory(
   srte: SrtePlan | null,
-  { 'max-memory': asked }: Pick<ConversionJob, 'max-memory'>,
+  { maxMemory: asked }: Pick<ConversionJob, 'maxMemory'>,
   backend: Pick<MatmulBackend, 'bytes'>,
   startedBytes: number,
 ): MemoryPlan {
@@ -148,8 +149,8 @@ function planMemory(
   if (needed(ROW_STEP) > limitBytes) {
     const least = roundedUp(needed(ROW_STEP));
     throw usageError(
-      `--max-memory ${formatBytes(limitBytes)} is not enough: this conversion takes at least ${formatBytes(least)}`,
-      `allow --max-memory ${Math.ceil(least / 1e6)}MB`,
+      `${setting('maxMemory')} ${formatBytes(limitBytes)} is not enough: this conversion takes at least ${formatBytes(least)}`,
+      `allow ${setting('maxMemory', `${Math.ceil(least / 1e6)}MB`)}`,
     );
   }
   let blockRows = largest;

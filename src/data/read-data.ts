@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { UserError, usageError } from '../errors.js';
 import type { ProgressDisplay } from '../progress-display.js';
+import { type SettingName, setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import { type ModelText, openModelText } from '../tokenizer/model-text.js';
 import { blankOf } from './blank-text.js';
@@ -66,8 +67,8 @@ export interface DataInput {
   readonly from?: number | undefined;
   /** Smallest similarity of near duplicates; undefined searches no duplicates. */
   readonly similarity?: number | undefined;
-  /** Given flags that are about tokens. */
-  readonly tokenFlags?: readonly string[];
+  /** Given settings that are about tokens. */
+  readonly tokenSettings?: readonly SettingName[];
 }
 
 /** A file as it was read. */
@@ -170,7 +171,7 @@ export async function countTokens(
   if (tokens === null) {
     throw usageError(
       'expected a tokenizer to count tokens, found none',
-      'name a tokenizer.json: --tokenizer FILE',
+      `name a tokenizer.json: ${setting('tokenizer', 'FILE')}`,
     );
   }
   return {
@@ -285,14 +286,14 @@ class Run {
     const { head, chunks } = await peeked(source.chunks);
     if (head.length === 0) throw emptyFile(source.name);
     const early = as ?? detectBinaryKind(source.name, head);
-    if (early !== undefined && early !== 'text' && key !== undefined) throw KEY_OF_TEXT;
+    if (early !== undefined && early !== 'text' && key !== undefined) throw keyOfText();
     if (early !== undefined && isStream(early)) {
       await this.#readStream(source.name, early, chunks);
       return early;
     }
     const first = await firstLines(readLines({ ...source, chunks }));
     const kind = early ?? detectKind(source.name, first.lines, key);
-    if (kind !== 'text' && key !== undefined) throw KEY_OF_TEXT;
+    if (kind !== 'text' && key !== undefined) throw keyOfText();
     this.#begin(kind, source.name);
     await this.#readBatches(source.name, kind, first.all);
     return kind;
@@ -315,7 +316,7 @@ class Run {
       Object.values(this.#text.specialTokens).map((token) => tokenizer?.idOf(token)),
     );
     const hasTokens = tokenizer !== undefined || kind === 'ids' || isStream(kind);
-    const [idle] = hasTokens ? [] : (this.#input.tokenFlags ?? []);
+    const [idle] = hasTokens ? [] : (this.#input.tokenSettings ?? []);
     if (idle !== undefined) throw withoutTokens(idle);
     const fold = new DataFold({
       length,
@@ -489,19 +490,20 @@ function sequencesOf(
 const severalKinds = (file: string, kind: RecordKind, before: RecordKind) =>
   usageError(
     `expected files of one kind, found ${RECORD_KINDS[before]}; ${file} has ${RECORD_KINDS[kind]}`,
-    'give files of one kind, or name their kind with --as',
+    `give files of one kind, or name their kind with ${setting('recordKind')}`,
   );
 
 const answersOfChats = (kind: RecordKind) =>
   usageError(
-    `--answer-start and --answer-end require chats, found ${RECORD_KINDS[kind]}`,
+    `${setting('answerStart')} and ${setting('answerEnd')} require chats, found ${RECORD_KINDS[kind]}`,
     'leave them out',
   );
 
-const KEY_OF_TEXT = usageError(
-  '--key requires JSON lines with a text',
-  'leave --key out, or write --as text',
-);
+const keyOfText = () =>
+  usageError(
+    `${setting('key')} requires JSON lines with a text`,
+    `leave ${setting('key')} out, or write ${setting('recordKind', 'text')}`,
+  );
 
 const emptyFile = (file: string) =>
   new UserError('refused-file', `${file} is empty`, {
@@ -510,7 +512,7 @@ const emptyFile = (file: string) =>
 
 const tooShort = (length: number, added: number) =>
   usageError(
-    `--context: expected more than ${added} tokens, found ${length}`,
+    `${setting('context')}: expected more than ${added} tokens, found ${length}`,
     'each sample also has the tokens of its beginning and end',
   );
 
@@ -532,8 +534,8 @@ async function* ahead<Item>(items: AsyncGenerator<Item>): AsyncGenerator<Item> {
   }
 }
 
-const withoutTokens = (flag: string) =>
+const withoutTokens = (name: SettingName) =>
   usageError(
-    `--${flag} requires a tokenizer, found none`,
-    `name a tokenizer.json with --tokenizer FILE, or leave --${flag} out`,
+    `${setting(name)} requires a tokenizer, found none`,
+    `name a tokenizer.json with ${setting('tokenizer', 'FILE')}, or leave ${setting(name)} out`,
   );

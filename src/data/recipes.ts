@@ -3,6 +3,7 @@
  * fixed to the likelier case: no system prompt is added, and empty thinking is removed.
  */
 import { UserError, usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 import { counted, joined } from '../text/words.js';
 import type { ModelText } from '../tokenizer/model-text.js';
 import type { TextTokenizer } from '../tokenizer/tokenizer.js';
@@ -233,7 +234,7 @@ export function requireChat(
   if (answerMarks(RECIPES.minimind3, text, marks) !== undefined) return;
   throw usageError(
     `${text.template.file}: expected a template with ${joined(ANSWER_MARKS.map(([has]) => has))}, found none of these`,
-    'name the texts around an answer: --answer-start TEXT --answer-end TEXT',
+    `name the texts around an answer: ${setting('answerStart', 'TEXT')} ${setting('answerEnd', 'TEXT')}`,
   );
 }
 
@@ -281,7 +282,9 @@ export async function* streamWindows(
       `${file}: expected ids of ${size} bytes, found ${counted(rest.length, 'byte')} left over`,
       {
         suggestion:
-          size === 4 ? 'write --as uint16' : 'copy the file again, or name its kind with --as',
+          size === 4
+            ? `write ${setting('recordKind', 'uint16')}`
+            : `copy the file again, or name its kind with ${setting('recordKind')}`,
       },
     );
   }

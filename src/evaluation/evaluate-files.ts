@@ -12,6 +12,7 @@ import { firstInvalidId, listedIds } from '../runtime/token-ids.js';
 import { checkpointWeights, randomWeights } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
 import { parseJson } from '../text/json.js';
+import { setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import { sumOf } from '../text/words.js';
 import { openModelText, requireTokenizer } from '../tokenizer/model-text.js';
@@ -256,7 +257,7 @@ async function readWords(
   const tokenizer = requireTokenizer(await openModelText(folders, named), folders);
   const text = await readText(file, {
     most: MOST_TEXT_BYTES,
-    suggestion: 'evaluate a part of it, or give its tokens with --ids',
+    suggestion: `evaluate a part of it, or give its tokens with ${setting('ids')}`,
   });
   if (text === '') throw nothingScored(file);
   const ids = tokenizer.encode(text, { special: false });
@@ -264,7 +265,7 @@ async function readWords(
   if (highest >= vocabulary) {
     throw usageError(
       `${tokenizer.file} has tokens up to ${highest}, and the model has ${formatInteger(vocabulary)}`,
-      'name the tokenizer that the model was trained with: --tokenizer FILE',
+      `name the tokenizer that the model was trained with: ${setting('tokenizer', 'FILE')}`,
     );
   }
   return {
@@ -341,8 +342,8 @@ function bosOf(wish: string, own: number | undefined, vocabulary: number): numbe
   const id = Number(wish);
   if (/^\d+$/.test(wish) && id < vocabulary) return id;
   throw usageError(
-    `--bos: expected auto, none, or a token id below ${formatInteger(vocabulary)}, found ${JSON.stringify(wish)}`,
-    'write --bos none for no token before a window',
+    `${setting('bos')}: expected auto, none, or a token id below ${formatInteger(vocabulary)}, found ${JSON.stringify(wish)}`,
+    `write ${setting('bos', 'none')} for no token before a window`,
   );
 }
 

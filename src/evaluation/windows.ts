@@ -1,5 +1,6 @@
 /** Windows over texts of token ids: what a model reads at once, and which of it is scored. */
 import { usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 
 export interface WindowSettings {
@@ -100,20 +101,20 @@ export function checkWindows({ context, stride, bos }: WindowSettings, positions
   const room = context - (bos === undefined ? 0 : 1);
   if (context > positions) {
     throw usageError(
-      `--context: ${formatInteger(context)} tokens are more than the ${formatInteger(positions)} positions of the model`,
-      `write --context ${positions}, or less`,
+      `${setting('context')}: ${formatInteger(context)} tokens are more than the ${formatInteger(positions)} positions of the model`,
+      `write ${setting('context', positions)}, or less`,
     );
   }
   if (context < 2) {
     throw usageError(
-      `--context: expected at least 2 tokens, found ${context}`,
+      `${setting('context')}: expected at least 2 tokens, found ${context}`,
       'a token is predicted from those before it',
     );
   }
   if (stride > room) {
     throw usageError(
-      `--stride: expected at most the ${formatInteger(room)} tokens of a window, found ${formatInteger(stride)}`,
-      `write --stride ${room}, or less: a longer one leaves tokens out`,
+      `${setting('stride')}: expected at most the ${formatInteger(room)} tokens of a window, found ${formatInteger(stride)}`,
+      `write ${setting('stride', room)}, or less: a longer one leaves tokens out`,
     );
   }
 }

@@ -5,6 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { UserError, usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 
 /**
  * Runs an action that the system may reject.
@@ -42,7 +43,10 @@ function cannotWrite(target: string, error: unknown, where: string): unknown {
 }
 
 export const alreadyExists = (target: string) =>
-  usageError(`${target} exists already`, 'choose another name, or replace it with --force');
+  usageError(
+    `${target} exists already`,
+    `choose another name, or replace it with ${setting('force')}`,
+  );
 
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ['ENOSPC', 'free some space, or write to another disk'],

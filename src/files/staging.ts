@@ -27,6 +27,7 @@
  */
 import path from 'node:path';
 import { usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 import {
   alreadyExists,
   exists,
@@ -256,5 +257,5 @@ export class Staging {
 const otherIdentity = (target: string) =>
   usageError(
     `the unfinished ${target} comes from another input or other settings`,
-    'use those again to resume it; without --resume it starts over',
+    `use those again to resume it; without ${setting('resume')} it starts over`,
   );

@@ -4,6 +4,7 @@ import { UserError, usageError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import { firstInvalidId } from '../runtime/token-ids.js';
 import { parseJson } from '../text/json.js';
+import { setting } from '../text/setting.js';
 import { isRecord } from '../text/words.js';
 import type { ChatMessage } from '../tokenizer/chat-template.js';
 import { renderChat } from '../tokenizer/chat-template.js';
@@ -45,7 +46,7 @@ async function chatIds(
   if (text.template === undefined) {
     throw usageError(
       'expected a chat template, found none',
-      'add chat_template.jinja to the folder of the model, or leave --chat out to continue a text',
+      `add chat_template.jinja to the folder of the model, or leave ${setting('chat')} out to continue a text`,
     );
   }
   const all: readonly ChatMessage[] =

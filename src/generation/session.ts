@@ -9,6 +9,7 @@ import type { EngineRequest } from '../runtime/select/devices.js';
 import { chooseEngineFor } from '../runtime/select/devices.js';
 import type { WeightSource } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
+import { setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import { counted } from '../text/words.js';
 import type { TextTokenizer } from '../tokenizer/tokenizer.js';
@@ -95,13 +96,13 @@ export function contextFor(
 ): number {
   if (context !== undefined && context > positions) {
     throw usageError(
-      `--context: expected at most ${formatInteger(positions)} tokens, the positions of the model, found ${formatInteger(context)}`,
-      `write --context ${positions}, or less`,
+      `${setting('context')}: expected at most ${formatInteger(positions)} tokens, the positions of the model, found ${formatInteger(context)}`,
+      `write ${setting('context', positions)}, or less`,
     );
   }
   const most = context ?? positions;
   if (prompt < most) return Math.min(most, prompt + maxTokens);
-  const limit = context === undefined ? 'the positions of the model' : '--context';
+  const limit = context === undefined ? 'the positions of the model' : setting('context');
   throw usageError(
     `expected a prompt below ${counted(most, 'token')} (${limit}), found ${formatInteger(prompt)}`,
     'give a shorter prompt',
@@ -236,8 +237,8 @@ export class GenerationSession {
   static async open(request: SessionRequest): Promise<GenerationSession> {
     const { model, draft, against, context, wish, notice, checkMemory } = request;
     const source = draft?.source;
-    if (source?.kind === 'model') refuseOtherVocabulary('--draft', model, source.model);
-    if (against) refuseOtherVocabulary('--against', model, against.model);
+    if (source?.kind === 'model') refuseOtherVocabulary(setting('draft'), model, source.model);
+    if (against) refuseOtherVocabulary(setting('against'), model, against.model);
     const others = [
       ...(source?.kind === 'model' ? [source.model] : []),
       ...(against ? [against.model] : []),

@@ -3,6 +3,7 @@ import { v } from '../budget/expression.js';
 import type { Quantity } from '../budget/figure.js';
 import { quantity } from '../budget/figure.js';
 import { usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 
 // Chip architectures, as far as constants depend on them: memory kind and typical utilisation.
 
@@ -122,7 +123,7 @@ export function peakFor(gpu: Gpu, dtype: PeakDtype): Quantity {
   if (peak) return peak;
   throw usageError(
     noPeakText(gpu, dtype),
-    `write one in a file for --hardware: "extends: ${gpu.name}", and under peak "${dtype}: …TFLOP/s"`,
+    `write one in a file for ${setting('hardware')}: "extends: ${gpu.name}", and under peak "${dtype}: …TFLOP/s"`,
   );
 }
 

@@ -2,6 +2,7 @@
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { type UserError, usageError } from '../errors.js';
+import { commandText, setting } from '../text/setting.js';
 import { GEFORCE } from './geforce.js';
 import type { Cluster, Gpu, GpuMachine, Hardware, Link } from './gpu.js';
 import { NVIDIA_DATA_CENTER, NVIDIA_WORKSTATION } from './nvidia.js';
@@ -31,7 +32,7 @@ export function nameSuggestion(name: string, among: readonly { readonly name: st
   const longer = names.filter((each) => each.startsWith(`${name.toLowerCase()}-`));
   if (longer.length > 1) return `write one of ${longer.join(', ')}`;
   const [only = nearest(name, names)] = longer;
-  return only ? `did you mean ${only}?` : 'see minimind fit --list-gpus';
+  return only ? `did you mean ${only}?` : `see ${commandText('fit')} ${setting('listGpus')}`;
 }
 
 /** Network between machines, from Gbit/s per GPU. */
@@ -152,14 +153,14 @@ export function clusterNamed(
   const { entry, others } = entryNamed(name, [...knownGpus, ...machines]);
   if (others.length > 0) {
     const names = others.map((each) => each.name).join(', ');
-    say(`--gpu ${name}: using ${entry.name} (${entry.title}); also ${names}`);
+    say(`${setting('gpu')} ${name}: using ${entry.name} (${entry.title}); also ${names}`);
   }
   const [gpu, each, network] =
     'gpu' in entry ? [entry.gpu, entry.gpus, entry.network] : [entry, 1, null];
   const counted = count === undefined ? undefined : count * each;
   if (counted === 0 || (counted !== undefined && gpus !== undefined && gpus !== counted)) {
-    const suggestion = `write --gpu ${entry.name} --gpus ${gpus ?? 1}`;
-    const found = gpus === undefined ? '' : ` and --gpus ${gpus}`;
+    const suggestion = `write ${setting('gpu', entry.name)} ${setting('gpus', gpus ?? 1)}`;
+    const found = gpus === undefined ? '' : ` and ${setting('gpus', gpus)}`;
     throw usageError(`expected one number of GPUs, found ${quote(text)}${found}`, suggestion);
   }
   return { gpu, gpus: gpus ?? counted ?? each, network };
@@ -275,7 +276,7 @@ function unknown(text: string, entries: readonly Named[]): UserError {
   const close = nearest(text, [...names, ...bases]) ?? nearest(folded(text), bases.map(folded));
   return usageError(
     `unknown GPU or machine ${quote(text)}`,
-    close ? `did you mean ${close}?` : 'see minimind fit --list-gpus',
+    close ? `did you mean ${close}?` : `see ${commandText('fit')} ${setting('listGpus')}`,
   );
 }
 

@@ -13,6 +13,7 @@ import { invalidConfig } from '../config/document-problems.js';
 import { lacksUnit, parseLimit, type ReadUnit } from '../config/parse-number.js';
 import { describeValue, formatPath, quote } from '../config/quote.js';
 import { type Problem, type ProblemText, type PropertyPath, usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 import type { Gpu, GpuMachine, Hardware, Link } from './gpu.js';
 import { ARCHITECTURES, GPU_KINDS, MOST_OF_LABEL, PEAK_DTYPES } from './gpu.js';
 import { GPUS, MACHINES, nameSuggestion } from './gpus.js';
@@ -281,11 +282,11 @@ export function onlyGpu({ gpus }: Hardware, file: string): Gpu {
   if (only === undefined) {
     throw usageError(
       `${file} describes no GPU`,
-      'name one with --gpu, or describe it under "gpus:"',
+      `name one with ${setting('gpu')}, or describe it under "gpus:"`,
     );
   }
   throw usageError(
     `${file} describes ${gpus.length} GPUs`,
-    `name one with --hardware ${file} --gpu ${gpus.map(({ name }) => name).join(' or ')}`,
+    `name one with ${setting('hardware', file)} ${setting('gpu')} ${gpus.map(({ name }) => name).join(' or ')}`,
   );
 }

@@ -17,6 +17,7 @@ import { CONFIG_NAMES, isAdapterFolder, isSidecarName } from '../files/config-na
 import { homeFolder } from '../files/file-system.js';
 import { mount } from '../files/mounted.js';
 import type { ProgressDisplay } from '../progress-display.js';
+import { setting } from '../text/setting.js';
 import { downloadLine } from '../text/words.js';
 import { HeaderCache, UserCache } from './hub-caches.js';
 import type { Listing } from './hub-client.js';
@@ -193,7 +194,7 @@ const notCached = (repository: string, revision: string) =>
     'system',
     `offline, and no cache of this machine has ${repository} at ${quote(revision, 100)}`,
     {
-      suggestion: `run once without --offline and HF_HUB_OFFLINE, or download the model: ${downloadLine(repository)}`,
+      suggestion: `run once without ${setting('offline')} and HF_HUB_OFFLINE, or download the model: ${downloadLine(repository)}`,
     },
   );
 

@@ -12,6 +12,7 @@ import { configPath } from '../model-input/locate.js';
 import { loadModelFile } from '../model-input/model-file.js';
 import type { Dtype } from '../tensor/dtype.js';
 import { bytesIn } from '../tensor/dtype.js';
+import { setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import type { AdapterShape, Recommendation, Teacher, TeacherSize } from './projector.js';
 import {
@@ -276,16 +277,16 @@ function refuseShared(names: readonly string[]): void {
       ? `${quote(first)} occurs twice`
       : `${quote(first)} and ${quote(second)} are both called ${quote(module)} in a projector`;
   throw usageError(
-    `--teacher: ${problem}`,
-    'give each teacher a name of its own, as in --teacher other:5120x40',
+    `${setting('teacher')}: ${problem}`,
+    `give each teacher a name of its own, as in ${setting('teacher', 'other:5120x40')}`,
   );
 }
 
 async function teacherOf(file: string) {
   if (!fs.existsSync(configPath(file))) {
     throw usageError(
-      `--teacher: ${quote(file)} has no sizes and is not a file`,
-      'write its name, width and layers as in --teacher Qwen2-14B:5120x40, or a config or preset',
+      `${setting('teacher')}: ${quote(file)} has no sizes and is not a file`,
+      `write its name, width and layers as in ${setting('teacher', 'Qwen2-14B:5120x40')}, or a config or preset`,
     );
   }
   const { model, warnings } = await loadModelFile(file);

@@ -6,6 +6,7 @@ import { type Container, endingsOf } from '../checkpoint/formats.js';
 import { quote } from '../config/quote.js';
 import { usageError } from '../errors.js';
 import type { Shape } from '../tensor/dtype.js';
+import { setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 
 /** Containers that programs read projectors from. */
@@ -173,8 +174,8 @@ export function parseTeacher(text: string): Teacher | undefined {
   const sizes = [width, layers].filter((size) => size !== undefined).map(Number);
   if (sizes.some((size) => !Number.isSafeInteger(size) || size < 1 || size > MOST)) {
     throw usageError(
-      `--teacher: expected sizes from 1 to ${formatInteger(MOST)}, found ${quote(text)}`,
-      'write its width and layers as in --teacher Qwen2-14B:5120x40',
+      `${setting('teacher')}: expected sizes from 1 to ${formatInteger(MOST)}, found ${quote(text)}`,
+      `write its width and layers as in ${setting('teacher', 'Qwen2-14B:5120x40')}`,
     );
   }
   const [ownWidth = 0, ownLayers] = sizes;

@@ -16,6 +16,7 @@ import { usageError } from '../errors.js';
 import { refuseFullDisk, refuseUnwritable, writeWhole } from '../files/write-whole.js';
 import { manualSeed } from '../random/index.js';
 import { decodeValues, numbersIn } from '../tensor/decode-values.js';
+import { commandText, setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import { sumOf } from '../text/words.js';
 import { valuesOf } from './project-kv.js';
@@ -138,8 +139,8 @@ const keyOf = ({ module, branch }: Pick<SavedAdapter, 'module' | 'branch'>) =>
 function refuseElastic({ path, kind }: SavedProjector): void {
   if (kind === 'linear') return;
   throw usageError(
-    `--to elastic: expected a linear projector, and ${path} is elastic`,
-    'leave out --to elastic',
+    `${setting('kind', 'elastic')}: expected a linear projector, and ${path} is elastic`,
+    `leave out ${setting('kind', 'elastic')}`,
   );
 }
 
@@ -154,9 +155,9 @@ function refuseNarrow({ adapters }: SavedProjector, ratio: number): void {
   const least = Math.max(...adapters.map((each) => hiddenNeeded(each) / each.teacherWidth));
   const suggested = Math.ceil(least * 1000) / 1000;
   throw usageError(
-    `--ratio ${ratio}: a linear map of ${formatInteger(narrow.teacherWidth)} → ${formatInteger(narrow.studentWidth)} takes ` +
+    `${setting('ratio', ratio)}: a linear map of ${formatInteger(narrow.teacherWidth)} → ${formatInteger(narrow.studentWidth)} takes ` +
       `${formatInteger(hiddenNeeded(narrow))} hidden values, and the ratio leaves ${formatInteger(hiddenOf(narrow.teacherWidth, ratio))}`,
-    `write --ratio ${suggested}, or train a new projector: minimind kv-projector init`,
+    `write ${setting('ratio', suggested)}, or train a new projector: ${commandText('kvProjectorInit')}`,
   );
 }
 
@@ -319,7 +320,7 @@ async function keysOf(projector: SavedProjector, file: string): Promise<Readonly
       const keys = await momentsIn(tensor, adapter.teacherWidth);
       if (!Number.isFinite(keys.scale + keys.shift)) {
         throw usageError(
-          `--kv: ${input} of ${file} has values that are not finite`,
+          `${setting('kv')}: ${input} of ${file} has values that are not finite`,
           'give keys and values without NaN and infinities',
         );
       }

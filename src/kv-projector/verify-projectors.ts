@@ -9,6 +9,7 @@ import { manualSeed } from '../random/index.js';
 import type { Trainer, Values } from '../runtime/engine.js';
 import { decodeValues, numbersIn } from '../tensor/decode-values.js';
 import { STORED_DTYPES } from '../tensor/dtype.js';
+import { setting } from '../text/setting.js';
 import { formatDuration, formatInteger } from '../text/units.js';
 import type { AblationRequest } from './ablations.js';
 import { ablate, variantsOf } from './ablations.js';
@@ -127,8 +128,8 @@ export async function verifyAblations(request: AblationsRequest, display: Ablati
   await display.warn(teacher?.warnings ?? []);
   if (teacher?.keys && rest.data === 'shifted') {
     throw usageError(
-      '--data shifted does not apply to keys from a file',
-      'leave it out, or write --data linear',
+      `${setting('data', 'shifted')} does not apply to keys from a file`,
+      `leave it out, or write ${setting('data', 'linear')}`,
     );
   }
   const size = sizeOf({
@@ -182,7 +183,9 @@ function statusOf(done: readonly Step[], steps: number, seconds: number): string
 }
 
 const reductionText = (reduced: VerifyProjectorsResult['reduced']): string =>
-  reduced ? ` (reduced: --full takes about ${formatDuration(reduced.estimatedSeconds)})` : '';
+  reduced
+    ? ` (reduced: ${setting('full')} takes about ${formatDuration(reduced.estimatedSeconds)})`
+    : '';
 
 interface ChosenSize {
   readonly size: VerifySize;
@@ -250,18 +253,18 @@ async function keysIn(file: string, rows: number) {
     const width = tensor?.shape.at(-1) ?? 0;
     if (name === undefined || tensor === undefined || width === 0) {
       throw usageError(
-        `--teacher: found no keys in ${file}`,
+        `${setting('teacher')}: found no keys in ${file}`,
         'name the tensor of keys TEACHER.K, with the teacher’s width last',
       );
     }
     if (STORED_DTYPES[tensor.dtype].kind !== 'float') {
-      throw usageError(`--teacher: expected floats in ${quoted(name)}`);
+      throw usageError(`${setting('teacher')}: expected floats in ${quoted(name)}`);
     }
     const found = tensor.elements / width;
     if (found < rows) {
       throw usageError(
-        `--teacher: expected ${formatInteger(rows)} rows of keys, found ${formatInteger(found)} in ${quoted(name)}`,
-        `write --batch 1 --context ${found}`,
+        `${setting('teacher')}: expected ${formatInteger(rows)} rows of keys, found ${formatInteger(found)} in ${quoted(name)}`,
+        `write ${setting('batch', '1')} ${setting('context', found)}`,
       );
     }
     const data = new Float32Array(rows * width);
@@ -274,7 +277,7 @@ async function keysIn(file: string, rows: number) {
       if (at === data.length) break;
     }
     if (!data.every(Number.isFinite)) {
-      throw usageError(`--teacher: ${quoted(name)} has values that are not finite`);
+      throw usageError(`${setting('teacher')}: ${quoted(name)} has values that are not finite`);
     }
     return { text: file, width, keys: { shape: [rows, width], data }, tensor: name };
   } finally {

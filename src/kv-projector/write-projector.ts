@@ -25,6 +25,7 @@ import type { Generator } from '../random/index.js';
 import { manualSeed } from '../random/index.js';
 import type { Shape } from '../tensor/dtype.js';
 import { encode } from '../tensor/encode.js';
+import { commandText, setting } from '../text/setting.js';
 import { formatBytes } from '../text/units.js';
 import { sumOf } from '../text/words.js';
 import { CONTAINER_KEY, JsonWriter, STATE_DICT } from './arguments.js';
@@ -239,8 +240,8 @@ const noLinear = ({ path, studentWidth, adapters }: SavedProjector) => {
   const [first] = adapters;
   const teacher = `${first?.module ?? 'A'}:${first?.teacherWidth ?? 1}`;
   return usageError(
-    `--to linear: no matrix computes the norm and SiLU of the elastic projector ${path}`,
-    `train a new one from minimind kv-projector init linear.pt --kind linear --teacher ${teacher} --student ${studentWidth}`,
+    `${setting('kind', 'linear')}: no matrix computes the norm and SiLU of the elastic projector ${path}`,
+    `train a new one from ${commandText('kvProjectorInit')} linear.pt ${setting('kind', 'linear')} ${setting('teacher', teacher)} ${setting('student', studentWidth)}`,
   );
 };
 
@@ -369,7 +370,7 @@ export function refuseLargerThanMemory({
   if (bytes < os.totalmem()) return;
   throw usageError(
     `the projector takes ${formatBytes(bytes)} of memory, and this machine has ${formatBytes(os.totalmem())}`,
-    'choose fewer teachers, or a smaller --ratio or --student',
+    `choose fewer teachers, or a smaller ${setting('ratio')} or ${setting('student')}`,
   );
 }
 

@@ -15,6 +15,7 @@ import { isAdapterFolder } from '../files/config-names.js';
 import { pathExists } from '../files/mounted.js';
 import type { Fault } from '../reconcile/faults.js';
 import { namesOf } from '../reconcile/faults.js';
+import { commandText } from '../text/setting.js';
 import { counted, isHubName, shellWord } from '../text/words.js';
 import { adjustedToCheckpoint, findConfig } from './checkpoint-config.js';
 import { modelOf } from './model-file.js';
@@ -33,7 +34,7 @@ interface BaseFlags {
   /** Config of the model, instead of its own. */
   readonly config?: string | undefined;
   readonly family?: string | undefined;
-  readonly 'no-config'?: boolean;
+  readonly noConfig?: boolean;
 }
 
 /**
@@ -46,7 +47,7 @@ export async function withAdapter(
   flags: BaseFlags,
 ): Promise<Checkpoint> {
   if (!isAdapterFolder(folder)) throw notAnAdapter(folder);
-  const found = flags['no-config'] ? undefined : await findConfig(checkpoint, flags.config);
+  const found = flags.noConfig ? undefined : await findConfig(checkpoint, flags.config);
   const loaded = found && (await modelOf(found.document, { family: flags.family }));
   const model = loaded && adjustedToCheckpoint(loaded, checkpoint).model;
   const adapter = await openAdapter(folder);
@@ -76,7 +77,7 @@ export function describeFitting(adapter: LoraAdapter, model: LanguageModel): Ada
     'refused-file',
     `${described.file} does not fit the model: ${fault.name}${more}`,
     {
-      suggestion: `name its model${described.base === null ? '' : `, ${described.base}`}; minimind verify lists the differences`,
+      suggestion: `name its model${described.base === null ? '' : `, ${described.base}`}; ${commandText('verify')} lists the differences`,
     },
   );
 }

@@ -28,7 +28,8 @@ import type { IgnoredTensors } from '../reconcile/ignored-tensors.js';
 import { type ConfigDifference, type Description, ignoredInIndex } from '../reconcile/reconcile.js';
 import { STORED_DTYPES } from '../tensor/dtype.js';
 import { jsonOrUndefined } from '../text/json.js';
-import { isRecord, shellWord } from '../text/words.js';
+import { setting } from '../text/setting.js';
+import { isRecord } from '../text/words.js';
 import { ggufConfigIn, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import { isCheckpointPath } from './locate.js';
 import { type ModelFile, modelOf, readConfig } from './model-file.js';
@@ -52,7 +53,7 @@ const CONFIG_LIMITS: JsonLikeLimits = { nodes: 100_000, depth: 100, text: 2 ** 2
 export async function configOf(
   checkpoint: Checkpoint,
   named: string | undefined,
-  advice = 'name one with --config FILE',
+  advice = `name one with ${setting('config', 'FILE')}`,
 ): Promise<LocatedConfig> {
   const found = await findConfig(checkpoint, named);
   if (found) return found;
@@ -61,7 +62,7 @@ export async function configOf(
 
 /** Advice of commands that take a config and `--checkpoint`. */
 export const configFirst = ({ path }: Checkpoint): string =>
-  `write the config in its place, and --checkpoint ${shellWord(path)}`;
+  `write the config in its place, and ${setting('checkpoint', path)}`;
 
 export interface LocatedConfig {
   readonly document: ConfigDocument;
@@ -95,7 +96,7 @@ function configInside(checkpoint: Checkpoint): ConfigDocument | undefined {
   if (value === undefined) return undefined;
   const refuse = (what: string) =>
     new UserError('refused-file', `the config in ${file} ${what}`, {
-      suggestion: 'name another with --config FILE',
+      suggestion: `name another with ${setting('config', 'FILE')}`,
     });
   // Arguments parsed by argparse are a mapping too.
   const isArguments = isKind(value, 'opaque') && value.type === 'argparse.Namespace';
@@ -258,7 +259,7 @@ function withSettings(document: unknown, settings: readonly Setting[]): unknown 
 
 interface WeightsFlags {
   readonly checkpoint?: string | undefined;
-  readonly 'state-dict'?: string | undefined;
+  readonly stateDict?: string | undefined;
 }
 
 /**
@@ -269,8 +270,8 @@ export function checkpointAsConfig(config: string, flags: WeightsFlags): Checkpo
   if (!isCheckpointPath(config)) return undefined;
   if (flags.checkpoint === undefined) return opened(config, flags);
   throw usageError(
-    `${config} is a checkpoint, and so is --checkpoint`,
-    'leave --checkpoint out, or name a config in its place',
+    `${config} is a checkpoint, and so is ${setting('checkpoint')}`,
+    `leave ${setting('checkpoint')} out, or name a config in its place`,
   );
 }
 
@@ -278,7 +279,7 @@ export const openFlaggedCheckpoint = (flags: WeightsFlags): Checkpoint | undefin
   flags.checkpoint === undefined ? undefined : opened(flags.checkpoint, flags);
 
 const opened = (path: string, flags: WeightsFlags): Checkpoint =>
-  openModelCheckpoint(path, { stateDict: flags['state-dict'] });
+  openModelCheckpoint(path, { stateDict: flags.stateDict });
 
 // The model in a checkpoint, according to its config and the names of its tensors.
 

@@ -17,6 +17,7 @@ import { usageError } from '../errors.js';
 import { configIn } from '../files/config-names.js';
 import { packagePath } from '../files/file-system.js';
 import { fileNamesIn, mountedPath, pathKind } from '../files/mounted.js';
+import { commandText } from '../text/setting.js';
 
 const INDEX_NAME = /\.index\.json$/i;
 const CONFIG_NAME = /\.(?:ya?ml|json)$/i;
@@ -221,10 +222,10 @@ export function presetAdvice(name: string): string {
   const family = FAMILY_NAMES.find((each) => each === folded);
   const example = presetNames().find((preset) => preset.startsWith(`${family}/`));
   if (example !== undefined) {
-    return `${family} is a family: write one of its presets, as ${example}; minimind list ${family} shows them`;
+    return `${family} is a family: write one of its presets, as ${example}; ${commandText('list', [String(family)])} shows them`;
   }
   const close = nearestPreset(name);
-  return close ? `did you mean ${close}?` : 'minimind list shows the presets';
+  return close ? `did you mean ${close}?` : `${commandText('list')} shows the presets`;
 }
 
 /** The preset with the most similar name, as short as it is unique. */

@@ -9,6 +9,7 @@ import { readInChunks } from '../checkpoint/view.js';
 import { UserError } from '../errors.js';
 import { decodeValues, numbersIn } from '../tensor/decode-values.js';
 import { isSameShape, shapeText } from '../tensor/dtype.js';
+import { setting } from '../text/setting.js';
 import { shortened } from '../text/words.js';
 import type { MeasuredGradients } from '../training/plan-training.js';
 import { MagnitudeCount } from '../training/underflow.js';
@@ -38,9 +39,13 @@ export async function measureGradients(
       }
     }
     if (count.values === 0) {
-      throw new UserError('refused-file', `--gradients: ${file} has no value other than 0`, {
-        suggestion: 'save {name: p.grad} of a step, before the optimizer sets the gradients to 0',
-      });
+      throw new UserError(
+        'refused-file',
+        `${setting('gradients')}: ${file} has no value other than 0`,
+        {
+          suggestion: 'save {name: p.grad} of a step, before the optimizer sets the gradients to 0',
+        },
+      );
     }
     const { values, zeros, notFinite, largest } = count;
     return { file, missing, values, zeros, notFinite, largest, scales: count.shares() };
@@ -83,7 +88,7 @@ function otherModel(
     : 'a parameter of the model, which has none of this name';
   return new UserError(
     'refused-file',
-    `--gradients: ${file}: tensor ${shortened(name, 80)}: expected ${expected}`,
+    `${setting('gradients')}: ${file}: tensor ${shortened(name, 80)}: expected ${expected}`,
     {
       suggestion:
         'give the gradients of this model: {name: p.grad for name, p in model.named_parameters() if p.grad is not None}',

@@ -3,6 +3,7 @@ import { setImmediate as breathe } from 'node:timers/promises';
 import { tensorsOf, walkCounted } from '../architecture/walk.js';
 import { type SweepPoint, sweepOf } from '../config/overrides.js';
 import { type Problem, problemsOf, UserError, usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 import type { CheckpointFlags, LoadedModel, ModelSource } from './checkpoint-model.js';
 import { loadAllFiles, openModelSource } from './model-source.js';
 
@@ -99,7 +100,7 @@ export async function openCandidates(
 function refuseTooMany(models: number): void {
   if (models <= MAX_MODELS) return;
   throw usageError(
-    `--set: expected at most ${MAX_MODELS.toLocaleString('en-US')} models, found ${models.toLocaleString('en-US')}`,
+    `${setting('set')}: expected at most ${MAX_MODELS.toLocaleString('en-US')} models, found ${models.toLocaleString('en-US')}`,
     'give fewer values, or fewer keys with several',
   );
 }

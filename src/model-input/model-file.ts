@@ -20,6 +20,7 @@ import { readDocument } from '../config/read.js';
 import { keyPaths } from '../config/schema-structure.js';
 import { type Problem, type PropertyPath, UserError, usageError } from '../errors.js';
 import type { Quantization } from '../quantization/quantization-config.js';
+import { commandText } from '../text/setting.js';
 import { hubSuggestion, isRecord } from '../text/words.js';
 import { asSections } from './document-sections.js';
 import { asOfFamily, type DecidedFamily, familyOfKeys } from './family-of-keys.js';
@@ -197,7 +198,7 @@ async function familyOf(
     message: `unknown family ${describeValue(named)}`,
     suggestion: close
       ? `write ${close}`
-      : `write one of ${FAMILY_NAMES.join(', ')}; minimind list describes them`,
+      : `write one of ${FAMILY_NAMES.join(', ')}; ${commandText('list')} describes them`,
   };
   return { family, problem };
 }

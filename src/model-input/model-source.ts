@@ -1,5 +1,6 @@
 /** Models from configs, standard input and checkpoints. */
 import { type Problem, problemsOf, UserError, usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 import type { CheckpointFlags, ModelSource } from './checkpoint-model.js';
 import { isCheckpointPath } from './locate.js';
 import { modelOf, readConfig } from './model-file.js';
@@ -14,12 +15,12 @@ export async function openModelSource(path: string, flags: CheckpointFlags): Pro
     const { openCheckpointModel } = await import('./checkpoint-model.js');
     return openCheckpointModel(path, flags);
   }
-  if (flags.config === undefined && flags['state-dict'] === undefined) {
+  if (flags.config === undefined && flags.stateDict === undefined) {
     const document = await readConfig(path);
     return { model: (set) => modelOf(document, { set, family: flags.family }) };
   }
   throw usageError(
-    `${path} is not a checkpoint: --config and --state-dict require one`,
+    `${path} is not a checkpoint: ${setting('config')} and ${setting('stateDict')} require one`,
     'leave the flag out',
   );
 }

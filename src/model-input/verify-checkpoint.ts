@@ -32,6 +32,7 @@ import {
   reconcile,
 } from '../reconcile/reconcile.js';
 import { isSameShape } from '../tensor/dtype.js';
+import { commandText } from '../text/setting.js';
 import { shortened, sumOf } from '../text/words.js';
 import { adapterFaults } from './adapter-model.js';
 import {
@@ -192,7 +193,7 @@ function refuseFaults(
       problems: faultProblems(file, faults, 'error', MAX_LISTED_FAULTS),
       suggestion:
         suggestions.map(adviceText).join(' ') ||
-        'name the config that it was made with; minimind verify compares the two',
+        `name the config that it was made with; ${commandText('verify')} compares the two`,
     },
   );
 }

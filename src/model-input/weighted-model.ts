@@ -4,7 +4,7 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { type Problem, type UserError, usageError } from '../errors.js';
 import { pathKind } from '../files/mounted.js';
 import type { ProgressDisplay } from '../progress-display.js';
-import { shellWord } from '../text/words.js';
+import { setting } from '../text/setting.js';
 import {
   checkpointAsConfig,
   checkpointWarnings,
@@ -18,7 +18,7 @@ import { verifiedModel } from './verify-checkpoint.js';
 
 export interface WeightFlags extends ModelLoadOptions {
   readonly checkpoint?: string | undefined;
-  readonly 'state-dict'?: string | undefined;
+  readonly stateDict?: string | undefined;
   /** Whether random weights take the place of a checkpoint. */
   readonly random?: boolean;
 }
@@ -68,8 +68,8 @@ export async function openWeighted(
 
 const hasWeights = (file: string) =>
   usageError(
-    `${file} is a checkpoint; --random requires a config`,
-    'remove --random, or pass a config',
+    `${file} is a checkpoint; ${setting('random')} requires a config`,
+    `remove ${setting('random')}, or pass a config`,
   );
 
 function hasNoWeights(file: string): UserError {
@@ -79,8 +79,8 @@ function hasNoWeights(file: string): UserError {
   return usageError(
     `${file} is a config without weights`,
     only
-      ? `write --checkpoint ${shellWord(path.join(folder, only))}, or --random for random weights`
-      : 'add --checkpoint PATH, or --random for random weights',
+      ? `write ${setting('checkpoint', path.join(folder, only))}, or ${setting('random')} for random weights`
+      : `add ${setting('checkpoint', 'PATH')}, or ${setting('random')} for random weights`,
   );
 }
 

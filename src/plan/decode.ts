@@ -23,6 +23,7 @@ import {
 import type { Cluster } from '../hardware/gpu.js';
 import { capacityOf, noPeakText, peakIfKnown } from '../hardware/gpu.js';
 import type { Dtype } from '../tensor/dtype.js';
+import { setting } from '../text/setting.js';
 import { sumOf } from '../text/words.js';
 import type { FoldedModel } from './folding.js';
 import type { DecodingTarget } from './search.js';
@@ -117,7 +118,7 @@ function servedIn(dtype: Dtype): WeightDtype {
   const served = SERVED_IN[dtype];
   if (served !== undefined) return served;
   throw usageError(
-    `--dtype: decoding speed has no estimate for ${dtype}`,
-    'write f32, bf16 or f16, or leave out --gpu',
+    `${setting('dtype')}: decoding speed has no estimate for ${dtype}`,
+    `write f32, bf16 or f16, or leave out ${setting('gpu')}`,
   );
 }

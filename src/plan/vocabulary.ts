@@ -4,6 +4,7 @@ import type { Exact } from '../budget/figure.js';
 import { forwardFlopsOf, trainingFlopsOf } from '../budget/flops.js';
 import { parameterFigures } from '../budget/parameters.js';
 import { UserError, usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 import { type PlanRequest, planning } from './plan-models.js';
 import type { Searching } from './search.js';
 import { ModelSpace, type Sizes } from './space.js';
@@ -57,8 +58,8 @@ export function* comparingVocabularies(
   if (shape === undefined || !dimensions) {
     const smallest = sorted[0]?.vocabulary;
     throw usageError(
-      `--tokenizer: no vocabulary fits into ${request.maxParameters} parameters`,
-      `raise --max-params, or give a tokenizer with fewer than ${smallest} tokens`,
+      `${setting('tokenizer')}: no vocabulary fits into ${request.maxParameters} parameters`,
+      `raise ${setting('maxParameters')}, or give a tokenizer with fewer than ${smallest} tokens`,
     );
   }
   const rows = sorted.map((text) => {

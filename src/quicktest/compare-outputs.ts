@@ -25,6 +25,7 @@ import { idLimitsOf, inputSize, randomIds } from '../runtime/token-ids.js';
 import type { WeightSource } from '../runtime/weights.js';
 import { checkpointWeights, randomWeights } from '../runtime/weights.js';
 import { isSameShape, shapeText } from '../tensor/dtype.js';
+import { setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import { counted } from '../text/words.js';
 import type { LogitDifference } from './differences.js';
@@ -297,13 +298,13 @@ async function onTwo<T>(
 /** Rejects a second engine that equals the first. */
 function refuseSameEngine(info: EngineInfo, other: EngineTarget): void {
   if (!isRequestedEngine(info, other)) return;
-  const [what, flag, example] =
+  const [what, flag, example]: readonly [string, 'engine' | 'device', string] =
     other.device === 'auto'
       ? [ENGINES[info.name], 'engine', info.name === 'onnx' ? 'tfjs' : 'onnx']
       : [DEVICES[info.deviceKind], 'device', info.deviceKind === 'cpu' ? 'webgpu' : 'cpu'];
   throw usageError(
     `expected another engine or device than ${what}, which already runs the model`,
-    `choose another for the first model, as in --${flag} ${example}`,
+    `choose another for the first model, as in ${setting(flag, example)}`,
   );
 }
 

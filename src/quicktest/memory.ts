@@ -9,6 +9,7 @@ import { usageError } from '../errors.js';
 import type { EngineInfo, EngineName } from '../runtime/engine.js';
 import type { InputSize } from '../runtime/token-ids.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
+import { commandText, setting } from '../text/setting.js';
 import { counted, sumOf } from '../text/words.js';
 
 // Distinct tensors of a layer, and their number of values.
@@ -217,7 +218,7 @@ export function refuseDecoding(
   throw usageError(
     `expected at most ${gigabytes(usable)}, the memory that can be used here, found ${gigabytes(bytes)} for ` +
       `${counted(models.length, 'model')} with a context of ${counted(totalTokens, 'token')}`,
-    `write ${isQuantized ? '' : '--weights int4, or '}a smaller --context; minimind fit shows hardware that is large enough`,
+    `write ${isQuantized ? '' : `${setting('weights', 'int4')}, or `}a smaller ${setting('context')}; ${commandText('fit')} shows hardware that is large enough`,
   );
 }
 

@@ -23,6 +23,7 @@ import type { InputSize } from '../runtime/token-ids.js';
 import { idLimitsOf, inputSize, randomIds } from '../runtime/token-ids.js';
 import { randomWeights } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
+import { setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import { counted } from '../text/words.js';
 import { notComparable } from './checks/forward.js';
@@ -148,8 +149,9 @@ const inForm = (engine: Engine, { weightForm }: Pick<QuickTestRequest, 'weightFo
 
 /** Advice for more output tokens than a sequence has. */
 function moreTokens(positions: number, tokens: number, outputTokens: number): string {
-  if (tokens + outputTokens <= positions) return `write --context ${tokens + outputTokens}`;
-  return `write --context ${positions} --output-tokens ${Math.floor(positions / 2)}`;
+  if (tokens + outputTokens <= positions)
+    return `write ${setting('context', tokens + outputTokens)}`;
+  return `write ${setting('context', positions)} ${setting('outputTokens', Math.floor(positions / 2))}`;
 }
 
 async function testOn(
@@ -160,7 +162,7 @@ async function testOn(
   const { model, seed, threads, repeats, outputTokens, family, document } = request;
   if (outputTokens !== undefined && outputTokens >= size.tokens) {
     throw usageError(
-      `--output-tokens: expected fewer than the ${counted(size.tokens, 'token')} of a sequence, found ${outputTokens}`,
+      `${setting('outputTokens')}: expected fewer than the ${counted(size.tokens, 'token')} of a sequence, found ${outputTokens}`,
       moreTokens(model.positions, size.tokens, outputTokens),
     );
   }
@@ -258,7 +260,7 @@ export const activationsTooLarge = (
   usageError(
     `${formatInteger(batch)} × ${formatInteger(tokens)} tokens need ${gigabytes(activationBytes)} for activations, ` +
       `${gigabytes(totalBytes)} with the weights; ${gigabytes(usable)} is available`,
-    `write a smaller --batch or --context${fitsTfjs ? ', or --engine tfjs, which needs less' : ''}`,
+    `write a smaller ${setting('batch')} or ${setting('context')}${fitsTfjs ? `, or ${setting('engine', 'tfjs')}, which needs less` : ''}`,
   );
 
 function tooLarge(model: LanguageModel, isFitting: boolean): TooLarge | undefined {
@@ -270,9 +272,9 @@ function tooLarge(model: LanguageModel, isFitting: boolean): TooLarge | undefine
 const savesProxy = (reason: TooLarge, { totalBytes }: MemoryNeed, usable: number) =>
   usageError(
     reason === 'tensors'
-      ? `--save requires the model itself, and a model runs as a whole up to ${formatInteger(MOST_TENSORS)} tensors`
-      : `--save requires the model itself, which needs more than ${gigabytes(totalBytes)}; ${gigabytes(usable)} is available`,
-    'add --full, which runs the model itself layer by layer',
+      ? `${setting('save')} requires the model itself, and a model runs as a whole up to ${formatInteger(MOST_TENSORS)} tensors`
+      : `${setting('save')} requires the model itself, which needs more than ${gigabytes(totalBytes)}; ${gigabytes(usable)} is available`,
+    `add ${setting('full')}, which runs the model itself layer by layer`,
   );
 
 /** A proxy has a smaller vocabulary than given ids may need. */
@@ -325,7 +327,7 @@ export async function saveOutput(
 ): Promise<void> {
   const hidden = [...blocks.values()].map((value, index) => toWrite(`hidden.${index}`, value));
   await refuseUnwritable(file, force);
-  refuseOtherEnding('--save', file, ['.safetensors']);
+  refuseOtherEnding(setting('save'), file, ['.safetensors']);
   await writeWhole(file, force, (sink) =>
     writeSafetensors(sink, [toWrite('logits', output), ...hidden]),
   );

@@ -1,8 +1,9 @@
 /** Reports of `minimind modules`: the list of blocks, and the run of one. */
 import type { SoftmaxStep } from '../modules/attention-modules.js';
 import type { BlockCheck, BlockRun, NamedTensor, RotationStep } from '../modules/block-run.js';
+import { nextCommand, setting } from '../text/setting.js';
 import { formatInteger, significant } from '../text/units.js';
-import { counted, nextCommand } from '../text/words.js';
+import { counted } from '../text/words.js';
 import type { Block, Cell, Report, TableBlock } from './kit/report.js';
 import {
   headingBlock,
@@ -41,10 +42,10 @@ export const blockListReport = (blocks: readonly ListedBlock[]): Report => ({
   details: [
     tableOf(blocks, [
       leftColumn('block', 'block', ({ name }) => strongCell(name)),
-      wrapColumn('flags', 'flags', ({ flags }) => flags.map((flag) => `--${flag}`).join(' ')),
+      wrapColumn('flags', 'flags', ({ flags }) => flags.join(' ')),
     ]),
   ],
-  next: nextCommand(['modules', 'group-rms-norm']),
+  next: nextCommand('modules', ['group-rms-norm']),
 });
 
 /** Most checks in the answer; more of them, and those of a run with steps, are in the details. */
@@ -177,7 +178,9 @@ function valueBlocks({ name, role, dtype, shape, values }: NamedTensor): Block[]
   return [
     headingBlock(`${name} ${shapeText(shape)} ${DTYPES[dtype]}, ${role}`),
     ...lines.map((text): Block => paragraph(text)),
-    ...(rows > MOST_ROWS ? [noteOf(`… ${formatInteger(rows - MOST_ROWS)} more rows: --json`)] : []),
+    ...(rows > MOST_ROWS
+      ? [noteOf(`… ${formatInteger(rows - MOST_ROWS)} more rows: ${setting('json')}`)]
+      : []),
   ];
 }
 

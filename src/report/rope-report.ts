@@ -10,6 +10,7 @@ import type {
   RopeRotary,
   TrainedFrom,
 } from '../budget/analyse-rope.js';
+import { setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import { counted, joined, present, sumOf } from '../text/words.js';
 import type {
@@ -49,7 +50,8 @@ export function ropeReport(analysis: Analysed): Report {
     blocks: present([
       ...lengthNotes(analysis),
       first && methodTable(first.methods, true),
-      others.length > 0 && noteOf(`${counted(others.length, 'other rotation')}: --details.`),
+      others.length > 0 &&
+        noteOf(`${counted(others.length, 'other rotation')}: ${setting('details')}.`),
       ...settingsBlocks(analysis, settings),
     ]),
     details: [
@@ -116,7 +118,9 @@ function verdictOf(analysis: RopeAnalysis): Verdict {
 const TRAINED_FROM = {
   flag: '',
   scaling: ' (original positions of its scaling)',
-  positions: ' (positions of the config; change with --trained)',
+  get positions() {
+    return ` (positions of the config; change with ${setting('trained')})`;
+  },
 } as const satisfies Record<TrainedFrom, string>;
 
 const CONTEXT_FROM = {

@@ -5,6 +5,7 @@ import { quantizedMatrices } from '../architecture/weight-matrices.js';
 import { UserError, usageError } from '../errors.js';
 import type { QuantizedRows, WeightForm } from '../tensor/group-quantization.js';
 import { dequantizedRows, NotFiniteWeight, quantizeRows } from '../tensor/group-quantization.js';
+import { setting } from '../text/setting.js';
 import type { Engine, EngineInfo } from './engine.js';
 import type { WeightSource } from './weights.js';
 
@@ -15,7 +16,7 @@ export function refuseWeightForm({ name, provider, compute }: EngineInfo): void 
   const found = isOnCpu ? `products in ${compute}` : `the provider ${provider}`;
   throw usageError(
     `quantized weights run on the CPU in float32, found ${found}`,
-    `write ${isOnCpu ? '--compute f32' : '--device cpu'}, or remove --weights`,
+    `write ${isOnCpu ? setting('compute', 'f32') : setting('device', 'cpu')}, or remove ${setting('weights')}`,
   );
 }
 
@@ -66,7 +67,9 @@ function quantized(
     throw new UserError(
       'refused-file',
       `cannot quantize ${tensor.name}: expected finite values, found ${error.value}`,
-      { suggestion: 'run without --weights; quick-test shows where values stop being finite' },
+      {
+        suggestion: `run without ${setting('weights')}; quick-test shows where values stop being finite`,
+      },
     );
   }
 }

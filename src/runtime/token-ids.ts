@@ -2,6 +2,7 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import { UserError, usageError } from '../errors.js';
 import { parseJson } from '../text/json.js';
+import { setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import type { TokenIds } from './engine.js';
 import { randomIntegers } from './weights.js';
@@ -46,16 +47,16 @@ export function inputSize(
 ): InputSize {
   if (ids && (batch !== undefined || context !== undefined)) {
     throw usageError(
-      '--ids says already how many sequences and tokens there are',
-      'leave --batch and --context out',
+      `${setting('ids')} says already how many sequences and tokens there are`,
+      `leave ${setting('batch')} and ${setting('context')} out`,
     );
   }
   if (ids) return ids;
   const tokens = context ?? Math.min(DEFAULT_CONTEXT, positions);
   if (tokens <= positions) return { batch: batch ?? 1, tokens };
   throw usageError(
-    `--context: ${formatInteger(tokens)} tokens are more than the ${formatInteger(positions)} positions of the model`,
-    `write --context ${positions}, or less`,
+    `${setting('context')}: ${formatInteger(tokens)} tokens are more than the ${formatInteger(positions)} positions of the model`,
+    `write ${setting('context', positions)}, or less`,
   );
 }
 
@@ -127,7 +128,7 @@ export function listedIds(text: string, vocabulary: number): number[] | undefine
   const wrong = ids.find((id) => !(id >= 0 && id < vocabulary));
   if (wrong === undefined) return ids;
   throw usageError(
-    `--ids: expected ids from 0 to ${vocabulary - 1}, found ${wrong}`,
+    `${setting('ids')}: expected ids from 0 to ${vocabulary - 1}, found ${wrong}`,
     'write ids of the vocabulary of the model',
   );
 }

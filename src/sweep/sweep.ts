@@ -21,7 +21,7 @@ import {
   workUnder,
 } from '../parts/part-lock.js';
 import { changedInput, refuseTooManyParts, sha256, writePlan } from '../parts/plan-file.js';
-import { type AskedParts, askedParts, type LaunchName } from '../parts/task-index.js';
+import { type AskedParts, arrayOption, askedParts, type LaunchName } from '../parts/task-index.js';
 import { sumOf } from '../text/words.js';
 import { exactJson, fromExactJson } from './exact-json.js';
 import {
@@ -281,7 +281,7 @@ export class SweepParts {
         const file = this.#folder.results(part);
         return { severity: 'error', file, message: message.replace(`${file}: `, '') };
       }),
-      suggestion: `run these parts again: --array=${arrayText(broken.map(({ part }) => part.part))}`,
+      suggestion: `run these parts again: ${arrayOption(arrayText(broken.map(({ part }) => part.part)))}`,
     });
   }
 

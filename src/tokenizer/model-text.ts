@@ -4,6 +4,7 @@ import path from 'node:path';
 import { UserError, usageError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import { parseJson } from '../text/json.js';
+import { setting } from '../text/setting.js';
 import { isRecord } from '../text/words.js';
 import type { ChatTemplate } from './chat-template.js';
 import { TextTokenizer, tokenizerFile } from './tokenizer.js';
@@ -80,7 +81,7 @@ export function requireTokenizer(
       ? `expected a tokenizer.json${folder === undefined ? '' : ` in ${folder}`}, found none`
       : `expected a tokenizer.json, found only ${model}, a SentencePiece model, which is not supported`,
     model === undefined
-      ? 'name one with --tokenizer FILE, or write token ids: --ids 1,2,3'
+      ? `name one with ${setting('tokenizer', 'FILE')}, or write token ids: ${setting('ids', '1,2,3')}`
       : 'write a tokenizer.json: AutoTokenizer.from_pretrained(…).save_pretrained(…) in transformers does',
   );
 }

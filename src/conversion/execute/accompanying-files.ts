@@ -25,6 +25,7 @@ import { fileNamesIn, fileStatus, mountedPath, pathKind } from '../../files/moun
 import { readFileAtMost } from '../../files/read-file.js';
 import { resolveOutputTarget } from '../../files/write-whole.js';
 import { parseJson } from '../../text/json.js';
+import { setting } from '../../text/setting.js';
 import { isRecord } from '../../text/words.js';
 import type { CheckpointTarget } from '../job.js';
 import type { ConversionInput, ConversionPlan } from '../plan/conversion-plan.js';
@@ -199,18 +200,18 @@ const configFormatOf = ({ config }: ConversionPlan): ConfigFormat =>
 export function outputFilesOf(input: ConversionInput, plan: ConversionPlan): readonly OutputFile[] {
   const { job, place } = input;
   const configName = configNameFor(input, plan);
-  const { checkpoint, target, set = [], 'shard-size': shardBytes } = job;
+  const { checkpoint, target, set = [], shardSize: shardBytes } = job;
   const isNew = target !== undefined || set.length > 0;
   const accompanying = { ...accompanyingData(checkpoint, plan, isNew), configName };
   if (isTrainingFormat(place.container) && shardBytes !== undefined) {
     throw usageError(
       'a PyTorch file has no shards',
-      'leave --shard-size out, or write safetensors into a folder',
+      `leave ${setting('shardSize')} out, or write safetensors into a folder`,
     );
   }
   if (place.kind === 'file' && shardBytes !== undefined) {
     throw usageError(
-      `${place.path} is one file, and --shard-size requires a folder`,
+      `${place.path} is one file, and ${setting('shardSize')} requires a folder`,
       'name a folder for the shards: a name without an ending',
     );
   }

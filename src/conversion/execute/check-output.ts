@@ -16,6 +16,7 @@ import type { OpenedModel, TwoModelComparison } from '../../quicktest/compare-ou
 import { decodeValues } from '../../tensor/decode-values.js';
 import { isSameShape, STORED_DTYPES } from '../../tensor/dtype.js';
 import type { ScaleDtype, WeightForm } from '../../tensor/group-quantization.js';
+import { setting } from '../../text/setting.js';
 import { formatInteger } from '../../text/units.js';
 import { sumOf } from '../../text/words.js';
 import type { ConversionJob, StepProgress } from '../job.js';
@@ -454,19 +455,19 @@ export async function prove(
 
 /** @throws UserError when the models certainly cannot run, before the conversion. */
 export async function checkProvable(job: ConversionJob, source: ModelFile | undefined) {
-  const { context = 1, 'max-positions': cut = Number.POSITIVE_INFINITY, device = 'auto' } = job;
+  const { context = 1, maxPositions: cut = Number.POSITIVE_INFINITY, device = 'auto' } = job;
   if (source === undefined) {
     const file = job.checkpoint.path;
     throw usageError(
-      `--prove requires a config of ${file}, found none`,
-      'name one that does with --config FILE, or leave --prove out',
+      `${setting('prove')} requires a config of ${file}, found none`,
+      `name one that does with ${setting('config', 'FILE')}, or leave ${setting('prove')} out`,
     );
   }
   const positions = Math.min(source.model.positions, cut);
   if (context > positions) {
     throw usageError(
-      `--context: ${formatInteger(context)} tokens are more than the ${formatInteger(positions)} positions of the model`,
-      `write --context ${positions}, or less`,
+      `${setting('context')}: ${formatInteger(context)} tokens are more than the ${formatInteger(positions)} positions of the model`,
+      `write ${setting('context', positions)}, or less`,
     );
   }
   if (device === 'auto') return;

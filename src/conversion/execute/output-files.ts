@@ -18,6 +18,7 @@ import { writeZip } from '../../checkpoint/torch/zip/write-zip.js';
 import { usageError } from '../../errors.js';
 import { INDEX_FILE } from '../../files/config-names.js';
 import type { ByteSink } from '../../files/write-whole.js';
+import { setting } from '../../text/setting.js';
 import { sumOf } from '../../text/words.js';
 import type { ConversionPlan, PlannedTensor } from '../plan/conversion-plan.js';
 
@@ -52,7 +53,7 @@ export function shardsOf(tensors: readonly PlannedTensor[], shardBytes: number):
   if (shards.length > MOST_SHARDS) {
     throw usageError(
       `shards of ${shardBytes} bytes would be ${shards.length} files`,
-      'choose a larger --shard-size',
+      `choose a larger ${setting('shardSize')}`,
     );
   }
   const [first = { tensors: [], bytes: 0 }] = shards;

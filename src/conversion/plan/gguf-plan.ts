@@ -20,6 +20,7 @@ import {
 import { tokenizerMetadata } from '../../model-input/gguf/gguf-tokenizer.js';
 import { tensorsForGguf } from '../../model-input/gguf/gguf-weights.js';
 import { encode } from '../../tensor/encode.js';
+import { setting } from '../../text/setting.js';
 import type { ConversionInput, ConversionPlan, PlannedTensor } from './conversion-plan.js';
 import { tensorNamed } from './conversion-plan.js';
 import { ignoredNote, isIgnoredNote } from './model-configs.js';
@@ -44,9 +45,9 @@ export function asGgufPlan(
     throw usageError(
       source === undefined
         ? 'a GGUF file needs the config of its model, found none'
-        : 'a GGUF file is written from the config of IN, found --target or --set',
+        : `a GGUF file is written from the config of IN, found ${setting('target')} or ${setting('set')}`,
       source === undefined
-        ? 'name one with --config FILE'
+        ? `name one with ${setting('config', 'FILE')}`
         : 'convert into safetensors first, and that into GGUF',
     );
   }

@@ -27,6 +27,7 @@ import { type IgnoredTensors, ignoredText } from '../../reconcile/ignored-tensor
 import type { Reconciliation } from '../../reconcile/reconcile.js';
 import { faultText, ignoredIn, reconcile } from '../../reconcile/reconcile.js';
 import type { EncodableDtype } from '../../tensor/encode.js';
+import { commandText, setting } from '../../text/setting.js';
 import { capital, isRecord } from '../../text/words.js';
 import type { ConversionJob } from '../job.js';
 
@@ -59,7 +60,7 @@ export async function sourceConfigOf(
 ): Promise<{ readonly source: SourceConfig | undefined; readonly warnings: readonly Problem[] }> {
   const { checkpoint, config, family: readAs } = job;
   const none = { source: undefined, warnings: [] };
-  if (job['no-config']) {
+  if (job.noConfig) {
     return (await hasConfig(checkpoint)) ? none : { ...none, warnings: [idleNoConfig(checkpoint)] };
   }
   // Configs do not describe models with old names.
@@ -102,13 +103,13 @@ async function hasConfig(checkpoint: Checkpoint): Promise<boolean> {
 const idleNoConfig = ({ path: file }: Checkpoint): Problem => ({
   severity: 'warning',
   file,
-  message: '--no-config is not used: no config is in the checkpoint or its folder',
+  message: `${setting('noConfig')} is not used: no config is in the checkpoint or its folder`,
 });
 
 const familyOfNothing = ({ path: file }: Checkpoint) =>
   usageError(
-    `--family requires a config, and none is in ${file} or its folder`,
-    'name the config with --config FILE, or leave --family out',
+    `${setting('family')} requires a config, and none is in ${file} or its folder`,
+    `name the config with ${setting('config', 'FILE')}, or leave ${setting('family')} out`,
   );
 
 /** A file of another program breaks many rules: these are enough to recognise it. */
@@ -119,7 +120,7 @@ const unusable = (file: string, { message }: UserError): Problem => ({
   severity: 'warning',
   file,
   message: `${message}; the checkpoint is converted by its names alone`,
-  suggestion: 'name a config that describes it, with --config FILE',
+  suggestion: `name a config that describes it, with ${setting('config', 'FILE')}`,
 });
 
 const asWarning = (problem: Problem): Problem => ({ ...problem, severity: 'warning' });
@@ -139,10 +140,10 @@ function unlike(file: string, config: string, { faults, suggestions }: Reconcili
       message: faultText(fault),
     }),
   );
-  const hint = suggestions[0] ? 'run minimind verify for likely causes' : undefined;
+  const hint = suggestions[0] ? `run ${commandText('verify')} for likely causes` : undefined;
   return new Unlike('refused-file', `${file} does not match ${config}`, {
     problems: shown,
-    suggestion: `${hint ? `${hint}, ` : ''}name the right config with --config FILE, or convert by names alone with --no-config`,
+    suggestion: `${hint ? `${hint}, ` : ''}name the right config with ${setting('config', 'FILE')}, or convert by names alone with ${setting('noConfig')}`,
   });
 }
 

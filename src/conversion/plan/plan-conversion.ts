@@ -8,6 +8,7 @@ import { containerOfFormat, isTrainingFormat } from '../../checkpoint/formats.js
 import type { StoredNames } from '../../checkpoint/names.js';
 import { storedNames } from '../../checkpoint/names.js';
 import { UserError, usageError } from '../../errors.js';
+import { setting } from '../../text/setting.js';
 import { formatInteger } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import { LAYOUT_NAMES, LAYOUTS } from '../conversion-choices.js';
@@ -32,8 +33,8 @@ export async function readInput(
   const { source, warnings } = await sourceConfigOf(request);
   if (set.length > 0 && source === undefined && request.target === undefined) {
     throw usageError(
-      '--set requires a config, found none',
-      'name the config of the input with --config, or leave --set out',
+      `${setting('set')} requires a config, found none`,
+      `name the config of the input with ${setting('config')}, or leave ${setting('set')} out`,
     );
   }
   const srte = await srteOf(request, stored, source);
@@ -82,8 +83,8 @@ function refuseContradiction({ model }: TargetConfig, layout: SrteLayout): void 
   const wrong = keys.find((key) => described?.[key] !== layout[key]);
   if (wrong === undefined) return;
   throw usageError(
-    `--set contradicts the requested SRTE: its ${wrong} would be ${described?.[wrong]}, not ${layout[wrong]}`,
-    'set it with --to, --rank and --max-positions, or with --target',
+    `${setting('set')} contradicts the requested SRTE: its ${wrong} would be ${described?.[wrong]}, not ${layout[wrong]}`,
+    `set it with ${setting('layout')}, ${setting('rank')} and ${setting('maxPositions')}, or with ${setting('target')}`,
   );
 }
 
@@ -107,17 +108,17 @@ function meantChange(
     !isExport
   ) {
     const shown = job.display.steps();
-    shown.say('each layer has a table: converting to --to shared');
+    shown.say(`each layer has a table: converting to ${setting('layout', 'shared')}`);
     shown.end();
-    return { ...job, to: 'shared' };
+    return { ...job, layout: 'shared' };
   }
   if (changesFiles(job.checkpoint, place)) return { ...job, container: place.container };
   const has = srte ? 'one SRTE for all layers' : 'no SRTE';
   throw usageError(
     `expected a change, found none; the input has ${has}`,
     srte
-      ? 'write --to per-layer, --rank 128, --dtype bf16, --tie embed or --container safetensors'
-      : 'write --dtype bf16, --tie embed or --container safetensors',
+      ? `write ${setting('layout', 'per-layer')}, ${setting('rank', '128')}, ${setting('dtype', 'bf16')}, ${setting('tie', 'embed')} or ${setting('container', 'safetensors')}`
+      : `write ${setting('dtype', 'bf16')}, ${setting('tie', 'embed')} or ${setting('container', 'safetensors')}`,
   );
 }
 
@@ -128,9 +129,9 @@ async function srteOf(
   source: SourceConfig | undefined,
 ): Promise<SrteSource | undefined> {
   try {
-    return await srteSourceOf(job.checkpoint, stored, source?.model, job['max-positions']);
+    return await srteSourceOf(job.checkpoint, stored, source?.model, job.maxPositions);
   } catch (error) {
-    const isAskedFor = [job.to, job['max-positions'], job.rank, job['max-error'], job.target].some(
+    const isAskedFor = [job.layout, job.maxPositions, job.rank, job.maxError, job.target].some(
       (each) => each !== undefined,
     );
     if (isAskedFor || !(error instanceof UserError)) throw error;
@@ -156,8 +157,8 @@ function layoutFor(
   // Called for its checks of the input's rows and of the rank.
   requestedLayout(srte.layout, {
     ...job,
-    'max-positions': positions,
-    ...(rank !== null && { to: sharing === 'shared' ? 'low-rank' : 'per-layer', rank }),
+    maxPositions: positions,
+    ...(rank !== null && { layout: sharing === 'shared' ? 'low-rank' : 'per-layer', rank }),
   });
   return { ...srte.layout, sharing, form, rank, positions };
 }
@@ -174,10 +175,12 @@ function refuseOtherSizes(source: SrteLayout, described: SrteLayout, { target }:
   const name = layoutNamed(described);
   const half = Math.floor(Math.min(source.positions, source.hidden - 1) / 2);
   const rank = Math.max(1, Math.min(described.rank ?? 1, half));
-  const layout = name === 'low-rank' ? `${name} --rank ${rank}` : name;
+  const layout =
+    name &&
+    [setting('layout', name), ...(name === 'low-rank' ? [setting('rank', rank)] : [])].join(' ');
   throw usageError(
     `${target} describes a model of ${sizes(described)}, and the checkpoint has ${sizes(source)}`,
-    `choose a target of the same sizes${layout ? `; --to ${layout} in its place makes such a layout here` : ''}`,
+    `choose a target of the same sizes${layout ? `; ${layout} in its place makes such a layout here` : ''}`,
   );
 }
 
@@ -202,19 +205,28 @@ const changesFiles = ({ format, files }: Checkpoint, { container, kind }: Checkp
 
 /** @throws UserError when the request keeps the SRTE, and changes nothing else. */
 function refuseUnchanged(job: ConversionJob, source: SrteLayout, layout: SrteLayout): void {
-  const { to, tie, dtype, container, set = [], 'shard-size': shard, quantize, dequantize } = job;
+  const {
+    layout: asked,
+    tie,
+    dtype,
+    container,
+    set = [],
+    shardSize: shard,
+    quantize,
+    dequantize,
+  } = job;
   const keys = ['sharing', 'form', 'rank', 'positions'] as const;
   const isSame = keys.every((key) => layout[key] === source[key]);
   const others = [tie, dtype, container, shard, quantize, dequantize || undefined];
   const hasMore = others.some((each) => each !== undefined) || set.length > 0;
-  if (to === undefined || !isSame || hasMore) return;
+  if (asked === undefined || !isSame || hasMore) return;
   const file = job.checkpoint.path;
   throw new UserError('refused-file', `${file} has that layout already`, {
     problems: [
       {
         severity: 'error',
         file,
-        message: `its SRTE is ${to} already`,
+        message: `its SRTE is ${asked} already`,
         suggestion: 'leave it as it is, or ask for another layout',
         rule: 'conversion-changes',
       },

@@ -15,6 +15,7 @@ import { usageError } from '../../errors.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
 import type { ScaleDtype, WeightForm } from '../../tensor/group-quantization.js';
+import { setting } from '../../text/setting.js';
 import { counted, isRecord } from '../../text/words.js';
 import type {
   ConversionInput,
@@ -34,13 +35,13 @@ function formOf({ job, place }: ConversionInput): WeightForm | undefined {
   const refuse = (message: string, suggestion: string) => usageError(message, suggestion);
   if (isTrainingFormat(place.container)) {
     throw refuse(
-      '--quantize expected an output in safetensors, found a PyTorch file',
+      `${setting('quantize')} expected an output in safetensors, found a PyTorch file`,
       'write a folder: a name without an ending',
     );
   }
   if (job.dialect !== undefined) {
     throw refuse(
-      '--quantize cannot be combined with --dialect',
+      `${setting('quantize')} cannot be combined with ${setting('dialect')}`,
       'convert the names first, then quantize the output',
     );
   }
@@ -58,21 +59,21 @@ export function withQuantization(plan: ConversionPlan, input: ConversionInput): 
   if (packed && form === undefined && !input.job.dequantize && input.job.dtype === undefined) {
     throw usageError(
       `${path} has ${counted(packed.weights.length, 'quantized weight')}`,
-      'add --dequantize to write them as floats, or --quantize int8 to quantize again',
+      `add ${setting('dequantize')} to write them as floats, or ${setting('quantize', 'int8')} to quantize again`,
     );
   }
   if (!packed && input.job.dequantize) {
     throw usageError(
-      `--dequantize expected packed weights in ${path}, found none`,
-      'remove --dequantize',
+      `${setting('dequantize')} expected packed weights in ${path}, found none`,
+      `remove ${setting('dequantize')}`,
     );
   }
   const config = packed ? withoutQuantization(plan.config) : plan.config;
   if (form === undefined) return { ...plan, config };
   if (config === undefined) {
     throw usageError(
-      '--quantize requires a config that describes the layers',
-      'name one with --config FILE, and remove --no-config',
+      `${setting('quantize')} requires a config that describes the layers`,
+      `name one with ${setting('config', 'FILE')}, and remove ${setting('noConfig')}`,
     );
   }
   const matrices = packable(config.model, plan.tensors, form);
@@ -102,8 +103,8 @@ export function withQuantization(plan: ConversionPlan, input: ConversionInput): 
 
 const nothingToQuantize = (path: string, { group }: WeightForm) =>
   usageError(
-    `--quantize expected linear layers with a multiple of ${group} inputs in ${path}, found none`,
-    'choose a smaller --group; quick-test --weights quantizes all layouts at load',
+    `${setting('quantize')} expected linear layers with a multiple of ${group} inputs in ${path}, found none`,
+    `choose a smaller ${setting('group')}; quick-test ${setting('weights')} quantizes all layouts at load`,
   );
 
 /**

@@ -9,6 +9,7 @@ import { usageError } from '../../errors.js';
 import type { StoredDtype } from '../../tensor/dtype.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
 import { isEncodable } from '../../tensor/encode.js';
+import { setting } from '../../text/setting.js';
 import { formatInteger } from '../../text/units.js';
 import type { Extension, Merge } from '../conversion-choices.js';
 import { LAYOUTS } from '../conversion-choices.js';
@@ -86,7 +87,7 @@ function computedSource(
   if (positions === undefined) {
     throw usageError(
       'a computed SRTE has no number of positions',
-      'give their number with --max-positions, or the model’s config with --config',
+      `give their number with ${setting('maxPositions')}, or the model’s config with ${setting('config')}`,
     );
   }
   const [, prefix = ''] = SINCOS_NAME.exec(name) ?? [];
@@ -108,7 +109,7 @@ function layoutOfTables(found: SrteTables, layers: number): SrteLayout {
 
 type LayoutRequest = Pick<
   ConversionJob,
-  'to' | 'rank' | 'max-error' | 'max-positions' | 'extend' | 'target'
+  'layout' | 'rank' | 'maxError' | 'maxPositions' | 'extend' | 'target'
 >;
 
 /**
@@ -116,18 +117,18 @@ type LayoutRequest = Pick<
  * @throws UserError when the request is inconsistent, or does not apply to the source.
  */
 export function requestedLayout(source: SrteLayout, request: LayoutRequest): SrteLayout {
-  const { to, 'max-positions': positions = source.positions } = request;
-  const isTruncated = request.rank !== undefined || request['max-error'] !== undefined;
+  const { layout: asked, maxPositions: positions = source.positions } = request;
+  const isTruncated = request.rank !== undefined || request.maxError !== undefined;
   checkPositions(source, request);
   // A rank alone asks for the low-rank pair that all layers share.
-  const layout = to ?? (isTruncated && source.form !== 'low-rank' ? 'low-rank' : undefined);
+  const layout = asked ?? (isTruncated && source.form !== 'low-rank' ? 'low-rank' : undefined);
   const { sharing, form } = layout === undefined ? source : LAYOUTS[layout];
   const isPair = form === 'low-rank' || (isTruncated && form === 'table');
   if (isTruncated && !isPair) {
-    const flag = request.rank === undefined ? '--max-error' : '--rank';
+    const flag = request.rank === undefined ? setting('maxError') : setting('rank');
     throw usageError(
-      `${flag} requires a low-rank layout, found --to ${to ?? form}`,
-      `write --to low-rank, or leave ${flag} out`,
+      `${flag} requires a low-rank layout, found ${setting('layout', asked ?? form)}`,
+      `write ${setting('layout', 'low-rank')}, or leave ${flag} out`,
     );
   }
   const sizes = { ...source, sharing, positions };
@@ -150,22 +151,22 @@ export const rowsMade = ({ source, target }: SrtePlan): number =>
 /** Null when it depends on an error. */
 function requestedRank(
   { form, rank, hidden, sharing }: SrteLayout,
-  { rank: requested, 'max-error': maxError }: LayoutRequest,
+  { rank: requested, maxError }: LayoutRequest,
   positions: number,
 ): number | null {
   if (requested === undefined && maxError === undefined) {
     if (form === 'low-rank') return rank;
     const usual = Math.max(1, Math.min(128, Math.floor(Math.min(positions, hidden - 1) / 2)));
     throw usageError(
-      '--to low-rank requires a rank, found none',
-      `add --rank ${usual}, or the error to stay within as --max-error`,
+      `${setting('layout', 'low-rank')} requires a rank, found none`,
+      `add ${setting('rank', usual)}, or the error to stay within as ${setting('maxError')}`,
     );
   }
   if (requested === undefined) {
     if (sharing === 'shared') return null;
     throw usageError(
-      '--max-error requires a shared table: tables of layers have one rank for all of them',
-      'give the rank with --rank, or make one pair for all layers with --to low-rank',
+      `${setting('maxError')} requires a shared table: tables of layers have one rank for all of them`,
+      `give the rank with ${setting('rank')}, or make one pair for all layers with ${setting('layout', 'low-rank')}`,
     );
   }
   checkRank(requested, positions, hidden);
@@ -188,14 +189,14 @@ function checkRank(rank: number, positions: number, hidden: number): void {
 
 function checkPositions(
   source: SrteLayout,
-  { 'max-positions': positions, extend, target }: LayoutRequest,
+  { maxPositions: positions, extend, target }: LayoutRequest,
 ): void {
   if (positions === undefined || positions <= rowsKnown(source) || extend !== undefined) return;
   throw usageError(
     `expected at most ${formatInteger(source.positions)} rows, those of the tables, found ${formatInteger(positions)}`,
     target === undefined
-      ? `write --max-positions ${source.positions}, or fill the new rows with --extend repeat or --extend zero`
-      : `write --set model.max_position_embeddings=${source.positions}, or fill the new rows with --extend repeat or --extend zero`,
+      ? `write ${setting('maxPositions', source.positions)}, or fill the new rows with ${setting('extend', 'repeat')} or ${setting('extend', 'zero')}`
+      : `write ${setting('set', `model.max_position_embeddings=${source.positions}`)}, or fill the new rows with ${setting('extend', 'repeat')} or ${setting('extend', 'zero')}`,
   );
 }
 
@@ -253,7 +254,7 @@ function chosen(all: readonly number[], merge: Merge): readonly number[] {
   const layer = merge === 'first' ? 0 : merge.layer;
   if (layer < all.length) return [layer];
   throw usageError(
-    `--merge layer:${layer}: there is no such layer`,
+    `${setting('merge', `layer:${layer}`)}: there is no such layer`,
     `choose one from layer:0 to layer:${all.length - 1}`,
   );
 }
@@ -267,7 +268,10 @@ function dtypeOf(
   if (dtype !== undefined) return dtype;
   const widest = widestOf(sources.flatMap((index) => found?.tables[index]?.rows.dtype ?? []));
   if (!isMade || isEncodable(widest)) return widest;
-  throw usageError(`new tables cannot be written as ${widest}`, 'choose another type with --dtype');
+  throw usageError(
+    `new tables cannot be written as ${widest}`,
+    `choose another type with ${setting('dtype')}`,
+  );
 }
 
 /** The type that holds the values of all given types. */

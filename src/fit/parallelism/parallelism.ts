@@ -16,6 +16,7 @@ import { usageError } from '../../errors.js';
 import { primitivesOf } from '../../operations/lower.js';
 import type { Collective, Cut, UnitRun } from '../../operations/primitive.js';
 import { allReduce } from '../../operations/primitive.js';
+import { setting } from '../../text/setting.js';
 import { formatInteger } from '../../text/units.js';
 import { counted, sumOf } from '../../text/words.js';
 import type { TrainingFitSetting } from '../training/training-setting.js';
@@ -123,7 +124,7 @@ export function requireTensorParallel(model: Layer, gpus: number): void {
   if (bad === undefined) return;
   const common = counts.reduce((gcd, { count }) => greatestCommonDivisor(gcd, count), 0);
   throw usageError(
-    `--tensor-parallel: ${formatInteger(gpus)} GPUs cannot share the ${formatInteger(bad.count)} ${bad.unit} of ${bad.of} equally`,
+    `${setting('tensorParallel')}: ${formatInteger(gpus)} GPUs cannot share the ${formatInteger(bad.count)} ${bad.unit} of ${bad.of} equally`,
     `write ${nearestDivisors(common, gpus).join(' or ')}`,
   );
 }
@@ -203,28 +204,29 @@ export interface Parallelism {
 }
 
 /** @throws UserError when the GPUs, blocks or layers cannot be divided as requested. */
-export function parallelismOf(model: LanguageModel, setting: TrainingFitSetting): Parallelism {
-  const { cluster, tensorParallel: tensor, pipelineParallel: pipeline } = setting;
-  requirePositions(setting.context, model.positions);
+export function parallelismOf(model: LanguageModel, asked: TrainingFitSetting): Parallelism {
+  const { cluster, tensorParallel: tensor, pipelineParallel: pipeline } = asked;
+  requirePositions(asked.context, model.positions);
   const { gpus } = cluster;
   if (gpus % (tensor * pipeline) !== 0) {
-    const [flag, value] =
-      gpus % tensor === 0 ? ['--pipeline-parallel', pipeline] : ['--tensor-parallel', tensor];
-    const left = flag === '--pipeline-parallel' ? gpus / tensor : gpus;
+    const isTensor = gpus % tensor !== 0;
+    const [name, value, left] = isTensor
+      ? (['tensorParallel', tensor, gpus] as const)
+      : (['pipelineParallel', pipeline, gpus / tensor] as const);
     throw usageError(
-      `${flag}: ${formatInteger(value as number)} does not divide ${counted(left, 'GPU')}`,
-      `write ${nearestDivisors(left, value as number).join(' or ')}`,
+      `${setting(name)}: ${formatInteger(value)} does not divide ${counted(left, 'GPU')}`,
+      `write ${nearestDivisors(left, value).join(' or ')}`,
     );
   }
   if (pipeline > model.blocks.length) {
     throw usageError(
-      `--pipeline-parallel: expected at most ${model.blocks.length} stages, one for each block, found ${formatInteger(pipeline)}`,
+      `${setting('pipelineParallel')}: expected at most ${model.blocks.length} stages, one for each block, found ${formatInteger(pipeline)}`,
       `write at most ${model.blocks.length}`,
     );
   }
   requireTensorParallel(model, tensor);
   const replicas = gpus / (tensor * pipeline);
-  const { globalBatchTokens, microBatch, context } = setting;
+  const { globalBatchTokens, microBatch, context } = asked;
   const microBatches =
     globalBatchTokens === undefined
       ? pipeline

@@ -8,6 +8,7 @@ import { quantity } from '../../budget/figure.js';
 import { usageError } from '../../errors.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { capacityOf, noPeakText, peakFor, peakIfKnown } from '../../hardware/gpu.js';
+import { setting } from '../../text/setting.js';
 import { formatInteger } from '../../text/units.js';
 import { byBound, eachBound, largest } from '../bounds.js';
 import { withoutLink } from '../parallelism/collectives.js';
@@ -138,14 +139,14 @@ const MOST_SHARING = 4_096;
 function requireGpus(tensorParallel: number, { gpus }: Cluster): void {
   if (tensorParallel > MOST_SHARING) {
     throw usageError(
-      `--tensor-parallel: expected at most ${MOST_SHARING} GPUs for each layer, found ${tensorParallel}`,
+      `${setting('tensorParallel')}: expected at most ${MOST_SHARING} GPUs for each layer, found ${tensorParallel}`,
       `write at most ${MOST_SHARING}`,
     );
   }
   if (tensorParallel <= gpus) return;
   throw usageError(
-    `--tensor-parallel: expected at most the ${gpus} GPUs of --gpus, found ${tensorParallel}`,
-    `write at most ${gpus}, or ask for more with --gpus`,
+    `${setting('tensorParallel')}: expected at most the ${gpus} GPUs of ${setting('gpus')}, found ${tensorParallel}`,
+    `write at most ${gpus}, or ask for more with ${setting('gpus')}`,
   );
 }
 

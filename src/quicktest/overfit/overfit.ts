@@ -12,6 +12,7 @@ import type { EngineInfo, ModelTraining, TrainingStep } from '../../runtime/engi
 import { chooseTrainer } from '../../runtime/select/matmul-backends.js';
 import { idLimitsOf, inputSize, randomIds } from '../../runtime/token-ids.js';
 import { randomWeights } from '../../runtime/weights.js';
+import { setting } from '../../text/setting.js';
 import { formatInteger } from '../../text/units.js';
 import { gigabytes, usableBytes } from '../memory.js';
 import type { ProxyChange, ScaledDownProxy, TestedModel } from '../test-context.js';
@@ -272,12 +273,14 @@ async function train(
 
 const tooShort = (tokens: number, isGiven: boolean) =>
   usageError(
-    `--overfit: expected sequences of ${LEAST_TOKENS} tokens or more, found ${tokens}`,
-    isGiven ? 'give longer sequences with --ids' : `write --context ${LEAST_TOKENS} or more`,
+    `${setting('overfit')}: expected sequences of ${LEAST_TOKENS} tokens or more, found ${tokens}`,
+    isGiven
+      ? `give longer sequences with ${setting('ids')}`
+      : `write ${setting('context', LEAST_TOKENS)} or more`,
   );
 
 const tooLarge = (parameters: number, usable: number) =>
   usageError(
     `training ${formatInteger(parameters)} parameters takes about ${gigabytes(parameters * COPIES_OF_WEIGHTS * 4)}; ${gigabytes(usable)} is available`,
-    'leave --full out, which trains a scaled-down proxy',
+    `leave ${setting('full')} out, which trains a scaled-down proxy`,
   );

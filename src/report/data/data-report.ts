@@ -2,6 +2,7 @@
 import type { LengthBin } from '../../data/data-statistics.js';
 import type { DataJudgement, FaultName } from '../../data/judge-data.js';
 import type { DataReading } from '../../data/read-data.js';
+import { type NextLine, nextCommand, setting, settingWords } from '../../text/setting.js';
 import {
   formatBytes,
   formatInteger,
@@ -10,14 +11,7 @@ import {
   shortCount,
   significant,
 } from '../../text/units.js';
-import {
-  counted,
-  type NextLine,
-  nextCommand,
-  present,
-  shortened,
-  sumOf,
-} from '../../text/words.js';
+import { counted, present, shortened, sumOf } from '../../text/words.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   bar,
@@ -143,7 +137,7 @@ function sampleFacts({
       name: 'tokenizer',
       text:
         tokenizer === null
-          ? 'none; name one with --tokenizer to count tokens'
+          ? `none; name one with ${setting('tokenizer')} to count tokens`
           : `${folderName(tokenizer.file)}: ${shortCount(tokenizer.vocabulary)} tokens, ${id('BOS', special.bos)}, ${id('EOS', special.eos)}, ${id('padding', special.pad)}`,
     },
   ];
@@ -217,7 +211,7 @@ function faultFacts({ faults, figures }: DataResult): Fact[] {
         tone: 'bad',
       };
     }),
-    ...(isCut ? [{ name: '', text: `… ${formatInteger(rest)} more: --details` }] : []),
+    ...(isCut ? [{ name: '', text: `… ${formatInteger(rest)} more: ${setting('details')}` }] : []),
     ...warningsOf(figures).map((text): Fact => ({ name: 'note', text, tone: 'warning' })),
   ].slice(0, MOST_FAULTS + 1);
 }
@@ -250,8 +244,8 @@ function nextOf(
     return undefined;
   const [first] = faults.flatMap(({ name, places }) => (SHOWN_FAULTS.has(name) ? places : []));
   const line = files.length === 1 ? /^line ([\d,]+)$/.exec(first ?? '')?.[1] : undefined;
-  const place = line === undefined ? [] : ['--line', line.replaceAll(',', '')];
-  return nextCommand([...words, ...place, '--show', '1']);
+  const place = line === undefined ? [] : settingWords('line', line.replaceAll(',', ''));
+  return nextCommand('data', [...words, ...place, ...settingWords('show', 1)]);
 }
 
 // ── Lengths ──────────────────────────────────────────────────────────────────────────────────────

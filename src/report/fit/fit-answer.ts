@@ -9,6 +9,12 @@ import type { FitVerdict } from '../../fit/training/training-fit.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import type { MachineProfile } from '../../hardware/machine-profile.js';
 import {
+  nextCommand,
+  type SettingName,
+  settingWords,
+  withoutSettings,
+} from '../../text/setting.js';
+import {
   dtypeWord,
   formatInteger,
   formatSeconds,
@@ -18,14 +24,7 @@ import {
   shortCount,
   significant,
 } from '../../text/units.js';
-import {
-  capital,
-  counted,
-  modelName,
-  nextCommand,
-  present,
-  withoutFlags,
-} from '../../text/words.js';
+import { capital, counted, modelName, present } from '../../text/words.js';
 import type { Cell, Fact, TableBlock, Tone, Verdict } from '../kit/report.js';
 import {
   contextText,
@@ -38,14 +37,16 @@ import {
 import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
 import type { Serving } from './fit-serving.js';
 import {
+  type ChangedSetting,
   decodeLimitText,
   formatText,
   NO_PEAK,
   prefillLimitText,
-  servingFlags,
+  servingSettings,
+  servingText,
 } from './fit-serving.js';
 import type { Training } from './fit-training.js';
-import { flagsText, loraText, NOTHING_FITS } from './fit-training.js';
+import { changedSettings, changesText, loraText, NOTHING_FITS } from './fit-training.js';
 
 export interface FitResult extends Fits {
   readonly file: string;
@@ -143,7 +144,7 @@ function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
   const shared =
     tensorParallel === 1 ? '' : `, ${formatInteger(tensorParallel)} GPUs share each layer`;
   const doubt = doubts.find(({ about }) => about === 'load');
-  const missing = remedies.map(servingFlags).map((flags) => flags.join(' '));
+  const missing = remedies.map(servingText);
   return present([
     {
       name: 'serving',
@@ -282,7 +283,7 @@ function trainingFacts(training: Training): Fact[] {
     fit.verdict !== 'fits' && {
       name: 'to train',
       text: first
-        ? `${flagsText(first.flags)} (at most ${bytesText(first.total.upper.value)} per GPU${first.tokensPerSecond ? `, ${significant(first.tokensPerSecond.value)} tokens/s` : ''})`
+        ? `${changesText(first.flags)} (at most ${bytesText(first.total.upper.value)} per GPU${first.tokensPerSecond ? `, ${significant(first.tokensPerSecond.value)} tokens/s` : ''})`
         : NOTHING_FITS,
     },
     { name: 'LoRA', text: loraText(training) },
@@ -342,9 +343,9 @@ export function memorySummary({ cluster, training, serving }: FitResult): TableB
   };
 }
 
-/** Flags in whose place another one is written. */
-const INSTEAD_OF: Readonly<Record<string, readonly string[]>> = {
-  '--global-batch': ['--accumulation'],
+/** Settings in whose place another one is written. */
+const INSTEAD_OF: Partial<Record<SettingName, readonly SettingName[]>> = {
+  globalBatch: ['accumulation'],
 };
 
 /**
@@ -355,15 +356,14 @@ export function nextOf({ serving, training, profile }: FitResult, argv: readonly
   const [served] = serving?.remedies ?? [];
   const isTrained = training && training.fit.verdict !== 'fits' && !served;
   const trained = isTrained ? training.fit.remedies[0] : undefined;
-  const flags = served
-    ? servingFlags(served)
+  const changes: readonly ChangedSetting[] = served
+    ? servingSettings(served)
     : trained
-      ? flagsText(trained.flags).split(/ (?=--)/)
+      ? changedSettings(trained.flags)
       : [];
   // This machine cannot have more GPUs, or another one.
-  if (flags.length === 0 || profile) return undefined;
-  const words = flags.map((flag) => flag.split(' '));
-  const changed = words.map(([name = '']) => name);
-  const names = changed.flatMap((name) => [name, ...(INSTEAD_OF[name] ?? [])]);
-  return nextCommand(['fit', ...withoutFlags(argv, names), ...words.flat()]);
+  if (changes.length === 0 || profile) return undefined;
+  const names = changes.flatMap(([name]) => [name, ...(INSTEAD_OF[name] ?? [])]);
+  const words = changes.flatMap(([name, value]) => settingWords(name, value));
+  return nextCommand('fit', [...withoutSettings(argv, names), ...words]);
 }

@@ -7,6 +7,7 @@ import type {
   TrainingLimit,
   TrainingTime,
 } from '../../fit/training/training-fit.js';
+import { type SettingName, setting } from '../../text/setting.js';
 import {
   formatInteger,
   formatSeconds,
@@ -39,7 +40,7 @@ import {
   sameBounds,
   verdictHeading,
 } from './fit-bounds.js';
-import { NO_PEAK } from './fit-serving.js';
+import { type ChangedSetting, NO_PEAK } from './fit-serving.js';
 
 export type Training = NonNullable<Fits['training']>;
 
@@ -195,7 +196,7 @@ function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[
         right('tokens/s', 'expected_tokens_per_second'),
       ],
       rows: remedies.map(({ flags, total, tokensPerSecond }) => [
-        { text: `${isRoom ? 'up to ' : ''}${flagsText(flags)}` },
+        { text: `${isRoom ? 'up to ' : ''}${changesText(flags)}` },
         ...boundsCells(total, bytesText),
         valueCell(tokensPerSecond?.value ?? null, significant),
       ]),
@@ -275,31 +276,19 @@ function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['s
   return [noteOf(`${first}${needed}`)];
 }
 
-const FLAG_NAMES = {
+/** Settings that have another name than their field. */
+const OTHER_NAMES: { readonly [Name in keyof Remedy['flags']]?: SettingName } = {
   cluster: 'gpus',
-  context: 'context',
-  microBatch: 'micro-batch',
-  precision: 'precision',
-  optimizer: 'optimizer',
-  recompute: 'recompute',
-  attention: 'attention',
-  loss: 'loss',
-  dropout: 'dropout',
-  zero: 'zero',
-  convention: 'convention',
-  tensorParallel: 'tensor-parallel',
-  pipelineParallel: 'pipeline-parallel',
-  sequenceParallel: 'sequence-parallel',
-  globalBatchTokens: 'global-batch',
-  trainTokens: 'train-tokens',
-  mfu: 'mfu',
-} as const satisfies Record<keyof Training['setting'], string>;
+  globalBatchTokens: 'globalBatch',
+};
 
-/** Flags as written on the command line. */
-export const flagsText = (flags: Remedy['flags']): string =>
-  (Object.keys(flags) as (keyof Remedy['flags'])[])
-    .map((name) => {
-      const value = name === 'cluster' ? flags.cluster?.gpus : flags[name];
-      return `--${FLAG_NAMES[name]}${value === true ? '' : ` ${value}`}`;
-    })
+export const changedSettings = (flags: Remedy['flags']): ChangedSetting[] =>
+  (Object.keys(flags) as (keyof Remedy['flags'])[]).map((name) => {
+    const value = name === 'cluster' ? flags.cluster?.gpus : flags[name];
+    return [OTHER_NAMES[name] ?? (name as SettingName), value === true ? undefined : String(value)];
+  });
+
+export const changesText = (flags: Remedy['flags']): string =>
+  changedSettings(flags)
+    .map(([name, value]) => setting(name, value))
     .join(' ');

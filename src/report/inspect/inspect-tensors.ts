@@ -7,6 +7,7 @@ import type { CheckpointSummary, TensorSummary } from '../../checkpoint/summary.
 import type { ContentEntry, JsonLike } from '../../checkpoint/summary-content.js';
 import type { SrteSurvey } from '../../conversion/srte/survey-srte.js';
 import type { StoredModel } from '../../model-input/checkpoint-config.js';
+import { setting } from '../../text/setting.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
 import { namesText, nameText, present, shortened } from '../../text/words.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
@@ -111,10 +112,10 @@ export function tensorsBlocks(result: InspectResult): Block[] {
       ...(isShared ? [SHARED] : []),
       ...(hasHashes ? [HASH] : []),
     ]),
-    ...moreNote(all - rows.length, '--json'),
+    ...moreNote(all - rows.length, 'json'),
     hasHashes &&
       noteOf(
-        `The first ${SHOWN_HASH} of the 64 characters of each sha256; --json and --format csv have all.`,
+        `The first ${SHOWN_HASH} of the 64 characters of each sha256; ${setting('json')} and ${setting('format', 'csv')} have all.`,
       ),
     ...(rows.some(({ stats }) => stats) ? statisticsBlocks(rows) : []),
   ]);
@@ -231,7 +232,7 @@ export function sharingBlocks({ shared, aliases }: CheckpointSummary): Block[] {
       ],
       rows,
     },
-    ...moreNote(shared.length + renamed.length - rows.length, '--json'),
+    ...moreNote(shared.length + renamed.length - rows.length, 'json'),
   ];
 }
 

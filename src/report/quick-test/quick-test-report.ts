@@ -10,6 +10,7 @@ import type {
   Timing,
 } from '../../quicktest/finding.js';
 import type { QuantizedWeights, QuickTest } from '../../quicktest/run-quick-test.js';
+import { setting } from '../../text/setting.js';
 import {
   formatBytes,
   formatInteger,
@@ -89,7 +90,7 @@ function proxyFacts(result: QuickTestResult): Fact[] {
       tone: 'warning',
       text:
         `${counted(proxy.parameters, 'parameter')}${lost}: ${WHY_PROXY[proxy.reason](result)}; ` +
-        '--full runs it layer by layer',
+        `${setting('full')} runs it layer by layer`,
     },
   ];
 }

@@ -1,4 +1,6 @@
 /** Finds the dict with the model's tensors in a PyTorch file. */
+
+import { setting } from '../../../text/setting.js';
 import type { ByteFile } from '../../byte-file.js';
 import type { FileIndex } from '../../checkpoint.js';
 import type { Refuse } from '../../checkpoint-rules.js';
@@ -77,7 +79,7 @@ export function findStateDict(
     throw refuse(
       'state-dict-many',
       `holds several state dicts: ${listed([first, ...others])}`,
-      `choose one: --state-dict ${shellWord(nameOfPlace(first))}`,
+      `choose one: ${setting('stateDict', nameOfPlace(first))}`,
     );
   }
   return taken(first, file, refuse);
