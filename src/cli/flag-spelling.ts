@@ -1,5 +1,5 @@
 /** Settings and commands as the command line writes them. */
-import { type CommandName, type Spelling, useSpelling } from '../text/setting.js';
+import { type CommandName, type SettingName, type Spelling, useSpelling } from '../text/setting.js';
 import { shellWord } from '../text/words.js';
 import { COMMAND_WORDS, OWN_FLAGS, SETTING_FLAGS } from './setting-flags.js';
 
@@ -14,15 +14,19 @@ export function spellAsFlags(id?: string): void {
 }
 
 function flagSpelling(running: CommandName | undefined): Spelling {
-  const flags = { ...SETTING_FLAGS, ...(running && OWN_FLAGS[running]) };
+  const flagOf = (name: SettingName, command = running) =>
+    `--${(command && OWN_FLAGS[command]?.[name]) ?? SETTING_FLAGS[name]}`;
   return {
-    setting: (name, value) => [`--${flags[name]}`, ...(value === undefined ? [] : [value])],
+    setting: (name, value, command) => [
+      flagOf(name, command),
+      ...(value === undefined ? [] : [value]),
+    ],
     command: (name) => ['minimind', ...COMMAND_WORDS[name].split(' ')],
     line: (words) => words.map(shellWord).join(' '),
     without: (words, names) =>
       withoutFlags(
         words,
-        names.map((name) => `--${flags[name]}`),
+        names.map((name) => flagOf(name)),
       ),
   };
 }

@@ -173,6 +173,7 @@ export const COMMAND_WORDS = {
   attention: 'attention',
   compareSrte: 'compare-srte',
   compare: 'compare',
+  completion: 'completion',
   convertCheckpoint: 'convert-checkpoint',
   data: 'data',
   diff: 'diff',

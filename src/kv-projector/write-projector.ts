@@ -241,7 +241,7 @@ const noLinear = ({ path, studentWidth, adapters }: SavedProjector) => {
   const teacher = `${first?.module ?? 'A'}:${first?.teacherWidth ?? 1}`;
   return usageError(
     `${setting('kind', 'linear')}: no matrix computes the norm and SiLU of the elastic projector ${path}`,
-    `train a new one from ${commandText('kvProjectorInit')} linear.pt ${setting('kind', 'linear')} ${setting('teacher', teacher)} ${setting('student', studentWidth)}`,
+    `train a new one from ${commandText('kvProjectorInit', ['linear.pt'], { kind: 'linear', teacher, student: studentWidth })}`,
   );
 };
 

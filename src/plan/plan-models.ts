@@ -6,7 +6,7 @@ import { inferenceMemoryOf } from '../budget/profile-model.js';
 import type { StateSetting } from '../budget/state.js';
 import { documentText } from '../config/document.js';
 import { type UserError, usageError } from '../errors.js';
-import { commandText, setting, settingWords } from '../text/setting.js';
+import { commandText, setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import { joined } from '../text/words.js';
 import type { Shares } from './allocation.js';
@@ -47,7 +47,7 @@ export function rowDocument({ rows, family, limits, inference }: Plan, place: nu
   const comments = [
     `A ${family} model of ${grouped(parameters.value)} parameters, planned for at most ${grouped(limits.maxParameters)}.`,
     `Inference takes ${grouped(memory.value)} bytes at ${inference.batch} × ${inference.context} tokens in ${inference.dtype}.`,
-    `Completion in an editor: ${commandText('schema', [family, ...settingWords('output', `${family}.schema.json`)])}`,
+    `Completion in an editor: ${commandText('schema', [family])} -o ${family}.schema.json`,
     `yaml-language-server: $schema=./${family}.schema.json`,
   ];
   return `${comments.map((line) => `# ${line}\n`).join('')}${documentText(document)}`;

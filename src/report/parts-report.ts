@@ -8,9 +8,8 @@ import {
   isCommandName,
   type NextLine,
   nextCommand,
-  type SettingName,
+  type SettingValues,
   setting,
-  settingWords,
 } from '../text/setting.js';
 import {
   formatBytes,
@@ -191,13 +190,12 @@ function nextStep(
   command: CommandName,
   { action, plan, parts, missing }: PartsAnswer,
 ): NextLine | undefined {
-  const next = (name: SettingName, value?: string) =>
-    nextCommand(command, [...settingWords('plan', plan.file), ...settingWords(name, value)]);
-  if (action === 'plan') return next('launch', 'slurm');
-  if (missing.length === 0) return next('finish');
-  if (action !== 'status') return next('status');
+  const next = (values: SettingValues) => nextCommand(command, [], { plan: plan.file, ...values });
+  if (action === 'plan') return next({ launch: 'slurm' });
+  if (missing.length === 0) return next({ finish: true });
+  if (action !== 'status') return next({ status: true });
   const free = parts.find(({ state }) => state === 'missing' || state === 'stalled');
-  return free && next('part', String(free.part));
+  return free && next({ part: free.part });
 }
 
 // A conversion in parts

@@ -1,6 +1,6 @@
 /** Report of `minimind train-plan`: size, learning rate, groups, mistakes, checkpoints, memory. */
 
-import { nextCommand, setting, settingWords, withoutSettings } from '../text/setting.js';
+import { nextCommand, setting, withoutSettings } from '../text/setting.js';
 import {
   formatBytes,
   formatInteger,
@@ -66,7 +66,7 @@ export function trainPlanReport(plan: TrainPlanResult, options: TrainPlanOptions
     ],
     details: detailsOf(plan),
     ...(!isAsked && {
-      next: nextCommand('trainPlan', [...withoutSettings(argv), ...settingWords('gpu', 'h100')]),
+      next: nextCommand('trainPlan', withoutSettings(argv), { gpu: 'h100' }),
     }),
     data: rateTable(plan, options),
   };

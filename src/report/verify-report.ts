@@ -14,7 +14,7 @@ import {
   ignoredIn,
   propertiesText,
 } from '../reconcile/reconcile.js';
-import { type NextLine, nextCommand, setting, settingWords } from '../text/setting.js';
+import { type NextLine, nextCommand, setting } from '../text/setting.js';
 import { formatBytes, formatInteger } from '../text/units.js';
 import { counted, inTurn, joined, namesText, sentence, shortened, sumOf } from '../text/words.js';
 import { onnxNotes } from './inspect/inspect-formats.js';
@@ -85,7 +85,7 @@ export function verifyReport(result: VerifyAnswer): Report {
 function quickTest({ config, checkpoint }: VerifyResult): NextLine | undefined {
   if (config.startsWith(checkpoint)) return nextCommand('quickTest', [checkpoint]);
   if (!/\.(?:ya?ml|json)$/i.test(config)) return undefined;
-  return nextCommand('quickTest', [config, ...settingWords('checkpoint', checkpoint)]);
+  return nextCommand('quickTest', [config], { checkpoint });
 }
 
 /** `1 NaN and 2 infinite`. */

@@ -171,6 +171,7 @@ export const COMMANDS = {
   attention: 'compares methods of attention',
   compareSrte: 'compares layouts of the SRTE',
   compare: 'compares models',
+  completion: 'completes lines in a shell',
   convertCheckpoint: 'converts a checkpoint',
   data: 'checks training data',
   diff: 'compares two configs or checkpoints',
@@ -204,8 +205,12 @@ export const isCommandName = (text: string): text is CommandName => Object.hasOw
 
 /** A way to write settings and commands. */
 export interface Spelling {
-  /** Words of a setting, with its value if it has one. */
-  readonly setting: (name: SettingName, value: string | undefined) => readonly string[];
+  /** Words of a setting, with its value if it has one: of a command, or of the one that runs. */
+  readonly setting: (
+    name: SettingName,
+    value: string | undefined,
+    command?: CommandName,
+  ) => readonly string[];
   /** Words that a line of this command begins with. */
   readonly command: (name: CommandName) => readonly string[];
   /** Words as one text, quoted as needed. */
@@ -232,7 +237,7 @@ export function useSpelling(chosen: Spelling): void {
 
 type Value = string | number | bigint | undefined;
 
-/** `maxPositions`, or `maxPositions: 32k`, in the spelling of whoever reads it. */
+/** `maxPositions`, or `maxPositions: 32k`, as the chosen spelling writes it. */
 export const setting = (name: SettingName, value?: Value): string =>
   spelling.line(settingWords(name, value));
 
@@ -240,9 +245,25 @@ export const setting = (name: SettingName, value?: Value): string =>
 export const settingWords = (name: SettingName, value?: Value): readonly string[] =>
   spelling.setting(name, value === undefined ? undefined : String(value));
 
-/** A command in a text, with the words after its name. */
-export const commandText = (name: CommandName, words: readonly string[] = []): string =>
-  spelling.line([...spelling.command(name), ...words]);
+/** Settings of a command; true for one that is switched on, undefined for one that is not given. */
+export type SettingValues = { readonly [Name in SettingName]?: Value | true };
+
+/** A command in a text, with the words after its name, and its settings. */
+export const commandText = (
+  name: CommandName,
+  words: readonly string[] = [],
+  values: SettingValues = {},
+): string => spelling.line([...spelling.command(name), ...words, ...valueWords(values, name)]);
+
+/** Settings in a text, one after the other. */
+export const settingsLine = (values: SettingValues): string => spelling.line(valueWords(values));
+
+const valueWords = (values: SettingValues, command?: CommandName): string[] =>
+  (Object.keys(values) as SettingName[]).flatMap((name) => {
+    const value = values[name];
+    if (value === undefined) return [];
+    return spelling.setting(name, value === true ? undefined : String(value), command);
+  });
 
 /** The words after the command's name, without some settings and without those of the output. */
 export const withoutSettings = (
@@ -255,10 +276,14 @@ export const withoutSettings = (
  * wait for another one.
  * @param words Words after the command's name.
  */
-export const nextCommand = (name: CommandName, words: readonly string[]): NextLine | undefined =>
+export const nextCommand = (
+  name: CommandName,
+  words: readonly string[],
+  values?: SettingValues,
+): NextLine | undefined =>
   words.includes('-') || words.includes('<stdin>')
     ? undefined
-    : (commandText(name, words) as NextLine);
+    : (commandText(name, words, values) as NextLine);
 
 /** A whole command line, made of its words by `nextCommand`. */
 export type NextLine = string & { readonly isNextLine: true };

@@ -48,8 +48,15 @@ describe('a command in a text', () => {
   it('is the line that runs it', () => {
     spellAsFlags();
     expect(commandText('kvProjectorInit')).toBe('minimind kv-projector init');
-    expect(nextCommand('fit', ['a b.yaml', ...settingWords('gpu', 'h100')])).toBe(
-      "minimind fit 'a b.yaml' --gpu h100",
+    expect(nextCommand('fit', ['a b.yaml'], { gpu: 'h100', dropout: true, zero: undefined })).toBe(
+      "minimind fit 'a b.yaml' --gpu h100 --dropout",
+    );
+  });
+
+  it('has the flags of that command, not of the one that runs', () => {
+    spellAsFlags('kv-projector:convert');
+    expect(commandText('kvProjectorInit', ['a.pt'], { kind: 'linear' })).toBe(
+      'minimind kv-projector init a.pt --kind linear',
     );
   });
 

@@ -13,7 +13,7 @@ import { makeFolder, removeQuietly } from '../../files/file-system.js';
 import { MOST_PARTS, type PlanFormat, readPlan, withHash } from '../../parts/plan-file.js';
 import type { EngineChoice } from '../../runtime/select/devices.js';
 import { ENCODABLE_DTYPES } from '../../tensor/encode.js';
-import { commandText, settingWords } from '../../text/setting.js';
+import { commandText } from '../../text/setting.js';
 import { shellWord } from '../../text/words.js';
 import { EXTENSIONS, LAYOUT_NAMES, NAMING_SCHEMES, TIES } from '../conversion-choices.js';
 
@@ -175,7 +175,7 @@ export async function readPlanToWrite(named: PlanFile): Promise<PartsPlan> {
   if (isBelow) return plan;
   throw usageError(
     `${file} writes into another folder: ${quoted(target)}`,
-    `name it, if you want that: ${commandText('convertCheckpoint', [target, ...settingWords('plan', file)])} …`,
+    `name it, if you want that: ${commandText('convertCheckpoint', [target], { plan: file })} …`,
   );
 }
 

@@ -9,7 +9,7 @@ import type {
 import type { Proof, TensorError } from '../../conversion/execute/check-output.js';
 import type { TwoModelComparison } from '../../quicktest/compare-outputs.js';
 import { formatJson } from '../../text/json.js';
-import { commandText, type NextLine, nextCommand, settingWords } from '../../text/setting.js';
+import { commandText, type NextLine, nextCommand } from '../../text/setting.js';
 import {
   formatBytes,
   formatChange,
@@ -128,7 +128,7 @@ function largeErrorBlocks(result: ConversionResult): Block[] {
   const { srte, input } = result;
   const advice =
     srte?.source.sharing === 'per-layer'
-      ? `compare layouts: ${commandText('inspect', [input.path, ...settingWords('srte')])}`
+      ? `compare layouts: ${commandText('inspect', [input.path], { srte: true })}`
       : 'choose a change with a smaller error.';
   return [
     paragraph(

@@ -2,7 +2,7 @@
 import type { LengthBin } from '../../data/data-statistics.js';
 import type { DataJudgement, FaultName } from '../../data/judge-data.js';
 import type { DataReading } from '../../data/read-data.js';
-import { type NextLine, nextCommand, setting, settingWords } from '../../text/setting.js';
+import { type NextLine, nextCommand, setting } from '../../text/setting.js';
 import {
   formatBytes,
   formatInteger,
@@ -244,8 +244,7 @@ function nextOf(
     return undefined;
   const [first] = faults.flatMap(({ name, places }) => (SHOWN_FAULTS.has(name) ? places : []));
   const line = files.length === 1 ? /^line ([\d,]+)$/.exec(first ?? '')?.[1] : undefined;
-  const place = line === undefined ? [] : settingWords('line', line.replaceAll(',', ''));
-  return nextCommand('data', [...words, ...place, ...settingWords('show', 1)]);
+  return nextCommand('data', words, { line: line?.replaceAll(',', ''), show: 1 });
 }
 
 // ── Lengths ──────────────────────────────────────────────────────────────────────────────────────

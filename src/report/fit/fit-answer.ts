@@ -11,7 +11,7 @@ import type { MachineProfile } from '../../hardware/machine-profile.js';
 import {
   nextCommand,
   type SettingName,
-  settingWords,
+  type SettingValues,
   withoutSettings,
 } from '../../text/setting.js';
 import {
@@ -37,12 +37,10 @@ import {
 import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
 import type { Serving } from './fit-serving.js';
 import {
-  type ChangedSetting,
   decodeLimitText,
   formatText,
   NO_PEAK,
   prefillLimitText,
-  servingSettings,
   servingText,
 } from './fit-serving.js';
 import type { Training } from './fit-training.js';
@@ -356,14 +354,10 @@ export function nextOf({ serving, training, profile }: FitResult, argv: readonly
   const [served] = serving?.remedies ?? [];
   const isTrained = training && training.fit.verdict !== 'fits' && !served;
   const trained = isTrained ? training.fit.remedies[0] : undefined;
-  const changes: readonly ChangedSetting[] = served
-    ? servingSettings(served)
-    : trained
-      ? changedSettings(trained.flags)
-      : [];
+  const changes: SettingValues = served?.flags ?? (trained ? changedSettings(trained.flags) : {});
+  const changed = Object.keys(changes) as SettingName[];
   // This machine cannot have more GPUs, or another one.
-  if (changes.length === 0 || profile) return undefined;
-  const names = changes.flatMap(([name]) => [name, ...(INSTEAD_OF[name] ?? [])]);
-  const words = changes.flatMap(([name, value]) => settingWords(name, value));
-  return nextCommand('fit', [...withoutSettings(argv, names), ...words]);
+  if (changed.length === 0 || profile) return undefined;
+  const names = changed.flatMap((name) => [name, ...(INSTEAD_OF[name] ?? [])]);
+  return nextCommand('fit', withoutSettings(argv, names), changes);
 }

@@ -6,7 +6,7 @@ import type { ServingRemedy, UnmetRequirement } from '../../fit/remedies/remedie
 import type { LoadAnswer } from '../../fit/serving/queueing.js';
 import type { DecodeStep, DecodingLimit, Prefill } from '../../fit/serving/roofline.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';
-import { type SettingName, setting } from '../../text/setting.js';
+import { settingsLine } from '../../text/setting.js';
 import {
   dtypeWord,
   formatInteger,
@@ -109,16 +109,7 @@ function remedyBlocks(remedies: Serving['remedies']): Block[] {
   ];
 }
 
-/** A setting with another value; undefined for one that is switched on. */
-export type ChangedSetting = readonly [name: SettingName, value: string | undefined];
-
-export const servingSettings = ({ flags }: ServingRemedy): ChangedSetting[] =>
-  (Object.keys(flags) as (keyof typeof flags)[]).map((name) => [name, String(flags[name])]);
-
-export const servingText = (remedy: ServingRemedy): string =>
-  servingSettings(remedy)
-    .map(([name, value]) => setting(name, value))
-    .join(' ');
+export const servingText = ({ flags }: ServingRemedy): string => settingsLine(flags);
 
 export const formatText = ({
   weights: { dtype, groupSize, scaleDtype, zeroPoints },

@@ -1,6 +1,6 @@
 /** Report of `minimind fit` without hardware: common GPUs and machines, and what fits on each. */
 import type { TableCell, TableRow, TableSetting } from '../../fit/fit-table.js';
-import { nextCommand, setting, settingWords, withoutSettings } from '../../text/setting.js';
+import { nextCommand, setting, withoutSettings } from '../../text/setting.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
 import { counted, joined, modelName, present } from '../../text/words.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
@@ -30,8 +30,7 @@ export function fitTableReport(result: FitTableResult, words: readonly string[])
   return {
     verdict: { text: verdictText(result) },
     blocks: [table(rows), ...notes(result.setting)],
-    next:
-      best && nextCommand('fit', [...withoutSettings(words), ...settingWords('gpu', best.name)]),
+    next: best && nextCommand('fit', withoutSettings(words), { gpu: best.name }),
     data: dataTable(rows),
   };
 }

@@ -7,7 +7,7 @@ import type {
   TrainingLimit,
   TrainingTime,
 } from '../../fit/training/training-fit.js';
-import { type SettingName, setting } from '../../text/setting.js';
+import { type SettingValues, settingsLine } from '../../text/setting.js';
 import {
   formatInteger,
   formatSeconds,
@@ -40,7 +40,7 @@ import {
   sameBounds,
   verdictHeading,
 } from './fit-bounds.js';
-import { type ChangedSetting, NO_PEAK } from './fit-serving.js';
+import { NO_PEAK } from './fit-serving.js';
 
 export type Training = NonNullable<Fits['training']>;
 
@@ -276,19 +276,13 @@ function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['s
   return [noteOf(`${first}${needed}`)];
 }
 
-/** Settings that have another name than their field. */
-const OTHER_NAMES: { readonly [Name in keyof Remedy['flags']]?: SettingName } = {
-  cluster: 'gpus',
-  globalBatchTokens: 'globalBatch',
-};
+/** The changed settings in their order, under their names in texts. */
+export const changedSettings = (flags: Remedy['flags']): SettingValues =>
+  Object.fromEntries(
+    Object.entries(flags).map(([name, value]) => {
+      if (name === 'cluster') return ['gpus', flags.cluster?.gpus];
+      return [name === 'globalBatchTokens' ? 'globalBatch' : name, value];
+    }),
+  );
 
-export const changedSettings = (flags: Remedy['flags']): ChangedSetting[] =>
-  (Object.keys(flags) as (keyof Remedy['flags'])[]).map((name) => {
-    const value = name === 'cluster' ? flags.cluster?.gpus : flags[name];
-    return [OTHER_NAMES[name] ?? (name as SettingName), value === true ? undefined : String(value)];
-  });
-
-export const changesText = (flags: Remedy['flags']): string =>
-  changedSettings(flags)
-    .map(([name, value]) => setting(name, value))
-    .join(' ');
+export const changesText = (flags: Remedy['flags']): string => settingsLine(changedSettings(flags));

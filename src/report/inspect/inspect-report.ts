@@ -3,7 +3,7 @@
 import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import type { TensorGroup } from '../../checkpoint/summary.js';
 import { ignoredText } from '../../reconcile/ignored-tensors.js';
-import { type NextLine, nextCommand, settingWords } from '../../text/setting.js';
+import { type NextLine, nextCommand } from '../../text/setting.js';
 import { dtypeWord, formatBytes, shortCount } from '../../text/units.js';
 import {
   counted,
@@ -279,7 +279,7 @@ function shortLabel({ name, layers }: TensorGroup): string {
 
 function nextStep({ file, model, srte }: InspectResult): NextLine | undefined {
   if (model?.config != null) return nextCommand('verify', [file]);
-  return model?.srte && !srte ? nextCommand('inspect', [file, ...settingWords('srte')]) : undefined;
+  return model?.srte && !srte ? nextCommand('inspect', [file], { srte: true }) : undefined;
 }
 
 // The details

@@ -172,10 +172,6 @@ const nameOfPlace = (place: DictPath) => pathTo(place).map(escaped).join('.');
 const isNamed = (place: DictPath, name: string) =>
   wayTo(place).every(({ key }) => key.length <= name.length) && nameOfPlace(place) === name;
 
-/** Quotes text as one word of a shell command. */
-const shellWord = (text: string) =>
-  /^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
-
 function taken(place: DictPath, file: SearchedFile, refuse: Refuse): StateDict {
   const tensors = new Map<string, StoredTensor>();
   const otherContent = new Content(refuse);
