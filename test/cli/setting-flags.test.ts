@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import { COMMAND_WORDS, OWN_FLAGS, SETTING_FLAGS } from '../../src/cli/setting-flags.js';
 import { COMMANDS, type CommandName, SETTINGS, type SettingName } from '../../src/text/setting.js';
@@ -71,6 +72,32 @@ describe('texts below the command line', () => {
     );
     const total = Object.values(found).reduce((sum, count) => sum + count, 0);
     expect(total).toBeLessThanOrEqual(20);
+  });
+});
+
+/** Functions whose text depends on the spelling. */
+const SPELLED = ['setting', 'settingWords', 'settingsLine', 'commandText', 'nextCommand'];
+
+describe('texts with settings', () => {
+  it('are made when they are needed, not when their module is loaded', () => {
+    const early: string[] = [];
+    const src = inPackage('src');
+    for (const name of readdirSync(src, { recursive: true, encoding: 'utf8' })) {
+      if (!name.endsWith('.ts')) continue;
+      const text = readFileSync(path.join(src, name), 'utf8');
+      if (!text.includes('text/setting.js')) continue;
+      const source = ts.createSourceFile(name, text, ts.ScriptTarget.Latest);
+      const visit = (node: ts.Node): void => {
+        if (ts.isFunctionLike(node)) return;
+        if (ts.isCallExpression(node) && ts.isIdentifier(node.expression)) {
+          if (SPELLED.includes(node.expression.text))
+            early.push(`${name}: ${node.expression.text}`);
+        }
+        ts.forEachChild(node, visit);
+      };
+      visit(source);
+    }
+    expect(early).toEqual([]);
   });
 });
 
