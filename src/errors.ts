@@ -101,8 +101,8 @@ export class UserError extends Error {
 }
 
 /** Error for flags or arguments that are not valid. */
-export const usageError = (message: string, suggestion?: string): UserError =>
-  new UserError('usage', message, { suggestion });
+export const usageError = (message: string, suggestion?: string, cause?: unknown): UserError =>
+  new UserError('usage', message, { suggestion, cause });
 
 /** Problems of an error. An error without any (a file that cannot be read) becomes one problem of `file`. */
 export function problemsOf(error: UserError, file: string): readonly Problem[] {

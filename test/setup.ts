@@ -1,10 +1,13 @@
 /** Runs before each test file. */
 import { afterAll, afterEach, beforeEach } from 'vitest';
+import { spellAsFlags } from '../src/cli/flag-spelling.js';
 import { endFile, endTest } from './cleanup.js';
 
 // A process of shared files has the program twice, built and as sources, each with cleanup at the exit.
 process.setMaxListeners(20);
 
+// As the command line does: most tests read the texts of its answers.
+spellAsFlags();
 afterEach(endTest);
 // Thousands of files take long to remove on a busy machine.
 afterAll(endFile, 120_000);

@@ -1,4 +1,4 @@
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import type { Family } from './family.js';
 
 type FamilyLoaders<Name extends string> = Readonly<Record<Name, () => Promise<Family>>>;
@@ -120,9 +120,10 @@ export function isFamilyName(name: unknown): name is FamilyName {
 /** @throws UserError for an unknown family; names from JavaScript are unchecked. */
 export async function loadFamily(name: FamilyName): Promise<Family> {
   if (!isFamilyName(name)) {
-    throw new UserError('usage', `unknown family ${JSON.stringify(name)}`, {
-      suggestion: `write one of ${FAMILY_NAMES.join(', ')}`,
-    });
+    throw usageError(
+      `unknown family ${JSON.stringify(name)}`,
+      `write one of ${FAMILY_NAMES.join(', ')}`,
+    );
   }
   return FAMILIES[name]();
 }

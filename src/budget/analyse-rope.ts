@@ -13,7 +13,7 @@ import { LARGEST_BLOCK, reachOf } from '../architecture/masks.js';
 import { amplitudeOf, ntkBase, rotaryFrequencies } from '../architecture/rotary-scaling.js';
 import { scalingOf } from '../architecture/transformer/rotary.js';
 import { walkCounted } from '../architecture/walk.js';
-import { UserError } from '../errors.js';
+import { type UserError, usageError } from '../errors.js';
 
 export interface RopeOptions {
   /** Model name in error messages. */
@@ -234,9 +234,10 @@ function noRotary(model: LanguageModel, name: string): UserError {
     return layer.kind === 'alibi' ? ['ALiBi, a penalty that grows with the distance'] : [];
   });
   const [has = 'no positions at all'] = positions;
-  return new UserError('usage', `${name} has no rotary positions: it has ${has}`, {
-    suggestion: 'use a model with RoPE: learned positions and ALiBi have no frequencies',
-  });
+  return usageError(
+    `${name} has no rotary positions: it has ${has}`,
+    'use a model with RoPE: learned positions and ALiBi have no frequencies',
+  );
 }
 
 // ── Methods ──────────────────────────────────────────────────────────────────────────────────────
@@ -286,12 +287,9 @@ const MOST_FREQUENCIES = 4096;
 function rotaryUnder({ rotary, layers, window }: RotaryGroup, lengths: Lengths): RopeRotary {
   const { base, headDim, rotatedDim, pairs, scaling } = rotary;
   if (rotatedDim / 2 > MOST_FREQUENCIES) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       `expected at most ${2 * MOST_FREQUENCIES} rotated dimensions in heads of ${headDim}, found ${rotatedDim}`,
-      {
-        suggestion: `write a head_dim of at most ${2 * MOST_FREQUENCIES}`,
-      },
+      `write a head_dim of at most ${2 * MOST_FREQUENCIES}`,
     );
   }
   const plain = rotaryFrequencies({ base, rotatedDim, scaling: undefined });
@@ -353,12 +351,9 @@ function judged(
 ): RopeFrequency {
   // Zero if a wave is too long for float32, infinite if it is too short.
   if (!(frequency > 0 && Number.isFinite(frequency) && plain > 0)) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       `with the base ${base}, ${id} gives frequencies that are not numbers`,
-      {
-        suggestion: 'write a base (rope_theta) between 1 and 1e30, and a smaller factor',
-      },
+      'write a base (rope_theta) between 1 and 1e30, and a smaller factor',
     );
   }
   const stretch = plain / frequency;

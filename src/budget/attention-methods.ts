@@ -9,10 +9,11 @@
 
 import type { HeadSpan, Layer, Window } from '../architecture/layer.js';
 import { firstVisibleKey, scoreValues, sumByWindow, windowKey } from '../architecture/masks.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { primitivesOf } from '../operations/lower.js';
 import type { Scores } from '../operations/primitive.js';
 import { DTYPES, type Dtype } from '../tensor/dtype.js';
+import { setting } from '../text/setting.js';
 import { sumOf } from '../text/words.js';
 import { add, ceildiv, type Expression, min, mul, v } from './expression.js';
 import { exact, type Figure, figure, type Quantity, quantity } from './figure.js';
@@ -166,9 +167,10 @@ export function attentionMethodsOf(model: Layer, options: AttentionSetting): Att
   const scores = primitivesOf(model).filter((each): each is Scores => each.kind === 'scores');
   const [first] = scores;
   if (first === undefined) {
-    throw new UserError('usage', 'expected attention layers, found no softmax attention', {
-      suggestion: 'profile shows the state of other layers',
-    });
+    throw usageError(
+      'expected attention layers, found no softmax attention',
+      'profile shows the state of other layers',
+    );
   }
   refuseGlobalHeads(options.globalHeads, Math.max(...scores.map(({ heads }) => heads)));
   const window = options.window ?? largestWindow(scores) ?? USUAL_WINDOW;
@@ -189,10 +191,9 @@ export function attentionMethodsOf(model: Layer, options: AttentionSetting): Att
 /** @throws UserError for more heads than the model has. */
 function refuseGlobalHeads(wanted: number | undefined, heads: number): void {
   if (wanted === undefined || wanted <= heads) return;
-  throw new UserError(
-    'usage',
-    `--global-heads: expected at most ${heads}, the heads of the model, found ${wanted}`,
-    { suggestion: `write --global-heads ${heads}, or less` },
+  throw usageError(
+    `${setting('globalHeads')}: expected at most ${heads}, the heads of the model, found ${wanted}`,
+    `write ${setting('globalHeads', heads)}, or less`,
   );
 }
 
@@ -267,10 +268,9 @@ function groupedVariant(
     const ownHeads = own[at]?.keyHeads ?? layer.heads;
     const wanted = count ?? (ownHeads < layer.heads ? ownHeads : quarterOf(layer.heads));
     if (layer.heads % wanted !== 0) {
-      throw new UserError(
-        'usage',
-        `--key-heads: expected a divisor of ${layer.heads} heads, found ${wanted}`,
-        { suggestion: `write --key-heads ${quarterOf(layer.heads)}` },
+      throw usageError(
+        `${setting('keyHeads')}: expected a divisor of ${layer.heads} heads, found ${wanted}`,
+        `write ${setting('keyHeads', quarterOf(layer.heads))}`,
       );
     }
     return { ...layer, keyHeads: wanted };

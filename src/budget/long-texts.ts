@@ -4,9 +4,10 @@
  * 2004.05150) has a window and some tokens that see and are seen by all.
  */
 import type { Layer } from '../architecture/layer.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import type { Scores } from '../operations/primitive.js';
 import { DTYPES, type Dtype } from '../tensor/dtype.js';
+import { setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import { counted } from '../text/words.js';
 import { add, ceildiv, type Expression, inputNamed, mul, v } from './expression.js';
@@ -146,16 +147,16 @@ export function longTextsOf(model: Layer, setting: LongTextSetting): LongTexts {
 
 function refuseShort({ context, chunk, overlap }: LongTextSetting): void {
   if (context <= chunk) {
-    throw new UserError(
-      'usage',
-      `--chunk: expected fewer tokens than the text of ${formatInteger(context)}, found ${formatInteger(chunk)}`,
-      { suggestion: `write a longer text, as in --context ${16 * chunk}` },
+    throw usageError(
+      `${setting('chunk')}: expected fewer tokens than the text of ${formatInteger(context)}, found ${formatInteger(chunk)}`,
+      `write a longer text, as in ${setting('context', 16 * chunk)}`,
     );
   }
   if (overlap < 1) return;
-  throw new UserError('usage', '--overlap: expected less than the whole window, found 100%', {
-    suggestion: 'write it as in --overlap 50%',
-  });
+  throw usageError(
+    `${setting('overlap')}: expected less than the whole window, found 100%`,
+    `write it as in ${setting('overlap', '50%')}`,
+  );
 }
 
 /** Windows from the first token to the last one, the last of them shorter where the text ends. */

@@ -2,9 +2,10 @@
 import type { TrainingHints } from '../architecture/family.js';
 import type { Component, LanguageModel, Layer, Window } from '../architecture/layer.js';
 import { countedTensors, ownedTensors, tensorsOf, walkCounted } from '../architecture/walk.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import type { Dtype } from '../tensor/dtype.js';
 import { DTYPE_NAMES, DTYPES } from '../tensor/dtype.js';
+import { setting } from '../text/setting.js';
 import { dtypeWord, formatInteger } from '../text/units.js';
 import { ceildiv, mul, v } from './expression.js';
 import type { Exact, Figure } from './figure.js';
@@ -191,10 +192,9 @@ export const usualCacheDtype = (dtype: Dtype): Dtype => (DTYPES[dtype].bits < 16
 /** @throws UserError when a context is longer than the model's positions. */
 export function requirePositions(context: number, positions: number): void {
   if (context <= positions) return;
-  throw new UserError(
-    'usage',
-    `--context: ${formatInteger(context)} tokens are more than the ${formatInteger(positions)} positions of the model`,
-    { suggestion: `write --context ${positions}, or less` },
+  throw usageError(
+    `${setting('context')}: ${formatInteger(context)} tokens are more than the ${formatInteger(positions)} positions of the model`,
+    `write ${setting('context', positions)}, or less`,
   );
 }
 

@@ -1,5 +1,5 @@
 import fs from 'node:fs';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { codeOf, missingAdvice, missingReason, systemAdvice } from '../files/file-system.js';
 import { noteInput } from '../files/input-registry.js';
 import {
@@ -193,7 +193,7 @@ function mountedFile(path: string): MountedFile | undefined {
   if (found === undefined) return undefined;
   const { folder, name } = found;
   if (folder.names.has(name)) return folder.open(name);
-  throw new UserError('usage', `there is no file ${path}`);
+  throw usageError(`there is no file ${path}`);
 }
 
 /** A file of a mounted folder of which only parts are on this machine. */
@@ -266,10 +266,7 @@ function cannotRead(path: string, error: unknown): unknown {
   if (error instanceof UserError || code === undefined) return error;
   if (MISSING.has(code)) {
     const suggestion = missingReason(path) ?? hubSuggestion(path) ?? missingAdvice(path);
-    return new UserError('usage', `there is no file or folder ${path || "''"}`, {
-      cause: error,
-      ...(suggestion && { suggestion }),
-    });
+    return usageError(`there is no file or folder ${path || "''"}`, suggestion, error);
   }
   const suggestion = systemAdvice(code, 'file');
   return new UserError('system', `cannot read ${path}: ${(error as Error).message}`, {

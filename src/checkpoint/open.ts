@@ -3,6 +3,7 @@
 import { basename, dirname, join } from 'node:path';
 import { UserError } from '../errors.js';
 import { fileNamesIn, folderNamesIn, pathExists } from '../files/mounted.js';
+import { setting } from '../text/setting.js';
 import { sumOf } from '../text/words.js';
 import { fileNamesAt } from './byte-file.js';
 import type { Checkpoint, CheckpointOptions, OpenedFiles } from './checkpoint.js';
@@ -88,7 +89,7 @@ function markedIn(folder: string, names: readonly string[]): string[] {
 /** A state dict is named for an input that has none. */
 export class NoStateDicts extends UserError {
   constructor(message: string) {
-    super('usage', message, { suggestion: 'leave --state-dict out' });
+    super('usage', message, { suggestion: `leave ${setting('stateDict')} out` });
   }
 }
 

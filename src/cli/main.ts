@@ -7,7 +7,7 @@ import type { LoadOptions } from '@oclif/core/interfaces';
 import { run } from '@oclif/core/run';
 import { nearest } from '../config/nearest.js';
 import { escapeText, quote } from '../config/quote.js';
-import { ERROR_CODES, UserError } from '../errors.js';
+import { ERROR_CODES, UserError, usageError } from '../errors.js';
 import { handleSignals } from '../files/early-end.js';
 import { systemAdvice } from '../files/file-system.js';
 import { beginInputs, writtenFiles } from '../files/input-registry.js';
@@ -15,6 +15,7 @@ import { beginMounts } from '../files/mounted.js';
 import { toJson } from '../text/escape.js';
 import { joined } from '../text/words.js';
 import { readCommandLine } from './command-line.js';
+import { spellAsFlags } from './flag-spelling.js';
 import type { HelpLength } from './help.js';
 import { LineMistake, type MeantLine } from './line-mistake.js';
 import { renderOptions, writeInterruption, writeStdout } from './output.js';
@@ -51,6 +52,7 @@ export async function runCommandLine(
   let config: Config | undefined;
   try {
     config = await loadConfig(root, load);
+    spellAsFlags(config.findCommand(words[0] ?? '')?.id ?? words.slice(0, 2).join(':'));
     await refuseUnknownCommand(words, config);
     if (await showHelp(words, config)) return;
     await refuseScript(words);
@@ -297,10 +299,7 @@ function asUserError(error: unknown): unknown {
   if (error.cause instanceof UserError) return error.cause;
   const lines = error.message.split('\n').map((line) => line.trim());
   const own = lines.filter((line) => line && !PARSER_ADVICE.test(line));
-  return new UserError('usage', own.join('; ').replace(/:; /, ': '), {
-    suggestion: 'see --help',
-    cause: error,
-  });
+  return usageError(own.join('; ').replace(/:; /, ': '), 'see --help', error);
 }
 
 async function fail(error: unknown, argv: readonly string[]): Promise<void> {

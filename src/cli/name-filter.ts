@@ -1,6 +1,6 @@
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
-import { UserError, usageError } from '../errors.js';
+import { usageError } from '../errors.js';
 
 /**
  * The entries whose names match the glob of `--filter`; all of them without one.
@@ -25,7 +25,7 @@ function matcherOf(glob: string): (name: string) => boolean {
     return globMatcher(glob);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    throw new UserError('usage', `--filter: ${quote(glob)}: ${error.message}`, { cause: error });
+    throw usageError(`--filter: ${quote(glob)}: ${error.message}`, undefined, error);
   }
 }
 

@@ -1,5 +1,3 @@
-/** Completion scripts for shells, generated from the commands' flags and arguments. */
-
 export const SHELLS = ['bash', 'zsh', 'fish', 'powershell'] as const;
 export type Shell = (typeof SHELLS)[number];
 

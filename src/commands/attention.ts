@@ -4,7 +4,7 @@ import { attentionMethodsOf, matchRatios } from '../budget/attention-methods.js'
 import { longTextsOf } from '../budget/long-texts.js';
 import { normOperations } from '../budget/norm-operations.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
-import { details, modelArgument, modelFlags } from '../cli/flags/flags.js';
+import { details, modelArgument, modelFlags, sourceOf } from '../cli/flags/flags.js';
 import { oneGpuName } from '../cli/flags/hardware-flags.js';
 import {
   bytesLimit,
@@ -22,6 +22,7 @@ import { clusterNamed } from '../hardware/gpus.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { attentionReport } from '../report/attention-report.js';
 import { configText } from '../report/profile/setting-notes.js';
+import { refuseBroken } from '../text/relations.js';
 import { formatBytes, formatInteger, percentText } from '../text/units.js';
 import { joined } from '../text/words.js';
 
@@ -91,7 +92,7 @@ export default class Attention extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(Attention);
     const given = await this.modelGiven(flags, args.file, 'minimind2-small');
-    const source = await openModelSource(given, flags);
+    const source = await openModelSource(given, sourceOf(flags));
     const { file, family, model, warnings, checkpoint } = await source.model(flags.set);
     if (checkpoint) this.note(flags, configText(checkpoint.config));
     await this.warnAbout(flags, warnings);
@@ -107,7 +108,7 @@ export default class Attention extends BaseCommand {
     });
     const longest = Math.max(...methods.contexts.map(({ context }) => context));
     const { chunk, overlap = USUAL_OVERLAP, window, dtype: type } = flags;
-    if (flags.overlap !== undefined && chunk === undefined) throw overlapAlone();
+    refuseBroken(RELATIONS, flags);
     const result: AttentionResult = {
       schema: 'minimind/attention@1',
       file,
@@ -124,8 +125,12 @@ export default class Attention extends BaseCommand {
   }
 }
 
-const overlapAlone = () =>
-  usageError('--overlap requires --chunk', 'write it as in --chunk 512 --overlap 50%');
+const RELATIONS = [
+  {
+    of: ['overlap', 'requires', 'chunk'],
+    advice: () => 'write it as in --chunk 512 --overlap 50%',
+  },
+] as const;
 
 const USUAL_CONTEXTS = [512, 2048, 8192];
 

@@ -1,7 +1,15 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
-import { details, offline, readAs, setOf, settingFlags, stateDict } from '../cli/flags/flags.js';
+import {
+  details,
+  offline,
+  readAs,
+  setOf,
+  settingFlags,
+  sourceOf,
+  stateDict,
+} from '../cli/flags/flags.js';
 import { sweepFlags } from '../cli/flags/parts-flags.js';
 import { names } from '../cli/flags/value-flags.js';
 import { progress } from '../cli/progress.js';
@@ -91,7 +99,7 @@ export default class Compare extends SweepCommand {
     const run = await this.sweepRun();
     if (run === undefined) return undefined;
     const { argv, flags } = await this.parse(Compare, run.words);
-    const models = await openCandidates(argv as string[], flags);
+    const models = await openCandidates(argv as string[], sourceOf(flags));
     if (flags.zip && models.swept.length === 0) {
       throw usageError(
         '--zip requires several values in --set',

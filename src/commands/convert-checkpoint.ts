@@ -51,8 +51,8 @@ import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
 import { onlyOneInFolder } from '../model-input/locate.js';
 import { convertReport, exceedsBound } from '../report/convert/convert-report.js';
 import { partsReport } from '../report/parts-report.js';
+import { type NextLine, nextCommand } from '../text/setting.js';
 import { percentText } from '../text/units.js';
-import { type NextLine, nextCommand } from '../text/words.js';
 
 /** `mean`, `first` or `layer:N`. */
 const merge = Flags.custom<Merge>({
@@ -282,15 +282,14 @@ export default class ConvertCheckpoint extends BaseCommand {
     let checkpoint = opened;
     try {
       const adapter = flags['merge-lora'];
-      if (adapter !== undefined) checkpoint = await withAdapter(opened, adapter, flags);
+      const { config, family, 'no-config': noConfig } = flags;
+      if (adapter !== undefined)
+        checkpoint = await withAdapter(opened, adapter, { config, family, noConfig });
       await this.warnAbout(flags, checkpointWarnings(checkpoint));
       const request: ConversionRequest = {
-        ...flags,
+        ...settingsOf(flags),
         checkpoint,
         out: places.out,
-        dtype: CONVERTED_DTYPES[flags.dtype],
-        quantize: flags.quantize && QUANTIZATIONS[flags.quantize],
-        group: flags.group && QUANTIZATION_GROUPS[flags.group],
         display,
         warn: (warnings) => this.warnAbout(flags, warnings),
       };
@@ -400,6 +399,31 @@ export default class ConvertCheckpoint extends BaseCommand {
   }
 }
 
+/** The settings of a conversion, from flags. */
+function settingsOf(
+  flags: FlagsOf<typeof ConvertCheckpoint>,
+): Omit<ConversionRequest, 'checkpoint' | 'out' | 'display' | 'warn'> {
+  const { target, merge, rank, extend, tie, dequantize, saturate, dialect, heads } = flags;
+  const { container, config, family, set, seed, engine, threads } = flags;
+  const { resume, check, prove, device, context, output, force } = flags;
+  return {
+    ...{ target, merge, rank, extend, tie, dequantize, saturate, dialect, heads },
+    ...{ container, config, family, set, seed, engine, threads },
+    ...{ resume, check, prove, device, context, output, force },
+    layout: flags.to,
+    dtype: CONVERTED_DTYPES[flags.dtype],
+    quantize: flags.quantize && QUANTIZATIONS[flags.quantize],
+    group: flags.group && QUANTIZATION_GROUPS[flags.group],
+    maxError: flags['max-error'],
+    maxPositions: flags['max-positions'],
+    shardSize: flags['shard-size'],
+    maxMemory: flags['max-memory'],
+    mergeLora: flags['merge-lora'],
+    noConfig: flags['no-config'],
+    dryRun: flags['dry-run'],
+  };
+}
+
 function exceededError(result: ConversionResult, most: number | undefined): string[] {
   if (!exceedsBound(result)) return [];
   const error = percentText(result.srte?.relativeError ?? null);
@@ -413,7 +437,10 @@ const isTaken = (out: string, { force }: { readonly force: boolean }): boolean =
 
 /** The command line of a dry run without `--dry-run`. */
 const realRun = (argv: readonly string[]): NextLine | undefined =>
-  nextCommand(['convert-checkpoint', ...argv.filter((word) => word !== '--dry-run')]);
+  nextCommand(
+    'convertCheckpoint',
+    argv.filter((word) => word !== '--dry-run'),
+  );
 
 /** A requested proof that could not be made is not an error of the input. */
 const PROOF_EXIT_CODES = { same: 0, differs: 0, failed: 1, skipped: 3 } as const satisfies Record<

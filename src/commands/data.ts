@@ -1,15 +1,15 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { BaseCommand } from '../cli/base-command.js';
+import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
+import { withoutFlags } from '../cli/flag-spelling.js';
 import { details } from '../cli/flags/flags.js';
 import { dataLimits } from '../cli/flags/thresholds.js';
 import { count, share, tokens, tokenTotal } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { KIND_NAMES, RECIPE_NAMES, USUAL_SIMILARITY } from '../data/data-choices.js';
-import type { DataResult } from '../data/judge-data.js';
+import type { DataLimits, DataResult } from '../data/judge-data.js';
 import { usageError } from '../errors.js';
 import { dataReport } from '../report/data/data-report.js';
-import { withoutFlags } from '../text/words.js';
 
 export default class Data extends BaseCommand {
   static override summary = 'Check training data and show what the model sees.';
@@ -89,7 +89,9 @@ export default class Data extends BaseCommand {
         from: flags.line,
         similarity: flags.near,
         answers: { start: flags['answer-start'], end: flags['answer-end'] },
-        tokenFlags: ABOUT_TOKENS.filter((name) => flags[name] !== undefined),
+        tokenSettings: ABOUT_TOKENS.flatMap(([flag, name]) =>
+          flags[flag] === undefined ? [] : [name],
+        ),
       },
       progressDisplay(flags),
     );
@@ -99,14 +101,28 @@ export default class Data extends BaseCommand {
     const words = withoutFlags(this.argv, ['--show', '--line', '--tokens']).filter(
       (word) => !QUIET.has(word),
     );
-    await this.answer(flags, result, (each) => dataReport(each, ['data', ...words]));
-    this.exceeded(exceededData(flags, reading, judgement));
+    await this.answer(flags, result, (each) => dataReport(each, words));
+    this.exceeded(exceededData(limitsOf(flags), reading, judgement));
     return result;
   }
 }
 
 /** Flags that mean nothing where no tokens are counted. */
-const ABOUT_TOKENS = ['vocab', 'tokens', 'max-padding', 'max-cut'] as const;
+const ABOUT_TOKENS = [
+  ['vocab', 'vocabulary'],
+  ['tokens', 'tokens'],
+  ['max-padding', 'maxPadding'],
+  ['max-cut', 'maxCut'],
+] as const;
+
+const limitsOf = (flags: FlagsOf<typeof Data>): DataLimits => ({
+  check: flags.check,
+  maxInvalid: flags['max-invalid'],
+  maxDuplicates: flags['max-duplicates'],
+  maxNearDuplicates: flags['max-near-duplicates'],
+  maxPadding: flags['max-padding'],
+  maxCut: flags['max-cut'],
+});
 
 const QUIET: ReadonlySet<string> = new Set(['-q', '--quiet']);
 

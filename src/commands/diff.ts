@@ -66,7 +66,7 @@ export default class Diff extends BaseCommand {
       {
         family: flags.family,
         stateDicts: flags['state-dict'] ?? [],
-        valuesFlag: flags.values ? '--values' : limit === undefined ? undefined : '--max-error',
+        comparedBy: flags.values ? 'values' : limit === undefined ? undefined : 'maxError',
       },
       {
         display: progressDisplay(flags),

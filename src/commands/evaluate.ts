@@ -2,7 +2,15 @@ import os from 'node:os';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { FlagsOf } from '../cli/base-command.js';
-import { compute, details, device, engine, threads, weightFlags } from '../cli/flags/flags.js';
+import {
+  compute,
+  details,
+  device,
+  engine,
+  sourceOf,
+  threads,
+  weightFlags,
+} from '../cli/flags/flags.js';
 import { sweepFlags } from '../cli/flags/parts-flags.js';
 import { evaluationLimits, exceededEvaluation } from '../cli/flags/thresholds.js';
 import { seedOf, tokens, weightForm } from '../cli/flags/value-flags.js';
@@ -97,7 +105,7 @@ export default class Evaluate extends SweepCommand {
     this.checkFlags(flags);
     await this.refuseUnwritable(flags);
     const display = progressDisplay(flags);
-    const opened = await openWeighted(file, flags, display);
+    const opened = await openWeighted(file, sourceOf(flags), display);
     try {
       await this.warnAbout(flags, opened.warnings);
       const reference =

@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
-import { details, savedFile, weightFlags } from '../cli/flags/flags.js';
+import { details, savedFile, sourceOf, weightFlags } from '../cli/flags/flags.js';
 import { seedOf, weightForm } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import type { ModelFile } from '../model-input/model-file.js';
@@ -57,7 +57,7 @@ export default class Export extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(Export);
     await this.refuseUnwritable(flags);
-    const opened = await openWeighted(args.config, flags, progressDisplay(flags));
+    const opened = await openWeighted(args.config, sourceOf(flags), progressDisplay(flags));
     try {
       const { loaded, checkpoint, warnings } = opened;
       await this.warnAbout(flags, warnings);

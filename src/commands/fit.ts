@@ -16,7 +16,7 @@ import {
   storedWeightFormat,
   tableRequestOf,
 } from '../cli/flags/fit-flags.js';
-import { details, modelFlags } from '../cli/flags/flags.js';
+import { details, modelFlags, sourceOf } from '../cli/flags/flags.js';
 import { hardwareFlags, hardwareOf, ownHardware } from '../cli/flags/hardware-flags.js';
 import { pasteable } from '../cli/line-mistake.js';
 import { quote } from '../config/quote.js';
@@ -103,7 +103,7 @@ export default class Fit extends BaseCommand {
       return this.answer(flags, result, hardwareReport);
     }
     const file = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100');
-    const source = await openModelSource(file, flags);
+    const source = await openModelSource(file, sourceOf(flags));
     if (!isHardware(flags)) refuseWithoutHardware(flags);
     refuseMixOfTraining(flags);
     const loaded = await source.model(flags.set);

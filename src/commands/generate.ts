@@ -4,7 +4,7 @@ import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { device, engine, threads, weightFlags } from '../cli/flags/flags.js';
+import { device, engine, sourceOf, threads, weightFlags } from '../cli/flags/flags.js';
 import { generationFlags } from '../cli/flags/generation-flags.js';
 import { weightForm } from '../cli/flags/value-flags.js';
 import { LineMistake } from '../cli/line-mistake.js';
@@ -145,7 +145,7 @@ export default class Generate extends BaseCommand {
     const model = await this.modelGiven(flags, args.model, 'hybrid/tiny --random --ids 1,2,3');
     const way = this.#input(args, flags);
     await this.refuseUnwritable(flags);
-    const side = await openWeighted(model, flags, progressDisplay(flags));
+    const side = await openWeighted(model, sourceOf(flags), progressDisplay(flags));
     const opened = [side.checkpoint];
     try {
       await this.warnAbout(flags, side.warnings);

@@ -6,7 +6,7 @@ import { details } from '../cli/flags/flags.js';
 import { globMatcher } from '../cli/name-filter.js';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
-import { UserError, usageError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { familiesReport } from '../report/models.js';
 
 export default class List extends BaseCommand {
@@ -64,6 +64,6 @@ function matcherOf(pattern: string): (name: string) => boolean {
     return globMatcher(/[*?[{]/.test(pattern) ? pattern : `*${pattern}*`);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    throw new UserError('usage', `${quote(pattern)}: ${error.message}`, { cause: error });
+    throw usageError(`${quote(pattern)}: ${error.message}`, undefined, error);
   }
 }

@@ -174,7 +174,11 @@ export default class Modules extends BaseCommand {
     if (args.block === undefined) {
       const blocks = BLOCKS.map(({ name, summary }) => ({ name, summary, flags: flagsOf(name) }));
       const result: BlockList = { schema: 'minimind/modules@1', blocks };
-      return this.answer(flags, result, (each) => blockListReport(each.blocks));
+      return this.answer(flags, result, (each) =>
+        blockListReport(
+          each.blocks.map((block) => ({ ...block, flags: block.flags.map((flag) => `--${flag}`) })),
+        ),
+      );
     }
     const { block } = args;
     refuseUnknown(block);

@@ -1,6 +1,7 @@
 import * as Flags from '@oclif/core/flags';
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
 import { usualCacheDtype } from '../budget/profile-model.js';
+import { withoutFlags } from '../cli/flag-spelling.js';
 import { details, savedConfig, setOf } from '../cli/flags/flags.js';
 import {
   type HardwareFlags,
@@ -31,8 +32,8 @@ import type { PlanResult } from '../plan/plan-sweep.js';
 import { planSweep } from '../plan/plan-sweep.js';
 import { squareRootRule } from '../plan/vocabulary.js';
 import { planReport } from '../report/plan-report.js';
+import { type NextLine, nextCommand } from '../text/setting.js';
 import { formatInteger, shortCount } from '../text/units.js';
-import { type NextLine, nextCommand, withoutFlags } from '../text/words.js';
 
 const CRITERIA_TEXT = CRITERION_NAMES.map((name) => `${name}, ${CRITERIA[name].title}`).join('; ');
 
@@ -190,7 +191,7 @@ export default class Plan extends SweepCommand {
     };
     const next = isStdout(save)
       ? commandToSave(run.words, plan, vocabularies?.best.vocabulary)
-      : nextCommand(['profile', save, '--context', String(flags.context)]);
+      : nextCommand('profile', [save, '--context', String(flags.context)]);
     const report = (each: PlanResult) => planReport(each, { next });
     if (save === undefined) return this.answer(flags, result, report);
     const text = rowDocument(plan, flags.row ?? 1);
@@ -215,7 +216,7 @@ function commandToSave(
   const words = withoutFlags(argv, ['--save', '--tokenizer', '--text'])
     .filter((word) => word !== '--sqrt-rule')
     .concat(vocabulary === undefined ? [] : ['--vocab', String(vocabulary)]);
-  return nextCommand(['plan', ...words, '--save', file]);
+  return nextCommand('plan', [...words, '--save', file]);
 }
 
 /** The GPU for decoding, if any. */

@@ -25,6 +25,7 @@ import {
   modelFlags,
   modelWords,
   settingFlags,
+  sourceOf,
 } from '../cli/flags/flags.js';
 import type { PublishedNumber } from '../cli/flags/value-flags.js';
 import { bytesLimit, countLimit, publishedNumber } from '../cli/flags/value-flags.js';
@@ -109,7 +110,7 @@ export default class Profile extends BaseCommand {
     const given = isAlone
       ? adapter.basePath()
       : await this.modelGiven(flags, args.file, 'minimind2-small');
-    const source = await openModelSource(given, flags);
+    const source = await openModelSource(given, sourceOf(flags));
     const loaded = await source.model(flags.set);
     const { file, family, document, model, warnings, checkpoint, quantization } = loaded;
     if (checkpoint) this.note(flags, configText(checkpoint.config));

@@ -16,6 +16,7 @@ import {
   savedFile,
   seed,
   set,
+  sourceOf,
   stateDict,
   threads,
 } from '../cli/flags/flags.js';
@@ -177,7 +178,7 @@ export default class QuickTest extends BaseCommand {
     const { args, flags, metadata } = await this.parse(QuickTest);
     this.#isSeeded = metadata.flags.seed?.setFromDefault !== true;
     const config = await this.modelGiven(flags, args.config, 'hybrid/tiny');
-    const own = checkpointAsConfig(config, flags);
+    const own = checkpointAsConfig(config, sourceOf(flags));
     try {
       const described = own
         ? await modelOf((await configOf(own, undefined, configFirst(own))).document, flags)
@@ -197,7 +198,7 @@ export default class QuickTest extends BaseCommand {
     flags: TestFlags,
   ): Promise<unknown> {
     await this.refuseUnwritable(flags);
-    const checkpoint = own ?? openFlaggedCheckpoint(flags);
+    const checkpoint = own ?? openFlaggedCheckpoint(sourceOf(flags));
     if (checkpoint === undefined && flags['state-dict'] !== undefined) throw DICT_OF_CHECKPOINT;
     try {
       const held =

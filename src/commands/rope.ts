@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import { analyseRope } from '../budget/analyse-rope.js';
 import { BaseCommand } from '../cli/base-command.js';
 import type { RopeResult } from '../cli/command-results.js';
-import { details, modelFlags } from '../cli/flags/flags.js';
+import { details, modelFlags, sourceOf } from '../cli/flags/flags.js';
 import { times, tokens } from '../cli/flags/value-flags.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { yarnSettings } from '../model-input/rope-settings.js';
@@ -45,7 +45,7 @@ export default class Rope extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(Rope);
-    const source = await openModelSource(args.file, flags);
+    const source = await openModelSource(args.file, sourceOf(flags));
     const { file, family, model, warnings, checkpoint } = await source.model(flags.set);
     if (checkpoint) this.note(flags, configText(checkpoint.config));
     await this.warnAbout(flags, warnings);

@@ -2,9 +2,9 @@ import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
 import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
 import { idleZero } from '../cli/flags/fit-flags.js';
-import { details, modelArgument, modelFlags } from '../cli/flags/flags.js';
+import { details, modelArgument, modelFlags, sourceOf } from '../cli/flags/flags.js';
 import { hardwareOf } from '../cli/flags/hardware-flags.js';
-import { settingFlagsOf, trainPlanFlags } from '../cli/flags/train-plan-flags.js';
+import { givenSettingsOf, trainPlanFlags } from '../cli/flags/train-plan-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { usageError } from '../errors.js';
 import { hintsOf } from '../fit/fits.js';
@@ -25,7 +25,7 @@ import {
   ratePoints,
   shownPlan,
 } from '../training/plan-training.js';
-import type { SettingFlags, TrainingSettings } from '../training/training-settings.js';
+import type { GivenSettings, TrainingSettings } from '../training/training-settings.js';
 import { trainingSettings } from '../training/training-settings.js';
 import { FIRST_SCALE } from '../training/underflow.js';
 
@@ -60,7 +60,7 @@ export default class TrainPlanCommand extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(TrainPlanCommand);
     const file = await this.modelGiven(flags, args.file, 'minimind2-small --tokens 10B');
-    const source = await openModelSource(file, flags);
+    const source = await openModelSource(file, sourceOf(flags));
     const loaded = await source.model(flags.set);
     if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
     await this.warnAbout(flags, loaded.warnings);
@@ -123,7 +123,7 @@ export default class TrainPlanCommand extends BaseCommand {
     model: LanguageModel,
     document: unknown,
   ): Promise<{ settings: TrainingSettings; data?: CountedData }> {
-    const given = settingFlagsOf(flags);
+    const given = givenSettingsOf(flags);
     const { data: files, tokenizer } = flags;
     if (files === undefined) {
       const size = tokenizer === undefined ? undefined : await tokenizerSize(tokenizer);
@@ -152,8 +152,8 @@ export default class TrainPlanCommand extends BaseCommand {
       settings: trainingSettings(document, {
         ...given,
         ...sizeOf(vocabulary ?? undefined),
-        dataset_tokens: { flag: 'data', value: tokens },
-        longest_sample: { flag: 'data', value: longest },
+        dataset_tokens: { setting: 'data', value: tokens },
+        longest_sample: { setting: 'data', value: longest },
       }),
       data: {
         samples,
@@ -196,8 +196,8 @@ async function tokenizerSize(file: string): Promise<number> {
   return (await TextTokenizer.open(file, { isPlain: true })).vocabulary;
 }
 
-const sizeOf = (size: number | undefined): SettingFlags =>
-  size === undefined ? {} : { tokenizer_size: { flag: 'tokenizer', value: size } };
+const sizeOf = (size: number | undefined): GivenSettings =>
+  size === undefined ? {} : { tokenizer_size: { setting: 'tokenizer', value: size } };
 
 /** Counts at the scale of the settings, without a scale, and at the first one of GradScaler. */
 function gradientsOf(file: string | undefined, model: LanguageModel, { values }: TrainingSettings) {

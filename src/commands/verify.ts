@@ -4,7 +4,7 @@ import * as Flags from '@oclif/core/flags';
 import { openAdapter } from '../checkpoint/adapter/adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
-import { details, offline, readAs, set, stateDict } from '../cli/flags/flags.js';
+import { details, offline, readAs, set, sourceOf, stateDict } from '../cli/flags/flags.js';
 import { LineMistake, pasteable } from '../cli/line-mistake.js';
 import { progressDisplay } from '../cli/progress.js';
 import type { ConfigDocument } from '../config/document.js';
@@ -180,7 +180,7 @@ export default class Verify extends BaseCommand {
         base ??
         basePathOf(adapter, (each) => `verify ${each} ${shellWord(adapter.checkpoint.path)}`);
       await this.warnAbout(flags, checkpointWarnings(adapter.checkpoint));
-      const source = await openModelSource(model, flags);
+      const source = await openModelSource(model, sourceOf(flags));
       const loaded = await source.model(flags.set, { isChecked: false });
       return { schema: 'minimind/verify@1', ...verifiedAdapter(loaded, adapter) };
     } finally {

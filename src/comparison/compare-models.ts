@@ -9,6 +9,7 @@ import { formatPath, quote, valueAt } from '../config/quote.js';
 import type { Problem } from '../errors.js';
 import { problemsOf, UserError, usageError } from '../errors.js';
 import { formatJson } from '../text/json.js';
+import { setting } from '../text/setting.js';
 import { isRecord, modelName } from '../text/words.js';
 import type {
   ColumnName,
@@ -264,7 +265,7 @@ function namedBaseline(rows: readonly DocumentRow[], text: string): DocumentRow 
   const numbered = named.length === 0 && /^\d+$/.test(text) ? [rows[Number(text) - 1]] : named;
   const [row] = numbered;
   const refuse = (message: string, suggestion: string) =>
-    usageError(`--baseline: ${message}`, suggestion);
+    usageError(`${setting('baseline')}: ${message}`, suggestion);
   const numbers = `write a number from 1 to ${rows.length}`;
   if (!row) {
     const names = rows.flatMap(namesOf).filter(Boolean);
@@ -472,7 +473,7 @@ const noTokenizer = (file: string, vocabulary: number): Problem => ({
   file,
   path: 'model.vocab_size',
   message: `no tokenizer that is given fits a vocabulary of ${vocabulary}`,
-  suggestion: 'add a smaller one with --tokenizer',
+  suggestion: `add a smaller one with ${setting('tokenizer')}`,
 });
 
 /** @throws UserError when two tokenizers would fit the same models. */
@@ -482,7 +483,7 @@ function refuseAlike(texts: readonly ComparedText[]): void {
     const other = bySize.get(vocabulary);
     if (other !== undefined) {
       throw usageError(
-        `--tokenizer: ${other} and ${tokenizer} both have ${vocabulary} tokens, so either fits`,
+        `${setting('tokenizer')}: ${other} and ${tokenizer} both have ${vocabulary} tokens, so either fits`,
         'give one of them',
       );
     }

@@ -1,5 +1,6 @@
 /** Wording of schema errors, in one place to keep messages consistent. */
 import type { ProblemText, PropertyPath, Severity } from '../errors.js';
+import { commandText } from '../text/setting.js';
 import { counted, isRecord } from '../text/words.js';
 import { nearest, nearSynonymAmong, synonymAmong } from './nearest.js';
 import { parseCount } from './parse-number.js';
@@ -197,7 +198,7 @@ const OF_TOKENS = /position|context|ctx|seq|window|chunk|block_size/;
 
 function numberInText(path: PropertyPath, text: string): string | undefined {
   if (SEVERAL_NUMBERS.test(text.trim()) && !THOUSANDS.test(text.trim())) {
-    return 'write one value; minimind compare takes several, and makes a model of each';
+    return `write one value; ${commandText('compare')} takes several, and makes a model of each`;
   }
   const digits = text.trim().replaceAll(/[_, ]/g, '');
   if (digits === '' || digits.length > 40) return undefined;

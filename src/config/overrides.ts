@@ -1,4 +1,5 @@
 import { type PropertyPath, usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 import { counted, isRecord } from '../text/words.js';
 import { ConfigDocument } from './document.js';
 import { type LocatedFinding, Unreadable, unreadableAt } from './document-problems.js';
@@ -86,7 +87,11 @@ export function applyOverrides(document: ConfigDocument, sets: readonly string[]
     try {
       const parts = splitOverride(text);
       if ('mistake' in parts) {
-        throw misplaced(place, `${quote(text)} ${parts.mistake}`, 'write --set path.to.key=value');
+        throw misplaced(
+          place,
+          `${quote(text)} ${parts.mistake}`,
+          `write ${setting('set', 'path.to.key=value')}`,
+        );
       }
       const { path } = parts;
       const value = readValue(parts.value.trim(), place, found);
@@ -228,8 +233,8 @@ export function sweepOf(sets: readonly string[], inStep = false): OverrideSweep 
   const twice = keys.find((key) => paths.indexOf(key) !== paths.lastIndexOf(key));
   if (twice !== undefined) {
     throw usageError(
-      `--set: ${twice} has several values, and is set again`,
-      'write all its values in one --set, with commas between them',
+      `${setting('set')}: ${twice} has several values, and is set again`,
+      `write all its values in one ${setting('set')}, with commas between them`,
     );
   }
   if (inStep) return { keys, ...stepsOf(all) };
@@ -247,8 +252,8 @@ function stepsOf(all: readonly Swept[]): Omit<OverrideSweep, 'keys'> {
   const other = lists.find(({ values }) => values.length !== size);
   if (other) {
     throw usageError(
-      `--zip: ${lists[0]?.path} has ${size} values, and ${other.path} has ${other.values.length}`,
-      'give all lists of --set the same number of values',
+      `${setting('zip')}: ${lists[0]?.path} has ${size} values, and ${other.path} has ${other.values.length}`,
+      `give all lists of ${setting('set')} the same number of values`,
     );
   }
   const at = ({ values }: Swept, step: number) => values[step] ?? values[0] ?? '';
@@ -274,7 +279,7 @@ function sweptOf(text: string): Swept {
   const values = splitList(value);
   if (values.length > 1 && values.includes('')) {
     throw usageError(
-      `--set: ${quote(text)} has an empty value among others`,
+      `${setting('set')}: ${quote(text)} has an empty value among others`,
       'leave the comma out, or write null',
     );
   }

@@ -1,6 +1,7 @@
 /** Source texts of values, and the positions of values in them. */
 import { LineCounter } from 'yaml';
 import { type PropertyPath, UserError } from '../errors.js';
+import { setting } from '../text/setting.js';
 import { escapeText } from './quote.js';
 
 /** A position for display; an override has no line. */
@@ -73,9 +74,9 @@ export class TextSource implements Source {
 
 /** Text of one `--set`; `rank` is 1 for the first on a command line. */
 export const overrideSource = (text: string, rank: number): Source => ({
-  file: '--set',
+  file: setting('set'),
   rank,
-  at: () => ({ file: '--set', excerpt: excerptOf(text, 0) }),
+  at: () => ({ file: setting('set'), excerpt: excerptOf(text, 0) }),
 });
 
 export const dataSource = (file: string): Source => ({

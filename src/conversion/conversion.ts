@@ -1,7 +1,8 @@
 /** Converts a checkpoint: request, plan, execution, check, result. */
 import { WRITABLE_BLOCKS } from '../checkpoint/gguf/ggml-types.js';
-import { type Problem, UserError } from '../errors.js';
+import { type Problem, usageError } from '../errors.js';
 import { ENCODABLE_DTYPES } from '../tensor/encode.js';
+import { setting } from '../text/setting.js';
 import { joined, present } from '../text/words.js';
 import { type ConversionResult, merges, resultOf } from './conversion-result.js';
 import { checkProvable, prove } from './execute/check-output.js';
@@ -54,7 +55,7 @@ export async function convert(request: ConversionRequest): Promise<ConversionRes
   const { input, plan, resources } = await prepare(request);
   const { job } = input;
   try {
-    if (job['dry-run']) {
+    if (job.dryRun) {
       const output = await withStoppedNotice(
         job,
         () => NOTHING_WRITTEN,
@@ -101,7 +102,10 @@ function idleEngine(
   { checkpoint, engine, threads, prove }: ConversionJob,
   { backend }: Resources,
 ): Problem[] {
-  const flags = present([engine !== 'auto' && '--engine', threads !== undefined && '--threads']);
+  const flags = present([
+    engine !== 'auto' && setting('engine'),
+    threads !== undefined && setting('threads'),
+  ]);
   if (prove || backend !== JAVASCRIPT || flags.length === 0) return [];
   return [
     {
@@ -117,10 +121,9 @@ function jobOf(request: ConversionRequest, { container }: CheckpointTarget): Con
   const { dtype, merge = 'mean', seed = 0 } = request;
   const blocks = WRITABLE_BLOCKS.find((each) => each === dtype);
   if (blocks !== undefined && container !== 'gguf') {
-    throw new UserError(
-      'usage',
-      `--dtype ${blocks.toLowerCase()}: expected OUT to end in .gguf, found a ${container} output`,
-      { suggestion: 'write OUT as model.gguf, or choose --dtype f16 or bf16' },
+    throw usageError(
+      `${setting('dtype', blocks.toLowerCase())}: expected OUT to end in .gguf, found a ${container} output`,
+      `write OUT as model.gguf, or choose ${setting('dtype', 'f16')} or bf16`,
     );
   }
   return {
@@ -134,19 +137,16 @@ function jobOf(request: ConversionRequest, { container }: CheckpointTarget): Con
 /** @throws UserError for `--merge` where nothing is merged, or `--seed` where nothing is random. */
 function refuseIdle({ merge, seed, prove }: ConversionRequest, srte: SrtePlan | null): void {
   if (merge !== undefined && !(srte && merges(srte.target, srte.tables))) {
-    throw new UserError(
-      'usage',
-      '--merge: expected tables of several layers to share, found none',
-      {
-        suggestion:
-          'remove --merge; it needs an input with a table for each layer, and --to shared',
-      },
+    throw usageError(
+      `${setting('merge')}: expected tables of several layers to share, found none`,
+      `remove ${setting('merge')}; it needs an input with a table for each layer, and ${setting('layout', 'shared')}`,
     );
   }
   const isSearched = srte?.tables.some(({ form, isMade }) => form === 'low-rank' && isMade);
   if (seed !== undefined && !prove && !isSearched) {
-    throw new UserError('usage', '--seed: expected --prove or a new low-rank pair, found neither', {
-      suggestion: 'remove --seed; nothing here is random',
-    });
+    throw usageError(
+      `${setting('seed')}: expected ${setting('prove')} or a new low-rank pair, found neither`,
+      `remove ${setting('seed')}; nothing here is random`,
+    );
   }
 }

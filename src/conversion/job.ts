@@ -3,13 +3,15 @@ import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { type Container, containerOf } from '../checkpoint/formats.js';
 import type { WritableBlocks } from '../checkpoint/gguf/ggml-types.js';
-import { type Problem, UserError } from '../errors.js';
+import { type Problem, usageError } from '../errors.js';
 import { ownConfigNames } from '../files/config-names.js';
 import { firstOverlapping } from '../files/input-registry.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
+import { type Relation, refuseBroken } from '../text/relations.js';
+import { type SettingName, setting } from '../text/setting.js';
 import type { Extension, LayoutName, Merge, NamingScheme, Tie } from './conversion-choices.js';
 
 /** Begins a step on a number of bytes. Returns a function to call with each further number of finished bytes. */
@@ -25,23 +27,23 @@ export interface ConversionDisplay extends ProgressDisplay {
   readonly stopped: (message: string) => void;
 }
 
-/** The flags of `convert-checkpoint` under their own names, its input and output, and its display. */
+/** The settings of a conversion, its input and output, and its display. */
 export interface ConversionJob {
   /** The open input. */
   readonly checkpoint: Checkpoint;
   /** Path of the output as given. */
   readonly out: string;
   /** Undefined: keep the SRTE, or use the one of `target`. */
-  readonly to?: LayoutName | undefined;
+  readonly layout?: LayoutName | undefined;
   /** The config file of the output. */
   readonly target?: string | undefined;
   readonly merge: Merge;
   /** Rank of a low-rank pair. */
   readonly rank?: number | undefined;
   /** Alternative to a rank: the largest relative error of a pair. */
-  readonly 'max-error'?: number | undefined;
+  readonly maxError?: number | undefined;
   /** Rows of the tables; undefined for the present number. */
-  readonly 'max-positions'?: number | undefined;
+  readonly maxPositions?: number | undefined;
   /** Undefined: a larger number of rows is refused. */
   readonly extend?: Extension | undefined;
   readonly tie?: Tie | undefined;
@@ -62,23 +64,23 @@ export interface ConversionJob {
   readonly heads?: number | undefined;
   /** Undefined: by the ending of the output. */
   readonly container?: Container | undefined;
-  readonly 'shard-size'?: number | bigint | undefined;
-  readonly 'max-memory'?: number | bigint | undefined;
+  readonly shardSize?: number | bigint | undefined;
+  readonly maxMemory?: number | bigint | undefined;
   /** Folder of a LoRA adapter that is merged into the checkpoint already. */
-  readonly 'merge-lora'?: string | undefined;
+  readonly mergeLora?: string | undefined;
   /** The config file of the input; undefined for the one inside or next to it. */
   readonly config?: string | undefined;
   /** Family to read the input's config as, whatever its kind. */
   readonly family?: string | undefined;
   /** Whether the input's config is ignored. */
-  readonly 'no-config': boolean;
+  readonly noConfig: boolean;
   /** Overrides of the output's config. */
   readonly set?: readonly string[] | undefined;
   /** Seed of the search for a low-rank pair, and of the tokens of a proof. */
   readonly seed: number;
   readonly engine: EngineChoice;
   readonly threads?: number | undefined;
-  readonly 'dry-run': boolean;
+  readonly dryRun: boolean;
   readonly resume: boolean;
   /** Whether to read the output again and compare every value. */
   readonly check: boolean;
@@ -126,40 +128,42 @@ process.on('exit', () => {
   for (const stopped of running) stopped();
 });
 
-/** @throws UserError for a flag without an effect. */
-export function checkJob(job: ConversionRequest): void {
-  if (job.saturate && VALUE_CHANGES.every((name) => job[name] === undefined)) {
-    throw new UserError('usage', '--saturate requires --dtype', {
-      suggestion:
-        'write --dtype f16, or leave --saturate out: values that are copied cannot overflow',
-    });
-  }
-  if (job.extend !== undefined && !job['max-positions'] && job.target === undefined) {
-    throw new UserError('usage', '--extend requires --max-positions or --target', {
-      suggestion: 'write --max-positions 32k for the number of rows',
-    });
-  }
-}
-
-/** Flags that compute values, which can overflow their type. */
+/** Settings that compute values, which can overflow their type. */
 const VALUE_CHANGES = [
   'dtype',
-  'to',
+  'layout',
   'rank',
-  'max-error',
-  'max-positions',
+  'maxError',
+  'maxPositions',
   'tie',
   'target',
 ] as const satisfies readonly (keyof ConversionRequest)[];
 
-/** Other flags that change the output. */
+/** Settings that have an effect only with others. */
+const RELATIONS: readonly Relation<keyof ConversionRequest & SettingName>[] = [
+  {
+    of: ['saturate', 'requires', ...VALUE_CHANGES],
+    named: 1,
+    advice: () =>
+      `write ${setting('dtype', 'f16')}, or leave ${setting('saturate')} out: values that are copied cannot overflow`,
+  },
+  {
+    of: ['extend', 'requires', 'maxPositions', 'target'],
+    advice: () => `write ${setting('maxPositions', '32k')} for the number of rows`,
+  },
+];
+
+/** @throws UserError for a setting without an effect. */
+export const checkJob = (job: ConversionRequest): void => refuseBroken(RELATIONS, job);
+
+/** Other settings that change the output. */
 const OTHER_CHANGES = [
   'dialect',
   'blocks',
   'container',
-  'shard-size',
+  'shardSize',
   'quantize',
-  'merge-lora',
+  'mergeLora',
 ] as const satisfies readonly (keyof ConversionJob)[];
 
 /** Whether the request names no change at all. */
@@ -185,30 +189,25 @@ export interface CheckpointTarget {
  * @throws UserError when the name and the container contradict each other.
  */
 export function outputTarget(name: string, container: Container | undefined): CheckpointTarget {
-  if (name === '') throw new UserError('usage', 'the name of the output is empty');
+  if (name === '') throw usageError('the name of the output is empty');
   if (name === '-') {
-    throw new UserError('usage', 'expected OUT to be a file or a folder, found "-"', {
-      suggestion: 'write it as in model.safetensors: standard output cannot hold a checkpoint',
-    });
+    throw usageError(
+      'expected OUT to be a file or a folder, found "-"',
+      'write it as in model.safetensors: standard output cannot hold a checkpoint',
+    );
   }
   const ending = path.extname(name).toLowerCase();
   const byName = containerOf(ending);
   if (byName === undefined && !/[/\\]$/.test(name) && FILE_ENDING.test(ending)) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       `expected OUT to end in .safetensors, .pt or .gguf, found ${ending}`,
-      {
-        suggestion: `write ${name.slice(0, -ending.length)}.safetensors, or ${name}/ for a folder`,
-      },
+      `write ${name.slice(0, -ending.length)}.safetensors, or ${name}/ for a folder`,
     );
   }
   if (byName !== undefined && container !== undefined && byName !== container) {
-    throw new UserError(
-      'usage',
-      `${name} has the ending of a ${byName} file, but --container is ${container}`,
-      {
-        suggestion: 'change the name of the output, or omit --container',
-      },
+    throw usageError(
+      `${name} has the ending of a ${byName} file, but ${setting('container')} is ${container}`,
+      `change the name of the output, or omit ${setting('container')}`,
     );
   }
   const chosen = container ?? byName ?? 'safetensors';
@@ -229,18 +228,20 @@ export function refuseOverlap(
   const inputs = [input, ...files.map((file) => file.path), ...read];
   const inPlace = firstOverlapping(inputs, output.path);
   if (inPlace !== undefined) {
-    throw new UserError('usage', `${output.path} would replace the input ${inPlace}`, {
-      suggestion: 'choose another output: the input is never changed',
-    });
+    throw usageError(
+      `${output.path} would replace the input ${inPlace}`,
+      'choose another output: the input is never changed',
+    );
   }
   const taken =
     report === undefined
       ? undefined
       : firstOverlapping([...inputs, output.path, ...configsBeside(output)], report);
   if (taken === undefined) return;
-  throw new UserError('usage', `the report would replace ${taken}`, {
-    suggestion: 'choose another file for --output',
-  });
+  throw usageError(
+    `the report would replace ${taken}`,
+    `choose another file for ${setting('output')}`,
+  );
 }
 
 /** Possible names of the config next to a file. */

@@ -1,11 +1,12 @@
 /** Resources of a conversion: engine of its matrix products, memory, and disk space. */
 import os from 'node:os';
 import type { SrteLayout } from '../architecture/srte-layout.js';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { lowRankBytes, lowRankMultiplications } from '../linalg/low-rank.js';
 import type { MatrixProducts } from '../linalg/matrix.js';
 import { plainProducts } from '../linalg/matrix.js';
 import type { EngineName } from '../runtime/engine.js';
+import { setting } from '../text/setting.js';
 import { formatBytes } from '../text/units.js';
 import { sumOf } from '../text/words.js';
 import type { ConversionJob } from './job.js';
@@ -75,7 +76,7 @@ const DEFAULT_MEMORY_BYTES = 512e6;
 /** @throws UserError when the engine is not available, or `--max-memory` is insufficient. */
 export async function resourcesFor(
   srte: SrtePlan | null,
-  job: Pick<ConversionJob, 'engine' | 'threads' | 'max-memory'>,
+  job: Pick<ConversionJob, 'engine' | 'threads' | 'maxMemory'>,
 ): Promise<Resources> {
   const backend = await matmulBackendFor(srte ? multiplications(srte) : 0, job);
   try {
@@ -98,7 +99,7 @@ const INDEX_BYTES = 2.5e3;
  */
 export const plannedMemory = (
   srte: SrtePlan | null,
-  job: Pick<ConversionJob, 'max-memory'>,
+  job: Pick<ConversionJob, 'maxMemory'>,
   backend: Pick<MatmulBackend, 'bytes'>,
   tensors: number,
 ): MemoryPlan => planMemory(srte, job, backend, STARTED_BYTES + INDEX_BYTES * tensors);
@@ -133,7 +134,7 @@ const ROUNDING_BYTES = 8e6;
  */
 function planMemory(
   srte: SrtePlan | null,
-  { 'max-memory': asked }: Pick<ConversionJob, 'max-memory'>,
+  { maxMemory: asked }: Pick<ConversionJob, 'maxMemory'>,
   backend: Pick<MatmulBackend, 'bytes'>,
   startedBytes: number,
 ): MemoryPlan {
@@ -147,10 +148,9 @@ function planMemory(
   const limitBytes = asked === undefined ? enough : Number(asked);
   if (needed(ROW_STEP) > limitBytes) {
     const least = roundedUp(needed(ROW_STEP));
-    throw new UserError(
-      'usage',
-      `--max-memory ${formatBytes(limitBytes)} is not enough: this conversion takes at least ${formatBytes(least)}`,
-      { suggestion: `allow --max-memory ${Math.ceil(least / 1e6)}MB` },
+    throw usageError(
+      `${setting('maxMemory')} ${formatBytes(limitBytes)} is not enough: this conversion takes at least ${formatBytes(least)}`,
+      `allow ${setting('maxMemory', `${Math.ceil(least / 1e6)}MB`)}`,
     );
   }
   let blockRows = largest;

@@ -1,4 +1,6 @@
 /** Judgement of training data: faults that spoil a training run, limits of a build, packing and epochs. */
+
+import { setting } from '../text/setting.js';
 import { formatInteger, percentText } from '../text/units.js';
 import { counted, shortened } from '../text/words.js';
 import type { DataFigures, Listed } from './data-statistics.js';
@@ -199,17 +201,17 @@ const invalidKinds = ({ invalid }: DataFigures): string =>
 /** Limits of a build; a share is of the samples, padding of the positions, cut of the tokens. */
 export interface DataLimits {
   readonly check: boolean;
-  readonly 'max-invalid'?: number | undefined;
-  readonly 'max-duplicates'?: number | undefined;
-  readonly 'max-near-duplicates'?: number | undefined;
-  readonly 'max-padding'?: number | undefined;
-  readonly 'max-cut'?: number | undefined;
+  readonly maxInvalid?: number | undefined;
+  readonly maxDuplicates?: number | undefined;
+  readonly maxNearDuplicates?: number | undefined;
+  readonly maxPadding?: number | undefined;
+  readonly maxCut?: number | undefined;
 }
 
 /** Faults that a limit of their own can allow. */
 const LIMITED: Partial<Record<FaultName, keyof DataLimits>> = {
-  'invalid-lines': 'max-invalid',
-  duplicates: 'max-duplicates',
+  'invalid-lines': 'maxInvalid',
+  duplicates: 'maxDuplicates',
 };
 
 /** A line for each exceeded limit, and with `check` for each fault. */
@@ -222,22 +224,24 @@ export function exceededData(
   const share = (part: number | undefined, whole: number) =>
     part === undefined || whole === 0 ? 0 : part / whole;
   const shares = {
-    'max-invalid': { words: 'invalid lines', share: share(invalid.count, figures.lines) },
-    'max-duplicates': {
+    maxInvalid: { words: 'invalid lines', share: share(invalid.count, figures.lines) },
+    maxDuplicates: {
       words: 'duplicate samples',
       share: share(duplicates?.exact.count, samples),
     },
-    'max-near-duplicates': {
+    maxNearDuplicates: {
       words: 'near duplicates',
       share: share(duplicates?.near.count, samples),
     },
-    'max-padding': { words: 'padding', share: tokens?.paddingShare ?? 0 },
-    'max-cut': { words: 'tokens cut off', share: tokens?.cutShare ?? 0 },
+    maxPadding: { words: 'padding', share: tokens?.paddingShare ?? 0 },
+    maxCut: { words: 'tokens cut off', share: tokens?.cutShare ?? 0 },
   } as const;
-  const exceeded = Object.entries(shares).flatMap(([flag, { words, share: found }]) => {
-    const limit = limits[flag as keyof typeof shares];
+  const names = Object.keys(shares) as (keyof typeof shares)[];
+  const exceeded = names.flatMap((name) => {
+    const { words, share: found } = shares[name];
+    const limit = limits[name];
     return limit !== undefined && found > limit
-      ? [`${percentText(found)} ${words} exceed --${flag} ${percentText(limit)}`]
+      ? [`${percentText(found)} ${words} exceed ${setting(name)} ${percentText(limit)}`]
       : [];
   });
   if (!limits.check) return exceeded;
@@ -245,8 +249,8 @@ export function exceededData(
     ...exceeded,
     ...faults
       .filter(({ name }) => {
-        const flag = LIMITED[name];
-        return flag === undefined || limits[flag] === undefined;
+        const limit = LIMITED[name];
+        return limit === undefined || limits[limit] === undefined;
       })
       .map(({ message, places }) =>
         places[0] === undefined ? message : `${message}; first: ${places[0]}`,

@@ -1,8 +1,9 @@
 /** Reads training data and measures it: files in, figures and samples out, in one pass and bounded memory. */
 import fs from 'node:fs';
 import path from 'node:path';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import type { ProgressDisplay } from '../progress-display.js';
+import { type SettingName, setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import { type ModelText, openModelText } from '../tokenizer/model-text.js';
 import { blankOf } from './blank-text.js';
@@ -66,8 +67,8 @@ export interface DataInput {
   readonly from?: number | undefined;
   /** Smallest similarity of near duplicates; undefined searches no duplicates. */
   readonly similarity?: number | undefined;
-  /** Given flags that are about tokens. */
-  readonly tokenFlags?: readonly string[];
+  /** Given settings that are about tokens. */
+  readonly tokenSettings?: readonly SettingName[];
 }
 
 /** A file as it was read. */
@@ -195,9 +196,10 @@ export async function countTokens(
   const { figures, context, tokenizer } = await readData(input, display);
   const { tokens, samples, invalid } = figures;
   if (tokens === null) {
-    throw new UserError('usage', 'expected a tokenizer to count tokens, found none', {
-      suggestion: 'name a tokenizer.json: --tokenizer FILE',
-    });
+    throw usageError(
+      'expected a tokenizer to count tokens, found none',
+      `name a tokenizer.json: ${setting('tokenizer', 'FILE')}`,
+    );
   }
   return {
     samples,
@@ -215,9 +217,10 @@ export async function countTokens(
 
 function refuseRepeatedStdin(files: readonly string[]): void {
   if (files.filter((file) => file === '-').length < 2) return;
-  throw new UserError('usage', 'expected - once, found it several times', {
-    suggestion: 'standard input can be read only once',
-  });
+  throw usageError(
+    'expected - once, found it several times',
+    'standard input can be read only once',
+  );
 }
 
 /** Progress over bytes where the total is known, else the bytes so far. */
@@ -310,14 +313,14 @@ class Run {
     const { head, chunks } = await peeked(source.chunks);
     if (head.length === 0) throw emptyFile(source.name);
     const early = as ?? detectBinaryKind(source.name, head);
-    if (early !== undefined && early !== 'text' && key !== undefined) throw KEY_OF_TEXT;
+    if (early !== undefined && early !== 'text' && key !== undefined) throw keyOfText();
     if (early !== undefined && isStream(early)) {
       await this.#readStream(source.name, early, chunks);
       return early;
     }
     const first = await firstLines(readLines({ ...source, chunks }));
     const kind = early ?? detectKind(source.name, first.lines, key);
-    if (kind !== 'text' && key !== undefined) throw KEY_OF_TEXT;
+    if (kind !== 'text' && key !== undefined) throw keyOfText();
     this.#begin(kind, source.name);
     await this.#readBatches(source.name, kind, first.all);
     return kind;
@@ -340,7 +343,7 @@ class Run {
       Object.values(this.#text.specialTokens).map((token) => tokenizer?.idOf(token)),
     );
     const hasTokens = tokenizer !== undefined || kind === 'ids' || isStream(kind);
-    const [idle] = hasTokens ? [] : (this.#input.tokenFlags ?? []);
+    const [idle] = hasTokens ? [] : (this.#input.tokenSettings ?? []);
     if (idle !== undefined) throw withoutTokens(idle);
     const fold = new DataFold({
       length,
@@ -512,26 +515,22 @@ function sequencesOf(
 }
 
 const severalKinds = (file: string, kind: RecordKind, before: RecordKind) =>
-  new UserError(
-    'usage',
+  usageError(
     `expected files of one kind, found ${RECORD_KINDS[before]}; ${file} has ${RECORD_KINDS[kind]}`,
-    {
-      suggestion: 'give files of one kind, or name their kind with --as',
-    },
+    `give files of one kind, or name their kind with ${setting('recordKind')}`,
   );
 
 const answersOfChats = (kind: RecordKind) =>
-  new UserError(
-    'usage',
-    `--answer-start and --answer-end require chats, found ${RECORD_KINDS[kind]}`,
-    {
-      suggestion: 'leave them out',
-    },
+  usageError(
+    `${setting('answerStart')} and ${setting('answerEnd')} require chats, found ${RECORD_KINDS[kind]}`,
+    'leave them out',
   );
 
-const KEY_OF_TEXT = new UserError('usage', '--key requires JSON lines with a text', {
-  suggestion: 'leave --key out, or write --as text',
-});
+const keyOfText = () =>
+  usageError(
+    `${setting('key')} requires JSON lines with a text`,
+    `leave ${setting('key')} out, or write ${setting('recordKind', 'text')}`,
+  );
 
 const emptyFile = (file: string) =>
   new UserError('refused-file', `${file} is empty`, {
@@ -539,9 +538,10 @@ const emptyFile = (file: string) =>
   });
 
 const tooShort = (length: number, added: number) =>
-  new UserError('usage', `--context: expected more than ${added} tokens, found ${length}`, {
-    suggestion: 'each sample also has the tokens of its beginning and end',
-  });
+  usageError(
+    `${setting('context')}: expected more than ${added} tokens, found ${length}`,
+    'each sample also has the tokens of its beginning and end',
+  );
 
 /** Items of a generator, each asked for before the one before is used: threads work meanwhile. */
 async function* ahead<Item>(items: AsyncGenerator<Item>): AsyncGenerator<Item> {
@@ -561,7 +561,8 @@ async function* ahead<Item>(items: AsyncGenerator<Item>): AsyncGenerator<Item> {
   }
 }
 
-const withoutTokens = (flag: string) =>
-  new UserError('usage', `--${flag} requires a tokenizer, found none`, {
-    suggestion: `name a tokenizer.json with --tokenizer FILE, or leave --${flag} out`,
-  });
+const withoutTokens = (name: SettingName) =>
+  usageError(
+    `${setting(name)} requires a tokenizer, found none`,
+    `name a tokenizer.json with ${setting('tokenizer', 'FILE')}, or leave ${setting(name)} out`,
+  );

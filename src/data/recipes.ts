@@ -2,7 +2,8 @@
  * Training samples as the dataset classes of MiniMind make them (jingyaogong/minimind, lm_dataset.py). Their random parts are
  * fixed to the likelier case: no system prompt is added, and empty thinking is removed.
  */
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 import { counted, joined } from '../text/words.js';
 import type { ModelText } from '../tokenizer/model-text.js';
 import type { TextTokenizer } from '../tokenizer/tokenizer.js';
@@ -228,15 +229,15 @@ export function requireChat(
   marks: GivenMarks,
 ): void {
   if (text.template === undefined) {
-    throw new UserError('usage', `expected a chat template next to ${file}, found none`, {
-      suggestion: 'put tokenizer_config.json or chat_template.jinja of the model into its folder',
-    });
+    throw usageError(
+      `expected a chat template next to ${file}, found none`,
+      'put tokenizer_config.json or chat_template.jinja of the model into its folder',
+    );
   }
   if (answerMarks(RECIPES.minimind3, text, marks) !== undefined) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `${text.template.file}: expected a template with ${joined(ANSWER_MARKS.map(([has]) => has))}, found none of these`,
-    { suggestion: 'name the texts around an answer: --answer-start TEXT --answer-end TEXT' },
+    `name the texts around an answer: ${setting('answerStart', 'TEXT')} ${setting('answerEnd', 'TEXT')}`,
   );
 }
 
@@ -284,7 +285,9 @@ export async function* streamWindows(
       `${file}: expected ids of ${size} bytes, found ${counted(rest.length, 'byte')} left over`,
       {
         suggestion:
-          size === 4 ? 'write --as uint16' : 'copy the file again, or name its kind with --as',
+          size === 4
+            ? `write ${setting('recordKind', 'uint16')}`
+            : `copy the file again, or name its kind with ${setting('recordKind')}`,
       },
     );
   }

@@ -2,6 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { UserError } from '../errors.js';
 import { jsonOrUndefined, parseJson } from '../text/json.js';
+import { commandText, setting } from '../text/setting.js';
 import { isRecord, joined, shortened } from '../text/words.js';
 import type { Line } from './lines.js';
 import { MOST_LINE_BYTES } from './lines.js';
@@ -77,17 +78,21 @@ const MOST_PROBES = 20;
 /** Share of control characters in binary data. */
 const BINARY = 0.1;
 
+/** Advice for an archive that this program unpacks. */
+const unpackedBy = (program: string) =>
+  `unpack it first: ${program} -dc FILE | ${commandText('data', ['-'])}`;
+
 /** First bytes of files that are not training data. */
-const OTHER_FORMATS: readonly (readonly [start: string, name: string, advice: string])[] = [
+const otherFormats = (): readonly (readonly [start: string, name: string, advice: string])[] => [
   [
     'PAR1',
     'a Parquet file',
     'write it as JSON lines: pandas.read_parquet(…).to_json(…, orient="records", lines=True, force_ascii=False)',
   ],
   ['PK\x03\x04', 'a ZIP archive', 'unpack it first'],
-  ['\x28\xb5\x2f\xfd', 'a Zstandard archive', 'unpack it first: zstd -dc FILE | minimind data -'],
-  ['\xfd7zXZ', 'an XZ archive', 'unpack it first: xz -dc FILE | minimind data -'],
-  ['BZh', 'a bzip2 archive', 'unpack it first: bzip2 -dc FILE | minimind data -'],
+  ['\x28\xb5\x2f\xfd', 'a Zstandard archive', unpackedBy('zstd')],
+  ['\xfd7zXZ', 'an XZ archive', unpackedBy('xz')],
+  ['BZh', 'a bzip2 archive', unpackedBy('bzip2')],
   ['ARROW1', 'an Arrow file', 'write it as JSON lines: Dataset.to_json(…) in datasets'],
   ['\xff\xfe', 'UTF-16 text', 'save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE'],
   ['\xfe\xff', 'UTF-16 text', 'save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE'],
@@ -163,7 +168,9 @@ function refuseBareValues(file: string, lines: readonly string[], isJson: boolea
   throw new UserError(
     'refused-file',
     `${file}: expected one JSON record per line, found ${found}`,
-    { suggestion: `write ${convert}; for plain text as it is write --as plain` },
+    {
+      suggestion: `write ${convert}; for plain text as it is write ${setting('recordKind', 'plain')}`,
+    },
   );
 }
 
@@ -175,7 +182,7 @@ function bareValue(line: string): string | number | boolean | null | undefined {
 
 function refuseOtherFormat(file: string, head: Buffer): void {
   const start = head.subarray(0, 8).toString('latin1');
-  const found = OTHER_FORMATS.find(([magic]) => start.startsWith(magic));
+  const found = otherFormats().find(([magic]) => start.startsWith(magic));
   if (found === undefined) return;
   throw new UserError('refused-file', `${file}: expected text or token ids, found ${found[1]}`, {
     suggestion: found[2],
@@ -195,7 +202,7 @@ function isBinary(head: Buffer): boolean {
 function binaryKind(file: string): 'uint16' {
   if (/\.bin(\.gz)?$/i.test(file)) return 'uint16';
   throw new UserError('refused-file', `${file}: expected text or token ids, found binary data`, {
-    suggestion: 'for token ids in binary form write --as uint16 or --as uint32',
+    suggestion: `for token ids in binary form write ${setting('recordKind', 'uint16')} or ${setting('recordKind', 'uint32')}`,
   });
 }
 
@@ -241,7 +248,7 @@ function unknownKeys(
     texts[0] === undefined
       ? { suggestion: 'write one record per line, as in {"text": "…"}' }
       : {
-          suggestion: `if ${shortened(texts[0], 40)} is the text, write --key ${shortened(texts[0], 40)}`,
+          suggestion: `if ${shortened(texts[0], 40)} is the text, write ${setting('key', shortened(texts[0], 40))}`,
         },
   );
 }
@@ -253,7 +260,7 @@ const notOneRecordALine = (file: string, line: string) =>
       ? `${file}: expected one JSON record per line, found a JSON list`
       : `${file}: expected one JSON record per line, found none in the first lines`,
     {
-      suggestion: `write one record per line: jq -c '${line.startsWith('[') ? '.[]' : '.'}' FILE > lines.jsonl; for plain text write --as plain`,
+      suggestion: `write one record per line: jq -c '${line.startsWith('[') ? '.[]' : '.'}' FILE > lines.jsonl; for plain text write ${setting('recordKind', 'plain')}`,
     },
   );
 

@@ -9,7 +9,8 @@ import { usageError } from '../errors.js';
 import { asOurDocument, isHuggingFace } from '../model-input/hugging-face-document.js';
 import { withErrorOf } from '../model-input/model-source.js';
 import type { ProgressDisplay } from '../progress-display.js';
-import { isRecord, shellWord } from '../text/words.js';
+import { commandText, setting } from '../text/setting.js';
+import { isRecord } from '../text/words.js';
 import type { Side, SideOptions, SideSummary } from './sides.js';
 import { openSide, summaryOf } from './sides.js';
 import type { LayerDifference, NamePrefix, TensorDifference } from './structure-differences.js';
@@ -48,8 +49,8 @@ export interface DifferenceRequest {
   readonly family?: string | undefined;
   /** State dict of the first, and of the second if it is another. */
   readonly stateDicts: readonly string[];
-  /** Flag that asks to compare the values; undefined where they are not read. */
-  readonly valuesFlag: '--values' | '--max-error' | undefined;
+  /** Setting that asks to compare the values; undefined where they are not read. */
+  readonly comparedBy: 'values' | 'maxError' | undefined;
 }
 
 interface DifferenceSurroundings {
@@ -63,7 +64,7 @@ interface DifferenceSurroundings {
  */
 export async function differenceOf(
   [first, second]: readonly [string, string],
-  { family, stateDicts, valuesFlag }: DifferenceRequest,
+  { family, stateDicts, comparedBy }: DifferenceRequest,
   { display, warn }: DifferenceSurroundings,
 ): Promise<Difference> {
   if (first === '-' && second === '-') {
@@ -71,7 +72,7 @@ export async function differenceOf(
   }
   if (stateDicts.length > 2) {
     throw usageError(
-      `--state-dict: expected one or two, found ${stateDicts.length}`,
+      `${setting('stateDict')}: expected one or two, found ${stateDicts.length}`,
       'write it once for both sides, or once for each',
     );
   }
@@ -89,9 +90,9 @@ export async function differenceOf(
   try {
     const { side: b } = await openSecond(isShared && hasDicts);
     try {
-      refuseMixed(a, b, valuesFlag);
+      refuseMixed(a, b, comparedBy);
       await warn([...a.warnings, ...b.warnings]);
-      return await compared(a, b, { family, isOfValues: valuesFlag !== undefined, display });
+      return await compared(a, b, { family, isOfValues: comparedBy !== undefined, display });
     } finally {
       b.close();
     }
@@ -154,18 +155,18 @@ function sameModel(a: Side, b: Side, layers: readonly LayerDifference[]): boolea
 const modelOf = (document: unknown): unknown => (document as { readonly model?: unknown }).model;
 
 /** @throws UserError for a config and a checkpoint, or for values of configs. */
-function refuseMixed(a: Side, b: Side, valuesFlag: DifferenceRequest['valuesFlag']): void {
+function refuseMixed(a: Side, b: Side, comparedBy: DifferenceRequest['comparedBy']): void {
   if (a.kind !== b.kind) {
     const [config, checkpoint] = a.kind === 'config' ? [a, b] : [b, a];
     throw usageError(
       `expected two configs or two checkpoints, found the config ${config.path} and the checkpoint ${checkpoint.path}`,
-      `to check the checkpoint against the config, write minimind verify ${shellWord(config.path)} ${shellWord(checkpoint.path)}`,
+      `to check the checkpoint against the config, write ${commandText('verify', [config.path, checkpoint.path])}`,
     );
   }
-  if (valuesFlag !== undefined && a.kind === 'config') {
+  if (comparedBy !== undefined && a.kind === 'config') {
     throw usageError(
-      `${valuesFlag}: expected two checkpoints, found two configs`,
-      `leave ${valuesFlag} out, or name the checkpoints`,
+      `${setting(comparedBy)}: expected two checkpoints, found two configs`,
+      `leave ${setting(comparedBy)} out, or name the checkpoints`,
     );
   }
 }

@@ -22,6 +22,7 @@ import { namesOf } from '../reconcile/faults.js';
 import type { IgnoredTensors } from '../reconcile/ignored-tensors.js';
 import { ignoredInIndex } from '../reconcile/reconcile.js';
 import type { Shape } from '../tensor/dtype.js';
+import { setting } from '../text/setting.js';
 import { sumOf } from '../text/words.js';
 
 /** A tensor of a side under one of its names. */
@@ -68,7 +69,7 @@ export async function openSide(path: string, options: SideOptions): Promise<Side
 
 async function configSide(path: string, { family, stateDict }: SideOptions): Promise<Side> {
   if (stateDict !== undefined) {
-    throw new NoStateDicts(`${path} is a config: --state-dict requires a checkpoint`);
+    throw new NoStateDicts(`${path} is a config: ${setting('stateDict')} requires a checkpoint`);
   }
   const document = await readConfig(path);
   const described = await modelOf(document, { family });

@@ -1,7 +1,7 @@
 /** The request of `minimind evaluate`: files in, an evaluation out. */
 import { createHash } from 'node:crypto';
 import { countParameters } from '../budget/parameters.js';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import { foldersOf, type WeightedModelFile } from '../model-input/weighted-model.js';
 import type { ProgressDisplay } from '../progress-display.js';
@@ -12,6 +12,7 @@ import { firstInvalidId, listedIds } from '../runtime/token-ids.js';
 import { checkpointWeights, randomWeights } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
 import { parseJson } from '../text/json.js';
+import { setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import { sumOf } from '../text/words.js';
 import { openModelText, requireTokenizer } from '../tokenizer/model-text.js';
@@ -281,16 +282,15 @@ async function readWords(
   const tokenizer = requireTokenizer(await openModelText(folders, named), folders);
   const text = await readText(file, {
     most: MOST_TEXT_BYTES,
-    suggestion: 'evaluate a part of it, or give its tokens with --ids',
+    suggestion: `evaluate a part of it, or give its tokens with ${setting('ids')}`,
   });
   if (text === '') throw nothingScored(file);
   const ids = tokenizer.encode(text, { special: false });
   const highest = ids.reduce((most, id) => Math.max(most, id), 0);
   if (highest >= vocabulary) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       `${tokenizer.file} has tokens up to ${highest}, and the model has ${formatInteger(vocabulary)}`,
-      { suggestion: 'name the tokenizer that the model was trained with: --tokenizer FILE' },
+      `name the tokenizer that the model was trained with: ${setting('tokenizer', 'FILE')}`,
     );
   }
   return {
@@ -366,10 +366,9 @@ function bosOf(wish: string, own: number | undefined, vocabulary: number): numbe
   if (wish === 'none') return undefined;
   const id = Number(wish);
   if (/^\d+$/.test(wish) && id < vocabulary) return id;
-  throw new UserError(
-    'usage',
-    `--bos: expected auto, none, or a token id below ${formatInteger(vocabulary)}, found ${JSON.stringify(wish)}`,
-    { suggestion: 'write --bos none for no token before a window' },
+  throw usageError(
+    `${setting('bos')}: expected auto, none, or a token id below ${formatInteger(vocabulary)}, found ${JSON.stringify(wish)}`,
+    `write ${setting('bos', 'none')} for no token before a window`,
   );
 }
 
@@ -378,10 +377,9 @@ function refuseOtherVocabulary(own: WeightedModelFile, reference: WeightedModelF
     ({ loaded }) => loaded.model.head.weight.shape[0] ?? 0,
   );
   if (here === there) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `the models have different vocabularies: ${formatInteger(here ?? 0)} and ${formatInteger(there ?? 0)} tokens`,
-    { suggestion: 'compare models with the same tokens; bits per byte compares others' },
+    'compare models with the same tokens; bits per byte compares others',
   );
 }
 

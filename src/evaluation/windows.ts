@@ -1,5 +1,6 @@
 /** Windows over texts of token ids: what a model reads at once, and which of it is scored. */
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 
 export interface WindowSettings {
@@ -99,22 +100,21 @@ export class Windows {
 export function checkWindows({ context, stride, bos }: WindowSettings, positions: number): void {
   const room = context - (bos === undefined ? 0 : 1);
   if (context > positions) {
-    throw new UserError(
-      'usage',
-      `--context: ${formatInteger(context)} tokens are more than the ${formatInteger(positions)} positions of the model`,
-      { suggestion: `write --context ${positions}, or less` },
+    throw usageError(
+      `${setting('context')}: ${formatInteger(context)} tokens are more than the ${formatInteger(positions)} positions of the model`,
+      `write ${setting('context', positions)}, or less`,
     );
   }
   if (context < 2) {
-    throw new UserError('usage', `--context: expected at least 2 tokens, found ${context}`, {
-      suggestion: 'a token is predicted from those before it',
-    });
+    throw usageError(
+      `${setting('context')}: expected at least 2 tokens, found ${context}`,
+      'a token is predicted from those before it',
+    );
   }
   if (stride > room) {
-    throw new UserError(
-      'usage',
-      `--stride: expected at most the ${formatInteger(room)} tokens of a window, found ${formatInteger(stride)}`,
-      { suggestion: `write --stride ${room}, or less: a longer one leaves tokens out` },
+    throw usageError(
+      `${setting('stride')}: expected at most the ${formatInteger(room)} tokens of a window, found ${formatInteger(stride)}`,
+      `write ${setting('stride', room)}, or less: a longer one leaves tokens out`,
     );
   }
 }

@@ -4,7 +4,8 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 
 /**
  * Runs an action that the system may reject.
@@ -29,10 +30,11 @@ function cannotWrite(target: string, error: unknown, where: string): unknown {
   if (error instanceof UserError || code === undefined) return error;
   if (code === 'EEXIST') return alreadyExists(target);
   if (code === 'ENOENT' || code === 'ENOTDIR') {
-    return new UserError('usage', `cannot write ${target}: there is no such folder`, {
-      suggestion: 'make the folder first, or choose another',
-      cause: error,
-    });
+    return usageError(
+      `cannot write ${target}: there is no such folder`,
+      'make the folder first, or choose another',
+      error,
+    );
   }
   return new UserError('system', `cannot write ${target}${where}: ${(error as Error).message}`, {
     cause: error,
@@ -41,9 +43,10 @@ function cannotWrite(target: string, error: unknown, where: string): unknown {
 }
 
 export const alreadyExists = (target: string) =>
-  new UserError('usage', `${target} exists already`, {
-    suggestion: 'choose another name, or replace it with --force',
-  });
+  usageError(
+    `${target} exists already`,
+    `choose another name, or replace it with ${setting('force')}`,
+  );
 
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ['ENOSPC', 'free some space, or write to another disk'],
@@ -234,12 +237,9 @@ export function revertMoves(moves: readonly Move[]): void {
 }
 
 const twoOf = (to: string, aside: string) =>
-  new UserError(
-    'usage',
+  usageError(
     `an interrupted run moved ${to} to ${aside}, and now there is another ${to}`,
-    {
-      suggestion: 'move one of the two elsewhere',
-    },
+    'move one of the two elsewhere',
   );
 
 function lastOf(moves: readonly Move[]): Move {

@@ -5,7 +5,7 @@
 
 import fs from 'node:fs';
 import path from 'node:path';
-import { UserError } from '../errors.js';
+import { type UserError, usageError } from '../errors.js';
 import { isModelFileName } from './config-names.js';
 
 // Identity of files: one file can have many paths, so comparing paths is not enough.
@@ -239,9 +239,10 @@ export function refuseModelFile(target: string): void {
       identitiesAt(path.dirname(each)).some((identity) => folders.has(identity)),
     );
     if (!isBeside) continue;
-    throw new UserError('usage', `${target} belongs to the same model as ${file}`, {
-      suggestion: 'choose another name for the output',
-    });
+    throw usageError(
+      `${target} belongs to the same model as ${file}`,
+      'choose another name for the output',
+    );
   }
 }
 
@@ -268,7 +269,8 @@ export function refuseInputsIn(folder: string, target: string): void {
 
 function replaces(target: string, { file, why }: RegisteredFile): UserError {
   const by = file === target ? '' : `: ${target} leads to the same place`;
-  return new UserError('usage', `${file} ${why}, and would be replaced${by}`, {
-    suggestion: 'choose another name for the output',
-  });
+  return usageError(
+    `${file} ${why}, and would be replaced${by}`,
+    'choose another name for the output',
+  );
 }

@@ -3,7 +3,7 @@ import { constants, type Stats } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { codeOf, missingAdvice, systemAdvice } from './file-system.js';
 import { noteInput } from './input-registry.js';
 import { refuseLinkOutside } from './linked-files.js';
@@ -164,10 +164,7 @@ function cannotReadText(path: string, cause: unknown, missing?: string): unknown
   const code = String(cause.code);
   if (MISSING.includes(code)) {
     const suggestion = missingAdvice(path) ?? missing;
-    return new UserError('usage', `there is no file or folder ${path || "''"}`, {
-      cause,
-      ...(suggestion && { suggestion }),
-    });
+    return usageError(`there is no file or folder ${path || "''"}`, suggestion, cause);
   }
   if (code !== 'EISDIR') {
     const advice = systemAdvice(code, 'file');
@@ -176,9 +173,5 @@ function cannotReadText(path: string, cause: unknown, missing?: string): unknown
       ...(advice && { suggestion: advice }),
     });
   }
-  const suggestion = 'name a file in it';
-  return new UserError('usage', `${path} is a folder where a file should be`, {
-    cause,
-    suggestion,
-  });
+  return usageError(`${path} is a folder where a file should be`, 'name a file in it', cause);
 }

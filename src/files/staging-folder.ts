@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { UserError } from '../errors.js';
+import { type UserError, usageError } from '../errors.js';
 import { parseJson } from '../text/json.js';
 import type { Move } from './file-system.js';
 import {
@@ -99,12 +99,9 @@ export class StagingFolder {
     makeFolder(this.#root);
     // In a folder that others can write to, it may be their link.
     if (!fs.lstatSync(this.#root).isDirectory()) {
-      throw new UserError(
-        'usage',
+      throw usageError(
         `expected a folder at ${this.#root}, which is needed for writing, found something else`,
-        {
-          suggestion: 'remove it',
-        },
+        'remove it',
       );
     }
     // Files of an earlier run in it are removed or become the output.
@@ -137,9 +134,10 @@ export class StagingFolder {
 
   #lostJournal(): UserError {
     const what = 'has files of an interrupted run, but no journal';
-    return new UserError('usage', `${this.#replaced} ${what}`, {
-      suggestion: `move what you want to keep elsewhere, and remove ${this.#root}`,
-    });
+    return usageError(
+      `${this.#replaced} ${what}`,
+      `move what you want to keep elsewhere, and remove ${this.#root}`,
+    );
   }
 
   isInPlace({ kind, complete }: Journal): boolean {
@@ -322,10 +320,9 @@ function refuseIfHeld(file: string, lock: string, target: string): void {
 }
 
 const heldBy = ({ pid, host, since }: Holder, target: string, suggestion: string) =>
-  new UserError(
-    'usage',
+  usageError(
     `${target} is being written by another run: process ${pid} on ${host}, started ${ageOf(since)}`,
-    { suggestion },
+    suggestion,
   );
 
 const AGES = [

@@ -26,7 +26,8 @@
  * already in place is replaced like any other.
  */
 import path from 'node:path';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 import { removeAtEnd, watchEnd } from './early-end.js';
 import {
   alreadyExists,
@@ -261,6 +262,7 @@ export class Staging {
 }
 
 const otherIdentity = (target: string) =>
-  new UserError('usage', `the unfinished ${target} comes from another input or other settings`, {
-    suggestion: 'use those again to resume it; without --resume it starts over',
-  });
+  usageError(
+    `the unfinished ${target} comes from another input or other settings`,
+    `use those again to resume it; without ${setting('resume')} it starts over`,
+  );

@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import path from 'node:path';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { formatBytes } from '../text/units.js';
 import { sumOf } from '../text/words.js';
 import { isConvertedName, isConvertedWeights } from './config-names.js';
@@ -204,7 +204,7 @@ interface WriteTarget {
 }
 
 function findPlace(target: string, force: boolean): WriteTarget {
-  if (target === '') throw new UserError('usage', 'the name of the file to write is empty');
+  if (target === '') throw usageError('the name of the file to write is empty');
   const existing = fs.statSync(target, { throwIfNoEntry: false });
   if (existing === undefined) return { file: target, mode: undefined, isStream: false };
   if (existing.isDirectory()) throw folderError(target);
@@ -216,7 +216,7 @@ function findPlace(target: string, force: boolean): WriteTarget {
 }
 
 export const folderError = (target: string) =>
-  new UserError('usage', `${target} is a folder`, { suggestion: 'name a file in it' });
+  usageError(`${target} is a folder`, 'name a file in it');
 
 // Finds the location of an output, and checks whether an existing file there may be replaced.
 
@@ -232,14 +232,14 @@ export interface OutputTarget {
 
 /** @throws UserError if nothing can be written there; rethrows system errors. */
 export function resolveOutputTarget(target: string, kind: OutputKind): OutputTarget {
-  if (target === '') throw new UserError('usage', `the name of the ${kind} to write is empty`);
+  if (target === '') throw usageError(`the name of the ${kind} to write is empty`);
   const place = linkTarget(target);
   // Path as the system resolves it: `..` is the parent of a link's target.
   const isPlain = !/^\.{1,2}$/.test(path.basename(place));
   const file = isPlain
     ? path.join(fs.realpathSync.native(path.dirname(place)), path.basename(place))
     : fs.realpathSync.native(place);
-  if (path.dirname(file) === file) throw new UserError('usage', `${target} is the root of a disk`);
+  if (path.dirname(file) === file) throw usageError(`${target} is the root of a disk`);
   return { target, kind, file };
 }
 
@@ -261,19 +261,15 @@ function checkFile(target: string, existing: fs.Stats, force: boolean): void {
 
 /** A device, a pipe or a socket. */
 const strangeKind = (target: string, kind: OutputKind): UserError =>
-  new UserError('usage', `${target} is neither a file nor a folder`, {
-    suggestion: `choose another name for the ${kind}`,
-  });
+  usageError(`${target} is neither a file nor a folder`, `choose another name for the ${kind}`);
 
 function checkFolder(target: string, file: string, existing: fs.Stats, force: boolean): void {
   if (existing.isFile()) {
-    throw new UserError('usage', `${target} is a file`, { suggestion: 'name a folder' });
+    throw usageError(`${target} is a file`, 'name a folder');
   }
   if (!existing.isDirectory()) throw strangeKind(target, 'folder');
   if (existing.dev !== fs.statSync(path.dirname(file)).dev) {
-    throw new UserError('usage', `${target} is a mount point, which cannot be replaced`, {
-      suggestion: 'name a folder in it',
-    });
+    throw usageError(`${target} is a mount point, which cannot be replaced`, 'name a folder in it');
   }
   const entries = fs.readdirSync(file, { withFileTypes: true });
   if (entries.length === 0) return;
@@ -281,9 +277,10 @@ function checkFolder(target: string, file: string, existing: fs.Stats, force: bo
   const strange = entries.find((entry) => entry.isDirectory() || !isConvertedName(entry.name));
   if (strange === undefined && entries.some(({ name }) => isConvertedWeights(name))) return;
   const why = strange ? `holds ${strange.name}` : 'holds no weights';
-  throw new UserError('usage', `${target} is not a folder written by a conversion: it ${why}`, {
-    suggestion: 'choose another name, or move its files elsewhere',
-  });
+  throw usageError(
+    `${target} is not a folder written by a conversion: it ${why}`,
+    'choose another name, or move its files elsewhere',
+  );
 }
 
 /**

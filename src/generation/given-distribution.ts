@@ -1,5 +1,6 @@
 /** Sampling of given logits or probabilities, without a model: each filter by itself, and what is left. */
 import { usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 import type { FilterName, SamplingSettings } from './sampling.js';
 import { probabilityOf, samplingStages } from './sampling.js';
 
@@ -79,8 +80,8 @@ const EXAMPLES = { logits: '8,7,6,3,2', probabilities: '0.5,0.25,0.15,0.1' } as 
 
 const unreadable = (flag: GivenScores['from'], expected: string, found: string) =>
   usageError(
-    `--${flag}: expected ${expected}, found ${found}`,
-    `write it as in --${flag} ${EXAMPLES[flag]}`,
+    `${setting(flag)}: expected ${expected}, found ${found}`,
+    `write it as in ${setting(flag, EXAMPLES[flag])}`,
   );
 
 /**
@@ -96,8 +97,8 @@ export function sampleGiven(
   const unknown = earlier.find((token) => token >= values.length);
   if (unknown !== undefined) {
     throw usageError(
-      `--ids: expected tokens from 0 to ${values.length - 1}, found ${unknown}`,
-      'write positions of --logits, the first one is 0',
+      `${setting('ids')}: expected tokens from 0 to ${values.length - 1}, found ${unknown}`,
+      `write positions of ${setting('logits')}, the first one is 0`,
     );
   }
   const sum = values.reduce((total, value) => total + value, 0);

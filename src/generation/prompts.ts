@@ -1,9 +1,10 @@
 /** Prompts as token ids: texts, chats, lists of ids, and files of prompts. */
 
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import { firstInvalidId } from '../runtime/token-ids.js';
 import { parseJson } from '../text/json.js';
+import { setting } from '../text/setting.js';
 import { isRecord } from '../text/words.js';
 import type { ChatMessage } from '../tokenizer/chat-template.js';
 import { renderChat } from '../tokenizer/chat-template.js';
@@ -43,10 +44,10 @@ async function chatIds(
 ): Promise<number[]> {
   const tokenizer = requireTokenizer(text, folders);
   if (text.template === undefined) {
-    throw new UserError('usage', 'expected a chat template, found none', {
-      suggestion:
-        'add chat_template.jinja to the folder of the model, or leave --chat out to continue a text',
-    });
+    throw usageError(
+      'expected a chat template, found none',
+      `add chat_template.jinja to the folder of the model, or leave ${setting('chat')} out to continue a text`,
+    );
   }
   const all: readonly ChatMessage[] =
     system === undefined || messages[0]?.role === 'system'
@@ -78,9 +79,10 @@ export async function batchIds(
 
 function nonEmpty(ids: number[]): number[] {
   if (ids.length > 0) return ids;
-  throw new UserError('usage', 'expected a prompt with at least one token, found none', {
-    suggestion: 'write a prompt that is not empty',
-  });
+  throw usageError(
+    'expected a prompt with at least one token, found none',
+    'write a prompt that is not empty',
+  );
 }
 
 /** More than any batch here needs. */

@@ -4,6 +4,7 @@
  */
 import { UserError } from '../errors.js';
 import { logSumExp } from '../tensor/logits.js';
+import { commandText } from '../text/setting.js';
 
 /** Settings of sampling. A value that changes nothing switches its step off. */
 export interface SamplingSettings {
@@ -131,7 +132,7 @@ export function logNorm(logits: Float32Array): number {
   const norm = logSumExp(logits);
   if (!Number.isNaN(norm)) return norm;
   throw new NonFiniteLogits('refused-file', 'expected finite logits, found NaN or an infinity', {
-    suggestion: 'find the layer with minimind quick-test; the weights of the model can be broken',
+    suggestion: `find the layer with ${commandText('quickTest')}; the weights of the model can be broken`,
   });
 }
 

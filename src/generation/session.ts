@@ -1,6 +1,6 @@
 /** A model that is loaded for answers: prompts in, answers with everything that is known about them out. */
 import type { LanguageModel } from '../architecture/layer.js';
-import { UserError } from '../errors.js';
+import { type UserError, usageError } from '../errors.js';
 import { Decoder } from '../runtime/decoder.js';
 import type { Engine, EngineInfo, Program } from '../runtime/engine.js';
 import { nonFiniteLogits } from '../runtime/non-finite-weights.js';
@@ -9,6 +9,7 @@ import type { EngineRequest } from '../runtime/select/devices.js';
 import { chooseEngineFor } from '../runtime/select/devices.js';
 import type { WeightSource } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
+import { setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import { counted } from '../text/words.js';
 import type { TextTokenizer } from '../tokenizer/tokenizer.js';
@@ -94,21 +95,17 @@ export function contextFor(
   context: number | undefined,
 ): number {
   if (context !== undefined && context > positions) {
-    throw new UserError(
-      'usage',
-      `--context: expected at most ${formatInteger(positions)} tokens, the positions of the model, found ${formatInteger(context)}`,
-      { suggestion: `write --context ${positions}, or less` },
+    throw usageError(
+      `${setting('context')}: expected at most ${formatInteger(positions)} tokens, the positions of the model, found ${formatInteger(context)}`,
+      `write ${setting('context', positions)}, or less`,
     );
   }
   const most = context ?? positions;
   if (prompt < most) return Math.min(most, prompt + maxTokens);
-  const limit = context === undefined ? 'the positions of the model' : '--context';
-  throw new UserError(
-    'usage',
+  const limit = context === undefined ? 'the positions of the model' : setting('context');
+  throw usageError(
     `expected a prompt below ${counted(most, 'token')} (${limit}), found ${formatInteger(prompt)}`,
-    {
-      suggestion: 'give a shorter prompt',
-    },
+    'give a shorter prompt',
   );
 }
 
@@ -273,8 +270,8 @@ export class GenerationSession {
   static async open(request: SessionRequest): Promise<GenerationSession> {
     const { model, draft, against, context, wish, notice, checkMemory } = request;
     const source = draft?.source;
-    if (source?.kind === 'model') refuseOtherVocabulary('--draft', model, source.model);
-    if (against) refuseOtherVocabulary('--against', model, against.model);
+    if (source?.kind === 'model') refuseOtherVocabulary(setting('draft'), model, source.model);
+    if (against) refuseOtherVocabulary(setting('against'), model, against.model);
     const others = [
       ...(source?.kind === 'model' ? [source.model] : []),
       ...(against ? [against.model] : []),
@@ -403,10 +400,9 @@ export class GenerationSession {
 function refuseOtherVocabulary(flag: string, { model }: ModelToOpen, other: ModelToOpen): void {
   const [own, given] = [vocabularyOf(model), vocabularyOf(other.model)];
   if (own === given) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `${flag}: expected a model with a vocabulary of ${own} tokens, found one of ${given}`,
-    { suggestion: 'give a model that was trained with the same tokenizer' },
+    'give a model that was trained with the same tokenizer',
   );
 }
 

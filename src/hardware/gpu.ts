@@ -2,7 +2,8 @@
 import { v } from '../budget/expression.js';
 import type { Quantity } from '../budget/figure.js';
 import { quantity } from '../budget/figure.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 
 // Chip architectures, as far as constants depend on them: memory kind and typical utilisation.
 
@@ -120,9 +121,10 @@ const INSTEAD: Readonly<Record<PeakDtype, readonly PeakDtype[]>> = {
 export function peakFor(gpu: Gpu, dtype: PeakDtype): Quantity {
   const peak = peakIfKnown(gpu, dtype);
   if (peak) return peak;
-  throw new UserError('usage', noPeakText(gpu, dtype), {
-    suggestion: `write one in a file for --hardware: "extends: ${gpu.name}", and under peak "${dtype}: …TFLOP/s"`,
-  });
+  throw usageError(
+    noPeakText(gpu, dtype),
+    `write one in a file for ${setting('hardware')}: "extends: ${gpu.name}", and under peak "${dtype}: …TFLOP/s"`,
+  );
 }
 
 /** Error text for an unknown peak. */

@@ -1,7 +1,8 @@
 /** Tables of all accelerators and machines, and the lookup by name. */
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
+import { type UserError, usageError } from '../errors.js';
+import { commandText, setting } from '../text/setting.js';
 import { GEFORCE } from './geforce.js';
 import type { Cluster, Gpu, GpuMachine, Hardware, Link } from './gpu.js';
 import { NVIDIA_DATA_CENTER, NVIDIA_WORKSTATION } from './nvidia.js';
@@ -21,9 +22,7 @@ export const GPUS: readonly Gpu[] = [
 export function gpuNamed(name: string, more: readonly Gpu[] = []): Gpu {
   const found = [...more, ...GPUS].find((gpu) => gpu.name === name);
   if (found) return found;
-  throw new UserError('usage', `unknown GPU ${quote(name)}`, {
-    suggestion: nameSuggestion(name, [...more, ...GPUS]),
-  });
+  throw usageError(`unknown GPU ${quote(name)}`, nameSuggestion(name, [...more, ...GPUS]));
 }
 
 /** Suggestion for an unknown name. */
@@ -33,7 +32,7 @@ export function nameSuggestion(name: string, among: readonly { readonly name: st
   const longer = names.filter((each) => each.startsWith(`${name.toLowerCase()}-`));
   if (longer.length > 1) return `write one of ${longer.join(', ')}`;
   const [only = nearest(name, names)] = longer;
-  return only ? `did you mean ${only}?` : 'see minimind fit --list-gpus';
+  return only ? `did you mean ${only}?` : `see ${commandText('fit')} ${setting('listGpus')}`;
 }
 
 /** Network between machines, from Gbit/s per GPU. */
@@ -154,17 +153,15 @@ export function clusterNamed(
   const { entry, others } = entryNamed(name, [...knownGpus, ...machines]);
   if (others.length > 0) {
     const names = others.map((each) => each.name).join(', ');
-    say(`--gpu ${name}: using ${entry.name} (${entry.title}); also ${names}`);
+    say(`${setting('gpu')} ${name}: using ${entry.name} (${entry.title}); also ${names}`);
   }
   const [gpu, each, network] =
     'gpu' in entry ? [entry.gpu, entry.gpus, entry.network] : [entry, 1, null];
   const counted = count === undefined ? undefined : count * each;
   if (counted === 0 || (counted !== undefined && gpus !== undefined && gpus !== counted)) {
-    const suggestion = `write --gpu ${entry.name} --gpus ${gpus ?? 1}`;
-    const found = gpus === undefined ? '' : ` and --gpus ${gpus}`;
-    throw new UserError('usage', `expected one number of GPUs, found ${quote(text)}${found}`, {
-      suggestion,
-    });
+    const suggestion = `write ${setting('gpu', entry.name)} ${setting('gpus', gpus ?? 1)}`;
+    const found = gpus === undefined ? '' : ` and ${setting('gpus', gpus)}`;
+    throw usageError(`expected one number of GPUs, found ${quote(text)}${found}`, suggestion);
   }
   return { gpu, gpus: gpus ?? counted ?? each, network };
 }
@@ -277,9 +274,10 @@ function unknown(text: string, entries: readonly Named[]): UserError {
   const bases = entries.map(({ name }) => name.replace(/-\d+gb$/, ''));
   const names = entries.map(({ name }) => name);
   const close = nearest(text, [...names, ...bases]) ?? nearest(folded(text), bases.map(folded));
-  return new UserError('usage', `unknown GPU or machine ${quote(text)}`, {
-    suggestion: close ? `did you mean ${close}?` : 'see minimind fit --list-gpus',
-  });
+  return usageError(
+    `unknown GPU or machine ${quote(text)}`,
+    close ? `did you mean ${close}?` : `see ${commandText('fit')} ${setting('listGpus')}`,
+  );
 }
 
 /** Entries whose name or title contains every word of a pattern. */

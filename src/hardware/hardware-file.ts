@@ -12,7 +12,8 @@ import type { ConfigDocument } from '../config/document.js';
 import { invalidConfig } from '../config/document-problems.js';
 import { lacksUnit, parseLimit, type ReadUnit } from '../config/parse-number.js';
 import { describeValue, formatPath, quote } from '../config/quote.js';
-import { type Problem, type ProblemText, type PropertyPath, UserError } from '../errors.js';
+import { type Problem, type ProblemText, type PropertyPath, usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 import type { Gpu, GpuMachine, Hardware, Link } from './gpu.js';
 import { ARCHITECTURES, GPU_KINDS, MOST_OF_LABEL, PEAK_DTYPES } from './gpu.js';
 import { GPUS, MACHINES, nameSuggestion } from './gpus.js';
@@ -279,11 +280,13 @@ export function onlyGpu({ gpus }: Hardware, file: string): Gpu {
   const [only] = gpus;
   if (only !== undefined && gpus.length === 1) return only;
   if (only === undefined) {
-    throw new UserError('usage', `${file} describes no GPU`, {
-      suggestion: 'name one with --gpu, or describe it under "gpus:"',
-    });
+    throw usageError(
+      `${file} describes no GPU`,
+      `name one with ${setting('gpu')}, or describe it under "gpus:"`,
+    );
   }
-  throw new UserError('usage', `${file} describes ${gpus.length} GPUs`, {
-    suggestion: `name one with --hardware ${file} --gpu ${gpus.map(({ name }) => name).join(' or ')}`,
-  });
+  throw usageError(
+    `${file} describes ${gpus.length} GPUs`,
+    `name one with ${setting('hardware', file)} ${setting('gpu')} ${gpus.map(({ name }) => name).join(' or ')}`,
+  );
 }

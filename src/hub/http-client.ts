@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import tls from 'node:tls';
 import { urlToHttpOptions } from 'node:url';
 import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { codeOf } from '../files/file-system.js';
 import { type HubSettings, isLoopback, type ProxySettings } from './hub-settings.js';
 
@@ -333,12 +333,9 @@ export function proxyFor(
   if (url?.protocol === 'http:' || url?.protocol === 'https:') return url;
   // The address can hold a password.
   const found = url ? `one of the kind ${quote(url.protocol, 20)}` : 'no address';
-  throw new UserError(
-    'usage',
+  throw usageError(
     `HTTPS_PROXY: expected the address of an HTTP proxy, found ${found}`,
-    {
-      suggestion: 'write it as in HTTPS_PROXY=http://proxy.example.com:3128',
-    },
+    'write it as in HTTPS_PROXY=http://proxy.example.com:3128',
   );
 }
 

@@ -1,6 +1,6 @@
 /** The two routes of the hub that are used: the description of a revision, and the files of a commit. */
 import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { downloadLine } from '../text/hub-names.js';
 import { parseJson } from '../text/json.js';
 import { shortened } from '../text/words.js';
@@ -238,8 +238,7 @@ export class HubClient {
       });
     }
     const code = headers['x-error-code'];
-    const usage = (message: string, suggestion: string) =>
-      new UserError('usage', message, { suggestion });
+    const usage = (message: string, suggestion: string) => usageError(message, suggestion);
     const logIn = 'log in with hf auth login, or set HF_TOKEN';
     if (code === 'GatedRepo' || (status === 403 && name !== undefined)) {
       const page = `${endpoint}/${repository}`;

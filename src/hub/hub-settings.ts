@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { cacheFolder } from '../files/cache-folder.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -76,9 +76,10 @@ function endpointOf(given: string | undefined): string {
   if (isPlain && (url.protocol === 'https:' || url.protocol === 'http:')) {
     return url.href.replace(/\/+$/, '');
   }
-  throw new UserError('usage', `HF_ENDPOINT: expected an address, found ${quote(given, 100)}`, {
-    suggestion: 'write it as in HF_ENDPOINT=https://huggingface.co',
-  });
+  throw usageError(
+    `HF_ENDPOINT: expected an address, found ${quote(given, 100)}`,
+    'write it as in HF_ENDPOINT=https://huggingface.co',
+  );
 }
 
 export const isLoopback = (host: string) =>
@@ -99,9 +100,10 @@ function tokenOf(env: Environment, defaultPath: string): string | undefined {
   const token = given || tokenIn(env.HF_TOKEN_PATH?.trim() || defaultPath);
   if (!token) return undefined;
   if (/^[\x21-\x7e]+$/.test(token) && token.length <= MAX_TOKEN) return token;
-  throw new UserError('usage', 'the token for the hub has invalid characters', {
-    suggestion: 'set HF_TOKEN again, or run hf auth login',
-  });
+  throw usageError(
+    'the token for the hub has invalid characters',
+    'set HF_TOKEN again, or run hf auth login',
+  );
 }
 
 function tokenIn(file: string): string | undefined {

@@ -12,12 +12,13 @@ import { openCheckpoint } from '../checkpoint/open.js';
 import { readShardIndex } from '../checkpoint/shards/index-file.js';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { CONFIG_NAMES, isAdapterFolder, isSidecarName } from '../files/config-names.js';
 import { homeFolder } from '../files/file-system.js';
 import { mount } from '../files/mounted.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { downloadLine } from '../text/hub-names.js';
+import { setting } from '../text/setting.js';
 import { HeaderCache, UserCache } from './hub-caches.js';
 import type { Listing } from './hub-client.js';
 import { HubClient } from './hub-client.js';
@@ -196,7 +197,7 @@ const notCached = (repository: string, revision: string) =>
     'system',
     `offline, and no cache of this machine has ${repository} at ${quote(revision, 100)}`,
     {
-      suggestion: `run once without --offline and HF_HUB_OFFLINE, or download the model: ${downloadLine(repository)}`,
+      suggestion: `run once without ${setting('offline')} and HF_HUB_OFFLINE, or download the model: ${downloadLine(repository)}`,
     },
   );
 
@@ -214,20 +215,18 @@ function namesFor(
   if (file !== undefined && !names.includes(file)) {
     const near = nearest(file, names);
     const root = text.slice(0, text.length - file.length);
-    throw new UserError('usage', `${repository} has no file ${quote(file, 200)} in this revision`, {
-      suggestion: near
+    throw usageError(
+      `${repository} has no file ${quote(file, 200)} in this revision`,
+      near
         ? `did you mean ${root}${near}?`
         : `its files of weights: ${names.filter(isWeightsName).slice(0, 5).join(', ') || 'none'}`,
-    });
+    );
   }
   if (need === 'config') {
     if (file !== undefined && (hasWeightsExtension(file) || isOnnxName(file))) {
-      throw new UserError(
-        'usage',
+      throw usageError(
         `expected a config, found ${text}, a file of weights of the hub`,
-        {
-          suggestion: `leave the file out, or download it: hf download ${repository} ${file}`,
-        },
+        `leave the file out, or download it: hf download ${repository} ${file}`,
       );
     }
     return new Set(names.filter((name) => !isWeightsName(name) && !isIndexName(name)));

@@ -1,6 +1,6 @@
 /** References to models of the Hugging Face hub: `hf:org/name`, with a revision and a file. */
 import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 
 const HUB_SCHEME = 'hf:';
 
@@ -30,7 +30,7 @@ const EXPECTED = 'hf:ORG/NAME[@REVISION][:FILE]';
  */
 export function parseHubReference(text: string): HubReference {
   const invalid = (found: string, suggestion: string) =>
-    new UserError('usage', `expected ${EXPECTED}, found ${found}`, { suggestion });
+    usageError(`expected ${EXPECTED}, found ${found}`, suggestion);
   const [, names = '', revision, file] = /^hf:([^@:]*)(?:@([^:]*))?(?::(.*))?$/s.exec(text) ?? [];
   const parts = names.split('/');
   if (parts[0] === 'datasets' || parts[0] === 'spaces') {

@@ -4,6 +4,7 @@ import fs from 'node:fs';
 import { UserError } from '../errors.js';
 import type { ByteRange, MountedFile, MountedFolder } from '../files/mounted.js';
 import { downloadLine } from '../text/hub-names.js';
+import { setting } from '../text/setting.js';
 import { DataReader } from './data-reader.js';
 import { MAX_PARALLEL } from './http-client.js';
 import {
@@ -189,7 +190,7 @@ function localFile(path: string): MountedFile {
 
 const notHere = ({ repository, name }: HubFile) =>
   new UserError('system', `offline, and no cache of this machine has ${name} of ${repository}`, {
-    suggestion: `run once without --offline and HF_HUB_OFFLINE, or download the model: ${downloadLine(repository)}`,
+    suggestion: `run once without ${setting('offline')} and HF_HUB_OFFLINE, or download the model: ${downloadLine(repository)}`,
   });
 
 /** Ranges in their order, with small holes between them filled. */

@@ -8,12 +8,12 @@ import { figure, sumFigure } from '../budget/figure.js';
 import { countParameters } from '../budget/parameters.js';
 import type { PublishedReport } from '../budget/published/explanations.js';
 import { quote } from '../config/quote.js';
-import type { Problem } from '../errors.js';
-import { UserError } from '../errors.js';
+import { type Problem, usageError } from '../errors.js';
 import { configPath } from '../model-input/locate.js';
 import { loadModelFile } from '../model-input/model-file.js';
 import type { Dtype } from '../tensor/dtype.js';
 import { bytesIn } from '../tensor/dtype.js';
+import { setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import type { AdapterShape, Recommendation, Teacher, TeacherSize } from './projector.js';
 import {
@@ -180,12 +180,9 @@ export function refuseNoWidth(teachers: readonly RatedTeacher[], choice: RatioCh
     const ratio = ratioFor(teacher, choice);
     if (ratio === null || hiddenOf(width, ratio) > 0) continue;
     const narrowest = Math.min(...teachers.map((each) => each.width));
-    throw new UserError(
-      'usage',
+    throw usageError(
       `expected a ratio with a hidden width of at least 1, found ${ratio} of width ${width}`,
-      {
-        suggestion: `write a ratio of ${leastRatioText(narrowest)} or more`,
-      },
+      `write a ratio of ${leastRatioText(narrowest)} or more`,
     );
   }
 }
@@ -306,17 +303,18 @@ function refuseShared(names: readonly string[]): void {
     first === second
       ? `${quote(first)} occurs twice`
       : `${quote(first)} and ${quote(second)} are both called ${quote(module)} in a projector`;
-  throw new UserError('usage', `--teacher: ${problem}`, {
-    suggestion: 'give each teacher a name of its own, as in --teacher other:5120x40',
-  });
+  throw usageError(
+    `${setting('teacher')}: ${problem}`,
+    `give each teacher a name of its own, as in ${setting('teacher', 'other:5120x40')}`,
+  );
 }
 
 async function teacherOf(file: string) {
   if (!fs.existsSync(configPath(file))) {
-    throw new UserError('usage', `--teacher: ${quote(file)} has no sizes and is not a file`, {
-      suggestion:
-        'write its name, width and layers as in --teacher Qwen2-14B:5120x40, or a config or preset',
-    });
+    throw usageError(
+      `${setting('teacher')}: ${quote(file)} has no sizes and is not a file`,
+      `write its name, width and layers as in ${setting('teacher', 'Qwen2-14B:5120x40')}, or a config or preset`,
+    );
   }
   const { model, warnings } = await loadModelFile(file);
   const name = nameOf(file);

@@ -11,8 +11,7 @@ import { quote } from '../config/quote.js';
 import type { CheckpointTarget } from '../conversion/job.js';
 import { outputTarget, refuseOverlap } from '../conversion/job.js';
 import { matmulBackendFor } from '../conversion/resources.js';
-import type { Problem } from '../errors.js';
-import { UserError } from '../errors.js';
+import { type Problem, usageError } from '../errors.js';
 import { folderError, refuseFullDisk, refuseUnwritable, writeWhole } from '../files/write-whole.js';
 import type { Matrix, MatrixProducts } from '../linalg/matrix.js';
 import { layerNorm } from '../modules/norms-and-activations.js';
@@ -304,12 +303,9 @@ async function project(
   const projector = savedProjector(checkpoint);
   await request.warn(projectorWarnings(checkpoint.path, projector.warnings));
   if (kv.format !== 'safetensors') {
-    throw new UserError(
-      'usage',
+    throw usageError(
       `expected keys and values in a safetensors file, found ${FORMAT_TITLES[kv.format]} in ${kv.path}`,
-      {
-        suggestion: 'save them with safetensors.torch.save_file',
-      },
+      'save them with safetensors.torch.save_file',
     );
   }
   const place = resultsPlace(request.save);
@@ -384,12 +380,9 @@ function resultsPlace(name: string): CheckpointTarget {
   if (isThere || /[\\/]$/.test(name)) throw folderError(name);
   const { container } = outputTarget(name, undefined);
   if (container === 'safetensors') return { path: name, container, kind: 'file' };
-  throw new UserError(
-    'usage',
+  throw usageError(
     `expected a .safetensors file for the results, found ${name}, a ${container} file`,
-    {
-      suggestion: 'write a name that ends in .safetensors',
-    },
+    'write a name that ends in .safetensors',
   );
 }
 

@@ -4,8 +4,9 @@ import type { Figure } from '../budget/figure.js';
 import { figure } from '../budget/figure.js';
 import { type Container, endingsOf } from '../checkpoint/formats.js';
 import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import type { Shape } from '../tensor/dtype.js';
+import { setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 
 /** Containers that programs read projectors from. */
@@ -172,12 +173,9 @@ export function parseTeacher(text: string): Teacher | undefined {
   if (name === undefined) return undefined;
   const sizes = [width, layers].filter((size) => size !== undefined).map(Number);
   if (sizes.some((size) => !Number.isSafeInteger(size) || size < 1 || size > MOST)) {
-    throw new UserError(
-      'usage',
-      `--teacher: expected sizes from 1 to ${formatInteger(MOST)}, found ${quote(text)}`,
-      {
-        suggestion: 'write its width and layers as in --teacher Qwen2-14B:5120x40',
-      },
+    throw usageError(
+      `${setting('teacher')}: expected sizes from 1 to ${formatInteger(MOST)}, found ${quote(text)}`,
+      `write its width and layers as in ${setting('teacher', 'Qwen2-14B:5120x40')}`,
     );
   }
   const [ownWidth = 0, ownLayers] = sizes;

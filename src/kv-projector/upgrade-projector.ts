@@ -12,10 +12,11 @@ import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import type { PickleValue } from '../checkpoint/torch/pickle/values.js';
 import { readInChunks } from '../checkpoint/view.js';
 import { refuseOverlap } from '../conversion/job.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { refuseFullDisk, refuseUnwritable, writeWhole } from '../files/write-whole.js';
 import { manualSeed } from '../random/index.js';
 import { decodeValues, numbersIn } from '../tensor/decode-values.js';
+import { commandText, setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import { sumOf } from '../text/words.js';
 import { valuesOf } from './project-kv.js';
@@ -165,12 +166,9 @@ const keyOf = ({ module, branch }: Pick<SavedAdapter, 'module' | 'branch'>) =>
 
 function refuseElastic({ path, kind }: SavedProjector): void {
   if (kind === 'linear') return;
-  throw new UserError(
-    'usage',
-    `--to elastic: expected a linear projector, and ${path} is elastic`,
-    {
-      suggestion: 'leave out --to elastic',
-    },
+  throw usageError(
+    `${setting('kind', 'elastic')}: expected a linear projector, and ${path} is elastic`,
+    `leave out ${setting('kind', 'elastic')}`,
   );
 }
 
@@ -184,13 +182,10 @@ function refuseNarrow({ adapters }: SavedProjector, ratio: number): void {
   if (narrow === undefined) return;
   const least = Math.max(...adapters.map((each) => hiddenNeeded(each) / each.teacherWidth));
   const suggested = Math.ceil(least * 1000) / 1000;
-  throw new UserError(
-    'usage',
-    `--ratio ${ratio}: a linear map of ${formatInteger(narrow.teacherWidth)} → ${formatInteger(narrow.studentWidth)} takes ` +
+  throw usageError(
+    `${setting('ratio', ratio)}: a linear map of ${formatInteger(narrow.teacherWidth)} → ${formatInteger(narrow.studentWidth)} takes ` +
       `${formatInteger(hiddenNeeded(narrow))} hidden values, and the ratio leaves ${formatInteger(hiddenOf(narrow.teacherWidth, ratio))}`,
-    {
-      suggestion: `write --ratio ${suggested}, or train a new projector: minimind kv-projector init`,
-    },
+    `write ${setting('ratio', suggested)}, or train a new projector: ${commandText('kvProjectorInit')}`,
   );
 }
 
@@ -352,9 +347,10 @@ async function keysOf(projector: SavedProjector, file: string): Promise<Readonly
     for (const { input, tensor, adapter } of tensors) {
       const keys = await momentsIn(tensor, adapter.teacherWidth);
       if (!Number.isFinite(keys.scale + keys.shift)) {
-        throw new UserError('usage', `--kv: ${input} of ${file} has values that are not finite`, {
-          suggestion: 'give keys and values without NaN and infinities',
-        });
+        throw usageError(
+          `${setting('kv')}: ${input} of ${file} has values that are not finite`,
+          'give keys and values without NaN and infinities',
+        );
       }
       if (keys.rows.length > 0) found.set(keyOf(adapter), keys);
     }

@@ -3,13 +3,13 @@ import os from 'node:os';
 import { quoted } from '../checkpoint/checkpoint-rules.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { readInChunks } from '../checkpoint/view.js';
-import type { Problem } from '../errors.js';
-import { UserError } from '../errors.js';
+import { type Problem, usageError } from '../errors.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { manualSeed } from '../random/index.js';
 import type { Trainer, Values } from '../runtime/engine.js';
 import { decodeValues, numbersIn } from '../tensor/decode-values.js';
 import { STORED_DTYPES } from '../tensor/dtype.js';
+import { setting } from '../text/setting.js';
 import { formatDuration, formatInteger } from '../text/units.js';
 import type { AblationRequest, Ablations } from './ablations.js';
 import { ablate, variantsOf } from './ablations.js';
@@ -142,9 +142,10 @@ export async function verifyAblations(
   const teacher = text === undefined ? undefined : await ablatedTeacher(text, batch * context);
   await display.warn(teacher?.warnings ?? []);
   if (teacher?.keys && rest.data === 'shifted') {
-    throw new UserError('usage', '--data shifted does not apply to keys from a file', {
-      suggestion: 'leave it out, or write --data linear',
-    });
+    throw usageError(
+      `${setting('data', 'shifted')} does not apply to keys from a file`,
+      `leave it out, or write ${setting('data', 'linear')}`,
+    );
   }
   const size = sizeOf({
     ...{ batch, context },
@@ -210,7 +211,9 @@ function statusOf(done: readonly Step[], steps: number, seconds: number): string
 }
 
 const reductionText = (reduced: VerifyProjectorsResult['reduced']): string =>
-  reduced ? ` (reduced: --full takes about ${formatDuration(reduced.estimatedSeconds)})` : '';
+  reduced
+    ? ` (reduced: ${setting('full')} takes about ${formatDuration(reduced.estimatedSeconds)})`
+    : '';
 
 interface ChosenSize {
   readonly size: VerifySize;
@@ -277,19 +280,19 @@ async function keysIn(file: string, rows: number) {
     const [name, tensor] = [...checkpoint.tensors].find(([each]) => KEYS.test(each)) ?? [];
     const width = tensor?.shape.at(-1) ?? 0;
     if (name === undefined || tensor === undefined || width === 0) {
-      throw new UserError('usage', `--teacher: found no keys in ${file}`, {
-        suggestion: 'name the tensor of keys TEACHER.K, with the teacher’s width last',
-      });
+      throw usageError(
+        `${setting('teacher')}: found no keys in ${file}`,
+        'name the tensor of keys TEACHER.K, with the teacher’s width last',
+      );
     }
     if (STORED_DTYPES[tensor.dtype].kind !== 'float') {
-      throw new UserError('usage', `--teacher: expected floats in ${quoted(name)}`);
+      throw usageError(`${setting('teacher')}: expected floats in ${quoted(name)}`);
     }
     const found = tensor.elements / width;
     if (found < rows) {
-      throw new UserError(
-        'usage',
-        `--teacher: expected ${formatInteger(rows)} rows of keys, found ${formatInteger(found)} in ${quoted(name)}`,
-        { suggestion: `write --batch 1 --context ${found}` },
+      throw usageError(
+        `${setting('teacher')}: expected ${formatInteger(rows)} rows of keys, found ${formatInteger(found)} in ${quoted(name)}`,
+        `write ${setting('batch', '1')} ${setting('context', found)}`,
       );
     }
     const data = new Float32Array(rows * width);
@@ -302,7 +305,7 @@ async function keysIn(file: string, rows: number) {
       if (at === data.length) break;
     }
     if (!data.every(Number.isFinite)) {
-      throw new UserError('usage', `--teacher: ${quoted(name)} has values that are not finite`);
+      throw usageError(`${setting('teacher')}: ${quoted(name)} has values that are not finite`);
     }
     return { text: file, width, keys: { shape: [rows, width], data }, tensor: name };
   } finally {

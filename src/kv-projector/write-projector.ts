@@ -17,7 +17,7 @@ import { planTorch } from '../checkpoint/torch/write-torch.js';
 import { writeZip } from '../checkpoint/torch/zip/write-zip.js';
 import { readInChunks } from '../checkpoint/view.js';
 import { outputTarget, refuseOverlap } from '../conversion/job.js';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import type { ByteSink } from '../files/write-whole.js';
 import { refuseFullDisk, refuseUnwritable, writeWhole } from '../files/write-whole.js';
 import type { ProgressDisplay } from '../progress-display.js';
@@ -25,6 +25,7 @@ import type { Generator } from '../random/index.js';
 import { manualSeed } from '../random/index.js';
 import type { Shape } from '../tensor/dtype.js';
 import { encode } from '../tensor/encode.js';
+import { commandText, setting } from '../text/setting.js';
 import { formatBytes } from '../text/units.js';
 import { sumOf } from '../text/words.js';
 import { CONTAINER_KEY, JsonWriter, STATE_DICT } from './arguments.js';
@@ -92,9 +93,10 @@ export const planProjectorContent = (
   container: Container,
 ): ProjectorFile => {
   if (isProjectorContainer(container)) return WRITERS[container](content);
-  throw new UserError('usage', `expected a .safetensors or .pt file, found ${container}`, {
-    suggestion: 'llama.cpp cannot read projectors: write .safetensors or .pt',
-  });
+  throw usageError(
+    `expected a .safetensors or .pt file, found ${container}`,
+    'llama.cpp cannot read projectors: write .safetensors or .pt',
+  );
 };
 
 /** Tensors by name, in state dict order. */
@@ -202,9 +204,10 @@ export interface ProjectorConversion {
 export function projectorTarget(out: string, container: Container | undefined) {
   const place = outputTarget(out, container);
   if (place.kind === 'file') return place;
-  throw new UserError('usage', `expected a .safetensors or .pt file, found ${out}`, {
-    suggestion: 'write a name that ends in .safetensors or .pt',
-  });
+  throw usageError(
+    `expected a .safetensors or .pt file, found ${out}`,
+    'write a name that ends in .safetensors or .pt',
+  );
 }
 
 /**
@@ -251,12 +254,9 @@ export async function convertProjector(
 const noLinear = ({ path, studentWidth, adapters }: SavedProjector) => {
   const [first] = adapters;
   const teacher = `${first?.module ?? 'A'}:${first?.teacherWidth ?? 1}`;
-  return new UserError(
-    'usage',
-    `--to linear: no matrix computes the norm and SiLU of the elastic projector ${path}`,
-    {
-      suggestion: `train a new one from minimind kv-projector init linear.pt --kind linear --teacher ${teacher} --student ${studentWidth}`,
-    },
+  return usageError(
+    `${setting('kind', 'linear')}: no matrix computes the norm and SiLU of the elastic projector ${path}`,
+    `train a new one from ${commandText('kvProjectorInit', ['linear.pt'], { kind: 'linear', teacher, student: studentWidth })}`,
   );
 };
 
@@ -383,10 +383,9 @@ export function refuseLargerThanMemory({
   });
   const bytes = parameters * FLOAT_BYTES;
   if (bytes < os.totalmem()) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `the projector takes ${formatBytes(bytes)} of memory, and this machine has ${formatBytes(os.totalmem())}`,
-    { suggestion: 'choose fewer teachers, or a smaller --ratio or --student' },
+    `choose fewer teachers, or a smaller ${setting('ratio')} or ${setting('student')}`,
   );
 }
 
@@ -448,9 +447,10 @@ export async function initProjector(request: InitProjectorRequest): Promise<Proj
   const { out, force, kind, teachers, studentWidth, init, seed } = request;
   const place = outputTarget(out, undefined);
   if (place.kind === 'folder') {
-    throw new UserError('usage', `expected a .pt or .safetensors file, found ${out}`, {
-      suggestion: `write ${out.replace(/[/\\]+$/, '')}.safetensors`,
-    });
+    throw usageError(
+      `expected a .pt or .safetensors file, found ${out}`,
+      `write ${out.replace(/[/\\]+$/, '')}.safetensors`,
+    );
   }
   if (kind === 'elastic') refuseNoWidth(teachers, request.ratio);
   refuseLargerThanMemory(request);

@@ -10,12 +10,13 @@ import { basePathsOf, describeAdapter, openAdapter } from '../checkpoint/adapter
 import type { NamesOf, TensorType } from '../checkpoint/adapter/merge-adapter.js';
 import { changesOf, mergedCheckpoint } from '../checkpoint/adapter/merge-adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { isAdapterFolder } from '../files/config-names.js';
 import { pathExists } from '../files/mounted.js';
 import type { Fault } from '../reconcile/faults.js';
 import { namesOf } from '../reconcile/faults.js';
 import { isHubName } from '../text/hub-names.js';
+import { commandText } from '../text/setting.js';
 import { counted, shellWord } from '../text/words.js';
 import { adjustedToCheckpoint, findConfig } from './checkpoint-config.js';
 import { modelOf } from './model-file.js';
@@ -34,7 +35,7 @@ interface BaseFlags {
   /** Config of the model, instead of its own. */
   readonly config?: string | undefined;
   readonly family?: string | undefined;
-  readonly 'no-config'?: boolean;
+  readonly noConfig?: boolean;
 }
 
 /**
@@ -47,7 +48,7 @@ export async function withAdapter(
   flags: BaseFlags,
 ): Promise<Checkpoint> {
   if (!isAdapterFolder(folder)) throw notAnAdapter(folder);
-  const found = flags['no-config'] ? undefined : await findConfig(checkpoint, flags.config);
+  const found = flags.noConfig ? undefined : await findConfig(checkpoint, flags.config);
   const loaded = found && (await modelOf(found.document, { family: flags.family }));
   const model = loaded && adjustedToCheckpoint(loaded, checkpoint).model;
   const adapter = await openAdapter(folder);
@@ -77,15 +78,16 @@ export function describeFitting(adapter: LoraAdapter, model: LanguageModel): Ada
     'refused-file',
     `${described.file} does not fit the model: ${fault.name}${more}`,
     {
-      suggestion: `name its model${described.base === null ? '' : `, ${described.base}`}; minimind verify lists the differences`,
+      suggestion: `name its model${described.base === null ? '' : `, ${described.base}`}; ${commandText('verify')} lists the differences`,
     },
   );
 }
 
 const notAnAdapter = (folder: string) =>
-  new UserError('usage', `${folder} is not a LoRA adapter: it has no adapter_config.json`, {
-    suggestion: 'name the folder that PEFT wrote with save_pretrained',
-  });
+  usageError(
+    `${folder} is not a LoRA adapter: it has no adapter_config.json`,
+    'name the folder that PEFT wrote with save_pretrained',
+  );
 
 /**
  * The model that an adapter was trained on, where its settings name a path that is there.
@@ -95,12 +97,9 @@ export function basePathOf(adapter: AdapterFiles, command: (base: string) => str
   const found = basePathsOf(adapter).find(pathExists);
   if (found !== undefined) return found;
   const { base } = adapter.config;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `${adapter.checkpoint.path} is an adapter of ${base ?? 'a model that it does not name'}, which was not found`,
-    {
-      suggestion: `write minimind ${command(base === null ? 'BASE' : shellWord(isHubName(base) ? `hf:${base}` : base))}`,
-    },
+    `write minimind ${command(base === null ? 'BASE' : shellWord(isHubName(base) ? `hf:${base}` : base))}`,
   );
 }
 

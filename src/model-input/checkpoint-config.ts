@@ -19,7 +19,7 @@ import { isKind } from '../checkpoint/torch/pickle/values.js';
 import { type ConfigDocument, documentOfData } from '../config/document.js';
 import { splitDotted, valueAt } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
-import { type Problem, UserError } from '../errors.js';
+import { type Problem, UserError, usageError } from '../errors.js';
 import { configIn, ownConfigNames } from '../files/config-names.js';
 import { linkedPaths } from '../files/input-registry.js';
 import { pathKind } from '../files/mounted.js';
@@ -28,7 +28,8 @@ import type { IgnoredTensors } from '../reconcile/ignored-tensors.js';
 import { type ConfigDifference, type Description, ignoredInIndex } from '../reconcile/reconcile.js';
 import { STORED_DTYPES } from '../tensor/dtype.js';
 import { jsonOrUndefined } from '../text/json.js';
-import { isRecord, shellWord } from '../text/words.js';
+import { setting } from '../text/setting.js';
+import { isRecord } from '../text/words.js';
 import { ggufConfigIn, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import { isCheckpointPath } from './locate.js';
 import { type ModelFile, modelOf, readConfig } from './model-file.js';
@@ -52,18 +53,16 @@ const CONFIG_LIMITS: JsonLikeLimits = { nodes: 100_000, depth: 100, text: 2 ** 2
 export async function configOf(
   checkpoint: Checkpoint,
   named: string | undefined,
-  advice = 'name one with --config FILE',
+  advice = `name one with ${setting('config', 'FILE')}`,
 ): Promise<LocatedConfig> {
   const found = await findConfig(checkpoint, named);
   if (found) return found;
-  throw new UserError('usage', `${checkpoint.path} has no config, and there is none next to it`, {
-    suggestion: advice,
-  });
+  throw usageError(`${checkpoint.path} has no config, and there is none next to it`, advice);
 }
 
 /** Advice of commands that take a config and `--checkpoint`. */
 export const configFirst = ({ path }: Checkpoint): string =>
-  `write the config in its place, and --checkpoint ${shellWord(path)}`;
+  `write the config in its place, and ${setting('checkpoint', path)}`;
 
 export interface LocatedConfig {
   readonly document: ConfigDocument;
@@ -97,7 +96,7 @@ function configInside(checkpoint: Checkpoint): ConfigDocument | undefined {
   if (value === undefined) return undefined;
   const refuse = (what: string) =>
     new UserError('refused-file', `the config in ${file} ${what}`, {
-      suggestion: 'name another with --config FILE',
+      suggestion: `name another with ${setting('config', 'FILE')}`,
     });
   // Arguments parsed by argparse are a mapping too.
   const isArguments = isKind(value, 'opaque') && value.type === 'argparse.Namespace';
@@ -260,7 +259,7 @@ function withSettings(document: unknown, settings: readonly Setting[]): unknown 
 
 interface WeightsFlags {
   readonly checkpoint?: string | undefined;
-  readonly 'state-dict'?: string | undefined;
+  readonly stateDict?: string | undefined;
 }
 
 /**
@@ -270,16 +269,17 @@ interface WeightsFlags {
 export function checkpointAsConfig(config: string, flags: WeightsFlags): Checkpoint | undefined {
   if (!isCheckpointPath(config)) return undefined;
   if (flags.checkpoint === undefined) return opened(config, flags);
-  throw new UserError('usage', `${config} is a checkpoint, and so is --checkpoint`, {
-    suggestion: 'leave --checkpoint out, or name a config in its place',
-  });
+  throw usageError(
+    `${config} is a checkpoint, and so is ${setting('checkpoint')}`,
+    `leave ${setting('checkpoint')} out, or name a config in its place`,
+  );
 }
 
 export const openFlaggedCheckpoint = (flags: WeightsFlags): Checkpoint | undefined =>
   flags.checkpoint === undefined ? undefined : opened(flags.checkpoint, flags);
 
 const opened = (path: string, flags: WeightsFlags): Checkpoint =>
-  openModelCheckpoint(path, { stateDict: flags['state-dict'] });
+  openModelCheckpoint(path, { stateDict: flags.stateDict });
 
 // The model in a checkpoint, according to its config and the names of its tensors.
 

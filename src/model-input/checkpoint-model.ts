@@ -16,6 +16,7 @@ import { type IgnoredTensors, ignoredIn } from '../reconcile/ignored-tensors.js'
 import type { FaultGroup } from '../reconcile/notes.js';
 import type { Reconciliation, Suggestion } from '../reconcile/reconcile.js';
 import { reconcileIndex } from '../reconcile/reconcile.js';
+import { commandText, setting } from '../text/setting.js';
 import { counted, joined, sumOf } from '../text/words.js';
 import type { ConfigOrigin } from './checkpoint-config.js';
 import {
@@ -75,7 +76,7 @@ export interface ModelSource {
 export interface CheckpointFlags {
   /** Config that replaces the checkpoint's own. */
   readonly config?: string | undefined;
-  readonly 'state-dict'?: string | undefined;
+  readonly stateDict?: string | undefined;
   /** See `ModelLoadOptions.family`. */
   readonly family?: string | undefined;
 }
@@ -88,7 +89,7 @@ export async function openCheckpointModel(
   path: string,
   flags: CheckpointFlags,
 ): Promise<ModelSource> {
-  const open = () => openModelCheckpoint(path, { stateDict: flags['state-dict'] });
+  const open = () => openModelCheckpoint(path, { stateDict: flags.stateDict });
   const checkpoint = open();
   try {
     const { document, origin } = await configOf(checkpoint, flags.config);
@@ -184,7 +185,7 @@ async function countedOnce(
         message: `${found}, and is counted once with it, because the config ties them${doubt}`,
         suggestion: isCompared
           ? 'set tie_word_embeddings to false to count both, as transformers loads them'
-          : 'minimind verify compares their values; if they differ, the model has both',
+          : `${commandText('verify')} compares their values; if they differ, the model has both`,
       },
     ];
   });
@@ -225,7 +226,7 @@ function mismatches(file: string, { faults }: Reconciliation, config: string): P
       severity: 'warning',
       file,
       message: `does not match ${config}: ${faults.length} ${faults.length === 1 ? 'fault' : 'faults'}${more}`,
-      suggestion: 'see them all with --json',
+      suggestion: `see them all with ${setting('json')}`,
     },
     ...faultProblems(file, faults, 'warning', MAX_LISTED_FAULTS),
   ];

@@ -11,6 +11,7 @@ import type { LocatedFinding } from '../config/document-problems.js';
 import { nearest, sizeNamed } from '../config/nearest.js';
 import { quote, valueAt } from '../config/quote.js';
 import type { LocatedValue } from '../config/source.js';
+import { setting } from '../text/setting.js';
 import { isRecord } from '../text/words.js';
 import { modelKeys } from './setting-names.js';
 
@@ -167,8 +168,8 @@ function asFamily(document: ConfigDocument, family: string): ConfigDocument {
             place: document.place(['model', 'family']),
             path: ['model', 'family'],
             finding: {
-              message: `the file says ${quote(String(own))}: read as ${family}, by --family`,
-              suggestion: `leave --family out, or write family: ${family}`,
+              message: `the file says ${quote(String(own))}: read as ${family}, by ${setting('family')}`,
+              suggestion: `leave ${setting('family')} out, or write family: ${family}`,
             },
           },
         ];

@@ -9,6 +9,7 @@ import type { LocatedFinding } from '../config/document-problems.js';
 import { invalidConfig } from '../config/document-problems.js';
 import { synonymAmong } from '../config/nearest.js';
 import type { ProblemText, UserError } from '../errors.js';
+import { commandText, setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import { isRecord, joined, sumOf } from '../text/words.js';
 import { asOfFamily, modelKeys, readsKey, settingOf, withSettingNames } from './setting-names.js';
@@ -138,7 +139,7 @@ function choice(document: ConfigDocument, { name }: Family, reason: string): Loc
     path: FAMILY_PATH,
     finding: {
       message: `no family: read as ${name}, because ${reason}`,
-      suggestion: `write family: ${name} beside these keys, or --family ${name}`,
+      suggestion: `write family: ${name} beside these keys, or ${setting('family', name)}`,
     },
   };
 }
@@ -149,13 +150,13 @@ function choice(document: ConfigDocument, { name }: Family, reason: string): Loc
 function namedWith(families: readonly Family[], textOf: (family: Family) => string): string {
   const rest = families.length - MOST_NAMED;
   const named = families.slice(0, MOST_NAMED).map(textOf);
-  return `${named.join(' or ')}${rest > 0 ? `; ${rest} more families read them too, see minimind list --details` : ''}`;
+  return `${named.join(' or ')}${rest > 0 ? `; ${rest} more families read them too, see ${commandText('list')} ${setting('details')}` : ''}`;
 }
 
 function ambiguous(document: ConfigDocument, families: readonly Family[]): UserError {
   return refusal(document, {
     message: `no family, and ${families.length} families read its keys`,
-    suggestion: `write ${namedWith(families, (family) => `--family ${family.name}${sizeOf(document, family)}`)}; or family: NAME beside its keys`,
+    suggestion: `write ${namedWith(families, (family) => `${setting('family', family.name)}${sizeOf(document, family)}`)}; or family: NAME beside its keys`,
   });
 }
 
@@ -171,7 +172,7 @@ function incomplete(
   return refusal(document, {
     message: `no family and no ${missing.join(', no ')}: several families read its keys`,
     suggestion:
-      `add ${joined([...missing])}, and write ${namedWith(families, ({ name }) => `--family ${name}`)}` +
+      `add ${joined([...missing])}, and write ${namedWith(families, ({ name }) => setting('family', name))}` +
       `${isRenamed ? `; a ${standard.name} has ${joined(own)} in place of ${joined(renamed)}` : ''}`,
   });
 }

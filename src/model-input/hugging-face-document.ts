@@ -25,6 +25,7 @@ import type { ProblemText, PropertyPath, UserError } from '../errors.js';
 import type { QuantizationReading } from '../quantization/quantization-config.js';
 import { KNOWN_METHODS, readQuantization } from '../quantization/quantization-config.js';
 import { formatJson, jsonOrUndefined } from '../text/json.js';
+import { commandText, setting } from '../text/setting.js';
 import { isRecord, joined } from '../text/words.js';
 import { type TextPart, textKeyOf, textPartOf, unknownTextPart } from './text-part.js';
 
@@ -158,8 +159,7 @@ function copyFound(document: ConfigDocument, config: JsonObject): LocatedFinding
   const path = ['inference_rope_scaling'];
   const finding = {
     message: `YaRN is computed as the code of ${kind} does: by the formula ${quote(String(valueAt(config, ['rope_scaling', 'formula'])))}`,
-    suggestion:
-      'write --set model.rope_scaling.formula=ramp for that of MiniMind since December 2025',
+    suggestion: `write ${setting('set', 'model.rope_scaling.formula=ramp')} for that of MiniMind since December 2025`,
   };
   return [{ severity: 'warning', place: document.place(path, 'key'), path, finding }];
 }
@@ -319,8 +319,8 @@ async function withoutKind(document: ConfigDocument): Promise<UserError> {
     path: [],
     message: `has no ${KIND}: the kind of its model is unknown`,
     suggestion: likely
-      ? `its keys are those of ${likely}: add "${KIND}": "${likely}", or write --family ${likely}`
-      : `add "${KIND}", one of those in minimind list`,
+      ? `its keys are those of ${likely}: add "${KIND}": "${likely}", or write ${setting('family', likely)}`
+      : `add "${KIND}", one of those in ${commandText('list')}`,
   });
 }
 
@@ -352,7 +352,7 @@ async function unknownKind(document: ConfigDocument): Promise<UserError> {
     path: [KIND],
     message,
     // Kinds with similar names or with the same keys are other models: phi is not phi3.
-    suggestion: `known are ${kinds.join(', ')}; minimind inspect counts the tensors of its checkpoint; ${HOW_TO_ADD}`,
+    suggestion: `known are ${kinds.join(', ')}; ${commandText('inspect')} counts the tensors of its checkpoint; ${HOW_TO_ADD}`,
   });
 }
 

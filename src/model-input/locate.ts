@@ -13,10 +13,11 @@ import {
 } from '../checkpoint/formats.js';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { configIn } from '../files/config-names.js';
 import { packagePath } from '../files/file-system.js';
 import { fileNamesIn, mountedPath, pathKind } from '../files/mounted.js';
+import { commandText } from '../text/setting.js';
 
 const INDEX_NAME = /\.index\.json$/i;
 const CONFIG_NAME = /\.(?:ya?ml|json)$/i;
@@ -137,12 +138,11 @@ export function onlyOneInFolder(
   const found = what === 'model' ? modelsIn('.') : checkpointsIn('.');
   const [only] = found;
   if (only !== undefined && found.length === 1) return only;
-  throw new UserError(
-    'usage',
+  throw usageError(
     only === undefined
       ? `expected a ${what}, found none on the command line or in this folder`
       : `expected one ${what}, found ${found.length} in this folder: ${found.join(', ')}`,
-    { suggestion: `write ${line(only)}` },
+    `write ${line(only)}`,
   );
 }
 
@@ -222,10 +222,10 @@ export function presetAdvice(name: string): string {
   const family = FAMILY_NAMES.find((each) => each === folded);
   const example = presetNames().find((preset) => preset.startsWith(`${family}/`));
   if (example !== undefined) {
-    return `${family} is a family: write one of its presets, as ${example}; minimind list ${family} shows them`;
+    return `${family} is a family: write one of its presets, as ${example}; ${commandText('list', [String(family)])} shows them`;
   }
   const close = nearestPreset(name);
-  return close ? `did you mean ${close}?` : 'minimind list shows the presets';
+  return close ? `did you mean ${close}?` : `${commandText('list')} shows the presets`;
 }
 
 /** The preset with the most similar name, as short as it is unique. */
@@ -245,12 +245,11 @@ export function readPresetFile(name: string): PresetFile {
   const [preset] = found;
   const file = presetPath(name);
   if (preset === undefined || file === undefined) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       preset === undefined
         ? `unknown preset ${quote(name)}`
         : `expected one preset, found ${found.length} of the name ${quote(name)}`,
-      { suggestion: preset === undefined ? presetAdvice(name) : `write ${found.join(' or ')}` },
+      preset === undefined ? presetAdvice(name) : `write ${found.join(' or ')}`,
     );
   }
   const [family = ''] = preset.split('/');

@@ -2,8 +2,8 @@
 import { setImmediate as breathe } from 'node:timers/promises';
 import { tensorsOf, walkCounted } from '../architecture/walk.js';
 import { type SweepPoint, sweepOf } from '../config/overrides.js';
-import type { Problem } from '../errors.js';
-import { problemsOf, UserError } from '../errors.js';
+import { type Problem, problemsOf, UserError, usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 import type { CheckpointFlags, LoadedModel, ModelSource } from './checkpoint-model.js';
 import { loadAllFiles, openModelSource } from './model-source.js';
 
@@ -99,10 +99,9 @@ export async function openCandidates(
 
 function refuseTooMany(models: number): void {
   if (models <= MAX_MODELS) return;
-  throw new UserError(
-    'usage',
-    `--set: expected at most ${MAX_MODELS.toLocaleString('en-US')} models, found ${models.toLocaleString('en-US')}`,
-    { suggestion: 'give fewer values, or fewer keys with several' },
+  throw usageError(
+    `${setting('set')}: expected at most ${MAX_MODELS.toLocaleString('en-US')} models, found ${models.toLocaleString('en-US')}`,
+    'give fewer values, or fewer keys with several',
   );
 }
 

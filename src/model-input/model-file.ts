@@ -18,10 +18,10 @@ import { applyOverrides, correctedOverrides } from '../config/overrides.js';
 import { describeValue, quote } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import { keyPaths } from '../config/schema-structure.js';
-import type { Problem, PropertyPath } from '../errors.js';
-import { UserError } from '../errors.js';
+import { type Problem, type PropertyPath, UserError, usageError } from '../errors.js';
 import type { Quantization } from '../quantization/quantization-config.js';
 import { hubSuggestion } from '../text/hub-names.js';
+import { commandText } from '../text/setting.js';
 import { isRecord } from '../text/words.js';
 import type { DecidedFamily } from './family-of-keys.js';
 import { configPath, presetAdvice, presetOfPath } from './locate.js';
@@ -59,10 +59,9 @@ export interface LocatedModelFile extends ModelFile {
  */
 export function documentOf<F extends Family>(loaded: ModelFile, family: F): DocumentOf<F> {
   if (loaded.family.name !== family.name) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       `${loaded.file} describes a ${loaded.family.name} model; this command is for ${family.name}`,
-      { suggestion: `give it a file whose model.family is ${family.name}` },
+      `give it a file whose model.family is ${family.name}`,
     );
   }
   // The same family: its schema is what the document was parsed with.
@@ -118,7 +117,7 @@ function missingModel(source: string, cause: UserError): UserError {
     // A name of the hub can be close to that of a preset.
     (isFamilyName(source.split('/')[0] ?? '') ? undefined : hubSuggestion(source)) ??
     presetAdvice(source);
-  return new UserError('usage', message, { suggestion, cause });
+  return usageError(message, suggestion, cause);
 }
 
 /**
@@ -205,7 +204,7 @@ async function familyOf(
     message: `unknown family ${describeValue(named)}`,
     suggestion: close
       ? `write ${close}`
-      : `write one of ${FAMILY_NAMES.join(', ')}; minimind list describes them`,
+      : `write one of ${FAMILY_NAMES.join(', ')}; ${commandText('list')} describes them`,
   };
   return { family, problem };
 }

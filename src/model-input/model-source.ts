@@ -1,6 +1,6 @@
 /** Models from configs, standard input and checkpoints. */
-import type { Problem } from '../errors.js';
-import { problemsOf, UserError } from '../errors.js';
+import { type Problem, problemsOf, UserError, usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 import type { CheckpointFlags, ModelSource } from './checkpoint-model.js';
 import { isCheckpointPath } from './locate.js';
 import { modelOf, readConfig } from './model-file.js';
@@ -15,14 +15,13 @@ export async function openModelSource(path: string, flags: CheckpointFlags): Pro
     const { openCheckpointModel } = await import('./checkpoint-model.js');
     return openCheckpointModel(path, flags);
   }
-  if (flags.config === undefined && flags['state-dict'] === undefined) {
+  if (flags.config === undefined && flags.stateDict === undefined) {
     const document = await readConfig(path);
     return { model: (set) => modelOf(document, { set, family: flags.family }) };
   }
-  throw new UserError(
-    'usage',
-    `${path} is not a checkpoint: --config and --state-dict require one`,
-    { suggestion: 'leave the flag out' },
+  throw usageError(
+    `${path} is not a checkpoint: ${setting('config')} and ${setting('stateDict')} require one`,
+    'leave the flag out',
   );
 }
 
@@ -42,9 +41,7 @@ export async function loadAllFiles<Loaded>(
   load: (source: string) => Promise<Loaded>,
 ): Promise<LoadedFiles<Loaded>> {
   if (sources.filter((source) => source === '-').length > 1) {
-    throw new UserError('usage', 'standard input can be read only once', {
-      suggestion: 'write - once',
-    });
+    throw usageError('standard input can be read only once', 'write - once');
   }
   const loaded: Loaded[] = [];
   const failures: { source: string; error: UserError }[] = [];

@@ -9,6 +9,7 @@ import { readInChunks } from '../checkpoint/view.js';
 import { UserError } from '../errors.js';
 import { decodeValues, numbersIn } from '../tensor/decode-values.js';
 import { isSameShape, shapeText } from '../tensor/dtype.js';
+import { setting } from '../text/setting.js';
 import { shortened } from '../text/words.js';
 
 /**
@@ -75,7 +76,7 @@ function otherModel(
     : 'a parameter of the model, which has none of this name';
   return new UserError(
     'refused-file',
-    `--gradients: ${file}: tensor ${shortened(name, 80)}: expected ${expected}`,
+    `${setting('gradients')}: ${file}: tensor ${shortened(name, 80)}: expected ${expected}`,
     {
       suggestion:
         'give the gradients of this model: {name: p.grad for name, p in model.named_parameters() if p.grad is not None}',

@@ -1,6 +1,7 @@
 /** Whether a language model inside another shares its head, and what its class reads otherwise than its own. */
 import type { JsonObject } from '../architecture/transformer/config-keys.js';
 import type { ProblemText, Severity } from '../errors.js';
+import { setting } from '../text/setting.js';
 import { joined } from '../text/words.js';
 import { ownValue, PLAIN_LOGITS, TIED_BY_DEFAULT, type Wrapper } from './wrappers.js';
 
@@ -216,13 +217,13 @@ function tieNotes(
 ): PartNote[] {
   const [outer, inner, tied] = [flagIn(whole), flagIn(text), isTied(wrapper, whole, text, kind)];
   const shares = tied ? 'shares the embedding' : 'has weights of its own';
-  const suggestion = `if the checkpoint differs, write --set model.tie_word_embeddings=${!tied}`;
+  const suggestion = `if the checkpoint differs, write ${setting('set', `model.tie_word_embeddings=${!tied}`)}`;
   if (outer === undefined && inner === undefined) {
     return wrapper?.ties === 'tied' && !TIED_BY_DEFAULT.has(kind)
       ? [
           warning(
             `no tie_word_embeddings: the head ${shares}, as transformers 5 reads ${of}`,
-            'if the checkpoint has a head of its own, write --set model.tie_word_embeddings=false',
+            `if the checkpoint has a head of its own, write ${setting('set', 'model.tie_word_embeddings=false')}`,
           ),
         ]
       : [];

@@ -29,6 +29,7 @@ import { ignoredIn, ignoredText } from '../reconcile/ignored-tensors.js';
 import { type FaultGroup, groupFaults } from '../reconcile/notes.js';
 import { type ConfigDifference, type Reconciliation, reconcile } from '../reconcile/reconcile.js';
 import { isSameShape } from '../tensor/dtype.js';
+import { commandText } from '../text/setting.js';
 import { shortened, sumOf } from '../text/words.js';
 import { adapterFaults } from './adapter-model.js';
 import {
@@ -209,7 +210,7 @@ function refuseFaults(
       problems: faultProblems(file, faults, 'error', MAX_LISTED_FAULTS),
       suggestion:
         suggestions.map(adviceText).join(' ') ||
-        'name the config that it was made with; minimind verify compares the two',
+        `name the config that it was made with; ${commandText('verify')} compares the two`,
     },
   );
 }

@@ -1,11 +1,10 @@
 /** A model with the checkpoint of its weights, from one reference or from a config and `--checkpoint`. */
 import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import type { Problem } from '../errors.js';
-import { UserError } from '../errors.js';
+import { type Problem, type UserError, usageError } from '../errors.js';
 import { pathKind } from '../files/mounted.js';
 import type { ProgressDisplay } from '../progress-display.js';
-import { shellWord } from '../text/words.js';
+import { setting } from '../text/setting.js';
 import {
   checkpointAsConfig,
   checkpointWarnings,
@@ -19,7 +18,7 @@ import { verifiedModel } from './verify-checkpoint.js';
 
 export interface WeightFlags extends ModelLoadOptions {
   readonly checkpoint?: string | undefined;
-  readonly 'state-dict'?: string | undefined;
+  readonly stateDict?: string | undefined;
   /** Whether random weights take the place of a checkpoint. */
   readonly random?: boolean;
 }
@@ -68,19 +67,21 @@ export async function openWeighted(
 }
 
 const hasWeights = (file: string) =>
-  new UserError('usage', `${file} is a checkpoint; --random requires a config`, {
-    suggestion: 'remove --random, or pass a config',
-  });
+  usageError(
+    `${file} is a checkpoint; ${setting('random')} requires a config`,
+    `remove ${setting('random')}, or pass a config`,
+  );
 
 function hasNoWeights(file: string): UserError {
   const folder = path.dirname(configPath(file));
   const beside = file !== '<stdin>' && isFolder(folder) ? checkpointsIn(folder) : [];
   const [only] = beside.length === 1 ? beside : [];
-  return new UserError('usage', `${file} is a config without weights`, {
-    suggestion: only
-      ? `write --checkpoint ${shellWord(path.join(folder, only))}, or --random for random weights`
-      : 'add --checkpoint PATH, or --random for random weights',
-  });
+  return usageError(
+    `${file} is a config without weights`,
+    only
+      ? `write ${setting('checkpoint', path.join(folder, only))}, or ${setting('random')} for random weights`
+      : `add ${setting('checkpoint', 'PATH')}, or ${setting('random')} for random weights`,
+  );
 }
 
 /** Folders in which the text files of a model lie: that of its config, and that of its weights. */

@@ -1,5 +1,5 @@
 /** Tensors of the building blocks: a shape, and a typed array in row-major order. */
-import { UserError } from '../errors.js';
+import { type UserError, usageError } from '../errors.js';
 import { valueTable } from '../tensor/decode-values.js';
 import { elementCount, isSameShape, type Shape, shapeText } from '../tensor/dtype.js';
 import { narrowFloats } from '../tensor/encode.js';
@@ -36,7 +36,7 @@ export interface Ids {
 
 /** Error for an invalid call of a building block: `groupRmsNorm: …`. */
 export const mistake = (where: string, message: string, suggestion: string): UserError =>
-  new UserError('usage', `${where}: ${message}`, { suggestion });
+  usageError(`${where}: ${message}`, suggestion);
 
 /**
  * Creates a tensor of numbers, rounded to nearest, ties to even. Like `torch.tensor`, it rounds to float32, then

@@ -1,12 +1,14 @@
 /** The job of a plan for a scheduler: its tasks, what follows them, and the memory and time to ask for. */
 import { spawn } from 'node:child_process';
 import path from 'node:path';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { endsWithProgram } from '../files/early-end.js';
 import { printable } from '../text/escape.js';
+import { setting, settingWords } from '../text/setting.js';
 import { formatDuration } from '../text/units.js';
 import { posixWord, shellWord } from '../text/words.js';
 import type { LaunchName } from './task-index.js';
+import { arrayOption } from './task-index.js';
 
 /** A job, and what became of it. */
 export interface LaunchedJob {
@@ -117,15 +119,14 @@ const wordsOf = (
   ...program,
   command,
   ...operands,
-  '--plan',
-  path.resolve(planFile),
+  ...settingWords('plan', path.resolve(planFile)),
   ...words,
-  ...(isOffline ? ['--offline'] : []),
+  ...(isOffline ? settingWords('offline') : []),
 ];
 
 const finishWords = ({ isForced = false }: LaunchOptions): string[] => [
-  '--finish',
-  ...(isForced ? ['--force'] : []),
+  ...settingWords('finish'),
+  ...(isForced ? settingWords('force') : []),
 ];
 
 const line = (words: readonly string[]) => words.map(shellWord).join(' ');
@@ -167,17 +168,14 @@ function slurmScript(job: PartsJob, needs: Needs, options: LaunchOptions): strin
     variable: string,
     after: string | undefined,
     isArray: boolean,
-    words: string[],
+    words: readonly string[],
   ) => {
     const asked = [
       'sbatch',
-      '--parsable',
-      `--job-name=${name}-${variable}`,
-      ...(isArray ? [`--array=1-${tasks}`] : []),
-      `--cpus-per-task=${job.cpus}`,
-      `--mem=${memoryMiB}M`,
-      `--time=${Math.ceil(seconds / 60)}`,
-      '--requeue',
+      ...['--parsable', `--job-name=${name}-${variable}`],
+      ...(isArray ? [arrayOption(`1-${tasks}`)] : []),
+      ...[`--cpus-per-task=${job.cpus}`, `--mem=${memoryMiB}M`],
+      ...[`--time=${Math.ceil(seconds / 60)}`, '--requeue'],
     ];
     const dependency = after === undefined ? '' : ` --dependency=afterany:"\${${after}%%;*}"`;
     // Slurm gives this to sh, which does not know the other way to quote.
@@ -186,15 +184,15 @@ function slurmScript(job: PartsJob, needs: Needs, options: LaunchOptions): strin
       .join(' ')}`;
     return `${variable}=$(${line(asked)}${dependency} --wrap=${shellWord(wrapped)})`;
   };
-  const auto = ['--part', 'auto'];
+  const auto = settingWords('part', 'auto');
   return lines([
     ...headOf(job, needs, options),
     '# Each phase runs also after a failed one: the last job lists what is missing.',
     'set -euo pipefail',
     heapLine(needs),
-    ...(hasRows ? [submit('rows', undefined, true, [...auto, '--phase', '1'])] : []),
+    ...(hasRows ? [submit('rows', undefined, true, [...auto, ...settingWords('phase', 1)])] : []),
     hasRows
-      ? submit('files', 'rows', true, [...auto, '--phase', '2'])
+      ? submit('files', 'rows', true, [...auto, ...settingWords('phase', 2)])
       : submit('files', undefined, true, auto),
     submit('finish', 'files', false, finishWords(options)),
     `echo "${hasRows ? 'rows $rows, ' : ''}files $files, finish $finish"`,
@@ -205,19 +203,16 @@ function slurmScript(job: PartsJob, needs: Needs, options: LaunchOptions): strin
 function parallelScript(job: PartsJob, needs: Needs, options: LaunchOptions): string {
   const { hasRows, planFile, partSeconds } = job;
   if (/[\r\n]/.test(planFile)) {
-    throw new UserError(
-      'usage',
-      `--launch parallel: expected a plan without line breaks in its path`,
-      {
-        suggestion: 'rename the file or its folder: GNU parallel reads a command from each line',
-      },
+    throw usageError(
+      `${setting('launch', 'parallel')}: expected a plan without line breaks in its path`,
+      'rename the file or its folder: GNU parallel reads a command from each line',
     );
   }
   const numbers = partSeconds.map((_, index) => index + 1);
   const jobs = options.tasks === undefined ? '' : ` --jobs ${options.tasks}`;
   const phase = (words: readonly string[]) => [
     `parallel${jobs} --line-buffer <<'END_OF_PARTS' || true`,
-    ...numbers.map((part) => line(wordsOf(job, options, '--part', String(part), ...words))),
+    ...numbers.map((part) => line(wordsOf(job, options, ...settingWords('part', part), ...words))),
     'END_OF_PARTS',
   ];
   return lines([
@@ -225,7 +220,7 @@ function parallelScript(job: PartsJob, needs: Needs, options: LaunchOptions): st
     'set -euo pipefail',
     heapLine(needs),
     'export PARALLEL_SHELL=/bin/sh',
-    ...(hasRows ? [...phase(['--phase', '1']), ...phase(['--phase', '2'])] : phase([])),
+    ...(hasRows ? [1, 2].flatMap((number) => phase(settingWords('phase', number))) : phase([])),
     line(wordsOf(job, options, ...finishWords(options))),
   ]);
 }
@@ -240,11 +235,11 @@ const MOUNT = 'data';
 function kubernetesManifest(work: PartsJob, needs: Needs, options: LaunchOptions): string {
   const { image, claim } = options;
   if (image === undefined || claim === undefined) {
-    const missing = image === undefined ? '--image' : '--claim';
-    throw new UserError('usage', `--launch kubernetes requires ${missing}`, {
-      suggestion:
-        'write --image registry/minimind:TAG and --claim NAME of the volume that holds the plan and its files',
-    });
+    const missing = setting(image === undefined ? 'image' : 'claim');
+    throw usageError(
+      `${setting('launch', 'kubernetes')} requires ${missing}`,
+      `write ${setting('image', 'registry/minimind:TAG')} and ${setting('claim', 'NAME')} of the volume that holds the plan and its files`,
+    );
   }
   const { tasks, memoryMiB, seconds } = needs;
   const name = nameOf(work);
@@ -286,14 +281,14 @@ function kubernetesManifest(work: PartsJob, needs: Needs, options: LaunchOptions
   });
   // A failed pod is started again: finished units are kept.
   const retries = 3;
-  const parts = job('parts', ['--part', 'auto', '--tasks', String(tasks)], {
+  const parts = job('parts', [...settingWords('part', 'auto'), ...settingWords('tasks', tasks)], {
     completionMode: 'Indexed',
     completions: tasks,
     parallelism: tasks,
     backoffLimit: retries * tasks,
     activeDeadlineSeconds: 4 * seconds,
   });
-  const finish = job('finish', [...finishWords(options), '--wait'], {
+  const finish = job('finish', [...finishWords(options), ...settingWords('wait')], {
     backoffLimit: retries,
     activeDeadlineSeconds: 5 * seconds,
   });
@@ -353,6 +348,6 @@ async function submit(name: LaunchName, text: string): Promise<string> {
   if (name === 'parallel' && code === 1) return out;
   const why = error?.message ?? `it ended with exit code ${code}`;
   throw new UserError('system', `cannot submit the job to ${name}: ${why}`, {
-    suggestion: 'print the job without --submit, and run it where the scheduler is installed',
+    suggestion: `print the job without ${setting('submit')}, and run it where the scheduler is installed`,
   });
 }

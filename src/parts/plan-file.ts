@@ -6,10 +6,11 @@ import type * as z from 'zod';
 import { checkDocument } from '../config/check-document.js';
 import { documentOfData, parseDocument } from '../config/document.js';
 import { MAX_DOCUMENT_BYTES } from '../config/source.js';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import { writeWhole } from '../files/write-whole.js';
 import { jsonOrUndefined } from '../text/json.js';
+import { setting } from '../text/setting.js';
 import { counted, isRecord } from '../text/words.js';
 
 export interface HashedPlan {
@@ -33,9 +34,10 @@ export const MOST_PARTS = 10_000;
 /** @throws UserError for more parts than schedulers take. */
 export function refuseTooManyParts(parts: number): void {
   if (parts <= MOST_PARTS) return;
-  throw new UserError('usage', `--parts: expected at most ${MOST_PARTS} parts, found ${parts}`, {
-    suggestion: `write --parts ${MOST_PARTS}, or fewer`,
-  });
+  throw usageError(
+    `${setting('parts')}: expected at most ${MOST_PARTS} parts, found ${parts}`,
+    `write ${setting('parts', MOST_PARTS)}, or fewer`,
+  );
 }
 
 export const changedInput = (message: string): UserError =>
@@ -76,14 +78,15 @@ export async function readPlan<Plan extends HashedPlan>(
 ): Promise<Plan> {
   const refuse = (message: string, suggestion: string, place = '') =>
     new UserError('refused-file', `${file}${place} ${message}`, { suggestion });
-  const again = `plan again with ${command} --parts N --plan FILE`;
+  const again = `plan again with ${command} ${setting('parts', 'N')} ${setting('plan', 'FILE')}`;
   const text = await readText(file, { most: MOST_BYTES, suggestion: again });
   const value = jsonOrUndefined(text);
-  if (value === undefined) throw refuse('is not JSON, expected a plan of --parts', again);
+  if (value === undefined)
+    throw refuse(`is not JSON, expected a plan of ${setting('parts')}`, again);
   const schema = isRecord(value) ? value.schema : undefined;
   if (schema !== name) {
     const found = typeof schema === 'string' ? `the schema ${JSON.stringify(schema)}` : 'no schema';
-    throw refuse(`is not a plan of --parts: expected ${name}, found ${found}`, again);
+    throw refuse(`is not a plan of ${setting('parts')}: expected ${name}, found ${found}`, again);
   }
   const { success, data } = content.safeParse(value);
   if (!success) {

@@ -1,6 +1,10 @@
 /** The parts of one task of a job, from the environment of its scheduler. */
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 import { joined } from '../text/words.js';
+
+/** Option of Slurm for some tasks: `--array=3,7-9`. */
+export const arrayOption = (array: string): string => `--array=${array}`;
 
 /** Schedulers that `--launch` writes a job for. */
 export const LAUNCH_NAMES = ['slurm', 'kubernetes', 'parallel'] as const;
@@ -28,9 +32,10 @@ export function askedParts(
 ): number[] {
   if (part === 'auto') return partsOfTask(environment, parts, tasks);
   if (part >= 1 && part <= parts) return [part];
-  throw new UserError('usage', `--part ${part}: expected 1 to ${parts}, the parts of ${file}`, {
-    suggestion: `write --part ${Math.max(1, Math.min(parts, part))}`,
-  });
+  throw usageError(
+    `${setting('part', part)}: expected 1 to ${parts}, the parts of ${file}`,
+    `write ${setting('part', Math.max(1, Math.min(parts, part)))}`,
+  );
 }
 
 /** Numbers of parts, from 1; empty for a task beyond the last part. */
@@ -43,32 +48,30 @@ export function partsOfTask(
   const [scheduler] = found;
   if (scheduler === undefined) {
     const names = SCHEDULERS.map(({ variable }) => variable);
-    throw new UserError(
-      'usage',
-      `--part auto: expected a task of a job, found none of ${joined(names)}`,
-      {
-        suggestion: `write --part 1 for one part of ${parts}, or start the job with --launch`,
-      },
+    throw usageError(
+      `${setting('part', 'auto')}: expected a task of a job, found none of ${joined(names)}`,
+      `write ${setting('part', '1')} for one part of ${parts}, or start the job with ${setting('launch')}`,
     );
   }
   if (found.length > 1) {
     const names = joined(found.map(({ variable }) => variable));
-    throw new UserError('usage', `--part auto: expected one scheduler, found ${names}`, {
-      suggestion: 'write the number of the part: --part 1, or --part {} for GNU parallel',
-    });
+    throw usageError(
+      `${setting('part', 'auto')}: expected one scheduler, found ${names}`,
+      `write the number of the part: ${setting('part', '1')}, or ${setting('part')} {} for GNU parallel`,
+    );
   }
   const { index, count, isPart } = scheduler.task(environment, tasks);
   if (tasks !== undefined && tasks !== count) {
-    throw new UserError('usage', `--tasks ${tasks}: expected the ${count} tasks of the job`, {
-      suggestion: `write --tasks ${count}, or leave it out`,
-    });
+    throw usageError(
+      `${setting('tasks', tasks)}: expected the ${count} tasks of the job`,
+      `write ${setting('tasks', count)}, or leave it out`,
+    );
   }
   if (isPart) {
     if (index < parts) return [index + 1];
-    throw new UserError(
-      'usage',
-      `--part auto: expected a task of 1 to ${parts}, found ${scheduler.variable}=${environment[scheduler.variable]}`,
-      { suggestion: `start the array with at most ${parts}: --array=1-${parts}` },
+    throw usageError(
+      `${setting('part', 'auto')}: expected a task of 1 to ${parts}, found ${scheduler.variable}=${environment[scheduler.variable]}`,
+      `start the array with at most ${parts}: ${arrayOption(`1-${parts}`)}`,
     );
   }
   return Array.from({ length: parts }, (_, part) => part + 1).filter(
@@ -130,11 +133,8 @@ const numbered = (index: number, tasks: number | undefined): Task =>
 function integerIn(environment: Environment, name: string): number {
   const text = environment[name] ?? '';
   if (/^\d{1,9}$/.test(text)) return Number(text);
-  throw new UserError(
-    'usage',
+  throw usageError(
     `expected a whole number in ${name}, found ${JSON.stringify(text)}`,
-    {
-      suggestion: 'write the number of the part: --part 1',
-    },
+    `write the number of the part: ${setting('part', '1')}`,
   );
 }

@@ -2,6 +2,7 @@
 import { div, inputs, ln, max, sub, v } from '../budget/expression.js';
 import type { Quantity } from '../budget/figure.js';
 import { quantity } from '../budget/figure.js';
+import { commandText } from '../text/setting.js';
 import type { Sizes } from './space.js';
 
 /** Measures of a model; the criterion decides whether more or less is better. */
@@ -58,7 +59,9 @@ export const CRITERIA = {
     title: 'least memory of inference',
     measure: 'memory',
     best: 'least',
-    source: 'weights, buffers and state, as minimind profile has them',
+    get source() {
+      return `weights, buffers and state, as ${commandText('profile')} has them`;
+    },
   },
   decode: {
     title: 'fastest decoding',

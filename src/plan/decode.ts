@@ -2,7 +2,7 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import { memoized } from '../architecture/walk.js';
 import type { StateSetting } from '../budget/state.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { eachBound } from '../fit/bounds.js';
 import {
   type DecodeWork,
@@ -23,6 +23,7 @@ import {
 import type { Cluster } from '../hardware/gpu.js';
 import { capacityOf, noPeakText, peakIfKnown } from '../hardware/gpu.js';
 import type { Dtype } from '../tensor/dtype.js';
+import { setting } from '../text/setting.js';
 import { sumOf } from '../text/words.js';
 import type { FoldedModel } from './folding.js';
 import type { DecodingTarget } from './search.js';
@@ -116,7 +117,8 @@ export function missingPeakText({ gpu }: Cluster, { dtype }: StateSetting): stri
 function servedIn(dtype: Dtype): WeightDtype {
   const served = SERVED_IN[dtype];
   if (served !== undefined) return served;
-  throw new UserError('usage', `--dtype: decoding speed has no estimate for ${dtype}`, {
-    suggestion: 'write f32, bf16 or f16, or leave out --gpu',
-  });
+  throw usageError(
+    `${setting('dtype')}: decoding speed has no estimate for ${dtype}`,
+    `write f32, bf16 or f16, or leave out ${setting('gpu')}`,
+  );
 }

@@ -6,7 +6,8 @@ import { componentSums, countParameters } from '../budget/parameters.js';
 import { inferenceMemoryOf } from '../budget/profile-model.js';
 import type { StateSetting } from '../budget/state.js';
 import { documentText } from '../config/document.js';
-import { UserError } from '../errors.js';
+import { type UserError, usageError } from '../errors.js';
+import { commandText, setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import { joined } from '../text/words.js';
 import type { Shares } from './allocation.js';
@@ -38,15 +39,16 @@ import { ModelSpace } from './space.js';
 export function rowDocument({ rows, family, limits, inference }: Plan, place: number): string {
   const row = rows[place - 1];
   if (row === undefined) {
-    throw new UserError('usage', `--row: expected 1 to ${rows.length}, found ${place}`, {
-      suggestion: 'write a row of the table, or show more rows with --top',
-    });
+    throw usageError(
+      `${setting('row')}: expected 1 to ${rows.length}, found ${place}`,
+      `write a row of the table, or show more rows with ${setting('top')}`,
+    );
   }
   const { parameters, memory, document } = row;
   const comments = [
     `A ${family} model of ${grouped(parameters.value)} parameters, planned for at most ${grouped(limits.maxParameters)}.`,
     `Inference takes ${grouped(memory.value)} bytes at ${inference.batch} × ${inference.context} tokens in ${inference.dtype}.`,
-    `Completion in an editor: minimind schema ${family} -o ${family}.schema.json`,
+    `Completion in an editor: ${commandText('schema', [family])} -o ${family}.schema.json`,
     `yaml-language-server: $schema=./${family}.schema.json`,
   ];
   return `${comments.map((line) => `# ${line}\n`).join('')}${documentText(document)}`;
@@ -229,9 +231,10 @@ function allocationOf(
 }
 
 const withoutGpu = () =>
-  new UserError('usage', '--sort decode requires --gpu', {
-    suggestion: 'write a GPU, as in --gpu h100-80gb',
-  });
+  usageError(
+    `${setting('sort', 'decode')} requires ${setting('gpu')}`,
+    `write a GPU, as in ${setting('gpu', 'h100-80gb')}`,
+  );
 
 interface Searched {
   readonly limits: Plan['limits'];
@@ -287,10 +290,10 @@ export function spaceOf(family: Family, request: PlanRequest): ModelSpace {
 function refuseContradictions(space: ModelSpace, request: PlanRequest): void {
   const { depth, width, headDims, vocabulary, align } = request;
   const { dimensions } = space;
-  const range = (flag: string, size: SizeRange | undefined) =>
+  const range = (name: 'depth' | 'width', size: SizeRange | undefined) =>
     size && {
       allows: (value: number) => value >= size.least && value <= size.most,
-      text: `--${flag} ${size.least}..${size.most}`,
+      text: setting(name, `${size.least}..${size.most}`),
     };
   const contradictions = [
     { key: dimensions.depth, other: range('depth', depth) },
@@ -299,14 +302,14 @@ function refuseContradictions(space: ModelSpace, request: PlanRequest): void {
       key: dimensions.headDim?.[0] ?? 'head_dim',
       other: headDims && {
         allows: (value: number) => headDims.includes(value),
-        text: `--head-dim ${headDims.join(',')}`,
+        text: setting('headDim', headDims.join(',')),
       },
     },
     {
       key: dimensions.feedForward?.key,
       other: align && {
         allows: (value: number) => value % align === 0,
-        text: `--align ${align}`,
+        text: setting('align', align),
       },
     },
     {
@@ -320,18 +323,20 @@ function refuseContradictions(space: ModelSpace, request: PlanRequest): void {
     const fixed = space.fixed(key);
     return fixed === undefined || !other || other.allows(fixed)
       ? []
-      : [`--set model.${key}=${fixed} and ${other.text}`];
+      : [`${setting('set', `model.${key}=${fixed}`)} and ${other.text}`];
   });
   if (contradictions.length === 0) return;
-  throw new UserError('usage', `contradicting sizes: ${joined(contradictions)}`, {
-    suggestion: 'write only one of them: a size of --set is fixed',
-  });
+  throw usageError(
+    `contradicting sizes: ${joined(contradictions)}`,
+    `write only one of them: a size of ${setting('set')} is fixed`,
+  );
 }
 
 function withoutDimensions({ name }: Family): UserError {
-  return new UserError('usage', `--family: ${name} has no table of sizes to search`, {
-    suggestion: 'plan another family, or compare its models with minimind compare --set',
-  });
+  return usageError(
+    `${setting('family')}: ${name} has no table of sizes to search`,
+    `plan another family, or compare its models with ${commandText('compare')} ${setting('set')}`,
+  );
 }
 
 function limitsOf(request: PlanRequest): Plan['limits'] {
@@ -341,10 +346,9 @@ function limitsOf(request: PlanRequest): Plan['limits'] {
     maxMemory = null,
   } = request;
   if (minParameters > maxParameters) {
-    throw new UserError(
-      'usage',
-      `--min-params: expected at most --max-params (${formatInteger(maxParameters)}), found ${formatInteger(minParameters)}`,
-      { suggestion: 'write fewer, or leave it out' },
+    throw usageError(
+      `${setting('minParameters')}: expected at most ${setting('maxParameters')} (${formatInteger(maxParameters)}), found ${formatInteger(minParameters)}`,
+      'write fewer, or leave it out',
     );
   }
   return { minParameters, maxParameters, maxMemory };
@@ -422,39 +426,31 @@ function nothingFound(
   { minParameters, maxParameters, maxMemory }: Plan['limits'],
 ): UserError {
   if (!smallest) {
-    return new UserError(
-      'usage',
+    return usageError(
       `no ${name} model in the range: its heads must divide its width`,
-      {
-        suggestion: 'write a --width range that contains a multiple of 64, or another --head-dim',
-      },
+      `write a ${setting('width')} range that contains a multiple of 64, or another ${setting('headDim')}`,
     );
   }
   if (leanest && maxMemory !== null) {
-    return new UserError(
-      'usage',
+    return usageError(
       `no ${name} model of ${grouped(minParameters)} to ${grouped(maxParameters)} parameters needs at most ` +
         `${grouped(maxMemory)} bytes: the leanest needs ${grouped(leanest.value)}, ${shapeText(leanest.sizes)}`,
-      { suggestion: `raise --max-memory to ${leanest.value}, or lower --min-params or --context` },
+      `raise ${setting('maxMemory')} to ${leanest.value}, or lower ${setting('minParameters')} or ${setting('context')}`,
     );
   }
   if (!largest) {
-    return new UserError(
-      'usage',
+    return usageError(
       `no ${name} model has at most ${grouped(maxParameters)} parameters: the smallest candidate has ` +
         `${grouped(smallest.value)}, ${shapeText(smallest.sizes)}`,
-      {
-        suggestion: Number.isFinite(smallest.value)
-          ? `raise --max-params to ${smallest.value}, or write a smaller --vocab`
-          : 'write a smaller --vocab or --context',
-      },
+      Number.isFinite(smallest.value)
+        ? `raise ${setting('maxParameters')} to ${smallest.value}, or write a smaller ${setting('vocabulary')}`
+        : `write a smaller ${setting('vocabulary')} or ${setting('context')}`,
     );
   }
-  return new UserError(
-    'usage',
+  return usageError(
     `no ${name} model has ${grouped(minParameters)} to ${grouped(maxParameters)} parameters: the largest ` +
       `candidate below has ${grouped(largest.value)}, ${shapeText(largest.sizes)}`,
-    { suggestion: `lower --min-params to ${largest.value}, or widen --depth and --width` },
+    `lower ${setting('minParameters')} to ${largest.value}, or widen ${setting('depth')} and ${setting('width')}`,
   );
 }
 

@@ -3,7 +3,8 @@ import type { Family } from '../architecture/family.js';
 import type { Exact } from '../budget/figure.js';
 import { forwardFlopsOf, trainingFlopsOf } from '../budget/flops.js';
 import { parameterFigures } from '../budget/parameters.js';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
+import { setting } from '../text/setting.js';
 import { type PlanRequest, planning } from './plan-models.js';
 import type { Searching } from './search.js';
 import { ModelSpace, type Sizes } from './space.js';
@@ -65,12 +66,9 @@ export function* comparingVocabularies(
   const shape = yield* shapeForLargest(family, request, sorted);
   if (shape === undefined || !dimensions) {
     const smallest = sorted[0]?.vocabulary;
-    throw new UserError(
-      'usage',
-      `--tokenizer: no vocabulary fits into ${request.maxParameters} parameters`,
-      {
-        suggestion: `raise --max-params, or give a tokenizer with fewer than ${smallest} tokens`,
-      },
+    throw usageError(
+      `${setting('tokenizer')}: no vocabulary fits into ${request.maxParameters} parameters`,
+      `raise ${setting('maxParameters')}, or give a tokenizer with fewer than ${smallest} tokens`,
     );
   }
   const rows = sorted.map((text) => {

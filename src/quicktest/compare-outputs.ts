@@ -8,8 +8,7 @@ import path from 'node:path';
 import type { LanguageModel } from '../architecture/layer.js';
 import { countParameters } from '../budget/parameters.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import type { Problem } from '../errors.js';
-import { UserError } from '../errors.js';
+import { type Problem, usageError } from '../errors.js';
 import { checkpointWarnings, findConfig } from '../model-input/checkpoint-config.js';
 import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
 import { configPath, hasWeights, isCheckpointPath } from '../model-input/locate.js';
@@ -26,6 +25,7 @@ import { idLimitsOf, inputSize, randomIds } from '../runtime/token-ids.js';
 import type { WeightSource } from '../runtime/weights.js';
 import { checkpointWeights, randomWeights } from '../runtime/weights.js';
 import { isSameShape, shapeText } from '../tensor/dtype.js';
+import { setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import { counted } from '../text/words.js';
 import type { LogitDifference } from './differences.js';
@@ -68,9 +68,10 @@ export async function openComparedModel(
   display: ProgressDisplay,
 ): Promise<OpenedModel> {
   if (source === '-' && own.loaded.file === '<stdin>') {
-    throw new UserError('usage', 'standard input cannot be read twice', {
-      suggestion: 'name a file for one of the two models',
-    });
+    throw usageError(
+      'standard input cannot be read twice',
+      'name a file for one of the two models',
+    );
   }
   if (isCheckpointPath(source)) return checkpointSide(source, own.loaded, display);
   const loaded = await loadModelFile(source);
@@ -282,10 +283,9 @@ function refuseOtherVocabulary(own: LanguageModel, other: LanguageModel): void {
   ]) as [number[], number[]];
   const at = here.findIndex((size, index) => size !== there[index]);
   if (at < 0) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `the models do not share a vocabulary: ${formatInteger(here[at] ?? 0)} and ${formatInteger(there[at] ?? 0)} tokens`,
-    { suggestion: 'compare models that take the same tokens' },
+    'compare models that take the same tokens',
   );
 }
 
@@ -312,16 +312,13 @@ async function onTwo<T>(
 /** Rejects a second engine that equals the first. */
 function refuseSameEngine(info: EngineInfo, other: EngineTarget): void {
   if (!isRequestedEngine(info, other)) return;
-  const [what, flag, example] =
+  const [what, flag, example]: readonly [string, 'engine' | 'device', string] =
     other.device === 'auto'
       ? [ENGINES[info.name], 'engine', info.name === 'onnx' ? 'tfjs' : 'onnx']
       : [DEVICES[info.deviceKind], 'device', info.deviceKind === 'cpu' ? 'webgpu' : 'cpu'];
-  throw new UserError(
-    'usage',
+  throw usageError(
     `expected another engine or device than ${what}, which already runs the model`,
-    {
-      suggestion: `choose another for the first model, as in --${flag} ${example}`,
-    },
+    `choose another for the first model, as in ${setting(flag, example)}`,
   );
 }
 

@@ -5,10 +5,11 @@ import { stagesOf, tensorsOf, unreadTensors, walk } from '../architecture/walk.j
 import { quantizedMatrices } from '../architecture/weight-matrices.js';
 import { activationsOf } from '../budget/saved-activations.js';
 import { stateOf } from '../budget/state.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import type { EngineInfo, EngineName } from '../runtime/engine.js';
 import type { InputSize } from '../runtime/token-ids.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
+import { commandText, setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import { counted, sumOf } from '../text/words.js';
 
@@ -215,13 +216,10 @@ export function refuseDecoding(
   const bytes = sumOf(models, (each) => decodingBytes(each, totalTokens, name));
   if (bytes <= usable) return;
   const isQuantized = models.some(({ form }) => form?.bits === 4);
-  throw new UserError(
-    'usage',
+  throw usageError(
     `expected at most ${gigabytes(usable)}, the memory that can be used here, found ${gigabytes(bytes)} for ` +
       `${counted(models.length, 'model')} with a context of ${counted(totalTokens, 'token')}`,
-    {
-      suggestion: `write ${isQuantized ? '' : '--weights int4, or '}a smaller --context; minimind fit shows hardware that is large enough`,
-    },
+    `write ${isQuantized ? '' : `${setting('weights', 'int4')}, or `}a smaller ${setting('context')}; ${commandText('fit')} shows hardware that is large enough`,
   );
 }
 
@@ -232,13 +230,10 @@ export const activationsTooLarge = (
   usable: number,
   fitsTfjs: boolean,
 ) =>
-  new UserError(
-    'usage',
+  usageError(
     `${formatInteger(batch)} × ${formatInteger(tokens)} tokens need ${gigabytes(activationBytes)} for activations, ` +
       `${gigabytes(totalBytes)} with the weights; ${gigabytes(usable)} is available`,
-    {
-      suggestion: `write a smaller --batch or --context${fitsTfjs ? ', or --engine tfjs, which needs less' : ''}`,
-    },
+    `write a smaller ${setting('batch')} or ${setting('context')}${fitsTfjs ? `, or ${setting('engine', 'tfjs')}, which needs less` : ''}`,
   );
 
 export const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;

@@ -4,7 +4,7 @@ import { quantizedMatrices } from '../architecture/weight-matrices.js';
 import { countParameters } from '../budget/parameters.js';
 import type { TensorToWrite } from '../checkpoint/safetensors/write-safetensors.js';
 import { writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { refuseOtherEnding } from '../files/file-endings.js';
 import { refuseUnwritable, writeWhole } from '../files/write-whole.js';
 import type {
@@ -23,6 +23,7 @@ import type { InputSize } from '../runtime/token-ids.js';
 import { idLimitsOf, inputSize, randomIds } from '../runtime/token-ids.js';
 import { randomWeights } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
+import { setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import { counted } from '../text/words.js';
 import { notComparable } from './checks/forward.js';
@@ -164,8 +165,9 @@ const inForm = (engine: Engine, { weightForm }: Pick<QuickTestRequest, 'weightFo
 
 /** Advice for more output tokens than a sequence has. */
 function moreTokens(positions: number, tokens: number, outputTokens: number): string {
-  if (tokens + outputTokens <= positions) return `write --context ${tokens + outputTokens}`;
-  return `write --context ${positions} --output-tokens ${Math.floor(positions / 2)}`;
+  if (tokens + outputTokens <= positions)
+    return `write ${setting('context', tokens + outputTokens)}`;
+  return `write ${setting('context', positions)} ${setting('outputTokens', Math.floor(positions / 2))}`;
 }
 
 async function testOn(
@@ -175,10 +177,9 @@ async function testOn(
 ): Promise<QuickTestRun> {
   const { model, seed, threads, repeats, outputTokens, family, document } = request;
   if (outputTokens !== undefined && outputTokens >= size.tokens) {
-    throw new UserError(
-      'usage',
-      `--output-tokens: expected fewer than the ${counted(size.tokens, 'token')} of a sequence, found ${outputTokens}`,
-      { suggestion: moreTokens(model.positions, size.tokens, outputTokens) },
+    throw usageError(
+      `${setting('outputTokens')}: expected fewer than the ${counted(size.tokens, 'token')} of a sequence, found ${outputTokens}`,
+      moreTokens(model.positions, size.tokens, outputTokens),
     );
   }
   const startBytes = process.memoryUsage.rss();
@@ -272,12 +273,11 @@ function tooLarge(model: LanguageModel, isFitting: boolean): TooLarge | undefine
 
 /** Reason not to save the output of a proxy, which is not the model's. */
 const savesProxy = (reason: TooLarge, { totalBytes }: MemoryNeed, usable: number) =>
-  new UserError(
-    'usage',
+  usageError(
     reason === 'tensors'
-      ? `--save requires the model itself, and a model runs as a whole up to ${formatInteger(MOST_TENSORS)} tensors`
-      : `--save requires the model itself, which needs more than ${gigabytes(totalBytes)}; ${gigabytes(usable)} is available`,
-    { suggestion: 'add --full, which runs the model itself layer by layer' },
+      ? `${setting('save')} requires the model itself, and a model runs as a whole up to ${formatInteger(MOST_TENSORS)} tensors`
+      : `${setting('save')} requires the model itself, which needs more than ${gigabytes(totalBytes)}; ${gigabytes(usable)} is available`,
+    `add ${setting('full')}, which runs the model itself layer by layer`,
   );
 
 /** A proxy has a smaller vocabulary than given ids may need. */
@@ -330,7 +330,7 @@ export async function saveOutput(
 ): Promise<void> {
   const hidden = [...blocks.values()].map((value, index) => toWrite(`hidden.${index}`, value));
   await refuseUnwritable(file, force);
-  refuseOtherEnding('--save', file, ['.safetensors']);
+  refuseOtherEnding(setting('save'), file, ['.safetensors']);
   await writeWhole(file, force, (sink) =>
     writeSafetensors(sink, [toWrite('logits', output), ...hidden]),
   );

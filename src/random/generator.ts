@@ -1,5 +1,5 @@
 /** PyTorch's CPU generator: equal seeds and fills give equal values. */
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { elementCount, type Shape, shapeText } from '../tensor/dtype.js';
 import {
   fillBernoulli,
@@ -49,9 +49,10 @@ export class Generator {
   uniform(target: Float32Array, low = 0, high = 1): Float32Array {
     const range = Math.fround(high) - Math.fround(low);
     if (!(range >= 0 && Number.isFinite(Math.fround(range)))) {
-      throw new UserError('usage', `no float32 values lie between ${low} and ${high}`, {
-        suggestion: 'write two finite bounds, the lower one first',
-      });
+      throw usageError(
+        `no float32 values lie between ${low} and ${high}`,
+        'write two finite bounds, the lower one first',
+      );
     }
     fillUniform(this.#twister, target, { kind: 'uniform', low, high });
     return target;
@@ -63,12 +64,9 @@ export class Generator {
    */
   normal(target: Float32Array, mean = 0, deviation = 1): Float32Array {
     if (Number.isNaN(mean) || !(deviation >= 0)) {
-      throw new UserError(
-        'usage',
+      throw usageError(
         `expected a mean and a standard deviation of at least 0, found mean ${mean} and deviation ${deviation}`,
-        {
-          suggestion: 'write a number for the mean, and one from 0 on for the deviation',
-        },
+        'write a number for the mean, and one from 0 on for the deviation',
       );
     }
     if (isPaired(target.length)) {
@@ -107,9 +105,10 @@ export class Generator {
   randint(count: number, low: number, high: number): Int32Array {
     const range = high - low;
     if (!(isWord(low) && isWord(high - 1) && range >= 1 && range < 2 ** 28)) {
-      throw new UserError('usage', `no whole numbers from ${low} up to below ${high}`, {
-        suggestion: 'give two whole numbers, the lower one first',
-      });
+      throw usageError(
+        `no whole numbers from ${low} up to below ${high}`,
+        'give two whole numbers, the lower one first',
+      );
     }
     const draws = new Int32Array(zeros(count).length);
     this.#twister.fill(draws);
@@ -176,10 +175,9 @@ export class Generator {
     const { fanIn } = fansOf(weight, shape);
     const [outputs = 0] = shape;
     if (bias && bias.length !== outputs) {
-      throw new UserError(
-        'usage',
+      throw usageError(
         `a bias of ${bias.length} values for a weight of shape ${shapeText(shape)}`,
-        { suggestion: `give one value per output: ${outputs}` },
+        `give one value per output: ${outputs}`,
       );
     }
     if (weight.length > 0) {
@@ -209,33 +207,30 @@ function wordOf(seed: number | bigint): number {
   const isExact = typeof seed === 'bigint' || Number.isSafeInteger(seed);
   const whole = isExact ? BigInt(seed) : undefined;
   if (whole === undefined || whole < LOWEST_SEED || whole > HIGHEST_SEED) {
-    throw new UserError('usage', `${seed} is not a seed`, {
-      suggestion:
-        'a seed is a whole number from -2^63 to 2^64 - 1; beyond 2^53, write it as a bigint',
-    });
+    throw usageError(
+      `${seed} is not a seed`,
+      'a seed is a whole number from -2^63 to 2^64 - 1; beyond 2^53, write it as a bigint',
+    );
   }
   return Number(BigInt.asIntN(32, whole));
 }
 
 function zeros(count: number): Float32Array {
   if (Number.isSafeInteger(count) && count >= 0) return new Float32Array(count);
-  throw new UserError('usage', `${count} is not a number of values`, {
-    suggestion: 'give a whole number from 0 on',
-  });
+  throw usageError(`${count} is not a number of values`, 'give a whole number from 0 on');
 }
 
 function checkProbability(probability: number): void {
   if (probability >= 0 && probability <= 1) return;
-  throw new UserError('usage', `${probability} is not a probability`, {
-    suggestion: 'give a number from 0 to 1',
-  });
+  throw usageError(`${probability} is not a probability`, 'give a number from 0 to 1');
 }
 
 function checkMode(mode: string): void {
   if (Object.hasOwn(FANS, mode)) return;
-  throw new UserError('usage', `${JSON.stringify(mode)} is not a mode`, {
-    suggestion: `give one of ${Object.keys(FANS).join(', ')}`,
-  });
+  throw usageError(
+    `${JSON.stringify(mode)} is not a mode`,
+    `give one of ${Object.keys(FANS).join(', ')}`,
+  );
 }
 
 /** Connections of a matrix or kernel. */
@@ -248,10 +243,10 @@ interface Fans {
 
 function fansOf(target: Float32Array, shape: Shape): Fans {
   if (shape.length < 2 || elementCount(shape) !== target.length) {
-    throw new UserError('usage', `shape ${shapeText(shape)} for ${target.length} values`, {
-      suggestion:
-        'give [outputs, inputs] and then the sizes of a kernel, with the same number of values',
-    });
+    throw usageError(
+      `shape ${shapeText(shape)} for ${target.length} values`,
+      'give [outputs, inputs] and then the sizes of a kernel, with the same number of values',
+    );
   }
   const [outputs = 0, inputs = 0, ...kernel] = shape;
   const field = kernel.reduce((product, size) => product * size, 1);

@@ -7,6 +7,7 @@ import type {
   RatioMatch,
 } from '../budget/attention-methods.js';
 import type { NormOperations } from '../budget/norm-operations.js';
+import { setting } from '../text/setting.js';
 import { dtypeWord, formatBytes, formatInteger, percentText, significant } from '../text/units.js';
 import { counted, groupBy, joined, modelName } from '../text/words.js';
 import type { Block, Cell, Report, TableBlock, Verdict } from './kit/report.js';
@@ -63,7 +64,7 @@ export function attentionReport(result: AttentionResult, explain: boolean): Repo
       ]),
       ...EXPLANATIONS.map(noteOf),
     ],
-    more: explain ? [] : ['--explain'],
+    more: explain ? [] : ['explain'],
     data: longTexts ? longTextTable(longTexts) : flatTable(result),
   };
 }
@@ -90,7 +91,7 @@ function verdictOf({ file }: AttentionResult, longest: Context): Verdict {
 }
 
 function settingText({
-  setting,
+  setting: asked,
   layers,
   heads,
   keyHeads,
@@ -104,9 +105,9 @@ function settingText({
   const others = before.map((context) => formatInteger(context));
   return (
     `${counted(layers, 'layer')}, ${counted(heads, 'head')} of ${headDim}, ${counted(keyHeads, 'key head')}; ` +
-    `one sequence in ${dtypeWord(setting.dtype)}${tile} (${gpu ?? formatBytes(setting.onChip.bytes)}).` +
+    `one sequence in ${dtypeWord(asked.dtype)}${tile} (${gpu ?? formatBytes(asked.onChip.bytes)}).` +
     (others.length > 0
-      ? ` ${joined(others)} ${before.at(-1) === 1 ? 'token' : 'tokens'}: --details.`
+      ? ` ${joined(others)} ${before.at(-1) === 1 ? 'token' : 'tokens'}: ${setting('details')}.`
       : '')
   );
 }
@@ -233,7 +234,7 @@ const publishedBlocks = (published: readonly RatioMatch[], contexts: number): Bl
         text:
           matches.length > 0
             ? texts.slice(0, MOST_MATCHES).join('; ') +
-              (others > 0 ? `; ${others} more: --json` : '')
+              (others > 0 ? `; ${others} more: ${setting('json')}` : '')
             : `no such ratio${nearest ? `; nearest ${significant(nearest.ratio)} ×: ${foundText(nearest)}` : ''}`,
         tone: matches.length > 0 ? 'good' : 'bad',
       };

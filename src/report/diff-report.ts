@@ -15,6 +15,7 @@ import type {
   ValueGroup,
 } from '../difference/value-differences.js';
 import { ignoredText } from '../reconcile/ignored-tensors.js';
+import { setting } from '../text/setting.js';
 import {
   formatBytes,
   formatChange,
@@ -76,13 +77,13 @@ export function diffReport(result: Result): Report {
       { kind: 'facts', facts },
       ...(shown.length > 0 ? [tableOf(shown, differenceFields(shown))] : []),
       ...answer.blocks,
-      ...(rest.length > 0 ? [noteOf(`… ${rest.join(', ')}: --details`)] : []),
+      ...(rest.length > 0 ? [noteOf(`… ${rest.join(', ')}: ${setting('details')}`)] : []),
     ],
     details: [
       ...(more > 0 ? listBlocks('All differences', rows, differenceFields(rows)) : []),
       ...(result.values ? valueDetails(result.values) : []),
     ],
-    more: result.values || result.a.kind === 'config' ? [] : ['--values'],
+    more: result.values || result.a.kind === 'config' ? [] : ['values'],
     data: dataTable(rows, result.values),
   };
 }

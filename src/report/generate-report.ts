@@ -5,6 +5,7 @@ import type {
   ReportedAnswer,
   ReportedToken,
 } from '../generation/session.js';
+import { setting } from '../text/setting.js';
 import { formatInteger, percentText, weightFormText } from '../text/units.js';
 import { counted, modelName, present, sumOf } from '../text/words.js';
 import { engineText } from './doctor-report.js';
@@ -185,7 +186,9 @@ function againstBlocks({ against }: ReportedAnswer): Block[] {
         ),
       ]),
     partings.length > MOST_PARTINGS &&
-      noteOf(`${counted(partings.length - MOST_PARTINGS, 'more token')}; --json has all.`),
+      noteOf(
+        `${counted(partings.length - MOST_PARTINGS, 'more token')}; ${setting('json')} has all.`,
+      ),
   ]);
 }
 

@@ -1,5 +1,6 @@
 /** Table of `minimind attention --chunk`: ways to read a text that is longer than the training. */
 import type { LongTextRow, LongTexts } from '../budget/long-texts.js';
+import { commandText } from '../text/setting.js';
 import { formatInteger, percentText, significant } from '../text/units.js';
 import { modelName } from '../text/words.js';
 import type { Block, Cell, TableBlock, Verdict } from './kit/report.js';
@@ -56,7 +57,7 @@ export const longTextNotes = ({ rows, globalTokens, window }: LongTexts): Block[
   const truncation = rows.find(({ strategy }) => strategy === 'truncation');
   return [
     `The first tokens alone lose ${percentText(1 - (truncation?.share ?? 0))} of the text. reach: the farthest tokens that are related to each other.`,
-    'full attention needs positions beyond the training, as with YaRN: minimind rope. Its FLOPs include masked scores.',
+    `full attention needs positions beyond the training, as with YaRN: ${commandText('rope')}. Its FLOPs include masked scores.`,
     `global model: the layers of this model over ${formatInteger(globalTokens)} vectors, the means of the chunks. It has to be trained, and sees no single tokens.`,
     `window + global: each token sees ${formatInteger(window)} tokens, and ${formatInteger(globalTokens)} global tokens see all. The model has to be trained with this mask.`,
     'scores: memory of one layer in one pass, as plain attention stores them. KV cache: one pass, all layers.',

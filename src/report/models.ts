@@ -3,8 +3,9 @@ import type { FamilySummary } from '../budget/family-counts.js';
 import type { ValidFile } from '../cli/command-results.js';
 import type { OnnxValue } from '../runtime/engine.js';
 import type { ExportResult } from '../runtime/export-files.js';
+import { commandText, nextCommand, setting } from '../text/setting.js';
 import { formatBytes, formatInteger, shortCount } from '../text/units.js';
-import { counted, nextCommand, present, sumOf } from '../text/words.js';
+import { counted, present, sumOf } from '../text/words.js';
 import type { Report, TableBlock } from './kit/report.js';
 import {
   headingBlock,
@@ -45,7 +46,9 @@ export function familiesReport({ families, pattern }: Families): Report {
             familyTable(filled.filter(hasMany)),
             ...publishedNote(filled.filter((family) => !hasMany(family))),
             ...readersByArchitecture(families),
-            noteOf('Presets of a family: minimind list hybrid. Write one: minimind init NAME.'),
+            noteOf(
+              `Presets of a family: ${commandText('list', ['hybrid'])}. Write one: ${commandText('init', ['NAME'])}.`,
+            ),
           ]
         : [
             ...(presets.length > 0 ? [all] : []),
@@ -72,7 +75,7 @@ export function familiesReport({ families, pattern }: Families): Report {
             ]),
           ]
         : [],
-    next: example && nextCommand(['profile', nameOf(example)]),
+    next: example && nextCommand('profile', [nameOf(example)]),
     data: all,
   };
 }
@@ -142,7 +145,7 @@ function publishedNote(families: readonly FamilySummary[]) {
 /** The first of several names, and the number of the others. */
 function someOf(names: readonly string[], most: number): string {
   const more = names.length - most;
-  return `${names.slice(0, most).join(', ')}${more > 0 ? `, and ${more} more: --details` : '.'}`;
+  return `${names.slice(0, most).join(', ')}${more > 0 ? `, and ${more} more: ${setting('details')}` : '.'}`;
 }
 
 const presetTable = (presets: readonly Listed[]): TableBlock =>
@@ -182,7 +185,7 @@ export function initReport(written: {
           ),
         ]
       : [],
-    ...(isKept && { next: nextCommand(['profile', file]) }),
+    ...(isKept && { next: nextCommand('profile', [file]) }),
     data: {
       kind: 'table',
       columns: [leftColumn('file', 'file'), leftColumn('preset', 'preset')],
@@ -216,9 +219,9 @@ export function validationReport(
         (warnings === 0 ? '' : `, ${counted(warnings, 'warning')}`),
       tone: valid === given ? 'good' : 'bad',
     },
-    blocks: [first, ...(isCut ? moreNote(valid - FIRST_ROWS, '--details') : [])],
+    blocks: [first, ...(isCut ? moreNote(valid - FIRST_ROWS, 'details') : [])],
     details: isCut ? [headingBlock('All valid files'), filesTable(files)] : [],
-    next: files[0] && nextCommand(['profile', files[0].file, ...modelWords]),
+    next: files[0] && nextCommand('profile', [files[0].file, ...modelWords]),
     data: filesTable(files),
   };
 }

@@ -2,8 +2,9 @@
 
 import type { SoftmaxStep } from '../modules/attention-modules.js';
 import type { ListedBlock, ModuleResult, NamedTensor, RotationStep } from '../modules/block-run.js';
+import { nextCommand, setting } from '../text/setting.js';
 import { formatInteger, significant } from '../text/units.js';
-import { counted, nextCommand } from '../text/words.js';
+import { counted } from '../text/words.js';
 import type { Block, Cell, Report, TableBlock } from './kit/report.js';
 import {
   headingBlock,
@@ -30,10 +31,10 @@ export const blockListReport = (blocks: readonly ListedBlock[]): Report => ({
   details: [
     tableOf(blocks, [
       leftColumn('block', 'block', ({ name }) => strongCell(name)),
-      wrapColumn('flags', 'flags', ({ flags }) => flags.map((flag) => `--${flag}`).join(' ')),
+      wrapColumn('flags', 'flags', ({ flags }) => flags.join(' ')),
     ]),
   ],
-  next: nextCommand(['modules', 'group-rms-norm']),
+  next: nextCommand('modules', ['group-rms-norm']),
 });
 
 /** Most checks in the answer; more of them, and those of a run with steps, are in the details. */
@@ -166,7 +167,9 @@ function valueBlocks({ name, role, dtype, shape, values }: NamedTensor): Block[]
   return [
     headingBlock(`${name} ${shapeText(shape)} ${DTYPES[dtype]}, ${role}`),
     ...lines.map((text): Block => paragraph(text)),
-    ...(rows > MOST_ROWS ? [noteOf(`… ${formatInteger(rows - MOST_ROWS)} more rows: --json`)] : []),
+    ...(rows > MOST_ROWS
+      ? [noteOf(`… ${formatInteger(rows - MOST_ROWS)} more rows: ${setting('json')}`)]
+      : []),
   ];
 }
 

@@ -4,13 +4,21 @@ import type { PartsResult } from '../conversion/parts/parts.js';
 import type { PartsAnswer } from '../parts/part-lock.js';
 import type { SweepResult } from '../sweep/sweep.js';
 import {
+  type CommandName,
+  isCommandName,
+  type NextLine,
+  nextCommand,
+  type SettingValues,
+  setting,
+} from '../text/setting.js';
+import {
   formatBytes,
   formatDuration,
   formatInteger,
   formatShare,
   significant,
 } from '../text/units.js';
-import { counted, type NextLine, nextCommand, present, shortened } from '../text/words.js';
+import { counted, present, shortened } from '../text/words.js';
 import type { Fact, Report, TableBlock, Verdict } from './kit/report.js';
 import {
   bytesCell,
@@ -30,7 +38,7 @@ export const sweepReport = (result: SweepResult): Report =>
     verdict: sweepVerdict(result),
     facts: sweepFacts(result),
     table: (parts) => sweepTable(result, parts),
-    next: nextStep(result.command, result),
+    next: isCommandName(result.command) ? nextStep(result.command, result) : undefined,
   });
 
 /** Report of work in parts: all parts of a plan, else those that are not done. */
@@ -54,7 +62,7 @@ function progressReport<Part extends PartsAnswer['parts'][number]>(
     blocks: [
       { kind: 'facts', facts },
       ...(shown.length > 0 ? [table(shown.slice(0, ANSWER_ROWS))] : []),
-      ...moreNote(shown.length - ANSWER_ROWS, '--details'),
+      ...moreNote(shown.length - ANSWER_ROWS, 'details'),
     ],
     details: shown.length > ANSWER_ROWS || action !== 'plan' ? [table(parts)] : [],
     next,
@@ -78,12 +86,15 @@ function progressVerdict({ action, parts, missing, array, ran }: PartsAnswer): V
   const total = counted(parts.length, 'part');
   const done = `${formatInteger(parts.length - missing.length)} of ${total} done`;
   if (action === 'part' && ran !== null) return { text: ranText(ran), tone: 'good' };
-  if (missing.length === 0) return { text: `${done}: --finish is next`, tone: 'good' };
+  if (missing.length === 0) return { text: `${done}: ${setting('finish')} is next`, tone: 'good' };
   if (action === 'finish') {
-    return { text: `Not finished: ${done}; missing: --array=${array}`, tone: 'bad' };
+    return { text: `Not finished: ${done}; missing: ${arrayOption(array)}`, tone: 'bad' };
   }
   return { text: done };
 }
+
+/** The option of Slurm for some parts. */
+const arrayOption = (array: string) => `--array=${array}`;
 
 function ranText({ parts, units, unitsThere }: NonNullable<PartsAnswer['ran']>): string {
   const [first, ...others] = parts;
@@ -141,7 +152,7 @@ function stateFacts({ parts, missing, array }: PartsAnswer): Fact[] {
       text: `${counted(stalled, 'part')} without a sign of life: run again`,
       tone: 'warning' as const,
     },
-    missing.length > 0 && { name: 'missing', text: `--array=${shortened(array)}` },
+    missing.length > 0 && { name: 'missing', text: arrayOption(shortened(array)) },
   ]);
 }
 
@@ -176,15 +187,15 @@ const sweepTable = ({ unitName }: SweepResult, parts: SweepResult['parts']): Tab
 
 /** Next command of work in parts. The progress leads to a part that nobody works on. */
 function nextStep(
-  command: string,
+  command: CommandName,
   { action, plan, parts, missing }: PartsAnswer,
 ): NextLine | undefined {
-  const start = [...command.split(' '), '--plan', plan.file];
-  if (action === 'plan') return nextCommand([...start, '--launch', 'slurm']);
-  if (missing.length === 0) return nextCommand([...start, '--finish']);
-  if (action !== 'status') return nextCommand([...start, '--status']);
+  const next = (values: SettingValues) => nextCommand(command, [], { plan: plan.file, ...values });
+  if (action === 'plan') return next({ launch: 'slurm' });
+  if (missing.length === 0) return next({ finish: true });
+  if (action !== 'status') return next({ status: true });
   const free = parts.find(({ state }) => state === 'missing' || state === 'stalled');
-  return free && nextCommand([...start, '--part', String(free.part)]);
+  return free && next({ part: free.part });
 }
 
 // A conversion in parts
@@ -195,8 +206,8 @@ export const partsReport = (result: PartsResult): Report =>
     facts: conversionFacts(result),
     table: conversionTable,
     next: result.isFinished
-      ? nextCommand(['verify', result.output.path])
-      : nextStep('convert-checkpoint', result),
+      ? nextCommand('verify', [result.output.path])
+      : nextStep('convertCheckpoint', result),
   });
 
 function conversionVerdict(result: PartsResult): Verdict {
@@ -222,7 +233,7 @@ function conversionFacts(result: PartsResult): Fact[] {
         name: 'parts',
         text:
           working < parts.length
-            ? `${formatInteger(working)} with work: a part is whole files; a smaller --shard-size makes more`
+            ? `${formatInteger(working)} with work: a part is whole files; a smaller ${setting('shardSize')} makes more`
             : `${counted(parts.length, 'part')} of whole files, ${sizesText(parts)}`,
         ...(working < parts.length && { tone: 'warning' as const }),
       },

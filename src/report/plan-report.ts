@@ -5,6 +5,7 @@ import type { MeasureName } from '../plan/criteria.js';
 import type { Plan, PlanRow } from '../plan/plan-models.js';
 import type { PlanResult } from '../plan/plan-sweep.js';
 import type { SquareRootRule, VocabularyComparison } from '../plan/vocabulary.js';
+import { commandText, type NextLine, setting } from '../text/setting.js';
 import {
   dtypeWord,
   formatBytes,
@@ -15,7 +16,7 @@ import {
   shortCount,
   significant,
 } from '../text/units.js';
-import { counted, joined, modelName, type NextLine, present, sentence } from '../text/words.js';
+import { counted, joined, modelName, present, sentence } from '../text/words.js';
 import type { Block, Cell, Field, Report, TableBlock, Tone, Verdict } from './kit/report.js';
 import {
   bar,
@@ -60,7 +61,7 @@ export function planReport(
     blocks: [
       ...conditionNotes(plan),
       rowTable(plan, most),
-      ...moreNote(plan.rows.length - most, '--details'),
+      ...moreNote(plan.rows.length - most, 'details'),
       ...allocationNotes(plan),
       noteOf(legendOf(plan)),
       ...rule,
@@ -140,7 +141,7 @@ function misfitNotes({ rows, spectrum, gpu, gpuMemory }: Plan): Block[] {
     paragraph(
       `${formatInteger(misfits)} of ${counted(shown.size, 'model')} shown do not fit into the ` +
         `${formatBytes(gpuMemory.value)} of ${gpu ?? 'the GPU'} (no tokens/s). ` +
-        `--max-memory ${gpuMemory.value} removes them.`,
+        `${setting('maxMemory', gpuMemory.value)} removes them.`,
       'bad',
     ),
   ];
@@ -375,7 +376,7 @@ function explanationNotes({ rows, criterion, withoutPeak }: Plan): Block[] {
   if (!best) return [];
   return present([
     noteOf(
-      'shape: layers × width. w/layer: width per layer. memory: weights, buffers and state, as in minimind profile.',
+      `shape: layers × width. w/layer: width per layer. memory: weights, buffers and state, as in ${commandText('profile')}.`,
     ),
     noteOf(
       `balance: how many times deeper or shallower than the balanced depth, ${best.offBalance.formula} with ` +
@@ -385,6 +386,8 @@ function explanationNotes({ rows, criterion, withoutPeak }: Plan): Block[] {
     withoutPeak !== null && noteOf(sentence(withoutPeak)),
     criterion.measure !== 'offBalance' &&
       noteOf(`${criterion.name}: ${criterion.title} (${criterion.source}).`),
-    noteOf('--save best.yaml writes the first row as a config; with --row 2 it writes the second.'),
+    noteOf(
+      `${setting('save', 'best.yaml')} writes the first row as a config; with ${setting('row', '2')} it writes the second.`,
+    ),
   ]);
 }

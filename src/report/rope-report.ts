@@ -12,6 +12,7 @@ import type {
   TrainedFrom,
 } from '../budget/analyse-rope.js';
 import type { RopeResult } from '../cli/command-results.js';
+import { setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import { counted, joined, present, sumOf } from '../text/words.js';
 import type {
@@ -45,7 +46,8 @@ export function ropeReport(analysis: RopeResult): Report {
     blocks: present([
       ...lengthNotes(analysis),
       first && methodTable(first.methods, true),
-      others.length > 0 && noteOf(`${counted(others.length, 'other rotation')}: --details.`),
+      others.length > 0 &&
+        noteOf(`${counted(others.length, 'other rotation')}: ${setting('details')}.`),
       ...settingsBlocks(analysis, settings),
     ]),
     details: [
@@ -112,7 +114,9 @@ function verdictOf(analysis: RopeAnalysis): Verdict {
 const TRAINED_FROM = {
   flag: '',
   scaling: ' (original positions of its scaling)',
-  positions: ' (positions of the config; change with --trained)',
+  get positions() {
+    return ` (positions of the config; change with ${setting('trained')})`;
+  },
 } as const satisfies Record<TrainedFrom, string>;
 
 const CONTEXT_FROM = {

@@ -1,4 +1,6 @@
 /** Report of `minimind train-plan`: size, learning rate, groups, mistakes, checkpoints, memory. */
+
+import { nextCommand, setting, withoutSettings } from '../text/setting.js';
 import {
   formatBytes,
   formatInteger,
@@ -9,7 +11,7 @@ import {
   shortNumber,
   significant,
 } from '../text/units.js';
-import { counted, joined, nextCommand, withoutFlags } from '../text/words.js';
+import { counted, joined } from '../text/words.js';
 import type { Mistake } from '../training/mistakes/find-mistakes.js';
 import type { PlainBounds, ShownPlan, TrainPlanResult } from '../training/plan-training.js';
 import type { Block, Cell, Fact, LinePlotBlock, Report, TableBlock } from './kit/report.js';
@@ -53,13 +55,13 @@ export function trainPlanReport(plan: TrainPlanResult, options: TrainPlanOptions
     verdict: verdictOf(plan),
     blocks: [
       ...shown.map(mistakeBlock),
-      ...(more > 0 ? [noteOf(`${counted(more, 'more mistake')}: --details`)] : []),
+      ...(more > 0 ? [noteOf(`${counted(more, 'more mistake')}: ${setting('details')}`)] : []),
       { kind: 'facts', facts: factsOf(plan, isLong) },
       ...(rows === undefined ? [] : [plotOf(plan, rows)]),
     ],
     details: detailsOf(plan),
     ...(!isAsked && {
-      next: nextCommand(['train-plan', ...withoutFlags(argv, []), '--gpu', 'h100']),
+      next: nextCommand('trainPlan', withoutSettings(argv), { gpu: 'h100' }),
     }),
     data: rateTable(plan, options),
   };
@@ -248,7 +250,7 @@ function detailsOf(plan: TrainPlanResult): Block[] {
     accumulationTable(plan),
     noteOf(
       plan.hardware === null
-        ? 'Memory of a GPU: lower bound, estimate, upper bound. With --gpu: whether it fits.'
+        ? `Memory of a GPU: lower bound, estimate, upper bound. With ${setting('gpu')}: whether it fits.`
         : 'Memory of a GPU: lower bound, estimate, upper bound.',
     ),
     ...undividedNotes(plan),

@@ -15,18 +15,9 @@ import type { FaultKind, TensorProperties } from '../reconcile/faults.js';
 import { ignoredIn, ignoredText } from '../reconcile/ignored-tensors.js';
 import type { FaultGroup, ReconciliationNote } from '../reconcile/notes.js';
 import type { ConfigDifference, Suggestion } from '../reconcile/reconcile.js';
+import { type NextLine, nextCommand, setting } from '../text/setting.js';
 import { formatBytes, formatInteger } from '../text/units.js';
-import {
-  counted,
-  inTurn,
-  joined,
-  type NextLine,
-  namesText,
-  nextCommand,
-  sentence,
-  shortened,
-  sumOf,
-} from '../text/words.js';
+import { counted, inTurn, joined, namesText, sentence, shortened, sumOf } from '../text/words.js';
 import { onnxNotes } from './inspect/inspect-formats.js';
 import type { Block, Cell, Fact, Field, Report, TableBlock, Verdict } from './kit/report.js';
 import {
@@ -76,7 +67,7 @@ export function verifyReport(result: VerifyAnswer): Report {
       ...(result.scan ? scanBlocks(result.scan) : []),
       ...(result.values ? valueBlocks(result.values, named) : []),
       ...(faults.length > 0 ? [faultTable(shown)] : []),
-      ...moreNote(more, '--details'),
+      ...moreNote(more, 'details'),
     ],
     details: [
       ...(differences.length > 1 ? differences.map(differenceBlock) : []),
@@ -89,9 +80,9 @@ export function verifyReport(result: VerifyAnswer): Report {
 
 /** Undefined for a config from standard input. */
 function quickTest({ config, checkpoint }: VerifyResult): NextLine | undefined {
-  if (config.startsWith(checkpoint)) return nextCommand(['quick-test', checkpoint]);
+  if (config.startsWith(checkpoint)) return nextCommand('quickTest', [checkpoint]);
   if (!/\.(?:ya?ml|json)$/i.test(config)) return undefined;
-  return nextCommand(['quick-test', config, '--checkpoint', checkpoint]);
+  return nextCommand('quickTest', [config], { checkpoint });
 }
 
 /** `1 NaN and 2 infinite`. */
@@ -109,8 +100,10 @@ const MOST_BAD = 8;
 
 /** `no NaN or infinity in 30 tensors, 495.4 kB`. */
 function scanText({ skipped, tensors, bytes, unread, bad }: ValueScan): string {
-  if (skipped === 'size') return `not searched for NaN, ${formatBytes(bytes)}: --scan does`;
-  if (skipped === 'remote') return 'not searched for NaN, as they are on the hub: --scan does';
+  if (skipped === 'size')
+    return `not searched for NaN, ${formatBytes(bytes)}: ${setting('scan')} does`;
+  if (skipped === 'remote')
+    return `not searched for NaN, as they are on the hub: ${setting('scan')} does`;
   const others = unread > 0 ? `; ${counted(unread, 'tensor')} of other types not searched` : '';
   const what = bad.length > 0 ? 'searched for NaN' : 'no NaN or infinity';
   return `${what} in ${counted(tensors, 'tensor')}, ${formatBytes(bytes)}${others}`;
@@ -130,7 +123,7 @@ function scanBlocks({ bad, beyondFloat16 }: ValueScan): Block[] {
             leftColumn('values', 'values', (each) => badCounts(each)),
             leftColumn('first at', 'first', (each) => shapeText(each.first)),
           ]),
-          ...moreNote(Math.max(0, bad.length - MOST_BAD), '--json'),
+          ...moreNote(Math.max(0, bad.length - MOST_BAD), 'json'),
         ]
       : []),
     ...(first
@@ -199,7 +192,9 @@ function verdictOf({ matches, counts, faults, values, scan }: VerifyAnswer): Ver
     return number > 0 ? [countText(kind, number)] : [];
   });
   const what =
-    kinds.length > 0 ? kinds.join(', ') : 'the tensors match, but --strict refuses warnings';
+    kinds.length > 0
+      ? kinds.join(', ')
+      : `the tensors match, but ${setting('strict')} refuses warnings`;
   return { text: `does not match: ${what}`, tone: 'bad' };
 }
 

@@ -3,7 +3,7 @@ import type { LanguageModel, Layer, Window } from '../architecture/layer.js';
 import { firstCachedKey, firstVisibleKey, windowKey } from '../architecture/masks.js';
 import { dependsOnLength } from '../architecture/rotary-scaling.js';
 import { walk } from '../architecture/walk.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { primitivesOf } from '../operations/lower.js';
 import { formatInteger } from '../text/units.js';
 import type { Program, ProgramOptions, RunInput, StateHandle, TokenIds, Values } from './engine.js';
@@ -63,7 +63,7 @@ export class Calls<Kept> {
     const end = start + tokens;
     if (end > this.#positions) {
       const message = `${formatInteger(end)} tokens are more than the model's ${formatInteger(this.#positions)} positions`;
-      throw new UserError('usage', message, { suggestion: 'take a shorter context' });
+      throw usageError(message, 'take a shorter context');
     }
     if (this.#total !== undefined && end > this.#total) {
       throw new RangeError(`${end} tokens where ${this.#total} were announced`);
@@ -148,7 +148,7 @@ interface InputSizes {
 function sizesOf(layer: Layer, input: RunInput): InputSizes {
   const sizes = givenSizes(layer, input);
   if (sizes.batch < 1 || sizes.tokens < 1) {
-    throw new UserError('usage', 'no tokens to run the model on');
+    throw usageError('no tokens to run the model on');
   }
   return sizes;
 }
@@ -194,12 +194,9 @@ function checkIds(layer: Layer, { batch, tokens, data }: TokenIds): void {
   const wrong = data.findIndex((id) => id < 0 || id >= vocabulary);
   if (wrong >= 0) {
     const place = `row ${Math.floor(wrong / tokens)}, position ${wrong % tokens}`;
-    throw new UserError(
-      'usage',
+    throw usageError(
       `token ${data[wrong]} (${place}) is not in a vocabulary of ${vocabulary}`,
-      {
-        suggestion: `token ids go from 0 to ${vocabulary - 1}`,
-      },
+      `token ids go from 0 to ${vocabulary - 1}`,
     );
   }
 }

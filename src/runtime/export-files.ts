@@ -5,6 +5,7 @@ import { refuseOtherEnding } from '../files/file-endings.js';
 import { Staging } from '../files/staging.js';
 import { refuseFullDisk } from '../files/write-whole.js';
 import type { ProgressDisplay } from '../progress-display.js';
+import { setting } from '../text/setting.js';
 import type { OnnxExport } from './engine.js';
 
 interface ExportRequest {
@@ -59,7 +60,7 @@ export async function writeExport(
   const discard = () => void staging.discard();
   process.prependOnceListener('exit', discard);
   try {
-    refuseOtherEnding('--save', save, ['.onnx']);
+    refuseOtherEnding(setting('save'), save, ['.onnx']);
     const { files, ...facts } = plan(staging.mainName);
     const written = files.map(({ name, length }) => ({
       path: name === staging.mainName ? save : path.join(path.dirname(save), name),

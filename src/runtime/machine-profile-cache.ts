@@ -20,6 +20,7 @@ import {
 } from '../hardware/machine-profile.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { toJson } from '../text/escape.js';
+import { setting } from '../text/setting.js';
 import { loadText } from '../text/units.js';
 import type { EngineRequest } from './select/devices.js';
 
@@ -89,7 +90,7 @@ function loadTexts(then: number | null, now: number | null): string[] {
     ...(isBusy(then)
       ? [
           `this machine was measured at ${loadText(then)}: what it can do at best may not have been seen, and what is ` +
-            'expected is slow; --remeasure while it is idle keeps the best and the worst of all measurements',
+            `expected is slow; ${setting('remeasure')} while it is idle keeps the best and the worst of all measurements`,
         ]
       : []),
     ...(isBusy(now)
@@ -145,7 +146,7 @@ async function storedProfile(
     if (error.code !== 'invalid-config' && error.code !== 'refused-file') throw error;
     throw new UserError('refused-file', message, {
       problems: error.problems,
-      suggestion: 'name another file with --profile, or remove this one',
+      suggestion: `name another file with ${setting('profile')}, or remove this one`,
     });
   }
 }

@@ -4,6 +4,7 @@ import type { Param } from '../architecture/param.js';
 import { tensorsOf } from '../architecture/walk.js';
 import { indexAt } from '../checkpoint/non-finite.js';
 import { UserError } from '../errors.js';
+import { commandText, setting } from '../text/setting.js';
 import { counted } from '../text/words.js';
 import type { Compute } from './engine.js';
 import type { WeightSource } from './weights.js';
@@ -73,7 +74,7 @@ export function nonFiniteLogits(models: readonly Weighted[], compute: Compute): 
       'refused-file',
       `expected finite logits, found NaN or an infinity: the weight ${bad.tensor.name} has ${badValuesText(bad)}`,
       {
-        suggestion: 'use an earlier checkpoint; minimind verify lists all weights that are broken',
+        suggestion: `use an earlier checkpoint; ${commandText('verify')} lists all weights that are broken`,
       },
     );
   }
@@ -83,8 +84,8 @@ export function nonFiniteLogits(models: readonly Weighted[], compute: Compute): 
     {
       suggestion:
         compute === 'f16'
-          ? 'write --compute f32: float16 overflows above 65,504'
-          : 'minimind quick-test names the layer',
+          ? `write ${setting('compute', 'f32')}: float16 overflows above 65,504`
+          : `${commandText('quickTest')} names the layer`,
     },
   );
 }

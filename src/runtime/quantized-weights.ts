@@ -2,9 +2,10 @@
 import type { Layer } from '../architecture/layer.js';
 import type { WeightMatrix } from '../architecture/weight-matrices.js';
 import { quantizedMatrices } from '../architecture/weight-matrices.js';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import type { QuantizedRows, WeightForm } from '../tensor/group-quantization.js';
 import { dequantizedRows, NotFiniteWeight, quantizeRows } from '../tensor/group-quantization.js';
+import { setting } from '../text/setting.js';
 import type { Engine, EngineInfo } from './engine.js';
 import type { WeightSource } from './weights.js';
 
@@ -13,9 +14,10 @@ export function refuseWeightForm({ name, provider, compute }: EngineInfo): void 
   if (name !== 'onnx' || (provider === 'cpu' && compute === 'f32')) return;
   const isOnCpu = provider === 'cpu';
   const found = isOnCpu ? `products in ${compute}` : `the provider ${provider}`;
-  throw new UserError('usage', `quantized weights run on the CPU in float32, found ${found}`, {
-    suggestion: `write ${isOnCpu ? '--compute f32' : '--device cpu'}, or remove --weights`,
-  });
+  throw usageError(
+    `quantized weights run on the CPU in float32, found ${found}`,
+    `write ${isOnCpu ? setting('compute', 'f32') : setting('device', 'cpu')}, or remove ${setting('weights')}`,
+  );
 }
 
 /**
@@ -65,7 +67,9 @@ function quantized(
     throw new UserError(
       'refused-file',
       `cannot quantize ${tensor.name}: expected finite values, found ${error.value}`,
-      { suggestion: 'run without --weights; quick-test shows where values stop being finite' },
+      {
+        suggestion: `run without ${setting('weights')}; quick-test shows where values stop being finite`,
+      },
     );
   }
 }

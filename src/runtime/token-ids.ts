@@ -1,7 +1,8 @@
 /** Token ids: parsed, random, sliced and changed. */
 import type { LanguageModel } from '../architecture/layer.js';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { parseJson } from '../text/json.js';
+import { setting } from '../text/setting.js';
 import { formatInteger } from '../text/units.js';
 import type { TokenIds } from './engine.js';
 import { randomIntegers } from './weights.js';
@@ -45,17 +46,17 @@ export function inputSize(
   { positions }: LanguageModel,
 ): InputSize {
   if (ids && (batch !== undefined || context !== undefined)) {
-    throw new UserError('usage', '--ids says already how many sequences and tokens there are', {
-      suggestion: 'leave --batch and --context out',
-    });
+    throw usageError(
+      `${setting('ids')} says already how many sequences and tokens there are`,
+      `leave ${setting('batch')} and ${setting('context')} out`,
+    );
   }
   if (ids) return ids;
   const tokens = context ?? Math.min(DEFAULT_CONTEXT, positions);
   if (tokens <= positions) return { batch: batch ?? 1, tokens };
-  throw new UserError(
-    'usage',
-    `--context: ${formatInteger(tokens)} tokens are more than the ${formatInteger(positions)} positions of the model`,
-    { suggestion: `write --context ${positions}, or less` },
+  throw usageError(
+    `${setting('context')}: ${formatInteger(tokens)} tokens are more than the ${formatInteger(positions)} positions of the model`,
+    `write ${setting('context', positions)}, or less`,
   );
 }
 
@@ -126,9 +127,10 @@ export function listedIds(text: string, vocabulary: number): number[] | undefine
     .map((each) => Number(each.replaceAll('_', '')));
   const wrong = ids.find((id) => !(id >= 0 && id < vocabulary));
   if (wrong === undefined) return ids;
-  throw new UserError('usage', `--ids: expected ids from 0 to ${vocabulary - 1}, found ${wrong}`, {
-    suggestion: 'write ids of the vocabulary of the model',
-  });
+  throw usageError(
+    `${setting('ids')}: expected ids from 0 to ${vocabulary - 1}, found ${wrong}`,
+    'write ids of the vocabulary of the model',
+  );
 }
 
 /** The first value that is no id of the vocabulary, with its position; it can be a text or a list of any length. */

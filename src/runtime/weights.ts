@@ -16,6 +16,7 @@ import { decodeValues } from '../tensor/decode-values.js';
 import type { StoredDtype } from '../tensor/dtype.js';
 import { isSameShape, STORED_DTYPES, shapeText } from '../tensor/dtype.js';
 import { fillHashes, keyOf } from '../tensor/random.js';
+import { commandText } from '../text/setting.js';
 import { holdsMxfp4, type Mxfp4Parts, mxfp4Reader } from './mxfp4-weights.js';
 
 /** Number types that an engine can read directly from a file. */
@@ -283,7 +284,7 @@ function fitting(tensor: Param, found: StoredTensor, path: string): StoredTensor
 
 const unfit = (path: string, what: string) =>
   new UserError('refused-file', `${path} ${what}`, {
-    suggestion: 'see all that differs with minimind verify CONFIG CHECKPOINT',
+    suggestion: `see all that differs with ${commandText('verify', ['CONFIG', 'CHECKPOINT'])}`,
   });
 
 function rangeOf(tensor: StoredTensor): FileRange | undefined {

@@ -14,6 +14,7 @@ import {
   readPlan,
   withHash,
 } from '../parts/plan-file.js';
+import { setting } from '../text/setting.js';
 import { sumOf } from '../text/words.js';
 import { isExactJson } from './exact-json.js';
 
@@ -111,7 +112,7 @@ export async function readSweepPlan(
   const plan = await readPlan(formatFor(command), file, version);
   if (plan.command === command) return plan;
   throw new UserError('refused-file', `${file} is a plan of minimind ${plan.command}`, {
-    suggestion: `write minimind ${plan.command} --plan ${file}`,
+    suggestion: `write minimind ${plan.command} ${setting('plan', file)}`,
   });
 }
 

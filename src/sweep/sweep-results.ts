@@ -12,6 +12,7 @@ import { ERROR_CODES, type ErrorCode, UserError } from '../errors.js';
 import { renameTo, syncFolder } from '../files/file-system.js';
 import { removeStaleFiles, temporaryFileName } from '../files/temporary.js';
 import { writeThrough } from '../files/write-whole.js';
+import { setting } from '../text/setting.js';
 import { exactJson, fromExactJson } from './exact-json.js';
 import type { SweepFolder, SweepPart, SweepPlan } from './sweep-plan.js';
 
@@ -115,7 +116,7 @@ async function* readResults<Value>({
   const file = folder.results(part);
   const refuse = (message: string) =>
     new UserError('refused-file', `${file}: ${message}`, {
-      suggestion: `run the part again: --part ${part.part}`,
+      suggestion: `run the part again: ${setting('part', part.part)}`,
     });
   const hash = createHash('sha256');
   let unit = part.first;

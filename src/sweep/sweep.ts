@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { makeFolder, withFileErrors } from '../files/file-system.js';
 import { readInputs } from '../files/input-registry.js';
 import { refuseUnwritable } from '../files/write-whole.js';
@@ -21,7 +21,7 @@ import {
   workUnder,
 } from '../parts/part-lock.js';
 import { changedInput, refuseTooManyParts, sha256, writePlan } from '../parts/plan-file.js';
-import { type AskedParts, askedParts, type LaunchName } from '../parts/task-index.js';
+import { type AskedParts, arrayOption, askedParts, type LaunchName } from '../parts/task-index.js';
 import { sumOf } from '../text/words.js';
 import { exactJson, fromExactJson } from './exact-json.js';
 import {
@@ -293,7 +293,7 @@ export class SweepParts {
         const file = this.#folder.results(part);
         return { severity: 'error', file, message: message.replace(`${file}: `, '') };
       }),
-      suggestion: `run these parts again: --array=${arrayText(broken.map(({ part }) => part.part))}`,
+      suggestion: `run these parts again: ${arrayOption(arrayText(broken.map(({ part }) => part.part)))}`,
     });
   }
 
@@ -385,10 +385,9 @@ type AnySweep = Pick<Sweep<unknown, unknown>, 'units'>;
 /** Engines round in their own way, so all parts use one. */
 function refuseOtherBackend(planned: string, here: string): void {
   if (planned === here) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `the plan computes with ${textOf(planned)}, and this machine with ${textOf(here)}`,
-    { suggestion: 'use the same kind of machine for all parts, or plan again' },
+    'use the same kind of machine for all parts, or plan again',
   );
 }
 

@@ -123,48 +123,6 @@ const ansiQuoted = (text: string): string =>
     return hex.length <= 4 ? `\\u${hex.padStart(4, '0')}` : `\\U${hex.padStart(8, '0')}`;
   }).join('')}'`;
 
-/**
- * A command line to paste, quoted as needed. Undefined if it has the model of standard input: the pasted command would
- * wait for another one.
- */
-export const nextCommand = (words: readonly string[]): NextLine | undefined =>
-  words.includes('-') || words.includes('<stdin>')
-    ? undefined
-    : (['minimind', ...words.map(shellWord)].join(' ') as NextLine);
-
-/** A whole command line, made of its words by `nextCommand`. */
-export type NextLine = string & { readonly isNextLine: true };
-
-/** Flags of the output, and whether they have a value. */
-const OUTPUT_FLAGS = {
-  '--check': false,
-  '--details': false,
-  '--explain': false,
-  '--json': false,
-  '--force': false,
-  '--sequence-parallel': false,
-  '--format': true,
-  '--output': true,
-  '-o': true,
-} as const satisfies Record<string, boolean>;
-
-/** `argv` without some flags that have values, and without the flags of the output. */
-export function withoutFlags(argv: readonly string[], names: readonly string[]): string[] {
-  const hasValue = new Map<string, boolean>([
-    ...names.map((name) => [name, true] as const),
-    ...Object.entries(OUTPUT_FLAGS),
-  ]);
-  const kept: string[] = [];
-  for (let index = 0; index < argv.length; index++) {
-    const word = argv[index] ?? '';
-    const [name = ''] = word.split('=');
-    const value = hasValue.get(name);
-    if (value === undefined) kept.push(word);
-    else if (value && !word.includes('=')) index++;
-  }
-  return kept;
-}
-
 /** Files that are named after their folder. */
 const COMMON_NAMES: ReadonlySet<string> = new Set(['config', 'model', 'minimind']);
 

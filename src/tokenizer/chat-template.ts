@@ -3,6 +3,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { UserError } from '../errors.js';
 import { endsWithProgram, watchEnd } from '../files/early-end.js';
 import { builtThread } from '../files/file-system.js';
+import { setting } from '../text/setting.js';
 import type { TemplateAnswer, TemplateSeries } from './template-process.js';
 
 export interface ChatMessage {
@@ -44,7 +45,7 @@ export async function renderChat(
     throw new UserError(
       'refused-file',
       `the chat template of ${file} refuses the messages: ${answer.raised}`,
-      { suggestion: 'change the messages, for example leave --system out' },
+      { suggestion: `change the messages, for example leave ${setting('system')} out` },
     );
   } finally {
     process.end();
@@ -87,7 +88,7 @@ export class ChatRenderer {
 
 const refused = (file: string, what: string) =>
   new UserError('refused-file', `the chat template of ${file} ${what}`, {
-    suggestion: 'leave --chat out, and write the whole prompt',
+    suggestion: `leave ${setting('chat')} out, and write the whole prompt`,
   });
 
 /** Process with one template. It does not keep the program running, and ends with it. */

@@ -1,9 +1,10 @@
 /** The files next to a model that say how it reads and writes text: tokenizer, chat template, generation defaults. */
 import fs from 'node:fs';
 import path from 'node:path';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import { parseJson } from '../text/json.js';
+import { setting } from '../text/setting.js';
 import { isRecord } from '../text/words.js';
 import type { ChatTemplate } from './chat-template.js';
 import { TextTokenizer, tokenizerFile } from './tokenizer.js';
@@ -75,17 +76,13 @@ export function requireTokenizer(
   if (tokenizer) return tokenizer;
   const [folder] = folders;
   const model = found(folders, 'tokenizer.model');
-  throw new UserError(
-    'usage',
+  throw usageError(
     model === undefined
       ? `expected a tokenizer.json${folder === undefined ? '' : ` in ${folder}`}, found none`
       : `expected a tokenizer.json, found only ${model}, a SentencePiece model, which is not supported`,
-    {
-      suggestion:
-        model === undefined
-          ? 'name one with --tokenizer FILE, or write token ids: --ids 1,2,3'
-          : 'write a tokenizer.json: AutoTokenizer.from_pretrained(…).save_pretrained(…) in transformers does',
-    },
+    model === undefined
+      ? `name one with ${setting('tokenizer', 'FILE')}, or write token ids: ${setting('ids', '1,2,3')}`
+      : 'write a tokenizer.json: AutoTokenizer.from_pretrained(…).save_pretrained(…) in transformers does',
   );
 }
 

@@ -6,6 +6,7 @@ import { UserError } from '../errors.js';
 import { isFolder } from '../files/file-system.js';
 import { readText } from '../files/read-file.js';
 import { TimeLimit, TimeLimitExceeded } from '../files/time-limit.js';
+import { setting } from '../text/setting.js';
 import { parseTokenizer } from './parse.js';
 
 /** The largest tokenizers in use have 250,000 tokens, in 35 MB. */
@@ -346,7 +347,7 @@ export async function measureText(
   const characters = codePointsOf(read);
   if (characters === 0) {
     throw new UserError('refused-file', `${text} is empty`, {
-      suggestion: 'name a text with --text',
+      suggestion: `name a text with ${setting('text')}`,
     });
   }
   const bytes = Buffer.byteLength(read);

@@ -1,5 +1,6 @@
 /** Gradients of a training step, counted by their magnitude. */
 import { UserError } from '../errors.js';
+import { setting } from '../text/setting.js';
 import { MagnitudeCount, type Underflow } from './underflow.js';
 
 export interface MeasuredGradients {
@@ -33,9 +34,13 @@ export async function countGradients(
   const count = new MagnitudeCount(scales);
   const missing = await read((values) => count.add(values));
   if (count.values === 0) {
-    throw new UserError('refused-file', `--gradients: ${file} has no value other than 0`, {
-      suggestion: 'save {name: p.grad} of a step, before the optimizer sets the gradients to 0',
-    });
+    throw new UserError(
+      'refused-file',
+      `${setting('gradients')}: ${file} has no value other than 0`,
+      {
+        suggestion: 'save {name: p.grad} of a step, before the optimizer sets the gradients to 0',
+      },
+    );
   }
   const { values, zeros, notFinite, largest } = count;
   return { file, missing, values, zeros, notFinite, largest, scales: count.shares() };

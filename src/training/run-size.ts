@@ -1,5 +1,5 @@
 /** The size of a training: tokens, optimizer steps, micro-steps and epochs. */
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { shortCount, shortNumber } from '../text/units.js';
 import type { TrainingValues } from './training-settings.js';
 
@@ -119,17 +119,17 @@ export function runSizeOf(
   };
 }
 
-const NO_TOKENS = new UserError('usage', 'the training: expected at least 1 token, found fewer', {
-  suggestion: 'write more tokens or epochs',
-});
+const NO_TOKENS = usageError(
+  'the training: expected at least 1 token, found fewer',
+  'write more tokens or epochs',
+);
 
 function requireExact(what: string, count: number, suggestion: string): void {
   if (count <= Number.MAX_SAFE_INTEGER) return;
   const most = shortCount(Number.MAX_SAFE_INTEGER);
-  throw new UserError(
-    'usage',
+  throw usageError(
     `the training: expected at most ${most} ${what}, found ${shortNumber(count)}`,
-    { suggestion },
+    suggestion,
   );
 }
 

@@ -1,6 +1,7 @@
 /** Settings of a training from a file's `training:` section, with those that flags replace. */
 import type { NamedTraining, TrainingKey } from '../architecture/training-section.js';
 import { isTrainingKey, namedTraining } from '../architecture/training-section.js';
+import { type SettingName, setting } from '../text/setting.js';
 import { isRecord } from '../text/words.js';
 
 /** Values by key; undefined where neither the file nor a flag has one. */
@@ -10,8 +11,8 @@ export interface TrainingSettings {
   readonly values: TrainingValues;
   /** Place of a value: `training.warmup_iters` in the file, or `--warmup`. */
   placeOf(key: TrainingKey): string;
-  /** Whether a flag set the value. */
-  isFlag(key: TrainingKey): boolean;
+  /** Whether the value is not from the file. */
+  isGiven(key: TrainingKey): boolean;
   /** Whether the file has the key. What a file leaves out has no usual value, because the file describes a training. */
   isInFile(key: TrainingKey): boolean;
   readonly contradictions: NamedTraining['contradictions'];
@@ -42,9 +43,12 @@ function ratesIn(section: Record<string, unknown>, path: readonly string[]): Unr
   });
 }
 
-/** A setting that a flag gives, with the flag. */
-export type SettingFlags = {
-  readonly [Key in TrainingKey]?: { readonly flag: string; readonly value: TrainingValues[Key] };
+/** Values that are given beside the document, with the settings that give them. */
+export type GivenSettings = {
+  readonly [Key in TrainingKey]?: {
+    readonly setting: SettingName;
+    readonly value: TrainingValues[Key];
+  };
 };
 
 /** Settings of which a flag replaces all others. */
@@ -68,7 +72,7 @@ const DATA_KEYS = {
  * The settings of a document, with flags in their place.
  * @param document A parsed config of any family.
  */
-export function trainingSettings(document: unknown, flags: SettingFlags = {}): TrainingSettings {
+export function trainingSettings(document: unknown, given: GivenSettings = {}): TrainingSettings {
   const sections = isRecord(document) ? document : {};
   const { settings, keys, contradictions } = namedTraining(
     isRecord(sections.training) ? sections.training : undefined,
@@ -85,19 +89,20 @@ export function trainingSettings(document: unknown, flags: SettingFlags = {}): T
     values[key] = value;
     places.set(key, `data.${name}`);
   }
-  const given = Object.entries(flags).filter(([, flag]) => flag?.value !== undefined);
-  for (const [key] of given) {
+  const own = Object.entries(given).filter(([, each]) => each?.value !== undefined);
+  for (const [key] of own) {
     const others = EXCLUSIVE.find((each) => each.some((one) => one === key)) ?? [];
     for (const other of others) delete values[other];
   }
-  for (const [key, flag] of given) {
-    values[key] = flag?.value;
-    places.set(key, `--${flag?.flag}`);
+  const ownKeys = new Set(own.map(([key]) => key));
+  for (const [key, each] of own) {
+    values[key] = each.value;
+    places.set(key, setting(each.setting));
   }
   return {
     values: values as TrainingValues,
     placeOf: (key) => places.get(key) ?? `training.${key}`,
-    isFlag: (key) => places.get(key)?.startsWith('--') ?? false,
+    isGiven: (key) => ownKeys.has(key),
     isInFile: (key) => settings[key] !== undefined,
     contradictions,
     unreadRates: ratesIn({ ...sections, model: undefined }, []),

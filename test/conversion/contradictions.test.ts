@@ -9,8 +9,8 @@ import { convert, convertTo, type Flags, look, refused, textOf } from './convert
 
 const TRAINED = inPackage('fixtures/old-checkpoint/trained-same-start/checkpoint_step_30.pt');
 const CONFIG = fs.readFileSync(path.join(path.dirname(TRAINED), 'config.yaml'), 'utf8');
-const SHARED = { to: 'shared' } as const;
-const LOW_RANK = { to: 'low-rank', rank: 2 } as const;
+const SHARED = { layout: 'shared' } as const;
+const LOW_RANK = { layout: 'low-rank', rank: 2 } as const;
 
 describe('a report', () => {
   it.each(['in.pt', 'config.yaml', 'out.safetensors', 'out.config.yaml'])(
@@ -49,7 +49,7 @@ describe('the folder OUT', () => {
     const folder = folderOf({ 'out/config.yaml': CONFIG });
     const { notes } = await convert(TRAINED, path.join(folder, 'out'), {
       ...SHARED,
-      'dry-run': true,
+      dryRun: true,
     });
     expect(notes.at(-1)).toContain('exists already');
   });
@@ -69,7 +69,7 @@ describe('settings that contradict the requested SRTE', () => {
   });
 
   it('are refused without a config', async () => {
-    const flags = { ...SHARED, 'no-config': true, set: ['model.dropout=0'] };
+    const flags = { ...SHARED, noConfig: true, set: ['model.dropout=0'] };
     expect(textOf(await refused(TRAINED, flags))).toMatch(
       /--set requires a config, found none[^\0]*--config/,
     );
@@ -102,7 +102,7 @@ describe('additional rows of a target', () => {
 });
 
 describe('a config that is not changed', () => {
-  const flags = { 'no-config': true } as const;
+  const flags = { noConfig: true } as const;
   const hasConfig = (file: string) => look(file, ({ content }) => content.has('config'));
 
   it('is left out if it would become wrong, and kept otherwise', async () => {

@@ -128,7 +128,7 @@ describe('writing a GGUF file', () => {
     ['smollm3', {}, /positions/],
     ['llama-yarn', {}, /YaRN/],
     ['llama', { set: ['model.rope_theta=5'] as string[] }, /--set/],
-    ['llama', { 'no-config': true }, /needs the config/],
+    ['llama', { noConfig: true }, /needs the config/],
   ] as const)('refuses %s with %j', async (name, flags, message) => {
     const out = path.join(folderOf({ x: '' }), 'model.gguf');
     await expect(convert(fixture(name), out, flags)).rejects.toThrow(message);

@@ -42,7 +42,7 @@ const of = (all: Readonly<Record<string, string>>, names: readonly string[]) =>
 describe('tensors that transformers ignores', () => {
   it.each([
     ['bf16', { dtype: 'BF16' }],
-    ['shards', { 'shard-size': 20_000 }],
+    ['shards', { shardSize: 20_000 }],
   ] as const)('are kept as they are, and not counted: %s', async (_, flags) => {
     const input = await withExtra('qwen3-next-7-12', QWEN);
     const { file, notes, leftOut, ...result } = await convertTo('out', input, flags);

@@ -22,10 +22,10 @@ const expectedOf = (name: string) => inCase(name, 'expected.safetensors');
 
 /** Flags of each conversion, its name in the fixtures, and the size of its table. */
 const CONVERSIONS = [
-  { flags: { to: 'shared' }, title: 'shared_mean', rows: 48, rank: null },
-  { flags: { to: 'low-rank', rank: 3 }, title: 'shared_rank3', rows: 48, rank: 3 },
+  { flags: { layout: 'shared' }, title: 'shared_mean', rows: 48, rank: null },
+  { flags: { layout: 'low-rank', rank: 3 }, title: 'shared_rank3', rows: 48, rank: 3 },
   {
-    flags: { to: 'low-rank', rank: 3, 'max-positions': 32, tie: 'embed' },
+    flags: { layout: 'low-rank', rank: 3, maxPositions: 32, tie: 'embed' },
     title: 'shared_rank3_len32_tied_to_embedding',
     table: 'shared_rank3_len32',
     rows: 32,

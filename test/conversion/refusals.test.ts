@@ -9,7 +9,7 @@ import { convert, convertTo, digests, type Flags, refused, textOf } from './conv
 import { dictOf, layersOf, type Made, made, raw, safetensorsFile, torchFile } from './files.js';
 
 const LAYERS = layersOf(3, [12, 8]);
-const SHARED = { to: 'shared' } as const;
+const SHARED = { layout: 'shared' } as const;
 
 const refusalOf = (run: Promise<unknown>): Promise<UserError> =>
   run.then(
@@ -19,28 +19,28 @@ const refusalOf = (run: Promise<unknown>): Promise<UserError> =>
 
 describe('an impossible request', () => {
   it.each([
-    [{ to: 'low-rank' }, /requires a rank[^\0]*--rank/],
-    [{ to: 'low-rank', rank: 8 }, /rank 8 is too large for a table of 12 × 8[^\0]*from 1 to 7/],
-    [{ to: 'low-rank', rank: 1e9 }, /no such table has a rank above 8/],
+    [{ layout: 'low-rank' }, /requires a rank[^\0]*--rank/],
+    [{ layout: 'low-rank', rank: 8 }, /rank 8 is too large for a table of 12 × 8[^\0]*from 1 to 7/],
+    [{ layout: 'low-rank', rank: 1e9 }, /no such table has a rank above 8/],
     [
-      { to: 'low-rank', 'max-error': 1e-12 },
+      { layout: 'low-rank', maxError: 1e-12 },
       /one table for all layers has an error of 0\.\d+ at any rank[^\0]*write --max-error 0\.\d+ for rank 4/,
     ],
-    [{ to: 'per-layer', 'max-error': 0.5 }, /one rank for all of them[^\0]*--rank/],
-    [{ to: 'shared', merge: { layer: 99 } }, /layer:99: there is no such layer[^\0]*layer:2/],
+    [{ layout: 'per-layer', maxError: 0.5 }, /one rank for all of them[^\0]*--rank/],
+    [{ layout: 'shared', merge: { layer: 99 } }, /layer:99: there is no such layer[^\0]*layer:2/],
     [
-      { to: 'shared', 'max-positions': 13 },
+      { layout: 'shared', maxPositions: 13 },
       /expected at most 12 rows, those of the tables, found 13[^\0]*--extend/,
     ],
     [
-      { to: 'shared', 'max-positions': 2 ** 52, extend: 'zero' },
+      { layout: 'shared', maxPositions: 2 ** 52, extend: 'zero' },
       /shared_srte\.freqs[^\0]*beyond the limit of a file[^\0]*fewer rows/,
     ],
-    [{ to: 'shared', 'max-positions': 1e11, extend: 'zero' }, /3\.2 TB[^\0]*the disk has/],
-    [{ to: 'per-layer' }, /per-layer already/],
+    [{ layout: 'shared', maxPositions: 1e11, extend: 'zero' }, /3\.2 TB[^\0]*the disk has/],
+    [{ layout: 'per-layer' }, /per-layer already/],
     [{ tie: 'embed' }, /expected an embedding and a head with known names, found none/],
-    [{ to: 'shared', 'max-memory': 1e6 }, /takes at least \d+\.\d MB[^\0]*--max-memory \d+MB/],
-    [{ to: 'shared', 'shard-size': 100 }, /a PyTorch file has no shards/],
+    [{ layout: 'shared', maxMemory: 1e6 }, /takes at least \d+\.\d MB[^\0]*--max-memory \d+MB/],
+    [{ layout: 'shared', shardSize: 100 }, /a PyTorch file has no shards/],
   ] as const satisfies readonly (readonly [Flags, RegExp])[])(
     'is refused: %j',
     async (flags, message) => {
@@ -50,10 +50,10 @@ describe('an impossible request', () => {
 
   it('is refused with the required memory', async () => {
     const input = await torchFile(LAYERS);
-    const text = textOf(await refused(input, { ...SHARED, 'max-memory': 1e6 }));
+    const text = textOf(await refused(input, { ...SHARED, maxMemory: 1e6 }));
     const least = Number(/--max-memory (\d+)MB/.exec(text)?.[1]) * 1e6;
     // The memory of this process grows, so it may take slightly more than the message says.
-    const { memory } = await convertTo('out', input, { ...SHARED, 'max-memory': least + 64e6 });
+    const { memory } = await convertTo('out', input, { ...SHARED, maxMemory: least + 64e6 });
     expect(memory.predictedPeakBytes).toBeLessThanOrEqual(least + 64e6);
   });
 });
@@ -69,7 +69,7 @@ describe('a conversion without --max-memory', () => {
     [900e6, 1016e6],
   ])('in a process of %d bytes has a limit of %d', async (resident, limit) => {
     vi.spyOn(process.memoryUsage, 'rss').mockReturnValue(resident);
-    const job = { ...SHARED, 'max-memory': undefined };
+    const job = { ...SHARED, maxMemory: undefined };
     const { memory } = await convertTo('out', await torchFile(LAYERS), job);
     expect(memory.limitBytes).toBe(limit);
     expect(memory.predictedPeakBytes).toBeLessThanOrEqual(limit);
@@ -108,7 +108,7 @@ describe('a refused input', () => {
       'layers.0.srte.freqs': made([1, 2, 2], [1, 2, 3, 4]),
       'layers.1.srte.freqs': broken,
     });
-    for (const flags of [SHARED, { to: 'low-rank', rank: 1 }] as const) {
+    for (const flags of [SHARED, { layout: 'low-rank', rank: 1 }] as const) {
       const error = await refused(input, flags);
       expect(textOf(error)).toMatch(message);
       expect(ruleOf(error)).toBe('srte-finite');
@@ -145,7 +145,7 @@ describe('a refused input', () => {
     for (const out of ['out.pt', 'out']) {
       const run = convert(file, path.join(folder, out), {
         ...SHARED,
-        'shard-size': out === 'out' ? 100 : undefined,
+        shardSize: out === 'out' ? 100 : undefined,
         warn: touch,
       });
       expect(textOf(await refusalOf(run))).toMatch(/was changed while it was read/);

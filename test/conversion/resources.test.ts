@@ -11,7 +11,7 @@ const LARGE = {
   target: { ...SIZES, rank: 2048 },
   tables: [{ form: 'low-rank', isMade: true, sources: [0, 1], replaces: [] }],
 } as unknown as SrtePlan;
-const WITHOUT = { 'max-memory': undefined };
+const WITHOUT = { maxMemory: undefined };
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -28,7 +28,7 @@ describe('a plan without --max-memory', () => {
     ['both', LARGE, 40_000],
   ])('has the required memory, with the blocks of a large limit: %s', (_, srte, tensors) => {
     const planned = plannedMemory(srte, WITHOUT, JAVASCRIPT, tensors);
-    const ample = plannedMemory(srte, { 'max-memory': 64e9 }, JAVASCRIPT, tensors);
+    const ample = plannedMemory(srte, { maxMemory: 64e9 }, JAVASCRIPT, tensors);
     expect(planned.blockRows).toBe(ample.blockRows);
     expect(planned.limitBytes).toBeGreaterThan(512e6);
     expect(planned.limitBytes).toBeLessThan(1.5e9);
@@ -51,12 +51,12 @@ describe('a plan without --max-memory', () => {
 
 describe('a plan with --max-memory', () => {
   it('has smaller blocks, or is refused with the required memory', () => {
-    const small = plannedMemory(LARGE, { 'max-memory': 720e6 }, JAVASCRIPT, 100);
-    const ample = plannedMemory(LARGE, { 'max-memory': 64e9 }, JAVASCRIPT, 100);
+    const small = plannedMemory(LARGE, { maxMemory: 720e6 }, JAVASCRIPT, 100);
+    const ample = plannedMemory(LARGE, { maxMemory: 64e9 }, JAVASCRIPT, 100);
     expect(small.blockRows).toBeLessThan(ample.blockRows);
     expect(small.limitBytes).toBe(720e6);
     expect(small.peakBytes).toBeLessThanOrEqual(720e6);
-    const tooSmall = () => plannedMemory(LARGE, { 'max-memory': 500e6 }, JAVASCRIPT, 100);
+    const tooSmall = () => plannedMemory(LARGE, { maxMemory: 500e6 }, JAVASCRIPT, 100);
     expect(tooSmall).toThrow(/--max-memory 500\.0 MB is not enough: .* takes at least \d+\.\d MB/);
   });
 });

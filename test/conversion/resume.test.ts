@@ -14,8 +14,8 @@ const inFixtures = (name: string) =>
 const CHECKPOINT = inFixtures('trained-same-start');
 const OTHER = inFixtures('trained-random-start');
 
-const SHARED: Flags = { to: 'shared', 'shard-size': 15e3 };
-const LOW_RANK: Flags = { to: 'low-rank', rank: 3, 'shard-size': 15e3 };
+const SHARED: Flags = { layout: 'shared', shardSize: 15e3 };
+const LOW_RANK: Flags = { layout: 'low-rank', rank: 3, shardSize: 15e3 };
 
 /** Copy of the input, with the paths of its output and of its unfinished files. */
 function prepared(files: Readonly<Record<string, string>> = {}) {
@@ -104,7 +104,7 @@ describe('an interrupted conversion', () => {
   it.each<[string, Flags, (input: string) => void]>([
     ['another layout', LOW_RANK, () => {}],
     ['another dtype', { ...SHARED, dtype: 'F16' }, () => {}],
-    ['other shards', { ...SHARED, 'shard-size': 300e3 }, () => {}],
+    ['other shards', { ...SHARED, shardSize: 300e3 }, () => {}],
     ['another merge', { ...SHARED, merge: 'first' }, () => {}],
     ['a replaced input', SHARED, (input) => fs.copyFileSync(OTHER, input)],
     ['an input of another date', SHARED, (input) => fs.utimesSync(input, 1, 1)],
@@ -160,7 +160,7 @@ describe('a conversion', () => {
 describe('a config that is an input', () => {
   const CONFIG = fs.readFileSync(path.join(path.dirname(CHECKPOINT), 'config.yaml'), 'utf8');
 
-  const { 'shard-size': _, ...flags } = SHARED;
+  const { shardSize: _, ...flags } = SHARED;
 
   it.each(['config', 'target'] as const)(
     'with --%s is not replaced by the config of the output',

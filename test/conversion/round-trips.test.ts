@@ -50,7 +50,11 @@ describe('a conversion to shared and back', () => {
     'keeps equal tables of all layers, in %s',
     async (out) => {
       const input = await torchFile(EQUAL_TABLES);
-      const back = await chain(input, [out, { to: 'shared' }], ['back.pt', { to: 'per-layer' }]);
+      const back = await chain(
+        input,
+        [out, { layout: 'shared' }],
+        ['back.pt', { layout: 'per-layer' }],
+      );
       expect(digests(back)).toEqual(digests(input));
     },
   );
@@ -60,8 +64,8 @@ describe('a conversion to shared and back', () => {
     async (dtype) => {
       const input = await torchFile(layersOf(3, [5, 4], dtype));
       for (const layer of [0, 1, 2]) {
-        const { file } = await convertTo('out', input, { to: 'shared', merge: { layer } });
-        const back = await chain(file, ['back.pt', { to: 'per-layer' }]);
+        const { file } = await convertTo('out', input, { layout: 'shared', merge: { layer } });
+        const back = await chain(file, ['back.pt', { layout: 'per-layer' }]);
         const expected = digestOf(input, `layers.${layer}.srte.freqs`);
         expect(digestOf(file, 'shared_srte.freqs')).toBe(expected);
         for (const each of [0, 1, 2]) {
@@ -74,24 +78,28 @@ describe('a conversion to shared and back', () => {
   it('keeps a pair unchanged, and multiplies it out', async () => {
     const pair = await chain(await torchFile(layersOf(3, [12, 8])), [
       'a.pt',
-      { to: 'low-rank', rank: 3 },
+      { layout: 'low-rank', rank: 3 },
     ]);
     const shared = digestOf(pair, 'shared_srte.lowrank');
     // First as pairs of layers, then as their table, which has rank 3 and so gives the same pair.
-    const layers = await chain(pair, ['b.pt', { to: 'per-layer', rank: 3 }]);
+    const layers = await chain(pair, ['b.pt', { layout: 'per-layer', rank: 3 }]);
     for (const layer of [0, 1, 2]) {
       expect(digestOf(layers, `layers.${layer}.srte.lowrank`)).toBe(shared);
     }
-    const full = await chain(pair, ['c', { to: 'per-layer' }]);
-    const again = await chain(full, ['d', { to: 'low-rank', rank: 3 }], ['e.pt', { to: 'shared' }]);
+    const full = await chain(pair, ['c', { layout: 'per-layer' }]);
+    const again = await chain(
+      full,
+      ['d', { layout: 'low-rank', rank: 3 }],
+      ['e.pt', { layout: 'shared' }],
+    );
     const [before, after] = [full, again].map((file) => numbersOf(file, 'layers.0.srte.freqs'));
     expect(largestDifference(before ?? NONE, after ?? NONE)).toBeLessThan(1e-6);
   });
 
   it('computes sines and cosines of a table in float32', async () => {
     const input = await torchFile(layersOf(2, [5, 8]));
-    const sincos = await chain(input, ['a.pt', { to: 'sincos' }]);
-    const full = await chain(sincos, ['b.pt', { to: 'shared', 'max-positions': 3000 }]);
+    const sincos = await chain(input, ['a.pt', { layout: 'sincos' }]);
+    const full = await chain(sincos, ['b.pt', { layout: 'shared', maxPositions: 3000 }]);
     const values = numbersOf(full, 'shared_srte.freqs');
     const frequencies = numbersOf(sincos, 'shared_srte.inv_freq');
     for (const row of [0, 1, 2, 2999]) {
@@ -101,7 +109,7 @@ describe('a conversion to shared and back', () => {
         expect(values[row * 8 + 2 * j + 1]).toBe(Math.fround(Math.cos(angle)));
       }
     }
-    const back = await chain(full, ['c', { to: 'sincos' }]);
+    const back = await chain(full, ['c', { layout: 'sincos' }]);
     expect(digestOf(back, 'shared_srte.inv_freq')).toBe(digestOf(sincos, 'shared_srte.inv_freq'));
   });
 });
@@ -118,7 +126,7 @@ describe('rows', () => {
     [7, 'repeat', [2, 3, 4, 5, 6, 7, 2, 3, 4, 5, 6, 7, 2, 3]],
     [4, 'zero', [2, 3, 4, 5, 6, 7, 0, 0]],
   ] as const)('become %i, extended with %s', async (rows, extend, expected) => {
-    const flags = { 'max-positions': rows, extend, to: 'shared' } as const;
+    const flags = { maxPositions: rows, extend, layout: 'shared' } as const;
     const { file } = await convertTo('out.pt', await input, flags);
     expect([...numbersOf(file, 'shared_srte.freqs')]).toEqual(expected);
   });
@@ -164,7 +172,7 @@ describe('dtypes', () => {
 });
 
 describe('containers', () => {
-  const folder = { container: 'safetensors', 'shard-size': 100 } as const;
+  const folder = { container: 'safetensors', shardSize: 100 } as const;
 
   it.each([
     ['tables', EQUAL_TABLES],
@@ -216,9 +224,9 @@ const anyCheckpoint = fc.record({
   isZip: fc.boolean(),
 });
 const anyFlags = fc.record({
-  to: fc.constantFrom('shared', 'low-rank', 'per-layer', 'sincos'),
+  layout: fc.constantFrom('shared', 'low-rank', 'per-layer', 'sincos'),
   rank: fc.constantFrom(undefined, 1),
-  'max-positions': fc.constantFrom(undefined, 1, 12),
+  maxPositions: fc.constantFrom(undefined, 1, 12),
   extend: fc.constantFrom('repeat', 'zero'),
   dtype: fc.constantFrom(undefined, 'F32', 'BF16'),
 });
@@ -235,12 +243,12 @@ describe('any checkpoint', () => {
             ([name, tensor]): [string, Made] => [prefix + name, tensor],
           );
           const input = await (isZip ? torchFile : safetensorsFile)(new Map(tensors));
-          const isPair = request.to === 'low-rank' || request.to === 'per-layer';
-          const { 'max-positions': positions, extend, ...others } = request;
+          const isPair = request.layout === 'low-rank' || request.layout === 'per-layer';
+          const { maxPositions: positions, extend, ...others } = request;
           const flags = {
             ...others,
             rank: isPair ? 1 : undefined,
-            ...(positions !== undefined && { 'max-positions': positions, extend }),
+            ...(positions !== undefined && { maxPositions: positions, extend }),
           } as Flags;
           const { file, ...result } = await convertTo(out, input, flags);
           const written = digests(file);

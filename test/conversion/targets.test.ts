@@ -49,7 +49,7 @@ describe('a target', () => {
       fs.readFileSync(lowRank, 'utf8').replace('layers: false', 'layers: true'),
     );
     const { file } = await convertTo('out.pt', INPUT, { target: shared });
-    const requested = await convertTo('out.pt', INPUT, { to: 'low-rank', rank: 3 });
+    const requested = await convertTo('out.pt', INPUT, { layout: 'low-rank', rank: 3 });
     expect(digests(file)).toEqual(digests(requested.file));
   });
 });
@@ -59,7 +59,7 @@ describe('the config next to an output', () => {
     const folder = folderOf({ 'config.yaml': 'mine', 'other.safetensors': 'other' });
     const read = (name: string) => fs.readFileSync(path.join(folder, name), 'utf8');
     const out = path.join(folder, 'out.safetensors');
-    await convert(INPUT, out, { to: 'shared', force: true });
+    await convert(INPUT, out, { layout: 'shared', force: true });
     expect([read('config.yaml'), read('other.safetensors')]).toEqual(['mine', 'other']);
     const own = fs
       .readdirSync(folder)
@@ -67,7 +67,7 @@ describe('the config next to an output', () => {
     expect(own).toHaveLength(1);
     expect(read(own[0] ?? '')).toContain('srte_share_across_layers: true');
     // The next conversion finds it.
-    const back = await convertTo('back.pt', out, { to: 'per-layer' });
+    const back = await convertTo('back.pt', out, { layout: 'per-layer' });
     expect(back.input.config?.origin).toBe('beside');
   });
 });

@@ -9,7 +9,7 @@ import { convertReport } from '../../src/report/convert/convert-report.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderMarkdown } from '../../src/report/render/markdown.js';
 import { renderTable } from '../../src/report/render/table.js';
-import { nextCommand } from '../../src/text/words.js';
+import { nextCommand } from '../../src/text/setting.js';
 
 const PLAIN = { width: Number.POSITIVE_INFINITY, colourLevel: 0 } as const;
 
@@ -381,7 +381,7 @@ describe('the report of a plan', () => {
   });
 
   it('ends with the command that executes the plan', () => {
-    const again = nextCommand(['convert-checkpoint', 'old.pt', 'new', '--to', 'shared']);
+    const again = nextCommand('convertCheckpoint', ['old.pt', 'new', '--to', 'shared']);
     expect(renderTable(convertReport(plan(), { again }), PLAIN)).toContain(`Next: ${again} `);
   });
 });

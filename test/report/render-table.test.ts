@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { textWidth } from '../../src/report/kit/layout.js';
 import type { Column, RenderOptions, Report, Tone } from '../../src/report/kit/report.js';
 import { renderTable } from '../../src/report/render/table.js';
-import { nextCommand } from '../../src/text/words.js';
+import { nextCommand } from '../../src/text/setting.js';
 import { hostileReport } from './hostile.js';
 
 const plain = (width: number): RenderOptions => ({ width, colourLevel: 0 });
@@ -210,15 +210,15 @@ const widths = fc.oneof(fc.integer({ min: 0, max: 120 }), fc.constant(Number.POS
 describe('on a wide terminal, renderTable', () => {
   const prose = 'Each word of this note is short. '.repeat(8);
   const words = [
-    ...['fit', 'qwen3-8b', '--gpu', '4090', '--gpus', '16', '--zero', '2'],
+    ...['qwen3-8b', '--gpu', '4090', '--gpus', '16', '--zero', '2'],
     ...['--tensor-parallel', '8', '--sequence-parallel', '--global-batch', '2048'],
   ];
-  const next = nextCommand(words);
+  const next = nextCommand('fit', words);
   const wide: Report = {
     blocks: [{ kind: 'note', text: prose }],
     details: [],
     next,
-    more: ['--explain'],
+    more: ['explain'],
   };
 
   it('keeps the lines of a text short enough to read', () => {
@@ -247,7 +247,7 @@ describe('on a wide terminal, renderTable', () => {
   );
 
   it('leaves a command with quotes and one for a file whole', () => {
-    const quoted = nextCommand([...words, '--set', 'a=b --c']);
+    const quoted = nextCommand('fit', [...words, '--set', 'a=b --c']);
     expect(lines(plain(80), { ...wide, next: quoted })).toContain(`Next: ${quoted}`);
     expect(lines(WIDE, wide).at(-1)).toContain(`Next: ${next}`);
   });

@@ -134,12 +134,12 @@ describe('training settings', () => {
 
   it('are replaced by flags, including others of the same meaning', () => {
     const document = { training: { max_steps: 10, warmup_ratio: 0.1 } };
-    const { values, placeOf, isFlag } = trainingSettings(document, {
-      total_tokens: { flag: 'tokens', value: 5 },
-      warmup_steps: { flag: 'warmup', value: 3 },
+    const { values, placeOf, isGiven } = trainingSettings(document, {
+      total_tokens: { setting: 'tokens', value: 5 },
+      warmup_steps: { setting: 'warmup', value: 3 },
     });
     expect(values).toEqual({ total_tokens: 5, warmup_steps: 3 });
-    expect([placeOf('warmup_steps'), isFlag('warmup_steps')]).toEqual(['--warmup', true]);
+    expect([placeOf('warmup_steps'), isGiven('warmup_steps')]).toEqual(['--warmup', true]);
   });
 });
 

@@ -5,6 +5,7 @@
  */
 import * as z from 'zod';
 import type { Confusion, DocumentRule } from '../../errors.js';
+import { commandText } from '../../text/setting.js';
 import { hybridAttention } from '../constructors/attention-layers.js';
 import {
   alignment,
@@ -397,7 +398,9 @@ const confusions: readonly Confusion[] = [
   {
     path: 'model_type',
     message: 'this looks like a config.json of Hugging Face, not like a config of this family',
-    suggestion: 'write the sizes under model: with the keys that minimind schema shows',
+    get suggestion() {
+      return `write the sizes under model: with the keys that ${commandText('schema')} shows`;
+    },
   },
 ];
 

@@ -3,6 +3,7 @@ import { decodeValues } from '../../tensor/decode-values.js';
 import type { Shape } from '../../tensor/dtype.js';
 import { isSameShape, STORED_DTYPES, shapeText } from '../../tensor/dtype.js';
 import { encode, isEncodable } from '../../tensor/encode.js';
+import { setting } from '../../text/setting.js';
 import type { Checkpoint } from '../checkpoint.js';
 import { listed, refusal, tensorPlace } from '../checkpoint-rules.js';
 import { computedTensor, reshaped } from '../computed-file.js';
@@ -93,7 +94,7 @@ export function mergedCheckpoint(
           rule: 'adapter-floats',
           place: tensorPlace(name),
           message: `is stored as ${tensor.encoding?.type ?? 'packed integers'}; expected floats, to which an adapter can be added`,
-          suggestion: 'name the model in floats, or write it with --dequantize first',
+          suggestion: `name the model in floats, or write it with ${setting('dequantize')} first`,
         });
       }
       const merged = made.get(change) ?? changed(base.path, name, tensor, change);
@@ -255,7 +256,7 @@ function changed(file: string, name: string, own: StoredTensor, change: Change):
         rule: 'adapter-range',
         place: tensorPlace(name),
         message: `becomes ${numbers[overflow]} in value ${first + overflow}, which ${dtype} cannot hold`,
-        suggestion: 'write the model in a wider --dtype first',
+        suggestion: `write the model in a wider ${setting('dtype')} first`,
       });
     },
   });

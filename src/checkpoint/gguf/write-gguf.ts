@@ -1,4 +1,4 @@
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import type { ByteChunks, ByteSink } from '../../files/write-whole.js';
 import type { Shape } from '../../tensor/dtype.js';
 import type { GgmlTypeName } from './ggml-types.js';
@@ -133,6 +133,7 @@ function encodedValue(value: GgufValue): Buffer[] {
 }
 
 const tooLong = (name: string) =>
-  new UserError('usage', `a GGUF file cannot hold the tensor name ${JSON.stringify(name)}`, {
-    suggestion: `names have at most ${MAX_NAME_BYTES} bytes; write safetensors instead`,
-  });
+  usageError(
+    `a GGUF file cannot hold the tensor name ${JSON.stringify(name)}`,
+    `names have at most ${MAX_NAME_BYTES} bytes; write safetensors instead`,
+  );

@@ -1,4 +1,4 @@
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import type { ByteChunks, ByteSink } from '../../files/write-whole.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import { elementCount, shapeText, storedBytes } from '../../tensor/dtype.js';
@@ -159,6 +159,4 @@ function literal(text: string): string {
 }
 
 const cannotHold = (what: string) =>
-  new UserError('usage', `a safetensors file cannot hold ${what}`, {
-    suggestion: 'write a PyTorch file instead',
-  });
+  usageError(`a safetensors file cannot hold ${what}`, 'write a PyTorch file instead');

@@ -1,4 +1,4 @@
-import { UserError } from '../../errors.js';
+import { UserError, usageError } from '../../errors.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
 import { ByteFile } from '../byte-file.js';
 import { streamTensor } from '../view.js';
@@ -54,10 +54,11 @@ function refuseUnreadable(pickle: Uint8Array, size: number): void {
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     const why = error.problems.map(({ message }) => message).join('; ');
-    throw new UserError('usage', `a PyTorch file of this cannot be read again: its pickle ${why}`, {
-      suggestion: 'write safetensors: let the name end in .safetensors, or name a folder',
-      cause: error,
-    });
+    throw usageError(
+      `a PyTorch file of this cannot be read again: its pickle ${why}`,
+      'write safetensors: let the name end in .safetensors, or name a folder',
+      error,
+    );
   }
 }
 

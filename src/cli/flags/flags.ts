@@ -171,6 +171,14 @@ export const modelFlags = {
   offline,
 };
 
+/** Flags with the state dict under the name that code has for it. */
+export const sourceOf = <Given extends { readonly 'state-dict'?: string | undefined }>(
+  flags: Given,
+) => ({
+  ...flags,
+  stateDict: flags['state-dict'],
+});
+
 /** The given flags of a model as words, for a further command on the same model. */
 export const modelWords = (flags: Partial<ParsedFlags<typeof modelFlags>>): string[] => [
   ...(flags.set ?? []).flatMap((override) => ['--set', override]),

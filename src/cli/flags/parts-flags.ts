@@ -4,7 +4,9 @@ import { quote } from '../../config/quote.js';
 import type { PartsRequest } from '../../conversion/parts/parts-plan.js';
 import { usageError } from '../../errors.js';
 import { LAUNCH_NAMES } from '../../parts/task-index.js';
+import { refuseBroken } from '../../text/relations.js';
 import { joined } from '../../text/words.js';
+import { SETTING_FLAGS } from '../setting-flags.js';
 import { savedFile } from './flags.js';
 import { count, unreadable } from './value-flags.js';
 
@@ -93,14 +95,14 @@ export const sweepFlags = {
 /** Flags of the answer. */
 const OUTPUT = ['json', 'format', 'output', 'force', 'quiet', 'no-color', 'plan'];
 
-/** Flags that a plan keeps: those that decide the bytes of the output, its place and its memory. */
-const PLANNED = [
-  'to',
+/** Settings that a plan keeps: those that decide the bytes of the output, its place and its memory. */
+const PLANNED_SETTINGS = [
+  'layout',
   'target',
   'merge',
   'rank',
-  'max-error',
-  'max-positions',
+  'maxError',
+  'maxPositions',
   'extend',
   'seed',
   'dtype',
@@ -113,15 +115,15 @@ const PLANNED = [
   'heads',
   'config',
   'family',
-  'no-config',
-  'state-dict',
-  'merge-lora',
+  'noConfig',
+  'stateDict',
+  'mergeLora',
   'container',
-  'shard-size',
+  'shardSize',
   'set',
   'engine',
   'threads',
-  'max-memory',
+  'maxMemory',
   'details',
 ] as const satisfies readonly (keyof PartsRequest | 'details')[];
 
@@ -155,7 +157,7 @@ export interface PartsUse {
 }
 
 const CONVERSION: PartsUse = {
-  planned: PLANNED,
+  planned: PLANNED_SETTINGS.map((name) => SETTING_FLAGS[name]),
   more: {
     parts: ['offline'],
     part: ['phase', 'offline'],
@@ -220,18 +222,16 @@ function adviceWithout(given: readonly string[], use: PartsUse): string {
 /** Values of actions in advice. */
 const VALUES: Readonly<Partial<Record<PartsMode, string>>> = { part: ' 1', launch: ' slurm' };
 
+/** No container runs without Kubernetes. */
+const PLACES = (['image', 'claim'] as const).map((name) => ({
+  of: [name, 'excludes', ['launch', 'slurm'], ['launch', 'parallel']] as const,
+  advice: () => 'write --launch kubernetes, or remove it',
+}));
+
 /** @throws UserError for a container image or claim where no container runs. */
-export function refuseIdlePlaces(
+export const refuseIdlePlaces = (
   flags: Readonly<Partial<Record<'launch' | 'image' | 'claim', string | undefined>>>,
-): void {
-  const { launch, image, claim } = flags;
-  if (launch === 'kubernetes' || (image === undefined && claim === undefined)) return;
-  const flag = image === undefined ? '--claim' : '--image';
-  throw usageError(
-    `${flag} has no effect with --launch ${launch}`,
-    'write --launch kubernetes, or remove it',
-  );
-}
+): void => refuseBroken(PLACES, flags);
 
 const modesText = () => joined(MODE_NAMES.map((name) => `--${name}`));
 

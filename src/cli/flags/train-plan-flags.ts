@@ -4,6 +4,7 @@ import { nearest } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
 import { KIND_NAMES } from '../../data/data-choices.js';
 import { usageError } from '../../errors.js';
+import type { SettingName } from '../../text/setting.js';
 import { GROUP_RULE_NAMES, parseGroupRule } from '../../training/optimizer-groups.js';
 import {
   DECAY_TYPES,
@@ -11,7 +12,7 @@ import {
   SCHEDULE_NAMES,
   SCHEDULE_SPELLINGS,
 } from '../../training/schedules.js';
-import type { SettingFlags } from '../../training/training-settings.js';
+import type { GivenSettings } from '../../training/training-settings.js';
 import { fitFlags } from './fit-flags.js';
 import type { ParsedFlags } from './flags.js';
 import { hardwareFlags } from './hardware-flags.js';
@@ -187,30 +188,30 @@ export const trainPlanFlags = {
 export type TrainPlanFlags = ParsedFlags<typeof trainPlanFlags>;
 
 /** @throws UserError for two lengths. */
-export function settingFlagsOf(flags: TrainPlanFlags): SettingFlags {
+export function givenSettingsOf(flags: TrainPlanFlags): GivenSettings {
   refuseTwoLengths(flags);
   const { warmup, decay } = flags;
-  const one = <Value>(flag: string, value: Value) =>
-    value === undefined ? undefined : { flag, value };
+  const one = <Value>(setting: SettingName, value: Value) =>
+    value === undefined ? undefined : { setting, value };
   const given = {
     total_tokens: one('tokens', flags.tokens),
     max_steps: one('steps', flags.steps),
     num_epochs: one('epochs', flags.epochs),
-    dataset_tokens: one('data-tokens', flags['data-tokens']),
+    dataset_tokens: one('dataTokens', flags['data-tokens']),
     batch_size: one('batch', flags.batch),
     gradient_accumulation_steps: one('accumulation', flags.accumulation),
     max_seq_length: one('context', flags.context),
     lr_scheduler: one('schedule', flags.schedule),
-    learning_rate: one('lr', flags.lr),
-    min_lr: one('min-lr', flags['min-lr']),
+    learning_rate: one('learningRate', flags.lr),
+    min_lr: one('minLearningRate', flags['min-lr']),
     warmup_steps: one('warmup', warmup?.steps),
     warmup_ratio: one('warmup', warmup?.share),
     decay_steps: one('decay', decay?.steps),
     decay_ratio: one('decay', decay?.share),
-    decay_type: one('decay-type', flags['decay-type']),
+    decay_type: one('decayType', flags['decay-type']),
     optimizer_groups: one('groups', flags.groups),
-    weight_decay: one('weight-decay', flags['weight-decay']),
-    loss_scale: one('loss-scale', flags['loss-scale']),
+    weight_decay: one('weightDecay', flags['weight-decay']),
+    loss_scale: one('lossScale', flags['loss-scale']),
     gpus: one('gpus', flags.gpus),
   };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));

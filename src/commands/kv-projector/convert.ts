@@ -6,7 +6,6 @@ import { dropout, seedOf, widthRatio } from '../../cli/flags/value-flags.js';
 import { isStdout } from '../../cli/output.js';
 import { progressDisplay } from '../../cli/progress.js';
 import type { Problem } from '../../errors.js';
-import { usageError } from '../../errors.js';
 import {
   ADAPTER_KINDS,
   PROJECTOR_CONTAINERS,
@@ -17,6 +16,7 @@ import {
   projectorConversionReport,
   projectorUpgradeReport,
 } from '../../report/kv-projector/kv-projector.js';
+import { refuseBroken } from '../../text/relations.js';
 
 export default class KvProjectorConvert extends BaseCommand {
   static override summary =
@@ -66,7 +66,7 @@ export default class KvProjectorConvert extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(KvProjectorConvert);
-    refuseAlone(flags);
+    refuseBroken(RELATIONS, { ...flags, kind: flags.to });
     await this.refuseUnwritable(flags);
     const surroundings = {
       container: flags.container,
@@ -88,11 +88,7 @@ export default class KvProjectorConvert extends BaseCommand {
   }
 }
 
-/** Flags of an upgrade. */
-const OF_ELASTIC = ['ratio', 'dropout', 'kv', 'seed'] as const;
-
-function refuseAlone(flags: Readonly<Record<(typeof OF_ELASTIC)[number] | 'to', unknown>>): void {
-  const flag = OF_ELASTIC.find((name) => flags[name] !== undefined);
-  if (flags.to === 'elastic' || flag === undefined) return;
-  throw usageError(`--${flag} requires --to elastic`, `leave out --${flag}, or write --to elastic`);
-}
+/** Settings of an upgrade. */
+const RELATIONS = (['ratio', 'dropout', 'kv', 'seed'] as const).map((name) => ({
+  of: [name, 'requires', ['kind', 'elastic']] as const,
+}));

@@ -11,6 +11,7 @@ import { ADAPTER_KINDS, PROJECTOR_ENDINGS } from '../../kv-projector/projector.j
 import { DROPOUT, RATIO } from '../../kv-projector/verify-adapters.js';
 import { INITS } from '../../kv-projector/write-projector.js';
 import { projectorInitReport } from '../../report/kv-projector/kv-projector.js';
+import { refuseBroken } from '../../text/relations.js';
 
 export default class KvProjectorInit extends BaseCommand {
   static override summary = 'Write a new KV projector.';
@@ -56,7 +57,7 @@ export default class KvProjectorInit extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(KvProjectorInit);
-    refuseForLinear(flags);
+    refuseBroken(RELATIONS, flags);
     const { kind, init, force } = flags;
     await this.refuseUnwritable(flags);
     if (!isStdout(flags.output) && firstOverlapping([flags.output], args.out) !== undefined) {
@@ -81,15 +82,6 @@ export default class KvProjectorInit extends BaseCommand {
 }
 
 /** A linear adapter has neither a hidden width nor dropout. */
-function refuseForLinear(flags: {
-  readonly kind: string;
-  readonly ratio: number | undefined;
-  readonly dropout: number | undefined;
-}): void {
-  const flag = (['ratio', 'dropout'] as const).find((name) => flags[name] !== undefined);
-  if (flags.kind !== 'linear' || flag === undefined) return;
-  throw usageError(
-    `--${flag} requires --kind elastic`,
-    `leave out --${flag}, or write --kind elastic`,
-  );
-}
+const RELATIONS = (['ratio', 'dropout'] as const).map((name) => ({
+  of: [name, 'requires', ['kind', 'elastic']] as const,
+}));

@@ -11,7 +11,7 @@ import { isKind } from '../../checkpoint/torch/pickle/values.js';
 import type { Writable, WritableDict } from '../../checkpoint/torch/pickle/writable.js';
 import { jsonNodes } from '../../config/json-edits.js';
 import { splitDotted } from '../../config/quote.js';
-import { UserError } from '../../errors.js';
+import { UserError, usageError } from '../../errors.js';
 import type { ConfigFormat } from '../../files/config-names.js';
 import {
   CONFIG_FILES,
@@ -25,6 +25,7 @@ import { fileNamesIn, fileStatus, mountedPath, pathKind } from '../../files/moun
 import { readFileAtMost } from '../../files/read-file.js';
 import { resolveOutputTarget } from '../../files/write-whole.js';
 import { parseJson } from '../../text/json.js';
+import { setting } from '../../text/setting.js';
 import { isRecord } from '../../text/words.js';
 import type { CheckpointTarget } from '../job.js';
 import type { ConversionInput, ConversionPlan } from '../plan/conversion-plan.js';
@@ -99,12 +100,9 @@ export function refuseLostSidecars(out: string, written: readonly Sidecar[]): vo
   const kept = new Set(written.map(({ name }) => name));
   const lost = namesIn(out).filter((name) => isSidecarName(name) && !kept.has(name));
   if (lost.length === 0) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `${out} is not replaced: it has ${lost.join(', ')}, which the new folder would lack`,
-    {
-      suggestion: 'move them away, copy them to the input’s folder, or choose another name',
-    },
+    'move them away, copy them to the input’s folder, or choose another name',
   );
 }
 
@@ -202,18 +200,20 @@ const configFormatOf = ({ config }: ConversionPlan): ConfigFormat =>
 export function outputFilesOf(input: ConversionInput, plan: ConversionPlan): readonly OutputFile[] {
   const { job, place } = input;
   const configName = configNameFor(input, plan);
-  const { checkpoint, target, set = [], 'shard-size': shardBytes } = job;
+  const { checkpoint, target, set = [], shardSize: shardBytes } = job;
   const isNew = target !== undefined || set.length > 0;
   const accompanying = { ...accompanyingData(checkpoint, plan, isNew), configName };
   if (isTrainingFormat(place.container) && shardBytes !== undefined) {
-    throw new UserError('usage', 'a PyTorch file has no shards', {
-      suggestion: 'leave --shard-size out, or write safetensors into a folder',
-    });
+    throw usageError(
+      'a PyTorch file has no shards',
+      `leave ${setting('shardSize')} out, or write safetensors into a folder`,
+    );
   }
   if (place.kind === 'file' && shardBytes !== undefined) {
-    throw new UserError('usage', `${place.path} is one file, and --shard-size requires a folder`, {
-      suggestion: 'name a folder for the shards: a name without an ending',
-    });
+    throw usageError(
+      `${place.path} is one file, and ${setting('shardSize')} requires a folder`,
+      'name a folder for the shards: a name without an ending',
+    );
   }
   const name = path.basename(fileOf(place));
   const shards = shardsIn(place, plan, shardBytes, name);
@@ -258,17 +258,19 @@ function configNameFor(
   const file = path.join(folder, name);
   const read = [target, config, source?.origin === 'inside' ? undefined : source?.file];
   if (read.some((each) => each !== undefined && isSameFile(each, file))) {
-    throw new UserError('usage', `${file} is an input and would be replaced`, {
-      suggestion: 'choose another name for the output: its config is written next to it',
-    });
+    throw usageError(
+      `${file} is an input and would be replaced`,
+      'choose another name for the output: its config is written next to it',
+    );
   }
   const first = ownConfigNames(output).find(
     (each) => each === name || fs.existsSync(path.join(folder, each)),
   );
   if (first === undefined || first === name) return name;
-  throw new UserError('usage', `${path.join(folder, first)} would be read instead of ${name}`, {
-    suggestion: 'move it away, or choose another name for the output',
-  });
+  throw usageError(
+    `${path.join(folder, first)} would be read instead of ${name}`,
+    'move it away, or choose another name for the output',
+  );
 }
 
 /** @param isNew Whether the config differs from the input's by more than the conversion's values. */

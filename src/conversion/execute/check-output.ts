@@ -6,7 +6,7 @@ import { reshaped } from '../../checkpoint/computed-file.js';
 import { withUnpackedWeights } from '../../checkpoint/packed-weights.js';
 import { isSameView, type StoredTensor, storedTypeOf } from '../../checkpoint/stored-tensor.js';
 import { readInChunks } from '../../checkpoint/view.js';
-import { UserError } from '../../errors.js';
+import { UserError, usageError } from '../../errors.js';
 import type { RowSource } from '../../linalg/low-rank.js';
 import type { MatrixProducts } from '../../linalg/matrix.js';
 import { squaredNorm } from '../../linalg/matrix.js';
@@ -16,6 +16,7 @@ import type { OpenedModel, TwoModelComparison } from '../../quicktest/compare-ou
 import { decodeValues } from '../../tensor/decode-values.js';
 import { isSameShape, STORED_DTYPES } from '../../tensor/dtype.js';
 import type { ScaleDtype, WeightForm } from '../../tensor/group-quantization.js';
+import { setting } from '../../text/setting.js';
 import { formatInteger } from '../../text/units.js';
 import { sumOf } from '../../text/words.js';
 import type { ConversionJob, StepProgress } from '../job.js';
@@ -459,19 +460,19 @@ export async function prove(
 
 /** @throws UserError when the models certainly cannot run, before the conversion. */
 export async function checkProvable(job: ConversionJob, source: ModelFile | undefined) {
-  const { context = 1, 'max-positions': cut = Number.POSITIVE_INFINITY, device = 'auto' } = job;
+  const { context = 1, maxPositions: cut = Number.POSITIVE_INFINITY, device = 'auto' } = job;
   if (source === undefined) {
     const file = job.checkpoint.path;
-    throw new UserError('usage', `--prove requires a config of ${file}, found none`, {
-      suggestion: 'name one that does with --config FILE, or leave --prove out',
-    });
+    throw usageError(
+      `${setting('prove')} requires a config of ${file}, found none`,
+      `name one that does with ${setting('config', 'FILE')}, or leave ${setting('prove')} out`,
+    );
   }
   const positions = Math.min(source.model.positions, cut);
   if (context > positions) {
-    throw new UserError(
-      'usage',
-      `--context: ${formatInteger(context)} tokens are more than the ${formatInteger(positions)} positions of the model`,
-      { suggestion: `write --context ${positions}, or less` },
+    throw usageError(
+      `${setting('context')}: ${formatInteger(context)} tokens are more than the ${formatInteger(positions)} positions of the model`,
+      `write ${setting('context', positions)}, or less`,
     );
   }
   if (device === 'auto') return;

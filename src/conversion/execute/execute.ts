@@ -18,6 +18,7 @@ import {
   resolveOutputTarget,
   writeWhole,
 } from '../../files/write-whole.js';
+import { setting } from '../../text/setting.js';
 import { formatBytes } from '../../text/units.js';
 import { sumOf } from '../../text/words.js';
 import type { ConversionJob } from '../job.js';
@@ -178,15 +179,15 @@ export async function execute(
   );
 }
 
-const RESUME = 'run again with --resume to continue';
+const resumeText = () => `run again with ${setting('resume')} to continue`;
 
 /** Message about an unfinished output: `run again with --resume to continue: 3.1 GB of 8.8 GB are done`. */
 function leftText(staging: Staging, files: readonly OutputFile[]): string {
   if (!staging.isWorthKeeping) return NOTHING_WRITTEN;
   const bytesOf = (some: readonly OutputFile[]) => sumOf(some, ({ bytes }) => bytes);
   const done = bytesOf(files.filter(({ name }) => staging.isFinished(name)));
-  if (done === 0) return RESUME;
-  return `${RESUME}: ${formatBytes(done)} of ${formatBytes(bytesOf(files))} are done`;
+  if (done === 0) return resumeText();
+  return `${resumeText()}: ${formatBytes(done)} of ${formatBytes(bytesOf(files))} are done`;
 }
 
 /** The rank of the pair in a finished output. */
@@ -275,7 +276,7 @@ async function abandoned(error: unknown, staging: Staging): Promise<unknown> {
   if (left === 'removed' || !(error instanceof UserError)) return error;
   return new UserError(error.code, error.message, {
     problems: error.problems,
-    suggestion: `${error.suggestion ? `${error.suggestion}, then ` : ''}${RESUME}`,
+    suggestion: `${error.suggestion ? `${error.suggestion}, then ` : ''}${resumeText()}`,
     cause: error,
   });
 }
@@ -289,12 +290,12 @@ async function openStaging(input: ConversionInput, first: ConversionPlan): Promi
 
 /** Parts of a job, without the files, that determine its output. */
 const IDENTITY = [
-  'to',
+  'layout',
   'target',
   'merge',
   'rank',
-  'max-error',
-  'max-positions',
+  'maxError',
+  'maxPositions',
   'extend',
   'tie',
   'dtype',
@@ -306,11 +307,11 @@ const IDENTITY = [
   'dialect',
   'heads',
   'container',
-  'shard-size',
+  'shardSize',
   'config',
   'family',
-  'no-config',
-  'merge-lora',
+  'noConfig',
+  'mergeLora',
   'set',
   'seed',
 ] as const satisfies readonly (keyof ConversionJob)[];

@@ -15,6 +15,7 @@ import { STORED_DTYPES } from '../../tensor/dtype.js';
 import type { EncodableDtype } from '../../tensor/encode.js';
 import { encode, isEncodable } from '../../tensor/encode.js';
 import { parseJson } from '../../text/json.js';
+import { setting } from '../../text/setting.js';
 import type { ConversionJob } from '../job.js';
 import type { ConversionInput } from '../plan/conversion-plan.js';
 import type { Resources } from '../resources.js';
@@ -166,7 +167,7 @@ class Making {
     this.#blockRows = blockRows;
     this.#scratch = scratch;
     this.#onBytes = onBytes;
-    this.#maxError = job.rank === undefined ? job['max-error'] : undefined;
+    this.#maxError = job.rank === undefined ? job.maxError : undefined;
     this.#rows = rowsMade(plan);
     this.#columns = plan.source.hidden;
     const isCompared = table.form === 'low-rank' && this.#maxError !== undefined;
@@ -313,7 +314,7 @@ class Making {
         'refused-file',
         `${this.#file}: one table for all layers has an error of ${cost} at any rank, more than ${maxError}`,
         {
-          suggestion: `write --max-error ${best} for rank ${rank}, or keep a table for each layer`,
+          suggestion: `write ${setting('maxError', best)} for rank ${rank}, or keep a table for each layer`,
         },
       );
     }
@@ -360,7 +361,7 @@ class Making {
       'refused-file',
       `${this.#file}: no pair smaller than the table has an error of at most ${maxError}: the largest, of rank ${mostRank}, has ${best}`,
       {
-        suggestion: `write --max-error ${best}, or keep the full table: --to shared without --max-error`,
+        suggestion: `write ${setting('maxError', best)}, or keep the full table: ${setting('layout', 'shared')} without ${setting('maxError')}`,
       },
     );
   }

@@ -15,9 +15,10 @@ import type {
 } from '../../checkpoint/torch/pickle/writable.js';
 import { planTorch } from '../../checkpoint/torch/write-torch.js';
 import { writeZip } from '../../checkpoint/torch/zip/write-zip.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import { INDEX_FILE } from '../../files/config-names.js';
 import type { ByteSink } from '../../files/write-whole.js';
+import { setting } from '../../text/setting.js';
 import { sumOf } from '../../text/words.js';
 import type { ConversionPlan, PlannedTensor } from '../plan/conversion-plan.js';
 
@@ -50,9 +51,10 @@ export function shardsOf(tensors: readonly PlannedTensor[], shardBytes: number):
     } else shards.push({ tensors: [name], bytes });
   }
   if (shards.length > MOST_SHARDS) {
-    throw new UserError('usage', `shards of ${shardBytes} bytes would be ${shards.length} files`, {
-      suggestion: 'choose a larger --shard-size',
-    });
+    throw usageError(
+      `shards of ${shardBytes} bytes would be ${shards.length} files`,
+      `choose a larger ${setting('shardSize')}`,
+    );
   }
   const [first = { tensors: [], bytes: 0 }] = shards;
   if (shards.length <= 1) return [{ file: 'model.safetensors', ...first }];
@@ -153,10 +155,9 @@ function metadataOf(
   const taken = [FORMAT_KEY, ...(step === null ? [] : ['step'])];
   const lost = taken.find((key) => tensors.some(({ aliases }) => aliases.includes(key)));
   if (lost !== undefined) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       `a safetensors file cannot hold a tied tensor named ${lost}: its metadata use that name`,
-      { suggestion: 'write a PyTorch file: let the name end in .pt' },
+      'write a PyTorch file: let the name end in .pt',
     );
   }
   return new Map([

@@ -5,6 +5,7 @@ import type { RowSource } from '../../linalg/low-rank.js';
 import type { MatrixProduct, TableDistance } from '../../linalg/matrix.js';
 import { addComparison, emptyComparison, plainProduct } from '../../linalg/matrix.js';
 import { decodeValues } from '../../tensor/decode-values.js';
+import { setting } from '../../text/setting.js';
 import type { Extension } from '../conversion-choices.js';
 import { SrteFaults } from '../conversion-rules.js';
 import type { StoredSrteTable } from '../srte/srte-tables.js';
@@ -332,7 +333,7 @@ export class NonFiniteValues {
         rule: 'srte-finite',
         tensor: names[table] ?? '',
         message: `holds ${found.value} in row ${found.row}, column ${found.column} (layer ${table})${others}`,
-        suggestion: 'replace it, or use the table of another layer with --merge layer:N',
+        suggestion: `replace it, or use the table of another layer with ${setting('merge', 'layer:N')}`,
       });
     }
     faults.throwAny();

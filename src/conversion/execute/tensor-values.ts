@@ -19,6 +19,7 @@ import {
   type ScaleDtype,
   type WeightForm,
 } from '../../tensor/group-quantization.js';
+import { setting } from '../../text/setting.js';
 import type { Extension } from '../conversion-choices.js';
 import { type ConversionPlan, type PlannedTensor, tensorNamed } from '../plan/conversion-plan.js';
 import type { SrtePart } from '../srte/srte-tables.js';
@@ -196,7 +197,7 @@ const unblockable = (file: string, name: string, type: WritableBlocks, value: nu
         file,
         path: `tensor ${JSON.stringify(name)}`,
         message: `the block from value ${value} on has a value that is infinite, NaN or too large for a float16 scale`,
-        suggestion: 'choose --dtype f32 or bf16',
+        suggestion: `choose ${setting('dtype', 'f32')} or bf16`,
       },
     ],
   });
@@ -267,7 +268,7 @@ export function overflowError(
         file,
         path: `tensor ${JSON.stringify(name)}`,
         message: `has ${value} in ${place}, beyond the range of ${dtype}: it would become infinite`,
-        suggestion: 'choose a wider --dtype, or clamp such values with --saturate',
+        suggestion: `choose a wider ${setting('dtype')}, or clamp such values with ${setting('saturate')}`,
       },
     ],
   });
@@ -334,7 +335,7 @@ function quantized(
           file,
           path: `tensor ${JSON.stringify(name)}`,
           message: `expected finite values, found ${error.value}`,
-          suggestion: 'convert without --quantize, or repair the weights first',
+          suggestion: `convert without ${setting('quantize')}, or repair the weights first`,
         },
       ],
     });

@@ -3,7 +3,8 @@
  * neighbouring values instead of to halves of a head. Their query and key projections are equivalent after reordering
  * the rows of each head: row j becomes old row 2j, and row d/2 + j old row 2j + 1.
  */
-import { UserError } from '../../errors.js';
+import { UserError, usageError } from '../../errors.js';
+import { setting } from '../../text/setting.js';
 import type { SourceTensor, SourceTensors } from '../plan/conversion-plan.js';
 
 /** Names in a layer, old and new. The list is complete: such a model has no biases. */
@@ -62,7 +63,7 @@ export function fromOldMiniMind(
         .slice(0, 5)
         .map((name) => JSON.stringify(name))
         .join(', ')}${unknown.length > 5 ? ` and ${unknown.length - 5} more` : ''}`,
-      { suggestion: 'leave --dialect out if the checkpoint has current names' },
+      { suggestion: `leave ${setting('dialect')} out if the checkpoint has current names` },
     );
   }
   return { sources: renamed, dropped };
@@ -87,15 +88,14 @@ function headDimOf(file: string, sources: SourceTensors, heads: number): number 
   const query = sources.get('layers.0.attention.wq.weight')?.tensor;
   if (query === undefined) {
     throw new UserError('refused-file', `${file} has no layers.0.attention.wq.weight`, {
-      suggestion: 'leave --dialect out when its names are of today',
+      suggestion: `leave ${setting('dialect')} out when its names are of today`,
     });
   }
   const [rows = 0] = query.shape;
   if (rows % heads === 0 && (rows / heads) % 2 === 0) return rows / heads;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `expected a query of ${heads} heads of an even size, found ${rows} rows`,
-    { suggestion: 'give the number of attention heads of the model with --heads' },
+    `give the number of attention heads of the model with ${setting('heads')}`,
   );
 }
 
@@ -111,9 +111,8 @@ function withHeads(
   if (source.tensor.shape.length === 2 && rows % headDim === 0) {
     return { ...source, heads: rows / headDim };
   }
-  throw new UserError(
-    'usage',
+  throw usageError(
     `${file}: ${JSON.stringify(source.own)} has ${rows} rows, which is not a multiple of the head size ${headDim}`,
-    { suggestion: 'give the number of attention heads of the model with --heads' },
+    `give the number of attention heads of the model with ${setting('heads')}`,
   );
 }

@@ -13,6 +13,8 @@ import {
   type PartsAnswer,
   type StateName,
 } from '../../parts/part-lock.js';
+import { arrayOption } from '../../parts/task-index.js';
+import { setting } from '../../text/setting.js';
 import { sumOf } from '../../text/words.js';
 import { type ConversionResult, resultOf } from '../conversion-result.js';
 import {
@@ -132,8 +134,8 @@ function writtenFile(plan: PartsPlan, folder: PartsFolder, name: string): string
   return fs.existsSync(staged) ? staged : beside;
 }
 
-const NOT_MEASURED =
-  'The error of the SRTE was not measured, because that reads all tables again: --finish --check does';
+const notMeasured = () =>
+  `The error of the SRTE was not measured, because that reads all tables again: ${setting('finish')} ${setting('check')} does`;
 
 export interface FinishOptions extends PartsSurroundings {
   /** Whether to read every file again and compare its SHA-256 with its receipt, and to measure pairs. */
@@ -182,7 +184,7 @@ export async function finishParts(
         await staging.commit();
         folder.clear();
         const seconds = (performance.now() - start) / 1000;
-        const unmeasured = measured.tables === null ? [NOT_MEASURED] : [];
+        const unmeasured = measured.tables === null ? [notMeasured()] : [];
         const notes = [...opened.plan.notes, ...notesOnFiles(input), ...unmeasured];
         const result = resultOf(
           input,
@@ -248,7 +250,7 @@ async function checkReceipts(
   throw new UserError(
     'system',
     `files of ${wrong.length === 1 ? 'part' : 'parts'} ${arrayText(wrong)} are not what was written: their SHA-256 differs from that of their receipts`,
-    { suggestion: `check the disk, and run again: --array=${arrayText(wrong)}` },
+    { suggestion: `check the disk, and run again: ${arrayOption(arrayText(wrong))}` },
   );
 }
 

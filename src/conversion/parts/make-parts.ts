@@ -75,7 +75,7 @@ export async function planInParts(
             : { sampleSha256: sampleSha256(file) }),
         })),
         tensors,
-        indexSha256: indexSha256(checkpoint, request['merge-lora']),
+        indexSha256: indexSha256(checkpoint, request.mergeLora),
       },
       output: {
         path: target.file,
@@ -105,21 +105,21 @@ export async function planInParts(
 const lastingPath = (file: string): string => (mountedPath(file) ? file : path.resolve(file));
 
 function requestOf(request: ConversionRequest, stateDict: string | undefined): PartsRequest {
-  const { 'shard-size': shard, 'max-memory': memory, 'merge-lora': adapter } = request;
+  const { shardSize: shard, maxMemory: memory, mergeLora: adapter } = request;
   const file = (name: string | undefined) => (name === undefined ? undefined : lastingPath(name));
   const number = (value: number | bigint | undefined) =>
     value === undefined ? undefined : Number(value);
   return plannedRequest({
     ...request,
-    'state-dict': stateDict,
+    stateDict,
     // A missing flag is undefined, despite its type.
     dequantize: Boolean(request.dequantize),
     saturate: Boolean(request.saturate),
-    'no-config': Boolean(request['no-config']),
-    'merge-lora': file(adapter),
+    noConfig: Boolean(request.noConfig),
+    mergeLora: file(adapter),
     target: file(request.target),
     config: file(request.config),
-    'shard-size': number(shard),
-    'max-memory': number(memory),
+    shardSize: number(shard),
+    maxMemory: number(memory),
   });
 }

@@ -6,11 +6,12 @@ import path from 'node:path';
 import { ByteFile } from '../../checkpoint/byte-file.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { listed } from '../../checkpoint/checkpoint-rules.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import { contentTagOf, fileStatus } from '../../files/mounted.js';
 import { withAdapter } from '../../model-input/adapter-model.js';
 import { openModelCheckpoint } from '../../model-input/gguf/gguf-checkpoint.js';
 import { changedInput, sampleSha256 } from '../../parts/plan-file.js';
+import { setting } from '../../text/setting.js';
 import { type PreparedConversion, prepare } from '../conversion.js';
 import { outputFilesOf } from '../execute/accompanying-files.js';
 import type { OutputFile } from '../execute/output-files.js';
@@ -52,7 +53,7 @@ export async function openParts(
   const models = modelsOfConversion(plan);
   if (models.length > 0) await mount(models);
   const { path: input } = plan.input;
-  const { 'state-dict': stateDict, 'merge-lora': adapter, ...flags } = plan.request;
+  const { stateDict, mergeLora: adapter, ...flags } = plan.request;
   let checkpoint = openModelCheckpoint(input, { stateDict });
   try {
     if (adapter !== undefined) checkpoint = await withAdapter(checkpoint, adapter, flags);
@@ -109,7 +110,7 @@ function requestFrom(
     checkpoint,
     display,
     out: output.kind === 'folder' ? `${output.path}/` : output.path,
-    ...{ 'dry-run': false, resume: false, check: false, prove: false },
+    ...{ dryRun: false, resume: false, check: false, prove: false },
     // Planning has shown them.
     warn: async () => {},
   };
@@ -167,10 +168,9 @@ const workOf = (parts: readonly Pick<PlannedPart, 'part' | 'slices' | 'tables' |
 function refuseOtherProducts(planned: string, here: string): void {
   const [expected, found] = [planned, here].map((name) => name.split(',')[0]);
   if (expected === found) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `the plan computes matrix products with ${expected}, and this machine has ${found}`,
-    { suggestion: 'install the same engine on every machine, or plan again with --engine tfjs' },
+    `install the same engine on every machine, or plan again with ${setting('engine', 'tfjs')}`,
   );
 }
 

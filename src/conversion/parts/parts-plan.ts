@@ -8,11 +8,12 @@ import * as z from 'zod';
 import { quoted } from '../../checkpoint/checkpoint-rules.js';
 import { CONTAINER_NAMES } from '../../checkpoint/formats.js';
 import { WRITABLE_BLOCKS } from '../../checkpoint/gguf/ggml-types.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import { makeFolder, removeQuietly } from '../../files/file-system.js';
 import { MOST_PARTS, type PlanFormat, readPlan, withHash } from '../../parts/plan-file.js';
 import type { EngineChoice } from '../../runtime/select/devices.js';
 import { ENCODABLE_DTYPES } from '../../tensor/encode.js';
+import { commandText } from '../../text/setting.js';
 import { shellWord } from '../../text/words.js';
 import { EXTENSIONS, LAYOUT_NAMES, NAMING_SCHEMES, TIES } from '../conversion-choices.js';
 
@@ -26,14 +27,14 @@ const hash = z.string().regex(/^[0-9a-f]{64}$/);
 
 /** Flags that determine the output, and those that bound its memory. Paths are absolute, or of a commit of the hub. */
 const requestSchema = z.strictObject({
-  'state-dict': z.string().optional(),
-  'merge-lora': name.optional(),
-  to: z.enum(LAYOUT_NAMES).optional(),
+  stateDict: z.string().optional(),
+  mergeLora: name.optional(),
+  layout: z.enum(LAYOUT_NAMES).optional(),
   target: name.optional(),
   merge: z.union([z.enum(['mean', 'first']), z.strictObject({ layer: count })]).optional(),
   rank: count.optional(),
-  'max-error': z.number().optional(),
-  'max-positions': count.optional(),
+  maxError: z.number().optional(),
+  maxPositions: count.optional(),
   extend: z.enum(EXTENSIONS).optional(),
   tie: z.enum(TIES).optional(),
   dtype: z.enum([...ENCODABLE_DTYPES, ...WRITABLE_BLOCKS]).optional(),
@@ -44,11 +45,11 @@ const requestSchema = z.strictObject({
   dialect: z.enum(NAMING_SCHEMES).optional(),
   heads: count.optional(),
   container: z.enum(CONTAINER_NAMES).optional(),
-  'shard-size': count.optional(),
-  'max-memory': count.optional(),
+  shardSize: count.optional(),
+  maxMemory: count.optional(),
   config: name.optional(),
   family: name.optional(),
-  'no-config': z.boolean(),
+  noConfig: z.boolean(),
   set: z.array(z.string()).optional(),
   seed: count.optional(),
   engine: z.enum(['auto', 'onnx', 'tfjs'] as const satisfies readonly EngineChoice[]),
@@ -124,7 +125,7 @@ export const plannedRequest = (flags: object): PartsRequest => requestSchema.str
 
 /** Models of the hub that a plan reads, at their commits. */
 export function modelsOfConversion({ input, request }: PartsPlan): string[] {
-  const paths = [input.path, request['merge-lora'], request.target, request.config];
+  const paths = [input.path, request.mergeLora, request.target, request.config];
   // Paths on a disk are absolute.
   return paths.filter((each): each is string => each?.startsWith('hf:') === true);
 }
@@ -162,10 +163,9 @@ export async function readPlanToWrite(named: PlanFile): Promise<PartsPlan> {
   const { file, out } = named;
   if (out !== undefined) {
     if (path.resolve(out) === target) return plan;
-    throw new UserError(
-      'usage',
+    throw usageError(
       `expected the output of ${file}, ${quoted(target)}, found ${quoted(out)}`,
-      { suggestion: `write ${shellWord(target)}, or plan again` },
+      `write ${shellWord(target)}, or plan again`,
     );
   }
   const isBelow = [path.dirname(path.resolve(file)), process.cwd()].some((folder) => {
@@ -173,9 +173,10 @@ export async function readPlanToWrite(named: PlanFile): Promise<PartsPlan> {
     return below !== '' && !below.startsWith('..') && !path.isAbsolute(below);
   });
   if (isBelow) return plan;
-  throw new UserError('usage', `${file} writes into another folder: ${quoted(target)}`, {
-    suggestion: `name it, if you want that: minimind convert-checkpoint ${shellWord(target)} --plan ${shellWord(file)} …`,
-  });
+  throw usageError(
+    `${file} writes into another folder: ${quoted(target)}`,
+    `name it, if you want that: ${commandText('convertCheckpoint', [target], { plan: file })} …`,
+  );
 }
 
 /** The folder next to the output in which the parts are built: one for each plan. */

@@ -7,7 +7,7 @@ import { ggmlType } from '../../checkpoint/gguf/ggml-types.js';
 import type { GgufKeyValues, GgufValue } from '../../checkpoint/gguf/gguf-scanner.js';
 import { ggufBytes } from '../../checkpoint/gguf/write-gguf.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import { pathKind } from '../../files/mounted.js';
 import { fileTypeNumber } from '../../model-input/gguf/gguf-checkpoint.js';
 import type { GgufModel } from '../../model-input/gguf/gguf-metadata.js';
@@ -20,6 +20,7 @@ import {
 import { tokenizerMetadata } from '../../model-input/gguf/gguf-tokenizer.js';
 import { tensorsForGguf } from '../../model-input/gguf/gguf-weights.js';
 import { encode } from '../../tensor/encode.js';
+import { setting } from '../../text/setting.js';
 import type { ConversionInput, ConversionPlan, PlannedTensor } from './conversion-plan.js';
 import { tensorNamed } from './conversion-plan.js';
 import { ignoredNote, isIgnoredNote } from './model-configs.js';
@@ -41,26 +42,23 @@ export function asGgufPlan(
   const { job, source } = input;
   const { checkpoint, target, set = [] } = job;
   if (source === undefined || target !== undefined || set.length > 0) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       source === undefined
         ? 'a GGUF file needs the config of its model, found none'
-        : 'a GGUF file is written from the config of IN, found --target or --set',
-      {
-        suggestion:
-          source === undefined
-            ? 'name one with --config FILE'
-            : 'convert into safetensors first, and that into GGUF',
-      },
+        : `a GGUF file is written from the config of IN, found ${setting('target')} or ${setting('set')}`,
+      source === undefined
+        ? `name one with ${setting('config', 'FILE')}`
+        : 'convert into safetensors first, and that into GGUF',
     );
   }
   const found = ggufModelOf(source);
   const { view, unknown } = ggufView(checkpoint, plan, found);
   const [first] = unknown;
   if (first !== undefined) {
-    throw new UserError('usage', `a GGUF file of ${found.architecture} has no place for ${first}`, {
-      suggestion: 'write safetensors instead',
-    });
+    throw usageError(
+      `a GGUF file of ${found.architecture} has no place for ${first}`,
+      'write safetensors instead',
+    );
   }
   const tensors = [...view].map(([name, tensor]) =>
     planned(name, tensor, typeFor(name, tensor, input, view)),
@@ -111,12 +109,9 @@ function ggufView(checkpoint: Checkpoint, plan: ConversionPlan, found: GgufModel
     if (role === 'buffer') continue;
     const stored = action.do === 'copy' ? tensorNamed(action.from, checkpoint) : undefined;
     if (stored === undefined) {
-      throw new UserError(
-        'usage',
+      throw usageError(
         `a GGUF file has copied tensors only; ${name} would be computed`,
-        {
-          suggestion: 'convert into safetensors first, and that into GGUF',
-        },
+        'convert into safetensors first, and that into GGUF',
       );
     }
     tensors.set(withPrefix(name, found), stored);

@@ -8,8 +8,7 @@ import { TORCH_TYPES } from '../../checkpoint/torch/pickle/globals.js';
 import type { ConfigDocument } from '../../config/document.js';
 import { documentText } from '../../config/document.js';
 import { formatPath, splitDotted, valueAt } from '../../config/quote.js';
-import type { Problem } from '../../errors.js';
-import { UserError } from '../../errors.js';
+import { type Problem, UserError, usageError } from '../../errors.js';
 import type { ConfigFormat } from '../../files/config-names.js';
 import type { ConfigOrigin } from '../../model-input/checkpoint-config.js';
 import {
@@ -29,6 +28,7 @@ import { type IgnoredTensors, ignoredIn, ignoredText } from '../../reconcile/ign
 import type { Reconciliation } from '../../reconcile/reconcile.js';
 import { reconcile } from '../../reconcile/reconcile.js';
 import type { EncodableDtype } from '../../tensor/encode.js';
+import { commandText, setting } from '../../text/setting.js';
 import { capital, isRecord } from '../../text/words.js';
 import type { ConversionJob } from '../job.js';
 
@@ -61,7 +61,7 @@ export async function sourceConfigOf(
 ): Promise<{ readonly source: SourceConfig | undefined; readonly warnings: readonly Problem[] }> {
   const { checkpoint, config, family: readAs } = job;
   const none = { source: undefined, warnings: [] };
-  if (job['no-config']) {
+  if (job.noConfig) {
     return (await hasConfig(checkpoint)) ? none : { ...none, warnings: [idleNoConfig(checkpoint)] };
   }
   // Configs do not describe models with old names.
@@ -104,13 +104,14 @@ async function hasConfig(checkpoint: Checkpoint): Promise<boolean> {
 const idleNoConfig = ({ path: file }: Checkpoint): Problem => ({
   severity: 'warning',
   file,
-  message: '--no-config is not used: no config is in the checkpoint or its folder',
+  message: `${setting('noConfig')} is not used: no config is in the checkpoint or its folder`,
 });
 
 const familyOfNothing = ({ path: file }: Checkpoint) =>
-  new UserError('usage', `--family requires a config, and none is in ${file} or its folder`, {
-    suggestion: 'name the config with --config FILE, or leave --family out',
-  });
+  usageError(
+    `${setting('family')} requires a config, and none is in ${file} or its folder`,
+    `name the config with ${setting('config', 'FILE')}, or leave ${setting('family')} out`,
+  );
 
 /** A file of another program breaks many rules: these are enough to recognise it. */
 const MOST_REASONS = 3;
@@ -120,7 +121,7 @@ const unusable = (file: string, { message }: UserError): Problem => ({
   severity: 'warning',
   file,
   message: `${message}; the checkpoint is converted by its names alone`,
-  suggestion: 'name a config that describes it, with --config FILE',
+  suggestion: `name a config that describes it, with ${setting('config', 'FILE')}`,
 });
 
 const asWarning = (problem: Problem): Problem => ({ ...problem, severity: 'warning' });
@@ -140,10 +141,10 @@ function unlike(file: string, config: string, { faults, suggestions }: Reconcili
       message: faultText(fault),
     }),
   );
-  const hint = suggestions[0] ? 'run minimind verify for likely causes' : undefined;
+  const hint = suggestions[0] ? `run ${commandText('verify')} for likely causes` : undefined;
   return new Unlike('refused-file', `${file} does not match ${config}`, {
     problems: shown,
-    suggestion: `${hint ? `${hint}, ` : ''}name the right config with --config FILE, or convert by names alone with --no-config`,
+    suggestion: `${hint ? `${hint}, ` : ''}name the right config with ${setting('config', 'FILE')}, or convert by names alone with ${setting('noConfig')}`,
   });
 }
 

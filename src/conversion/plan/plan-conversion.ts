@@ -7,7 +7,8 @@ import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { containerOfFormat, isTrainingFormat } from '../../checkpoint/formats.js';
 import type { StoredNames } from '../../checkpoint/names.js';
 import { storedNames } from '../../checkpoint/names.js';
-import { UserError } from '../../errors.js';
+import { UserError, usageError } from '../../errors.js';
+import { setting } from '../../text/setting.js';
 import { formatInteger } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import { LAYOUT_NAMES, LAYOUTS } from '../conversion-choices.js';
@@ -31,9 +32,10 @@ export async function readInput(
   const stored = storedNames(checkpoint);
   const { source, warnings } = await sourceConfigOf(request);
   if (set.length > 0 && source === undefined && request.target === undefined) {
-    throw new UserError('usage', '--set requires a config, found none', {
-      suggestion: 'name the config of the input with --config, or leave --set out',
-    });
+    throw usageError(
+      `${setting('set')} requires a config, found none`,
+      `name the config of the input with ${setting('config')}, or leave ${setting('set')} out`,
+    );
   }
   const srte = await srteOf(request, stored, source);
   const job = isUnspecific(request) ? meantChange(request, srte, place) : request;
@@ -80,10 +82,9 @@ function refuseContradiction({ model }: TargetConfig, layout: SrteLayout): void 
   const keys = ['sharing', 'form', 'rank', 'positions', 'hidden', 'layers'] as const;
   const wrong = keys.find((key) => described?.[key] !== layout[key]);
   if (wrong === undefined) return;
-  throw new UserError(
-    'usage',
-    `--set contradicts the requested SRTE: its ${wrong} would be ${described?.[wrong]}, not ${layout[wrong]}`,
-    { suggestion: 'set it with --to, --rank and --max-positions, or with --target' },
+  throw usageError(
+    `${setting('set')} contradicts the requested SRTE: its ${wrong} would be ${described?.[wrong]}, not ${layout[wrong]}`,
+    `set it with ${setting('layout')}, ${setting('rank')} and ${setting('maxPositions')}, or with ${setting('target')}`,
   );
 }
 
@@ -107,17 +108,18 @@ function meantChange(
     !isExport
   ) {
     const shown = job.display.steps();
-    shown.say('each layer has a table: converting to --to shared');
+    shown.say(`each layer has a table: converting to ${setting('layout', 'shared')}`);
     shown.end();
-    return { ...job, to: 'shared' };
+    return { ...job, layout: 'shared' };
   }
   if (changesFiles(job.checkpoint, place)) return { ...job, container: place.container };
   const has = srte ? 'one SRTE for all layers' : 'no SRTE';
-  throw new UserError('usage', `expected a change, found none; the input has ${has}`, {
-    suggestion: srte
-      ? 'write --to per-layer, --rank 128, --dtype bf16, --tie embed or --container safetensors'
-      : 'write --dtype bf16, --tie embed or --container safetensors',
-  });
+  throw usageError(
+    `expected a change, found none; the input has ${has}`,
+    srte
+      ? `write ${setting('layout', 'per-layer')}, ${setting('rank', '128')}, ${setting('dtype', 'bf16')}, ${setting('tie', 'embed')} or ${setting('container', 'safetensors')}`
+      : `write ${setting('dtype', 'bf16')}, ${setting('tie', 'embed')} or ${setting('container', 'safetensors')}`,
+  );
 }
 
 /** Undefined without an SRTE or a request for one. */
@@ -127,9 +129,9 @@ async function srteOf(
   source: SourceConfig | undefined,
 ): Promise<SrteSource | undefined> {
   try {
-    return await srteSourceOf(job.checkpoint, stored, source?.model, job['max-positions']);
+    return await srteSourceOf(job.checkpoint, stored, source?.model, job.maxPositions);
   } catch (error) {
-    const isAskedFor = [job.to, job['max-positions'], job.rank, job['max-error'], job.target].some(
+    const isAskedFor = [job.layout, job.maxPositions, job.rank, job.maxError, job.target].some(
       (each) => each !== undefined,
     );
     if (isAskedFor || !(error instanceof UserError)) throw error;
@@ -145,17 +147,18 @@ function layoutFor(
   if (target === undefined) return requestedLayout(srte.layout, job);
   const described = srteLayoutOf(target.model);
   if (described === undefined) {
-    throw new UserError('usage', `${job.target} describes a model without an SRTE`, {
-      suggestion: 'name the config of a hybrid model',
-    });
+    throw usageError(
+      `${job.target} describes a model without an SRTE`,
+      'name the config of a hybrid model',
+    );
   }
   refuseOtherSizes(srte.layout, described, job);
   const { sharing, form, rank, positions } = described;
   // Called for its checks of the input's rows and of the rank.
   requestedLayout(srte.layout, {
     ...job,
-    'max-positions': positions,
-    ...(rank !== null && { to: sharing === 'shared' ? 'low-rank' : 'per-layer', rank }),
+    maxPositions: positions,
+    ...(rank !== null && { layout: sharing === 'shared' ? 'low-rank' : 'per-layer', rank }),
   });
   return { ...srte.layout, sharing, form, rank, positions };
 }
@@ -172,13 +175,12 @@ function refuseOtherSizes(source: SrteLayout, described: SrteLayout, { target }:
   const name = layoutNamed(described);
   const half = Math.floor(Math.min(source.positions, source.hidden - 1) / 2);
   const rank = Math.max(1, Math.min(described.rank ?? 1, half));
-  const layout = name === 'low-rank' ? `${name} --rank ${rank}` : name;
-  throw new UserError(
-    'usage',
+  const layout =
+    name &&
+    [setting('layout', name), ...(name === 'low-rank' ? [setting('rank', rank)] : [])].join(' ');
+  throw usageError(
     `${target} describes a model of ${sizes(described)}, and the checkpoint has ${sizes(source)}`,
-    {
-      suggestion: `choose a target of the same sizes${layout ? `; --to ${layout} in its place makes such a layout here` : ''}`,
-    },
+    `choose a target of the same sizes${layout ? `; ${layout} in its place makes such a layout here` : ''}`,
   );
 }
 
@@ -203,19 +205,28 @@ const changesFiles = ({ format, files }: Checkpoint, { container, kind }: Checkp
 
 /** @throws UserError when the request keeps the SRTE, and changes nothing else. */
 function refuseUnchanged(job: ConversionJob, source: SrteLayout, layout: SrteLayout): void {
-  const { to, tie, dtype, container, set = [], 'shard-size': shard, quantize, dequantize } = job;
+  const {
+    layout: asked,
+    tie,
+    dtype,
+    container,
+    set = [],
+    shardSize: shard,
+    quantize,
+    dequantize,
+  } = job;
   const keys = ['sharing', 'form', 'rank', 'positions'] as const;
   const isSame = keys.every((key) => layout[key] === source[key]);
   const others = [tie, dtype, container, shard, quantize, dequantize || undefined];
   const hasMore = others.some((each) => each !== undefined) || set.length > 0;
-  if (to === undefined || !isSame || hasMore) return;
+  if (asked === undefined || !isSame || hasMore) return;
   const file = job.checkpoint.path;
   throw new UserError('refused-file', `${file} has that layout already`, {
     problems: [
       {
         severity: 'error',
         file,
-        message: `its SRTE is ${to} already`,
+        message: `its SRTE is ${asked} already`,
         suggestion: 'leave it as it is, or ask for another layout',
         rule: 'conversion-changes',
       },

@@ -11,10 +11,11 @@ import { isTrainingFormat } from '../../checkpoint/formats.js';
 import type { PackedPart } from '../../checkpoint/packed-weights.js';
 import { PACKED_SUFFIXES, packedWords } from '../../checkpoint/packed-weights.js';
 import { editedJson } from '../../config/json-edits.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
 import type { ScaleDtype, WeightForm } from '../../tensor/group-quantization.js';
+import { setting } from '../../text/setting.js';
 import { counted, isRecord } from '../../text/words.js';
 import type {
   ConversionInput,
@@ -31,17 +32,16 @@ const KEY = 'quantization_config';
 function formOf({ job, place }: ConversionInput): WeightForm | undefined {
   const { quantize: bits, group } = job;
   if (bits === undefined) return undefined;
-  const refuse = (message: string, suggestion: string) =>
-    new UserError('usage', message, { suggestion });
+  const refuse = (message: string, suggestion: string) => usageError(message, suggestion);
   if (isTrainingFormat(place.container)) {
     throw refuse(
-      '--quantize expected an output in safetensors, found a PyTorch file',
+      `${setting('quantize')} expected an output in safetensors, found a PyTorch file`,
       'write a folder: a name without an ending',
     );
   }
   if (job.dialect !== undefined) {
     throw refuse(
-      '--quantize cannot be combined with --dialect',
+      `${setting('quantize')} cannot be combined with ${setting('dialect')}`,
       'convert the names first, then quantize the output',
     );
   }
@@ -57,26 +57,24 @@ export function withQuantization(plan: ConversionPlan, input: ConversionInput): 
   const form = formOf(input);
   const { packed, path } = input.job.checkpoint;
   if (packed && form === undefined && !input.job.dequantize && input.job.dtype === undefined) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       `${path} has ${counted(packed.weights.length, 'quantized weight')}`,
-      {
-        suggestion:
-          'add --dequantize to write them as floats, or --quantize int8 to quantize again',
-      },
+      `add ${setting('dequantize')} to write them as floats, or ${setting('quantize', 'int8')} to quantize again`,
     );
   }
   if (!packed && input.job.dequantize) {
-    throw new UserError('usage', `--dequantize expected packed weights in ${path}, found none`, {
-      suggestion: 'remove --dequantize',
-    });
+    throw usageError(
+      `${setting('dequantize')} expected packed weights in ${path}, found none`,
+      `remove ${setting('dequantize')}`,
+    );
   }
   const config = packed ? withoutQuantization(plan.config) : plan.config;
   if (form === undefined) return { ...plan, config };
   if (config === undefined) {
-    throw new UserError('usage', '--quantize requires a config that describes the layers', {
-      suggestion: 'name one with --config FILE, and remove --no-config',
-    });
+    throw usageError(
+      `${setting('quantize')} requires a config that describes the layers`,
+      `name one with ${setting('config', 'FILE')}, and remove ${setting('noConfig')}`,
+    );
   }
   const matrices = packable(config.model, plan.tensors, form);
   const quantization: QuantizationPlan = {
@@ -104,10 +102,9 @@ export function withQuantization(plan: ConversionPlan, input: ConversionInput): 
 }
 
 const nothingToQuantize = (path: string, { group }: WeightForm) =>
-  new UserError(
-    'usage',
-    `--quantize expected linear layers with a multiple of ${group} inputs in ${path}, found none`,
-    { suggestion: 'choose a smaller --group; quick-test --weights quantizes all layouts at load' },
+  usageError(
+    `${setting('quantize')} expected linear layers with a multiple of ${group} inputs in ${path}, found none`,
+    `choose a smaller ${setting('group')}; quick-test ${setting('weights')} quantizes all layouts at load`,
   );
 
 /**

@@ -13,7 +13,7 @@ import { firstOfPattern } from '../../checkpoint/names.js';
 import { viewsOf } from '../../checkpoint/sharing.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { isSameView } from '../../checkpoint/stored-tensor.js';
-import { UserError } from '../../errors.js';
+import { UserError, usageError } from '../../errors.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import {
   elementCount,
@@ -23,6 +23,7 @@ import {
   storedBytes,
 } from '../../tensor/dtype.js';
 import { isEncodable } from '../../tensor/encode.js';
+import { setting } from '../../text/setting.js';
 import { counted } from '../../text/words.js';
 import type { Tie } from '../conversion-choices.js';
 import type { ConversionFault } from '../conversion-rules.js';
@@ -114,7 +115,7 @@ class Resolver {
     const bytes = storedBytes(elements, dtype);
     if (bytes === undefined) {
       const message = `would be ${shapeText(shape)}, beyond the limit of a file`;
-      this.#fault(name, message, 'ask for fewer rows with --max-positions');
+      this.#fault(name, message, `ask for fewer rows with ${setting('maxPositions')}`);
       return undefined;
     }
     return { name, aliases, role, dtype, shape, bytes, action };
@@ -138,7 +139,7 @@ class Resolver {
       if (ignored && isIgnoredOnLoad(ignored)) kept.push(keptAsItIs(name, own, tensor));
       else if (ignored) leftOut.push({ name: own, why: ignored.what });
       else {
-        const suggestion = 'check the config, or convert by names alone with --no-config';
+        const suggestion = `check the config, or convert by names alone with ${setting('noConfig')}`;
         this.#fault(own, 'has no place in the output', suggestion);
       }
     }
@@ -208,7 +209,7 @@ class Resolver {
       this.#fault(
         other.own,
         `expected one tensor with ${JSON.stringify(first.own)}, found two`,
-        'choose its values: --tie embed, --tie head or --tie mean',
+        `choose its values: ${setting('tie', 'embed')}, ${setting('tie', 'head')} or ${setting('tie', 'mean')}`,
       );
       return { action: { do: 'copy', from: first.own }, stored };
     }
@@ -218,7 +219,7 @@ class Resolver {
       this.#fault(
         first.own,
         `has the type ${stored.dtype}, which cannot store a mean`,
-        'choose another type with --dtype',
+        `choose another type with ${setting('dtype')}`,
       );
     }
     const actions = {
@@ -374,12 +375,9 @@ function expectedByNames(
   const tied = job.tie === undefined ? undefined : tiedPairOf((name) => stored.has(name));
   if (job.tie !== undefined && tied === undefined) {
     const file = job.checkpoint.path;
-    throw new UserError(
-      'usage',
+    throw usageError(
       `${file}: expected an embedding and a head with known names, found none`,
-      {
-        suggestion: 'leave --tie out, or name a config that describes the model, with --config',
-      },
+      `leave ${setting('tie')} out, or name a config that describes the model, with ${setting('config')}`,
     );
   }
   const kept = [...stored].filter(([name]) => srte === undefined || !isSrteName(name));

@@ -5,10 +5,11 @@ import { srteLayoutOf } from '../../architecture/srte-layout.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import type { StoredNames } from '../../checkpoint/names.js';
 import { numbersUnder } from '../../checkpoint/names.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import type { StoredDtype } from '../../tensor/dtype.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
 import { isEncodable } from '../../tensor/encode.js';
+import { setting } from '../../text/setting.js';
 import { formatInteger } from '../../text/units.js';
 import type { Extension, Merge } from '../conversion-choices.js';
 import { LAYOUTS } from '../conversion-choices.js';
@@ -86,9 +87,10 @@ function computedSource(
   const name = names.find((each) => SINCOS_NAME.test(each));
   if (name === undefined) return undefined;
   if (positions === undefined) {
-    throw new UserError('usage', 'a computed SRTE has no number of positions', {
-      suggestion: 'give their number with --max-positions, or the model’s config with --config',
-    });
+    throw usageError(
+      'a computed SRTE has no number of positions',
+      `give their number with ${setting('maxPositions')}, or the model’s config with ${setting('config')}`,
+    );
   }
   const [, prefix = ''] = SINCOS_NAME.exec(name) ?? [];
   const hidden = 2 * (stored.get(name)?.tensor.elements ?? 0);
@@ -109,7 +111,7 @@ function layoutOfTables(found: SrteTables, layers: number): SrteLayout {
 
 type LayoutRequest = Pick<
   ConversionJob,
-  'to' | 'rank' | 'max-error' | 'max-positions' | 'extend' | 'target'
+  'layout' | 'rank' | 'maxError' | 'maxPositions' | 'extend' | 'target'
 >;
 
 /**
@@ -117,18 +119,19 @@ type LayoutRequest = Pick<
  * @throws UserError when the request is inconsistent, or does not apply to the source.
  */
 export function requestedLayout(source: SrteLayout, request: LayoutRequest): SrteLayout {
-  const { to, 'max-positions': positions = source.positions } = request;
-  const isTruncated = request.rank !== undefined || request['max-error'] !== undefined;
+  const { layout: asked, maxPositions: positions = source.positions } = request;
+  const isTruncated = request.rank !== undefined || request.maxError !== undefined;
   checkPositions(source, request);
   // A rank alone asks for the low-rank pair that all layers share.
-  const layout = to ?? (isTruncated && source.form !== 'low-rank' ? 'low-rank' : undefined);
+  const layout = asked ?? (isTruncated && source.form !== 'low-rank' ? 'low-rank' : undefined);
   const { sharing, form } = layout === undefined ? source : LAYOUTS[layout];
   const isPair = form === 'low-rank' || (isTruncated && form === 'table');
   if (isTruncated && !isPair) {
-    const flag = request.rank === undefined ? '--max-error' : '--rank';
-    throw new UserError('usage', `${flag} requires a low-rank layout, found --to ${to ?? form}`, {
-      suggestion: `write --to low-rank, or leave ${flag} out`,
-    });
+    const flag = request.rank === undefined ? setting('maxError') : setting('rank');
+    throw usageError(
+      `${flag} requires a low-rank layout, found ${setting('layout', asked ?? form)}`,
+      `write ${setting('layout', 'low-rank')}, or leave ${flag} out`,
+    );
   }
   const sizes = { ...source, sharing, positions };
   if (!isPair) return { ...sizes, form, rank: null };
@@ -150,24 +153,22 @@ export const rowsMade = ({ source, target }: SrtePlan): number =>
 /** Null when it depends on an error. */
 function requestedRank(
   { form, rank, hidden, sharing }: SrteLayout,
-  { rank: requested, 'max-error': maxError }: LayoutRequest,
+  { rank: requested, maxError }: LayoutRequest,
   positions: number,
 ): number | null {
   if (requested === undefined && maxError === undefined) {
     if (form === 'low-rank') return rank;
     const usual = Math.max(1, Math.min(128, Math.floor(Math.min(positions, hidden - 1) / 2)));
-    throw new UserError('usage', '--to low-rank requires a rank, found none', {
-      suggestion: `add --rank ${usual}, or the error to stay within as --max-error`,
-    });
+    throw usageError(
+      `${setting('layout', 'low-rank')} requires a rank, found none`,
+      `add ${setting('rank', usual)}, or the error to stay within as ${setting('maxError')}`,
+    );
   }
   if (requested === undefined) {
     if (sharing === 'shared') return null;
-    throw new UserError(
-      'usage',
-      '--max-error requires a shared table: tables of layers have one rank for all of them',
-      {
-        suggestion: 'give the rank with --rank, or make one pair for all layers with --to low-rank',
-      },
+    throw usageError(
+      `${setting('maxError')} requires a shared table: tables of layers have one rank for all of them`,
+      `give the rank with ${setting('rank')}, or make one pair for all layers with ${setting('layout', 'low-rank')}`,
     );
   }
   checkRank(requested, positions, hidden);
@@ -178,32 +179,26 @@ function requestedRank(
 function checkRank(rank: number, positions: number, hidden: number): void {
   const most = Math.min(positions, hidden - 1);
   if (rank <= most) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `rank ${formatInteger(rank)} is too large for a table of ${formatInteger(positions)} × ${formatInteger(hidden)}: ${
       rank > Math.min(positions, hidden)
         ? `no such table has a rank above ${formatInteger(Math.min(positions, hidden))}`
         : 'models build a full table unless the rank is below the hidden size'
     }`,
-    { suggestion: most > 0 ? `choose a rank from 1 to ${most}` : 'keep the full table' },
+    most > 0 ? `choose a rank from 1 to ${most}` : 'keep the full table',
   );
 }
 
 function checkPositions(
   source: SrteLayout,
-  { 'max-positions': positions, extend, target }: LayoutRequest,
+  { maxPositions: positions, extend, target }: LayoutRequest,
 ): void {
   if (positions === undefined || positions <= rowsKnown(source) || extend !== undefined) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `expected at most ${formatInteger(source.positions)} rows, those of the tables, found ${formatInteger(positions)}`,
-    {
-      // The rows of a target are in its config.
-      suggestion:
-        target === undefined
-          ? `write --max-positions ${source.positions}, or fill the new rows with --extend repeat or --extend zero`
-          : `write --set model.max_position_embeddings=${source.positions}, or fill the new rows with --extend repeat or --extend zero`,
-    },
+    target === undefined
+      ? `write ${setting('maxPositions', source.positions)}, or fill the new rows with ${setting('extend', 'repeat')} or ${setting('extend', 'zero')}`
+      : `write ${setting('set', `model.max_position_embeddings=${source.positions}`)}, or fill the new rows with ${setting('extend', 'repeat')} or ${setting('extend', 'zero')}`,
   );
 }
 
@@ -260,9 +255,10 @@ function chosen(all: readonly number[], merge: Merge): readonly number[] {
   if (all.length < 2 || merge === 'mean') return all;
   const layer = merge === 'first' ? 0 : merge.layer;
   if (layer < all.length) return [layer];
-  throw new UserError('usage', `--merge layer:${layer}: there is no such layer`, {
-    suggestion: `choose one from layer:0 to layer:${all.length - 1}`,
-  });
+  throw usageError(
+    `${setting('merge', `layer:${layer}`)}: there is no such layer`,
+    `choose one from layer:0 to layer:${all.length - 1}`,
+  );
 }
 
 function dtypeOf(
@@ -274,9 +270,10 @@ function dtypeOf(
   if (dtype !== undefined) return dtype;
   const widest = widestOf(sources.flatMap((index) => found?.tables[index]?.rows.dtype ?? []));
   if (!isMade || isEncodable(widest)) return widest;
-  throw new UserError('usage', `new tables cannot be written as ${widest}`, {
-    suggestion: 'choose another type with --dtype',
-  });
+  throw usageError(
+    `new tables cannot be written as ${widest}`,
+    `choose another type with ${setting('dtype')}`,
+  );
 }
 
 /** The type that holds the values of all given types. */

@@ -3,7 +3,7 @@ import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { isSameView } from '../../checkpoint/stored-tensor.js';
 import { rowBytes } from '../../checkpoint/view.js';
-import { UserError } from '../../errors.js';
+import { UserError, usageError } from '../../errors.js';
 import { symmetricEigenvalues } from '../../linalg/eigenvalues.js';
 import { addRowProducts, GramAccumulator } from '../../linalg/gram.js';
 import type { Matrix, SymmetricMatrix, TableDistance } from '../../linalg/matrix.js';
@@ -357,12 +357,9 @@ function checkRanks(ranks: readonly number[], { positions, hidden }: SrteTables)
   const most = Math.min(positions, hidden);
   const wrong = ranks.find((rank) => !Number.isInteger(rank) || rank < 1 || rank > most);
   if (wrong === undefined) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `${wrong} is not a rank of a table of ${formatInteger(positions)} × ${formatInteger(hidden)}`,
-    {
-      suggestion: `choose a whole number from 1 to ${most}`,
-    },
+    `choose a whole number from 1 to ${most}`,
   );
 }
 

@@ -15,6 +15,7 @@ import { type Quantity, quantity } from '../../budget/figure.js';
 import { trainingBytes } from '../../budget/training-budget.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { MACHINES } from '../../hardware/gpus.js';
+import { setting } from '../../text/setting.js';
 import { type Efficiency, type GroupLink, hopSeconds } from '../efficiency.js';
 import type { StepInputs } from '../training/training-fit.js';
 import {
@@ -51,9 +52,9 @@ export function withoutLink(cluster: Cluster, gpus: number): string | null {
   const joined = Math.max(1, ...gpu.links.map((link) => link.gpus));
   const machine = MACHINES.find(({ network, gpu: { name } }) => network && name === gpu.name);
   const byName = machine
-    ? `name a machine, as in --gpu ${machine.name}, or describe one`
+    ? `name a machine, as in ${setting('gpu', machine.name)}, or describe one`
     : 'describe a machine';
-  return `no link between more than ${joined} of ${gpu.name} is known: ${byName} with its network in a file for --hardware`;
+  return `no link between more than ${joined} of ${gpu.name} is known: ${byName} with its network in a file for ${setting('hardware')}`;
 }
 
 /** Link utilisation, waiting time per exchange, and pipeline turns of a step. */

@@ -12,10 +12,11 @@ import { requirePositions } from '../../budget/profile-model.js';
 import { ranksOf, spansOfRank } from '../../budget/state.js';
 import type { Trained } from '../../budget/training-budget.js';
 import { embeddingsOf } from '../../budget/training-budget.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import { primitivesOf } from '../../operations/lower.js';
 import type { Collective, Cut, UnitRun } from '../../operations/primitive.js';
 import { allReduce } from '../../operations/primitive.js';
+import { setting } from '../../text/setting.js';
 import { formatInteger } from '../../text/units.js';
 import { counted, sumOf } from '../../text/words.js';
 import type { TrainingFitSetting } from '../training/training-setting.js';
@@ -122,10 +123,9 @@ export function requireTensorParallel(model: Layer, gpus: number): void {
   const bad = counts.find(({ count }) => count % gpus !== 0);
   if (bad === undefined) return;
   const common = counts.reduce((gcd, { count }) => greatestCommonDivisor(gcd, count), 0);
-  throw new UserError(
-    'usage',
-    `--tensor-parallel: ${formatInteger(gpus)} GPUs cannot share the ${formatInteger(bad.count)} ${bad.unit} of ${bad.of} equally`,
-    { suggestion: `write ${nearestDivisors(common, gpus).join(' or ')}` },
+  throw usageError(
+    `${setting('tensorParallel')}: ${formatInteger(gpus)} GPUs cannot share the ${formatInteger(bad.count)} ${bad.unit} of ${bad.of} equally`,
+    `write ${nearestDivisors(common, gpus).join(' or ')}`,
   );
 }
 
@@ -204,32 +204,29 @@ export interface Parallelism {
 }
 
 /** @throws UserError when the GPUs, blocks or layers cannot be divided as requested. */
-export function parallelismOf(model: LanguageModel, setting: TrainingFitSetting): Parallelism {
-  const { cluster, tensorParallel: tensor, pipelineParallel: pipeline } = setting;
-  requirePositions(setting.context, model.positions);
+export function parallelismOf(model: LanguageModel, asked: TrainingFitSetting): Parallelism {
+  const { cluster, tensorParallel: tensor, pipelineParallel: pipeline } = asked;
+  requirePositions(asked.context, model.positions);
   const { gpus } = cluster;
   if (gpus % (tensor * pipeline) !== 0) {
-    const [flag, value] =
-      gpus % tensor === 0 ? ['--pipeline-parallel', pipeline] : ['--tensor-parallel', tensor];
-    const left = flag === '--pipeline-parallel' ? gpus / tensor : gpus;
-    throw new UserError(
-      'usage',
-      `${flag}: ${formatInteger(value as number)} does not divide ${counted(left, 'GPU')}`,
-      {
-        suggestion: `write ${nearestDivisors(left, value as number).join(' or ')}`,
-      },
+    const isTensor = gpus % tensor !== 0;
+    const [name, value, left] = isTensor
+      ? (['tensorParallel', tensor, gpus] as const)
+      : (['pipelineParallel', pipeline, gpus / tensor] as const);
+    throw usageError(
+      `${setting(name)}: ${formatInteger(value)} does not divide ${counted(left, 'GPU')}`,
+      `write ${nearestDivisors(left, value).join(' or ')}`,
     );
   }
   if (pipeline > model.blocks.length) {
-    throw new UserError(
-      'usage',
-      `--pipeline-parallel: expected at most ${model.blocks.length} stages, one for each block, found ${formatInteger(pipeline)}`,
-      { suggestion: `write at most ${model.blocks.length}` },
+    throw usageError(
+      `${setting('pipelineParallel')}: expected at most ${model.blocks.length} stages, one for each block, found ${formatInteger(pipeline)}`,
+      `write at most ${model.blocks.length}`,
     );
   }
   requireTensorParallel(model, tensor);
   const replicas = gpus / (tensor * pipeline);
-  const { globalBatchTokens, microBatch, context } = setting;
+  const { globalBatchTokens, microBatch, context } = asked;
   const microBatches =
     globalBatchTokens === undefined
       ? pipeline

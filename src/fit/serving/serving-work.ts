@@ -11,6 +11,7 @@ import { activationsOf } from '../../budget/saved-activations.js';
 import { stateOf } from '../../budget/state.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import type { Dtype } from '../../tensor/dtype.js';
+import { setting } from '../../text/setting.js';
 import { sumOf } from '../../text/words.js';
 import { kernelLaunchesOf } from '../efficiency.js';
 import { collectivesOf, operationsOfRank, ranksThatDiffer } from '../parallelism/parallelism.js';
@@ -256,7 +257,7 @@ export function measuredStep(
   most: number,
 ): DecodeStep | undefined {
   if (tokenSeconds === undefined || batch > most) return undefined;
-  const source = `--token-time, measured with ${most} ${most === 1 ? 'sequence' : 'sequences'} at a time`;
+  const source = `${setting('tokenTime')}, measured with ${most} ${most === 1 ? 'sequence' : 'sequences'} at a time`;
   return {
     seconds: measuredBounds('decoding step', tokenSeconds, source),
     limitedBy: null,
@@ -272,7 +273,7 @@ export const measuredPrefill = ({ prefillSeconds }: MeasuredSpeed): Prefill | un
         seconds: measuredBounds(
           'prefill',
           prefillSeconds,
-          '--prefill-time, measured with one prompt',
+          `${setting('prefillTime')}, measured with one prompt`,
         ),
         limitedBy: null,
         limits: [],

@@ -5,9 +5,10 @@ import type { Expression } from '../../budget/expression.js';
 import { div, inputs, mul, v } from '../../budget/expression.js';
 import type { Bounds, Figure, Quantity } from '../../budget/figure.js';
 import { quantity } from '../../budget/figure.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { capacityOf, noPeakText, peakFor, peakIfKnown } from '../../hardware/gpu.js';
+import { setting } from '../../text/setting.js';
 import { formatInteger } from '../../text/units.js';
 import { byBound, eachBound, largest } from '../bounds.js';
 import { withoutLink } from '../parallelism/collectives.js';
@@ -148,17 +149,15 @@ const MOST_SHARING = 4_096;
 
 function requireGpus(tensorParallel: number, { gpus }: Cluster): void {
   if (tensorParallel > MOST_SHARING) {
-    throw new UserError(
-      'usage',
-      `--tensor-parallel: expected at most ${MOST_SHARING} GPUs for each layer, found ${tensorParallel}`,
-      { suggestion: `write at most ${MOST_SHARING}` },
+    throw usageError(
+      `${setting('tensorParallel')}: expected at most ${MOST_SHARING} GPUs for each layer, found ${tensorParallel}`,
+      `write at most ${MOST_SHARING}`,
     );
   }
   if (tensorParallel <= gpus) return;
-  throw new UserError(
-    'usage',
-    `--tensor-parallel: expected at most the ${gpus} GPUs of --gpus, found ${tensorParallel}`,
-    { suggestion: `write at most ${gpus}, or ask for more with --gpus` },
+  throw usageError(
+    `${setting('tensorParallel')}: expected at most the ${gpus} GPUs of ${setting('gpus')}, found ${tensorParallel}`,
+    `write at most ${gpus}, or ask for more with ${setting('gpus')}`,
   );
 }
 

@@ -7,6 +7,7 @@ import { quantity } from '../../budget/figure.js';
 import { trainingFlopsOf } from '../../budget/flops.js';
 import type { Gpu, GpuArchitecture } from '../../hardware/gpu.js';
 import { peakFor } from '../../hardware/gpu.js';
+import { setting } from '../../text/setting.js';
 import { boundsOf, byBound, eachBound } from '../bounds.js';
 import { efficienciesOn } from '../efficiency.js';
 import { communicationSeconds, paceOf, withoutLink } from '../parallelism/collectives.js';
@@ -292,7 +293,7 @@ export function assumedMfu({
     label: 'assumed model FLOPs utilisation',
     unit: 'ratio',
     formula: v({ mfu: mfu ?? expected.mfu }),
-    source: mfu === undefined ? `assumed: ${expected.source}` : 'from --mfu',
+    source: mfu === undefined ? `assumed: ${expected.source}` : `from ${setting('mfu')}`,
   });
 }
 

@@ -5,6 +5,7 @@ import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { readTensor } from '../../checkpoint/view.js';
 import { UserError } from '../../errors.js';
 import { decodeValues } from '../../tensor/decode-values.js';
+import { commandText } from '../../text/setting.js';
 import type { GgufArchitecture } from './gguf-names.js';
 import { isGgufArchitecture, LARGEST_GEMMA, TENSOR_NAMES } from './gguf-names.js';
 
@@ -25,7 +26,7 @@ export class GgufMetadata {
     if (!isGgufArchitecture(name)) {
       const found = name === undefined ? 'states no architecture' : `has the architecture ${name}`;
       throw new UserError('refused-file', `${file} ${found}, which no family supports`, {
-        suggestion: `known are ${Object.keys(TENSOR_NAMES).join(', ')}; minimind inspect shows the tensors of any file`,
+        suggestion: `known are ${Object.keys(TENSOR_NAMES).join(', ')}; ${commandText('inspect')} shows the tensors of any file`,
       });
     }
     this.architecture = name;
@@ -40,7 +41,7 @@ export class GgufMetadata {
     const [first] = value;
     if (typeof first === 'number' && value.every((each) => each === first)) return first;
     throw new UserError('refused-file', `${this.file} has layers of different ${key}`, {
-      suggestion: 'such models are not described yet; minimind inspect shows the tensors',
+      suggestion: `such models are not described yet; ${commandText('inspect')} shows the tensors`,
     });
   }
 

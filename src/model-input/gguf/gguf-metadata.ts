@@ -3,7 +3,7 @@ import type { FamilyName } from '../../architecture/families.js';
 import type { Attention, LanguageModel, Layer, RotaryScaling } from '../../architecture/layer.js';
 import { walk } from '../../architecture/walk.js';
 import type { GgufValue } from '../../checkpoint/gguf/gguf-scanner.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import { isRecord } from '../../text/words.js';
 import type { ModelFile } from '../model-file.js';
 import type { GgufArchitecture } from './gguf-names.js';
@@ -20,7 +20,7 @@ export interface GgufModel {
 }
 
 const cannot = (file: string, why: string, suggestion = 'write safetensors instead') =>
-  new UserError('usage', `${file} cannot be written as GGUF: ${why}`, { suggestion });
+  usageError(`${file} cannot be written as GGUF: ${why}`, suggestion);
 
 /** MiniMind is a Llama, version 3 a Qwen 3; llama.cpp has no architecture with its shared experts. */
 function minimindAs(attention: Attention, layers: readonly Layer[]): GgufArchitecture | undefined {

@@ -10,6 +10,7 @@ import type {
   Values,
 } from '../../runtime/engine.js';
 import { firstTokens, idSpan } from '../../runtime/token-ids.js';
+import { setting } from '../../text/setting.js';
 import { formatFlops, formatInteger } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import {
@@ -265,7 +266,7 @@ function remarksOn(
       : []),
     ...(windows.length > 0 && tokens <= smallest
       ? [
-          `all tokens lie within the window of ${formatInteger(smallest)}; a longer --context tests beyond it`,
+          `all tokens lie within the window of ${formatInteger(smallest)}; a longer ${setting('context')} tests beyond it`,
         ]
       : []),
   ];

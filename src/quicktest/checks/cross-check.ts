@@ -1,6 +1,7 @@
 import { UserError } from '../../errors.js';
 import type { Engine, RunOutput, Values } from '../../runtime/engine.js';
 import { ENGINES } from '../../runtime/engine.js';
+import { setting } from '../../text/setting.js';
 import type { Arithmetic } from '../differences.js';
 import { allowedDifference, differenceText, largestDifference } from '../differences.js';
 import type { BlockDifference, CheckFinding } from '../finding.js';
@@ -50,7 +51,11 @@ const noOpinion = (
   other: Engine | undefined,
 ): CheckFinding => ({
   ...skipped(`no second engine: ${other ? `${titleOf(other)}: ` : ''}${message}`),
-  remarks: other ? ['a smaller --batch or --context may help'] : suggestion ? [suggestion] : [],
+  remarks: other
+    ? [`a smaller ${setting('batch')} or ${setting('context')} may help`]
+    : suggestion
+      ? [suggestion]
+      : [],
 });
 
 const titleOf = ({ info }: Engine) => `${ENGINES[info.name]} (${info.provider})`;

@@ -6,6 +6,7 @@ import type { Compute, RunInput, Values } from '../../runtime/engine.js';
 import { firstBadWeight } from '../../runtime/non-finite-weights.js';
 import type { WeightSource } from '../../runtime/weights.js';
 import { isSameShape, shapeText } from '../../tensor/dtype.js';
+import { setting } from '../../text/setting.js';
 import { formatInteger } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import {
@@ -105,7 +106,7 @@ export async function judgeLogits(
     verdict: 'failed',
     finding: notFiniteText(bad, logits),
     measure,
-    remarks: [...(origin ? [originText(origin)] : []), ...REMEDIES[engine.info.compute]],
+    remarks: [...(origin ? [originText(origin)] : []), ...REMEDIES[engine.info.compute]()],
     details: { statistics, ...(origin && { origin }) },
   };
 }
@@ -122,9 +123,11 @@ export function notComparable(logits: Values): CheckFinding | undefined {
 }
 
 /** Possible remedies, by the number type of products. */
-const REMEDIES: Readonly<Record<Compute, readonly string[]>> = {
-  f32: [],
-  f16: ['float16 overflows above 65,504; --compute f32 shows whether this is the cause'],
+const REMEDIES: Readonly<Record<Compute, () => readonly string[]>> = {
+  f32: () => [],
+  f16: () => [
+    `float16 overflows above 65,504; ${setting('compute', 'f32')} shows whether this is the cause`,
+  ],
 };
 
 const NOT_FINITE = 'values that are not finite';

@@ -1,5 +1,6 @@
 import { UserError } from '../../errors.js';
 import type { Program, Values } from '../../runtime/engine.js';
+import { setting } from '../../text/setting.js';
 import { percentText, weightFormText } from '../../text/units.js';
 import type { LogitDifference } from '../differences.js';
 import { differenceText, logitDifference, relativeLimit } from '../differences.js';
@@ -16,7 +17,7 @@ export const measuredHere = (context: TestContext): Promise<ForwardPass> =>
 /** Compares the model with itself in float32, on the same engine and device: error and savings of float16. */
 export async function checkFloat16(context: TestContext): Promise<CheckFinding> {
   const { info } = context.engine;
-  if (info.compute === 'f32') return skipped('no float16: it needs --compute f16');
+  if (info.compute === 'f32') return skipped(`no float16: it needs ${setting('compute', 'f16')}`);
   await context.unload();
   const half = await measuredHere(context);
   try {
@@ -96,7 +97,8 @@ const costText = ({ relativeDifference, largestDifference, topAgreement }: Logit
  */
 export async function checkWeightForm(context: TestContext): Promise<CheckFinding> {
   const { weightForm, name } = context.engine.info;
-  if (weightForm === undefined) return skipped('weights are float32: it needs --weights');
+  if (weightForm === undefined)
+    return skipped(`weights are float32: it needs ${setting('weights')}`);
   await context.unload();
   const quantized = await measuredHere(context);
   const full = await inFloat32(context);

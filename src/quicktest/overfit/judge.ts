@@ -2,6 +2,7 @@
 import type { LanguageModel, MixtureOfExperts } from '../../architecture/layer.js';
 import { tensorsOf, walk } from '../../architecture/walk.js';
 import type { AdamWSettings, ModelTraining, NonFinite } from '../../runtime/engine.js';
+import { setting } from '../../text/setting.js';
 import { shortNumber } from '../../text/units.js';
 import { counted, groupBy, isRecord, joined } from '../../text/words.js';
 
@@ -257,7 +258,7 @@ function notFalling(training: JudgedTraining): OverfitProblem {
       (reason ? `; ${reason}` : ''),
     suggestion: reason
       ? lowerRate(training)
-      : 'look at the gradients with --details, and at the layers that changed last',
+      : `look at the gradients with ${setting('details')}, and at the layers that changed last`,
   };
 }
 
@@ -325,7 +326,7 @@ function judgeDead({ deadParameters, model, tokens, steps }: JudgedTraining): Ju
   const unseen = byKind.get(false)?.length ?? 0;
   if (unseen > 0) {
     warnings.push(
-      `${counted(unseen, 'expert')} not chosen by any of ${tokens} tokens: too few to judge; more with --batch or --context`,
+      `${counted(unseen, 'expert')} not chosen by any of ${tokens} tokens: too few to judge; more with ${setting('batch')} or ${setting('context')}`,
     );
   }
   if (left.size > 0) {

@@ -7,11 +7,12 @@ import type { ProxyBounds } from '../../architecture/family.js';
 import type { LanguageModel } from '../../architecture/layer.js';
 import { walk } from '../../architecture/walk.js';
 import { countParameters } from '../../budget/parameters.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import type { EngineInfo, ModelTraining, TrainingStep } from '../../runtime/engine.js';
 import { chooseTrainer } from '../../runtime/select/matmul-backends.js';
 import { idLimitsOf, inputSize, randomIds } from '../../runtime/token-ids.js';
 import { randomWeights } from '../../runtime/weights.js';
+import { setting } from '../../text/setting.js';
 import { formatInteger } from '../../text/units.js';
 import { gigabytes, usableBytes } from '../memory.js';
 import type { ProxyChange, ScaledDownProxy, TestedModel } from '../test-context.js';
@@ -290,19 +291,15 @@ async function train(
 }
 
 const tooShort = (tokens: number, isGiven: boolean) =>
-  new UserError(
-    'usage',
-    `--overfit: expected sequences of ${LEAST_TOKENS} tokens or more, found ${tokens}`,
-    {
-      suggestion: isGiven
-        ? 'give longer sequences with --ids'
-        : `write --context ${LEAST_TOKENS} or more`,
-    },
+  usageError(
+    `${setting('overfit')}: expected sequences of ${LEAST_TOKENS} tokens or more, found ${tokens}`,
+    isGiven
+      ? `give longer sequences with ${setting('ids')}`
+      : `write ${setting('context', LEAST_TOKENS)} or more`,
   );
 
 const tooLarge = (parameters: number, usable: number) =>
-  new UserError(
-    'usage',
+  usageError(
     `training ${formatInteger(parameters)} parameters takes about ${gigabytes(parameters * COPIES_OF_WEIGHTS * 4)}; ${gigabytes(usable)} is available`,
-    { suggestion: 'leave --full out, which trains a scaled-down proxy' },
+    `leave ${setting('full')} out, which trains a scaled-down proxy`,
   );

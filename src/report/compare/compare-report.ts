@@ -2,6 +2,7 @@
 
 import type { ColumnValue, Disagreement } from '../../comparison/columns.js';
 import type { ComparedRow, ComparisonTable, ShownColumn } from '../../comparison/compare-models.js';
+import { setting } from '../../text/setting.js';
 import { dtypeWord, formatSequences } from '../../text/units.js';
 import { counted, joined, present, shortened } from '../../text/words.js';
 import { fullWindowsText } from '../kit/full-windows.js';
@@ -213,7 +214,7 @@ function inRows(answer: Answer): Pick<Report, 'blocks'> & { readonly details: re
     blocks: [
       ...conditionNotes(answer),
       rowLadder(shown, first, columns, isChosen),
-      ...moreNote(hidden, '--details'),
+      ...moreNote(hidden, 'details'),
     ],
     details: [
       ...(isCut || shown.result.columns.length > columns.length
@@ -338,7 +339,7 @@ function inColumns(
   const hidden = models.length < 2 ? 0 : differing.length - settings.length;
   const more =
     hidden > 0
-      ? `${counted(hidden, 'more setting')} differ${hidden === 1 ? 's' : ''}: --details.`
+      ? `${counted(hidden, 'more setting')} differ${hidden === 1 ? 's' : ''}: ${setting('details')}.`
       : '';
   const table = (
     keys: readonly string[],

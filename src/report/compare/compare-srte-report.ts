@@ -1,4 +1,5 @@
 import type { SrteComparison, SrteRow } from '../../budget/srte-comparison.js';
+import { setting } from '../../text/setting.js';
 import {
   countUnit,
   formatBytes,
@@ -200,7 +201,7 @@ function notesOf(rows: readonly SrteRow[], notes: readonly string[]) {
     rows.some(({ tableRatio }) => tableRatio !== null) &&
       'Full table: its parameters over those of the low rank, with equally many rows.',
     lowRanksOf(rows).length > 1 &&
-      'Proposed is the rank that saves most; inspect --srte shows what a rank loses.',
+      `Proposed is the rank that saves most; inspect ${setting('srte')} shows what a rank loses.`,
     recommended &&
       `Recommended: ${formatInteger(recommended.settings.max_position_embeddings)} positions, shared, ` +
         `rank ${recommended.settings.srte_factorized_rank}, tied head.`,

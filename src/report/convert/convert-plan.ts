@@ -60,7 +60,7 @@ export function planBlocks(groups: readonly StepGroup[], most: number): Block[] 
 
 /** Where the rows are that a table of at most `most` rows leaves out. */
 export const moreRows = (more: number, most: number): Block[] =>
-  moreNote(more, most >= MAX_ROWS ? '--json' : '--details');
+  moreNote(more, most >= MAX_ROWS ? 'json' : 'details');
 
 /** `F32 → BF16`, `F32`. */
 function dtypeText({ fromDtypes, dtype }: Pick<StepGroup, 'fromDtypes' | 'dtype'>): string {

@@ -9,6 +9,7 @@ import type {
 import type { Proof, TensorError } from '../../conversion/execute/check-output.js';
 import type { TwoModelComparison } from '../../quicktest/compare-outputs.js';
 import { formatJson } from '../../text/json.js';
+import { commandText, type NextLine, nextCommand } from '../../text/setting.js';
 import {
   formatBytes,
   formatChange,
@@ -19,15 +20,7 @@ import {
   shortCount,
   weightFormText,
 } from '../../text/units.js';
-import {
-  counted,
-  type NextLine,
-  namesText,
-  nextCommand,
-  present,
-  shellWord,
-  shortened,
-} from '../../text/words.js';
+import { counted, namesText, present, shortened } from '../../text/words.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   bytesCell,
@@ -135,7 +128,7 @@ function largeErrorBlocks(result: ConversionResult): Block[] {
   const { srte, input } = result;
   const advice =
     srte?.source.sharing === 'per-layer'
-      ? `compare layouts: minimind inspect ${shellWord(input.path)} --srte`
+      ? `compare layouts: ${commandText('inspect', [input.path], { srte: true })}`
       : 'choose a change with a smaller error.';
   return [
     paragraph(
@@ -336,7 +329,7 @@ function runFacts({ resumed, checked }: NonNullable<ConversionResult['run']>): F
 function nextStep({ dryRun, input, output }: ConversionResult, again: NextLine | undefined) {
   if (dryRun) return again;
   const hasConfig = input.config !== null || output.files.some(({ name }) => isConfigName(name));
-  return nextCommand([hasConfig ? 'quick-test' : 'inspect', output.path]);
+  return nextCommand(hasConfig ? 'quickTest' : 'inspect', [output.path]);
 }
 
 const isConfigName = (name: string) => /(?:^|\.)config\.(?:ya?ml|json)$/.test(name);

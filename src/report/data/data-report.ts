@@ -3,6 +3,7 @@
 import type { LengthBin } from '../../data/data-statistics.js';
 import type { DataResult, FaultName } from '../../data/judge-data.js';
 import type { DataReading } from '../../data/read-data.js';
+import { type NextLine, nextCommand, setting } from '../../text/setting.js';
 import {
   formatBytes,
   formatInteger,
@@ -11,14 +12,7 @@ import {
   shortCount,
   significant,
 } from '../../text/units.js';
-import {
-  counted,
-  type NextLine,
-  nextCommand,
-  present,
-  shortened,
-  sumOf,
-} from '../../text/words.js';
+import { counted, present, shortened, sumOf } from '../../text/words.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   bar,
@@ -142,7 +136,7 @@ function sampleFacts({
       name: 'tokenizer',
       text:
         tokenizer === null
-          ? 'none; name one with --tokenizer to count tokens'
+          ? `none; name one with ${setting('tokenizer')} to count tokens`
           : `${folderName(tokenizer.file)}: ${shortCount(tokenizer.vocabulary)} tokens, ${id('BOS', special.bos)}, ${id('EOS', special.eos)}, ${id('padding', special.pad)}`,
     },
   ];
@@ -216,7 +210,7 @@ function faultFacts({ faults, figures }: DataResult): Fact[] {
         tone: 'bad',
       };
     }),
-    ...(isCut ? [{ name: '', text: `… ${formatInteger(rest)} more: --details` }] : []),
+    ...(isCut ? [{ name: '', text: `… ${formatInteger(rest)} more: ${setting('details')}` }] : []),
     ...warningsOf(figures).map((text): Fact => ({ name: 'note', text, tone: 'warning' })),
   ].slice(0, MOST_FAULTS + 1);
 }
@@ -249,8 +243,7 @@ function nextOf(
     return undefined;
   const [first] = faults.flatMap(({ name, places }) => (SHOWN_FAULTS.has(name) ? places : []));
   const line = files.length === 1 ? /^line ([\d,]+)$/.exec(first ?? '')?.[1] : undefined;
-  const place = line === undefined ? [] : ['--line', line.replaceAll(',', '')];
-  return nextCommand([...words, ...place, '--show', '1']);
+  return nextCommand('data', words, { line: line?.replaceAll(',', ''), show: 1 });
 }
 
 // ── Lengths ──────────────────────────────────────────────────────────────────────────────────────

@@ -6,6 +6,12 @@ import type { BatchingComparison } from '../../fit/serving/batching.js';
 import type { UsersFit } from '../../fit/serving/serving.js';
 import type { FitVerdict } from '../../fit/training/training-fit.js';
 import {
+  nextCommand,
+  type SettingName,
+  type SettingValues,
+  withoutSettings,
+} from '../../text/setting.js';
+import {
   dtypeWord,
   formatInteger,
   formatSeconds,
@@ -15,14 +21,7 @@ import {
   shortCount,
   significant,
 } from '../../text/units.js';
-import {
-  capital,
-  counted,
-  modelName,
-  nextCommand,
-  present,
-  withoutFlags,
-} from '../../text/words.js';
+import { capital, counted, modelName, present } from '../../text/words.js';
 import type { Cell, Fact, TableBlock, Tone, Verdict } from '../kit/report.js';
 import { leftColumn, right, strongCell, valueCell } from '../kit/report.js';
 import { contextText, precisionText } from '../profile/setting-notes.js';
@@ -33,10 +32,10 @@ import {
   formatText,
   NO_PEAK,
   prefillLimitText,
-  servingFlags,
+  servingText,
 } from './fit-serving.js';
 import type { Training } from './fit-training.js';
-import { flagsText, loraText, NOTHING_FITS } from './fit-training.js';
+import { changedSettings, changesText, loraText, NOTHING_FITS } from './fit-training.js';
 
 const hardwareText = ({ gpu, gpus }: FitResult['cluster']) =>
   `${formatInteger(gpus)} × ${gpu.title}`;
@@ -119,7 +118,7 @@ function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
   const shared =
     tensorParallel === 1 ? '' : `, ${formatInteger(tensorParallel)} GPUs share each layer`;
   const doubt = doubts.find(({ about }) => about === 'load');
-  const missing = remedies.map(servingFlags).map((flags) => flags.join(' '));
+  const missing = remedies.map(servingText);
   return present([
     {
       name: 'serving',
@@ -258,7 +257,7 @@ function trainingFacts(training: Training): Fact[] {
     fit.verdict !== 'fits' && {
       name: 'to train',
       text: first
-        ? `${flagsText(first.flags)} (at most ${bytesText(first.total.upper.value)} per GPU${first.tokensPerSecond ? `, ${significant(first.tokensPerSecond.value)} tokens/s` : ''})`
+        ? `${changesText(first.flags)} (at most ${bytesText(first.total.upper.value)} per GPU${first.tokensPerSecond ? `, ${significant(first.tokensPerSecond.value)} tokens/s` : ''})`
         : NOTHING_FITS,
     },
     { name: 'LoRA', text: loraText(training) },
@@ -318,9 +317,9 @@ export function memorySummary({ cluster, training, serving }: FitResult): TableB
   };
 }
 
-/** Flags in whose place another one is written. */
-const INSTEAD_OF: Readonly<Record<string, readonly string[]>> = {
-  '--global-batch': ['--accumulation'],
+/** Settings in whose place another one is written. */
+const INSTEAD_OF: Partial<Record<SettingName, readonly SettingName[]>> = {
+  globalBatch: ['accumulation'],
 };
 
 /**
@@ -331,15 +330,10 @@ export function nextOf({ serving, training, profile }: FitResult, argv: readonly
   const [served] = serving?.remedies ?? [];
   const isTrained = training && training.fit.verdict !== 'fits' && !served;
   const trained = isTrained ? training.fit.remedies[0] : undefined;
-  const flags = served
-    ? servingFlags(served)
-    : trained
-      ? flagsText(trained.flags).split(/ (?=--)/)
-      : [];
+  const changes: SettingValues = served?.flags ?? (trained ? changedSettings(trained.flags) : {});
+  const changed = Object.keys(changes) as SettingName[];
   // This machine cannot have more GPUs, or another one.
-  if (flags.length === 0 || profile) return undefined;
-  const words = flags.map((flag) => flag.split(' '));
-  const changed = words.map(([name = '']) => name);
+  if (changed.length === 0 || profile) return undefined;
   const names = changed.flatMap((name) => [name, ...(INSTEAD_OF[name] ?? [])]);
-  return nextCommand(['fit', ...withoutFlags(argv, names), ...words.flat()]);
+  return nextCommand('fit', withoutSettings(argv, names), changes);
 }

@@ -7,6 +7,7 @@ import type { LoadAnswer, LoadMet } from '../../fit/serving/queueing.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';
 import type { Gpu, GpuMachine, Hardware, Link, PeakDtype } from '../../hardware/gpu.js';
 import type { MachineProfile } from '../../hardware/machine-profile.js';
+import { setting } from '../../text/setting.js';
 import {
   formatBytes,
   formatInteger,
@@ -39,7 +40,7 @@ import { boundsCells, boundsColumns, bytesText, sameBounds } from './fit-bounds.
 import type { Serving } from './fit-serving.js';
 import { servingBlocks } from './fit-serving.js';
 import type { Training } from './fit-training.js';
-import { flagsText, loraBlocks, trainingBlocks } from './fit-training.js';
+import { changesText, loraBlocks, trainingBlocks } from './fit-training.js';
 
 export interface FitReportOptions {
   readonly explain: boolean;
@@ -64,7 +65,7 @@ export function fitReport(result: FitResult, { explain, argv }: FitReportOptions
       ...(training ? [...trainingBlocks(training), ...loraBlocks(training)] : []),
       ...(result.forward && result.profile ? forwardBlocks(result.forward, result.profile) : []),
     ],
-    more: explain ? [] : ['--explain'],
+    more: explain ? [] : ['explain'],
     ...(next && { next }),
     data: csvTable(result),
   };
@@ -160,7 +161,7 @@ export function hardwareReport({ gpus, machines }: Hardware): Report {
   ];
   return {
     verdict: {
-      text: `${counted(gpus.length, 'GPU')} and ${counted(machines.length, 'machine')} with a name for --gpu`,
+      text: `${counted(gpus.length, 'GPU')} and ${counted(machines.length, 'machine')} with a name for ${setting('gpu')}`,
     },
     blocks: [
       hardwareTable(listed, FEW, false),
@@ -292,7 +293,7 @@ const trainingRows = ({ fit, cost }: Training): Row[] => [
   ...(fit.time ? [{ what: 'all steps', unit: 'seconds', bounds: fit.time.totalSeconds }] : []),
   ...(cost ? [{ what: 'cost of all steps', unit: 'currency', bounds: cost }] : []),
   ...fit.remedies.map(({ flags, total }) => ({
-    what: `total with ${flagsText(flags)}`,
+    what: `total with ${changesText(flags)}`,
     unit: 'bytes',
     bounds: total,
   })),

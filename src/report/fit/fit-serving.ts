@@ -6,6 +6,7 @@ import type { ServingRemedy, UnmetRequirement } from '../../fit/remedies/remedie
 import type { LoadAnswer } from '../../fit/serving/queueing.js';
 import type { DecodeStep, DecodingLimit, Prefill } from '../../fit/serving/roofline.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';
+import { settingsLine } from '../../text/setting.js';
 import {
   dtypeWord,
   formatInteger,
@@ -100,27 +101,14 @@ function remedyBlocks(remedies: Serving['remedies']): Block[] {
       kind: 'table',
       columns: [wrapColumn('flags', 'flags'), ...boundsColumns('bytes')],
       rows: remedies.map((remedy) => [
-        { text: servingFlags(remedy).join(' ') },
+        { text: servingText(remedy) },
         ...boundsCells(remedy.total, bytesText),
       ]),
     },
   ];
 }
 
-const SERVING_FLAGS = {
-  gpu: 'gpu',
-  gpus: 'gpus',
-  tensorParallel: 'tensor-parallel',
-  dtype: 'dtype',
-  context: 'context',
-  batch: 'batch',
-  users: 'users',
-} as const satisfies Record<keyof ServingRemedy['flags'], string>;
-
-export const servingFlags = ({ flags }: ServingRemedy): string[] =>
-  (Object.keys(flags) as (keyof typeof flags)[]).map(
-    (name) => `--${SERVING_FLAGS[name]} ${flags[name]}`,
-  );
+export const servingText = ({ flags }: ServingRemedy): string => settingsLine(flags);
 
 export const formatText = ({
   weights: { dtype, groupSize, scaleDtype, zeroPoints },

@@ -1,14 +1,8 @@
 /** Report of `minimind fit` without hardware: common GPUs and machines, and what fits on each. */
 import type { FitTableResult, TableCell, TableRow, TableSetting } from '../../fit/fit-table.js';
+import { nextCommand, setting, withoutSettings } from '../../text/setting.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
-import {
-  counted,
-  joined,
-  modelName,
-  nextCommand,
-  present,
-  withoutFlags,
-} from '../../text/words.js';
+import { counted, joined, modelName, present } from '../../text/words.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 import { leftColumn, noteOf, right, strongCell, tableOf, valueCell } from '../kit/report.js';
 import { contextText } from '../profile/setting-notes.js';
@@ -21,7 +15,7 @@ export function fitTableReport(result: FitTableResult, words: readonly string[])
   return {
     verdict: { text: verdictText(result) },
     blocks: [table(rows), ...notes(result.setting)],
-    next: best && nextCommand(['fit', ...withoutFlags(words, []), '--gpu', best.name]),
+    next: best && nextCommand('fit', withoutSettings(words), { gpu: best.name }),
     data: dataTable(rows),
   };
 }
@@ -125,10 +119,10 @@ function notes({ serving, training, contextOrigin }: TableSetting): Block[] {
 
 /** Flags of a training: the two that matter most, and those that are not the default. */
 const trainingFlags = (training: NonNullable<TableSetting['training']>): string[] => [
-  `--recompute ${training.recompute} --zero ${training.zero}`,
-  ...(training.precision === 'mixed' ? [] : [`--precision ${training.precision}`]),
-  ...(training.attention === 'fused' ? [] : [`--attention ${training.attention}`]),
-  ...(training.loss === 'full' ? [] : [`--loss ${training.loss}`]),
-  ...(training.convention === 'zero' ? [] : [`--convention ${training.convention}`]),
-  ...(training.dropout ? ['--dropout'] : []),
+  `${setting('recompute', training.recompute)} ${setting('zero', training.zero)}`,
+  ...(training.precision === 'mixed' ? [] : [setting('precision', training.precision)]),
+  ...(training.attention === 'fused' ? [] : [setting('attention', training.attention)]),
+  ...(training.loss === 'full' ? [] : [setting('loss', training.loss)]),
+  ...(training.convention === 'zero' ? [] : [setting('convention', training.convention)]),
+  ...(training.dropout ? [setting('dropout')] : []),
 ];

@@ -7,6 +7,7 @@ import type {
   TrainingLimit,
   TrainingTime,
 } from '../../fit/training/training-fit.js';
+import { type SettingValues, settingsLine } from '../../text/setting.js';
 import {
   formatInteger,
   formatSeconds,
@@ -194,7 +195,7 @@ function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[
         right('tokens/s', 'expected_tokens_per_second'),
       ],
       rows: remedies.map(({ flags, total, tokensPerSecond }) => [
-        { text: `${isRoom ? 'up to ' : ''}${flagsText(flags)}` },
+        { text: `${isRoom ? 'up to ' : ''}${changesText(flags)}` },
         ...boundsCells(total, bytesText),
         valueCell(tokensPerSecond?.value ?? null, significant),
       ]),
@@ -274,31 +275,13 @@ function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['s
   return [noteOf(`${first}${needed}`)];
 }
 
-const FLAG_NAMES = {
-  cluster: 'gpus',
-  context: 'context',
-  microBatch: 'micro-batch',
-  precision: 'precision',
-  optimizer: 'optimizer',
-  recompute: 'recompute',
-  attention: 'attention',
-  loss: 'loss',
-  dropout: 'dropout',
-  zero: 'zero',
-  convention: 'convention',
-  tensorParallel: 'tensor-parallel',
-  pipelineParallel: 'pipeline-parallel',
-  sequenceParallel: 'sequence-parallel',
-  globalBatchTokens: 'global-batch',
-  trainTokens: 'train-tokens',
-  mfu: 'mfu',
-} as const satisfies Record<keyof Training['setting'], string>;
+/** The changed settings in their order, under their names in texts. */
+export const changedSettings = (flags: Remedy['flags']): SettingValues =>
+  Object.fromEntries(
+    Object.entries(flags).map(([name, value]) => {
+      if (name === 'cluster') return ['gpus', flags.cluster?.gpus];
+      return [name === 'globalBatchTokens' ? 'globalBatch' : name, value];
+    }),
+  );
 
-/** Flags as written on the command line. */
-export const flagsText = (flags: Remedy['flags']): string =>
-  (Object.keys(flags) as (keyof Remedy['flags'])[])
-    .map((name) => {
-      const value = name === 'cluster' ? flags.cluster?.gpus : flags[name];
-      return `--${FLAG_NAMES[name]}${value === true ? '' : ` ${value}`}`;
-    })
-    .join(' ');
+export const changesText = (flags: Remedy['flags']): string => settingsLine(changedSettings(flags));

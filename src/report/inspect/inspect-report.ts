@@ -4,14 +4,13 @@ import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import type { TensorGroup } from '../../checkpoint/summary.js';
 import type { InspectResult } from '../../cli/command-results.js';
 import { ignoredText } from '../../reconcile/ignored-tensors.js';
+import { type NextLine, nextCommand } from '../../text/setting.js';
 import { dtypeWord, formatBytes, shortCount } from '../../text/units.js';
 import {
   counted,
   joined,
-  type NextLine,
   namesText,
   nameText,
-  nextCommand,
   present,
   runsOf,
   runsText,
@@ -74,7 +73,7 @@ export function inspectReport(
       ...(result.gguf ? ggufDetails(result.gguf) : []),
       ...(result.onnx ? onnxDetails(result.onnx) : []),
     ],
-    more: listed ? [] : ['--tensors'],
+    more: listed ? [] : ['tensors'],
     next: nextStep(result),
     data: listed
       ? tensorsTable(result)
@@ -242,7 +241,7 @@ function componentsBlocks(result: InspectResult, groups = result.groups): Block[
         ...distinctRow(result),
       ],
     ),
-    ...moreNote(more, '--details'),
+    ...moreNote(more, 'details'),
   ];
 }
 
@@ -279,8 +278,8 @@ function shortLabel({ name, layers }: TensorGroup): string {
 }
 
 function nextStep({ file, model, srte }: InspectResult): NextLine | undefined {
-  if (model?.config != null) return nextCommand(['verify', file]);
-  return model?.srte && !srte ? nextCommand(['inspect', file, '--srte']) : undefined;
+  if (model?.config != null) return nextCommand('verify', [file]);
+  return model?.srte && !srte ? nextCommand('inspect', [file], { srte: true }) : undefined;
 }
 
 // The details

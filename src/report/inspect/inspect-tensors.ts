@@ -5,6 +5,7 @@ import type { Statistics } from '../../checkpoint/statistics.js';
 import type { CheckpointSummary, TensorSummary } from '../../checkpoint/summary.js';
 import type { ContentEntry, JsonLike } from '../../checkpoint/summary-content.js';
 import type { InspectResult } from '../../cli/command-results.js';
+import { setting } from '../../text/setting.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
 import { namesText, nameText, present, shortened } from '../../text/words.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
@@ -93,10 +94,10 @@ export function tensorsBlocks(result: InspectResult): Block[] {
       ...(isShared ? [SHARED] : []),
       ...(hasHashes ? [HASH] : []),
     ]),
-    ...moreNote(all - rows.length, '--json'),
+    ...moreNote(all - rows.length, 'json'),
     hasHashes &&
       noteOf(
-        `The first ${SHOWN_HASH} of the 64 characters of each sha256; --json and --format csv have all.`,
+        `The first ${SHOWN_HASH} of the 64 characters of each sha256; ${setting('json')} and ${setting('format', 'csv')} have all.`,
       ),
     ...(rows.some(({ stats }) => stats) ? statisticsBlocks(rows) : []),
   ]);
@@ -213,7 +214,7 @@ export function sharingBlocks({ shared, aliases }: CheckpointSummary): Block[] {
       ],
       rows,
     },
-    ...moreNote(shared.length + renamed.length - rows.length, '--json'),
+    ...moreNote(shared.length + renamed.length - rows.length, 'json'),
   ];
 }
 

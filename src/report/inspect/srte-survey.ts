@@ -39,7 +39,7 @@ export function srteSurveyBlocks(survey: SrteSurvey): Block[] {
     ...tables.flatMap(nonFiniteBlocks),
     ...(advice === undefined ? [] : [{ kind: 'note' as const, text: advice }]),
     ...(options.length > 0 ? [optionsTable(survey, ANSWER_ROWS)] : []),
-    ...moreNote(more, '--details'),
+    ...moreNote(more, 'details'),
   ];
 }
 

@@ -1,3 +1,4 @@
+import { type NextLine, type SettingName, setting } from '../../text/setting.js';
 import {
   formatBinaryBytes,
   formatBytes,
@@ -6,7 +7,6 @@ import {
   formatShare,
   percentText,
 } from '../../text/units.js';
-import type { NextLine } from '../../text/words.js';
 
 /**
  * A report: the content of a command's output without its format. Commands build one; `render.ts` turns it into a
@@ -144,8 +144,8 @@ export interface Report {
   readonly blocks: readonly Block[];
   /** Long form, for `--details`. */
   readonly details?: readonly Block[] | undefined;
-  /** Flags other than `--details` that show more: `--explain`. */
-  readonly more?: readonly string[] | undefined;
+  /** Settings other than `details` that show more. */
+  readonly more?: readonly SettingName[] | undefined;
   /** Command for the obvious next step, ready to paste. */
   readonly next?: NextLine | undefined;
   /** The one table of CSV; default: the first table. */
@@ -176,8 +176,8 @@ export function moreText(
   { details = [], more = [] }: Report,
   { details: isLong = false }: Pick<RenderOptions, 'details'>,
 ): string {
-  const flags = [...(details.length > 0 && !isLong ? ['--details'] : []), ...more];
-  return flags.length === 0 ? '' : `Details: ${flags.join(', ')}`;
+  const names = [...(details.length > 0 && !isLong ? (['details'] as const) : []), ...more];
+  return names.length === 0 ? '' : `Details: ${names.map((name) => setting(name)).join(', ')}`;
 }
 
 // Blocks, columns and cells
@@ -193,8 +193,8 @@ export const paragraph = (text: string, tone: Tone = 'plain'): Block => ({
 });
 
 /** `… 14 more: --details`, below a list that was cut; nothing when it was not. */
-export const moreNote = (more: number, flag: '--details' | '--json'): Block[] =>
-  more > 0 ? [noteOf(`… ${formatInteger(more)} more: ${flag}`)] : [];
+export const moreNote = (more: number, shownBy: 'details' | 'json'): Block[] =>
+  more > 0 ? [noteOf(`… ${formatInteger(more)} more: ${setting(shownBy)}`)] : [];
 
 /** A cell, or its text, of a row. */
 type CellOf<Row> = (row: Row, index: number) => Cell | string;
@@ -254,7 +254,7 @@ export const listBlocks = <Row>(
     : [
         headingBlock(title),
         tableOf(rows.slice(0, most), fields),
-        ...moreNote(rows.length - most, '--json'),
+        ...moreNote(rows.length - most, 'json'),
       ];
 
 /** `[512, 64]` */

@@ -8,6 +8,7 @@ import type {
   AblationsResult,
   VerifyProjectorsResult,
 } from '../../kv-projector/verify-projectors.js';
+import { setting } from '../../text/setting.js';
 import {
   formatDuration,
   formatInteger,
@@ -218,39 +219,39 @@ const PUBLISHED_SPEED =
 
 interface Advice {
   readonly expected: AdapterKind;
-  readonly asExpected: string;
-  readonly otherwise: string;
+  readonly asExpected: () => string;
+  readonly otherwise: () => string;
 }
 
 const ADVICE = {
   published: {
     expected: 'elastic',
-    asExpected:
+    asExpected: () =>
       'Elastic starts with a norm, so the mean of X hardly affects it. This does not make it the better projector: ' +
-      'linear wins where the relation is linear. Try --data linear.',
-    otherwise: 'At the published widths and within 40 steps, elastic wins on this data.',
+      `linear wins where the relation is linear. Try ${setting('data', 'linear')}.`,
+    otherwise: () => 'At the published widths and within 40 steps, elastic wins on this data.',
   },
   linear: {
     expected: 'linear',
-    asExpected:
+    asExpected: () =>
       'Where the relation is linear and X is centred, linear reaches a lower loss with fewer parameters. Try linear ' +
       'first on your own keys and values.',
-    otherwise:
+    otherwise: () =>
       'The relation is linear, but linear needs more steps at these widths. It wins at the published widths and at a ' +
-      'quarter of them: leave the widths out, or use more --steps.',
+      `quarter of them: leave the widths out, or use more ${setting('steps')}.`,
   },
   shifted: {
     expected: 'elastic',
-    asExpected:
+    asExpected: () =>
       'The norm of elastic removes scale and shift of X, so it learns as on the published data. Linear starts with ' +
-      'losses about four times as high. Linear wins with --data linear.',
-    otherwise: 'At the published widths and within 40 steps, elastic wins on this data.',
+      `losses about four times as high. Linear wins with ${setting('data', 'linear')}.`,
+    otherwise: () => 'At the published widths and within 40 steps, elastic wins on this data.',
   },
 } as const satisfies Record<DataKind, Advice>;
 
 function adviceOn({ data, winner }: Verification): string {
   const { expected, asExpected, otherwise } = ADVICE[data];
-  return winner === expected ? asExpected : otherwise;
+  return winner === expected ? asExpected() : otherwise();
 }
 
 function notes(result: VerifyProjectorsResult): Block[] {
@@ -287,7 +288,7 @@ const reducedText = ({
   fromStudentWidth,
   estimatedSeconds,
 }: NonNullable<VerifyProjectorsResult['reduced']>): string =>
-  `a quarter of the published widths or less; --full runs ${formatInteger(fromTeacherWidth)} → ` +
+  `a quarter of the published widths or less; ${setting('full')} runs ${formatInteger(fromTeacherWidth)} → ` +
   `${formatInteger(fromStudentWidth)} (about ${formatDuration(estimatedSeconds)})`;
 
 // Ablations: the final loss of each variant, and its ratio to the base
@@ -304,7 +305,7 @@ export function ablationsReport(result: AblationsResult, about: string): Report 
       speedTable(variants),
       noteOf(
         'Steps to a loss: those to the higher last loss of a variant and the base with the same seed, which both reach, or ' +
-          'to --target-loss. The mean over the seeds.',
+          `to ${setting('targetLoss')}. The mean over the seeds.`,
       ),
       noteOf(
         'Each row changes one part of the base. A ratio compares final losses of the same seed, and a range has the ' +

@@ -11,6 +11,7 @@ import type {
 import type { KvProjection } from '../../kv-projector/project-kv.js';
 import type { ProjectorUpgrade } from '../../kv-projector/upgrade-projector.js';
 import type { ProjectorConversion, ProjectorInit } from '../../kv-projector/write-projector.js';
+import { setting } from '../../text/setting.js';
 import {
   formatBytes,
   formatInteger,
@@ -76,7 +77,7 @@ export function projectionReport(result: KvProjection): Report {
         ]),
       },
       { ...table, rows: table.rows.slice(0, ANSWER_ROWS) },
-      ...(more > 0 ? [noteOf(`… ${more} more: --details`)] : []),
+      ...(more > 0 ? [noteOf(`… ${more} more: ${setting('details')}`)] : []),
     ],
     details: more > 0 ? [headingBlock('Tensors'), table] : [],
     data: table,
@@ -136,7 +137,9 @@ export function projectorUpgradeReport(result: ProjectorUpgrade): Report {
     leftColumn('adapter', 'adapter', ({ teacher, branch }) => `${teacher}.${branch}`),
     right('scale', 'scale', ({ scale }) => valueCell(scale, significant)),
     right('shift', 'shift', ({ shift }) => valueCell(shift, significant)),
-    leftColumn('compared on', 'rows', ({ rows }) => (rows === 'file' ? 'keys of --kv' : 'randn')),
+    leftColumn('compared on', 'rows', ({ rows }) =>
+      rows === 'file' ? `keys of ${setting('kv')}` : 'randn',
+    ),
     right('error', 'error', ({ error }) => percentCell(error)),
     right('error, normed rows', 'normed_error', ({ normedError }) =>
       valueCell(normedError, (value) => value.toExponential(1)),
@@ -167,7 +170,7 @@ export function projectorUpgradeReport(result: ProjectorUpgrade): Report {
       { ...table, rows: table.rows.slice(0, ANSWER_ROWS) },
       noteOf(
         'The norm takes mean and deviation of each row away. Its scale and shift restore one average for all rows' +
-          (kv === null ? ' of your keys: give them with --kv FILE.' : '.'),
+          (kv === null ? ` of your keys: give them with ${setting('kv', 'FILE')}.` : '.'),
       ),
     ],
     details: table.rows.length > ANSWER_ROWS ? [headingBlock('Adapters'), table] : [],
@@ -203,7 +206,7 @@ export function projectorInitReport(result: ProjectorInit): Report {
         ],
       },
       { ...table, rows },
-      ...(more > 0 ? [noteOf(`… ${more} more: --json`)] : []),
+      ...(more > 0 ? [noteOf(`… ${more} more: ${setting('json')}`)] : []),
     ],
     data: table,
   };
@@ -238,7 +241,7 @@ export function projectorParamsReport(
       ...(isShort ? [] : guidance),
       ...notesOf(result),
     ],
-    more: explain ? [] : ['--explain'],
+    more: explain ? [] : ['explain'],
     data: withPublished(table, result),
   };
 }

@@ -68,7 +68,7 @@ export function inventoryBlocks(tensors: readonly TensorEntry[], flat: boolean):
   return [
     headingBlock('Tensors'),
     tableOf(flat ? shown.map(plainRow) : treeRows(shown), TREE_FIELDS),
-    ...moreNote(parameters.length - shown.length, '--json'),
+    ...moreNote(parameters.length - shown.length, 'json'),
     ...listBlocks('Buffers', buffers.map(plainRow), TREE_FIELDS, mostRows(flat)),
   ];
 }

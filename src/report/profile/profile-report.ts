@@ -8,6 +8,7 @@ import type { CheckpointFacts } from '../../model-input/checkpoint-model.js';
 import type { StoredWeights } from '../../quantization/stored-weights.js';
 import { ignoredText } from '../../reconcile/ignored-tensors.js';
 import type { Dtype } from '../../tensor/dtype.js';
+import { nextCommand, type SettingName, setting } from '../../text/setting.js';
 import {
   dtypeWord,
   formatBytes,
@@ -19,7 +20,7 @@ import {
   formatShare,
   shortCount,
 } from '../../text/units.js';
-import { counted, joined, modelName, nextCommand, present, sumOf } from '../../text/words.js';
+import { counted, joined, modelName, present, sumOf } from '../../text/words.js';
 import { fullWindowsText } from '../kit/full-windows.js';
 import type { Block, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import {
@@ -87,8 +88,8 @@ export function profileReport(result: ProfileResult, { explain, flat, modelWords
       ...flopsBlocks(result),
       ...trainingBlocks(result),
     ],
-    more: explain ? [] : ['--explain'],
-    next: nextCommand(['fit', result.file, ...modelWords]),
+    more: explain ? [] : ['explain'],
+    next: nextCommand('fit', [result.file, ...modelWords]),
     data:
       inventory.find((block) => block.kind === 'table') ??
       (explain ? explanationData(sectionsOf(result)) : figuresTable(result)),
@@ -440,7 +441,7 @@ function quantisedNotes(dtype: Dtype): Block[] {
   const served = QUANTISED[dtype as keyof typeof QUANTISED];
   return [
     noteOf(
-      `All weights are counted in ${dtypeWord(dtype)}, without scales. fit --dtype ${served} counts scales, and leaves ` +
+      `All weights are counted in ${dtypeWord(dtype)}, without scales. fit ${setting('dtype', served)} counts scales, and leaves ` +
         'embedding, head and norms in 16 bits.',
     ),
   ];
@@ -472,9 +473,9 @@ const windowNotes = ({ windows }: State): Block[] =>
   [...new Set(windows.map(({ rule }) => rule))].map((rule) => noteOf(WINDOWS[rule]));
 
 function flopsBlocks(result: ProfileResult): Block[] {
-  const { forwardFlops, trainingFlops, setting, parameters, generation } = result;
+  const { forwardFlops, trainingFlops, setting: asked, parameters, generation } = result;
   const { parts, total, macs } = forwardFlops;
-  const { causal, batch, context } = setting.inference;
+  const { causal, batch, context } = asked.inference;
   const tokens = (sequences: number) => formatSequences(sequences, context);
   return present([
     headingBlock(`Forward pass: ${formatFlops(total.value)}`),
@@ -502,13 +503,13 @@ function flopsBlocks(result: ProfileResult): Block[] {
       ],
     ),
     noteOf(
-      `A forward pass over ${tokens(batch)}; a training step over ${tokens(setting.training.batch)}. ` +
+      `A forward pass over ${tokens(batch)}; a training step over ${tokens(asked.training.batch)}. ` +
         `The matrix products of the forward pass are ${formatMacs(macs.value)} (1 MAC is 2 FLOP).`,
     ),
     noteOf(
       causal
         ? 'Attention counts the pairs that the mask lets through, windows included.'
-        : 'Attention counts the whole square of positions; --causal counts what the mask lets through.',
+        : `Attention counts the whole square of positions; ${setting('causal')} counts what the mask lets through.`,
     ),
     generation && generationNote(generation),
     parameters.active.value < parameters.total.value &&
@@ -516,7 +517,7 @@ function flopsBlocks(result: ProfileResult): Block[] {
   ]);
 }
 
-function trainingBlocks({ training, setting }: ProfileResult): Block[] {
+function trainingBlocks({ training, setting: asked }: ProfileResult): Block[] {
   const { weights, gradients, optimizer, buffers, activations, total } = training;
   return present([
     headingBlock(`Training memory on one device: ${formatBytes(total.value)}`),
@@ -525,14 +526,14 @@ function trainingBlocks({ training, setting }: ProfileResult): Block[] {
       total,
     ),
     noteOf(
-      `Activations with recomputation ${setting.training.recompute}: selective drops attention scores and scan ` +
+      `Activations with recomputation ${asked.training.recompute}: selective drops attention scores and scan ` +
         'states, as fused kernels do, and full all but the inputs of the blocks and one block at a time. ' +
         'What dropout keeps, workspaces and fragmentation come on top.',
     ),
     plainKernelBytes(activations) > 0 &&
       noteOf(
         'Scores and scan states are counted, as plain kernels keep them. fit counts fused kernels, which keep neither: ' +
-          'its --attention plain counts what is counted here.',
+          `its ${setting('attention', 'plain')} counts what is counted here.`,
       ),
   ]);
 }
@@ -544,9 +545,18 @@ const plainKernelBytes = ({ parts }: ProfileResult['training']['activations']): 
     ({ bytes }) => Number(bytes.value),
   );
 
+/** The setting of each limit. */
+const LIMIT_SETTINGS = {
+  'max-params': 'maxParameters',
+  'max-memory': 'maxMemory',
+  'max-kv-cache': 'maxKvCache',
+  'max-training-memory': 'maxTrainingMemory',
+  'max-flops': 'maxFlops',
+} as const satisfies Record<LimitCheck['limit'], SettingName>;
+
 function checksTable(checks: readonly LimitCheck[]): TableBlock {
   return tableOf(checks, [
-    leftColumn('limit', 'limit', ({ limit }) => `--${limit}`),
+    leftColumn('limit', 'limit', ({ limit }) => setting(LIMIT_SETTINGS[limit])),
     wrapColumn('of', 'figure', ({ figure }) => figure.label),
     right('allowed', 'allowed', ({ allowed }) => integerCell(allowed)),
     right('value', 'value', ({ figure }) => integerCell(figure.value)),

@@ -3,6 +3,7 @@
 import type { SettingSource, SourcedSetting } from '../../quicktest/overfit/judge.js';
 import type { Overfit } from '../../quicktest/overfit/overfit.js';
 import type { OverfitResult } from '../../quicktest/quick-test-result.js';
+import { setting } from '../../text/setting.js';
 import { formatInteger, formatSeconds, shortNumber } from '../../text/units.js';
 import { counted, modelName, sentence } from '../../text/words.js';
 import { engineText } from '../doctor-report.js';
@@ -44,7 +45,7 @@ export function overfitReport(result: OverfitResult): Report {
       ...sweepBlocks(overfit),
       ...proxyBlocks(
         overfit.twin,
-        '--full trains the model itself, at any size that memory holds.',
+        `${setting('full')} trains the model itself, at any size that memory holds.`,
       ),
       headingBlock('Steps'),
       steps(overfit),
@@ -131,7 +132,7 @@ function factsOf({ family, checkpoint, overfit }: OverfitResult): Fact[] {
 }
 
 function sweepText({ learningRates, twin }: Overfit): string {
-  if (!learningRates) return 'no sweep: time was up; more with --seconds';
+  if (!learningRates) return `no sweep: time was up; more with ${setting('seconds')}`;
   const { lowestAt, suggested, risesFrom } = learningRates;
   return (
     `suggested ${shortNumber(suggested)}: a tenth of ${shortNumber(lowestAt)}, where a sweep has its lowest loss` +

@@ -12,6 +12,7 @@ import type {
 } from '../../quicktest/finding.js';
 import type { QuickTestResult, TraceResult } from '../../quicktest/quick-test-result.js';
 import type { QuantizedWeights } from '../../quicktest/run-quick-test.js';
+import { setting } from '../../text/setting.js';
 import {
   formatBytes,
   formatInteger,
@@ -85,7 +86,7 @@ function proxyFacts(result: QuickTestResult): Fact[] {
       tone: 'warning',
       text:
         `${counted(proxy.parameters, 'parameter')}${lost}: ${WHY_PROXY[proxy.reason](result)}; ` +
-        '--full runs it layer by layer',
+        `${setting('full')} runs it layer by layer`,
     },
   ];
 }

@@ -3,6 +3,7 @@ import type { Layer } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
 import { primitivesOf } from '../../operations/lower.js';
 import type { Primitive } from '../../operations/primitive.js';
+import { setting } from '../../text/setting.js';
 import { WEBGPU_COMMAND } from '../adapters/adapters.js';
 import type { Target } from './context.js';
 import { GUARANTEED_BYTES, headsAtATime, mostElements } from './context.js';
@@ -59,7 +60,7 @@ export function checkFits(
   throw new UserError(
     'system',
     `${batch} × ${tokens} tokens need a tensor of ${megabytes(needed.elements)} MB in ${JSON.stringify(needed.name)}; an operation of the graphics card can use ${megabytes(most)} MB${sees}`,
-    { suggestion: `${smaller}, or --device cpu${remedy}` },
+    { suggestion: `${smaller}, or ${setting('device', 'cpu')}${remedy}` },
   );
 }
 

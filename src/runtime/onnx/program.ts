@@ -1,5 +1,6 @@
 import type { Layer } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
+import { setting } from '../../text/setting.js';
 import type { CheckedCall } from '../calls.js';
 import { Calls, ofLastTokens } from '../calls.js';
 import type {
@@ -37,7 +38,9 @@ const FAILURES: readonly Failure[] = [
     pattern:
       /[Dd]evice (is |was |has been )?(lost|removed|hung)|DXGI_ERROR_DEVICE|CUDA failure (46|700|702|709|710|715|719|999)\b|CUDNN_STATUS_EXECUTION_FAILED/,
     message: 'the graphics card went away',
-    suggestion: 'run again; --device cpu needs none',
+    get suggestion() {
+      return `run again; ${setting('device', 'cpu')} needs none`;
+    },
     isDeviceLost: true,
   },
   {

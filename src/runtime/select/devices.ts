@@ -1,6 +1,7 @@
 /** Selects, checks and explains the engine and device for a model. */
 import type { LanguageModel } from '../../architecture/layer.js';
-import { UserError } from '../../errors.js';
+import { UserError, usageError } from '../../errors.js';
+import { commandText, setting } from '../../text/setting.js';
 import type { GraphicsAdapter } from '../adapters/adapters.js';
 import type { CallSize, DeviceName, Engine, EngineInfo, EngineName } from '../engine.js';
 import { DEVICES, ENGINES } from '../engine.js';
@@ -171,7 +172,7 @@ async function refuseUnfit(wish: EngineRequest, candidate: Choosable): Promise<v
   if (isAny) await refuseNoCard(candidate, adapter);
   if (wish.compute === 'f32' || adapter?.hasFloat16 !== false) return;
   throw new UserError('system', `${adapter.name} does not compute in float16`, {
-    suggestion: '--compute f32',
+    suggestion: setting('compute', 'f32'),
   });
 }
 
@@ -185,7 +186,7 @@ async function refuseNoCard(
   }
   if (!adapter.isSoftware) return;
   throw new UserError('system', `${adapter.name} is a software adapter, not a graphics card`, {
-    suggestion: 'write --device webgpu to use it anyway',
+    suggestion: `write ${setting('device', 'webgpu')} to use it anyway`,
   });
 }
 
@@ -243,10 +244,9 @@ function noSuchPair(wish: EngineRequest, candidates: readonly Choosable[]): User
   const isOnDevice = candidates.some((each) => isWished({ ...wish, compute: 'f32' }, each));
   const other = candidates.find((each) => isWished({ ...wish, engine: 'auto' }, each));
   const where = device === 'gpu' ? 'a graphics card' : device;
-  return new UserError(
-    'usage',
+  return usageError(
     isOnDevice ? `${title} does not compute in ${compute}` : `${title} does not run on ${where}`,
-    { ...(other && { suggestion: `--engine ${other.engine} does` }) },
+    other && `${setting('engine', other.engine)} does`,
   );
 }
 
@@ -358,6 +358,8 @@ function noEngine(skipped: readonly SkippedEngine[]): UserError {
   const remedies = [...new Set(skipped.flatMap(({ suggestion }) => suggestion ?? []))];
   return new UserError('system', `${what}: ${reasons.join('; ')}`, {
     suggestion:
-      remedies.length > 0 ? remedies.join('; or ') : 'run minimind doctor to see the engines',
+      remedies.length > 0
+        ? remedies.join('; or ')
+        : `run ${commandText('doctor')} to see the engines`,
   });
 }

@@ -4,6 +4,7 @@ import { dirname, sep } from 'node:path';
 import util from 'node:util';
 import type * as wasmPackage from '@tensorflow/tfjs-backend-wasm';
 import { UserError } from '../../errors.js';
+import { setting } from '../../text/setting.js';
 import { cudaCard } from '../adapters/adapters.js';
 import { installCommand } from '../select/installation.js';
 import type { Backend, Heap, Packages, Tf } from './packages.js';
@@ -218,6 +219,6 @@ function outOfMemory(bytes: number): UserError {
   return new UserError(
     'system',
     `the memory of TensorFlow.js's wasm backend, at most 4 GiB, has no room for another ${Math.ceil(bytes / 2 ** 20)} MiB`,
-    { suggestion: 'use --engine onnx, a smaller batch or a shorter context' },
+    { suggestion: `use ${setting('engine', 'onnx')}, a smaller batch or a shorter context` },
   );
 }

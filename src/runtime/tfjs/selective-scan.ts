@@ -3,6 +3,7 @@
  * each would take many times as long. Its gradient is in training/host-operations.ts.
  */
 import { UserError } from '../../errors.js';
+import { setting } from '../../text/setting.js';
 
 // The scan of one channel as WebAssembly, four states at a time: several times as fast as the same loop in JavaScript,
 // which spends its time on exponentials.
@@ -249,8 +250,7 @@ function withMemory<T>(allocate: () => T): T {
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw new UserError('system', 'WebAssembly got no memory for the scan of a Mamba layer', {
-      suggestion:
-        'raise the limit of address space (ulimit -v), use --engine onnx, or a smaller batch or context',
+      suggestion: `raise the limit of address space (ulimit -v), use ${setting('engine', 'onnx')}, or a smaller batch or context`,
       cause: error,
     });
   }

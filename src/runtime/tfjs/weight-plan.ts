@@ -2,6 +2,7 @@ import type { Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { ownTensors, unreadTensors, walk } from '../../architecture/walk.js';
 import { UserError } from '../../errors.js';
+import { setting } from '../../text/setting.js';
 import { transposed } from '../quantized-weights.js';
 import type { WeightSource } from '../weights.js';
 import type { Backend, Tensor, Tensor2D } from './packages.js';
@@ -253,6 +254,6 @@ function refuseTooLarge({ heap, provider }: Backend, plan: WeightPlan): void {
   throw new UserError(
     'system',
     `the weights would take ${gib(bytes)} GiB of the memory of TensorFlow.js's ${provider} backend, which ends at ${gib(heap.limitBytes)} GiB`,
-    { suggestion: 'use --engine onnx, or install @tensorflow/tfjs-node' },
+    { suggestion: `use ${setting('engine', 'onnx')}, or install @tensorflow/tfjs-node` },
   );
 }

@@ -40,7 +40,7 @@ function sharded(shards = 4): Record<string, Buffer> {
 }
 
 const FLAGS = ['--no-config', '--dtype', 'bf16', '--shard-size', '50KB'];
-const SAME: Flags = { 'no-config': true, dtype: 'BF16', 'shard-size': 50e3 };
+const SAME: Flags = { noConfig: true, dtype: 'BF16', shardSize: 50e3 };
 const TOKEN = 'hf_onlyForTheTasks';
 
 const FILES = sharded();

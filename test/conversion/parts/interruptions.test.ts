@@ -14,7 +14,7 @@ import { convert, type Flags } from '../convert.js';
 import { finish, hashes, type Planned, plan, run } from './parts.js';
 
 const OLD = inPackage('fixtures/old-checkpoint/trained-same-start/checkpoint_step_30.pt');
-const FLAGS: Flags = { to: 'shared', 'no-config': true, 'shard-size': 15e3 };
+const FLAGS: Flags = { layout: 'shared', noConfig: true, shardSize: 15e3 };
 
 /** Hashes of a single run, computed once: its files do not depend on the folder. */
 let single: Record<string, string> | undefined;

@@ -84,7 +84,7 @@ const OLD = inPackage('fixtures/old-checkpoint/trained-same-start/checkpoint_ste
 async function oddPlan() {
   const folder = folderOf({ "it's {} $HOME `x` {#}/in.pt": fs.readFileSync(OLD) });
   const odd = path.join(folder, "it's {} $HOME `x` {#}");
-  const flags = { to: 'shared', 'no-config': true, 'shard-size': 15e3 } as const;
+  const flags = { layout: 'shared', noConfig: true, shardSize: 15e3 } as const;
   const planned = await plan(path.join(odd, 'in.pt'), path.join(odd, 'out'), flags, 3, 8);
   return { odd, ...planned };
 }

@@ -13,7 +13,7 @@ import { convert, type Flags } from '../convert.js';
 import { finish, hashes, plan, run, TIMES } from './parts.js';
 
 const OLD = inPackage('fixtures/old-checkpoint/trained-same-start/checkpoint_step_30.pt');
-const FLAGS: Flags = { to: 'shared', 'no-config': true, 'shard-size': 15e3 };
+const FLAGS: Flags = { layout: 'shared', noConfig: true, shardSize: 15e3 };
 
 async function prepared() {
   const folder = folderOf({ 'in/old.pt': fs.readFileSync(OLD) });

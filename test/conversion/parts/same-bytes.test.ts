@@ -14,8 +14,8 @@ const LLAMA = inPackage('fixtures/hf/llama');
 const HYBRID = inPackage('fixtures/hybrid/shared-lowrank-tied');
 const DCP = inPackage('fixtures/distributed/world2-nested');
 const ZERO = inPackage('fixtures/distributed/zero3-world3');
-const byName: Flags = { 'no-config': true };
-const shards: Flags = { 'shard-size': 15e3 };
+const byName: Flags = { noConfig: true };
+const shards: Flags = { shardSize: 15e3 };
 
 /** Every kind of conversion, into shards if the container supports them. */
 const CONVERSIONS: Record<string, readonly [input: string, out: string, flags: Flags]> = {
@@ -25,23 +25,23 @@ const CONVERSIONS: Record<string, readonly [input: string, out: string, flags: F
   tied: [LLAMA, 'out', { ...shards, tie: 'mean' }],
   int8: [LLAMA, 'out', { ...shards, quantize: 8 }],
   int4: [LLAMA, 'out', { ...shards, quantize: 4, group: 32 }],
-  'mean of tables': [OLD, 'out', { ...byName, ...shards, to: 'shared' }],
-  'table of a layer': [OLD, 'out', { ...byName, ...shards, to: 'shared', merge: { layer: 1 } }],
-  'pair of all layers': [OLD, 'out', { ...byName, ...shards, to: 'low-rank', rank: 3 }],
-  'pair for an error': [OLD, 'out', { ...byName, ...shards, to: 'low-rank', 'max-error': 0.5 }],
-  'pair of each layer': [OLD, 'out', { ...byName, ...shards, to: 'per-layer', rank: 3 }],
-  'cut rows': [OLD, 'out', { ...byName, ...shards, 'max-positions': 20 }],
+  'mean of tables': [OLD, 'out', { ...byName, ...shards, layout: 'shared' }],
+  'table of a layer': [OLD, 'out', { ...byName, ...shards, layout: 'shared', merge: { layer: 1 } }],
+  'pair of all layers': [OLD, 'out', { ...byName, ...shards, layout: 'low-rank', rank: 3 }],
+  'pair for an error': [OLD, 'out', { ...byName, ...shards, layout: 'low-rank', maxError: 0.5 }],
+  'pair of each layer': [OLD, 'out', { ...byName, ...shards, layout: 'per-layer', rank: 3 }],
+  'cut rows': [OLD, 'out', { ...byName, ...shards, maxPositions: 20 }],
   'more rows': [
     OLD,
     'out',
-    { ...byName, ...shards, to: 'shared', 'max-positions': 99, extend: 'repeat' },
+    { ...byName, ...shards, layout: 'shared', maxPositions: 99, extend: 'repeat' },
   ],
-  sincos: [HYBRID, 'out', { ...shards, to: 'sincos' }],
-  'multiplied out': [HYBRID, 'out', { ...shards, to: 'per-layer', dtype: 'BF16' }],
-  'PyTorch file': [OLD, 'out.pt', { ...byName, to: 'shared' }],
-  'safetensors file': [OLD, 'out.safetensors', { ...byName, to: 'low-rank', rank: 2 }],
-  'distributed checkpoint': [DCP, 'out', { ...byName, 'shard-size': 300, dtype: 'BF16' }],
-  'ZeRO checkpoint': [ZERO, 'out', { ...byName, 'shard-size': 300, dtype: 'BF16' }],
+  sincos: [HYBRID, 'out', { ...shards, layout: 'sincos' }],
+  'multiplied out': [HYBRID, 'out', { ...shards, layout: 'per-layer', dtype: 'BF16' }],
+  'PyTorch file': [OLD, 'out.pt', { ...byName, layout: 'shared' }],
+  'safetensors file': [OLD, 'out.safetensors', { ...byName, layout: 'low-rank', rank: 2 }],
+  'distributed checkpoint': [DCP, 'out', { ...byName, shardSize: 300, dtype: 'BF16' }],
+  'ZeRO checkpoint': [ZERO, 'out', { ...byName, shardSize: 300, dtype: 'BF16' }],
   GGUF: [LLAMA, 'out.gguf', { dtype: 'Q8_0' as never }],
 };
 

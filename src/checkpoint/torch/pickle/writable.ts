@@ -1,4 +1,4 @@
-import { UserError } from '../../../errors.js';
+import { usageError } from '../../../errors.js';
 import type { ByteChunks } from '../../../files/write-whole.js';
 import type { StoredDtype } from '../../../tensor/dtype.js';
 import type { StoredBytes, StoredTensor } from '../../stored-tensor.js';
@@ -138,10 +138,9 @@ export function collectStorages(value: Writable): ReadonlyMap<WritableBytes, Wri
   }
   if (obstacles.length > 0) {
     const more = obstacles.length > MAX_SHOWN ? ` and ${obstacles.length - MAX_SHOWN} more` : '';
-    throw new UserError(
-      'usage',
+    throw usageError(
       `a PyTorch file cannot hold this: ${obstacles.slice(0, MAX_SHOWN).join('; ')}${more}`,
-      { suggestion: 'write it as safetensors' },
+      'write it as safetensors',
     );
   }
   const storages = new Map<WritableBytes, WrittenStorage>();

@@ -1,4 +1,6 @@
 /** Finds the dict with the model's tensors in a PyTorch file. */
+
+import { setting } from '../../../text/setting.js';
 import type { ByteFile } from '../../byte-file.js';
 import type { FileIndex } from '../../checkpoint.js';
 import type { Refuse } from '../../checkpoint-rules.js';
@@ -77,7 +79,7 @@ export function findStateDict(
     throw refuse(
       'state-dict-many',
       `holds several state dicts: ${listed([first, ...others])}`,
-      `choose one: --state-dict ${shellWord(nameOfPlace(first))}`,
+      `choose one: ${setting('stateDict', nameOfPlace(first))}`,
     );
   }
   return taken(first, file, refuse);
@@ -169,10 +171,6 @@ const nameOfPlace = (place: DictPath) => pathTo(place).map(escaped).join('.');
 /** Whether a place has this dotted name. Stops at keys that are longer than the name, without building theirs. */
 const isNamed = (place: DictPath, name: string) =>
   wayTo(place).every(({ key }) => key.length <= name.length) && nameOfPlace(place) === name;
-
-/** Quotes text as one word of a shell command. */
-const shellWord = (text: string) =>
-  /^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
 function taken(place: DictPath, file: SearchedFile, refuse: Refuse): StateDict {
   const tensors = new Map<string, StoredTensor>();

@@ -1,7 +1,7 @@
 /** Chains of layers trained on a backend of TensorFlow.js. */
 
 import os from 'node:os';
-import { UserError } from '../../../errors.js';
+import { usageError } from '../../../errors.js';
 import type {
   AdamWSettings,
   ChainLayer,
@@ -74,10 +74,9 @@ function refuseTooMany({ heap }: Backend, size: TrainingSize): void {
   if (bytes < limit) return;
   const [needed, room] = [Math.ceil(bytes / 2 ** 30), Math.floor(limit / 2 ** 30)];
   const owner = heap ? "TensorFlow.js's wasm backend" : 'this machine';
-  throw new UserError(
-    'usage',
+  throw usageError(
     `training ${parameters} parameters on ${rows} rows takes about ${needed} GiB; ${owner} has at most ${room} GiB`,
-    { suggestion: 'choose smaller widths, or fewer rows: sequences times the tokens of each' },
+    'choose smaller widths, or fewer rows: sequences times the tokens of each',
   );
 }
 
