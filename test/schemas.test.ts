@@ -48,7 +48,10 @@ describe('a docstring', () => {
       '/**\n * Tokens of a\n * text.\n * @integer @minimum 1\n */',
       { description: 'Tokens of a text.', tags: { integer: '', minimum: '1' } },
     ],
-    ['/** Hash. @pattern ^[0-9a-f]{64}$ */', { description: 'Hash.', tags: { pattern: '^[0-9a-f]{64}$' } }],
+    [
+      '/** Hash. @pattern ^[0-9a-f]{64}$ */',
+      { description: 'Hash.', tags: { pattern: '^[0-9a-f]{64}$' } },
+    ],
     ['/** Mail a@b.c. @returns It. */', { description: 'Mail a@b.c.', tags: {} }],
   ])('%j', (comment, expected) => expect(script.parseDocstring(comment)).toEqual(expected));
 });
