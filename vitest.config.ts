@@ -18,6 +18,7 @@ const OWN = [
   'adding-a-{layer,model}',
   'boundaries',
   'package',
+  'schemas',
   'checkpoint/damage',
   'commands/{convert-checkpoint,convert-parts,hub,process}',
   'conversion/refusals',

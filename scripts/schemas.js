@@ -12,6 +12,7 @@
 //   @minimum N, @maximum N, @exclusiveMinimum N, @exclusiveMaximum N
 //   @pattern REGEXP
 //   @minItems N
+//   @closed            object without other fields; the others may get more in a later version
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -45,7 +46,15 @@ const NUMBERS = {
   unbounded: { anyOf: [{ type: 'integer', minimum: 1 }, { const: 'Infinity' }] },
 };
 const LIMITS = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'];
-const TAGS = [...Object.keys(NUMBERS), ...LIMITS, 'pattern', 'minItems', 'answer', 'title'];
+const TAGS = [
+  ...Object.keys(NUMBERS),
+  ...LIMITS,
+  'pattern',
+  'minItems',
+  'closed',
+  'answer',
+  'title',
+];
 
 /** Text and tags of a docstring. */
 export function parseDocstring(comment) {
@@ -173,6 +182,8 @@ class SchemaWriter {
   #declaration;
   /** Named types by their symbol: name, schema, uses. */
   #named = new Map();
+  /** Named types whose definition is being written. */
+  #open = new Set();
 
   constructor(checker, problems, declaration) {
     this.#checker = checker;
@@ -245,8 +256,9 @@ class SchemaWriter {
     const named = this.#namedOf(type);
     if (named) {
       const own = docstringOf(named);
-      // Tags of a field change the schema of the type that it names.
-      if (Object.keys(tags).length === 0) {
+      // Tags of a field change the schema of the type that it names, unless this is that type.
+      const isOpen = this.#open.has(type.aliasSymbol ?? type.getSymbol());
+      if (isOpen || Object.keys(tags).length === 0) {
         return { $ref: this.#define(type, named, own) };
       }
     }
@@ -274,7 +286,9 @@ class SchemaWriter {
     if (known) return known;
     const named = new Named(declaration.name.text, declaration);
     this.#named.set(key, named);
+    this.#open.add(key);
     const schema = this.#structure(type, tags, declaration);
+    this.#open.delete(key);
     named.schema = { ...(description !== '' && { description }), ...schema };
     return named;
   }
@@ -353,6 +367,7 @@ class SchemaWriter {
       ...(Object.keys(schemas).length > 0 && { properties: schemas }),
       ...(required.length > 0 && { required }),
       ...(first && { additionalProperties: this.#schema(first.type, tags, declaration) }),
+      ...(tags.closed !== undefined && { additionalProperties: false }),
     };
   }
 
@@ -366,7 +381,8 @@ class SchemaWriter {
       .map(docstringOf)
       .filter(({ description, tags }) => description !== '' || Object.keys(tags).length > 0);
     const [own] = documented;
-    const tags = Object.keys(own?.tags ?? {}).length > 0 ? own.tags : outer;
+    // The fields of a record have no docstrings of their own.
+    const tags = property.declarations === undefined ? outer : (own?.tags ?? {});
     const schema = this.#schema(whole, tags, declaration);
     const described = {
       ...(own?.description && { description: own.description }),

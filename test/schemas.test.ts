@@ -17,7 +17,7 @@ interface Script {
 let script: Script;
 beforeAll(async () => {
   script = await import(inPackage('scripts/schemas.js'));
-});
+}, 120_000);
 
 describe('the JSON Schemas of answers', { timeout: 240_000 }, () => {
   it('are those of the types of the results, every field with its description', () => {

@@ -33,7 +33,10 @@ export interface StatedValue<Unit extends string, Value extends Exact> {
   readonly label: string;
   /** Unit of the value. */
   readonly unit: Unit;
-  /** Arithmetic over the inputs: + - * /, brackets, min, max, ceildiv (division rounded up), ceil, floor, sqrt, ln and exp. */
+  /**
+   * Arithmetic over the inputs: + - * /, brackets, min, max, ceildiv (division rounded up), ceil, floor, sqrt, ln and
+   * exp.
+   */
   readonly formula: string;
   /** Inputs of the formula by name. @real */
   readonly inputs: Readonly<Record<string, Value>>;

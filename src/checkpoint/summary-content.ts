@@ -42,7 +42,7 @@ function littleEndianDtype({ args, state = null }: Opaque): StoredDtype | undefi
   return order === '<' || order === '|' ? NUMPY_DTYPES.get(args.items[0]) : undefined;
 }
 
-/** JSON without bigint. */
+/** JSON without bigint. @fraction */
 export type JsonLike =
   | null
   | boolean

@@ -106,7 +106,7 @@ export interface InspectResult extends CheckpointSummary {
   readonly parameters?: number;
 }
 
-/** Size of the weights in a type that `fit` serves. */
+/** Size of the weights in a type that `fit` serves. @closed */
 interface ServedWeights {
   /** Type of the served weights. */
   readonly dtype: 'int8' | 'int4';

@@ -6,7 +6,7 @@ import { count, LIST, positive, seedOf, tokens, unreadable } from '../cli/flags/
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { usageError } from '../errors.js';
-import type { BlockList, ModuleResult } from '../modules/block-run.js';
+import type { BlockList, ModuleResult, ModulesAnswer } from '../modules/block-run.js';
 import { type BlockSizes, type RotationCall, SMALL_SIZES } from '../modules/block-run.js';
 import { BLOCKS, runBlock } from '../modules/building-blocks.js';
 import { blockListReport, moduleReport } from '../report/modules-report.js';
@@ -169,7 +169,7 @@ export default class Modules extends BaseCommand {
     details,
   };
 
-  async run() {
+  async run(): Promise<ModulesAnswer> {
     const { args, flags } = await this.parse(Modules);
     if (args.block === undefined) {
       const blocks = BLOCKS.map(({ name, summary }) => ({ name, summary, flags: flagsOf(name) }));

@@ -41,6 +41,7 @@ import type { ComparedModel, EngineTarget } from '../quicktest/compare-outputs.j
 import type {
   AgainstResult,
   OverfitResult,
+  QuickTestAnswer,
   QuickTestResult,
   TraceResult,
 } from '../quicktest/quick-test-result.js';
@@ -196,7 +197,7 @@ export default class QuickTest extends BaseCommand {
     described: ModelFile,
     own: Checkpoint | undefined,
     flags: TestFlags,
-  ): Promise<unknown> {
+  ): Promise<QuickTestAnswer> {
     await this.refuseUnwritable(flags);
     const checkpoint = own ?? openFlaggedCheckpoint(sourceOf(flags));
     if (checkpoint === undefined && flags['state-dict'] !== undefined) throw DICT_OF_CHECKPOINT;
@@ -232,7 +233,7 @@ export default class QuickTest extends BaseCommand {
     }
   }
 
-  async #compare(flags: TestFlags, own: ComparedModel, source: string): Promise<unknown> {
+  async #compare(flags: TestFlags, own: ComparedModel, source: string): Promise<QuickTestAnswer> {
     const otherWay = wayOf(source, flags);
     const { compareTwoModels, openComparedModel } = await import('../quicktest/compare-outputs.js');
     const display = progressDisplay(flags);
@@ -267,7 +268,7 @@ export default class QuickTest extends BaseCommand {
     flags: TestFlags,
     loaded: ModelFile,
     checkpoint: Checkpoint | undefined,
-  ): Promise<unknown> {
+  ): Promise<QuickTestAnswer> {
     const { overfit } = await import('../quicktest/overfit/overfit.js');
     const shown = progressDisplay(flags).steps();
     try {

@@ -64,6 +64,7 @@ export interface ValueDifferences {
   readonly skipped: readonly SkippedTensor[];
 }
 
+/** A tensor that was not compared. @closed */
 export type SkippedTensor = Pick<TensorValueDifference, 'name' | 'types'>;
 
 type Tensors = ReadonlyMap<string, SideTensor>;

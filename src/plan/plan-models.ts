@@ -138,6 +138,7 @@ export interface Plan {
   readonly allocation: Allocation | null;
 }
 
+/** A model by a rule of shares, and the best model. @closed */
 export interface Allocation {
   /** Shares that the rule asks for. */
   readonly rule: Shares;

@@ -92,6 +92,7 @@ async function answered(
       : { gpu, gpus: gpus ?? 1, network: null };
   const fits = fitsOf(loaded.model, fitRequestOf(loaded, cluster, { ...FLAGS, ...flags }));
   return {
+    schema: 'minimind/fit@1',
     file,
     family: loaded.family.name,
     parameters: countParameters(loaded.model).parameters,

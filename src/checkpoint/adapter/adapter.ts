@@ -213,7 +213,7 @@ function moduleOf(
   return { path: module, rank, scale: alpha / divisor, a, b, isEmbedding, bias: factors.bias };
 }
 
-/** A LoRA adapter: its settings and sizes. */
+/** A LoRA adapter: its settings and sizes. @closed */
 export interface AdapterDescription {
   /** Folder of the adapter. */
   readonly file: string;

@@ -3,7 +3,7 @@ import { sumOf } from '../../text/words.js';
 import { encodedBytes, type StoredTensor, storedTypeOf } from '../stored-tensor.js';
 import type { GgufKeyValues, GgufValue } from './gguf-scanner.js';
 
-/** A value of the metadata; an array that is too long to show is only counted. */
+/** A value of the metadata; an array that is too long to show is only counted. @fraction */
 export type ShownValue =
   | string
   | number

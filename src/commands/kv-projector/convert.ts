@@ -11,6 +11,7 @@ import {
   PROJECTOR_CONTAINERS,
   PROJECTOR_ENDINGS,
 } from '../../kv-projector/projector.js';
+import type { ProjectorConversionAnswer } from '../../kv-projector/upgrade-projector.js';
 import { DROPOUT, RATIO } from '../../kv-projector/verify-adapters.js';
 import {
   projectorConversionReport,
@@ -64,7 +65,7 @@ export default class KvProjectorConvert extends BaseCommand {
     }),
   };
 
-  async run() {
+  async run(): Promise<ProjectorConversionAnswer> {
     const { args, flags } = await this.parse(KvProjectorConvert);
     refuseBroken(RELATIONS, { ...flags, kind: flags.to });
     await this.refuseUnwritable(flags);
