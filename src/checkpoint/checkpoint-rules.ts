@@ -379,6 +379,8 @@ export const STATE_DICT_RULES = {
 const TORCH_ADVICE = 'copy or download the file again, or save it again with torch.save';
 
 interface RuleSet {
+  /** Heading in the documentation. */
+  readonly title: string;
   readonly rules: Readonly<Record<string, string>>;
   /** Suggestion for a violation that means wrong bytes. */
   readonly suggestion?: string;
@@ -386,33 +388,38 @@ interface RuleSet {
 
 /** All sets of rules, by the format or part that they are for. The tests attack every rule of every set. */
 export const RULE_SETS = {
-  file: { rules: FILE_RULES },
-  name: { rules: NAME_RULES },
+  file: { title: 'Any file', rules: FILE_RULES },
+  name: { title: 'Names', rules: NAME_RULES },
   safetensors: {
+    title: 'Safetensors',
     rules: SAFETENSORS_RULES,
     suggestion: 'download the file again, or save it again with the safetensors library',
   },
   gguf: {
+    title: 'GGUF',
     rules: GGUF_RULES,
     suggestion: 'copy or download the file again, or convert the model again',
   },
-  shard: { rules: SHARD_RULES },
+  shard: { title: 'Shards', rules: SHARD_RULES },
   onnx: {
+    title: 'ONNX',
     rules: ONNX_RULES,
     suggestion: 'copy or download the file again, or export the model again',
   },
   distributed: {
+    title: 'Checkpoints of several processes',
     rules: DISTRIBUTED_RULES,
     suggestion: 'copy the whole folder again, or save the checkpoint again',
   },
   adapter: {
+    title: 'LoRA adapters',
     rules: ADAPTER_RULES,
     suggestion: 'copy the folder of the adapter again, or save it again with PEFT',
   },
-  zip: { rules: ZIP_RULES, suggestion: TORCH_ADVICE },
-  pickle: { rules: PICKLE_RULES, suggestion: TORCH_ADVICE },
-  tensor: { rules: TENSOR_RULES, suggestion: TORCH_ADVICE },
-  'state-dict': { rules: STATE_DICT_RULES },
+  zip: { title: 'Zip archives', rules: ZIP_RULES, suggestion: TORCH_ADVICE },
+  pickle: { title: 'Pickles', rules: PICKLE_RULES, suggestion: TORCH_ADVICE },
+  tensor: { title: 'Tensors of PyTorch files', rules: TENSOR_RULES, suggestion: TORCH_ADVICE },
+  'state-dict': { title: 'State dicts of PyTorch files', rules: STATE_DICT_RULES },
 } as const satisfies Record<string, RuleSet>;
 
 type RuleSets = typeof RULE_SETS;
