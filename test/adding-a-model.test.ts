@@ -29,7 +29,7 @@ beforeAll(async () => {
   copy = copyOfSource(...DOCUMENTATION);
   touched = applySteps(readPage('docs/adding-a-model.md'), copy);
   await buildCopy(copy);
-});
+}, 60_000);
 
 afterAll(() => fs.rmSync(copy, { recursive: true, force: true }));
 

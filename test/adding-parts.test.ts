@@ -11,9 +11,12 @@ import {
   readPage,
   runIn,
   sectionOf,
+  typeErrorsIn,
+  writeManifest,
   writeTables,
 } from './executed-pages.js';
 import { inPackage } from './fixtures.js';
+import { isWhole } from './sampled.js';
 
 const PAGE = readPage('docs/adding-parts.md');
 const ATTACKS = 'test/checkpoint/npy/rules.test.ts';
@@ -29,7 +32,8 @@ beforeAll(async () => {
   const reader = 'A reader of a checkpoint format';
   touchedBy.set(reader, [...applySteps(sectionOf(PAGE, reader), copy)].sort());
   await buildCopy(copy);
-});
+  writeManifest(copy);
+}, 60_000);
 
 afterAll(() => fs.rmSync(copy, { recursive: true, force: true }));
 
@@ -69,6 +73,16 @@ describe('the parts of docs/adding-parts.md', () => {
     });
   });
 
+  it.runIf(isWhole)(
+    'compile',
+    () => {
+      const tests = ['quicktest/checks', 'checkpoint/npy/rules', 'commands/list'];
+      const include = ['src', ...tests.map((name) => `test/${name}.test.ts`)];
+      expect(typeErrorsIn(copy, include)).toBe('');
+    },
+    300_000,
+  );
+
   it('give a check, which runs among the usual ones and by its name', () => {
     const args = ['quick-test', 'hybrid/tiny', '--engine', 'tfjs', '--context', '8', '--quiet'];
     const named = (result: { checks: { check: string }[] }) =>
@@ -99,7 +113,10 @@ describe('the parts of docs/adding-parts.md', () => {
     const length = String.fromCharCode(header.length);
     const text = `\x93NUMPY\x01\0${length}\0${header}${'\0'.repeat(48)}`;
     fs.writeFileSync(file, Buffer.from(text, 'latin1'));
-    expect(answerOf('inspect', file)).toMatchObject({ format: 'npy', elements: 12 });
+    expect(answerOf('inspect', file)).toMatchObject({
+      format: 'npy',
+      totals: { elements: 12 },
+    });
   });
 
   it('are in the tables of the documentation', () => {
@@ -109,19 +126,14 @@ describe('the parts of docs/adding-parts.md', () => {
     expect(page('docs/checkpoint-formats.md')).toContain('| `npy-data` | The file ends with');
   });
 
-  it('pass the tests of the check and the rules, which fail without the attacks', () => {
+  it('pass their tests; those of the rules fail without the attacks', () => {
     const rules = 'test/checkpoint/rules.test.ts';
-    const run = testsOf(
-      ATTACKS,
-      rules,
-      'test/quicktest/checks.test.ts',
-      '-t',
-      'rule|refused|head without',
-    );
+    const files = [ATTACKS, rules, 'test/quicktest/checks.test.ts', 'test/commands/list.test.ts'];
+    const run = testsOf(...files, '-t', 'rule|refused|head without|dense families');
     expect(run.status, run.output).toBe(0);
     fs.rmSync(path.join(copy, ATTACKS));
     const without = testsOf(rules, '-t', 'is attacked');
     expect(without.output).toContain('npy-version');
     expect(without.status).toBe(1);
-  });
+  }, 120_000);
 });

@@ -33,7 +33,20 @@ export function sectionOf(page: string, heading: string): string {
   return section;
 }
 
-/** Builds the command line of a copy, with the commands of this package. */
+/** Errors of the compiler in these files of a copy. */
+export function typeErrorsIn(copy: string, include: readonly string[]): string {
+  const settings = path.join(copy, 'tsconfig.copy.json');
+  fs.writeFileSync(settings, JSON.stringify({ extends: './tsconfig.json', include }));
+  const compiler = inPackage('node_modules/typescript-7/bin/tsc');
+  return spawnSync(process.execPath, [compiler, '-p', settings], { encoding: 'utf8' }).stdout;
+}
+
+/** Writes what a copy that is built knows of the flags of its commands. */
+export function writeManifest(copy: string): void {
+  execFileSync(process.execPath, [path.join(copy, 'scripts/manifest.js')]);
+}
+
+/** Builds the command line of a copy, with the commands of this package and their flags. */
 export async function buildCopy(copy: string): Promise<void> {
   fs.cpSync(inPackage('oclif.manifest.json'), path.join(copy, 'oclif.manifest.json'));
   await build({
