@@ -37,7 +37,7 @@ beforeAll(async () => {
   fs.writeFileSync(config, JSON.stringify({ model }));
 }, 60_000);
 
-afterAll(() => fs.rmSync(copy, { recursive: true, force: true }));
+afterAll(() => fs.rmSync(copy, { recursive: true, force: true }), 60_000);
 
 const answerOf = (...args: readonly string[]) => {
   const { status, stdout, stderr } = runIn(copy, [...args, '--json']);

@@ -31,7 +31,7 @@ beforeAll(async () => {
   await buildCopy(copy);
 }, 60_000);
 
-afterAll(() => fs.rmSync(copy, { recursive: true, force: true }));
+afterAll(() => fs.rmSync(copy, { recursive: true, force: true }), 60_000);
 
 const run = (...args: string[]) => runIn(copy, args);
 

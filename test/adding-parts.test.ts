@@ -35,7 +35,7 @@ beforeAll(async () => {
   writeManifest(copy);
 }, 60_000);
 
-afterAll(() => fs.rmSync(copy, { recursive: true, force: true }));
+afterAll(() => fs.rmSync(copy, { recursive: true, force: true }), 60_000);
 
 const answerOf = (...args: readonly string[]) => {
   const { status, stdout, stderr } = runIn(copy, [...args, '--json']);
