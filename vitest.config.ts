@@ -15,7 +15,7 @@ const ENVIRONMENTS: Readonly<Record<string, Record<string, string>>> = {
  * a third less processor time than importing them for each file.
  */
 const OWN = [
-  'adding-a-{layer,model}',
+  'adding-{a-layer,a-model,parts}',
   'boundaries',
   'package',
   'schemas',

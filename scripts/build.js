@@ -98,19 +98,6 @@ async function families() {
   return describeFamilies();
 }
 
-async function manifest() {
-  const { Plugin } = await import('@oclif/core/config');
-  const plugin = new Plugin({
-    root,
-    type: 'core',
-    ignoreManifest: true,
-    errorOnManifestCreate: true,
-    respectNoCacheDefault: true,
-  });
-  await plugin.load();
-  return plugin.manifest;
-}
-
 rmSync(inRoot('dist'), { recursive: true, force: true });
 rmSync(inRoot('oclif.manifest.json'), { force: true });
 const metafile = await bundle();
@@ -120,5 +107,6 @@ const titles = bundled.map(({ name, version }) => `${name}@${version}`);
 writeFileSync(inRoot('dist/sbom.cdx.json'), billOfMaterials(root, titles));
 declarations();
 writeFileSync(inRoot('dist/families.json'), JSON.stringify(await families()));
-writeFileSync(inRoot('oclif.manifest.json'), `${JSON.stringify(await manifest())}\n`);
-execFileSync(process.execPath, [inRoot('scripts/man-pages.js')], { stdio: 'inherit' });
+for (const script of ['manifest.js', 'man-pages.js']) {
+  execFileSync(process.execPath, [inRoot('scripts', script)], { stdio: 'inherit' });
+}

@@ -7,31 +7,31 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../src/checkpoint/open.js';
 import { onnxVersion } from '../src/runtime/onnx/library.js';
-import { buildCopy, codeFor, copyOfSource, readPage, runIn } from './executed-pages.js';
+import {
+  applySteps,
+  buildCopy,
+  copyOfSource,
+  DOCUMENTATION,
+  readPage,
+  runIn,
+  writeTables,
+} from './executed-pages.js';
 import { inPackage, readJson } from './fixtures.js';
 import { differenceAt, valuesOf } from './runtime/fixture-models.js';
 import { isWhole } from './sampled.js';
 
-const PAGE = readPage('docs/adding-a-model.md');
 const CASE = inPackage('fixtures/adding-a-model');
 
 let copy: string;
+let touched: Set<string>;
 
 beforeAll(async () => {
-  copy = copyOfSource();
-  const family = 'src/architecture/models/persimmon.ts';
-  fs.writeFileSync(path.join(copy, family), codeFor(PAGE, family));
-  const registry = path.join(copy, 'src/architecture/families.ts');
-  const lines = fs.readFileSync(registry, 'utf8').split('\n');
-  const last = lines.findLastIndex(
-    (line) => line.startsWith('  ') && line.includes('await import'),
-  );
-  lines.splice(last + 1, 0, codeFor(PAGE, 'src/architecture/families.ts').trimEnd());
-  fs.writeFileSync(registry, lines.join('\n'));
+  copy = copyOfSource(...DOCUMENTATION);
+  touched = applySteps(readPage('docs/adding-a-model.md'), copy);
   await buildCopy(copy);
-});
+}, 60_000);
 
-afterAll(() => fs.rmSync(copy, { recursive: true, force: true }));
+afterAll(() => fs.rmSync(copy, { recursive: true, force: true }), 60_000);
 
 const run = (...args: string[]) => runIn(copy, args);
 
@@ -39,6 +39,17 @@ describe('a family made by docs/adding-a-model.md', () => {
   const { parameters, input_ids } = readJson<{ parameters: number; input_ids: number[][] }>(
     'fixtures/adding-a-model/case.json',
   );
+
+  it('is one file and one line, from which the tables of the documentation follow', () => {
+    expect([...touched].sort()).toEqual([
+      'src/architecture/families.ts',
+      'src/architecture/models/persimmon.ts',
+    ]);
+    writeTables(copy);
+    for (const page of ['README.md', 'README.zh-CN.md', 'docs/config-keys.md']) {
+      expect(fs.readFileSync(path.join(copy, page), 'utf8'), page).toContain('`persimmon`');
+    }
+  });
 
   it('has the number of parameters that transformers counts', () => {
     const args = ['profile', `${CASE}/config.json`, '--json'];

@@ -1,5 +1,5 @@
 /** Pages of the docs with steps that tests run in a copy of the source. */
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -16,7 +16,37 @@ export function copyOfSource(...more: readonly string[]): string {
   return copy;
 }
 
-/** Builds the command line of a copy, with the commands of this package. */
+/** What the tables of the documentation are made of, beyond the source. */
+export const DOCUMENTATION = [
+  ...['docs', 'scripts', 'README.md', 'README.zh-CN.md', 'fixtures/config-keys.json'],
+];
+
+/** Writes the tables of the documentation of a copy from its code. */
+export function writeTables(copy: string): void {
+  execFileSync(process.execPath, [path.join(copy, 'scripts/doc-tables.js')]);
+}
+
+/** Section of a page below a heading, to the next one of its level. */
+export function sectionOf(page: string, heading: string): string {
+  const section = `\n${page}`.split(`\n## ${heading}\n`)[1]?.split('\n## ')[0];
+  if (section === undefined) throw new Error(`the page has no section ${heading}`);
+  return section;
+}
+
+/** Errors of the compiler in these files of a copy. */
+export function typeErrorsIn(copy: string, include: readonly string[]): string {
+  const settings = path.join(copy, 'tsconfig.copy.json');
+  fs.writeFileSync(settings, JSON.stringify({ extends: './tsconfig.json', include }));
+  const compiler = inPackage('node_modules/typescript-7/bin/tsc');
+  return spawnSync(process.execPath, [compiler, '-p', settings], { encoding: 'utf8' }).stdout;
+}
+
+/** Writes what a copy that is built knows of the flags of its commands. */
+export function writeManifest(copy: string): void {
+  execFileSync(process.execPath, [path.join(copy, 'scripts/manifest.js')]);
+}
+
+/** Builds the command line of a copy, with the commands of this package and their flags. */
 export async function buildCopy(copy: string): Promise<void> {
   fs.cpSync(inPackage('oclif.manifest.json'), path.join(copy, 'oclif.manifest.json'));
   await build({
@@ -51,14 +81,6 @@ export function runIn(
 
 export const readPage = (name: string): string => fs.readFileSync(inPackage(name), 'utf8');
 
-/** Code below the last mention of a file on a page. */
-export function codeFor(page: string, file: string): string {
-  const section = page.split(`\`${file}\``).at(-1) ?? '';
-  const code = /```ts\n([\s\S]*?)```/.exec(section)?.[1];
-  if (code === undefined) throw new Error(`the page has no code for ${file}`);
-  return code;
-}
-
 /**
  * Applies every change of a page to a copy: a line with a file's name and a colon, then blocks. `ts` is a new file,
  * `diff` a change of an existing one.
@@ -74,8 +96,10 @@ export function applySteps(page: string, copy: string): Set<string> {
     if (file === undefined || (language !== 'ts' && language !== 'diff')) continue;
     touched.add(file);
     const target = path.join(copy, file);
-    if (language === 'ts') fs.writeFileSync(target, code, { flag: 'wx' });
-    else fs.writeFileSync(target, changed(fs.readFileSync(target, 'utf8'), code, file));
+    if (language === 'ts') {
+      fs.mkdirSync(path.dirname(target), { recursive: true });
+      fs.writeFileSync(target, code, { flag: 'wx' });
+    } else fs.writeFileSync(target, changed(fs.readFileSync(target, 'utf8'), code, file));
   }
   return touched;
 }

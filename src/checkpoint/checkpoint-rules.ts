@@ -82,7 +82,6 @@ export const SAFETENSORS_RULES = {
   'st-data-end': 'The last tensor ends where the file ends.',
 } as const;
 
-/** Rules for a shard index and its files. */
 export const GGUF_RULES = {
   'gguf-version': 'The version of the format is 2 or 3, in little-endian bytes.',
   'gguf-whole': 'Metadata and tensor list end within the file.',
@@ -117,6 +116,7 @@ export const GGUF_RULES = {
     'A split model has the number of tensors that its first file states, each in one file.',
 } as const;
 
+/** Rules for a shard index and its files. */
 export const SHARD_RULES = {
   'shard-index-size': 'An index has at most 32,000,000 bytes.',
   'shard-index-utf8': 'An index is UTF-8.',
@@ -376,32 +376,65 @@ export const STATE_DICT_RULES = {
   'state-dict-choice': 'The dict that was chosen is there, and holds tensors.',
 } as const;
 
-const TORCH_RULES = { ...ZIP_RULES, ...PICKLE_RULES, ...TENSOR_RULES } as const;
+const TORCH_ADVICE = 'copy or download the file again, or save it again with torch.save';
 
-export const RULES = {
-  ...FILE_RULES,
-  ...NAME_RULES,
-  ...SAFETENSORS_RULES,
-  ...GGUF_RULES,
-  ...SHARD_RULES,
-  ...ONNX_RULES,
-  ...DISTRIBUTED_RULES,
-  ...ADAPTER_RULES,
-  ...TORCH_RULES,
-  ...STATE_DICT_RULES,
-} as const;
+interface RuleSet {
+  /** Heading in the documentation. */
+  readonly title: string;
+  readonly rules: Readonly<Record<string, string>>;
+  /** Suggestion for a violation that means wrong bytes. */
+  readonly suggestion?: string;
+}
 
-export type CheckpointRule = keyof typeof RULES;
+/** All sets of rules, by the format or part that they are for. The tests attack every rule of every set. */
+export const RULE_SETS = {
+  file: { title: 'Any file', rules: FILE_RULES },
+  name: { title: 'Names', rules: NAME_RULES },
+  safetensors: {
+    title: 'Safetensors',
+    rules: SAFETENSORS_RULES,
+    suggestion: 'download the file again, or save it again with the safetensors library',
+  },
+  gguf: {
+    title: 'GGUF',
+    rules: GGUF_RULES,
+    suggestion: 'copy or download the file again, or convert the model again',
+  },
+  shard: { title: 'Shards', rules: SHARD_RULES },
+  onnx: {
+    title: 'ONNX',
+    rules: ONNX_RULES,
+    suggestion: 'copy or download the file again, or export the model again',
+  },
+  distributed: {
+    title: 'Checkpoints of several processes',
+    rules: DISTRIBUTED_RULES,
+    suggestion: 'copy the whole folder again, or save the checkpoint again',
+  },
+  adapter: {
+    title: 'LoRA adapters',
+    rules: ADAPTER_RULES,
+    suggestion: 'copy the folder of the adapter again, or save it again with PEFT',
+  },
+  zip: { title: 'Zip archives', rules: ZIP_RULES, suggestion: TORCH_ADVICE },
+  pickle: { title: 'Pickles', rules: PICKLE_RULES, suggestion: TORCH_ADVICE },
+  tensor: { title: 'Tensors of PyTorch files', rules: TENSOR_RULES, suggestion: TORCH_ADVICE },
+  'state-dict': { title: 'State dicts of PyTorch files', rules: STATE_DICT_RULES },
+} as const satisfies Record<string, RuleSet>;
 
-/** Suggestions by the formats of the rules, for violations that mean wrong bytes. */
-const SUGGESTIONS: readonly (readonly [rules: object, suggestion: string])[] = [
-  [SAFETENSORS_RULES, 'download the file again, or save it again with the safetensors library'],
-  [GGUF_RULES, 'copy or download the file again, or convert the model again'],
-  [ONNX_RULES, 'copy or download the file again, or export the model again'],
-  [DISTRIBUTED_RULES, 'copy the whole folder again, or save the checkpoint again'],
-  [ADAPTER_RULES, 'copy the folder of the adapter again, or save it again with PEFT'],
-  [TORCH_RULES, 'copy or download the file again, or save it again with torch.save'],
-];
+type RuleSets = typeof RULE_SETS;
+
+export type CheckpointRule = {
+  [Name in keyof RuleSets]: keyof RuleSets[Name]['rules'];
+}[keyof RuleSets];
+
+/** Texts of all rules. */
+export const RULES = Object.fromEntries(
+  Object.values<RuleSet>(RULE_SETS).flatMap(({ rules }) => Object.entries(rules)),
+) as Readonly<Record<CheckpointRule, string>>;
+
+const suggestionFor = (rule: CheckpointRule): string | undefined =>
+  Object.values<RuleSet>(RULE_SETS).find(({ rules }) => rule in rules)?.suggestion;
 
 interface Refusal {
   readonly rule: CheckpointRule;
@@ -417,7 +450,7 @@ interface Refusal {
  * @param file The path as the user wrote it.
  */
 export function refusal(file: string, { rule, place, message, suggestion }: Refusal): UserError {
-  const advice = suggestion ?? SUGGESTIONS.find(([rules]) => rule in rules)?.[1];
+  const advice = suggestion ?? suggestionFor(rule);
   return new UserError('refused-file', `${file} is refused`, {
     problems: [
       {

@@ -56,6 +56,11 @@ const ONNX_BEGINNINGS = Array.from({ length: 11 }, (_, version) =>
   String.fromCharCode(3 + version),
 ).flatMap((version) => [`\x08${version}\x12`, `\x08${version}:`]);
 
+/** Formats with magic numbers. */
+const BY_MAGIC = Object.entries(FILE_FORMATS).flatMap(([format, { magic }]) =>
+  magic.length > 0 ? [{ format: format as FileFormat, is: begins(...magic) }] : [],
+);
+
 /** The first match counts, so specific signatures come before general ones. */
 const KINDS: readonly FileKind[] = [
   {
@@ -72,9 +77,7 @@ const KINDS: readonly FileKind[] = [
     suggestion: 'save its arrays as safetensors with Python',
     is: ({ head }) => head.startsWith(ZIP_ENTRY) && firstEntryOf(head).endsWith('.npy'),
   },
-  { format: 'torch-zip', is: begins(...FILE_FORMATS['torch-zip'].magic) },
-  { format: 'torch-legacy', is: begins(...FILE_FORMATS['torch-legacy'].magic) },
-  { format: 'gguf', is: begins(...FILE_FORMATS.gguf.magic) },
+  ...BY_MAGIC,
   {
     what: 'an empty file',
     suggestion: DOWNLOAD,

@@ -35,8 +35,8 @@ import {
 import type { ModelFile } from '../model-input/model-file.js';
 import { loadModelFile, modelOf } from '../model-input/model-file.js';
 import { verifiedModel } from '../model-input/verify-checkpoint.js';
-import type { CheckName } from '../quicktest/checks.js';
-import { CHECK_NAMES } from '../quicktest/checks.js';
+import type { CheckSetting } from '../quicktest/checks.js';
+import { CHECK_NAMES, checksFor, isRandomCheck, readersOf } from '../quicktest/checks.js';
 import type { ComparedModel, EngineTarget } from '../quicktest/compare-outputs.js';
 import type {
   AgainstResult,
@@ -337,15 +337,9 @@ const DICT_OF_CHECKPOINT = usageError(
 
 type TestFlags = FlagsOf<typeof QuickTest>;
 
-/** Checks of random tokens, also where ids are given. */
-const RANDOM_CHECKS: readonly CheckName[] = ['batch', 'srte'];
-
 /** Whether nothing random is left in a test of the weights of a checkpoint. */
 const isSettled = ({ ids, only, overfit }: TestFlags): boolean =>
-  ids !== undefined &&
-  !overfit &&
-  only !== undefined &&
-  !only.some((check) => RANDOM_CHECKS.includes(check));
+  ids !== undefined && !overfit && only !== undefined && !only.some(isRandomCheck);
 
 /** Scripts write --seed for all models. */
 const idleSeed = ({ file }: ModelFile): Problem => ({
@@ -402,7 +396,12 @@ async function tested(
       ...(await testedModel(loaded, checkpoint, flags)),
       repeats: flags.repeat,
       outputTokens: flags['output-tokens'],
-      checks: checksFor(flags),
+      checks: checksFor({
+        only: flags.only,
+        isCrossChecked: flags['cross-check'],
+        isReduced: flags.compute !== 'f32',
+        isQuantized: flags.weights !== undefined,
+      }),
       full: flags.full,
       keepsOutput: flags.save !== undefined,
       engine: flags.engine,
@@ -435,39 +434,22 @@ async function idsOf(
   return parseIds(await readText(ids, IDS_READ), ids, limits);
 }
 
-/** Checks that read a flag. */
-const READERS = {
-  'output-tokens': ['timing', 'cache'],
-  repeat: ['timing', 'float16'],
-} as const satisfies Record<string, readonly CheckName[]>;
+/** Flags that only some checks read. */
+const FLAGS_OF_CHECKS = {
+  'output-tokens': 'outputTokens',
+  repeat: 'repeats',
+} as const satisfies Record<string, CheckSetting>;
 
 /** @throws UserError for a flag of a check that does not run. */
 function refuseIdle({ only, ...flags }: TestFlags): void {
   if (only === undefined) return;
-  for (const [name, readers] of Object.entries(READERS)) {
-    if (flags[name as keyof typeof READERS] === undefined) continue;
+  for (const [name, setting] of Object.entries(FLAGS_OF_CHECKS)) {
+    if (flags[name as keyof typeof FLAGS_OF_CHECKS] === undefined) continue;
+    const readers = readersOf(setting);
     if (readers.some((check) => only.includes(check))) continue;
     throw usageError(
       `--${name} requires the check ${readers.join(' or ')}`,
       `write --only ${[...only, 'timing'].join(',')}, or leave --${name} out`,
     );
   }
-}
-
-/** The checks to run, in the order of the table. */
-function checksFor({
-  only = [],
-  'cross-check': isCrossChecked,
-  compute,
-  weights,
-}: TestFlags): CheckName[] {
-  const unasked = [
-    ...(compute === 'f32' ? ['float16'] : []),
-    ...(isCrossChecked ? [] : ['cross-check']),
-    ...(weights ? [] : ['weights']),
-  ];
-  const always = [...(isCrossChecked ? ['cross-check'] : []), ...(weights ? ['weights'] : [])];
-  return CHECK_NAMES.filter((name) =>
-    only.length > 0 ? only.includes(name) || always.includes(name) : !unasked.includes(name),
-  );
 }

@@ -4,13 +4,32 @@ import type { TestContext } from './test-context.js';
 
 export type Check = (context: TestContext) => Promise<CheckFinding>;
 
+/** What decides which checks run. */
+export interface CheckWish {
+  /** Checks by name; undefined for the usual ones. */
+  readonly only?: readonly CheckName[] | undefined;
+  readonly isCrossChecked: boolean;
+  readonly isReduced: boolean;
+  readonly isQuantized: boolean;
+}
+
 interface CheckEntry {
   /** Meaning of a passed check. */
   readonly summary: string;
   /** Requirement: a check that compares logits is skipped when they are not finite. */
   readonly needs: 'program' | 'finite logits';
+  /** Wish with which the check is a usual one; absent for a check that always is. */
+  readonly usualWith?: 'isCrossChecked' | 'isReduced' | 'isQuantized';
+  /** Whether that wish asks for the check also where other checks are named. */
+  readonly isAskedByWish?: true;
+  /** Settings that only this check and others with them read. */
+  readonly reads?: readonly CheckSetting[];
+  /** Whether it uses random tokens even where tokens are given. */
+  readonly isRandom?: true;
   readonly load: () => Promise<Check>;
 }
+
+export type CheckSetting = 'outputTokens' | 'repeats';
 
 /** Every check, in the order in which they run. */
 export const QUICK_TEST_CHECKS = {
@@ -32,6 +51,7 @@ export const QUICK_TEST_CHECKS = {
   batch: {
     summary: 'sequences of a batch are independent',
     needs: 'finite logits',
+    isRandom: true,
     load: async () => (await import('./checks/batch.js')).checkBatch,
   },
   repeat: {
@@ -42,31 +62,40 @@ export const QUICK_TEST_CHECKS = {
   timing: {
     summary: 'speed, and time by part',
     needs: 'program',
+    reads: ['outputTokens', 'repeats'],
     load: async () => (await import('./checks/timing.js')).checkTiming,
   },
   srte: {
     summary: 'SRTE rows have the right shape, and the right blocks share them',
     needs: 'program',
+    isRandom: true,
     load: async () => (await import('./checks/srte.js')).checkSrte,
   },
   cache: {
     summary: 'decoding with a cache equals the full forward pass',
     needs: 'finite logits',
+    reads: ['outputTokens'],
     load: async () => (await import('./checks/cache.js')).checkCache,
   },
   float16: {
     summary: 'error and savings of float16 against float32',
     needs: 'finite logits',
+    usualWith: 'isReduced',
+    reads: ['repeats'],
     load: async () => (await import('./checks/reduced-precision.js')).checkFloat16,
   },
   weights: {
     summary: 'error and savings of quantized weights against float32',
     needs: 'finite logits',
+    usualWith: 'isQuantized',
+    isAskedByWish: true,
     load: async () => (await import('./checks/reduced-precision.js')).checkWeightForm,
   },
   'cross-check': {
     summary: 'the other engine gives the same logits',
     needs: 'finite logits',
+    usualWith: 'isCrossChecked',
+    isAskedByWish: true,
     load: async () => (await import('./checks/cross-check.js')).checkAcross,
   },
 } as const satisfies Record<string, CheckEntry>;
@@ -74,6 +103,23 @@ export const QUICK_TEST_CHECKS = {
 export type CheckName = keyof typeof QUICK_TEST_CHECKS;
 
 export const CHECK_NAMES = Object.keys(QUICK_TEST_CHECKS) as readonly CheckName[];
+
+const entryOf = (name: CheckName): CheckEntry => QUICK_TEST_CHECKS[name];
+
+/** The checks to run, in the order of the table. */
+export function checksFor({ only = [], ...wish }: CheckWish): CheckName[] {
+  return CHECK_NAMES.filter((name) => {
+    const { usualWith, isAskedByWish = false } = entryOf(name);
+    if (only.length === 0) return usualWith === undefined || wish[usualWith];
+    return only.includes(name) || (isAskedByWish && usualWith !== undefined && wish[usualWith]);
+  });
+}
+
+/** Checks that read a setting. */
+export const readersOf = (setting: CheckSetting): CheckName[] =>
+  CHECK_NAMES.filter((name) => entryOf(name).reads?.includes(setting));
+
+export const isRandomCheck = (name: CheckName): boolean => entryOf(name).isRandom === true;
 
 export interface CheckResult extends CheckFinding {
   /** Name of the check. */

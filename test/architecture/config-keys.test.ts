@@ -1,7 +1,6 @@
-import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { type FamilyName, loadFamily } from '../../src/architecture/families.js';
-import { inPackage, readJson } from '../fixtures.js';
+import { readJson } from '../fixtures.js';
 
 interface ClassKeys {
   readonly class: readonly string[];
@@ -32,15 +31,5 @@ describe.each(Object.entries(families))('%s', (name, keys) => {
     for (const use of Object.values(await usesOf(keys.class))) {
       if (use?.use === 'harmless' || use?.use === 'limited') expect(use.why).toMatch(/^[a-z_]/);
     }
-  });
-});
-
-describe('the page of all keys', () => {
-  it('is up to date with the families', () => {
-    const script = inPackage('scripts/config-keys.js');
-    const { status, stderr } = spawnSync(process.execPath, [script, '--check'], {
-      encoding: 'utf8',
-    });
-    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   });
 });

@@ -1,0 +1,139 @@
+/** Follows docs/adding-parts.md in a copy of the source: each part takes few files, and works. */
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  applySteps,
+  buildCopy,
+  copyOfSource,
+  DOCUMENTATION,
+  readPage,
+  runIn,
+  sectionOf,
+  typeErrorsIn,
+  writeManifest,
+  writeTables,
+} from './executed-pages.js';
+import { inPackage } from './fixtures.js';
+import { isWhole } from './sampled.js';
+
+const PAGE = readPage('docs/adding-parts.md');
+const ATTACKS = 'test/checkpoint/npy/rules.test.ts';
+
+let copy: string;
+const touchedBy = new Map<string, string[]>();
+
+beforeAll(async () => {
+  copy = copyOfSource(...DOCUMENTATION, 'configs', 'test', 'vitest.config.ts');
+  for (const part of ['A check of quick-test', 'A flag', 'A column of compare']) {
+    touchedBy.set(part, [...applySteps(sectionOf(PAGE, part), copy)].sort());
+  }
+  const reader = 'A reader of a checkpoint format';
+  touchedBy.set(reader, [...applySteps(sectionOf(PAGE, reader), copy)].sort());
+  await buildCopy(copy);
+  writeManifest(copy);
+}, 60_000);
+
+afterAll(() => fs.rmSync(copy, { recursive: true, force: true }), 60_000);
+
+const answerOf = (...args: readonly string[]) => {
+  const { status, stdout, stderr } = runIn(copy, [...args, '--json']);
+  expect({ status, stderr }, stdout).toEqual({ status: 0, stderr: '' });
+  return JSON.parse(stdout);
+};
+
+/** Runs tests of the copy. */
+function testsOf(...args: readonly string[]) {
+  const vitest = inPackage('node_modules/vitest/vitest.mjs');
+  const run = spawnSync(process.execPath, [vitest, 'run', ...args], {
+    cwd: copy,
+    encoding: 'utf8',
+  });
+  return { status: run.status, output: run.stdout + run.stderr };
+}
+
+describe('the parts of docs/adding-parts.md', () => {
+  it('touch few files', () => {
+    expect(Object.fromEntries(touchedBy)).toEqual({
+      'A check of quick-test': [
+        'src/quicktest/checks.ts',
+        'src/quicktest/checks/spread.ts',
+        'test/quicktest/checks.test.ts',
+      ],
+      'A flag': ['src/commands/list.ts', 'test/commands/list.test.ts'],
+      'A column of compare': ['src/comparison/columns.ts'],
+      'A reader of a checkpoint format': [
+        'src/checkpoint/checkpoint-rules.ts',
+        'src/checkpoint/formats.ts',
+        'src/checkpoint/npy/read-npy.ts',
+        'src/checkpoint/open-file.ts',
+        ATTACKS,
+      ],
+    });
+  });
+
+  it.runIf(isWhole)(
+    'compile',
+    () => {
+      const tests = ['quicktest/checks', 'checkpoint/npy/rules', 'commands/list'];
+      const include = ['src', ...tests.map((name) => `test/${name}.test.ts`)];
+      expect(typeErrorsIn(copy, include)).toBe('');
+    },
+    300_000,
+  );
+
+  it('give a check, which runs among the usual ones and by its name', () => {
+    const args = ['quick-test', 'hybrid/tiny', '--engine', 'tfjs', '--context', '8', '--quiet'];
+    const named = (result: { checks: { check: string }[] }) =>
+      result.checks.map(({ check }) => check);
+    expect(named(answerOf(...args, '--only', 'spread'))).toEqual(['spread']);
+    expect(named(answerOf(...args))).toContain('spread');
+  });
+
+  it('give a flag', () => {
+    const { families } = answerOf('list', '--dense');
+    expect(new Set(families.map((each: { architecture: string }) => each.architecture))).toEqual(
+      new Set(['dense']),
+    );
+  });
+
+  it('give a column, by which models are sorted', () => {
+    const { columns, rows } = answerOf(
+      ...['compare', 'minimind2', 'minimind2-small', '--columns', 'embedding-share'],
+      ...['--sort=-embedding-share'],
+    );
+    expect(columns).toMatchObject([{ name: 'embedding-share', title: 'embedding share' }]);
+    expect(rows[0].figures['embedding-share']).toBeGreaterThan(rows[1].figures['embedding-share']);
+  });
+
+  it('give a reader of files', () => {
+    const file = path.join(copy, 'a.npy');
+    const header = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }\n";
+    const length = String.fromCharCode(header.length);
+    const text = `\x93NUMPY\x01\0${length}\0${header}${'\0'.repeat(48)}`;
+    fs.writeFileSync(file, Buffer.from(text, 'latin1'));
+    expect(answerOf('inspect', file)).toMatchObject({
+      format: 'npy',
+      totals: { elements: 12 },
+    });
+  });
+
+  it('are in the tables of the documentation', () => {
+    writeTables(copy);
+    const page = (name: string) => fs.readFileSync(path.join(copy, name), 'utf8');
+    expect(page('docs/running.md')).toContain('| `spread` | the logits differ from each other |');
+    expect(page('docs/checkpoint-formats.md')).toContain('| `npy-data` | The file ends with');
+  });
+
+  it('pass their tests; those of the rules fail without the attacks', () => {
+    const rules = 'test/checkpoint/rules.test.ts';
+    const files = [ATTACKS, rules, 'test/quicktest/checks.test.ts', 'test/commands/list.test.ts'];
+    const run = testsOf(...files, '-t', 'rule|refused|head without|dense families');
+    expect(run.status, run.output).toBe(0);
+    fs.rmSync(path.join(copy, ATTACKS));
+    const without = testsOf(rules, '-t', 'is attacked');
+    expect(without.output).toContain('npy-version');
+    expect(without.status).toBe(1);
+  }, 120_000);
+});
