@@ -3,11 +3,11 @@
  * write to a pipe that nobody reads.
  */
 import fs from 'node:fs';
-import vm from 'node:vm';
 import { parentPort, workerData } from 'node:worker_threads';
 import {
   CTRL_C,
   type EndSignal,
+  type EndThreadMessage,
   type EndThreadOptions,
   type Leftover,
   type LeftoverMessage,
@@ -21,10 +21,13 @@ const ENDED = 800;
 /** The same for a task that ends by itself. */
 const TASK_HEARD = 700;
 const TASK_ENDED = 3000;
+/** Milliseconds until the program has to have died of the signal. */
+const DIED = 100;
 
 interface NativeSignal {
   onsignal: () => void;
   start(number: number): number;
+  close(): void;
 }
 
 interface Internals {
@@ -34,26 +37,31 @@ interface Internals {
 
 const { leftovers, shared } = workerData as EndThreadOptions;
 const known = new Map(leftovers);
+const signals: NativeSignal[] = [];
+
+const post = (message: EndThreadMessage) => parentPort?.postMessage(message);
 
 function onSignal(name: EndSignal): void {
   const effect = name === 'SIGINT' ? Atomics.load(shared, SHARED.ctrlC) : CTRL_C.ends;
   if (effect === CTRL_C.asks) {
     // The next one ends the program, also when the main thread has not heard of this one.
     Atomics.compareExchange(shared, SHARED.ctrlC, CTRL_C.asks, CTRL_C.ends);
-    return;
-  }
-  const [heard, ended] = effect === CTRL_C.endsTask ? [TASK_HEARD, TASK_ENDED] : [HEARD, ENDED];
+  } else endLater(name, effect === CTRL_C.endsTask ? [TASK_HEARD, TASK_ENDED] : [HEARD, ENDED]);
+  if (Atomics.load(shared, SHARED.isPassedOn) === 1) post(name);
+}
+
+function endLater(name: EndSignal, [heard, ended]: readonly [number, number]): void {
   const handled = Atomics.load(shared, SHARED.handled);
   setTimeout(() => {
-    if (Atomics.load(shared, SHARED.handled) === handled) end();
-    else setTimeout(end, ended - heard);
+    if (Atomics.load(shared, SHARED.handled) === handled) end(name);
+    else setTimeout(() => end(name), ended - heard);
   }, heard);
 }
 
 const loadStaging = () => import('./staging-folder.js');
 
-/** Removes what is left, and ends the program. */
-async function end(): Promise<void> {
+/** Removes what is left, and ends the program with the signal. */
+async function end(name: EndSignal): Promise<void> {
   for (const leftover of known.values()) {
     try {
       if (leftover.kind === 'staging') (await loadStaging()).abandonStaging(leftover.place);
@@ -62,9 +70,11 @@ async function end(): Promise<void> {
       // A later run removes it.
     }
   }
-  // After such a script, Node's first handler is back, which restores the terminal and dies of the signal.
-  vm.runInThisContext('0', { breakOnSigint: true });
-  process.kill(process.pid, 'SIGINT');
+  // Without listeners, the signal has the effect that the system gives it.
+  for (const signal of signals) signal.close();
+  process.kill(process.pid, name);
+  // The main thread still has a listener, and is too busy to remove it.
+  setTimeout(() => process.kill(process.pid, 'SIGKILL'), DIED);
 }
 
 function remove(leftover: Exclude<Leftover, { readonly kind: 'staging' }>): void {
@@ -86,6 +96,7 @@ function watch(): boolean {
       const signal = new Signal();
       signal.onsignal = () => onSignal(name as EndSignal);
       signal.start(number);
+      signals.push(signal);
     }
     return true;
   } catch {
@@ -100,4 +111,4 @@ parentPort?.on('message', ([id, leftover]: LeftoverMessage) => {
   // Before it is urgent.
   if (leftover?.kind === 'staging') void loadStaging();
 });
-parentPort?.postMessage(watch());
+post(watch());
