@@ -128,7 +128,9 @@ function startThread(): void {
     // Sources that are not built run without it.
     if (file === undefined) return resolve();
     const workerData: EndThreadOptions = { leftovers: [...leftovers], shared };
-    worker = new Worker(file, { workerData, execArgv: [], env: {} });
+    // The thread needs a module of Node's own, which warns that it is one.
+    const execArgv = ['--expose-internals', '--no-warnings'];
+    worker = new Worker(file, { workerData, execArgv, env: {} });
     const settle = (isReady: boolean) => {
       isWatched = isReady;
       update();

@@ -3,6 +3,7 @@
  * write to a pipe that nobody reads.
  */
 import fs from 'node:fs';
+import { createRequire } from 'node:module';
 import { parentPort, workerData } from 'node:worker_threads';
 import {
   CTRL_C,
@@ -32,7 +33,7 @@ interface NativeSignal {
 
 interface Internals {
   /** Node's own module behind `process.on('SIGINT')`, which threads lack. */
-  binding(name: 'signal_wrap'): { readonly Signal: new () => NativeSignal };
+  internalBinding(name: 'signal_wrap'): { readonly Signal: new () => NativeSignal };
 }
 
 const { leftovers, shared } = workerData as EndThreadOptions;
@@ -89,9 +90,10 @@ function remove(leftover: Exclude<Leftover, { readonly kind: 'staging' }>): void
 
 function watch(): boolean {
   try {
-    // It warns where it is used directly. Without it, a thread hears of no signal.
-    process.noDeprecation = true;
-    const { Signal } = (process as unknown as Internals).binding('signal_wrap');
+    // Without it, a thread hears of no signal. `process.binding` lacks it from Node 24 on.
+    const require = createRequire(import.meta.url);
+    const { internalBinding } = require('internal/test/binding') as Internals;
+    const { Signal } = internalBinding('signal_wrap');
     for (const [name, number] of Object.entries(SIGNALS)) {
       const signal = new Signal();
       signal.onsignal = () => onSignal(name as EndSignal);
