@@ -8,6 +8,7 @@ import { Worker } from 'node:worker_threads';
 import {
   CTRL_C,
   type EndSignal,
+  type EndThreadMessage,
   type EndThreadOptions,
   type Leftover,
   type LeftoverMessage,
@@ -16,10 +17,11 @@ import {
 } from './end-states.js';
 import { packagePath } from './file-system.js';
 
-/** Milliseconds after which the thread starts in any case. */
+/** Milliseconds after which the thread starts in any case: of the processor's time, and since the start. */
 const SHORT = 1000;
+const LONG = 5000;
 
-const shared = new Int32Array(new SharedArrayBuffer(8));
+const shared = new Int32Array(new SharedArrayBuffer(12));
 const leftovers = new Map<number, Leftover>();
 let next = 0;
 /** Ends the program; undefined in a process that is not ours. */
@@ -33,7 +35,16 @@ let request: (() => void) | undefined;
 /** Ends the program with a function at signals, as soon as it has something to remove or has run for a while. */
 export function handleSignals(end: (signal: EndSignal) => void): void {
   endProgram = end;
-  setTimeout(startThread, SHORT).unref();
+  startLater();
+}
+
+/** Starts the thread when the command is not short. On a busy machine, a short one takes long but computes little. */
+function startLater(): void {
+  setTimeout(() => {
+    const { user, system } = process.cpuUsage();
+    if ((user + system) / 1000 >= SHORT || performance.now() >= LONG) startThread();
+    else startLater();
+  }, SHORT).unref();
 }
 
 /** Has something removed when a signal ends the program. @returns A function to call when it is gone. */
@@ -99,12 +110,15 @@ const listener = (signal: NodeJS.Signals) => {
   else endProgram?.(signal as EndSignal);
 };
 
+/** Listens until the thread does, which passes signals on. With two listeners, no signal could end the program. */
 function update(): void {
   const isNeeded =
-    request !== undefined || (endProgram !== undefined && (isWatched || leftovers.size > 0));
-  if (isNeeded === isHandling) return;
-  isHandling = isNeeded;
-  for (const signal of Object.keys(SIGNALS)) process[isNeeded ? 'on' : 'off'](signal, listener);
+    !isWatched && (request !== undefined || (endProgram !== undefined && leftovers.size > 0));
+  if (isNeeded !== isHandling) {
+    isHandling = isNeeded;
+    for (const signal of Object.keys(SIGNALS)) process[isNeeded ? 'on' : 'off'](signal, listener);
+  }
+  Atomics.store(shared, SHARED.isPassedOn, Number(isWatched));
 }
 
 function startThread(): void {
@@ -114,13 +128,17 @@ function startThread(): void {
     // Sources that are not built run without it.
     if (file === undefined) return resolve();
     const workerData: EndThreadOptions = { leftovers: [...leftovers], shared };
-    worker = new Worker(file, { workerData, execArgv: [], env: {} });
+    // The thread needs a module of Node's own, which warns that it is one.
+    const execArgv = ['--expose-internals', '--no-warnings'];
+    worker = new Worker(file, { workerData, execArgv, env: {} });
     const settle = (isReady: boolean) => {
       isWatched = isReady;
       update();
       resolve();
     };
-    worker.once('message', settle);
+    worker.on('message', (message: EndThreadMessage) =>
+      typeof message === 'string' ? listener(message) : settle(message),
+    );
     worker.once('error', () => settle(false));
     // Last: a listener keeps the process alive.
     worker.unref();

@@ -29,11 +29,21 @@ export const CTRL_C = {
   asks: 2,
 } as const;
 
-/** Positions in the memory that the threads share: a value of `CTRL_C`, and the number of signals that were handled. */
-export const SHARED = { ctrlC: 0, handled: 1 } as const;
+/** Positions in the memory that the threads share. */
+export const SHARED = {
+  /** A value of `CTRL_C`. */
+  ctrlC: 0,
+  /** Number of signals that the main thread has handled. */
+  handled: 1,
+  /** 1 while the main thread has no listeners of its own. */
+  isPassedOn: 2,
+} as const;
 
 /** A message to the thread: a number, and what it stands for, or null when that is gone. */
 export type LeftoverMessage = readonly [number, Leftover | null];
+
+/** A message from the thread: first whether it hears of signals, then each that it passes on. */
+export type EndThreadMessage = boolean | EndSignal;
 
 export interface EndThreadOptions {
   readonly leftovers: readonly (readonly [number, Leftover])[];

@@ -3,11 +3,12 @@
  * write to a pipe that nobody reads.
  */
 import fs from 'node:fs';
-import vm from 'node:vm';
+import { createRequire } from 'node:module';
 import { parentPort, workerData } from 'node:worker_threads';
 import {
   CTRL_C,
   type EndSignal,
+  type EndThreadMessage,
   type EndThreadOptions,
   type Leftover,
   type LeftoverMessage,
@@ -21,39 +22,47 @@ const ENDED = 800;
 /** The same for a task that ends by itself. */
 const TASK_HEARD = 700;
 const TASK_ENDED = 3000;
+/** Milliseconds until the program has to have died of the signal. */
+const DIED = 100;
 
 interface NativeSignal {
   onsignal: () => void;
   start(number: number): number;
+  close(): void;
 }
 
 interface Internals {
   /** Node's own module behind `process.on('SIGINT')`, which threads lack. */
-  binding(name: 'signal_wrap'): { readonly Signal: new () => NativeSignal };
+  internalBinding(name: 'signal_wrap'): { readonly Signal: new () => NativeSignal };
 }
 
 const { leftovers, shared } = workerData as EndThreadOptions;
 const known = new Map(leftovers);
+const signals: NativeSignal[] = [];
+
+const post = (message: EndThreadMessage) => parentPort?.postMessage(message);
 
 function onSignal(name: EndSignal): void {
   const effect = name === 'SIGINT' ? Atomics.load(shared, SHARED.ctrlC) : CTRL_C.ends;
   if (effect === CTRL_C.asks) {
     // The next one ends the program, also when the main thread has not heard of this one.
     Atomics.compareExchange(shared, SHARED.ctrlC, CTRL_C.asks, CTRL_C.ends);
-    return;
-  }
-  const [heard, ended] = effect === CTRL_C.endsTask ? [TASK_HEARD, TASK_ENDED] : [HEARD, ENDED];
+  } else endLater(name, effect === CTRL_C.endsTask ? [TASK_HEARD, TASK_ENDED] : [HEARD, ENDED]);
+  if (Atomics.load(shared, SHARED.isPassedOn) === 1) post(name);
+}
+
+function endLater(name: EndSignal, [heard, ended]: readonly [number, number]): void {
   const handled = Atomics.load(shared, SHARED.handled);
   setTimeout(() => {
-    if (Atomics.load(shared, SHARED.handled) === handled) end();
-    else setTimeout(end, ended - heard);
+    if (Atomics.load(shared, SHARED.handled) === handled) end(name);
+    else setTimeout(() => end(name), ended - heard);
   }, heard);
 }
 
 const loadStaging = () => import('./staging-folder.js');
 
-/** Removes what is left, and ends the program. */
-async function end(): Promise<void> {
+/** Removes what is left, and ends the program with the signal. */
+async function end(name: EndSignal): Promise<void> {
   for (const leftover of known.values()) {
     try {
       if (leftover.kind === 'staging') (await loadStaging()).abandonStaging(leftover.place);
@@ -62,9 +71,11 @@ async function end(): Promise<void> {
       // A later run removes it.
     }
   }
-  // After such a script, Node's first handler is back, which restores the terminal and dies of the signal.
-  vm.runInThisContext('0', { breakOnSigint: true });
-  process.kill(process.pid, 'SIGINT');
+  // Without listeners, the signal has the effect that the system gives it.
+  for (const signal of signals) signal.close();
+  process.kill(process.pid, name);
+  // The main thread still has a listener, and is too busy to remove it.
+  setTimeout(() => process.kill(process.pid, 'SIGKILL'), DIED);
 }
 
 function remove(leftover: Exclude<Leftover, { readonly kind: 'staging' }>): void {
@@ -79,13 +90,15 @@ function remove(leftover: Exclude<Leftover, { readonly kind: 'staging' }>): void
 
 function watch(): boolean {
   try {
-    // It warns where it is used directly. Without it, a thread hears of no signal.
-    process.noDeprecation = true;
-    const { Signal } = (process as unknown as Internals).binding('signal_wrap');
+    // Without it, a thread hears of no signal. `process.binding` lacks it from Node 24 on.
+    const require = createRequire(import.meta.url);
+    const { internalBinding } = require('internal/test/binding') as Internals;
+    const { Signal } = internalBinding('signal_wrap');
     for (const [name, number] of Object.entries(SIGNALS)) {
       const signal = new Signal();
       signal.onsignal = () => onSignal(name as EndSignal);
       signal.start(number);
+      signals.push(signal);
     }
     return true;
   } catch {
@@ -100,4 +113,4 @@ parentPort?.on('message', ([id, leftover]: LeftoverMessage) => {
   // Before it is urgent.
   if (leftover?.kind === 'staging') void loadStaging();
 });
-parentPort?.postMessage(watch());
+post(watch());

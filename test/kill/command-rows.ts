@@ -44,7 +44,10 @@ export const COMMAND_ROWS: Readonly<Record<string, readonly CommandRow[]>> = {
     row('convert-checkpoint --plan convert.json --part 1'),
     row('convert-checkpoint --plan convert.json --finish --wait'),
   ],
-  data: [row('data texts.jsonl --tokenizer bpe.json'), row('data chats.jsonl --model chat')],
+  data: [
+    row('data texts.jsonl --tokenizer bpe.json'),
+    row('data chats.jsonl --tokenizer chat --answer-start a: --answer-end u:'),
+  ],
   diff: [row('diff big.safetensors big2.safetensors --values')],
   doctor: [row('doctor')],
   evaluate: [
@@ -84,7 +87,7 @@ export const COMMAND_ROWS: Readonly<Record<string, readonly CommandRow[]>> = {
   'quick-test': [
     row('quick-test hybrid/tiny --repeat 2000'),
     row('quick-test big.safetensors'),
-    row('quick-test hybrid/tiny --overfit --engine tfjs'),
+    row('quick-test hybrid/tiny --overfit'),
     row('quick-test tiny --save out.safetensors'),
   ],
   rope: [row('rope minimind2-small --context 131072')],
@@ -94,7 +97,7 @@ export const COMMAND_ROWS: Readonly<Record<string, readonly CommandRow[]>> = {
   verify: [row('verify big.safetensors --values big2.safetensors')],
 };
 
-/** Bytes of the large input, whose values are zeros that no disk block holds. */
+/** Words of the large input's vocabulary. */
 const BIG_ROWS = 1_500_000;
 
 /** Makes the inputs of all rows in a folder. */
@@ -114,10 +117,14 @@ export function makeInputs(folder: string): void {
   run('convert-checkpoint tall.onnx tall.safetensors');
   run('kv-projector init projector.pt --teacher Qwen2-7B:896x28 --student 256');
   run('kv-projector init projector.safetensors --teacher A:64x2 --student 32');
+  writeZeros(path.join(folder, 'kv.safetensors'), {
+    'A.K': { dtype: 'F32', shape: [400_000, 64] },
+    'A.V': { dtype: 'F32', shape: [400_000, 64] },
+  });
   run(`${SWEEP} --parts 2 --plan compare.json`);
   run('convert-checkpoint big.safetensors parts --dtype bf16 --parts 2 --plan convert.json');
   run('plan --max-params 135M --vocab 32k --parts 2 --plan plan.json');
-  write('ids.json', JSON.stringify(Array.from({ length: 5000 }, (_, at) => (at * 7) % 256)));
+  write('ids.json', JSON.stringify([Array.from({ length: 5000 }, (_, at) => (at * 7) % 256)]));
   fs.copyFileSync(inPackage('fixtures/tokenizers/bpe-4096.json'), path.join(folder, 'bpe.json'));
   const text = fs.readFileSync(inPackage('fixtures/tokenizers/text.txt'), 'utf8');
   write(
@@ -136,32 +143,37 @@ export function makeInputs(folder: string): void {
       '\n',
     ),
   );
-  write('long.yaml', `model:\n${' '.repeat(2)}x: [${'[1], '.repeat(400_000)}]\n`);
+  write('long.yaml', `model:\n${' '.repeat(2)}x: [${'[1], '.repeat(190_000)}]\n`);
   makeChat(folder);
+}
+
+type Tensors = Readonly<Record<string, { readonly dtype: string; readonly shape: number[] }>>;
+
+/** A safetensors file of F32 tensors whose values are zeros that no disk block holds. */
+function writeZeros(file: string, tensors: Tensors): void {
+  let end = 0;
+  const header: Record<string, unknown> = {};
+  for (const [name, { dtype, shape }] of Object.entries(tensors)) {
+    const begin = end;
+    end += 4 * shape.reduce((a, b) => a * b, 1);
+    header[name] = { dtype, shape, data_offsets: [begin, end] };
+  }
+  const text = Buffer.from(JSON.stringify(header));
+  const head = Buffer.alloc(8);
+  head.writeBigUInt64LE(BigInt(text.length));
+  fs.writeFileSync(file, Buffer.concat([head, text]));
+  fs.truncateSync(file, 8 + text.length + end);
 }
 
 /** A checkpoint of the small preset with a large vocabulary. */
 function makeBig(folder: string, name: string): void {
   const small = fs.readFileSync(path.join(folder, 'tiny/model.safetensors'));
   const length = Number(small.readBigUInt64LE(0));
-  const header = JSON.parse(small.subarray(8, 8 + length).toString()) as Record<
-    string,
-    { dtype: string; shape: number[]; data_offsets: number[] }
-  >;
-  let end = 0;
-  for (const [tensor, entry] of Object.entries(header)) {
-    if (tensor === '__metadata__') continue;
+  const { __metadata__, ...tensors } = JSON.parse(small.subarray(8, 8 + length).toString());
+  for (const [tensor, entry] of Object.entries(tensors as Tensors)) {
     if (/embed|lm_head/.test(tensor) && entry.shape[0] === 256) entry.shape[0] = BIG_ROWS;
-    const bytes = 4 * entry.shape.reduce((a, b) => a * b, 1);
-    entry.data_offsets = [end, end + bytes];
-    end += bytes;
   }
-  const text = Buffer.from(JSON.stringify(header));
-  const head = Buffer.alloc(8);
-  head.writeBigUInt64LE(BigInt(text.length));
-  const file = path.join(folder, `${name}.safetensors`);
-  fs.writeFileSync(file, Buffer.concat([head, text]));
-  fs.truncateSync(file, 8 + text.length + end);
+  writeZeros(path.join(folder, `${name}.safetensors`), tensors);
   const config = fs.readdirSync(path.join(folder, 'tiny')).find((each) => /ya?ml|json$/.test(each));
   const document = fs.readFileSync(path.join(folder, 'tiny', config ?? ''), 'utf8');
   fs.writeFileSync(
