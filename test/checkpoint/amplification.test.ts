@@ -389,7 +389,7 @@ describe.each(Object.entries(ATTACKS))('tensors larger than their files: %s', (_
     }
     const out = path.join(folderOf({}), 'out.safetensors');
     try {
-      await convert(place, out, { dtype: 'bf16', 'no-config': true });
+      await convert(place, out, { dtype: 'BF16', 'no-config': true });
       expect(fs.statSync(out).size).toBeLessThanOrEqual(most);
     } catch (error) {
       expect(error).toBeInstanceOf(UserError);
