@@ -358,7 +358,10 @@ function placeOf(files: Files): string {
   return 'model.onnx' in files ? path.join(folder, 'model.onnx') : folder;
 }
 
-describe.each(Object.entries(ATTACKS))('tensors larger than their files: %s', (_, filesOf) => {
+/** Attacks of which a conversion wrote a file. */
+const converted = new Set<string>();
+
+describe.each(Object.entries(ATTACKS))('tensors larger than their files: %s', (attack, filesOf) => {
   it.each(range(isWhole ? 200 : 6))('are refused or bounded, seed %i', (seed) => {
     const place = placeOf(filesOf(claimOf(new Dice(seed))));
     let checkpoint: Checkpoint;
@@ -391,6 +394,7 @@ describe.each(Object.entries(ATTACKS))('tensors larger than their files: %s', (_
     try {
       await convert(place, out, { dtype: 'BF16', 'no-config': true });
       expect(fs.statSync(out).size).toBeLessThanOrEqual(most);
+      converted.add(attack);
     } catch (error) {
       expect(error).toBeInstanceOf(UserError);
       expect(fs.existsSync(out)).toBe(false);
@@ -411,6 +415,10 @@ describe.each(Object.entries(ATTACKS))('tensors larger than their files: %s', (_
     }
     expect(bytes).toBeLessThan(2 ** 28);
   });
+});
+
+it('tensors of small files are converted', () => {
+  expect(converted.size).toBeGreaterThan(4);
 });
 
 describe('pickles of several small files', () => {
