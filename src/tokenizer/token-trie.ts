@@ -3,11 +3,14 @@
  * for each token that begins at a character.
  */
 
-/** A node takes about 200 bytes. The largest vocabularies of SentencePiece models have about three nodes per token. */
+/** A node takes about 200 bytes. Published vocabularies have about two nodes per token: Gemma 3 461,000 for 262,000 tokens. */
 export const MOST_NODES = { small: 1_200_000, perByte: 1 / 12 } as const;
 
-/** Pieces that begin at one character: at most one for each length of a token. SentencePiece models have 16 lengths. */
-export const USUAL_LENGTHS = 24;
+/**
+ * Pieces that begin at one character: at most one for each length of a token. SentencePiece limits a piece to 16
+ * characters, unless the training says otherwise. The tokens of Gemma 3 have 31 lengths, with its runs of spaces.
+ */
+export const USUAL_LENGTHS = 64;
 
 /** Pieces of a whole text, where tokens have more lengths than usual. */
 const MOST_PIECES = 4_000_000;

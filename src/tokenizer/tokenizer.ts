@@ -13,13 +13,13 @@ import { parseTokenizer } from './parse.js';
 const MAX_TOKENIZER_BYTES = 100_000_000;
 
 /**
- * Time limits in milliseconds: about ten times the need of the library on one slow core, for each million characters
- * of a text and of the file. Only a pattern with exponential backtracking takes longer.
+ * Limits in milliseconds of processor time: about ten times the need of the library on one slow core, for each million
+ * characters of a text and of the file. Only a pattern with exponential backtracking takes longer.
  */
 const BASE_LIMIT = 1500;
 const PER_MILLION = { text: 10_000, file: 500 } as const;
 
-/** Shortest limit for many texts: in a long run a busy machine can stop the process for seconds. */
+/** Shortest limit for many texts. Short ones take longer for each character. */
 const MANY_LIMIT = 60_000;
 
 const SUGGESTION = 'give the tokenizer.json of a model';
@@ -31,7 +31,7 @@ export interface TokenizerOptions {
   readonly isPlain?: boolean;
   /** Whether the file was found in a folder, as for `readFileAtMost`. */
   readonly isFound?: boolean;
-  /** Time limit of each call in milliseconds, instead of the one by size. */
+  /** Milliseconds of processor time for each call, instead of the limit by size. */
   readonly limit?: number | undefined;
 }
 
@@ -335,7 +335,7 @@ const MAX_TEXT_BYTES = 4_000_000;
 /**
  * Counts the tokens of a text per tokenizer, without tokens for its beginning and end.
  * @param files Paths of tokenizer.json files.
- * @param limit Time limit per tokenizer in milliseconds, instead of the one by size of file and text.
+ * @param limit Milliseconds of processor time per tokenizer, instead of the limit by size of file and text.
  * @throws UserError if a file cannot be read, is too large, or is not a tokenizer, or if the text is empty.
  */
 export async function measureText(

@@ -1,4 +1,5 @@
 /** Small checkpoints whose tensors have many times their bytes, in each way that a format permits. */
+import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
@@ -6,12 +7,14 @@ import { mostTensorBytes, ruleOf } from '../../src/checkpoint/checkpoint-rules.j
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { viewsOf } from '../../src/checkpoint/sharing.js';
 import { piecesOf, readTensor } from '../../src/checkpoint/view.js';
+import { UserError } from '../../src/errors.js';
 import { sumOf } from '../../src/text/words.js';
+import { convert } from '../conversion/convert.js';
 import { Dice } from '../fuzz/dice.js';
 import { isWhole } from '../sampled.js';
 import { dcpFolder } from './distributed/dcp-folder.js';
 import * as gguf from './gguf/files.js';
-import { initializer, onnx } from './onnx/files.js';
+import { initializer, onnx, bytes as onnxBytes } from './onnx/files.js';
 import { fileBytes } from './safetensors/files.js';
 import { folderOf, ruleBrokenBy } from './temp-folder.js';
 import * as a from './torch/assemble.js';
@@ -246,6 +249,39 @@ const ATTACKS: Readonly<Record<string, (claim: Claim) => Files>> = {
     }),
     values: floats(claim),
   }),
+  'ONNX, one place from graphs in graphs': (claim) => {
+    const most = Math.min(claim.elements, claim.stored);
+    const tensorAt = (at: number) =>
+      initializer({
+        name: `layers.${at}.w`,
+        sizes: [most],
+        data: { external: { location: 'values', length: String(4 * most) } },
+      });
+    let graph = tensorAt(0);
+    for (let at = 1; at < claim.copies; at++) {
+      // A branch of its own, or around all graphs before.
+      const inner = onnxBytes(1, onnxBytes(5, onnxBytes(6, at % 12 === 0 ? graph : tensorAt(at))));
+      graph = Buffer.concat([at % 12 === 0 ? tensorAt(at) : graph, inner]);
+    }
+    return { 'model.onnx': onnx({ initializers: [graph] }), values: floats(claim) };
+  },
+  'ONNX, one file in nested folders under many names': (claim) => {
+    const file = floats(claim);
+    const locations = ['a/values', './a/values', 'a/./values', 'a//values', 'a/b/c/values'];
+    return {
+      'model.onnx': onnx({
+        initializers: range(claim.copies).map((at) =>
+          initializer({
+            name: `layers.${at}.w`,
+            sizes: [claim.stored],
+            data: { external: { location: claim.dice.pick(locations) } },
+          }),
+        ),
+      }),
+      'a/values': file,
+      'a/b/c/values': file,
+    };
+  },
   'GGUF, one offset of all tensors': (claim) => ({
     'model.gguf': gguf.gguf({
       tensors: range(claim.copies).map((at) =>
@@ -295,6 +331,9 @@ const claimOf = (dice: Dice): Claim => ({
   dice,
 });
 
+/** The same files without an attack. */
+const SMALL: Claim = { copies: 1, elements: 4, stored: 4, dice: new Dice(0) };
+
 /** Bytes up to which all values are read too. */
 const MOST_READ = isWhole ? 2 ** 26 : 2 ** 21;
 
@@ -319,7 +358,10 @@ function placeOf(files: Files): string {
   return 'model.onnx' in files ? path.join(folder, 'model.onnx') : folder;
 }
 
-describe.each(Object.entries(ATTACKS))('tensors larger than their files: %s', (_, filesOf) => {
+/** Attacks of which a conversion wrote a file. */
+const converted = new Set<string>();
+
+describe.each(Object.entries(ATTACKS))('tensors larger than their files: %s', (attack, filesOf) => {
   it.each(range(isWhole ? 200 : 6))('are refused or bounded, seed %i', (seed) => {
     const place = placeOf(filesOf(claimOf(new Dice(seed))));
     let checkpoint: Checkpoint;
@@ -333,6 +375,29 @@ describe.each(Object.entries(ATTACKS))('tensors larger than their files: %s', (_
       checkReading(checkpoint);
     } finally {
       checkpoint.close();
+    }
+  });
+
+  it.each(range(isWhole ? 40 : 2))('are converted into no more bytes, seed %i', async (seed) => {
+    const place = placeOf(filesOf(seed === 0 ? SMALL : claimOf(new Dice(1000 + seed))));
+    let most = 0;
+    try {
+      const checkpoint = openCheckpoint(place);
+      checkpoint.close();
+      most = mostTensorBytes(sumOf(checkpoint.files, ({ size: bytes }) => bytes));
+      if (sumOf(viewsOf(checkpoint.tensors), ({ tensor }) => tensor.bytes) > MOST_READ) return;
+    } catch {
+      // Other seeds show how such files are refused.
+      return;
+    }
+    const out = path.join(folderOf({}), 'out.safetensors');
+    try {
+      await convert(place, out, { dtype: 'BF16', 'no-config': true });
+      expect(fs.statSync(out).size).toBeLessThanOrEqual(most);
+      converted.add(attack);
+    } catch (error) {
+      expect(error).toBeInstanceOf(UserError);
+      expect(fs.existsSync(out)).toBe(false);
     }
   });
 
@@ -352,10 +417,13 @@ describe.each(Object.entries(ATTACKS))('tensors larger than their files: %s', (_
   });
 });
 
+it('tensors of small files are converted', () => {
+  expect(converted.size).toBeGreaterThan(4);
+});
+
 describe('pickles of several small files', () => {
   /** A list whose values take 12 MB of memory. */
   const junk = a.join(a.EMPTY_LIST, a.MARK, Buffer.alloc(85_000, a.EMPTY_LIST), a.APPENDS);
-  const small: Claim = { copies: 1, elements: 4, stored: 4, dice: new Dice(0) };
   const range16 = range(16);
 
   it.each<[name: string, files: Files]>([
@@ -368,7 +436,7 @@ describe('pickles of several small files', () => {
         ...Object.fromEntries(
           range16.map((at) => [
             `${at}.bin`,
-            torchFile(a.dict(a.text(`${at}.w`), whole(small), a.text('junk'), junk), floats(small)),
+            torchFile(a.dict(a.text(`${at}.w`), whole(SMALL), a.text('junk'), junk), floats(SMALL)),
           ]),
         ),
       },
@@ -376,7 +444,7 @@ describe('pickles of several small files', () => {
     [
       'processes of ZeRO',
       {
-        ...zero(small, 3, [a.text('param_shapes'), listOf([])], 1),
+        ...zero(SMALL, 3, [a.text('param_shapes'), listOf([])], 1),
         ...Object.fromEntries(
           range16.map((at) => [
             `zero_pp_rank_${at}_mp_rank_00_optim_states.pt`,
@@ -385,10 +453,10 @@ describe('pickles of several small files', () => {
                 ...[a.text('junk'), junk, a.text('optimizer_state_dict')],
                 a.dict(
                   ...[a.text('zero_stage'), a.int(3), a.text('partition_count'), a.int(16)],
-                  ...[a.text('fp32_flat_groups'), listOf([whole(small)])],
+                  ...[a.text('fp32_flat_groups'), listOf([whole(SMALL)])],
                 ),
               ),
-              floats(small),
+              floats(SMALL),
             ),
           ]),
         ),

@@ -105,6 +105,23 @@ const HOSTILE: Readonly<Record<string, string>> = {
   'nested loops': '{% for a in range(99999) %}'.repeat(4) + '{% endfor %}'.repeat(4),
   'recursive macros': '{% macro f(n) %}{{ f(n) }}{{ f(n) }}{% endmacro %}{{ f(1) }}',
   'wide numbers': `{% set n = namespace(s='') %}{% for i in range(99999) %}{% for j in range(99999) %}{% set n.s = n.s + '%f' | format(i) %}{% endfor %}{% endfor %}{{ n.s }}`,
+  'ranges that are kept': `{% set n = namespace(l=[]) %}{% for i in range(99999) %}{% set n.l = n.l + [range(99999)] %}{% endfor %}{{ n.l | length }}`,
+  'repeated texts': `{% set n = namespace(x='a') %}{% for i in range(40) %}{% set n.x = n.x ~ n.x %}{% endfor %}{{ n.x | length }}`,
+  'repetition by a number': `${long('a', 'a', 20)}{{ (a * 99999) * 99999 }}`,
+  'indented JSON': `{% set n = namespace(l=[0]) %}{% for i in range(24) %}{% set n.l = [n.l, n.l] %}{% endfor %}{{ n.l | tojson(indent=9) }}`,
+  'JSON indented far': `{{ (range(99999) | list) | tojson(indent=99999) }}`,
+  'nested lists as text': `{% set n = namespace(l=[0]) %}{% for i in range(30) %}{% set n.l = [n.l, n.l] %}{% endfor %}{{ n.l }}`,
+  'slices of a text': `${long('a', 'a', 27)}{% for i in range(99999) %}{{ a[1:] | length }}{{ a[::-1] | length }}{% endfor %}`,
+  'slices of lists': `{% set n = namespace(l=range(99999) | list) %}{% for i in range(99999) %}{% set n.l = n.l[1:] + n.l[:-1] %}{% endfor %}{{ n.l | length }}`,
+  'joined ranges': `{% for i in range(99999) %}{{ range(99999) | join('aaaaaaaaaaaaaaaa') }}{% endfor %}`,
+  'formatted digits': `{% for i in range(99999) %}{{ '%99f%99f%99f' | format(i, i, i) * 1 }}{% for j in range(99999) %}{{ '%.99f' | format(j) }}{% endfor %}{% endfor %}`,
+  'filters in a row': `{% for i in range(99999) %}{{ range(99999) | map('string') | list | sort | unique | list | length }}{% endfor %}`,
+  'sorted by an attribute': `{% for i in range(99999) %}{{ messages | list | sort(attribute='content') | length }}{% for j in range(99999) %}{% endfor %}{% endfor %}`,
+  'macros in turn':
+    '{% macro f(n) %}{{ g(n) }}{{ g(n) }}{% endmacro %}{% macro g(n) %}{{ f(n) }}{% endmacro %}{{ f(1) }}',
+  'macros that double': `{% macro f(n) %}{% if n > 0 %}{{ f(n - 1) }}{{ f(n - 1) }}{% else %}aaaa{% endif %}{% endmacro %}{{ f(40) }}`,
+  'callers in callers': `{% macro f(n) %}{% for i in range(99999) %}{{ caller() }}{% endfor %}{% endmacro %}{% call f(1) %}{% call f(1) %}{% call f(1) %}a{% endcall %}{% endcall %}{% endcall %}`,
+  'keys of dicts': `{% set n = namespace(d={}) %}{% for i in range(99999) %}{% for j in range(99999) %}{% set n.d = dict(n.d, a=i) %}{% for k, v in {'a': i}.items() %}{{ k }}{% endfor %}{% endfor %}{% endfor %}`,
   'a long answer': `${long('a', 'a', 25)}{{ a }}`,
 };
 

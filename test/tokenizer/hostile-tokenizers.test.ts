@@ -166,7 +166,7 @@ describe('the tokens of a tokenizer', () => {
     const model = unigram(['<unk>', ...tokens]);
     expect(await encoded({ ...model, pre_tokenizer: null }, 'a'.repeat(100))).toBeDefined();
     await expect(encoded({ ...model, pre_tokenizer: null }, 'a'.repeat(10_000))).rejects.toThrow(
-      'its tokens have more than 24 lengths, too many for a long text',
+      'its tokens have more than 64 lengths, too many for a long text',
     );
   });
 });

@@ -1,10 +1,10 @@
 /** Modules that the settings of a LoRA adapter choose, and their ranks: names and patterns of PEFT. */
-import { TimeLimit, TimeLimitExceeded } from '../../files/time-limit.js';
+import { ProcessorLimit, TimeLimit, TimeLimitExceeded } from '../../files/time-limit.js';
 import { quoted, refusal } from '../checkpoint-rules.js';
 import { type AdapterConfig, replacedTest } from './adapter-config.js';
 
-/** Milliseconds for all patterns of an adapter; published ones need a few. */
-const TIME_LIMIT = 1500;
+/** Milliseconds of processor time for all patterns of an adapter; published ones need a few. */
+export const TIME_LIMIT = 1500;
 
 /** A name of modules, or the last parts of it. In a pattern, its dots match any character. */
 const NAME = /^[\w-]+(?:\.[\w-]+)*$/;
@@ -115,7 +115,7 @@ class Patterns {
   readonly #file: string;
   readonly #modules: readonly string[];
   readonly #engine: Engine | undefined;
-  readonly #deadline = performance.now() + TIME_LIMIT;
+  readonly #limit = new ProcessorLimit(TIME_LIMIT);
 
   constructor(file: string, modules: readonly string[], engine: Engine | undefined) {
     this.#file = file;
@@ -193,8 +193,7 @@ class Patterns {
     try {
       const expression = new RegExp(source);
       const work = () => this.#modules.map((module) => expression.test(module));
-      const limit = Math.max(1, Math.ceil(this.#deadline - performance.now()));
-      return new TimeLimit().run(limit, work);
+      return new TimeLimit().run(this.#limit.left, work);
     } catch (cause) {
       if (cause instanceof TimeLimitExceeded) throw this.#tooSlow();
       return undefined;
@@ -202,7 +201,7 @@ class Patterns {
   }
 
   #checkTime(): void {
-    if (performance.now() > this.#deadline) throw this.#tooSlow();
+    if (this.#limit.isExceeded()) throw this.#tooSlow();
   }
 
   #tooSlow() {

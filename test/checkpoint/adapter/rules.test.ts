@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openAdapter } from '../../../src/checkpoint/adapter/adapter.js';
+import { TIME_LIMIT } from '../../../src/checkpoint/adapter/adapter-modules.js';
 import { mergedCheckpoint } from '../../../src/checkpoint/adapter/merge-adapter.js';
 import { ruleOf } from '../../../src/checkpoint/checkpoint-rules.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
@@ -212,6 +213,52 @@ describe('an adapter', () => {
     );
     // The limit is a time, so the machine decides which of the two it is.
     expect([undefined, 'adapter-expression']).toContain(rule);
+  });
+
+  const PLACES: Readonly<Record<string, (pattern: string) => Record<string, unknown>>> = {
+    rank_pattern: (pattern) => ({ rank_pattern: { [pattern]: 1 } }),
+    alpha_pattern: (pattern) => ({ alpha_pattern: { [pattern]: 1 } }),
+    target_modules: (pattern) => ({ target_modules: pattern }),
+    exclude_modules: (pattern) => ({ exclude_modules: pattern }),
+  };
+  const SLOW: Readonly<Record<string, string>> = {
+    'powers of the length': `${'.*'.repeat(200)}x`,
+    'nested repetitions': '(((a|.)*)*)*x',
+    'counted repetitions': '((((.{99}){99}){99}){99})x',
+    'possessive repetitions': `${'(?:.{0,30}){0,30}'.repeat(20)}x`,
+    'many alternatives': Array.from({ length: 20_000 }, (_, at) => `.*a${at}`).join('|'),
+    'alternatives that overlap': `(?:${'m|mo|mod|'.repeat(2000)}.)*x`,
+    'nested groups': `${'('.repeat(900)}.${')*'.repeat(900)}x`,
+    'letters of Unicode': `${'[\\p{L}\\p{N}._]{0,900}'.repeat(30)}x`,
+    'letters of any case': `(?i:${'[a-zéßſ]*.*'.repeat(200)})x`,
+    lookaheads: `(?=(.*)*x)${'(?!(.*)*y).*'.repeat(20)}`,
+    lookbehinds: `.*(?<=(.*)*x)${'(.*)*'.repeat(20)}z`,
+    references: `${'(.*)'.repeat(9)}${'\\1\\2\\3\\4'.repeat(20)}x`,
+  };
+  const CASES = Object.entries(SLOW).flatMap(([name, pattern]) =>
+    Object.entries(PLACES).map(([place, settings]) => [name, place, settings(pattern)] as const),
+  );
+
+  it.each(CASES)('is read or refused in bounded time: %s in %s', async (_, __, settings) => {
+    const files = adapter({ ...SETTINGS, ...settings }, factors);
+    const before = process.cpuUsage();
+    const rule = await mergeRule(files, base({ [`${module}.weight`]: f32([4, 3]) }));
+    const { user } = process.cpuUsage(before);
+    expect([undefined, 'adapter-expression', 'adapter-target']).toContain(rule);
+    // Twice the limit, where a busy machine makes the call repeat a match, and the time of the compiler.
+    expect(user / 1e6).toBeLessThan(2.5 * (TIME_LIMIT / 1000));
+  });
+
+  it('is refused in bounded time: many patterns and many modules', async () => {
+    const modules = Array.from({ length: 2000 }, (_, at) => `model.layers.${at}.q`);
+    const many = modules.flatMap((name) => [
+      [`${name}.lora_A.weight`, f32([2, 3])] as const,
+      [`${name}.lora_B.weight`, f32([4, 2])] as const,
+    ]);
+    const patterns = Array.from({ length: 5000 }, (_, at) => [`.*[a-z]+${at}`, 1]);
+    const settings = { ...SETTINGS, alpha_pattern: Object.fromEntries(patterns) };
+    const files = adapter(settings, Object.fromEntries(many));
+    expect(await mergeRule(files)).toBe('adapter-expression');
   });
 
   it('has warnings for missing tensors, and for patterns that cannot be checked', async () => {
