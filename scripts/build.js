@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { bundledPackages, licencesText } from './licences.js';
 import { billOfMaterials } from './sbom.js';
+import { sourceHash, writeBuiltHash } from './source-hash.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const inRoot = (...parts) => path.join(root, ...parts);
@@ -111,6 +112,8 @@ async function manifest() {
   return plugin.manifest;
 }
 
+// Before the sources are read: a later change makes the build stale.
+const hash = sourceHash();
 rmSync(inRoot('dist'), { recursive: true, force: true });
 rmSync(inRoot('oclif.manifest.json'), { force: true });
 const metafile = await bundle();
@@ -122,3 +125,4 @@ declarations();
 writeFileSync(inRoot('dist/families.json'), JSON.stringify(await families()));
 writeFileSync(inRoot('oclif.manifest.json'), `${JSON.stringify(await manifest())}\n`);
 execFileSync(process.execPath, [inRoot('scripts/man-pages.js')], { stdio: 'inherit' });
+writeBuiltHash(hash);
