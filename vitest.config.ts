@@ -61,13 +61,20 @@ function mutantPlugin() {
   };
 }
 
+/** Projects do not inherit plugins. */
+const pluginsIn = (mode: string) => (mode === 'mutants' ? [mutantPlugin()] : []);
+
 export default defineConfig(({ mode }) => ({
-  plugins: mode === 'mutants' ? [mutantPlugin()] : [],
   test: {
     projects: [
-      { extends: true, test: { name: 'own', include: OWN, exclude: excludedIn(mode) } },
       {
         extends: true,
+        plugins: pluginsIn(mode),
+        test: { name: 'own', include: OWN, exclude: excludedIn(mode) },
+      },
+      {
+        extends: true,
+        plugins: pluginsIn(mode),
         test: {
           name: 'shared',
           include: ['test/**/*.test.ts'],

@@ -82,7 +82,7 @@ export const SAFETENSORS_RULES = {
   'st-data-end': 'The last tensor ends where the file ends.',
 } as const;
 
-/** Rules for a shard index and its files. */
+/** Rules for GGUF files. */
 export const GGUF_RULES = {
   'gguf-version': 'The version of the format is 2 or 3, in little-endian bytes.',
   'gguf-whole': 'Metadata and tensor list end within the file.',
