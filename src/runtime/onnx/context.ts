@@ -87,6 +87,7 @@ export interface QuantizedWeight {
 /** Location of a quantized weight, or of some rows of one; undefined for a weight in float32. */
 export type QuantizedLookup = (tensor: Param, rows?: Rows) => QuantizedWeight | undefined;
 
+/** State shared by all functions that add to a graph. */
 export interface GraphContext {
   readonly graph: GraphBuilder;
   readonly outputs: Outputs;
@@ -107,7 +108,6 @@ export interface GraphContext {
  * Context of the functions that add a layer. Values between layers are rows [B·T, C], so that a linear layer is one
  * product. An SRTE's rows are [T, H]: they are the same for the whole batch.
  */
-/** State shared by all functions that add to a graph. */
 export interface Context extends GraphContext {
   /** Adds a layer and its sublayers. */
   readonly apply: (layer: Layer, ...inputs: readonly GraphValue[]) => GraphValue;
