@@ -46,12 +46,36 @@ const BUILT = new RegExp(
   `^(?:file://)?${import.meta.dirname.replaceAll(/[^\w/-]/g, '\\$&')}/dist/`,
 );
 
+/**
+ * Changes one source file while it is loaded, for test/mutants/run.js. The file itself stays as it is, and so does `dist/`.
+ */
+function mutantPlugin() {
+  const { file, start, end, before, after } = JSON.parse(process.env.MINIMIND_MUTANT ?? '{}');
+  return {
+    name: 'mutant',
+    enforce: 'pre' as const,
+    transform(code: string, id: string) {
+      if (id.split('?')[0] !== file) return;
+      if (code.slice(start, end) !== before) throw new Error(`${file} has changed`);
+      return { code: code.slice(0, start) + after + code.slice(end), map: null };
+    },
+  };
+}
+
+/** Projects do not inherit plugins. */
+const pluginsIn = (mode: string) => (mode === 'mutants' ? [mutantPlugin()] : []);
+
 export default defineConfig(({ mode }) => ({
   test: {
     projects: [
-      { extends: true, test: { name: 'own', include: OWN, exclude: excludedIn(mode) } },
       {
         extends: true,
+        plugins: pluginsIn(mode),
+        test: { name: 'own', include: OWN, exclude: excludedIn(mode) },
+      },
+      {
+        extends: true,
+        plugins: pluginsIn(mode),
         test: {
           name: 'shared',
           include: ['test/**/*.test.ts'],
@@ -72,6 +96,6 @@ export default defineConfig(({ mode }) => ({
     // What is built runs as it is: test/run-here.ts.
     server: { deps: { external: [BUILT] } },
     env: ENVIRONMENTS[mode] ?? {},
-    globalSetup: mode === 'fuzz' ? ['test/fuzz/pytorch.ts'] : [],
+    globalSetup: ['test/fresh-build.ts', ...(mode === 'fuzz' ? ['test/fuzz/pytorch.ts'] : [])],
   },
 }));

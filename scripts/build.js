@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { bundledPackages, licencesText } from './licences.js';
 import { billOfMaterials } from './sbom.js';
+import { sourceHash, writeBuiltHash } from './source-hash.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const inRoot = (...parts) => path.join(root, ...parts);
@@ -98,6 +99,8 @@ async function families() {
   return describeFamilies();
 }
 
+// Before the sources are read: a later change makes the build stale.
+const hash = sourceHash();
 rmSync(inRoot('dist'), { recursive: true, force: true });
 rmSync(inRoot('oclif.manifest.json'), { force: true });
 const metafile = await bundle();
@@ -110,3 +113,4 @@ writeFileSync(inRoot('dist/families.json'), JSON.stringify(await families()));
 for (const script of ['manifest.js', 'man-pages.js']) {
   execFileSync(process.execPath, [inRoot('scripts', script)], { stdio: 'inherit' });
 }
+writeBuiltHash(hash);

@@ -145,13 +145,13 @@ export interface HuggingFaceReader {
   useOf(key: string): KeyUse;
 }
 
+/** Kind of a family's models: a mixture has experts, a hybrid has attention and recurrent layers or convolutions. */
+export type Architecture = 'dense' | 'mixture' | 'hybrid' | 'recurrent';
+
 /**
  * Definition of a kind of model. `Schema` describes the whole document that a user writes. The rest is derived
  * from its parsed value.
  */
-/** Kind of a family's models: a mixture has experts, a hybrid has attention and recurrent layers or convolutions. */
-export type Architecture = 'dense' | 'mixture' | 'hybrid' | 'recurrent';
-
 export interface Family<Schema extends z.ZodType = z.ZodType> {
   /** Value of `model.family`. */
   readonly name: string;

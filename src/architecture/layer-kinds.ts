@@ -318,8 +318,8 @@ export interface Rotary extends Node<'rotary'> {
 export interface Alibi extends Node<'alibi'> {
   readonly slopes: readonly number[];
   /**
-   * Factor of products slope · position that are in bfloat16, as the class of Falcon computes them in every type.
-   * Undefined for exact ones.
+   * Factor of the products slope · position when they are computed in bfloat16, as Falcon's class does for every type.
+   * Undefined for exact products.
    */
   readonly bfloat16Factor?: number | undefined;
 }

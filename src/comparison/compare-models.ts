@@ -125,12 +125,12 @@ interface DocumentRow extends ComparedRow {
   readonly document: ReadonlyMap<string, DocumentValue>;
 }
 
-/** Models to compare, each loaded when it is asked for. */
+/** Models to compare, each loaded on request. */
 export interface ModelCandidates {
   readonly count: number;
   /** Dotted paths of the keys of the values in `chosen`. */
   readonly swept: readonly string[];
-  /** Models of which some usually have all values that the common setting depends on. */
+  /** Indices of a few models that usually cover all values on which the common setting depends. */
   readonly sample: readonly number[];
   candidate(index: number): Promise<ModelCandidate>;
 }

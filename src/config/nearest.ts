@@ -19,7 +19,7 @@ export const nearest = (name: string, candidates: Iterable<string>): string | un
 
 const digitsOf = (name: string) => name.replaceAll(/\D/g, '');
 
-/** `nearest` among candidates with the same digits: `int8` and `zero3` are no misspelled `int3` and `zero`. */
+/** `nearest` among candidates with the same digits: `int8` and `zero3` are not misspellings of `int3` and `zero`. */
 export function nearestWithDigits(name: string, candidates: Iterable<string>): string | undefined {
   const digits = digitsOf(name);
   return nearest(

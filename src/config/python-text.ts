@@ -135,7 +135,7 @@ function argumentsIn(text: string): string {
   return `${pairs.join(',')}${breaks}`;
 }
 
-/** A value as YAML: what is no plain value is a text. */
+/** A value as YAML. Anything but a plain value is a text. */
 function yamlValue(text: string): string {
   const value = text.trim();
   const [, base, exponent] = /^(\d+)\s*\*\*\s*(\d+)$/.exec(value) ?? [];

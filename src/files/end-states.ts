@@ -1,4 +1,4 @@
-/** What the main thread and the thread that watches the end of the program share. */
+/** State shared by the main thread and the thread that watches the end of the program. */
 
 /** An output that is built in a staging folder. */
 interface StagedOutput {
@@ -9,7 +9,7 @@ interface StagedOutput {
   readonly file: string;
 }
 
-/** What is removed: data, so that either thread can do it. */
+/** Files to remove, as data, so that either thread can do it. */
 export type Leftover =
   | { readonly kind: 'file' | 'folder'; readonly path: string }
   /** A lock, removed while it has this text. */
@@ -19,7 +19,7 @@ export type Leftover =
   /** A child process. */
   | { readonly kind: 'process'; readonly pid: number };
 
-/** What Ctrl-C does. */
+/** Effect of Ctrl-C. */
 export const CTRL_C = {
   /** Ends the program. */
   ends: 0,

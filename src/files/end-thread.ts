@@ -1,6 +1,6 @@
 /**
  * Thread that ends the program after a signal when the main thread does not: in a long loop, a call of an engine, or a
- * write to a pipe that nobody reads.
+ * write to a pipe without a reader.
  */
 import fs from 'node:fs';
 import { createRequire } from 'node:module';

@@ -94,7 +94,7 @@ export function takeFreeName(from: string, to: string): void {
 
 /**
  * Renames a file or folder. NFS repeats a request whose answer was lost, and the second one then finds nothing to rename:
- * that is no error.
+ * that is not an error.
  */
 export function renameTo(from: string, to: string): void {
   const before = fs.lstatSync(from, { bigint: true, throwIfNoEntry: false });

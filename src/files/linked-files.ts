@@ -51,7 +51,7 @@ function isBelow(folder: string, path: string): boolean {
 }
 
 /**
- * Refuses a file that was found in a folder and leads out of it: a link of a stranger could name any file.
+ * Refuses a file that was found in a folder and leads out of it: a link in an untrusted folder could name any file.
  * @throws UserError; system errors when it is missing.
  */
 export function refuseLinkOutside(path: string): void {

@@ -84,7 +84,7 @@ export class DataReader {
     const id = ++this.#requests;
     const bytes = await new Promise<Uint8Array>((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject });
-      // The process stays alive while somebody waits for an answer.
+      // The process stays alive while a caller waits for an answer.
       worker.ref();
       worker.postMessage({ file, size, position, length: target.length, id } satisfies DataRequest);
     });

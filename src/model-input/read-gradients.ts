@@ -44,7 +44,7 @@ export async function readGradients(
 
 /**
  * The gradients of a model's parameters, those of a tied one once.
- * @throws UserError for a tensor that is no parameter of the model, or has another shape.
+ * @throws UserError for a tensor that is not a parameter of the model, or has another shape.
  */
 function gradientsOf(
   model: LanguageModel,

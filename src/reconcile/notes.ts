@@ -34,7 +34,7 @@ export interface ReconciliationNote {
 }
 
 /**
- * Tensors that transformers' class ignores when it loads a checkpoint: they are no parameters of the model.
+ * Tensors that transformers' class ignores when it loads a checkpoint: they are not parameters of the model.
  * @param ignored Tensors by the regular expression that matches them.
  */
 export function ignoredNotes(

@@ -185,7 +185,7 @@ const sweepTable = ({ unitName }: SweepResult, parts: SweepResult['parts']): Tab
     hostsColumn,
   ]);
 
-/** Next command of work in parts. The progress leads to a part that nobody works on. */
+/** Next command of work in parts. The progress leads to a part without a running process. */
 function nextStep(
   command: CommandName,
   { action, plan, parts, missing }: PartsAnswer,

@@ -79,7 +79,7 @@ export interface ProgramOptions {
   /**
    * Whether a run continues from the state of the previous one: keys and values, the convolution's last inputs, the
    * state of the scan. Only for a language model and its blocks. `totalTokens` is the final number, on which the local
-   * heads' rule depends (see attention-rules.ts).
+   * heads' rule depends (see `architecture/masks.ts`).
    */
   readonly decoding?: { readonly totalTokens: number };
   /**

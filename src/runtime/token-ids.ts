@@ -133,7 +133,7 @@ export function listedIds(text: string, vocabulary: number): number[] | undefine
   );
 }
 
-/** The first value that is no id of the vocabulary, with its position; it can be a text or a list of any length. */
+/** The first value that is not an id of the vocabulary, with its position; it can be a text or a list of any length. */
 export function firstInvalidId(
   ids: readonly unknown[],
   vocabulary: number,

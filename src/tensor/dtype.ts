@@ -98,13 +98,13 @@ export function exactProduct(a: number, b: number): number | undefined {
   return Number.isSafeInteger(product) ? product : undefined;
 }
 
-/** Sizes of tensors, outermost dimension first. */
 /** Bits of a code of a quantized weight. */
 export const QUANTIZED_BITS = [8, 4] as const;
 
 /** Values that share a scale in a quantized weight. */
 export const GROUP_SIZES = [16, 32, 64, 128] as const;
 
+/** Sizes of tensors, outermost dimension first. */
 export type Shape = readonly number[];
 
 /** Number of elements of a tensor; undefined beyond 2^53 − 1, for a dimension or the product. */

@@ -171,6 +171,15 @@ describe('methods of attention', () => {
     expect(odd?.matches).toEqual([]);
     expect(odd?.nearest?.ratio).toBeGreaterThan(1);
   });
+
+  it('match a published ratio within 2 %', async () => {
+    const methods = await methodsOf(SMALL, { keyHeads: [4] });
+    const published = [0.979, 0.981, 1.019, 1.021].map((share) => 2 / share);
+    const matches = matchRatios(methods, published).map((each) =>
+      each.matches.some(({ ratio }) => ratio === 2),
+    );
+    expect(matches).toEqual([false, true, true, false]);
+  });
 });
 
 describe('a norm', () => {

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { readQuantization } from '../../src/quantization/quantization-config.js';
+import { decodeValues } from '../../src/tensor/decode-values.js';
 import { inPackage } from '../fixtures.js';
 import { convertTo, digests, numbersOf } from './convert.js';
 import { type Made, made, safetensorsFile } from './files.js';
@@ -140,6 +141,22 @@ describe('errors per weight', () => {
       expect(largest).toBeLessThanOrEqual(bound);
       expect(relativeError).toBeLessThan(flags.quantize === 4 ? 0.1 : 0.01);
     }
+  });
+});
+
+describe('the bound of an error', () => {
+  it('has the rounding to bfloat16 twice: of the weight, and of the result', async () => {
+    const flags = { quantize: 8, group: 32, dtype: 'BF16' } as const;
+    const { file, quantization } = await convertTo('rounded', LLAMA, flags);
+    const packed = openCheckpoint(file, { keepPacked: true });
+    for (const { name, bound } of quantization?.errors ?? expect.unreachable()) {
+      const scales = packed.tensors.get(`${name}_scale`) ?? expect.unreachable();
+      const values = new Float64Array(scales.elements);
+      decodeValues('BF16', readTensor(scales), values);
+      // A value has up to 255 steps, and bfloat16 rounds it by up to 2⁻⁸ of itself: nearly one step, twice.
+      expect(bound / Math.max(...values)).toBeCloseTo(0.5 + 255 / 256 + 255 / 256, 12);
+    }
+    packed.close();
   });
 });
 

@@ -49,6 +49,17 @@ describe('DuplicateFinder', () => {
     expect(own.add(words(100, 2).join(' '), 3)).toBeUndefined();
   });
 
+  it('estimates the similarity J of which the share J + (1 − J) / 256 of 60 low bytes is equal', () => {
+    // Theorem 1 of Li and König, b-Bit Minwise Hashing (2010), with b = 8 and sets that are small among all hashes.
+    const own = finder();
+    const text = words(100, 1);
+    own.add(text.join(' '), 1);
+    const { similarity = 0 } = own.add(text.with(50, 'changed').join(' '), 2) ?? {};
+    const equal = 60 * (similarity + (1 - similarity) / 256);
+    expect(equal).toBeCloseTo(Math.round(equal), 9);
+    expect(Math.round(equal)).toBeLessThan(60);
+  });
+
   it('finds nearly all pairs above the threshold, and none far below it', () => {
     const own = finder();
     let [near, found, far, wrong] = [0, 0, 0, 0];

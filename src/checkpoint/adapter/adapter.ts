@@ -256,7 +256,7 @@ export function describeAdapter({ config, checkpoint }: AdapterFiles): AdapterDe
 
 /**
  * Paths where the model of an adapter can be: as its settings name it, below the working folder or its own folder on the
- * disk. Other paths in a file of a stranger are not opened.
+ * disk. Other paths in an untrusted file are not opened.
  */
 export function basePathsOf({ config, checkpoint }: AdapterFiles): readonly string[] {
   if (config.base === null) return [];

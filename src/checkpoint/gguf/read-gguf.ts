@@ -139,7 +139,7 @@ function typeOf(scanner: GgufScanner) {
 /** Elements that the arrays from here on can have. */
 interface ElementsLeft {
   strings: number;
-  /** Of arrays that are kept. */
+  /** Only for arrays that are kept. */
   kept: number;
 }
 

@@ -28,7 +28,7 @@ export function typeSuggestion<T extends string>(
   const longer = names.filter((name) => name.startsWith(`${wanted}_`));
   if (longer.length > 1) return `write one of ${longer.map(dtypeWord).join(', ')}`;
   const spellings = [...names, ...DTYPE_SPELLINGS].filter((each) => parse(each) !== undefined);
-  // int8 is no misspelled int3.
+  // int8 is not a misspelling of int3.
   const isInteger = /^(?:u?int|i|q)\d/.test(wanted);
   const near = (isInteger ? nearestWithDigits : nearest)(wanted, new Set(spellings));
   const meant = near && parse(near);

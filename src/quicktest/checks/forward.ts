@@ -1,4 +1,4 @@
-/** Finds the origin of the first value that is not finite, by running the model layer by layer. */
+/** Checks of a forward pass: finite logits, the same logits again, and the origin of a value that is not finite. */
 import type { Layer } from '../../architecture/layer.js';
 import { stagesOf } from '../../architecture/walk.js';
 import { indexAt } from '../../checkpoint/non-finite.js';

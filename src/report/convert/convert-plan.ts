@@ -228,10 +228,10 @@ const isSame = (a: TableErrorRow, b: TableErrorRow) =>
 const rangeText = (first: TableErrorRow, last: TableErrorRow) =>
   first === last ? String(first.layer) : `${first.layer}–${last.layer}`;
 
-/** `4.71%`, `∞`, `–` for a zero table, which has no relative error. */
 /** Relative error above which the weights are no longer those of the model. Types of four bits stay below. */
 export const LARGE_ERROR = 0.25;
 
+/** `4.71%`, `∞`, `–` for a zero table, which has no relative error. */
 export const relativeErrorText = (error: number | null): string =>
   error === Number.POSITIVE_INFINITY ? '∞' : percentText(error);
 

@@ -261,7 +261,7 @@ const namesOf = ({ files }: ConversionResult['output'], isCopied: boolean): stri
 /** Share of the weights above which the other data of the input has a line of its own. */
 const MUCH = 0.1;
 
-/** Bytes of the files that are no weights: the optimizer of a training, headers. */
+/** Bytes of the files that are not weights: the optimizer of a training, headers. */
 function otherData({ input, output }: ConversionResult): Fact[] {
   const [before, after] = [input, output].map(({ bytes, tensorBytes }) => bytes - tensorBytes);
   if (before === undefined || after === undefined || before <= MUCH * input.tensorBytes) return [];

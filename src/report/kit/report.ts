@@ -8,10 +8,6 @@ import {
   percentText,
 } from '../../text/units.js';
 
-/**
- * A report: the content of a command's output without its format. Commands build one; `render.ts` turns it into a
- * table, CSV or Markdown. JSON is made from the result object itself.
- */
 /** Output formats. JSON prints the result object, the others the report. */
 export const FORMATS = ['table', 'json', 'csv', 'markdown'] as const;
 
@@ -137,6 +133,10 @@ export interface Verdict {
   readonly tone?: Tone | undefined;
 }
 
+/**
+ * A report: the content of a command's output without its format. Commands build one; `render.ts` turns it into a
+ * table, CSV or Markdown. JSON is made from the result object itself.
+ */
 export interface Report {
   /** First line. Repeated as the last line when the report is longer than the screen. */
   readonly verdict?: Verdict | undefined;

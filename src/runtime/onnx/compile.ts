@@ -11,7 +11,15 @@ import type {
   QuantizedWeight,
   Target,
 } from './context.js';
-import { feedPositions, folded, ON_CPU, rowsWithin, scaledBy, weightOf, whole } from './context.js';
+import {
+  feedPositions,
+  flattened,
+  ON_CPU,
+  rowsWithin,
+  scaledBy,
+  weightOf,
+  whole,
+} from './context.js';
 import { declarationOf, type Feed } from './feeds.js';
 import { GraphBuilder, type GraphValue, LEFT_OUT } from './graph.js';
 import { madeInGraph } from './in-graph-feeds.js';
@@ -237,7 +245,7 @@ function rootInputs(
       feed(`input.${index}`, { kind: 'value', index }),
     );
     const sizes = graph.op('Shape', given.slice(0, 1), { attributes: { start: 0, end: 2 } });
-    return { sizes, inputs: given.map((value) => folded({ ...shared, sizes }, value)) };
+    return { sizes, inputs: given.map((value) => flattened({ ...shared, sizes }, value)) };
   };
   switch (inputKindOf(layer)) {
     case 'ids': {

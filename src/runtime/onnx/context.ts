@@ -71,7 +71,6 @@ export interface Rows {
 /** Location of a tensor, or of some rows of one: [count, columns]. */
 export type InitializerLookup = (tensor: Param, rows?: Rows) => Initializer;
 
-/** State shared by all functions that add to a graph. */
 /** A weight of 8 or 4 bits, or some rows of one. */
 export interface QuantizedWeight {
   readonly form: WeightForm;
@@ -88,6 +87,7 @@ export interface QuantizedWeight {
 /** Location of a quantized weight, or of some rows of one; undefined for a weight in float32. */
 export type QuantizedLookup = (tensor: Param, rows?: Rows) => QuantizedWeight | undefined;
 
+/** State shared by all functions that add to a graph. */
 export interface GraphContext {
   readonly graph: GraphBuilder;
   readonly outputs: Outputs;
@@ -224,7 +224,7 @@ export const feedPositions = ({ feed }: GraphContext): GraphValue =>
   feed('positions', { kind: 'positions' });
 
 /** Rows [B·T, …] → [B, T, ...rest], where a rest of −1 is inferred. */
-export function unfoldedRows(
+export function unflattenedRows(
   { graph, once, sizes }: Context,
   rows: GraphValue,
   ...rest: number[]
@@ -245,7 +245,7 @@ export const sizeNames = (sizes: GraphValue) => ({
 });
 
 /** [B, T, …] → rows [B·T, …] of two dimensions. */
-export const folded = (
+export const flattened = (
   { graph, sizes }: Pick<Context, 'graph' | 'sizes'>,
   value: GraphValue,
 ): GraphValue =>
@@ -256,7 +256,7 @@ export const folded = (
 
 /** A layer's rows as the graph outputs them, [B, T, C]. */
 export const whole = (context: Context, rows: GraphValue): GraphValue =>
-  context.once(`whole:${rows}`, () => unfoldedRows(context, rows, -1));
+  context.once(`whole:${rows}`, () => unflattenedRows(context, rows, -1));
 
 export function scaledBy({ graph }: GraphContext, value: GraphValue, factor: number): GraphValue {
   return factor === 1 ? value : graph.op('Mul', [value, graph.float(factor)]);

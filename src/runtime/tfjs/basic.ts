@@ -232,8 +232,8 @@ export function runRotary(run: ForwardRun, layer: Rotary, x: Tensor3D): Tensor3D
   const [front, back] =
     rotatedDim === headDim ? [heads] : tf.split(heads, [rotatedDim, headDim - rotatedDim], 3);
   const [cos, sin] = tablesOf(run, layer);
-  const turned = quarterTurn(run, layer, front as Tensor4D);
-  const rotated = tf.add(tf.mul(front as Tensor4D, cos), tf.mul(turned, sin));
+  const rotatedHalf = quarterTurn(run, layer, front as Tensor4D);
+  const rotated = tf.add(tf.mul(front as Tensor4D, cos), tf.mul(rotatedHalf, sin));
   return tf.reshape(back ? tf.concat([rotated, back], 3) : rotated, [batch, tokens, width]);
 }
 

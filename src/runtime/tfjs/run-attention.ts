@@ -257,7 +257,7 @@ function lent(
 }
 
 /** Queries [B, T, ·] times the factor of their position. */
-function tempered(
+function temperatureScaled(
   { tf, start, tokens }: ForwardRun,
   temperature: Temperature | undefined,
   queries: Tensor3D,
@@ -279,14 +279,16 @@ export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Te
   const clipped = (x: Tensor3D): Tensor3D =>
     clip === undefined ? x : tf.clipByValue(x, -clip, clip);
   // The rotary layer transforms two values: it has no single output to keep.
-  const turned = (x: Tensor3D) => (rotary ? runRotary(run, rotary, x) : x);
+  const rotated = (x: Tensor3D) => (rotary ? runRotary(run, rotary, x) : x);
   const prepared = (norm: typeof queryNorm, x: Tensor3D) =>
-    layer.normsAfterRotation ? normed(norm, turned(clipped(x))) : turned(clipped(normed(norm, x)));
+    layer.normsAfterRotation
+      ? normed(norm, rotated(clipped(x)))
+      : rotated(clipped(normed(norm, x)));
   const projected = runProjections(run, layer.inputs, u);
   const [gate] = layer.gate ? projected.splice(1, 1) : [];
   const [q, k, v = k] = projected as [Tensor3D, Tensor3D, Tensor3D?];
-  const turnedQueries = tempered(run, layer.temperature, prepared(queryNorm, q));
-  const queries: Tensor3D = tf.mul(turnedQueries, layer.scale); // (B, T, heads · d)
+  const rotatedQueries = temperatureScaled(run, layer.temperature, prepared(queryNorm, q));
+  const queries: Tensor3D = tf.mul(rotatedQueries, layer.scale); // (B, T, heads · d)
   const [ownKeys, ownValues] = lent(run, layer, {
     keys: () => prepared(keyNorm, k),
     values: () => clipped(normed(layer.valueNorm, v)),
@@ -340,7 +342,7 @@ export function runLatentAttention(run: ForwardRun, layer: LatentAttention, u: T
   const { latentRank, nopeDim, valueDim, rotary } = layer;
   const queries = splitHeads(tf, queriesOf(run, layer, u), nopeDim + rotary.headDim);
   const down = run.apply(layer.keyValueDown, u);
-  const [latent, sharedKey] = cut(tf, down, latentRank, 2);
+  const [latent, sharedKey] = splitAt(tf, down, latentRank, 2);
   const { latents, keys } = latentsSoFar(run, layer, {
     latents: run.apply(layer.latentNorm, latent),
     keys: runRotary(run, rotary, sharedKey),
@@ -348,7 +350,7 @@ export function runLatentAttention(run: ForwardRun, layer: LatentAttention, u: T
   const shared = splitHeads(tf, keys, rotary.headDim); // (S, rotated) of each sequence
   const heads = splitHeads(tf, run.apply(layer.keyValueUp, latents), nopeDim + valueDim);
   const groups = heads.map((head, index): HeadGroup => {
-    const [own, values] = cut(tf, head, nopeDim, 1);
+    const [own, values] = splitAt(tf, head, nopeDim, 1);
     const key = tf.concat([own, shared[Math.floor(index / layer.heads)] as Tensor2D], 1);
     return {
       first: 0,
@@ -369,15 +371,15 @@ function queriesOf(run: ForwardRun, layer: LatentAttention, u: Tensor3D): Tensor
   const { heads, nopeDim, rotary } = layer;
   const rotated = rotary.headDim;
   const perHead: Tensor3D = tf.reshape(run.apply(layer.query, u), [-1, heads, nopeDim + rotated]);
-  const [own, end] = cut(tf, perHead, nopeDim, 2);
-  const turned = runRotary(run, rotary, tf.reshape(end, [batch, tokens, heads * rotated]));
-  const joined = tf.concat([own, tf.reshape(turned, [-1, heads, rotated])], 2);
+  const [own, end] = splitAt(tf, perHead, nopeDim, 2);
+  const rotatedEnds = runRotary(run, rotary, tf.reshape(end, [batch, tokens, heads * rotated]));
+  const joined = tf.concat([own, tf.reshape(rotatedEnds, [-1, heads, rotated])], 2);
   const queries: Tensor3D = tf.reshape(tf.mul(joined, layer.scale), [batch, tokens, -1]);
-  return tempered(run, layer.temperature, queries);
+  return temperatureScaled(run, layer.temperature, queries);
 }
 
 /** Splits in two along an axis, the first `width` wide. */
-function cut<T extends Tensor2D | Tensor3D>(tf: Tf, x: T, width: number, axis: number): [T, T] {
+function splitAt<T extends Tensor2D | Tensor3D>(tf: Tf, x: T, width: number, axis: number): [T, T] {
   return tf.split(x, [width, (x.shape[axis] ?? 0) - width], axis) as [T, T];
 }
 

@@ -8,7 +8,7 @@ import type { PlanCheck } from './plan-check.js';
 /** Epochs up to which repeated data is nearly as good as new data (Muennighoff et al. 2023, arXiv 2305.16264). */
 const MOST_EPOCHS = 4;
 
-/** The optimum less a tenth: a round number of tokens near it is no mistake. */
+/** The optimum less a tenth: a round number of tokens near it is not a mistake. */
 const FEWEST_TOKENS_PER_PARAMETER = 0.9 * OPTIMAL_TOKENS_PER_PARAMETER;
 
 /** Rows of an embedding beyond the tokenizer that padding to a multiple of 128 explains. */

@@ -14,7 +14,7 @@ import type {
 import { ALTUP_LEAST } from '../../../architecture/layer.js';
 import { inputWidth } from '../../../architecture/walk.js';
 import type { Context } from '../context.js';
-import { folded, scaledBy, sizeNames, weightBlocks, weightOf, whole } from '../context.js';
+import { flattened, scaledBy, sizeNames, weightBlocks, weightOf, whole } from '../context.js';
 import type { GraphValue } from '../graph.js';
 import { LEFT_OUT } from '../graph.js';
 import { withPositions } from './embeddings.js';
@@ -64,7 +64,7 @@ export function emitNeededLogits(
   const needed = graph.op('Slice', [whole(context, all), first, ...end]); // [B, n, H]
   const sizes = graph.op('Shape', [needed], { attributes: { start: 0, end: 2 } }); // B and n
   const few = context.withSizes(sizes);
-  return wholeLogits(few, model, folded(few, needed));
+  return wholeLogits(few, model, flattened(few, needed));
 }
 
 /** Token ids [B, T] → output of the last block [R, H]. */

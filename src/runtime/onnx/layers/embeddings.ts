@@ -20,11 +20,11 @@ import {
 import type { Context } from '../context.js';
 import {
   feedPositions,
-  folded,
+  flattened,
   scaledBy,
   sizeNames,
   swapped,
-  unfoldedRows,
+  unflattenedRows,
   weightOf,
   weightRows,
 } from '../context.js';
@@ -113,7 +113,7 @@ export const emitLearnedPositions = (
 
 /** x [R, H] plus the same rows [T, H] for every sequence. */
 export const withPositions = (context: Context, x: GraphValue, rows: GraphValue): GraphValue =>
-  folded(context, context.graph.op('Add', [unfoldedRows(context, x, -1), rows]));
+  flattened(context, context.graph.op('Add', [unflattenedRows(context, x, -1), rows]));
 
 // Rows of the time encoding at the positions of a call, [T, H].
 
@@ -156,7 +156,7 @@ export function emitRotary(
 ): GraphValue {
   const { graph } = context;
   const { headDim, rotatedDim, pairs } = layer;
-  const { cos, sin } = context.once(`turns:${turningOf(layer)}`, () => tables(context, layer));
+  const { cos, sin } = context.once(`turns:${rotationKey(layer)}`, () => tables(context, layer));
   const part = rotatedDim < headDim ? { num_heads: heads, rotary_embedding_dim: rotatedDim } : {};
   // The tables have a row for each token of the call, so positions begin at 0.
   return graph.op('RotaryEmbedding', [x, graph.ints(0), cos, sin], {
@@ -168,16 +168,16 @@ export function emitRotary(
 /** Rotation as a separate layer, on rows of any number of heads [R, heads · d]: each head is its own sequence. */
 export function rotaryAlone(context: Context, layer: Rotary, x: GraphValue): GraphValue {
   const { graph } = context;
-  const byHead = swapped(context, unfoldedRows(context, x, -1, layer.headDim)); // [B, heads, T, d]
+  const byHead = swapped(context, unflattenedRows(context, x, -1, layer.headDim)); // [B, heads, T, d]
   const tokens = graph.op('Shape', [byHead], { attributes: { start: 2 } }); // T, d
   const sequences = graph.op('Concat', [graph.ints(-1), tokens], { attributes: { axis: 0 } });
-  const turned = emitRotary(context, layer, graph.op('Reshape', [byHead, sequences]), 1);
-  const result = graph.op('Reshape', [turned, graph.op('Shape', [byHead])]);
-  return folded(context, swapped(context, result));
+  const rotated = emitRotary(context, layer, graph.op('Reshape', [byHead, sequences]), 1);
+  const result = graph.op('Reshape', [rotated, graph.op('Shape', [byHead])]);
+  return flattened(context, swapped(context, result));
 }
 
 /** Cache key of rotations by the same angles. */
-const turningOf = ({ base, rotatedDim, scaling }: Rotary): string =>
+const rotationKey = ({ base, rotatedDim, scaling }: Rotary): string =>
   JSON.stringify([base, rotatedDim, scaling]);
 
 /** Cosine and sine of position · frequency, [T, rotatedDim / 2] each. */
@@ -189,7 +189,7 @@ function tables(context: Context, layer: Rotary): { cos: GraphValue; sin: GraphV
     hasLongAmplitude(layer)
       ? graph.op('Mul', [
           wave,
-          feed(`amplitude:${turningOf(layer)}`, { kind: 'amplitude', rotary: layer }),
+          feed(`amplitude:${rotationKey(layer)}`, { kind: 'amplitude', rotary: layer }),
         ])
       : scaledBy(context, wave, amplitudeOf(layer));
   const table = (op: 'Cos' | 'Sin') => scaled(graph.op(op, [angles]));
@@ -197,7 +197,7 @@ function tables(context: Context, layer: Rotary): { cos: GraphValue; sin: GraphV
 }
 
 function frequencies({ graph, feed }: Context, layer: Rotary): GraphValue {
-  const name = `frequencies:${turningOf(layer)}`;
+  const name = `frequencies:${rotationKey(layer)}`;
   return dependsOnLength(layer)
     ? feed(name, { kind: 'frequencies', rotary: layer })
     : graph.floats(name, rotaryFrequencies(layer));

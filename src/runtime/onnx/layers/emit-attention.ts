@@ -10,11 +10,11 @@ import type { Context } from '../context.js';
 import {
   cachesInPlace,
   feedPositions,
-  folded,
+  flattened,
   scaledBy,
   sizeNames,
   swapped,
-  unfoldedRows,
+  unflattenedRows,
   weightOf,
 } from '../context.js';
 import type { GraphValue } from '../graph.js';
@@ -42,30 +42,30 @@ export function emitAttention(context: Context, layer: Attention, u: GraphValue)
   const projected = emitProjections(context, layer.inputs, u);
   const [gate] = layer.gate ? projected.splice(1, 1) : [];
   const [q = LEFT_OUT, k = LEFT_OUT, v = layer.valuesAreKeys ? k : LEFT_OUT] = projected;
-  const cut = (x: GraphValue) => (clip === undefined ? x : clipped(graph, x, -clip, clip));
+  const clamped = (x: GraphValue) => (clip === undefined ? x : clipped(graph, x, -clip, clip));
   const prepared = (norm: typeof queryNorm, x: GraphValue, count: number) => {
     const width = count * headDim;
     if (!layer.normsAfterRotation) {
-      return turned(context, layer, cut(normed(context, norm, x, width)), count);
+      return rotatedHeads(context, layer, clamped(normed(context, norm, x, width)), count);
     }
-    const rotated = folded(context, turned(context, layer, cut(x), count));
-    return unfoldedRows(context, normed(context, norm, rotated, width), width);
+    const rotated = flattened(context, rotatedHeads(context, layer, clamped(x), count));
+    return unflattenedRows(context, normed(context, norm, rotated, width), width);
   };
   const given = {
-    queries: tempered(context, layer.temperature, prepared(queryNorm, q, heads)),
+    queries: temperatureScaled(context, layer.temperature, prepared(queryNorm, q, heads)),
     ...(typeof layer.sharing === 'object'
       ? { keys: LEFT_OUT, values: LEFT_OUT }
       : {
           keys: prepared(keyNorm, k, keyValueHeads),
-          values: unfoldedRows(
+          values: unflattenedRows(
             context,
-            cut(normed(context, layer.valueNorm, v, keyValueHeads * headDim)),
+            clamped(normed(context, layer.valueNorm, v, keyValueHeads * headDim)),
             keyValueHeads * headDim,
           ),
         }),
   };
   const results = partsOf(context, layer, given).map((part) => attendPart(context, layer, part));
-  const result = folded(context, graph.joined(results));
+  const result = flattened(context, graph.joined(results));
   return apply(
     layer.out,
     gate && layer.gate ? graph.op('Mul', [result, activated(context, layer.gate, gate)]) : result,
@@ -92,13 +92,18 @@ function normed(
 }
 
 /** x [R, heads · d] → [B, T, heads · d] */
-function turned(context: Context, layer: Attention, x: GraphValue, heads: number): GraphValue {
-  const rows = unfoldedRows(context, x, heads * layer.headDim);
+function rotatedHeads(
+  context: Context,
+  layer: Attention,
+  x: GraphValue,
+  heads: number,
+): GraphValue {
+  const rows = unflattenedRows(context, x, heads * layer.headDim);
   return layer.rotary ? emitRotary(context, layer.rotary, rows, heads) : rows;
 }
 
 /** Queries [B, T, ·] times the factor of their position. */
-function tempered(
+function temperatureScaled(
   context: Context,
   temperature: Temperature | undefined,
   queries: GraphValue,
@@ -169,7 +174,7 @@ function spansOf({ spans }: Attention): (HeadSpan & HeadRange)[] {
     });
 }
 
-/** Keys or values of a layer that runs without the one whose it reads, [B, T, K · d]. */
+/** Keys or values of a layer that runs alone, without the layer whose keys and values it reads, [B, T, K · d]. */
 function zerosLike({ graph }: Context, layer: Attention, { queries, keyValueHeads }: WindowHeads) {
   const width = keyValueHeads * layer.headDim;
   const some = graph.op('Slice', [queries, graph.ints(0), graph.ints(width), graph.ints(2)]);
@@ -226,13 +231,13 @@ export function emitLatentAttention(
   const results = cachesInPlace(context)
     ? attendToLatents(context, layer, u)
     : attendToKeys(context, layer, u);
-  return context.apply(layer.out, folded(context, results));
+  return context.apply(layer.out, flattened(context, results));
 }
 
 /** Attention to keys and values made from the latents of all tokens, [B, T, heads · valueDim]. */
 function attendToKeys(context: Context, layer: LatentAttention, u: GraphValue): GraphValue {
-  const { heads, nopeDim, valueDim, scale, rotary: turning } = layer;
-  const keyDim = nopeDim + turning.headDim;
+  const { heads, nopeDim, valueDim, scale, rotary } = layer;
+  const keyDim = nopeDim + rotary.headDim;
   const { keys, values } = keysAndValues(context, layer, u);
   return attend(
     context,
@@ -252,16 +257,16 @@ function attendToKeys(context: Context, layer: LatentAttention, u: GraphValue): 
  */
 function attendToLatents(context: Context, layer: LatentAttention, u: GraphValue): GraphValue {
   const { graph } = context;
-  const { name, heads, latentRank, nopeDim, valueDim, scale, rotary: turning } = layer;
-  const width = latentRank + turning.headDim;
+  const { name, heads, latentRank, nopeDim, valueDim, scale, rotary } = layer;
+  const width = latentRank + rotary.headDim;
   const up = graph.op('Reshape', [
     weightOf(context, layer.keyValueUp.weight),
     graph.ints(heads, nopeDim + valueDim, latentRank),
   ]);
   const rowsOfUp = (from: number, to: number) =>
     graph.op('Slice', [up, graph.ints(from), graph.ints(to), graph.ints(1)]);
-  const [still, moving] = queriesOf(context, layer, u);
-  const absorbed = graph.op('MatMul', [swapped(context, still), rowsOfUp(0, nopeDim)]);
+  const [nope, rope] = queriesOf(context, layer, u);
+  const absorbed = graph.op('MatMul', [swapped(context, nope), rowsOfUp(0, nopeDim)]);
   const { latents, keys } = latentsOf(context, layer, u);
   const rows = cached(
     context,
@@ -281,7 +286,7 @@ function attendToLatents(context: Context, layer: LatentAttention, u: GraphValue
     },
     {
       queries: graph.op('Reshape', [
-        graph.joined([swapped(context, absorbed), moving]),
+        graph.joined([swapped(context, absorbed), rope]),
         graph.ints(0, 0, heads * width),
       ]),
       keys: rows,
@@ -290,7 +295,7 @@ function attendToLatents(context: Context, layer: LatentAttention, u: GraphValue
     },
   );
   const byHead = graph.op('Reshape', [attended, graph.ints(0, 0, heads, width)]);
-  const [results] = graph.split(byHead, [latentRank, turning.headDim]);
+  const [results] = graph.split(byHead, [latentRank, rotary.headDim]);
   const values = graph.op(
     'FusedMatMul',
     [swapped(context, results), rowsOfUp(nopeDim, nopeDim + valueDim)],
@@ -306,26 +311,30 @@ function queriesOf(
   u: GraphValue,
 ): [GraphValue, GraphValue] {
   const { graph, apply } = context;
-  const { heads, nopeDim, rotary: turning } = layer;
-  const queries = unfoldedRows(context, apply(layer.query, u), heads * (nopeDim + turning.headDim));
+  const { heads, nopeDim, rotary } = layer;
+  const queries = unflattenedRows(
+    context,
+    apply(layer.query, u),
+    heads * (nopeDim + rotary.headDim),
+  );
   const byHead = graph.op('Reshape', [
-    tempered(context, layer.temperature, queries),
-    graph.ints(0, 0, heads, nopeDim + turning.headDim),
+    temperatureScaled(context, layer.temperature, queries),
+    graph.ints(0, 0, heads, nopeDim + rotary.headDim),
   ]);
-  const [still, moving] = graph.split(byHead, [nopeDim, turning.headDim]);
-  const flat = graph.op('Reshape', [moving, graph.ints(0, 0, heads * turning.headDim)]);
-  const turned = emitRotary(context, turning, flat, heads);
-  return [still, graph.op('Reshape', [turned, graph.ints(0, 0, heads, turning.headDim)])];
+  const [nope, rope] = graph.split(byHead, [nopeDim, rotary.headDim]);
+  const flat = graph.op('Reshape', [rope, graph.ints(0, 0, heads * rotary.headDim)]);
+  const rotated = emitRotary(context, rotary, flat, heads);
+  return [nope, graph.op('Reshape', [rotated, graph.ints(0, 0, heads, rotary.headDim)])];
 }
 
 /** Latents [B, T, latentRank] and the rotated key that all heads share [B, T, d], of the call's tokens. */
 function latentsOf(context: Context, layer: LatentAttention, u: GraphValue) {
   const { graph, apply } = context;
-  const { latentRank, rotary: turning } = layer;
-  const [down, moving] = graph.split(apply(layer.keyValueDown, u), [latentRank, turning.headDim]);
+  const { latentRank, rotary } = layer;
+  const [down, rope] = graph.split(apply(layer.keyValueDown, u), [latentRank, rotary.headDim]);
   return {
-    latents: unfoldedRows(context, apply(layer.latentNorm, down), latentRank),
-    keys: emitRotary(context, turning, unfoldedRows(context, moving, turning.headDim), 1),
+    latents: unflattenedRows(context, apply(layer.latentNorm, down), latentRank),
+    keys: emitRotary(context, rotary, unflattenedRows(context, rope, rotary.headDim), 1),
   };
 }
 
@@ -342,7 +351,7 @@ function headsOf(
 /** Keys and values from the cached latents and the key that all heads share. */
 function keysAndValues(context: Context, layer: LatentAttention, u: GraphValue) {
   const { graph } = context;
-  const { name, heads, latentRank, nopeDim, valueDim, rotary: turning } = layer;
+  const { name, heads, latentRank, nopeDim, valueDim, rotary } = layer;
   const now = latentsOf(context, layer, u);
   const latents = withPast(
     context,
@@ -351,14 +360,14 @@ function keysAndValues(context: Context, layer: LatentAttention, u: GraphValue) 
   );
   const sharedKeys = withPast(
     context,
-    { name: `${name}.keys`, width: turning.headDim, window: undefined },
+    { name: `${name}.keys`, width: rotary.headDim, window: undefined },
     now.keys,
   );
   const known = context.withSizes(
     graph.op('Shape', [latents], { attributes: { start: 0, end: 2 } }), // B and S
   );
-  const up = known.apply(layer.keyValueUp, folded(known, latents));
-  const [still, values] = graph.split(unfoldedRows(known, up, heads, nopeDim + valueDim), [
+  const up = known.apply(layer.keyValueUp, flattened(known, latents));
+  const [nope, values] = graph.split(unflattenedRows(known, up, heads, nopeDim + valueDim), [
     nopeDim,
     valueDim,
   ]);
@@ -367,7 +376,7 @@ function keysAndValues(context: Context, layer: LatentAttention, u: GraphValue) 
     graph.ints(1, 1, heads, 1),
   ]);
   return {
-    keys: headsOf(context, layer, [still, shared]),
+    keys: headsOf(context, layer, [nope, shared]),
     values: graph.op('Reshape', [values, graph.ints(0, 0, heads * valueDim)]),
   };
 }

@@ -3,7 +3,7 @@ import type { CausalConv, GatedConv, GatedDelta, Mamba } from '../../../architec
 import { jointChannels, LENGTH_EPS } from '../../../architecture/layer.js';
 import { inputWidth } from '../../../architecture/walk.js';
 import type { Context, Target } from '../context.js';
-import { folded, scaledBy, sizeNames, unfoldedRows, weightOf } from '../context.js';
+import { flattened, scaledBy, sizeNames, unflattenedRows, weightOf } from '../context.js';
 import type { GraphValue } from '../graph.js';
 import { LEFT_OUT } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
@@ -57,7 +57,7 @@ export function emitCausalConv(context: Context, layer: CausalConv, x: GraphValu
   const { graph, sizes } = context;
   const { batch, tokens } = sizeNames(sizes);
   const [inner = 0, , kernel = 0] = layer.weight.shape;
-  const padded = withPast(context, layer, unfoldedRows(context, x, inner)); // [B, K − 1 + T, D]
+  const padded = withPast(context, layer, unflattenedRows(context, x, inner)); // [B, K − 1 + T, D]
   const flat = graph.op('Reshape', [weightOf(context, layer.weight), graph.ints(inner, kernel)]);
   const taps = graph.op('Transpose', [flat], { attributes: { perm: [1, 0] } }); // [K, D]
   let sum = layer.bias && weightOf(context, layer.bias);
@@ -71,7 +71,7 @@ export function emitCausalConv(context: Context, layer: CausalConv, x: GraphValu
     const term = graph.op('Mul', [part, tap]);
     sum = sum === undefined ? term : graph.op('Add', [term, sum]);
   }
-  return folded(context, sum ?? padded);
+  return flattened(context, sum ?? padded);
 }
 
 /** x [B, T, D] after the K − 1 previous inputs, or zeros. */
@@ -149,7 +149,7 @@ interface DeltaInputs {
 function deltaRule(context: Context, layer: GatedDelta, inputs: DeltaInputs): GraphValue {
   const { graph, outputs } = context;
   const { name, keyHeads, keyDim, valueHeads, valueDim } = layer;
-  const rows = (value: GraphValue, width: number) => unfoldedRows(context, value, width);
+  const rows = (value: GraphValue, width: number) => unflattenedRows(context, value, width);
   const before = startingState(context, layer, [valueHeads, keyDim, valueDim]);
   const [y, after] = graph.pair(
     'LinearAttention',
@@ -172,7 +172,7 @@ function deltaRule(context: Context, layer: GatedDelta, inputs: DeltaInputs): Gr
     },
   );
   outputs.states?.set(`${name}.scan`, graph.output(after));
-  return folded(context, y);
+  return flattened(context, y);
 }
 
 /** x [R, H] → [R, H]. */

@@ -1,6 +1,13 @@
 import type { Mamba } from '../../../architecture/layer.js';
 import type { Context } from '../context.js';
-import { folded, mostElements, parts, sizeNames, unfoldedRows, weightOf } from '../context.js';
+import {
+  flattened,
+  mostElements,
+  parts,
+  sizeNames,
+  unflattenedRows,
+  weightOf,
+} from '../context.js';
 import type { GraphValue } from '../graph.js';
 import { GraphBuilder, LEFT_OUT } from '../graph.js';
 import type { GraphProto } from '../proto.js';
@@ -29,24 +36,24 @@ export function scan(context: Context, layer: Mamba, { step, x, b, c }: ScanInpu
   const before = startingState(context, layer, shape);
   const widths = parts(inner, Math.max(1, Math.floor(PART / state)));
   const log = decay(context, layer);
-  const turned = graph.op('Transpose', [log], { attributes: { perm: [1, 0] } });
-  const decays = graph.split(turned, widths);
+  const transposed = graph.op('Transpose', [log], { attributes: { perm: [1, 0] } });
+  const decays = graph.split(transposed, widths);
   const inputs: Operands = [
     before,
-    unfoldedRows(context, step, 1, inner),
-    unfoldedRows(context, graph.op('Mul', [step, x]), 1, inner),
-    unfoldedRows(context, b, state, 1),
-    unfoldedRows(context, c, 1, state),
+    unflattenedRows(context, step, 1, inner),
+    unflattenedRows(context, graph.op('Mul', [step, x]), 1, inner),
+    unflattenedRows(context, b, state, 1),
+    unflattenedRows(context, c, 1, state),
   ];
   const scanned = (within: GraphBuilder) =>
     within.pair('Scan', inputs, {
       attributes: { body: sequence(decays, widths, `${name}/`), num_scan_inputs: inputs.length },
     });
   const [after, y] = outputs.states
-    ? stepOrScan(context, { name, inputs, decay: turned }, scanned)
+    ? stepOrScan(context, { name, inputs, decay: transposed }, scanned)
     : scanned(graph);
   outputs.states?.set(`${name}.scan`, graph.output(after));
-  return folded(context, y); // from [B, T, 1, D]
+  return flattened(context, y); // from [B, T, 1, D]
 }
 
 /** State before, [B, N, D]; step and step · x, [B, T, 1, D]; B, [B, T, N, 1]; C, [B, T, 1, N]. */
@@ -238,7 +245,7 @@ export function chunked(
   const pads = graph.op('Concat', [graph.ints(0, 0, 0, 0), missing, graph.ints(0)], {
     attributes: { axis: 0 },
   });
-  const padded = graph.op('Pad', [unfoldedRows(context, rows, width), pads]);
+  const padded = graph.op('Pad', [unflattenedRows(context, rows, width), pads]);
   const shape = graph.op('Concat', [graph.ints(0), count, length, graph.ints(width)], {
     attributes: { axis: 0 },
   });
@@ -251,7 +258,7 @@ function joinedChunks(context: Context, y: GraphValue, inner: number): GraphValu
   const bySequence = graph.op('Transpose', [y], { attributes: { perm: [1, 0, 2, 3] } });
   const flat = graph.op('Reshape', [bySequence, graph.ints(0, -1, inner)]);
   const tokens = graph.op('Gather', [sizes, graph.ints(1)]);
-  return folded(context, graph.op('Slice', [flat, graph.ints(0), tokens, graph.ints(1)]));
+  return flattened(context, graph.op('Slice', [flat, graph.ints(0), tokens, graph.ints(1)]));
 }
 
 /** Graph of one chunk. @param inputs Inputs from the outer graph. @param decays [D, N], from the outer graph. */

@@ -382,8 +382,8 @@ function productsOf(
     });
   }
   const single = graph.op('Reshape', [keys, graph.ints(0, 0, keyValueHeads, keyDim)]);
-  const turned = graph.op('Transpose', [single], { attributes: { perm: [0, 2, 3, 1] } });
-  return graph.op('MatMul', [scaledBy(context, q, scale / softcap), turned]);
+  const transposed = graph.op('Transpose', [single], { attributes: { perm: [0, 2, 3, 1] } });
+  return graph.op('MatMul', [scaledBy(context, q, scale / softcap), transposed]);
 }
 
 /** [B, T, heads · d] → [B, heads, T, d] */

@@ -5,7 +5,7 @@
 import type { StateSpaceDual } from '../../../architecture/layer.js';
 import { columnFactors } from '../../../architecture/walk.js';
 import type { Context } from '../context.js';
-import { folded, unfoldedRows, weightOf } from '../context.js';
+import { flattened, unflattenedRows, weightOf } from '../context.js';
 import { GraphBuilder, type GraphValue, LEFT_OUT } from '../graph.js';
 import { type GraphProto, MICROSOFT } from '../proto.js';
 import { activated, emitSilu, softplus } from './elementwise.js';
@@ -101,7 +101,7 @@ function linearAttention(
 ): GraphValue {
   const { graph, outputs } = context;
   const { name, heads, headDim, stateSize: state, groups } = layer;
-  const sequences = (rows: GraphValue, width: number) => unfoldedRows(context, rows, width);
+  const sequences = (rows: GraphValue, width: number) => unflattenedRows(context, rows, width);
   const [y, after] = graph.pair(
     'LinearAttention',
     [
@@ -122,7 +122,7 @@ function linearAttention(
     },
   );
   outputs.states?.set(`${name}.scan`, graph.output(after));
-  return folded(context, y);
+  return flattened(context, y);
 }
 
 /** Inputs of all chunks, with chunks first. */
@@ -169,7 +169,7 @@ function dualScan(
   const inOrder = graph.op('Transpose', [y], { attributes: { perm: [1, 0, 4, 2, 3, 5] } });
   const flat = graph.op('Reshape', [inOrder, graph.ints(0, -1, heads * headDim)]);
   const tokens = graph.op('Gather', [sizes, graph.ints(1)]);
-  return folded(context, graph.op('Slice', [flat, graph.ints(0), tokens, graph.ints(1)]));
+  return flattened(context, graph.op('Slice', [flat, graph.ints(0), tokens, graph.ints(1)]));
 }
 
 /** Masks of the tokens of a chunk, as floats. */
