@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
 import type { Measurement, Statistics } from '../../src/checkpoint/statistics.js';
-import { summarise } from '../../src/checkpoint/summary.js';
+import { describedTensors, summarise } from '../../src/checkpoint/summary.js';
 import { inspectReport } from '../../src/report/inspect/inspect-report.js';
 import { plainText } from '../../src/report/inspect/inspect-tensors.js';
 import { render } from '../../src/report/render/render.js';
@@ -37,7 +37,8 @@ function resultOf(checkpoint: Checkpoint, { measured = new Map(), filter }: Show
     ? new Map([...checkpoint.tensors].filter(([name]) => name.startsWith(filter)))
     : checkpoint.tensors;
   return {
-    ...summarise(checkpoint, chosen, measured),
+    ...summarise(checkpoint),
+    tensors: describedTensors(chosen, measured),
     ...(filter !== undefined && { filter }),
   };
 }

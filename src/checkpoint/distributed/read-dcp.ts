@@ -172,7 +172,7 @@ class Objects {
     const place = this.#metadata.places.get(name)?.get('');
     if (place === undefined || place.length > MAX_OBJECT_BYTES || this.#left-- <= 0) return UNREAD;
     try {
-      return readTorchObject(sliceOf(place, this.#files), this.#budget).root;
+      return archiveAt(place, this.#files, this.#budget);
     } catch (error) {
       if (error instanceof UserError) return UNREAD;
       throw error;
@@ -196,8 +196,22 @@ function standFor(
   return { kind: 'tensor', dtype, shape, elements, strides, offset: 0, storage, bytes };
 }
 
-const sliceOf = ({ file, offset, length }: PartPlace, files: PartFiles): FileSlice =>
-  new FileSlice(files.get(file), offset, length);
+/**
+ * Part of the budget that every archive takes. Opening one takes a fraction of a millisecond, so a small folder can have
+ * at most about 3,000: whole models of that size have a tenth.
+ */
+const ARCHIVE_BYTES = 20_000;
+
+/** The object of an archive in a file of several. */
+function archiveAt(
+  { file, offset, length }: PartPlace,
+  files: PartFiles,
+  budget: PickleBudget,
+): PickleValue {
+  const slice = new FileSlice(files.get(file), offset, length);
+  budget.spend(ARCHIVE_BYTES, refuseAt(slice.path));
+  return readTorchObject(slice, budget).root;
+}
 
 /** The tensor of a name, made of its parts. */
 function assembled(
@@ -231,7 +245,7 @@ function partIn(
   budget: PickleBudget,
 ): StoredTensor {
   const where = `${tensorPlace(name)}, part at byte ${place.offset}`;
-  const { root } = placedAt(where, () => readTorchObject(sliceOf(place, files), budget));
+  const root = placedAt(where, () => archiveAt(place, files, budget));
   if (!isKind(root, 'tensor') || root.dtype !== dtype || !isSameShape(root.shape, box.sizes)) {
     const found = isKind(root, 'tensor')
       ? `a tensor of ${root.dtype} ${shapeText(root.shape)}`
