@@ -6,7 +6,7 @@ import type { ByteRange } from '../../files/mounted.js';
 import type { StoredDtype } from '../../tensor/dtype.js';
 import { isSameShape, shapeText } from '../../tensor/dtype.js';
 import { groupBy } from '../../text/words.js';
-import { ByteFile, bytesAt, fileNamesAt } from '../byte-file.js';
+import { ByteFile, bytesAt, fileNamesAt, folderNamesAt } from '../byte-file.js';
 import type { CheckpointOptions, OpenedFiles } from '../checkpoint.js';
 import type { Refuse } from '../checkpoint-rules.js';
 import { listed, quoted, refusal, refuseAt, tensorPlace } from '../checkpoint-rules.js';
@@ -33,7 +33,7 @@ const COPY_ALL = 'copy the files of all processes into the folder';
  */
 export function openDcp(folder: string, { stateDict }: CheckpointOptions): OpenedFiles {
   const metadataPath = path.join(folder, DCP_METADATA);
-  const budget = new PickleBudget(() => bytesAt(pathsIn(folder)));
+  const budget = new PickleBudget(() => bytesAt(pathsBelow(folder)));
   const metadata = readDcpMetadata(metadataPath, budget);
   const refuse = refuseAt(metadataPath);
   const files = new PartFiles(folder);
@@ -71,9 +71,18 @@ export function openDcp(folder: string, { stateDict }: CheckpointOptions): Opene
   }
 }
 
-/** Files of a folder; those below it are rare. */
-const pathsIn = (folder: string): string[] =>
-  (fileNamesAt(folder) ?? []).map((name) => path.join(folder, name));
+/** Folders that are searched for part files: writers can make one for each process. */
+const MOST_FOLDERS = 10_000;
+
+/** Files in a folder and in those below it. */
+function* pathsBelow(folder: string): Generator<string> {
+  const folders = [folder];
+  for (const each of folders) {
+    for (const name of fileNamesAt(each) ?? []) yield path.join(each, name);
+    if (folders.length >= MOST_FOLDERS) continue;
+    for (const name of folderNamesAt(each)) folders.push(path.join(each, name));
+  }
+}
 
 function checkName(name: string, refuse: Refuse): void {
   const isPlain = (part: string) => part !== '' && part !== '.' && part !== '..';
@@ -198,9 +207,9 @@ function standFor(
 
 /**
  * Part of the budget that every archive takes. Opening one takes a fraction of a millisecond, so a small folder can have
- * at most about 3,000: whole models of that size have a tenth.
+ * at most about 2,500: whole models of that size have a tenth.
  */
-const ARCHIVE_BYTES = 20_000;
+const ARCHIVE_BYTES = 30_000;
 
 /** The object of an archive in a file of several. */
 function archiveAt(
