@@ -6,6 +6,7 @@ import {
   type ByteRange,
   fileNamesIn,
   fileStatus,
+  folderNamesIn,
   type MountedFile,
   mountedPath,
   pathKind,
@@ -244,6 +245,15 @@ class PartlyHere extends ByteFile {
 export function fileNamesAt(folder: string): string[] | undefined {
   try {
     return pathKind(folder) === 'folder' ? fileNamesIn(folder).sort() : undefined;
+  } catch (error) {
+    throw cannotRead(folder, error);
+  }
+}
+
+/** Names of the folders in a folder. */
+export function folderNamesAt(folder: string): string[] {
+  try {
+    return folderNamesIn(folder);
   } catch (error) {
     throw cannotRead(folder, error);
   }

@@ -92,9 +92,11 @@ export function storedNames(checkpoint: NamedTensors): StoredNames {
   const stored = new Map<string, StoredName>();
   const own = aliases.size === 0 ? [...tensors.keys()] : [...tensors.keys(), ...aliases.keys()];
   const short = withoutPrefixes(own, path);
-  for (const [index, name] of own.entries()) {
+  let index = 0;
+  for (const name of own) {
     const tensor = tensors.get(name) ?? tensors.get(aliases.get(name) ?? name);
     if (tensor) stored.set(short[index] ?? name, { own: name, tensor });
+    index++;
   }
   known.set(tensors, { path, aliases, stored });
   return stored;
@@ -165,25 +167,37 @@ export function naturalOrder(
   names: readonly string[],
   numbers = SORTED_NUMBERS,
 ): readonly string[] {
-  if (numbers === 0) return names;
-  const lists = new Map<string, Map<number, string[]>>();
+  if (numbers === 0 || names.length < 2) return names;
+  /** Rest of the names by number, in lists by what precedes the number; null for names without one. */
+  const lists = new Map<string, Map<number, string[]> | null>();
   for (const name of names) {
-    const { before, number = -1, after } = templateOf(name);
-    const list = lists.get(before) ?? new Map<number, string[]>();
-    lists.set(before, list);
-    const rest = list.get(number);
-    if (rest) rest.push(after);
-    else list.set(number, [after]);
+    const { before, number, after } = templateOf(name);
+    const list = lists.get(before);
+    if (number === undefined) {
+      if (list) list.set(-1, ['']);
+      else lists.set(before, null);
+    } else if (list) {
+      const rest = list.get(number);
+      if (rest) rest.push(after);
+      else list.set(number, [after]);
+    } else {
+      const own = new Map([[number, [after]]]);
+      lists.set(before, list === null ? own.set(-1, ['']) : own);
+    }
   }
-  return Array.from(lists, ([before, list]) =>
-    [...list]
-      .sort(([a], [b]) => a - b)
-      .flatMap(([number, rests]) =>
-        naturalOrder(rests, numbers - 1).map((rest) =>
-          number < 0 ? before : `${before}${number}${rest}`,
-        ),
-      ),
-  ).flat();
+  const ordered: string[] = [];
+  for (const [before, list] of lists) {
+    if (list === null) {
+      ordered.push(before);
+      continue;
+    }
+    for (const [number, rests] of [...list].sort(([a], [b]) => a - b)) {
+      for (const rest of naturalOrder(rests, numbers - 1)) {
+        ordered.push(number < 0 ? before : `${before}${number}${rest}`);
+      }
+    }
+  }
+  return ordered;
 }
 
 /**

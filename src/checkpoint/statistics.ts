@@ -1,6 +1,6 @@
 /** Statistics of the values of a tensor, in one pass. */
 
-import { createHash } from 'node:crypto';
+import { createHash, type Hash, hash as hashOf } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { decodeValues } from '../tensor/decode-values.js';
 import type { StoredDtype } from '../tensor/dtype.js';
@@ -225,17 +225,38 @@ async function measureTensor(
   tensor: StoredTensor,
   { hash, stats, onBytes }: StatisticsOptions,
 ): Promise<Measurement> {
-  const digest = hash ? createHash('sha256') : undefined;
+  const digest = hash ? new Sha256(tensor.bytes) : undefined;
   const fold = stats ? new StatisticsFold(tensor.dtype) : undefined;
   await streamTensor(tensor, (bytes) => {
-    digest?.update(bytes);
+    digest?.take(bytes);
     fold?.take(bytes);
     onBytes(bytes.length);
   });
   return {
-    ...(digest && { sha256: digest.digest('hex') }),
+    ...(digest && { sha256: digest.result() }),
     ...(fold && { stats: fold.result() }),
   };
+}
+
+/** SHA-256 of bytes in pieces. A single piece needs no state, which costs more than to hash a small tensor. */
+class Sha256 {
+  readonly #bytes: number;
+  #state: Hash | undefined;
+  #whole: string | undefined;
+
+  /** @param bytes Bytes of all pieces. */
+  constructor(bytes: number) {
+    this.#bytes = bytes;
+  }
+
+  take(bytes: Uint8Array): void {
+    if (bytes.length === this.#bytes) this.#whole = hashOf('sha256', bytes);
+    else this.#state = (this.#state ?? createHash('sha256')).update(bytes);
+  }
+
+  result(): string {
+    return this.#whole ?? this.#state?.digest('hex') ?? hashOf('sha256', '');
+  }
 }
 
 /** Sequential reads are the fastest on a disk. Files come in the order of their first tensor. */

@@ -9,7 +9,7 @@ import { naturalOrder } from './names.js';
 import type { NamedView, SharedBytes } from './sharing.js';
 import { sharingsOf, viewsOf } from './sharing.js';
 import type { Measurement } from './statistics.js';
-import type { StoredTensor } from './stored-tensor.js';
+import type { StoredBytes, StoredTensor } from './stored-tensor.js';
 import { encodedBytes, isContiguous, storedTypeOf } from './stored-tensor.js';
 import type { ContentEntry } from './summary-content.js';
 import { describeContent } from './summary-content.js';
@@ -37,18 +37,20 @@ export interface TensorGroup {
  * (`model.layers.11.mlp.weight` belongs to `model.layers.11`); other names are grouped by their first two parts.
  */
 export function groupTensors(tensors: ReadonlyMap<string, StoredTensor>): TensorGroup[] {
-  const parts = [...partsOf(tensors)];
-  const turns = new Map<string, number>();
-  for (const { name } of parts) if (!turns.has(name)) turns.set(name, turns.size);
-  const alike = groupBy(
-    parts,
-    ({ name, layer, members }) =>
-      `${name.length} ${name}${layer === undefined ? '' : formOf(members)}`,
+  const groups: TensorGroup[] = [];
+  for (const parts of groupBy(partsOf(tensors), ({ name }) => name).values()) {
+    if (parts.length === 1) groups.push(groupOf(parts));
+    else for (const group of groupsOfName(parts)) groups.push(group);
+  }
+  return groups;
+}
+
+/** Groups of the parts of one name: equal layers as one. */
+function groupsOfName(parts: readonly ModelPart[]): TensorGroup[] {
+  const alike = groupBy(parts, ({ layer, members }) =>
+    layer === undefined ? '' : formOf(members),
   );
-  const turnOf = ({ name }: TensorGroup) => turns.get(name) ?? 0;
-  return Array.from(alike.values(), groupOf).sort(
-    (a, b) => turnOf(a) - turnOf(b) || firstLayer(a) - firstLayer(b),
-  );
+  return Array.from(alike.values(), groupOf).sort((a, b) => firstLayer(a) - firstLayer(b));
 }
 
 /** A part without a number comes before its layers. */
@@ -103,14 +105,16 @@ const formOf = (members: ModelPart['members']): string =>
 function groupOf(parts: readonly ModelPart[]): TensorGroup {
   const { name = '', members = [] } = parts[0] ?? {};
   const layers = parts.flatMap(({ layer }) => layer ?? []).sort((a, b) => a - b);
-  return {
-    name,
-    ...(layers.length > 0 && { layers }),
-    tensors: members.length,
-    elements: sumOf(members, ({ tensor }) => tensor.elements),
-    bytes: sumOf(members, ({ tensor }) => encodedBytes(tensor)),
-    dtypes: [...new Set(members.map(({ tensor }) => storedTypeOf(tensor)))],
-  };
+  let [elements, bytes] = [0, 0];
+  const dtypes: string[] = [];
+  for (const { tensor } of members) {
+    elements += tensor.elements;
+    bytes += encodedBytes(tensor);
+    const type = storedTypeOf(tensor);
+    if (!dtypes.includes(type)) dtypes.push(type);
+  }
+  const figures = { tensors: members.length, elements, bytes, dtypes };
+  return layers.length > 0 ? { name, layers, ...figures } : { name, ...figures };
 }
 
 /** Names from the file become own keys of the object, `__proto__` included. */
@@ -208,15 +212,8 @@ export interface TensorSummary extends Measurement {
   readonly strides?: readonly number[];
 }
 
-/**
- * @param chosen Names of the tensors to list one by one; the others count only in totals.
- * @param measured Statistics of the values of those tensors, if measured.
- */
-export function summarise(
-  checkpoint: Checkpoint,
-  chosen: ReadonlyMap<string, StoredTensor>,
-  measured: ReadonlyMap<string, Measurement>,
-): CheckpointSummary {
+/** Totals and groups of all tensors; `describedTensors` lists them one by one. */
+export function summarise(checkpoint: Checkpoint): Omit<CheckpointSummary, 'tensors'> {
   const { path, format, files, stateDict, metadata, aliases, content, warnings, keyValues } =
     checkpoint;
   const views = viewsOf(checkpoint.tensors);
@@ -234,9 +231,17 @@ export function summarise(
     content: Object.fromEntries(describeContent(content)),
     ...(keyValues && { gguf: describeGguf(keyValues, checkpoint.tensors) }),
     warnings,
-    tensors: Object.fromEntries(described(chosen, measured)),
   };
 }
+
+/**
+ * Tensors one by one, in the order of layers.
+ * @param measured Statistics of their values, if measured.
+ */
+export const describedTensors = (
+  tensors: ReadonlyMap<string, StoredTensor>,
+  measured: ReadonlyMap<string, Measurement>,
+): CheckpointSummary['tensors'] => Object.fromEntries(described(tensors, measured));
 
 /** Yields pairs one by one; a list of all pairs would double the memory. */
 function* described(
@@ -252,21 +257,17 @@ function* described(
 function describeTensor(tensor: StoredTensor, measured?: Measurement): TensorSummary {
   const { shape, elements, storage, offset, encoding } = tensor;
   const { position, bytes } = encoding ?? storage;
-  return {
+  const place = { file: storage.file.path, position, bytes };
+  const described = {
     dtype: storedTypeOf(tensor),
     shape,
     elements,
     bytes: encodedBytes(tensor),
-    storage: {
-      file: storage.file.path,
-      position,
-      bytes,
-      ...(storage.isBigEndian && { bigEndian: true }),
-    },
+    storage: storage.isBigEndian ? { ...place, bigEndian: true as const } : place,
     offset,
-    ...(!isContiguous(tensor) && { strides: tensor.strides }),
-    ...measured,
   };
+  if (measured === undefined && isContiguous(tensor)) return described;
+  return { ...described, ...(!isContiguous(tensor) && { strides: tensor.strides }), ...measured };
 }
 
 function totalsOf(tensors: ReadonlyMap<string, StoredTensor>, views: readonly NamedView[]): Totals {
@@ -285,10 +286,10 @@ function totalsOf(tensors: ReadonlyMap<string, StoredTensor>, views: readonly Na
 }
 
 /** Each storage once; for values in blocks, the blocks. */
-function distinctStorages(tensors: readonly StoredTensor[]): { readonly bytes: number }[] {
-  return [
-    ...new Map(tensors.map(({ storage, encoding }) => [storage, encoding ?? storage])).values(),
-  ];
+function distinctStorages(tensors: readonly StoredTensor[]): Iterable<{ readonly bytes: number }> {
+  const stored = new Map<StoredBytes, { readonly bytes: number }>();
+  for (const { storage, encoding } of tensors) stored.set(storage, encoding ?? storage);
+  return stored.values();
 }
 
 function dtypesOf(tensors: readonly StoredTensor[]): DtypeTotals[] {

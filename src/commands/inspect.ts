@@ -8,7 +8,12 @@ import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
 import type { Measurement } from '../checkpoint/statistics.js';
 import { measureTensors } from '../checkpoint/statistics.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
-import { groupTensors, summarise } from '../checkpoint/summary.js';
+import {
+  type CheckpointSummary,
+  describedTensors,
+  groupTensors,
+  summarise,
+} from '../checkpoint/summary.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand } from '../cli/base-command.js';
 import type { InspectResult, OnnxInspection } from '../cli/command-results.js';
@@ -88,11 +93,18 @@ export default class Inspect extends BaseCommand {
       const view = modelViewOf(checkpoint);
       const unpacked = withUnpackedWeights(view);
       const model = await storedModel(unpacked, flags.family);
+      const measurements = await measured(chosen, flags);
+      let tensors: CheckpointSummary['tensors'] | undefined;
       const result: InspectResult = {
         schema: 'minimind/inspect@1',
         ...(flags.filter !== undefined && { filter: flags.filter }),
         ...(flags.srte && { srte: await surveyed(checkpoint, flags) }),
-        ...summarise(checkpoint, chosen, await measured(chosen, flags)),
+        ...summarise(checkpoint),
+        // A long list, which most answers do not show.
+        get tensors() {
+          tensors ??= describedTensors(chosen, measurements);
+          return tensors;
+        },
         ...(adapter && { adapter: describeAdapter(adapter) }),
         ...modelFields(unpacked, model),
         ...onnxFields(view),

@@ -149,7 +149,7 @@ function found(
 ): CheckpointFacts {
   const { path: file, format, stateDict } = checkpoint;
   const tensors = tensorsOfFile(checkpoint);
-  const { totals } = summarise({ ...checkpoint, tensors }, new Map(), new Map());
+  const { totals } = summarise({ ...checkpoint, tensors });
   const ignored = ignoredIn(notes);
   const found = { file, format, stateDict, config, matches, faults, suggestions, totals };
   return { ...found, ...(ignored && { ignored }) };

@@ -55,7 +55,9 @@ function toUtf16(character: string): string {
  * @throws TypeError for values that are not data: a cycle, a function, undefined.
  */
 export function toJson(value: unknown): string {
-  const json: string | undefined = JSON.stringify(value, exactNumber, 2);
+  // Almost all values need no replacements, and without a function JSON.stringify takes a fifth of the time.
+  const replacer = isExact(value, MOST_LEVELS) ? undefined : exactNumber;
+  const json: string | undefined = JSON.stringify(value, replacer, 2);
   if (json === undefined) throw new TypeError(`${typeof value} is not JSON`);
   return `${printableJson(json)}\n`;
 }
@@ -99,6 +101,24 @@ function inner(json: string, lines: number): string {
     to = json.lastIndexOf('\n', to - 1);
   }
   return json.slice(from, to);
+}
+
+/** Depth to which values are searched for numbers that JSON cannot have. */
+const MOST_LEVELS = 32;
+
+/** Whether JSON has all numbers in a value of plain data, to a depth. */
+function isExact(value: unknown, levels: number): boolean {
+  if (typeof value === 'number') {
+    return Number.isSafeInteger(value) || (Number.isFinite(value) && !Number.isInteger(value));
+  }
+  if (typeof value === 'bigint') return false;
+  if (typeof value !== 'object' || value === null) return true;
+  if (levels === 0 || 'toJSON' in value) return false;
+  if (Array.isArray(value)) return value.every((each) => isExact(each, levels - 1));
+  for (const key in value) {
+    if (!isExact((value as Readonly<Record<string, unknown>>)[key], levels - 1)) return false;
+  }
+  return true;
 }
 
 function exactNumber(_key: string, value: unknown): unknown {

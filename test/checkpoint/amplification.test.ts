@@ -392,7 +392,7 @@ describe.each(Object.entries(ATTACKS))('tensors larger than their files: %s', (a
     }
     const out = path.join(folderOf({}), 'out.safetensors');
     try {
-      await convert(place, out, { dtype: 'BF16', 'no-config': true });
+      await convert(place, out, { dtype: 'BF16', noConfig: true });
       expect(fs.statSync(out).size).toBeLessThanOrEqual(most);
       converted.add(attack);
     } catch (error) {

@@ -51,7 +51,7 @@ describe('an impossible request', () => {
   it('suggests the largest rank whose pair is smaller than the table', async () => {
     // A pair of rank 3 for 12 × 4 has 3 · (12 + 4) = 48 values, as many as the table; of rank 2, 32.
     const input = await torchFile(layersOf(3, [12, 4]));
-    const error = await refused(input, { to: 'low-rank', 'max-error': 1e-12 });
+    const error = await refused(input, { layout: 'low-rank', maxError: 1e-12 });
     expect(textOf(error)).toMatch(/write --max-error 0\.\d+ for rank 2/);
   });
 

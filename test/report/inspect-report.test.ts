@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
 import type { Measurement, Statistics } from '../../src/checkpoint/statistics.js';
-import { summarise } from '../../src/checkpoint/summary.js';
+import { describedTensors, summarise } from '../../src/checkpoint/summary.js';
 import { inspectReport } from '../../src/report/inspect/inspect-report.js';
 import { plainText } from '../../src/report/inspect/inspect-tensors.js';
 import { render } from '../../src/report/render/render.js';
@@ -39,7 +39,8 @@ function resultOf(checkpoint: Checkpoint, { measured = new Map(), filter }: Show
   return {
     schema: 'minimind/inspect@1' as const,
     model: null,
-    ...summarise(checkpoint, chosen, measured),
+    ...summarise(checkpoint),
+    tensors: describedTensors(chosen, measured),
     ...(filter !== undefined && { filter }),
   };
 }

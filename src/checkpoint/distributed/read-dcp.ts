@@ -6,7 +6,7 @@ import type { ByteRange } from '../../files/mounted.js';
 import type { StoredDtype } from '../../tensor/dtype.js';
 import { isSameShape, shapeText } from '../../tensor/dtype.js';
 import { groupBy } from '../../text/words.js';
-import { ByteFile, bytesAt, fileNamesAt } from '../byte-file.js';
+import { ByteFile, bytesAt, fileNamesAt, folderNamesAt } from '../byte-file.js';
 import type { CheckpointOptions, OpenedFiles } from '../checkpoint.js';
 import type { Refuse } from '../checkpoint-rules.js';
 import { listed, quoted, refusal, refuseAt, tensorPlace } from '../checkpoint-rules.js';
@@ -33,7 +33,7 @@ const COPY_ALL = 'copy the files of all processes into the folder';
  */
 export function openDcp(folder: string, { stateDict }: CheckpointOptions): OpenedFiles {
   const metadataPath = path.join(folder, DCP_METADATA);
-  const budget = new PickleBudget(() => bytesAt(pathsIn(folder)));
+  const budget = new PickleBudget(() => bytesAt(pathsBelow(folder)));
   const metadata = readDcpMetadata(metadataPath, budget);
   const refuse = refuseAt(metadataPath);
   const files = new PartFiles(folder);
@@ -71,9 +71,18 @@ export function openDcp(folder: string, { stateDict }: CheckpointOptions): Opene
   }
 }
 
-/** Files of a folder; those below it are rare. */
-const pathsIn = (folder: string): string[] =>
-  (fileNamesAt(folder) ?? []).map((name) => path.join(folder, name));
+/** Folders that are searched for part files: writers can make one for each process. */
+const MOST_FOLDERS = 10_000;
+
+/** Files in a folder and in those below it. */
+function* pathsBelow(folder: string): Generator<string> {
+  const folders = [folder];
+  for (const each of folders) {
+    for (const name of fileNamesAt(each) ?? []) yield path.join(each, name);
+    if (folders.length >= MOST_FOLDERS) continue;
+    for (const name of folderNamesAt(each)) folders.push(path.join(each, name));
+  }
+}
 
 function checkName(name: string, refuse: Refuse): void {
   const isPlain = (part: string) => part !== '' && part !== '.' && part !== '..';
@@ -172,7 +181,7 @@ class Objects {
     const place = this.#metadata.places.get(name)?.get('');
     if (place === undefined || place.length > MAX_OBJECT_BYTES || this.#left-- <= 0) return UNREAD;
     try {
-      return readTorchObject(sliceOf(place, this.#files), this.#budget).root;
+      return archiveAt(place, this.#files, this.#budget);
     } catch (error) {
       if (error instanceof UserError) return UNREAD;
       throw error;
@@ -196,8 +205,22 @@ function standFor(
   return { kind: 'tensor', dtype, shape, elements, strides, offset: 0, storage, bytes };
 }
 
-const sliceOf = ({ file, offset, length }: PartPlace, files: PartFiles): FileSlice =>
-  new FileSlice(files.get(file), offset, length);
+/**
+ * Part of the budget that every archive takes. Opening one takes a fraction of a millisecond, so a small folder can have
+ * at most about 2,500: whole models of that size have a tenth.
+ */
+const ARCHIVE_BYTES = 30_000;
+
+/** The object of an archive in a file of several. */
+function archiveAt(
+  { file, offset, length }: PartPlace,
+  files: PartFiles,
+  budget: PickleBudget,
+): PickleValue {
+  const slice = new FileSlice(files.get(file), offset, length);
+  budget.spend(ARCHIVE_BYTES, refuseAt(slice.path));
+  return readTorchObject(slice, budget).root;
+}
 
 /** The tensor of a name, made of its parts. */
 function assembled(
@@ -231,7 +254,7 @@ function partIn(
   budget: PickleBudget,
 ): StoredTensor {
   const where = `${tensorPlace(name)}, part at byte ${place.offset}`;
-  const { root } = placedAt(where, () => readTorchObject(sliceOf(place, files), budget));
+  const root = placedAt(where, () => archiveAt(place, files, budget));
   if (!isKind(root, 'tensor') || root.dtype !== dtype || !isSameShape(root.shape, box.sizes)) {
     const found = isKind(root, 'tensor')
       ? `a tensor of ${root.dtype} ${shapeText(root.shape)}`

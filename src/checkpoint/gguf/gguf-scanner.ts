@@ -59,8 +59,8 @@ const WINDOW_BYTES = 2 ** 18;
 export class GgufScanner {
   readonly file: ByteFile;
   #position = 0;
-  /** Part of what is read, in messages: `key "general.name"`. */
-  place: string | undefined;
+  /** Part of what is read, in messages: `key "general.name"`. A function, where the text is rarely needed. */
+  place: string | (() => string) | undefined;
   #window: Buffer = Buffer.alloc(0);
   #windowAt = 0;
 
@@ -146,7 +146,8 @@ export class GgufScanner {
   }
 
   refusal(rule: CheckpointRule, message: string) {
-    const place = this.place ?? `byte ${this.#position}`;
+    const named = typeof this.place === 'function' ? this.place() : this.place;
+    const place = named ?? `byte ${this.#position}`;
     return refusal(this.file.path, { rule, place, message });
   }
 

@@ -259,9 +259,9 @@ function readEntries(scanner: GgufScanner, count: number): Entry[] {
   const entries: Entry[] = [];
   const names = new Set<string>();
   for (let index = 0; index < count; index++) {
-    scanner.place = `tensor ${index}`;
+    scanner.place = () => `tensor ${index}`;
     const name = scanner.text('gguf-name', NAME_BYTES);
-    scanner.place = tensorPlace(name);
+    scanner.place = () => tensorPlace(name);
     names.add(name);
     if (names.size <= index) throw scanner.refusal('gguf-name-twice', 'found the name twice');
     entries.push(readEntry(scanner, name));
@@ -275,13 +275,16 @@ function readEntry(scanner: GgufScanner, name: string): Entry {
   if (rank < 1 || rank > MAX_RANK) {
     throw scanner.refusal('gguf-rank', `has ${rank} dimensions, expected 1 to ${MAX_RANK}`);
   }
-  const sizes: (number | bigint)[] = [];
-  for (let axis = 0; axis < rank; axis++) sizes.push(scanner.u64());
-  const shape = sizes.reverse().map(Number);
-  const extent = shape.reduce((product, size) => product * (size || 1), 1);
+  const shape = new Array<number>(rank);
+  let extent = 1;
+  for (let axis = rank - 1; axis >= 0; axis--) {
+    const size = Number(scanner.u64());
+    shape[axis] = size;
+    extent *= size || 1;
+  }
   // A rounded product is never below an exact one that is too large.
   if (extent > Number.MAX_SAFE_INTEGER) {
-    throw scanner.refusal('gguf-elements', `the sizes ${sizes} multiply to more than 2^53 − 1`);
+    throw scanner.refusal('gguf-elements', `the sizes ${shape} multiply to more than 2^53 − 1`);
   }
   const id = scanner.u32();
   const type = ggmlTypeOf(id);
@@ -306,21 +309,15 @@ function placeTensors(
 ): ReadonlyMap<string, StoredTensor> {
   let end = 0;
   for (const entry of inOffsetOrder(entries)) {
-    const refuse = (rule: 'offset' | 'tiling', message: string) =>
-      refusal(file.path, {
-        rule: rule === 'offset' ? 'gguf-offset' : 'gguf-tiling',
-        place: tensorPlace(entry.name),
-        message,
-      });
     const expected = alignedUp(end, alignment);
     if (entry.offset !== expected) {
       const isAligned = BigInt(entry.offset) % BigInt(alignment) === 0n;
-      if (isAligned)
-        throw refuse('tiling', `begins at offset ${entry.offset}, expected ${expected}`);
-      throw refuse(
-        'offset',
-        `begins at offset ${entry.offset}, expected a multiple of ${alignment}`,
-      );
+      const wanted = isAligned ? expected : `a multiple of ${alignment}`;
+      throw refusal(file.path, {
+        rule: isAligned ? 'gguf-tiling' : 'gguf-offset',
+        place: tensorPlace(entry.name),
+        message: `begins at offset ${entry.offset}, expected ${wanted}`,
+      });
     }
     end = expected + bytesOf(entry);
   }
@@ -372,10 +369,8 @@ function tensorOf(file: ByteFile, entry: Entry, position: number): StoredTensor 
   const bytes = bytesOf(entry);
   if (dtype === undefined) return decodedTensor(file, { type, shape, elements, position, bytes });
   const storage = { file, position, bytes, isBigEndian: false };
-  return {
-    ...{ kind: 'tensor', dtype, shape, elements, strides: contiguousStrides(shape) },
-    ...{ offset: 0, storage, bytes },
-  };
+  const strides = contiguousStrides(shape);
+  return { kind: 'tensor', dtype, shape, elements, strides, offset: 0, storage, bytes };
 }
 
 const FLOAT_BYTES = 4;

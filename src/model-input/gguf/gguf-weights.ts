@@ -5,6 +5,7 @@ import {
   reshaped,
   transposedTensor,
 } from '../../checkpoint/computed-file.js';
+import { templateOf } from '../../checkpoint/names.js';
 import { encodedBytes, type StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { narrow } from '../../checkpoint/view.js';
 import type { GgufArchitecture, GgufNaming } from './gguf-names.js';
@@ -17,11 +18,6 @@ export interface HeadCounts {
 }
 
 export type Tensors = ReadonlyMap<string, StoredTensor>;
-
-const NUMBER = String.raw`(0|[1-9]\d{0,4})`;
-
-const patternOf = (name: string) =>
-  new RegExp(`^${name.replaceAll('.', String.raw`\.`).replace('#', NUMBER).replace('@', NUMBER)}$`);
 
 const withNumber = (name: string, layer: string | undefined, expert?: number): string =>
   name.replace('#', layer ?? '').replace('@', String(expert ?? ''));
@@ -111,32 +107,50 @@ export function tensorsOfGguf(
   tensors: Tensors,
   counts: HeadCounts,
 ): Map<string, StoredTensor> {
-  const known = TENSOR_NAMES[architecture].map((each: GgufNaming) => ({
-    each,
-    pattern: patternOf(each.gguf),
-  }));
+  const namingOf = namingsOf(TENSOR_NAMES[architecture]);
   const renamed = new Map<string, StoredTensor>();
   for (const [own, tensor] of tensors) {
-    if (COMPUTED_TENSORS.some((name) => name === own)) continue;
+    if (COMPUTED.has(own)) continue;
     const latent = latentName(own);
     if (latent !== undefined) {
       const whole = joinedLatent(tensors, latent.layer);
       if (whole) renamed.set(`model.layers.${latent.layer}.self_attn.kv_b_proj.weight`, whole);
       continue;
     }
-    const found = known.find(({ pattern }) => pattern.test(own));
-    const [, layer] = found?.pattern.exec(own) ?? [];
-    if (found === undefined) renamed.set(own, tensor);
-    else if (found.each.change === 'experts') {
+    const { naming, layer } = namingOf(own);
+    if (naming === undefined) renamed.set(own, tensor);
+    else if (naming.change === 'experts') {
       for (let expert = 0; expert < (tensor.shape[0] ?? 0); expert++) {
-        renamed.set(withNumber(found.each.name, layer, expert), matrixOf(tensor, expert));
+        renamed.set(withNumber(naming.name, layer, expert), matrixOf(tensor, expert));
       }
     } else {
-      const values = changed(tensor, found.each, counts, 'transformers');
-      renamed.set(withNumber(found.each.name, layer), withEncoding(values, tensor));
+      const values = changed(tensor, naming, counts, 'transformers');
+      renamed.set(withNumber(naming.name, layer), withEncoding(values, tensor));
     }
   }
   return renamed;
+}
+
+const COMPUTED: ReadonlySet<string> = new Set(COMPUTED_TENSORS);
+
+interface FoundNaming {
+  readonly naming: GgufNaming | undefined;
+  readonly layer?: string;
+}
+
+/** Finds the naming of a tensor by its name in the file. Of two with one name, the first counts. */
+function namingsOf(namings: readonly GgufNaming[]): (own: string) => FoundNaming {
+  const reversed = namings.toReversed();
+  const isOfLayer = ({ gguf }: GgufNaming) => gguf.includes('#');
+  const ofLayers = new Map(reversed.filter(isOfLayer).map((each) => [each.gguf, each]));
+  const others = new Map(
+    reversed.filter((each) => !isOfLayer(each)).map((each) => [each.gguf, each]),
+  );
+  return (own) => {
+    const { before, number, after } = templateOf(own);
+    if (number === undefined) return { naming: others.get(own) };
+    return { naming: ofLayers.get(`${before}#${after}`), layer: String(number) };
+  };
 }
 
 const withEncoding = (values: StoredTensor, { encoding }: StoredTensor): StoredTensor =>
@@ -144,6 +158,7 @@ const withEncoding = (values: StoredTensor, { encoding }: StoredTensor): StoredT
 
 /** Halves of the latent projection in files since 2025: keys transposed, and values. */
 function latentName(name: string): { readonly layer: string } | undefined {
+  if (!name.endsWith('_b.weight')) return undefined;
   const [, layer] = /^blk\.(0|[1-9]\d{0,4})\.attn_[kv]_b\.weight$/.exec(name) ?? [];
   return layer === undefined ? undefined : { layer };
 }

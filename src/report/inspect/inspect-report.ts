@@ -42,7 +42,7 @@ import {
   onnxFacts,
 } from './inspect-formats.js';
 import { contentBlocks, sharingBlocks, tensorsBlocks, tensorsTable } from './inspect-tensors.js';
-import { mxfp4Fact } from './mxfp4-fact.js';
+import { MXFP4_DTYPE, mxfp4Fact } from './mxfp4-fact.js';
 import { srteData, srteSurveyBlocks, srteSurveyDetails } from './srte-survey.js';
 
 /** @param options.listed Whether each tensor has its own row. */
@@ -75,11 +75,11 @@ export function inspectReport(
     ],
     more: listed ? [] : ['tensors'],
     next: nextStep(result),
-    data: listed
-      ? tensorsTable(result)
-      : srte
-        ? srteData(srte)
-        : tableOf(groups, groupFields(groups)),
+    // Only CSV has this table, which can be long.
+    get data() {
+      if (listed) return tensorsTable(result);
+      return srte ? srteData(srte) : tableOf(groups, groupFields(groups));
+    },
   };
 }
 
@@ -142,7 +142,7 @@ function factsOf(result: InspectResult): Fact[] {
     ...(result.gguf ? ggufFacts(result.gguf) : []),
     ...(result.onnx ? onnxFacts(result.onnx) : []),
     ...(result.adapter ? adapterFacts(result.adapter) : []),
-    mxfp4Fact(result.tensors),
+    totals.dtypes.some(({ dtype }) => dtype === MXFP4_DTYPE) && mxfp4Fact(result.tensors),
     stateDict.length > 0 && { name: 'state dict', text: shortened(stateDict.join('.')) },
     (same.length > 0 || Object.keys(aliases).length > 0) && {
       name: 'shared',
@@ -217,7 +217,7 @@ function componentsBlocks(result: InspectResult, groups = result.groups): Block[
   const largest = groups.toSorted((a, b) => totalOf(b, 'bytes') - totalOf(a, 'bytes'));
   const shown = new Set(largest.slice(0, ANSWER_ROWS));
   const more = groups.length - shown.size;
-  const most = Math.max(1, ...groups.map((group) => totalOf(group, 'bytes')));
+  const most = largest[0] === undefined ? 1 : Math.max(1, totalOf(largest[0], 'bytes'));
   return [
     tableOf(
       groups.filter((group) => shown.has(group)),

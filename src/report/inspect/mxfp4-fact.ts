@@ -5,6 +5,8 @@ import type { Fact } from '../kit/report.js';
 
 /** Bytes of the 32 values of 4 bits that share a scale. */
 const BLOCK_BYTES = 16;
+/** Type of both tensors of a pair in a file. */
+export const MXFP4_DTYPE = 'U8';
 const [BLOCKS, SCALES] = ['_blocks', '_scales'];
 
 type Tensors = Readonly<Record<string, Pick<TensorSummary, 'dtype' | 'shape'>>>;
@@ -12,10 +14,10 @@ type Tensors = Readonly<Record<string, Pick<TensorSummary, 'dtype' | 'shape'>>>;
 /** Name of the values that the scales in tensor `name` belong to; undefined for other tensors. */
 export function mxfp4ValuesOf(name: string, tensors: Tensors): string | undefined {
   const scales = tensors[name];
-  if (!name.endsWith(SCALES) || scales?.dtype !== 'U8') return undefined;
+  if (!name.endsWith(SCALES) || scales?.dtype !== MXFP4_DTYPE) return undefined;
   const values = name.slice(0, -SCALES.length) + BLOCKS;
   const blocks = Object.hasOwn(tensors, values) ? tensors[values] : undefined;
-  if (blocks?.dtype !== 'U8') return undefined;
+  if (blocks?.dtype !== MXFP4_DTYPE) return undefined;
   const shape = [...scales.shape, BLOCK_BYTES];
   const isPair =
     shape.length === blocks.shape.length && shape.every((size, at) => size === blocks.shape[at]);

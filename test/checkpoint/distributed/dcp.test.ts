@@ -46,6 +46,15 @@ const half = (row: number, changes: Partial<PartSpec> = {}): PartSpec => ({
   ...changes,
 });
 
+it('may have thousands of parts only if its files are large, in folders below it too', () => {
+  const [count, file] = [2900, 'rank0/__0_0.distcp'];
+  const parts = Array.from({ length: count }, (_, at) => ({ offsets: [at], sizes: [1], file }));
+  const small = folderOf(dcpFolder({ w: { shape: [count], parts } }));
+  expect(ruleBrokenBy(small)).toBe('pickle-memory');
+  fs.truncateSync(path.join(small, file), 2 ** 25);
+  expect(opened(small).tensors.get('w')?.shape).toEqual([count]);
+});
+
 describe('metadata', () => {
   const metadata = (content: Uint8Array) =>
     path.join(folderOf({ '.metadata': content }), '.metadata');

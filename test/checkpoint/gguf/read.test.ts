@@ -88,7 +88,7 @@ describe('a GGUF file', () => {
 
   it('is summarised with stored bytes', () => {
     const checkpoint = opened(TYPES);
-    const { totals } = summarise(checkpoint, new Map(), new Map());
+    const { totals } = summarise(checkpoint);
     const q4 = totals.dtypes.find(({ dtype }) => dtype === 'Q4_K');
     expect(q4).toEqual({ dtype: 'Q4_K', tensors: 1, elements: 1536, bytes: (1536 * 4.5) / 8 });
   });
