@@ -6,6 +6,9 @@ import { type AdapterConfig, replacedTest } from './adapter-config.js';
 /** Milliseconds of processor time for all patterns of an adapter; published ones need a few. */
 export const TIME_LIMIT = 1500;
 
+/** Characters from which a pattern can take long to compile. */
+const LONG = 300;
+
 /** A name of modules, or the last parts of it. In a pattern, its dots match any character. */
 const NAME = /^[\w-]+(?:\.[\w-]+)*$/;
 
@@ -181,9 +184,12 @@ class Patterns {
 
   #compiled(source: string): InstanceType<Engine> | undefined {
     this.#checkTime();
+    const compile = () => this.#engine?.compile(source);
     try {
-      return this.#engine?.compile(source);
-    } catch {
+      // The engine compiles in one call, which takes long for many groups in each other.
+      return source.length < LONG ? compile() : new TimeLimit().run(this.#limit.left, compile);
+    } catch (cause) {
+      if (cause instanceof TimeLimitExceeded) throw this.#tooSlow();
       return undefined;
     }
   }

@@ -244,9 +244,9 @@ describe('an adapter', () => {
     const before = process.cpuUsage();
     const rule = await mergeRule(files, base({ [`${module}.weight`]: f32([4, 3]) }));
     const { user } = process.cpuUsage(before);
-    expect([undefined, 'adapter-expression', 'adapter-target']).toContain(rule);
-    // Twice the limit, where a busy machine makes the call repeat a match, and the time of the compiler.
-    expect(user / 1e6).toBeLessThan(2.5 * (TIME_LIMIT / 1000));
+    expect([undefined, 'adapter-expression', 'adapter-factors', 'adapter-target']).toContain(rule);
+    // On a busy machine, a match that got too little time is repeated with more.
+    expect(user / 1e6).toBeLessThan(4 * (TIME_LIMIT / 1000));
   });
 
   it('is refused in bounded time: many patterns and many modules', async () => {
