@@ -21,11 +21,11 @@ const OWN = [
   'schemas',
   'checkpoint/damage',
   'commands/{convert-checkpoint,convert-parts,hub,process}',
-  'conversion/refusals',
-  'conversion/parts/*',
-  'files/*',
+  'convert/conversion/refusals',
+  'scale/conversion-parts/*',
+  'base/files/*',
   'fuzz/*',
-  'hub/hub-client',
+  'input/hub/hub-client',
   'kill/*',
 ].map((name) => `test/${name}.test.ts`);
 

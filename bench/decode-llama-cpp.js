@@ -97,10 +97,10 @@ async function measured(name, aim, ours, peer) {
 }
 
 async function openOurs(folder, form) {
-  const { loadModelFile } = await source('model-input/model-file.ts');
-  const { openOnnx } = await source('runtime/onnx/onnx-engine.ts');
-  const { randomWeights } = await source('runtime/weights.ts');
-  const { Decoder } = await source('runtime/decoder.ts');
+  const { loadModelFile } = await source('input/model-input/model-file.ts');
+  const { openOnnx } = await source('engine/onnx/onnx-engine.ts');
+  const { randomWeights } = await source('engine/weights/weights.ts');
+  const { Decoder } = await source('engine/decoder.ts');
   const { model } = await loadModelFile(path.join(folder, 'config.json'), {});
   const engine = await openOnnx({ threads: THREADS });
   const program = await engine.load(model, randomWeights(model, 0), {
@@ -144,9 +144,9 @@ async function openPeer(library, file) {
 
 /** A folder with the random weights that `openOurs` computes with, and a tokenizer of bytes, which llama.cpp needs. */
 async function writeModel(folder) {
-  const { loadModelFile } = await source('model-input/model-file.ts');
-  const { randomWeights } = await source('runtime/weights.ts');
-  const { tensorsOf } = await source('architecture/walk.ts');
+  const { loadModelFile } = await source('input/model-input/model-file.ts');
+  const { randomWeights } = await source('engine/weights/weights.ts');
+  const { tensorsOf } = await source('model/architecture/walk.ts');
   mkdirSync(folder);
   writeFileSync(path.join(folder, 'config.json'), JSON.stringify(CONFIG));
   writeFileSync(path.join(folder, 'tokenizer.json'), JSON.stringify(byteTokenizer()));

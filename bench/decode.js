@@ -79,9 +79,9 @@ export async function run() {
 }
 
 async function measureModel({ name, config, peers, lengths, aims }) {
-  const { loadModelFile } = await source('model-input/model-file.ts');
-  const { openOnnx } = await source('runtime/onnx/onnx-engine.ts');
-  const { randomWeights } = await source('runtime/weights.ts');
+  const { loadModelFile } = await source('input/model-input/model-file.ts');
+  const { openOnnx } = await source('engine/onnx/onnx-engine.ts');
+  const { randomWeights } = await source('engine/weights/weights.ts');
   const { model, document } = await loadModelFile(`${root}configs/${config}`, {});
   const engine = await openOnnx({ threads: THREADS });
   const program = await engine.load(model, randomWeights(model, 0), {
@@ -140,7 +140,7 @@ async function openPeers(peers, document) {
 
 /** Milliseconds of so many tokens after others, given one by one. */
 export async function decodingTime(program, model, { before, steps }) {
-  const { Decoder } = await source('runtime/decoder.ts');
+  const { Decoder } = await source('engine/decoder.ts');
   const tokens = [...idsOf(model, 1, before + steps).data];
   const decoder = new Decoder(program);
   await decoder.append(tokens.slice(0, before));
@@ -151,7 +151,7 @@ export async function decodingTime(program, model, { before, steps }) {
 
 /** With the logits of all tokens, as the others compute them. */
 async function prefillTime(program, model) {
-  const { Decoder } = await source('runtime/decoder.ts');
+  const { Decoder } = await source('engine/decoder.ts');
   const tokens = [...idsOf(model, 1, PREFILL).data];
   return timeOf(() => new Decoder(program).append(tokens, PREFILL));
 }

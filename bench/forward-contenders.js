@@ -72,19 +72,19 @@ export async function timeOf(work) {
 }
 
 export async function timedOnnx(model) {
-  const { openOnnx } = await source('runtime/onnx/onnx-engine.ts');
+  const { openOnnx } = await source('engine/onnx/onnx-engine.ts');
   return timedEngine('minimind', await openOnnx({ threads: THREADS }), model);
 }
 
 /** It has one thread, whatever is asked for. */
 export async function timedWasm(model) {
-  const { openTfjs } = await source('runtime/tfjs/tfjs-engine.ts');
+  const { openTfjs } = await source('engine/tfjs/tfjs-engine.ts');
   const engine = await openTfjs({ threads: THREADS, backend: 'wasm' });
   return timedEngine('minimind on WebAssembly', engine, model);
 }
 
 async function timedEngine(name, engine, model) {
-  const { randomWeights } = await source('runtime/weights.ts');
+  const { randomWeights } = await source('engine/weights/weights.ts');
   const program = await engine.load(model, randomWeights(model, 0));
   const ids = idsOf(model, 1, TOKENS);
   return {
@@ -104,7 +104,7 @@ export function idsOf(model, batch, tokens) {
 
 /** The products of a model, [rows, inner] by [inner, columns], `times` over; `weight` says of which kind. */
 async function productsOf(model) {
-  const { walk } = await source('architecture/walk.ts');
+  const { walk } = await source('model/architecture/walk.ts');
   return walk(model).flatMap(({ layer }) => {
     if (layer.kind === 'linear') {
       const [columns, inner] = layer.weight.shape;
@@ -120,8 +120,8 @@ async function productsOf(model) {
 }
 
 export async function timedProducts(model) {
-  const { GraphBuilder } = await source('runtime/onnx/graph.ts');
-  const { encodeModel } = await source('runtime/onnx/proto.ts');
+  const { GraphBuilder } = await source('engine/onnx/graph.ts');
+  const { encodeModel } = await source('engine/onnx/proto.ts');
   const { InferenceSession, Tensor } = createRequire(import.meta.url)('onnxruntime-node');
   const products = await productsOf(model);
   const graph = new GraphBuilder();
@@ -168,8 +168,8 @@ function initializer(graph, index, shape) {
 
 /** The same products on the engine in WebAssembly, in its fast form: of two plain matrices, weights [in, out]. */
 export async function timedWasmProducts(model) {
-  const { openBackend } = await source('runtime/tfjs/backends.ts');
-  const { onBackend, scoped } = await source('runtime/tfjs/packages.ts');
+  const { openBackend } = await source('engine/tfjs/backends.ts');
+  const { onBackend, scoped } = await source('engine/tfjs/packages.ts');
   const backend = await openBackend('wasm', THREADS);
   const { tf } = backend;
   const matrix = (rows, columns) => tf.keep(tf.fill([rows, columns], 1 / 64));
@@ -252,7 +252,7 @@ export async function openPyTorch({ script, settings, threads, device = 'cpu', w
 /** A file of weights for another implementation. @param tensors The model's parameters. */
 export async function writeWeights(file, tensors, weights) {
   const { writeSafetensors } = await source('checkpoint/safetensors/write-safetensors.ts');
-  const { writeWhole } = await source('files/write-whole.ts');
+  const { writeWhole } = await source('base/files/write-whole.ts');
   const bytesOf = (tensor) => {
     const values = new Float32Array(tensor.elements);
     weights.read(tensor, 0, values);

@@ -92,7 +92,7 @@ export async function run() {
 
 /** One for each way of computing matrix products that there is. */
 async function openEngines() {
-  const { chooseEngine } = await source('runtime/select/devices.ts');
+  const { chooseEngine } = await source('engine/select/devices.ts');
   const { UserError } = await source('errors.ts');
   const open = async (device, compute) => {
     const wish = { engine: 'onnx', device, compute, threads: THREADS };
@@ -126,9 +126,9 @@ function miniMindSettings({ document: { model: settings } }, tensors) {
 }
 
 async function measureModel(name, session) {
-  const { loadModelFile } = await source('model-input/model-file.ts');
-  const { tensorsOf } = await source('architecture/walk.ts');
-  const { randomWeights } = await source('runtime/weights.ts');
+  const { loadModelFile } = await source('input/model-input/model-file.ts');
+  const { tensorsOf } = await source('model/architecture/walk.ts');
+  const { randomWeights } = await source('engine/weights/weights.ts');
   const { config, script, settingsOf } = MODELS[name];
   const loaded = await loadModelFile(`${root}configs/${config}`, {});
   const { model } = loaded;
@@ -277,7 +277,7 @@ function inSequence(steps, batch) {
  * @param exact Logits in float32, by the part; they are put there.
  */
 async function checked(pair, exact) {
-  const { largestDifference } = await source('quicktest/differences.ts');
+  const { largestDifference } = await source('engine/compare/differences.ts');
   await pair.time();
   const [ours, theirs] = [pair.logits(), await pair.peerLogits()];
   if (ours.length !== theirs.length) throw new Error(`${ours.length} logits, not ${theirs.length}`);

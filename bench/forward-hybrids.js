@@ -158,10 +158,10 @@ export async function run() {
 
 async function measureModel(name, folder) {
   const { parseDocument } = await source('config/document.ts');
-  const { modelOf } = await source('model-input/model-file.ts');
-  const { tensorsOf } = await source('architecture/walk.ts');
-  const { openOnnx } = await source('runtime/onnx/onnx-engine.ts');
-  const { randomWeights } = await source('runtime/weights.ts');
+  const { modelOf } = await source('input/model-input/model-file.ts');
+  const { tensorsOf } = await source('model/architecture/walk.ts');
+  const { openOnnx } = await source('engine/onnx/onnx-engine.ts');
+  const { randomWeights } = await source('engine/weights/weights.ts');
   const settings = { model_type: name, ...MODELS[name] };
   const { model } = await modelOf(parseDocument(JSON.stringify(settings), 'config.json'));
   const weights = randomWeights(model, 0);

@@ -22,7 +22,7 @@ const PAIRS = [
 ];
 
 export async function run() {
-  const { loadFamily } = await source('architecture/families.ts');
+  const { loadFamily } = await source('model/architecture/families.ts');
   const family = await loadFamily('minimind');
   const { document } = family.presets['minimind2-small'];
   // What the family would derive, PyTorch's implementation has to be told.

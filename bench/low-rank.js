@@ -92,10 +92,10 @@ function bundle(file) {
 
 const SCRIPT = `
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
-import { lowRank } from './src/linalg/low-rank.ts';
-import { plainProduct } from './src/linalg/matrix.ts';
-import { chooseProducts } from './src/runtime/select/matmul-backends.ts';
-import { fillNormal, keyOf } from './src/tensor/random.ts';
+import { lowRank } from './src/base/linalg/low-rank.ts';
+import { plainProduct } from './src/base/linalg/matrix.ts';
+import { chooseProducts } from './src/engine/select/matmul-backends.ts';
+import { fillNormal, keyOf } from './src/base/tensor/random.ts';
 
 const [task, file, ...sizes] = process.argv.slice(2);
 const [rows, columns, rank] = sizes.slice(0, 3).map(Number);

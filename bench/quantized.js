@@ -16,9 +16,9 @@ const FORMS = [
 const bundled = await esbuild.build({
   stdin: {
     contents: `
-      export { openOnnx } from './src/runtime/onnx/onnx-engine.ts';
-      export { randomWeights } from './src/runtime/weights.ts';
-      export { linear } from './src/architecture/constructors/basic-layers.ts';`,
+      export { openOnnx } from './src/engine/onnx/onnx-engine.ts';
+      export { randomWeights } from './src/engine/weights/weights.ts';
+      export { linear } from './src/model/architecture/constructors/basic-layers.ts';`,
     resolveDir: process.cwd(),
     loader: 'ts',
   },

@@ -17,7 +17,7 @@ const pytorch = (fill) => {
 
 export async function run() {
   if (pytorch('uniform_') === undefined) return { skipped: 'PyTorch is not there' };
-  const { manualSeed } = await import(new URL('../dist/random/index.js', import.meta.url));
+  const { manualSeed } = await import(new URL('../dist/base/random/index.js', import.meta.url));
   const generator = manualSeed(0);
   const values = new Float32Array(10 ** 7);
   const filled = (fill) => {

@@ -32,7 +32,7 @@ function prepareCommandLibrary() {
  */
 async function keepCompiledCode() {
   if (!module.enableCompileCache) return;
-  const { cacheFolder, makeCacheFolder } = await import('../dist/files/cache-folder.js');
+  const { cacheFolder, makeCacheFolder } = await import('../dist/base/files/cache-folder.js');
   try {
     const own = cacheFolder(process.env, process.platform, os.homedir());
     if (!path.isAbsolute(own)) return;

@@ -17,19 +17,19 @@ const inRoot = (...parts) => path.join(root, ...parts);
 const require = createRequire(import.meta.url);
 
 /** What `exports` of package.json names. tsconfig.build.json lists them too. */
-const LIBRARY = ['src/index.ts', 'src/modules/index.ts', 'src/random/index.ts'];
+const LIBRARY = ['src/index.ts', 'src/model/modules/index.ts', 'src/base/random/index.ts'];
 
 /** What bin/run.js loads. */
-const PROGRAM = ['src/files/cache-folder.ts', 'src/cli/main.ts'];
+const PROGRAM = ['src/base/files/cache-folder.ts', 'src/cli/main.ts'];
 
 /** Counts the presets for families.json. */
-const COUNTING = 'src/budget/family-counts.ts';
+const COUNTING = 'src/model/budget/family-counts.ts';
 
 /** Threads and processes of their own, started by path. */
 const THREADS = [
-  'src/tokenizer/template-process.ts',
-  'src/hub/data-worker.ts',
-  'src/files/end-thread.ts',
+  'src/language/tokenizer/template-process.ts',
+  'src/input/hub/data-worker.ts',
+  'src/base/files/end-thread.ts',
 ];
 
 /** What the command library loads only to run from TypeScript sources, where it finds it. */
@@ -95,7 +95,7 @@ function declarations() {
 }
 
 async function families() {
-  const { describeFamilies } = await import('../dist/budget/family-counts.js');
+  const { describeFamilies } = await import('../dist/model/budget/family-counts.js');
   return describeFamilies();
 }
 

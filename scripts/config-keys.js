@@ -1,7 +1,7 @@
 // The page docs/config-keys.md: what is done with each key of a config.json.
 import { readFileSync } from 'node:fs';
 
-const { HARMLESS, LIMITED } = await import('../src/architecture/transformer/config-keys.ts');
+const { HARMLESS, LIMITED } = await import('../src/model/architecture/transformer/config-keys.ts');
 
 const { families: classes } = JSON.parse(
   readFileSync(new URL('../fixtures/config-keys.json', import.meta.url), 'utf8'),

@@ -4,10 +4,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { register } from 'tsx/esm/api';
 
 register();
-const { FAMILIES } = await import('../src/architecture/families.ts');
+const { FAMILIES } = await import('../src/model/architecture/families.ts');
 const { RULE_SETS } = await import('../src/checkpoint/checkpoint-rules.ts');
-const { CONVERSION_RULES } = await import('../src/conversion/conversion-rules.ts');
-const { QUICK_TEST_CHECKS } = await import('../src/quicktest/checks.ts');
+const { CONVERSION_RULES } = await import('../src/convert/conversion/conversion-rules.ts');
+const { QUICK_TEST_CHECKS } = await import('../src/check/checks.ts');
 const { configKeysPage } = await import('./config-keys.js');
 
 const families = Object.fromEntries(

@@ -25,7 +25,7 @@ const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 /** Written by zod from the schemas that check files of the user. */
 const isOfFiles = (name) => name.startsWith('config-') || name === 'hardware.schema.json';
 
-/** Numbers as `toJson` of src/text/escape.ts prints them. */
+/** Numbers as `toJson` of src/base/text/escape.ts prints them. */
 const DEFINITIONS = {
   Exact: {
     description: 'An integer. Beyond ±(2^53 − 1) it is a string of digits.',

@@ -6,28 +6,34 @@
  * const model = family.build(family.schema.parse({ model: { num_layers: 24 } }));
  * countParameters(model).parameters;
  */
+
+export { bytesIn, DTYPE_NAMES, DTYPES, type Dtype, parseDtype } from './base/tensor/dtype.js';
 export {
   DEFAULT_FAMILY,
   FAMILY_NAMES,
   type FamilyName,
   isFamilyName,
   loadFamily,
-} from './architecture/families.js';
-export { type DocumentOf, type Family, jsonSchemaOf, type Preset } from './architecture/family.js';
+} from './model/architecture/families.js';
+export {
+  type DocumentOf,
+  type Family,
+  jsonSchemaOf,
+  type Preset,
+} from './model/architecture/family.js';
 export {
   COMPONENTS,
   type Component,
   type LanguageModel,
   type Layer,
-} from './architecture/layer.js';
-export type { Param } from './architecture/param.js';
-export { LimitError, MAX_TENSORS } from './architecture/param.js';
-export { ownedTensors, tensorsOf, walk } from './architecture/walk.js';
-export { countParameters, type ParameterBudget } from './budget/parameters.js';
+} from './model/architecture/layer.js';
+export type { Param } from './model/architecture/param.js';
+export { LimitError, MAX_TENSORS } from './model/architecture/param.js';
+export { ownedTensors, tensorsOf, walk } from './model/architecture/walk.js';
+export { countParameters, type ParameterBudget } from './model/budget/parameters.js';
 export {
   compareSrte,
   type SrteComparison,
   type SrteOptions,
   type SrteRow,
-} from './budget/srte-comparison.js';
-export { bytesIn, DTYPE_NAMES, DTYPES, type Dtype, parseDtype } from './tensor/dtype.js';
+} from './model/budget/srte-comparison.js';

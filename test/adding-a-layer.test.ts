@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { onnxVersion } from '../src/runtime/onnx/library.js';
+import { onnxVersion } from '../src/engine/onnx/library.js';
 import {
   applySteps,
   buildCopy,
@@ -20,7 +20,7 @@ let config: string;
 let touched: Set<string>;
 
 beforeAll(async () => {
-  copy = copyOfSource('test/runtime', 'test/fixtures.ts');
+  copy = copyOfSource('test/engine', 'test/fixtures.ts');
   touched = applySteps(readPage('docs/adding-a-layer.md'), copy);
   await buildCopy(copy);
   config = path.join(copy, 'config.json');
@@ -48,23 +48,23 @@ const answerOf = (...args: readonly string[]) => {
 describe('a layer kind made by docs/adding-a-layer.md', () => {
   it('touches at most ten files', () => {
     expect([...touched].sort()).toEqual([
-      'src/architecture/constructors/recurrent-layers.ts',
-      'src/architecture/families.ts',
-      'src/architecture/layer.ts',
-      'src/architecture/models/short_hyena.ts',
-      'src/budget/trace/trace.ts',
-      'src/operations/lower.ts',
-      'src/runtime/onnx/compile.ts',
-      'src/runtime/onnx/layers/short-hyena.ts',
-      'src/runtime/tfjs/interpret.ts',
-      'test/runtime/reference-engine.ts',
+      'src/model/architecture/constructors/recurrent-layers.ts',
+      'src/model/architecture/families.ts',
+      'src/model/architecture/layer.ts',
+      'src/model/architecture/models/short_hyena.ts',
+      'src/model/budget/trace/trace.ts',
+      'src/model/operations/lower.ts',
+      'src/engine/onnx/compile.ts',
+      'src/engine/onnx/layers/short-hyena.ts',
+      'src/engine/tfjs/interpret.ts',
+      'test/engine/reference-engine.ts',
     ]);
   });
 
   it.runIf(isWhole)(
     'compiles',
     () => {
-      const include = ['src', 'test/runtime/reference-engine.ts'];
+      const include = ['src', 'test/engine/reference-engine.ts'];
       expect(typeErrorsIn(copy, include)).toBe('');
     },
     300_000,

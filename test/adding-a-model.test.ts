@@ -6,7 +6,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../src/checkpoint/open.js';
-import { onnxVersion } from '../src/runtime/onnx/library.js';
+import { onnxVersion } from '../src/engine/onnx/library.js';
+import { differenceAt, valuesOf } from './engine/fixture-models.js';
 import {
   applySteps,
   buildCopy,
@@ -17,7 +18,6 @@ import {
   writeTables,
 } from './executed-pages.js';
 import { inPackage, readJson } from './fixtures.js';
-import { differenceAt, valuesOf } from './runtime/fixture-models.js';
 import { isWhole } from './sampled.js';
 
 const CASE = inPackage('fixtures/adding-a-model');
@@ -42,8 +42,8 @@ describe('a family made by docs/adding-a-model.md', () => {
 
   it('is one file and one line, from which the tables of the documentation follow', () => {
     expect([...touched].sort()).toEqual([
-      'src/architecture/families.ts',
-      'src/architecture/models/persimmon.ts',
+      'src/model/architecture/families.ts',
+      'src/model/architecture/models/persimmon.ts',
     ]);
     writeTables(copy);
     for (const page of ['README.md', 'README.zh-CN.md', 'docs/config-keys.md']) {

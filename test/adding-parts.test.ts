@@ -57,12 +57,12 @@ describe('the parts of docs/adding-parts.md', () => {
   it('touch few files', () => {
     expect(Object.fromEntries(touchedBy)).toEqual({
       'A check of quick-test': [
-        'src/quicktest/checks.ts',
-        'src/quicktest/checks/spread.ts',
-        'test/quicktest/checks.test.ts',
+        'src/check/checks.ts',
+        'src/check/checks/spread.ts',
+        'test/check/checks.test.ts',
       ],
       'A flag': ['src/commands/list.ts', 'test/commands/list.test.ts'],
-      'A column of compare': ['src/comparison/columns.ts'],
+      'A column of compare': ['src/estimate/comparison/columns.ts'],
       'A reader of a checkpoint format': [
         'src/checkpoint/checkpoint-rules.ts',
         'src/checkpoint/formats.ts',
@@ -128,7 +128,7 @@ describe('the parts of docs/adding-parts.md', () => {
 
   it('pass their tests; those of the rules fail without the attacks', () => {
     const rules = 'test/checkpoint/rules.test.ts';
-    const files = [ATTACKS, rules, 'test/quicktest/checks.test.ts', 'test/commands/list.test.ts'];
+    const files = [ATTACKS, rules, 'test/check/checks.test.ts', 'test/commands/list.test.ts'];
     const run = testsOf(...files, '-t', 'rule|refused|head without|dense families');
     expect(run.status, run.output).toBe(0);
     fs.rmSync(path.join(copy, ATTACKS));

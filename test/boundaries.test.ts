@@ -53,13 +53,13 @@ describe('findViolations', () => {
 
   /** Files of a package that follows the table. */
   const validFiles = {
-    'src/errors.ts': 'export const code = 1;',
-    'src/tensor/dtype.ts': "import { code } from '../errors.js'; export const bytes = code;",
-    'src/architecture/param.ts':
+    'src/base/errors.ts': 'export const code = 1;',
+    'src/base/tensor/dtype.ts': "import { code } from '../errors.js'; export const bytes = code;",
+    'src/model/architecture/param.ts':
       "import { bytes } from '../tensor/dtype.js'; export const param = bytes; export type Param = 1;",
     'src/report/table.ts':
       "import Table from 'cli-table3'; import type { Param } from '../architecture/param.js'; export const text = (p: Param) => [Table, p];",
-    'src/runtime/devices.ts': 'export const device = 1; export type Device = 1;',
+    'src/engine/devices.ts': 'export const device = 1; export type Device = 1;',
     'src/commands/count.ts':
       "import { param } from '../architecture/param.js'; import type { Device } from '../runtime/devices.js'; export const run = async (d: Device) => [(await import('../runtime/devices.js')).device, param, d];",
     'node_modules/cli-table3/package.json': '{"name":"cli-table3","main":"index.js"}',
@@ -87,33 +87,33 @@ describe('findViolations', () => {
   const plants: Record<string, { rule: string; file: string; text: string; to: string }> = {
     'of a folder that the row does not name': {
       rule: 'tensor-imports',
-      file: 'src/tensor/shape.ts',
+      file: 'src/base/tensor/shape.ts',
       text: "import { param } from '../architecture/param.js'; export const shape = param;",
-      to: 'src/architecture/param.ts',
+      to: 'src/model/architecture/param.ts',
     },
     'of a type from a folder that the row does not name': {
       rule: 'tensor-imports',
-      file: 'src/tensor/shape.ts',
+      file: 'src/base/tensor/shape.ts',
       text: "import type { Param } from '../architecture/param.js'; export type Shape = Param;",
-      to: 'src/architecture/param.ts',
+      to: 'src/model/architecture/param.ts',
     },
     'by export … from': {
       rule: 'tensor-imports',
-      file: 'src/tensor/shape.ts',
+      file: 'src/base/tensor/shape.ts',
       text: "export * from '../architecture/param.js';",
-      to: 'src/architecture/param.ts',
+      to: 'src/model/architecture/param.ts',
     },
     'by import() of a folder that the row does not name': {
       rule: 'tensor-imports',
-      file: 'src/tensor/shape.ts',
+      file: 'src/base/tensor/shape.ts',
       text: "export const shape = () => import('../architecture/param.js');",
-      to: 'src/architecture/param.ts',
+      to: 'src/model/architecture/param.ts',
     },
     'from errors.ts, which imports nothing': {
       rule: 'errors.ts-imports',
-      file: 'src/errors.ts',
+      file: 'src/base/errors.ts',
       text: "import type { Device } from './runtime/devices.js'; export const code: Device = 1;",
-      to: 'src/runtime/devices.ts',
+      to: 'src/engine/devices.ts',
     },
     "of another row's package": {
       rule: 'package-cli-table3',
@@ -129,13 +129,13 @@ describe('findViolations', () => {
     },
     'of a node: module in a folder without Node': {
       rule: 'tensor-node-modules',
-      file: 'src/tensor/shape.ts',
+      file: 'src/base/tensor/shape.ts',
       text: "import fs from 'node:fs'; export const shape = fs;",
       to: 'fs',
     },
     'of a node: module without the prefix in a folder without Node': {
       rule: 'architecture-node-modules',
-      file: 'src/architecture/layer.ts',
+      file: 'src/model/architecture/layer.ts',
       text: "import { join } from 'path'; export const layer = join;",
       to: 'path',
     },
@@ -143,59 +143,59 @@ describe('findViolations', () => {
       rule: 'commands-lazily',
       file: 'src/commands/verify.ts',
       text: "import { device } from '../runtime/devices.js'; export const verify = device;",
-      to: 'src/runtime/devices.ts',
+      to: 'src/engine/devices.ts',
     },
     'of a value instead of a type': {
       rule: 'report-types-only',
       file: 'src/report/json.ts',
       text: "import { param } from '../architecture/param.js'; export const json = param;",
-      to: 'src/architecture/param.ts',
+      to: 'src/model/architecture/param.ts',
     },
     'of a type that still loads the module': {
       rule: 'loaded-for-types',
       file: 'src/report/json.ts',
       text: "import { type Param } from '../architecture/param.js'; export type Json = Param;",
-      to: 'src/architecture/param.ts',
+      to: 'src/model/architecture/param.ts',
     },
     'of a value next to an import of a type': {
       rule: 'report-types-only',
       file: 'src/report/json.ts',
       text: "import type { Param } from '../architecture/param.js'; import { param } from '../architecture/param.js'; export const json: Param = param;",
-      to: 'src/architecture/param.ts',
+      to: 'src/model/architecture/param.ts',
     },
     'of a type and a value together, where only types are allowed': {
       rule: 'report-types-only',
       file: 'src/report/json.ts',
       text: "import { type Param, param } from '../architecture/param.js'; export const json: Param = param;",
-      to: 'src/architecture/param.ts',
+      to: 'src/model/architecture/param.ts',
     },
     'that is static next to an import of a type, where only import() is allowed': {
       rule: 'commands-lazily',
       file: 'src/commands/verify.ts',
       text: "import type { Device } from '../runtime/devices.js'; import { device } from '../runtime/devices.js'; export const verify: Device = device;",
-      to: 'src/runtime/devices.ts',
+      to: 'src/engine/devices.ts',
     },
     'of an engine from the devices': {
       rule: 'runtime-lazily',
-      file: 'src/runtime/devices.ts',
+      file: 'src/engine/devices.ts',
       text: "import { run } from './onnx/engine.js'; export const device = run; export type Device = 1;",
-      to: 'src/runtime/onnx/engine.ts',
+      to: 'src/engine/onnx/engine.ts',
     },
     'of a missing file': {
       rule: 'resolvable',
-      file: 'src/tensor/shape.ts',
+      file: 'src/base/tensor/shape.ts',
       text: "import { gone } from './gone.js'; export const shape = gone;",
       to: './gone.js',
     },
     'of a file outside src': {
       rule: 'stays-in-src',
-      file: 'src/tensor/shape.ts',
+      file: 'src/base/tensor/shape.ts',
       text: "import { outside } from '../../outside.js'; export const shape = outside;",
       to: 'outside.ts',
     },
   };
 
-  const engine = { 'src/runtime/onnx/engine.ts': 'export const run = 1;' };
+  const engine = { 'src/engine/onnx/engine.ts': 'export const run = 1;' };
   const isChange = ({ file }: { file: string }) => file in validFiles;
 
   test.each(Object.entries(plants).filter(([, plant]) => isChange(plant)))(
@@ -226,8 +226,8 @@ describe('findViolations', () => {
 
   test('finds a cycle', async () => {
     const { violations } = await violationsWith({
-      'src/tensor/a.ts': "import { b } from './b.js'; export const a = () => b;",
-      'src/tensor/b.ts': "import { a } from './a.js'; export const b = () => a;",
+      'src/base/tensor/a.ts': "import { b } from './b.js'; export const a = () => b;",
+      'src/base/tensor/b.ts': "import { a } from './a.js'; export const b = () => a;",
     });
     expect(new Set(violations.map(({ rule }) => rule))).toEqual(new Set(['no-cycles']));
     expect(violations[0]?.from).toMatch(/^src\/tensor\/[ab]\.ts$/);
@@ -235,8 +235,8 @@ describe('findViolations', () => {
 
   test('finds a cycle of types', async () => {
     const { violations } = await violationsWith({
-      'src/tensor/a.ts': "import type { B } from './b.js'; export type A = B[];",
-      'src/tensor/b.ts': "import type { A } from './a.js'; export type B = { a: A };",
+      'src/base/tensor/a.ts': "import type { B } from './b.js'; export type A = B[];",
+      'src/base/tensor/b.ts': "import type { A } from './a.js'; export type B = { a: A };",
     });
     expect(new Set(violations.map(({ rule }) => rule))).toEqual(new Set(['no-cycles']));
   });

@@ -52,7 +52,11 @@ export async function buildCopy(copy: string): Promise<void> {
   await build({
     absWorkingDir: copy,
     entryPoints: [
-      ...['src/files/cache-folder.ts', 'src/cli/main.ts', 'src/tokenizer/template-process.ts'],
+      ...[
+        'src/base/files/cache-folder.ts',
+        'src/cli/main.ts',
+        'src/language/tokenizer/template-process.ts',
+      ],
       'src/commands/**/*.ts',
     ],
     outbase: 'src',

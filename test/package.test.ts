@@ -3,11 +3,11 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { checksFor } from '../src/quicktest/checks.js';
+import { checksFor } from '../src/check/checks.js';
 import { parseBoundaries } from './boundaries/rules.js';
+import { safetensorsFile } from './checkpoint/reconcile/files.js';
+import { describeModel, SMALL, Workshop } from './checkpoint/reconcile/support.js';
 import { commandNames, inPackage, ROOT } from './fixtures.js';
-import { safetensorsFile } from './reconcile/files.js';
-import { describeModel, SMALL, Workshop } from './reconcile/support.js';
 import { isWhole } from './sampled.js';
 
 /** Installs the published package in an empty folder and uses it from there. */
@@ -120,10 +120,10 @@ describe('the package', () => {
         'dist/families.json',
         'dist/index.d.ts',
         'dist/index.js',
-        'dist/modules/index.d.ts',
-        'dist/modules/index.js',
-        'dist/random/index.d.ts',
-        'dist/random/index.js',
+        'dist/model/modules/index.d.ts',
+        'dist/model/modules/index.js',
+        'dist/base/random/index.d.ts',
+        'dist/base/random/index.js',
         'oclif.manifest.json',
         'package.json',
         ...presets.map((file) => `configs/hybrid/${file}`),

@@ -2,8 +2,8 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type FamilyName, loadFamily } from '../src/architecture/families.js';
-import { cast, type Tensor } from '../src/modules/index.js';
+import { type FamilyName, loadFamily } from '../src/model/architecture/families.js';
+import { cast, type Tensor } from '../src/model/modules/index.js';
 import { inPackage } from './fixtures.js';
 import { runHere } from './run-here.js';
 

@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { FAMILY_NAMES } from '../src/architecture/families.js';
+import { FAMILY_NAMES } from '../src/model/architecture/families.js';
 import { commandNames, inPackage, readJson } from './fixtures.js';
 import { runCli } from './run-cli.js';
 import { runHere } from './run-here.js';

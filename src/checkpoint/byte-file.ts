@@ -1,7 +1,7 @@
 import fs from 'node:fs';
-import { UserError, usageError } from '../errors.js';
-import { codeOf, missingAdvice, missingReason, systemAdvice } from '../files/file-system.js';
-import { noteInput } from '../files/input-registry.js';
+import { UserError, usageError } from '../base/errors.js';
+import { codeOf, missingAdvice, missingReason, systemAdvice } from '../base/files/file-system.js';
+import { noteInput } from '../base/files/input-registry.js';
 import {
   type ByteRange,
   fileNamesIn,
@@ -10,9 +10,9 @@ import {
   type MountedFile,
   mountedPath,
   pathKind,
-} from '../files/mounted.js';
-import { hubSuggestion } from '../text/hub-names.js';
-import { sumOf } from '../text/words.js';
+} from '../base/files/mounted.js';
+import { hubSuggestion } from '../base/text/hub-names.js';
+import { sumOf } from '../base/text/words.js';
 import { refusal } from './checkpoint-rules.js';
 
 /** A read-only file with random access. */

@@ -2,7 +2,7 @@
  * All rules for checkpoints, by name. An error names the rule that is violated. Each rule is checked in exactly
  * one place and has a test that violates only this rule.
  */
-import { UserError } from '../errors.js';
+import { UserError } from '../base/errors.js';
 
 // Text shared by the errors of all formats.
 

@@ -1,6 +1,6 @@
-import { decodeValues } from '../tensor/decode-values.js';
-import type { Shape, StoredDtype } from '../tensor/dtype.js';
-import { encode } from '../tensor/encode.js';
+import { decodeValues } from '../base/tensor/decode-values.js';
+import type { Shape, StoredDtype } from '../base/tensor/dtype.js';
+import { encode } from '../base/tensor/encode.js';
 import { ByteFile } from './byte-file.js';
 import type { StoredEncoding, StoredTensor } from './stored-tensor.js';
 import { tensorIn } from './stored-tensor.js';

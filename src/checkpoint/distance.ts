@@ -1,6 +1,6 @@
 /** The distance between two stored tensors of one shape, as numbers, and what rounding to a type explains of it. */
-import { decodeValues } from '../tensor/decode-values.js';
-import { STORED_DTYPES } from '../tensor/dtype.js';
+import { decodeValues } from '../base/tensor/decode-values.js';
+import { STORED_DTYPES } from '../base/tensor/dtype.js';
 import { reshaped } from './computed-file.js';
 import { type StoredTensor, storedTypeOf } from './stored-tensor.js';
 import { readRows, rowBytes, yieldToEventLoop } from './view.js';

@@ -2,8 +2,8 @@
  * A strict JSON reader (RFC 8259) for safetensors headers, shard indexes and adapter configs. It works on bytes, so that errors
  * have exact positions and a name does not keep the text in memory.
  */
-import type { UserError } from '../errors.js';
-import { parseJson } from '../text/json.js';
+import type { UserError } from '../base/errors.js';
+import { parseJson } from '../base/text/json.js';
 import type { CheckpointRule } from './checkpoint-rules.js';
 import { quoted, refusal } from './checkpoint-rules.js';
 

@@ -1,5 +1,5 @@
 /** Values of a stored tensor that are not finite, or that float16 cannot hold, found by their bits in one pass. */
-import type { StoredDtype } from '../tensor/dtype.js';
+import type { StoredDtype } from '../base/tensor/dtype.js';
 import type { StoredTensor } from './stored-tensor.js';
 import { streamTensor } from './view.js';
 

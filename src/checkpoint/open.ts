@@ -1,10 +1,10 @@
 /** Opens a path to weights: a file, a shard index, or a folder. */
 
 import { basename, dirname, join } from 'node:path';
-import { UserError } from '../errors.js';
-import { fileNamesIn, folderNamesIn, pathExists } from '../files/mounted.js';
-import { setting } from '../text/setting.js';
-import { sumOf } from '../text/words.js';
+import { UserError } from '../base/errors.js';
+import { fileNamesIn, folderNamesIn, pathExists } from '../base/files/mounted.js';
+import { setting } from '../base/text/setting.js';
+import { sumOf } from '../base/text/words.js';
 import { fileNamesAt } from './byte-file.js';
 import type { Checkpoint, CheckpointOptions, OpenedFiles } from './checkpoint.js';
 import { listed, mostTensorBytes, refusal } from './checkpoint-rules.js';

@@ -4,12 +4,12 @@
  * `weight_zero_point`, which is packed along the rows. A code c of b bits is the integer c − 2^(b − 1).
  */
 
-import { decodeValues } from '../tensor/decode-values.js';
-import type { StoredDtype } from '../tensor/dtype.js';
-import { isSameShape, STORED_DTYPES } from '../tensor/dtype.js';
-import { encode } from '../tensor/encode.js';
-import type { ScaleDtype, WeightForm } from '../tensor/group-quantization.js';
-import { unpackCodes } from '../tensor/group-quantization.js';
+import { decodeValues } from '../base/tensor/decode-values.js';
+import type { StoredDtype } from '../base/tensor/dtype.js';
+import { isSameShape, STORED_DTYPES } from '../base/tensor/dtype.js';
+import { encode } from '../base/tensor/encode.js';
+import type { ScaleDtype, WeightForm } from '../base/tensor/group-quantization.js';
+import { unpackCodes } from '../base/tensor/group-quantization.js';
 import { ByteFile } from './byte-file.js';
 import type { Checkpoint } from './checkpoint.js';
 import { contiguousStrides, type StoredTensor } from './stored-tensor.js';

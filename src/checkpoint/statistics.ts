@@ -2,9 +2,9 @@
 
 import { createHash, type Hash, hash as hashOf } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
-import { decodeValues } from '../tensor/decode-values.js';
-import type { StoredDtype } from '../tensor/dtype.js';
-import { STORED_DTYPES } from '../tensor/dtype.js';
+import { decodeValues } from '../base/tensor/decode-values.js';
+import type { StoredDtype } from '../base/tensor/dtype.js';
+import { STORED_DTYPES } from '../base/tensor/dtype.js';
 import type { NamedView } from './sharing.js';
 import type { StoredTensor } from './stored-tensor.js';
 import { streamTensor } from './view.js';

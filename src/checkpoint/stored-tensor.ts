@@ -1,5 +1,5 @@
-import type { Shape, StoredDtype } from '../tensor/dtype.js';
-import { elementCount } from '../tensor/dtype.js';
+import type { Shape, StoredDtype } from '../base/tensor/dtype.js';
+import { elementCount } from '../base/tensor/dtype.js';
 import type { ByteFile } from './byte-file.js';
 
 /** A byte range of a file that contains tensors. Tensors that share a storage refer to the same object. */

@@ -1,7 +1,7 @@
 /** Entries of a PyTorch file other than the model's tensors, as plain data of bounded size. */
-import { decodeValues } from '../tensor/decode-values.js';
-import type { StoredDtype } from '../tensor/dtype.js';
-import { STORED_DTYPES } from '../tensor/dtype.js';
+import { decodeValues } from '../base/tensor/decode-values.js';
+import type { StoredDtype } from '../base/tensor/dtype.js';
+import { STORED_DTYPES } from '../base/tensor/dtype.js';
 import type { StoredTensor } from './stored-tensor.js';
 import type { Dict, Opaque, PickleValue } from './torch/pickle/values.js';
 import { isKind } from './torch/pickle/values.js';

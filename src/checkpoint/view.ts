@@ -1,5 +1,5 @@
 /** Reads the values of a stored tensor as contiguous little-endian bytes, for any strides and byte order. */
-import { STORED_DTYPES } from '../tensor/dtype.js';
+import { STORED_DTYPES } from '../base/tensor/dtype.js';
 import {
   contiguousStrides,
   isContiguous,

@@ -1,14 +1,14 @@
 import path from 'node:path';
 import { Command } from '@oclif/core/command';
 import type * as Interfaces from '@oclif/core/interfaces';
+import type { Problem } from '../base/errors.js';
+import { usageError } from '../base/errors.js';
+import { endingOf, refuseOtherEnding, refuseOtherEndingEarly } from '../base/files/file-endings.js';
+import { firstOverlapping, refuseModelFile } from '../base/files/input-registry.js';
+import { jsonPieces, printable } from '../base/text/escape.js';
 import { quote } from '../config/quote.js';
-import type { Problem } from '../errors.js';
-import { usageError } from '../errors.js';
-import { endingOf, refuseOtherEnding, refuseOtherEndingEarly } from '../files/file-endings.js';
-import { firstOverlapping, refuseModelFile } from '../files/input-registry.js';
-import type { HubNeed, MountedReference } from '../hub/mount-reference.js';
+import type { HubNeed, MountedReference } from '../input/hub/mount-reference.js';
 import type { Format, Report } from '../report/kit/report.js';
-import { jsonPieces, printable } from '../text/escape.js';
 import type { ParsedFlags } from './flags/flags.js';
 import { baseFlags } from './flags/flags.js';
 import { LineMistake, pasteable } from './line-mistake.js';
@@ -268,7 +268,7 @@ export abstract class BaseCommand extends Command {
       await this.notePublishedFile(flags, file);
       return file;
     }
-    const { onlyOneInFolder } = await import('../model-input/locate.js');
+    const { onlyOneInFolder } = await import('../input/model-input/locate.js');
     const given = (flags as { readonly config?: string }).config;
     const name = (this.id ?? '').split(':');
     if (given !== undefined) {
@@ -288,7 +288,7 @@ export abstract class BaseCommand extends Command {
   /** Names the preset that is used for a missing file of a published report. */
   protected async notePublishedFile(flags: OutputFlags, file: string): Promise<void> {
     const { existsSync } = await import('node:fs');
-    const { publishedPreset } = await import('../model-input/locate.js');
+    const { publishedPreset } = await import('../input/model-input/locate.js');
     const preset = publishedPreset(file);
     if (preset !== undefined && !existsSync(file)) {
       this.note(flags, `${file} is the preset ${preset}`);
@@ -348,7 +348,7 @@ export abstract class BaseCommand extends Command {
   protected async write(flags: OutputFlags, text: string | Iterable<string>): Promise<void> {
     if (isStdout(flags.output)) return writeStdout(text);
     refuseModelFile(flags.output);
-    const { refuseUnwritable } = await import('../files/write-whole.js');
+    const { refuseUnwritable } = await import('../base/files/write-whole.js');
     await refuseUnwritable(flags.output, flags.force);
     refuseOtherEnding('--output', flags.output, this.#endings);
     await writeText(flags.output, text, flags.force);
@@ -357,7 +357,7 @@ export abstract class BaseCommand extends Command {
 
   /** Rejects files of `--output` and `--save` that cannot be written, before the work begins. */
   protected async refuseUnwritable({ output, save, force }: SavingFlags): Promise<void> {
-    const { refuseUnwritable } = await import('../files/write-whole.js');
+    const { refuseUnwritable } = await import('../base/files/write-whole.js');
     if (!isStdout(save)) await refuseUnwritable(save, force);
     if (isStdout(output)) return;
     if (!isStdout(save) && firstOverlapping([output], save) !== undefined) {

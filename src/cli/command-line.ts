@@ -1,10 +1,10 @@
 /** Reads a command line against the declared arguments and flags of its command, before the command library does. */
 import type { Command } from '@oclif/core/command';
+import { usageError } from '../base/errors.js';
+import { freeName } from '../base/files/file-system.js';
+import { counted, joined } from '../base/text/words.js';
 import { misspelled, nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
-import { usageError } from '../errors.js';
-import { freeName } from '../files/file-system.js';
-import { counted, joined } from '../text/words.js';
 import { LineMistake, type MeantLine, pasteable } from './line-mistake.js';
 import {
   type FlagMeaning,

@@ -1,25 +1,26 @@
 /** Results that a command puts together from several use cases. Those of one use case are next to it. */
-import type { RopeAnalysis } from '../budget/analyse-rope.js';
-import type { Figure } from '../budget/figure.js';
-import type { GenerationFlops } from '../budget/flops.js';
+
+import type { Problem } from '../base/errors.js';
+import type { AdapterDescription } from '../checkpoint/adapter/adapter.js';
+import type { OnnxDescription } from '../checkpoint/onnx/describe-onnx.js';
+import type { CheckpointSummary, TensorGroup } from '../checkpoint/summary.js';
+import type { SrteSurvey } from '../convert/conversion/srte/survey-srte.js';
+import type { StoredModel } from '../input/model-input/checkpoint-config.js';
+import type { CheckpointFacts } from '../input/model-input/checkpoint-model.js';
+import type { OnnxView } from '../input/model-input/onnx/onnx-tensors.js';
+import type { RopeSettings } from '../input/model-input/rope-settings.js';
+import type { RopeAnalysis } from '../model/budget/analyse-rope.js';
+import type { Figure } from '../model/budget/figure.js';
+import type { GenerationFlops } from '../model/budget/flops.js';
 import type {
   BlockBudget,
   LimitCheck,
   ModelProfile,
   ResolvedSetting,
   TensorEntry,
-} from '../budget/profile-model.js';
-import type { PublishedReport } from '../budget/published/explanations.js';
-import type { AdapterDescription } from '../checkpoint/adapter/adapter.js';
-import type { OnnxDescription } from '../checkpoint/onnx/describe-onnx.js';
-import type { CheckpointSummary, TensorGroup } from '../checkpoint/summary.js';
-import type { SrteSurvey } from '../conversion/srte/survey-srte.js';
-import type { Problem } from '../errors.js';
-import type { StoredModel } from '../model-input/checkpoint-config.js';
-import type { CheckpointFacts } from '../model-input/checkpoint-model.js';
-import type { OnnxView } from '../model-input/onnx/onnx-tensors.js';
-import type { RopeSettings } from '../model-input/rope-settings.js';
-import type { StoredWeights } from '../quantization/stored-weights.js';
+} from '../model/budget/profile-model.js';
+import type { PublishedReport } from '../model/budget/published/explanations.js';
+import type { StoredWeights } from '../model/quantization/stored-weights.js';
 
 /**
  * A new config, and the JSON Schema that it names for editors.

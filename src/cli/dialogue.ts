@@ -1,8 +1,8 @@
 /** Dialogues on a terminal: questions with defaults, and prompts one after the other. */
 
 import { createInterface, type Interface } from 'node:readline/promises';
-import { UserError } from '../errors.js';
-import { printable } from '../text/escape.js';
+import { UserError } from '../base/errors.js';
+import { printable } from '../base/text/escape.js';
 import { Interruption } from './output.js';
 
 /** Whether a person can answer: in a pipe, no question is asked. */

@@ -1,7 +1,7 @@
 /** The families with their presets. */
 import fs from 'node:fs';
-import type { FamilySummary } from '../budget/family-counts.js';
-import { codeOf } from '../files/file-system.js';
+import { codeOf } from '../base/files/file-system.js';
+import type { FamilySummary } from '../model/budget/family-counts.js';
 
 /** The build writes it into the folder above each built module. Above the sources there is none. */
 const BUILT = new URL('../families.json', import.meta.url);
@@ -12,7 +12,7 @@ export async function listFamilies(): Promise<readonly FamilySummary[]> {
     return JSON.parse(fs.readFileSync(BUILT, 'utf8'));
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error;
-    const { describeFamilies } = await import('../budget/family-counts.js');
+    const { describeFamilies } = await import('../model/budget/family-counts.js');
     return describeFamilies();
   }
 }

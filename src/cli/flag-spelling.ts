@@ -1,6 +1,11 @@
 /** Settings and commands as the command line writes them. */
-import { type CommandName, type SettingName, type Spelling, useSpelling } from '../text/setting.js';
-import { shellWord } from '../text/words.js';
+import {
+  type CommandName,
+  type SettingName,
+  type Spelling,
+  useSpelling,
+} from '../base/text/setting.js';
+import { shellWord } from '../base/text/words.js';
 import { COMMAND_WORDS, OWN_FLAGS, SETTING_FLAGS } from './setting-flags.js';
 
 /**

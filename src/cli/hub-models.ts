@@ -1,12 +1,12 @@
 /** Models of the hub on a command line. Loaded only when there is one. */
-import { type UserError, usageError } from '../errors.js';
-import type { HubNeed, MountedReference } from '../hub/mount-reference.js';
-import { mountReference } from '../hub/mount-reference.js';
-import type { HubReference } from '../hub/reference.js';
-import { parseHubReference, pinnedPath } from '../hub/reference.js';
-import { downloadLine } from '../text/hub-names.js';
-import { formatBytes } from '../text/units.js';
-import { shellWord } from '../text/words.js';
+import { type UserError, usageError } from '../base/errors.js';
+import { downloadLine } from '../base/text/hub-names.js';
+import { formatBytes } from '../base/text/units.js';
+import { shellWord } from '../base/text/words.js';
+import type { HubNeed, MountedReference } from '../input/hub/mount-reference.js';
+import { mountReference } from '../input/hub/mount-reference.js';
+import type { HubReference } from '../input/hub/reference.js';
+import { parseHubReference, pinnedPath } from '../input/hub/reference.js';
 import { progressDisplay } from './progress.js';
 
 interface MountOptions {

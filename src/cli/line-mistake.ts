@@ -1,6 +1,6 @@
 /** Mistakes in command lines, and the lines that were probably meant. */
-import { UserError } from '../errors.js';
-import { shellWord } from '../text/words.js';
+import { UserError } from '../base/errors.js';
+import { shellWord } from '../base/text/words.js';
 
 /** A command line as a user can paste it. */
 export const pasteable = (words: readonly string[]): string =>

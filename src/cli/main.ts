@@ -5,15 +5,15 @@ import { fileURLToPath } from 'node:url';
 import { Config } from '@oclif/core/config';
 import type { LoadOptions } from '@oclif/core/interfaces';
 import { run } from '@oclif/core/run';
+import { ERROR_CODES, UserError, usageError } from '../base/errors.js';
+import { handleSignals } from '../base/files/early-end.js';
+import { systemAdvice } from '../base/files/file-system.js';
+import { beginInputs, writtenFiles } from '../base/files/input-registry.js';
+import { beginMounts } from '../base/files/mounted.js';
+import { toJson } from '../base/text/escape.js';
+import { joined } from '../base/text/words.js';
 import { nearest } from '../config/nearest.js';
 import { escapeText, quote } from '../config/quote.js';
-import { ERROR_CODES, UserError, usageError } from '../errors.js';
-import { handleSignals } from '../files/early-end.js';
-import { systemAdvice } from '../files/file-system.js';
-import { beginInputs, writtenFiles } from '../files/input-registry.js';
-import { beginMounts } from '../files/mounted.js';
-import { toJson } from '../text/escape.js';
-import { joined } from '../text/words.js';
 import { readCommandLine } from './command-line.js';
 import { spellAsFlags } from './flag-spelling.js';
 import type { HelpLength } from './help.js';
@@ -97,7 +97,7 @@ async function checkLine({ words, models = [], gpus = [] }: MeantLine, config: C
 /** Whether a model is a preset, of the hub, or a file that exists. */
 async function isPresent(model: string): Promise<boolean> {
   if (model.startsWith('hf:') || fs.existsSync(model)) return true;
-  const { presetsNamed } = await import('../model-input/locate.js');
+  const { presetsNamed } = await import('../input/model-input/locate.js');
   return presetsNamed(model).length === 1;
 }
 
@@ -249,8 +249,8 @@ async function linesWithoutCommand(text: string, rest: readonly string[]): Promi
 
 /** The command for a model without one: only the tensors of a checkpoint without a config can be shown. */
 async function commandOf(model: string): Promise<string> {
-  const { isCheckpointPath } = await import('../model-input/locate.js');
-  const { configIn } = await import('../files/config-names.js');
+  const { isCheckpointPath } = await import('../input/model-input/locate.js');
+  const { configIn } = await import('../base/files/config-names.js');
   if (!fs.existsSync(model) || !isCheckpointPath(model)) return 'profile';
   const folder = fs.statSync(model).isDirectory() ? model : path.dirname(model);
   return configIn(folder) === undefined ? 'inspect' : 'profile';
@@ -258,7 +258,7 @@ async function commandOf(model: string): Promise<string> {
 
 async function isModel(text: string): Promise<boolean> {
   if (/[/\\.]/.test(text) || fs.existsSync(text)) return true;
-  const { presetsNamed } = await import('../model-input/locate.js');
+  const { presetsNamed } = await import('../input/model-input/locate.js');
   return presetsNamed(text).length > 0;
 }
 

@@ -6,8 +6,8 @@ import {
   configPath,
   isCheckpointPath,
   presetsNamed,
-} from '../model-input/locate.js';
-import { openModelSource } from '../model-input/model-source.js';
+} from '../input/model-input/locate.js';
+import { openModelSource } from '../input/model-input/model-source.js';
 import { LineMistake } from './line-mistake.js';
 
 /** Names of arguments that are a model. */

@@ -1,6 +1,6 @@
+import { usageError } from '../base/errors.js';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
-import { usageError } from '../errors.js';
 
 /**
  * The entries whose names match the glob of `--filter`; all of them without one.

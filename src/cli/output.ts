@@ -1,8 +1,8 @@
 /** Destination of an answer: stdout, or a file. */
-import { onCtrlC } from '../files/early-end.js';
-import type { ByteSink } from '../files/write-whole.js';
+import { onCtrlC } from '../base/files/early-end.js';
+import type { ByteSink } from '../base/files/write-whole.js';
+import { printable } from '../base/text/escape.js';
 import type { RenderOptions } from '../report/kit/report.js';
-import { printable } from '../text/escape.js';
 
 /** Writes to stdout and waits until it is accepted. Errors reach the stream's own handler (`main.ts`). */
 export async function writeStdout(text: string | Iterable<string>): Promise<void> {
@@ -55,7 +55,7 @@ export async function writeText(
   text: string | Iterable<string>,
   force: boolean,
 ): Promise<void> {
-  const { writeWhole } = await import('../files/write-whole.js');
+  const { writeWhole } = await import('../base/files/write-whole.js');
   const fill = async (sink: ByteSink) => {
     for (const piece of piecesOf(text)) await sink.write(Buffer.from(piece));
   };

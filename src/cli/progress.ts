@@ -1,11 +1,11 @@
 /** Progress of long tasks on stderr. */
 
 import { stripVTControlCharacters } from 'node:util';
-import type { Progress, ProgressDisplay, Steps } from '../progress-display.js';
+import type { Progress, ProgressDisplay, Steps } from '../base/progress-display.js';
+import { printable } from '../base/text/escape.js';
+import { formatBytes, formatDuration, formatShare } from '../base/text/units.js';
 import type { PlotBlock } from '../report/kit/report.js';
 import { render } from '../report/render/render.js';
-import { printable } from '../text/escape.js';
-import { formatBytes, formatDuration, formatShare } from '../text/units.js';
 import { renderOptions, writeInterruption } from './output.js';
 
 interface Surroundings {

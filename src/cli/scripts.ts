@@ -1,8 +1,8 @@
 /** Scripts of the projects that minimind works for, and the commands that take their place. */
 import path from 'node:path';
+import { type UserError, usageError } from '../base/errors.js';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
-import { type UserError, usageError } from '../errors.js';
 
 /** A command that answers what scripts answer. It runs as written, in any folder. */
 export interface ScriptCommand {

@@ -1,7 +1,7 @@
 /**
  * Flags of the settings that texts name. No import of code: every command loads this when it starts.
  */
-import type { CommandName, SettingName } from '../text/setting.js';
+import type { CommandName, SettingName } from '../base/text/setting.js';
 
 /** The flag of each setting, without its dashes. */
 export const SETTING_FLAGS = {

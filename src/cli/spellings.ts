@@ -1,6 +1,7 @@
 /** Common names of flags, choices and commands, as people know them from other tools. */
+
+import { parseDtype } from '../base/tensor/dtype.js';
 import { misspelled } from '../config/nearest.js';
-import { parseDtype } from '../tensor/dtype.js';
 
 /** Ignores case, and characters between words. */
 export const foldedName = (text: string): string => text.toLowerCase().replaceAll(/[-_ .]/g, '');

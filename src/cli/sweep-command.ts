@@ -1,7 +1,7 @@
 /** Base class of commands whose work can be divided into parts: `compare`, `plan`, `evaluate`. */
 import path from 'node:path';
-import { UserError, usageError } from '../errors.js';
-import type { Sweep } from '../sweep/sweep.js';
+import { UserError, usageError } from '../base/errors.js';
+import type { Sweep } from '../scale/sweep/sweep.js';
 import { BaseCommand, formatOf } from './base-command.js';
 import { baseFlags, details } from './flags/flags.js';
 import { type PartsMode, partsMode, refuseIdlePlaces, sweepFlags } from './flags/parts-flags.js';
@@ -100,7 +100,7 @@ export abstract class SweepCommand extends BaseCommand {
   }
 
   async #planned(words: readonly Word[]): Promise<SweepRun> {
-    const { SweepParts } = await import('../sweep/sweep.js');
+    const { SweepParts } = await import('../scale/sweep/sweep.js');
     refuseOwnInputs(words);
     const { flags } = await this.#parts(words);
     const { plan: file = '', parts = 1, force } = flags;
@@ -132,7 +132,7 @@ export abstract class SweepCommand extends BaseCommand {
     words: readonly Word[],
     viewFlags: readonly string[],
   ): Promise<SweepRun | undefined> {
-    const { SweepParts } = await import('../sweep/sweep.js');
+    const { SweepParts } = await import('../scale/sweep/sweep.js');
     const { flags } = await this.#parts(words);
     const { plan: file = '', part = 'auto', tasks, launch = 'slurm', image, claim } = flags;
     const { id, config } = this;
@@ -190,7 +190,7 @@ export abstract class SweepCommand extends BaseCommand {
 
   async #report(
     flags: Parameters<BaseCommand['answer']>[0],
-    result: import('../sweep/sweep.js').SweepResult,
+    result: import('../scale/sweep/sweep.js').SweepResult,
   ): Promise<undefined> {
     const { sweepReport } = await import('../report/parts-report.js');
     await this.answer(flags, result, sweepReport);

@@ -1,8 +1,8 @@
 import * as Flags from '@oclif/core/flags';
-import type { AttentionResult } from '../budget/attention-methods.js';
-import { attentionMethodsOf, matchRatios } from '../budget/attention-methods.js';
-import { longTextsOf } from '../budget/long-texts.js';
-import { normOperations } from '../budget/norm-operations.js';
+import { usageError } from '../base/errors.js';
+import { refuseBroken } from '../base/text/relations.js';
+import { formatBytes, formatInteger, percentText } from '../base/text/units.js';
+import { joined } from '../base/text/words.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, modelArgument, modelFlags, sourceOf } from '../cli/flags/flags.js';
 import { oneGpuName } from '../cli/flags/hardware-flags.js';
@@ -16,15 +16,15 @@ import {
   tokenCounts,
   tokens,
 } from '../cli/flags/value-flags.js';
-import { usageError } from '../errors.js';
-import { onChipMemoryOf } from '../hardware/gpu.js';
-import { clusterNamed } from '../hardware/gpus.js';
-import { openModelSource } from '../model-input/model-source.js';
+import { onChipMemoryOf } from '../estimate/hardware/gpu.js';
+import { clusterNamed } from '../estimate/hardware/gpus.js';
+import { openModelSource } from '../input/model-input/model-source.js';
+import type { AttentionResult } from '../model/budget/attention-methods.js';
+import { attentionMethodsOf, matchRatios } from '../model/budget/attention-methods.js';
+import { longTextsOf } from '../model/budget/long-texts.js';
+import { normOperations } from '../model/budget/norm-operations.js';
 import { attentionReport } from '../report/attention-report.js';
 import { configText } from '../report/profile/setting-notes.js';
-import { refuseBroken } from '../text/relations.js';
-import { formatBytes, formatInteger, percentText } from '../text/units.js';
-import { joined } from '../text/words.js';
 
 /** Share of a window in circulation for windows over a text. */
 const USUAL_OVERLAP = 0.5;

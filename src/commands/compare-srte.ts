@@ -1,12 +1,12 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { hybrid } from '../architecture/models/hybrid.js';
-import type { SrteResult } from '../budget/srte-comparison.js';
-import { compareSrte, PUBLISHED_RANKS } from '../budget/srte-comparison.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { offline, readAs, set } from '../cli/flags/flags.js';
 import { counts, dtype, tokenCounts } from '../cli/flags/value-flags.js';
-import { documentOf, loadModelFile } from '../model-input/model-file.js';
+import { documentOf, loadModelFile } from '../input/model-input/model-file.js';
+import { hybrid } from '../model/architecture/models/hybrid.js';
+import type { SrteResult } from '../model/budget/srte-comparison.js';
+import { compareSrte, PUBLISHED_RANKS } from '../model/budget/srte-comparison.js';
 import { srteReport } from '../report/compare/compare-srte-report.js';
 
 export default class CompareSrte extends BaseCommand {

@@ -1,6 +1,7 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
+import { usageError } from '../base/errors.js';
+import { formatInteger } from '../base/text/units.js';
 import {
   details,
   offline,
@@ -14,13 +15,16 @@ import { sweepFlags } from '../cli/flags/parts-flags.js';
 import { names } from '../cli/flags/value-flags.js';
 import { progress } from '../cli/progress.js';
 import { ANY_BACKEND, SweepCommand } from '../cli/sweep-command.js';
-import { COLUMN_NAMES } from '../comparison/columns.js';
-import type { ComparisonResult } from '../comparison/compare-models.js';
-import { comparisonOf, comparisonWarnings, mainColumns } from '../comparison/compare-models.js';
-import { usageError } from '../errors.js';
-import { candidateCosts, openCandidates } from '../model-input/model-candidates.js';
+import { COLUMN_NAMES } from '../estimate/comparison/columns.js';
+import type { ComparisonResult } from '../estimate/comparison/compare-models.js';
+import {
+  comparisonOf,
+  comparisonWarnings,
+  mainColumns,
+} from '../estimate/comparison/compare-models.js';
+import { candidateCosts, openCandidates } from '../input/model-input/model-candidates.js';
+import { OPTIMIZER_NAMES } from '../model/budget/training-budget.js';
 import { compareReport } from '../report/compare/compare-report.js';
-import { formatInteger } from '../text/units.js';
 
 export default class Compare extends SweepCommand {
   static override summary = 'Compare models side by side.';
@@ -109,7 +113,7 @@ export default class Compare extends SweepCommand {
     const { tokenizer, text } = flags;
     const texts =
       tokenizer && text !== undefined
-        ? await (await import('../tokenizer/tokenizer.js')).measureText(tokenizer, text)
+        ? await (await import('../language/tokenizer/tokenizer.js')).measureText(tokenizer, text)
         : undefined;
     const count = run.units ?? models.count;
     const shown = progress(flags, 'counting models', count, undefined, formatInteger);

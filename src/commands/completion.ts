@@ -1,17 +1,17 @@
 import * as Args from '@oclif/core/args';
 import type { Command } from '@oclif/core/command';
-import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
+import { DTYPE_NAMES } from '../base/tensor/dtype.js';
+import { toJson } from '../base/text/escape.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { baseFlags, formatFlag } from '../cli/flags/flags.js';
 import type { CompletedCommand, CompletionResult, Shell } from '../cli/shell-completion.js';
 import { completionScript, SHELLS } from '../cli/shell-completion.js';
-import { COLUMN_NAMES } from '../comparison/columns.js';
 import { formatPath } from '../config/quote.js';
 import { keyPaths } from '../config/schema-structure.js';
-import { GPUS, MACHINES } from '../hardware/gpus.js';
-import { presetNames } from '../model-input/locate.js';
-import { DTYPE_NAMES } from '../tensor/dtype.js';
-import { toJson } from '../text/escape.js';
+import { COLUMN_NAMES } from '../estimate/comparison/columns.js';
+import { GPUS, MACHINES } from '../estimate/hardware/gpus.js';
+import { presetNames } from '../input/model-input/locate.js';
+import { FAMILY_NAMES, loadFamily } from '../model/architecture/families.js';
 
 export default class Completion extends BaseCommand {
   static override summary = 'Print a completion script for bash, zsh, fish or PowerShell.';

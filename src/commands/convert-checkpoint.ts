@@ -2,6 +2,11 @@ import fs from 'node:fs';
 import path from 'node:path';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
+import { usageError } from '../base/errors.js';
+import { watchEnd } from '../base/files/early-end.js';
+import { freeName } from '../base/files/file-system.js';
+import { type NextLine, nextCommand } from '../base/text/setting.js';
+import { percentText } from '../base/text/units.js';
 import { CONTAINER_NAMES, containerOf } from '../checkpoint/formats.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
@@ -26,7 +31,7 @@ import { bytesLimit, count, seedOf, tokens, unreadable } from '../cli/flags/valu
 import { pasteable } from '../cli/line-mistake.js';
 import { progressDisplay, stepProgress } from '../cli/progress.js';
 import { quote } from '../config/quote.js';
-import type { Merge } from '../conversion/conversion-choices.js';
+import type { Merge } from '../convert/conversion/conversion-choices.js';
 import {
   CONVERTED_DTYPE_NAMES,
   CONVERTED_DTYPES,
@@ -38,21 +43,16 @@ import {
   QUANTIZATION_NAMES,
   QUANTIZATIONS,
   TIES,
-} from '../conversion/conversion-choices.js';
-import type { ConversionResult } from '../conversion/conversion-result.js';
-import type { Proof } from '../conversion/execute/check-output.js';
-import type { ConversionRequest } from '../conversion/job.js';
-import { usageError } from '../errors.js';
-import { watchEnd } from '../files/early-end.js';
-import { freeName } from '../files/file-system.js';
-import { withAdapter } from '../model-input/adapter-model.js';
-import { checkpointWarnings } from '../model-input/checkpoint-config.js';
-import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
-import { onlyOneInFolder } from '../model-input/locate.js';
+} from '../convert/conversion/conversion-choices.js';
+import type { ConversionResult } from '../convert/conversion/conversion-result.js';
+import type { Proof } from '../convert/conversion/execute/check-output.js';
+import type { ConversionRequest } from '../convert/conversion/job.js';
+import { withAdapter } from '../input/model-input/adapter-model.js';
+import { checkpointWarnings } from '../input/model-input/checkpoint-config.js';
+import { openModelCheckpoint } from '../input/model-input/gguf/gguf-checkpoint.js';
+import { onlyOneInFolder } from '../input/model-input/locate.js';
 import { convertReport, exceedsBound } from '../report/convert/convert-report.js';
 import { partsReport } from '../report/parts-report.js';
-import { type NextLine, nextCommand } from '../text/setting.js';
-import { percentText } from '../text/units.js';
 
 /** `mean`, `first` or `layer:N`. */
 const merge = Flags.custom<Merge>({
@@ -273,8 +273,8 @@ export default class ConvertCheckpoint extends BaseCommand {
     await this.refuseUnwritable(flags);
     if (mode !== undefined && mode !== 'parts') return this.#runParts(flags, mode, files[0]);
     await watchEnd();
-    const { convert } = await import('../conversion/conversion.js');
-    const { outputTarget } = await import('../conversion/job.js');
+    const { convert } = await import('../convert/conversion/conversion.js');
+    const { outputTarget } = await import('../convert/conversion/job.js');
     const display = { ...progressDisplay(flags), ...stepProgress(flags) };
     const places = this.#placesOf(flags, args.in, args.out);
     outputTarget(places.out, flags.container);
@@ -315,7 +315,7 @@ export default class ConvertCheckpoint extends BaseCommand {
   }
 
   async #planParts(flags: FlagsOf<typeof ConvertCheckpoint>, request: ConversionRequest) {
-    const { makePlan } = await import('../conversion/parts/parts.js');
+    const { makePlan } = await import('../scale/conversion-parts/parts.js');
     const { parts = 1, plan: file = '', 'state-dict': stateDict } = flags;
     const { version } = this.config;
     const result = await makePlan(request, { file, version }, { parts, stateDict }).finally(
@@ -331,7 +331,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     out: string | undefined,
   ) {
     const { finishPlan, launchPlan, partsStatus, runPart } = await import(
-      '../conversion/parts/parts.js'
+      '../scale/conversion-parts/parts.js'
     );
     const { phase, part = 'auto', tasks, launch = 'slurm', image, claim } = flags;
     const mount = (models: readonly string[]) => this.mountModels(flags, models);

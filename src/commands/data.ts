@@ -1,14 +1,14 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
+import { usageError } from '../base/errors.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { withoutFlags } from '../cli/flag-spelling.js';
 import { details } from '../cli/flags/flags.js';
 import { dataLimits } from '../cli/flags/thresholds.js';
 import { count, share, tokens, tokenTotal } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
-import { KIND_NAMES, RECIPE_NAMES, USUAL_SIMILARITY } from '../data/data-choices.js';
-import type { DataLimits, DataResult } from '../data/judge-data.js';
-import { usageError } from '../errors.js';
+import { KIND_NAMES, RECIPE_NAMES, USUAL_SIMILARITY } from '../language/data/data-choices.js';
+import type { DataLimits, DataResult } from '../language/data/judge-data.js';
 import { dataReport } from '../report/data/data-report.js';
 
 export default class Data extends BaseCommand {
@@ -79,8 +79,8 @@ export default class Data extends BaseCommand {
   async run() {
     const { argv, flags } = await this.parse(Data);
     await this.refuseUnwritable(flags);
-    const { readData } = await import('../data/read-data.js');
-    const { exceededData, judgeData } = await import('../data/judge-data.js');
+    const { readData } = await import('../language/data/read-data.js');
+    const { exceededData, judgeData } = await import('../language/data/judge-data.js');
     const reading = await readData(
       {
         ...flags,

@@ -1,15 +1,15 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
+import type { Problem } from '../base/errors.js';
+import { percentText } from '../base/text/units.js';
+import { namesText } from '../base/text/words.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { details, offline, readAs } from '../cli/flags/flags.js';
 import { shareOrPercent } from '../cli/flags/thresholds.js';
 import { progressDisplay } from '../cli/progress.js';
-import type { DifferenceResult } from '../difference/difference.js';
-import { type Difference, differenceOf } from '../difference/difference.js';
-import type { Problem } from '../errors.js';
+import type { DifferenceResult } from '../convert/difference/difference.js';
+import { type Difference, differenceOf } from '../convert/difference/difference.js';
 import { diffReport } from '../report/diff-report.js';
-import { percentText } from '../text/units.js';
-import { namesText } from '../text/words.js';
 
 export default class Diff extends BaseCommand {
   static override summary = 'Show what differs between two configs or two checkpoints.';

@@ -1,16 +1,16 @@
 import { execFile } from 'node:child_process';
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
+import { endsWithProgram } from '../base/files/early-end.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, threads as threadsFlag } from '../cli/flags/flags.js';
 import { steps } from '../cli/progress.js';
-import { endsWithProgram } from '../files/early-end.js';
+import type { AdapterSurvey } from '../engine/adapters/adapters.js';
+import type { CandidateName } from '../engine/select/engine-candidates.js';
+import type { DoctorResult, SurveyEntry } from '../engine/select/survey.js';
 import { doctorReport } from '../report/doctor-report.js';
-import type { AdapterSurvey } from '../runtime/adapters/adapters.js';
-import type { CandidateName } from '../runtime/select/engine-candidates.js';
-import type { DoctorResult, SurveyEntry } from '../runtime/select/survey.js';
 
-/** Copy of the names in `src/runtime/select/engine-candidates.ts`: a command loads nothing before it runs. */
+/** Copy of the names in `src/engine/select/engine-candidates.ts`: a command loads nothing before it runs. */
 const NAMES = {
   'onnx:cuda': true,
   'onnx:webgpu': true,
@@ -65,7 +65,7 @@ export default class Doctor extends BaseCommand {
 }
 
 async function surveyGraphics(flags: FlagsOf<typeof Doctor>): Promise<AdapterSurvey> {
-  const { surveyAdapters } = await import('../runtime/adapters/adapters.js');
+  const { surveyAdapters } = await import('../engine/adapters/adapters.js');
   const shown = steps(flags);
   shown.doing('looking for graphics adapters');
   try {
@@ -80,7 +80,7 @@ async function survey(
   threads: number,
   program: string,
 ): Promise<SurveyEntry[]> {
-  const { surveyEngine, surveyEngines } = await import('../runtime/select/survey.js');
+  const { surveyEngine, surveyEngines } = await import('../engine/select/survey.js');
   if (flags.only) return [await surveyEngine(flags.only, threads)];
   const shown = steps(flags);
   try {

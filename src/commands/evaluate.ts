@@ -1,6 +1,7 @@
 import os from 'node:os';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
+import { sumOf } from '../base/text/words.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import {
   compute,
@@ -17,11 +18,10 @@ import { seedOf, tokens, weightForm } from '../cli/flags/value-flags.js';
 import { LineMistake } from '../cli/line-mistake.js';
 import { progressDisplay } from '../cli/progress.js';
 import { SweepCommand, type SweepRun } from '../cli/sweep-command.js';
-import type { EvaluationInput, EvaluationResult } from '../evaluation/evaluate-files.js';
-import { isCheckpointPath } from '../model-input/locate.js';
-import { openWeighted } from '../model-input/weighted-model.js';
+import { isCheckpointPath } from '../input/model-input/locate.js';
+import { openWeighted } from '../input/model-input/weighted-model.js';
+import type { EvaluationInput, EvaluationResult } from '../language/evaluation/evaluate-files.js';
 import { evaluateReport } from '../report/evaluate-report.js';
-import { sumOf } from '../text/words.js';
 
 export default class Evaluate extends SweepCommand {
   static override summary = 'Score a text: loss, perplexity, bits per byte.';
@@ -129,8 +129,8 @@ export default class Evaluate extends SweepCommand {
     flags: EvaluateFlags,
     run: SweepRun,
   ): Promise<EvaluationResult | undefined> {
-    const { evaluationOfFiles } = await import('../evaluation/evaluate-files.js');
-    const { decodingBytes, refuseDecoding, usableBytes } = await import('../quicktest/memory.js');
+    const { evaluationOfFiles } = await import('../language/evaluation/evaluate-files.js');
+    const { decodingBytes, refuseDecoding, usableBytes } = await import('../engine/memory.js');
     const work = await evaluationOfFiles(
       {
         ...models,

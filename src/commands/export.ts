@@ -1,15 +1,15 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
+import { formatJson } from '../base/text/json.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, savedFile, sourceOf, weightFlags } from '../cli/flags/flags.js';
 import { seedOf, weightForm } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
-import type { ModelFile } from '../model-input/model-file.js';
-import { openWeighted } from '../model-input/weighted-model.js';
+import type { ExportResult } from '../engine/export-files.js';
+import type { ModelFile } from '../input/model-input/model-file.js';
+import { openWeighted } from '../input/model-input/weighted-model.js';
 import { exportReport } from '../report/models.js';
-import type { ExportResult } from '../runtime/export-files.js';
-import { formatJson } from '../text/json.js';
 
 export default class Export extends BaseCommand {
   static override summary = 'Export a model as an ONNX graph with its weights.';
@@ -82,9 +82,9 @@ export default class Export extends BaseCommand {
     checkpoint: Checkpoint | undefined,
     flags: FlagsOf<typeof Export>,
   ) {
-    const { writeExport } = await import('../runtime/export-files.js');
-    const { planExport } = await import('../runtime/onnx/plan-export.js');
-    const { checkpointWeights, randomWeights } = await import('../runtime/weights.js');
+    const { writeExport } = await import('../engine/export-files.js');
+    const { planExport } = await import('../engine/onnx/plan-export.js');
+    const { checkpointWeights, randomWeights } = await import('../engine/weights/weights.js');
     const weights = checkpoint
       ? checkpointWeights(model, checkpoint)
       : randomWeights(model, flags.seed ?? 0);

@@ -1,6 +1,6 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { countParameters } from '../budget/parameters.js';
+import { usageError } from '../base/errors.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import {
   type FitFlags,
@@ -20,17 +20,17 @@ import { details, modelFlags, sourceOf } from '../cli/flags/flags.js';
 import { hardwareFlags, hardwareOf, ownHardware } from '../cli/flags/hardware-flags.js';
 import { pasteable } from '../cli/line-mistake.js';
 import { quote } from '../config/quote.js';
-import { usageError } from '../errors.js';
-import type { FitTableResult } from '../fit/fit-table.js';
-import { fitTable, tableSettingOf } from '../fit/fit-table.js';
-import type { FitResult } from '../fit/fits.js';
-import { fitsOf, forwardOn } from '../fit/fits.js';
-import { parallelismOf } from '../fit/parallelism/parallelism.js';
-import { unmetRequirementsOf } from '../fit/remedies/remedies.js';
-import { batchingOf } from '../fit/serving/batching.js';
-import type { Hardware, HardwareList } from '../hardware/gpu.js';
-import { entriesMatching, withKnownHardware } from '../hardware/gpus.js';
-import { openModelSource } from '../model-input/model-source.js';
+import type { FitTableResult } from '../estimate/fit/fit-table.js';
+import { fitTable, tableSettingOf } from '../estimate/fit/fit-table.js';
+import type { FitResult } from '../estimate/fit/fits.js';
+import { fitsOf, forwardOn } from '../estimate/fit/fits.js';
+import { parallelismOf } from '../estimate/fit/parallelism/parallelism.js';
+import { unmetRequirementsOf } from '../estimate/fit/remedies/remedies.js';
+import { batchingOf } from '../estimate/fit/serving/batching.js';
+import type { Hardware, HardwareList } from '../estimate/hardware/gpu.js';
+import { entriesMatching, withKnownHardware } from '../estimate/hardware/gpus.js';
+import { openModelSource } from '../input/model-input/model-source.js';
+import { countParameters } from '../model/budget/parameters.js';
 import { fitReport, hardwareReport } from '../report/fit/fit-report.js';
 import { fitTableReport } from '../report/fit/fit-table-report.js';
 import { configText } from '../report/profile/setting-notes.js';
@@ -165,7 +165,7 @@ export default class Fit extends BaseCommand {
       doubts,
       forward:
         profile &&
-        forwardOn(profile, loaded, flags, (await import('../quicktest/memory.js')).memoryNeed),
+        forwardOn(profile, loaded, flags, (await import('../engine/memory.js')).memoryNeed),
     };
     if (flags.check && doubts.length > 0) {
       process.exitCode = 1;

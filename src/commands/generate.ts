@@ -1,6 +1,8 @@
 import os from 'node:os';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
+import { ERROR_CODES, UserError, usageError } from '../base/errors.js';
+import { readText } from '../base/files/read-file.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
@@ -10,22 +12,20 @@ import { weightForm } from '../cli/flags/value-flags.js';
 import { LineMistake } from '../cli/line-mistake.js';
 import { Interruption, isStdout, writeStdout } from '../cli/output.js';
 import { progressDisplay } from '../cli/progress.js';
-import { ERROR_CODES, UserError, usageError } from '../errors.js';
-import { readText } from '../files/read-file.js';
-import type { ChosenSettings } from '../generation/defaults.js';
-import type { SamplingResult } from '../generation/given-distribution.js';
-import type { PromptReader } from '../generation/prompts.js';
+import type { ComparedModel } from '../engine/compare/compare-outputs.js';
+import type { ModelFile } from '../input/model-input/model-file.js';
+import { foldersOf, openWeighted } from '../input/model-input/weighted-model.js';
+import type { ChosenSettings } from '../language/generation/defaults.js';
+import type { SamplingResult } from '../language/generation/given-distribution.js';
+import type { PromptReader } from '../language/generation/prompts.js';
 import type {
   DraftSource,
   GenerateResult,
   GenerationSession,
   ReportedAnswer,
-} from '../generation/session.js';
-import type { ModelFile } from '../model-input/model-file.js';
-import { foldersOf, openWeighted } from '../model-input/weighted-model.js';
-import type { ComparedModel } from '../quicktest/compare-outputs.js';
+} from '../language/generation/session.js';
+import type { ChatMessage } from '../language/tokenizer/chat-template.js';
 import { figuresText, generateReport, settingsText } from '../report/generate-report.js';
-import type { ChatMessage } from '../tokenizer/chat-template.js';
 
 /** Number of first tokens whose sampling --explain-sampling shows. */
 const EXPLAINED_TOKENS = 3;
@@ -116,7 +116,7 @@ export default class Generate extends BaseCommand {
     const way = this.#input(args, flags);
     const { model } = args;
     if (way.kind !== 'talk' || model === undefined || flags.tokenizer !== undefined) return;
-    const { hasTokenizer } = await import('../tokenizer/model-text.js');
+    const { hasTokenizer } = await import('../language/tokenizer/model-text.js');
     if (!hasTokenizer(foldersOf({ loaded: { file: model }, checkpoint: undefined }))) {
       throw this.#withoutPrompt();
     }
@@ -160,9 +160,11 @@ export default class Generate extends BaseCommand {
 
   /** Shows how given logits are sampled. */
   async #sample(flags: GenerateFlags): Promise<unknown> {
-    const { parseScores, sampleGiven } = await import('../generation/given-distribution.js');
-    const { chooseSettings } = await import('../generation/defaults.js');
-    const { listedIds } = await import('../runtime/token-ids.js');
+    const { parseScores, sampleGiven } = await import(
+      '../language/generation/given-distribution.js'
+    );
+    const { chooseSettings } = await import('../language/generation/defaults.js');
+    const { listedIds } = await import('../engine/token-ids.js');
     const { logits, probabilities = '', ids } = flags;
     const scores =
       logits === undefined
@@ -190,8 +192,8 @@ export default class Generate extends BaseCommand {
     flags: GenerateFlags,
     opened: (Checkpoint | undefined)[],
   ): Promise<unknown> {
-    const { openModelText } = await import('../tokenizer/model-text.js');
-    const { chooseSettings } = await import('../generation/defaults.js');
+    const { openModelText } = await import('../language/tokenizer/model-text.js');
+    const { chooseSettings } = await import('../language/generation/defaults.js');
     const folders = foldersOf(side);
     const text = await openModelText(folders, flags.tokenizer);
     const settings = chooseSettings(givenSettings(flags), text.generation);
@@ -204,7 +206,7 @@ export default class Generate extends BaseCommand {
       system: flags.system,
     };
     const prompts = await promptsOf(way, reader, side.loaded);
-    const { contextFor } = await import('../generation/session.js');
+    const { contextFor } = await import('../language/generation/session.js');
     const longest = Math.max(1, ...prompts.map((ids) => ids.length));
     const isTalk = way.kind === 'talk';
     const { positions } = side.loaded.model;
@@ -231,15 +233,15 @@ export default class Generate extends BaseCommand {
     opened: (Checkpoint | undefined)[],
   ): Promise<Loaded> {
     if (flags.stop && !text.tokenizer) throw stopWithoutText();
-    const { GenerationSession } = await import('../generation/session.js');
-    const { refuseDecoding, usableBytes } = await import('../quicktest/memory.js');
+    const { GenerationSession } = await import('../language/generation/session.js');
+    const { refuseDecoding, usableBytes } = await import('../engine/memory.js');
     const shown = progressDisplay(flags).steps();
     shown.doing('loading the model');
     const start = performance.now();
     try {
       const weightsOf = await weightsFor(flags);
       const other = async (source: string) => {
-        const { openComparedModel } = await import('../quicktest/compare-outputs.js');
+        const { openComparedModel } = await import('../engine/compare/compare-outputs.js');
         const found = await openComparedModel(source, side, progressDisplay(flags));
         opened.push(found.checkpoint);
         await this.warnAbout(flags, found.warnings);
@@ -349,7 +351,7 @@ export default class Generate extends BaseCommand {
     flags: GenerateFlags,
   ): Promise<void> {
     const { runChat, shownText } = await import('../cli/dialogue.js');
-    const { promptIds } = await import('../generation/prompts.js');
+    const { promptIds } = await import('../language/generation/prompts.js');
     const messages: ChatMessage[] = [];
     this.note(
       flags,
@@ -471,10 +473,10 @@ async function promptsOf(
   reader: PromptReader,
   { model }: ModelFile,
 ): Promise<(readonly number[])[]> {
-  const { batchIds, promptIds } = await import('../generation/prompts.js');
+  const { batchIds, promptIds } = await import('../language/generation/prompts.js');
   switch (way.kind) {
     case 'talk': {
-      const { requireTokenizer } = await import('../tokenizer/model-text.js');
+      const { requireTokenizer } = await import('../language/tokenizer/model-text.js');
       requireTokenizer(reader.text, reader.folders);
       return [];
     }
@@ -483,11 +485,11 @@ async function promptsOf(
     case 'stdin':
       return [await promptIds(reader, await stdinText())];
     case 'batch': {
-      const { idLimitsOf } = await import('../runtime/token-ids.js');
+      const { idLimitsOf } = await import('../engine/token-ids.js');
       return batchIds(reader, way.file, idLimitsOf(model).vocabulary);
     }
     case 'ids': {
-      const { idLimitsOf, listedIds, parseIds } = await import('../runtime/token-ids.js');
+      const { idLimitsOf, listedIds, parseIds } = await import('../engine/token-ids.js');
       const limits = idLimitsOf(model);
       const listed = listedIds(way.ids, limits.vocabulary);
       if (listed) return [listed];
@@ -500,7 +502,7 @@ async function promptsOf(
 }
 
 async function stdinText(): Promise<string> {
-  const { readStreamAtMost } = await import('../files/read-file.js');
+  const { readStreamAtMost } = await import('../base/files/read-file.js');
   const bytes = await readStreamAtMost(process.stdin, MAX_PROMPT_BYTES);
   if (bytes) return bytes.toString('utf8').replace(/\r?\n$/, '');
   throw new UserError(
@@ -522,7 +524,7 @@ const givenSettings = (flags: GenerateFlags) => ({
 });
 
 async function weightsFor({ seed = 0 }: GenerateFlags) {
-  const { checkpointWeights, randomWeights } = await import('../runtime/weights.js');
+  const { checkpointWeights, randomWeights } = await import('../engine/weights/weights.js');
   return ({ loaded: { model }, checkpoint }: ComparedModel) => ({
     model,
     weights: checkpoint ? checkpointWeights(model, checkpoint) : randomWeights(model, seed),

@@ -1,8 +1,8 @@
 import fs from 'node:fs/promises';
 import path from 'node:path';
 import * as Args from '@oclif/core/args';
-import { type FamilyName, loadFamily } from '../architecture/families.js';
-import { jsonSchemaOf } from '../architecture/family.js';
+import { toJson } from '../base/text/escape.js';
+import { shortCount } from '../base/text/units.js';
 import { BaseCommand, type OutputFlags } from '../cli/base-command.js';
 import type { InitResult } from '../cli/command-results.js';
 import { isInteractive, Questions } from '../cli/dialogue.js';
@@ -10,10 +10,10 @@ import { listFamilies } from '../cli/family-list.js';
 import { savedConfig } from '../cli/flags/flags.js';
 import { writeText } from '../cli/output.js';
 import { parseLimit } from '../config/parse-number.js';
-import { readPresetFile } from '../model-input/locate.js';
+import { readPresetFile } from '../input/model-input/locate.js';
+import { type FamilyName, loadFamily } from '../model/architecture/families.js';
+import { jsonSchemaOf } from '../model/architecture/family.js';
 import { initReport } from '../report/models.js';
-import { toJson } from '../text/escape.js';
-import { shortCount } from '../text/units.js';
 
 const DEFAULT_PRESET = 'recommended';
 
@@ -124,7 +124,7 @@ export default class Init extends BaseCommand {
 
 /** The best model with at most this number of parameters, and the vocabulary of a preset. */
 async function planned(name: FamilyName, preset: string, size: number | bigint): Promise<Written> {
-  const { planModels, rowDocument } = await import('../plan/plan-models.js');
+  const { planModels, rowDocument } = await import('../estimate/plan/plan-models.js');
   const family = await loadFamily(name);
   const model = family.presets[preset]?.document as { readonly model?: Record<string, unknown> };
   const vocabulary = model.model?.[family.dimensions?.vocabulary ?? ''];

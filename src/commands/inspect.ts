@@ -1,5 +1,8 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
+import { isAdapterFolder } from '../base/files/config-names.js';
+import { STORED_DTYPES } from '../base/tensor/dtype.js';
+import { sumOf } from '../base/text/words.js';
 import { describeAdapter, openAdapterFiles } from '../checkpoint/adapter/adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
@@ -21,18 +24,15 @@ import { details, offline, readAs, stateDict } from '../cli/flags/flags.js';
 import { counts } from '../cli/flags/value-flags.js';
 import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
-import type { SrteSurvey } from '../conversion/srte/survey-srte.js';
-import { isAdapterFolder } from '../files/config-names.js';
+import type { SrteSurvey } from '../convert/conversion/srte/survey-srte.js';
 import {
   checkpointWarnings,
   type StoredModel,
   storedModel,
-} from '../model-input/checkpoint-config.js';
-import { modelViewOf } from '../model-input/gguf/gguf-checkpoint.js';
-import { onnxViewOf } from '../model-input/onnx/onnx-tensors.js';
+} from '../input/model-input/checkpoint-config.js';
+import { modelViewOf } from '../input/model-input/gguf/gguf-checkpoint.js';
+import { onnxViewOf } from '../input/model-input/onnx/onnx-tensors.js';
 import { inspectReport } from '../report/inspect/inspect-report.js';
-import { STORED_DTYPES } from '../tensor/dtype.js';
-import { sumOf } from '../text/words.js';
 
 export default class Inspect extends BaseCommand {
   static override summary = 'Show the tensors of a checkpoint.';
@@ -165,7 +165,7 @@ async function measured(
 }
 
 async function surveyed(checkpoint: Checkpoint, flags: InspectFlags): Promise<SrteSurvey> {
-  const { bytesToSurvey, surveySrte } = await import('../conversion/srte/survey-srte.js');
+  const { bytesToSurvey, surveySrte } = await import('../convert/conversion/srte/survey-srte.js');
   const { add, end } = progress(flags, 'comparing', await bytesToSurvey(checkpoint));
   try {
     return await surveySrte(checkpoint, {

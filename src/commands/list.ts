@@ -1,12 +1,12 @@
 import * as Args from '@oclif/core/args';
-import type { FamilyList, FamilySummary } from '../budget/family-counts.js';
+import { usageError } from '../base/errors.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { listFamilies } from '../cli/family-list.js';
 import { details } from '../cli/flags/flags.js';
 import { globMatcher } from '../cli/name-filter.js';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
-import { usageError } from '../errors.js';
+import type { FamilyList, FamilySummary } from '../model/budget/family-counts.js';
 import { familiesReport } from '../report/models.js';
 
 export default class List extends BaseCommand {

@@ -1,14 +1,14 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
+import { usageError } from '../base/errors.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details } from '../cli/flags/flags.js';
 import { count, LIST, positive, seedOf, tokens, unreadable } from '../cli/flags/value-flags.js';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
-import { usageError } from '../errors.js';
-import type { BlockList, ModuleResult, ModulesAnswer } from '../modules/block-run.js';
-import { type BlockSizes, type RotationCall, SMALL_SIZES } from '../modules/block-run.js';
-import { BLOCKS, runBlock } from '../modules/building-blocks.js';
+import type { BlockList, ModuleResult, ModulesAnswer } from '../model/modules/block-run.js';
+import { type BlockSizes, type RotationCall, SMALL_SIZES } from '../model/modules/block-run.js';
+import { BLOCKS, runBlock } from '../model/modules/building-blocks.js';
 import { blockListReport, moduleReport } from '../report/modules-report.js';
 
 /** The flag of each setting. */

@@ -1,6 +1,8 @@
 import * as Flags from '@oclif/core/flags';
-import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
-import { usualCacheDtype } from '../budget/profile-model.js';
+import { usageError } from '../base/errors.js';
+import { freeName } from '../base/files/file-system.js';
+import { type NextLine, nextCommand } from '../base/text/setting.js';
+import { formatInteger, shortCount } from '../base/text/units.js';
 import { withoutFlags } from '../cli/flag-spelling.js';
 import { details, savedConfig, setOf } from '../cli/flags/flags.js';
 import {
@@ -23,17 +25,15 @@ import {
 import { isStdout, writeText } from '../cli/output.js';
 import { progress } from '../cli/progress.js';
 import { ANY_BACKEND, SweepCommand } from '../cli/sweep-command.js';
-import { usageError } from '../errors.js';
-import { freeName } from '../files/file-system.js';
-import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
-import { decodingTarget, missingPeakText } from '../plan/decode.js';
-import { type Plan as FoundPlan, rowDocument } from '../plan/plan-models.js';
-import type { PlanResult } from '../plan/plan-sweep.js';
-import { planSweep } from '../plan/plan-sweep.js';
-import { squareRootRule } from '../plan/vocabulary.js';
+import { CRITERIA, CRITERION_NAMES } from '../estimate/plan/criteria.js';
+import { decodingTarget, missingPeakText } from '../estimate/plan/decode.js';
+import { type Plan as FoundPlan, rowDocument } from '../estimate/plan/plan-models.js';
+import type { PlanResult } from '../estimate/plan/plan-sweep.js';
+import { planSweep } from '../estimate/plan/plan-sweep.js';
+import { squareRootRule } from '../estimate/plan/vocabulary.js';
+import { FAMILY_NAMES, loadFamily } from '../model/architecture/families.js';
+import { usualCacheDtype } from '../model/budget/profile-model.js';
 import { planReport } from '../report/plan-report.js';
-import { type NextLine, nextCommand } from '../text/setting.js';
-import { formatInteger, shortCount } from '../text/units.js';
 
 const CRITERIA_TEXT = CRITERION_NAMES.map((name) => `${name}, ${CRITERIA[name].title}`).join('; ');
 
@@ -167,7 +167,7 @@ export default class Plan extends SweepCommand {
     const { tokenizer, text: corpus } = flags;
     const texts =
       tokenizer && corpus !== undefined
-        ? await (await import('../tokenizer/tokenizer.js')).measureText(tokenizer, corpus)
+        ? await (await import('../language/tokenizer/tokenizer.js')).measureText(tokenizer, corpus)
         : undefined;
     const sweep = planSweep(family, request, texts);
     const found = await run.solve({

@@ -1,22 +1,8 @@
 import * as Flags from '@oclif/core/flags';
-import type { LanguageModel } from '../architecture/layer.js';
-import type { Exact } from '../budget/figure.js';
-import { lastTokensFlopsOf } from '../budget/flops.js';
-import type {
-  LimitCheck,
-  LimitName,
-  ModelProfile,
-  ResolvedSetting,
-} from '../budget/profile-model.js';
-import {
-  blocksOf,
-  checkLimits,
-  profileModel,
-  resolveSetting,
-  tensorInventory,
-} from '../budget/profile-model.js';
-import type { PublishedReport } from '../budget/published/explanations.js';
-import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
+import { usageError } from '../base/errors.js';
+import { isAdapterFolder } from '../base/files/config-names.js';
+import { formatBytes, formatCount, formatFlops } from '../base/text/units.js';
+import { shellWord } from '../base/text/words.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import type { ProfileResult } from '../cli/command-results.js';
 import {
@@ -29,16 +15,30 @@ import {
 } from '../cli/flags/flags.js';
 import type { PublishedNumber } from '../cli/flags/value-flags.js';
 import { bytesLimit, countLimit, publishedNumber } from '../cli/flags/value-flags.js';
-import { usageError } from '../errors.js';
-import { isAdapterFolder } from '../files/config-names.js';
-import { servedParameters } from '../fit/serving/quantized.js';
-import type { ModelFile } from '../model-input/model-file.js';
-import { openModelSource } from '../model-input/model-source.js';
-import { storedWeights } from '../quantization/stored-weights.js';
+import { servedParameters } from '../estimate/fit/serving/quantized.js';
+import type { ModelFile } from '../input/model-input/model-file.js';
+import { openModelSource } from '../input/model-input/model-source.js';
+import type { LanguageModel } from '../model/architecture/layer.js';
+import type { Exact } from '../model/budget/figure.js';
+import { lastTokensFlopsOf } from '../model/budget/flops.js';
+import type {
+  LimitCheck,
+  LimitName,
+  ModelProfile,
+  ResolvedSetting,
+} from '../model/budget/profile-model.js';
+import {
+  blocksOf,
+  checkLimits,
+  profileModel,
+  resolveSetting,
+  tensorInventory,
+} from '../model/budget/profile-model.js';
+import type { PublishedReport } from '../model/budget/published/explanations.js';
+import { OPTIMIZER_NAMES } from '../model/budget/training-budget.js';
+import { storedWeights } from '../model/quantization/stored-weights.js';
 import { profileReport } from '../report/profile/profile-report.js';
 import { configText } from '../report/profile/setting-notes.js';
-import { formatBytes, formatCount, formatFlops } from '../text/units.js';
-import { shellWord } from '../text/words.js';
 
 /** Quantised types that are usually compared with bf16. */
 const SERVED = ['int8', 'int4'] as const;
@@ -157,7 +157,7 @@ export default class Profile extends BaseCommand {
 /** Loaded on demand, with the readers of checkpoints. */
 async function adapterIn(folder: string) {
   const { basePathOf, describeFitting, readAdapter } = await import(
-    '../model-input/adapter-model.js'
+    '../input/model-input/adapter-model.js'
   );
   const adapter = await readAdapter(folder);
   return {
@@ -173,7 +173,7 @@ async function explained(
   setting: ResolvedSetting,
   profile: ModelProfile,
 ): Promise<PublishedReport> {
-  const { explainFigure } = await import('../budget/published/explain-figure.js');
+  const { explainFigure } = await import('../model/budget/published/explain-figure.js');
   const dtype = published.unit === 'bytes' ? published.dtype : undefined;
   return explainFigure(loaded, published, profile, setting, dtype);
 }

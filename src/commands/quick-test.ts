@@ -1,6 +1,18 @@
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
-import type { LanguageModel } from '../architecture/layer.js';
+import { type Problem, usageError } from '../base/errors.js';
+import { readText } from '../base/files/read-file.js';
+import type { CheckSetting } from '../check/checks.js';
+import { CHECK_NAMES, checksFor, isRandomCheck, readersOf } from '../check/checks.js';
+import type {
+  AgainstResult,
+  OverfitResult,
+  QuickTestAnswer,
+  QuickTestResult,
+  TraceResult,
+} from '../check/quick-test-result.js';
+import type { QuickTest as QuickTestData, QuickTestRun } from '../check/run-quick-test.js';
+import type { TestedModel } from '../check/test-context.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
@@ -23,34 +35,22 @@ import {
 import { exceededLogits, logitLimits } from '../cli/flags/thresholds.js';
 import { count, LIST, learningRate, tokens, weightForm } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
-import { type Problem, usageError } from '../errors.js';
-import { readText } from '../files/read-file.js';
+import type { ComparedModel, EngineTarget } from '../engine/compare/compare-outputs.js';
+import type { TokenIds } from '../engine/engine.js';
 import {
   checkpointAsConfig,
   checkpointWarnings,
   configFirst,
   configOf,
   openFlaggedCheckpoint,
-} from '../model-input/checkpoint-config.js';
-import type { ModelFile } from '../model-input/model-file.js';
-import { loadModelFile, modelOf } from '../model-input/model-file.js';
-import { verifiedModel } from '../model-input/verify-checkpoint.js';
-import type { CheckSetting } from '../quicktest/checks.js';
-import { CHECK_NAMES, checksFor, isRandomCheck, readersOf } from '../quicktest/checks.js';
-import type { ComparedModel, EngineTarget } from '../quicktest/compare-outputs.js';
-import type {
-  AgainstResult,
-  OverfitResult,
-  QuickTestAnswer,
-  QuickTestResult,
-  TraceResult,
-} from '../quicktest/quick-test-result.js';
-import type { QuickTest as QuickTestData, QuickTestRun } from '../quicktest/run-quick-test.js';
-import type { TestedModel } from '../quicktest/test-context.js';
+} from '../input/model-input/checkpoint-config.js';
+import type { ModelFile } from '../input/model-input/model-file.js';
+import { loadModelFile, modelOf } from '../input/model-input/model-file.js';
+import { verifiedModel } from '../input/model-input/verify-checkpoint.js';
+import type { LanguageModel } from '../model/architecture/layer.js';
 import { againstReport } from '../report/quick-test/against.js';
 import { overfitReport } from '../report/quick-test/overfit-report.js';
 import { quickTestReport, traceReport } from '../report/quick-test/quick-test-report.js';
-import type { TokenIds } from '../runtime/engine.js';
 
 const OF_CHECKS = ['only', 'cross-check', 'repeat', 'output-tokens'];
 const OF_ENGINES = ['engine', 'device', 'compute'];
@@ -235,7 +235,9 @@ export default class QuickTest extends BaseCommand {
 
   async #compare(flags: TestFlags, own: ComparedModel, source: string): Promise<QuickTestAnswer> {
     const otherWay = wayOf(source, flags);
-    const { compareTwoModels, openComparedModel } = await import('../quicktest/compare-outputs.js');
+    const { compareTwoModels, openComparedModel } = await import(
+      '../engine/compare/compare-outputs.js'
+    );
     const display = progressDisplay(flags);
     const opened = otherWay ? undefined : await openComparedModel(source, own, display);
     try {
@@ -244,7 +246,7 @@ export default class QuickTest extends BaseCommand {
       if (this.#isSeeded && flags.ids !== undefined && own.checkpoint && other.checkpoint) {
         await this.warnAbout(flags, [idleSeed(own.loaded)]);
       }
-      const { shorterContext } = await import('../quicktest/compare-outputs.js');
+      const { shorterContext } = await import('../engine/compare/compare-outputs.js');
       const ids = await idsOf(flags, shorterContext(own.loaded.model, other.loaded.model));
       const wishes = { ...flags, device: flags.device ?? 'auto', ids, otherWay } as const;
       const against = await compareTwoModels(own, other, wishes, display);
@@ -269,7 +271,7 @@ export default class QuickTest extends BaseCommand {
     loaded: ModelFile,
     checkpoint: Checkpoint | undefined,
   ): Promise<QuickTestAnswer> {
-    const { overfit } = await import('../quicktest/overfit/overfit.js');
+    const { overfit } = await import('../check/overfit/overfit.js');
     const shown = progressDisplay(flags).steps();
     try {
       const trained = await overfit({
@@ -301,9 +303,9 @@ export default class QuickTest extends BaseCommand {
   }
 
   async #trace(flags: TestFlags, { file, family, model }: ModelFile) {
-    const { inputSize } = await import('../runtime/token-ids.js');
-    const { traceOf } = await import('../budget/trace/trace.js');
-    const { lossStepsOf } = await import('../budget/trace/loss-steps.js');
+    const { inputSize } = await import('../engine/token-ids.js');
+    const { traceOf } = await import('../model/budget/trace/trace.js');
+    const { lossStepsOf } = await import('../model/budget/trace/loss-steps.js');
     const size = inputSize({ ...flags, ids: await idsOf(flags, model) }, model);
     const result: TraceResult = {
       schema: 'minimind/quick-test@1',
@@ -324,7 +326,7 @@ export default class QuickTest extends BaseCommand {
     file: string,
     output: NonNullable<QuickTestRun['output']>,
   ): Promise<void> {
-    const { saveOutput } = await import('../quicktest/run-quick-test.js');
+    const { saveOutput } = await import('../check/run-quick-test.js');
     await saveOutput(file, flags.force, output);
     this.note(flags, `wrote ${file}`);
   }
@@ -376,7 +378,7 @@ async function testedModel(
   checkpoint: Checkpoint | undefined,
   flags: TestFlags,
 ): Promise<TestedModel> {
-  const { checkpointWeights } = await import('../runtime/weights.js');
+  const { checkpointWeights } = await import('../engine/weights/weights.js');
   const { batch, context, seed } = flags;
   const weights = checkpoint && checkpointWeights(model, checkpoint);
   return { family, document, model, weights, ids: await idsOf(flags, model), batch, context, seed };
@@ -389,7 +391,7 @@ async function tested(
   flags: TestFlags,
 ): Promise<QuickTestRun> {
   refuseIdle(flags);
-  const { quickTest } = await import('../quicktest/run-quick-test.js');
+  const { quickTest } = await import('../check/run-quick-test.js');
   const shown = progressDisplay(flags).steps();
   try {
     return await quickTest({
@@ -427,7 +429,7 @@ async function idsOf(
   model: LanguageModel,
 ): Promise<TokenIds | undefined> {
   if (ids === undefined) return undefined;
-  const { idLimitsOf, listedIds, parseIds } = await import('../runtime/token-ids.js');
+  const { idLimitsOf, listedIds, parseIds } = await import('../engine/token-ids.js');
   const limits = idLimitsOf(model);
   const listed = listedIds(ids, limits.vocabulary);
   if (listed) return parseIds(JSON.stringify([listed]), '--ids', limits);

@@ -1,11 +1,11 @@
 import * as Args from '@oclif/core/args';
-import { analyseRope } from '../budget/analyse-rope.js';
 import { BaseCommand } from '../cli/base-command.js';
 import type { RopeResult } from '../cli/command-results.js';
 import { details, modelFlags, sourceOf } from '../cli/flags/flags.js';
 import { times, tokens } from '../cli/flags/value-flags.js';
-import { openModelSource } from '../model-input/model-source.js';
-import { yarnSettings } from '../model-input/rope-settings.js';
+import { openModelSource } from '../input/model-input/model-source.js';
+import { yarnSettings } from '../input/model-input/rope-settings.js';
+import { analyseRope } from '../model/budget/analyse-rope.js';
 import { configText } from '../report/profile/setting-notes.js';
 import { ropeReport } from '../report/rope-report.js';
 

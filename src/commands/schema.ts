@@ -1,14 +1,14 @@
 import * as Args from '@oclif/core/args';
+import { toJson } from '../base/text/escape.js';
+import { BaseCommand } from '../cli/base-command.js';
+import { baseFlags, formatFlag } from '../cli/flags/flags.js';
 import {
   DEFAULT_FAMILY,
   FAMILY_NAMES,
   type FamilyName,
   loadFamily,
-} from '../architecture/families.js';
-import { jsonSchemaOf } from '../architecture/family.js';
-import { BaseCommand } from '../cli/base-command.js';
-import { baseFlags, formatFlag } from '../cli/flags/flags.js';
-import { toJson } from '../text/escape.js';
+} from '../model/architecture/families.js';
+import { jsonSchemaOf } from '../model/architecture/family.js';
 
 export default class Schema extends BaseCommand {
   static override summary = 'Print the JSON Schema of a config file, for editors.';

@@ -1,22 +1,17 @@
 import * as Flags from '@oclif/core/flags';
-import type { LanguageModel } from '../architecture/layer.js';
+import { usageError } from '../base/errors.js';
+import { formatInteger } from '../base/text/units.js';
+import { counted as countedText } from '../base/text/words.js';
 import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
 import { idleZero } from '../cli/flags/fit-flags.js';
 import { details, modelArgument, modelFlags, sourceOf } from '../cli/flags/flags.js';
 import { hardwareOf } from '../cli/flags/hardware-flags.js';
 import { givenSettingsOf, trainPlanFlags } from '../cli/flags/train-plan-flags.js';
 import { progressDisplay } from '../cli/progress.js';
-import { usageError } from '../errors.js';
-import { hintsOf } from '../fit/fits.js';
-import type { ZeroStage } from '../fit/training/training-setting.js';
-import { openModelSource } from '../model-input/model-source.js';
-import { readGradients } from '../model-input/read-gradients.js';
-import { configText } from '../report/profile/setting-notes.js';
-import { trainPlanReport } from '../report/train-plan-report.js';
-import { formatInteger } from '../text/units.js';
-import { counted as countedText } from '../text/words.js';
-import { countGradients } from '../training/count-gradients.js';
-import type { TrainPlanResult } from '../training/plan-training.js';
+import { hintsOf } from '../estimate/fit/fits.js';
+import type { ZeroStage } from '../estimate/fit/training/training-setting.js';
+import { countGradients } from '../estimate/training/count-gradients.js';
+import type { TrainPlanResult } from '../estimate/training/plan-training.js';
 import {
   type CountedData,
   contextOf,
@@ -24,10 +19,15 @@ import {
   planTraining,
   ratePoints,
   shownPlan,
-} from '../training/plan-training.js';
-import type { GivenSettings, TrainingSettings } from '../training/training-settings.js';
-import { trainingSettings } from '../training/training-settings.js';
-import { FIRST_SCALE } from '../training/underflow.js';
+} from '../estimate/training/plan-training.js';
+import type { GivenSettings, TrainingSettings } from '../estimate/training/training-settings.js';
+import { trainingSettings } from '../estimate/training/training-settings.js';
+import { FIRST_SCALE } from '../estimate/training/underflow.js';
+import { openModelSource } from '../input/model-input/model-source.js';
+import { readGradients } from '../input/model-input/read-gradients.js';
+import type { LanguageModel } from '../model/architecture/layer.js';
+import { configText } from '../report/profile/setting-notes.js';
+import { trainPlanReport } from '../report/train-plan-report.js';
 
 /** Rows of CSV. A spreadsheet has 1,048,576. */
 const MOST_ROWS = 1_000_000;
@@ -131,7 +131,7 @@ export default class TrainPlanCommand extends BaseCommand {
     }
     const settings = trainingSettings(document, given);
     const context = contextOf(model, { settings, context: flags.context });
-    const { countTokens } = await import('../data/read-data.js');
+    const { countTokens } = await import('../language/data/read-data.js');
     const found = await countTokens(
       { files, as: flags.as, key: flags.key, tokenizer, context, recipe: 'minimind3' },
       progressDisplay(flags),
@@ -192,7 +192,7 @@ const EPOCHS_OF_DATA = usageError(
 );
 
 async function tokenizerSize(file: string): Promise<number> {
-  const { TextTokenizer } = await import('../tokenizer/tokenizer.js');
+  const { TextTokenizer } = await import('../language/tokenizer/tokenizer.js');
   return (await TextTokenizer.open(file, { isPlain: true })).vocabulary;
 }
 

@@ -1,16 +1,16 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { countParameters } from '../budget/parameters.js';
+import type { Problem } from '../base/errors.js';
+import { isRecord } from '../base/text/words.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import type { ValidationResult, ValidFile } from '../cli/command-results.js';
 import { details, modelWords, offline, readAs, set } from '../cli/flags/flags.js';
 import { invalidConfig } from '../config/document-problems.js';
-import type { Problem } from '../errors.js';
-import type { LocatedModelFile, ModelLoadOptions } from '../model-input/model-file.js';
-import { loadModelFile } from '../model-input/model-file.js';
-import { loadAllFiles } from '../model-input/model-source.js';
+import type { LocatedModelFile, ModelLoadOptions } from '../input/model-input/model-file.js';
+import { loadModelFile } from '../input/model-input/model-file.js';
+import { loadAllFiles } from '../input/model-input/model-source.js';
+import { countParameters } from '../model/budget/parameters.js';
 import { validationReport } from '../report/models.js';
-import { isRecord } from '../text/words.js';
 
 export default class Validate extends BaseCommand {
   static override summary = 'Check configs and report every mistake with its fix.';
@@ -90,6 +90,6 @@ async function validated(source: string, options: ModelLoadOptions): Promise<Loc
 async function mistakesOf(loaded: LocatedModelFile): Promise<readonly Problem[]> {
   const { document } = loaded;
   if (!isRecord(document) || !isRecord(document.training)) return [];
-  const { mistakeProblems } = await import('../training/plan-training.js');
+  const { mistakeProblems } = await import('../estimate/training/plan-training.js');
   return mistakeProblems(loaded);
 }

@@ -1,6 +1,11 @@
 import path from 'node:path';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
+import { usageError } from '../base/errors.js';
+import { isAdapterFolder } from '../base/files/config-names.js';
+import { pathExists } from '../base/files/mounted.js';
+import { hubSuggestion } from '../base/text/hub-names.js';
+import { shellWord } from '../base/text/words.js';
 import { openAdapter } from '../checkpoint/adapter/adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
@@ -8,27 +13,22 @@ import { details, offline, readAs, set, sourceOf, stateDict } from '../cli/flags
 import { LineMistake, pasteable } from '../cli/line-mistake.js';
 import { progressDisplay } from '../cli/progress.js';
 import type { ConfigDocument } from '../config/document.js';
-import { usageError } from '../errors.js';
-import { isAdapterFolder } from '../files/config-names.js';
-import { pathExists } from '../files/mounted.js';
-import { basePathOf } from '../model-input/adapter-model.js';
-import { checkpointWarnings, findConfig } from '../model-input/checkpoint-config.js';
-import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
-import { configPath, hasWeights, isCheckpointPath } from '../model-input/locate.js';
-import { modelOf, readConfig } from '../model-input/model-file.js';
-import { openModelSource, withErrorOf } from '../model-input/model-source.js';
-import { onnxViewOf } from '../model-input/onnx/onnx-tensors.js';
-import type { VerifyAnswer } from '../model-input/verify-checkpoint.js';
+import { basePathOf } from '../input/model-input/adapter-model.js';
+import { checkpointWarnings, findConfig } from '../input/model-input/checkpoint-config.js';
+import { openModelCheckpoint } from '../input/model-input/gguf/gguf-checkpoint.js';
+import { configPath, hasWeights, isCheckpointPath } from '../input/model-input/locate.js';
+import { modelOf, readConfig } from '../input/model-input/model-file.js';
+import { openModelSource, withErrorOf } from '../input/model-input/model-source.js';
+import { onnxViewOf } from '../input/model-input/onnx/onnx-tensors.js';
+import type { VerifyAnswer } from '../input/model-input/verify-checkpoint.js';
 import {
   compareValues,
   type ValueComparison,
   type VerifyResult,
   verifiedAdapter,
   verifyCheckpoint,
-} from '../model-input/verify-checkpoint.js';
+} from '../input/model-input/verify-checkpoint.js';
 import { verifyReport } from '../report/verify-report.js';
-import { hubSuggestion } from '../text/hub-names.js';
-import { shellWord } from '../text/words.js';
 
 export default class Verify extends BaseCommand {
   static override summary = 'Check a checkpoint against a config.';

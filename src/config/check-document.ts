@@ -1,6 +1,12 @@
 import type { z } from 'zod';
-import type { Confusion, DocumentRule, ProblemText, PropertyPath, Severity } from '../errors.js';
-import { groupBy, isRecord } from '../text/words.js';
+import type {
+  Confusion,
+  DocumentRule,
+  ProblemText,
+  PropertyPath,
+  Severity,
+} from '../base/errors.js';
+import { groupBy, isRecord } from '../base/text/words.js';
 import type { ConfigDocument } from './document.js';
 import type { LocatedFinding, Problems } from './document-problems.js';
 import { toProblems } from './document-problems.js';

@@ -1,6 +1,6 @@
-import type { Problem, ProblemText, PropertyPath, Severity } from '../errors.js';
-import { UserError } from '../errors.js';
-import { counted } from '../text/words.js';
+import type { Problem, ProblemText, PropertyPath, Severity } from '../base/errors.js';
+import { UserError } from '../base/errors.js';
+import { counted } from '../base/text/words.js';
 import { escapeText, formatPath } from './quote.js';
 import type { SourcePosition } from './source.js';
 

@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
-import type { ProblemText, PropertyPath } from '../errors.js';
-import { jsonOrUndefined } from '../text/json.js';
-import { isRecord, joined } from '../text/words.js';
+import type { ProblemText, PropertyPath } from '../base/errors.js';
+import { jsonOrUndefined } from '../base/text/json.js';
+import { isRecord, joined } from '../base/text/words.js';
 import {
   invalidConfig,
   type LocatedFinding,

@@ -1,7 +1,7 @@
 /** Wording of schema errors, in one place to keep messages consistent. */
-import type { ProblemText, PropertyPath, Severity } from '../errors.js';
-import { commandText } from '../text/setting.js';
-import { counted, isRecord } from '../text/words.js';
+import type { ProblemText, PropertyPath, Severity } from '../base/errors.js';
+import { commandText } from '../base/text/setting.js';
+import { counted, isRecord } from '../base/text/words.js';
 import { nearest, nearSynonymAmong, synonymAmong } from './nearest.js';
 import { parseCount } from './parse-number.js';
 import { describeValue, formatPath, quote } from './quote.js';

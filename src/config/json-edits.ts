@@ -1,8 +1,8 @@
 /** Changes of single values in a JSON text, which leave all other characters as they are. */
 import { isDeepStrictEqual } from 'node:util';
-import type { PropertyPath } from '../errors.js';
-import { formatJson, parseJson } from '../text/json.js';
-import { isRecord } from '../text/words.js';
+import type { PropertyPath } from '../base/errors.js';
+import { formatJson, parseJson } from '../base/text/json.js';
+import { isRecord } from '../base/text/words.js';
 
 /** A value to write at a path; undefined removes the key. */
 export interface Edit {

@@ -1,6 +1,6 @@
 /** Finds what YAML allows and JSON does not, in files that other programs read as JSON. */
-import type { ProblemText } from '../errors.js';
-import { jsonOrUndefined } from '../text/json.js';
+import type { ProblemText } from '../base/errors.js';
+import { jsonOrUndefined } from '../base/text/json.js';
 import { quote } from './quote.js';
 
 /** A mistake at a UTF-16 offset of the text. */

@@ -1,6 +1,6 @@
-import { type PropertyPath, usageError } from '../errors.js';
-import { setting } from '../text/setting.js';
-import { counted, isRecord } from '../text/words.js';
+import { type PropertyPath, usageError } from '../base/errors.js';
+import { setting } from '../base/text/setting.js';
+import { counted, isRecord } from '../base/text/words.js';
 import { ConfigDocument } from './document.js';
 import { type LocatedFinding, Unreadable, unreadableAt } from './document-problems.js';
 import { describeValue, formatPath, quote, valueAt } from './quote.js';

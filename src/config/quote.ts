@@ -1,5 +1,5 @@
 /** Makes text from untrusted files safe and short for display. */
-import type { PropertyPath } from '../errors.js';
+import type { PropertyPath } from '../base/errors.js';
 
 /** Control characters, invisible and direction-changing ones, line separators, lone surrogates. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;

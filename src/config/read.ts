@@ -1,9 +1,9 @@
 import { readdir } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
-import { type ErrorCode, UserError } from '../errors.js';
-import { missingReason, systemAdvice } from '../files/file-system.js';
-import { noteStandardInput } from '../files/input-registry.js';
-import { readFileAtMost, readStreamAtMost } from '../files/read-file.js';
+import { type ErrorCode, UserError } from '../base/errors.js';
+import { missingReason, systemAdvice } from '../base/files/file-system.js';
+import { noteStandardInput } from '../base/files/input-registry.js';
+import { readFileAtMost, readStreamAtMost } from '../base/files/read-file.js';
 import { type ConfigDocument, parseDocument } from './document.js';
 import { nearest } from './nearest.js';
 import { escapeText, quote } from './quote.js';

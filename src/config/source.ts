@@ -1,7 +1,7 @@
 /** Source texts of values, and the positions of values in them. */
 import { LineCounter } from 'yaml';
-import { type PropertyPath, UserError } from '../errors.js';
-import { setting } from '../text/setting.js';
+import { type PropertyPath, UserError } from '../base/errors.js';
+import { setting } from '../base/text/setting.js';
 import { escapeText } from './quote.js';
 
 /** A position for display; an override has no line. */

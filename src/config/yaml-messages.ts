@@ -1,6 +1,6 @@
 /** Explains the YAML library's errors to users who do not know YAML's grammar. */
 import { type Document, type ErrorCode, visit, type YAMLError } from 'yaml';
-import type { ProblemText } from '../errors.js';
+import type { ProblemText } from '../base/errors.js';
 import type { LocatedFinding } from './document-problems.js';
 import { escapeText, quote } from './quote.js';
 import type { Source } from './source.js';

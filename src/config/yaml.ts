@@ -16,8 +16,8 @@ import {
   YAMLParseError,
   type YAMLSeq,
 } from 'yaml';
-import type { ProblemText } from '../errors.js';
-import { isRecord } from '../text/words.js';
+import type { ProblemText } from '../base/errors.js';
+import { isRecord } from '../base/text/words.js';
 import { type LocatedFinding, Unreadable, unreadableAt } from './document-problems.js';
 import { nearest } from './nearest.js';
 import { describeValue, quote } from './quote.js';

@@ -1,15 +1,22 @@
 /** Report of `minimind attention`: methods by context, ratios to plain attention, published ratios. */
+
+import { setting } from '../base/text/setting.js';
+import {
+  dtypeWord,
+  formatBytes,
+  formatInteger,
+  percentText,
+  significant,
+} from '../base/text/units.js';
+import { counted, groupBy, joined, modelName } from '../base/text/words.js';
 import type {
   AttentionResult,
   AttentionRow,
   ComparedFigure,
   FoundRatio,
   RatioMatch,
-} from '../budget/attention-methods.js';
-import type { NormOperations } from '../budget/norm-operations.js';
-import { setting } from '../text/setting.js';
-import { dtypeWord, formatBytes, formatInteger, percentText, significant } from '../text/units.js';
-import { counted, groupBy, joined, modelName } from '../text/words.js';
+} from '../model/budget/attention-methods.js';
+import type { NormOperations } from '../model/budget/norm-operations.js';
 import type { Block, Cell, Report, TableBlock, Verdict } from './kit/report.js';
 import {
   bytesCell,

@@ -1,28 +1,13 @@
 /** Report of `minimind diff`: what differs in one line, the figures of both sides, and the main differences. */
 
-import { FORMAT_TITLES } from '../checkpoint/formats.js';
-import type { Difference, KeyDifference, KeyPlace } from '../difference/difference.js';
-import type { SideSummary } from '../difference/sides.js';
-import type {
-  LayerDifference,
-  TensorDifference,
-  TensorForm,
-} from '../difference/structure-differences.js';
-import type {
-  SkippedTensor,
-  TensorValueDifference,
-  ValueDifferences,
-  ValueGroup,
-} from '../difference/value-differences.js';
-import { ignoredText } from '../reconcile/ignored-tensors.js';
-import { setting } from '../text/setting.js';
+import { setting } from '../base/text/setting.js';
 import {
   formatBytes,
   formatChange,
   formatInteger,
   shortCount,
   significant,
-} from '../text/units.js';
+} from '../base/text/units.js';
 import {
   counted,
   inTurn,
@@ -32,7 +17,22 @@ import {
   present,
   shortened,
   sumOf,
-} from '../text/words.js';
+} from '../base/text/words.js';
+import { FORMAT_TITLES } from '../checkpoint/formats.js';
+import { ignoredText } from '../checkpoint/reconcile/ignored-tensors.js';
+import type { Difference, KeyDifference, KeyPlace } from '../convert/difference/difference.js';
+import type { SideSummary } from '../convert/difference/sides.js';
+import type {
+  LayerDifference,
+  TensorDifference,
+  TensorForm,
+} from '../convert/difference/structure-differences.js';
+import type {
+  SkippedTensor,
+  TensorValueDifference,
+  ValueDifferences,
+  ValueGroup,
+} from '../convert/difference/value-differences.js';
 import type { Block, Cell, Fact, Field, Report, TableBlock, Verdict } from './kit/report.js';
 import {
   cutColumn,

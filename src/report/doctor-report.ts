@@ -1,12 +1,12 @@
 /** Report of `minimind doctor`: one line for each way of running a model. */
-import type { ProblemText } from '../errors.js';
-import type { GraphicsAdapter } from '../runtime/adapters/adapters.js';
-import type { ENGINES, EngineInfo } from '../runtime/engine.js';
-import type { SkippedEngine } from '../runtime/select/devices.js';
-import type { SelfCheck } from '../runtime/select/self-check.js';
-import type { DoctorResult, SurveyEntry } from '../runtime/select/survey.js';
-import { formatBinaryBytes, formatBytes } from '../text/units.js';
-import { counted } from '../text/words.js';
+import type { ProblemText } from '../base/errors.js';
+import { formatBinaryBytes, formatBytes } from '../base/text/units.js';
+import { counted } from '../base/text/words.js';
+import type { GraphicsAdapter } from '../engine/adapters/adapters.js';
+import type { ENGINES, EngineInfo } from '../engine/engine.js';
+import type { SkippedEngine } from '../engine/select/devices.js';
+import type { SelfCheck } from '../engine/select/self-check.js';
+import type { DoctorResult, SurveyEntry } from '../engine/select/survey.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 import {
   headingBlock,
@@ -171,7 +171,7 @@ const findingNote = ({ message, suggestion }: ProblemText): Block =>
 
 // Texts about engines.
 
-/** Copy of the titles in `src/runtime/engine.ts`: a report imports only its types. */
+/** Copy of the titles in `src/engine/engine.ts`: a report imports only its types. */
 export const ENGINE_TITLES: typeof ENGINES = {
   onnx: 'ONNX Runtime',
   tfjs: 'TensorFlow.js',

@@ -1,14 +1,15 @@
 /** Report of `minimind evaluate`. */
-import type { EvaluatedModel, EvaluationResult } from '../evaluation/evaluate-files.js';
-import type { Estimate } from '../evaluation/token-scores.js';
+
 import {
   formatInteger,
   formatSequences,
   percentText,
   significant,
   weightFormText,
-} from '../text/units.js';
-import { counted, modelName, present, shortened } from '../text/words.js';
+} from '../base/text/units.js';
+import { counted, modelName, present, shortened } from '../base/text/words.js';
+import type { EvaluatedModel, EvaluationResult } from '../language/evaluation/evaluate-files.js';
+import type { Estimate } from '../language/evaluation/token-scores.js';
 import { engineText } from './doctor-report.js';
 import type { Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 import { headingBlock, integerCell, leftColumn, right, tableOf, valueCell } from './kit/report.js';

@@ -1,13 +1,14 @@
 /** Answers of a model, and how they came about: report of `generate`. */
+
+import { setting } from '../base/text/setting.js';
+import { formatInteger, percentText, weightFormText } from '../base/text/units.js';
+import { counted, modelName, present, sumOf } from '../base/text/words.js';
 import type {
   GenerateResult,
   NamedToken,
   ReportedAnswer,
   ReportedToken,
-} from '../generation/session.js';
-import { setting } from '../text/setting.js';
-import { formatInteger, percentText, weightFormText } from '../text/units.js';
-import { counted, modelName, present, sumOf } from '../text/words.js';
+} from '../language/generation/session.js';
 import { engineText } from './doctor-report.js';
 import type { Block, Cell, Fact, Report, TableBlock } from './kit/report.js';
 import {

@@ -1,8 +1,9 @@
 /** Table of `minimind attention --chunk`: ways to read a text that is longer than the training. */
-import type { LongTextRow, LongTexts } from '../budget/long-texts.js';
-import { commandText } from '../text/setting.js';
-import { formatInteger, percentText, significant } from '../text/units.js';
-import { modelName } from '../text/words.js';
+
+import { commandText } from '../base/text/setting.js';
+import { formatInteger, percentText, significant } from '../base/text/units.js';
+import { modelName } from '../base/text/words.js';
+import type { LongTextRow, LongTexts } from '../model/budget/long-texts.js';
 import type { Block, Cell, TableBlock, Verdict } from './kit/report.js';
 import {
   bytesCell,

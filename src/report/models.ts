@@ -1,11 +1,11 @@
-import type { Architecture } from '../architecture/family.js';
-import type { FamilySummary } from '../budget/family-counts.js';
+import { commandText, nextCommand, setting } from '../base/text/setting.js';
+import { formatBytes, formatInteger, shortCount } from '../base/text/units.js';
+import { counted, present, sumOf } from '../base/text/words.js';
 import type { ValidFile } from '../cli/command-results.js';
-import type { OnnxValue } from '../runtime/engine.js';
-import type { ExportResult } from '../runtime/export-files.js';
-import { commandText, nextCommand, setting } from '../text/setting.js';
-import { formatBytes, formatInteger, shortCount } from '../text/units.js';
-import { counted, present, sumOf } from '../text/words.js';
+import type { OnnxValue } from '../engine/engine.js';
+import type { ExportResult } from '../engine/export-files.js';
+import type { Architecture } from '../model/architecture/family.js';
+import type { FamilySummary } from '../model/budget/family-counts.js';
 import type { Report, TableBlock } from './kit/report.js';
 import {
   headingBlock,
@@ -80,7 +80,7 @@ export function familiesReport({ families, pattern }: Families): Report {
   };
 }
 
-/** Copy of the order in `src/budget/family-counts.ts`, of which a report uses types only. */
+/** Copy of the order in `src/model/budget/family-counts.ts`, of which a report uses types only. */
 const ARCHITECTURES = Object.keys({
   dense: true,
   mixture: true,

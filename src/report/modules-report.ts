@@ -1,10 +1,15 @@
 /** Reports of `minimind modules`: the list of blocks, and the run of one. */
 
-import type { SoftmaxStep } from '../modules/attention-modules.js';
-import type { ListedBlock, ModuleResult, NamedTensor, RotationStep } from '../modules/block-run.js';
-import { nextCommand, setting } from '../text/setting.js';
-import { formatInteger, significant } from '../text/units.js';
-import { counted } from '../text/words.js';
+import { nextCommand, setting } from '../base/text/setting.js';
+import { formatInteger, significant } from '../base/text/units.js';
+import { counted } from '../base/text/words.js';
+import type { SoftmaxStep } from '../model/modules/attention-modules.js';
+import type {
+  ListedBlock,
+  ModuleResult,
+  NamedTensor,
+  RotationStep,
+} from '../model/modules/block-run.js';
 import type { Block, Cell, Report, TableBlock } from './kit/report.js';
 import {
   headingBlock,

@@ -1,8 +1,5 @@
 /** Reports of work in parts, a sweep or a conversion: the plan, the progress, and what is missing. */
 
-import type { PartsResult } from '../conversion/parts/parts.js';
-import type { PartsAnswer } from '../parts/part-lock.js';
-import type { SweepResult } from '../sweep/sweep.js';
 import {
   type CommandName,
   isCommandName,
@@ -10,15 +7,18 @@ import {
   nextCommand,
   type SettingValues,
   setting,
-} from '../text/setting.js';
+} from '../base/text/setting.js';
 import {
   formatBytes,
   formatDuration,
   formatInteger,
   formatShare,
   significant,
-} from '../text/units.js';
-import { counted, present, shortened } from '../text/words.js';
+} from '../base/text/units.js';
+import { counted, present, shortened } from '../base/text/words.js';
+import type { PartsResult } from '../scale/conversion-parts/parts.js';
+import type { PartsAnswer } from '../scale/part-lock.js';
+import type { SweepResult } from '../scale/sweep/sweep.js';
 import type { Fact, Report, TableBlock, Verdict } from './kit/report.js';
 import {
   bytesCell,

@@ -1,11 +1,6 @@
 /** Report of `minimind plan`: the best models of a budget, and the trade-off between depth and width. */
 
-import type { Exact } from '../budget/figure.js';
-import type { MeasureName } from '../plan/criteria.js';
-import type { Plan, PlanRow } from '../plan/plan-models.js';
-import type { PlanResult } from '../plan/plan-sweep.js';
-import type { SquareRootRule, VocabularyComparison } from '../plan/vocabulary.js';
-import { commandText, type NextLine, setting } from '../text/setting.js';
+import { commandText, type NextLine, setting } from '../base/text/setting.js';
 import {
   dtypeWord,
   formatBytes,
@@ -15,8 +10,13 @@ import {
   formatSequences,
   shortCount,
   significant,
-} from '../text/units.js';
-import { counted, joined, modelName, present, sentence } from '../text/words.js';
+} from '../base/text/units.js';
+import { counted, joined, modelName, present, sentence } from '../base/text/words.js';
+import type { MeasureName } from '../estimate/plan/criteria.js';
+import type { Plan, PlanRow } from '../estimate/plan/plan-models.js';
+import type { PlanResult } from '../estimate/plan/plan-sweep.js';
+import type { SquareRootRule, VocabularyComparison } from '../estimate/plan/vocabulary.js';
+import type { Exact } from '../model/budget/figure.js';
 import type { Block, Cell, Field, Report, TableBlock, Tone, Verdict } from './kit/report.js';
 import {
   bar,

@@ -1,6 +1,10 @@
 /** Report of `minimind rope`: a table of methods, a plot and a table of frequencies for each rotation. */
 
-import type { RotaryScaling } from '../architecture/layer.js';
+import { setting } from '../base/text/setting.js';
+import { formatInteger } from '../base/text/units.js';
+import { counted, joined, present, sumOf } from '../base/text/words.js';
+import type { RopeResult } from '../cli/command-results.js';
+import type { RotaryScaling } from '../model/architecture/layer.js';
 import type {
   ContextFrom,
   RopeAnalysis,
@@ -10,11 +14,7 @@ import type {
   RopeMethodId,
   RopeRotary,
   TrainedFrom,
-} from '../budget/analyse-rope.js';
-import type { RopeResult } from '../cli/command-results.js';
-import { setting } from '../text/setting.js';
-import { formatInteger } from '../text/units.js';
-import { counted, joined, present, sumOf } from '../text/words.js';
+} from '../model/budget/analyse-rope.js';
 import type {
   Block,
   Cell,

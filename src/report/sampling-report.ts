@@ -1,7 +1,8 @@
 /** Report of the sampling of given logits: the distribution before and after each filter. */
-import type { GivenDistribution } from '../generation/given-distribution.js';
-import { formatInteger, percentText } from '../text/units.js';
-import { counted } from '../text/words.js';
+
+import { formatInteger, percentText } from '../base/text/units.js';
+import { counted } from '../base/text/words.js';
+import type { GivenDistribution } from '../language/generation/given-distribution.js';
 import type { Cell, Report } from './kit/report.js';
 import { integerCell, noteOf, percentCell, right, tableOf, valueCell } from './kit/report.js';
 

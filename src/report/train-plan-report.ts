@@ -1,6 +1,6 @@
 /** Report of `minimind train-plan`: size, learning rate, groups, mistakes, checkpoints, memory. */
 
-import { nextCommand, setting, withoutSettings } from '../text/setting.js';
+import { nextCommand, setting, withoutSettings } from '../base/text/setting.js';
 import {
   formatBytes,
   formatInteger,
@@ -10,10 +10,14 @@ import {
   shortCount,
   shortNumber,
   significant,
-} from '../text/units.js';
-import { counted, joined } from '../text/words.js';
-import type { Mistake } from '../training/mistakes/find-mistakes.js';
-import type { PlainBounds, ShownPlan, TrainPlanResult } from '../training/plan-training.js';
+} from '../base/text/units.js';
+import { counted, joined } from '../base/text/words.js';
+import type { Mistake } from '../estimate/training/mistakes/find-mistakes.js';
+import type {
+  PlainBounds,
+  ShownPlan,
+  TrainPlanResult,
+} from '../estimate/training/plan-training.js';
 import type { Block, Cell, Fact, LinePlotBlock, Report, TableBlock } from './kit/report.js';
 import {
   bytesCell,

@@ -1,23 +1,31 @@
+import { type NextLine, nextCommand, setting } from '../base/text/setting.js';
+import { formatBytes, formatInteger } from '../base/text/units.js';
+import {
+  counted,
+  inTurn,
+  joined,
+  namesText,
+  sentence,
+  shortened,
+  sumOf,
+} from '../base/text/words.js';
 import { FORMAT_TITLES } from '../checkpoint/formats.js';
-import type { BadTensor, ValueScan } from '../model-input/scan-values.js';
-import type {
-  ValueComparison,
-  VerifyAnswer,
-  VerifyResult,
-} from '../model-input/verify-checkpoint.js';
 import {
   adviceText,
   configDifferenceText,
   FAULT_NAMES,
   propertiesText,
-} from '../reconcile/fault-texts.js';
-import type { FaultKind, TensorProperties } from '../reconcile/faults.js';
-import { ignoredIn, ignoredText } from '../reconcile/ignored-tensors.js';
-import type { FaultGroup, ReconciliationNote } from '../reconcile/notes.js';
-import type { ConfigDifference, Suggestion } from '../reconcile/reconcile.js';
-import { type NextLine, nextCommand, setting } from '../text/setting.js';
-import { formatBytes, formatInteger } from '../text/units.js';
-import { counted, inTurn, joined, namesText, sentence, shortened, sumOf } from '../text/words.js';
+} from '../checkpoint/reconcile/fault-texts.js';
+import type { FaultKind, TensorProperties } from '../checkpoint/reconcile/faults.js';
+import { ignoredIn, ignoredText } from '../checkpoint/reconcile/ignored-tensors.js';
+import type { FaultGroup, ReconciliationNote } from '../checkpoint/reconcile/notes.js';
+import type { ConfigDifference, Suggestion } from '../checkpoint/reconcile/reconcile.js';
+import type { BadTensor, ValueScan } from '../input/model-input/scan-values.js';
+import type {
+  ValueComparison,
+  VerifyAnswer,
+  VerifyResult,
+} from '../input/model-input/verify-checkpoint.js';
 import { onnxNotes } from './inspect/inspect-formats.js';
 import type { Block, Cell, Fact, Field, Report, TableBlock, Verdict } from './kit/report.js';
 import {

@@ -2,14 +2,14 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { UserError } from '../../src/base/errors.js';
+import { sumOf } from '../../src/base/text/words.js';
 import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
 import { mostTensorBytes, ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { viewsOf } from '../../src/checkpoint/sharing.js';
 import { piecesOf, readTensor } from '../../src/checkpoint/view.js';
-import { UserError } from '../../src/errors.js';
-import { sumOf } from '../../src/text/words.js';
-import { convert } from '../conversion/convert.js';
+import { convert } from '../convert/conversion/convert.js';
 import { Dice } from '../fuzz/dice.js';
 import { isWhole } from '../sampled.js';
 import { dcpFolder } from './distributed/dcp-folder.js';

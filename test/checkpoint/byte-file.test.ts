@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { UserError } from '../../src/base/errors.js';
 import { ByteFile } from '../../src/checkpoint/byte-file.js';
 import { ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
-import type { UserError } from '../../src/errors.js';
 import { fileOf } from './byte-files.js';
 import { fileIn, folderOf } from './temp-folder.js';
 

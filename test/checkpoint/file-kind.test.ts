@@ -1,10 +1,10 @@
 import { deflateRawSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { UserError } from '../../src/base/errors.js';
 import { ByteFile } from '../../src/checkpoint/byte-file.js';
 import { ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
 import { checkpointFormatOf } from '../../src/checkpoint/open-file.js';
-import { UserError } from '../../src/errors.js';
 import { inPackage } from '../fixtures.js';
 import { fileIn, safetensors } from './temp-folder.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { UserError } from '../../src/base/errors.js';
 import { NAME_RULES, ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
 import { canonicalNames, layerNumber } from '../../src/checkpoint/names.js';
-import { UserError } from '../../src/errors.js';
 
 const strip = (...names: string[]) => [...canonicalNames(names, 'm.pt').values()];
 

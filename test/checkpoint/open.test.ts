@@ -1,10 +1,10 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { UserError } from '../../src/base/errors.js';
 import { FILE_RULES, ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { readTensor } from '../../src/checkpoint/view.js';
-import { UserError } from '../../src/errors.js';
 import { inPackage } from '../fixtures.js';
 import { errorOf, fileIn, folderOf, opened, ruleBrokenBy, safetensors } from './temp-folder.js';
 

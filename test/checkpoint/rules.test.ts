@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { RULES } from '../../src/checkpoint/checkpoint-rules.js';
-import { CONVERSION_RULES } from '../../src/conversion/conversion-rules.js';
+import { CONVERSION_RULES } from '../../src/convert/conversion/conversion-rules.js';
 import { inPackage } from '../fixtures.js';
 
 /** Texts of the TypeScript files of a folder, by their path in the folder. */
@@ -58,7 +58,7 @@ describe('every rule', () => {
 
 it.each([
   ['src/checkpoint', RULES],
-  ['src/conversion', CONVERSION_RULES],
+  ['src/convert/conversion', CONVERSION_RULES],
 ])('in %s each rule is checked in one place', (folder, rules) => {
   const sources = textsIn(folder)
     .filter(([name]) => !name.endsWith('rules.ts'))

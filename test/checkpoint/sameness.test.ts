@@ -2,10 +2,10 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, it } from 'vitest';
+import type { StoredDtype } from '../../src/base/tensor/dtype.js';
 import { ByteFile } from '../../src/checkpoint/byte-file.js';
 import { equalByBytes } from '../../src/checkpoint/sharing.js';
 import { contiguousStrides, type StoredTensor } from '../../src/checkpoint/stored-tensor.js';
-import type { StoredDtype } from '../../src/tensor/dtype.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 const opened: ByteFile[] = [];

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { StoredDtype } from '../../src/base/tensor/dtype.js';
 import { type Statistics, StatisticsFold } from '../../src/checkpoint/statistics.js';
-import type { StoredDtype } from '../../src/tensor/dtype.js';
 
 /** Statistics of values that arrive in pieces. */
 function statisticsOf(dtype: StoredDtype, ...pieces: readonly ArrayBuffer[]): Statistics {

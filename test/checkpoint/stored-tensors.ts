@@ -1,3 +1,4 @@
+import { STORED_DTYPES } from '../../src/base/tensor/dtype.js';
 import type { ByteFile } from '../../src/checkpoint/byte-file.js';
 import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
 import {
@@ -5,7 +6,6 @@ import {
   type StoredBytes,
   type StoredTensor,
 } from '../../src/checkpoint/stored-tensor.js';
-import { STORED_DTYPES } from '../../src/tensor/dtype.js';
 import { fileOf } from './byte-files.js';
 
 /** New storage of these bytes. */

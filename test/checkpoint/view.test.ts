@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
+import { STORED_DTYPES, type StoredDtype } from '../../src/base/tensor/dtype.js';
 import { contiguousStrides, type StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import {
   readRows,
@@ -8,7 +9,6 @@ import {
   rowCount,
   streamTensor,
 } from '../../src/checkpoint/view.js';
-import { STORED_DTYPES, type StoredDtype } from '../../src/tensor/dtype.js';
 import { fileOf } from './byte-files.js';
 
 interface View {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { UserError } from '../../src/base/errors.js';
 import { filterByName } from '../../src/cli/name-filter.js';
-import { UserError } from '../../src/errors.js';
 
 const entries = new Map([
   ['embed.weight', 1],

@@ -2,8 +2,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
+import {
+  COMMANDS,
+  type CommandName,
+  SETTINGS,
+  type SettingName,
+} from '../../src/base/text/setting.js';
 import { COMMAND_WORDS, OWN_FLAGS, SETTING_FLAGS } from '../../src/cli/setting-flags.js';
-import { COMMANDS, type CommandName, SETTINGS, type SettingName } from '../../src/text/setting.js';
 import { inPackage } from '../fixtures.js';
 
 interface Manifest {
@@ -46,14 +51,14 @@ describe('the table of flags', () => {
 
 /** Lines with flags of other programs. No other line below the command line has one. */
 const OTHER_PROGRAMS: Readonly<Record<string, readonly [lines: number, reason: string]>> = {
-  'parts/launch.ts': [8, 'sbatch, node and GNU parallel, in the jobs that are written for them'],
-  'parts/task-index.ts': [1, 'the array of sbatch'],
+  'scale/launch.ts': [8, 'sbatch, node and GNU parallel, in the jobs that are written for them'],
+  'scale/task-index.ts': [1, 'the array of sbatch'],
   'report/parts-report.ts': [1, 'the array of sbatch'],
-  'runtime/adapters/adapters.ts': [1, 'node, in a process that looks for WebGPU'],
-  'runtime/adapters/system-adapters.ts': [2, 'nvidia-smi'],
-  'runtime/onnx/library.ts': [2, 'npm, and the install script of ONNX Runtime'],
-  'runtime/select/installation.ts': [3, 'npm'],
-  'text/words.ts': [1, 'hf, which downloads models'],
+  'engine/adapters/adapters.ts': [1, 'node, in a process that looks for WebGPU'],
+  'engine/adapters/system-adapters.ts': [2, 'nvidia-smi'],
+  'engine/onnx/library.ts': [2, 'npm, and the install script of ONNX Runtime'],
+  'engine/select/installation.ts': [3, 'npm'],
+  'base/text/words.ts': [1, 'hf, which downloads models'],
 };
 
 describe('texts below the command line', () => {

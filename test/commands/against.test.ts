@@ -2,13 +2,13 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { logitDifference } from '../../src/quicktest/differences.js';
-import { onnxVersion } from '../../src/runtime/onnx/library.js';
-import { look } from '../conversion/convert.js';
+import { logitDifference } from '../../src/engine/compare/differences.js';
+import { onnxVersion } from '../../src/engine/onnx/library.js';
+import { look } from '../convert/conversion/convert.js';
+import { valuesOf } from '../engine/fixture-models.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { runCli } from '../run-cli.js';
 import { runHere } from '../run-here.js';
-import { valuesOf } from '../runtime/fixture-models.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 afterAll(() => fs.rmSync(folder, { recursive: true }));

@@ -2,9 +2,9 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { safetensorsFile } from '../checkpoint/reconcile/files.js';
+import { describeModel, SMALL, Workshop } from '../checkpoint/reconcile/support.js';
 import { inPackage } from '../fixtures.js';
-import { safetensorsFile } from '../reconcile/files.js';
-import { describeModel, SMALL, Workshop } from '../reconcile/support.js';
 import { runCli } from '../run-cli.js';
 import { runHere } from '../run-here.js';
 

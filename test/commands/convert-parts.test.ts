@@ -3,8 +3,8 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { hashes } from '../conversion/parts/parts.js';
 import { runHere } from '../run-here.js';
+import { hashes } from '../scale/conversion-parts/parts.js';
 
 const folder = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'minimind-'));
 afterAll(() => fs.rmSync(folder, { recursive: true }));

@@ -4,9 +4,9 @@ import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import { parseDocument } from '../../src/config/document.js';
-import { modelOf } from '../../src/model-input/model-file.js';
-import { safetensorsFile } from '../reconcile/files.js';
-import { Workshop } from '../reconcile/support.js';
+import { modelOf } from '../../src/input/model-input/model-file.js';
+import { safetensorsFile } from '../checkpoint/reconcile/files.js';
+import { Workshop } from '../checkpoint/reconcile/support.js';
 import { runHere } from '../run-here.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));

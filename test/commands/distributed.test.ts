@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
-import { digests } from '../conversion/convert.js';
-import { hashes } from '../conversion/parts/parts.js';
+import { digests } from '../convert/conversion/convert.js';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
+import { hashes } from '../scale/conversion-parts/parts.js';
 
 const FIXTURES = 'fixtures/distributed';
 const CASES = fs

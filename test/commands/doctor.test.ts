@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import Doctor from '../../src/commands/doctor.js';
-import { matchesRequest } from '../../src/runtime/select/devices.js';
-import { CANDIDATES } from '../../src/runtime/select/engine-candidates.js';
+import { matchesRequest } from '../../src/engine/select/devices.js';
+import { CANDIDATES } from '../../src/engine/select/engine-candidates.js';
 import { type Run, runCli } from '../run-cli.js';
 import { runHere } from '../run-here.js';
 

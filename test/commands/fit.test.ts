@@ -2,23 +2,26 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { countParameters } from '../../src/budget/parameters.js';
+import { UserError } from '../../src/base/errors.js';
+import { toJson } from '../../src/base/text/escape.js';
 import { type FitFlags, fitRequestOf } from '../../src/cli/flags/fit-flags.js';
 import { typeSuggestion } from '../../src/cli/flags/value-flags.js';
-import { UserError } from '../../src/errors.js';
-import type { FitResult } from '../../src/fit/fits.js';
-import { fitsOf } from '../../src/fit/fits.js';
-import { unmetRequirementsOf } from '../../src/fit/remedies/remedies.js';
-import { parseWeightDtype, WEIGHT_DTYPE_NAMES } from '../../src/fit/serving/weight-types.js';
-import type { Gpu } from '../../src/hardware/gpu.js';
-import { clusterNamed, GPUS, MACHINES } from '../../src/hardware/gpus.js';
-import { loadModelFile } from '../../src/model-input/model-file.js';
+import type { FitResult } from '../../src/estimate/fit/fits.js';
+import { fitsOf } from '../../src/estimate/fit/fits.js';
+import { unmetRequirementsOf } from '../../src/estimate/fit/remedies/remedies.js';
+import {
+  parseWeightDtype,
+  WEIGHT_DTYPE_NAMES,
+} from '../../src/estimate/fit/serving/weight-types.js';
+import type { Gpu } from '../../src/estimate/hardware/gpu.js';
+import { clusterNamed, GPUS, MACHINES } from '../../src/estimate/hardware/gpus.js';
+import { loadModelFile } from '../../src/input/model-input/model-file.js';
+import { countParameters } from '../../src/model/budget/parameters.js';
 import { fitReport, hardwareReport } from '../../src/report/fit/fit-report.js';
 import { textWidth } from '../../src/report/kit/layout.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderMarkdown } from '../../src/report/render/markdown.js';
 import { renderTable } from '../../src/report/render/table.js';
-import { toJson } from '../../src/text/escape.js';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
 import { sampled } from '../sampled.js';

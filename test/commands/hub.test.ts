@@ -6,10 +6,10 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { onTestEnd } from '../cleanup.js';
 import { inPackage, readJson } from '../fixtures.js';
-import { COMMIT, llama70B, mixtral, OTHER_COMMIT } from '../hub/hub-models.js';
-import type { HubContent, LoopbackHub } from '../hub/loopback-hub.js';
-import { loopbackHub } from '../hub/loopback-hub.js';
-import { hubUser, temporaryFolder } from '../hub/support.js';
+import { COMMIT, llama70B, mixtral, OTHER_COMMIT } from '../input/hub/hub-models.js';
+import type { HubContent, LoopbackHub } from '../input/hub/loopback-hub.js';
+import { loopbackHub } from '../input/hub/loopback-hub.js';
+import { hubUser, temporaryFolder } from '../input/hub/support.js';
 
 async function start(files: Readonly<Record<string, HubContent>> = mixtral()) {
   const hub = await loopbackHub({

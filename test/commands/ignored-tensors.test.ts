@@ -4,9 +4,9 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
+import { safetensorsFile } from '../checkpoint/reconcile/files.js';
+import { Workshop } from '../checkpoint/reconcile/support.js';
 import { inPackage, readJson } from '../fixtures.js';
-import { safetensorsFile } from '../reconcile/files.js';
-import { Workshop } from '../reconcile/support.js';
 import { runHere } from '../run-here.js';
 
 const CASE = 'fixtures/hf/gemma3n-text-7-8';

@@ -3,10 +3,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { Ajv2020, type SchemaObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { onnxVersion } from '../../src/runtime/onnx/library.js';
+import { onnxVersion } from '../../src/engine/onnx/library.js';
+import { safetensorsFile } from '../checkpoint/reconcile/files.js';
+import { describeModel, SMALL, Workshop } from '../checkpoint/reconcile/support.js';
 import { inPackage, readJson } from '../fixtures.js';
-import { safetensorsFile } from '../reconcile/files.js';
-import { describeModel, SMALL, Workshop } from '../reconcile/support.js';
 import { runHere } from '../run-here.js';
 import { isWhole, sampled } from '../sampled.js';
 

@@ -1,8 +1,8 @@
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { livePlot } from '../../src/cli/progress.js';
-import { DATA } from '../../src/kv-projector/verify-adapters.js';
-import type { VerifyProjectorsResult } from '../../src/kv-projector/verify-projectors.js';
+import { DATA } from '../../src/convert/kv-projector/verify-adapters.js';
+import type { VerifyProjectorsResult } from '../../src/convert/kv-projector/verify-projectors.js';
 import {
   lossPlot,
   verifyProjectorsReport,

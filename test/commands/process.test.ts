@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { onnxVersion } from '../../src/runtime/onnx/library.js';
+import { onnxVersion } from '../../src/engine/onnx/library.js';
 import { inPackage } from '../fixtures.js';
 import { type Run, runCli } from '../run-cli.js';
 import { runHere } from '../run-here.js';

@@ -2,11 +2,11 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import type { Shape, StoredDtype } from '../../src/base/tensor/dtype.js';
 import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
-import type { Shape, StoredDtype } from '../../src/tensor/dtype.js';
+import { safetensorsFile } from '../checkpoint/reconcile/files.js';
+import { Workshop } from '../checkpoint/reconcile/support.js';
 import { readJson } from '../fixtures.js';
-import { safetensorsFile } from '../reconcile/files.js';
-import { Workshop } from '../reconcile/support.js';
 import { runHere } from '../run-here.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));

@@ -3,8 +3,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
-import { safetensorsFile, torchFile } from '../reconcile/files.js';
-import { describeModel, SMALL, Workshop } from '../reconcile/support.js';
+import { safetensorsFile, torchFile } from '../checkpoint/reconcile/files.js';
+import { describeModel, SMALL, Workshop } from '../checkpoint/reconcile/support.js';
 import { runHere } from '../run-here.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));

@@ -2,14 +2,14 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CHECK_NAMES, checksFor } from '../../src/check/checks.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import QuickTest from '../../src/commands/quick-test.js';
-import { CHECK_NAMES, checksFor } from '../../src/quicktest/checks.js';
-import { ENGINES as ENGINE_TITLES } from '../../src/runtime/engine.js';
-import { onnxVersion } from '../../src/runtime/onnx/library.js';
+import { ENGINES as ENGINE_TITLES } from '../../src/engine/engine.js';
+import { onnxVersion } from '../../src/engine/onnx/library.js';
+import { differenceAt, valuesOf } from '../engine/fixture-models.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { runHere } from '../run-here.js';
-import { differenceAt, valuesOf } from '../runtime/fixture-models.js';
 
 const TINY = 'configs/hybrid/tiny.yaml';
 const CASE = 'fixtures/hybrid/shared-lowrank-tied';

@@ -3,8 +3,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { changedCheckpoint } from '../checkpoint/changed-checkpoint.js';
-import { safetensorsFile, torchFile } from '../reconcile/files.js';
-import { describeModel, SMALL, Workshop } from '../reconcile/support.js';
+import { safetensorsFile, torchFile } from '../checkpoint/reconcile/files.js';
+import { describeModel, SMALL, Workshop } from '../checkpoint/reconcile/support.js';
 import { runCli } from '../run-cli.js';
 import { runHere } from '../run-here.js';
 

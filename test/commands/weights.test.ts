@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { onnxVersion } from '../../src/runtime/onnx/library.js';
+import { onnxVersion } from '../../src/engine/onnx/library.js';
 import { runHere } from '../run-here.js';
 
 const LLAMA = 'fixtures/hf/llama';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { parseJson } from '../../src/base/text/json.js';
 import { editedJson } from '../../src/config/json-edits.js';
-import { parseJson } from '../../src/text/json.js';
 
 const TEXT = `{
     "time_step_limit": [0.0, Infinity],

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { countParameters } from '../../src/budget/parameters.js';
+import type { Problem } from '../../src/base/errors.js';
 import { parseDocument } from '../../src/config/document.js';
-import type { Problem } from '../../src/errors.js';
-import { modelOf } from '../../src/model-input/model-file.js';
+import { modelOf } from '../../src/input/model-input/model-file.js';
+import { countParameters } from '../../src/model/budget/parameters.js';
 
 const valuesOf = (text: string) => parseDocument(text, 'm.yaml').value;
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { type Problem, UserError } from '../../src/base/errors.js';
 import { checkDocument } from '../../src/config/check-document.js';
 import type { ConfigDocument } from '../../src/config/document.js';
-import { type Problem, UserError } from '../../src/errors.js';
 
 /** One problem as one line, in the form used by the tests of this folder. */
 export function line(problem: Problem): string {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { UserError } from '../../src/base/errors.js';
 import { sweepOf } from '../../src/config/overrides.js';
-import { UserError } from '../../src/errors.js';
 
 const sets = (...flags: string[]) =>
   sweepOf(flags)

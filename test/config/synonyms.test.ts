@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { type FamilyName, loadFamily } from '../../src/architecture/families.js';
 import { checkDocument } from '../../src/config/check-document.js';
 import { parseDocument } from '../../src/config/document.js';
 import { applyOverrides } from '../../src/config/overrides.js';
+import { type FamilyName, loadFamily } from '../../src/model/architecture/families.js';
 
 async function suggestionFor(family: FamilyName, set: string): Promise<string | undefined> {
   const { schema } = await loadFamily(family);

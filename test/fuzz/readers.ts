@@ -1,11 +1,11 @@
 /** All readers of untrusted files, with valid files and their mutations. */
 import fs from 'node:fs';
 import path from 'node:path';
+import { UserError } from '../../src/base/errors.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { readTensor } from '../../src/checkpoint/view.js';
-import { UserError } from '../../src/errors.js';
-import { loadModelFile } from '../../src/model-input/model-file.js';
-import { measureText } from '../../src/tokenizer/tokenizer.js';
+import { loadModelFile } from '../../src/input/model-input/model-file.js';
+import { measureText } from '../../src/language/tokenizer/tokenizer.js';
 import {
   ARCHITECTURE,
   array,

@@ -1,5 +1,5 @@
 /** A program that only writes an output: KIND OUT [--resume]. */
-import { Staging } from '../../src/files/staging.js';
+import { Staging } from '../../src/base/files/staging.js';
 
 const [kind, out = '', flag] = process.argv.slice(2);
 const staging = await Staging.open(out, {

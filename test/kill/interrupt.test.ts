@@ -145,11 +145,11 @@ describe.skipIf(process.platform === 'win32')('a program that computes without a
     },
   );
 
-  /** A program of src/files, in dist, next to which it finds the thread. */
+  /** A program of src/base/files, in dist, next to which it finds the thread. */
   function bundledSource(contents: string): string {
     const outfile = path.join(folder, 'program.mjs');
     buildSync({
-      stdin: { contents, resolveDir: inPackage('src/files'), loader: 'ts' },
+      stdin: { contents, resolveDir: inPackage('src/base/files'), loader: 'ts' },
       ...{ outfile, bundle: true, platform: 'node', format: 'esm', logLevel: 'error' },
       define: { 'import.meta.url': JSON.stringify(pathToFileURL(inPackage('dist/cli/x.js')).href) },
     });

@@ -58,7 +58,7 @@ describe('an interrupted process', () => {
   // Without a handler, the system would end the program at once. The command line has handlers.
   const ending = (finish: number) => `
     import fs from 'node:fs';
-    import { Staging } from ${JSON.stringify(pathToFileURL(path.resolve('src/files/staging.ts')).href)};
+    import { Staging } from ${JSON.stringify(pathToFileURL(path.resolve('src/base/files/staging.ts')).href)};
     process.on('SIGINT', () => process.exit(130));
     const options = { kind: 'folder', force: false, resume: false, identity: '' };
     const staging = await Staging.open('out', options);

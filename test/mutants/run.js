@@ -10,16 +10,16 @@ import { mutantsOf } from './mutants.js';
 import { nearestTests, readImporters } from './nearest-tests.js';
 
 const FOLDERS = [
-  'src/architecture',
-  'src/budget',
-  'src/operations',
-  'src/fit',
-  'src/hardware',
-  'src/plan',
-  'src/comparison',
-  'src/training',
+  'src/model/architecture',
+  'src/model/budget',
+  'src/model/operations',
+  'src/estimate/fit',
+  'src/estimate/hardware',
+  'src/estimate/plan',
+  'src/estimate/comparison',
+  'src/estimate/training',
   'src/checkpoint',
-  'src/quantization',
+  'src/model/quantization',
 ];
 
 const KINDS = ['number', 'comparison', 'arithmetic', 'condition', 'result', 'removal'];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { TwoModelComparison } from '../../src/quicktest/compare-outputs.js';
+import type { TwoModelComparison } from '../../src/engine/compare/compare-outputs.js';
 import { proofText } from '../../src/report/convert/convert-report.js';
 import { againstReport } from '../../src/report/quick-test/against.js';
 import { renderTable } from '../../src/report/render/table.js';

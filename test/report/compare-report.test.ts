@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { hybrid } from '../../src/architecture/models/hybrid.js';
-import { comparisonOf, type ModelCandidate } from '../../src/comparison/compare-models.js';
+import { comparisonOf, type ModelCandidate } from '../../src/estimate/comparison/compare-models.js';
+import { hybrid } from '../../src/model/architecture/models/hybrid.js';
 import { compareReport } from '../../src/report/compare/compare-report.js';
 import { textWidth } from '../../src/report/kit/layout.js';
 import { render } from '../../src/report/render/render.js';

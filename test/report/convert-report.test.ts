@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
+import { nextCommand } from '../../src/base/text/setting.js';
 import type {
   ConversionResult,
   ConvertedSrte,
   ConvertedTable,
-} from '../../src/conversion/conversion-result.js';
-import type { TableError } from '../../src/conversion/execute/table-rows.js';
+} from '../../src/convert/conversion/conversion-result.js';
+import type { TableError } from '../../src/convert/conversion/execute/table-rows.js';
 import { convertReport } from '../../src/report/convert/convert-report.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderMarkdown } from '../../src/report/render/markdown.js';
 import { renderTable } from '../../src/report/render/table.js';
-import { nextCommand } from '../../src/text/setting.js';
 
 const PLAIN = { width: Number.POSITIVE_INFINITY, colourLevel: 0 } as const;
 

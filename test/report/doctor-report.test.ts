@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import type { GraphicsAdapter } from '../../src/engine/adapters/adapters.js';
+import type { SurveyEntry } from '../../src/engine/select/survey.js';
 import { doctorReport } from '../../src/report/doctor-report.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderTable } from '../../src/report/render/table.js';
-import type { GraphicsAdapter } from '../../src/runtime/adapters/adapters.js';
-import type { SurveyEntry } from '../../src/runtime/select/survey.js';
 
 const LLVMPIPE: GraphicsAdapter = {
   name: 'llvmpipe (LLVM 15.0.6, 256 bits)',

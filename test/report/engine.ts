@@ -1,5 +1,5 @@
-import type { EngineInfo } from '../../src/runtime/engine.js';
-import type { SelfCheck } from '../../src/runtime/select/self-check.js';
+import type { EngineInfo } from '../../src/engine/engine.js';
+import type { SelfCheck } from '../../src/engine/select/self-check.js';
 
 /** ONNX Runtime on the processor, as in results. */
 export const CPU_ENGINE: EngineInfo = {

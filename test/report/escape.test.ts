@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { printable, printableJson } from '../../src/text/escape.js';
+import { printable, printableJson } from '../../src/base/text/escape.js';
 import { FORBIDDEN, forbiddenIn } from './hostile.js';
 
 describe('printable', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { add, inputs, mul, v } from '../../src/budget/expression.js';
-import { figure, quantity } from '../../src/budget/figure.js';
+import { add, inputs, mul, v } from '../../src/model/budget/expression.js';
+import { figure, quantity } from '../../src/model/budget/figure.js';
 import { explanationBlocks } from '../../src/report/profile/explanation.js';
 import { renderTable } from '../../src/report/render/table.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ReportedAnswer } from '../../src/generation/session.js';
+import type { ReportedAnswer } from '../../src/language/generation/session.js';
 import { figuresText } from '../../src/report/generate-report.js';
 
 const answerAt = (tokensPerSecond: number | null): ReportedAnswer => ({

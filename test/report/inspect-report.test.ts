@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { shortened } from '../../src/base/text/words.js';
 import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
 import type { Measurement, Statistics } from '../../src/checkpoint/statistics.js';
 import { describedTensors, summarise } from '../../src/checkpoint/summary.js';
 import { inspectReport } from '../../src/report/inspect/inspect-report.js';
 import { plainText } from '../../src/report/inspect/inspect-tensors.js';
 import { render } from '../../src/report/render/render.js';
-import { shortened } from '../../src/text/words.js';
 import { fileOf } from '../checkpoint/byte-files.js';
 import { checkpointOf, storageOf, tensorIn } from '../checkpoint/stored-tensors.js';
 

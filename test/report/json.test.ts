@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { jsonPieces, toJson } from '../../src/text/escape.js';
+import { jsonPieces, toJson } from '../../src/base/text/escape.js';
 
 describe('toJson', () => {
   it('indents by two spaces and ends with a newline', () => {

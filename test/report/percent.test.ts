@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { percentText } from '../../src/base/text/units.js';
 import { percentCell } from '../../src/report/kit/report.js';
-import { percentText } from '../../src/text/units.js';
 
 it.each([
   [0, '0%'],

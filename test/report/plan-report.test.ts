@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { type FamilyName, loadFamily } from '../../src/architecture/families.js';
-import { gpuNamed } from '../../src/hardware/gpus.js';
-import { decodingTarget } from '../../src/plan/decode.js';
-import { type Plan, planModels } from '../../src/plan/plan-models.js';
+import { gpuNamed } from '../../src/estimate/hardware/gpus.js';
+import { decodingTarget } from '../../src/estimate/plan/decode.js';
+import { type Plan, planModels } from '../../src/estimate/plan/plan-models.js';
+import { type FamilyName, loadFamily } from '../../src/model/architecture/families.js';
 import { textWidth } from '../../src/report/kit/layout.js';
 import { planReport } from '../../src/report/plan-report.js';
 import { renderCsv } from '../../src/report/render/csv.js';

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Problem, UserError } from '../../src/errors.js';
+import { type Problem, UserError } from '../../src/base/errors.js';
 import { textWidth } from '../../src/report/kit/layout.js';
 import { errorJson, errorText, problemsText } from '../../src/report/kit/problems.js';
 import type { RenderOptions } from '../../src/report/kit/report.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { QuickTest } from '../../src/quicktest/run-quick-test.js';
+import type { QuickTest } from '../../src/check/run-quick-test.js';
 import { doctorReport } from '../../src/report/doctor-report.js';
 import { quickTestReport, traceReport } from '../../src/report/quick-test/quick-test-report.js';
 import { renderCsv } from '../../src/report/render/csv.js';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { printable } from '../../src/base/text/escape.js';
 import type { Cell, TableBlock } from '../../src/report/kit/report.js';
 import { renderCsv } from '../../src/report/render/csv.js';
-import { printable } from '../../src/text/escape.js';
 import { hostileText } from './hostile.js';
 
 const table = (keys: readonly string[], ...rows: readonly Cell[][]): TableBlock => ({

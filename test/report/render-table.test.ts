@@ -1,10 +1,10 @@
 import { stripVTControlCharacters } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { nextCommand } from '../../src/base/text/setting.js';
 import { textWidth } from '../../src/report/kit/layout.js';
 import type { Column, RenderOptions, Report, Tone } from '../../src/report/kit/report.js';
 import { renderTable } from '../../src/report/render/table.js';
-import { nextCommand } from '../../src/text/setting.js';
 import { hostileReport } from './hostile.js';
 
 const plain = (width: number): RenderOptions => ({ width, colourLevel: 0 });

@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { SrteOption, SrteSurvey, TableSurvey } from '../../src/conversion/srte/survey-srte.js';
+import type {
+  SrteOption,
+  SrteSurvey,
+  TableSurvey,
+} from '../../src/convert/conversion/srte/survey-srte.js';
 import {
   srteData,
   srteSurveyBlocks,

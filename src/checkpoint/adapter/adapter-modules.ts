@@ -1,5 +1,5 @@
 /** Modules that the settings of a LoRA adapter choose, and their ranks: names and patterns of PEFT. */
-import { ProcessorLimit, TimeLimit, TimeLimitExceeded } from '../../files/time-limit.js';
+import { ProcessorLimit, TimeLimit, TimeLimitExceeded } from '../../base/files/time-limit.js';
 import { quoted, refusal } from '../checkpoint-rules.js';
 import { type AdapterConfig, replacedTest } from './adapter-config.js';
 

@@ -1,8 +1,8 @@
 /** A LoRA adapter of PEFT: a folder of adapter_config.json and adapter_model.safetensors or .bin. */
 import path from 'node:path';
-import { ADAPTER_CONFIG } from '../../files/config-names.js';
-import { isInside } from '../../files/linked-files.js';
-import { mountedPath, pathExists } from '../../files/mounted.js';
+import { ADAPTER_CONFIG } from '../../base/files/config-names.js';
+import { isInside } from '../../base/files/linked-files.js';
+import { mountedPath, pathExists } from '../../base/files/mounted.js';
 import type { Checkpoint } from '../checkpoint.js';
 import { listed, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
 import { openFile } from '../open-file.js';

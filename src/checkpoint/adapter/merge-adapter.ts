@@ -1,9 +1,9 @@
 /** A checkpoint with a LoRA adapter merged into its weights, computed where they are read. */
-import { decodeValues } from '../../tensor/decode-values.js';
-import type { Shape } from '../../tensor/dtype.js';
-import { isSameShape, STORED_DTYPES, shapeText } from '../../tensor/dtype.js';
-import { encode, isEncodable } from '../../tensor/encode.js';
-import { setting } from '../../text/setting.js';
+import { decodeValues } from '../../base/tensor/decode-values.js';
+import type { Shape } from '../../base/tensor/dtype.js';
+import { isSameShape, STORED_DTYPES, shapeText } from '../../base/tensor/dtype.js';
+import { encode, isEncodable } from '../../base/tensor/encode.js';
+import { setting } from '../../base/text/setting.js';
 import type { Checkpoint } from '../checkpoint.js';
 import { listed, refusal, tensorPlace } from '../checkpoint-rules.js';
 import { computedTensor, reshaped } from '../computed-file.js';

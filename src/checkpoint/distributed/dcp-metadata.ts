@@ -1,6 +1,6 @@
 /** The metadata of a distributed checkpoint of PyTorch: torch/distributed/checkpoint/metadata.py, filesystem.py. */
-import type { Shape, StoredDtype } from '../../tensor/dtype.js';
-import { elementCount, shapeText, storedBytes } from '../../tensor/dtype.js';
+import type { Shape, StoredDtype } from '../../base/tensor/dtype.js';
+import { elementCount, shapeText, storedBytes } from '../../base/tensor/dtype.js';
 import { ByteFile } from '../byte-file.js';
 import type { Refuse } from '../checkpoint-rules.js';
 import { quoted, refusal, refuseAt, tensorPlace } from '../checkpoint-rules.js';

@@ -1,8 +1,8 @@
 /** The files of a checkpoint that several processes wrote into one folder. */
 
 import path from 'node:path';
-import { allowedFolders, isAllowed } from '../../files/linked-files.js';
-import { announceFiles, mountedPath, pathExists, smallTextAt } from '../../files/mounted.js';
+import { allowedFolders, isAllowed } from '../../base/files/linked-files.js';
+import { announceFiles, mountedPath, pathExists, smallTextAt } from '../../base/files/mounted.js';
 import { ByteFile, fileNamesAt } from '../byte-file.js';
 import { listed, quoted, refusal } from '../checkpoint-rules.js';
 import { isZeroName, ZERO_LATEST } from '../formats.js';

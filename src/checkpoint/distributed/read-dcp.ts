@@ -1,11 +1,11 @@
 /** Opens a distributed checkpoint of PyTorch (torch.distributed.checkpoint) as one checkpoint. */
 
 import path from 'node:path';
-import { UserError } from '../../errors.js';
-import type { ByteRange } from '../../files/mounted.js';
-import type { StoredDtype } from '../../tensor/dtype.js';
-import { isSameShape, shapeText } from '../../tensor/dtype.js';
-import { groupBy } from '../../text/words.js';
+import { UserError } from '../../base/errors.js';
+import type { ByteRange } from '../../base/files/mounted.js';
+import type { StoredDtype } from '../../base/tensor/dtype.js';
+import { isSameShape, shapeText } from '../../base/tensor/dtype.js';
+import { groupBy } from '../../base/text/words.js';
 import { ByteFile, bytesAt, fileNamesAt, folderNamesAt } from '../byte-file.js';
 import type { CheckpointOptions, OpenedFiles } from '../checkpoint.js';
 import type { Refuse } from '../checkpoint-rules.js';

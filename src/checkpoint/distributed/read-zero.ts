@@ -1,6 +1,6 @@
 /** Opens a checkpoint of DeepSpeed ZeRO, stages 1 to 3, as one checkpoint with the weights in float32. */
-import type { StoredDtype } from '../../tensor/dtype.js';
-import { elementCount, shapeText, storedBytes } from '../../tensor/dtype.js';
+import type { StoredDtype } from '../../base/tensor/dtype.js';
+import { elementCount, shapeText, storedBytes } from '../../base/tensor/dtype.js';
 import type { ByteFile } from '../byte-file.js';
 import type { OpenedFiles } from '../checkpoint.js';
 import { listed, quoted, refusal, refuseAt, tensorPlace } from '../checkpoint-rules.js';

@@ -1,6 +1,6 @@
 /** Tensors that are put together from parts in several files when they are read. */
-import type { Shape, StoredDtype } from '../../tensor/dtype.js';
-import { STORED_DTYPES } from '../../tensor/dtype.js';
+import type { Shape, StoredDtype } from '../../base/tensor/dtype.js';
+import { STORED_DTYPES } from '../../base/tensor/dtype.js';
 import { ByteFile } from '../byte-file.js';
 import type { Refuse } from '../checkpoint-rules.js';
 import { reshaped } from '../computed-file.js';

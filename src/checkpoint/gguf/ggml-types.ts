@@ -1,7 +1,7 @@
 /** Element types of GGUF files, and the values of their blocks. Imports nothing that reads files. */
-import { valueTable } from '../../tensor/decode-values.js';
-import type { StoredDtype } from '../../tensor/dtype.js';
-import { narrowFloats } from '../../tensor/encode.js';
+import { valueTable } from '../../base/tensor/decode-values.js';
+import type { StoredDtype } from '../../base/tensor/dtype.js';
+import { narrowFloats } from '../../base/tensor/encode.js';
 
 /** Values of a block in K types. */
 const QK = 256;

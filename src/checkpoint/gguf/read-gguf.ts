@@ -1,8 +1,8 @@
-import { UserError } from '../../errors.js';
-import { fillLittleEndian, viewOf } from '../../tensor/decode-values.js';
-import type { Shape } from '../../tensor/dtype.js';
-import { shapeText } from '../../tensor/dtype.js';
-import { shortened } from '../../text/words.js';
+import { UserError } from '../../base/errors.js';
+import { fillLittleEndian, viewOf } from '../../base/tensor/decode-values.js';
+import type { Shape } from '../../base/tensor/dtype.js';
+import { shapeText } from '../../base/tensor/dtype.js';
+import { shortened } from '../../base/text/words.js';
 import type { ByteFile } from '../byte-file.js';
 import type { FileIndex } from '../checkpoint.js';
 import { exactBytesText, quoted, refusal, SMALL_FILE, tensorPlace } from '../checkpoint-rules.js';

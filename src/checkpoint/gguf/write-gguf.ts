@@ -1,6 +1,6 @@
-import { usageError } from '../../errors.js';
-import type { ByteChunks, ByteSink } from '../../files/write-whole.js';
-import type { Shape } from '../../tensor/dtype.js';
+import { usageError } from '../../base/errors.js';
+import type { ByteChunks, ByteSink } from '../../base/files/write-whole.js';
+import type { Shape } from '../../base/tensor/dtype.js';
 import type { GgmlTypeName } from './ggml-types.js';
 import { ggmlType } from './ggml-types.js';
 import type { GgufKeyValues, GgufValue, ScalarType } from './gguf-scanner.js';

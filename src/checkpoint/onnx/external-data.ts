@@ -1,10 +1,10 @@
 /** Files with the values of an ONNX model, next to it. */
 
 import { dirname, join } from 'node:path';
-import { UserError } from '../../errors.js';
-import { allowedFolders, goesDown, isAllowed } from '../../files/linked-files.js';
-import { mountedPath, pathExists } from '../../files/mounted.js';
-import { groupBy } from '../../text/words.js';
+import { UserError } from '../../base/errors.js';
+import { allowedFolders, goesDown, isAllowed } from '../../base/files/linked-files.js';
+import { mountedPath, pathExists } from '../../base/files/mounted.js';
+import { groupBy } from '../../base/text/words.js';
 import { ByteFile, realPath } from '../byte-file.js';
 import { exactBytesText, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
 import type { OnnxTensor } from './tensor-proto.js';

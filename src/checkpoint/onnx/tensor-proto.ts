@@ -1,5 +1,5 @@
 /** A tensor of an ONNX file: its name, type and shape, and where its values are. */
-import { type StoredDtype, shapeText } from '../../tensor/dtype.js';
+import { type StoredDtype, shapeText } from '../../base/tensor/dtype.js';
 import { exactBytesText, quoted, tensorPlace } from '../checkpoint-rules.js';
 import { type ByteSpan, type ProtoField, type ProtoScanner, WIRE } from './proto-scanner.js';
 

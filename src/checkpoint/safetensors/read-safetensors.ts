@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import type { UserError } from '../../errors.js';
-import type { StoredDtype } from '../../tensor/dtype.js';
-import { STORED_DTYPES, shapeText, storedBytes } from '../../tensor/dtype.js';
+import type { UserError } from '../../base/errors.js';
+import type { StoredDtype } from '../../base/tensor/dtype.js';
+import { STORED_DTYPES, shapeText, storedBytes } from '../../base/tensor/dtype.js';
 import type { ByteFile } from '../byte-file.js';
 import type { FileIndex } from '../checkpoint.js';
 import type { SAFETENSORS_RULES } from '../checkpoint-rules.js';

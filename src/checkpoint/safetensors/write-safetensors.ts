@@ -1,7 +1,7 @@
-import { usageError } from '../../errors.js';
-import type { ByteChunks, ByteSink } from '../../files/write-whole.js';
-import type { Shape, StoredDtype } from '../../tensor/dtype.js';
-import { elementCount, shapeText, storedBytes } from '../../tensor/dtype.js';
+import { usageError } from '../../base/errors.js';
+import type { ByteChunks, ByteSink } from '../../base/files/write-whole.js';
+import type { Shape, StoredDtype } from '../../base/tensor/dtype.js';
+import { elementCount, shapeText, storedBytes } from '../../base/tensor/dtype.js';
 import { SMALL_FILE } from '../checkpoint-rules.js';
 import {
   FORMAT_KEY,

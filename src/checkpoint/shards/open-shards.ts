@@ -1,8 +1,8 @@
 /** Finds and opens the shards of an index. */
 
 import path, { dirname, join } from 'node:path';
-import { allowedFolders, isAllowed } from '../../files/linked-files.js';
-import { announceFiles, mountedPath, pathExists } from '../../files/mounted.js';
+import { allowedFolders, isAllowed } from '../../base/files/linked-files.js';
+import { announceFiles, mountedPath, pathExists } from '../../base/files/mounted.js';
 import { type ByteFile, bytesAt, realPath } from '../byte-file.js';
 import type { CheckpointOptions, FileIndex, OpenedFiles } from '../checkpoint.js';
 import { listed, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';

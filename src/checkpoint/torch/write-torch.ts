@@ -1,5 +1,5 @@
-import { UserError, usageError } from '../../errors.js';
-import { STORED_DTYPES } from '../../tensor/dtype.js';
+import { UserError, usageError } from '../../base/errors.js';
+import { STORED_DTYPES } from '../../base/tensor/dtype.js';
 import { ByteFile } from '../byte-file.js';
 import { streamTensor } from '../view.js';
 import { readPickle } from './pickle/pickle.js';

@@ -1,34 +1,34 @@
 /** The flags of `minimind fit`, and the settings they result in. */
 import * as Flags from '@oclif/core/flags';
-import type { TrainingHints } from '../../architecture/family.js';
-import type { LanguageModel } from '../../architecture/layer.js';
-import { resolveSetting } from '../../budget/profile-model.js';
-import { OPTIMIZER_NAMES } from '../../budget/training-budget.js';
-import { type Problem, usageError } from '../../errors.js';
-import type { TableRequest } from '../../fit/fit-table.js';
-import { COMMON_HARDWARE } from '../../fit/fit-table.js';
-import type { FitRequest, Resolved } from '../../fit/fits.js';
-import { hintsOf } from '../../fit/fits.js';
-import { parallelismOf } from '../../fit/parallelism/parallelism.js';
-import { weightLayout } from '../../fit/serving/quantized.js';
-import type { ServingFitSetting } from '../../fit/serving/serving-work.js';
-import type { WeightDtype } from '../../fit/serving/weight-types.js';
+import { type Problem, usageError } from '../../base/errors.js';
+import { formatInteger } from '../../base/text/units.js';
+import { counted, present } from '../../base/text/words.js';
+import type { TableRequest } from '../../estimate/fit/fit-table.js';
+import { COMMON_HARDWARE } from '../../estimate/fit/fit-table.js';
+import type { FitRequest, Resolved } from '../../estimate/fit/fits.js';
+import { hintsOf } from '../../estimate/fit/fits.js';
+import { parallelismOf } from '../../estimate/fit/parallelism/parallelism.js';
+import { weightLayout } from '../../estimate/fit/serving/quantized.js';
+import type { ServingFitSetting } from '../../estimate/fit/serving/serving-work.js';
+import type { WeightDtype } from '../../estimate/fit/serving/weight-types.js';
 import {
   parseWeightDtype,
   usualFormat,
   WEIGHT_DTYPE_NAMES,
   WEIGHT_DTYPES,
-} from '../../fit/serving/weight-types.js';
+} from '../../estimate/fit/serving/weight-types.js';
 import type {
   Convention,
   TrainingFitSetting,
   ZeroStage,
-} from '../../fit/training/training-setting.js';
-import { CONVENTIONS } from '../../fit/training/training-setting.js';
-import type { Cluster } from '../../hardware/gpu.js';
-import type { ModelFile } from '../../model-input/model-file.js';
-import { formatInteger } from '../../text/units.js';
-import { counted, present } from '../../text/words.js';
+} from '../../estimate/fit/training/training-setting.js';
+import { CONVENTIONS } from '../../estimate/fit/training/training-setting.js';
+import type { Cluster } from '../../estimate/hardware/gpu.js';
+import type { ModelFile } from '../../input/model-input/model-file.js';
+import type { TrainingHints } from '../../model/architecture/family.js';
+import type { LanguageModel } from '../../model/architecture/layer.js';
+import { resolveSetting } from '../../model/budget/profile-model.js';
+import { OPTIMIZER_NAMES } from '../../model/budget/training-budget.js';
 import type { ParsedFlags } from './flags.js';
 import { settingFlags } from './flags.js';
 import {

@@ -3,16 +3,20 @@ import os from 'node:os';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type * as Interfaces from '@oclif/core/interfaces';
-import { FAMILY_NAMES } from '../../architecture/families.js';
-import { usageError } from '../../errors.js';
-import { endingOf, refuseOtherEnding, refuseOtherEndingEarly } from '../../files/file-endings.js';
+import { usageError } from '../../base/errors.js';
+import {
+  endingOf,
+  refuseOtherEnding,
+  refuseOtherEndingEarly,
+} from '../../base/files/file-endings.js';
+import type { Compute } from '../../engine/engine.js';
+import type { DeviceChoice, EngineChoice } from '../../engine/select/devices.js';
+import { FAMILY_NAMES } from '../../model/architecture/families.js';
 import type { Format } from '../../report/kit/report.js';
 import { FORMATS } from '../../report/kit/report.js';
-import type { Compute } from '../../runtime/engine.js';
-import type { DeviceChoice, EngineChoice } from '../../runtime/select/devices.js';
 import { count, dtype, seedOf, tokens, unreadable, wholeNumber } from './value-flags.js';
 
-/** Copy of the devices in `src/runtime/engine.ts`, which is loaded only when a model runs. */
+/** Copy of the devices in `src/engine/engine.ts`, which is loaded only when a model runs. */
 export const DEVICE_CHOICES = Object.keys({
   auto: true,
   cpu: true,

@@ -1,15 +1,15 @@
 /** The flags of hardware, and the hardware they select. */
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
+import { usageError } from '../../base/errors.js';
+import { formatInteger } from '../../base/text/units.js';
 import { quote } from '../../config/quote.js';
 import { readDocument } from '../../config/read.js';
-import { usageError } from '../../errors.js';
-import type { Cluster, Hardware } from '../../hardware/gpu.js';
-import { clusterNamed, splitCount } from '../../hardware/gpus.js';
-import { hardwareOfDocument, onlyGpu } from '../../hardware/hardware-file.js';
-import type { MachineProfile } from '../../hardware/machine-profile.js';
-import { gpuOfProfile } from '../../hardware/machine-profile.js';
-import { formatInteger } from '../../text/units.js';
+import type { Cluster, Hardware } from '../../estimate/hardware/gpu.js';
+import { clusterNamed, splitCount } from '../../estimate/hardware/gpus.js';
+import { hardwareOfDocument, onlyGpu } from '../../estimate/hardware/hardware-file.js';
+import type { MachineProfile } from '../../estimate/hardware/machine-profile.js';
+import { gpuOfProfile } from '../../estimate/hardware/machine-profile.js';
 import { progressDisplay } from '../progress.js';
 import type { ParsedFlags } from './flags.js';
 import { COMPUTES, device, engine, threads } from './flags.js';
@@ -127,7 +127,7 @@ const OWN_FILE =
 const isFile = (name: string): boolean => /\.(ya?ml|json)$|[/\\]|^-$/i.test(name);
 
 async function thisMachine(flags: HardwareFlags): Promise<SelectedHardware> {
-  const { machineProfile } = await import('../../runtime/machine-profile-cache.js');
+  const { machineProfile } = await import('../../engine/machine-profile-cache.js');
   const profile = await machineProfile({
     engine: flags.engine ?? 'auto',
     device: flags.device ?? 'auto',

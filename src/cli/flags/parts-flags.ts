@@ -1,11 +1,11 @@
 /** Flags of conversions and sweeps in parts, and what they ask for. */
 import * as Flags from '@oclif/core/flags';
+import { usageError } from '../../base/errors.js';
+import { refuseBroken } from '../../base/text/relations.js';
+import { joined } from '../../base/text/words.js';
 import { quote } from '../../config/quote.js';
-import type { PartsRequest } from '../../conversion/parts/parts-plan.js';
-import { usageError } from '../../errors.js';
-import { LAUNCH_NAMES } from '../../parts/task-index.js';
-import { refuseBroken } from '../../text/relations.js';
-import { joined } from '../../text/words.js';
+import type { PartsRequest } from '../../scale/conversion-parts/parts-plan.js';
+import { LAUNCH_NAMES } from '../../scale/task-index.js';
 import { SETTING_FLAGS } from '../setting-flags.js';
 import { savedFile } from './flags.js';
 import { count, unreadable } from './value-flags.js';

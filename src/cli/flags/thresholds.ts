@@ -1,6 +1,6 @@
 /** Thresholds on how far two models are apart, and the lines about those that a result exceeds. */
 import * as Flags from '@oclif/core/flags';
-import { percentText } from '../../text/units.js';
+import { percentText } from '../../base/text/units.js';
 import type { ParsedFlags } from './flags.js';
 import { parseShare, unreadable } from './value-flags.js';
 

@@ -1,18 +1,18 @@
 /** The flags of `minimind train-plan`, and the settings that they replace. */
 import * as Flags from '@oclif/core/flags';
+import { usageError } from '../../base/errors.js';
+import type { SettingName } from '../../base/text/setting.js';
 import { nearest } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
-import { KIND_NAMES } from '../../data/data-choices.js';
-import { usageError } from '../../errors.js';
-import type { SettingName } from '../../text/setting.js';
-import { GROUP_RULE_NAMES, parseGroupRule } from '../../training/optimizer-groups.js';
+import { GROUP_RULE_NAMES, parseGroupRule } from '../../estimate/training/optimizer-groups.js';
 import {
   DECAY_TYPES,
   parseSchedule,
   SCHEDULE_NAMES,
   SCHEDULE_SPELLINGS,
-} from '../../training/schedules.js';
-import type { GivenSettings } from '../../training/training-settings.js';
+} from '../../estimate/training/schedules.js';
+import type { GivenSettings } from '../../estimate/training/training-settings.js';
+import { KIND_NAMES } from '../../language/data/data-choices.js';
 import { fitFlags } from './fit-flags.js';
 import type { ParsedFlags } from './flags.js';
 import { hardwareFlags } from './hardware-flags.js';

@@ -1,21 +1,21 @@
 /** Flags by the kind of their value: counts, sizes, shares, times, types, ranges. */
 import * as Flags from '@oclif/core/flags';
-import { nearest, nearestWithDigits } from '../../config/nearest.js';
-import { lacksUnit, parseCount, parseLimit } from '../../config/parse-number.js';
-import type { PublishedBytes, PublishedFigure } from '../../config/parse-published.js';
-import { parsePublished } from '../../config/parse-published.js';
-import { quote } from '../../config/quote.js';
-import { usageError } from '../../errors.js';
-import type { Dtype } from '../../tensor/dtype.js';
+import { usageError } from '../../base/errors.js';
+import type { Dtype } from '../../base/tensor/dtype.js';
 import {
   DTYPE_NAMES,
   DTYPE_SPELLINGS,
   GROUP_SIZES,
   parseDtype,
   QUANTIZED_BITS,
-} from '../../tensor/dtype.js';
-import type { WeightForm } from '../../tensor/group-quantization.js';
-import { dtypeWord, formatInteger, shortCount, shortNumber } from '../../text/units.js';
+} from '../../base/tensor/dtype.js';
+import type { WeightForm } from '../../base/tensor/group-quantization.js';
+import { dtypeWord, formatInteger, shortCount, shortNumber } from '../../base/text/units.js';
+import { nearest, nearestWithDigits } from '../../config/nearest.js';
+import { lacksUnit, parseCount, parseLimit } from '../../config/parse-number.js';
+import type { PublishedBytes, PublishedFigure } from '../../config/parse-published.js';
+import { parsePublished } from '../../config/parse-published.js';
+import { quote } from '../../config/quote.js';
 import { pasteable } from '../line-mistake.js';
 
 /** Suggestions for an unknown type: the nearest, those that begin with it, or all. */
@@ -51,7 +51,7 @@ export const dtype = Flags.custom<Dtype>({
 
 /** @throws UserError for a type of weights that only `fit` counts, as q4_k_m. */
 async function refuseServedType(text: string, context: object): Promise<void> {
-  const { parseWeightDtype } = await import('../../fit/serving/weight-types.js');
+  const { parseWeightDtype } = await import('../../estimate/fit/serving/weight-types.js');
   const served = parseWeightDtype(text);
   if (served === undefined) return;
   const argv = 'argv' in context && Array.isArray(context.argv) ? context.argv : [];

@@ -1,23 +1,23 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
+import type { Problem } from '../../base/errors.js';
+import { refuseBroken } from '../../base/text/relations.js';
 import { BaseCommand } from '../../cli/base-command.js';
 import { savedArgument } from '../../cli/flags/flags.js';
 import { dropout, seedOf, widthRatio } from '../../cli/flags/value-flags.js';
 import { isStdout } from '../../cli/output.js';
 import { progressDisplay } from '../../cli/progress.js';
-import type { Problem } from '../../errors.js';
 import {
   ADAPTER_KINDS,
   PROJECTOR_CONTAINERS,
   PROJECTOR_ENDINGS,
-} from '../../kv-projector/projector.js';
-import type { ProjectorConversionAnswer } from '../../kv-projector/upgrade-projector.js';
-import { DROPOUT, RATIO } from '../../kv-projector/verify-adapters.js';
+} from '../../convert/kv-projector/projector.js';
+import type { ProjectorConversionAnswer } from '../../convert/kv-projector/upgrade-projector.js';
+import { DROPOUT, RATIO } from '../../convert/kv-projector/verify-adapters.js';
 import {
   projectorConversionReport,
   projectorUpgradeReport,
 } from '../../report/kv-projector/kv-projector.js';
-import { refuseBroken } from '../../text/relations.js';
 
 export default class KvProjectorConvert extends BaseCommand {
   static override summary =
@@ -77,13 +77,13 @@ export default class KvProjectorConvert extends BaseCommand {
       warn: (warnings: readonly Problem[]) => this.warnAbout(flags, warnings),
     };
     if (flags.to === 'elastic') {
-      const { upgradeProjector } = await import('../../kv-projector/upgrade-projector.js');
+      const { upgradeProjector } = await import('../../convert/kv-projector/upgrade-projector.js');
       const { ratio = RATIO, dropout: probability = DROPOUT, seed = 0, kv } = flags;
       const request = { ...surroundings, ratio, dropout: probability, seed, kv };
       const result = await upgradeProjector(args.in, args.out, request);
       return this.answer(flags, result, projectorUpgradeReport);
     }
-    const { convertProjector } = await import('../../kv-projector/write-projector.js');
+    const { convertProjector } = await import('../../convert/kv-projector/write-projector.js');
     const result = await convertProjector(args.in, args.out, { ...surroundings, to: flags.to });
     return this.answer(flags, result, projectorConversionReport);
   }

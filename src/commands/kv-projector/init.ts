@@ -1,17 +1,17 @@
 import * as Flags from '@oclif/core/flags';
+import { usageError } from '../../base/errors.js';
+import { firstOverlapping } from '../../base/files/input-registry.js';
+import { refuseBroken } from '../../base/text/relations.js';
 import { BaseCommand } from '../../cli/base-command.js';
 import { savedArgument, seed } from '../../cli/flags/flags.js';
 import { count, dropout, teachers, widthRatio } from '../../cli/flags/value-flags.js';
 import { isStdout } from '../../cli/output.js';
 import { progressDisplay } from '../../cli/progress.js';
-import { usageError } from '../../errors.js';
-import { firstOverlapping } from '../../files/input-registry.js';
-import { loadTeachers } from '../../kv-projector/costs.js';
-import { ADAPTER_KINDS, PROJECTOR_ENDINGS } from '../../kv-projector/projector.js';
-import { DROPOUT, RATIO } from '../../kv-projector/verify-adapters.js';
-import { INITS } from '../../kv-projector/write-projector.js';
+import { loadTeachers } from '../../convert/kv-projector/costs.js';
+import { ADAPTER_KINDS, PROJECTOR_ENDINGS } from '../../convert/kv-projector/projector.js';
+import { DROPOUT, RATIO } from '../../convert/kv-projector/verify-adapters.js';
+import { INITS } from '../../convert/kv-projector/write-projector.js';
 import { projectorInitReport } from '../../report/kv-projector/kv-projector.js';
-import { refuseBroken } from '../../text/relations.js';
 
 export default class KvProjectorInit extends BaseCommand {
   static override summary = 'Write a new KV projector.';
@@ -68,7 +68,7 @@ export default class KvProjectorInit extends BaseCommand {
     }
     const loaded = await loadTeachers(flags.teacher);
     await this.warnAbout(flags, loaded.warnings);
-    const { initProjector } = await import('../../kv-projector/write-projector.js');
+    const { initProjector } = await import('../../convert/kv-projector/write-projector.js');
     const result = await initProjector({
       ...{ kind, init, force, seed: flags.seed, teachers: loaded.teachers },
       studentWidth: flags.student,

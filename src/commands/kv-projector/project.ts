@@ -44,7 +44,7 @@ export default class KvProjectorProject extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(KvProjectorProject);
     await this.refuseUnwritable(flags);
-    const { projectKv } = await import('../../kv-projector/project-kv.js');
+    const { projectKv } = await import('../../convert/kv-projector/project-kv.js');
     const result = await projectKv(args.projector, args.kv, {
       ...flags,
       dtype: flags.dtype === 'keep' ? undefined : flags.dtype,

@@ -1,4 +1,6 @@
 import * as Flags from '@oclif/core/flags';
+import { usageError } from '../../base/errors.js';
+import { joined } from '../../base/text/words.js';
 import { BaseCommand } from '../../cli/base-command.js';
 import { details, seed, threads } from '../../cli/flags/flags.js';
 import {
@@ -10,18 +12,16 @@ import {
   widthRatios,
 } from '../../cli/flags/value-flags.js';
 import { livePlot, progressDisplay } from '../../cli/progress.js';
-import { usageError } from '../../errors.js';
-import type { Changes } from '../../kv-projector/ablations.js';
-import { ACTIVATION_NAMES, PUBLISHED_CHANGES } from '../../kv-projector/ablations.js';
-import type { DataKind, Losses } from '../../kv-projector/verify-adapters.js';
-import { DATA, OPTIMIZER, STEPS } from '../../kv-projector/verify-adapters.js';
+import type { Changes } from '../../convert/kv-projector/ablations.js';
+import { ACTIVATION_NAMES, PUBLISHED_CHANGES } from '../../convert/kv-projector/ablations.js';
+import type { DataKind, Losses } from '../../convert/kv-projector/verify-adapters.js';
+import { DATA, OPTIMIZER, STEPS } from '../../convert/kv-projector/verify-adapters.js';
+import type { TrainedActivation } from '../../engine/engine.js';
 import {
   ablationsReport,
   lossPlot,
   verifyProjectorsReport,
 } from '../../report/kv-projector/kv-projector-verify.js';
-import type { TrainedActivation } from '../../runtime/engine.js';
-import { joined } from '../../text/words.js';
 
 const ABLATIONS = { helpGroup: 'ABLATIONS' };
 
@@ -114,7 +114,7 @@ export default class KvProjectorVerify extends BaseCommand {
       refuseFull(flags.full);
       refuseLinearRate(flags['linear-lr']);
       refuseIdleRate(flags.lr, { '--elastic-lr': flags['elastic-lr'] });
-      const { verifyAblations } = await import('../../kv-projector/verify-projectors.js');
+      const { verifyAblations } = await import('../../convert/kv-projector/verify-projectors.js');
       const request = {
         ...{ data: flags.data, size, steps: flags.steps, teacher: flags.teacher, seed: flags.seed },
         ...{ count: flags.seeds ?? SEEDS, threads: flags.threads },
@@ -131,7 +131,7 @@ export default class KvProjectorVerify extends BaseCommand {
       '--linear-lr': flags['linear-lr'],
       '--elastic-lr': flags['elastic-lr'],
     });
-    const { verifyProjectors } = await import('../../kv-projector/verify-projectors.js');
+    const { verifyProjectors } = await import('../../convert/kv-projector/verify-projectors.js');
     const plot = livePlot({ quiet: flags.quiet, noColor: flags['no-color'] });
     const result = await verifyProjectors(
       { ...flags, size, learningRates: ratesOf(flags), targetLoss: flags['target-loss'] },

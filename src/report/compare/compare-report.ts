@@ -1,10 +1,14 @@
 /** Report of `minimind compare`: the main difference, and the models in columns, or in rows when there are many. */
 
-import type { ColumnValue, Disagreement } from '../../comparison/columns.js';
-import type { ComparedRow, ComparisonTable, ShownColumn } from '../../comparison/compare-models.js';
-import { setting } from '../../text/setting.js';
-import { dtypeWord, formatSequences } from '../../text/units.js';
-import { counted, joined, present, shortened } from '../../text/words.js';
+import { setting } from '../../base/text/setting.js';
+import { dtypeWord, formatSequences } from '../../base/text/units.js';
+import { counted, joined, present, shortened } from '../../base/text/words.js';
+import type { ColumnValue, Disagreement } from '../../estimate/comparison/columns.js';
+import type {
+  ComparedRow,
+  ComparisonTable,
+  ShownColumn,
+} from '../../estimate/comparison/compare-models.js';
 import { fullWindowsText } from '../kit/full-windows.js';
 import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/report.js';
 import {

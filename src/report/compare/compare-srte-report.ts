@@ -1,5 +1,4 @@
-import type { SrteComparison, SrteRow } from '../../budget/srte-comparison.js';
-import { setting } from '../../text/setting.js';
+import { setting } from '../../base/text/setting.js';
 import {
   countUnit,
   formatBytes,
@@ -9,8 +8,9 @@ import {
   percentText,
   shortCount,
   significant,
-} from '../../text/units.js';
-import { present } from '../../text/words.js';
+} from '../../base/text/units.js';
+import { present } from '../../base/text/words.js';
+import type { SrteComparison, SrteRow } from '../../model/budget/srte-comparison.js';
 import type { Cell, Fact, Report, Verdict } from '../kit/report.js';
 import { CURRENT_MARK, leftColumn, NOTHING, noteOf, right, valueCell } from '../kit/report.js';
 

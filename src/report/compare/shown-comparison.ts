@@ -1,6 +1,5 @@
 /** A comparison as people read it: labels of the models, and values as texts. */
-import type { ColumnValue } from '../../comparison/columns.js';
-import type { ComparedRow, ComparisonTable, ShownColumn } from '../../comparison/compare-models.js';
+
 import {
   formatBytes,
   formatChange,
@@ -9,8 +8,14 @@ import {
   formatInteger,
   percentText,
   shortCount,
-} from '../../text/units.js';
-import { capital, counted, joined, modelName } from '../../text/words.js';
+} from '../../base/text/units.js';
+import { capital, counted, joined, modelName } from '../../base/text/words.js';
+import type { ColumnValue } from '../../estimate/comparison/columns.js';
+import type {
+  ComparedRow,
+  ComparisonTable,
+  ShownColumn,
+} from '../../estimate/comparison/compare-models.js';
 import type { Cell, Verdict } from '../kit/report.js';
 
 export type Value = ColumnValue | undefined;

@@ -1,11 +1,16 @@
 /** Report of the planned steps per tensor. */
-import type { SrteLayout, SrteStorageKind } from '../../architecture/srte-layout.js';
-import type { Extension } from '../../conversion/conversion-choices.js';
-import type { ConvertedSrte, ConvertedTable } from '../../conversion/conversion-result.js';
-import type { TableError } from '../../conversion/execute/table-rows.js';
-import type { StepGroup, StepKind, TensorStep } from '../../conversion/plan/conversion-plan.js';
-import { formatInteger, percentText } from '../../text/units.js';
-import { counted, nameText, present } from '../../text/words.js';
+
+import { formatInteger, percentText } from '../../base/text/units.js';
+import { counted, nameText, present } from '../../base/text/words.js';
+import type { Extension } from '../../convert/conversion/conversion-choices.js';
+import type { ConvertedSrte, ConvertedTable } from '../../convert/conversion/conversion-result.js';
+import type { TableError } from '../../convert/conversion/execute/table-rows.js';
+import type {
+  StepGroup,
+  StepKind,
+  TensorStep,
+} from '../../convert/conversion/plan/conversion-plan.js';
+import type { SrteLayout, SrteStorageKind } from '../../model/architecture/srte-layout.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
   bar,

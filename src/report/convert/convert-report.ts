@@ -1,15 +1,7 @@
 /** Report of `minimind convert-checkpoint`. */
-import { FORMAT_TITLES } from '../../checkpoint/formats.js';
-import type { Tie } from '../../conversion/conversion-choices.js';
-import type {
-  ConversionResult,
-  ConvertedSrte,
-  ConvertedWeights,
-} from '../../conversion/conversion-result.js';
-import type { Proof, TensorError } from '../../conversion/execute/check-output.js';
-import type { TwoModelComparison } from '../../quicktest/compare-outputs.js';
-import { formatJson } from '../../text/json.js';
-import { commandText, type NextLine, nextCommand } from '../../text/setting.js';
+
+import { formatJson } from '../../base/text/json.js';
+import { commandText, type NextLine, nextCommand } from '../../base/text/setting.js';
 import {
   formatBytes,
   formatChange,
@@ -19,8 +11,17 @@ import {
   percentText,
   shortCount,
   weightFormText,
-} from '../../text/units.js';
-import { counted, namesText, present, shortened } from '../../text/words.js';
+} from '../../base/text/units.js';
+import { counted, namesText, present, shortened } from '../../base/text/words.js';
+import { FORMAT_TITLES } from '../../checkpoint/formats.js';
+import type { Tie } from '../../convert/conversion/conversion-choices.js';
+import type {
+  ConversionResult,
+  ConvertedSrte,
+  ConvertedWeights,
+} from '../../convert/conversion/conversion-result.js';
+import type { Proof, TensorError } from '../../convert/conversion/execute/check-output.js';
+import type { TwoModelComparison } from '../../engine/compare/compare-outputs.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   bytesCell,

@@ -1,9 +1,6 @@
 /** Report of `minimind data`: figures and faults of training data, or its first samples. */
 
-import type { LengthBin } from '../../data/data-statistics.js';
-import type { DataResult, FaultName } from '../../data/judge-data.js';
-import type { DataReading } from '../../data/read-data.js';
-import { type NextLine, nextCommand, setting } from '../../text/setting.js';
+import { type NextLine, nextCommand, setting } from '../../base/text/setting.js';
 import {
   formatBytes,
   formatInteger,
@@ -11,8 +8,11 @@ import {
   percentText,
   shortCount,
   significant,
-} from '../../text/units.js';
-import { counted, present, shortened, sumOf } from '../../text/words.js';
+} from '../../base/text/units.js';
+import { counted, present, shortened, sumOf } from '../../base/text/words.js';
+import type { LengthBin } from '../../language/data/data-statistics.js';
+import type { DataResult, FaultName } from '../../language/data/judge-data.js';
+import type { DataReading } from '../../language/data/read-data.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   bar,

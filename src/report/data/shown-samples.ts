@@ -1,8 +1,9 @@
 /** Samples as the model sees them: input, target and mask of each position. */
-import type { DataReading } from '../../data/read-data.js';
-import type { ShownSample } from '../../data/recipes.js';
-import { formatInteger } from '../../text/units.js';
-import { counted, present } from '../../text/words.js';
+
+import { formatInteger } from '../../base/text/units.js';
+import { counted, present } from '../../base/text/words.js';
+import type { DataReading } from '../../language/data/read-data.js';
+import type { ShownSample } from '../../language/data/recipes.js';
 import type { Block, Cell, Column, TableBlock } from '../kit/report.js';
 import { cutColumn, headingBlock, leftColumn, noteOf, right, valueCell } from '../kit/report.js';
 

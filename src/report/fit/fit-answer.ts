@@ -1,16 +1,11 @@
 /** The answer of `minimind fit` on one screen: a verdict, the facts, and the memory. */
 
-import type { Bounds } from '../../budget/figure.js';
-import type { FitResult } from '../../fit/fits.js';
-import type { BatchingComparison } from '../../fit/serving/batching.js';
-import type { UsersFit } from '../../fit/serving/serving.js';
-import type { FitVerdict } from '../../fit/training/training-fit.js';
 import {
   nextCommand,
   type SettingName,
   type SettingValues,
   withoutSettings,
-} from '../../text/setting.js';
+} from '../../base/text/setting.js';
 import {
   dtypeWord,
   formatInteger,
@@ -20,8 +15,13 @@ import {
   percentText,
   shortCount,
   significant,
-} from '../../text/units.js';
-import { capital, counted, modelName, present } from '../../text/words.js';
+} from '../../base/text/units.js';
+import { capital, counted, modelName, present } from '../../base/text/words.js';
+import type { FitResult } from '../../estimate/fit/fits.js';
+import type { BatchingComparison } from '../../estimate/fit/serving/batching.js';
+import type { UsersFit } from '../../estimate/fit/serving/serving.js';
+import type { FitVerdict } from '../../estimate/fit/training/training-fit.js';
+import type { Bounds } from '../../model/budget/figure.js';
 import type { Cell, Fact, TableBlock, Tone, Verdict } from '../kit/report.js';
 import { leftColumn, right, strongCell, valueCell } from '../kit/report.js';
 import { contextText, precisionText } from '../profile/setting-notes.js';

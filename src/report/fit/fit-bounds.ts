@@ -1,9 +1,10 @@
 /** Lower bounds, estimates and upper bounds as cells, and the memory table shared by training and serving. */
-import type { Bounds, Quantity } from '../../budget/figure.js';
-import type { MOST_TRIED_GPUS } from '../../fit/training/lora.js';
-import type { FitVerdict } from '../../fit/training/training-fit.js';
-import type { GpuKind } from '../../hardware/gpu.js';
-import { formatBytes } from '../../text/units.js';
+
+import { formatBytes } from '../../base/text/units.js';
+import type { MOST_TRIED_GPUS } from '../../estimate/fit/training/lora.js';
+import type { FitVerdict } from '../../estimate/fit/training/training-fit.js';
+import type { GpuKind } from '../../estimate/hardware/gpu.js';
+import type { Bounds, Quantity } from '../../model/budget/figure.js';
 import type { Block, Cell, TableBlock, Tone } from '../kit/report.js';
 import { barCell, leftColumn, right, strongCell, valueCell, wrapColumn } from '../kit/report.js';
 
@@ -84,7 +85,7 @@ export const boundsColumns = (unit: string) => [
 export const boundsCells = (bounds: ShownBounds, text: (value: number) => string): Cell[] =>
   [bounds.lower, bounds.expected, bounds.upper].map(({ value }) => valueCell(Number(value), text));
 
-/** Copy of the limit in `src/fit/training/lora.ts`: a report imports only its types. */
+/** Copy of the limit in `src/estimate/fit/training/lora.ts`: a report imports only its types. */
 export const MOST_TRIED: typeof MOST_TRIED_GPUS = 64;
 
 export const bytesText = (bytes: number) => formatBytes(Math.round(bytes));

@@ -1,13 +1,6 @@
 /** Report of `minimind fit`: a verdict for training and for serving, and its basis. */
 
-import type { Quantity } from '../../budget/figure.js';
-import type { FitResult, MachineForward } from '../../fit/fits.js';
-import type { BatchingComparison } from '../../fit/serving/batching.js';
-import type { LoadAnswer, LoadMet } from '../../fit/serving/queueing.js';
-import type { ServingLoad } from '../../fit/serving/serving.js';
-import type { Gpu, GpuMachine, Hardware, Link, PeakDtype } from '../../hardware/gpu.js';
-import type { MachineProfile } from '../../hardware/machine-profile.js';
-import { setting } from '../../text/setting.js';
+import { setting } from '../../base/text/setting.js';
 import {
   formatBytes,
   formatInteger,
@@ -16,8 +9,15 @@ import {
   loadText,
   percentText,
   significant,
-} from '../../text/units.js';
-import { counted } from '../../text/words.js';
+} from '../../base/text/units.js';
+import { counted } from '../../base/text/words.js';
+import type { FitResult, MachineForward } from '../../estimate/fit/fits.js';
+import type { BatchingComparison } from '../../estimate/fit/serving/batching.js';
+import type { LoadAnswer, LoadMet } from '../../estimate/fit/serving/queueing.js';
+import type { ServingLoad } from '../../estimate/fit/serving/serving.js';
+import type { Gpu, GpuMachine, Hardware, Link, PeakDtype } from '../../estimate/hardware/gpu.js';
+import type { MachineProfile } from '../../estimate/hardware/machine-profile.js';
+import type { Quantity } from '../../model/budget/figure.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 import {
   bytesCell,

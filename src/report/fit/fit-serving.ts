@@ -1,20 +1,20 @@
 /** Serving part of the report of `minimind fit`. */
 
-import type { Quantity } from '../../budget/figure.js';
-import type { Fits } from '../../fit/fits.js';
-import type { ServingRemedy, UnmetRequirement } from '../../fit/remedies/remedies.js';
-import type { LoadAnswer } from '../../fit/serving/queueing.js';
-import type { DecodeStep, DecodingLimit, Prefill } from '../../fit/serving/roofline.js';
-import type { ServingLoad } from '../../fit/serving/serving.js';
-import { settingsLine } from '../../text/setting.js';
+import { settingsLine } from '../../base/text/setting.js';
 import {
   dtypeWord,
   formatInteger,
   formatSeconds,
   formatSequences,
   significant,
-} from '../../text/units.js';
-import { counted, present, sentence } from '../../text/words.js';
+} from '../../base/text/units.js';
+import { counted, present, sentence } from '../../base/text/words.js';
+import type { Fits } from '../../estimate/fit/fits.js';
+import type { ServingRemedy, UnmetRequirement } from '../../estimate/fit/remedies/remedies.js';
+import type { LoadAnswer } from '../../estimate/fit/serving/queueing.js';
+import type { DecodeStep, DecodingLimit, Prefill } from '../../estimate/fit/serving/roofline.js';
+import type { ServingLoad } from '../../estimate/fit/serving/serving.js';
+import type { Quantity } from '../../model/budget/figure.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
   headingBlock,

@@ -1,8 +1,14 @@
 /** Report of `minimind fit` without hardware: common GPUs and machines, and what fits on each. */
-import type { FitTableResult, TableCell, TableRow, TableSetting } from '../../fit/fit-table.js';
-import { nextCommand, setting, withoutSettings } from '../../text/setting.js';
-import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
-import { counted, joined, modelName, present } from '../../text/words.js';
+
+import { nextCommand, setting, withoutSettings } from '../../base/text/setting.js';
+import { formatBytes, formatInteger, shortCount } from '../../base/text/units.js';
+import { counted, joined, modelName, present } from '../../base/text/words.js';
+import type {
+  FitTableResult,
+  TableCell,
+  TableRow,
+  TableSetting,
+} from '../../estimate/fit/fit-table.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 import { leftColumn, noteOf, right, strongCell, tableOf, valueCell } from '../kit/report.js';
 import { contextText } from '../profile/setting-notes.js';

@@ -1,21 +1,22 @@
 /** Training part of the report of `minimind fit`. */
-import type { Bounds } from '../../budget/figure.js';
-import type { Fits } from '../../fit/fits.js';
-import type {
-  Remedy,
-  StepTime,
-  TrainingLimit,
-  TrainingTime,
-} from '../../fit/training/training-fit.js';
-import { type SettingValues, settingsLine } from '../../text/setting.js';
+
+import { type SettingValues, settingsLine } from '../../base/text/setting.js';
 import {
   formatInteger,
   formatSeconds,
   percentText,
   shortCount,
   significant,
-} from '../../text/units.js';
-import { counted, present, sentence } from '../../text/words.js';
+} from '../../base/text/units.js';
+import { counted, present, sentence } from '../../base/text/words.js';
+import type { Fits } from '../../estimate/fit/fits.js';
+import type {
+  Remedy,
+  StepTime,
+  TrainingLimit,
+  TrainingTime,
+} from '../../estimate/fit/training/training-fit.js';
+import type { Bounds } from '../../model/budget/figure.js';
 import type { Block, TableBlock } from '../kit/report.js';
 import {
   headingBlock,

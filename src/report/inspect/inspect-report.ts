@@ -1,11 +1,7 @@
 /** Report of `minimind inspect`: a checkpoint's type and tensors. */
 
-import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
-import type { TensorGroup } from '../../checkpoint/summary.js';
-import type { InspectResult } from '../../cli/command-results.js';
-import { ignoredText } from '../../reconcile/ignored-tensors.js';
-import { type NextLine, nextCommand } from '../../text/setting.js';
-import { dtypeWord, formatBytes, shortCount } from '../../text/units.js';
+import { type NextLine, nextCommand } from '../../base/text/setting.js';
+import { dtypeWord, formatBytes, shortCount } from '../../base/text/units.js';
 import {
   counted,
   joined,
@@ -16,7 +12,11 @@ import {
   runsText,
   shortened,
   sumOf,
-} from '../../text/words.js';
+} from '../../base/text/words.js';
+import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
+import { ignoredText } from '../../checkpoint/reconcile/ignored-tensors.js';
+import type { TensorGroup } from '../../checkpoint/summary.js';
+import type { InspectResult } from '../../cli/command-results.js';
 import type { Block, Cell, Fact, Field, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   bar,

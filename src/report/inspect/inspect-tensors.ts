@@ -1,13 +1,13 @@
 /** Tables of the tensors of a checkpoint. */
 
+import { setting } from '../../base/text/setting.js';
+import { formatBytes, formatInteger } from '../../base/text/units.js';
+import { namesText, nameText, present, shortened } from '../../base/text/words.js';
 import type { SharedBytes } from '../../checkpoint/sharing.js';
 import type { Statistics } from '../../checkpoint/statistics.js';
 import type { CheckpointSummary, TensorSummary } from '../../checkpoint/summary.js';
 import type { ContentEntry, JsonLike } from '../../checkpoint/summary-content.js';
 import type { InspectResult } from '../../cli/command-results.js';
-import { setting } from '../../text/setting.js';
-import { formatBytes, formatInteger } from '../../text/units.js';
-import { namesText, nameText, present, shortened } from '../../text/words.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
   bytesCell,

@@ -1,6 +1,7 @@
 /** Weights in MXFP4, which transformers stores as pairs of byte tensors: gpt-oss, and others of its layout. */
+
+import { counted, nameText } from '../../base/text/words.js';
 import type { TensorSummary } from '../../checkpoint/summary.js';
-import { counted, nameText } from '../../text/words.js';
 import type { Fact } from '../kit/report.js';
 
 /** Bytes of the 32 values of 4 bits that share a scale. */

@@ -1,7 +1,12 @@
 /** Report of `minimind inspect --srte`. */
-import type { SrteOption, SrteSurvey, TableSurvey } from '../../conversion/srte/survey-srte.js';
-import { formatBytes, formatInteger, formatShare, percentText } from '../../text/units.js';
-import { present, shortened } from '../../text/words.js';
+
+import { formatBytes, formatInteger, formatShare, percentText } from '../../base/text/units.js';
+import { present, shortened } from '../../base/text/words.js';
+import type {
+  SrteOption,
+  SrteSurvey,
+  TableSurvey,
+} from '../../convert/conversion/srte/survey-srte.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
   barCell,

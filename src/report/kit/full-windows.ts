@@ -1,5 +1,5 @@
 /** Why a KV cache is smaller than the figure of a token times the tokens of a context. */
-import type { Window } from '../../architecture/layer.js';
+import type { Window } from '../../model/architecture/layer.js';
 
 export interface CacheFigures {
   readonly perToken: number;

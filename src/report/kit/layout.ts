@@ -3,7 +3,7 @@
  * tables of characters take milliseconds to load, so that only renderers import it.
  */
 import stringWidth from 'string-width';
-import { ONE_COLUMN_EACH } from '../../text/escape.js';
+import { ONE_COLUMN_EACH } from '../../base/text/escape.js';
 
 /** Minimum line width: narrower lines are unreadable, and some terminals report 0. */
 const NARROWEST = 20;

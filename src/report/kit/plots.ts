@@ -1,6 +1,6 @@
 /** Plots with plain characters on a logarithmic scale, and line plots with Braille characters or ASCII. */
-import { printable } from '../../text/escape.js';
-import { shortNumber } from '../../text/units.js';
+import { printable } from '../../base/text/escape.js';
+import { shortNumber } from '../../base/text/units.js';
 import { wrap } from './layout.js';
 import type { Curve, Level, LinePlotBlock, PlotAxis, PlotBlock, Series, Tone } from './report.js';
 

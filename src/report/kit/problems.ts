@@ -1,8 +1,8 @@
 /** Problems and errors, for people at a terminal (stderr) and for programs. */
 import type { ChalkInstance } from 'chalk';
-import type { ErrorCode, Problem, Severity, UserError } from '../../errors.js';
-import { printable } from '../../text/escape.js';
-import { shortened } from '../../text/words.js';
+import type { ErrorCode, Problem, Severity, UserError } from '../../base/errors.js';
+import { printable } from '../../base/text/escape.js';
+import { shortened } from '../../base/text/words.js';
 import { colours } from '../render/table.js';
 import { clip, graphemes, textWidth, usableWidth, wrap } from './layout.js';
 import type { RenderOptions } from './report.js';

@@ -1,4 +1,4 @@
-import { type NextLine, type SettingName, setting } from '../../text/setting.js';
+import { type NextLine, type SettingName, setting } from '../../base/text/setting.js';
 import {
   formatBinaryBytes,
   formatBytes,
@@ -6,7 +6,7 @@ import {
   formatInteger,
   formatShare,
   percentText,
-} from '../../text/units.js';
+} from '../../base/text/units.js';
 
 /** Output formats. JSON prints the result object, the others the report. */
 export const FORMATS = ['table', 'json', 'csv', 'markdown'] as const;

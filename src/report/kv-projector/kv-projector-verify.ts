@@ -1,22 +1,22 @@
 /** Report of `minimind kv-projector verify`: loss curves of the two adapters and their crossover. */
 
-import type { Spread, VariantResult } from '../../kv-projector/ablations.js';
-import type { LossTarget } from '../../kv-projector/convergence.js';
-import type { AdapterKind } from '../../kv-projector/projector.js';
-import type { DataKind, Step, Verification } from '../../kv-projector/verify-adapters.js';
-import type {
-  AblationsResult,
-  VerifyProjectorsResult,
-} from '../../kv-projector/verify-projectors.js';
-import { setting } from '../../text/setting.js';
+import { setting } from '../../base/text/setting.js';
 import {
   formatDuration,
   formatInteger,
   formatSeconds,
   formatSequences,
   shortCount,
-} from '../../text/units.js';
-import { counted } from '../../text/words.js';
+} from '../../base/text/units.js';
+import { counted } from '../../base/text/words.js';
+import type { Spread, VariantResult } from '../../convert/kv-projector/ablations.js';
+import type { LossTarget } from '../../convert/kv-projector/convergence.js';
+import type { AdapterKind } from '../../convert/kv-projector/projector.js';
+import type { DataKind, Step, Verification } from '../../convert/kv-projector/verify-adapters.js';
+import type {
+  AblationsResult,
+  VerifyProjectorsResult,
+} from '../../convert/kv-projector/verify-projectors.js';
 import { ENGINE_TITLES } from '../doctor-report.js';
 import type {
   Block,

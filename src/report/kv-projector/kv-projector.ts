@@ -1,25 +1,28 @@
 /** Reports of `minimind kv-projector project` and `convert`. */
 
-import type { PublishedReport } from '../../budget/published/explanations.js';
-import { FORMAT_TITLES } from '../../checkpoint/formats.js';
-import type {
-  CostedTeacher,
-  ProjectorComparison,
-  ProjectorCosts,
-  TeacherCosts,
-} from '../../kv-projector/costs.js';
-import type { KvProjection } from '../../kv-projector/project-kv.js';
-import type { ProjectorUpgrade } from '../../kv-projector/upgrade-projector.js';
-import type { ProjectorConversion, ProjectorInit } from '../../kv-projector/write-projector.js';
-import { setting } from '../../text/setting.js';
+import { setting } from '../../base/text/setting.js';
 import {
   formatBytes,
   formatInteger,
   percentText,
   shortCount,
   significant,
-} from '../../text/units.js';
-import { counted, present, sumOf } from '../../text/words.js';
+} from '../../base/text/units.js';
+import { counted, present, sumOf } from '../../base/text/words.js';
+import { FORMAT_TITLES } from '../../checkpoint/formats.js';
+import type {
+  CostedTeacher,
+  ProjectorComparison,
+  ProjectorCosts,
+  TeacherCosts,
+} from '../../convert/kv-projector/costs.js';
+import type { KvProjection } from '../../convert/kv-projector/project-kv.js';
+import type { ProjectorUpgrade } from '../../convert/kv-projector/upgrade-projector.js';
+import type {
+  ProjectorConversion,
+  ProjectorInit,
+} from '../../convert/kv-projector/write-projector.js';
+import type { PublishedReport } from '../../model/budget/published/explanations.js';
 import { LARGE_ERROR } from '../convert/convert-plan.js';
 import type { Block, Cell, Column, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {

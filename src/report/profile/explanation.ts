@@ -1,13 +1,14 @@
 /** Explanations of figures with formula, inputs and source, and of a published number. */
-import type { Bounds, Figure, Quantity } from '../../budget/figure.js';
-import type { PublishedReport } from '../../budget/published/explanations.js';
+
 import {
   formatBytes,
   formatFlops,
   formatInteger,
   percentText,
   significant,
-} from '../../text/units.js';
+} from '../../base/text/units.js';
+import type { Bounds, Figure, Quantity } from '../../model/budget/figure.js';
+import type { PublishedReport } from '../../model/budget/published/explanations.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
   headingBlock,

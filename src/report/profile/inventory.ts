@@ -1,6 +1,7 @@
 /** Inventory of the model for `profile`: block by block and tensor by tensor. */
-import type { BlockBudget, TensorEntry } from '../../budget/profile-model.js';
-import { formatInteger } from '../../text/units.js';
+
+import { formatInteger } from '../../base/text/units.js';
+import type { BlockBudget, TensorEntry } from '../../model/budget/profile-model.js';
 import type { Block, Field } from '../kit/report.js';
 import {
   bytesCell,

@@ -1,14 +1,7 @@
 /** Report of `minimind profile`: a block of tables for each budget. */
 
-import type { Figure } from '../../budget/figure.js';
-import type { LimitCheck, ResolvedSetting } from '../../budget/profile-model.js';
-import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
-import type { ProfileResult } from '../../cli/command-results.js';
-import type { CheckpointFacts } from '../../model-input/checkpoint-model.js';
-import type { StoredWeights } from '../../quantization/stored-weights.js';
-import { ignoredText } from '../../reconcile/ignored-tensors.js';
-import type { Dtype } from '../../tensor/dtype.js';
-import { nextCommand, type SettingName, setting } from '../../text/setting.js';
+import type { Dtype } from '../../base/tensor/dtype.js';
+import { nextCommand, type SettingName, setting } from '../../base/text/setting.js';
 import {
   dtypeWord,
   formatBytes,
@@ -19,8 +12,15 @@ import {
   formatSequences,
   formatShare,
   shortCount,
-} from '../../text/units.js';
-import { counted, joined, modelName, present, sumOf } from '../../text/words.js';
+} from '../../base/text/units.js';
+import { counted, joined, modelName, present, sumOf } from '../../base/text/words.js';
+import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
+import { ignoredText } from '../../checkpoint/reconcile/ignored-tensors.js';
+import type { ProfileResult } from '../../cli/command-results.js';
+import type { CheckpointFacts } from '../../input/model-input/checkpoint-model.js';
+import type { Figure } from '../../model/budget/figure.js';
+import type { LimitCheck, ResolvedSetting } from '../../model/budget/profile-model.js';
+import type { StoredWeights } from '../../model/quantization/stored-weights.js';
 import { fullWindowsText } from '../kit/full-windows.js';
 import type { Block, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import {

@@ -1,9 +1,10 @@
 /** Setting of the figures of a model, as the reports about models state it. */
-import type { GenerationFlops } from '../../budget/flops.js';
-import type { ResolvedSetting, SettingOrigin } from '../../budget/profile-model.js';
-import type { CheckpointFacts } from '../../model-input/checkpoint-model.js';
-import { dtypeWord, formatFlops, formatInteger, formatSequences } from '../../text/units.js';
-import { present } from '../../text/words.js';
+
+import { dtypeWord, formatFlops, formatInteger, formatSequences } from '../../base/text/units.js';
+import { present } from '../../base/text/words.js';
+import type { CheckpointFacts } from '../../input/model-input/checkpoint-model.js';
+import type { GenerationFlops } from '../../model/budget/flops.js';
+import type { ResolvedSetting, SettingOrigin } from '../../model/budget/profile-model.js';
 import { type Block, noteOf } from '../kit/report.js';
 
 const ORIGINS = {

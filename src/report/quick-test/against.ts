@@ -1,7 +1,8 @@
 /** Comparison of two models on the same tokens: report of `quick-test --against`, and check of a conversion. */
-import type { ComparedRun, TwoModelComparison } from '../../quicktest/compare-outputs.js';
-import { formatInteger, percentText } from '../../text/units.js';
-import { counted, modelName } from '../../text/words.js';
+
+import { formatInteger, percentText } from '../../base/text/units.js';
+import { counted, modelName } from '../../base/text/words.js';
+import type { ComparedRun, TwoModelComparison } from '../../engine/compare/compare-outputs.js';
 import { engineText } from '../doctor-report.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {

@@ -1,11 +1,11 @@
 /** Report of `minimind quick-test --overfit`: whether the model learns one batch, and the curve of its loss. */
 
-import type { SettingSource, SourcedSetting } from '../../quicktest/overfit/judge.js';
-import type { Overfit } from '../../quicktest/overfit/overfit.js';
-import type { OverfitResult } from '../../quicktest/quick-test-result.js';
-import { setting } from '../../text/setting.js';
-import { formatInteger, formatSeconds, shortNumber } from '../../text/units.js';
-import { counted, modelName, sentence } from '../../text/words.js';
+import { setting } from '../../base/text/setting.js';
+import { formatInteger, formatSeconds, shortNumber } from '../../base/text/units.js';
+import { counted, modelName, sentence } from '../../base/text/words.js';
+import type { SettingSource, SourcedSetting } from '../../check/overfit/judge.js';
+import type { Overfit } from '../../check/overfit/overfit.js';
+import type { OverfitResult } from '../../check/quick-test-result.js';
 import { engineText } from '../doctor-report.js';
 import type { Block, Fact, LinePlotBlock, Report, TableBlock, Verdict } from '../kit/report.js';
 import {

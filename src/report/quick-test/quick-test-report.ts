@@ -1,7 +1,15 @@
 /** Report of `minimind quick-test`: a verdict, one line per check, and the time. */
 
-import type { TraceStep } from '../../budget/trace/step-builder.js';
-import type { CheckName } from '../../quicktest/checks.js';
+import { setting } from '../../base/text/setting.js';
+import {
+  formatBytes,
+  formatInteger,
+  formatSequences,
+  shortCount,
+  weightFormText,
+} from '../../base/text/units.js';
+import { counted, modelName, sumOf } from '../../base/text/words.js';
+import type { CheckName } from '../../check/checks.js';
 import type {
   CheckVerdict,
   Float16Cost,
@@ -9,18 +17,10 @@ import type {
   PartTiming,
   QuantizedCost,
   Timing,
-} from '../../quicktest/finding.js';
-import type { QuickTestResult, TraceResult } from '../../quicktest/quick-test-result.js';
-import type { QuantizedWeights } from '../../quicktest/run-quick-test.js';
-import { setting } from '../../text/setting.js';
-import {
-  formatBytes,
-  formatInteger,
-  formatSequences,
-  shortCount,
-  weightFormText,
-} from '../../text/units.js';
-import { counted, modelName, sumOf } from '../../text/words.js';
+} from '../../check/finding.js';
+import type { QuickTestResult, TraceResult } from '../../check/quick-test-result.js';
+import type { QuantizedWeights } from '../../check/run-quick-test.js';
+import type { TraceStep } from '../../model/budget/trace/step-builder.js';
 import { engineText, skippedEngineText } from '../doctor-report.js';
 import type { Block, Cell, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import {

@@ -1,5 +1,5 @@
 import { stringify } from 'csv-stringify/sync';
-import { printable } from '../../text/escape.js';
+import { printable } from '../../base/text/escape.js';
 import type { Cell, Report, TableBlock } from '../kit/report.js';
 
 /**

@@ -1,5 +1,5 @@
 import { markdownTable } from 'markdown-table';
-import { printable } from '../../text/escape.js';
+import { printable } from '../../base/text/escape.js';
 import { textWidth } from '../kit/layout.js';
 import { drawLinePlot, drawPlot } from '../kit/plots.js';
 import type {

@@ -1,7 +1,7 @@
 import type { ChalkInstance } from 'chalk';
 import { Chalk } from 'chalk';
 import Table from 'cli-table3';
-import { printable } from '../../text/escape.js';
+import { printable } from '../../base/text/escape.js';
 import { cutMiddle, textWidth, usableWidth, wrap } from '../kit/layout.js';
 import { drawLinePlot, drawPlot } from '../kit/plots.js';
 import type {

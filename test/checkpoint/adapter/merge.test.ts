@@ -1,15 +1,15 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { decodeValues } from '../../../src/base/tensor/decode-values.js';
+import { STORED_DTYPES } from '../../../src/base/tensor/dtype.js';
+import { convertDtype, type EncodableDtype } from '../../../src/base/tensor/encode.js';
 import { openAdapter } from '../../../src/checkpoint/adapter/adapter.js';
 import { mergedCheckpoint } from '../../../src/checkpoint/adapter/merge-adapter.js';
 import type { Checkpoint } from '../../../src/checkpoint/checkpoint.js';
 import { computedTensor } from '../../../src/checkpoint/computed-file.js';
 import type { StoredTensor } from '../../../src/checkpoint/stored-tensor.js';
 import { readInChunks, readTensor } from '../../../src/checkpoint/view.js';
-import { decodeValues } from '../../../src/tensor/decode-values.js';
-import { STORED_DTYPES } from '../../../src/tensor/dtype.js';
-import { convertDtype, type EncodableDtype } from '../../../src/tensor/encode.js';
 import { inPackage } from '../../fixtures.js';
 import { opened } from '../temp-folder.js';
 

@@ -1,9 +1,9 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { UserError } from '../../../src/base/errors.js';
 import { ONNX_RULES } from '../../../src/checkpoint/checkpoint-rules.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
-import type { UserError } from '../../../src/errors.js';
 import { errorOf, fileIn, folderOf, opened, ruleBrokenBy } from '../temp-folder.js';
 import { bytes, initializer, integer, node, onnx, tensorProto, value, varint } from './files.js';
 

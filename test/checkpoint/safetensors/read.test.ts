@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { STORED_DTYPES } from '../../../src/base/tensor/dtype.js';
 import { readSafetensors } from '../../../src/checkpoint/safetensors/read-safetensors.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
-import { STORED_DTYPES } from '../../../src/tensor/dtype.js';
 import { fileBytes, header, indexOf, member, withFile } from './files.js';
 
 const names = (text: string, dataBytes = 0) => [

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { UserError } from '../../../src/base/errors.js';
 import { SAFETENSORS_RULES } from '../../../src/checkpoint/checkpoint-rules.js';
-import { UserError } from '../../../src/errors.js';
 import { fileBytes, header, indexOf, lengthField, member, ruleBrokenBy } from './files.js';
 
 type Attack = readonly [rule: keyof typeof SAFETENSORS_RULES, what: string, bytes: Uint8Array];

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
+import type { ByteSink } from '../../../src/base/files/write-whole.js';
+import { STORED_DTYPES, type StoredDtype } from '../../../src/base/tensor/dtype.js';
 import type { TensorToWrite } from '../../../src/checkpoint/safetensors/write-safetensors.js';
-import type { ByteSink } from '../../../src/files/write-whole.js';
-import { STORED_DTYPES, type StoredDtype } from '../../../src/tensor/dtype.js';
 
 export type SafetensorsDtype = Exclude<StoredDtype, 'C128'>;
 

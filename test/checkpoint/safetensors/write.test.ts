@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { UserError } from '../../../src/base/errors.js';
+import { STORED_DTYPES, type StoredDtype } from '../../../src/base/tensor/dtype.js';
 import {
   planSafetensors,
   type TensorHeading,
   writeSafetensors,
 } from '../../../src/checkpoint/safetensors/write-safetensors.js';
-import { UserError } from '../../../src/errors.js';
-import { STORED_DTYPES, type StoredDtype } from '../../../src/tensor/dtype.js';
 import { indexOf } from './files.js';
 import { DTYPES, inPieces, MemorySink } from './tensors.js';
 

@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { UserError } from '../../../src/base/errors.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
-import { UserError } from '../../../src/errors.js';
 import { inPackage } from '../../fixtures.js';
 import { errorOf, folderOf, opened, safetensors } from '../temp-folder.js';
 import * as a from '../torch/assemble.js';

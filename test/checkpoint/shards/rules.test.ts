@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { UserError } from '../../../src/base/errors.js';
 import { SHARD_RULES } from '../../../src/checkpoint/checkpoint-rules.js';
-import type { UserError } from '../../../src/errors.js';
 import { inPackage } from '../../fixtures.js';
 import { errorOf, fileIn, folderOf, opened, ruleBrokenBy, safetensors } from '../temp-folder.js';
 import {

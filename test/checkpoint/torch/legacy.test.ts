@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { UserError } from '../../../src/base/errors.js';
 import { STATE_DICT_RULES, TENSOR_RULES } from '../../../src/checkpoint/checkpoint-rules.js';
 import { readTorchLegacy } from '../../../src/checkpoint/torch/read-torch.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
-import { UserError } from '../../../src/errors.js';
 import { fileOf, ruleBrokenBy } from '../byte-files.js';
 import * as a from './assemble.js';
 

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
+import { UserError } from '../../../src/base/errors.js';
 import { PICKLE_RULES } from '../../../src/checkpoint/checkpoint-rules.js';
 import { readPickle } from '../../../src/checkpoint/torch/pickle/pickle.js';
 import { PickleSource } from '../../../src/checkpoint/torch/pickle/pickle-machine.js';
 import type { PickleValue } from '../../../src/checkpoint/torch/pickle/values.js';
 import { Table } from '../../../src/checkpoint/torch/pickle/values.js';
-import { UserError } from '../../../src/errors.js';
 import { fileOf, ruleBrokenBy } from '../byte-files.js';
 import * as a from './assemble.js';
 

@@ -1,9 +1,10 @@
 /** Values for the writer. */
+
+import type { ByteSink } from '../../../src/base/files/write-whole.js';
 import { Members, Table } from '../../../src/checkpoint/torch/pickle/values.js';
 import type { Writable, WritableTensor } from '../../../src/checkpoint/torch/pickle/writable.js';
 import { planTorch } from '../../../src/checkpoint/torch/write-torch.js';
 import { writeZip } from '../../../src/checkpoint/torch/zip/write-zip.js';
-import type { ByteSink } from '../../../src/files/write-whole.js';
 
 export const list = (...items: readonly Writable[]): Writable => ({ kind: 'list', items });
 export const tuple = (...items: readonly Writable[]) => ({ kind: 'tuple', items }) as const;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { StoredDtype } from '../../../src/base/tensor/dtype.js';
 import type { Writable } from '../../../src/checkpoint/torch/pickle/writable.js';
 import { collectStorages } from '../../../src/checkpoint/torch/pickle/writable.js';
-import type { StoredDtype } from '../../../src/tensor/dtype.js';
 import { bytesOf, dict, list, tensor } from './write-builder.js';
 
 describe('storages', () => {

@@ -1,4 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { UserError } from '../../../src/base/errors.js';
+import type { ByteChunks } from '../../../src/base/files/write-whole.js';
+import type { StoredDtype } from '../../../src/base/tensor/dtype.js';
 import {
   contiguousStrides,
   type StoredBytes,
@@ -9,9 +12,6 @@ import { readTorchZip } from '../../../src/checkpoint/torch/read-torch.js';
 import { planTorch } from '../../../src/checkpoint/torch/write-torch.js';
 import { readTorchArchive } from '../../../src/checkpoint/torch/zip/torch-archive.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
-import { UserError } from '../../../src/errors.js';
-import type { ByteChunks } from '../../../src/files/write-whole.js';
-import type { StoredDtype } from '../../../src/tensor/dtype.js';
 import { fileOf } from '../byte-files.js';
 import { MemorySink } from '../safetensors/tensors.js';
 import { tensorIn } from '../stored-tensors.js';

@@ -3,10 +3,10 @@ import os from 'node:os';
 import path from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
+import { UserError } from '../../../src/base/errors.js';
 import { ByteFile } from '../../../src/checkpoint/byte-file.js';
 import { ruleOf } from '../../../src/checkpoint/checkpoint-rules.js';
 import { readTorchArchive } from '../../../src/checkpoint/torch/zip/torch-archive.js';
-import { UserError } from '../../../src/errors.js';
 import { fileOf } from '../byte-files.js';
 import {
   archive,

@@ -1,5 +1,5 @@
 /** Allow-list of the names in a pickle and their meaning. Names are allowed one by one, never by module. */
-import type { StoredDtype } from '../../../tensor/dtype.js';
+import type { StoredDtype } from '../../../base/tensor/dtype.js';
 import type { Dict, Global, SetOf } from './values.js';
 
 /** PyTorch's name of a dtype, and its typed storage class, if any. */

@@ -2,8 +2,8 @@
  * Values of a pickle as plain data, without behaviour. Every object in a checkpoint becomes one of these; the
  * classes that the file names are never looked up.
  */
-import type { StoredDtype } from '../../../tensor/dtype.js';
-import { STORED_DTYPES } from '../../../tensor/dtype.js';
+import type { StoredDtype } from '../../../base/tensor/dtype.js';
+import { STORED_DTYPES } from '../../../base/tensor/dtype.js';
 import type { StoredBytes, StoredTensor } from '../../stored-tensor.js';
 
 /** Operations on the entries of a dict, common to Map and `Table`. */

@@ -1,6 +1,6 @@
-import { usageError } from '../../../errors.js';
-import type { ByteChunks } from '../../../files/write-whole.js';
-import type { StoredDtype } from '../../../tensor/dtype.js';
+import { usageError } from '../../../base/errors.js';
+import type { ByteChunks } from '../../../base/files/write-whole.js';
+import type { StoredDtype } from '../../../base/tensor/dtype.js';
 import type { StoredBytes, StoredTensor } from '../../stored-tensor.js';
 import { TORCH_TYPES } from './globals.js';
 import type { Dict, Float, Global, Opaque, PickleValue, SetOf, Storage } from './values.js';

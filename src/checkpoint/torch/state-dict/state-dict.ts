@@ -1,6 +1,6 @@
 /** Finds the dict with the model's tensors in a PyTorch file. */
 
-import { setting } from '../../../text/setting.js';
+import { setting } from '../../../base/text/setting.js';
 import type { ByteFile } from '../../byte-file.js';
 import type { FileIndex } from '../../checkpoint.js';
 import type { Refuse } from '../../checkpoint-rules.js';

@@ -1,4 +1,4 @@
-import { exactProduct, type StoredDtype } from '../../../tensor/dtype.js';
+import { exactProduct, type StoredDtype } from '../../../base/tensor/dtype.js';
 import type { Refuse } from '../../checkpoint-rules.js';
 import type { StoredBytes } from '../../stored-tensor.js';
 import { globalMeaning } from '../pickle/globals.js';

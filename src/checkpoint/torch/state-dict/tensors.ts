@@ -1,6 +1,6 @@
 /** Builds tensors from the arguments of PyTorch's rebuild functions (torch/_utils.py). */
-import type { StoredDtype } from '../../../tensor/dtype.js';
-import { elementCount, STORED_DTYPES, storedBytes } from '../../../tensor/dtype.js';
+import type { StoredDtype } from '../../../base/tensor/dtype.js';
+import { elementCount, STORED_DTYPES, storedBytes } from '../../../base/tensor/dtype.js';
 import type { Refuse } from '../../checkpoint-rules.js';
 import { exactBytesText } from '../../checkpoint-rules.js';
 import type { StoredTensor } from '../../stored-tensor.js';

@@ -3,7 +3,7 @@
  * one sequential pass. The layout is known before the first byte is written.
  */
 import { crc32 } from 'node:zlib';
-import type { ByteSink } from '../../../files/write-whole.js';
+import type { ByteSink } from '../../../base/files/write-whole.js';
 import {
   DESCRIPTOR_FLAG,
   END64_LENGTH,

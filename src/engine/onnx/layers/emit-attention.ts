@@ -1,0 +1,382 @@
+/** Shapes: B batch, T tokens of the call, S keys, R = B·T rows, d width of a head. */
+import type {
+  Attention,
+  HeadSpan,
+  LatentAttention,
+  Temperature,
+} from '../../../model/architecture/layer.js';
+import { normWidth } from '../../../model/architecture/walk.js';
+import type { Context } from '../context.js';
+import {
+  cachesInPlace,
+  feedPositions,
+  flattened,
+  scaledBy,
+  sizeNames,
+  swapped,
+  unflattenedRows,
+  weightOf,
+} from '../context.js';
+import type { GraphValue } from '../graph.js';
+import { LEFT_OUT } from '../graph.js';
+import { MICROSOFT } from '../proto.js';
+import { attendWithCache, cached } from './attend-with-cache.js';
+import { activated, clipped } from './elementwise.js';
+import { emitRotary } from './embeddings.js';
+import { emitProjections } from './projections.js';
+import type { Attended, HeadRange } from './scores.js';
+import {
+  attend,
+  forEachHead,
+  mask,
+  maskWithAlibi,
+  sinkScores,
+  withPast,
+  withSinks,
+} from './scores.js';
+
+/** u [R, H] → [R, H]. */
+export function emitAttention(context: Context, layer: Attention, u: GraphValue): GraphValue {
+  const { graph, apply } = context;
+  const { heads, keyValueHeads, headDim, queryNorm, keyNorm, clip } = layer;
+  const projected = emitProjections(context, layer.inputs, u);
+  const [gate] = layer.gate ? projected.splice(1, 1) : [];
+  const [q = LEFT_OUT, k = LEFT_OUT, v = layer.valuesAreKeys ? k : LEFT_OUT] = projected;
+  const clamped = (x: GraphValue) => (clip === undefined ? x : clipped(graph, x, -clip, clip));
+  const prepared = (norm: typeof queryNorm, x: GraphValue, count: number) => {
+    const width = count * headDim;
+    if (!layer.normsAfterRotation) {
+      return rotatedHeads(context, layer, clamped(normed(context, norm, x, width)), count);
+    }
+    const rotated = flattened(context, rotatedHeads(context, layer, clamped(x), count));
+    return unflattenedRows(context, normed(context, norm, rotated, width), width);
+  };
+  const given = {
+    queries: temperatureScaled(context, layer.temperature, prepared(queryNorm, q, heads)),
+    ...(typeof layer.sharing === 'object'
+      ? { keys: LEFT_OUT, values: LEFT_OUT }
+      : {
+          keys: prepared(keyNorm, k, keyValueHeads),
+          values: unflattenedRows(
+            context,
+            clamped(normed(context, layer.valueNorm, v, keyValueHeads * headDim)),
+            keyValueHeads * headDim,
+          ),
+        }),
+  };
+  const results = partsOf(context, layer, given).map((part) => attendPart(context, layer, part));
+  const result = flattened(context, graph.joined(results));
+  return apply(
+    layer.out,
+    gate && layer.gate ? graph.op('Mul', [result, activated(context, layer.gate, gate)]) : result,
+  );
+}
+
+/** Over each head of x [R, heads · d], or over all of them when its weight is as wide. */
+function normed(
+  { graph, apply, sizes }: Context,
+  norm: Attention['queryNorm'],
+  x: GraphValue,
+  width: number,
+) {
+  if (!norm) return x;
+  const elements = normWidth(norm);
+  if (elements === width) return apply(norm, x);
+  const { rows } = sizeNames(sizes);
+  const perHead = graph.sized(graph.op('Reshape', [x, graph.ints(-1, elements)]), [
+    `${rows}·${width / elements}`,
+    elements,
+  ]);
+  const together = graph.op('Reshape', [apply(norm, perHead), graph.ints(-1, width)]);
+  return graph.sized(together, [rows, width]);
+}
+
+/** x [R, heads · d] → [B, T, heads · d] */
+function rotatedHeads(
+  context: Context,
+  layer: Attention,
+  x: GraphValue,
+  heads: number,
+): GraphValue {
+  const rows = unflattenedRows(context, x, heads * layer.headDim);
+  return layer.rotary ? emitRotary(context, layer.rotary, rows, heads) : rows;
+}
+
+/** Queries [B, T, ·] times the factor of their position. */
+function temperatureScaled(
+  context: Context,
+  temperature: Temperature | undefined,
+  queries: GraphValue,
+): GraphValue {
+  if (!temperature) return queries;
+  const { graph, once } = context;
+  const { tokens, strength, offset } = temperature;
+  const factors = once(`temperature:${tokens}:${strength}:${offset}`, () => {
+    const positions = graph.cast(feedPositions(context), 'f32');
+    const steps = graph.op('Floor', [
+      graph.op('Div', [graph.op('Add', [positions, graph.float(offset)]), graph.float(tokens)]),
+    ]);
+    const logs = graph.op('Log', [graph.op('Add', [steps, graph.float(1)])]);
+    const all = graph.op('Add', [scaledBy(context, logs, strength), graph.float(1)]);
+    return graph.op('Unsqueeze', [all, graph.ints(1)]); // [T, 1]
+  });
+  return graph.op('Mul', [queries, factors]);
+}
+
+/** Queries, keys and values of heads with the same window, [B, T, ·]. */
+interface WindowHeads extends HeadRange, Pick<HeadSpan, 'window'>, Given {
+  /** Name of its state between calls, or of that of the layer whose keys it reads. */
+  readonly name: string;
+  readonly keyValueHeads: number;
+}
+
+interface Given {
+  readonly queries: GraphValue;
+  readonly keys: GraphValue;
+  readonly values: GraphValue;
+}
+
+/** Groups of heads by window, each with its own keys and values. */
+function partsOf(context: Context, layer: Attention, given: Given): WindowHeads[] {
+  const { keyValueHeads, headDim } = layer;
+  const name = typeof layer.sharing === 'object' ? layer.sharing.from : layer.name;
+  const spans = spansOf(layer);
+  const [only, ...others] = spans;
+  if (only && others.length === 0) {
+    return [{ ...only, ...given, name: `${name}.0`, keyValueHeads }];
+  }
+  const split = (value: GraphValue) =>
+    context.graph.split(
+      value,
+      spans.map(({ heads }) => heads * headDim),
+    );
+  const queries = split(given.queries);
+  const keys = split(forEachHead(context, layer, given.keys, headDim));
+  const values = split(forEachHead(context, layer, given.values, headDim));
+  return spans.map((span, index) => ({
+    ...span,
+    name: `${name}.${index}`,
+    keyValueHeads: span.heads,
+    queries: queries[index] ?? LEFT_OUT,
+    keys: keys[index] ?? LEFT_OUT,
+    values: values[index] ?? LEFT_OUT,
+  }));
+}
+
+function spansOf({ spans }: Attention): (HeadSpan & HeadRange)[] {
+  let end = 0;
+  return spans
+    .filter(({ heads }) => heads > 0)
+    .map((span) => {
+      const first = end;
+      end += span.heads;
+      return { ...span, first };
+    });
+}
+
+/** Keys or values of a layer that runs alone, without the layer whose keys and values it reads, [B, T, K · d]. */
+function zerosLike({ graph }: Context, layer: Attention, { queries, keyValueHeads }: WindowHeads) {
+  const width = keyValueHeads * layer.headDim;
+  const some = graph.op('Slice', [queries, graph.ints(0), graph.ints(width), graph.ints(2)]);
+  return graph.op('Mul', [some, graph.float(0)]);
+}
+
+/** → [B, T, heads · d] */
+function attendPart(context: Context, layer: Attention, part: WindowHeads): GraphValue {
+  const { headDim, scale, softcap, alibi, sinks } = layer;
+  const { name, window, keyValueHeads } = part;
+  const heads = { ...part, keyDim: headDim, valueDim: headDim, scale, softcap };
+  const bias = ({ first, heads: count }: HeadRange) =>
+    alibi
+      ? maskWithAlibi(context, window, alibi, { first: part.first + first, heads: count })
+      : mask(context, window);
+  /** Keys or values with those of former calls, made where they are first read. */
+  const kept = <Made>(leaf: 'keys' | 'values', make: (name: string, now: GraphValue) => Made) =>
+    context.once(`kept:${name}.${leaf}`, () => {
+      const now = part[leaf] === LEFT_OUT ? zerosLike(context, layer, part) : part[leaf];
+      return make(`${name}.${leaf}`, now);
+    });
+  if (cachesInPlace(context)) {
+    const memory = { groups: keyValueHeads, width: headDim, window };
+    const rows = (leaf: 'keys' | 'values') =>
+      kept(leaf, (own, now) => cached(context, { ...memory, name: own }, now));
+    return attendWithCache(context, heads, {
+      queries: part.queries,
+      keys: rows('keys'),
+      values: rows('values'),
+      bias: bias({ first: 0, heads: part.heads }),
+      sinks: sinks && sinkScores(context, sinks, part),
+    });
+  }
+  const memory = { width: keyValueHeads * headDim, window };
+  const all = (leaf: 'keys' | 'values') =>
+    kept(leaf, (own, now) => withPast(context, { ...memory, name: own }, now));
+  const attended: Attended = {
+    queries: part.queries,
+    keys: all('keys'),
+    values: all('values'),
+    bias,
+  };
+  return attend(context, heads, sinks ? withSinks(context, sinks, part.first, attended) : attended);
+}
+
+// Shapes: B batch, T tokens of the call, S keys, R = B·T rows.
+
+/** u [R, H] → [R, H]. */
+export function emitLatentAttention(
+  context: Context,
+  layer: LatentAttention,
+  u: GraphValue,
+): GraphValue {
+  const results = cachesInPlace(context)
+    ? attendToLatents(context, layer, u)
+    : attendToKeys(context, layer, u);
+  return context.apply(layer.out, flattened(context, results));
+}
+
+/** Attention to keys and values made from the latents of all tokens, [B, T, heads · valueDim]. */
+function attendToKeys(context: Context, layer: LatentAttention, u: GraphValue): GraphValue {
+  const { heads, nopeDim, valueDim, scale, rotary } = layer;
+  const keyDim = nopeDim + rotary.headDim;
+  const { keys, values } = keysAndValues(context, layer, u);
+  return attend(
+    context,
+    { heads, keyValueHeads: heads, keyDim, valueDim, scale, softcap: undefined },
+    {
+      queries: headsOf(context, layer, queriesOf(context, layer, u)),
+      keys,
+      values,
+      bias: () => mask(context, undefined),
+    },
+  );
+}
+
+/**
+ * The same, with the projection of the latents applied to the queries and to the results instead: q · (W l) = (Wᵀ q) · l.
+ * Cached latents are then read as they are, as one key and value that all heads share.
+ */
+function attendToLatents(context: Context, layer: LatentAttention, u: GraphValue): GraphValue {
+  const { graph } = context;
+  const { name, heads, latentRank, nopeDim, valueDim, scale, rotary } = layer;
+  const width = latentRank + rotary.headDim;
+  const up = graph.op('Reshape', [
+    weightOf(context, layer.keyValueUp.weight),
+    graph.ints(heads, nopeDim + valueDim, latentRank),
+  ]);
+  const rowsOfUp = (from: number, to: number) =>
+    graph.op('Slice', [up, graph.ints(from), graph.ints(to), graph.ints(1)]);
+  const [nope, rope] = queriesOf(context, layer, u);
+  const absorbed = graph.op('MatMul', [swapped(context, nope), rowsOfUp(0, nopeDim)]);
+  const { latents, keys } = latentsOf(context, layer, u);
+  const rows = cached(
+    context,
+    { name: `${name}.latents`, window: undefined, groups: 1, width },
+    graph.joined([latents, keys]),
+  );
+  const attended = attendWithCache(
+    context,
+    {
+      heads,
+      keyValueHeads: 1,
+      keyDim: width,
+      valueDim: width,
+      scale,
+      softcap: undefined,
+      window: undefined,
+    },
+    {
+      queries: graph.op('Reshape', [
+        graph.joined([swapped(context, absorbed), rope]),
+        graph.ints(0, 0, heads * width),
+      ]),
+      keys: rows,
+      values: rows,
+      bias: mask(context, undefined),
+    },
+  );
+  const byHead = graph.op('Reshape', [attended, graph.ints(0, 0, heads, width)]);
+  const [results] = graph.split(byHead, [latentRank, rotary.headDim]);
+  const values = graph.op(
+    'FusedMatMul',
+    [swapped(context, results), rowsOfUp(nopeDim, nopeDim + valueDim)],
+    { domain: MICROSOFT, attributes: { transB: 1 } },
+  );
+  return graph.op('Reshape', [swapped(context, values), graph.ints(0, 0, heads * valueDim)]);
+}
+
+/** Queries of each head and their rotated columns, [B, T, heads, nopeDim] and [B, T, heads, d]. */
+function queriesOf(
+  context: Context,
+  layer: LatentAttention,
+  u: GraphValue,
+): [GraphValue, GraphValue] {
+  const { graph, apply } = context;
+  const { heads, nopeDim, rotary } = layer;
+  const queries = unflattenedRows(
+    context,
+    apply(layer.query, u),
+    heads * (nopeDim + rotary.headDim),
+  );
+  const byHead = graph.op('Reshape', [
+    temperatureScaled(context, layer.temperature, queries),
+    graph.ints(0, 0, heads, nopeDim + rotary.headDim),
+  ]);
+  const [nope, rope] = graph.split(byHead, [nopeDim, rotary.headDim]);
+  const flat = graph.op('Reshape', [rope, graph.ints(0, 0, heads * rotary.headDim)]);
+  const rotated = emitRotary(context, rotary, flat, heads);
+  return [nope, graph.op('Reshape', [rotated, graph.ints(0, 0, heads, rotary.headDim)])];
+}
+
+/** Latents [B, T, latentRank] and the rotated key that all heads share [B, T, d], of the call's tokens. */
+function latentsOf(context: Context, layer: LatentAttention, u: GraphValue) {
+  const { graph, apply } = context;
+  const { latentRank, rotary } = layer;
+  const [down, rope] = graph.split(apply(layer.keyValueDown, u), [latentRank, rotary.headDim]);
+  return {
+    latents: unflattenedRows(context, apply(layer.latentNorm, down), latentRank),
+    keys: emitRotary(context, rotary, unflattenedRows(context, rope, rotary.headDim), 1),
+  };
+}
+
+/** Joins parts of each head [B, S, heads, ·] to [B, S, heads · width]. */
+function headsOf(
+  { graph }: Context,
+  { heads, nopeDim, rotary }: LatentAttention,
+  parts: GraphValue[],
+) {
+  const width = heads * (nopeDim + rotary.headDim);
+  return graph.op('Reshape', [graph.joined(parts), graph.ints(0, 0, width)]);
+}
+
+/** Keys and values from the cached latents and the key that all heads share. */
+function keysAndValues(context: Context, layer: LatentAttention, u: GraphValue) {
+  const { graph } = context;
+  const { name, heads, latentRank, nopeDim, valueDim, rotary } = layer;
+  const now = latentsOf(context, layer, u);
+  const latents = withPast(
+    context,
+    { name: `${name}.latents`, width: latentRank, window: undefined },
+    now.latents,
+  );
+  const sharedKeys = withPast(
+    context,
+    { name: `${name}.keys`, width: rotary.headDim, window: undefined },
+    now.keys,
+  );
+  const known = context.withSizes(
+    graph.op('Shape', [latents], { attributes: { start: 0, end: 2 } }), // B and S
+  );
+  const up = known.apply(layer.keyValueUp, flattened(known, latents));
+  const [nope, values] = graph.split(unflattenedRows(known, up, heads, nopeDim + valueDim), [
+    nopeDim,
+    valueDim,
+  ]);
+  const shared = graph.op('Expand', [
+    graph.op('Unsqueeze', [sharedKeys, graph.ints(2)]),
+    graph.ints(1, 1, heads, 1),
+  ]);
+  return {
+    keys: headsOf(context, layer, [nope, shared]),
+    values: graph.op('Reshape', [values, graph.ints(0, 0, heads * valueDim)]),
+  };
+}

@@ -1,0 +1,331 @@
+/** Router: selects the experts of a token. Shapes: R rows, E experts, K of them for each token, G groups. */
+import type {
+  ClampedExperts,
+  MixtureOfExperts,
+  PackedExperts,
+  Router,
+  RouterGroups,
+} from '../../../model/architecture/layer.js';
+import type { Param } from '../../../model/architecture/param.js';
+import { expertWidth, isGatedPack, packedInner } from '../../../model/architecture/walk.js';
+import type { Context } from '../context.js';
+import { scaledBy, sizeNames, weightOf } from '../context.js';
+import type { GraphValue } from '../graph.js';
+import { activated, clipped, gated } from './elementwise.js';
+import { productParts, transposedProduct } from './projections.js';
+
+/** x [R, H] → the weight of each expert, 0 for unselected ones, [R, E]. */
+export function emitRouter(context: Context, layer: Router, x: GraphValue): GraphValue {
+  const { graph, apply } = context;
+  const given = (layer.steps ?? []).reduce((value, step) => apply(step, value), x);
+  const weights = expertWeights(context, layer, given);
+  return layer.expertScales
+    ? graph.op('Mul', [weights, weightOf(context, layer.expertScales)])
+    : weights;
+}
+
+/** Weights of the experts before their own factors, [R, E]. */
+function expertWeights(context: Context, layer: Router, x: GraphValue): GraphValue {
+  const { graph } = context;
+  if (layer.scoring === 'sparseMixer') return mixedSparsely(context, layer, x);
+  const scores = scoresOf(context, layer, x);
+  const [, chosen] = best(context, choiceOf(context, layer, scores), layer.expertsPerToken);
+  const weights = weightsOf(context, layer, graph.op('GatherElements', [scores, chosen], LAST));
+  const none = graph.op('Mul', [scores, graph.float(0)]);
+  return graph.op('ScatterElements', [none, chosen, weights], LAST);
+}
+
+const LAST = { attributes: { axis: 1 } };
+
+/** The `count` largest of each row and their indices, [.., count] each. */
+function best({ graph }: Context, values: GraphValue, count: number): [GraphValue, GraphValue] {
+  return graph.pair('TopK', [values, graph.ints(count)]);
+}
+
+/** [R, E] */
+function logitsOf(context: Context, { weight, bias }: Router, x: GraphValue): GraphValue {
+  return context.graph.joined(
+    productParts(context, weight, x, { bias: bias && weightOf(context, bias) }),
+  );
+}
+
+/** Weights by the rule of `sparseMixer`, [R, E]. */
+function mixedSparsely(context: Context, layer: Router, x: GraphValue): GraphValue {
+  const { graph } = context;
+  const { expertsPerToken, nearness = 0 } = layer;
+  const logits = logitsOf(context, layer, x);
+  const sizes = graph.op('Abs', [logits]);
+  const nothing = graph.float(Number.NEGATIVE_INFINITY);
+  let left = logits;
+  let weights = graph.op('Mul', [logits, graph.float(0)]);
+  for (let taken = 0; taken < expertsPerToken; taken++) {
+    const [most, chosen] = best(context, left, 1); // [R, 1]
+    const distance = graph.op('Div', [
+      graph.op('Sub', [most, logits]),
+      graph.op('Max', [sizes, most]),
+    ]);
+    const isFar = graph.op('Greater', [distance, graph.float(nearness)]);
+    const shares = graph.op('Softmax', [graph.op('Where', [isFar, nothing, left])]);
+    const share = graph.op('GatherElements', [shares, chosen], LAST);
+    weights = graph.op('ScatterElements', [weights, chosen, share], LAST);
+    const none = graph.op('Expand', [nothing, graph.op('Shape', [chosen])]);
+    left = graph.op('ScatterElements', [left, chosen, none], LAST);
+  }
+  return scaledBy(context, weights, layer.scale);
+}
+
+/** [R, E] */
+function scoresOf(context: Context, layer: Router, x: GraphValue): GraphValue {
+  const { graph } = context;
+  const logits = logitsOf(context, layer, x);
+  return graph.op(layer.scoring === 'softmax' ? 'Softmax' : 'Sigmoid', [logits]);
+}
+
+/** Scores by which experts are selected, [R, E]. */
+function choiceOf(
+  context: Context,
+  { correction, groups, weight }: Router,
+  scores: GraphValue,
+): GraphValue {
+  const choice = correction
+    ? context.graph.op('Add', [scores, weightOf(context, correction)])
+    : scores;
+  return groups ? inBestGroups(context, groups, choice, weight.shape[0] ?? 0) : choice;
+}
+
+/** Scores [R, E] with the experts outside the best groups set to `dropped`. */
+function inBestGroups(
+  context: Context,
+  groups: RouterGroups,
+  choice: GraphValue,
+  experts: number,
+): GraphValue {
+  const { graph } = context;
+  const grouped = graph.sized(
+    graph.op('Reshape', [choice, graph.ints(0, groups.count, -1)]), // [R, G, E / G]
+    ['', groups.count, experts / groups.count],
+  );
+  const [largest] = best(context, grouped, groups.score === 'best' ? 1 : 2);
+  const scores = sumOfLast(context, largest); // [R, G]
+  const [, kept] = best(context, scores, groups.kept);
+  const every = graph.ints(...Array.from({ length: groups.count }, (_, group) => group));
+  const column = graph.op('Unsqueeze', [every, graph.ints(1)]); // [G, 1]
+  const isKept = graph.op('Equal', [graph.op('Unsqueeze', [kept, graph.ints(1)]), column]);
+  const any = graph.op('ReduceMax', [graph.cast(isKept, 'f32'), graph.ints(2)]); // [R, G, 1]
+  const dropped = graph.float(groups.dropped);
+  const limited = graph.op('Where', [graph.op('Greater', [any, graph.float(0)]), grouped, dropped]);
+  return graph.op('Flatten', [limited]);
+}
+
+/** [R, .., n] → [R, ..] */
+const sumOfLast = ({ graph }: Context, values: GraphValue, keepdims = 0): GraphValue =>
+  graph.op('ReduceSum', [values, graph.ints(-1)], { attributes: { keepdims } });
+
+/** Weights of the selected experts from their scores, [R, K]. */
+function weightsOf(
+  context: Context,
+  { renormalised, scale }: Router,
+  scores: GraphValue,
+): GraphValue {
+  const { graph } = context;
+  if (!renormalised) return scaledBy(context, scores, scale);
+  const sum = sumOfLast(context, scores, 1);
+  const { eps, least } = renormalised;
+  const raised = eps ? graph.op('Add', [sum, graph.float(eps)]) : sum;
+  const divisor = least ? graph.op('Max', [raised, graph.float(least)]) : raised;
+  return scaledBy(context, graph.op('Div', [scores, divisor]), scale);
+}
+
+// Experts, each computed only for its own tokens. Shapes: R rows, H hidden, E experts, K of them for each token, N =
+// R·K pairs of a token and one of its experts.
+
+/** x [R, H] → [R, H]. */
+export function emitMixtureOfExperts(
+  context: Context,
+  layer: MixtureOfExperts,
+  x: GraphValue,
+): GraphValue {
+  const { graph } = context;
+  const routed = routedOutput(context, layer, x);
+  const shared = sharedOutput(context, layer, x);
+  return shared === undefined ? routed : graph.op('Add', [routed, shared]);
+}
+
+function sharedOutput(
+  context: Context,
+  layer: MixtureOfExperts,
+  x: GraphValue,
+): GraphValue | undefined {
+  const { graph, apply } = context;
+  const [first, ...others] = layer.shared.map((expert) => apply(expert, x));
+  if (first === undefined) return undefined;
+  const sum = others.reduce((all, each) => graph.op('Add', [all, each]), first);
+  if (!layer.sharedGate) return sum;
+  return graph.op('Mul', [sum, graph.op('Sigmoid', [apply(layer.sharedGate, x)])]);
+}
+
+function routedOutput(context: Context, layer: MixtureOfExperts, x: GraphValue): GraphValue {
+  const { graph, apply, sizes } = context;
+  const { rows } = sizeNames(sizes);
+  const { expertsPerToken } = layer.router;
+  const [weights, experts] = chosenOf(context, layer.router, apply(layer.router, x)); // [R, K] each
+  const { order, counts } = byExpert(context, layer, experts);
+  const perToken = graph.int(expertsPerToken);
+  const [into, outOf] = layer.latent;
+  const read = layer.expertNorm ? apply(layer.expertNorm, x) : x;
+  const given = into ? apply(into, read) : read;
+  const sent = graph.op('Gather', [given, graph.op('Div', [order, perToken])]); // [N, width]
+  const flat = () => graph.op('Reshape', [weights, graph.ints(-1, 1)]); // [N, 1]
+  const weighed = layer.weighsInputs
+    ? graph.op('Mul', [sent, graph.op('Gather', [flat(), order])])
+    : sent;
+  const found = eachOwn(context, layer, weighed, counts);
+  const back = graph.op('Gather', [found, inverse(context, order)]);
+  const shape = [expertsPerToken, expertWidth(layer)];
+  const outputs = graph.sized(graph.op('Reshape', [back, graph.ints(-1, ...shape)]), [
+    rows,
+    ...shape,
+  ]);
+  const weighted = layer.weighsInputs
+    ? outputs
+    : graph.op('Mul', [outputs, graph.op('Unsqueeze', [weights, graph.ints(2)])]);
+  const sum = graph.op('ReduceSum', [weighted, graph.ints(1)], { attributes: { keepdims: 0 } });
+  return outOf ? apply(outOf, sum) : sum;
+}
+
+/** The weights of a token's experts and their indices, [R, K] each. @param weights [R, E] */
+function chosenOf(
+  context: Context,
+  { expertScales, expertsPerToken }: Router,
+  weights: GraphValue,
+): [GraphValue, GraphValue] {
+  const { graph } = context;
+  if (!expertScales) return best(context, weights, expertsPerToken);
+  // A factor can be negative, and then its expert's weight is too.
+  const [, experts] = best(context, graph.op('Abs', [weights]), expertsPerToken);
+  return [graph.op('GatherElements', [weights, experts], LAST), experts];
+}
+
+/** Name of the size N. */
+const pairsOf = ({ sizes }: Context, { router }: MixtureOfExperts): string =>
+  `${sizeNames(sizes).rows}·${router.expertsPerToken}`;
+
+const expertCount = ({ router }: MixtureOfExperts): number => router.weight.shape[0] ?? 0;
+
+/** The pairs [N] sorted by expert, and the number of pairs per expert, [E]. @param experts [R, K] */
+function byExpert(context: Context, layer: MixtureOfExperts, experts: GraphValue) {
+  const { graph } = context;
+  const pairs = pairsOf(context, layer);
+  const every = graph.ints(...Array.from({ length: expertCount(layer) }, (_, expert) => expert));
+  const isFor = graph.op('Equal', [
+    graph.op('Unsqueeze', [every, graph.ints(1)]),
+    graph.sized(graph.op('Reshape', [experts, graph.ints(1, -1)]), [1, pairs], 'i64'),
+  ]); // [E, N]
+  // Row by row, so expert by expert.
+  const order = graph.sized(
+    graph.op('Gather', [graph.op('NonZero', [isFor]), graph.int(1)]),
+    [pairs],
+    'i64',
+  );
+  const counts = graph.op('ReduceSum', [graph.cast(isFor, 'i64'), graph.ints(1)], {
+    attributes: { keepdims: 0 },
+  });
+  return { order, counts };
+}
+
+/** Inverse permutation, [N]. */
+function inverse({ graph }: Context, order: GraphValue): GraphValue {
+  const places = graph.op('Range', [
+    graph.int(0),
+    graph.op('Squeeze', [graph.op('Shape', [order])]),
+    graph.int(1),
+  ]);
+  return graph.op('ScatterElements', [order, order, places]);
+}
+
+/** Outputs of all experts for their rows, concatenated. @param sent [N, H] */
+function eachOwn(
+  context: Context,
+  layer: MixtureOfExperts,
+  sent: GraphValue,
+  counts: GraphValue,
+): GraphValue {
+  const { graph } = context;
+  const shares = graph.splitBy(sent, counts, { parts: expertCount(layer), axis: 0 });
+  for (const share of shares) graph.sized(share, [`R:${share}`, expertWidth(layer)]);
+  const outputs = shares.map((share, expert) =>
+    expertOutput(context, layer.experts, expert, share),
+  );
+  return graph.sized(graph.op('Concat', outputs, { attributes: { axis: 0 } }), [
+    pairsOf(context, layer),
+    expertWidth(layer),
+  ]);
+}
+
+function expertOutput(
+  context: Context,
+  experts: MixtureOfExperts['experts'],
+  index: number,
+  share: GraphValue,
+): GraphValue {
+  if ('kind' in experts) {
+    return experts.kind === 'packedExperts'
+      ? packedOutput(context, experts, index, share)
+      : clampedOutput(context, experts, index, share);
+  }
+  const expert = experts[index];
+  if (!expert) throw new Error(`there is no expert ${index}`);
+  return context.withSizes(oneSequence(context, share)).apply(expert, share);
+}
+
+/** 1 and the number of rows, [2]. */
+function oneSequence({ graph }: Context, rows: GraphValue): GraphValue {
+  const count = graph.op('Shape', [rows], { attributes: { end: 1 } });
+  return graph.op('Concat', [graph.ints(1), count], { attributes: { axis: 0 } });
+}
+
+function packedOutput(
+  context: Context,
+  experts: PackedExperts,
+  index: number,
+  share: GraphValue,
+): GraphValue {
+  const { graph } = context;
+  const { gateUp, down, activation } = experts;
+  const times = (x: GraphValue, weight: typeof down) => {
+    const [, count = 0] = weight.shape;
+    const rows = { first: index * count, count };
+    return experts.isTransposed
+      ? transposedProduct(context, weight, x, undefined, rows)
+      : graph.joined(productParts(context, weight, x, { rows }));
+  };
+  if (!isGatedPack(experts))
+    return times(activated(context, activation, times(share, gateUp)), down);
+  const inner = packedInner(experts);
+  const both = graph.split(times(share, gateUp), [inner, inner]);
+  return times(gated(context, activation, both), down);
+}
+
+/** Gate and up are every second column, which are rows of the transposed columns. */
+function clampedOutput(
+  context: Context,
+  { gateUp, gateUpBias, down, downBias, activation, limit }: ClampedExperts,
+  index: number,
+  share: GraphValue,
+): GraphValue {
+  const { graph } = context;
+  const inner = down.shape[1] ?? 0;
+  const biasOf = (tensor: Param) =>
+    graph.op('Gather', [weightOf(context, tensor), graph.int(index)]);
+  const times = (x: GraphValue, weight: Param, bias: Param) => {
+    const [, count = 0] = weight.shape;
+    return transposedProduct(context, weight, x, biasOf(bias), { first: index * count, count });
+  };
+  const both = graph.op('Reshape', [times(share, gateUp, gateUpBias), graph.ints(-1, inner, 2)]);
+  const [gate, up] = graph
+    .split(both, [1, 1])
+    .map((each) => graph.op('Squeeze', [each, graph.ints(2)])) as [GraphValue, GraphValue];
+  const opened = activated(context, activation, graph.op('Min', [gate, graph.float(limit)]));
+  const raised = graph.op('Add', [clipped(graph, up, -limit, limit), graph.float(1)]);
+  return times(graph.op('Mul', [opened, raised]), down, downBias);
+}

@@ -1,0 +1,422 @@
+import type {
+  Alibi,
+  Attention,
+  HeadSpan,
+  LatentAttention,
+  Temperature,
+  Window,
+} from '../../model/architecture/layer.js';
+import { alibiScore } from '../../model/architecture/masks.js';
+import { decodingKeys, firstKeys } from '../calls.js';
+import { applySoftcap, runProjections, runRotary } from './basic.js';
+import { activate } from './differentiable.js';
+import type { Tensor, Tensor1D, Tensor2D, Tensor3D, Tf } from './packages.js';
+import type { DecodingState, ForwardRun, HeadMemory } from './run.js';
+import { readValues } from './run.js';
+
+// The keys and values of attention by head: those of this run after the cached ones; d is headDim.
+
+/** x [B, T, heads · d] → [T, d] for each sequence and, within it, each head. */
+function splitHeads(tf: Tf, x: Tensor3D, headDim: number): Tensor2D[] {
+  const [batch, tokens, width] = x.shape;
+  const heads = width / headDim;
+  return Array.from({ length: batch * heads }, (_, index) => {
+    const [sequence, head] = [Math.floor(index / heads), index % heads];
+    const part = tf.slice(x, [sequence, 0, head * headDim], [1, tokens, headDim]);
+    return tf.reshape(part, [tokens, headDim]);
+  });
+}
+
+/** Keys and values for each sequence and key-value head. k, v: [B, T, keyValueHeads · d]. */
+function headKeys(run: ForwardRun, layer: Attention, k: Tensor3D, v: Tensor3D): HeadKeys[] {
+  const { tf, decoding } = run;
+  const values = splitHeads(tf, v, layer.headDim);
+  const heads = splitHeads(tf, k, layer.headDim).map((keys, index) => ({
+    keys,
+    values: values[index] as Tensor2D,
+  }));
+  if (!decoding) {
+    return heads.map((head) => ({ ...head, first: 0, keys: tf.transpose(head.keys) }));
+  }
+  const reads = typeof layer.sharing === 'object';
+  const name = typeof layer.sharing === 'object' ? layer.sharing.from : layer.name;
+  const before = decoding.before.attentions.get(name);
+  const known = heads.map((head, index) => joined(before?.[index], head));
+  if (!reads) decoding.after.attentions.set(name, remembered(run, decoding, layer, known));
+  return known.map(({ first, ...rows }) => {
+    const matrix = (data: Float32Array) =>
+      tf.tensor2d(data, [data.length / layer.headDim, layer.headDim]);
+    return { first, keys: tf.transpose(matrix(rows.keys)), values: matrix(rows.values) };
+  });
+}
+
+function joined(
+  before: HeadMemory | undefined,
+  { keys, values }: { keys: Tensor2D; values: Tensor2D },
+): HeadMemory {
+  const [newKeys, newValues] = [readValues(keys), readValues(values)];
+  if (!before) return { first: 0, keys: newKeys, values: newValues };
+  return {
+    first: before.first,
+    keys: concatenated(before.keys, newKeys),
+    values: concatenated(before.values, newValues),
+  };
+}
+
+function concatenated(a: Float32Array, b: Float32Array): Float32Array {
+  const result = new Float32Array(a.length + b.length);
+  result.set(a);
+  result.set(b, a.length);
+  return result;
+}
+
+/** Cached keys without those that future queries cannot see. */
+function remembered(
+  { start, tokens }: ForwardRun,
+  { totalTokens }: DecodingState,
+  { spans, heads, keyValueHeads, headDim }: Attention,
+  known: readonly HeadMemory[],
+): HeadMemory[] {
+  const firstSeen = spans.flatMap((span) => {
+    const [first = 0] = decodingKeys(start + tokens, 1, span.window, totalTokens);
+    return new Array<number>(span.heads).fill(first);
+  });
+  const group = heads / keyValueHeads;
+  return known.map(({ first, keys, values }, index) => {
+    const head = (index % keyValueHeads) * group;
+    const from = Math.max(first, Math.min(...firstSeen.slice(head, head + group)));
+    const skipped = (from - first) * headDim;
+    return { first: from, keys: keys.slice(skipped), values: values.slice(skipped) };
+  });
+}
+
+// Softmax attention over given queries, keys and values.
+
+/** Keys and values visible to the queries of a head; d is the width of a query. */
+export interface HeadKeys {
+  /** Position of the first key. */
+  readonly first: number;
+  /** [d, S]: transposed once, so that products need no transposition. */
+  readonly keys: Tensor2D;
+  /** [S, width of a value] */
+  readonly values: Tensor2D;
+}
+
+/** Query heads that read the same keys and values. */
+export interface HeadGroup extends HeadKeys {
+  /** Scaled queries of each head: [T, d]. */
+  readonly queries: readonly Tensor2D[];
+  /** ALiBi of these heads. */
+  readonly alibi?: Pick<Alibi, 'slopes' | 'bfloat16Factor'> | undefined;
+  /** Score of each head without a value, [heads]. */
+  readonly sinks?: Tensor1D | undefined;
+}
+
+/** Rules for all heads with the same window. */
+export interface Rules {
+  readonly window: Window | undefined;
+  readonly softcap?: number | undefined;
+}
+
+/** Rows of scores of a group in memory at a time; keys that none of them sees are excluded. */
+const ROWS_AT_ONCE = 512;
+
+/** A range of queries and the keys that they see: all positions. */
+interface QueryRange {
+  readonly from: number;
+  readonly to: number;
+  readonly firstKey: number;
+  readonly endKey: number;
+}
+
+/**
+ * The groups of each sequence → [B, T, heads · width of a value]. Computes two products of plain matrices for each
+ * group and block, because the wasm backend is 10 to 20 times slower for batched products.
+ */
+function attend(
+  run: ForwardRun,
+  sequences: readonly (readonly HeadGroup[])[],
+  rules: Rules,
+): Tensor3D {
+  const { tf, start, tokens } = run;
+  const seen = firstKeys({ start, tokens, total: run.decoding?.totalTokens }, rules.window);
+  const heads = Math.max(...sequences.flat().map(({ queries }) => queries.length));
+  const atOnce = Math.max(1, Math.floor(ROWS_AT_ONCE / heads));
+  const blocks: Tensor3D[] = [];
+  for (let from = 0; from < tokens; from += atOnce) {
+    const to = Math.min(from + atOnce, tokens);
+    const firstKey = seen.subarray(from, to).reduce((least, key) => Math.min(least, key));
+    const block = { from, to, firstKey, endKey: start + to };
+    blocks.push(tf.tidy(() => attendBlock(run, sequences, block, { ...rules, seen })));
+  }
+  return tf.concat(blocks, 1);
+}
+
+type BlockRules = Rules & { readonly seen: Int32Array };
+
+function attendBlock(
+  run: ForwardRun,
+  sequences: readonly (readonly HeadGroup[])[],
+  block: QueryRange,
+  rules: BlockRules,
+): Tensor3D {
+  const { tf } = run;
+  const mask = maskOf(run, block, rules.seen);
+  const rows = sequences.map((groups) =>
+    tf.concat(
+      groups.flatMap((group) => tf.tidy(() => attendGroup(tf, group, block, { ...rules, mask }))),
+      1,
+    ),
+  );
+  return tf.stack(rows) as Tensor3D; // (B, to − from, heads · width)
+}
+
+/** Output of each head: [to − from, width of a value]. */
+function attendGroup(
+  tf: Tf,
+  group: HeadGroup,
+  block: QueryRange,
+  rules: Rules & { readonly mask: Tensor2D | undefined },
+): Tensor2D[] {
+  const { from, to, firstKey, endKey } = block;
+  const [heads, count, rows] = [group.queries.length, endKey - firstKey, to - from];
+  const first = firstKey - group.first;
+  const parts = group.queries.map((each): Tensor2D => tf.slice(each, [from, 0], [rows, -1]));
+  const queries = tf.concat(parts);
+  const keys: Tensor2D = tf.slice(group.keys, [0, first], [-1, count]);
+  const values: Tensor2D = tf.slice(group.values, [first, 0], [count, -1]);
+  const products: Tensor2D = tf.matMul(queries, keys); // (heads · rows, S)
+  const capped = rules.softcap === undefined ? products : applySoftcap(tf, products, rules.softcap);
+  const scores = [rules.mask, penaltyOf(tf, group, block)].reduce<Tensor>(
+    (sum, each) => (each ? tf.add(sum, each) : sum),
+    tf.reshape(capped, [heads, rows, count]),
+  );
+  const shares = group.sinks ? withoutSinks(tf, scores, group.sinks) : tf.softmax(scores);
+  const weights: Tensor2D = tf.reshape(shares, [heads * rows, count]);
+  const result: Tensor2D = tf.matMul(weights, values);
+  return heads === 1 ? [result] : (tf.split(result, heads) as Tensor2D[]);
+}
+
+/** Softmax of scores [heads, rows, S] and a sink for each head, without the sinks' shares. */
+function withoutSinks(tf: Tf, scores: Tensor, sinks: Tensor1D): Tensor {
+  const [heads = 0, rows = 0, count = 0] = scores.shape;
+  const columns = tf.tile(tf.reshape(sinks, [heads, 1, 1]), [1, rows, 1]);
+  const all: Tensor3D = tf.softmax(tf.concat([scores as Tensor3D, columns as Tensor3D], 2));
+  return tf.slice(all, [0, 0, 0], [heads, rows, count]);
+}
+
+/** ALiBi's penalty of the scores, relative to the last key: softmax depends only on differences. [heads, 1, S] */
+function penaltyOf(
+  tf: Tf,
+  { alibi }: HeadGroup,
+  { firstKey, endKey }: QueryRange,
+): Tensor3D | undefined {
+  if (!alibi) return undefined;
+  const keys = endKey - firstKey;
+  const penalties = alibi.slopes.flatMap((_, head) => {
+    const own = alibiScore(alibi, head, endKey - 1);
+    return Array.from({ length: keys }, (_key, at) => alibiScore(alibi, head, firstKey + at) - own);
+  });
+  return tf.tensor3d(penalties, [alibi.slopes.length, 1, keys]);
+}
+
+/** 0 where a query sees a key, −∞ elsewhere, [to − from, S]; undefined when every query sees all keys. */
+function maskOf(
+  { tf, start }: ForwardRun,
+  { from, to, firstKey, endKey }: QueryRange,
+  seen: Int32Array,
+): Tensor2D | undefined {
+  // The keys start at the first one visible to the first query, so a single query sees them all.
+  if (to - from === 1) return undefined;
+  const [rows, columns] = [to - from, endKey - firstKey];
+  const mask = new Float32Array(rows * columns).fill(Number.NEGATIVE_INFINITY);
+  for (let row = 0; row < rows; row++) {
+    const first = (seen[from + row] ?? 0) - firstKey;
+    const own = start + from + row - firstKey;
+    mask.fill(0, row * columns + first, row * columns + own + 1);
+  }
+  return tf.tensor2d(mask, [rows, columns]);
+}
+
+/** Keys and values of this call: the layer's own, which later layers may read, or those of another layer. */
+function lent(
+  run: ForwardRun,
+  { name, sharing, keyValueHeads, headDim }: Attention,
+  own: Readonly<Record<'keys' | 'values', () => Tensor3D>>,
+): [keys: Tensor3D, values: Tensor3D] {
+  const of = (leaf: 'keys' | 'values'): Tensor3D => {
+    if (sharing === undefined) return own[leaf]();
+    if (sharing === 'lends') return run.once(`${name}.${leaf}`, own[leaf]);
+    const width = keyValueHeads * headDim;
+    return run.once(
+      `${sharing.from}.${leaf}`,
+      (): Tensor3D => run.tf.zeros([run.batch, run.tokens, width]),
+    );
+  };
+  return [of('keys'), of('values')];
+}
+
+/** Queries [B, T, ·] times the factor of their position. */
+function temperatureScaled(
+  { tf, start, tokens }: ForwardRun,
+  temperature: Temperature | undefined,
+  queries: Tensor3D,
+): Tensor3D {
+  if (!temperature) return queries;
+  const { tokens: size, strength, offset } = temperature;
+  const factors = Float32Array.from(
+    { length: tokens },
+    (_, index) => 1 + strength * Math.log1p(Math.floor((start + index + offset) / size)),
+  );
+  return tf.mul(queries, tf.tensor3d(factors, [1, tokens, 1]));
+}
+
+/** u [B, T, H] → [B, T, H]. */
+export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Tensor3D {
+  const { tf } = run;
+  const { queryNorm, keyNorm, rotary, headDim, clip } = layer;
+  const normed = (norm: typeof queryNorm, x: Tensor3D) => (norm ? run.apply(norm, x) : x);
+  const clipped = (x: Tensor3D): Tensor3D =>
+    clip === undefined ? x : tf.clipByValue(x, -clip, clip);
+  // The rotary layer transforms two values: it has no single output to keep.
+  const rotated = (x: Tensor3D) => (rotary ? runRotary(run, rotary, x) : x);
+  const prepared = (norm: typeof queryNorm, x: Tensor3D) =>
+    layer.normsAfterRotation
+      ? normed(norm, rotated(clipped(x)))
+      : rotated(clipped(normed(norm, x)));
+  const projected = runProjections(run, layer.inputs, u);
+  const [gate] = layer.gate ? projected.splice(1, 1) : [];
+  const [q, k, v = k] = projected as [Tensor3D, Tensor3D, Tensor3D?];
+  const rotatedQueries = temperatureScaled(run, layer.temperature, prepared(queryNorm, q));
+  const queries: Tensor3D = tf.mul(rotatedQueries, layer.scale); // (B, T, heads · d)
+  const [ownKeys, ownValues] = lent(run, layer, {
+    keys: () => prepared(keyNorm, k),
+    values: () => clipped(normed(layer.valueNorm, v)),
+  });
+  const keys = headKeys(run, layer, ownKeys, ownValues);
+  const heads = splitHeads(tf, queries, headDim);
+  let first = 0;
+  const spans = layer.spans.flatMap((span) => {
+    const groups = groupsOf(run, layer, span, first, heads, keys);
+    first += span.heads;
+    return span.heads === 0 ? [] : [attend(run, groups, { ...span, softcap: layer.softcap })];
+  });
+  const result = tf.concat(spans, 2); // (B, T, heads · d)
+  const gated: Tensor3D =
+    layer.gate && gate ? tf.mul(result, activate(tf, layer.gate, gate)) : result;
+  return run.apply(layer.out, gated);
+}
+
+/** Head groups of a span, which begins at the head `first`, by shared keys and for each sequence. */
+function groupsOf(
+  { tf, weights }: ForwardRun,
+  { heads, keyValueHeads, alibi, sinks }: Attention,
+  span: HeadSpan,
+  first: number,
+  queries: readonly Tensor2D[],
+  keys: readonly HeadKeys[],
+): HeadGroup[][] {
+  const sharing = heads / keyValueHeads;
+  const end = first + span.heads;
+  return Array.from({ length: queries.length / heads }, (_, sequence) => {
+    const groups: HeadGroup[] = [];
+    const [own, ownKeys] = [sequence * heads, sequence * keyValueHeads];
+    for (let from = first; from < end; ) {
+      const group = Math.floor(from / sharing);
+      const to = Math.min((group + 1) * sharing, end);
+      groups.push({
+        ...(keys[ownKeys + group] as HeadKeys),
+        queries: queries.slice(own + from, own + to),
+        alibi: alibi && { ...alibi, slopes: alibi.slopes.slice(from, to) },
+        sinks: sinks && (tf.slice(weights.tensor(sinks), [from], [to - from]) as Tensor1D),
+      });
+      from = to;
+    }
+    return groups;
+  });
+}
+
+/** u [B, T, H] → [B, T, H]. Keys and values of all heads are recomputed from the cache in every run. */
+export function runLatentAttention(run: ForwardRun, layer: LatentAttention, u: Tensor3D): Tensor3D {
+  const { tf } = run;
+  const { latentRank, nopeDim, valueDim, rotary } = layer;
+  const queries = splitHeads(tf, queriesOf(run, layer, u), nopeDim + rotary.headDim);
+  const down = run.apply(layer.keyValueDown, u);
+  const [latent, sharedKey] = splitAt(tf, down, latentRank, 2);
+  const { latents, keys } = latentsSoFar(run, layer, {
+    latents: run.apply(layer.latentNorm, latent),
+    keys: runRotary(run, rotary, sharedKey),
+  });
+  const shared = splitHeads(tf, keys, rotary.headDim); // (S, rotated) of each sequence
+  const heads = splitHeads(tf, run.apply(layer.keyValueUp, latents), nopeDim + valueDim);
+  const groups = heads.map((head, index): HeadGroup => {
+    const [own, values] = splitAt(tf, head, nopeDim, 1);
+    const key = tf.concat([own, shared[Math.floor(index / layer.heads)] as Tensor2D], 1);
+    return {
+      first: 0,
+      keys: tf.transpose(key),
+      values,
+      queries: [queries[index] as Tensor2D],
+    };
+  });
+  const sequences = shared.map((_, sequence) =>
+    groups.slice(sequence * layer.heads, (sequence + 1) * layer.heads),
+  );
+  return run.apply(layer.out, attend(run, sequences, { window: undefined }));
+}
+
+/** Scaled queries with the end of each head rotated: [B, T, heads · (nopeDim + rotated)]. */
+function queriesOf(run: ForwardRun, layer: LatentAttention, u: Tensor3D): Tensor3D {
+  const { tf, batch, tokens } = run;
+  const { heads, nopeDim, rotary } = layer;
+  const rotated = rotary.headDim;
+  const perHead: Tensor3D = tf.reshape(run.apply(layer.query, u), [-1, heads, nopeDim + rotated]);
+  const [own, end] = splitAt(tf, perHead, nopeDim, 2);
+  const rotatedEnds = runRotary(run, rotary, tf.reshape(end, [batch, tokens, heads * rotated]));
+  const joined = tf.concat([own, tf.reshape(rotatedEnds, [-1, heads, rotated])], 2);
+  const queries: Tensor3D = tf.reshape(tf.mul(joined, layer.scale), [batch, tokens, -1]);
+  return temperatureScaled(run, layer.temperature, queries);
+}
+
+/** Splits in two along an axis, the first `width` wide. */
+function splitAt<T extends Tensor2D | Tensor3D>(tf: Tf, x: T, width: number, axis: number): [T, T] {
+  return tf.split(x, [width, (x.shape[axis] ?? 0) - width], axis) as [T, T];
+}
+
+interface LatentCache {
+  /** [B, S, latentRank], normed */
+  readonly latents: Tensor3D;
+  /** [B, S, rotary.headDim], rotated */
+  readonly keys: Tensor3D;
+}
+
+/** Cached latents and keys followed by those of this run. */
+function latentsSoFar(
+  { tf, decoding }: ForwardRun,
+  layer: LatentAttention,
+  now: LatentCache,
+): LatentCache {
+  if (!decoding) return now;
+  const before = decoding.before.latents.get(layer);
+  const latents = rowsAfter(before?.latents, now.latents);
+  const keys = rowsAfter(before?.keys, now.keys);
+  decoding.after.latents.set(layer, { latents, keys });
+  const tensorOf = (rows: readonly Float32Array[], width: number) =>
+    tf.stack(rows.map((each) => tf.tensor2d(each, [each.length / width, width]))) as Tensor3D;
+  return {
+    latents: tensorOf(latents, layer.latentRank),
+    keys: tensorOf(keys, layer.rotary.headDim),
+  };
+}
+
+/** Cached rows of each sequence followed by the new ones. */
+function rowsAfter(before: readonly Float32Array[] | undefined, now: Tensor3D): Float32Array[] {
+  const values = readValues(now);
+  const [batch] = now.shape;
+  const size = values.length / batch;
+  return Array.from({ length: batch }, (_, sequence) => {
+    const own = values.slice(sequence * size, (sequence + 1) * size);
+    const known = before?.[sequence];
+    return known ? concatenated(known, own) : own;
+  });
+}

@@ -1,0 +1,77 @@
+/** State shared by the functions that compute layers during a run. */
+import type {
+  CausalConv,
+  GatedDelta,
+  LatentAttention,
+  Layer,
+  Mamba,
+  StateSpaceDual,
+} from '../../model/architecture/layer.js';
+import type { TokenIds } from '../engine.js';
+import type { Tensor, Tensor3D, Tf } from './packages.js';
+import type { WeightForms } from './weight-plan.js';
+
+/** Letters in shapes: B batch, T tokens of this run, S keys, H hidden, D inner, N state. */
+export interface ForwardRun {
+  readonly tf: Tf;
+  readonly weights: WeightForms;
+  readonly batch: number;
+  readonly tokens: number;
+  /** Position of the first token; above 0 only when decoding. */
+  readonly start: number;
+  readonly ids: TokenIds | undefined;
+  /** Number of last tokens whose logits are needed; all when undefined. */
+  readonly lastTokens?: number | undefined;
+  /** Undefined without decoding. */
+  readonly decoding: DecodingState | undefined;
+  /** Whether scans must have a gradient, which takes longer. */
+  readonly learns?: boolean;
+  /** The value of a sublayer. */
+  apply(layer: Layer, ...inputs: Tensor3D[]): Tensor3D;
+  /** A value shared by several layers: computed at the first use of its key, disposed after the run. */
+  once<T extends Tensor>(key: unknown, compute: () => T): T;
+}
+
+export interface DecodingState {
+  /** Final number of tokens. */
+  readonly totalTokens: number;
+  readonly before: LayerStates;
+  readonly after: LayerStates;
+}
+
+/** Memory of layers between runs: plain values, which need no disposal. */
+export interface LayerStates {
+  /** The last inputs, [B, kernel − 1, D]. */
+  readonly convolutions: Map<CausalConv, Float32Array>;
+  /** The state, [B, D, N]; of a state space dual, that of each group in turn; of a delta rule, [B, H, N, D]. */
+  readonly scans: Map<Mamba | StateSpaceDual | GatedDelta, Float32Array>;
+  /** Caches of a layer by its name: by sequence, then by key-value head. */
+  readonly attentions: Map<string, readonly HeadMemory[]>;
+  readonly latents: Map<LatentAttention, LatentMemory>;
+}
+
+/** Cache of each sequence, one row per position. */
+export interface LatentMemory {
+  /** Normed, [S, latentRank]. */
+  readonly latents: readonly Float32Array[];
+  /** Rotated, for all heads, [S, rotary.headDim]. */
+  readonly keys: readonly Float32Array[];
+}
+
+/** Keys and values, a row of headDim for each position. */
+export interface HeadMemory {
+  /** Position of the first row. */
+  readonly first: number;
+  readonly keys: Float32Array;
+  readonly values: Float32Array;
+}
+
+export const emptyMemory = (): LayerStates => ({
+  convolutions: new Map(),
+  scans: new Map(),
+  attentions: new Map(),
+  latents: new Map(),
+});
+
+/** The values of a float tensor, row-major. */
+export const readValues = (tensor: Tensor): Float32Array => tensor.dataSync<'float32'>();

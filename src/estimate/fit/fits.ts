@@ -1,0 +1,213 @@
+/** Training and serving of a model on some hardware, and a forward pass on this machine. */
+import type { Family, TrainingHints } from '../../model/architecture/family.js';
+import type { LanguageModel } from '../../model/architecture/layer.js';
+import type { Bounds } from '../../model/budget/figure.js';
+import type { GenerationFlops } from '../../model/budget/flops.js';
+import { answerFlopsOf } from '../../model/budget/flops.js';
+import type { SettingOrigin } from '../../model/budget/profile-model.js';
+import { resolveSetting } from '../../model/budget/profile-model.js';
+import type { Cluster } from '../hardware/gpu.js';
+import type { MachineProfile } from '../hardware/machine-profile.js';
+import type { ServingRemedy, UnmetRequirement } from './remedies/remedies.js';
+import { fitTraining, servingRemedies } from './remedies/remedies.js';
+import type { BatchingComparison } from './serving/batching.js';
+import type { ServingCost, ServingFit, UsersFit } from './serving/serving.js';
+import { fitServing, replicasOf, servingCost, usersOf } from './serving/serving.js';
+import type { ServingFitSetting } from './serving/serving-work.js';
+import type { ForwardNeed, ForwardSize } from './serving/this-machine-forward.js';
+import { forwardBytesOf, forwardSecondsOf } from './serving/this-machine-forward.js';
+import type { ClusterLora } from './training/lora.js';
+import { loraOn } from './training/lora.js';
+import { trainingCost } from './training/step-time.js';
+import type { TrainingFit } from './training/training-fit.js';
+import type { TrainingFitSetting } from './training/training-setting.js';
+
+/** Parts of a loaded config that a fit needs. */
+export interface ModelToFit {
+  readonly family: Pick<Family, 'trainingHints'>;
+  readonly document: unknown;
+  readonly model: LanguageModel;
+}
+
+/** Config values used as defaults of training settings. */
+export const hintsOf = ({ family, document }: ModelToFit): TrainingHints =>
+  family.trainingHints?.(document) ?? {};
+
+/** Setting with the origin of its sequence length. */
+export interface Resolved<Setting> {
+  /** Sizes and types that the figures are counted for. */
+  readonly setting: Setting;
+  readonly contextOrigin: SettingOrigin;
+}
+
+/** Settings to fit; null for a purpose that was not requested. */
+export interface FitRequest {
+  /** Price of a GPU for an hour. */
+  readonly price?: number | undefined;
+  readonly training:
+    | (Resolved<TrainingFitSetting> & {
+        /** Setting of training adapters. */
+        readonly loraSetting: TrainingFitSetting;
+      })
+    | null;
+  readonly serving:
+    | (Resolved<ServingFitSetting> & {
+        /** Whether the user fixed the number of GPUs that share the layers. */
+        readonly isSharingChosen: boolean;
+        /** Users at the same time, spread over the replicas; undefined: `setting.batch` for each replica. */
+        readonly users: number | undefined;
+      })
+    | null;
+}
+
+/** Results; null for a purpose that was not requested. */
+export interface Fits {
+  /** Training; null with `--for serving`. */
+  readonly training:
+    | (Resolved<TrainingFitSetting> & {
+        /** Memory and time of a step. */
+        readonly fit: TrainingFit;
+        /** Training of low-rank adapters instead of the whole model. */
+        readonly lora: ClusterLora;
+        /** Cost of all steps; absent without a price, or without tokens of the whole training. */
+        readonly cost?: Bounds;
+      })
+    | null;
+  /** Serving; null with `--for training`. */
+  readonly serving:
+    | (Resolved<ServingFitSetting> & {
+        /** Memory and speed of serving. */
+        readonly fit: ServingFit;
+        /** Users at the same time, each with a sequence of the context. */
+        readonly users: UsersFit;
+        /** The first tokens of an answer; absent where no prompt or no answer is counted. */
+        readonly generation?: GenerationFlops;
+        /** Cost of the GPUs for the load; absent without a price, without a load, or where no number meets it. */
+        readonly cost?: ServingCost;
+        /** Single changes that make it fit; empty if it does. */
+        readonly remedies: readonly ServingRemedy[];
+      })
+    | null;
+}
+
+/**
+ * Whether a model fits on some hardware, and how fast it runs there.
+ * @answer minimind fit --json
+ */
+export interface FitResult extends Fits {
+  readonly schema: 'minimind/fit@1';
+  /** Path of the model as the user wrote it. */
+  readonly file: string;
+  /** Family of the model. */
+  readonly family: string;
+  /** Parameters of the model, shared tensors once. @exact */
+  readonly parameters: number;
+  /** The hardware. */
+  readonly cluster: Cluster;
+  /** Static and continuous batching of answers of different lengths; absent without `--output-mix`. */
+  readonly batching?: BatchingComparison;
+  /** Requirements of the user that the setup does not meet with certainty. */
+  readonly doubts: readonly UnmetRequirement[];
+  /** Measured profile when the hardware is this machine. */
+  readonly profile: MachineProfile | null;
+  /** A forward pass on this machine. */
+  readonly forward: MachineForward | null;
+}
+
+/** @throws UserError when the model cannot be spread over the GPUs as the settings ask. */
+export function fitsOf(model: LanguageModel, { training, serving, price }: FitRequest): Fits {
+  return {
+    training: training && trainingOf(model, training, price),
+    serving: serving && servingOf(model, serving, price),
+  };
+}
+
+function trainingOf(
+  model: LanguageModel,
+  { setting, contextOrigin, loraSetting }: NonNullable<FitRequest['training']>,
+  price: number | undefined,
+): NonNullable<Fits['training']> {
+  const fit = fitTraining(model, setting);
+  const isPriced = price !== undefined && fit.time !== undefined;
+  return {
+    setting,
+    contextOrigin,
+    fit,
+    lora: loraOn(model, loraSetting),
+    ...(isPriced && { cost: trainingCost(fit.time.totalSeconds, setting.cluster.gpus, price) }),
+  };
+}
+
+function servingOf(
+  model: LanguageModel,
+  request: NonNullable<FitRequest['serving']>,
+  price: number | undefined,
+): NonNullable<Fits['serving']> {
+  const { setting, fit } = leastShared(model, request);
+  const { prompt, output } = setting;
+  const cost = price !== undefined && fit.load && servingCost(fit.load, setting, price);
+  const generation = answerFlopsOf(model, { prompt, generated: output });
+  return {
+    contextOrigin: request.contextOrigin,
+    setting,
+    fit,
+    users: usersOf(model, setting, request.users),
+    ...(generation && { generation }),
+    ...(cost && { cost }),
+    remedies: fit.verdict === 'fits' ? [] : servingRemedies(model, setting, request),
+  };
+}
+
+/** Serving on the fewest GPUs per layer that fit the model, or on the most if none fits. A fixed number is kept. */
+function leastShared(
+  model: LanguageModel,
+  { setting: asked, users, isSharingChosen }: NonNullable<FitRequest['serving']>,
+): { readonly setting: ServingFitSetting; readonly fit: ServingFit } {
+  const sharedBy = (tensorParallel: number) => {
+    const wider = { ...asked, tensorParallel };
+    const setting =
+      users === undefined ? wider : { ...wider, batch: Math.ceil(users / replicasOf(wider)) };
+    return { setting, fit: fitServing(model, setting) };
+  };
+  let best = sharedBy(asked.tensorParallel);
+  if (isSharingChosen) return best;
+  for (let shared = 2; shared <= asked.cluster.gpus && best.fit.verdict !== 'fits'; shared *= 2) {
+    best = sharedBy(shared);
+  }
+  return best;
+}
+
+/** Forward pass on this machine, as quick-test runs it. */
+export interface MachineForward extends ForwardSize {
+  readonly seconds: Bounds;
+  /** Memory beyond that of the process before the pass. */
+  readonly bytes: Bounds;
+}
+
+/**
+ * Bounds of a forward pass at the size of serving, from measurements of this machine.
+ * @param memoryNeed Bytes of a forward pass in an engine, as `quicktest` counts them.
+ */
+export function forwardOn(
+  profile: MachineProfile,
+  loaded: ModelToFit,
+  wish: { readonly context: number | undefined; readonly batch: number | undefined },
+  memoryNeed: (
+    model: LanguageModel,
+    size: ForwardSize,
+    engine: MachineProfile['engine']['name'],
+  ) => ForwardNeed,
+): MachineForward {
+  const { model } = loaded;
+  const asked = { context: wish.context, batch: wish.batch, ...COUNTED } as const;
+  const { inference } = resolveSetting(asked, hintsOf(loaded), model.positions);
+  const size = { batch: inference.batch, tokens: inference.context };
+  return {
+    ...size,
+    seconds: forwardSecondsOf(model, size, profile),
+    bytes: forwardBytesOf(memoryNeed(model, size, profile.engine.name)),
+  };
+}
+
+/** Setting in which only the sizes matter. */
+const COUNTED = { dtype: 'f32', causal: false, optimizer: 'adamw' } as const;

@@ -1,0 +1,397 @@
+/** Parallelism of a training: replicas, pipeline stages, and GPUs that share each layer. */
+
+import { usageError } from '../../../base/errors.js';
+import { setting } from '../../../base/text/setting.js';
+import { formatInteger } from '../../../base/text/units.js';
+import { counted, sumOf } from '../../../base/text/words.js';
+import type { LanguageModel, Layer, ProjectionLayer } from '../../../model/architecture/layer.js';
+import type { Param } from '../../../model/architecture/param.js';
+import type { OwnedTensor } from '../../../model/architecture/walk.js';
+import {
+  countedTensors,
+  inputWidth,
+  memoized,
+  memoizedBy,
+} from '../../../model/architecture/walk.js';
+import { add, div, inputs, v } from '../../../model/budget/expression.js';
+import type { Figure } from '../../../model/budget/figure.js';
+import { figure } from '../../../model/budget/figure.js';
+import type { Operation } from '../../../model/budget/flops.js';
+import { operationsIn } from '../../../model/budget/flops.js';
+import { requirePositions } from '../../../model/budget/profile-model.js';
+import { ranksOf, spansOfRank } from '../../../model/budget/state.js';
+import type { Trained } from '../../../model/budget/training-budget.js';
+import { embeddingsOf } from '../../../model/budget/training-budget.js';
+import { primitivesOf } from '../../../model/operations/lower.js';
+import type { Collective, Cut, UnitRun } from '../../../model/operations/primitive.js';
+import { allReduce } from '../../../model/operations/primitive.js';
+import type { TrainingFitSetting } from '../training/training-setting.js';
+
+// Tensor parallelism: the possible numbers of GPUs, their share of each layer, and their communication.
+
+// Cuts of tensors under tensor parallelism, in training and in serving. As in Megatron-LM (arXiv 1909.08053), products
+// that read the residual stream are cut by outputs, products that write to it by inputs. Attention is cut by heads, the
+// vocabulary by rows, the state space by channels. Each GPU has its part of every expert: there is no expert
+// parallelism. A product outside such a pair, such as the fusion of the hybrid model, is cut by outputs, followed by an
+// all-gather.
+//
+// A bias is cut with its outputs. The bias of a product cut by inputs is whole, and added once to the sum. A norm over
+// all heads is cut with them and exchanges one number per token. Other tensors are whole on every GPU: norms, routers,
+// learned positions, SRTE, latent projections, the coefficients of AltUp, what a block adds of per-layer inputs, and the
+// low-rank gate, which is small and would need its own reduction.
+//
+// A unit (a head, a channel, a row of the vocabulary) is never divided, and the fullest GPU counts. With fewer
+// key-value heads than GPUs, each GPU has one head and heads are repeated, as in vLLM. Training requires divisible
+// numbers (see `requireTensorParallel`) except for the vocabulary, which is padded. Serving accepts any.
+
+/** Tensors of a layer that are cut; all others are whole on every GPU. One expert of each mixture has those of all. */
+export const tensorCuts: (layer: Layer) => ReadonlyMap<Param, Cut> = memoized(
+  (layer) => new Map(primitivesOf(layer).flatMap(({ cuts }) => cuts)),
+);
+
+/** Rows, or values of a row, on the fullest GPU. */
+export const shareOf = ({ runs }: Cut, gpus: number): number =>
+  sumOf(runs, ({ count, size }) => size * Math.ceil(count / gpus));
+
+const sizeOf = ({ runs }: Cut): number => sumOf(runs, ({ count, size }) => size * count);
+
+/** Elements of a tensor on the fullest GPU. */
+export const elementsPerGpu = (elements: number, cut: Cut | undefined, gpus: number): number =>
+  cut === undefined ? elements : (elements / sizeOf(cut)) * shareOf(cut, gpus);
+
+/** Whether all GPUs need equal shares; if not, the last one is padded. */
+const isDealtEqually = ({ unit }: UnitRun): boolean => unit !== 'rows of the vocabulary';
+
+// Work of each GPU that shares layers: its part of cut tensors, and all of whole tensors.
+
+/** Cuts of layers over GPUs. */
+export interface TensorParallelCuts {
+  readonly cuts: ReadonlyMap<Param, Cut>;
+  readonly gpus: number;
+  /** Whether GPUs split the tokens for layers that are whole (sequence parallelism, arXiv 2205.05198). */
+  readonly byTokens: boolean;
+}
+
+/** Ranks to check to find the GPU with the most work. */
+export const ranksThatDiffer = (layers: readonly Layer[], gpus: number): readonly number[] =>
+  ranksOf(
+    layers.flatMap((layer) =>
+      operationsIn(layer).flatMap((each) => (each.kind === 'scores' ? [each.spans] : [])),
+    ),
+    gpus,
+  );
+
+export const operationsOfRank = (
+  layer: Layer,
+  sharing: TensorParallelCuts,
+  rank: number,
+): readonly Operation[] => operationsIn(layer).map((operation) => partOf(operation, sharing, rank));
+
+function partOf(
+  operation: Operation,
+  { cuts, gpus, byTokens }: TensorParallelCuts,
+  rank: number,
+): Operation {
+  switch (operation.kind) {
+    case 'matmul':
+    case 'router': {
+      const { weights, tensor } = operation;
+      const cut = cuts.get(tensor);
+      const isDealt = cut === undefined && byTokens;
+      return {
+        ...operation,
+        weights: isDealt ? Math.ceil(weights / gpus) : elementsPerGpu(weights, cut, gpus),
+      };
+    }
+    case 'scores':
+      return { ...operation, spans: spansOfRank(operation.spans, gpus, rank) };
+    case 'convolution':
+      return { ...operation, channels: Math.ceil(operation.channels / gpus) };
+    case 'scan':
+      return { ...operation, inner: Math.ceil(operation.inner / gpus) };
+  }
+}
+
+/** Largest number of GPUs to suggest. */
+export const MOST_GPUS = 65_536;
+
+/** Counts that the number of GPUs must divide. */
+const divisibleIn = memoized((model: Layer) =>
+  [...tensorCuts(model).values()].flatMap(({ runs, of }) =>
+    runs.filter(isDealtEqually).map(({ unit, count }) => ({ unit, of, count })),
+  ),
+);
+
+/** @throws UserError when the GPUs cannot share every layer; suggests the nearest numbers that can. */
+export function requireTensorParallel(model: Layer, gpus: number): void {
+  if (gpus === 1) return;
+  const counts = divisibleIn(model);
+  const bad = counts.find(({ count }) => count % gpus !== 0);
+  if (bad === undefined) return;
+  const common = counts.reduce((gcd, { count }) => greatestCommonDivisor(gcd, count), 0);
+  throw usageError(
+    `${setting('tensorParallel')}: ${formatInteger(gpus)} GPUs cannot share the ${formatInteger(bad.count)} ${bad.unit} of ${bad.of} equally`,
+    `write ${nearestDivisors(common, gpus).join(' or ')}`,
+  );
+}
+
+function greatestCommonDivisor(a: number, b: number): number {
+  return b === 0 ? a : greatestCommonDivisor(b, a % b);
+}
+
+/** Divisors of `of` nearest to `to`, from below and from above. */
+export function nearestDivisors(of: number, to: number): number[] {
+  const divides = (value: number) => of % value === 0;
+  let below = Math.min(of, to);
+  while (below > 1 && !divides(below)) below--;
+  const above = of > to ? firstFrom(to, of, divides) : undefined;
+  return above === undefined || above === below ? [below] : [below, above];
+}
+
+function firstFrom(from: number, to: number, isFound: (value: number) => boolean) {
+  // Larger divisors are never suggested.
+  const last = Math.min(to, MOST_GPUS);
+  for (let value = from; value <= last; value++) if (isFound(value)) return value;
+  return undefined;
+}
+
+/** Communication between GPUs that share layers, in one pass. */
+export interface CollectiveTraffic {
+  /**
+   * Values per token, times (gpus − 1) / gpus. An all-reduce counts twice: a reduce-scatter and an all-gather (arXiv
+   * 2205.05198).
+   */
+  readonly values: number;
+  /** Number of all-reduces and all-gathers, with the same waiting time assumed. */
+  readonly times: number;
+}
+
+export interface LayerCollectives {
+  readonly forward: CollectiveTraffic;
+  readonly backward: CollectiveTraffic;
+}
+
+const NOTHING: CollectiveTraffic = { values: 0, times: 0 };
+
+const exchanged = ({ kind, width }: Collective): CollectiveTraffic => ({
+  values: kind === 'allReduce' ? 2 * width : width,
+  times: 1,
+});
+
+const total = (collectives: readonly (Collective | undefined)[]): CollectiveTraffic =>
+  collectives
+    .flatMap((each) => (each ? [exchanged(each)] : []))
+    .reduce(
+      (sum, { values, times }) => ({ values: sum.values + values, times: sum.times + times }),
+      NOTHING,
+    );
+
+export function collectivesOf(layers: readonly Layer[]): LayerCollectives {
+  const primitives = layers.flatMap((each) => primitivesOf(each));
+  return {
+    forward: total(primitives.map(({ forward }) => forward)),
+    backward: total(primitives.map(({ backward }) => backward)),
+  };
+}
+
+/** The loss is computed on the cut vocabulary, so only the gradient of the head's input is reduced. */
+export const headCollectives = (head: ProjectionLayer): LayerCollectives => ({
+  forward: NOTHING,
+  backward: total([allReduce(inputWidth(head))]),
+});
+
+export interface Parallelism {
+  readonly tensor: number;
+  readonly pipeline: number;
+  /** Model replicas: gpus / (tensor · pipeline). */
+  readonly replicas: number;
+  /** Micro-batches per replica in an optimizer step. */
+  readonly microBatches: number;
+}
+
+/** @throws UserError when the GPUs, blocks or layers cannot be divided as requested. */
+export function parallelismOf(model: LanguageModel, asked: TrainingFitSetting): Parallelism {
+  const { cluster, tensorParallel: tensor, pipelineParallel: pipeline } = asked;
+  requirePositions(asked.context, model.positions);
+  const { gpus } = cluster;
+  if (gpus % (tensor * pipeline) !== 0) {
+    const isTensor = gpus % tensor !== 0;
+    const [name, value, left] = isTensor
+      ? (['tensorParallel', tensor, gpus] as const)
+      : (['pipelineParallel', pipeline, gpus / tensor] as const);
+    throw usageError(
+      `${setting(name)}: ${formatInteger(value)} does not divide ${counted(left, 'GPU')}`,
+      `write ${nearestDivisors(left, value).join(' or ')}`,
+    );
+  }
+  if (pipeline > model.blocks.length) {
+    throw usageError(
+      `${setting('pipelineParallel')}: expected at most ${model.blocks.length} stages, one for each block, found ${formatInteger(pipeline)}`,
+      `write at most ${model.blocks.length}`,
+    );
+  }
+  requireTensorParallel(model, tensor);
+  const replicas = gpus / (tensor * pipeline);
+  const { globalBatchTokens, microBatch, context } = asked;
+  const microBatches =
+    globalBatchTokens === undefined
+      ? pipeline
+      : Math.max(1, Math.round(globalBatchTokens / (microBatch * context * replicas)));
+  return { tensor, pipeline, replicas, microBatches };
+}
+
+/** Consecutive blocks; the first and last stages also have the layers before and after all blocks. */
+export interface Stage {
+  readonly stage: number;
+  /** Index of the first block. */
+  readonly from: number;
+  /** Index after the last block. */
+  readonly to: number;
+  /** The part of each trained parameter on one GPU; equal ones together. */
+  readonly trained: readonly Trained[];
+  /** Number of trained parameters. */
+  readonly tensors: number;
+  /** Weights that are not trained, on one GPU; without it, all are trained. */
+  readonly frozen?: readonly Trained[];
+  readonly parameters: Figure;
+  /** Values in buffers. */
+  readonly buffers: number;
+  /** Parameters of the largest block on one GPU. */
+  readonly largestBlock: number;
+}
+
+/** Blocks in stages of nearly equal size. Each stage holds the shared layers that its blocks use. */
+export const pipelineStages: (model: LanguageModel, spread: Spread) => readonly Stage[] =
+  memoizedBy(({ tensor, pipeline }) => `${tensor} ${pipeline}`, spreadOver);
+
+type Spread = Pick<Parallelism, 'tensor' | 'pipeline'>;
+
+/** Equal parameters with their cut for tensor parallelism. */
+interface SharedParam {
+  readonly elements: number;
+  readonly count: number;
+  readonly isEmbedding: boolean;
+  readonly cut: Cut | undefined;
+}
+
+function spreadOver(model: LanguageModel, { tensor, pipeline }: Spread): Stage[] {
+  const shares = sharesOf(model);
+  const { trainedOf, blockSizes } = perGpuOf(model, tensor);
+  return Array.from({ length: pipeline }, (_, stage) => {
+    const border = (index: number) => Math.floor((model.blocks.length * index) / pipeline);
+    const [from, to] = [border(stage), border(stage + 1)];
+    const parameters: SharedParam[] = [];
+    let buffers = 0;
+    for (const { tensor: held, count } of distinctTensors(layersBetween(model, from, to))) {
+      const share = shares.get(held);
+      if (share) parameters.push(share);
+      else buffers += count * held.elements;
+    }
+    return {
+      stage,
+      from,
+      to,
+      trained: parameters.map(trainedOf),
+      tensors: sumOf(parameters, ({ count }) => count),
+      parameters: parametersFigure(parameters, tensor),
+      buffers,
+      largestBlock: Math.max(...blockSizes.slice(from, to)),
+    };
+  });
+}
+
+/** Parameters of a model, cached because a search spreads the same ones repeatedly. */
+const sharesOf = memoized((model: LanguageModel): ReadonlyMap<Param, SharedParam> => {
+  const cuts = tensorCuts(model);
+  const embeddings = embeddingsOf(model);
+  const parameters = countedTensors(model).filter(({ tensor: { role } }) => role === 'parameter');
+  return new Map(
+    parameters.map(({ tensor, count }) => {
+      const isEmbedding = embeddings.has(tensor);
+      return [tensor, { elements: tensor.elements, count, isEmbedding, cut: cuts.get(tensor) }];
+    }),
+  );
+});
+
+/** Values that do not depend on the number of stages. */
+interface PerGpu {
+  /** The part of a parameter on one GPU. */
+  readonly trainedOf: (share: SharedParam) => Trained;
+  /** Parameters of each block on one GPU. */
+  readonly blockSizes: readonly number[];
+}
+
+const perGpuOf = memoizedBy((gpus: number) => gpus, findPerGpu);
+
+function findPerGpu(model: LanguageModel, gpus: number): PerGpu {
+  const shares = sharesOf(model);
+  const trained = new Map<SharedParam, Trained>();
+  for (const share of shares.values()) {
+    const { count, isEmbedding } = share;
+    trained.set(share, { elements: ofGpu(share, gpus), count, isEmbedding });
+  }
+  const trainedOf = (share: SharedParam) => trained.get(share) as Trained;
+  const sizeOf = (block: Layer) =>
+    countedTensors(block).reduce((sum, { tensor, count }) => {
+      const share = shares.get(tensor);
+      return share ? sum + count * trainedOf(share).elements : sum;
+    }, 0);
+  return { trainedOf, blockSizes: model.blocks.map(sizeOf) };
+}
+
+const ofGpu = ({ elements, cut }: SharedParam, gpus: number): number =>
+  elementsPerGpu(elements, cut, gpus);
+
+const countedSum = (all: readonly SharedParam[], of: (each: SharedParam) => number): number =>
+  sumOf(all, (each) => each.count * of(each));
+
+function layersBetween(model: LanguageModel, from: number, to: number): readonly Layer[] {
+  const { embedding, embeddingSteps, blocks, norm, head, logitSteps } = model;
+  return [
+    ...(from === 0 ? [embedding, ...embeddingSteps] : []),
+    ...blocks.slice(from, to),
+    ...(to === blocks.length ? [norm, head, ...logitSteps] : []),
+  ];
+}
+
+/** Distinct tensors. A tied head shares the embedding's tensor, so the first and last stages each hold it. */
+export function distinctTensors(layers: readonly Layer[]): readonly OwnedTensor[] {
+  const distinct = new Map<Param, OwnedTensor>();
+  for (const layer of layers) {
+    for (const each of countedTensors(layer)) distinct.set(each.tensor, each);
+  }
+  return [...distinct.values()];
+}
+
+function parametersFigure(trained: readonly SharedParam[], gpus: number): Figure {
+  const elements = ({ elements }: SharedParam) => elements;
+  if (gpus === 1) {
+    return figure({
+      label: 'parameters of a GPU',
+      unit: 'parameters',
+      formula: v({ parameters: countedSum(trained, elements) }),
+      source: 'each tensor of the stage once',
+    });
+  }
+  const cut = trained.filter((each) => each.cut !== undefined);
+  const isShared = ({ cut }: SharedParam) => cut?.runs.every(isDealtEqually);
+  const { whole, shared, vocabulary_rows } = inputs({
+    whole: countedSum(
+      trained.filter((each) => each.cut === undefined),
+      elements,
+    ),
+    shared: countedSum(cut.filter(isShared), elements),
+    vocabulary_rows: countedSum(
+      cut.filter((each) => !isShared(each)),
+      (each) => ofGpu(each, gpus),
+    ),
+  });
+  return figure({
+    label: 'parameters of a GPU',
+    unit: 'parameters',
+    formula: add(whole, div(shared, v({ tensor: gpus })), vocabulary_rows),
+    source:
+      'products by columns and rows, heads, channels and the padded vocabulary are divided; norms, routers, ' +
+      'tables and low-rank parts are not (arXiv 1909.08053)',
+  });
+}

@@ -1,0 +1,338 @@
+/** Changes of a training setting that save memory. */
+
+import { UserError } from '../../../base/errors.js';
+import { sumOf } from '../../../base/text/words.js';
+import type { LanguageModel } from '../../../model/architecture/layer.js';
+import { stepTimeOf } from '../training/step-time.js';
+import { fitTrainingMemory, isFitting } from '../training/training-memory.js';
+import type { TrainingFitSetting, ZeroStage } from '../training/training-setting.js';
+
+export type Flags = Partial<TrainingFitSetting>;
+
+/** Change of one setting. */
+export interface SettingChange {
+  /** Text for the user. */
+  readonly words: string;
+  readonly flags: Flags;
+  /** Smaller change that may be enough. */
+  readonly simpler?: SettingChange;
+}
+
+/** Group of changes to one setting, ordered by increasing saving and cost. */
+export interface ChangeGroup {
+  readonly name: ChangeGroupName;
+  readonly changes: readonly SettingChange[];
+}
+
+/** Shorter contexts are not useful. */
+export const SHORTEST_CONTEXT = 128;
+
+/** Tensor parallelism stays within one machine. */
+const MOST_SHARING = 8;
+
+/** `from` and its doubles up to `to`. */
+export const doubled = (from: number, to: number): number[] =>
+  from > to ? [] : [from, ...doubled(2 * from, to)];
+
+const halved = (from: number): number[] => {
+  const half = Math.floor(from / 2);
+  return half >= 1 ? [half, ...halved(half)] : [];
+};
+
+const FUSED: SettingChange = { words: 'fused attention', flags: { attention: 'fused' } };
+const CHUNKED: SettingChange = { words: 'a loss in chunks', flags: { loss: 'chunked' } };
+const SEQUENCE: SettingChange = {
+  words: 'sequence parallelism',
+  flags: { sequenceParallel: true },
+};
+const SELECTIVE: SettingChange = {
+  words: 'selective recomputation',
+  flags: { recompute: 'selective' },
+};
+const FULL: SettingChange = { words: 'full recomputation', flags: { recompute: 'full' } };
+
+type Changes = (setting: TrainingFitSetting, model: LanguageModel) => readonly SettingChange[];
+
+/**
+ * Changes in order of cost: free ones, small communication or work, other ways to spread the same training,
+ * recomputation, and changes of the training itself.
+ */
+const CHANGES = {
+  attention: ({ attention }) => (attention === 'plain' ? [FUSED] : []),
+  loss: ({ loss }) => (loss === 'full' ? [CHUNKED] : []),
+  sequence: ({ sequenceParallel, tensorParallel }) =>
+    tensorParallel > 1 && !sequenceParallel ? [SEQUENCE] : [],
+  zero: ({ zero, cluster }) =>
+    cluster.gpus === 1
+      ? []
+      : ([1, 2, 3] as const satisfies readonly ZeroStage[])
+          .filter((stage) => stage > zero)
+          .map((stage) => ({ words: `ZeRO-${stage}`, flags: { zero: stage } })),
+  recompute: ({ recompute }) => {
+    if (recompute === 'full') return [];
+    return recompute === 'none' ? [SELECTIVE, FULL] : [FULL];
+  },
+  microBatch: ({ microBatch }) =>
+    halved(microBatch).map((smaller) => ({
+      words: `a micro-batch of ${smaller}`,
+      flags: { microBatch: smaller },
+    })),
+  tensor: ({ tensorParallel, pipelineParallel, cluster: { gpus } }) =>
+    doubled(2 * tensorParallel, Math.min(MOST_SHARING, gpus / pipelineParallel)).map((tensor) => ({
+      words: `tensor and sequence parallelism of ${tensor}`,
+      flags: { tensorParallel: tensor, sequenceParallel: true },
+      simpler: {
+        words: `tensor parallelism of ${tensor}`,
+        flags: { tensorParallel: tensor },
+      },
+    })),
+  pipeline: ({ tensorParallel, pipelineParallel, cluster: { gpus } }, { blocks }) =>
+    doubled(2 * pipelineParallel, Math.min(blocks.length, gpus / tensorParallel)).map((stages) => ({
+      words: `${stages} pipeline stages`,
+      flags: { pipelineParallel: stages },
+    })),
+  optimizer: ({ optimizer }) =>
+    optimizer === 'adamw' ? [{ words: 'AdamW in 8 bits', flags: { optimizer: 'adamw-8bit' } }] : [],
+  context: ({ context }) =>
+    halved(context)
+      .filter((shorter) => shorter >= SHORTEST_CONTEXT)
+      .map((shorter) => ({ words: `a context of ${shorter}`, flags: { context: shorter } })),
+} as const satisfies Record<string, Changes>;
+
+export type ChangeGroupName = keyof typeof CHANGES;
+
+/** Levers that change the training itself. */
+export const CHANGING: readonly ChangeGroupName[] = ['optimizer', 'context'];
+
+/** Levers without a monotonic saving: a larger value leaves fewer replicas to divide state among. */
+const SPREADING: readonly ChangeGroupName[] = ['tensor', 'pipeline'];
+
+/** Levers with at least one possible change. */
+export const changeGroupsOf = (setting: TrainingFitSetting, model: LanguageModel): ChangeGroup[] =>
+  (Object.keys(CHANGES) as ChangeGroupName[])
+    .map((name) => ({ name, changes: CHANGES[name](setting, model) }))
+    .filter(({ changes }) => changes.length > 0);
+
+/** Same training on another number of GPUs. */
+export const onGpus = (
+  { cluster }: Pick<TrainingFitSetting, 'cluster'>,
+  gpus: number,
+): SettingChange => ({
+  words: `${gpus} GPUs`,
+  flags: { cluster: { ...cluster, gpus } },
+});
+
+/** One change for each of some levers. */
+export type SettingChanges = readonly SettingChange[];
+
+export const flagsOf = (changes: SettingChanges): Flags =>
+  Object.assign({}, ...changes.map(({ flags }) => flags));
+
+/** Limit of memory checks: each takes 1 to 2 ms for the largest models. */
+const MOST_CHECKS = 400;
+/** Limit of combinations with the same number of changes that are timed. */
+const MOST_TIMED = 8;
+
+/** Checks whether a training fits with some changes, with a cache. */
+export class FitCache {
+  readonly #known = new Map<string, boolean>();
+
+  constructor(
+    readonly model: LanguageModel,
+    readonly setting: TrainingFitSetting,
+  ) {}
+
+  get isExhausted(): boolean {
+    return this.#known.size >= MOST_CHECKS;
+  }
+
+  fits(changes: SettingChanges): boolean {
+    const flags = flagsOf(changes);
+    const key = JSON.stringify(Object.entries({ ...flags, cluster: flags.cluster?.gpus }).sort());
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    const answer = orUndefined(() => isFitting(this.model, { ...this.setting, ...flags })) ?? false;
+    this.#known.set(key, answer);
+    return answer;
+  }
+
+  /** Cost per token; without a known peak, all costs are equal. */
+  costOf(changes: SettingChanges): Cost {
+    const setting = { ...this.setting, ...flagsOf(changes) };
+    const cost = orUndefined(() => {
+      const { stages } = fitTrainingMemory(this.model, setting);
+      const { seconds, limits, tokens } = stepTimeOf(this.model, setting, stages);
+      const gpus = setting.cluster.gpus / tokens.value;
+      const all = sumOf(limits, (each) => each.seconds.expected.value);
+      return { seconds: gpus * seconds.expected.value, all: gpus * all };
+    });
+    return cost ?? UNKNOWN_COST;
+  }
+}
+
+/** Expected GPU-seconds. */
+interface Cost {
+  readonly seconds: number;
+  /** The same if compute, memory and communication did not overlap. */
+  readonly all: number;
+}
+
+const UNKNOWN_COST: Cost = { seconds: Number.POSITIVE_INFINITY, all: Number.POSITIVE_INFINITY };
+
+/** Compares expected times. If an assumed utilisation makes them equal, compares the hidden work. */
+function compareCosts(a: Cost, b: Cost): number {
+  const [first, second] = [a, b].map(({ seconds }) => Number(seconds.toPrecision(3)));
+  if (first !== second) return a.seconds - b.seconds;
+  return a.all === b.all ? 0 : a.all - b.all;
+}
+
+/** Result of `make`, or undefined if the model cannot be spread or no peak is known. */
+function orUndefined<T>(make: () => T): T | undefined {
+  try {
+    return make();
+  } catch (error) {
+    if (error instanceof UserError) return undefined;
+    throw error;
+  }
+}
+
+/** Way to spread the training, with levers that always save memory when moved further. */
+interface Ways {
+  readonly spread: SettingChanges;
+  readonly levers: readonly ChangeGroup[];
+  /** Levers without which nothing fits, even with all others at their limit. */
+  readonly needed: readonly ChangeGroup[];
+}
+
+/**
+ * Fewest changes that make the training fit, cheapest first. Adds larger sets that contain none of the sets found,
+ * while there are fewer than `enough`.
+ */
+export function fewestChanges(
+  fitting: FitCache,
+  levers: readonly ChangeGroup[],
+  enough: number,
+): SettingChanges[] {
+  const ways = waysOf(fitting, levers);
+  const found: Moved[] = [];
+  for (let count = 1; count <= levers.length && found.length < enough; count++) {
+    const next = new Map<string, Moved[]>();
+    for (const way of ways) {
+      for (const chosen of subsetsOf(way, count - way.spread.length)) {
+        if (fitting.isExhausted) break;
+        const names = namesOf(levers, way.spread, chosen);
+        const isMore = ({ names: fewer }: Moved) => fewer.every((name) => names.includes(name));
+        if (found.some(isMore)) continue;
+        const changes = leastOf(fitting, way.spread, chosen);
+        const key = names.join(' ');
+        if (changes) next.set(key, [...(next.get(key) ?? []), { names, changes }]);
+      }
+    }
+    found.push(...cheapest(fitting, next));
+  }
+  return found.map(({ changes }) => changes);
+}
+
+interface Moved {
+  readonly names: readonly ChangeGroupName[];
+  readonly changes: SettingChanges;
+}
+
+/** Cheapest combination of each set of levers, sorted by cost. */
+function cheapest(fitting: FitCache, found: ReadonlyMap<string, readonly Moved[]>): Moved[] {
+  let timed = 0;
+  const costs = [...found.values()].map((ways) =>
+    ways
+      .map((moved) => ({
+        moved,
+        cost: timed++ < MOST_TIMED ? fitting.costOf(moved.changes) : UNKNOWN_COST,
+      }))
+      .reduce((a, b) => (compareCosts(a.cost, b.cost) <= 0 ? a : b)),
+  );
+  return costs.sort((a, b) => compareCosts(a.cost, b.cost)).map(({ moved }) => moved);
+}
+
+function waysOf(fitting: FitCache, levers: readonly ChangeGroup[]): Ways[] {
+  return spreadsOf(levers).flatMap((spread) => {
+    const movable = others(levers, spread);
+    const fits = (moved: readonly ChangeGroup[]) => fitting.fits([...spread, ...farthest(moved)]);
+    if (!fits(movable)) return [];
+    const needed = movable.filter((lever) => !fits(movable.filter((each) => each !== lever)));
+    return [{ spread, levers: movable, needed }];
+  });
+}
+
+/** Ways to share layers and blocks, fewest changes and fewest GPUs first. */
+function spreadsOf(levers: readonly ChangeGroup[]): SettingChanges[] {
+  const ways = levers
+    .filter(({ name }) => SPREADING.includes(name))
+    .reduce<SettingChanges[]>(
+      (all, { changes }) => all.flatMap((way) => [way, ...changes.map((each) => [...way, each])]),
+      [[]],
+    );
+  return ways.sort((a, b) => a.length - b.length || gpusOf(a) - gpusOf(b));
+}
+
+const gpusOf = (spread: SettingChanges): number => {
+  const { tensorParallel = 1, pipelineParallel = 1 } = flagsOf(spread);
+  return tensorParallel * pipelineParallel;
+};
+
+/** Other levers. Tensor parallelism includes sequence parallelism, so that lever is dropped. */
+const others = (levers: readonly ChangeGroup[], spread: SettingChanges): ChangeGroup[] => {
+  const { sequenceParallel } = flagsOf(spread);
+  return levers.filter(
+    ({ name }) => !SPREADING.includes(name) && !(sequenceParallel && name === 'sequence'),
+  );
+};
+
+const farthest = (levers: readonly ChangeGroup[]): SettingChanges =>
+  levers.flatMap(({ changes }) => changes.slice(-1));
+
+/** Subsets of `count` levers that include all needed ones. */
+function subsetsOf({ levers, needed }: Ways, count: number): ChangeGroup[][] {
+  const free = levers.filter((lever) => !needed.includes(lever));
+  return choices(free, count - needed.length).map((chosen) =>
+    levers.filter((lever) => needed.includes(lever) || chosen.includes(lever)),
+  );
+}
+
+function choices<T>(from: readonly T[], count: number): T[][] {
+  if (count < 0) return [];
+  if (count === 0) return [[]];
+  return from.flatMap((first, index) =>
+    choices(from.slice(index + 1), count - 1).map((rest) => [first, ...rest]),
+  );
+}
+
+/** Names of moved levers, in their order. */
+const namesOf = (
+  levers: readonly ChangeGroup[],
+  spread: SettingChanges,
+  chosen: readonly ChangeGroup[],
+) =>
+  levers
+    .filter(
+      (lever) => chosen.includes(lever) || lever.changes.some((change) => spread.includes(change)),
+    )
+    .map(({ name }) => name);
+
+/** Smallest sufficient change of each lever; the most expensive levers are reduced first. */
+function leastOf(
+  fitting: FitCache,
+  spread: SettingChanges,
+  levers: readonly ChangeGroup[],
+): SettingChanges | undefined {
+  let chosen = levers.map(({ changes }) => changes);
+  const ends = () => chosen.flatMap((changes) => changes.slice(-1));
+  if (!fitting.fits([...spread, ...ends()])) return undefined;
+  for (const index of levers.map((_, at) => levers.length - 1 - at)) {
+    const changes = chosen[index] ?? [];
+    const enough = changes.findIndex((change) =>
+      fitting.fits([...spread, ...ends().map((end, at) => (at === index ? change : end))]),
+    );
+    chosen = chosen.map((each, at) => (at === index ? changes.slice(0, enough + 1) : each));
+  }
+  const simpler = [...ends(), ...spread.map((change) => change.simpler ?? change)];
+  return fitting.fits(simpler) ? simpler : [...ends(), ...spread];
+}

@@ -1,0 +1,325 @@
+/** Fewest changes that make a training fit, or the room left if it already fits. */
+
+import { formatSeconds } from '../../../base/text/units.js';
+import { counted, joined } from '../../../base/text/words.js';
+import type { LanguageModel } from '../../../model/architecture/layer.js';
+import type { Bounds } from '../../../model/budget/figure.js';
+import type { Cluster } from '../../hardware/gpu.js';
+import { areLinked, capacityOf, peakIfKnown } from '../../hardware/gpu.js';
+import { largest } from '../bounds.js';
+import { COMMON_HARDWARE } from '../fit-table.js';
+import { MOST_GPUS, parallelismOf } from '../parallelism/parallelism.js';
+import { weightLayout } from '../serving/quantized.js';
+import type { ServingFit, ServingLoad, UsersFit } from '../serving/serving.js';
+import { gpusForUsers } from '../serving/serving.js';
+import { servingMemoryOf } from '../serving/serving-memory.js';
+import type { ServingFitSetting } from '../serving/serving-work.js';
+import type { WeightDtype } from '../serving/weight-types.js';
+import { usualFormat, WEIGHT_DTYPES } from '../serving/weight-types.js';
+import { computedIn, stepTimeOf, tokensOfStep, trainingTimeOf } from '../training/step-time.js';
+import type { Remedy, TrainingFit } from '../training/training-fit.js';
+import { fitTrainingMemory } from '../training/training-memory.js';
+import type { TrainingFitSetting } from '../training/training-setting.js';
+import type { ChangeGroup, Flags, SettingChange, SettingChanges } from './options.js';
+import {
+  CHANGING,
+  changeGroupsOf,
+  doubled,
+  FitCache,
+  fewestChanges,
+  flagsOf,
+  onGpus,
+  SHORTEST_CONTEXT,
+} from './options.js';
+
+export interface UnmetRequirement {
+  /** Requirement that is not met with certainty. */
+  readonly about: 'training' | 'serving' | 'load';
+  /** Description for people. */
+  readonly text: string;
+}
+
+interface Asked {
+  readonly cluster: Cluster;
+  readonly training: { readonly fit: Pick<TrainingFit, 'verdict'> } | null;
+  readonly serving: {
+    readonly fit: Pick<ServingFit, 'verdict' | 'load'>;
+    readonly users: Pick<UsersFit, 'asked'>;
+  } | null;
+}
+
+/** Doubts by the upper bound of memory and the expected speed; empty if there are none. */
+export function unmetRequirementsOf({ cluster, training, serving }: Asked): UnmetRequirement[] {
+  const doubts: UnmetRequirement[] = [];
+  for (const [about, requested] of [
+    ['training', training],
+    ['serving', serving],
+  ] as const) {
+    if (requested === null || requested.fit.verdict === 'fits') continue;
+    const users = 'users' in requested ? requested.users.asked : null;
+    const whom = users === null ? '' : ` ${counted(users, 'user')}`;
+    doubts.push({ about, text: `${about} ${requested.fit.verdict}${whom}` });
+  }
+  const load = serving?.fit.load && shortageOf(serving.fit.load, cluster);
+  return load === undefined ? doubts : [...doubts, { about: 'load', text: load }];
+}
+
+/** Hardware that a load still needs, by the estimate. */
+function shortageOf({ expected }: ServingLoad, { gpus }: Cluster): string | undefined {
+  if (!expected.met) {
+    return `no number of GPUs meets the load (estimate): ${
+      expected.reason === 'no room'
+        ? 'no request fits in memory'
+        : `a request alone takes ${formatSeconds(expected.best.value)}`
+    }`;
+  }
+  return expected.gpus.value > gpus
+    ? `the load needs ${counted(expected.gpus.value, 'GPU')} (estimate), found ${gpus}`
+    : undefined;
+}
+
+/** Limit of remedies to list. */
+const MOST_REMEDIES = 6;
+/** Larger sets of changes are tried only while fewer than this are found. */
+const ENOUGH = 3;
+
+/**
+ * Remedies for a training, fewest changes first: those that keep the training the same, then those that change it, then
+ * the fewest GPUs (by doubling) that fit. Each remedy is recomputed in full.
+ */
+function remediesFor(model: LanguageModel, requested: TrainingFitSetting): Remedy[] {
+  // Fewer replicas or smaller micro-batches must not change the tokens of a step.
+  const setting = { ...requested, globalBatchTokens: stepTokensOf(model, requested) };
+  const fitting = new FitCache(model, setting);
+  const levers = changeGroupsOf(setting, model);
+  const same = levers.filter(({ name }) => !CHANGING.includes(name));
+  const found = fewestChanges(fitting, same, ENOUGH);
+  const further = found.length === 0 ? fewestChanges(fitting, levers, 1) : singles(fitting, levers);
+  const more = found.length === 0 ? onMoreGpus(model, setting) : [];
+  // The fewest GPUs are always listed, even when no other remedy exists.
+  return [...found, ...further.slice(0, MOST_REMEDIES - more.length), ...more]
+    .slice(0, MOST_REMEDIES)
+    .map((changes) =>
+      remedyOf(model, requested, withTokens(model, requested, flagsOf(changes)), changes),
+    );
+}
+
+/** Single changes of the training itself that are enough. */
+const singles = (fitting: FitCache, levers: readonly ChangeGroup[]): SettingChanges[] =>
+  levers
+    .filter(({ name }) => CHANGING.includes(name))
+    .flatMap((lever) => fewestChanges(fitting, [lever], 1));
+
+/** Fewest GPUs on which the training fits, with as few other changes as possible. */
+function onMoreGpus(model: LanguageModel, setting: TrainingFitSetting): SettingChanges[] {
+  for (const gpus of doubled(2 * setting.cluster.gpus, MOST_GPUS)) {
+    const more = onGpus(setting, gpus);
+    const wider = { ...setting, ...more.flags };
+    const fitting = new FitCache(model, wider);
+    if (fitting.fits([])) return [[more]];
+    const levers = changeGroupsOf(wider, model).filter(({ name }) => !CHANGING.includes(name));
+    const found = fewestChanges(fitting, levers, 1).slice(0, ENOUGH);
+    if (found.length > 0) return found.map((changes) => [more, ...changes]);
+  }
+  return [];
+}
+
+const stepTokensOf = (model: LanguageModel, setting: TrainingFitSetting): number =>
+  tokensOfStep(setting, parallelismOf(model, setting)).value;
+
+/** Adds the tokens of a step where they would change; on more replicas at least a sequence of each. */
+function withTokens(model: LanguageModel, requested: TrainingFitSetting, flags: Flags): Flags {
+  const tokens = stepTokensOf(model, requested);
+  const setting = { ...requested, ...flags };
+  if (stepTokensOf(model, setting) === tokens) return flags;
+  const { replicas } = parallelismOf(model, setting);
+  const least = setting.microBatch * setting.context * replicas;
+  return { ...flags, globalBatchTokens: Math.max(tokens, least) };
+}
+
+/** Flags that make the training fit, with the resulting memory and speed. */
+function remedyOf(
+  model: LanguageModel,
+  requested: TrainingFitSetting,
+  flags: Flags,
+  changes: SettingChanges,
+): Remedy {
+  const setting = { ...requested, ...flags };
+  const { total, stages } = fitTrainingMemory(model, setting);
+  const isTimed = peakIfKnown(setting.cluster.gpu, computedIn(setting)) !== null;
+  return {
+    change: joined(changes.map(({ words }) => words)),
+    flags,
+    total,
+    tokensPerSecond: isTimed ? stepTimeOf(model, setting, stages).tokensPerSecond : null,
+  };
+}
+
+/** Largest micro-batch and longest context with which the training still fits. */
+function roomFor(model: LanguageModel, setting: TrainingFitSetting): Remedy[] {
+  const { microBatch, context } = setting;
+  const fitting = new FitCache(model, setting);
+  const fitsWith = (flags: SettingChange['flags']) => fitting.fits([{ words: '', flags }]);
+  const batches = largest(
+    Math.max(microBatch, MOST_SEQUENCES),
+    (value) => value <= microBatch || fitsWith({ microBatch: value }),
+  );
+  const contexts = largest(
+    model.positions,
+    (value) => value <= context || fitsWith({ context: value }),
+  );
+  const changes = [
+    { words: `up to a micro-batch of ${batches}`, flags: { microBatch: batches } },
+    { words: `up to a context of ${contexts}`, flags: { context: contexts } },
+  ];
+  return changes
+    .filter(({ flags }) => flags.microBatch !== microBatch && flags.context !== context)
+    .map((change) => remedyOf(model, setting, change.flags, [change]));
+}
+
+/** Limit of the search for the largest micro-batch. */
+const MOST_SEQUENCES = 65_536;
+
+/**
+ * Checks whether a training fits, and estimates its time and remedies.
+ * @throws UserError when the model cannot be spread as requested, or the peak needed for a requested time is unknown.
+ */
+export function fitTraining(model: LanguageModel, setting: TrainingFitSetting): TrainingFit {
+  const memory = fitTrainingMemory(model, setting);
+  const { trainTokens } = setting;
+  // Skip the error about an unknown peak if no time was requested.
+  const hasStepTime =
+    trainTokens !== undefined || peakIfKnown(setting.cluster.gpu, computedIn(setting)) !== null;
+  const step = hasStepTime ? stepTimeOf(model, setting, memory.stages) : undefined;
+  const remedies =
+    memory.verdict === 'fits' ? roomFor(model, setting) : remediesFor(model, setting);
+  return {
+    ...memory,
+    ...(step && { step }),
+    ...(step && trainTokens !== undefined && { time: trainingTimeOf(step, trainTokens) }),
+    remedies,
+  };
+}
+
+// Changes that make a model fit on GPUs that serve it.
+
+/** Flags of `fit` that make a serving fit. */
+export interface ServingRemedy {
+  /** Flags of `fit` in camel case, with their values. */
+  readonly flags: {
+    /** Value of `--gpu`. */
+    readonly gpu?: string;
+    /** Value of `--gpus`. @integer @minimum 1 */
+    readonly gpus?: number;
+    /** Value of `--tensor-parallel`. @integer @minimum 1 */
+    readonly tensorParallel?: number;
+    /** Value of `--dtype`. */
+    readonly dtype?: WeightDtype;
+    /** Value of `--context`. @integer @minimum 1 */
+    readonly context?: number;
+    /** Value of `--batch`. @integer @minimum 1 */
+    readonly batch?: number;
+    /** Value of `--users`. @integer @minimum 1 */
+    readonly users?: number;
+  };
+  /** Memory of one GPU with these flags. */
+  readonly total: Bounds;
+}
+
+/** Settings that the user fixed. */
+export interface ServingRequest {
+  readonly users: number | undefined;
+  /** Whether the number of GPUs that share the layers is fixed. */
+  readonly isSharingChosen: boolean;
+}
+
+/** Narrower types, mildest first. */
+const NARROWER: readonly WeightDtype[] = ['int8', 'int4'];
+
+/** Single changes, each enough by the upper bound: type, more GPUs, another GPU, then less to serve. */
+export function servingRemedies(
+  model: LanguageModel,
+  setting: ServingFitSetting,
+  wish: ServingRequest,
+): ServingRemedy[] {
+  const { users } = wish;
+  const at = (change: Partial<ServingFitSetting>, asked = users) =>
+    placed(model, { ...setting, ...change }, { ...wish, users: asked });
+  const remedy = (flags: ServingRemedy['flags'], total: Bounds | undefined): ServingRemedy[] =>
+    total ? [{ flags, total }] : [];
+
+  const { bits } = WEIGHT_DTYPES[setting.weights.dtype];
+  const narrower = NARROWER.filter((dtype) => WEIGHT_DTYPES[dtype].bits < bits)
+    .map((dtype) => ({ dtype, total: at({ weights: usualFormat(dtype) }) }))
+    .find(({ total }) => total);
+
+  const asked = users ?? setting.batch;
+  const fewer = (count: number) => (users === undefined ? at({ batch: count }) : at({}, count));
+  const fitting = largest(asked - 1, (count) => fewer(count) !== undefined);
+  const context = rounded(
+    largest(setting.context - 1, (tokens) => at({ context: tokens }) !== undefined),
+  );
+  const more = gpusForUsers(model, setting, asked);
+  const { gpu, gpus } = setting.cluster;
+  const capacity = capacityOf(gpu).value;
+  const larger = COMMON_HARDWARE.filter(
+    (each) =>
+      each.gpus === 1 &&
+      capacityOf(each.gpu).value > capacity &&
+      (gpus === 1 || areLinked(each.gpu)),
+  )
+    .map((each) => ({ ...each, total: at({ cluster: { ...setting.cluster, gpu: each.gpu } }) }))
+    .find(({ total }) => total);
+  return [
+    ...(narrower ? remedy({ dtype: narrower.dtype }, narrower.total) : []),
+    ...(more && more.gpus > gpus
+      ? remedy(
+          {
+            gpus: more.gpus,
+            ...(wish.isSharingChosen && { tensorParallel: more.tensorParallel }),
+          },
+          placed(
+            model,
+            {
+              ...setting,
+              tensorParallel: more.tensorParallel,
+              cluster: { ...setting.cluster, gpus: more.gpus },
+            },
+            wish,
+          ),
+        )
+      : []),
+    ...(larger ? remedy({ gpu: larger.name, ...(gpus > 1 && { gpus }) }, larger.total) : []),
+    ...(context >= SHORTEST_CONTEXT ? remedy({ context }, at({ context })) : []),
+    ...(fitting > 0
+      ? remedy(users === undefined ? { batch: fitting } : { users: fitting }, fewer(fitting))
+      : []),
+  ];
+}
+
+/** Number of tokens that is easy to read, at most `tokens`. */
+const rounded = (tokens: number): number => {
+  const step = 2 ** Math.max(0, Math.floor(Math.log2(tokens || 1)) - 3);
+  return Math.floor(tokens / step) * step;
+};
+
+/** Memory of one GPU, with the layers shared by as few GPUs as fit; undefined if it does not fit. */
+function placed(
+  model: LanguageModel,
+  setting: ServingFitSetting,
+  { users, isSharingChosen }: ServingRequest,
+): Bounds | undefined {
+  const { gpu, gpus } = setting.cluster;
+  const { value: capacity } = capacityOf(gpu);
+  const layout = weightLayout(model);
+  const most = isSharingChosen ? setting.tensorParallel : gpus;
+  const least = isSharingChosen ? setting.tensorParallel : 1;
+  for (let tensorParallel = least; tensorParallel <= most; tensorParallel *= 2) {
+    const batch =
+      users === undefined ? setting.batch : Math.ceil(users / Math.floor(gpus / tensorParallel));
+    const served = { model, form: { ...setting, tensorParallel }, layout };
+    const { total } = servingMemoryOf(served, gpu)(batch, setting.context);
+    if (total.upper.value <= capacity) return total;
+  }
+  return undefined;
+}

@@ -1,0 +1,211 @@
+/**
+ * Bytes of served weights, including scales of groups or blocks, whole or cut for GPUs that share each layer.
+ *
+ * Quantised tensors are the products with weights inside the blocks, experts included. Embedding, head, norms, routers,
+ * convolutions, biases and other vectors stay in 16 bits. This follows GPTQ (arXiv 2210.17323), AWQ (arXiv 2306.00978),
+ * LLM.int8() (arXiv 2208.07339) and DeepSeek-V3 in 8 bits (arXiv 2412.19437, section 3.3). A group is a run of values
+ * within a row, and a row holds the weights of one output. The last group of a row may be shorter and has its own
+ * scale. A row ends on a whole byte.
+ */
+
+import { groupBy, sumOf } from '../../../base/text/words.js';
+import { COMPONENTS, type LanguageModel, type Layer } from '../../../model/architecture/layer.js';
+import type { Param } from '../../../model/architecture/param.js';
+import type { OwnedTensor } from '../../../model/architecture/walk.js';
+import {
+  countedTensors,
+  expertTensors,
+  inputWidth,
+  isProduct,
+  memoized,
+  outputWidth,
+  packedMatrices,
+  walkCounted,
+} from '../../../model/architecture/walk.js';
+import { add, ceildiv, div, inputs, mul, v } from '../../../model/budget/expression.js';
+import { type Figure, figure, sumFigure } from '../../../model/budget/figure.js';
+import { bufferBytes } from '../../../model/budget/parameters.js';
+import type { Cut } from '../../../model/operations/primitive.js';
+import { elementsPerGpu, shareOf, tensorCuts } from '../parallelism/parallelism.js';
+import {
+  type BlockBits,
+  scaleBits,
+  usualFormat,
+  WEIGHT_DTYPES,
+  type WeightDtype,
+  type WeightFormat,
+} from './weight-types.js';
+
+interface QuantizedMatrix {
+  readonly rows: number;
+  readonly length: number;
+  /** Matrices of the same shape in the same tensor. */
+  readonly copies: number;
+}
+
+/** Tensors of a model with their roles in serving; one expert of each mixture represents all. */
+export interface WeightLayout {
+  readonly owned: readonly OwnedTensor[];
+  /** Tensors read by row lookup only, never by a product. */
+  readonly lookups: ReadonlySet<Param>;
+  /** Tensors of routed experts. */
+  readonly experts: ReadonlySet<Param>;
+  readonly quantised: ReadonlyMap<Param, QuantizedMatrix>;
+  /** Embedding and head, which GGUF quantises; a tied weight counts as a head. */
+  readonly tables: ReadonlyMap<Param, 'embedding' | 'head'>;
+  readonly cuts: ReadonlyMap<Param, Cut>;
+}
+
+/** Roles of a model's tensors, computed once per model. */
+export const weightLayout: (model: LanguageModel) => WeightLayout = memoized((model) => {
+  const inBlocks = model.blocks.flatMap(walkCounted).map(({ layer }) => layer);
+  const mixtures = inBlocks.filter((layer) => layer.kind === 'mixtureOfExperts');
+  // The gate of the shared experts is not quantised: it is as small as a router.
+  const gates = new Set(mixtures.map(({ sharedGate }) => sharedGate?.weight));
+  const products = inBlocks.flatMap(productsIn).filter(([weight]) => !gates.has(weight));
+  const experts = mixtures.flatMap(expertTensors).map(({ tensor }) => tensor);
+  const { embedding, head } = model;
+  const tied = embedding.weight === head.weight;
+  return {
+    owned: countedTensors(model),
+    lookups: new Set(tied ? [] : [embedding.weight]),
+    experts: new Set(experts),
+    quantised: new Map(products),
+    tables: new Map([
+      [embedding.weight, 'embedding'],
+      [head.weight, 'head'],
+    ]),
+    cuts: tensorCuts(model),
+  };
+});
+
+/** Bytes of the weights on the fullest GPU, by component. */
+export interface ServedWeights {
+  readonly parts: readonly { readonly part: string; readonly bytes: Figure }[];
+  readonly total: Figure;
+}
+
+/** @param which Filter of tensors; all by default. */
+export function servedWeights(
+  layout: WeightLayout,
+  format: WeightFormat,
+  gpus: number,
+  which: (tensor: Param) => boolean = () => true,
+): ServedWeights {
+  const served = layout.owned.filter(({ tensor }) => which(tensor));
+  const byComponent = groupBy(
+    served.filter(({ tensor }) => tensor.role !== 'buffer'),
+    ({ component }) => component,
+  );
+  const bufferValues = sumOf(
+    served.filter(({ tensor }) => tensor.role === 'buffer'),
+    ({ tensor, count }) => count * tensor.elements,
+  );
+  const parts = [...byComponent].map(([component, tensors]) => ({
+    part: component as string,
+    bytes: componentBytes(COMPONENTS[component], tensors, layout, format, gpus),
+  }));
+  if (bufferValues > 0) parts.push({ part: 'buffers', bytes: bufferBytes(bufferValues) });
+  const total = sumFigure(
+    gpus === 1 ? 'weights' : `weights on one of ${gpus} GPUs`,
+    'bytes',
+    Object.fromEntries(parts.map(({ part, bytes }) => [part, bytes])),
+    'sum of the parts',
+  );
+  return { parts, total };
+}
+
+/** Bytes of all parameters in their usual format with its scales, on one GPU. Buffers are not part of it. */
+export function servedParameters(model: LanguageModel, dtype: WeightDtype): Figure {
+  const isParameter = ({ role }: Param) => role === 'parameter';
+  const { total } = servedWeights(weightLayout(model), usualFormat(dtype), 1, isParameter);
+  return total.reworded({ label: `weights served in ${dtype}` });
+}
+
+/** Bytes of a component; rows of the same length are one input. */
+function componentBytes(
+  label: string,
+  tensors: readonly OwnedTensor[],
+  layout: WeightLayout,
+  format: WeightFormat,
+  gpus: number,
+): Figure {
+  const { bits, otherBits, blocks, usual, source } = WEIGHT_DTYPES[format.dtype];
+  const rows = new Map<string, { readonly kind: RowKind; readonly length: number; rows: number }>();
+  let others = 0;
+  for (const { tensor, count } of tensors) {
+    const cut = layout.cuts.get(tensor);
+    const found = usual || blocks ? quantisedMatrix(tensor, layout, blocks) : undefined;
+    if (found === undefined) others += count * elementsPerGpu(tensor.elements, cut, gpus);
+    else {
+      const { kind } = found;
+      const { rows: own, length, copies } = matrixOfGpu(found.matrix, cut, gpus);
+      const name = `rows_of_${length}${kind === 'products' ? '' : `_of_${kind}`}`;
+      const known = rows.get(name) ?? { kind, length, rows: 0 };
+      rows.set(name, { ...known, rows: known.rows + count * own * copies });
+    }
+  }
+  const perValue = v({ bits });
+  const perGroup = v({
+    group_bits: scaleBits(format.scaleDtype) + (format.zeroPoints ? bits : 0),
+  });
+  const bytesOfRow = (kind: RowKind, length: number) => {
+    // Blocks end with their row, and mean bits are per 10,000 weights.
+    if (blocks) return ceildiv(mul(length, blocks[kind]), 80000);
+    const groups = typeof format.groupSize === 'number' ? ceildiv(length, format.groupSize) : 1;
+    return ceildiv(add(mul(length, perValue), mul(groups, perGroup)), 8);
+  };
+  const counts = [...rows].map(([name, { rows: count }]) => [name, count] as const);
+  const terms = [...rows].map(([name, { kind, length, rows: count }]) =>
+    mul(v({ [name]: count }), bytesOfRow(kind, length)),
+  );
+  const unquantised = div(mul(v({ values: others }), v({ other_bits: otherBits })), 8);
+  return figure({
+    label: `weights: ${label}`,
+    unit: 'bytes',
+    formula: add(...terms, ...(others > 0 ? [unquantised] : [])),
+    inputs: inputs(Object.fromEntries(counts)),
+    source:
+      terms.length > 0
+        ? `${source}${others > 0 ? `; what is not quantised in ${otherBits} bits` : ''}`
+        : `in ${otherBits} bits`,
+  });
+}
+
+type RowKind = keyof BlockBits;
+
+/** Quantised tensor as rows; undefined for a tensor that is not quantised. */
+function quantisedMatrix(
+  tensor: Param,
+  { quantised, tables }: WeightLayout,
+  blocks: BlockBits | undefined,
+): { readonly kind: RowKind; readonly matrix: QuantizedMatrix } | undefined {
+  const kind = blocks && tables.get(tensor);
+  const [rows = 1, length = 1] = tensor.shape;
+  if (kind) return { kind, matrix: { rows, length, copies: 1 } };
+  const matrix = quantised.get(tensor);
+  return matrix && { kind: 'products', matrix };
+}
+
+/** Part of a matrix on the fullest GPU. */
+function matrixOfGpu(
+  { rows, length, copies }: QuantizedMatrix,
+  cut: Cut | undefined,
+  gpus: number,
+): QuantizedMatrix {
+  switch (cut?.along) {
+    case undefined:
+      return { rows, length, copies };
+    case 'rows':
+      return { rows: shareOf(cut, gpus), length, copies };
+    case 'length':
+      return { rows, length: shareOf(cut, gpus), copies };
+  }
+}
+
+/** The weights of a layer's own products. */
+function productsIn(layer: Layer): readonly (readonly [Param, QuantizedMatrix])[] {
+  return isProduct(layer)
+    ? [[layer.weight, { rows: outputWidth(layer), length: inputWidth(layer), copies: 1 }]]
+    : packedMatrices(layer).map(({ tensor, ...matrix }) => [tensor, matrix]);
+}

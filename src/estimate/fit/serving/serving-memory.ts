@@ -1,0 +1,259 @@
+/** Memory of one GPU in serving: exact parts and workspace. */
+
+import { sumOf } from '../../../base/text/words.js';
+import type { LanguageModel } from '../../../model/architecture/layer.js';
+import type { Param } from '../../../model/architecture/param.js';
+import { memoizedBy, outputWidth, walkCounted } from '../../../model/architecture/walk.js';
+import { add, type Expression, mul, v } from '../../../model/budget/expression.js';
+import type { Figure } from '../../../model/budget/figure.js';
+import { type Bounds, type Quantity, quantity } from '../../../model/budget/figure.js';
+import { activationsOf, unlikeBlocks } from '../../../model/budget/saved-activations.js';
+import type { Gpu } from '../../hardware/gpu.js';
+import { eachBound, sumBounds } from '../bounds.js';
+import { elementsPerGpu } from '../parallelism/parallelism.js';
+import {
+  type AllocatedTensors,
+  channelBytes,
+  contextBytes,
+  libraryBytes,
+  roundingBytes,
+} from '../training/gpu-overhead.js';
+import { servedWeights, weightLayout } from './quantized.js';
+import {
+  formatKey,
+  type SequenceState,
+  type ServedLayout,
+  type ServingFormat,
+  sequenceState,
+  valueBytes,
+} from './serving-work.js';
+import { WEIGHT_DTYPES } from './weight-types.js';
+
+/** Tokens per prefill pass; longer prompts take several passes. */
+const PREFILL_CHUNK = 2048;
+
+/** Tokens per block of the KV cache (vLLM, arXiv 2309.06180, section 7.2). */
+const CACHE_BLOCK = 16;
+
+export interface WorkspacePart {
+  readonly part: string;
+  readonly bytes: Bounds;
+}
+
+export interface ServingMemory {
+  readonly weightParts: readonly { readonly part: string; readonly bytes: Figure }[];
+  readonly weights: Figure;
+  readonly cachePerSequence: Figure;
+  readonly cachePerToken: Figure;
+  readonly state: Figure;
+  readonly workspaceParts: readonly WorkspacePart[];
+  readonly workspace: Bounds;
+  readonly total: Bounds;
+}
+
+/** Memory as a function of batch and context, for searches; constant parts are computed once. */
+export function servingMemoryOf(
+  served: ServedLayout,
+  gpu: Pick<Gpu, 'kind' | 'architecture'>,
+): (batch: number, context: number) => ServingMemory {
+  const { weights: ofWeights, live, tensors } = onAnyGpu(served.model, served.form);
+  const { parts, total: weights } = ofWeights;
+  const constant = constantParts(served.form, tensors, gpu);
+  // A search for the largest batch asks for one context many times.
+  const states = new Map<number, SequenceState>();
+  return (batch, context) => {
+    const kept = states.get(context) ?? sequenceState(served, context);
+    states.set(context, kept);
+    const { cache, perToken, state } = kept;
+    const workspaceParts = [
+      ...constant,
+      activationPart(live, batch, context),
+      logitsPart(served.model, batch),
+      pagingPart(perToken, batch),
+    ];
+    const workspace = sumBounds(
+      'workspace',
+      Object.fromEntries(workspaceParts.map(({ part, bytes }) => [identifier(part), bytes])),
+      'sum of the parts',
+    );
+    return {
+      weightParts: parts,
+      weights,
+      cachePerSequence: cache,
+      cachePerToken: perToken,
+      state,
+      workspaceParts,
+      workspace,
+      total: totalOf(batch, { weights, cache, state }, workspace),
+    };
+  };
+}
+
+/** Parts that no GPU changes, once for each format: a table and searches ask for many GPUs. */
+const onAnyGpu = memoizedBy(formatKey, (model: LanguageModel, form) => {
+  const layout = weightLayout(model);
+  return {
+    weights: servedWeights(layout, form.weights, form.tensorParallel),
+    live: liveActivations(model, form),
+    tensors: allottedWeights({ model, form, layout }),
+  };
+});
+
+function totalOf(
+  batch: number,
+  { weights, cache, state }: Readonly<Record<'weights' | 'cache' | 'state', Figure>>,
+  workspace: Bounds,
+): Bounds {
+  return eachBound(workspace, ({ value }) =>
+    quantity({
+      label: 'memory of serving',
+      unit: 'bytes',
+      formula: add(
+        v({ weights: weights.value }),
+        mul(v({ batch }), add(v({ cache: cache.value }), v({ state: state.value }))),
+        v({ workspace: value }),
+      ),
+      source: 'weights once, cache and states per sequence, and the workspace',
+    }),
+  );
+}
+
+function constantParts(
+  form: ServingFormat,
+  tensors: readonly AllocatedTensors[],
+  gpu: Pick<Gpu, 'kind' | 'architecture'>,
+): WorkspacePart[] {
+  const rounding = { part: 'rounding of the allocator', bytes: roundingBytes(gpu, tensors) };
+  const links = { part: 'buffers of all-reduces', bytes: channelBytes(1, gpu) };
+  return [
+    { part: 'driver context and kernels', bytes: contextBytes(gpu) },
+    { part: 'workspace of matrix products', bytes: libraryBytes(gpu) },
+    rounding,
+    ...(form.tensorParallel > 1 ? [links] : []),
+  ];
+}
+
+/** Tensors on one GPU; the experts of a layer are two allocations: into the inner width, and back. */
+function allottedWeights({ model, layout, form }: ServedLayout): AllocatedTensors[] {
+  const { bits, otherBits, blocks } = WEIGHT_DTYPES[form.weights.dtype];
+  const bitsOf = (tensor: Param) => {
+    const table = blocks && layout.tables.get(tensor);
+    if (table) return blocks[table] / 10_000;
+    return layout.quantised.has(tensor) ? bits : otherBits;
+  };
+  const bytesOf = (tensor: Param) =>
+    (elementsPerGpu(tensor.elements, layout.cuts.get(tensor), form.tensorParallel) *
+      bitsOf(tensor)) /
+    8;
+  const mixtures = walkCounted(model).filter(
+    ({ layer }) => layer.kind === 'mixtureOfExperts',
+  ).length;
+  const ofExperts = sumOf(
+    layout.owned.filter(({ tensor }) => layout.experts.has(tensor)),
+    ({ tensor, count }) => count * bytesOf(tensor),
+  );
+  return [
+    ...layout.owned
+      .filter(({ tensor }) => !layout.experts.has(tensor))
+      .map(({ tensor, count }) => ({ count, bytes: bytesOf(tensor) })),
+    ...(mixtures > 0 ? [{ count: 2 * mixtures, bytes: ofExperts / (2 * mixtures) }] : []),
+  ];
+}
+
+/** Live bytes per token of a prefill. */
+interface Live {
+  readonly stream: number;
+  readonly largestPart: number;
+  readonly block: number;
+}
+
+/** Live activations of the largest block; equal blocks are computed once. */
+function liveActivations(model: LanguageModel, form: ServingFormat): Live {
+  const bytesPerValue = valueBytes(form);
+  const stream = model.hidden * bytesPerValue;
+  const setting = {
+    batch: 1,
+    context: 1,
+    bytesPerValue,
+    recompute: 'selective',
+    tensor: form.tensorParallel,
+  } as const;
+  let [largestPart, block] = [0, 0];
+  for (const each of unlikeBlocks(model)) {
+    const { parts } = activationsOf({ ...model, blocks: [each] }, setting);
+    const inBlock = parts
+      .filter(({ part }) => part !== 'logits' && part !== 'head')
+      .map((part) => Number(part.bytes.value));
+    largestPart = Math.max(largestPart, ...inBlock);
+    block = Math.max(
+      block,
+      inBlock.reduce((total, value) => total + value, 0),
+    );
+  }
+  return { stream, largestPart, block };
+}
+
+function activationPart(
+  { stream, largestPart, block }: Live,
+  batch: number,
+  context: number,
+): WorkspacePart {
+  // Decoding has one token per sequence, a prefill a chunk of tokens.
+  const tokens = {
+    lower: batch,
+    expected: prefilled(batch, context),
+    upper: prefilled(batch, context),
+  };
+  const live = { lower: 0, expected: largestPart, upper: block };
+  const part = 'activations';
+  return {
+    part,
+    bytes: eachBound(tokens, (count, name) =>
+      bytes(
+        part,
+        mul(v({ tokens: count }), add(v({ stream }), v({ live: live[name] }))),
+        `lower: the residual stream of a step of decoding; expected: a prefill of up to ${PREFILL_CHUNK} tokens, the ` +
+          `stream and the largest part of a block; upper: all of a block at once`,
+      ),
+    ),
+  };
+}
+
+const prefilled = (batch: number, context: number) =>
+  Math.max(batch, Math.min(PREFILL_CHUNK, context));
+
+/** Sampling needs float32 logits, with their softmax in place or as a copy. */
+function logitsPart({ head }: LanguageModel, batch: number): WorkspacePart {
+  const copies = { lower: 1, expected: 2, upper: 3 };
+  return {
+    part: 'logits',
+    bytes: eachBound(copies, (count) =>
+      bytes(
+        'logits',
+        mul(4, v({ copies: count }), v({ batch }), v({ vocabulary: outputWidth(head) })),
+        'in float32 for each sequence; expected: and their softmax; upper: both sorted as well',
+      ),
+    ),
+  };
+}
+
+/** Unused part of each sequence's last cache block. */
+function pagingPart(perToken: Figure, batch: number): WorkspacePart {
+  const unused = { lower: 0, expected: (CACHE_BLOCK - 1) / 2, upper: CACHE_BLOCK - 1 };
+  return {
+    part: 'unfilled cache blocks',
+    bytes: eachBound(unused, (tokens) =>
+      bytes(
+        'unfilled cache blocks',
+        mul(v({ batch }), v({ tokens }), v({ per_token: perToken.value })),
+        `caches are allotted in blocks of ${CACHE_BLOCK} tokens (vLLM, arXiv 2309.06180); lower: none is left unfilled; ` +
+          'expected: half a block; upper: all but one token',
+      ),
+    ),
+  };
+}
+
+const bytes = (label: string, formula: Expression, source: string): Quantity =>
+  quantity({ label, unit: 'bytes', formula, source });
+
+const identifier = (text: string) => text.replace(/\W+/g, '_');

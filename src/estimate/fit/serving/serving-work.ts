@@ -1,0 +1,292 @@
+/** Work of one GPU in serving: bytes read, FLOPs and communication, from the model description. */
+
+import type { Dtype } from '../../../base/tensor/dtype.js';
+import { setting } from '../../../base/text/setting.js';
+import { sumOf } from '../../../base/text/words.js';
+import type { LanguageModel, Layer } from '../../../model/architecture/layer.js';
+import type { Param } from '../../../model/architecture/param.js';
+import {
+  expertTensors,
+  memoized,
+  memoizedBy,
+  walkCounted,
+} from '../../../model/architecture/walk.js';
+import { add, div, sub, v } from '../../../model/budget/expression.js';
+import type { Bounds, Figure } from '../../../model/budget/figure.js';
+import { figure, quantity } from '../../../model/budget/figure.js';
+import type { Work } from '../../../model/budget/flops.js';
+import { decodingFlopsOf, forwardFlopsOf } from '../../../model/budget/flops.js';
+import { activationsOf } from '../../../model/budget/saved-activations.js';
+import { stateOf } from '../../../model/budget/state.js';
+import type { Cluster } from '../../hardware/gpu.js';
+import { kernelLaunchesOf } from '../efficiency.js';
+import { collectivesOf, operationsOfRank, ranksThatDiffer } from '../parallelism/parallelism.js';
+import type { WeightLayout } from './quantized.js';
+import { servedWeights, weightLayout } from './quantized.js';
+import type {
+  DecodeStep,
+  DecodeWork,
+  ExpertGroup,
+  Prefill,
+  PrefillWork,
+  SharedWork,
+} from './roofline.js';
+import type { WeightFormat } from './weight-types.js';
+import { WEIGHT_DTYPES } from './weight-types.js';
+
+/** Load of incoming requests. */
+export interface LoadRequest {
+  /** Requests per second. @real */
+  readonly requestsPerSecond: number;
+  /** Target of the 95th percentile, in seconds to the last token. @real */
+  readonly p95Seconds: number;
+}
+
+export interface ServingFitSetting {
+  readonly cluster: Cluster;
+  readonly weights: WeightFormat;
+  /** Type of keys and values. */
+  readonly cacheDtype: Dtype;
+  /** Type of Mamba states and convolution inputs. */
+  readonly stateDtype: Dtype;
+  /** Maximum tokens per sequence, prompt and output. @integer @minimum 1 */
+  readonly context: number;
+  /** Sequences at a time. @integer @minimum 1 */
+  readonly batch: number;
+  /** Prompt tokens per request. @integer @minimum 1 */
+  readonly prompt: number;
+  /** Output tokens per request. @integer @minimum 1 */
+  readonly output: number;
+  readonly load?: LoadRequest | undefined;
+  /** Times that replace the estimates; the token time is of `batch` sequences at a time. */
+  readonly measured?: MeasuredSpeed | undefined;
+  /** GPUs that share each layer. @integer @minimum 1 */
+  readonly tensorParallel: number;
+}
+
+/** Settings of serving that do not depend on the load. */
+export type ServingFormat = Pick<
+  ServingFitSetting,
+  'weights' | 'cacheDtype' | 'stateDtype' | 'tensorParallel'
+>;
+
+/** Equal only for formats that are the same. */
+export const formatKey = (form: ServingFormat): string => {
+  const { weights, cacheDtype, stateDtype, tensorParallel } = form;
+  return JSON.stringify([weights, cacheDtype, stateDtype, tensorParallel]);
+};
+
+/** Model with its serving data, computed once for many queries. */
+export interface ServedModel {
+  readonly model: LanguageModel;
+  /** Operations of each GPU that could have the most work. */
+  readonly work: readonly Work[];
+  readonly form: ServingFormat;
+  readonly layout: WeightLayout;
+  /** Bytes of weights that every pass reads: all except lookup tables and routed experts. */
+  readonly weightBytes: number;
+  readonly expertGroups: readonly ExpertGroup[];
+  readonly shared: SharedWork;
+}
+
+/** Settings that determine the memory. */
+export type ServedLayout = Pick<ServedModel, 'model' | 'form' | 'layout'>;
+
+export function servedModel(model: LanguageModel, form: ServingFormat): ServedModel {
+  const layout = weightLayout(model);
+  const bytesOf = (which: Parameters<typeof servedWeights>[3]) =>
+    Number(servedWeights(layout, form.weights, form.tensorParallel, which).total.value);
+  return {
+    model,
+    work: workOf(model, form.tensorParallel),
+    form,
+    layout,
+    weightBytes: bytesOf((tensor) => !layout.lookups.has(tensor) && !layout.experts.has(tensor)),
+    expertGroups: expertGroupsOf([model], bytesOf),
+    shared: sharedWork(model, valueBytes(form)),
+  };
+}
+
+/** Operations per rank; a single GPU has the whole model. */
+const workOf = memoizedBy(
+  (gpus: number) => gpus,
+  (model: LanguageModel, gpus): readonly Work[] => {
+    const sharing = { cuts: weightLayout(model).cuts, gpus, byTokens: false };
+    return gpus === 1
+      ? [model]
+      : ranksThatDiffer([model], gpus).map((rank) => operationsOfRank(model, sharing, rank));
+  },
+);
+
+/** Keys, values and states of one sequence on one GPU. */
+export interface SequenceState {
+  readonly cache: Figure;
+  readonly perToken: Figure;
+  /** Mamba states and convolution inputs. */
+  readonly state: Figure;
+}
+
+export function sequenceState({ model, form }: ServedLayout, context: number): SequenceState {
+  const setting = { batch: 1, context, gpus: form.tensorParallel };
+  const { cacheDtype, stateDtype } = form;
+  const caches = stateOf(model, { ...setting, dtype: cacheDtype });
+  const states =
+    stateDtype === cacheDtype ? caches : stateOf(model, { ...setting, dtype: stateDtype });
+  const { keyValueCache, keyValuePerToken } = caches;
+  const { mambaState, convolutionState } = states;
+  return {
+    cache: keyValueCache,
+    perToken: keyValuePerToken,
+    state: figure({
+      label: `${(mambaState.value > 0 ? mambaState : convolutionState).label}s`,
+      unit: 'bytes',
+      formula: add(
+        v({ scan_state: mambaState.value }),
+        v({ convolution_state: convolutionState.value }),
+      ),
+      source: `in ${form.stateDtype}: ${mambaState.source}; ${convolutionState.source}`,
+    }),
+  };
+}
+
+/** @param context Tokens of each sequence, including the new one. */
+export function decodeWork(served: ServedModel, context: number): DecodeWork {
+  const { cache, state } = sequenceState(served, context);
+  const flops = served.work.map((work) => decodingFlopsOf(work, context));
+  return {
+    ...served.shared,
+    weightBytes: served.weightBytes,
+    expertGroups: served.expertGroups,
+    // States are read and written.
+    cacheBytes: Number(cache.value) + 2 * Number(state.value),
+    scoreFlops: most(flops.map(({ scores }) => scores)),
+    flops: most(flops.map(({ perToken }) => perToken)),
+  };
+}
+
+/** @param batch Prompts per pass. */
+export function prefillWork(served: ServedModel, prompt: number, batch = 1): PrefillWork {
+  const { cache, state } = sequenceState(served, prompt);
+  return {
+    ...served.shared,
+    tokens: batch * prompt,
+    flops: most(served.work.map((work) => prefillFlops(work, prompt, batch))),
+    weightBytes: served.weightBytes,
+    expertGroups: served.expertGroups,
+    activationBytes: 2 * keptActivationBytes(served, prompt, batch),
+    cacheBytes: batch * (Number(cache.value) + Number(state.value)),
+  };
+}
+
+/** Largest value over the GPUs. */
+const most = (figures: readonly Figure[]): number =>
+  Math.max(...figures.map(({ value }) => Number(value)));
+
+/** Prefill FLOPs; only the last token of a prompt needs logits. */
+function prefillFlops(work: Work, prompt: number, batch: number): Figure {
+  const { parts, total } = forwardFlopsOf(work, { batch, context: prompt, causal: true });
+  const head = parts.find(({ component, kind }) => component === 'head' && kind === 'projection');
+  const ofHead = v({ head: head?.flops.value ?? 0 });
+  return figure({
+    label: 'prefill',
+    unit: 'FLOP',
+    formula: add(sub(v({ forward: total.value }), ofHead), div(ofHead, v({ prompt }))),
+    source:
+      'a forward pass, of the pairs that the mask lets through; logits of the last token alone',
+  });
+}
+
+/** Bytes of an activation: 16 bits with quantised weights, even if products use narrower inputs made from these. */
+export const valueBytes = ({ weights }: ServingFormat): number =>
+  WEIGHT_DTYPES[weights.dtype].otherBits / 8;
+
+/** Bytes of all values passed between layers, once; scores and scan states stay within fused kernels. */
+function keptActivationBytes({ model, form }: ServedModel, context: number, batch: number): number {
+  const setting = { batch, context, bytesPerValue: valueBytes(form), tensor: form.tensorParallel };
+  return sumOf(
+    activationsOf(model, { ...setting, recompute: 'selective' }).parts.filter(
+      ({ part }) => part !== 'logits',
+    ),
+    ({ bytes }) => Number(bytes.value),
+  );
+}
+
+/** Routed experts grouped by their counts. */
+export function expertGroupsOf(
+  layers: readonly Layer[],
+  bytesOf: (which: (tensor: Param) => boolean) => number,
+): ExpertGroup[] {
+  const groups = new Map<string, { experts: number; perToken: number; tensors: Set<Param> }>();
+  for (const { layer } of layers.flatMap(walkCounted)) {
+    if (layer.kind !== 'mixtureOfExperts') continue;
+    const experts = layer.router.weight.shape[0] ?? 0;
+    const perToken = layer.router.expertsPerToken;
+    const key = `${perToken} of ${experts}`;
+    const group = groups.get(key) ?? { experts, perToken, tensors: new Set() };
+    for (const { tensor } of expertTensors(layer)) group.tensors.add(tensor);
+    groups.set(key, group);
+  }
+  return [...groups.values()].map(({ experts, perToken, tensors }) => ({
+    experts,
+    expertsPerToken: perToken,
+    bytes: bytesOf((tensor) => tensors.has(tensor)),
+  }));
+}
+
+/** All-reduces of a pass. Gathering the logits of one token per sequence is left out. */
+function sharedWork(model: LanguageModel, bytesPerValue: number): SharedWork {
+  // Rows of a shared embedding are reduced too.
+  const { values, times, launches } = passOf(model);
+  // An all-reduce counts twice in `values`.
+  return { allReduces: times, reducedBytes: (bytesPerValue * values) / 2, launches };
+}
+
+const passOf = memoized((model: LanguageModel) => ({
+  ...collectivesOf([model.embedding, ...model.blocks]).forward,
+  launches: kernelLaunchesOf([model]).layers,
+}));
+
+// Measured times of serving, which replace the estimates of the roofline.
+
+/** Times that a user measured on the GPUs of one replica. */
+export interface MeasuredSpeed {
+  /** Seconds per token of a sequence, with the batch of the setting in service. @real */
+  readonly tokenSeconds?: number | undefined;
+  /** Seconds from one prompt to its first token. @real */
+  readonly prefillSeconds?: number | undefined;
+}
+
+/** Measured decoding step for up to `most` sequences; undefined for more, or where nothing was measured. */
+export function measuredStep(
+  { tokenSeconds }: MeasuredSpeed,
+  batch: number,
+  most: number,
+): DecodeStep | undefined {
+  if (tokenSeconds === undefined || batch > most) return undefined;
+  const source = `${setting('tokenTime')}, measured with ${most} ${most === 1 ? 'sequence' : 'sequences'} at a time`;
+  return {
+    seconds: measuredBounds('decoding step', tokenSeconds, source),
+    limitedBy: null,
+    limits: [],
+  };
+}
+
+/** Measured prefill of one prompt; undefined where it was not measured. */
+export const measuredPrefill = ({ prefillSeconds }: MeasuredSpeed): Prefill | undefined =>
+  prefillSeconds === undefined
+    ? undefined
+    : {
+        seconds: measuredBounds(
+          'prefill',
+          prefillSeconds,
+          `${setting('prefillTime')}, measured with one prompt`,
+        ),
+        limitedBy: null,
+        limits: [],
+      };
+
+/** A measurement has no bounds of its own. */
+function measuredBounds(label: string, measured: number, source: string): Bounds {
+  const one = quantity({ label, unit: 'seconds', formula: v({ measured }), source });
+  return { lower: one, expected: one, upper: one };
+}

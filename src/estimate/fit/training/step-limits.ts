@@ -1,0 +1,409 @@
+/** Limits of a training step: compute and memory traffic. */
+import type { LanguageModel, Layer } from '../../../model/architecture/layer.js';
+import { countedTensors, memoizedBy, type OwnedTensor } from '../../../model/architecture/walk.js';
+import {
+  add,
+  div,
+  type Expression,
+  type Input,
+  inputs,
+  inputsOf,
+  max,
+  mul,
+  sub,
+  v,
+} from '../../../model/budget/expression.js';
+import type { Bounds, Quantity } from '../../../model/budget/figure.js';
+import { quantity } from '../../../model/budget/figure.js';
+import type { Operation, Recompute } from '../../../model/budget/flops.js';
+import { trainingFlopsOf } from '../../../model/budget/flops.js';
+import { activationsOf } from '../../../model/budget/saved-activations.js';
+import type { Optimizer } from '../../../model/budget/training-budget.js';
+import { trainingBytes } from '../../../model/budget/training-budget.js';
+import { bandwidthOf } from '../../hardware/gpu.js';
+import { boundsOf, byBound, eachBound, NOT_REQUIRED } from '../bounds.js';
+import { kernelLaunchesOf } from '../efficiency.js';
+import type { CommunicationPace } from '../parallelism/collectives.js';
+import type { TensorParallelCuts } from '../parallelism/parallelism.js';
+import {
+  distinctTensors,
+  elementsPerGpu,
+  operationsOfRank,
+  type Parallelism,
+  ranksThatDiffer,
+  type Stage,
+  tensorCuts,
+} from '../parallelism/parallelism.js';
+import type { ExpertGroup } from '../serving/roofline.js';
+import { weightsTerm } from '../serving/roofline.js';
+import { expertGroupsOf } from '../serving/serving-work.js';
+import type { StepInputs } from './training-fit.js';
+import type { TrainingFitSetting } from './training-setting.js';
+import { activationSetting, DIVIDED_FROM, gradientBytesOf } from './training-setting.js';
+
+/** Utilisation of the peak while a GPU computes, with its source. */
+export interface ComputeInputs {
+  readonly utilisation: number;
+  readonly source: string;
+}
+
+/** One value per bound. */
+type OfBounds<T> = Readonly<Record<keyof Bounds, T>>;
+
+/**
+ * Compute time with one forward and one backward pass per micro-batch. The pipeline fills and empties (arXiv
+ * 2104.04473), except in the lower bound.
+ * @param peak Peak of one GPU.
+ */
+export function computeSeconds(
+  situation: StepInputs,
+  peak: Quantity,
+  computing: OfBounds<ComputeInputs>,
+): Bounds {
+  const { microBatches: micro_batches } = situation.parallelism;
+  const ofStages = flopsOfStages(situation);
+  const work = inputs({ micro_batches, slowest: Math.max(...ofStages), stages: sum(ofStages) });
+  return eachBound(computing, ({ utilisation, source }, bound) => {
+    const { flops, schedule } = SCHEDULES[bound];
+    return quantity({
+      label: 'compute',
+      unit: 'seconds',
+      formula: div(flops(work), mul(v({ peak: peak.value }), v({ utilisation }))),
+      source: `FLOPs of a micro-batch on a GPU of the slowest stage, and of each; ${schedule}; ${peak.source}; ${source}`,
+    });
+  });
+}
+
+/** Pipeline schedule. */
+interface Schedule {
+  /** Sequential FLOPs of a step. */
+  readonly flops: (
+    work: Readonly<Record<'micro_batches' | 'slowest' | 'stages', Input>>,
+  ) => Expression;
+  readonly schedule: string;
+}
+
+const ONE_FORWARD_ONE_BACKWARD: Schedule = {
+  flops: ({ micro_batches, slowest, stages }) => add(mul(sub(micro_batches, 1), slowest), stages),
+  schedule: '1F1B (arXiv 2104.04473)',
+};
+
+const SCHEDULES: OfBounds<Schedule> = {
+  lower: {
+    flops: ({ micro_batches, slowest, stages }) => max(mul(micro_batches, slowest), stages),
+    schedule: 'no stage waits for another (zero bubble, arXiv 2401.10241)',
+  },
+  expected: ONE_FORWARD_ONE_BACKWARD,
+  upper: ONE_FORWARD_ONE_BACKWARD,
+};
+
+/** FLOPs of a micro-batch per stage, on the GPU with the most work. */
+function flopsOfStages({ model, setting, stages, parallelism }: StepInputs): number[] {
+  const { microBatch: batch, context, recompute, attention, sequenceParallel } = setting;
+  const pass = { batch, context, causal: attention === 'fused' };
+  const sharing = { cuts: tensorCuts(model), gpus: parallelism.tensor, byTokens: sequenceParallel };
+  // Most blocks are equal, so compute each kind once.
+  const known = new Map<string, number>();
+  const flops = (layer: Layer, again: Recompute, rank: number) => {
+    const { operations, key } = sharedOperations(layer, { ...sharing, rank });
+    const name = `${again} ${key}`;
+    const value =
+      known.get(name) ??
+      Number(trainingFlopsOf(operations, { ...pass, recompute: again }).total.value);
+    known.set(name, value);
+    return value;
+  };
+  const ofRank = ({ from, to }: Stage, rank: number) =>
+    sum([
+      ...model.blocks.slice(from, to).map((block) => flops(block, recompute, rank)),
+      // The head is never recomputed.
+      ...(to === model.blocks.length ? [flops(model.head, 'none', rank)] : []),
+    ]);
+  const ranks = ranksThatDiffer(model.blocks, sharing.gpus);
+  return stages.map((stage) => Math.max(...ranks.map((rank) => ofRank(stage, rank))));
+}
+
+interface SharedOperations {
+  readonly operations: readonly Operation[];
+  /** Equal for layers with the same work. */
+  readonly key: string;
+}
+
+const sharedOperations = memoizedBy(
+  ({ gpus, byTokens, rank }: TensorParallelCuts & { readonly rank: number }) =>
+    `${gpus} ${byTokens} ${rank}`,
+  (layer: Layer, sharing): SharedOperations => {
+    const operations = operationsOfRank(layer, sharing, sharing.rank);
+    // Names do not affect the work.
+    const sizes = operations.map(({ layer: _, params: __, saved: ___, cuts: ____, ...each }) => ({
+      ...each,
+      tensor: undefined,
+    }));
+    return { operations, key: JSON.stringify(sizes) };
+  },
+);
+
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+
+/** Least memory traffic of a GPU, and the launch overhead of its layers. */
+export function memorySeconds(situation: StepInputs, paces: OfBounds<CommunicationPace>): Bounds {
+  const ofStages = situation.stages.map((stage) => memoryOfStage(situation, stage, paces));
+  return byBound((bound) =>
+    ofStages.map((each) => each[bound]).reduce((a, b) => (b.value > a.value ? b : a)),
+  );
+}
+
+function memoryOfStage(
+  { model, setting, parallelism, memory }: StepInputs,
+  stage: Stage,
+  paces: OfBounds<CommunicationPace>,
+): Bounds {
+  const { from, to, parameters } = stage;
+  const bandwidth = bandwidthOf(setting.cluster.gpu);
+  const bytes = trainingBytes(setting.precision);
+  const gradientBytes = gradientBytesOf(setting);
+  const optimizer = memory[stage.stage]?.parts.find(({ part }) => part === 'optimizer');
+  const kept = activationsOf(model, {
+    ...activationSetting(setting),
+    stage: { from, to, microBatches: 1 },
+  });
+  const { computed, lookups, expertGroups } = valuesRead(model, stage, parallelism.tensor);
+  const read = weightsTerm(
+    {
+      weightBytes: bytes * computed,
+      expertGroups: expertGroups.map((group) => ({ ...group, bytes: bytes * group.bytes })),
+    },
+    setting.microBatch * setting.context,
+  );
+  const of = inputs({
+    gradient_bytes: gradientBytes,
+    bytes,
+    activations: kept.total.value,
+    lookups,
+    optimizer: optimizer?.bytes.value ?? 0,
+    parameters: parameters.value,
+    bandwidth: bandwidth.value,
+    launches: launchesOfStage(model, stage, setting.recompute),
+    tensors: stage.tensors,
+  });
+  const inMicroBatch = add(
+    mul(add(2, div(of.gradient_bytes, of.bytes)), read),
+    mul(2, of.activations),
+  );
+  return eachBound(paces, ({ efficiency, turns }) =>
+    quantity({
+      label: 'memory',
+      unit: 'seconds',
+      formula: add(
+        div(
+          add(
+            mul(v({ turns }), inMicroBatch),
+            mul(of.gradient_bytes, of.lookups),
+            mul(2, of.optimizer),
+            mul(of.bytes, of.parameters),
+          ),
+          mul(of.bandwidth, v({ memory_utilisation: efficiency.memoryUtilisation })),
+        ),
+        mul(
+          add(mul(v({ turns }), of.launches), of.tensors),
+          v({ launch_seconds: efficiency.launchSeconds }),
+        ),
+      ),
+      inputs: { ...inputsOf(read), ...of },
+      source:
+        'per micro-batch, weights read twice and gradients written; only experts that its tokens reach, each ' +
+        'choosing at random; activations written and read; gradients of looked-up tables written once; in the update ' +
+        `optimizer read and written, all weights written; ${bandwidth.source}; each layer started once forwards and, as its FLOPs are, twice backwards, again what is ` +
+        `recomputed, and the update once for each tensor; ${efficiency.source}`,
+    }),
+  );
+}
+
+/** Weight values on a GPU, by their readers in a micro-batch. */
+interface ValuesRead {
+  /** Values read for every token. */
+  readonly computed: number;
+  /** Values of lookup tables; the looked-up rows are not counted. */
+  readonly lookups: number;
+  /** Values of routed experts, in place of bytes. */
+  readonly expertGroups: readonly ExpertGroup[];
+}
+
+/** Cache by stage: a stage belongs to one model and one sharing. */
+const known = new WeakMap<Stage, ValuesRead>();
+
+function valuesRead(model: LanguageModel, stage: Stage, gpus: number): ValuesRead {
+  const found = known.get(stage) ?? readIn(model, stage, gpus);
+  known.set(stage, found);
+  return found;
+}
+
+function readIn(model: LanguageModel, { from, to, parameters }: Stage, gpus: number): ValuesRead {
+  const cuts = tensorCuts(model);
+  const valuesOf = (tensors: readonly OwnedTensor[]) =>
+    sum(
+      tensors.map(
+        ({ tensor, count }) => count * elementsPerGpu(tensor.elements, cuts.get(tensor), gpus),
+      ),
+    );
+  const lookups = valuesOf(lookedUp(model, from === 0, to === model.blocks.length));
+  const blocks = model.blocks.slice(from, to);
+  const tensors = distinctTensors(blocks);
+  const expertGroups = expertGroupsOf(blocks, (which) =>
+    valuesOf(tensors.filter(({ tensor }) => which(tensor))),
+  );
+  const experts = sum(expertGroups.map(({ bytes }) => bytes));
+  return { computed: Number(parameters.value) - lookups - experts, lookups, expertGroups };
+}
+
+/** Tensors read by lookup. A tied embedding is read whole by a head of the same stage. */
+function lookedUp(
+  { embedding, embeddingSteps, head }: LanguageModel,
+  isFirst: boolean,
+  isLast: boolean,
+): OwnedTensor[] {
+  if (!isFirst) return [];
+  const isTied = isLast && embedding.weight === head.weight;
+  const positions = embeddingSteps.filter(({ kind }) => kind === 'learnedPositions');
+  return [...(isTied ? [] : [embedding]), ...positions].flatMap(countedTensors);
+}
+
+/** Launches of one micro-batch. */
+function launchesOfStage(
+  { embedding, embeddingSteps, blocks, norm, head, logitSteps }: StepInputs['model'],
+  { from, to }: Stage,
+  recompute: Recompute,
+): number {
+  const inside = kernelLaunchesOf(blocks.slice(from, to));
+  const around = kernelLaunchesOf([
+    ...(from === 0 ? [embedding, ...embeddingSteps] : []),
+    ...(to === blocks.length ? [norm, head, ...logitSteps] : []),
+  ]);
+  return 3 * (inside.layers + around.layers) + AGAIN[recompute](inside);
+}
+
+/** Launches that recomputation repeats. */
+const AGAIN: Readonly<Record<Recompute, (inside: ReturnType<typeof kernelLaunchesOf>) => number>> =
+  {
+    none: () => 0,
+    selective: ({ kernels }) => kernels,
+    full: ({ layers }) => layers,
+  };
+
+// Temporary memory of the optimizer update, and the tensors of optimizer state.
+
+interface Temporary {
+  /** Bytes per parameter. */
+  readonly bytes: number;
+  readonly source: string;
+}
+
+interface OptimizerUpdate {
+  readonly expected: Temporary;
+  readonly upper: Temporary;
+  /** Bytes per value of each state tensor, without the float32 copy of mixed precision. */
+  readonly state: readonly number[];
+}
+
+const ROOTS: Temporary = {
+  bytes: 4,
+  source:
+    'the root of the second moments, of all weights at once (PyTorch, AdamW with foreach, as by default on CUDA)',
+};
+
+const PLAIN_SGD: Temporary = {
+  bytes: 0,
+  source: 'the gradients are added to the weights in place (PyTorch, SGD with foreach)',
+};
+
+const DECAYED_SGD: Temporary = {
+  bytes: 4,
+  source: 'with weight decay a copy of the gradients (PyTorch, SGD with foreach)',
+};
+
+const IN_PLACE: Temporary = {
+  bytes: 0,
+  source: 'a kernel updates weights and moments in place, block by block (bitsandbytes, AdamW8bit)',
+};
+
+/** Optimizer updates; sizes for PyTorch are measured with PyTorch 2.13. */
+export const UPDATES = {
+  adamw: { expected: ROOTS, upper: ROOTS, state: [4, 4] },
+  // One float32 scale per 256 values.
+  'adamw-8bit': { expected: IN_PLACE, upper: IN_PLACE, state: [1, 1, 4 / 256, 4 / 256] },
+  sgd: { expected: PLAIN_SGD, upper: DECAYED_SGD, state: [] },
+  'sgd-momentum': { expected: PLAIN_SGD, upper: DECAYED_SGD, state: [4] },
+} as const satisfies Record<Optimizer, OptimizerUpdate>;
+
+/** Number of GPUs that divide the optimizer state. */
+export const optimizerReplicas = (
+  { zero }: Pick<TrainingFitSetting, 'zero'>,
+  { replicas }: Pick<Parallelism, 'replicas'>,
+): number => (zero >= DIVIDED_FROM.optimizer ? replicas : 1);
+
+/** Inputs of an update, including memory that is free when it begins. */
+export interface UpdateSetting {
+  readonly optimizer: Optimizer;
+  /** Bytes per gradient value. */
+  readonly gradientBytes: number;
+  readonly parameters: number | bigint;
+  /** Number of GPUs that divide the optimizer state. */
+  readonly replicas: number;
+  readonly activations: number | bigint;
+  /** Other memory of the backward pass, by bound. */
+  readonly temporary: Readonly<Record<'expected' | 'upper', number>>;
+}
+
+/** Temporary memory of an update, by bound. */
+export function updateTemporary(
+  which: 'expected' | 'upper',
+  {
+    optimizer,
+    gradientBytes,
+    parameters,
+    replicas,
+  }: Pick<UpdateSetting, 'optimizer' | 'gradientBytes' | 'parameters' | 'replicas'>,
+): number {
+  const cast = which === 'upper' ? castBytes(gradientBytes) : 0;
+  return ((UPDATES[optimizer][which].bytes + cast) * Number(parameters)) / replicas;
+}
+
+/** Bytes per gradient of the float32 copies made for the update. */
+const castBytes = (gradientBytes: number) => (gradientBytes < 4 ? 4 : 0);
+
+/**
+ * Memory of the update beyond what the backward pass has freed. A GPU is fullest either in the backward pass or in the
+ * update; adding this value to the former gives the larger of the two. The upper bound of the backward pass can be
+ * larger, so its remainder can be less than the estimate.
+ */
+export function updateBytes(setting: UpdateSetting): Bounds {
+  const { optimizer, gradientBytes, parameters, replicas, activations, temporary } = setting;
+  const { expected, upper } = UPDATES[optimizer];
+  const cast = castBytes(gradientBytes);
+  const beyond = 'beyond the activations and temporary values of the backward pass, which are gone';
+  const of = inputs({
+    bytes: expected.bytes,
+    most_bytes: upper.bytes + cast,
+    parameters,
+    replicas,
+    activations,
+    temporary: temporary.expected,
+    most_temporary: temporary.upper,
+  });
+  const beyondBackward = (bytes: Input, temporary: Input) =>
+    max(0, sub(div(mul(bytes, of.parameters), of.replicas), of.activations, temporary));
+  return boundsOf(
+    { label: 'the update of the weights', unit: 'bytes', inputs: of },
+    {
+      lower: NOT_REQUIRED,
+      expected: {
+        formula: beyondBackward(of.bytes, of.temporary),
+        source: `${expected.source}; ${beyond}`,
+      },
+      upper: {
+        formula: beyondBackward(of.most_bytes, of.most_temporary),
+        source: `${upper.source}${cast > 0 ? ', and all gradients in float32' : ''}; ${beyond}`,
+      },
+    },
+  );
+}

@@ -1,0 +1,307 @@
+/** Time of a training step: roofline for the lower bound, published utilisations for the others. */
+
+import { setting } from '../../../base/text/setting.js';
+import type { LanguageModel } from '../../../model/architecture/layer.js';
+import type { Expression, Input } from '../../../model/budget/expression.js';
+import { ceil, div, inputs, max, mul, v } from '../../../model/budget/expression.js';
+import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
+import { quantity } from '../../../model/budget/figure.js';
+import { trainingFlopsOf } from '../../../model/budget/flops.js';
+import type { Gpu, GpuArchitecture } from '../../hardware/gpu.js';
+import { peakFor } from '../../hardware/gpu.js';
+import { boundsOf, byBound, eachBound } from '../bounds.js';
+import { efficienciesOn } from '../efficiency.js';
+import { communicationSeconds, paceOf, withoutLink } from '../parallelism/collectives.js';
+import type { Parallelism } from '../parallelism/parallelism.js';
+import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
+import type { ComputeInputs } from './step-limits.js';
+import { computeSeconds, memorySeconds } from './step-limits.js';
+import type { StageMemory, StepInputs, StepTime, TrainingTime } from './training-fit.js';
+import type { TrainingFitSetting } from './training-setting.js';
+
+/**
+ * @param memory Memory of each stage.
+ * @throws UserError when no peak of the GPU is known.
+ */
+export function stepTimeOf(
+  model: LanguageModel,
+  setting: TrainingFitSetting,
+  memory: readonly StageMemory[],
+): StepTime {
+  const parallelism = parallelismOf(model, setting);
+  const stages = pipelineStages(model, parallelism);
+  const situation = { model, setting, parallelism, stages, memory };
+  const peak = peakFor(setting.cluster.gpu, computedIn(setting));
+  const limits = limitsOf(situation, peak);
+  const limitedBy = longestOf(limits, 'lower');
+  const roofline = quantity({
+    label: 'time of a step, lower bound',
+    unit: 'seconds',
+    formula: max(...secondsOf(limits, 'lower')),
+    source: `everything at peak and overlapped: ${limitedBy.limit} is the limit (${limitedBy.seconds.lower.source})`,
+  });
+  const assumed = assumedMfu(setting);
+  const work = { situation, peak, limits, assumed };
+  const seconds = stepSeconds(work, roofline);
+  const tokens = tokensOfStep(setting, parallelism);
+  const tokensPerSecond = quantity({
+    label: 'tokens per second',
+    unit: 'tokens/s',
+    formula: div(v({ tokens: tokens.value }), v({ seconds: seconds.expected.value })),
+    source: 'all GPUs together, by the estimate',
+  });
+  const mfu = reachedMfu(work, seconds.expected);
+  return {
+    seconds,
+    mfu,
+    assumedMfu: assumed,
+    decidedBy: isLess(mfu, assumed) ? longestOf(limits, 'expected').limit : 'utilisation',
+    roofline,
+    limits,
+    limitedBy: limitedBy.limit,
+    withoutLink: withoutLink(setting.cluster, setting.cluster.gpus),
+    tokens,
+    tokensPerSecond,
+  };
+}
+
+/** Type of the products. */
+export const computedIn = ({ precision }: Pick<TrainingFitSetting, 'precision'>) =>
+  precision === 'mixed' ? 'bf16' : 'f32';
+
+/** Whether `a` is less than `b` by more than rounding errors. */
+const isLess = (a: Quantity, b: Quantity): boolean => a.value < b.value * (1 - 1e-12);
+
+/** Work of a step, and the speed of its GPUs. */
+interface StepWork {
+  readonly situation: StepInputs;
+  readonly peak: Quantity;
+  readonly limits: StepTime['limits'];
+  readonly assumed: Quantity;
+}
+
+function limitsOf(situation: StepInputs, peak: Quantity): StepTime['limits'] {
+  const { parallelism, setting } = situation;
+  const efficiencies = efficienciesOn(setting.cluster.gpu);
+  const paces = {
+    lower: paceOf(efficiencies.lower, parallelism, true),
+    expected: paceOf(efficiencies.expected, parallelism, false),
+    upper: paceOf(efficiencies.upper, parallelism, false),
+  };
+  const communication = eachBound(paces, (pace) => communicationSeconds(situation, pace));
+  return [
+    { limit: 'compute', seconds: computeSeconds(situation, peak, computingOf(setting)) },
+    { limit: 'memory', seconds: memorySeconds(situation, paces) },
+    { limit: 'communication', seconds: communication },
+  ];
+}
+
+/** Share of the peak while computing, recomputation included. */
+const computingOf = ({
+  mfu,
+  cluster,
+}: TrainingFitSetting): Readonly<Record<keyof Bounds, ComputeInputs>> => {
+  const best = { utilisation: 1, source: 'at the peak' };
+  return {
+    lower: best,
+    expected: mfu === undefined ? reachedOn(cluster.gpu).busy : best,
+    upper: POOR.busy,
+  };
+};
+
+const longestOf = (limits: StepTime['limits'], bound: keyof Bounds) =>
+  limits.reduce((a, b) => (b.seconds[bound].value > a.seconds[bound].value ? b : a));
+
+const secondsOf = (limits: StepTime['limits'], bound: keyof Bounds) =>
+  limits.map(({ limit, seconds }) => v({ [limit]: seconds[bound].value }));
+
+function stepSeconds({ situation, peak, limits, assumed }: StepWork, lower: Quantity): Bounds {
+  const at = (bound: 'expected' | 'upper', mfu: number, source: string) =>
+    quantity({
+      label: 'time of a step',
+      unit: 'seconds',
+      formula: max(...secondsOf(limits, bound), flopsAtPeak(situation, peak, v({ mfu }))),
+      source:
+        'the longest of compute, memory with launches, communication, and all FLOPs without recomputation ' +
+        `and with attention in full (arXiv 2204.02311, appendix B), at a utilisation: ${source}`,
+    });
+  return {
+    lower: lower.reworded({ label: 'time of a step' }),
+    expected: at('expected', assumed.value, assumed.source),
+    upper: at(
+      'upper',
+      Math.min(assumed.value, POOR.mfu),
+      `${POOR.source}, or as stated where that is less`,
+    ),
+  };
+}
+
+/** Model FLOPs of a step divided by the peak of all GPUs and by another divisor. */
+function flopsAtPeak(
+  { model, setting, parallelism }: StepInputs,
+  { value: peak }: Quantity,
+  divisor: Input,
+): Expression {
+  const flops = mul(
+    v({ micro_batches: parallelism.microBatches }),
+    v({ replicas: parallelism.replicas }),
+    v({ flops: modelFlops(model, setting).value }),
+  );
+  return div(flops, mul(v({ gpus: setting.cluster.gpus }), v({ peak }), divisor));
+}
+
+/** MFU that follows from the expected time. */
+const reachedMfu = ({ situation, peak }: StepWork, seconds: Quantity): Quantity =>
+  quantity({
+    label: 'model FLOPs utilisation',
+    unit: 'ratio',
+    formula: flopsAtPeak(situation, peak, v({ seconds: seconds.value })),
+    source: 'FLOPs of the model in the estimated time (arXiv 2204.02311, appendix B)',
+  });
+
+/** Tokens of a step over all replicas. */
+export function tokensOfStep(setting: TrainingFitSetting, parallelism: Parallelism): Quantity {
+  const { globalBatchTokens: asked, microBatch: micro_batch, context } = setting;
+  const { replicas, microBatches: micro_batches } = parallelism;
+  return quantity({
+    label: 'tokens of a step',
+    unit: 'tokens',
+    formula: mul(v({ micro_batch }), v({ micro_batches }), v({ replicas }), v({ context })),
+    source:
+      asked === undefined
+        ? 'one micro-batch per pipeline stage'
+        : `the number of micro-batches nearest to ${asked} tokens`,
+  });
+}
+
+/** Time of a training on a number of tokens. */
+export function trainingTimeOf(step: StepTime, trainTokens: number): TrainingTime {
+  const { seconds, mfu, roofline, limitedBy, tokens } = step;
+  const steps = quantity({
+    label: 'steps',
+    unit: 'steps',
+    formula: ceil(div(v({ train_tokens: trainTokens }), v({ tokens: tokens.value }))),
+    source: 'the last step may have fewer tokens',
+  });
+  const of = inputs({
+    steps: steps.value,
+    lower: seconds.lower.value,
+    expected: seconds.expected.value,
+    upper: seconds.upper.value,
+  });
+  const totalSeconds = boundsOf(
+    { label: 'time of the training', unit: 'seconds', inputs: of },
+    byBound((which) => ({ formula: mul(of.steps, of[which]), source: seconds[which].source })),
+  );
+  const best = quantity({
+    label: 'time of the training, lower bound',
+    unit: 'seconds',
+    formula: mul(v({ steps: steps.value }), v({ step: roofline.value })),
+    source: roofline.source,
+  });
+  return { steps, stepSeconds: seconds, totalSeconds, mfu, roofline: best, limitedBy };
+}
+
+/** Cost of all GPUs for the time of a training. */
+export const trainingCost = (seconds: Bounds, gpus: number, price: number): Bounds =>
+  eachBound(seconds, ({ value }) => {
+    const one = inputs({ gpus, price, seconds: value });
+    return quantity({
+      label: 'cost of the training',
+      unit: 'currency',
+      formula: div(mul(one.gpus, one.price, one.seconds), 3600),
+      source: 'all GPUs for the time of all steps',
+    });
+  });
+
+// Model FLOPs utilisation (MFU): model FLOPs without recomputation, as a share of the peak.
+
+/** Utilisation of published large trainings. */
+interface Reached {
+  readonly mfu: number;
+  readonly source: string;
+  /** Share of the peak while computing, with recomputation. */
+  readonly busy: ComputeInputs;
+}
+
+const MAXTEXT =
+  'with recomputation as in MaxText (MaxText, docs, tiering.md, and README of configs/tpu, 2025)';
+
+/** Published MFU of trainings with recomputation. Recomputing full blocks adds up to a third of FLOPs. */
+const recomputing = (mfu: number, source: string): Reached => ({
+  mfu,
+  source,
+  busy: { utilisation: (mfu * 4) / 3, source: `${source}: four thirds of it` },
+});
+
+/** Utilisation by GPU generation; the sources have the published ranges. */
+const BY_ARCHITECTURE: Readonly<Partial<Record<GpuArchitecture, Reached>>> = {
+  // 56 to 64% on 8 GPUs, 56% for TinyLlama; 44 to 55% with recomputation or on 40 GB.
+  sm80: {
+    mfu: 0.55,
+    source: '44 to 64% on A100 (llm-foundry, README of benchmarking, 2024; TinyLlama, README)',
+    busy: {
+      utilisation: 0.7,
+      source: '59 to 79% of an A100 with recomputation (llm-foundry, README, column HFU)',
+    },
+  },
+  // 35 to 46% by llm-foundry, 41 to 48% by Megatron-LM, 38 to 43% for Llama 3 on up to 16,384 GPUs.
+  sm90: {
+    mfu: 0.42,
+    source:
+      '35 to 48% on H100 (llm-foundry, README of benchmarking, 2024; Megatron-LM, README; arXiv 2407.21783, table 4)',
+    busy: {
+      utilisation: 0.5,
+      source: '42 to 58% of an H100 with recomputation (llm-foundry, README, column HFU)',
+    },
+  },
+  'tpu-v5p': recomputing(0.65, `52 to 71% on TPU v5p, ${MAXTEXT}`),
+  'tpu-v5e': recomputing(0.58, `50 to 67% on TPU v5e, ${MAXTEXT}`),
+  'tpu-v6e': recomputing(0.45, `35 to 50% on TPU v6e, ${MAXTEXT}`),
+};
+
+const ELSEWHERE: Reached = {
+  mfu: 0.4,
+  source: 'as of H100, 38 to 43% (Llama 3, arXiv 2407.21783, table 4)',
+  busy: {
+    utilisation: 0.578,
+    source: '57.8% of the peak with recomputation (PaLM, arXiv 2204.02311, section 4.1)',
+  },
+};
+
+/** Expected utilisation if the user sets none. */
+export const reachedOn = ({ architecture }: Pick<Gpu, 'architecture'>): Reached =>
+  (architecture && BY_ARCHITECTURE[architecture]) ?? ELSEWHERE;
+
+/** Utilisation of a poor implementation, for the upper bound. */
+const POOR: Reached = {
+  mfu: 0.213,
+  source: '21.3% of GPT-3 (PaLM, arXiv 2204.02311, table 3)',
+  busy: {
+    utilisation: 0.43,
+    source:
+      '43% of the peak, the least of ten sizes, with recomputation (arXiv 2104.04473, table 1)',
+  },
+};
+
+/** MFU from the user, or the assumed one. */
+export function assumedMfu({
+  mfu,
+  cluster,
+}: Pick<TrainingFitSetting, 'mfu' | 'cluster'>): Quantity {
+  const expected = reachedOn(cluster.gpu);
+  return quantity({
+    label: 'assumed model FLOPs utilisation',
+    unit: 'ratio',
+    formula: v({ mfu: mfu ?? expected.mfu }),
+    source: mfu === undefined ? `assumed: ${expected.source}` : `from ${setting('mfu')}`,
+  });
+}
+
+/** Model FLOPs as in published utilisations: no recomputation, full attention (arXiv 2204.02311). */
+function modelFlops(
+  model: LanguageModel,
+  { microBatch: batch, context }: Pick<TrainingFitSetting, 'microBatch' | 'context'>,
+): Figure {
+  return trainingFlopsOf(model, { batch, context, causal: false, recompute: 'none' }).total;
+}

@@ -1,0 +1,83 @@
+/** Setting of a training on GPUs. */
+import type {
+  ActivationSetting,
+  AttentionKernel,
+  LossKernel,
+} from '../../../model/budget/kernel-activations.js';
+import {
+  type TrainedState,
+  type TrainingSetting,
+  trainingBytes,
+} from '../../../model/budget/training-budget.js';
+import type { Cluster } from '../../hardware/gpu.js';
+
+/** ZeRO stage: replicas split nothing, the optimizer, also gradients, or also weights. */
+export type ZeroStage = 0 | 1 | 2 | 3;
+
+/** First ZeRO stage that divides each part among the replicas. */
+export const DIVIDED_FROM = { optimizer: 1, gradients: 2, weights: 3 } as const satisfies Record<
+  keyof TrainedState,
+  number
+>;
+
+/** Conventions of training memory: they differ in the type of gradients. */
+export const CONVENTIONS = {
+  zero: {
+    gradientBytes: undefined,
+    source: 'gradients in the type of the weights: 2 + 2 + 12 bytes (ZeRO, arXiv 1910.02054)',
+  },
+  megatron: {
+    gradientBytes: 4,
+    source: 'gradients in float32: 2 + 4 + 12 bytes (Megatron-LM, distributed optimizer)',
+  },
+} as const satisfies Record<string, { gradientBytes: number | undefined; source: string }>;
+
+export type Convention = keyof typeof CONVENTIONS;
+
+/** Training setting with parallelism. `microBatch` replaces `batch` of `TrainingSetting`. */
+export interface TrainingFitSetting extends Omit<TrainingSetting, 'batch'> {
+  readonly cluster: Cluster;
+  /** Sequences per replica at a time. @integer @minimum 1 */
+  readonly microBatch: number;
+  /** Attention kernel; fused kernels keep neither scores nor scan states. */
+  readonly attention: AttentionKernel;
+  /** Loss kernel; in chunks, or fused with the head, the loss needs few logits at a time. */
+  readonly loss: LossKernel;
+  /** Whether to count the saved values of dropout. */
+  readonly dropout?: boolean | undefined;
+  readonly zero: ZeroStage;
+  /** Type of the gradients: that of the weights, or float32. */
+  readonly convention: Convention;
+  /** GPUs that share each layer. @integer @minimum 1 */
+  readonly tensorParallel: number;
+  /** Stages of consecutive blocks. @integer @minimum 1 */
+  readonly pipelineParallel: number;
+  /** Split the residual stream by tokens among the GPUs that share a layer. */
+  readonly sequenceParallel: boolean;
+  /** Tokens of an optimizer step; undefined: one micro-batch per pipeline stage. @real */
+  readonly globalBatchTokens?: number | undefined;
+  /** Tokens of the whole training; undefined: no training time. @real */
+  readonly trainTokens?: number | undefined;
+  /** Expected model FLOPs utilisation, from 0 to 1. @real */
+  readonly mfu?: number | undefined;
+}
+
+/** Bytes per gradient value. */
+export const gradientBytesOf = ({
+  precision,
+  convention,
+}: Pick<TrainingFitSetting, 'precision' | 'convention'>): number =>
+  CONVENTIONS[convention].gradientBytes ?? trainingBytes(precision);
+
+/** Activations of one micro-batch of the whole model. */
+export const activationSetting = (setting: TrainingFitSetting): ActivationSetting => ({
+  batch: setting.microBatch,
+  context: setting.context,
+  bytesPerValue: trainingBytes(setting.precision),
+  recompute: setting.recompute,
+  attention: setting.attention,
+  loss: setting.loss,
+  dropout: setting.dropout,
+  tensor: setting.tensorParallel,
+  sequence: setting.sequenceParallel,
+});

@@ -1,0 +1,428 @@
+/** Hardware as plain numbers: accelerators, machines and links. */
+
+import { usageError } from '../../base/errors.js';
+import { setting } from '../../base/text/setting.js';
+import { v } from '../../model/budget/expression.js';
+import type { Quantity } from '../../model/budget/figure.js';
+import { quantity } from '../../model/budget/figure.js';
+
+// Chip architectures, as far as constants depend on them: memory kind and typical utilisation.
+
+/** Memory kind: HBM on the chip's package, GDDR on a card, LPDDR shared with a processor. */
+export type MemoryKind = 'hbm' | 'gddr' | 'lpddr';
+
+/**
+ * Memory kind of each architecture. NVIDIA's have the names of compute capabilities in compilers (CUDA programming
+ * guide, compute capabilities); others have the names of their makers.
+ */
+const MEMORY_OF = {
+  /** V100. */
+  sm70: 'hbm',
+  /** Turing: T4, GeForce RTX 20. */
+  sm75: 'gddr',
+  /** A100, A30. */
+  sm80: 'hbm',
+  /** The other Ampere chips: A10, A40, RTX A, GeForce RTX 30. */
+  sm86: 'gddr',
+  /** Jetson Orin. */
+  sm87: 'lpddr',
+  /** Ada: L4, L40, RTX Ada, GeForce RTX 40. */
+  sm89: 'gddr',
+  /** Hopper. */
+  sm90: 'hbm',
+  /** Blackwell: B200. */
+  sm100: 'hbm',
+  /** Blackwell Ultra: B300. */
+  sm103: 'hbm',
+  /** RTX PRO Blackwell, GeForce RTX 50. */
+  sm120: 'gddr',
+  /** GB10, of DGX Spark. */
+  sm121: 'lpddr',
+  cdna1: 'hbm',
+  cdna2: 'hbm',
+  cdna3: 'hbm',
+  cdna4: 'hbm',
+  rdna3: 'gddr',
+  /** Ryzen AI Max. */
+  'rdna3.5': 'lpddr',
+  rdna4: 'gddr',
+  'tpu-v4': 'hbm',
+  'tpu-v5e': 'hbm',
+  'tpu-v5p': 'hbm',
+  'tpu-v6e': 'hbm',
+  tpu7x: 'hbm',
+  neuron2: 'hbm',
+  gaudi2: 'hbm',
+  gaudi3: 'hbm',
+  /** Intel Arc A. */
+  xe: 'gddr',
+  /** Intel Arc B. */
+  xe2: 'gddr',
+  apple: 'lpddr',
+} as const satisfies Record<string, MemoryKind>;
+
+export type GpuArchitecture = keyof typeof MEMORY_OF;
+
+export const ARCHITECTURES = Object.keys(MEMORY_OF) as GpuArchitecture[];
+
+export const memoryKindOf = (architecture: GpuArchitecture): MemoryKind => MEMORY_OF[architecture];
+
+/** KiB of memory on the chip that one block of threads can use; unknown for other architectures. */
+const ON_CHIP_KIB: Readonly<Partial<Record<GpuArchitecture, number>>> = {
+  sm70: 96,
+  sm75: 64,
+  sm80: 163,
+  sm86: 99,
+  sm87: 163,
+  sm89: 99,
+  sm90: 227,
+  sm100: 227,
+  sm103: 227,
+  sm120: 99,
+  sm121: 99,
+  cdna1: 64,
+  cdna2: 64,
+  cdna3: 64,
+  cdna4: 160,
+};
+
+/** Shared memory of a block of threads: what a tile of a kernel has to fit into. Undefined where it is unknown. */
+export function onChipMemoryOf({ architecture, title }: Gpu) {
+  const kib = architecture && ON_CHIP_KIB[architecture];
+  if (kib === undefined) return undefined;
+  const published = architecture?.startsWith('cdna')
+    ? 'LDS, ROCm GPU specifications'
+    : 'shared memory of a thread block, CUDA programming guide, compute capabilities';
+  return { bytes: kib * 1024, source: `${kib} KiB of ${title} (${published})` };
+}
+
+/** Whether an NVIDIA architecture is Hopper or later. */
+export const isFromHopperOn = (architecture: GpuArchitecture): boolean =>
+  /^sm\d+$/.test(architecture) && Number(architecture.slice(2)) >= 90;
+
+/**
+ * Substitutes for a type without its own arithmetic, best first: narrow weights are widened, one 16-bit type replaces
+ * the other, and the last resort is float32.
+ */
+const INSTEAD: Readonly<Record<PeakDtype, readonly PeakDtype[]>> = {
+  f32: [],
+  tf32: ['f32'],
+  bf16: ['f16', 'tf32', 'f32'],
+  f16: ['bf16', 'tf32', 'f32'],
+  f8: ['bf16', 'f16', 'tf32', 'f32'],
+  f4: ['bf16', 'f16', 'tf32', 'f32'],
+  int8: ['bf16', 'f16', 'tf32', 'f32'],
+  int4: ['int8', 'bf16', 'f16', 'tf32', 'f32'],
+};
+
+/**
+ * Peak of dense products of a type or of its substitute; the source names the substitute.
+ * @throws UserError when none is known.
+ */
+export function peakFor(gpu: Gpu, dtype: PeakDtype): Quantity {
+  const peak = peakIfKnown(gpu, dtype);
+  if (peak) return peak;
+  throw usageError(
+    noPeakText(gpu, dtype),
+    `write one in a file for ${setting('hardware')}: "extends: ${gpu.name}", and under peak "${dtype}: …TFLOP/s"`,
+  );
+}
+
+/** Error text for an unknown peak. */
+export const noPeakText = ({ name }: Gpu, dtype: PeakDtype): string =>
+  `no peak of ${name} is published for ${dtype}`;
+
+/** Whether products are in 8 bits or fewer. */
+export const isNarrow = (dtype: PeakDtype): boolean =>
+  dtype === 'f8' || dtype === 'f4' || dtype === 'int8' || dtype === 'int4';
+
+/** Relative error of a published peak: an RX 7900 XTX has 122.8 TFLOP/s in f16 and 123 in int8, the same rate. */
+const ROUNDING = 0.01;
+
+/** Type in which products of `dtype` are computed; undefined if no peak is known. */
+export function computedDtype(gpu: Gpu, dtype: PeakDtype): PeakDtype | undefined {
+  const own = gpu.peakFlops[dtype];
+  const next = INSTEAD[dtype].find((each) => gpu.peakFlops[each] !== undefined);
+  const wider = (next && gpu.peakFlops[next]) ?? 0;
+  if (own === undefined) return next;
+  // A B300 computes int8 slower than bf16, an MI250X at the same rate, so programs widen the inputs.
+  const isFaster = own > wider * (1 + ROUNDING);
+  return isFaster || (own >= wider && !isNarrow(dtype)) ? dtype : next;
+}
+
+/** Peak as in `peakFor`; null if none is known. */
+export function peakIfKnown(gpu: Gpu, dtype: PeakDtype): Quantity | null {
+  const own = gpu.peakFlops[dtype];
+  const used = computedDtype(gpu, dtype);
+  const peak = used && gpu.peakFlops[used];
+  if (used === undefined || peak === undefined) return null;
+  const why =
+    own === undefined
+      ? `no ${dtype} is published`
+      : `${dtype} is ${own < peak ? 'slower' : 'as fast'}`;
+  return quantity({
+    label: `peak of ${gpu.name}, ${used}`,
+    unit: 'FLOP/s',
+    formula: v({ peak }),
+    source: used === dtype ? gpu.source : `${gpu.source}; ${why}: ${used}`,
+  });
+}
+
+export const bandwidthOf = ({ name, bandwidth, source }: Gpu): Quantity =>
+  quantity({
+    label: `memory bandwidth of ${name}`,
+    unit: 'bytes/s',
+    formula: v({ bandwidth }),
+    source,
+  });
+
+/** Usable memory of a GPU, or the advertised memory if unknown. */
+export const capacityOf = ({ name, memoryBytes: memory, usable, source }: Gpu): Quantity =>
+  quantity({
+    label: `memory of ${name}`,
+    unit: 'bytes',
+    formula: usable ? v({ usable: usable.bytes }) : v({ memory }),
+    source: usable?.source ?? source,
+  });
+
+/** Whether GPUs of this kind can share a model: they need links. */
+export const areLinked = ({ links }: Gpu): boolean => links.length > 0;
+
+/**
+ * Largest ratio of a memory to its label. Labels are in GB of 10^9 bytes, and chips hold powers of two: an H100 of 80
+ * GB has 80 GiB.
+ */
+export const MOST_OF_LABEL = 2 ** 30 / 1e9;
+
+/**
+ * Types of products. Sums of f16, bf16, f8 and f4 products are in float32; see `Gpu.peakFlops`. f4 is NVFP4 or MXFP4,
+ * with a scale per 16 or 32 values.
+ */
+export const PEAK_DTYPES = ['f32', 'tf32', 'bf16', 'f16', 'f8', 'f4', 'int8', 'int4'] as const;
+
+export type PeakDtype = (typeof PEAK_DTYPES)[number];
+
+/** Link between GPUs. */
+export interface Link {
+  /** `NVLink 4`, `PCIe 5 x16`. */
+  readonly name: string;
+  /** Bytes per second in one direction, per GPU; makers print both directions together. @real */
+  readonly bandwidth: number;
+  /** GPUs that it connects; infinite for the network between machines. @unbounded */
+  readonly gpus: number;
+}
+
+/**
+ * GPU kinds by the libraries in use, which determine the fixed memory: NVIDIA, with published figures; a processor,
+ * which has no driver; or others.
+ */
+export const GPU_KINDS = ['nvidia', 'processor', 'other'] as const;
+
+export type GpuKind = (typeof GPU_KINDS)[number];
+
+/** Memory that programs can use. */
+export interface UsableMemory {
+  /** Memory that programs can use. @real */
+  readonly bytes: number;
+  /** Source of the number. */
+  readonly source: string;
+}
+
+export interface Gpu {
+  /** Name on the command line: `h100-80gb`. */
+  readonly name: string;
+  /** Name for people. */
+  readonly title: string;
+  /** Vendor, whose libraries also use memory. */
+  readonly kind: GpuKind;
+  /** Architecture for constants of programs; without it, those of most GPUs apply. */
+  readonly architecture?: GpuArchitecture;
+  /** Advertised memory in bytes, with GB as 10^9. @real */
+  readonly memoryBytes: number;
+  /**
+   * Usable memory, if known; otherwise the advertised memory is assumed. It can be more, because chips have powers of
+   * two (nvidia-smi shows 81,559 MiB on an H100 of 80 GB, 85.5e9 bytes). It can be less, because of error correction or
+   * the system.
+   */
+  readonly usable?: UsableMemory;
+  /** Memory bandwidth as published, bytes per second. @real */
+  readonly bandwidth: number;
+  /**
+   * Dense operations per second, two per multiply-add. Makers often print the peak with sparsity, which is twice as
+   * much. Sums are in float32 if hardware is slower with them. A missing entry means no published peak.
+   * @real
+   */
+  readonly peakFlops: Readonly<Partial<Record<PeakDtype, number>>>;
+  /** Links, fastest first. */
+  readonly links: readonly Link[];
+  /** Source of the numbers, with the year. */
+  readonly source: string;
+}
+
+/** Machine with several GPUs. */
+export interface GpuMachine {
+  /** Name for `--gpu`. */
+  readonly name: string;
+  /** Name for people. */
+  readonly title: string;
+  /** GPU of the machine. */
+  readonly gpu: Gpu;
+  /** Number of its GPUs. @integer @minimum 1 */
+  readonly gpus: number;
+  /** Link to other machines, per GPU; null if absent or unknown. */
+  readonly network: Link | null;
+  /** Source of the numbers. */
+  readonly source: string;
+}
+
+/** GPUs and machines by name: those of a user's file, or those with the table. */
+export interface Hardware {
+  /** GPUs, those of --hardware first. */
+  readonly gpus: readonly Gpu[];
+  /** Machines with several GPUs. */
+  readonly machines: readonly GpuMachine[];
+}
+
+/**
+ * GPUs and machines with a name.
+ * @answer minimind fit --list-gpus --json
+ */
+export interface HardwareList extends Hardware {
+  readonly schema: 'minimind/gpus@1';
+}
+
+/** Number of GPUs of one kind. */
+export interface Cluster {
+  /** The GPU. */
+  readonly gpu: Gpu;
+  /** Number of GPUs. @integer @minimum 1 */
+  readonly gpus: number;
+  /** Link for more GPUs than the GPU's own links connect; null if unknown. */
+  readonly network: Link | null;
+}
+
+// GPUs from published figures, in the units that makers print: GB, GB/s and TFLOP/s
+
+/** Dense peaks in TFLOP/s; `half` is the peak of both bf16 and f16. */
+export type Peaks = Readonly<Partial<Record<PeakDtype | 'half', number>>>;
+
+interface PublishedGpu {
+  readonly peaks?: Peaks;
+  readonly usable?: UsableMemory;
+  /** Links, fastest first; without them, the PCIe of the architecture. */
+  readonly links?: readonly Link[];
+  readonly source: string;
+}
+
+/**
+ * Function that makes GPUs of one kind.
+ * @param maker Start of every title.
+ */
+export const publisher =
+  (kind: GpuKind, maker: string) =>
+  (
+    name: string,
+    model: string,
+    architecture: GpuArchitecture,
+    gigabytes: number,
+    gigabytesPerSecond: number,
+    { peaks = {}, usable, links = PCIE_OF[architecture] ?? [], source }: PublishedGpu,
+  ): Gpu => ({
+    name,
+    title: `${maker}${model}`,
+    architecture,
+    memoryBytes: gigabytes * 1e9,
+    ...(usable && { usable }),
+    bandwidth: Math.round(gigabytesPerSecond * 1e9),
+    peakFlops: peakFlopsOf(peaks),
+    links,
+    source,
+    kind,
+  });
+
+const peakFlopsOf = (peaks: Peaks): Gpu['peakFlops'] =>
+  Object.fromEntries(
+    Object.entries(peaks).flatMap(([key, teraflops]) => {
+      const dtypes = key === 'half' ? ['bf16', 'f16'] : [key];
+      return dtypes.map((dtype) => [dtype, Math.round(teraflops * 1e12)]);
+    }),
+  );
+
+// Common links. Bandwidths are per direction: half of the printed sum of both.
+
+/** PCI-SIG, 16 lanes: 8, 16 and 32 GT/s; printed as 32, 64 and 128 GB/s for both directions together. */
+const PCIE_3: Link = { name: 'PCIe 3 x16', bandwidth: 16e9, gpus: 8 };
+const PCIE_4: Link = { name: 'PCIe 4 x16', bandwidth: 32e9, gpus: 8 };
+const PCIE_5: Link = { name: 'PCIe 5 x16', bandwidth: 64e9, gpus: 8 };
+
+/** PCIe with 8 lanes, as on small cards. */
+export const PCIE_4_X8: Link = { name: 'PCIe 4 x8', bandwidth: 16e9, gpus: 8 };
+export const PCIE_5_X8: Link = { name: 'PCIe 5 x8', bandwidth: 32e9, gpus: 8 };
+
+/** PCIe of the cards of each architecture; the others are parts of a computer. */
+const PCIE_OF: Readonly<Partial<Record<GpuArchitecture, readonly Link[]>>> = {
+  sm70: [PCIE_3],
+  sm75: [PCIE_3],
+  sm80: [PCIE_4],
+  sm86: [PCIE_4],
+  sm89: [PCIE_4],
+  sm90: [PCIE_5],
+  sm100: [PCIE_5],
+  sm103: [PCIE_5],
+  sm120: [PCIE_5],
+  cdna1: [PCIE_4],
+  cdna2: [PCIE_4],
+  cdna3: [PCIE_5],
+  cdna4: [PCIE_5],
+  rdna3: [PCIE_4],
+  rdna4: [PCIE_5],
+  gaudi2: [PCIE_4],
+  gaudi3: [PCIE_5],
+  xe: [PCIE_4],
+  xe2: [PCIE_5],
+};
+
+/** A faster link of some cards, in GB/s, before their PCIe. */
+export const linkBeforePcie = (
+  architecture: GpuArchitecture,
+  name: string,
+  gigabytesPerSecond: number,
+  gpus: number,
+): readonly Link[] => [
+  { name, bandwidth: gigabytesPerSecond * 1e9, gpus },
+  ...(PCIE_OF[architecture] ?? []),
+];
+
+// Usable memory
+
+const GIB = 2 ** 30;
+
+/**
+ * Usable memory as a driver reports it. On cards with GDDR, error correction takes a part if it is on, as on an L4. On
+ * all cards the driver reserves some tenths of a GiB more than nvidia-smi shows (23,034 MiB on an L4). Values vary
+ * slightly between drivers and are rounded down.
+ */
+export const reportedByDriver = (gibibytes: number): UsableMemory => ({
+  bytes: Math.floor(gibibytes * GIB),
+  source:
+    `approximate: ${gibibytes} GiB, reported by the driver (PyTorch), rounded down; ` +
+    'not measured',
+});
+
+/** GiB reserved by the driver beyond the total of nvidia-smi: 0.54 on an H100, 0.71 on a B200, rounded up. */
+const KEPT_BY_DRIVER = 0.75;
+
+/** Usable memory from the total of nvidia-smi. */
+export const totalOfSmi = (mebibytes: number): UsableMemory => ({
+  bytes: Math.floor((mebibytes / 1024 - KEPT_BY_DRIVER) * GIB),
+  source:
+    `approximate: ${mebibytes.toLocaleString('en')} MiB by nvidia-smi (aiconfigurator, systems, 2026), less ` +
+    `${KEPT_BY_DRIVER} GiB that the driver keeps; not measured`,
+});
+
+// Sources of several tables
+
+export const ADA_PAPER = 'NVIDIA Ada architecture whitepaper (2023)';
+export const GA102_PAPER = 'NVIDIA Ampere GA102 architecture whitepaper (2021)';
+export const TECHPOWERUP = 'TechPowerUp, by reox007/RightNow-GPU-Database (2025)';
+export const EVERFIR = 'everfir/gpu-database (2026)';

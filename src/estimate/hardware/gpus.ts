@@ -1,0 +1,297 @@
+/** Tables of all accelerators and machines, and the lookup by name. */
+
+import { type UserError, usageError } from '../../base/errors.js';
+import { commandText, setting } from '../../base/text/setting.js';
+import { nearest } from '../../config/nearest.js';
+import { quote } from '../../config/quote.js';
+import { GEFORCE } from './geforce.js';
+import type { Cluster, Gpu, GpuMachine, Hardware, Link } from './gpu.js';
+import { NVIDIA_DATA_CENTER, NVIDIA_WORKSTATION } from './nvidia.js';
+import { OTHER_MAKERS } from './other-makers.js';
+
+export const GPUS: readonly Gpu[] = [
+  ...NVIDIA_DATA_CENTER,
+  ...NVIDIA_WORKSTATION,
+  ...GEFORCE,
+  ...OTHER_MAKERS,
+];
+
+/**
+ * GPU by name; a user's file precedes the table.
+ * @throws UserError with the nearest name if there is none.
+ */
+export function gpuNamed(name: string, more: readonly Gpu[] = []): Gpu {
+  const found = [...more, ...GPUS].find((gpu) => gpu.name === name);
+  if (found) return found;
+  throw usageError(`unknown GPU ${quote(name)}`, nameSuggestion(name, [...more, ...GPUS]));
+}
+
+/** Suggestion for an unknown name. */
+export function nameSuggestion(name: string, among: readonly { readonly name: string }[]): string {
+  const names = among.map((each) => each.name);
+  // A prefix such as `h100` has several matches, none of them close in spelling.
+  const longer = names.filter((each) => each.startsWith(`${name.toLowerCase()}-`));
+  if (longer.length > 1) return `write one of ${longer.join(', ')}`;
+  const [only = nearest(name, names)] = longer;
+  return only ? `did you mean ${only}?` : `see ${commandText('fit')} ${setting('listGpus')}`;
+}
+
+/** Network between machines, from Gbit/s per GPU. */
+const network = (name: string, gigabitsPerSecond: number): Link => ({
+  name,
+  bandwidth: (gigabitsPerSecond * 1e9) / 8,
+  gpus: Number.POSITIVE_INFINITY,
+});
+
+/** Four ports of 100 Gbit/s for eight GPUs. */
+const INFINIBAND_EDR = network('InfiniBand EDR', 50);
+const INFINIBAND_HDR = network('InfiniBand HDR', 200);
+const INFINIBAND_NDR = network('InfiniBand NDR', 400);
+const INFINIBAND_XDR = network('InfiniBand XDR', 800);
+const EFA_400 = network('EFA, 400 Gbit/s of 8', 50);
+const EFA_3200 = network('EFA, 3200 Gbit/s of 8', 400);
+const EFA_6400 = network('EFA, 6400 Gbit/s of 8', 800);
+const ETHERNET_100 = network('Ethernet, 100 Gbit/s of 8', 12.5);
+const TCPXO = network('GPUDirect-TCPXO', 200);
+
+const SURVEY = 'stas00, ml-engineering, network (2025)';
+
+function nvidiaSheet(product: string, year: number): string {
+  return `NVIDIA ${product} datasheet (${year})`;
+}
+
+function ec2Page(instances: string, year: number): string {
+  return `Amazon EC2 ${instances} instances, product page (${year})`;
+}
+
+/** Name, title, GPU, its share of the network if known, source, number of GPUs if not 8. */
+type MachineRow = readonly [string, string, string, Link | null, string, number?];
+
+const MACHINE_ROWS: readonly MachineRow[] = [
+  [
+    'dgx-1-v100',
+    'NVIDIA DGX-1 with 8 V100',
+    'v100-32gb',
+    INFINIBAND_EDR,
+    nvidiaSheet('DGX-1', 2019),
+  ],
+  [
+    'dgx-a100',
+    'NVIDIA DGX A100 640 GB',
+    'a100-80gb',
+    INFINIBAND_HDR,
+    nvidiaSheet('DGX A100', 2021),
+  ],
+  ['dgx-h100', 'NVIDIA DGX H100', 'h100-80gb', INFINIBAND_NDR, nvidiaSheet('DGX H100', 2023)],
+  ['dgx-h200', 'NVIDIA DGX H200', 'h200', INFINIBAND_NDR, nvidiaSheet('DGX H200', 2024)],
+  ['hgx-h200', 'NVIDIA HGX H200 with 8 GPUs', 'h200', null, nvidiaSheet('H200', 2024)],
+  ['dgx-b200', 'NVIDIA DGX B200', 'b200', INFINIBAND_NDR, nvidiaSheet('DGX B200', 2024)],
+  ['dgx-b300', 'NVIDIA DGX B300', 'b300', INFINIBAND_XDR, nvidiaSheet('DGX B300', 2025)],
+  [
+    'gb200-nvl72',
+    'NVIDIA GB200 NVL72, as in DGX GB200',
+    'gb200',
+    INFINIBAND_NDR,
+    nvidiaSheet('DGX GB200', 2024),
+    72,
+  ],
+  ['hgx-h20', 'NVIDIA HGX H20 with 8 GPUs', 'h20', null, 'as reported by SemiAnalysis (2023)'],
+  ['p4d.24xlarge', 'Amazon EC2 p4d.24xlarge', 'a100-40gb', EFA_400, ec2Page('P4', 2020)],
+  ['p5.48xlarge', 'Amazon EC2 p5.48xlarge', 'h100-80gb', EFA_3200, ec2Page('P5', 2023)],
+  ['p5e.48xlarge', 'Amazon EC2 p5e.48xlarge', 'h200', EFA_3200, SURVEY],
+  ['p5en.48xlarge', 'Amazon EC2 p5en.48xlarge', 'h200', EFA_3200, SURVEY],
+  ['p6-b200.48xlarge', 'Amazon EC2 p6-b200.48xlarge', 'b200', EFA_3200, SURVEY],
+  ['p6-b300.48xlarge', 'Amazon EC2 p6-b300.48xlarge', 'b300', EFA_6400, SURVEY],
+  ['a3-megagpu-8g', 'Google Cloud a3-megagpu-8g', 'h100-80gb', TCPXO, SURVEY],
+  ['g5.48xlarge', 'Amazon EC2 g5.48xlarge', 'a10g', ETHERNET_100, ec2Page('G5', 2021)],
+  [
+    'mi300x-platform',
+    'AMD Instinct MI300X platform',
+    'mi300x',
+    null,
+    'AMD Instinct MI300X platform datasheet (2023)',
+  ],
+];
+
+/** Machines sold with several GPUs, each with its share of the network. */
+export const MACHINES: readonly GpuMachine[] = MACHINE_ROWS.map(
+  ([name, title, gpu, network, source, gpus = 8]) => ({
+    name,
+    title,
+    gpu: gpuNamed(gpu),
+    gpus,
+    network,
+    source,
+  }),
+);
+
+/** User's hardware with the table; the user's entries replace those of the same name. */
+export const withKnownHardware = (own: Hardware): Hardware => ({
+  gpus: joined(own.gpus, GPUS),
+  machines: joined(own.machines, MACHINES),
+});
+
+const joined = <T extends { readonly name: string }>(own: readonly T[], table: readonly T[]) => [
+  ...own,
+  ...table.filter(({ name }) => !own.some((each) => each.name === name)),
+];
+
+/**
+ * Cluster of GPUs by name, or a machine by name with its GPUs; with a count as in `8xA100`.
+ * @param gpus Number of GPUs; undefined: one of a GPU, all of a machine.
+ * @param say Called with the choice when the name could mean several.
+ * @throws UserError with the nearest name if there is neither, and for two counts that differ.
+ */
+export function clusterNamed(
+  text: string,
+  gpus: number | undefined,
+  own: Hardware,
+  say: (choice: string) => void = () => {},
+): Cluster {
+  const { gpus: knownGpus, machines } = withKnownHardware(own);
+  const isName = [...knownGpus, ...machines].some(({ name }) => name === text);
+  const { name, count } = isName ? { name: text } : splitCount(text);
+  const { entry, others } = entryNamed(name, [...knownGpus, ...machines]);
+  if (others.length > 0) {
+    const names = others.map((each) => each.name).join(', ');
+    say(`${setting('gpu')} ${name}: using ${entry.name} (${entry.title}); also ${names}`);
+  }
+  const [gpu, each, network] =
+    'gpu' in entry ? [entry.gpu, entry.gpus, entry.network] : [entry, 1, null];
+  const counted = count === undefined ? undefined : count * each;
+  if (counted === 0 || (counted !== undefined && gpus !== undefined && gpus !== counted)) {
+    const suggestion = `write ${setting('gpu', entry.name)} ${setting('gpus', gpus ?? 1)}`;
+    const found = gpus === undefined ? '' : ` and ${setting('gpus', gpus)}`;
+    throw usageError(`expected one number of GPUs, found ${quote(text)}${found}`, suggestion);
+  }
+  return { gpu, gpus: gpus ?? counted ?? each, network };
+}
+
+// Reads names of GPUs and machines as people write them: `RTX 4090`, `h100`, `8xA100`, `A100 80GB`
+
+interface Named {
+  readonly name: string;
+  readonly title: string;
+}
+
+/** `8 x a100`, `2×4090`, `4090 x 2`; the first letter of a name is never the sign. */
+const COUNT_BEFORE = /^\s*(\d{1,5})\s*[x×*]\s*(\D.*|\d{2,}.*)$/i;
+const COUNT_AFTER = /^(.*?\S)\s*[×*]\s*(\d{1,5})\s*$|^(.*?\S)\s+x\s*(\d{1,5})\s*$/i;
+
+/** A name and its count. */
+export function splitCount(text: string): { readonly name: string; readonly count?: number } {
+  const [, before, name] = COUNT_BEFORE.exec(text) ?? [];
+  if (before !== undefined && name !== undefined) return { name, count: Number(before) };
+  const after = COUNT_AFTER.exec(text);
+  const first = after?.[1] ?? after?.[3];
+  if (first === undefined) return { name: text };
+  return { name: first, count: Number(after?.[2] ?? after?.[4]) };
+}
+
+/** Meaning of a name. */
+interface NameMatch<Entry> {
+  readonly entry: Entry;
+  /** Other entries that the name could mean. */
+  readonly others: readonly Entry[];
+}
+
+/** Words that most names leave out; they make no difference between two entries. */
+const SERIES: ReadonlySet<string> = new Set(['rtx', 'rx', 'arc', 'radeon', 'ryzen', 'tpu']);
+
+/** Most common variant of a name without its memory, where it is not the first of the table. */
+const USUAL: ReadonlySet<string> = new Set(['a100-80gb']);
+
+/**
+ * The entry that `text` means. Every word of the text must be a word of the name or of the title, in their order. Of
+ * several entries the one with the fewest further words is chosen, and of those the most common.
+ * @throws UserError with the nearest name when there is none.
+ */
+function entryNamed<Entry extends Named>(
+  text: string,
+  entries: readonly Entry[],
+): NameMatch<Entry> {
+  const exact = entries.find(({ name }) => name === text);
+  if (exact) return { entry: exact, others: [] };
+  const query = folded(text);
+  if (query === '') throw unknown(text, entries);
+  const same = entries.find(({ name }) => folded(name) === query);
+  if (same) return { entry: same, others: [] };
+  const found = entries.flatMap((entry) => {
+    const further = furtherWords(query, entry);
+    return further === undefined ? [] : [{ entry, further }];
+  });
+  const least = Math.min(...found.map(({ further }) => further));
+  const [first, ...more] = found.filter(({ further }) => further === least);
+  if (first === undefined) throw unknown(text, entries);
+  const usual = [first, ...more].find(({ entry }) => USUAL.has(entry.name)) ?? first;
+  const others = found.filter(({ entry, further }) => entry !== usual.entry && further > 0);
+  return { entry: usual.entry, others: least === 0 ? [] : others.map(({ entry }) => entry) };
+}
+
+const MAKER = /\b(?:nvidia|geforce|tesla|quadro|amd|instinct|apple|intel|google|aws)\b/g;
+
+/** Lower case, without makers and separators; `sxm5` is `sxm`. */
+const folded = (text: string): string =>
+  text
+    .toLowerCase()
+    .replaceAll('_', ' ')
+    .replaceAll(MAKER, ' ')
+    .replaceAll(/sxm\d/g, 'sxm')
+    .replaceAll(/(\d)\s*gi?b?\b/g, '$1gb')
+    .replaceAll(/[^a-z0-9]/g, '');
+
+const wordsOf = (text: string): string[] =>
+  text
+    .toLowerCase()
+    .replaceAll(MAKER, ' ')
+    .replaceAll(/sxm\d/g, 'sxm')
+    .replaceAll(/(\d)\s+gb\b/g, '$1gb')
+    .split(/[^a-z0-9]+/)
+    .filter((word) => word !== '');
+
+/** Number of words of the name that `wanted` lacks; undefined when the entry is another one. */
+function furtherWords(query: string, { name, title }: Named): number | undefined {
+  const own = wordsOf(name);
+  const byName = lacking(query, own);
+  const counted = byName ?? lacking(query, wordsOf(title));
+  return counted?.filter((word) => own.includes(word) && !SERIES.has(word)).length;
+}
+
+/** The words that are left over when the others, in their order, are `wanted`. */
+function lacking(query: string, words: readonly string[]): string[] | undefined {
+  const [word, ...rest] = words;
+  if (word === undefined) return query === '' ? [] : undefined;
+  // A memory can be written without its unit.
+  for (const spelling of [word, word.replace(/(?<=^\d+)gb$/, '')]) {
+    if (!query.startsWith(spelling)) continue;
+    const after = lacking(query.slice(spelling.length), rest);
+    if (after) return after;
+  }
+  const without = query === '' ? [...rest] : lacking(query, rest);
+  return without && [word, ...without];
+}
+
+function unknown(text: string, entries: readonly Named[]): UserError {
+  const bases = entries.map(({ name }) => name.replace(/-\d+gb$/, ''));
+  const names = entries.map(({ name }) => name);
+  const close = nearest(text, [...names, ...bases]) ?? nearest(folded(text), bases.map(folded));
+  return usageError(
+    `unknown GPU or machine ${quote(text)}`,
+    close ? `did you mean ${close}?` : `see ${commandText('fit')} ${setting('listGpus')}`,
+  );
+}
+
+/** Entries whose name or title contains every word of a pattern. */
+export function entriesMatching<Entry extends Named>(
+  pattern: string,
+  entries: readonly Entry[],
+): Entry[] {
+  const words = pattern
+    .toLowerCase()
+    .split(/[^a-z0-9.]+/)
+    .filter(Boolean);
+  return entries.filter(({ name, title }) => {
+    const own = `${name} ${title}`.toLowerCase();
+    return words.every((word) => own.includes(word)) || folded(own).includes(folded(pattern));
+  });
+}

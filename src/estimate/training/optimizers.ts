@@ -1,0 +1,22 @@
+/** Optimizers by their names in PyTorch, transformers and other programs. */
+import type { Optimizer } from '../../model/budget/training-budget.js';
+
+/** Letters and digits of a name: `torch.optim.AdamW` and `adamw_torch` become `adamw` and `adamwtorch`. */
+const folded = (name: string): string =>
+  name
+    .toLowerCase()
+    .replace(/^.*\./, '')
+    .replaceAll(/[^a-z0-9]/g, '');
+
+/** Names of `OptimizerNames` in transformers (training_args.py), of torch.optim, of bitsandbytes and of apex. */
+const NAMES: Readonly<Partial<Record<Optimizer, RegExp>>> = {
+  adamw: /^(?:fused|paged|distributed)?adamw?(?:torch|hf|apex|xla|npu|fused|anyprecision|32bit)*$/,
+  'adamw-8bit': /^(?:paged)?adamw?(?:torch|bnb)*8bit$/,
+  sgd: /^sgd$/,
+};
+
+/** The optimizer of a name; undefined for one whose state is not counted here. */
+export function parseOptimizer(name: string): Optimizer | undefined {
+  const found = Object.entries(NAMES).find(([, names]) => names.test(folded(name)));
+  return found?.[0] as Optimizer | undefined;
+}

@@ -1,0 +1,262 @@
+/** Finds configs and checkpoints by path or name. */
+
+import fs from 'node:fs';
+import path from 'node:path';
+import { usageError } from '../../base/errors.js';
+import { configIn } from '../../base/files/config-names.js';
+import { packagePath } from '../../base/files/file-system.js';
+import { fileNamesIn, mountedPath, pathKind } from '../../base/files/mounted.js';
+import { commandText } from '../../base/text/setting.js';
+import {
+  FILE_FORMATS,
+  hasWeightsExtension,
+  isDistributedFolder,
+  isIndexName,
+  isOnnxName,
+  isWeightsName,
+} from '../../checkpoint/formats.js';
+import { nearest } from '../../config/nearest.js';
+import { quote } from '../../config/quote.js';
+import { FAMILY_NAMES } from '../../model/architecture/families.js';
+
+const INDEX_NAME = /\.index\.json$/i;
+const CONFIG_NAME = /\.(?:ya?ml|json)$/i;
+
+const MAGIC: readonly string[] = Object.values(FILE_FORMATS).flatMap(({ magic }) => [...magic]);
+
+/** Whether a file begins like a checkpoint, which text never does. */
+function beginsLikeCheckpoint(head: Buffer): boolean {
+  // Safetensors: the length of the header is far below 2^40, and its first character follows.
+  if (head.readUIntBE(5, 3) === 0 && head[8] === '{'.charCodeAt(0)) return true;
+  // A pickle, including protocols that the reader refuses.
+  if (head[0] === 0x80) return true;
+  const text = head.toString('latin1');
+  return MAGIC.some((magic) => text.startsWith(magic));
+}
+
+const HEAD_BYTES = 9;
+
+/** Whether `path` is a checkpoint: a folder with weights, or a file with the name or beginning of one. */
+export function isCheckpointPath(path: string): boolean {
+  if (path === '-') return false;
+  try {
+    const kind = pathKind(path);
+    if (kind === 'folder') return hasWeights(path) || configIn(path) === undefined;
+    if (hasWeightsExtension(path) || isOnnxName(path) || INDEX_NAME.test(path)) return true;
+    if (mountedPath(path)) return false;
+    // Never reads from a pipe, whose data could not be read again.
+    return !CONFIG_NAME.test(path) && kind === 'file' && beginsAsCheckpoint(path);
+  } catch {
+    // The error appears when the file is read.
+    return false;
+  }
+}
+
+/** @throws when the folder does not exist. */
+export function hasWeights(folder: string): boolean {
+  const names = fileNamesIn(folder);
+  return (
+    names.some((name) => isIndexName(name) || isWeightsName(name)) || isDistributedFolder(names)
+  );
+}
+
+/**
+ * Path of a config: in a folder with a config, that file; for the name of a preset without a file of that name, the
+ * preset's file.
+ */
+export function configPath(source: string): string {
+  if (source === '-') return source;
+  try {
+    const kind = pathKind(source);
+    if (kind === undefined) return presetPath(source) ?? source;
+    return (kind === 'folder' ? configIn(source) : undefined) ?? source;
+  } catch {
+    // See above.
+    return source;
+  }
+}
+
+function beginsAsCheckpoint(path: string): boolean {
+  const head = Buffer.alloc(HEAD_BYTES);
+  const descriptor = fs.openSync(path, 'r');
+  try {
+    fs.readSync(descriptor, head, 0, HEAD_BYTES, 0);
+  } finally {
+    fs.closeSync(descriptor);
+  }
+  return beginsLikeCheckpoint(head);
+}
+
+// The model of the working folder, for commands that are given none.
+
+/** Names that win over any other. */
+const OWN_NAMES = ['minimind.yaml', 'minimind.yml', 'model.yaml', 'model.yml'];
+
+/** Size up to which a file can be a config. */
+const CONFIG_BYTES = 1 << 20;
+
+/**
+ * Model files of a folder: the one of a usual name; the folder itself if it has weights and their config; else all
+ * configs and checkpoints in it.
+ */
+export function modelsIn(folder: string): string[] {
+  const names = fs.readdirSync(folder).sort();
+  const own = OWN_NAMES.find((name) => names.includes(name));
+  if (own !== undefined) return [own];
+  if (hasWeights(folder) && configIn(folder) !== undefined) return ['.'];
+  return names.filter((name) => isConfigFile(path.join(folder, name)));
+}
+
+/** Checkpoint files of a folder; the folder itself if it is a checkpoint. */
+export function checkpointsIn(folder: string): string[] {
+  if (configIn(folder) !== undefined && hasWeights(folder)) return ['.'];
+  return fs.readdirSync(folder).filter(hasWeightsExtension).sort();
+}
+
+/** The section of a model in YAML, or sizes without one. */
+const OWN_KEYS = /^(?:model|hidden_size|num_hidden_layers|num_layers) *:/m;
+
+/** Whether a file has the top-level keys of a config of minimind, or of Hugging Face. */
+function isConfigFile(file: string): boolean {
+  const isJson = path.basename(file) === 'config.json';
+  if (!isJson && !/\.ya?ml$/i.test(file)) return false;
+  const status = fs.statSync(file, { throwIfNoEntry: false });
+  if (!status?.isFile() || status.size > CONFIG_BYTES) return false;
+  const text = fs.readFileSync(file, 'utf8');
+  return isJson ? /"model_type"|"model"/.test(text) : OWN_KEYS.test(text);
+}
+
+/**
+ * The only model or checkpoint of the working folder.
+ * @param line The command line with a model that was found, or an example, for the error.
+ * @throws UserError when there is none, or several.
+ */
+export function onlyOneInFolder(
+  what: 'model' | 'checkpoint',
+  line: (found: string | undefined) => string,
+): string {
+  const found = what === 'model' ? modelsIn('.') : checkpointsIn('.');
+  const [only] = found;
+  if (only !== undefined && found.length === 1) return only;
+  throw usageError(
+    only === undefined
+      ? `expected a ${what}, found none on the command line or in this folder`
+      : `expected one ${what}, found ${found.length} in this folder: ${found.join(', ')}`,
+    `write ${line(only)}`,
+  );
+}
+
+// Presets: the commented files in the package's configs folder, by name.
+
+export interface PresetFile {
+  /** `hybrid/recommended`. */
+  readonly preset: string;
+  readonly family: string;
+  readonly text: string;
+}
+
+/** Folder of the package's configs. */
+function presetFolder(): string | undefined {
+  const hybrid = packagePath('configs/hybrid');
+  return hybrid && path.dirname(hybrid);
+}
+
+/** Names of all presets with their families: `hybrid/original`. */
+export function presetNames(): string[] {
+  const folder = presetFolder();
+  if (folder === undefined) return [];
+  return FAMILY_NAMES.flatMap((family) => {
+    const own = path.join(folder, family);
+    if (!fs.existsSync(own)) return [];
+    const files = fs.readdirSync(own).filter((name) => name.endsWith('.yaml'));
+    return files.map((name) => `${family}/${path.basename(name, '.yaml')}`);
+  });
+}
+
+const lastPart = (preset: string) => preset.slice(preset.indexOf('/') + 1);
+
+const foldedName = (name: string) => name.trim().toLowerCase().replaceAll('_', '-');
+
+/** Config files of the published report of the SRTE, and the presets with their models. */
+const PUBLISHED_FILES: Readonly<Record<string, string>> = {
+  'pretrain-optimized': 'hybrid/recommended',
+  'pretrain-v1': 'hybrid/original',
+};
+
+/** Preset of a published file, by its name or path: `configs/pretrain_optimized.yaml`. */
+export function publishedPreset(name: string): string | undefined {
+  const file = path.basename(foldedName(name));
+  const stem = file.replace(/\.ya?ml$/, '');
+  return Object.hasOwn(PUBLISHED_FILES, stem) ? PUBLISHED_FILES[stem] : undefined;
+}
+
+/** Presets that a name in any case means, with or without the family. */
+export function presetsNamed(name: string): string[] {
+  // `minimind-2` is minimind2; a name with other digits would be another model.
+  const spelled = (each: string) => foldedName(each).replaceAll('-', '');
+  const wanted = spelled(publishedPreset(name) ?? name);
+  return presetNames().filter((preset) =>
+    [preset, lastPart(preset)].some((each) => spelled(each) === wanted),
+  );
+}
+
+/** File of the only preset of this name. */
+function presetPath(name: string): string | undefined {
+  const isFile = /\.(?:ya?ml|json)$/i.test(name) && publishedPreset(name) === undefined;
+  const [only, ...others] = isFile ? [] : presetsNamed(name);
+  const folder = presetFolder();
+  if (only === undefined || others.length > 0 || folder === undefined) return undefined;
+  return path.join(folder, `${only}.yaml`);
+}
+
+/** Name of the preset whose file this is. */
+export function presetOfPath(file: string): string | undefined {
+  const folder = presetFolder();
+  if (folder === undefined || !file.startsWith(folder + path.sep)) return undefined;
+  return file.slice(folder.length + 1, -'.yaml'.length).replaceAll(path.sep, '/');
+}
+
+/** Advice for a name that is not one of a preset: a family is not. */
+export function presetAdvice(name: string): string {
+  const folded = name.toLowerCase();
+  const family = FAMILY_NAMES.find((each) => each === folded);
+  const example = presetNames().find((preset) => preset.startsWith(`${family}/`));
+  if (example !== undefined) {
+    return `${family} is a family: write one of its presets, as ${example}; ${commandText('list', [String(family)])} shows them`;
+  }
+  const close = nearestPreset(name);
+  return close ? `did you mean ${close}?` : `${commandText('list')} shows the presets`;
+}
+
+/** The preset with the most similar name, as short as it is unique. */
+function nearestPreset(name: string): string | undefined {
+  const presets = presetNames();
+  const close = nearest(name, [...presets, ...presets.map(lastPart)]);
+  if (close === undefined || close.includes('/')) return close;
+  return presetsNamed(close).length === 1 ? close : presetsNamed(close)[0];
+}
+
+/**
+ * @param name `hybrid/recommended`, or `recommended` when only one family has it; in any case.
+ * @throws UserError when there is no such preset.
+ */
+export function readPresetFile(name: string): PresetFile {
+  const found = presetsNamed(name);
+  const [preset] = found;
+  const file = presetPath(name);
+  if (preset === undefined || file === undefined) {
+    throw usageError(
+      preset === undefined
+        ? `unknown preset ${quote(name)}`
+        : `expected one preset, found ${found.length} of the name ${quote(name)}`,
+      preset === undefined ? presetAdvice(name) : `write ${found.join(' or ')}`,
+    );
+  }
+  const [family = ''] = preset.split('/');
+  return { preset, family, text: withLocalSchema(fs.readFileSync(file, 'utf8'), family) };
+}
+
+/** Sets the schema's path: in docs for the package's presets, in the same folder for the user's file. */
+function withLocalSchema(text: string, family: string): string {
+  return text.replace(/^(# yaml-language-server: \$schema=).*$/m, `$1./${family}.schema.json`);
+}

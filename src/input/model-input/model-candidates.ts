@@ -1,0 +1,196 @@
+/** Models to compare: several sources, each with every combination of the `--set` values. */
+import { setImmediate as breathe } from 'node:timers/promises';
+import { type Problem, problemsOf, UserError, usageError } from '../../base/errors.js';
+import { setting } from '../../base/text/setting.js';
+import { type SweepPoint, sweepOf } from '../../config/overrides.js';
+import { tensorsOf, walkCounted } from '../../model/architecture/walk.js';
+import type { CheckpointFlags, LoadedModel, ModelSource } from './checkpoint-model.js';
+import { loadAllFiles, openModelSource } from './model-source.js';
+
+/** A larger number is an error in a list. */
+const MAX_MODELS = 100_000;
+
+/** Tensors of all models that are kept: with what is derived from them, about 50 MB. */
+const MOST_KEPT_TENSORS = 50_000;
+
+export interface LoadedCandidate {
+  readonly file: string;
+  /** The values of the swept keys, as given. */
+  readonly chosen: readonly string[];
+  readonly loaded: LoadedModel | undefined;
+  /** Errors or warnings. */
+  readonly problems: readonly Problem[];
+}
+
+interface CandidateFlags extends CheckpointFlags {
+  readonly set?: readonly string[] | undefined;
+  /** Whether to pair the values of the lists instead of combining them. */
+  readonly zip?: boolean | undefined;
+}
+
+/** Candidates, each loaded when it is asked for. */
+export interface Candidates {
+  readonly count: number;
+  /** Dotted paths of the keys with several values. */
+  readonly swept: readonly string[];
+  /** Some of each source, with many values of each key. Without a sweep, all. */
+  readonly sample: readonly number[];
+  /** File and values of each. */
+  readonly points: readonly Pick<LoadedCandidate, 'file' | 'chosen'>[];
+  candidate(index: number): Promise<LoadedCandidate>;
+}
+
+/**
+ * Opens each source with each combination of values, the sources in their order and the values of the first key
+ * slowest. In a sweep, an invalid combination does not stop the others.
+ * @throws UserError when there are too many, a source cannot be read, or, without a sweep, is not valid.
+ */
+export async function openCandidates(
+  sources: readonly string[],
+  flags: CandidateFlags,
+): Promise<Candidates> {
+  const sweep = sweepOf(flags.set ?? [], flags.zip);
+  refuseTooMany(sources.length * sweep.size);
+  const combinations = sweep.points();
+  const sample = sampleOf(combinations);
+  let keptTensors = 0;
+  const keep = (
+    { known }: { readonly known: Map<number, LoadedCandidate> },
+    at: number,
+    candidate: LoadedCandidate,
+  ) => {
+    const tensors = candidate.loaded ? tensorsOf(candidate.loaded.model).length : 0;
+    if (keptTensors + tensors > MOST_KEPT_TENSORS) return;
+    keptTensors += tensors;
+    known.set(at, candidate);
+  };
+  const { loaded: opened, error } = await loadAllFiles(sources, async (path) => {
+    const source = await openModelSource(path, flags);
+    const file = path === '-' ? '<stdin>' : path;
+    const known = new Map<number, LoadedCandidate>();
+    const from = { source, file, known };
+    // Without a sweep, an invalid source is an error.
+    if (sweep.keys.length === 0) keep(from, 0, await candidateOf(file, source, combinations[0]));
+    return from;
+  });
+  if (error) throw error;
+  const { length: size } = combinations;
+  const isSampled = new Set(sample);
+  return {
+    count: opened.length * size,
+    swept: sweep.keys,
+    sample: opened.flatMap((_, number) => sample.map((at) => number * size + at)),
+    points: opened.flatMap(({ file }) => combinations.map(({ chosen }) => ({ file, chosen }))),
+    async candidate(index) {
+      const at = index % size;
+      const from = opened[Math.floor(index / size)];
+      if (from === undefined) throw new RangeError(`no model ${index}`);
+      const { file, source, known } = from;
+      // Thousands of models one after the other leave no time for Ctrl-C and timers.
+      await breathe();
+      const before = known.get(at);
+      if (before !== undefined) return before;
+      const found = await candidateOf(file, source, combinations[at]);
+      if (isSampled.has(at)) keep(from, at, found);
+      return found;
+    },
+  };
+}
+
+function refuseTooMany(models: number): void {
+  if (models <= MAX_MODELS) return;
+  throw usageError(
+    `${setting('set')}: expected at most ${MAX_MODELS.toLocaleString('en-US')} models, found ${models.toLocaleString('en-US')}`,
+    'give fewer values, or fewer keys with several',
+  );
+}
+
+async function candidateOf(
+  file: string,
+  source: ModelSource,
+  { set, chosen }: SweepPoint = { set: [], chosen: [] },
+): Promise<LoadedCandidate> {
+  try {
+    // The tensors of a checkpoint match at most one combination, so none is checked against them.
+    const loaded = await source.model(set, { isChecked: chosen.length === 0 });
+    return { file, chosen, loaded, problems: loaded.warnings };
+  } catch (error) {
+    if (!(error instanceof UserError) || chosen.length === 0) throw error;
+    return { file, chosen, loaded: undefined, problems: problemsOf(error, file) };
+  }
+}
+
+/** Combinations of a sample for each key. */
+const SAMPLE = 16;
+
+/** Some combinations: of each key those with the first values of the others, and some of all. */
+function sampleOf(combinations: readonly SweepPoint[]): number[] {
+  const all = [...combinations.keys()];
+  const first = combinations[0]?.chosen ?? [];
+  const byKey = new Map<number, number[]>();
+  for (const at of all) {
+    const key = onlyDifference(combinations[at]?.chosen ?? [], first);
+    if (key !== undefined) byKey.set(key, [...(byKey.get(key) ?? []), at]);
+  }
+  const lists = byKey.size > 1 ? [...byKey.values(), all] : [all];
+  const found = lists.flatMap((list) => spread(list, SAMPLE));
+  return [...new Set([0, ...found])].toSorted((a, b) => a - b);
+}
+
+/** The key in which alone two combinations differ. */
+function onlyDifference(own: readonly string[], other: readonly string[]): number | undefined {
+  const keys = own.flatMap((value, key) => (value === other[key] ? [] : [key]));
+  return keys.length === 1 ? keys[0] : undefined;
+}
+
+/** At most `count` items of a list at equal distances, with the last. */
+const spread = <Item>(list: readonly Item[], count: number): Item[] =>
+  list.filter((_, at) =>
+    list.length <= count
+      ? true
+      : Math.floor(((at + 1) * count) / list.length) > Math.floor((at * count) / list.length),
+  );
+
+/** Seconds of a model, of each of its layers and of each tensor on a slow machine; measured at a sixth of them. */
+const MODEL_SECONDS = 0.012;
+const LAYER_SECONDS = 75e-6;
+const TENSOR_SECONDS = 18e-6;
+
+/** Seconds that the size of a model adds; an invalid one has none. */
+const secondsOf = ({ loaded }: LoadedCandidate): number =>
+  loaded === undefined
+    ? LAYER_SECONDS
+    : LAYER_SECONDS * walkCounted(loaded.model).length +
+      TENSOR_SECONDS * tensorsOf(loaded.model).length;
+
+/**
+ * Seconds of each candidate, from those of the sample: each value multiplies them as it does alone. A value outside the
+ * sample does as the one before it.
+ */
+export async function candidateCosts(models: Candidates): Promise<number[]> {
+  const { points, sample, swept } = models;
+  const seconds = new Map<number, number>();
+  for (const index of sample) seconds.set(index, secondsOf(await models.candidate(index)));
+  const costs: number[] = [];
+  for (let start = 0; start < points.length; ) {
+    const { file, chosen: first = [] } = points[start] ?? {};
+    const next = points.findIndex((each, index) => index > start && each.file !== file);
+    const end = next < 0 ? points.length : next;
+    const base = seconds.get(start) ?? LAYER_SECONDS;
+    const factors = swept.map(() => new Map<string, number>());
+    const last = swept.map(() => base);
+    for (let index = start; index < end; index++) {
+      const { chosen = [] } = points[index] ?? {};
+      const key = onlyDifference(chosen, first);
+      if (key === undefined) continue;
+      last[key] = seconds.get(index) ?? last[key] ?? base;
+      factors[key]?.set(chosen[key] ?? '', last[key] / base);
+    }
+    for (const { chosen } of points.slice(start, end)) {
+      const factor = chosen.reduce((all, value, key) => all * (factors[key]?.get(value) ?? 1), 1);
+      costs.push(MODEL_SECONDS + base * factor);
+    }
+    start = end;
+  }
+  return costs;
+}

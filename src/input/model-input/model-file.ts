@@ -1,0 +1,235 @@
+/** Loads a config file with its family: the first step of every command that takes a FILE. */
+
+import { type Problem, type PropertyPath, UserError, usageError } from '../../base/errors.js';
+import { hubSuggestion } from '../../base/text/hub-names.js';
+import { commandText } from '../../base/text/setting.js';
+import { isRecord } from '../../base/text/words.js';
+import { checkDocument } from '../../config/check-document.js';
+import type { ConfigDocument } from '../../config/document.js';
+import { withFindings } from '../../config/document.js';
+import { invalidConfig } from '../../config/document-problems.js';
+import { nearest } from '../../config/nearest.js';
+import { applyOverrides, correctedOverrides } from '../../config/overrides.js';
+import { describeValue, quote } from '../../config/quote.js';
+import { readDocument } from '../../config/read.js';
+import { keyPaths } from '../../config/schema-structure.js';
+import type { FamilyName } from '../../model/architecture/families.js';
+import {
+  DEFAULT_FAMILY,
+  FAMILY_NAMES,
+  isFamilyName,
+  loadFamily,
+} from '../../model/architecture/families.js';
+import type { DocumentOf, Family } from '../../model/architecture/family.js';
+import type { LanguageModel } from '../../model/architecture/layer.js';
+import { LimitError } from '../../model/architecture/param.js';
+import type { Quantization } from '../../model/quantization/quantization-config.js';
+import type { DecidedFamily } from './family-of-keys.js';
+import { configPath, presetAdvice, presetOfPath } from './locate.js';
+import type { LeftOutPart } from './parts-left-out.js';
+import { asOfFamily, inSettingNames, withSettingNames } from './setting-names.js';
+
+/** A valid config and the model that it describes. */
+export interface ModelFile {
+  /** Path as given; `<stdin>` for `-`. */
+  readonly file: string;
+  readonly family: Family;
+  /** The parsed document with defaults, in the type of the family's schema. */
+  readonly document: unknown;
+  readonly model: LanguageModel;
+  readonly warnings: readonly Problem[];
+  /** Kind of the whole model, where only its language model is described. */
+  readonly textOf?: string;
+  /** Other parts of the checkpoint. */
+  readonly leftOut?: readonly LeftOutPart[];
+  /** Quantization of the weights in a `config.json`. */
+  readonly quantization?: Quantization;
+  /** Type of the weights in a GGUF file, as `q4_k_m`. */
+  readonly storedType?: string;
+}
+
+/** A model file that can say where its values are. */
+export interface LocatedModelFile extends ModelFile {
+  /** Place of a value in the file, or of the nearest section above it. */
+  locate(path: PropertyPath): Pick<Problem, 'file' | 'line' | 'column' | 'excerpt'>;
+}
+
+/**
+ * The document of a loaded file in one family's type, for commands of that family only.
+ * @throws UserError when the file is of another family.
+ */
+export function documentOf<F extends Family>(loaded: ModelFile, family: F): DocumentOf<F> {
+  if (loaded.family.name !== family.name) {
+    throw usageError(
+      `${loaded.file} describes a ${loaded.family.name} model; this command is for ${family.name}`,
+      `give it a file whose model.family is ${family.name}`,
+    );
+  }
+  // The same family: its schema is what the document was parsed with.
+  return loaded.document as DocumentOf<F>;
+}
+
+export interface ModelLoadOptions {
+  /** Overrides in the form `model.key=value`. */
+  readonly set?: readonly string[] | undefined;
+  /** Whether warnings count as errors. */
+  readonly strict?: boolean;
+  /** Family to read a config as, regardless of its own. */
+  readonly family?: string | undefined;
+}
+
+/**
+ * Reads a config with overrides, checks it, and describes its model.
+ * @param source A path, a folder with a config, or `-` for stdin.
+ * @throws UserError with every problem.
+ */
+export async function loadModelFile(
+  source: string,
+  options: ModelLoadOptions = {},
+): Promise<LocatedModelFile> {
+  return modelOf(await readConfig(source), options);
+}
+
+/**
+ * The config at a path, in a folder, of a preset, or, with `-`, from stdin.
+ * @throws UserError as `readDocument`.
+ */
+export async function readConfig(source: string): Promise<ConfigDocument> {
+  const file = configPath(source);
+  const preset = presetOfPath(file);
+  try {
+    return await readDocument(file, {
+      isFound: file !== source,
+      ...(preset !== undefined && file !== source && { name: preset }),
+    });
+  } catch (error) {
+    throw isMissing(error) ? missingModel(source, error) : error;
+  }
+}
+
+const isMissing = (error: unknown): error is UserError =>
+  error instanceof UserError && error.code === 'usage' && error.message.startsWith('there is no');
+
+/** The error of a missing file, with the presets as what could be meant. */
+function missingModel(source: string, cause: UserError): UserError {
+  const message = `expected a config, a checkpoint or a preset, found no file ${quote(source, 200)}`;
+  const suggestion =
+    cause.suggestion ??
+    // A name of the hub can be close to that of a preset.
+    (isFamilyName(source.split('/')[0] ?? '') ? undefined : hubSuggestion(source)) ??
+    presetAdvice(source);
+  return usageError(message, suggestion, cause);
+}
+
+/**
+ * Checks a document with overrides, and describes its model.
+ * @throws UserError with every problem.
+ */
+export async function modelOf(
+  document: ConfigDocument,
+  { set = [], strict = false, family: as }: ModelLoadOptions = {},
+): Promise<LocatedModelFile> {
+  const { ours, quantization, textOf } = await translated(document, as);
+  const { written, family, problem } = await overridden(ours, set);
+  const checked = checkDocument(written, family);
+  const found = checked.problems.map((each) => (problem && isFamily(each) ? problem : each));
+  const problems = strict ? found.map(asError) : found;
+  const errors = checked.errors + (strict ? checked.warnings : 0);
+  const { value } = checked;
+  if (value === undefined || errors > 0) throw invalidConfig(written.file, problems, errors);
+  const model = describe(written, family, value, problems);
+  return {
+    file: written.file,
+    family,
+    document: value,
+    model,
+    warnings: problems,
+    locate: (path) => written.locate(path),
+    ...(textOf !== undefined && { textOf }),
+    ...(quantization && { quantization }),
+  };
+}
+
+/** A document with a `model` section, and what else a `config.json` says. The reader of each kind is loaded only for it. */
+async function translated(document: ConfigDocument, as: string | undefined) {
+  if (isRecord(document.value.model)) {
+    const { asSections } = await import('./document-sections.js');
+    return { ours: await asSections(document, as) };
+  }
+  const { asOurDocument, quantizationOf, wholeKindOf } = await import('./hugging-face-document.js');
+  return {
+    ours: await asOurDocument(document, as),
+    quantization: quantizationOf(document).quantization,
+    textOf: wholeKindOf(document, as),
+  };
+}
+
+/**
+ * A document with overrides, each resolved in the resulting family.
+ * @param document As `asOurDocument` returns it.
+ */
+export async function overridden(document: ConfigDocument, set: readonly string[]) {
+  const { family, problem, found } = await familyOf(applyOverrides(document, set));
+  const own = found ? withFindings(asOfFamily(document, family), [found]) : document;
+  const meant = correctedOverrides(family.schema, set.map(inSettingNames(family)));
+  const renamed = withSettingNames(own, family);
+  const written = withSettingNames(applyOverrides(renamed, meant), family);
+  return { written, meant, family, problem };
+}
+
+const asError = (problem: Problem): Problem => ({ ...problem, severity: 'error' });
+
+/** Whether a problem comes from a family's schema and another family's name. */
+const isFamily = ({ path }: Problem) => path === 'model.family';
+
+/** The family of a document. For an unknown name, the most likely one, so that the rest is checked too. */
+async function familyOf(
+  document: ConfigDocument,
+): Promise<DecidedFamily & { readonly problem?: Problem }> {
+  const section = document.value.model;
+  if (!isRecord(section) || !Object.hasOwn(section, 'family')) {
+    const { familyOfKeys } = await import('./family-of-keys.js');
+    return familyOfKeys(document);
+  }
+  const named = section.family;
+  // Undefined for an alias without an anchor, which the reader of the file reports.
+  if (named === undefined) return { family: await loadFamily(DEFAULT_FAMILY) };
+  if (isFamilyName(named)) return { family: await loadFamily(named) };
+  const near = typeof named === 'string' ? nearest(named, FAMILY_NAMES) : undefined;
+  const close = isFamilyName(near) && (await hasKeysOf(near, section)) ? near : undefined;
+  const family = await loadFamily(isFamilyName(close) ? close : DEFAULT_FAMILY);
+  const problem: Problem = {
+    severity: 'error',
+    ...document.locate(['model', 'family']),
+    path: 'model.family',
+    message: `unknown family ${describeValue(named)}`,
+    suggestion: close
+      ? `write ${close}`
+      : `write one of ${FAMILY_NAMES.join(', ')}; ${commandText('list')} describes them`,
+  };
+  return { family, problem };
+}
+
+/** Whether a family knows all keys of a model section: a similar name alone can be another kind of model. */
+async function hasKeysOf(name: FamilyName, section: unknown): Promise<boolean> {
+  const { schema } = await loadFamily(name);
+  const known = new Set([...keyPaths(schema)].map(([first, key]) => first === 'model' && key));
+  return Object.keys(section ?? {}).every((key) => known.has(key));
+}
+
+function describe(
+  document: ConfigDocument,
+  family: Family,
+  value: unknown,
+  warnings: readonly Problem[],
+): LanguageModel {
+  try {
+    return family.build(value);
+  } catch (error) {
+    if (!(error instanceof LimitError)) throw error;
+    const { path, message } = error;
+    const place = document.locate(path.split('.'));
+    const problem: Problem = { severity: 'error', ...place, path, message };
+    throw invalidConfig(document.file, [...warnings, problem], 1);
+  }
+}

@@ -1,0 +1,102 @@
+/** A model with the checkpoint of its weights, from one reference or from a config and `--checkpoint`. */
+import path from 'node:path';
+import { type Problem, type UserError, usageError } from '../../base/errors.js';
+import { pathKind } from '../../base/files/mounted.js';
+import type { ProgressDisplay } from '../../base/progress-display.js';
+import { setting } from '../../base/text/setting.js';
+import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import {
+  checkpointAsConfig,
+  checkpointWarnings,
+  configFirst,
+  configOf,
+  openFlaggedCheckpoint,
+} from './checkpoint-config.js';
+import { checkpointsIn, configPath } from './locate.js';
+import { loadModelFile, type ModelFile, type ModelLoadOptions, modelOf } from './model-file.js';
+import { verifiedModel } from './verify-checkpoint.js';
+
+export interface WeightFlags extends ModelLoadOptions {
+  readonly checkpoint?: string | undefined;
+  readonly stateDict?: string | undefined;
+  /** Whether random weights take the place of a checkpoint. */
+  readonly random?: boolean;
+}
+
+export interface WeightedModelFile {
+  readonly loaded: ModelFile;
+  /** Undefined for random weights. */
+  readonly checkpoint: Checkpoint | undefined;
+  readonly warnings: readonly Problem[];
+  readonly close: () => void;
+}
+
+/**
+ * Opens a model whose weights are needed. The caller closes it.
+ * @throws UserError when there are no weights, or they do not match the config.
+ */
+export async function openWeighted(
+  file: string,
+  flags: WeightFlags,
+  display: ProgressDisplay,
+): Promise<WeightedModelFile> {
+  const own = checkpointAsConfig(file, flags);
+  let checkpoint = own;
+  const close = () => checkpoint?.close();
+  try {
+    if (own && flags.random) throw hasWeights(file);
+    const described = own
+      ? await modelOf((await configOf(own, undefined, configFirst(own))).document, flags)
+      : await loadModelFile(file, flags);
+    checkpoint ??= openFlaggedCheckpoint(flags);
+    if (!checkpoint) {
+      if (!flags.random) throw hasNoWeights(described.file);
+      return { loaded: described, checkpoint, warnings: described.warnings, close };
+    }
+    const { loaded, warnings } = await verifiedModel(described, checkpoint, display);
+    return {
+      loaded,
+      checkpoint,
+      warnings: [...described.warnings, ...checkpointWarnings(checkpoint), ...warnings],
+      close,
+    };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+const hasWeights = (file: string) =>
+  usageError(
+    `${file} is a checkpoint; ${setting('random')} requires a config`,
+    `remove ${setting('random')}, or pass a config`,
+  );
+
+function hasNoWeights(file: string): UserError {
+  const folder = path.dirname(configPath(file));
+  const beside = file !== '<stdin>' && isFolder(folder) ? checkpointsIn(folder) : [];
+  const [only] = beside.length === 1 ? beside : [];
+  return usageError(
+    `${file} is a config without weights`,
+    only
+      ? `write ${setting('checkpoint', path.join(folder, only))}, or ${setting('random')} for random weights`
+      : `add ${setting('checkpoint', 'PATH')}, or ${setting('random')} for random weights`,
+  );
+}
+
+/** Folders in which the text files of a model lie: that of its config, and that of its weights. */
+export function foldersOf({
+  loaded: { file },
+  checkpoint,
+}: {
+  readonly loaded: Pick<ModelFile, 'file'>;
+  readonly checkpoint: Pick<Checkpoint, 'path'> | undefined;
+}): string[] {
+  const files = [
+    ...(file === '<stdin>' ? [] : [configPath(file)]),
+    ...(checkpoint ? [checkpoint.path] : []),
+  ];
+  return [...new Set(files.map((each) => (isFolder(each) ? each : path.dirname(each))))];
+}
+
+const isFolder = (file: string) => pathKind(file) === 'folder';

@@ -1,0 +1,129 @@
+import { usageError } from '../../base/errors.js';
+import type { Family } from './family.js';
+
+type FamilyLoaders<Name extends string> = Readonly<Record<Name, () => Promise<Family>>>;
+
+/** Without the type of each schema: a program that imports the library would compare all of them. */
+const familyLoaders = <Name extends string>(loaders: FamilyLoaders<Name>) => loaders;
+
+/** Registry of families, one per line; each is loaded on demand. */
+export const FAMILIES = familyLoaders({
+  hybrid: async () => (await import('./models/hybrid.js')).hybrid,
+  minimind: async () => (await import('./models/minimind.js')).minimind,
+  minigpt: async () => (await import('./models/minigpt.js')).minigpt,
+  llama: async () => (await import('./models/llama.js')).llama,
+  mistral: async () => (await import('./models/mistral.js')).mistral,
+  mixtral: async () => (await import('./models/mixtral.js')).mixtral,
+  qwen2: async () => (await import('./models/qwen2.js')).qwen2,
+  qwen2_moe: async () => (await import('./models/qwen2_moe.js')).qwen2Moe,
+  qwen3: async () => (await import('./models/qwen3.js')).qwen3,
+  qwen3_moe: async () => (await import('./models/qwen3_moe.js')).qwen3Moe,
+  gemma: async () => (await import('./models/gemma.js')).gemma,
+  gemma2: async () => (await import('./models/gemma2.js')).gemma2,
+  gemma3_text: async () => (await import('./models/gemma3_text.js')).gemma3Text,
+  phi3: async () => (await import('./models/phi3.js')).phi3,
+  gpt2: async () => (await import('./models/gpt2.js')).gpt2,
+  gpt_neox: async () => (await import('./models/gpt_neox.js')).gptNeox,
+  bloom: async () => (await import('./models/bloom.js')).bloom,
+  smollm3: async () => (await import('./models/smollm3.js')).smollm3,
+  olmo2: async () => (await import('./models/olmo2.js')).olmo2,
+  deepseek_v2: async () => (await import('./models/deepseek_v2.js')).deepseekV2,
+  deepseek_v3: async () => (await import('./models/deepseek_v3.js')).deepseekV3,
+  mamba: async () => (await import('./models/mamba.js')).mamba,
+  mamba2: async () => (await import('./models/mamba2.js')).mamba2,
+  falcon_mamba: async () => (await import('./models/falcon_mamba.js')).falconMamba,
+  bamba: async () => (await import('./models/bamba.js')).bamba,
+  granitemoehybrid: async () => (await import('./models/granitemoehybrid.js')).graniteMoeHybrid,
+  falcon_h1: async () => (await import('./models/falcon_h1.js')).falconH1,
+  jamba: async () => (await import('./models/jamba.js')).jamba,
+  nemotron_h: async () => (await import('./models/nemotron_h.js')).nemotronH,
+  granite: async () => (await import('./models/granite.js')).granite,
+  granitemoe: async () => (await import('./models/granitemoe.js')).granitemoe,
+  starcoder2: async () => (await import('./models/starcoder2.js')).starcoder2,
+  olmo: async () => (await import('./models/olmo.js')).olmo,
+  olmo3: async () => (await import('./models/olmo3.js')).olmo3,
+  olmoe: async () => (await import('./models/olmoe.js')).olmoe,
+  seed_oss: async () => (await import('./models/seed_oss.js')).seedOss,
+  ernie4_5: async () => (await import('./models/ernie4_5.js')).ernie45,
+  exaone4: async () => (await import('./models/exaone4.js')).exaone4,
+  glm: async () => (await import('./models/glm.js')).glm,
+  glm4: async () => (await import('./models/glm4.js')).glm4,
+  hunyuan_v1_dense: async () => (await import('./models/hunyuan_v1_dense.js')).hunyuanV1Dense,
+  arcee: async () => (await import('./models/arcee.js')).arcee,
+  nemotron: async () => (await import('./models/nemotron.js')).nemotron,
+  cohere: async () => (await import('./models/cohere.js')).cohere,
+  cohere2: async () => (await import('./models/cohere2.js')).cohere2,
+  phi: async () => (await import('./models/phi.js')).phi,
+  stablelm: async () => (await import('./models/stablelm.js')).stablelm,
+  helium: async () => (await import('./models/helium.js')).helium,
+  ministral: async () => (await import('./models/ministral.js')).ministral,
+  opt: async () => (await import('./models/opt.js')).opt,
+  gptj: async () => (await import('./models/gptj.js')).gptj,
+  gpt_neo: async () => (await import('./models/gpt_neo.js')).gptNeo,
+  falcon: async () => (await import('./models/falcon.js')).falcon,
+  mpt: async () => (await import('./models/mpt.js')).mpt,
+  gpt_bigcode: async () => (await import('./models/gpt_bigcode.js')).gptBigcode,
+  qwen3_next: async () => (await import('./models/qwen3_next.js')).qwen3Next,
+  qwen3_5_text: async () => (await import('./models/qwen3_5_text.js')).qwen35Text,
+  qwen3_5_moe_text: async () => (await import('./models/qwen3_5_moe_text.js')).qwen35MoeText,
+  lfm2: async () => (await import('./models/lfm2.js')).lfm2,
+  lfm2_moe: async () => (await import('./models/lfm2_moe.js')).lfm2Moe,
+  gpt_oss: async () => (await import('./models/gpt_oss.js')).gptOss,
+  olmo_hybrid: async () => (await import('./models/olmo_hybrid.js')).olmoHybrid,
+  glm4_moe: async () => (await import('./models/glm4_moe.js')).glm4Moe,
+  dots1: async () => (await import('./models/dots1.js')).dots1,
+  ernie4_5_moe: async () => (await import('./models/ernie4_5_moe.js')).ernie45Moe,
+  llama4_text: async () => (await import('./models/llama4_text.js')).llama4Text,
+  gemma3n_text: async () => (await import('./models/gemma3n_text.js')).gemma3nText,
+  gemma4_text: async () => (await import('./models/gemma4_text.js')).gemma4Text,
+  minimax_m2: async () => (await import('./models/minimax_m2.js')).minimaxM2,
+  ministral3: async () => (await import('./models/ministral3.js')).ministral3,
+  phimoe: async () => (await import('./models/phimoe.js')).phimoe,
+  zamba2: async () => (await import('./models/zamba2.js')).zamba2,
+  mistral4: async () => (await import('./models/mistral4.js')).mistral4,
+});
+
+export type FamilyName = keyof typeof FAMILIES;
+
+/**
+ * Kinds of `config.json` whose code is a copy of a family's, with the keys that the copy has by default and those of its
+ * `rope_scaling`.
+ * MiniLLM: github.com/cklxx/mini-llm, model/model_minillm.py, a copy of MiniMind 2 of November 2025.
+ */
+export const COPIES = {
+  minillm: {
+    family: 'minimind',
+    keys: { version: 2, hidden_size: 512, num_hidden_layers: 8 },
+    scaling: { rope_type: 'yarn', formula: 'early' },
+  },
+} as const satisfies Record<
+  string,
+  {
+    readonly family: string;
+    readonly keys: Readonly<Record<string, unknown>>;
+    readonly scaling: Readonly<Record<string, unknown>>;
+  }
+>;
+
+export const isCopy = (name: unknown): name is keyof typeof COPIES =>
+  typeof name === 'string' && Object.hasOwn(COPIES, name);
+
+export const FAMILY_NAMES = Object.keys(FAMILIES) as readonly FamilyName[];
+
+/** Family of a document without `model.family`. */
+export const DEFAULT_FAMILY: FamilyName = 'hybrid';
+
+export function isFamilyName(name: unknown): name is FamilyName {
+  return typeof name === 'string' && Object.hasOwn(FAMILIES, name);
+}
+
+/** @throws UserError for an unknown family; names from JavaScript are unchecked. */
+export async function loadFamily(name: FamilyName): Promise<Family> {
+  if (!isFamilyName(name)) {
+    throw usageError(
+      `unknown family ${JSON.stringify(name)}`,
+      `write one of ${FAMILY_NAMES.join(', ')}`,
+    );
+  }
+  return FAMILIES[name]();
+}

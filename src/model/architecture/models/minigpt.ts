@@ -1,0 +1,166 @@
+/** MiniGPT: a small Llama-like decoder with grouped-query attention and its own names. */
+import * as z from 'zod';
+import { groupBy } from '../../../base/text/words.js';
+import { rotary } from '../constructors/attention-layers.js';
+import { rmsNormLayer } from '../constructors/basic-layers.js';
+import { defineFamily, type Preset } from '../family.js';
+import { trainingHints } from '../training-section.js';
+import {
+  causalModel,
+  residualBlock,
+  separateAttention,
+  separateMlp,
+} from '../transformer/decoder-parts.js';
+import { huggingFaceReader } from '../transformer/hugging-face.js';
+import { DECODER_RULES } from '../transformer/rules.js';
+import {
+  count,
+  DECODER_DIMENSIONS,
+  flag,
+  headsOf,
+  normEpsilon,
+  positiveInteger,
+  tiedHead,
+  toggle,
+  transformerDocument,
+  tyingSettings,
+} from '../transformer/settings.js';
+
+/** Width of the feed-forward network that is not given, in widths of the model. */
+const MLP_EXPANSION = 4;
+
+const schema = transformerDocument('minigpt', {
+  vocab_size: count(10_000, 'Rows of the embedding and of the head'),
+  hidden_size: positiveInteger.describe('Width of the residual stream'),
+  num_hidden_layers: positiveInteger.describe('Number of blocks'),
+  num_attention_heads: positiveInteger.describe('Query heads'),
+  num_key_value_heads: positiveInteger
+    .nullish()
+    .describe('Key and value heads [default: a quarter of the query heads, with use_gqa]'),
+  intermediate_size: positiveInteger
+    .nullish()
+    .describe('Width inside the feed-forward network [default: 4 · hidden_size]'),
+  max_position_embeddings: count(512, 'Longest input, in tokens'),
+  rms_norm_eps: normEpsilon(1e-6),
+  rope_theta: z.number().positive().default(10_000).describe('Base of the rotary frequencies'),
+  hidden_act: z.literal(['swiglu', 'silu']).default('swiglu').describe('SwiGLU, by either name'),
+  use_rope: z.literal(true).default(true).describe('Positions are always rotary'),
+  use_gqa: toggle(true, 'false: a key and value head for every query head'),
+  tie_word_embeddings: tiedHead(true),
+  flash_attn: flag.nullish(),
+  dropout: z.number().nullish().describe('Training only'),
+});
+
+/** Keys of the course's dictionaries and of its first configs, and the settings that they name. */
+const SETTING_NAMES = {
+  num_layers: 'num_hidden_layers',
+  n_layers: 'num_hidden_layers',
+  n_heads: 'num_attention_heads',
+  d_model: 'hidden_size',
+  d_ff: 'intermediate_size',
+  max_seq_len: 'max_position_embeddings',
+  num_heads: 'num_attention_heads',
+  num_kv_heads: 'num_key_value_heads',
+} as const satisfies Record<string, keyof (typeof schema)['shape']['model']['shape']>;
+
+/** Names of each setting. */
+const namesOf = (settings: Readonly<Record<string, string>>) =>
+  Object.fromEntries(
+    [...groupBy(Object.entries(settings), ([, setting]) => setting)].map(([setting, names]) => [
+      setting,
+      names.map(([name]) => name),
+    ]),
+  );
+
+type MinigptInput = z.input<typeof schema>;
+type ModelSizes = readonly [
+  vocabulary: number,
+  hidden: number,
+  layers: number,
+  heads: number,
+  keyValueHeads: number,
+  inner: number,
+  positions: number,
+];
+
+const preset = (title: string, sizes: ModelSizes): Preset<MinigptInput> => {
+  const [vocabulary, hidden, layers, heads, keyValueHeads, inner, positions] = sizes;
+  return {
+    title,
+    document: {
+      model: {
+        family: 'minigpt',
+        vocab_size: vocabulary,
+        hidden_size: hidden,
+        num_hidden_layers: layers,
+        num_attention_heads: heads,
+        num_key_value_heads: keyValueHeads,
+        intermediate_size: inner,
+        max_position_embeddings: positions,
+      },
+    },
+  };
+};
+
+export const minigpt = defineFamily({
+  name: 'minigpt',
+  title: 'MiniGPT: small decoders with grouped-query attention',
+  schema,
+  rules: DECODER_RULES,
+  confusions: [],
+  presets: {
+    'minigpt-tiny': preset('MiniGPT tiny: 2.8M', [10_000, 128, 8, 4, 1, 384, 512]),
+    'minigpt-small': preset('MiniGPT small: 29.5M', [10_000, 384, 12, 12, 3, 1536, 1024]),
+    'minigpt-medium': preset('MiniGPT medium: 112M', [20_000, 640, 20, 16, 4, 2048, 2048]),
+    'minigpt-large': preset('MiniGPT large: 298M', [32_000, 768, 32, 24, 6, 3072, 4096]),
+  },
+  dimensions: DECODER_DIMENSIONS,
+  trainingHints,
+  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+    names: namesOf(SETTING_NAMES),
+  }),
+  settingNames: SETTING_NAMES,
+  settingsFor: tyingSettings,
+  build({ model: config }) {
+    const { hidden_size: hidden, rms_norm_eps: eps, num_attention_heads } = config;
+    const heads = headsOf({
+      ...config,
+      // As in the original: src/model/config.py of cklxx/mini-llm.
+      num_key_value_heads: config.use_gqa
+        ? (config.num_key_value_heads ?? Math.max(1, Math.floor(num_attention_heads / 4)))
+        : num_attention_heads,
+    });
+    return causalModel({
+      paths: { embedding: 'token_embedding', blocks: 'transformer_blocks', head: 'lm_head' },
+      vocabulary: config.vocab_size,
+      hidden,
+      positions: config.max_position_embeddings,
+      tied: config.tie_word_embeddings,
+      blocks: config.num_hidden_layers,
+      blocksKey: 'num_hidden_layers',
+      norm: rmsNormLayer('layer_norm', hidden, eps),
+      block: (name) =>
+        residualBlock(name, {
+          attention: [
+            rmsNormLayer(`${name}.norm1`, hidden, eps),
+            separateAttention(`${name}.attention`, {
+              ...heads,
+              rotary: rotary(`${name}.attention.rotary`, {
+                base: config.rope_theta,
+                headDim: heads.headDim,
+              }),
+            }),
+          ],
+          mlp: [
+            rmsNormLayer(`${name}.norm2`, hidden, eps),
+            separateMlp(`${name}.feed_forward`, {
+              hidden,
+              inner: config.intermediate_size ?? MLP_EXPANSION * hidden,
+              activation: 'silu',
+              leaves: ['w_gate', 'w_up', 'w_down'],
+            }),
+          ],
+        }),
+    });
+  },
+});

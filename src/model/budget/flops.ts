@@ -1,0 +1,425 @@
+/**
+ * FLOPs of a forward pass and of a training step, with formulas. 1 multiply-accumulate (MAC) is 2 FLOP. Sums can
+ * exceed 2^53 − 1 and stay exact.
+ */
+
+import { sumOf } from '../../base/text/words.js';
+import type { Component, Layer, Window } from '../architecture/layer.js';
+import { COMPONENTS } from '../architecture/layer.js';
+import { reachOf, sumByWindow, visiblePairs, windowKey } from '../architecture/masks.js';
+import { memoized } from '../architecture/walk.js';
+import { primitivesOf } from '../operations/lower.js';
+import type { Primitive, Scan, Scores } from '../operations/primitive.js';
+import { add, ceildiv, div, type Expression, type Input, min, mul, sub, v } from './expression.js';
+import type { Figure } from './figure.js';
+import { type Exact, exact, figure, sumFigure } from './figure.js';
+
+/** Work repeated in the backward pass to save memory. */
+export type Recompute = 'none' | 'selective' | 'full';
+
+/** Counted primitives and their kind of work. The others need few FLOPs at real sizes. */
+const WORK = {
+  matmul: 'projection',
+  router: 'projection',
+  scores: 'scores',
+  convolution: 'convolution',
+  scan: 'scan',
+} as const satisfies Partial<Record<Primitive['kind'], string>>;
+
+export type Operation = Extract<Primitive, { kind: keyof typeof WORK }>;
+
+type WorkKind = (typeof WORK)[Operation['kind']];
+
+const isOperation = (primitive: Primitive): primitive is Operation => primitive.kind in WORK;
+
+export interface ForwardSetting {
+  /** Sequences, B. */
+  readonly batch: number;
+  /** Tokens per sequence, T. */
+  readonly context: number;
+  /** Count only unmasked pairs of query and key instead of the whole square. */
+  readonly causal: boolean;
+}
+
+export interface TrainingFlopsSetting extends ForwardSetting {
+  readonly recompute: Recompute;
+}
+
+export interface ComponentFlops {
+  /** Component of the model. */
+  readonly component: Component;
+  /** Kind of the operations. */
+  readonly kind: WorkKind;
+  readonly flops: Figure;
+}
+
+/** FLOPs by component and kind of work, in model order. */
+export interface ForwardBudget {
+  /** FLOPs by component and kind. */
+  readonly parts: readonly ComponentFlops[];
+  readonly total: Figure;
+  /** Multiply-accumulates of matrix products only: projections and attention scores. */
+  readonly macs: Figure;
+}
+
+/** One forward and one backward pass, without the optimizer. */
+export interface TrainingFlopsBudget {
+  /** FLOPs by component and kind. */
+  readonly parts: readonly ComponentFlops[];
+  readonly total: Figure;
+}
+
+/** Names and sources of each kind of work. */
+const KINDS = {
+  projection: { label: 'projections', source: '2 FLOP per multiply-accumulate with a weight' },
+  scores: {
+    label: 'scores and values',
+    source:
+      'q·kᵀ and its sum over v: per pair and head a multiply-accumulate for each value of the query, and of v',
+  },
+  convolution: {
+    label: 'convolution',
+    source: 'depthwise: kernel multiply-accumulates per channel and token',
+  },
+  scan: {
+    label: 'scan',
+    source:
+      'per state value 7 multiplications and additions and 1 exponential: Δ·A, exp, h·, Δ·B, ·x, +, C·h, +; per channel D·x, +; ' +
+      'with a decay per head, per state value 5: h·, B·, +, C·h, +; per channel Δ·x, D·x, +; ' +
+      'with the delta rule, per state value 7: S·, k·S, +, k·, +, q·S, +; per channel v −, β·',
+  },
+} as const satisfies Record<WorkKind, { label: string; source: string }>;
+
+/** FLOPs of a scan per value of its state and per channel, as `KINDS` lists them; the suffix names its inputs. */
+const SCANS = [
+  { decays: 'values', suffix: '', perValue: 8, perChannel: 2 },
+  { decays: 'heads', suffix: '_of_heads', perValue: 5, perChannel: 3 },
+  { decays: 'delta', suffix: '_of_delta', perValue: 7, perChannel: 2 },
+] as const;
+
+/** Counted work: a whole layer, or selected operations. */
+export type Work = Layer | readonly Operation[];
+
+export const operationsIn = memoized((work: Work): readonly Operation[] =>
+  'kind' in work ? primitivesOf(work).filter(isOperation) : work,
+);
+
+/** Counts one forward pass over batch × context tokens. */
+export function forwardFlopsOf(work: Work, setting: ForwardSetting): ForwardBudget {
+  const parts = groupsOf(work).map((operations): ComponentFlops => {
+    const { component, kind } = operations[0];
+    return { component, kind: WORK[kind], flops: forwardFigure(operations, setting) };
+  });
+  const products = parts.filter(({ kind }) => kind === 'projection' || kind === 'scores');
+  return { parts, total: partsTotal('forward pass', parts), macs: macs(products) };
+}
+
+/** Counts one training step over batch × context tokens. */
+export function trainingFlopsOf(work: Work, setting: TrainingFlopsSetting): TrainingFlopsBudget {
+  const parts = forwardFlopsOf(work, setting).parts.map((part): ComponentFlops => {
+    return { ...part, flops: trainingFigure(part, setting.recompute) };
+  });
+  return { parts, total: partsTotal('training step', parts) };
+}
+
+const named = (parts: readonly ComponentFlops[]) =>
+  Object.fromEntries(parts.map(({ component, kind, flops }) => [`${component}_${kind}`, flops]));
+
+const partsTotal = (label: string, parts: readonly ComponentFlops[]) =>
+  sumFigure(label, 'FLOP', named(parts), 'sum of the parts');
+
+type OperationGroup = readonly [Operation, ...Operation[]];
+
+const groupsOf = memoized((work: Work) => grouped(operationsIn(work)));
+
+/** Groups operations by component and kind, in order of first appearance. */
+function grouped(operations: readonly Operation[]): OperationGroup[] {
+  const groups = new Map<string, [Operation, ...Operation[]]>();
+  for (const operation of operations) {
+    const key = `${operation.component} ${WORK[operation.kind]}`;
+    const group = groups.get(key);
+    if (group) group.push(operation);
+    else groups.set(key, [operation]);
+  }
+  return [...groups.values()];
+}
+
+function forwardFigure(
+  operations: OperationGroup,
+  { batch, context, causal }: ForwardSetting,
+): Figure {
+  const { component } = operations[0];
+  const kind = WORK[operations[0].kind];
+  const { label, source } = KINDS[kind];
+  const [batches, tokens] = [v({ batch }), v({ context })];
+  const base = { label: `${COMPONENTS[component]}: ${label}`, unit: 'FLOP', source } as const;
+  const sum = (of: (operation: Operation) => number) => sumOf(operations, of);
+  switch (kind) {
+    case 'projection': {
+      const weights = (rows: 'tokens' | 'positions') =>
+        sum((each) => ('weights' in each && each.rows === rows ? each.weights : 0));
+      // Work per position costs the same for any batch.
+      const [perToken, perPosition] = [weights('tokens'), weights('positions')];
+      const ofTokens = v({ weights: perToken });
+      if (perPosition === 0) {
+        return figure({ ...base, formula: mul(2, batches, tokens, ofTokens) });
+      }
+      const products = add(mul(batches, ofTokens), v({ weights_per_position: perPosition }));
+      return figure({
+        ...base,
+        formula: mul(2, tokens, products),
+        inputs: { batch: batches, context: tokens },
+      });
+    }
+    case 'scores':
+      return figure({ ...base, formula: scoresFormula(operations, batch, context, causal) });
+    case 'convolution': {
+      const weights = sum((each) =>
+        each.kind === 'convolution' ? each.channels * each.kernel : 0,
+      );
+      return figure({ ...base, formula: mul(2, batches, tokens, v({ weights })) });
+    }
+    case 'scan': {
+      const of = (decays: Scan['decays'], size: (scan: Scan) => number) =>
+        sum((each) => (each.kind === 'scan' && each.decays === decays ? size(each) : 0));
+      const perToken = SCANS.flatMap(({ decays, suffix, perValue, perChannel }) => {
+        const values = of(decays, ({ inner, state }) => inner * state);
+        if (values === 0) return [];
+        return [
+          mul(perValue, v({ [`state_values${suffix}`]: values })),
+          mul(perChannel, v({ [`channels${suffix}`]: of(decays, ({ inner }) => inner) })),
+        ];
+      });
+      return figure({ ...base, formula: mul(batches, tokens, add(...perToken)) });
+    }
+  }
+}
+
+/** One MAC per pair for each value of a query and of v; heads with the same window together. */
+function scoresFormula(
+  operations: OperationGroup,
+  batch: number,
+  context: number,
+  causal: boolean,
+): Expression {
+  const scores = operations.filter((each) => each.kind === 'scores');
+  const queries = sumByWindow(scores, ({ headDim }, heads) => heads * headDim);
+  const values = sumByWindow(scores, ({ valueDim }, heads) => heads * valueDim);
+  if (!causal) {
+    const widthOf = (sums: typeof queries) => sumOf(sums.values(), ({ size }) => size);
+    const widths = add(v({ query_width: widthOf(queries) }), v({ value_width: widthOf(values) }));
+    return mul(2, v({ batch }), v({ context }), v({ context }), widths);
+  }
+  const terms = [...queries].map(([suffix, { window, size }]) =>
+    mul(
+      add(
+        v({ [`query_width_${suffix}`]: size }),
+        v({ [`value_width_${suffix}`]: values.get(suffix)?.size ?? 0 }),
+      ),
+      v({ [`pairs_${suffix}`]: exact(visiblePairs(context, window)) }),
+    ),
+  );
+  return mul(2, v({ batch }), add(...terms));
+}
+
+function macs(products: readonly ComponentFlops[]): Figure {
+  const flops = Object.entries(named(products)).map(([name, { value }]) => v({ [name]: value }));
+  const source = 'matrix products alone; 1 MAC is 2 FLOP';
+  return figure({ label: 'matrix products', unit: 'MAC', formula: div(add(...flops), 2), source });
+}
+
+/** Work repeated by selective recomputation: its results are large to keep and cheap to compute. */
+const RECOMPUTED: readonly WorkKind[] = ['scores', 'scan'];
+
+/** A backward pass costs two forward passes: gradients of the inputs and of the weights. */
+function trainingFigure({ kind, flops: forward }: ComponentFlops, recompute: Recompute): Figure {
+  const again = recompute === 'full' || (recompute === 'selective' && RECOMPUTED.includes(kind));
+  return figure({
+    label: forward.label,
+    unit: 'FLOP',
+    formula: mul(again ? 4 : 3, v({ forward: forward.value })),
+    source: again
+      ? 'backward = 2 × forward, and the forward pass once more (arXiv 2205.05198)'
+      : 'backward = 2 × forward (arXiv 2204.02311, appendix B)',
+  });
+}
+
+/**
+ * FLOPs under common conventions: forward or training, full or masked attention, with or without work other than
+ * matrix products.
+ */
+export function flopsByConvention(
+  layer: Layer,
+  forward: ForwardSetting,
+  training: TrainingFlopsSetting,
+): Record<string, Exact> {
+  const counts: Record<string, Exact> = {};
+  for (const causal of [false, true]) {
+    const attention = causal ? ', attention as masked' : '';
+    const pass = forwardFlopsOf(layer, { ...forward, causal });
+    const step = trainingFlopsOf(layer, { ...training, causal });
+    counts[`a forward pass${attention}`] = pass.total.value;
+    counts[`the matrix products of a forward pass${attention}`] = exact(
+      2n * BigInt(pass.macs.value),
+    );
+    counts[`a training step${attention}`] = step.total.value;
+  }
+  return counts;
+}
+
+// Cached decoding: FLOPs of one more token, with cached keys, values and states
+
+export interface DecodingFlops {
+  /** Cost per token independent of the context: products with weights, convolutions, scans. */
+  readonly perToken: Figure;
+  /** Cost of the keys and values of the context. */
+  readonly scores: Figure;
+}
+
+/** @param context Cached tokens, including the new one. */
+export function decodingFlopsOf(work: Work, context: number): DecodingFlops {
+  const { parts } = forwardFlopsOf(work, { batch: 1, context: 1, causal: true });
+  const others = parts.filter(({ kind }) => kind !== 'scores');
+  return {
+    perToken: sumFigure(
+      'a token, without scores',
+      'FLOP',
+      named(others),
+      'sum of the parts of a forward pass over one token',
+    ),
+    scores: scoresFigure(work, context),
+  };
+}
+
+/** FLOPs of scores alone, without their formulas, for sums over many contexts. */
+interface ScoresByContext {
+  /** A masked forward pass over one sequence. */
+  readonly forward: (context: number) => bigint;
+  /** One more token. @param context Cached tokens, including the new one. */
+  readonly decoding: (context: number) => bigint;
+}
+
+/** The same counts as those of `forwardFlopsOf` and `decodingFlopsOf`. */
+function scoresByContext(work: Work): ScoresByContext {
+  const scores = operationsIn(work).filter((each) => each.kind === 'scores');
+  const perPair = ({ headDim, valueDim }: Scores) => headDim + valueDim;
+  const forward = sumByWindow(scores, (layer, heads) => heads * perPair(layer));
+  const step = sumByWindow(
+    scores,
+    (layer, heads) => heads * (layer.latent?.multiplied ?? perPair(layer)),
+  );
+  const flops = (
+    sums: typeof forward,
+    pairsOf: (window: Window | undefined) => number | bigint,
+  ): bigint =>
+    [...sums.values()].reduce(
+      (total, { window, size }) => total + 2n * BigInt(size) * BigInt(pairsOf(window)),
+      0n,
+    );
+  return {
+    forward: (context) => flops(forward, (window) => visiblePairs(context, window)),
+    decoding: (context) => flops(step, (window) => seenFrom(context, window)),
+  };
+}
+
+/** The value of `keysSeen`. */
+function seenFrom(context: number, window: Window | undefined): number {
+  if (window === undefined) return context;
+  if (window.rule !== 'chunked') return Math.min(context, reachOf(window) + 1);
+  return context - window.tokens * (Math.ceil(context / window.tokens) - 1);
+}
+
+/** Keys that the last of `tokens` tokens sees. */
+function keysSeen(window: Window | undefined, tokens: Input): Expression {
+  if (window === undefined) return tokens;
+  if (window.rule !== 'chunked') return min(tokens, reachOf(window) + 1);
+  // Those of its chunk: all but the full chunks before it.
+  return sub(tokens, mul(window.tokens, sub(ceildiv(tokens, window.tokens), 1)));
+}
+
+/**
+ * Queries read a sliding window. With latents, heads multiply the latents directly. The projection to keys and
+ * values is merged into the query and the output (arXiv 2405.04434, section 2.1.2), at the same cost per token.
+ */
+function scoresFigure(work: Work, context: number): Figure {
+  const tokens = v({ context });
+  const widths = new Map<string, { readonly width: number; readonly seen: Expression }>();
+  const widen = (name: string, width: number, seen: Expression) =>
+    widths.set(name, { width: (widths.get(name)?.width ?? 0) + width, seen });
+  for (const operation of operationsIn(work)) {
+    if (operation.kind !== 'scores') continue;
+    const { spans, headDim, valueDim, latent } = operation;
+    for (const { heads, window } of spans) {
+      const seen = keysSeen(window, tokens);
+      if (latent !== undefined) widen('latent_width', heads * latent.multiplied, seen);
+      else widen(`query_and_value_width_${windowKey(window)}`, heads * (headDim + valueDim), seen);
+    }
+  }
+  const terms = [...widths].map(([name, { width, seen }]) => mul(v({ [name]: width }), seen));
+  return figure({
+    label: 'scores and values of a token',
+    unit: 'FLOP',
+    formula: mul(2, add(...terms)),
+    inputs: { context: tokens },
+    source:
+      'q·kᵀ and its sum over v: per kept token and head a multiply-accumulate for each value of the query, and of v; ' +
+      'latents are read as they are',
+  });
+}
+
+// FLOPs of generating tokens one by one: with a cache of the tokens before, and computing all of them again each time
+
+export interface GenerationSetting {
+  /** Tokens of the prompt, P. @integer @minimum 1 */
+  readonly prompt: number;
+  /** Generated tokens, N. The last one is not computed with. @integer @minimum 1 */
+  readonly generated: number;
+}
+
+export interface GenerationFlops extends GenerationSetting {
+  /** A forward pass over the prompt, and a step for each generated token but the last. */
+  readonly cached: Exact;
+  /** Forward passes over P, P + 1, …, P + N − 1 tokens. */
+  readonly recomputed: Exact;
+  /** The second divided by the first. */
+  readonly ratio: number;
+}
+
+/** One sequence; scores are counted as masked. */
+export function generationFlopsOf(work: Work, setting: GenerationSetting): GenerationFlops {
+  const { prompt, generated } = setting;
+  // All other parts cost the same for each token, at any position.
+  const perToken = BigInt(decodingFlopsOf(work, 1).perToken.value);
+  const scores = scoresByContext(work);
+  const forward = (context: number) => BigInt(context) * perToken + scores.forward(context);
+  let cached = forward(prompt);
+  let recomputed = cached;
+  for (let context = prompt + 1; context < prompt + generated; context++) {
+    cached += perToken + scores.decoding(context);
+    recomputed += forward(context);
+  }
+  return {
+    ...setting,
+    cached: exact(cached),
+    recomputed: exact(recomputed),
+    ratio: Number(recomputed) / Number(cached),
+  };
+}
+
+/** Generated tokens that a report counts, at most. */
+const GENERATED = 128;
+
+/** Counts the first tokens of an answer. Undefined without a prompt or an answer. */
+export const answerFlopsOf = (
+  work: Work,
+  { prompt, generated }: GenerationSetting,
+): GenerationFlops | undefined =>
+  prompt < 1 || generated < 1
+    ? undefined
+    : generationFlopsOf(work, { prompt, generated: Math.min(GENERATED, generated) });
+
+/** Counts the last tokens of a context, generated after those before. Undefined for a context without room for both. */
+export function lastTokensFlopsOf(work: Work, context: number): GenerationFlops | undefined {
+  const generated = Math.min(GENERATED, Math.floor(context / 2));
+  return answerFlopsOf(work, { prompt: context - generated, generated });
+}

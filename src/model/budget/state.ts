@@ -1,0 +1,289 @@
+/** State kept between tokens in cached decoding, and memory of inference. */
+
+import type { Dtype } from '../../base/tensor/dtype.js';
+import { DTYPES } from '../../base/tensor/dtype.js';
+import { sumOf } from '../../base/text/words.js';
+import type { Component, HeadSpan, Layer, Window } from '../architecture/layer.js';
+import { COMPONENTS } from '../architecture/layer.js';
+import { reachOf, sumByWindow } from '../architecture/masks.js';
+import { memoizedBy } from '../architecture/walk.js';
+import { primitivesOf } from '../operations/lower.js';
+import type { Scores } from '../operations/primitive.js';
+import { add, ceildiv, type Expression, type Input, inputs, min, mul, v } from './expression.js';
+import type { Figure } from './figure.js';
+import { figure, sumFigure } from './figure.js';
+
+export interface StateSetting {
+  /** Sequences. @integer @minimum 1 */
+  readonly batch: number;
+  /** Tokens so far in each sequence. @integer @minimum 1 */
+  readonly context: number;
+  /** Element type of weights. */
+  readonly dtype: Dtype;
+  /** Element type of caches and states; default: that of the weights. */
+  readonly cacheDtype?: Dtype;
+  /** GPUs that share the heads and channels of each layer; counts the one that keeps most. Default 1. */
+  readonly gpus?: number;
+}
+
+export interface StateBudget {
+  /** Distinct windows of the heads. */
+  readonly windows: readonly Window[];
+  readonly keyValueCache: Figure;
+  /** Bytes per additional token of a sequence while no window is full. */
+  readonly keyValuePerToken: Figure;
+  /** Bytes per additional token when every window is full. */
+  readonly keyValuePerTokenPastWindows: Figure;
+  readonly mambaState: Figure;
+  readonly convolutionState: Figure;
+  readonly total: Figure;
+}
+
+interface StateSizes {
+  readonly attentions: readonly Scores[];
+  /** Latent and shared rotated key of a token, over all layers. */
+  readonly latentWidth: number;
+  readonly mambaValues: number;
+  /** Kept in float32, for any type of the cache. */
+  readonly float32Values: number;
+  readonly convolutionValues: number;
+  /** Components of the layers that scan. */
+  readonly scanned: readonly Component[];
+}
+
+/** State of decoding with sliding windows: a windowed head keeps the keys that the next token sees. */
+export function stateOf(
+  model: Layer,
+  { batch, context, dtype, cacheDtype = dtype, gpus = 1 }: StateSetting,
+): StateBudget {
+  const { windows, mambaValues, float32Values, convolutionValues, scanned, onRanks } = keptOn(
+    model,
+    gpus,
+  );
+  const of = inputs({ batch, context, bits: DTYPES[cacheDtype].bits });
+  /** Bytes of the values in the caches that `which` selects, by one of `of`. */
+  const keyValues = (
+    label: string,
+    valuesIn: (cached: readonly CachedValues[]) => Expression,
+    listed: Readonly<Record<string, Input>>,
+    which: (each: CachedValues) => boolean = () => true,
+  ) =>
+    fullest(
+      onRanks.map((all) => {
+        return figure({
+          label,
+          unit: 'bytes',
+          formula: ceildiv(mul(valuesIn(all.filter(which)), of.bits), 8),
+          inputs: listed,
+          source: [...new Set(all.map(({ source }) => source))].join('; ') || NO_CACHE,
+        });
+      }),
+    );
+  const keyValueCache = keyValues(
+    'key-value cache',
+    (cached) =>
+      mul(of.batch, add(...cached.map(({ perToken, kept }) => mul(perToken, kept(of.context))))),
+    of,
+  );
+  const perToken = (label: string, which?: (each: CachedValues) => boolean) =>
+    keyValues(
+      label,
+      (cached) => add(...cached.map(({ perToken }) => perToken)),
+      { bits: of.bits },
+      which,
+    );
+  const recurrent = (scanned.length > 0 ? scanned : (['mamba'] as const))
+    .map((component) => COMPONENTS[component])
+    .join(' and ');
+  const mambaState = figure({
+    label: `${recurrent} state`,
+    unit: 'bytes',
+    formula: add(
+      ceildiv(mul(of.batch, v({ state_values: mambaValues }), of.bits), 8),
+      ...(float32Values > 0 ? [mul(4, of.batch, v({ float32_values: float32Values }))] : []),
+    ),
+    source:
+      `one state [inner, state] for each ${recurrent} layer and sequence` +
+      (float32Values > 0 ? '; in float32 where transformers keeps it so' : ''),
+  });
+  const convolutionState = figure({
+    label: 'convolution state',
+    unit: 'bytes',
+    formula: ceildiv(mul(of.batch, v({ convolution_values: convolutionValues }), of.bits), 8),
+    source:
+      'the last kernel − 1 inputs of each channel of each convolution, or kernel in transformers',
+  });
+  return {
+    windows,
+    keyValueCache,
+    keyValuePerToken: perToken('key-value cache per token'),
+    keyValuePerTokenPastWindows: perToken(
+      'key-value cache per token, windows full',
+      ({ windowed }) => !windowed,
+    ),
+    mambaState,
+    convolutionState,
+    total: sumFigure(
+      'total state',
+      'bytes',
+      {
+        key_value_cache: keyValueCache,
+        mamba_state: mambaState,
+        convolution_state: convolutionState,
+      },
+      'sum of the parts',
+    ),
+  };
+}
+
+/** State kept per GPU, for the GPUs that may keep most. */
+interface KeptOnGpus
+  extends Pick<StateSizes, 'mambaValues' | 'float32Values' | 'convolutionValues' | 'scanned'> {
+  readonly windows: readonly Window[];
+  readonly onRanks: readonly (readonly CachedValues[])[];
+}
+
+/** Cached values of one kind per token, over all layers. */
+interface CachedValues {
+  /** Values of one token. */
+  readonly perToken: Expression;
+  /** Number of kept tokens in a context. */
+  readonly kept: (context: Input) => Expression;
+  readonly windowed: boolean;
+  readonly source: string;
+}
+
+/**
+ * Tokens that a windowed head keeps: those that the next token sees in addition to its own, as transformers' cache of
+ * sliding windows and chunks. The hybrid model's keeps its own, too.
+ */
+export const keptBehind = (window: Window): number =>
+  window.rule === 'local' ? reachOf(window) + 1 : reachOf(window);
+
+const NO_CACHE = 'no layer keeps keys and values';
+
+/** Cached values on one of the GPUs that share the heads. */
+function cachedValues({ attentions, latentWidth }: StateSizes, gpus: number, rank: number) {
+  const heads = widthsOf(attentions, gpus, rank).map(([key, { window, size }]): CachedValues => {
+    return {
+      perToken: mul(2, v({ [`width_${key}`]: size })),
+      kept: (context) => (window === undefined ? context : min(context, keptBehind(window))),
+      windowed: window !== undefined,
+      source: 'a key and a value of head_dim for each key head and kept position',
+    };
+  });
+  const latents: CachedValues = {
+    perToken: v({ latent_width: latentWidth }),
+    kept: (context) => context,
+    windowed: false,
+    source: 'the latent of a token and the one rotated key that all heads share (arXiv 2405.04434)',
+  };
+  return latentWidth > 0 ? [...heads, latents] : heads;
+}
+
+/** Key heads × head_dim over all layers, for heads with the same window. */
+const widthsOf = (attentions: readonly Scores[], gpus: number, rank: number) => [
+  ...sumByWindow(
+    attentions.map((layer) => ({
+      headDim: layer.headDim,
+      spans: spansOfRank(keySpansOf(layer), gpus, rank),
+    })),
+    ({ headDim }, heads) => heads * headDim,
+  ),
+];
+
+const windowsOf = (attentions: readonly Scores[]): Window[] =>
+  widthsOf(attentions, 1, 0).flatMap(([, { window }]) => (window === undefined ? [] : [window]));
+
+/** State independent of batch and context, memoized because searches request it often. */
+const keptOn = memoizedBy((gpus: number) => gpus, readKept);
+
+function readKept(model: Layer, gpus: number): KeptOnGpus {
+  const kept = keptBy(model, gpus);
+  const { attentions, mambaValues, float32Values, convolutionValues, scanned } = kept;
+  return {
+    windows: windowsOf(attentions),
+    mambaValues,
+    float32Values,
+    convolutionValues,
+    scanned,
+    onRanks: ranksOf(
+      attentions.map(({ spans }) => spans),
+      gpus,
+    ).map((rank) => cachedValues(kept, gpus, rank)),
+  };
+}
+
+const fullest = (figures: readonly Figure[]): Figure =>
+  figures.reduce((a, b) => (b.value > a.value ? b : a));
+
+/**
+ * Each GPU keeps whole heads and channels; a remaining key head is replicated on several. The latent of a token
+ * belongs to all heads, so each GPU keeps it.
+ */
+function keptBy(model: Layer, gpus: number): StateSizes {
+  const share = (parts: number) => (gpus === 1 ? parts : Math.ceil(parts / gpus));
+  const attentions: Scores[] = [];
+  let latentWidth = 0;
+  let mambaValues = 0;
+  let float32Values = 0;
+  let convolutionValues = 0;
+  const scanned = new Set<Component>();
+  for (const primitive of primitivesOf(model)) {
+    if (primitive.kind === 'scan') {
+      const values = share(primitive.inner) * primitive.state;
+      scanned.add(primitive.component);
+      if (primitive.inFloat32) float32Values += values;
+      else mambaValues += values;
+    } else if (primitive.kind === 'convolution') {
+      convolutionValues += share(primitive.channels) * primitive.cached;
+    } else if (primitive.kind === 'scores') {
+      if (primitive.keeps === 'nothing') continue;
+      if (primitive.latent) latentWidth += primitive.latent.cached;
+      else attentions.push(primitive);
+    }
+  }
+  return {
+    attentions,
+    latentWidth,
+    mambaValues,
+    float32Values,
+    convolutionValues,
+    scanned: [...scanned],
+  };
+}
+
+// Heads with different windows, distributed over GPUs
+
+/** Spans of keys and values instead of queries. */
+const keySpansOf = ({ spans, heads, keyValueHeads, keeps }: Scores): readonly HeadSpan[] => {
+  const kept = keeps === 'a key for each query head' ? heads : keyValueHeads;
+  return spans.map((span) => ({
+    heads: (span.heads * kept) / heads,
+    window: keeps === 'keys outside the windows' ? undefined : span.window,
+  }));
+};
+
+/**
+ * Heads of one GPU, in the order of the spans. Heads stay whole, and the first GPU has the most. With fewer heads
+ * than GPUs, each GPU has one, so some heads are replicated.
+ */
+export function spansOfRank(spans: readonly HeadSpan[], gpus: number, rank: number): HeadSpan[] {
+  const all = sumOf(spans, ({ heads }) => heads);
+  const most = Math.ceil(all / gpus);
+  let start = all < gpus ? -Math.floor((rank * all) / gpus) : -rank * most;
+  return spans.flatMap(({ heads, window }) => {
+    const [from, to] = [Math.max(0, start), Math.min(most, start + heads)];
+    start += heads;
+    return to > from ? [{ heads: to - from, window }] : [];
+  });
+}
+
+/** GPUs that can keep the most: the first, unless heads of a layer have different windows. */
+export const ranksOf = (
+  layers: readonly (readonly HeadSpan[])[],
+  gpus: number,
+): readonly number[] => {
+  const isUneven = layers.some((spans) => spans.length > 1);
+  return Array.from({ length: isUneven ? gpus : 1 }, (_, rank) => rank);
+};

@@ -1,0 +1,326 @@
+/** Progress of the parts of a plan, and the end: index, config and the move into place, from receipts only. */
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { UserError } from '../../base/errors.js';
+import { Staging } from '../../base/files/staging.js';
+import { setting } from '../../base/text/setting.js';
+import { sumOf } from '../../base/text/words.js';
+import { openCheckpoint } from '../../checkpoint/open.js';
+import { type ConversionResult, resultOf } from '../../convert/conversion/conversion-result.js';
+import {
+  checkIndex,
+  isExact,
+  type MeasuredTable,
+  measureQuantized,
+  measureTables,
+  type QuantizationError,
+} from '../../convert/conversion/execute/check-output.js';
+import { notesOnFiles, outputPath, refuseLost } from '../../convert/conversion/execute/execute.js';
+import { type MadeTable, sliceErrors } from '../../convert/conversion/execute/make-tables.js';
+import { noValues } from '../../convert/conversion/execute/output-files.js';
+import type { ConversionDisplay } from '../../convert/conversion/job.js';
+import {
+  arrayText,
+  diskTime,
+  type LockOwner,
+  lockState,
+  type PartsAnswer,
+  type StateName,
+} from '../part-lock.js';
+import { arrayOption } from '../task-index.js';
+import { type OpenedParts, openParts, type PartsSurroundings } from './open-parts.js';
+import { PartsFolder, type PartsPlan, type PlannedPart } from './parts-plan.js';
+import {
+  fileUnit,
+  type Receipt,
+  receiptOf,
+  sliceUnit,
+  tableUnit,
+  type Unit,
+  unitsOf,
+  weightGroups,
+  writeSynced,
+} from './receipts.js';
+import { isFinished } from './run-part.js';
+
+/** State of the units of a part. */
+export type PartState = PartsAnswer['parts'][number] & {
+  /** Bytes of its files that are written, those of running units included. @count */
+  readonly doneBytes: number;
+  /** Bytes of its files. @count */
+  readonly bytes: number;
+};
+
+/** Progress of a plan: what receipts and locks say. */
+export interface PartsStatus {
+  readonly isFinished: boolean;
+  readonly parts: readonly PartState[];
+  readonly doneBytes: number;
+  readonly bytes: number;
+  /** Sum of all runners; null when none runs. */
+  readonly bytesPerSecond: number | null;
+  /** At that rate. */
+  readonly secondsLeft: number | null;
+}
+
+/** The parts that `--finish` needs and that are not done. */
+export const missingParts = ({ parts }: PartsStatus): number[] =>
+  parts.filter(({ state }) => state !== 'done').map(({ part }) => part);
+
+/** Reads the progress of a plan, without its input. */
+export function statusOf(plan: PartsPlan): PartsStatus {
+  const folder = new PartsFolder(plan);
+  folder.refresh();
+  const finished = isFinished(plan, folder);
+  const clock = finished ? Date.now() : diskTime(folder.root);
+  const bytesOf = new Map(plan.output.files.map(({ name, bytes }) => [name, bytes]));
+  let bytesPerSecond = 0;
+  const parts = plan.parts.map((part): PartState => {
+    const bytes = sumOf(part.files, (name) => bytesOf.get(name) ?? 0);
+    if (finished) return { part: part.part, state: 'done', hosts: [], doneBytes: bytes, bytes };
+    const found = unitsNeeded(part).map((unit) => unitState(plan, folder, unit, clock));
+    const owners = found.flatMap(({ owner }) => owner ?? []);
+    for (const { bytes: done, seconds } of owners) {
+      if (seconds > 0) bytesPerSecond += done / seconds;
+    }
+    const state = found.every(({ state: each }) => each === 'done')
+      ? 'done'
+      : ((['running', 'stalled'] as const).find((each) =>
+          found.some((unit) => unit.state === each),
+        ) ?? 'missing');
+    return {
+      ...{ part: part.part, state, bytes },
+      hosts: [...new Set(owners.map(({ host }) => host))],
+      doneBytes: sumOf(found, ({ doneBytes }) => doneBytes),
+    };
+  });
+  const doneBytes = sumOf(parts, (part) => part.doneBytes);
+  const bytes = sumOf(parts, (part) => part.bytes);
+  return {
+    ...{ isFinished: finished, parts, doneBytes, bytes },
+    bytesPerSecond: bytesPerSecond > 0 ? Math.round(bytesPerSecond) : null,
+    secondsLeft: bytesPerSecond > 0 ? (bytes - doneBytes) / bytesPerSecond : null,
+  };
+}
+
+/** A finish needs the files; those that do slices only are done when they are. */
+const unitsNeeded = (part: PlannedPart): Unit[] =>
+  part.files.length > 0 ? part.files.map(fileUnit) : unitsOf(part, 2);
+
+interface UnitState {
+  readonly state: StateName;
+  readonly doneBytes: number;
+  readonly owner?: LockOwner;
+}
+
+function unitState(plan: PartsPlan, folder: PartsFolder, unit: Unit, clock: number): UnitState {
+  const written = unit.do === 'file' ? writtenFile(plan, folder, unit.name) : undefined;
+  const receipt = receiptOf(folder, plan, unit, written);
+  if (receipt !== undefined) {
+    return { state: 'done', doneBytes: unit.do === 'file' ? receipt.bytes : 0 };
+  }
+  const { state, owner } = lockState(path.join(folder.locks, `${unit.id}.lock`), clock);
+  if (owner === undefined) return { state, doneBytes: 0 };
+  return { state, doneBytes: unit.do === 'file' ? owner.bytes : 0, owner };
+}
+
+/** A finished file: beside the output, or already taken into it by a finish that was interrupted. */
+function writtenFile(plan: PartsPlan, folder: PartsFolder, name: string): string {
+  const beside = path.join(folder.files, name);
+  if (fs.existsSync(beside)) return beside;
+  const { dir, base } = path.parse(plan.output.path);
+  const staged = path.join(dir, `.${base}.minimind`, 'files', name);
+  return fs.existsSync(staged) ? staged : beside;
+}
+
+const notMeasured = () =>
+  `The error of the SRTE was not measured, because that reads all tables again: ${setting('finish')} ${setting('check')} does`;
+
+export interface FinishOptions extends PartsSurroundings {
+  /** Whether to read every file again and compare its SHA-256 with its receipt, and to measure pairs. */
+  readonly check: boolean;
+  /** Whether to replace an output that exists. */
+  readonly force: boolean;
+}
+
+/**
+ * Writes what is not part of any part (index, config, copied files) and moves the output into place.
+ * @returns The result as of a single run; undefined when parts are missing, or the output is complete already.
+ * @throws UserError when the input changed, a file is not what its receipt says, or the output cannot be put in place.
+ */
+export async function finishParts(
+  plan: PartsPlan,
+  { display, mount, check, force }: FinishOptions,
+): Promise<ConversionResult | undefined> {
+  const start = performance.now();
+  const status = statusOf(plan);
+  if (status.isFinished || missingParts(status).length > 0) return undefined;
+  const folder = new PartsFolder(plan);
+  const receipts = new Map(
+    plan.parts
+      .flatMap(({ files }) => files)
+      .map((name) => [name, receiptOf(folder, plan, fileUnit(name))] as const),
+  );
+  if (check) await checkReceipts(plan, folder, receipts, display);
+  const opened = await openParts(plan, { display, mount, force });
+  try {
+    const { input, files } = opened;
+    const { path: target, kind } = plan.output;
+    refuseLost(input);
+    const staging = await Staging.open(target, { kind, force, resume: true, identity: plan.hash });
+    try {
+      for (const { name, fill, tensors } of files) {
+        if (staging.isFinished(name)) continue;
+        if (tensors.length > 0) await staging.adopt(name, path.join(folder.files, name));
+        else await staging.write(name, (sink) => fill(sink, noValues));
+      }
+      const output = openCheckpoint(outputPath(staging, files), { keepPacked: true });
+      try {
+        checkIndex(opened.plan, output);
+        const measured = await measuredIn(opened, receipts, output, folder, plan, check);
+        const text = JSON.stringify({ plan: plan.hash, receipts: [...receipts.values()] });
+        await writeSynced(folder.finished, text);
+        await staging.commit();
+        folder.clear();
+        const seconds = (performance.now() - start) / 1000;
+        const unmeasured = measured.tables === null ? [notMeasured()] : [];
+        const notes = [...opened.plan.notes, ...notesOnFiles(input), ...unmeasured];
+        const result = resultOf(
+          input,
+          opened.resources,
+          { plan: { ...opened.plan, notes }, files, ...measured },
+          seconds,
+        );
+        return withReceipts(result, [...receipts.values()], check);
+      } finally {
+        output.close();
+      }
+    } catch (error) {
+      await staging.abandon();
+      throw error;
+    }
+  } finally {
+    await opened.close();
+  }
+}
+
+/** The figures of all runners together. */
+function withReceipts(
+  result: ConversionResult,
+  receipts: readonly (Receipt | undefined)[],
+  check: boolean,
+): ConversionResult {
+  if (result.run === null) return result;
+  const known = receipts.flatMap((receipt) => receipt ?? []);
+  const readBytes = sumOf(known, (each) => each.readBytes);
+  const writtenBytes = sumOf(result.output.files, ({ bytes }) => bytes);
+  const seconds = sumOf(known, (each) => each.seconds) + result.run.seconds;
+  const bytesPerSecond = Math.round((readBytes + writtenBytes) / seconds);
+  const run = { ...result.run, readBytes, writtenBytes, seconds, bytesPerSecond, checked: check };
+  return { ...result, run };
+}
+
+/** @throws UserError for a file with another SHA-256 than its receipt, which is removed. */
+async function checkReceipts(
+  plan: PartsPlan,
+  folder: PartsFolder,
+  receipts: ReadonlyMap<string, Receipt | undefined>,
+  display: ConversionDisplay,
+): Promise<void> {
+  const total = sumOf(receipts.values(), (receipt) => receipt?.bytes ?? 0);
+  const onBytes = display.step('checking', total);
+  const wrong: number[] = [];
+  for (const { part, files } of plan.parts) {
+    for (const name of files) {
+      const hash = createHash('sha256');
+      const stream = fs.createReadStream(writtenFile(plan, folder, name), {
+        highWaterMark: 2 ** 20,
+      });
+      for await (const chunk of stream) {
+        hash.update(chunk);
+        onBytes(chunk.length);
+      }
+      if (hash.digest('hex') === receipts.get(name)?.sha256) continue;
+      fs.rmSync(path.join(folder.receipts, `${fileUnit(name).id}.json`), { force: true });
+      wrong.push(part);
+    }
+  }
+  if (wrong.length === 0) return;
+  throw new UserError(
+    'system',
+    `files of ${wrong.length === 1 ? 'part' : 'parts'} ${arrayText(wrong)} are not what was written: their SHA-256 differs from that of their receipts`,
+    { suggestion: `check the disk, and run again: ${arrayOption(arrayText(wrong))}` },
+  );
+}
+
+/** Measurements of the runners, in the order of the plan; the missing ones are made here. */
+async function measuredIn(
+  { input, plan, resources }: OpenedParts,
+  receipts: ReadonlyMap<string, Receipt | undefined>,
+  output: ReturnType<typeof openCheckpoint>,
+  folder: PartsFolder,
+  parts: PartsPlan,
+  check: boolean,
+) {
+  const known = [...receipts.values()].flatMap((receipt) => receipt ?? []);
+  const { checkpoint, display } = input.job;
+  const quantized = new Map<string, QuantizationError>(
+    known.flatMap((receipt) => (receipt.quantized ?? []).map((each) => [each.name, each] as const)),
+  );
+  const groups = plan.quantization ? weightGroups(plan.tensors) : [];
+  const nameOf = ([first]: (typeof groups)[number]) =>
+    first?.action.do === 'quantize' ? first.action.weight.name : '';
+  // The parts of these are in two files.
+  const cut = groups.filter((group) => !quantized.has(nameOf(group))).flat();
+  for (const each of await measureQuantized(
+    { ...plan, tensors: cut },
+    checkpoint,
+    output,
+    display.step,
+  )) {
+    quantized.set(each.name, each);
+  }
+  const blocks = new Map(
+    known.flatMap((receipt) => (receipt.blocks ?? []).map((each) => [each.name, each] as const)),
+  );
+  return {
+    tie: known.flatMap((receipt) => receipt.tie ?? []),
+    blocks: plan.tensors.flatMap(({ name }) => blocks.get(name) ?? []),
+    quantized: groups.flatMap((group) => quantized.get(nameOf(group)) ?? []),
+    tables: await tablesMeasured({ input, plan, resources }, output, folder, parts, check),
+  };
+}
+
+/** Errors of the tables that the parts made; those of pairs and of cast tables only with a check, which reads all tables. */
+async function tablesMeasured(
+  { input, plan, resources }: Pick<OpenedParts, 'input' | 'plan' | 'resources'>,
+  output: ReturnType<typeof openCheckpoint>,
+  folder: PartsFolder,
+  parts: PartsPlan,
+  check: boolean,
+): Promise<readonly MeasuredTable[] | null> {
+  const { srte } = plan;
+  if (srte === null) return [];
+  const slices = parts.parts.flatMap((part) => part.slices);
+  const made = srte.tables.map((table, number): MadeTable | undefined => {
+    const own = slices
+      .filter((each) => each.table === number)
+      .toSorted((a, b) => a.first - b.first);
+    const sums = own.flatMap((slice) => {
+      const each = receiptOf(folder, parts, sliceUnit(slice))?.sums;
+      return each === undefined || each.length === 0 ? [] : [each];
+    });
+    const receipt = receiptOf(folder, parts, tableUnit(number));
+    const { energy = null } = receipt ?? {};
+    const isSliced = own.length > 0 && sums.length === own.length && table.form !== 'low-rank';
+    const errors = isSliced ? sliceErrors(input, table, sums) : (receipt?.errors ?? null);
+    return table.isMade ? { parts: new Map(), rank: table.rank, energy, errors } : undefined;
+  });
+  const isUnknown = srte.tables.some(
+    (table, number) =>
+      made[number]?.errors == null && !isExact(srte, table, input.srte?.tables ?? null),
+  );
+  if (isUnknown && !check) return null;
+  return measureTables(input, srte, made, output, resources);
+}

@@ -1,0 +1,254 @@
+/**
+ * Results of a part, as JSON lines in one file: a head, a line for each unit in order, and an end with the SHA-256 of all
+ * lines before. A file is there as a whole or not at all.
+ */
+
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import * as z from 'zod';
+import { ERROR_CODES, type ErrorCode, UserError } from '../../base/errors.js';
+import { renameTo, syncFolder } from '../../base/files/file-system.js';
+import { removeStaleFiles, temporaryFileName } from '../../base/files/temporary.js';
+import { writeThrough } from '../../base/files/write-whole.js';
+import { setting } from '../../base/text/setting.js';
+import { exactJson, fromExactJson } from './exact-json.js';
+import type { SweepFolder, SweepPart, SweepPlan } from './sweep-plan.js';
+
+const RESULTS_SCHEMA = 'minimind/sweep-results@1';
+
+const headSchema = z.strictObject({
+  schema: z.literal(RESULTS_SCHEMA),
+  /** Hash of the plan. */
+  plan: z.string(),
+  part: z.int(),
+  first: z.int(),
+  end: z.int(),
+});
+
+const endSchema = z.strictObject({
+  end: z.int(),
+  sha256: z.string(),
+  host: z.string(),
+  seconds: z.number(),
+});
+
+/** Result of a unit: its value, or the error that it gives in a single run. */
+export type Outcome<Value> = { readonly value: Value } | { readonly error: UserError };
+
+/** Error of a unit in a line. Errors of the machine are not results. */
+const storedError = ({ code, message, suggestion, problems }: UserError) => ({
+  error: { code, message, suggestion: suggestion ?? null, problems },
+});
+
+/** @throws Errors that another machine would not give. */
+export async function outcomeOf<Value>(compute: () => Promise<Value>): Promise<Outcome<Value>> {
+  try {
+    return { value: await compute() };
+  } catch (error) {
+    if (!(error instanceof UserError) || ERROR_CODES[error.code].exitCode !== 2) throw error;
+    return { error };
+  }
+}
+
+/** @throws The error of a unit. */
+function takenValue<Value>(outcome: Outcome<Value>): Value {
+  if ('error' in outcome) throw outcome.error;
+  return outcome.value;
+}
+
+interface PartOfPlan {
+  readonly folder: SweepFolder;
+  readonly plan: SweepPlan;
+  readonly part: SweepPart;
+}
+
+/** Writes the results of a part. @throws UserError when the file cannot be written; rethrows errors of `outcomes`. */
+export async function writeResults(
+  { folder, plan, part }: PartOfPlan,
+  host: string,
+  outcomes: AsyncIterable<Outcome<unknown>>,
+): Promise<void> {
+  const start = performance.now();
+  const file = folder.results(part);
+  removeStaleFiles(folder.root);
+  const temporary = path.join(folder.root, temporaryFileName());
+  const fill = async (sink: { write(bytes: Uint8Array): Promise<void> }) => {
+    const hash = createHash('sha256');
+    const add = (line: string) => {
+      const bytes = Buffer.from(`${line}\n`);
+      hash.update(bytes);
+      return sink.write(bytes);
+    };
+    const { part: number, first, end } = part;
+    await add(
+      JSON.stringify({ schema: RESULTS_SCHEMA, plan: plan.hash, part: number, first, end }),
+    );
+    let unit = first;
+    for await (const outcome of outcomes) {
+      const result = 'error' in outcome ? storedError(outcome.error) : outcome;
+      await add(exactJson({ unit, ...result }));
+      unit++;
+    }
+    const seconds = (performance.now() - start) / 1000;
+    const sha256 = hash.digest('hex');
+    await sink.write(Buffer.from(`${JSON.stringify({ end: unit, sha256, host, seconds })}\n`));
+  };
+  await writeThrough(temporary, file, undefined, fill, () => {
+    renameTo(temporary, file);
+    syncFolder(folder.root);
+  });
+}
+
+/** The end of a file of results. */
+export interface ResultsEnd {
+  readonly host: string;
+  readonly seconds: number;
+}
+
+/** Lines of the units of a part, checked while they are read. */
+async function* readResults<Value>({
+  folder,
+  plan,
+  part,
+}: PartOfPlan): AsyncGenerator<Outcome<Value>, ResultsEnd> {
+  const file = folder.results(part);
+  const refuse = (message: string) =>
+    new UserError('refused-file', `${file}: ${message}`, {
+      suggestion: `run the part again: ${setting('part', part.part)}`,
+    });
+  const hash = createHash('sha256');
+  let unit = part.first;
+  let number = 0;
+  let end: z.infer<typeof endSchema> | undefined;
+  for await (const line of linesOf(file, refuse)) {
+    number++;
+    const at = `line ${number}`;
+    if (end !== undefined) throw refuse(`${at}: expected the end of the file, found another line`);
+    const value = parsed(line);
+    if (value === undefined) throw refuse(`${at} is not JSON: the file was cut or changed`);
+    if (number === 1) checkHead(value, { plan, part, refuse });
+    else if (endSchema.safeParse(value).success) end = endSchema.parse(value);
+    else {
+      const outcome = storedOutcome<Value>(value, unit);
+      if (outcome === undefined) {
+        throw refuse(`${at}: expected the result of unit ${unit}, found ${unitText(value)}`);
+      }
+      if (unit >= part.end) throw refuse(`${at}: found a result after the last unit`);
+      yield outcome;
+      unit++;
+    }
+    if (end === undefined) hash.update(`${line}\n`);
+  }
+  if (end === undefined) throw refuse(`the file was cut: expected an end after line ${number}`);
+  if (unit !== part.end || end.end !== unit) {
+    throw refuse(`expected results of ${part.end - part.first} units, found ${unit - part.first}`);
+  }
+  if (end.sha256 !== hash.digest('hex')) {
+    throw refuse('the results were changed: their SHA-256 is not the one at their end');
+  }
+  return { host: end.host, seconds: end.seconds };
+}
+
+/** @throws UserError for a file that is not the whole results of the part. */
+export async function checkResults(of: PartOfPlan): Promise<ResultsEnd> {
+  const lines = readResults(of);
+  for (;;) {
+    const next = await lines.next();
+    if (next.done) return next.value;
+  }
+}
+
+async function* linesOf(
+  file: string,
+  refuse: (message: string) => UserError,
+): AsyncGenerator<string> {
+  try {
+    yield* createInterface({ input: fs.createReadStream(file), crlfDelay: 0 });
+  } catch (error) {
+    throw refuse(`cannot be read: ${(error as Error).message}`);
+  }
+}
+
+function parsed(line: string): unknown {
+  try {
+    return fromExactJson(line);
+  } catch {
+    return undefined;
+  }
+}
+
+function checkHead(
+  value: unknown,
+  {
+    plan,
+    part,
+    refuse,
+  }: Pick<PartOfPlan, 'plan' | 'part'> & {
+    readonly refuse: (message: string) => UserError;
+  },
+): void {
+  const { data } = headSchema.safeParse(value);
+  if (data === undefined) throw refuse('line 1: expected the head of the results of a part');
+  if (data.plan !== plan.hash) throw refuse('these are results of another plan');
+  if (data.part !== part.part) throw refuse(`these are the results of part ${data.part}`);
+}
+
+/** The outcome in a line; undefined for another unit, or another form. */
+function storedOutcome<Value>(line: unknown, unit: number): Outcome<Value> | undefined {
+  const { unit: found, value, error, ...more } = line as Readonly<Record<string, unknown>>;
+  if (found !== unit || Object.keys(more).length > 0) return undefined;
+  if (error === undefined) return { value: value as Value };
+  const { code, message, suggestion, problems } = error as ReturnType<typeof storedError>['error'];
+  const details = { problems, suggestion: suggestion ?? undefined };
+  return { error: new UserError(code as ErrorCode, message, details) };
+}
+
+function unitText(line: unknown): string {
+  const unit = (line as { unit?: unknown } | null)?.unit;
+  return typeof unit === 'number' ? `that of unit ${unit}` : 'another line';
+}
+
+/**
+ * Results of all units, read from the files of the parts. Units that are asked for in their order are read in one pass,
+ * and only one is in memory.
+ */
+export class ResultsReader<Value> {
+  readonly #folder: SweepFolder;
+  readonly #plan: SweepPlan;
+  #lines: AsyncGenerator<Outcome<Value>> | undefined;
+  #part: SweepPart | undefined;
+  #next = 0;
+
+  constructor(folder: SweepFolder, plan: SweepPlan) {
+    this.#folder = folder;
+    this.#plan = plan;
+  }
+
+  /** @throws The error of a unit. */
+  async value(unit: number): Promise<Value> {
+    const isInPart = this.#part !== undefined && unit >= this.#next && unit < this.#part.end;
+    if (!isInPart) await this.#open(unit);
+    for (;;) {
+      const { value, done } = (await this.#lines?.next()) ?? { done: true };
+      if (done || value === undefined) throw new Error(`no result of unit ${unit}`);
+      if (this.#next++ === unit) return takenValue(value);
+    }
+  }
+
+  async #open(unit: number): Promise<void> {
+    await this.close();
+    const part = this.#plan.parts.find(({ first, end }) => unit >= first && unit < end);
+    if (part === undefined) throw new Error(`no unit ${unit}`);
+    this.#part = part;
+    this.#next = part.first;
+    this.#lines = readResults({ folder: this.#folder, plan: this.#plan, part });
+  }
+
+  async close(): Promise<void> {
+    await this.#lines?.return(undefined);
+    this.#lines = undefined;
+    this.#part = undefined;
+  }
+}

@@ -1,7 +1,0 @@
-import type { ProgressDisplay } from '../../src/progress-display.js';
-
-/** Display that shows nothing. */
-export const SILENT: ProgressDisplay = {
-  bytes: () => ({ add: () => {}, end: () => {} }),
-  steps: () => ({ doing: () => {}, say: () => {}, end: () => {} }),
-};

@@ -1,0 +1,54 @@
+import fs from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import {
+  MISTAKE_NAMES,
+  PLAN_CHECKS,
+} from '../../../src/estimate/training/mistakes/find-mistakes.js';
+import { planTraining, trainingMistakes } from '../../../src/estimate/training/plan-training.js';
+import { trainingSettings } from '../../../src/estimate/training/training-settings.js';
+import { loadModelFile } from '../../../src/input/model-input/model-file.js';
+import { inPackage } from '../../fixtures.js';
+
+const FOLDER = 'fixtures/training';
+
+const namesIn = (folder: string) =>
+  fs.readdirSync(inPackage(`${FOLDER}/${folder}`)).map((file) => file.replace(/\.yaml$/, ''));
+
+async function planOf(file: string) {
+  const { model, document, warnings } = await loadModelFile(inPackage(`${FOLDER}/${file}.yaml`));
+  expect(warnings).toEqual([]);
+  const settings = trainingSettings(document);
+  return { model, settings, mistakes: trainingMistakes(model, { settings }) };
+}
+
+describe('training mistakes', () => {
+  const planted = namesIn('mistakes');
+
+  it('are planted in files for every check', () => {
+    expect(planted.length).toBeGreaterThanOrEqual(20);
+    const missing = MISTAKE_NAMES.filter((name) => !planted.some((file) => file.startsWith(name)));
+    expect(missing).toEqual([]);
+  });
+
+  it.each(planted)('are found only by their own check: %s', async (file) => {
+    const { mistakes } = await planOf(`mistakes/${file}`);
+    expect(mistakes).toHaveLength(1);
+    const [mistake] = mistakes;
+    // A file is named after its check, possibly with another word.
+    expect(`${file}-`).toContain(`${mistake?.check}-`);
+    expect(mistake?.reason).toMatch(/\S/);
+    expect(mistake?.fix).toMatch(/\S/);
+    expect(PLAN_CHECKS[mistake?.check ?? 'contradiction'].title).toBe(mistake?.title);
+  });
+
+  it.each(namesIn('good'))('are not found in a good config: %s', async (file) => {
+    const { mistakes, model, settings } = await planOf(`good/${file}`);
+    expect(mistakes).toEqual([]);
+    expect(planTraining(model, { settings }).size.steps).toBeGreaterThan(1000);
+  });
+
+  it('are reported with the key of the file', async () => {
+    const { mistakes } = await planOf('mistakes/contradiction');
+    expect(mistakes[0]?.reason).toContain('grad_clip');
+  });
+});

@@ -1,0 +1,95 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
+import {
+  blockNames,
+  rmsNormLayer,
+  sequence,
+  stack,
+} from '../../../src/model/architecture/constructors/basic-layers.js';
+import { FAMILY_NAMES, loadFamily } from '../../../src/model/architecture/families.js';
+import { LimitError, MAX_LAYERS, MAX_TENSORS } from '../../../src/model/architecture/param.js';
+import { DECODER_DIMENSIONS } from '../../../src/model/architecture/transformer/settings.js';
+import { runHere } from '../../run-here.js';
+
+/** A document of a preset. */
+interface Described {
+  readonly model: object;
+}
+
+/** Limit that `make` exceeds. */
+function limitOf(make: () => unknown): LimitError {
+  try {
+    make();
+  } catch (error) {
+    if (error instanceof LimitError) return error;
+    throw error;
+  }
+  throw new Error('nothing was refused');
+}
+
+describe('every family', () => {
+  it.each(FAMILY_NAMES)('refuses 2,001 layers: %s', async (name) => {
+    const { schema, build, presets, dimensions = DECODER_DIMENSIONS } = await loadFamily(name);
+    // Nemotron-H has as many layers as its list has entries.
+    const isListed = name === 'nemotron_h';
+    const key = isListed ? 'layers_block_type' : dimensions.depth;
+    const layers = isListed ? new Array(MAX_LAYERS + 1).fill('mlp') : MAX_LAYERS + 1;
+    const model = (Object.values(presets)[0]?.document as Described | undefined)?.model;
+    const document = schema.parse({ model: { family: name, ...model, [key]: layers } });
+    const { path, message } = limitOf(() => build(document));
+    expect({ path, message }).toEqual({
+      path: `model.${key}`,
+      message: 'describes 2,001 layers; the limit is 2,000',
+    });
+  });
+});
+
+describe('blocks', () => {
+  const block = (name: string, tensors: number) =>
+    sequence(
+      name,
+      Array.from({ length: tensors }, (_, index) => rmsNormLayer(`${name}.${index}`, 2, 1e-5)),
+    );
+
+  it('are refused at the first one if all together would have too many tensors', () => {
+    const make = vi.fn((name: string) => block(name, 1000));
+    const names = blockNames('layers', 201, 'model.depth');
+    const { path, message } = limitOf(() => stack(names, 'model.depth', make));
+    expect(path).toBe('model.depth');
+    expect(message).toBe(
+      'describes at least 201,000 tensor names, 1,000 in each of 201 layers; the limit is 100,000',
+    );
+    expect(make).toHaveBeenCalledTimes(1);
+  });
+
+  it('of growing size are refused at the first one beyond the limit', () => {
+    const make = vi.fn((name: string, index: number) => block(name, index === 0 ? 1 : 50_000));
+    const { message } = limitOf(() => stack(blockNames('layers', 100, 'model.n'), 'model.n', make));
+    expect(message).toBe('describes at least 100,001 tensor names; the limit is 100,000');
+    expect(make.mock.calls.length).toBeLessThanOrEqual(2 + MAX_TENSORS / 50_000);
+  });
+});
+
+describe('a config of four lines', () => {
+  it('is refused for too many layers, with their line', async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+    try {
+      const file = path.join(folder, 'deep.yaml');
+      fs.writeFileSync(
+        file,
+        'model:\n  family: llama\n  hidden_size: 64\n  num_hidden_layers: 65537\n',
+      );
+      const { code, stderr } = await runHere(['profile', file]);
+      expect({ code, stderr }).toEqual({
+        code: 2,
+        stderr: expect.stringContaining(
+          'deep.yaml:4:22: model.num_hidden_layers: describes 65,537 layers; the limit is 2,000',
+        ),
+      });
+    } finally {
+      fs.rmSync(folder, { recursive: true });
+    }
+  });
+});
