@@ -1,15 +1,22 @@
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { boundaryRules, findViolations, parseBoundaries } from './boundaries/rules.js';
+import {
+  allowedBelow,
+  boundaryRules,
+  findViolations,
+  parseBoundaries,
+} from './boundaries/rules.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const tsConfig = path.join(root, 'tsconfig.json');
 const document = await readFile(path.join(root, 'docs/architecture.md'), 'utf8');
-const rows = parseBoundaries(document);
-const rules = boundaryRules(rows);
+const boundaries = parseBoundaries(document);
+const rooms = boundaries.order.flat();
+const rules = boundaryRules(boundaries);
 
 describe('src', () => {
   test('follows the table "Who may import whom"', { timeout: 300_000 }, async () => {
@@ -19,26 +26,49 @@ describe('src', () => {
     expect(violations).toEqual([]);
   });
 
-  test('has a row for each of its folders and files', async () => {
+  test('has the rooms of the order, and index.ts', async () => {
     const present = await readdir(path.join(root, 'src'));
-    const named = rows.filter(({ name, planned }) => !name.includes('/') && !planned);
-    expect(present.sort()).toEqual(named.map(({ name }) => name).sort());
+    expect(present.sort()).toEqual([...rooms, 'index.ts'].sort());
   });
 
-  test('has a row for each described folder, and a description for each row', () => {
+  test('has a README.md of one line in each folder', async () => {
+    const entries = await readdir(path.join(root, 'src'), { recursive: true, withFileTypes: true });
+    const folders = entries.filter((entry) => entry.isDirectory());
+    const lines = await Promise.all(
+      folders.map(async (folder) => {
+        const name = path.join(folder.parentPath, folder.name);
+        const text = await readFile(path.join(name, 'README.md'), 'utf8').catch(() => 'missing');
+        return [path.relative(root, name), /^[A-Z`][^\n]+\.\n$/.test(text) ? 'one line' : text];
+      }),
+    );
+    expect(folders.length).toBeGreaterThan(rooms.length);
+    expect(lines.filter(([, found]) => found !== 'one line')).toEqual([]);
+  });
+
+  test('has a description of each room, in the order', () => {
     const [described = ''] = document.split('## Who may import whom');
-    const inProse = [...described.matchAll(/^\*\*`([^`]+?)\/?`\*\*/gm)].map(([, name]) => name);
-    const present = rows.filter(({ planned }) => !planned).map(({ name }) => name);
-    expect(inProse.sort()).toEqual(present.sort());
+    const inProse = [...described.matchAll(/^\*\*`([^`]+?)\/`\*\*/gm)].map(([, name]) => name);
+    expect(inProse).toEqual(rooms);
   });
 
-  test('has a row for each dependency of package.json, and otherwise only bundled packages', async () => {
+  test('has each folder and file that the rules name', async () => {
+    const { exceptions, packages, withoutNode } = boundaries;
+    const named = [
+      ...exceptions.flatMap(({ who, imports, except }) => [who, ...imports, ...except]),
+      ...[...packages.values()].flat(),
+      ...withoutNode,
+    ];
+    const missing = [...new Set(named)].filter((name) => !existsSync(path.join(root, 'src', name)));
+    expect(missing).toEqual([]);
+  });
+
+  test('names each dependency of package.json, and otherwise only bundled packages', async () => {
     const manifest = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8'));
-    const named = new Set(rows.flatMap(({ packages }) => packages));
+    const named = [...boundaries.packages.keys()];
     const { dependencies, devDependencies, optionalDependencies, peerDependencies } = manifest;
     const installed = { ...dependencies, ...optionalDependencies, ...peerDependencies };
-    const bundled = [...named].filter((name) => name in devDependencies);
-    expect([...named].sort()).toEqual([...Object.keys(installed), ...bundled].sort());
+    const bundled = named.filter((name) => name in devDependencies);
+    expect(named.sort()).toEqual([...Object.keys(installed), ...bundled].sort());
   });
 });
 
@@ -56,12 +86,16 @@ describe('findViolations', () => {
     'src/base/errors.ts': 'export const code = 1;',
     'src/base/tensor/dtype.ts': "import { code } from '../errors.js'; export const bytes = code;",
     'src/model/architecture/param.ts':
-      "import { bytes } from '../tensor/dtype.js'; export const param = bytes; export type Param = 1;",
+      "import { bytes } from '../../base/tensor/dtype.js'; export const param = bytes; export type Param = 1;",
     'src/report/table.ts':
-      "import Table from 'cli-table3'; import type { Param } from '../architecture/param.js'; export const text = (p: Param) => [Table, p];",
+      "import Table from 'cli-table3'; import type { Param } from '../model/architecture/param.js'; export const text = (p: Param) => [Table, p];",
     'src/engine/devices.ts': 'export const device = 1; export type Device = 1;',
     'src/commands/count.ts':
-      "import { param } from '../architecture/param.js'; import type { Device } from '../runtime/devices.js'; export const run = async (d: Device) => [(await import('../runtime/devices.js')).device, param, d];",
+      "import { param } from '../model/architecture/param.js'; import type { Device } from '../engine/devices.js'; export const run = async (d: Device) => [(await import('../engine/devices.js')).device, param, d];",
+    'src/checkpoint/open.ts': "import { code } from '../base/errors.js'; export const open = code;",
+    'src/checkpoint/reconcile/reconcile.ts':
+      "import { param } from '../../model/architecture/param.js'; import { open } from '../open.js'; export const faults = [param, open];",
+    'src/index.ts': "export { param } from './model/architecture/param.js';",
     'node_modules/cli-table3/package.json': '{"name":"cli-table3","main":"index.js"}',
     'node_modules/cli-table3/index.js': 'module.exports = 1;',
     'node_modules/left-pad/package.json': '{"name":"left-pad","main":"index.js"}',
@@ -80,42 +114,42 @@ describe('findViolations', () => {
 
   test('finds nothing in a package that follows the table', async () => {
     const { modules, violations } = await violationsWith({});
-    expect(modules).toHaveLength(6);
+    expect(modules).toHaveLength(9);
     expect(violations).toEqual([]);
   });
 
   const plants: Record<string, { rule: string; file: string; text: string; to: string }> = {
-    'of a folder that the row does not name': {
-      rule: 'tensor-imports',
+    'of a room above': {
+      rule: 'base-imports',
       file: 'src/base/tensor/shape.ts',
-      text: "import { param } from '../architecture/param.js'; export const shape = param;",
+      text: "import { param } from '../../model/architecture/param.js'; export const shape = param;",
       to: 'src/model/architecture/param.ts',
     },
-    'of a type from a folder that the row does not name': {
-      rule: 'tensor-imports',
+    'of a type from a room above': {
+      rule: 'base-imports',
       file: 'src/base/tensor/shape.ts',
-      text: "import type { Param } from '../architecture/param.js'; export type Shape = Param;",
+      text: "import type { Param } from '../../model/architecture/param.js'; export type Shape = Param;",
       to: 'src/model/architecture/param.ts',
     },
     'by export … from': {
-      rule: 'tensor-imports',
+      rule: 'base-imports',
       file: 'src/base/tensor/shape.ts',
-      text: "export * from '../architecture/param.js';",
+      text: "export * from '../../model/architecture/param.js';",
       to: 'src/model/architecture/param.ts',
     },
-    'by import() of a folder that the row does not name': {
-      rule: 'tensor-imports',
+    'by import() of a room above': {
+      rule: 'base-imports',
       file: 'src/base/tensor/shape.ts',
-      text: "export const shape = () => import('../architecture/param.js');",
+      text: "export const shape = () => import('../../model/architecture/param.js');",
       to: 'src/model/architecture/param.ts',
     },
-    'from errors.ts, which imports nothing': {
-      rule: 'errors.ts-imports',
+    'from base/errors.ts, which is below all rooms': {
+      rule: 'base-imports',
       file: 'src/base/errors.ts',
-      text: "import type { Device } from './runtime/devices.js'; export const code: Device = 1;",
+      text: "import type { Device } from '../engine/devices.js'; export const code: Device = 1;",
       to: 'src/engine/devices.ts',
     },
-    "of another row's package": {
+    'of a package of another folder': {
       rule: 'package-cli-table3',
       file: 'src/commands/show.ts',
       text: "import Table from 'cli-table3'; export const show = Table;",
@@ -128,13 +162,13 @@ describe('findViolations', () => {
       to: 'node_modules/left-pad/index.js',
     },
     'of a node: module in a folder without Node': {
-      rule: 'tensor-node-modules',
+      rule: 'base/tensor-node-modules',
       file: 'src/base/tensor/shape.ts',
       text: "import fs from 'node:fs'; export const shape = fs;",
       to: 'fs',
     },
     'of a node: module without the prefix in a folder without Node': {
-      rule: 'architecture-node-modules',
+      rule: 'model-node-modules',
       file: 'src/model/architecture/layer.ts',
       text: "import { join } from 'path'; export const layer = join;",
       to: 'path',
@@ -142,44 +176,62 @@ describe('findViolations', () => {
     'that is static instead of import()': {
       rule: 'commands-lazily',
       file: 'src/commands/verify.ts',
-      text: "import { device } from '../runtime/devices.js'; export const verify = device;",
+      text: "import { device } from '../engine/devices.js'; export const verify = device;",
       to: 'src/engine/devices.ts',
     },
     'of a value instead of a type': {
       rule: 'report-types-only',
       file: 'src/report/json.ts',
-      text: "import { param } from '../architecture/param.js'; export const json = param;",
+      text: "import { param } from '../model/architecture/param.js'; export const json = param;",
       to: 'src/model/architecture/param.ts',
     },
     'of a type that still loads the module': {
       rule: 'loaded-for-types',
       file: 'src/report/json.ts',
-      text: "import { type Param } from '../architecture/param.js'; export type Json = Param;",
+      text: "import { type Param } from '../model/architecture/param.js'; export type Json = Param;",
       to: 'src/model/architecture/param.ts',
     },
     'of a value next to an import of a type': {
       rule: 'report-types-only',
       file: 'src/report/json.ts',
-      text: "import type { Param } from '../architecture/param.js'; import { param } from '../architecture/param.js'; export const json: Param = param;",
+      text: "import type { Param } from '../model/architecture/param.js'; import { param } from '../model/architecture/param.js'; export const json: Param = param;",
       to: 'src/model/architecture/param.ts',
     },
     'of a type and a value together, where only types are allowed': {
       rule: 'report-types-only',
       file: 'src/report/json.ts',
-      text: "import { type Param, param } from '../architecture/param.js'; export const json: Param = param;",
+      text: "import { type Param, param } from '../model/architecture/param.js'; export const json: Param = param;",
       to: 'src/model/architecture/param.ts',
     },
     'that is static next to an import of a type, where only import() is allowed': {
       rule: 'commands-lazily',
       file: 'src/commands/verify.ts',
-      text: "import type { Device } from '../runtime/devices.js'; import { device } from '../runtime/devices.js'; export const verify: Device = device;",
+      text: "import type { Device } from '../engine/devices.js'; import { device } from '../engine/devices.js'; export const verify: Device = device;",
       to: 'src/engine/devices.ts',
     },
     'of an engine from the devices': {
-      rule: 'runtime-lazily',
+      rule: 'engine-lazily',
       file: 'src/engine/devices.ts',
       text: "import { run } from './onnx/engine.js'; export const device = run; export type Device = 1;",
       to: 'src/engine/onnx/engine.ts',
+    },
+    'of a room on the same level': {
+      rule: 'model-imports',
+      file: 'src/model/architecture/walk.ts',
+      text: "import { open } from '../../checkpoint/open.js'; export const walk = open;",
+      to: 'src/checkpoint/open.ts',
+    },
+    'of a description from the bytes of checkpoints': {
+      rule: 'checkpoint-imports',
+      file: 'src/checkpoint/view.ts',
+      text: "import { param } from '../model/architecture/param.js'; export const view = param;",
+      to: 'src/model/architecture/param.ts',
+    },
+    'from the library of a room that it may not know': {
+      rule: 'index.ts-imports',
+      file: 'src/index.ts',
+      text: "export { open } from './checkpoint/open.js';",
+      to: 'src/checkpoint/open.ts',
     },
     'of a missing file': {
       rule: 'resolvable',
@@ -190,7 +242,7 @@ describe('findViolations', () => {
     'of a file outside src': {
       rule: 'stays-in-src',
       file: 'src/base/tensor/shape.ts',
-      text: "import { outside } from '../../outside.js'; export const shape = outside;",
+      text: "import { outside } from '../../../outside.js'; export const shape = outside;",
       to: 'outside.ts',
     },
   };
@@ -230,7 +282,7 @@ describe('findViolations', () => {
       'src/base/tensor/b.ts': "import { a } from './a.js'; export const b = () => a;",
     });
     expect(new Set(violations.map(({ rule }) => rule))).toEqual(new Set(['no-cycles']));
-    expect(violations[0]?.from).toMatch(/^src\/tensor\/[ab]\.ts$/);
+    expect(violations[0]?.from).toMatch(/^src\/base\/tensor\/[ab]\.ts$/);
   });
 
   test('finds a cycle of types', async () => {
@@ -242,40 +294,52 @@ describe('findViolations', () => {
   });
 });
 
+describe('allowedBelow', () => {
+  test('is what comes after a level', () => {
+    const order = [['a'], ['b', 'c'], ['d']];
+    expect(allowedBelow({ order }, 'a')).toEqual(['b', 'c', 'd']);
+    expect(allowedBelow({ order }, 'c')).toEqual(['d']);
+    expect(() => allowedBelow({ order }, 'e')).toThrow('e is not in the order');
+  });
+});
+
 describe('parseBoundaries', () => {
-  const table = (...lines: string[]) =>
+  const page = ({
+    heading = '## Who may import whom',
+    order = 'a > b, c > d',
+    columns = '| who | imports | how | except | why |',
+    rows = ['| `a` | `b` | lazily | — | it is heavy |'],
+    packages = ['| `zod` | `a`, `b/c` |'],
+    node = 'No `node:` modules in `b`,\n`c/d.ts`',
+  } = {}) =>
     [
-      '## Who may import whom',
-      '| folder | may import | may import lazily | packages that only it may name | `node:` modules |',
-      '|---|---|---|---|---|',
-      ...lines,
+      ...[heading, '', '```', order, '```', ''],
+      ...[columns, '|---|---|---|---|---|', ...rows, ''],
+      ...['| package | named only by |', '|---|---|', ...packages, '', node, '', '## Next', ''],
     ].join('\n');
 
-  test.each([
-    ['a folder without a row', ['| `a` | `b` | — | — | no |'], 'a names `b`, which has no row'],
-    [
-      'two rows for one folder',
-      ['| `a` | — | — | — | no |', '| `a` | — | — | — | no |'],
-      'two rows for a',
-    ],
-    [
-      'one row named twice',
-      ['| `a` | `b` | `b` | — | no |', '| `b` | — | — | — | no |'],
-      'one row twice',
-    ],
-    ['a cell too few', ['| `a` | — | — | no |'], 'not 5 cells'],
-    ['a cell that is neither yes nor no', ['| `a` | — | — | — | maybe |'], 'neither yes nor no'],
-    ['a package without code marks', ['| `a` | — | — | zod | no |'], 'names no package by zod'],
-    ['an unknown mark', ['| `a` (soon) | — | — | — | no |'], 'not the name of a folder'],
-  ])('refuses %s', (_, lines, message) => {
-    expect(() => parseBoundaries(table(...lines))).toThrow(message);
+  test('reads the order, the rows, the packages and the rooms without Node', () => {
+    expect(parseBoundaries(page())).toEqual({
+      order: [['a'], ['b', 'c'], ['d']],
+      exceptions: [{ who: 'a', imports: ['b'], how: 'lazily', except: [] }],
+      packages: new Map([['zod', ['a', 'b/c']]]),
+      withoutNode: ['b', 'c/d.ts'],
+    });
   });
 
-  test('refuses other columns', () => {
-    expect(() => parseBoundaries('## Who may import whom\n| a |\n|---|\n')).toThrow('columns');
-  });
-  test('refuses a page without the table or the heading', () => {
-    expect(() => parseBoundaries('## Who may import whom\nanyone')).toThrow('no table');
-    expect(() => parseBoundaries('# Something else')).toThrow('no heading');
+  test.each([
+    ['another heading', { heading: '## Imports' }, 'no heading'],
+    ['no order', { order: 'a, > b' }, 'no order of rooms'],
+    ['a room twice', { order: 'a > b > a' }, 'a twice in the order'],
+    ['other columns', { columns: '| who | imports | how | except |' }, 'no table with the columns'],
+    ['a cell too few', { rows: ['| `a` | `b` | lazily | — |'] }, 'not 5 cells'],
+    ['an unknown manner', { rows: ['| `a` | `b` | often | — | why |'] }, 'found often'],
+    ['a row without a reason', { rows: ['| `a` | `b` | also | — | — |'] }, 'no reason'],
+    ['names without code marks', { rows: ['| `a` | b | also | — | why |'] }, 'found b'],
+    ['two names of who', { rows: ['| `a`, `b` | `c` | also | — | why |'] }, 'expected one name'],
+    ['two packages in a row', { packages: ['| `zod`, `yaml` | `a` |'] }, 'expected one name'],
+    ['no line about Node', { node: 'All may use `node:` modules' }, 'no line about'],
+  ])('refuses %s', (_, change, message) => {
+    expect(() => parseBoundaries(page(change))).toThrow(message);
   });
 });

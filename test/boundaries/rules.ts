@@ -1,7 +1,4 @@
-/**
- * The table "Who may import whom" of docs/architecture.md, read and turned into rules for
- * dependency-cruiser.
- */
+/** The section "Who may import whom" of docs/architecture.md, read and turned into rules for dependency-cruiser. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -15,145 +12,162 @@ import extractTsConfig from 'dependency-cruiser/config-utl/extract-ts-config';
 
 type ToRestriction = IRegularForbiddenRuleType['to'];
 
-/** A row of the table: a folder or file of `src`, and what it may name. */
-export interface Row {
-  /** `config`, `runtime/onnx`, `errors.ts`. */
-  readonly name: string;
-  /** It has a rule but no code yet. */
-  readonly planned: boolean;
-  /** Every row may import it. */
-  readonly openToAll: boolean;
-  /** Rows that it may import in any way. */
+/** How a row restricts or extends what the order allows. */
+const MANNERS = ['also', 'only', 'types only', 'lazily'] as const;
+
+/** A row of the table of exceptions. */
+export interface Exception {
+  /** A room, folder or file below `src`. */
+  readonly who: string;
+  /** Rooms, folders or files. */
   readonly imports: readonly string[];
-  /** Rows of which it may import the types only. */
-  readonly types: readonly string[];
-  /** Rows that it may load by `import()` only. */
-  readonly lazy: readonly string[];
-  /** Packages that only the rows that list them may name. */
-  readonly packages: readonly string[];
-  readonly nodeModules: boolean;
+  /**
+   * `also`: in addition to the order. `only`: instead of it. `types only` and `lazily`: what the order allows, but only as
+   * types or by `import()`.
+   */
+  readonly how: (typeof MANNERS)[number];
+  /** Rooms, folders or files to which the row does not apply. */
+  readonly except: readonly string[];
+}
+
+export interface Boundaries {
+  /** Levels of rooms; those of one level do not import each other. */
+  readonly order: readonly (readonly string[])[];
+  readonly exceptions: readonly Exception[];
+  /** Folders that may name a package. */
+  readonly packages: ReadonlyMap<string, readonly string[]>;
+  /** Rooms, folders and files without `node:` modules. */
+  readonly withoutNode: readonly string[];
 }
 
 const HEADING = /^## Who may import whom$/m;
-const COLUMNS = [
-  'folder',
-  'may import',
-  'may import lazily',
-  'packages that only it may name',
-  '`node:` modules',
-];
+const ORDER = /^```\n([\w-]+(?:(?: >|,)\s[\w-]+)*)\n```$/m;
+const WITHOUT_NODE = /^No `node:` modules in ((?:[^\n]+\n)+)/m;
+const EXCEPTION_COLUMNS = ['who', 'imports', 'how', 'except', 'why'];
+const PACKAGE_COLUMNS = ['package', 'named only by'];
 
-/** Reads the table. Throws at anything it does not understand: a rule misread is a rule lost. */
-export function parseBoundaries(markdown: string): Row[] {
-  const section = markdown.split(HEADING)[1];
+/** Reads the section. Throws at anything it does not understand: a rule misread is a rule lost. */
+export function parseBoundaries(markdown: string): Boundaries {
+  const section = markdown.split(HEADING)[1]?.split(/^## /m)[0];
   if (section === undefined) throw new Error('no heading "Who may import whom"');
-  const [header, , ...body] = tableLines(section).map(cells);
-  if (header?.join('|') !== COLUMNS.join('|')) {
-    throw new Error(`expected the columns ${COLUMNS.join(' | ')}; got ${header?.join(' | ')}`);
+  const [, listed] = ORDER.exec(section) ?? [];
+  if (listed === undefined) throw new Error('no order of rooms');
+  const order = listed.split(/\s*>\s*/).map((level) => level.split(/,\s*/));
+  const rooms = order.flat();
+  for (const room of rooms) {
+    if (rooms.indexOf(room) !== rooms.lastIndexOf(room))
+      throw new Error(`${room} twice in the order`);
   }
-  const names = body.map(([first = '']) => nameOf(first).name);
-  for (const name of names) {
-    if (names.indexOf(name) !== names.lastIndexOf(name)) throw new Error(`two rows for ${name}`);
-  }
-  return body.map((row) => parseRow(row, names));
+  const [, nodeless] = WITHOUT_NODE.exec(section) ?? [];
+  if (nodeless === undefined) throw new Error('no line about `node:` modules');
+  const packages = rowsOf(section, PACKAGE_COLUMNS).map(
+    ([name = '', folders = '']) => [only(namesIn(name), name), namesIn(folders)] as const,
+  );
+  return {
+    order,
+    exceptions: rowsOf(section, EXCEPTION_COLUMNS).map((row) => parseException(row, rooms)),
+    packages: new Map(packages),
+    withoutNode: [...nodeless.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),
+  };
 }
 
-/** The lines of the first table in `text`. */
-function tableLines(text: string): string[] {
-  const lines = text.split('\n');
-  const start = lines.findIndex((line) => line.startsWith('|'));
-  if (start === -1) throw new Error('no table under "Who may import whom"');
-  const end = lines.findIndex((line, i) => i > start && !line.startsWith('|'));
-  return lines.slice(start, end === -1 ? undefined : end);
+function parseException(row: readonly string[], rooms: readonly string[]): Exception {
+  const [who = '', imports = '', how = '', except = '', why = ''] = row;
+  const manner = MANNERS.find((each) => each === how);
+  if (manner === undefined) throw new Error(`expected ${MANNERS.join(', ')}, found ${how}`);
+  if (why === '' || why === '—') throw new Error(`no reason for the row of ${who}`);
+  const all = imports === 'all rooms';
+  return {
+    who: only(namesIn(who), who),
+    imports: all ? rooms : namesIn(imports),
+    how: manner,
+    except: except === '—' ? [] : namesIn(except),
+  };
 }
 
-function cells(line: string): string[] {
-  return line
+/** Rows of the table with these columns. */
+function rowsOf(section: string, columns: readonly string[]): string[][] {
+  const lines = section.split('\n');
+  const start = lines.findIndex(
+    (line) => line.startsWith('|') && cells(line).join('|') === columns.join('|'),
+  );
+  if (start === -1) throw new Error(`no table with the columns ${columns.join(' | ')}`);
+  const end = lines.findIndex((line, at) => at > start && !line.startsWith('|'));
+  const rows = lines.slice(start + 2, end === -1 ? undefined : end).map(cells);
+  for (const row of rows) {
+    if (row.length !== columns.length)
+      throw new Error(`not ${columns.length} cells: ${row.join('|')}`);
+  }
+  return rows;
+}
+
+const cells = (line: string): string[] =>
+  line
     .replace(/^\||\|\s*$/g, '')
     .split('|')
     .map((cell) => cell.trim());
+
+/** Names in code marks, separated by commas. */
+function namesIn(cell: string): string[] {
+  return cell.split(/,\s*/).map((item) => {
+    const [, name] = /^`([\w@./-]+)`$/.exec(item) ?? [];
+    if (name === undefined) throw new Error(`expected names in code marks, found ${item}`);
+    return name;
+  });
 }
 
-function nameOf(cell: string): { name: string; mark: string | undefined } {
-  const match = /^`([\w./-]+)`(?: \((planned|open to all)\))?$/.exec(cell);
-  if (match?.[1] === undefined) throw new Error(`not the name of a folder or file: ${cell}`);
-  return { name: match[1], mark: match[2] };
+function only(names: readonly string[], cell: string): string {
+  const [name, ...others] = names;
+  if (name === undefined || others.length > 0) throw new Error(`expected one name, found ${cell}`);
+  return name;
 }
 
-function parseRow(row: readonly string[], names: readonly string[]): Row {
-  if (row.length !== COLUMNS.length)
-    throw new Error(`not ${COLUMNS.length} cells: ${row.join('|')}`);
-  const [first = '', mayImport = '', lazily = '', packages = '', nodeModules = ''] = row;
-  const { name, mark } = nameOf(first);
-  const folders = names.filter((other) => !other.includes('/') && !other.includes('.'));
-
-  /** The rows that an item of a cell means; "all folders" leaves out folders listed in another way. */
-  const rowsMeant = (item: string, except: readonly string[]): string[] => {
-    if (item === 'all folders') {
-      return folders.filter((folder) => folder !== name && !except.includes(folder));
-    }
-    const [, meant] = /^`([^`]+)`$/.exec(item) ?? [];
-    if (meant === undefined || !names.includes(meant)) {
-      throw new Error(`the row of ${name} names ${item}, which has no row`);
-    }
-    return [meant];
-  };
-
-  const lazy = items(lazily).flatMap((item) => rowsMeant(item, []));
-  const [ofTypes, ofValues] = partition(items(mayImport), (item) => item.startsWith('types of '));
-  const imports = ofValues.flatMap((item) => rowsMeant(item, lazy));
-  const types = ofTypes.flatMap((item) =>
-    rowsMeant(item.slice('types of '.length), [...lazy, ...imports]),
-  );
-  const all = [...imports, ...types, ...lazy];
-  if (new Set(all).size !== all.length) throw new Error(`the row of ${name} names one row twice`);
-  if (nodeModules !== 'yes' && nodeModules !== 'no') {
-    throw new Error(`the row of ${name} says neither yes nor no to node: modules`);
-  }
-  return {
-    name,
-    planned: mark === 'planned',
-    openToAll: mark === 'open to all',
-    imports,
-    types,
-    lazy,
-    packages: items(packages).map((item) => {
-      const [, named] = /^`([^`]+)`$/.exec(item) ?? [];
-      if (named === undefined) throw new Error(`the row of ${name} names no package by ${item}`);
-      return named;
-    }),
-    nodeModules: nodeModules === 'yes',
-  };
+/** Rooms that a room may import, without itself. */
+export function allowedBelow({ order }: Pick<Boundaries, 'order'>, room: string): string[] {
+  const level = order.findIndex((rooms) => rooms.includes(room));
+  if (level === -1) throw new Error(`${room} is not in the order`);
+  return order.slice(level + 1).flat();
 }
 
-function items(cell: string): string[] {
-  return cell === '—' ? [] : cell.split(',').map((item) => item.trim());
-}
-
-function partition<T>(values: readonly T[], test: (value: T) => boolean): [T[], T[]] {
-  return [values.filter(test), values.filter((value) => !test(value))];
-}
-
-/** The rules of the table and the general rules. */
-export function boundaryRules(rows: readonly Row[]): IFlattenedRuleSet {
-  const packages = [...new Set(rows.flatMap((row) => row.packages))];
+/** The rules of the section and the general rules. */
+export function boundaryRules(boundaries: Boundaries): IFlattenedRuleSet {
+  const { order, exceptions, packages, withoutNode } = boundaries;
+  const named = [...packages.keys()];
+  const extending = exceptions.filter(({ how }) => how === 'also' || how === 'only');
   return {
     forbidden: [
-      ...rows.flatMap((row) => rulesOfRow(row, rows)),
-      ...packages.map((name) =>
+      ...order.flat().map((room) =>
         forbid(
-          `package-${name}`,
+          `${room}-imports`,
+          {
+            path: pathOf(room),
+            pathNot: extending.filter(({ who }) => who !== room).map(({ who }) => pathOf(who)),
+          },
           {
             path: '^src/',
-            pathNot: rows.filter((row) => row.packages.includes(name)).map(pathOf(rows)),
+            pathNot: [
+              room,
+              ...allowedBelow(boundaries, room),
+              ...extending.filter(({ who }) => who === room).flatMap(({ imports }) => imports),
+            ].map(pathOf),
           },
+        ),
+      ),
+      ...exceptions.flatMap((exception) => rulesOf(exception, boundaries)),
+      ...withoutNode.map((name) =>
+        forbid(`${name}-node-modules`, { path: pathOf(name) }, { dependencyTypes: ['core'] }),
+      ),
+      ...Array.from(packages, ([name, folders]) =>
+        forbid(
+          `package-${name}`,
+          { path: '^src/', pathNot: folders.map(pathOf) },
           { path: packagePath(name) },
         ),
       ),
       forbid(
         'packages-in-the-table',
         { path: '^src/' },
-        { path: '(^|/)node_modules/', pathNot: packages.map(packagePath) },
+        { path: '(^|/)node_modules/', pathNot: named.map(packagePath) },
       ),
       forbid('no-cycles', {}, { circular: true }),
       forbid('resolvable', {}, { couldNotResolve: true }),
@@ -166,30 +180,31 @@ export function boundaryRules(rows: readonly Row[]): IFlattenedRuleSet {
   };
 }
 
-function rulesOfRow(row: Row, rows: readonly Row[]): IForbiddenRuleType[] {
-  const path = pathOf(rows);
-  const named = (names: readonly string[]): string[] =>
-    rows.filter((other) => names.includes(other.name)).map(path);
-  const open = rows.filter((other) => other.openToAll).map((other) => other.name);
-  const allowed = [row.name, ...open, ...row.imports, ...row.types, ...row.lazy];
-
-  const rule = (kind: string, to: ToRestriction): IForbiddenRuleType =>
-    forbid(`${row.name}-${kind}`, { path: path(row) }, to);
-  const rules = [rule('imports', { path: '^src/', pathNot: named(allowed) })];
-  if (row.types.length > 0) {
-    rules.push(rule('types-only', { path: named(row.types), dependencyTypesNot: ['type-only'] }));
+/** Rules of a row; a room with `also` has them in the rule of the order. */
+function rulesOf(
+  { who, imports, how, except }: Exception,
+  boundaries: Boundaries,
+): IForbiddenRuleType[] {
+  const room = who.split('/')[0] ?? who;
+  if (how === 'also' || how === 'only') {
+    const isRoom = boundaries.order.flat().includes(who);
+    if (isRoom && how === 'also') return [];
+    const below = how === 'also' ? [room, ...allowedBelow(boundaries, room)] : [who];
+    const allowed = [...below, ...imports].map(pathOf);
+    return [forbid(`${who}-imports`, { path: pathOf(who) }, { path: '^src/', pathNot: allowed })];
   }
-  if (row.lazy.length > 0) {
-    rules.push(
-      rule('lazily', {
-        path: named(row.lazy),
-        dependencyTypesNot: ['type-only'],
-        dynamic: false,
-      }),
-    );
-  }
-  if (!row.nodeModules) rules.push(rule('node-modules', { dependencyTypes: ['core'] }));
-  return rules;
+  const targets = imports.filter((name) => name !== who).map(pathOf);
+  // A folder that is loaded lazily from the rest of its room may import itself.
+  const inside = imports.filter((name) => name.startsWith(`${who}/`));
+  const from = { path: pathOf(who), pathNot: inside.map(pathOf) };
+  const to = {
+    path: targets,
+    pathNot: except.map(pathOf),
+    dependencyTypesNot: ['type-only' as const],
+  };
+  return how === 'types only'
+    ? [forbid(`${who}-types-only`, from, to)]
+    : [forbid(`${who}-lazily`, from, { ...to, dynamic: false })];
 }
 
 function forbid(
@@ -197,22 +212,16 @@ function forbid(
   from: { path?: string; pathNot?: string[] },
   to: ToRestriction,
 ): IForbiddenRuleType {
-  return { name, severity: 'error', from, to };
+  return { name, severity: 'error', from: withoutEmpty(from), to: withoutEmpty(to) };
 }
 
-/** The pattern of a row's files: those of its folder, without the folders and files that have their own row. */
-function pathOf(rows: readonly Row[]): (row: Row) => string {
-  return ({ name }) => {
-    if (name.includes('.')) return `^src/${escaped(name)}$`;
-    const within = rows
-      .filter((other) => other.name.startsWith(`${name}/`))
-      .map(
-        (other) =>
-          `${escaped(other.name.slice(name.length + 1))}${other.name.includes('.') ? '$' : '/'}`,
-      );
-    return `^src/${escaped(name)}/${within.length > 0 ? `(?!${within.join('|')})` : ''}`;
-  };
-}
+/** An empty list of patterns would match every path. */
+const withoutEmpty = <Part extends { pathNot?: string | string[] }>({ pathNot, ...part }: Part) =>
+  pathNot === undefined || pathNot.length === 0 ? part : { ...part, pathNot };
+
+/** The pattern of the files of a room or folder, or of a file. */
+const pathOf = (name: string): string =>
+  name.endsWith('.ts') ? `^src/${escaped(name)}$` : `^src/${escaped(name)}/`;
 
 function packagePath(name: string): string {
   return `(^|/)node_modules/${escaped(name)}/`;
