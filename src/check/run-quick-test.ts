@@ -18,11 +18,11 @@ import type {
 import type { MemoryNeed } from '../engine/memory.js';
 import {
   activationsTooLarge,
-  elementsIn,
   fitsInMemory,
   gigabytes,
   memoryNeed,
   neededTensors,
+  parameterElements,
   peakBytes,
   streamedNeed,
   usableBytes,
@@ -247,8 +247,8 @@ async function testOn(
 function quantizedOf(model: LanguageModel, form: WeightForm | undefined): QuantizedWeights | null {
   if (form === undefined) return null;
   const tensors = [...quantizedMatrices(model).keys()];
-  const elements = elementsIn(tensors);
-  const otherElements = elementsIn(neededTensors(model)) - elements;
+  const elements = parameterElements(tensors);
+  const otherElements = parameterElements(neededTensors(model)) - elements;
   return { ...form, tensors: tensors.length, elements, otherElements };
 }
 

@@ -8,7 +8,7 @@ import { counted } from '../base/text/words.js';
 import { isAllFinite, rowAt } from '../engine/compare/differences.js';
 import type { RunOutput, TokenIds, Values } from '../engine/engine.js';
 import { runLayerByLayer } from '../engine/layer-by-layer.js';
-import { elementsIn, neededTensors } from '../engine/memory.js';
+import { neededTensors, parameterElements } from '../engine/memory.js';
 import { idLimitsOf, pickRows, withOtherToken } from '../engine/token-ids.js';
 import type { LanguageModel } from '../model/architecture/layer.js';
 import { causalityTrial, judgeTrials, positionsToTry, usualLeak } from './checks/causality.js';
@@ -147,7 +147,7 @@ const inLayer = (name: string, finding: CheckFinding): CheckFinding => ({
 function judgeLayers(findings: readonly CheckFinding[], model: LanguageModel): CheckFinding {
   const wrong = findings.find(({ verdict }) => verdict === 'failed');
   if (wrong) return wrong;
-  const { finding, measure } = judgeElements(model, elementsIn(neededTensors(model)));
+  const { finding, measure } = judgeElements(model, parameterElements(neededTensors(model)));
   return {
     verdict: 'passed',
     finding: `${finding}, in ${counted(findings.length, 'layer')} one after the other`,

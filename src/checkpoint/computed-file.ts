@@ -102,7 +102,7 @@ function readElements(view: StoredTensor, first: number, target: Uint8Array): vo
       element += rows * perRow;
     } else {
       const bytes = Math.min(size - inRow * width, left);
-      readElements(rowOf(view, row), inRow, target.subarray(done, done + bytes));
+      readElements(viewRow(view, row), inRow, target.subarray(done, done + bytes));
       done += bytes;
       element += bytes / width;
     }
@@ -110,7 +110,7 @@ function readElements(view: StoredTensor, first: number, target: Uint8Array): vo
 }
 
 /** One row without its axis; of a vector, one element. */
-function rowOf(view: StoredTensor, row: number): StoredTensor {
+function viewRow(view: StoredTensor, row: number): StoredTensor {
   const rows = rowCount(view);
   return {
     ...view,

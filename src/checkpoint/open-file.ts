@@ -231,7 +231,7 @@ export function checkpointFormatOf(file: ByteFile): FileFormat {
     isNamedOnnx,
   };
   const kind = KINDS.find(({ is }) => is(look)) ?? {
-    what: `not a recognised checkpoint: it begins with ${shown(look.head)}`,
+    what: `not a recognised checkpoint: it begins with ${printableHead(look.head)}`,
     suggestion: 'name a safetensors or GGUF file, or one that torch.save wrote',
   };
   if ('format' in kind) return kind.format;
@@ -242,13 +242,13 @@ export function checkpointFormatOf(file: ByteFile): FileFormat {
   });
 }
 
-const bytesOf = (head: string) => Buffer.from(head, 'latin1');
+const latin1Bytes = (head: string) => Buffer.from(head, 'latin1');
 
 /** The u64 at the start of a safetensors file; infinite if the file is too short. */
 function lengthFieldOf(head: string): number {
   if (head.length < LENGTH_FIELD_BYTES) return Number.POSITIVE_INFINITY;
   // Above 2^53 this may round, but it stays far above any legal length.
-  return Number(bytesOf(head).readBigUInt64LE());
+  return Number(latin1Bytes(head).readBigUInt64LE());
 }
 
 /** Name of the first entry of a zip archive. APPNOTE.TXT 4.3.7: length at 26, name at 30. */
@@ -259,7 +259,9 @@ function firstEntryOf(head: string): string {
 /** Whether the bytes are UTF-8 without control characters; the last character may be incomplete. */
 function isText(head: string): boolean {
   try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytesOf(head), { stream: true });
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(latin1Bytes(head), {
+      stream: true,
+    });
     return !/[^\P{Cc}\t\n\f\r]/u.test(text);
   } catch {
     return false;
@@ -269,7 +271,7 @@ function isText(head: string): boolean {
 const SHOWN_BYTES = 16;
 
 /** Bytes as a string literal. */
-function shown(head: string): string {
+function printableHead(head: string): string {
   const text = head.slice(0, SHOWN_BYTES).replace(/[^ !#-[\]-~]/g, (character) => {
     const code = character.charCodeAt(0).toString(16).padStart(2, '0');
     return `\\x${code}`;

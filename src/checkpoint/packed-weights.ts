@@ -69,7 +69,7 @@ export function withUnpackedWeights(checkpoint: Checkpoint): Checkpoint {
   const unpacked = new Map<string, StoredTensor>();
   for (const [name, tensor] of tensors) {
     const dot = name.lastIndexOf('.');
-    const weight = isPart(name.slice(dot + 1)) ? weights.get(name.slice(0, dot)) : undefined;
+    const weight = isPackedPart(name.slice(dot + 1)) ? weights.get(name.slice(0, dot)) : undefined;
     if (weight === undefined) unpacked.set(name, tensor);
     else if (name.endsWith(SUFFIX)) {
       unpacked.set(`${name.slice(0, dot)}.weight`, asFloats(weight, checkpoint.path));
@@ -80,7 +80,7 @@ export function withUnpackedWeights(checkpoint: Checkpoint): Checkpoint {
 }
 
 const PARTS: ReadonlySet<string> = new Set(Object.values(PACKED_SUFFIXES));
-const isPart = (name: string): boolean => PARTS.has(name);
+const isPackedPart = (name: string): boolean => PARTS.has(name);
 
 /** A packed weight, or the reason why it is not read. */
 function weightOf(
@@ -155,7 +155,7 @@ function asFloats(weight: PackedWeight, path: string): StoredTensor {
   };
 }
 
-const bytesOf = (dtype: StoredDtype): number => STORED_DTYPES[dtype].bits / 8;
+const dtypeBytes = (dtype: StoredDtype): number => STORED_DTYPES[dtype].bits / 8;
 
 /** Largest number of values computed at a time. */
 const PIECE = 2 ** 18;
@@ -166,7 +166,10 @@ class UnpackedFile extends ByteFile {
 
   constructor(weight: PackedWeight, path: string) {
     const { rows, columns, dtype, packed } = weight;
-    super(path, { size: rows * columns * bytesOf(dtype), mtimeMs: packed.storage.file.changedAt });
+    super(path, {
+      size: rows * columns * dtypeBytes(dtype),
+      mtimeMs: packed.storage.file.changedAt,
+    });
     this.#weight = weight;
   }
 
@@ -175,7 +178,7 @@ class UnpackedFile extends ByteFile {
   }
 
   override readInto(target: Uint8Array, position: number): void {
-    const width = bytesOf(this.#weight.dtype);
+    const width = dtypeBytes(this.#weight.dtype);
     const first = Math.floor(position / width);
     const last = Math.ceil((position + target.length) / width);
     for (let from = first; from < last; from += PIECE) {

@@ -29,8 +29,8 @@ function findViews(tensors: ReadonlyMap<string, StoredTensor>): SharedView[] {
   for (const [name, tensor] of tensors) {
     const others = storages.get(tensor.storage);
     const same =
-      others && (others instanceof Map ? others : new Map([[keyOf(others.tensor), others]]));
-    const key = same ? keyOf(tensor) : '';
+      others && (others instanceof Map ? others : new Map([[viewKey(others.tensor), others]]));
+    const key = same ? viewKey(tensor) : '';
     const first = same?.get(key);
     if (first) {
       first.names.push(name);
@@ -46,7 +46,7 @@ function findViews(tensors: ReadonlyMap<string, StoredTensor>): SharedView[] {
 }
 
 /** Key that is equal for equal views of one storage. */
-const keyOf = ({ dtype, offset, shape, strides }: StoredTensor): string =>
+const viewKey = ({ dtype, offset, shape, strides }: StoredTensor): string =>
   `${dtype} ${offset} ${shape} ${strides}`;
 
 /** Bytes of the tensors when contiguous. */
@@ -205,11 +205,11 @@ async function equalTo(
   const [firstBlock, read] = [new Uint8Array(BLOCK_BYTES), new Uint8Array(BLOCK_BYTES)];
   let left = first.bytes;
   for (const part of partsOf(first)) {
-    const expected = bytesOf(part, firstBlock);
+    const expected = valueBytes(part, firstBlock);
     const before = rivals.length;
     rivals = rivals.filter(({ parts: theirs }) => {
       const { value } = theirs.next();
-      return value && Buffer.compare(expected, bytesOf(value, read)) === 0;
+      return value && Buffer.compare(expected, valueBytes(value, read)) === 0;
     });
     left -= part.bytes;
     // Rivals that differ need no more reads.
@@ -220,7 +220,7 @@ async function equalTo(
   return rivals.map(({ tensor }) => tensor);
 }
 
-function bytesOf(part: StoredTensor, memory: Uint8Array): Uint8Array {
+function valueBytes(part: StoredTensor, memory: Uint8Array): Uint8Array {
   const target = memory.subarray(0, part.bytes);
   if (part.elements > 0) readRows(part, 0, rowCount(part), target);
   return target;

@@ -224,7 +224,7 @@ function tensorsWithin(
     if (seen.has(value)) continue;
     seen.add(value);
     if (value.kind === 'tensor') tensors.add(value);
-    for (const part of partsOf(value)) {
+    for (const part of nestedValues(value)) {
       if (left.steps-- <= 0) return {};
       waiting.push(part);
     }
@@ -236,7 +236,7 @@ function tensorsWithin(
   };
 }
 
-function* partsOf(value: Exclude<PickleValue & object, Uint8Array>): Generator<PickleValue> {
+function* nestedValues(value: Exclude<PickleValue & object, Uint8Array>): Generator<PickleValue> {
   if ('items' in value) yield* value.items;
   else if ('entries' in value) {
     for (const entry of value.entries) yield* entry;

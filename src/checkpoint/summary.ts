@@ -38,7 +38,7 @@ export interface TensorGroup {
  */
 export function groupTensors(tensors: ReadonlyMap<string, StoredTensor>): TensorGroup[] {
   const groups: TensorGroup[] = [];
-  for (const parts of groupBy(partsOf(tensors), ({ name }) => name).values()) {
+  for (const parts of groupBy(topLevelParts(tensors), ({ name }) => name).values()) {
     if (parts.length === 1) groups.push(groupOf(parts));
     else for (const group of groupsOfName(parts)) groups.push(group);
   }
@@ -48,7 +48,7 @@ export function groupTensors(tensors: ReadonlyMap<string, StoredTensor>): Tensor
 /** Groups of the parts of one name: equal layers as one. */
 function groupsOfName(parts: readonly ModelPart[]): TensorGroup[] {
   const alike = groupBy(parts, ({ layer, members }) =>
-    layer === undefined ? '' : formOf(members),
+    layer === undefined ? '' : memberForm(members),
   );
   return Array.from(alike.values(), groupOf).sort((a, b) => firstLayer(a) - firstLayer(b));
 }
@@ -63,7 +63,7 @@ interface ModelPart {
   readonly members: { readonly rest: string; readonly tensor: StoredTensor }[];
 }
 
-function partsOf(tensors: ReadonlyMap<string, StoredTensor>): Iterable<ModelPart> {
+function topLevelParts(tensors: ReadonlyMap<string, StoredTensor>): Iterable<ModelPart> {
   const parts = new Map<string, ModelPart>();
   for (const [fullName, tensor] of tensors) {
     const { name, layer, rest } = splitName(fullName);
@@ -96,7 +96,7 @@ function splitName(fullName: string): { name: string; layer: number | undefined;
 }
 
 /** Key that is equal for layers whose tensors have the same names, dtypes and shapes, in any order. */
-const formOf = (members: ModelPart['members']): string =>
+const memberForm = (members: ModelPart['members']): string =>
   members
     .map(({ rest, tensor }) => ` ${rest.length} ${rest}${storedTypeOf(tensor)} ${tensor.shape}`)
     .sort()

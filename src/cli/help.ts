@@ -62,7 +62,7 @@ function programHelp(config: Config, length: HelpLength, { width, bold }: Style)
   const usage = `Usage: ${config.bin} COMMAND [flags]`;
   const help = `Help: ${config.bin} COMMAND -h, ${config.bin} COMMAND --help`;
   // The short one has a screen of 24 lines for all commands.
-  return text(
+  return trimmedText(
     length === 'short'
       ? [`${usage}    Help: COMMAND -h, --help`, ...lines]
       : [...wrap(about, width), '', usage, ...lines, '', help],
@@ -73,7 +73,7 @@ function topicHelp(config: Config, topic: string, { width, bold }: Style): strin
   const rows = config.commandIDs
     .filter((id) => id.startsWith(`${topic}:`))
     .map((id) => [id.replaceAll(':', ' '), summaryOf(config, id)] as const);
-  return text([
+  return trimmedText([
     ...wrap(summaryOf(config, topic), width),
     '',
     `Usage: ${config.bin} ${topic} COMMAND [flags]`,
@@ -116,7 +116,7 @@ export function helpContents(bin: string, command: Command.Cached): HelpContents
         .replaceAll('<%= command.id %>', name),
     ),
     args: args.map((arg) => [argName(arg), arg.description ?? '']),
-    flags: groupsOf(shownFlags(command)).map(([title, flags]) => [title, flags.map(flagEntry)]),
+    flags: flagGroups(shownFlags(command)).map(([title, flags]) => [title, flags.map(flagEntry)]),
     description: command.description,
   };
 }
@@ -133,7 +133,7 @@ function commandHelp(
   );
   if (length === 'short') {
     const all = shownFlags(command);
-    return text([
+    return trimmedText([
       ...wrap(summary, width),
       '',
       `Usage: ${usage}`,
@@ -146,7 +146,7 @@ function commandHelp(
       `All ${all.length} flags and more examples: ${config.bin} ${name} --help`,
     ]);
   }
-  return text([
+  return trimmedText([
     ...wrap(summary, width),
     '',
     bold('Examples'),
@@ -181,7 +181,7 @@ function commonFlags(flags: readonly Flag[], width: number): Flag[] {
 }
 
 /** Flags without a group first, and those of the output last. */
-function groupsOf(flags: readonly Flag[]): [string, Flag[]][] {
+function flagGroups(flags: readonly Flag[]): [string, Flag[]][] {
   const titles = [...new Set(flags.map(({ helpGroup }) => helpGroup ?? ''))];
   const order = (title: string) => (title === '' ? 0 : title === 'OUTPUT' ? 2 : 1);
   return titles
@@ -241,4 +241,5 @@ function entry(name: string, description: string, column: number, width: number)
   return [`  ${name}`, ...wrap(indent + description, width, indent)];
 }
 
-const text = (lines: readonly string[]) => `${lines.map((line) => line.trimEnd()).join('\n')}\n`;
+const trimmedText = (lines: readonly string[]) =>
+  `${lines.map((line) => line.trimEnd()).join('\n')}\n`;

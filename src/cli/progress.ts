@@ -220,7 +220,7 @@ export function livePlot(
     const room = (stream.rows ?? 0) - 2;
     if (plot === null) return rendered([], status);
     const least = await rendered([{ ...plot, mostRows: FEWEST_PLOT_ROWS }], status);
-    const free = room - rowsOf(least, stream.columns);
+    const free = room - terminalRows(least, stream.columns);
     if (free < 0) return rendered([], status);
     return rendered([{ ...plot, mostRows: FEWEST_PLOT_ROWS + free }], status);
   };
@@ -232,7 +232,7 @@ export function livePlot(
       if (height === 0) process.once('exit', end);
       // Overwrites line by line: some terminals keep cleared screens in the scroll-back.
       stream.write(`${back()}${text.replaceAll('\n', '\x1b[K\n')}\x1b[J`);
-      height = rowsOf(text, stream.columns);
+      height = terminalRows(text, stream.columns);
     },
     say(line) {
       end();
@@ -243,7 +243,7 @@ export function livePlot(
 }
 
 /** Rows of the lines on the terminal, where wider lines wrap. */
-const rowsOf = (text: string, columns = 80): number =>
+const terminalRows = (text: string, columns = 80): number =>
   text
     .split('\n')
     .slice(0, -1)

@@ -47,7 +47,7 @@ export abstract class SweepCommand extends BaseCommand {
    */
   protected async sweepRun(): Promise<SweepRun | undefined> {
     const { viewFlags, flags: declared } = this.constructor as typeof SweepCommand;
-    const words = wordsOf(this.argv, this.#declared);
+    const words = wordsOfLine(this.argv, this.#declared);
     const given = words.flatMap(({ flag }) => flag ?? []);
     const files = words.flatMap(({ flag, texts }) => (flag === undefined ? texts : []));
     const mode = partsMode(given, files, {
@@ -137,7 +137,7 @@ export abstract class SweepCommand extends BaseCommand {
     const { plan: file = '', part = 'auto', tasks, launch = 'slurm', image, claim } = flags;
     const { id, config } = this;
     const parts = await SweepParts.open(file, config.version, id ?? '');
-    refuseOutputs(file, wordsOf(parts.plan.arguments, this.#declared));
+    refuseOutputs(file, wordsOfLine(parts.plan.arguments, this.#declared));
     switch (mode) {
       case 'status':
         return this.#report(flags, parts.result('status'));
@@ -176,7 +176,7 @@ export abstract class SweepCommand extends BaseCommand {
           .filter(({ flag = '' }) => isOfAnswer(flag) || viewFlags.includes(flag))
           .map((word) => (before === process.cwd() ? word : fromFolder(word, before)));
         return {
-          words: textsOf(replaced(wordsOf(parts.plan.arguments, this.#declared), own)),
+          words: textsOf(replaced(wordsOfLine(parts.plan.arguments, this.#declared), own)),
           solve: (sweep) => parts.finish(sweep),
         };
       }
@@ -208,7 +208,7 @@ interface Word {
 type DeclaredFlags = Readonly<Record<string, { readonly type: string; readonly char?: string }>>;
 
 /** Words of a command line that `readCommandLine` has read: full names of flags, but for short ones. */
-function wordsOf(argv: readonly string[], declared: DeclaredFlags): Word[] {
+function wordsOfLine(argv: readonly string[], declared: DeclaredFlags): Word[] {
   const words: Word[] = [];
   for (let at = 0; at < argv.length; at++) {
     const text = argv[at] ?? '';

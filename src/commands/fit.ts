@@ -98,7 +98,7 @@ export default class Fit extends BaseCommand {
     const { args, flags } = await this.parse(Fit);
     refuseTokensAsFile(flags.output, this.argv);
     if (flags['list-gpus']) {
-      const known = await listed(args.file, flags.hardware);
+      const known = await listedHardware(args.file, flags.hardware);
       const result: HardwareList = { schema: 'minimind/gpus@1', ...known };
       return this.answer(flags, result, hardwareReport);
     }
@@ -197,7 +197,10 @@ const TOKEN_TIME_ALONE =
   '--token-time without --batch: a replica serves one request at a time. Add --batch for a time measured with more.';
 
 /** Hardware whose name or title has the words of `pattern`. */
-async function listed(pattern: string | undefined, file: string | undefined): Promise<Hardware> {
+async function listedHardware(
+  pattern: string | undefined,
+  file: string | undefined,
+): Promise<Hardware> {
   const { gpus, machines } = withKnownHardware(await ownHardware(file));
   if (pattern === undefined) return { gpus, machines };
   const known = {

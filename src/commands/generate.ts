@@ -216,7 +216,7 @@ export default class Generate extends BaseCommand {
     const context = contextFor(side.loaded.model, longest, room, wanted);
     const load = await this.#open(side, reader, settings, context, flags, opened);
     try {
-      const result = resultOf(side, reader, settings, load, context, flags);
+      const result = generateResult(side, reader, settings, load, context, flags);
       if (isTalk) return await this.#talk(load.session, reader, context, flags);
       return await this.#answer(load.session, prompts, result, flags);
     } finally {
@@ -548,7 +548,7 @@ async function draftSource(
   );
 }
 
-function resultOf(
+function generateResult(
   { loaded, checkpoint }: ComparedModel,
   { text, isChat }: PromptReader,
   { sampling, maxTokens, fromFile }: ChosenSettings,

@@ -183,7 +183,7 @@ export default class Modules extends BaseCommand {
     const { block } = args;
     refuseUnknown(block);
     refuseUnused(block, flags);
-    const sizes = sizesOf(flags);
+    const sizes = blockSizes(flags);
     const { checks, ...run } = runBlock(block, sizes);
     const result: ModuleResult = {
       schema: 'minimind/modules@1',
@@ -236,7 +236,7 @@ function refuseUnused(block: string, flags: ModulesFlags): void {
   );
 }
 
-function sizesOf(flags: ModulesFlags): BlockSizes {
+function blockSizes(flags: ModulesFlags): BlockSizes {
   const given = SETTINGS.flatMap((setting) => {
     const value = flags[FLAG_OF[setting]];
     return value === undefined ? [] : [[setting, value] as const];

@@ -127,7 +127,7 @@ export default class TrainPlanCommand extends BaseCommand {
     const { data: files, tokenizer } = flags;
     if (files === undefined) {
       const size = tokenizer === undefined ? undefined : await tokenizerSize(tokenizer);
-      return { settings: trainingSettings(document, { ...given, ...sizeOf(size) }) };
+      return { settings: trainingSettings(document, { ...given, ...sizeFlags(size) }) };
     }
     const settings = trainingSettings(document, given);
     const context = contextOf(model, { settings, context: flags.context });
@@ -151,7 +151,7 @@ export default class TrainPlanCommand extends BaseCommand {
     return {
       settings: trainingSettings(document, {
         ...given,
-        ...sizeOf(vocabulary ?? undefined),
+        ...sizeFlags(vocabulary ?? undefined),
         dataset_tokens: { setting: 'data', value: tokens },
         longest_sample: { setting: 'data', value: longest },
       }),
@@ -196,7 +196,7 @@ async function tokenizerSize(file: string): Promise<number> {
   return (await TextTokenizer.open(file, { isPlain: true })).vocabulary;
 }
 
-const sizeOf = (size: number | undefined): GivenSettings =>
+const sizeFlags = (size: number | undefined): GivenSettings =>
   size === undefined ? {} : { tokenizer_size: { setting: 'tokenizer', value: size } };
 
 /** Counts at the scale of the settings, without a scale, and at the first one of GradScaler. */

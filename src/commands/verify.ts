@@ -88,14 +88,14 @@ export default class Verify extends BaseCommand {
       if (isBeside && hasWeights(folder))
         throw new LineMistake(found, [this.#withWords({ [args.config]: folder })]);
       const suggestion = pathExists(args.config) ? undefined : hubSuggestion(args.config);
-      throw usageError(found, suggestion ?? formOf(args.config, 'CHECKPOINT'));
+      throw usageError(found, suggestion ?? commandForm(args.config, 'CHECKPOINT'));
     }
     // A folder with weights may have been given for the config in it.
     if (!isOne && isCheckpoint && configPath(args.config) === args.config) {
       const found = `expected a config first, found the checkpoint ${args.config}`;
       const config = args.checkpoint ?? '';
       throw isCheckpointPath(config)
-        ? usageError(found, formOf('CONFIG', args.config))
+        ? usageError(found, commandForm('CONFIG', args.config))
         : new LineMistake(found, [
             {
               ...this.#withWords({ [args.config]: config, [config]: args.config }),
@@ -108,7 +108,7 @@ export default class Verify extends BaseCommand {
       const found = await findConfig(checkpoint, isOne ? undefined : args.config);
       if (!found) {
         const { path: file } = checkpoint;
-        throw usageError(`no config in ${file} or its folder`, formOf('CONFIG', file));
+        throw usageError(`no config in ${file} or its folder`, commandForm('CONFIG', file));
       }
       const verified = await verifyCheckpoint(checkpoint, found.document, flags, {
         display: progressDisplay(flags),
@@ -208,5 +208,5 @@ export default class Verify extends BaseCommand {
 }
 
 /** The form of the line, with the input that was given. */
-const formOf = (config: string, checkpoint: string): string =>
+const commandForm = (config: string, checkpoint: string): string =>
   `write it as in ${pasteable(['verify', config, checkpoint])}`;

@@ -60,7 +60,7 @@ export const EXPLANATIONS = {
     const paths = [...keyPaths(root)];
     const ofModel = path.length === 1 ? keysOfModel(paths) : [];
     const [name = ''] = key.split(':', 1);
-    const inModel = ofModel.length > 0 ? `; keys of model: ${listed(ofModel)}` : '';
+    const inModel = ofModel.length > 0 ? `; keys of model: ${quotedKeys(ofModel)}` : '';
     const suggestion =
       didYouMean(synonymAmong(key, ofModel), 'model.') ??
       didYouMean(meant()) ??
@@ -68,7 +68,7 @@ export const EXPLANATIONS = {
       belongs(paths, key) ??
       didYouMean(nearestAnywhere(paths, key)) ??
       didYouMean(nearSynonymAmong(key, ofModel), 'model.') ??
-      (known.length === 0 ? 'remove it' : `valid keys here: ${listed(known)}${inModel}`);
+      (known.length === 0 ? 'remove it' : `valid keys here: ${quotedKeys(known)}${inModel}`);
     return { message: `unknown key ${quote(key)}`, suggestion };
   },
 };
@@ -242,7 +242,7 @@ function suggestKeys(path: PropertyPath, value: unknown, { kinds }: Allowed): st
 /** Maximum number of listed keys. */
 const LISTED_KEYS = 8;
 
-function listed(keys: readonly string[]): string {
+function quotedKeys(keys: readonly string[]): string {
   const rest = keys.length > LISTED_KEYS ? `, … (${keys.length} total)` : '';
   return `${keys.slice(0, LISTED_KEYS).join(', ')}${rest}`;
 }

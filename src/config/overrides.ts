@@ -27,7 +27,7 @@ export function splitOverride(
     SEGMENT.lastIndex = at;
     const match = SEGMENT.exec(text);
     if (match === null) return { mistake: mistakeAt(text, at) };
-    path.push(keyOf(match));
+    path.push(segmentKey(match));
     at = SEGMENT.lastIndex;
     if (path.length > MAX_DEPTH) return { mistake: `its path has more than ${MAX_DEPTH} keys` };
     const next = text[at];
@@ -37,7 +37,7 @@ export function splitOverride(
   }
 }
 
-function keyOf([, bracketed, index, doubled, single, bare]: RegExpExecArray): string {
+function segmentKey([, bracketed, index, doubled, single, bare]: RegExpExecArray): string {
   return index ?? single ?? unguard(bracketed ?? doubled ?? bare ?? '');
 }
 

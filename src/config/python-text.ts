@@ -21,7 +21,7 @@ export function pythonSettings(text: string): PythonSettings | undefined {
   const first = text.split('\n').find((line) => line.trim() !== '' && !/^\s*#/.test(line));
   if (first === undefined || !BEGINNING.test(first)) return undefined;
   const statements = statementsIn(withoutComments(text));
-  const settings = statements.map((each) => ({ ...each, yaml: settingOf(each.text) }));
+  const settings = statements.map((each) => ({ ...each, yaml: parsedSetting(each.text) }));
   const mappings = settings.filter(({ yaml }) => yaml?.isMapping);
   const kept = mappings.length > 0 ? mappings : settings.filter(({ yaml }) => yaml !== undefined);
   if (kept.length === 0) return undefined;
@@ -95,7 +95,7 @@ interface Setting {
   readonly isMapping: boolean;
 }
 
-function settingOf(statement: string): Setting | undefined {
+function parsedSetting(statement: string): Setting | undefined {
   const [head = '', name, call] = STATEMENT.exec(statement) ?? [];
   const rest = statement.slice(head.length).trim();
   const inner = /^[({]([\s\S]*)[)}]$/.exec(rest)?.[1];
@@ -108,7 +108,7 @@ function settingOf(statement: string): Setting | undefined {
 }
 
 /** Parts between the commas outside of brackets, with their line breaks. */
-function partsOf(text: string): string[] {
+function topLevelItems(text: string): string[] {
   const parts: string[] = [];
   let from = 0;
   for (const { at, char, depth } of outsideQuotes(text)) {
@@ -123,7 +123,7 @@ function partsOf(text: string): string[] {
 function argumentsIn(text: string): string {
   let breaks = '';
   const pairs: string[] = [];
-  for (const part of partsOf(text)) {
+  for (const part of topLevelItems(text)) {
     const [whole, space, name, value = ''] =
       /^(\s*)([A-Za-z_]\w*)\s*=(?!=)([\s\S]*)$/.exec(part) ?? [];
     if (whole === undefined) breaks += part.replaceAll(/[^\n]/g, '');

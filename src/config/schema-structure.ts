@@ -10,7 +10,7 @@ type UnionDefinition = Extract<Definition, { type: 'union' }> & { readonly discr
 /** Definition of a schema without wrappers such as optional. */
 function definitionOf(schema: Schema): Definition {
   const definition = bare(schema);
-  const inner = innerOf(definition);
+  const inner = innerSchema(definition);
   return inner === undefined ? definition : definitionOf(inner);
 }
 
@@ -126,7 +126,7 @@ function bare(schema: Schema): Definition {
   return (schema as z.core.$ZodTypes)._zod.def;
 }
 
-function innerOf(definition: Definition): Schema | undefined {
+function innerSchema(definition: Definition): Schema | undefined {
   switch (definition.type) {
     case 'optional':
     case 'nullable':
@@ -167,7 +167,7 @@ export function allowedBy(schema: Schema): Allowed {
   let isNullable = false;
   const visit = (option: Schema, depth: number): void => {
     const definition = bare(option);
-    const inner = innerOf(definition);
+    const inner = innerSchema(definition);
     if (definition.type === 'nullable' || definition.type === 'null') isNullable = true;
     if (inner !== undefined) visit(inner, depth);
     else if (definition.type === 'enum') literals.push(...Object.values(definition.entries));

@@ -197,7 +197,7 @@ class Builder {
 
   /** @param outer Place of a node without text of its own. */
   build(node: unknown, outer: SourcePosition): LocatedValue {
-    const place = placeOf(node, outer);
+    const place = nodePosition(node, outer);
     if (isAlias(node)) return this.#alias(node, place);
     const anchor = isNode(node) ? node.anchor : undefined;
     if (anchor === undefined) return this.#content(node, place);
@@ -258,7 +258,7 @@ class Builder {
     const merges: LocatedValue[] = [];
     let isWhole = true;
     for (const pair of node.items) {
-      const keyPlace = placeOf(pair.key, place);
+      const keyPlace = nodePosition(pair.key, place);
       const key = this.#key(pair.key, keyPlace);
       const built = this.build(pair.value, keyPlace);
       if (key === undefined) {
@@ -358,7 +358,7 @@ const selfReference = (name: string): ProblemText => ({
 const isMergeKey = (key: unknown): boolean =>
   isScalar(key) && key.type === Scalar.PLAIN && key.source === '<<' && key.tag === undefined;
 
-const placeOf = (node: unknown, { source, offset }: SourcePosition): SourcePosition => ({
+const nodePosition = (node: unknown, { source, offset }: SourcePosition): SourcePosition => ({
   source,
   offset: (isNode(node) ? node.range?.[0] : undefined) ?? offset,
 });

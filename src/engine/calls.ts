@@ -58,7 +58,7 @@ export class Calls<Kept> {
    * the vocabulary; Error when the layer takes something else, or the state does not belong to the call.
    */
   check(input: RunInput): CheckedCall<Kept> {
-    const { batch, tokens } = sizesOf(this.#layer, input);
+    const { batch, tokens } = inputSizes(this.#layer, input);
     const before = this.#before(input.state, batch);
     const start = before?.position ?? 0;
     const end = start + tokens;
@@ -146,7 +146,7 @@ interface InputSizes {
  * @throws UserError when there are no tokens, or one is not in the vocabulary; Error when the layer takes something
  * else.
  */
-function sizesOf(layer: Layer, input: RunInput): InputSizes {
+function inputSizes(layer: Layer, input: RunInput): InputSizes {
   const sizes = givenSizes(layer, input);
   if (sizes.batch < 1 || sizes.tokens < 1) {
     throw usageError('no tokens to run the model on');
@@ -191,7 +191,7 @@ function checkIds(layer: Layer, { batch, tokens, data }: TokenIds): void {
   if (data.length !== batch * tokens) {
     throw new RangeError(`${data.length} token ids for ${batch} × ${tokens}`);
   }
-  const vocabulary = vocabularyOf(layer);
+  const vocabulary = layerVocabulary(layer);
   const wrong = data.findIndex((id) => id < 0 || id >= vocabulary);
   if (wrong >= 0) {
     const place = `row ${Math.floor(wrong / tokens)}, position ${wrong % tokens}`;
@@ -202,7 +202,7 @@ function checkIds(layer: Layer, { batch, tokens, data }: TokenIds): void {
   }
 }
 
-function vocabularyOf(layer: Layer): number {
+function layerVocabulary(layer: Layer): number {
   const embedding = layer.kind === 'languageModel' ? layer.embedding : layer;
   return embedding.kind === 'embedding' ? (embedding.weight.shape[0] ?? 0) : 0;
 }

@@ -51,7 +51,7 @@ export class Decoder {
   async append(tokens: readonly number[], lastTokens = 1): Promise<Values> {
     const parts: Values[] = [];
     for await (const part of this.appendInParts(tokens, lastTokens)) parts.push(part);
-    return joined(parts);
+    return concatenatedRows(parts);
   }
 
   /** Appends tokens in calls of bounded size. Yields the logits of the last tokens of each, [n, V], in order. */
@@ -134,7 +134,7 @@ export class Decoder {
   }
 }
 
-function joined(parts: readonly Values[]): Values {
+function concatenatedRows(parts: readonly Values[]): Values {
   const [first, ...others] = parts;
   if (first && others.length === 0) return first;
   const width = first?.shape[1] ?? 0;
@@ -160,7 +160,7 @@ export async function advance(decoder: Decoder, tokens: readonly number[]): Prom
 }
 
 /** Row of logits [n, V]. */
-export function rowOf({ shape, data }: Values, row: number): Float32Array {
+export function rowValues({ shape, data }: Values, row: number): Float32Array {
   const width = shape.at(-1) ?? 0;
   return data.subarray(row * width, (row + 1) * width);
 }

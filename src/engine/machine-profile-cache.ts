@@ -55,7 +55,7 @@ interface ProfileSources {
  */
 export async function machineProfile(
   wish: MachineProfileRequest,
-  { measure, load: loadOf }: ProfileSources = { measure: measured, load: loadPerCore },
+  { measure, load: loadOf }: ProfileSources = { measure: measuredProfile, load: loadPerCore },
 ): Promise<MachineProfile> {
   const file = wish.file ?? cachedProfile(wish, process.platform, process.env, homeFolder());
   const shown = wish.display.steps();
@@ -179,7 +179,7 @@ async function circumstancesOf({
   };
 }
 
-async function measured(
+async function measuredProfile(
   wish: EngineRequest,
   circumstances: MeasurementConditions,
   load: number | null,

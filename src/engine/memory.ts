@@ -22,7 +22,7 @@ export function neededTensors(layer: Layer): Param[] {
   return tensorsOf(layer).filter((tensor) => !unread.has(tensor));
 }
 
-export const elementsIn = (tensors: readonly Param[]) =>
+export const parameterElements = (tensors: readonly Param[]) =>
   sumOf(tensors, (tensor) => tensor.elements);
 
 // Blocks of the same form.
@@ -106,7 +106,7 @@ export function streamedNeed(
   return needOf(model, largest, size, engine);
 }
 
-const neededElements = (layer: Layer): number => elementsIn(neededTensors(layer));
+const neededElements = (layer: Layer): number => parameterElements(neededTensors(layer));
 
 function needOf(
   model: LanguageModel,
@@ -200,7 +200,7 @@ export function decodingBytes(
   const tokens = Math.min(TOKENS_PER_CALL, totalTokens);
   const need = memoryNeed(model, { batch: 1, tokens }, engine);
   const quantized =
-    form && engine === 'onnx' ? elementsIn([...quantizedMatrices(model).keys()]) : 0;
+    form && engine === 'onnx' ? parameterElements([...quantizedMatrices(model).keys()]) : 0;
   const saved = form ? quantized * (FLOAT_BYTES - packedBytes(form)) : 0;
   const { total } = stateOf(model, { batch: 1, context: totalTokens, dtype: 'f32' });
   const scores = mostHeads(model) * tokens * (totalTokens - tokens) * FLOAT_BYTES;

@@ -50,7 +50,7 @@ export async function measureMachine(
   const products: ProductRate[] = [];
   for (const [rows, width] of PRODUCTS) {
     watch(`products of ${rows} × ${width} by ${width} × ${width}`);
-    const seconds = await secondsOf(engine, linearOf(width, width), [1, rows, width]);
+    const seconds = await measuredSeconds(engine, linearOf(width, width), [1, rows, width]);
     products.push({ rows, width, flops: rates(2 * rows * width ** 2, seconds) });
   }
   watch('norms and activations');
@@ -69,7 +69,7 @@ async function measureWeights(engine: Engine, usableBytes: number): Promise<Meas
   const bytes = Math.min(WEIGHT_BYTES, WEIGHT_SHARE * usableBytes);
   // A power of two, because engines split matrices into blocks.
   const width = 2 ** Math.floor(Math.log2(bytes / FLOAT_BYTES) / 2);
-  const seconds = await secondsOf(engine, linearOf(width, width), [1, 1, width]);
+  const seconds = await measuredSeconds(engine, linearOf(width, width), [1, 1, width]);
   return rates(FLOAT_BYTES * width ** 2, seconds);
 }
 
@@ -110,7 +110,7 @@ async function measureCalls(
       Array.from({ length: count }, (_, at) => linearOf(SMALL, SMALL, `layer${at}`)),
     );
   const shape = [1, 1, SMALL];
-  const callSeconds = spreadOf(await secondsOf(engine, layers(1), shape));
+  const callSeconds = spreadOf(await measuredSeconds(engine, layers(1), shape));
   const more = await secondsMore(engine, layers(1), layers(LAYERS), shape);
   return { callSeconds, layerSeconds: spreadOf(more.map(perLayer)) };
 }
@@ -153,7 +153,7 @@ export async function untilSteady(
 }
 
 /** Seconds of a run of one layer in each round. */
-async function secondsOf(
+async function measuredSeconds(
   engine: Engine,
   layer: Layer,
   shape: readonly number[],
@@ -176,8 +176,8 @@ async function secondsMore(
         const less = await timed(runSmaller);
         const more = await timed(runLarger);
         return {
-          fastest: beyond(more.fastest, less.fastest),
-          mean: beyond(more.mean, less.mean),
+          fastest: excess(more.fastest, less.fastest),
+          mean: excess(more.mean, less.mean),
         };
       });
     }),
@@ -185,7 +185,7 @@ async function secondsMore(
 }
 
 /** Difference, or the whole as its upper bound when the clock cannot resolve it. */
-const beyond = (more: number, less: number): number => (more > less ? more - less : more);
+const excess = (more: number, less: number): number => (more > less ? more - less : more);
 
 async function withProgram<T>(
   engine: Engine,

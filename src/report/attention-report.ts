@@ -54,7 +54,7 @@ export function attentionReport(result: AttentionResult, explain: boolean): Repo
   return {
     verdict: longTexts
       ? longTextVerdict(result.file, longTexts)
-      : longest && verdictOf(result, longest),
+      : longest && attentionVerdict(result, longest),
     blocks: [
       noteOf(settingText(result)),
       ...(longTexts ? [longTextTable(longTexts)] : methodBlocks(contexts)),
@@ -65,14 +65,14 @@ export function attentionReport(result: AttentionResult, explain: boolean): Repo
     details: [
       ...(longTexts ? longTextNotes(longTexts) : []),
       ...contexts.flatMap((each) => [
-        headingBlock(tokensText(each)),
+        headingBlock(contextText(each)),
         methodTable(each, 'values'),
         ...(each === longest ? [] : [methodTable(each, 'ratios')]),
       ]),
       ...EXPLANATIONS.map(noteOf),
     ],
     more: explain ? [] : ['explain'],
-    data: longTexts ? longTextTable(longTexts) : flatTable(result),
+    data: longTexts ? longTextTable(longTexts) : attentionTable(result),
   };
 }
 
@@ -85,14 +85,14 @@ function methodBlocks(contexts: AttentionResult['contexts']): Block[] {
   ];
 }
 
-const tokensText = ({ context }: Context) => `${formatInteger(context)} tokens`;
+const contextText = ({ context }: Context) => `${formatInteger(context)} tokens`;
 
-function verdictOf({ file }: AttentionResult, longest: Context): Verdict {
+function attentionVerdict({ file }: AttentionResult, longest: Context): Verdict {
   const [plain, flash] = longest.rows;
   if (!plain || !flash) return { text: modelName(file) };
   return {
     text:
-      `${modelName(file)} at ${tokensText(longest)}: plain attention stores ${formatBytes(plain.scores.value)} of scores ` +
+      `${modelName(file)} at ${contextText(longest)}: plain attention stores ${formatBytes(plain.scores.value)} of scores ` +
       `per layer and moves ${formatBytes(plain.traffic.value)}; flash moves ${formatBytes(flash.traffic.value)}`,
   };
 }
@@ -173,7 +173,7 @@ function methodTable({ rows }: Context, form: 'both' | 'values' | 'ratios'): Tab
 }
 
 /** A row for each context and method, for programs. */
-function flatTable({ contexts }: AttentionResult): TableBlock {
+function attentionTable({ contexts }: AttentionResult): TableBlock {
   const all = contexts.flatMap(({ context, rows }) => rows.map((row) => ({ ...row, context })));
   return tableOf(all, [
     right('context', 'context_tokens', ({ context }) => integerCell(context)),
@@ -252,6 +252,6 @@ const publishedBlocks = (published: readonly RatioMatch[], contexts: number): Bl
 /** Figures by section, to explain. */
 const sectionsOf = ({ contexts, norms, longTexts }: AttentionResult): Record<string, unknown> => ({
   ...(longTexts && { 'long texts': longTexts.rows }),
-  ...Object.fromEntries(contexts.map((each) => [tokensText(each), each.rows])),
+  ...Object.fromEntries(contexts.map((each) => [contextText(each), each.rows])),
   norms,
 });

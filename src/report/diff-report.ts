@@ -61,9 +61,9 @@ const SCREEN_WIDTH = 80;
 const MOST_CHARACTERS = 60;
 
 export function diffReport(result: Result): Report {
-  const rows = rowsOf(result);
-  const verdict = verdictOf(result);
-  const facts = factsOf(result);
+  const rows = differenceRows(result);
+  const verdict = diffVerdict(result);
+  const facts = diffFacts(result);
   const room = LINES - linesOf(verdict, facts);
   const ofValues = result.values ? Math.max(1, Math.ceil((room - LINES_OF_VALUES) / 2)) : 0;
   const most = result.values ? room - LINES_OF_VALUES - ofValues : room;
@@ -101,7 +101,7 @@ function linesOf({ text }: Verdict, facts: readonly Fact[]): number {
 
 // The verdict and the figures of both sides.
 
-function verdictOf(result: Result): Verdict {
+function diffVerdict(result: Result): Verdict {
   const { equal, values, a } = result;
   const scope = a.kind === 'config' ? '' : values ? ' in structure and values' : ' in structure';
   if (equal) return { text: `equal${scope}`, tone: 'good' };
@@ -145,7 +145,7 @@ function valuesText({ total, skipped }: ValueDifferences): string {
   return skipped.length > 0 ? `${compared}; ${formatInteger(skipped.length)} skipped` : compared;
 }
 
-function factsOf(result: Result): Fact[] {
+function diffFacts(result: Result): Fact[] {
   const { a, b, sameModel } = result;
   const isStored = a.bytes !== null && b.bytes !== null;
   return present([
@@ -227,7 +227,7 @@ interface Row {
   readonly rank: number;
 }
 
-function rowsOf({ config, layers, tensors }: Result): Row[] {
+function differenceRows({ config, layers, tensors }: Result): Row[] {
   const whole = layers
     .filter(({ change }) => change !== 'changed')
     .flatMap(({ names }) => names.map((name) => `${name}.`));

@@ -23,7 +23,7 @@ import {
 export function doctorReport(result: DoctorResult): Report {
   const { node, platform, processors, availableBytes, engines, adapters } = result;
   return {
-    verdict: verdictOf(engines),
+    verdict: doctorVerdict(engines),
     blocks: [
       {
         kind: 'facts',
@@ -45,7 +45,7 @@ export function doctorReport(result: DoctorResult): Report {
   };
 }
 
-function verdictOf(engines: readonly SurveyEntry[]): Verdict {
+function doctorVerdict(engines: readonly SurveyEntry[]): Verdict {
   const usable = engines.filter(({ problem }) => problem === null);
   const [fastest] = usable.toSorted((a, b) => (b.productFlops ?? 0) - (a.productFlops ?? 0));
   if (!fastest) return { text: 'No engine can run models here', tone: 'bad' };

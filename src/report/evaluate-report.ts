@@ -17,7 +17,7 @@ import { headingBlock, integerCell, leftColumn, right, tableOf, valueCell } from
 export function evaluateReport(result: EvaluationResult): Report {
   const { divergence, worstLines } = result;
   return {
-    verdict: verdictOf(result),
+    verdict: evaluationVerdict(result),
     blocks: [
       { kind: 'facts', facts: [...inputFacts(result), ...lossFacts(result)] },
       ...(divergence ? [divergenceTable(divergence)] : []),
@@ -28,7 +28,7 @@ export function evaluateReport(result: EvaluationResult): Report {
   };
 }
 
-function verdictOf({ model, against, ...found }: EvaluationResult): Verdict {
+function evaluationVerdict({ model, against, ...found }: EvaluationResult): Verdict {
   const own = { mean: found.perplexity, error: found.perplexityError };
   const bits =
     found.bitsPerByte === null ? '' : `, ${significant(found.bitsPerByte)} bits per byte`;

@@ -37,7 +37,7 @@ export function generateReport(
     answers.length === 1 && only ? answerBlocks(only, isStreamed) : [answersTable(answers)];
   return {
     verdict: { text: verdictText(result), tone: 'dim' },
-    blocks: [{ kind: 'facts', facts: factsOf(result) }, ...blocks],
+    blocks: [{ kind: 'facts', facts: generationFacts(result) }, ...blocks],
     data: answers.length === 1 && only ? tokensTable(only) : answersTable(answers),
   };
 }
@@ -92,7 +92,7 @@ function verdictText(result: GenerateResult): string {
   return `${formatInteger(answers.length)} answers, ${counted(tokens, 'token')}`;
 }
 
-function factsOf(result: GenerateResult): Fact[] {
+function generationFacts(result: GenerateResult): Fact[] {
   const { file, family, checkpoint, engine, context, weightForm } = result;
   const from =
     checkpoint === null ? 'random weights: the text means nothing' : `weights of ${checkpoint}`;

@@ -17,12 +17,12 @@ import {
   tableOf,
 } from './kit/report.js';
 
-const rowOf = ({ rows }: LongTexts, strategy: LongTextRow['strategy']) =>
+const strategyRow = ({ rows }: LongTexts, strategy: LongTextRow['strategy']) =>
   rows.find((row) => row.strategy === strategy);
 
 export function longTextVerdict(file: string, texts: LongTexts): Verdict {
-  const windows = rowOf(texts, 'windows');
-  const hierarchical = rowOf(texts, 'hierarchical');
+  const windows = strategyRow(texts, 'windows');
+  const hierarchical = strategyRow(texts, 'hierarchical');
   if (!windows || !hierarchical) return { text: modelName(file) };
   return {
     text:

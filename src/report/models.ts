@@ -75,7 +75,7 @@ export function familiesReport({ families, pattern }: Families): Report {
             ]),
           ]
         : [],
-    next: example && nextCommand('profile', [nameOf(example)]),
+    next: example && nextCommand('profile', [presetName(example)]),
     data: all,
   };
 }
@@ -110,7 +110,7 @@ interface Listed {
   readonly preset: FamilySummary['presets'][number];
 }
 
-const nameOf = ({ family, preset }: Listed) => `${family.name}/${preset.name}`;
+const presetName = ({ family, preset }: Listed) => `${family.name}/${preset.name}`;
 
 function familyTable(families: readonly FamilySummary[]): TableBlock {
   const exampleOf = ({ presets }: FamilySummary) =>
@@ -120,7 +120,7 @@ function familyTable(families: readonly FamilySummary[]): TableBlock {
     right('presets', 'presets', ({ presets }) => integerCell(presets.length)),
     leftColumn('example', 'example', (family) => {
       const preset = exampleOf(family);
-      return preset ? nameOf({ family, preset }) : '';
+      return preset ? presetName({ family, preset }) : '';
     }),
     right('parameters', 'parameters', (family) => {
       const { parameters } = exampleOf(family) ?? {};
@@ -150,7 +150,9 @@ function someOf(names: readonly string[], most: number): string {
 
 const presetTable = (presets: readonly Listed[]): TableBlock =>
   tableOf(presets, [
-    leftColumn('preset', 'preset', ({ family, preset }) => strongCell(nameOf({ family, preset }))),
+    leftColumn('preset', 'preset', ({ family, preset }) =>
+      strongCell(presetName({ family, preset })),
+    ),
     right('parameters', 'parameters', ({ preset }) => valueCell(preset.parameters, shortCount)),
     wrapColumn('description', 'title', ({ preset }) => preset.title),
   ]);
@@ -264,8 +266,11 @@ export function exportReport(result: ExportResult): Report {
             name: 'files',
             text: files.map(({ path, bytes }) => `${path} ${formatBytes(bytes)}`).join(', '),
           },
-          ...inputs.map((each) => ({ name: 'input', text: `${each.name} ${valueText(each)}` })),
-          ...outputs.map((each) => ({ name: 'output', text: `${each.name} ${valueText(each)}` })),
+          ...inputs.map((each) => ({ name: 'input', text: `${each.name} ${onnxValueText(each)}` })),
+          ...outputs.map((each) => ({
+            name: 'output',
+            text: `${each.name} ${onnxValueText(each)}`,
+          })),
           {
             name: 'graph',
             text:
@@ -289,7 +294,7 @@ export function exportReport(result: ExportResult): Report {
 }
 
 const exportTable = (result: ExportResult): TableBlock =>
-  tableOf(partsOf(result), [
+  tableOf(exportSections(result), [
     leftColumn('part', 'what', ([what]) => what),
     wrapColumn('name', 'name', ([, name]) => name),
     wrapColumn('value', 'is', ([, , value]) => value),
@@ -298,7 +303,14 @@ const exportTable = (result: ExportResult): TableBlock =>
 const weightsText = ({ checkpoint, seed }: ExportResult): string =>
   checkpoint === null ? `random weights, seed ${seed}` : `weights of ${checkpoint}`;
 
-function partsOf({ files, inputs, outputs, operatorSets, operators, weights }: ExportResult) {
+function exportSections({
+  files,
+  inputs,
+  outputs,
+  operatorSets,
+  operators,
+  weights,
+}: ExportResult) {
   const nodes = (domain: string) => {
     const own = operators.filter((each) => each.domain === domain);
     const count = sumOf(own, (each) => each.count);
@@ -306,8 +318,8 @@ function partsOf({ files, inputs, outputs, operatorSets, operators, weights }: E
   };
   return [
     ...files.map(({ path, bytes }) => ['file', path, formatBytes(bytes)] as const),
-    ...inputs.map((each) => ['input', each.name, valueText(each)] as const),
-    ...outputs.map((each) => ['output', each.name, valueText(each)] as const),
+    ...inputs.map((each) => ['input', each.name, onnxValueText(each)] as const),
+    ...outputs.map((each) => ['output', each.name, onnxValueText(each)] as const),
     ...operatorSets.map(
       ({ domain, version }) =>
         ['operators', domain, `version ${version}: ${nodes(domain)}`] as const,
@@ -320,4 +332,4 @@ function partsOf({ files, inputs, outputs, operatorSets, operators, weights }: E
   ];
 }
 
-const valueText = ({ type, shape }: OnnxValue): string => `${type} [${shape.join(', ')}]`;
+const onnxValueText = ({ type, shape }: OnnxValue): string => `${type} [${shape.join(', ')}]`;

@@ -84,7 +84,7 @@ function seededLines(torch: readonly string[]): string[] {
 const DTYPES = { f32: 'float32', f16: 'float16', bf16: 'bfloat16', i64: 'int64' } as const;
 
 /** Four decimals as PyTorch prints them; whole numbers for ids. */
-const valueText = (dtype: NamedTensor['dtype'], value: number, decimals = 4) =>
+const moduleValueText = (dtype: NamedTensor['dtype'], value: number, decimals = 4) =>
   dtype === 'i64' ? String(value) : value.toFixed(decimals);
 
 /** Values of a row in the answer. */
@@ -100,7 +100,7 @@ function tensorTable(tensors: readonly NamedTensor[]): TableBlock {
     leftColumn('type', 'dtype', ({ dtype }) => DTYPES[dtype]),
     leftColumn('shape', 'shape', ({ shape }) => shapeText(shape)),
     leftColumn('first values', 'first_values', ({ dtype, values }) =>
-      firstOf(values, (value) => valueText(dtype, value).padStart(dtype === 'i64' ? 0 : 7)),
+      firstOf(values, (value) => moduleValueText(dtype, value).padStart(dtype === 'i64' ? 0 : 7)),
     ),
   ]);
 }
@@ -166,7 +166,7 @@ function valueBlocks({ name, role, dtype, shape, values }: NamedTensor): Block[]
   const lines = Array.from({ length: Math.min(rows, MOST_ROWS) }, (_, row) =>
     values
       .slice(row * width, (row + 1) * width)
-      .map((value) => valueText(dtype, value, 6).padStart(dtype === 'i64' ? 0 : 9))
+      .map((value) => moduleValueText(dtype, value, 6).padStart(dtype === 'i64' ? 0 : 9))
       .join(' '),
   );
   return [

@@ -57,7 +57,7 @@ export function planReport(
   }
   const most = squareRootRule ? ROWS_WITH_RULE : plan.rows.length;
   return {
-    verdict: verdictOf(plan),
+    verdict: planVerdict(plan),
     blocks: [
       ...conditionNotes(plan),
       rowTable(plan, most),
@@ -73,7 +73,7 @@ export function planReport(
       ...explanationNotes(plan),
     ],
     next,
-    data: flatTable(plan),
+    data: planTable(plan),
   };
 }
 
@@ -95,7 +95,7 @@ const AXIS_WORDS = {
   offBalance: 'balance',
 } as const satisfies Record<MeasureName, string>;
 
-function verdictOf({ family, rows, criterion, limits }: Plan): Verdict {
+function planVerdict({ family, rows, criterion, limits }: Plan): Verdict {
   const [best] = rows;
   const limit = shortCount(limits.maxParameters);
   if (!best) return { text: `No ${family} model has at most ${limit} parameters` };
@@ -284,7 +284,7 @@ const FLAT_COLUMNS: readonly Field<PlanRow>[] = [
   right('', 'off_balance', ({ offBalance: { value } }) => valueCell(value)),
 ];
 
-const flatTable = ({ rows }: Plan) => tableOf(rows, FLAT_COLUMNS);
+const planTable = ({ rows }: Plan) => tableOf(rows, FLAT_COLUMNS);
 
 function rowTable({ rows, allocation }: Plan, most = rows.length): TableBlock {
   const best = rows.slice(0, most);

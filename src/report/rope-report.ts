@@ -42,7 +42,7 @@ export function ropeReport(analysis: RopeResult): Report {
   const { rotaries, settings } = analysis;
   const [first, ...others] = rotaries;
   return {
-    verdict: verdictOf(analysis),
+    verdict: ropeVerdict(analysis),
     blocks: present([
       ...lengthNotes(analysis),
       first && methodTable(first.methods, true),
@@ -54,7 +54,7 @@ export function ropeReport(analysis: RopeResult): Report {
       ...rotaries.flatMap((rotary) => rotaryBlocks(rotary, analysis, rotary !== first)),
       ...EXPLANATIONS.map(noteOf),
     ],
-    data: flatTable(analysis),
+    data: ropeTable(analysis),
   };
 }
 
@@ -70,11 +70,11 @@ function settingsBlocks(analysis: RopeAnalysis, settings: RopeResult['settings']
 
 // ── Overview ─────────────────────────────────────────────────────────────────────────────────────
 
-function verdictOf(analysis: RopeAnalysis): Verdict {
+function ropeVerdict(analysis: RopeAnalysis): Verdict {
   const { context, trained, rotaries, needsScaling } = analysis;
   const positions = formatInteger(context);
   const own = rotaries.map(({ methods }) => methods.find(({ current }) => current));
-  const names = [...new Set(own.flatMap((method) => (method ? [nameOf(method)] : [])))];
+  const names = [...new Set(own.flatMap((method) => (method ? [methodName(method)] : [])))];
   const unseen = sumOf(own, (method) => method?.counts.extrapolated ?? 0);
   if (unseen > 0 && !needsScaling) {
     return {
@@ -106,7 +106,7 @@ function verdictOf(analysis: RopeAnalysis): Verdict {
   return {
     text:
       `${positions} positions: ${formatInteger(unseen)} of ${formatInteger(all)} frequencies meet unseen angles` +
-      (helping.length > 0 ? `, none with ${joined(helping.map(nameOf))}` : ''),
+      (helping.length > 0 ? `, none with ${joined(helping.map(methodName))}` : ''),
     tone: 'bad',
   };
 }
@@ -191,11 +191,11 @@ function rotaryBlocks(rotary: RopeRotary, analysis: RopeAnalysis, hasMethods: bo
   ]);
 }
 
-const nameOf = ({ id, scaling }: RopeMethod): string =>
+const methodName = ({ id, scaling }: RopeMethod): string =>
   id === 'own' && scaling ? `${NAMES.own}: ${SCALINGS[scaling.kind]}` : NAMES[id];
 
 /** Short text of a method's parameters. */
-function settingOf({ id, base, scaling }: RopeMethod): string {
+function methodSetting({ id, base, scaling }: RopeMethod): string {
   if (scaling === null) return id === 'ntk' ? `base ${decimals(base)}` : '–';
   switch (scaling.kind) {
     case 'linear':
@@ -222,10 +222,10 @@ function methodTable(methods: readonly RopeMethod[], hasSetting: boolean): Table
   return {
     ...tableOf(methods, [
       leftColumn('  method', 'method', (method) => ({
-        text: `${method.current ? CURRENT_MARK : ' '} ${nameOf(method)}`,
+        text: `${method.current ? CURRENT_MARK : ' '} ${methodName(method)}`,
         tone: method.current ? 'strong' : 'plain',
       })),
-      hasSetting && wrapColumn('setting', 'setting', (method) => settingOf(method)),
+      hasSetting && wrapColumn('setting', 'setting', (method) => methodSetting(method)),
       right('kept', 'kept', (method) => integerCell(method.counts.kept)),
       right('partly', 'partly', (method) => integerCell(method.counts.partly)),
       right('fully', 'fully', (method) => integerCell(method.counts.fully)),
@@ -254,7 +254,7 @@ const plotOf = ({ methods }: RopeRotary, { trained, context }: RopeAnalysis): Pl
   title: 'Wavelength in positions, over the frequencies',
   series: methods.map((method) => ({
     ...MARKS[method.id],
-    label: method.current ? `${nameOf(method)} (current)` : nameOf(method),
+    label: method.current ? `${methodName(method)} (current)` : methodName(method),
     isOnTop: method.current,
     values: method.frequencies.map(({ wavelength }) => wavelength),
   })),
@@ -292,9 +292,9 @@ function frequencyTable(
   const [plain, ...stretching] = methods;
   const columns: Column[] = [
     right('j', 'j'),
-    right(plain ? titleOf(plain) : '', 'plain'),
+    right(plain ? methodTitle(plain) : '', 'plain'),
     ...(turns ? [right('turns', 'turns')] : []),
-    ...stretching.map((method) => right(titleOf(method), method.id)),
+    ...stretching.map((method) => right(methodTitle(method), method.id)),
   ];
   const rows = (plain?.frequencies ?? []).map((frequency, j): Cell[] => [
     { text: String(j) },
@@ -307,7 +307,7 @@ function frequencyTable(
   return { kind: 'table', columns, rows, narrower };
 }
 
-const titleOf = ({ id, current }: RopeMethod): string =>
+const methodTitle = ({ id, current }: RopeMethod): string =>
   current ? `${CURRENT_MARK} ${NAMES[id]}` : NAMES[id];
 
 const TONES = {
@@ -345,7 +345,7 @@ function decimals(value: number): string {
 
 // ── For programs ─────────────────────────────────────────────────────────────────────────────────
 
-function flatTable({ rotaries, trained }: RopeAnalysis): TableBlock {
+function ropeTable({ rotaries, trained }: RopeAnalysis): TableBlock {
   return {
     kind: 'table',
     columns: [

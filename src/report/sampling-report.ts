@@ -27,7 +27,7 @@ export function samplingReport(result: GivenDistribution): Report {
       ),
       ...stages.map(({ name, probabilities }) =>
         right<(typeof rows)[number]>(
-          titleOf(name, result),
+          samplingTitle(name, result),
           name.replaceAll(/[^a-z]/g, '_'),
           ({ token }): Cell => {
             const probability = probabilities[token] ?? 0;
@@ -59,7 +59,7 @@ export function samplingReport(result: GivenDistribution): Report {
 }
 
 /** `top-p 0.9` */
-function titleOf(
+function samplingTitle(
   name: GivenDistribution['stages'][number]['name'],
   { from, settings }: GivenDistribution,
 ): string {

@@ -56,11 +56,11 @@ export function trainPlanReport(plan: TrainPlanResult, options: TrainPlanOptions
   const rows = isLong ? LONG_ROWS : ROWS[mistakes.length];
   const isAsked = hardware !== null || mistakes.length > 0;
   return {
-    verdict: verdictOf(plan),
+    verdict: trainPlanVerdict(plan),
     blocks: [
       ...shown.map(mistakeBlock),
       ...(more > 0 ? [noteOf(`${counted(more, 'more mistake')}: ${setting('details')}`)] : []),
-      { kind: 'facts', facts: factsOf(plan, isLong) },
+      { kind: 'facts', facts: trainPlanFacts(plan, isLong) },
       ...(rows === undefined ? [] : [plotOf(plan, rows)]),
     ],
     details: detailsOf(plan),
@@ -71,7 +71,7 @@ export function trainPlanReport(plan: TrainPlanResult, options: TrainPlanOptions
   };
 }
 
-function verdictOf({ parameters, size, mistakes }: TrainPlanResult): Report['verdict'] {
+function trainPlanVerdict({ parameters, size, mistakes }: TrainPlanResult): Report['verdict'] {
   const errors = mistakes.filter(({ severity }) => severity === 'error').length;
   const found = mistakes.length === 0 ? 'no mistake found' : counted(mistakes.length, 'mistake');
   return {
@@ -91,7 +91,7 @@ const mistakeBlock = ({ severity, place, title, reason, fix }: Mistake): Block =
 const usual = (isUsual: boolean) => (isUsual ? ' (default)' : '');
 
 /** One line for each, if the terminal has 80 columns. */
-function factsOf(plan: TrainPlanResult, isLong: boolean): Fact[] {
+function trainPlanFacts(plan: TrainPlanResult, isLong: boolean): Fact[] {
   const { size, optimizer, checkpoints, mistakes, hardware } = plan;
   const hasRoom = isLong || (mistakes.length === 0 && hardware === null);
   const { steps, microSteps, microBatch, accumulation, gpus, context, tokensPerStep } = size;
@@ -104,7 +104,7 @@ function factsOf(plan: TrainPlanResult, isLong: boolean): Fact[] {
       name: 'batch',
       text: `${formatSequences(microBatch, context)} × ${formatInteger(accumulation)} accumulated × ${counted(gpus, 'GPU')} = ${shortCount(tokensPerStep)}${usual(size.isUsualBatch)}`,
     },
-    { name: 'tokens', text: tokensText(plan) },
+    { name: 'tokens', text: trainingTokensText(plan) },
     { name: 'rate', text: rateText(plan) },
     {
       name: 'AdamW',
@@ -148,7 +148,7 @@ function optimizerText({ rule, weightDecay, groups }: TrainPlanResult['optimizer
   return `weight decay ${shortNumber(weightDecay)} on ${of(true)} parameters, none on ${of(false)} (rule ${rule})`;
 }
 
-function tokensText({ size, overTrained: [longer] }: TrainPlanResult): string {
+function trainingTokensText({ size, overTrained: [longer] }: TrainPlanResult): string {
   const { tokensPerParameter, epochs, dataTokens, length } = size;
   const repeated =
     epochs === undefined || dataTokens === undefined

@@ -65,9 +65,9 @@ export function verifyReport(result: VerifyAnswer): Report {
   const shown = foremost(faults, isAlone ? ANSWER_ROWS : ROWS_BELOW);
   const more = faults.length - shown.length;
   return {
-    verdict: verdictOf(result),
+    verdict: verifyVerdict(result),
     blocks: [
-      { kind: 'facts', facts: factsOf(result) },
+      { kind: 'facts', facts: verifyFacts(result) },
       ...(result.onnx ? onnxNotes(result.onnx) : []),
       ...suggestions.map((each) => adviceBlock(each, counts.faulty)),
       ...notes.map(noteBlock),
@@ -179,7 +179,7 @@ function valueBlocks(values: ValueComparison, named: ReadonlySet<string>): Block
   ];
 }
 
-function verdictOf({ matches, counts, faults, values, scan }: VerifyAnswer): Verdict {
+function verifyVerdict({ matches, counts, faults, values, scan }: VerifyAnswer): Verdict {
   const beyond = (values?.beyond.length ?? 0) + (values?.missing.length ?? 0);
   if (faults.length === 0 && beyond > 0) {
     return { text: `values differ: ${counted(beyond, 'tensor')}`, tone: 'bad' };
@@ -231,7 +231,7 @@ const layersIn = (pattern: string): number =>
     ([, from, to]) => Number(to ?? from) - Number(from) + 1,
   );
 
-function factsOf({
+function verifyFacts({
   checkpoint,
   config,
   format,

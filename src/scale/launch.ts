@@ -111,7 +111,7 @@ const JOBS = {
   parallel: parallelScript,
 } as const satisfies Record<LaunchName, unknown>;
 
-const wordsOf = (
+const launchWords = (
   { command, planFile, operands }: PartsJob,
   { program, isOffline }: LaunchOptions,
   ...words: readonly string[]
@@ -163,7 +163,7 @@ const heapLine = (needs: Needs) => `export NODE_OPTIONS="\${NODE_OPTIONS:-} ${he
 function slurmScript(job: PartsJob, needs: Needs, options: LaunchOptions): string {
   const { tasks, memoryMiB, seconds } = needs;
   const { hasRows } = job;
-  const name = nameOf(job);
+  const name = jobName(job);
   const submit = (
     variable: string,
     after: string | undefined,
@@ -179,7 +179,7 @@ function slurmScript(job: PartsJob, needs: Needs, options: LaunchOptions): strin
     ];
     const dependency = after === undefined ? '' : ` --dependency=afterany:"\${${after}%%;*}"`;
     // Slurm gives this to sh, which does not know the other way to quote.
-    const wrapped = `exec ${wordsOf(job, options, ...words)
+    const wrapped = `exec ${launchWords(job, options, ...words)
       .map(posixWord)
       .join(' ')}`;
     return `${variable}=$(${line(asked)}${dependency} --wrap=${shellWord(wrapped)})`;
@@ -212,7 +212,9 @@ function parallelScript(job: PartsJob, needs: Needs, options: LaunchOptions): st
   const jobs = options.tasks === undefined ? '' : ` --jobs ${options.tasks}`;
   const phase = (words: readonly string[]) => [
     `parallel${jobs} --line-buffer <<'END_OF_PARTS' || true`,
-    ...numbers.map((part) => line(wordsOf(job, options, ...settingWords('part', part), ...words))),
+    ...numbers.map((part) =>
+      line(launchWords(job, options, ...settingWords('part', part), ...words)),
+    ),
     'END_OF_PARTS',
   ];
   return lines([
@@ -221,11 +223,11 @@ function parallelScript(job: PartsJob, needs: Needs, options: LaunchOptions): st
     heapLine(needs),
     'export PARALLEL_SHELL=/bin/sh',
     ...(hasRows ? [1, 2].flatMap((number) => phase(settingWords('phase', number))) : phase([])),
-    line(wordsOf(job, options, ...finishWords(options))),
+    line(launchWords(job, options, ...finishWords(options))),
   ]);
 }
 
-const nameOf = ({ planHash }: PartsJob) => `minimind-${planHash.slice(0, 8)}`;
+const jobName = ({ planHash }: PartsJob) => `minimind-${planHash.slice(0, 8)}`;
 
 const lines = (texts: readonly string[]) => `${texts.join('\n')}\n`;
 
@@ -242,7 +244,7 @@ function kubernetesManifest(work: PartsJob, needs: Needs, options: LaunchOptions
     );
   }
   const { tasks, memoryMiB, seconds } = needs;
-  const name = nameOf(work);
+  const name = jobName(work);
   const note = hubNote(work, options);
   const annotations = note === undefined ? {} : { annotations: { 'minimind/hub': note } };
   const files = [...work.places, path.resolve(work.planFile)];
@@ -265,7 +267,7 @@ function kubernetesManifest(work: PartsJob, needs: Needs, options: LaunchOptions
             {
               name: 'minimind',
               image,
-              command: wordsOf(work, { ...options, program: ['minimind'] }, ...words),
+              command: launchWords(work, { ...options, program: ['minimind'] }, ...words),
               env: [{ name: 'NODE_OPTIONS', value: heapOption(needs) }],
               resources: {
                 requests: { cpu: String(work.cpus), memory: `${memoryMiB}Mi` },

@@ -73,7 +73,7 @@ export class PartLock {
     const own = ownName(file, token);
     const descriptor = fs.openSync(own, 'wx+');
     try {
-      fs.writeSync(descriptor, encoded(ownerOf(token)), 0, LOCK_BYTES, 0);
+      fs.writeSync(descriptor, encodedOwner(ownerOf(token)), 0, LOCK_BYTES, 0);
       fs.fsyncSync(descriptor);
       if (takesName(own, file)) return new PartLock(file, token, descriptor, beat);
     } catch (error) {
@@ -120,7 +120,7 @@ export class PartLock {
     const seconds = (performance.now() - this.#start) / 1000;
     const version = { ...ownerOf(this.token), beat: ++this.#beat, bytes: this.#bytes, seconds };
     try {
-      fs.writeSync(this.#descriptor, encoded(version), 0, LOCK_BYTES, 0);
+      fs.writeSync(this.#descriptor, encodedOwner(version), 0, LOCK_BYTES, 0);
       // A client of NFS keeps what is written for half a minute. Without waiting: the work goes on.
       fs.fdatasync(this.#descriptor, () => {});
     } catch {
@@ -182,7 +182,7 @@ function birthOf(pid: number): string {
   }
 }
 
-const encoded = (owner: LockOwner): Buffer =>
+const encodedOwner = (owner: LockOwner): Buffer =>
   Buffer.from(JSON.stringify({ ...owner, host: owner.host.slice(0, 200) }).padEnd(LOCK_BYTES));
 
 /** The owner of a lock; undefined without a lock, or for one that is being written or broken. */
@@ -210,7 +210,7 @@ export class LockWatch {
 
   /** Removes a lock if its owner is gone. @returns Whether the lock may be free now. */
   breakStale(file: string): boolean {
-    const content = contentOf(file);
+    const content = lockContent(file);
     if (content === undefined) {
       this.#seen.delete(file);
       return true;
@@ -284,7 +284,7 @@ function removeLock(file: string, content: string): boolean {
     if (codeOf(error) === 'ENOENT') return true;
     throw error;
   }
-  const isSame = contentOf(aside) === content;
+  const isSame = lockContent(aside) === content;
   if (isSame) {
     // Its owner may have been killed between taking the name and giving up its own.
     const { token } = ownerIn(aside) ?? {};
@@ -300,7 +300,7 @@ function removeLock(file: string, content: string): boolean {
   return isSame;
 }
 
-function contentOf(file: string): string | undefined {
+function lockContent(file: string): string | undefined {
   try {
     return readReplaced(file);
   } catch (error) {

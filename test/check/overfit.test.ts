@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { settingsOf, summary } from '../../src/check/overfit/judge.js';
+import { overfitSettings, summary } from '../../src/check/overfit/judge.js';
 import type { OverfitRequest } from '../../src/check/overfit/overfit.js';
 import { overfit, overfitProxy } from '../../src/check/overfit/overfit.js';
 import { scaledDownProxy } from '../../src/check/test-context.js';
@@ -218,7 +218,7 @@ it('overfitting needs three tokens', async () => {
 
 it('settings come from the flag, the file and defaults, in this order', () => {
   const document = { training: { learning_rate: 3e-4, beta2: 0.95 } };
-  expect(settingsOf(document, undefined)).toEqual({
+  expect(overfitSettings(document, undefined)).toEqual({
     learning_rate: { value: 3e-4, source: 'file' },
     beta1: { value: 0.9, source: 'default' },
     beta2: { value: 0.95, source: 'file' },
@@ -226,7 +226,7 @@ it('settings come from the flag, the file and defaults, in this order', () => {
     weight_decay: { value: 0.01, source: 'default' },
     max_grad_norm: { value: 1, source: 'default' },
   });
-  expect(settingsOf(document, 0.1).learning_rate).toEqual({ value: 0.1, source: 'flag' });
+  expect(overfitSettings(document, 0.1).learning_rate).toEqual({ value: 0.1, source: 'flag' });
 });
 
 it('a sweep suggests a tenth of the best learning rate, and finds where the loss rises', () => {

@@ -293,7 +293,7 @@ export function missingReason(file: string): string | undefined {
   const target = readLink(file);
   if (target !== undefined) return `it is a link to ${target}, which does not exist`;
   const above = firstAbove(file);
-  if (statusOf(above)?.isFile()) return `${above} is a file`;
+  if (pathStatus(above)?.isFile()) return `${above} is a file`;
   return undefined;
 }
 
@@ -303,7 +303,7 @@ export function missingAdvice(file: string): string | undefined {
   if (reason !== undefined) return reason;
   const folder = path.dirname(file);
   const names = namesLike(file, folder);
-  if (names.length === 0) return statusOf(folder) ? undefined : `there is no folder ${folder}`;
+  if (names.length === 0) return pathStatus(folder) ? undefined : `there is no folder ${folder}`;
   const shown = names.slice(0, MOST_SHOWN).map((name) => path.join(folder, name));
   return `there is ${shown.join(', ')}${names.length > shown.length ? ', …' : ''}`;
 }
@@ -322,11 +322,11 @@ function readLink(file: string): string | undefined {
 function firstAbove(file: string): string {
   let above = file.replace(/[/\\]+$/, '');
   if (above === file) above = path.dirname(file);
-  while (!statusOf(above) && path.dirname(above) !== above) above = path.dirname(above);
+  while (!pathStatus(above) && path.dirname(above) !== above) above = path.dirname(above);
   return above;
 }
 
-const statusOf = (file: string): fs.Stats | undefined => {
+const pathStatus = (file: string): fs.Stats | undefined => {
   try {
     return fs.statSync(file);
   } catch {
@@ -348,4 +348,4 @@ function namesLike(file: string, folder: string): string[] {
 }
 
 /** Whether a path is a folder. False where the file system reports an error: reading the path reports it too. */
-export const isFolder = (file: string): boolean => statusOf(file)?.isDirectory() ?? false;
+export const isFolder = (file: string): boolean => pathStatus(file)?.isDirectory() ?? false;

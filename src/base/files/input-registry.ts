@@ -36,7 +36,8 @@ function listedPath(file: string): string {
 function listedName(folder: string, name: string): string {
   const upper = name.toUpperCase();
   const otherCase = upper === name ? name.toLowerCase() : upper;
-  if (otherCase === name || statusOf(path.join(folder, otherCase)) === undefined) return name;
+  if (otherCase === name || registeredStatus(path.join(folder, otherCase)) === undefined)
+    return name;
   try {
     const names = fs.readdirSync(folder);
     if (names.includes(name)) return name;
@@ -48,7 +49,7 @@ function listedName(folder: string, name: string): string {
 
 /** Identities of the file at a path, with links resolved; empty if it does not exist. */
 export function identitiesAt(file: string): readonly FileIdentity[] {
-  const status = statusOf(file);
+  const status = registeredStatus(file);
   return status ? identitiesOf(status, file) : [];
 }
 
@@ -94,7 +95,7 @@ type KnownFolders = Map<string, ReadonlySet<FileIdentity>>;
 function locationOf(file: string, known: KnownFolders): PathIdentity {
   const missing: string[] = [];
   let place = linkTarget(file);
-  while (statusOf(place) === undefined && path.dirname(place) !== place) {
+  while (registeredStatus(place) === undefined && path.dirname(place) !== place) {
     missing.unshift(path.basename(place));
     place = path.dirname(place);
   }
@@ -135,7 +136,7 @@ function isLink(file: string): boolean {
   }
 }
 
-function statusOf(file: string): fs.BigIntStats | undefined {
+function registeredStatus(file: string): fs.BigIntStats | undefined {
   try {
     return fs.statSync(file, { bigint: true });
   } catch {

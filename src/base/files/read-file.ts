@@ -27,7 +27,7 @@ export async function readFileAtMost(
   if (mounted?.folder.names.has(mounted.name)) return mounted.folder.read(mounted.name, most);
   const handle = await openToRead(path);
   try {
-    const status = await statusOf(handle);
+    const status = await handleStatus(handle);
     if (isFound) {
       if (!status.isFile()) throw notRegular(path, status);
       refuseLinkOutside(path);
@@ -48,7 +48,7 @@ export async function* fileChunks(path: string): AsyncGenerator<Uint8Array> {
   let handle: FileHandle | undefined;
   try {
     handle = await openToRead(path);
-    const status = await statusOf(handle);
+    const status = await handleStatus(handle);
     noteInput(path, await handle.stat({ bigint: true }));
     yield* status.isFile() ? chunks(handle) : arriving(handle, path);
   } catch (cause) {
@@ -77,7 +77,7 @@ export async function readStreamAtMost(
 /** A blocking open of a pipe would wait for its writer, in a thread that keeps the process alive. */
 const openToRead = (path: string) => open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
 
-async function statusOf(handle: FileHandle): Promise<Stats> {
+async function handleStatus(handle: FileHandle): Promise<Stats> {
   const status = await handle.stat();
   if (!status.isDirectory()) return status;
   throw Object.assign(new Error('EISDIR: is a directory'), { code: 'EISDIR' });

@@ -3,7 +3,7 @@
  * subspace iteration (Halko, Martinsson and Tropp, SIAM Review 53, 2011) with dynamic shifts (Feng, Yu and Xie,
  * ACM Transactions on Mathematical Software 50, 2024).
  */
-import { fillNormal, keyOf } from '../tensor/random.js';
+import { fillNormal, streamKey } from '../tensor/random.js';
 import { positiveEigen } from './eigenvalues.js';
 import { orthonormaliseRows } from './gram.js';
 import type { Matrix, MatrixProducts } from './matrix.js';
@@ -209,7 +209,7 @@ class SubspaceIteration {
   }
 
   #fill(row: Float64Array): void {
-    fillNormal(keyOf(this.#options.seed, 'directions'), this.#made * row.length, row, 1);
+    fillNormal(streamKey(this.#options.seed, 'directions'), this.#made * row.length, row, 1);
     this.#made++;
   }
 }

@@ -90,12 +90,12 @@ export class Generator {
 
   /** `torch.rand(count)`. @throws UserError for an invalid count. */
   rand(count: number): Float32Array {
-    return this.uniform(zeros(count));
+    return this.uniform(zeroArray(count));
   }
 
   /** `torch.randn(count)`. @throws UserError for an invalid count. */
   randn(count: number): Float32Array {
-    return this.normal(zeros(count));
+    return this.normal(zeroArray(count));
   }
 
   /**
@@ -110,7 +110,7 @@ export class Generator {
         'give two whole numbers, the lower one first',
       );
     }
-    const draws = new Int32Array(zeros(count).length);
+    const draws = new Int32Array(zeroArray(count).length);
     this.#twister.fill(draws);
     return draws.map((draw) => low + ((draw >>> 0) % range));
   }
@@ -132,7 +132,7 @@ export class Generator {
    */
   dropoutMask(count: number, probability: number): Float32Array {
     checkProbability(probability);
-    const mask = zeros(count);
+    const mask = zeroArray(count);
     // Certain outcomes draw nothing.
     if (probability === 0) return mask.fill(1);
     if (probability === 1) return mask;
@@ -215,7 +215,7 @@ function wordOf(seed: number | bigint): number {
   return Number(BigInt.asIntN(32, whole));
 }
 
-function zeros(count: number): Float32Array {
+function zeroArray(count: number): Float32Array {
   if (Number.isSafeInteger(count) && count >= 0) return new Float32Array(count);
   throw usageError(`${count} is not a number of values`, 'give a whole number from 0 on');
 }

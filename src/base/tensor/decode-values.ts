@@ -117,7 +117,7 @@ function floatOf(bits: number, format: FloatFormat): number {
   return negative ? -size : size;
 }
 
-const tableOf = (format: FloatFormat) =>
+const decodingTable = (format: FloatFormat) =>
   Float32Array.from({ length: 2 ** (1 + format.exponentBits + format.fractionBits) }, (_, bits) =>
     floatOf(bits, format),
   );
@@ -135,7 +135,7 @@ const tables = new Map<TabledDtype, Float32Array>();
 export function valueTable(dtype: TabledDtype): Float32Array {
   let table = tables.get(dtype);
   if (table === undefined) {
-    table = dtype === 'F8_E8M0' ? scaleTable() : tableOf(FLOAT_FORMATS[dtype]);
+    table = dtype === 'F8_E8M0' ? scaleTable() : decodingTable(FLOAT_FORMATS[dtype]);
     tables.set(dtype, table);
   }
   return table;

@@ -71,7 +71,7 @@ function mixed(value: number): number {
 }
 
 /** Key of a seed and a name for all other functions: FNV-1a over both. */
-export function keyOf(seed: number, name: string): number {
+export function streamKey(seed: number, name: string): number {
   let key = 0x811c9dc5;
   for (const character of `${seed} ${name}`) {
     key = Math.imul(key ^ (character.codePointAt(0) ?? 0), 0x01000193);

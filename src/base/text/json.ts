@@ -46,14 +46,14 @@ function scanned(text: string): readonly Word[] {
         at = endOfString(text, at) - 1;
         break;
       case 58: // :
-        if (++keys > JSON_BOUNDS.keys) throw beyond('keys', JSON_BOUNDS.keys);
+        if (++keys > JSON_BOUNDS.keys) throw tooMany('keys', JSON_BOUNDS.keys);
         break;
       case 91: // [
       case 123: // {
         if (++depth > JSON_BOUNDS.depth) {
           throw new SyntaxError(`it nests values more than ${JSON_BOUNDS.depth} deep`);
         }
-        if (++lists > JSON_BOUNDS.lists) throw beyond('lists and objects', JSON_BOUNDS.lists);
+        if (++lists > JSON_BOUNDS.lists) throw tooMany('lists and objects', JSON_BOUNDS.lists);
         break;
       case 93: // ]
       case 125: // }
@@ -65,7 +65,7 @@ function scanned(text: string): readonly Word[] {
         const word = WORD.exec(text)?.[0];
         // A word of a longer one stays, and is an error for JSON.parse.
         if (word === undefined || /[\w.+]/.test(text[at - 1] ?? '')) break;
-        if (words.length >= JSON_BOUNDS.words) throw beyond('NaN and Infinity', JSON_BOUNDS.words);
+        if (words.length >= JSON_BOUNDS.words) throw tooMany('NaN and Infinity', JSON_BOUNDS.words);
         words.push({ at, text: word as Word['text'] });
         at += word.length - 1;
       }
@@ -74,7 +74,7 @@ function scanned(text: string): readonly Word[] {
   return words;
 }
 
-const beyond = (what: string, most: number) =>
+const tooMany = (what: string, most: number) =>
   new SyntaxError(`it has more than ${most.toLocaleString('en-US')} ${what}`);
 
 /** A literal that JavaScript reads as an infinity. */

@@ -34,7 +34,7 @@ export function shortCount(value: number | bigint): string {
   if (size < 10_000n) return formatInteger(value);
   // Rounded first, so that 999,999 is 1.00M instead of 1000K.
   const digits = String(size).length - 3;
-  const three = rounded(BigInt(value), 10n ** BigInt(digits)) * 10n ** BigInt(digits);
+  const three = roundedQuotient(BigInt(value), 10n ** BigInt(digits)) * 10n ** BigInt(digits);
   const unit = countUnit(absolute(three)) as keyof typeof COUNT_UNITS;
   const whole = String(absolute(three) / COUNT_UNITS[unit]).length;
   return `${decimal(three, COUNT_UNITS[unit], Math.max(0, 3 - whole))}${unit}`;
@@ -107,7 +107,7 @@ function scaled(value: bigint, base: bigint, units: readonly string[]): string {
   let index = 0;
   let divisor = 1n;
   // Checked after rounding, so 999,950 bytes are 1.0 MB instead of 1000.0 kB.
-  while (index < last && rounded(size * 10n, divisor) >= base * 10n) {
+  while (index < last && roundedQuotient(size * 10n, divisor) >= base * 10n) {
     index++;
     divisor *= base;
   }
@@ -118,7 +118,7 @@ function scaled(value: bigint, base: bigint, units: readonly string[]): string {
 /** `value / divisor` with a fixed number of decimals. */
 function decimal(value: bigint, divisor: bigint, decimals: number): string {
   const scale = 10n ** BigInt(decimals);
-  const quotient = rounded(value * scale, divisor);
+  const quotient = roundedQuotient(value * scale, divisor);
   const size = absolute(quotient);
   const fraction = String(size % scale).padStart(decimals, '0');
   const sign = quotient < 0n ? MINUS : '';
@@ -126,7 +126,7 @@ function decimal(value: bigint, divisor: bigint, decimals: number): string {
 }
 
 /** `value / divisor` to the nearest integer, halves away from zero. */
-function rounded(value: bigint, divisor: bigint): bigint {
+function roundedQuotient(value: bigint, divisor: bigint): bigint {
   const negative = value < 0n !== divisor < 0n;
   const by = absolute(divisor);
   const size = (2n * absolute(value) + by) / (2n * by);

@@ -52,7 +52,7 @@ export async function checkCache(context: TestContext): Promise<CheckFinding> {
   await context.unload();
   const decoded: StepwiseDecoding[] = [];
   for (const whole of wholes) decoded.push(await decode(context, whole, windows));
-  return judge(decoded, ids.batch, remarksOn(ids.tokens, lengths, windows));
+  return judgeCache(decoded, ids.batch, remarksOn(ids.tokens, lengths, windows));
 }
 
 /** A sequence and its full forward pass. */
@@ -61,12 +61,12 @@ interface Whole {
   readonly full: Pick<RunOutput, 'output' | 'blocks'>;
 }
 
-const sizeOf = ({ tokens }: Window) => tokens;
+const windowTokens = ({ tokens }: Window) => tokens;
 
 /** Two lengths: the longest that no window cuts off, and the longest that a cache supports. */
 function lengthsToTry(tokens: number, windows: readonly Window[]): number[] {
   const longest = longestFollowed(tokens, windows);
-  const within = Math.min(longest, ...windows.map(sizeOf));
+  const within = Math.min(longest, ...windows.map(windowTokens));
   return [...new Set([within, longest])].filter((each) => each > 1);
 }
 
@@ -110,7 +110,7 @@ async function decode(
   } as const;
   const limit = allowedDifference(full.output.data, context.engine.info);
   if (difference <= limit) return { ...decoding, limit };
-  return { ...decoding, ...(await explained(context, whole)) };
+  return { ...decoding, ...(await explainedDifference(context, whole)) };
 }
 
 /** @param recomputingSeconds Time of one call with all tokens. */
@@ -161,7 +161,7 @@ async function inSteps(
 }
 
 /** Expected rounding error, and the first block that differs by more. */
-async function explained(context: TestContext, { ids, full }: Whole) {
+async function explainedDifference(context: TestContext, { ids, full }: Whole) {
   const { logits: rounding } = await roundingOf(context, ids, full);
   const { blocks: layers } = context.model;
   const given = { ids, blocks: full.blocks };
@@ -219,7 +219,7 @@ function speedText({ prefill, tokens, speed }: StepwiseDecoding, batch: number):
 
 const isWrong = ({ difference, limit, block }: StepwiseDecoding) => block || !(difference <= limit);
 
-function judge(
+function judgeCache(
   decoded: readonly StepwiseDecoding[],
   batch: number,
   remarks: readonly string[],
@@ -257,7 +257,7 @@ function remarksOn(
   windows: readonly Window[],
 ): string[] {
   const longest = lengths.at(-1) ?? tokens;
-  const smallest = Math.min(...windows.map(sizeOf));
+  const smallest = Math.min(...windows.map(windowTokens));
   return [
     ...(longest < tokens
       ? [

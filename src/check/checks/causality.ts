@@ -88,15 +88,15 @@ export function judgeTrials(
   }
   const unseen = trials.filter(({ isSeen }) => !isSeen);
   if (unseen.length > 0 && passesSignsAlone(model)) {
-    const finding = `changing token ${listed(unseen)} changes no logit; possible with a hidden size of ${model.hidden}`;
+    const finding = `changing token ${trialTokens(unseen)} changes no logit; possible with a hidden size of ${model.hidden}`;
     return { ...skipped(finding), measure };
   }
   if (unseen.length > 0) {
-    const finding = `changing token ${listed(unseen)} changes no logit: the model does not see it`;
+    const finding = `changing token ${trialTokens(unseen)} changes no logit: the model does not see it`;
     return { verdict: 'failed', finding, measure };
   }
   const same = value === 0 ? 'identical' : `equal within rounding (${differenceText(value)})`;
-  const finding = `changing token ${listed(trials)} leaves earlier logits ${same}`;
+  const finding = `changing token ${trialTokens(trials)} leaves earlier logits ${same}`;
   return { verdict: 'passed', finding, measure };
 }
 
@@ -104,7 +104,7 @@ const leakText = ({ position, from, leak }: CausalityTrial) =>
   `changing token ${position} changes logits from token ${from} on, by up to ${differenceText(leak)}`;
 
 /** `1, 128, 255`. */
-function listed(trials: readonly CausalityTrial[]): string {
+function trialTokens(trials: readonly CausalityTrial[]): string {
   const numbers = trials.map(({ position }) => position);
   return numbers.join(', ');
 }

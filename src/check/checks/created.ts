@@ -1,6 +1,6 @@
 import { formatInteger } from '../../base/text/units.js';
 import { counted } from '../../base/text/words.js';
-import { elementsIn, neededTensors } from '../../engine/memory.js';
+import { neededTensors, parameterElements } from '../../engine/memory.js';
 import type { Layer } from '../../model/architecture/layer.js';
 import type { Param } from '../../model/architecture/param.js';
 import type { CheckFinding } from '../finding.js';
@@ -16,7 +16,7 @@ export async function checkCreated(context: TestContext): Promise<CheckFinding> 
 export function judgeElements(layer: Layer, elements: number): CheckFinding {
   const needed = neededTensors(layer);
   const [parameters, buffers] = (['parameter', 'buffer'] as const).map((role) =>
-    elementsIn(needed.filter((tensor) => tensor.role === role)),
+    parameterElements(needed.filter((tensor) => tensor.role === role)),
   ) as [number, number];
   const described = parameters + buffers;
   const measure = { what: 'elements', value: elements, limit: described };
@@ -49,11 +49,11 @@ function copied(tensors: readonly Param[], extra: number): string[] {
   // Tensors of one layer are copied together: those with the same number of other names.
   const groups = [...byHolders.values(), ...tensors.map((tensor) => [tensor])];
   const group = groups.find((each) => {
-    const copies = extra / elementsIn(each);
+    const copies = extra / parameterElements(each);
     return Number.isInteger(copies) && copies <= (each[0]?.aliases.length ?? 0);
   });
   if (!group) return [];
-  const copies = extra / elementsIn(group);
+  const copies = extra / parameterElements(group);
   const names = group.map(({ name }) => name).join(' and ');
   return [
     `the engine copied ${names}${copies === 1 ? '' : ` ${formatInteger(copies)} times`} instead of sharing`,

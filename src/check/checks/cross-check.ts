@@ -54,7 +54,7 @@ const noOpinion = (
   { message, suggestion }: UserError,
   other: Engine | undefined,
 ): CheckFinding => ({
-  ...skipped(`no second engine: ${other ? `${titleOf(other)}: ` : ''}${message}`),
+  ...skipped(`no second engine: ${other ? `${engineTitle(other)}: ` : ''}${message}`),
   remarks: other
     ? [`a smaller ${setting('batch')} or ${setting('context')} may help`]
     : suggestion
@@ -62,22 +62,22 @@ const noOpinion = (
       : [],
 });
 
-const titleOf = ({ info }: Engine) => `${ENGINES[info.name]} (${info.provider})`;
+const engineTitle = ({ info }: Engine) => `${ENGINES[info.name]} (${info.provider})`;
 
 async function compare(
   context: TestContext,
   own: RunOutput,
   { engine, output }: { readonly engine: Engine; readonly output: RunOutput },
 ): Promise<CheckFinding> {
-  const pairs = pairsOf(own, output);
+  const pairs = outputPairs(own, output);
   const { info } = context.engine;
   const compared = pairs.map((pair) => comparedWith(pair, undefined, info));
   if (compared.every(({ difference, limit }) => difference <= limit)) {
-    return judge(titleOf(engine), compared, undefined);
+    return judgeEngines(engineTitle(engine), compared, undefined);
   }
   const rounding = await roundingOf(context, context.ids, own);
-  return judge(
-    titleOf(engine),
+  return judgeEngines(
+    engineTitle(engine),
     pairs.map((pair) => comparedWith(pair, rounding, info)),
     firstUnexplained(await blockByBlock(context, own, engine)),
   );
@@ -92,7 +92,7 @@ interface Pair {
 const LOGITS = 'logits';
 
 /** Pairs in the order of computation. */
-const pairsOf = (own: RunOutput, theirs: RunOutput): Pair[] => [
+const outputPairs = (own: RunOutput, theirs: RunOutput): Pair[] => [
   ...[...own.blocks].map(([name, value]) => ({
     name,
     own: value,
@@ -143,7 +143,7 @@ function blockByBlock(
 }
 
 /** @param block The first block that differs by more than the rounding error. */
-function judge(
+function judgeEngines(
   other: string,
   compared: readonly Compared[],
   block: BlockDifference | undefined,

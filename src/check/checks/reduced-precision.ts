@@ -16,7 +16,7 @@ import { timed } from './timing.js';
 
 /** A forward pass of the model under test. */
 export const measuredHere = (context: TestContext): Promise<ForwardPass> =>
-  context.with(context.model, (program) => measured(context, program), APART);
+  context.with(context.model, (program) => measuredPrecision(context, program), APART);
 
 /** Compares the model with itself in float32, on the same engine and device: error and savings of float16. */
 export async function checkFloat16(context: TestContext): Promise<CheckFinding> {
@@ -25,7 +25,7 @@ export async function checkFloat16(context: TestContext): Promise<CheckFinding> 
   await context.unload();
   const half = await measuredHere(context);
   try {
-    return judge(context, half, await inFloat32(context));
+    return judgePrecision(context, half, await inFloat32(context));
   } catch (error) {
     if (!(error instanceof UserError) || endsAll(error)) throw error;
     return {
@@ -44,7 +44,7 @@ export interface ForwardPass {
   readonly spent: ForwardCost;
 }
 
-async function measured(
+async function measuredPrecision(
   { ids, repeats }: Pick<TestContext, 'ids' | 'repeats'>,
   program: Program,
 ): Promise<ForwardPass> {
@@ -59,7 +59,7 @@ export async function inFloat32(context: TestContext): Promise<ForwardPass> {
   try {
     const program = await engine.load(context.model, context.weights, APART);
     try {
-      return await measured(context, program);
+      return await measuredPrecision(context, program);
     } finally {
       await program.release();
     }
@@ -68,7 +68,11 @@ export async function inFloat32(context: TestContext): Promise<ForwardPass> {
   }
 }
 
-function judge({ model, engine }: TestContext, half: ForwardPass, full: ForwardPass): CheckFinding {
+function judgePrecision(
+  { model, engine }: TestContext,
+  half: ForwardPass,
+  full: ForwardPass,
+): CheckFinding {
   const { info } = engine;
   const limit = relativeLimit(info);
   const logits = logitDifference(full.logits, half.logits);

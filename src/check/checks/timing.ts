@@ -109,7 +109,7 @@ async function timeParts(context: TestContext): Promise<PartTiming[]> {
   const parts: TimedLayer[] = [
     { layer: model.embedding, input: { ids }, times: 1 },
     ...distinctBlocks(model.blocks).flatMap(({ block, times }) =>
-      partsOf(block, x).map((part) => ({
+      timedSublayers(block, x).map((part) => ({
         ...part,
         // Shared layers are computed once for all blocks.
         times: model.shared.includes(part.layer) ? 1 : times,
@@ -144,7 +144,7 @@ interface TimedLayer {
 }
 
 /** Parts of a block. The input values do not influence the time. */
-function partsOf(block: Layer, x: Values): Omit<TimedLayer, 'times'>[] {
+function timedSublayers(block: Layer, x: Values): Omit<TimedLayer, 'times'>[] {
   return block.kind === 'hybridBlock'
     ? hybridParts(block, x)
     : plainParts(block, x.shape[2] ?? 0).map((layer) => ({ layer, input: { inputs: [x] } }));

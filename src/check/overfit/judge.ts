@@ -34,7 +34,10 @@ type SettingKey = keyof typeof DEFAULTS;
 export type OverfitSettings = Readonly<Record<SettingKey, SourcedSetting>>;
 
 /** @param document Document parsed by the family's schema. */
-export function settingsOf(document: unknown, learningRate: number | undefined): OverfitSettings {
+export function overfitSettings(
+  document: unknown,
+  learningRate: number | undefined,
+): OverfitSettings {
   const section = isRecord(document) && isRecord(document.training) ? document.training : {};
   const settingOf = (key: SettingKey): SourcedSetting => {
     if (key === 'learning_rate' && learningRate !== undefined) {
@@ -177,7 +180,7 @@ interface Judgement {
   readonly warnings: readonly string[];
 }
 
-export function judge(training: JudgedTraining): Judgement {
+export function judgeOverfit(training: JudgedTraining): Judgement {
   const dead = judgeDead(training);
   const loss = training.firstNonFinite
     ? [notFinite(training, training.firstNonFinite)]
@@ -320,7 +323,7 @@ function judgeDead({ deadParameters, model, tokens, steps }: JudgedTraining): Ju
   if (missed.length > 0) {
     problems.push({
       kind: 'dead parameter',
-      message: `${listed(missed)} ${missed.length === 1 ? 'is' : 'are'} dead: no token of ${tokens} chose ${missed.length === 1 ? 'it' : 'them'} in ${counted(steps.length, 'step')}`,
+      message: `${someNames(missed)} ${missed.length === 1 ? 'is' : 'are'} dead: no token of ${tokens} chose ${missed.length === 1 ? 'it' : 'them'} in ${counted(steps.length, 'step')}`,
       suggestion: "check the router's weights, correction and groups",
     });
   }
@@ -334,7 +337,7 @@ function judgeDead({ deadParameters, model, tokens, steps }: JudgedTraining): Ju
     const names = [...left];
     problems.push({
       kind: 'dead parameter',
-      message: `${listed(names)} got no gradient in ${counted(steps.length, 'step')}: ${names.length === 1 ? 'it never learns' : 'they never learn'}`,
+      message: `${someNames(names)} got no gradient in ${counted(steps.length, 'step')}: ${names.length === 1 ? 'it never learns' : 'they never learn'}`,
       suggestion: 'check the sizes, windows and scales of the layer',
     });
   }
@@ -352,7 +355,7 @@ function expertTensors({ experts, router }: MixtureOfExperts): string[][] {
 
 const NAMED = 3;
 
-const listed = (names: readonly string[]): string =>
+const someNames = (names: readonly string[]): string =>
   names.length > NAMED
     ? `${names.slice(0, NAMED).join(', ')} and ${names.length - NAMED} more`
     : joined(names);

@@ -26,10 +26,10 @@ import type {
 } from './judge.js';
 import {
   clippingOf,
-  judge,
+  judgeOverfit,
   optimizerOf,
+  overfitSettings,
   SWEEP_STEPS,
-  settingsOf,
   sweepLearningRates,
 } from './judge.js';
 
@@ -138,7 +138,8 @@ export async function overfit(request: OverfitRequest): Promise<Overfit> {
   const usable = usableBytes(trainer.info);
   const tokens = size.batch * size.tokens;
   const { parameters } = countParameters(model);
-  const isSmall = secondsOf(parameters, tokens, request.steps + SWEEP_STEPS) <= request.seconds;
+  const isSmall =
+    estimatedSeconds(parameters, tokens, request.steps + SWEEP_STEPS) <= request.seconds;
   const isFitting = parameters * COPIES_OF_WEIGHTS * 4 <= usable;
   if (request.full && !isFitting) throw tooLarge(parameters, usable);
   const proxy =
@@ -149,7 +150,7 @@ export async function overfit(request: OverfitRequest): Promise<Overfit> {
   const ids = request.ids
     ? { ...request.ids, data: request.ids.data.map((id) => id % limits.vocabulary) }
     : randomIds(seed, 'ids', size, limits);
-  const settings = settingsOf(request.document, request.learningRate);
+  const settings = overfitSettings(request.document, request.learningRate);
   const open = () =>
     trainer.trainModel({
       model: ran,
@@ -173,7 +174,7 @@ export async function overfit(request: OverfitRequest): Promise<Overfit> {
     ),
   );
   const uniformLoss = Math.log(limits.vocabulary);
-  const { problems, warnings } = judge({
+  const { problems, warnings } = judgeOverfit({
     ...trained,
     settings,
     uniformLoss,
@@ -202,7 +203,7 @@ export async function overfit(request: OverfitRequest): Promise<Overfit> {
   };
 }
 
-const secondsOf = (parameters: number, tokens: number, steps: number) =>
+const estimatedSeconds = (parameters: number, tokens: number, steps: number) =>
   (FLOPS_PER_PARAMETER_AND_TOKEN * parameters * tokens * steps) / FLOPS_PER_SECOND;
 
 /** The largest proxy with time for enough steps, or the smallest. All have the same kinds of layers. */
@@ -221,7 +222,10 @@ export function overfitProxy(
   const kinds = kindsIn(proxy.model);
   for (const bounds of smaller) {
     const { parameters } = countParameters(proxy.model);
-    if (secondsOf(parameters, tokens, Math.min(steps, GOOD_STEPS)) <= seconds * TRAINING_SHARE)
+    if (
+      estimatedSeconds(parameters, tokens, Math.min(steps, GOOD_STEPS)) <=
+      seconds * TRAINING_SHARE
+    )
       break;
     const next = scaledDownProxy(family, document, length, bounds);
     if (kindsIn(next.model) < kinds) break;

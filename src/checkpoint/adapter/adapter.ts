@@ -54,7 +54,7 @@ export async function openAdapter(folder: string): Promise<LoraAdapter> {
     const { AdapterModules } = await import('./adapter-modules.js');
     const rules = await AdapterModules.of(config, [...factors.keys()]);
     const modules = [...factors].map(([module, own]) =>
-      moduleOf(config, rules, folder, module, own),
+      adapterModule(config, rules, folder, module, own),
     );
     const warnings = [...checkpoint.warnings, ...warningsOf(config, rules, modules)];
     return { config, checkpoint: { ...checkpoint, warnings }, modules, replaced };
@@ -135,7 +135,7 @@ function sorted({ tensors, path: folder }: Pick<Checkpoint, 'tensors' | 'path'>)
 }
 
 /** The settings that choose modules, as far as they are there. */
-function settingsOf({ excluded, layers, replaced }: AdapterConfig): string {
+function adapterSettings({ excluded, layers, replaced }: AdapterConfig): string {
   const names = [
     'target_modules',
     ...(layers.length > 0 ? ['layers_to_transform'] : []),
@@ -155,7 +155,7 @@ function warningsOf(
   const unread = modules.filter(({ path: module }) => rules.isTarget(module) === undefined);
   const warnings: string[] = [];
   if (targets !== null && unread.length > 0) {
-    const settings = settingsOf(config);
+    const settings = adapterSettings(config);
     warnings.push(
       `${file}: the modules of ${settings} could not be checked, as PEFT chooses them, or a pattern is only known to Python`,
     );
@@ -178,7 +178,7 @@ function warningsOf(
   return warnings;
 }
 
-function moduleOf(
+function adapterModule(
   config: AdapterConfig,
   rules: AdapterModules,
   folder: string,
@@ -205,7 +205,7 @@ function moduleOf(
     throw refusal(folder, {
       rule: 'adapter-target',
       place: `module ${quoted(module)}`,
-      message: `has factors, but ${settingsOf(config)} of adapter_config.json leave it out, and PEFT would ignore them`,
+      message: `has factors, but ${adapterSettings(config)} of adapter_config.json leave it out, and PEFT would ignore them`,
       suggestion: 'correct these settings, or remove its tensors',
     });
   }

@@ -73,7 +73,7 @@ export function mergedCheckpoint(
     });
   }
   refuseUntying(adapter, namesOf);
-  const { changes, faults } = changesOf(base.tensors, adapter, namesOf);
+  const { changes, faults } = adapterChanges(base.tensors, adapter, namesOf);
   if (faults.length > 0) {
     throw refusal(checkpoint.path, {
       rule: 'adapter-fits',
@@ -136,7 +136,7 @@ function refuseUntying({ config, replaced }: LoraAdapter, namesOf: NamesOf): voi
 }
 
 /** Matches the tensors of an adapter with those of a model, by names and shapes. */
-export function changesOf(
+export function adapterChanges(
   tensors: ReadonlyMap<string, TensorType>,
   { config, modules, replaced }: Pick<LoraAdapter, 'config' | 'modules' | 'replaced'>,
   namesOf: NamesOf,

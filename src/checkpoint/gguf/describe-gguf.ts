@@ -74,7 +74,7 @@ const MAX_SHOWN = 64;
 
 const TEMPLATE_KEY = 'tokenizer.chat_template';
 
-const textOf = (values: GgufKeyValues, key: string): string | null => {
+const metadataText = (values: GgufKeyValues, key: string): string | null => {
   const found = values.get(key);
   return found?.type === 'string' ? found.value : null;
 };
@@ -83,27 +83,27 @@ export function describeGguf(
   values: GgufKeyValues,
   tensors: ReadonlyMap<string, StoredTensor>,
 ): GgufDescription {
-  const model = textOf(values, 'tokenizer.ggml.model');
+  const model = metadataText(values, 'tokenizer.ggml.model');
   const tokens = values.get('tokenizer.ggml.tokens');
   const all = [...tensors.values()];
   return {
-    architecture: textOf(values, 'general.architecture'),
-    name: textOf(values, 'general.name'),
+    architecture: metadataText(values, 'general.architecture'),
+    name: metadataText(values, 'general.name'),
     tokenizer:
       model === null
         ? null
         : {
             model,
-            pre: textOf(values, 'tokenizer.ggml.pre'),
+            pre: metadataText(values, 'tokenizer.ggml.pre'),
             tokens: tokens?.type === 'array' ? tokens.length : null,
           },
-    chatTemplate: textOf(values, TEMPLATE_KEY),
+    chatTemplate: metadataText(values, TEMPLATE_KEY),
     bitsPerWeight: bitsOf(all),
     components: componentsOf(tensors),
     metadata: Object.fromEntries(
       [...values]
         .filter(([key]) => key !== TEMPLATE_KEY)
-        .map(([key, value]) => [key, shown(value)]),
+        .map(([key, value]) => [key, shownValue(value)]),
     ),
   };
 }
@@ -142,7 +142,7 @@ export function typesByBytes(tensors: Iterable<StoredTensor>): string[] {
   return [...bytes].sort(([, a], [, b]) => b - a).map(([type]) => type);
 }
 
-function shown(value: GgufValue): ShownValue {
+function shownValue(value: GgufValue): ShownValue {
   if (value.type !== 'array') return value.value;
   const { element, length, value: elements } = value;
   return elements === null || length > MAX_SHOWN ? { elements: length, type: element } : elements;

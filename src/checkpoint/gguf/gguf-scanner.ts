@@ -137,7 +137,8 @@ export class GgufScanner {
     }
     const at = this.#take(length);
     const bytes = this.#window.subarray(at, at + length);
-    if (!isUtf8(bytes)) throw this.refusal(rule, `has bytes that are not UTF-8: ${shown(bytes)}`);
+    if (!isUtf8(bytes))
+      throw this.refusal(rule, `has bytes that are not UTF-8: ${quotedBytes(bytes)}`);
     return bytes.toString('utf8');
   }
 
@@ -193,4 +194,4 @@ const exact = (value: bigint): number | bigint => {
   return Number.isSafeInteger(number) ? number : value;
 };
 
-const shown = (bytes: Buffer): string => quoted(bytes.subarray(0, 64).toString('latin1'));
+const quotedBytes = (bytes: Buffer): string => quoted(bytes.subarray(0, 64).toString('latin1'));

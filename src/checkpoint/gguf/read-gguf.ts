@@ -319,12 +319,12 @@ function placeTensors(
         message: `begins at offset ${entry.offset}, expected ${wanted}`,
       });
     }
-    end = expected + bytesOf(entry);
+    end = expected + entryBytes(entry);
   }
   checkEnd(file, dataPosition, end, alignment);
   const tensors = new Map<string, StoredTensor>();
   for (const entry of entries) {
-    tensors.set(entry.name, tensorOf(file, entry, dataPosition + Number(entry.offset)));
+    tensors.set(entry.name, entryTensor(file, entry, dataPosition + Number(entry.offset)));
   }
   return tensors;
 }
@@ -358,15 +358,15 @@ function checkEnd(
   });
 }
 
-function bytesOf({ elements, type }: Entry): number {
+function entryBytes({ elements, type }: Entry): number {
   const { values, bytes } = ggmlType(type);
   return (elements / values) * bytes;
 }
 
-function tensorOf(file: ByteFile, entry: Entry, position: number): StoredTensor {
+function entryTensor(file: ByteFile, entry: Entry, position: number): StoredTensor {
   const { type, shape, elements } = entry;
   const { dtype } = ggmlType(type);
-  const bytes = bytesOf(entry);
+  const bytes = entryBytes(entry);
   if (dtype === undefined) return decodedTensor(file, { type, shape, elements, position, bytes });
   const storage = { file, position, bytes, isBigEndian: false };
   const strides = contiguousStrides(shape);

@@ -43,12 +43,12 @@ export function ggufBytes({ type, shape }: Omit<GgufHeading, 'name'>): number {
 export function planGguf(keyValues: GgufKeyValues, tensors: readonly GgufHeading[]): GgufPlan {
   const parts = [Buffer.from(GGUF_MAGIC), number('u32', VERSION)];
   parts.push(number('u64', tensors.length), number('u64', keyValues.size));
-  for (const [key, value] of keyValues) parts.push(text(key), ...encodedValue(value));
+  for (const [key, value] of keyValues) parts.push(encodedText(key), ...encodedValue(value));
   let offset = 0;
   for (const tensor of tensors) {
     const { name, shape, type } = tensor;
     if (Buffer.byteLength(name) > MAX_NAME_BYTES) throw tooLong(name);
-    parts.push(text(name), number('u32', shape.length));
+    parts.push(encodedText(name), number('u32', shape.length));
     for (const size of shape.toReversed()) parts.push(number('u64', size));
     parts.push(number('u32', ggmlType(type).id), number('u64', offset));
     offset += alignedUp(ggufBytes(tensor), ALIGNMENT);
@@ -113,7 +113,7 @@ function number(type: ScalarType, value: number | bigint | boolean): Buffer {
   return bytes;
 }
 
-function text(value: string): Buffer {
+function encodedText(value: string): Buffer {
   const bytes = Buffer.from(value);
   return Buffer.concat([number('u64', bytes.length), bytes]);
 }
@@ -122,12 +122,14 @@ const typeNumber = (type: GgufValue['type']) => number('u32', VALUE_TYPES.indexO
 
 function encodedValue(value: GgufValue): Buffer[] {
   const type = typeNumber(value.type);
-  if (value.type === 'string') return [type, text(value.value)];
+  if (value.type === 'string') return [type, encodedText(value.value)];
   if (value.type !== 'array') return [type, number(value.type, value.value)];
   const { element, value: elements } = value;
   if (elements === null) throw new Error('an array whose elements were skipped cannot be written');
   const encoded = elements.map((each) =>
-    element === 'string' ? text(String(each)) : number(element, each as number | bigint | boolean),
+    element === 'string'
+      ? encodedText(String(each))
+      : number(element, each as number | bigint | boolean),
   );
   return [type, typeNumber(element), number('u64', elements.length), ...encoded];
 }

@@ -111,7 +111,7 @@ interface Parts {
 /** @throws UserError that names the violated rule. */
 export function readTensorProto(scanner: ProtoScanner, span: ByteSpan): OnnxTensor {
   const outer = scanner.place;
-  const parts = partsOf(scanner, span);
+  const parts = tensorFields(scanner, span);
   const type = onnxTypeOf(parts.number);
   if (type === undefined) {
     throw scanner.refusal('onnx-type', `the element type is ${parts.number}, which is unknown`);
@@ -124,7 +124,7 @@ export function readTensorProto(scanner: ProtoScanner, span: ByteSpan): OnnxTens
   return { ...tensor, data };
 }
 
-function partsOf(scanner: ProtoScanner, span: ByteSpan): Parts {
+function tensorFields(scanner: ProtoScanner, span: ByteSpan): Parts {
   const parts: Parts = {
     name: '',
     number: 0,

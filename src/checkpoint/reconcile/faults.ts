@@ -153,12 +153,12 @@ export function faultsOf(
 function expectedNames(model: LanguageModel): Map<string, Param> {
   const names = new Map<string, Param>();
   for (const tensor of tensorsOf(model)) {
-    for (const name of namesOf(tensor)) names.set(name, tensor);
+    for (const name of parameterNames(tensor)) names.set(name, tensor);
   }
   return names;
 }
 
-export const namesOf = ({ name, aliases }: Param): string[] => [name, ...aliases];
+export const parameterNames = ({ name, aliases }: Param): string[] => [name, ...aliases];
 
 const saidOf = ({ dtype, shape }: StoredTensor): TensorProperties => ({ dtype, shape });
 
@@ -168,7 +168,7 @@ function faultsOfTensor(
   sameness: TensorEquality,
   layers: Layers,
 ): Fault[] {
-  const present = namesOf(tensor).flatMap((name) => {
+  const present = parameterNames(tensor).flatMap((name) => {
     const found = stored.get(name);
     return found ? [{ name, ...found }] : [];
   });
@@ -189,14 +189,19 @@ function notTied(tensor: Param, views: readonly Present[], sameness: TensorEqual
   const expected = { shape: tensor.shape, sameAs: first.own };
   return others
     .filter((each) => sameness(first.tensor, each.tensor) === false)
-    .map((each) => ({ ...named(each), kind: 'not-tied', expected, found: saidOf(each.tensor) }));
+    .map((each) => ({
+      ...nameFields(each),
+      kind: 'not-tied',
+      expected,
+      found: saidOf(each.tensor),
+    }));
 }
 
 interface Present extends StoredName {
   readonly name: string;
 }
 
-const named = ({ name, own }: Present) => ({ name, own });
+const nameFields = ({ name, own }: Present) => ({ name, own });
 
 /** Buffers are computed from the configuration, so they may be missing. */
 function missing(tensor: Param, layers: Layers): Fault[] {
@@ -217,7 +222,7 @@ function formFaults(tensor: Param, present: Present): Fault[] {
   const { shape, dtype } = present.tensor;
   const found = saidOf(present.tensor);
   const fault = (kind: FaultKind, expected: TensorProperties): Fault => ({
-    ...named(present),
+    ...nameFields(present),
     kind,
     expected,
     found,

@@ -23,10 +23,10 @@ export function ignoredIn(notes: readonly ReconciliationNote[]): IgnoredTensors 
 
 /** `ignored by transformers: 4 tensors mtp.*, 12.3 MB` */
 export const ignoredText = ({ names, patterns, bytes }: IgnoredTensors): string =>
-  `ignored by transformers: ${counted(names.length, 'tensor')} ${listed(patterns)}, ${formatBytes(bytes)}`;
+  `ignored by transformers: ${counted(names.length, 'tensor')} ${patternList(patterns)}, ${formatBytes(bytes)}`;
 
 /** The first patterns, and how many more there are. */
-function listed(patterns: readonly string[]): string {
+function patternList(patterns: readonly string[]): string {
   const shown = patterns.slice(0, MOST_LISTED).map((each) => shortened(each));
   const more = patterns.length - shown.length;
   return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ');

@@ -10,7 +10,7 @@ import { groupByPattern, templateOf } from '../names.js';
 import type { TensorEquality } from '../sharing.js';
 import { isSameView } from '../stored-tensor.js';
 import type { Fault, FaultKind, TensorProperties } from './faults.js';
-import { FAULT_KINDS, namesOf, quantizedPart } from './faults.js';
+import { FAULT_KINDS, parameterNames, quantizedPart } from './faults.js';
 
 export interface ReconciliationNote {
   /** A warning is for a problem in some other program. */
@@ -104,7 +104,7 @@ interface ReadCheckpoint {
 }
 
 /** Notes on a checkpoint without faults. */
-export function notesOf({
+export function reconciliationNotes({
   model,
   likely,
   format,
@@ -126,7 +126,7 @@ export function notesOf({
 function buffersLeftOut(model: LanguageModel, stored: StoredNames): ReconciliationNote[] {
   const names = tensorsOf(model)
     .filter(({ role }) => role === 'buffer')
-    .filter((tensor) => !namesOf(tensor).some((name) => stored.has(name)))
+    .filter((tensor) => !parameterNames(tensor).some((name) => stored.has(name)))
     .map(({ name }) => name);
   return names.length > 0 ? [{ severity: 'note', kind: 'buffers-left-out', names }] : [];
 }
@@ -146,7 +146,7 @@ function copiesOf(
   sameness: TensorEquality,
 ): StoredName[] {
   return tensorsOf(model).flatMap((tensor) => {
-    const [first, ...others] = namesOf(tensor).flatMap((name) => stored.get(name) ?? []);
+    const [first, ...others] = parameterNames(tensor).flatMap((name) => stored.get(name) ?? []);
     return others.filter(
       (other) =>
         first !== undefined &&
@@ -239,11 +239,11 @@ function isTransposed(expected: TensorProperties | null, found: TensorProperties
 
 /** The missing tensor whose name is most similar to an extra one; at most a quarter of the name may differ. */
 function nearest(extra: Draft, missing: readonly Draft[]): Draft | undefined {
-  const extraText = textOf(extra);
+  const extraText = templateText(extra);
   let best: Draft | undefined;
   let least = Number.POSITIVE_INFINITY;
   for (const candidate of missing) {
-    const text = textOf(candidate);
+    const text = templateText(candidate);
     const allowed = Math.floor(Math.max(extraText.length, text.length) / 4);
     if (Math.abs(extraText.length - text.length) > allowed) continue;
     const letters = distance(extraText, text);
@@ -256,4 +256,4 @@ function nearest(extra: Draft, missing: readonly Draft[]): Draft | undefined {
   return best;
 }
 
-const textOf = ({ template: { before, after } }: Draft) => `${before}#${after}`;
+const templateText = ({ template: { before, after } }: Draft) => `${before}#${after}`;

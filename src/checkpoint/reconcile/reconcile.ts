@@ -9,10 +9,10 @@ import type { ComparisonProgress, TensorEquality } from '../sharing.js';
 import { equalByBytes, equalByLocation } from '../sharing.js';
 import type { StoredTensor } from '../stored-tensor.js';
 
-import { faultsOf, namesOf, shapesOf } from './faults.js';
+import { faultsOf, parameterNames, shapesOf } from './faults.js';
 import { type IgnoredTensors, ignoredIn } from './ignored-tensors.js';
 import type { FaultGroup, ReconciliationNote } from './notes.js';
-import { extraTensorNotes, groupFaults, ignoredNotes, notesOf } from './notes.js';
+import { extraTensorNotes, groupFaults, ignoredNotes, reconciliationNotes } from './notes.js';
 
 /** A model, and a way to rebuild it with other config values. */
 export interface Description {
@@ -53,12 +53,17 @@ export async function reconcile(
     return reconcileIndex(description, checkpoint);
   const stored = splitNames(description, checkpoint);
   const sameness = await equalByBytes(groupsToCompare(description, stored.own), watch);
-  return judge(description, checkpoint, stored, sameness);
+  return judgeTensors(description, checkpoint, stored, sameness);
 }
 
 /** Variant of `reconcile` that reads no tensors: only locations decide whether values are equal. */
 export function reconcileIndex(description: Description, checkpoint: Checkpoint): Reconciliation {
-  return judge(description, checkpoint, splitNames(description, checkpoint), equalByLocation);
+  return judgeTensors(
+    description,
+    checkpoint,
+    splitNames(description, checkpoint),
+    equalByLocation,
+  );
 }
 
 /** Tensors that transformers ignores, by the index alone; undefined without any. */
@@ -84,7 +89,7 @@ function splitNames(
   checkpoint: Checkpoint,
 ): SplitNames {
   const all = storedNames(checkpoint);
-  const described = new Set(tensorsOf(model).flatMap(namesOf));
+  const described = new Set(tensorsOf(model).flatMap(parameterNames));
   const own = new Map<string, StoredName>();
   const beside = new Map<string, StoredName[]>();
   const onLoad = new Map<RegExp, StoredName[]>();
@@ -101,7 +106,7 @@ function added<Kind>(kinds: Map<Kind, StoredName[]>, kind: Kind, stored: StoredN
   if (kinds.get(kind)?.push(stored) === undefined) kinds.set(kind, [stored]);
 }
 
-function judge(
+function judgeTensors(
   { model, readOff, rebuild }: Description,
   checkpoint: Checkpoint,
   { all, own: stored, beside, ignored }: SplitNames,
@@ -118,7 +123,7 @@ function judge(
       ...ignoredNotes(ignored),
       ...extraTensorNotes(beside),
       ...(faults.length === 0
-        ? notesOf({ model, likely, format: checkpoint.format, stored, sameness })
+        ? reconciliationNotes({ model, likely, format: checkpoint.format, stored, sameness })
         : []),
     ],
     suggestions: suggestionsFor({
@@ -142,7 +147,7 @@ function groupsToCompare({ model, readOff, rebuild }: Description, stored: Store
     ({ aliases }) => aliases.length > 0,
   );
   const groups = new Map<string, Set<string>>();
-  for (const names of tensors.map(namesOf)) {
+  for (const names of tensors.map(parameterNames)) {
     const met = new Set(names.flatMap((name) => groups.get(name) ?? []));
     const group = new Set([...met].flatMap((other) => [...other]));
     for (const name of names) group.add(name);

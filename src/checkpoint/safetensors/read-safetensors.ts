@@ -253,7 +253,7 @@ function checkTiling(
           : 'it overlaps the one before it';
       throw refusal(file.path, {
         rule: 'st-tiling',
-        place: tensorPlace(nameOf(tensor, tensors)),
+        place: tensorPlace(storedName(tensor, tensors)),
         message: `begins at offset ${position - dataPosition}, expected ${end - dataPosition}: ${wrong}`,
       });
     }
@@ -284,7 +284,7 @@ function inFileOrder(tensors: StoredTensor[]): StoredTensor[] {
   return isSorted ? tensors : tensors.sort(byPlace);
 }
 
-function nameOf(named: StoredTensor, tensors: ReadonlyMap<string, StoredTensor>): string {
+function storedName(named: StoredTensor, tensors: ReadonlyMap<string, StoredTensor>): string {
   for (const [name, tensor] of tensors) if (tensor === named) return name;
   return '';
 }

@@ -86,7 +86,7 @@ export function planSafetensors<Tensor extends TensorHeading>(
   const placed: PlacedTensor<Tensor>[] = [];
   let end = 0;
   for (const tensor of inFileOrder(tensors)) {
-    const bytes = bytesOf(tensor);
+    const bytes = headingBytes(tensor);
     placed.push({ tensor, offset: end, bytes });
     end += bytes;
   }
@@ -104,7 +104,7 @@ function inFileOrder<Tensor extends TensorHeading>(tensors: readonly Tensor[]): 
   return keyed.map(({ tensor }) => tensor);
 }
 
-function bytesOf(tensor: TensorHeading): number {
+function headingBytes(tensor: TensorHeading): number {
   const { name, dtype, shape } = tensor;
   if (!SAFETENSORS_DTYPES.includes(dtype)) {
     throw cannotHold(`the dtype ${dtype} of the tensor ${JSON.stringify(name)}`);

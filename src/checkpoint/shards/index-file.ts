@@ -104,11 +104,11 @@ export const isShardIndex = (path: string) => path.endsWith('.index.json');
  * @throws UserError if it cannot be read, or violates a rule.
  */
 export function readShardIndex(path: string): ShardIndex {
-  const document = parseIndexJson(path, bytesOf(path));
+  const document = parseIndexJson(path, indexBytes(path));
   if (!isObject(document)) {
     throw refusal(path, {
       rule: 'shard-index-object',
-      message: `is ${kindOf(document)} of JSON; expected an object with a weight_map`,
+      message: `is ${jsonKind(document)} of JSON; expected an object with a weight_map`,
     });
   }
   const weightMap = weightMapIn(path, document);
@@ -124,7 +124,7 @@ export function readShardIndex(path: string): ShardIndex {
   };
 }
 
-function bytesOf(path: string): Buffer {
+function indexBytes(path: string): Buffer {
   const file = ByteFile.open(path);
   try {
     if (file.size > MAX_INDEX_BYTES) {
@@ -147,7 +147,7 @@ const isObject = (value: JsonValue | undefined): value is IndexJson => value ins
 const isTextEntry = (entry: [string, JsonValue]): entry is [string, string] =>
   typeof entry[1] === 'string';
 
-function kindOf(value: JsonValue | undefined): string {
+function jsonKind(value: JsonValue | undefined): string {
   if (value === undefined) return 'missing';
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';
@@ -160,7 +160,7 @@ function weightMapIn(path: string, document: IndexJson): ReadonlyMap<string, str
     throw refusal(path, {
       rule: 'shard-index-map',
       place: 'weight_map',
-      message: `is ${kindOf(weightMap)}; expected an object: the name of each tensor, and of its file`,
+      message: `is ${jsonKind(weightMap)}; expected an object: the name of each tensor, and of its file`,
     });
   }
   const map = new Map<string, string>();
@@ -169,7 +169,7 @@ function weightMapIn(path: string, document: IndexJson): ReadonlyMap<string, str
       throw refusal(path, {
         rule: 'shard-name-text',
         place: 'weight_map',
-        message: `gives ${kindOf(shard)} for the tensor ${quoted(tensor)}; expected a file's name`,
+        message: `gives ${jsonKind(shard)} for the tensor ${quoted(tensor)}; expected a file's name`,
       });
     }
     map.set(tensor, shard);

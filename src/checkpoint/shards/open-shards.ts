@@ -89,7 +89,7 @@ export function openShards(path: string, options: CheckpointOptions): OpenedFile
       const [first = shard.index] = shards.values();
       checkLikeness(index, name, shard.index, first);
     }
-    return { files, index: joined(index, shards) };
+    return { files, index: joinedShards(index, shards) };
   } catch (error) {
     for (const file of files) file.close();
     throw error;
@@ -175,7 +175,7 @@ const keysText = (keys: readonly string[]) =>
  * Joins shards into one index: tensors in the order of the shards, then in file order.
  * @param shards Shards by name; at least one, checked against each other and the index.
  */
-function joined(index: ShardIndex, shards: ReadonlyMap<string, FileIndex>): FileIndex {
+function joinedShards(index: ShardIndex, shards: ReadonlyMap<string, FileIndex>): FileIndex {
   const parts = [...shards.values()];
   const { format, stateDict } = parts.reduce((first) => first);
   const tensors = new Map<string, StoredTensor>();

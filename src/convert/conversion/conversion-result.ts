@@ -6,7 +6,7 @@ import { groupBy, sumOf } from '../../base/text/words.js';
 import { tensorsOfFile } from '../../checkpoint/checkpoint.js';
 import type { CheckpointFormat, Container } from '../../checkpoint/formats.js';
 import { groupByPattern, templateOf } from '../../checkpoint/names.js';
-import { namesOf } from '../../checkpoint/reconcile/faults.js';
+import { parameterNames } from '../../checkpoint/reconcile/faults.js';
 import { bytesOfViews, viewsOf } from '../../checkpoint/sharing.js';
 import type { ConfigOrigin } from '../../input/model-input/checkpoint-config.js';
 import type { SrteLayout } from '../../model/architecture/srte-layout.js';
@@ -232,7 +232,7 @@ export interface ConvertedSrte {
 export type ConvertedTable = Omit<MeasuredTable, 'isMade'>;
 
 /** @param seconds Duration of the run; null for a plan. */
-export function resultOf(
+export function conversionResult(
   input: ConversionInput,
   resources: Resources,
   output: ConversionOutput,
@@ -294,7 +294,7 @@ function describedInput({ job, source }: ConversionInput): ConversionResult['inp
   const { path, format, files, tensors, packed } = job.checkpoint;
   const views = viewsOf(tensors);
   const buffers = (source ? tensorsOf(source.model) : []).filter(({ role }) => role === 'buffer');
-  const others = new Set([...buffers.flatMap(namesOf), ...(source?.ignored?.names ?? [])]);
+  const others = new Set([...buffers.flatMap(parameterNames), ...(source?.ignored?.names ?? [])]);
   const isOther = (name: string) => isBufferName(name) || others.has(name);
   const parameters = views.filter(({ names }) => !names.some(isOther));
   return {

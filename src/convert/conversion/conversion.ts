@@ -5,7 +5,7 @@ import { ENCODABLE_DTYPES } from '../../base/tensor/encode.js';
 import { setting } from '../../base/text/setting.js';
 import { joined, present } from '../../base/text/words.js';
 import { WRITABLE_BLOCKS } from '../../checkpoint/gguf/ggml-types.js';
-import { type ConversionResult, merges, resultOf } from './conversion-result.js';
+import { type ConversionResult, conversionResult, merges } from './conversion-result.js';
 import { checkProvable, prove } from './execute/check-output.js';
 import { execute, preview } from './execute/execute.js';
 import type { CheckpointTarget, ConversionJob, ConversionRequest } from './job.js';
@@ -62,11 +62,11 @@ export async function convert(request: ConversionRequest): Promise<ConversionRes
         () => NOTHING_WRITTEN,
         () => preview(input, plan, resources),
       );
-      return resultOf(input, resources, output, null);
+      return conversionResult(input, resources, output, null);
     }
     const output = await execute(input, plan, resources);
     const seconds = (performance.now() - start) / 1000;
-    const result = resultOf(input, resources, output, seconds);
+    const result = conversionResult(input, resources, output, seconds);
     const { source } = input;
     if (!job.prove || source === undefined) return result;
     job.display.end();

@@ -253,7 +253,7 @@ function leavesOf(value: unknown, path: PropertyPath = []): Keys['values'] {
 function differencesOf(a: Keys, b: Keys): KeyDifference[] {
   const paths = [...new Set([...a.values.keys(), ...b.values.keys()])];
   return paths.flatMap((path): KeyDifference[] => {
-    const [before, after] = [placeOf(a, path), placeOf(b, path)];
+    const [before, after] = [keyPlace(a, path), keyPlace(b, path)];
     const [isThere, isHere] = [a.values.has(path), b.values.has(path)];
     const isSameValue = isDeepStrictEqual(before.value, after.value);
     if (isThere && isHere && isSameValue) return [];
@@ -262,7 +262,7 @@ function differencesOf(a: Keys, b: Keys): KeyDifference[] {
   });
 }
 
-function placeOf({ values, document, defaults }: Keys, path: string): KeyPlace {
+function keyPlace({ values, document, defaults }: Keys, path: string): KeyPlace {
   const found = values.get(path);
   if (found === undefined) {
     const value = valueAt(defaults, splitDotted(path));

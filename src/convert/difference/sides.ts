@@ -7,7 +7,7 @@ import { sumOf } from '../../base/text/words.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { storedNames } from '../../checkpoint/names.js';
 import { NoStateDicts, openCheckpoint } from '../../checkpoint/open.js';
-import { namesOf } from '../../checkpoint/reconcile/faults.js';
+import { parameterNames } from '../../checkpoint/reconcile/faults.js';
 import type { IgnoredTensors } from '../../checkpoint/reconcile/ignored-tensors.js';
 import { ignoredInIndex } from '../../checkpoint/reconcile/reconcile.js';
 import { viewsOf } from '../../checkpoint/sharing.js';
@@ -91,7 +91,7 @@ function describedTensors(model: LanguageModel): Map<string, SideTensor> {
   for (const [identity, tensor] of tensorsOf(model).entries()) {
     if (tensor.role === 'buffer') continue;
     const { shape, elements } = tensor;
-    for (const own of namesOf(tensor)) {
+    for (const own of parameterNames(tensor)) {
       tensors.set(own, { own, shape, elements, type: null, bytes: null, identity });
     }
   }
@@ -215,7 +215,7 @@ export function summaryOf({
     format: checkpoint?.format ?? null,
     layers: described?.model.blocks.length ?? null,
     tensors: distinct.length,
-    parameters: described ? parametersOf(described.model) : null,
+    parameters: described ? modelParameters(described.model) : null,
     values: sumOf(distinct, ({ elements }) => elements),
     bytes: kind === 'config' ? null : sumOf(distinct, ({ bytes }) => bytes ?? 0),
     // By name where sizes are equal, so that the order of the files does not matter.
@@ -226,7 +226,7 @@ export function summaryOf({
   };
 }
 
-const parametersOf = (model: LanguageModel): number =>
+const modelParameters = (model: LanguageModel): number =>
   sumOf(
     tensorsOf(model).filter(({ role }) => role === 'parameter'),
     ({ elements }) => elements,

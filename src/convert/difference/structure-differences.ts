@@ -100,15 +100,15 @@ export function tensorDifferences(a: Tensors, b: Tensors): TensorDifference[] {
     const change = {
       name,
       own: (after ?? before)?.own ?? name,
-      before: before ? formOf(before, sharedA.get(name)) : null,
-      after: after ? formOf(after, sharedB.get(name)) : null,
+      before: before ? tensorForm(before, sharedA.get(name)) : null,
+      after: after ? tensorForm(after, sharedB.get(name)) : null,
     };
-    const changes = changesOf(change.before, change.after);
+    const changes = tensorChanges(change.before, change.after);
     return changes.length === 0 ? [] : [{ ...change, changes }];
   });
   return groupByPattern(found, ({ name, changes, before, after }) => ({
     template: templateOf(name),
-    key: JSON.stringify([changes, keyOf(before), keyOf(after)]),
+    key: JSON.stringify([changes, formKey(before), formKey(after)]),
   })).map(({ pattern, first: { changes, before, after }, members }) => ({
     changes,
     pattern,
@@ -118,7 +118,7 @@ export function tensorDifferences(a: Tensors, b: Tensors): TensorDifference[] {
   }));
 }
 
-const keyOf = (form: TensorForm | null) =>
+const formKey = (form: TensorForm | null) =>
   form && [form.shape, form.type, form.sharedWith && templateOf(form.sharedWith).after];
 
 /** Names of both in order: those of the first that the second lacks stay behind the name before them. */
@@ -138,7 +138,7 @@ function mergedNames(a: ReadonlyMap<string, unknown>, b: ReadonlyMap<string, unk
   return new Set(names);
 }
 
-const formOf = (
+const tensorForm = (
   { shape, type, bytes }: SideTensor,
   sharedWith: string | undefined,
 ): TensorForm => ({
@@ -161,7 +161,7 @@ function partnersIn(own: Tensors, other: Tensors): ReadonlyMap<string, string> {
   return partners;
 }
 
-function changesOf(before: TensorForm | null, after: TensorForm | null): TensorChange[] {
+function tensorChanges(before: TensorForm | null, after: TensorForm | null): TensorChange[] {
   if (before === null) return ['added'];
   if (after === null) return ['removed'];
   const isTypeKnown = before.type !== null && after.type !== null;
@@ -222,7 +222,7 @@ export function layerDifferences(
       ? [layersOf(a.described.model, nameOf('a')), layersOf(b.described.model, nameOf('b'))]
       : [numberedLayers(tensors.a), numberedLayers(tensors.b)];
   const found = [...mergedNames(before, after)].flatMap((key) =>
-    differenceOf(before.get(key), after.get(key)),
+    layerDifference(before.get(key), after.get(key)),
   );
   const outermost = withoutInner(found);
   return groupByPattern(outermost, ({ name, change, kinds, settings }) => ({
@@ -237,7 +237,7 @@ export function layerDifferences(
 
 type Found = Omit<LayerDifference, 'pattern' | 'names'> & { readonly name: string };
 
-function differenceOf(before: NamedLayer | undefined, after: NamedLayer | undefined): Found[] {
+function layerDifference(before: NamedLayer | undefined, after: NamedLayer | undefined): Found[] {
   const name = (after ?? before)?.name ?? '';
   const kinds = { before: before?.kind ?? null, after: after?.kind ?? null };
   if (!before) return [{ change: 'added', name, kinds, settings: [] }];
@@ -282,7 +282,7 @@ function layersOf(model: LanguageModel, nameOf: (name: string) => string): Map<s
     for (let turn = 0; ; turn++) {
       const key = turn === 0 ? name : `${name} ${turn}`;
       const known = layers.get(key);
-      if (known === undefined) layers.set(key, { name, kind, settings: settingsOf(layer) });
+      if (known === undefined) layers.set(key, { name, kind, settings: layerSettings(layer) });
       if (known === undefined || known.kind === kind) break;
     }
   }
@@ -290,14 +290,14 @@ function layersOf(model: LanguageModel, nameOf: (name: string) => string): Map<s
 }
 
 /** Fields that hold no layers and no tensors, as JSON. */
-function settingsOf(layer: Layer): Map<string, string> {
+function layerSettings(layer: Layer): Map<string, string> {
   const settings = new Map<string, string>();
   for (const [key, value] of Object.entries(layer)) {
     if (key === 'kind' || key === 'name' || key === 'component') continue;
-    if (value === undefined || value === null || isPart(value)) continue;
+    if (value === undefined || value === null || isLayerPart(value)) continue;
     const text = JSON.stringify(value, (_key, inner) => {
       if (typeof inner === 'number' && !Number.isFinite(inner)) return String(inner);
-      return isPart(inner) ? undefined : inner;
+      return isLayerPart(inner) ? undefined : inner;
     });
     if (text !== undefined && text !== '[]') settings.set(key, text);
   }
@@ -305,8 +305,8 @@ function settingsOf(layer: Layer): Map<string, string> {
 }
 
 /** Whether a value is a layer, a tensor, or a list of these. */
-function isPart(value: unknown): boolean {
-  if (Array.isArray(value)) return value.some(isPart);
+function isLayerPart(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some(isLayerPart);
   if (!isRecord(value)) return false;
   return 'role' in value || ('kind' in value && 'name' in value);
 }

@@ -79,7 +79,7 @@ export async function valueDifferences(
   b: Tensors,
   display: ProgressDisplay,
 ): Promise<ValueDifferences> {
-  const all = pairsOf(a, b);
+  const all = tensorPairs(a, b);
   const pairs = all.filter((pair) => !isUnreadable(pair));
   const shown = display.bytes(
     'comparing values',
@@ -96,9 +96,9 @@ export async function valueDifferences(
   }
   return {
     total: groupOf('total', measured),
-    layers: groupsOf(measured, layerName),
-    components: groupsOf(measured, componentName),
-    tensors: measured.map(tensorOf),
+    layers: valueGroups(measured, layerName),
+    components: valueGroups(measured, componentName),
+    tensors: measured.map(tensorDifference),
     skipped: all.filter(isUnreadable).map(({ name, types }) => ({ name, types })),
   };
 }
@@ -116,7 +116,7 @@ const isUnreadable = ({ before, after }: Pair): boolean =>
   [before, after].some(({ encoding }) => encoding?.isUnreadable);
 
 /** Tensors of both sides with one shape. A pair of tensors with several common names is compared once. */
-function pairsOf(a: Tensors, b: Tensors): Pair[] {
+function tensorPairs(a: Tensors, b: Tensors): Pair[] {
   const met = new Set<string>();
   return [...b].flatMap(([name, after]): Pair[] => {
     const before = a.get(name);
@@ -129,7 +129,7 @@ function pairsOf(a: Tensors, b: Tensors): Pair[] {
   });
 }
 
-function tensorOf({ name, types, limit, distance }: Measured): TensorValueDifference {
+function tensorDifference({ name, types, limit, distance }: Measured): TensorValueDifference {
   const error = relativeError(distance);
   const { elements, equal, largest } = distance;
   return {
@@ -140,24 +140,27 @@ function tensorOf({ name, types, limit, distance }: Measured): TensorValueDiffer
     largest,
     relativeError: error,
     limit,
-    verdict: verdictOf(distance, limit),
+    verdict: valueVerdict(distance, limit),
   };
 }
 
-function verdictOf(distance: TensorDistance, limit: number): ValueVerdict {
+function valueVerdict(distance: TensorDistance, limit: number): ValueVerdict {
   if (distance.equal === distance.elements) return 'equal';
   // Zeros of other signs are at distance 0.
   return relativeError(distance) <= limit ? 'rounding' : 'different';
 }
 
-function groupsOf(measured: readonly Measured[], nameOf: (name: string) => string): ValueGroup[] {
+function valueGroups(
+  measured: readonly Measured[],
+  nameOf: (name: string) => string,
+): ValueGroup[] {
   const groups = groupBy(measured, ({ name }) => nameOf(name));
   return Array.from(groups, ([name, members]) => groupOf(name, members));
 }
 
 function groupOf(name: string, members: readonly Measured[]): ValueGroup {
   const distances = members.map(({ distance }) => distance);
-  const verdicts = members.map(({ distance, limit }) => verdictOf(distance, limit));
+  const verdicts = members.map(({ distance, limit }) => valueVerdict(distance, limit));
   const squared = sumOf(distances, (each) => each.squared);
   const squaredNorm = sumOf(distances, (each) => each.squaredNorm);
   return {
@@ -175,7 +178,7 @@ function groupOf(name: string, members: readonly Measured[]): ValueGroup {
 /** `model.layers.3`; without a number, the module. */
 function layerName(name: string): string {
   const { before, number } = templateOf(name);
-  return number === undefined ? moduleOf(name) : `${before}${number}`;
+  return number === undefined ? moduleName(name) : `${before}${number}`;
 }
 
 /** `model.layers.*.mlp.up_proj.weight` */
@@ -187,7 +190,7 @@ function componentName(name: string): string {
     : `${before}*${after.replace(/\.experts\.\d+\./, '.experts.*.')}`;
 }
 
-const moduleOf = (name: string): string => {
+const moduleName = (name: string): string => {
   const dot = name.lastIndexOf('.');
   return dot < 0 ? name : name.slice(0, dot);
 };

@@ -171,7 +171,7 @@ export async function ablate(trainer: Trainer, request: AblationRequest): Promis
     return {
       ...variant,
       hidden,
-      parameters: parametersOf(variant, { ...size, hidden }),
+      parameters: variantParameters(variant, { ...size, hidden }),
       losses: own,
       loss: spreadOf(own),
       timesBase: spreadOf(own.map((loss, at) => loss / lastLoss(base[at]))),
@@ -260,7 +260,7 @@ async function trained(
   }
 }
 
-function parametersOf({ norm }: Variant, { teacherWidth, studentWidth, hidden }: VerifySize) {
+function variantParameters({ norm }: Variant, { teacherWidth, studentWidth, hidden }: VerifySize) {
   const shape = { kind: 'elastic', teacherWidth, studentWidth, hidden } as const;
   return Number(adapterParameters(shape).value) - (norm ? 0 : 2 * teacherWidth);
 }

@@ -159,7 +159,7 @@ function projectorCosts(
     teachers: costs,
     total: {
       parameters,
-      bytes: bytesOf(parameters, 'all adapters'),
+      bytes: parameterBytes(parameters, 'all adapters'),
       flopsPerToken: sumOf(
         'FLOPs of a token of all teachers',
         'FLOP',
@@ -221,7 +221,7 @@ function teacherCosts(
     hidden,
     perAdapter,
     perTeacher,
-    bytes: bytesOf(perTeacher, 'the adapters of a teacher'),
+    bytes: parameterBytes(perTeacher, 'the adapters of a teacher'),
     published: publishedFor({
       ...{ width, student, ratio },
       perAdapter: perAdapter.value,
@@ -230,7 +230,7 @@ function teacherCosts(
   };
 }
 
-const bytesOf = (parameters: Figure, what: string) =>
+const parameterBytes = (parameters: Figure, what: string) =>
   Object.fromEntries(
     MEMORY_DTYPES.map((dtype) => [
       dtype,
@@ -317,7 +317,7 @@ async function teacherOf(file: string) {
     );
   }
   const { model, warnings } = await loadModelFile(file);
-  const name = nameOf(file);
+  const name = configName(file);
   const teacher: SizedTeacher = {
     name,
     width: model.hidden,
@@ -328,7 +328,7 @@ async function teacherOf(file: string) {
 }
 
 /** A folder, or the folder of a config.json, gives its name; any other file its name without extension. */
-function nameOf(file: string): string {
+function configName(file: string): string {
   const place = path.resolve(fs.existsSync(file) ? file : configPath(file));
   const { name, dir, base } = path.parse(place);
   if (fs.statSync(place).isDirectory()) return base;

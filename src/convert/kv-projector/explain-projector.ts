@@ -49,7 +49,7 @@ export function explainProjector(
     ),
     ...(teachers.length > 1
       ? [
-          explained(
+          explainedProjector(
             'total',
             `${labelOf(projector)}, all teachers`,
             projector.total.parameters.value,
@@ -76,7 +76,7 @@ function publishedCounts(
     const text =
       `${labelOf(projector)}: one adapter of ${formatInteger(width)} → ${formatInteger(student)}, not those of ${teacher}, ` +
       `which have ${formatInteger(perTeacher.value)} for K and V`;
-    return [explained(`published: ${labelOf(projector)}`, text, count, 1.8)];
+    return [explainedProjector(`published: ${labelOf(projector)}`, text, count, 1.8)];
   });
 }
 
@@ -159,7 +159,7 @@ function designRatio(
 const labelOf = ({ kind, ratio }: ProjectorCosts): string =>
   ratio === null ? kind : `${kind}, ratio ${ratio}`;
 
-const explained = (
+const explainedProjector = (
   id: string,
   text: string,
   value: number | bigint,

@@ -77,7 +77,7 @@ export function savedProjector(checkpoint: Checkpoint): SavedProjector {
     kind: first.kind,
     studentWidth: first.studentWidth,
     adapters: inOrder(adapters, args),
-    parameters: sumOf(adapters, (adapter) => parametersOf(adapter)),
+    parameters: sumOf(adapters, (adapter) => savedParameters(adapter)),
     arguments: args,
     warnings: [...checkpoint.warnings, ...contradictions(adapters, first, args)],
   };
@@ -92,7 +92,7 @@ function inOrder(adapters: readonly SavedAdapter[], { teachers }: ConstructorArg
   return adapters.toSorted((a, b) => placeOf(a) - placeOf(b));
 }
 
-const parametersOf = ({ parts }: SavedAdapter) =>
+const savedParameters = ({ parts }: SavedAdapter) =>
   sumOf([...parts.values()], ({ elements }) => elements);
 
 /** Tensors of a teacher by branch and part. */

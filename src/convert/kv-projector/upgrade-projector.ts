@@ -96,7 +96,7 @@ export async function upgradeProjector(
         steps.doing(`comparing ${adapter.module}.${adapter.branch} with the new layout`);
         // Lets the text appear, and signals through.
         await breathe();
-        upgraded.push(fill(adapter, tensors, keys.get(keyOf(adapter)), seed));
+        upgraded.push(fill(adapter, tensors, keys.get(branchKey(adapter)), seed));
       }
     } finally {
       steps.end();
@@ -161,7 +161,7 @@ export interface ProjectorUpgrade extends ProjectorConversion {
  */
 export type ProjectorConversionAnswer = ProjectorConversion | ProjectorUpgrade;
 
-const keyOf = ({ module, branch }: Pick<SavedAdapter, 'module' | 'branch'>) =>
+const branchKey = ({ module, branch }: Pick<SavedAdapter, 'module' | 'branch'>) =>
   `${module}.${branch}`;
 
 function refuseElastic({ path, kind }: SavedProjector): void {
@@ -352,7 +352,7 @@ async function keysOf(projector: SavedProjector, file: string): Promise<Readonly
           'give keys and values without NaN and infinities',
         );
       }
-      if (keys.rows.length > 0) found.set(keyOf(adapter), keys);
+      if (keys.rows.length > 0) found.set(branchKey(adapter), keys);
     }
     return found;
   } finally {

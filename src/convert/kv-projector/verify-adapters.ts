@@ -40,7 +40,7 @@ export interface VerifySize {
 }
 
 /** Tokens of all sequences. */
-const rowsOf = ({ batch, context }: VerifySize) => batch * context;
+const tokenRows = ({ batch, context }: VerifySize) => batch * context;
 
 /**
  * X [tokens, d_t] and Y [tokens, d_s]; draws X, then W (of linear data), then Y or its noise.
@@ -54,7 +54,7 @@ export async function dataFor(
   given?: Values,
 ): Promise<Task> {
   const { teacherWidth, studentWidth } = size;
-  const rows = rowsOf(size);
+  const rows = tokenRows(size);
   const normal = (count: number, columns: number, mean = 0, deviation = 1): Values => ({
     shape: [count, columns],
     data: random.normal(new Float32Array(count * columns), mean, deviation),
@@ -99,15 +99,15 @@ export function freshAdapter(
   const { teacherWidth, studentWidth, hidden } = size;
   switch (kind) {
     case 'linear': {
-      const [weight, bias] = [zeros(studentWidth, teacherWidth), zeros(studentWidth)];
+      const [weight, bias] = [zeroValues(studentWidth, teacherWidth), zeroValues(studentWidth)];
       random.linearDefault(weight.data, weight.shape, bias.data);
       return [{ kind: 'linear', weight, bias }];
     }
     case 'elastic': {
       const xavier = (outputs: number, inputs: number): ChainLayer => {
-        const weight = zeros(outputs, inputs);
+        const weight = zeroValues(outputs, inputs);
         random.xavierUniform(weight.data, weight.shape);
-        return { kind: 'linear', weight, bias: zeros(outputs) };
+        return { kind: 'linear', weight, bias: zeroValues(outputs) };
       };
       const ones = { shape: [teacherWidth], data: new Float32Array(teacherWidth).fill(1) };
       return [
@@ -115,7 +115,7 @@ export function freshAdapter(
           ? [
               {
                 ...({ kind: 'layerNorm', epsilon: NORM_EPSILON, weight: ones } as const),
-                bias: zeros(teacherWidth),
+                bias: zeroValues(teacherWidth),
               },
             ]
           : []),
@@ -135,7 +135,7 @@ export function freshAdapter(
   }
 }
 
-const zeros = (...shape: readonly number[]): Values => ({
+const zeroValues = (...shape: readonly number[]): Values => ({
   shape,
   data: new Float32Array(shape.reduce((product, each) => product * each, 1)),
 });
@@ -281,7 +281,7 @@ export type SizeRequest = {
 };
 
 /** The published size with the user's choices. */
-export function sizeOf(chosen: SizeRequest = {}): VerifySize {
+export function verifySize(chosen: SizeRequest = {}): VerifySize {
   const teacherWidth = chosen.teacherWidth ?? FULL.teacherWidth;
   return {
     teacherWidth,
@@ -293,7 +293,7 @@ export function sizeOf(chosen: SizeRequest = {}): VerifySize {
 }
 
 const narrowed = (by: number, size: VerifySize): VerifySize =>
-  sizeOf({
+  verifySize({
     ...size,
     teacherWidth: Math.ceil(size.teacherWidth / by),
     studentWidth: Math.ceil(size.studentWidth / by),
@@ -331,7 +331,7 @@ function stepOperations(size: VerifySize): number {
   const linear = 2 * teacherWidth * studentWidth;
   const elastic = 3 * (teacherWidth * hidden + hidden * studentWidth);
   const values = VALUE_OPERATIONS * (teacherWidth + studentWidth);
-  return rowsOf(size) * (2 * (linear + elastic) + values);
+  return tokenRows(size) * (2 * (linear + elastic) + values);
 }
 
 /** Estimator of the seconds that training takes on this machine, based on a timed step of a much smaller size. */
@@ -340,7 +340,7 @@ export async function timeEstimator(
   size: VerifySize,
   random: Generator,
 ): Promise<(size: VerifySize, steps: number) => number> {
-  const rows = Math.min(rowsOf(size), TRIAL_ROWS);
+  const rows = Math.min(tokenRows(size), TRIAL_ROWS);
   const small = { ...narrowed(TRIAL_REDUCTION, size), batch: 1, context: rows };
   const times: number[] = [];
   // The first step includes the setup.
@@ -363,7 +363,7 @@ export async function verify(trainer: Trainer, request: VerifyRequest): Promise<
   const { data, size, steps, random, dropout = DROPOUT, watch } = request;
   const learningRates = { ...BOTH_RATES, ...request.learningRates };
   const start = performance.now();
-  const parameters = parametersOf(size);
+  const parameters = adapterSize(size);
   refuseTooLarge(trainer, size);
   const task = await dataFor(data, size, random, trainer);
   const trainings: (readonly [AdapterKind, TrainingRun])[] = [];
@@ -409,15 +409,15 @@ export async function verify(trainer: Trainer, request: VerifyRequest): Promise<
 
 /** @throws UserError when the trainer lacks memory for both adapters and their data. */
 export function refuseTooLarge(trainer: Pick<Trainer, 'refuseTooMany'>, size: VerifySize): void {
-  const { linear, elastic } = parametersOf(size);
+  const { linear, elastic } = adapterSize(size);
   const { teacherWidth: input, studentWidth: output, hidden } = size;
   trainer.refuseTooMany({
     parameters: linear + elastic,
-    ...{ rows: rowsOf(size), input, output, hidden },
+    ...{ rows: tokenRows(size), input, output, hidden },
   });
 }
 
-function parametersOf({ teacherWidth, studentWidth, hidden }: VerifySize): Losses {
+function adapterSize({ teacherWidth, studentWidth, hidden }: VerifySize): Losses {
   const widths = { teacherWidth, studentWidth };
   const linear = adapterParameters({ kind: 'linear', ...widths, bias: true });
   const elastic = adapterParameters({ kind: 'elastic', ...widths, hidden });

@@ -25,9 +25,9 @@ import type {
 import {
   largestSizeWithin,
   refuseTooLarge,
-  sizeOf,
   timeEstimator,
   verify,
+  verifySize,
 } from './verify-adapters.js';
 
 /** Seconds: longer estimates reduce the size, unless the user asks for the full size. */
@@ -96,7 +96,7 @@ export async function verifyProjectors(
       ...{ learningRates: request.learningRates, targetLoss: request.targetLoss },
       watch: (done) => {
         const seconds = (performance.now() - start) / 1000;
-        const status = `${statusOf(done, request.steps, seconds)}${reductionText(reduced)}`;
+        const status = `${stepStatus(done, request.steps, seconds)}${reductionText(reduced)}`;
         return shown.show(done, status);
       },
     });
@@ -147,7 +147,7 @@ export async function verifyAblations(
       `leave it out, or write ${setting('data', 'linear')}`,
     );
   }
-  const size = sizeOf({
+  const size = verifySize({
     ...{ batch, context },
     teacherWidth: wish.teacherWidth ?? teacher?.width ?? ABLATED.teacherWidth,
     studentWidth: wish.studentWidth ?? ABLATED.studentWidth,
@@ -201,7 +201,7 @@ export interface AblationsResult extends Ablations {
   } | null;
 }
 
-function statusOf(done: readonly Step[], steps: number, seconds: number): string {
+function stepStatus(done: readonly Step[], steps: number, seconds: number): string {
   const rest = (seconds / done.length) * (steps - done.length);
   const { linear = Number.NaN, elastic = Number.NaN } = done.at(-1) ?? {};
   return (
@@ -229,7 +229,7 @@ async function chosenSize(
   trainer: Trainer,
   shown: LossDisplay,
 ): Promise<ChosenSize> {
-  const size = sizeOf(request.size);
+  const size = verifySize(request.size);
   const { teacherWidth, studentWidth } = request.size;
   const isChosen = request.full || teacherWidth !== undefined || studentWidth !== undefined;
   if (isChosen) refuseTooLarge(trainer, size);

@@ -84,7 +84,7 @@ export const planProjectorFiles = (
 ): ProjectorFile => {
   const tensors = tensorsOf(projector).map(([name, tensor]) => {
     const { dtype, shape, bytes } = tensor;
-    return { name, dtype, shape, bytes, chunks: () => counted(tensor, done) };
+    return { name, dtype, shape, bytes, chunks: () => countedChunks(tensor, done) };
   });
   const { path } = projector;
   return planProjectorContent({ path, values: projector.arguments.values, tensors }, container);
@@ -111,7 +111,7 @@ const tensorsOf = ({ adapters }: SavedProjector): [string, StoredTensor][] =>
     ]),
   );
 
-async function* counted(
+async function* countedChunks(
   tensor: StoredTensor,
   done: (bytes: number) => void,
 ): AsyncGenerator<Uint8Array, undefined> {
@@ -460,7 +460,7 @@ export async function initProjector(request: InitProjectorRequest): Promise<Proj
   await refuseUnwritable(out, force);
   const tensors = newTensors(request);
   const values = argumentsOf(request);
-  const shown = request.display.bytes('writing', FLOAT_BYTES * sumOf(tensors, elementsIn));
+  const shown = request.display.bytes('writing', FLOAT_BYTES * sumOf(tensors, tensorElements));
   try {
     const content: ProjectorContent = {
       path: out,
@@ -484,7 +484,7 @@ export async function initProjector(request: InitProjectorRequest): Promise<Proj
       ratio: kind === 'linear' ? null : request.ratio,
       dropout: kind === 'linear' ? null : request.dropout,
       tensors: tensors.length,
-      parameters: sumOf(tensors, elementsIn),
+      parameters: sumOf(tensors, tensorElements),
       arguments: [...values.keys()],
     };
   } finally {
@@ -492,7 +492,7 @@ export async function initProjector(request: InitProjectorRequest): Promise<Proj
   }
 }
 
-const elementsIn = ({ data }: NewTensor) => data.length;
+const tensorElements = ({ data }: NewTensor) => data.length;
 
 /** Values encoded at a time. */
 const CHUNK = 2 ** 18;

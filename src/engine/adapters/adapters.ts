@@ -230,8 +230,8 @@ function adapterOf(
     name,
     vendor: vendorIn(vendor ?? '') ?? vendor,
     isSoftware: info.isFallbackAdapter || SOFTWARE.test(name),
-    maxBufferBytes: bytesOf(info.maxBufferSize),
-    maxBindingBytes: bytesOf(info.maxStorageBufferBindingSize),
+    maxBufferBytes: byteCount(info.maxBufferSize),
+    maxBindingBytes: byteCount(info.maxStorageBufferBindingSize),
     hasFloat16: typeof info.hasFloat16 === 'boolean' ? info.hasFloat16 : null,
     source: WEBGPU_PACKAGE,
   });
@@ -253,7 +253,7 @@ const idOf = (name: string) =>
     ?.join('-') ?? '';
 
 /** A limit beyond the exact integers is not reported. */
-const bytesOf = (value: unknown): number | null =>
+const byteCount = (value: unknown): number | null =>
   typeof value === 'number' && value >= 1
     ? Math.min(Math.floor(value), Number.MAX_SAFE_INTEGER)
     : null;

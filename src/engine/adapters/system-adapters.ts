@@ -157,7 +157,7 @@ async function renderNode(machine: SystemCalls, node: string): Promise<RenderNod
   const maker = driverOf(driver)?.maker ?? null;
   const vendor = vendorId === '' ? maker : pciVendor(vendorId);
   if (vendor === null) return null;
-  const name = (await nameOf(machine, folder, event)) ?? 'graphics card';
+  const name = (await adapterName(machine, folder, event)) ?? 'graphics card';
   return {
     driver,
     device: `/dev/dri/${node}`,
@@ -183,7 +183,11 @@ async function memoryOf(machine: SystemCalls, folder: string): Promise<number | 
 }
 
 /** Name from amdgpu for some cards, else from the list of PCI devices, where one is installed. */
-async function nameOf(machine: SystemCalls, folder: string, event: string): Promise<string | null> {
+async function adapterName(
+  machine: SystemCalls,
+  folder: string,
+  event: string,
+): Promise<string | null> {
   const productName = cleanName(await machine.read(`${folder}/product_name`));
   if (productName !== null) return productName;
   const [, vendor, device] = /^PCI_ID=([\dA-F]{4}):([\dA-F]{4})$/m.exec(event) ?? [];

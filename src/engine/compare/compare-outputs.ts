@@ -154,15 +154,15 @@ export async function compareTwoModels(
     });
     return {
       ...found,
-      own: { ...namesOf(own), ...found.own },
-      other: { ...namesOf(other), ...found.other },
+      own: { ...comparedNames(own), ...found.own },
+      other: { ...comparedNames(other), ...found.other },
     };
   } finally {
     shown.end();
   }
 }
 
-const namesOf = ({ loaded: { file, family }, checkpoint }: ComparedModel) => ({
+const comparedNames = ({ loaded: { file, family }, checkpoint }: ComparedModel) => ({
   file,
   family: family.name,
   checkpoint: checkpoint?.path ?? null,

@@ -138,14 +138,14 @@ export function tensorFor(library: Library, name: string, feed: Feed, call: Call
       return call.cache.rows(name, span, [batch, feed.groups, feed.width]);
     }
     case 'state':
-      return call.states.get(name) ?? zeros(library, [batch, ...feed.shape]);
+      return call.states.get(name) ?? zeroTensor(library, [batch, ...feed.shape]);
   }
 }
 
 const range = (from: number, to: number) =>
   Int32Array.from({ length: to - from }, (_, index) => from + index);
 
-function zeros({ Tensor }: Library, shape: readonly number[]): OrtTensor {
+function zeroTensor({ Tensor }: Library, shape: readonly number[]): OrtTensor {
   const elements = shape.reduce((product, size) => product * size, 1);
   return new Tensor('float32', new Float32Array(elements), [...shape]);
 }

@@ -13,7 +13,7 @@ import type { QuantizedLookup, QuantizedWeight, Rows } from './context.js';
 import { columnsOf } from './context.js';
 import { aligned, initializerRows, weightBytes } from './placed-weights.js';
 import type { About, GraphProto, Initializer, LateBytes, ValueInfo } from './proto.js';
-import { encodeInStretches, IR_VERSION, lengthOf, OPERATOR_SETS } from './proto.js';
+import { encodeInStretches, IR_VERSION, OPERATOR_SETS, totalLength } from './proto.js';
 import type { QuantizedPart } from './quantized-products.js';
 import {
   lookupName,
@@ -53,7 +53,7 @@ export function planExport(
   const stretches = encodeInStretches(graph, { ...about, metadata }, (each) =>
     isBeside ? undefined : laid.contentOf(each),
   );
-  const length = lengthOf(stretches);
+  const length = totalLength(stretches);
   const main = { name, length, pieces: () => piecesOf(stretches) };
   return {
     files: [main, ...(isBeside ? [laid.file] : [])],

@@ -19,7 +19,7 @@ import type { GraphValue } from './graph.js';
 import { checkFits } from './largest-tensor.js';
 import type { Library, OrtTensor, Session } from './library.js';
 import type { PlacedWeights } from './placed-weights.js';
-import { heldBytes, nameOf } from './quantized-products.js';
+import { heldBytes, outputName } from './quantized-products.js';
 
 // Errors of ONNX Runtime, translated to actionable messages.
 
@@ -158,7 +158,7 @@ export class OnnxProgram implements Program {
   #fetches({ start, tokens, batch, cache }: Call): Record<string, OrtTensor | null> {
     const { graph, feeds, newRows } = this.#parts.compiled;
     const fetches = Object.fromEntries<OrtTensor | null>(
-      graph.outputs.map((output) => [nameOf(output), null]),
+      graph.outputs.map((output) => [outputName(output), null]),
     );
     const span = { from: start, to: start + tokens };
     if (newRows.size > 0) cache.beginWriting(span);

@@ -81,7 +81,7 @@ export const OPERATOR_SETS = [
 
 /** Encodes a model with one graph for ONNX Runtime. */
 export function encodeModel(graph: GraphProto): Uint8Array {
-  return encoded((writer) => {
+  return encodedMessage((writer) => {
     writeMaker(writer);
     writer.writeMessage(7, writeGraph, graph);
     writeOperatorSets(writer);
@@ -112,16 +112,16 @@ export function encodeInStretches(
   contentOf: (initializer: Initializer) => LateBytes | undefined,
 ): (Uint8Array | LateBytes)[] {
   const stretches = [
-    encoded((writer) => writeNodes(graph, writer)),
+    encodedMessage((writer) => writeNodes(graph, writer)),
     ...graph.initializers.flatMap((each) => initializerStretches(each, contentOf(each))),
-    encoded((writer) => writeEnds(graph, writer)),
+    encodedMessage((writer) => writeEnds(graph, writer)),
   ];
-  const head = encoded((writer) => {
+  const head = encodedMessage((writer) => {
     writeMaker(writer);
     writer.writeStringField(3, version);
-    writeHeader(writer, 7, lengthOf(stretches));
+    writeHeader(writer, 7, totalLength(stretches));
   });
-  const tail = encoded((writer) => {
+  const tail = encodedMessage((writer) => {
     writeOperatorSets(writer);
     for (const entry of metadata) writer.writeMessage(14, writeEntry, entry);
   });
@@ -129,7 +129,7 @@ export function encodeInStretches(
 }
 
 /** Total bytes. */
-export const lengthOf = (stretches: readonly { readonly length: number }[]): number =>
+export const totalLength = (stretches: readonly { readonly length: number }[]): number =>
   stretches.reduce((sum, { length }) => sum + length, 0);
 
 function initializerStretches(
@@ -137,17 +137,17 @@ function initializerStretches(
   content: LateBytes | undefined,
 ): (Uint8Array | LateBytes)[] {
   if (content === undefined) {
-    return [encoded((writer) => writer.writeMessage(5, writeInitializer, initializer))];
+    return [encodedMessage((writer) => writer.writeMessage(5, writeInitializer, initializer))];
   }
-  const inner = encoded((writer) => {
+  const inner = encodedMessage((writer) => {
     writeInitializerHead(initializer, writer);
     writeHeader(writer, 9, content.length);
   });
-  const outer = encoded((writer) => writeHeader(writer, 5, inner.length + content.length));
+  const outer = encodedMessage((writer) => writeHeader(writer, 5, inner.length + content.length));
   return [outer, inner, content];
 }
 
-function encoded(write: (writer: PbfWriter) => void): Uint8Array {
+function encodedMessage(write: (writer: PbfWriter) => void): Uint8Array {
   const writer = new PbfWriter();
   write(writer);
   return writer.finish();

@@ -253,11 +253,11 @@ const cast = (from: string, to: string, type: 'f16' | 'f32', { name }: NodeProto
 
 /** Nodes without casts whose result is unused. */
 function withoutUnread(nodes: readonly NodeProto[], graph: GraphProto): NodeProto[] {
-  const read = new Set([...namesRead(nodes), ...graph.outputs.map(nameOf)]);
+  const read = new Set([...namesRead(nodes), ...graph.outputs.map(outputName)]);
   return nodes.filter(({ op, outputs }) => op !== 'Cast' || outputs.some((each) => read.has(each)));
 }
 
-export const nameOf = (output: GraphProto['outputs'][number]): string =>
+export const outputName = (output: GraphProto['outputs'][number]): string =>
   typeof output === 'string' ? output : output.name;
 
 /** Names that nodes read, including those that bodies read from the graph around them. */
@@ -267,7 +267,7 @@ function* namesRead(nodes: readonly NodeProto[]): Generator<string> {
     for (const each of Object.values(attributes)) {
       if (typeof each === 'object' && 'nodes' in each) {
         yield* namesRead(each.nodes);
-        yield* each.outputs.map(nameOf);
+        yield* each.outputs.map(outputName);
       }
     }
   }

@@ -2,7 +2,7 @@
 
 import type { MatrixProducts } from '../../base/linalg/matrix.js';
 import { plainProducts } from '../../base/linalg/matrix.js';
-import { fillKeyedUniform, keyOf } from '../../base/tensor/random.js';
+import { fillKeyedUniform, streamKey } from '../../base/tensor/random.js';
 import type { EngineName, Trainer } from '../engine.js';
 import type { ClosableProducts } from '../float32-products.js';
 import type { BackendName } from '../tfjs/backends.js';
@@ -86,7 +86,7 @@ async function checkProducts(products: MatrixProducts): Promise<SelfCheck> {
 
 function randomMatrix(rows: number, columns: number, name: string) {
   const values = new Float64Array(rows * columns);
-  fillKeyedUniform(keyOf(1, name), 0, values, 1);
+  fillKeyedUniform(streamKey(1, name), 0, values, 1);
   return { values, rows, columns };
 }
 

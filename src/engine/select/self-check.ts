@@ -92,7 +92,7 @@ const product = (name: string, from: number, to: number): Linear =>
   linear(name, from, to, { bias: false });
 
 /** x + mix(norm(x)), then x + feed(norm(x)). */
-const block = (name: string, mix: Layer, feed: Layer, offset = 0): Layer =>
+const checkedBlock = (name: string, mix: Layer, feed: Layer, offset = 0): Layer =>
   sequence(
     name,
     [mix, feed].map((layer) =>
@@ -157,7 +157,7 @@ function groupedBlock(name: string): Layer {
     shared: [expert(`${name}.mixture.shared`, 'relu')],
     sharedGate: product(`${name}.mixture.shared_gate`, HIDDEN, 1),
   });
-  return block(name, mix, feed);
+  return checkedBlock(name, mix, feed);
 }
 
 /** One product for all inputs; part of each head rotated, by the input's length; capped scores. */
@@ -186,7 +186,7 @@ function cappedBlock(name: string): Layer {
     activation: 'geluTanh',
     down: product(`${name}.mlp.down`, INNER, HIDDEN),
   });
-  return block(name, mix, feed, 1);
+  return checkedBlock(name, mix, feed, 1);
 }
 
 /** Two branches of the same x; ALiBi; one product by head; transposed weights. */
@@ -255,7 +255,7 @@ function latentBlock(name: string): Layer {
     ),
     shared: [expert(`${name}.mixture.shared`, 'silu')],
   });
-  return block(name, mix, feed);
+  return checkedBlock(name, mix, feed);
 }
 
 // Self-check of an engine: correctness and speed.
@@ -313,14 +313,14 @@ const limitFor = ({ compute, deviceKind }: EngineInfo): number =>
 export async function selfCheck(engine: Engine): Promise<SelfCheck> {
   let difference = 0;
   for (const { make, expected } of SELF_CHECKS) {
-    difference = Math.max(difference, await differenceOf(engine, make(), expected));
+    difference = Math.max(difference, await outputDifference(engine, make(), expected));
   }
   const limit = limitFor(engine.info);
   return { difference, limit, passed: difference <= limit };
 }
 
 /** The largest difference from the expected logits. */
-async function differenceOf(
+async function outputDifference(
   engine: Engine,
   model: LanguageModel,
   expected: readonly number[],

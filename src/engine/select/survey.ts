@@ -95,7 +95,7 @@ export async function surveyEngine(name: CandidateName, threads: number): Promis
 async function tryHere(candidate: EngineCandidate, threads: number): Promise<SurveyEntry> {
   const tried = await tryCandidate(candidate, { threads, compute: 'f32' });
   if ('why' in tried) return unusable(candidate, tried.why, tried.suggestion);
-  return { ...unusable(candidate, null), ...(await measured(tried)) };
+  return { ...unusable(candidate, null), ...(await measuredEngine(tried)) };
 }
 
 async function tryApart(
@@ -140,7 +140,7 @@ function unusable(
   };
 }
 
-async function measured({ engine, selfCheck }: CheckedEngine) {
+async function measuredEngine({ engine, selfCheck }: CheckedEngine) {
   const productFlops = await productSpeed(engine);
   await engine.close();
   return { info: engine.info, selfCheck, productFlops };

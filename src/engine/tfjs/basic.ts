@@ -155,10 +155,10 @@ export function applySoftcap<T extends Tensor>(tf: Tf, x: T, cap: number): T {
 
 /** The rows of the positions of this run, [1, T, H]; once for all blocks that share them. */
 export function runSrte(run: ForwardRun, layer: Srte): Tensor3D {
-  return run.once(layer, () => rowsOf(run, layer));
+  return run.once(layer, () => srteRows(run, layer));
 }
 
-function rowsOf(run: ForwardRun, layer: Srte): Tensor3D {
+function srteRows(run: ForwardRun, layer: Srte): Tensor3D {
   const { tf, weights, start, tokens } = run;
   switch (layer.kind) {
     case 'srteTable': {

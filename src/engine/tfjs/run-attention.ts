@@ -41,7 +41,7 @@ function headKeys(run: ForwardRun, layer: Attention, k: Tensor3D, v: Tensor3D): 
   const reads = typeof layer.sharing === 'object';
   const name = typeof layer.sharing === 'object' ? layer.sharing.from : layer.name;
   const before = decoding.before.attentions.get(name);
-  const known = heads.map((head, index) => joined(before?.[index], head));
+  const known = heads.map((head, index) => concatenatedHeads(before?.[index], head));
   if (!reads) decoding.after.attentions.set(name, remembered(run, decoding, layer, known));
   return known.map(({ first, ...rows }) => {
     const matrix = (data: Float32Array) =>
@@ -50,7 +50,7 @@ function headKeys(run: ForwardRun, layer: Attention, k: Tensor3D, v: Tensor3D): 
   });
 }
 
-function joined(
+function concatenatedHeads(
   before: HeadMemory | undefined,
   { keys, values }: { keys: Tensor2D; values: Tensor2D },
 ): HeadMemory {
@@ -297,7 +297,7 @@ export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Te
   const heads = splitHeads(tf, queries, headDim);
   let first = 0;
   const spans = layer.spans.flatMap((span) => {
-    const groups = groupsOf(run, layer, span, first, heads, keys);
+    const groups = headGroups(run, layer, span, first, heads, keys);
     first += span.heads;
     return span.heads === 0 ? [] : [attend(run, groups, { ...span, softcap: layer.softcap })];
   });
@@ -308,7 +308,7 @@ export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Te
 }
 
 /** Head groups of a span, which begins at the head `first`, by shared keys and for each sequence. */
-function groupsOf(
+function headGroups(
   { tf, weights }: ForwardRun,
   { heads, keyValueHeads, alibi, sinks }: Attention,
   span: HeadSpan,

@@ -54,7 +54,7 @@ const LOCALS = {
 /** A module that computes, for every token, state = state · 2^(Δ · rates) + Δ · x · B and y = Σ state · C. */
 function scanModule(): Uint8Array<ArrayBuffer> {
   const { add, sub, mul, max, nearest, constant, load, loadSplat, store } = f32x4;
-  return moduleOf(PARAMETERS, LOCALS, (v) => {
+  return scanWasm(PARAMETERS, LOCALS, (v) => {
     const advance = (variable: Local, by: Code) => variable.set(i32.add(variable.get, by));
     const current = (base: Local) => load(i32.add(base.get, v.at.get));
     return [
@@ -376,7 +376,7 @@ const TYPES = { i32: 0x7f, v128: 0x7b };
  * A module that imports the memory `env.memory` and exports one function, `run`, of integers.
  * @param build Receives the variables of the function and returns its instructions.
  */
-function moduleOf<
+function scanWasm<
   const Parameters extends readonly string[],
   const Locals extends Readonly<Record<string, keyof typeof TYPES>>,
 >(

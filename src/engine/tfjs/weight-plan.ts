@@ -178,29 +178,29 @@ export class Weights {
 
   /** A tensor in its own shape. */
   tensor(tensor: Param): Tensor {
-    return found(this.#tensors, tensor);
+    return heldTensor(this.#tensors, tensor);
   }
 
   /** A weight [in, out]. */
   factor(tensor: Param): Tensor2D {
-    return found(this.#factors, tensor);
+    return heldTensor(this.#factors, tensor);
   }
 
   /** A weight [out, …] as [… as one axis, out]. */
   transposed(tensor: Param): Tensor2D {
-    return found(this.#transposed, tensor);
+    return heldTensor(this.#transposed, tensor);
   }
 
   /** One expert [in, out] of a weight of all. */
   expert(tensor: Param, expert: number): Tensor2D {
-    const factor = found(this.#experts, tensor)[expert];
+    const factor = heldTensor(this.#experts, tensor)[expert];
     if (!factor) throw new RangeError(`${tensor.name} has no expert ${expert}`);
     return factor;
   }
 
   /** Rates of a scan, row-major. */
   rates(tensor: Param): Float32Array {
-    return found(this.#rates, tensor);
+    return heldTensor(this.#rates, tensor);
   }
 
   dispose(): void {
@@ -216,7 +216,7 @@ function held<T>(all: Map<Param, T>, tensor: Param, value: T): T {
   return value;
 }
 
-function found<T>(held: ReadonlyMap<Param, T>, tensor: Param): T {
+function heldTensor<T>(held: ReadonlyMap<Param, T>, tensor: Param): T {
   const value = held.get(tensor);
   if (value === undefined) throw new Error(`${tensor.name} is not held in this form`);
   return value;

@@ -5,7 +5,7 @@ import { SeededFill } from '../../base/random/distributions.js';
 import { decodeValues } from '../../base/tensor/decode-values.js';
 import type { StoredDtype } from '../../base/tensor/dtype.js';
 import { isSameShape, STORED_DTYPES, shapeText } from '../../base/tensor/dtype.js';
-import { fillHashes, keyOf } from '../../base/tensor/random.js';
+import { fillHashes, streamKey } from '../../base/tensor/random.js';
 import { commandText } from '../../base/text/setting.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { storedNames } from '../../checkpoint/names.js';
@@ -74,7 +74,7 @@ export function randomWeights(layer: Layer, seed: number): WeightSource {
         return;
       }
       if (last?.tensor !== tensor) {
-        const own = keyOf(seed, tensor.name);
+        const own = streamKey(seed, tensor.name);
         last = { tensor, fill: new SeededFill(own, tensor.elements, initialisation) };
       }
       last.fill.read(first, target);
@@ -200,7 +200,7 @@ export function randomIntegers(
   limit: number,
 ): Int32Array {
   const hashes = new Uint32Array(count);
-  fillHashes(keyOf(seed, name), 0, hashes);
+  fillHashes(streamKey(seed, name), 0, hashes);
   return Int32Array.from(hashes, (hash) => Math.floor((hash / 2 ** 32) * limit));
 }
 

@@ -171,12 +171,12 @@ export async function comparisonOf(
 ): Promise<Comparison> {
   refuseAlike(wish.texts ?? []);
   const known: SettingFacts[] = [];
-  for (const index of models.sample) known.push(...factsOf(await models.candidate(index)));
-  const expected = settingOf(known, wish);
+  for (const index of models.sample) known.push(...settingFacts(await models.candidate(index)));
+  const expected = comparedSetting(known, wish);
   const figures = new KnownFigures();
   const measureAt = async (index: number, setting: CommonSetting | undefined) => {
     const candidate = await models.candidate(index);
-    const [facts = null] = factsOf(candidate);
+    const [facts = null] = settingFacts(candidate);
     return { facts, row: measure(candidate, setting, wish.texts, figures) };
   };
   return {
@@ -189,17 +189,17 @@ export async function comparisonOf(
         if (each.facts !== null) facts.push(each.facts);
         rows.push(each.row);
       }
-      const setting = settingOf(facts, wish);
+      const setting = comparedSetting(facts, wish);
       if (setting === undefined) throw noneIsValid(rows);
       if (!isSameSetting(setting, expected)) {
         for (const index of rows.keys()) rows[index] = (await measureAt(index, setting)).row;
       }
-      return tableOf(rows, setting, models.swept, wish);
+      return comparisonTable(rows, setting, models.swept, wish);
     },
   };
 }
 
-const factsOf = ({ loaded }: ModelCandidate): SettingFacts[] =>
+const settingFacts = ({ loaded }: ModelCandidate): SettingFacts[] =>
   loaded === undefined
     ? []
     : [
@@ -215,7 +215,7 @@ function isSameSetting(one: CommonSetting, other: CommonSetting | undefined): bo
   return other !== undefined && a === b;
 }
 
-function tableOf(
+function comparisonTable(
   measured: readonly DocumentRow[],
   setting: CommonSetting,
   swept: readonly string[],
@@ -341,7 +341,7 @@ function shownColumn(name: string): ShownColumn {
 const isColumn = (name: string): name is ColumnName => Object.hasOwn(COLUMNS, name);
 
 /** The common setting of models; undefined without any. */
-const settingOf = (
+const comparedSetting = (
   facts: readonly SettingFacts[],
   wish: ComparisonRequest,
 ): CommonSetting | undefined =>

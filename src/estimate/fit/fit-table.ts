@@ -11,7 +11,7 @@ import type { ServingFitSetting } from './serving/serving-work.js';
 import type { WeightDtype } from './serving/weight-types.js';
 import { fitLora, LORA_RANK, MOST_TRIED_GPUS } from './training/lora.js';
 import type { FitVerdict } from './training/training-fit.js';
-import { fitTrainingMemory, verdictOf } from './training/training-memory.js';
+import { fitTrainingMemory, memoryVerdict } from './training/training-memory.js';
 import type { TrainingFitSetting } from './training/training-setting.js';
 
 /** Names of the rows, by growing memory. */
@@ -210,7 +210,7 @@ function cellOf(
   let verdict: FitVerdict = 'does not fit';
   for (let gpus = 1; gpus <= MOST_TRIED_GPUS; gpus *= 2) {
     const bounds = total(gpu, gpus);
-    const on = bounds ? verdictOf(bounds, capacity) : 'does not fit';
+    const on = bounds ? memoryVerdict(bounds, capacity) : 'does not fit';
     if (gpus <= unit && on !== 'does not fit') verdict = on;
     if (on === 'fits') return { verdict, gpus };
   }

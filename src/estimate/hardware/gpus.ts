@@ -127,14 +127,14 @@ export const MACHINES: readonly GpuMachine[] = MACHINE_ROWS.map(
 
 /** User's hardware with the table; the user's entries replace those of the same name. */
 export const withKnownHardware = (own: Hardware): Hardware => ({
-  gpus: joined(own.gpus, GPUS),
-  machines: joined(own.machines, MACHINES),
+  gpus: mergedTables(own.gpus, GPUS),
+  machines: mergedTables(own.machines, MACHINES),
 });
 
-const joined = <T extends { readonly name: string }>(own: readonly T[], table: readonly T[]) => [
-  ...own,
-  ...table.filter(({ name }) => !own.some((each) => each.name === name)),
-];
+const mergedTables = <T extends { readonly name: string }>(
+  own: readonly T[],
+  table: readonly T[],
+) => [...own, ...table.filter(({ name }) => !own.some((each) => each.name === name))];
 
 /**
  * Cluster of GPUs by name, or a machine by name with its GPUs; with a count as in `8xA100`.
@@ -212,9 +212,9 @@ function entryNamed<Entry extends Named>(
 ): NameMatch<Entry> {
   const exact = entries.find(({ name }) => name === text);
   if (exact) return { entry: exact, others: [] };
-  const query = folded(text);
+  const query = foldedGpuName(text);
   if (query === '') throw unknown(text, entries);
-  const same = entries.find(({ name }) => folded(name) === query);
+  const same = entries.find(({ name }) => foldedGpuName(name) === query);
   if (same) return { entry: same, others: [] };
   const found = entries.flatMap((entry) => {
     const further = furtherWords(query, entry);
@@ -231,7 +231,7 @@ function entryNamed<Entry extends Named>(
 const MAKER = /\b(?:nvidia|geforce|tesla|quadro|amd|instinct|apple|intel|google|aws)\b/g;
 
 /** Lower case, without makers and separators; `sxm5` is `sxm`. */
-const folded = (text: string): string =>
+const foldedGpuName = (text: string): string =>
   text
     .toLowerCase()
     .replaceAll('_', ' ')
@@ -240,7 +240,7 @@ const folded = (text: string): string =>
     .replaceAll(/(\d)\s*gi?b?\b/g, '$1gb')
     .replaceAll(/[^a-z0-9]/g, '');
 
-const wordsOf = (text: string): string[] =>
+const gpuWords = (text: string): string[] =>
   text
     .toLowerCase()
     .replaceAll(MAKER, ' ')
@@ -251,9 +251,9 @@ const wordsOf = (text: string): string[] =>
 
 /** Number of words of the name that `wanted` lacks; undefined when the entry is another one. */
 function furtherWords(query: string, { name, title }: Named): number | undefined {
-  const own = wordsOf(name);
+  const own = gpuWords(name);
   const byName = lacking(query, own);
-  const counted = byName ?? lacking(query, wordsOf(title));
+  const counted = byName ?? lacking(query, gpuWords(title));
   return counted?.filter((word) => own.includes(word) && !SERIES.has(word)).length;
 }
 
@@ -274,7 +274,8 @@ function lacking(query: string, words: readonly string[]): string[] | undefined 
 function unknown(text: string, entries: readonly Named[]): UserError {
   const bases = entries.map(({ name }) => name.replace(/-\d+gb$/, ''));
   const names = entries.map(({ name }) => name);
-  const close = nearest(text, [...names, ...bases]) ?? nearest(folded(text), bases.map(folded));
+  const close =
+    nearest(text, [...names, ...bases]) ?? nearest(foldedGpuName(text), bases.map(foldedGpuName));
   return usageError(
     `unknown GPU or machine ${quote(text)}`,
     close ? `did you mean ${close}?` : `see ${commandText('fit')} ${setting('listGpus')}`,
@@ -292,6 +293,9 @@ export function entriesMatching<Entry extends Named>(
     .filter(Boolean);
   return entries.filter(({ name, title }) => {
     const own = `${name} ${title}`.toLowerCase();
-    return words.every((word) => own.includes(word)) || folded(own).includes(folded(pattern));
+    return (
+      words.every((word) => own.includes(word)) ||
+      foldedGpuName(own).includes(foldedGpuName(pattern))
+    );
   });
 }

@@ -186,8 +186,8 @@ class Resolver {
         this.#report([key, name], finding, 'key');
       }
     };
-    refuse('machines', machines, 'GPU', [...gpus, ...namesOf(GPUS)]);
-    refuse('gpus', gpus, 'machine', namesOf(MACHINES));
+    refuse('machines', machines, 'GPU', [...gpus, ...entryNames(GPUS)]);
+    refuse('gpus', gpus, 'machine', entryNames(MACHINES));
   }
 
   #joined(name: string, entry: GpuEntry): Gpu | undefined {
@@ -271,7 +271,7 @@ function usableOf(
   return memory === undefined ? base.usable : undefined;
 }
 
-const namesOf = (among: readonly { readonly name: string }[]): string[] =>
+const entryNames = (among: readonly { readonly name: string }[]): string[] =>
   among.map(({ name }) => name);
 
 const fastestFirst = (links: readonly Link[]): Link[] =>

@@ -46,8 +46,8 @@ export function rowDocument({ rows, family, limits, inference }: Plan, place: nu
   }
   const { parameters, memory, document } = row;
   const comments = [
-    `A ${family} model of ${grouped(parameters.value)} parameters, planned for at most ${grouped(limits.maxParameters)}.`,
-    `Inference takes ${grouped(memory.value)} bytes at ${inference.batch} × ${inference.context} tokens in ${inference.dtype}.`,
+    `A ${family} model of ${digitGroups(parameters.value)} parameters, planned for at most ${digitGroups(limits.maxParameters)}.`,
+    `Inference takes ${digitGroups(memory.value)} bytes at ${inference.batch} × ${inference.context} tokens in ${inference.dtype}.`,
     `Completion in an editor: ${commandText('schema', [family])} -o ${family}.schema.json`,
     `yaml-language-server: $schema=./${family}.schema.json`,
   ];
@@ -411,7 +411,7 @@ const isAsMeasured = ({ parameters, body, memory, decode }: PlanRow, measures: M
   Math.abs((decode?.expected.value ?? 0) - (measures.decode ?? 0)) <= 1e-9 * (measures.decode ?? 1);
 
 const misfitText = ({ value }: Figure, { capacity }: DecodingTarget) =>
-  `${grouped(value)} bytes do not fit in the ${grouped(capacity.value)} bytes of the GPU`;
+  `${digitGroups(value)} bytes do not fit in the ${digitGroups(capacity.value)} bytes of the GPU`;
 
 // Errors of a search without results.
 
@@ -434,28 +434,28 @@ function nothingFound(
   }
   if (leanest && maxMemory !== null) {
     return usageError(
-      `no ${name} model of ${grouped(minParameters)} to ${grouped(maxParameters)} parameters needs at most ` +
-        `${grouped(maxMemory)} bytes: the leanest needs ${grouped(leanest.value)}, ${shapeText(leanest.sizes)}`,
+      `no ${name} model of ${digitGroups(minParameters)} to ${digitGroups(maxParameters)} parameters needs at most ` +
+        `${digitGroups(maxMemory)} bytes: the leanest needs ${digitGroups(leanest.value)}, ${shapeText(leanest.sizes)}`,
       `raise ${setting('maxMemory')} to ${leanest.value}, or lower ${setting('minParameters')} or ${setting('context')}`,
     );
   }
   if (!largest) {
     return usageError(
-      `no ${name} model has at most ${grouped(maxParameters)} parameters: the smallest candidate has ` +
-        `${grouped(smallest.value)}, ${shapeText(smallest.sizes)}`,
+      `no ${name} model has at most ${digitGroups(maxParameters)} parameters: the smallest candidate has ` +
+        `${digitGroups(smallest.value)}, ${shapeText(smallest.sizes)}`,
       Number.isFinite(smallest.value)
         ? `raise ${setting('maxParameters')} to ${smallest.value}, or write a smaller ${setting('vocabulary')}`
         : `write a smaller ${setting('vocabulary')} or ${setting('context')}`,
     );
   }
   return usageError(
-    `no ${name} model has ${grouped(minParameters)} to ${grouped(maxParameters)} parameters: the largest ` +
-      `candidate below has ${grouped(largest.value)}, ${shapeText(largest.sizes)}`,
+    `no ${name} model has ${digitGroups(minParameters)} to ${digitGroups(maxParameters)} parameters: the largest ` +
+      `candidate below has ${digitGroups(largest.value)}, ${shapeText(largest.sizes)}`,
     `lower ${setting('minParameters')} to ${largest.value}, or widen ${setting('depth')} and ${setting('width')}`,
   );
 }
 
-const grouped = (value: Exact) =>
+const digitGroups = (value: Exact) =>
   value === Number.POSITIVE_INFINITY ? 'more than 2^53' : value.toLocaleString('en-US');
 
 const shapeText = ({ depth, width }: Sizes) =>

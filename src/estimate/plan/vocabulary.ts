@@ -79,7 +79,7 @@ export function* comparingVocabularies(
       context: request.inference.context,
     });
     const model = text.vocabulary <= shape.vocabulary ? space.model(shape.sizes) : undefined;
-    return rowOf(text, model, request);
+    return vocabularyRow(text, model, request);
   });
   const best = rows.reduce((least, row) => (costOf(row) < costOf(least) ? row : least));
   return { shape: shape.sizes, rows, best };
@@ -107,7 +107,7 @@ function* shapeForLargest(
   return undefined;
 }
 
-function rowOf(
+function vocabularyRow(
   text: TokenizedText,
   model: ReturnType<ModelSpace['model']>,
   { inference }: PlanRequest,

@@ -119,7 +119,7 @@ export function trainedTensors(model: LanguageModel): readonly TrainedTensor[] {
     ownTensors(layer).flatMap((tensor): TrainedTensor[] => {
       if (tensor.role === 'buffer' || FROZEN.test(tensor.name) || met.has(tensor)) return [];
       met.add(tensor);
-      return [{ tensor, kind: kindOf(tensor, layer, component), layer: layer.kind }];
+      return [{ tensor, kind: tensorKind(tensor, layer, component), layer: layer.kind }];
     }),
   );
 }
@@ -132,21 +132,28 @@ export function optimizerGroups(model: LanguageModel, rule: GroupRuleName): Opti
     const tensors = all.filter((each) => isDecayed(each) === decayed);
     return tensors.length === 0
       ? []
-      : [{ isDecayed: decayed, tensors, parameters: sizeOf(tensors), kinds: kindsOf(tensors) }];
+      : [
+          {
+            isDecayed: decayed,
+            tensors,
+            parameters: trainedSize(tensors),
+            kinds: kindsOf(tensors),
+          },
+        ];
   });
 }
 
-const sizeOf = (tensors: readonly TrainedTensor[]): number =>
+const trainedSize = (tensors: readonly TrainedTensor[]): number =>
   sumOf(tensors, ({ tensor }) => tensor.elements);
 
 function kindsOf(tensors: readonly TrainedTensor[]): GroupedKind[] {
   return TENSOR_KINDS.flatMap((kind) => {
     const own = tensors.filter((each) => each.kind === kind);
-    return own.length === 0 ? [] : [{ kind, tensors: own.length, parameters: sizeOf(own) }];
+    return own.length === 0 ? [] : [{ kind, tensors: own.length, parameters: trainedSize(own) }];
   });
 }
 
-function kindOf(tensor: Param, layer: Layer, component: Component): TensorKind {
+function tensorKind(tensor: Param, layer: Layer, component: Component): TensorKind {
   if (isNorm(layer)) return 'norm';
   if (/bias$/i.test(tensor.name)) return 'bias';
   if (component === 'srte') return 'srte';

@@ -2,7 +2,7 @@
 import type { Optimizer } from '../../model/budget/training-budget.js';
 
 /** Letters and digits of a name: `torch.optim.AdamW` and `adamw_torch` become `adamw` and `adamwtorch`. */
-const folded = (name: string): string =>
+const foldedOptimizerName = (name: string): string =>
   name
     .toLowerCase()
     .replace(/^.*\./, '')
@@ -17,6 +17,6 @@ const NAMES: Readonly<Partial<Record<Optimizer, RegExp>>> = {
 
 /** The optimizer of a name; undefined for one whose state is not counted here. */
 export function parseOptimizer(name: string): Optimizer | undefined {
-  const found = Object.entries(NAMES).find(([, names]) => names.test(folded(name)));
+  const found = Object.entries(NAMES).find(([, names]) => names.test(foldedOptimizerName(name)));
   return found?.[0] as Optimizer | undefined;
 }

@@ -29,7 +29,7 @@ import {
   learningRateOf,
   parseSchedule,
   SCHEDULES,
-  titleOf,
+  scheduleTitle,
 } from './schedules.js';
 import type { TrainingSettings } from './training-settings.js';
 import { trainingSettings } from './training-settings.js';
@@ -485,7 +485,7 @@ export function shownPlan(plan: TrainPlan): ShownPlan {
     })),
     learningRate: {
       schedule,
-      title: titleOf(schedule, setting),
+      title: scheduleTitle(schedule, setting),
       source: definition.source,
       ...setting,
       decay: definition.reads.includes('decay') ? decayStepsOf(setting) : null,

@@ -93,7 +93,7 @@ export function runSizeOf(
     tokensPerStep,
     'write a smaller batch, accumulation or number of GPUs',
   );
-  const { length, steps, tokens } = lengthOf(values, { parameters, stepTokens });
+  const { length, steps, tokens } = epochLength(values, { parameters, stepTokens });
   if (tokens < 1) throw NO_TOKENS;
   requireExact(
     'tokens',
@@ -133,7 +133,7 @@ function requireExact(what: string, count: number, suggestion: string): void {
   );
 }
 
-function lengthOf(
+function epochLength(
   { max_steps, total_tokens, num_epochs, dataset_tokens: dataTokens }: TrainingValues,
   { parameters, stepTokens }: { readonly parameters: number; readonly stepTokens: number },
 ): Pick<RunSize, 'length' | 'steps' | 'tokens'> {

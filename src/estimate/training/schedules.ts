@@ -46,11 +46,11 @@ export interface Schedule {
 /** Half a cosine from 1 to 0, at a share of its length. */
 const halfCosine = (share: number) => 0.5 * (1 + Math.cos(Math.PI * share));
 
-const lengthOf = (steps: number) => Math.max(1, steps);
+const scheduleLength = (steps: number) => Math.max(1, steps);
 
 /** Share of the steps after the warm-up that are done. */
 const progressOf = ({ steps, warmup }: ScheduleSetting, step: number) =>
-  (step - warmup) / lengthOf(steps - warmup);
+  (step - warmup) / scheduleLength(steps - warmup);
 
 const ratioOf = ({ floor, peak }: ScheduleSetting) => floor / peak;
 
@@ -85,7 +85,7 @@ const transformers = (
   reads,
   rateAt: (setting, step) =>
     setting.peak *
-    (step < setting.warmup ? step / lengthOf(setting.warmup) : factor(setting, step)),
+    (step < setting.warmup ? step / scheduleLength(setting.warmup) : factor(setting, step)),
 });
 
 export const SCHEDULES = {
@@ -128,7 +128,7 @@ export const SCHEDULES = {
     'get_linear_schedule_with_warmup',
     'warm-up, then linear to 0',
     ['warmup'],
-    ({ steps, warmup }, step) => Math.max(0, (steps - step) / lengthOf(steps - warmup)),
+    ({ steps, warmup }, step) => Math.max(0, (steps - step) / scheduleLength(steps - warmup)),
   ),
   cosine: transformers(
     'get_cosine_schedule_with_warmup',
@@ -150,8 +150,8 @@ export const SCHEDULES = {
     reads: ['warmup', 'floor'],
     rateAt: (setting, step) => {
       const { peak, steps, warmup } = setting;
-      if (step < warmup) return (peak * (step + 1)) / lengthOf(warmup);
-      const share = (step - warmup + 1) / lengthOf(steps - warmup);
+      if (step < warmup) return (peak * (step + 1)) / scheduleLength(warmup);
+      const share = (step - warmup + 1) / scheduleLength(steps - warmup);
       return peak * Math.max(0, aboveFloor(halfCosine(share), ratioOf(setting)));
     },
   },
@@ -170,7 +170,7 @@ export const SCHEDULES = {
     ['warmup', 'floor', 'power'],
     (setting, step) => {
       const { peak, steps, warmup, floor, power } = setting;
-      const left = step > steps ? 0 : 1 - (step - warmup) / lengthOf(steps - warmup);
+      const left = step > steps ? 0 : 1 - (step - warmup) / scheduleLength(steps - warmup);
       return ((peak - floor) * left ** power + floor) / peak;
     },
   ),
@@ -193,10 +193,10 @@ export const SCHEDULES = {
       const { peak, steps, warmup, decayType } = setting;
       const ratio = ratioOf(setting);
       const decay = decayStepsOf(setting);
-      if (step < warmup) return peak * aboveFloor(step / lengthOf(warmup), ratio);
+      if (step < warmup) return peak * aboveFloor(step / scheduleLength(warmup), ratio);
       if (step < steps - decay) return peak;
       if (step >= steps) return peak * ratio;
-      const share = (step - (steps - decay)) / lengthOf(decay);
+      const share = (step - (steps - decay)) / scheduleLength(decay);
       return peak * Math.max(0, aboveFloor(DECAYS[decayType](share), ratio));
     },
   },
@@ -213,7 +213,7 @@ export const SCHEDULES = {
       const stable = steps + 1 - warmup - decay;
       if (step < warmup) return (peak * (step + 1)) / warmup;
       if (step < warmup + stable) return peak;
-      const share = (step + 1 - warmup - stable) / lengthOf(decay);
+      const share = (step + 1 - warmup - stable) / scheduleLength(decay);
       return peak * aboveFloor(DECAYS[decayType](Math.min(1, share)), ratioOf(setting));
     },
   },
@@ -222,7 +222,10 @@ export const SCHEDULES = {
 export type ScheduleName = keyof typeof SCHEDULES;
 
 /** Title of a schedule as it runs: without a warm-up of no steps. */
-export const titleOf = (name: ScheduleName, { warmup }: Pick<ScheduleSetting, 'warmup'>): string =>
+export const scheduleTitle = (
+  name: ScheduleName,
+  { warmup }: Pick<ScheduleSetting, 'warmup'>,
+): string =>
   warmup > 0
     ? SCHEDULES[name].title
     : SCHEDULES[name].title.replace(/^warm-up(?: from the first step)?,(?: then)? /, '');

@@ -131,12 +131,12 @@ export class HubClient {
   /** Requests a file; from where an earlier request was redirected to, as long as that works. */
   async #open(file: HubFile, headers: Readonly<Record<string, string>>): Promise<HttpAnswer> {
     const { repository, commit, name } = file;
-    const known = this.#places.get(keyOf(file));
+    const known = this.#places.get(cacheKey(file));
     if (known) {
       const answer = await this.#http.get(known, headers);
       if (answer.status === 206) return answer;
       answer.abort();
-      this.#places.delete(keyOf(file));
+      this.#places.delete(cacheKey(file));
     }
     const path = name.split('/').map(encodeURIComponent).join('/');
     const url = new URL(`${this.#settings.endpoint}/${repository}/resolve/${commit}/${path}`);
@@ -147,7 +147,7 @@ export class HubClient {
       throw this.#unsound(file, `answers with commit ${quote(String(stated), 50)}`);
     }
     if (answer.status === 206 && answer.url.href !== url.href) {
-      this.#places.set(keyOf(file), answer.url);
+      this.#places.set(cacheKey(file), answer.url);
     }
     return answer;
   }
@@ -169,7 +169,7 @@ export class HubClient {
       answer.abort();
       throw this.#unsound(file, problem);
     }
-    const before = this.#seen.get(keyOf(file)) ?? { size, tags: new Map() };
+    const before = this.#seen.get(cacheKey(file)) ?? { size, tags: new Map() };
     const { etag } = answer.headers;
     const tag = etag === undefined ? undefined : before.tags.get(answer.url.host);
     if (before.size !== size || (tag !== undefined && tag !== etag)) {
@@ -182,7 +182,7 @@ export class HubClient {
       throw this.#unsound(file, 'serves other content than when this commit was first read');
     }
     if (etag !== undefined) before.tags.set(answer.url.host, etag);
-    this.#seen.set(keyOf(file), before);
+    this.#seen.set(cacheKey(file), before);
     return size;
   }
 
@@ -299,7 +299,7 @@ interface Subject {
   readonly name?: string;
 }
 
-const keyOf = ({ repository, commit, name }: HubFile) => `${repository}@${commit}/${name}`;
+const cacheKey = ({ repository, commit, name }: HubFile) => `${repository}@${commit}/${name}`;
 
 /** A header of the answer or of a redirect to it, which states facts of the file that its store does not know. */
 function headerOf({ allHeaders }: HttpAnswer, name: string): string | undefined {

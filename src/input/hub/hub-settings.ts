@@ -63,7 +63,7 @@ export function hubSettings(
     isOffline: offline || isTrue(env.HF_HUB_OFFLINE) || isTrue(env.TRANSFORMERS_OFFLINE),
     userCache: given('HF_HUB_CACHE') ?? given('HUGGINGFACE_HUB_CACHE') ?? path.join(hubHome, 'hub'),
     headerCache: path.join(cacheFolder(env, process.platform, home), 'hub', cacheKey(endpoint)),
-    timeout: 1000 * secondsOf(given('HF_HUB_DOWNLOAD_TIMEOUT')),
+    timeout: 1000 * timeoutSeconds(given('HF_HUB_DOWNLOAD_TIMEOUT')),
     attempts: MAX_ATTEMPTS,
     proxies: proxiesOf(env),
   };
@@ -117,7 +117,7 @@ function tokenIn(file: string): string | undefined {
   }
 }
 
-function secondsOf(given: string | undefined): number {
+function timeoutSeconds(given: string | undefined): number {
   const seconds = Number(given ?? DEFAULT_TIMEOUT);
   return seconds > 0 && seconds <= 3600 ? seconds : DEFAULT_TIMEOUT;
 }

@@ -13,10 +13,10 @@ import type {
 } from '../../checkpoint/adapter/adapter.js';
 import { basePathsOf, describeAdapter, openAdapter } from '../../checkpoint/adapter/adapter.js';
 import type { NamesOf, TensorType } from '../../checkpoint/adapter/merge-adapter.js';
-import { changesOf, mergedCheckpoint } from '../../checkpoint/adapter/merge-adapter.js';
+import { adapterChanges, mergedCheckpoint } from '../../checkpoint/adapter/merge-adapter.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import type { Fault } from '../../checkpoint/reconcile/faults.js';
-import { namesOf } from '../../checkpoint/reconcile/faults.js';
+import { parameterNames } from '../../checkpoint/reconcile/faults.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { stateDictOf, tensorsOf } from '../../model/architecture/walk.js';
 import { adjustedToCheckpoint, findConfig } from './checkpoint-config.js';
@@ -26,7 +26,7 @@ import { modelOf } from './model-file.js';
 function sharedNamesOf(model: LanguageModel): NamesOf {
   const groups = new Map<string, readonly string[]>();
   for (const tensor of tensorsOf(model)) {
-    const names = namesOf(tensor);
+    const names = parameterNames(tensor);
     for (const name of names) groups.set(name, names);
   }
   return (name) => groups.get(name) ?? [name];
@@ -109,7 +109,7 @@ export function adapterFaults(model: LanguageModel, adapter: LoraAdapter): Fault
   const tensors = new Map<string, TensorType>(
     stateDictOf(model).map(({ name, tensor }) => [name, { dtype: 'F32', shape: tensor.shape }]),
   );
-  const { faults } = changesOf(tensors, adapter, sharedNamesOf(model));
+  const { faults } = adapterChanges(tensors, adapter, sharedNamesOf(model));
   return faults.map(({ name, shape, found }) => ({
     kind: found ? 'misshapen' : 'extra',
     name,

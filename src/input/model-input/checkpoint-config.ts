@@ -12,7 +12,7 @@ import { setting } from '../../base/text/setting.js';
 import { isRecord } from '../../base/text/words.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { firstOfPattern, type StoredNames, storedNames } from '../../checkpoint/names.js';
-import { namesOf, quantizedPart, shapesOf } from '../../checkpoint/reconcile/faults.js';
+import { parameterNames, quantizedPart, shapesOf } from '../../checkpoint/reconcile/faults.js';
 import type { IgnoredTensors } from '../../checkpoint/reconcile/ignored-tensors.js';
 import {
   type ConfigDifference,
@@ -350,13 +350,13 @@ type Roles = Pick<StoredModel, 'parameters' | 'isWhole' | 'others'>;
 /** Roles of the tensors of a checkpoint, from its config. */
 function roles(loaded: ModelFile, stored: StoredNames): Roles {
   const described = tensorsOf(loaded.model);
-  const names = new Set(described.flatMap(namesOf));
+  const names = new Set(described.flatMap(parameterNames));
   const isWholeIn =
     ({ elements }: Param) =>
     (name: string) =>
       stored.get(name)?.tensor.elements === elements;
   const parameters = described.filter(({ role }) => role !== 'buffer');
-  const buffers = described.filter(({ role }) => role === 'buffer').flatMap(namesOf);
+  const buffers = described.filter(({ role }) => role === 'buffer').flatMap(parameterNames);
   const old = ofFamily(loaded).filter(({ isBuffer }) => isBuffer);
   const additional = [...stored].filter(
     ([name, { tensor }]) =>
@@ -366,8 +366,10 @@ function roles(loaded: ModelFile, stored: StoredNames): Roles {
   );
   const ownOf = (all: readonly string[]) => all.flatMap((name) => stored.get(name)?.own ?? []);
   return {
-    parameters: new Set(parameters.flatMap((each) => ownOf(namesOf(each).filter(isWholeIn(each))))),
-    isWhole: parameters.every((each) => namesOf(each).some(isWholeIn(each))),
+    parameters: new Set(
+      parameters.flatMap((each) => ownOf(parameterNames(each).filter(isWholeIn(each)))),
+    ),
+    isWhole: parameters.every((each) => parameterNames(each).some(isWholeIn(each))),
     others: new Set([...ownOf(buffers), ...additional.map(([, { own }]) => own)]),
   };
 }

@@ -7,7 +7,7 @@ import { type Checkpoint, tensorsOfFile } from '../../checkpoint/checkpoint.js';
 import type { CheckpointFormat } from '../../checkpoint/formats.js';
 import type { StoredName } from '../../checkpoint/names.js';
 import { storedNames } from '../../checkpoint/names.js';
-import { namesOf } from '../../checkpoint/reconcile/faults.js';
+import { parameterNames } from '../../checkpoint/reconcile/faults.js';
 import { type IgnoredTensors, ignoredIn } from '../../checkpoint/reconcile/ignored-tensors.js';
 import type { FaultGroup } from '../../checkpoint/reconcile/notes.js';
 import type { Reconciliation, Suggestion } from '../../checkpoint/reconcile/reconcile.js';
@@ -198,7 +198,7 @@ function copiesIn(
 ): (readonly [StoredName, StoredName])[] {
   const stored = storedNames(checkpoint);
   return tensorsOf(model).flatMap((tensor) => {
-    const [first, ...others] = namesOf(tensor).flatMap((name) => stored.get(name) ?? []);
+    const [first, ...others] = parameterNames(tensor).flatMap((name) => stored.get(name) ?? []);
     const other = first && others.find((each) => !isSameView(first.tensor, each.tensor));
     return first && other ? [[first, other] as const] : [];
   });

@@ -37,7 +37,7 @@ const withKind = (document: ConfigDocument): ConfigDocument =>
 
 type Parts = Map<string, LocatedValue>;
 
-const partsOf = ({ root }: ConfigDocument): Parts => new Map(root.parts ?? []);
+const rootSections = ({ root }: ConfigDocument): Parts => new Map(root.parts ?? []);
 
 const isMapping = ({ value, parts }: LocatedValue) => isRecord(value) && parts !== undefined;
 
@@ -65,7 +65,7 @@ const isShape = (key: string) => SHAPE.has(sizeNamed(key));
 
 /** The keys of a flat file under `model`. */
 async function withModel(document: ConfigDocument): Promise<ConfigDocument> {
-  const parts = partsOf(document);
+  const parts = rootSections(document);
   if (parts.has('model') || ![...parts.keys()].some(isShape)) return document;
   const isElsewhere = (key: string) =>
     Object.hasOwn(TRAINING_SECTIONS, key) ||
@@ -91,7 +91,7 @@ async function withModel(document: ConfigDocument): Promise<ConfigDocument> {
 
 /** The keys of an optimizer, a schedule and a scaler under `training`. */
 function withTraining(document: ConfigDocument): ConfigDocument {
-  const parts = partsOf(document);
+  const parts = rootSections(document);
   const training = parts.get('training');
   // A value of another type is an error of its own.
   if (training && training.value !== null && !isMapping(training)) return document;
@@ -174,5 +174,5 @@ function asFamily(document: ConfigDocument, family: string): ConfigDocument {
             },
           },
         ];
-  return withParts(document, partsOf(document).set('model', mappingOf(parts, model)), found);
+  return withParts(document, rootSections(document).set('model', mappingOf(parts, model)), found);
 }

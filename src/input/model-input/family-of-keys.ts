@@ -155,9 +155,9 @@ function namedWith(families: readonly Family[], textOf: (family: Family) => stri
 }
 
 function ambiguous(document: ConfigDocument, families: readonly Family[]): UserError {
-  return refusal(document, {
+  return familyRefusal(document, {
     message: `no family, and ${families.length} families read its keys`,
-    suggestion: `write ${namedWith(families, (family) => `${setting('family', family.name)}${sizeOf(document, family)}`)}; or family: NAME beside its keys`,
+    suggestion: `write ${namedWith(families, (family) => `${setting('family', family.name)}${familySize(document, family)}`)}; or family: NAME beside its keys`,
   });
 }
 
@@ -170,7 +170,7 @@ function incomplete(
   const renamed = keys.filter((key) => !known.has(key));
   const own = renamed.map((key) => synonymAmong(key, [...known]));
   const isRenamed = own.every((key) => key !== undefined);
-  return refusal(document, {
+  return familyRefusal(document, {
     message: `no family and no ${missing.join(', no ')}: several families read its keys`,
     suggestion:
       `add ${joined([...missing])}, and write ${namedWith(families, ({ name }) => setting('family', name))}` +
@@ -185,7 +185,7 @@ interface Gaps {
 }
 
 /** Parameters of the model in a family. */
-function sizeOf(document: ConfigDocument, family: Family): string {
+function familySize(document: ConfigDocument, family: Family): string {
   const { value } = checkDocument(asRead(document, family), family);
   if (value === undefined) return '';
   try {
@@ -198,7 +198,7 @@ function sizeOf(document: ConfigDocument, family: Family): string {
   }
 }
 
-function refusal(document: ConfigDocument, text: ProblemText): UserError {
+function familyRefusal(document: ConfigDocument, text: ProblemText): UserError {
   const place = document.locate(['model'], 'key');
   return invalidConfig(
     document.file,

@@ -315,7 +315,7 @@ const isWithoutKind = ({ file, value }: ConfigDocument): boolean =>
 async function withoutKind(document: ConfigDocument): Promise<UserError> {
   const kinds = await knownKinds();
   const likely = await likelyKind(document.value, kinds);
-  return refusal(document, {
+  return documentRefusal(document, {
     path: [],
     message: `has no ${KIND}: the kind of its model is unknown`,
     suggestion: likely
@@ -343,12 +343,12 @@ async function unknownKind(document: ConfigDocument): Promise<UserError> {
   const kinds = await knownKinds();
   const inside = unknownTextPart(value);
   const message = `no family for ${KIND} ${describeValue(value[KIND])} is known here${inside ? `: ${inside}` : ''}`;
-  const respelled = kinds.find((kind) => folded(kind) === folded(value[KIND]));
+  const respelled = kinds.find((kind) => foldedKind(kind) === foldedKind(value[KIND]));
   if (respelled !== undefined) {
     const suggestion = `did you mean ${quote(respelled)}?`;
-    return refusal(document, { path: [KIND], message, suggestion });
+    return documentRefusal(document, { path: [KIND], message, suggestion });
   }
-  return refusal(document, {
+  return documentRefusal(document, {
     path: [KIND],
     message,
     // Kinds with similar names or with the same keys are other models: phi is not phi3.
@@ -357,9 +357,9 @@ async function unknownKind(document: ConfigDocument): Promise<UserError> {
 }
 
 /** A kind in lower case and with underscores; nothing else may differ, because similar names are other models. */
-const folded = (kind: unknown) => String(kind).trim().toLowerCase().replaceAll('-', '_');
+const foldedKind = (kind: unknown) => String(kind).trim().toLowerCase().replaceAll('-', '_');
 
-function refusal(
+function documentRefusal(
   document: ConfigDocument,
   { path, message, suggestion }: { path: string[]; message: string; suggestion: string },
 ): UserError {

@@ -157,7 +157,7 @@ const LAYER_SECONDS = 75e-6;
 const TENSOR_SECONDS = 18e-6;
 
 /** Seconds that the size of a model adds; an invalid one has none. */
-const secondsOf = ({ loaded }: LoadedCandidate): number =>
+const candidateSeconds = ({ loaded }: LoadedCandidate): number =>
   loaded === undefined
     ? LAYER_SECONDS
     : LAYER_SECONDS * walkCounted(loaded.model).length +
@@ -170,7 +170,7 @@ const secondsOf = ({ loaded }: LoadedCandidate): number =>
 export async function candidateCosts(models: Candidates): Promise<number[]> {
   const { points, sample, swept } = models;
   const seconds = new Map<number, number>();
-  for (const index of sample) seconds.set(index, secondsOf(await models.candidate(index)));
+  for (const index of sample) seconds.set(index, candidateSeconds(await models.candidate(index)));
   const costs: number[] = [];
   for (let start = 0; start < points.length; ) {
     const { file, chosen: first = [] } = points[start] ?? {};

@@ -54,7 +54,10 @@ export async function loadAllFiles<Loaded>(
     }
   }
   const [first] = failures;
-  return { loaded, error: sources.length === 1 ? first?.error : joined(failures, sources.length) };
+  return {
+    loaded,
+    error: sources.length === 1 ? first?.error : combinedSource(failures, sources.length),
+  };
 }
 
 /**
@@ -76,12 +79,12 @@ export async function withErrorOf(
       { source, error },
       { source: other, error: second },
     ];
-    return joined(failures, failures.length);
+    return combinedSource(failures, failures.length);
   }
   return error;
 }
 
-function joined(
+function combinedSource(
   failures: readonly { readonly source: string; readonly error: UserError }[],
   files: number,
 ): UserError | undefined {

@@ -6,7 +6,7 @@ import { sumOf } from '../../base/text/words.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { storedNames } from '../../checkpoint/names.js';
 import { canHoldNonFinite, indexAt, nonFiniteIn } from '../../checkpoint/non-finite.js';
-import { namesOf } from '../../checkpoint/reconcile/faults.js';
+import { parameterNames } from '../../checkpoint/reconcile/faults.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { tensorsOf } from '../../model/architecture/walk.js';
@@ -65,7 +65,7 @@ export async function scanValues(
   const found: { readonly name: string; readonly tensor: StoredTensor }[] = [];
   for (const param of tensorsOf(model)) {
     if (param.role !== 'parameter') continue;
-    for (const name of namesOf(param)) {
+    for (const name of parameterNames(param)) {
       const known = stored.get(name);
       if (known === undefined || seen.has(known.tensor)) continue;
       seen.add(known.tensor);

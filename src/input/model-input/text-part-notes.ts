@@ -29,7 +29,7 @@ interface Read {
 }
 
 /** Notes on a text part that is read in a class around it. */
-export function notesOf(read: Read): PartNote[] {
+export function textPartNotes(read: Read): PartNote[] {
   const { of, wrapper, named, family, text, isAbsent } = read;
   return [
     ...(isAbsent ? [absentNote(of)] : []),
@@ -45,7 +45,7 @@ const warning = (message: string, suggestion: string): PartNote => ({
   message,
   suggestion,
 });
-const refusal = (message: string, suggestion: string): PartNote => ({
+const refusalNote = (message: string, suggestion: string): PartNote => ({
   severity: 'error',
   message,
   suggestion,
@@ -73,7 +73,8 @@ function kindNotes(of: string, wrapper: Wrapper | undefined, named: unknown): Pa
   if (takes === undefined || named == null) return [];
   const kind = ownValue(names, String(named)) ?? String(named);
   if (takes.includes(kind)) return [];
-  if (takes.length > 1) return [refusal(`${of} holds no ${kind}`, `write ${takes.join(' or ')}`)];
+  if (takes.length > 1)
+    return [refusalNote(`${of} holds no ${kind}`, `write ${takes.join(' or ')}`)];
   return [
     warning(
       `model_type ${kind} has no effect: ${of} holds a ${wrapper.text}`,
@@ -126,22 +127,25 @@ function familyNotes(
 ): PartNote[] {
   if (wrapper === undefined || wrapper.logits === 'own') return [];
   if (ownValue(HEAD_BIAS, family)?.(config)) {
-    return [refusal(`the head of ${family} has a bias, which that of ${of} lacks`, ALONE)];
+    return [refusalNote(`the head of ${family} has a bias, which that of ${of} lacks`, ALONE)];
   }
   if (family === 'zamba2' && (flagIn(text) ?? true) !== tied && hasSharedBlocks(text)) {
     const does = tied ? 'ties the head' : 'does not tie the head';
-    return [refusal(`${of} ${does}, but the blocks of zamba2 follow its own flag`, ALONE)];
+    return [refusalNote(`${of} ${does}, but the blocks of zamba2 follow its own flag`, ALONE)];
   }
   const factor = config.logits_scaling ?? 1;
   if (wrapper.isInverse && isRead(family, 'logits_scaling') && factor !== 1) {
     return [
-      refusal(`${of} multiplies by logits_scaling ${factor}, by which ${family} divides`, ALONE),
+      refusalNote(
+        `${of} multiplies by logits_scaling ${factor}, by which ${family} divides`,
+        ALONE,
+      ),
     ];
   }
   const { outerHead } = wrapper;
   if (outerHead && !tied && text.vocab_size !== (whole.vocab_size ?? outerHead)) {
     return [
-      refusal(
+      refusalNote(
         `the head of ${of} has the vocab_size of the whole, ${whole.vocab_size ?? outerHead}, and not that of the text part`,
         'write the same vocab_size in both',
       ),
@@ -150,7 +154,7 @@ function familyNotes(
   const holder = ownValue(PER_LAYER, family);
   if (holder !== undefined && holder !== of && config.hidden_size_per_layer_input !== 0) {
     return [
-      refusal(`${of} does not give ${family} the tokens of its inputs for each layer`, ALONE),
+      refusalNote(`${of} does not give ${family} the tokens of its inputs for each layer`, ALONE),
     ];
   }
   return [];

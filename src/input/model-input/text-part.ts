@@ -12,7 +12,7 @@ import {
   type JsonObject,
   LIMITED,
 } from '../../model/architecture/transformer/config-keys.js';
-import { isTied, notesOf, type PartNote } from './text-part-notes.js';
+import { isTied, type PartNote, textPartNotes } from './text-part-notes.js';
 import {
   ownValue,
   PLAIN_EMBEDDINGS,
@@ -68,7 +68,7 @@ export function textPartOf(whole: JsonObject, as?: string): TextPart | undefined
   if (isAbsent && (wrapper === undefined || hasSizes(whole))) return undefined;
   const text = (key === undefined ? (isFlat ? whole : {}) : whole[key]) as JsonObject;
   const named = isFlat ? undefined : text.model_type;
-  const kind = as ?? kindOf(wrapper, named);
+  const kind = as ?? wrapperKind(wrapper, named);
   const family = ownValue(TEXT_KINDS, kind)?.family ?? kind;
   if (!isFamilyName(family)) return undefined;
   const tied = isTied(wrapper, whole, text, kind);
@@ -100,7 +100,7 @@ export function textPartOf(whole: JsonObject, as?: string): TextPart | undefined
     leftOut: Object.keys(whole).filter((each) => each !== key && isPart(each, whole[each])),
     remarks,
     isAbsent,
-    notes: notesOf({ of, wrapper, named, kind, family, whole, text, config, tied, isAbsent }),
+    notes: textPartNotes({ of, wrapper, named, kind, family, whole, text, config, tied, isAbsent }),
   };
 }
 
@@ -125,7 +125,7 @@ const hasSizes = (whole: JsonObject) =>
   ['hidden_size', 'num_hidden_layers', 'num_attention_heads'].some((key) => whole[key] != null);
 
 /** Kind of a text part, as the class around it reads its name. */
-function kindOf(wrapper: Wrapper | undefined, named: unknown): string {
+function wrapperKind(wrapper: Wrapper | undefined, named: unknown): string {
   if (wrapper?.takes?.length === 1) return wrapper.text;
   if (named == null) return wrapper?.text ?? '';
   return ownValue(wrapper?.names ?? {}, String(named)) ?? String(named);

@@ -16,7 +16,7 @@ import {
   faultCountText,
   faultText,
 } from '../../checkpoint/reconcile/fault-texts.js';
-import { namesOf } from '../../checkpoint/reconcile/faults.js';
+import { parameterNames } from '../../checkpoint/reconcile/faults.js';
 import { ignoredIn, ignoredText } from '../../checkpoint/reconcile/ignored-tensors.js';
 import { type FaultGroup, groupFaults } from '../../checkpoint/reconcile/notes.js';
 import {
@@ -422,9 +422,9 @@ function namesOnBothSides(
   if (own.some(({ shape }, at) => !isSameShape(shape, theirs[at]?.shape ?? []))) return names;
   for (const [at, param] of own.entries()) {
     const other = theirs[at] ?? param;
-    for (const name of [...namesOf(param), ...namesOf(other)]) {
-      names.stored.set(name, namesOf(param));
-      names.source.set(name, namesOf(other));
+    for (const name of [...parameterNames(param), ...parameterNames(other)]) {
+      names.stored.set(name, parameterNames(param));
+      names.source.set(name, parameterNames(other));
     }
   }
   return names;

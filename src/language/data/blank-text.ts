@@ -12,8 +12,11 @@ const INVISIBLE = /^[\s\u001c-\u001f\u0085\p{Default_Ignorable_Code_Point}]*$/u;
 const isInvisible = (text: string): boolean => INVISIBLE.test(text);
 
 /** Texts of a message that a model learns or reads. A call of a tool is one. */
-const textOf = ({ content, reasoning_content: reasoning = '', tool_calls: calls }: DataMessage) =>
-  `${content}${reasoning}${hasCalls(calls) ? JSON.stringify(calls) : ''}`;
+const messageText = ({
+  content,
+  reasoning_content: reasoning = '',
+  tool_calls: calls,
+}: DataMessage) => `${content}${reasoning}${hasCalls(calls) ? JSON.stringify(calls) : ''}`;
 
 const hasCalls = (calls: unknown): boolean =>
   Array.isArray(calls) ? calls.length > 0 : Boolean(calls);
@@ -25,11 +28,11 @@ export function blankOf(record: DataRecord): Blank | undefined {
   const texts =
     record.kind === 'text'
       ? [record.text]
-      : chats.flatMap(({ messages }) => messages.map((message) => textOf(message)));
+      : chats.flatMap(({ messages }) => messages.map((message) => messageText(message)));
   if (texts.every(isInvisible)) return texts.every((text) => text === '') ? 'empty' : 'white-space';
   const hasBlankAnswers = chats.some(({ messages }) => {
     const answers = messages.filter(({ role }) => role === 'assistant');
-    return answers.length > 0 && answers.every((message) => isInvisible(textOf(message)));
+    return answers.length > 0 && answers.every((message) => isInvisible(messageText(message)));
   });
   return hasBlankAnswers ? 'answers' : undefined;
 }

@@ -111,7 +111,7 @@ export interface CharacterCounts {
 
 const counts = new Float64Array(OTHER + 1);
 
-const add = (script: number) => {
+const addScript = (script: number) => {
   counts[script] = (counts[script] as number) + 1;
 };
 
@@ -129,14 +129,14 @@ export function countCharacters(text: string): CharacterCounts {
     } else if (unit >= 0xd800 && unit <= 0xdfff) {
       const code = text.codePointAt(at) ?? 0;
       if (code > 0xffff) {
-        add(scriptBeyondBasic(code));
+        addScript(scriptBeyondBasic(code));
         pairs++;
         at++;
       } else surrogates++;
     } else {
       if (unit >= 0x7f && unit <= 0x9f) control++;
       else if (unit === 0xfffd) replacement++;
-      add(BASIC[unit] ?? 0);
+      addScript(BASIC[unit] ?? 0);
     }
   }
   return { characters: length - pairs, control, replacement, surrogates, script: mainScript() };

@@ -71,7 +71,7 @@ export function fileBytes(file: string): number | null {
 export function openSource(file: string, onBytes: (more: number) => void): DataSource {
   const stored = { isGzip: false, hasByteOrderMark: false, crlfLines: 0, bytes: 0 };
   const name = nameOfSource(file);
-  return { name, stored, chunks: unpacked(name, counted(rawChunks(file), onBytes), stored) };
+  return { name, stored, chunks: unpacked(name, countedLines(rawChunks(file), onBytes), stored) };
 }
 
 async function* rawChunks(file: string): AsyncGenerator<Uint8Array> {
@@ -83,7 +83,7 @@ async function* rawChunks(file: string): AsyncGenerator<Uint8Array> {
   for await (const chunk of process.stdin) yield Buffer.from(chunk);
 }
 
-async function* counted(
+async function* countedLines(
   chunks: AsyncIterable<Uint8Array>,
   onBytes: (more: number) => void,
 ): AsyncGenerator<Buffer> {

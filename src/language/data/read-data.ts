@@ -438,7 +438,7 @@ class Run {
       const text = record.kind === 'ids' ? undefined : texts.join('\n');
       // The marks of a template are not content.
       const written = chatsOf(record)
-        .flatMap(({ messages }) => messages.map(contentOf))
+        .flatMap(({ messages }) => messages.map(messageContent))
         .join('\n');
       const content = written === '' ? text : written;
       this.#show(place, sequences, maker);
@@ -493,7 +493,7 @@ class Run {
   }
 }
 
-const contentOf = ({ content }: DataMessage) => content;
+const messageContent = ({ content }: DataMessage) => content;
 
 /** Characters of a text, and the script of its content. */
 function countedText(text: string, content = text): CharacterCounts {

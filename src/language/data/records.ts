@@ -159,7 +159,7 @@ function refuseBareValues(file: string, lines: readonly string[], isJson: boolea
   const first = values.find((value) => value !== undefined);
   const areValues = values.length > 0 && values.every((value) => value !== undefined);
   if (!areValues && !isJson) return;
-  const found = areValues ? `${valueText(first)}` : `the text ${shortened(lines[0] ?? '', 30)}`;
+  const found = areValues ? `${fieldText(first)}` : `the text ${shortened(lines[0] ?? '', 30)}`;
   const record = areValues && typeof first !== 'string' ? '[1, 2, 3]' : '{"text": "…"}';
   const convert =
     typeof first === 'string' && areValues
@@ -320,7 +320,7 @@ export function readRecord(
   }
   switch (kind) {
     case 'text':
-      return textOf(value, key ?? 'text');
+      return recordText(value, key ?? 'text');
     case 'chat':
       return chatRecord(value);
     case 'preference':
@@ -346,7 +346,7 @@ function firstInvalidByte(bytes: Buffer): number {
 }
 
 /** `the number 12`, `a list`: a value for a message. */
-function valueText(value: unknown): string {
+function fieldText(value: unknown): string {
   if (value === null) return 'null';
   if (value === undefined) return 'nothing';
   if (Array.isArray(value)) return 'a list';
@@ -355,7 +355,7 @@ function valueText(value: unknown): string {
 }
 
 const notRecord = (value: unknown) =>
-  invalid('wrong-shape', `expected an object, found ${valueText(value)}`);
+  invalid('wrong-shape', `expected an object, found ${fieldText(value)}`);
 
 const missing = (wanted: string, value: Readonly<Record<string, unknown>>) => {
   const keys = Object.keys(value)
@@ -365,12 +365,12 @@ const missing = (wanted: string, value: Readonly<Record<string, unknown>>) => {
   return invalid('missing-key', `expected the key ${wanted}, found ${found}`);
 };
 
-function textOf(value: unknown, key: string): DataRecord | InvalidLine {
+function recordText(value: unknown, key: string): DataRecord | InvalidLine {
   if (!isRecord(value)) return notRecord(value);
   if (!Object.hasOwn(value, key)) return missing(key, value);
   const text = value[key];
   if (typeof text === 'string') return { kind: 'text', text };
-  return invalid('wrong-shape', `${key}: expected a text, found ${valueText(text)}`);
+  return invalid('wrong-shape', `${key}: expected a text, found ${fieldText(text)}`);
 }
 
 const ROLES: ReadonlySet<string> = new Set(['system', 'user', 'assistant', 'tool']);
@@ -410,7 +410,7 @@ function preferenceOf(value: unknown): DataRecord | InvalidLine {
     const { prompt } = value;
     if (typeof prompt !== 'string') {
       throw new ShapeError(
-        `prompt: expected a text next to the text ${key}, found ${valueText(prompt)}`,
+        `prompt: expected a text next to the text ${key}, found ${fieldText(prompt)}`,
       );
     }
     return {
@@ -434,7 +434,7 @@ function shaped(make: () => DataRecord): DataRecord | InvalidLine {
 
 function chatOf(value: unknown, key: string): DataChat {
   if (!Array.isArray(value)) {
-    throw new ShapeError(`${key}: expected a list of messages, found ${valueText(value)}`);
+    throw new ShapeError(`${key}: expected a list of messages, found ${fieldText(value)}`);
   }
   if (value.length === 0) throw new ShapeError(`${key}: expected at least one message, found none`);
   const messages = value.map((each, index) => messageOf(each, `${key}[${index}]`));
@@ -449,12 +449,12 @@ function chatOf(value: unknown, key: string): DataChat {
 
 function messageOf(value: unknown, place: string): DataMessage {
   if (!isRecord(value))
-    throw new ShapeError(`${place}: expected a message, found ${valueText(value)}`);
+    throw new ShapeError(`${place}: expected a message, found ${fieldText(value)}`);
   const isShared = value.role === undefined && value.from !== undefined;
   const [role, content] = isShared ? [value.from, value.value] : [value.role, value.content];
   const names = isShared ? ['from', 'value'] : ['role', 'content'];
   if (typeof role !== 'string') {
-    throw new ShapeError(`${place}.${names[0]}: expected a role, found ${valueText(role)}`);
+    throw new ShapeError(`${place}.${names[0]}: expected a role, found ${fieldText(role)}`);
   }
   const known = isShared && Object.hasOwn(SHARED_ROLES, role) ? SHARED_ROLES[role] : role;
   if (known === undefined || !ROLES.has(known)) {
@@ -464,7 +464,7 @@ function messageOf(value: unknown, place: string): DataMessage {
   const calls = parsedText(value.tool_calls, `${place}.tool_calls`);
   const hasCalls = Array.isArray(calls) && calls.length > 0;
   if (typeof content !== 'string' && !(hasCalls && (content === null || content === undefined))) {
-    throw new ShapeError(`${place}.${names[1]}: expected a text, found ${valueText(content)}`);
+    throw new ShapeError(`${place}.${names[1]}: expected a text, found ${fieldText(content)}`);
   }
   const { reasoning_content: reasoning } = value;
   return {
@@ -491,7 +491,7 @@ function idsOf(value: unknown): DataRecord | readonly DataRecord[] | InvalidLine
   if (isRecord(value) && key === undefined) return missing('input_ids', value);
   const list = isRecord(value) && key !== undefined ? value[key] : value;
   if (!Array.isArray(list)) {
-    return invalid('wrong-shape', `expected a list of token ids, found ${valueText(list)}`);
+    return invalid('wrong-shape', `expected a list of token ids, found ${fieldText(list)}`);
   }
   if (list.length > 0 && list.every(Array.isArray)) {
     const rows = list.map((row) => checkedIds(row));
@@ -508,7 +508,7 @@ function checkedIds(list: readonly unknown[]): DataRecord | InvalidLine {
     (id) => !Number.isInteger(id) || (id as number) < 0 || (id as number) > MOST_ID,
   );
   if (at < 0) return { kind: 'ids', ids: list as readonly number[] };
-  return invalid('wrong-shape', `id ${at + 1}: expected a token id, found ${valueText(list[at])}`);
+  return invalid('wrong-shape', `id ${at + 1}: expected a token id, found ${fieldText(list[at])}`);
 }
 
 function idsOfText(text: string): DataRecord | InvalidLine {

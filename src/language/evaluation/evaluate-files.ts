@@ -244,7 +244,7 @@ export async function evaluationOfFiles(
     score: work.score,
     async fold(scores, info) {
       const found = await work.fold(scores);
-      return resultOf({ input, read, windows, found, engine: info });
+      return evaluationResult({ input, read, windows, found, engine: info });
     },
     async close() {
       shown.end();
@@ -396,7 +396,7 @@ const weighted = (
   weights: checkpoint ? checkpointWeights(model, checkpoint) : randomWeights(model, seed),
 });
 
-const namesOf = ({ loaded, checkpoint }: WeightedModelFile): EvaluatedModel => ({
+const evaluatedNames = ({ loaded, checkpoint }: WeightedModelFile): EvaluatedModel => ({
   file: loaded.file,
   family: loaded.family.name,
   checkpoint: checkpoint?.path ?? null,
@@ -411,15 +411,21 @@ interface EvaluationParts {
   readonly engine: EngineInfo;
 }
 
-function resultOf({ input, read, windows, found, engine }: EvaluationParts): EvaluationResult {
+function evaluationResult({
+  input,
+  read,
+  windows,
+  found,
+  engine,
+}: EvaluationParts): EvaluationResult {
   const { own, reference } = input;
   const { file, texts, tokens, bytes, words } = read;
   const { loss, perplexity } = found.own;
   const bitsPerNat = bytes === null ? null : tokens / bytes / Math.LN2;
   return {
     schema: 'minimind/evaluate@1',
-    model: namesOf(own),
-    against: reference ? namesOf(reference) : null,
+    model: evaluatedNames(own),
+    against: reference ? evaluatedNames(reference) : null,
     engine,
     weights: input.weights ?? null,
     input: {

@@ -4,7 +4,7 @@ import type { UserError } from '../../base/errors.js';
 import type { WeightForm } from '../../base/tensor/group-quantization.js';
 import { divergence } from '../../base/tensor/logits.js';
 import { attentionWindows, hasLengthRule, isFollowedByCache } from '../../engine/calls.js';
-import { Decoder, rowOf } from '../../engine/decoder.js';
+import { Decoder, rowValues } from '../../engine/decoder.js';
 import type { Engine, Program, Values } from '../../engine/engine.js';
 import { nonFiniteLogits } from '../../engine/weights/non-finite-weights.js';
 import type { WeightSource } from '../../engine/weights/weights.js';
@@ -158,13 +158,13 @@ async function scoreWindow(
     const referenceLogits = reference && (await reference.next()).value;
     const [count = 0] = part.shape;
     for (let row = 0; row < count; row++, at++) {
-      const logits = rowOf(part, row);
+      const logits = rowValues(part, row);
       const token = tokens[at] as number;
       const score = tokenScore(logits, token);
       if (Number.isNaN(score.logSum)) throw broken(0);
       loss.push(score.loss);
       if (!referenceLogits) continue;
-      const expected = rowOf(referenceLogits, row);
+      const expected = rowValues(referenceLogits, row);
       const before = tokenScore(expected, token);
       if (Number.isNaN(before.logSum)) throw broken(1);
       other.loss.push(before.loss);

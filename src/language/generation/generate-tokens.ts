@@ -3,7 +3,7 @@
 import { MersenneTwister, uniform53 } from '../../base/random/distributions.js';
 import { argmaxOf } from '../../base/tensor/logits.js';
 import type { Decoder } from '../../engine/decoder.js';
-import { advance, rowOf } from '../../engine/decoder.js';
+import { advance, rowValues } from '../../engine/decoder.js';
 import type {
   SamplingSettings,
   SamplingStage,
@@ -111,7 +111,7 @@ export function generateTokens(
       return token;
     };
     const start = performance.now();
-    let next = sampled(rowOf(await advance(decoder, prompt), 0));
+    let next = sampled(rowValues(await advance(decoder, prompt), 0));
     prefill = performance.now() - start;
     // The next prompt of a chat begins with this one, but its text can have other tokens for the answer.
     decoder.keep();
@@ -129,7 +129,7 @@ export function generateTokens(
       let follower: Drawn | undefined;
       let accepted = 0;
       for (const [index, token] of proposed.entries()) {
-        const row = rowOf(logits, index);
+        const row = rowValues(logits, index);
         const distribution = distributionOf(row, settings, earlier);
         const isAccepted = isTaken(distribution, token, settings, draw);
         acceptance.proposed[index] = (acceptance.proposed[index] ?? 0) + 1;
@@ -144,7 +144,7 @@ export function generateTokens(
         if (stopIds.has(token.id)) return 'stop token';
       }
       await decoder.rewind(decoder.position - (proposed.length - accepted));
-      next = follower ?? sampled(rowOf(logits, accepted));
+      next = follower ?? sampled(rowValues(logits, accepted));
     }
   }
   return { tokens: tokens(), acceptance, prefillMilliseconds: () => prefill };
@@ -210,7 +210,7 @@ export function modelDraft(decoder: Decoder): Draft {
       const proposed: DraftToken[] = [];
       const all = [...tokens];
       while (proposed.length < count) {
-        const logits = rowOf(await advance(decoder, all), 0);
+        const logits = rowValues(await advance(decoder, all), 0);
         // The proposed tokens can be rejected.
         if (proposed.length === 0) decoder.keep();
         const distribution = distributionOf(logits, settings, all);
@@ -403,7 +403,7 @@ export async function compareAnswer(other: Decoder, answer: Answer): Promise<Ans
   let position = 0;
   for await (const part of other.appendInParts(all, ids.length)) {
     for (let row = 0; row < (part.shape[0] ?? 0); row++, position++) {
-      const logits = rowOf(part, row);
+      const logits = rowValues(part, row);
       const id = argmaxOf(logits);
       const token = answer.tokens[position];
       if (token === undefined || token.id === id) continue;

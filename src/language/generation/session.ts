@@ -81,7 +81,7 @@ async function closeAll(engine: Engine, programs: readonly Program[]): Promise<v
   await engine.close();
 }
 
-const vocabularyOf = ({ embedding }: LanguageModel): number => embedding.weight.shape[0] ?? 0;
+const sessionVocabulary = ({ embedding }: LanguageModel): number => embedding.weight.shape[0] ?? 0;
 
 /**
  * Tokens that a sequence can have.
@@ -399,7 +399,7 @@ export class GenerationSession {
 }
 
 function refuseOtherVocabulary(flag: string, { model }: ModelToOpen, other: ModelToOpen): void {
-  const [own, given] = [vocabularyOf(model), vocabularyOf(other.model)];
+  const [own, given] = [sessionVocabulary(model), sessionVocabulary(other.model)];
   if (own === given) return;
   throw usageError(
     `${flag}: expected a model with a vocabulary of ${own} tokens, found one of ${given}`,

@@ -38,7 +38,7 @@ export async function openModelText(
 ): Promise<ModelText> {
   const named = asked === undefined ? undefined : tokenizerFile(asked);
   const searched = named === undefined ? folders : [path.dirname(named), ...folders];
-  const find = (name: string) => found(searched, name);
+  const find = (name: string) => existingFile(searched, name);
   const [tokenizerConfig, generation, config] = await Promise.all([
     configAt(find('tokenizer_config.json')),
     configAt(find('generation_config.json')),
@@ -62,7 +62,7 @@ export async function openModelText(
 
 /** Whether a tokenizer is in one of the folders of a model. */
 export const hasTokenizer = (folders: readonly string[]): boolean =>
-  found(folders, 'tokenizer.json') !== undefined;
+  existingFile(folders, 'tokenizer.json') !== undefined;
 
 /**
  * The tokenizer of a model.
@@ -75,7 +75,7 @@ export function requireTokenizer(
 ): TextTokenizer {
   if (tokenizer) return tokenizer;
   const [folder] = folders;
-  const model = found(folders, 'tokenizer.model');
+  const model = existingFile(folders, 'tokenizer.model');
   throw usageError(
     model === undefined
       ? `expected a tokenizer.json${folder === undefined ? '' : ` in ${folder}`}, found none`
@@ -86,7 +86,7 @@ export function requireTokenizer(
   );
 }
 
-const found = (folders: readonly string[], name: string): string | undefined =>
+const existingFile = (folders: readonly string[], name: string): string | undefined =>
   folders.map((folder) => path.join(folder, name)).find((file) => fs.existsSync(file));
 
 async function configAt(

@@ -69,7 +69,7 @@ export function parseTokenizer(text: string, file: string, isPlain = false): Par
   const check = (id: unknown, token: () => unknown) => {
     if (Number.isInteger(id) && (id as number) >= 0 && (id as number) <= most) return;
     throw refuse(
-      `expected ids from 0 to ${most} for ${vocabulary} tokens, found ${shown(id)} for ${shown(token())}`,
+      `expected ids from 0 to ${most} for ${vocabulary} tokens, found ${excerpt(id)} for ${excerpt(token())}`,
     );
   };
   if (!listed) for (const [at, id] of ids.entries()) check(id, () => Object.keys(vocab)[at]);
@@ -144,4 +144,4 @@ function tokensOf(vocab: readonly unknown[], refuse: (what: string) => UserError
 }
 
 /** JSON of a value, truncated: it may be a list of any length. */
-const shown = (value: unknown) => String(JSON.stringify(value)).slice(0, 60);
+const excerpt = (value: unknown) => String(JSON.stringify(value)).slice(0, 60);

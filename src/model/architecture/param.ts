@@ -25,7 +25,7 @@ export class LimitError extends Error {
   }
 }
 
-const grouped = (value: number) =>
+const groupedInteger = (value: number) =>
   Number.isSafeInteger(value) ? value.toLocaleString('en-US') : `about ${value.toExponential(2)}`;
 
 /** Rejects a model with too many blocks. */
@@ -33,7 +33,7 @@ export function checkLayers(path: string, layers: number): void {
   if (layers > MAX_LAYERS) {
     throw new LimitError(
       path,
-      `describes ${grouped(layers)} layers; the limit is ${grouped(MAX_LAYERS)}`,
+      `describes ${groupedInteger(layers)} layers; the limit is ${groupedInteger(MAX_LAYERS)}`,
     );
   }
 }
@@ -47,14 +47,18 @@ export function checkNames(path: string, names: number): void {
 export function checkEach(path: string, layers: number, each: number): void {
   const names = layers * each;
   if (names > MAX_TENSORS) {
-    throw tooManyNames(path, names, `, ${grouped(each)} in each of ${grouped(layers)} layers`);
+    throw tooManyNames(
+      path,
+      names,
+      `, ${groupedInteger(each)} in each of ${groupedInteger(layers)} layers`,
+    );
   }
 }
 
 const tooManyNames = (path: string, names: number, where = '') =>
   new LimitError(
     path,
-    `describes at least ${grouped(names)} tensor names${where}; the limit is ${grouped(MAX_TENSORS)}`,
+    `describes at least ${groupedInteger(names)} tensor names${where}; the limit is ${groupedInteger(MAX_TENSORS)}`,
   );
 
 /** Rejects a model whose stored values (a sum of doubles) are too many to count exactly. */
@@ -62,7 +66,7 @@ export function checkElements(path: string, elements: number): void {
   if (!Number.isSafeInteger(elements)) {
     throw new LimitError(
       path,
-      `describes ${grouped(elements)} stored values; counts are exact only up to 2^53 − 1`,
+      `describes ${groupedInteger(elements)} stored values; counts are exact only up to 2^53 − 1`,
     );
   }
 }

@@ -55,11 +55,11 @@ export function srteLayoutOf(model: LanguageModel): SrteLayout | undefined {
     sharing: isShared ? 'shared' : 'per-layer',
     positions: model.positions,
     layers: srtes.length,
-    ...sizesOf(first),
+    ...layoutSizes(first),
   };
 }
 
-function sizesOf(srte: Srte): Pick<SrteLayout, 'form' | 'hidden' | 'rank'> {
+function layoutSizes(srte: Srte): Pick<SrteLayout, 'form' | 'hidden' | 'rank'> {
   switch (srte.kind) {
     case 'srteTable':
       return { form: 'table', hidden: srte.table.shape[2] ?? 0, rank: null };

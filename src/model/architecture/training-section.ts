@@ -258,7 +258,7 @@ const FORMS = {
   initial_scale_power: scalePower,
 } as const satisfies Readonly<Record<string, Form>>;
 
-const formOf = (name: string): Form | undefined =>
+const keyForm = (name: string): Form | undefined =>
   Object.hasOwn(FORMS, name) ? FORMS[name as keyof typeof FORMS] : undefined;
 
 /** Settings that only GradScaler has: a training with one uses it. */
@@ -362,7 +362,7 @@ export interface NamedTraining {
 
 /** Whether a key is one of a training, under any name. */
 export const isTrainingKey = (name: string): boolean =>
-  nameOf(name) !== undefined || formOf(name) !== undefined;
+  trainingKey(name) !== undefined || keyForm(name) !== undefined;
 
 /** Reads the settings of a training section under any of their names. */
 export function namedTraining(section: TrainingSection | null | undefined): NamedTraining {
@@ -372,7 +372,7 @@ export function namedTraining(section: TrainingSection | null | undefined): Name
   const unread: string[] = [];
   for (const [name, value] of Object.entries(section ?? {})) {
     if (value === undefined || value === null) continue;
-    const said = settingsOf(name, value);
+    const said = trainingSettings(name, value);
     if (said === undefined) {
       unread.push(name);
       continue;
@@ -395,22 +395,22 @@ export function namedTraining(section: TrainingSection | null | undefined): Name
   return { settings, keys: found, contradictions, unread };
 }
 
-function settingsOf(
+function trainingSettings(
   name: string,
   value: unknown,
 ): Partial<Record<TrainingKey, unknown>> | undefined {
-  const key = nameOf(name);
+  const key = trainingKey(name);
   // Defaults of transformers and DeepSpeed.
   if (key === 'max_steps' && value === -1) return {};
   if (key === 'loss_scale' && value === 0) return { grad_scaler: true };
   if (key !== undefined) return { [key]: isSwitch(key) ? value !== false : value };
-  return formOf(name)?.read(value);
+  return keyForm(name)?.read(value);
 }
 
 /** Switches that can be `auto`, which is on where the GPU has the type. */
 const isSwitch = (key: TrainingKey) => key === 'fp16' || key === 'bf16';
 
-function nameOf(name: string): TrainingKey | undefined {
+function trainingKey(name: string): TrainingKey | undefined {
   if (Object.hasOwn(keys, name)) return name as TrainingKey;
   return Object.hasOwn(TRAINING_SYNONYMS, name)
     ? TRAINING_SYNONYMS[name as keyof typeof TRAINING_SYNONYMS]

@@ -184,7 +184,7 @@ export function attentionMethodsOf(model: Layer, options: AttentionSetting): Att
     headDim: first.headDim,
     contexts: [...new Set(options.contexts)]
       .sort((a, b) => a - b)
-      .map((context) => ({ context, rows: rowsOf(model, variants, context, options) })),
+      .map((context) => ({ context, rows: methodRows(model, variants, context, options) })),
   };
 }
 
@@ -301,13 +301,13 @@ function localSpans(heads: number, tokens: number, wanted = USUAL_GLOBAL_HEADS):
 
 // Figures
 
-function rowsOf(
+function methodRows(
   model: Layer,
   variants: readonly Variant[],
   context: number,
   options: AttentionSetting,
 ): AttentionRow[] {
-  const all = variants.map((variant) => figuresOf(model, variant, context, options));
+  const all = variants.map((variant) => methodFigures(model, variant, context, options));
   const [plain] = all;
   if (plain === undefined) return [];
   return all.map((row) => {
@@ -317,7 +317,7 @@ function rowsOf(
   });
 }
 
-function figuresOf(
+function methodFigures(
   model: Layer,
   variant: Variant,
   context: number,

@@ -106,7 +106,7 @@ export const operationsIn = memoized((work: Work): readonly Operation[] =>
 
 /** Counts one forward pass over batch × context tokens. */
 export function forwardFlopsOf(work: Work, setting: ForwardSetting): ForwardBudget {
-  const parts = groupsOf(work).map((operations): ComponentFlops => {
+  const parts = operationGroups(work).map((operations): ComponentFlops => {
     const { component, kind } = operations[0];
     return { component, kind: WORK[kind], flops: forwardFigure(operations, setting) };
   });
@@ -122,18 +122,18 @@ export function trainingFlopsOf(work: Work, setting: TrainingFlopsSetting): Trai
   return { parts, total: partsTotal('training step', parts) };
 }
 
-const named = (parts: readonly ComponentFlops[]) =>
+const componentsByName = (parts: readonly ComponentFlops[]) =>
   Object.fromEntries(parts.map(({ component, kind, flops }) => [`${component}_${kind}`, flops]));
 
 const partsTotal = (label: string, parts: readonly ComponentFlops[]) =>
-  sumFigure(label, 'FLOP', named(parts), 'sum of the parts');
+  sumFigure(label, 'FLOP', componentsByName(parts), 'sum of the parts');
 
 type OperationGroup = readonly [Operation, ...Operation[]];
 
-const groupsOf = memoized((work: Work) => grouped(operationsIn(work)));
+const operationGroups = memoized((work: Work) => groupedOperations(operationsIn(work)));
 
 /** Groups operations by component and kind, in order of first appearance. */
-function grouped(operations: readonly Operation[]): OperationGroup[] {
+function groupedOperations(operations: readonly Operation[]): OperationGroup[] {
   const groups = new Map<string, [Operation, ...Operation[]]>();
   for (const operation of operations) {
     const key = `${operation.component} ${WORK[operation.kind]}`;
@@ -223,7 +223,9 @@ function scoresFormula(
 }
 
 function macs(products: readonly ComponentFlops[]): Figure {
-  const flops = Object.entries(named(products)).map(([name, { value }]) => v({ [name]: value }));
+  const flops = Object.entries(componentsByName(products)).map(([name, { value }]) =>
+    v({ [name]: value }),
+  );
   const source = 'matrix products alone; 1 MAC is 2 FLOP';
   return figure({ label: 'matrix products', unit: 'MAC', formula: div(add(...flops), 2), source });
 }
@@ -284,7 +286,7 @@ export function decodingFlopsOf(work: Work, context: number): DecodingFlops {
     perToken: sumFigure(
       'a token, without scores',
       'FLOP',
-      named(others),
+      componentsByName(others),
       'sum of the parts of a forward pass over one token',
     ),
     scores: scoresFigure(work, context),

@@ -79,7 +79,7 @@ export type ActivationPart = Component | keyof typeof OTHER_PARTS;
 export const stageOf = (model: LanguageModel, { stage }: ActivationSetting): StageRange =>
   stage ?? { from: 0, to: model.blocks.length, microBatches: 1 };
 
-export const tensorOf = ({ tensor }: ActivationSetting): number => tensor ?? 1;
+export const tensorParallelism = ({ tensor }: ActivationSetting): number => tensor ?? 1;
 
 /** Sequences with kept activations at a time. */
 export function sequencesIn({ batch, stage }: ActivationSetting): Expression {
@@ -99,7 +99,7 @@ export function scoresFigure(
   const attentions = attentionsIn(blocks);
   return ranksOf(
     attentions.map(({ spans }) => spans),
-    tensorOf(setting),
+    tensorParallelism(setting),
   )
     .map((rank) => scoresOfRank(attentions, setting, rank, squares))
     .reduce((a, b) => (b.value > a.value ? b : a));
@@ -115,7 +115,7 @@ function scoresOfRank(
   const bytes = v({ bytes: bytesPerValue });
   const layers = attentions.map((layer) => ({
     ...layer,
-    spans: spansOfRank(layer.spans, tensorOf(setting), rank),
+    spans: spansOfRank(layer.spans, tensorParallelism(setting), rank),
   }));
   const squares = sumByWindow(layers, (layer, heads) => heads * squaresOf(layer));
   const isCast = unfused && bytesPerValue < 4;
@@ -171,7 +171,7 @@ export function softmaxSums(blocks: readonly Layer[], setting: ActivationSetting
   return figure({
     label: `activations: ${OTHER_PARTS.softmaxSums}`,
     unit: 'bytes',
-    formula: div(sums, v({ tensor: tensorOf(setting) })),
+    formula: div(sums, v({ tensor: tensorParallelism(setting) })),
     source:
       'a float32 for each head and token; scores and scan states are computed again (FlashAttention, arXiv ' +
       '2205.14135; Mamba, arXiv 2312.00752)',
@@ -195,7 +195,7 @@ export function scanFigure(blocks: readonly Layer[], setting: ActivationSetting)
   const valuesOf = (kinds: readonly Scan[]) => sumOf(kinds, ({ inner, state }) => inner * state);
   const ofValues = valuesOf(scans.filter(({ decays }) => decays === 'values'));
   const ofHeads = valuesOf(scans.filter(({ decays }) => decays !== 'values'));
-  const tensor = tensorOf(setting);
+  const tensor = tensorParallelism(setting);
   const kept = [
     mul(3, v({ state_values: ofValues })),
     ...(ofHeads > 0 ? [v({ state_values_of_heads: ofHeads })] : []),

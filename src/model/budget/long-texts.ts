@@ -109,7 +109,7 @@ export function longTextsOf(model: Layer, setting: LongTextSetting): LongTexts {
     reach: number,
   ) => ({
     ...{ strategy, name, reach },
-    ...figuresOf(model, passes, name, setting),
+    ...longTextFigures(model, passes, name, setting),
   });
   const rows: Omit<LongTextRow, 'ofFull'>[] = [
     plain('full', 'full attention', whole, context),
@@ -176,7 +176,7 @@ const scoresIn = (model: Layer): readonly Scores[] =>
   operationsIn(model).filter((each): each is Scores => each.kind === 'scores');
 
 /** All scores of a model without windows, masked ones included. */
-function figuresOf(
+function longTextFigures(
   model: Layer,
   passes: readonly Pass[],
   name: string,

@@ -26,7 +26,7 @@ import {
   sequencesIn,
   softmaxSums,
   stageOf,
-  tensorOf,
+  tensorParallelism,
 } from './kernel-activations.js';
 
 interface PartBytes {
@@ -47,11 +47,11 @@ export function activationsOf(model: LanguageModel, setting: ActivationSetting):
   const hasBlocks = setting.recompute !== 'full';
   const kept = savedInStage(model, { from, to, hasBlocks, hasLogits });
   const parts = hasBlocks
-    ? partsOf(kept, model.blocks.slice(from, to), setting)
+    ? activationParts(kept, model.blocks.slice(from, to), setting)
     : [
         { part: 'blockInputs' as const, bytes: blockInputs(model, setting) },
         { part: 'oneBlock' as const, bytes: largestBlock(model, setting) },
-        ...partsOf(kept, [], setting),
+        ...activationParts(kept, [], setting),
       ];
   const loss = hasLogits ? [{ part: 'logits' as const, bytes: logits(model, setting) }] : [];
   const all = [...parts, ...loss];
@@ -77,7 +77,7 @@ interface SavedGroup {
 
 // Searches ask for the same blocks in many settings.
 const savedParts = memoized(groupedByPart);
-const savedGroups = memoized((all: readonly Saved[]) => groupsOf(savedParts(all)));
+const savedGroups = memoized((all: readonly Saved[]) => activationGroups(savedParts(all)));
 
 function groupedByPart(all: readonly Saved[]): readonly SavedPart[] {
   const parts = new Map<Saved['part'], { vectors: Map<string, Vectors>; sources: Set<string> }>();
@@ -123,7 +123,7 @@ const savedInStage = memoizedBy(
   ({ from, to, hasBlocks, hasLogits }: SavedRange) => `${from} ${to} ${hasBlocks} ${hasLogits}`,
   (model: LanguageModel, { from, to, hasBlocks, hasLogits }) => {
     const ends = savedAtEnds(model);
-    return groupsOf([
+    return activationGroups([
       ...(hasBlocks ? keptInBlocks(model, model.blocks.slice(from, to)) : []),
       ...(from === 0 ? ends.beforeBlocks : []),
       ...(to === model.blocks.length ? ends.afterBlocks : []),
@@ -132,7 +132,7 @@ const savedInStage = memoizedBy(
   },
 );
 
-function groupsOf(saved: readonly SavedPart[]): readonly SavedGroup[] {
+function activationGroups(saved: readonly SavedPart[]): readonly SavedGroup[] {
   const groups = new Map<Saved['part'], SavedPart[]>();
   for (const each of saved) {
     const members = groups.get(each.part);
@@ -159,7 +159,7 @@ const sumOf = (label: string, parts: readonly PartBytes[]) =>
   );
 
 /** Parts of `kept`, plus the scores and scan states of `blocks` unless they are recomputed. */
-function partsOf(
+function activationParts(
   kept: readonly SavedGroup[],
   blocks: readonly Layer[],
   setting: ActivationSetting,
@@ -206,7 +206,7 @@ const groupBytes = memoizedBy(vectorsSetting, vectorsFigure);
 /** Groups vectors of the same name and size into one input, with their number in all layers. */
 function vectorsFigure({ part, members }: SavedGroup, setting: ActivationSetting): Figure {
   const sequences = sequencesIn(setting);
-  const tensor = v({ tensor: tensorOf(setting) });
+  const tensor = v({ tensor: tensorParallelism(setting) });
   const { context, bytes } = inputs({ context: setting.context, bytes: setting.bytesPerValue });
   const named: Record<string, Input> = { ...inputsOf(sequences), context, bytes };
   const groups = new Map<string, { readonly each: Expression; readonly values: ValueCounts }>();
@@ -273,7 +273,7 @@ const VALUE_BYTES: Readonly<Record<NonNullable<Vectors['bytes']>, (bytes: Input)
 function blockInputs(model: LanguageModel, setting: ActivationSetting): Figure {
   const { from, to } = stageOf(model, setting);
   const sequences = sequencesIn(setting);
-  const tensor = setting.sequence ? tensorOf(setting) : 1;
+  const tensor = setting.sequence ? tensorParallelism(setting) : 1;
   const of = inputs({
     context: setting.context,
     bytes: setting.bytesPerValue,
@@ -317,7 +317,10 @@ export function blocksInBackward(
   const setting = { ...whole, stage: undefined };
   const isPlain = (setting.attention ?? 'plain') === 'plain';
   return kindsIn(model, whole).map(({ inside, block }) => {
-    const layers = sumOf('layers of a block', partsOf(savedGroups(inside), [], setting)).value;
+    const layers = sumOf(
+      'layers of a block',
+      activationParts(savedGroups(inside), [], setting),
+    ).value;
     if (!isPlain) return { layers, scoreGradients: 0, scanStates: 0, recomputed: 0 };
     const scanStates = scanFigure([block], setting).value;
     const scores = scoresFigure([block], setting).value;
@@ -342,7 +345,10 @@ const kindsIn = (model: LanguageModel, setting: ActivationSetting): BlockKind[] 
 function largestBlock(model: LanguageModel, whole: ActivationSetting): Figure {
   const setting = { ...whole, stage: undefined };
   const figures = kindsIn(model, whole).map(({ inside, block }) =>
-    sumOf(`activations: ${OTHER_PARTS.oneBlock}`, partsOf(savedGroups(inside), [block], setting)),
+    sumOf(
+      `activations: ${OTHER_PARTS.oneBlock}`,
+      activationParts(savedGroups(inside), [block], setting),
+    ),
   );
   return figures.reduce((a, b) => (b.value > a.value ? b : a));
 }
@@ -407,7 +413,7 @@ function keptInBlocks(model: LanguageModel, blocks: readonly Layer[]): SavedPart
  * of the head's input replaces that input (arXiv 2410.10989), or the logits are recomputed (2411.09009).
  */
 function logits(model: LanguageModel, setting: ActivationSetting): Figure {
-  const tensor = tensorOf(setting);
+  const tensor = tensorParallelism(setting);
   const vocabulary = v({ vocabulary: outputWidth(model.head) });
   const width = tensor > 1 ? ceildiv(vocabulary, v({ tensor })) : vocabulary;
   return figure({

@@ -16,7 +16,7 @@ import type { ParameterBudget } from './parameters.js';
 import { countParameters } from './parameters.js';
 
 /** The part of a configuration that the comparison varies. */
-type Settings = ReturnType<typeof settingsOf>;
+type Settings = ReturnType<typeof srteSettings>;
 
 export interface SrteRow {
   /** Stable identifier for programs: `shared-rank-128`. */
@@ -127,7 +127,7 @@ export function compareSrte(config: HybridConfig, options: SrteOptions): SrteCom
     return {
       ...row,
       current: fingerprint(varied) === own,
-      settings: settingsOf(varied),
+      settings: srteSettings(varied),
       parameters,
       srteParameters: byComponent.srte,
       srteShare: byComponent.srte / parameters,
@@ -286,7 +286,7 @@ function presetCandidates(): SrteCandidate[] {
   }));
 }
 
-function settingsOf(config: HybridConfig) {
+function srteSettings(config: HybridConfig) {
   const { srte_encoding, srte_share_across_layers, srte_factorized_rank } = config;
   const { max_position_embeddings, vocab_size, tie_word_embeddings } = config;
   return {

@@ -21,7 +21,7 @@ const EIGHT_BIT_SMALLEST = 4096;
 export const OPTIMIZERS = {
   adamw: {
     label: 'AdamW',
-    state: (trained) => mul(8, parametersOf(trained)),
+    state: (trained) => mul(8, trainedParameters(trained)),
     source: 'two float32 moments (arXiv 1711.05101)',
   },
   'adamw-8bit': {
@@ -33,12 +33,12 @@ export const OPTIMIZERS = {
   },
   sgd: {
     label: 'SGD',
-    state: (trained) => mul(0, parametersOf(trained)),
+    state: (trained) => mul(0, trainedParameters(trained)),
     source: 'no state without momentum',
   },
   'sgd-momentum': {
     label: 'SGD with momentum',
-    state: (trained) => mul(4, parametersOf(trained)),
+    state: (trained) => mul(4, trainedParameters(trained)),
     source: 'one float32 velocity',
   },
 } as const satisfies Record<string, OptimizerFormula>;
@@ -55,9 +55,9 @@ function eightBitMoments(trained: readonly Trained[]): Expression {
     ({ elements, isEmbedding = false }) => elements >= EIGHT_BIT_SMALLEST && !isEmbedding,
   );
   const of = inputs({
-    large: sum(large),
-    small: sum(trained) - sum(large),
-    blocks: sum(large, (elements) => Math.ceil(elements / EIGHT_BIT_BLOCK)),
+    large: trainedTotal(large),
+    small: trainedTotal(trained) - trainedTotal(large),
+    blocks: trainedTotal(large, (elements) => Math.ceil(elements / EIGHT_BIT_BLOCK)),
   });
   return add(mul(2, of.large), mul(8, of.small), mul(8, of.blocks));
 }
@@ -151,7 +151,7 @@ export function trainedStateOf(
   setting: TrainedStateSetting,
 ): TrainedState {
   const { precision, gradientSource = 'in the type of the weights (arXiv 1910.02054)' } = setting;
-  const parameters = parametersOf(trained);
+  const parameters = trainedParameters(trained);
   const part = (name: keyof TrainedState, whole: Derivation<Figure>) =>
     figure(dividedBy(whole, setting.divided?.(name)));
   const bytes = trainingBytes(precision);
@@ -177,7 +177,7 @@ function optimizerState(
   { precision, optimizer }: TrainedStateSetting,
 ): Derivation<Figure> {
   const { label, state, source } = OPTIMIZERS[optimizer];
-  const parameters = parametersOf(trained);
+  const parameters = trainedParameters(trained);
   const mixed = precision === 'mixed';
   return {
     label: `optimizer: ${label}`,
@@ -200,9 +200,9 @@ const dividedBy = (
         source: `${whole.source}; ${division.source}`,
       };
 
-const parametersOf = (trained: readonly Trained[]) => v({ parameters: sum(trained) });
+const trainedParameters = (trained: readonly Trained[]) => v({ parameters: trainedTotal(trained) });
 
-const sum = (
+const trainedTotal = (
   tensors: readonly Trained[],
   of: (elements: number) => number = (elements) => elements,
 ): number => sumOf(tensors, ({ elements, count = 1 }) => count * of(elements));

@@ -1,6 +1,6 @@
 /** Activations and their derivatives, one value at a time, as autograd of PyTorch gives them. */
 import type { Tensor } from './tensor.js';
-import { mistake, numbersOf, rounded } from './tensor.js';
+import { mistake, numbersOf, roundedTensor } from './tensor.js';
 
 interface Activation {
   /** Expression of PyTorch on `x`. */
@@ -73,7 +73,7 @@ function applied(where: string, name: ActivationName, x: Tensor, part: 'value' |
     throw mistake(where, `unknown activation ${String(name)}`, `write one of ${names}`);
   }
   const data = numbersOf(where, x).map((value) => known[part](value));
-  return rounded(where, { dtype: 'f32', shape: x.shape, data }, x.dtype);
+  return roundedTensor(where, { dtype: 'f32', shape: x.shape, data }, x.dtype);
 }
 
 /**

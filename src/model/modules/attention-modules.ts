@@ -7,7 +7,7 @@ import {
   expectWhole,
   mistake,
   numbersOf,
-  rounded,
+  roundedTensor,
 } from './tensor.js';
 
 export interface AttentionOptions {
@@ -216,7 +216,7 @@ function attention(
   { causal = false, scale }: AttentionOptions,
   attend: Attend,
 ): Tensor {
-  const sizes = sizesOf(where, inputs, causal);
+  const sizes = attentionSizes(where, inputs, causal);
   const { batch, queries, keys, heads, keyHeads, headDim, width } = sizes;
   const factor = scale ?? headDim ** -0.5;
   if (!Number.isFinite(factor))
@@ -244,7 +244,7 @@ function attention(
     );
     data.set(mean, row * width);
   }
-  return rounded(where, { dtype: 'f32', shape, data }, inputs.q.dtype);
+  return roundedTensor(where, { dtype: 'f32', shape, data }, inputs.q.dtype);
 }
 
 function dot(a: Float32Array, b: Float32Array, from: number): number {
@@ -253,7 +253,7 @@ function dot(a: Float32Array, b: Float32Array, from: number): number {
   return sum;
 }
 
-function sizesOf(where: string, { q, k, v }: AttentionInputs, causal: boolean) {
+function attentionSizes(where: string, { q, k, v }: AttentionInputs, causal: boolean) {
   expectAxes(where, 'Q', q.shape, 'batch, queries, heads, width');
   expectAxes(where, 'K', k.shape, 'batch, keys, key heads, width');
   expectAxes(where, 'V', v.shape, 'batch, keys, key heads, width');

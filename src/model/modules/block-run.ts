@@ -259,7 +259,7 @@ export class Inputs {
   }
 
   output(name: string, values: Tensor): void {
-    this.tensors.push(named(name, 'output', values));
+    this.tensors.push(namedTensor(name, 'output', values));
   }
 
   #made(
@@ -272,12 +272,12 @@ export class Inputs {
     const made = cast(tensor(shape, values), this.#dtype);
     const converted = this.#dtype === 'f32' ? '' : `.to(torch.${DTYPE_NAMES[this.#dtype]})`;
     this.torch.push(`${name} = ${line}${converted}`);
-    this.tensors.push(named(name, role, made));
+    this.tensors.push(namedTensor(name, role, made));
     return made;
   }
 }
 
-const named = (name: string, role: NamedTensor['role'], values: Tensor): NamedTensor => ({
+const namedTensor = (name: string, role: NamedTensor['role'], values: Tensor): NamedTensor => ({
   name,
   role,
   dtype: values.dtype,
@@ -296,7 +296,7 @@ export function countOf(shape: readonly number[]): number {
 }
 
 /** Largest difference of two tensors, relative to the largest value where that is above one. */
-function differenceOf(a: Tensor, b: Tensor): number {
+function largestDifference(a: Tensor, b: Tensor): number {
   const [left, right] = [toFloat32(a), toFloat32(b)];
   let [difference, largest] = [0, 1];
   for (const [at, value] of left.entries()) {
@@ -309,7 +309,7 @@ function differenceOf(a: Tensor, b: Tensor): number {
 
 export const same = (check: string, a: Tensor, b: Tensor, limit: number): BlockCheck => ({
   check,
-  difference: differenceOf(a, b),
+  difference: largestDifference(a, b),
   limit,
 });
 

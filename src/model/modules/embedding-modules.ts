@@ -11,7 +11,7 @@ import { checked, expectAxes, expectWhole, mistake } from './tensor.js';
  * @throws UserError when an id is outside the table.
  */
 export function vocabEmbedding(ids: Ids, table: Tensor): Tensor {
-  return rowsOf('vocabEmbedding', ids, table, { rank: 0, worldSize: 1 });
+  return localRows('vocabEmbedding', ids, table, { rank: 0, worldSize: 1 });
 }
 
 /** One of several machines that share a table. */
@@ -32,10 +32,10 @@ export interface Rank {
  */
 export function parallelVocabEmbedding(ids: Ids, table: Tensor, rank: Rank): Tensor {
   checkRank('parallelVocabEmbedding', rank);
-  return rowsOf('parallelVocabEmbedding', ids, table, rank);
+  return localRows('parallelVocabEmbedding', ids, table, rank);
 }
 
-function rowsOf(where: string, ids: Ids, table: Tensor, { rank, worldSize }: Rank): Tensor {
+function localRows(where: string, ids: Ids, table: Tensor, { rank, worldSize }: Rank): Tensor {
   checked(where, ids);
   checked(where, table);
   expectAxes(where, 'the table', table.shape, 'rows, width');

@@ -21,7 +21,7 @@ const tableLine = (rows: number, { hidden, initMean, initStd }: BlockSizes) =>
     ? `torch.randn(${rows}, ${hidden})`
     : `torch.empty(${rows}, ${hidden}).normal_(${initMean}, ${initStd})`;
 
-const tableOf = ({ vocab, hidden, initMean, initStd, initSeed }: BlockSizes) => ({
+const embeddingTable = ({ vocab, hidden, initMean, initStd, initSeed }: BlockSizes) => ({
   ...{ vocabSize: vocab, width: hidden },
   ...{ mean: initMean, deviation: initStd, seed: initSeed },
 });
@@ -33,7 +33,7 @@ export function runVocabEmbedding(sizes: BlockSizes): BlockRun {
   const ids = inputs.randint('ids', [batch, tokens], vocab);
   countOf([vocab, hidden]);
   inputs.seed(initSeed);
-  const table = inputs.made('table', initialTable(tableOf(sizes)), tableLine(vocab, sizes));
+  const table = inputs.made('table', initialTable(embeddingTable(sizes)), tableLine(vocab, sizes));
   const y = vocabEmbedding(ids, table);
   inputs.output('y', y);
   const values = toFloat32(table);
@@ -60,7 +60,7 @@ export function runParallelEmbedding(sizes: BlockSizes): BlockRun {
   countOf([vocab, hidden]);
   const tables = Array.from({ length: ranks }, (_, rank) => {
     const place = { rank, worldSize: ranks };
-    const made = initialParallelTable(tableOf(sizes), place);
+    const made = initialParallelTable(embeddingTable(sizes), place);
     inputs.seed(initSeed + rank);
     return inputs.made(`table${rank}`, made, tableLine(vocab / ranks, sizes));
   });

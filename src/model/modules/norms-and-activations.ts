@@ -11,7 +11,7 @@ import {
   expectWhole,
   mistake,
   numbersOf,
-  rounded,
+  roundedTensor,
 } from './tensor.js';
 
 const DEFAULT_EPS = 1e-5;
@@ -31,7 +31,7 @@ export function groupRmsNorm(
   groupSize: number,
   eps = DEFAULT_EPS,
 ): Tensor {
-  return grouped('groupRmsNorm', x, gamma, groupSize, eps);
+  return normalizedGroups('groupRmsNorm', x, gamma, groupSize, eps);
 }
 
 /**
@@ -42,10 +42,16 @@ export function groupRmsNorm(
  * @throws UserError when shapes do not fit.
  */
 export function rmsNorm(x: Tensor, gamma: Tensor, eps = DEFAULT_EPS): Tensor {
-  return grouped('rmsNorm', x, gamma, widthOf('rmsNorm', x), eps);
+  return normalizedGroups('rmsNorm', x, gamma, widthOf('rmsNorm', x), eps);
 }
 
-function grouped(where: string, x: Tensor, gamma: Tensor, size: number, eps: number): Tensor {
+function normalizedGroups(
+  where: string,
+  x: Tensor,
+  gamma: Tensor,
+  size: number,
+  eps: number,
+): Tensor {
   const width = widthOf(where, x);
   expectWhole(where, 'the width of a group', size, 1);
   if (width % size !== 0) {
@@ -67,7 +73,7 @@ function grouped(where: string, x: Tensor, gamma: Tensor, size: number, eps: num
       data[start + i] = (group[i] ?? 0) * factor * (scales[(start + i) % width] ?? 0);
     }
   }
-  return rounded(where, { dtype: 'f32', shape: x.shape, data }, x.dtype);
+  return roundedTensor(where, { dtype: 'f32', shape: x.shape, data }, x.dtype);
 }
 
 /**
@@ -96,7 +102,7 @@ export function layerNorm(x: Tensor, gamma: Tensor, beta?: Tensor, eps = DEFAULT
       data[start + i] = ((row[i] ?? 0) - mean) * factor * (scales[i] ?? 0) + (shifts?.[i] ?? 0);
     }
   }
-  return rounded(where, { dtype: 'f32', shape: x.shape, data }, x.dtype);
+  return roundedTensor(where, { dtype: 'f32', shape: x.shape, data }, x.dtype);
 }
 
 /** Mean of the squared distances from `centre`: infinite if one of them or their sum overflows float32. */
@@ -138,5 +144,5 @@ export function swiglu(gate: Tensor, up: Tensor): Tensor {
   const gates = numbersOf('swiglu', gate);
   const ups = numbersOf('swiglu', up);
   const data = gates.map((value, at) => (value / (1 + Math.exp(-value))) * (ups[at] ?? 0));
-  return rounded('swiglu', { dtype: 'f32', shape: gate.shape, data }, gate.dtype);
+  return roundedTensor('swiglu', { dtype: 'f32', shape: gate.shape, data }, gate.dtype);
 }

@@ -1,7 +1,14 @@
 /** Positions as angles: sinusoidal and rotary ones, and their scaling to longer inputs by a larger base. */
 import { ntkBase, rotaryFrequencies } from '../architecture/rotary-scaling.js';
 import type { Float32Tensor, Tensor } from './tensor.js';
-import { expectAxes, expectShape, expectWhole, mistake, numbersOf, rounded } from './tensor.js';
+import {
+  expectAxes,
+  expectShape,
+  expectWhole,
+  mistake,
+  numbersOf,
+  roundedTensor,
+} from './tensor.js';
 
 /** How a head's columns are paired: (x_0, x_{hd/2}), …, or neighbours (x_0, x_1), …. */
 type Pairing = 'halves' | 'neighbours';
@@ -51,7 +58,7 @@ function turned(where: string, pairing: Pairing, x: Tensor, cos: Tensor, sin: Te
       Math.fround((input[at] ?? 0) * (cosines[place] ?? 0)) +
       Math.fround(other * (sines[place] ?? 0));
   }
-  return rounded(where, { dtype: 'f32', shape: x.shape, data }, x.dtype);
+  return roundedTensor(where, { dtype: 'f32', shape: x.shape, data }, x.dtype);
 }
 
 /** Positions and width of tables of angles. */
@@ -83,7 +90,7 @@ function anglesOf(
 }
 
 /** A table [positions, width] of values by row and column. */
-function tableOf(
+function rotaryTable(
   { positions, width }: AngleTableOptions,
   value: (position: number, column: number) => number,
 ): Float32Tensor {
@@ -100,7 +107,7 @@ function tableOf(
  */
 export function sinusoidalPositions(options: AngleTableOptions): Float32Tensor {
   const angle = anglesOf('sinusoidalPositions', options);
-  return tableOf(options, (position, column) => {
+  return rotaryTable(options, (position, column) => {
     const turn = angle(position, column >> 1);
     return column % 2 === 0 ? Math.sin(turn) : Math.cos(turn);
   });
@@ -114,8 +121,8 @@ export function sinusoidalPositions(options: AngleTableOptions): Float32Tensor {
 export function interleavedTables(options: AngleTableOptions): RotaryTables {
   const angle = anglesOf('interleavedTables', options);
   return {
-    cos: tableOf(options, (position, column) => Math.cos(angle(position, column >> 1))),
-    sin: tableOf(options, (position, column) => Math.sin(angle(position, column >> 1))),
+    cos: rotaryTable(options, (position, column) => Math.cos(angle(position, column >> 1))),
+    sin: rotaryTable(options, (position, column) => Math.sin(angle(position, column >> 1))),
   };
 }
 
@@ -223,7 +230,7 @@ export class NtkAwareRope {
     // If the scale is not cached, only the rows of this call are computed.
     const { cos, sin } =
       scale === this.#scale
-        ? rowsOf(this.#tables, offset, positions)
+        ? positionRows(this.#tables, offset, positions)
         : this.#rowsFor(scale, offset, positions);
     return applyRotaryPosEmb(x, cos, sin);
   }
@@ -284,7 +291,7 @@ const NAME = 'NtkAwareRope';
 const MOST_VALUES = 2 ** 30;
 
 /** `count` rows of tables from `first` on. */
-function rowsOf({ cos, sin }: RotaryTables, first: number, count: number): RotaryTables {
+function positionRows({ cos, sin }: RotaryTables, first: number, count: number): RotaryTables {
   const rows = ({ shape: [, width = 0], data }: Float32Tensor): Float32Tensor => ({
     dtype: 'f32',
     shape: [count, width],

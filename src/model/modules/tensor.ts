@@ -49,7 +49,7 @@ export function tensor(
   dtype: ModuleDtype = 'f32',
 ): Tensor {
   const data = Float32Array.from(numbers);
-  return rounded('tensor', checked('tensor', { dtype: 'f32', shape, data }), dtype);
+  return roundedTensor('tensor', checked('tensor', { dtype: 'f32', shape, data }), dtype);
 }
 
 /**
@@ -58,7 +58,7 @@ export function tensor(
 export const cast = (values: Tensor, dtype: ModuleDtype): Tensor =>
   values.dtype === dtype
     ? checked('cast', values)
-    : rounded('cast', { ...values, dtype: 'f32', data: numbersOf('cast', values) }, dtype);
+    : roundedTensor('cast', { ...values, dtype: 'f32', data: numbersOf('cast', values) }, dtype);
 
 /** A tensor's values as float32, without loss. @throws UserError when the shape does not fit. */
 export const toFloat32 = (values: Tensor): Float32Array => numbersOf('toFloat32', values);
@@ -72,7 +72,7 @@ export function numbersOf(where: string, values: Tensor): Float32Array {
 }
 
 /** Rounds a block's float32 result to the dtype of its input. */
-export function rounded(where: string, values: Float32Tensor, dtype: ModuleDtype): Tensor {
+export function roundedTensor(where: string, values: Float32Tensor, dtype: ModuleDtype): Tensor {
   if (dtype === 'f32') return values;
   const format = Object.hasOwn(HALVES, dtype) ? HALVES[dtype] : undefined;
   if (format === undefined) {

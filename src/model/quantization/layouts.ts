@@ -84,7 +84,7 @@ interface PackedOptions {
   readonly group: number | undefined;
 }
 
-const groupsOf = ({ length }: MatrixShape, group: number | undefined) =>
+const groupCount = ({ length }: MatrixShape, group: number | undefined) =>
   group === undefined ? 1 : Math.ceil(length / group);
 
 const words = (values: number, bits: number) => Math.ceil((values * bits) / 32);
@@ -94,7 +94,7 @@ export const gptq =
   ({ bits, group }: PackedOptions): Layout =>
   (matrix) => {
     const { rows, length } = matrix;
-    const groups = groupsOf(matrix, group);
+    const groups = groupCount(matrix, group);
     return [
       stored('values', words(length, bits) * rows, 32),
       stored('scales', groups * rows, 16),
@@ -108,7 +108,7 @@ export const awq =
   ({ bits, group }: PackedOptions): Layout =>
   (matrix) => {
     const { rows, length } = matrix;
-    const groups = groupsOf(matrix, group);
+    const groups = groupCount(matrix, group);
     return [
       stored('values', length * words(rows, bits), 32),
       stored('scales', groups * rows, 16),
@@ -127,7 +127,7 @@ export const packQuantized =
   ({ bits, group, scaleBits, zeroPoints, indices }: CompressedOptions): Layout =>
   (matrix) => {
     const { rows, length } = matrix;
-    const groups = groupsOf(matrix, group);
+    const groups = groupCount(matrix, group);
     return [
       stored('values', rows * words(length, bits), 32),
       stored('scales', groups * rows, scaleBits),

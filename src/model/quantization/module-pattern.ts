@@ -37,7 +37,7 @@ export function modulePatterns(texts: readonly string[]): ModulePatterns {
   const patterns: ParsedPattern[] = [];
   const notUnderstood: string[] = [];
   for (const text of texts) {
-    if (PLAIN.test(text)) add(root, text);
+    if (PLAIN.test(text)) insertText(root, text);
     else {
       const found = alternativesOf(text.replace(/^\^/, ''))?.map(patternOf);
       if (found?.every((pattern) => pattern !== undefined)) patterns.push(...found);
@@ -55,7 +55,7 @@ export function modulePatterns(texts: readonly string[]): ModulePatterns {
 type Letters = Map<string, Letters>;
 const END = 'end';
 
-function add(root: Letters, text: string): void {
+function insertText(root: Letters, text: string): void {
   let at = root;
   for (const letter of text) {
     const next: Letters = at.get(letter) ?? new Map();

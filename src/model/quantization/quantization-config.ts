@@ -67,7 +67,7 @@ type Method = (config: JsonObject, otherBits: number) => Scheme | UnreadConfig;
 const texts = (value: unknown): readonly string[] =>
   Array.isArray(value) ? value.filter((each) => typeof each === 'string') : [];
 
-const counted = (value: unknown): number | undefined =>
+const positiveInteger = (value: unknown): number | undefined =>
   Number.isSafeInteger(value) && Number(value) > 0 ? Number(value) : undefined;
 
 // ── Which modules ────────────────────────────────────────────────────────────────────────────────
@@ -107,7 +107,7 @@ const MX_BLOCK = 32;
 
 const fp8: Method = ({ quant_method: method, ...config }) => {
   const { weight_block_size: size = method === 'mxfp8' ? [1, MX_BLOCK] : [128, 128] } = config;
-  const [rows, length] = (Array.isArray(size) ? size : []).map(counted);
+  const [rows, length] = (Array.isArray(size) ? size : []).map(positiveInteger);
   if (size !== null && (!rows || !length))
     return { doubt: 'weight_block_size is not [rows, columns]' };
   const granularity: Granularity =
@@ -191,8 +191,8 @@ const isDoubt = (found: object): found is UnreadConfig => 'doubt' in found;
 
 function packing(config: JsonObject, allowed: readonly number[]): Packing | UnreadConfig {
   const { bits = config.w_bit ?? 4, group_size: size = config.q_group_size ?? 128 } = config;
-  const width = counted(bits);
-  const group = size === -1 ? undefined : counted(size);
+  const width = positiveInteger(bits);
+  const group = size === -1 ? undefined : positiveInteger(size);
   if (width === undefined || !allowed.includes(width)) {
     return { doubt: `bits are not one of ${allowed.join(', ')}` };
   }
@@ -284,7 +284,7 @@ const compressedTensors: Method = (config, otherBits) => {
     return { doubt: 'it does not have one config_group' };
   if (!weights) return { doubt: 'its config_group has no weights' };
   if (!texts(group.targets).includes('Linear')) return { doubt: 'its targets are not all Linear' };
-  const bits = counted(weights.num_bits);
+  const bits = positiveInteger(weights.num_bits);
   if (bits === undefined || ![4, 8].includes(bits)) return { doubt: 'num_bits is not 4 or 8' };
   const ignore = texts(config.ignore);
   const exact = new Set(ignore.filter((each) => !each.startsWith('re:')));
@@ -302,7 +302,7 @@ const compressedTensors: Method = (config, otherBits) => {
     otherBits,
   });
   if (isDoubt(layout)) return layout;
-  const size = counted(weights.group_size);
+  const size = positiveInteger(weights.group_size);
   const type = bits === 8 ? (weights.type === 'float' ? 'f8' : 'int8') : 'int4';
   const grouped = weights.strategy === 'group' || weights.strategy === 'tensor_group';
   return {
@@ -326,7 +326,7 @@ interface CompressedSettings {
 
 function compressedLayout(settings: CompressedSettings): { layout: Layout } | UnreadConfig {
   const { format, inputs, weights, bits, otherBits: scaleBits } = settings;
-  const group = counted(weights.group_size);
+  const group = positiveInteger(weights.group_size);
   const zeroPoints = weights.symmetric === false;
   if (format === 'pack-quantized') {
     const indices = weights.actorder === 'group';
@@ -371,7 +371,7 @@ function compressedGranularity(
   if (strategy === 'tensor') return { per: 'tensor' };
   if (strategy === 'channel') return { per: 'row' };
   if (strategy === 'group') return group === undefined ? undefined : groupsAlongRow(group);
-  const [rows, length] = (Array.isArray(block) ? block : []).map(counted);
+  const [rows, length] = (Array.isArray(block) ? block : []).map(positiveInteger);
   return strategy === 'block' && rows && length ? { per: 'block', rows, length } : undefined;
 }
 

@@ -27,11 +27,11 @@ import { contextText, precisionText, settingNotes } from '../profile/setting-not
 import type { Value } from './shown-comparison.js';
 import {
   changeCell,
+  columnValueText,
   comparisonVerdict,
   ShownComparison,
   titleOfKey,
   valueIn,
-  valueText,
 } from './shown-comparison.js';
 
 /**
@@ -52,7 +52,7 @@ export function compareReport(
     verdict: comparisonVerdict(shown),
     blocks,
     details: [...settingDetails(answer), ...details, ...invalidBlocks(shown)],
-    data: flatTable(shown),
+    data: comparisonFlatTable(shown),
   };
 }
 
@@ -151,7 +151,7 @@ function settingDetails({ shown, columns: inAnswer }: Answer): Block[] {
 function cellOf(value: Value, unit: ShownColumn['unit'], tone: Tone = 'plain', mark = ''): Cell {
   if (value === null || value === undefined) return NOTHING;
   const exact = typeof value === 'bigint' ? String(value) : value;
-  return { text: mark + valueText(value, unit), value: exact, tone };
+  return { text: mark + columnValueText(value, unit), value: exact, tone };
 }
 
 /** The minimum of a column has a mark that is visible without colours too. */
@@ -178,7 +178,7 @@ function csvKey({ name, unit }: ShownColumn): string {
 
 // ── Models in rows ───────────────────────────────────────────────────────────────────────────────
 
-function flatTable(shown: ShownComparison): TableBlock {
+function comparisonFlatTable(shown: ShownComparison): TableBlock {
   const { result } = shown;
   const keys = result.differing.filter((key) => !result.columns.some(({ name }) => name === key));
   return {

@@ -62,7 +62,7 @@ export function srteReport(comparison: SrteComparison): Report {
     valueCell(row.bytes, formatBytes),
   ];
   return {
-    verdict: verdictOf(rows),
+    verdict: srteVerdict(rows),
     blocks: [
       { kind: 'facts', facts: [...yamlFacts(rows), ...mostSavedFacts(rows), ...ratioFacts(rows)] },
       {
@@ -78,13 +78,13 @@ export function srteReport(comparison: SrteComparison): Report {
         ],
         rows: rows.map(cells),
       },
-      ...notesOf(rows, notes),
+      ...srteNotes(rows, notes),
     ],
   };
 }
 
 /** Compares the file's model with a shared low-rank table, or with the unshared model when it is smaller already. */
-function verdictOf(rows: readonly SrteRow[]): Verdict {
+function srteVerdict(rows: readonly SrteRow[]): Verdict {
   const own = rows.find(({ current }) => current);
   const unshared = rows.find(({ id }) => id === 'not-shared');
   const lowRank = lowRankOf(rows);
@@ -193,7 +193,7 @@ function ratioFacts(rows: readonly SrteRow[]): Fact[] {
   ];
 }
 
-function notesOf(rows: readonly SrteRow[], notes: readonly string[]) {
+function srteNotes(rows: readonly SrteRow[], notes: readonly string[]) {
   const has = (kind: SrteRow['kind']) => rows.some((row) => row.kind === kind);
   const recommended = rows.find(({ id }) => id === 'recommended');
   return present([

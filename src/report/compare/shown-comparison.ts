@@ -86,7 +86,7 @@ const FORMATS = {
   number: formatInteger,
 } as const satisfies Partial<Record<ShownColumn['unit'], (value: number | bigint) => string>>;
 
-export function valueText(value: ColumnValue, unit: ShownColumn['unit']): string {
+export function columnValueText(value: ColumnValue, unit: ShownColumn['unit']): string {
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value === 'string' || value === null) return String(value);
   if (unit === 'ratio') return Number(value).toFixed(2);
@@ -186,7 +186,7 @@ const textIn = (row: ComparedRow, column: ShownColumn) => {
   if (value === null || value === undefined) return '–';
   return column.unit === 'parameters' && isNumber(value)
     ? shortCount(value)
-    : valueText(value, column.unit);
+    : columnValueText(value, column.unit);
 };
 
 const amount = (value: Value, column: ShownColumn) =>
@@ -194,7 +194,7 @@ const amount = (value: Value, column: ShownColumn) =>
     ? `no ${nounOf(column)}`
     : column.unit === 'parameters' && isNumber(value)
       ? `${shortCount(value)} ${nounOf(column)}`
-      : `${nounOf(column)} ${valueText(value, column.unit)}`;
+      : `${nounOf(column)} ${columnValueText(value, column.unit)}`;
 
 /** `4.0`, `1,234`. */
 const ratioText = (ratio: number) =>

@@ -69,9 +69,9 @@ export function convertReport(
 ): Report {
   const { dryRun, srte, groups, tensors } = result;
   return {
-    verdict: verdictOf(result),
+    verdict: conversionVerdict(result),
     blocks: [
-      { kind: 'facts', facts: factsOf(result) },
+      { kind: 'facts', facts: conversionFacts(result) },
       ...(dryRun ? [] : largeErrorBlocks(result)),
       ...result.notes.map((text): Block => paragraph(`${text}.`)),
       ...(dryRun
@@ -100,7 +100,7 @@ export function convertReport(
 
 // The answer
 
-function verdictOf(result: ConversionResult): Verdict {
+function conversionVerdict(result: ConversionResult): Verdict {
   const { dryRun, input, output, proof } = result;
   // Weights against weights: the file of a training holds much more.
   const sizes = `${formatBytes(input.tensorBytes)} → ${formatBytes(output.tensorBytes)}`;
@@ -230,9 +230,9 @@ export function proofText(verdict: Proof['verdict'], { logits }: TwoModelCompari
   return verdict === 'failed' ? `FAILED: no value should change, but ${found}` : found;
 }
 
-function factsOf(result: ConversionResult): Fact[] {
+function conversionFacts(result: ConversionResult): Fact[] {
   const { input, output, srte, tie, quantization, proof, memory, run, leftOut } = result;
-  const files = namesOf(output, false);
+  const files = outputFileNames(output, false);
   const lost = leftOut.filter(({ why }) => !why.startsWith('replaced by '));
   return present([
     { name: 'parameters', text: parametersText(input.parameters, output.parameters) },
@@ -244,7 +244,10 @@ function factsOf(result: ConversionResult): Fact[] {
     // The headline names an output of one file.
     files.length > 1 && { name: 'files', text: namesText(files) },
     ...otherData(result),
-    namesOf(output, true).length > 0 && { name: 'copied', text: namesOf(output, true).join(', ') },
+    outputFileNames(output, true).length > 0 && {
+      name: 'copied',
+      text: outputFileNames(output, true).join(', '),
+    },
     result.configChanges.length > 0 && { name: 'config', text: changesText(result) },
     lost.length > 0 && {
       name: 'left out',
@@ -256,7 +259,7 @@ function factsOf(result: ConversionResult): Fact[] {
   ]);
 }
 
-const namesOf = ({ files }: ConversionResult['output'], isCopied: boolean): string[] =>
+const outputFileNames = ({ files }: ConversionResult['output'], isCopied: boolean): string[] =>
   files.filter(({ copied }) => copied === isCopied).map(({ name }) => name);
 
 /** Share of the weights above which the other data of the input has a line of its own. */

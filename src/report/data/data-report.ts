@@ -43,7 +43,7 @@ export function dataReport(result: DataResult, words: readonly string[]): Report
   const facts = [...readFacts(result), ...tokenFacts(result), ...faultFacts(result)];
   const bins = Math.min(MOST_BINS, SCREEN_ROOM - facts.length);
   return {
-    verdict: verdictOf(result),
+    verdict: dataVerdict(result),
     blocks: [{ kind: 'facts', facts }, ...(bins < 2 ? [] : lengthBlocks(result, bins))],
     details: detailBlocks(result),
     next: nextOf(result, words),
@@ -51,17 +51,17 @@ export function dataReport(result: DataResult, words: readonly string[]): Report
   };
 }
 
-const namesOf = ({ files }: DataResult) =>
+const fileNames = ({ files }: DataResult) =>
   files.length === 1 ? fileName(files[0]?.file ?? '') : counted(files.length, 'file');
 
 /** `chat.jsonl`: the last part of a path. */
 const fileName = (file: string) => file.split(/[\\/]/).at(-1) || file;
 
 const shownVerdict = (result: DataResult): Verdict => ({
-  text: `${namesOf(result)}: ${result.isWhole ? 'all' : 'first'} ${counted(result.figures.samples, 'sample')}`,
+  text: `${fileNames(result)}: ${result.isWhole ? 'all' : 'first'} ${counted(result.figures.samples, 'sample')}`,
 });
 
-function verdictOf(result: DataResult): Verdict {
+function dataVerdict(result: DataResult): Verdict {
   const { figures, faults } = result;
   const { tokens } = figures;
   const parts = [
@@ -72,7 +72,7 @@ function verdictOf(result: DataResult): Verdict {
     faults.length === 0 ? 'no faults' : counted(faults.length, 'fault'),
   ];
   return {
-    text: `${namesOf(result)}: ${parts.join(', ')}`,
+    text: `${fileNames(result)}: ${parts.join(', ')}`,
     tone: faults.length === 0 ? 'strong' : 'bad',
   };
 }

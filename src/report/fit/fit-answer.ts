@@ -87,7 +87,7 @@ function usersText({ setting, fit, users }: Serving): string {
   return `serves ${counted(count, 'user')} ${at}${each} (${speed?.limitedBy === null ? 'measured' : 'estimate'})`;
 }
 
-export function factsOf(result: FitResult): Fact[] {
+export function fitFacts(result: FitResult): Fact[] {
   const { file, family, parameters, training, serving } = result;
   return [
     {

@@ -34,7 +34,7 @@ import {
   wrapColumn,
 } from '../kit/report.js';
 import { explanationBlocks } from '../profile/explanation.js';
-import { factsOf, fitVerdictOf, memorySummary, nextOf } from './fit-answer.js';
+import { fitFacts, fitVerdictOf, memorySummary, nextOf } from './fit-answer.js';
 import type { ShownBounds } from './fit-bounds.js';
 import { boundsCells, boundsColumns, bytesText, sameBounds } from './fit-bounds.js';
 import type { Serving } from './fit-serving.js';
@@ -54,7 +54,7 @@ export function fitReport(result: FitResult, { explain, argv }: FitReportOptions
   return {
     verdict: fitVerdictOf(result),
     blocks: [
-      { kind: 'facts', facts: factsOf(result) },
+      { kind: 'facts', facts: fitFacts(result) },
       memorySummary(result),
       ...linkNotes(result),
       ...(explain ? explanationBlocks(sectionsOf(result)) : []),
@@ -109,7 +109,7 @@ const sectionsOf = ({ training, serving, forward }: FitResult) => ({
   }),
   ...(serving && {
     serving: {
-      ...explained(serving.fit),
+      ...explainedFit(serving.fit),
       ...(serving.cost && { cost: serving.cost }),
       users: serving.users,
     },
@@ -118,7 +118,7 @@ const sectionsOf = ({ training, serving, forward }: FitResult) => ({
 });
 
 /** A model that does not fit has no speed. */
-function explained(fit: Serving['fit']): Partial<Serving['fit']> {
+function explainedFit(fit: Serving['fit']): Partial<Serving['fit']> {
   if (fit.withoutRoom === null) return fit;
   const { prefill: _, decode: __, ...memory } = fit;
   return memory;

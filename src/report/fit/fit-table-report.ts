@@ -31,7 +31,7 @@ const TITLES = { serve: 'serve', lora: 'LoRA', train: 'train' } as const satisfi
   string
 >;
 
-const titleOf = ({ use, dtype }: TableCell) => dtype ?? TITLES[use];
+const cellTitle = ({ use, dtype }: TableCell) => dtype ?? TITLES[use];
 
 /**
  * `qwen3-8b (8.19B parameters): l4 is enough to serve in bf16, rtx-5090 for LoRA, mi300x to train`: the smallest GPU
@@ -79,7 +79,7 @@ const table = (rows: readonly TableRow[]): TableBlock =>
       value: unit * memoryBytes,
     })),
     ...(rows[0]?.cells ?? []).map((use, index) =>
-      right(titleOf(use), titleOf(use), ({ unit, cells }: TableRow) =>
+      right(cellTitle(use), cellTitle(use), ({ unit, cells }: TableRow) =>
         verdictCell(cells[index] ?? use, unit),
       ),
     ),

@@ -103,7 +103,7 @@ export function onnxFacts(onnx: OnnxInspection): Fact[] {
 }
 
 function valuesText(values: readonly OnnxValueInfo[]): string {
-  const shown = values.slice(0, LISTED).map(valueText);
+  const shown = values.slice(0, LISTED).map(valueInfoText);
   const more = values.length - shown.length;
   return values.length === 0
     ? 'none'
@@ -113,7 +113,7 @@ function valuesText(values: readonly OnnxValueInfo[]): string {
 }
 
 /** `input_ids int64 [batch, sequence]`; `?` for an unknown size. */
-function valueText({ name, type, shape }: OnnxValueInfo): string {
+function valueInfoText({ name, type, shape }: OnnxValueInfo): string {
   const sizes = shape?.map((size) => (size === '' ? '?' : String(size))).join(', ');
   return shortened(
     [nameText(name), type ?? 'no tensor', sizes === undefined ? 'of any shape' : `[${sizes}]`].join(
@@ -172,7 +172,7 @@ export function onnxDetails(onnx: OnnxInspection): Block[] {
     headingBlock('Inputs and outputs'),
     ...[...onnx.inputs, ...onnx.outputs]
       .slice(0, MAX_ROWS)
-      .map((each): Block => paragraph(valueText(each))),
+      .map((each): Block => paragraph(valueInfoText(each))),
     ...onnxNotes(onnx),
   ]);
 }

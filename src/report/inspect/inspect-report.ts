@@ -52,9 +52,9 @@ export function inspectReport(
 ): Report {
   const { srte, groups } = result;
   return {
-    verdict: verdictOf(result),
+    verdict: inspectVerdict(result),
     blocks: [
-      { kind: 'facts', facts: factsOf(result) },
+      { kind: 'facts', facts: inspectFacts(result) },
       ...(srte ? srteSurveyBlocks(srte) : []),
       ...(listed ? tensorsBlocks(result) : []),
       ...(srte || listed
@@ -85,7 +85,7 @@ export function inspectReport(
 
 // The answer
 
-function verdictOf(result: InspectResult): Verdict {
+function inspectVerdict(result: InspectResult): Verdict {
   const { formatName, files, totals } = result;
   const size = sumOf(files, ({ bytes }) => bytes);
   const types = totals.dtypes.map(({ dtype }) => dtypeWord(dtype.toLowerCase()));
@@ -127,7 +127,7 @@ function modelText({ model }: InspectResult): string {
 
 const FORMS = { table: '', 'low-rank': ' low-rank', sincos: ' sine and cosine' } as const;
 
-function factsOf(result: InspectResult): Fact[] {
+function inspectFacts(result: InspectResult): Fact[] {
   const { file, files, stateDict, metadata, totals, shared, aliases, content, model } = result;
   const strings = Object.entries(metadata).filter(
     ([key]) => !Object.hasOwn(aliases, key) && key !== FORMAT_KEY,

@@ -81,11 +81,11 @@ const NOT_FINITE: readonly Field<Row>[] = [
 /** A table of the tensors, and a second one of their statistics: one would be too wide. */
 export function tensorsBlocks(result: InspectResult): Block[] {
   const all = Object.keys(result.tensors).length;
-  const rows = rowsOf(result, MAX_ROWS);
+  const rows = tensorRows(result, MAX_ROWS);
   const hasHashes = rows.some(({ sha256 }) => sha256 !== undefined);
   const isShared = rows.some(({ names }) => names.length > 1);
   return present([
-    headingBlock(titleOf(result, all)),
+    headingBlock(tensorsTitle(result, all)),
     tableOf(rows, [
       NAME,
       dtypeOf(result),
@@ -105,7 +105,7 @@ export function tensorsBlocks(result: InspectResult): Block[] {
 
 /** All data of each tensor, for programs. */
 export function tensorsTable(result: InspectResult): TableBlock {
-  const rows = rowsOf(result);
+  const rows = tensorRows(result);
   return tableOf(rows, [
     NAME,
     dtypeOf(result),
@@ -119,7 +119,7 @@ export function tensorsTable(result: InspectResult): TableBlock {
 }
 
 /** @param most Maximum number of rows. */
-function rowsOf({ tensors, shared }: InspectResult, most = Number.POSITIVE_INFINITY): Row[] {
+function tensorRows({ tensors, shared }: InspectResult, most = Number.POSITIVE_INFINITY): Row[] {
   const sharers = new Map<string, readonly string[]>();
   for (const { kind, names } of shared) {
     if (kind === 'same') for (const name of names) sharers.set(name, names);
@@ -132,7 +132,7 @@ function rowsOf({ tensors, shared }: InspectResult, most = Number.POSITIVE_INFIN
     });
 }
 
-function titleOf({ filter, totals }: InspectResult, shown: number): string {
+function tensorsTitle({ filter, totals }: InspectResult, shown: number): string {
   if (filter === undefined) return 'Tensors';
   return `Tensors that match ${shortened(filter)}: ${formatInteger(shown)} of ${formatInteger(totals.tensors)}`;
 }
@@ -236,7 +236,7 @@ function contentText({ type, value, tensors, tensorBytes = 0 }: ContentEntry): s
     const count = tensors === 1 ? 'one tensor' : `${formatInteger(tensors)} tensors`;
     return `${count}, ${formatBytes(tensorBytes)}`;
   }
-  const text = plainText(contentOf(value, FORMS.has(type)));
+  const text = plainText(shownContent(value, FORMS.has(type)));
   return type === 'bytes' ? `${text} bytes` : text;
 }
 
@@ -244,7 +244,7 @@ function contentText({ type, value, tensors, tensorBytes = 0 }: ContentEntry): s
 const FORMS: ReadonlySet<string> = new Set(['bytes', 'torch.Tensor', 'torch.storage', 'type']);
 
 /** Content of plain data to show in addition to its type. */
-function contentOf(value: JsonLike, isForm: boolean): JsonLike {
+function shownContent(value: JsonLike, isForm: boolean): JsonLike {
   if (typeof value !== 'object' || value === null) return value;
   if (isForm) return Object.values(value)[0] ?? null;
   if (!('object' in value)) return value;

@@ -259,7 +259,7 @@ function numbers(cosines: Cosines): TableBlock {
 /** One line per layer, or per group of layers when there are too many. */
 function picture(cosines: Cosines): TableBlock {
   const groupSize = Math.ceil(cosines.length / PICTURE_WIDTH);
-  const groups = grouped(cosines, groupSize);
+  const groups = cosineGroups(cosines, groupSize);
   const width = Math.max(1, Math.min(2, Math.floor(PICTURE_WIDTH / groups.length)));
   const rows = groups.map((members): Cell[] => {
     const means = groups.map((others) =>
@@ -277,7 +277,7 @@ function picture(cosines: Cosines): TableBlock {
 }
 
 /** Groups of `size` rows with their positions. */
-function grouped(cosines: Cosines, size: number) {
+function cosineGroups(cosines: Cosines, size: number) {
   const members = cosines.map((row, index) => ({ row, index }));
   return Array.from({ length: Math.ceil(members.length / size) }, (_, group) =>
     members.slice(group * size, (group + 1) * size),

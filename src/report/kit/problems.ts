@@ -90,7 +90,7 @@ function stack(blocks: readonly (readonly string[])[]): string {
 
 function problemLines(problem: Problem, paper: Paper): string[] {
   const { severity, message, suggestion, rule } = problem;
-  const said = [placeOf(problem), pathOf(problem), shortened(message, MOST_MESSAGE)].filter(
+  const said = [problemPlace(problem), pathOf(problem), shortened(message, MOST_MESSAGE)].filter(
     (part) => part !== undefined,
   );
   const named = rule === undefined ? '' : ` [${rule}]`;
@@ -102,7 +102,7 @@ function problemLines(problem: Problem, paper: Paper): string[] {
 }
 
 /** `file:3:17`; `--set model.num_layers=x` for sources without lines. */
-function placeOf({ file, line, column, excerpt }: Problem): string {
+function problemPlace({ file, line, column, excerpt }: Problem): string {
   if (line === undefined) return excerpt === undefined ? file : `${file} ${excerpt}`;
   return [file, line, column].filter((part) => part !== undefined).join(':');
 }

@@ -50,8 +50,11 @@ const KINDS = Object.keys(MARKS) as AdapterKind[];
 export function verifyProjectorsReport(result: VerifyProjectorsResult, about: string): Report {
   const plot = lossPlot(result.steps);
   return {
-    verdict: verdictOf(result),
-    blocks: [{ kind: 'facts', facts: factsOf(result, about) }, stepTable(result, ANSWER_ROWS)],
+    verdict: projectorVerdict(result),
+    blocks: [
+      { kind: 'facts', facts: projectorFacts(result, about) },
+      stepTable(result, ANSWER_ROWS),
+    ],
     details: [
       ...(plot ? [plot] : []),
       ...(result.steps.length > ANSWER_ROWS
@@ -67,7 +70,7 @@ export function verifyProjectorsReport(result: VerifyProjectorsResult, about: st
   };
 }
 
-function verdictOf({ winner, steps }: Verification): Verdict {
+function projectorVerdict({ winner, steps }: Verification): Verdict {
   const last = steps.at(-1);
   if (!last || winner === null) return { text: 'No winner: a loss is not a number', tone: 'bad' };
   const loser = winner === 'linear' ? 'elastic' : 'linear';
@@ -76,7 +79,7 @@ function verdictOf({ winner, steps }: Verification): Verdict {
   };
 }
 
-function factsOf(result: VerifyProjectorsResult, about: string): Fact[] {
+function projectorFacts(result: VerifyProjectorsResult, about: string): Fact[] {
   const { size, parameters, engine, seconds, published, reduced } = result;
   const { teacherWidth, studentWidth, hidden, batch, context } = size;
   const widths = `${formatInteger(teacherWidth)} → ${formatInteger(studentWidth)}`;

@@ -242,7 +242,7 @@ export function projectorParamsReport(
     details: [
       ...(more > 0 ? [headingBlock('Adapters'), table] : []),
       ...(isShort ? [] : guidance),
-      ...notesOf(result),
+      ...projectorNotes(result),
     ],
     more: explain ? [] : ['explain'],
     data: withPublished(table, result),
@@ -439,7 +439,7 @@ function paramsTable(
   };
 }
 
-function notesOf({ teachers, withoutSize }: ProjectorComparison): Block[] {
+function projectorNotes({ teachers, withoutSize }: ProjectorComparison): Block[] {
   const beyond = teachers.filter(({ recommended }) => recommended?.isBeyond);
   return present([
     ...teachers.map((teacher) => noteOf(teacherText(teacher))),

@@ -120,7 +120,7 @@ const isBounds = (value: object): value is Bounds =>
   BOUNDS.every((name) => isFigure((value as Partial<Bounds>)[name]));
 
 /** Every figure of a result, in display order. */
-export function* figuresOf(value: unknown): Generator<Explained> {
+export function* explainedFigures(value: unknown): Generator<Explained> {
   if (typeof value !== 'object' || value === null) return;
   if (isFigure(value)) {
     yield [value];
@@ -129,10 +129,10 @@ export function* figuresOf(value: unknown): Generator<Explained> {
   if (isBounds(value)) {
     yield [value.lower, value.expected, value.upper];
     const { lower, expected, upper, ...others } = value;
-    yield* figuresOf(others);
+    yield* explainedFigures(others);
     return;
   }
-  for (const inner of Object.values(value)) yield* figuresOf(inner);
+  for (const inner of Object.values(value)) yield* explainedFigures(inner);
 }
 
 /**
@@ -163,7 +163,7 @@ function newFigures(sections: Readonly<Record<string, unknown>>) {
     return !seen.has(key) && seen.add(key);
   };
   return Object.entries(sections)
-    .map(([name, section]) => ({ name, figures: [...figuresOf(section)].filter(isNew) }))
+    .map(([name, section]) => ({ name, figures: [...explainedFigures(section)].filter(isNew) }))
     .filter(({ figures }) => figures.length > 0);
 }
 
@@ -172,9 +172,9 @@ function explanationTable(explained: readonly Explained[]): TableBlock {
     label: figures[0].label,
     value: boundsCell(figures),
     unit: figures[0].unit,
-    formula: listed(figures.map(({ formula }) => formula)),
+    formula: explanationList(figures.map(({ formula }) => formula)),
     inputs: inputsText(figures),
-    source: listed(figures.map(({ source }) => source)),
+    source: explanationList(figures.map(({ source }) => source)),
   }));
   return {
     ...tableOf(rows, [
@@ -200,7 +200,7 @@ function explanationTable(explained: readonly Explained[]): TableBlock {
 }
 
 /** One text when all bounds have the same; else each after the names of its bounds. */
-function listed(texts: readonly string[]): string {
+function explanationList(texts: readonly string[]): string {
   const [first = '', ...others] = texts;
   if (others.every((text) => text === first)) return first;
   return [...new Set(texts)]

@@ -39,7 +39,12 @@ import {
   valueCell,
   wrapColumn,
 } from '../kit/report.js';
-import { explanationBlocks, explanationData, figuresOf, publishedBlocks } from './explanation.js';
+import {
+  explainedFigures,
+  explanationBlocks,
+  explanationData,
+  publishedBlocks,
+} from './explanation.js';
 import { inventoryBlocks, layersBlocks } from './inventory.js';
 import {
   configText,
@@ -69,9 +74,9 @@ export function profileReport(result: ProfileResult, { explain, flat, modelWords
     ...(layers ? layersBlocks(layers, flat) : []),
     ...(tensors ? inventoryBlocks(tensors, flat) : []),
   ];
-  const facts = factsOf(result);
+  const facts = profileFacts(result);
   return {
-    verdict: verdictOf(result),
+    verdict: profileVerdict(result),
     blocks: [
       { kind: 'facts', facts },
       ...(checks.length > 0 ? [checksTable(checks)] : []),
@@ -98,7 +103,7 @@ export function profileReport(result: ProfileResult, { explain, flat, modelWords
 
 // The answer
 
-function verdictOf({ file, family, parameters, layerCount }: ProfileResult): Verdict {
+function profileVerdict({ file, family, parameters, layerCount }: ProfileResult): Verdict {
   const { total, nonEmbedding, active } = parameters;
   const used = active.value < total.value ? `, ${shortCount(active.value)} active per token` : '';
   return {
@@ -108,7 +113,7 @@ function verdictOf({ file, family, parameters, layerCount }: ProfileResult): Ver
   };
 }
 
-function factsOf({
+function profileFacts({
   adapter,
   parameters,
   inference,
@@ -284,7 +289,7 @@ function componentsTable(
 /** Every figure for programs, one a row. */
 function figuresTable(result: ProfileResult): TableBlock {
   const figures = Object.entries(sectionsOf(result)).flatMap(([section, value]) =>
-    [...figuresOf(value)].map(([figure]) => ({ section, figure })),
+    [...explainedFigures(value)].map(([figure]) => ({ section, figure })),
   );
   return tableOf(figures, [
     leftColumn('section', 'section', ({ section }) => section),

@@ -23,18 +23,18 @@ export function againstReport(
 ): Report {
   const { blocks } = against;
   return {
-    verdict: verdictOf(against),
+    verdict: againstVerdict(against),
     blocks: [
       { kind: 'facts', facts: sidesFacts(against) },
       logitsTable(against),
       ...(blocks === null ? [noteOf(`Only logits are compared: ${against.blocksDiffer}.`)] : []),
     ],
     details: blocks === null ? [] : blocksDetails(against),
-    ...(flat && { data: flatTable(against) }),
+    ...(flat && { data: againstTable(against) }),
   };
 }
 
-function verdictOf({
+function againstVerdict({
   own,
   other,
   partsAt,
@@ -74,7 +74,7 @@ function sidesFacts(against: TwoModelComparison): Fact[] {
     ...(isSameEngine ? [] : [engine('engine', own)]),
     ...(isSameModel ? [] : [{ name: 'against', text: sideText(other) }]),
     ...(isSameEngine ? [] : [engine(isSameModel ? 'against' : 'engine', other)]),
-    { name: 'input', text: tokensText(against) },
+    { name: 'input', text: comparedTokensText(against) },
     ...(isSameEngine ? [engine('engine', own)] : []),
   ];
 }
@@ -93,7 +93,7 @@ function sideText({ file, family, parameters, checkpoint, weights, mode }: Compa
   return `${file} (${family}, ${counted(parameters, 'parameter')}), ${from}${how}`;
 }
 
-function tokensText({ batch, context, ids, seed, own, other }: TwoModelComparison): string {
+function comparedTokensText({ batch, context, ids, seed, own, other }: TwoModelComparison): string {
   const isRandom = ids === 'random' || own.weights === 'random' || other.weights === 'random';
   const chance = isRandom ? `, seed ${seed}` : '';
   return `${formatInteger(batch)} × ${formatInteger(context)} ${ids} tokens${chance}, the same for both`;
@@ -160,7 +160,7 @@ function blocksTable({ blocks, logits, threshold }: TwoModelComparison): TableBl
 const shareOf = (value: number, most: number) => (Number.isFinite(value) ? value / most : 1);
 
 /** One number per row. */
-function flatTable({ logits, blocks }: TwoModelComparison): TableBlock {
+function againstTable({ logits, blocks }: TwoModelComparison): TableBlock {
   const figures = [
     ...MEASURES.map(({ key, title }) => ['logits', title, logits[key]] as const),
     ...(blocks ?? []).flatMap(({ block, relativeDifference, largestDifference }) => [

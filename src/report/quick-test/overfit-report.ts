@@ -23,7 +23,7 @@ export function overfitReport(result: OverfitResult): Report {
   const { overfit } = result;
   const { problems, warnings } = overfit;
   return {
-    verdict: verdictOf(result),
+    verdict: overfitVerdict(result),
     blocks: [
       {
         kind: 'facts',
@@ -36,7 +36,7 @@ export function overfitReport(result: OverfitResult): Report {
             }),
           ),
           ...warnings.map((text): Fact => ({ name: 'warning', text, tone: 'warning' })),
-          ...factsOf(result),
+          ...overfitFacts(result),
         ],
       },
       ...(overfit.steps.length > 1 ? [lossPlot(overfit)] : []),
@@ -58,7 +58,7 @@ export function overfitReport(result: OverfitResult): Report {
 const lossText = (loss: number) =>
   Number.isFinite(loss) ? shortNumber(Number(loss.toPrecision(3))) : 'NaN';
 
-function verdictOf({ file, overfit }: OverfitResult): Verdict {
+function overfitVerdict({ file, overfit }: OverfitResult): Verdict {
   const { steps, finalLoss, uniformLoss, problems, passed, twin, firstNonFinite } = overfit;
   const from = lossText(steps[0]?.loss ?? Number.NaN);
   const name = `${modelName(file)}${twin ? ' (scaled-down proxy)' : ''}`;
@@ -86,7 +86,7 @@ const SOURCES = {
 const settingText = ({ value, source }: SourcedSetting) =>
   `${shortNumber(value)}${SOURCES[source]}`;
 
-function factsOf({ family, checkpoint, overfit }: OverfitResult): Fact[] {
+function overfitFacts({ family, checkpoint, overfit }: OverfitResult): Fact[] {
   const { twin, parameters, weights, seed, batch, context, ids, settings, steps } = overfit;
   const seeded = `seed ${seed}`;
   const lost = checkpoint && weights === 'random' ? ', not the checkpoint' : '';

@@ -52,8 +52,11 @@ export function quickTestReport(
   // The times are the answer where nothing else was checked.
   const isTimed = table.rows.length === 0;
   return {
-    verdict: verdictOf(result, timing),
-    blocks: [{ kind: 'facts', facts: factsOf(result, timing) }, ...(isTimed ? times : [table])],
+    verdict: quickTestVerdict(result, timing),
+    blocks: [
+      { kind: 'facts', facts: quickTestFacts(result, timing) },
+      ...(isTimed ? times : [table]),
+    ],
     details: [
       ...proxyBlocks(proxyOf(result), 'Times of the proxy say nothing about the model.'),
       ...remarkBlocks(checks),
@@ -109,7 +112,7 @@ export function proxyBlocks(
 }
 
 /** Checks first, then the speed. */
-function verdictOf(result: QuickTestResult, timing: Timing | undefined): Verdict {
+function quickTestVerdict(result: QuickTestResult, timing: Timing | undefined): Verdict {
   const { file, checks } = result;
   const judged = checks.filter(({ check, verdict }) => !isTime(check, verdict));
   const of = (wanted: CheckVerdict) => judged.filter(({ verdict }) => verdict === wanted);
@@ -127,7 +130,7 @@ function verdictOf(result: QuickTestResult, timing: Timing | undefined): Verdict
   };
 }
 
-function factsOf(result: QuickTestResult, timing: Timing | undefined): Fact[] {
+function quickTestFacts(result: QuickTestResult, timing: Timing | undefined): Fact[] {
   const { family, parameters, batch, context, seed, ids, weights, checkpoint, mode } = result;
   const { engine, selfCheck, memory, passedOver, quantized } = result;
   const seeded = `seed ${seed}`;

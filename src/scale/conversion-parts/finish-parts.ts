@@ -7,7 +7,10 @@ import { Staging } from '../../base/files/staging.js';
 import { setting } from '../../base/text/setting.js';
 import { sumOf } from '../../base/text/words.js';
 import { openCheckpoint } from '../../checkpoint/open.js';
-import { type ConversionResult, resultOf } from '../../convert/conversion/conversion-result.js';
+import {
+  type ConversionResult,
+  conversionResult,
+} from '../../convert/conversion/conversion-result.js';
 import {
   checkIndex,
   isExact,
@@ -69,7 +72,7 @@ export const missingParts = ({ parts }: PartsStatus): number[] =>
   parts.filter(({ state }) => state !== 'done').map(({ part }) => part);
 
 /** Reads the progress of a plan, without its input. */
-export function statusOf(plan: PartsPlan): PartsStatus {
+export function partsStatusOf(plan: PartsPlan): PartsStatus {
   const folder = new PartsFolder(plan);
   folder.refresh();
   const finished = isFinished(plan, folder);
@@ -154,7 +157,7 @@ export async function finishParts(
   { display, mount, check, force }: FinishOptions,
 ): Promise<ConversionResult | undefined> {
   const start = performance.now();
-  const status = statusOf(plan);
+  const status = partsStatusOf(plan);
   if (status.isFinished || missingParts(status).length > 0) return undefined;
   const folder = new PartsFolder(plan);
   const receipts = new Map(
@@ -186,7 +189,7 @@ export async function finishParts(
         const seconds = (performance.now() - start) / 1000;
         const unmeasured = measured.tables === null ? [notMeasured()] : [];
         const notes = [...opened.plan.notes, ...notesOnFiles(input), ...unmeasured];
-        const result = resultOf(
+        const result = conversionResult(
           input,
           opened.resources,
           { plan: { ...opened.plan, notes }, files, ...measured },

@@ -14,7 +14,7 @@ import {
   missingParts,
   type PartState,
   type PartsStatus,
-  statusOf,
+  partsStatusOf,
 } from './finish-parts.js';
 import { planInParts } from './make-parts.js';
 import {
@@ -81,11 +81,11 @@ export interface PartsResult extends PartsAnswer {
     | null;
 }
 
-function resultOf(
+function partsResult(
   action: PartsResult['action'],
   file: string,
   plan: PartsPlan,
-  status: PartsStatus = statusOf(plan),
+  status: PartsStatus = partsStatusOf(plan),
 ): PartsResult {
   const { input, output } = plan;
   const missing = status.isFinished ? [] : missingParts(status);
@@ -127,7 +127,7 @@ export async function makePlan(
   refuseTooManyParts(parts);
   const plan = await planInParts(request, { parts, stateDict, version });
   await writePlan(file, plan, request.force);
-  return resultOf('plan', file, plan);
+  return partsResult('plan', file, plan);
 }
 
 type RunOptions = AskedParts & Omit<PartOptions, 'parts'>;
@@ -144,7 +144,7 @@ export async function runPart(
   const units = await runParts(plan, { parts, ...options });
   const done = units.filter(({ outcome }) => outcome === 'done');
   return {
-    ...resultOf('part', file, plan),
+    ...partsResult('part', file, plan),
     ran: {
       parts,
       units: units.length,
@@ -157,7 +157,7 @@ export async function runPart(
 
 /** Progress of a plan. @throws UserError for a plan that cannot be read. */
 export async function partsStatus(named: PlanFile): Promise<PartsResult> {
-  return resultOf('status', named.file, await readPartsPlan(named));
+  return partsResult('status', named.file, await readPartsPlan(named));
 }
 
 /** Milliseconds between two looks of `--wait`. */
@@ -174,8 +174,8 @@ export async function finishPlan(
   options: FinishOptions & { readonly wait: boolean },
 ): Promise<ConversionResult | PartsResult> {
   const plan = await readPlanToWrite(named);
-  while (options.wait && missingParts(statusOf(plan)).length > 0) await delay(POLL);
-  return (await finishParts(plan, options)) ?? resultOf('finish', named.file, plan);
+  while (options.wait && missingParts(partsStatusOf(plan)).length > 0) await delay(POLL);
+  return (await finishParts(plan, options)) ?? partsResult('finish', named.file, plan);
 }
 
 /** The job of a plan. @throws UserError when it cannot be submitted. */
@@ -186,7 +186,7 @@ export async function launchPlan(
 ): Promise<PartsResult> {
   const plan = await readPlanToWrite(named);
   const job = await launch(jobOf(plan, named), scheduler, options);
-  return { ...resultOf('launch', named.file, plan), job };
+  return { ...partsResult('launch', named.file, plan), job };
 }
 
 /** Bytes read and written per second that a part is sure to reach; half of a slow shared disk. */

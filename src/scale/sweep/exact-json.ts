@@ -7,14 +7,14 @@ const TAG = '$';
 
 /** One line of JSON, also for readers that end lines at the separators of Unicode. */
 export const exactJson = (value: unknown): string =>
-  JSON.stringify(encoded(value)).replaceAll(/[\u2028\u2029]/g, (character) =>
+  JSON.stringify(encodedValue(value)).replaceAll(/[\u2028\u2029]/g, (character) =>
     character === '\u2028' ? '\\u2028' : '\\u2029',
   );
 
 /** @throws SyntaxError when the text is not JSON of `exactJson`. */
 export const fromExactJson = (text: string): unknown => decoded(parseJson(text));
 
-function encoded(value: unknown): unknown {
+function encodedValue(value: unknown): unknown {
   switch (typeof value) {
     case 'number':
       return Number.isFinite(value) && !Object.is(value, -0)
@@ -33,11 +33,11 @@ function encoded(value: unknown): unknown {
 
 function encodedObject(value: object | null): unknown {
   if (value === null) return null;
-  if (Array.isArray(value)) return value.map(encoded);
+  if (Array.isArray(value)) return value.map(encodedValue);
   if (value instanceof Map) {
-    return { [TAG]: 'map', value: [...value].map(encoded) };
+    return { [TAG]: 'map', value: [...value].map(encodedValue) };
   }
-  const entries = Object.entries(value).map(([key, each]) => [key, encoded(each)] as const);
+  const entries = Object.entries(value).map(([key, each]) => [key, encodedValue(each)] as const);
   return Object.hasOwn(value, TAG)
     ? { [TAG]: 'object', value: entries }
     : Object.fromEntries(entries);

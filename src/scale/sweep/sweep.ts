@@ -386,13 +386,13 @@ type AnySweep = Pick<Sweep<unknown, unknown>, 'units'>;
 function refuseOtherBackend(planned: string, here: string): void {
   if (planned === here) return;
   throw usageError(
-    `the plan computes with ${textOf(planned)}, and this machine with ${textOf(here)}`,
+    `the plan computes with ${backendText(planned)}, and this machine with ${backendText(here)}`,
     'use the same kind of machine for all parts, or plan again',
   );
 }
 
 /** `onnx 1.22.0 cpu 2 f32`: the differences between two are among these. */
-const textOf = (backend: string): string =>
+const backendText = (backend: string): string =>
   Object.values(fromExactJson(backend) ?? {})
     .filter((value) => typeof value !== 'object' && typeof value !== 'boolean')
     .join(' ');

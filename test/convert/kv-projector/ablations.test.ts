@@ -6,7 +6,7 @@ import {
   PUBLISHED_CHANGES,
   variantsOf,
 } from '../../../src/convert/kv-projector/ablations.js';
-import { sizeOf, verify } from '../../../src/convert/kv-projector/verify-adapters.js';
+import { verify, verifySize } from '../../../src/convert/kv-projector/verify-adapters.js';
 import type { AblationsResult } from '../../../src/convert/kv-projector/verify-projectors.js';
 import { openTrainer } from '../../../src/engine/tfjs/training/tfjs-trainer.js';
 import { ablationsReport } from '../../../src/report/kv-projector/kv-projector-verify.js';
@@ -15,7 +15,7 @@ import { runHere } from '../../run-here.js';
 
 const KEYS = 'fixtures/kv-projector/linear-one-teacher/expected.safetensors';
 const NOTHING = { ratios: [], dropouts: [], activations: [], withoutNorm: false };
-const size = sizeOf({ teacherWidth: 96, studentWidth: 32, batch: 1, context: 32 });
+const size = verifySize({ teacherWidth: 96, studentWidth: 32, batch: 1, context: 32 });
 
 const ablations = (...args: string[]) => runHere(['kv-projector', 'verify', ...args]);
 const SMALL = ['--teacher-width', '24', '--student', '8', '--steps', '3', '--context', '8'];

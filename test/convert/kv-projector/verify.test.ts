@@ -7,9 +7,9 @@ import {
   lossBandsAt,
   OPTIMIZER,
   refuseTooLarge,
-  sizeOf,
   timeEstimator,
   verify,
+  verifySize,
 } from '../../../src/convert/kv-projector/verify-adapters.js';
 import type {
   ChainLayer,
@@ -23,7 +23,7 @@ import { openTrainer } from '../../../src/engine/tfjs/training/tfjs-trainer.js';
 import { readJson } from '../../fixtures.js';
 
 interface Fixture {
-  readonly size: Parameters<typeof sizeOf>[0];
+  readonly size: Parameters<typeof verifySize>[0];
   readonly runs: readonly {
     readonly data: DataKind;
     readonly seed: number;
@@ -124,7 +124,7 @@ it.each(variants)(
 describe('both adapters', () => {
   it.each(runs)('have the losses of PyTorch: $data data', async ({ data, seed, losses }) => {
     const { steps } = await verify(await openTrainer(1, 'wasm'), {
-      ...{ data, size: sizeOf(size), steps: losses.linear.length, dropout: 0 },
+      ...{ data, size: verifySize(size), steps: losses.linear.length, dropout: 0 },
       random: manualSeed(seed),
     });
     for (const kind of ['linear', 'elastic'] as const) {
@@ -144,7 +144,7 @@ describe('both adapters', () => {
     'differ on %s data: %s wins',
     async (data, winner, batch, teacherWidth, studentWidth) => {
       const result = await verify(await openTrainer(1, 'wasm'), {
-        ...{ data, size: sizeOf({ batch, teacherWidth, studentWidth }), steps: 40 },
+        ...{ data, size: verifySize({ batch, teacherWidth, studentWidth }), steps: 40 },
         random: manualSeed(0),
       });
       expect(result.winner).toBe(winner);
@@ -157,11 +157,11 @@ describe('both adapters', () => {
   );
 
   it('have the published numbers of parameters', async () => {
-    expect(sizeOf()).toEqual({
+    expect(verifySize()).toEqual({
       ...{ teacherWidth: 5120, studentWidth: 1536, hidden: 5120, batch: 4, context: 64 },
     });
     const trainer = await openTrainer(1, 'wasm');
-    const small = sizeOf({ ...size, teacherWidth: 3, studentWidth: 2 });
+    const small = verifySize({ ...size, teacherWidth: 3, studentWidth: 2 });
     const request = { data: 'published', size: small, steps: 1, random: manualSeed(0) } as const;
     // 3·2 + 2, and 2·3 + 3·3 + 3 + 3·2 + 2
     expect((await verify(trainer, request)).parameters).toEqual({ linear: 8, elastic: 26 });
@@ -204,9 +204,9 @@ describe('both adapters', () => {
     }
 
     it.each([
-      [sizeOf(), 40],
-      [sizeOf({ batch: 64 }), 400],
-      [sizeOf({ teacherWidth: 1280, studentWidth: 384 }), 10],
+      [verifySize(), 40],
+      [verifySize({ batch: 64 }), 400],
+      [verifySize({ teacherWidth: 1280, studentWidth: 384 }), 10],
     ])('is estimated beforehand: $0', async (size, steps) => {
       const { teacherWidth, studentWidth, batch, context } = size;
       const multiplied =
@@ -220,7 +220,7 @@ describe('both adapters', () => {
 
     it('is estimated with little work for any number of rows', async () => {
       const { trainer, multiplied } = machine();
-      const size = sizeOf({ batch: 1000, context: 1000 });
+      const size = verifySize({ batch: 1000, context: 1000 });
       await timeEstimator(trainer, size, manualSeed(0));
       // Three steps with an eighth of the widths and 256 tokens.
       const step = 256 * (3 * 640 ** 2 + 5 * 640 * 192);
@@ -237,8 +237,8 @@ describe('both adapters', () => {
     [1e9, 80, 24],
   ])('are reduced until %d seconds become a minute', (seconds, teacherWidth, studentWidth) => {
     const secondsOf = ({ teacherWidth: width }: VerifySize) => seconds * (width / 5120) ** 2;
-    const reduced = largestSizeWithin(sizeOf({ batch: 64 }), 60, secondsOf);
-    expect(reduced).toEqual(sizeOf({ batch: 64, teacherWidth, studentWidth }));
+    const reduced = largestSizeWithin(verifySize({ batch: 64 }), 60, secondsOf);
+    expect(reduced).toEqual(verifySize({ batch: 64, teacherWidth, studentWidth }));
   });
 
   it.each<[string, Partial<VerifySize>]>([
@@ -248,21 +248,21 @@ describe('both adapters', () => {
     ['rows to predict', { teacherWidth: 1, studentWidth: 4096, batch: 40_000, context: 1 }],
   ])('are refused when the backend has no room for their %s', async (_, size) => {
     const trainer = await openTrainer(1, 'wasm');
-    expect(() => refuseTooLarge(trainer, sizeOf(size))).toThrow(UserError);
-    expect(() => refuseTooLarge(trainer, sizeOf(size))).toThrow(/at most 4 GiB/);
+    expect(() => refuseTooLarge(trainer, verifySize(size))).toThrow(UserError);
+    expect(() => refuseTooLarge(trainer, verifySize(size))).toThrow(/at most 4 GiB/);
   });
 
   it('are accepted at the published size, and with many rows', async () => {
     const trainer = await openTrainer(1, 'wasm');
     const many = { teacherWidth: 64, studentWidth: 4, batch: 5000, context: 100 };
-    for (const size of [sizeOf(), sizeOf(many)]) {
+    for (const size of [verifySize(), verifySize(many)]) {
       expect(() => refuseTooLarge(trainer, size)).not.toThrow();
     }
   });
 
   it('are refused beyond the memory of the machine where the backend has no separate heap', async () => {
     const trainer = await openTrainer(1, 'cpu');
-    const endless = sizeOf({ batch: 100_000, context: 100_000 });
+    const endless = verifySize({ batch: 100_000, context: 100_000 });
     expect(() => refuseTooLarge(trainer, endless)).toThrow(/this machine has at most/);
   });
 });

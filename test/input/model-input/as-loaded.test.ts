@@ -5,7 +5,7 @@ import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Shape } from '../../../src/base/tensor/dtype.js';
 import { openCheckpoint } from '../../../src/checkpoint/open.js';
-import { namesOf } from '../../../src/checkpoint/reconcile/faults.js';
+import { parameterNames } from '../../../src/checkpoint/reconcile/faults.js';
 import { reconcile } from '../../../src/checkpoint/reconcile/reconcile.js';
 import type { StoredTensor } from '../../../src/checkpoint/stored-tensor.js';
 import {
@@ -125,7 +125,7 @@ describe('families know what their classes in transformers do:', () => {
   )('ties of %s', async (_, { configs: [config = ''], tied }) => {
     const { model } = await loadModelFile(hf(config), { set: ['model.tie_word_embeddings=true'] });
     for (const pair of Object.entries(tied)) {
-      expect(tensorsOf(model).map(namesOf)).toContainEqual(expect.arrayContaining(pair));
+      expect(tensorsOf(model).map(parameterNames)).toContainEqual(expect.arrayContaining(pair));
     }
   });
 

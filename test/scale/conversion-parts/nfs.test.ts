@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { renameTo, takeFreeName } from '../../../src/base/files/file-system.js';
-import { statusOf } from '../../../src/scale/conversion-parts/finish-parts.js';
+import { partsStatusOf } from '../../../src/scale/conversion-parts/finish-parts.js';
 import { LockWatch, ownerIn, PartLock } from '../../../src/scale/part-lock.js';
 import { systemError } from '../../base/files/faults.js';
 import { imitateNfs } from '../../base/files/nfs.js';
@@ -110,7 +110,7 @@ describe.runIf(process.platform === 'linux')('on NFS', () => {
     const done = results.reduce((sum, { ran }) => sum + (ran ? ran.units - ran.unitsThere : 0), 0);
     const units = planned.plan.parts.flatMap((part) => [...part.files, ...part.slices]);
     expect(done).toBeLessThanOrEqual(units.length + 1);
-    expect(statusOf(planned.plan).parts.map(({ state }) => state)).toEqual(
+    expect(partsStatusOf(planned.plan).parts.map(({ state }) => state)).toEqual(
       planned.plan.parts.map(() => 'done'),
     );
     await finish(planned, true);

@@ -144,7 +144,7 @@ export function checkStructure(root: PickleValue, source: PickleSource): void {
   const open = new Set<PickleValue>();
   const path: OpenContainer[] = [];
   const enter = (container: PickleValue) => {
-    const parts = partsOf(container);
+    const parts = containedValues(container);
     if (parts === undefined) return;
     const known = heights.get(container);
     if (open.has(container)) throw source.refusal('pickle-cycle', 'holds a container in itself');
@@ -177,7 +177,7 @@ function grow(step: OpenContainer | undefined, below: number): void {
 }
 
 /** Members of a container; undefined for other values. */
-function partsOf(value: PickleValue): readonly PickleValue[] | undefined {
+function containedValues(value: PickleValue): readonly PickleValue[] | undefined {
   if (isKind(value, 'list') || isKind(value, 'tuple')) return value.items;
   if (isKind(value, 'dict')) return [...value.entries.keys(), ...value.entries.values()];
   if (isKind(value, 'set')) return [...value.items];

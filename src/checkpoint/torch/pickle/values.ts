@@ -153,7 +153,7 @@ export class Table implements Entries {
   }
 
   *keys(): Generator<PickleValue> {
-    for (const slot of this.#values.keys()) yield keyOf(slot);
+    for (const slot of this.#values.keys()) yield dictKey(slot);
   }
 
   values(): Iterable<PickleValue> {
@@ -161,7 +161,7 @@ export class Table implements Entries {
   }
 
   *[Symbol.iterator](): Generator<[PickleValue, PickleValue]> {
-    for (const [slot, value] of this.#values) yield [keyOf(slot), value];
+    for (const [slot, value] of this.#values) yield [dictKey(slot), value];
   }
 }
 
@@ -203,7 +203,7 @@ function isSigned(text: string): boolean {
   return first === 0x23 || first === 0x24 || (first >= 0x30 && first <= 0x39);
 }
 
-function keyOf(slot: unknown): PickleValue {
+function dictKey(slot: unknown): PickleValue {
   if (typeof slot !== 'string') return slot as PickleValue;
   if (slot.startsWith(TEXT)) return slot.slice(1);
   if (!slot.startsWith(INTEGER)) return slot;

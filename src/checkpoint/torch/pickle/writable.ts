@@ -23,14 +23,16 @@ function* leavesOf(root: Writable): Generator<WritableLeaf, void, void> {
     seen.add(value);
     if (value.kind === 'tensor' || value.kind === 'storage') yield { leaf: value, name };
     // A stack: the last pushed value is visited first.
-    for (const [key, part] of partsOf(value).reverse()) {
+    for (const [key, part] of writableEntries(value).reverse()) {
       stack.push({ value: part, name: name && key ? `${name}.${key}` : name || key });
     }
   }
 }
 
 /** Members of a container, each with the text of its key. */
-function partsOf(value: Exclude<Extract<Writable, object>, Uint8Array>): [string, Writable][] {
+function writableEntries(
+  value: Exclude<Extract<Writable, object>, Uint8Array>,
+): [string, Writable][] {
   switch (value.kind) {
     case 'dict':
       return [...value.entries].flatMap(([key, part]): [string, Writable][] => [

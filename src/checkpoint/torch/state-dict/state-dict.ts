@@ -61,7 +61,7 @@ export function findStateDict(
     throw refuse(
       'state-dict-choice',
       `has no dict of tensors under ${JSON.stringify(choice)}`,
-      candidates.length > 0 ? `it has: ${listed(candidates)}` : undefined,
+      candidates.length > 0 ? `it has: ${candidateList(candidates)}` : undefined,
     );
   }
   const best = candidates.reduce((highest, { rank }) => Math.max(highest, rank), 0);
@@ -78,7 +78,7 @@ export function findStateDict(
   if (others.length > 0) {
     throw refuse(
       'state-dict-many',
-      `holds several state dicts: ${listed([first, ...others])}`,
+      `holds several state dicts: ${candidateList([first, ...others])}`,
       `choose one: ${setting('stateDict', nameOfPlace(first))}`,
     );
   }
@@ -95,7 +95,7 @@ function withoutOptimizers(
 
 const MOST_LISTED = 10;
 
-function listed(candidates: readonly StateDictCandidate[]): string {
+function candidateList(candidates: readonly StateDictCandidate[]): string {
   const names = candidates.slice(0, MOST_LISTED).map((each) => quoted(nameOfPlace(each)));
   const more = candidates.length > MOST_LISTED ? `, … (${candidates.length})` : '';
   return names.join(', ') + more;

@@ -125,7 +125,7 @@ async function* fitted(
 ): AsyncGenerator<Uint8Array, undefined> {
   const [, stored = 0] = tensor.shape;
   for (const { from, length } of runsOf(stored, 0, rows, extension)) {
-    if (from === null) yield* zeros((planned.bytes / rows) * length);
+    if (from === null) yield* zeroChunks((planned.bytes / rows) * length);
     else {
       const run = narrow(tensor, 1, from, length);
       yield* castTo(planned, readInChunks(run), tensor, sources);
@@ -133,7 +133,7 @@ async function* fitted(
   }
 }
 
-function* zeros(bytes: number): Generator<Uint8Array, undefined> {
+function* zeroChunks(bytes: number): Generator<Uint8Array, undefined> {
   const piece = new Uint8Array(Math.min(bytes, BLOCK_NUMBERS * 8));
   for (let left = bytes; left > 0; left -= piece.length) {
     yield piece.subarray(0, Math.min(left, piece.length));
@@ -155,7 +155,7 @@ async function* castTo(
   let done = 0;
   for await (const chunk of chunks) {
     const numbers = numbersIn(from, chunk.length);
-    const bytes = bytesOf(numbers, dtype);
+    const bytes = storedBytes(numbers, dtype);
     if (target.length < bytes) target = new Uint8Array(bytes);
     const overflow = convertDtype(from, dtype, chunk, target, { saturate });
     if (overflow >= 0 && !saturate) {
@@ -212,7 +212,8 @@ const unblockable = (file: string, name: string, type: WritableBlocks, value: nu
     ],
   });
 
-const bytesOf = (numbers: number, dtype: StoredDtype) => (numbers * STORED_DTYPES[dtype].bits) / 8;
+const storedBytes = (numbers: number, dtype: StoredDtype) =>
+  (numbers * STORED_DTYPES[dtype].bits) / 8;
 
 /** @param tensors Tensors of one shape. */
 async function* averaged(
@@ -222,7 +223,9 @@ async function* averaged(
 ): AsyncGenerator<Uint8Array, undefined> {
   if (!isEncodable(dtype)) throw new Error(`a mean cannot be written as ${dtype}`);
   // All are split at the same positions, despite different types.
-  const wide = tensors.map((tensor) => [...piecesOf(tensor, bytesOf(BLOCK_NUMBERS, tensor.dtype))]);
+  const wide = tensors.map((tensor) => [
+    ...piecesOf(tensor, storedBytes(BLOCK_NUMBERS, tensor.dtype)),
+  ]);
   let done = 0;
   for (const [index, piece] of wide[0]?.entries() ?? []) {
     const values = new Float64Array(tensors.length * piece.elements);
@@ -232,7 +235,7 @@ async function* averaged(
     }
     const mean = new Float64Array(piece.elements);
     meanOfRows({ values, rows: tensors.length, columns: piece.elements }, mean);
-    const target = new Uint8Array(bytesOf(piece.elements, dtype));
+    const target = new Uint8Array(storedBytes(piece.elements, dtype));
     const overflow = encode(dtype, mean, target, { saturate });
     if (overflow >= 0 && !saturate) {
       throw overflowError(
@@ -257,7 +260,7 @@ async function* computed(
   for (let first = 0; first < elements; first += BLOCK_NUMBERS) {
     const numbers = new Float64Array(Math.min(BLOCK_NUMBERS, elements - first));
     for (let index = 0; index < numbers.length; index++) numbers[index] = formula(first + index);
-    const target = new Uint8Array(bytesOf(numbers.length, dtype));
+    const target = new Uint8Array(storedBytes(numbers.length, dtype));
     encode(dtype, numbers, target);
     yield target;
   }

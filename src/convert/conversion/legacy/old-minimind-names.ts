@@ -49,7 +49,7 @@ export function fromOldMiniMind(
   const renamed = new Map<string, SourceTensor>();
   const dropped: string[] = [];
   const unknown: string[] = [];
-  const headDim = headDimOf(file, sources, heads);
+  const headDim = legacyHeadDim(file, sources, heads);
   for (const [name, source] of sources) {
     const today = todaysName(name);
     if (DROPPED.has(name)) dropped.push(source.own);
@@ -84,7 +84,7 @@ function feedForwardName(name: string): string | undefined {
   return `mlp.${owner}${PROJECTIONS[projection as keyof typeof PROJECTIONS]}.weight`;
 }
 
-function headDimOf(file: string, sources: SourceTensors, heads: number): number {
+function legacyHeadDim(file: string, sources: SourceTensors, heads: number): number {
   const query = sources.get('layers.0.attention.wq.weight')?.tensor;
   if (query === undefined) {
     throw new UserError('refused-file', `${file} has no layers.0.attention.wq.weight`, {

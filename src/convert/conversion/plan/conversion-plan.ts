@@ -210,7 +210,7 @@ export function stepsOf(
     const stored = from.flatMap((name) => tensorNamed(name, checkpoint) ?? []);
     return {
       ...tensor,
-      action: kindOf(tensor, action, plan.srte, stored),
+      action: actionKind(tensor, action, plan.srte, stored),
       from,
       fromDtypes: distinctDtypes(stored),
       file: files.get(tensor.name) ?? '',
@@ -255,7 +255,7 @@ function namesFrom(
   }
 }
 
-function kindOf(
+function actionKind(
   { dtype, shape, blocks }: Pick<PlannedTensor, 'dtype' | 'shape' | 'blocks'>,
   action: Action,
   srte: SrtePlan | null,

@@ -119,7 +119,7 @@ function ggufView(checkpoint: Checkpoint, plan: ConversionPlan, found: GgufModel
   const { tensors: view, unknown } = tensorsForGguf(found.architecture, tensors, found.counts);
   const [origin] = checkpoint.files;
   for (const [name, numbers] of origin ? ropeTensors(found) : []) {
-    view.set(name, tensorOf(origin as NonNullable<typeof origin>, numbers));
+    view.set(name, numbersTensor(origin as NonNullable<typeof origin>, numbers));
   }
   return { view, unknown };
 }
@@ -133,7 +133,10 @@ function withPrefix(name: string, { architecture, settings }: GgufModel): string
 }
 
 /** Numbers as a float32 tensor. */
-function tensorOf(origin: Checkpoint['files'][number], numbers: readonly number[]): StoredTensor {
+function numbersTensor(
+  origin: Checkpoint['files'][number],
+  numbers: readonly number[],
+): StoredTensor {
   const bytes = new Uint8Array(4 * numbers.length);
   encode('F32', Float64Array.from(numbers), bytes);
   return computedTensor(origin, {

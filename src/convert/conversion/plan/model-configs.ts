@@ -240,17 +240,17 @@ export async function changedConfig(
     // The keys of a config.json are those that the user finds in it: `dtype` or `torch_dtype`.
     changes:
       written.format === 'json'
-        ? changesOf(source.written.value, written.value)
-        : changesOf(source.document, document),
+        ? configChanges(source.written.value, written.value)
+        : configChanges(source.document, document),
   };
 }
 
 /** Values that differ between two documents, by their paths; a list is one value. */
-function changesOf(from: unknown, to: unknown, path: readonly string[] = []): ConfigChange[] {
+function configChanges(from: unknown, to: unknown, path: readonly string[] = []): ConfigChange[] {
   if (isRecord(from) && isRecord(to)) {
     const keys = new Set([...Object.keys(from), ...Object.keys(to)]);
     return [...keys].flatMap((key) =>
-      changesOf(valueAt(from, [key]), valueAt(to, [key]), [...path, key]),
+      configChanges(valueAt(from, [key]), valueAt(to, [key]), [...path, key]),
     );
   }
   if (isDeepStrictEqual(from, to)) return [];
@@ -273,6 +273,6 @@ export async function targetConfig(
     written: await writtenWith(read, set),
     isInside: false,
     settings: [],
-    changes: changesOf(from ?? {}, to, ['model']),
+    changes: configChanges(from ?? {}, to, ['model']),
   };
 }

@@ -41,7 +41,7 @@ export async function readInput(
   const job = isUnspecific(request) ? meantChange(request, srte, place) : request;
   const target = job.target ? await targetConfig(job.target, source, checkpoint, set) : undefined;
   const layout = srte && layoutFor(srte, job, target);
-  const names = namesOf(job, stored);
+  const names = outputNames(job, stored);
   if (srte && layout) refuseUnchanged(job, srte.layout, layout);
   return { job, place, source, target, srte, layout, ...names, warnings };
 }
@@ -189,7 +189,7 @@ const layoutNamed = ({ sharing, form }: SrteLayout): string | undefined =>
   LAYOUT_NAMES.find((name) => LAYOUTS[name].sharing === sharing && LAYOUTS[name].form === form);
 
 /** The tensors of the input under the output's names. */
-function namesOf(
+function outputNames(
   { checkpoint, dialect: namingScheme, heads }: ConversionJob,
   stored: StoredNames,
 ): Pick<ConversionInput, 'tensors' | 'dropped'> {

@@ -30,7 +30,7 @@ import type { TargetConfig, WrittenConfig } from './model-configs.js';
 const KEY = 'quantization_config';
 
 /** The form that is asked for. @throws UserError when it contradicts another flag. */
-function formOf({ job, place }: ConversionInput): WeightForm | undefined {
+function weightForm({ job, place }: ConversionInput): WeightForm | undefined {
   const { quantize: bits, group } = job;
   if (bits === undefined) return undefined;
   const refuse = (message: string, suggestion: string) => usageError(message, suggestion);
@@ -55,7 +55,7 @@ function formOf({ job, place }: ConversionInput): WeightForm | undefined {
  * @throws UserError when nothing can be quantized, or a packed input would silently become floats.
  */
 export function withQuantization(plan: ConversionPlan, input: ConversionInput): ConversionPlan {
-  const form = formOf(input);
+  const form = weightForm(input);
   const { packed, path } = input.job.checkpoint;
   if (packed && form === undefined && !input.job.dequantize && input.job.dtype === undefined) {
     throw usageError(
@@ -187,7 +187,7 @@ function packedTensors(
 // The config of a packed output.
 
 /** Settings that compressed-tensors and transformers read. */
-const settingsOf = ({ form, ignored }: QuantizationPlan) => ({
+const quantizationSettings = ({ form, ignored }: QuantizationPlan) => ({
   quant_method: 'compressed-tensors',
   format: 'pack-quantized',
   quantization_status: 'compressed',
@@ -212,7 +212,7 @@ const settingsOf = ({ form, ignored }: QuantizationPlan) => ({
 function withSettings(config: TargetConfig, quantization: QuantizationPlan): TargetConfig {
   const { written } = config;
   if (written.format !== 'json') return config;
-  const settings = settingsOf(quantization);
+  const settings = quantizationSettings(quantization);
   return {
     ...config,
     written: {

@@ -74,7 +74,7 @@ export function planTensors(
     tie: resolver.tie,
     leftOut,
     notes: [
-      ...notesOf(input.tensors, tensors),
+      ...planNotes(input.tensors, tensors),
       ...(kept.length > 0 ? ignoredNote(input.source, 'kept as they are') : []),
     ],
     formulas: new Map(formulas),
@@ -289,7 +289,7 @@ function namesKnown(model: LanguageModel | undefined): ReadonlyMap<string, reado
   return known;
 }
 
-function notesOf(sources: SourceTensors, tensors: readonly PlannedTensor[]): string[] {
+function planNotes(sources: SourceTensors, tensors: readonly PlannedTensor[]): string[] {
   const computed = tensors.filter(({ action }) => action.do === 'compute').length;
   const unpaired = tensors.filter(({ action }) => action.do === 'unpair').length;
   const wrapped = [...sources].find(([name, { own }]) => own !== name && own.endsWith(name));

@@ -54,7 +54,7 @@ export function findSrteTables(
   const { shared, layers } = onlyModel(checkpoint, faults);
   const hasShared = shared.size > 0;
   const stored = [...(hasShared ? [shared] : []), ...layersInOrder(layers, faults)];
-  const tables = stored.flatMap((parts) => tableOf(parts, faults) ?? []);
+  const tables = stored.flatMap((parts) => storedTable(parts, faults) ?? []);
   faults.throwAny();
   const [first, ...others] = tables;
   if (first === undefined) throw new Error('SRTE names without a table');
@@ -67,7 +67,7 @@ export function findSrteTables(
   faults.throwAny();
   const isShared = hasShared || (others.length > 0 && own.length === 0);
   return {
-    ...sizesOf(first),
+    ...tableSizes(first),
     sharing: isShared ? 'shared' : 'per-layer',
     tables: isShared ? [first] : [first, ...others],
   };
@@ -146,7 +146,7 @@ function layersInOrder(layers: SrteNames['layers'], faults: SrteFaults): SrtePar
     else {
       faults.add({
         rule: 'srte-layer-number',
-        ...nameOf(parts),
+        ...tensorField(parts),
         message: `has ${listed([text])} where the number of a layer is expected`,
         suggestion: 'give it the name that its layer has in the model',
       });
@@ -166,7 +166,7 @@ function layersInOrder(layers: SrteNames['layers'], faults: SrteFaults): SrtePar
 }
 
 /** The table stored in some tensors; undefined for a fault. */
-function tableOf(parts: SrteParts, faults: SrteFaults): StoredSrteTable | undefined {
+function storedTable(parts: SrteParts, faults: SrteFaults): StoredSrteTable | undefined {
   const full = parts.get('freqs');
   const factors = [parts.get('lowrank'), parts.get('proj.weight')] as const;
   const [rows, projection] = factors;
@@ -175,7 +175,7 @@ function tableOf(parts: SrteParts, faults: SrteFaults): StoredSrteTable | undefi
   if (rows && projection && parts.size === 2) return shaped(rows, projection, faults);
   faults.add({
     rule: 'srte-parts',
-    ...nameOf(parts),
+    ...tensorField(parts),
     message: `also has ${[...parts.keys()].join(', ')}; expected freqs alone, or lowrank and proj.weight`,
     suggestion: 'check that the checkpoint is whole',
   });
@@ -223,7 +223,7 @@ function shaped(
   return undefined;
 }
 
-function sizesOf({ rows, projection }: StoredSrteTable) {
+function tableSizes({ rows, projection }: StoredSrteTable) {
   const [positions = 0, width = 0] = rows.shape;
   return projection === null
     ? { positions, hidden: width, rank: null }
@@ -242,7 +242,7 @@ function checkAlike(table: StoredSrteTable, first: StoredSrteTable, faults: Srte
 }
 
 function sizesText(table: StoredSrteTable): string {
-  const { positions, hidden, rank } = sizesOf(table);
+  const { positions, hidden, rank } = tableSizes(table);
   return `shape ${shapeText([positions, hidden])}${rank === null ? '' : ` and rank ${rank}`}`;
 }
 
@@ -261,7 +261,7 @@ function checkShared(
 }
 
 /** Name of one of the tensors, to locate a fault. */
-function nameOf(parts: SrteParts): { readonly tensor?: string } {
+function tensorField(parts: SrteParts): { readonly tensor?: string } {
   const [first] = parts.values();
   return first ? { tensor: first.name } : {};
 }

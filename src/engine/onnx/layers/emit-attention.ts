@@ -64,7 +64,9 @@ export function emitAttention(context: Context, layer: Attention, u: GraphValue)
           ),
         }),
   };
-  const results = partsOf(context, layer, given).map((part) => attendPart(context, layer, part));
+  const results = windowHeads(context, layer, given).map((part) =>
+    attendPart(context, layer, part),
+  );
   const result = flattened(context, graph.joined(results));
   return apply(
     layer.out,
@@ -137,7 +139,7 @@ interface Given {
 }
 
 /** Groups of heads by window, each with its own keys and values. */
-function partsOf(context: Context, layer: Attention, given: Given): WindowHeads[] {
+function windowHeads(context: Context, layer: Attention, given: Given): WindowHeads[] {
   const { keyValueHeads, headDim } = layer;
   const name = typeof layer.sharing === 'object' ? layer.sharing.from : layer.name;
   const spans = spansOf(layer);

@@ -207,7 +207,7 @@ function chosenOf(
 }
 
 /** Name of the size N. */
-const pairsOf = ({ sizes }: Context, { router }: MixtureOfExperts): string =>
+const expertPairs = ({ sizes }: Context, { router }: MixtureOfExperts): string =>
   `${sizeNames(sizes).rows}·${router.expertsPerToken}`;
 
 const expertCount = ({ router }: MixtureOfExperts): number => router.weight.shape[0] ?? 0;
@@ -215,7 +215,7 @@ const expertCount = ({ router }: MixtureOfExperts): number => router.weight.shap
 /** The pairs [N] sorted by expert, and the number of pairs per expert, [E]. @param experts [R, K] */
 function byExpert(context: Context, layer: MixtureOfExperts, experts: GraphValue) {
   const { graph } = context;
-  const pairs = pairsOf(context, layer);
+  const pairs = expertPairs(context, layer);
   const every = graph.ints(...Array.from({ length: expertCount(layer) }, (_, expert) => expert));
   const isFor = graph.op('Equal', [
     graph.op('Unsqueeze', [every, graph.ints(1)]),
@@ -257,7 +257,7 @@ function eachOwn(
     expertOutput(context, layer.experts, expert, share),
   );
   return graph.sized(graph.op('Concat', outputs, { attributes: { axis: 0 } }), [
-    pairsOf(context, layer),
+    expertPairs(context, layer),
     expertWidth(layer),
   ]);
 }

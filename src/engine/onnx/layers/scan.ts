@@ -114,10 +114,10 @@ export const startingState = (
 ): GraphValue =>
   context.outputs.states
     ? context.feed(`${name}.scan`, { kind: 'state', shape })
-    : zeros(context, shape);
+    : zeroState(context, shape);
 
 /** [B, …shape] */
-function zeros({ graph, sizes }: Context, shape: readonly number[]): GraphValue {
+function zeroState({ graph, sizes }: Context, shape: readonly number[]): GraphValue {
   const batch = graph.op('Gather', [sizes, graph.ints(0)]);
   const whole = graph.op('Concat', [batch, graph.ints(...shape)], { attributes: { axis: 0 } });
   return graph.sized(graph.op('ConstantOfShape', [whole]), [sizeNames(sizes).batch, ...shape]);

@@ -207,7 +207,7 @@ export interface Attended {
 export function attend(context: Context, all: ScoreHeads, attended: Attended): GraphValue {
   const { graph } = context;
   const { keyDim, valueDim } = all;
-  const groups = groupsOf(all, headsAtATime(context.target, all.heads));
+  const groups = scoreGroups(all, headsAtATime(context.target, all.heads));
   const widths = (of: readonly number[], dim: number) => of.map((heads) => heads * dim);
   const queries = graph.split(
     attended.queries,
@@ -245,7 +245,7 @@ interface ScoreGroup extends HeadRange {
 }
 
 /** Groups of at most `most` heads: whole sets of heads that share a key, or a part of one set. */
-function groupsOf({ heads, keyValueHeads }: ScoreHeads, most: number): ScoreGroup[] {
+function scoreGroups({ heads, keyValueHeads }: ScoreHeads, most: number): ScoreGroup[] {
   const sharing = heads / keyValueHeads;
   if (most < sharing) {
     return Array.from({ length: keyValueHeads }, (_, index) =>

@@ -122,17 +122,17 @@ const BINARY: Readonly<Record<string, Binary>> = {
     () => tf.neg(tf.mul(dy, tf.div(tf.div(a, b), b))),
   ],
   Maximum: (tf, dy, a, b) => [
-    () => tf.mul(dy, beyond(tf, a, b)),
-    () => tf.mul(dy, beyond(tf, b, a)),
+    () => tf.mul(dy, exceeds(tf, a, b)),
+    () => tf.mul(dy, exceeds(tf, b, a)),
   ],
   Minimum: (tf, dy, a, b) => [
-    () => tf.mul(dy, beyond(tf, b, a)),
-    () => tf.mul(dy, beyond(tf, a, b)),
+    () => tf.mul(dy, exceeds(tf, b, a)),
+    () => tf.mul(dy, exceeds(tf, a, b)),
   ],
 };
 
 /** 1 where a is greater than b, ½ where they are equal. */
-const beyond = (tf: Tf, a: Tensor, b: Tensor): Tensor =>
+const exceeds = (tf: Tf, a: Tensor, b: Tensor): Tensor =>
   tf.mul(tf.add(where(tf, tf.greater(a, b)), where(tf, tf.greaterEqual(a, b))), 0.5);
 
 /** Σ of the rows of dy that were gathered from each row of x: [rows of x, …]. */

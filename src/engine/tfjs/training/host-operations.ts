@@ -154,7 +154,7 @@ const zerosLike = <Values extends readonly Float32Array[]>(values: Values) =>
   };
 
 /** Adds to an element: typed arrays have no such operator under strict indexing. */
-const add = (values: Float64Array, at: number, value: number): void => {
+const addAt = (values: Float64Array, at: number, value: number): void => {
   values[at] = (values[at] as number) + value;
 };
 
@@ -180,13 +180,13 @@ function scanGradients(sizes: ScanSizes, values: ScanValues, dy: Float32Array): 
           const decay = decays[token * state + n] as number;
           const own = b[place] as number;
           const slope = (later[n] as number) + up * (c[place] as number);
-          add(dc, place, up * (rows[(token + 1) * state + n] as number));
+          addAt(dc, place, up * (rows[(token + 1) * state + n] as number));
           // The derivative by the exponent Δ · A.
           const bent = slope * decay * (rows[token * state + n] as number);
-          add(dStep, at, bent * rate + slope * input * own);
-          add(dLog, channel * state + n, bent * delta * rate);
-          add(dx, at, slope * delta * own);
-          add(db, place, slope * delta * input);
+          addAt(dStep, at, bent * rate + slope * input * own);
+          addAt(dLog, channel * state + n, bent * delta * rate);
+          addAt(dx, at, slope * delta * own);
+          addAt(db, place, slope * delta * input);
           later[n] = slope * decay;
         }
       }
@@ -263,11 +263,11 @@ function headStates(
     for (let at = 0; at < size; at++) {
       const kept = decay * (before[at] as number);
       after[at] = kept;
-      add(missing, at % valueDim, -(k[key + Math.floor(at / valueDim)] as number) * kept);
+      addAt(missing, at % valueDim, -(k[key + Math.floor(at / valueDim)] as number) * kept);
     }
     for (let at = 0; at < size; at++) {
       const written = (beta[gate] as number) * (missing[at % valueDim] as number);
-      add(after, at, (k[key + Math.floor(at / valueDim)] as number) * written);
+      addAt(after, at, (k[key + Math.floor(at / valueDim)] as number) * written);
     }
     return { key, value, gate, decay, missing };
   });
@@ -304,28 +304,28 @@ function deltaGradients(sizes: DeltaSizes, values: DeltaValues, dy: Float32Array
         for (let at = 0; at < size; at++) {
           const [i, j] = [key + Math.floor(at / valueDim), at % valueDim];
           const up = scale * (dy[value + j] as number);
-          add(dq, i, up * (after[at] as number));
-          add(later, at, up * (q[i] as number));
-          add(written, j, (k[i] as number) * (later[at] as number));
-          add(dk, i, (later[at] as number) * share * (missing[j] as number));
+          addAt(dq, i, up * (after[at] as number));
+          addAt(later, at, up * (q[i] as number));
+          addAt(written, j, (k[i] as number) * (later[at] as number));
+          addAt(dk, i, (later[at] as number) * share * (missing[j] as number));
         }
         for (let j = 0; j < valueDim; j++) {
-          add(dBeta, gate, (written[j] as number) * (missing[j] as number));
-          add(dv, value + j, share * (written[j] as number));
+          addAt(dBeta, gate, (written[j] as number) * (missing[j] as number));
+          addAt(dv, value + j, share * (written[j] as number));
         }
         let slope = 0;
         for (let at = 0; at < size; at++) {
           const [i, j] = [key + Math.floor(at / valueDim), at % valueDim];
           const lacked = share * (written[j] as number);
-          add(dk, i, -decay * (before[at] as number) * lacked);
+          addAt(dk, i, -decay * (before[at] as number) * lacked);
           const own = (later[at] as number) - (k[i] as number) * lacked;
           slope += own * (before[at] as number);
           later[at] = decay * own;
         }
         // The derivative by the exponent A · step.
         const bent = slope * decay;
-        add(dStep, gate, bent * rate);
-        add(dLog, head, bent * rate * (step[gate] as number));
+        addAt(dStep, gate, bent * rate);
+        addAt(dLog, head, bent * rate * (step[gate] as number));
       }
     }
   }

@@ -35,8 +35,8 @@ export async function openTrainer(threads: number, name: BackendName): Promise<T
     product: (x, weight) =>
       onBackend(backend, () =>
         scoped(tf, () => {
-          const columns = tf.transpose(tensorOf(tf, x));
-          const product = tf.transpose(tf.matMul(tensorOf(tf, weight) as Tensor2D, columns));
+          const columns = tf.transpose(valuesTensor(tf, x));
+          const product = tf.transpose(tf.matMul(valuesTensor(tf, weight) as Tensor2D, columns));
           return { shape: product.shape, data: readValues(product) };
         }),
       ),
@@ -47,7 +47,7 @@ export async function openTrainer(threads: number, name: BackendName): Promise<T
   };
 }
 
-const tensorOf = (tf: Tf, { data, shape }: Values): Tensor => tf.tensor(data, [...shape]);
+const valuesTensor = (tf: Tf, { data, shape }: Values): Tensor => tf.tensor(data, [...shape]);
 
 /** Weight and bias of a layer that has them. */
 const startOf = (layer: ChainLayer): Values[] =>
@@ -96,9 +96,9 @@ class TfjsTraining implements TrainingRun {
     const { tf } = backend;
     this.#backend = backend;
     this.#chain = chain;
-    this.#x = tf.keep(tensorOf(tf, x) as Tensor2D);
-    this.#y = tf.keep(tensorOf(tf, y) as Tensor2D);
-    const values = chain.flatMap(startOf).map((each) => tensorOf(tf, each));
+    this.#x = tf.keep(valuesTensor(tf, x) as Tensor2D);
+    this.#y = tf.keep(valuesTensor(tf, y) as Tensor2D);
+    const values = chain.flatMap(startOf).map((each) => valuesTensor(tf, each));
     this.#optimizer = new AdamW(tf, values, settings);
   }
 

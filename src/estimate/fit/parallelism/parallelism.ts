@@ -53,11 +53,11 @@ export const tensorCuts: (layer: Layer) => ReadonlyMap<Param, Cut> = memoized(
 export const shareOf = ({ runs }: Cut, gpus: number): number =>
   sumOf(runs, ({ count, size }) => size * Math.ceil(count / gpus));
 
-const sizeOf = ({ runs }: Cut): number => sumOf(runs, ({ count, size }) => size * count);
+const cutSize = ({ runs }: Cut): number => sumOf(runs, ({ count, size }) => size * count);
 
 /** Elements of a tensor on the fullest GPU. */
 export const elementsPerGpu = (elements: number, cut: Cut | undefined, gpus: number): number =>
-  cut === undefined ? elements : (elements / sizeOf(cut)) * shareOf(cut, gpus);
+  cut === undefined ? elements : (elements / cutSize(cut)) * shareOf(cut, gpus);
 
 /** Whether all GPUs need equal shares; if not, the last one is padded. */
 const isDealtEqually = ({ unit }: UnitRun): boolean => unit !== 'rows of the vocabulary';

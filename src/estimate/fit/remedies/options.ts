@@ -220,7 +220,7 @@ export function fewestChanges(
     for (const way of ways) {
       for (const chosen of subsetsOf(way, count - way.spread.length)) {
         if (fitting.isExhausted) break;
-        const names = namesOf(levers, way.spread, chosen);
+        const names = optionNames(levers, way.spread, chosen);
         const isMore = ({ names: fewer }: Moved) => fewer.every((name) => names.includes(name));
         if (found.some(isMore)) continue;
         const changes = leastOf(fitting, way.spread, chosen);
@@ -306,7 +306,7 @@ function choices<T>(from: readonly T[], count: number): T[][] {
 }
 
 /** Names of moved levers, in their order. */
-const namesOf = (
+const optionNames = (
   levers: readonly ChangeGroup[],
   spread: SettingChanges,
   chosen: readonly ChangeGroup[],

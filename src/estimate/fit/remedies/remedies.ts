@@ -256,7 +256,7 @@ export function servingRemedies(
   const asked = users ?? setting.batch;
   const fewer = (count: number) => (users === undefined ? at({ batch: count }) : at({}, count));
   const fitting = largest(asked - 1, (count) => fewer(count) !== undefined);
-  const context = rounded(
+  const context = roundedTokens(
     largest(setting.context - 1, (tokens) => at({ context: tokens }) !== undefined),
   );
   const more = gpusForUsers(model, setting, asked);
@@ -298,7 +298,7 @@ export function servingRemedies(
 }
 
 /** Number of tokens that is easy to read, at most `tokens`. */
-const rounded = (tokens: number): number => {
+const roundedTokens = (tokens: number): number => {
   const step = 2 ** Math.max(0, Math.floor(Math.log2(tokens || 1)) - 3);
   return Math.floor(tokens / step) * step;
 };

@@ -176,7 +176,7 @@ export function stepSeconds(
     label: 'decoding step',
     unit: 'seconds',
     formula: stepFormula(terms, bound),
-    inputs: listed([cache, weights, ...computed, links, launches], rates, bound),
+    inputs: limitWords([cache, weights, ...computed, links, launches], rates, bound),
     source: `${computing ? STEP_SOURCE : READING_SOURCE}; ${rates.efficiencies[bound].source}`,
   });
 }
@@ -244,7 +244,7 @@ export function prefill(work: PrefillWork, rates: Rates): Prefill | null {
       label: 'prefill',
       unit: 'seconds',
       formula: withWaiting(join(compute, memory), [links, launches], bound),
-      inputs: listed([compute, memory, links, launches], rates, bound),
+      inputs: limitWords([compute, memory, links, launches], rates, bound),
       source: `${text}: ${bytes}; ${efficiency.source}`,
     });
   });
@@ -359,7 +359,7 @@ const peakSeconds =
       label,
       unit: 'seconds',
       formula: term,
-      inputs: listed([term], rates, 'lower'),
+      inputs: limitWords([term], rates, 'lower'),
       source: rates.efficiencies.lower.source,
     });
 
@@ -382,7 +382,7 @@ function inputsAt({ efficiencies, link }: Rates, bound: keyof Bounds) {
 }
 
 /** Inputs of terms: those of the work, then the utilisation. */
-function listed(
+function limitWords(
   terms: readonly Expression[],
   rates: Rates,
   bound: keyof Bounds,

@@ -13,7 +13,7 @@ import { capacityOf, noPeakText, peakFor, peakIfKnown } from '../../hardware/gpu
 import { byBound, eachBound, largest } from '../bounds.js';
 import { withoutLink } from '../parallelism/collectives.js';
 import type { FitVerdict } from '../training/training-fit.js';
-import { verdictOf } from '../training/training-memory.js';
+import { memoryVerdict } from '../training/training-memory.js';
 import { servedWeights, weightLayout } from './quantized.js';
 import type { LoadAnswer } from './queueing.js';
 import { LARGEST_BATCH, LOAD_ASSUMPTION, replicasFor } from './queueing.js';
@@ -109,7 +109,7 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
   const largestBatch = largest(MOST_SEQUENCES, (count) => fits(memoryAt(count, context)));
   const largestContext = largest(model.positions, (tokens) => fits(memoryAt(batch, tokens)));
   const load = setting.load && loadOf(served, rates, setting, memoryAt, capacity);
-  const verdict = verdictOf(memory.total, capacity);
+  const verdict = memoryVerdict(memory.total, capacity);
   return {
     ...memory,
     wholeWeights:
@@ -124,13 +124,13 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
     withoutRoom: verdict === 'does not fit' ? WITHOUT_ROOM : null,
     prefill: measuredPrefill(measured) ?? prefill(prefillWork(served, prompt), rates),
     decode: { ...step, tokensPerSecond: tokensPerSecond(step.seconds, batch) },
-    largestBatch: found(
+    largestBatch: servingFound(
       'largest batch',
       'requests',
       largestBatch,
       `at ${formatInteger(context)} tokens each`,
     ),
-    largestContext: found(
+    largestContext: servingFound(
       'largest context',
       'tokens',
       largestContext,
@@ -164,7 +164,7 @@ function requireGpus(tensorParallel: number, { gpus }: Cluster): void {
 /** Limit of sequences in the search. */
 const MOST_SEQUENCES = 2 ** 24;
 
-const found = (
+const servingFound = (
   label: string,
   unit: Quantity['unit'],
   value: number,

@@ -22,7 +22,7 @@ import type { Stage } from '../parallelism/parallelism.js';
 import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
 import { weightLayout } from '../serving/quantized.js';
 import type { FitVerdict, StageMemory, TrainingMemoryFit } from './training-fit.js';
-import { stageFit, verdictOf } from './training-memory.js';
+import { memoryVerdict, stageFit } from './training-memory.js';
 import type { TrainingFitSetting } from './training-setting.js';
 
 /** Rank of the adapters, as in most recipes (PEFT's default is 8, QLoRA's 64). */
@@ -146,7 +146,7 @@ export function fitLora(model: LanguageModel, setting: TrainingFitSetting): Lora
     workspaceParts: workspace.parts,
     total,
     capacity,
-    verdict: verdictOf(total, capacity),
+    verdict: memoryVerdict(total, capacity),
   };
 }
 

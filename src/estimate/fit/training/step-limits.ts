@@ -62,7 +62,11 @@ export function computeSeconds(
 ): Bounds {
   const { microBatches: micro_batches } = situation.parallelism;
   const ofStages = flopsOfStages(situation);
-  const work = inputs({ micro_batches, slowest: Math.max(...ofStages), stages: sum(ofStages) });
+  const work = inputs({
+    micro_batches,
+    slowest: Math.max(...ofStages),
+    stages: totalSeconds(ofStages),
+  });
   return eachBound(computing, ({ utilisation, source }, bound) => {
     const { flops, schedule } = SCHEDULES[bound];
     return quantity({
@@ -114,7 +118,7 @@ function flopsOfStages({ model, setting, stages, parallelism }: StepInputs): num
     return value;
   };
   const ofRank = ({ from, to }: Stage, rank: number) =>
-    sum([
+    totalSeconds([
       ...model.blocks.slice(from, to).map((block) => flops(block, recompute, rank)),
       // The head is never recomputed.
       ...(to === model.blocks.length ? [flops(model.head, 'none', rank)] : []),
@@ -143,7 +147,8 @@ const sharedOperations = memoizedBy(
   },
 );
 
-const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+const totalSeconds = (values: readonly number[]) =>
+  values.reduce((total, value) => total + value, 0);
 
 /** Least memory traffic of a GPU, and the launch overhead of its layers. */
 export function memorySeconds(situation: StepInputs, paces: OfBounds<CommunicationPace>): Bounds {
@@ -241,7 +246,7 @@ function valuesRead(model: LanguageModel, stage: Stage, gpus: number): ValuesRea
 function readIn(model: LanguageModel, { from, to, parameters }: Stage, gpus: number): ValuesRead {
   const cuts = tensorCuts(model);
   const valuesOf = (tensors: readonly OwnedTensor[]) =>
-    sum(
+    totalSeconds(
       tensors.map(
         ({ tensor, count }) => count * elementsPerGpu(tensor.elements, cuts.get(tensor), gpus),
       ),
@@ -252,7 +257,7 @@ function readIn(model: LanguageModel, { from, to, parameters }: Stage, gpus: num
   const expertGroups = expertGroupsOf(blocks, (which) =>
     valuesOf(tensors.filter(({ tensor }) => which(tensor))),
   );
-  const experts = sum(expertGroups.map(({ bytes }) => bytes));
+  const experts = totalSeconds(expertGroups.map(({ bytes }) => bytes));
   return { computed: Number(parameters.value) - lookups - experts, lookups, expertGroups };
 }
 

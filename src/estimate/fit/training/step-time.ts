@@ -37,7 +37,7 @@ export function stepTimeOf(
   const roofline = quantity({
     label: 'time of a step, lower bound',
     unit: 'seconds',
-    formula: max(...secondsOf(limits, 'lower')),
+    formula: max(...boundSeconds(limits, 'lower')),
     source: `everything at peak and overlapped: ${limitedBy.limit} is the limit (${limitedBy.seconds.lower.source})`,
   });
   const assumed = assumedMfu(setting);
@@ -112,7 +112,7 @@ const computingOf = ({
 const longestOf = (limits: StepTime['limits'], bound: keyof Bounds) =>
   limits.reduce((a, b) => (b.seconds[bound].value > a.seconds[bound].value ? b : a));
 
-const secondsOf = (limits: StepTime['limits'], bound: keyof Bounds) =>
+const boundSeconds = (limits: StepTime['limits'], bound: keyof Bounds) =>
   limits.map(({ limit, seconds }) => v({ [limit]: seconds[bound].value }));
 
 function stepSeconds({ situation, peak, limits, assumed }: StepWork, lower: Quantity): Bounds {
@@ -120,7 +120,7 @@ function stepSeconds({ situation, peak, limits, assumed }: StepWork, lower: Quan
     quantity({
       label: 'time of a step',
       unit: 'seconds',
-      formula: max(...secondsOf(limits, bound), flopsAtPeak(situation, peak, v({ mfu }))),
+      formula: max(...boundSeconds(limits, bound), flopsAtPeak(situation, peak, v({ mfu }))),
       source:
         'the longest of compute, memory with launches, communication, and all FLOPs without recomputation ' +
         `and with attention in full (arXiv 2204.02311, appendix B), at a utilisation: ${source}`,

@@ -127,8 +127,11 @@ export function isFitting(model: LanguageModel, setting: TrainingFitSetting): bo
   const { value: capacity } = capacityOf(setting.cluster.gpu);
   // Quick check: the average weights, gradients and optimizer state per GPU are usually too large already.
   const { tensor, pipeline } = parallelism;
-  const average = { elements: Math.floor(parametersOf(model) / (tensor * pipeline)) };
-  if (sum(Object.values(replicatedState([average], { ...setting, ...parallelism }))) > capacity) {
+  const average = { elements: Math.floor(parameterCount(model) / (tensor * pipeline)) };
+  if (
+    figureTotal(Object.values(replicatedState([average], { ...setting, ...parallelism }))) >
+    capacity
+  ) {
     return false;
   }
   return pipelineStages(model, parallelism)
@@ -145,9 +148,9 @@ function needsNoMore(model: LanguageModel, stage: Stage, before: Stage | undefin
   return sizes(stage) === sizes(before) && areAlike(model, blocks(stage), blocks(before));
 }
 
-const parametersOf = memoized((model: LanguageModel) => countParameters(model).parameters);
+const parameterCount = memoized((model: LanguageModel) => countParameters(model).parameters);
 
-const sum = (figures: readonly Figure[]) => sumOf(figures, ({ value }) => Number(value));
+const figureTotal = (figures: readonly Figure[]) => sumOf(figures, ({ value }) => Number(value));
 
 /**
  * Memory of the fullest GPU.
@@ -179,12 +182,12 @@ export function fitTrainingMemory(
     workspaceParts: fullest.workspace.parts,
     total,
     capacity,
-    verdict: verdictOf(total, capacity),
+    verdict: memoryVerdict(total, capacity),
   };
 }
 
 /** Verdict: fits if the upper bound fits, does not fit if the lower bound does not. */
-export function verdictOf({ lower, upper }: Bounds, capacity: Quantity): FitVerdict {
+export function memoryVerdict({ lower, upper }: Bounds, capacity: Quantity): FitVerdict {
   if (upper.value <= capacity.value) return 'fits';
   return lower.value <= capacity.value ? 'may fit' : 'does not fit';
 }

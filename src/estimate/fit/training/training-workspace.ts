@@ -110,7 +110,7 @@ const gathered: WorkspaceTerm = ({ setting, parallelism: { replicas }, stage }) 
     bytes: setting.zero === 3 ? trainingBytes(setting.precision) : 0,
     gradient_bytes: gradientBytesOf(setting),
     block: stage.largestBlock,
-    parameters: trained + elementsIn(stage.frozen ?? []),
+    parameters: trained + trainedElements(stage.frozen ?? []),
     live: CONSTANTS.liveParameters,
     replicas,
   });
@@ -292,7 +292,7 @@ const tensorsBySize = memoized(({ trained }: Stage): ReadonlyMap<number, number>
   return counts;
 });
 
-const elementsIn = (tensors: readonly Trained[]) =>
+const trainedElements = (tensors: readonly Trained[]) =>
   sumOf(tensors, ({ elements, count = 1 }) => count * elements);
 
 /** Parts in output order. */

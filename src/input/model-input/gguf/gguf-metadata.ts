@@ -56,7 +56,7 @@ export function ggufModelOf({ file, family, document, model }: ModelFile): GgufM
   const { heads, keyValueHeads } = attention;
   const settings = isRecord(document) && isRecord(document.model) ? document.model : {};
   const found = { architecture, counts: { heads, keyValueHeads }, attention, model, settings };
-  const wrong = differenceOf(found, layers);
+  const wrong = metadataDifference(found, layers);
   if (wrong !== undefined) throw cannot(file, `llama.cpp ${wrong}`);
   return found;
 }
@@ -74,7 +74,7 @@ const ACTIVATIONS: Readonly<Partial<Record<GgufArchitecture, readonly string[]>>
 const SCALINGS: readonly RotaryScaling['kind'][] = ['linear', 'llama3', 'yarn', 'longrope'];
 
 /** Difference between a model and what llama.cpp computes for its architecture. */
-function differenceOf(found: GgufModel, layers: readonly Layer[]): string | undefined {
+function metadataDifference(found: GgufModel, layers: readonly Layer[]): string | undefined {
   const { architecture, attention, model } = found;
   const allowed = ACTIVATIONS[architecture] ?? ['silu'];
   for (const layer of layers) {

@@ -44,12 +44,12 @@ const floats = (value: readonly number[]): GgufValue => ({
   length: value.length,
   value,
 });
-const text = (value: string): GgufValue => ({ type: 'string', value });
+const stringValue = (value: string): GgufValue => ({ type: 'string', value });
 const flag = (value: boolean): GgufValue => ({ type: 'bool', value });
 
 /** Without a tokenizer, a program gives token ids. */
 const none = (note: string): TokenizerMetadata => ({
-  keys: new Map([['tokenizer.ggml.model', text('none')]]),
+  keys: new Map([['tokenizer.ggml.model', stringValue('none')]]),
   notes: [note],
 });
 
@@ -79,15 +79,15 @@ export function tokenizerMetadata(folder: string, rows: number, config: Json): T
   }
   const settings = jsonIn(folder, 'tokenizer_config.json') ?? {};
   const model = isRecord(tokenizer.model) ? tokenizer.model : {};
-  const vocabulary = vocabularyOf(tokenizer, model, rows);
-  const kind = kindOf(tokenizer, model);
+  const vocabulary = tokenizerVocabulary(tokenizer, model, rows);
+  const kind = tokenizerKind(tokenizer, model);
   if (vocabulary === undefined || kind === undefined) {
     return none('llama.cpp does not support this kind of tokenizer: programs must give token ids');
   }
   const { tokens, types } = vocabulary;
   const keys = new Map<string, GgufValue>([
-    ['tokenizer.ggml.model', text(kind.model)],
-    ['tokenizer.ggml.pre', text(kind.pre)],
+    ['tokenizer.ggml.model', stringValue(kind.model)],
+    ['tokenizer.ggml.pre', stringValue(kind.pre)],
     ['tokenizer.ggml.tokens', texts(tokens)],
     ['tokenizer.ggml.token_type', integers(types)],
   ]);
@@ -98,7 +98,7 @@ export function tokenizerMetadata(folder: string, rows: number, config: Json): T
   const special = specialTokens(settings, config, tokens);
   for (const [key, value] of special.keys) keys.set(key, value);
   const template = templateOf(folder, settings);
-  if (template !== undefined) keys.set('tokenizer.chat_template', text(template));
+  if (template !== undefined) keys.set('tokenizer.chat_template', stringValue(template));
   return {
     keys,
     notes: [
@@ -112,7 +112,7 @@ const NO_PATTERN =
   'llama.cpp has no name for the pattern that splits text: "default" is written, and tokens can differ';
 
 /** All tokens by id, and their kinds. Undefined for ids beyond the rows, or ids without a token in between. */
-function vocabularyOf(tokenizer: Json, model: Json, rows: number) {
+function tokenizerVocabulary(tokenizer: Json, model: Json, rows: number) {
   const known = new Map<number, string>();
   const { vocab } = model;
   if (Array.isArray(vocab)) {
@@ -159,7 +159,7 @@ function preTokenizers(part: unknown): Json[] {
 }
 
 /** Kind of a tokenizer in llama.cpp. */
-function kindOf(tokenizer: Json, model: Json): { model: string; pre: string } | undefined {
+function tokenizerKind(tokenizer: Json, model: Json): { model: string; pre: string } | undefined {
   if (model.type === 'Unigram') return { model: 't5', pre: 'default' };
   if (model.type !== 'BPE') return undefined;
   if (model.byte_fallback === true) return { model: 'llama', pre: 'default' };

@@ -97,7 +97,7 @@ export function tensorsOfOnnx(
     }
     const found = isParameterName(initializer)
       ? { name: initializer, isTransposed: false }
-      : used.map((use) => placeOf(use, tensor)).find(Boolean);
+      : used.map((use) => usePlace(use, tensor)).find(Boolean);
     if (found !== undefined && !own.has(found.name) && !tensors.has(found.name)) {
       view.renamed.push({ name: found.name, initializer });
       if (found.isTransposed) view.transposed.push(found.name);
@@ -141,7 +141,7 @@ interface Place {
 }
 
 /** The parameter that a node reads from an unnamed initializer; undefined for a constant. */
-function placeOf(use: OnnxNodeUse, { shape, dtype }: StoredTensor): Place | undefined {
+function usePlace(use: OnnxNodeUse, { shape, dtype }: StoredTensor): Place | undefined {
   if (STORED_DTYPES[dtype].kind !== 'float' || shape.length === 0) return undefined;
   const of = (parameter: string, isTransposed = false): Place | undefined => {
     const name = nameOfUse(use, parameter);
@@ -276,7 +276,7 @@ function decoded(parts: Parts): StoredTensor {
       const end = first + target.length / FLOAT_BYTES;
       const values = new Float32Array(end - first);
       for (let row = Math.floor(first / columns); row * columns < end; row++) {
-        const decodedRow = rowOf(parts, row);
+        const decodedRow = partRow(parts, row);
         const start = Math.max(first, row * columns);
         const stop = Math.min(end, (row + 1) * columns);
         values.set(decodedRow.subarray(start - row * columns, stop - row * columns), start - first);
@@ -286,7 +286,7 @@ function decoded(parts: Parts): StoredTensor {
   });
 }
 
-function rowOf(parts: Parts, row: number): Float32Array {
+function partRow(parts: Parts, row: number): Float32Array {
   const { columns, groups, group, bits, codes, scales, zeroPoints } = parts;
   const packed = bytesOfRow(codes, row, (groups * group * bits) / 8);
   const zeros = zeroPoints && bytesOfRow(zeroPoints, row, Math.ceil((groups * bits) / 8));

@@ -10,9 +10,9 @@ import {
   falseForNull,
   interleaved,
   MLA_KEYS,
-  pairsOf,
   predictionSettings,
   predictionTensors,
+  rotaryPairs,
 } from '../transformer/deepseek.js';
 import { defineDecoder } from '../transformer/define-decoder.js';
 import { ROTARY_BUFFERS } from '../transformer/ignored-tensors.js';
@@ -74,7 +74,7 @@ export const deepseekV3 = defineDecoder({
   ignoredOnLoad: ['model\\.layers\\.61.*', ROTARY_BUFFERS],
   ignored: ({ model }) => predictionTensors(model),
   attentionLayer: ({ name, config }) =>
-    deepseekAttention(`${name}.self_attn`, config, pairsOf(config)),
+    deepseekAttention(`${name}.self_attn`, config, rotaryPairs(config)),
   feedForward: ({ name, index, config }) =>
     deepseekFeedForward(`${name}.mlp`, index, config, {
       routing: correctedRouting(config, { contested: CONTESTED }),

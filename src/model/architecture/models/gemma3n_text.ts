@@ -60,7 +60,7 @@ const OF_OTHER_PARTS = [
   'vision_soft_tokens_per_image',
 ];
 
-const schema = decoderDocument(
+const gemma3nSchema = decoderDocument(
   'gemma3n_text',
   {
     vocab_size: 262_400,
@@ -98,7 +98,7 @@ const schema = decoderDocument(
   },
 );
 
-type Config = z.output<typeof schema>['model'];
+type Config = z.output<typeof gemma3nSchema>['model'];
 
 const slides = ({ layer_types: types }: Config, index: number): boolean =>
   types ? types[index] === 'sliding_attention' : (index + 1) % PERIOD !== 0;
@@ -119,7 +119,7 @@ const altUpRules = defineRules<{ readonly model: Config }>([
 
 export const gemma3nText = defineTransformer({
   title: 'Gemma 3n, text only',
-  schema,
+  schema: gemma3nSchema,
   rules: [
     ...WHOLE_HEAD_RULES,
     ...localRotaryRules,
@@ -148,7 +148,7 @@ export const gemma3nText = defineTransformer({
         altUpEnd('altUpSplit', `${prefix}altup_projections`, hidden, streams),
       ],
       shared: (tokens) => perLayerOf(config, tokens),
-      block: (name, index, shared) => block(name, index, config, perLayerIn(shared)),
+      block: (name, index, shared) => gemma3nBlock(name, index, config, perLayerIn(shared)),
       norm: (name) =>
         sequence(`${prefix}output`, [
           altUpEnd('altUpMerge', `${prefix}altup_unembed_projections`, hidden, streams),
@@ -159,7 +159,7 @@ export const gemma3nText = defineTransformer({
   },
 });
 
-function block(
+function gemma3nBlock(
   name: string,
   index: number,
   config: Config,

@@ -75,7 +75,7 @@ const MOST_LAYERS = 100_000;
 /** Setting of the experts, which most of these models lack. */
 const expertCount = positiveInteger.nullable().default(null);
 
-const schema = decoderDocument(
+const gemma4Schema = decoderDocument(
   'gemma4_text',
   {
     vocab_size: 262_144,
@@ -121,7 +121,7 @@ const schema = decoderDocument(
   },
 );
 
-type Config = z.output<typeof schema>['model'];
+type Config = z.output<typeof gemma4Schema>['model'];
 
 const slides = ({ layer_types: types, num_hidden_layers: layers }: Config, index: number) =>
   index < layers - 1 && (types ? types[index] === 'sliding_attention' : (index + 1) % PERIOD !== 0);
@@ -287,7 +287,7 @@ export const gemma4Text = defineTransformer({
       },
     },
   },
-  schema,
+  schema: gemma4Schema,
   rules: [
     ...WHOLE_HEAD_RULES,
     ...localRotaryRules,
@@ -332,13 +332,13 @@ export const gemma4Text = defineTransformer({
       norm,
       embeddingSteps: GEMMA.embeddingSteps(config),
       shared: (tokens) => perLayerOf(config, tokens),
-      block: (name, index, shared) => block(name, index, config, perLayerIn(shared)),
+      block: (name, index, shared) => gemma4Block(name, index, config, perLayerIn(shared)),
       logitSteps: softcappedLogits(config),
     });
   },
 });
 
-function block(
+function gemma4Block(
   name: string,
   index: number,
   config: Config,

@@ -251,7 +251,7 @@ const rules: readonly DocumentRule<HybridDocument>[] = [
     severity: 'error',
     reads: ['model.num_heads', 'model.hidden_size'],
     check: ({ model: { num_heads, hidden_size } }) => {
-      const width = headDimOf({ num_heads, hidden_size });
+      const width = hybridHeadDim({ num_heads, hidden_size });
       if (width > 0 && width % 2 === 0) return undefined;
       return {
         message:
@@ -266,7 +266,7 @@ const rules: readonly DocumentRule<HybridDocument>[] = [
     severity: 'warning',
     reads: ['model.num_heads', 'model.hidden_size'],
     check: ({ model: { num_heads, hidden_size } }) => {
-      const width = headDimOf({ num_heads, hidden_size });
+      const width = hybridHeadDim({ num_heads, hidden_size });
       if (hidden_size % num_heads === 0 || width === 0 || width % 2 === 1) return undefined;
       return {
         message: `${num_heads} heads do not divide hidden_size ${hidden_size}: a head has ${width} dimensions`,
@@ -347,8 +347,10 @@ const rules: readonly DocumentRule<HybridDocument>[] = [
 ];
 
 /** Width of a head, rounded down as in the original. */
-const headDimOf = ({ num_heads, hidden_size }: Pick<HybridConfig, 'num_heads' | 'hidden_size'>) =>
-  Math.floor(hidden_size / num_heads);
+const hybridHeadDim = ({
+  num_heads,
+  hidden_size,
+}: Pick<HybridConfig, 'num_heads' | 'hidden_size'>) => Math.floor(hidden_size / num_heads);
 
 /** Number of heads nearest to `wanted` that divides `hidden` into heads of even width. */
 function nearestHeads(wanted: number, hidden: number): string {
@@ -488,7 +490,10 @@ function scaledDownProxy(
   { width = PROXY.hidden, layers = PROXY.layers }: ProxyBounds = {},
 ): ProxySetting[] {
   const { num_heads, hidden_size } = config;
-  const headDim = Math.min(headDimOf(config), Math.max(2, 2 * Math.floor(width / num_heads / 2)));
+  const headDim = Math.min(
+    hybridHeadDim(config),
+    Math.max(2, 2 * Math.floor(width / num_heads / 2)),
+  );
   const hidden = num_heads * headDim;
   const inProportion = (rank: number) =>
     Math.min(rank, Math.max(1, Math.round((rank * hidden) / hidden_size)));

@@ -92,7 +92,7 @@ interface InnerSettings {
 }
 
 /** Two thirds of intermediate_size, rounded up to a multiple, as for gated networks of as many parameters. */
-function innerOf(config: InnerSettings): number {
+function feedForwardWidth(config: InnerSettings): number {
   const { intermediate_size: size, block_multiple_of: multiple } = config;
   if (!config.block_auto_adjust_ff_dim) return size;
   const width = Math.trunc(config.block_ffn_dim_multiplier * Math.trunc((2 * size) / 3));
@@ -161,5 +161,5 @@ export const lfm2 = defineDecoder({
     harmless: LFM2_HARMLESS,
   },
   feedForward: ({ name, config }) =>
-    lfm2Mlp(`${name}.feed_forward`, config.hidden_size, innerOf(config)),
+    lfm2Mlp(`${name}.feed_forward`, config.hidden_size, feedForwardWidth(config)),
 });

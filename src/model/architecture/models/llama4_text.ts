@@ -19,7 +19,7 @@ import {
 
 const DEFAULT_LAYERS = 48;
 
-const schema = decoderDocument(
+const llama4Schema = decoderDocument(
   'llama4_text',
   {
     vocab_size: 202_048,
@@ -64,7 +64,7 @@ const schema = decoderDocument(
   },
 );
 
-type Llama4 = z.output<typeof schema>['model'];
+type Llama4 = z.output<typeof llama4Schema>['model'];
 
 const rotates = (config: Llama4, index: number): boolean =>
   config.no_rope_layers
@@ -95,7 +95,7 @@ const chunkRules = defineRules<{ readonly model: Llama4 }>([
 export const llama4Text = defineDecoder({
   title: 'Llama 4, text only',
   architecture: 'mixture',
-  schema,
+  schema: llama4Schema,
   rules: chunkRules,
   dimensions: null,
   huggingFace: {

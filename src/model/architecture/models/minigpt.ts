@@ -64,7 +64,7 @@ const SETTING_NAMES = {
 } as const satisfies Record<string, keyof (typeof schema)['shape']['model']['shape']>;
 
 /** Names of each setting. */
-const namesOf = (settings: Readonly<Record<string, string>>) =>
+const minigptNames = (settings: Readonly<Record<string, string>>) =>
   Object.fromEntries(
     [...groupBy(Object.entries(settings), ([, setting]) => setting)].map(([setting, names]) => [
       setting,
@@ -117,7 +117,7 @@ export const minigpt = defineFamily({
   dimensions: DECODER_DIMENSIONS,
   trainingHints,
   fromHuggingFace: huggingFaceReader(schema.shape.model, {
-    names: namesOf(SETTING_NAMES),
+    names: minigptNames(SETTING_NAMES),
   }),
   settingNames: SETTING_NAMES,
   settingsFor: tyingSettings,

@@ -9,8 +9,8 @@ import {
   falseForNull,
   interleaved,
   MLA_KEYS,
-  pairsOf,
   RENORMALISE_EPS,
+  rotaryPairs,
 } from '../transformer/deepseek.js';
 import { defineDecoder } from '../transformer/define-decoder.js';
 import {
@@ -115,7 +115,7 @@ export const mistral4 = defineDecoder({
     },
   },
   attentionLayer: ({ name, config }) =>
-    deepseekAttention(`${name}.self_attn`, config, pairsOf(config), temperatureOf(config)),
+    deepseekAttention(`${name}.self_attn`, config, rotaryPairs(config), temperatureOf(config)),
   feedForward({ name, index, config }) {
     const { n_group: count, topk_group: kept } = config;
     return deepseekFeedForward(`${name}.mlp`, index, config, {

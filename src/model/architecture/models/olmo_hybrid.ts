@@ -26,7 +26,7 @@ const PATTERN = 4;
 
 const sizeOrNull = (text: string) => positiveInteger.nullable().default(null).describe(text);
 
-const schema = decoderDocument(
+const olmoHybridSchema = decoderDocument(
   'olmo_hybrid',
   {
     vocab_size: 100_352,
@@ -68,7 +68,7 @@ const schema = decoderDocument(
   },
 );
 
-type OlmoHybridConfig = z.output<typeof schema>['model'];
+type OlmoHybridConfig = z.output<typeof olmoHybridSchema>['model'];
 
 /** A convolution of saved files. */
 const SAVED_CONV = '.linear_attn.q_conv1d.weight';
@@ -164,7 +164,7 @@ function deltaNet(block: string, config: OlmoHybridConfig): Layer {
 export const olmoHybrid = defineDecoder({
   title: 'OLMo Hybrid: gated DeltaNet, and attention in every fourth layer',
   architecture: 'hybrid',
-  schema,
+  schema: olmoHybridSchema,
   rules: [
     {
       severity: 'error',

@@ -63,7 +63,7 @@ const reading: RotaryReading = {
   },
 };
 
-const schema = decoderDocument(
+const phimoeSchema = decoderDocument(
   'phimoe',
   {
     vocab_size: 32_064,
@@ -93,7 +93,7 @@ const schema = decoderDocument(
   },
 );
 
-type Phimoe = z.output<typeof schema>['model'];
+type Phimoe = z.output<typeof phimoeSchema>['model'];
 
 /** transformers takes the short divisors for every length. */
 function stretched(config: Phimoe, headDim: number): RotaryScaling | undefined {
@@ -111,7 +111,7 @@ function stretched(config: Phimoe, headDim: number): RotaryScaling | undefined {
 export const phimoe = defineDecoder({
   title: 'Phi-3.5-MoE',
   architecture: 'mixture',
-  schema,
+  schema: phimoeSchema,
   rules: [
     {
       severity: 'error',

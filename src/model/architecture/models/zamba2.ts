@@ -53,7 +53,7 @@ const USUAL = { hybrid: [6, 12, 18, 24, 30, 36, 42, 47, 51], layers: 54 } as con
 /** Epsilon of the norms inside the Mamba layers, which no key sets. */
 const MAMBA_NORM_EPS = 1e-5;
 
-const schema = decoderDocument(
+const zamba2Schema = decoderDocument(
   'zamba2',
   {
     vocab_size: 32_000,
@@ -104,15 +104,15 @@ const schema = decoderDocument(
   },
 );
 
-type Zamba2 = z.output<typeof schema>['model'];
+type Zamba2 = z.output<typeof zamba2Schema>['model'];
 
-const headDimOf = (config: Zamba2): number =>
+const zambaHeadDim = (config: Zamba2): number =>
   config.head_dim ?? Math.floor((2 * config.hidden_size) / config.num_attention_heads);
 
-const innerOf = (config: Zamba2): number => config.mamba_expand * config.hidden_size;
+const mambaWidth = (config: Zamba2): number => config.mamba_expand * config.hidden_size;
 
 const mambaHeadDimOf = (config: Zamba2): number =>
-  config.mamba_headdim ?? Math.floor(innerOf(config) / config.n_mamba_heads);
+  config.mamba_headdim ?? Math.floor(mambaWidth(config) / config.n_mamba_heads);
 
 const isHybrid = ({ layers_block_type: kinds }: Zamba2, index: number): boolean =>
   kinds ? kinds[index] === 'hybrid' : USUAL.hybrid.some((each) => each === index);
@@ -125,7 +125,7 @@ const hybridLayers = (config: Zamba2): readonly number[] =>
 
 const rotated = {
   reads: ['model.head_dim', 'model.hidden_size', 'model.num_attention_heads'],
-  of: (config: Zamba2) => (config.use_mem_rope ? headDimOf(config) : 2),
+  of: (config: Zamba2) => (config.use_mem_rope ? zambaHeadDim(config) : 2),
   suggestion: 'write an even head_dim, or another number of heads',
 } as const;
 
@@ -150,7 +150,7 @@ const rules = defineRules<{ readonly model: Zamba2 }>([
       'model.hidden_size',
     ],
     check: ({ model }) => {
-      const [inner, heads, width] = [innerOf(model), model.n_mamba_heads, mambaHeadDimOf(model)];
+      const [inner, heads, width] = [mambaWidth(model), model.n_mamba_heads, mambaHeadDimOf(model)];
       return heads * width === inner
         ? undefined
         : {
@@ -169,10 +169,12 @@ const rules = defineRules<{ readonly model: Zamba2 }>([
     ],
     check({ model }) {
       const { hidden_size: hidden, num_attention_heads: heads, num_key_value_heads: keys } = model;
-      const wide = [heads, keys ?? heads].find((count) => count * headDimOf(model) !== 2 * hidden);
+      const wide = [heads, keys ?? heads].find(
+        (count) => count * zambaHeadDim(model) !== 2 * hidden,
+      );
       return model.use_shared_attention_adapter && wide !== undefined
         ? {
-            message: `attention adapters give 2 · hidden_size = ${2 * hidden} values, but ${wide} heads of ${headDimOf(model)} need ${wide * headDimOf(model)}`,
+            message: `attention adapters give 2 · hidden_size = ${2 * hidden} values, but ${wide} heads of ${zambaHeadDim(model)} need ${wide * zambaHeadDim(model)}`,
             suggestion:
               'give as many key-value heads as query heads, which divide 2 · hidden_size, or write use_shared_attention_adapter: false',
           }
@@ -207,12 +209,12 @@ function hybridIn(config: JsonObject): unknown {
 export const zamba2 = defineTransformer({
   title: 'Zamba 2: Mamba-2 and shared transformer blocks',
   architecture: 'hybrid',
-  schema,
+  schema: zamba2Schema,
   rules: [
     ...headRules.map((rule) => ({
       ...rule,
       check: ({ model }: { readonly model: Zamba2 }) =>
-        rule.check({ model: { ...model, head_dim: headDimOf(model) } }),
+        rule.check({ model: { ...model, head_dim: zambaHeadDim(model) } }),
     })),
     ...rotationRules(rotated),
     ...scalingRules(rotated),
@@ -287,7 +289,7 @@ function mambaOf(name: string, config: Zamba2): Layer {
       conv: { cached: kernel },
       norm: gatedRmsNorm(`${name}.norm`, {
         eps: MAMBA_NORM_EPS,
-        width: innerOf(config),
+        width: mambaWidth(config),
         groups,
         gated: 'before',
       }),
@@ -363,7 +365,7 @@ function sharedBlock(
   const { hidden_size: hidden, num_attention_heads: heads, rms_norm_eps: eps } = config;
   const { adapter_rank: rank, add_bias_linear: bias, intermediate_size } = config;
   const keyValueHeads = config.num_key_value_heads ?? heads;
-  const headDim = headDimOf(config);
+  const headDim = zambaHeadDim(config);
   const inner = intermediate_size ?? 4 * hidden;
   const product = (path: string, from: number, to: number, hasBias = false) =>
     share(linear(`${block}.${path}`, from, to, { bias: hasBias }));

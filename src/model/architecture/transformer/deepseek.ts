@@ -55,7 +55,7 @@ interface Defaults {
 }
 
 /** Every head has its own keys and values; its width is the sum of two others. */
-function sizesOf(sizes: Defaults['sizes']) {
+function deepseekSizes(sizes: Defaults['sizes']) {
   const { num_key_value_heads: _, head_dim: __, ...rest } = decoderSizes(sizes);
   return rest;
 }
@@ -98,7 +98,7 @@ export const routedSettings = (defaults: RoutedDefaults) => ({
 });
 
 export const deepseekSettings = ({ sizes, latent = LATENT, ...defaults }: Defaults) => ({
-  ...sizesOf(sizes),
+  ...deepseekSizes(sizes),
   rms_norm_eps: epsilon
     .default(sizes.rms_norm_eps)
     .describe('Epsilon of the norms; those inside the attention always have 1e-6'),
@@ -244,7 +244,7 @@ export const BEST_TWO_RULES = defineRules<{ readonly model: RoutedConfig }>([
 /** Key of the rotated pairs since the third generation. */
 export const interleaved = toggle(true, 'Neighbours are rotated together, not halves');
 
-export const pairsOf = (config: { readonly rope_interleave: boolean }): Rotary['pairs'] =>
+export const rotaryPairs = (config: { readonly rope_interleave: boolean }): Rotary['pairs'] =>
   config.rope_interleave ? 'neighbours' : 'halves';
 
 /** Multi-head latent attention. */

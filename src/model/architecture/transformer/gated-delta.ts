@@ -76,7 +76,7 @@ const ofText = (rotary: unknown): unknown =>
     ? Object.fromEntries(Object.entries(rotary).filter(([key]) => !OF_IMAGES.includes(key)))
     : rotary;
 
-const textOf = (config: JsonObject): JsonObject => ({
+const textConfig = (config: JsonObject): JsonObject => ({
   ...config,
   ...('rope_parameters' in config && { rope_parameters: ofText(config.rope_parameters) }),
   ...('rope_scaling' in config && { rope_scaling: ofText(config.rope_scaling) }),
@@ -87,8 +87,8 @@ const plain = rotaryReading({ partial_rotary_factor: true });
 export const DELTA_READING = {
   rotary: {
     ...plain,
-    settings: (config: JsonObject) => plain.settings(textOf(config)),
-    remarks: (config: JsonObject) => plain.remarks(textOf(config)),
+    settings: (config: JsonObject) => plain.settings(textConfig(config)),
+    remarks: (config: JsonObject) => plain.remarks(textConfig(config)),
   },
 } as const;
 

@@ -34,7 +34,7 @@ export interface Prefixes {
 }
 
 /** Prefix of the head, where a family's model is inside another with its head (BLIP-2), or without. */
-const innerOf = ({ own, bare = '' }: Prefixes): ReadonlyMap<string, string> =>
+const innerPrefixes = ({ own, bare = '' }: Prefixes): ReadonlyMap<string, string> =>
   new Map([
     [`language_model.${own}`, 'language_model.'],
     ...Object.entries(INNER).map(([inner, place]) => [`${inner}${bare}`, place] as const),
@@ -42,7 +42,7 @@ const innerOf = ({ own, bare = '' }: Prefixes): ReadonlyMap<string, string> =>
 
 const allOf = (prefixes: Prefixes): string[] => {
   const { own, bare = '', held = own } = prefixes;
-  return [...new Set([own, '', bare, held, ...innerOf(prefixes).keys()])];
+  return [...new Set([own, '', bare, held, ...innerPrefixes(prefixes).keys()])];
 };
 
 /** Prefix of the bare model's names in a checkpoint of the whole model, which can be a part of a larger one. */
@@ -58,7 +58,7 @@ const USUAL: Prefixes = { own: 'model.' };
 
 /** Path of the head, of this name in the model alone, beside the blocks of a prefix. */
 export const headPath = (prefix: string, prefixes = USUAL, head = 'lm_head'): string =>
-  `${innerOf(prefixes).get(prefix) ?? ''}${head}`;
+  `${innerPrefixes(prefixes).get(prefix) ?? ''}${head}`;
 
 /**
  * `model.stored_prefix` of a checkpoint.

@@ -196,12 +196,12 @@ export type DualConfig = SettingsOf<typeof dualSettings> & {
   readonly rms_norm_eps: number;
 };
 
-const innerOf = (config: DualConfig): number =>
+const stateSpaceWidth = (config: DualConfig): number =>
   config.mamba_d_ssm ?? config.mamba_expand * config.hidden_size;
 
 const headDimOf = (config: DualConfig): number =>
   config.mamba_d_head === 'auto'
-    ? Math.floor(innerOf(config) / config.mamba_n_heads)
+    ? Math.floor(stateSpaceWidth(config) / config.mamba_n_heads)
     : config.mamba_d_head;
 
 /** Mamba-2 layer of Bamba: a norm over all channels, with a gate before it. */
@@ -226,7 +226,7 @@ export function dualOf(
       conv: { bias: config.mamba_conv_bias, cached: kernel },
       norm: gatedRmsNorm(`${name}.norm`, {
         eps: config.rms_norm_eps,
-        width: innerOf(config),
+        width: stateSpaceWidth(config),
         gated: 'before',
       }),
       activation: activationOf(config.hidden_act),
@@ -242,7 +242,11 @@ export const dualRules = defineRules<{ readonly model: DualConfig }>([
     severity: 'error',
     reads: ['model.mamba_n_heads', 'model.mamba_d_head', 'model.mamba_expand', 'model.hidden_size'],
     check: ({ model }) => {
-      const [inner, heads, headDim] = [innerOf(model), model.mamba_n_heads, headDimOf(model)];
+      const [inner, heads, headDim] = [
+        stateSpaceWidth(model),
+        model.mamba_n_heads,
+        headDimOf(model),
+      ];
       return heads * headDim === inner
         ? undefined
         : {

@@ -136,15 +136,15 @@ function lengthReasons(
     srteParameters({ ...a, positions }) / srteParameters({ ...b, positions });
   const at = (positions: number) =>
     unit === 'ratio'
-      ? `${ratio(positions).toPrecision(3)} × at ${shown(positions)}`
-      : `${percentText(ratio(positions))}, or ${percentText(1 - ratio(positions))} saved, at ${shown(positions)}`;
+      ? `${ratio(positions).toPrecision(3)} × at ${groupedDigits(positions)}`
+      : `${percentText(ratio(positions))}, or ${percentText(1 - ratio(positions))} saved, at ${groupedDigits(positions)}`;
   const text =
-    `this compares ${shown(a.positions)} with ${shown(b.positions)} positions: like for like ` +
+    `this compares ${groupedDigits(a.positions)} with ${groupedDigits(b.positions)} positions: like for like ` +
     `${at(a.positions)}, ${at(b.positions)}`;
   return [{ id: 'lengths', text, weight: unit === 'ratio' ? 0.3 : 0.1 }];
 }
 
-const shown = (count: number) => count.toLocaleString('en-US');
+const groupedDigits = (count: number) => count.toLocaleString('en-US');
 
 /** The model and the presets of its family. */
 function parameterCounts(family: Family, model: LanguageModel): Compared[] {
@@ -183,7 +183,7 @@ function componentCounts(model: LanguageModel): Compared[] {
     part('active', 'the parameters active for a token', active.value, 0.6),
     part(
       'rule-12',
-      `the rule 12 · L · d² with one embedding, ${shown(rule)} instead of all ${shown(Number(total.value))} parameters`,
+      `the rule 12 · L · d² with one embedding, ${groupedDigits(rule)} instead of all ${groupedDigits(Number(total.value))} parameters`,
       rule,
       1.1,
     ),

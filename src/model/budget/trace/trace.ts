@@ -78,7 +78,7 @@ function blockSteps(model: LanguageModel, hidden: number, build: StepBuilder): T
     const form = JSON.stringify(steps).replaceAll(`"${name}.`, '".').replaceAll(`"${name}"`, '""');
     const like = known.get(form);
     if (like !== undefined) {
-      more.push({ name, like, parameters: parametersOf(steps) });
+      more.push({ name, like, parameters: stepParameters(steps) });
       continue;
     }
     known.set(form, name);
@@ -96,11 +96,11 @@ function likeOthers(blocks: readonly Repeated[]) {
   return {
     name: blocksText(blocks.map(({ name }) => name)),
     operation: `${counted(blocks.length, 'more block')}${like}`,
-    parameters: parametersOf(blocks),
+    parameters: stepParameters(blocks),
   };
 }
 
-const parametersOf = (steps: readonly Pick<UnplacedStep, 'parameters'>[]) =>
+const stepParameters = (steps: readonly Pick<UnplacedStep, 'parameters'>[]) =>
   sumOf(steps, ({ parameters }) => parameters);
 
 const at = (depth: number, step: UnplacedStep): TraceStep => ({ ...step, depth });
