@@ -17,6 +17,7 @@ const SOURCES = [
   'scripts/bundled',
   'scripts/licences.js',
   'scripts/man-pages.js',
+  'scripts/manifest.js',
   'scripts/sbom.js',
 ];
 

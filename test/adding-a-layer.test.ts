@@ -48,15 +48,15 @@ const answerOf = (...args: readonly string[]) => {
 describe('a layer kind made by docs/adding-a-layer.md', () => {
   it('touches at most ten files', () => {
     expect([...touched].sort()).toEqual([
+      'src/engine/onnx/compile.ts',
+      'src/engine/onnx/layers/short-hyena.ts',
+      'src/engine/tfjs/interpret.ts',
       'src/model/architecture/constructors/recurrent-layers.ts',
       'src/model/architecture/families.ts',
       'src/model/architecture/layer.ts',
       'src/model/architecture/models/short_hyena.ts',
       'src/model/budget/trace/trace.ts',
       'src/model/operations/lower.ts',
-      'src/engine/onnx/compile.ts',
-      'src/engine/onnx/layers/short-hyena.ts',
-      'src/engine/tfjs/interpret.ts',
       'test/engine/reference-engine.ts',
     ]);
   });

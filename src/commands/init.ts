@@ -4,7 +4,6 @@ import * as Args from '@oclif/core/args';
 import { toJson } from '../base/text/escape.js';
 import { shortCount } from '../base/text/units.js';
 import { BaseCommand, type OutputFlags } from '../cli/base-command.js';
-import type { InitResult } from '../cli/command-results.js';
 import { isInteractive, Questions } from '../cli/dialogue.js';
 import { listFamilies } from '../cli/family-list.js';
 import { savedConfig } from '../cli/flags/flags.js';
@@ -13,6 +12,7 @@ import { parseLimit } from '../config/parse-number.js';
 import { readPresetFile } from '../input/model-input/locate.js';
 import { type FamilyName, loadFamily } from '../model/architecture/families.js';
 import { jsonSchemaOf } from '../model/architecture/family.js';
+import type { InitResult } from '../report/command-results.js';
 import { initReport } from '../report/models.js';
 
 const DEFAULT_PRESET = 'recommended';

@@ -19,7 +19,6 @@ import {
 } from '../checkpoint/summary.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand } from '../cli/base-command.js';
-import type { InspectResult, OnnxInspection } from '../cli/command-results.js';
 import { details, offline, readAs, stateDict } from '../cli/flags/flags.js';
 import { counts } from '../cli/flags/value-flags.js';
 import { filterByName } from '../cli/name-filter.js';
@@ -32,6 +31,7 @@ import {
 } from '../input/model-input/checkpoint-config.js';
 import { modelViewOf } from '../input/model-input/gguf/gguf-checkpoint.js';
 import { onnxViewOf } from '../input/model-input/onnx/onnx-tensors.js';
+import type { InspectResult, OnnxInspection } from '../report/command-results.js';
 import { inspectReport } from '../report/inspect/inspect-report.js';
 
 export default class Inspect extends BaseCommand {

@@ -4,7 +4,6 @@ import { isAdapterFolder } from '../base/files/config-names.js';
 import { formatBytes, formatCount, formatFlops } from '../base/text/units.js';
 import { shellWord } from '../base/text/words.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import type { ProfileResult } from '../cli/command-results.js';
 import {
   details,
   modelArgument,
@@ -37,6 +36,7 @@ import {
 import type { PublishedReport } from '../model/budget/published/explanations.js';
 import { OPTIMIZER_NAMES } from '../model/budget/training-budget.js';
 import { storedWeights } from '../model/quantization/stored-weights.js';
+import type { ProfileResult } from '../report/command-results.js';
 import { profileReport } from '../report/profile/profile-report.js';
 import { configText } from '../report/profile/setting-notes.js';
 

@@ -1,11 +1,11 @@
 import * as Args from '@oclif/core/args';
 import { BaseCommand } from '../cli/base-command.js';
-import type { RopeResult } from '../cli/command-results.js';
 import { details, modelFlags, sourceOf } from '../cli/flags/flags.js';
 import { times, tokens } from '../cli/flags/value-flags.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { yarnSettings } from '../input/model-input/rope-settings.js';
 import { analyseRope } from '../model/budget/analyse-rope.js';
+import type { RopeResult } from '../report/command-results.js';
 import { configText } from '../report/profile/setting-notes.js';
 import { ropeReport } from '../report/rope-report.js';
 

@@ -3,13 +3,13 @@ import * as Flags from '@oclif/core/flags';
 import type { Problem } from '../base/errors.js';
 import { isRecord } from '../base/text/words.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import type { ValidationResult, ValidFile } from '../cli/command-results.js';
 import { details, modelWords, offline, readAs, set } from '../cli/flags/flags.js';
 import { invalidConfig } from '../config/document-problems.js';
 import type { LocatedModelFile, ModelLoadOptions } from '../input/model-input/model-file.js';
 import { loadModelFile } from '../input/model-input/model-file.js';
 import { loadAllFiles } from '../input/model-input/model-source.js';
 import { countParameters } from '../model/budget/parameters.js';
+import type { ValidationResult, ValidFile } from '../report/command-results.js';
 import { validationReport } from '../report/models.js';
 
 export default class Validate extends BaseCommand {

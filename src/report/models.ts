@@ -1,11 +1,11 @@
 import { commandText, nextCommand, setting } from '../base/text/setting.js';
 import { formatBytes, formatInteger, shortCount } from '../base/text/units.js';
 import { counted, present, sumOf } from '../base/text/words.js';
-import type { ValidFile } from '../cli/command-results.js';
 import type { OnnxValue } from '../engine/engine.js';
 import type { ExportResult } from '../engine/export-files.js';
 import type { Architecture } from '../model/architecture/family.js';
 import type { FamilySummary } from '../model/budget/family-counts.js';
+import type { ValidFile } from './command-results.js';
 import type { Report, TableBlock } from './kit/report.js';
 import {
   headingBlock,

@@ -3,7 +3,6 @@
 import { setting } from '../base/text/setting.js';
 import { formatInteger } from '../base/text/units.js';
 import { counted, joined, present, sumOf } from '../base/text/words.js';
-import type { RopeResult } from '../cli/command-results.js';
 import type { RotaryScaling } from '../model/architecture/layer.js';
 import type {
   ContextFrom,
@@ -15,6 +14,7 @@ import type {
   RopeRotary,
   TrainedFrom,
 } from '../model/budget/analyse-rope.js';
+import type { RopeResult } from './command-results.js';
 import type {
   Block,
   Cell,

@@ -5,7 +5,7 @@ import net, { type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { onTestEnd } from '../cleanup.js';
-import { inPackage, readJson } from '../fixtures.js';
+import { inPackage } from '../fixtures.js';
 import { COMMIT, llama70B, mixtral, OTHER_COMMIT } from '../input/hub/hub-models.js';
 import type { HubContent, LoopbackHub } from '../input/hub/loopback-hub.js';
 import { loopbackHub } from '../input/hub/loopback-hub.js';
@@ -222,21 +222,6 @@ describe('models of the hub', () => {
     expect([code, stderr]).toEqual([0, expect.stringContaining('the test uses random weights')]);
     expect(hub.requests.some(({ server }) => server === 'store')).toBe(false);
   }, 30_000);
-
-  it('have references in the schemas of these commands', () => {
-    const names = fs
-      .readdirSync(inPackage('docs/schemas'))
-      .map((name) => name.replace('.schema.json', ''));
-    const withReferences = names.filter((name) => {
-      const schema = readJson('docs/schemas', `${name}.schema.json`) as { properties?: object };
-      return 'references' in (schema.properties ?? {});
-    });
-    const readers =
-      'attention compare compare-srte convert-checkpoint convert-parts diff fit fit-table inspect profile quick-test';
-    expect(withReferences.sort()).toEqual(
-      `${readers} rope train-plan validate verify`.split(' ').sort(),
-    );
-  });
 });
 
 /** Files of a folder of the fixtures, including hidden ones. */

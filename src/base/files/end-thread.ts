@@ -88,11 +88,14 @@ function remove(leftover: Exclude<Leftover, { readonly kind: 'staging' }>): void
   fs.rmSync(path, { recursive: true, force: true, maxRetries: 3 });
 }
 
+/** Module of Node itself, which `--expose-internals` opens. */
+const INTERNALS = 'internal/test/binding';
+
 function watch(): boolean {
   try {
     // Without it, a thread hears of no signal. `process.binding` lacks it from Node 24 on.
     const require = createRequire(import.meta.url);
-    const { internalBinding } = require('internal/test/binding') as Internals;
+    const { internalBinding } = require(INTERNALS) as Internals;
     const { Signal } = internalBinding('signal_wrap');
     for (const [name, number] of Object.entries(SIGNALS)) {
       const signal = new Signal();

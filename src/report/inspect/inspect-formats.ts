@@ -4,8 +4,8 @@ import { formatBytes, formatInteger } from '../../base/text/units.js';
 import { counted, joined, namesText, nameText, present, shortened } from '../../base/text/words.js';
 import type { GgufDescription, ShownValue } from '../../checkpoint/gguf/describe-gguf.js';
 import type { OnnxDescription, OnnxValueInfo } from '../../checkpoint/onnx/describe-onnx.js';
-import type { OnnxInspection } from '../../cli/command-results.js';
 import type { OnnxView } from '../../input/model-input/onnx/onnx-tensors.js';
+import type { OnnxInspection } from '../command-results.js';
 import type { Block, Fact, TableBlock } from '../kit/report.js';
 import {
   bytesCell,

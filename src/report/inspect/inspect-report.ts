@@ -16,7 +16,7 @@ import {
 import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import { ignoredText } from '../../checkpoint/reconcile/ignored-tensors.js';
 import type { TensorGroup } from '../../checkpoint/summary.js';
-import type { InspectResult } from '../../cli/command-results.js';
+import type { InspectResult } from '../command-results.js';
 import type { Block, Cell, Fact, Field, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   bar,

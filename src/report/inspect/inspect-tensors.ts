@@ -7,7 +7,7 @@ import type { SharedBytes } from '../../checkpoint/sharing.js';
 import type { Statistics } from '../../checkpoint/statistics.js';
 import type { CheckpointSummary, TensorSummary } from '../../checkpoint/summary.js';
 import type { ContentEntry, JsonLike } from '../../checkpoint/summary-content.js';
-import type { InspectResult } from '../../cli/command-results.js';
+import type { InspectResult } from '../command-results.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
   bytesCell,

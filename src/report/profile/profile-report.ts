@@ -16,11 +16,11 @@ import {
 import { counted, joined, modelName, present, sumOf } from '../../base/text/words.js';
 import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import { ignoredText } from '../../checkpoint/reconcile/ignored-tensors.js';
-import type { ProfileResult } from '../../cli/command-results.js';
 import type { CheckpointFacts } from '../../input/model-input/checkpoint-model.js';
 import type { Figure } from '../../model/budget/figure.js';
 import type { LimitCheck, ResolvedSetting } from '../../model/budget/profile-model.js';
 import type { StoredWeights } from '../../model/quantization/stored-weights.js';
+import type { ProfileResult } from '../command-results.js';
 import { fullWindowsText } from '../kit/full-windows.js';
 import type { Block, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import {
