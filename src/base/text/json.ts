@@ -8,7 +8,7 @@
  * a list or an object takes up to fifty times the memory of its two characters. The largest tokenizers have 500,000 lists and
  * 600,000 keys.
  */
-export const JSON_BOUNDS = {
+const JSON_BOUNDS = {
   depth: 512,
   lists: 2_000_000,
   keys: 1_000_000,
