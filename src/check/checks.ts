@@ -1,4 +1,6 @@
 /** The list of all checks of a quick test. A check is loaded only when it runs. */
+import { usageError } from '../base/errors.js';
+import { setting } from '../base/text/setting.js';
 import type { CheckFinding } from './finding.js';
 import type { TestContext } from './test-context.js';
 
@@ -116,8 +118,25 @@ export function checksFor({ only = [], ...wish }: CheckWish): CheckName[] {
 }
 
 /** Checks that read a setting. */
-export const readersOf = (setting: CheckSetting): CheckName[] =>
+const readersOf = (setting: CheckSetting): CheckName[] =>
   CHECK_NAMES.filter((name) => entryOf(name).reads?.includes(setting));
+
+/** @throws UserError for a setting of checks of which none runs. */
+export function refuseUnread(
+  only: readonly CheckName[] | undefined,
+  given: Readonly<Partial<Record<CheckSetting, number | undefined>>>,
+): void {
+  if (only === undefined) return;
+  for (const name of ['outputTokens', 'repeats'] as const) {
+    if (given[name] === undefined) continue;
+    const readers = readersOf(name);
+    if (readers.some((check) => only.includes(check))) continue;
+    throw usageError(
+      `${setting(name)} requires the check ${readers.join(' or ')}`,
+      `write ${setting('only', [...only, 'timing'].join(','))}, or leave ${setting(name)} out`,
+    );
+  }
+}
 
 export const isRandomCheck = (name: CheckName): boolean => entryOf(name).isRandom === true;
 

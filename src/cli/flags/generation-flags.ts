@@ -1,6 +1,8 @@
-/** Flags of generation: sampling, stops, drafts. */
+/** The flags of `minimind generate`. */
 import * as Flags from '@oclif/core/flags';
-import { count, seedOf, tokens, unreadable } from './value-flags.js';
+import type { OutputFlags } from '../base-command.js';
+import { device, engine, type ParsedFlags, threads, weightFlags } from './flags.js';
+import { count, seedOf, tokens, unreadable, weightForm } from './value-flags.js';
 
 /** Temperatures and penalties beyond this change nothing any more. */
 const MOST = 1_000_000;
@@ -31,6 +33,32 @@ const wholeFromZero = Flags.custom<number>({
 const SAMPLED = ['temperature', 'top-k', 'top-p', 'min-p'];
 
 export const generationFlags = {
+  chat: Flags.boolean({ description: 'use the chat template of the model' }),
+  system: Flags.string({
+    helpValue: 'TEXT',
+    description: 'system prompt of the chat',
+    dependsOn: ['chat'],
+  }),
+  ids: Flags.string({
+    helpValue: 'IDS',
+    description: 'token ids instead of a prompt: 1,2,3, or a JSON file [[5, 17, 3], …]',
+    exclusive: ['chat', 'batch'],
+  }),
+  batch: Flags.string({
+    helpValue: 'FILE',
+    description: 'answer each line of a file: a prompt, or JSON with "prompt", "messages" or "ids"',
+  }),
+  logits: Flags.string({
+    helpValue: 'N,N',
+    description: 'sample from these logits, without a model: shows each filter of the flags below',
+    helpGroup: 'SAMPLING',
+  }),
+  probabilities: Flags.string({
+    helpValue: 'N,N',
+    description: 'sample from these probabilities, without a model',
+    helpGroup: 'SAMPLING',
+    exclusive: ['logits'],
+  }),
   'max-tokens': tokens({
     description: 'tokens of an answer [default: as in generation_config.json, or 256]',
   }),
@@ -82,4 +110,20 @@ export const generationFlags = {
     description: 'draft for speculative decoding: a smaller model, or the text so far',
   }),
   'draft-tokens': count({ description: 'tokens of a draft [default: 4]', dependsOn: ['draft'] }),
+  against: Flags.string({
+    helpValue: 'OTHER',
+    description: 'show where another model would write another token; takes the likeliest tokens',
+    exclusive: SAMPLED,
+  }),
+  tokenizer: Flags.string({
+    helpValue: 'FILE',
+    description: 'tokenizer.json [default: the one in the folder of the model]',
+  }),
+  ...weightFlags,
+  weights: weightForm(),
+  engine: engine(),
+  device: device(),
+  threads: threads(),
 };
+
+export type GenerationFlags = OutputFlags & ParsedFlags<typeof generationFlags>;

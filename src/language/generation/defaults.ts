@@ -1,7 +1,8 @@
 /** Settings of an answer: flags, then the model's generation_config.json, then defaults. */
 import type { Problem } from '../../base/errors.js';
-import { UserError } from '../../base/errors.js';
+import { UserError, usageError } from '../../base/errors.js';
 import { formatJson } from '../../base/text/json.js';
+import { setting } from '../../base/text/setting.js';
 import { isRecord } from '../../base/text/words.js';
 import { GREEDY, type SamplingSettings } from './sampling.js';
 
@@ -135,6 +136,26 @@ export function chooseSettings(
   };
   const maxTokens = take('maxTokens', DEFAULT_MAX_TOKENS);
   return { sampling, maxTokens, fromFile, warnings: warningsAbout(generation) };
+}
+
+/**
+ * Rejects what would change nothing.
+ * @param seed Seed of the draws; undefined where none is given.
+ * @throws UserError for a filter of the distribution, or a seed of draws, where the likeliest token is taken.
+ */
+export function refuseUnsampled(
+  given: GivenSettings,
+  seed: number | undefined,
+  { temperature }: SamplingSettings,
+): void {
+  const ofDraws = { topK: given.topK, topP: given.topP, minP: given.minP, seed };
+  const names = Object.keys(ofDraws) as (keyof typeof ofDraws)[];
+  const unused = names.find((name) => ofDraws[name] !== undefined);
+  if (temperature !== 0 || unused === undefined) return;
+  throw usageError(
+    `${setting(unused)} has no effect at ${setting('temperature', 0)}`,
+    `write a temperature above 0, or leave ${setting(unused)} out`,
+  );
 }
 
 function readSettings(generation: GenerationFile | undefined) {

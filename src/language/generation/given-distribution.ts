@@ -1,6 +1,9 @@
 /** Sampling of given logits or probabilities, without a model: each filter by itself, and what is left. */
 import { usageError } from '../../base/errors.js';
 import { setting } from '../../base/text/setting.js';
+import { listedIds } from '../../engine/token-ids.js';
+import type { GivenSettings } from './defaults.js';
+import { chooseSettings, refuseUnsampled } from './defaults.js';
 import type { FilterName, SamplingSettings } from './sampling.js';
 import { probabilityOf, samplingStages } from './sampling.js';
 
@@ -44,6 +47,31 @@ export interface GivenDistribution extends GivenScores {
  */
 export interface SamplingResult extends GivenDistribution {
   readonly schema: 'minimind/sampling@1';
+}
+
+export interface GivenScoresRequest {
+  readonly from: GivenScores['from'];
+  /** The scores as the user wrote them. */
+  readonly text: string;
+  readonly settings: GivenSettings;
+  /** Earlier tokens as the user wrote them. */
+  readonly ids: string | undefined;
+}
+
+/**
+ * How scores are sampled, as the user wrote them.
+ * @throws UserError for scores or tokens that are not valid, and for settings without an effect.
+ */
+export function sampleScores({ from, text, settings, ids }: GivenScoresRequest): SamplingResult {
+  const scores = parseScores(from, text);
+  // Without a setting, the softmax is all that is asked for.
+  const { sampling } = chooseSettings(
+    { ...settings, temperature: settings.temperature ?? 1 },
+    undefined,
+  );
+  refuseUnsampled(settings, undefined, sampling);
+  const earlier = ids === undefined ? [] : (listedIds(ids, scores.values.length) ?? []);
+  return { schema: 'minimind/sampling@1', ...sampleGiven(scores, sampling, earlier) };
 }
 
 /** More are a model's whole vocabulary, which `--explain-sampling` shows. */

@@ -5,7 +5,8 @@ import { readText } from '../../base/files/read-file.js';
 import { parseJson } from '../../base/text/json.js';
 import { setting } from '../../base/text/setting.js';
 import { isRecord } from '../../base/text/words.js';
-import { firstInvalidId } from '../../engine/token-ids.js';
+import { firstInvalidId, idLimitsOf, listedIds, parseIds } from '../../engine/token-ids.js';
+import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { ChatMessage } from '../tokenizer/chat-template.js';
 import { renderChat } from '../tokenizer/chat-template.js';
 import type { ModelText } from '../tokenizer/model-text.js';
@@ -17,6 +18,52 @@ export interface PromptReader {
   readonly text: ModelText;
   readonly isChat: boolean;
   readonly system: string | undefined;
+}
+
+/** Source of the prompts. */
+export type PromptSource =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'stdin'; readonly read: () => Promise<string> }
+  | { readonly kind: 'ids'; readonly ids: string }
+  | { readonly kind: 'batch'; readonly file: string }
+  | { readonly kind: 'talk' };
+
+/** More than any batch here needs. */
+const MAX_BATCH_BYTES = 16_000_000;
+
+/** Limit of a file of ids. */
+const IDS_READ = { most: MAX_BATCH_BYTES, suggestion: 'give fewer ids' };
+
+/**
+ * Token ids of each prompt; none for a conversation.
+ * @throws UserError for a prompt that cannot be read, or is not valid.
+ */
+export async function promptsFrom(
+  source: PromptSource,
+  reader: PromptReader,
+  model: LanguageModel,
+): Promise<readonly (readonly number[])[]> {
+  const limits = idLimitsOf(model);
+  switch (source.kind) {
+    case 'talk':
+      requireTokenizer(reader.text, reader.folders);
+      return [];
+    case 'text':
+      return [await promptIds(reader, source.text)];
+    case 'stdin':
+      return [await promptIds(reader, await source.read())];
+    case 'batch':
+      return batchIds(reader, source.file, limits.vocabulary);
+    case 'ids': {
+      const listed = listedIds(source.ids, limits.vocabulary);
+      if (listed) return [listed];
+      const text = await readText(source.ids, IDS_READ);
+      const { batch, tokens, data } = parseIds(text, source.ids, limits);
+      return Array.from({ length: batch }, (_, row) =>
+        Array.from(data.subarray(row * tokens, (row + 1) * tokens)),
+      );
+    }
+  }
 }
 
 /**
@@ -63,7 +110,7 @@ async function chatIds(
  * @param vocabulary Upper bound of the ids, exclusive.
  * @throws UserError when the file cannot be read, or a line is not valid.
  */
-export async function batchIds(
+async function batchIds(
   reader: PromptReader,
   file: string,
   vocabulary: number,
@@ -84,9 +131,6 @@ function nonEmpty(ids: number[]): number[] {
     'write a prompt that is not empty',
   );
 }
-
-/** More than any batch here needs. */
-const MAX_BATCH_BYTES = 16_000_000;
 
 /** A text, token ids, or the messages of a chat. */
 type BatchPrompt =

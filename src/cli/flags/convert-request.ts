@@ -1,0 +1,119 @@
+/** What the flags of `minimind convert-checkpoint` ask for: places, settings, limits. */
+import fs from 'node:fs';
+import path from 'node:path';
+import { usageError } from '../../base/errors.js';
+import { freeName } from '../../base/files/file-system.js';
+import { type NextLine, nextCommand } from '../../base/text/setting.js';
+import { percentText } from '../../base/text/units.js';
+import { containerOf } from '../../checkpoint/formats.js';
+import { quote } from '../../config/quote.js';
+import {
+  CONVERTED_DTYPES,
+  QUANTIZATION_GROUPS,
+  QUANTIZATIONS,
+} from '../../convert/conversion/conversion-choices.js';
+import type { ConversionResult } from '../../convert/conversion/conversion-result.js';
+import type { Proof } from '../../convert/conversion/execute/check-output.js';
+import type { ConversionRequest } from '../../convert/conversion/job.js';
+import { onlyOneInFolder } from '../../input/model-input/locate.js';
+import { exceedsBound } from '../../report/convert/convert-report.js';
+import { pasteable } from '../line-mistake.js';
+import type { ConvertFlags } from './convert-flags.js';
+import { exceededLogits } from './thresholds.js';
+
+/** Paths of input and output. */
+interface ConversionPlaces {
+  readonly in: string;
+  readonly out: string;
+  /** Whether the input is that of the working folder. */
+  readonly isFound: boolean;
+}
+
+/**
+ * Input and output. One alone is the output, unless it exists.
+ * @param argv Words of the command line, for advice.
+ * @throws UserError when one is missing.
+ */
+export function conversionPlaces(
+  first: string | undefined,
+  second: string | undefined,
+  argv: readonly string[],
+): ConversionPlaces {
+  if (first !== undefined && second !== undefined) {
+    return { in: first, out: second, isFound: false };
+  }
+  if (first !== undefined && fs.existsSync(first)) {
+    const { dir, name, ext } = path.parse(first);
+    const out = freeName(path.join(dir, `${name}-shared${containerOf(ext) ? ext : ''}`));
+    const words = argv.flatMap((word) => (word === first ? [word, out] : word));
+    throw usageError(
+      `expected IN and OUT, found only ${quote(first)}`,
+      `write ${pasteable(['convert-checkpoint', ...words])}`,
+    );
+  }
+  const out = first ?? freeName('shared.safetensors');
+  const rest = first === undefined ? argv : argv.filter((word) => word !== first);
+  const line = (found = 'model.pt') => pasteable(['convert-checkpoint', found, out, ...rest]);
+  const found = onlyOneInFolder('checkpoint', line);
+  if (first === undefined) throw usageError('expected OUT, found nothing', `write ${line(found)}`);
+  return { in: found, out: first, isFound: true };
+}
+
+/** The settings of a conversion, from flags. */
+export function conversionSettings(
+  flags: ConvertFlags,
+): Omit<ConversionRequest, 'checkpoint' | 'out' | 'display' | 'warn'> {
+  const { target, merge, rank, extend, tie, dequantize, saturate, dialect, heads } = flags;
+  const { container, config, family, set, seed, engine, threads } = flags;
+  const { resume, check, prove, device, context, output, force } = flags;
+  return {
+    ...{ target, merge, rank, extend, tie, dequantize, saturate, dialect, heads },
+    ...{ container, config, family, set, seed, engine, threads },
+    ...{ resume, check, prove, device, context, output, force },
+    layout: flags.to,
+    dtype: CONVERTED_DTYPES[flags.dtype],
+    quantize: flags.quantize && QUANTIZATIONS[flags.quantize],
+    group: flags.group && QUANTIZATION_GROUPS[flags.group],
+    maxError: flags['max-error'],
+    maxPositions: flags['max-positions'],
+    shardSize: flags['shard-size'],
+    maxMemory: flags['max-memory'],
+    mergeLora: flags['merge-lora'],
+    noConfig: flags['no-config'],
+    dryRun: flags['dry-run'],
+  };
+}
+
+/** Lines about the limits that a result exceeds. */
+export const exceededLimits = (flags: ConvertFlags, result: ConversionResult): string[] => [
+  ...exceededError(result, flags['max-error']),
+  ...(result.proof?.against ? exceededLogits(flags, result.proof.against.logits) : []),
+];
+
+function exceededError(result: ConversionResult, most: number | undefined): string[] {
+  if (!exceedsBound(result)) return [];
+  const error = percentText(result.srte?.relativeError ?? null);
+  const bound = percentText(most ?? null);
+  return [`stored SRTE error ${error} exceeds --max-error ${bound}; use a wider --dtype`];
+}
+
+/** The command line of a dry run without `--dry-run`; undefined if it would be refused, as the notes of the plan say. */
+export const realRun = (
+  out: string,
+  { force }: Pick<ConvertFlags, 'force'>,
+  argv: readonly string[],
+): NextLine | undefined =>
+  !force && fs.existsSync(out)
+    ? undefined
+    : nextCommand(
+        'convertCheckpoint',
+        argv.filter((word) => word !== '--dry-run'),
+      );
+
+/** A requested proof that could not be made is not an error of the input. */
+export const PROOF_EXIT_CODES = {
+  same: 0,
+  differs: 0,
+  failed: 1,
+  skipped: 3,
+} as const satisfies Record<Proof['verdict'], number>;
