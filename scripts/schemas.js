@@ -512,8 +512,17 @@ export function outdated(schemas) {
   return names.filter((name) => {
     const schema = schemas.get(name);
     if (schema === undefined || !present.includes(name)) return true;
-    return readFileSync(path.join(FOLDER, name), 'utf8') !== textOf(schema);
+    const written = JSON.parse(readFileSync(path.join(FOLDER, name), 'utf8'));
+    return ordered(written) !== ordered(JSON.parse(textOf(schema)));
   });
+}
+
+/** Text of a schema without its order. That of fields from several types follows from the order in which files are read. */
+function ordered(value) {
+  if (Array.isArray(value)) return `[${value.map(ordered).sort().join()}]`;
+  if (value === null || typeof value !== 'object') return JSON.stringify(value);
+  const fields = Object.keys(value).map((key) => `${JSON.stringify(key)}:${ordered(value[key])}`);
+  return `{${fields.sort().join()}}`;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
