@@ -65,7 +65,7 @@ export const generationRequest = (
   flags: GenerationFlags,
 ): GenerationRequest => ({
   source,
-  isChat: flags.chat,
+  isChat: flags.chat === true,
   system: flags.system,
   tokenizer: flags.tokenizer,
   settings: givenSettings(flags),
