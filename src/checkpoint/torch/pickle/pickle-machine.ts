@@ -144,18 +144,18 @@ export function checkStructure(root: PickleValue, source: PickleSource): void {
   const open = new Set<PickleValue>();
   const path: OpenContainer[] = [];
   const enter = (container: PickleValue) => {
-    const parts = containedValues(container);
-    if (parts === undefined) return;
     const known = heights.get(container);
+    // Copying the parts of a large dict takes time, and a short file can refer to one dict many times.
+    const parts = known === undefined ? containedValues(container) : undefined;
+    if (known === undefined && parts === undefined) return;
     if (open.has(container)) throw source.refusal('pickle-cycle', 'holds a container in itself');
     if (path.length + (known ?? 1) > MAX_NESTING) {
       throw source.refusal('pickle-nesting', `is nested more than ${MAX_NESTING} deep`);
     }
-    if (known === undefined) {
+    if (known !== undefined) grow(path.at(-1), known);
+    else if (parts !== undefined) {
       open.add(container);
       path.push({ container, parts, next: 0, height: 1 });
-    } else {
-      grow(path.at(-1), known);
     }
   };
   enter(root);
