@@ -322,6 +322,14 @@ describe('a pickle', () => {
     expect(ruleOfBytes(Buffer.concat([many, Buffer.alloc(30_000_000)]))).toBeUndefined();
   });
 
+  it('is read when it refers to one large dict many times', () => {
+    const keys = Array.from({ length: 20_000 }, (_, at) => a.join(a.text(`layers.${at}`), a.NONE));
+    const large = a.join(a.dict(...keys), a.put(0));
+    // Copying the dict for each reference takes minutes.
+    const many = a.pickle(a.MARK, large, times(100_000, a.get(0)), a.TUPLE);
+    expect(ruleOfBytes(many)).toBeUndefined();
+  });
+
   it('is tested against every rule', () => {
     expect(new Set(ATTACKS.map(([rule]) => rule))).toEqual(new Set(Object.keys(PICKLE_RULES)));
   });
