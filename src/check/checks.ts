@@ -6,7 +6,7 @@ import type { TestContext } from './test-context.js';
 
 export type Check = (context: TestContext) => Promise<CheckFinding>;
 
-/** What decides which checks run. */
+/** Conditions under which a check runs. */
 export interface CheckWish {
   /** Checks by name; undefined for the usual ones. */
   readonly only?: readonly CheckName[] | undefined;

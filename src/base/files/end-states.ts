@@ -39,7 +39,7 @@ export const SHARED = {
   isPassedOn: 2,
 } as const;
 
-/** A message to the thread: a number, and what it stands for, or null when that is gone. */
+/** A message to the thread: the number of a leftover, and the leftover, or null when it is gone. */
 export type LeftoverMessage = readonly [number, Leftover | null];
 
 /** A message from the thread: first whether it hears of signals, then each that it passes on. */

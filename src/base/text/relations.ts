@@ -13,7 +13,7 @@ export interface Relation<Name extends SettingName> {
   readonly of: readonly [name: Name, relation: 'requires' | 'excludes', ...others: Other<Name>[]];
   /** Others that the message names; the rest also satisfies the relation. */
   readonly named?: number;
-  /** What to write; by default to leave the setting out, or to write the other one. */
+  /** Suggested fix; by default to leave the setting out, or to write the other one. */
   readonly advice?: () => string;
 }
 
