@@ -13,7 +13,6 @@ import {
   refuseContradictions,
   refuseLongGroups,
   refuseWithoutHardware,
-  storedWeightFormat,
   tableRequestOf,
 } from '../cli/flags/fit-flags.js';
 import { details, modelFlags, sourceOf } from '../cli/flags/flags.js';
@@ -24,6 +23,7 @@ import type { FitTableResult } from '../estimate/fit/fit-table.js';
 import { fitTable, tableSettingOf } from '../estimate/fit/fit-table.js';
 import type { FitResult } from '../estimate/fit/fits.js';
 import { fitsOf, forwardOn } from '../estimate/fit/fits.js';
+import { storedWeightFormat } from '../estimate/fit/model-memory.js';
 import { parallelismOf } from '../estimate/fit/parallelism/parallelism.js';
 import { unmetRequirementsOf } from '../estimate/fit/remedies/remedies.js';
 import { batchingOf } from '../estimate/fit/serving/batching.js';

@@ -14,7 +14,14 @@ import {
 } from '../cli/flags/flags.js';
 import type { PublishedNumber } from '../cli/flags/value-flags.js';
 import { bytesLimit, countLimit, publishedNumber } from '../cli/flags/value-flags.js';
+import {
+  inferenceIn,
+  memoryOnGpu,
+  servedFormat,
+  storedWeightFormat,
+} from '../estimate/fit/model-memory.js';
 import { servedParameters } from '../estimate/fit/serving/quantized.js';
+import { usualFormat } from '../estimate/fit/serving/weight-types.js';
 import type { ModelFile } from '../input/model-input/model-file.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import type { LanguageModel } from '../model/architecture/layer.js';
@@ -116,11 +123,13 @@ export default class Profile extends BaseCommand {
     if (checkpoint) this.note(flags, configText(checkpoint.config));
     await this.warnAbout(flags, warnings);
     const setting = resolveSetting(
-      { ...flags, cacheDtype: flags['cache-dtype'] },
+      { ...flags, dtype: flags.dtype ?? 'bf16', cacheDtype: flags['cache-dtype'] },
       family.trainingHints?.(document) ?? {},
       model.positions,
     );
-    const profile = profileModel(model, setting);
+    const format = servedFormat(flags.dtype, storedWeightFormat(loaded));
+    const counted = profileModel(model, setting);
+    const profile = { ...counted, inference: inferenceIn(model, format, counted.inference) };
     const checks = checkLimits(profile, flags);
     const generation = lastTokensFlopsOf(model, setting.inference.context);
     const result: ProfileResult = {
@@ -130,8 +139,12 @@ export default class Profile extends BaseCommand {
       setting,
       layerCount: model.blocks.length,
       ...profile,
+      ...(format && { weights: format, onGpu: memoryOnGpu(model, setting, format) }),
       ...(generation && { generation }),
-      served: SERVED.map((dtype) => ({ dtype, bytes: servedParameters(model, dtype) })),
+      served: SERVED.map((dtype) => ({
+        dtype,
+        bytes: servedParameters(model, usualFormat(dtype)),
+      })),
       ...(quantization && { stored: storedWeights(model, quantization) }),
       ...(checkpoint && { checkpoint }),
       ...(adapter && { adapter: adapter.describedFor(model) }),

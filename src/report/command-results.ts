@@ -5,6 +5,8 @@ import type { AdapterDescription } from '../checkpoint/adapter/adapter.js';
 import type { OnnxDescription } from '../checkpoint/onnx/describe-onnx.js';
 import type { CheckpointSummary, TensorGroup } from '../checkpoint/summary.js';
 import type { SrteSurvey } from '../convert/conversion/srte/survey-srte.js';
+import type { MemoryOnGpu } from '../estimate/fit/model-memory.js';
+import type { WeightFormat } from '../estimate/fit/serving/weight-types.js';
 import type { StoredModel } from '../input/model-input/checkpoint-config.js';
 import type { CheckpointFacts } from '../input/model-input/checkpoint-model.js';
 import type { OnnxView } from '../input/model-input/onnx/onnx-tensors.js';
@@ -145,6 +147,10 @@ export interface ProfileResult extends ModelProfile {
   readonly layerCount: number;
   /** Generating the last tokens of the context; absent for a single token. */
   readonly generation?: GenerationFlops;
+  /** Format of the weights in inference; absent for a type that nothing serves. */
+  readonly weights?: WeightFormat;
+  /** Memory on one GPU, workspace included; absent for a type that nothing serves. */
+  readonly onGpu?: MemoryOnGpu;
   /** Weights quantized as `fit` serves them, with scales. */
   readonly served: readonly ServedWeights[];
 }

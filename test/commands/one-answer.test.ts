@@ -61,7 +61,10 @@ const configOf = (model: string) => inPackage('fixtures', 'hf-configs', model, '
 
 /** Every pair; the models of one machine after the other, so that a sample has all machines. */
 const PAIRS = MODELS.flatMap((model, at) =>
-  MACHINES.map((_, index) => ({ model, machine: MACHINES[(index + at) % MACHINES.length] as Machine })),
+  MACHINES.map((_, index) => ({
+    model,
+    machine: MACHINES[(index + at) % MACHINES.length] as Machine,
+  })),
 );
 
 /** Words on stderr that a proposal must not cause. */
@@ -69,7 +72,10 @@ const COMPLAINTS = /warning|error|not used|is not counted/;
 
 async function answerOf(words: readonly string[]) {
   const { code, stdout, stderr } = await runHere([...words, '--json']);
-  expect({ code, complaint: COMPLAINTS.exec(stderr)?.[0] }, `${words.join(' ')}\n${stderr}`).toEqual({
+  expect(
+    { code, complaint: COMPLAINTS.exec(stderr)?.[0] },
+    `${words.join(' ')}\n${stderr}`,
+  ).toEqual({
     code: 0,
     complaint: undefined,
   });
@@ -148,7 +154,9 @@ async function hasExactBytesOfProfile(fit: Answer, config: string): Promise<void
   expect(Number(figures['training-memory'])).toBe(bytes(stage.exactBytes));
   expect(profile.weights.dtype).toBe(serving.setting.weights.dtype);
   const one = serving.setting.tensorParallel === 1;
-  const parts = [serving.fit.wholeWeights, serving.fit.cachePerSequence, serving.fit.state].map(bytes);
+  const parts = [serving.fit.wholeWeights, serving.fit.cachePerSequence, serving.fit.state].map(
+    bytes,
+  );
   const served = parts.reduce((sum, each) => sum + each, 0);
   if (one) expect(bytes(profile.inference.total)).toBe(served);
   expect(Number(figures['inference-memory'])).toBe(bytes(profile.inference.total));
@@ -189,12 +197,19 @@ const changed = (line: readonly string[], flags: readonly string[]): string[] =>
   ...flags,
 ];
 
-async function keepsPromises({ training, serving }: Answer, line: readonly string[]): Promise<void> {
+async function keepsPromises(
+  { training, serving }: Answer,
+  line: readonly string[],
+): Promise<void> {
   for (const { flags, total, tokensPerSecond } of training.fit.remedies) {
     const words = ['fit', ...changed(line, wordsOf(flags)), '--for', 'training', '--check'];
     const { fit } = (await answerOf(words)).training;
     expect(
-      { verdict: fit.verdict, upper: fit.total.upper.value, speed: fit.step?.tokensPerSecond.value },
+      {
+        verdict: fit.verdict,
+        upper: fit.total.upper.value,
+        speed: fit.step?.tokensPerSecond.value,
+      },
       words.join(' '),
     ).toEqual({ verdict: 'fits', upper: total.upper.value, speed: tokensPerSecond?.value });
   }

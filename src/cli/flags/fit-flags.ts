@@ -1,12 +1,16 @@
 /** The flags of `minimind fit`, and the settings they result in. */
 import * as Flags from '@oclif/core/flags';
 import { type Problem, usageError } from '../../base/errors.js';
+import type { Dtype } from '../../base/tensor/dtype.js';
+import { DTYPES } from '../../base/tensor/dtype.js';
 import { formatInteger } from '../../base/text/units.js';
 import { counted, present } from '../../base/text/words.js';
+import { COMMON_HARDWARE } from '../../estimate/fit/common-hardware.js';
 import type { TableRequest } from '../../estimate/fit/fit-table.js';
-import { COMMON_HARDWARE } from '../../estimate/fit/fit-table.js';
 import type { FitRequest, Resolved } from '../../estimate/fit/fits.js';
 import { hintsOf } from '../../estimate/fit/fits.js';
+import type { StoredWeightFormat } from '../../estimate/fit/model-memory.js';
+import { storedWeightFormat } from '../../estimate/fit/model-memory.js';
 import { parallelismOf } from '../../estimate/fit/parallelism/parallelism.js';
 import { weightLayout } from '../../estimate/fit/serving/quantized.js';
 import type { ServingFitSetting } from '../../estimate/fit/serving/serving-work.js';
@@ -327,6 +331,10 @@ function servingSettingOf(
   refuseTooLong(brings, gets, context);
   const usual = usualFormat(dtype);
   const storedGroup = flags.dtype === undefined ? stored?.group : undefined;
+  const cacheDtype = flags['cache-dtype'] ?? usualCache(dtype);
+  const isAsStored = [flags.dtype, flags['group-size'], flags['scale-dtype']].every(
+    (each) => each === undefined,
+  );
   refuseGroups(flags, dtype);
   return {
     contextOrigin: both !== undefined && flags.context === undefined ? 'flag' : origins.context,
@@ -336,9 +344,11 @@ function servingSettingOf(
         ...usual,
         groupSize: flags['group-size'] ?? storedGroup ?? usual.groupSize,
         scaleDtype: flags['scale-dtype'] ?? usual.scaleDtype,
+        ...(isAsStored && stored?.label && { stored: stored.label }),
       },
-      cacheDtype: flags['cache-dtype'] ?? (dtype === 'f32' ? 'f32' : 'bf16'),
-      stateDtype: 'f32',
+      cacheDtype,
+      // States keep the type of the model.
+      stateDtype: DTYPES[cacheDtype].bits < 16 ? 'bf16' : cacheDtype,
       context,
       batch: flags.batch ?? 1,
       prompt: brings,
@@ -352,6 +362,10 @@ function servingSettingOf(
     },
   };
 }
+
+/** Type of the cache for weights of a type: 16 bits or more. */
+const usualCache = (dtype: WeightDtype): Dtype =>
+  dtype === 'f32' || dtype === 'f16' ? dtype : 'bf16';
 
 function measuredOf(flags: FitFlags): ServingFitSetting['measured'] {
   const { 'token-time': tokenSeconds, 'prefill-time': prefillSeconds } = flags;
@@ -425,24 +439,8 @@ export function refuseWithoutHardware(flags: Readonly<Record<string, unknown>>):
   );
 }
 
-/** Type of the weights as a checkpoint holds them. */
-export interface StoredWeightFormat {
-  readonly dtype: WeightDtype;
-  /** Values of a row per scale, if the config gives it. */
-  readonly group?: number;
-}
-
-/** Undefined without a config that says it, or a GGUF file. */
-export function storedWeightFormat({
-  quantization,
-  storedType,
-}: Pick<ModelFile, 'quantization' | 'storedType'>): StoredWeightFormat | undefined {
-  const dtype = storedType === undefined ? undefined : parseWeightDtype(storedType);
-  return quantization?.served ?? (dtype && { dtype });
-}
-
 /**
- * Settings of the table of common hardware. Training saves memory where no flag says otherwise: full recomputation.
+ * Settings of the table of common hardware: those of one GPU.
  * @throws UserError as `fitRequestOf`.
  */
 export function tableRequestOf(
@@ -456,8 +454,7 @@ export function tableRequestOf(
   const dtypes: readonly WeightDtype[] = flags.dtype
     ? [flags.dtype]
     : [...new Set([...(stored ? [stored] : []), ...USUAL_DTYPES])];
-  const recompute = flags.recompute ?? (flags.for === 'serving' ? undefined : 'full');
-  const { training, serving: first } = fitRequestOf(loaded, cluster, { ...flags, recompute });
+  const { training, serving: first } = fitRequestOf(loaded, cluster, flags);
   const serving = (first ? dtypes : []).flatMap((dtype) => {
     const isStored = flags.dtype === undefined && dtype === stored;
     const wish = isStored ? flags : { ...flags, dtype };
@@ -467,6 +464,7 @@ export function tableRequestOf(
     serving: serving.map(({ setting }) => setting),
     users: flags.users,
     training: training?.setting ?? null,
+    lora: training?.loraSetting ?? null,
     contextOrigin: (training ?? serving[0])?.contextOrigin ?? 'flag',
   };
 }

@@ -257,8 +257,7 @@ export const settingFlags = {
     description: 'tokens per sequence; 32k is 32,768 [default: as in the file, or 2048]',
   }),
   dtype: dtype({
-    default: 'bf16',
-    description: 'element type of weights in inference',
+    description: 'element type of weights in inference [default: as stored, or bf16]',
   }),
   'cache-dtype': dtype({
     description: 'element type of keys, values and states [default: as --dtype, at least 16 bits]',

@@ -105,7 +105,7 @@ export interface ComparedFigures {
   readonly 'forward-flops': Exact;
   /** FLOPs of a training step. */
   readonly 'training-flops': Exact;
-  /** Bytes of training on one device. */
+  /** Bytes of training on one device with fused attention, without the workspace of kernels. */
   readonly 'training-memory': Exact;
   /** Family of the model. */
   readonly family: string;

@@ -2,6 +2,7 @@
 
 import type { Problem } from '../../base/errors.js';
 import { problemsOf, UserError, usageError } from '../../base/errors.js';
+import type { Dtype } from '../../base/tensor/dtype.js';
 import { formatJson } from '../../base/text/json.js';
 import { setting } from '../../base/text/setting.js';
 import { isRecord, modelName } from '../../base/text/words.js';
@@ -12,6 +13,8 @@ import type { LanguageModel } from '../../model/architecture/layer.js';
 import { BOOKKEEPING_KEYS } from '../../model/architecture/transformer/settings.js';
 import type { ProfileRequest } from '../../model/budget/profile-model.js';
 import { profileModel, requirePositions } from '../../model/budget/profile-model.js';
+import type { Quantization } from '../../model/quantization/quantization-config.js';
+import { inferenceIn, servedFormat, storedWeightFormat } from '../fit/model-memory.js';
 import type {
   ColumnName,
   ColumnValue,
@@ -35,6 +38,8 @@ interface LoadedModel {
   readonly family: Family;
   readonly document: unknown;
   readonly model: LanguageModel;
+  readonly quantization?: Quantization;
+  readonly storedType?: string;
 }
 
 /** Model to compare: a file with one choice of overrides. */
@@ -52,7 +57,9 @@ export interface ComparedText extends TextFigures {
   readonly tokenizer: string;
 }
 
-export interface ComparisonRequest extends ProfileRequest {
+export interface ComparisonRequest extends Omit<ProfileRequest, 'dtype'> {
+  /** Type of the weights; undefined: that of each checkpoint, or bf16. */
+  readonly dtype?: Dtype | undefined;
   /** Names of `COLUMNS`, or dotted paths of the document: `model.num_layers`. */
   readonly columns?: readonly string[] | undefined;
   /** Sort column; a `-` prefix means largest first. */
@@ -75,6 +82,8 @@ export interface ComparedRow {
   readonly valid: boolean;
   /** Figures by the names of `COLUMNS`; null for an invalid model. */
   readonly figures: ComparedFigures | null;
+  /** Type of the weights in inference; null for an invalid model. */
+  readonly weights: string | null;
   /** File of the tokenizer; null without one. */
   readonly tokenizer: string | null;
   /** Document values that differ between models or that the columns name. */
@@ -177,7 +186,7 @@ export async function comparisonOf(
   const measureAt = async (index: number, setting: CommonSetting | undefined) => {
     const candidate = await models.candidate(index);
     const [facts = null] = settingFacts(candidate);
-    return { facts, row: measure(candidate, setting, wish.texts, figures) };
+    return { facts, row: measure(candidate, setting, wish, figures) };
   };
   return {
     measure: (index) => measureAt(index, expected),
@@ -348,7 +357,7 @@ const comparedSetting = (
   facts.length === 0
     ? undefined
     : commonSetting(
-        wish,
+        { ...wish, dtype: wish.dtype ?? 'bf16' },
         facts.map(({ hints }) => hints),
         facts.map(({ positions }) => positions),
       );
@@ -386,7 +395,11 @@ class KnownFigures {
   of(loaded: LoadedModel, setting: CommonSetting, count: () => Measured): Measured {
     if (setting !== this.#setting || this.#known.size >= MOST_KNOWN) this.#known.clear();
     this.#setting = setting;
-    const key = JSON.stringify([loaded.family.name, valueAt(loaded.document, ['model'])]);
+    const key = JSON.stringify([
+      loaded.family.name,
+      valueAt(loaded.document, ['model']),
+      storedWeightFormat(loaded) ?? null,
+    ]);
     const known = this.#known.get(key) ?? count();
     this.#known.set(key, known);
     return known;
@@ -396,17 +409,17 @@ class KnownFigures {
 const MOST_KNOWN = 5000;
 
 /** The part of a row that the `model` section determines. */
-type Measured = Pick<DocumentRow, 'figures' | 'document' | 'tokenizer'> & {
+type Measured = Pick<DocumentRow, 'figures' | 'document' | 'tokenizer' | 'weights'> & {
   readonly vocabulary: number;
 };
 
 function measure(
   { file, chosen, loaded, problems }: ModelCandidate,
   setting: CommonSetting | undefined,
-  texts: readonly ComparedText[] | undefined,
+  { texts, dtype }: ComparisonRequest,
   known: KnownFigures,
 ): DocumentRow {
-  const row = { file, chosen, values: null, tokenizer: null };
+  const row = { file, chosen, values: null, weights: null, tokenizer: null };
   const invalid = { ...row, valid: false, figures: null, document: new Map() };
   if (!loaded || !setting) return { ...invalid, problems };
   const { model } = loaded;
@@ -417,7 +430,7 @@ function measure(
     return { ...invalid, problems: problemsOf(error, file) };
   }
   const { vocabulary, ...measured } = known.of(loaded, setting, () =>
-    figuresOf(loaded, setting, texts),
+    figuresOf(loaded, setting, { texts, dtype }),
   );
   return {
     ...row,
@@ -431,17 +444,19 @@ function measure(
 }
 
 function figuresOf(
-  { family, model, document }: LoadedModel,
+  { family, model, document, ...stored }: LoadedModel,
   setting: CommonSetting,
-  texts: readonly ComparedText[] | undefined,
+  { texts, dtype }: Pick<ComparisonRequest, 'texts' | 'dtype'>,
 ): Measured {
   const vocabulary = model.embedding.weight.shape[0] ?? 0;
   const text = fitting(texts, vocabulary);
   const { batch, context } = setting.inference;
+  const format = servedFormat(dtype, storedWeightFormat(stored));
+  const profile = profileModel(model, setting);
   const described: ModelFigures = {
     family: family.name,
     model,
-    profile: profileModel(model, setting),
+    profile: { ...profile, inference: inferenceIn(model, format, profile.inference) },
     tokens: batch * context,
     text,
   };
@@ -450,6 +465,7 @@ function figuresOf(
   );
   return {
     figures: figures as unknown as ComparedFigures,
+    weights: format?.dtype ?? setting.inference.dtype,
     document: leavesOf(valueAt(document, ['model']), ['model']),
     tokenizer: text?.tokenizer ?? null,
     vocabulary,

@@ -1,51 +1,18 @@
 /** Common GPUs and machines on which a model can be served, fine-tuned with LoRA, and trained. */
 import type { LanguageModel } from '../../model/architecture/layer.js';
-import type { Bounds } from '../../model/budget/figure.js';
 import type { SettingOrigin } from '../../model/budget/profile-model.js';
-import type { Gpu, GpuMachine } from '../hardware/gpu.js';
-import { areLinked, capacityOf } from '../hardware/gpu.js';
-import { GPUS, MACHINES } from '../hardware/gpus.js';
-import { servedWeights, weightLayout } from './serving/quantized.js';
-import { servingMemoryOf } from './serving/serving-memory.js';
+import type { Cluster } from '../hardware/gpu.js';
+import { capacityOf } from '../hardware/gpu.js';
+import { COMMON_HARDWARE } from './common-hardware.js';
+import { fewestForTraining } from './remedies/remedies.js';
+import type { ServingQuestion } from './serving/placed-serving.js';
+import { fewestForServing, placedServing } from './serving/placed-serving.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
 import type { WeightDtype } from './serving/weight-types.js';
-import { fitLora, LORA_RANK, MOST_TRIED_GPUS } from './training/lora.js';
+import { LORA_RANK, loraOn } from './training/lora.js';
 import type { FitVerdict } from './training/training-fit.js';
-import { fitTrainingMemory, memoryVerdict } from './training/training-memory.js';
-import type { TrainingFitSetting } from './training/training-setting.js';
-
-/** Names of the rows, by growing memory. */
-const COMMON = [
-  'rtx-3060-12gb',
-  't4',
-  'l4',
-  'rtx-4090',
-  'rtx-5090',
-  'l40s',
-  'a100-80gb',
-  'h100-80gb',
-  'm4-max-128gb',
-  'h200',
-  'mi300x',
-  'dgx-h100',
-] as const;
-
-/** Hardware of a row: one GPU, or a machine with several. */
-export interface TableHardware {
-  /** Name for `--gpu`. */
-  readonly name: string;
-  readonly title: string;
-  readonly gpu: Gpu;
-  /** GPUs in one unit. */
-  readonly gpus: number;
-}
-
-export const COMMON_HARDWARE: readonly TableHardware[] = COMMON.flatMap((name): TableHardware[] => {
-  const isNamed = (each: Gpu | GpuMachine) => each.name === name;
-  const machine = MACHINES.find(isNamed);
-  if (machine) return [machine];
-  return GPUS.filter(isNamed).map((gpu) => ({ name, title: gpu.title, gpu, gpus: 1 }));
-});
+import { fitTrainingMemory } from './training/training-memory.js';
+import type { TrainingFitSetting, ZeroStage } from './training/training-setting.js';
 
 /** A use of the model: a column. */
 export interface TableUse {
@@ -59,7 +26,8 @@ export interface TableCell extends TableUse {
   /** By the bounds, on one GPU or machine. */
   readonly verdict: FitVerdict;
   /**
-   * Fewest GPUs that fit by the upper bound; null: more than `MOST_TRIED_GPUS`, or more cannot be connected.
+   * Fewest GPUs that fit by the upper bound, a training with changes that keep it the same; null if no number does
+   * whose links are known.
    * @integer @minimum 1
    */
   readonly gpus: number | null;
@@ -101,7 +69,11 @@ export interface TableRequest {
   readonly serving: readonly ServingFitSetting[];
   /** Users at the same time; undefined: the batch of the setting. */
   readonly users: number | undefined;
+  /** Whether the number of GPUs that share the layers is fixed. */
+  readonly isSharingChosen?: boolean;
   readonly training: TrainingFitSetting | null;
+  /** Setting of training adapters; undefined: that of a training. */
+  readonly lora?: TrainingFitSetting | null;
   readonly contextOrigin: SettingOrigin;
 }
 
@@ -130,10 +102,15 @@ export interface TableSetting {
       > & {
         /** Whether the masks of dropout are counted. */
         readonly dropout: boolean;
-        /** ZeRO stage, with several GPUs. */
-        readonly zero: 3;
-        /** Rank of the LoRA adapters. @integer @minimum 1 */
-        readonly loraRank: number;
+        /** ZeRO stage. */
+        readonly zero: ZeroStage;
+      })
+    | null;
+  /** Setting of adapters, whose GPUs divide all state. */
+  readonly lora:
+    | (Pick<TrainingFitSetting, 'recompute'> & {
+        /** Rank of the adapters. @integer @minimum 1 */
+        readonly rank: number;
       })
     | null;
 }
@@ -142,6 +119,7 @@ export function tableSettingOf({
   serving: [served],
   users,
   training,
+  lora = training,
   contextOrigin,
 }: TableRequest): TableSetting {
   return {
@@ -164,111 +142,71 @@ export function tableSettingOf({
       loss: training.loss,
       convention: training.convention,
       dropout: training.dropout ?? false,
-      zero: 3,
-      loraRank: LORA_RANK,
+      zero: training.zero,
     },
+    lora: lora && { rank: LORA_RANK, recompute: lora.recompute },
   };
 }
 
-/** Memory of a GPU as a function of the number of GPUs, for one use; undefined: more than it has. */
-type TotalOn = (gpu: Gpu, gpus: number) => Bounds | undefined;
+/** Answer of a use on one unit, and the fewest GPUs that are enough. */
+type UseOn = (cluster: Cluster) => Pick<TableCell, 'verdict' | 'gpus'>;
 
-/** @throws UserError when the model cannot be trained as requested. */
+/**
+ * Each cell has the answer that the detail of its GPU or machine has.
+ * @throws UserError when the model cannot be trained as requested.
+ */
 export function fitTable(
   model: LanguageModel,
-  { serving, users, training }: Omit<TableRequest, 'contextOrigin'>,
+  {
+    serving,
+    users,
+    isSharingChosen = false,
+    training,
+    lora = training,
+  }: Omit<TableRequest, 'contextOrigin'>,
 ): TableRow[] {
-  const uses = [
+  const uses: readonly { readonly use: TableUse; readonly on: UseOn }[] = [
     ...serving.map((setting) => ({
       use: { use: 'serve', dtype: setting.weights.dtype } as const,
-      total: servingTotal(model, setting, users),
+      on: servingOn(model, { setting, users, isSharingChosen }),
     })),
-    ...(training
-      ? [
-          { use: { use: 'lora' } as const, total: trainingTotal(training, fitLora, model) },
-          {
-            use: { use: 'train' } as const,
-            total: trainingTotal(training, fitTrainingMemory, model),
-          },
-        ]
-      : []),
+    ...(lora ? [{ use: { use: 'lora' } as const, on: adaptersOn(model, lora) }] : []),
+    ...(training ? [{ use: { use: 'train' } as const, on: trainingOn(model, training) }] : []),
   ];
-  return COMMON_HARDWARE.map(({ name, title, gpu, gpus }) => ({
+  return COMMON_HARDWARE.map(({ name, title, gpu, gpus, cluster }) => ({
     name,
     title,
     unit: gpus,
     memoryBytes: capacityOf(gpu).value,
-    cells: uses.map(({ use, total }) => ({ ...use, ...cellOf({ gpu, gpus }, total) })),
+    cells: uses.map(({ use, on }) => ({ ...use, ...on(cluster) })),
   }));
 }
 
-function cellOf(
-  { gpu, gpus: unit }: Pick<TableHardware, 'gpu' | 'gpus'>,
-  total: TotalOn,
-): Pick<TableCell, 'verdict' | 'gpus'> {
-  const capacity = capacityOf(gpu);
-  let verdict: FitVerdict = 'does not fit';
-  for (let gpus = 1; gpus <= MOST_TRIED_GPUS; gpus *= 2) {
-    const bounds = total(gpu, gpus);
-    const on = bounds ? memoryVerdict(bounds, capacity) : 'does not fit';
-    if (gpus <= unit && on !== 'does not fit') verdict = on;
-    if (on === 'fits') return { verdict, gpus };
-  }
-  return { verdict, gpus: null };
-}
-
-/** Values by what they depend on: chips of one generation need the same workspace. */
-function byChip<T>(of: (gpu: Gpu, gpus: number) => T): (gpu: Gpu, gpus: number) => T {
-  const known = new Map<string, T>();
-  return (gpu, gpus) => {
-    const key = `${gpu.kind} ${gpu.architecture} ${gpus}`;
-    const found = known.get(key) ?? of(gpu, gpus);
-    known.set(key, found);
-    return found;
+const servingOn =
+  (model: LanguageModel, question: ServingQuestion): UseOn =>
+  (cluster) => {
+    const asked = { ...question, setting: { ...question.setting, cluster } };
+    const { verdict } = placedServing(model, asked);
+    const one = { ...cluster, gpus: 1 };
+    const fewest = fewestForServing(model, {
+      ...asked,
+      setting: { ...asked.setting, cluster: one },
+    });
+    return { verdict, gpus: fewest?.gpus ?? null };
   };
-}
 
-/** GPUs share the layers, and with several users they can be replicas. */
-function servingTotal(
-  model: LanguageModel,
-  setting: ServingFitSetting,
-  users: number | undefined,
-): TotalOn {
-  const layout = weightLayout(model);
-  const { context } = setting;
-  const weights = Number(servedWeights(layout, setting.weights, 1).total.value);
-  const memoryOn = byChip((gpu, tensorParallel) =>
-    servingMemoryOf({ model, form: { ...setting, tensorParallel }, layout }, gpu),
-  );
-  return (gpu, gpus) => {
-    const capacity = capacityOf(gpu);
-    const most = areLinked(gpu) ? gpus : 1;
-    let best: Bounds | undefined;
-    for (let sharing = users === undefined ? most : 1; sharing <= most; sharing *= 2) {
-      // Most GPUs that are too small are so by far.
-      if (weights / sharing > capacity.value) continue;
-      const batch = users === undefined ? setting.batch : Math.ceil((users * sharing) / gpus);
-      best = memoryOn(gpu, sharing)(batch, context).total;
-      if (best.upper.value <= capacity.value) break;
-    }
-    return best;
+const adaptersOn =
+  (model: LanguageModel, setting: TrainingFitSetting): UseOn =>
+  (cluster) => {
+    const { verdict, gpus } = loraOn(model, { ...setting, cluster });
+    return { verdict, gpus };
   };
-}
 
-/** GPUs are replicas that divide all state (ZeRO-3). */
-function trainingTotal(
-  setting: TrainingFitSetting,
-  memoryOf: (model: LanguageModel, setting: TrainingFitSetting) => { readonly total: Bounds },
-  model: LanguageModel,
-): TotalOn {
-  const total = byChip(
-    (gpu, gpus) =>
-      memoryOf(model, {
-        ...setting,
-        cluster: { gpu, gpus, network: null },
-        zero: 3,
-        globalBatchTokens: undefined,
-      }).total,
-  );
-  return (gpu, gpus) => total(gpu, areLinked(gpu) ? gpus : 1);
-}
+const trainingOn =
+  (model: LanguageModel, setting: TrainingFitSetting): UseOn =>
+  (cluster) => {
+    const asked = { ...setting, cluster };
+    const { verdict } = fitTrainingMemory(model, asked);
+    const fewest = verdict === 'fits' ? cluster : fewestForTraining(model, asked);
+    return { verdict, gpus: fewest?.gpus ?? null };
+  };

@@ -11,8 +11,9 @@ import type { MachineProfile } from '../hardware/machine-profile.js';
 import type { ServingRemedy, UnmetRequirement } from './remedies/remedies.js';
 import { fitTraining, servingRemedies } from './remedies/remedies.js';
 import type { BatchingComparison } from './serving/batching.js';
+import { placedServing } from './serving/placed-serving.js';
 import type { ServingCost, ServingFit, UsersFit } from './serving/serving.js';
-import { fitServing, replicasOf, servingCost, usersOf } from './serving/serving.js';
+import { fitServing, servingCost, usersOf } from './serving/serving.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
 import type { ForwardNeed, ForwardSize } from './serving/this-machine-forward.js';
 import { forwardBytesOf, forwardSecondsOf } from './serving/this-machine-forward.js';
@@ -143,7 +144,8 @@ function servingOf(
   request: NonNullable<FitRequest['serving']>,
   price: number | undefined,
 ): NonNullable<Fits['serving']> {
-  const { setting, fit } = leastShared(model, request);
+  const { setting } = placedServing(model, request);
+  const fit = fitServing(model, setting);
   const { prompt, output } = setting;
   const cost = price !== undefined && fit.load && servingCost(fit.load, setting, price);
   const generation = answerFlopsOf(model, { prompt, generated: output });
@@ -154,27 +156,8 @@ function servingOf(
     users: usersOf(model, setting, request.users),
     ...(generation && { generation }),
     ...(cost && { cost }),
-    remedies: fit.verdict === 'fits' ? [] : servingRemedies(model, setting, request),
+    remedies: fit.verdict === 'fits' ? [] : servingRemedies(model, request),
   };
-}
-
-/** Serving on the fewest GPUs per layer that fit the model, or on the most if none fits. A fixed number is kept. */
-function leastShared(
-  model: LanguageModel,
-  { setting: asked, users, isSharingChosen }: NonNullable<FitRequest['serving']>,
-): { readonly setting: ServingFitSetting; readonly fit: ServingFit } {
-  const sharedBy = (tensorParallel: number) => {
-    const wider = { ...asked, tensorParallel };
-    const setting =
-      users === undefined ? wider : { ...wider, batch: Math.ceil(users / replicasOf(wider)) };
-    return { setting, fit: fitServing(model, setting) };
-  };
-  let best = sharedBy(asked.tensorParallel);
-  if (isSharingChosen) return best;
-  for (let shared = 2; shared <= asked.cluster.gpus && best.fit.verdict !== 'fits'; shared *= 2) {
-    best = sharedBy(shared);
-  }
-  return best;
 }
 
 /** Forward pass on this machine, as quick-test runs it. */

@@ -299,6 +299,8 @@ export interface Cluster {
   readonly gpus: number;
   /** Link for more GPUs than the GPU's own links connect; null if unknown. */
   readonly network: Link | null;
+  /** Name of the machine for `--gpu`; absent for GPUs that are not of a machine. */
+  readonly machine?: string;
 }
 
 // GPUs from published figures, in the units that makers print: GB, GB/s and TFLOP/s

@@ -164,7 +164,8 @@ export function clusterNamed(
     const found = gpus === undefined ? '' : ` and ${setting('gpus', gpus)}`;
     throw usageError(`expected one number of GPUs, found ${quote(text)}${found}`, suggestion);
   }
-  return { gpu, gpus: gpus ?? counted ?? each, network };
+  const machine = 'gpu' in entry && { machine: entry.name };
+  return { gpu, gpus: gpus ?? counted ?? each, network, ...machine };
 }
 
 // Reads names of GPUs and machines as people write them: `RTX 4090`, `h100`, `8xA100`, `A100 80GB`

@@ -10,6 +10,7 @@ import type { Bounds, Exact, Figure, Quantity } from '../../model/budget/figure.
 import { componentSums, countParameters } from '../../model/budget/parameters.js';
 import { inferenceMemoryOf } from '../../model/budget/profile-model.js';
 import type { StateSetting } from '../../model/budget/state.js';
+import { inferenceIn, servedFormat } from '../fit/model-memory.js';
 import type { Shares } from './allocation.js';
 import { ALLOCATION_RULE, allocatedSizes, sharesOf } from './allocation.js';
 import type { Criterion, CriterionName, Measures, ParetoAxis } from './criteria.js';
@@ -379,10 +380,10 @@ function describeRow(
   if (!model) return undefined;
   const { byComponent, buffers } = countParameters(model);
   const parameters = componentSums(byComponent);
-  const { weights, state, total } = inferenceMemoryOf(
+  const { weights, state, total } = inferenceIn(
     model,
-    { ...parameters, buffers: { value: buffers } },
-    inference,
+    servedFormat(inference.dtype, undefined),
+    inferenceMemoryOf(model, { ...parameters, buffers: { value: buffers } }, inference),
   );
   const misfit = decode && !isWithin(total.value, decode) ? misfitText(total, decode) : null;
   return {

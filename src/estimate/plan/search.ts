@@ -4,9 +4,16 @@ import { sumOf } from '../../base/text/words.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { memoizedBy } from '../../model/architecture/walk.js';
 import type { Bounds, Exact, Quantity } from '../../model/budget/figure.js';
-import { bodyIn, countParameters, type ParameterBudget } from '../../model/budget/parameters.js';
+import {
+  bodyIn,
+  bufferBytes,
+  countParameters,
+  type ParameterBudget,
+} from '../../model/budget/parameters.js';
 import { inferenceBytes, requirePositions } from '../../model/budget/profile-model.js';
 import { type StateSetting, stateOf } from '../../model/budget/state.js';
+import { isQuantized, servedFormat } from '../fit/model-memory.js';
+import { servedParameters } from '../fit/serving/quantized.js';
 import { type Measures, offBalance, widthPerLayer } from './criteria.js';
 import type { Counts, FoldedModel } from './folding.js';
 import {
@@ -382,12 +389,17 @@ export function measuresOf(
   const sum = (of: (count: ParameterBudget) => number) =>
     sumOf(counted, ({ times, ...count }) => times * of(count));
   const parameters = sum((each) => each.parameters);
-  const memory = inferenceBytes({
-    parameters,
+  const kept = {
     buffers: sum(({ buffers }) => buffers),
     state: sumOver(keeping, (part) => stateBytes(part, inference)),
-    dtype: inference.dtype,
-  });
+  };
+  const format = servedFormat(inference.dtype, undefined);
+  const memory =
+    format && isQuantized(format)
+      ? sumOver(model, (part) => Number(servedParameters(part, format).value)) +
+        Number(bufferBytes(kept.buffers).value) +
+        kept.state
+      : inferenceBytes({ ...kept, parameters, dtype: inference.dtype });
   return {
     parameters,
     body: sum(bodyIn),

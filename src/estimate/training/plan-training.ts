@@ -7,12 +7,11 @@ import type { Recompute } from '../../model/budget/flops.js';
 import { countParameters } from '../../model/budget/parameters.js';
 import { resolveSetting } from '../../model/budget/profile-model.js';
 import { byBound } from '../fit/bounds.js';
-import { computedIn, stepTimeOf, trainingCost, trainingTimeOf } from '../fit/training/step-time.js';
+import { stepTimeIfKnown, trainingCost, trainingTimeOf } from '../fit/training/step-time.js';
 import type { FitVerdict } from '../fit/training/training-fit.js';
 import { fitTrainingMemory } from '../fit/training/training-memory.js';
 import type { TrainingFitSetting, ZeroStage } from '../fit/training/training-setting.js';
 import type { Cluster } from '../hardware/gpu.js';
-import { peakIfKnown } from '../hardware/gpu.js';
 import { GPUS } from '../hardware/gpus.js';
 import type { MeasuredGradients } from './count-gradients.js';
 import type { Mistake } from './mistakes/find-mistakes.js';
@@ -120,11 +119,11 @@ export interface TrainingOnHardware {
   readonly capacity: number;
   /** Whether it fits. */
   readonly verdict: FitVerdict;
-  /** Time of a step; null where no peak of the GPU is known. */
+  /** Time of a step; null where no peak of the GPU is known, or no link. */
   readonly stepSeconds: PlainBounds | null;
-  /** Speed by the estimate; null where no peak of the GPU is known. */
+  /** Speed by the estimate; null where no peak of the GPU is known, or no link. */
   readonly tokensPerSecond: number | null;
-  /** Time of all steps; null where no peak of the GPU is known. */
+  /** Time of all steps; null where no peak of the GPU is known, or no link. */
   readonly totalSeconds: PlainBounds | null;
   /** Cost in the currency of --price; null without it. */
   readonly cost: PlainBounds | null;
@@ -365,8 +364,7 @@ function onHardware(
 ): TrainingOnHardware {
   const { gpu, gpus } = setting.cluster;
   const { total, verdict, capacity, stages } = fitTrainingMemory(model, setting);
-  const hasSpeed = setting.mfu !== undefined || peakIfKnown(gpu, computedIn(setting)) !== null;
-  const step = hasSpeed ? stepTimeOf(model, setting, stages) : undefined;
+  const step = stepTimeIfKnown(model, setting, stages);
   const time = step && trainingTimeOf(step, setting.trainTokens ?? 0);
   return {
     gpu: gpu.title,

@@ -22,8 +22,10 @@ import {
 } from '../../model/architecture/families.js';
 import type { DocumentOf, Family } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
+import type { Param } from '../../model/architecture/param.js';
 import { LimitError } from '../../model/architecture/param.js';
 import type { Quantization } from '../../model/quantization/quantization-config.js';
+import { storedBits } from '../../model/quantization/stored-weights.js';
 import type { DecidedFamily } from './family-of-keys.js';
 import { configPath, presetAdvice, presetOfPath } from './locate.js';
 import type { LeftOutPart } from './parts-left-out.js';
@@ -137,7 +139,8 @@ export async function modelOf(
   const errors = checked.errors + (strict ? checked.warnings : 0);
   const { value } = checked;
   if (value === undefined || errors > 0) throw invalidConfig(written.file, problems, errors);
-  const model = describe(written, family, value, problems);
+  const described = describe(written, family, value, problems);
+  const model = quantization?.served ? withStoredBits(described, quantization) : described;
   return {
     file: written.file,
     family,
@@ -147,6 +150,18 @@ export async function modelOf(
     locate: (path) => written.locate(path),
     ...(textOf !== undefined && { textOf }),
     ...(quantization && { quantization }),
+  };
+}
+
+/** The description with the bits of its stored tensors, counted once when they are asked for. */
+function withStoredBits(described: LanguageModel, quantization: Quantization): LanguageModel {
+  let known: ReadonlyMap<Param, number> | undefined;
+  return {
+    ...described,
+    storedBits: () => {
+      known ??= storedBits(described, quantization);
+      return known;
+    },
   };
 }
 

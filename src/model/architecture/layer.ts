@@ -291,6 +291,8 @@ export interface LanguageModel extends Node<'languageModel'> {
   readonly positions: number;
   /** Width of the residual stream. */
   readonly hidden: number;
+  /** Bits of the tensors that a checkpoint stores quantized, scales included; absent if it stores none so. */
+  readonly storedBits?: () => ReadonlyMap<Param, number>;
 }
 
 export type Layer =

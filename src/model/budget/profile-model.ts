@@ -49,7 +49,7 @@ export interface ModelProfile {
   }[];
   /** Memory and FLOPs of inference. */
   readonly inference: InferenceBudget;
-  /** Memory and FLOPs of training. */
+  /** Memory of training with fused attention, without the workspace of kernels. */
   readonly training: TrainingBudget;
   /** A forward pass with the inference setting. */
   readonly forwardFlops: ForwardBudget;
@@ -65,7 +65,7 @@ export function profileModel(model: LanguageModel, setting: ProfileSetting): Mod
     parameters,
     bytes: DTYPE_NAMES.map((dtype) => ({ dtype, bytes: weightBytes(parameters.total, dtype) })),
     inference: inferenceMemoryOf(model, parameters, inference),
-    training: trainingMemoryOf(model, training),
+    training: trainingMemoryOf(model, training, 'fused'),
     forwardFlops: forwardFlopsOf(model, inference),
     trainingFlops: trainingFlopsOf(model, { ...training, causal: inference.causal }),
   };

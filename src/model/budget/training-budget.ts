@@ -9,6 +9,7 @@ import { add, ceildiv, inputs, mul, v } from './expression.js';
 import type { Derivation, Figure } from './figure.js';
 import { figure, sumFigure } from './figure.js';
 import type { Recompute } from './flops.js';
+import type { AttentionKernel } from './kernel-activations.js';
 import { bufferBytes, countParameters } from './parameters.js';
 import type { ActivationBudget } from './saved-activations.js';
 import { activationsOf } from './saved-activations.js';
@@ -89,7 +90,11 @@ export interface TrainingBudget {
 }
 
 /** Everything that training keeps; kernel workspaces and fragmentation are extra. */
-export function trainingMemoryOf(model: LanguageModel, setting: TrainingSetting): TrainingBudget {
+export function trainingMemoryOf(
+  model: LanguageModel,
+  setting: TrainingSetting,
+  attention: AttentionKernel = 'plain',
+): TrainingBudget {
   const embeddings = embeddingsOf(model);
   const trained = countedTensors(model)
     .filter(({ tensor: { role } }) => role === 'parameter')
@@ -101,7 +106,7 @@ export function trainingMemoryOf(model: LanguageModel, setting: TrainingSetting)
   const { weights, gradients, optimizer } = trainedStateOf(trained, setting);
   const buffers = bufferBytes(countParameters(model).buffers);
   const bytesPerValue = trainingBytes(setting.precision);
-  const activations = activationsOf(model, { ...setting, bytesPerValue });
+  const activations = activationsOf(model, { ...setting, bytesPerValue, attention });
   const parts = { weights, gradients, optimizer, buffers, activations: activations.total };
   const total = sumFigure('training memory', 'bytes', parts, 'sum of the parts, on one device');
   return { weights, gradients, optimizer, buffers, activations, total };

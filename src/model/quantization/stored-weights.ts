@@ -39,6 +39,20 @@ interface ModuleWeight {
   readonly copies: number;
 }
 
+/** Bits of each quantized tensor, with its scales. */
+export function storedBits(
+  model: LanguageModel,
+  quantization: Quantization,
+): ReadonlyMap<Param, number> {
+  const bitsOf = new Map<Param, number>();
+  for (const { module, tensor, copies } of modulesOf(model)) {
+    if (bitsOf.has(tensor) || !quantization.isQuantized(module)) continue;
+    const parts = quantization.layout(module);
+    bitsOf.set(tensor, copies * sumOf(parts, ({ elements, bits }) => elements * bits));
+  }
+  return bitsOf;
+}
+
 /** Counts quantized values, scales and other tensors of a quantization, and the weights that stay unquantized. */
 export function storedWeights(model: LanguageModel, quantization: Quantization): StoredWeights {
   const { method, label, layout, otherBits, otherType } = quantization;

@@ -75,10 +75,10 @@ function conditionNotes({ shown, columns }: Answer, more = ''): Block[] {
   const file = shown.hasSeveralFiles ? 'files' : 'file';
   const parts = present([
     `Inference: ${formatSequences(inference.batch, inference.context)}` +
-      `${contextText(origins.context).replace('file', file)}, ${dtypeWord(inference.dtype)}.`,
+      `${contextText(origins.context).replace('file', file)}, ${joined([...new Set(rows.flatMap(({ weights }) => weights ?? []))])}.`,
     hasTraining(columns) &&
       `Training: ${formatSequences(training.batch, training.context)}, ` +
-        `${precisionText(training.precision)}, ${training.optimizer}.`,
+        `${precisionText(training.precision)}, ${training.optimizer}, without workspace.`,
   ]);
   const isMarked = columns.some(({ name }) => name in least);
   const marks =

@@ -35,7 +35,13 @@ import {
   servingText,
 } from './fit-serving.js';
 import type { Training } from './fit-training.js';
-import { changedSettings, changesText, loraText, NOTHING_FITS } from './fit-training.js';
+import {
+  changedSettings,
+  changesText,
+  loraText,
+  NOTHING_FITS,
+  withoutSpeedText,
+} from './fit-training.js';
 
 const hardwareText = ({ gpu, gpus }: FitResult['cluster']) =>
   `${formatInteger(gpus)} × ${gpu.title}`;
@@ -162,7 +168,9 @@ const neededText = (
 
 function speedFacts({ setting, fit, users }: Serving): Fact[] {
   if (fit.withoutRoom !== null) return [];
-  if (fit.prefill === null) return [{ name: 'speed', text: NO_PEAK }];
+  if (fit.prefill === null || fit.decode === null) {
+    return [{ name: 'speed', text: withoutSpeedText(fit.withoutLink ?? NO_PEAK) }];
+  }
   const { tokensPerSecond } = fit.decode;
   const { expected, lower, upper } = tokensPerSecond;
   const one = setting.batch === 1;
@@ -264,8 +272,8 @@ function trainingFacts(training: Training): Fact[] {
   ]);
 }
 
-function stepText({ step }: Training['fit']): string {
-  if (!step) return NO_PEAK;
+function stepText({ step, withoutSpeed }: Training['fit']): string {
+  if (!step) return withoutSpeedText(withoutSpeed);
   const limit = step.decidedBy === 'utilisation' ? step.limitedBy : step.decidedBy;
   return (
     `${significant(step.tokensPerSecond.value)} tokens/s at an MFU of ${percentText(step.mfu.value)} (estimate), ` +

@@ -1,7 +1,6 @@
 /** Lower bounds, estimates and upper bounds as cells, and the memory table shared by training and serving. */
 
 import { formatBytes } from '../../base/text/units.js';
-import type { MOST_TRIED_GPUS } from '../../estimate/fit/training/lora.js';
 import type { FitVerdict } from '../../estimate/fit/training/training-fit.js';
 import type { GpuKind } from '../../estimate/hardware/gpu.js';
 import type { Bounds, Quantity } from '../../model/budget/figure.js';
@@ -84,9 +83,6 @@ export const boundsColumns = (unit: string) => [
 
 export const boundsCells = (bounds: ShownBounds, text: (value: number) => string): Cell[] =>
   [bounds.lower, bounds.expected, bounds.upper].map(({ value }) => valueCell(Number(value), text));
-
-/** Copy of the limit in `src/estimate/fit/training/lora.ts`: a report imports only its types. */
-export const MOST_TRIED: typeof MOST_TRIED_GPUS = 64;
 
 export const bytesText = (bytes: number) => formatBytes(Math.round(bytes));
 

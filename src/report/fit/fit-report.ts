@@ -56,7 +56,6 @@ export function fitReport(result: FitResult, { explain, argv }: FitReportOptions
     blocks: [
       { kind: 'facts', facts: fitFacts(result) },
       memorySummary(result),
-      ...linkNotes(result),
       ...(explain ? explanationBlocks(sectionsOf(result)) : []),
     ],
     details: [
@@ -94,12 +93,6 @@ function batchingBlocks({ lengths, batch, mean, drawn, ...mixed }: BatchingCompa
         'prefills are left out. Published gains of 3 to 5 times need answers whose mean is a third to a fifth of the longest.',
     ),
   ];
-}
-
-/** Communication that is not counted makes the speeds too high. */
-function linkNotes({ training, serving }: FitResult): Block[] {
-  const missing = training?.fit.step?.withoutLink ?? serving?.fit.withoutLink ?? null;
-  return missing === null ? [] : [noteOf(`Communication is not counted: ${missing}.`)];
 }
 
 const sectionsOf = ({ training, serving, forward }: FitResult) => ({
@@ -314,8 +307,12 @@ const servingRows = ({ setting: { batch }, fit, cost }: Serving): Row[] => [
 
 const speedRows = ({ prefill, decode }: Serving['fit']): Row[] => [
   ...(prefill ? [{ what: 'prefill', unit: 'seconds', bounds: prefill.seconds }] : []),
-  { what: 'step of decoding', unit: 'seconds', bounds: decode.seconds },
-  { what: 'decoding', unit: 'tokens/s', bounds: decode.tokensPerSecond },
+  ...(decode
+    ? [
+        { what: 'step of decoding', unit: 'seconds', bounds: decode.seconds },
+        { what: 'decoding', unit: 'tokens/s', bounds: decode.tokensPerSecond },
+      ]
+    : []),
 ];
 
 const bytesRow = (what: string, bytes: number | bigint): Row => ({

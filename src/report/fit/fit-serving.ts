@@ -53,7 +53,7 @@ export const decodeLimitText = ({ limitedBy }: Pick<DecodeStep, 'limitedBy'>): s
 export const prefillLimitText = ({ limitedBy }: Pick<Prefill, 'limitedBy'>): string =>
   limitedBy === null ? 'measured' : `limited by ${limitedBy}`;
 
-export const NO_PEAK = 'no speed estimate: no published peak for this GPU';
+export const NO_PEAK = 'no published peak for this GPU';
 
 export type Serving = NonNullable<Fits['serving']>;
 
@@ -86,8 +86,6 @@ export function servingBlocks(
       ? [...speedBlocks(fit, setting), noteOf(roomText(fit, setting))]
       : [noteOf(`${sentence(fit.withoutRoom)} ${roomText(fit, setting)}`)]),
     generation && generationNote(generation),
-    fit.withoutLink !== null &&
-      noteOf(`All-reduces between GPUs are not counted: ${fit.withoutLink}.`),
     ...(fit.load ? loadBlocks(fit.load, setting, doubts) : []),
     ...remedyBlocks(remedies),
   ]);
@@ -111,20 +109,23 @@ function remedyBlocks(remedies: Serving['remedies']): Block[] {
 export const servingText = ({ flags }: ServingRemedy): string => settingsLine(flags);
 
 export const formatText = ({
-  weights: { dtype, groupSize, scaleDtype, zeroPoints },
+  weights: { dtype, groupSize, scaleDtype, zeroPoints, stored },
 }: Serving['setting']) =>
-  groupSize === 'block' || ['f32', 'bf16', 'f16'].includes(dtype)
-    ? dtype
-    : `${dtype} (${groupSize === 'row' ? 'one' : `groups of ${formatInteger(groupSize)}, one`} ${scaleDtype === 'f8_e8m0' ? 'E8M0' : dtypeWord(scaleDtype)} scale` +
-      `${groupSize === 'row' ? ' per row' : ' each'}${zeroPoints ? ', zero points' : ''})`;
+  stored !== undefined
+    ? `${dtype} (as stored: ${stored})`
+    : groupSize === 'block' || ['f32', 'bf16', 'f16'].includes(dtype)
+      ? dtype
+      : `${dtype} (${groupSize === 'row' ? 'one' : `groups of ${formatInteger(groupSize)}, one`} ${scaleDtype === 'f8_e8m0' ? 'E8M0' : dtypeWord(scaleDtype)} scale` +
+        `${groupSize === 'row' ? ' per row' : ' each'}${zeroPoints ? ', zero points' : ''})`;
 
 function speedBlocks(fit: Serving['fit'], setting: Serving['setting']): Block[] {
-  const { decode, prefill } = fit;
+  const { decode, prefill, withoutLink } = fit;
+  if (decode === null) return [noteOf(sentence(`no speed estimate: ${withoutLink}`))];
   if (prefill === null) {
     const least = formatSeconds(decode.seconds.lower.value);
     return [
       noteOf(
-        `${sentence(NO_PEAK)} A decoding step takes at least ${least}, for reading weights and caches.`,
+        `${sentence(`no speed estimate: ${NO_PEAK}`)} A decoding step takes at least ${least}, for reading weights and caches.`,
       ),
     ];
   }
@@ -136,8 +137,13 @@ function speedBlocks(fit: Serving['fit'], setting: Serving['setting']): Block[] 
   ];
 }
 
+interface ShownSpeed {
+  readonly prefill: Prefill;
+  readonly decode: NonNullable<Serving['fit']['decode']>;
+}
+
 function speedTable(
-  { prefill, decode }: { readonly prefill: Prefill } & Pick<Serving['fit'], 'decode'>,
+  { prefill, decode }: ShownSpeed,
   { prompt, batch }: Serving['setting'],
 ): TableBlock {
   const sequences = batch === 1 ? '1 sequence' : `${formatInteger(batch)} sequences`;

@@ -12,7 +12,6 @@ import type {
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 import { leftColumn, noteOf, right, strongCell, tableOf, valueCell } from '../kit/report.js';
 import { contextText } from '../profile/setting-notes.js';
-import { MOST_TRIED } from './fit-bounds.js';
 
 /** @param words The command line after `fit`, with the model. */
 export function fitTableReport(result: FitTableResult, words: readonly string[]): Report {
@@ -87,6 +86,7 @@ const table = (rows: readonly TableRow[]): TableBlock =>
 
 function verdictCell({ verdict, gpus }: TableCell, unit: number): Cell {
   if (verdict === 'fits') return { text: 'fits', tone: 'good' };
+  if (gpus !== null && gpus <= unit) return { text: '1×' };
   if (verdict === 'may fit') return { text: 'may fit', tone: 'warning' };
   return gpus === null ? { text: 'no', tone: 'dim' } : { text: `${Math.ceil(gpus / unit)}×` };
 }
@@ -106,26 +106,28 @@ const dataTable = (rows: readonly TableRow[]): TableBlock =>
     ],
   );
 
-function notes({ serving, training, contextOrigin }: TableSetting): Block[] {
+function notes({ serving, training, lora, contextOrigin }: TableSetting): Block[] {
   const load = (each: NonNullable<TableSetting['serving']>) =>
     each.users === null ? counted(each.batch, 'sequence') : counted(each.users, 'user');
   return present([
     serving &&
       noteOf(
         `Serving: ${load(serving)} of ${formatInteger(serving.context)} tokens${contextText(contextOrigin)}; ` +
-          `2×: on two GPUs; no: not on ${MOST_TRIED}.`,
+          '2×: on two units; no: on no number with a known link.',
       ),
     training &&
       noteOf(
-        `Training: ${training.microBatch} × ${formatInteger(training.context)} tokens, ${training.optimizer}, ` +
-          `${trainingFlags(training).join(' ')}; LoRA: rank ${training.loraRank}.`,
+        `Training: ${training.microBatch} × ${formatInteger(training.context)} tokens, ` +
+          `${[training.optimizer, ...trainingFlags(training)].join(' ')}; 1×, 2×: with changes that keep it the same` +
+          `${lora ? `; LoRA: rank ${lora.rank}, recomputation ${lora.recompute}` : ''}.`,
       ),
   ]);
 }
 
-/** Flags of a training: the two that matter most, and those that are not the default. */
+/** Flags of a training that are not the default. */
 const trainingFlags = (training: NonNullable<TableSetting['training']>): string[] => [
-  `${setting('recompute', training.recompute)} ${setting('zero', training.zero)}`,
+  ...(training.recompute === 'none' ? [] : [setting('recompute', training.recompute)]),
+  ...(training.zero === 0 ? [] : [setting('zero', training.zero)]),
   ...(training.precision === 'mixed' ? [] : [setting('precision', training.precision)]),
   ...(training.attention === 'fused' ? [] : [setting('attention', training.attention)]),
   ...(training.loss === 'full' ? [] : [setting('loss', training.loss)]),

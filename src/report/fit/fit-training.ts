@@ -34,13 +34,11 @@ import {
   boundsColumns,
   bytesText,
   labelled,
-  MOST_TRIED,
   memoryTable,
   NOUNS,
   sameBounds,
   verdictHeading,
 } from './fit-bounds.js';
-import { NO_PEAK } from './fit-serving.js';
 
 export type Training = NonNullable<Fits['training']>;
 
@@ -71,12 +69,15 @@ export function trainingBlocks(training: Training): Block[] {
   ];
 }
 
-function speedBlocks({ verdict, step, time }: Training['fit']): Block[] {
+function speedBlocks({ verdict, step, time, withoutSpeed }: Training['fit']): Block[] {
   if (verdict === 'does not fit') {
     return [noteOf('No speed estimate: the training does not fit into the memory.')];
   }
-  return step ? stepBlocks(step, time) : [noteOf(sentence(NO_PEAK))];
+  return step ? stepBlocks(step, time) : [noteOf(sentence(withoutSpeedText(withoutSpeed)))];
 }
+
+export const withoutSpeedText = (reason: string | null): string =>
+  `no speed estimate: ${reason ?? 'unknown'}`;
 
 const ATTENTION = {
   fused: 'fused attention (profile counts plain)',
@@ -160,8 +161,6 @@ function stepBlocks(step: StepTime, time: TrainingTime | undefined): Block[] {
         `(estimate), ${utilisationText(step)}. Its lower bound is limited by ${limitedBy}: ` +
         `${limits.map((each) => limitText(each, step)).join(', ')}.`,
     ),
-    withoutLink !== null &&
-      noteOf(`Communication over unknown links is not counted: ${withoutLink}.`),
     {
       kind: 'table',
       columns: [leftColumn('time', 'what'), ...boundsColumns('seconds')],
@@ -248,7 +247,7 @@ export function loraText({ setting: { cluster }, lora }: Training): string {
   const each = cluster.gpus === 1 ? '' : ` per ${NOUNS[cluster.gpu.kind].each}`;
   const how = [`rank ${rank}`, ...(recompute === 'none' ? [] : [`${recompute} recompute`])];
   const needed =
-    gpus === null ? `; more than ${MOST_TRIED} GPUs needed` : `; fits on ${counted(gpus, 'GPU')}`;
+    gpus === null ? '; more GPUs have no known link' : `; fits on ${counted(gpus, 'GPU')}`;
   const isEnough = verdict === 'fits' || cluster.gpu.links.length === 0;
   return (
     `${verdict}: ${bytesText(total.expected.value)}${each} (${how.join(', ')})` +
@@ -256,7 +255,7 @@ export function loraText({ setting: { cluster }, lora }: Training): string {
   );
 }
 
-export const NOTHING_FITS = 'does not fit on any number of GPUs up to 65,536';
+export const NOTHING_FITS = 'no change is enough on any number of GPUs with a known link';
 
 /** Side effects of the remedies. */
 function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['setting']): Block[] {
@@ -277,12 +276,15 @@ function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['s
 }
 
 /** The changed settings in their order, under their names in texts. */
-export const changedSettings = (flags: Remedy['flags']): SettingValues =>
-  Object.fromEntries(
-    Object.entries(flags).map(([name, value]) => {
-      if (name === 'cluster') return ['gpus', flags.cluster?.gpus];
-      return [name === 'globalBatchTokens' ? 'globalBatch' : name, value];
-    }),
-  );
+export const changedSettings = ({
+  cluster,
+  globalBatchTokens: globalBatch,
+  ...flags
+}: Remedy['flags']): SettingValues => ({
+  ...(cluster?.machine !== undefined && { gpu: cluster.machine }),
+  ...(cluster && { gpus: cluster.gpus }),
+  ...(flags as SettingValues),
+  ...(globalBatch !== undefined && { globalBatch }),
+});
 
 export const changesText = (flags: Remedy['flags']): string => settingsLine(changedSettings(flags));

@@ -17,7 +17,7 @@ import { counted, joined, modelName, present, sumOf } from '../../base/text/word
 import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import { ignoredText } from '../../checkpoint/reconcile/ignored-tensors.js';
 import type { CheckpointFacts } from '../../input/model-input/checkpoint-model.js';
-import type { Figure } from '../../model/budget/figure.js';
+import type { Bounds, Figure } from '../../model/budget/figure.js';
 import type { LimitCheck, ResolvedSetting } from '../../model/budget/profile-model.js';
 import type { StoredWeights } from '../../model/quantization/stored-weights.js';
 import type { ProfileResult } from '../command-results.js';
@@ -124,42 +124,40 @@ function profileFacts({
   forwardFlops,
   training,
   setting,
+  weights: weightFormat,
+  onGpu,
 }: ProfileResult): Fact[] {
   const { state, total, weights } = inference;
   const { batch, context, dtype } = setting.inference;
   const tokens = `${formatSequences(batch, context)}${contextText(setting.origins.context)}`;
   const bf16 = bytes.find((each) => each.dtype === 'bf16');
-  const quantized = served.map((each) => `${formatBytes(each.bytes.value)} ${each.dtype}`);
-  // Next to these, the bytes of the same type without scales would contradict them.
-  const isQuantized = bf16 !== undefined && weights.value < bf16.bytes.value;
-  const word = dtypeWord(dtype);
-  const typeText = isQuantized ? `${word} throughout, without scales` : word;
+  const format = weightFormat?.dtype ?? dtypeWord(dtype);
+  const others = [...(bf16 ? [{ dtype: 'bf16', bytes: bf16.bytes }] : []), ...served].filter(
+    (each) => each.dtype !== format,
+  );
   return present([
     {
       name: 'weights',
-      text: [
-        ...(dtype === 'bf16' ? [] : [`${formatBytes(weights.value)} ${typeText}`]),
-        ...(bf16 ? [`${formatBytes(bf16.bytes.value)} bf16`] : []),
-        ...(isQuantized ? [] : quantized),
-      ].join(' · '),
-    },
-    isQuantized && {
-      name: 'served',
-      text: `${quantized.join(' · ')}, with scales, other tensors in 16 bits`,
+      text: [{ dtype: format, bytes: weights }, ...others]
+        .map((each) => `${formatBytes(each.bytes.value)} ${each.dtype}`)
+        .join(' · '),
     },
     stored && { name: 'stored', text: `${formatBytes(stored.total.value)} (${stored.label})` },
     checkpoint && { name: 'checkpoint', ...checkpointFact(checkpoint) },
     checkpoint?.ignored && { name: 'not counted', text: ignoredText(checkpoint.ignored) },
     adapter && adapterFact(adapter, Number(parameters.total.value)),
     ...stateFacts(state, setting),
-    { name: 'inference', text: `${formatBytes(total.value)} in ${word}, for ${tokens}` },
+    {
+      name: 'inference',
+      text: `${formatBytes(total.value)} in ${format}, for ${tokens}${onGpuText(onGpu?.serving)}`,
+    },
     {
       name: 'compute',
       text:
         `${formatFlops(BigInt(forwardFlops.total.value) / BigInt(batch * context))} per token, ` +
         `${formatFlops(forwardFlops.total.value)} per forward pass${setting.inference.causal ? ' (causal)' : ''}`,
     },
-    { name: 'training', text: trainingFact(training, setting) },
+    { name: 'training', text: trainingFact(training, setting, onGpu) },
   ]);
 }
 
@@ -210,24 +208,28 @@ function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
 function stateTypes({ mambaState }: State, cacheDtype: Dtype): string {
   if (cacheDtype === 'f32') return 'f32';
   const isFloat32 = 'float32_values' in mambaState.inputs;
-  return `${isFloat32 ? 'float32, convolutions in ' : ''}${dtypeWord(cacheDtype)} (fit: float32)`;
+  return `${isFloat32 ? 'float32, convolutions in ' : ''}${dtypeWord(cacheDtype)}`;
 }
 
-/** `1.3 GB`, and the total without what only plain kernels keep. */
+/** The estimate of `fit`: on a GPU, the workspace of its kernels is added. */
+const onGpuText = (bytes: Bounds | undefined): string =>
+  bytes === undefined ? '' : `; ${formatBytes(Math.round(bytes.expected.value))} with workspace`;
+
+/** `144.3 GB, AdamW, mixed precision; 168.0 GB with workspace (estimate, NVIDIA H100)`. */
 function trainingFact(
-  { total, activations, optimizer }: ProfileResult['training'],
+  { total, optimizer }: ProfileResult['training'],
   { training, inference }: ResolvedSetting,
+  onGpu: ProfileResult['onGpu'],
 ) {
   const { batch, context, precision, recompute } = training;
-  const plain = plainKernelBytes(activations);
-  const fused = formatBytes(BigInt(total.value) - BigInt(plain));
-  return present([
-    `${formatBytes(total.value)}${plain > 0 ? ` (${fused} with fused attention)` : ''}`,
+  const how = present([
+    formatBytes(total.value),
     optimizer.label.replace(/^optimizer: /, ''),
     precisionText(precision),
     batch !== inference.batch && formatSequences(batch, context),
     recompute !== 'none' && `recomputation ${recompute}`,
   ]).join(', ');
+  return `${how}${onGpuText(onGpu?.training)}`;
 }
 
 /** Rows of the table of the answer, with its total; fewer below many facts, to fit on a screen. */
@@ -428,27 +430,6 @@ function inferenceBlocks({ inference, setting }: ProfileResult): Block[] {
     bytesTable([weights, buffers, state.keyValueCache, ...recurrentStates(state)], total),
     noteOf(stateText(state)),
     ...windowNotes(state),
-    ...quantisedNotes(setting.inference.dtype),
-  ];
-}
-
-/** Names that `fit` uses for the types whose weights need scales. */
-const QUANTISED = {
-  f8_e4m3: 'f8',
-  f8_e5m2: 'f8',
-  i8: 'int8',
-  i4: 'int4',
-} as const satisfies Partial<Record<Dtype, string>>;
-
-/** Profile uses one type for everything: files served in a quantized type are larger. */
-function quantisedNotes(dtype: Dtype): Block[] {
-  if (!(dtype in QUANTISED)) return [];
-  const served = QUANTISED[dtype as keyof typeof QUANTISED];
-  return [
-    noteOf(
-      `All weights are counted in ${dtypeWord(dtype)}, without scales. fit ${setting('dtype', served)} counts scales, and leaves ` +
-        'embedding, head and norms in 16 bits.',
-    ),
   ];
 }
 
@@ -522,7 +503,7 @@ function flopsBlocks(result: ProfileResult): Block[] {
   ]);
 }
 
-function trainingBlocks({ training, setting: asked }: ProfileResult): Block[] {
+function trainingBlocks({ training, onGpu, setting: asked }: ProfileResult): Block[] {
   const { weights, gradients, optimizer, buffers, activations, total } = training;
   return present([
     headingBlock(`Training memory on one device: ${formatBytes(total.value)}`),
@@ -535,20 +516,17 @@ function trainingBlocks({ training, setting: asked }: ProfileResult): Block[] {
         'states, as fused kernels do, and full all but the inputs of the blocks and one block at a time. ' +
         'What dropout keeps, workspaces and fragmentation come on top.',
     ),
-    plainKernelBytes(activations) > 0 &&
-      noteOf(
-        'Scores and scan states are counted, as plain kernels keep them. fit counts fused kernels, which keep neither: ' +
-          `its ${setting('attention', 'plain')} counts what is counted here.`,
-      ),
+    noteOf(
+      `Fused kernels keep neither scores nor scan states: fit ${setting('attention', 'plain')} counts both.` +
+        (onGpu
+          ? ` With the workspace of kernels: ${boundsText(onGpu.training)} on ${onGpu.gpu}.`
+          : ''),
+    ),
   ]);
 }
 
-/** Bytes of activations that fused kernels would not save. */
-const plainKernelBytes = ({ parts }: ProfileResult['training']['activations']): number =>
-  sumOf(
-    parts.filter(({ part }) => part === 'scores' || part === 'scanStates'),
-    ({ bytes }) => Number(bytes.value),
-  );
+const boundsText = ({ lower, expected, upper }: Bounds): string =>
+  `${formatBytes(Math.round(expected.value))} (${formatBytes(Math.round(lower.value))}–${formatBytes(Math.round(upper.value))})`;
 
 /** The setting of each limit. */
 const LIMIT_SETTINGS = {

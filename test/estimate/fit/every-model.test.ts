@@ -11,13 +11,13 @@ import { LimitError } from '../../../src/model/architecture/param.js';
 import { inPackage } from '../../fixtures.js';
 import { publishedConfig } from '../../model/budget/published-models.js';
 import { sampled } from '../../sampled.js';
-import { fitSetting, H100 } from './settings.js';
+import { DGX_H100, fitSetting, H100 } from './settings.js';
 
 const SETTINGS: readonly Partial<TrainingFitSetting>[] = [
   { cluster: H100(1) },
-  { cluster: H100(64), zero: 3, recompute: 'full', attention: 'fused', trainTokens: 1e12 },
+  { cluster: DGX_H100(64), zero: 3, recompute: 'full', attention: 'fused', trainTokens: 1e12 },
   {
-    cluster: H100(16),
+    cluster: DGX_H100(16),
     zero: 1,
     tensorParallel: 2,
     sequenceParallel: true,

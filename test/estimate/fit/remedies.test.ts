@@ -8,7 +8,7 @@ import {
 import type { TrainingFitSetting } from '../../../src/estimate/fit/training/training-setting.js';
 import type { Gpu } from '../../../src/estimate/hardware/gpu.js';
 import { publishedConfig } from '../../model/budget/published-models.js';
-import { fitSetting, gptLike, H100 } from './settings.js';
+import { DGX_H100, fitSetting, gptLike, H100 } from './settings.js';
 
 const { usable: _, ...gpu } = H100(1).gpu;
 const withMemory = (memoryBytes: number): Gpu => ({ ...gpu, memoryBytes });
@@ -114,7 +114,7 @@ describe('remedies', () => {
   it('combine several changes if needed', async () => {
     const { model } = await publishedConfig('llama-3.1-405b');
     const settings = { context: 8192, microBatch: 4, attention: 'plain' } as const;
-    const setting = fitSetting({ ...settings, cluster: H100(256) });
+    const setting = fitSetting({ ...settings, cluster: DGX_H100(256) });
     const { remedies } = fitTraining(model, setting);
     expect(remedies[0]?.flags.cluster).toBeUndefined();
     for (const { flags } of remedies) {

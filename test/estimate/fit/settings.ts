@@ -1,6 +1,6 @@
 import type { TrainingFitSetting } from '../../../src/estimate/fit/training/training-setting.js';
 import type { Cluster } from '../../../src/estimate/hardware/gpu.js';
-import { gpuNamed } from '../../../src/estimate/hardware/gpus.js';
+import { clusterNamed, gpuNamed } from '../../../src/estimate/hardware/gpus.js';
 import { gpt2 } from '../../../src/model/architecture/models/gpt2.js';
 
 export const H100 = (gpus: number): Cluster => ({
@@ -8,6 +8,10 @@ export const H100 = (gpus: number): Cluster => ({
   gpus,
   network: null,
 });
+
+/** H100s with a network between machines of eight. */
+export const DGX_H100 = (gpus: number): Cluster =>
+  clusterNamed('dgx-h100', gpus, { gpus: [], machines: [] });
 
 /** One sequence on one GPU, without parallelism or savings, and with these changes. */
 export const fitSetting = (changes: Partial<TrainingFitSetting> = {}): TrainingFitSetting => ({

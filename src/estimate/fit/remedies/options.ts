@@ -3,6 +3,7 @@
 import { UserError } from '../../../base/errors.js';
 import { sumOf } from '../../../base/text/words.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
+import type { Cluster } from '../../hardware/gpu.js';
 import { stepTimeOf } from '../training/step-time.js';
 import { fitTrainingMemory, isFitting } from '../training/training-memory.js';
 import type { TrainingFitSetting, ZeroStage } from '../training/training-setting.js';
@@ -113,13 +114,10 @@ export const changeGroupsOf = (setting: TrainingFitSetting, model: LanguageModel
     .map((name) => ({ name, changes: CHANGES[name](setting, model) }))
     .filter(({ changes }) => changes.length > 0);
 
-/** Same training on another number of GPUs. */
-export const onGpus = (
-  { cluster }: Pick<TrainingFitSetting, 'cluster'>,
-  gpus: number,
-): SettingChange => ({
-  words: `${gpus} GPUs`,
-  flags: { cluster: { ...cluster, gpus } },
+/** Same training on other GPUs. */
+export const onCluster = (cluster: Cluster): SettingChange => ({
+  words: `${cluster.gpus} GPUs`,
+  flags: { cluster },
 });
 
 /** One change for each of some levers. */
@@ -230,8 +228,17 @@ export function fewestChanges(
     }
     found.push(...cheapest(fitting, next));
   }
+  const [way] = ways;
+  // The limit of checks is no reason to say that nothing fits.
+  if (found.length === 0 && way) return [[...way.spread, ...farthest(way.levers)]];
   return found.map(({ changes }) => changes);
 }
+
+/** Whether any changes are enough. */
+export const canFit = (fitting: FitCache, levers: readonly ChangeGroup[]): boolean =>
+  spreadsOf(levers).some((spread) =>
+    fitting.fits([...spread, ...farthest(others(levers, spread))]),
+  );
 
 interface Moved {
   readonly names: readonly ChangeGroupName[];

@@ -5,30 +5,36 @@ import { counted, joined } from '../../../base/text/words.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { Bounds } from '../../../model/budget/figure.js';
 import type { Cluster } from '../../hardware/gpu.js';
-import { areLinked, capacityOf, peakIfKnown } from '../../hardware/gpu.js';
+import { areLinked, capacityOf } from '../../hardware/gpu.js';
 import { largest } from '../bounds.js';
-import { COMMON_HARDWARE } from '../fit-table.js';
-import { MOST_GPUS, parallelismOf } from '../parallelism/parallelism.js';
-import { weightLayout } from '../serving/quantized.js';
+import { COMMON_HARDWARE } from '../common-hardware.js';
+import { withoutLink } from '../parallelism/collectives.js';
+import { fewestGpus, linkedCluster } from '../parallelism/linked-cluster.js';
+import { parallelismOf } from '../parallelism/parallelism.js';
+import type { ServingQuestion } from '../serving/placed-serving.js';
+import { fewestForServing, placedServing } from '../serving/placed-serving.js';
 import type { ServingFit, ServingLoad, UsersFit } from '../serving/serving.js';
-import { gpusForUsers } from '../serving/serving.js';
-import { servingMemoryOf } from '../serving/serving-memory.js';
 import type { ServingFitSetting } from '../serving/serving-work.js';
 import type { WeightDtype } from '../serving/weight-types.js';
 import { usualFormat, WEIGHT_DTYPES } from '../serving/weight-types.js';
-import { computedIn, stepTimeOf, tokensOfStep, trainingTimeOf } from '../training/step-time.js';
+import {
+  stepTimeIfKnown,
+  tokensOfStep,
+  trainingTimeOf,
+  withoutSpeedText,
+} from '../training/step-time.js';
 import type { Remedy, TrainingFit } from '../training/training-fit.js';
 import { fitTrainingMemory } from '../training/training-memory.js';
 import type { TrainingFitSetting } from '../training/training-setting.js';
 import type { ChangeGroup, Flags, SettingChange, SettingChanges } from './options.js';
 import {
   CHANGING,
+  canFit,
   changeGroupsOf,
-  doubled,
   FitCache,
   fewestChanges,
   flagsOf,
-  onGpus,
+  onCluster,
   SHORTEST_CONTEXT,
 } from './options.js';
 
@@ -85,11 +91,20 @@ const ENOUGH = 3;
 
 /**
  * Remedies for a training, fewest changes first: those that keep the training the same, then those that change it, then
- * the fewest GPUs (by doubling) that fit. Each remedy is recomputed in full.
+ * the fewest GPUs (by doubling) that fit. Each remedy is recomputed in full. GPUs without a known link are not
+ * proposed: their speed cannot be computed.
  */
 function remediesFor(model: LanguageModel, requested: TrainingFitSetting): Remedy[] {
+  const remedies = (changes: readonly SettingChanges[]) =>
+    changes
+      .slice(0, MOST_REMEDIES)
+      .map((each) => remedyOf(model, requested, withTokens(model, requested, flagsOf(each)), each));
+  const { cluster } = requested;
   // Fewer replicas or smaller micro-batches must not change the tokens of a step.
   const setting = { ...requested, globalBatchTokens: stepTokensOf(model, requested) };
+  const linked = linkedCluster(cluster, cluster.gpus);
+  if (linked === undefined) return [];
+  if (linked.network !== cluster.network) return remedies(onMoreGpus(model, setting));
   const fitting = new FitCache(model, setting);
   const levers = changeGroupsOf(setting, model);
   const same = levers.filter(({ name }) => !CHANGING.includes(name));
@@ -97,11 +112,7 @@ function remediesFor(model: LanguageModel, requested: TrainingFitSetting): Remed
   const further = found.length === 0 ? fewestChanges(fitting, levers, 1) : singles(fitting, levers);
   const more = found.length === 0 ? onMoreGpus(model, setting) : [];
   // The fewest GPUs are always listed, even when no other remedy exists.
-  return [...found, ...further.slice(0, MOST_REMEDIES - more.length), ...more]
-    .slice(0, MOST_REMEDIES)
-    .map((changes) =>
-      remedyOf(model, requested, withTokens(model, requested, flagsOf(changes)), changes),
-    );
+  return remedies([...found, ...further.slice(0, MOST_REMEDIES - more.length), ...more]);
 }
 
 /** Single changes of the training itself that are enough. */
@@ -110,18 +121,37 @@ const singles = (fitting: FitCache, levers: readonly ChangeGroup[]): SettingChan
     .filter(({ name }) => CHANGING.includes(name))
     .flatMap((lever) => fewestChanges(fitting, [lever], 1));
 
+/** Changes that keep the training the same, on these GPUs. */
+const sameTraining = (model: LanguageModel, setting: TrainingFitSetting): ChangeGroup[] =>
+  changeGroupsOf(setting, model).filter(({ name }) => !CHANGING.includes(name));
+
+/**
+ * Fewest linked GPUs, by doubling from those of the setting, on which the training fits with changes that keep it the
+ * same. Undefined if there are none.
+ */
+export function fewestForTraining(
+  model: LanguageModel,
+  requested: TrainingFitSetting,
+): Cluster | undefined {
+  const setting = { ...requested, globalBatchTokens: stepTokensOf(model, requested) };
+  return fewestGpus(setting.cluster, (cluster) => {
+    const wider = { ...setting, cluster };
+    const fitting = new FitCache(model, wider);
+    return fitting.fits([]) || canFit(fitting, sameTraining(model, wider));
+  });
+}
+
 /** Fewest GPUs on which the training fits, with as few other changes as possible. */
 function onMoreGpus(model: LanguageModel, setting: TrainingFitSetting): SettingChanges[] {
-  for (const gpus of doubled(2 * setting.cluster.gpus, MOST_GPUS)) {
-    const more = onGpus(setting, gpus);
-    const wider = { ...setting, ...more.flags };
-    const fitting = new FitCache(model, wider);
-    if (fitting.fits([])) return [[more]];
-    const levers = changeGroupsOf(wider, model).filter(({ name }) => !CHANGING.includes(name));
-    const found = fewestChanges(fitting, levers, 1).slice(0, ENOUGH);
-    if (found.length > 0) return found.map((changes) => [more, ...changes]);
-  }
-  return [];
+  const cluster = fewestForTraining(model, setting);
+  if (cluster === undefined) return [];
+  const more = onCluster(cluster);
+  const wider = { ...setting, cluster };
+  const fitting = new FitCache(model, wider);
+  if (fitting.fits([])) return [[more]];
+  return fewestChanges(fitting, sameTraining(model, wider), 1)
+    .slice(0, ENOUGH)
+    .map((changes) => [more, ...changes]);
 }
 
 const stepTokensOf = (model: LanguageModel, setting: TrainingFitSetting): number =>
@@ -146,12 +176,11 @@ function remedyOf(
 ): Remedy {
   const setting = { ...requested, ...flags };
   const { total, stages } = fitTrainingMemory(model, setting);
-  const isTimed = peakIfKnown(setting.cluster.gpu, computedIn(setting)) !== null;
   return {
     change: joined(changes.map(({ words }) => words)),
     flags,
     total,
-    tokensPerSecond: isTimed ? stepTimeOf(model, setting, stages).tokensPerSecond : null,
+    tokensPerSecond: stepTimeIfKnown(model, setting, stages)?.tokensPerSecond ?? null,
   };
 }
 
@@ -188,13 +217,14 @@ export function fitTraining(model: LanguageModel, setting: TrainingFitSetting): 
   const memory = fitTrainingMemory(model, setting);
   const { trainTokens } = setting;
   // Skip the error about an unknown peak if no time was requested.
-  const hasStepTime =
-    trainTokens !== undefined || peakIfKnown(setting.cluster.gpu, computedIn(setting)) !== null;
-  const step = hasStepTime ? stepTimeOf(model, setting, memory.stages) : undefined;
+  const step = stepTimeIfKnown(model, setting, memory.stages, {
+    isPeakRequired: trainTokens !== undefined,
+  });
   const remedies =
     memory.verdict === 'fits' ? roomFor(model, setting) : remediesFor(model, setting);
   return {
     ...memory,
+    withoutSpeed: withoutSpeedText(setting),
     ...(step && { step }),
     ...(step && trainTokens !== undefined && { time: trainingTimeOf(step, trainTokens) }),
     remedies,
@@ -226,25 +256,14 @@ export interface ServingRemedy {
   readonly total: Bounds;
 }
 
-/** Settings that the user fixed. */
-export interface ServingRequest {
-  readonly users: number | undefined;
-  /** Whether the number of GPUs that share the layers is fixed. */
-  readonly isSharingChosen: boolean;
-}
-
 /** Narrower types, mildest first. */
 const NARROWER: readonly WeightDtype[] = ['int8', 'int4'];
 
 /** Single changes, each enough by the upper bound: type, more GPUs, another GPU, then less to serve. */
-export function servingRemedies(
-  model: LanguageModel,
-  setting: ServingFitSetting,
-  wish: ServingRequest,
-): ServingRemedy[] {
-  const { users } = wish;
-  const at = (change: Partial<ServingFitSetting>, asked = users) =>
-    placed(model, { ...setting, ...change }, { ...wish, users: asked });
+export function servingRemedies(model: LanguageModel, question: ServingQuestion): ServingRemedy[] {
+  const { setting, users, isSharingChosen } = question;
+  const at = (change: Partial<ServingFitSetting>, asked: Partial<ServingQuestion> = {}) =>
+    fittingTotal(model, { ...question, ...asked, setting: { ...setting, ...change } });
   const remedy = (flags: ServingRemedy['flags'], total: Bounds | undefined): ServingRemedy[] =>
     total ? [{ flags, total }] : [];
 
@@ -254,13 +273,14 @@ export function servingRemedies(
     .find(({ total }) => total);
 
   const asked = users ?? setting.batch;
-  const fewer = (count: number) => (users === undefined ? at({ batch: count }) : at({}, count));
+  const fewer = (count: number) =>
+    users === undefined ? at({ batch: count }) : at({}, { users: count });
   const fitting = largest(asked - 1, (count) => fewer(count) !== undefined);
   const context = roundedTokens(
     largest(setting.context - 1, (tokens) => at({ context: tokens }) !== undefined),
   );
-  const more = gpusForUsers(model, setting, asked);
   const { gpu, gpus } = setting.cluster;
+  const more = fewestForServing(model, question);
   const capacity = capacityOf(gpu).value;
   const larger = COMMON_HARDWARE.filter(
     (each) =>
@@ -268,25 +288,24 @@ export function servingRemedies(
       capacityOf(each.gpu).value > capacity &&
       (gpus === 1 || areLinked(each.gpu)),
   )
-    .map((each) => ({ ...each, total: at({ cluster: { ...setting.cluster, gpu: each.gpu } }) }))
+    .map((each) => ({
+      ...each,
+      total: at({ cluster: { gpu: each.gpu, gpus, network: null } }),
+    }))
     .find(({ total }) => total);
   return [
     ...(narrower ? remedy({ dtype: narrower.dtype }, narrower.total) : []),
     ...(more && more.gpus > gpus
       ? remedy(
           {
+            ...(more.cluster.network !== setting.cluster.network && { gpu: more.cluster.machine }),
             gpus: more.gpus,
-            ...(wish.isSharingChosen && { tensorParallel: more.tensorParallel }),
+            ...(isSharingChosen && { tensorParallel: more.tensorParallel }),
           },
-          placed(
-            model,
-            {
-              ...setting,
-              tensorParallel: more.tensorParallel,
-              cluster: { ...setting.cluster, gpus: more.gpus },
-            },
-            wish,
-          ),
+          at({
+            cluster: more.cluster,
+            ...(isSharingChosen && { tensorParallel: more.tensorParallel }),
+          }),
         )
       : []),
     ...(larger ? remedy({ gpu: larger.name, ...(gpus > 1 && { gpus }) }, larger.total) : []),
@@ -303,23 +322,9 @@ const roundedTokens = (tokens: number): number => {
   return Math.floor(tokens / step) * step;
 };
 
-/** Memory of one GPU, with the layers shared by as few GPUs as fit; undefined if it does not fit. */
-function placed(
-  model: LanguageModel,
-  setting: ServingFitSetting,
-  { users, isSharingChosen }: ServingRequest,
-): Bounds | undefined {
-  const { gpu, gpus } = setting.cluster;
-  const { value: capacity } = capacityOf(gpu);
-  const layout = weightLayout(model);
-  const most = isSharingChosen ? setting.tensorParallel : gpus;
-  const least = isSharingChosen ? setting.tensorParallel : 1;
-  for (let tensorParallel = least; tensorParallel <= most; tensorParallel *= 2) {
-    const batch =
-      users === undefined ? setting.batch : Math.ceil(users / Math.floor(gpus / tensorParallel));
-    const served = { model, form: { ...setting, tensorParallel }, layout };
-    const { total } = servingMemoryOf(served, gpu)(batch, setting.context);
-    if (total.upper.value <= capacity) return total;
-  }
-  return undefined;
+/** Memory of one GPU; undefined if it does not fit, or has no speed. */
+function fittingTotal(model: LanguageModel, question: ServingQuestion): Bounds | undefined {
+  const { total, verdict, setting } = placedServing(model, question);
+  const isLinked = withoutLink(setting.cluster, setting.tensorParallel) === null;
+  return verdict === 'fits' && isLinked ? total : undefined;
 }

@@ -27,14 +27,7 @@ import { type Figure, figure, sumFigure } from '../../../model/budget/figure.js'
 import { bufferBytes } from '../../../model/budget/parameters.js';
 import type { Cut } from '../../../model/operations/primitive.js';
 import { elementsPerGpu, shareOf, tensorCuts } from '../parallelism/parallelism.js';
-import {
-  type BlockBits,
-  scaleBits,
-  usualFormat,
-  WEIGHT_DTYPES,
-  type WeightDtype,
-  type WeightFormat,
-} from './weight-types.js';
+import { type BlockBits, scaleBits, WEIGHT_DTYPES, type WeightFormat } from './weight-types.js';
 
 interface QuantizedMatrix {
   readonly rows: number;
@@ -54,6 +47,8 @@ export interface WeightLayout {
   /** Embedding and head, which GGUF quantises; a tied weight counts as a head. */
   readonly tables: ReadonlyMap<Param, 'embedding' | 'head'>;
   readonly cuts: ReadonlyMap<Param, Cut>;
+  /** Bits of the tensors that the checkpoint stores quantized; undefined if it stores none so. */
+  readonly storedBits: (() => ReadonlyMap<Param, number>) | undefined;
 }
 
 /** Roles of a model's tensors, computed once per model. */
@@ -76,8 +71,16 @@ export const weightLayout: (model: LanguageModel) => WeightLayout = memoized((mo
       [head.weight, 'head'],
     ]),
     cuts: tensorCuts(model),
+    storedBits: model.storedBits,
   };
 });
+
+/** Bits of the whole tensor as the checkpoint stores it; undefined for other formats and unquantized tensors. */
+export const storedBitsOf = (
+  tensor: Param,
+  { storedBits }: WeightLayout,
+  { stored }: WeightFormat,
+): number | undefined => (stored === undefined ? undefined : storedBits?.().get(tensor));
 
 /** Bytes of the weights on the fullest GPU, by component. */
 export interface ServedWeights {
@@ -115,11 +118,11 @@ export function servedWeights(
   return { parts, total };
 }
 
-/** Bytes of all parameters in their usual format with its scales, on one GPU. Buffers are not part of it. */
-export function servedParameters(model: LanguageModel, dtype: WeightDtype): Figure {
+/** Bytes of all parameters in a format with its scales, on one GPU. Buffers are not part of it. */
+export function servedParameters(model: LanguageModel, format: WeightFormat): Figure {
   const isParameter = ({ role }: Param) => role === 'parameter';
-  const { total } = servedWeights(weightLayout(model), usualFormat(dtype), 1, isParameter);
-  return total.reworded({ label: `weights served in ${dtype}` });
+  const { total } = servedWeights(weightLayout(model), format, 1, isParameter);
+  return total.reworded({ label: `weights served in ${format.dtype}` });
 }
 
 /** Bytes of a component; rows of the same length are one input. */
@@ -133,9 +136,17 @@ function componentBytes(
   const { bits, otherBits, blocks, usual, source } = WEIGHT_DTYPES[format.dtype];
   const rows = new Map<string, { readonly kind: RowKind; readonly length: number; rows: number }>();
   let others = 0;
+  let storedBits = 0;
   for (const { tensor, count } of tensors) {
     const cut = layout.cuts.get(tensor);
-    const found = usual || blocks ? quantisedMatrix(tensor, layout, blocks) : undefined;
+    const ofStored = storedBitsOf(tensor, layout, format);
+    if (ofStored !== undefined) {
+      storedBits +=
+        (count * ofStored * elementsPerGpu(tensor.elements, cut, gpus)) / tensor.elements;
+      continue;
+    }
+    const isCounted = format.stored === undefined && (usual || blocks);
+    const found = isCounted ? quantisedMatrix(tensor, layout, blocks) : undefined;
     if (found === undefined) others += count * elementsPerGpu(tensor.elements, cut, gpus);
     else {
       const { kind } = found;
@@ -163,12 +174,18 @@ function componentBytes(
   return figure({
     label: `weights: ${label}`,
     unit: 'bytes',
-    formula: add(...terms, ...(others > 0 ? [unquantised] : [])),
+    formula: add(
+      ...terms,
+      ...(storedBits > 0 ? [ceildiv(v({ stored_bits: Math.ceil(storedBits) }), 8)] : []),
+      ...(others > 0 ? [unquantised] : []),
+    ),
     inputs: inputs(Object.fromEntries(counts)),
     source:
-      terms.length > 0
-        ? `${source}${others > 0 ? `; what is not quantised in ${otherBits} bits` : ''}`
-        : `in ${otherBits} bits`,
+      storedBits > 0
+        ? `as stored: ${format.stored}${others > 0 ? `; what is not quantised in ${otherBits} bits` : ''}`
+        : terms.length > 0
+          ? `${source}${others > 0 ? `; what is not quantised in ${otherBits} bits` : ''}`
+          : `in ${otherBits} bits`,
   });
 }
 

@@ -18,7 +18,7 @@ import {
   libraryBytes,
   roundingBytes,
 } from '../training/gpu-overhead.js';
-import { servedWeights, weightLayout } from './quantized.js';
+import { servedWeights, storedBitsOf, weightLayout } from './quantized.js';
 import {
   formatKey,
   type SequenceState,
@@ -137,6 +137,9 @@ function constantParts(
 function allottedWeights({ model, layout, form }: ServedLayout): AllocatedTensors[] {
   const { bits, otherBits, blocks } = WEIGHT_DTYPES[form.weights.dtype];
   const bitsOf = (tensor: Param) => {
+    const stored = storedBitsOf(tensor, layout, form.weights);
+    if (stored !== undefined) return stored / tensor.elements;
+    if (form.weights.stored !== undefined) return otherBits;
     const table = blocks && layout.tables.get(tensor);
     if (table) return blocks[table] / 10_000;
     return layout.quantised.has(tensor) ? bits : otherBits;

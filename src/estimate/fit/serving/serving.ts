@@ -1,7 +1,5 @@
 /** Checks whether GPUs can serve a model, how fast, and how many a load needs. */
 
-import { usageError } from '../../../base/errors.js';
-import { setting } from '../../../base/text/setting.js';
 import { formatInteger } from '../../../base/text/units.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { Expression } from '../../../model/budget/expression.js';
@@ -14,7 +12,9 @@ import { byBound, eachBound, largest } from '../bounds.js';
 import { withoutLink } from '../parallelism/collectives.js';
 import type { FitVerdict } from '../training/training-fit.js';
 import { memoryVerdict } from '../training/training-memory.js';
-import { servedWeights, weightLayout } from './quantized.js';
+import type { NeededGpus } from './placed-serving.js';
+import { fewestForServing, replicasOf, requireGpus, usersPerReplica } from './placed-serving.js';
+import { servedWeights } from './quantized.js';
 import type { LoadAnswer } from './queueing.js';
 import { LARGEST_BATCH, LOAD_ASSUMPTION, replicasFor } from './queueing.js';
 import type { DecodeStep, DecodingLimit, Prefill, Rates } from './roofline.js';
@@ -70,14 +70,14 @@ export interface ServingFit {
   readonly peak: Quantity | null;
   /** Text about figures that are missing without a published peak; null if there is one. */
   readonly withoutPeak: string | null;
-  /** Text about all-reduces that are not counted without a known link; null if they are. */
+  /** Text that no speed can be computed without a known link between the GPUs of a layer; null if one is known. */
   readonly withoutLink: string | null;
   /** Text that times assume GPUs with more memory, if the model does not fit; null otherwise. */
   readonly withoutRoom: string | null;
-  /** Prefill of one prompt; null without a peak. */
+  /** Prefill of one prompt; null without a peak or a link. */
   readonly prefill: Prefill | null;
-  /** Decoding at the batch and context; without a peak, reading only. */
-  readonly decode: DecodeStep & { readonly tokensPerSecond: Bounds };
+  /** Decoding at the batch and context; without a peak, reading only. Null without a link. */
+  readonly decode: (DecodeStep & { readonly tokensPerSecond: Bounds }) | null;
   /** Largest batch whose expected memory fits at the context; null if not even one sequence fits. */
   readonly largestBatch: Quantity | null;
   /** Largest context that fits at the batch; null if not even one token fits. */
@@ -103,12 +103,21 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
   const isPeakNeeded = setting.load && !isMeasured;
   const peak = isPeakNeeded ? peakFor(cluster.gpu, dtype) : peakIfKnown(cluster.gpu, dtype);
   const rates = ratesOf(cluster, tensorParallel, peak, setting.weights.dtype);
+  const unlinked = withoutLink(cluster, tensorParallel);
   const step =
-    measuredStep(measured, batch, batch) ?? decodeStep(decodeWork(served, context), rates, batch);
+    measuredStep(measured, batch, batch) ??
+    (unlinked === null ? decodeStep(decodeWork(served, context), rates, batch) : null);
   const fits = (of: ServingMemory) => of.total.expected.value <= capacity.value;
   const largestBatch = largest(MOST_SEQUENCES, (count) => fits(memoryAt(count, context)));
   const largestContext = largest(model.positions, (tokens) => fits(memoryAt(batch, tokens)));
-  const load = setting.load && loadOf(served, rates, setting, memoryAt, capacity);
+  const prefilled =
+    measuredPrefill(measured) ??
+    (unlinked === null ? prefill(prefillWork(served, prompt), rates) : null);
+  const load =
+    setting.load &&
+    (unlinked === null || isMeasured
+      ? loadOf(served, rates, setting, memoryAt, capacity)
+      : undefined);
   const verdict = memoryVerdict(memory.total, capacity);
   return {
     ...memory,
@@ -120,10 +129,10 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
     verdict,
     peak,
     withoutPeak: peak || isMeasured ? null : `${noPeakText(cluster.gpu, dtype)}: ${WITHOUT_PEAK}`,
-    withoutLink: withoutLink(cluster, tensorParallel),
+    withoutLink: isMeasured ? null : unlinked,
     withoutRoom: verdict === 'does not fit' ? WITHOUT_ROOM : null,
-    prefill: measuredPrefill(measured) ?? prefill(prefillWork(served, prompt), rates),
-    decode: { ...step, tokensPerSecond: tokensPerSecond(step.seconds, batch) },
+    prefill: prefilled,
+    decode: step && { ...step, tokensPerSecond: tokensPerSecond(step.seconds, batch) },
     largestBatch: servingFound(
       'largest batch',
       'requests',
@@ -143,23 +152,6 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
 const WITHOUT_PEAK = 'no speed estimate; the decoding time counts only reading weights and caches';
 
 const WITHOUT_ROOM = 'no speed estimate: the model does not fit into the memory';
-
-/** Limit far beyond any link. With uneven attention spans, the GPUs of a layer are checked one by one. */
-const MOST_SHARING = 4_096;
-
-function requireGpus(tensorParallel: number, { gpus }: Cluster): void {
-  if (tensorParallel > MOST_SHARING) {
-    throw usageError(
-      `${setting('tensorParallel')}: expected at most ${MOST_SHARING} GPUs for each layer, found ${tensorParallel}`,
-      `write at most ${MOST_SHARING}`,
-    );
-  }
-  if (tensorParallel <= gpus) return;
-  throw usageError(
-    `${setting('tensorParallel')}: expected at most the ${gpus} GPUs of ${setting('gpus')}, found ${tensorParallel}`,
-    `write at most ${gpus}, or ask for more with ${setting('gpus')}`,
-  );
-}
 
 /** Limit of sequences in the search. */
 const MOST_SEQUENCES = 2 ** 24;
@@ -234,33 +226,11 @@ export interface UsersFit {
   readonly perReplica: Bounds;
   /** Users of all replicas. */
   readonly total: Bounds;
-  /** Speed for the requested users, else for those expected to fit; null if none fit, or without a peak. */
+  /** Speed for the requested users, else for those expected to fit; null if none fit, or without a peak or a link. */
   readonly speed: UsersSpeed | null;
   /** Fewest GPUs of this kind for the users asked for; null if not asked, or if no number is enough. */
   readonly needed: NeededGpus | null;
 }
-
-/** GPUs that serve a number of users. */
-export interface NeededGpus {
-  /** Number of GPUs. @integer @minimum 1 */
-  readonly gpus: number;
-  /** Copies of the model on them. @integer @minimum 1 */
-  readonly replicas: number;
-  /** GPUs that share each layer. @integer @minimum 1 */
-  readonly tensorParallel: number;
-  /** GPUs of a copy. @integer @minimum 1 */
-  readonly perReplica: number;
-}
-
-/** Limit of users in a search. */
-const MOST_USERS = 2 ** 24;
-
-/** Most GPUs that share each layer in a search. */
-const MOST_SHARING_TRIED = 64;
-
-/** Replicas of the model on all GPUs. */
-export const replicasOf = ({ cluster, tensorParallel }: ServingFitSetting): number =>
-  Math.floor(cluster.gpus / tensorParallel);
 
 /** @param asked Number of users; undefined: the most that fit. */
 export function usersOf(
@@ -297,22 +267,19 @@ export function usersOf(
     perReplica,
     total,
     speed: isRoom && users > 0 ? speedFor(model, setting, users) : null,
-    needed: asked === undefined ? null : gpusForUsers(model, setting, asked),
+    needed: asked === undefined ? null : neededFor(model, setting, asked),
   };
 }
 
-/** Memory of one GPU by batch. */
-function memoryOf(model: LanguageModel, setting: ServingFitSetting): (batch: number) => Bounds {
-  const served = { model, form: setting, layout: weightLayout(model) };
-  const memoryAt = servingMemoryOf(served, setting.cluster.gpu);
-  return (batch) => memoryAt(batch, setting.context).total;
-}
-
-function usersPerReplica(model: LanguageModel, setting: ServingFitSetting) {
-  const totalAt = memoryOf(model, setting);
-  const { value: capacity } = capacityOf(setting.cluster.gpu);
-  return (bound: keyof Bounds): number =>
-    largest(MOST_USERS, (users) => totalAt(users)[bound].value <= capacity);
+function neededFor(
+  model: LanguageModel,
+  setting: ServingFitSetting,
+  users: number,
+): NeededGpus | null {
+  const found = fewestForServing(model, { setting, users });
+  if (found === undefined) return null;
+  const { cluster: _, ...needed } = found;
+  return needed;
 }
 
 /** Speed with users spread evenly over the replicas; the fullest replica decides. */
@@ -325,7 +292,7 @@ function speedFor(
   const batch = Math.ceil(users / replicasOf(setting));
   const measured = measuredStep(setting.measured ?? {}, batch, setting.batch);
   const peak = peakIfKnown(cluster.gpu, WEIGHT_DTYPES[weights.dtype].computes);
-  if (peak === null && !measured) return null;
+  if ((peak === null || withoutLink(cluster, tensorParallel) !== null) && !measured) return null;
   const rates = ratesOf(cluster, tensorParallel, peak, weights.dtype);
   const { seconds, limitedBy } =
     measured ?? decodeStep(decodeWork(servedModel(model, setting), context), rates, batch);
@@ -341,29 +308,6 @@ function speedFor(
       }),
     );
   return { users, each: rate('tokens/s of a user', 1), total: rate('tokens/s', users), limitedBy };
-}
-
-/** Fewest GPUs of this kind whose memory surely fits the users; undefined if no number is enough. */
-export function gpusForUsers(
-  model: LanguageModel,
-  setting: ServingFitSetting,
-  users: number,
-): NeededGpus | null {
-  let best: NeededGpus | null = null;
-  // Without links, GPUs can be replicas, but not share layers.
-  const most = setting.cluster.gpu.links.length === 0 ? 1 : MOST_SHARING_TRIED;
-  for (let tensorParallel = 1; tensorParallel <= most; tensorParallel *= 2) {
-    const perReplica = Math.min(
-      users,
-      usersPerReplica(model, { ...setting, tensorParallel })('upper'),
-    );
-    if (perReplica === 0) continue;
-    const replicas = Math.ceil(users / perReplica);
-    const gpus = replicas * tensorParallel;
-    if (best === null || gpus < best.gpus) best = { gpus, replicas, tensorParallel, perReplica };
-    if (replicas === 1) break;
-  }
-  return best;
 }
 
 /** Cost of the GPUs that a load needs, busy or not. */

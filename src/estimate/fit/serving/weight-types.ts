@@ -125,6 +125,8 @@ export interface WeightFormat {
   readonly scaleDtype: ScaleType;
   /** Whether each group has a zero point, with the bits of a weight. */
   readonly zeroPoints: boolean;
+  /** Layout of the checkpoint, if the weights are served as it stores them. */
+  readonly stored?: string;
 }
 
 /** Bits of 10,000 weights, so that means are whole numbers. */

@@ -16,8 +16,10 @@ import { add, ceildiv, mul, v } from '../../../model/budget/expression.js';
 import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
 import { figure } from '../../../model/budget/figure.js';
 import { type Trained, trainingBytes } from '../../../model/budget/training-budget.js';
-import { areLinked, capacityOf } from '../../hardware/gpu.js';
+import type { Cluster } from '../../hardware/gpu.js';
+import { capacityOf } from '../../hardware/gpu.js';
 import { sumBounds } from '../bounds.js';
+import { fewestGpus } from '../parallelism/linked-cluster.js';
 import type { Stage } from '../parallelism/parallelism.js';
 import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
 import { weightLayout } from '../serving/quantized.js';
@@ -52,37 +54,26 @@ export interface ClusterLora extends LoraFit {
   readonly rank: number;
   readonly recompute: TrainingFitSetting['recompute'];
   /**
-   * Fewest GPUs that fit by the upper bound, by doubling; null: more than `MOST_TRIED_GPUS`, or more cannot be
-   * connected.
+   * Fewest GPUs that fit by the upper bound, by doubling; null if no number does whose links are known.
    * @integer @minimum 1
    */
   readonly gpus: number | null;
 }
 
-/** Most GPUs that a use of a model is tried with, by doubling. */
-export const MOST_TRIED_GPUS = 64;
-
 /**
- * Adapters on the GPUs of `setting`, doubled until they fit. The GPUs divide all state (ZeRO-3).
+ * Adapters on the GPUs of `setting`, and the fewest on which they fit. The GPUs divide all state (ZeRO-3).
  * @throws UserError when the model cannot be trained as requested.
  */
 export function loraOn(model: LanguageModel, setting: TrainingFitSetting): ClusterLora {
   const { cluster, recompute } = setting;
-  const on = (gpus: number) =>
-    fitLora(model, {
-      ...setting,
-      cluster: { ...cluster, gpus },
-      zero: 3,
-      globalBatchTokens: undefined,
-    });
-  const asked = on(cluster.gpus);
-  const most = areLinked(cluster.gpu) ? MOST_TRIED_GPUS : cluster.gpus;
-  let [{ verdict }, gpus]: [LoraFit, number] = [asked, cluster.gpus];
-  while (verdict !== 'fits' && 2 * gpus <= most) {
-    gpus *= 2;
-    ({ verdict } = on(gpus));
-  }
-  return { ...asked, rank: LORA_RANK, recompute, gpus: verdict === 'fits' ? gpus : null };
+  const on = (wider: Cluster) =>
+    fitLora(model, { ...setting, cluster: wider, zero: 3, globalBatchTokens: undefined });
+  const asked = on(cluster);
+  const fewest =
+    asked.verdict === 'fits'
+      ? cluster
+      : fewestGpus({ ...cluster, gpus: 2 * cluster.gpus }, (wider) => on(wider).verdict === 'fits');
+  return { ...asked, rank: LORA_RANK, recompute, gpus: fewest?.gpus ?? null };
 }
 
 /**

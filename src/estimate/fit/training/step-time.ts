@@ -8,7 +8,7 @@ import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
 import { quantity } from '../../../model/budget/figure.js';
 import { trainingFlopsOf } from '../../../model/budget/flops.js';
 import type { Gpu, GpuArchitecture } from '../../hardware/gpu.js';
-import { peakFor } from '../../hardware/gpu.js';
+import { peakFor, peakIfKnown } from '../../hardware/gpu.js';
 import { boundsOf, byBound, eachBound } from '../bounds.js';
 import { efficienciesOn } from '../efficiency.js';
 import { communicationSeconds, paceOf, withoutLink } from '../parallelism/collectives.js';
@@ -63,6 +63,33 @@ export function stepTimeOf(
     tokens,
     tokensPerSecond,
   };
+}
+
+/**
+ * Step time; undefined where no speed can be computed: without a peak, or without a link between the GPUs. A measured
+ * utilisation includes the communication.
+ * @throws UserError when the peak is unknown, and a utilisation or a time was asked for.
+ */
+export function stepTimeIfKnown(
+  model: LanguageModel,
+  setting: TrainingFitSetting,
+  memory: readonly StageMemory[],
+  { isPeakRequired = false } = {},
+): StepTime | undefined {
+  const { cluster, mfu } = setting;
+  if (mfu === undefined && withoutLink(cluster, cluster.gpus) !== null) return undefined;
+  const isKnown = peakIfKnown(cluster.gpu, computedIn(setting)) !== null;
+  const isRequired = isPeakRequired || mfu !== undefined;
+  return isKnown || isRequired ? stepTimeOf(model, setting, memory) : undefined;
+}
+
+/** Reason why a training has no speed; null if it has one. */
+export function withoutSpeedText(setting: TrainingFitSetting): string | null {
+  const { cluster, mfu } = setting;
+  if (peakIfKnown(cluster.gpu, computedIn(setting)) === null) {
+    return 'no published peak for this GPU';
+  }
+  return mfu === undefined ? withoutLink(cluster, cluster.gpus) : null;
 }
 
 /** Type of the products. */

@@ -85,7 +85,7 @@ export interface Remedy {
   readonly flags: Partial<TrainingFitSetting>;
   /** Total as in `TrainingMemoryFit`. */
   readonly total: Bounds;
-  /** Expected tokens per second of all GPUs together; null if no peak is known. */
+  /** Expected tokens per second of all GPUs together; null if no peak is known, or no link. */
   readonly tokensPerSecond: Quantity | null;
 }
 
@@ -112,8 +112,10 @@ export interface TrainingMemoryFit {
 }
 
 export interface TrainingFit extends TrainingMemoryFit {
-  /** Time of a step, if the GPU's peak is known. */
+  /** Time of a step, if the GPU's peak is known, and a link between the GPUs. */
   readonly step?: StepTime;
+  /** Reason why the training has no speed; null if it has one. */
+  readonly withoutSpeed: string | null;
   /** Time of the training, if its tokens are known too. */
   readonly time?: TrainingTime;
   /** Fewest changes that make the training fit; if it fits, the room left. */

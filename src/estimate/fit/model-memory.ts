@@ -1,0 +1,122 @@
+/** Memory of a model as `profile`, `compare` and `plan` state it: the exact parts of what `fit` counts on one GPU. */
+
+import type { Dtype } from '../../base/tensor/dtype.js';
+import type { LanguageModel } from '../../model/architecture/layer.js';
+import type { Bounds } from '../../model/budget/figure.js';
+import { sumFigure } from '../../model/budget/figure.js';
+import type {
+  InferenceBudget,
+  ModelProfile,
+  ResolvedSetting,
+} from '../../model/budget/profile-model.js';
+import type { Quantization } from '../../model/quantization/quantization-config.js';
+import type { Gpu } from '../hardware/gpu.js';
+import { gpuNamed } from '../hardware/gpus.js';
+import { servedParameters, weightLayout } from './serving/quantized.js';
+import { servingMemoryOf } from './serving/serving-memory.js';
+import type { WeightFormat } from './serving/weight-types.js';
+import { parseWeightDtype, SERVED_IN, usualFormat, WEIGHT_DTYPES } from './serving/weight-types.js';
+import { fitTrainingMemory } from './training/training-memory.js';
+
+/** Type of the weights as a checkpoint holds them. */
+export interface StoredWeightFormat extends Pick<WeightFormat, 'dtype'> {
+  /** Values of a row per scale, if the config gives it. */
+  readonly group?: number;
+  /** Layout that the config describes. */
+  readonly label?: string;
+}
+
+/** What a file says about its weights. */
+export interface StoredModel {
+  readonly quantization?: Quantization;
+  readonly storedType?: string;
+}
+
+/** Undefined without a config that says it, or a GGUF file. */
+export function storedWeightFormat({
+  quantization,
+  storedType,
+}: StoredModel): StoredWeightFormat | undefined {
+  const dtype = storedType === undefined ? undefined : parseWeightDtype(storedType);
+  const served = quantization?.served;
+  return served ? { ...served, label: quantization.label } : dtype && { dtype };
+}
+
+/** Format of the served weights: the type that was asked for, else that of the checkpoint, else bf16. */
+export function servedFormat(
+  dtype: Dtype | undefined,
+  stored: StoredWeightFormat | undefined,
+): WeightFormat | undefined {
+  if (dtype !== undefined) {
+    const served = SERVED_IN[dtype];
+    return served && usualFormat(served);
+  }
+  return stored ? storedFormat(stored) : usualFormat('bf16');
+}
+
+/** Weights as a checkpoint stores them. */
+export function storedFormat({ dtype, group, label }: StoredWeightFormat): WeightFormat {
+  const usual = usualFormat(dtype);
+  return {
+    ...usual,
+    groupSize: group ?? usual.groupSize,
+    ...(label !== undefined && { stored: label }),
+  };
+}
+
+/** Whether weights have scales, so that bits times parameters are not all. */
+export const isQuantized = ({ dtype }: WeightFormat): boolean =>
+  WEIGHT_DTYPES[dtype].usual !== undefined || WEIGHT_DTYPES[dtype].blocks !== undefined;
+
+/** Memory of inference with the weights as they are served, with scales. */
+export function inferenceIn(
+  model: LanguageModel,
+  format: WeightFormat | undefined,
+  plain: InferenceBudget,
+): InferenceBudget {
+  if (format === undefined || !isQuantized(format)) return plain;
+  const weights = servedParameters(model, format);
+  const { buffers, state } = plain;
+  const parts = { weights, buffers, state: state.total };
+  return {
+    ...plain,
+    weights,
+    total: sumFigure('inference memory', 'bytes', parts, 'sum of the parts'),
+  };
+}
+
+/** GPU of estimates without a named one. */
+const USUAL_GPU = 'h100-80gb';
+
+/** Memory with the workspace of a GPU. */
+export interface MemoryOnGpu {
+  /** Title of the GPU. */
+  readonly gpu: string;
+  /** Memory of serving, as `fit` estimates it. */
+  readonly serving: Bounds;
+  /** Memory of a training, as `fit` estimates it. */
+  readonly training: Bounds;
+}
+
+/** Memory of serving and of a training on one GPU, workspace included. */
+export function memoryOnGpu(
+  model: LanguageModel,
+  { inference, training }: ResolvedSetting,
+  weights: WeightFormat,
+  gpu: Gpu = gpuNamed(USUAL_GPU),
+): MemoryOnGpu {
+  const { batch, context, cacheDtype } = inference;
+  const form = { weights, cacheDtype, stateDtype: cacheDtype, tensorParallel: 1 };
+  const served = { model, form, layout: weightLayout(model) };
+  const { batch: microBatch, ...sizes } = training;
+  const { total } = fitTrainingMemory(model, {
+    ...{ ...sizes, microBatch, cluster: { gpu, gpus: 1, network: null } },
+    ...{ attention: 'fused', loss: 'full', zero: 0, convention: 'zero' },
+    ...{ tensorParallel: 1, pipelineParallel: 1, sequenceParallel: false },
+  });
+  return {
+    gpu: gpu.title,
+    serving: servingMemoryOf(served, gpu)(batch, context).total,
+    training: total,
+  };
+}
