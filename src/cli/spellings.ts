@@ -52,7 +52,9 @@ const FLAGS = {
   'precision=mixed': names('amp,mixed,mixed-precision,bf16,fp16,bfloat16,float16'),
   'precision=float32': names('fp32,float32,full-precision,no-amp'),
   for: names('mode,purpose,task,use,stage'),
-  'for=training': names('training,train,pretrain,pretraining,lora,qlora,peft,use-lora,use-peft'),
+  'for=lora': names('lora,peft,use-lora,use-peft,finetune,fine-tune,finetuning,sft'),
+  'for=qlora': names('qlora,use-qlora,load-in-4bit'),
+  'for=training': names('training,train,pretrain,pretraining,full-finetune'),
   'for=serving': names('serving,serve,inference,infer'),
   attention: names('attn-implementation,attn,attention-backend,attn-impl'),
   'attention=fused': names(
@@ -216,7 +218,11 @@ export const otherNames = (): string[] => [...new Set(Object.values(FLAGS).flat(
 /** Common names of choices, by flag. */
 const CHOICES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   format: { md: 'markdown', text: 'table', txt: 'table', plain: 'table' },
-  for: { train: 'training', serve: 'serving', inference: 'serving', infer: 'serving' },
+  for: {
+    ...{ train: 'training', pretrain: 'training', pretraining: 'training', full: 'training' },
+    ...{ serve: 'serving', inference: 'serving', infer: 'serving' },
+    ...{ peft: 'lora', finetune: 'lora', finetuning: 'lora', sft: 'lora' },
+  },
   precision: {
     ...{ fp32: 'float32', f32: 'float32', full: 'float32', float: 'float32', '32': 'float32' },
     ...{ bf16: 'mixed', fp16: 'mixed', amp: 'mixed', half: 'mixed', bf16mixed: 'mixed' },

@@ -9,7 +9,6 @@ import {
   idleGpus,
   idleTrainingFlags,
   idleZero,
-  PURPOSES,
   refuseContradictions,
   refuseLongGroups,
   refuseWithoutHardware,
@@ -23,6 +22,7 @@ import type { FitTableResult } from '../estimate/fit/fit-table.js';
 import { fitTable, tableSettingOf } from '../estimate/fit/fit-table.js';
 import type { FitResult } from '../estimate/fit/fits.js';
 import { fitsOf, forwardOn } from '../estimate/fit/fits.js';
+import { PURPOSES } from '../estimate/fit/purpose.js';
 import { storedWeightFormat } from '../estimate/fit/model-memory.js';
 import { parallelismOf } from '../estimate/fit/parallelism/parallelism.js';
 import { unmetRequirementsOf } from '../estimate/fit/remedies/remedies.js';
@@ -71,7 +71,8 @@ export default class Fit extends BaseCommand {
     ...modelFlags,
     for: Flags.option({
       options: PURPOSES,
-      description: 'check serving or training only [default: both]',
+      description:
+        'the question: verdict, proposals and --check are about it [default: serving, with a line on the others]',
     } as const)(),
     details,
     explain: Flags.boolean({ description: 'add formula, inputs and source of each figure' }),
@@ -111,7 +112,7 @@ export default class Fit extends BaseCommand {
     await this.warnAbout(flags, loaded.warnings);
     refuseLongGroups(loaded.model, flags);
     const stored = storedWeightFormat(loaded);
-    if (stored && flags.dtype === undefined && flags.for !== 'training') {
+    if (stored && flags.dtype === undefined && (flags.for ?? 'serving') === 'serving') {
       const label = loaded.quantization?.label ?? loaded.storedType;
       this.note(flags, `Serving in ${stored.dtype}: the weights are stored as ${label}.`);
     }

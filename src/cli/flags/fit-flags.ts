@@ -9,6 +9,7 @@ import { COMMON_HARDWARE } from '../../estimate/fit/common-hardware.js';
 import type { TableRequest } from '../../estimate/fit/fit-table.js';
 import type { FitRequest, Resolved } from '../../estimate/fit/fits.js';
 import { hintsOf } from '../../estimate/fit/fits.js';
+import type { Purpose } from '../../estimate/fit/purpose.js';
 import type { StoredWeightFormat } from '../../estimate/fit/model-memory.js';
 import { storedWeightFormat } from '../../estimate/fit/model-memory.js';
 import { parallelismOf } from '../../estimate/fit/parallelism/parallelism.js';
@@ -54,8 +55,6 @@ const SPREAD = { helpGroup: 'HARDWARE' };
 
 const CONVENTION_NAMES = Object.keys(CONVENTIONS) as Convention[];
 const ZERO = ['0', '1', '2', '3'] as const;
-
-export const PURPOSES = ['training', 'serving'] as const;
 
 /** `--dtype q4_k_m`, by any usual name of a type. */
 const weightDtype = Flags.custom<WeightDtype>({
@@ -196,8 +195,22 @@ export const fitFlags = {
 };
 
 export type FitFlags = ParsedFlags<typeof fitFlags> & {
-  readonly for: (typeof PURPOSES)[number] | undefined;
+  readonly for: Purpose | undefined;
 };
+
+/** The question: `--for`, or training where only its flags are written. */
+export function purposeOf(flags: FitFlags): Purpose {
+  const isWritten = (group: string) => writtenOf(group, flags) !== undefined;
+  const isTraining = isWritten(TRAINING.helpGroup) && !isWritten(SERVING.helpGroup);
+  return flags.for ?? (isTraining ? 'training' : 'serving');
+}
+
+/** First written flag of a help group. */
+const writtenOf = (group: string, flags: FitFlags): string | undefined =>
+  Object.entries(fitFlags).find(([name, flag]) => {
+    const value = flags[name as keyof typeof fitFlags];
+    return flag.helpGroup === group && value !== undefined && value !== false && value !== flag.default;
+  })?.[0];
 
 /**
  * Training settings: a flag before the file's value before the default.
@@ -485,26 +498,23 @@ function refuseLonePrice(flags: FitFlags): void {
   );
 }
 
-/** Help group of each purpose, which identifies the other one's flags. */
-const GROUPS = {
-  training: TRAINING.helpGroup,
-  serving: SERVING.helpGroup,
-} as const satisfies Record<(typeof PURPOSES)[number], string>;
+/** Purpose whose flags do not apply to each purpose, and their help group. */
+const FOREIGN = {
+  training: ['serving', SERVING.helpGroup],
+  serving: ['training', TRAINING.helpGroup],
+  lora: ['serving', SERVING.helpGroup],
+  qlora: ['serving', SERVING.helpGroup],
+} as const satisfies Record<Purpose, readonly [Purpose, string]>;
 
 /** @throws UserError when a flag does not apply to the requested purpose. */
 function refuseForeign(flags: FitFlags): void {
   const { for: purpose } = flags;
   if (purpose === undefined) return;
-  const [other] = PURPOSES.filter((each) => each !== purpose);
-  if (other === undefined) return;
-  const foreign = Object.entries(fitFlags).find(([name, flag]) => {
-    const value = flags[name as keyof typeof fitFlags];
-    const isWritten = value !== undefined && value !== false && value !== flag.default;
-    return flag.helpGroup === GROUPS[other] && isWritten;
-  });
+  const [other, group] = FOREIGN[purpose];
+  const foreign = writtenOf(group, flags);
   if (foreign === undefined) return;
   throw usageError(
-    `--${foreign[0]} is a flag of ${other}, and --for ${purpose} excludes it`,
+    `--${foreign} is a flag of ${other}, and --for ${purpose} excludes it`,
     `write --for ${other}, or leave --for out for both`,
   );
 }
@@ -525,12 +535,13 @@ export function fitRequestOf(
     flags.for === 'serving' ? null : trainingSettingOf(flags, hints, positions, cluster);
   return {
     price: flags.price,
+    purpose: purposeOf(flags),
     training: training && {
       ...training,
       loraSetting: { ...training.setting, recompute: flags.recompute ?? 'full' },
     },
     serving:
-      flags.for === 'training'
+      flags.for !== undefined && flags.for !== 'serving'
         ? null
         : {
             ...servingSettingOf(flags, hints, positions, cluster, storedWeightFormat(loaded)),

@@ -8,8 +8,9 @@ import type { SettingOrigin } from '../../model/budget/profile-model.js';
 import { resolveSetting } from '../../model/budget/profile-model.js';
 import type { Cluster } from '../hardware/gpu.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
+import type { Purpose } from './purpose.js';
 import type { ServingRemedy, UnmetRequirement } from './remedies/remedies.js';
-import { fitTraining, servingRemedies } from './remedies/remedies.js';
+import { adapterRemedies, fitTraining, servingRemedies } from './remedies/remedies.js';
 import type { BatchingComparison } from './serving/batching.js';
 import { placedServing } from './serving/placed-serving.js';
 import type { ServingCost, ServingFit, UsersFit } from './serving/serving.js';
@@ -18,9 +19,9 @@ import type { ServingFitSetting } from './serving/serving-work.js';
 import type { ForwardNeed, ForwardSize } from './serving/this-machine-forward.js';
 import { forwardBytesOf, forwardSecondsOf } from './serving/this-machine-forward.js';
 import type { ClusterLora } from './training/lora.js';
-import { loraOn } from './training/lora.js';
+import { loraOn, QLORA_BASE } from './training/lora.js';
 import { trainingCost } from './training/step-time.js';
-import type { TrainingFit } from './training/training-fit.js';
+import type { Remedy, TrainingFit } from './training/training-fit.js';
 import type { TrainingFitSetting } from './training/training-setting.js';
 
 /** Parts of a loaded config that a fit needs. */
@@ -43,6 +44,8 @@ export interface Resolved<Setting> {
 
 /** Settings to fit; null for a purpose that was not requested. */
 export interface FitRequest {
+  /** The question: verdict, proposals and exit code are about it. */
+  readonly purpose: Purpose;
   /** Price of a GPU for an hour. */
   readonly price?: number | undefined;
   readonly training:
@@ -61,15 +64,29 @@ export interface FitRequest {
     | null;
 }
 
+/** Training of adapters, as it was asked for. */
+export interface AdaptersFit extends Resolved<TrainingFitSetting> {
+  /** Memory of a GPU. */
+  readonly fit: ClusterLora;
+  /** Single changes that make it fit; empty if it does. */
+  readonly remedies: readonly Remedy[];
+}
+
 /** Results; null for a purpose that was not requested. */
 export interface Fits {
-  /** Training; null with `--for serving`. */
+  /** The question: verdict, proposals and exit code are about it. */
+  readonly purpose: Purpose;
+  /** Training of adapters; null without `--for lora` and `--for qlora`. */
+  readonly adapters: AdaptersFit | null;
+  /** Training; null with `--for serving`, `--for lora` and `--for qlora`. */
   readonly training:
     | (Resolved<TrainingFitSetting> & {
         /** Memory and time of a step. */
         readonly fit: TrainingFit;
         /** Training of low-rank adapters instead of the whole model. */
         readonly lora: ClusterLora;
+        /** The same with the weights of the model in 4 bits. */
+        readonly qlora: ClusterLora;
         /** Cost of all steps; absent without a price, or without tokens of the whole training. */
         readonly cost?: Bounds;
       })
@@ -116,11 +133,28 @@ export interface FitResult extends Fits {
 }
 
 /** @throws UserError when the model cannot be spread over the GPUs as the settings ask. */
-export function fitsOf(model: LanguageModel, { training, serving, price }: FitRequest): Fits {
+export function fitsOf(
+  model: LanguageModel,
+  { purpose, training, serving, price }: FitRequest,
+): Fits {
+  const isOfAdapters = purpose === 'lora' || purpose === 'qlora';
   return {
-    training: training && trainingOf(model, training, price),
+    purpose,
+    adapters: isOfAdapters && training ? adaptersOf(model, training, purpose) : null,
+    training: isOfAdapters ? null : training && trainingOf(model, training, price),
     serving: serving && servingOf(model, serving, price),
   };
+}
+
+function adaptersOf(
+  model: LanguageModel,
+  { contextOrigin, loraSetting: setting }: NonNullable<FitRequest['training']>,
+  purpose: 'lora' | 'qlora',
+): AdaptersFit {
+  const base = purpose === 'qlora' ? QLORA_BASE : undefined;
+  const fit = loraOn(model, setting, base);
+  const remedies = fit.verdict === 'fits' ? [] : adapterRemedies(model, setting, fit, base);
+  return { setting, contextOrigin, fit, remedies };
 }
 
 function trainingOf(
@@ -135,6 +169,7 @@ function trainingOf(
     contextOrigin,
     fit,
     lora: loraOn(model, loraSetting),
+    qlora: loraOn(model, loraSetting, QLORA_BASE),
     ...(isPriced && { cost: trainingCost(fit.time.totalSeconds, setting.cluster.gpus, price) }),
   };
 }

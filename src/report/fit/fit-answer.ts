@@ -17,12 +17,11 @@ import {
   significant,
 } from '../../base/text/units.js';
 import { capital, counted, modelName, present } from '../../base/text/words.js';
-import type { FitResult } from '../../estimate/fit/fits.js';
+import type { AdaptersFit, FitResult } from '../../estimate/fit/fits.js';
 import type { BatchingComparison } from '../../estimate/fit/serving/batching.js';
 import type { UsersFit } from '../../estimate/fit/serving/serving.js';
-import type { FitVerdict } from '../../estimate/fit/training/training-fit.js';
 import type { Bounds } from '../../model/budget/figure.js';
-import type { Cell, Fact, TableBlock, Tone, Verdict } from '../kit/report.js';
+import type { Cell, Fact, TableBlock, Verdict } from '../kit/report.js';
 import { leftColumn, right, strongCell, valueCell } from '../kit/report.js';
 import { contextText, precisionText } from '../profile/setting-notes.js';
 import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
@@ -46,31 +45,31 @@ import {
 const hardwareText = ({ gpu, gpus }: FitResult['cluster']) =>
   `${formatInteger(gpus)} × ${gpu.title}`;
 
+/** The answer to the question alone: somebody who serves is not told that a training does not fit. */
 export function fitVerdictOf(result: FitResult): Verdict {
-  const { cluster, training, serving, doubts } = result;
+  const { cluster, purpose, training, serving, adapters, doubts } = result;
   const on = hardwareText(cluster);
-  const [served, trained] = [serving?.fit.verdict, training?.fit.verdict];
+  if (purpose === 'lora' || purpose === 'qlora') {
+    if (!adapters) return { text: on };
+    const { verdict, total, capacity } = adapters.fit;
+    const of = `${bytesText(total.expected.value)} of ${bytesText(capacity.value)}`;
+    return {
+      text: `${ADAPTERS[purpose]} ${verdict} on ${on}: ${of} (estimate)`,
+      tone: TONES[verdict],
+    };
+  }
+  const verdict = (purpose === 'training' ? training : serving)?.fit.verdict ?? 'does not fit';
+  if (purpose === 'training') {
+    const text = serving ? `Training ${verdict} on ${on}` : `${capital(verdict)} on ${on}`;
+    return { text, tone: TONES[verdict] };
+  }
   const load = doubts.some(({ about }) => about === 'load') ? `; ${loadShortage(serving)}` : '';
   const users = serving ? usersText(serving) : '';
-  const both = [served, trained].filter((each) => each !== undefined);
-  const worst = both.includes('does not fit')
-    ? 'does not fit'
-    : both.includes('may fit')
-      ? 'may fit'
-      : 'fits';
   const detail = users === '' ? load : `: ${users}${load}`;
-  const same = new Set(both).size === 1;
-  const tone: Tone = both.every((each) => each !== 'does not fit')
-    ? TONES[worst]
-    : same
-      ? 'bad'
-      : 'warning';
-  if (same) return { text: `${capital(worst)} on ${on}${detail}`, tone: load ? 'bad' : tone };
-  return {
-    text: `Serving ${served} on ${on}${detail.replace(': serves ', ': ')}; training ${trained}`,
-    tone: load ? 'bad' : tone,
-  };
+  return { text: `${capital(verdict)} on ${on}${detail}`, tone: load ? 'bad' : TONES[verdict] };
 }
+
+const ADAPTERS = { lora: 'LoRA', qlora: 'QLoRA' } as const;
 
 function loadShortage(serving: Serving | null): string {
   const answer = serving?.fit.load?.expected;
@@ -94,7 +93,7 @@ function usersText({ setting, fit, users }: Serving): string {
 }
 
 export function fitFacts(result: FitResult): Fact[] {
-  const { file, family, parameters, training, serving } = result;
+  const { file, family, parameters, purpose, training, serving, adapters } = result;
   return [
     {
       name: 'model',
@@ -102,8 +101,82 @@ export function fitFacts(result: FitResult): Fact[] {
     },
     ...(serving ? servingFacts(serving, result) : []),
     ...(result.batching ? [{ name: 'batching', text: batchingText(result.batching) }] : []),
-    ...(training ? trainingFacts(training) : []),
+    ...(training && purpose === 'training' ? trainingFacts(training) : []),
+    ...(adapters ? adapterFacts(adapters) : []),
+    ...(training && purpose === 'serving' ? otherFacts(training) : []),
     ...forwardFacts(result),
+  ];
+}
+
+/** Training of adapters, and the smallest changes that make it fit. */
+function adapterFacts({ setting, contextOrigin, fit, remedies }: AdaptersFit): Fact[] {
+  const { microBatch, context, precision, recompute } = setting;
+  const { frozen, parts, kept, total, capacity } = fit;
+  const activations = parts.find(({ part }) => part === 'activations')?.bytes.value ?? 0;
+  const base = Number(frozen.value);
+  const backward = Number(activations) + Number(kept.value);
+  const rest = total.expected.value - base - backward;
+  return present([
+    {
+      name: 'training',
+      text:
+        `rank ${fit.rank} on all products of the blocks, ${precisionText(precision)}, ` +
+        `${formatSequences(microBatch, context)}${contextText(contextOrigin)}` +
+        `${recompute === 'none' ? '' : `, recomputation ${recompute}`}`,
+    },
+    {
+      name: 'memory',
+      text: sumText(
+        [
+          ['frozen weights', base],
+          ['activations', backward],
+          ['adapters, workspace', rest],
+        ],
+        total,
+        capacity.value,
+      ),
+    },
+    fit.verdict !== 'fits' && {
+      name: 'to train',
+      text:
+        remedies.length > 0
+          ? remedies.map(({ flags }) => changesText(flags)).join(' · ')
+          : NOTHING_FITS,
+    },
+  ]);
+}
+
+/** `weights 16.4 GB + cache 302.0 MB + workspace 0.9 GB = 17.6 of 25.3 GB; 7.7 GB free`. */
+function sumText(
+  parts: readonly (readonly [name: string, bytes: number])[],
+  { expected }: Bounds,
+  capacity: number,
+): string {
+  const terms = parts
+    .filter(([, bytes]) => bytes !== 0)
+    .map(([name, bytes]) => `${name} ${bytesText(bytes)}`)
+    .join(' + ');
+  const free = capacity - expected.value;
+  const left = free > 0 ? `${bytesText(free)} free` : `${bytesText(-free)} too much`;
+  return `${terms} = ${bytesText(expected.value)} of ${bytesText(capacity)}; ${left}`;
+}
+
+/** One line each for what was not asked for. */
+function otherFacts(training: Training): Fact[] {
+  const { fit, setting } = training;
+  const first = fit.verdict === 'fits' ? undefined : fit.remedies[0];
+  const { gpus = setting.cluster.gpus } = first?.flags.cluster ?? {};
+  const change = first ? `; fits on ${counted(gpus, 'GPU')} with changes` : '';
+  const speed = fit.verdict === 'fits' && fit.step ? `; ${stepText(fit)}` : '';
+  return [
+    { name: 'LoRA', text: loraText(training, training.lora) },
+    { name: 'QLoRA', text: loraText(training, training.qlora) },
+    {
+      name: 'training',
+      text:
+        `${fit.verdict}: ${bytesText(fit.total.expected.value)} (${setting.optimizer}, ` +
+        `${precisionText(setting.precision)})${change}${speed}`,
+    },
   ];
 }
 
@@ -130,6 +203,7 @@ function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
       name: 'serving',
       text: `${weightsText(setting)}, ${dtypeWord(setting.cacheDtype)} cache, ${formatInteger(context)} tokens${contextText(contextOrigin)}${shared}`,
     },
+    { name: 'memory', text: servingSum(serving) },
     { name: 'room for', text: roomText(users) },
     users.needed &&
       users.asked !== null &&
@@ -139,6 +213,22 @@ function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
     ...(doubt ? [{ name: 'load', text: doubt.text, tone: 'bad' as const }] : loadFacts(serving)),
     ...latencyFacts(serving),
   ]);
+}
+
+/** Sum of the memory, what is free, and the longest context that fits. */
+function servingSum({ setting, fit }: Serving): string {
+  const { batch } = setting;
+  const longest = fit.largestContext;
+  const parts = [
+    ['weights', Number(fit.weights.value)],
+    ['cache', batch * Number(fit.cachePerSequence.value)],
+    ['states', batch * Number(fit.state.value)],
+    ['workspace', fit.workspace.expected.value],
+  ] as const;
+  return (
+    sumText(parts, fit.total, fit.capacity.value) +
+    (longest === null ? '' : `, context up to ${formatInteger(longest.value)}`)
+  );
 }
 
 /** `bf16 weights`, `f8 weights (one f32 scale per row)`. */
@@ -268,7 +358,8 @@ function trainingFacts(training: Training): Fact[] {
         ? `${changesText(first.flags)} (at most ${bytesText(first.total.upper.value)} per GPU${first.tokensPerSecond ? `, ${significant(first.tokensPerSecond.value)} tokens/s` : ''})`
         : NOTHING_FITS,
     },
-    { name: 'LoRA', text: loraText(training) },
+    { name: 'LoRA', text: loraText(training, training.lora) },
+    { name: 'QLoRA', text: loraText(training, training.qlora) },
   ]);
 }
 
@@ -294,13 +385,22 @@ function forwardFacts({ forward, profile }: FitResult): Fact[] {
   ];
 }
 
-/** Memory of the fullest GPU, against what it has. */
-export function memorySummary({ cluster, training, serving }: FitResult): TableBlock {
+/** Memory of the fullest GPU for the question, against what it has. */
+export function memorySummary({
+  cluster,
+  purpose,
+  training,
+  serving,
+  adapters,
+}: FitResult): TableBlock {
   const { each, own } = NOUNS[cluster.gpu.kind];
-  const row = (what: string, total: Bounds, capacity: number, verdict: FitVerdict): Cell[] => [
+  const row = (
+    what: string,
+    { total, capacity, verdict }: Pick<Serving['fit'], 'total' | 'capacity' | 'verdict'>,
+  ): Cell[] => [
     strongCell(what),
     ...boundsCells(total, bytesText),
-    valueCell(capacity, bytesText),
+    valueCell(capacity.value, bytesText),
     { text: verdict, tone: TONES[verdict] },
   ];
   return {
@@ -312,15 +412,9 @@ export function memorySummary({ cluster, training, serving }: FitResult): TableB
       leftColumn('', 'verdict'),
     ],
     rows: present([
-      serving &&
-        row(
-          `serving, ${counted(serving.setting.batch, 'sequence')}`,
-          serving.fit.total,
-          serving.fit.capacity.value,
-          serving.fit.verdict,
-        ),
-      training &&
-        row('training', training.fit.total, training.fit.capacity.value, training.fit.verdict),
+      serving && row(`serving, ${counted(serving.setting.batch, 'sequence')}`, serving.fit),
+      training && purpose === 'training' && row('training', training.fit),
+      adapters && row(ADAPTERS[purpose as keyof typeof ADAPTERS], adapters.fit),
     ]),
   };
 }
@@ -334,11 +428,16 @@ const INSTEAD_OF: Partial<Record<SettingName, readonly SettingName[]>> = {
  * Command with the smallest change that makes it fit.
  * @param argv Words of the user's command after `fit`.
  */
-export function nextOf({ serving, training, profile }: FitResult, argv: readonly string[]) {
-  const [served] = serving?.remedies ?? [];
-  const isTrained = training && training.fit.verdict !== 'fits' && !served;
-  const trained = isTrained ? training.fit.remedies[0] : undefined;
-  const changes: SettingValues = served?.flags ?? (trained ? changedSettings(trained.flags) : {});
+export function nextOf(
+  { purpose, serving, training, adapters, profile }: FitResult,
+  argv: readonly string[],
+) {
+  const [remedy] =
+    purpose === 'training' && training?.fit.verdict !== 'fits'
+      ? (training?.fit.remedies ?? [])
+      : (adapters?.remedies ?? []);
+  const [served] = purpose === 'serving' ? (serving?.remedies ?? []) : [];
+  const changes: SettingValues = served?.flags ?? (remedy ? changedSettings(remedy.flags) : {});
   const changed = Object.keys(changes) as SettingName[];
   // This machine cannot have more GPUs, or another one.
   if (changed.length === 0 || profile) return undefined;

@@ -49,7 +49,7 @@ export interface FitReportOptions {
 }
 
 export function fitReport(result: FitResult, { explain, argv }: FitReportOptions): Report {
-  const { training, serving, doubts } = result;
+  const { training, serving, adapters, doubts } = result;
   const next = nextOf(result, argv);
   return {
     verdict: fitVerdictOf(result),
@@ -61,7 +61,16 @@ export function fitReport(result: FitResult, { explain, argv }: FitReportOptions
     details: [
       ...(serving ? servingBlocks(serving, doubts) : []),
       ...(result.batching ? batchingBlocks(result.batching) : []),
-      ...(training ? [...trainingBlocks(training), ...loraBlocks(training)] : []),
+      ...(training
+        ? [
+            ...trainingBlocks(training),
+            ...loraBlocks(training, training.lora, 'LoRA'),
+            ...loraBlocks(training, training.qlora, 'QLoRA'),
+          ]
+        : []),
+      ...(adapters
+        ? loraBlocks(adapters, adapters.fit, result.purpose === 'qlora' ? 'QLoRA' : 'LoRA')
+        : []),
       ...(result.forward && result.profile ? forwardBlocks(result.forward, result.profile) : []),
     ],
     more: explain ? [] : ['explain'],
@@ -95,10 +104,12 @@ function batchingBlocks({ lengths, batch, mean, drawn, ...mixed }: BatchingCompa
   ];
 }
 
-const sectionsOf = ({ training, serving, forward }: FitResult) => ({
+const sectionsOf = ({ training, serving, adapters, forward }: FitResult) => ({
+  ...(adapters && { adapters: adapters.fit }),
   ...(training && {
     training: { ...training.fit, ...(training.cost && { cost: training.cost }) },
     LoRA: training.lora,
+    QLoRA: training.qlora,
   }),
   ...(serving && {
     serving: {
@@ -230,8 +241,10 @@ interface Row {
 function csvTable({
   training,
   serving,
+  adapters,
   forward,
 }: {
+  readonly adapters: FitResult['adapters'];
   readonly training: Training | null;
   readonly serving: Serving | null;
   readonly forward: MachineForward | null;
@@ -239,6 +252,7 @@ function csvTable({
   const rows = {
     training: training ? trainingRows(training) : [],
     serving: serving ? servingRows(serving) : [],
+    adapters: adapters ? memoryRows(adapters.fit) : [],
     forward: forward
       ? [
           { what: 'time', unit: 'seconds', bounds: forward.seconds },

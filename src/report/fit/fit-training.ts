@@ -10,6 +10,7 @@ import {
 } from '../../base/text/units.js';
 import { counted, present, sentence } from '../../base/text/words.js';
 import type { Fits } from '../../estimate/fit/fits.js';
+import type { ClusterLora } from '../../estimate/fit/training/lora.js';
 import type {
   Remedy,
   StepTime,
@@ -204,10 +205,14 @@ function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[
 }
 
 /** Memory of training low-rank adapters. */
-export function loraBlocks({ setting, lora }: Training): Block[] {
+export function loraBlocks(
+  { setting }: Pick<Training, 'setting'>,
+  lora: ClusterLora,
+  title: 'LoRA' | 'QLoRA',
+): Block[] {
   const { adapters, frozen, parts, kept, workspaceParts, apart, total, capacity, verdict } = lora;
   return [
-    verdictHeading('LoRA', verdict),
+    verdictHeading(title, verdict),
     noteOf(
       `Adapters of rank ${lora.rank} on each product inside the blocks: ${shortCount(Number(adapters.value))} parameters. ` +
         `The weights of the model are frozen. Recomputation ${lora.recompute}` +
@@ -242,7 +247,7 @@ const LORA_PARTS = {
 const PEAK = 'The total is the peak of a step: not all parts exist at the same time.';
 
 /** `does not fit: 50.5 GB (rank 16, full recompute); fits on 32 GPUs`. */
-export function loraText({ setting: { cluster }, lora }: Training): string {
+export function loraText({ setting: { cluster } }: Training, lora: ClusterLora): string {
   const { rank, recompute, verdict, gpus, total } = lora;
   const each = cluster.gpus === 1 ? '' : ` per ${NOUNS[cluster.gpu.kind].each}`;
   const how = [`rank ${rank}`, ...(recompute === 'none' ? [] : [`${recompute} recompute`])];

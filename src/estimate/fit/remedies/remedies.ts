@@ -1,7 +1,7 @@
 /** Fewest changes that make a training fit, or the room left if it already fits. */
 
 import { formatSeconds } from '../../../base/text/units.js';
-import { counted, joined } from '../../../base/text/words.js';
+import { counted, joined, present } from '../../../base/text/words.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { Bounds } from '../../../model/budget/figure.js';
 import type { Cluster } from '../../hardware/gpu.js';
@@ -15,7 +15,7 @@ import type { ServingQuestion } from '../serving/placed-serving.js';
 import { fewestForServing, placedServing } from '../serving/placed-serving.js';
 import type { ServingFit, ServingLoad, UsersFit } from '../serving/serving.js';
 import type { ServingFitSetting } from '../serving/serving-work.js';
-import type { WeightDtype } from '../serving/weight-types.js';
+import type { WeightDtype, WeightFormat } from '../serving/weight-types.js';
 import { usualFormat, WEIGHT_DTYPES } from '../serving/weight-types.js';
 import {
   stepTimeIfKnown,
@@ -23,6 +23,9 @@ import {
   trainingTimeOf,
   withoutSpeedText,
 } from '../training/step-time.js';
+import type { ClusterLora } from '../training/lora.js';
+import { loraOn } from '../training/lora.js';
+import type { Purpose } from '../purpose.js';
 import type { Remedy, TrainingFit } from '../training/training-fit.js';
 import { fitTrainingMemory } from '../training/training-memory.js';
 import type { TrainingFitSetting } from '../training/training-setting.js';
@@ -40,13 +43,16 @@ import {
 
 export interface UnmetRequirement {
   /** Requirement that is not met with certainty. */
-  readonly about: 'training' | 'serving' | 'load';
+  readonly about: Purpose | 'load';
   /** Description for people. */
   readonly text: string;
 }
 
 interface Asked {
   readonly cluster: Cluster;
+  /** The question; only its answer is judged. */
+  readonly purpose: Purpose;
+  readonly adapters?: { readonly fit: Pick<ClusterLora, 'verdict'> } | null;
   readonly training: { readonly fit: Pick<TrainingFit, 'verdict'> } | null;
   readonly serving: {
     readonly fit: Pick<ServingFit, 'verdict' | 'load'>;
@@ -55,20 +61,31 @@ interface Asked {
 }
 
 /** Doubts by the upper bound of memory and the expected speed; empty if there are none. */
-export function unmetRequirementsOf({ cluster, training, serving }: Asked): UnmetRequirement[] {
-  const doubts: UnmetRequirement[] = [];
-  for (const [about, requested] of [
-    ['training', training],
-    ['serving', serving],
-  ] as const) {
-    if (requested === null || requested.fit.verdict === 'fits') continue;
-    const users = 'users' in requested ? requested.users.asked : null;
-    const whom = users === null ? '' : ` ${counted(users, 'user')}`;
-    doubts.push({ about, text: `${about} ${requested.fit.verdict}${whom}` });
-  }
+export function unmetRequirementsOf({
+  cluster,
+  purpose,
+  training,
+  serving,
+  adapters = null,
+}: Asked): UnmetRequirement[] {
+  const verdict = { serving, training, lora: adapters, qlora: adapters }[purpose]?.fit.verdict;
+  const users = purpose === 'serving' ? (serving?.users.asked ?? null) : null;
+  const whom = users === null ? '' : ` ${counted(users, 'user')}`;
+  const isMet = verdict === undefined || verdict === 'fits';
   const load = serving?.fit.load && shortageOf(serving.fit.load, cluster);
-  return load === undefined ? doubts : [...doubts, { about: 'load', text: load }];
+  return present([
+    !isMet && { about: purpose, text: `${PURPOSE_TITLES[purpose]} ${verdict}${whom}` },
+    load !== undefined && ({ about: 'load', text: load } as const),
+  ]);
 }
+
+/** Titles of the questions. */
+const PURPOSE_TITLES = {
+  serving: 'serving',
+  training: 'training',
+  lora: 'LoRA',
+  qlora: 'QLoRA',
+} as const satisfies Record<Purpose, string>;
 
 /** Hardware that a load still needs, by the estimate. */
 function shortageOf({ expected }: ServingLoad, { gpus }: Cluster): string | undefined {
@@ -182,6 +199,33 @@ function remedyOf(
     total,
     tokensPerSecond: stepTimeIfKnown(model, setting, stages)?.tokensPerSecond ?? null,
   };
+}
+
+/** Single changes with which the adapters fit: recomputation, more GPUs, smaller micro-batches, then a shorter context. */
+export function adapterRemedies(
+  model: LanguageModel,
+  setting: TrainingFitSetting,
+  { gpus }: Pick<ClusterLora, 'gpus'>,
+  base?: WeightFormat,
+): Remedy[] {
+  const { cluster, microBatch, context, recompute } = setting;
+  const on = (flags: Flags) => loraOn(model, { ...setting, ...flags }, base, { isSearched: false });
+  const fitsWith = (flags: Flags) => on(flags).verdict === 'fits';
+  const wider = gpus === null ? undefined : linkedCluster(cluster, gpus);
+  const batch = largest(microBatch - 1, (value) => fitsWith({ microBatch: value }));
+  const tokens = roundedTokens(largest(context - 1, (value) => fitsWith({ context: value })));
+  const changes: readonly (Flags | false)[] = [
+    recompute !== 'full' && fitsWith({ recompute: 'full' }) && { recompute: 'full' },
+    wider !== undefined && wider.gpus > cluster.gpus && { cluster: wider },
+    batch > 0 && { microBatch: batch },
+    tokens >= SHORTEST_CONTEXT && { context: tokens },
+  ];
+  return present(changes).map((flags) => ({
+    change: Object.keys(flags).join(', '),
+    flags,
+    total: on(flags).total,
+    tokensPerSecond: null,
+  }));
 }
 
 /** Largest micro-batch and longest context with which the training still fits. */

@@ -22,13 +22,25 @@ import { sumBounds } from '../bounds.js';
 import { fewestGpus } from '../parallelism/linked-cluster.js';
 import type { Stage } from '../parallelism/parallelism.js';
 import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
-import { weightLayout } from '../serving/quantized.js';
+import { servedParameters, weightLayout } from '../serving/quantized.js';
+import type { WeightFormat } from '../serving/weight-types.js';
 import type { FitVerdict, StageMemory, TrainingMemoryFit } from './training-fit.js';
 import { memoryVerdict, stageFit } from './training-memory.js';
 import type { TrainingFitSetting } from './training-setting.js';
 
 /** Rank of the adapters, as in most recipes (PEFT's default is 8, QLoRA's 64). */
 export const LORA_RANK = 16;
+
+/**
+ * Frozen weights of QLoRA (arXiv 2305.14314): NF4 in blocks of 64 values, whose scales are quantized to 8 bits. The
+ * products inside the blocks are quantized; embedding, head and norms stay in 16 bits (bitsandbytes).
+ */
+export const QLORA_BASE: WeightFormat = {
+  dtype: 'int4',
+  groupSize: 64,
+  scaleDtype: 'f8_e4m3',
+  zeroPoints: false,
+};
 
 export interface LoraFit {
   readonly adapters: Figure;
@@ -64,13 +76,18 @@ export interface ClusterLora extends LoraFit {
  * Adapters on the GPUs of `setting`, and the fewest on which they fit. The GPUs divide all state (ZeRO-3).
  * @throws UserError when the model cannot be trained as requested.
  */
-export function loraOn(model: LanguageModel, setting: TrainingFitSetting): ClusterLora {
+export function loraOn(
+  model: LanguageModel,
+  setting: TrainingFitSetting,
+  base?: WeightFormat,
+  { isSearched = true } = {},
+): ClusterLora {
   const { cluster, recompute } = setting;
   const on = (wider: Cluster) =>
-    fitLora(model, { ...setting, cluster: wider, zero: 3, globalBatchTokens: undefined });
+    fitLora(model, { ...setting, cluster: wider, zero: 3, globalBatchTokens: undefined }, base);
   const asked = on(cluster);
   const fewest =
-    asked.verdict === 'fits'
+    asked.verdict === 'fits' || !isSearched
       ? cluster
       : fewestGpus({ ...cluster, gpus: 2 * cluster.gpus }, (wider) => on(wider).verdict === 'fits');
   return { ...asked, rank: LORA_RANK, recompute, gpus: fewest?.gpus ?? null };
@@ -78,9 +95,14 @@ export function loraOn(model: LanguageModel, setting: TrainingFitSetting): Clust
 
 /**
  * Memory of each GPU. The GPUs are replicas: they divide what `setting.zero` says, frozen weights with ZeRO-3.
+ * @param base Format of the frozen weights; default: the type of the training.
  * @throws UserError when the model cannot be trained as requested.
  */
-export function fitLora(model: LanguageModel, setting: TrainingFitSetting): LoraFit {
+export function fitLora(
+  model: LanguageModel,
+  setting: TrainingFitSetting,
+  base?: WeightFormat,
+): LoraFit {
   const alone = { ...setting, tensorParallel: 1, pipelineParallel: 1, sequenceParallel: false };
   const parallelism = parallelismOf(model, alone);
   const { trained, perToken } = adaptersOf(model);
@@ -102,13 +124,13 @@ export function fitLora(model: LanguageModel, setting: TrainingFitSetting): Lora
   const bytes = v({ bytes: trainingBytes(setting.precision) });
   const parameters = v({ parameters: whole.parameters.value });
   const isDivided = setting.zero === 3 && parallelism.replicas > 1;
+  const served = base && servedParameters(model, base);
+  const all = served ? v({ frozen: served.value }) : mul(bytes, parameters);
   const frozen = figure({
     label: 'frozen weights',
     unit: 'bytes',
-    formula: isDivided
-      ? ceildiv(mul(bytes, parameters), v({ replicas: parallelism.replicas }))
-      : mul(bytes, parameters),
-    source: `${setting.precision} precision, without gradient and optimizer state`,
+    formula: isDivided ? ceildiv(all, v({ replicas: parallelism.replicas })) : all,
+    source: `${served ? served.source : `${setting.precision} precision`}, without gradient and optimizer state`,
   });
   const kept = figure({
     label: 'activations of the adapters',
