@@ -9,10 +9,10 @@ import { COMMON_HARDWARE } from '../../estimate/fit/common-hardware.js';
 import type { TableRequest } from '../../estimate/fit/fit-table.js';
 import type { FitRequest, Resolved } from '../../estimate/fit/fits.js';
 import { hintsOf } from '../../estimate/fit/fits.js';
-import type { Purpose } from '../../estimate/fit/purpose.js';
 import type { StoredWeightFormat } from '../../estimate/fit/model-memory.js';
 import { storedWeightFormat } from '../../estimate/fit/model-memory.js';
 import { parallelismOf } from '../../estimate/fit/parallelism/parallelism.js';
+import type { Purpose } from '../../estimate/fit/purpose.js';
 import { weightLayout } from '../../estimate/fit/serving/quantized.js';
 import type { ServingFitSetting } from '../../estimate/fit/serving/serving-work.js';
 import type { WeightDtype } from '../../estimate/fit/serving/weight-types.js';
@@ -209,7 +209,9 @@ export function purposeOf(flags: FitFlags): Purpose {
 const writtenOf = (group: string, flags: FitFlags): string | undefined =>
   Object.entries(fitFlags).find(([name, flag]) => {
     const value = flags[name as keyof typeof fitFlags];
-    return flag.helpGroup === group && value !== undefined && value !== false && value !== flag.default;
+    return (
+      flag.helpGroup === group && value !== undefined && value !== false && value !== flag.default
+    );
   })?.[0];
 
 /**
@@ -476,8 +478,15 @@ export function tableRequestOf(
   return {
     serving: serving.map(({ setting }) => setting),
     users: flags.users,
-    training: training?.setting ?? null,
+    training:
+      flags.for === undefined || flags.for === 'training' ? (training?.setting ?? null) : null,
     lora: training?.loraSetting ?? null,
+    adapters:
+      flags.for === undefined
+        ? ['lora', 'qlora']
+        : flags.for === 'lora' || flags.for === 'qlora'
+          ? [flags.for]
+          : [],
     contextOrigin: (training ?? serving[0])?.contextOrigin ?? 'flag',
   };
 }

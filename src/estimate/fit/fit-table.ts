@@ -8,8 +8,8 @@ import { fewestForTraining } from './remedies/remedies.js';
 import type { ServingQuestion } from './serving/placed-serving.js';
 import { fewestForServing, placedServing } from './serving/placed-serving.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
-import type { WeightDtype } from './serving/weight-types.js';
-import { LORA_RANK, loraOn } from './training/lora.js';
+import type { WeightDtype, WeightFormat } from './serving/weight-types.js';
+import { LORA_RANK, loraOn, QLORA_BASE } from './training/lora.js';
 import type { FitVerdict } from './training/training-fit.js';
 import { fitTrainingMemory } from './training/training-memory.js';
 import type { TrainingFitSetting, ZeroStage } from './training/training-setting.js';
@@ -17,7 +17,7 @@ import type { TrainingFitSetting, ZeroStage } from './training/training-setting.
 /** A use of the model: a column. */
 export interface TableUse {
   /** Use of the model. */
-  readonly use: 'serve' | 'lora' | 'train';
+  readonly use: 'serve' | 'lora' | 'qlora' | 'train';
   /** Type of the served weights. */
   readonly dtype?: WeightDtype;
 }
@@ -31,6 +31,8 @@ export interface TableCell extends TableUse {
    * @integer @minimum 1
    */
   readonly gpus: number | null;
+  /** Name for `--gpu` with so many GPUs, where it is not that of the row: a machine with a network. */
+  readonly machine?: string;
 }
 
 export interface TableRow {
@@ -74,6 +76,8 @@ export interface TableRequest {
   readonly training: TrainingFitSetting | null;
   /** Setting of training adapters; undefined: that of a training. */
   readonly lora?: TrainingFitSetting | null;
+  /** Columns of adapters; default: LoRA. */
+  readonly adapters?: readonly ('lora' | 'qlora')[];
   readonly contextOrigin: SettingOrigin;
 }
 
@@ -149,7 +153,7 @@ export function tableSettingOf({
 }
 
 /** Answer of a use on one unit, and the fewest GPUs that are enough. */
-type UseOn = (cluster: Cluster) => Pick<TableCell, 'verdict' | 'gpus'>;
+type UseOn = (cluster: Cluster) => Omit<TableCell, keyof TableUse>;
 
 /**
  * Each cell has the answer that the detail of its GPU or machine has.
@@ -163,6 +167,7 @@ export function fitTable(
     isSharingChosen = false,
     training,
     lora = training,
+    adapters = ['lora'],
   }: Omit<TableRequest, 'contextOrigin'>,
 ): TableRow[] {
   const uses: readonly { readonly use: TableUse; readonly on: UseOn }[] = [
@@ -170,7 +175,12 @@ export function fitTable(
       use: { use: 'serve', dtype: setting.weights.dtype } as const,
       on: servingOn(model, { setting, users, isSharingChosen }),
     })),
-    ...(lora ? [{ use: { use: 'lora' } as const, on: adaptersOn(model, lora) }] : []),
+    ...(['lora', 'qlora'] as const)
+      .filter((use) => lora && adapters.includes(use))
+      .map((use) => ({
+        use: { use },
+        on: adaptersOn(model, lora as TrainingFitSetting, use === 'qlora' ? QLORA_BASE : undefined),
+      })),
     ...(training ? [{ use: { use: 'train' } as const, on: trainingOn(model, training) }] : []),
   ];
   return COMMON_HARDWARE.map(({ name, title, gpu, gpus, cluster }) => ({
@@ -192,13 +202,20 @@ const servingOn =
       ...asked,
       setting: { ...asked.setting, cluster: one },
     });
-    return { verdict, gpus: fewest?.gpus ?? null };
+    return {
+      verdict,
+      gpus: fewest?.gpus ?? null,
+      ...(fewest?.cluster.machine !== cluster.machine && machineOf(fewest?.cluster)),
+    };
   };
 
+const machineOf = (cluster: Cluster | undefined) =>
+  cluster?.machine === undefined ? {} : { machine: cluster.machine };
+
 const adaptersOn =
-  (model: LanguageModel, setting: TrainingFitSetting): UseOn =>
+  (model: LanguageModel, setting: TrainingFitSetting, base: WeightFormat | undefined): UseOn =>
   (cluster) => {
-    const { verdict, gpus } = loraOn(model, { ...setting, cluster });
+    const { verdict, gpus } = loraOn(model, { ...setting, cluster }, base);
     return { verdict, gpus };
   };
 

@@ -4,11 +4,7 @@ import type { Dtype } from '../../base/tensor/dtype.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Bounds } from '../../model/budget/figure.js';
 import { sumFigure } from '../../model/budget/figure.js';
-import type {
-  InferenceBudget,
-  ModelProfile,
-  ResolvedSetting,
-} from '../../model/budget/profile-model.js';
+import type { InferenceBudget, ResolvedSetting } from '../../model/budget/profile-model.js';
 import type { Quantization } from '../../model/quantization/quantization-config.js';
 import type { Gpu } from '../hardware/gpu.js';
 import { gpuNamed } from '../hardware/gpus.js';

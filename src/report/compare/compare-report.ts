@@ -1,7 +1,7 @@
 /** Report of `minimind compare`: the main difference, and the models in columns, or in rows when there are many. */
 
 import { setting } from '../../base/text/setting.js';
-import { dtypeWord, formatSequences } from '../../base/text/units.js';
+import { formatSequences } from '../../base/text/units.js';
 import { counted, joined, present, shortened } from '../../base/text/words.js';
 import type { ColumnValue, Disagreement } from '../../estimate/comparison/columns.js';
 import type {

@@ -146,19 +146,22 @@ function adapterFacts({ setting, contextOrigin, fit, remedies }: AdaptersFit): F
   ]);
 }
 
-/** `weights 16.4 GB + cache 302.0 MB + workspace 0.9 GB = 17.6 of 25.3 GB; 7.7 GB free`. */
+/** `weights 16.4 + cache 0.302 + workspace 0.859 = 17.5 of 25.3 GB, 7.8 free`. */
 function sumText(
   parts: readonly (readonly [name: string, bytes: number])[],
   { expected }: Bounds,
   capacity: number,
 ): string {
+  const [unit, word] = capacity >= 1e9 ? [1e9, 'GB'] : [1e6, 'MB'];
+  const inUnit = (bytes: number) =>
+    bytes < unit ? significant(bytes / unit) : (bytes / unit).toFixed(1);
   const terms = parts
     .filter(([, bytes]) => bytes !== 0)
-    .map(([name, bytes]) => `${name} ${bytesText(bytes)}`)
+    .map(([name, bytes]) => `${name} ${inUnit(bytes)}`)
     .join(' + ');
   const free = capacity - expected.value;
-  const left = free > 0 ? `${bytesText(free)} free` : `${bytesText(-free)} too much`;
-  return `${terms} = ${bytesText(expected.value)} of ${bytesText(capacity)}; ${left}`;
+  const left = `${inUnit(Math.abs(free))} ${free > 0 ? 'free' : 'too much'}`;
+  return `${terms} = ${inUnit(expected.value)} of ${inUnit(capacity)} ${word}, ${left}`;
 }
 
 /** One line each for what was not asked for. */
@@ -272,7 +275,7 @@ function speedFacts({ setting, fit, users }: Serving): Fact[] {
       text:
         `1 user: ${significant(expected.value)} tokens/s` +
         `${isMeasured ? '' : ` (${significant(lower.value)}–${significant(upper.value)})`}, ` +
-        decodeLimitText(fit.decode),
+        decodeLimitText(fit.decode, fit),
     },
     isMeasured &&
       !one &&
@@ -287,7 +290,7 @@ function speedFacts({ setting, fit, users }: Serving): Fact[] {
         name: one || (isMeasured && speed.limitedBy !== null) ? '' : 'speed',
         text:
           `${counted(speed.users, 'user')}: ${significant(speed.each.expected.value)} tokens/s each, ` +
-          `${significant(speed.total.expected.value)} total, ${decodeLimitText(speed)}`,
+          `${significant(speed.total.expected.value)} total, ${decodeLimitText(speed, fit)}`,
       },
     {
       name: 'prefill',

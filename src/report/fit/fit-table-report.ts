@@ -1,6 +1,11 @@
 /** Report of `minimind fit` without hardware: common GPUs and machines, and what fits on each. */
 
-import { nextCommand, setting, withoutSettings } from '../../base/text/setting.js';
+import {
+  nextCommand,
+  type SettingValues,
+  setting,
+  withoutSettings,
+} from '../../base/text/setting.js';
 import { formatBytes, formatInteger, shortCount } from '../../base/text/units.js';
 import { counted, joined, modelName, present } from '../../base/text/words.js';
 import type {
@@ -20,15 +25,17 @@ export function fitTableReport(result: FitTableResult, words: readonly string[])
   return {
     verdict: { text: verdictText(result) },
     blocks: [table(rows), ...notes(result.setting)],
-    next: best && nextCommand('fit', withoutSettings(words), { gpu: best.name }),
+    next: best && nextCommand('fit', withoutSettings(words), nextHardware(best)),
     data: dataTable(rows),
   };
 }
 
-const TITLES = { serve: 'serve', lora: 'LoRA', train: 'train' } as const satisfies Record<
-  TableCell['use'],
-  string
->;
+const TITLES = {
+  serve: 'serve',
+  lora: 'LoRA',
+  qlora: 'QLoRA',
+  train: 'train',
+} as const satisfies Record<TableCell['use'], string>;
 
 const cellTitle = ({ use, dtype }: TableCell) => dtype ?? TITLES[use];
 
@@ -42,7 +49,12 @@ function verdictText({ file, parameters, rows }: FitTableResult): string {
   const purposes = new Map<string, string[]>();
   for (const [index, { use, dtype }] of uses.entries()) {
     if (use === 'serve' && index !== first) continue;
-    const purpose = { serve: `to serve in ${dtype}`, lora: 'for LoRA', train: 'to train' }[use];
+    const purpose = {
+      serve: `to serve in ${dtype}`,
+      lora: 'for LoRA',
+      qlora: 'for QLoRA',
+      train: 'to train',
+    }[use];
     const smallest = smallestText(rows, index);
     purposes.set(smallest, [...(purposes.get(smallest) ?? []), purpose]);
   }
@@ -64,10 +76,19 @@ function smallestText(rows: readonly TableRow[], index: number): string {
   return first.gpus === 1 ? first.name : `${first.gpus} × ${first.name}`;
 }
 
-/** Smallest GPU for the first use that fits on one. */
+/** Hardware on which the first use fits; without any, the last row explains what is missing. */
+function nextHardware({ name, unit, cells: [first] }: TableRow): SettingValues {
+  const { gpus = null, machine = name } = first ?? {};
+  return gpus === null || gpus <= unit ? { gpu: name } : { gpu: machine, gpus };
+}
+
+/** Smallest GPU for the first use that fits on one, else the hardware of which the fewest fit. */
 function bestRow(rows: readonly TableRow[]): TableRow | undefined {
   const fits = rows.filter(({ unit, cells: [first] }) => unit === 1 && first?.gpus === 1);
-  return fits.sort((a, b) => a.memoryBytes - b.memoryBytes)[0] ?? rows.at(-1);
+  const fewest = rows
+    .filter(({ cells: [first] }) => first?.gpus != null)
+    .sort((a, b) => (a.cells[0]?.gpus ?? 0) - (b.cells[0]?.gpus ?? 0));
+  return fits.sort((a, b) => a.memoryBytes - b.memoryBytes)[0] ?? fewest[0] ?? rows.at(-1);
 }
 
 const table = (rows: readonly TableRow[]): TableBlock =>

@@ -155,7 +155,7 @@ function limitText(
 }
 
 function stepBlocks(step: StepTime, time: TrainingTime | undefined): Block[] {
-  const { seconds, limits, limitedBy, withoutLink, tokens, tokensPerSecond } = step;
+  const { seconds, limits, limitedBy, tokens, tokensPerSecond } = step;
   return present([
     noteOf(
       `A step has ${formatInteger(Math.round(tokens.value))} tokens: ${significant(tokensPerSecond.value)} tokens/s ` +
@@ -252,7 +252,7 @@ export function loraText({ setting: { cluster } }: Training, lora: ClusterLora):
   const each = cluster.gpus === 1 ? '' : ` per ${NOUNS[cluster.gpu.kind].each}`;
   const how = [`rank ${rank}`, ...(recompute === 'none' ? [] : [`${recompute} recompute`])];
   const needed =
-    gpus === null ? '; more GPUs have no known link' : `; fits on ${counted(gpus, 'GPU')}`;
+    gpus === null ? '; no number of linked GPUs is enough' : `; fits on ${counted(gpus, 'GPU')}`;
   const isEnough = verdict === 'fits' || cluster.gpu.links.length === 0;
   return (
     `${verdict}: ${bytesText(total.expected.value)}${each} (${how.join(', ')})` +

@@ -11,21 +11,21 @@ import { COMMON_HARDWARE } from '../common-hardware.js';
 import { withoutLink } from '../parallelism/collectives.js';
 import { fewestGpus, linkedCluster } from '../parallelism/linked-cluster.js';
 import { parallelismOf } from '../parallelism/parallelism.js';
+import type { Purpose } from '../purpose.js';
 import type { ServingQuestion } from '../serving/placed-serving.js';
 import { fewestForServing, placedServing } from '../serving/placed-serving.js';
 import type { ServingFit, ServingLoad, UsersFit } from '../serving/serving.js';
 import type { ServingFitSetting } from '../serving/serving-work.js';
 import type { WeightDtype, WeightFormat } from '../serving/weight-types.js';
 import { usualFormat, WEIGHT_DTYPES } from '../serving/weight-types.js';
+import type { ClusterLora } from '../training/lora.js';
+import { loraOn } from '../training/lora.js';
 import {
   stepTimeIfKnown,
   tokensOfStep,
   trainingTimeOf,
   withoutSpeedText,
 } from '../training/step-time.js';
-import type { ClusterLora } from '../training/lora.js';
-import { loraOn } from '../training/lora.js';
-import type { Purpose } from '../purpose.js';
 import type { Remedy, TrainingFit } from '../training/training-fit.js';
 import { fitTrainingMemory } from '../training/training-memory.js';
 import type { TrainingFitSetting } from '../training/training-setting.js';

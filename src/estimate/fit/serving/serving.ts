@@ -6,7 +6,6 @@ import type { Expression } from '../../../model/budget/expression.js';
 import { div, inputs, mul, v } from '../../../model/budget/expression.js';
 import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
 import { quantity } from '../../../model/budget/figure.js';
-import type { Cluster } from '../../hardware/gpu.js';
 import { capacityOf, noPeakText, peakFor, peakIfKnown } from '../../hardware/gpu.js';
 import { byBound, eachBound, largest } from '../bounds.js';
 import { withoutLink } from '../parallelism/collectives.js';
@@ -64,7 +63,7 @@ export interface ServingFit {
   /** Total memory of one GPU. */
   readonly total: Bounds;
   readonly capacity: Quantity;
-  /** `fits`: by the upper bound; `may fit`: by the lower bound; `does not fit`: not even by the lower bound. */
+  /** `fits`: by the upper bound; `may fit`: by the estimate; `does not fit`: not by the estimate. */
   readonly verdict: FitVerdict;
   /** Peak in the type of the products; null if none is published. */
   readonly peak: Quantity | null;

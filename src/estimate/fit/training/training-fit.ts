@@ -107,7 +107,7 @@ export interface TrainingMemoryFit {
   /** Total with workspace; each bound is of the GPUs that are fullest by it. */
   readonly total: Bounds;
   readonly capacity: Quantity;
-  /** `fits`: by the upper bound; `may fit`: by the lower bound; `does not fit`: not even by the lower bound. */
+  /** `fits`: by the upper bound; `may fit`: by the estimate; `does not fit`: not by the estimate. */
   readonly verdict: FitVerdict;
 }
 

@@ -186,10 +186,10 @@ export function fitTrainingMemory(
   };
 }
 
-/** Verdict: fits if the upper bound fits, does not fit if the lower bound does not. */
-export function memoryVerdict({ lower, upper }: Bounds, capacity: Quantity): FitVerdict {
+/** Verdict: fits if the upper bound fits, does not fit if the estimate does not. */
+export function memoryVerdict({ expected, upper }: Bounds, capacity: Quantity): FitVerdict {
   if (upper.value <= capacity.value) return 'fits';
-  return lower.value <= capacity.value ? 'may fit' : 'does not fit';
+  return expected.value <= capacity.value ? 'may fit' : 'does not fit';
 }
 
 // Correction for parts that are never in memory at the same time, from the peak over the moments of a step.
