@@ -313,12 +313,12 @@ describe('the verdict', () => {
     [
       [TINY, '--set', 'model.num_heads=2,4'],
       'num_heads=2 and num_heads=4 have the same parameters (275K). ' +
-        'Training memory of num_heads=4: 50.8 MB, 24.3% less than num_heads=2 (67.0 MB)',
+        'Training memory of num_heads=4: 24.6 MB, 40.6% less than num_heads=2 (41.3 MB)',
     ],
     [[TINY], 'tiny: 275K parameters'],
     [
       [ORIGINAL, RECOMMENDED, '--columns', 'training-memory'],
-      'Training memory of recommended: 454.7 GB, 23.6% less than original (595.4 GB)',
+      'Training memory of recommended: 239.9 GB, 37.0% less than original (380.6 GB)',
     ],
   ])('is correct for %j', async (args, verdict) => {
     expect((await compare(...args)).stdout.split('\n')[0]).toBe(verdict);

@@ -845,7 +845,7 @@ describe("a user's hardware", () => {
       expect(code).toBe(0);
       const { cluster, training } = JSON.parse(stdout);
       expect(cluster.gpu).toMatchObject({ name: 'mine', memoryBytes: 1e9, bandwidth: 1e11 });
-      expect(training.fit.verdict).toBe('does not fit');
+      expect(training.fit.verdict).toBe('may fit');
     },
   );
 
@@ -874,7 +874,7 @@ describe('LoRA on a GPU', () => {
 
   it.each([
     [['--gpu', 'rtx-5090'], /^ {2}LoRA {6}fits: \d+\.\d GB \(rank 16, full recompute\)$/],
-    [['--gpu', 'a10g'], /^ {2}LoRA .*: .* GB \(.*\); fits on 2 GPUs$/],
+    [['--gpu', 'a10g'], /^ {2}LoRA .*: .* GB \(.*\); fits on 4 GPUs$/],
     // Eight of them are too few, and no link between more is known.
     [['--gpu', 't4'], /; no number of linked GPUs is enough$/],
     [['--gpu', 'm4-max-36gb'], /fits: \d+\.\d GB \(rank 16, full recompute\)$/],

@@ -84,15 +84,15 @@ describe('profile', () => {
     );
   });
 
-  it('has notes on figures that differ in fit', async () => {
-    const { stdout } = await profile(TINY, '--dtype', 'i4', '-q', '--details');
-    const text = stdout.replace(/\s+/g, ' ');
-    expect(text).toContain('fit counts fused kernels, which keep neither');
-    expect(text).toContain('fit --dtype int4 counts scales');
-    const { stdout: usual } = await profile(TINY, '--recompute', 'full', '-q', '--details');
-    expect(usual.replace(/\s+/g, ' ').replace(/Next: .*/, '')).not.toContain('fit ');
-    const fit = await runHere(['fit', TINY, '--gpu', 't4', '--for', 'training', '--details']);
-    expect(fit.stdout.replace(/\s+/g, ' ')).toContain('fused attention (profile counts plain)');
+  it('has the memory of a training with the workspace of kernels, as fit has', async () => {
+    const { stdout } = await profile(TINY, '-q');
+    const [, exactly, whole] =
+      /^ {2}training +(\S+ MB), .*; (\S+ MB) with workspace$/m.exec(stdout) ?? [];
+    const fit = await runHere(['fit', TINY, '--gpu', 'h100-80gb', '--for', 'training', '--json']);
+    const { total, stages } = JSON.parse(fit.stdout).training.fit;
+    const inMegabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
+    expect(whole).toBe(inMegabytes(total.expected.value));
+    expect(exactly).toBe(inMegabytes(stages[0].exactBytes.value));
   });
 
   it.each([
@@ -104,10 +104,9 @@ describe('profile', () => {
     expect(stderr).toMatch(new RegExp(`^ {2}→ write ${number}$`, 'm'));
   });
 
-  it('distinguishes the same type with and without scales', async () => {
+  it('counts weights with their scales, in the asked type first', async () => {
     const { stdout } = await profile(TINY, '--dtype', 'int4');
-    expect(stdout).toMatch(/^ {2}weights +\S+ kB int4 throughout, without scales · \S+ kB bf16$/m);
-    expect(stdout).toMatch(/^ {2}served +\S+ kB int8 · \S+ kB int4, with scales, /m);
+    expect(stdout).toMatch(/^ {2}weights +205\.8 kB int4 · \S+ kB bf16 · \S+ kB int8$/m);
     expect((await profile(TINY, '--dtype', 'f32')).stdout).toMatch(
       /^ {2}weights .* f32 · .* bf16 · .* int8 · .* int4$/m,
     );
@@ -365,9 +364,9 @@ describe('profile of a checkpoint', () => {
 });
 
 it.each([
-  [[], 'Mamba state  35.1 MB in bf16 (fit: float32)'],
+  [[], 'Mamba state  35.1 MB in bf16'],
   [['--cache-dtype', 'f32'], 'Mamba state  70.3 MB in f32'],
-])('profile notes the dtype of Mamba states in fit: %j', async (flags, line) => {
+])('profile notes the dtype of Mamba states: %j', async (flags, line) => {
   const { stdout } = await runHere(['profile', 'configs/hybrid/original.yaml', ...flags]);
   expect(stdout.split('\n').map((each) => each.trim())).toContain(line);
 });

@@ -81,7 +81,7 @@ export const withoutSpeedText = (reason: string | null): string =>
   `no speed estimate: ${reason ?? 'unknown'}`;
 
 const ATTENTION = {
-  fused: 'fused attention (profile counts plain)',
+  fused: 'fused attention',
   plain: 'plain attention',
 } as const satisfies Record<Training['setting']['attention'], string>;
 

@@ -423,7 +423,7 @@ function checkpointBlocks({ totals, config, matches }: CheckpointFacts): Block[]
   ];
 }
 
-function inferenceBlocks({ inference, setting }: ProfileResult): Block[] {
+function inferenceBlocks({ inference }: ProfileResult): Block[] {
   const { state, weights, buffers, total } = inference;
   return [
     headingBlock(`Inference memory: ${formatBytes(total.value)}`),
