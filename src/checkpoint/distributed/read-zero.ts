@@ -455,15 +455,8 @@ function runsOfSlices(
 function groupsIn(model: ModelStates): readonly (readonly ParameterShape[])[] {
   const value = model.entries.get('param_shapes') ?? null;
   if (!isKind(value, 'list')) throw wrongEntry(model.file, 'param_shapes', value, 'a list');
-  // All groups can be one dict of many parameters.
   const seen = new Set<string>();
-  return value.items.map((group) => {
-    const shapes = shapesOf(model, 'param_shapes', group);
-    for (const { name } of shapes) {
-      if (seen.size === seen.add(name).size) throw nameTwice(model.file, name);
-    }
-    return shapes;
-  });
+  return value.items.map((group) => shapesOf(model, 'param_shapes', group, seen));
 }
 
 const nameTwice = ({ path }: ByteFile, name: string) =>
@@ -480,8 +473,15 @@ function shapesIn(model: ModelStates, key: string): readonly ParameterShape[] {
   return value === null ? [] : shapesOf(model, key, value);
 }
 
-function shapesOf(model: ModelStates, key: string, value: PickleValue): readonly ParameterShape[] {
-  return [...dictIn(model.file, key, value)].map(([name, size]) => {
+/** @param seen Names in other dicts, to which the names of this one are added. */
+function shapesOf(
+  model: ModelStates,
+  key: string,
+  value: PickleValue,
+  seen = new Set<string>(),
+): readonly ParameterShape[] {
+  const shapes: ParameterShape[] = [];
+  for (const [name, size] of dictIn(model.file, key, value)) {
     const numbers =
       isKind(size, 'opaque') && size.type === 'torch.Size' ? size.args.items[0] : size;
     const isList = numbers !== undefined && (isKind(numbers, 'tuple') || isKind(numbers, 'list'));
@@ -489,6 +489,8 @@ function shapesOf(model: ModelStates, key: string, value: PickleValue): readonly
     if (typeof name !== 'string' || !areNatural(shape)) {
       throw wrongEntry(model.file, key, size, 'the sizes of a parameter');
     }
+    // At the first name: many groups can be one dict of many parameters.
+    if (seen.size === seen.add(name).size) throw nameTwice(model.file, name);
     const elements = shape.includes(0) ? 0 : elementCount(shape);
     if (
       elements === undefined ||
@@ -500,8 +502,9 @@ function shapesOf(model: ModelStates, key: string, value: PickleValue): readonly
         `has the sizes ${shapeText(shape)}; expected at most ${MAX_RANK}, of a number of bytes that can be counted`,
       );
     }
-    return { name, shape, elements };
-  });
+    shapes.push({ name, shape, elements });
+  }
+  return shapes;
 }
 
 const MAX_RANK = 8;
