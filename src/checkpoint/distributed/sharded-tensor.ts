@@ -73,7 +73,7 @@ interface PlacedPart extends PartBox {
   readonly file: ByteFile;
   /** Position of the first value in the file. */
   readonly position: number;
-  /** Axis whose indexes, with all behind it, are one run of elements in the whole tensor. */
+  /** First axis from which the elements of the part form one run in the whole tensor. */
   readonly runAxis: number;
   /** Strides of the part itself. */
   readonly strides: readonly number[];
@@ -141,7 +141,7 @@ interface PartRead {
   /** Position in the file of the part. */
   readonly from: number;
   readonly bytes: number;
-  /** Where they go; undefined if they are not one run of the whole tensor. */
+  /** Target of the bytes; undefined if they are not one run of the whole tensor. */
   readonly direct: Uint8Array | undefined;
 }
 
