@@ -259,7 +259,7 @@ export function folderNamesAt(folder: string): string[] {
   }
 }
 
-/** Sizes of files together, for a limit: those that cannot be read count nothing. */
+/** Sizes of files together, for a limit: those that cannot be read count as 0. */
 export const bytesAt = (files: Iterable<string>): number => sumOf(files, sizeAt);
 
 function sizeAt(file: string): number {

@@ -129,7 +129,7 @@ export const isIndexName = (name: string): boolean =>
 export const hasWeightsExtension = (name: string): boolean =>
   EXTENSIONS.some((extension) => name.toLowerCase().endsWith(extension));
 
-/** Whether a file name has the extension of an ONNX model. In a folder, such a file is not taken for the checkpoint. */
+/** Whether a file name has the extension of an ONNX model. In a folder, such a file is not used as the checkpoint. */
 export const isOnnxName = (name: string): boolean => /\.onnx$/i.test(name);
 
 /** Whether a file name is a weight file, complete or a shard. */

@@ -13,7 +13,7 @@ import type { PartBox } from './sharded-tensor.js';
 
 /** Where a part is: one PyTorch archive in a file of several. */
 export interface PartPlace {
-  /** Path below the folder, as the metadata have it. */
+  /** Path below the folder, as the metadata states it. */
   readonly file: string;
   readonly offset: number;
   readonly length: number;
