@@ -43,10 +43,10 @@ export const FILE_RULES = {
     'The tensors of all files together have at most 8 times the bytes of the files, and 64 MiB.',
 } as const;
 
-/** Files of fewer bytes must take little time and memory, whatever they state. */
+/** Smaller files must take little time and memory, regardless of their content. */
 export const SMALL_FILE = 16e6;
 
-/** Most bytes of all tensors for files of a size: views rarely overlap, and twice at most; some are expanded. */
+/** Maximum bytes of all tensors for files of a size. Views rarely overlap, and at most twice; some are expanded. */
 export const mostTensorBytes = (fileBytes: number): number => 8 * fileBytes + 2 ** 26;
 
 /** Rules for tensor names without wrapper prefixes. */
@@ -466,7 +466,7 @@ export function refusal(file: string, { rule, place, message, suggestion }: Refu
   });
 }
 
-/** Makes the error for a violated rule, at a place that its maker knows. */
+/** Makes the error for a rule that is violated at a known place. */
 export type Refuse = (rule: CheckpointRule, message: string, suggestion?: string) => UserError;
 
 /** Errors at one place of a file. */

@@ -86,7 +86,7 @@ function markedIn(folder: string, names: readonly string[]): string[] {
   return [index, ...standalone.filter((name) => !shards.has(name))];
 }
 
-/** A state dict is named for an input that has none. */
+/** Error for a state dict that is named for an input without any. */
 export class NoStateDicts extends UserError {
   constructor(message: string) {
     super('usage', message, { suggestion: `leave ${setting('stateDict')} out` });
@@ -127,7 +127,7 @@ export function openCheckpoint(path: string, options: CheckpointOptions = {}): C
 /** Bytes of a tensor as commands read it: packed weights as floats, other encodings as they are stored. */
 const readBytes = ({ bytes, encoding }: StoredTensor): number => encoding?.bytes ?? bytes;
 
-/** @throws UserError for tensors that exist on paper only: many views of the same bytes of small files. */
+/** @throws UserError for small files whose tensors are far larger: many views of the same bytes. */
 function refuseVirtual({ path, files, tensors }: Checkpoint): void {
   const fileBytes = sumOf(files, ({ size }) => size);
   const most = mostTensorBytes(fileBytes);
@@ -174,7 +174,7 @@ function partOfSeveral(path: string): string | undefined {
 // Finds checkpoints of several processes: a folder, or a file in one.
 
 /**
- * Opens a folder that several processes wrote, or a file in it that stands for all.
+ * Opens a folder that several processes wrote, by its path or by that of one of its files.
  * @returns Undefined for other files and folders.
  * @throws UserError that names the violated rule. No file stays open then.
  */

@@ -89,7 +89,10 @@ function isAround(outer: PathIdentity, inner: PathIdentity): boolean {
   );
 }
 
-/** Identities of folders and all folders above them: a shared disk takes long for each question, and inputs share theirs. */
+/**
+ * Identities of folders and all folders above them. Cached, because inputs share folders and a shared disk answers
+ * slowly.
+ */
 type KnownFolders = Map<string, ReadonlySet<FileIdentity>>;
 
 function locationOf(file: string, known: KnownFolders): PathIdentity {

@@ -30,7 +30,7 @@ export interface LoraModule {
   readonly bias: StoredTensor | undefined;
 }
 
-/** Settings and weights, without a look at the names of the weights. */
+/** Settings and weights; the names of the weights are not checked. */
 export interface AdapterFiles {
   readonly config: AdapterConfig;
   readonly checkpoint: Omit<Checkpoint, 'packed'>;
@@ -134,7 +134,7 @@ function sorted({ tensors, path: folder }: Pick<Checkpoint, 'tensors' | 'path'>)
   return { factors: modules, replaced };
 }
 
-/** The settings that choose modules, as far as they are there. */
+/** Names of the settings that choose modules, if they are set. */
 function adapterSettings({ excluded, layers, replaced }: AdapterConfig): string {
   const names = [
     'target_modules',

@@ -22,7 +22,7 @@ const KEYS = {
   count: 'partition_count',
   /** Stages 1 and 2: a vector for each group of parameters. */
   groups: 'single_partition_of_fp32_groups',
-  /** Stage 3: vectors, of any cut of the parameters. */
+  /** Stage 3: vectors, into which the parameters are cut in any way. */
   flatGroups: 'fp32_flat_groups',
 } as const;
 
@@ -30,7 +30,7 @@ const KEYS = {
 interface Partition {
   readonly file: ByteFile;
   readonly stage: 1 | 2 | 3;
-  /** Processes that share the parameters, as this one says. */
+  /** Number of processes that share the parameters, as this file states it. */
   readonly world: number;
   readonly vectors: readonly StoredTensor[];
 }
@@ -121,7 +121,7 @@ function partitionIn(file: ByteFile, budget: PickleBudget): Partition {
   };
 }
 
-/** The optimizer of bfloat16 training, which is of stage 1, states none. */
+/** Stage of a partition. The optimizer of bfloat16 training states none, and is of stage 1. */
 function stageOf(file: ByteFile, entries: Entries, isFlat: boolean): Partition['stage'] {
   const value = entries.get(KEYS.stage) ?? 1;
   const number = isKind(value, 'opaque') ? value.args.items[0] : value;

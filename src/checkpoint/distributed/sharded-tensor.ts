@@ -74,7 +74,7 @@ interface PlacedPart extends PartBox {
   readonly file: ByteFile;
   /** Position of the first value in the file. */
   readonly position: number;
-  /** Axis whose indexes, with all behind it, are one run of elements in the whole tensor. */
+  /** First axis from which the elements of the part form one run in the whole tensor. */
   readonly runAxis: number;
   /** Strides of the part itself. */
   readonly strides: readonly number[];

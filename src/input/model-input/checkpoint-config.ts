@@ -307,8 +307,8 @@ export interface StoredModel {
 const SRTE_TABLE = /(?:^|\.)(?:(shared_srte)|layers\.\d{1,5}\.srte)\.(freqs|lowrank)$/;
 
 /**
- * Null when neither a config nor a name says anything. A config that cannot be read is ignored.
- * @param as Family to read the config as, whatever its kind.
+ * Null when neither a config nor a name describes the model. A config that cannot be read is ignored.
+ * @param as Family to read the config as, regardless of its kind.
  * @throws UserError when it cannot be read as that family.
  */
 export async function storedModel(

@@ -71,7 +71,7 @@ export function configPath(source: string): string {
     if (kind === undefined) return presetPath(source) ?? source;
     return (kind === 'folder' ? configIn(source) : undefined) ?? source;
   } catch {
-    // See above.
+    // The error appears when the file is read.
     return source;
   }
 }
@@ -89,7 +89,7 @@ function beginsAsCheckpoint(path: string): boolean {
 
 // The model of the working folder, for commands that are given none.
 
-/** Names that win over any other. */
+/** Names that take precedence over any other. */
 const OWN_NAMES = ['minimind.yaml', 'minimind.yml', 'model.yaml', 'model.yml'];
 
 /** Size up to which a file can be a config. */
@@ -216,7 +216,7 @@ export function presetOfPath(file: string): string | undefined {
   return file.slice(folder.length + 1, -'.yaml'.length).replaceAll(path.sep, '/');
 }
 
-/** Advice for a name that is not one of a preset: a family is not. */
+/** Advice for a name that is not a preset, such as that of a family. */
 export function presetAdvice(name: string): string {
   const folded = name.toLowerCase();
   const family = FAMILY_NAMES.find((each) => each === folded);
@@ -228,7 +228,7 @@ export function presetAdvice(name: string): string {
   return close ? `did you mean ${close}?` : `${commandText('list')} shows the presets`;
 }
 
-/** The preset with the most similar name, as short as it is unique. */
+/** The preset with the most similar name, without its family where that is unique. */
 function nearestPreset(name: string): string | undefined {
   const presets = presetNames();
   const close = nearest(name, [...presets, ...presets.map(lastPart)]);

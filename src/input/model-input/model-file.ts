@@ -48,7 +48,7 @@ export interface ModelFile {
   readonly storedType?: string;
 }
 
-/** A model file that can say where its values are. */
+/** A model file with the places of its values. */
 export interface LocatedModelFile extends ModelFile {
   /** Place of a value in the file, or of the nearest section above it. */
   locate(path: PropertyPath): Pick<Problem, 'file' | 'line' | 'column' | 'excerpt'>;
@@ -110,7 +110,7 @@ export async function readConfig(source: string): Promise<ConfigDocument> {
 const isMissing = (error: unknown): error is UserError =>
   error instanceof UserError && error.code === 'usage' && error.message.startsWith('there is no');
 
-/** The error of a missing file, with the presets as what could be meant. */
+/** The error of a missing file, with the preset or model of the hub that could be meant. */
 function missingModel(source: string, cause: UserError): UserError {
   const message = `expected a config, a checkpoint or a preset, found no file ${quote(source, 200)}`;
   const suggestion =
@@ -150,7 +150,10 @@ export async function modelOf(
   };
 }
 
-/** A document with a `model` section, and what else a `config.json` says. The reader of each kind is loaded only for it. */
+/**
+ * A document with a `model` section, and further facts of a `config.json`. The reader of each kind is loaded only for
+ * it.
+ */
 async function translated(document: ConfigDocument, as: string | undefined) {
   if (isRecord(document.value.model)) {
     const { asSections } = await import('./document-sections.js');

@@ -72,7 +72,7 @@ export interface Setting {
 export interface ProxyBounds {
   readonly width?: number;
   readonly layers?: number;
-  /** Experts, though one more than a token chooses. */
+  /** Experts; at least one more than a token chooses. */
   readonly experts?: number;
 }
 
@@ -256,7 +256,7 @@ function withOtherNames(
       model: {
         ...model,
         properties: { ...properties, ...Object.fromEntries(names) },
-        // The keys can say the family, and a setting can have another name.
+        // The keys can determine the family, and a setting can have another name.
         required: required.filter((key) => key !== 'family' && !named.has(key)),
       },
     },

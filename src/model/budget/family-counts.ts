@@ -68,9 +68,9 @@ export interface KnownCount {
   readonly id: string;
   readonly text: string;
   readonly value: bigint;
-  /** See `Reason`; default 1.2. */
+  /** See `CountingError`; default 1.2. */
   readonly weight?: number;
-  /** Set for a whole model, which the own one can be compared with. */
+  /** Set for a whole model, with which the described one can be compared. */
   readonly isWhole?: true;
   /** Set for a number that counts no parameters. */
   readonly isDimension?: true;

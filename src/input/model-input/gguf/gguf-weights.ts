@@ -56,7 +56,7 @@ function reordered(
   return reshaped(swapped(splitRows(tensor, sizes), ...axes), tensor.shape);
 }
 
-/** Values as the other program has them. */
+/** A tensor with the values that the other program stores. */
 function changed(
   tensor: StoredTensor,
   { change }: GgufNaming,

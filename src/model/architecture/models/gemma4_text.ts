@@ -69,7 +69,7 @@ const DEFAULT_HEAD_DIM = 256;
 
 const DEFAULT_LAYERS = 30;
 
-/** More layers than any config that is read describes. */
+/** More layers than any supported config has. */
 const MOST_LAYERS = 100_000;
 
 /** Setting of the experts, which most of these models lack. */

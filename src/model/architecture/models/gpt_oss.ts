@@ -5,7 +5,7 @@ import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js
 import { rotaryIn, rotaryReading, scalingIn } from '../transformer/rotary.js';
 import { count, toggle, windowAt, windowSettings } from '../transformer/settings.js';
 
-/** Limit of the gate and of what it multiplies. */
+/** Limit of the gate and of the values that it multiplies. */
 const LIMIT = 7;
 
 /** YaRN, unless a file has other settings. */

@@ -1,4 +1,4 @@
-/** Granite 4.0: Mamba-2 layers and a few with attention; experts beside a shared network, or the network alone. */
+/** Granite 4.0: Mamba-2 layers and a few with attention; experts with a shared network, or the network alone. */
 import * as z from 'zod';
 import { fusedProjection, linear } from '../constructors/basic-layers.js';
 import { gatedMlp } from '../constructors/feed-forward-layers.js';

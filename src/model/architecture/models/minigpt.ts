@@ -26,7 +26,7 @@ import {
   tyingSettings,
 } from '../transformer/settings.js';
 
-/** Width of the feed-forward network that is not given, in widths of the model. */
+/** Default width of the feed-forward network, as a multiple of the model's width. */
 const MLP_EXPANSION = 4;
 
 const schema = transformerDocument('minigpt', {
@@ -51,7 +51,7 @@ const schema = transformerDocument('minigpt', {
   dropout: z.number().nullish().describe('Training only'),
 });
 
-/** Keys of the course's dictionaries and of its first configs, and the settings that they name. */
+/** Keys in the project's course and in its first configs, and the settings that they name. */
 const SETTING_NAMES = {
   num_layers: 'num_hidden_layers',
   n_layers: 'num_hidden_layers',
@@ -63,7 +63,6 @@ const SETTING_NAMES = {
   num_kv_heads: 'num_key_value_heads',
 } as const satisfies Record<string, keyof (typeof schema)['shape']['model']['shape']>;
 
-/** Names of each setting. */
 const minigptNames = (settings: Readonly<Record<string, string>>) =>
   Object.fromEntries(
     [...groupBy(Object.entries(settings), ([, setting]) => setting)].map(([setting, names]) => [

@@ -159,7 +159,7 @@ const isStretched = (config: MinimindConfig): boolean =>
 
 const ORIGINAL_POSITIONS = 2048;
 
-/** Fast turns of the formula with a ramp, which writes an attention_factor too. */
+/** Default beta_fast of the formula with a ramp, whose code also writes an attention_factor. */
 const BETA_FAST = 32;
 
 /**

@@ -125,7 +125,7 @@ function stateSpaceSettings(model: Model, widths: readonly ProxySetting[]): Prox
   const given = numberAt(model, 'mamba_d_ssm');
   const headDim = Math.floor((given ?? expand * hidden) / heads);
   const inner = expand * smaller;
-  // A width that heads as wide do not fill is shared by as many heads as have a divisor of it.
+  // If heads as wide as before do not fill the inner width, their width becomes a divisor of it.
   const width = inner % headDim === 0 ? headDim : greatestCommonDivisor(inner, headDim);
   const groupsKey = keyIn(model, ['mamba_n_groups', 'n_groups']);
   const groups = numberAt(model, groupsKey) ?? 1;

@@ -39,7 +39,7 @@ export interface RatioModel {
 }
 
 /**
- * Tries the quotient of each two counts of a kind, for a percentage also what one saves against the other, and
+ * Tries the quotient of each two counts of a kind, for a percentage also the share that one saves of the other, and
  * quotients of other figures.
  */
 export function explainRatio(
@@ -69,7 +69,7 @@ export function explainRatio(
   return { unit, difference: null, ...judgedRatios(all, published) };
 }
 
-/** The figures that a ratio covers, rounded or cut off, or the nearest. */
+/** The figures that a ratio covers, rounded or truncated, or the nearest. */
 export function judgedRatios(
   all: readonly Explanation<number>[],
   { value, tolerance, above = tolerance }: PublishedRatio,
