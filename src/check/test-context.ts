@@ -45,7 +45,7 @@ export interface ProxyChange {
 
 export interface ScaledDownProxy {
   readonly model: LanguageModel;
-  /** Changed values, without the per-layer lists, which are cut with the layers. */
+  /** Changed values, without the per-layer lists, which are shortened together with the layers. */
   readonly changes: readonly ProxyChange[];
 }
 
@@ -104,7 +104,7 @@ interface TestContextParts {
   readonly openFloat32: () => Promise<Engine>;
 }
 
-/** Whether an error ends the test: later checks use the same device, and would fail too. */
+/** Whether an error ends the whole test: later checks use the same device, and would fail too. */
 export const endsAll = (error: UserError): boolean =>
   error.code === 'interrupted' || error instanceof DeviceLostError;
 

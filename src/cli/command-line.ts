@@ -45,7 +45,7 @@ export function readCommandLine(
 /** Endings of artifacts: configs, graphs and tensors. */
 const SAVED_ENDING = /\.(?:ya?ml|onnx|safetensors|pt|pth)$/i;
 
-/** More allowed values than these are not listed in an error. */
+/** Maximum allowed values that an error lists. */
 const MOST_LISTED = 20;
 
 function choicesText(options: readonly string[]): string {
@@ -81,7 +81,7 @@ class CommandLine {
   readonly #others: readonly DeclaredCommand[];
   readonly #flags: readonly DeclaredFlag[];
   readonly #arguments: { readonly word: string; readonly at: number }[] = [];
-  /** Places of each given flag in `words`. */
+  /** Position of each given flag in `words`. */
   readonly #given = new Map<string, number>();
   words: string[];
 
@@ -108,7 +108,7 @@ class CommandLine {
     }
   }
 
-  /** @returns the place of the last word that belongs to the flag. */
+  /** @returns The position of the last word that belongs to the flag. */
   #readFlag(word: string, at: number): number {
     const isLong = word.startsWith('--');
     const equals = word.indexOf('=');
@@ -221,7 +221,7 @@ class CommandLine {
     );
   }
 
-  /** Lines with a flag of another tool as one of this command. */
+  /** Lines in which a flag of another tool is replaced by one of this command. */
   #meant({ name, value: implied, off, values }: FlagMeaning, given: GivenFlag): MeantLine[] {
     const following = this.words[given.at + 1];
     const next = this.#isValueMissing(given.at + 1) ? undefined : following;
@@ -248,7 +248,7 @@ class CommandLine {
       if (own === undefined) return line([`--${name}`, implied], 1);
       if (TRUE.test(own)) return line([`--${name}`, implied], length);
       if (FALSE.test(own)) return line(off === undefined ? [] : [`--${name}`, off], length);
-      // The next word can be an argument; a value of its own is in another row.
+      // The next word can be an argument. If it is the value, another row of the table applies.
       return given.value === undefined ? line([`--${name}`, implied], 1) : [];
     }
     if (flag.type === 'boolean') {
@@ -275,18 +275,18 @@ class CommandLine {
     return [{ ...this.#line(words), models: kind === 'model' ? [value] : [] }];
   }
 
-  /** The line without `--no-details`, which is how it is without the flag. */
+  /** The line without `--no-details`: its effect is the default. */
   #withoutNo(name: string, at: number): MeantLine[] {
     const own = /^no-?(.+)$/i.exec(name)?.[1];
     const flag = own && this.#flags.find((each) => foldedName(each.name) === foldedName(own));
     return flag && flag.type === 'boolean' ? [this.#corrected(at, [])] : [];
   }
 
-  /** Lines with the flag whose name, or whose name in other tools, is nearly spelled so. */
+  /** Lines with the flag whose name, or whose name in other tools, is similar. */
   #misspelled(given: GivenFlag): MeantLine[] {
     if (given.name.length < 3) return [];
     const known = this.#flags.filter(({ hidden }) => !hidden).map(({ name }) => name);
-    // A digit is part of what a name means, as is no-.
+    // Digits, and a leading no-, are part of the meaning of a name.
     const isLike = (each: string) =>
       each.replaceAll(/\D/g, '') === given.name.replaceAll(/\D/g, '') &&
       each.startsWith('no-') === given.name.startsWith('no-');
@@ -304,7 +304,10 @@ class CommandLine {
     ];
   }
 
-  /** The line with a key of the config that is written as a flag: `--num-layers 4`. Whether the model has the key is checked. */
+  /**
+   * The line with a key of the config that is written as a flag: `--num-layers 4`. Whether the model has the key is
+   * checked later.
+   */
   #asSetting({ at, name, value }: GivenFlag): MeantLine[] {
     const { args, flags } = this.#command;
     const isOfModel = Object.keys(args).some((each) => MODEL_ARGUMENTS.has(each));
@@ -324,7 +327,7 @@ class CommandLine {
     ];
   }
 
-  /** The same line for a command that answers about the same model and has the flag. */
+  /** The same line for another command that answers about a model and has the flag. */
   #ofOtherCommands(name: string): MeantLine[] {
     if (!ABOUT_A_MODEL.includes(this.#command.id)) return [];
     return this.#others
@@ -336,7 +339,10 @@ class CommandLine {
       }));
   }
 
-  /** The value as the flag has it; undefined for one of another kind. Its parser has the last word. */
+  /**
+   * The value in the flag's own spelling; undefined for a value of another kind. The flag's parser makes the final
+   * check.
+   */
   #accepted(flag: DeclaredFlag, value: string): string | undefined {
     const { options, delimiter, helpValue = '' } = flag as Option;
     if (options !== undefined) {
@@ -445,7 +451,7 @@ class CommandLine {
       const lines: MeantLine[] = [{ ...this.#corrected(at, [...words, word]), ...needs }];
       const [model] = this.#arguments;
       if (kind === 'gpu' && model !== undefined) {
-        // The GPU was written first.
+        // The user wrote the GPU first.
         const swapped = this.words.with(model.at, word).toSpliced(at, 1, first, model.word);
         lines.push({ ...this.#line(swapped), models: [word], gpus: [model.word] });
       }
@@ -453,7 +459,7 @@ class CommandLine {
     });
   }
 
-  /** Refuses `-o model.onnx` where that file is what `--save` or OUT names: `--output` is the answer. */
+  /** Refuses `-o model.onnx` if the file is meant for `--save` or OUT: `--output` is the file of the answer. */
   checkAnswerFile(): void {
     const at = this.#given.get('output');
     const isSaved = Object.hasOwn(this.#command.flags, 'save');
@@ -519,7 +525,7 @@ class CommandLine {
           { flag, at },
           { flag: declared, at: place },
         ];
-        // What was written first is kept, and a dry run stays one.
+        // The flag that was written first is kept, and a dry run stays a dry run.
         const isKept = (each: (typeof both)[number]) => each.flag.name === 'dry-run';
         both.sort((a, b) => Number(isKept(a)) - Number(isKept(b)) || b.at - a.at);
         throw this.#mistake(
@@ -533,7 +539,7 @@ class CommandLine {
     }
   }
 
-  /** Whether arguments and flags are in the plan that another command line has written. */
+  /** Whether the arguments and flags are in a plan that another command line has written. */
   get #isPlanned(): boolean {
     return this.#given.has('plan') && !this.#given.has('parts');
   }
@@ -578,7 +584,7 @@ class CommandLine {
     return { ...this.#corrected(this.words.length, words), hasExample: true };
   }
 
-  /** The first example of the command's help; its form, where the example has files of this package. */
+  /** The first example of the command's help; its usage, if the example contains files of this package. */
   get #example(): string {
     const [first] = this.#command.examples ?? [];
     const text = typeof first === 'string' ? first : (first?.command ?? '');
@@ -617,11 +623,11 @@ interface Option {
 /** File of a preset in this package. */
 const PRESET_FILE = /\bconfigs\/([\w-]+\/[\w.-]+)\.yaml/g;
 
-/** Names of values that are numbers, and of those that are files. */
+/** Placeholders of numbers, and those of files. */
 const NUMERIC = /^(?:N|K|N,N|N\.\.M|NUMBER|SHARE|RATE|STEPS|SIZE|TIME|P|P,P|RATIO|RATIO,RATIO)$/;
 const OF_FILES = /^(?:FILE|PATH|DIR|FILE,FILE|MODEL|OTHER|ORIGINAL)$/;
 
-/** Commands that answer about one model, which a flag of one of them is for. */
+/** Commands that answer about one model: if one of them lacks a flag, another may have it. */
 const ABOUT_A_MODEL: readonly string[] = ['profile', 'fit'];
 
 /** Names of first arguments that are models. */
@@ -641,7 +647,7 @@ const KINDS = {
   family: /^[a-z]/i,
 } as const;
 
-/** Words that people write without a flag, by command: what kind of word is which flag or command. */
+/** Words without a flag that people write, by command: the kind of a word determines the flag or command. */
 const EXTRA_WORDS: Readonly<Record<string, readonly ExtraWord[]>> = {
   plan: [
     { kind: 'count', words: ['--max-params'] },
@@ -672,7 +678,7 @@ interface ExtraWord {
 
 const spaced = (id: string) => id.replaceAll(':', ' ');
 
-/** Examples for the values in the help. A value that only the user can name, such as FILE, has none. */
+/** Examples for the placeholders in the help. A value that only the user knows, such as FILE, has none. */
 const EXAMPLES: Readonly<Record<string, string>> = {
   N: '1',
   K: '5',
@@ -695,7 +701,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   'NAME|N': '1',
 };
 
-/** Example in a description: `as in 8,9`. A default that is `as in the file` is none. */
+/** Example in a description: `as in 8,9`. A default such as `as in the file` is not an example. */
 const EXAMPLE = /(?<!\[default: )\bas in (?!the\b)([^\s,;)\]]+)/;
 
 /** Default in a description that is a value, not the beginning of a phrase. */

@@ -24,7 +24,7 @@ import { nearestCommand } from './spellings.js';
 /** Must match `additionalHelpFlags` and `additionalVersionFlags` in package.json. */
 const HELP_AND_VERSION: ReadonlySet<string> = new Set(['--help', '-h', '--version', '-v', '-V']);
 
-/** Lines that the parser adds to each of its messages, which do not help here. */
+/** Lines that the parser adds to each of its messages and that do not help here. */
 const PARSER_ADVICE = /^(See more help|Note: |Alternatively, )/;
 
 /** Location of the commands, when it differs from package.json. */
@@ -62,7 +62,7 @@ export async function runCommandLine(
   }
 }
 
-/** The error, with a proposed line that was read and checked as a typed one. */
+/** The error, with a proposed line that was read and checked like a typed one. */
 async function checkedError(error: unknown, words: readonly string[], config: Config) {
   if (!(error instanceof UserError)) return error;
   const { withCheckedLine, withWholeLine } = await import('./proposal.js');
@@ -94,7 +94,7 @@ async function checkLine({ words, models = [], gpus = [] }: MeantLine, config: C
   }
 }
 
-/** Whether a model is a preset, of the hub, or a file that exists. */
+/** Whether a model is a preset, a model of the hub, or a file that exists. */
 async function isPresent(model: string): Promise<boolean> {
   if (model.startsWith('hf:') || fs.existsSync(model)) return true;
   const { presetsNamed } = await import('../input/model-input/locate.js');
@@ -127,7 +127,7 @@ async function showHelp(words: readonly string[], config: Config): Promise<boole
   return true;
 }
 
-/** Help that the words before `--` ask for. No words ask for the short one, a topic without a command for the long one. */
+/** Length of the help that the words before `--` request: short without words, long for a topic without a command. */
 function helpLength(words: readonly string[], config: Config): HelpLength | undefined {
   const own = flagsIn(words);
   const [word = ''] = own;
@@ -137,7 +137,7 @@ function helpLength(words: readonly string[], config: Config): HelpLength | unde
   return isTopic ? 'long' : undefined;
 }
 
-/** The words before `--`, after which none is a flag. */
+/** The words before `--`. Later words are never flags. */
 function flagsIn(words: readonly string[]): readonly string[] {
   const end = words.indexOf('--');
   return end < 0 ? words : words.slice(0, end);
@@ -164,7 +164,7 @@ function watchStreams(): void {
   }
 }
 
-/** Ends at once, through the exit handlers, which remove incomplete files. */
+/** Ends at once on a signal. Exit handlers remove incomplete files. */
 function endAtSignals(): void {
   const exitCodes = { SIGINT: ERROR_CODES.interrupted.exitCode, SIGTERM: 143, SIGHUP: 129 };
   handleSignals((signal) => {
@@ -196,7 +196,7 @@ async function refuseUnknownCommand(words: readonly string[], config: Config): P
 /** Class of a command of this package. */
 type CheckedClass = new (words: string[], config: Config) => { checkWords(): Promise<void> };
 
-/** A script in place of a model. */
+/** @throws LineMistake for a script in place of a model. */
 async function refuseScript(words: readonly string[]): Promise<void> {
   if (!words.slice(1).some((word) => /\.(?:py|sh|ipynb)$/i.test(word))) return;
   const { scriptArgument, scriptError } = await import('./scripts.js');
@@ -241,13 +241,13 @@ async function unknownCommand(
   });
 }
 
-/** Lines for a number of parameters or a GPU in the place of a command. */
+/** Lines for a number of parameters or a GPU instead of a command. */
 async function linesWithoutCommand(text: string, rest: readonly string[]): Promise<MeantLine[]> {
   if (/^\d[\d.,_]*[kmbt]$/i.test(text)) return [{ words: ['plan', '--max-params', text, ...rest] }];
   return [{ words: ['fit', '--list-gpus', text, ...rest], gpus: [text] }];
 }
 
-/** The command for a model without one: only the tensors of a checkpoint without a config can be shown. */
+/** The command for a model without a command. A checkpoint without a config only has tensors to show. */
 async function commandOf(model: string): Promise<string> {
   const { isCheckpointPath } = await import('../input/model-input/locate.js');
   const { configIn } = await import('../base/files/config-names.js');
@@ -265,11 +265,11 @@ async function isModel(text: string): Promise<boolean> {
 /** Text of the parser around the message of a flag's own parser. */
 const PARSER_WRAPPING = /^Parsing --\S+ \n\t(.*)\nSee more help with --help$/s;
 
-/** Codes of the file system that no check before can rule out. */
+/** Codes of errors of the file system that no earlier check can exclude. */
 const OF_SYSTEM: ReadonlySet<unknown> = new Set([
   ...['EACCES', 'EBUSY', 'EDQUOT', 'EFBIG', 'EIO', 'ELOOP', 'EMFILE', 'ENAMETOOLONG', 'ENFILE'],
   ...['ENOSPC', 'ENOTDIR', 'ENXIO', 'EPERM', 'EROFS', 'ESTALE', 'ETXTBSY'],
-  // What was there when it was looked for can vanish or change its kind.
+  // A file can vanish or change its kind after it was checked.
   ...['EEXIST', 'EISDIR', 'ENOENT', 'ENOTEMPTY', 'EXDEV'],
 ]);
 
@@ -295,7 +295,7 @@ function asUserError(error: unknown): unknown {
     });
   }
   if (!(error instanceof Error && 'oclif' in error)) return error;
-  // A flag's own parser has the better message.
+  // The flag's own parser has a better message.
   if (error.cause instanceof UserError) return error.cause;
   const lines = error.message.split('\n').map((line) => line.trim());
   const own = lines.filter((line) => line && !PARSER_ADVICE.test(line));

@@ -23,7 +23,7 @@ interface WeightFlags {
 
 type Arguments = Readonly<Record<string, unknown>>;
 
-/** The model of a line, where it can be looked at. */
+/** The model of a line, if it can be read. */
 function modelOf(args: Arguments): string | undefined {
   const model = MODELS.map((name) => args[name]).find((each) => typeof each === 'string');
   return model === undefined || model === '-' || model.startsWith('hf:') ? undefined : model;

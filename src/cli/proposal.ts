@@ -1,16 +1,16 @@
-/** Proposed command lines. Each is read and checked as a line that the user types, and only then becomes text. */
+/** Proposed command lines. Each is read and checked like a line that the user types, and only then becomes text. */
 import { UserError, usageError } from '../base/errors.js';
 import { LineMistake, lineAdvice, type MeantLine } from './line-mistake.js';
 
 /** Reads a line of a command and checks it without running it. @throws UserError for a mistake. */
 export type LineCheck = (line: MeantLine) => Promise<void>;
 
-/** Mistakes in one line that are corrected together. */
+/** Maximum mistakes in one line that are corrected together. */
 const MOST_MISTAKES = 12;
 
 /**
- * The error with a line that was checked. Further mistakes of a line are corrected in it, too. Without such a line,
- * the error names the further mistake.
+ * The error, with a checked line as its proposal. Further mistakes of the line are also corrected in it. If no line
+ * passes the check, the error names the further mistake.
  */
 export async function withCheckedLine(mistake: LineMistake, check: LineCheck): Promise<UserError> {
   const further: UserError[] = [];
@@ -18,7 +18,7 @@ export async function withCheckedLine(mistake: LineMistake, check: LineCheck): P
   for (const isLast of [false, true]) {
     for (const line of isLast ? mistake.lines : whole) {
       const own = line.isElsewhere ? [] : further;
-      const search: Search = { check, seen: new Set(), further: own, mended: [] };
+      const search: Search = { check, seen: new Set(), further: own, corrected: [] };
       const words = await checked(line, search);
       if (words === undefined) continue;
       const { lead = '', ...found } = { ...line, words };
@@ -26,7 +26,7 @@ export async function withCheckedLine(mistake: LineMistake, check: LineCheck): P
       const isLed =
         flag === undefined || words.some((word) => word.startsWith(flag)) || !lead.endsWith('?');
       return usageError(
-        [mistake, ...(line.isElsewhere ? [] : search.mended)]
+        [mistake, ...(line.isElsewhere ? [] : search.corrected)]
           .map(({ message }) => message)
           .join('; '),
         lineAdvice({ ...found, ...(isLed && { lead }) }, mistake.advice),
@@ -43,7 +43,7 @@ export async function withCheckedLine(mistake: LineMistake, check: LineCheck): P
 async function checkedAdvice(error: UserError, check: LineCheck): Promise<string | undefined> {
   if (!(error instanceof LineMistake)) return error.suggestion;
   for (const line of error.lines) {
-    const words = await checked(line, { check, seen: new Set(), further: [], mended: [] });
+    const words = await checked(line, { check, seen: new Set(), further: [], corrected: [] });
     if (words) return lineAdvice({ ...line, words }, error.advice);
   }
   return lineAdvice(undefined, error.advice);
@@ -51,12 +51,12 @@ async function checkedAdvice(error: UserError, check: LineCheck): Promise<string
 
 interface Search {
   readonly check: LineCheck;
-  /** Lines on the way to this one, which lead back to it. */
+  /** Lines on the way to this one, to detect a loop. */
   readonly seen: Set<string>;
   /** Mistakes that have no correction. */
   readonly further: UserError[];
   /** Mistakes of values that are corrected in the line. */
-  readonly mended: UserError[];
+  readonly corrected: UserError[];
 }
 
 /** Conditions on both lines. */
@@ -78,14 +78,14 @@ async function checked(line: MeantLine, search: Search): Promise<readonly string
     if (!(error instanceof LineMistake)) {
       const next = lineMeant(error, line.words, ONE_OF_FLAGS);
       const words = next && (await checked({ ...line, words: next.words }, search));
-      (words === undefined ? search.further : search.mended).push(error);
+      (words === undefined ? search.further : search.corrected).push(error);
       return words;
     }
-    // Its own correction leaves something out, which its message says.
+    // The mistake's own correction leaves out a part, which its message explains.
     if (error.lines.some(({ isShorter }) => isShorter) && !line.isShorter)
       search.further.push(error);
     for (const next of error.lines) {
-      // Left out what was written, and added what was not: that is another question.
+      // A line that leaves out a part of what was written, and adds another, is a different request.
       if (next.isShorter || (line.isShorter && next.hasExample)) continue;
       const words = await checked(
         {
@@ -104,7 +104,7 @@ async function checked(line: MeantLine, search: Search): Promise<readonly string
 /** One flag with its value, alone in a suggestion. */
 const ONE_FLAG = /^(?:write|add) (--[a-z][\w-]*)(?: (\S+))?$/;
 
-/** The same, and what else can be written: `write it as in --p95 500ms`, `add --ids 1,2,3, or --text FILE`. */
+/** The same, with alternatives: `write it as in --p95 500ms`, `add --ids 1,2,3, or --text FILE`. */
 const ONE_OF_FLAGS =
   /^(?:write|add)(?: it as in)? (--[a-z][\w-]*)(?: (?!and\b|[A-Z]+\b)(\S+?))?(?:,? or\b.*)?$/;
 
@@ -113,8 +113,8 @@ const MEANT = /^did you mean "?([^"?]+)"?\?$/;
 const FOUND = /(?:found|unknown|like)\b.* "([^"]+)"$/;
 
 /**
- * The error of a command with its suggestion as a whole line, where that is one word or one flag of the line and the
- * changed line can be read.
+ * The error of a command, with a whole line as its suggestion. This requires that the suggestion is one word or one
+ * flag of the line, and that the changed line can be read.
  * @param words The line as it was written.
  */
 export async function withWholeLine(
@@ -152,7 +152,7 @@ function lineMeant(
   if (meant) return { words: meant, lead: suggestion.replaceAll('"', '') };
   const [, flag, value] = oneFlag.exec(suggestion) ?? [];
   if (flag === undefined) return undefined;
-  // What is written stays, unless it is the mistake.
+  // A flag that the user wrote stays, unless it is the mistake.
   const isMistake = message.startsWith(`${flag}:`) || message.startsWith(`${flag} `);
   const isKept = oneFlag === ONE_OF_FLAGS && words.includes(flag) && !isMistake;
   return isKept ? undefined : { words: withFlag(words, flag, value) };

@@ -1,15 +1,15 @@
-/** Common names of flags, choices and commands, as people know them from other tools. */
+/** Common names of flags, choices and commands in other tools. */
 
 import { parseDtype } from '../base/tensor/dtype.js';
 import { misspelled } from '../config/nearest.js';
 
-/** Ignores case, and characters between words. */
+/** A name in lower case, without characters between words. */
 export const foldedName = (text: string): string => text.toLowerCase().replaceAll(/[-_ .]/g, '');
 
 /**
- * What other tools call the flags here. A key is a flag and its value, `name=value` is a switch of theirs for that
- * value, `<name>` an argument, and '' what is not needed here and left out.
- * A name can be in several rows: of those whose line is accepted, the first is proposed.
+ * Names of the flags in other tools. A key is one of: a flag, `name=value` for a switch with that meaning, `<name>` for
+ * an argument, or '' for flags that are not needed here and left out. A name can be in several rows; the first whose
+ * line is accepted is proposed.
  */
 const FLAGS = {
   '<model>': names('model,file,preset,path,m,model-path,model-name,input,in,checkpoint'),
@@ -175,10 +175,10 @@ function names(text: string): readonly string[] {
   return text.split(',');
 }
 
-/** Choice that switches a flag off, for the switches of other tools that stand for one of its values. */
+/** Choices that disable a flag, for switches of other tools that mean one of its values. */
 const OFF: Readonly<Record<string, string>> = { recompute: 'none', zero: '0', attention: 'plain' };
 
-/** Values of flags of other tools and what they are called here; '' where the flag is then not needed. */
+/** Values of flags of other tools and their names here; '' if the flag is then not needed. */
 const VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   bits: { '4': 'int4', '8': 'int8', '16': 'bf16', '32': 'f32' },
   loadin: { '4bit': 'int4', '8bit': 'int8' },
@@ -187,14 +187,14 @@ const VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   cachetypev: { q8_0: 'int8', q4_0: 'int4' },
 };
 
-/** A meaning of a flag of another tool. */
+/** Meaning of a flag of another tool. */
 export interface FlagMeaning {
-  /** Name of the flag, `<name>` of an argument, or '' for what is not needed. */
+  /** Name of the flag, `<name>` of an argument, or '' for a flag that is not needed. */
   readonly name: string;
-  /** Value that the name of a switch stands for, and the one that it excludes. */
+  /** Value that the switch means, and the value that it excludes. */
   readonly value?: string | undefined;
   readonly off?: string | undefined;
-  /** Values of the flag, and what they are called here. */
+  /** Values of the flag, and their names here. */
   readonly values?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -284,7 +284,7 @@ export function nearestValue(
   return chosen !== undefined && options.includes(chosen) ? chosen : undefined;
 }
 
-/** First words that people try, with the command line they mean. */
+/** First words that people try, and the command line that they mean. */
 const COMMANDS: Readonly<Record<string, string>> = {
   chat: 'generate',
   sample: 'generate',
@@ -338,7 +338,7 @@ const COMMANDS: Readonly<Record<string, string>> = {
   version: '--version',
 };
 
-/** The command that `word` means: by a common name, as the beginning of a single one, or nearly spelled so. */
+/** The command that `word` means: by a common name, a unique beginning, or a similar spelling. */
 export function nearestCommand(word: string, known: readonly string[]): string | undefined {
   const folded = word.toLowerCase();
   if (Object.hasOwn(COMMANDS, folded)) return COMMANDS[folded];

@@ -7,7 +7,7 @@ import { baseFlags, details } from './flags/flags.js';
 import { type PartsMode, partsMode, refuseIdlePlaces, sweepFlags } from './flags/parts-flags.js';
 import { isStdout } from './output.js';
 
-/** A command line whose sweep is answered, or planned, or done in part. */
+/** A command line with a sweep to answer, to plan, or to do in part. */
 export interface SweepRun {
   /** The command line of the single run. */
   readonly words: string[];
@@ -17,10 +17,10 @@ export interface SweepRun {
   solve<Value, Result, Backend>(sweep: Sweep<Value, Result, Backend>): Promise<Result | undefined>;
 }
 
-/** Whether a flag is of the answer, so that a plan does not keep it. */
+/** Whether a flag concerns only the answer, so that a plan does not keep it. */
 const isOfAnswer = (flag: string): boolean => Object.hasOwn(baseFlags, flag) || flag === 'details';
 
-/** Whether a flag is of parts, or names another output, so that a plan does not keep it. */
+/** Whether a flag concerns parts or names another output, so that a plan does not keep it. */
 const isOfOutput = (flag: string): boolean => Object.hasOwn(sweepFlags, flag) || flag === 'save';
 
 /** The backend of values that are the same on every machine. */
@@ -38,11 +38,13 @@ const solved = async <Value, Result, Backend>({
 }: Sweep<Value, Result, Backend>): Promise<Result> => fold(compute, await backend.here());
 
 export abstract class SweepCommand extends BaseCommand {
-  /** Flags that only decide how the answer is shown. `--finish` takes them too, before those of the plan. */
+  /**
+   * Flags that only affect how the answer is shown. `--finish` takes them too, with precedence over those of the plan.
+   */
   static viewFlags: readonly string[] = [];
 
   /**
-   * Reads the flags of parts. What needs no sweep is answered at once.
+   * Reads the flags of parts. A request without a sweep is answered at once.
    * @returns Undefined when the command is done.
    */
   protected async sweepRun(): Promise<SweepRun | undefined> {
@@ -66,7 +68,7 @@ export abstract class SweepCommand extends BaseCommand {
   /** Whether the command writes a plan. */
   #isPlan = false;
 
-  /** References to models of the hub → paths with their commits. */
+  /** Maps references to models of the hub to paths with their commits. */
   readonly #pinned = new Map<string, string>();
 
   protected override pinsModels(): boolean {
@@ -81,7 +83,7 @@ export abstract class SweepCommand extends BaseCommand {
     return paths;
   }
 
-  /** A word of the command line, in which a model of the hub has its commit. */
+  /** A word of the command line, in which each model of the hub has its commit. */
   #pinnedText(text: string): string {
     const [, flag = '', value = text] = /^(--[\w-]+=)(.*)$/s.exec(text) ?? [];
     return `${flag}${this.#pinned.get(value) ?? value}`;
@@ -207,7 +209,7 @@ interface Word {
 
 type DeclaredFlags = Readonly<Record<string, { readonly type: string; readonly char?: string }>>;
 
-/** Words of a command line that `readCommandLine` has read: full names of flags, but for short ones. */
+/** Words of a command line after `readCommandLine`, which spells flags in full, except short ones. */
 function wordsOfLine(argv: readonly string[], declared: DeclaredFlags): Word[] {
   const words: Word[] = [];
   for (let at = 0; at < argv.length; at++) {
@@ -228,7 +230,7 @@ function flagOf(text: string, declared: DeclaredFlags): string | undefined {
   return Object.keys(declared).find((name) => declared[name]?.char === text[1]);
 }
 
-/** `--name=value`, or `-oFILE`. */
+/** Whether a flag includes its value: `--name=value`, or `-oFILE`. */
 const hasValue = (text: string): boolean =>
   text.startsWith('--') ? text.includes('=') : text.length > 2;
 
@@ -236,13 +238,13 @@ const isQuiet = ({ flag }: Word): boolean => flag === 'quiet';
 
 const textsOf = (words: readonly Word[]): string[] => words.flatMap(({ texts }) => texts);
 
-/** Words with other values of some flags. */
+/** The words with the values of some flags replaced. */
 const replaced = (words: readonly Word[], others: readonly Word[]): Word[] => [
   ...words.filter(({ flag }) => flag === undefined || !others.some((other) => other.flag === flag)),
   ...others,
 ];
 
-/** The word with the path of a written file from another folder. */
+/** A word that names a written file, with its path resolved from another folder. */
 function fromFolder(word: Word, folder: string): Word {
   const { flag, texts } = word;
   if (flag !== 'output' && flag !== 'save') return word;
@@ -266,7 +268,7 @@ function refuseOwnInputs(words: readonly Word[]): void {
 }
 
 /**
- * Refuses a plan that names outputs: it can come from someone else, and only the command line names them.
+ * Refuses a plan that names outputs: a plan can come from someone else, so only the command line may name them.
  * @throws UserError for flags of outputs among the words of a plan.
  */
 function refuseOutputs(file: string, words: readonly Word[]): void {
@@ -280,8 +282,8 @@ function refuseOutputs(file: string, words: readonly Word[]): void {
 }
 
 /**
- * Goes to the folder from which the paths of a plan are read.
- * @returns The folder before.
+ * Changes to the folder from which the paths of a plan are read.
+ * @returns The previous folder.
  * @throws UserError when it is missing here.
  */
 function enter(folder: string): string {

@@ -12,7 +12,7 @@ import {
 } from '../input/model-input/locate.js';
 import type { MeantLine } from './line-mistake.js';
 
-/** Commands that read configs alone, and those that read checkpoints alone. */
+/** Commands that only read configs, and those that only read checkpoints. */
 const OF_CONFIGS: readonly string[] = ['validate', 'compare-srte'];
 const OF_CHECKPOINTS: readonly string[] = ['inspect'];
 
@@ -46,7 +46,7 @@ export function lineForInput(words: readonly string[]): MeantLine | undefined {
   return isConfig && OF_CHECKPOINTS.includes(command) ? { words: ['profile', input] } : undefined;
 }
 
-/** The line for `fit h100`, where a GPU is in the place of the model. */
+/** The line for `fit h100`: a GPU instead of a model. */
 function lineForHardware([word = '', ...rest]: readonly string[]): MeantLine | undefined {
   if (word.startsWith('-') || fs.existsSync(word) || isPreset(word)) return undefined;
   const [model, ...others] = modelsIn('.');
@@ -56,7 +56,7 @@ function lineForHardware([word = '', ...rest]: readonly string[]): MeantLine | u
   return { words: ['fit', ...own, '--gpu', word, ...rest], gpus: [word] };
 }
 
-/** A preset that stands for the model of the user. */
+/** A preset for the place of the user's own model. */
 const EXAMPLE_MODEL = 'minimind2-small';
 
 const isEmpty = (file: string) => isFolder(file) && !hasWeights(file);

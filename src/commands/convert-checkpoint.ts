@@ -110,7 +110,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     return this.answer(flags, result, partsReport);
   }
 
-  /** Works on a plan of parts, whose input and flags are in it. */
+  /** Executes a plan of parts, which contains the input and flags. */
   async #runParts(flags: ConvertFlags, mode: Exclude<PartsMode, 'parts'>, out: string | undefined) {
     const { finishPlan, launchPlan, partsStatus, runPart } = await import(
       '../scale/conversion-parts/parts.js'

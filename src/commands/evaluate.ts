@@ -168,6 +168,6 @@ export default class Evaluate extends SweepCommand {
 
 type EvaluateFlags = FlagsOf<typeof Evaluate>;
 
-/** `--random` gives both models random weights, where a model is a config. */
+/** Whether a model has random weights: with `--random`, every model that is a config. */
 const isRandom = ({ random }: EvaluateFlags, file: string): boolean =>
   random && !isCheckpointPath(file);

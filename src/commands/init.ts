@@ -78,7 +78,7 @@ export default class Init extends BaseCommand {
       return this.answerBeside(text, flags, result, reportWith(false));
     }
     await writeText(file, text, flags.force);
-    // A device such as /dev/null keeps nothing to complete, and its folder is not the user's.
+    // A device such as /dev/null keeps no file to complete, and its folder is not the user's.
     const isKept = (await fs.stat(file)).isFile();
     const schemaFile = isKept ? await writeSchema(path.dirname(file), family, flags) : null;
     const result: InitResult = { schema: 'minimind/init@1', preset, family, file, schemaFile };
@@ -90,7 +90,7 @@ export default class Init extends BaseCommand {
     return { preset, family, text, name: preset.split('/').at(-1) ?? preset, title: preset };
   }
 
-  /** The config by the user's answers. */
+  /** The config that the user's answers describe. */
   async #asked(): Promise<Written> {
     const families = (await listFamilies()).filter(({ presets }) => presets.length > 0);
     const questions = new Questions();

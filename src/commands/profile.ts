@@ -154,7 +154,7 @@ export default class Profile extends BaseCommand {
   }
 }
 
-/** Loaded on demand, with the readers of checkpoints. */
+/** The adapter in a folder. Loaded on demand, with the readers of checkpoints. */
 async function adapterIn(folder: string) {
   const { basePathOf, describeFitting, readAdapter } = await import(
     '../input/model-input/adapter-model.js'
@@ -166,7 +166,7 @@ async function adapterIn(folder: string) {
   };
 }
 
-/** Loaded on demand, because it describes every preset of the family. */
+/** Explains a published number. Loaded on demand, because it describes every preset of the family. */
 async function explained(
   published: PublishedNumber,
   loaded: Pick<ModelFile, 'family' | 'document' | 'model'>,
@@ -178,7 +178,7 @@ async function explained(
   return explainFigure(loaded, published, profile, setting, dtype);
 }
 
-/** The name of each limited figure, and its text. */
+/** Name and text of each figure with a limit. */
 const LIMITED = {
   'max-params': ['parameters', (value) => formatCount(value).replace(/\.?0+(?=[A-Z])/, '')],
   'max-memory': ['memory', formatBytes],

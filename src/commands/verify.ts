@@ -90,7 +90,7 @@ export default class Verify extends BaseCommand {
       const suggestion = pathExists(args.config) ? undefined : hubSuggestion(args.config);
       throw usageError(found, suggestion ?? commandForm(args.config, 'CHECKPOINT'));
     }
-    // A folder with weights may have been given for the config in it.
+    // The user may have given a folder with weights for the config in it.
     if (!isOne && isCheckpoint && configPath(args.config) === args.config) {
       const found = `expected a config first, found the checkpoint ${args.config}`;
       const config = args.checkpoint ?? '';
@@ -135,12 +135,12 @@ export default class Verify extends BaseCommand {
     }
   }
 
-  /** The line with some words in the place of others. */
+  /** The line with some words replaced. */
   #withWords(others: Readonly<Record<string, string>>) {
     return { words: ['verify', ...this.argv.map((word) => others[word] ?? word)] };
   }
 
-  /** The checkpoint. @throws UserError with the faults of the config too, where both are wrong. */
+  /** Opens the checkpoint. @throws UserError with the faults of the config too, if both are wrong. */
   async #opened(
     {
       config,
@@ -158,7 +158,7 @@ export default class Verify extends BaseCommand {
     }
   }
 
-  /** An adapter is checked against the config of its model. */
+  /** Checks an adapter against the config of its model. */
   async #adapter(
     folder: string,
     base: string | undefined,
@@ -207,6 +207,6 @@ export default class Verify extends BaseCommand {
   }
 }
 
-/** The form of the line, with the input that was given. */
+/** The form of the line, with the given input. */
 const commandForm = (config: string, checkpoint: string): string =>
   `write it as in ${pasteable(['verify', config, checkpoint])}`;

@@ -101,7 +101,7 @@ export async function differenceOf(
   }
 }
 
-/** Opens a side, if `canLack` also one without the state dicts that its options choose from. */
+/** Opens a side. If `canLack`, it may lack the state dicts that its options choose from. */
 async function openWithDict(path: string, options: SideOptions, canLack: boolean) {
   try {
     return { side: await openSide(path, options), hasDicts: true };
@@ -171,8 +171,7 @@ function refuseMixed(a: Side, b: Side, comparedBy: DifferenceRequest['comparedBy
   }
 }
 
-// Keys in which two configs differ, with their lines
-
+/** Value of a key in one config, and its line. */
 export interface KeyPlace {
   /** Undefined where the key is absent and has no default. */
   readonly value?: unknown;
@@ -229,7 +228,7 @@ interface Keys {
 const writtenOf = ({ document, described }: Side): Keys => ({
   values: leavesOf(document?.value),
   document,
-  // Keys of a config.json are not those of the document with defaults.
+  // The keys of a config.json differ from those of the document with defaults.
   defaults: document && !isHuggingFace(document) ? described?.document : undefined,
 });
 

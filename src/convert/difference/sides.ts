@@ -99,7 +99,7 @@ function describedTensors(model: LanguageModel): Map<string, SideTensor> {
 }
 
 async function checkpointSide(path: string, { family, stateDict }: SideOptions): Promise<Side> {
-  // A GGUF file whose metadata describe no model is compared under its own names.
+  // A GGUF file whose metadata do not describe a model is compared under its own names.
   const checkpoint = modelViewOf(openCheckpoint(path, { stateDict }));
   try {
     const config = await configOfSide(checkpoint, family);
@@ -118,7 +118,10 @@ async function checkpointSide(path: string, { family, stateDict }: SideOptions):
   }
 }
 
-/** The config in or next to a checkpoint; one that cannot be read is a warning, as the tensors can be compared. */
+/**
+ * The config in or next to a checkpoint. An unreadable one is only a warning, because the tensors can still be
+ * compared.
+ */
 async function configOfSide(
   checkpoint: Checkpoint,
   family: string | undefined,
@@ -154,7 +157,7 @@ function storedTensors(checkpoint: Checkpoint): Map<string, SideTensor> {
       });
     }
   }
-  // The order of the file.
+  // Tensors in the order of the file.
   return new Map([...stored.keys()].flatMap((name) => entryOf(tensors, name)));
 }
 
@@ -218,7 +221,7 @@ export function summaryOf({
     parameters: described ? modelParameters(described.model) : null,
     values: sumOf(distinct, ({ elements }) => elements),
     bytes: kind === 'config' ? null : sumOf(distinct, ({ bytes }) => bytes ?? 0),
-    // By name where sizes are equal, so that the order of the files does not matter.
+    // Types of equal size are sorted by name, so that the order of the files does not matter.
     types: [...types]
       .sort(([a, bytesA], [b, bytesB]) => bytesB - bytesA || (a < b ? -1 : 1))
       .map(([type]) => type),

@@ -265,8 +265,7 @@ function flopsOf(width: number, student: number, hidden: number | null, layers: 
   });
 }
 
-// Teachers of the command line
-
+/** Teachers of the command line. */
 interface LoadedTeachers {
   readonly teachers: readonly SizedTeacher[];
   readonly warnings: readonly Problem[];
@@ -337,7 +336,7 @@ function configName(file: string): string {
 
 // Published parameters of adapters, with the reason why they differ from the counted ones.
 
-/** The published figures are all of adapters with these widths. */
+/** Widths of the adapters in all published figures. */
 export const PUBLISHED_WIDTHS = { teacher: 5120, student: 1536 } as const;
 
 interface Published {
@@ -362,7 +361,7 @@ interface PublishedParameters extends Pick<Published, 'parameters' | 'text'> {
   readonly reason: string;
 }
 
-/** Counted parameters of an adapter, and the sizes that they follow from. */
+/** Counted parameters of an adapter, and the sizes that determine them. */
 interface Counted {
   readonly width: number;
   readonly student: number;
@@ -375,7 +374,7 @@ function publishedFor(counted: Counted): PublishedParameters | null {
   const { width, student, ratio, perAdapter } = counted;
   const published = PUBLISHED.find((each) => each.ratio === ratio);
   const isSame = width === PUBLISHED_WIDTHS.teacher && student === PUBLISHED_WIDTHS.student;
-  // The guidance names its elastic figures for teachers of any width.
+  // The published guidance gives its elastic figures without regard to the teacher's width.
   if (published === undefined || (ratio === null && !isSame)) return null;
   const { parameters, text } = published;
   if (ratio === null) {

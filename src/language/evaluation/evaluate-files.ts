@@ -136,7 +136,7 @@ export interface EvaluationResult {
 /** Tokens of a window by default. */
 const DEFAULT_CONTEXT = 512;
 
-/** The tokenizer reads about 1 MB a second. */
+/** Maximum bytes of a text. The tokenizer reads about 1 MB a second. */
 const MOST_TEXT_BYTES = 64_000_000;
 const MOST_IDS_BYTES = 512_000_000;
 
@@ -249,7 +249,7 @@ export async function evaluationOfFiles(
     async close() {
       shown.end();
       await work.release();
-      // An engine that did not open has been reported.
+      // A failure to open the engine has already been reported.
       await opened?.then((each) => each.close()).catch(() => {});
     },
   };
@@ -261,7 +261,7 @@ function idsSha256(texts: readonly ArrayLike<number>[]): string {
   return hash.digest('hex');
 }
 
-/** Texts as token ids, with what is known about them. */
+/** Texts as token ids, with the facts that scores need. */
 interface ReadTexts {
   readonly file: string;
   readonly texts: readonly ArrayLike<number>[];

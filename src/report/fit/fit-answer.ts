@@ -286,7 +286,7 @@ function forwardFacts({ forward, profile }: FitResult): Fact[] {
   ];
 }
 
-/** Memory of the fullest GPU, against what it has. */
+/** Memory of the fullest GPU, compared with its capacity. */
 export function memorySummary({ cluster, training, serving }: FitResult): TableBlock {
   const { each, own } = NOUNS[cluster.gpu.kind];
   const row = (what: string, total: Bounds, capacity: number, verdict: FitVerdict): Cell[] => [
@@ -317,7 +317,7 @@ export function memorySummary({ cluster, training, serving }: FitResult): TableB
   };
 }
 
-/** Settings in whose place another one is written. */
+/** Settings that another setting replaces. */
 const INSTEAD_OF: Partial<Record<SettingName, readonly SettingName[]>> = {
   globalBatch: ['accumulation'],
 };
@@ -332,7 +332,7 @@ export function nextOf({ serving, training, profile }: FitResult, argv: readonly
   const trained = isTrained ? training.fit.remedies[0] : undefined;
   const changes: SettingValues = served?.flags ?? (trained ? changedSettings(trained.flags) : {});
   const changed = Object.keys(changes) as SettingName[];
-  // This machine cannot have more GPUs, or another one.
+  // The user cannot add or exchange the GPUs of this machine.
   if (changed.length === 0 || profile) return undefined;
   const names = changed.flatMap((name) => [name, ...(INSTEAD_OF[name] ?? [])]);
   return nextCommand('fit', withoutSettings(argv, names), changes);

@@ -96,7 +96,7 @@ function batchingBlocks({ lengths, batch, mean, drawn, ...mixed }: BatchingCompa
   ];
 }
 
-/** Communication that is not counted makes the speeds too high. */
+/** Warning about uncounted communication, which makes the speeds too high. */
 function linkNotes({ training, serving }: FitResult): Block[] {
   const missing = training?.fit.step?.withoutLink ?? serving?.fit.withoutLink ?? null;
   return missing === null ? [] : [noteOf(`Communication is not counted: ${missing}.`)];
@@ -117,7 +117,7 @@ const sectionsOf = ({ training, serving, forward }: FitResult) => ({
   ...(forward && { 'forward pass on this machine': forward }),
 });
 
-/** A model that does not fit has no speed. */
+/** The fit without a speed, which a model that does not fit lacks. */
 function explainedFit(fit: Serving['fit']): Partial<Serving['fit']> {
   if (fit.withoutRoom === null) return fit;
   const { prefill: _, decode: __, ...memory } = fit;
@@ -225,7 +225,7 @@ const usableCell = ({ memoryBytes, usable }: Gpu): Cell =>
 const peakCell = (peak: number | undefined): Cell =>
   peak === undefined ? NOTHING : { text: significant(peak / 1e12), value: peak };
 
-// CSV: one row per figure, with exact numbers
+// CSV: one row per figure, with exact numbers.
 
 interface Row {
   readonly what: string;

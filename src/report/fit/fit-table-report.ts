@@ -123,7 +123,7 @@ function notes({ serving, training, contextOrigin }: TableSetting): Block[] {
   ]);
 }
 
-/** Flags of a training: the two that matter most, and those that are not the default. */
+/** Flags of a training: the two most important ones, and those that differ from the default. */
 const trainingFlags = (training: NonNullable<TableSetting['training']>): string[] => [
   `${setting('recompute', training.recompute)} ${setting('zero', training.zero)}`,
   ...(training.precision === 'mixed' ? [] : [setting('precision', training.precision)]),

@@ -101,8 +101,6 @@ export function profileReport(result: ProfileResult, { explain, flat, modelWords
   };
 }
 
-// The answer
-
 function profileVerdict({ file, family, parameters, layerCount }: ProfileResult): Verdict {
   const { total, nonEmbedding, active } = parameters;
   const used = active.value < total.value ? `, ${shortCount(active.value)} active per token` : '';
@@ -130,7 +128,7 @@ function profileFacts({
   const tokens = `${formatSequences(batch, context)}${contextText(setting.origins.context)}`;
   const bf16 = bytes.find((each) => each.dtype === 'bf16');
   const quantized = served.map((each) => `${formatBytes(each.bytes.value)} ${each.dtype}`);
-  // Next to these, the bytes of the same type without scales would contradict them.
+  // The sizes of quantized weights in the answer include scales, and this size does not.
   const isQuantized = bf16 !== undefined && weights.value < bf16.bytes.value;
   const word = dtypeWord(dtype);
   const typeText = isQuantized ? `${word} throughout, without scales` : word;
@@ -206,14 +204,14 @@ function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
   ]);
 }
 
-/** Types of the recurrent states: that of the cache, or float32 where transformers keeps them so. */
+/** Types of the recurrent states: the type of the cache, or float32 if transformers keeps them in it. */
 function stateTypes({ mambaState }: State, cacheDtype: Dtype): string {
   if (cacheDtype === 'f32') return 'f32';
   const isFloat32 = 'float32_values' in mambaState.inputs;
   return `${isFloat32 ? 'float32, convolutions in ' : ''}${dtypeWord(cacheDtype)} (fit: float32)`;
 }
 
-/** `1.3 GB`, and the total without what only plain kernels keep. */
+/** `1.3 GB`, and the total without activations that only plain kernels keep. */
 function trainingFact(
   { total, activations, optimizer }: ProfileResult['training'],
   { training, inference }: ResolvedSetting,
@@ -230,7 +228,7 @@ function trainingFact(
   ]).join(', ');
 }
 
-/** Rows of the table of the answer, with its total; fewer below many facts, to fit on a screen. */
+/** Maximum rows of the answer's table, with its total. Many facts leave fewer rows, so that all fit on a screen. */
 const mostRows = (facts: number) => Math.min(10, 16 - facts);
 
 /** The largest components in the order of the model, and the sum of the others. */
@@ -286,7 +284,7 @@ function componentsTable(
   );
 }
 
-/** Every figure for programs, one a row. */
+/** All figures for programs, one per row. */
 function figuresTable(result: ProfileResult): TableBlock {
   const figures = Object.entries(sectionsOf(result)).flatMap(([section, value]) =>
     [...explainedFigures(value)].map(([figure]) => ({ section, figure })),
@@ -432,7 +430,7 @@ function inferenceBlocks({ inference, setting }: ProfileResult): Block[] {
   ];
 }
 
-/** Names that `fit` uses for the types whose weights need scales. */
+/** Names in `fit` for the types whose weights need scales. */
 const QUANTISED = {
   f8_e4m3: 'f8',
   f8_e5m2: 'f8',
@@ -440,7 +438,7 @@ const QUANTISED = {
   i4: 'int4',
 } as const satisfies Partial<Record<Dtype, string>>;
 
-/** Profile uses one type for everything: files served in a quantized type are larger. */
+/** Notes on quantized types. `profile` uses one type for everything; files served in a quantized type are larger. */
 function quantisedNotes(dtype: Dtype): Block[] {
   if (!(dtype in QUANTISED)) return [];
   const served = QUANTISED[dtype as keyof typeof QUANTISED];
