@@ -18,6 +18,7 @@ import {
 import { nearest } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
 import { FAMILY_NAMES } from '../../model/architecture/families.js';
+import { presetsOf } from '../../model/architecture/presets.js';
 
 const INDEX_NAME = /\.index\.json$/i;
 const CONFIG_NAME = /\.(?:ya?ml|json)$/i;
@@ -161,15 +162,11 @@ function presetFolder(): string | undefined {
   return hybrid && path.dirname(hybrid);
 }
 
-/** Names of all presets with their families: `hybrid/original`. */
+/** Names of all presets with their families, as their files are sorted: `hybrid/original`. */
 export function presetNames(): string[] {
-  const folder = presetFolder();
-  if (folder === undefined) return [];
   return FAMILY_NAMES.flatMap((family) => {
-    const own = path.join(folder, family);
-    if (!fs.existsSync(own)) return [];
-    const files = fs.readdirSync(own).filter((name) => name.endsWith('.yaml'));
-    return files.map((name) => `${family}/${path.basename(name, '.yaml')}`);
+    const files = presetsOf(family).map(({ name }) => `${name}.yaml`);
+    return files.sort().map((name) => `${family}/${path.basename(name, '.yaml')}`);
   });
 }
 
@@ -253,10 +250,12 @@ export function readPresetFile(name: string): PresetFile {
     );
   }
   const [family = ''] = preset.split('/');
-  return { preset, family, text: withLocalSchema(fs.readFileSync(file, 'utf8'), family) };
+  return { preset, family, text: ownCopy(fs.readFileSync(file, 'utf8'), family) };
 }
 
-/** Sets the schema's path: in docs for the package's presets, in the same folder for the user's file. */
-function withLocalSchema(text: string, family: string): string {
-  return text.replace(/^(# yaml-language-server: \$schema=).*$/m, `$1./${family}.schema.json`);
+/** The text of a preset as a user's file: with the schema in the same folder, without the lines for lists of presets. */
+function ownCopy(text: string, family: string): string {
+  return text
+    .replace(/^(# yaml-language-server: \$schema=).*$/m, `$1./${family}.schema.json`)
+    .replace(/\n(?:# (?:title|order): .*\n)+$/, '');
 }

@@ -31,12 +31,14 @@ export interface ReadSetting {
   readonly convertible: boolean;
 }
 
-/** A named configuration. */
-export interface Preset<Input> {
+/** A ready config. */
+export interface Preset {
+  /** Name without its family: `tiny`. */
+  readonly name: string;
   /** One-line purpose. */
   readonly title: string;
-  /** Document as a user would write it, without comments. */
-  readonly document: Input;
+  /** Document as in the file. */
+  readonly document: { readonly model: Readonly<Record<string, unknown>> };
 }
 
 /** Training settings of a document; undefined where it has none. */
@@ -164,7 +166,6 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
   readonly rules: readonly DocumentRule<z.output<Schema>>[];
   /** Known user mistakes, with explanations. */
   readonly confusions: readonly Confusion[];
-  readonly presets: Readonly<Record<string, Preset<z.input<Schema>>>>;
   /**
    * Describes the model of a valid document.
    * @throws LimitError for a model that is too large to describe or count exactly.

@@ -5,6 +5,7 @@ import type { Component, LanguageModel } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
 import { hybrid } from '../architecture/models/hybrid.js';
 import { LimitError } from '../architecture/param.js';
+import { presetsOf } from '../architecture/presets.js';
 import type { SrteLayout } from '../architecture/srte-layout.js';
 import { srteLayoutOf, srteParameters } from '../architecture/srte-layout.js';
 import { walk } from '../architecture/walk.js';
@@ -46,12 +47,12 @@ export interface FamilyList {
 export async function describeFamilies(): Promise<FamilySummary[]> {
   const families = await Promise.all(FAMILY_NAMES.map(loadFamily));
   return families.map(
-    ({ name, title, architecture = 'dense', presets, schema, build, fromHuggingFace }) => ({
+    ({ name, title, architecture = 'dense', schema, build, fromHuggingFace }) => ({
       name,
       title,
       architecture,
       huggingFace: fromHuggingFace !== undefined,
-      presets: Object.entries(presets).map(([preset, { title, document }]) => ({
+      presets: presetsOf(name).map(({ name: preset, title, document }) => ({
         name: preset,
         title,
         parameters: countParameters(build(schema.parse(document))).parameters,
@@ -260,8 +261,8 @@ const layoutText = ({ sharing, form, rank }: SrteLayout): string =>
     ? 'a sincos SRTE'
     : `${sharing === 'shared' ? 'one SRTE for all layers' : 'an SRTE for each layer'}${rank === null ? '' : ` of rank ${rank}`}`;
 
-export function presetCounts({ name: family, presets, schema, build }: Family): KnownCount[] {
-  return Object.entries(presets).flatMap(([name, { document }]) => {
+export function presetCounts({ name: family, schema, build }: Family): KnownCount[] {
+  return presetsOf(family).flatMap(({ name, document }) => {
     try {
       const { parameters } = countParameters(build(schema.parse(document)));
       return [
