@@ -20,7 +20,7 @@ import {
   isFamilyName,
   loadFamily,
 } from '../../model/architecture/families.js';
-import type { DocumentOf, Family } from '../../model/architecture/family.js';
+import type { DocumentOf, Family, FamilyDocument } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { LimitError } from '../../model/architecture/param.js';
 import type { Quantization } from '../../model/quantization/quantization-config.js';
@@ -30,12 +30,12 @@ import type { LeftOutPart } from './parts-left-out.js';
 import { asOfFamily, inSettingNames, withSettingNames } from './setting-names.js';
 
 /** A valid config and the model that it describes. */
-export interface ModelFile {
+export interface ModelFile<F extends Family = Family> {
   /** Path as given; `<stdin>` for `-`. */
   readonly file: string;
-  readonly family: Family;
-  /** The parsed document with defaults, in the type of the family's schema. */
-  readonly document: unknown;
+  readonly family: F;
+  /** The parsed document with defaults. */
+  readonly document: DocumentOf<F>;
   readonly model: LanguageModel;
   readonly warnings: readonly Problem[];
   /** Kind of the whole model, where only its language model is described. */
@@ -59,15 +59,16 @@ export interface LocatedModelFile extends ModelFile {
  * @throws UserError when the file is of another family.
  */
 export function documentOf<F extends Family>(loaded: ModelFile, family: F): DocumentOf<F> {
-  if (loaded.family.name !== family.name) {
-    throw usageError(
-      `${loaded.file} describes a ${loaded.family.name} model; this command is for ${family.name}`,
-      `give it a file whose model.family is ${family.name}`,
-    );
-  }
-  // The same family: its schema is what the document was parsed with.
-  return loaded.document as DocumentOf<F>;
+  if (isOfFamily(loaded, family)) return loaded.document;
+  throw usageError(
+    `${loaded.file} describes a ${loaded.family.name} model; this command is for ${family.name}`,
+    `give it a file whose model.family is ${family.name}`,
+  );
 }
+
+/** Whether a file is of a family, whose schema its document was then parsed with. */
+const isOfFamily = <F extends Family>(loaded: ModelFile, family: F): loaded is ModelFile<F> =>
+  loaded.family.name === family.name;
 
 export interface ModelLoadOptions {
   /** Overrides in the form `model.key=value`. */
@@ -220,7 +221,7 @@ async function hasKeysOf(name: FamilyName, section: unknown): Promise<boolean> {
 function describe(
   document: ConfigDocument,
   family: Family,
-  value: unknown,
+  value: FamilyDocument,
   warnings: readonly Problem[],
 ): LanguageModel {
   try {

@@ -38,7 +38,7 @@ export interface Preset {
   /** One-line purpose. */
   readonly title: string;
   /** Document as in the file. */
-  readonly document: { readonly model: Readonly<Record<string, unknown>> };
+  readonly document: FamilyDocument;
 }
 
 /** Training settings of a document; undefined where it has none. */
@@ -150,11 +150,20 @@ export interface HuggingFaceReader {
 /** Kind of a family's models: a mixture has experts, a hybrid has attention and recurrent layers or convolutions. */
 export type Architecture = 'dense' | 'mixture' | 'hybrid' | 'recurrent';
 
+/** Document of any family: sections by name, of which `model` is in every one. */
+export interface FamilyDocument {
+  readonly model: Readonly<Record<string, unknown>>;
+  readonly [section: string]: unknown;
+}
+
+/** Schema of the documents of a family. */
+export type FamilySchema = z.ZodType<FamilyDocument>;
+
 /**
  * Definition of a kind of model. `Schema` describes the whole document that a user writes. The rest is derived
  * from its parsed value.
  */
-export interface Family<Schema extends z.ZodType = z.ZodType> {
+export interface Family<Schema extends FamilySchema = FamilySchema> {
   /** Value of `model.family`. */
   readonly name: string;
   /** One-line description of these models. */
@@ -205,7 +214,7 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
 }
 
 /** Defines a family and type-checks its parts against its schema. */
-export function defineFamily<Schema extends z.ZodType>(family: Family<Schema>): Family<Schema> {
+export function defineFamily<Schema extends FamilySchema>(family: Family<Schema>): Family<Schema> {
   return family;
 }
 

@@ -115,7 +115,7 @@ export const plainDecoderDocument = <Name extends string, Own extends z.ZodRawSh
   });
 
 /** Settings that the defaults read. */
-interface DecoderSettings {
+type DecoderSettings = {
   readonly vocab_size: number;
   readonly hidden_size: number;
   readonly num_hidden_layers: number;
@@ -130,7 +130,7 @@ interface DecoderSettings {
   readonly attention_bias?: boolean;
   readonly tie_word_embeddings: boolean;
   readonly stored_prefix?: string | undefined;
-}
+};
 
 type DecoderSchema = TransformerSchema & z.ZodType<{ model: DecoderSettings }>;
 
