@@ -25,7 +25,7 @@ import type { LanguageModel } from '../../model/architecture/layer.js';
 import { LimitError } from '../../model/architecture/param.js';
 import type { Quantization } from '../../model/quantization/quantization-config.js';
 import type { DecidedFamily } from './family-of-keys.js';
-import { configPath, presetAdvice, presetOfPath } from './locate.js';
+import { locateModel, type ModelReference, presetAdvice } from './locate.js';
 import type { LeftOutPart } from './parts-left-out.js';
 import { asOfFamily, inSettingNames, withSettingNames } from './setting-names.js';
 
@@ -81,11 +81,11 @@ export interface ModelLoadOptions {
 
 /**
  * Reads a config with overrides, checks it, and describes its model.
- * @param source A path, a folder with a config, or `-` for stdin.
+ * @param source A path, a folder with a config, a preset, or `-` for stdin.
  * @throws UserError with every problem.
  */
 export async function loadModelFile(
-  source: string,
+  source: ModelReference,
   options: ModelLoadOptions = {},
 ): Promise<LocatedModelFile> {
   return modelOf(await readConfig(source), options);
@@ -95,16 +95,16 @@ export async function loadModelFile(
  * The config at a path, in a folder, of a preset, or, with `-`, from stdin.
  * @throws UserError as `readDocument`.
  */
-export async function readConfig(source: string): Promise<ConfigDocument> {
-  const file = configPath(source);
-  const preset = presetOfPath(file);
+export async function readConfig(source: ModelReference): Promise<ConfigDocument> {
+  const place = locateModel(source);
+  const { path, config } = place;
   try {
-    return await readDocument(file, {
-      isFound: file !== source,
-      ...(preset !== undefined && file !== source && { name: preset }),
+    return await readDocument(config, {
+      isFound: config !== path,
+      ...(place.kind === 'preset' && { name: place.preset }),
     });
   } catch (error) {
-    throw isMissing(error) ? missingModel(source, error) : error;
+    throw isMissing(error) ? missingModel(path, error) : error;
   }
 }
 
