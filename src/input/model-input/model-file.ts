@@ -9,7 +9,7 @@ import type { ConfigDocument } from '../../config/document.js';
 import { withFindings } from '../../config/document.js';
 import { invalidConfig } from '../../config/document-problems.js';
 import { nearest } from '../../config/nearest.js';
-import { applyOverrides, correctedOverrides } from '../../config/overrides.js';
+import { applyOverrides, correctedOverrides, splitOverride } from '../../config/overrides.js';
 import { describeValue, quote } from '../../config/quote.js';
 import { readDocument } from '../../config/read.js';
 import { keyPaths } from '../../config/schema-structure.js';
@@ -170,12 +170,26 @@ async function translated(document: ConfigDocument, as: string | undefined) {
  * @param document As `asOurDocument` returns it.
  */
 export async function overridden(document: ConfigDocument, set: readonly string[]) {
-  const { family, problem, found } = await familyOf(applyOverrides(document, set));
+  const isDecided = namesFamily(document) && !set.some(canSetFamily);
+  const { family, problem, found } = await familyOf(
+    isDecided ? document : applyOverrides(document, set),
+  );
   const own = found ? withFindings(asOfFamily(document, family), [found]) : document;
   const meant = correctedOverrides(family.schema, set.map(inSettingNames(family)));
   const renamed = withSettingNames(own, family);
   const written = withSettingNames(applyOverrides(renamed, meant), family);
   return { written, meant, family, problem };
+}
+
+const namesFamily = ({ value: { model } }: ConfigDocument): boolean =>
+  isRecord(model) && Object.hasOwn(model, 'family') && isFamilyName(model.family);
+
+/** Whether an override sets the family, or the whole section with it. */
+function canSetFamily(text: string): boolean {
+  const parts = splitOverride(text);
+  if ('mistake' in parts) return false;
+  const [section, key = 'family'] = parts.path;
+  return section === 'model' && key === 'family';
 }
 
 const asError = (problem: Problem): Problem => ({ ...problem, severity: 'error' });
