@@ -13,6 +13,7 @@ import {
   sectionOf,
   typeErrorsIn,
   writeManifest,
+  writePresets,
   writeTables,
 } from './executed-pages.js';
 import { inPackage } from './fixtures.js';
@@ -27,11 +28,12 @@ const touchedBy = new Map<string, string[]>();
 
 beforeAll(async () => {
   copy = copyOfSource(...DOCUMENTATION, ...BUILD_INPUTS, 'configs', 'test', 'vitest.config.ts');
-  for (const part of ['A check of quick-test', 'A flag', 'A column of compare']) {
+  for (const part of ['A preset', 'A check of quick-test', 'A flag', 'A column of compare']) {
     touchedBy.set(part, [...applySteps(sectionOf(PAGE, part), copy)].sort());
   }
   const reader = 'A reader of a checkpoint format';
   touchedBy.set(reader, [...applySteps(sectionOf(PAGE, reader), copy)].sort());
+  writePresets(copy);
   await buildCopy(copy);
   writeManifest(copy);
   // Its tests build a copy whose build is of other sources.
@@ -60,6 +62,7 @@ function testsOf(...args: readonly string[]) {
 describe('the parts of docs/adding-parts.md', () => {
   it('touch few files', () => {
     expect(Object.fromEntries(touchedBy)).toEqual({
+      'A preset': ['configs/minigpt/minigpt-nano.yaml'],
       'A check of quick-test': [
         'src/check/checks.ts',
         'src/check/checks/spread.ts',
@@ -86,6 +89,20 @@ describe('the parts of docs/adding-parts.md', () => {
     },
     300_000,
   );
+
+  it('give a preset, which lists, completion and commands know', () => {
+    const { families } = answerOf('list', 'minigpt');
+    expect(families[0].presets[0]).toEqual({
+      ...{ name: 'minigpt-nano', title: 'MiniGPT nano: 0.8M', parameters: 828_992 },
+    });
+    expect(answerOf('completion', 'bash').script).toContain('minigpt-nano');
+    expect(answerOf('profile', 'minigpt-nano').parameters.total.value).toBe(828_992);
+    const { stdout } = runIn(copy, ['init', 'minigpt-nano', '--save', '-']);
+    expect(stdout.split('\n').slice(-2)).toEqual([
+      '  max_position_embeddings: 512          # longest input, in tokens',
+      '',
+    ]);
+  });
 
   it('give a check, which runs among the usual ones and by its name', () => {
     const args = ['quick-test', 'hybrid/tiny', '--engine', 'tfjs', '--context', '8', '--quiet'];

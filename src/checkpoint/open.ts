@@ -6,7 +6,7 @@ import { fileNamesIn, folderNamesIn, pathExists } from '../base/files/mounted.js
 import { setting } from '../base/text/setting.js';
 import { sumOf } from '../base/text/words.js';
 import { fileNamesAt } from './byte-file.js';
-import type { Checkpoint, CheckpointOptions, OpenedFiles } from './checkpoint.js';
+import type { Checkpoint, CheckpointOptions, Listing, OpenedFiles } from './checkpoint.js';
 import { listed, mostTensorBytes, refusal } from './checkpoint-rules.js';
 import { zeroFilesIn } from './distributed/part-files.js';
 import { openDcp } from './distributed/read-dcp.js';
@@ -99,7 +99,9 @@ export class NoStateDicts extends UserError {
  * @throws UserError if `path` does not exist, cannot be read, or violates a rule. No file stays open then.
  */
 export function openCheckpoint(path: string, options: CheckpointOptions = {}): Checkpoint {
-  const { files, index } = openDistributed(path, options) ?? openSaved(path, options);
+  const { listing = fileNamesAt(path) ?? 'file' } = options;
+  const { files, index } =
+    openDistributed(path, listing, options) ?? openSaved(path, listing, options);
   if (options.stateDict !== undefined && index.stateDict.length === 0) {
     for (const file of files) file.close();
     throw new NoStateDicts(
@@ -109,6 +111,7 @@ export function openCheckpoint(path: string, options: CheckpointOptions = {}): C
   const checkpoint: Checkpoint = {
     ...index,
     path,
+    listing,
     files,
     close() {
       for (const file of files) file.close();
@@ -141,10 +144,8 @@ function refuseVirtual({ path, files, tensors }: Checkpoint): void {
   });
 }
 
-function openSaved(path: string, options: CheckpointOptions): OpenedFiles {
-  const names = fileNamesAt(path);
-  return openFound(names ? weightsIn(path, names) : path, options);
-}
+const openSaved = (path: string, listing: Listing, options: CheckpointOptions): OpenedFiles =>
+  openFound(listing === 'file' ? path : weightsIn(path, listing), options);
 
 function openFound(path: string, options: CheckpointOptions): OpenedFiles {
   if (isShardIndex(path)) return openShards(path, options);
@@ -178,11 +179,16 @@ function partOfSeveral(path: string): string | undefined {
  * @returns Undefined for other files and folders.
  * @throws UserError that names the violated rule. No file stays open then.
  */
-function openDistributed(named: string, options: CheckpointOptions): OpenedFiles | undefined {
-  const names = fileNamesAt(named);
-  if (names === undefined) {
+function openDistributed(
+  named: string,
+  names: Listing,
+  options: CheckpointOptions,
+): OpenedFiles | undefined {
+  if (names === 'file') {
     const isPart = isDcpName(named) || isZeroName(named) || basename(named) === DCP_METADATA;
-    return isPart && pathExists(named) ? openDistributed(dirname(named), options) : undefined;
+    if (!isPart || !pathExists(named)) return undefined;
+    const folder = dirname(named);
+    return openDistributed(folder, fileNamesAt(folder) ?? 'file', options);
   }
   // Weights that a trainer gathered are the whole model, and faster to read.
   if (names.some((name) => isIndexName(name) || isStandaloneName(name))) return undefined;

@@ -249,11 +249,15 @@ async function linesWithoutCommand(text: string, rest: readonly string[]): Promi
 
 /** The command for a model without a command. A checkpoint without a config only has tensors to show. */
 async function commandOf(model: string): Promise<string> {
-  const { isCheckpointPath } = await import('../input/model-input/locate.js');
+  const { locateModel } = await import('../input/model-input/locate.js');
   const { configIn } = await import('../base/files/config-names.js');
-  if (!fs.existsSync(model) || !isCheckpointPath(model)) return 'profile';
-  const folder = fs.statSync(model).isDirectory() ? model : path.dirname(model);
-  return configIn(folder) === undefined ? 'inspect' : 'profile';
+  const place = locateModel(model);
+  if (place.kind !== 'checkpoint' || place.listing === undefined) return 'profile';
+  const hasConfig =
+    place.listing === 'file'
+      ? configIn(path.dirname(model)) !== undefined
+      : place.config !== place.path;
+  return hasConfig ? 'profile' : 'inspect';
 }
 
 async function isModel(text: string): Promise<boolean> {

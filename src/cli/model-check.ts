@@ -1,12 +1,7 @@
 /** Checks of a proposed line that need its model: the keys of `--set`, and weights. */
 import fs from 'node:fs';
 import path from 'node:path';
-import {
-  checkpointsIn,
-  configPath,
-  isCheckpointPath,
-  presetsNamed,
-} from '../input/model-input/locate.js';
+import { checkpointsIn, locateModel, type ModelPlace } from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { LineMistake } from './line-mistake.js';
 
@@ -55,19 +50,16 @@ export function checkWeights(
 ): void {
   const model = modelOf(args);
   const isGiven = [checkpoint, logits, probabilities].some((each) => each !== undefined);
-  if (model !== undefined && !random && !isGiven && isConfig(model)) {
-    throw withoutWeights(words, model);
-  }
+  if (model === undefined || random || isGiven) return;
+  const place = locateModel(model);
+  if (place.kind === 'config' || place.kind === 'preset') throw withoutWeights(words, place);
 }
 
-/** Whether a model is a config, or a preset, that exists. */
-const isConfig = (model: string): boolean =>
-  fs.existsSync(model)
-    ? !isCheckpointPath(model) && !model.endsWith('.onnx')
-    : presetsNamed(model).length === 1;
-
-function withoutWeights(words: readonly string[], model: string): LineMistake {
-  const folder = path.dirname(configPath(model));
+function withoutWeights(
+  words: readonly string[],
+  { path: model, config }: ModelPlace,
+): LineMistake {
+  const folder = path.dirname(config);
   const [beside, ...others] = fs.existsSync(folder) ? checkpointsIn(folder) : [];
   const own =
     beside === undefined || others.length > 0

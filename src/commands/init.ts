@@ -12,6 +12,7 @@ import { parseLimit } from '../config/parse-number.js';
 import { readPresetFile } from '../input/model-input/locate.js';
 import { type FamilyName, loadFamily } from '../model/architecture/families.js';
 import { jsonSchemaOf } from '../model/architecture/family.js';
+import { presetDocument } from '../model/architecture/presets.js';
 import type { InitResult } from '../report/command-results.js';
 import { initReport } from '../report/models.js';
 
@@ -126,8 +127,8 @@ export default class Init extends BaseCommand {
 async function planned(name: FamilyName, preset: string, size: number | bigint): Promise<Written> {
   const { planModels, rowDocument } = await import('../estimate/plan/plan-models.js');
   const family = await loadFamily(name);
-  const model = family.presets[preset]?.document as { readonly model?: Record<string, unknown> };
-  const vocabulary = model.model?.[family.dimensions?.vocabulary ?? ''];
+  const { model } = presetDocument(name, preset);
+  const vocabulary = model[family.dimensions?.vocabulary ?? ''];
   const plan = planModels(family, {
     vocabulary: typeof vocabulary === 'number' ? vocabulary : undefined,
     inference: { batch: 1, context: 2048, dtype: 'bf16' },

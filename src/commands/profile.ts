@@ -1,6 +1,5 @@
 import * as Flags from '@oclif/core/flags';
 import { usageError } from '../base/errors.js';
-import { isAdapterFolder } from '../base/files/config-names.js';
 import { formatBytes, formatCount, formatFlops } from '../base/text/units.js';
 import { shellWord } from '../base/text/words.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
@@ -15,6 +14,7 @@ import {
 import type { PublishedNumber } from '../cli/flags/value-flags.js';
 import { bytesLimit, countLimit, publishedNumber } from '../cli/flags/value-flags.js';
 import { servedParameters } from '../estimate/fit/serving/quantized.js';
+import { isAdapterPlace, locateModel } from '../input/model-input/locate.js';
 import type { ModelFile } from '../input/model-input/model-file.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import type { LanguageModel } from '../model/architecture/layer.js';
@@ -104,13 +104,15 @@ export default class Profile extends BaseCommand {
         'write one of them, or --json for both',
       );
     }
-    const adapterPath = flags.adapter ?? (isAdapterFolder(args.file) ? args.file : undefined);
+    const place = args.file === undefined ? undefined : locateModel(args.file);
+    const adapterPath = flags.adapter ?? (place && isAdapterPlace(place) ? place.path : undefined);
     const adapter = adapterPath === undefined ? undefined : await adapterIn(adapterPath);
     const isAlone = adapter && flags.adapter === undefined;
     const given = isAlone
       ? adapter.basePath()
       : await this.modelGiven(flags, args.file, 'minimind2-small');
-    const source = await openModelSource(given, sourceOf(flags));
+    const isGiven = place !== undefined && given === place.path;
+    const source = await openModelSource(isGiven ? place : given, sourceOf(flags));
     const loaded = await source.model(flags.set);
     const { file, family, document, model, warnings, checkpoint, quantization } = loaded;
     if (checkpoint) this.note(flags, configText(checkpoint.config));

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { ADAPTER_CONFIG } from '../../base/files/config-names.js';
 import { isInside } from '../../base/files/linked-files.js';
 import { mountedPath, pathExists } from '../../base/files/mounted.js';
+import { fileNamesAt } from '../byte-file.js';
 import type { Checkpoint } from '../checkpoint.js';
 import { listed, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
 import { openFile } from '../open-file.js';
@@ -79,7 +80,8 @@ export function openAdapterFiles(folder: string): AdapterFiles {
   const close = () => {
     for (const file of files) file.close();
   };
-  return { config, checkpoint: { ...index, path: folder, files, close } };
+  const listing = fileNamesAt(folder) ?? [];
+  return { config, checkpoint: { ...index, path: folder, listing, files, close } };
 }
 
 /** Names begin with the path of the model in PEFT's wrapper. */

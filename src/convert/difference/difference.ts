@@ -148,11 +148,9 @@ function sameModel(a: Side, b: Side, layers: readonly LayerDifference[]): boolea
   return (
     layers.length === 0 &&
     a.described.family === b.described.family &&
-    isDeepStrictEqual(modelOf(a.described.document), modelOf(b.described.document))
+    isDeepStrictEqual(a.described.document.model, b.described.document.model)
   );
 }
-
-const modelOf = (document: unknown): unknown => (document as { readonly model?: unknown }).model;
 
 /** @throws UserError for a config and a checkpoint, or for values of configs. */
 function refuseMixed(a: Side, b: Side, comparedBy: DifferenceRequest['comparedBy']): void {

@@ -8,7 +8,7 @@ import { bytesIn } from '../../base/tensor/dtype.js';
 import { setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
 import { quote } from '../../config/quote.js';
-import { configPath } from '../../input/model-input/locate.js';
+import { locateModel, type ModelPlace } from '../../input/model-input/locate.js';
 import { loadModelFile } from '../../input/model-input/model-file.js';
 import { add, inputs, mul, v } from '../../model/budget/expression.js';
 import type { Figure } from '../../model/budget/figure.js';
@@ -309,14 +309,15 @@ function refuseShared(names: readonly string[]): void {
 }
 
 async function teacherOf(file: string) {
-  if (!fs.existsSync(configPath(file))) {
+  const place = locateModel(file);
+  if (!fs.existsSync(place.config)) {
     throw usageError(
       `${setting('teacher')}: ${quote(file)} has no sizes and is not a file`,
       `write its name, width and layers as in ${setting('teacher', 'Qwen2-14B:5120x40')}, or a config or preset`,
     );
   }
-  const { model, warnings } = await loadModelFile(file);
-  const name = configName(file);
+  const { model, warnings } = await loadModelFile(place);
+  const name = configName(place);
   const teacher: SizedTeacher = {
     name,
     width: model.hidden,
@@ -327,10 +328,10 @@ async function teacherOf(file: string) {
 }
 
 /** A folder, or the folder of a config.json, gives its name; any other file its name without extension. */
-function configName(file: string): string {
-  const place = path.resolve(fs.existsSync(file) ? file : configPath(file));
-  const { name, dir, base } = path.parse(place);
-  if (fs.statSync(place).isDirectory()) return base;
+function configName(place: ModelPlace): string {
+  const file = path.resolve(place.kind === 'preset' ? place.config : place.path);
+  const { name, dir, base } = path.parse(file);
+  if ('listing' in place && Array.isArray(place.listing)) return base;
   return base === 'config.json' ? path.basename(dir) : name;
 }
 

@@ -3,10 +3,11 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { usageError } from '../../base/errors.js';
-import { configIn } from '../../base/files/config-names.js';
+import { ADAPTER_CONFIG, configIn, isAdapterFolder } from '../../base/files/config-names.js';
 import { packagePath } from '../../base/files/file-system.js';
 import { fileNamesIn, mountedPath, pathKind } from '../../base/files/mounted.js';
 import { commandText } from '../../base/text/setting.js';
+import type { Listing } from '../../checkpoint/checkpoint.js';
 import {
   FILE_FORMATS,
   hasWeightsExtension,
@@ -18,6 +19,7 @@ import {
 import { nearest } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
 import { FAMILY_NAMES } from '../../model/architecture/families.js';
+import { presetsOf } from '../../model/architecture/presets.js';
 
 const INDEX_NAME = /\.index\.json$/i;
 const CONFIG_NAME = /\.(?:ya?ml|json)$/i;
@@ -36,45 +38,85 @@ function beginsLikeCheckpoint(head: Buffer): boolean {
 
 const HEAD_BYTES = 9;
 
-/** Whether `path` is a checkpoint: a folder with weights, or a file with the name or beginning of one. */
-export function isCheckpointPath(path: string): boolean {
-  if (path === '-') return false;
+/** Where a reference to a model leads, looked up once. */
+export type ModelPlace = {
+  /** The reference as the user wrote it. */
+  readonly path: string;
+  /** Path of its config: the file in a folder with one, the file of a preset, else `path`. */
+  readonly config: string;
+} & (
+  | { readonly kind: 'stdin' | 'missing' }
+  /** The name of a preset, which no file has: `hybrid/tiny`. */
+  | { readonly kind: 'preset'; readonly preset: string }
+  /** A config, or a folder with a config and without weights. */
+  | { readonly kind: 'config'; readonly listing: Listing | undefined }
+  /** A folder with weights, or a file with the name or beginning of a checkpoint. */
+  | { readonly kind: 'checkpoint'; readonly listing: Listing | undefined }
+);
+
+/** A path, or the place that was found for it. */
+export type ModelReference = string | ModelPlace;
+
+/** Looks a reference up. A path that the system cannot look up is missing: its error appears when the file is read. */
+export function locateModel(reference: ModelReference): ModelPlace {
+  if (typeof reference !== 'string') return reference;
+  const here = { path: reference, config: reference };
+  if (reference === '-') return { kind: 'stdin', ...here };
   try {
-    const kind = pathKind(path);
-    if (kind === 'folder') return hasWeights(path) || configIn(path) === undefined;
-    if (hasWeightsExtension(path) || isOnnxName(path) || INDEX_NAME.test(path)) return true;
-    if (mountedPath(path)) return false;
-    // Never reads from a pipe, whose data could not be read again.
-    return !CONFIG_NAME.test(path) && kind === 'file' && beginsAsCheckpoint(path);
+    const kind = pathKind(reference);
+    if (kind === 'folder') return folderPlace(reference);
+    if (isCheckpointFile(reference, kind)) {
+      return { kind: 'checkpoint', listing: kind && 'file', ...here };
+    }
+    if (kind !== undefined) return { kind: 'config', listing: 'file', ...here };
+    const preset = presetNamed(reference);
+    if (preset === undefined) return { kind: 'missing', ...here };
+    return { kind: 'preset', preset, path: reference, config: presetFile(preset) ?? reference };
   } catch {
-    // The error appears when the file is read.
-    return false;
+    return { kind: 'missing', ...here };
   }
 }
+
+function folderPlace(path: string): ModelPlace {
+  const names = listedNames(path);
+  const found = configIn(path, [], names);
+  const isCheckpoint = names !== undefined && (areWeights(names) || found === undefined);
+  return {
+    kind: isCheckpoint ? 'checkpoint' : 'config',
+    ...{ path, config: found ?? path, listing: names },
+  };
+}
+
+/** Undefined for a folder that cannot be listed. */
+function listedNames(folder: string): readonly string[] | undefined {
+  try {
+    return fileNamesIn(folder).sort();
+  } catch {
+    return undefined;
+  }
+}
+
+function isCheckpointFile(path: string, kind: ReturnType<typeof pathKind>): boolean {
+  if (hasWeightsExtension(path) || isOnnxName(path) || INDEX_NAME.test(path)) return true;
+  if (mountedPath(path)) return false;
+  // Never reads from a pipe, whose data could not be read again.
+  return !CONFIG_NAME.test(path) && kind === 'file' && beginsAsCheckpoint(path);
+}
+
+/** Whether `path` is a checkpoint: a folder with weights, or a file with the name or beginning of one. */
+export const isCheckpointPath = (path: string): boolean => locateModel(path).kind === 'checkpoint';
+
+/** Whether a place is the folder of a LoRA adapter. */
+export const isAdapterPlace = (place: ModelPlace): boolean =>
+  'listing' in place && Array.isArray(place.listing)
+    ? place.listing.includes(ADAPTER_CONFIG)
+    : place.kind === 'config' && place.listing === undefined && isAdapterFolder(place.path);
+
+const areWeights = (names: readonly string[]): boolean =>
+  names.some((name) => isIndexName(name) || isWeightsName(name)) || isDistributedFolder(names);
 
 /** @throws when the folder does not exist. */
-export function hasWeights(folder: string): boolean {
-  const names = fileNamesIn(folder);
-  return (
-    names.some((name) => isIndexName(name) || isWeightsName(name)) || isDistributedFolder(names)
-  );
-}
-
-/**
- * Path of a config: in a folder with a config, that file; for the name of a preset without a file of that name, the
- * preset's file.
- */
-export function configPath(source: string): string {
-  if (source === '-') return source;
-  try {
-    const kind = pathKind(source);
-    if (kind === undefined) return presetPath(source) ?? source;
-    return (kind === 'folder' ? configIn(source) : undefined) ?? source;
-  } catch {
-    // The error appears when the file is read.
-    return source;
-  }
-}
+export const hasWeights = (folder: string): boolean => areWeights(fileNamesIn(folder));
 
 function beginsAsCheckpoint(path: string): boolean {
   const head = Buffer.alloc(HEAD_BYTES);
@@ -155,21 +197,14 @@ export interface PresetFile {
   readonly text: string;
 }
 
-/** Folder of the package's configs. */
-function presetFolder(): string | undefined {
-  const hybrid = packagePath('configs/hybrid');
-  return hybrid && path.dirname(hybrid);
-}
+/** File of a preset in the package. */
+const presetFile = (preset: string): string | undefined => packagePath(`configs/${preset}.yaml`);
 
-/** Names of all presets with their families: `hybrid/original`. */
+/** Names of all presets with their families, as their files are sorted: `hybrid/original`. */
 export function presetNames(): string[] {
-  const folder = presetFolder();
-  if (folder === undefined) return [];
   return FAMILY_NAMES.flatMap((family) => {
-    const own = path.join(folder, family);
-    if (!fs.existsSync(own)) return [];
-    const files = fs.readdirSync(own).filter((name) => name.endsWith('.yaml'));
-    return files.map((name) => `${family}/${path.basename(name, '.yaml')}`);
+    const files = presetsOf(family).map(({ name }) => `${name}.yaml`);
+    return files.sort().map((name) => `${family}/${path.basename(name, '.yaml')}`);
   });
 }
 
@@ -200,20 +235,11 @@ export function presetsNamed(name: string): string[] {
   );
 }
 
-/** File of the only preset of this name. */
-function presetPath(name: string): string | undefined {
+/** The only preset of this name. */
+function presetNamed(name: string): string | undefined {
   const isFile = /\.(?:ya?ml|json)$/i.test(name) && publishedPreset(name) === undefined;
   const [only, ...others] = isFile ? [] : presetsNamed(name);
-  const folder = presetFolder();
-  if (only === undefined || others.length > 0 || folder === undefined) return undefined;
-  return path.join(folder, `${only}.yaml`);
-}
-
-/** Name of the preset whose file this is. */
-export function presetOfPath(file: string): string | undefined {
-  const folder = presetFolder();
-  if (folder === undefined || !file.startsWith(folder + path.sep)) return undefined;
-  return file.slice(folder.length + 1, -'.yaml'.length).replaceAll(path.sep, '/');
+  return others.length === 0 ? only : undefined;
 }
 
 /** Advice for a name that is not a preset, such as that of a family. */
@@ -243,7 +269,8 @@ function nearestPreset(name: string): string | undefined {
 export function readPresetFile(name: string): PresetFile {
   const found = presetsNamed(name);
   const [preset] = found;
-  const file = presetPath(name);
+  const only = presetNamed(name);
+  const file = only && presetFile(only);
   if (preset === undefined || file === undefined) {
     throw usageError(
       preset === undefined
@@ -253,10 +280,12 @@ export function readPresetFile(name: string): PresetFile {
     );
   }
   const [family = ''] = preset.split('/');
-  return { preset, family, text: withLocalSchema(fs.readFileSync(file, 'utf8'), family) };
+  return { preset, family, text: ownCopy(fs.readFileSync(file, 'utf8'), family) };
 }
 
-/** Sets the schema's path: in docs for the package's presets, in the same folder for the user's file. */
-function withLocalSchema(text: string, family: string): string {
-  return text.replace(/^(# yaml-language-server: \$schema=).*$/m, `$1./${family}.schema.json`);
+/** The text of a preset as a user's file: with the schema in the same folder, without the lines for lists of presets. */
+function ownCopy(text: string, family: string): string {
+  return text
+    .replace(/^(# yaml-language-server: \$schema=).*$/m, `$1./${family}.schema.json`)
+    .replace(/\n(?:# (?:title|order): .*\n)+$/, '');
 }

@@ -437,7 +437,7 @@ export async function prove(
   const isExact = keepsSrte && !isChanged;
   let output: OpenedModel | undefined;
   try {
-    output = await checkpointSide(out, source, job.display);
+    output = await checkpointSide({ path: out }, source, job.display);
     const { context, seed, engine, device = 'auto', threads, display } = job;
     const against = await compareTwoModels(
       { loaded: source, checkpoint },

@@ -75,16 +75,5 @@ export const mamba = defineTransformer({
   ...MAMBA,
   title: 'Mamba',
   schema,
-  presets: {
-    'mamba-130m': {
-      title: 'Mamba-130M',
-      model: {
-        vocab_size: 50280,
-        hidden_size: 768,
-        num_hidden_layers: 24,
-        state_size: 16,
-      },
-    },
-  },
   build: ({ model: config }) => recurrentModel(config, (name) => recurrentMamba(name, config)),
 });
