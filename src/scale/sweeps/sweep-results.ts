@@ -5,16 +5,16 @@
 
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import * as z from 'zod';
 import { ERROR_CODES, type ErrorCode, UserError } from '../../base/errors.js';
-import { renameTo, syncFolder } from '../../base/files/file-system.js';
-import { removeStaleFiles, temporaryFileName } from '../../base/files/temporary.js';
-import { writeThrough } from '../../base/files/write-whole.js';
 import { setting } from '../../base/text/setting.js';
+import type { PartLock } from '../part-lock.js';
+import { writeLocked } from '../result-file.js';
 import { exactJson, fromExactJson } from './exact-json.js';
-import type { SweepFolder, SweepPart, SweepPlan } from './sweep-plan.js';
+import type { SweepPart, SweepPlan } from './sweep-plan.js';
 
 const RESULTS_SCHEMA = 'minimind/sweep-results@1';
 
@@ -35,7 +35,7 @@ const endSchema = z.strictObject({
 });
 
 /** Result of a unit: its value, or the error that it gives in a single run. */
-export type Outcome<Value> = { readonly value: Value } | { readonly error: UserError };
+type Outcome<Value> = { readonly value: Value } | { readonly error: UserError };
 
 /** Error of a unit in a line. Errors of the machine are not results. */
 const storedError = ({ code, message, suggestion, problems }: UserError) => ({
@@ -43,7 +43,7 @@ const storedError = ({ code, message, suggestion, problems }: UserError) => ({
 });
 
 /** @throws Errors that another machine would not give. */
-export async function outcomeOf<Value>(compute: () => Promise<Value>): Promise<Outcome<Value>> {
+async function outcomeOf<Value>(compute: () => Promise<Value>): Promise<Outcome<Value>> {
   try {
     return { value: await compute() };
   } catch (error) {
@@ -58,62 +58,55 @@ function takenValue<Value>(outcome: Outcome<Value>): Value {
   return outcome.value;
 }
 
-interface PartOfPlan {
-  readonly folder: SweepFolder;
+/** Results of a part, in a folder of those of its plan. */
+interface PartResults {
+  readonly folder: string;
   readonly plan: SweepPlan;
   readonly part: SweepPart;
 }
 
-/** Writes the results of a part. @throws UserError when the file cannot be written; rethrows errors of `outcomes`. */
+/** Name of a part in the folder of its results and lock. */
+export const partId = ({ part }: SweepPart): string => `part-${part}`;
+
+export const resultsFile = ({ folder, part }: Pick<PartResults, 'folder' | 'part'>): string =>
+  path.join(folder, `${partId(part)}.jsonl`);
+
+/** Writes the results of a part. @throws UserError when the file cannot be written; rethrows errors of `compute`. */
 export async function writeResults(
-  { folder, plan, part }: PartOfPlan,
-  host: string,
-  outcomes: AsyncIterable<Outcome<unknown>>,
+  results: PartResults,
+  lock: PartLock,
+  compute: (unit: number) => Promise<unknown>,
 ): Promise<void> {
   const start = performance.now();
-  const file = folder.results(part);
-  removeStaleFiles(folder.root);
-  const temporary = path.join(folder.root, temporaryFileName());
-  const fill = async (sink: { write(bytes: Uint8Array): Promise<void> }) => {
+  const { plan, part } = results;
+  const { part: number, first, end } = part;
+  await writeLocked(resultsFile(results), partId(part), lock, async (sink) => {
     const hash = createHash('sha256');
     const add = (line: string) => {
       const bytes = Buffer.from(`${line}\n`);
       hash.update(bytes);
       return sink.write(bytes);
     };
-    const { part: number, first, end } = part;
     await add(
       JSON.stringify({ schema: RESULTS_SCHEMA, plan: plan.hash, part: number, first, end }),
     );
-    let unit = first;
-    for await (const outcome of outcomes) {
-      const result = 'error' in outcome ? storedError(outcome.error) : outcome;
-      await add(exactJson({ unit, ...result }));
-      unit++;
+    for (let unit = first; unit < end; unit++) {
+      const outcome = await outcomeOf(() => compute(unit));
+      await add(
+        exactJson({ unit, ...('error' in outcome ? storedError(outcome.error) : outcome) }),
+      );
+      lock.add(1);
     }
     const seconds = (performance.now() - start) / 1000;
-    const sha256 = hash.digest('hex');
-    await sink.write(Buffer.from(`${JSON.stringify({ end: unit, sha256, host, seconds })}\n`));
-  };
-  await writeThrough(temporary, file, undefined, fill, () => {
-    renameTo(temporary, file);
-    syncFolder(folder.root);
+    const last = { end, sha256: hash.digest('hex'), host: os.hostname(), seconds };
+    await sink.write(Buffer.from(`${JSON.stringify(last)}\n`));
   });
 }
 
-/** The end of a file of results. */
-export interface ResultsEnd {
-  readonly host: string;
-  readonly seconds: number;
-}
-
 /** Lines of the units of a part, checked while they are read. */
-async function* readResults<Value>({
-  folder,
-  plan,
-  part,
-}: PartOfPlan): AsyncGenerator<Outcome<Value>, ResultsEnd> {
-  const file = folder.results(part);
+async function* readResults<Value>(results: PartResults): AsyncGenerator<Outcome<Value>> {
+  const { plan, part } = results;
+  const file = resultsFile(results);
   const refuse = (message: string) =>
     new UserError('refused-file', `${file}: ${message}`, {
       suggestion: `run the part again: ${setting('part', part.part)}`,
@@ -148,15 +141,18 @@ async function* readResults<Value>({
   if (end.sha256 !== hash.digest('hex')) {
     throw refuse('the results were changed: their SHA-256 is not the one at their end');
   }
-  return { host: end.host, seconds: end.seconds };
 }
 
-/** @throws UserError for a file that is not the whole results of the part. */
-export async function checkResults(of: PartOfPlan): Promise<ResultsEnd> {
-  const lines = readResults(of);
-  for (;;) {
-    const next = await lines.next();
-    if (next.done) return next.value;
+/** The error of results that are not the whole ones of a part of this plan; undefined where they are. */
+export async function brokenResults(results: PartResults): Promise<UserError | undefined> {
+  const { first, end } = results.part;
+  if (first === end) return undefined;
+  try {
+    for await (const _ of readResults(results));
+    return undefined;
+  } catch (error) {
+    if (error instanceof UserError) return error;
+    throw error;
   }
 }
 
@@ -185,7 +181,7 @@ function checkHead(
     plan,
     part,
     refuse,
-  }: Pick<PartOfPlan, 'plan' | 'part'> & {
+  }: Pick<PartResults, 'plan' | 'part'> & {
     readonly refuse: (message: string) => UserError;
   },
 ): void {
@@ -215,13 +211,13 @@ function unitText(line: unknown): string {
  * and only one is in memory.
  */
 export class ResultsReader<Value> {
-  readonly #folder: SweepFolder;
+  readonly #folder: string;
   readonly #plan: SweepPlan;
   #lines: AsyncGenerator<Outcome<Value>> | undefined;
   #part: SweepPart | undefined;
   #next = 0;
 
-  constructor(folder: SweepFolder, plan: SweepPlan) {
+  constructor(folder: string, plan: SweepPlan) {
     this.#folder = folder;
     this.#plan = plan;
   }

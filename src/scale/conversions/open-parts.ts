@@ -20,7 +20,7 @@ import type {
 import { planConversion } from '../../convert/conversion/plan/plan-conversion.js';
 import { withAdapter } from '../../input/model-input/adapter-model.js';
 import { openModelCheckpoint } from '../../input/model-input/gguf/gguf-checkpoint.js';
-import { changedInput, sampleSha256 } from '../plan-file.js';
+import { changedInput, sampleSha256 } from '../fingerprint.js';
 import { divide } from './divide.js';
 import { modelsOfConversion, type PartsPlan, type PlannedPart } from './parts-plan.js';
 
