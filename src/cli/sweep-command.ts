@@ -100,7 +100,8 @@ export abstract class SweepCommand extends BaseCommand {
     const { flags } = await this.#parts(words);
     const { plan: file = '', parts = 1, force } = flags;
     this.#isPlan = true;
-    await SweepParts.refuseUnwritable(file, force);
+    const { refuseUnwritable } = await import('../base/files/write-whole.js');
+    await refuseUnwritable(file, force);
     if (words.some(({ flag }) => flag === 'save')) {
       throw usageError('--save has no effect with --parts', 'write it with --finish');
     }

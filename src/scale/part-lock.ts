@@ -99,7 +99,7 @@ export class PartLock {
     this.#bytes += bytes;
   };
 
-  /** Whether nobody has judged this owner gone and taken the lock. */
+  /** Whether the lock still has this owner: another runner may have judged it gone. */
   get isOwn(): boolean {
     return ownerIn(this.#file)?.token === this.token;
   }
@@ -169,7 +169,7 @@ const ownerOf = (token: string): LockOwner => ({
   seconds: 0,
 });
 
-/** Start of a process in ticks since boot: field 22 of /proc/PID/stat, which tells apart processes of one id. */
+/** Start of a process in ticks since boot: field 22 of /proc/PID/stat. It differs between processes of one id. */
 function birthOf(pid: number): string {
   try {
     const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8');

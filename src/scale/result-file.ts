@@ -10,8 +10,8 @@ import type { PartLock } from './part-lock.js';
 export type Fill = (sink: Pick<ByteSink, 'write' | 'position'>) => Promise<void>;
 
 /**
- * Writes the file of a unit whose lock this runner has, beside its place, syncs it and renames it. Removes what an owner
- * that is gone has left.
+ * Writes the file of a unit whose lock this runner has: first under another name in the same folder, then syncs and
+ * renames it. Removes what an owner that is gone has left.
  * @param id Name of the unit.
  * @throws UserError when it cannot be written; rethrows errors of `fill`.
  */
@@ -29,7 +29,7 @@ export async function writeLocked(
   await writeSynced(path.join(folder, `${prefix}${token}.tmp`), file, fill);
 }
 
-/** Writes a small file of text beside its place, syncs it and renames it. @throws UserError when it cannot be written. */
+/** Writes a small file under another name, syncs it and renames it. @throws UserError when it cannot be written. */
 export const writeText = (file: string, text: string): Promise<void> =>
   writeSynced(path.join(path.dirname(file), temporaryFileName()), file, (sink) =>
     sink.write(Buffer.from(text)),

@@ -98,16 +98,12 @@ export class ConversionParts extends PlannedWork<PartsPlan, PartsResult> {
   readonly #store: UnitStore<Unit>;
   /** The output as the command line names it. */
   readonly #out: string | undefined;
-  /** Size of a file of the output. */
-  readonly #bytesOf: (name: string) => number;
 
   constructor({ file, out }: Omit<PlanFile, 'version'>, plan: PartsPlan) {
     super(file, plan);
     this.#out = out;
     this.#folder = new PartsFolder(plan);
     this.#store = receiptStore(plan, this.#folder);
-    const sizes = new Map(plan.output.files.map(({ name, bytes }) => [name, bytes]));
-    this.#bytesOf = (name) => sizes.get(name) ?? 0;
   }
 
   /** Opens a plan to show its progress. @throws UserError for a plan that cannot be read. */
@@ -193,22 +189,24 @@ export class ConversionParts extends PlannedWork<PartsPlan, PartsResult> {
   }
 
   progress(): Progress<PlannedPart> {
-    const finished = (unit: Unit) => (unit.do === 'file' ? this.#bytesOf(unit.name) : 0);
-    const store = this.#folder.isFinished ? { ...this.#store, doneIn: finished } : this.#store;
+    // A finish has moved the files away.
+    const store = this.#folder.isFinished ? { ...this.#store, doneIn: () => 0 } : this.#store;
     return progressOf(this.plan, store, unitsToFinish);
   }
 
   answer(action: PartsResult['action'], ran: PartsResult['ran'] = null): PartsResult {
     const { file, plan } = this;
     const { input, output, hash } = plan;
+    const { isFinished } = this.#folder;
     const progress = this.progress();
-    const { done: doneBytes, perSecond } = progress;
+    const { perSecond } = progress;
     const parts = progress.parts.map(({ part: planned, state, hosts, done }) => {
-      const { part, files, slices, readBytes, memoryBytes } = planned;
-      const bytes = sumOf(files, this.#bytesOf);
+      const { part, files, slices, readBytes, writeBytes: bytes, memoryBytes } = planned;
+      const doneBytes = isFinished ? bytes : done;
       const work = { files: files.length, slices: slices.length, readBytes, memoryBytes };
-      return { part, state, bytes, hosts, doneBytes: done, ...work };
+      return { part, state, bytes, hosts, doneBytes, ...work };
     });
+    const doneBytes = sumOf(parts, (part) => part.doneBytes);
     const bytes = sumOf(parts, (part) => part.bytes);
     return {
       schema: 'minimind/convert-parts@1',
@@ -216,7 +214,7 @@ export class ConversionParts extends PlannedWork<PartsPlan, PartsResult> {
       plan: { file, hash },
       input: placeOf(input),
       output: placeOf(output),
-      isFinished: this.#folder.isFinished,
+      isFinished,
       parts,
       doneBytes,
       bytes,

@@ -137,10 +137,7 @@ function tableShares(
   const made = [...(srte?.tables.entries() ?? [])].filter(([, { isMade }]) => isMade);
   const numbers = made.map(([number]) => number);
   if (numbers.length > 1) return equalShares(numbers, parts, () => 1);
-  return shares.map((files) =>
-    numbers.filter((number) => {
-      const owner = shares.findIndex((each) => each.some(({ tables }) => tables.includes(number)));
-      return shares[owner] === files;
-    }),
-  );
+  const ownerOf = (number: number) =>
+    shares.find((files) => files.some(({ tables }) => tables.includes(number)));
+  return shares.map((files) => numbers.filter((number) => ownerOf(number) === files));
 }

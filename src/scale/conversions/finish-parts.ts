@@ -6,6 +6,7 @@ import { UserError } from '../../base/errors.js';
 import { Staging } from '../../base/files/staging.js';
 import { setting } from '../../base/text/setting.js';
 import { sumOf } from '../../base/text/words.js';
+import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../../checkpoint/open.js';
 import {
   type ConversionResult,
@@ -27,7 +28,7 @@ import { writeText } from '../result-file.js';
 import { arrayOption } from '../task-index.js';
 import { arrayText } from '../unit-store.js';
 import { type OpenedParts, openParts, type PartsSurroundings } from './open-parts.js';
-import type { PartsFolder, PartsPlan } from './parts-plan.js';
+import { type PartsFolder, type PartsPlan, slicesOf } from './parts-plan.js';
 import {
   fileUnit,
   type Receipt,
@@ -64,7 +65,8 @@ export async function finishParts(
       .flatMap(({ files }) => files)
       .map((name) => [name, receiptOf(folder, plan, fileUnit(name))] as const),
   );
-  if (check) await checkReceipts(plan, folder, receipts, display);
+  const done = { plan, folder, receipts, check };
+  if (check) await checkReceipts(done, display);
   const opened = await openParts(plan, { display, mount, force });
   try {
     const { input, files } = opened;
@@ -80,7 +82,7 @@ export async function finishParts(
       const output = openCheckpoint(outputPath(staging, files), { keepPacked: true });
       try {
         checkIndex(opened.plan, output);
-        const measured = await measuredIn(opened, receipts, output, folder, plan, check);
+        const measured = await measuredIn(done, opened, output);
         const text = JSON.stringify({ plan: plan.hash, receipts: [...receipts.values()] });
         await writeText(folder.finished, text);
         await staging.commit();
@@ -123,11 +125,19 @@ function withReceipts(
   return { ...result, run };
 }
 
+/** Parts that are all done, before their output is in place. */
+interface DoneParts {
+  readonly plan: PartsPlan;
+  readonly folder: PartsFolder;
+  /** Receipts of the files. */
+  readonly receipts: ReadonlyMap<string, Receipt | undefined>;
+  /** Whether all that parts have not measured is measured. */
+  readonly check: boolean;
+}
+
 /** @throws UserError for a file with another SHA-256 than its receipt, which is removed. */
 async function checkReceipts(
-  plan: PartsPlan,
-  folder: PartsFolder,
-  receipts: ReadonlyMap<string, Receipt | undefined>,
+  { plan, folder, receipts }: DoneParts,
   display: ConversionDisplay,
 ): Promise<void> {
   const total = sumOf(receipts.values(), (receipt) => receipt?.bytes ?? 0);
@@ -155,14 +165,9 @@ async function checkReceipts(
 }
 
 /** Measurements of the runners, in the order of the plan; the missing ones are made here. */
-async function measuredIn(
-  { input, plan, resources }: OpenedParts,
-  receipts: ReadonlyMap<string, Receipt | undefined>,
-  output: ReturnType<typeof openCheckpoint>,
-  folder: PartsFolder,
-  parts: PartsPlan,
-  check: boolean,
-) {
+async function measuredIn(done: DoneParts, opened: OpenedParts, output: Checkpoint) {
+  const { receipts } = done;
+  const { input, plan } = opened;
   const known = [...receipts.values()].flatMap((receipt) => receipt ?? []);
   const { checkpoint, display } = input.job;
   const quantized = new Map<string, QuantizationError>(
@@ -188,25 +193,20 @@ async function measuredIn(
     tie: known.flatMap((receipt) => receipt.tie ?? []),
     blocks: plan.tensors.flatMap(({ name }) => blocks.get(name) ?? []),
     quantized: groups.flatMap((group) => quantized.get(nameOf(group)) ?? []),
-    tables: await tablesMeasured({ input, plan, resources }, output, folder, parts, check),
+    tables: await tablesMeasured(done, opened, output),
   };
 }
 
 /** Errors of the tables that the parts made; those of pairs and of cast tables only with a check, which reads all tables. */
 async function tablesMeasured(
-  { input, plan, resources }: Pick<OpenedParts, 'input' | 'plan' | 'resources'>,
-  output: ReturnType<typeof openCheckpoint>,
-  folder: PartsFolder,
-  parts: PartsPlan,
-  check: boolean,
+  { plan: parts, folder, check }: DoneParts,
+  { input, plan, resources }: OpenedParts,
+  output: Checkpoint,
 ): Promise<readonly MeasuredTable[] | null> {
   const { srte } = plan;
   if (srte === null) return [];
-  const slices = parts.parts.flatMap((part) => part.slices);
   const made = srte.tables.map((table, number): MadeTable | undefined => {
-    const own = slices
-      .filter((each) => each.table === number)
-      .toSorted((a, b) => a.first - b.first);
+    const own = slicesOf(parts, number);
     const sums = own.flatMap((slice) => {
       const each = receiptOf(folder, parts, sliceUnit(slice))?.sums;
       return each === undefined || each.length === 0 ? [] : [each];

@@ -29,7 +29,7 @@ import { writeLocked } from '../result-file.js';
 import type { UnitWork } from '../run-units.js';
 import { tablesIn } from './divide.js';
 import { type OpenedParts, openParts, type PartsSurroundings } from './open-parts.js';
-import type { PartsFolder, PartsPlan } from './parts-plan.js';
+import { type PartsFolder, type PartsPlan, slicesOf } from './parts-plan.js';
 import {
   fileUnit,
   measureFile,
@@ -76,16 +76,11 @@ export class PartWork implements UnitWork<Unit> {
 
   async needs(unit: Unit): Promise<Unit[]> {
     if (unit.do === 'slice') return [];
-    if (unit.do === 'table') return this.#slicesOf(unit.table).map(sliceUnit);
+    if (unit.do === 'table') return slicesOf(this.#plan, unit.table).map(sliceUnit);
     const { plan } = await this.#open();
     return tablesIn(await this.#tensorsOf(unit.name)).flatMap((table) =>
       plan.srte?.tables[table]?.isMade ? [tableUnit(table)] : [],
     );
-  }
-
-  #slicesOf(table: number) {
-    const all = this.#plan.parts.flatMap(({ slices }) => slices);
-    return all.filter((slice) => slice.table === table).toSorted((a, b) => a.first - b.first);
   }
 
   async #outputFile(name: string): Promise<OutputFile> {
@@ -176,14 +171,13 @@ export class PartWork implements UnitWork<Unit> {
   }
 
   async #join(table: PlannedTable, number: number): Promise<void> {
-    const slices = this.#slicesOf(number);
+    const slices = slicesOf(this.#plan, number);
     const whole = rowsName(table);
     if (slices.length === 0 || this.#scratch.has(whole)) return;
     await this.#scratch.write(whole, async (sink) => {
       for (const slice of slices) {
-        const file = this.#scratch.open(rowsName(table, slice));
-        for (let at = 0; at < file.size; at += PIECE_BYTES) {
-          await sink.write(file.read(at, Math.min(PIECE_BYTES, file.size - at)));
+        for (const piece of piecesOf(this.#scratch.open(rowsName(table, slice)))) {
+          await sink.write(piece);
         }
       }
     });
@@ -192,9 +186,7 @@ export class PartWork implements UnitWork<Unit> {
   #hashed(name: string): Pick<Receipt, 'bytes' | 'sha256'> {
     const file = this.#scratch.open(name);
     const hash = createHash('sha256');
-    for (let at = 0; at < file.size; at += PIECE_BYTES) {
-      hash.update(file.read(at, Math.min(PIECE_BYTES, file.size - at)));
-    }
+    for (const piece of piecesOf(file)) hash.update(piece);
     return { bytes: file.size, sha256: hash.digest('hex') };
   }
 
@@ -240,6 +232,12 @@ export class PartWork implements UnitWork<Unit> {
 }
 
 const PIECE_BYTES = 2 ** 20;
+
+function* piecesOf(file: ByteFile): Generator<Uint8Array> {
+  for (let at = 0; at < file.size; at += PIECE_BYTES) {
+    yield file.read(at, Math.min(PIECE_BYTES, file.size - at));
+  }
+}
 
 /** Names in the input of the tensors that an action reads directly. */
 function sourcesOf(action: PlannedTensor['action']): readonly string[] {

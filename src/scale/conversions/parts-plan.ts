@@ -153,6 +153,13 @@ export interface PlanFile {
 export const readPartsPlan = ({ file, version }: PlanFile): Promise<PartsPlan> =>
   readPlan(FORMAT, file, version);
 
+/** Rows of a table that the parts of a plan compute, in their order. */
+export const slicesOf = ({ parts }: PartsPlan, table: number): PlannedPart['slices'] =>
+  parts
+    .flatMap(({ slices }) => slices)
+    .filter((slice) => slice.table === table)
+    .toSorted((a, b) => a.first - b.first);
+
 /**
  * Reads a plan whose output is written. A plan can come from someone else, so an output in another place than the working
  * folder and the folder of the plan must be named.
@@ -215,13 +222,13 @@ export class PartsFolder {
     });
   }
 
-  /** A finished file: beside the output, or already taken into it by a finish that was interrupted. */
+  /** Path of a finished file: in this folder, or in the output that an interrupted finish has begun. */
   written(name: string): string {
-    const beside = path.join(this.files, name);
-    if (fs.existsSync(beside)) return beside;
+    const own = path.join(this.files, name);
+    if (fs.existsSync(own)) return own;
     const { dir, base } = path.parse(this.#output.path);
     const staged = path.join(dir, `.${base}.minimind`, 'files', name);
-    return fs.existsSync(staged) ? staged : beside;
+    return fs.existsSync(staged) ? staged : own;
   }
 
   /**

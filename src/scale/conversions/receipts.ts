@@ -73,27 +73,19 @@ export interface UnitMeasurements {
   readonly quantized?: readonly QuantizationError[];
 }
 
-export interface Receipt extends UnitMeasurements {
-  /** Hash of the plan. */
-  readonly plan: string;
-  readonly unit: string;
-  /** Bytes and SHA-256 of the written file; those of a pair are of its rows. */
-  readonly bytes: number;
-  readonly sha256: string;
-  readonly host: string;
-  readonly seconds: number;
-  readonly readBytes: number;
-}
-
 const receiptSchema = z.looseObject({
+  /** Hash of the plan. */
   plan: z.string(),
   unit: z.string(),
+  /** Bytes and SHA-256 of the written file; those of a pair are of its rows. */
   bytes: z.int().min(0),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   host: z.string(),
   seconds: z.number(),
   readBytes: z.number(),
 });
+
+export type Receipt = z.infer<typeof receiptSchema> & UnitMeasurements;
 
 const fileOf = (folder: PartsFolder, { id }: Unit) => path.join(folder.receipts, `${id}.json`);
 
@@ -120,7 +112,7 @@ export function receiptOf(folder: PartsFolder, plan: PartsPlan, unit: Unit): Rec
     if (unit.do === 'file' && fs.statSync(folder.written(unit.name)).size !== receipt.bytes) {
       return undefined;
     }
-    return receipt as unknown as Receipt;
+    return receipt;
   } catch {
     return undefined;
   }

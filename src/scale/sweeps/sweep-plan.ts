@@ -16,7 +16,7 @@ import {
   readPlan,
   withHash,
 } from '../plan-file.js';
-import { isExactJson } from './exact-json.js';
+import { exactJsonOrUndefined } from './exact-json.js';
 
 const SWEEP_PLAN_SCHEMA = 'minimind/sweep-plan@1';
 
@@ -39,7 +39,7 @@ const valuesSchema = z.strictObject({
     sha256: hash,
   }),
   /** The engine of the values, as exact JSON; `null` where every machine gives the same. */
-  backend: z.string().refine(isExactJson, 'expected JSON'),
+  backend: z.string().refine((text) => exactJsonOrUndefined(text) !== undefined, 'expected JSON'),
   /** Processors of a task. */
   cpus: z.int().min(1),
   /** Predicted peak of a task. */

@@ -9,11 +9,12 @@ import os from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import * as z from 'zod';
-import { ERROR_CODES, type ErrorCode, UserError } from '../../base/errors.js';
+import { ERROR_CODES, UserError } from '../../base/errors.js';
 import { setting } from '../../base/text/setting.js';
+import { isRecord } from '../../base/text/words.js';
 import type { PartLock } from '../part-lock.js';
 import { writeLocked } from '../result-file.js';
-import { exactJson, fromExactJson } from './exact-json.js';
+import { exactJson, exactJsonOrUndefined } from './exact-json.js';
 import type { SweepPart, SweepPlan } from './sweep-plan.js';
 
 const RESULTS_SCHEMA = 'minimind/sweep-results@1';
@@ -50,12 +51,6 @@ async function outcomeOf<Value>(compute: () => Promise<Value>): Promise<Outcome<
     if (!(error instanceof UserError) || ERROR_CODES[error.code].exitCode !== 2) throw error;
     return { error };
   }
-}
-
-/** @throws The error of a unit. */
-function takenValue<Value>(outcome: Outcome<Value>): Value {
-  if ('error' in outcome) throw outcome.error;
-  return outcome.value;
 }
 
 /** Results of a part, in a folder of those of its plan. */
@@ -105,7 +100,7 @@ export async function writeResults(
 
 /** Lines of the units of a part, checked while they are read. */
 async function* readResults<Value>(results: PartResults): AsyncGenerator<Outcome<Value>> {
-  const { plan, part } = results;
+  const { part } = results;
   const file = resultsFile(results);
   const refuse = (message: string) =>
     new UserError('refused-file', `${file}: ${message}`, {
@@ -119,10 +114,12 @@ async function* readResults<Value>(results: PartResults): AsyncGenerator<Outcome
     number++;
     const at = `line ${number}`;
     if (end !== undefined) throw refuse(`${at}: expected the end of the file, found another line`);
-    const value = parsed(line);
+    const value = exactJsonOrUndefined(line);
     if (value === undefined) throw refuse(`${at} is not JSON: the file was cut or changed`);
-    if (number === 1) checkHead(value, { plan, part, refuse });
-    else if (endSchema.safeParse(value).success) end = endSchema.parse(value);
+    if (number === 1) {
+      const mistake = wrongHead(value, results);
+      if (mistake !== undefined) throw refuse(mistake);
+    } else if (endSchema.safeParse(value).success) end = endSchema.parse(value);
     else {
       const outcome = storedOutcome<Value>(value, unit);
       if (outcome === undefined) {
@@ -167,44 +164,27 @@ async function* linesOf(
   }
 }
 
-function parsed(line: string): unknown {
-  try {
-    return fromExactJson(line);
-  } catch {
-    return undefined;
-  }
-}
-
-function checkHead(
-  value: unknown,
-  {
-    plan,
-    part,
-    refuse,
-  }: Pick<PartResults, 'plan' | 'part'> & {
-    readonly refuse: (message: string) => UserError;
-  },
-): void {
+/** The mistake in the head of results; undefined for the one of a part of this plan. */
+function wrongHead(value: unknown, { plan, part }: PartResults): string | undefined {
   const { data } = headSchema.safeParse(value);
-  if (data === undefined) throw refuse('line 1: expected the head of the results of a part');
-  if (data.plan !== plan.hash) throw refuse('these are results of another plan');
-  if (data.part !== part.part) throw refuse(`these are the results of part ${data.part}`);
+  if (data === undefined) return 'line 1: expected the head of the results of a part';
+  if (data.plan !== plan.hash) return 'these are results of another plan';
+  return data.part === part.part ? undefined : `these are the results of part ${data.part}`;
 }
 
 /** The outcome in a line; undefined for another unit, or another form. */
 function storedOutcome<Value>(line: unknown, unit: number): Outcome<Value> | undefined {
-  const { unit: found, value, error, ...more } = line as Readonly<Record<string, unknown>>;
+  if (!isRecord(line)) return undefined;
+  const { unit: found, value, error, ...more } = line;
   if (found !== unit || Object.keys(more).length > 0) return undefined;
   if (error === undefined) return { value: value as Value };
+  if (!isRecord(error) || !Object.hasOwn(ERROR_CODES, String(error.code))) return undefined;
   const { code, message, suggestion, problems } = error as ReturnType<typeof storedError>['error'];
-  const details = { problems, suggestion: suggestion ?? undefined };
-  return { error: new UserError(code as ErrorCode, message, details) };
+  return { error: new UserError(code, message, { problems, suggestion: suggestion ?? undefined }) };
 }
 
-function unitText(line: unknown): string {
-  const unit = (line as { unit?: unknown } | null)?.unit;
-  return typeof unit === 'number' ? `that of unit ${unit}` : 'another line';
-}
+const unitText = (line: unknown): string =>
+  isRecord(line) && typeof line.unit === 'number' ? `that of unit ${line.unit}` : 'another line';
 
 /**
  * Results of all units, read from the files of the parts. Units that are asked for in their order are read in one pass,
@@ -229,7 +209,9 @@ export class ResultsReader<Value> {
     for (;;) {
       const { value, done } = (await this.#lines?.next()) ?? { done: true };
       if (done || value === undefined) throw new Error(`no result of unit ${unit}`);
-      if (this.#next++ === unit) return takenValue(value);
+      if (this.#next++ !== unit) continue;
+      if ('error' in value) throw value.error;
+      return value.value;
     }
   }
 

@@ -3,7 +3,6 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { UserError, usageError } from '../../base/errors.js';
 import { readInputs } from '../../base/files/input-registry.js';
-import { refuseUnwritable } from '../../base/files/write-whole.js';
 import type { Sweep } from '../../base/sweep.js';
 import { sumOf } from '../../base/text/words.js';
 import { equalRanges } from '../equal-shares.js';
@@ -123,11 +122,6 @@ export class SweepParts extends PlannedWork<SweepPlan, SweepResult> {
     });
     await writePlan(file, plan, force);
     return new SweepParts(file, plan).answer('plan');
-  }
-
-  /** Refuses a plan that cannot be written, before its units are counted. */
-  static refuseUnwritable(file: string, force: boolean): Promise<void> {
-    return refuseUnwritable(file, force);
   }
 
   /**

@@ -23,10 +23,10 @@ const VERSION = '0.0.1';
 export const TIMES: LockTimes = { beat: 20, stale: 200 };
 
 const quiet = { quiet: true };
-export const display = { ...progressDisplay(quiet), ...stepProgress(quiet) };
+const display = { ...progressDisplay(quiet), ...stepProgress(quiet) };
 
 /** Does nothing: only tests of the command use models of the hub. */
-export const mount = async (): Promise<void> => {};
+const mount = async (): Promise<void> => {};
 
 export interface Planned {
   readonly file: string;

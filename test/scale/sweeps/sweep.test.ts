@@ -166,6 +166,16 @@ describe('a sweep in parts', () => {
       (text) => text.replace(`${line(text, 2)}\n`, ''),
       'line 3: expected the result of unit 1, found that of unit 2',
     ],
+    [
+      'a line that is not of a unit',
+      (text) => text.replace(line(text, 2), 'null'),
+      'line 3: expected the result of unit 1, found another line',
+    ],
+    [
+      'an error without a code',
+      (text) => text.replace(line(text, 2), '{"unit":1,"error":{"message":"x"}}'),
+      'line 3: expected the result of unit 1, found that of unit 1',
+    ],
     ['another value', (text) => text.replace('0.30000000000000004', '0.4'), 'were changed'],
     ['lines after the end', (text) => `${text}${text}`, 'expected the end of the file'],
     ['another plan', (text) => text.replace(/"plan":"./, '"plan":"x'), 'results of another plan'],
