@@ -1,7 +1,7 @@
 /** Files with results of units. Each is there as a whole or not at all, whenever a runner ends. */
 import fs from 'node:fs';
 import path from 'node:path';
-import { removeQuietly, renameTo, syncFolder } from '../base/files/file-system.js';
+import { removeQuietly, renameTo, syncFolder, withFileErrors } from '../base/files/file-system.js';
 import { temporaryFileName } from '../base/files/temporary.js';
 import { type ByteSink, writeThrough } from '../base/files/write-whole.js';
 import type { PartLock } from './part-lock.js';
@@ -23,7 +23,7 @@ export async function writeLocked(
 ): Promise<void> {
   const folder = path.dirname(file);
   const prefix = `.${id}.`;
-  for (const name of fs.readdirSync(folder)) {
+  for (const name of await withFileErrors(file, () => fs.readdirSync(folder))) {
     if (name.startsWith(prefix)) removeQuietly(path.join(folder, name));
   }
   await writeSynced(path.join(folder, `${prefix}${token}.tmp`), file, fill);
