@@ -1,11 +1,13 @@
 /** Base class of commands whose work can be divided into parts: `compare`, `plan`, `evaluate`. */
 import path from 'node:path';
 import { UserError, usageError } from '../base/errors.js';
-import type { Sweep } from '../scale/sweep/sweep.js';
-import { BaseCommand, formatOf } from './base-command.js';
+import type { Sweep } from '../base/sweep.js';
+import type { SweepResult } from '../scale/sweeps/sweep.js';
+import { BaseCommand } from './base-command.js';
 import { baseFlags, details } from './flags/flags.js';
-import { type PartsMode, partsMode, refuseIdlePlaces, sweepFlags } from './flags/parts-flags.js';
+import { type PartsMode, partsMode, sweepFlags } from './flags/parts-flags.js';
 import { isStdout } from './output.js';
+import { answeredFromPlan } from './plan-answer.js';
 
 /** A command line with a sweep to answer, to plan, or to do in part. */
 export interface SweepRun {
@@ -22,13 +24,6 @@ const isOfAnswer = (flag: string): boolean => Object.hasOwn(baseFlags, flag) || 
 
 /** Whether a flag concerns parts or names another output, so that a plan does not keep it. */
 const isOfOutput = (flag: string): boolean => Object.hasOwn(sweepFlags, flag) || flag === 'save';
-
-/** The backend of values that are the same on every machine. */
-export const ANY_BACKEND = {
-  here: async () => null,
-  flags: () => ({}),
-  isBackend: (value: unknown): value is null => value === null,
-};
 
 /** The answer of a sweep in one process. */
 const solved = async <Value, Result, Backend>({
@@ -102,12 +97,13 @@ export abstract class SweepCommand extends BaseCommand {
   }
 
   async #planned(words: readonly Word[]): Promise<SweepRun> {
-    const { SweepParts } = await import('../scale/sweep/sweep.js');
+    const { SweepParts } = await import('../scale/sweeps/sweep.js');
     refuseOwnInputs(words);
     const { flags } = await this.#parts(words);
     const { plan: file = '', parts = 1, force } = flags;
     this.#isPlan = true;
-    await SweepParts.refuseUnwritable(file, force);
+    const { refuseUnwritable } = await import('../base/files/write-whole.js');
+    await refuseUnwritable(file, force);
     if (words.some(({ flag }) => flag === 'save')) {
       throw usageError('--save has no effect with --parts', 'write it with --finish');
     }
@@ -134,55 +130,36 @@ export abstract class SweepCommand extends BaseCommand {
     words: readonly Word[],
     viewFlags: readonly string[],
   ): Promise<SweepRun | undefined> {
-    const { SweepParts } = await import('../scale/sweep/sweep.js');
+    const { SweepParts } = await import('../scale/sweeps/sweep.js');
     const { flags } = await this.#parts(words);
-    const { plan: file = '', part = 'auto', tasks, launch = 'slurm', image, claim } = flags;
+    const { plan: file = '', part = 'auto', tasks } = flags;
     const { id, config } = this;
     const parts = await SweepParts.open(file, config.version, id ?? '');
-    refuseOutputs(file, wordsOfLine(parts.plan.arguments, this.#declared));
-    switch (mode) {
-      case 'status':
-        return this.#report(flags, parts.result('status'));
-      case 'launch': {
-        refuseIdlePlaces(flags);
-        const program = [process.execPath, this.program];
-        const isSubmitted = Boolean(flags.submit);
-        const result = await parts.launch(launch, {
-          ...{ isSubmitted, program, tasks, image, claim, isOffline: false },
-        });
-        if (result.job === null || formatOf(flags) !== 'table') return this.#report(flags, result);
-        await this.write(flags, result.job.answer ?? result.job.text);
-        return undefined;
-      }
-      case 'part': {
-        const numbers = parts.partsFor({ part, tasks, environment: process.env });
-        parts.refuseChangedInputs(this.#presets);
-        const before = enter(parts.plan.folder);
-        const { output } = flags;
-        if (!isStdout(output)) flags.output = path.resolve(before, output);
-        return {
-          units: parts.unitsIn(numbers),
-          words: [...parts.plan.arguments, ...textsOf(words.filter(isQuiet))],
-          solve: async (sweep) => this.#report(flags, await parts.run(sweep, numbers)),
-        };
-      }
-      case 'finish': {
-        if (flags.wait) await parts.wait();
-        if (parts.missing.length > 0) {
-          process.exitCode = 1;
-          return this.#report(flags, parts.result('finish'));
-        }
-        parts.refuseChangedInputs(this.#presets);
-        const before = enter(parts.plan.folder);
-        const own = words
-          .filter(({ flag = '' }) => isOfAnswer(flag) || viewFlags.includes(flag))
-          .map((word) => (before === process.cwd() ? word : fromFolder(word, before)));
-        return {
-          words: textsOf(replaced(wordsOfLine(parts.plan.arguments, this.#declared), own)),
-          solve: (sweep) => parts.finish(sweep),
-        };
-      }
+    const planned = wordsOfLine(parts.plan.arguments, this.#declared);
+    refuseOutputs(file, planned);
+    const isAnswered = await answeredFromPlan(mode, flags, parts, {
+      answer: (result) => this.#report(flags, result),
+      write: (text) => this.write(flags, text),
+      program: this.program,
+      isOffline: false,
+    });
+    if (isAnswered) return undefined;
+    const numbers = mode === 'part' && parts.partsFor({ part, tasks, environment: process.env });
+    parts.refuseChangedInputs(this.#presets);
+    const before = enter(parts.plan.folder);
+    if (numbers) {
+      const { output } = flags;
+      if (!isStdout(output)) flags.output = path.resolve(before, output);
+      return {
+        units: parts.unitsIn(numbers),
+        words: [...parts.plan.arguments, ...textsOf(words.filter(isQuiet))],
+        solve: async (sweep) => this.#report(flags, await parts.run(sweep, numbers)),
+      };
     }
+    const own = words
+      .filter(({ flag = '' }) => isOfAnswer(flag) || viewFlags.includes(flag))
+      .map((word) => (before === process.cwd() ? word : fromFolder(word, before)));
+    return { words: textsOf(replaced(planned, own)), solve: (sweep) => parts.finish(sweep) };
   }
 
   get #declared(): DeclaredFlags {
@@ -192,7 +169,7 @@ export abstract class SweepCommand extends BaseCommand {
 
   async #report(
     flags: Parameters<BaseCommand['answer']>[0],
-    result: import('../scale/sweep/sweep.js').SweepResult,
+    result: SweepResult,
   ): Promise<undefined> {
     const { sweepReport } = await import('../report/parts-report.js');
     await this.answer(flags, result, sweepReport);

@@ -16,9 +16,9 @@ import {
   significant,
 } from '../base/text/units.js';
 import { counted, present, shortened } from '../base/text/words.js';
-import type { PartsResult } from '../scale/conversion-parts/parts.js';
-import type { PartsAnswer } from '../scale/part-lock.js';
-import type { SweepResult } from '../scale/sweep/sweep.js';
+import type { PartsResult } from '../scale/conversions/conversion-parts.js';
+import type { PartsAnswer } from '../scale/planned-work.js';
+import type { SweepResult } from '../scale/sweeps/sweep.js';
 import type { Fact, Report, TableBlock, Verdict } from './kit/report.js';
 import {
   bytesCell,

@@ -4,7 +4,7 @@ import { usageError } from '../../base/errors.js';
 import { refuseBroken } from '../../base/text/relations.js';
 import { joined } from '../../base/text/words.js';
 import { quote } from '../../config/quote.js';
-import type { PartsRequest } from '../../scale/conversion-parts/parts-plan.js';
+import type { PartsRequest } from '../../scale/conversions/parts-plan.js';
 import { LAUNCH_NAMES } from '../../scale/task-index.js';
 import { SETTING_FLAGS } from '../setting-flags.js';
 import { savedFile } from './flags.js';

@@ -6,14 +6,13 @@ import { progressDisplay, stepProgress } from '../../../src/cli/progress.js';
 import type { ConversionResult } from '../../../src/convert/conversion/conversion-result.js';
 import type { ConversionRequest } from '../../../src/convert/conversion/job.js';
 import { openModelCheckpoint } from '../../../src/input/model-input/gguf/gguf-checkpoint.js';
-import { planInParts } from '../../../src/scale/conversion-parts/make-parts.js';
 import {
-  finishPlan,
+  ConversionParts,
   type PartsResult,
-  runPart,
-} from '../../../src/scale/conversion-parts/parts.js';
-import type { PartsPlan } from '../../../src/scale/conversion-parts/parts-plan.js';
-import type { Phase } from '../../../src/scale/conversion-parts/receipts.js';
+} from '../../../src/scale/conversions/conversion-parts.js';
+import { planInParts } from '../../../src/scale/conversions/make-parts.js';
+import type { PartsPlan } from '../../../src/scale/conversions/parts-plan.js';
+import type { Phase } from '../../../src/scale/conversions/receipts.js';
 import type { LockTimes } from '../../../src/scale/part-lock.js';
 import { writePlan } from '../../../src/scale/plan-file.js';
 import { DEFAULTS, type Flags } from '../../convert/conversion/convert.js';
@@ -24,10 +23,10 @@ const VERSION = '0.0.1';
 export const TIMES: LockTimes = { beat: 20, stale: 200 };
 
 const quiet = { quiet: true };
-export const display = { ...progressDisplay(quiet), ...stepProgress(quiet) };
+const display = { ...progressDisplay(quiet), ...stepProgress(quiet) };
 
 /** Does nothing: only tests of the command use models of the hub. */
-export const mount = async (): Promise<void> => {};
+const mount = async (): Promise<void> => {};
 
 export interface Planned {
   readonly file: string;
@@ -58,29 +57,34 @@ export async function plan(
   }
 }
 
-export const run = (
+export const opened = (
   { file }: Pick<Planned, 'file'>,
+  version = VERSION,
+): Promise<ConversionParts> => ConversionParts.openToWrite({ file, version });
+
+export async function run(
+  planned: Pick<Planned, 'file'>,
   part: number | 'auto',
   options: {
     readonly phase?: Phase;
     readonly environment?: Record<string, string>;
     readonly tasks?: number;
   } = {},
-): Promise<PartsResult> =>
-  runPart(
-    { file, version: VERSION },
-    {
-      ...{ part, display, mount, times: TIMES, poll: 5 },
-      ...{ phase: options.phase, tasks: options.tasks, environment: options.environment ?? {} },
-    },
-  );
+): Promise<PartsResult> {
+  const parts = await opened(planned);
+  const { phase, tasks, environment = {} } = options;
+  return parts.run(parts.partsFor({ part, tasks, environment }), {
+    ...{ phase, display, mount, times: TIMES, poll: 5 },
+  });
+}
 
-export const finish = (
-  { file }: Pick<Planned, 'file'>,
+export async function finish(
+  planned: Pick<Planned, 'file'>,
   check = false,
   force = false,
-): Promise<ConversionResult | PartsResult> =>
-  finishPlan({ file, version: VERSION }, { display, mount, check, force, wait: false });
+): Promise<ConversionResult | PartsResult> {
+  return (await opened(planned)).finish({ display, mount, check, force });
+}
 
 /** SHA-256 of a file, or of each file in a folder. */
 export function hashes(target: string): Record<string, string> {

@@ -1,17 +1,8 @@
-/** Does the work of parts: each unit under a lock, written beside, synced, renamed, and confirmed by a receipt. */
+/** The work of a part: rows of tables, tables and files, each confirmed by a receipt. */
 import { createHash } from 'node:crypto';
-import fs from 'node:fs';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../../base/errors.js';
-import {
-  removeQuietly,
-  renameTo,
-  syncFolder,
-  withFileErrors,
-} from '../../base/files/file-system.js';
 import type { ByteSink } from '../../base/files/write-whole.js';
-import { writeThrough } from '../../base/files/write-whole.js';
 import { sumOf } from '../../base/text/words.js';
 import type { ByteFile } from '../../checkpoint/byte-file.js';
 import {
@@ -27,87 +18,34 @@ import {
 } from '../../convert/conversion/execute/make-tables.js';
 import type { OutputFile } from '../../convert/conversion/execute/output-files.js';
 import { outputValuesOf } from '../../convert/conversion/execute/tensor-values.js';
-import { withStoppedNotice } from '../../convert/conversion/job.js';
 import {
   type Action,
   type PlannedTensor,
   tensorNamed,
 } from '../../convert/conversion/plan/conversion-plan.js';
 import type { PlannedTable } from '../../convert/conversion/srte/srte-plan.js';
-import { type LockTimes, LockWatch, type PartLock, workUnder } from '../part-lock.js';
+import type { PartLock } from '../part-lock.js';
+import { writeLocked } from '../result-file.js';
+import type { UnitWork } from '../run-units.js';
 import { tablesIn } from './divide.js';
 import { type OpenedParts, openParts, type PartsSurroundings } from './open-parts.js';
-import { PartsFolder, type PartsPlan, type PlannedPart } from './parts-plan.js';
+import { type PartsFolder, type PartsPlan, slicesOf } from './parts-plan.js';
 import {
   fileUnit,
   measureFile,
-  type Phase,
   type Receipt,
-  receiptOf,
   sliceUnit,
   tableUnit,
   type Unit,
   type UnitMeasurements,
-  unitsOf,
   writeReceipt,
 } from './receipts.js';
 
-export interface PartOptions extends PartsSurroundings {
-  /** Numbers of the parts. */
-  readonly parts: readonly number[];
-  /** Undefined: both. */
-  readonly phase: Phase | undefined;
-  readonly times?: LockTimes;
-  /** Milliseconds between two looks at the units of others. */
-  readonly poll?: number;
-}
-
-/** A unit after a run. */
-export interface UnitResult {
-  readonly unit: Unit;
-  /** `there` when an earlier run or another runner did it. */
-  readonly outcome: 'done' | 'there';
-  readonly bytes: number;
-}
-
-/** Whether `--finish` has already put the output in place. */
-export function isFinished(plan: PartsPlan, folder: PartsFolder): boolean {
-  if (!fs.existsSync(folder.finished)) return false;
-  const { kind, path: target, files } = plan.output;
-  return files.every(({ name, bytes }) => {
-    const file =
-      kind === 'folder' ? path.join(target, name) : path.join(path.dirname(target), name);
-    return fs.statSync(file, { throwIfNoEntry: false })?.size === bytes;
-  });
-}
-
-/**
- * Does the work of some parts that is not done yet, and waits for units that others do. Can be repeated, and run at once
- * with itself.
- * @throws UserError when the input is not that of the plan, or reading or writing fails. Finished units stay.
- */
-export async function runParts(plan: PartsPlan, options: PartOptions): Promise<UnitResult[]> {
-  const folder = new PartsFolder(plan);
-  const parts = options.parts.flatMap((number) => plan.parts[number - 1] ?? []);
-  if (isFinished(plan, folder)) return [];
-  await withFileErrors(folder.root, () => folder.make());
-  const runner = new Runner(plan, folder, options);
-  const left = () => 'finished units stay; run the part again to continue';
-  return withStoppedNotice(options, left, async () => {
-    try {
-      return await runner.run(parts);
-    } finally {
-      await runner.close();
-    }
-  });
-}
-
-class Runner {
+/** Does the units of a conversion. The input is opened for the first one that has no receipt. */
+export class PartWork implements UnitWork<Unit> {
   readonly #plan: PartsPlan;
   readonly #folder: PartsFolder;
-  readonly #options: PartOptions;
-  readonly #watch: LockWatch;
-  readonly #results = new Map<string, UnitResult>();
+  readonly #surroundings: PartsSurroundings;
   #opened: OpenedParts | undefined;
   #byName: ReadonlyMap<string, PlannedTensor> | undefined;
   #files: ReadonlyMap<string, OutputFile> | undefined;
@@ -115,19 +53,11 @@ class Runner {
   readonly #made = new Map<number, MadeTable | undefined>();
   readonly #verified = new Set<ByteFile>();
 
-  constructor(plan: PartsPlan, folder: PartsFolder, options: PartOptions) {
+  constructor(plan: PartsPlan, folder: PartsFolder, surroundings: PartsSurroundings) {
     this.#plan = plan;
     this.#folder = folder;
-    this.#options = options;
-    this.#watch = new LockWatch(options.times);
+    this.#surroundings = surroundings;
     this.#scratch = scratchAt((name) => path.join(folder.spool, name));
-  }
-
-  async run(parts: readonly PlannedPart[]): Promise<UnitResult[]> {
-    const units = parts.flatMap((part) => unitsOf(part, this.#options.phase));
-    await this.#ensure(units.filter(({ do: what }) => what === 'slice'));
-    await this.#ensure(await this.#inOrder(units.filter(({ do: what }) => what !== 'slice')));
-    return units.flatMap(({ id }) => this.#results.get(id) ?? []);
   }
 
   async close(): Promise<void> {
@@ -135,78 +65,22 @@ class Runner {
     await this.#opened?.close();
   }
 
-  /** Those that need nothing first, so that no free unit waits for a table. */
-  async #inOrder(units: readonly Unit[]): Promise<Unit[]> {
-    const left = units.filter((unit) => !this.#isThere(unit));
-    const needs = new Map<Unit, number>();
-    for (const unit of left) needs.set(unit, (await this.#needed(unit)).length);
-    return left.toSorted((a, b) => (needs.get(a) ?? 0) - (needs.get(b) ?? 0));
-  }
-
-  /** Does the free ones of some units, then waits for those that others do. */
-  async #ensure(units: readonly Unit[]): Promise<void> {
-    let pending = units;
-    while (pending.length > 0) {
-      const busy: Unit[] = [];
-      for (const unit of pending) {
-        if (!(await this.#attempt(unit))) busy.push(unit);
-      }
-      pending = busy;
-      if (pending.length > 0) await delay(this.#options.poll ?? 2_000);
-    }
-  }
-
-  /** @returns Whether the unit is done; false when another runner does it. */
-  async #attempt(unit: Unit): Promise<boolean> {
-    const { times } = this.#options;
-    return workUnder(
-      path.join(this.#folder.locks, `${unit.id}.lock`),
-      { watch: this.#watch, ...(times && { times }) },
-      {
-        isThere: () => this.#isThere(unit),
-        prepare: async () => this.#ensure(await this.#needed(unit)),
-        work: async (lock) => {
-          const receipt = await this.#do(unit, lock);
-          await writeReceipt(this.#folder, unit, receipt);
-          this.#results.set(unit.id, { unit, outcome: 'done', bytes: receipt.bytes });
-        },
-      },
-    );
-  }
-
-  #isThere(unit: Unit): boolean {
-    this.#folder.refresh();
-    const written = unit.do === 'file' ? path.join(this.#folder.files, unit.name) : undefined;
-    const receipt = receiptOf(this.#folder, this.#plan, unit, written);
-    if (receipt === undefined) return false;
-    if (!this.#results.has(unit.id)) {
-      this.#results.set(unit.id, { unit, outcome: 'there', bytes: receipt.bytes });
-    }
-    return true;
-  }
-
   async #open(): Promise<OpenedParts> {
     this.#opened ??= await openParts(this.#plan, {
-      ...this.#options,
+      ...this.#surroundings,
       // A part writes only into its own folder; --finish decides what it replaces.
       force: true,
     });
     return this.#opened;
   }
 
-  /** Units that must be done before this one. */
-  async #needed(unit: Unit): Promise<Unit[]> {
+  async needs(unit: Unit): Promise<Unit[]> {
     if (unit.do === 'slice') return [];
-    if (unit.do === 'table') return this.#slicesOf(unit.table).map(sliceUnit);
+    if (unit.do === 'table') return slicesOf(this.#plan, unit.table).map(sliceUnit);
     const { plan } = await this.#open();
     return tablesIn(await this.#tensorsOf(unit.name)).flatMap((table) =>
       plan.srte?.tables[table]?.isMade ? [tableUnit(table)] : [],
     );
-  }
-
-  #slicesOf(table: number) {
-    const all = this.#plan.parts.flatMap(({ slices }) => slices);
-    return all.filter((slice) => slice.table === table).toSorted((a, b) => a.first - b.first);
   }
 
   async #outputFile(name: string): Promise<OutputFile> {
@@ -224,7 +98,7 @@ class Runner {
     return tensors.flatMap((each) => this.#byName?.get(each) ?? []);
   }
 
-  async #do(unit: Unit, lock: PartLock): Promise<Omit<Receipt, 'unit' | 'host'>> {
+  async run(unit: Unit, lock: PartLock): Promise<number> {
     const start = performance.now();
     const { input, refuseOther } = await this.#open();
     const { files } = input.job.checkpoint;
@@ -236,7 +110,9 @@ class Runner {
     const done = await this.#write(unit, lock);
     refuseChanged(files);
     const seconds = (performance.now() - start) / 1000;
-    return { plan: this.#plan.hash, ...done, seconds, readBytes: readBytes() - before };
+    const receipt = { plan: this.#plan.hash, ...done, seconds, readBytes: readBytes() - before };
+    await writeReceipt(this.#folder, unit, receipt);
+    return receipt.bytes;
   }
 
   /** The files of the input that a unit reads. */
@@ -295,14 +171,13 @@ class Runner {
   }
 
   async #join(table: PlannedTable, number: number): Promise<void> {
-    const slices = this.#slicesOf(number);
+    const slices = slicesOf(this.#plan, number);
     const whole = rowsName(table);
     if (slices.length === 0 || this.#scratch.has(whole)) return;
     await this.#scratch.write(whole, async (sink) => {
       for (const slice of slices) {
-        const file = this.#scratch.open(rowsName(table, slice));
-        for (let at = 0; at < file.size; at += PIECE_BYTES) {
-          await sink.write(file.read(at, Math.min(PIECE_BYTES, file.size - at)));
+        for (const piece of piecesOf(this.#scratch.open(rowsName(table, slice)))) {
+          await sink.write(piece);
         }
       }
     });
@@ -311,9 +186,7 @@ class Runner {
   #hashed(name: string): Pick<Receipt, 'bytes' | 'sha256'> {
     const file = this.#scratch.open(name);
     const hash = createHash('sha256');
-    for (let at = 0; at < file.size; at += PIECE_BYTES) {
-      hash.update(file.read(at, Math.min(PIECE_BYTES, file.size - at)));
-    }
+    for (const piece of piecesOf(file)) hash.update(piece);
     return { bytes: file.size, sha256: hash.digest('hex') };
   }
 
@@ -322,24 +195,17 @@ class Runner {
     lock: PartLock,
   ): Promise<Pick<Receipt, 'bytes' | 'sha256'> & UnitMeasurements> {
     const { input, plan } = await this.#open();
-    for (const unit of await this.#needed(fileUnit(name))) {
+    for (const unit of await this.needs(fileUnit(name))) {
       if (unit.do === 'table' && !this.#made.has(unit.table)) await this.#makeTable(unit.table);
     }
     const file = await this.#outputFile(name);
-    const { files } = this.#folder;
-    const prefix = `.${fileUnit(name).id}.`;
-    // Left by an owner that is gone.
-    for (const each of fs.readdirSync(files)) {
-      if (each.startsWith(prefix)) removeQuietly(path.join(files, each));
-    }
-    const temporary = path.join(files, `${prefix}${lock.token}.tmp`);
-    const target = path.join(files, name);
+    const target = path.join(this.#folder.files, name);
     const { checkpoint, saturate } = input.job;
     const made = (plan.srte?.tables ?? []).map((_, number) => this.#made.get(number));
     const valuesOf = (tensor: PlannedTensor) =>
       outputValuesOf(tensor, { checkpoint, made, plan, saturate });
     const hash = createHash('sha256');
-    const { display } = this.#options;
+    const { display } = this.#surroundings;
     const onProgress = display.step(`writing ${name}`, file.bytes);
     let written = 0;
     const hashing = (sink: ByteSink): ByteSink => ({
@@ -354,15 +220,8 @@ class Runner {
         await sink.write(bytes);
       },
     });
-    await writeThrough(
-      temporary,
-      target,
-      undefined,
-      (sink) => file.fill(hashing(sink), valuesOf),
-      () => {
-        renameTo(temporary, target);
-        syncFolder(files);
-      },
+    await writeLocked(target, fileUnit(name).id, lock, (sink) =>
+      file.fill(hashing(sink), valuesOf),
     );
     if (written !== file.bytes) {
       throw new UserError('system', `${target} has ${written} bytes instead of ${file.bytes}`);
@@ -373,6 +232,12 @@ class Runner {
 }
 
 const PIECE_BYTES = 2 ** 20;
+
+function* piecesOf(file: ByteFile): Generator<Uint8Array> {
+  for (let at = 0; at < file.size; at += PIECE_BYTES) {
+    yield file.read(at, Math.min(PIECE_BYTES, file.size - at));
+  }
+}
 
 /** Names in the input of the tensors that an action reads directly. */
 function sourcesOf(action: PlannedTensor['action']): readonly string[] {

@@ -2,7 +2,7 @@
 import { parseJson } from '../../base/text/json.js';
 import { isRecord } from '../../base/text/words.js';
 
-/** Key of an object that stands for a value that JSON lacks. */
+/** Key of an object in place of a value that JSON lacks. */
 const TAG = '$';
 
 /** One line of JSON, also for readers that end lines at the separators of Unicode. */
@@ -13,6 +13,15 @@ export const exactJson = (value: unknown): string =>
 
 /** @throws SyntaxError when the text is not JSON of `exactJson`. */
 export const fromExactJson = (text: string): unknown => decoded(parseJson(text));
+
+/** The value; undefined when the text is not JSON of `exactJson`. */
+export function exactJsonOrUndefined(text: string): unknown {
+  try {
+    return fromExactJson(text);
+  } catch {
+    return undefined;
+  }
+}
 
 function encodedValue(value: unknown): unknown {
   switch (typeof value) {
@@ -63,15 +72,5 @@ function decoded(value: unknown): unknown {
       return Object.fromEntries(entriesOf(value.value));
     default:
       throw new SyntaxError(`unknown kind of value ${JSON.stringify(value[TAG])}`);
-  }
-}
-
-/** Whether a text is JSON of `exactJson`. */
-export function isExactJson(text: string): boolean {
-  try {
-    fromExactJson(text);
-    return true;
-  } catch {
-    return false;
   }
 }

@@ -1,4 +1,4 @@
-/** Progress of the parts of a plan, and the end: index, config and the move into place, from receipts only. */
+/** The end of a conversion in parts: index, config and the move into place, from receipts only. */
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -6,6 +6,7 @@ import { UserError } from '../../base/errors.js';
 import { Staging } from '../../base/files/staging.js';
 import { setting } from '../../base/text/setting.js';
 import { sumOf } from '../../base/text/words.js';
+import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../../checkpoint/open.js';
 import {
   type ConversionResult,
@@ -23,119 +24,20 @@ import { notesOnFiles, outputPath, refuseLost } from '../../convert/conversion/e
 import { type MadeTable, sliceErrors } from '../../convert/conversion/execute/make-tables.js';
 import { noValues } from '../../convert/conversion/execute/output-files.js';
 import type { ConversionDisplay } from '../../convert/conversion/job.js';
-import {
-  arrayText,
-  diskTime,
-  type LockOwner,
-  lockState,
-  type PartsAnswer,
-  type StateName,
-} from '../part-lock.js';
+import { writeText } from '../result-file.js';
 import { arrayOption } from '../task-index.js';
+import { arrayText } from '../unit-store.js';
 import { type OpenedParts, openParts, type PartsSurroundings } from './open-parts.js';
-import { PartsFolder, type PartsPlan, type PlannedPart } from './parts-plan.js';
+import { type PartsFolder, type PartsPlan, slicesOf } from './parts-plan.js';
 import {
   fileUnit,
   type Receipt,
   receiptOf,
+  removeReceipt,
   sliceUnit,
   tableUnit,
-  type Unit,
-  unitsOf,
   weightGroups,
-  writeSynced,
 } from './receipts.js';
-import { isFinished } from './run-part.js';
-
-/** State of the units of a part. */
-export type PartState = PartsAnswer['parts'][number] & {
-  /** Bytes of its files that are written, those of running units included. @count */
-  readonly doneBytes: number;
-  /** Bytes of its files. @count */
-  readonly bytes: number;
-};
-
-/** Progress of a plan: what receipts and locks say. */
-export interface PartsStatus {
-  readonly isFinished: boolean;
-  readonly parts: readonly PartState[];
-  readonly doneBytes: number;
-  readonly bytes: number;
-  /** Sum of all runners; null when none runs. */
-  readonly bytesPerSecond: number | null;
-  /** At that rate. */
-  readonly secondsLeft: number | null;
-}
-
-/** The parts that `--finish` needs and that are not done. */
-export const missingParts = ({ parts }: PartsStatus): number[] =>
-  parts.filter(({ state }) => state !== 'done').map(({ part }) => part);
-
-/** Reads the progress of a plan, without its input. */
-export function partsStatusOf(plan: PartsPlan): PartsStatus {
-  const folder = new PartsFolder(plan);
-  folder.refresh();
-  const finished = isFinished(plan, folder);
-  const clock = finished ? Date.now() : diskTime(folder.root);
-  const bytesOf = new Map(plan.output.files.map(({ name, bytes }) => [name, bytes]));
-  let bytesPerSecond = 0;
-  const parts = plan.parts.map((part): PartState => {
-    const bytes = sumOf(part.files, (name) => bytesOf.get(name) ?? 0);
-    if (finished) return { part: part.part, state: 'done', hosts: [], doneBytes: bytes, bytes };
-    const found = unitsNeeded(part).map((unit) => unitState(plan, folder, unit, clock));
-    const owners = found.flatMap(({ owner }) => owner ?? []);
-    for (const { bytes: done, seconds } of owners) {
-      if (seconds > 0) bytesPerSecond += done / seconds;
-    }
-    const state = found.every(({ state: each }) => each === 'done')
-      ? 'done'
-      : ((['running', 'stalled'] as const).find((each) =>
-          found.some((unit) => unit.state === each),
-        ) ?? 'missing');
-    return {
-      ...{ part: part.part, state, bytes },
-      hosts: [...new Set(owners.map(({ host }) => host))],
-      doneBytes: sumOf(found, ({ doneBytes }) => doneBytes),
-    };
-  });
-  const doneBytes = sumOf(parts, (part) => part.doneBytes);
-  const bytes = sumOf(parts, (part) => part.bytes);
-  return {
-    ...{ isFinished: finished, parts, doneBytes, bytes },
-    bytesPerSecond: bytesPerSecond > 0 ? Math.round(bytesPerSecond) : null,
-    secondsLeft: bytesPerSecond > 0 ? (bytes - doneBytes) / bytesPerSecond : null,
-  };
-}
-
-/** A finish needs the files; those that do slices only are done when they are. */
-const unitsNeeded = (part: PlannedPart): Unit[] =>
-  part.files.length > 0 ? part.files.map(fileUnit) : unitsOf(part, 2);
-
-interface UnitState {
-  readonly state: StateName;
-  readonly doneBytes: number;
-  readonly owner?: LockOwner;
-}
-
-function unitState(plan: PartsPlan, folder: PartsFolder, unit: Unit, clock: number): UnitState {
-  const written = unit.do === 'file' ? writtenFile(plan, folder, unit.name) : undefined;
-  const receipt = receiptOf(folder, plan, unit, written);
-  if (receipt !== undefined) {
-    return { state: 'done', doneBytes: unit.do === 'file' ? receipt.bytes : 0 };
-  }
-  const { state, owner } = lockState(path.join(folder.locks, `${unit.id}.lock`), clock);
-  if (owner === undefined) return { state, doneBytes: 0 };
-  return { state, doneBytes: unit.do === 'file' ? owner.bytes : 0, owner };
-}
-
-/** A finished file: beside the output, or already taken into it by a finish that was interrupted. */
-function writtenFile(plan: PartsPlan, folder: PartsFolder, name: string): string {
-  const beside = path.join(folder.files, name);
-  if (fs.existsSync(beside)) return beside;
-  const { dir, base } = path.parse(plan.output.path);
-  const staged = path.join(dir, `.${base}.minimind`, 'files', name);
-  return fs.existsSync(staged) ? staged : beside;
-}
 
 const notMeasured = () =>
   `The error of the SRTE was not measured, because that reads all tables again: ${setting('finish')} ${setting('check')} does`;
@@ -148,24 +50,23 @@ export interface FinishOptions extends PartsSurroundings {
 }
 
 /**
- * Writes what is not part of any part (index, config, copied files) and moves the output into place.
- * @returns The result as of a single run; undefined when parts are missing, or the output is complete already.
+ * Writes what is not part of any part (index, config, copied files) and moves the output into place. No part is missing.
+ * @returns The result as of a single run.
  * @throws UserError when the input changed, a file is not what its receipt says, or the output cannot be put in place.
  */
 export async function finishParts(
   plan: PartsPlan,
+  folder: PartsFolder,
   { display, mount, check, force }: FinishOptions,
-): Promise<ConversionResult | undefined> {
+): Promise<ConversionResult> {
   const start = performance.now();
-  const status = partsStatusOf(plan);
-  if (status.isFinished || missingParts(status).length > 0) return undefined;
-  const folder = new PartsFolder(plan);
   const receipts = new Map(
     plan.parts
       .flatMap(({ files }) => files)
       .map((name) => [name, receiptOf(folder, plan, fileUnit(name))] as const),
   );
-  if (check) await checkReceipts(plan, folder, receipts, display);
+  const done = { plan, folder, receipts, check };
+  if (check) await checkReceipts(done, display);
   const opened = await openParts(plan, { display, mount, force });
   try {
     const { input, files } = opened;
@@ -181,9 +82,9 @@ export async function finishParts(
       const output = openCheckpoint(outputPath(staging, files), { keepPacked: true });
       try {
         checkIndex(opened.plan, output);
-        const measured = await measuredIn(opened, receipts, output, folder, plan, check);
+        const measured = await measuredIn(done, opened, output);
         const text = JSON.stringify({ plan: plan.hash, receipts: [...receipts.values()] });
-        await writeSynced(folder.finished, text);
+        await writeText(folder.finished, text);
         await staging.commit();
         folder.clear();
         const seconds = (performance.now() - start) / 1000;
@@ -224,11 +125,19 @@ function withReceipts(
   return { ...result, run };
 }
 
+/** Parts that are all done, before their output is in place. */
+interface DoneParts {
+  readonly plan: PartsPlan;
+  readonly folder: PartsFolder;
+  /** Receipts of the files. */
+  readonly receipts: ReadonlyMap<string, Receipt | undefined>;
+  /** Whether all that parts have not measured is measured. */
+  readonly check: boolean;
+}
+
 /** @throws UserError for a file with another SHA-256 than its receipt, which is removed. */
 async function checkReceipts(
-  plan: PartsPlan,
-  folder: PartsFolder,
-  receipts: ReadonlyMap<string, Receipt | undefined>,
+  { plan, folder, receipts }: DoneParts,
   display: ConversionDisplay,
 ): Promise<void> {
   const total = sumOf(receipts.values(), (receipt) => receipt?.bytes ?? 0);
@@ -237,15 +146,13 @@ async function checkReceipts(
   for (const { part, files } of plan.parts) {
     for (const name of files) {
       const hash = createHash('sha256');
-      const stream = fs.createReadStream(writtenFile(plan, folder, name), {
-        highWaterMark: 2 ** 20,
-      });
+      const stream = fs.createReadStream(folder.written(name), { highWaterMark: 2 ** 20 });
       for await (const chunk of stream) {
         hash.update(chunk);
         onBytes(chunk.length);
       }
       if (hash.digest('hex') === receipts.get(name)?.sha256) continue;
-      fs.rmSync(path.join(folder.receipts, `${fileUnit(name).id}.json`), { force: true });
+      removeReceipt(folder, fileUnit(name));
       wrong.push(part);
     }
   }
@@ -258,14 +165,9 @@ async function checkReceipts(
 }
 
 /** Measurements of the runners, in the order of the plan; the missing ones are made here. */
-async function measuredIn(
-  { input, plan, resources }: OpenedParts,
-  receipts: ReadonlyMap<string, Receipt | undefined>,
-  output: ReturnType<typeof openCheckpoint>,
-  folder: PartsFolder,
-  parts: PartsPlan,
-  check: boolean,
-) {
+async function measuredIn(done: DoneParts, opened: OpenedParts, output: Checkpoint) {
+  const { receipts } = done;
+  const { input, plan } = opened;
   const known = [...receipts.values()].flatMap((receipt) => receipt ?? []);
   const { checkpoint, display } = input.job;
   const quantized = new Map<string, QuantizationError>(
@@ -291,25 +193,20 @@ async function measuredIn(
     tie: known.flatMap((receipt) => receipt.tie ?? []),
     blocks: plan.tensors.flatMap(({ name }) => blocks.get(name) ?? []),
     quantized: groups.flatMap((group) => quantized.get(nameOf(group)) ?? []),
-    tables: await tablesMeasured({ input, plan, resources }, output, folder, parts, check),
+    tables: await tablesMeasured(done, opened, output),
   };
 }
 
 /** Errors of the tables that the parts made; those of pairs and of cast tables only with a check, which reads all tables. */
 async function tablesMeasured(
-  { input, plan, resources }: Pick<OpenedParts, 'input' | 'plan' | 'resources'>,
-  output: ReturnType<typeof openCheckpoint>,
-  folder: PartsFolder,
-  parts: PartsPlan,
-  check: boolean,
+  { plan: parts, folder, check }: DoneParts,
+  { input, plan, resources }: OpenedParts,
+  output: Checkpoint,
 ): Promise<readonly MeasuredTable[] | null> {
   const { srte } = plan;
   if (srte === null) return [];
-  const slices = parts.parts.flatMap((part) => part.slices);
   const made = srte.tables.map((table, number): MadeTable | undefined => {
-    const own = slices
-      .filter((each) => each.table === number)
-      .toSorted((a, b) => a.first - b.first);
+    const own = slicesOf(parts, number);
     const sums = own.flatMap((slice) => {
       const each = receiptOf(folder, parts, sliceUnit(slice))?.sums;
       return each === undefined || each.length === 0 ? [] : [each];

@@ -13,6 +13,7 @@ import {
 } from '../../convert/conversion/plan/conversion-plan.js';
 import { isRankOpen } from '../../convert/conversion/plan/plan-conversion.js';
 import { rowsMade, type SrtePlan } from '../../convert/conversion/srte/srte-plan.js';
+import { equalShares } from '../equal-shares.js';
 import type { PlannedPart } from './parts-plan.js';
 
 export type Work = Omit<PlannedPart, 'memoryBytes'> & { readonly hasTables: boolean };
@@ -38,7 +39,7 @@ export function divide(
       const tables = tablesIn(tensors);
       return { ...file, readBytes, tables, cost: readBytes + file.bytes };
     });
-  const shares = balanced(withTensors, parts, ({ cost }) => cost);
+  const shares = equalShares(withTensors, parts, ({ cost }) => cost);
   const slices = slicesOf(plan.srte, isRankOpen(input), resources.blockRows, parts);
   const tables = tableShares(plan.srte, shares, parts);
   return shares.map((share, index): Work => {
@@ -78,73 +79,6 @@ function readBytesOf(tensor: PlannedTensor, action: Action, input: ConversionInp
       return 0;
   }
 }
-
-/** Items in `count` groups of about equal cost: the largest first, each to the group with the least. */
-function balanced<Item>(
-  items: readonly Item[],
-  count: number,
-  costOf: (item: Item) => number,
-): (readonly Item[])[] {
-  const groups = Array.from({ length: count }, (_, index) => ({
-    index,
-    cost: 0,
-    items: [] as [number, Item][],
-  }));
-  const bySize = [...items.entries()].toSorted(([a, one], [b, other]) => {
-    return costOf(other) - costOf(one) || a - b;
-  });
-  const heap = new LeastFirst(groups);
-  for (const entry of bySize) {
-    const group = heap.least;
-    group.items.push(entry);
-    group.cost += costOf(entry[1]);
-    heap.settle();
-  }
-  return groups.map((group) => group.items.toSorted(([a], [b]) => a - b).map(([, item]) => item));
-}
-
-/** A binary heap of groups, the one of the least cost on top; of equal ones, the first. */
-class LeastFirst<Group extends { readonly index: number; readonly cost: number }> {
-  readonly #groups: Group[];
-
-  /** @param groups Groups of equal cost, in order. */
-  constructor(groups: readonly Group[]) {
-    this.#groups = [...groups];
-  }
-
-  get least(): Group {
-    const [first] = this.#groups;
-    if (first === undefined) throw new RangeError('no groups');
-    return first;
-  }
-
-  /** Restores the order after the cost of the first has grown. */
-  settle(): void {
-    const groups = this.#groups;
-    for (let at = 0; ; ) {
-      let next = at;
-      for (const child of [2 * at + 1, 2 * at + 2]) {
-        if (isLess(groups[child], groups[next])) next = child;
-      }
-      if (next === at) return;
-      const [one, other] = [groups[at], groups[next]];
-      if (one === undefined || other === undefined) return;
-      groups[at] = other;
-      groups[next] = one;
-      at = next;
-    }
-  }
-}
-
-interface Costed {
-  readonly index: number;
-  readonly cost: number;
-}
-
-const isLess = (one: Costed | undefined, other: Costed | undefined): boolean =>
-  one !== undefined &&
-  other !== undefined &&
-  (one.cost < other.cost || (one.cost === other.cost && one.index < other.index));
 
 /** Tables that are worth dividing: several tables of the input, or products of pairs. */
 function slicedTables(srte: SrtePlan | null, isOpen: boolean): number[] {
@@ -202,11 +136,8 @@ function tableShares(
 ): (readonly number[])[] {
   const made = [...(srte?.tables.entries() ?? [])].filter(([, { isMade }]) => isMade);
   const numbers = made.map(([number]) => number);
-  if (numbers.length > 1) return balanced(numbers, parts, () => 1);
-  return shares.map((files) =>
-    numbers.filter((number) => {
-      const owner = shares.findIndex((each) => each.some(({ tables }) => tables.includes(number)));
-      return shares[owner] === files;
-    }),
-  );
+  if (numbers.length > 1) return equalShares(numbers, parts, () => 1);
+  const ownerOf = (number: number) =>
+    shares.find((files) => files.some(({ tables }) => tables.includes(number)));
+  return shares.map((files) => numbers.filter((number) => ownerOf(number) === files));
 }

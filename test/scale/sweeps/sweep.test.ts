@@ -4,9 +4,10 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { UserError } from '../../../src/base/errors.js';
-import { exactJson, fromExactJson } from '../../../src/scale/sweep/exact-json.js';
-import { type Sweep, SweepParts } from '../../../src/scale/sweep/sweep.js';
-import { dealtUnits } from '../../../src/scale/sweep/sweep-plan.js';
+import type { Sweep } from '../../../src/base/sweep.js';
+import { equalRanges } from '../../../src/scale/equal-shares.js';
+import { exactJson, fromExactJson } from '../../../src/scale/sweeps/exact-json.js';
+import { SweepParts } from '../../../src/scale/sweeps/sweep.js';
 import { folderOf } from '../../checkpoint/temp-folder.js';
 
 const ODD = [
@@ -28,24 +29,24 @@ describe('exactJson', () => {
   });
 });
 
-describe('dealtUnits', () => {
-  it('gives each unit to one part, in order, with costs within one unit of the mean', () => {
+describe('equalRanges', () => {
+  it('gives each unit to one range, in order, with costs within one unit of the mean', () => {
     for (const count of [1, 2, 3, 7, 64]) {
       const costs = Array.from({ length: 41 }, (_, unit) => 1 + ((unit * 7919) % 13));
-      const parts = dealtUnits(costs, count);
+      const parts = equalRanges(costs, count);
       const units = parts.flatMap(({ first, end }) =>
         Array.from({ length: end - first }, (_, index) => first + index),
       );
       expect(units).toEqual([...costs.keys()]);
-      const mean = parts.reduce((sum, { seconds }) => sum + seconds, 0) / count;
-      for (const { seconds } of parts) expect(Math.abs(seconds - mean)).toBeLessThanOrEqual(13);
+      const mean = parts.reduce((sum, { cost }) => sum + cost, 0) / count;
+      for (const { cost } of parts) expect(Math.abs(cost - mean)).toBeLessThanOrEqual(13);
     }
   });
 });
 
-describe('dealtUnits without costs', () => {
-  it('gives all units to parts', () => {
-    const parts = dealtUnits([0, 0, 0, 0], 2);
+describe('equalRanges without costs', () => {
+  it('gives all units to ranges', () => {
+    const parts = equalRanges([0, 0, 0, 0], 2);
     expect(parts.map(({ first, end }) => [first, end])).toEqual([
       [0, 2],
       [2, 4],
@@ -109,7 +110,7 @@ describe('a sweep in parts', () => {
     }
     expect(parts.missing).toEqual([]);
     expect(await parts.finish(sweep)).toBe(single);
-    expect(parts.result('status')).toMatchObject({ doneUnits: 45, missing: [], array: '' });
+    expect(parts.answer('status')).toMatchObject({ doneUnits: 45, missing: [], array: '' });
   });
 
   it('ends with the error of the same unit as a single run', async () => {
@@ -135,7 +136,7 @@ describe('a sweep in parts', () => {
       return sweep.compute(unit);
     };
     await expect(parts.run({ ...sweep, compute }, [2], FAST)).rejects.toThrow('disk full');
-    const { results } = parts.result('status');
+    const { results } = parts.answer('status');
     expect(fs.readdirSync(results)).toEqual([]);
     expect(parts.missing).toEqual([1, 2]);
   });
@@ -165,6 +166,16 @@ describe('a sweep in parts', () => {
       (text) => text.replace(`${line(text, 2)}\n`, ''),
       'line 3: expected the result of unit 1, found that of unit 2',
     ],
+    [
+      'a line that is not of a unit',
+      (text) => text.replace(line(text, 2), 'null'),
+      'line 3: expected the result of unit 1, found another line',
+    ],
+    [
+      'an error without a code',
+      (text) => text.replace(line(text, 2), '{"unit":1,"error":{"message":"x"}}'),
+      'line 3: expected the result of unit 1, found that of unit 1',
+    ],
     ['another value', (text) => text.replace('0.30000000000000004', '0.4'), 'were changed'],
     ['lines after the end', (text) => `${text}${text}`, 'expected the end of the file'],
     ['another plan', (text) => text.replace(/"plan":"./, '"plan":"x'), 'results of another plan'],
@@ -173,7 +184,7 @@ describe('a sweep in parts', () => {
     const sweep = sweepOf(6);
     const parts = await planned(sweep, 2);
     for (const part of [1, 2]) await parts.run(sweep, [part], FAST);
-    const file = path.join(parts.result('status').results, 'part-1.jsonl');
+    const file = path.join(parts.answer('status').results, 'part-1.jsonl');
     const text = fs.readFileSync(file, 'utf8');
     fs.writeFileSync(file, change(text));
     await expect(parts.finish(sweep)).rejects.toMatchObject({
@@ -189,7 +200,7 @@ describe('a sweep in parts', () => {
     const sweep = sweepOf(9);
     const parts = await planned(sweep, 4);
     for (const part of [1, 2, 3, 4]) await parts.run(sweep, [part], FAST);
-    const file = (part: number) => path.join(parts.result('status').results, `part-${part}.jsonl`);
+    const file = (part: number) => path.join(parts.answer('status').results, `part-${part}.jsonl`);
     fs.renameSync(file(2), file(9));
     fs.renameSync(file(3), file(2));
     fs.renameSync(file(9), file(3));
@@ -219,7 +230,7 @@ describe('a sweep in parts', () => {
       await parts.run(one, [part], FAST);
       await others.run(other, [part], FAST);
     }
-    const [own, foreign] = [parts, others].map((each) => each.result('status').results);
+    const [own, foreign] = [parts, others].map((each) => each.answer('status').results);
     fs.cpSync(foreign ?? '', own ?? '', { recursive: true });
     await expect(parts.finish(one)).rejects.toMatchObject({
       problems: Array(2).fill(

@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod';
 import { usageError } from '../../base/errors.js';
-import { makeFolder, removeQuietly } from '../../base/files/file-system.js';
+import { removeQuietly } from '../../base/files/file-system.js';
 import { ENCODABLE_DTYPES } from '../../base/tensor/encode.js';
 import { commandText } from '../../base/text/setting.js';
 import { shellWord } from '../../base/text/words.js';
@@ -20,15 +20,21 @@ import {
   TIES,
 } from '../../convert/conversion/conversion-choices.js';
 import type { EngineChoice } from '../../engine/select/devices.js';
-import { MOST_PARTS, type PlanFormat, readPlan, withHash } from '../plan-file.js';
+import {
+  numberedParts,
+  PLAN_VALUES,
+  type PlanFormat,
+  partsFolder,
+  planHead,
+  readPlan,
+  withHash,
+} from '../plan-file.js';
 
 const PARTS_PLAN_SCHEMA = 'minimind/conversion-parts-plan@1';
 
-const count = z.int().min(0);
-const name = z.string().min(1);
+const { count, name, hash } = PLAN_VALUES;
 /** A name in a folder, without a path. */
 const fileName = z.string().regex(/^(?!\.{1,2}$)[^/\\]+$/);
-const hash = z.string().regex(/^[0-9a-f]{64}$/);
 
 /** Flags that determine the output, and those that bound its memory. Paths are absolute, or of a commit of the hub. */
 const requestSchema = z.strictObject({
@@ -62,11 +68,7 @@ const requestSchema = z.strictObject({
 });
 
 const planSchema = z.strictObject({
-  schema: z.literal(PARTS_PLAN_SCHEMA),
-  /** SHA-256 of all that follows. */
-  hash,
-  /** Version of minimind: another one may write other bytes. */
-  version: name,
+  ...planHead(PARTS_PLAN_SCHEMA),
   input: z.strictObject({
     path: name,
     files: z.array(
@@ -102,23 +104,17 @@ const planSchema = z.strictObject({
     /** Found while planning, where it depends on an error. */
     rank: count.nullable(),
   }),
-  parts: z
-    .array(
-      z.strictObject({
-        part: z.int().min(1),
-        /** Rows of tables, the first phase. */
-        slices: z.array(z.strictObject({ table: count, first: count, end: count })),
-        /** Tables that are joined and factorised here. */
-        tables: z.array(count),
-        files: z.array(fileName),
-        readBytes: count,
-        writeBytes: count,
-        /** Predicted peak of the process. */
-        memoryBytes: count,
-      }),
-    )
-    .min(1)
-    .max(MOST_PARTS),
+  parts: numberedParts({
+    /** Rows of tables, the first phase. */
+    slices: z.array(z.strictObject({ table: count, first: count, end: count })),
+    /** Tables that are joined and factorised here. */
+    tables: z.array(count),
+    files: z.array(fileName),
+    readBytes: count,
+    writeBytes: count,
+    /** Predicted peak of the process. */
+    memoryBytes: count,
+  }),
 });
 
 export type PartsPlan = z.infer<typeof planSchema>;
@@ -157,6 +153,13 @@ export interface PlanFile {
 export const readPartsPlan = ({ file, version }: PlanFile): Promise<PartsPlan> =>
   readPlan(FORMAT, file, version);
 
+/** Rows of a table that the parts of a plan compute, in their order. */
+export const slicesOf = ({ parts }: PartsPlan, table: number): PlannedPart['slices'] =>
+  parts
+    .flatMap(({ slices }) => slices)
+    .filter((slice) => slice.table === table)
+    .toSorted((a, b) => a.first - b.first);
+
 /**
  * Reads a plan whose output is written. A plan can come from someone else, so an output in another place than the working
  * folder and the folder of the plan must be named.
@@ -184,9 +187,11 @@ export async function readPlanToWrite(named: PlanFile): Promise<PartsPlan> {
   );
 }
 
-/** The folder next to the output in which the parts are built: one for each plan. */
+/** The folders in which the parts are built, next to the output. */
 export class PartsFolder {
-  readonly root: string;
+  readonly #output: PartsPlan['output'];
+  /** All of them, the one that has the others first. */
+  readonly all: readonly [root: string, ...string[]];
   /** Finished files of the output. */
   readonly files: string;
   /** Tables and their rows. */
@@ -196,30 +201,34 @@ export class PartsFolder {
   /** The receipts of a finished output. */
   readonly finished: string;
 
-  constructor({ output, hash: planHash }: PartsPlan) {
-    const { dir, base } = path.parse(output.path);
-    this.root = path.join(dir, `.${base}.parts-${planHash.slice(0, 12)}`);
-    this.files = path.join(this.root, 'files');
-    this.spool = path.join(this.root, 'spool');
-    this.receipts = path.join(this.root, 'receipts');
-    this.locks = path.join(this.root, 'locks');
-    this.finished = path.join(this.root, 'finished.json');
+  constructor(plan: PartsPlan) {
+    this.#output = plan.output;
+    const root = partsFolder(plan.output.path, plan);
+    this.files = path.join(root, 'files');
+    this.spool = path.join(root, 'spool');
+    this.receipts = path.join(root, 'receipts');
+    this.locks = path.join(root, 'locks');
+    this.all = [root, this.files, this.spool, this.receipts, this.locks];
+    this.finished = path.join(root, 'finished.json');
   }
 
-  make(): void {
-    const { root, files, spool, receipts, locks } = this;
-    for (const folder of [root, files, spool, receipts, locks]) makeFolder(folder);
+  /** Whether `--finish` has already put the output in place. */
+  get isFinished(): boolean {
+    if (!fs.existsSync(this.finished)) return false;
+    const { kind, path: target, files } = this.#output;
+    const folder = kind === 'folder' ? target : path.dirname(target);
+    return files.every(({ name, bytes }) => {
+      return fs.statSync(path.join(folder, name), { throwIfNoEntry: false })?.size === bytes;
+    });
   }
 
-  /** Opens the folders, which makes a client of NFS ask for their current names. */
-  refresh(): void {
-    for (const folder of [this.receipts, this.files, this.locks]) {
-      try {
-        fs.closeSync(fs.openSync(folder, 'r'));
-      } catch {
-        // Not made yet, or cleared. Some systems cannot open folders.
-      }
-    }
+  /** Path of a finished file: in this folder, or in the output that an interrupted finish has begun. */
+  written(name: string): string {
+    const own = path.join(this.files, name);
+    if (fs.existsSync(own)) return own;
+    const { dir, base } = path.parse(this.#output.path);
+    const staged = path.join(dir, `.${base}.minimind`, 'files', name);
+    return fs.existsSync(staged) ? staged : own;
   }
 
   /**
@@ -227,6 +236,7 @@ export class PartsFolder {
    * another name.
    */
   clear(): void {
-    for (const folder of [this.files, this.spool, this.receipts, this.locks]) removeQuietly(folder);
+    const [, ...folders] = this.all;
+    for (const folder of folders) removeQuietly(folder);
   }
 }

@@ -12,7 +12,7 @@ import type { ConversionRequest } from '../../convert/conversion/job.js';
 import { isRankOpen, planConversion } from '../../convert/conversion/plan/plan-conversion.js';
 import { plannedMemory } from '../../convert/conversion/resources.js';
 import type { SrtePlan } from '../../convert/conversion/srte/srte-plan.js';
-import { sampleSha256 } from '../plan-file.js';
+import { sampleSha256 } from '../fingerprint.js';
 import { divide } from './divide.js';
 import { indexSha256, outputSha256 } from './open-parts.js';
 import {

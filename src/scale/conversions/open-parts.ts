@@ -20,20 +20,15 @@ import type {
 import { planConversion } from '../../convert/conversion/plan/plan-conversion.js';
 import { withAdapter } from '../../input/model-input/adapter-model.js';
 import { openModelCheckpoint } from '../../input/model-input/gguf/gguf-checkpoint.js';
-import { changedInput, sampleSha256 } from '../plan-file.js';
+import { changedInput, sampleSha256 } from '../fingerprint.js';
 import { divide } from './divide.js';
 import { modelsOfConversion, type PartsPlan, type PlannedPart } from './parts-plan.js';
 
-/** Needs of a part besides its plan. */
+/** Needs of a part, in addition to its plan. */
 export interface PartsSurroundings {
   readonly display: ConversionDisplay;
   /** Makes models of the hub readable. */
   readonly mount: (models: readonly string[]) => Promise<unknown>;
-}
-
-/** Whether the command line of this run allows to replace an existing output. */
-interface Replacement {
-  readonly force: boolean;
 }
 
 export interface OpenedParts extends PreparedConversion {
@@ -50,7 +45,7 @@ export interface OpenedParts extends PreparedConversion {
  */
 export async function openParts(
   plan: PartsPlan,
-  { display, mount, force }: PartsSurroundings & Replacement,
+  { display, mount, force }: PartsSurroundings & { readonly force: boolean },
 ): Promise<OpenedParts> {
   refuseChangedSizes(plan);
   const models = modelsOfConversion(plan);
@@ -58,45 +53,36 @@ export async function openParts(
   const { path: input } = plan.input;
   const { stateDict, mergeLora: adapter, ...flags } = plan.request;
   let checkpoint = openModelCheckpoint(input, { stateDict });
+  let prepared: PreparedConversion | undefined;
+  const close = async () => {
+    await prepared?.resources.backend.close();
+    checkpoint.close();
+  };
   try {
     if (adapter !== undefined) checkpoint = await withAdapter(checkpoint, adapter, flags);
     refuseOtherHubFiles(plan);
     if (indexSha256(checkpoint, adapter) !== plan.input.indexSha256) {
       throw changedInput(`${input} has other tensors than when it was planned`);
     }
-    const prepared = await prepare(requestFrom(plan, checkpoint, display, force));
-    const close = async () => {
-      await prepared.resources.backend.close();
-      checkpoint.close();
-    };
+    prepared = await prepare(requestFrom(plan, checkpoint, display, force));
     const { rank, blockRows, products } = plan.compute;
-    const { input: opened, resources } = prepared;
+    const { input: opened } = prepared;
     const conversion = rank === null ? prepared.plan : await planConversion(opened, rank);
     const files = outputFilesOf(opened, conversion);
     if (outputSha256(opened, conversion, files) !== plan.output.planSha256) {
-      await close();
       throw changedInput(`the config or the tokenizer files of ${input} are not those of the plan`);
     }
-    refuseOtherProducts(products, resources.backend.name);
-    const divided = divide(
-      plan.parts.length,
-      { input: opened, plan: conversion, resources: { ...resources, blockRows } },
-      files,
-    );
-    if (workOf(divided) !== workOf(plan.parts)) {
-      await close();
+    refuseOtherProducts(products, prepared.resources.backend.name);
+    const resources = { ...prepared.resources, blockRows };
+    const planned = { input: opened, plan: conversion, resources };
+    if (workOf(divide(plan.parts.length, planned, files)) !== workOf(plan.parts)) {
       throw changedInput(`${input} is divided otherwise than in the plan`);
     }
-    return {
-      input: opened,
-      plan: conversion,
-      resources: { ...resources, blockRows },
-      files,
-      refuseOther: (read) => refuseOtherSamples(plan, checkpoint.files, read),
-      close,
-    };
+    const all = checkpoint.files;
+    const refuseOther = (read: Iterable<ByteFile>) => refuseOtherSamples(plan, all, read);
+    return { ...planned, files, refuseOther, close };
   } catch (error) {
-    checkpoint.close();
+    await close();
     throw error;
   }
 }

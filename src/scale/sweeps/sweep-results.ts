@@ -5,16 +5,17 @@
 
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import * as z from 'zod';
-import { ERROR_CODES, type ErrorCode, UserError } from '../../base/errors.js';
-import { renameTo, syncFolder } from '../../base/files/file-system.js';
-import { removeStaleFiles, temporaryFileName } from '../../base/files/temporary.js';
-import { writeThrough } from '../../base/files/write-whole.js';
+import { ERROR_CODES, UserError } from '../../base/errors.js';
 import { setting } from '../../base/text/setting.js';
-import { exactJson, fromExactJson } from './exact-json.js';
-import type { SweepFolder, SweepPart, SweepPlan } from './sweep-plan.js';
+import { isRecord } from '../../base/text/words.js';
+import type { PartLock } from '../part-lock.js';
+import { writeLocked } from '../result-file.js';
+import { exactJson, exactJsonOrUndefined } from './exact-json.js';
+import type { SweepPart, SweepPlan } from './sweep-plan.js';
 
 const RESULTS_SCHEMA = 'minimind/sweep-results@1';
 
@@ -35,7 +36,7 @@ const endSchema = z.strictObject({
 });
 
 /** Result of a unit: its value, or the error that it gives in a single run. */
-export type Outcome<Value> = { readonly value: Value } | { readonly error: UserError };
+type Outcome<Value> = { readonly value: Value } | { readonly error: UserError };
 
 /** Error of a unit in a line. Errors of the machine are not results. */
 const storedError = ({ code, message, suggestion, problems }: UserError) => ({
@@ -43,7 +44,7 @@ const storedError = ({ code, message, suggestion, problems }: UserError) => ({
 });
 
 /** @throws Errors that another machine would not give. */
-export async function outcomeOf<Value>(compute: () => Promise<Value>): Promise<Outcome<Value>> {
+async function outcomeOf<Value>(compute: () => Promise<Value>): Promise<Outcome<Value>> {
   try {
     return { value: await compute() };
   } catch (error) {
@@ -52,68 +53,55 @@ export async function outcomeOf<Value>(compute: () => Promise<Value>): Promise<O
   }
 }
 
-/** @throws The error of a unit. */
-function takenValue<Value>(outcome: Outcome<Value>): Value {
-  if ('error' in outcome) throw outcome.error;
-  return outcome.value;
-}
-
-interface PartOfPlan {
-  readonly folder: SweepFolder;
+/** Results of a part, in a folder of those of its plan. */
+interface PartResults {
+  readonly folder: string;
   readonly plan: SweepPlan;
   readonly part: SweepPart;
 }
 
-/** Writes the results of a part. @throws UserError when the file cannot be written; rethrows errors of `outcomes`. */
+/** Name of a part in the folder of its results and lock. */
+export const partId = ({ part }: SweepPart): string => `part-${part}`;
+
+export const resultsFile = ({ folder, part }: Pick<PartResults, 'folder' | 'part'>): string =>
+  path.join(folder, `${partId(part)}.jsonl`);
+
+/** Writes the results of a part. @throws UserError when the file cannot be written; rethrows errors of `compute`. */
 export async function writeResults(
-  { folder, plan, part }: PartOfPlan,
-  host: string,
-  outcomes: AsyncIterable<Outcome<unknown>>,
+  results: PartResults,
+  lock: PartLock,
+  compute: (unit: number) => Promise<unknown>,
 ): Promise<void> {
   const start = performance.now();
-  const file = folder.results(part);
-  removeStaleFiles(folder.root);
-  const temporary = path.join(folder.root, temporaryFileName());
-  const fill = async (sink: { write(bytes: Uint8Array): Promise<void> }) => {
+  const { plan, part } = results;
+  const { part: number, first, end } = part;
+  await writeLocked(resultsFile(results), partId(part), lock, async (sink) => {
     const hash = createHash('sha256');
     const add = (line: string) => {
       const bytes = Buffer.from(`${line}\n`);
       hash.update(bytes);
       return sink.write(bytes);
     };
-    const { part: number, first, end } = part;
     await add(
       JSON.stringify({ schema: RESULTS_SCHEMA, plan: plan.hash, part: number, first, end }),
     );
-    let unit = first;
-    for await (const outcome of outcomes) {
-      const result = 'error' in outcome ? storedError(outcome.error) : outcome;
-      await add(exactJson({ unit, ...result }));
-      unit++;
+    for (let unit = first; unit < end; unit++) {
+      const outcome = await outcomeOf(() => compute(unit));
+      await add(
+        exactJson({ unit, ...('error' in outcome ? storedError(outcome.error) : outcome) }),
+      );
+      lock.add(1);
     }
     const seconds = (performance.now() - start) / 1000;
-    const sha256 = hash.digest('hex');
-    await sink.write(Buffer.from(`${JSON.stringify({ end: unit, sha256, host, seconds })}\n`));
-  };
-  await writeThrough(temporary, file, undefined, fill, () => {
-    renameTo(temporary, file);
-    syncFolder(folder.root);
+    const last = { end, sha256: hash.digest('hex'), host: os.hostname(), seconds };
+    await sink.write(Buffer.from(`${JSON.stringify(last)}\n`));
   });
 }
 
-/** The end of a file of results. */
-export interface ResultsEnd {
-  readonly host: string;
-  readonly seconds: number;
-}
-
 /** Lines of the units of a part, checked while they are read. */
-async function* readResults<Value>({
-  folder,
-  plan,
-  part,
-}: PartOfPlan): AsyncGenerator<Outcome<Value>, ResultsEnd> {
-  const file = folder.results(part);
+async function* readResults<Value>(results: PartResults): AsyncGenerator<Outcome<Value>> {
+  const { part } = results;
+  const file = resultsFile(results);
   const refuse = (message: string) =>
     new UserError('refused-file', `${file}: ${message}`, {
       suggestion: `run the part again: ${setting('part', part.part)}`,
@@ -126,10 +114,12 @@ async function* readResults<Value>({
     number++;
     const at = `line ${number}`;
     if (end !== undefined) throw refuse(`${at}: expected the end of the file, found another line`);
-    const value = parsed(line);
+    const value = exactJsonOrUndefined(line);
     if (value === undefined) throw refuse(`${at} is not JSON: the file was cut or changed`);
-    if (number === 1) checkHead(value, { plan, part, refuse });
-    else if (endSchema.safeParse(value).success) end = endSchema.parse(value);
+    if (number === 1) {
+      const mistake = wrongHead(value, results);
+      if (mistake !== undefined) throw refuse(mistake);
+    } else if (endSchema.safeParse(value).success) end = endSchema.parse(value);
     else {
       const outcome = storedOutcome<Value>(value, unit);
       if (outcome === undefined) {
@@ -148,15 +138,18 @@ async function* readResults<Value>({
   if (end.sha256 !== hash.digest('hex')) {
     throw refuse('the results were changed: their SHA-256 is not the one at their end');
   }
-  return { host: end.host, seconds: end.seconds };
 }
 
-/** @throws UserError for a file that is not the whole results of the part. */
-export async function checkResults(of: PartOfPlan): Promise<ResultsEnd> {
-  const lines = readResults(of);
-  for (;;) {
-    const next = await lines.next();
-    if (next.done) return next.value;
+/** The error of results that are not the whole ones of a part of this plan; undefined where they are. */
+export async function brokenResults(results: PartResults): Promise<UserError | undefined> {
+  const { first, end } = results.part;
+  if (first === end) return undefined;
+  try {
+    for await (const _ of readResults(results));
+    return undefined;
+  } catch (error) {
+    if (error instanceof UserError) return error;
+    throw error;
   }
 }
 
@@ -171,57 +164,40 @@ async function* linesOf(
   }
 }
 
-function parsed(line: string): unknown {
-  try {
-    return fromExactJson(line);
-  } catch {
-    return undefined;
-  }
-}
-
-function checkHead(
-  value: unknown,
-  {
-    plan,
-    part,
-    refuse,
-  }: Pick<PartOfPlan, 'plan' | 'part'> & {
-    readonly refuse: (message: string) => UserError;
-  },
-): void {
+/** The mistake in the head of results; undefined for the one of a part of this plan. */
+function wrongHead(value: unknown, { plan, part }: PartResults): string | undefined {
   const { data } = headSchema.safeParse(value);
-  if (data === undefined) throw refuse('line 1: expected the head of the results of a part');
-  if (data.plan !== plan.hash) throw refuse('these are results of another plan');
-  if (data.part !== part.part) throw refuse(`these are the results of part ${data.part}`);
+  if (data === undefined) return 'line 1: expected the head of the results of a part';
+  if (data.plan !== plan.hash) return 'these are results of another plan';
+  return data.part === part.part ? undefined : `these are the results of part ${data.part}`;
 }
 
 /** The outcome in a line; undefined for another unit, or another form. */
 function storedOutcome<Value>(line: unknown, unit: number): Outcome<Value> | undefined {
-  const { unit: found, value, error, ...more } = line as Readonly<Record<string, unknown>>;
+  if (!isRecord(line)) return undefined;
+  const { unit: found, value, error, ...more } = line;
   if (found !== unit || Object.keys(more).length > 0) return undefined;
   if (error === undefined) return { value: value as Value };
+  if (!isRecord(error) || !Object.hasOwn(ERROR_CODES, String(error.code))) return undefined;
   const { code, message, suggestion, problems } = error as ReturnType<typeof storedError>['error'];
-  const details = { problems, suggestion: suggestion ?? undefined };
-  return { error: new UserError(code as ErrorCode, message, details) };
+  return { error: new UserError(code, message, { problems, suggestion: suggestion ?? undefined }) };
 }
 
-function unitText(line: unknown): string {
-  const unit = (line as { unit?: unknown } | null)?.unit;
-  return typeof unit === 'number' ? `that of unit ${unit}` : 'another line';
-}
+const unitText = (line: unknown): string =>
+  isRecord(line) && typeof line.unit === 'number' ? `that of unit ${line.unit}` : 'another line';
 
 /**
  * Results of all units, read from the files of the parts. Units that are asked for in their order are read in one pass,
  * and only one is in memory.
  */
 export class ResultsReader<Value> {
-  readonly #folder: SweepFolder;
+  readonly #folder: string;
   readonly #plan: SweepPlan;
   #lines: AsyncGenerator<Outcome<Value>> | undefined;
   #part: SweepPart | undefined;
   #next = 0;
 
-  constructor(folder: SweepFolder, plan: SweepPlan) {
+  constructor(folder: string, plan: SweepPlan) {
     this.#folder = folder;
     this.#plan = plan;
   }
@@ -233,7 +209,9 @@ export class ResultsReader<Value> {
     for (;;) {
       const { value, done } = (await this.#lines?.next()) ?? { done: true };
       if (done || value === undefined) throw new Error(`no result of unit ${unit}`);
-      if (this.#next++ === unit) return takenValue(value);
+      if (this.#next++ !== unit) continue;
+      if ('error' in value) throw value.error;
+      return value.value;
     }
   }
 

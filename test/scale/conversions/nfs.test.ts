@@ -3,14 +3,13 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { renameTo, takeFreeName } from '../../../src/base/files/file-system.js';
-import { partsStatusOf } from '../../../src/scale/conversion-parts/finish-parts.js';
 import { LockWatch, ownerIn, PartLock } from '../../../src/scale/part-lock.js';
 import { systemError } from '../../base/files/faults.js';
 import { imitateNfs } from '../../base/files/nfs.js';
 import { folderOf } from '../../checkpoint/temp-folder.js';
 import { convert, type Flags } from '../../convert/conversion/convert.js';
 import { inPackage } from '../../fixtures.js';
-import { finish, hashes, plan, run, TIMES } from './parts.js';
+import { finish, hashes, opened, plan, run, TIMES } from './parts.js';
 
 const OLD = inPackage('fixtures/old-checkpoint/trained-same-start/checkpoint_step_30.pt');
 const FLAGS: Flags = { layout: 'shared', noConfig: true, shardSize: 15e3 };
@@ -110,7 +109,7 @@ describe.runIf(process.platform === 'linux')('on NFS', () => {
     const done = results.reduce((sum, { ran }) => sum + (ran ? ran.units - ran.unitsThere : 0), 0);
     const units = planned.plan.parts.flatMap((part) => [...part.files, ...part.slices]);
     expect(done).toBeLessThanOrEqual(units.length + 1);
-    expect(partsStatusOf(planned.plan).parts.map(({ state }) => state)).toEqual(
+    expect((await opened(planned)).progress().parts.map(({ state }) => state)).toEqual(
       planned.plan.parts.map(() => 'done'),
     );
     await finish(planned, true);

@@ -4,13 +4,12 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { partsMode } from '../../../src/cli/flags/parts-flags.js';
-import { jobOf } from '../../../src/scale/conversion-parts/parts.js';
 import { type LaunchOptions, launchText, type PartsJob } from '../../../src/scale/launch.js';
-import { arrayText } from '../../../src/scale/part-lock.js';
-import { partsOfTask } from '../../../src/scale/task-index.js';
+import { type LaunchName, partsOfTask } from '../../../src/scale/task-index.js';
+import { arrayText } from '../../../src/scale/unit-store.js';
 import { folderOf } from '../../checkpoint/temp-folder.js';
 import { inPackage } from '../../fixtures.js';
-import { plan } from './parts.js';
+import { opened, type Planned, plan } from './parts.js';
 
 const slurm = (id: number, min: number, max: number, count = max - min + 1) => ({
   SLURM_ARRAY_TASK_ID: String(id),
@@ -120,7 +119,14 @@ function argumentsIn(script: string, name: string): string[][] {
 const wrapOf = (call: readonly string[]) =>
   (call.find((word) => word.startsWith('--wrap=')) ?? '').slice('--wrap='.length);
 
-describe('launchText', () => {
+/** Text of the job of a plan. */
+async function jobOf(planned: Planned, scheduler: LaunchName, options: LaunchOptions) {
+  const parts = await opened(planned);
+  const { job } = await parts.launch(scheduler, { ...options, isSubmitted: false });
+  return job?.text ?? expect.unreachable();
+}
+
+describe('the job of a conversion', () => {
   const optionsFor = (more: Partial<LaunchOptions> = {}): LaunchOptions => ({
     ...{ tasks: undefined, program: ['minimind'], image: undefined, claim: undefined },
     isOffline: false,
@@ -128,11 +134,9 @@ describe('launchText', () => {
   });
 
   it('quotes every word for Slurm, for any path', async () => {
-    const { plan: planned, file } = await oddPlan();
-    const calls = argumentsIn(
-      launchText(jobOf(planned, { file }), 'slurm', optionsFor()),
-      'sbatch',
-    );
+    const planned = await oddPlan();
+    const { file } = planned;
+    const calls = argumentsIn(await jobOf(planned, 'slurm', optionsFor()), 'sbatch');
     const common = ['convert-checkpoint', '--plan', file];
     expect(calls.slice(3)).toEqual([
       [...common, '--part', 'auto', '--phase', '1'],
@@ -149,8 +153,9 @@ describe('launchText', () => {
   });
 
   it('quotes every word for GNU parallel, which replaces braces only in a command', async () => {
-    const { plan: planned, file } = await oddPlan();
-    const text = launchText(jobOf(planned, { file }), 'parallel', optionsFor({ tasks: 2 }));
+    const planned = await oddPlan();
+    const { file } = planned;
+    const text = await jobOf(planned, 'parallel', optionsFor({ tasks: 2 }));
     const calls = argumentsIn(text, 'parallel');
     expect(calls[0]).toEqual(['--jobs', '2', '--line-buffer']);
     const commands = calls.slice(2);
@@ -162,9 +167,10 @@ describe('launchText', () => {
   });
 
   it('writes a manifest of two jobs for Kubernetes', async () => {
-    const { plan: planned, file, odd } = await oddPlan();
+    const planned = await oddPlan();
+    const { file, odd } = planned;
     const options = optionsFor({ image: 'registry/minimind:1', claim: 'data', program });
-    const { kind, items } = JSON.parse(launchText(jobOf(planned, { file }), 'kubernetes', options));
+    const { kind, items } = JSON.parse(await jobOf(planned, 'kubernetes', options));
     expect(kind).toBe('List');
     const [parts, end] = items;
     expect(parts).toMatchObject({
@@ -185,13 +191,11 @@ describe('launchText', () => {
     const commandOf = (job: typeof parts) => job.spec.template.spec.containers[0].command;
     expect(commandOf(parts)).toEqual([...common, '--part', 'auto', '--tasks', '3']);
     expect(commandOf(end)).toEqual([...common, '--finish', '--wait']);
-    expect(() => launchText(jobOf(planned, { file }), 'kubernetes', optionsFor())).toThrow(
-      'requires --image',
-    );
+    await expect(jobOf(planned, 'kubernetes', optionsFor())).rejects.toThrow('requires --image');
   });
 });
 
-describe('launchText for other jobs', () => {
+describe('launchText', () => {
   const job: PartsJob = {
     ...{ command: 'compare', planFile: '/shared/plan.json', planHash: '0'.repeat(64) },
     ...{ comments: ['Compares.', 'enough.'], hasRows: false, hubModels: [], cpus: 1 },

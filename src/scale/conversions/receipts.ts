@@ -4,14 +4,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import * as z from 'zod';
-import {
-  readReplaced,
-  removeQuietly,
-  renameTo,
-  syncFolder,
-  withFileErrors,
-} from '../../base/files/file-system.js';
-import { temporaryFileName } from '../../base/files/temporary.js';
+import { readReplaced } from '../../base/files/file-system.js';
 import { parseJson } from '../../base/text/json.js';
 import { groupBy } from '../../base/text/words.js';
 import { openCheckpoint } from '../../checkpoint/open.js';
@@ -31,6 +24,8 @@ import type {
   PlannedTensor,
 } from '../../convert/conversion/plan/conversion-plan.js';
 import { sha256 } from '../plan-file.js';
+import { writeText } from '../result-file.js';
+import type { UnitStore } from '../unit-store.js';
 import type { PartsFolder, PartsPlan, PlannedPart } from './parts-plan.js';
 
 /** Work of a runner at a time: rows of a table, a table, or a file of the output. */
@@ -78,21 +73,11 @@ export interface UnitMeasurements {
   readonly quantized?: readonly QuantizationError[];
 }
 
-export interface Receipt extends UnitMeasurements {
-  /** Hash of the plan. */
-  readonly plan: string;
-  readonly unit: string;
-  /** Bytes and SHA-256 of the written file; those of a pair are of its rows. */
-  readonly bytes: number;
-  readonly sha256: string;
-  readonly host: string;
-  readonly seconds: number;
-  readonly readBytes: number;
-}
-
 const receiptSchema = z.looseObject({
+  /** Hash of the plan. */
   plan: z.string(),
   unit: z.string(),
+  /** Bytes and SHA-256 of the written file; those of a pair are of its rows. */
   bytes: z.int().min(0),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   host: z.string(),
@@ -100,58 +85,49 @@ const receiptSchema = z.looseObject({
   readBytes: z.number(),
 });
 
+export type Receipt = z.infer<typeof receiptSchema> & UnitMeasurements;
+
 const fileOf = (folder: PartsFolder, { id }: Unit) => path.join(folder.receipts, `${id}.json`);
 
 /** Written after its file is in place. */
-export function writeReceipt(
+export const writeReceipt = (
   folder: PartsFolder,
   unit: Unit,
   receipt: Omit<Receipt, 'unit' | 'host'>,
-): Promise<void> {
-  const content = { ...receipt, unit: unit.id, host: os.hostname() };
-  return writeSynced(fileOf(folder, unit), JSON.stringify(content));
-}
+): Promise<void> =>
+  writeText(
+    fileOf(folder, unit),
+    JSON.stringify({ ...receipt, unit: unit.id, host: os.hostname() }),
+  );
 
-/** Writes a small file beside, syncs it and renames it. Unlike `writeWhole`, it is no output of the user's. */
-export async function writeSynced(file: string, text: string): Promise<void> {
-  const parent = path.dirname(file);
-  const temporary = path.join(parent, temporaryFileName());
-  await withFileErrors(file, () => {
-    try {
-      const descriptor = fs.openSync(temporary, 'wx');
-      try {
-        fs.writeFileSync(descriptor, text);
-        fs.fsyncSync(descriptor);
-      } finally {
-        fs.closeSync(descriptor);
-      }
-      renameTo(temporary, file);
-    } finally {
-      removeQuietly(temporary);
-    }
-    syncFolder(parent);
-  });
-}
+/** Removes the receipt of a unit, so that it is done again. */
+export const removeReceipt = (folder: PartsFolder, unit: Unit): void =>
+  fs.rmSync(fileOf(folder, unit), { force: true });
 
-/**
- * The receipt of a unit; undefined when it is missing, of another plan, or broken.
- * @param written The file that must be there with the bytes of the receipt; undefined to trust the receipt.
- */
-export function receiptOf(
-  folder: PartsFolder,
-  plan: PartsPlan,
-  unit: Unit,
-  written?: string,
-): Receipt | undefined {
+/** The receipt of a unit; undefined when it is missing, of another plan, or broken, or its file has another size. */
+export function receiptOf(folder: PartsFolder, plan: PartsPlan, unit: Unit): Receipt | undefined {
   try {
     const receipt = receiptSchema.parse(parseJson(readReplaced(fileOf(folder, unit))));
     if (receipt.plan !== plan.hash || receipt.unit !== unit.id) return undefined;
-    if (written !== undefined && fs.statSync(written).size !== receipt.bytes) return undefined;
-    return receipt as unknown as Receipt;
+    if (unit.do === 'file' && fs.statSync(folder.written(unit.name)).size !== receipt.bytes) {
+      return undefined;
+    }
+    return receipt;
   } catch {
     return undefined;
   }
 }
+
+/** Receipts of a plan as results. The work in a unit is the bytes of its file. */
+export const receiptStore = (plan: PartsPlan, folder: PartsFolder): UnitStore<Unit> => ({
+  folders: folder.all,
+  locks: folder.locks,
+  idOf: ({ id }) => id,
+  doneIn(unit) {
+    const receipt = receiptOf(folder, plan, unit);
+    return receipt && (unit.do === 'file' ? receipt.bytes : 0);
+  },
+});
 
 // Errors of the tensors of one written file, for the report of the whole conversion.
 

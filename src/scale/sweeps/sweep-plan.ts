@@ -7,72 +7,55 @@ import path from 'node:path';
 import * as z from 'zod';
 import { UserError } from '../../base/errors.js';
 import { setting } from '../../base/text/setting.js';
-import { sumOf } from '../../base/text/words.js';
+import { changedInput, fingerprintOf } from '../fingerprint.js';
 import {
-  changedInput,
-  fingerprintOf,
-  MOST_PARTS,
+  numberedParts,
+  PLAN_VALUES,
   type PlanFormat,
+  planHead,
   readPlan,
   withHash,
 } from '../plan-file.js';
-import { isExactJson } from './exact-json.js';
+import { exactJsonOrUndefined } from './exact-json.js';
 
 const SWEEP_PLAN_SCHEMA = 'minimind/sweep-plan@1';
 
-const count = z.int().min(0);
-const name = z.string().min(1);
-const hash = z.string().regex(/^[0-9a-f]{64}$/);
+const { count, name, hash } = PLAN_VALUES;
 
-const planSchema = z
-  .strictObject({
-    schema: z.literal(SWEEP_PLAN_SCHEMA),
-    /** SHA-256 of all other values. */
-    hash,
-    /** Version of minimind: another one may give other results. */
-    version: name,
-    command: name,
-    /** The command line without the flags of parts and of the answer. */
-    arguments: z.array(z.string()),
-    /** Folder from which its paths are read. */
-    folder: name,
-    /** Paths are absolute, or those of presets. */
-    inputs: z.array(z.strictObject({ path: name, bytes: count, sampleSha256: hash })),
-    units: z.strictObject({
-      /** Plural noun: `models`. */
-      name,
-      count,
-      /** SHA-256 of what the results depend on beyond the inputs: the list of units. */
-      sha256: hash,
-    }),
-    /** The engine of the values, as exact JSON; `null` where every machine gives the same. */
-    backend: z.string().refine(isExactJson, 'expected JSON'),
-    /** Processors of a task. */
-    cpus: z.int().min(1),
-    /** Predicted peak of a task. */
-    memoryBytes: count,
-    parts: z
-      .array(
-        z.strictObject({
-          part: z.int().min(1),
-          /** First unit, and the one after the last. */
-          first: count,
-          end: count,
-          /** Time of a slow machine. */
-          seconds: z.number().min(0),
-        }),
-      )
-      .min(1)
-      .max(MOST_PARTS),
-  })
-  .superRefine(refuseGaps);
+const valuesSchema = z.strictObject({
+  ...planHead(SWEEP_PLAN_SCHEMA),
+  command: name,
+  /** The command line without the flags of parts and of the answer. */
+  arguments: z.array(z.string()),
+  /** Folder from which its paths are read. */
+  folder: name,
+  /** Paths are absolute, or those of presets. */
+  inputs: z.array(z.strictObject({ path: name, bytes: count, sampleSha256: hash })),
+  units: z.strictObject({
+    /** Plural noun: `models`. */
+    name,
+    count,
+    /** SHA-256 of what the results depend on beyond the inputs: the list of units. */
+    sha256: hash,
+  }),
+  /** The engine of the values, as exact JSON; `null` where every machine gives the same. */
+  backend: z.string().refine((text) => exactJsonOrUndefined(text) !== undefined, 'expected JSON'),
+  /** Processors of a task. */
+  cpus: z.int().min(1),
+  /** Predicted peak of a task. */
+  memoryBytes: count,
+  parts: numberedParts({
+    /** First unit, and the one after the last. */
+    first: count,
+    end: count,
+    /** Time of a slow machine. */
+    seconds: z.number().min(0),
+  }),
+});
 
-/** Whether the parts of a plan are numbered from 1 and have each unit once. */
+/** Refuses a plan whose parts are not numbered from 1, or do not have each unit once. */
 function refuseGaps(
-  {
-    units,
-    parts,
-  }: { units: { count: number }; parts: { part: number; first: number; end: number }[] },
+  { units, parts }: Pick<z.infer<typeof valuesSchema>, 'units' | 'parts'>,
   context: z.core.$RefinementCtx,
 ): void {
   let next = 0;
@@ -90,6 +73,8 @@ function refuseGaps(
   const message = `expected parts of all ${units.count} units, found those of ${next}`;
   context.addIssue({ code: 'custom', path: ['parts'], message });
 }
+
+const planSchema = valuesSchema.superRefine(refuseGaps);
 
 export type SweepPlan = z.infer<typeof planSchema>;
 export type SweepPart = SweepPlan['parts'][number];
@@ -114,28 +99,6 @@ export async function readSweepPlan(
   throw new UserError('refused-file', `${file} is a plan of minimind ${plan.command}`, {
     suggestion: `write minimind ${plan.command} ${setting('plan', file)}`,
   });
-}
-
-/**
- * Units in `count` ranges of about equal cost: none differs from the mean by more than the cost of a unit.
- * @param costs Cost of each unit, in seconds of a slow machine.
- */
-export function dealtUnits(costs: readonly number[], count: number): SweepPart[] {
-  const total = sumOf(costs, (cost) => cost);
-  const parts = Array.from({ length: count }, (_, index) => ({
-    ...{ part: index + 1, first: 0, end: 0, seconds: 0 },
-  }));
-  let before = 0;
-  for (const [unit, cost] of costs.entries()) {
-    const middle = total > 0 ? (before + cost / 2) / total : unit / costs.length;
-    before += cost;
-    const part = parts[Math.min(count - 1, Math.floor(count * middle))];
-    if (part === undefined) continue;
-    if (part.first === part.end) part.first = unit;
-    part.end = unit + 1;
-    part.seconds += cost;
-  }
-  return parts;
 }
 
 /** Size up to which all bytes of an input are hashed: more than the largest text. */
@@ -171,17 +134,3 @@ export function refuseChangedInputs({ inputs }: SweepPlan, presets: string): voi
 export const modelsOfSweep = ({ arguments: words }: SweepPlan): string[] => [
   ...new Set(words.flatMap((word) => /^(?:--[\w-]+=)?(hf:.*)$/s.exec(word)?.[1] ?? [])),
 ];
-
-/** The folder next to the plan with the results and the locks of its parts. */
-export class SweepFolder {
-  readonly root: string;
-
-  constructor(file: string, { hash: planHash }: SweepPlan) {
-    const { dir, base } = path.parse(path.resolve(file));
-    this.root = path.join(dir, `.${base}.parts-${planHash.slice(0, 12)}`);
-  }
-
-  results = ({ part }: SweepPart): string => path.join(this.root, `part-${part}.jsonl`);
-
-  lock = ({ part }: SweepPart): string => path.join(this.root, `part-${part}.lock`);
-}

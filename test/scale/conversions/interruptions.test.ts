@@ -5,13 +5,13 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { UserError } from '../../../src/base/errors.js';
-import { fileUnit } from '../../../src/scale/conversion-parts/receipts.js';
+import { fileUnit } from '../../../src/scale/conversions/receipts.js';
 import { systemError } from '../../base/files/faults.js';
 import { folderOf } from '../../checkpoint/temp-folder.js';
 import { convert, type Flags } from '../../convert/conversion/convert.js';
 import { inPackage } from '../../fixtures.js';
 import { watchOperations } from '../../kill/operations.js';
-import { finish, hashes, type Planned, plan, run } from './parts.js';
+import { finish, hashes, opened, type Planned, plan, run } from './parts.js';
 
 const OLD = inPackage('fixtures/old-checkpoint/trained-same-start/checkpoint_step_30.pt');
 const FLAGS: Flags = { layout: 'shared', noConfig: true, shardSize: 15e3 };
@@ -310,12 +310,7 @@ describe('a plan', () => {
 
   it('is refused by another version', async () => {
     const { planned } = await prepared();
-    const { runPart } = await import('../../../src/scale/conversion-parts/parts.js');
-    const { display, mount } = await import('./parts.js');
-    const other = runPart(
-      { file: planned.file, version: '9.9.9' },
-      { part: 1, phase: undefined, tasks: undefined, display, mount, environment: {} },
-    );
+    const other = opened(planned, '9.9.9');
     expect((await refusal(other)).message).toContain('is a plan of minimind 0.0.1');
   });
 });
