@@ -2,6 +2,7 @@
 import { afterAll, afterEach, beforeEach } from 'vitest';
 import { spellAsFlags } from '../src/cli/flag-spelling.js';
 import { endFile, endTest } from './cleanup.js';
+import './equal-numbers.js';
 import { shortenFailure } from './short-failures.js';
 
 // A process of shared files has the program twice, built and as sources, each with cleanup at the exit.

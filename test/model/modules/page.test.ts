@@ -45,8 +45,7 @@ describe('docs/modules.md', () => {
     const outputs = [...printed(programs.map(([, program = '']) => program))];
     const now = page.replace(
       SHOWN,
-      (_, program: string) =>
-        `\`\`\`js\n${program}\`\`\`\n\n\`\`\`text\n${outputs.shift()}\`\`\``,
+      (_, program: string) => `\`\`\`js\n${program}\`\`\`\n\n\`\`\`text\n${outputs.shift()}\`\`\``,
     );
     await expect(now).toMatchFileSnapshot(file);
   });
