@@ -288,9 +288,10 @@ export abstract class BaseCommand extends Command {
   /** Names the preset that is used for a missing file of a published report. */
   protected async notePublishedFile(flags: OutputFlags, file: string): Promise<void> {
     const { existsSync } = await import('node:fs');
-    const { publishedPreset } = await import('../input/model-input/locate.js');
-    const preset = publishedPreset(file);
-    if (preset !== undefined && !existsSync(file)) {
+    if (file === '-' || file.startsWith('hf:') || existsSync(file)) return;
+    const { presetInstead } = await import('../input/model-input/locate.js');
+    const preset = presetInstead(file);
+    if (preset !== undefined) {
       this.note(flags, `${file} is the preset ${preset}`);
     }
   }

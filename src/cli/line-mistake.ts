@@ -18,6 +18,8 @@ export interface MeantLine {
   readonly hasExample?: boolean;
   /** Whether it is of another command, or of a key that the config may lack: its own mistakes are not those of the user. */
   readonly isElsewhere?: boolean;
+  /** Whether it differs in spelling only: every word has one meaning, and nothing is chosen. Such a line runs. */
+  readonly isSpelling?: boolean;
   /** Words in it that have to be models. */
   readonly models?: readonly string[];
   /** Words in it that have to be GPUs. */
