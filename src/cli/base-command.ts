@@ -292,6 +292,13 @@ export abstract class BaseCommand extends Command {
     const { presetInstead } = await import('../input/model-input/locate.js');
     const preset = presetInstead(file);
     if (preset !== undefined) {
+      const { random, checkpoint }: Partial<CheckedFlags> = flags as object;
+      const needsWeights = (this.constructor as typeof BaseCommand).needsWeights;
+      if (needsWeights && !random && checkpoint === undefined) {
+        const { withoutPublished } = await import('./model-check.js');
+        const error = withoutPublished(file);
+        if (error !== undefined) throw error;
+      }
       this.note(flags, `${file} is the preset ${preset}`);
     }
   }

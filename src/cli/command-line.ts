@@ -20,7 +20,7 @@ type DeclaredFlag = DeclaredCommand['flags'][string];
 /** The words of other tools, which are loaded for a line that needs them. */
 type Meanings = Pick<
   typeof import('./meanings.js'),
-  'flagAdvice' | 'flagMeanings' | 'hubReference' | 'keysNamed' | 'otherNames'
+  'flagAdvice' | 'flagMeanings' | 'hubReference' | 'isSpelling' | 'keysNamed' | 'otherNames'
 >;
 
 /** A line with a word that can be one of another tool, read without these words. */
@@ -290,7 +290,7 @@ class CommandLine {
     }
     const found = meanings.map((meaning) => ({ meaning, lines: this.#meant(meaning, given) }));
     const [only, ...others] = found.filter(({ lines }) => lines.length > 0);
-    if (only && others.length === 0 && isSameValue(only.meaning)) {
+    if (only && others.length === 0 && this.#meanings.isSpelling(given.name, only.meaning)) {
       return only.lines.map((line) => ({ ...line, isSpelling: !line.hasExample }));
     }
     return found.flatMap(({ lines }) => lines);
@@ -424,8 +424,10 @@ class CommandLine {
   /** The same line for a command that answers about the same model and has the flag. */
   #ofOtherCommands(name: string): MeantLine[] {
     if (!ABOUT_A_MODEL.includes(this.#command.id)) return [];
+    const names = [name, ...this.#meanings.flagMeanings(name).map((meaning) => meaning.name)];
     return this.#others
-      .filter(({ id, flags }) => ABOUT_A_MODEL.includes(id) && Object.hasOwn(flags, name))
+      .filter(({ id }) => ABOUT_A_MODEL.includes(id) && id !== this.#command.id)
+      .filter(({ flags }) => names.some((each) => Object.hasOwn(flags, each)))
       .map(({ id }) => ({
         words: [id, ...this.words],
         lead: `minimind ${id} has this flag:`,
@@ -745,10 +747,6 @@ class CommandLine {
 const OF_TRAINING =
   /^--(?:micro-batch|accumulation|optimizer|zero|recompute|global-batch|train-tokens|loss)\b|^--for=?training$|^training$/;
 
-/** Whether a meaning is the same flag under another name. */
-const isSameValue = ({ name, value, onlyFor, values }: FlagMeaning) =>
-  name !== '' && value === undefined && onlyFor === undefined && values === undefined;
-
 /** Whether only the user can name the value: `FILE`. */
 const isPlaceholder = (example: string) => /^[A-Z][A-Z:,|x]*$/.test(example);
 
@@ -775,7 +773,7 @@ const NUMERIC = /^(?:N|K|N,N|N\.\.M|NUMBER|SHARE|RATE|STEPS|SIZE|TIME|P|P,P|RATI
 const OF_FILES = /^(?:FILE|PATH|DIR|FILE,FILE|MODEL|OTHER|ORIGINAL)$/;
 
 /** Commands that answer about one model, which a flag of one of them is for. */
-const ABOUT_A_MODEL: readonly string[] = ['profile', 'fit'];
+const ABOUT_A_MODEL: readonly string[] = ['profile', 'fit', 'train-plan'];
 
 /** Names of first arguments that are models. */
 const MODEL_ARGUMENTS: ReadonlySet<string> = new Set([

@@ -41,7 +41,7 @@ const FLAGS: readonly (readonly [meaning: string, names: string])[] = [
   ['<data>', 'input,data,data-path,dataset,dataset-path,train-file,i,f'],
   [
     'context',
-    'ctx,context-length,context-size,context-window,ctx-size,ctx-len,n-ctx,num-ctx,seq,' +
+    'ctx,max-context,context-len,context-length,context-size,context-window,ctx-size,ctx-len,n-ctx,num-ctx,seq,' +
       'seq-len,seqlen,seq-length,sequence-length,max-seq-len,max-seq-length,max-model-len,' +
       'max-length,length,cutoff-len,block-size,c,sequence-len,max-context-len,' +
       'max-context-length,model-max-length,max-total-tokens',
@@ -310,6 +310,27 @@ const ADVICE: Readonly<Record<string, string>> = {
   colour: 'set FORCE_COLOR=1 for colours in a pipe',
 };
 
+/** Names with several senses, of which one is chosen. */
+const CHOSEN: ReadonlySet<string> = new Set(
+  names(
+    'deepspeed,stage,mode,task,purpose,use,size,budget,rate,prompt,input,output,data,file,text,type,method,length,all,full,' +
+      'write,test,tests,run,compare,vram,memory,gpu-memory,mem,ram,decay,count,list,plain,scale,range,with,plan',
+  ),
+);
+
+function names(text: string): string[] {
+  return text.split(',').map(foldedName);
+}
+
+/** Whether a meaning is the same flag under another name, with the same value. */
+export function isSpelling(given: string, { name, value, onlyFor, values }: FlagMeaning): boolean {
+  const isArgument = name.startsWith('<');
+  const isSame = value === undefined && onlyFor === undefined && values === undefined;
+  const isLimit = /^(?:max|min)-/.test(name) && !/^(?:max|min)/i.test(given);
+  const isOne = given.length > 1 && (isArgument || !CHOSEN.has(foldedName(given)));
+  return name !== '' && isSame && isOne && !isLimit;
+}
+
 /** Advice for a flag of another tool without a meaning here. */
 export function flagAdvice(name: string): string | undefined {
   const folded = foldedName(name);
@@ -366,17 +387,18 @@ export interface FlagMeaning {
 /** Meanings of a flag's name in other tools, the most likely one first. */
 export function flagMeanings(name: string): FlagMeaning[] {
   const folded = foldedName(name);
-  return FLAGS.flatMap(([meaning, spellings]) =>
-    spellings
+  return FLAGS.flatMap(([meaning, spellings]) => {
+    const found = spellings
       .split(',')
       .map((each) => each.split('='))
-      .filter(([each = '']) => foldedName(each) === folded)
-      .map(([, onlyFor]) => {
-        const [flag = '', value] = meaning.split('=');
-        const off = value === undefined ? undefined : OFF[flag];
-        return { name: flag, value, off, onlyFor, values: VALUES[folded] };
-      }),
-  );
+      .filter(([each = '']) => foldedName(each) === folded);
+    // seq-len and seqlen are one name.
+    return [...new Set(found.map(([, onlyFor]) => onlyFor))].map((onlyFor) => {
+      const [flag = '', value] = meaning.split('=');
+      const off = value === undefined ? undefined : OFF[flag];
+      return { name: flag, value, off, onlyFor, values: VALUES[folded] };
+    });
+  });
 }
 
 /** All names of flags in other tools. */

@@ -16,6 +16,14 @@ const comparable = (words: readonly string[]): string[] =>
     .map((word) => (word.startsWith('--') ? word.replaceAll('_', '-') : word).toLowerCase())
     .sort();
 
+const PAGE_ROW = /^\| `([^`]+)` \| `([^`]+)` \|$/gm;
+
+/** Lines of the page for people of other tools, and how they are read. */
+const pageLines = (): string[][] =>
+  [...fs.readFileSync(inPackage('docs/coming-from.md'), 'utf8').matchAll(PAGE_ROW)].map(
+    ([, line = '', right = '']) => [line, right],
+  );
+
 /** Whether a line has the words of another one; `…` stands for further words. */
 function isLine(words: readonly string[], right: string): boolean {
   const wanted = wordsOf(right);
@@ -50,6 +58,7 @@ function fault(right: Right, run: Run): string | undefined {
 
 describe('a first guess', () => {
   let folder = '';
+  let other = '';
   beforeAll(() => {
     folder = userFolder(undefined, onFileEnd);
     fs.cpSync(inPackage('fixtures/distributed/zero3-world3'), path.join(folder, 'zero'), {
@@ -60,6 +69,14 @@ describe('a first guess', () => {
     });
     // Another config would be another model of this folder.
     fs.cpSync(path.join(folder, 'my.yaml'), path.join(folder, 'minimind.yaml'));
+    other = userFolder(folder, onFileEnd);
+  });
+
+  it.each(pageLines())('is read as the page says: minimind %s', async (line, right) => {
+    const run = await runHere(wordsOf(line), { cwd: other });
+    expect(understood(run)?.join(' ')).toBe(right);
+    const { code, stderr } = await runHere(wordsOf(right), { cwd: other });
+    expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
   });
 
   it.each(GUESSES)('is understood: minimind %s', async (line, right) => {

@@ -96,7 +96,7 @@ const OWN: readonly Guess[] = [
   ['validate folder', is('validate folder/a.yaml folder/b.yaml')],
   ['profile my.yaml other.yaml', is('compare my.yaml other.yaml')],
   ['profile my.yaml other.yaml gpt2', is('compare my.yaml other.yaml gpt2')],
-  ['fit my.yaml --gpu 4090 --batch 1,8,32', says('--batch 1')],
+  ['fit my.yaml --gpu 4090 --batch 1,8,32', says('--batch 1, --batch 8, --batch 32')],
   ['help', AS_IT_IS],
   ['help profile', AS_IT_IS],
   ['profile help', AS_IT_IS],

@@ -23,9 +23,13 @@ const LINE =
 const FLAGS =
   /(?:\b(?:write|add|as in)|, or) (--[a-z-]+(?: (?!(?:and|or|with|for)\b)[^\s;]*[^\s;,])?)/g;
 
+/** The line that one with another spelling was read as. */
+const READ_AS = /^reading this as: minimind (.*)$/gm;
+
 /** The lines that an answer or an error proposes. */
 function proposed(typed: readonly string[], { stdout, stderr }: Run): string[][] {
   const found: string[][] = [];
+  for (const [, line = ''] of stderr.matchAll(READ_AS)) found.push(wordsOf(line));
   for (const [, next = ''] of stdout.matchAll(/^Next: minimind (.*?)(?: {4}Details: .*)?$/gm)) {
     found.push(wordsOf(next));
   }
@@ -81,7 +85,7 @@ async function follow(line: string, end: End = 'at once'): Promise<string | unde
   const first = await runHere(typed, { cwd: folder });
   const firstLines = proposed(typed, first);
   for (const words of firstLines) {
-    const wasMistake = first.code === 2;
+    const wasMistake = first.code === 2 || words === readAs(firstLines, first);
     if (wasMistake && end === 'at once') {
       expect(lostWords(typed, first, words), `lost in ${words.join(' ')}`).toEqual([]);
     }
@@ -89,6 +93,10 @@ async function follow(line: string, end: End = 'at once'): Promise<string | unde
   }
   return firstLines[0]?.join(' ');
 }
+
+/** The line that was read in place of the typed one. */
+const readAs = (lines: readonly string[][], { stderr }: Run) =>
+  stderr.includes('reading this as: ') ? lines[0] : undefined;
 
 /** Most lines that follow one another. */
 const LONGEST_CHAIN = 4;
