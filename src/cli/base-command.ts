@@ -278,8 +278,11 @@ export abstract class BaseCommand extends Command {
         { words: [...name, given, ...words], models: [given] },
       ]);
     }
+    const [preset = '', flag = '', ...values] = example.split(' ');
+    const isGiven = this.argv.some((word) => word.split('=', 1)[0] === flag);
+    const usual = [preset, ...(isGiven || flag === '' ? [] : [flag, ...values])];
     const found = onlyOneInFolder('model', (model) =>
-      pasteable([...name, ...(model === undefined ? example.split(' ') : [model]), ...this.argv]),
+      pasteable([...name, ...(model === undefined ? usual : [model]), ...this.argv]),
     );
     this.note(flags, `using ${found === '.' ? 'the checkpoint in this folder' : found}`);
     return found;

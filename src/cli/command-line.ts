@@ -185,7 +185,7 @@ class CommandLine {
     const { helpValue = '', options } = flag as Option;
     if (options !== undefined || !NUMERIC.test(helpValue) || /^[-\d.~]|^auto$/.test(value)) return;
     const given = { at, value: inline, name: flag.name, written: `--${flag.name}` };
-    const lines = this.#meantLines(given);
+    const lines = this.#meantLines(given).map((line) => ({ ...line, isSpelling: false }));
     const advice = this.#meanings.flagAdvice(flag.name);
     if (lines.length === 0 && advice === undefined) return;
     throw this.#mistake(
@@ -368,7 +368,9 @@ class CommandLine {
             ? 0
             : -1
           : names.indexOf(kind);
-    const isOther = kind === 'data' && this.#command.id !== 'data';
+    const isOther =
+      (kind === 'data' && this.#command.id !== 'data') ||
+      (kind === 'out' && value !== undefined && Object.hasOwn(FORMAT_NAMES, value.toLowerCase()));
     if (value === undefined || index < 0 || isOther || this.#arguments[index]) return [];
     const rest = this.words.toSpliced(at, length);
     const words = index === 0 ? [value, ...rest] : [...rest, value];
@@ -475,7 +477,9 @@ class CommandLine {
     const close = nearestWithDigits(items[wrong] ?? '', options);
     const name = `--${flag.name}`;
     const inline = at === end ? value : undefined;
-    const others = this.#meantLines({ at, value: inline, name: flag.name, written: name });
+    const given = { at, value: inline, name: flag.name, written: name };
+    // The flag is one of ours, and its value is chosen.
+    const others = this.#meantLines(given).map((line) => ({ ...line, isSpelling: false }));
     throw this.#mistake(
       `${name}: expected ${choicesText(options)}, found ${quote(items[wrong] ?? '')}`,
       close === undefined || others.length > 0
@@ -742,6 +746,9 @@ class CommandLine {
     return (this.#command.flags[name] as { delimiter?: string } | undefined)?.delimiter === ',';
   }
 }
+
+/** Names of formats, which are no files. */
+const FORMAT_NAMES = { safetensors: true, pt: true, pth: true, gguf: true, onnx: true, bin: true };
 
 /** Words of a line about a training. */
 const OF_TRAINING =

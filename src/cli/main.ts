@@ -263,10 +263,12 @@ async function unknownCommand(
   words: readonly string[],
   config: Config,
 ): Promise<UserError> {
-  const { commandAdvice, isVerb, nearestCommand, verbLines } = await import('./meanings.js');
+  const { commandAdvice, isProgram, isVerb, nearestCommand, verbLines } = await import(
+    './meanings.js'
+  );
   const { scriptError, scriptIn } = await import('./scripts.js');
   const text = written.join(' ');
-  const script = isVerb(text) ? undefined : scriptIn(words);
+  const script = isVerb(text) || isProgram(words) ? undefined : scriptIn(words);
   if (script !== undefined) return scriptError('a command', script);
   const rest = words.slice(written.length);
   const isFlag = text.startsWith('-');

@@ -236,6 +236,8 @@ const FLAGS: readonly (readonly [meaning: string, names: string])[] = [
   ['init-range', 'range,uniform-range'],
   ['init-std', 'std,initializer-range,init-deviation'],
   ['init-mean', 'mean'],
+  ['group', 'group-size,q-group-size'],
+  ['<pattern>', 'family,model-type,arch'],
   ['group-size', 'gz,groups,group'],
   ['hidden', 'hidden-size,emb-size,dim,d-model'],
   ['world-size', 'ranks,w,num-ranks'],
@@ -267,7 +269,10 @@ const FLAGS: readonly (readonly [meaning: string, names: string])[] = [
   ],
   ['greedy', 'do-sample=false,sampling=false,deterministic'],
   ['trace', 'dry-run,shapes'],
-  ['tokenizer', 'tokenizer-path,tokenizer-name,tokenizer-file,tokenizer-model,vocab-file,tok'],
+  [
+    'tokenizer',
+    'tokenizer-name-or-path,tokenizer-path,tokenizer-name,tokenizer-file,tokenizer-model,vocab-file,tok',
+  ],
   ['save=model.onnx', 'format=onnx,to=onnx,to-onnx'],
   ['seed', 'manual-seed,rng-seed,s'],
   ['stop', 'stop-sequence,stop-token,r,reverse-prompt,eos'],
@@ -411,6 +416,7 @@ export const otherNames = (): string[] => [
  * ending. Arguments without a place follow, and so do their flags.
  */
 const COMMANDS: Readonly<Record<string, readonly string[]>> = {
+  cli: ['generate'],
   chat: ['generate'],
   sample: ['generate'],
   complete: ['generate'],
@@ -583,12 +589,25 @@ const verbOf = (word: string) =>
     .replaceAll('_', '-')
     .replace(/^llama-(?=\w)/, '');
 
+/** Programs whose commands are written after their names: `ollama run`, `vllm serve`. */
+const PROGRAMS: ReadonlySet<string> = new Set([
+  ...['ollama', 'vllm', 'sglang', 'lms', 'axolotl', 'accelerate', 'llamafactory-cli', 'mlx-lm'],
+]);
+
 /** Whether a word is a command of another tool. */
 export const isVerb = (word: string): boolean => Object.hasOwn(COMMANDS, verbOf(word));
+
+/** Whether a line begins with a program and its command. */
+export const isProgram = ([word = '', next = '']: readonly string[]): boolean =>
+  PROGRAMS.has(verbOf(word)) && (isVerb(next) || !/^-|\.py$/.test(next)) && next !== 'launch';
 
 /** Lines that a command of another tool means, the most likely one first. */
 export function verbLines(word: string, verb: VerbWords): string[][] {
   const own = verbOf(word);
+  if (isProgram([word, ...verb.words])) {
+    const [next = '', ...words] = verb.words;
+    return isVerb(next) ? verbLines(next, { ...verb, words }) : [[...verb.words]];
+  }
   if (!isVerb(word)) return [];
   return (COMMANDS[own] ?? []).flatMap((template) => {
     const words = filled(template, verb);

@@ -125,7 +125,13 @@ const ONE_OF_FLAGS =
   /^(?:write|add)(?: it as in)? (--[a-z][\w-]*)(?: (?!and\b|[A-Z]+\b)(\S+?))?(?:,? or\b.*)?$/;
 
 /** `did you mean h100?`, and the word that it replaces, at the end of a message. */
-const MEANT = /^did you mean "?([^"?]+)"?\?$|^write (hf:\S+)$/;
+const MEANT = /^did you mean "?([^"?]+)"?\?$|^write (hf:[^\s,]+)(?:, or download it: .*)?$/;
+
+/** Commands that read models of the hub. */
+const OF_HUB: ReadonlySet<string> = new Set([
+  ...['profile', 'compare', 'compare-srte', 'diff', 'fit', 'train-plan', 'inspect', 'verify'],
+  ...['rope', 'validate', 'attention', 'quick-test', 'convert-checkpoint'],
+]);
 const FOUND = /(?:found|unknown|like)\b.* "([^"]+)"$/;
 
 type InputLines = Pick<typeof import('./wrong-input.js'), 'lineForArtifact' | 'lineForInput'>;
@@ -167,7 +173,8 @@ function lineMeant(
   const [problem] = error.problems.length === 1 ? error.problems : [];
   const { suggestion = '', message } = problem ?? error;
   const [, close, model] = MEANT.exec(suggestion) ?? [];
-  const meant = replacedWord(words, close ?? model, FOUND.exec(message)?.[1]);
+  const named = OF_HUB.has(words[0] ?? '') ? model : undefined;
+  const meant = replacedWord(words, close ?? named, FOUND.exec(message)?.[1]);
   if (meant) return { words: meant, ...(close && { lead: suggestion.replaceAll('"', '') }) };
   const [, flag, value] = oneFlag.exec(suggestion) ?? [];
   if (flag === undefined) return undefined;

@@ -280,13 +280,17 @@ const matching = <Entry extends Named>(
 
 /** Makers, and words that drivers add: the kind of memory, `Generation`. */
 const MAKER =
-  /\b(?:nvidia|geforce|tesla|quadro|amd|instinct|apple|intel|google|aws|hbm\d?e?|generation|edition|gpu|graphics|founders)\b/g;
+  /\b(?:nvidia|geforce|tesla|quadro|amd|instinct|apple|intel|google|aws|hbm\d?e?|generation|edition|gpu|graphics|480gb)\b/g;
+
+/** A computer of Apple, beside the name of its chip. */
+const MAC = /\b(?:macbook|imac|mac)(?:\s*(?:pro|air|mini|studio))?\b/g;
 
 /** Lower case, without makers and separators; `sxm5` is `sxm`. */
 const foldedGpuName = (text: string): string =>
   text
     .toLowerCase()
     .replaceAll('_', ' ')
+    .replaceAll(MAC, ' ')
     .replaceAll(MAKER, ' ')
     .replaceAll(/sxm\d/g, 'sxm')
     .replaceAll(/(\d)\s*gi?b?\b/g, '$1gb')
@@ -295,6 +299,7 @@ const foldedGpuName = (text: string): string =>
 const gpuWords = (text: string): string[] =>
   text
     .toLowerCase()
+    .replaceAll(MAC, ' ')
     .replaceAll(MAKER, ' ')
     .replaceAll(/sxm\d/g, 'sxm')
     .replaceAll(/(\d)\s+gb\b/g, '$1gb')
@@ -354,9 +359,11 @@ function unknown(text: string, entries: readonly Named[]): UserError {
       `${card}describe it in a file for ${setting('hardware', 'FILE')}`,
     );
   }
-  const bases = entries.map(({ name }) => name.replace(/-\d+gb$/, ''));
-  const names = entries.map(({ name }) => name);
-  // A name with other digits is another card.
+  // A name with other digits, or another first letter, is another card.
+  const [letter = ''] = foldedGpuName(text);
+  const alike = entries.filter(({ name }) => foldedGpuName(name).startsWith(letter));
+  const bases = alike.map(({ name }) => name.replace(/-\d+gb$/, ''));
+  const names = alike.map(({ name }) => name);
   const close =
     nearestWithDigits(text, [...names, ...bases]) ??
     nearestWithDigits(foldedGpuName(text), bases.map(foldedGpuName));

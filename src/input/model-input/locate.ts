@@ -6,6 +6,7 @@ import { usageError } from '../../base/errors.js';
 import { configIn } from '../../base/files/config-names.js';
 import { packagePath } from '../../base/files/file-system.js';
 import { fileNamesIn, mountedPath, pathKind } from '../../base/files/mounted.js';
+import { hubSuggestion } from '../../base/text/hub-names.js';
 import { commandText } from '../../base/text/setting.js';
 import {
   FILE_FORMATS,
@@ -244,7 +245,7 @@ export function presetAdvice(name: string): string {
   }
   const close = nearestPreset(name);
   if (close !== undefined) return `did you mean ${close}?`;
-  return hub ? `write ${hub}` : `${commandText('list')} shows the presets`;
+  return (repository && hubSuggestion(repository)) ?? `${commandText('list')} shows the presets`;
 }
 
 /** Most presets of a family in an error. */
