@@ -32,6 +32,8 @@ interface Advice {
   readonly otherwise?: string | undefined;
   /** Advice in addition to the line. */
   readonly more?: string | undefined;
+  /** Whether it is a condition on a line that was not typed, which says nothing about the typed one. */
+  readonly isCondition?: boolean;
 }
 
 /** A mistake in a command line. Which of the meant lines is proposed is decided in `proposal.ts`, which checks them. */

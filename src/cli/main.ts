@@ -109,14 +109,17 @@ async function checkedError(error: unknown, words: readonly string[], config: Co
   return withWholeLine(error, words, check, await import('./wrong-input.js'));
 }
 
+/** A word of a proposed line that is not what the line needs. */
+const CONDITION = { isCondition: true };
+
 /** Reads a line as its command does, without running it. @throws UserError for a mistake. */
 async function checkLine({ words, models = [], gpus = [] }: MeantLine, config: Config) {
   for (const model of models) {
-    if (!(await isPresent(model))) throw new LineMistake(`${model} is not a model`, []);
+    if (!(await isPresent(model))) throw new LineMistake(`${model} is not a model`, [], CONDITION);
   }
   for (const gpu of gpus) {
     const { isHardwareName } = await import('./flags/hardware-flags.js');
-    if (!isHardwareName(gpu)) throw new LineMistake(`${gpu} is not a GPU`, []);
+    if (!isHardwareName(gpu)) throw new LineMistake(`${gpu} is not a GPU`, [], CONDITION);
   }
   await refuseUnknownCommand(words, config);
   if (helpLength(words, config) !== undefined || HELP_AND_VERSION.has(words[0] ?? '')) return;

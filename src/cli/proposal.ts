@@ -98,7 +98,7 @@ async function checked(line: MeantLine, search: Search): Promise<Corrected | und
     }
     // Its own correction leaves something out, which its message says.
     const isAlone = error.lines.length === 0 || error.lines.some(({ isShorter }) => isShorter);
-    if (isAlone && !line.isShorter) search.further.push(error);
+    if (isAlone && !error.advice.isCondition && !line.isShorter) search.further.push(error);
     for (const next of error.lines) {
       // Left out what was written, and added what was not: that is another question.
       if (next.isShorter || (line.isShorter && next.hasExample)) continue;

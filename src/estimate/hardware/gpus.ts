@@ -364,7 +364,13 @@ function unknown(text: string, entries: readonly Named[]): UserError {
   const alike = entries.filter(({ name }) => foldedGpuName(name).startsWith(letter));
   const bases = alike.map(({ name }) => name.replace(/-\d+gb$/, ''));
   const names = alike.map(({ name }) => name);
+  const query = foldedGpuName(text);
+  const longer = names.filter((name) => query.length > 3 && foldedGpuName(name).startsWith(query));
+  // A digit that was typed twice: h1000.
+  const once = query.replace(/(\d)\1$/, '$1');
   const close =
+    (longer.length === 1 ? longer[0] : undefined) ??
+    bases.find((base) => once !== query && foldedGpuName(base) === once) ??
     nearestWithDigits(text, [...names, ...bases]) ??
     nearestWithDigits(foldedGpuName(text), bases.map(foldedGpuName));
   return usageError(

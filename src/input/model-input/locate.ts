@@ -186,7 +186,7 @@ const PUBLISHED_FILES: Readonly<Record<string, string>> = {
 };
 
 /** Preset of a published file, by its name or path: `configs/pretrain_optimized.yaml`. */
-export function publishedPreset(name: string): string | undefined {
+function publishedPreset(name: string): string | undefined {
   const file = path.basename(foldedName(name));
   const stem = file.replace(/\.ya?ml$/, '');
   return Object.hasOwn(PUBLISHED_FILES, stem) ? PUBLISHED_FILES[stem] : undefined;

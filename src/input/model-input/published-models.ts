@@ -1,7 +1,7 @@
 /** Published models by their names on the hub, in Ollama, and in speech. Nothing is looked up. */
 
 /** Repositories with the sizes of presets, as in the comments of `configs/`. */
-export const PRESET_REPOSITORIES: Readonly<Record<string, readonly string[]>> = {
+const PRESET_REPOSITORIES: Readonly<Record<string, readonly string[]>> = {
   'falcon_h1/falcon-h1-0.5b': ['tiiuae/Falcon-H1-0.5B-Base'],
   'gemma3_text/gemma-3-1b': ['google/gemma-3-1b-it'],
   'gemma3_text/gemma-3-270m': ['google/gemma-3-270m'],
