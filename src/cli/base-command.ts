@@ -278,8 +278,11 @@ export abstract class BaseCommand extends Command {
         { words: [...name, given, ...words], models: [given] },
       ]);
     }
+    const [preset = '', flag = '', ...values] = example.split(' ');
+    const isGiven = this.argv.some((word) => word.split('=', 1)[0] === flag);
+    const usual = [preset, ...(isGiven || flag === '' ? [] : [flag, ...values])];
     const found = onlyOneInFolder('model', (model) =>
-      pasteable([...name, ...(model === undefined ? example.split(' ') : [model]), ...this.argv]),
+      pasteable([...name, ...(model === undefined ? usual : [model]), ...this.argv]),
     );
     this.note(flags, `using ${found === '.' ? 'the checkpoint in this folder' : found}`);
     return found;
@@ -288,9 +291,17 @@ export abstract class BaseCommand extends Command {
   /** Names the preset that is used for a missing file of a published report. */
   protected async notePublishedFile(flags: OutputFlags, file: string): Promise<void> {
     const { existsSync } = await import('node:fs');
-    const { publishedPreset } = await import('../input/model-input/locate.js');
-    const preset = publishedPreset(file);
-    if (preset !== undefined && !existsSync(file)) {
+    if (file === '-' || file.startsWith('hf:') || existsSync(file)) return;
+    const { presetInstead } = await import('../input/model-input/locate.js');
+    const preset = presetInstead(file);
+    if (preset !== undefined) {
+      const { random, checkpoint }: Partial<CheckedFlags> = flags as object;
+      const needsWeights = (this.constructor as typeof BaseCommand).needsWeights;
+      if (needsWeights && !random && checkpoint === undefined) {
+        const { withoutPublished } = await import('./model-check.js');
+        const error = withoutPublished(file);
+        if (error !== undefined) throw error;
+      }
       this.note(flags, `${file} is the preset ${preset}`);
     }
   }

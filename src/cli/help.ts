@@ -8,12 +8,18 @@ import type { RenderOptions } from '../report/kit/report.js';
 
 /** Commands by what people want to do, in the order in which they usually need them. */
 export const COMMAND_GROUPS = {
-  Design: ['list', 'init', 'plan', 'compare', 'compare-srte', 'diff', 'train-plan'],
+  Design: ['list', 'init', 'plan', 'compare', 'diff', 'train-plan'],
   Check: ['validate', 'profile', 'fit', 'data', 'inspect', 'verify'],
-  Run: ['quick-test', 'generate', 'evaluate', 'export'],
-  Convert: ['convert-checkpoint'],
-  More: ['rope', 'attention', 'modules', 'kv-projector', 'doctor', 'completion', 'schema'],
+  'Run and convert': ['quick-test', 'generate', 'evaluate', 'export', 'convert-checkpoint'],
+  Research: ['compare-srte', 'kv-projector', 'modules', 'attention', 'rope'],
+  More: ['doctor', 'completion', 'schema'],
 } as const satisfies Record<string, readonly string[]>;
+
+/** Groups of which the short help only has the names. */
+const NAMED_GROUPS: readonly string[] = ['Research', 'More'];
+
+/** Lines that answer the first questions. */
+const PROGRAM_EXAMPLES = ['profile gpt2', 'fit gpt2 --gpu 4090'] as const;
 
 /** Flags of the short help, the most useful first. */
 const COMMON_FLAGS: readonly string[] = [
@@ -48,7 +54,7 @@ export function helpText(
 
 function programHelp(config: Config, length: HelpLength, { width, bold }: Style): string {
   const groups = Object.entries(COMMAND_GROUPS)
-    .filter(([name]) => length === 'long' || name !== 'More')
+    .filter(([name]) => length === 'long' || !NAMED_GROUPS.includes(name))
     .map(([name, ids]) => ({ name, rows: ids.map((id) => [id, summaryOf(config, id)] as const) }));
   const column = Math.max(...groups.flatMap(({ rows }) => rows.map(([id]) => id.length)));
   const lines = groups.flatMap(({ name, rows }) => [
@@ -59,12 +65,21 @@ function programHelp(config: Config, length: HelpLength, { width, bold }: Style)
   const about = config.pjson.description ?? '';
   const usage = `Usage: ${config.bin} COMMAND [flags]`;
   const help = `Help: ${config.bin} COMMAND -h, ${config.bin} COMMAND --help`;
-  // The short help of all commands has to fit on a screen of 24 lines.
-  return trimmedText(
-    length === 'short'
-      ? [`${usage}    Help: COMMAND -h, --help`, ...lines]
-      : [...wrap(about, width), '', usage, ...lines, '', help],
-  );
+  const examples = PROGRAM_EXAMPLES.map((line) => `${config.bin} ${line}`);
+  if (length === 'long') {
+    const shown = examples.map((line) => `  $ ${line}`);
+    return trimmedText([
+      ...wrap(about, width),
+      ...['', usage, '', bold('Examples'), ...shown],
+      ...[...lines, '', help],
+    ]);
+  }
+  const named = Object.entries(COMMAND_GROUPS)
+    .filter(([name]) => NAMED_GROUPS.includes(name))
+    .map(([name, ids]) => `${bold(name)}: ${ids.join(', ')}`);
+  // The short one has a screen of 24 lines for all commands.
+  const last = `${named.pop()}    Help: COMMAND -h, --help`;
+  return trimmedText([`Examples: ${examples.join('    ')}`, ...lines, ...named, last]);
 }
 
 function topicHelp(config: Config, topic: string, { width, bold }: Style): string {

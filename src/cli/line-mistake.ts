@@ -21,7 +21,9 @@ export interface MeantLine {
    * user's.
    */
   readonly isElsewhere?: boolean;
-  /** Words in it that must be models. */
+  /** Whether it differs in spelling only: every word has one meaning, and nothing is chosen. Such a line runs. */
+  readonly isSpelling?: boolean;
+  /** Words in it that have to be models. */
   readonly models?: readonly string[];
   /** Words in it that must be GPUs. */
   readonly gpus?: readonly string[];
@@ -33,6 +35,8 @@ interface Advice {
   readonly otherwise?: string | undefined;
   /** Advice in addition to the line. */
   readonly more?: string | undefined;
+  /** Whether it is a condition on a line that was not typed, which says nothing about the typed one. */
+  readonly isCondition?: boolean;
 }
 
 /** A mistake in a command line. `proposal.ts` checks the corrected lines and decides which one is proposed. */

@@ -1,8 +1,15 @@
 /** Checks of a proposed line that need its model: the keys of `--set`, and weights. */
 import fs from 'node:fs';
 import path from 'node:path';
-import { checkpointsIn, locateModel, type ModelPlace } from '../input/model-input/locate.js';
+import { downloadLine } from '../base/text/hub-names.js';
+import {
+  checkpointsIn,
+  locateModel,
+  type ModelPlace,
+  presetInstead,
+} from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
+import { hubRepository } from '../input/model-input/published-models.js';
 import { LineMistake } from './line-mistake.js';
 
 /** Names of arguments that are a model. */
@@ -55,10 +62,22 @@ export function checkWeights(
   if (place.kind === 'config' || place.kind === 'preset') throw withoutWeights(words, place);
 }
 
+/** The error for a published model, of which only the sizes are here; undefined for another one. */
+export function withoutPublished(model: string): LineMistake | undefined {
+  const repository = fs.existsSync(model) ? undefined : hubRepository(model);
+  if (repository === undefined || presetInstead(model) === undefined) return undefined;
+  const folder = repository.slice(repository.indexOf('/') + 1);
+  return new LineMistake(`${model}: expected a model with its weights, found its sizes`, [], {
+    otherwise: `write ${downloadLine(repository)}, then name ./${folder}`,
+  });
+}
+
 function withoutWeights(
   words: readonly string[],
   { path: model, config }: ModelPlace,
 ): LineMistake {
+  const published = withoutPublished(model);
+  if (published !== undefined) return published;
   const folder = path.dirname(config);
   const [beside, ...others] = fs.existsSync(folder) ? checkpointsIn(folder) : [];
   const own =

@@ -1,62 +1,73 @@
-/** Proposed command lines. Each is read and checked like a line that the user types, and only then becomes text. */
+/** Proposed command lines. Each is read and checked as a line that the user types, and only then becomes text. */
 import { UserError, usageError } from '../base/errors.js';
 import { LineMistake, lineAdvice, type MeantLine } from './line-mistake.js';
 
 /** Reads a line of a command and checks it without running it. @throws UserError for a mistake. */
 export type LineCheck = (line: MeantLine) => Promise<void>;
 
-/** Maximum mistakes in one line that are corrected together. */
+/** Mistakes in one line that are corrected together. */
 const MOST_MISTAKES = 12;
 
+/** What comes of a mistake. */
+export interface Mended {
+  readonly error: UserError;
+  /** The words of the line, where the typed one differs in spelling only. */
+  readonly spelled?: readonly string[];
+}
+
 /**
- * The error, with a checked line as its proposal. Further mistakes of the line are also corrected in it. If no line
- * passes the check, the error names the further mistake.
+ * The error with a line that was checked. Further mistakes of a line are corrected in it, too. Without such a line,
+ * the error names the further mistake.
  */
-export async function withCheckedLine(mistake: LineMistake, check: LineCheck): Promise<UserError> {
+export async function withCheckedLine(mistake: LineMistake, check: LineCheck): Promise<Mended> {
   const further: UserError[] = [];
   const whole = mistake.lines.filter(({ isShorter }) => !isShorter);
   for (const isLast of [false, true]) {
     for (const line of isLast ? mistake.lines : whole) {
       const own = line.isElsewhere ? [] : further;
-      const search: Search = { check, seen: new Set(), further: own, corrected: [] };
-      const words = await checked(line, search);
-      if (words === undefined) continue;
+      const search: Search = { check, seen: new Set(), further: own, mended: [] };
+      const mended = await checked(line, search);
+      if (mended === undefined) continue;
+      const { words, isSpelling } = mended;
       const { lead = '', ...found } = { ...line, words };
       const [flag] = /--[\w-]+/.exec(lead) ?? [];
       const isLed =
         flag === undefined || words.some((word) => word.startsWith(flag)) || !lead.endsWith('?');
-      return usageError(
-        [mistake, ...(line.isElsewhere ? [] : search.corrected)]
+      const error = usageError(
+        [mistake, ...(line.isElsewhere ? [] : search.mended)]
           .map(({ message }) => message)
           .join('; '),
         lineAdvice({ ...found, ...(isLed && { lead }) }, mistake.advice),
       );
+      return isSpelling ? { error, spelled: words } : { error };
     }
   }
   const [other] = further;
-  if (other === undefined)
-    return usageError(mistake.message, lineAdvice(undefined, mistake.advice));
-  return usageError(`${mistake.message}; ${other.message}`, await checkedAdvice(other, check));
+  if (other === undefined) {
+    return { error: usageError(mistake.message, lineAdvice(undefined, mistake.advice)) };
+  }
+  const advice = await checkedAdvice(other, check);
+  return { error: usageError(`${mistake.message}; ${other.message}`, advice) };
 }
 
 /** The suggestion of a further mistake, with the first of its lines that can be read. */
 async function checkedAdvice(error: UserError, check: LineCheck): Promise<string | undefined> {
   if (!(error instanceof LineMistake)) return error.suggestion;
   for (const line of error.lines) {
-    const words = await checked(line, { check, seen: new Set(), further: [], corrected: [] });
-    if (words) return lineAdvice({ ...line, words }, error.advice);
+    const found = await checked(line, { check, seen: new Set(), further: [], mended: [] });
+    if (found) return lineAdvice({ ...line, words: found.words }, error.advice);
   }
   return lineAdvice(undefined, error.advice);
 }
 
 interface Search {
   readonly check: LineCheck;
-  /** Lines on the way to this one, to detect a loop. */
+  /** Lines on the way to this one, which lead back to it. */
   readonly seen: Set<string>;
   /** Mistakes that have no correction. */
   readonly further: UserError[];
   /** Mistakes of values that are corrected in the line. */
-  readonly corrected: UserError[];
+  readonly mended: UserError[];
 }
 
 /** Conditions on both lines. */
@@ -65,37 +76,42 @@ const needsOf = (line: MeantLine, next: MeantLine): Pick<MeantLine, 'models' | '
   gpus: [...(line.gpus ?? []), ...(next.gpus ?? [])],
 });
 
+/** A line with its mistakes corrected. */
+type Corrected = Required<Pick<MeantLine, 'words' | 'isSpelling'>>;
+
 /** The words of a line, with its mistakes corrected; undefined for a line that cannot be corrected. */
-async function checked(line: MeantLine, search: Search): Promise<readonly string[] | undefined> {
+async function checked(line: MeantLine, search: Search): Promise<Corrected | undefined> {
   const key = JSON.stringify(line.words);
   if (search.seen.has(key) || search.seen.size > MOST_MISTAKES) return undefined;
   search.seen.add(key);
   try {
     await search.check(line);
-    return line.words;
+    return { words: line.words, isSpelling: line.isSpelling ?? false };
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     if (!(error instanceof LineMistake)) {
       const next = lineMeant(error, line.words, ONE_OF_FLAGS);
-      const words = next && (await checked({ ...line, words: next.words }, search));
-      (words === undefined ? search.further : search.corrected).push(error);
-      return words;
+      const mended = next && { ...line, words: next.words, isSpelling: false };
+      const found = mended && (await checked(mended, search));
+      (found === undefined ? search.further : search.mended).push(error);
+      return found;
     }
-    // The mistake's own correction leaves out a part, which its message explains.
-    if (error.lines.some(({ isShorter }) => isShorter) && !line.isShorter)
-      search.further.push(error);
+    // Its own correction leaves something out, which its message says.
+    const isAlone = error.lines.length === 0 || error.lines.some(({ isShorter }) => isShorter);
+    if (isAlone && !error.advice.isCondition && !line.isShorter) search.further.push(error);
     for (const next of error.lines) {
-      // A line that leaves out a part of what was written, and adds another, is a different request.
+      // Left out what was written, and added what was not: that is another question.
       if (next.isShorter || (line.isShorter && next.hasExample)) continue;
-      const words = await checked(
+      const found = await checked(
         {
           words: next.words,
           isShorter: line.isShorter ?? false,
+          isSpelling: (line.isSpelling && next.isSpelling) ?? false,
           ...needsOf(line, next),
         },
         search,
       );
-      if (words) return words;
+      if (found) return found;
     }
     return undefined;
   }
@@ -104,27 +120,35 @@ async function checked(line: MeantLine, search: Search): Promise<readonly string
 /** One flag with its value, alone in a suggestion. */
 const ONE_FLAG = /^(?:write|add) (--[a-z][\w-]*)(?: (\S+))?$/;
 
-/** The same, with alternatives: `write it as in --p95 500ms`, `add --ids 1,2,3, or --text FILE`. */
+/** The same, and what else can be written: `write it as in --p95 500ms`, `add --ids 1,2,3, or --text FILE`. */
 const ONE_OF_FLAGS =
   /^(?:write|add)(?: it as in)? (--[a-z][\w-]*)(?: (?!and\b|[A-Z]+\b)(\S+?))?(?:,? or\b.*)?$/;
 
 /** `did you mean h100?`, and the word that it replaces, at the end of a message. */
-const MEANT = /^did you mean "?([^"?]+)"?\?$/;
+const MEANT = /^did you mean "?([^"?]+)"?\?$|^write (hf:[^\s,]+)(?:, or download it: .*)?$/;
+
+/** Commands that read models of the hub. */
+const OF_HUB: ReadonlySet<string> = new Set([
+  ...['profile', 'compare', 'compare-srte', 'diff', 'fit', 'train-plan', 'inspect', 'verify'],
+  ...['rope', 'validate', 'attention', 'quick-test', 'convert-checkpoint'],
+]);
 const FOUND = /(?:found|unknown|like)\b.* "([^"]+)"$/;
 
+type InputLines = Pick<typeof import('./wrong-input.js'), 'lineForArtifact' | 'lineForInput'>;
+
 /**
- * The error of a command, with a whole line as its suggestion. This requires that the suggestion is one word or one
- * flag of the line, and that the changed line can be read.
+ * The error of a command with its suggestion as a whole line, where that is one word or one flag of the line and the
+ * changed line can be read.
  * @param words The line as it was written.
  */
 export async function withWholeLine(
   error: UserError,
   words: readonly string[],
   check: LineCheck,
-  lineForInput: (words: readonly string[]) => MeantLine | undefined,
+  { lineForArtifact, lineForInput }: InputLines,
 ): Promise<UserError> {
   if (error.code !== 'usage' && error.code !== 'refused-file') return error;
-  const line = lineMeant(error, words) ?? lineForInput(words);
+  const line = lineForArtifact(words) ?? lineMeant(error, words) ?? lineForInput(words);
   if (line === undefined) return error;
   try {
     await check(line);
@@ -148,11 +172,13 @@ function lineMeant(
 ): MeantLine | undefined {
   const [problem] = error.problems.length === 1 ? error.problems : [];
   const { suggestion = '', message } = problem ?? error;
-  const meant = replacedWord(words, MEANT.exec(suggestion)?.[1], FOUND.exec(message)?.[1]);
-  if (meant) return { words: meant, lead: suggestion.replaceAll('"', '') };
+  const [, close, model] = MEANT.exec(suggestion) ?? [];
+  const named = OF_HUB.has(words[0] ?? '') ? model : undefined;
+  const meant = replacedWord(words, close ?? named, FOUND.exec(message)?.[1]);
+  if (meant) return { words: meant, ...(close && { lead: suggestion.replaceAll('"', '') }) };
   const [, flag, value] = oneFlag.exec(suggestion) ?? [];
   if (flag === undefined) return undefined;
-  // A flag that the user wrote stays, unless it is the mistake.
+  // What is written stays, unless it is the mistake.
   const isMistake = message.startsWith(`${flag}:`) || message.startsWith(`${flag} `);
   const isKept = oneFlag === ONE_OF_FLAGS && words.includes(flag) && !isMistake;
   return isKept ? undefined : { words: withFlag(words, flag, value) };

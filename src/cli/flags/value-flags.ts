@@ -321,6 +321,11 @@ export function wholeNumber(
     return unreadable(flag, text, `at most ${most} tokens`, `write it as in --${flag} 32k`);
   }
   if (value === undefined) {
+    const several = text.split(',').map((each) => each.trim());
+    if (several.length > 1 && several.every((each) => positiveCount(each, unit) !== undefined)) {
+      const lines = several.map((each) => `--${flag} ${each}`).join(', ');
+      return unreadable(flag, text, 'one number', `write a line for each: ${lines}`);
+    }
     const example = unit === 'tokens' ? '4096 or 32k' : '128';
     return unreadable(flag, text, 'a positive whole number', `write it as in --${flag} ${example}`);
   }

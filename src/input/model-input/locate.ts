@@ -6,6 +6,7 @@ import { usageError } from '../../base/errors.js';
 import { ADAPTER_CONFIG, configIn, isAdapterFolder } from '../../base/files/config-names.js';
 import { packagePath } from '../../base/files/file-system.js';
 import { fileNamesIn, mountedPath, pathKind } from '../../base/files/mounted.js';
+import { hubSuggestion } from '../../base/text/hub-names.js';
 import { commandText } from '../../base/text/setting.js';
 import type { Listing } from '../../checkpoint/checkpoint.js';
 import {
@@ -16,10 +17,11 @@ import {
   isOnnxName,
   isWeightsName,
 } from '../../checkpoint/formats.js';
-import { nearest } from '../../config/nearest.js';
+import { nearestWithDigits } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
 import { FAMILY_NAMES } from '../../model/architecture/families.js';
 import { presetsOf } from '../../model/architecture/presets.js';
+import { hubRepository, presetOfPublished } from './published-models.js';
 
 const INDEX_NAME = /\.index\.json$/i;
 const CONFIG_NAME = /\.(?:ya?ml|json)$/i;
@@ -219,7 +221,7 @@ const PUBLISHED_FILES: Readonly<Record<string, string>> = {
 };
 
 /** Preset of a published file, by its name or path: `configs/pretrain_optimized.yaml`. */
-export function publishedPreset(name: string): string | undefined {
+function publishedPreset(name: string): string | undefined {
   const file = path.basename(foldedName(name));
   const stem = file.replace(/\.ya?ml$/, '');
   return Object.hasOwn(PUBLISHED_FILES, stem) ? PUBLISHED_FILES[stem] : undefined;
@@ -230,9 +232,22 @@ export function presetsNamed(name: string): string[] {
   // `minimind-2` is minimind2; a name with other digits would be another model.
   const spelled = (each: string) => foldedName(each).replaceAll('-', '');
   const wanted = spelled(publishedPreset(name) ?? name);
-  return presetNames().filter((preset) =>
+  const found = presetNames().filter((preset) =>
     [preset, lastPart(preset)].some((each) => spelled(each) === wanted),
   );
+  if (found.length > 0) return found;
+  const published = presetOfPublished(name);
+  return published === undefined ? [] : [published];
+}
+
+/** The preset that is used for a name of another kind: a file of a published report, or a published model. */
+export function presetInstead(name: string): string | undefined {
+  const file = publishedPreset(name);
+  if (file !== undefined) return file;
+  const [preset = ''] = presetsNamed(name);
+  const spelled = foldedName(name).replaceAll('-', '');
+  const isOwn = [preset, lastPart(preset)].some((each) => each.replaceAll('-', '') === spelled);
+  return isOwn || preset === '' ? undefined : preset;
 }
 
 /** The only preset of this name. */
@@ -245,20 +260,34 @@ function presetNamed(name: string): string | undefined {
 /** Advice for a name that is not a preset, such as that of a family. */
 export function presetAdvice(name: string): string {
   const folded = name.toLowerCase();
+  const repository = hubRepository(name);
+  const hub = repository === undefined ? '' : `hf:${repository}`;
   const family = FAMILY_NAMES.find((each) => each === folded);
-  const example = presetNames().find((preset) => preset.startsWith(`${family}/`));
-  if (example !== undefined) {
-    return `${family} is a family: write one of its presets, as ${example}; ${commandText('list', [String(family)])} shows them`;
+  const own = presetNames().filter((preset) => preset.startsWith(`${family}/`));
+  if (own.length > 0) {
+    const shown = own.length > MOST_LISTED ? [`${own[0]}, …`] : own;
+    const all = commandText('list', [String(family)]);
+    return `${family} is a family: write one of its presets, ${[...shown, hub].filter(Boolean).join(', ')}; ${all} shows them`;
   }
   const close = nearestPreset(name);
-  return close ? `did you mean ${close}?` : `${commandText('list')} shows the presets`;
+  if (close !== undefined) return `did you mean ${close}?`;
+  return (repository && hubSuggestion(repository)) ?? `${commandText('list')} shows the presets`;
 }
 
 /** The preset with the most similar name, without its family where that is unique. */
+/** Most presets of a family in an error. */
+const MOST_LISTED = 8;
+
+/** The preset with the most similar name, as short as it is unique. A name with other digits is another model. */
 function nearestPreset(name: string): string | undefined {
   const presets = presetNames();
-  const close = nearest(name, [...presets, ...presets.map(lastPart)]);
-  if (close === undefined || close.includes('/')) return close;
+  const all = [...presets, ...presets.map(lastPart)];
+  const start = `${foldedName(name)}-`;
+  const longer = all.filter((each) => each.startsWith(start));
+  const close = longer.length === 1 ? longer[0] : nearestWithDigits(name, all);
+  const known = hubRepository(name);
+  if (close === undefined || (known !== undefined && longer.length === 0)) return undefined;
+  if (close.includes('/')) return close;
   return presetsNamed(close).length === 1 ? close : presetsNamed(close)[0];
 }
 
