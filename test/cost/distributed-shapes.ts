@@ -347,7 +347,7 @@ const zeroes: readonly Row[] = [
           shared: parameters(size / 3, 0),
           vectors: vector(1),
           storage: floats(1),
-          shapes: listOf(times(count(size / 3, 2), [get(1)])),
+          shapes: listOf(times(count(size / 3, get(1).length), [get(1)])),
         }),
     ],
   ),

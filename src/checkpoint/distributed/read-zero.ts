@@ -183,8 +183,9 @@ function modelStatesIn(file: ByteFile, budget: PickleBudget): ModelStates {
   return { file, entries: dictIn(file, 'the file', readTorchObject(file, budget).root) };
 }
 
-/** Approximate bytes of a tensor that is made of runs. */
+/** Approximate bytes of a tensor that is made of runs, and of a run when it is read. */
 const TENSOR_BYTES = 1000;
+const RUN_BYTES = 300;
 
 class ZeroReader {
   readonly #folder: string;
@@ -226,9 +227,10 @@ class ZeroReader {
     return { all: this.#tensors, warnings };
   }
 
-  #add({ file }: ModelStates, name: string, tensor: StoredTensor): void {
+  /** @param runs Runs of values that the tensor is made of. */
+  #add({ file }: ModelStates, name: string, tensor: StoredTensor, runs = 1): void {
     if (this.#tensors.has(name)) throw nameTwice(file, name);
-    this.#budget.spend(TENSOR_BYTES, refuseAt(file.path, tensorPlace(name)));
+    this.#budget.spend(TENSOR_BYTES + RUN_BYTES * runs, refuseAt(file.path, tensorPlace(name)));
     this.#tensors.set(name, tensor);
   }
 
@@ -277,6 +279,7 @@ class ZeroReader {
         this.#ofRuns({ name, shape, elements }, first.dtype, () =>
           runsOfSlices(flat, 0, size, elements),
         ),
+        flat.length,
       );
     }
   }
@@ -314,6 +317,7 @@ class ZeroReader {
           model,
           shape.name,
           this.#ofRuns(shape, dtype, () => runsOfRange(vectors, from, shape.elements)),
+          runCount(vectors, from, shape.elements),
         );
         start += shape.elements;
       }
@@ -335,14 +339,18 @@ class ZeroReader {
     for (const shape of shapes) {
       const from = start;
       const size = Math.ceil(shape.elements / world);
-      const dtype = this.#partitions[0]?.vectors[0]?.dtype ?? 'F32';
+      const [first] = this.#partitions;
+      const dtype = first?.vectors[0]?.dtype ?? 'F32';
+      const ranks = size === 0 ? 0 : Math.ceil(shape.elements / size);
       const runs = () =>
         this.#partitions
-          .slice(0, size === 0 ? 0 : Math.ceil(shape.elements / size))
+          .slice(0, ranks)
           .flatMap(({ vectors }, rank) =>
             runsOfRange(vectors, from, Math.min(size, shape.elements - rank * size)),
           );
-      this.#add(model, shape.name, this.#ofRuns(shape, dtype, runs));
+      // All processes have vectors of the same sizes.
+      const count = ranks * runCount(first?.vectors ?? [], from, size);
+      this.#add(model, shape.name, this.#ofRuns(shape, dtype, runs), count);
       start += size;
     }
   }
@@ -411,6 +419,12 @@ function runsOfRange(
     if (first < last) runs.push(narrow(vector, 0, first - start, last - first));
   }
   return runs;
+}
+
+/** Number of runs of a range. */
+function runCount(vectors: readonly StoredTensor[], from: number, count: number): number {
+  const starts = startsOf(vectors);
+  return count === 0 ? 0 : lastUpTo(starts, from + count - 1) - lastUpTo(starts, from) + 1;
 }
 
 const knownStarts = new WeakMap<readonly StoredTensor[], readonly number[]>();

@@ -6,7 +6,7 @@
 
 import type { Storages } from '../state-dict/storages.js';
 import { callGlobal } from './call-global.js';
-import { explainGlobal, globalMeaning } from './globals.js';
+import { allowedGlobal, explainGlobal, globalMeaning } from './globals.js';
 import type { PickleSource } from './pickle-machine.js';
 import {
   checkStructure,
@@ -15,7 +15,7 @@ import {
   PickleMachine,
   TABLE_BYTES,
 } from './pickle-machine.js';
-import type { Global, PickleValue, Tuple } from './values.js';
+import type { PickleValue, Tuple } from './values.js';
 import { isKind, Members, opaque, Table } from './values.js';
 
 /**
@@ -123,8 +123,8 @@ const tupleOf =
   };
 
 function findGlobal(machine: PickleMachine, module: string, name: string): void {
-  const global: Global = { kind: 'global', module, name };
-  if (globalMeaning(global) === undefined) {
+  const global = allowedGlobal(module, name);
+  if (global === undefined) {
     const { message, suggestion } = explainGlobal(module, name);
     throw machine.source.refusal('pickle-global', message, suggestion);
   }
