@@ -371,7 +371,9 @@ class ZeroReader {
     if (shared === null) return;
     for (const [name, stored] of dictIn(model.file, 'shared_params', shared)) {
       const tensor = typeof stored === 'string' ? this.#tensors.get(stored) : undefined;
-      if (typeof name === 'string' && tensor) this.#tensors.set(name, tensor);
+      if (typeof name !== 'string' || !tensor) continue;
+      this.#budget.spend(TENSOR_BYTES, refuseAt(model.file.path, tensorPlace(name)));
+      this.#tensors.set(name, tensor);
     }
   }
 
