@@ -86,7 +86,7 @@ export const GGUF_RULES = {
   'gguf-version': 'The version of the format is 2 or 3, in little-endian bytes.',
   'gguf-whole': 'Metadata and tensor list end within the file.',
   'gguf-counts':
-    'A file has at most 100,000 keys and 200,000 tensors, below 16 MB at most 50,000, and bytes for all of them.',
+    'A file has at most 100,000 keys and 200,000 tensors, below 16 MB at most 30,000, and bytes for all of them.',
   'gguf-key': 'A key has 1 to 65,535 bytes of UTF-8.',
   'gguf-key-twice': 'The metadata has each key once.',
   'gguf-value-type': 'A value has one of the 13 types of the format.',
@@ -304,7 +304,7 @@ export const ONNX_RULES = {
   'onnx-nodes': 'A model has at most 500,000 nodes.',
   'onnx-metadata': 'A model has at most 100,000 entries of metadata, operator sets and functions.',
   'onnx-tensors':
-    'A model has at most 200,000 tensors, in a file below 16 MB at most 50,000. Each other name of one counts.',
+    'A model has at most 200,000 tensors, in a file below 16 MB at most 30,000. Each other name of one counts.',
   'onnx-name-twice': 'A graph has each initializer once.',
   'onnx-type': 'The element type of a tensor is one that ONNX defines.',
   'onnx-rank': 'A tensor has at most 64 dimensions.',

@@ -10,7 +10,7 @@ import type { StoredTensor } from './stored-tensor.js';
 import type { PickleBudget } from './torch/pickle/pickle-machine.js';
 import type { PickleValue } from './torch/pickle/values.js';
 
-/** Names of the files of a folder, sorted; `file` for a path that is no folder. */
+/** Names of the files of a folder, sorted; `file` for a path that is not a folder. */
 export type Listing = readonly string[] | 'file';
 
 /** A path of a checkpoint, with its listing where it is known. */

@@ -1,10 +1,10 @@
 /** Reads a command line against the declared arguments and flags of its command, before the command library does. */
 import type { Command } from '@oclif/core/command';
 import { usageError } from '../base/errors.js';
-import { freeName } from '../base/files/file-system.js';
 import { counted, joined } from '../base/text/words.js';
 import { misspelled, nearest, nearestWithDigits } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
+import { type DeclaredFlag, exampleOf, isPlaceholder } from './flag-example.js';
 import { LineMistake, type MeantLine, pasteable } from './line-mistake.js';
 import type { FlagMeaning } from './meanings.js';
 import { foldedName, nearestValue } from './spellings.js';
@@ -14,8 +14,6 @@ export type DeclaredCommand = Pick<
   Command.Loadable,
   'id' | 'args' | 'flags' | 'strict' | 'examples'
 >;
-
-type DeclaredFlag = DeclaredCommand['flags'][string];
 
 /** The words of other tools, which are loaded for a line that needs them. */
 type Meanings = Pick<
@@ -320,12 +318,16 @@ class CommandLine {
       const lead = 'the answer shows it without a flag:';
       return isShown ? [{ ...this.#corrected(given.at, []), lead }] : [];
     }
-    if (name === '' || own === '') {
-      const isValue = found !== undefined && /^(?:-?[\d.]+|true|false|auto)$/i.test(found);
+    if (name === '' || name === '<none>' || own === '') {
+      const isValue =
+        found !== undefined &&
+        (given.value !== undefined || /^(?:-?[\d.]+|true|false|auto|all)$/i.test(found));
+      const words = [given.written, ...(isValue ? [found] : [])].join(' ');
+      const reason = name === '<none>' && own !== '' ? 'has no counterpart here' : 'is not needed';
       return [
         {
           ...this.#corrected(given.at, [], isValue ? length : 1),
-          lead: `${given.written} is not needed:`,
+          leftOut: [`${words} ${reason}`],
         },
       ];
     }
@@ -360,18 +362,13 @@ class CommandLine {
   /** The line with the value of `--model FILE` as an argument. */
   #asArgument(kind: string, value: string | undefined, at: number, length: number): MeantLine[] {
     const names = Object.keys(this.#command.args);
-    const index =
-      kind === 'data'
-        ? 0
-        : kind === 'model'
-          ? MODEL_ARGUMENTS.has(names[0] ?? '')
-            ? 0
-            : -1
-          : names.indexOf(kind);
-    const isOther =
-      (kind === 'data' && this.#command.id !== 'data') ||
-      (kind === 'out' && value !== undefined && Object.hasOwn(FORMAT_NAMES, value.toLowerCase()));
-    if (value === undefined || index < 0 || isOther || this.#arguments[index]) return [];
+    const isFirst =
+      (kind === 'data' && this.#command.id === 'data') ||
+      (kind === 'model' && MODEL_ARGUMENTS.has(names[0] ?? ''));
+    const index = isFirst ? 0 : names.indexOf(kind);
+    const isFormat =
+      kind === 'out' && value !== undefined && Object.hasOwn(FORMAT_NAMES, value.toLowerCase());
+    if (value === undefined || index < 0 || isFormat || this.#arguments[index]) return [];
     const rest = this.words.toSpliced(at, length);
     const words = index === 0 ? [value, ...rest] : [...rest, value];
     return [{ ...this.#line(words), models: kind === 'model' ? [value] : [] }];
@@ -753,15 +750,12 @@ class CommandLine {
   }
 }
 
-/** Names of formats, which are no files. */
+/** Names of formats, which are not files. */
 const FORMAT_NAMES = { safetensors: true, pt: true, pth: true, gguf: true, onnx: true, bin: true };
 
 /** Words of a line about a training. */
 const OF_TRAINING =
   /^--(?:micro-batch|accumulation|optimizer|zero|recompute|global-batch|train-tokens|loss)\b|^--for=?training$|^training$/;
-
-/** Whether only the user can name the value: `FILE`. */
-const isPlaceholder = (example: string) => /^[A-Z][A-Z:,|x]*$/.test(example);
 
 /** A flag that the command does not know, and its value after `=`. */
 interface GivenFlag {
@@ -843,53 +837,6 @@ interface ExtraWord {
 }
 
 const spaced = (id: string) => id.replaceAll(':', ' ');
-
-/** Examples for the placeholders in the help. A value that only the user knows, such as FILE, has none. */
-const EXAMPLES: Readonly<Record<string, string>> = {
-  N: '1',
-  K: '5',
-  NUMBER: '0.9',
-  SHARE: '0.9',
-  RATE: '1e-5',
-  STEPS: '100',
-  'N,N': '1,2',
-  'RATIO,RATIO': '0.5,1',
-  'X,X': '-1,0,0.5',
-  SIZE: '24GB',
-  TYPE: 'bf16',
-  RULE: 'nanogpt',
-  IDS: '1,2,3',
-  'KEY=VALUE': 'model.num_layers=24',
-  'MODEL|ngram:N': 'ngram:3',
-  'K|auto': 'auto',
-  'auto|none|ID': 'auto',
-  'mean|first|layer:N': 'mean',
-  'NAME|N': '1',
-};
-
-/** Example in a description: `as in 8,9`. A default such as `as in the file` is not an example. */
-const EXAMPLE = /(?<!\[default: )\bas in (?!the\b)([^\s,;)\]]+)/;
-
-/** Default in a description that is a value, not the beginning of a phrase. */
-const DEFAULT = /\[default: (\d\S*?)(?:[,;] |\])/;
-
-/** A value that a flag accepts: its first choice, or the example or default of its description, or one for its kind. */
-function exampleOf(flag: DeclaredFlag): string {
-  const {
-    options,
-    helpValue = 'VALUE',
-    description = '',
-  } = flag as {
-    options?: readonly string[];
-    helpValue?: string;
-    description?: string;
-  };
-  const example = EXAMPLE.exec(description)?.[1];
-  if (flag.name === 'save' && example !== undefined) return freeName(example);
-  const preset = helpValue === 'N' ? undefined : DEFAULT.exec(description)?.[1];
-  const usual = options && nearestValue(flag.name, 'true', options);
-  return usual ?? options?.[0] ?? example ?? preset ?? EXAMPLES[helpValue] ?? helpValue;
-}
 
 /** Names of flags of which a flag needs at least one. */
 const alternativesOf = ({ relationships = [] }: DeclaredFlag): string[] =>

@@ -12,6 +12,8 @@ export interface MeantLine {
   readonly words: readonly string[];
   /** Text before it: `did you mean --context?` */
   readonly lead?: string;
+  /** What it leaves out, with the reason: `--port 8000 is not needed`. */
+  readonly leftOut?: readonly string[];
   /** Whether it lacks a part that the user wrote. Such a line is the last choice. */
   readonly isShorter?: boolean;
   /** Whether it has a value that the user did not write. */
@@ -56,6 +58,8 @@ export class LineMistake extends UserError {
 export function lineAdvice(line: MeantLine | undefined, advice: Advice): string | undefined {
   const { otherwise, more } = advice;
   if (line === undefined) return more ?? otherwise;
-  const written = [line.lead, `write ${pasteable(line.words)}`].filter(Boolean).join(' ');
+  const { lead, leftOut = [], words } = line;
+  const without = leftOut.length > 0 && `${leftOut.join(', ')}:`;
+  const written = [lead, without, `write ${pasteable(words)}`].filter(Boolean).join(' ');
   return [written, more].filter(Boolean).join(', or ');
 }

@@ -109,7 +109,7 @@ async function checkedError(error: unknown, words: readonly string[], config: Co
   return withWholeLine(error, words, check, await import('./wrong-input.js'));
 }
 
-/** A word of a proposed line that is not what the line needs. */
+/** Marks the mistake of a proposed line, which says nothing about the typed one. */
 const CONDITION = { isCondition: true };
 
 /** Reads a line as its command does, without running it. @throws UserError for a mistake. */
@@ -126,7 +126,13 @@ async function checkLine({ words, models = [], gpus = [] }: MeantLine, config: C
   const isCommand = config.findCommand(words[0] ?? '') !== undefined;
   const name = words.slice(0, isCommand ? 1 : 2);
   const rest = (await readWords([...words], config)).slice(name.length);
-  const command = await config.findCommand(name.join(':'), { must: true }).load();
+  const declared = config.findCommand(name.join(':'), { must: true });
+  const isOfHub = (declared as { readsHub?: unknown }).readsHub !== undefined;
+  const reference = isOfHub ? undefined : rest.find((word) => word.startsWith('hf:'));
+  if (reference !== undefined) {
+    throw new LineMistake(`${name.join(' ')} reads local files, found ${reference}`, [], CONDITION);
+  }
+  const command = await declared.load();
   try {
     await new (command as unknown as CheckedClass)(rest, config).checkWords();
   } catch (error) {

@@ -15,9 +15,9 @@ import { foldedName } from './spellings.js';
 
 /**
  * Meanings of flags, and the names that have them. A meaning is a flag here, `flag=value` a flag with that value for a
- * switch of another tool, `<name>` an argument, `<shown>` what a profile shows without a
- * flag, and '' what is not needed and left out. A name `color=never` is a flag with
- * that value. A name can have several meanings: of those whose line is accepted, the first is proposed.
+ * switch of another tool, `<name>` an argument, `<shown>` what a profile shows without a flag, `<none>` a flag without a
+ * counterpart, and '' a flag that is not needed. The last two are left out, and the error says so. A name `color=never`
+ * is a flag with that value. A name can have several meanings: of those whose line is accepted, the first is proposed.
  */
 const FLAGS: readonly (readonly [meaning: string, names: string])[] = [
   ['<shown>', 'params,parameters,num-params,flops,macs,memory,vram,kv-cache,kv,size'],
@@ -155,10 +155,12 @@ const FLAGS: readonly (readonly [meaning: string, names: string])[] = [
   ],
   ['zero', 'zero-stage,stage,deepspeed,deepspeed-stage,zero-optimization,ds-stage,zero-opt-level'],
   ['zero=1', 'zero1,zero-stage1,stage1,use-distributed-optimizer'],
-  ['zero=2', 'fsdp=shard-grad-op,sharding-strategy=shard-grad-op'],
-  ['zero=2', 'zero2,zero-stage2,stage2'],
-  ['zero=3', 'fsdp=full-shard,sharding-strategy=full-shard,fsdp=hybrid-shard'],
-  ['zero=3', 'zero3,zero-stage3,stage3,fsdp,fsdp2,full-shard'],
+  ['zero=2', 'zero2,zero-stage2,stage2,fsdp=shard-grad-op,sharding-strategy=shard-grad-op'],
+  [
+    'zero=3',
+    'fsdp=full-shard,sharding-strategy=full-shard,fsdp=hybrid-shard,' +
+      'zero3,zero-stage3,stage3,fsdp,fsdp2,full-shard',
+  ],
   ['zero=0', 'no-zero'],
   ['optimizer', 'optim,opt,optimiser'],
   ['optimizer=adamw-8bit', 'adam8bit,8bit-adam,adamw8bit,8bit-optimizer,use-8bit-adam'],
@@ -279,18 +281,25 @@ const FLAGS: readonly (readonly [meaning: string, names: string])[] = [
   ['system', 'system-prompt,sys'],
   ['min-lr', 'min-learning-rate,lr-min,learning-rate-min,eta-min'],
   [
+    '<none>',
+    'ngl,n-gpu-layers,gpu-layers,n-cpu-moe,gpu-memory-utilization,mem-fraction-static,split-mode,' +
+      'main-gpu,enforce-eager',
+  ],
+  [
     '',
-    'ngl,n-gpu-layers,gpu-layers,stream,do-sample,sample,trust-remote-code,use-cache,' +
-      'device-map,n-cpu-moe,gpu-memory-utilization,mem-fraction-static,split-mode,main-gpu,' +
-      'no-mmap,mlock,port,host,library-name,estimate-only,enforce-eager,safe-serialization,ttl,' +
+    'stream,do-sample,sample,trust-remote-code,use-cache,' +
+      'device-map,no-mmap,mlock,port,host,library-name,estimate-only,safe-serialization,ttl,' +
       'identifier,local-rank,master-port,output-hidden-states,low-cpu-mem-usage,' +
       'bnb-4bit-compute-dtype,bnb-4bit-quant-type,use-fast,api-key,served-model-name,' +
       'attn-backend,wandb,report-to,logging-steps,save-steps,compile,backend',
   ],
 ];
 
-/** Choice that switches a flag off, for the switches of other tools that stand for one of its values. */
+/** Values that disable a flag, for switches of other tools that mean another one of its values. */
 const OFF: Readonly<Record<string, string>> = { recompute: 'none', zero: '0', attention: 'plain' };
+
+/** Numbers that mean all layers in llama.cpp. */
+const ALL_LAYERS = { '-1': '', '99': '', '999': '', all: '' } as const;
 
 /** Values of flags of other tools and what they are called here; '' where the flag is then not needed. */
 const VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -304,9 +313,13 @@ const VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   fa: { auto: '' },
   flashattn: { auto: '' },
   dosample: { true: '' },
+  // All layers on the GPU, as here.
+  ngl: ALL_LAYERS,
+  ngpulayers: ALL_LAYERS,
+  gpulayers: ALL_LAYERS,
 };
 
-/** What takes the place of flags that have no meaning here. */
+/** Advice for flags without a meaning here. */
 const ADVICE: Readonly<Record<string, string>> = {
   tasks:
     'minimind runs no benchmarks such as hellaswag; for the perplexity of a text write --text FILE',
@@ -333,7 +346,7 @@ export function isSpelling(given: string, { name, value, onlyFor, values }: Flag
   const isSame = value === undefined && onlyFor === undefined && values === undefined;
   const isLimit = /^(?:max|min)-/.test(name) && !/^(?:max|min)/i.test(given);
   const isOne = given.length > 1 && (isArgument || !CHOSEN.has(foldedName(given)));
-  return name !== '' && isSame && isOne && !isLimit;
+  return name !== '' && name !== '<none>' && isSame && isOne && !isLimit;
 }
 
 /** Advice for a flag of another tool without a meaning here. */
@@ -378,9 +391,9 @@ export const keysNamed = (key: string): readonly string[] =>
 
 /** A meaning of a flag of another tool. */
 export interface FlagMeaning {
-  /** Name of the flag, `<name>` of an argument, or '' for what is not needed. */
+  /** Name of the flag, `<name>` of an argument, or one of the special meanings of `FLAGS`. */
   readonly name: string;
-  /** Value that the name of a switch stands for, and the one that it excludes. */
+  /** Value that the switch means, and the value that it excludes. */
   readonly value?: string | undefined;
   readonly off?: string | undefined;
   /** The only value of the other tool's flag that has this meaning. */
@@ -415,132 +428,63 @@ export const otherNames = (): string[] => [
  * First words that people try, and the lines that they mean. `$1` is an argument of theirs, and `$2.gguf` one that has this
  * ending. Arguments without a place follow, and so do their flags.
  */
-const COMMANDS: Readonly<Record<string, readonly string[]>> = {
-  cli: ['generate'],
-  chat: ['generate'],
-  sample: ['generate'],
-  complete: ['generate'],
-  run: ['generate', 'quick-test'],
-  inference: ['generate'],
-  infer: ['generate'],
-  talk: ['generate'],
-  prompt: ['generate'],
-  quantize: [
-    'convert-checkpoint $1 $2.gguf --dtype $3',
-    'convert-checkpoint $1 $2 --quantize $3',
-    'convert-checkpoint $1 $2 --dtype $3',
-    'convert-checkpoint',
+const COMMANDS: readonly (readonly [lines: readonly string[], words: string])[] = [
+  [['generate'], 'cli,chat,sample,complete,inference,infer,talk,prompt'],
+  [['generate', 'quick-test'], 'run'],
+  [
+    [
+      'convert-checkpoint $1 $2.gguf --dtype $3',
+      'convert-checkpoint $1 $2 --quantize $3',
+      'convert-checkpoint $1 $2 --dtype $3',
+      'convert-checkpoint',
+    ],
+    'quantize,quant',
   ],
-  quant: [
-    'convert-checkpoint $1 $2.gguf --dtype $3',
-    'convert-checkpoint $1 $2 --quantize $3',
-    'convert-checkpoint',
+  [['export $1 --save $2.onnx', 'convert-checkpoint'], 'convert'],
+  [
+    ['convert-checkpoint'],
+    'convert-hf-to-gguf,to-gguf,shard,split,gguf-split,zero-to-fp32,consolidate,' +
+      'merge-sharded-fsdp-weights,merge-weights,convert-srte,compress',
   ],
-  convert: ['export $1 --save $2.onnx', 'convert-checkpoint'],
-  'convert-hf-to-gguf': ['convert-checkpoint'],
-  'to-gguf': ['convert-checkpoint'],
-  'merge-lora': ['convert-checkpoint $1 $3 --merge-lora $2', 'convert-checkpoint'],
-  'merge-adapter': ['convert-checkpoint $1 $3 --merge-lora $2', 'convert-checkpoint'],
-  'export-lora': ['convert-checkpoint $1 $3 --merge-lora $2', 'convert-checkpoint'],
-  merge: ['convert-checkpoint $1 $3 --merge-lora $2', 'convert-checkpoint'],
-  shard: ['convert-checkpoint'],
-  split: ['convert-checkpoint'],
-  'gguf-split': ['convert-checkpoint'],
-  'zero-to-fp32': ['convert-checkpoint'],
-  consolidate: ['convert-checkpoint'],
-  'merge-sharded-fsdp-weights': ['convert-checkpoint'],
-  'merge-weights': ['convert-checkpoint'],
-  'convert-srte': ['convert-checkpoint'],
-  compress: ['convert-checkpoint'],
-  eval: ['evaluate'],
-  ppl: ['evaluate'],
-  perplexity: ['evaluate'],
-  'lm-eval': ['evaluate'],
-  score: ['evaluate'],
-  finetune: ['train-plan'],
-  'fine-tune': ['train-plan'],
-  pretrain: ['train-plan'],
-  sft: ['train-plan'],
-  schedule: ['train-plan'],
-  flops: ['profile'],
-  'kv-cache': ['profile'],
-  count: ['profile'],
-  params: ['profile'],
-  parameters: ['profile'],
-  size: ['profile'],
-  info: ['profile'],
-  summary: ['profile'],
-  show: ['profile'],
-  'count-params': ['profile'],
-  describe: ['profile'],
-  stats: ['profile'],
-  netron: ['profile $1 --tensors'],
-  draw: ['profile $1 --tensors'],
-  visualize: ['profile $1 --tensors'],
-  graph: ['profile $1 --tensors'],
-  plot: ['profile $1 --tensors'],
-  print: ['profile $1 --tensors'],
-  tree: ['profile $1 --tensors'],
-  torchinfo: ['profile $1 --tensors'],
-  torchsummary: ['profile $1 --tensors'],
-  architecture: ['profile $1 --tensors'],
-  tokenize: ['data'],
-  tokens: ['data'],
-  'count-tokens': ['data'],
-  'token-count': ['data'],
-  preprocess: ['data'],
-  dataset: ['data'],
-  tokenizer: ['data'],
-  estimate: ['fit'],
-  'estimate-memory': ['fit'],
-  memory: ['fit'],
-  vram: ['fit'],
-  serve: ['fit'],
-  server: ['fit'],
-  load: ['fit'],
-  'can-i-run': ['fit'],
-  'can-it-run': ['fit'],
-  'will-it-fit': ['fit'],
-  'memory-usage': ['fit'],
-  deploy: ['fit'],
-  speed: ['fit'],
-  throughput: ['fit'],
-  requirements: ['fit'],
-  gpu: ['fit --list-gpus'],
-  gpus: ['fit --list-gpus'],
-  'list-gpus': ['fit --list-gpus'],
-  hardware: ['fit --list-gpus'],
-  test: ['quick-test'],
-  bench: ['quick-test --only timing'],
-  benchmark: ['quick-test --only timing'],
-  'smoke-test': ['quick-test'],
-  check: ['validate'],
-  lint: ['validate'],
-  diff: ['compare'],
-  vs: ['compare'],
-  search: ['plan'],
-  design: ['plan'],
-  optimize: ['plan'],
-  new: ['init'],
-  create: ['init'],
-  models: ['list'],
-  presets: ['list'],
-  ls: ['list'],
-  onnx: ['export $1 --save $2.onnx', 'export'],
-  'to-onnx': ['export $1 --save $2.onnx', 'export'],
-  tensors: ['inspect --tensors'],
-  keys: ['inspect --tensors'],
-  cat: ['inspect'],
-  dump: ['inspect'],
-  'gguf-dump': ['inspect'],
-  srte: ['compare-srte'],
-  devices: ['doctor'],
-  engines: ['doctor'],
-  env: ['doctor'],
-  ps: ['doctor'],
-  'nvidia-smi': ['doctor'],
-  version: ['--version'],
-};
+  [
+    ['convert-checkpoint $1 $3 --merge-lora $2', 'convert-checkpoint'],
+    'merge-lora,merge-adapter,export-lora,merge',
+  ],
+  [['evaluate'], 'eval,ppl,perplexity,lm-eval,score'],
+  [['train-plan'], 'finetune,fine-tune,pretrain,sft,schedule'],
+  [
+    ['profile'],
+    'flops,kv-cache,count,params,parameters,size,info,summary,show,count-params,describe,stats',
+  ],
+  [
+    ['profile $1 --tensors'],
+    'netron,draw,visualize,graph,plot,print,tree,torchinfo,torchsummary,architecture',
+  ],
+  [['data'], 'tokenize,tokens,count-tokens,token-count,preprocess,dataset,tokenizer'],
+  [
+    ['fit'],
+    'estimate,estimate-memory,memory,vram,serve,server,load,can-i-run,can-it-run,will-it-fit,' +
+      'memory-usage,deploy,speed,throughput,requirements',
+  ],
+  [['fit --list-gpus'], 'gpu,gpus,list-gpus,hardware'],
+  [['quick-test'], 'test,smoke-test'],
+  [['quick-test --only timing'], 'bench,benchmark'],
+  [['validate'], 'check,lint'],
+  [['compare'], 'diff,vs'],
+  [['plan'], 'search,design,optimize'],
+  [['init'], 'new,create'],
+  [['list'], 'models,presets,ls'],
+  [['export $1 --save $2.onnx', 'export'], 'onnx,to-onnx'],
+  [['inspect --tensors'], 'tensors,keys'],
+  [['inspect'], 'cat,dump,gguf-dump'],
+  [['compare-srte'], 'srte'],
+  [['doctor'], 'devices,engines,env,ps,nvidia-smi'],
+  [['--version'], 'version'],
+];
+
+/** The lines that a word means; none for a word that is not in the table. */
+const linesOf = (word: string): readonly string[] =>
+  COMMANDS.find(([, words]) => words.split(',').includes(word))?.[0] ?? [];
 
 /** The words after the name of a command, with a test of the flags that have no value. */
 export interface VerbWords {
@@ -595,7 +539,7 @@ const PROGRAMS: ReadonlySet<string> = new Set([
 ]);
 
 /** Whether a word is a command of another tool. */
-export const isVerb = (word: string): boolean => Object.hasOwn(COMMANDS, verbOf(word));
+export const isVerb = (word: string): boolean => linesOf(verbOf(word)).length > 0;
 
 /** Whether a line begins with a program and its command. */
 export const isProgram = ([word = '', next = '']: readonly string[]): boolean =>
@@ -609,7 +553,7 @@ export function verbLines(word: string, verb: VerbWords): string[][] {
     return isVerb(next) ? verbLines(next, { ...verb, words }) : [[...verb.words]];
   }
   if (!isVerb(word)) return [];
-  return (COMMANDS[own] ?? []).flatMap((template) => {
+  return linesOf(own).flatMap((template) => {
     const words = filled(template, verb);
     return words === undefined ? [] : [words];
   });

@@ -64,7 +64,7 @@ export function checkWeights(
 
 /** The error for a published model, of which only the sizes are here; undefined for another one. */
 export function withoutPublished(model: string): LineMistake | undefined {
-  const repository = fs.existsSync(model) ? undefined : hubRepository(model);
+  const repository = locateModel(model).kind === 'preset' ? hubRepository(model) : undefined;
   if (repository === undefined || presetInstead(model) === undefined) return undefined;
   const folder = repository.slice(repository.indexOf('/') + 1);
   return new LineMistake(`${model}: expected a model with its weights, found its sizes`, [], {

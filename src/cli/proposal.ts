@@ -8,7 +8,7 @@ export type LineCheck = (line: MeantLine) => Promise<void>;
 /** Mistakes in one line that are corrected together. */
 const MOST_MISTAKES = 12;
 
-/** What comes of a mistake. */
+/** The error for a mistake, or the line that runs in its place. */
 export interface Mended {
   readonly error: UserError;
   /** The words of the line, where the typed one differs in spelling only. */
@@ -28,8 +28,8 @@ export async function withCheckedLine(mistake: LineMistake, check: LineCheck): P
       const search: Search = { check, seen: new Set(), further: own, mended: [] };
       const mended = await checked(line, search);
       if (mended === undefined) continue;
-      const { words, isSpelling } = mended;
-      const { lead = '', ...found } = { ...line, words };
+      const { words, isSpelling, leftOut } = mended;
+      const { lead = '', ...found } = { ...line, words, leftOut };
       const [flag] = /--[\w-]+/.exec(lead) ?? [];
       const isLed =
         flag === undefined || words.some((word) => word.startsWith(flag)) || !lead.endsWith('?');
@@ -55,7 +55,7 @@ async function checkedAdvice(error: UserError, check: LineCheck): Promise<string
   if (!(error instanceof LineMistake)) return error.suggestion;
   for (const line of error.lines) {
     const found = await checked(line, { check, seen: new Set(), further: [], mended: [] });
-    if (found) return lineAdvice({ ...line, words: found.words }, error.advice);
+    if (found) return lineAdvice({ ...line, ...found }, error.advice);
   }
   return lineAdvice(undefined, error.advice);
 }
@@ -70,14 +70,18 @@ interface Search {
   readonly mended: UserError[];
 }
 
-/** Conditions on both lines. */
-const needsOf = (line: MeantLine, next: MeantLine): Pick<MeantLine, 'models' | 'gpus'> => ({
+/** Conditions on both lines, and what both leave out. */
+const joinedNotes = (
+  line: MeantLine,
+  next: MeantLine,
+): Pick<MeantLine, 'models' | 'gpus' | 'leftOut'> => ({
+  leftOut: [...(line.leftOut ?? []), ...(next.leftOut ?? [])],
   models: [...(line.models ?? []), ...(next.models ?? [])],
   gpus: [...(line.gpus ?? []), ...(next.gpus ?? [])],
 });
 
 /** A line with its mistakes corrected. */
-type Corrected = Required<Pick<MeantLine, 'words' | 'isSpelling'>>;
+type Corrected = Required<Pick<MeantLine, 'words' | 'isSpelling' | 'leftOut'>>;
 
 /** The words of a line, with its mistakes corrected; undefined for a line that cannot be corrected. */
 async function checked(line: MeantLine, search: Search): Promise<Corrected | undefined> {
@@ -86,7 +90,8 @@ async function checked(line: MeantLine, search: Search): Promise<Corrected | und
   search.seen.add(key);
   try {
     await search.check(line);
-    return { words: line.words, isSpelling: line.isSpelling ?? false };
+    const { words, isSpelling = false, leftOut = [] } = line;
+    return { words, isSpelling, leftOut };
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     if (!(error instanceof LineMistake)) {
@@ -107,7 +112,7 @@ async function checked(line: MeantLine, search: Search): Promise<Corrected | und
           words: next.words,
           isShorter: line.isShorter ?? false,
           isSpelling: (line.isSpelling && next.isSpelling) ?? false,
-          ...needsOf(line, next),
+          ...joinedNotes(line, next),
         },
         search,
       );
@@ -127,11 +132,6 @@ const ONE_OF_FLAGS =
 /** `did you mean h100?`, and the word that it replaces, at the end of a message. */
 const MEANT = /^did you mean "?([^"?]+)"?\?$|^write (hf:[^\s,]+)(?:, or download it: .*)?$/;
 
-/** Commands that read models of the hub. */
-const OF_HUB: ReadonlySet<string> = new Set([
-  ...['profile', 'compare', 'compare-srte', 'diff', 'fit', 'train-plan', 'inspect', 'verify'],
-  ...['rope', 'validate', 'attention', 'quick-test', 'convert-checkpoint'],
-]);
 const FOUND = /(?:found|unknown|like)\b.* "([^"]+)"$/;
 
 type InputLines = Pick<typeof import('./wrong-input.js'), 'lineForArtifact' | 'lineForInput'>;
@@ -173,8 +173,7 @@ function lineMeant(
   const [problem] = error.problems.length === 1 ? error.problems : [];
   const { suggestion = '', message } = problem ?? error;
   const [, close, model] = MEANT.exec(suggestion) ?? [];
-  const named = OF_HUB.has(words[0] ?? '') ? model : undefined;
-  const meant = replacedWord(words, close ?? named, FOUND.exec(message)?.[1]);
+  const meant = replacedWord(words, close ?? model, FOUND.exec(message)?.[1]);
   if (meant) return { words: meant, ...(close && { lead: suggestion.replaceAll('"', '') }) };
   const [, flag, value] = oneFlag.exec(suggestion) ?? [];
   if (flag === undefined) return undefined;

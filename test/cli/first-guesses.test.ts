@@ -240,6 +240,16 @@ describe('the command line', () => {
       'plan --max-params 1M -o best.yaml',
       /--output: expected a file for the answer .*, found "best.yaml"\n.*--save best.yaml/,
     ],
+    [
+      'fit my.yaml --gpu l4 --n-cpu-moe 10',
+      /--n-cpu-moe 10 has no counterpart here: write minimind/,
+    ],
+    ['fit my.yaml --gpu l4 -ngl 20', /-ngl 20 has no counterpart here: write minimind/],
+    ['fit my.yaml --gpu l4 -ngl 99', /-ngl 99 is not needed: write minimind/],
+    [
+      'serve my.yaml --port 80 --gpu-memory-utilization=0.9 --gpu l4',
+      /did you mean fit\? --port 80 is not needed, --gpu-memory-utilization 0\.9 has no counterpart here: write minimind fit my\.yaml --gpu l4$/m,
+    ],
     ['profile my.yaml --force', /--force: expected a file to replace, found none/],
     [
       'profile my.yaml --dtype q4_k_m',

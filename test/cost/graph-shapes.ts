@@ -65,7 +65,7 @@ const gguf = (content: (size: number) => GgufContent): Shape['make'] =>
   });
 
 /** The most tensors that a file of less than 16 MB can have. */
-const MOST_TENSORS = 50_000;
+const MOST_TENSORS = 30_000;
 
 const tensors = (part: (index: number) => Parameters<typeof tensor>[0], least = 0) =>
   gguf((size) => ({ tensors: parts(size - least, (at) => tensor(part(at)), MOST_TENSORS) }));
@@ -153,7 +153,7 @@ const onnx = (graph: (size: number) => Parts, more: (size: number) => Parts = ()
 const empty = (name: string) => initializer({ name, sizes: [0], data: { raw: Buffer.alloc(0) } });
 
 /** The most tensors that a file of less than 16 MB can have. */
-const MOST_INITIALIZERS = 49_900;
+const MOST_INITIALIZERS = 29_900;
 
 /** A graph in an attribute of a node, to a depth. */
 function nested(depth: number, inmost: Buffer): Buffer {

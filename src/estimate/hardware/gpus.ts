@@ -282,7 +282,7 @@ const matching = <Entry extends Named>(
 const MAKER =
   /\b(?:nvidia|geforce|tesla|quadro|amd|instinct|apple|intel|google|aws|hbm\d?e?|generation|edition|gpu|graphics|480gb)\b/g;
 
-/** A computer of Apple, beside the name of its chip. */
+/** A computer of Apple, in addition to the name of its chip. */
 const MAC = /\b(?:macbook|imac|mac)(?:\s*(?:pro|air|mini|studio))?\b/g;
 
 /** Lower case, without makers and separators; `sxm5` is `sxm`. */

@@ -240,7 +240,7 @@ export function presetsNamed(name: string): string[] {
   return published === undefined ? [] : [published];
 }
 
-/** The preset that is used for a name of another kind: a file of a published report, or a published model. */
+/** The preset that replaces a name of another kind: a file of a published report, or a published model. */
 export function presetInstead(name: string): string | undefined {
   const file = publishedPreset(name);
   if (file !== undefined) return file;
@@ -274,7 +274,6 @@ export function presetAdvice(name: string): string {
   return (repository && hubSuggestion(repository)) ?? `${commandText('list')} shows the presets`;
 }
 
-/** The preset with the most similar name, without its family where that is unique. */
 /** Most presets of a family in an error. */
 const MOST_LISTED = 8;
 

@@ -9,6 +9,6 @@ export const presetsOf = (family: string): readonly Preset[] =>
 /** @throws Error for a preset that the family does not have. */
 export function presetDocument(family: string, name: string): Preset['document'] {
   const preset = presetsOf(family).find((each) => each.name === name);
-  if (preset === undefined) throw new Error(`there is no preset ${family}/${name}`);
+  if (preset === undefined) throw new Error(`unknown preset ${family}/${name}`);
   return preset.document;
 }

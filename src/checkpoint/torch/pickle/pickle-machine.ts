@@ -191,7 +191,7 @@ export function checkStructure(root: PickleValue, source: PickleSource): void {
 
 const MAX_SHORT = 8;
 
-/** Whether a value is a list or tuple of a few values that are no objects. */
+/** Whether a value is a list or tuple of a few values that are not objects. */
 const isShortAndFlat = (value: PickleValue): boolean =>
   (isKind(value, 'list') || isKind(value, 'tuple')) &&
   value.items.length <= MAX_SHORT &&
