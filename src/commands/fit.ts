@@ -15,7 +15,12 @@ import {
   tableRequestOf,
 } from '../cli/flags/fit-flags.js';
 import { details, modelFlags, sourceOf } from '../cli/flags/flags.js';
-import { hardwareFlags, hardwareOf, ownHardware, reservedBytes } from '../cli/flags/hardware-flags.js';
+import {
+  hardwareFlags,
+  hardwareOf,
+  ownHardware,
+  reservedBytes,
+} from '../cli/flags/hardware-flags.js';
 import { pasteable } from '../cli/line-mistake.js';
 import { quote } from '../config/quote.js';
 import type { FitTableResult } from '../estimate/fit/fit-table.js';

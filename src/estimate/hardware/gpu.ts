@@ -480,10 +480,7 @@ const LABELLED_IN_GIB: ReadonlySet<GpuArchitecture> = new Set([
 ]);
 
 /** Usable memory of a card without a published figure; undefined where its label does not count GiB. */
-function usualUsable(
-  architecture: GpuArchitecture,
-  gigabytes: number,
-): UsableMemory | undefined {
+function usualUsable(architecture: GpuArchitecture, gigabytes: number): UsableMemory | undefined {
   if (!LABELLED_IN_GIB.has(architecture)) return undefined;
   // Drivers of AMD report 63.98 of 64 GiB on an MI250X, 191.98 of 192 on an MI300X.
   const isWhole = architecture.startsWith('cdna') || architecture.startsWith('rdna');
