@@ -14,7 +14,11 @@ export interface Efficiency {
   readonly memoryUtilisation: number;
   /** Share of the bandwidth for weights in decoding. */
   readonly weightUtilisation: number;
+  /** The same for routed experts. */
+  readonly expertUtilisation: number;
   readonly computeUtilisation: number;
+  /** The same in a model with routed experts. */
+  readonly expertComputeUtilisation: number;
   readonly linkUtilisation: number;
   /** Seconds per kernel launch. */
   readonly launchSeconds: number;
@@ -29,32 +33,120 @@ export type Efficiencies = Readonly<Record<keyof Bounds, Efficiency>>;
 /** Width of weights: more unpacking work before a product for fewer bits. */
 export type WeightWidth = 'wide' | 'eight' | 'four';
 
+/** Share of a peak, from published runs. */
 interface MeasuredShare {
   readonly share: number;
+  /** Published runs that it is the median of; absent where it is taken from other rows. */
+  readonly runs?: number;
+  /** Smallest and largest share among them. */
+  readonly spread?: readonly [number, number];
   readonly source: string;
 }
 
-const GPT_FAST = 'on an A100 with 2,039 GB/s (gpt-fast, README, 2024)';
-const LLAMA_CPP = 'Llama-3-8B in llama.cpp (GPU-Benchmarks-on-LLM-Inference, 2024)';
+const GPT_FAST = 'gpt-fast, README, 2024';
+const QWEN = 'Qwen2.5 and Qwen3, speed benchmark';
+const LLAMA_CPP = 'GPU-Benchmarks-on-LLM-Inference, 2024';
 
-/** Share of the memory bandwidth, by memory kind and weight width. */
+/** Share of the memory bandwidth in decoding, without the launches, by memory kind and weight width. */
 const READING: Readonly<Record<MemoryKind, Readonly<Record<WeightWidth, MeasuredShare>>>> = {
   hbm: {
-    wide: { share: 0.69, source: `Llama-2-7B in 16 bits reads 1,397 GB/s ${GPT_FAST}` },
-    eight: { share: 0.52, source: `Llama-2-7B in int8 reads 1,069 GB/s ${GPT_FAST}` },
-    four: { share: 0.42, source: `Llama-2-7B in int4 reads 863 GB/s ${GPT_FAST}` },
+    wide: {
+      share: 0.72,
+      runs: 13,
+      spread: [0.6, 0.88],
+      source: `16 bits on A100 and H100 (${GPT_FAST}; ${QWEN})`,
+    },
+    eight: {
+      share: 0.62,
+      runs: 7,
+      spread: [0.5, 0.71],
+      source: `8 bits on A100 (${GPT_FAST}; ${QWEN})`,
+    },
+    four: {
+      share: 0.5,
+      runs: 6,
+      spread: [0.4, 0.56],
+      source: `4 bits on A100 and H100 (${GPT_FAST}; ${QWEN}; ${LLAMA_CPP})`,
+    },
   },
   gddr: {
-    wide: { share: 0.8, source: `74 to 85% on seven cards, 16 bits, ${LLAMA_CPP}` },
-    eight: { share: 0.74, source: 'assumed, between 16 and 4 bits' },
-    four: { share: 0.68, source: `63 to 83% on an RTX 3090 and a 3070, Q4_K_M, ${LLAMA_CPP}` },
+    wide: { share: 0.84, runs: 7, spread: [0.77, 0.9], source: `16 bits (${LLAMA_CPP})` },
+    eight: { share: 0.81, source: 'between 16 and 4 bits' },
+    four: {
+      share: 0.77,
+      runs: 12,
+      spread: [0.62, 1.06],
+      source: `Q4_K_M and Q4_0 (${LLAMA_CPP}; geerlingguy/ai-benchmarks; llmfit, community benchmarks)`,
+    },
   },
   lpddr: {
-    wide: { share: 0.72, source: `69 to 85% on an M1 Max, M2 Ultra and M3 Max, ${LLAMA_CPP}` },
-    eight: { share: 0.6, source: 'assumed, between 16 and 4 bits' },
-    four: { share: 0.5, source: `50% on an M2 Ultra, Q4_K_M, ${LLAMA_CPP}` },
+    wide: { share: 0.72, runs: 3, spread: [0.68, 0.84], source: `16 bits (${LLAMA_CPP})` },
+    eight: { share: 0.75, source: 'between 16 and 4 bits' },
+    four: {
+      share: 0.77,
+      runs: 9,
+      spread: [0.54, 0.89],
+      source: `Q4_K_M and Q4_0 (${LLAMA_CPP}; geerlingguy/ai-benchmarks; strix-halo-testing; llmfit, community benchmarks)`,
+    },
   },
 };
+
+/** Cards that reach another share than those with the same memory. */
+const READING_OF_CARD: Readonly<Record<string, Readonly<Record<WeightWidth, MeasuredShare>>>> = {
+  h20: {
+    wide: {
+      share: 0.34,
+      runs: 5,
+      spread: [0.24, 0.37],
+      source: `Qwen3 in 16 bits on an H20 (${QWEN})`,
+    },
+    eight: { share: 0.32, runs: 3, spread: [0.2, 0.4], source: `Qwen3 in FP8 on an H20 (${QWEN})` },
+    four: {
+      share: 0.2,
+      runs: 2,
+      spread: [0.17, 0.23],
+      source: `Qwen3 in 4 bits on an H20 (${QWEN})`,
+    },
+  },
+};
+
+/**
+ * Share of `weightUtilisation` that routed experts reach in decoding: their matrices are small, and each layer gathers
+ * those that its tokens select.
+ */
+const EXPERT_READING: Readonly<Record<MemoryKind, MeasuredShare>> = {
+  hbm: { share: 0.95, runs: 2, spread: [0.93, 1.15], source: `Mixtral-8x7B on A100 (${GPT_FAST})` },
+  gddr: {
+    share: 0.6,
+    runs: 3,
+    spread: [0.47, 0.83],
+    source:
+      'gpt-oss-20B and granite-4.0-h-small in 4 bits (llmfit, community benchmarks; smeltcore.com)',
+  },
+  lpddr: {
+    share: 0.75,
+    runs: 6,
+    spread: [0.45, 1.2],
+    source:
+      'gpt-oss and Qwen3 mixtures in 4 bits (amd-strix-halo-toolboxes; llmfit, community benchmarks)',
+  },
+};
+
+/** Share of the compute peak of a dense prefill that a mixture reaches. */
+const EXPERT_COMPUTING: MeasuredShare = {
+  share: 0.45,
+  runs: 2,
+  spread: [0.37, 0.46],
+  source: 'prompts of gpt-oss-20B on an RTX 5090 and a DGX Spark (llama.cpp)',
+};
+
+/** Launches of a captured graph, with the time in which the kernels of a small matrix do not fill the GPU. */
+const LAUNCH = {
+  seconds: 3e-6,
+  source:
+    'launches: 3 µs each in a captured graph, with the start and end of each kernel (Qwen3-0.6B on an H20 in SGLang: 3.8; ' +
+    'Llama on eight A100, gpt-fast: 3)',
+} as const;
 
 /** Share of the compute peak in a long prefill, in 16-bit products unless stated otherwise. */
 const COMPUTING = {
@@ -86,7 +178,9 @@ function computing(isNarrow: boolean, architecture: GpuArchitecture | undefined)
 const BEST: Efficiency = {
   memoryUtilisation: 1,
   weightUtilisation: 1,
+  expertUtilisation: 1,
   computeUtilisation: 1,
+  expertComputeUtilisation: 1,
   linkUtilisation: 1,
   launchSeconds: 0,
   reduceSeconds: 0,
@@ -97,7 +191,9 @@ const BEST: Efficiency = {
 const POOR: Efficiency = {
   memoryUtilisation: 0.42,
   weightUtilisation: 0.42,
+  expertUtilisation: 0.42,
   computeUtilisation: 0.14,
+  expertComputeUtilisation: 0.14,
   linkUtilisation: 0.4,
   launchSeconds: 84e-6,
   reduceSeconds: 14e-6,
@@ -121,30 +217,43 @@ const IN_16_BITS: Computed = { weights: 'wide', isNarrow: false };
 
 /** Utilisation on a GPU, for each bound. */
 export function efficienciesOn(
-  { architecture }: Pick<Gpu, 'architecture'>,
+  { architecture, name }: Pick<Gpu, 'architecture'> & Partial<Pick<Gpu, 'name'>>,
   { weights, isNarrow }: Computed = IN_16_BITS,
 ): Efficiencies {
-  const memory = READING[architecture === undefined ? 'hbm' : memoryKindOf(architecture)];
+  const kind = architecture === undefined ? 'hbm' : memoryKindOf(architecture);
+  const { wide } = READING[kind];
+  const read = (READING_OF_CARD[name ?? ''] ?? READING[kind])[weights];
+  const experts = EXPERT_READING[kind];
   const products = computing(isNarrow, architecture);
-  const { wide, [weights]: read } = memory;
   return {
     lower: BEST,
     expected: {
       memoryUtilisation: wide.share,
       weightUtilisation: read.share,
+      expertUtilisation: read.share * experts.share,
       computeUtilisation: products.share,
+      expertComputeUtilisation: products.share * EXPERT_COMPUTING.share,
       linkUtilisation: 0.77,
-      launchSeconds: 0.5e-6,
+      launchSeconds: LAUNCH.seconds,
       reduceSeconds: 6.6e-6,
       hopSeconds: { nvlink: 1.2e-6, pcie: 2e-6, network: 5.4e-6 },
       source:
-        `memory: ${wide.source}${weights === 'wide' ? '' : `; weights: ${read.source}`}; compute: ${products.source}; ` +
-        'links: 230 of 300 GB/s in an all-reduce (nccl-tests on a DGX A100); launches: 0.5 µs each in a CUDA graph ' +
-        '(NVIDIA, "Getting started with CUDA graphs", 2019); all-reduce: 6.6 µs and a step of 0.6 µs over NVLink, 1.0 ' +
-        'over PCIe, 2.7 between machines (NCCL, tuning.cc, ring, LL)',
+        `memory: ${shareSource(wide)}; weights: ${shareSource(read)}; experts: ${shareSource(experts)}; ` +
+        `compute: ${shareSource(products)}, in mixtures ${shareSource(EXPERT_COMPUTING)}; ` +
+        `links: 230 of 300 GB/s in an all-reduce (nccl-tests on a DGX A100); ${LAUNCH.source}; ` +
+        'all-reduce: 6.6 µs and a step of 0.6 µs over NVLink, 1.0 over PCIe, 2.7 between machines (NCCL, tuning.cc, ' +
+        'ring, LL)',
     },
     upper: POOR,
   };
+}
+
+const percent = (share: number) => `${Math.round(100 * share)}%`;
+
+function shareSource({ share, runs, spread, source }: MeasuredShare): string {
+  if (runs === undefined || spread === undefined) return `${percent(share)}, ${source}`;
+  const [least, most] = spread;
+  return `${percent(share)}, ${percent(least)} to ${percent(most)} in ${runs} runs, ${source}`;
 }
 
 /** Link that connects the GPUs of a group. */

@@ -342,7 +342,7 @@ export interface Cluster {
 /** Dense peaks in TFLOP/s; `half` is the peak of both bf16 and f16. */
 export type Peaks = Readonly<Partial<Record<PeakDtype | 'half', number>>>;
 
-interface PublishedGpu {
+export interface PublishedGpu {
   readonly peaks?: Peaks;
   readonly usable?: UsableMemory;
   /** Links, fastest first; without them, the PCIe of the architecture. */

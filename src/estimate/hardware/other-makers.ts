@@ -1,5 +1,5 @@
 /** Accelerators of AMD, Google, Amazon, Intel and Apple. */
-import type { Gpu, UsableMemory } from './gpu.js';
+import type { Gpu, PublishedGpu, UsableMemory } from './gpu.js';
 import {
   EVERFIR,
   linkBeforePcie,
@@ -308,7 +308,23 @@ const APPLE_CHIPS: readonly AppleChip[] = [
   ['m5-max', 'M5 Max, 40 cores of graphics', [48, 64, 128], 614, 22.8, APPLE.m5ProMax],
 ];
 
+/**
+ * Peaks of the matrix units in the graphics cores of the M5 family, in TFLOP/s of 16-bit products: four times those of
+ * the M4 family (Apple, announcements of the M5, M5 Pro and M5 Max: "over 4x the peak GPU compute for AI").
+ */
+const APPLE_MATRIX_PEAKS: Readonly<Record<string, number>> = {
+  m5: 17,
+  'm5-pro': 36.8,
+  'm5-max': 73.6,
+};
+
 const apple = publisher('other', 'Apple ');
+
+/** Peaks of an Apple chip, in TFLOP/s, as far as they are published. */
+function applePeaks(name: string, f32: number | null): NonNullable<PublishedGpu['peaks']> {
+  const f16 = APPLE_MATRIX_PEAKS[name];
+  return { ...(f32 === null ? {} : { f32 }), ...(f16 === undefined ? {} : { f16 }) };
+}
 
 export const OTHER_MAKERS: readonly Gpu[] = [
   ...AMD,
@@ -316,7 +332,7 @@ export const OTHER_MAKERS: readonly Gpu[] = [
   ...APPLE_CHIPS.flatMap(([name, title, memories, bandwidth, f32, source]) =>
     memories.map((memory) =>
       apple(`${name}-${memory}gb`, `${title}, ${memory} GB`, 'apple', memory, bandwidth, {
-        peaks: f32 === null ? {} : { f32 },
+        peaks: applePeaks(name, f32),
         usable: leftByMacOs(memory),
         source,
       }),

@@ -224,8 +224,10 @@ export function prefill(work: PrefillWork, rates: Rates): Prefill | null {
   const { peakFlops: peak } = rates;
   if (peak === null) return null;
   const weights = weightsTerm(work, work.tokens);
+  const utilisation =
+    work.expertGroups.length === 0 ? 'compute_utilisation' : 'expert_compute_utilisation';
   const computing = (bound: keyof Bounds) =>
-    div(v({ flops: work.flops }), mul(v({ peak }), reached(rates, bound).compute_utilisation));
+    div(v({ flops: work.flops }), mul(v({ peak }), reached(rates, bound)[utilisation]));
   const moving = (bound: keyof Bounds, activation_bytes: number) =>
     div(
       add(weights, v({ activation_bytes }), v({ cache_bytes: work.cacheBytes })),
@@ -291,7 +293,8 @@ const NOTHING = add();
 type DecodeTerms = ReturnType<typeof decodeTerms>;
 
 function decodeTerms(work: DecodeWork, rates: Rates, batch: number, bound: keyof Bounds) {
-  const { memory_utilisation, weight_utilisation, compute_utilisation } = reached(rates, bound);
+  const { memory_utilisation, weight_utilisation, expert_utilisation, compute_utilisation } =
+    reached(rates, bound);
   const sequences = v({ batch });
   const bandwidth = v({ bandwidth: rates.bandwidth });
   const { peakFlops: peak } = rates;
@@ -301,7 +304,12 @@ function decodeTerms(work: DecodeWork, rates: Rates, batch: number, bound: keyof
       mul(sequences, v({ cache_bytes: work.cacheBytes })),
       mul(bandwidth, memory_utilisation),
     ),
-    weights: div(weightsTerm(work, batch), mul(bandwidth, weight_utilisation)),
+    weights: add(
+      div(v({ weight_bytes: work.weightBytes }), mul(bandwidth, weight_utilisation)),
+      ...(work.expertGroups.length === 0
+        ? []
+        : [div(add(...expertTerms(work, batch)), mul(bandwidth, expert_utilisation))]),
+    ),
     /** Compute time with the caches, and of all other products. */
     computing: computed && {
       scores: div(mul(sequences, v({ score_flops: work.scoreFlops })), computed),
@@ -317,17 +325,20 @@ function decodeTerms(work: DecodeWork, rates: Rates, batch: number, bound: keyof
  * experts misses an expert with probability 1 − k / E; n tokens miss it with (1 − k / E)^n, for independent and uniform
  * routing. Expected values add up, so this is the share of experts that are not read.
  */
-export function weightsTerm(
-  { weightBytes, expertGroups }: Pick<DecodeWork, 'weightBytes' | 'expertGroups'>,
+export const weightsTerm = (
+  work: Pick<DecodeWork, 'weightBytes' | 'expertGroups'>,
   tokens: number,
-): Expression {
-  const groups = expertGroups.map(({ experts, expertsPerToken, bytes }) => {
+): Expression => add(v({ weight_bytes: work.weightBytes }), ...expertTerms(work, tokens));
+
+const expertTerms = (
+  { expertGroups }: Pick<DecodeWork, 'expertGroups'>,
+  tokens: number,
+): Expression[] =>
+  expertGroups.map(({ experts, expertsPerToken, bytes }) => {
     const all = v({ [`experts_${expertsPerToken}_of_${experts}_bytes`]: bytes });
     const missed = exp(mul(v({ tokens }), ln(sub(1, div(expertsPerToken, experts)))));
     return expertsPerToken === experts ? all : mul(all, sub(1, missed));
   });
-  return add(v({ weight_bytes: weightBytes }), ...groups);
-}
 
 /** A ring sends 2 (n − 1) / n of the reduced bytes (Patarasuk and Yuan, 2009), in 2 (n − 1) steps. */
 function linksTerm(
@@ -373,6 +384,8 @@ function inputsAt({ efficiencies, link }: Rates, bound: keyof Bounds) {
   return inputs({
     memory_utilisation: efficiency.memoryUtilisation,
     weight_utilisation: efficiency.weightUtilisation,
+    expert_utilisation: efficiency.expertUtilisation,
+    expert_compute_utilisation: efficiency.expertComputeUtilisation,
     compute_utilisation: efficiency.computeUtilisation,
     link_utilisation: efficiency.linkUtilisation,
     launch_seconds: efficiency.launchSeconds,
