@@ -22,7 +22,7 @@ const OWN = [
   'checkpoint/damage',
   'commands/{convert-checkpoint,convert-parts,hub,process}',
   'convert/conversion/refusals',
-  'scale/conversion-parts/*',
+  'scale/conversions/*',
   'base/files/*',
   'fuzz/*',
   'input/hub/hub-client',

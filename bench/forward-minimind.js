@@ -24,7 +24,8 @@ const PAIRS = [
 export async function run() {
   const { loadFamily } = await source('model/architecture/families.ts');
   const family = await loadFamily('minimind');
-  const { document } = family.presets['minimind2-small'];
+  const { presetDocument } = await source('model/architecture/presets.ts');
+  const document = presetDocument('minimind', 'minimind2-small');
   // What the family would derive, PyTorch's implementation has to be told.
   const derived = { intermediate_size: 1408, num_key_value_heads: 2 };
   const settings = family.schema.parse({ model: { ...document.model, ...derived } });

@@ -9,6 +9,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { bundledPackages, licencesText } from './licences.js';
+import { presetModule } from './presets.js';
 import { billOfMaterials } from './sbom.js';
 import { sourceHash, writeBuiltHash } from './source-hash.js';
 
@@ -56,6 +57,17 @@ const replacements = {
   },
 };
 
+/** Takes the presets from their files, whether or not the module in src is up to date. */
+const presets = {
+  name: 'presets',
+  setup(build) {
+    build.onLoad({ filter: /[\\/]preset-data\.ts$/ }, () => ({
+      contents: presetModule(),
+      loader: 'ts',
+    }));
+  },
+};
+
 async function bundle() {
   const commands = readdirSync(inRoot('src/commands'), { recursive: true })
     .filter((file) => file.endsWith('.ts'))
@@ -72,7 +84,7 @@ async function bundle() {
     platform: 'node',
     target: 'node20.19',
     external: NEVER_NEEDED,
-    plugins: [replacements],
+    plugins: [replacements, presets],
     // The bundled CommonJS modules expect these three.
     define: { __dirname: 'import.meta.dirname', __filename: 'import.meta.filename' },
     banner: {

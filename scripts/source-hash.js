@@ -9,6 +9,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 /** Files and folders that the build reads. */
 const SOURCES = [
   'src',
+  'configs',
   'package.json',
   'package-lock.json',
   'tsconfig.json',
@@ -18,6 +19,7 @@ const SOURCES = [
   'scripts/licences.js',
   'scripts/man-pages.js',
   'scripts/manifest.js',
+  'scripts/presets.js',
   'scripts/sbom.js',
 ];
 

@@ -29,6 +29,7 @@ export {
 } from './model/architecture/layer.js';
 export type { Param } from './model/architecture/param.js';
 export { LimitError, MAX_TENSORS } from './model/architecture/param.js';
+export { presetsOf } from './model/architecture/presets.js';
 export { ownedTensors, tensorsOf, walk } from './model/architecture/walk.js';
 export { countParameters, type ParameterBudget } from './model/budget/parameters.js';
 export {

@@ -33,6 +33,11 @@ export function sectionOf(page: string, heading: string): string {
   return section;
 }
 
+/** Writes the presets of a copy from its files. */
+export function writePresets(copy: string): void {
+  execFileSync(process.execPath, [path.join(copy, 'scripts/presets.js')]);
+}
+
 /** Errors of the compiler in these files of a copy. */
 export function typeErrorsIn(copy: string, include: readonly string[]): string {
   const settings = path.join(copy, 'tsconfig.copy.json');
@@ -86,8 +91,8 @@ export function runIn(
 export const readPage = (name: string): string => fs.readFileSync(inPackage(name), 'utf8');
 
 /**
- * Applies every change of a page to a copy: a line with a file's name and a colon, then blocks. `ts` is a new file,
- * `diff` a change of an existing one.
+ * Applies every change of a page to a copy: a line with a file's name and a colon, then blocks. `ts` and `yaml` are new
+ * files, `diff` is a change of an existing one.
  * @returns New and changed files.
  */
 export function applySteps(page: string, copy: string): Set<string> {
@@ -97,10 +102,10 @@ export function applySteps(page: string, copy: string): Set<string> {
     /^`([\w./-]+)`:$|^```(\w+)\n([\s\S]*?)^```$/gm,
   )) {
     if (named !== undefined) file = named;
-    if (file === undefined || (language !== 'ts' && language !== 'diff')) continue;
+    if (file === undefined || !['ts', 'yaml', 'diff'].includes(language ?? '')) continue;
     touched.add(file);
     const target = path.join(copy, file);
-    if (language === 'ts') {
+    if (language !== 'diff') {
       fs.mkdirSync(path.dirname(target), { recursive: true });
       fs.writeFileSync(target, code, { flag: 'wx' });
     } else fs.writeFileSync(target, changed(fs.readFileSync(target, 'utf8'), code, file));

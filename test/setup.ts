@@ -2,6 +2,8 @@
 import { afterAll, afterEach, beforeEach } from 'vitest';
 import { spellAsFlags } from '../src/cli/flag-spelling.js';
 import { endFile, endTest } from './cleanup.js';
+import './equal-numbers.js';
+import { shortenFailure } from './short-failures.js';
 
 // A process of shared files has the program twice, built and as sources, each with cleanup at the exit.
 process.setMaxListeners(20);
@@ -9,6 +11,7 @@ process.setMaxListeners(20);
 // As the command line does: most tests read the texts of its answers.
 spellAsFlags();
 afterEach(endTest);
+afterEach(({ task }) => task.result?.errors?.forEach(shortenFailure));
 // Thousands of files take long to remove on a busy machine.
 afterAll(endFile, 120_000);
 

@@ -20,11 +20,11 @@ interface CheckEntry {
   readonly summary: string;
   /** Requirement: a check that compares logits is skipped when they are not finite. */
   readonly needs: 'program' | 'finite logits';
-  /** Wish with which the check is a usual one; absent for a check that always is. */
+  /** Wish that makes the check a usual one; absent for a check that always is one. */
   readonly usualWith?: 'isCrossChecked' | 'isReduced' | 'isQuantized';
-  /** Whether that wish asks for the check also where other checks are named. */
+  /** Whether the wish selects the check even when other checks are named. */
   readonly isAskedByWish?: true;
-  /** Settings that only this check and others with them read. */
+  /** Settings that only checks with this entry read. */
   readonly reads?: readonly CheckSetting[];
   /** Whether it uses random tokens even where tokens are given. */
   readonly isRandom?: true;

@@ -14,8 +14,6 @@ import { walk } from '../model/architecture/walk.js';
 import type { BlockDifference } from './finding.js';
 import type { TestContext } from './test-context.js';
 
-// Rounding of models with mixtures of experts.
-
 /**
  * Whether the layer contains experts. Then the rows that an expert computes together depend on all tokens, and so does
  * the order of its sums. Where two experts score almost the same, rounding decides.
@@ -23,8 +21,8 @@ import type { TestContext } from './test-context.js';
 export const hasMixture = (layer: Layer): boolean =>
   walk(layer).some(({ layer: each }) => each.kind === 'mixtureOfExperts');
 
-/** Values changed by some of the last bits, up or down by a seed. */
-interface Nudge {
+/** Perturbation of values in their last bits, up or down by a seed. */
+interface Perturbation {
   readonly seed: string;
   /** Distance in representable numbers of the products' number type. */
   readonly steps: number;
@@ -32,34 +30,41 @@ interface Nudge {
   readonly direction: 1 | -1;
 }
 
-const nudge = (seed: string, steps: number, direction: Nudge['direction'] = 1): Nudge => ({
+const perturbation = (
+  seed: string,
+  steps: number,
+  direction: Perturbation['direction'] = 1,
+): Perturbation => ({
   seed,
   steps,
   direction,
 });
 
-/** A single nudge may cancel itself by chance. */
-const NUDGES: readonly Nudge[] = [nudge('up and down', 1), nudge('down and up', 1)];
+/** Usual perturbations: two, because a single one may cancel itself by chance. */
+const PERTURBATIONS: readonly Perturbation[] = [
+  perturbation('up and down', 1),
+  perturbation('down and up', 1),
+];
 
 /**
- * Allowed multiple of the effect of nudged inputs. Two correct computations differed by up to 1.7 times that effect, in
- * blocks and whole models with 1 to 16 times the usual weights. One block of 24 models differed by 23.5 times. A lost
- * state differs by thousands of times.
+ * Allowed multiple of the effect of perturbed inputs. Two correct computations differed by up to 1.7 times that effect,
+ * in blocks and whole models with 1 to 16 times the usual weights. One block of 24 models differed by 23.5 times. A
+ * lost state differs by thousands of times.
  */
 const ROUNDING_FACTOR = 8;
 
 /**
- * Larger nudges for ties: where two experts score almost the same for a token, another computation may choose the other
- * one, even if the usual nudges do not. These go as far as rounding may, each in both directions, so that one of the
- * two crosses the tie.
+ * Larger perturbations for ties. Where two experts score almost the same for a token, another computation may choose
+ * the other one, even if the usual perturbations do not. These are as large as rounding may be, each in both
+ * directions, so that one of the two crosses the tie.
  */
-const TIE_NUDGES: readonly Nudge[] = ['first', 'second', 'third'].flatMap((seed) => [
-  nudge(seed, ROUNDING_FACTOR),
-  nudge(seed, ROUNDING_FACTOR, -1),
+const TIE_PERTURBATIONS: readonly Perturbation[] = ['first', 'second', 'third'].flatMap((seed) => [
+  perturbation(seed, ROUNDING_FACTOR),
+  perturbation(seed, ROUNDING_FACTOR, -1),
 ]);
 
-const nudgesFor = (layer: Layer): readonly Nudge[] =>
-  hasMixture(layer) ? [...NUDGES, ...TIE_NUDGES] : NUDGES;
+const perturbationsFor = (layer: Layer): readonly Perturbation[] =>
+  hasMixture(layer) ? [...PERTURBATIONS, ...TIE_PERTURBATIONS] : PERTURBATIONS;
 
 /** Allowed difference from these values when rounding alone changes them by `rounding`. */
 const explainedDifference = (
@@ -69,8 +74,8 @@ const explainedDifference = (
 ): number => Math.max(allowedDifference(values, arithmetic), ROUNDING_FACTOR * rounding);
 
 /**
- * The same for the output of the whole model. If rounding alone changes it by more than usual, the change grows from
- * block to block at random, and a difference proves nothing: see `eachBlock`.
+ * Allowed difference of the output of the whole model. If rounding alone changes it by more than usual, the change
+ * grows from block to block at random, and a difference proves nothing: see `compareEachBlock`.
  */
 export const isExplainedByRounding = (
   values: Float32Array,
@@ -85,10 +90,10 @@ export const isExplainedByRounding = (
 const FLOATS: Readonly<Record<Compute, number>> = { f32: 1, f16: 2 ** 13 };
 const QUANTIZED_FLOATS = 2 ** 16;
 
-/** Values changed by a nudge, except zeros and their neighbours. */
-function nudged(
+/** Perturbed values, except zeros and their neighbours. */
+function perturbed(
   values: Float32Array,
-  { seed, steps, direction }: Nudge,
+  { seed, steps, direction }: Perturbation,
   { compute, weightForm }: Arithmetic,
   first = 0,
 ): Float32Array {
@@ -105,15 +110,15 @@ function nudged(
 
 function nudgedWeights(
   weights: WeightSource,
-  nudgedTensor: Param,
-  by: Nudge,
+  perturbedTensor: Param,
+  by: Perturbation,
   arithmetic: Arithmetic,
 ): WeightSource {
   return {
-    rangeOf: (tensor) => (tensor === nudgedTensor ? undefined : weights.rangeOf(tensor)),
+    rangeOf: (tensor) => (tensor === perturbedTensor ? undefined : weights.rangeOf(tensor)),
     read(tensor, first, target) {
       weights.read(tensor, first, target);
-      if (tensor === nudgedTensor) target.set(nudged(target, by, arithmetic, first));
+      if (tensor === perturbedTensor) target.set(perturbed(target, by, arithmetic, first));
     },
   };
 }
@@ -124,7 +129,7 @@ export interface Rounding {
   readonly blocks: ReadonlyMap<string, number>;
 }
 
-/** Runs the whole model with its embeddings nudged. */
+/** Runs the whole model with perturbed embeddings. */
 export async function roundingOf(
   context: TestContext,
   ids: TokenIds,
@@ -134,7 +139,7 @@ export async function roundingOf(
   await context.unload();
   let logits = 0;
   const moves = new Map<string, number>();
-  for (const by of nudgesFor(model)) {
+  for (const by of perturbationsFor(model)) {
     const options = { weights: nudgedWeights(weights, model.embedding.weight, by, engine.info) };
     const moved = await context.once(model, { ids }, options);
     logits = Math.max(logits, largestDifference(output.data, moved.output.data) / by.steps);
@@ -175,8 +180,8 @@ const alone = (context: TestContext, block: Layer, input: Values) =>
   context.with(block, async (program) => {
     const { output } = await program.run({ inputs: [input] });
     let rounding = 0;
-    for (const by of nudgesFor(block)) {
-      const data = nudged(input.data, by, context.engine.info);
+    for (const by of perturbationsFor(block)) {
+      const data = perturbed(input.data, by, context.engine.info);
       const moved = await program.run({ inputs: [{ ...input, data }] });
       rounding = Math.max(rounding, largestDifference(output.data, moved.output.data) / by.steps);
     }

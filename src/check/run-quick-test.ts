@@ -67,8 +67,8 @@ export interface QuickTestRequest extends EngineRequest, TestedModel {
 type TooLarge = 'memory' | 'tensors';
 
 /**
- * Most tensors of a model that runs as a whole. Engines plan the whole graph, in a time that grows faster than the
- * graph; models without separate experts have at most about a thousand.
+ * Maximum tensors of a model that runs as a whole. Engines plan the whole graph, and the time of this grows faster than
+ * the graph. Models without separate experts have at most about a thousand tensors.
  */
 const MOST_TENSORS = 4_000;
 
@@ -163,7 +163,7 @@ export async function quickTest(request: QuickTestRequest): Promise<QuickTestRun
 const inForm = (engine: Engine, { weightForm }: Pick<QuickTestRequest, 'weightForm'>): Engine =>
   weightForm ? withWeightForm(engine, weightForm) : engine;
 
-/** Advice for more output tokens than a sequence has. */
+/** Advice when more output tokens are requested than a sequence has. */
 function moreTokens(positions: number, tokens: number, outputTokens: number): string {
   if (tokens + outputTokens <= positions)
     return `write ${setting('context', tokens + outputTokens)}`;
@@ -271,7 +271,7 @@ function tooLarge(model: LanguageModel, isFitting: boolean): TooLarge | undefine
   return ownedTensors(model).length > MOST_TENSORS ? 'tensors' : undefined;
 }
 
-/** Reason not to save the output of a proxy, which is not the model's. */
+/** Error for a request to save the output of a proxy: it is not the output of the model. */
 const savesProxy = (reason: TooLarge, { totalBytes }: MemoryNeed, usable: number) =>
   usageError(
     reason === 'tensors'
@@ -280,7 +280,7 @@ const savesProxy = (reason: TooLarge, { totalBytes }: MemoryNeed, usable: number
     `add ${setting('full')}, which runs the model itself layer by layer`,
   );
 
-/** A proxy has a smaller vocabulary than given ids may need. */
+/** The given ids, or random ones: the smaller vocabulary of a proxy may not contain the given ids. */
 function idsFor({ ids, seed }: QuickTestRequest, size: InputSize, model: LanguageModel): TokenIds {
   const limits = idLimitsOf(model);
   if (!ids) return randomIds(seed, 'ids', size, limits);
@@ -343,7 +343,7 @@ const toWrite = (name: string, { shape, data }: Values): TensorToWrite => ({
   chunks: () => [new Uint8Array(data.buffer, data.byteOffset, data.byteLength)],
 });
 
-/** Runs one check on a model that fits into memory. An error that affects only this check is its finding. */
+/** Runs one check on a model that fits into memory. An error that affects only this check becomes its finding. */
 export async function runCheck(name: CheckName, context: TestContext): Promise<CheckResult> {
   const start = performance.now();
   const finding = await findingOf(name, context);

@@ -1,6 +1,6 @@
 /**
- * Checks of a model larger than the memory, which runs layer by layer: those that need one pass. Sequences with a changed
- * token are further rows of the batch.
+ * Checks of a model larger than the memory, which runs layer by layer. One pass serves all of them: sequences with a
+ * changed token are additional rows of the batch.
  */
 
 import { formatInteger } from '../base/text/units.js';
@@ -57,7 +57,7 @@ export async function streamedTest(
     timing: () => timingOf(pass, ids, tried.length),
   };
   const results: CheckResult[] = [];
-  // All checks share the pass, whose time counts for the first.
+  // All checks share one pass, whose time counts for the first check.
   let spent = pass.loadSeconds + pass.runSeconds;
   for (const check of checks) {
     const judge = findings[check];
@@ -143,7 +143,7 @@ const inLayer = (name: string, finding: CheckFinding): CheckFinding => ({
   finding: `in ${name}, ${finding.finding}`,
 });
 
-/** Finding for all layers: a tensor of several layers is received by each, but counts once. */
+/** Combined finding for all layers: each layer receives a shared tensor, which counts once. */
 function judgeLayers(findings: readonly CheckFinding[], model: LanguageModel): CheckFinding {
   const wrong = findings.find(({ verdict }) => verdict === 'failed');
   if (wrong) return wrong;

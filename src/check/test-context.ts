@@ -1,4 +1,5 @@
 import type { UserError } from '../base/errors.js';
+import { isRecord } from '../base/text/words.js';
 import type {
   Engine,
   Program,
@@ -12,7 +13,12 @@ import { DeviceLostError } from '../engine/engine.js';
 import { withProgram } from '../engine/layer-by-layer.js';
 import { peakBytes } from '../engine/memory.js';
 import type { WeightSource } from '../engine/weights/weights.js';
-import type { Family, ProxyBounds, ProxySetting } from '../model/architecture/family.js';
+import type {
+  Family,
+  FamilyDocument,
+  ProxyBounds,
+  ProxySetting,
+} from '../model/architecture/family.js';
 import type { LanguageModel, Layer } from '../model/architecture/layer.js';
 import { decoderProxy } from '../model/architecture/transformer/scaled-down-proxy.js';
 
@@ -22,7 +28,7 @@ import { decoderProxy } from '../model/architecture/transformer/scaled-down-prox
 export interface TestedModel {
   readonly family: Pick<Family, 'build' | 'scaledDownProxy'>;
   /** Document parsed by the family's schema. */
-  readonly document: unknown;
+  readonly document: FamilyDocument;
   readonly model: LanguageModel;
   /** Weights of a checkpoint; undefined for random weights. */
   readonly weights: WeightSource | undefined;
@@ -45,7 +51,7 @@ export interface ProxyChange {
 
 export interface ScaledDownProxy {
   readonly model: LanguageModel;
-  /** Changed values, without the per-layer lists, which are cut with the layers. */
+  /** Changed values, without the per-layer lists, which are shortened together with the layers. */
   readonly changes: readonly ProxyChange[];
 }
 
@@ -57,7 +63,7 @@ export interface ScaledDownProxy {
  */
 export function scaledDownProxy(
   family: Pick<Family, 'build' | 'scaledDownProxy'>,
-  document: unknown,
+  document: FamilyDocument,
   tokens: number,
   bounds?: ProxyBounds,
 ): ScaledDownProxy {
@@ -74,16 +80,19 @@ export function scaledDownProxy(
 const valueAt = (value: unknown, [key, ...rest]: readonly string[]): unknown =>
   key === undefined ? value : valueAt((value as Record<string, unknown>)[key], rest);
 
-/** A document with one value changed. */
-function applied(document: unknown, { path, value }: ProxySetting): unknown {
-  const change = (inner: unknown, [key, ...rest]: readonly string[]): unknown =>
-    key === undefined
-      ? value
-      : {
-          ...(inner as Record<string, unknown>),
-          [key]: change((inner as Record<string, unknown>)[key], rest),
-        };
-  return change(document, path.split('.'));
+/** A document with one value of its model changed. */
+function applied(document: FamilyDocument, { path, value }: ProxySetting): FamilyDocument {
+  const [, ...keys] = path.split('.');
+  return { ...document, model: changed(document.model, keys, value) };
+}
+
+function changed(
+  section: unknown,
+  [key = '', ...rest]: readonly string[],
+  value: unknown,
+): Readonly<Record<string, unknown>> {
+  const old = isRecord(section) ? section : {};
+  return { ...old, [key]: rest.length === 0 ? value : changed(old[key], rest, value) };
 }
 
 interface TestContextParts {
@@ -104,7 +113,7 @@ interface TestContextParts {
   readonly openFloat32: () => Promise<Engine>;
 }
 
-/** Whether an error ends the test: later checks use the same device, and would fail too. */
+/** Whether an error ends the whole test: later checks use the same device, and would fail too. */
 export const endsAll = (error: UserError): boolean =>
   error.code === 'interrupted' || error instanceof DeviceLostError;
 

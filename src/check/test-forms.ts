@@ -67,7 +67,7 @@ export async function checkModel(
   { display, warn }: Messages,
 ): Promise<{ readonly result: QuickTestResult; readonly output: QuickTestRun['output'] }> {
   const { only, isCrossChecked, compute, weightForm, isSeedGiven } = request;
-  // Nothing random is left in a test of the weights of a checkpoint.
+  // A test of given ids on the weights of a checkpoint has nothing random, so a seed has no effect.
   const isSettled = request.ids !== undefined && only !== undefined && !only.some(isRandomCheck);
   if (isSeedGiven && side.checkpoint && isSettled) await warn([idleSeed(side.loaded)]);
   refuseUnread(only, request);
@@ -175,7 +175,7 @@ async function testedModel(
   return { family, document, model, weights, ids, batch, context, seed };
 }
 
-/** More than any test uses: two million ids or more. */
+/** Limit of a file of ids: two million or more, which exceeds any test. */
 const IDS_READ = { most: 16_000_000, suggestion: 'give fewer sequences' };
 
 /** The given ids, or those of the given file. */
@@ -197,7 +197,7 @@ const ranFile = ({ loaded: { file, family }, checkpoint }: ComparedModel) => ({
   checkpoint: checkpoint?.path ?? null,
 });
 
-/** Scripts give a seed for all models. */
+/** Warning about a seed without an effect. It is not an error, because scripts give a seed for all models. */
 const idleSeed = ({ file }: ModelFile): Problem => ({
   severity: 'warning',
   file,

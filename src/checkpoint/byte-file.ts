@@ -23,7 +23,7 @@ export class ByteFile {
   readonly size: number;
   /** Modification time at opening, in milliseconds since 1970. */
   readonly changedAt: number;
-  /** Where the file is, when its path is not on the disk. */
+  /** Path on the disk, which differs from `path` for a mounted file. */
   readonly #place: string;
   #descriptor: number | undefined;
   #bytesRead = 0;
@@ -113,7 +113,7 @@ export class ByteFile {
     }
   }
 
-  /** `readInto` without holding up the process. */
+  /** `readInto` without blocking the process. */
   async readIntoAsync(target: Uint8Array, position: number): Promise<void> {
     let filled = 0;
     while (filled < target.length) {
@@ -259,7 +259,7 @@ export function folderNamesAt(folder: string): string[] {
   }
 }
 
-/** Sizes of files together, for a limit: those that cannot be read count nothing. */
+/** Sizes of files together, for a limit: those that cannot be read count as 0. */
 export const bytesAt = (files: Iterable<string>): number => sumOf(files, sizeAt);
 
 function sizeAt(file: string): number {

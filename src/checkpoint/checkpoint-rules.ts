@@ -43,10 +43,10 @@ export const FILE_RULES = {
     'The tensors of all files together have at most 8 times the bytes of the files, and 64 MiB.',
 } as const;
 
-/** Files of fewer bytes must take little time and memory, whatever they state. */
+/** Smaller files must take little time and memory, regardless of their content. */
 export const SMALL_FILE = 16e6;
 
-/** Most bytes of all tensors for files of a size: views rarely overlap, and twice at most; some are expanded. */
+/** Maximum bytes of all tensors for files of a size. Views rarely overlap, and at most twice; some are expanded. */
 export const mostTensorBytes = (fileBytes: number): number => 8 * fileBytes + 2 ** 26;
 
 /** Rules for tensor names without wrapper prefixes. */
@@ -86,7 +86,7 @@ export const GGUF_RULES = {
   'gguf-version': 'The version of the format is 2 or 3, in little-endian bytes.',
   'gguf-whole': 'Metadata and tensor list end within the file.',
   'gguf-counts':
-    'A file has at most 100,000 keys and 200,000 tensors, below 16 MB at most 150,000, and bytes for all of them.',
+    'A file has at most 100,000 keys and 200,000 tensors, below 16 MB at most 30,000, and bytes for all of them.',
   'gguf-key': 'A key has 1 to 65,535 bytes of UTF-8.',
   'gguf-key-twice': 'The metadata has each key once.',
   'gguf-value-type': 'A value has one of the 13 types of the format.',
@@ -304,7 +304,7 @@ export const ONNX_RULES = {
   'onnx-nodes': 'A model has at most 500,000 nodes.',
   'onnx-metadata': 'A model has at most 100,000 entries of metadata, operator sets and functions.',
   'onnx-tensors':
-    'A model has at most 200,000 tensors, in a file below 16 MB at most 100,000. Each other name of one counts.',
+    'A model has at most 200,000 tensors, in a file below 16 MB at most 30,000. Each other name of one counts.',
   'onnx-name-twice': 'A graph has each initializer once.',
   'onnx-type': 'The element type of a tensor is one that ONNX defines.',
   'onnx-rank': 'A tensor has at most 64 dimensions.',
@@ -466,7 +466,7 @@ export function refusal(file: string, { rule, place, message, suggestion }: Refu
   });
 }
 
-/** Makes the error for a violated rule, at a place that its maker knows. */
+/** Makes the error for a rule that is violated at a known place. */
 export type Refuse = (rule: CheckpointRule, message: string, suggestion?: string) => UserError;
 
 /** Errors at one place of a file. */

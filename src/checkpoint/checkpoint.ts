@@ -10,9 +10,20 @@ import type { StoredTensor } from './stored-tensor.js';
 import type { PickleBudget } from './torch/pickle/pickle-machine.js';
 import type { PickleValue } from './torch/pickle/values.js';
 
+/** Names of the files of a folder, sorted; `file` for a path that is not a folder. */
+export type Listing = readonly string[] | 'file';
+
+/** A path of a checkpoint, with its listing where it is known. */
+export interface CheckpointPath {
+  readonly path: string;
+  readonly listing?: Listing | undefined;
+}
+
 export interface Checkpoint {
   /** The path that the user wrote: a file, an index or a folder. */
   readonly path: string;
+  /** Listing of the path when it was opened. */
+  readonly listing: Listing;
   readonly format: CheckpointFormat;
   /** Files with tensor data. */
   readonly files: readonly ByteFile[];
@@ -52,13 +63,15 @@ export const tensorsOfFile = ({
   packed?.tensors ?? own ?? tensors;
 
 /** Content of one file: a checkpoint without its origin. */
-export type FileIndex = Omit<Checkpoint, 'path' | 'files' | 'packed' | 'own' | 'close'>;
+export type FileIndex = Omit<Checkpoint, 'listing' | 'path' | 'files' | 'packed' | 'own' | 'close'>;
 
 export interface CheckpointOptions {
   /** Dotted keys of the dict to read when several contain tensors: `ema.state_dict`. */
   readonly stateDict?: string | undefined;
   /** Whether packed weights stay as they are stored; by default they are read as floats. */
   readonly keepPacked?: boolean;
+  /** Listing of the path, where it is known. */
+  readonly listing?: Listing | undefined;
   /** Memory that a file's pickle shares with those of the other shards. */
   readonly pickleBudget?: PickleBudget;
 }

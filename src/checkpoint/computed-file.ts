@@ -76,7 +76,7 @@ export function reshaped(view: StoredTensor, shape: Shape): StoredTensor {
   });
 }
 
-/** A matrix with its axes swapped, contiguous; a tensor of other axes as it is. */
+/** A matrix with its axes swapped, contiguous; a tensor with another number of axes is returned unchanged. */
 export function transposedTensor(tensor: StoredTensor): StoredTensor {
   if (tensor.shape.length !== 2) return tensor;
   const [shape, strides] = [tensor.shape.toReversed(), tensor.strides.toReversed()];

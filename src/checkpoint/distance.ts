@@ -28,8 +28,8 @@ export function relativeError({
 }
 
 /**
- * Largest relative error of a tensor by rounding to a type. For floats the rounding of their fraction; for blocks what
- * values in the worst order for their scales lose, rounded up.
+ * Largest relative error of a tensor by rounding to a type. For floats, the rounding of their fraction. For blocks, the
+ * error of values in the worst order for their scales, rounded up.
  */
 const LIMITS: Readonly<Record<string, number>> = {
   F64: 1e-6,

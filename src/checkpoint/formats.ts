@@ -79,13 +79,13 @@ export const FORMAT_TITLES = Object.fromEntries(
   Object.entries({ ...FILE_FORMATS, ...FOLDER_FORMATS }).map(([name, { title }]) => [name, title]),
 ) as Readonly<Record<CheckpointFormat, string>>;
 
-/** The file of a distributed checkpoint that says where its tensors are. filesystem.py: _metadata_fn. */
+/** The file of a distributed checkpoint that lists the places of its tensors. filesystem.py: _metadata_fn. */
 export const DCP_METADATA = '.metadata';
 
 /** filesystem.py: DEFAULT_SUFFIX. */
 export const isDcpName = (name: string): boolean => name.endsWith('.distcp');
 
-/** The file beside the folders of DeepSpeed that names the last one. deepspeed/runtime/engine.py: save_checkpoint. */
+/** The file next to DeepSpeed's folders that names the last one. deepspeed/runtime/engine.py: save_checkpoint. */
 export const ZERO_LATEST = 'latest';
 
 /** deepspeed/runtime/engine.py: _get_zero_ckpt_name. */
@@ -129,7 +129,7 @@ export const isIndexName = (name: string): boolean =>
 export const hasWeightsExtension = (name: string): boolean =>
   EXTENSIONS.some((extension) => name.toLowerCase().endsWith(extension));
 
-/** Whether a file name has the extension of an ONNX model. In a folder, such a file is not taken for the checkpoint. */
+/** Whether a file name has the extension of an ONNX model. In a folder, such a file is not used as the checkpoint. */
 export const isOnnxName = (name: string): boolean => /\.onnx$/i.test(name);
 
 /** Whether a file name is a weight file, complete or a shard. */

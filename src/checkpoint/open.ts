@@ -6,7 +6,7 @@ import { fileNamesIn, folderNamesIn, pathExists } from '../base/files/mounted.js
 import { setting } from '../base/text/setting.js';
 import { sumOf } from '../base/text/words.js';
 import { fileNamesAt } from './byte-file.js';
-import type { Checkpoint, CheckpointOptions, OpenedFiles } from './checkpoint.js';
+import type { Checkpoint, CheckpointOptions, Listing, OpenedFiles } from './checkpoint.js';
 import { listed, mostTensorBytes, refusal } from './checkpoint-rules.js';
 import { zeroFilesIn } from './distributed/part-files.js';
 import { openDcp } from './distributed/read-dcp.js';
@@ -86,7 +86,7 @@ function markedIn(folder: string, names: readonly string[]): string[] {
   return [index, ...standalone.filter((name) => !shards.has(name))];
 }
 
-/** A state dict is named for an input that has none. */
+/** Error for a state dict that is named for an input without any. */
 export class NoStateDicts extends UserError {
   constructor(message: string) {
     super('usage', message, { suggestion: `leave ${setting('stateDict')} out` });
@@ -99,7 +99,9 @@ export class NoStateDicts extends UserError {
  * @throws UserError if `path` does not exist, cannot be read, or violates a rule. No file stays open then.
  */
 export function openCheckpoint(path: string, options: CheckpointOptions = {}): Checkpoint {
-  const { files, index } = openDistributed(path, options) ?? openSaved(path, options);
+  const { listing = fileNamesAt(path) ?? 'file' } = options;
+  const { files, index } =
+    openDistributed(path, listing, options) ?? openSaved(path, listing, options);
   if (options.stateDict !== undefined && index.stateDict.length === 0) {
     for (const file of files) file.close();
     throw new NoStateDicts(
@@ -109,6 +111,7 @@ export function openCheckpoint(path: string, options: CheckpointOptions = {}): C
   const checkpoint: Checkpoint = {
     ...index,
     path,
+    listing,
     files,
     close() {
       for (const file of files) file.close();
@@ -127,7 +130,7 @@ export function openCheckpoint(path: string, options: CheckpointOptions = {}): C
 /** Bytes of a tensor as commands read it: packed weights as floats, other encodings as they are stored. */
 const readBytes = ({ bytes, encoding }: StoredTensor): number => encoding?.bytes ?? bytes;
 
-/** @throws UserError for tensors that exist on paper only: many views of the same bytes of small files. */
+/** @throws UserError for small files whose tensors are far larger: many views of the same bytes. */
 function refuseVirtual({ path, files, tensors }: Checkpoint): void {
   const fileBytes = sumOf(files, ({ size }) => size);
   const most = mostTensorBytes(fileBytes);
@@ -141,10 +144,8 @@ function refuseVirtual({ path, files, tensors }: Checkpoint): void {
   });
 }
 
-function openSaved(path: string, options: CheckpointOptions): OpenedFiles {
-  const names = fileNamesAt(path);
-  return openFound(names ? weightsIn(path, names) : path, options);
-}
+const openSaved = (path: string, listing: Listing, options: CheckpointOptions): OpenedFiles =>
+  openFound(listing === 'file' ? path : weightsIn(path, listing), options);
 
 function openFound(path: string, options: CheckpointOptions): OpenedFiles {
   if (isShardIndex(path)) return openShards(path, options);
@@ -174,15 +175,20 @@ function partOfSeveral(path: string): string | undefined {
 // Finds checkpoints of several processes: a folder, or a file in one.
 
 /**
- * Opens a folder that several processes wrote, or a file in it that stands for all.
+ * Opens a folder that several processes wrote, by its path or by that of one of its files.
  * @returns Undefined for other files and folders.
  * @throws UserError that names the violated rule. No file stays open then.
  */
-function openDistributed(named: string, options: CheckpointOptions): OpenedFiles | undefined {
-  const names = fileNamesAt(named);
-  if (names === undefined) {
+function openDistributed(
+  named: string,
+  names: Listing,
+  options: CheckpointOptions,
+): OpenedFiles | undefined {
+  if (names === 'file') {
     const isPart = isDcpName(named) || isZeroName(named) || basename(named) === DCP_METADATA;
-    return isPart && pathExists(named) ? openDistributed(dirname(named), options) : undefined;
+    if (!isPart || !pathExists(named)) return undefined;
+    const folder = dirname(named);
+    return openDistributed(folder, fileNamesAt(folder) ?? 'file', options);
   }
   // Weights that a trainer gathered are the whole model, and faster to read.
   if (names.some((name) => isIndexName(name) || isStandaloneName(name))) return undefined;

@@ -24,9 +24,9 @@ export interface StoredTensor {
   readonly storage: StoredBytes;
   /** Bytes when contiguous. */
   readonly bytes: number;
-  /** How the file holds the values, where it is not as `dtype`: blocks with scales. */
+  /** Encoding of the values in the file, if they are not stored as `dtype`: blocks with scales. */
   readonly encoding?: StoredEncoding;
-  /** Type and bytes of values that are computed from several tensors, maybe of several files. */
+  /** Type and bytes of values that are computed from several tensors, possibly of several files. */
   readonly packing?: Pick<StoredEncoding, 'type' | 'bytes'>;
 }
 

@@ -24,7 +24,7 @@ export interface AnswerNotes {
   readonly references?: readonly MountedReference[];
 }
 
-/** Flags that say how a model of the hub is read. */
+/** Flags that determine how a model of the hub is read. */
 type ModelFlags = OutputFlags & { readonly 'state-dict'?: unknown; readonly offline?: boolean };
 
 /** Flags of a model that a proposed line is checked with. */
@@ -64,7 +64,7 @@ const TEXT_ENDINGS = ['.txt', '.log'] as const;
 /** Endings of the job that `--launch` writes. */
 const JOB_ENDINGS = ['.sh', '.sbatch', '.yaml', '.yml'] as const;
 
-/** Endings of the file of an answer, that of the format that was asked for first. */
+/** Allowed endings of the file of an answer, the one of the requested format first. */
 function answerEndings(
   { format, json, launch }: Partial<OutputFlags> & { readonly launch?: string },
   { baseFlags: { format: declared }, textEndings }: typeof BaseCommand,
@@ -116,7 +116,7 @@ export abstract class BaseCommand extends Command {
   /** Whether the command writes a file that no flag and no argument names. */
   static writesUnasked = false;
 
-  /** Whether the model of the command has to have weights: a checkpoint, or random ones. */
+  /** Whether the model of the command requires weights: a checkpoint, or random ones. */
   static needsWeights = false;
 
   /** Endings of files for `--output` that only this command writes. */
@@ -125,7 +125,7 @@ export abstract class BaseCommand extends Command {
   /** Part of a model of the hub that the command reads; undefined where models of the hub cannot be given. */
   static readsHub: HubNeed | undefined;
 
-  /** How values of flags were read, where that needs a word. The parsers of flags add to it. */
+  /** Notes on how values of flags were read. The parsers of flags add to them. */
   readonly notes: string[] = [];
 
   /** Models of the hub that were given. */
@@ -173,7 +173,7 @@ export abstract class BaseCommand extends Command {
     return parsed;
   }
 
-  /** Refuses flags that contradict each other whatever the model is. @throws UserError for these. */
+  /** Refuses flags that contradict each other for any model. @throws UserError for these. */
   protected checkFlags(_flags: object, _args: object): void | Promise<void> {}
 
   /** Reads the command line without running the command. @throws UserError as the command. */
@@ -182,7 +182,7 @@ export abstract class BaseCommand extends Command {
     await this.checkFlags(flags, args);
     const { checkSettings, checkWeights } = await import('./model-check.js');
     const { set, ...given }: CheckedFlags = flags;
-    // A list of models is in no argument of its own.
+    // A list of models is not an argument of its own.
     await checkSettings(set, this.ctor.strict ? args : { ...argv });
     const words = [...(this.id ?? '').split(':'), ...this.argv];
     if ((this.constructor as typeof BaseCommand).needsWeights) checkWeights(words, given, args);
@@ -234,7 +234,7 @@ export abstract class BaseCommand extends Command {
     return mounted.paths;
   }
 
-  /** Whether models of the hub are named by their commits: for a plan that other machines follow. */
+  /** Whether models of the hub are named by their commits, for a plan that other machines follow. */
   protected pinsModels(_flags: object): boolean {
     return false;
   }
@@ -258,7 +258,7 @@ export abstract class BaseCommand extends Command {
     ]);
   }
 
-  /** The model to work on: the one given, else the one of the working folder, which is named on stderr. */
+  /** The model to work on: the given one, otherwise the one of the working folder, which is named on stderr. */
   protected async modelGiven(
     flags: OutputFlags,
     file: string | undefined,
@@ -278,8 +278,11 @@ export abstract class BaseCommand extends Command {
         { words: [...name, given, ...words], models: [given] },
       ]);
     }
+    const [preset = '', flag = '', ...values] = example.split(' ');
+    const isGiven = this.argv.some((word) => word.split('=', 1)[0] === flag);
+    const usual = [preset, ...(isGiven || flag === '' ? [] : [flag, ...values])];
     const found = onlyOneInFolder('model', (model) =>
-      pasteable([...name, ...(model === undefined ? example.split(' ') : [model]), ...this.argv]),
+      pasteable([...name, ...(model === undefined ? usual : [model]), ...this.argv]),
     );
     this.note(flags, `using ${found === '.' ? 'the checkpoint in this folder' : found}`);
     return found;
@@ -288,9 +291,17 @@ export abstract class BaseCommand extends Command {
   /** Names the preset that is used for a missing file of a published report. */
   protected async notePublishedFile(flags: OutputFlags, file: string): Promise<void> {
     const { existsSync } = await import('node:fs');
-    const { publishedPreset } = await import('../input/model-input/locate.js');
-    const preset = publishedPreset(file);
-    if (preset !== undefined && !existsSync(file)) {
+    if (file === '-' || file.startsWith('hf:') || existsSync(file)) return;
+    const { presetInstead } = await import('../input/model-input/locate.js');
+    const preset = presetInstead(file);
+    if (preset !== undefined) {
+      const { random, checkpoint }: Partial<CheckedFlags> = flags as object;
+      const needsWeights = (this.constructor as typeof BaseCommand).needsWeights;
+      if (needsWeights && !random && checkpoint === undefined) {
+        const { withoutPublished } = await import('./model-check.js');
+        const error = withoutPublished(file);
+        if (error !== undefined) throw error;
+      }
       this.note(flags, `${file} is the preset ${preset}`);
     }
   }
@@ -378,21 +389,21 @@ export abstract class BaseCommand extends Command {
     process.stderr.write(problemsText(warnings, renderOptions(process.stderr, flags['no-color'])));
   }
 
-  /** A line about a harmless flag without an effect, which the answer's JSON has among its warnings. */
+  /** Prints a line about a harmless flag without an effect, and adds it to the warnings of the answer's JSON. */
   protected mention(flags: OutputFlags, file: string, message: string | undefined): void {
     if (message === undefined) return;
     this.#warnings.push({ severity: 'warning', file, message });
     this.note(flags, message);
   }
 
-  /** Ends with exit code 1 when a result exceeds thresholds; each has its line on stderr. */
+  /** Ends with exit code 1 when a result exceeds thresholds, with a line on stderr for each. */
   protected exceeded(lines: readonly string[]): void {
     if (lines.length === 0) return;
     process.exitCode = 1;
     for (const line of lines) process.stderr.write(`error: ${printable(line)}\n`);
   }
 
-  /** A progress line on stderr, unless the user wants quiet. */
+  /** Prints a progress line to stderr, unless the user wants quiet. */
   protected note(flags: OutputFlags, text: string): void {
     if (!flags.quiet) process.stderr.write(`${printable(text)}\n`);
   }

@@ -1,18 +1,13 @@
 /** Reads a command line against the declared arguments and flags of its command, before the command library does. */
 import type { Command } from '@oclif/core/command';
 import { usageError } from '../base/errors.js';
-import { freeName } from '../base/files/file-system.js';
 import { counted, joined } from '../base/text/words.js';
-import { misspelled, nearest } from '../config/nearest.js';
+import { misspelled, nearest, nearestWithDigits } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
+import { type DeclaredFlag, exampleOf, isPlaceholder } from './flag-example.js';
 import { LineMistake, type MeantLine, pasteable } from './line-mistake.js';
-import {
-  type FlagMeaning,
-  flagMeanings,
-  foldedName,
-  nearestValue,
-  otherNames,
-} from './spellings.js';
+import type { FlagMeaning } from './meanings.js';
+import { foldedName, nearestValue } from './spellings.js';
 
 /** Declaration of a command, from its class or from the manifest. */
 export type DeclaredCommand = Pick<
@@ -20,21 +15,29 @@ export type DeclaredCommand = Pick<
   'id' | 'args' | 'flags' | 'strict' | 'examples'
 >;
 
-type DeclaredFlag = DeclaredCommand['flags'][string];
+/** The words of other tools, which are loaded for a line that needs them. */
+type Meanings = Pick<
+  typeof import('./meanings.js'),
+  'flagAdvice' | 'flagMeanings' | 'hubReference' | 'isSpelling' | 'keysNamed' | 'otherNames'
+>;
+
+/** A line with a word that can be one of another tool, read without these words. */
+export class NeedsMeanings extends Error {}
 
 /**
  * The words of a command line with the spellings that the command declares: flags and choices in any case, and by
  * their common names.
  * @param words The words after the command's name.
  * @param others All commands, which may have a flag that this one lacks.
- * @throws UserError for the first mistake, with the corrected command line where there is one.
+ * @throws UserError for the first mistake, with the corrected command line where there is one; NeedsMeanings.
  */
 export function readCommandLine(
   words: readonly string[],
   command: DeclaredCommand,
   others: readonly DeclaredCommand[],
+  meanings?: Meanings,
 ): string[] {
-  const line = new CommandLine(command, words, others);
+  const line = new CommandLine(command, words, others, meanings);
   line.read();
   line.checkArguments();
   line.checkAnswerFile();
@@ -43,9 +46,12 @@ export function readCommandLine(
 }
 
 /** Endings of artifacts: configs, graphs and tensors. */
-const SAVED_ENDING = /\.(?:ya?ml|onnx|safetensors|pt|pth)$/i;
+const SAVED_ENDING = /\.(?:ya?ml|onnx|gguf|safetensors|pt|pth|bin)$/i;
 
-/** More allowed values than these are not listed in an error. */
+/** Endings of answers; another file of `--output` without an argument for it is an artifact. */
+const ANSWER_ENDING = /\.(?:json|csv|md|markdown|txt|log|html|svg|sh|sbatch|ya?ml)$|^-$/i;
+
+/** Maximum allowed values that an error lists. */
 const MOST_LISTED = 20;
 
 function choicesText(options: readonly string[]): string {
@@ -81,19 +87,28 @@ class CommandLine {
   readonly #others: readonly DeclaredCommand[];
   readonly #flags: readonly DeclaredFlag[];
   readonly #arguments: { readonly word: string; readonly at: number }[] = [];
-  /** Places of each given flag in `words`. */
+  /** Position of each given flag in `words`. */
   readonly #given = new Map<string, number>();
+  readonly #loaded: Meanings | undefined;
   words: string[];
 
   constructor(
     command: DeclaredCommand,
     words: readonly string[],
     others: readonly DeclaredCommand[],
+    meanings: Meanings | undefined,
   ) {
+    this.#loaded = meanings;
     this.#command = command;
     this.#others = others;
     this.#flags = Object.values(command.flags);
     this.words = [...words];
+  }
+
+  /** @throws NeedsMeanings where they are not loaded. */
+  get #meanings(): Meanings {
+    if (this.#loaded === undefined) throw new NeedsMeanings();
+    return this.#loaded;
   }
 
   read(): void {
@@ -108,7 +123,7 @@ class CommandLine {
     }
   }
 
-  /** @returns the place of the last word that belongs to the flag. */
+  /** @returns The position of the last word that belongs to the flag. */
   #readFlag(word: string, at: number): number {
     const isLong = word.startsWith('--');
     const equals = word.indexOf('=');
@@ -120,6 +135,8 @@ class CommandLine {
     this.#given.set(flag.name, at);
     if (flag.type === 'boolean') return this.#readSwitch(flag, at, isLong ? inline : undefined);
     if (isRepeated && !flag.multiple) {
+      const again = this.#repeated(flag, at, inline ?? this.words[at + 1]);
+      if (again !== undefined) throw again;
       throw usageError(
         `--${flag.name}: expected one value, found the flag twice`,
         flag.options || !this.#canBeList(flag.name)
@@ -140,6 +157,7 @@ class CommandLine {
       );
     }
     this.#checkSetting(flag, value, at, end);
+    this.#checkKind(flag, value, at, inline);
     const meant = flag.options ? this.#choice(flag, value, at, end) : value;
     if (isLong || meant !== value) {
       const written =
@@ -149,15 +167,51 @@ class CommandLine {
     return end;
   }
 
+  /** The mistake of a flag that is given twice with the same value; undefined for other values. */
+  #repeated(flag: DeclaredFlag, at: number, value: string | undefined): LineMistake | undefined {
+    const before = this.words.slice(0, at);
+    const place = before.findLastIndex((word) => word.split('=', 1)[0] === `--${flag.name}`);
+    const [, own = this.words[place + 1]] = this.words[place]?.split(/=(.*)/s) ?? [];
+    if (value === undefined || value !== own) return undefined;
+    return this.#mistake(`--${flag.name}: expected one value, found the flag twice`, [
+      { ...this.#corrected(at, [], this.#lengthOf(flag, at)), isSpelling: true },
+    ]);
+  }
+
+  /** Refuses a value of another kind that a flag of this name has in other tools: `--gpus h100:8`, `--tasks mmlu`. */
+  #checkKind(flag: DeclaredFlag, value: string, at: number, inline: string | undefined): void {
+    const { helpValue = '', options } = flag as Option;
+    if (options !== undefined || !NUMERIC.test(helpValue) || /^[-\d.~]|^auto$/.test(value)) return;
+    const given = { at, value: inline, name: flag.name, written: `--${flag.name}` };
+    const lines = this.#meantLines(given).map((line) => ({ ...line, isSpelling: false }));
+    const advice = this.#meanings.flagAdvice(flag.name);
+    if (lines.length === 0 && advice === undefined) return;
+    throw this.#mistake(
+      `--${flag.name}: expected ${helpValue}, found ${quote(value)}`,
+      lines,
+      advice,
+    );
+  }
+
   #readSwitch(flag: DeclaredFlag, at: number, value: string | undefined): number {
+    const next = this.words[at + 1] ?? '';
+    if (value === undefined && /^(?:true|false)$/i.test(next)) {
+      const words = TRUE.test(next) ? [`--${flag.name}`] : [];
+      throw this.#mistake(`--${flag.name}: expected no value, found ${quote(next)}`, [
+        { ...this.#corrected(at, words, 2), isSpelling: true },
+      ]);
+    }
     if (value === undefined) {
       if (this.words[at]?.startsWith('--')) this.words[at] = `--${flag.name}`;
       else this.#checkCluster(at);
       return at;
     }
     const name = `--${flag.name}`;
-    const lines = [this.#corrected(at, FALSE.test(value) ? [] : [name])];
-    if (!TRUE.test(value) && !FALSE.test(value) && Object.keys(this.#command.args).length > 0) {
+    const isTruth = TRUE.test(value) || FALSE.test(value);
+    const lines: MeantLine[] = [
+      { ...this.#corrected(at, FALSE.test(value) ? [] : [name]), isSpelling: isTruth },
+    ];
+    if (!isTruth && Object.keys(this.#command.args).length > 0) {
       const others = this.#arguments.map((each) => each.at);
       const alone = this.words.with(at, name).toSpliced(at + 1, 0, value);
       lines.splice(0, 1, this.#line(alone.filter((_, index) => !others.includes(index))), {
@@ -202,7 +256,7 @@ class CommandLine {
     const value = inline.length > 0 ? inline.join('=') : undefined;
     const given = { at, value, name, written };
     const lines = [
-      ...flagMeanings(name).flatMap((meaning) => this.#meant(meaning, given)),
+      ...this.#meantLines(given),
       ...this.#withoutNo(name, at),
       ...this.#misspelled(given),
       ...this.#asSetting(given),
@@ -215,25 +269,65 @@ class CommandLine {
     return this.#mistake(
       message,
       lines,
-      owners.length > 0
-        ? `${some} ${owners.length > 1 ? 'have' : 'has'} a flag of this name`
-        : `minimind ${this.#name} --help lists its flags`,
+      this.#meanings.flagAdvice(name) ??
+        (owners.length > 0
+          ? `${some} ${owners.length > 1 ? 'have' : 'has'} a flag of this name`
+          : `minimind ${this.#name} --help lists its flags`),
     );
   }
 
+  /** Lines with the meanings of a flag's name in other tools. The only one that keeps its value is a matter of spelling. */
+  #meantLines(given: GivenFlag): MeantLine[] {
+    const meanings = this.#meanings
+      .flagMeanings(given.name)
+      .filter(({ name }) => name !== given.name || `--${name}` !== given.written);
+    // bf16 is a type of the weights in serving, and of the arithmetic in training.
+    const isTraining = this.words.some((word) => OF_TRAINING.test(word));
+    if (isTraining) {
+      meanings.sort((a, b) => Number(b.name === 'precision') - Number(a.name === 'precision'));
+    }
+    const found = meanings.map((meaning) => ({ meaning, lines: this.#meant(meaning, given) }));
+    const [only, ...others] = found.filter(({ lines }) => lines.length > 0);
+    if (only && others.length === 0 && this.#meanings.isSpelling(given.name, only.meaning)) {
+      return only.lines.map((line) => ({ ...line, isSpelling: !line.hasExample }));
+    }
+    return found.flatMap(({ lines }) => lines);
+  }
+
   /** Lines with a flag of another tool as one of this command. */
-  #meant({ name, value: implied, off, values }: FlagMeaning, given: GivenFlag): MeantLine[] {
+  #meant(meaning: FlagMeaning, given: GivenFlag): MeantLine[] {
+    const { name, value: implied, off, values, onlyFor } = meaning;
     const following = this.words[given.at + 1];
     const next = this.#isValueMissing(given.at + 1) ? undefined : following;
     const found = given.value ?? next;
-    const own = found === undefined ? undefined : (values?.[found.toLowerCase()] ?? found);
     const length = found !== undefined && given.value === undefined ? 2 : 1;
-    if (name === '' || own === '') {
-      const isValue = found !== undefined && /^(?:-?[\d.]+|true|false|auto)$/i.test(found);
+    if (onlyFor !== undefined) {
+      // `--model_args pretrained=FILE` is `--pretrained FILE`.
+      const [key = '', value] = found?.split(/=(.*)/s) ?? [];
+      if (foldedName(key) !== foldedName(onlyFor) || value?.includes(',')) return [];
+      if (value !== undefined && name.startsWith('<')) {
+        return this.#asArgument(name.slice(1, -1), value, given.at, length);
+      }
+      if (!Object.hasOwn(this.#command.flags, name)) return [];
+      const words = [`--${name}`, ...(implied === undefined ? [] : [implied])];
+      return [{ ...this.#corrected(given.at, words, length), lead: `did you mean --${name}?` }];
+    }
+    const own = found === undefined ? undefined : (values?.[found.toLowerCase()] ?? found);
+    if (name === '<shown>') {
+      const isShown = this.#command.id === 'profile' && found === undefined;
+      const lead = 'the answer shows it without a flag:';
+      return isShown ? [{ ...this.#corrected(given.at, []), lead }] : [];
+    }
+    if (name === '' || name === '<none>' || own === '') {
+      const isValue =
+        found !== undefined &&
+        (given.value !== undefined || /^(?:-?[\d.]+|true|false|auto|all)$/i.test(found));
+      const words = [given.written, ...(isValue ? [found] : [])].join(' ');
+      const reason = name === '<none>' && own !== '' ? 'has no counterpart here' : 'is not needed';
       return [
         {
           ...this.#corrected(given.at, [], isValue ? length : 1),
-          lead: `${given.written} is not needed:`,
+          leftOut: [`${words} ${reason}`],
         },
       ];
     }
@@ -248,7 +342,7 @@ class CommandLine {
       if (own === undefined) return line([`--${name}`, implied], 1);
       if (TRUE.test(own)) return line([`--${name}`, implied], length);
       if (FALSE.test(own)) return line(off === undefined ? [] : [`--${name}`, off], length);
-      // The next word can be an argument; a value of its own is in another row.
+      // The next word can be an argument. If it is the value, another row of the table applies.
       return given.value === undefined ? line([`--${name}`, implied], 1) : [];
     }
     if (flag.type === 'boolean') {
@@ -258,7 +352,8 @@ class CommandLine {
     }
     if (own === undefined) {
       const example = exampleOf(flag);
-      return flag.options || isPlaceholder(example) ? [] : line([`--${name}`, example], 1);
+      if (flag.options || isPlaceholder(example)) return [];
+      return [{ ...this.#corrected(given.at, [`--${name}`, example]), lead, hasExample: true }];
     }
     const value = this.#accepted(flag, own);
     return value === undefined ? [] : line([`--${name}`, value], length);
@@ -267,44 +362,51 @@ class CommandLine {
   /** The line with the value of `--model FILE` as an argument. */
   #asArgument(kind: string, value: string | undefined, at: number, length: number): MeantLine[] {
     const names = Object.keys(this.#command.args);
-    const index =
-      kind === 'model' ? (MODEL_ARGUMENTS.has(names[0] ?? '') ? 0 : -1) : names.indexOf(kind);
-    if (value === undefined || index < 0) return [];
+    const isFirst =
+      (kind === 'data' && this.#command.id === 'data') ||
+      (kind === 'model' && MODEL_ARGUMENTS.has(names[0] ?? ''));
+    const index = isFirst ? 0 : names.indexOf(kind);
+    const isFormat =
+      kind === 'out' && value !== undefined && Object.hasOwn(FORMAT_NAMES, value.toLowerCase());
+    if (value === undefined || index < 0 || isFormat || this.#arguments[index]) return [];
     const rest = this.words.toSpliced(at, length);
     const words = index === 0 ? [value, ...rest] : [...rest, value];
     return [{ ...this.#line(words), models: kind === 'model' ? [value] : [] }];
   }
 
-  /** The line without `--no-details`, which is how it is without the flag. */
+  /** The line without `--no-details`: its effect is the default. */
   #withoutNo(name: string, at: number): MeantLine[] {
     const own = /^no-?(.+)$/i.exec(name)?.[1];
     const flag = own && this.#flags.find((each) => foldedName(each.name) === foldedName(own));
     return flag && flag.type === 'boolean' ? [this.#corrected(at, [])] : [];
   }
 
-  /** Lines with the flag whose name, or whose name in other tools, is nearly spelled so. */
+  /** Lines with the flag whose name, or whose name in other tools, is similar. */
   #misspelled(given: GivenFlag): MeantLine[] {
     if (given.name.length < 3) return [];
     const known = this.#flags.filter(({ hidden }) => !hidden).map(({ name }) => name);
-    // A digit is part of what a name means, as is no-.
+    // Digits, and a leading no-, are part of the meaning of a name.
     const isLike = (each: string) =>
       each.replaceAll(/\D/g, '') === given.name.replaceAll(/\D/g, '') &&
       each.startsWith('no-') === given.name.startsWith('no-');
     const own = misspelled(given.name, known.filter(isLike), 2);
     const others = misspelled(
       given.name,
-      otherNames().filter((each) => each.length > 3 && isLike(each)),
+      this.#meanings.otherNames().filter((each) => each.length > 3 && isLike(each)),
       2,
     );
     return [
       ...(own === undefined ? [] : this.#meant({ name: own }, given)),
       ...(others === undefined
         ? []
-        : flagMeanings(others).flatMap((each) => this.#meant(each, given))),
+        : this.#meanings.flagMeanings(others).flatMap((each) => this.#meant(each, given))),
     ];
   }
 
-  /** The line with a key of the config that is written as a flag: `--num-layers 4`. Whether the model has the key is checked. */
+  /**
+   * The line with a key of the config that is written as a flag: `--num-layers 4`. Whether the model has the key is
+   * checked later.
+   */
   #asSetting({ at, name, value }: GivenFlag): MeantLine[] {
     const { args, flags } = this.#command;
     const isOfModel = Object.keys(args).some((each) => MODEL_ARGUMENTS.has(each));
@@ -314,21 +416,20 @@ class CommandLine {
     const isNext = value === undefined && next !== undefined && SETTING.test(next);
     const given = value ?? (isNext ? next : 'true');
     if (!SETTING.test(given)) return [];
-    const setting = `model.${key.toLowerCase().replaceAll('-', '_')}=${given}`;
-    return [
-      {
-        ...this.#corrected(at, ['--set', setting], isNext ? 2 : 1),
-        lead: 'a key of the config is set with --set:',
-        isElsewhere: true,
-      },
-    ];
+    return this.#meanings.keysNamed(key.toLowerCase().replaceAll('-', '_')).map((each) => ({
+      ...this.#corrected(at, ['--set', `model.${each}=${given}`], isNext ? 2 : 1),
+      lead: 'a key of the config is set with --set:',
+      isElsewhere: true,
+    }));
   }
 
-  /** The same line for a command that answers about the same model and has the flag. */
+  /** The same line for another command that answers about a model and has the flag. */
   #ofOtherCommands(name: string): MeantLine[] {
     if (!ABOUT_A_MODEL.includes(this.#command.id)) return [];
+    const names = [name, ...this.#meanings.flagMeanings(name).map((meaning) => meaning.name)];
     return this.#others
-      .filter(({ id, flags }) => ABOUT_A_MODEL.includes(id) && Object.hasOwn(flags, name))
+      .filter(({ id }) => ABOUT_A_MODEL.includes(id) && id !== this.#command.id)
+      .filter(({ flags }) => names.some((each) => Object.hasOwn(flags, each)))
       .map(({ id }) => ({
         words: [id, ...this.words],
         lead: `minimind ${id} has this flag:`,
@@ -336,7 +437,10 @@ class CommandLine {
       }));
   }
 
-  /** The value as the flag has it; undefined for one of another kind. Its parser has the last word. */
+  /**
+   * The value in the flag's own spelling; undefined for a value of another kind. The flag's parser makes the final
+   * check.
+   */
   #accepted(flag: DeclaredFlag, value: string): string | undefined {
     const { options, delimiter, helpValue = '' } = flag as Option;
     if (options !== undefined) {
@@ -373,12 +477,16 @@ class CommandLine {
     const meant = items.map((item) => nearestValue(flag.name, item, options));
     const wrong = meant.indexOf(undefined);
     if (wrong < 0) return meant.join(delimiter);
-    const close = nearest(items[wrong] ?? '', options);
+    const close = nearestWithDigits(items[wrong] ?? '', options);
     const name = `--${flag.name}`;
+    const inline = at === end ? value : undefined;
+    const given = { at, value: inline, name: flag.name, written: name };
+    // The flag is one of ours, and its value is chosen.
+    const others = this.#meantLines(given).map((line) => ({ ...line, isSpelling: false }));
     throw this.#mistake(
       `${name}: expected ${choicesText(options)}, found ${quote(items[wrong] ?? '')}`,
-      close === undefined
-        ? []
+      close === undefined || others.length > 0
+        ? others
         : [this.#corrected(at, [name, items.with(wrong, close).join(delimiter)], end - at + 1)],
       undefined,
       listingOf({ ...flag, options }),
@@ -406,6 +514,7 @@ class CommandLine {
   }
 
   checkArguments(): void {
+    this.#checkConfigAlone();
     const declared = Object.values(this.#command.args);
     const missing = declared.filter(
       ({ required }, index) => required && !this.#isPlanned && !this.#arguments[index],
@@ -429,8 +538,42 @@ class CommandLine {
     );
   }
 
+  /** Refuses `--config FILE` without a checkpoint: a config alone is a model. */
+  #checkConfigAlone(): void {
+    const at = this.#given.get('config');
+    const [first = ''] = Object.keys(this.#command.args);
+    const isOfModel = this.#command.strict !== false && MODEL_ARGUMENTS.has(first);
+    if (at === undefined || !isOfModel || this.#arguments.length > 0) return;
+    const [, inline] = this.words[at]?.split(/=(.*)/s) ?? [];
+    const file = inline ?? this.words[at + 1] ?? '';
+    const rest = this.words.toSpliced(at, inline === undefined ? 2 : 1);
+    throw this.#mistake('--config requires a checkpoint, found none', [
+      { ...this.#line([file, ...rest]), models: [file], isSpelling: true },
+    ]);
+  }
+
   /** Lines in which a word beyond the arguments is the value of the flag that it was meant for. */
   #asFlag({ word, at }: { readonly word: string; readonly at: number }): MeantLine[] {
+    const joint = this.#arguments.map((each) => each.word).join('-');
+    const isNamed = this.#arguments.length === 2 && MODEL_ARGUMENTS.has(this.#firstArgument);
+    const first = this.#arguments[0]?.at ?? 0;
+    // A name can be written in two words: llama-3.2 1b.
+    const names = isNamed ? [joint, this.#meanings.hubReference(joint)] : [];
+    const named: MeantLine[] = names
+      .filter((each) => each !== undefined)
+      .map((each) => ({
+        ...this.#line(this.words.toSpliced(at, 1).with(first, each)),
+        models: [each],
+      }));
+    const flags = this.#asFlagOf(word, at);
+    return [...named, ...flags];
+  }
+
+  get #firstArgument(): string {
+    return Object.keys(this.#command.args)[0] ?? '';
+  }
+
+  #asFlagOf(word: string, at: number): MeantLine[] {
     return (EXTRA_WORDS[this.#command.id] ?? []).flatMap(({ kind, words }) => {
       if (kind !== 'model' && kind !== 'gpu' && !KINDS[kind].test(word)) return [];
       const needs = { models: kind === 'model' ? [word] : [], gpus: kind === 'gpu' ? [word] : [] };
@@ -445,7 +588,7 @@ class CommandLine {
       const lines: MeantLine[] = [{ ...this.#corrected(at, [...words, word]), ...needs }];
       const [model] = this.#arguments;
       if (kind === 'gpu' && model !== undefined) {
-        // The GPU was written first.
+        // The user wrote the GPU first.
         const swapped = this.words.with(model.at, word).toSpliced(at, 1, first, model.word);
         lines.push({ ...this.#line(swapped), models: [word], gpus: [model.word] });
       }
@@ -453,7 +596,7 @@ class CommandLine {
     });
   }
 
-  /** Refuses `-o model.onnx` where that file is what `--save` or OUT names: `--output` is the answer. */
+  /** Refuses `-o model.onnx` if the file is meant for `--save` or OUT: `--output` is the file of the answer. */
   checkAnswerFile(): void {
     const at = this.#given.get('output');
     const isSaved = Object.hasOwn(this.#command.flags, 'save');
@@ -462,7 +605,7 @@ class CommandLine {
     const word = this.words[at] ?? '';
     const isAlone = /^(?:-o|--output)$/.test(word);
     const file = isAlone ? (this.words[at + 1] ?? '') : word.replace(/^(?:-o|--output)=?/, '');
-    if (!SAVED_ENDING.test(file)) return;
+    if (!SAVED_ENDING.test(file) && (!isArgument || ANSWER_ENDING.test(file))) return;
     const length = isAlone ? 2 : 1;
     const asFlag = () =>
       this.#corrected(at, this.#given.has('save') ? [] : ['--save', file], length);
@@ -473,8 +616,19 @@ class CommandLine {
     };
     throw this.#mistake(
       `--output: expected a file for the answer (.json, .csv, .md, .txt), found ${quote(file)}`,
-      [isSaved ? asFlag() : asArgument()],
+      // An argument that is given has `-o` for nothing else.
+      [
+        ...this.#asCheckpoint(file, at, length),
+        { ...(isSaved ? asFlag() : asArgument()), isSpelling: isArgument && !isSaved },
+      ],
     );
+  }
+
+  /** The line of a conversion, for a graph that is to be written as a checkpoint. */
+  #asCheckpoint(file: string, at: number, length: number): MeantLine[] {
+    if (this.#command.id !== 'export' || !KINDS.checkpoint.test(file)) return [];
+    const [model, ...rest] = this.words.toSpliced(at, length);
+    return model === undefined ? [] : [{ words: ['convert-checkpoint', model, file, ...rest] }];
   }
 
   #checkRequired(): void {
@@ -519,7 +673,7 @@ class CommandLine {
           { flag, at },
           { flag: declared, at: place },
         ];
-        // What was written first is kept, and a dry run stays one.
+        // The flag that was written first is kept, and a dry run stays a dry run.
         const isKept = (each: (typeof both)[number]) => each.flag.name === 'dry-run';
         both.sort((a, b) => Number(isKept(a)) - Number(isKept(b)) || b.at - a.at);
         throw this.#mistake(
@@ -533,7 +687,7 @@ class CommandLine {
     }
   }
 
-  /** Whether arguments and flags are in the plan that another command line has written. */
+  /** Whether the arguments and flags are in a plan that another command line has written. */
   get #isPlanned(): boolean {
     return this.#given.has('plan') && !this.#given.has('parts');
   }
@@ -578,7 +732,7 @@ class CommandLine {
     return { ...this.#corrected(this.words.length, words), hasExample: true };
   }
 
-  /** The first example of the command's help; its form, where the example has files of this package. */
+  /** The first example of the command's help; its usage, if the example contains files of this package. */
   get #example(): string {
     const [first] = this.#command.examples ?? [];
     const text = typeof first === 'string' ? first : (first?.command ?? '');
@@ -596,8 +750,12 @@ class CommandLine {
   }
 }
 
-/** Whether only the user can name the value: `FILE`. */
-const isPlaceholder = (example: string) => /^[A-Z][A-Z:,|x]*$/.test(example);
+/** Names of formats, which are not files. */
+const FORMAT_NAMES = { safetensors: true, pt: true, pth: true, gguf: true, onnx: true, bin: true };
+
+/** Words of a line about a training. */
+const OF_TRAINING =
+  /^--(?:micro-batch|accumulation|optimizer|zero|recompute|global-batch|train-tokens|loss)\b|^--for=?training$|^training$/;
 
 /** A flag that the command does not know, and its value after `=`. */
 interface GivenFlag {
@@ -617,12 +775,12 @@ interface Option {
 /** File of a preset in this package. */
 const PRESET_FILE = /\bconfigs\/([\w-]+\/[\w.-]+)\.yaml/g;
 
-/** Names of values that are numbers, and of those that are files. */
+/** Placeholders of numbers, and those of files. */
 const NUMERIC = /^(?:N|K|N,N|N\.\.M|NUMBER|SHARE|RATE|STEPS|SIZE|TIME|P|P,P|RATIO|RATIO,RATIO)$/;
 const OF_FILES = /^(?:FILE|PATH|DIR|FILE,FILE|MODEL|OTHER|ORIGINAL)$/;
 
 /** Commands that answer about one model, which a flag of one of them is for. */
-const ABOUT_A_MODEL: readonly string[] = ['profile', 'fit'];
+const ABOUT_A_MODEL: readonly string[] = ['profile', 'fit', 'train-plan'];
 
 /** Names of first arguments that are models. */
 const MODEL_ARGUMENTS: ReadonlySet<string> = new Set([
@@ -638,10 +796,13 @@ const KINDS = {
   count: /^~?\d[\d_,.]*\s*(?:[kmbt]|e\d+)?$/i,
   data: /\.(?:jsonl|json|txt|csv|parquet)$/i,
   config: /\.ya?ml$/i,
+  onnx: /\.onnx$/i,
+  checkpoint: /\.(?:gguf|safetensors|pt)$/i,
+  few: /^\d{1,3}$/,
   family: /^[a-z]/i,
 } as const;
 
-/** Words that people write without a flag, by command: what kind of word is which flag or command. */
+/** Words without a flag that people write, by command: the kind of a word determines the flag or command. */
 const EXTRA_WORDS: Readonly<Record<string, readonly ExtraWord[]>> = {
   plan: [
     { kind: 'count', words: ['--max-params'] },
@@ -649,8 +810,13 @@ const EXTRA_WORDS: Readonly<Record<string, readonly ExtraWord[]>> = {
     { kind: 'gpu', words: ['--gpu'] },
   ],
   profile: [{ kind: 'model', words: ['compare'] }],
+  export: [
+    { kind: 'onnx', words: ['--save'] },
+    { kind: 'checkpoint', words: ['convert-checkpoint'] },
+  ],
   fit: [
     { kind: 'gpu', words: ['--gpu'] },
+    { kind: 'few', words: ['--gpus'] },
     { kind: 'model', words: ['compare'] },
   ],
   attention: [{ kind: 'gpu', words: ['--gpu'] }],
@@ -671,53 +837,6 @@ interface ExtraWord {
 }
 
 const spaced = (id: string) => id.replaceAll(':', ' ');
-
-/** Examples for the values in the help. A value that only the user can name, such as FILE, has none. */
-const EXAMPLES: Readonly<Record<string, string>> = {
-  N: '1',
-  K: '5',
-  NUMBER: '0.9',
-  SHARE: '0.9',
-  RATE: '1e-5',
-  STEPS: '100',
-  'N,N': '1,2',
-  'RATIO,RATIO': '0.5,1',
-  'X,X': '-1,0,0.5',
-  SIZE: '24GB',
-  TYPE: 'bf16',
-  RULE: 'nanogpt',
-  IDS: '1,2,3',
-  'KEY=VALUE': 'model.num_layers=24',
-  'MODEL|ngram:N': 'ngram:3',
-  'K|auto': 'auto',
-  'auto|none|ID': 'auto',
-  'mean|first|layer:N': 'mean',
-  'NAME|N': '1',
-};
-
-/** Example in a description: `as in 8,9`. A default that is `as in the file` is none. */
-const EXAMPLE = /(?<!\[default: )\bas in (?!the\b)([^\s,;)\]]+)/;
-
-/** Default in a description that is a value, not the beginning of a phrase. */
-const DEFAULT = /\[default: (\d\S*?)(?:[,;] |\])/;
-
-/** A value that a flag accepts: its first choice, or the example or default of its description, or one for its kind. */
-function exampleOf(flag: DeclaredFlag): string {
-  const {
-    options,
-    helpValue = 'VALUE',
-    description = '',
-  } = flag as {
-    options?: readonly string[];
-    helpValue?: string;
-    description?: string;
-  };
-  const example = EXAMPLE.exec(description)?.[1];
-  if (flag.name === 'save' && example !== undefined) return freeName(example);
-  const preset = helpValue === 'N' ? undefined : DEFAULT.exec(description)?.[1];
-  const usual = options && nearestValue(flag.name, 'true', options);
-  return usual ?? options?.[0] ?? example ?? preset ?? EXAMPLES[helpValue] ?? helpValue;
-}
 
 /** Names of flags of which a flag needs at least one. */
 const alternativesOf = ({ relationships = [] }: DeclaredFlag): string[] =>

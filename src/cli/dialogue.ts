@@ -104,7 +104,7 @@ export async function runChat(
       if (text !== '') {
         isAnswering = true;
         isStopped = false;
-        // An engine can be busy for seconds, in which no key is read: the terminal turns Ctrl-C into a signal.
+        // A busy engine reads no key for seconds, so the terminal has to turn Ctrl-C into a signal.
         input.setRawMode?.(false);
         const interruption = new Interruption('asks');
         try {

@@ -1,4 +1,4 @@
-/** Answers of a model as they are written: to stdout token by token, or one after the other in a conversation. */
+/** Writes the answers of a model: to stdout token by token, or one after the other in a conversation. */
 import { ERROR_CODES, usageError } from '../base/errors.js';
 import type { ProgressDisplay } from '../base/progress-display.js';
 import type { Generation } from '../language/generation/open-generation.js';
@@ -7,9 +7,9 @@ import type { ChatMessage } from '../language/tokenizer/chat-template.js';
 import { Interruption, writeStdout } from './output.js';
 
 /**
- * Answers all prompts. From the first token on, Ctrl-C ends the answer; the answers so far are returned, and the exit
- * code says it.
- * @param isStreamed Whether the text is written to stdout as it is made. Otherwise there is progress.
+ * Answers all prompts. After the first token, Ctrl-C ends the answer; the answers so far are returned, and the exit
+ * code shows the interruption.
+ * @param isStreamed Whether the text is written to stdout as it is generated. If not, progress is shown.
  */
 export async function answerPrompts(
   { session, prompts }: Generation,

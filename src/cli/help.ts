@@ -8,12 +8,18 @@ import type { RenderOptions } from '../report/kit/report.js';
 
 /** Commands by what people want to do, in the order in which they usually need them. */
 export const COMMAND_GROUPS = {
-  Design: ['list', 'init', 'plan', 'compare', 'compare-srte', 'diff', 'train-plan'],
+  Design: ['list', 'init', 'plan', 'compare', 'diff', 'train-plan'],
   Check: ['validate', 'profile', 'fit', 'data', 'inspect', 'verify'],
-  Run: ['quick-test', 'generate', 'evaluate', 'export'],
-  Convert: ['convert-checkpoint'],
-  More: ['rope', 'attention', 'modules', 'kv-projector', 'doctor', 'completion', 'schema'],
+  'Run and convert': ['quick-test', 'generate', 'evaluate', 'export', 'convert-checkpoint'],
+  Research: ['compare-srte', 'kv-projector', 'modules', 'attention', 'rope'],
+  More: ['doctor', 'completion', 'schema'],
 } as const satisfies Record<string, readonly string[]>;
+
+/** Groups of which the short help only has the names. */
+const NAMED_GROUPS: readonly string[] = ['Research', 'More'];
+
+/** Lines that answer the first questions. */
+const PROGRAM_EXAMPLES = ['profile gpt2', 'fit gpt2 --gpu 4090'] as const;
 
 /** Flags of the short help, the most useful first. */
 const COMMON_FLAGS: readonly string[] = [
@@ -24,7 +30,7 @@ const COMMON_FLAGS: readonly string[] = [
   'chat max-tokens temperature top-p seed draft json output force',
 ].flatMap((names) => names.split(' '));
 
-/** Most lines of flags in the short help of a command, so that it fits on a screen of 24 lines. */
+/** Maximum lines of flags in the short help of a command, so that it fits on a screen of 24 lines. */
 const MOST_COMMON_LINES = 11;
 
 /** `-h` or `--help`. */
@@ -46,11 +52,9 @@ export function helpText(
   return topic ? topicHelp(config, topic.name, style) : programHelp(config, length, style);
 }
 
-// ── The program and its topics ───────────────────────────────────────────────────────────────────
-
 function programHelp(config: Config, length: HelpLength, { width, bold }: Style): string {
   const groups = Object.entries(COMMAND_GROUPS)
-    .filter(([name]) => length === 'long' || name !== 'More')
+    .filter(([name]) => length === 'long' || !NAMED_GROUPS.includes(name))
     .map(([name, ids]) => ({ name, rows: ids.map((id) => [id, summaryOf(config, id)] as const) }));
   const column = Math.max(...groups.flatMap(({ rows }) => rows.map(([id]) => id.length)));
   const lines = groups.flatMap(({ name, rows }) => [
@@ -61,12 +65,21 @@ function programHelp(config: Config, length: HelpLength, { width, bold }: Style)
   const about = config.pjson.description ?? '';
   const usage = `Usage: ${config.bin} COMMAND [flags]`;
   const help = `Help: ${config.bin} COMMAND -h, ${config.bin} COMMAND --help`;
+  const examples = PROGRAM_EXAMPLES.map((line) => `${config.bin} ${line}`);
+  if (length === 'long') {
+    const shown = examples.map((line) => `  $ ${line}`);
+    return trimmedText([
+      ...wrap(about, width),
+      ...['', usage, '', bold('Examples'), ...shown],
+      ...[...lines, '', help],
+    ]);
+  }
+  const named = Object.entries(COMMAND_GROUPS)
+    .filter(([name]) => NAMED_GROUPS.includes(name))
+    .map(([name, ids]) => `${bold(name)}: ${ids.join(', ')}`);
   // The short one has a screen of 24 lines for all commands.
-  return trimmedText(
-    length === 'short'
-      ? [`${usage}    Help: COMMAND -h, --help`, ...lines]
-      : [...wrap(about, width), '', usage, ...lines, '', help],
-  );
+  const last = `${named.pop()}    Help: COMMAND -h, --help`;
+  return trimmedText([`Examples: ${examples.join('    ')}`, ...lines, ...named, last]);
 }
 
 function topicHelp(config: Config, topic: string, { width, bold }: Style): string {
@@ -86,9 +99,7 @@ function topicHelp(config: Config, topic: string, { width, bold }: Style): strin
 const summaryOf = (config: Config, id: string): string =>
   config.findCommand(id)?.summary ?? config.findTopic(id)?.description ?? '';
 
-// ── A command ────────────────────────────────────────────────────────────────────────────────────
-
-/** All that help says about a command. Flags are in groups, as `[title, [flag, text]]`. */
+/** Contents of the help of a command. Flags are in groups, as `[title, [flag, text]]`. */
 export interface HelpContents {
   readonly name: string;
   readonly summary: string;
@@ -160,7 +171,7 @@ function commandHelp(
   ]);
 }
 
-/** Indented lines are there to be copied: they stay whole, whatever the width. */
+/** Lines of a description. Indented lines are not wrapped, so that they can be copied. */
 const descriptionLines = (description: string, width: number): string[] =>
   description
     .split('\n')
@@ -194,10 +205,10 @@ function flagGroups(flags: readonly Flag[]): [string, Flag[]][] {
 
 const flagEntry = (flag: Flag): Entry => [flagName(flag), flagText(flag)];
 
-/** Longest list of allowed values that is shown instead of the name of the value. */
+/** Maximum characters of a list of allowed values that is shown instead of the value's name. */
 const MOST_INLINE = 20;
 
-/** Most allowed values that are shown at all; the description of a longer list says where it is. */
+/** Maximum allowed values that are shown; the description of a longer list refers to it. */
 const MOST_LISTED = 20;
 
 const inlineOptions = ({ type, options = [] }: Flag & { readonly options?: readonly string[] }) => {
@@ -225,15 +236,13 @@ function flagText(flag: Flag): string {
   ].join(' ');
 }
 
-// ── Lines ────────────────────────────────────────────────────────────────────────────────────────
-
 function entries(rows: readonly Entry[], width: number): string[] {
   const short = rows.map(([name]) => name.length).filter((length) => length <= 26);
   const column = Math.max(0, ...short);
   return rows.flatMap(([name, description]) => entry(name, description, column, width));
 }
 
-/** `  name    description`, wrapped within its column; below a name that is wider than the column. */
+/** `  name    description`, wrapped within its column; on the next line if the name is wider than its column. */
 function entry(name: string, description: string, column: number, width: number): string[] {
   const indent = ' '.repeat(column + 4);
   const head = `  ${name.padEnd(column)}  `;

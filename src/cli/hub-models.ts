@@ -25,7 +25,7 @@ interface MountOptions {
 
 export interface MountedModels {
   readonly references: readonly MountedReference[];
-  /** References as they were written → the paths that commands read. */
+  /** Maps references as written to the paths that commands read. */
   readonly paths: ReadonlyMap<string, string>;
 }
 
@@ -45,7 +45,7 @@ export async function mountAll(
     const mounted = await mountReference({
       ...{ reference, text, need },
       isOffline: flags.offline ?? false,
-      // With two, of two sides, the reader of each side fetches what it needs.
+      // For two sides with a state dict each, the reader of each side fetches what it needs.
       stateDict: typeof flags['state-dict'] === 'string' ? flags['state-dict'] : undefined,
       display: progressDisplay(flags),
       warn: note,

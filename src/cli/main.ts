@@ -14,15 +14,17 @@ import { toJson } from '../base/text/escape.js';
 import { joined } from '../base/text/words.js';
 import { nearest } from '../config/nearest.js';
 import { escapeText, quote } from '../config/quote.js';
-import { readCommandLine } from './command-line.js';
+import { NeedsMeanings, readCommandLine } from './command-line.js';
 import { spellAsFlags } from './flag-spelling.js';
 import type { HelpLength } from './help.js';
-import { LineMistake, type MeantLine } from './line-mistake.js';
+import { LineMistake, type MeantLine, pasteable } from './line-mistake.js';
 import { renderOptions, writeInterruption, writeStdout } from './output.js';
-import { nearestCommand } from './spellings.js';
 
 /** Must match `additionalHelpFlags` and `additionalVersionFlags` in package.json. */
 const HELP_AND_VERSION: ReadonlySet<string> = new Set(['--help', '-h', '--version', '-v', '-V']);
+
+/** Other words for `-h`. */
+const HELP_WORDS: ReadonlySet<string> = new Set(['-?', '/?', '-help', '/help']);
 
 /** Lines that the parser adds to each of its messages, which do not help here. */
 const PARSER_ADVICE = /^(See more help|Note: |Alternatively, )/;
@@ -46,47 +48,91 @@ export async function runCommandLine(
   root: URL,
   load: Load = {},
 ): Promise<void> {
-  const words = argv[0] === 'help' ? [...argv.slice(1), '--help'] : [...argv];
+  let words = argv.map((word) => (HELP_WORDS.has(word) ? '-h' : word));
+  if (words[0] === 'help') words = [...words.slice(1), '--help'];
   beginInputs();
   beginMounts();
   let config: Config | undefined;
   try {
     config = await loadConfig(root, load);
     spellAsFlags(config.findCommand(words[0] ?? '')?.id ?? words.slice(0, 2).join(':'));
-    await refuseUnknownCommand(words, config);
-    if (await showHelp(words, config)) return;
-    await refuseScript(words);
-    await run(readWords(words, config), config);
+    if (isHelpAtEnd(words, config)) words = [...words.slice(0, -1), '--help'];
+    const read = await readLine(words, config);
+    if (read === undefined) return;
+    words = [...read];
+    await run(words, config);
   } catch (error) {
     await fail(config ? await checkedError(asUserError(error), words, config) : error, words);
   }
 }
+
+/** Whether the line is `COMMAND help`. A file of that name is an argument. */
+function isHelpAtEnd(words: readonly string[], config: Config): boolean {
+  const name = words.slice(0, -1);
+  const isName =
+    name.length > 0 && (config.findCommand(name.join(':')) ?? config.findTopic(name[0] ?? ''));
+  return words.at(-1) === 'help' && Boolean(isName) && !fs.existsSync('help');
+}
+
+/**
+ * The words that the command runs with; undefined after help. A line that differs from one of ours in spelling only is
+ * read as that, which a line on stderr says.
+ * @throws UserError for a mistake, with a proposed line that was checked.
+ */
+async function readLine(words: string[], config: Config): Promise<readonly string[] | undefined> {
+  try {
+    await refuseUnknownCommand(words, config);
+    if (await showHelp(words, config)) return undefined;
+    await refuseScript(words);
+    return await readWords(words, config);
+  } catch (error) {
+    if (!(error instanceof LineMistake)) throw error;
+    const { withCheckedLine } = await import('./proposal.js');
+    const mended = await withCheckedLine(error, (line) => checkLine(line, config));
+    if (mended.spelled === undefined) throw mended.error;
+    if (!isQuiet(words)) {
+      process.stderr.write(`reading this as: ${pasteable(mended.spelled)}\n`);
+    }
+    return readWords([...mended.spelled], config);
+  }
+}
+
+const isQuiet = (words: readonly string[]) =>
+  flagsIn(words).some((word) => word === '-q' || word === '--quiet');
 
 /** The error, with a proposed line that was read and checked as a typed one. */
 async function checkedError(error: unknown, words: readonly string[], config: Config) {
   if (!(error instanceof UserError)) return error;
   const { withCheckedLine, withWholeLine } = await import('./proposal.js');
   const check = (line: MeantLine) => checkLine(line, config);
-  if (error instanceof LineMistake) return withCheckedLine(error, check);
-  const { lineForInput } = await import('./wrong-input.js');
-  return withWholeLine(error, words, check, lineForInput);
+  if (error instanceof LineMistake) return (await withCheckedLine(error, check)).error;
+  return withWholeLine(error, words, check, await import('./wrong-input.js'));
 }
+
+/** Marks the mistake of a proposed line, which says nothing about the typed one. */
+const CONDITION = { isCondition: true };
 
 /** Reads a line as its command does, without running it. @throws UserError for a mistake. */
 async function checkLine({ words, models = [], gpus = [] }: MeantLine, config: Config) {
   for (const model of models) {
-    if (!(await isPresent(model))) throw new LineMistake(`${model} is not a model`, []);
+    if (!(await isPresent(model))) throw new LineMistake(`${model} is not a model`, [], CONDITION);
   }
   for (const gpu of gpus) {
     const { isHardwareName } = await import('./flags/hardware-flags.js');
-    if (!isHardwareName(gpu)) throw new LineMistake(`${gpu} is not a GPU`, []);
+    if (!isHardwareName(gpu)) throw new LineMistake(`${gpu} is not a GPU`, [], CONDITION);
   }
   await refuseUnknownCommand(words, config);
   if (helpLength(words, config) !== undefined || HELP_AND_VERSION.has(words[0] ?? '')) return;
   const isCommand = config.findCommand(words[0] ?? '') !== undefined;
   const name = words.slice(0, isCommand ? 1 : 2);
-  const rest = readWords([...words], config).slice(name.length);
-  const command = await config.findCommand(name.join(':'), { must: true }).load();
+  const rest = (await readWords([...words], config)).slice(name.length);
+  const declared = config.findCommand(name.join(':'), { must: true });
+  const isOfHub = (declared as { readsHub?: unknown }).readsHub !== undefined;
+  const reference = isOfHub ? undefined : rest.find((word) => word.startsWith('hf:'));
+  if (reference !== undefined) {
+    throw new LineMistake(`${name.join(' ')} reads local files, found ${reference}`, [], CONDITION);
+  }
+  const command = await declared.load();
   try {
     await new (command as unknown as CheckedClass)(rest, config).checkWords();
   } catch (error) {
@@ -94,7 +140,7 @@ async function checkLine({ words, models = [], gpus = [] }: MeantLine, config: C
   }
 }
 
-/** Whether a model is a preset, of the hub, or a file that exists. */
+/** Whether a model is a preset, a model of the hub, or a file that exists. */
 async function isPresent(model: string): Promise<boolean> {
   if (model.startsWith('hf:') || fs.existsSync(model)) return true;
   const { presetsNamed } = await import('../input/model-input/locate.js');
@@ -127,7 +173,7 @@ async function showHelp(words: readonly string[], config: Config): Promise<boole
   return true;
 }
 
-/** Help that the words before `--` ask for. No words ask for the short one, a topic without a command for the long one. */
+/** Length of the help that the words before `--` request: short without words, long for a topic without a command. */
 function helpLength(words: readonly string[], config: Config): HelpLength | undefined {
   const own = flagsIn(words);
   const [word = ''] = own;
@@ -137,7 +183,7 @@ function helpLength(words: readonly string[], config: Config): HelpLength | unde
   return isTopic ? 'long' : undefined;
 }
 
-/** The words before `--`, after which none is a flag. */
+/** The words before `--`. Later words are never flags. */
 function flagsIn(words: readonly string[]): readonly string[] {
   const end = words.indexOf('--');
   return end < 0 ? words : words.slice(0, end);
@@ -164,7 +210,7 @@ function watchStreams(): void {
   }
 }
 
-/** Ends at once, through the exit handlers, which remove incomplete files. */
+/** Ends at once on a signal. Exit handlers remove incomplete files. */
 function endAtSignals(): void {
   const exitCodes = { SIGINT: ERROR_CODES.interrupted.exitCode, SIGTERM: 143, SIGHUP: 129 };
   handleSignals((signal) => {
@@ -196,7 +242,7 @@ async function refuseUnknownCommand(words: readonly string[], config: Config): P
 /** Class of a command of this package. */
 type CheckedClass = new (words: string[], config: Config) => { checkWords(): Promise<void> };
 
-/** A script in place of a model. */
+/** @throws LineMistake for a script in place of a model. */
 async function refuseScript(words: readonly string[]): Promise<void> {
   if (!words.slice(1).some((word) => /\.(?:py|sh|ipynb)$/i.test(word))) return;
   const { scriptArgument, scriptError } = await import('./scripts.js');
@@ -205,12 +251,19 @@ async function refuseScript(words: readonly string[]): Promise<void> {
 }
 
 /** The command line with the spellings that its command declares. */
-function readWords(words: string[], config: Config): string[] {
+async function readWords(words: string[], config: Config): Promise<string[]> {
   if (HELP_AND_VERSION.has(words[0] ?? '')) return words;
   const name = words.slice(0, config.findCommand(words[0] ?? '') ? 1 : 2);
   const command = config.findCommand(name.join(':'));
   if (command === undefined) return words;
-  return [...name, ...readCommandLine(words.slice(name.length), command, config.commands)];
+  const read = (meanings?: typeof import('./meanings.js')) =>
+    readCommandLine(words.slice(name.length), command, config.commands, meanings);
+  try {
+    return [...name, ...read()];
+  } catch (error) {
+    if (!(error instanceof NeedsMeanings)) throw error;
+    return [...name, ...read(await import('./meanings.js'))];
+  }
 }
 
 /** @param written The words of a command's name. */
@@ -219,15 +272,32 @@ async function unknownCommand(
   words: readonly string[],
   config: Config,
 ): Promise<UserError> {
+  const { commandAdvice, isProgram, isVerb, nearestCommand, verbLines } = await import(
+    './meanings.js'
+  );
   const { scriptError, scriptIn } = await import('./scripts.js');
-  const script = scriptIn(words);
-  if (script !== undefined) return scriptError('a command', script);
   const text = written.join(' ');
+  const script = isVerb(text) || isProgram(words) ? undefined : scriptIn(words);
+  if (script !== undefined) return scriptError('a command', script);
   const rest = words.slice(written.length);
   const isFlag = text.startsWith('-');
   const topics = config.topics.map(({ name }) => name);
   const ids = [...config.commandIDs, ...topics].map((id) => id.replaceAll(':', ' '));
   const known = [...new Set(ids)];
+  const verbs = verbLines(text, {
+    words: rest,
+    isSwitch: (word) => isSwitch(word, config),
+  });
+  const advice = commandAdvice(text, rest);
+  if (verbs.length > 0 || advice !== undefined) {
+    const lines = verbs.map((meant) => ({
+      words: meant,
+      lead: `did you mean ${commandIn(meant, config)}?`,
+    }));
+    return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
+      otherwise: advice ?? 'minimind --help lists the commands',
+    });
+  }
   const close = isFlag ? nearest(text, ['--version', '--help']) : nearestCommand(text, known);
   const isFile = close === undefined && !isFlag && (await isModel(text));
   const meant = isFile ? [await commandOf(text), text] : close?.split(' ');
@@ -241,19 +311,36 @@ async function unknownCommand(
   });
 }
 
+/** Whether a flag is a switch of every command that has it. */
+function isSwitch(word: string, config: Config): boolean {
+  const name = word.replace(/^-+/, '').replaceAll('_', '-');
+  const own = config.commands.flatMap(({ flags }) =>
+    Object.values(flags).filter((flag) => flag.name === name || flag.char === name),
+  );
+  return own.length > 0 && own.every(({ type }) => type === 'boolean');
+}
+
+/** The words of a line that name its command, and the flags that a template has before those of the user. */
+const commandIn = (words: readonly string[], config: Config): string =>
+  words.slice(0, config.findCommand(words.slice(0, 2).join(':')) ? 2 : 1).join(' ');
+
 /** Lines for a number of parameters or a GPU in the place of a command. */
 async function linesWithoutCommand(text: string, rest: readonly string[]): Promise<MeantLine[]> {
   if (/^\d[\d.,_]*[kmbt]$/i.test(text)) return [{ words: ['plan', '--max-params', text, ...rest] }];
   return [{ words: ['fit', '--list-gpus', text, ...rest], gpus: [text] }];
 }
 
-/** The command for a model without one: only the tensors of a checkpoint without a config can be shown. */
+/** The command for a model without a command. A checkpoint without a config only has tensors to show. */
 async function commandOf(model: string): Promise<string> {
-  const { isCheckpointPath } = await import('../input/model-input/locate.js');
+  const { locateModel } = await import('../input/model-input/locate.js');
   const { configIn } = await import('../base/files/config-names.js');
-  if (!fs.existsSync(model) || !isCheckpointPath(model)) return 'profile';
-  const folder = fs.statSync(model).isDirectory() ? model : path.dirname(model);
-  return configIn(folder) === undefined ? 'inspect' : 'profile';
+  const place = locateModel(model);
+  if (place.kind !== 'checkpoint' || place.listing === undefined) return 'profile';
+  const hasConfig =
+    place.listing === 'file'
+      ? configIn(path.dirname(model)) !== undefined
+      : place.config !== place.path;
+  return hasConfig ? 'profile' : 'inspect';
 }
 
 async function isModel(text: string): Promise<boolean> {
@@ -265,11 +352,11 @@ async function isModel(text: string): Promise<boolean> {
 /** Text of the parser around the message of a flag's own parser. */
 const PARSER_WRAPPING = /^Parsing --\S+ \n\t(.*)\nSee more help with --help$/s;
 
-/** Codes of the file system that no check before can rule out. */
+/** Codes of errors of the file system that no earlier check can exclude. */
 const OF_SYSTEM: ReadonlySet<unknown> = new Set([
   ...['EACCES', 'EBUSY', 'EDQUOT', 'EFBIG', 'EIO', 'ELOOP', 'EMFILE', 'ENAMETOOLONG', 'ENFILE'],
   ...['ENOSPC', 'ENOTDIR', 'ENXIO', 'EPERM', 'EROFS', 'ESTALE', 'ETXTBSY'],
-  // What was there when it was looked for can vanish or change its kind.
+  // A file can vanish or change its kind after it was checked.
   ...['EEXIST', 'EISDIR', 'ENOENT', 'ENOTEMPTY', 'EXDEV'],
 ]);
 
@@ -295,7 +382,7 @@ function asUserError(error: unknown): unknown {
     });
   }
   if (!(error instanceof Error && 'oclif' in error)) return error;
-  // A flag's own parser has the better message.
+  // The flag's own parser has a better message.
   if (error.cause instanceof UserError) return error.cause;
   const lines = error.message.split('\n').map((line) => line.trim());
   const own = lines.filter((line) => line && !PARSER_ADVICE.test(line));

@@ -1,13 +1,15 @@
 /** Checks of a proposed line that need its model: the keys of `--set`, and weights. */
 import fs from 'node:fs';
 import path from 'node:path';
+import { downloadLine } from '../base/text/hub-names.js';
 import {
   checkpointsIn,
-  configPath,
-  isCheckpointPath,
-  presetsNamed,
+  locateModel,
+  type ModelPlace,
+  presetInstead,
 } from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
+import { hubRepository } from '../input/model-input/published-models.js';
 import { LineMistake } from './line-mistake.js';
 
 /** Names of arguments that are a model. */
@@ -23,7 +25,7 @@ interface WeightFlags {
 
 type Arguments = Readonly<Record<string, unknown>>;
 
-/** The model of a line, where it can be looked at. */
+/** The model of a line, if it can be read. */
 function modelOf(args: Arguments): string | undefined {
   const model = MODELS.map((name) => args[name]).find((each) => typeof each === 'string');
   return model === undefined || model === '-' || model.startsWith('hf:') ? undefined : model;
@@ -55,19 +57,28 @@ export function checkWeights(
 ): void {
   const model = modelOf(args);
   const isGiven = [checkpoint, logits, probabilities].some((each) => each !== undefined);
-  if (model !== undefined && !random && !isGiven && isConfig(model)) {
-    throw withoutWeights(words, model);
-  }
+  if (model === undefined || random || isGiven) return;
+  const place = locateModel(model);
+  if (place.kind === 'config' || place.kind === 'preset') throw withoutWeights(words, place);
 }
 
-/** Whether a model is a config, or a preset, that exists. */
-const isConfig = (model: string): boolean =>
-  fs.existsSync(model)
-    ? !isCheckpointPath(model) && !model.endsWith('.onnx')
-    : presetsNamed(model).length === 1;
+/** The error for a published model, of which only the sizes are here; undefined for another one. */
+export function withoutPublished(model: string): LineMistake | undefined {
+  const repository = locateModel(model).kind === 'preset' ? hubRepository(model) : undefined;
+  if (repository === undefined || presetInstead(model) === undefined) return undefined;
+  const folder = repository.slice(repository.indexOf('/') + 1);
+  return new LineMistake(`${model}: expected a model with its weights, found its sizes`, [], {
+    otherwise: `write ${downloadLine(repository)}, then name ./${folder}`,
+  });
+}
 
-function withoutWeights(words: readonly string[], model: string): LineMistake {
-  const folder = path.dirname(configPath(model));
+function withoutWeights(
+  words: readonly string[],
+  { path: model, config }: ModelPlace,
+): LineMistake {
+  const published = withoutPublished(model);
+  if (published !== undefined) return published;
+  const folder = path.dirname(config);
   const [beside, ...others] = fs.existsSync(folder) ? checkpointsIn(folder) : [];
   const own =
     beside === undefined || others.length > 0

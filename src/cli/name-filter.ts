@@ -50,7 +50,7 @@ function betterFilter(glob: string, names: readonly string[]): string {
 /** A run of any characters, or a test of one character. */
 type Piece = '*' | ((character: string) => boolean);
 
-/** Most patterns that braces may expand to. */
+/** Maximum patterns that braces may expand to. */
 const MAX_ALTERNATIVES = 1000;
 
 /**

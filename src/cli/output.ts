@@ -19,15 +19,17 @@ const piecesOf = (text: string | Iterable<string>) => (typeof text === 'string' 
 
 let isStopSaid = false;
 
-/** Says on stderr what an interrupted command leaves. The first message counts: it knows most. */
+/**
+ * Prints to stderr what an interrupted command leaves. Only the first message is printed, which has the most details.
+ */
 export function writeInterruption(left: string): void {
   if (isStopSaid) return;
   isStopSaid = true;
-  // Replaces the progress, and the ^C of the terminal.
+  // Replaces the progress line and the terminal's ^C.
   process.stderr.write(`${process.stderr.isTTY ? '\r\x1b[K' : ''}stopped; ${printable(left)}\n`);
 }
 
-/** Ctrl-C as a request to end a task early, with what it has so far. A second one ends the process. */
+/** Handles Ctrl-C as a request to end a task early, with its result so far. A second Ctrl-C ends the process. */
 export class Interruption {
   #isRequested = false;
   /** Lets Ctrl-C end the process again. Safe to call again. */
@@ -91,7 +93,7 @@ export function isAsciiOnly(
   platform: NodeJS.Platform = process.platform,
 ): boolean {
   if (TERM === 'linux' || TERM === 'dumb') return true;
-  // An unset locale says nothing about the terminal: containers have none. Windows does not use these variables.
+  // Containers often have no locale, so an unset one does not indicate ASCII. Windows does not use these variables.
   const locale = LC_ALL || LC_CTYPE || LANG || '';
   return platform !== 'win32' && locale !== '' && !/utf-?8/i.test(locale);
 }

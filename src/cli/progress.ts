@@ -14,8 +14,8 @@ interface Surroundings {
   readonly now: () => number;
 }
 
-/** Milliseconds: shorter tasks show nothing. The periods are those of updates on a terminal and in a log. */
-const PATIENCE = 1000;
+/** Milliseconds before anything is shown. The periods are those of updates on a terminal and in a log. */
+const FIRST_UPDATE = 1000;
 const TERMINAL_PERIOD = 100;
 const LOG_PERIOD = 10_000;
 
@@ -36,7 +36,7 @@ export function progress(
   if (quiet) return { add: () => {}, end: () => {} };
   const start = now();
   let done = 0;
-  let next = start + (stream.isTTY ? PATIENCE : LOG_PERIOD);
+  let next = start + (stream.isTTY ? FIRST_UPDATE : LOG_PERIOD);
   let isShown = false;
 
   const add = (more: number) => {
@@ -57,7 +57,7 @@ export function progress(
   const end = () => {
     if (!isShown) return;
     isShown = false;
-    // Also when Ctrl-C ends the process.
+    // Runs also when Ctrl-C ends the process.
     process.removeListener('exit', end);
     stream.write(CLEAR_LINE);
   };
@@ -143,7 +143,7 @@ export function steps(
     isShown = true;
     stream.write(`\r${text.slice(0, (stream.columns || 80) - 1)}${CLEAR_TO_THE_END}`);
   };
-  const stop = repeat(stream.isTTY ? PATIENCE : LOG_PERIOD, show);
+  const stop = repeat(stream.isTTY ? FIRST_UPDATE : LOG_PERIOD, show);
   const end = () => {
     stop();
     process.removeListener('exit', end);
@@ -180,7 +180,7 @@ export interface LivePlot {
 
 type Stream = Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'rows' | 'write' | 'getColorDepth'>;
 
-/** Minimum useful rows of a plot. */
+/** Minimum rows of a useful plot. */
 const FEWEST_PLOT_ROWS = 3;
 /** Minimum rows of a terminal for a plot: lines that scrolled out of view cannot be redrawn. */
 const FEWEST_ROWS = 16;
@@ -205,7 +205,7 @@ export function livePlot(
   const back = () => (height > 0 ? `\r\x1b[${height}A` : '');
   const end = () => {
     if (height === 0) return;
-    // Also when Ctrl-C ends the process.
+    // Runs also when Ctrl-C ends the process.
     process.removeListener('exit', end);
     stream.write(`${back()}\x1b[J`);
     height = 0;
@@ -216,7 +216,7 @@ export function livePlot(
   };
   /** The highest plot that fits with its title, its legend and the status. */
   const fitting = async (plot: PlotBlock | null, status: string) => {
-    // The cursor is below the plot, and the shell's last line stays visible.
+    // The cursor is below the plot, and the shell's last line must stay visible.
     const room = (stream.rows ?? 0) - 2;
     if (plot === null) return rendered([], status);
     const least = await rendered([{ ...plot, mostRows: FEWEST_PLOT_ROWS }], status);

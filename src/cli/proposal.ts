@@ -8,43 +8,54 @@ export type LineCheck = (line: MeantLine) => Promise<void>;
 /** Mistakes in one line that are corrected together. */
 const MOST_MISTAKES = 12;
 
+/** The error for a mistake, or the line that runs in its place. */
+export interface Mended {
+  readonly error: UserError;
+  /** The words of the line, where the typed one differs in spelling only. */
+  readonly spelled?: readonly string[];
+}
+
 /**
  * The error with a line that was checked. Further mistakes of a line are corrected in it, too. Without such a line,
  * the error names the further mistake.
  */
-export async function withCheckedLine(mistake: LineMistake, check: LineCheck): Promise<UserError> {
+export async function withCheckedLine(mistake: LineMistake, check: LineCheck): Promise<Mended> {
   const further: UserError[] = [];
   const whole = mistake.lines.filter(({ isShorter }) => !isShorter);
   for (const isLast of [false, true]) {
     for (const line of isLast ? mistake.lines : whole) {
       const own = line.isElsewhere ? [] : further;
       const search: Search = { check, seen: new Set(), further: own, mended: [] };
-      const words = await checked(line, search);
-      if (words === undefined) continue;
-      const { lead = '', ...found } = { ...line, words };
+      const mended = await checked(line, search);
+      if (mended === undefined) continue;
+      const { words, isSpelling, leftOut } = mended;
+      const { lead = '', ...found } = { ...line, words, leftOut };
       const [flag] = /--[\w-]+/.exec(lead) ?? [];
       const isLed =
         flag === undefined || words.some((word) => word.startsWith(flag)) || !lead.endsWith('?');
-      return usageError(
+      const error = usageError(
         [mistake, ...(line.isElsewhere ? [] : search.mended)]
           .map(({ message }) => message)
           .join('; '),
         lineAdvice({ ...found, ...(isLed && { lead }) }, mistake.advice),
       );
+      return isSpelling ? { error, spelled: words } : { error };
     }
   }
   const [other] = further;
-  if (other === undefined)
-    return usageError(mistake.message, lineAdvice(undefined, mistake.advice));
-  return usageError(`${mistake.message}; ${other.message}`, await checkedAdvice(other, check));
+  if (other === undefined) {
+    return { error: usageError(mistake.message, lineAdvice(undefined, mistake.advice)) };
+  }
+  const advice = await checkedAdvice(other, check);
+  return { error: usageError(`${mistake.message}; ${other.message}`, advice) };
 }
 
 /** The suggestion of a further mistake, with the first of its lines that can be read. */
 async function checkedAdvice(error: UserError, check: LineCheck): Promise<string | undefined> {
   if (!(error instanceof LineMistake)) return error.suggestion;
   for (const line of error.lines) {
-    const words = await checked(line, { check, seen: new Set(), further: [], mended: [] });
-    if (words) return lineAdvice({ ...line, words }, error.advice);
+    const found = await checked(line, { check, seen: new Set(), further: [], mended: [] });
+    if (found) return lineAdvice({ ...line, ...found }, error.advice);
   }
   return lineAdvice(undefined, error.advice);
 }
@@ -59,43 +70,53 @@ interface Search {
   readonly mended: UserError[];
 }
 
-/** Conditions on both lines. */
-const needsOf = (line: MeantLine, next: MeantLine): Pick<MeantLine, 'models' | 'gpus'> => ({
+/** Conditions on both lines, and what both leave out. */
+const joinedNotes = (
+  line: MeantLine,
+  next: MeantLine,
+): Pick<MeantLine, 'models' | 'gpus' | 'leftOut'> => ({
+  leftOut: [...(line.leftOut ?? []), ...(next.leftOut ?? [])],
   models: [...(line.models ?? []), ...(next.models ?? [])],
   gpus: [...(line.gpus ?? []), ...(next.gpus ?? [])],
 });
 
+/** A line with its mistakes corrected. */
+type Corrected = Required<Pick<MeantLine, 'words' | 'isSpelling' | 'leftOut'>>;
+
 /** The words of a line, with its mistakes corrected; undefined for a line that cannot be corrected. */
-async function checked(line: MeantLine, search: Search): Promise<readonly string[] | undefined> {
+async function checked(line: MeantLine, search: Search): Promise<Corrected | undefined> {
   const key = JSON.stringify(line.words);
   if (search.seen.has(key) || search.seen.size > MOST_MISTAKES) return undefined;
   search.seen.add(key);
   try {
     await search.check(line);
-    return line.words;
+    const { words, isSpelling = false, leftOut = [] } = line;
+    return { words, isSpelling, leftOut };
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     if (!(error instanceof LineMistake)) {
       const next = lineMeant(error, line.words, ONE_OF_FLAGS);
-      const words = next && (await checked({ ...line, words: next.words }, search));
-      (words === undefined ? search.further : search.mended).push(error);
-      return words;
+      const mended = next && { ...line, words: next.words, isSpelling: false };
+      const found = mended && (await checked(mended, search));
+      (found === undefined ? search.further : search.mended).push(error);
+      return found;
     }
     // Its own correction leaves something out, which its message says.
-    if (error.lines.some(({ isShorter }) => isShorter) && !line.isShorter)
-      search.further.push(error);
+    const isAlone = error.lines.length === 0 || error.lines.some(({ isShorter }) => isShorter);
+    if (isAlone && !error.advice.isCondition && !line.isShorter) search.further.push(error);
     for (const next of error.lines) {
       // Left out what was written, and added what was not: that is another question.
       if (next.isShorter || (line.isShorter && next.hasExample)) continue;
-      const words = await checked(
+      const found = await checked(
         {
           words: next.words,
           isShorter: line.isShorter ?? false,
-          ...needsOf(line, next),
+          isSpelling: (line.isSpelling && next.isSpelling) ?? false,
+          ...joinedNotes(line, next),
         },
         search,
       );
-      if (words) return words;
+      if (found) return found;
     }
     return undefined;
   }
@@ -109,8 +130,11 @@ const ONE_OF_FLAGS =
   /^(?:write|add)(?: it as in)? (--[a-z][\w-]*)(?: (?!and\b|[A-Z]+\b)(\S+?))?(?:,? or\b.*)?$/;
 
 /** `did you mean h100?`, and the word that it replaces, at the end of a message. */
-const MEANT = /^did you mean "?([^"?]+)"?\?$/;
+const MEANT = /^did you mean "?([^"?]+)"?\?$|^write (hf:[^\s,]+)(?:, or download it: .*)?$/;
+
 const FOUND = /(?:found|unknown|like)\b.* "([^"]+)"$/;
+
+type InputLines = Pick<typeof import('./wrong-input.js'), 'lineForArtifact' | 'lineForInput'>;
 
 /**
  * The error of a command with its suggestion as a whole line, where that is one word or one flag of the line and the
@@ -121,10 +145,10 @@ export async function withWholeLine(
   error: UserError,
   words: readonly string[],
   check: LineCheck,
-  lineForInput: (words: readonly string[]) => MeantLine | undefined,
+  { lineForArtifact, lineForInput }: InputLines,
 ): Promise<UserError> {
   if (error.code !== 'usage' && error.code !== 'refused-file') return error;
-  const line = lineMeant(error, words) ?? lineForInput(words);
+  const line = lineForArtifact(words) ?? lineMeant(error, words) ?? lineForInput(words);
   if (line === undefined) return error;
   try {
     await check(line);
@@ -148,8 +172,9 @@ function lineMeant(
 ): MeantLine | undefined {
   const [problem] = error.problems.length === 1 ? error.problems : [];
   const { suggestion = '', message } = problem ?? error;
-  const meant = replacedWord(words, MEANT.exec(suggestion)?.[1], FOUND.exec(message)?.[1]);
-  if (meant) return { words: meant, lead: suggestion.replaceAll('"', '') };
+  const [, close, model] = MEANT.exec(suggestion) ?? [];
+  const meant = replacedWord(words, close ?? model, FOUND.exec(message)?.[1]);
+  if (meant) return { words: meant, ...(close && { lead: suggestion.replaceAll('"', '') }) };
   const [, flag, value] = oneFlag.exec(suggestion) ?? [];
   if (flag === undefined) return undefined;
   // What is written stays, unless it is the mistake.

@@ -1,10 +1,10 @@
-/** Scripts of the projects that minimind works for, and the commands that take their place. */
+/** Scripts of the projects that minimind supports, and the commands that replace them. */
 import path from 'node:path';
 import { type UserError, usageError } from '../base/errors.js';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 
-/** A command that answers what scripts answer. It runs as written, in any folder. */
+/** A command that answers the same as some scripts. It runs as written, in any folder. */
 export interface ScriptCommand {
   /** Words after `minimind`. */
   readonly command: string;
@@ -15,7 +15,7 @@ export interface ScriptCommand {
 
 const wordsIn = (names: string) => names.split(' ');
 
-/** In the order of the page. Each row has the scripts of FusionTree, mini-llm, MiniMind and the KV projector. */
+/** Rows in the order of the documentation, with the scripts of FusionTree, mini-llm, MiniMind and the KV projector. */
 export const SCRIPT_COMMANDS: readonly ScriptCommand[] = [
   {
     command: 'profile hybrid/recommended',
@@ -172,17 +172,19 @@ function scriptRow(word: string): ScriptCommand | undefined {
   return rowNamed(stem) ?? rowNamed(nearest(stem, names) ?? '');
 }
 
-/** The script that the words of a command line would run, as `python tests/check_shapes.py`; undefined for others. */
+/**
+ * The script that the words of a command line would run, such as `python tests/check_shapes.py`; undefined for others.
+ */
 export function scriptIn([first = '', ...rest]: readonly string[]): string | undefined {
   if (isScript(first) || scriptRow(first)) return first;
   if (!RUNNERS.test(first.toLowerCase())) return undefined;
-  // A module is named without its ending: python -m tests.check_shapes.
+  // A module has no ending: `python -m tests.check_shapes`.
   const module = rest[rest.indexOf('-m') + 1];
   const named = rest.includes('-m') && module ? `${module.replaceAll('.', '/')}.py` : undefined;
   return rest.find(isScript) ?? named ?? first;
 }
 
-/** The error for a script in place of a command or a model. */
+/** The error for a script instead of a command or a model. */
 export function scriptError(expected: string, script: string): UserError {
   const row = scriptRow(script);
   return usageError(
@@ -193,6 +195,6 @@ export function scriptError(expected: string, script: string): UserError {
   );
 }
 
-/** A script among the arguments of a command, in place of a model; undefined where there is none. */
+/** A script among the arguments of a command, instead of a model; undefined if there is none. */
 export const scriptArgument = (words: readonly string[]): string | undefined =>
   words.find((word, at) => isScript(word) && scriptRow(word) && !words[at - 1]?.startsWith('-'));

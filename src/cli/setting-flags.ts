@@ -1,6 +1,4 @@
-/**
- * Flags of the settings that texts name. No import of code: every command loads this when it starts.
- */
+/** Flags of the settings that texts name. Imports no code, because every command loads this when it starts. */
 import type { CommandName, SettingName } from '../base/text/setting.js';
 
 /** The flag of each setting, without its dashes. */

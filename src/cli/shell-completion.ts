@@ -248,7 +248,7 @@ function fish(
   topics: ReadonlySet<string>,
 ): string {
   const text = (value: string) => `'${oneLine(value).replace(/[\\']/g, '\\$&')}'`;
-  /** The list is expanded when it is used, so its words are made literal before they are quoted. */
+  /** Words of a list. The shell expands it at use, so the words are made literal before they are quoted. */
   const list = (options: readonly string[]) =>
     `'${options.map(literal).join(' ').replace(/[\\']/g, '\\$&')}'`;
   const flagLine = (condition: string, flag: CompletedFlag) =>
@@ -265,7 +265,7 @@ function fish(
     const { name, summary, flags, argument, names = [] } = command;
     const topic = topicOf(command);
     const last = lastWord(command);
-    // The last word of a command may also be a command by itself.
+    // The last word of a command may also be a command of its own.
     const others = commands.flatMap((each) => (lastWord(each) === name && topicOf(each)) || []);
     const words = topics.has(name) && Array.isArray(argument) ? argument : others;
     const seen = '__fish_seen_subcommand_from';

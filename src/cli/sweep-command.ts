@@ -1,13 +1,15 @@
 /** Base class of commands whose work can be divided into parts: `compare`, `plan`, `evaluate`. */
 import path from 'node:path';
 import { UserError, usageError } from '../base/errors.js';
-import type { Sweep } from '../scale/sweep/sweep.js';
-import { BaseCommand, formatOf } from './base-command.js';
+import type { Sweep } from '../base/sweep.js';
+import type { SweepResult } from '../scale/sweeps/sweep.js';
+import { BaseCommand } from './base-command.js';
 import { baseFlags, details } from './flags/flags.js';
-import { type PartsMode, partsMode, refuseIdlePlaces, sweepFlags } from './flags/parts-flags.js';
+import { type PartsMode, partsMode, sweepFlags } from './flags/parts-flags.js';
 import { isStdout } from './output.js';
+import { answeredFromPlan } from './plan-answer.js';
 
-/** A command line whose sweep is answered, or planned, or done in part. */
+/** A command line with a sweep to answer, to plan, or to do in part. */
 export interface SweepRun {
   /** The command line of the single run. */
   readonly words: string[];
@@ -17,18 +19,11 @@ export interface SweepRun {
   solve<Value, Result, Backend>(sweep: Sweep<Value, Result, Backend>): Promise<Result | undefined>;
 }
 
-/** Whether a flag is of the answer, so that a plan does not keep it. */
+/** Whether a flag concerns only the answer, so that a plan does not keep it. */
 const isOfAnswer = (flag: string): boolean => Object.hasOwn(baseFlags, flag) || flag === 'details';
 
-/** Whether a flag is of parts, or names another output, so that a plan does not keep it. */
+/** Whether a flag concerns parts or names another output, so that a plan does not keep it. */
 const isOfOutput = (flag: string): boolean => Object.hasOwn(sweepFlags, flag) || flag === 'save';
-
-/** The backend of values that are the same on every machine. */
-export const ANY_BACKEND = {
-  here: async () => null,
-  flags: () => ({}),
-  isBackend: (value: unknown): value is null => value === null,
-};
 
 /** The answer of a sweep in one process. */
 const solved = async <Value, Result, Backend>({
@@ -38,11 +33,13 @@ const solved = async <Value, Result, Backend>({
 }: Sweep<Value, Result, Backend>): Promise<Result> => fold(compute, await backend.here());
 
 export abstract class SweepCommand extends BaseCommand {
-  /** Flags that only decide how the answer is shown. `--finish` takes them too, before those of the plan. */
+  /**
+   * Flags that only affect how the answer is shown. `--finish` takes them too, with precedence over those of the plan.
+   */
   static viewFlags: readonly string[] = [];
 
   /**
-   * Reads the flags of parts. What needs no sweep is answered at once.
+   * Reads the flags of parts. A request without a sweep is answered at once.
    * @returns Undefined when the command is done.
    */
   protected async sweepRun(): Promise<SweepRun | undefined> {
@@ -66,7 +63,7 @@ export abstract class SweepCommand extends BaseCommand {
   /** Whether the command writes a plan. */
   #isPlan = false;
 
-  /** References to models of the hub → paths with their commits. */
+  /** Maps references to models of the hub to paths with their commits. */
   readonly #pinned = new Map<string, string>();
 
   protected override pinsModels(): boolean {
@@ -81,7 +78,7 @@ export abstract class SweepCommand extends BaseCommand {
     return paths;
   }
 
-  /** A word of the command line, in which a model of the hub has its commit. */
+  /** A word of the command line, in which each model of the hub has its commit. */
   #pinnedText(text: string): string {
     const [, flag = '', value = text] = /^(--[\w-]+=)(.*)$/s.exec(text) ?? [];
     return `${flag}${this.#pinned.get(value) ?? value}`;
@@ -100,12 +97,13 @@ export abstract class SweepCommand extends BaseCommand {
   }
 
   async #planned(words: readonly Word[]): Promise<SweepRun> {
-    const { SweepParts } = await import('../scale/sweep/sweep.js');
+    const { SweepParts } = await import('../scale/sweeps/sweep.js');
     refuseOwnInputs(words);
     const { flags } = await this.#parts(words);
     const { plan: file = '', parts = 1, force } = flags;
     this.#isPlan = true;
-    await SweepParts.refuseUnwritable(file, force);
+    const { refuseUnwritable } = await import('../base/files/write-whole.js');
+    await refuseUnwritable(file, force);
     if (words.some(({ flag }) => flag === 'save')) {
       throw usageError('--save has no effect with --parts', 'write it with --finish');
     }
@@ -132,55 +130,36 @@ export abstract class SweepCommand extends BaseCommand {
     words: readonly Word[],
     viewFlags: readonly string[],
   ): Promise<SweepRun | undefined> {
-    const { SweepParts } = await import('../scale/sweep/sweep.js');
+    const { SweepParts } = await import('../scale/sweeps/sweep.js');
     const { flags } = await this.#parts(words);
-    const { plan: file = '', part = 'auto', tasks, launch = 'slurm', image, claim } = flags;
+    const { plan: file = '', part = 'auto', tasks } = flags;
     const { id, config } = this;
     const parts = await SweepParts.open(file, config.version, id ?? '');
-    refuseOutputs(file, wordsOfLine(parts.plan.arguments, this.#declared));
-    switch (mode) {
-      case 'status':
-        return this.#report(flags, parts.result('status'));
-      case 'launch': {
-        refuseIdlePlaces(flags);
-        const program = [process.execPath, this.program];
-        const isSubmitted = Boolean(flags.submit);
-        const result = await parts.launch(launch, {
-          ...{ isSubmitted, program, tasks, image, claim, isOffline: false },
-        });
-        if (result.job === null || formatOf(flags) !== 'table') return this.#report(flags, result);
-        await this.write(flags, result.job.answer ?? result.job.text);
-        return undefined;
-      }
-      case 'part': {
-        const numbers = parts.partsFor({ part, tasks, environment: process.env });
-        parts.refuseChangedInputs(this.#presets);
-        const before = enter(parts.plan.folder);
-        const { output } = flags;
-        if (!isStdout(output)) flags.output = path.resolve(before, output);
-        return {
-          units: parts.unitsIn(numbers),
-          words: [...parts.plan.arguments, ...textsOf(words.filter(isQuiet))],
-          solve: async (sweep) => this.#report(flags, await parts.run(sweep, numbers)),
-        };
-      }
-      case 'finish': {
-        if (flags.wait) await parts.wait();
-        if (parts.missing.length > 0) {
-          process.exitCode = 1;
-          return this.#report(flags, parts.result('finish'));
-        }
-        parts.refuseChangedInputs(this.#presets);
-        const before = enter(parts.plan.folder);
-        const own = words
-          .filter(({ flag = '' }) => isOfAnswer(flag) || viewFlags.includes(flag))
-          .map((word) => (before === process.cwd() ? word : fromFolder(word, before)));
-        return {
-          words: textsOf(replaced(wordsOfLine(parts.plan.arguments, this.#declared), own)),
-          solve: (sweep) => parts.finish(sweep),
-        };
-      }
+    const planned = wordsOfLine(parts.plan.arguments, this.#declared);
+    refuseOutputs(file, planned);
+    const isAnswered = await answeredFromPlan(mode, flags, parts, {
+      answer: (result) => this.#report(flags, result),
+      write: (text) => this.write(flags, text),
+      program: this.program,
+      isOffline: false,
+    });
+    if (isAnswered) return undefined;
+    const numbers = mode === 'part' && parts.partsFor({ part, tasks, environment: process.env });
+    parts.refuseChangedInputs(this.#presets);
+    const before = enter(parts.plan.folder);
+    if (numbers) {
+      const { output } = flags;
+      if (!isStdout(output)) flags.output = path.resolve(before, output);
+      return {
+        units: parts.unitsIn(numbers),
+        words: [...parts.plan.arguments, ...textsOf(words.filter(isQuiet))],
+        solve: async (sweep) => this.#report(flags, await parts.run(sweep, numbers)),
+      };
     }
+    const own = words
+      .filter(({ flag = '' }) => isOfAnswer(flag) || viewFlags.includes(flag))
+      .map((word) => (before === process.cwd() ? word : fromFolder(word, before)));
+    return { words: textsOf(replaced(planned, own)), solve: (sweep) => parts.finish(sweep) };
   }
 
   get #declared(): DeclaredFlags {
@@ -190,7 +169,7 @@ export abstract class SweepCommand extends BaseCommand {
 
   async #report(
     flags: Parameters<BaseCommand['answer']>[0],
-    result: import('../scale/sweep/sweep.js').SweepResult,
+    result: SweepResult,
   ): Promise<undefined> {
     const { sweepReport } = await import('../report/parts-report.js');
     await this.answer(flags, result, sweepReport);
@@ -207,7 +186,7 @@ interface Word {
 
 type DeclaredFlags = Readonly<Record<string, { readonly type: string; readonly char?: string }>>;
 
-/** Words of a command line that `readCommandLine` has read: full names of flags, but for short ones. */
+/** Words of a command line after `readCommandLine`, which spells flags in full, except short ones. */
 function wordsOfLine(argv: readonly string[], declared: DeclaredFlags): Word[] {
   const words: Word[] = [];
   for (let at = 0; at < argv.length; at++) {
@@ -228,7 +207,7 @@ function flagOf(text: string, declared: DeclaredFlags): string | undefined {
   return Object.keys(declared).find((name) => declared[name]?.char === text[1]);
 }
 
-/** `--name=value`, or `-oFILE`. */
+/** Whether a flag includes its value: `--name=value`, or `-oFILE`. */
 const hasValue = (text: string): boolean =>
   text.startsWith('--') ? text.includes('=') : text.length > 2;
 
@@ -236,13 +215,13 @@ const isQuiet = ({ flag }: Word): boolean => flag === 'quiet';
 
 const textsOf = (words: readonly Word[]): string[] => words.flatMap(({ texts }) => texts);
 
-/** Words with other values of some flags. */
+/** The words with the values of some flags replaced. */
 const replaced = (words: readonly Word[], others: readonly Word[]): Word[] => [
   ...words.filter(({ flag }) => flag === undefined || !others.some((other) => other.flag === flag)),
   ...others,
 ];
 
-/** The word with the path of a written file from another folder. */
+/** A word that names a written file, with its path resolved from another folder. */
 function fromFolder(word: Word, folder: string): Word {
   const { flag, texts } = word;
   if (flag !== 'output' && flag !== 'save') return word;
@@ -266,7 +245,7 @@ function refuseOwnInputs(words: readonly Word[]): void {
 }
 
 /**
- * Refuses a plan that names outputs: it can come from someone else, and only the command line names them.
+ * Refuses a plan that names outputs: a plan can come from someone else, so only the command line may name them.
  * @throws UserError for flags of outputs among the words of a plan.
  */
 function refuseOutputs(file: string, words: readonly Word[]): void {
@@ -280,8 +259,8 @@ function refuseOutputs(file: string, words: readonly Word[]): void {
 }
 
 /**
- * Goes to the folder from which the paths of a plan are read.
- * @returns The folder before.
+ * Changes to the folder from which the paths of a plan are read.
+ * @returns The previous folder.
  * @throws UserError when it is missing here.
  */
 function enter(folder: string): string {

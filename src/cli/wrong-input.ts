@@ -12,7 +12,7 @@ import {
 } from '../input/model-input/locate.js';
 import type { MeantLine } from './line-mistake.js';
 
-/** Commands that read configs alone, and those that read checkpoints alone. */
+/** Commands that only read configs, and those that only read checkpoints. */
 const OF_CONFIGS: readonly string[] = ['validate', 'compare-srte'];
 const OF_CHECKPOINTS: readonly string[] = ['inspect'];
 
@@ -46,6 +46,26 @@ export function lineForInput(words: readonly string[]): MeantLine | undefined {
   return isConfig && OF_CHECKPOINTS.includes(command) ? { words: ['profile', input] } : undefined;
 }
 
+/** The line for an artifact that another command writes: a graph by a conversion, a checkpoint by an export. */
+export function lineForArtifact([command, ...words]: readonly string[]): MeantLine | undefined {
+  const at = words.findIndex((word) => ARTIFACTS[command ?? '']?.test(word));
+  const artifact = words[at];
+  if (artifact === undefined) return undefined;
+  if (command === 'convert-checkpoint') {
+    return { words: ['export', ...words.toSpliced(at, 1), '--save', artifact] };
+  }
+  const isFlag = words[at - 1] === '--save';
+  if (!isFlag) return undefined;
+  const [model = '', ...rest] = words.toSpliced(at - 1, 2);
+  return { words: ['convert-checkpoint', model, artifact, ...rest] };
+}
+
+/** Endings of artifacts that a command does not write, and another one does. */
+const ARTIFACTS: Readonly<Record<string, RegExp>> = {
+  'convert-checkpoint': /\.onnx$/i,
+  export: /\.(?:gguf|safetensors|pt)$/i,
+};
+
 /** The line for `fit h100`, where a GPU is in the place of the model. */
 function lineForHardware([word = '', ...rest]: readonly string[]): MeantLine | undefined {
   if (word.startsWith('-') || fs.existsSync(word) || isPreset(word)) return undefined;
@@ -56,7 +76,7 @@ function lineForHardware([word = '', ...rest]: readonly string[]): MeantLine | u
   return { words: ['fit', ...own, '--gpu', word, ...rest], gpus: [word] };
 }
 
-/** A preset that stands for the model of the user. */
+/** A preset for the place of the user's own model. */
 const EXAMPLE_MODEL = 'minimind2-small';
 
 const isEmpty = (file: string) => isFolder(file) && !hasWeights(file);

@@ -26,7 +26,7 @@ import { normOperations } from '../model/budget/norm-operations.js';
 import { attentionReport } from '../report/attention-report.js';
 import { configText } from '../report/profile/setting-notes.js';
 
-/** Share of a window in circulation for windows over a text. */
+/** Default overlap of windows over a text, as a share of a window. */
 const USUAL_OVERLAP = 0.5;
 
 export default class Attention extends BaseCommand {
@@ -134,7 +134,7 @@ const RELATIONS = [
 
 const USUAL_CONTEXTS = [512, 2048, 8192];
 
-/** Contexts within the positions of the model; longer ones only where they are asked for. */
+/** Contexts within the positions of the model; longer ones only on request. */
 function contextsOf(
   asked: readonly number[] | undefined,
   positions: number,
@@ -150,7 +150,7 @@ function contextsOf(
   return asked;
 }
 
-/** Memory for a tile, of the GPU or as stated. */
+/** Memory for a tile, from the GPU or from a flag. */
 function onChipOf(
   { gpu: name, 'on-chip': stated }: Pick<FlagsOf<typeof Attention>, 'gpu' | 'on-chip'>,
   say: (choice: string) => void,

@@ -1,6 +1,7 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { usageError } from '../base/errors.js';
+import { ANY_BACKEND } from '../base/sweep.js';
 import { formatInteger } from '../base/text/units.js';
 import {
   details,
@@ -14,7 +15,7 @@ import {
 import { sweepFlags } from '../cli/flags/parts-flags.js';
 import { names } from '../cli/flags/value-flags.js';
 import { progress } from '../cli/progress.js';
-import { ANY_BACKEND, SweepCommand } from '../cli/sweep-command.js';
+import { SweepCommand } from '../cli/sweep-command.js';
 import { COLUMN_NAMES } from '../estimate/comparison/columns.js';
 import type { ComparisonResult } from '../estimate/comparison/compare-models.js';
 import {

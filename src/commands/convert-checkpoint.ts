@@ -1,6 +1,6 @@
 import * as Args from '@oclif/core/args';
 import { watchEnd } from '../base/files/early-end.js';
-import { BaseCommand, formatOf } from '../cli/base-command.js';
+import { BaseCommand } from '../cli/base-command.js';
 import { type ConvertFlags, convertFlags } from '../cli/flags/convert-flags.js';
 import {
   conversionPlaces,
@@ -9,7 +9,8 @@ import {
   PROOF_EXIT_CODES,
   realRun,
 } from '../cli/flags/convert-request.js';
-import { type PartsMode, partsMode, refuseIdlePlaces } from '../cli/flags/parts-flags.js';
+import { type PartsMode, partsMode } from '../cli/flags/parts-flags.js';
+import { answeredFromPlan } from '../cli/plan-answer.js';
 import { progressDisplay, stepProgress } from '../cli/progress.js';
 import type { ConversionRequest } from '../convert/conversion/job.js';
 import { withAdapter } from '../input/model-input/adapter-model.js';
@@ -17,6 +18,7 @@ import { checkpointWarnings } from '../input/model-input/checkpoint-config.js';
 import { openModelCheckpoint } from '../input/model-input/gguf/gguf-checkpoint.js';
 import { convertReport } from '../report/convert/convert-report.js';
 import { partsReport } from '../report/parts-report.js';
+import type { PartsResult } from '../scale/conversions/conversion-parts.js';
 
 export default class ConvertCheckpoint extends BaseCommand {
   static override summary = 'Convert a checkpoint and report the error.';
@@ -101,58 +103,40 @@ export default class ConvertCheckpoint extends BaseCommand {
   }
 
   async #planParts(flags: ConvertFlags, request: ConversionRequest) {
-    const { makePlan } = await import('../scale/conversion-parts/parts.js');
+    const { ConversionParts } = await import('../scale/conversions/conversion-parts.js');
     const { parts = 1, plan: file = '', 'state-dict': stateDict } = flags;
     const { version } = this.config;
-    const result = await makePlan(request, { file, version }, { parts, stateDict }).finally(
-      request.display.end,
-    );
+    const result = await ConversionParts.make(
+      request,
+      { file, version },
+      { parts, stateDict },
+    ).finally(request.display.end);
     return this.answer(flags, result, partsReport);
   }
 
-  /** Works on a plan of parts, whose input and flags are in it. */
+  /** Executes a plan of parts, which contains the input and flags. */
   async #runParts(flags: ConvertFlags, mode: Exclude<PartsMode, 'parts'>, out: string | undefined) {
-    const { finishPlan, launchPlan, partsStatus, runPart } = await import(
-      '../scale/conversion-parts/parts.js'
-    );
-    const { phase, part = 'auto', tasks, launch = 'slurm', image, claim } = flags;
+    const { ConversionParts } = await import('../scale/conversions/conversion-parts.js');
+    const { phase, part = 'auto', tasks, force, check } = flags;
+    const named = { file: flags.plan ?? '', version: this.config.version, out };
+    const parts = await ConversionParts[mode === 'status' ? 'open' : 'openToWrite'](named);
+    const answer = (result: PartsResult) => this.answer(flags, result, partsReport);
+    const isAnswered = await answeredFromPlan(mode, flags, parts, {
+      ...{ answer, program: this.program, isForced: force, isOffline: flags.offline },
+      write: (text) => this.write(flags, text),
+    });
+    if (isAnswered) return undefined;
     const mount = (models: readonly string[]) => this.mountModels(flags, models);
-    const plan = { file: flags.plan ?? '', version: this.config.version, out };
     const display = { ...progressDisplay(flags), ...stepProgress(flags) };
-    switch (mode) {
-      case 'part': {
-        const run = { part, phase: phase && (Number(phase) as 1 | 2), tasks, display, mount };
-        const environment = process.env;
-        const result = await runPart(plan, { ...run, environment }).finally(display.end);
-        return this.answer(flags, result, partsReport);
-      }
-      case 'status':
-        return this.answer(flags, await partsStatus(plan), partsReport);
-      case 'finish': {
-        const { force } = flags;
-        const { check, wait } = { check: Boolean(flags.check), wait: Boolean(flags.wait) };
-        const result = await finishPlan(plan, { display, mount, check, wait, force }).finally(
-          display.end,
-        );
-        if (result.schema === 'minimind/convert-checkpoint@1') {
-          return this.answer(flags, result, (each) => convertReport(each));
-        }
-        if (!result.isFinished) process.exitCode = 1;
-        return this.answer(flags, result, partsReport);
-      }
-      case 'launch': {
-        refuseIdlePlaces(flags);
-        const program = [process.execPath, this.program];
-        const [isSubmitted, isOffline] = [Boolean(flags.submit), flags.offline];
-        const { force: isForced } = flags;
-        const options = { isSubmitted, isForced, isOffline, program, tasks, image, claim };
-        const result = await launchPlan(plan, launch, options);
-        if (result.job && formatOf(flags) === 'table') {
-          await this.write(flags, result.job.answer ?? result.job.text);
-          return result;
-        }
-        return this.answer(flags, result, partsReport);
-      }
+    if (mode === 'part') {
+      const numbers = parts.partsFor({ part, tasks, environment: process.env });
+      const run = { phase: phase && (Number(phase) as 1 | 2), display, mount };
+      return answer(await parts.run(numbers, run).finally(display.end));
     }
+    const finish = { display, mount, check: Boolean(check), force };
+    const result = await parts.finish(finish).finally(display.end);
+    return result.schema === 'minimind/convert-checkpoint@1'
+      ? this.answer(flags, result, (each) => convertReport(each))
+      : answer(result);
   }
 }

@@ -107,7 +107,7 @@ export default class Data extends BaseCommand {
   }
 }
 
-/** Flags that mean nothing where no tokens are counted. */
+/** Flags without a meaning if no tokens are counted. */
 const ABOUT_TOKENS = [
   ['vocab', 'vocabulary'],
   ['tokens', 'tokens'],

@@ -92,7 +92,7 @@ function skippedValues({ values, b }: Difference): Problem[] {
   return [{ severity: 'warning', file: b.path, message }];
 }
 
-/** The line about tensors whose values are further apart than a limit; none without such a tensor. */
+/** The line about tensors with a distance above the limit; none without such a tensor. */
 function beyond({ values }: Difference, limit: number): string[] {
   const far = values?.tensors.filter(({ relativeError }) => relativeError > limit) ?? [];
   if (far.length === 0) return [];

@@ -94,8 +94,8 @@ async function survey(
   }
 }
 
-/** Milliseconds: some drivers never answer. */
-const PATIENCE = 60_000;
+/** Maximum milliseconds for an engine, because some drivers never answer. */
+const TIMEOUT_MS = 60_000;
 
 /** Output of this command for one engine in its own process, whose stderr is ignored. With `--only` it starts no other. */
 function inOwnProcess(program: string, name: CandidateName, threads: number): Promise<string> {
@@ -104,7 +104,7 @@ function inOwnProcess(program: string, name: CandidateName, threads: number): Pr
     const child = execFile(
       process.execPath,
       [...process.execArgv, program, ...words],
-      { timeout: PATIENCE, killSignal: 'SIGKILL' },
+      { timeout: TIMEOUT_MS, killSignal: 'SIGKILL' },
       (error, stdout) => {
         ended();
         // A complete answer counts, even if the process crashed after it.
@@ -117,6 +117,6 @@ function inOwnProcess(program: string, name: CandidateName, threads: number): Pr
 }
 
 function whyNoAnswer(error: (Error & { killed?: boolean; signal?: string | null }) | null): string {
-  if (error?.killed) return `it gave no answer within ${PATIENCE / 1000} s`;
+  if (error?.killed) return `it gave no answer within ${TIMEOUT_MS / 1000} s`;
   return error?.signal ? `it crashed (${error.signal})` : 'it crashed';
 }

@@ -146,19 +146,7 @@ export default class Evaluate extends SweepCommand {
       },
       progressDisplay(flags),
     );
-    const result = await run
-      .solve({
-        units: { name: 'windows', count: work.count, costs: work.costs, identity: work.identity },
-        memoryBytes: work.memoryBytes,
-        backend: {
-          here: work.engine,
-          flags: ({ name: engine, deviceKind: device, threads }) => ({ engine, device, threads }),
-          isBackend: work.isEngine,
-        },
-        compute: work.score,
-        fold: work.fold,
-      })
-      .finally(work.close);
+    const result = await run.solve(work).finally(work.close);
     if (result === undefined) return undefined;
     await this.answer(flags, result, evaluateReport);
     this.exceeded(exceededEvaluation(flags, result));
@@ -168,6 +156,6 @@ export default class Evaluate extends SweepCommand {
 
 type EvaluateFlags = FlagsOf<typeof Evaluate>;
 
-/** `--random` gives both models random weights, where a model is a config. */
+/** Whether a model has random weights: with `--random`, every model that is a config. */
 const isRandom = ({ random }: EvaluateFlags, file: string): boolean =>
   random && !isCheckpointPath(file);

@@ -35,7 +35,7 @@ import { fitReport, hardwareReport } from '../report/fit/fit-report.js';
 import { fitTableReport } from '../report/fit/fit-table-report.js';
 import { configText } from '../report/profile/setting-notes.js';
 
-/** Flags of a model on hardware, which a list has no use for. */
+/** Flags of a model on hardware, which a list does not use. */
 const NOT_LISTED = [modelFlags, fitFlags, hardwareFlags]
   .flatMap((flags) => Object.keys(flags))
   .filter((name) => name !== 'hardware')
@@ -178,10 +178,10 @@ export default class Fit extends BaseCommand {
   }
 }
 
-/** Requests of a batch where no flag says otherwise. */
+/** Requests of a batch by default. */
 const USUAL_BATCH = 32;
 
-/** @throws UserError for answers of a training. */
+/** @throws UserError for `--output-mix` with a training. */
 function refuseMixOfTraining(flags: FitFlags): void {
   if (flags['output-mix'] === undefined || flags.for === undefined || flags.for === 'serving')
     return;
@@ -215,7 +215,7 @@ async function listedHardware(
   );
 }
 
-/** A number is meant as tokens of output, and not as the name of a file. */
+/** @throws UserError for a number as the file of `--output`: output tokens are meant. */
 function refuseTokensAsFile(output: string | undefined, words: readonly string[]): void {
   if (output === undefined || !/^\d+[kKmM]?$/.test(output)) return;
   throw usageError(

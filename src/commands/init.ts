@@ -12,6 +12,7 @@ import { parseLimit } from '../config/parse-number.js';
 import { readPresetFile } from '../input/model-input/locate.js';
 import { type FamilyName, loadFamily } from '../model/architecture/families.js';
 import { jsonSchemaOf } from '../model/architecture/family.js';
+import { presetDocument } from '../model/architecture/presets.js';
 import type { InitResult } from '../report/command-results.js';
 import { initReport } from '../report/models.js';
 
@@ -78,7 +79,7 @@ export default class Init extends BaseCommand {
       return this.answerBeside(text, flags, result, reportWith(false));
     }
     await writeText(file, text, flags.force);
-    // A device such as /dev/null keeps nothing to complete, and its folder is not the user's.
+    // A device such as /dev/null keeps no file to complete, and its folder is not the user's.
     const isKept = (await fs.stat(file)).isFile();
     const schemaFile = isKept ? await writeSchema(path.dirname(file), family, flags) : null;
     const result: InitResult = { schema: 'minimind/init@1', preset, family, file, schemaFile };
@@ -90,7 +91,7 @@ export default class Init extends BaseCommand {
     return { preset, family, text, name: preset.split('/').at(-1) ?? preset, title: preset };
   }
 
-  /** The config by the user's answers. */
+  /** The config that the user's answers describe. */
   async #asked(): Promise<Written> {
     const families = (await listFamilies()).filter(({ presets }) => presets.length > 0);
     const questions = new Questions();
@@ -126,8 +127,8 @@ export default class Init extends BaseCommand {
 async function planned(name: FamilyName, preset: string, size: number | bigint): Promise<Written> {
   const { planModels, rowDocument } = await import('../estimate/plan/plan-models.js');
   const family = await loadFamily(name);
-  const model = family.presets[preset]?.document as { readonly model?: Record<string, unknown> };
-  const vocabulary = model.model?.[family.dimensions?.vocabulary ?? ''];
+  const { model } = presetDocument(name, preset);
+  const vocabulary = model[family.dimensions?.vocabulary ?? ''];
   const plan = planModels(family, {
     vocabulary: typeof vocabulary === 'number' ? vocabulary : undefined,
     inference: { batch: 1, context: 2048, dtype: 'bf16' },

@@ -100,7 +100,7 @@ export default class Inspect extends BaseCommand {
         ...(flags.filter !== undefined && { filter: flags.filter }),
         ...(flags.srte && { srte: await surveyed(checkpoint, flags) }),
         ...summarise(checkpoint),
-        // A long list, which most answers do not show.
+        // Computed on demand: the list is long, and most answers do not show it.
         get tensors() {
           tensors ??= describedTensors(chosen, measurements);
           return tensors;
@@ -137,7 +137,7 @@ function modelFields({ tensors }: Checkpoint, model: StoredModel | null) {
     ({ tensor, names }) =>
       !DISCRETE.has(STORED_DTYPES[tensor.dtype].kind) || names.some((name) => parameters.has(name)),
   );
-  // Without a parameter, the integers can be its words in a packing that is not known here.
+  // Without a parameter, integers can be words of an unknown packing.
   const isCountable = isWhole || floats.length === views.length;
   return {
     model: known,

@@ -54,7 +54,7 @@ const rotationCalls = Flags.custom<RotationCall>({
   },
 });
 
-/** Larger ones leave float32. */
+/** Maximum initial value; larger ones exceed float32. */
 const MOST_INITIAL = 1e30;
 
 const REAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
@@ -202,7 +202,7 @@ export default class Modules extends BaseCommand {
 
 type ModulesFlags = FlagsOf<typeof Modules>;
 
-/** Settings of a block. Every one has a dtype, and one whose inputs are drawn a seed. */
+/** Settings that a block uses. Every block has a dtype, and one with drawn inputs a seed. */
 function usedBy(name: string): Setting[] {
   const block = BLOCKS.find((each) => each.name === name);
   return [...(block?.uses ?? []), 'dtype', ...(block?.isDrawn === false ? [] : ['seed' as const])];

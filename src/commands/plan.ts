@@ -24,7 +24,7 @@ import {
 } from '../cli/flags/value-flags.js';
 import { isStdout, writeText } from '../cli/output.js';
 import { progress } from '../cli/progress.js';
-import { ANY_BACKEND, SweepCommand } from '../cli/sweep-command.js';
+import { SweepCommand } from '../cli/sweep-command.js';
 import { CRITERIA, CRITERION_NAMES } from '../estimate/plan/criteria.js';
 import { decodingTarget, missingPeakText } from '../estimate/plan/decode.js';
 import { type Plan as FoundPlan, rowDocument } from '../estimate/plan/plan-models.js';
@@ -169,14 +169,7 @@ export default class Plan extends SweepCommand {
       tokenizer && corpus !== undefined
         ? await (await import('../language/tokenizer/tokenizer.js')).measureText(tokenizer, corpus)
         : undefined;
-    const sweep = planSweep(family, request, texts);
-    const found = await run.solve({
-      units: { name: 'widths', count: sweep.count, costs: sweep.costs, identity: sweep.identity },
-      memoryBytes: () => SEARCH_BYTES,
-      backend: ANY_BACKEND,
-      compute: sweep.find,
-      fold: sweep.fold,
-    });
+    const found = await run.solve(planSweep(family, request, texts));
     shown?.end();
     if (found === undefined) return undefined;
     const { plan, vocabularies } = found;
@@ -201,9 +194,6 @@ export default class Plan extends SweepCommand {
     return this.answer(flags, result, report);
   }
 }
-
-/** Memory of a search and its models. */
-const SEARCH_BYTES = 350e6;
 
 /** A command line with a file for the best model. */
 function commandToSave(

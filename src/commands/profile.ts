@@ -1,6 +1,5 @@
 import * as Flags from '@oclif/core/flags';
 import { usageError } from '../base/errors.js';
-import { isAdapterFolder } from '../base/files/config-names.js';
 import { formatBytes, formatCount, formatFlops } from '../base/text/units.js';
 import { shellWord } from '../base/text/words.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
@@ -22,6 +21,7 @@ import {
 } from '../estimate/fit/model-memory.js';
 import { servedParameters } from '../estimate/fit/serving/quantized.js';
 import { usualFormat } from '../estimate/fit/serving/weight-types.js';
+import { isAdapterPlace, locateModel } from '../input/model-input/locate.js';
 import type { ModelFile } from '../input/model-input/model-file.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import type { LanguageModel } from '../model/architecture/layer.js';
@@ -111,13 +111,15 @@ export default class Profile extends BaseCommand {
         'write one of them, or --json for both',
       );
     }
-    const adapterPath = flags.adapter ?? (isAdapterFolder(args.file) ? args.file : undefined);
+    const place = args.file === undefined ? undefined : locateModel(args.file);
+    const adapterPath = flags.adapter ?? (place && isAdapterPlace(place) ? place.path : undefined);
     const adapter = adapterPath === undefined ? undefined : await adapterIn(adapterPath);
     const isAlone = adapter && flags.adapter === undefined;
     const given = isAlone
       ? adapter.basePath()
       : await this.modelGiven(flags, args.file, 'minimind2-small');
-    const source = await openModelSource(given, sourceOf(flags));
+    const isGiven = place !== undefined && given === place.path;
+    const source = await openModelSource(isGiven ? place : given, sourceOf(flags));
     const loaded = await source.model(flags.set);
     const { file, family, document, model, warnings, checkpoint, quantization } = loaded;
     if (checkpoint) this.note(flags, configText(checkpoint.config));
@@ -167,7 +169,7 @@ export default class Profile extends BaseCommand {
   }
 }
 
-/** Loaded on demand, with the readers of checkpoints. */
+/** The adapter in a folder. Loaded on demand, with the readers of checkpoints. */
 async function adapterIn(folder: string) {
   const { basePathOf, describeFitting, readAdapter } = await import(
     '../input/model-input/adapter-model.js'
@@ -179,7 +181,7 @@ async function adapterIn(folder: string) {
   };
 }
 
-/** Loaded on demand, because it describes every preset of the family. */
+/** Explains a published number. Loaded on demand, because it describes every preset of the family. */
 async function explained(
   published: PublishedNumber,
   loaded: Pick<ModelFile, 'family' | 'document' | 'model'>,
@@ -191,7 +193,7 @@ async function explained(
   return explainFigure(loaded, published, profile, setting, dtype);
 }
 
-/** The name of each limited figure, and its text. */
+/** Name and text of each figure with a limit. */
 const LIMITED = {
   'max-params': ['parameters', (value) => formatCount(value).replace(/\.?0+(?=[A-Z])/, '')],
   'max-memory': ['memory', formatBytes],

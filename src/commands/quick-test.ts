@@ -20,6 +20,7 @@ import {
   configOf,
   openFlaggedCheckpoint,
 } from '../input/model-input/checkpoint-config.js';
+import { locateModel } from '../input/model-input/locate.js';
 import type { ModelFile } from '../input/model-input/model-file.js';
 import { loadModelFile, modelOf } from '../input/model-input/model-file.js';
 import { verifiedModel } from '../input/model-input/verify-checkpoint.js';
@@ -58,12 +59,12 @@ export default class QuickTest extends BaseCommand {
   async run() {
     const { args, flags, metadata } = await this.parse(QuickTest);
     const isSeedGiven = metadata.flags.seed?.setFromDefault !== true;
-    const config = await this.modelGiven(flags, args.config, 'hybrid/tiny');
-    const own = checkpointAsConfig(config, sourceOf(flags));
+    const place = locateModel(await this.modelGiven(flags, args.config, 'hybrid/tiny'));
+    const own = checkpointAsConfig(place, sourceOf(flags));
     try {
       const described = own
         ? await modelOf((await configOf(own, undefined, configFirst(own))).document, flags)
-        : await loadModelFile(config, flags);
+        : await loadModelFile(place, flags);
       await this.warnAbout(flags, described.warnings);
       if (flags.trace) return await this.#trace(flags, described);
       return await this.#run(described, own, flags, isSeedGiven);

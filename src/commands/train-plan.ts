@@ -29,7 +29,7 @@ import type { LanguageModel } from '../model/architecture/layer.js';
 import { configText } from '../report/profile/setting-notes.js';
 import { trainPlanReport } from '../report/train-plan-report.js';
 
-/** Rows of CSV. A spreadsheet has 1,048,576. */
+/** Maximum rows of CSV: a spreadsheet has 1,048,576. */
 const MOST_ROWS = 1_000_000;
 
 export default class TrainPlanCommand extends BaseCommand {
@@ -117,7 +117,7 @@ export default class TrainPlanCommand extends BaseCommand {
     );
   }
 
-  /** The settings, with what the data and its tokenizer say; samples have the tokens of the plan's sequences. */
+  /** The settings, completed from the data and its tokenizer. Samples have the length of the plan's sequences. */
   async #withData(
     flags: FlagsOf<typeof TrainPlanCommand>,
     model: LanguageModel,
@@ -199,7 +199,7 @@ async function tokenizerSize(file: string): Promise<number> {
 const sizeFlags = (size: number | undefined): GivenSettings =>
   size === undefined ? {} : { tokenizer_size: { setting: 'tokenizer', value: size } };
 
-/** Counts at the scale of the settings, without a scale, and at the first one of GradScaler. */
+/** Counts of gradients without a scale, at the scale of the settings, and at the first scale of GradScaler. */
 function gradientsOf(file: string | undefined, model: LanguageModel, { values }: TrainingSettings) {
   const scales = [...new Set([1, lossScaleOf(values), FIRST_SCALE])];
   if (file === undefined) return undefined;

@@ -65,9 +65,9 @@ export default class Validate extends BaseCommand {
     const report = () =>
       validationReport(result, { given: given.length, modelWords: modelWords(flags) });
     if (!error) return this.answer(flags, result, report);
-    // An invalid config is a failed check here; a file that cannot be read is not.
+    // An invalid config is a failed check here, unlike a file that cannot be read.
     if (error.code === 'invalid-config') error.exitCode = 1;
-    // The result for valid files is part of the answer, except in JSON, which is only the error.
+    // The answer includes the result for valid files, except in JSON, which has only the error.
     if (files.length > 0 && formatOf(flags) !== 'json') await this.answer(flags, result, report);
     throw error;
   }

@@ -2,8 +2,6 @@ import path from 'node:path';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { usageError } from '../base/errors.js';
-import { isAdapterFolder } from '../base/files/config-names.js';
-import { pathExists } from '../base/files/mounted.js';
 import { hubSuggestion } from '../base/text/hub-names.js';
 import { shellWord } from '../base/text/words.js';
 import { openAdapter } from '../checkpoint/adapter/adapter.js';
@@ -16,7 +14,12 @@ import type { ConfigDocument } from '../config/document.js';
 import { basePathOf } from '../input/model-input/adapter-model.js';
 import { checkpointWarnings, findConfig } from '../input/model-input/checkpoint-config.js';
 import { openModelCheckpoint } from '../input/model-input/gguf/gguf-checkpoint.js';
-import { configPath, hasWeights, isCheckpointPath } from '../input/model-input/locate.js';
+import {
+  hasWeights,
+  isAdapterPlace,
+  locateModel,
+  type ModelPlace,
+} from '../input/model-input/locate.js';
 import { modelOf, readConfig } from '../input/model-input/model-file.js';
 import { openModelSource, withErrorOf } from '../input/model-input/model-source.js';
 import { onnxViewOf } from '../input/model-input/onnx/onnx-tensors.js';
@@ -73,39 +76,44 @@ export default class Verify extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(Verify);
-    const folder = args.checkpoint ?? args.config;
-    if (isAdapterFolder(folder)) {
-      const result = await this.#adapter(folder, args.checkpoint && args.config, flags);
+    const config = locateModel(args.config);
+    const checkpointPlace = args.checkpoint === undefined ? config : locateModel(args.checkpoint);
+    if (isAdapterPlace(checkpointPlace)) {
+      const result = await this.#adapter(
+        checkpointPlace.path,
+        args.checkpoint && args.config,
+        flags,
+      );
       if (!result.matches) process.exitCode = 1;
       return await this.answer(flags, result, verifyReport);
     }
     const isOne = args.checkpoint === undefined;
-    const isCheckpoint = isCheckpointPath(args.config);
+    const isCheckpoint = config.kind === 'checkpoint';
     if (isOne && !isCheckpoint) {
       const found = `expected CONFIG and CHECKPOINT, found only ${args.config}`;
       const folder = path.dirname(args.config);
-      const isBeside = pathExists(args.config) && path.basename(args.config) === 'config.json';
+      const isBeside = config.kind === 'config' && path.basename(args.config) === 'config.json';
       if (isBeside && hasWeights(folder))
         throw new LineMistake(found, [this.#withWords({ [args.config]: folder })]);
-      const suggestion = pathExists(args.config) ? undefined : hubSuggestion(args.config);
+      const suggestion = config.kind === 'config' ? undefined : hubSuggestion(args.config);
       throw usageError(found, suggestion ?? commandForm(args.config, 'CHECKPOINT'));
     }
-    // A folder with weights may have been given for the config in it.
-    if (!isOne && isCheckpoint && configPath(args.config) === args.config) {
+    // The user may have given a folder with weights for the config in it.
+    if (!isOne && isCheckpoint && config.config === config.path) {
       const found = `expected a config first, found the checkpoint ${args.config}`;
-      const config = args.checkpoint ?? '';
-      throw isCheckpointPath(config)
+      const { path: other, kind } = checkpointPlace;
+      throw kind === 'checkpoint'
         ? usageError(found, commandForm('CONFIG', args.config))
         : new LineMistake(found, [
             {
-              ...this.#withWords({ [args.config]: config, [config]: args.config }),
-              models: [config],
+              ...this.#withWords({ [args.config]: other, [other]: args.config }),
+              models: [other],
             },
           ]);
     }
-    const checkpoint = await this.#opened(args, flags);
+    const checkpoint = await this.#opened(config, checkpointPlace, flags);
     try {
-      const found = await findConfig(checkpoint, isOne ? undefined : args.config);
+      const found = await findConfig(checkpoint, isOne ? undefined : config);
       if (!found) {
         const { path: file } = checkpoint;
         throw usageError(`no config in ${file} or its folder`, commandForm('CONFIG', file));
@@ -135,30 +143,29 @@ export default class Verify extends BaseCommand {
     }
   }
 
-  /** The line with some words in the place of others. */
+  /** The line with some words replaced. */
   #withWords(others: Readonly<Record<string, string>>) {
     return { words: ['verify', ...this.argv.map((word) => others[word] ?? word)] };
   }
 
-  /** The checkpoint. @throws UserError with the faults of the config too, where both are wrong. */
+  /** Opens the checkpoint. @throws UserError with the faults of the config too, if both are wrong. */
   async #opened(
-    {
-      config,
-      checkpoint = config,
-    }: { readonly config: string; readonly checkpoint?: string | undefined },
+    config: ModelPlace,
+    checkpoint: ModelPlace,
     flags: FlagsOf<typeof Verify>,
   ): Promise<Checkpoint> {
     try {
-      return openModelCheckpoint(checkpoint, { stateDict: flags['state-dict'] });
+      const listing = 'listing' in checkpoint ? checkpoint.listing : undefined;
+      return openModelCheckpoint(checkpoint.path, { stateDict: flags['state-dict'], listing });
     } catch (error) {
       if (checkpoint === config) throw error;
-      throw await withErrorOf(error, checkpoint, config, async () =>
+      throw await withErrorOf(error, checkpoint.path, config.path, async () =>
         modelOf(await readConfig(config), flags),
       );
     }
   }
 
-  /** An adapter is checked against the config of its model. */
+  /** Checks an adapter against the config of its model. */
   async #adapter(
     folder: string,
     base: string | undefined,
@@ -207,6 +214,6 @@ export default class Verify extends BaseCommand {
   }
 }
 
-/** The form of the line, with the input that was given. */
+/** The form of the line, with the given input. */
 const commandForm = (config: string, checkpoint: string): string =>
   `write it as in ${pasteable(['verify', config, checkpoint])}`;

@@ -91,7 +91,7 @@ export function parseDocument(text: string | Uint8Array, file: string): ConfigDo
   }
 }
 
-/** Statements beside the settings, whose values nothing reads. */
+/** A warning about statements other than settings, which are not read. */
 function pythonFindings({ unread }: PythonSettings, source: TextSource): LocatedFinding[] {
   const [line] = unread;
   if (line === undefined) return [];
@@ -104,7 +104,7 @@ function pythonFindings({ unread }: PythonSettings, source: TextSource): Located
   return [{ severity: 'warning', place: { source, offset }, finding }];
 }
 
-/** Transformers and other readers of a `config.json` refuse what only YAML allows. */
+/** An error for syntax that only YAML allows: transformers and other readers of a `config.json` refuse it. */
 function jsonFindings(source: TextSource): LocatedFinding[] {
   const mistake = /\.json$/i.test(source.file) ? jsonMistake(source.text) : undefined;
   if (mistake === undefined) return [];

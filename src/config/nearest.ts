@@ -29,7 +29,7 @@ export function nearestWithDigits(name: string, candidates: Iterable<string>): s
 }
 
 /**
- * Candidate that `name` is with up to a third of its letters wrong. Ignores case, and treats `-` as `_`.
+ * Nearest candidate for `name` with at most a third of the letters wrong. Ignores case, and treats `-` as `_`.
  * @param most Largest number of wrong letters.
  */
 export function misspelled(

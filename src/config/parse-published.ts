@@ -60,16 +60,16 @@ const OPERATIONS = /^(.*?\d)\s*([kmgtp]?)\s*(flops?|macs?)$/i;
 const SIGN = /^([+−-])\s*(?=\d)/u;
 /** Both ends of `50–70%`, `25%~50%`, `3 to 5 x`. */
 const RANGE = /^(\d[\d,_.]*)\s*([^\d\s.,~～–—-]*)\s*(?:-|–|—|~|～|∼|\bto\b|至|到)\s*(\d.*)$/iu;
-/** Words that say what a ratio or a percentage is of: `2.7x faster`, `39.7% ↓`, `57倍压缩`. */
+/** Words for the meaning of a ratio or a percentage: `2.7x faster`, `39.7% ↓`, `57倍压缩`. */
 const COMPARISON =
   /(?<=[x×倍%])\s*(?:[↓↑]|faster|slower|smaller|larger|speed-?up|more|less|fewer|saved|savings?|reduction|加速|压缩|提升|改进|增加|节省|节约|降低|减少|快|慢)$/iu;
 /** Chinese units of a count. */
 const MYRIADS: Readonly<Record<string, number>> = { 万: 4, 亿: 8 };
 const IN_MYRIADS = /^(\d[\d,_]*(?:\.\d+)?)\s*([万亿])$/u;
-/** Unit of such a number. */
+/** Words for parameters after such a number. */
 const COUNTED = /\s*(?:parameters|params|个?参数)$/iu;
 
-/** Approximate numbers are cut off as often as rounded, and cover a twentieth of their value. */
+/** Approximate numbers are truncated as often as rounded, and cover a twentieth of their value. */
 const APPROXIMATE_PART = 20;
 
 /** Undefined if it cannot be read. */
@@ -174,7 +174,7 @@ function parseBytes(text: string): PublishedBytes | undefined {
     unit: 'bytes',
     value: bytes(scaled.value),
     tolerance: power === 0 ? 0n : bytes(scaled.tolerance),
-    // Sizes are cut off as often as rounded.
+    // Sizes are truncated as often as rounded.
     above: power === 0 ? 0n : bytes(2n * scaled.tolerance),
     power,
     isBinary: binary !== '',

@@ -119,7 +119,9 @@ function topLevelItems(text: string): string[] {
   return [...parts, text.slice(from)];
 }
 
-/** Named arguments of a call as pairs of a mapping; the others describe no setting, and leave their line breaks. */
+/**
+ * Named arguments of a call as pairs of a mapping; the others describe no setting, and only their line breaks are kept.
+ */
 function argumentsIn(text: string): string {
   let breaks = '';
   const pairs: string[] = [];

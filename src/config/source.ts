@@ -95,7 +95,7 @@ function excerptOf(line: string, offset: number): string {
   const end = start + EXCERPT_CHARACTERS;
   const before = start > 0 ? '…' : '';
   const after = end < line.length ? '…' : '';
-  // Halves of characters at the cuts.
+  // Removes halves of surrogate pairs at the cuts.
   const cut = line.slice(start, end).replace(/^[\udc00-\udfff]|[\ud800-\udbff]$/g, '');
   return before + escapeText(cut) + after;
 }

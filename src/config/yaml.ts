@@ -92,7 +92,7 @@ export function parseYaml(
   return { root, found: builder.found };
 }
 
-/** The library's `parseDocument`, with a limit on what its parser hands on. */
+/** The library's `parseDocument`, with limits on the tokens that it reads. */
 function compose(text: string, source: Source): Document.Parsed {
   const { stackTraceLimit } = Error;
   // The library creates an Error per mistake, whose stacks would take ten times the memory.

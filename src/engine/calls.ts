@@ -128,7 +128,7 @@ export function ofLastTokens(values: Values, count: number | undefined): Values 
   return { shape: [batch, count, width], data };
 }
 
-/** The most positions that the layer and its sublayers support. */
+/** Maximum number of positions that the layer and its sublayers support. */
 const positionsOf = (layer: Layer): number =>
   primitivesOf(layer).reduce(
     (least, each) =>
@@ -251,10 +251,10 @@ export function fullForwardKeys(tokens: number, window: Window | undefined): Int
 }
 
 /**
- * First visible key of each of `tokens` positions from `start` on, with a cache of the earlier ones. The original's
- * mask of local heads depends on the length of the whole input, so decoding gets it in advance: up to a window's length
- * the heads see everything, beyond it the window slides. It slides past 2048 tokens too, where the original's moves by
- * blocks, which a cache cannot follow.
+ * First visible key of each of `tokens` positions from `start` on, with a cache of the earlier ones. The original mask
+ * of local heads depends on the length of the whole input, so decoding needs the final length. Up to the window's
+ * length, the heads see everything; beyond it, the window slides. Above 2048 tokens the original moves its window in
+ * blocks, which a cache cannot follow: here it still slides.
  * @param total Final number of tokens.
  */
 export function decodingKeys(

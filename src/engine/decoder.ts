@@ -2,8 +2,8 @@
 import type { Program, StateHandle, Values } from './engine.js';
 
 /**
- * Tokens of one call. A call blocks the process until it ends, so a long prompt is read in several calls, and Ctrl-C
- * and progress are served between them. It also bounds the memory for logits.
+ * Maximum tokens of one call. A call blocks the process until it ends, so a long prompt is read in several calls,
+ * between which Ctrl-C and progress are handled. The limit also bounds the memory of logits.
  */
 const TOKENS_PER_CALL = 256;
 
@@ -19,7 +19,10 @@ const START: Checkpoint = { position: 0, state: undefined };
 export class Decoder {
   readonly #program: Program;
   readonly #tokens: number[] = [];
-  /** States from which `rewind` computes again what the engine does not keep: before the last call, and the kept one. */
+  /**
+   * States from which `rewind` can recompute what the engine does not keep: the one before the last call, and the kept
+   * one.
+   */
   #before = START;
   #kept = START;
   #now = START;
@@ -72,7 +75,7 @@ export class Decoder {
     if (this.position !== from + tokens.length) throw new Error('tokens were appended meanwhile');
   }
 
-  /** Keeps the present state, in place of the one kept before: a later `rewind` computes only the tokens after it. */
+  /** Keeps the present state and drops the previously kept one. A later `rewind` computes only the tokens after it. */
   keep(): void {
     const held = this.#held();
     this.#kept = this.#now;
@@ -80,8 +83,9 @@ export class Decoder {
   }
 
   /**
-   * Removes the tokens from `position` on. It is cheap where the engine keeps earlier states; else it computes the
-   * tokens before `position` again, from the last call's start, the kept state or the beginning: the latest of the three.
+   * Removes the tokens from `position` on. This is cheap if the engine keeps earlier states. If not, the tokens before
+   * `position` are recomputed from the latest of three states: the start of the last call, the kept state and the
+   * beginning.
    */
   async rewind(position: number): Promise<void> {
     if (position === this.position) return;
@@ -149,7 +153,7 @@ function concatenatedRows(parts: readonly Values[]): Values {
 
 /**
  * Continues a decoder so that its tokens are `tokens`, and returns the logits after the last of them, [1, V]. Tokens
- * that it has already are not computed again, except the last.
+ * that the decoder already has are not recomputed, except the last one.
  */
 export async function advance(decoder: Decoder, tokens: readonly number[]): Promise<Values> {
   const known = decoder.tokens;

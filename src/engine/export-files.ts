@@ -6,7 +6,7 @@ import { Staging } from '../base/files/staging.js';
 import { refuseFullDisk } from '../base/files/write-whole.js';
 import type { ProgressDisplay } from '../base/progress-display.js';
 import { setting } from '../base/text/setting.js';
-import type { OnnxExport } from './engine.js';
+import type { OnnxExport } from './onnx-export.js';
 
 interface ExportRequest {
   /** The file of the graph. */

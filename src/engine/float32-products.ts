@@ -28,8 +28,8 @@ interface LoadedOperand<Loaded> {
 }
 
 /**
- * Scales each matrix by a power of two, so that float32 holds it and its products for any size of values. Held matrices
- * are converted once.
+ * Matrix products that scale each matrix by a power of two, so that float32 can represent it and its products. Held
+ * matrices are converted once.
  */
 export function float32Products<Loaded>(library: Float32Library<Loaded>): ClosableProducts {
   /** Undefined until its first use. */
@@ -89,7 +89,7 @@ export function float32Products<Loaded>(library: Float32Library<Loaded>): Closab
   };
 }
 
-/** Arrays kept for reuse. */
+/** Maximum number of arrays kept for reuse. */
 const MOST_SPARE = 4;
 
 /** Values in this range need no scaling: products of two and long sums of them neither overflow nor vanish. */

@@ -48,9 +48,9 @@ interface ProfileSources {
 }
 
 /**
- * The profile of this machine. A stored one is used when it is of this machine and recent. A new measurement of the
- * same machine keeps the best and the worst of the stored one. A profile of another machine is reported and replaced. A
- * busy machine is reported too.
+ * The profile of this machine: the stored one if it is recent and of this machine, else a new measurement. A new
+ * measurement keeps the best and the worst of a stored one of this machine. A profile of another machine is reported
+ * and replaced. A busy machine is reported too.
  * @throws UserError when no engine can run here, or a file that the user names is not a profile.
  */
 export async function machineProfile(
@@ -104,7 +104,7 @@ function loadTexts(then: number | null, now: number | null): string[] {
   ];
 }
 
-/** Windows has no load average, and Node.js returns zero there. */
+/** Load of the machine per core. Windows has no load average: Node.js returns zero there. */
 function loadPerCore(): number | null {
   if (process.platform === 'win32') return null;
   const [lastMinute = 0] = os.loadavg();
@@ -222,7 +222,7 @@ async function measuredProfile(
   }
 }
 
-/** A failed write to the cache is harmless: the machine is measured again. */
+/** Writes the profile to the cache. A failure is harmless: the machine is measured again. */
 async function store(
   file: string,
   profile: MachineProfile,
@@ -231,7 +231,7 @@ async function store(
 ): Promise<void> {
   try {
     if (wish.file === undefined) makeCacheFolder(path.dirname(file));
-    // The file was read to be updated.
+    // The profile is an input that this run updates, so overwriting it is intended.
     forgetInput(file);
     await writeWhole(file, true, (sink) => sink.write(Buffer.from(toJson(profile))), {
       isShort: true,

@@ -14,8 +14,6 @@ import { stateOf } from '../model/budget/state.js';
 import type { EngineInfo, EngineName } from './engine.js';
 import type { InputSize } from './token-ids.js';
 
-// Distinct tensors of a layer, and their number of values.
-
 /** Every tensor needed to run a layer. */
 export function neededTensors(layer: Layer): Param[] {
   const unread = unreadTensors(layer);
@@ -25,8 +23,7 @@ export function neededTensors(layer: Layer): Param[] {
 export const parameterElements = (tensors: readonly Param[]) =>
   sumOf(tensors, (tensor) => tensor.elements);
 
-// Blocks of the same form.
-
+/** Blocks of the same form. */
 export interface BlockMemory {
   /** The first block of the form. */
   readonly block: Layer;
@@ -159,7 +156,7 @@ const mostHeads = (model: LanguageModel): number =>
 
 /** Results that checks keep during another pass: the first, and another one. */
 const KEPT_RESULTS = 2;
-/** The rest is for other programs. */
+/** Share of the free memory that a model may use; the rest is for other programs. */
 const USABLE_SHARE = 0.8;
 /** Limits of libraries: WebAssembly has 32-bit addresses. */
 const PROVIDER_LIMITS: Readonly<Record<string, number>> = { wasm: 4 * 2 ** 30 };
@@ -169,7 +166,7 @@ export function usableBytes({
   provider,
   memoryBytes = null,
 }: Pick<EngineInfo, 'provider'> & Partial<Pick<EngineInfo, 'memoryBytes'>>): number {
-  // The minimum of free memory, a container's limit and the graphics card's memory.
+  // The smallest of the free memory, a container's limit and the graphics card's memory.
   const limit = PROVIDER_LIMITS[provider] ?? memoryBytes ?? Number.POSITIVE_INFINITY;
   return Math.floor(USABLE_SHARE * Math.min(process.availableMemory(), limit));
 }

@@ -40,7 +40,10 @@ const PRODUCTS: readonly (readonly [rows: number, width: number])[] = [
   [512, 2048],
 ];
 
-/** Takes some four seconds, and up to three times that on a machine that needs longer to reach its best. */
+/**
+ * Measures this machine. Takes about four seconds, and up to three times that on a machine that is slow to reach its
+ * best.
+ */
 export async function measureMachine(
   engine: Engine,
   { watch, usableBytes }: BenchmarkOptions,
@@ -132,8 +135,9 @@ interface Round {
 }
 
 /**
- * Repeats rounds until the best no longer improves, within a second: other programs may delay all of the first ones.
- * @param seconds Returns the time.
+ * Repeats rounds until the best no longer improves, for at most about a second: other programs may delay all of the
+ * first ones.
+ * @param seconds Returns the time of a run.
  */
 export async function untilSteady(
   measure: () => Promise<Round>,
@@ -184,7 +188,7 @@ async function secondsMore(
   );
 }
 
-/** Difference, or the whole as its upper bound when the clock cannot resolve it. */
+/** The difference of two times, or the larger one as an upper bound when the clock cannot resolve it. */
 const excess = (more: number, less: number): number => (more > less ? more - less : more);
 
 async function withProgram<T>(

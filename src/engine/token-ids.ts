@@ -71,8 +71,8 @@ export function randomIds(
   return { batch, tokens, data: randomIntegers(seed, name, batch * tokens, vocabulary) };
 }
 
-/** More problems usually have the same cause. */
-const MOST_TOLD = 5;
+/** Maximum number of reported problems; more usually have the same cause. */
+const MOST_REPORTED = 5;
 
 /**
  * Parses ids from a JSON text: a list of sequences of equal length.
@@ -85,7 +85,7 @@ export function parseIds(text: string, file: string, limits: IdLimits): TokenIds
   const wrong: string[] = [];
   let count = 0;
   const reportProblem = (what: () => string) => {
-    if (count++ < MOST_TOLD) wrong.push(what());
+    if (count++ < MOST_REPORTED) wrong.push(what());
   };
   for (const [index, row] of rows.entries()) {
     if (row.length !== tokens) {
@@ -110,7 +110,7 @@ export function parseIds(text: string, file: string, limits: IdLimits): TokenIds
     );
   }
   if (count > 0) {
-    const more = count > MOST_TOLD ? `; and ${count - MOST_TOLD} more` : '';
+    const more = count > MOST_REPORTED ? `; and ${count - MOST_REPORTED} more` : '';
     throw refused(file, `${wrong.join('; ')}${more}`);
   }
   return { batch: rows.length, tokens, data: Int32Array.from(rows.flat() as number[]) };

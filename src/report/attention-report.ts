@@ -132,8 +132,6 @@ const EXPLANATIONS = [
   'reach: tokens that the last one can read from through all attention layers.',
 ];
 
-// Tables
-
 /** `÷ 1`, `÷ 5.20`, `÷ 1,024`. */
 const ratioText = (ratio: number) => `÷ ${ratioNumber(ratio)}`;
 
@@ -212,8 +210,6 @@ const byContext = (contexts: AttentionResult['contexts']): Block => ({
     return { name: method, text: `${FIGURES[figure].title} ÷ ${texts.join(' · ')} tokens` };
   }),
 });
-
-// Published ratios
 
 const MOST_MATCHES = 2;
 

@@ -53,11 +53,11 @@ type Result = Difference & { readonly schema?: string };
 
 /** Lines of the answer for facts and rows of tables, so that it fits on a screen of 24 lines. */
 const LINES = 15;
-/** Those that a table of values takes: its title and its total. */
+/** Lines of a table of values for its title and its total. */
 const LINES_OF_VALUES = 4;
 const MOST_ANSWER_ROWS = 9;
 const SCREEN_WIDTH = 80;
-/** Characters of a value in a table; JSON has all. */
+/** Maximum characters of a value in a table; JSON has all. */
 const MOST_CHARACTERS = 60;
 
 export function diffReport(result: Result): Report {
@@ -88,7 +88,7 @@ export function diffReport(result: Result): Report {
   };
 }
 
-/** Lines that the verdict beyond its first one and the facts take on a narrow screen. */
+/** Lines of the facts and of the verdict after its first line, on a narrow screen. */
 function linesOf({ text }: Verdict, facts: readonly Fact[]): number {
   const widest = Math.max(...facts.map(({ name }) => name.length)) + 4;
   const lines = (length: number, width: number) => Math.max(1, Math.ceil(length / width));
@@ -98,8 +98,6 @@ function linesOf({ text }: Verdict, facts: readonly Fact[]): number {
     sumOf(facts, (fact) => lines(fact.text.length, SCREEN_WIDTH - widest - 2))
   );
 }
-
-// The verdict and the figures of both sides.
 
 function diffVerdict(result: Result): Verdict {
   const { equal, values, a } = result;
@@ -209,8 +207,6 @@ function comparedFacts({ config, prefix, a, b }: Result): Fact[] {
   ]);
 }
 
-// Differences as rows.
-
 const RANKS = { key: 0, layer: 1, tensor: 2, setting: 3, inner: 4 } as const;
 
 interface Row {
@@ -220,10 +216,12 @@ interface Row {
   readonly count: number;
   readonly before: string;
   readonly after: string;
-  /** Exact values for programs, where texts are cut. */
+  /** Exact values for programs; texts are shortened. */
   readonly exact: { readonly before: string; readonly after: string };
   readonly lines?: { readonly before: number | undefined; readonly after: number | undefined };
-  /** Rows of the answer come from the lowest ranks first; `RANKS.inner` for what a row above says in short. */
+  /**
+   * The answer takes rows with the lowest ranks first; `RANKS.inner` is the rank of rows that another row summarises.
+   */
   readonly rank: number;
 }
 
@@ -275,7 +273,7 @@ function keyText(place: KeyPlace): string {
 const exactText = ({ value }: KeyPlace): string =>
   value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value);
 
-/** @param isReshaped Whether all of them have tensors of another shape, which says most of it. */
+/** @param isReshaped Whether all of them have tensors of another shape, which already shows most differences. */
 function layerRows(
   { change, pattern, names, kinds, settings }: LayerDifference,
   isReshaped: boolean,
@@ -307,7 +305,7 @@ function layerRows(
 /** Numbers with few digits; structures as JSON. */
 function settingText(json: string | null): string {
   if (json === null) return '–';
-  // Written by the comparison, from a config that was read within bounds.
+  // The comparison wrote the text, from a config that was read within bounds.
   const value: unknown = JSON.parse(json);
   if (typeof value === 'string') return value;
   if (typeof value === 'number' && !Number.isInteger(value))
@@ -337,20 +335,20 @@ function tensorRow(
   };
 }
 
-/** `F32 [97, 32]`. @param other The other side, if what both share is left out. */
+/** Text of a form: `F32 [97, 32]`. @param other The other side, if parts that both share are omitted. */
 function formText(form: TensorForm | null, other: TensorForm | null = null): string {
   if (form === null) return '–';
   const { type, shape, sharedWith } = form;
   const text = [type, shapeText(shape)].filter(Boolean).join(' ');
   if (other === null) return sharedWith === null ? text : `${text} = ${sharedWith}`;
   const isTied = sharedWith !== null && other.sharedWith === null;
-  // Where only the tie differs, the shape says nothing.
+  // If only the tie differs, the shape carries no information.
   const isAlike = text === [other.type, shapeText(other.shape)].filter(Boolean).join(' ');
   if (isTied) return isAlike ? `= ${sharedWith}` : `${text} = ${sharedWith}`;
   return isAlike && other.sharedWith !== null ? 'its own' : text;
 }
 
-/** Rows for the answer: of each rank the first ones in turn, those of inner layers only where there is room. */
+/** Rows for the answer: the first ones of each rank in turn; inner layers only if there is room. */
 function foremost(rows: readonly Row[], most: number): readonly Row[] {
   const ofRank = (rank: number) => rows.filter((row) => row.rank === rank);
   const { inner, ...outer } = RANKS;
@@ -384,9 +382,7 @@ function linesText({ lines }: Row): string {
   return `${lines.before ?? '–'} → ${lines.after ?? '–'}`;
 }
 
-// Values.
-
-/** The components that are furthest apart, and how many there are besides. */
+/** The components with the largest distances, and the number of the others. */
 function valueAnswer({ components, total }: ValueDifferences, most: number) {
   const apart = furthest(components.filter(({ equal, elements }) => equal < elements));
   const shown = apart.slice(0, most);
@@ -454,8 +450,6 @@ function valueDetails({ layers, tensors, components, skipped }: ValueDifferences
 
 const typePair = ({ types: { before, after } }: SkippedTensor): string =>
   before === after ? before : `${before} → ${after}`;
-
-// CSV.
 
 /** Every difference, and every tensor whose values were compared. */
 function dataTable(rows: readonly Row[], values: ValueDifferences | null): TableBlock {

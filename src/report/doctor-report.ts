@@ -80,7 +80,7 @@ const enginesTable = (engines: readonly SurveyEntry[], flat = false): TableBlock
     flat && leftColumn('problem', 'problem', ({ problem }) => problem ?? ''),
   ]);
 
-/** Unusable engines: what is wrong, and how to fix it. */
+/** Problems of unusable engines, with a fix. */
 const problemBlocks = (engines: readonly SurveyEntry[]): Block[] => {
   const facts = engines.flatMap(({ engine, backend, problem, remedy }): Fact[] =>
     problem === null
@@ -101,7 +101,7 @@ const differenceCell = (check: SurveyEntry['selfCheck']): Cell =>
 const flopsCell = (flops: number | null): Cell =>
   flops === null ? NOTHING : { text: `${(flops / 1e9).toPrecision(3)} GFLOP/s`, value: flops };
 
-/** A software adapter is usable but not recommended. */
+/** Cell of a verdict. A software adapter is usable but not recommended. */
 function verdictCell({ problem, version, info }: SurveyEntry): Cell {
   if (problem !== null) return { text: version === null ? 'missing' : 'unusable', tone: 'dim' };
   return info?.isSoftware
@@ -121,7 +121,7 @@ function graphics(
   ];
 }
 
-/** On a narrow terminal, columns of the engine table are omitted. */
+/** Table of adapters. On a narrow terminal, columns of the engine table are omitted. */
 function adaptersTable(
   adapters: readonly GraphicsAdapter[],
   engines: readonly SurveyEntry[],

@@ -120,7 +120,7 @@ function divergenceTable({
   };
 }
 
-/** Characters of a line that are shown. */
+/** Maximum characters of a shown line. */
 const LINE_TEXT = 48;
 
 function linesTable({ worstLines, divergence }: EvaluationResult): TableBlock {

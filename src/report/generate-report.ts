@@ -1,4 +1,4 @@
-/** Answers of a model, and how they came about: report of `generate`. */
+/** Report of `minimind generate`: the answers of a model, and their figures. */
 
 import { setting } from '../base/text/setting.js';
 import { formatInteger, percentText, weightFormText } from '../base/text/units.js';
@@ -26,7 +26,7 @@ import {
   wrapColumn,
 } from './kit/report.js';
 
-/** @param isStreamed Whether the text is on the screen already. */
+/** @param isStreamed Whether the text is already on the screen. */
 export function generateReport(
   result: GenerateResult,
   { isStreamed }: { readonly isStreamed: boolean },
@@ -61,7 +61,7 @@ export function figuresText({ figures, tokens, ended }: ReportedAnswer): string 
   ].join(' · ');
 }
 
-/** `likeliest token, int4 in groups of 32`, for a pipe, where the text is all of the answer. */
+/** `likeliest token, int4 in groups of 32`, for a pipe, in which the text is the whole answer. */
 export const settingsText = ({ sampling, weightForm }: GenerateResult): string =>
   [samplingText({ sampling }), ...(weightForm ? [weightFormText(weightForm)] : [])].join(' · ');
 
@@ -161,7 +161,7 @@ function draftBlocks({ draft, figures }: ReportedAnswer): Block[] {
   ];
 }
 
-/** Rows of a table that are shown. */
+/** Maximum rows of a table for people. */
 const MOST_PARTINGS = 10;
 
 function againstBlocks({ against }: ReportedAnswer): Block[] {

@@ -1,4 +1,4 @@
-/** Table of `minimind attention --chunk`: ways to read a text that is longer than the training. */
+/** Table of `minimind attention --chunk`: methods for a text that is longer than the training context. */
 
 import { commandText } from '../base/text/setting.js';
 import { formatInteger, percentText, significant } from '../base/text/units.js';

@@ -1,8 +1,8 @@
 import { commandText, nextCommand, setting } from '../base/text/setting.js';
 import { formatBytes, formatInteger, shortCount } from '../base/text/units.js';
 import { counted, present, sumOf } from '../base/text/words.js';
-import type { OnnxValue } from '../engine/engine.js';
 import type { ExportResult } from '../engine/export-files.js';
+import type { OnnxValue } from '../engine/onnx-export.js';
 import type { Architecture } from '../model/architecture/family.js';
 import type { FamilySummary } from '../model/budget/family-counts.js';
 import type { ValidFile } from './command-results.js';
@@ -26,7 +26,7 @@ interface Families {
   readonly pattern?: string | undefined;
 }
 
-/** The families with their presets; the presets of those that the user asked for. */
+/** Report of `minimind list`: the families, and the presets that the user asked for. */
 export function familiesReport({ families, pattern }: Families): Report {
   const filled = families.filter(hasPresets);
   const presets = filled.flatMap((family) => family.presets.map((preset) => ({ family, preset })));
@@ -88,7 +88,7 @@ const ARCHITECTURES = Object.keys({
   recurrent: true,
 } satisfies Record<Architecture, true>) as Architecture[];
 
-/** Model types of an architecture that the answer shows. */
+/** Maximum model types per architecture in the answer. */
 const MOST_READERS = 3;
 
 /** The model types of each architecture, in the order of the families. */
@@ -102,7 +102,7 @@ const readersByArchitecture = (families: readonly FamilySummary[]) =>
       : [noteOf(`config.json, ${each}: ${someOf(names, MOST_READERS)}`)];
   });
 
-/** The preset of examples: small, and known by its name. */
+/** The preset of examples, which is small and known by its name. */
 const EXAMPLE = 'minimind2-small';
 
 interface Listed {
@@ -130,10 +130,10 @@ function familyTable(families: readonly FamilySummary[]): TableBlock {
   ]);
 }
 
-/** Published models that the answer names. */
+/** Maximum published models that the answer names. */
 const MOST_PUBLISHED = 8;
 
-/** The smallest presets of families with few, by their names. */
+/** Note on published models without a row of their own, the smallest first. */
 function publishedNote(families: readonly FamilySummary[]) {
   const names = families
     .flatMap(({ presets }) => presets)
@@ -157,7 +157,7 @@ const presetTable = (presets: readonly Listed[]): TableBlock =>
     wrapColumn('description', 'title', ({ preset }) => preset.title),
   ]);
 
-/** Whether a family has presets enough for a row of its own. */
+/** Whether a family has enough presets for a row of its own. */
 const hasMany = ({ presets }: FamilySummary) => presets.length > 2;
 
 const hasPresets = ({ presets }: FamilySummary) => presets.length > 0;
@@ -196,7 +196,7 @@ export function initReport(written: {
   };
 }
 
-/** Rows of an answer: all of them, or the first ten. */
+/** Maximum files of an answer with all rows; a longer answer has the first ten. */
 const MOST_ROWS = 16;
 const FIRST_ROWS = 10;
 

@@ -42,7 +42,7 @@ export const blockListReport = (blocks: readonly ListedBlock[]): Report => ({
   next: nextCommand('modules', ['group-rms-norm']),
 });
 
-/** Most checks in the answer; more of them, and those of a run with steps, are in the details. */
+/** Maximum checks in the answer. More checks, and the checks of a run with steps, are in the details. */
 const MOST_CHECKS = 3;
 
 export function moduleReport(run: ModuleResult): Report {
@@ -83,7 +83,7 @@ function seededLines(torch: readonly string[]): string[] {
 
 const DTYPES = { f32: 'float32', f16: 'float16', bf16: 'bfloat16', i64: 'int64' } as const;
 
-/** Four decimals as PyTorch prints them; whole numbers for ids. */
+/** Four decimals as in PyTorch; whole numbers for ids. */
 const moduleValueText = (dtype: NamedTensor['dtype'], value: number, decimals = 4) =>
   dtype === 'i64' ? String(value) : value.toFixed(decimals);
 
@@ -157,7 +157,7 @@ const checkTable = (checks: ModuleResult['checks']): TableBlock =>
     })),
   ]);
 
-/** Most rows of a tensor that are shown to people. */
+/** Maximum rows of a tensor that are shown to people. */
 const MOST_ROWS = 64;
 
 function valueBlocks({ name, role, dtype, shape, values }: NamedTensor): Block[] {

@@ -1,4 +1,4 @@
-/** Reports of work in parts, a sweep or a conversion: the plan, the progress, and what is missing. */
+/** Reports of work in parts, a sweep or a conversion: the plan, the progress, and the missing parts. */
 
 import {
   type CommandName,
@@ -16,9 +16,9 @@ import {
   significant,
 } from '../base/text/units.js';
 import { counted, present, shortened } from '../base/text/words.js';
-import type { PartsResult } from '../scale/conversion-parts/parts.js';
-import type { PartsAnswer } from '../scale/part-lock.js';
-import type { SweepResult } from '../scale/sweep/sweep.js';
+import type { PartsResult } from '../scale/conversions/conversion-parts.js';
+import type { PartsAnswer } from '../scale/planned-work.js';
+import type { SweepResult } from '../scale/sweeps/sweep.js';
 import type { Fact, Report, TableBlock, Verdict } from './kit/report.js';
 import {
   bytesCell,
@@ -41,7 +41,7 @@ export const sweepReport = (result: SweepResult): Report =>
     next: isCommandName(result.command) ? nextStep(result.command, result) : undefined,
   });
 
-/** Report of work in parts: all parts of a plan, else those that are not done. */
+/** Report of work in parts: all parts of a plan, otherwise the unfinished ones. */
 function progressReport<Part extends PartsAnswer['parts'][number]>(
   { action, parts }: { readonly action: PartsAnswer['action']; readonly parts: readonly Part[] },
   {
@@ -81,7 +81,7 @@ function sweepVerdict(result: SweepResult): Verdict {
   return { text: `Plan for ${unitsText(units, unitName)} in ${total}: nothing was computed` };
 }
 
-/** Verdict on a run of parts, or on the state of all. */
+/** Verdict on a run of some parts, or on the state of all. */
 function progressVerdict({ action, parts, missing, array, ran }: PartsAnswer): Verdict {
   const total = counted(parts.length, 'part');
   const done = `${formatInteger(parts.length - missing.length)} of ${total} done`;
@@ -93,7 +93,7 @@ function progressVerdict({ action, parts, missing, array, ran }: PartsAnswer): V
   return { text: done };
 }
 
-/** The option of Slurm for some parts. */
+/** Slurm's option for an array of parts. */
 const arrayOption = (array: string) => `--array=${array}`;
 
 function ranText({ parts, units, unitsThere }: NonNullable<PartsAnswer['ran']>): string {
@@ -141,7 +141,7 @@ function sweepFacts(result: SweepResult): Fact[] {
   ]);
 }
 
-/** Numbers of parts that run, that have stopped and that are missing. */
+/** Numbers of parts that are running, stopped and missing. */
 function stateFacts({ parts, missing, array }: PartsAnswer): Fact[] {
   const running = parts.filter(({ state }) => state === 'running').length;
   const stalled = parts.filter(({ state }) => state === 'stalled').length;
@@ -185,7 +185,7 @@ const sweepTable = ({ unitName }: SweepResult, parts: SweepResult['parts']): Tab
     hostsColumn,
   ]);
 
-/** Next command of work in parts. The progress leads to a part without a running process. */
+/** Next command of work in parts. The progress names a part without a running process. */
 function nextStep(
   command: CommandName,
   { action, plan, parts, missing }: PartsAnswer,
@@ -197,8 +197,6 @@ function nextStep(
   const free = parts.find(({ state }) => state === 'missing' || state === 'stalled');
   return free && next({ part: free.part });
 }
-
-// A conversion in parts
 
 export const partsReport = (result: PartsResult): Report =>
   progressReport(result, {

@@ -77,7 +77,7 @@ export function planReport(
   };
 }
 
-/** Rows of the answer above the rule of the square root, which takes the lines of others. */
+/** Rows of the answer above the square root rule, which takes the lines of some rows. */
 const ROWS_WITH_RULE = 6;
 
 /** A property of a model and its format. */
@@ -120,7 +120,7 @@ function conditionNotes(plan: Plan): Block[] {
   ];
 }
 
-/** How the models were chosen. */
+/** Notes on the method of the search. */
 function searchNotes({ axes, criterion, limits: { minParameters, maxParameters } }: Plan): Block[] {
   return [
     noteOf(
@@ -146,8 +146,6 @@ function misfitNotes({ rows, spectrum, gpu, gpuMemory }: Plan): Block[] {
     ),
   ];
 }
-
-// ── Vocabularies ─────────────────────────────────────────────────────────────────────────────────
 
 function vocabularyVerdict({ family, limits }: Plan, { best }: VocabularyComparison): Verdict {
   const cost = best.model?.trainingFlopsPerCharacter ?? 0;
@@ -204,14 +202,12 @@ function vocabularyTable({ rows, best }: VocabularyComparison): TableBlock {
   ]);
 }
 
-/** The rule of thumb, and why it is wrong. */
+/** The rule of thumb, and the reason why it is wrong. */
 const ruleNote = ({ parameters, vocabulary, width, embedding, timesBudget }: SquareRootRule) =>
   noteOf(
     `√${formatInteger(parameters)} × 100 = ${formatInteger(vocabulary)} tokens is not a usable rule: one table of ` +
       `${formatInteger(vocabulary)} × ${formatInteger(width)} has ${shortCount(embedding)} parameters, ${significant(timesBudget)} times the budget.`,
   );
-
-// ── The best ─────────────────────────────────────────────────────────────────────────────────────
 
 /** Mark of the row outside the ranking, whose place is 0. */
 const RULE_MARK = '*';
@@ -222,7 +218,7 @@ function headsText({ sizes: { heads, keyValueHeads } }: PlanRow): string {
   return keyValueHeads === null ? String(heads) : `${heads}/${keyValueHeads}`;
 }
 
-/** `1,234`, with a decimal below 100. */
+/** `1,234`; one decimal below 100. */
 const rateText = (value: number) =>
   value < 100 ? value.toFixed(1) : formatInteger(Math.round(value));
 
@@ -250,7 +246,7 @@ const ROW_COLUMNS: readonly Shown[] = [
   right('balance', 'off_balance', ({ offBalance: { value } }) => valueCell(value, times)),
 ];
 
-/** Meaning of the columns that the table has. */
+/** Meanings of the table's columns. */
 function legendOf({ rows }: Plan): string {
   const has = (of: (sizes: PlanRow['sizes']) => number | null) =>
     rows.some(({ sizes }) => of(sizes) !== null);
@@ -295,7 +291,7 @@ function rowTable({ rows, allocation }: Plan, most = rows.length): TableBlock {
   );
 }
 
-/** The rule of shares, what it gives, and what the best has. */
+/** The rule of shares: its result, compared with the best model. */
 function allocationNotes({ allocation }: Plan): Block[] {
   if (!allocation) return [];
   const { rule, shares, best } = allocation;
@@ -307,8 +303,6 @@ function allocationNotes({ allocation }: Plan): Block[] {
     ),
   ];
 }
-
-// ── Deep and thin against shallow and wide ───────────────────────────────────────────────────────
 
 const MOST_IN_SPECTRUM = 14;
 const BAR_WIDTH = 10;
@@ -356,8 +350,6 @@ function thinnedOut(rows: readonly PlanRow[]): readonly PlanRow[] {
   );
   return rows.filter(({ place }, index) => kept.has(index) || place === 1);
 }
-
-// ── Notes ────────────────────────────────────────────────────────────────────────────────────────
 
 function rateNotes(rows: readonly PlanRow[]): Block[] {
   const rated = rows.find(({ decode }) => decode !== null);

@@ -68,8 +68,6 @@ function settingsBlocks(analysis: RopeAnalysis, settings: RopeResult['settings']
   ];
 }
 
-// ── Overview ─────────────────────────────────────────────────────────────────────────────────────
-
 function ropeVerdict(analysis: RopeAnalysis): Verdict {
   const { context, trained, rotaries, needsScaling } = analysis;
   const positions = formatInteger(context);
@@ -145,8 +143,6 @@ const EXPLANATIONS = [
   'amplitude: factor of cosine and sine. turns: turns of the plain wave within the training.',
 ];
 
-// ── One rotation ─────────────────────────────────────────────────────────────────────────────────
-
 const NAMES = {
   plain: 'plain',
   linear: 'linear',
@@ -215,7 +211,7 @@ function methodSetting({ id, base, scaling }: RopeMethod): string {
   }
 }
 
-/** Range of turns in the trained context between which a frequency is partly divided. */
+/** Range of turns in the trained context within which a frequency is partly divided. */
 const range = (low: number, high: number) => `${decimals(low)}–${decimals(high)}`;
 
 function methodTable(methods: readonly RopeMethod[], hasSetting: boolean): TableBlock {
@@ -267,8 +263,6 @@ const plotOf = ({ methods }: RopeRotary, { trained, context }: RopeAnalysis): Pl
     },
   ]),
 });
-
-// ── Frequencies ──────────────────────────────────────────────────────────────────────────────────
 
 /** Level of detail of a cell, by available width. */
 interface Detail {
@@ -342,8 +336,6 @@ function decimals(value: number): string {
   if (Number.isInteger(value) || value >= 1000) return formatInteger(Math.round(value));
   return String(Number(value.toPrecision(value < 1 ? 3 : 4)));
 }
-
-// ── For programs ─────────────────────────────────────────────────────────────────────────────────
 
 function ropeTable({ rotaries, trained }: RopeAnalysis): TableBlock {
   return {

@@ -41,10 +41,12 @@ interface TrainPlanOptions {
   readonly argv: readonly string[];
 }
 
-/** Mistakes of the answer; the others are in the details. */
+/** Maximum mistakes in the answer; the others are in the details. */
 const FIRST_MISTAKES = 2;
 
-/** Rows of the plot in the answer, by the mistakes above it; beyond, it is in the details. */
+/**
+ * Rows of the plot in the answer, by the number of mistakes above it. With more mistakes, the plot is in the details.
+ */
 const ROWS: readonly number[] = [6, 3];
 const LONG_ROWS = 12;
 
@@ -90,7 +92,7 @@ const mistakeBlock = ({ severity, place, title, reason, fix }: Mistake): Block =
 
 const usual = (isUsual: boolean) => (isUsual ? ' (default)' : '');
 
-/** One line for each, if the terminal has 80 columns. */
+/** One line per fact, if the terminal has 80 columns. */
 function trainPlanFacts(plan: TrainPlanResult, isLong: boolean): Fact[] {
   const { size, optimizer, checkpoints, mistakes, hardware } = plan;
   const hasRoom = isLong || (mistakes.length === 0 && hardware === null);
@@ -220,7 +222,7 @@ const boundsText = ({ lower, expected, upper }: PlainBounds, format: (value: num
 
 const bytesText = (bytes: number) => formatBytes(Math.round(bytes));
 
-/** Scales of GradScaler are whole; others need not be. */
+/** A scale as text. Scales of GradScaler are whole numbers; others need not be. */
 const scaleText = (scale: number) =>
   Number.isSafeInteger(scale) ? formatInteger(scale) : shortNumber(scale);
 
@@ -271,7 +273,7 @@ function detailsOf(plan: TrainPlanResult): Block[] {
   ];
 }
 
-/** Why a loss is divided by the accumulation. */
+/** Reason for dividing a loss by the accumulation. */
 function undividedNotes({ undivided }: TrainPlanResult): Block[] {
   if (undivided === null) return [];
   const { gradientFactor, sgdLearningRate, clippedAbove } = undivided;

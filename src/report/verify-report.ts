@@ -48,8 +48,6 @@ import {
 /** Kinds of faults in the order of their names. */
 const FAULT_KINDS = Object.keys(FAULT_NAMES) as (keyof typeof FAULT_NAMES)[];
 
-/** Report of `minimind verify`: a verdict, the faults by kind, and suggestions. */
-
 /** Rows of the answer's table, alone and below suggestions; the details have all. */
 const ANSWER_ROWS = 10;
 const ROWS_BELOW = 5;
@@ -103,7 +101,7 @@ const badCounts = ({ nan, infinite }: Pick<BadTensor, 'nan' | 'infinite'>): stri
 const badText = (bad: BadTensor | undefined): string =>
   bad ? `${bad.tensor}: ${badCounts(bad)} at ${shapeText(bad.first)}` : '';
 
-/** Rows of broken tensors in the answer. */
+/** Maximum rows of broken tensors in the answer. */
 const MOST_BAD = 8;
 
 /** `no NaN or infinity in 30 tensors, 495.4 kB`. */
@@ -145,10 +143,7 @@ function scanBlocks({ bad, beyondFloat16 }: ValueScan): Block[] {
   ];
 }
 
-/**
- * Distance from the original by type.
- * @param named Names that a note has already.
- */
+/** Distance from the original by type. @param named Names that a note already has. */
 function valueBlocks(values: ValueComparison, named: ReadonlySet<string>): Block[] {
   const { original, compared, missing, reshaped, types } = values;
   const ignored = values.ignored.filter((name) => !named.has(name));
@@ -220,7 +215,7 @@ const LAYERS = {
 
 const isOfLayers = (kind: FaultKind): kind is keyof typeof LAYERS => kind in LAYERS;
 
-/** Layers of a fault of complete layers, else tensors. */
+/** Number of layers for a fault of complete layers, otherwise of tensors. */
 const countOf = ({ kind, names, pattern }: FaultGroup): number =>
   isOfLayers(kind) ? layersIn(pattern) : names.length;
 
@@ -253,7 +248,7 @@ function verifyFacts({
   ];
 }
 
-/** Faults for the answer: of each kind the first ones, so that no kind is hidden. */
+/** Faults for the answer: the first ones of each kind, so that no kind is hidden. */
 function foremost(faults: readonly FaultGroup[], most: number): readonly FaultGroup[] {
   const byKind = FAULT_KINDS.map((kind) => faults.filter((fault) => fault.kind === kind));
   const shown = new Set(inTurn(byKind).slice(0, most));

@@ -37,7 +37,7 @@ export interface PartsJob {
   /** Prediction for a task. */
   readonly memoryBytes: number;
   readonly cpus: number;
-  /** Words of the command line beside the plan: the output, where it was named. */
+  /** Arguments of the command: the output, where it was named. */
   readonly operands: readonly string[];
   /** Files and folders that all tasks use. */
   readonly places: readonly string[];
@@ -131,7 +131,7 @@ const finishWords = ({ isForced = false }: LaunchOptions): string[] => [
 
 const line = (words: readonly string[]) => words.map(shellWord).join(' ');
 
-/** One line of a comment, whatever the paths contain. */
+/** One line of a comment, for any path in it. */
 const comment = (text: string) => `# ${printable(text.replaceAll(/[\r\n]+/g, ' '))}`;
 
 /** Needs of tasks for models of the hub. A token is never part of a job. */

@@ -9,22 +9,18 @@
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
-import path from 'node:path';
 import { UserError } from '../base/errors.js';
-import { removeAtEnd, watchEnd } from '../base/files/early-end.js';
+import { removeAtEnd } from '../base/files/early-end.js';
 import {
   codeOf,
   readReplaced,
   removeQuietly,
   renameTo,
   takeFreeName,
-  withFileErrors,
 } from '../base/files/file-system.js';
 import { onPulse } from '../base/files/mounted.js';
 import { isRunning, PROCESS_SPACE } from '../base/files/temporary.js';
 import { parseJson } from '../base/text/json.js';
-import { runsOf } from '../base/text/words.js';
-import type { LaunchedJob } from './launch.js';
 
 export interface LockOwner {
   readonly token: string;
@@ -47,12 +43,13 @@ export interface LockTimes {
   readonly stale: number;
 }
 
-const LOCK_TIMES: LockTimes = { beat: 5_000, stale: 90_000 };
+export const LOCK_TIMES: LockTimes = { beat: 5_000, stale: 90_000 };
 
 /** All versions of a lock have this length, so that one write replaces it. */
 const LOCK_BYTES = 512;
 
 export class PartLock {
+  /** Name of this owner, which is in the lock. */
   readonly token: string;
   readonly #file: string;
   readonly #descriptor: number;
@@ -102,7 +99,7 @@ export class PartLock {
     this.#bytes += bytes;
   };
 
-  /** Whether nobody has judged this owner gone and taken the lock. */
+  /** Whether the lock still has this owner: another runner may have judged it gone. */
   get isOwn(): boolean {
     return ownerIn(this.#file)?.token === this.token;
   }
@@ -172,7 +169,7 @@ const ownerOf = (token: string): LockOwner => ({
   seconds: 0,
 });
 
-/** Start of a process in ticks since boot: field 22 of /proc/PID/stat, which tells apart processes of one id. */
+/** Start of a process in ticks since boot: field 22 of /proc/PID/stat. It differs between processes of one id. */
 function birthOf(pid: number): string {
   try {
     const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -238,42 +235,6 @@ function isAlive({ pid, born, token }: LockOwner): boolean {
   return isRunning(pid) && (born === '' || birthOf(pid) === born);
 }
 
-/** Work that one owner does at a time. */
-export interface LockedWork {
-  readonly isThere: () => boolean | Promise<boolean>;
-  /** Runs before the lock is taken. */
-  readonly prepare?: () => Promise<void>;
-  readonly work: (lock: PartLock) => Promise<void>;
-}
-
-/**
- * Does work under a lock, unless it is there already.
- * @returns Whether the work is done; false when another owner does it.
- */
-export async function workUnder(
-  file: string,
-  { watch, times = LOCK_TIMES }: { readonly watch: LockWatch; readonly times?: LockTimes },
-  { isThere, prepare, work }: LockedWork,
-): Promise<boolean> {
-  if (await isThere()) return true;
-  const breakStale = () => withFileErrors(file, () => watch.breakStale(file));
-  if (ownerIn(file) !== undefined && !(await breakStale())) return false;
-  await prepare?.();
-  await watchEnd();
-  const lock = await withFileErrors(file, () => PartLock.take(file, times));
-  if (lock === undefined) {
-    await breakStale();
-    return false;
-  }
-  try {
-    // Another owner may have done it meanwhile.
-    if (!(await isThere())) await work(lock);
-    return true;
-  } finally {
-    lock.release();
-  }
-}
-
 /** Moves a lock aside and removes it; if it is another one by now, moves it back. */
 function removeLock(file: string, content: string): boolean {
   const aside = `${file}.${randomUUID()}.old`;
@@ -307,83 +268,4 @@ function lockContent(file: string): string | undefined {
     if (codeOf(error) === 'ENOENT') return undefined;
     throw error;
   }
-}
-
-// States of parts, as their locks and results show them, and the names of those that are missing.
-
-export type StateName = 'done' | 'running' | 'stalled' | 'missing';
-
-/** Fields of every answer about work in parts. */
-export interface PartsAnswer {
-  /** Action of the command. */
-  readonly action: 'plan' | 'part' | 'status' | 'finish' | 'launch';
-  /** The plan. */
-  readonly plan: {
-    /** Path of the plan. */
-    readonly file: string;
-    /** SHA-256 of the plan. @pattern ^[0-9a-f]{64}$ */
-    readonly hash: string;
-  };
-  readonly parts: readonly {
-    /** Number of the part, from 1. @integer @minimum 1 */
-    readonly part: number;
-    /** State of the part. */
-    readonly state: StateName;
-    /** Hosts that work on it. */
-    readonly hosts: readonly string[];
-  }[];
-  /** Parts that are not finished. @integer @minimum 1 */
-  readonly missing: readonly number[];
-  /** The missing parts as an array of Slurm: `7,19`. */
-  readonly array: string;
-  /** Null for other actions. */
-  readonly ran: {
-    /** Parts that this run finished. @integer */
-    readonly parts: readonly number[];
-    /** Units that it finished. @count */
-    readonly units: number;
-    /** Units that an earlier run or another runner did. @count */
-    readonly unitsThere: number;
-    /** Duration. */
-    readonly seconds: number;
-  } | null;
-  /** Null for other actions. */
-  readonly job: LaunchedJob | null;
-}
-
-/**
- * State of work that is not done, by its lock. The owner is there only while it runs.
- * @param clock Time of the disk.
- */
-export function lockState(
-  lock: string,
-  clock: number,
-): { readonly state: Exclude<StateName, 'done'>; readonly owner?: LockOwner } {
-  const owner = ownerIn(lock);
-  if (owner === undefined) return { state: 'missing' };
-  const age = clock - (fs.statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? clock);
-  return age > LOCK_TIMES.stale ? { state: 'stalled' } : { state: 'running', owner };
-}
-
-/** Time of the disk of a folder in milliseconds, for the age of locks: clocks of machines may differ. */
-export function diskTime(root: string): number {
-  if (!fs.existsSync(root)) return Date.now();
-  const probe = path.join(root, `.probe-${process.pid}`);
-  try {
-    fs.writeFileSync(probe, '');
-    return fs.statSync(probe).mtimeMs;
-  } catch {
-    return Date.now();
-  } finally {
-    fs.rmSync(probe, { force: true });
-  }
-}
-
-/** `3,7-9,19`: parts as schedulers take them. */
-export function arrayText(parts: readonly number[]): string {
-  return runsOf([...new Set(parts)].toSorted((a, b) => a - b))
-    .map(([from, to]) =>
-      from === to ? `${from}` : to === from + 1 ? `${from},${to}` : `${from}-${to}`,
-    )
-    .join(',');
 }

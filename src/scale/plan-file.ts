@@ -1,8 +1,8 @@
-/** Files of plans in parts: JSON with a schema, the version of minimind, and a hash over all of it. */
+/** Files of plans in parts: JSON with a schema, the version of minimind, a hash over all of it, and numbered parts. */
 
 import { createHash } from 'node:crypto';
-import fs from 'node:fs';
-import type * as z from 'zod';
+import path from 'node:path';
+import * as z from 'zod';
 import { UserError, usageError } from '../base/errors.js';
 import { readText } from '../base/files/read-file.js';
 import { writeWhole } from '../base/files/write-whole.js';
@@ -13,12 +13,17 @@ import { checkDocument } from '../config/check-document.js';
 import { documentOfData, parseDocument } from '../config/document.js';
 import { MAX_DOCUMENT_BYTES } from '../config/source.js';
 
+/** Values of every plan. */
 export interface HashedPlan {
   readonly schema: string;
   /** SHA-256 of all other values. */
   readonly hash: string;
   /** Version of minimind: another one may give other results. */
   readonly version: string;
+  readonly parts: readonly {
+    /** Number of the part, from 1. */
+    readonly part: number;
+  }[];
 }
 
 export interface PlanFormat<Plan extends HashedPlan> {
@@ -29,7 +34,29 @@ export interface PlanFormat<Plan extends HashedPlan> {
 }
 
 /** Most parts of a plan: more than schedulers take. */
-export const MOST_PARTS = 10_000;
+const MOST_PARTS = 10_000;
+
+/** Schemas of values in plans. */
+export const PLAN_VALUES = {
+  count: z.int().min(0),
+  name: z.string().min(1),
+  /** SHA-256. */
+  hash: z.string().regex(/^[0-9a-f]{64}$/),
+};
+
+/** First keys of a plan. */
+export const planHead = <Schema extends string>(schema: Schema) => ({
+  schema: z.literal(schema),
+  hash: PLAN_VALUES.hash,
+  version: PLAN_VALUES.name,
+});
+
+/** Parts of a plan, each with its number and the values of a shape. */
+export const numberedParts = <Shape extends z.ZodRawShape>(shape: Shape) =>
+  z
+    .array(z.strictObject({ part: z.int().min(1), ...shape }))
+    .min(1)
+    .max(MOST_PARTS);
 
 /** @throws UserError for more parts than schedulers take. */
 export function refuseTooManyParts(parts: number): void {
@@ -39,11 +66,6 @@ export function refuseTooManyParts(parts: number): void {
     `write ${setting('parts', MOST_PARTS)}, or fewer`,
   );
 }
-
-export const changedInput = (message: string): UserError =>
-  new UserError('refused-file', message, {
-    suggestion: 'restore the input, or plan again: finished parts of the old plan cannot be used',
-  });
 
 export const sha256 = (content: string | Uint8Array): string =>
   createHash('sha256').update(content).digest('hex');
@@ -59,6 +81,12 @@ export function withHash<Plan extends HashedPlan>(
   // Parsed once, so that a plan has the order of keys that it has when it is read.
   const plan = content.parse({ schema: name, hash: '0'.repeat(64), ...values });
   return { ...plan, hash: hashOf(plan) };
+}
+
+/** The folder with the locks and results of a plan, next to a file. */
+export function partsFolder(file: string, { hash }: Pick<HashedPlan, 'hash'>): string {
+  const { dir, base } = path.parse(file);
+  return path.join(dir, `.${base}.parts-${hash.slice(0, 12)}`);
 }
 
 /** More than the plan of 99,999 shards of as many input files. */
@@ -123,63 +151,4 @@ function firstMistake(
     place: line === undefined ? '' : `:${line}:${column}`,
     mistake: `${path === undefined ? '' : `${path}: `}${message}${more}`,
   };
-}
-
-// Fingerprints of input files, from contents and never from times.
-
-/** Bytes hashed at both ends of a file: headers, directories of archives. */
-const END_BYTES = 64 * 1024;
-const SAMPLE_BYTES = 4 * 1024;
-const SAMPLES = 4;
-const SAMPLED_BYTES = 2 * END_BYTES + SAMPLES * SAMPLE_BYTES;
-
-/** An open file. */
-export interface SampledFile {
-  readonly size: number;
-  readonly readInto: (bytes: Uint8Array, position: number) => void;
-}
-
-/**
- * SHA-256 of a file's size, its first and last 64 KiB and four samples between. A change of other bytes that keeps the
- * size is not found.
- * @param wholeBytes Size up to which all bytes of a file are hashed.
- */
-export function sampleSha256(file: SampledFile, wholeBytes = SAMPLED_BYTES): string {
-  const { size } = file;
-  const hash = createHash('sha256').update(`${size}\n`);
-  const add = (position: number, length: number) => {
-    const bytes = Buffer.alloc(Math.max(0, Math.min(length, size - position)));
-    file.readInto(bytes, position);
-    hash.update(bytes);
-  };
-  if (size <= wholeBytes) add(0, size);
-  else {
-    add(0, END_BYTES);
-    for (let sample = 1; sample <= SAMPLES; sample++) {
-      add(Math.floor((size * sample) / (SAMPLES + 1)), SAMPLE_BYTES);
-    }
-    add(size - END_BYTES, END_BYTES);
-  }
-  return hash.digest('hex');
-}
-
-/** Path and size of a file, and its fingerprint. @throws System errors. */
-export function fingerprintOf(
-  path: string,
-  wholeBytes: number,
-): { readonly path: string; readonly bytes: number; readonly sampleSha256: string } {
-  const descriptor = fs.openSync(path, 'r');
-  try {
-    const { size } = fs.fstatSync(descriptor);
-    const readInto = (bytes: Uint8Array, position: number) => {
-      for (let at = 0; at < bytes.length; ) {
-        const read = fs.readSync(descriptor, bytes, at, bytes.length - at, position + at);
-        if (read === 0) return;
-        at += read;
-      }
-    };
-    return { path, bytes: size, sampleSha256: sampleSha256({ size, readInto }, wholeBytes) };
-  } finally {
-    fs.closeSync(descriptor);
-  }
 }

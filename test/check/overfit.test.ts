@@ -14,7 +14,7 @@ import { TINY } from './test-contexts.js';
 
 const REQUEST: Omit<OverfitRequest, 'model'> = {
   family: { build: () => expect.unreachable() },
-  document: {},
+  document: { model: {} },
   weights: undefined,
   ids: undefined,
   seed: 0,
@@ -30,7 +30,9 @@ const REQUEST: Omit<OverfitRequest, 'model'> = {
 /** Without time it takes the minimum number of steps and no sweep. */
 const FIVE_STEPS = { seconds: 0 };
 
-const training = (values: Readonly<Record<string, number>>) => ({ document: { training: values } });
+const training = (values: Readonly<Record<string, number>>) => ({
+  document: { model: {}, training: values },
+});
 
 async function trained(place: string, request: Partial<OverfitRequest> = {}) {
   const { model, weights } = await familyCase(place);

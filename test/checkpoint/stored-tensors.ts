@@ -48,6 +48,7 @@ export function checkpointOf(
   const named = tensors instanceof Map ? tensors : new Map(Object.entries(tensors));
   return {
     path: 'model.pt',
+    listing: 'file',
     format: 'torch-zip',
     files: [...new Set([...named.values()].map(({ storage }) => storage.file))],
     tensors: named,

@@ -31,7 +31,7 @@ const wordsOf = (line: string) =>
  */
 function corrected(words: readonly string[], stderr: string): string[] {
   const [, message = '', suggestion = ''] = /error: (.*)\n\s*→ (.*)/.exec(stderr) ?? [];
-  const [, line] = /\bminimind (.*)$/.exec(suggestion) ?? [];
+  const [, line] = /\bminimind (.*?)(?:, or .*)?$/.exec(suggestion) ?? [];
   if (line !== undefined) return wordsOf(line);
   const [, flags] = /((?:--[a-z-]+ [^\s,;-][^\s,;]* ?)+)/.exec(suggestion) ?? [];
   if (flags !== undefined) return withFlags(words, wordsOf(flags));
@@ -117,6 +117,13 @@ describe('a first guess', () => {
     'fit my.yaml --gpu l4 --for inference',
     'fit my.yaml --gpu l4 --for train --zero zero-3',
     'profile my.yaml -qo -',
+    // Flags of other tools that differ in spelling only.
+    'profile my.yaml --ctx 128',
+    'profile my.yaml --seq-len=128',
+    'profile my.yaml --batch-size 2 --seq_len 64',
+    'profile my.yaml --explain=yes',
+    'profile my.yaml --details true',
+    'inspect old.pt --rank 2 --srte',
     'schema Qwen3-MoE',
     'completion PowerShell',
     '-V',
@@ -147,13 +154,10 @@ describe('a first guess', () => {
     'my.yaml',
     'minimind2',
     // Flags.
-    'profile my.yaml --ctx 128',
-    'profile my.yaml --seq-len=128',
-    'profile my.yaml --batch-size 2',
+    'profile my.yaml --bs 2 --fp16',
     'profile my.yaml --parms 26M',
     'profile my.yaml --params',
     'profile my.yaml --csv',
-    'profile my.yaml --explain=yes',
     'profile my.yaml --batch',
     'profile my.yaml extra',
     'plan --params 1M --vocab-size 1k --depth 2..3 --width 64..128',
@@ -165,7 +169,6 @@ describe('a first guess', () => {
     ...(isWhole ? ['fit my.yaml --gpu l4 --threads 1 --remeasure --this-machin'] : []),
     'fit --list-gpus=4090',
     'inspect old.pt --ranks 2',
-    'inspect old.pt --rank 2 --srte',
     // Values.
     'profile my.yaml --max-memory 30',
     'profile my.yaml --max-params many',
@@ -236,6 +239,16 @@ describe('the command line', () => {
     [
       'plan --max-params 1M -o best.yaml',
       /--output: expected a file for the answer .*, found "best.yaml"\n.*--save best.yaml/,
+    ],
+    [
+      'fit my.yaml --gpu l4 --n-cpu-moe 10',
+      /--n-cpu-moe 10 has no counterpart here: write minimind/,
+    ],
+    ['fit my.yaml --gpu l4 -ngl 20', /-ngl 20 has no counterpart here: write minimind/],
+    ['fit my.yaml --gpu l4 -ngl 99', /-ngl 99 is not needed: write minimind/],
+    [
+      'serve my.yaml --port 80 --gpu-memory-utilization=0.9 --gpu l4',
+      /did you mean fit\? --port 80 is not needed, --gpu-memory-utilization 0\.9 has no counterpart here: write minimind fit my\.yaml --gpu l4$/m,
     ],
     ['profile my.yaml --force', /--force: expected a file to replace, found none/],
     [

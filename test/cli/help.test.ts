@@ -33,7 +33,14 @@ describe('help', () => {
   it('of the program fits on the screen, and lists the commands by group', async () => {
     const lines = await linesOf('-h');
     expect(lines.length).toBeLessThan(24);
-    expect(lines.indexOf('Design')).toBeLessThan(lines.indexOf('Convert'));
+    expect(lines.indexOf('Design')).toBeLessThan(lines.indexOf('Run and convert'));
+    const text = lines.join('\n');
+    for (const command of COMMANDS) expect(text).toContain(command.split(' ')[0]);
+    const examples = [...(lines[0] ?? '').matchAll(/minimind (.*?)(?= {2}|$)/g)];
+    expect(examples).toHaveLength(2);
+    for (const [, example = ''] of examples) {
+      expect((await runHere(example.split(' '))).code).toBe(0);
+    }
     expect(await linesOf()).toEqual(lines);
   });
 
@@ -68,6 +75,17 @@ describe('help', () => {
     ],
   ])('of %s keeps what is to be copied on one line: %s', async (command, line) => {
     expect(await linesOf(command, '--help')).toContain(line);
+  });
+
+  it.each([
+    ['help', 'profile'],
+    ['profile', 'help'],
+    ['profile', '-?'],
+    ['help', 'kv-projector', 'init'],
+    ['kv-projector', 'init', 'help'],
+  ])('is asked for by minimind %s %s', async (...words) => {
+    const names = words.filter((word) => !['help', '-?'].includes(word));
+    expect((await linesOf(...words)).join('\n')).toContain(`minimind ${names.join(' ')} `);
   });
 
   it('is not shown for --help after --', async () => {

@@ -1,12 +1,7 @@
-import fs from 'node:fs';
-import os from 'node:os';
-import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { onTestEnd } from '../cleanup.js';
-import { inPackage } from '../fixtures.js';
 import type { Run } from '../run-cli.js';
 import { runHere } from '../run-here.js';
-import { sampled } from '../sampled.js';
+import { isWhole, sampled } from '../sampled.js';
 import {
   ANSWERS,
   MEANT,
@@ -15,46 +10,7 @@ import {
   TWO_MISTAKES,
   UNMENDABLE,
 } from './proposal-lines.js';
-
-/** Files of a user: configs, a checkpoint, a model, data. */
-const FILES = {
-  'my.yaml': 'configs/hybrid/tiny.yaml',
-  'other.yaml': 'configs/minimind/minimind2-small.yaml',
-  'folder/a.yaml': 'configs/hybrid/tiny.yaml',
-  'folder/b.yaml': 'configs/hybrid/shared.yaml',
-  'old.pt': 'fixtures/checkpoints/valid/zip_proto5.pt',
-  'hf/config.json': 'fixtures/hf/llama/config.json',
-  'hf/model.safetensors': 'fixtures/hf/llama/model.safetensors',
-  'data.jsonl': 'fixtures/data/pretrain.jsonl',
-  'tokenizer/tokenizer.json': 'fixtures/data/tokenizer/tokenizer.json',
-  'tokenizer/tokenizer_config.json': 'fixtures/data/tokenizer/tokenizer_config.json',
-  'kvp.safetensors': 'fixtures/kv-projector/two-teachers/model.safetensors',
-} as const;
-
-/** A folder with these files, or with those of another one. */
-function userFolder(from?: string): string {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
-  onTestEnd(() => fs.rmSync(folder, { recursive: true }));
-  if (from !== undefined) {
-    fs.cpSync(from, folder, { recursive: true });
-    return folder;
-  }
-  for (const [name, file] of Object.entries(FILES)) {
-    fs.mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
-    fs.copyFileSync(inPackage(file), path.join(folder, name));
-  }
-  fs.mkdirSync(path.join(folder, 'empty'));
-  fs.writeFileSync(path.join(folder, 'text.txt'), 'Once upon a time.\n');
-  const typo = fs.readFileSync(path.join(folder, 'my.yaml'), 'utf8').replace('num_layers', 'num_l');
-  fs.writeFileSync(path.join(folder, 'typo.yaml'), typo);
-  return folder;
-}
-
-/** Words of a command line of a shell. */
-const wordsOf = (line: string): string[] =>
-  [...line.matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g)].map(([word]) =>
-    word.replaceAll(/'([^']*)'|"([^"]*)"/g, '$1$2'),
-  );
+import { userFolder, wordsOf } from './user-folder.js';
 
 /** A word that stands for a value of the user: `CHECKPOINT`, `FILE`. */
 const FORM = /^(?:[A-Z]+|path\.to\.key=value)$/;
@@ -67,9 +23,13 @@ const LINE =
 const FLAGS =
   /(?:\b(?:write|add|as in)|, or) (--[a-z-]+(?: (?!(?:and|or|with|for)\b)[^\s;]*[^\s;,])?)/g;
 
+/** The line that one with another spelling was read as. */
+const READ_AS = /^reading this as: minimind (.*)$/gm;
+
 /** The lines that an answer or an error proposes. */
 function proposed(typed: readonly string[], { stdout, stderr }: Run): string[][] {
   const found: string[][] = [];
+  for (const [, line = ''] of stderr.matchAll(READ_AS)) found.push(wordsOf(line));
   for (const [, next = ''] of stdout.matchAll(/^Next: minimind (.*?)(?: {4}Details: .*)?$/gm)) {
     found.push(wordsOf(next));
   }
@@ -125,28 +85,50 @@ async function follow(line: string, end: End = 'at once'): Promise<string | unde
   const first = await runHere(typed, { cwd: folder });
   const firstLines = proposed(typed, first);
   for (const words of firstLines) {
-    const wasMistake = first.code === 2;
+    const wasMistake = first.code === 2 || words === readAs(firstLines, first);
     if (wasMistake && end === 'at once') {
       expect(lostWords(typed, first, words), `lost in ${words.join(' ')}`).toEqual([]);
     }
-    await runs([line], words, folder, end);
+    await runs([line], words, folder, end, wasMistake && end === 'at once');
   }
   return firstLines[0]?.join(' ');
 }
 
+/** The line that was read in place of the typed one. */
+const readAs = (lines: readonly string[][], { stderr }: Run) =>
+  stderr.includes('reading this as: ') ? lines[0] : undefined;
+
 /** Most lines that follow one another. */
 const LONGEST_CHAIN = 4;
 
-/** Fails if a line has a mistake, a warning, or leads back to one of those before it. */
+/** Lines after which the next step of a line runs too. One is enough to find most faults, and any circle of two. */
+const FOLLOWED = isWhole ? 2 : 1;
+
+/** Lines that have run without a fault in the files of the user as they are, with what they propose. */
+const proven = new Map<string, string[][]>();
+
+const notInCircle = (before: readonly string[], line: string) =>
+  expect(before, `a circle: ${line}`).not.toContain(line);
+
+/**
+ * Fails if a line has a mistake, a warning, or leads back to one of those before it.
+ * @param isUnchanged Whether the folder has the files of the user as they are.
+ */
 async function runs(
   before: readonly string[],
   words: readonly string[],
   from: string,
   end: End,
+  isUnchanged = false,
 ): Promise<void> {
   const line = words.join(' ');
-  expect(before, `a circle: ${line}`).not.toContain(line);
+  notInCircle(before, line);
   if (before.length === LONGEST_CHAIN) return;
+  const known = isUnchanged ? proven.get(line) : undefined;
+  if (known) {
+    for (const each of known) notInCircle([...before, line], each.join(' '));
+    return;
+  }
   const folder = userFolder(from);
   const run = await runHere(words, { cwd: folder });
   const faults = run.stderr.split('\n').filter((each) => /^(?:error|warning):/.test(each));
@@ -157,9 +139,12 @@ async function runs(
   if (!isOpen && !isChecked) {
     expect(`${chain}: ${[run.code, ...faults].join(' ')}`).toBe(`${chain}: 0`);
   }
-  // A second step is enough for most; a circle needs more.
-  const isFollowed = end === 'at once' ? before.length < 2 : run.code !== 0;
-  if (!isFollowed) return;
+  for (const each of further) notInCircle([...before, line], each.join(' '));
+  const isFollowed = end === 'at once' ? before.length < FOLLOWED : run.code !== 0;
+  if (!isFollowed) {
+    if (isUnchanged) proven.set(line, further);
+    return;
+  }
   for (const each of further) await runs([...before, line], each, folder, end);
 }
 

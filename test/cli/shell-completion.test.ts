@@ -95,21 +95,27 @@ describe.each(INSTALLED)('the script for $shell', ({ shell, isInstalled }) => {
 });
 
 describe.skipIf(!hasShell('bash'))('completion in bash', () => {
-  /** Completions of the last word, which is unfinished. */
-  function completions(script: string, bin: string, words: readonly string[]): string[] {
+  /** Completions of the last word of each line, which is unfinished. One shell reads the script for all lines. */
+  function completions(
+    script: string,
+    bin: string,
+    lines: readonly (readonly string[])[],
+  ): string[][] {
     const complete = `eval "$(cat)"
-      COMP_WORDS=("$@"); COMP_CWORD=$(( $# - 1 )); _${bin}
-      (( \${#COMPREPLY[@]} == 0 )) || printf '%s\\n' "\${COMPREPLY[@]}"`;
-    return runShell('bash', complete, script, bin, ...words)
-      .split('\n')
-      .filter((line) => line);
+      while (( $# > 0 )); do
+        COMP_WORDS=(${bin} "\${@:2:$1}"); COMP_CWORD=$1; shift $(( $1 + 1 ))
+        COMPREPLY=(); _${bin}
+        (( \${#COMPREPLY[@]} == 0 )) || printf '%s\\n' "\${COMPREPLY[@]}"
+        printf '\\0'
+      done`;
+    const args = lines.flatMap((words) => [String(words.length), ...words]);
+    return runShell('bash', complete, script, ...args)
+      .split('\0')
+      .slice(0, -1)
+      .map((answer) => answer.split('\n').filter((line) => line));
   }
-  let script = '';
-  beforeAll(async () => {
-    script = (await runHere(['completion', 'bash'])).stdout;
-  });
 
-  it.each([
+  const CASES: readonly (readonly [words: readonly string[], expected: readonly string[]])[] = [
     [['comp'], ['compare', 'compare-srte', 'completion']],
     [['profile', '--opt'], ['--optimizer']],
     [
@@ -142,17 +148,32 @@ describe.skipIf(!hasShell('bash'))('completion in bash', () => {
     // No completions, so bash completes file names.
     [['profile', '--output', ''], []],
     [['profile', '-o', ''], []],
-  ])('of minimind %j is %j', (words, expected) => {
-    expect(completions(script, 'minimind', words)).toEqual(expected);
+  ];
+  let answers: string[][] = [];
+  beforeAll(async () => {
+    const { stdout } = await runHere(['completion', 'bash']);
+    const lines = CASES.map(([words]) => words);
+    answers = completions(stdout, 'minimind', lines);
   });
+
+  it.each(CASES.map(([words, expected], at) => [words, expected, at] as const))(
+    'of minimind %j is %j',
+    (_, expected, at) => {
+      expect(answers).toHaveLength(CASES.length);
+      expect(answers[at]).toEqual(expected);
+    },
+  );
 
   it('does not run code in a name', () => {
     const hostile = completionScript('bash', 'it', COMMANDS);
-    expect(completions(hostile, 'it', ['draw', '--colour', ''])).toEqual([
-      'red',
-      "'; $(touch /tmp/no) #",
+    const lines = [
+      ['draw', '--colour', ''],
+      ['draw', '$'],
+    ];
+    expect(completions(hostile, 'it', lines)).toEqual([
+      ['red', "'; $(touch /tmp/no) #"],
+      ['$(touch /tmp/no)'],
     ]);
-    expect(completions(hostile, 'it', ['draw', '$'])).toEqual(['$(touch /tmp/no)']);
   });
 });
 

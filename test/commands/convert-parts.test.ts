@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { runHere } from '../run-here.js';
-import { hashes } from '../scale/conversion-parts/parts.js';
+import { hashes } from '../scale/conversions/parts.js';
 
 const folder = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'minimind-'));
 afterAll(() => fs.rmSync(folder, { recursive: true }));

@@ -7,7 +7,7 @@ import { folderOf } from '../checkpoint/temp-folder.js';
 import { digests } from '../convert/conversion/convert.js';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
-import { hashes } from '../scale/conversion-parts/parts.js';
+import { hashes } from '../scale/conversions/parts.js';
 
 const FIXTURES = 'fixtures/distributed';
 const CASES = fs

@@ -130,7 +130,7 @@ describe('a user error of export', () => {
       code: 2,
       stderr:
         'error: --save: expected a .onnx file, found model.pt\n' +
-        '  → write minimind export no-such-model --save model.onnx\n',
+        '  → write minimind convert-checkpoint no-such-model model.pt\n',
     });
   });
 

@@ -522,11 +522,7 @@ describe('an error with the hub', () => {
     ],
     [['profile', 'hf:org'], 2, 'has no public model "org"'],
     [['profile', 'hf:../x'], 2, 'expected hf:ORG/NAME[@REVISION][:FILE], found "hf:../x"'],
-    [
-      ['profile', 'Qwen/Qwen3-8B'],
-      2,
-      'write hf:Qwen/Qwen3-8B, or download it: hf download Qwen/Qwen3-8B --local-dir Qwen3-8B',
-    ],
+    [['profile', 'Qwen/Qwen3-8B'], 2, 'write minimind profile hf:Qwen/Qwen3-8B'],
     [
       ['inspect', 'Qwen/Qwen3-8B'],
       2,
@@ -536,7 +532,7 @@ describe('an error with the hub', () => {
     [
       ['profile', 'https://huggingface.co/Qwen/Qwen3-8B/blob/main/config.json'],
       2,
-      'write hf:Qwen/Qwen3-8B@main:config.json',
+      'write minimind profile hf:Qwen/Qwen3-8B@main:config.json',
     ],
   ] as [string[], number, string][])('is reported: %j', async (args, code, text) => {
     const { user } = await start();

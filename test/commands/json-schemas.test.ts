@@ -158,6 +158,7 @@ describe('JSON output follows docs/schemas', () => {
         'model.num_layers=1',
       ],
     ],
+    ['doctor', ['--only', 'tfjs:cpu']],
     ['doctor', []],
     ['generate', ['fixtures/hf/llama', '--ids', '1,5', '--max-tokens', '3']],
     [
@@ -212,7 +213,7 @@ describe('JSON output follows docs/schemas', () => {
     ['fit', [CONFIG, '--gpu', 'l4', ...LOAD, '--mfu', '0.3', '--global-batch', '4M']],
   ];
 
-  it.each(sampled(invocations, 3, ([command]) => command))('for %s %j', async (command, args) => {
+  it.each(sampled(invocations, 4, ([command]) => command))('for %s %j', async (command, args) => {
     const { code, stdout } = await runHere([command, ...args, '--json']);
     expect(code).toBe(0);
     expect(JSON.parse(stdout).schema).toBe(`minimind/${command}@1`);

@@ -92,7 +92,7 @@ describe('kv-projector verify', () => {
     [['--data', 'nonsense'], /--data/],
     [['--full', '--student', '8'], /--student/],
     [['--student', '1.5', 'extra'], /--student/],
-    [['--elastic-learning-rate', '1e-3'], /--elastic-lr/],
+    [['--elastic-learning-rate', 'fast'], /unknown flag "--elastic-learning-rate"/],
   ])('refuses %j', async (args, message) => {
     const { code, stderr, stdout } = await verify(...args);
     expect(code).toBe(2);

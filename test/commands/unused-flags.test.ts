@@ -66,7 +66,7 @@ const REFUSED: readonly (readonly [line: string, message: string])[] = [
     '--sequence-parallel --tensor-parallel 2',
   ],
   ['export fixtures/hf/llama --save no-folder.txt', 'expected a .onnx file, found no-folder.txt'],
-  ['export fixtures/hf/llama --save model.pt', 'export fixtures/hf/llama --save model.onnx'],
+  ['export fixtures/hf/llama --save model.pt', 'convert-checkpoint fixtures/hf/llama model.pt'],
   ['quick-test hybrid/tiny --save logits.pt', 'quick-test hybrid/tiny --save logits.safetensors'],
   ['quick-test hybrid/tiny --output-tokens 600', 'write --context 256 --output-tokens 128'],
   ['quick-test fixtures/onnx/llama.onnx', 'and --checkpoint fixtures/onnx/llama.onnx'],
@@ -232,7 +232,7 @@ describe('an unknown name', () => {
     for (const command of ['profile', 'init', 'validate', 'fit']) {
       const { code, stderr } = await runHere([command, 'hybrid']);
       expect(code, command).toBe(2);
-      expect(stderr, command).toContain('hybrid is a family: write one of its presets, as hybrid/');
+      expect(stderr, command).toContain('hybrid is a family: write one of its presets, hybrid/');
     }
   });
 });

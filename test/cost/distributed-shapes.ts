@@ -343,10 +343,11 @@ const zeroes: readonly Row[] = [
       (size) =>
         zero({
           stage,
-          shared: parameters(size / 2, 0),
+          // Both files hold it.
+          shared: parameters(size / 3, 0),
           vectors: vector(1),
           storage: floats(1),
-          shapes: listOf(times(size / 12, [get(1)])),
+          shapes: listOf(times(count(size / 3, get(1).length), [get(1)])),
         }),
     ],
   ),

@@ -2,8 +2,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { progressDisplay } from '../../src/cli/progress.js';
-import type { OnnxExport } from '../../src/engine/engine.js';
 import { writeExport } from '../../src/engine/export-files.js';
+import type { OnnxExport } from '../../src/engine/onnx-export.js';
 import { withFault } from '../base/files/faults.js';
 import { inFolder } from '../base/files/outputs.js';
 

@@ -12,6 +12,7 @@ import {
 } from '../../src/engine/memory.js';
 import { type FamilyName, loadFamily } from '../../src/model/architecture/families.js';
 import { hybrid } from '../../src/model/architecture/models/hybrid.js';
+import { presetDocument } from '../../src/model/architecture/presets.js';
 import { walk } from '../../src/model/architecture/walk.js';
 import { countParameters } from '../../src/model/budget/parameters.js';
 import { publishedConfig, publishedModels } from '../model/budget/published-models.js';
@@ -40,7 +41,7 @@ describe('memory of decoding', () => {
 });
 
 describe('memory of a forward pass', () => {
-  const model = modelOfConfig({ ...hybrid.presets.tiny?.document.model });
+  const model = modelOfConfig({ ...presetDocument('hybrid', 'tiny').model });
 
   it('includes the weights in float32 and the activations of a block', () => {
     const need = memoryNeed(model, { batch: 1, tokens: 100 }, 'onnx');
@@ -54,7 +55,7 @@ describe('memory of a forward pass', () => {
     const small = memoryNeed(model, { batch: 1, tokens: 100 }, 'tfjs');
     const long = memoryNeed(model, { batch: 1, tokens: 200 }, 'tfjs');
     expect(long.activationBytes).toBeGreaterThan(2 * small.activationBytes);
-    const deeper = modelOfConfig({ ...hybrid.presets.tiny?.document.model, num_layers: 9 });
+    const deeper = modelOfConfig({ ...presetDocument('hybrid', 'tiny').model, num_layers: 9 });
     const deep = memoryNeed(deeper, { batch: 1, tokens: 100 }, 'tfjs');
     // Only by the output of each layer.
     expect(deep.activationBytes - small.activationBytes).toBe(7 * 100 * 64 * 4);
@@ -120,8 +121,11 @@ describe('predictions are 0.9 to 1.5 times the measurements:', () => {
     '%s, %s %j: %i × %i tokens',
     (engine, name, changes, batch, tokens, megabytes) => {
       const positions = name === 'tiny' ? { max_position_embeddings: 65_536 } : {};
-      const { document } = hybrid.presets[name] ?? {};
-      const model = modelOfConfig({ ...document?.model, ...positions, ...changes });
+      const model = modelOfConfig({
+        ...presetDocument('hybrid', name).model,
+        ...positions,
+        ...changes,
+      });
       const { totalBytes } = memoryNeed(model, { batch, tokens }, engine);
       const ratio = totalBytes / 1e6 / megabytes;
       // Small measurements are mostly overhead of the engine.
@@ -176,7 +180,7 @@ describe('a proxy', () => {
   });
 
   it('of a small model is the model itself', () => {
-    expect(proxy({ ...hybrid.presets.tiny?.document.model }).changes).toEqual([]);
+    expect(proxy({ ...presetDocument('hybrid', 'tiny').model }).changes).toEqual([]);
   });
 });
 

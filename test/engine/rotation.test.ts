@@ -3,17 +3,17 @@ import { rotary } from '../../src/model/architecture/constructors/attention-laye
 import { withEachEngine } from './both-engines.js';
 
 /**
- * Cosine and sine of position · base^(−2j / d) for base 10,000, d = 128 and position 53,216, by pair j, where exponent,
+ * Cosine and sine of position · base^(−2j / d) for base 10,000, d = 128 and position 4001, by pair j, where exponent,
  * power, inverse and angle are each rounded to float32 as in PyTorch. Computed with Python's struct and math. Rounded
- * only at the end, they would be 0.70620 and −0.70802 for j = 7.
+ * only at the end, they would be −0.975657 and −0.219302 for j = 7.
  */
 const FAR_OUT = {
-  7: [0.7075768, -0.7066364],
-  10: [-0.962225, 0.2722556],
-  18: [0.6865604, 0.7270728],
-  20: [-0.1873045, 0.9823019],
+  7: [-0.9756385, -0.2193846],
+  10: [0.9996729, 0.0255759],
+  18: [0.0105552, -0.9999443],
+  20: [0.3605685, -0.9327327],
 } as const satisfies Record<number, readonly [number, number]>;
-const POSITION = 53_216;
+const POSITION = 4001;
 
 withEachEngine('the rotation', (load) => {
   it('equals the original at far positions', async () => {

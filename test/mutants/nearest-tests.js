@@ -4,7 +4,7 @@ import path from 'node:path';
 
 /** Tests of the built program, which does not contain the mutant, and long ones. */
 const LEFT_OUT =
-  /^test\/(adding-a|boundaries|claims|commands\/|conversion\/(every|parts)|fuzz\/|kill\/|man-pages|package|readme|recipes|terminal-picture|walk)/;
+  /^test\/(adding-a|boundaries|claims|commands\/|convert\/conversion\/every|fuzz\/|kill\/|man-pages|package|readme|recipes|scale\/conversion-parts\/|terminal-picture|walk)/;
 
 const IMPORT =
   /(?:^|\n)\s*(?:import|export)\s(?!type\b)[^'"]*?from\s*'(\.[^']+)'|(?<!typeof )\bimport\(\s*'(\.[^']+)'/g;
@@ -30,7 +30,10 @@ export function readImporters(root) {
   return importers;
 }
 
-/** Tests that import a file, directly or not: the nearest first, and first those in the folder that mirrors its own. */
+/**
+ * Tests that import a file, directly or not: the nearest first, and first those in the folder that mirrors its own, then
+ * in the one above it. Families are loaded on demand, so that many imports lie between them and their tests.
+ */
 export function nearestTests(file, importers) {
   const mirror = path.posix.dirname(file).replace(/^src/, 'test');
   const distances = new Map([[file, 0]]);
@@ -39,7 +42,11 @@ export function nearestTests(file, importers) {
       if (!distances.has(importer)) distances.set(importer, distance + 1);
     }
   }
-  const rank = (name) => (name.startsWith(`${mirror}/`) ? 0 : distances.get(name));
+  const above = path.posix.dirname(mirror);
+  const rank = (name) => {
+    if (name.startsWith(`${mirror}/`)) return 0;
+    return name.startsWith(`${above}/`) && above.includes('/') ? 0.5 : distances.get(name);
+  };
   return [...distances.keys()]
     .filter((name) => name.endsWith('.test.ts') && !LEFT_OUT.test(name))
     .sort((a, b) => rank(a) - rank(b));

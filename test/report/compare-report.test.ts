@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { comparisonOf, type ModelCandidate } from '../../src/estimate/comparison/compare-models.js';
 import { hybrid } from '../../src/model/architecture/models/hybrid.js';
+import { presetsOf } from '../../src/model/architecture/presets.js';
 import { compareReport } from '../../src/report/compare/compare-report.js';
 import { textWidth } from '../../src/report/kit/layout.js';
 import { render } from '../../src/report/render/render.js';
@@ -17,8 +18,8 @@ function candidate(file: string, model: object, chosen: readonly string[] = []):
   };
 }
 
-const presets = Object.entries(hybrid.presets).map(([name, { document }]) =>
-  candidate(`configs/${name}.yaml`, document.model ?? {}),
+const presets = presetsOf('hybrid').map(({ name, document }) =>
+  candidate(`configs/${name}.yaml`, document.model),
 );
 
 async function compared(candidates: readonly ModelCandidate[], swept: readonly string[] = []) {

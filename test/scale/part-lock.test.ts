@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { pulse } from '../../src/base/files/mounted.js';
 import { LockWatch, ownerIn, PartLock } from '../../src/scale/part-lock.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
-import { TIMES } from './conversion-parts/parts.js';
+import { TIMES } from './conversions/parts.js';
 
 const lockFile = () => path.join(folderOf({}), 'unit.lock');
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));

@@ -71,9 +71,20 @@ const MODEL_FILE =
 /**
  * Config in a folder, with or without a checkpoint.
  * @param own Names to try first.
+ * @param listed Names of the files of the folder, where they are known.
  */
-export const configIn = (folder: string, own: readonly string[] = []): string | undefined =>
-  [...own, ...CONFIG_NAMES].map((name) => path.join(folder, name)).find(pathExists);
+export function configIn(
+  folder: string,
+  own: readonly string[] = [],
+  listed?: readonly string[],
+): string | undefined {
+  // Some file systems ignore case.
+  const present = listed && new Set(listed.map((name) => name.toLowerCase()));
+  return [...own, ...CONFIG_NAMES]
+    .filter((name) => present?.has(name.toLowerCase()) ?? true)
+    .map((name) => path.join(folder, name))
+    .find(pathExists);
+}
 
 /** Config name for one of several checkpoints in a folder: `small.config.yaml` for `small.safetensors`. */
 export const ownConfigName = (checkpoint: string, format: ConfigFormat): string =>

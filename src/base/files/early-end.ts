@@ -17,7 +17,7 @@ import {
 } from './end-states.js';
 import { packagePath } from './file-system.js';
 
-/** Milliseconds after which the thread starts in any case: of the processor's time, and since the start. */
+/** Milliseconds after which the thread starts in any case: `SHORT` of processor time, or `LONG` since the start. */
 const SHORT = 1000;
 const LONG = 5000;
 
@@ -38,7 +38,7 @@ export function handleSignals(end: (signal: EndSignal) => void): void {
   startLater();
 }
 
-/** Starts the thread when the command is not short. On a busy machine, a short one takes long but computes little. */
+/** Starts the thread unless the command is short. On a busy machine, a short command takes long but computes little. */
 function startLater(): void {
   setTimeout(() => {
     const { user, system } = process.cpuUsage();
@@ -47,7 +47,7 @@ function startLater(): void {
   }, SHORT).unref();
 }
 
-/** Has something removed when a signal ends the program. @returns A function to call when it is gone. */
+/** Registers what to remove when a signal ends the program. @returns A function to call when it is gone. */
 export function removeAtEnd(leftover: Leftover): () => void {
   const id = next++;
   leftovers.set(id, leftover);
@@ -73,7 +73,7 @@ export function endsWithProgram(child: ChildProcess): () => void {
   };
 }
 
-/** Waits for the thread: before long work that leaves something to remove. */
+/** Waits for the thread, before long work that leaves something to remove. */
 export async function watchEnd(): Promise<void> {
   if (endProgram === undefined || isWatched) return;
   startThread();

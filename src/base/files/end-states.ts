@@ -42,7 +42,7 @@ export const SHARED = {
 /** A message to the thread: the number of a leftover, and the leftover, or null when it is gone. */
 export type LeftoverMessage = readonly [number, Leftover | null];
 
-/** A message from the thread: first whether it hears of signals, then each that it passes on. */
+/** A message from the thread: first whether it receives signals, then each that it passes on. */
 export type EndThreadMessage = boolean | EndSignal;
 
 export interface EndThreadOptions {

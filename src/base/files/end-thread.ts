@@ -16,13 +16,13 @@ import {
   SIGNALS,
 } from './end-states.js';
 
-/** Milliseconds until the main thread has to have heard of a signal, and to have ended. */
+/** Milliseconds after a signal within which the main thread has to handle it, and to end. */
 const HEARD = 400;
 const ENDED = 800;
 /** The same for a task that ends by itself. */
 const TASK_HEARD = 700;
 const TASK_ENDED = 3000;
-/** Milliseconds until the program has to have died of the signal. */
+/** Milliseconds after which the program is killed if the signal has not ended it. */
 const DIED = 100;
 
 interface NativeSignal {
@@ -45,7 +45,7 @@ const post = (message: EndThreadMessage) => parentPort?.postMessage(message);
 function onSignal(name: EndSignal): void {
   const effect = name === 'SIGINT' ? Atomics.load(shared, SHARED.ctrlC) : CTRL_C.ends;
   if (effect === CTRL_C.asks) {
-    // The next one ends the program, also when the main thread has not heard of this one.
+    // The next one ends the program, even if the main thread has not handled this one.
     Atomics.compareExchange(shared, SHARED.ctrlC, CTRL_C.asks, CTRL_C.ends);
   } else endLater(name, effect === CTRL_C.endsTask ? [TASK_HEARD, TASK_ENDED] : [HEARD, ENDED]);
   if (Atomics.load(shared, SHARED.isPassedOn) === 1) post(name);
@@ -93,7 +93,7 @@ const INTERNALS = 'internal/test/binding';
 
 function watch(): boolean {
   try {
-    // Without it, a thread hears of no signal. `process.binding` lacks it from Node 24 on.
+    // Without it, a thread receives no signals. `process.binding` lacks it from Node 24 on.
     const require = createRequire(import.meta.url);
     const { internalBinding } = require(INTERNALS) as Internals;
     const { Signal } = internalBinding('signal_wrap');
@@ -113,7 +113,7 @@ function watch(): boolean {
 parentPort?.on('message', ([id, leftover]: LeftoverMessage) => {
   if (leftover === null) known.delete(id);
   else known.set(id, leftover);
-  // Before it is urgent.
+  // Loaded in advance, so that a signal need not wait for it.
   if (leftover?.kind === 'staging') void loadStaging();
 });
 post(watch());

@@ -13,8 +13,8 @@ export function endingOf(file: string): string {
 const MODEL_ENDING = /^\.(?:ya?ml|json|safetensors|pt|pth|bin|ckpt|gguf|onnx)$/;
 
 /**
- * `refuseOtherEnding` before the inputs are open. An existing file of a model is left to the check of inputs, which says
- * more, and to a second check when the file is written.
+ * `refuseOtherEnding` before the inputs are open. An existing file of a model is left to the check of inputs, which
+ * reports more, and to a second check when the file is written.
  */
 export function refuseOtherEndingEarly(
   place: string,

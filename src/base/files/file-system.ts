@@ -110,7 +110,7 @@ export function renameTo(from: string, to: string): void {
 /** Attempts at a file that other machines replace meanwhile. */
 const MOST_READS = 5;
 
-/** Text of a small file that other machines replace. Opens it again when NFS says that the opened one is gone. */
+/** Text of a small file that other machines replace. Opens it again when NFS reports that the opened one is gone. */
 export function readReplaced(file: string): string {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -156,7 +156,7 @@ export function syncFolder(folder: string): void {
   }
 }
 
-/** The name, or with a number before its ending where a file has it: `best-2.yaml`. */
+/** The name itself, or with a number before its ending if it is taken: `best-2.yaml`. */
 export function freeName(file: string): string {
   const { dir, name, ext } = path.parse(file);
   let free = file;
@@ -250,7 +250,10 @@ function lastOf(moves: readonly Move[]): Move {
 
 // Folders of the system and of the package
 
-/** A file or folder of the package, from the sources as from any depth of the built files; undefined where it is missing. */
+/**
+ * Path of a file or folder of the package, for the sources and for built files of any depth; undefined where it is
+ * missing.
+ */
 export function packagePath(name: string): string | undefined {
   let folder = path.dirname(fileURLToPath(import.meta.url));
   for (let depth = 0; depth < 4; depth++) {
@@ -283,7 +286,7 @@ export function homeFolder(): string {
 
 // Advice on a path with nothing at it.
 
-/** Reason for which nothing is at a path, with what to write; undefined where none is plain. */
+/** Reason why nothing is at a path, or what to write instead; undefined where none is known. */
 export function missingReason(file: string): string | undefined {
   if (file === '') return 'write the path of a file';
   if (file === '-') return 'write the path of a file: standard input cannot be read here';
@@ -318,7 +321,7 @@ function readLink(file: string): string | undefined {
   }
 }
 
-/** The nearest part of a path above its end at which something is. */
+/** Nearest existing folder or file above the end of a path. */
 function firstAbove(file: string): string {
   let above = file.replace(/[/\\]+$/, '');
   if (above === file) above = path.dirname(file);

@@ -26,11 +26,16 @@ const identitiesOf = (
   listedPath(realPath(file)),
 ];
 
+/** Spellings of folders that were asked for: a checkpoint can have thousands of files in one. */
+const listedFolders = new Map<string, string>();
+
 /** A path in the spelling of the folder listings, matched without case. */
 function listedPath(file: string): string {
   const folder = path.dirname(file);
   if (folder === file) return file;
-  return path.join(listedPath(folder), listedName(folder, path.basename(file)));
+  const listed = listedFolders.get(folder) ?? listedPath(folder);
+  listedFolders.set(folder, listed);
+  return path.join(listed, listedName(folder, path.basename(file)));
 }
 
 function listedName(folder: string, name: string): string {
@@ -89,7 +94,10 @@ function isAround(outer: PathIdentity, inner: PathIdentity): boolean {
   );
 }
 
-/** Identities of folders and all folders above them: a shared disk takes long for each question, and inputs share theirs. */
+/**
+ * Identities of folders and all folders above them. Cached, because inputs share folders and a shared disk answers
+ * slowly.
+ */
 type KnownFolders = Map<string, ReadonlySet<FileIdentity>>;
 
 function locationOf(file: string, known: KnownFolders): PathIdentity {
@@ -166,6 +174,7 @@ let kept: Map<FileIdentity, RegisteredFile> | undefined;
 /** Starts a command: forgets files that an earlier command in this process used. */
 export function beginInputs(): void {
   kept = new Map();
+  listedFolders.clear();
 }
 
 /**

@@ -1,7 +1,7 @@
 /**
- * Folders that are not on this machine's disk, as a repository of the hub, under the path of the reference that names
- * them: `hf:org/name` is then a folder, and `hf:org/name/config.json` a file in it. Functions that look for files ask
- * here first.
+ * Folders that are not on this machine's disk, such as a repository of the hub, under the path of the reference that
+ * names them: `hf:org/name` is then a folder, and `hf:org/name/config.json` a file in it. Functions that look for files
+ * ask here first.
  */
 import fs from 'node:fs';
 

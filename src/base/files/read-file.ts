@@ -127,7 +127,7 @@ async function* arriving(handle: FileHandle, path: string): AsyncGenerator<Uint8
 interface ReadTextOptions {
   readonly most: number;
   readonly suggestion: string;
-  /** Advice on a missing file, where none of its ending is there. */
+  /** Advice on a missing file, if its folder has no file with the same ending. */
   readonly missing?: string;
   /** Whether the file was found in a folder, as for `readFileAtMost`. */
   readonly isFound?: boolean;

@@ -8,10 +8,10 @@ export class TimeLimitExceeded extends Error {
 
 const TIMEOUT = 'ERR_SCRIPT_EXECUTION_TIMEOUT';
 
-/** How many times its processor time a computation may take on a busy machine. */
+/** Largest ratio of elapsed time to processor time, on a busy machine. */
 const MOST_WAITING = 10;
 
-/** Limit on the processor time from now on. On a busy machine, the time that passes says nothing about the computation. */
+/** Limit on the processor time from now on. On a busy machine, the elapsed time does not measure the computation. */
 export class ProcessorLimit {
   readonly #milliseconds: number;
   readonly #start = performance.now();
@@ -32,7 +32,7 @@ export class ProcessorLimit {
   }
 
   isExceeded(): boolean {
-    // Threads of the engine work beside the computation: the processor time alone can be larger than the time.
+    // Other threads run at the same time, so the processor time alone can exceed the elapsed time.
     if (this.passed < this.#milliseconds) return false;
     return this.passed >= MOST_WAITING * this.#milliseconds || this.#used() >= this.#milliseconds;
   }
@@ -45,12 +45,12 @@ export class ProcessorLimit {
 
 const script = new vm.Script('work()');
 
-/** A context of its own, which is made once: making one takes a millisecond. */
+/** A `vm` context for calls with a limit, made once because making one takes a millisecond. */
 export class TimeLimit {
   readonly #context = vm.createContext({ work: undefined });
 
   /**
-   * Result of a call. On a machine that is so busy that the call did not get its time, it is repeated with more.
+   * Result of a call. If the machine was too busy to give the call its processor time, it is repeated with more time.
    * @param milliseconds Limit on the processor time, above 0. It may take ten times as long.
    * @param work Call without effects: it may be stopped, and repeated from the beginning.
    * @throws TimeLimitExceeded, and errors of the call.

@@ -128,7 +128,7 @@ process.on('exit', () => {
  * reader sees a partial file. On failure it is removed, and the old file stays. Devices and pipes are written directly.
  * @param force Whether to replace an existing file.
  * @param fill Writes the content. Not called if checks before it fail.
- * @param isShort Whether the content exists already.
+ * @param isShort Whether the write is short, because the content exists already: no thread then watches for signals.
  * @throws UserError if the file is an input of the command, exists and `force` is off, or the system reports an error;
  *   rethrows errors of `fill`.
  */

@@ -24,10 +24,10 @@ export type ScaleDtype = 'F32' | 'F16' | 'BF16';
 export const groupsIn = (columns: number, { group }: Pick<WeightForm, 'group'>): number =>
   Math.ceil(columns / group);
 
-/** Rows of a quantized matrix. The last group of a row is filled up with codes of 0. */
+/** Rows of a quantized matrix. The last group of a row is padded with codes of the value 0. */
 export interface QuantizedRows {
   readonly rows: number;
-  /** Values of a row, without those that fill up the last group. */
+  /** Values of a row, without the padding of the last group. */
   readonly columns: number;
   /** One byte each, [rows, groups · group]. */
   readonly codes: Uint8Array;
@@ -81,7 +81,7 @@ export function quantizeRows(
         const code = toNearestEven((values[place + i] ?? 0) / scale) + zeroPoint;
         codes[filled + i] = Math.max(0, Math.min(largestCode, code));
       }
-      // Fills up with zeros, as far as a value of the row is concerned.
+      // Pads the last group with codes of the value 0.
       codes.fill(zeroPoint, filled + count, filled + group);
       place += count;
     }

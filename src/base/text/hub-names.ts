@@ -7,7 +7,7 @@ export function downloadLine(repository: string): string {
   return `hf download ${shellWord(repository)} --local-dir ${shellWord(folder)}`;
 }
 
-/** `Qwen/Qwen3-8B`: what is not on this machine, and can be a repository. */
+/** Form of a repository's name: `Qwen/Qwen3-8B`. */
 const REPOSITORY = /^[A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*$/;
 
 /** Endings of files of models, which no repository is named after. */
@@ -19,7 +19,7 @@ const PAGE =
 /** Whether a name can be a repository of the hub. */
 export const isHubName = (name: string): boolean => REPOSITORY.test(name) && !FILE.test(name);
 
-/** Words to write for a model of the hub, where `name` was taken for a path that does not exist. */
+/** Suggestion for a model of the hub, if `name` is not an existing path; undefined for other names. */
 export function hubSuggestion(name: string): string | undefined {
   const [, repository, revision, file] = PAGE.exec(name) ?? [];
   if (repository !== undefined) {

@@ -4,9 +4,9 @@
  */
 
 /**
- * Bounds of a text that is read whole. `JSON.parse` nests outside the memory that V8 counts, a kilobyte for each level, and
- * a list or an object takes up to fifty times the memory of its two characters. The largest tokenizers have 500,000 lists and
- * 600,000 keys.
+ * Bounds of a text that is read whole. For each level of nesting, `JSON.parse` takes a kilobyte that V8 does not count.
+ * A list or an object takes up to fifty times the memory of its two characters. The largest tokenizers have 500,000
+ * lists and 600,000 keys.
  */
 const JSON_BOUNDS = {
   depth: 512,
@@ -63,7 +63,7 @@ function scanned(text: string): readonly Word[] {
       case 78: {
         WORD.lastIndex = at;
         const word = WORD.exec(text)?.[0];
-        // A word of a longer one stays, and is an error for JSON.parse.
+        // A part of a longer word stays, and is an error for JSON.parse.
         if (word === undefined || /[\w.+]/.test(text[at - 1] ?? '')) break;
         if (words.length >= JSON_BOUNDS.words) throw tooMany('NaN and Infinity', JSON_BOUNDS.words);
         words.push({ at, text: word as Word['text'] });

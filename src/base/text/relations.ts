@@ -1,4 +1,4 @@
-/** Relations between settings, as data: which need another one, and which another one rules out. */
+/** Relations between settings, as data: which one requires another, and which one excludes another. */
 import { type UserError, usageError } from '../errors.js';
 import { type SettingName, setting } from './setting.js';
 
@@ -39,7 +39,7 @@ function isBroken<Name extends SettingName>(
 const isPresent = <Name extends SettingName>(other: Other<Name>, given: Given<Name>): boolean =>
   typeof other === 'string' ? isGiven(given[other]) : given[other[0]] === other[1];
 
-/** A switch that is off is not given. */
+/** Whether a setting is given; a switch that is off is not. */
 const isGiven = (value: unknown): boolean => value !== undefined && value !== false;
 
 function brokenError<Name extends SettingName>(

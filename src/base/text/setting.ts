@@ -212,7 +212,7 @@ export const isCommandName = (text: string): text is CommandName => Object.hasOw
 
 /** A way to write settings and commands. */
 export interface Spelling {
-  /** Words of a setting, with its value if it has one: of a command, or of the one that runs. */
+  /** Words of a setting with its value, if it has one. The command is by default the one that runs. */
   readonly setting: (
     name: SettingName,
     value: string | undefined,
@@ -222,7 +222,7 @@ export interface Spelling {
   readonly command: (name: CommandName) => readonly string[];
   /** Words as one text, quoted as needed. */
   readonly line: (words: readonly string[]) => string;
-  /** The words of a line without some settings, and without those that only change how an answer looks. */
+  /** The words of a line without some settings, and without those of the output. */
   readonly without: (words: readonly string[], names: readonly SettingName[]) => readonly string[];
 }
 

@@ -227,7 +227,7 @@ export const weightFormText = ({
   readonly group: number;
 }): string => `int${bits}, groups of ${group}`;
 
-/** Words for types, the same as of weights that `fit` serves; JSON keeps the names of the types. */
+/** Names of types in texts for people, as for the weights that `fit` serves. JSON keeps the names of the types. */
 const DTYPE_WORDS: ReadonlyMap<string, string> = new Map([
   ['f8_e4m3', 'f8'],
   ['i8', 'int8'],

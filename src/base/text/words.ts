@@ -40,7 +40,7 @@ export function namesText(names: readonly string[]): string {
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The items of a list in which conditions leave some out: `present([first, isLong && second])`. */
+/** The items of a list without those that a condition leaves out: `present([first, isLong && second])`. */
 export const present = <Item>(items: readonly (Item | false | null | undefined)[]): Item[] =>
   items.filter((item) => item !== false && item !== null && item !== undefined) as Item[];
 

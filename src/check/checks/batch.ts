@@ -11,12 +11,12 @@ import type { CheckFinding } from '../finding.js';
 import { hasMixture, isExplainedByRounding, roundingOf } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 
-/** Rows would influence each other in short sequences as in long ones. */
+/** Maximum tokens of a row: rows would influence each other in short sequences as well. */
 const TOKENS = 64;
 
 /**
- * Checks that the output of a row does not depend on the rest of the batch: identical without experts. A row alone may
- * use other kernels, so it is compared within the rounding error.
+ * Checks that the output of a row does not depend on the rest of the batch. Without experts it must be identical. A row
+ * alone may use other kernels, so it is compared within the rounding error.
  */
 export async function checkBatch(context: TestContext): Promise<CheckFinding> {
   const tokens = Math.min(TOKENS, context.ids.tokens);
@@ -44,7 +44,7 @@ export async function checkBatch(context: TestContext): Promise<CheckFinding> {
   return judgeAlone(context, own, rowAt(first, 0));
 }
 
-/** Zero, unless experts compute rows together. */
+/** Allowed difference: zero, unless experts compute rows together. */
 async function leakLimit(
   context: TestContext,
   own: TokenIds,
@@ -55,7 +55,7 @@ async function leakLimit(
   return isExplainedByRounding(inBatch, logits, context.engine.info);
 }
 
-/** @param inBatch Output of the row in a batch. */
+/** Compares a row alone with the same row in a batch. @param inBatch Output of the row in a batch. */
 async function judgeAlone(
   context: TestContext,
   own: TokenIds,

@@ -30,7 +30,7 @@ import {
 } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 
-/** Most tokens that are decoded one by one unless a number is given; the earlier ones are processed in one call. */
+/** Maximum tokens decoded one by one unless a number is given; the earlier ones are processed in one call. */
 const MOST_STEPS = 32;
 
 /**
@@ -63,14 +63,17 @@ interface Whole {
 
 const windowTokens = ({ tokens }: Window) => tokens;
 
-/** Two lengths: the longest that no window cuts off, and the longest that a cache supports. */
+/** Two lengths: the longest within all windows, and the longest that a cache supports. */
 function lengthsToTry(tokens: number, windows: readonly Window[]): number[] {
   const longest = longestFollowed(tokens, windows);
   const within = Math.min(longest, ...windows.map(windowTokens));
   return [...new Set([within, longest])].filter((each) => each > 1);
 }
 
-/** The mask of a full forward pass may depend on its length in ways that decoding cannot predict. */
+/**
+ * The longest sequence that a cache can follow: the mask of a full forward pass may depend on its length in ways that
+ * decoding cannot predict.
+ */
 function longestFollowed(tokens: number, windows: readonly Window[]): number {
   let length = tokens;
   while (!windows.every((window) => isFollowedByCache(length, window))) {
@@ -244,7 +247,7 @@ function judgeCache(
   };
 }
 
-/** Reports a lost state only when a single block shows it. */
+/** Text about the first block that differs: a lost state is reported only when a single block shows it. */
 const blockText = ({ block }: StepwiseDecoding) =>
   block
     ? `; ${block.block} alone, with equal inputs, by ${differenceText(block.difference)} (rounding: ` +

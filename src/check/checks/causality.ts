@@ -14,8 +14,8 @@ import { hasMixture, isExplainedByRounding, roundingOf } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 
 /**
- * Checks that changing token t changes no earlier logit. They must be identical, because the computation is the same,
- * except with experts, which then get other rows.
+ * Checks that a changed token t changes no earlier logit. The earlier logits must be identical, because their
+ * computation is the same. With experts they are compared within a limit, because the experts then get other rows.
  */
 export async function checkCausality(context: TestContext): Promise<CheckFinding> {
   const { ids, model } = context;
@@ -41,7 +41,10 @@ export const usualLeak = ({ model, engine }: TestContext, { data }: Values): num
 const ONE_TOKEN = 'the vocabulary has only one token';
 const hasOneToken = (model: LanguageModel) => idLimitsOf(model).vocabulary < 2;
 
-/** A LayerNorm of two values keeps only their order; an RMSNorm of one only its sign. */
+/**
+ * Whether norms keep only signs: a LayerNorm of two values keeps only their order, an RMSNorm of one value only its
+ * sign.
+ */
 const passesSignsAlone = ({ norm }: LanguageModel) =>
   norm.kind !== 'sequence' && normWidth(norm) <= (norm.kind === 'layerNorm' ? 2 : 1);
 

@@ -39,14 +39,14 @@ export function judgeElements(layer: Layer, elements: number): CheckFinding {
   };
 }
 
-/** Shared tensors whose copies would have this number of elements. */
+/** Shared tensors whose copies would add this number of elements. */
 function copied(tensors: readonly Param[], extra: number): string[] {
   const byHolders = new Map<number, Param[]>();
   for (const tensor of tensors.filter(({ aliases }) => aliases.length > 0)) {
     const { length } = tensor.aliases;
     byHolders.set(length, [...(byHolders.get(length) ?? []), tensor]);
   }
-  // Tensors of one layer are copied together: those with the same number of other names.
+  // Tensors with the same number of other names belong to one layer, and are copied together.
   const groups = [...byHolders.values(), ...tensors.map((tensor) => [tensor])];
   const group = groups.find((each) => {
     const copies = extra / parameterElements(each);

@@ -49,7 +49,10 @@ async function runOn(engine: Engine, { model, weights, ids }: TestContext): Prom
   }
 }
 
-/** Skips the check: a limit of the other engine is not an error of the model, and its advice is about that engine. */
+/**
+ * Finding of a check that the other engine cannot run: its limit is not an error of the model, and its advice is about
+ * that engine.
+ */
 const noOpinion = (
   { message, suggestion }: UserError,
   other: Engine | undefined,

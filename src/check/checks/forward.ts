@@ -21,7 +21,7 @@ import { stagesOf } from '../../model/architecture/walk.js';
 import type { CheckFinding, NonFiniteOrigin } from '../finding.js';
 import type { TestContext } from '../test-context.js';
 
-/** Undefined when the layers, run one by one, are all finite. */
+/** Origin of the first value that is not finite; undefined when the layers, run one by one, are all finite. */
 export async function originOf(context: TestContext): Promise<NonFiniteOrigin | undefined> {
   const { model, ids } = context;
   let input: RunInput = { ids };
@@ -39,14 +39,14 @@ export async function originIn(
   layer: Layer,
   input: RunInput,
 ): Promise<NonFiniteOrigin | undefined> {
-  // A bad weight is preferred: it is the cause, not only a symptom.
+  // A bad weight takes precedence, because it is the cause.
   const weight = badWeight(layer, context.weights);
   if (weight) return weight;
   const { output, taps } = await context.once(layer, input, { taps: true });
   return firstBad(new Map([...taps, [layer.name, output]]));
 }
 
-/** The taps come in the order of computation. */
+/** Origin by the first tap that is not finite; taps are in the order of computation. */
 function firstBad(taps: ReadonlyMap<string, Values>): NonFiniteOrigin | undefined {
   let after: string | undefined;
   for (const [tensor, { shape, data }] of taps) {
@@ -136,7 +136,7 @@ const NOT_FINITE = 'values that are not finite';
 const notFiniteText = (bad: number, { data }: Values) =>
   `${formatInteger(bad)} of ${counted(data.length, 'logit')} are not finite`;
 
-/** Where NaN or infinities come from, in a sentence. */
+/** Text about the origin of NaN or infinities. */
 function originText(origin: NonFiniteOrigin): string {
   const { tensor, kind, shape, first, statistics, after } = origin;
   const { nan, positiveInfinity, negativeInfinity, min, max } = statistics;

@@ -35,7 +35,7 @@ export async function checkFloat16(context: TestContext): Promise<CheckFinding> 
   }
 }
 
-/** Without block outputs, whose copies from the card would count in the reported time. */
+/** A run without block outputs: copying them from the card would count in the reported time. */
 const APART = { blocks: false } as const;
 
 /** A forward pass. */
@@ -100,7 +100,7 @@ const costText = ({ relativeDifference, largestDifference, topAgreement }: Logit
   `${percentText(topAgreement)} of the positions`;
 
 /**
- * Compares the model with itself in float32: error and savings of quantized weights. The loss is a figure and no fault;
+ * Compares the model with itself in float32: error and savings of quantized weights. The error does not fail the check;
  * `--max-kl`, `--min-top-match` and `--max-logit-error` limit it.
  */
 export async function checkWeightForm(context: TestContext): Promise<CheckFinding> {

@@ -12,12 +12,12 @@ import { skipped } from '../finding.js';
 import type { TestContext } from '../test-context.js';
 import { notComparable } from './forward.js';
 
-/** Enough tokens to identify the table; the first row of sines and cosines is always the same. */
+/** Tokens that suffice to identify the table; the first row of sines and cosines is always the same. */
 const TOKENS = { most: 16, fewest: 2 };
 
 /**
- * Checks that the encoding's rows are [1, T, H], and that changing its table changes exactly the blocks that contain
- * it, each run separately.
+ * Checks that the encoding's rows are [1, T, H], and that a changed table changes exactly the blocks that contain it.
+ * Each block runs separately.
  */
 export async function checkSrte(context: TestContext): Promise<CheckFinding> {
   const { model } = context;
@@ -34,7 +34,10 @@ export async function checkSrte(context: TestContext): Promise<CheckFinding> {
   return judgeSharing(rows, await sharingOf(context, srte));
 }
 
-/** The shared SRTE, else that of the last block, so that using the first for all blocks fails. */
+/**
+ * The shared SRTE, else the one of the last block. The check then fails for an engine that uses the first SRTE for all
+ * blocks.
+ */
 function srteOf({ shared, blocks }: LanguageModel): Srte | undefined {
   const all = blocks
     .flatMap(walk)
@@ -89,8 +92,8 @@ function someIds({ ids, model, seed }: TestContext): TokenIds {
 }
 
 /**
- * All visible values inside a block: its output may be saturated, or a norm over few values may hide a change. The same
- * computation gives identical bits, so any other bit is a change.
+ * All visible values inside a block. The output alone does not suffice: it may be saturated, or a norm over few values
+ * may hide a change. The same computation gives identical bits, so any other bit is a change.
  */
 const insideOf = (context: TestContext, block: Layer, input: Values, weights: WeightSource) =>
   context.with(
@@ -102,7 +105,7 @@ const insideOf = (context: TestContext, block: Layer, input: Values, weights: We
     { taps: true, weights },
   );
 
-/** The same weights, but with different values in some tensors, by more than rounding. */
+/** The same weights with changed values in some tensors; the change exceeds rounding. */
 function changed(weights: WeightSource, tensors: ReadonlySet<Param>): WeightSource {
   return {
     rangeOf: (tensor) => (tensors.has(tensor) ? undefined : weights.rangeOf(tensor)),

@@ -12,7 +12,7 @@ import type { CheckFinding, PartTiming, Timing } from '../finding.js';
 import type { TestContext } from '../test-context.js';
 
 /** Default seconds for timing. */
-const PATIENCE = 0.5;
+const DEFAULT_SECONDS = 0.5;
 const MOST_REPEATS = 20;
 const FEWEST_REPEATS = 3;
 
@@ -50,7 +50,7 @@ interface Timed {
 
 /**
  * Times whole forward passes. Each ends when the logits are in the memory of the process, so it includes pending work
- * of a graphics card. The program there keeps no block outputs, whose copies are not part of a forward pass; the
+ * of a graphics card. The timed program keeps no block outputs, because copying them is not part of a forward pass. The
  * program of the other checks is released first.
  */
 async function timeWhole(context: TestContext): Promise<Timed & { readonly loadSeconds: number }> {
@@ -73,14 +73,14 @@ export async function timed(
   program: Program,
   input: RunInput,
   repeats: number | undefined,
-  patience = PATIENCE,
+  limitSeconds = DEFAULT_SECONDS,
 ): Promise<Timed> {
   await program.run(input);
   const seconds: number[] = [];
   let spent = 0;
   const goesOn = () =>
     repeats === undefined
-      ? seconds.length < FEWEST_REPEATS || (spent < patience && seconds.length < MOST_REPEATS)
+      ? seconds.length < FEWEST_REPEATS || (spent < limitSeconds && seconds.length < MOST_REPEATS)
       : seconds.length < repeats;
   while (goesOn()) {
     const start = performance.now();
@@ -99,8 +99,8 @@ export async function timed(
   };
 }
 
-/** Seconds per part. */
-const PART_PATIENCE = 0.02;
+/** Seconds of timing per part. */
+const PART_SECONDS = 0.02;
 
 /** Measures one block of each form: the others differ only in windows and weight values. */
 async function timeParts(context: TestContext): Promise<PartTiming[]> {
@@ -121,14 +121,14 @@ async function timeParts(context: TestContext): Promise<PartTiming[]> {
   const timings: PartTiming[] = [];
   for (const { layer, input, times } of parts) {
     const { median: seconds } = await context.with(layer, (program) =>
-      timed(program, input, undefined, PART_PATIENCE),
+      timed(program, input, undefined, PART_SECONDS),
     );
     timings.push({ layer: layer.name, component: layer.component ?? 'other', times, seconds });
   }
   return timings;
 }
 
-/** As many values per token as a layer leaves of x: several streams of a token can become one. */
+/** Input for a layer after `layer`, with as many values per token: several streams of a token can become one. */
 function narrowed(x: Values, layer: Layer): Values {
   const [batch = 1, tokens = 1, width = 0] = x.shape;
   const left = widthAfter(layer, width) ?? width;
@@ -150,7 +150,7 @@ function timedSublayers(block: Layer, x: Values): Omit<TimedLayer, 'times'>[] {
     : plainParts(block, x.shape[2] ?? 0).map((layer) => ({ layer, input: { inputs: [x] } }));
 }
 
-/** The layers of branches that keep the width. */
+/** Sublayers of a layer, as far as all of them keep the width. */
 function plainParts(layer: Layer, width: number): readonly Layer[] {
   if (layer.kind === 'residual' || layer.kind === 'sum') {
     return layer.branches.flatMap((each) => plainParts(each, width));

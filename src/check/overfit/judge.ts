@@ -3,11 +3,11 @@
 import { setting } from '../../base/text/setting.js';
 import { shortNumber } from '../../base/text/units.js';
 import { counted, groupBy, isRecord, joined } from '../../base/text/words.js';
-import type { AdamWSettings, ModelTraining, NonFinite } from '../../engine/engine.js';
+import type { AdamWSettings, ModelTraining, NonFinite } from '../../engine/trainer.js';
 import type { LanguageModel, MixtureOfExperts } from '../../model/architecture/layer.js';
 import { tensorsOf, walk } from '../../model/architecture/walk.js';
 
-// Settings of a training: those of the model file, of flags, and defaults.
+// Settings of a training, from flags, the model file or defaults.
 
 export type SettingSource = 'flag' | 'file' | 'default';
 
@@ -65,20 +65,22 @@ export const optimizerOf = (settings: OverfitSettings): AdamWSettings => ({
   weightDecay: settings.weight_decay.value,
 });
 
-/** As in trainers of Hugging Face, 0 turns clipping off. */
+/**
+ * Limit of the gradients' norm; undefined turns clipping off, which the file writes as 0 like trainers of Hugging Face.
+ */
 export const clippingOf = ({ max_grad_norm }: OverfitSettings): number | undefined =>
   max_grad_norm.value === 0 ? undefined : max_grad_norm.value;
 
-// Learning rate range test: Smith, arXiv 1506.01186, with a learning rate that grows by a constant factor.
+// Learning rate range test (Smith, arXiv 1506.01186), with a learning rate that grows by a constant factor.
 
 /** First and last learning rate of a sweep. */
 const RANGE = { from: 1e-5, to: 1 } as const;
-/** Steps of a sweep: five and two for each power of ten. */
+/** Steps of a sweep: five per power of ten, and both ends. */
 export const SWEEP_STEPS = 26;
 const FEWEST_STEPS = 11;
 /** A loss this many times the first ends a sweep. */
 const DIVERGED = 2;
-/** Share of the first loss by which the loss must rise above its lowest value to count as a rise. */
+/** Share of the first loss by which the loss must exceed its lowest value to count as rising. */
 const RISE = 0.05;
 
 export interface LearningRatePoint {
@@ -193,9 +195,9 @@ export function judgeOverfit(training: JudgedTraining): Judgement {
   };
 }
 
-/** Share of the first loss by which the last ones must be lower, unless each step lowers the loss. */
+/** Share of the first loss by which the last losses must be lower, unless each step lowers the loss. */
 const LEAST_FALL = 0.01;
-/** Part of the steps, at the end, whose mean loss counts. */
+/** Share of the steps, at the end, whose mean loss counts. */
 const LAST_PART = 0.2;
 
 function isFalling({ steps, finalLoss }: JudgedTraining): boolean {
@@ -207,7 +209,7 @@ function isFalling({ steps, finalLoss }: JudgedTraining): boolean {
   return mean < first * (1 - LEAST_FALL) || isMonotonic;
 }
 
-/** Why a learning rate ruins a training, where the sweep shows that; undefined otherwise. */
+/** Text about a learning rate that is too high, if the sweep shows that; undefined otherwise. */
 function tooHigh({ settings, learningRates }: JudgedTraining): string | undefined {
   const rate = settings.learning_rate.value;
   if (!learningRates) return undefined;
@@ -266,9 +268,9 @@ function notFalling(training: JudgedTraining): OverfitProblem {
   };
 }
 
-/** A loss of random weights above this multiple of ln V: the model is sure of wrong tokens. */
+/** Multiple of ln V above which the loss of random weights is large: the model is sure of wrong tokens. */
 const LARGE_START = 1.5;
-/** A peak above this multiple of the first loss. */
+/** Multiple of the first loss above which a loss is a peak. */
 const PEAK = 1.5;
 
 function lossWarnings(training: JudgedTraining): string[] {
@@ -292,10 +294,13 @@ function lossWarnings(training: JudgedTraining): string[] {
   ];
 }
 
-/** Tokens that an expert gets on average, from which on it must have been chosen. */
+/** Expected tokens of an expert from which it must have been chosen. */
 const EXPECTED_TOKENS = 12;
 
-/** Tensors without a gradient: of experts that no token chose, routers that cannot learn, and others. */
+/**
+ * Problems and warnings about tensors without a gradient: those of experts that no token chose, of routers that cannot
+ * learn, and others.
+ */
 function judgeDead({ deadParameters, model, tokens, steps }: JudgedTraining): Judgement {
   const problems: OverfitProblem[] = [];
   const warnings: string[] = [];

@@ -1,15 +1,16 @@
 /**
- * Learning, seen before a GPU is rented: a model, or a scaled-down proxy, trained on one batch for a few seconds. A
- * model that works learns a batch by heart.
+ * Tests learning before a GPU is rented: trains a model, or a scaled-down proxy, on one batch for a few seconds. A
+ * working model learns a batch by heart.
  */
 import { setImmediate } from 'node:timers/promises';
 import { usageError } from '../../base/errors.js';
 import { setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
-import type { EngineInfo, ModelTraining, TrainingStep } from '../../engine/engine.js';
+import type { EngineInfo } from '../../engine/engine.js';
 import { gigabytes, usableBytes } from '../../engine/memory.js';
 import { chooseTrainer } from '../../engine/select/matmul-backends.js';
 import { idLimitsOf, inputSize, randomIds } from '../../engine/token-ids.js';
+import type { ModelTraining, TrainingStep } from '../../engine/trainer.js';
 import { randomWeights } from '../../engine/weights/weights.js';
 import type { ProxyBounds } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
@@ -98,21 +99,29 @@ export interface Overfit {
 /** Default size of the batch: enough tokens for every expert of a small mixture. */
 const BATCH = 2;
 const CONTEXT = 32;
-/** The smallest: with one key, attention has no choice, and its queries and keys no gradient. */
+/**
+ * Minimum tokens of a sequence: with a single key, attention has no choice, and its queries and keys have no gradient.
+ */
 const LEAST_TOKENS = 3;
-/** Share of the time for the training, before the sweep of learning rates. */
+/** Share of the time for the training; the rest is for the sweep of learning rates. */
 const TRAINING_SHARE = 0.6;
-/** Proxies, the largest first: narrow, so that many steps take few seconds, then also with less of what costs most. */
+/**
+ * Proxies, the largest first. They are narrow, so that many steps take few seconds; smaller ones also have fewer of the
+ * costly layers.
+ */
 const PROXIES = [
   { width: 96 },
   { width: 96, layers: 3, experts: 4 },
   { width: 96, layers: 2, experts: 2 },
 ] as const satisfies readonly ProxyBounds[];
-/** Steps that are made however long they take. */
+/** Minimum steps, however long they take. */
 const LEAST_STEPS = 5;
-/** Steps that show whether a model learns: the sweep leaves them its time. */
+/** Steps that suffice to show whether a model learns. Up to them, the training can also use the time of the sweep. */
 const GOOD_STEPS = 20;
-/** Multiply-adds count twice. Measured with wasm on one thread, with room for slower processors. */
+/**
+ * Assumed speed, with multiply-adds counted twice. Measured with wasm on one thread, with a margin for slower
+ * processors.
+ */
 const FLOPS_PER_SECOND = 4e9;
 const FLOPS_PER_PARAMETER_AND_TOKEN = 6;
 /** Weights, gradients, two means, a new value and packed copies. */
@@ -234,7 +243,7 @@ export function overfitProxy(
   return proxy;
 }
 
-/** Number of kinds of layers, where attention with a window is one of its own. */
+/** Number of kinds of layers; attention with a window counts as a kind of its own. */
 const kindsIn = (model: LanguageModel): number =>
   new Set(
     walk(model).flatMap(({ layer }) =>
@@ -277,7 +286,7 @@ async function train(
     steps.push(step);
     if (step.nonFinite) firstNonFinite = { step: steps.length, ...step.nonFinite };
     watch(`step ${steps.length} of ${count}, loss ${step.loss.toPrecision(4)}`);
-    // Lets Ctrl-C and the display run.
+    // Lets Ctrl-C and the display run between steps.
     await setImmediate();
   }
   const [first, ...others] = steps;

@@ -54,7 +54,7 @@ const HARMLESS: ReadonlySet<string> = new Set([
     'revision',
   ],
   ...['runtime_config', 'task_type'],
-  // Read with init_lora_weights or use_qalora alone.
+  // PEFT reads these only with certain values of init_lora_weights or use_qalora.
   ...['corda_config', 'eva_config', 'loftq_config', 'lora_ga_config', 'qalora_group_size'],
   'lora_bias',
 ]);

@@ -51,7 +51,7 @@ export class AdapterModules {
   }
 
   /**
-   * @param modules Paths of all modules that are asked for later.
+   * @param modules Paths of all modules that can be queried later.
    * @throws UserError for a pattern of ranks that cannot be read, or for patterns that take too long.
    */
   static async of(config: AdapterConfig, modules: readonly string[]): Promise<AdapterModules> {

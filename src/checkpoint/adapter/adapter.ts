@@ -3,6 +3,7 @@ import path from 'node:path';
 import { ADAPTER_CONFIG } from '../../base/files/config-names.js';
 import { isInside } from '../../base/files/linked-files.js';
 import { mountedPath, pathExists } from '../../base/files/mounted.js';
+import { fileNamesAt } from '../byte-file.js';
 import type { Checkpoint } from '../checkpoint.js';
 import { listed, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
 import { openFile } from '../open-file.js';
@@ -30,7 +31,7 @@ export interface LoraModule {
   readonly bias: StoredTensor | undefined;
 }
 
-/** Settings and weights, without a look at the names of the weights. */
+/** Settings and weights; the names of the weights are not checked. */
 export interface AdapterFiles {
   readonly config: AdapterConfig;
   readonly checkpoint: Omit<Checkpoint, 'packed'>;
@@ -79,7 +80,8 @@ export function openAdapterFiles(folder: string): AdapterFiles {
   const close = () => {
     for (const file of files) file.close();
   };
-  return { config, checkpoint: { ...index, path: folder, files, close } };
+  const listing = fileNamesAt(folder) ?? [];
+  return { config, checkpoint: { ...index, path: folder, listing, files, close } };
 }
 
 /** Names begin with the path of the model in PEFT's wrapper. */
@@ -134,7 +136,7 @@ function sorted({ tensors, path: folder }: Pick<Checkpoint, 'tensors' | 'path'>)
   return { factors: modules, replaced };
 }
 
-/** The settings that choose modules, as far as they are there. */
+/** Names of the settings that choose modules, if they are set. */
 function adapterSettings({ excluded, layers, replaced }: AdapterConfig): string {
   const names = [
     'target_modules',

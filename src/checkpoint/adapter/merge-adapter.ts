@@ -15,7 +15,7 @@ import { replacedTest } from './adapter-config.js';
 /** All names of a parameter, its own included. */
 export type NamesOf = (name: string) => readonly string[];
 
-/** Weight W of a module, stored as [outputs, inputs] or the other way round: the product of two factors is added. */
+/** A product of two factors that is added to the weight of a module. */
 interface Addition {
   readonly module: LoraModule;
   /** Whether the stored weight is [inputs, outputs], as in an embedding. */
@@ -198,7 +198,7 @@ export function adapterChanges(
   return { changes, faults };
 }
 
-/** Names of a checkpoint that was saved without the model around it, or with one more. */
+/** Forms of a name: as it is, without the outer model, or with a model around it. */
 const NAMES: readonly ((name: string) => string)[] = [
   (name) => name,
   (name) => name.slice(name.indexOf('.') + 1),
@@ -266,7 +266,7 @@ function changed(file: string, name: string, own: StoredTensor, change: Change):
 function roundTo(dtype: StoredTensor['dtype'], numbers: Float64Array): void {
   if (!isEncodable(dtype) || dtype === 'F64') return;
   const stored = new Uint8Array((numbers.length * STORED_DTYPES[dtype].bits) / 8);
-  // What overflows is found when the last step is stored.
+  // An overflow is reported when the last step is stored.
   if (encode(dtype, numbers, stored) < 0) decodeValues(dtype, stored, numbers);
 }
 
@@ -278,7 +278,7 @@ interface Factors {
   readonly scale: number;
 }
 
-/** The factors that were read last: a tensor is read in pieces. */
+/** Cache of the factors that were read last, because a tensor is read in pieces. */
 let recent: { readonly addition: Addition; readonly factors: Factors } | undefined;
 
 const factorsOf = (addition: Addition) => (): Factors => {

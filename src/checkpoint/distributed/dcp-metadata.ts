@@ -13,7 +13,7 @@ import type { PartBox } from './sharded-tensor.js';
 
 /** Where a part is: one PyTorch archive in a file of several. */
 export interface PartPlace {
-  /** Path below the folder, as the metadata have it. */
+  /** Path below the folder, as the metadata states it. */
   readonly file: string;
   readonly offset: number;
   readonly length: number;
@@ -35,7 +35,7 @@ export interface DcpEntry {
 }
 
 export interface DcpMetadata {
-  /** The file of the metadata, closed. */
+  /** The metadata file, already closed. */
   readonly file: ByteFile;
   /** By name, in the order of saving. */
   readonly entries: ReadonlyMap<string, DcpEntry>;
@@ -51,7 +51,9 @@ export const offsetKey = (offsets: readonly number[]): string => offsets.join(',
  */
 const LIMITS = { pickleBytes: 2 ** 28, memory: 2e9, memo: 20_000_000 };
 const MAX_RANK = 8;
-/** Most keys of a path, and numbers of a size that is not checked yet. State dicts are nested a few dicts deep. */
+/**
+ * Maximum keys of a path, and maximum numbers of a shape before it is checked. State dicts are nested a few dicts deep.
+ */
 const MAX_PATH = 100;
 
 /**

@@ -84,7 +84,7 @@ export interface ZeroFiles {
 const OPTIMIZER = /^(?:bf16_|fp16_)?zero_pp_rank_(\d+)_mp_rank_(\d+)_optim_states\.pt$/;
 const MODEL = /^(?:zero_pp_rank_(\d+)_)?mp_rank_(\d+)_model_states\.pt$/;
 
-/** Far above the name of a step. */
+/** Far above the length of a step's name. */
 const MAX_TAG_BYTES = 1000;
 
 /**

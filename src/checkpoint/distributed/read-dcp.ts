@@ -50,13 +50,19 @@ export function openDcp(folder: string, { stateDict }: CheckpointOptions): Opene
       );
     }
     checkPlaces(metadata, files, metadataPath);
-    const stands = new Map<PickleValue, readonly [name: string, tensor: DcpTensor]>();
+    const placeholders = new Map<PickleValue, readonly [name: string, tensor: DcpTensor]>();
     const makeDict = () => newDict(budget, refuse);
-    const root = nested(metadata, new Objects(metadata, files, budget), stands, makeDict, refuse);
+    const root = nested(
+      metadata,
+      new Objects(metadata, files, budget),
+      placeholders,
+      makeDict,
+      refuse,
+    );
     const found = findStateDict(root, stateDict, { path: folder, size: files.bytes });
     const tensors = new Map(
-      [...found.tensors].map(([key, stand]) => {
-        const [name, tensor] = stands.get(stand) ?? [];
+      [...found.tensors].map(([key, placeholder]) => {
+        const [name, tensor] = placeholders.get(placeholder) ?? [];
         if (name === undefined || tensor === undefined) throw new Error(`${key} has no parts`);
         return [key, assembled(name, tensor, metadata, files, budget)] as const;
       }),
@@ -126,18 +132,18 @@ function checkPlaces({ places }: DcpMetadata, files: PartFiles, file: string): v
   }
 }
 
-/** The nested state dict that was saved; each tensor is stood for by one without values. */
+/** The nested state dict that was saved, with a placeholder without values for each tensor. */
 function nested(
   metadata: DcpMetadata,
   objects: Objects,
-  stands: Map<PickleValue, readonly [string, DcpTensor]>,
+  placeholders: Map<PickleValue, readonly [string, DcpTensor]>,
   makeDict: () => Dict,
   refuse: Refuse,
 ): Dict {
   const root = makeDict();
   for (const [name, entry] of metadata.entries) {
-    const value = entry.tensor ? standFor(entry.tensor, metadata) : objects.valueOf(name);
-    if (entry.tensor) stands.set(value, [name, entry.tensor]);
+    const value = entry.tensor ? placeholderOf(entry.tensor, metadata) : objects.valueOf(name);
+    if (entry.tensor) placeholders.set(value, [name, entry.tensor]);
     let dict = root;
     for (const key of entry.path.slice(0, -1)) {
       const next = dict.entries.get(key) ?? makeDict();
@@ -160,7 +166,9 @@ function newDict(budget: PickleBudget, refuse: Refuse): Dict {
 const sameKey = (name: string, refuse: Refuse) =>
   refuse('dcp-keys', `puts ${quoted(name)} where another value of the state dict is`);
 
-/** Largest object that is read, and most objects: numbers of steps and settings of optimizers have a kilobyte. */
+/**
+ * Maximum bytes and number of the objects that are read. Numbers of steps and settings of optimizers have a kilobyte.
+ */
 const MAX_OBJECT_BYTES = 2 ** 16;
 const MAX_OBJECTS = 1000;
 
@@ -195,8 +203,8 @@ const UNREAD: PickleValue = {
   name: 'BytesStorageMetadata',
 };
 
-/** A tensor without its values, in the search for the state dict. */
-function standFor(
+/** Placeholder for a tensor, without its values, in the search for the state dict. */
+function placeholderOf(
   { dtype, shape, elements, bytes }: DcpTensor,
   { file }: DcpMetadata,
 ): StoredTensor {

@@ -22,7 +22,7 @@ const KEYS = {
   count: 'partition_count',
   /** Stages 1 and 2: a vector for each group of parameters. */
   groups: 'single_partition_of_fp32_groups',
-  /** Stage 3: vectors, of any cut of the parameters. */
+  /** Stage 3: vectors, into which the parameters are cut in any way. */
   flatGroups: 'fp32_flat_groups',
 } as const;
 
@@ -30,7 +30,7 @@ const KEYS = {
 interface Partition {
   readonly file: ByteFile;
   readonly stage: 1 | 2 | 3;
-  /** Processes that share the parameters, as this one says. */
+  /** Number of processes that share the parameters, as this file states it. */
   readonly world: number;
   readonly vectors: readonly StoredTensor[];
 }
@@ -121,7 +121,7 @@ function partitionIn(file: ByteFile, budget: PickleBudget): Partition {
   };
 }
 
-/** The optimizer of bfloat16 training, which is of stage 1, states none. */
+/** Stage of a partition. The optimizer of bfloat16 training states none, and is of stage 1. */
 function stageOf(file: ByteFile, entries: Entries, isFlat: boolean): Partition['stage'] {
   const value = entries.get(KEYS.stage) ?? 1;
   const number = isKind(value, 'opaque') ? value.args.items[0] : value;
@@ -183,8 +183,9 @@ function modelStatesIn(file: ByteFile, budget: PickleBudget): ModelStates {
   return { file, entries: dictIn(file, 'the file', readTorchObject(file, budget).root) };
 }
 
-/** Approximate bytes of a tensor that is made of runs. */
+/** Approximate bytes of a tensor that is made of runs, and of a run when it is read. */
 const TENSOR_BYTES = 1000;
+const RUN_BYTES = 300;
 
 class ZeroReader {
   readonly #folder: string;
@@ -226,9 +227,10 @@ class ZeroReader {
     return { all: this.#tensors, warnings };
   }
 
-  #add({ file }: ModelStates, name: string, tensor: StoredTensor): void {
+  /** @param runs Runs of values that the tensor is made of. */
+  #add({ file }: ModelStates, name: string, tensor: StoredTensor, runs = 1): void {
     if (this.#tensors.has(name)) throw nameTwice(file, name);
-    this.#budget.spend(TENSOR_BYTES, refuseAt(file.path, tensorPlace(name)));
+    this.#budget.spend(TENSOR_BYTES + RUN_BYTES * runs, refuseAt(file.path, tensorPlace(name)));
     this.#tensors.set(name, tensor);
   }
 
@@ -277,6 +279,7 @@ class ZeroReader {
         this.#ofRuns({ name, shape, elements }, first.dtype, () =>
           runsOfSlices(flat, 0, size, elements),
         ),
+        flat.length,
       );
     }
   }
@@ -314,6 +317,7 @@ class ZeroReader {
           model,
           shape.name,
           this.#ofRuns(shape, dtype, () => runsOfRange(vectors, from, shape.elements)),
+          runCount(vectors, from, shape.elements),
         );
         start += shape.elements;
       }
@@ -335,14 +339,18 @@ class ZeroReader {
     for (const shape of shapes) {
       const from = start;
       const size = Math.ceil(shape.elements / world);
-      const dtype = this.#partitions[0]?.vectors[0]?.dtype ?? 'F32';
+      const [first] = this.#partitions;
+      const dtype = first?.vectors[0]?.dtype ?? 'F32';
+      const ranks = size === 0 ? 0 : Math.ceil(shape.elements / size);
       const runs = () =>
         this.#partitions
-          .slice(0, size === 0 ? 0 : Math.ceil(shape.elements / size))
+          .slice(0, ranks)
           .flatMap(({ vectors }, rank) =>
             runsOfRange(vectors, from, Math.min(size, shape.elements - rank * size)),
           );
-      this.#add(model, shape.name, this.#ofRuns(shape, dtype, runs));
+      // All processes have vectors of the same sizes.
+      const count = ranks * runCount(first?.vectors ?? [], from, size);
+      this.#add(model, shape.name, this.#ofRuns(shape, dtype, runs), count);
       start += size;
     }
   }
@@ -363,7 +371,9 @@ class ZeroReader {
     if (shared === null) return;
     for (const [name, stored] of dictIn(model.file, 'shared_params', shared)) {
       const tensor = typeof stored === 'string' ? this.#tensors.get(stored) : undefined;
-      if (typeof name === 'string' && tensor) this.#tensors.set(name, tensor);
+      if (typeof name !== 'string' || !tensor) continue;
+      this.#budget.spend(TENSOR_BYTES, refuseAt(model.file.path, tensorPlace(name)));
+      this.#tensors.set(name, tensor);
     }
   }
 
@@ -413,6 +423,12 @@ function runsOfRange(
   return runs;
 }
 
+/** Number of runs of a range. */
+function runCount(vectors: readonly StoredTensor[], from: number, count: number): number {
+  const starts = startsOf(vectors);
+  return count === 0 ? 0 : lastUpTo(starts, from + count - 1) - lastUpTo(starts, from) + 1;
+}
+
 const knownStarts = new WeakMap<readonly StoredTensor[], readonly number[]>();
 
 /** Position of the first element of each vector in all of them. Kept: each parameter of a folder asks for it. */
@@ -455,15 +471,8 @@ function runsOfSlices(
 function groupsIn(model: ModelStates): readonly (readonly ParameterShape[])[] {
   const value = model.entries.get('param_shapes') ?? null;
   if (!isKind(value, 'list')) throw wrongEntry(model.file, 'param_shapes', value, 'a list');
-  // All groups can be one dict of many parameters.
   const seen = new Set<string>();
-  return value.items.map((group) => {
-    const shapes = shapesOf(model, 'param_shapes', group);
-    for (const { name } of shapes) {
-      if (seen.size === seen.add(name).size) throw nameTwice(model.file, name);
-    }
-    return shapes;
-  });
+  return value.items.map((group) => shapesOf(model, 'param_shapes', group, seen));
 }
 
 const nameTwice = ({ path }: ByteFile, name: string) =>
@@ -480,8 +489,15 @@ function shapesIn(model: ModelStates, key: string): readonly ParameterShape[] {
   return value === null ? [] : shapesOf(model, key, value);
 }
 
-function shapesOf(model: ModelStates, key: string, value: PickleValue): readonly ParameterShape[] {
-  return [...dictIn(model.file, key, value)].map(([name, size]) => {
+/** @param seen Names in other dicts, to which the names of this one are added. */
+function shapesOf(
+  model: ModelStates,
+  key: string,
+  value: PickleValue,
+  seen = new Set<string>(),
+): readonly ParameterShape[] {
+  const shapes: ParameterShape[] = [];
+  for (const [name, size] of dictIn(model.file, key, value)) {
     const numbers =
       isKind(size, 'opaque') && size.type === 'torch.Size' ? size.args.items[0] : size;
     const isList = numbers !== undefined && (isKind(numbers, 'tuple') || isKind(numbers, 'list'));
@@ -489,6 +505,8 @@ function shapesOf(model: ModelStates, key: string, value: PickleValue): readonly
     if (typeof name !== 'string' || !areNatural(shape)) {
       throw wrongEntry(model.file, key, size, 'the sizes of a parameter');
     }
+    // At the first name: many groups can be one dict of many parameters.
+    if (seen.size === seen.add(name).size) throw nameTwice(model.file, name);
     const elements = shape.includes(0) ? 0 : elementCount(shape);
     if (
       elements === undefined ||
@@ -500,8 +518,9 @@ function shapesOf(model: ModelStates, key: string, value: PickleValue): readonly
         `has the sizes ${shapeText(shape)}; expected at most ${MAX_RANK}, of a number of bytes that can be counted`,
       );
     }
-    return { name, shape, elements };
-  });
+    shapes.push({ name, shape, elements });
+  }
+  return shapes;
 }
 
 const MAX_RANK = 8;

@@ -1,6 +1,7 @@
 /** Tensors that are put together from parts in several files when they are read. */
 import type { Shape, StoredDtype } from '../../base/tensor/dtype.js';
 import { STORED_DTYPES } from '../../base/tensor/dtype.js';
+import { sumOf } from '../../base/text/words.js';
 import { ByteFile } from '../byte-file.js';
 import type { Refuse } from '../checkpoint-rules.js';
 import { reshaped } from '../computed-file.js';
@@ -73,7 +74,7 @@ interface PlacedPart extends PartBox {
   readonly file: ByteFile;
   /** Position of the first value in the file. */
   readonly position: number;
-  /** Axis whose indexes, with all behind it, are one run of elements in the whole tensor. */
+  /** First axis from which the elements of the part form one run in the whole tensor. */
   readonly runAxis: number;
   /** Strides of the part itself. */
   readonly strides: readonly number[];
@@ -141,8 +142,8 @@ interface PartRead {
   /** Position in the file of the part. */
   readonly from: number;
   readonly bytes: number;
-  /** Where they go; undefined if they are not one run of the whole tensor. */
-  readonly direct: Uint8Array | undefined;
+  /** Position in the target; undefined if they are not one run of the whole tensor. */
+  readonly at: number | undefined;
 }
 
 /** The bytes of a tensor as a file that does not exist: a read of a range reads the parts that lie in it. */
@@ -182,22 +183,25 @@ class ShardedFile extends ByteFile {
   }
 
   override readInto(target: Uint8Array, position: number): void {
-    for (const { part, from, bytes, direct } of this.#reads(target, position)) {
-      if (direct) part.file.readInto(direct, from);
+    const page = new Page();
+    for (const { part, from, bytes, at } of this.#reads(target, position)) {
+      if (at !== undefined) page.readInto(target, at, bytes, part.file, from);
       else this.#scatter(part, part.file.read(from, bytes), target, position);
     }
   }
 
   override async readIntoAsync(target: Uint8Array, position: number): Promise<void> {
     const reads = this.#reads(target, position);
-    const scattered = reads.reduce((sum, { direct, bytes }) => sum + (direct ? 0 : bytes), 0);
+    const scattered = sumOf(reads, ({ at, bytes }) => (at === undefined ? bytes : 0));
     const scratch = takeScratch(scattered);
-    let at = 0;
+    let used = 0;
     await Promise.all(
-      reads.map(async ({ part, from, bytes, direct }) => {
-        if (direct) return part.file.readIntoAsync(direct, from);
-        const span = new Uint8Array(scratch, at, bytes);
-        at += bytes;
+      reads.map(async ({ part, from, bytes, at }) => {
+        if (at !== undefined) {
+          return part.file.readIntoAsync(target.subarray(at, at + bytes), from);
+        }
+        const span = new Uint8Array(scratch, used, bytes);
+        used += bytes;
         await part.file.readIntoAsync(span, from);
         this.#scatter(part, span, target, position);
       }),
@@ -221,16 +225,20 @@ class ShardedFile extends ByteFile {
   #reads(target: Uint8Array, position: number): PartRead[] {
     const first = position / this.#width;
     const end = (position + target.length) / this.#width;
-    return this.#parts.flatMap((part): PartRead[] => {
+    const reads: PartRead[] = [];
+    for (const part of this.#parts) {
       const from = this.#elementsBefore(part, first);
       const count = this.#elementsBefore(part, end) - from;
-      if (count === 0) return [];
-      const read = { part, from: part.position + from * this.#width, bytes: count * this.#width };
-      if (part.runAxis > 0) return [{ ...read, direct: undefined }];
+      if (count === 0) continue;
       const start = (part.offsets[0] ?? 0) * (this.#strides[0] ?? 1) + from - first;
-      const at = start * this.#width;
-      return [{ ...read, direct: target.subarray(at, at + read.bytes) }];
-    });
+      reads.push({
+        part,
+        from: part.position + from * this.#width,
+        bytes: count * this.#width,
+        at: part.runAxis > 0 ? undefined : start * this.#width,
+      });
+    }
+    return reads;
   }
 
   /** Number of elements of a part before an element of the whole tensor, in row-major order. */
@@ -276,6 +284,33 @@ class ShardedFile extends ByteFile {
       for (let index = first; index < last; index++) visit(axis + 1, start + index * stride);
     };
     visit(0, 0);
+  }
+}
+
+/** The last bytes of a file that were read for a small part: parts of a tensor often follow each other. */
+class Page {
+  static readonly #bytes = 4096;
+  #file: ByteFile | undefined;
+  #start = 0;
+  #content: Uint8Array = new Uint8Array(0);
+
+  /** Reads `bytes` bytes from a position of a file to the place `at` in the target. */
+  readInto(target: Uint8Array, at: number, bytes: number, file: ByteFile, position: number): void {
+    if (bytes >= Page.#bytes / 4) {
+      file.readInto(target.subarray(at, at + bytes), position);
+      return;
+    }
+    const isHere =
+      this.#file === file &&
+      position >= this.#start &&
+      position + bytes <= this.#start + this.#content.length;
+    if (!isHere) {
+      const ahead = Math.min(Page.#bytes, file.size - position);
+      this.#content = file.read(position, Math.max(bytes, ahead));
+      [this.#file, this.#start] = [file, position];
+    }
+    const from = position - this.#start;
+    for (let byte = 0; byte < bytes; byte++) target[at + byte] = this.#content[from + byte] ?? 0;
   }
 }
 

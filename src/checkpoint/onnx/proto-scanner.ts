@@ -7,7 +7,7 @@ import type { ByteFile } from '../byte-file.js';
 import type { CheckpointRule } from '../checkpoint-rules.js';
 import { exactBytesText, refusal } from '../checkpoint-rules.js';
 
-/** A part of the file: positions of the first byte, and of the one behind the last. */
+/** A part of the file: positions of the first byte, and of the one after the last. */
 export interface ByteSpan {
   readonly from: number;
   readonly to: number;
@@ -43,7 +43,7 @@ export class ProtoScanner {
   #windowAt = 0;
   #fields = 0;
   #keptBytes = 0;
-  /** The last varint: its low and high 32 bits, and the position behind it. */
+  /** The last varint: its low and high 32 bits, and the position after it. */
   #low = 0;
   #high = 0;
   #end = 0;

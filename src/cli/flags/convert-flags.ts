@@ -41,7 +41,7 @@ const merge = Flags.custom<Merge>({
   },
 });
 
-/** A relative error: `0.05`. */
+/** A relative error such as `0.05`. */
 const fraction = Flags.custom<number>({
   helpValue: 'E',
   parse: async (text, _context, { name }) => {

@@ -1,4 +1,4 @@
-/** What the flags of `minimind convert-checkpoint` ask for: places, settings, limits. */
+/** Converts the flags of `minimind convert-checkpoint` to a request: places, settings, limits. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { usageError } from '../../base/errors.js';
@@ -97,7 +97,10 @@ function exceededError(result: ConversionResult, most: number | undefined): stri
   return [`stored SRTE error ${error} exceeds --max-error ${bound}; use a wider --dtype`];
 }
 
-/** The command line of a dry run without `--dry-run`; undefined if it would be refused, as the notes of the plan say. */
+/**
+ * The command line of a dry run without `--dry-run`; undefined if it would be refused, which the notes of the plan
+ * explain.
+ */
 export const realRun = (
   out: string,
   { force }: Pick<ConvertFlags, 'force'>,
@@ -110,7 +113,7 @@ export const realRun = (
         argv.filter((word) => word !== '--dry-run'),
       );
 
-/** A requested proof that could not be made is not an error of the input. */
+/** Exit codes of a requested proof. One that could not be made is not an error of the input. */
 export const PROOF_EXIT_CODES = {
   same: 0,
   differs: 0,

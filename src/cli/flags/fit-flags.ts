@@ -199,7 +199,7 @@ export type FitFlags = ParsedFlags<typeof fitFlags> & {
 };
 
 /** The question: `--for`, or training where only its flags are written. */
-export function purposeOf(flags: FitFlags): Purpose {
+function purposeOf(flags: FitFlags): Purpose {
   const isWritten = (group: string) => writtenOf(group, flags) !== undefined;
   const isTraining = isWritten(TRAINING.helpGroup) && !isWritten(SERVING.helpGroup);
   return flags.for ?? (isTraining ? 'training' : 'serving');
@@ -215,7 +215,7 @@ const writtenOf = (group: string, flags: FitFlags): string | undefined =>
   })?.[0];
 
 /**
- * Training settings: a flag before the file's value before the default.
+ * Training settings: a flag takes precedence over the file's value, and this over the default.
  * @param positions The longest input of the model.
  * @throws UserError when the context is longer than that.
  */
@@ -259,7 +259,8 @@ function trainingSettingOf(
 }
 
 /**
- * Warnings of flags of training without an effect on these GPUs. Scripts write the same flags for any number of them.
+ * Warnings about flags of training without an effect on these GPUs. They are not errors, because scripts write the same
+ * flags for any number of GPUs.
  * @param file The model.
  */
 export function idleTrainingFlags(
@@ -281,16 +282,13 @@ export function idleTrainingFlags(
   ]);
 }
 
-/** Note on `--zero` where only one replica is: nothing can be divided, and every figure holds. */
+/** Note on `--zero` with a single replica: nothing can be divided, and every figure still holds. */
 export function idleZero(zero: FitFlags['zero'], replicas: number): string | undefined {
   if (zero === undefined || zero === '0' || replicas > 1) return undefined;
   return `--zero ${zero} is not used: the training has 1 replica; it divides memory from --gpus 2 on`;
 }
 
-/**
- * Warning of GPUs that are left over, where those of a replica do not divide all of them.
- * @param file The model.
- */
+/** Warning about unused GPUs, when the GPUs of a replica do not divide all of them. @param file The model. */
 export function idleGpus(
   { cluster: { gpus }, tensorParallel }: ServingFitSetting,
   file: string,
@@ -388,7 +386,7 @@ function measuredOf(flags: FitFlags): ServingFitSetting['measured'] {
   return isMeasured ? { tokenSeconds, prefillSeconds } : undefined;
 }
 
-/** Types without scales of their own take neither groups nor a scale type. */
+/** @throws UserError for groups or a scale type with a type that has no scales of its own. */
 function refuseGroups(flags: FitFlags, dtype: WeightDtype): void {
   const flag = (['group-size', 'scale-dtype'] as const).find((each) => flags[each] !== undefined);
   if (flag === undefined || WEIGHT_DTYPES[dtype].usual) return;
@@ -399,7 +397,7 @@ function refuseGroups(flags: FitFlags, dtype: WeightDtype): void {
   );
 }
 
-/** @throws UserError for groups longer than every row, whose scales would be those of the rows. */
+/** @throws UserError for groups longer than every row: their scales would be those of the rows. */
 export function refuseLongGroups(model: LanguageModel, flags: FitFlags): void {
   const size = flags['group-size'];
   if (size === undefined) return;
@@ -491,13 +489,13 @@ export function tableRequestOf(
   };
 }
 
-/** @throws UserError for flags that contradict each other whatever the model is. */
+/** @throws UserError for flags that contradict each other for any model. */
 export function refuseContradictions(flags: FitFlags): void {
   refuseForeign(flags);
   refuseLonePrice(flags);
 }
 
-/** A price needs a time to multiply with. */
+/** @throws UserError for a price without a time to multiply it with. */
 function refuseLonePrice(flags: FitFlags): void {
   const { price, qps, 'train-tokens': trainTokens } = flags;
   if (price === undefined || qps !== undefined || trainTokens !== undefined) return;

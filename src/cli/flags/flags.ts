@@ -175,7 +175,7 @@ export const modelFlags = {
   offline,
 };
 
-/** Flags with the state dict under the name that code has for it. */
+/** The flags, with the state dict under its name in code. */
 export const sourceOf = <Given extends { readonly 'state-dict'?: string | undefined }>(
   flags: Given,
 ) => ({
@@ -183,7 +183,7 @@ export const sourceOf = <Given extends { readonly 'state-dict'?: string | undefi
   stateDict: flags['state-dict'],
 });
 
-/** The given flags of a model as words, for a further command on the same model. */
+/** The given flags of a model as words, for another command on the same model. */
 export const modelWords = (flags: Partial<ParsedFlags<typeof modelFlags>>): string[] => [
   ...(flags.set ?? []).flatMap((override) => ['--set', override]),
   ...(['family', 'config', 'state-dict'] as const).flatMap((name) => {

@@ -4,7 +4,7 @@ import type { OutputFlags } from '../base-command.js';
 import { device, engine, type ParsedFlags, threads, weightFlags } from './flags.js';
 import { count, seedOf, tokens, unreadable, weightForm } from './value-flags.js';
 
-/** Temperatures and penalties beyond this change nothing any more. */
+/** Maximum of temperatures and penalties; larger values have no further effect. */
 const MOST = 1_000_000;
 
 /** A number within bounds: `0.8`, `1e-3`. */

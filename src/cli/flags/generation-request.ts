@@ -1,4 +1,4 @@
-/** What the flags of `minimind generate` ask for: the prompts, the settings and the models of a generation. */
+/** Converts the flags of `minimind generate` to a request: the prompts, the settings and the models of a generation. */
 import os from 'node:os';
 import { UserError, usageError } from '../../base/errors.js';
 import type { GivenScoresRequest } from '../../language/generation/given-distribution.js';
@@ -9,12 +9,12 @@ import { isStdout } from '../output.js';
 import { baseFlags } from './flags.js';
 import type { GenerationFlags } from './generation-flags.js';
 
-/** Number of first tokens whose sampling --explain-sampling shows. */
+/** Number of first tokens whose sampling `--explain-sampling` shows. */
 const EXPLAINED_TOKENS = 3;
 
 const DEFAULT_DRAFT_TOKENS = 4;
 
-/** More than any model reads. */
+/** Maximum bytes of a prompt, more than any model reads. */
 const MAX_PROMPT_BYTES = 16_000_000;
 
 interface GenerationArgs {
@@ -95,15 +95,15 @@ const givenSettings = (flags: GenerationFlags) => ({
   maxTokens: flags['max-tokens'],
 });
 
-/** Flags of given scores: settings of their sampling, and those of the answer. */
+/** Flags that apply to given scores: settings of sampling, and those of the answer. */
 const OF_SCORES = new Set([
   ...['logits', 'probabilities', 'ids', 'temperature', 'top-k', 'top-p', 'min-p'],
   ...['repetition-penalty', 'greedy', ...Object.keys(baseFlags)],
 ]);
 
 /**
- * The given scores and their sampling; undefined where a model makes the scores.
- * @throws UserError for a model, or a flag of one, where the scores are given.
+ * The given scores and their sampling; undefined if a model computes the scores.
+ * @throws UserError for a model, or a flag of one, together with given scores.
  */
 export function scoresRequest(
   { model }: GenerationArgs,
@@ -137,7 +137,7 @@ export const hasScores = ({
 }: Pick<GenerationFlags, 'logits' | 'probabilities'>): boolean =>
   logits !== undefined || probabilities !== undefined;
 
-/** Whether the answer has more than its text: a flag asks for a table. */
+/** Whether a flag requests a table in addition to the text of the answer. */
 export const hasTables = (flags: GenerationFlags): boolean =>
   flags['explain-sampling'] ||
   flags.logprobs !== undefined ||

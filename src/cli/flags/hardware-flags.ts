@@ -104,7 +104,7 @@ export async function hardwareOf(
   return { gpu, gpus: gpuCount(gpus ?? 1), network: null };
 }
 
-/** More GPUs than any machine has, and few enough for exact counts of tokens. */
+/** Maximum GPUs: more than any machine has, and few enough for exact counts of tokens. */
 const MOST_GPUS = 1_000_000;
 
 /** @throws UserError beyond `MOST_GPUS`. */
@@ -123,7 +123,7 @@ export const ownHardware = async (file: string | undefined): Promise<Hardware> =
 const OWN_FILE =
   'write a YAML file as in gpus: { mine: { extends: h100-80gb, memory: 96GB } }, or a name of minimind fit --list-gpus';
 
-/** Names of GPUs have no file ending or folder. */
+/** Whether a name is a file: names of GPUs have no file ending or folder. */
 const isFile = (name: string): boolean => /\.(ya?ml|json)$|[/\\]|^-$/i.test(name);
 
 async function thisMachine(flags: HardwareFlags): Promise<SelectedHardware> {

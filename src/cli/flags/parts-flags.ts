@@ -1,10 +1,10 @@
-/** Flags of conversions and sweeps in parts, and what they ask for. */
+/** Flags of conversions and sweeps in parts, and their request. */
 import * as Flags from '@oclif/core/flags';
 import { usageError } from '../../base/errors.js';
 import { refuseBroken } from '../../base/text/relations.js';
 import { joined } from '../../base/text/words.js';
 import { quote } from '../../config/quote.js';
-import type { PartsRequest } from '../../scale/conversion-parts/parts-plan.js';
+import type { PartsRequest } from '../../scale/conversions/parts-plan.js';
 import { LAUNCH_NAMES } from '../../scale/task-index.js';
 import { SETTING_FLAGS } from '../setting-flags.js';
 import { savedFile } from './flags.js';
@@ -95,7 +95,7 @@ export const sweepFlags = {
 /** Flags of the answer. */
 const OUTPUT = ['json', 'format', 'output', 'force', 'quiet', 'no-color', 'plan'];
 
-/** Settings that a plan keeps: those that decide the bytes of the output, its place and its memory. */
+/** Settings that a plan keeps: those that determine the bytes of the output, its place and its memory. */
 const PLANNED_SETTINGS = [
   'layout',
   'target',
@@ -127,7 +127,7 @@ const PLANNED_SETTINGS = [
   'details',
 ] as const satisfies readonly (keyof PartsRequest | 'details')[];
 
-/** Actions of a command line with flags of parts, and the other flags that each may have. */
+/** Actions of a command line with flags of parts, and the other flags allowed with each. */
 const MODE_FLAGS = {
   parts: [],
   part: ['tasks', 'details'],
@@ -140,7 +140,7 @@ export type PartsMode = keyof typeof MODE_FLAGS;
 
 const MODE_NAMES = Object.keys(MODE_FLAGS) as PartsMode[];
 
-/** How a command works in parts. */
+/** Rules of a command for work in parts. */
 export interface PartsUse {
   /** Flags that a plan keeps. */
   readonly planned: readonly string[];
@@ -152,7 +152,7 @@ export interface PartsUse {
   readonly request: string;
   /** Reason why a flag of the plan is refused without --parts. */
   readonly kept: string;
-  /** Modes that write an output which the plan names: they take its name, and `--force` of the last ones replaces it. */
+  /** Modes that write the output of the plan: they accept OUT, and replace it with `--force` where this is allowed. */
   readonly outputs?: readonly PartsMode[];
 }
 
@@ -222,13 +222,13 @@ function adviceWithout(given: readonly string[], use: PartsUse): string {
 /** Values of actions in advice. */
 const VALUES: Readonly<Partial<Record<PartsMode, string>>> = { part: ' 1', launch: ' slurm' };
 
-/** No container runs without Kubernetes. */
+/** Flags of containers, which run only with Kubernetes. */
 const PLACES = (['image', 'claim'] as const).map((name) => ({
   of: [name, 'excludes', ['launch', 'slurm'], ['launch', 'parallel']] as const,
   advice: () => 'write --launch kubernetes, or remove it',
 }));
 
-/** @throws UserError for a container image or claim where no container runs. */
+/** @throws UserError for a container image or claim if no container runs. */
 export const refuseIdlePlaces = (
   flags: Readonly<Partial<Record<'launch' | 'image' | 'claim', string | undefined>>>,
 ): void => refuseBroken(PLACES, flags);

@@ -1,4 +1,4 @@
-/** What the flags of `minimind quick-test` ask for, and the limits that a result exceeds. */
+/** Converts the flags of `minimind quick-test` to a request, and compares its result with limits. */
 import os from 'node:os';
 import type { QuickTestResult } from '../../check/quick-test-result.js';
 import type { ChecksRequest, ComparisonRequest, TrainingRequest } from '../../check/test-forms.js';
@@ -66,7 +66,10 @@ function wayOf(source: string, { engine }: QuickTestFlags): EngineTarget | undef
   return kind && { engine, device: kind, compute: 'f32' };
 }
 
-/** Lines about the limits that the loss of quantized weights exceeds. A loss that was not measured meets no limit. */
+/**
+ * Lines about the limits that the error of quantized weights exceeds. An error that was not measured exceeds every
+ * limit.
+ */
 export function exceededLoss(flags: QuickTestFlags, { checks }: QuickTestResult): string[] {
   if (flags.weights === undefined) return [];
   const loss = checks.find(({ details }) => details?.quantized)?.details?.quantized?.logits;

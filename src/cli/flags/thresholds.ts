@@ -1,4 +1,4 @@
-/** Thresholds on how far two models are apart, and the lines about those that a result exceeds. */
+/** Thresholds of the distance between two models, and the lines about those that a result exceeds. */
 import * as Flags from '@oclif/core/flags';
 import { percentText } from '../../base/text/units.js';
 import type { ParsedFlags } from './flags.js';
@@ -28,7 +28,10 @@ const amount = (unit: string, example: string) =>
 
 const nats = amount('nats', '0.01');
 
-/** `--max-kl`, `--min-top-match` and `--max-logit-error`. @param needed Flags of which one compares two runs. */
+/**
+ * `--max-kl`, `--min-top-match` and `--max-logit-error`.
+ * @param needed Flags that compare two runs, one of which is required.
+ */
 export const logitLimits = (...needed: string[]) => {
   const relation = { type: 'some' as const, flags: needed };
   const group = { relationships: [relation], helpGroup: 'LIMITS' };

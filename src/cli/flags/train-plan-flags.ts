@@ -187,7 +187,7 @@ export const trainPlanFlags = {
 
 export type TrainPlanFlags = ParsedFlags<typeof trainPlanFlags>;
 
-/** @throws UserError for two lengths. */
+/** The settings that the flags give. @throws UserError for two lengths. */
 export function givenSettingsOf(flags: TrainPlanFlags): GivenSettings {
   refuseTwoLengths(flags);
   const { warmup, decay } = flags;

@@ -49,7 +49,7 @@ export const dtype = Flags.custom<Dtype>({
   },
 });
 
-/** @throws UserError for a type of weights that only `fit` counts, as q4_k_m. */
+/** @throws UserError for a type of weights that only `fit` supports, such as q4_k_m. */
 async function refuseServedType(text: string, context: object): Promise<void> {
   const { parseWeightDtype } = await import('../../estimate/fit/serving/weight-types.js');
   const served = parseWeightDtype(text);
@@ -63,7 +63,7 @@ async function refuseServedType(text: string, context: object): Promise<void> {
   );
 }
 
-/** Several values with commas between them. */
+/** Several values, separated by commas. */
 export const LIST = { multiple: true, multipleNonGreedy: true, delimiter: ',' } as const;
 
 /** Comma-separated names: `--columns parameters,weights`. */
@@ -119,7 +119,7 @@ export const ratios = Flags.custom<number>({
   },
 });
 
-/** Group of a form that names none. */
+/** Default group of a form without one. */
 const USUAL_GROUP = 32;
 
 /** `int8`, `q4`, `4bit`, `int4-64`, `int4-g128`. */
@@ -157,7 +157,7 @@ export const seedOf = Flags.custom<number>({
     parseCount(text) ?? unreadable(name, text, 'a whole number', `write it as in --${name} 7`),
 });
 
-/** Beyond any rate, price or scale; products with it stay finite. */
+/** Maximum of a number: beyond any rate, price or scale, and products with it stay finite. */
 const MOST_NUMBER = 1e12;
 
 /** A number above 0, or also 0. @param example A value for error messages. */
@@ -192,7 +192,7 @@ export function parseShare(text: string): number {
   return Number(number) / (percent ? 100 : 1);
 }
 
-/** Division by a smaller share gives more than any time or cost. */
+/** Minimum share: dividing by a smaller one exceeds any time or cost. */
 const LEAST_SHARE = 1e-9;
 
 /** A share: above 0, at most 1. */
@@ -227,7 +227,7 @@ export const countLimit = Flags.custom<number | bigint>({
     unreadable(options.name, text, 'a count', `write it as in --${options.name} 26M`),
 });
 
-/** Counts are exact up to here. */
+/** Maximum tokens; counts are exact up to here. */
 const MOST_TOKENS = Number.MAX_SAFE_INTEGER;
 
 /** The tokens of a training, data or step, above 0: `10B`, `3e9`. */
@@ -299,7 +299,7 @@ export const range = Flags.custom<{ readonly least: number; readonly most: numbe
   },
 });
 
-/** Tokens of a sequence beyond any that is computed, and few enough for exact counts of positions. */
+/** Maximum tokens of a sequence: beyond any that is computed, and few enough for exact counts of positions. */
 const MOST_CONTEXT = 2 ** 40;
 
 const positiveCount = (text: string, unit: 'count' | 'tokens' = 'count'): number | undefined =>
@@ -321,6 +321,11 @@ export function wholeNumber(
     return unreadable(flag, text, `at most ${most} tokens`, `write it as in --${flag} 32k`);
   }
   if (value === undefined) {
+    const several = text.split(',').map((each) => each.trim());
+    if (several.length > 1 && several.every((each) => positiveCount(each, unit) !== undefined)) {
+      const lines = several.map((each) => `--${flag} ${each}`).join(', ');
+      return unreadable(flag, text, 'one number', `write a line for each: ${lines}`);
+    }
     const example = unit === 'tokens' ? '4096 or 32k' : '128';
     return unreadable(flag, text, 'a positive whole number', `write it as in --${flag} ${example}`);
   }
@@ -340,9 +345,9 @@ export function unreadable(
   throw usageError(`--${flag}: expected ${expected}, found ${quote(text)}`, suggestion);
 }
 
-// Projectors of keys and values
+// Values of projectors of keys and values.
 
-/** A larger ratio would not be a bottleneck. */
+/** Maximum ratio; a larger one would not be a bottleneck. */
 const LARGEST_RATIO = 1024;
 
 const NUMBER = /^\d*\.?\d+$/;

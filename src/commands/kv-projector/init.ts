@@ -81,7 +81,7 @@ export default class KvProjectorInit extends BaseCommand {
   }
 }
 
-/** A linear adapter has neither a hidden width nor dropout. */
+/** Settings that a linear adapter does not have. */
 const RELATIONS = (['ratio', 'dropout'] as const).map((name) => ({
   of: [name, 'requires', ['kind', 'elastic']] as const,
 }));

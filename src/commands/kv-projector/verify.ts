@@ -16,7 +16,7 @@ import type { Changes } from '../../convert/kv-projector/ablations.js';
 import { ACTIVATION_NAMES, PUBLISHED_CHANGES } from '../../convert/kv-projector/ablations.js';
 import type { DataKind, Losses } from '../../convert/kv-projector/verify-adapters.js';
 import { DATA, OPTIMIZER, STEPS } from '../../convert/kv-projector/verify-adapters.js';
-import type { TrainedActivation } from '../../engine/engine.js';
+import type { TrainedActivation } from '../../engine/trainer.js';
 import {
   ablationsReport,
   lossPlot,
@@ -25,7 +25,7 @@ import {
 
 const ABLATIONS = { helpGroup: 'ABLATIONS' };
 
-/** Seeds of an ablation. */
+/** Default number of seeds of an ablation. */
 const SEEDS = 3;
 
 export default class KvProjectorVerify extends BaseCommand {
@@ -154,7 +154,7 @@ function ratesOf(flags: {
   };
 }
 
-/** Ablations train no linear adapter. */
+/** @throws UserError for a learning rate of the linear adapter, which ablations do not train. */
 function refuseLinearRate(rate: number | undefined): void {
   if (rate === undefined) return;
   throw usageError(
@@ -163,7 +163,7 @@ function refuseLinearRate(rate: number | undefined): void {
   );
 }
 
-/** @throws UserError for --lr where each adapter has a rate of its own. */
+/** @throws UserError for --lr if each adapter has its own rate. */
 function refuseIdleRate(
   rate: number | undefined,
   own: Readonly<Record<string, number | undefined>>,
@@ -192,7 +192,7 @@ function changesOf(flags: {
   };
 }
 
-/** Ablations train many times. */
+/** @throws UserError for the full size: ablations train many times. */
 function refuseFull(isFull: boolean): void {
   if (!isFull) return;
   throw usageError(

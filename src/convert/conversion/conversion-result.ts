@@ -283,7 +283,7 @@ export function conversionResult(
   };
 }
 
-/** A packed weight counts with its values, and the scales of a weight are not parameters. */
+/** Parameters of a tensor. A packed weight counts with its values; the scales of a weight are not parameters. */
 function parametersIn({ shape, action }: PlannedTensor): number {
   const isPacked = action.do === 'quantize';
   if (isPacked && action.part !== 'packed') return 0;
@@ -337,7 +337,7 @@ export const merges = (
   tables: readonly Pick<PlannedTable, 'replaces'>[],
 ): boolean => target.form !== 'sincos' && tables.some(({ replaces }) => replaces.length > 1);
 
-/** Adds the layers of the table; a shared table has all of them. */
+/** Adds the layers that use the table; all layers use a shared one. */
 function withLayers(
   error: TableError,
   number: number,
@@ -391,7 +391,7 @@ function describedRun(
     writtenBytes,
     bytesPerSecond: Math.round((readBytes + writtenBytes) / seconds),
     resumed: files.some(({ resumed }) => resumed),
-    // A missing flag is undefined, despite its type.
+    // oclif leaves a missing flag undefined, although its type is boolean.
     checked: Boolean(check),
     products: backend.name,
   };

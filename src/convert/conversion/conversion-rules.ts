@@ -5,8 +5,8 @@ import { groupBy } from '../../base/text/words.js';
 import { tensorPlace } from '../../checkpoint/checkpoint-rules.js';
 
 /**
- * Rules of the SRTE tables of a state dict, required to compare and share them. A problem names its rule; each is
- * checked in exactly one place.
+ * Rules of the SRTE tables of a state dict, required to compare and share them. A problem names its rule, and each rule
+ * is checked in exactly one place.
  */
 export const SRTE_RULES = {
   'srte-present': 'Some tensor is an SRTE table.',
@@ -38,7 +38,7 @@ export interface ConversionFault {
   readonly suggestion: string;
 }
 
-/** Problems of a file: the faults of one kind are one problem, with the first of their tensors. */
+/** Problems of a file: faults of one kind become one problem, with the first of their tensors. */
 function problemsOf(
   file: string,
   faults: readonly ConversionFault[],
@@ -91,7 +91,7 @@ export class SrteFaults {
   }
 }
 
-/** More kinds of faults indicate another model. */
+/** Maximum number of reported kinds of faults; more indicate another model. */
 const MOST_SHOWN = 20;
 
 /** One error for all tensors without a plan; the same fault in many layers is one problem. */

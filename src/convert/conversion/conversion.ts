@@ -98,7 +98,9 @@ async function planned(
     : { input, plan, resources };
 }
 
-/** Warning of flags of an engine where none runs: scripts write them for all conversions. */
+/**
+ * Warning about flags of an engine when none runs. It is not an error, because scripts write them for all conversions.
+ */
 function idleEngine(
   { checkpoint, engine, threads, prove }: ConversionJob,
   { backend }: Resources,
@@ -117,7 +119,7 @@ function idleEngine(
   ];
 }
 
-/** @throws UserError for types of blocks in another file than GGUF. */
+/** A request as a job. @throws UserError for types of blocks in a file other than GGUF. */
 function jobOf(request: ConversionRequest, { container }: CheckpointTarget): ConversionJob {
   const { dtype, merge = 'mean', seed = 0 } = request;
   const blocks = WRITABLE_BLOCKS.find((each) => each === dtype);
@@ -130,12 +132,12 @@ function jobOf(request: ConversionRequest, { container }: CheckpointTarget): Con
   return {
     ...request,
     ...{ merge, seed, blocks, dtype: ENCODABLE_DTYPES.find((each) => each === dtype) },
-    // The ending of a GGUF file asks for a change, like --container.
+    // The ending of a GGUF file requests a container, like --container.
     container: container === 'gguf' ? container : request.container,
   };
 }
 
-/** @throws UserError for `--merge` where nothing is merged, or `--seed` where nothing is random. */
+/** @throws UserError for `--merge` when nothing is merged, or `--seed` when nothing is random. */
 function refuseIdle({ merge, seed, prove }: ConversionRequest, srte: SrtePlan | null): void {
   if (merge !== undefined && !(srte && merges(srte.target, srte.tables))) {
     throw usageError(

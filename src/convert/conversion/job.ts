@@ -96,7 +96,7 @@ export interface ConversionJob {
   readonly warn: (warnings: readonly Problem[]) => Promise<void>;
 }
 
-/** A job as asked for, where a value that is not given is undefined. */
+/** A job as requested; a value that was not given is undefined. */
 export type ConversionRequest = Omit<ConversionJob, 'merge' | 'seed' | 'dtype' | 'blocks'> & {
   /** Type of the parameters; blocks only in a GGUF file. */
   readonly dtype?: EncodableDtype | WritableBlocks | undefined;
@@ -107,7 +107,7 @@ export type ConversionRequest = Omit<ConversionJob, 'merge' | 'seed' | 'dtype' |
 /** State of the output when a run ends before any file is complete. */
 export const NOTHING_WRITTEN = 'nothing was written';
 
-/** Runs `work`. If the process ends meanwhile, as with Ctrl-C, shows what is left. */
+/** Runs `work`. If the process ends meanwhile, for example by Ctrl-C, shows a notice about the state of the output. */
 export async function withStoppedNotice<Result>(
   { display }: Pick<ConversionJob, 'display'>,
   left: () => string,
@@ -122,7 +122,7 @@ export async function withStoppedNotice<Result>(
   }
 }
 
-/** Notices of the work that runs. */
+/** Notices of the work in progress. */
 const running = new Set<() => void>();
 process.on('exit', () => {
   for (const stopped of running) stopped();
@@ -172,7 +172,10 @@ export function isUnspecific(job: ConversionJob): boolean {
   return ![...VALUE_CHANGES, ...OTHER_CHANGES].some(isChange) && !job.dequantize;
 }
 
-/** Endings of files, such as `.onnx`, `.txt` or a mistyped `.safetensor`; but not of versions: `llama-3.2-1b`. */
+/**
+ * Endings of file names, such as `.onnx`, `.txt` or a misspelled `.safetensor`, but not version numbers:
+ * `llama-3.2-1b`.
+ */
 const FILE_ENDING = /^\.(?:[a-z]{3,}\d?|gz|h5|7z)$/;
 
 /** Path and format of an output. */

@@ -22,7 +22,7 @@ export interface MatmulBackend {
   close(): Promise<void>;
 }
 
-/** Below this number of multiplications, loading an engine takes longer. */
+/** Multiplications below which loading an engine takes longer than it saves. */
 const FEW_MULTIPLICATIONS = 1e9;
 /** Measured memory of an engine and of its copies of blocks. */
 const ENGINE_BYTES = { onnx: 120e6, tfjs: 160e6 } as const satisfies Record<EngineName, number>;
@@ -92,8 +92,8 @@ export async function resourcesFor(
 const INDEX_BYTES = 2.5e3;
 
 /**
- * Block sizes and memory of a process that begins with the same work, whatever this one has done: the same for every
- * plan of it.
+ * Block sizes and memory of a process that only carries out a plan. They do not depend on the work of this process, so
+ * they are the same for every run of the plan.
  * @param tensors Number of tensors in the index of the input.
  * @throws UserError when `--max-memory` is insufficient.
  */
@@ -117,7 +117,7 @@ function multiplications({ source, target, tables }: SrtePlan): number {
 }
 
 const LARGEST_BLOCK_BYTES = 64e6;
-/** A multiple that makes even 4-bit values whole bytes. */
+/** Rows are processed in multiples of this, so that even 4-bit values are whole bytes. */
 const ROW_STEP = 4;
 /** Upper bound of the process's memory when it plans; varies from run to run. */
 const STARTED_BYTES = 144e6;
@@ -128,8 +128,9 @@ const STREAMING_BYTES = 48e6;
 const ROUNDING_BYTES = 8e6;
 
 /**
- * Block sizes within the user's memory limit. Without one, the limit is that of the largest blocks where the default is not
- * enough for the smallest: their size then does not depend on what this process has done.
+ * Block sizes within the user's memory limit. Without a limit, the default applies if the smallest blocks fit in it;
+ * else the limit is that of the largest blocks. The size of blocks then does not depend on the earlier work of this
+ * process.
  * @throws UserError with the required minimum, when the user's limit is lower.
  */
 function planMemory(
@@ -172,5 +173,5 @@ function factorisingBytes(srte: SrtePlan | null, blockRows: number): number {
   return lowRankBytes(rowsMade(srte), srte.source.hidden, assumedRank(srte.target), blockRows);
 }
 
-/** Assumed bound of an unknown rank: a larger one is hardly useful. */
+/** Assumed bound of an unknown rank; a larger one is hardly useful. */
 const assumedRank = ({ rank, hidden }: SrteLayout): number => rank ?? Math.ceil(hidden / 4);

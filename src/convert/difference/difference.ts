@@ -101,7 +101,7 @@ export async function differenceOf(
   }
 }
 
-/** Opens a side, if `canLack` also one without the state dicts that its options choose from. */
+/** Opens a side. If `canLack`, it may lack the state dicts that its options choose from. */
 async function openWithDict(path: string, options: SideOptions, canLack: boolean) {
   try {
     return { side: await openSide(path, options), hasDicts: true };
@@ -148,11 +148,9 @@ function sameModel(a: Side, b: Side, layers: readonly LayerDifference[]): boolea
   return (
     layers.length === 0 &&
     a.described.family === b.described.family &&
-    isDeepStrictEqual(modelOf(a.described.document), modelOf(b.described.document))
+    isDeepStrictEqual(a.described.document.model, b.described.document.model)
   );
 }
-
-const modelOf = (document: unknown): unknown => (document as { readonly model?: unknown }).model;
 
 /** @throws UserError for a config and a checkpoint, or for values of configs. */
 function refuseMixed(a: Side, b: Side, comparedBy: DifferenceRequest['comparedBy']): void {
@@ -171,8 +169,7 @@ function refuseMixed(a: Side, b: Side, comparedBy: DifferenceRequest['comparedBy
   }
 }
 
-// Keys in which two configs differ, with their lines
-
+/** Value of a key in one config, and its line. */
 export interface KeyPlace {
   /** Undefined where the key is absent and has no default. */
   readonly value?: unknown;
@@ -229,7 +226,7 @@ interface Keys {
 const writtenOf = ({ document, described }: Side): Keys => ({
   values: leavesOf(document?.value),
   document,
-  // Keys of a config.json are not those of the document with defaults.
+  // The keys of a config.json differ from those of the document with defaults.
   defaults: document && !isHuggingFace(document) ? described?.document : undefined,
 });
 

@@ -4,7 +4,7 @@ import { type Problem, problemsOf, UserError } from '../../base/errors.js';
 import type { Shape } from '../../base/tensor/dtype.js';
 import { setting } from '../../base/text/setting.js';
 import { sumOf } from '../../base/text/words.js';
-import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import type { Checkpoint, CheckpointPath } from '../../checkpoint/checkpoint.js';
 import { storedNames } from '../../checkpoint/names.js';
 import { NoStateDicts, openCheckpoint } from '../../checkpoint/open.js';
 import { parameterNames } from '../../checkpoint/reconcile/faults.js';
@@ -20,7 +20,7 @@ import {
   findConfig,
 } from '../../input/model-input/checkpoint-config.js';
 import { modelViewOf } from '../../input/model-input/gguf/gguf-checkpoint.js';
-import { isCheckpointPath } from '../../input/model-input/locate.js';
+import { locateModel, type ModelPlace } from '../../input/model-input/locate.js';
 import { type ModelFile, modelOf, readConfig } from '../../input/model-input/model-file.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { tensorsOf } from '../../model/architecture/walk.js';
@@ -64,14 +64,17 @@ export interface SideOptions {
  * @throws UserError when it cannot be read, or is a config that is not valid.
  */
 export async function openSide(path: string, options: SideOptions): Promise<Side> {
-  return isCheckpointPath(path) ? checkpointSide(path, options) : configSide(path, options);
+  const place = locateModel(path);
+  return place.kind === 'checkpoint' ? checkpointSide(place, options) : configSide(place, options);
 }
 
-async function configSide(path: string, { family, stateDict }: SideOptions): Promise<Side> {
+async function configSide(place: ModelPlace, { family, stateDict }: SideOptions): Promise<Side> {
   if (stateDict !== undefined) {
-    throw new NoStateDicts(`${path} is a config: ${setting('stateDict')} requires a checkpoint`);
+    throw new NoStateDicts(
+      `${place.path} is a config: ${setting('stateDict')} requires a checkpoint`,
+    );
   }
-  const document = await readConfig(path);
+  const document = await readConfig(place);
   const described = await modelOf(document, { family });
   return {
     path: described.file,
@@ -98,9 +101,12 @@ function describedTensors(model: LanguageModel): Map<string, SideTensor> {
   return tensors;
 }
 
-async function checkpointSide(path: string, { family, stateDict }: SideOptions): Promise<Side> {
-  // A GGUF file whose metadata describe no model is compared under its own names.
-  const checkpoint = modelViewOf(openCheckpoint(path, { stateDict }));
+async function checkpointSide(
+  { path, listing }: CheckpointPath,
+  { family, stateDict }: SideOptions,
+): Promise<Side> {
+  // A GGUF file whose metadata do not describe a model is compared under its own names.
+  const checkpoint = modelViewOf(openCheckpoint(path, { stateDict, listing }));
   try {
     const config = await configOfSide(checkpoint, family);
     return {
@@ -118,7 +124,10 @@ async function checkpointSide(path: string, { family, stateDict }: SideOptions):
   }
 }
 
-/** The config in or next to a checkpoint; one that cannot be read is a warning, as the tensors can be compared. */
+/**
+ * The config in or next to a checkpoint. An unreadable one is only a warning, because the tensors can still be
+ * compared.
+ */
 async function configOfSide(
   checkpoint: Checkpoint,
   family: string | undefined,
@@ -154,7 +163,7 @@ function storedTensors(checkpoint: Checkpoint): Map<string, SideTensor> {
       });
     }
   }
-  // The order of the file.
+  // Tensors in the order of the file.
   return new Map([...stored.keys()].flatMap((name) => entryOf(tensors, name)));
 }
 
@@ -218,7 +227,7 @@ export function summaryOf({
     parameters: described ? modelParameters(described.model) : null,
     values: sumOf(distinct, ({ elements }) => elements),
     bytes: kind === 'config' ? null : sumOf(distinct, ({ bytes }) => bytes ?? 0),
-    // By name where sizes are equal, so that the order of the files does not matter.
+    // Types of equal size are sorted by name, so that the order of the files does not matter.
     types: [...types]
       .sort(([a, bytesA], [b, bytesB]) => bytesB - bytesA || (a < b ? -1 : 1))
       .map(([type]) => type),

@@ -53,8 +53,8 @@ export interface CommonNames {
 }
 
 /**
- * Tensors of both sides under common names: where more names agree without the first part of one side's (`model.`), it
- * is left out.
+ * Tensors of both sides under common names. If more names agree without a prefix of one side, such as `model.`, the
+ * prefix is left out.
  */
 export function underCommonNames(a: Tensors, b: Tensors): CommonNames {
   const agreeing = (first: Tensors, second: Tensors) =>
@@ -81,7 +81,7 @@ function commonestStart(tensors: Tensors): string | undefined {
   return groups.sort((x, y) => y.length - x.length)[0]?.[0];
 }
 
-/** Undefined where two names would become equal. */
+/** Tensors without a prefix of their names; undefined if two names would become equal. */
 function without(tensors: Tensors, prefix: string): Tensors | undefined {
   const short = new Map(
     [...tensors].map(([name, tensor]) => [
@@ -92,7 +92,10 @@ function without(tensors: Tensors, prefix: string): Tensors | undefined {
   return short.size === tensors.size ? short : undefined;
 }
 
-/** @returns Groups in the order of the second side, removed tensors at the places of the first. */
+/**
+ * Differences of tensors, grouped.
+ * @returns Groups in the order of the second side; removed tensors follow the order of the first.
+ */
 export function tensorDifferences(a: Tensors, b: Tensors): TensorDifference[] {
   const [sharedA, sharedB] = [partnersIn(a, b), partnersIn(b, a)];
   const found = [...mergedNames(a, b)].flatMap((name) => {
@@ -121,7 +124,7 @@ export function tensorDifferences(a: Tensors, b: Tensors): TensorDifference[] {
 const formKey = (form: TensorForm | null) =>
   form && [form.shape, form.type, form.sharedWith && templateOf(form.sharedWith).after];
 
-/** Names of both in order: those of the first that the second lacks stay behind the name before them. */
+/** Names of both sides in order: a name that the second side lacks follows its predecessor in the first. */
 function mergedNames(a: ReadonlyMap<string, unknown>, b: ReadonlyMap<string, unknown>) {
   const lacking = new Map<string, string[]>();
   let last = '';
@@ -148,7 +151,7 @@ const tensorForm = (
   sharedWith: sharedWith ?? null,
 });
 
-/** For each name that is not the first of its tensor, the first one; among names that the other side has too. */
+/** Maps each further name of a tensor to its first one, among names that the other side has too. */
 function partnersIn(own: Tensors, other: Tensors): ReadonlyMap<string, string> {
   const first = new Map<number, string>();
   const partners = new Map<string, string>();
@@ -172,8 +175,6 @@ function tensorChanges(before: TensorForm | null, after: TensorForm | null): Ten
     ...(isSharedAlike ? [] : ([after.sharedWith === null ? 'untied' : 'tied'] as const)),
   ];
 }
-
-// Layers
 
 export interface LayerDifference {
   /** Kind of the change. */
@@ -256,7 +257,7 @@ function settingDifferences(before: NamedLayer, after: NamedLayer): SettingDiffe
   });
 }
 
-/** Only the outermost of nested layers that are added or removed. */
+/** The outermost of nested layers that were added or removed. */
 function withoutInner(found: readonly Found[]): Found[] {
   const whole = new Set(
     found
@@ -278,7 +279,7 @@ function layersOf(model: LanguageModel, nameOf: (name: string) => string): Map<s
   for (const { layer } of walk(model)) {
     const { kind } = layer;
     const name = nameOf(layer.name);
-    // Several layers have one name: a residual, and the sequence in it. A shared layer is met more than once.
+    // Several layers can have one name: a residual, and the sequence in it. A shared layer occurs more than once.
     for (let turn = 0; ; turn++) {
       const key = turn === 0 ? name : `${name} ${turn}`;
       const known = layers.get(key);
@@ -311,8 +312,7 @@ function isLayerPart(value: unknown): boolean {
   return 'role' in value || ('kind' in value && 'name' in value);
 }
 
-// Layers by the names of tensors.
-
+/** Layers according to the numbers in the names of tensors. */
 function numberedLayers(tensors: Tensors): Map<string, NamedLayer> {
   const layers = new Map<string, NamedLayer>();
   for (const name of tensors.keys()) {

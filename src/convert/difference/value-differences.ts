@@ -1,4 +1,4 @@
-/** How far the values of tensors with the same name and shape are apart. */
+/** Distance between the values of tensors with the same name and shape. */
 
 import type { ProgressDisplay } from '../../base/progress-display.js';
 import { isSameShape } from '../../base/tensor/dtype.js';
@@ -146,7 +146,7 @@ function tensorDifference({ name, types, limit, distance }: Measured): TensorVal
 
 function valueVerdict(distance: TensorDistance, limit: number): ValueVerdict {
   if (distance.equal === distance.elements) return 'equal';
-  // Zeros of other signs are at distance 0.
+  // Zeros of different signs have the distance 0.
   return relativeError(distance) <= limit ? 'rounding' : 'different';
 }
 
@@ -184,7 +184,7 @@ function layerName(name: string): string {
 /** `model.layers.*.mlp.up_proj.weight` */
 function componentName(name: string): string {
   const { before, number, after } = templateOf(name);
-  // Experts of a mixture are one component.
+  // All experts of a mixture are one component.
   return number === undefined
     ? name
     : `${before}*${after.replace(/\.experts\.\d+\./, '.experts.*.')}`;

@@ -1,14 +1,9 @@
-/** Ablations of the elastic adapter: the final loss without or with another of its parts. */
+/** Ablations of the elastic adapter: the final loss without one of its parts, or with a different one. */
 
 import { setImmediate as breathe } from 'node:timers/promises';
 import { manualSeed } from '../../base/random/index.js';
-import type {
-  AdamWSettings,
-  EngineInfo,
-  TrainedActivation,
-  Trainer,
-  Values,
-} from '../../engine/engine.js';
+import type { EngineInfo, Values } from '../../engine/engine.js';
+import type { AdamWSettings, TrainedActivation, Trainer } from '../../engine/trainer.js';
 import { median, stepsTo } from './convergence.js';
 import { adapterParameters, hiddenOf } from './projector.js';
 import type { DataKind, ElasticDesign, VerifySize } from './verify-adapters.js';
@@ -52,7 +47,7 @@ export interface Changes {
   readonly withoutNorm: boolean;
 }
 
-/** The changes about which something is published. */
+/** The changes with published results. */
 export const PUBLISHED_CHANGES: Changes = {
   ratios: [0.5, 2],
   dropouts: [0],
@@ -208,7 +203,7 @@ const optimizerOf = ({
   learningRate,
 });
 
-/** Steps to a loss beside those of the base with the same seed. */
+/** Steps to a loss, compared with those of the base with the same seed. */
 function speedOf(
   runs: readonly Training[],
   base: readonly Training[],
@@ -237,7 +232,7 @@ async function trained(
   const random = manualSeed(seed);
   const own = withRatio(size, variant.ratio);
   const task = await dataFor(data, own, random, trainer, keys);
-  // The comparison of both kinds draws the linear adapter first.
+  // The comparison of both kinds draws the linear adapter first; this keeps the random values equal.
   freshAdapter('linear', own, random, variant);
   const training = await trainer.train(
     freshAdapter('elastic', own, random, variant),

@@ -7,7 +7,7 @@ import { quoted, tensorPlace } from '../../checkpoint/checkpoint-rules.js';
 import type { Dict, List, PickleValue, Tuple } from '../../checkpoint/torch/pickle/values.js';
 import { isKind } from '../../checkpoint/torch/pickle/values.js';
 
-// Converts values of PyTorch files to JSON and back, keeping integers and floats apart as Python's json does
+// Converts values of PyTorch files to JSON and back, keeping integers and floats apart as Python's json does.
 
 /** Nesting limit, deeper than any real configuration. */
 const MOST_DEPTH = 64;
@@ -241,8 +241,6 @@ function fromMetadata(
   }
   return values;
 }
-
-// Errors of a file
 
 /** Collects all errors of a file. */
 export interface ErrorCollector {

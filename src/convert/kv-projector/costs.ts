@@ -8,7 +8,7 @@ import { bytesIn } from '../../base/tensor/dtype.js';
 import { setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
 import { quote } from '../../config/quote.js';
-import { configPath } from '../../input/model-input/locate.js';
+import { locateModel, type ModelPlace } from '../../input/model-input/locate.js';
 import { loadModelFile } from '../../input/model-input/model-file.js';
 import { add, inputs, mul, v } from '../../model/budget/expression.js';
 import type { Figure } from '../../model/budget/figure.js';
@@ -265,8 +265,7 @@ function flopsOf(width: number, student: number, hidden: number | null, layers: 
   });
 }
 
-// Teachers of the command line
-
+/** Teachers of the command line. */
 interface LoadedTeachers {
   readonly teachers: readonly SizedTeacher[];
   readonly warnings: readonly Problem[];
@@ -310,14 +309,15 @@ function refuseShared(names: readonly string[]): void {
 }
 
 async function teacherOf(file: string) {
-  if (!fs.existsSync(configPath(file))) {
+  const place = locateModel(file);
+  if (!fs.existsSync(place.config)) {
     throw usageError(
       `${setting('teacher')}: ${quote(file)} has no sizes and is not a file`,
       `write its name, width and layers as in ${setting('teacher', 'Qwen2-14B:5120x40')}, or a config or preset`,
     );
   }
-  const { model, warnings } = await loadModelFile(file);
-  const name = configName(file);
+  const { model, warnings } = await loadModelFile(place);
+  const name = configName(place);
   const teacher: SizedTeacher = {
     name,
     width: model.hidden,
@@ -328,16 +328,16 @@ async function teacherOf(file: string) {
 }
 
 /** A folder, or the folder of a config.json, gives its name; any other file its name without extension. */
-function configName(file: string): string {
-  const place = path.resolve(fs.existsSync(file) ? file : configPath(file));
-  const { name, dir, base } = path.parse(place);
-  if (fs.statSync(place).isDirectory()) return base;
+function configName(place: ModelPlace): string {
+  const file = path.resolve(place.kind === 'preset' ? place.config : place.path);
+  const { name, dir, base } = path.parse(file);
+  if ('listing' in place && Array.isArray(place.listing)) return base;
   return base === 'config.json' ? path.basename(dir) : name;
 }
 
 // Published parameters of adapters, with the reason why they differ from the counted ones.
 
-/** The published figures are all of adapters with these widths. */
+/** Widths of the adapters in all published figures. */
 export const PUBLISHED_WIDTHS = { teacher: 5120, student: 1536 } as const;
 
 interface Published {
@@ -362,7 +362,7 @@ interface PublishedParameters extends Pick<Published, 'parameters' | 'text'> {
   readonly reason: string;
 }
 
-/** Counted parameters of an adapter, and the sizes that they follow from. */
+/** Counted parameters of an adapter, and the sizes that determine them. */
 interface Counted {
   readonly width: number;
   readonly student: number;
@@ -375,7 +375,7 @@ function publishedFor(counted: Counted): PublishedParameters | null {
   const { width, student, ratio, perAdapter } = counted;
   const published = PUBLISHED.find((each) => each.ratio === ratio);
   const isSame = width === PUBLISHED_WIDTHS.teacher && student === PUBLISHED_WIDTHS.student;
-  // The guidance names its elastic figures for teachers of any width.
+  // The published guidance gives its elastic figures without regard to the teacher's width.
   if (published === undefined || (ratio === null && !isSame)) return null;
   const { parameters, text } = published;
   if (ratio === null) {

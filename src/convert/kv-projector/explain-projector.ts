@@ -62,7 +62,7 @@ export function explainProjector(
   return { unit: published.unit ?? 'parameters', difference: null, ...judged(all, published) };
 }
 
-/** The adapters that the published figures count, where a teacher has another width. */
+/** Counts of the adapters in the published figures, if a teacher has another width. */
 function publishedCounts(
   projector: ProjectorCosts,
   isOwnWidth: (teacher: string) => boolean,
@@ -80,7 +80,7 @@ function publishedCounts(
   });
 }
 
-/** An adapter, or K and V of a teacher, in a design. */
+/** Count of an adapter, or of K and V of a teacher, in a design. */
 interface DesignCount {
   readonly label: string;
   readonly adapters: number;
@@ -89,7 +89,7 @@ interface DesignCount {
   readonly hasBias?: true;
 }
 
-/** Each design ÷ each other one, for the same and for different numbers of adapters. */
+/** Ratios of each design to each other one, for equal and different numbers of adapters. */
 function designRatios(
   { projectors, student }: ProjectorComparison,
   unit: PublishedRatio['unit'],
@@ -166,7 +166,7 @@ const explainedProjector = (
   weight: number,
 ): ProjectorExplanation => ({ value: BigInt(value), reasons: [{ id, text, weight }] });
 
-/** An adapter and a teacher, each as it is and with other parts. */
+/** Counts of an adapter and of a teacher, unchanged and with other parts. */
 function adapterCounts(
   { teacher, perAdapter, perTeacher, hidden }: TeacherCosts,
   projector: ProjectorCosts,

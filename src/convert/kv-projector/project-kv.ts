@@ -213,7 +213,7 @@ const multiplicationsOf = (tensors: readonly ProjectedTensor[]): number =>
     return (tensor.elements / teacherWidth) * each;
   });
 
-// Applies a saved projector to the keys and values of a file
+// Applies a saved projector to the keys and values of a file.
 
 /** Element types for results. */
 export const OUTPUT_DTYPES = {
@@ -379,7 +379,7 @@ async function project(
   };
 }
 
-/** Results are one file, whose name must not imply another container. */
+/** Place of the results: one file, whose name must not imply another container. */
 function resultsPlace(name: string): CheckpointTarget {
   const isThere = fs.statSync(name, { throwIfNoEntry: false })?.isDirectory() ?? false;
   if (isThere || /[\\/]$/.test(name)) throw folderError(name);

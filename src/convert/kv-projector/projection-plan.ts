@@ -57,7 +57,7 @@ export function planProjection(projector: SavedProjector, kv: Checkpoint): Proje
   const prefix = [...kv.tensors.keys()].some((name) => name.startsWith(INPUT)) ? INPUT : '';
   const { named, ignored, strange } = namedTensors(kv, prefix);
   if (named.length === 0) complain(undefined, 'holds no keys or values', ADVICE);
-  // Of another kind of file, the names of all tensors would say no more.
+  // If no tensor fits, the file is of another kind, and a list of all names would not help.
   else
     for (const name of strange) complain(name, 'is neither keys nor values of a teacher', ADVICE);
   const byModule = groupBy(projector.adapters, ({ module }) => module);
@@ -85,7 +85,7 @@ function namedTensors(kv: Checkpoint, prefix: string) {
   return { named, ignored, strange };
 }
 
-/** Each teacher needs both tensors and its own adapter. */
+/** Checks that each teacher has both tensors and its own adapter. */
 function checkTeachers(
   named: readonly TeacherTensor[],
   { path }: SavedProjector,

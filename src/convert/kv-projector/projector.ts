@@ -16,7 +16,7 @@ export const PROJECTOR_CONTAINERS = ['safetensors', 'pt'] as const satisfies rea
 /** Endings of the names of their files. */
 export const PROJECTOR_ENDINGS: readonly string[] = PROJECTOR_CONTAINERS.flatMap(endingsOf);
 
-// Tensor names and shapes of a projector
+// Tensor names and shapes of a projector.
 
 export type Branch = (typeof BRANCHES)[number];
 
@@ -161,7 +161,7 @@ export function adapterParameters(shape: AdapterShape): Figure {
   }
 }
 
-// Teacher arguments, and published recommendations for their sizes
+// Teacher arguments, and published recommendations for their sizes.
 
 const WRITTEN = /^(.+):(\d+)(?:x(\d+))?$/s;
 
@@ -209,8 +209,8 @@ export function sizeInName(name: string): TeacherSize | undefined {
 const NAME_TOLERANCE = 0.05;
 
 /**
- * Size of a model with counted parameters. Published recommendations use the size in the name, such as 14B for
- * 13.96 billion. If the ratio depends on that, the name takes precedence.
+ * Size of a model with counted parameters. Published recommendations use the size in the name, such as 14B for 13.96
+ * billion. If the two lead to different ratios, the name takes precedence.
  */
 export function sizeOfModel(name: string, parameters: number): TeacherSize {
   const counted: TeacherSize = { parameters, from: 'config' };

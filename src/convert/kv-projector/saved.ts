@@ -48,7 +48,7 @@ export interface SavedProjector {
   readonly warnings: readonly string[];
 }
 
-/** Far more than any projector has, and few enough to display. */
+/** Maximum teachers: far more than any projector has, and few enough to display. */
 const MOST_TEACHERS = 10_000;
 
 const NAMES_ADVICE =

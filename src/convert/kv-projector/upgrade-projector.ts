@@ -1,10 +1,10 @@
 /**
- * Brings a saved linear projector (v1) into the elastic layout (v2).
+ * Converts a saved linear projector (v1) to the elastic layout (v2).
  *
- * SiLU passes a linear map exactly: silu(z) − silu(−z) = z. So the first layer holds A and −A, the second B and −B, with
- * B·A the matrix of v1; further hidden values begin as in a new projector, and with no effect. The norm of v2 is in the
- * way: it takes mean and deviation of each key away, which v1 keeps. Scale and shift of the norm restore their average
- * over given keys. What is left is the error.
+ * SiLU can pass a linear map exactly, because silu(z) − silu(−z) = z. The first layer holds A and −A, the second B and
+ * −B, where B·A is the matrix of v1. Further hidden values start as in a new projector, without an effect. The norm of
+ * v2 removes the mean and deviation of each key, which v1 keeps. The norm's scale and shift restore their averages over
+ * given keys. The remaining difference is the error.
  */
 import { setImmediate as breathe } from 'node:timers/promises';
 import { usageError } from '../../base/errors.js';
@@ -62,7 +62,7 @@ export interface UpgradedAdapter {
   readonly normedError: number;
 }
 
-/** Rows of the comparison, from the file or drawn. */
+/** Number of compared rows, from the file or drawn. */
 const COMPARED_ROWS = 32;
 
 /**
@@ -94,7 +94,7 @@ export async function upgradeProjector(
     try {
       for (const adapter of projector.adapters) {
         steps.doing(`comparing ${adapter.module}.${adapter.branch} with the new layout`);
-        // Lets the text appear, and signals through.
+        // Lets the text appear and signals run.
         await breathe();
         upgraded.push(fill(adapter, tensors, keys.get(branchKey(adapter)), seed));
       }
@@ -189,7 +189,7 @@ function refuseNarrow({ adapters }: SavedProjector, ratio: number): void {
   );
 }
 
-/** The arguments of v1, with those that only v2 has behind the width of the student. */
+/** The arguments of v1, and after the student's width those that only v2 has. */
 function withElasticArguments(
   values: ReadonlyMap<string, PickleValue>,
   ratio: number,
@@ -222,7 +222,7 @@ function emptyTensors(projector: SavedProjector, ratio: number, seed: number): T
   return new Map(made.map((tensor) => [tensor.name, tensor]));
 }
 
-/** Puts an adapter into the tensors, and compares both. */
+/** Writes an adapter into the tensors, and compares it with the original. */
 function fill(
   adapter: SavedAdapter,
   tensors: Tensors,
@@ -329,13 +329,13 @@ function momentsOf(row: Float32Array) {
   return { mean, deviation: Math.sqrt(variance + NORM_EPSILON) };
 }
 
-// Keys and values of a file
-
+/** Keys or values of a file. */
 interface Keys {
-  /** Mean deviation of a row, and mean of all values. */
+  /** Average deviation of a row. */
   readonly scale: number;
+  /** Average of all values. */
   readonly shift: number;
-  /** Rows of the comparison, evenly from the file. */
+  /** Rows of the comparison, spread evenly over the file. */
   readonly rows: Float32Array;
 }
 

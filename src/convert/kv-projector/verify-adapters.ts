@@ -2,16 +2,15 @@
 
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Generator } from '../../base/random/index.js';
+import type { EngineInfo, Values } from '../../engine/engine.js';
 import type {
   AdamWSettings,
   ChainLayer,
-  EngineInfo,
   Task,
   TrainedActivation,
   Trainer,
   TrainingRun,
-  Values,
-} from '../../engine/engine.js';
+} from '../../engine/trainer.js';
 import type { LossTarget } from './convergence.js';
 import { lossTargets, median } from './convergence.js';
 import type { AdapterKind } from './projector.js';
@@ -140,7 +139,7 @@ const zeroValues = (...shape: readonly number[]): Values => ({
   data: new Float32Array(shape.reduce((product, each) => product * each, 1)),
 });
 
-// Published comparison of the adapters' learning speed, on its own or other data
+// Published comparison of the adapters' learning speed, on its own or other data.
 
 /** Lowest and highest of several runs. */
 type LossRange = readonly [number, number];
@@ -232,7 +231,7 @@ export interface VerifyRequest {
   readonly dropout?: number;
   /** Learning rate of each adapter; the published one by default. */
   readonly learningRates?: Partial<Losses> | undefined;
-  /** Loss to count the steps to, besides the last ones. */
+  /** Loss to count the steps to, in addition to the last losses. */
   readonly targetLoss?: number | undefined;
   /** Called after each step; the next step waits for it. */
   readonly watch?: (done: readonly Step[]) => Promise<void>;
@@ -299,12 +298,12 @@ const narrowed = (by: number, size: VerifySize): VerifySize =>
     studentWidth: Math.ceil(size.studentWidth / by),
   });
 
-/** Below this width, the two adapters learn almost equally fast. */
+/** Smallest width of a useful comparison: below it, both adapters learn almost equally fast. */
 const NARROWEST = 64;
 
 /**
- * Narrows both sides by the same factor until the time fits: a quarter, then half of that and so on, down to the
- * narrowest useful widths.
+ * Sizes narrowed by the same factor on both sides until the time fits: a quarter, then half of that and so on, down to
+ * the narrowest useful widths.
  * @param secondsOf Estimated time of a size.
  */
 export function largestSizeWithin(
@@ -322,7 +321,7 @@ export function largestSizeWithin(
   return narrowed(by, size);
 }
 
-/** Approximate memory accesses per value outside the products, as operations; they matter at small widths. */
+/** Memory accesses per value outside the products, counted as operations; they matter at small widths. */
 const VALUE_OPERATIONS = 200;
 
 /** Multiplications and additions of one step of both adapters, forward and backward; they dominate the time. */

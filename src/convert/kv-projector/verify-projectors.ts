@@ -10,7 +10,8 @@ import { formatDuration, formatInteger } from '../../base/text/units.js';
 import { quoted } from '../../checkpoint/checkpoint-rules.js';
 import { openCheckpoint } from '../../checkpoint/open.js';
 import { readInChunks } from '../../checkpoint/view.js';
-import type { Trainer, Values } from '../../engine/engine.js';
+import type { Values } from '../../engine/engine.js';
+import type { Trainer } from '../../engine/trainer.js';
 import type { AblationRequest, Ablations } from './ablations.js';
 import { ablate, variantsOf } from './ablations.js';
 import { loadTeachers, refuseNoWidth } from './costs.js';
@@ -30,8 +31,8 @@ import {
   verifySize,
 } from './verify-adapters.js';
 
-/** Seconds: longer estimates reduce the size, unless the user asks for the full size. */
-const PATIENCE = 60;
+/** Maximum seconds of a comparison. A longer estimate reduces the size, unless the user asks for the full size. */
+const MOST_SECONDS = 60;
 
 export interface VerifyProjectorsRequest {
   readonly data: DataKind;
@@ -166,7 +167,7 @@ export async function verifyAblations(
     const watch = (text: string) => {
       // The first training shows how long the others take.
       const seconds = ((trainings - 1) * (performance.now() - start)) / 1000;
-      if (begun === 1 && seconds > PATIENCE) {
+      if (begun === 1 && seconds > MOST_SECONDS) {
         shown.say(`this takes about ${formatDuration(seconds)}`);
       }
       begun++;
@@ -235,10 +236,10 @@ async function chosenSize(
   if (isChosen) refuseTooLarge(trainer, size);
   const secondsFor = await timeEstimator(trainer, size, manualSeed(request.seed));
   const seconds = secondsFor(size, request.steps);
-  if (seconds <= PATIENCE) return { size, reduced: null };
-  const narrower = largestSizeWithin(size, PATIENCE, (each) => secondsFor(each, request.steps));
+  if (seconds <= MOST_SECONDS) return { size, reduced: null };
+  const narrower = largestSizeWithin(size, MOST_SECONDS, (each) => secondsFor(each, request.steps));
   const taken = isChosen ? seconds : secondsFor(narrower, request.steps);
-  if (taken > PATIENCE) shown.say(`this takes about ${formatDuration(taken)}`);
+  if (taken > MOST_SECONDS) shown.say(`this takes about ${formatDuration(taken)}`);
   if (isChosen) return { size, reduced: null };
   const { teacherWidth: fromTeacherWidth, studentWidth: fromStudentWidth } = size;
   return {
@@ -247,8 +248,7 @@ async function chosenSize(
   };
 }
 
-// The teacher of an ablation: a width by name or config, or keys from a file
-
+/** Teacher of an ablation. */
 interface AblatedTeacher {
   /** Width of a named teacher or a config, or a file with its keys. */
   readonly text: string;

@@ -324,7 +324,7 @@ function emptyAdapter(
     if (isOptional) return [];
     const shape = axes.map((size) => sizes[size]);
     const data = new Float32Array(shape.reduce((product, size) => product * size, 1));
-    // The scale of the norm is the only vector called weight.
+    // The norm's scale is the only vector called weight.
     if (shape.length === 1 && part.endsWith('weight')) data.fill(1);
     return [{ name: partName(moduleName(name), branch, part), shape, data }];
   });

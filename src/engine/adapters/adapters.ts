@@ -11,9 +11,9 @@ export type { GraphicsAdapter } from './graphics-adapter.js';
 export const UNNAMED_CARD = 'graphics card';
 
 /**
- * The adapter that WebGPU would use: from the package `webgpu`, which also reports limits, else from the system. The
- * system knows only cards: the first of several is a guess, and computing without a driver is software. Null when there
- * is none. Never throws, and waits at most some seconds for a driver.
+ * The adapter that WebGPU would use: from the package `webgpu`, which also reports limits, else from the operating
+ * system. The operating system lists only cards, and the first of several is a guess. Null when there is none. Never
+ * throws, and waits at most ten seconds for a driver.
  */
 export async function webgpuAdapter(machine = THIS_MACHINE): Promise<GraphicsAdapter | null> {
   const answer = await webgpuOf(machine);
@@ -33,7 +33,10 @@ export async function cudaAdapters(machine = THIS_MACHINE): Promise<GraphicsAdap
   return [...(await nvidiaOf(machine))];
 }
 
-/** The adapter that CUDA uses; unknown which of several different cards. Null when there is none. */
+/**
+ * The adapter that CUDA uses. With several different cards, its name lists all and its memory is the smallest. Null
+ * when there is none.
+ */
 export async function cudaAdapter(machine = THIS_MACHINE): Promise<GraphicsAdapter | null> {
   const cards = await cudaAdapters(machine);
   const [first] = cards;
@@ -66,7 +69,7 @@ export async function surveyAdapters(machine = THIS_MACHINE): Promise<AdapterSur
   };
 }
 
-/** Asks a machine once in a process: cards do not come and go. */
+/** Caches the answer for each machine: its cards do not change while the process runs. */
 function once<T>(ask: (machine: SystemCalls) => Promise<T>): (machine: SystemCalls) => Promise<T> {
   const answers = new WeakMap<SystemCalls, Promise<T>>();
   return (machine) => {
@@ -107,7 +110,7 @@ function withMemory(adapter: GraphicsAdapter, cards: readonly GraphicsAdapter[])
     : { ...adapter, memoryBytes, source: `${adapter.source}, ${source}` };
 }
 
-/** The card whose name is in the adapter's, else the only candidate: names differ between sources. */
+/** The card whose name is part of the adapter's name, else the only candidate, because names differ between sources. */
 function sameCard(
   adapter: GraphicsAdapter,
   cards: readonly GraphicsAdapter[],
@@ -145,14 +148,14 @@ function aboutWebgpu(answer: WebgpuAnswer): ProblemText[] {
   }
 }
 
-// The adapter that WebGPU uses, from the package `webgpu`: ONNX Runtime includes the same library.
+// The adapter that WebGPU uses, as reported by the package `webgpu`: ONNX Runtime includes the same library.
 
 const WEBGPU_PACKAGE = 'webgpu';
 
 /** Command that installs the tested version. */
 export const WEBGPU_COMMAND = installCommand(`${WEBGPU_PACKAGE}@0.6.2`);
 
-/** Answer of the package: whether it is installed, whether it answered, and the adapter. */
+/** Answer of the package: not installed, no usable answer, or the adapter. */
 export type WebgpuAnswer =
   | { readonly kind: 'missing' }
   | { readonly kind: 'silent' }
@@ -187,7 +190,7 @@ writeSync(1, JSON.stringify({
 process.exit(0);
 `;
 
-/** Never throws. */
+/** Runs the probe in its own process. Never throws. */
 async function askWebgpu(machine: SystemCalls): Promise<WebgpuAnswer> {
   const url = machine.locate(WEBGPU_PACKAGE);
   if (url === null) return { kind: 'missing' };
@@ -201,11 +204,11 @@ interface ProbeOutput {
   readonly listed: unknown;
 }
 
-/** Drivers may have printed around it. */
+/** Parses the probe's output, around which drivers may have printed their own. */
 function read(answer: string): WebgpuAnswer {
   const line = answer.split('\n').find((each) => each.startsWith('{"adapter":'));
   try {
-    // The answer of a process of this program.
+    // Only `PROBE` prints a line with this beginning.
     const { adapter, listed } = JSON.parse(line ?? '') as ProbeOutput;
     if (adapter === null) return { kind: 'answer', adapter: null };
     const found = adapterOf(adapter, String(listed));
@@ -252,7 +255,7 @@ const idOf = (name: string) =>
     .match(/[a-z\d]+/g)
     ?.join('-') ?? '';
 
-/** A limit beyond the exact integers is not reported. */
+/** A limit as a number; null when it is beyond the exact integers. */
 const byteCount = (value: unknown): number | null =>
   typeof value === 'number' && value >= 1
     ? Math.min(Math.floor(value), Number.MAX_SAFE_INTEGER)

@@ -30,7 +30,7 @@ export interface GraphicsAdapter {
 
 type AdapterIdentity = Pick<GraphicsAdapter, 'name' | 'vendor' | 'source'>;
 
-/** A graphics card of which little is known. */
+/** A graphics card with a few known properties. */
 export const card = ({
   name,
   vendor,
@@ -48,7 +48,7 @@ export const card = ({
   ...more,
 });
 
-/** Longer text is not a name. */
+/** Maximum length of a name; longer text is not one. */
 const MAX_CHARACTERS = 100;
 
 /** A driver's name in one line, without terminal control characters; null when nothing is left. */
@@ -61,7 +61,7 @@ export function cleanName(text: unknown): string | null {
 // Vendors of graphics cards.
 
 /**
- * PCI vendor ids, by https://pci-ids.ucw.cz. Excludes display-only adapters: those of servers (ASPEED, Matrox) and
+ * PCI vendor ids, from https://pci-ids.ucw.cz. Excludes display-only adapters: those of servers (ASPEED, Matrox) and
  * virtual machines (Red Hat's virtio, VMware, Bochs, VirtualBox, Hyper-V).
  */
 const PCI_IDS = {
@@ -98,7 +98,7 @@ const WORDS = {
   mesa: 'Mesa',
 } as const satisfies Record<string, string>;
 
-/** The first vendor that a text contains a word of: `sppci_vendor_amd`, `Intel`. */
+/** The first vendor of which a text contains a word: `sppci_vendor_amd`, `Intel`. */
 export function vendorIn(text: string): string | null {
   const word = text
     .toLowerCase()
@@ -117,12 +117,11 @@ function rank(vendor: string | null): number {
 
 type Rated = Pick<GraphicsAdapter, 'vendor' | 'memoryBytes'>;
 
-/** The likely order of preference of a library asked for speed: a guess, right for most machines. */
+/** Order by the likely preference of a library asked for speed: a guess, right for most machines. */
 export const byLikelySpeed = (a: Rated, b: Rated): number =>
   rank(a.vendor) - rank(b.vendor) || (b.memoryBytes ?? 0) - (a.memoryBytes ?? 0);
 
-// Graphics cards as the operating system reports them.
-
+/** Graphics cards as the operating system reports them. */
 export interface SystemCards {
   /** All cards, the likely fastest first. */
   readonly cards: readonly GraphicsAdapter[];
@@ -132,9 +131,7 @@ export interface SystemCards {
   readonly findings: readonly ProblemText[];
 }
 
-// System calls used to find graphics cards.
-
-/** None of these throws: missing data is empty. */
+/** System calls that find graphics cards. None of them throws: missing data is empty. */
 export interface SystemCalls {
   readonly platform: NodeJS.Platform;
   readonly memoryBytes: number;
@@ -172,16 +169,16 @@ export const THIS_MACHINE: SystemCalls = {
   },
 };
 
-/** Milliseconds. A sleeping driver wakes in two or three seconds; some never answer. */
-const PATIENCE = 10_000;
-/** Characters of output that are read. */
+/** A sleeping driver wakes in two or three seconds; some never answer. */
+const TIMEOUT_MS = 10_000;
+/** Maximum characters of output to read. */
 const MAX_ANSWER = 2 ** 20;
 
-/** @param patience In milliseconds. */
+/** Output of a program until it ends or the timeout passes; empty when it does not start. */
 export function ask(
   program: string,
   words: readonly string[],
-  patience = PATIENCE,
+  timeoutMs = TIMEOUT_MS,
 ): Promise<string> {
   let answer = '';
   const answered = new Promise<void>((resolve) => {
@@ -193,13 +190,13 @@ export function ask(
     const end = () => {
       ended();
       clearTimeout(timer);
-      // A process that a driver blocks in the kernel cannot be killed: leave it behind.
+      // A process that a driver blocks in the kernel cannot be killed, so do not wait for it.
       child.kill('SIGKILL');
       child.unref();
       child.stdout?.destroy();
       resolve();
     };
-    const timer = setTimeout(end, patience);
+    const timer = setTimeout(end, timeoutMs);
     child.on('error', end).on('close', end);
     child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       answer += text;

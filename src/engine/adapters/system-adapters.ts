@@ -272,7 +272,7 @@ const isDisplay = (value: unknown): value is Display => typeof value === 'object
 
 function displaysIn(answer: string): Display[] {
   try {
-    // The answer of a program of the system, here and below.
+    // `system_profiler` is part of macOS and prints this type.
     const value = JSON.parse(answer) as { readonly SPDisplaysDataType?: unknown } | null;
     const displays = value?.SPDisplaysDataType;
     if (!Array.isArray(displays)) return [];
@@ -283,8 +283,8 @@ function displaysIn(answer: string): Display[] {
 }
 
 /**
- * Every Mac that runs Node.js has Metal. Displays of some virtual machines lack it: they say so or have no known
- * vendor.
+ * Whether a display uses Metal. Every Mac that runs Node.js has Metal. Displays of some virtual machines lack it: they
+ * report this, or have no known vendor.
  */
 const hasMetal = (display: Display) =>
   !Object.entries(display).some(

@@ -11,10 +11,10 @@ import { isSameShape, shapeText } from '../../base/tensor/dtype.js';
 import { setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
 import { counted } from '../../base/text/words.js';
-import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import type { Checkpoint, CheckpointPath } from '../../checkpoint/checkpoint.js';
 import { checkpointWarnings, findConfig } from '../../input/model-input/checkpoint-config.js';
 import { openModelCheckpoint } from '../../input/model-input/gguf/gguf-checkpoint.js';
-import { configPath, hasWeights, isCheckpointPath } from '../../input/model-input/locate.js';
+import { hasWeights, locateModel } from '../../input/model-input/locate.js';
 import type { ModelFile } from '../../input/model-input/model-file.js';
 import { loadModelFile, modelOf } from '../../input/model-input/model-file.js';
 import { verifiedModel } from '../../input/model-input/verify-checkpoint.js';
@@ -73,11 +73,12 @@ export async function openComparedModel(
       'name a file for one of the two models',
     );
   }
-  if (isCheckpointPath(source)) return checkpointSide(source, own.loaded, display);
-  const loaded = await loadModelFile(source);
-  const folder = path.dirname(configPath(source));
-  return own.checkpoint && source !== '-' && hasWeights(folder)
-    ? checkpointSide(folder, loaded, display, loaded)
+  const place = locateModel(source);
+  if (place.kind === 'checkpoint') return checkpointSide(place, own.loaded, display);
+  const loaded = await loadModelFile(place);
+  const folder = path.dirname(place.config);
+  return own.checkpoint && place.kind !== 'stdin' && hasWeights(folder)
+    ? checkpointSide({ path: folder }, loaded, display, loaded)
     : { loaded, checkpoint: undefined, warnings: loaded.warnings };
 }
 
@@ -87,12 +88,12 @@ export async function openComparedModel(
  * @param named Config that takes precedence.
  */
 export async function checkpointSide(
-  source: string,
+  { path: source, listing }: CheckpointPath,
   otherwise: ModelFile,
   display: ProgressDisplay,
   named?: ModelFile,
 ): Promise<OpenedModel> {
-  const checkpoint = openModelCheckpoint(source);
+  const checkpoint = openModelCheckpoint(source, { listing });
   try {
     const config = named ? undefined : await findConfig(checkpoint, undefined);
     const described = named ?? (config ? await modelOf(config.document) : otherwise);

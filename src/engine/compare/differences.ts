@@ -27,11 +27,11 @@ export const isSame = (a: Float32Array, b: Float32Array): boolean =>
 export type Arithmetic = Pick<EngineInfo, 'compute' | 'deviceKind' | 'weightForm'>;
 
 /**
- * Limit relative to the largest value: above the error of another order of computation, and below the error of a lost
- * state. Graphics cards have their own exponentials, with errors of several units in the last place. Products of
- * float16 differed by up to 2.4e-3 of the largest logit in our test models on the CPU, and by 9e-3 with WebGPU on a
- * software adapter, which also adds in float16: the limit is three times that. Products with quantized weights round
- * their input to 8 bits, so that a difference in its last bit can become one of a 127th.
+ * Limit of a difference, relative to the largest value: above the error of another order of computation, and below the
+ * error of a lost state. Graphics cards have their own exponentials, with errors of several units in the last place.
+ * Products of float16 differed by up to 2.4e-3 of the largest logit in our test models on the CPU. They differed by
+ * 9e-3 with WebGPU on a software adapter, which also adds in float16: the limit is three times that. Products with
+ * quantized weights round their input to 8 bits, so a difference in its last bit can become a difference of 1/127.
  */
 export const relativeLimit = ({ compute, deviceKind, weightForm }: Arithmetic): number =>
   weightForm ? 5e-2 : compute === 'f16' ? 3e-2 : deviceKind === 'cpu' ? 5e-5 : 2e-4;
@@ -164,7 +164,7 @@ export function differenceText(difference: number): string {
   return Number.isFinite(difference) ? difference.toExponential(1) : 'infinite';
 }
 
-/** Empty when rounding was not measured. */
+/** Text of the measured rounding error; empty when it was not measured. */
 export const roundingText = (rounding: number | undefined): string =>
   rounding === undefined
     ? ''

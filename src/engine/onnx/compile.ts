@@ -31,10 +31,10 @@ import {
   emitAltUpSplit,
   emitGate,
   emitHybridBlock,
-  emitInTurn,
   emitLanguageModel,
   emitNeededLogits,
   emitResidual,
+  emitSequence,
   emitSum,
 } from './layers/block.js';
 import {
@@ -194,7 +194,10 @@ export function compileAlone(
   return { ...graph.build('model'), sized: [] };
 }
 
-/** An operation may have more columns of logits than of other values. */
+/**
+ * Maximum rows of a weight for one operation. For the head these are columns of the logits, which have a limit of their
+ * own.
+ */
 function rowLimit(layer: Layer, target: Target): GraphContext['mostRows'] {
   if (layer.kind !== 'languageModel') return (tensor) => rowsWithin(target, tensor);
   const columns = logitColumns(target, layer);
@@ -205,7 +208,7 @@ function rowLimit(layer: Layer, target: Target): GraphContext['mostRows'] {
     );
 }
 
-/** Creates each value once. */
+/** Creates each value only once. */
 function onceEach(): GraphContext['once'] {
   const made = new Map<unknown, unknown>();
   return <Made>(key: unknown, make: () => Made): Made => {
@@ -282,7 +285,7 @@ function addLayer(
     case 'hybridBlock':
       return emitHybridBlock(context, layer, x);
     case 'sequence':
-      return emitInTurn(context, layer.layers, x);
+      return emitSequence(context, layer.layers, x);
     case 'sum':
       return emitSum(context, layer, x);
     case 'residual':

@@ -210,8 +210,9 @@ function gathered(graph: GraphBuilder, table: Initializer, indices: GraphValue):
 }
 
 /**
- * Whether keys and values are cached in place. Other devices have their own memory, from which a cache would be copied
- * in every call; products of float16 would convert the whole of it; and taps show keys of all tokens.
+ * Whether keys and values are cached in place: only on the CPU in float32, without taps. Other devices have their own
+ * memory, so each call would copy the cache. Products of float16 would convert all of it. Taps need the keys of all
+ * tokens.
  */
 export const cachesInPlace = ({ outputs, target }: GraphContext): boolean =>
   outputs.states !== undefined &&

@@ -172,11 +172,11 @@ function droppedKeys(call: Call, window: Window | undefined): number {
   return keptKeys(call, window, start) + tokens - keptKeys(call, window, start + tokens);
 }
 
-// Keys and values of a sequence in buffers that its calls share. Rows are in the order of positions: a call reads those
-// before it as one view, and ONNX Runtime writes its own behind them. Nothing is copied until a buffer is full. Before
-// the first position there is a row of zeros, so that no view is empty.
+// Keys and values of a sequence in buffers that its calls share. Rows are in the order of positions. A call reads the
+// earlier rows as one view, and ONNX Runtime writes the call's own rows after them. Nothing is copied until a buffer is
+// full. Before the first position there is a row of zeros, so that no view is empty.
 
-/** Rows of a new buffer, unless the sequence ends before. A full one doubles. */
+/** Rows of a new buffer, unless the sequence ends before. A full buffer doubles its size. */
 const FIRST_ROWS = 256;
 
 /** Identifies what the first `position` rows contain. */
@@ -232,7 +232,7 @@ export class KeyCache {
     return new this.#library.Tensor('float32', view, [to - from, ...shape]);
   }
 
-  /** Notes that a call is about to replace all rows from `from` on. */
+  /** Records that a call is about to replace all rows from `from` on. */
   beginWriting({ from, to }: Span): void {
     this.#writers.length = from;
     this.#calls++;

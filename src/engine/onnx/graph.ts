@@ -104,7 +104,7 @@ export class GraphBuilder {
   output(value: GraphValue): GraphValue {
     const known = this.#outputs.get(value);
     if (known !== undefined) return known;
-    // An input that is also an output needs a node.
+    // ONNX does not allow an input as an output: a node has to copy it.
     const given = this.#inputs.has(value) ? this.op('Identity', [value]) : value;
     this.#outputs.set(value, given);
     return given;
@@ -117,9 +117,9 @@ export class GraphBuilder {
   }
 
   /**
-   * Declares the sizes of a value that ONNX Runtime cannot infer. It reuses memory for values of the same sizes, and
-   * compares each value with all free memory: with unknown sizes, nothing is reused and the search takes a time that is
-   * quadratic in the number of nodes.
+   * Declares the sizes of a value that ONNX Runtime cannot infer. ONNX Runtime reuses memory for values of the same
+   * sizes, and compares each value with all free memory. With unknown sizes, nothing is reused, and the time of the
+   * search is quadratic in the number of nodes.
    * @param shape Equal names are equal sizes, in every run. An empty name is a size that is inferred.
    */
   sized(value: GraphValue, shape: ValueInfo['shape'], type: ElementType = 'f32'): GraphValue {

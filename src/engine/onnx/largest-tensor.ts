@@ -17,7 +17,7 @@ interface GraphRun {
   readonly start: number;
 }
 
-/** Number of rows for which the parts of the logits should be small enough, independent of other layers. */
+/** Rows for which each part of the logits should fit into one binding. */
 const LOGIT_ROWS = 4096;
 
 /** Columns of the logits that one operation computes: at least the width of the other layers. */
@@ -30,9 +30,10 @@ export const logitColumns = (target: Target, model: Layer): number =>
 const ONE_ROW: GraphRun = { batch: 1, tokens: 1, start: 0 };
 
 /**
- * ONNX Runtime 1.30 splits tensors that are too large into several bindings, but not for every operation: the results
- * of Softmax, LayerNormalization, Where and LinearAttention are silently wrong beyond the limit.
- * @param areLogitsApart Whether they leave the graph in parts (see `logitColumns`).
+ * Checks that no tensor of a call exceeds the binding limit. ONNX Runtime 1.30 splits larger tensors into several
+ * bindings, but not for every operation: the results of Softmax, LayerNormalization, Where and LinearAttention are
+ * silently wrong beyond the limit.
+ * @param areLogitsApart Whether the logits leave the graph in parts (see `logitColumns`).
  * @throws UserError with the part of the call that would fit.
  */
 export function checkFits(

@@ -33,7 +33,7 @@ export function loadLibrary(require: Require = createRequire(import.meta.url)): 
   process.env.ORT_DISABLE_TELEMETRY ??= '1';
   try {
     const library = require(PACKAGE) as Library;
-    // Errors are thrown; standard error is for messages of this program.
+    // Errors are thrown, and standard error is for messages of this program.
     library.env.logLevel = 'fatal';
     return library;
   } catch (error) {

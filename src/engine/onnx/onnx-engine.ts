@@ -129,7 +129,7 @@ export async function openOnnx(options: OnnxOptions): Promise<Engine> {
         throw error;
       }
     },
-    // Other sessions end with their programs.
+    // Other sessions close with their programs.
     close: async () => held?.release(),
   };
 }
@@ -177,7 +177,10 @@ async function heldOpen(
   }
 }
 
-/** Shows the first line of the cause: the only information about unknown errors. */
+/**
+ * Error for a provider that does not start, with the first line of the cause: the only information about unknown
+ * errors.
+ */
 function unusable(provider: Provider, error: unknown): UserError {
   const reason = reasonOf(error);
   const failures: readonly Failure[] = PROVIDERS[provider].failures;
@@ -220,9 +223,9 @@ function quantizedLookup(
 }
 
 /**
- * Time for which a thread waits busily for its part of the next operation: longer than the small operations between
- * two products take. By default threads wait so long that, where other programs use the processor, the system takes
- * it from them in the middle of an operation, and a token takes up to five times as long.
+ * Time of busy waiting for a thread's part of the next operation: longer than the small operations between two
+ * products. ONNX Runtime waits so long by default that, on a busy machine, the system preempts threads in the middle of
+ * an operation. A token then takes up to five times as long.
  */
 const SPIN_MICROSECONDS = 50;
 

@@ -171,7 +171,7 @@ const IN_PLACE = {
   BF16: 'bf16',
 } as const satisfies Record<MappableDtype, ElementType>;
 
-/** Smaller tensors are stored in the graph itself. */
+/** Maximum elements of a tensor that is stored in the graph itself. */
 const FEW_ELEMENTS = 256;
 
 type PlacedMatrix = Readonly<Record<QuantizedPart, Initializer>>;
@@ -274,7 +274,7 @@ export class PlacedWeights {
   }
 }
 
-/** Some rows of what an initializer holds. */
+/** Some rows of an initializer. */
 export function initializerRows(
   { name, type, shape, bytes }: Initializer,
   rows: Rows,

@@ -6,14 +6,14 @@ import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Param } from '../../model/architecture/param.js';
 import type { WeightMatrix } from '../../model/architecture/weight-matrices.js';
 import { quantizedMatrices } from '../../model/architecture/weight-matrices.js';
-import type { ExportFile, OnnxExport, OnnxOperator, OnnxValue } from '../engine.js';
+import type { ExportFile, OnnxExport, OnnxOperator, OnnxValue } from '../onnx-export.js';
 import type { WeightSource } from '../weights/weights.js';
 import { compileAlone } from './compile.js';
 import type { QuantizedLookup, QuantizedWeight, Rows } from './context.js';
 import { columnsOf } from './context.js';
 import { aligned, initializerRows, weightBytes } from './placed-weights.js';
-import type { About, GraphProto, Initializer, LateBytes, ValueInfo } from './proto.js';
-import { encodeInStretches, IR_VERSION, OPERATOR_SETS, totalLength } from './proto.js';
+import type { About, GraphProto, Initializer, LazyBytes, ValueInfo } from './proto.js';
+import { encodeInParts, IR_VERSION, OPERATOR_SETS, totalLength } from './proto.js';
 import type { QuantizedPart } from './quantized-products.js';
 import {
   lookupName,
@@ -23,7 +23,7 @@ import {
   quantizedWeight,
 } from './quantized-products.js';
 
-/** Larger weights go to a separate file: a message of Protocol Buffers ends at 2 GiB. */
+/** Maximum bytes of weights inside the graph: a message of Protocol Buffers ends at 2 GiB. */
 const MOST_INSIDE_BYTES = 1e9;
 
 interface ExportOptions extends About {
@@ -41,35 +41,35 @@ export function planExport(
   source: WeightSource,
   { name, external, weightForm: form, ...about }: ExportOptions,
 ): OnnxExport {
-  const laid = new LaidWeights(source, `${name}.data`);
+  const weights = new ExternalWeights(source, `${name}.data`);
   const matrices = form && quantizedMatrices(model);
   const quantized: QuantizedLookup = (tensor, rows) => {
     const matrix = matrices?.get(tensor);
-    return form && matrix && laid.placeQuantized(matrix, form, rows);
+    return form && matrix && weights.placeQuantized(matrix, form, rows);
   };
-  const graph = compileAlone(model, (...which) => laid.place(...which), quantized);
-  const isBeside = external || laid.file.length > MOST_INSIDE_BYTES;
-  const metadata = new Map([...about.metadata, ...laid.shapes()]);
-  const stretches = encodeInStretches(graph, { ...about, metadata }, (each) =>
-    isBeside ? undefined : laid.contentOf(each),
+  const graph = compileAlone(model, (...which) => weights.place(...which), quantized);
+  const isExternal = external || weights.file.length > MOST_INSIDE_BYTES;
+  const metadata = new Map([...about.metadata, ...weights.shapes()]);
+  const parts = encodeInParts(graph, { ...about, metadata }, (each) =>
+    isExternal ? undefined : weights.contentOf(each),
   );
-  const length = totalLength(stretches);
-  const main = { name, length, pieces: () => piecesOf(stretches) };
+  const length = totalLength(parts);
+  const main = { name, length, pieces: () => piecesOf(parts) };
   return {
-    files: [main, ...(isBeside ? [laid.file] : [])],
+    files: [main, ...(isExternal ? [weights.file] : [])],
     irVersion: IR_VERSION,
     operatorSets: OPERATOR_SETS.map((set) => ({ ...set, domain: shownDomain(set.domain) })),
     inputs: graph.inputs.map(shownValue),
     outputs: graph.outputs.filter((each) => typeof each !== 'string').map(shownValue),
     operators: operatorsOf(graph),
-    weights: laid.totals,
+    weights: weights.totals,
   };
 }
 
-function* piecesOf(stretches: readonly (Uint8Array | LateBytes)[]): Generator<Uint8Array> {
-  for (const stretch of stretches) {
-    if (stretch instanceof Uint8Array) yield stretch;
-    else yield* stretch.pieces();
+function* piecesOf(parts: readonly (Uint8Array | LazyBytes)[]): Generator<Uint8Array> {
+  for (const part of parts) {
+    if (part instanceof Uint8Array) yield part;
+    else yield* part.pieces();
   }
 }
 
@@ -80,14 +80,14 @@ interface ShapeInModel {
 }
 
 /** Weights in one file next to the graph, each under its name in the model. */
-class LaidWeights {
+class ExternalWeights {
   readonly #source: WeightSource;
   readonly #name: string;
   readonly #placed = new Map<Param, Initializer>();
   readonly #quantized = new Map<Param, Readonly<Record<QuantizedPart, Initializer>>>();
-  readonly #contents = new Map<string, LateBytes>();
+  readonly #contents = new Map<string, LazyBytes>();
   /** Contents of the file, in order. */
-  readonly #stretches: { readonly offset: number; readonly content: LateBytes }[] = [];
+  readonly #parts: { readonly offset: number; readonly content: LazyBytes }[] = [];
   readonly #shapes = new Map<string, ShapeInModel>();
   #form: WeightForm | undefined;
   #end = 0;
@@ -104,7 +104,7 @@ class LaidWeights {
     const initializer = rows === undefined ? placed : initializerRows(placed, rows);
     const count = initializer.shape.reduce((product, size) => product * size, 1);
     const first = (rows?.first ?? 0) * columnsOf(tensor);
-    this.#contents.set(initializer.name, this.#late(tensor, first, count));
+    this.#contents.set(initializer.name, this.#lazy(tensor, first, count));
     if (rows !== undefined) this.#shapes.set(tensor.name, { shape: tensor.shape });
     return initializer;
   }
@@ -117,14 +117,14 @@ class LaidWeights {
     const weight = quantizedWeight(matrix, form, rows, (part) => known[part]);
     for (const part of QUANTIZED_PARTS) {
       const initializer = weight[part];
-      const content = this.#latePart(part, matrix, form, rows);
+      const content = this.#lazyPart(part, matrix, form, rows);
       this.#contents.set(initializer.name, content);
       if (part === 'codes') this.#contents.set(lookupName(initializer), content);
     }
     return weight;
   }
 
-  /** Notes the shape of a weight whose initializers do not show it. */
+  /** Records the shape of a weight whose initializers do not show it. */
   #describe({ tensor, columns, isTransposed }: WeightMatrix, form: WeightForm, rows?: Rows): void {
     const { name, shape } = tensor;
     const isShown = rows === undefined && shape.length === 2 && columns % form.group === 0;
@@ -141,7 +141,7 @@ class LaidWeights {
   #quantize(matrix: WeightMatrix, form: WeightForm) {
     const initializer = (part: QuantizedPart): Initializer => {
       const { type, shape } = partLayout(part, matrix, form, matrix.rows);
-      const content = this.#latePart(part, matrix, form);
+      const content = this.#lazyPart(part, matrix, form);
       const name = `${matrix.tensor.name}:${part}`;
       return { name, type, shape, bytes: this.#append(content) };
     };
@@ -154,7 +154,7 @@ class LaidWeights {
     return parts;
   }
 
-  #latePart(part: QuantizedPart, matrix: WeightMatrix, form: WeightForm, rows?: Rows): LateBytes {
+  #lazyPart(part: QuantizedPart, matrix: WeightMatrix, form: WeightForm, rows?: Rows): LazyBytes {
     const { first, count } = rows ?? { first: 0, count: matrix.rows };
     const { rowBytes } = partLayout(part, matrix, form, count);
     return {
@@ -163,15 +163,15 @@ class LaidWeights {
     };
   }
 
-  #append(content: LateBytes) {
+  #append(content: LazyBytes) {
     const offset = aligned(this.#end);
     this.#end = offset + content.length;
-    this.#stretches.push({ offset, content });
+    this.#parts.push({ offset, content });
     return { location: this.#name, offset, length: content.length };
   }
 
   /** Bytes of a placed weight; undefined for another initializer. */
-  contentOf({ name }: Initializer): LateBytes | undefined {
+  contentOf({ name }: Initializer): LazyBytes | undefined {
     return this.#contents.get(name);
   }
 
@@ -184,7 +184,7 @@ class LaidWeights {
     return {
       tensors: tensors.length,
       elements: sumOf(tensors, ({ elements }) => elements),
-      bytes: sumOf(this.#stretches, ({ content }) => content.length),
+      bytes: sumOf(this.#parts, ({ content }) => content.length),
       dtype: 'F32',
       quantized: this.#form
         ? {
@@ -200,20 +200,20 @@ class LaidWeights {
     const known = this.#placed.get(tensor);
     if (known !== undefined) return known;
     const { name, shape, elements } = tensor;
-    const bytes = this.#append(this.#late(tensor, 0, elements));
+    const bytes = this.#append(this.#lazy(tensor, 0, elements));
     const initializer = { name, type: 'f32', shape, bytes } as const;
     this.#placed.set(tensor, initializer);
     return initializer;
   }
 
-  #late(tensor: Param, first: number, count: number): LateBytes {
+  #lazy(tensor: Param, first: number, count: number): LazyBytes {
     const length = count * Float32Array.BYTES_PER_ELEMENT;
     return { length, pieces: () => weightBytes(this.#source, tensor, first, count) };
   }
 
   *#pieces(): Generator<Uint8Array> {
     let end = 0;
-    for (const { offset, content } of this.#stretches) {
+    for (const { offset, content } of this.#parts) {
       yield new Uint8Array(offset - end);
       yield* content.pieces();
       end = offset + content.length;

@@ -21,7 +21,7 @@ import type { Library, OrtTensor, Session } from './library.js';
 import type { PlacedWeights } from './placed-weights.js';
 import { heldBytes, outputName } from './quantized-products.js';
 
-// Errors of ONNX Runtime, translated to actionable messages.
+// Known errors of ONNX Runtime, and messages with a fix.
 
 export interface Failure {
   readonly pattern: RegExp;
@@ -177,7 +177,7 @@ export class OnnxProgram implements Program {
       new Map([...values].map(([path, value]) => [path, valuesOf(tensor(value))]));
     return {
       output: ofLastTokens(
-        besideEachOther(output.map((part) => valuesOf(tensor(part)))),
+        joinedColumns(output.map((part) => valuesOf(tensor(part)))),
         call.lastTokens,
       ),
       blocks: all(blocks),
@@ -195,8 +195,8 @@ export class OnnxProgram implements Program {
 }
 
 /**
- * Frees the memory of tensors: a buffer that is sent to a closed port belongs to no one any more. Left to the garbage
- * collector, a state of 9 MB for each token makes it run at every third one, for as long as the token takes.
+ * Frees the memory of tensors at once, by sending their buffers to a closed port. Left to the garbage collector, a
+ * state of 9 MB per token would trigger a collection every third token, which takes as long as the token.
  */
 function free(tensors: readonly OrtTensor[]): void {
   const buffers = tensors
@@ -222,8 +222,8 @@ function valuesOf({ data, dims }: OrtTensor): Values {
   return { shape: dims, data };
 }
 
-/** Joins the columns of a value. */
-function besideEachOther(parts: readonly Values[]): Values {
+/** Joins parts of a value along the columns. */
+function joinedColumns(parts: readonly Values[]): Values {
   const [first, ...others] = parts;
   if (first && others.length === 0) return first;
   const widths = parts.map(({ shape }) => shape.at(-1) ?? 0);

@@ -96,7 +96,7 @@ export interface About {
 }
 
 /** Bytes that are read only when written, in pieces that may reuse their memory. */
-export interface LateBytes {
+export interface LazyBytes {
   readonly length: number;
   readonly pieces: () => Iterable<Uint8Array>;
 }
@@ -106,36 +106,36 @@ export interface LateBytes {
  * @param contentOf Bytes of an initializer to store in the model instead of a reference to a file; undefined to leave
  * it unchanged.
  */
-export function encodeInStretches(
+export function encodeInParts(
   graph: GraphProto,
   { version, metadata }: About,
-  contentOf: (initializer: Initializer) => LateBytes | undefined,
-): (Uint8Array | LateBytes)[] {
-  const stretches = [
+  contentOf: (initializer: Initializer) => LazyBytes | undefined,
+): (Uint8Array | LazyBytes)[] {
+  const parts = [
     encodedMessage((writer) => writeNodes(graph, writer)),
-    ...graph.initializers.flatMap((each) => initializerStretches(each, contentOf(each))),
+    ...graph.initializers.flatMap((each) => initializerParts(each, contentOf(each))),
     encodedMessage((writer) => writeEnds(graph, writer)),
   ];
   const head = encodedMessage((writer) => {
     writeMaker(writer);
     writer.writeStringField(3, version);
-    writeHeader(writer, 7, totalLength(stretches));
+    writeHeader(writer, 7, totalLength(parts));
   });
   const tail = encodedMessage((writer) => {
     writeOperatorSets(writer);
     for (const entry of metadata) writer.writeMessage(14, writeEntry, entry);
   });
-  return [head, ...stretches, tail];
+  return [head, ...parts, tail];
 }
 
 /** Total bytes. */
-export const totalLength = (stretches: readonly { readonly length: number }[]): number =>
-  stretches.reduce((sum, { length }) => sum + length, 0);
+export const totalLength = (parts: readonly { readonly length: number }[]): number =>
+  parts.reduce((sum, { length }) => sum + length, 0);
 
-function initializerStretches(
+function initializerParts(
   initializer: Initializer,
-  content: LateBytes | undefined,
-): (Uint8Array | LateBytes)[] {
+  content: LazyBytes | undefined,
+): (Uint8Array | LazyBytes)[] {
   if (content === undefined) {
     return [encodedMessage((writer) => writer.writeMessage(5, writeInitializer, initializer))];
   }

@@ -189,16 +189,16 @@ export function quantizedWeight(
 const PRODUCTS: ReadonlySet<string> = new Set(['Gemm', 'MatMul', 'FusedMatMul']);
 
 /**
- * Layers whose own products stay in float32, but not those of their sublayers. A router's choice depends on the last
- * bit when two experts score almost the same, and it costs little. In float16 a token of fixtures/minimind/v2-moe got
- * another expert, which moved its logits by a third of the largest. See "selective precision" in section 2.4 of
- * https://arxiv.org/abs/2101.03961. The state of a scan is a sum over all tokens.
+ * Layers whose own products stay in float32, but not those of their sublayers. A router is cheap, and its choice
+ * depends on the last bit when two experts score almost the same. In float16 a token of fixtures/minimind/v2-moe was
+ * routed to another expert, which changed its logits by a third of the largest. See "selective precision" in section
+ * 2.4 of https://arxiv.org/abs/2101.03961. The state of a scan is a sum over all tokens.
  */
 const EXACT: ReadonlySet<Layer['kind']> = new Set(['router', 'mamba', 'stateSpaceDual'] as const);
 
 /**
- * The graph of a layer with its products in float16. A value is rounded once for all products that read it, and a
- * weight when the session is created. Bodies of operators, such as a scan's, stay unchanged.
+ * The graph of a layer with its products in float16. A value is rounded once for all products that read it, a weight
+ * when the session is created. Bodies of operators, such as a scan's, stay unchanged.
  */
 export function withFloat16Products(graph: GraphProto, layer: Layer): GraphProto {
   const rounded = roundedAlready(graph);

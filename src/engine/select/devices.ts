@@ -79,7 +79,7 @@ export async function chooseEngine(
 const passedChecks = new WeakMap<Choosable, Map<string, SelfCheck>>();
 
 /**
- * Checks an engine on the processor once in a process: the same code with the same settings computes the same. A
+ * Checks an engine on the CPU once in a process, because the same code with the same settings computes the same. A
  * graphics card can be lost, so it is checked each time.
  */
 async function checkOnce(
@@ -204,7 +204,7 @@ export function engineNotice(
     return `${title} has only a software adapter here (${info.device}): it computes on the CPU, slowly`;
   }
   const cards = skipped.filter((each) => each.device !== 'cpu');
-  // A finding about an existing card says more than a missing card.
+  // A finding about an existing card explains more than the absence of a card.
   const known = cards.find(({ why }) => why !== NO_CARD);
   if (known !== undefined) {
     const { engine: name, backend, why, suggestion } = known;

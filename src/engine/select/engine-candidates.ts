@@ -104,7 +104,7 @@ export const CANDIDATES = [
   onnx('cuda', { device: 'cuda', platforms: ['linux', 'win32'] }),
   onnx('webgpu', { device: 'webgpu' }),
   onnx('dml', { device: 'directml', platforms: ['win32'] }),
-  // It may compute in float16 on its own, so it is used only on request.
+  // It may compute in float16 by itself, so it is used only on request.
   onnx('coreml', { device: 'coreml', platforms: ['darwin'], isAutomatic: false }),
   onnx('cpu'),
   tfjs('node-gpu', '@tensorflow/tfjs-node-gpu', {

@@ -3,9 +3,10 @@
 import type { MatrixProducts } from '../../base/linalg/matrix.js';
 import { plainProducts } from '../../base/linalg/matrix.js';
 import { fillKeyedUniform, streamKey } from '../../base/tensor/random.js';
-import type { EngineName, Trainer } from '../engine.js';
+import type { EngineName } from '../engine.js';
 import type { ClosableProducts } from '../float32-products.js';
 import type { BackendName } from '../tfjs/backends.js';
+import type { Trainer } from '../trainer.js';
 import type { EngineChoice, EngineChoiceKey, SkippedEngine } from './devices.js';
 import { firstUsable } from './devices.js';
 import type { SelfCheck } from './self-check.js';
@@ -63,7 +64,7 @@ export async function chooseProducts(
 /** Error limit of a sum of 300 products of numbers up to 1: about ten times the rounding error. */
 const LIMIT = 1e-4;
 
-/** Compares with plain JavaScript in float64, for odd sizes. */
+/** Compares products with plain JavaScript in float64, for odd sizes. */
 async function checkProducts(products: MatrixProducts): Promise<SelfCheck> {
   const [m, n, k] = [37, 41, 300];
   const [a, b] = [randomMatrix(m, k, 'a'), randomMatrix(n, k, 'b')];

@@ -41,7 +41,7 @@ import { buffer } from '../../model/architecture/param.js';
 import type { Engine, EngineInfo, Values } from '../engine.js';
 import { randomWeights } from '../weights/weights.js';
 
-/** Its window is shorter than the input of the check. */
+/** Hybrid model. Its window is shorter than the input of the check. */
 const hybridModel = (): LanguageModel =>
   hybrid.build(
     hybrid.schema.parse({
@@ -218,18 +218,18 @@ function parallelBlock(name: string): Layer {
 
 /** Latent attention; experts in two tensors, selected by groups. */
 function latentBlock(name: string): Layer {
-  const [queryRank, latentRank, nopeDim, turnedDim, valueDim] = [6, 10, 6, 4, 5];
+  const [queryRank, latentRank, nopeDim, rotatedDim, valueDim] = [6, 10, 6, 4, 5];
   const at = `${name}.attention`;
   const mix = latentAttention(at, {
     query: sequence(`${at}.query`, [
       product(`${at}.query_down`, HIDDEN, queryRank),
       rmsNormLayer(`${at}.query_norm`, queryRank, EPS),
-      product(`${at}.query_up`, queryRank, HEADS * (nopeDim + turnedDim)),
+      product(`${at}.query_up`, queryRank, HEADS * (nopeDim + rotatedDim)),
     ]),
-    keyValueDown: product(`${at}.down`, HIDDEN, latentRank + turnedDim),
+    keyValueDown: product(`${at}.down`, HIDDEN, latentRank + rotatedDim),
     latentNorm: rmsNormLayer(`${at}.latent_norm`, latentRank, EPS),
     keyValueUp: product(`${at}.up`, latentRank, HEADS * (nopeDim + valueDim)),
-    rotary: rotary(`${at}.rotary`, { base: 100, headDim: turnedDim, pairs: 'neighbours' }),
+    rotary: rotary(`${at}.rotary`, { base: 100, headDim: rotatedDim, pairs: 'neighbours' }),
     out: product(`${at}.out`, HEADS * valueDim, HIDDEN),
     heads: HEADS,
     latentRank,
@@ -271,7 +271,7 @@ export interface SelfCheck {
 
 const SELF_CHECK_SEED = 1;
 
-/** Enough rows for the kernels that graphics cards use for larger products and attention. */
+/** Tokens of the check: enough rows for the kernels that graphics cards use for larger products and attention. */
 const TOKENS = 40;
 const SELF_CHECK_IDS = {
   batch: 1,
@@ -336,12 +336,12 @@ async function outputDifference(
 /** Rows and columns of the timed product. */
 const SIZE = 512;
 /**
- * Rows of the run before the timed ones. On a processor, few let the code be compiled; a graphics card compiles for the
- * number of rows.
+ * Rows of the run before the timed ones. On the CPU a few rows suffice to compile the code; a graphics card compiles
+ * for the number of rows.
  */
 const warmUpRows = ({ deviceKind }: EngineInfo): number => (deviceKind === 'cpu' ? SIZE / 8 : SIZE);
-/** Seconds. */
-const PATIENCE = 0.25;
+/** Seconds of timing. */
+const TIMING_SECONDS = 0.25;
 
 /** Floating-point operations per second of a product of two matrices of 512 × 512, the fastest of several. */
 export async function productSpeed(engine: Engine): Promise<number> {
@@ -360,7 +360,7 @@ export async function productSpeed(engine: Engine): Promise<number> {
     const start = performance.now();
     await program.run({ inputs: [input] });
     fastest = Math.min(fastest, (performance.now() - start) / 1000);
-  } while ((performance.now() - begin) / 1000 < PATIENCE);
+  } while ((performance.now() - begin) / 1000 < TIMING_SECONDS);
   await program.release();
   return (2 * SIZE ** 3) / fastest;
 }

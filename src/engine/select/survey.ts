@@ -103,7 +103,7 @@ async function tryApart(
   apart: EngineSurveyOptions['apart'],
 ): Promise<SurveyEntry> {
   try {
-    // The answer of a process of this program.
+    // The process runs this program, so its output has this type.
     const answer = JSON.parse(await apart(candidate.name)) as Answer;
     if ('engines' in answer) return answer.engines[0];
     return unusable(candidate, answer.message, answer.suggestion);

@@ -57,7 +57,7 @@ const BACKENDS = {
 
 export type BackendName = keyof typeof BACKENDS;
 
-/** Disables the checks of a debug build, and so advice on the console. */
+/** Loads TensorFlow.js without the checks of a debug build and its advice on the console. */
 function loadCore(packages: Packages): Tf {
   const tf = packages.load(CORE) as Tf;
   tf.enableProdMode();
@@ -133,7 +133,7 @@ const PACKAGE = '@tensorflow/tfjs-backend-wasm';
 
 /** Addresses of WebAssembly have 32 bits. */
 const HEAP_BYTES = 2 ** 32;
-/** Always kept free for allocations of a running kernel: if one fails, its result is garbage. */
+/** Memory always kept free for the allocations of a running kernel: if one fails, its result is garbage. */
 const HEADROOM_BYTES = 64 * 2 ** 20;
 
 /** Used part of the module behind the backend. */
@@ -145,7 +145,7 @@ interface WasmModule {
 
 const heaps = new WeakMap<Tf, Heap>();
 
-/** Makes wasm the current backend, from the file in its package and so without a network. */
+/** Makes wasm the current backend. It is read from the file in its package, so no network is needed. */
 async function startWasm(
   packages: Packages,
   tf: Tf,
@@ -172,7 +172,8 @@ async function initialise(
 }
 
 /**
- * A failed start, such as without address space, prints lines of the library; the error that follows reports it once.
+ * Runs `work` without the lines that the library prints when a start fails, for example without address space. The
+ * error that follows reports the failure once.
  */
 async function quietly<T>(work: () => Promise<T>): Promise<T> {
   const { warn, error } = console;
@@ -200,7 +201,9 @@ async function withoutNewListeners<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Makes a failed allocation an error. The backend treats its address, 0, as valid, and overwrites its own data. */
+/**
+ * Turns a failed allocation into an error. The backend treats its address, 0, as valid, and overwrites its own data.
+ */
 export function guardHeap(module: WasmModule): Heap {
   const allocate = module._malloc;
   const reserve = (bytes: number) => {

@@ -95,7 +95,7 @@ export function runLayerNorm({ tf, weights }: ForwardRun, layer: LayerNorm, x: T
   return tf.reshape(moved, x.shape);
 }
 
-/** Each head of x [B, T, heads · d] with its own norm. */
+/** Norms the heads of x [B, T, heads · d], each with its own norm. */
 export function runHeadNorms(run: ForwardRun, { norms }: HeadNorms, x: Tensor3D): Tensor3D {
   const parts = run.tf.split(x, norms.map(normWidth), 2);
   return run.tf.concat(
@@ -270,7 +270,7 @@ function tablesOf(run: ForwardRun, layer: Rotary): [Tensor, Tensor] {
 
 // AltUp. Shapes: B batch, T tokens, N streams, H hidden.
 
-/** Each product with the root mean square of `like`. */
+/** Products scaled to the root mean square of `like`. */
 function scaledLike({ tf }: ForwardRun, products: readonly Tensor3D[], like: Tensor3D): Tensor3D[] {
   const meanSquare = (x: Tensor3D) => tf.mean(tf.square(x), 2, true);
   const wanted = tf.sqrt(meanSquare(like));

@@ -4,7 +4,7 @@
  */
 import type { ActivationName } from '../../model/architecture/layer.js';
 import { LAPLACE } from '../../model/architecture/layer.js';
-import type { TrainedActivation } from '../engine.js';
+import type { TrainedActivation } from '../trainer.js';
 import type { Tensor, Tensor1D, Tensor2D, Tf } from './packages.js';
 
 type Activate = <T extends Tensor>(tf: Tf, x: T) => T;
@@ -22,8 +22,8 @@ const ACTIVATE = {
   gelu: (tf, x) => tf.mul(x, normal(tf, x)),
   // (1 + tanh(u)) / 2 is σ(2u), with u = sqrt(2 / π) · (x + 0.044715 · x³)
   geluTanh: (tf, x) => {
-    const bent = tf.add(tf.mul(tf.square(x), 0.044715), 1);
-    return tf.mul(x, tf.sigmoid(tf.mul(tf.mul(x, 2 * Math.sqrt(2 / Math.PI)), bent)));
+    const factor = tf.add(tf.mul(tf.square(x), 0.044715), 1);
+    return tf.mul(x, tf.sigmoid(tf.mul(tf.mul(x, 2 * Math.sqrt(2 / Math.PI)), factor)));
   },
   quickGelu: (tf, x) => gated(tf, x, 1.702),
   relu: (tf, x) => tf.relu(x),
@@ -40,7 +40,7 @@ const ACTIVATE = {
   laplace: (tf, x) => normal(tf, tf.div(tf.sub(x, LAPLACE.mean), LAPLACE.deviation)),
 } as const satisfies Record<ActivationName, Activate>;
 
-/** Elementwise. */
+/** Applies an activation function elementwise. */
 export function activate<T extends Tensor>(tf: Tf, fn: ActivationName, x: T): T {
   return (ACTIVATE[fn] as Activate)(tf, x);
 }
@@ -140,7 +140,7 @@ const differentiable =
       backward: (dy, [input = x]) => [tf.mul(dy, SLOPES[fn](tf, input as Tensor2D))],
     });
 
-/** Elementwise, with their gradients. */
+/** Activation functions with their gradients. */
 export const TRAINED_ACTIVATIONS = {
   silu: differentiable('silu'),
   relu: differentiable('relu'),

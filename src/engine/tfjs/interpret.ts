@@ -1,6 +1,6 @@
 /**
- * Interpreter of the description. It uses the library's operations, whose gradients are in gradients.ts, except for
- * scans, which have their own when a model learns, and the choice of experts, a step function.
+ * Interpreter of the description. It uses the library's operations, whose gradients are in gradients.ts. Two steps
+ * differ: scans have their own gradients in training, and the choice of experts is a step function.
  */
 import type {
   Alignment,

@@ -26,10 +26,12 @@ export function runRouter(run: ForwardRun, layer: Router, x: Tensor3D): Tensor3D
 function expertWeights(run: ForwardRun, layer: Router, x: Tensor3D): Tensor3D {
   const { tf, weights } = run;
   const logits = product(run, x, weights.transposed(layer.weight), layer.bias);
-  if (layer.scoring === 'sparseMixer') return mixedSparsely(run, layer, logits);
+  if (layer.scoring === 'sparseMixer') return sparseMixerWeights(run, layer, logits);
   const scores: Tensor3D = layer.scoring === 'softmax' ? tf.softmax(logits) : tf.sigmoid(logits);
-  const judged = layer.correction ? tf.add(scores, weights.tensor(layer.correction)) : scores;
-  const chosen = tf.tensor3d(chosenExperts(readValues(judged), layer), scores.shape);
+  const selectionScores = layer.correction
+    ? tf.add(scores, weights.tensor(layer.correction))
+    : scores;
+  const chosen = tf.tensor3d(chosenExperts(readValues(selectionScores), layer), scores.shape);
   const kept: Tensor3D = tf.mul(scores, chosen);
   const shares: Tensor3D = layer.renormalised
     ? tf.div(kept, divisorOf(tf, tf.sum(kept, 2, true), layer.renormalised))
@@ -47,7 +49,7 @@ function divisorOf(
 }
 
 /** Weights by the rule of `sparseMixer`, [B, T, experts]. */
-function mixedSparsely({ tf }: ForwardRun, layer: Router, logits: Tensor3D): Tensor3D {
+function sparseMixerWeights({ tf }: ForwardRun, layer: Router, logits: Tensor3D): Tensor3D {
   const { expertsPerToken, nearness = 0, scale } = layer;
   const [experts = 1] = layer.weight.shape;
   const scores = readValues(logits);
@@ -79,12 +81,12 @@ function mixedSparsely({ tf }: ForwardRun, layer: Router, logits: Tensor3D): Ten
   return scale === 1 ? weights : tf.mul(weights, scale);
 }
 
-/** 1 for each selected expert of a token, else 0. Both [tokens, experts]. */
-function chosenExperts(judged: Float32Array, layer: Router): Float32Array {
+/** 1 for each selected expert of a token, else 0. Input and output are [tokens, experts]. */
+function chosenExperts(selectionScores: Float32Array, layer: Router): Float32Array {
   const [experts = 1] = layer.weight.shape;
-  const chosen = new Float32Array(judged.length);
-  for (let from = 0; from < judged.length; from += experts) {
-    const own = judged.slice(from, from + experts);
+  const chosen = new Float32Array(selectionScores.length);
+  for (let from = 0; from < selectionScores.length; from += experts) {
+    const own = selectionScores.slice(from, from + experts);
     dropGroups(own, layer);
     for (const expert of largest(own, layer.expertsPerToken)) chosen[from + expert] = 1;
   }
@@ -92,17 +94,17 @@ function chosenExperts(judged: Float32Array, layer: Router): Float32Array {
 }
 
 /** Overwrites the scores of experts outside the best groups. */
-function dropGroups(judged: Float32Array, { groups }: Router): void {
+function dropGroups(selectionScores: Float32Array, { groups }: Router): void {
   if (!groups) return;
-  const size = judged.length / groups.count;
+  const size = selectionScores.length / groups.count;
   const counted = groups.score === 'best' ? 1 : 2;
   const scores = Float32Array.from({ length: groups.count }, (_, group) => {
-    const own = judged.subarray(group * size, (group + 1) * size);
+    const own = selectionScores.subarray(group * size, (group + 1) * size);
     return largest(own, counted).reduce((sum, at) => sum + (own[at] ?? 0), 0);
   });
   const kept = new Set(largest(scores, groups.kept));
   for (let group = 0; group < groups.count; group++) {
-    if (!kept.has(group)) judged.fill(groups.dropped, group * size, (group + 1) * size);
+    if (!kept.has(group)) selectionScores.fill(groups.dropped, group * size, (group + 1) * size);
   }
 }
 
@@ -181,7 +183,7 @@ function routes(weights: Float32Array, experts: number, perToken: number): Route
   const tokensOf: number[][] = Array.from({ length: experts }, () => []);
   const tokens = weights.length / experts;
   const chosen = Array.from({ length: tokens }, (_, token) => {
-    // A negative factor of an expert gives a negative weight.
+    // A factor can be negative, and so can the weight of its expert.
     const own = weights.subarray(token * experts, (token + 1) * experts).map(Math.abs);
     return largest(own, perToken).map((expert) => {
       const order = (tokensOf[expert] as number[]).push(token) - 1;

@@ -1,6 +1,6 @@
 /**
- * The used part of TensorFlow.js, from any of its packages: `@tensorflow/tfjs-node` and its GPU sibling export all of
- * `@tensorflow/tfjs-core`. Types only, so that importing it loads nothing.
+ * The used part of TensorFlow.js, which each of its packages has: `@tensorflow/tfjs-node` and its GPU variant export
+ * all of `@tensorflow/tfjs-core`. Importing types only loads nothing.
  */
 
 import { createRequire } from 'node:module';
@@ -56,7 +56,7 @@ export interface Backend {
   /** `cpu`, or the known name of the graphics card. */
   readonly device: string;
   readonly threads: number;
-  /** Each weight of a product is stored a second time in the heap, packed, from its first use on. */
+  /** Set when the backend stores each weight of a product a second time in the heap, packed, from its first use on. */
   readonly heap?: Heap;
 }
 
@@ -77,7 +77,7 @@ export function onBackend<T>({ tf, provider }: Backend, work: () => T): Promise<
   });
 }
 
-/** Disposes all tensors that `work` creates and does not keep, also when it throws. */
+/** Disposes all tensors that `work` creates and does not keep, even when it throws. */
 export function scoped<T>(tf: Tf, work: () => T): T {
   tf.engine().startScope();
   try {

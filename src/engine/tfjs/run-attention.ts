@@ -42,7 +42,7 @@ function headKeys(run: ForwardRun, layer: Attention, k: Tensor3D, v: Tensor3D): 
   const name = typeof layer.sharing === 'object' ? layer.sharing.from : layer.name;
   const before = decoding.before.attentions.get(name);
   const known = heads.map((head, index) => concatenatedHeads(before?.[index], head));
-  if (!reads) decoding.after.attentions.set(name, remembered(run, decoding, layer, known));
+  if (!reads) decoding.after.attentions.set(name, trimmedCache(run, decoding, layer, known));
   return known.map(({ first, ...rows }) => {
     const matrix = (data: Float32Array) =>
       tf.tensor2d(data, [data.length / layer.headDim, layer.headDim]);
@@ -70,8 +70,8 @@ function concatenated(a: Float32Array, b: Float32Array): Float32Array {
   return result;
 }
 
-/** Cached keys without those that future queries cannot see. */
-function remembered(
+/** The cache without keys that later queries cannot see. */
+function trimmedCache(
   { start, tokens }: ForwardRun,
   { totalTokens }: DecodingState,
   { spans, heads, keyValueHeads, headDim }: Attention,
@@ -197,7 +197,7 @@ function attendGroup(
   return heads === 1 ? [result] : (tf.split(result, heads) as Tensor2D[]);
 }
 
-/** Softmax of scores [heads, rows, S] and a sink for each head, without the sinks' shares. */
+/** Probabilities: softmax of scores [heads, rows, S] and one sink per head, without the sinks' shares. */
 function withoutSinks(tf: Tf, scores: Tensor, sinks: Tensor1D): Tensor {
   const [heads = 0, rows = 0, count = 0] = scores.shape;
   const columns = tf.tile(tf.reshape(sinks, [heads, 1, 1]), [1, rows, 1]);
@@ -238,8 +238,8 @@ function maskOf(
   return tf.tensor2d(mask, [rows, columns]);
 }
 
-/** Keys and values of this call: the layer's own, which later layers may read, or those of another layer. */
-function lent(
+/** Keys and values of this call: the layer's own, which later layers may share, or those of another layer. */
+function keysAndValuesFor(
   run: ForwardRun,
   { name, sharing, keyValueHeads, headDim }: Attention,
   own: Readonly<Record<'keys' | 'values', () => Tensor3D>>,
@@ -256,7 +256,7 @@ function lent(
   return [of('keys'), of('values')];
 }
 
-/** Queries [B, T, ·] times the factor of their position. */
+/** Queries [B, T, ·] multiplied by the temperature of their position. */
 function temperatureScaled(
   { tf, start, tokens }: ForwardRun,
   temperature: Temperature | undefined,
@@ -289,7 +289,7 @@ export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Te
   const [q, k, v = k] = projected as [Tensor3D, Tensor3D, Tensor3D?];
   const rotatedQueries = temperatureScaled(run, layer.temperature, prepared(queryNorm, q));
   const queries: Tensor3D = tf.mul(rotatedQueries, layer.scale); // (B, T, heads · d)
-  const [ownKeys, ownValues] = lent(run, layer, {
+  const [ownKeys, ownValues] = keysAndValuesFor(run, layer, {
     keys: () => prepared(keyNorm, k),
     values: () => clipped(normed(layer.valueNorm, v)),
   });

@@ -14,7 +14,7 @@ import { readValues } from './run.js';
 import { selectiveScan } from './selective-scan.js';
 import { deltaRule, differentiableDelta, differentiableScan } from './training/host-operations.js';
 
-/** x [B, T, D]: Σ_k weight[:, 0, k] · x, kernel − 1 − k tokens before, + bias. */
+/** Causal convolution of x [B, T, D]: the bias plus Σ_k weight[:, 0, k] · x of kernel − 1 − k tokens before. */
 export function runCausalConv(run: ForwardRun, layer: CausalConv, x: Tensor3D): Tensor3D {
   const { tf, weights, decoding } = run;
   const [batch, tokens, channels] = x.shape;
@@ -138,7 +138,7 @@ function dualScan(
 }
 
 interface ScanTensors {
-  /** [B, T, D]; of a state space dual, a step for each head. */
+  /** [B, T, D]; for a state space dual, one step per head. */
   readonly step: Tensor3D;
   readonly x: Tensor3D;
   /** [B, T, N] */
@@ -237,7 +237,7 @@ function ruleWithState(
 
 type SixValues = [Tensor3D, Tensor3D, Tensor3D, Tensor3D, Tensor3D, Tensor3D];
 
-/** Each head divided by its length. */
+/** Each head divided by its L2 norm. */
 function unitHeads(tf: Tf, x: Tensor3D, keyDim: number): Tensor3D {
   const heads = tf.reshape(x, [-1, keyDim]);
   const lengths = tf.sqrt(tf.add(tf.sum(tf.square(heads), 1, true), LENGTH_EPS));

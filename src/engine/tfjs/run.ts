@@ -43,7 +43,7 @@ export interface DecodingState {
 export interface LayerStates {
   /** The last inputs, [B, kernel − 1, D]. */
   readonly convolutions: Map<CausalConv, Float32Array>;
-  /** The state, [B, D, N]; of a state space dual, that of each group in turn; of a delta rule, [B, H, N, D]. */
+  /** The state, [B, D, N]; for a state space dual, the state of each group in turn; for a delta rule, [B, H, N, D]. */
   readonly scans: Map<Mamba | StateSpaceDual | GatedDelta, Float32Array>;
   /** Caches of a layer by its name: by sequence, then by key-value head. */
   readonly attentions: Map<string, readonly HeadMemory[]>;

@@ -13,7 +13,7 @@ const LANES = 4;
 const LANES_BYTES = LANES * Float32Array.BYTES_PER_ELEMENT;
 
 /**
- * A decay below 2^−64 is raised to that: float32 cannot represent the difference. Smaller ones lead to subnormal
+ * Decays below 2^−64 are raised to this: float32 cannot represent the difference. Smaller ones lead to subnormal
  * products, which take a processor four times as long.
  */
 const LEAST_EXPONENT = -64;
@@ -22,7 +22,7 @@ const MANTISSA_BITS = 23;
 /** Terms of the series of 2^f; the first omitted one is below 1e−8. */
 const TERMS = 8;
 
-/** Addresses and lengths are in bytes. */
+/** Parameters of the kernel. Addresses and lengths are in bytes. */
 const PARAMETERS = [
   /** Minimum 1. */
   'tokens',
@@ -243,7 +243,7 @@ interface WasmMemory {
   grow(pages: number): void;
 }
 
-/** A process may lack address space even for small allocations. */
+/** Runs an allocation; a process may lack address space even for a small one. */
 function withMemory<T>(allocate: () => T): T {
   try {
     return allocate();

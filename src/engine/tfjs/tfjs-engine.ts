@@ -111,7 +111,7 @@ class Recorder {
 }
 
 interface TfjsOptions {
-  /** Ignored by wasm and cpu, which have one thread in Node. */
+  /** Threads; wasm and cpu ignore the number, as they have one thread in Node. */
   readonly threads: number;
   readonly backend: BackendName;
 }

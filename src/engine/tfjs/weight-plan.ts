@@ -26,7 +26,7 @@ const COPIES = {
   experts: 2,
   /** [experts, in, out] as a factor for each expert. */
   factors: 2,
-  /** Rates of a scan (see scan.ts), outside the library. */
+  /** Rates of a scan (see selective-scan.ts), outside the library. */
   rates: 0,
 } as const;
 
@@ -160,7 +160,7 @@ export class Weights {
       case 'factors':
       case 'experts': {
         const made: Tensor2D[] = [];
-        held(this.#experts, tensor, made); // Disposed even if one of them fails.
+        held(this.#experts, tensor, made); // Registered first: a failure below disposes it too.
         const [experts = 1, rows = 1] = tensor.shape;
         const size = tensor.elements / experts;
         for (let from = 0; from < tensor.elements; from += size) {
@@ -236,7 +236,7 @@ function factorOf(
 ): Tensor2D {
   const result = tf.tensor2d(values, [rows, columns], 'float32');
   if (!heap) return result;
-  // A first product packs the weight. Run it here, where a lack of memory can be reported.
+  // A first product packs the weight. It runs here, where a lack of memory can be reported.
   try {
     heap.reserve(values.byteLength);
     scoped(tf, () => tf.matMul(tf.zeros([1, rows]), result));

@@ -66,7 +66,7 @@ interface Weighted {
   readonly weights: WeightSource;
 }
 
-/** Error for logits with NaN or infinities: names the weight that is broken, or says that a value overflows. */
+/** Error for logits with NaN or infinities. It names the bad weight; without one, a value overflows. */
 export function nonFiniteLogits(models: readonly Weighted[], compute: Compute): UserError {
   for (const { model, weights } of models) {
     const bad = firstBadWeight(model, weights);

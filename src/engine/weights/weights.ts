@@ -204,7 +204,7 @@ export function randomIntegers(
   return Int32Array.from(hashes, (hash) => Math.floor((hash / 2 ** 32) * limit));
 }
 
-// The weights of an opened checkpoint.
+// Weights of an opened checkpoint.
 
 /**
  * The tensors of `layer` in a checkpoint, each under its own name or one of its aliases, without prefixes of wrappers.

@@ -8,7 +8,7 @@ import { setting } from '../../base/text/setting.js';
 import { isRecord, modelName } from '../../base/text/words.js';
 import { nearest } from '../../config/nearest.js';
 import { formatPath, quote, valueAt } from '../../config/quote.js';
-import type { Family, TrainingHints } from '../../model/architecture/family.js';
+import type { Family, FamilyDocument, TrainingHints } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { BOOKKEEPING_KEYS } from '../../model/architecture/transformer/settings.js';
 import type { ProfileRequest } from '../../model/budget/profile-model.js';
@@ -36,7 +36,7 @@ import {
 
 interface LoadedModel {
   readonly family: Family;
-  readonly document: unknown;
+  readonly document: FamilyDocument;
   readonly model: LanguageModel;
   readonly quantization?: Quantization;
   readonly storedType?: string;

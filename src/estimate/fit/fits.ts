@@ -1,5 +1,5 @@
 /** Training and serving of a model on some hardware, and a forward pass on this machine. */
-import type { Family, TrainingHints } from '../../model/architecture/family.js';
+import type { Family, FamilyDocument, TrainingHints } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Bounds } from '../../model/budget/figure.js';
 import type { GenerationFlops } from '../../model/budget/flops.js';
@@ -27,7 +27,7 @@ import type { TrainingFitSetting } from './training/training-setting.js';
 /** Parts of a loaded config that a fit needs. */
 export interface ModelToFit {
   readonly family: Pick<Family, 'trainingHints'>;
-  readonly document: unknown;
+  readonly document: FamilyDocument;
   readonly model: LanguageModel;
 }
 

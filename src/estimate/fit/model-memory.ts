@@ -51,7 +51,7 @@ export function servedFormat(
 }
 
 /** Weights as a checkpoint stores them. */
-export function storedFormat({ dtype, group, label }: StoredWeightFormat): WeightFormat {
+function storedFormat({ dtype, group, label }: StoredWeightFormat): WeightFormat {
   const usual = usualFormat(dtype);
   return {
     ...usual,

@@ -2,7 +2,7 @@
 
 import { type UserError, usageError } from '../../base/errors.js';
 import { commandText, setting } from '../../base/text/setting.js';
-import { nearest } from '../../config/nearest.js';
+import { nearest, nearestWithDigits } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
 import { GEFORCE } from './geforce.js';
 import type { Cluster, Gpu, GpuMachine, Hardware, Link } from './gpu.js';
@@ -150,7 +150,7 @@ export function clusterNamed(
 ): Cluster {
   const { gpus: knownGpus, machines } = withKnownHardware(own);
   const isName = [...knownGpus, ...machines].some(({ name }) => name === text);
-  const { name, count } = isName ? { name: text } : splitCount(text);
+  const { name, count } = isName ? { name: text } : splitCount(cloudInstance(text) ?? text);
   const { entry, others } = entryNamed(name, [...knownGpus, ...machines]);
   if (others.length > 0) {
     const names = others.map((each) => each.name).join(', ');
@@ -177,16 +177,55 @@ interface Named {
 
 /** `8 x a100`, `2×4090`, `4090 x 2`; the first letter of a name is never the sign. */
 const COUNT_BEFORE = /^\s*(\d{1,5})\s*[x×*]\s*(\D.*|\d{2,}.*)$/i;
-const COUNT_AFTER = /^(.*?\S)\s*[×*]\s*(\d{1,5})\s*$|^(.*?\S)\s+x\s*(\d{1,5})\s*$/i;
+const COUNT_AFTER =
+  /^(.*?\S)\s*[×*:]\s*(\d{1,5})\s*$|^(.*?\S)\s+x\s*(\d{1,5})\s*$|^(.*?\d[a-wyz]{0,2})x(\d{1,3})\s*$/i;
+
+/** `2 4090`, `8 h100`; `24 GB` is a memory. */
+const COUNT_APART = /^\s*(\d{1,3})\s+((?!g?i?b\b)[a-z].*|\d{4}\b.*)$/i;
+
+/** Words before the name of a GPU that say where it is. */
+const PLACE =
+  /^\s*(?:google\s+)?(?:colab|kaggle|runpod|lambda|vast(?:\.ai)?|aws|gcp|azure|paperspace|modal)(?:\s+(?:pro|free|plus))?\s+/i;
+
+/**
+ * Instances of clouds by their GPUs. Amazon EC2: G4, G5, G6, G6e, P3 and P4 product pages (2025). Google Cloud: GPU machine
+ * types (2025). Azure: NC A100 v4, ND H100 v5 (2025).
+ */
+const INSTANCES: readonly (readonly [RegExp, string])[] = [
+  [/^g4dn\.(?:x|2x|4x|8x|16x)large$/, 't4'],
+  [/^g4dn\.12xlarge$/, '4 x t4'],
+  [/^g5\.(?:x|2x|4x|8x|16x)large$/, 'a10g'],
+  [/^g5\.(?:12|24)xlarge$/, '4 x a10g'],
+  [/^g6\.(?:x|2x|4x|8x|16x)large$/, 'l4'],
+  [/^g6\.(?:12|24)xlarge$/, '4 x l4'],
+  [/^g6e\.(?:x|2x|4x|8x|16x)large$/, 'l40s'],
+  [/^p3\.2xlarge$/, 'v100-16gb'],
+  [/^p3\.8xlarge$/, '4 x v100-16gb'],
+  [/^p3\.16xlarge$/, '8 x v100-16gb'],
+  [/^p4de\.24xlarge$/, '8 x a100-80gb'],
+  [/^a2-highgpu-1g$/, 'a100-40gb'],
+  [/^a2-highgpu-8g$/, '8 x a100-40gb'],
+  [/^a2-ultragpu-1g$/, 'a100-80gb'],
+  [/^a2-ultragpu-8g$/, '8 x a100-80gb'],
+  [/^a3-highgpu-8g$/, '8 x h100-80gb'],
+  [/^g2-standard-(?:4|8|12|16|32)$/, 'l4'],
+  [/^standard_nc24ads_a100_v4$/, 'a100-pcie-80gb'],
+  [/^standard_nd96isr_h100_v5$/, '8 x h100-80gb'],
+];
+
+/** The GPUs of an instance of a cloud. */
+const cloudInstance = (text: string): string | undefined =>
+  INSTANCES.find(([name]) => name.test(text.trim().toLowerCase()))?.[1];
 
 /** A name and its count. */
 export function splitCount(text: string): { readonly name: string; readonly count?: number } {
-  const [, before, name] = COUNT_BEFORE.exec(text) ?? [];
+  const own = text.replace(PLACE, '');
+  const [, before, name] = COUNT_BEFORE.exec(own) ?? COUNT_APART.exec(own) ?? [];
   if (before !== undefined && name !== undefined) return { name, count: Number(before) };
-  const after = COUNT_AFTER.exec(text);
-  const first = after?.[1] ?? after?.[3];
-  if (first === undefined) return { name: text };
-  return { name: first, count: Number(after?.[2] ?? after?.[4]) };
+  const after = COUNT_AFTER.exec(own);
+  const first = after?.[1] ?? after?.[3] ?? after?.[5];
+  if (first === undefined) return { name: own };
+  return { name: first, count: Number(after?.[2] ?? after?.[4] ?? after?.[6]) };
 }
 
 /** Meaning of a name. */
@@ -217,25 +256,42 @@ function entryNamed<Entry extends Named>(
   if (query === '') throw unknown(text, entries);
   const same = entries.find(({ name }) => foldedGpuName(name) === query);
   if (same) return { entry: same, others: [] };
-  const found = entries.flatMap((entry) => {
-    const further = furtherWords(query, entry);
-    return further === undefined ? [] : [{ entry, further }];
-  });
+  const inOrder = matching(entries, (entry) => furtherWords(query, entry));
+  const found =
+    inOrder.length > 0 ? inOrder : matching(entries, (entry) => furtherInAnyOrder(text, entry));
   const least = Math.min(...found.map(({ further }) => further));
   const [first, ...more] = found.filter(({ further }) => further === least);
   if (first === undefined) throw unknown(text, entries);
   const usual = [first, ...more].find(({ entry }) => USUAL.has(entry.name)) ?? first;
   const others = found.filter(({ entry, further }) => entry !== usual.entry && further > 0);
-  return { entry: usual.entry, others: least === 0 ? [] : others.map(({ entry }) => entry) };
+  // A bare number is also the beginning of other names: 4060 of the Ti.
+  const isWhole = least === 0 && !/^\d{4}$/.test(query);
+  return { entry: usual.entry, others: isWhole ? [] : others.map(({ entry }) => entry) };
 }
 
-const MAKER = /\b(?:nvidia|geforce|tesla|quadro|amd|instinct|apple|intel|google|aws)\b/g;
+/** Entries that a name can mean, with the number of words that it lacks. */
+const matching = <Entry extends Named>(
+  entries: readonly Entry[],
+  furtherOf: (entry: Entry) => number | undefined,
+) =>
+  entries.flatMap((entry) => {
+    const further = furtherOf(entry);
+    return further === undefined ? [] : [{ entry, further }];
+  });
+
+/** Makers, and words that drivers add: the kind of memory, `Generation`. */
+const MAKER =
+  /\b(?:nvidia|geforce|tesla|quadro|amd|instinct|apple|intel|google|aws|hbm\d?e?|generation|edition|gpu|graphics|480gb)\b/g;
+
+/** A computer of Apple, in addition to the name of its chip. */
+const MAC = /\b(?:macbook|imac|mac)(?:\s*(?:pro|air|mini|studio))?\b/g;
 
 /** Lower case, without makers and separators; `sxm5` is `sxm`. */
 const foldedGpuName = (text: string): string =>
   text
     .toLowerCase()
     .replaceAll('_', ' ')
+    .replaceAll(MAC, ' ')
     .replaceAll(MAKER, ' ')
     .replaceAll(/sxm\d/g, 'sxm')
     .replaceAll(/(\d)\s*gi?b?\b/g, '$1gb')
@@ -244,6 +300,7 @@ const foldedGpuName = (text: string): string =>
 const gpuWords = (text: string): string[] =>
   text
     .toLowerCase()
+    .replaceAll(MAC, ' ')
     .replaceAll(MAKER, ' ')
     .replaceAll(/sxm\d/g, 'sxm')
     .replaceAll(/(\d)\s+gb\b/g, '$1gb')
@@ -256,6 +313,16 @@ function furtherWords(query: string, { name, title }: Named): number | undefined
   const byName = lacking(query, own);
   const counted = byName ?? lacking(query, gpuWords(title));
   return counted?.filter((word) => own.includes(word) && !SERIES.has(word)).length;
+}
+
+/** The same for words in any order: `A100 80GB PCIe` is a100-pcie-80gb. */
+function furtherInAnyOrder(text: string, { name, title }: Named): number | undefined {
+  const wanted = gpuWords(text);
+  const own = gpuWords(name);
+  const all = new Set([...own, ...gpuWords(title)]);
+  const isThis = wanted.length > 1 && wanted.every((word) => all.has(word));
+  if (!isThis || !wanted.some((word) => own.includes(word))) return undefined;
+  return own.filter((word) => !wanted.includes(word) && !SERIES.has(word)).length;
 }
 
 /** The words that are left over when the others, in their order, are `wanted`. */
@@ -272,14 +339,46 @@ function lacking(query: string, words: readonly string[]): string[] | undefined 
   return without && [word, ...without];
 }
 
+/** Names that mean one of many chips. */
+const MANY =
+  /^\s*(?:mac|macbook|mac\s*book|imac|mac\s*mini|mac\s*studio|apple(?:\s*silicon)?|m-?series)(?:\s*(?:air|pro|laptop))?\s*$/i;
+
 function unknown(text: string, entries: readonly Named[]): UserError {
-  const bases = entries.map(({ name }) => name.replace(/-\d+gb$/, ''));
-  const names = entries.map(({ name }) => name);
+  const message = `unknown GPU or machine ${quote(text)}`;
+  if (MANY.test(text)) {
+    const chips = entries.filter(({ name }) => /^m\d-\d+gb$/.test(name)).map(({ name }) => name);
+    return usageError(message, `write its chip and memory, one of ${chips.join(', ')}`);
+  }
+  if (/\b(?:laptop|mobile|max-?q|notebook)\b/i.test(text)) {
+    const desktop = text.replaceAll(/\b(?:laptop|mobile|max-?q|notebook|gpu)\b/gi, ' ').trim();
+    const query = foldedGpuName(desktop);
+    const named = entries.filter((entry) => query !== '' && furtherWords(query, entry) === 0);
+    const names = named.map(({ name }) => name);
+    const card = names.length > 0 ? `${names.join(', ')} is the desktop card; ` : '';
+    return usageError(
+      `${message}, a card of laptops`,
+      `${card}describe it in a file for ${setting('hardware', 'FILE')}`,
+    );
+  }
+  // A name with other digits, or another first letter, is another card.
+  const [letter = ''] = foldedGpuName(text);
+  const alike = entries.filter(({ name }) => foldedGpuName(name).startsWith(letter));
+  const bases = alike.map(({ name }) => name.replace(/-\d+gb$/, ''));
+  const names = alike.map(({ name }) => name);
+  const query = foldedGpuName(text);
+  const longer = names.filter((name) => query.length > 3 && foldedGpuName(name).startsWith(query));
+  // A digit that was typed twice: h1000.
+  const once = query.replace(/(\d)\1$/, '$1');
   const close =
-    nearest(text, [...names, ...bases]) ?? nearest(foldedGpuName(text), bases.map(foldedGpuName));
+    (longer.length === 1 ? longer[0] : undefined) ??
+    bases.find((base) => once !== query && foldedGpuName(base) === once) ??
+    nearestWithDigits(text, [...names, ...bases]) ??
+    nearestWithDigits(foldedGpuName(text), bases.map(foldedGpuName));
   return usageError(
-    `unknown GPU or machine ${quote(text)}`,
-    close ? `did you mean ${close}?` : `see ${commandText('fit')} ${setting('listGpus')}`,
+    message,
+    close
+      ? `did you mean ${close}?`
+      : `see ${commandText('fit')} ${setting('listGpus')}, or describe it in a file for ${setting('hardware', 'FILE')}`,
   );
 }
 

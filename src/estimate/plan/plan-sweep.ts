@@ -1,4 +1,5 @@
 /** A plan as work on single widths, and the steps that continue with what was found in them. */
+import { ANY_BACKEND, type Sweep } from '../../base/sweep.js';
 import type { Family } from '../../model/architecture/family.js';
 import { type Plan, type PlanRequest, planning, searchRequest, spaceOf } from './plan-models.js';
 import {
@@ -35,18 +36,12 @@ export interface PlanResult extends Plan {
   readonly text?: string;
 }
 
-export interface PlanSweep {
-  readonly count: number;
-  /** Seconds of each width on a slow machine. */
-  costs(): number[];
-  identity(): unknown;
-  find(index: number): Promise<WidthSearch>;
-  fold(found: (index: number) => Promise<WidthSearch>): Promise<VocabularyPlan>;
-}
-
 /** Seconds of a head layout and rank, and of a measured model, on a slow machine. */
 const COLUMN_SECONDS = 0.01;
 const MODEL_SECONDS = 0.01;
+
+/** Memory of a search and its models. */
+const SEARCH_BYTES = 350e6;
 
 /** Result of a search where all models are too large. */
 const BEYOND: WidthSearch = {
@@ -67,7 +62,7 @@ export function planSweep(
   family: Family,
   request: PlanRequest,
   texts: readonly TokenizedText[] | undefined,
-): PlanSweep {
+): Sweep<WidthSearch, VocabularyPlan> {
   const vocabularies = texts?.map(({ vocabulary }) => vocabulary) ?? [request.vocabulary];
   const searched = searchRequest(request);
   const searches = vocabularies.map((vocabulary) => {
@@ -86,15 +81,20 @@ export function planSweep(
     return isUnit ? number * widths + index : undefined;
   };
   return {
-    count: widths * searches.length,
-    costs: () =>
-      searches.flatMap(({ searcher, widths: own }) =>
-        [...searcher.work(own)].map(
-          ({ columns, models }) => COLUMN_SECONDS * columns + MODEL_SECONDS * models,
+    units: {
+      name: 'widths',
+      count: widths * searches.length,
+      costs: () =>
+        searches.flatMap(({ searcher, widths: own }) =>
+          [...searcher.work(own)].map(
+            ({ columns, models }) => COLUMN_SECONDS * columns + MODEL_SECONDS * models,
+          ),
         ),
-      ),
-    identity: () => [vocabularies, searches[0]?.widths, searched.minParameters],
-    async find(unit) {
+      identity: () => [vocabularies, searches[0]?.widths, searched.minParameters],
+    },
+    memoryBytes: () => SEARCH_BYTES,
+    backend: ANY_BACKEND,
+    async compute(unit) {
       const number = Math.floor(unit / widths);
       const index = unit % widths;
       // Leaves time for Ctrl-C and timers.

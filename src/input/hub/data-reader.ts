@@ -17,10 +17,10 @@ const LONGEST_WAIT = 3_600_000;
 /** Milliseconds of a blocking read between two pulses. */
 const PULSE_PERIOD = 5_000;
 
-/** Milliseconds until the thread runs. A blocked process does not hear that it failed. */
+/** Milliseconds until the thread runs. A blocked process is not notified of its failure. */
 const LONGEST_START = 120_000;
 
-/** The number in shared memory of a request that is not answered, and of one that is. */
+/** States of a request in shared memory: not answered, and answered. */
 const WAITING = 0;
 const DONE = 1;
 

@@ -28,9 +28,9 @@ export interface HttpAnswer {
   abort(): void;
 }
 
-/** A request that failed on its way, and may succeed when it is repeated. */
+/** A request that failed in transit, and may succeed when it is repeated. */
 export class TransferError extends Error {
-  /** Seconds after which the server wants to be asked again. */
+  /** Seconds after which the server accepts another request. */
   readonly retryAfter: number | undefined;
   /** Whether another attempt can help. */
   readonly isFinal: boolean;
@@ -101,7 +101,7 @@ export class HttpClient {
       if (!REDIRECTS.has(status) || location === undefined) return { ...answer, allHeaders: seen };
       await discard(answer);
       const next = redirected(place, location);
-      // Once it was dropped it is not sent again, also not back at the first host.
+      // Once dropped, the token is not sent again, not even to the first host.
       if (!isSameOrigin(place, next)) credentials = {};
       place = next;
     }
@@ -380,7 +380,7 @@ async function throughProxy(
   return {
     // An agent would make a connection of its own, past the tunnel. TLS has names of hosts only, not addresses.
     agent: undefined,
-    // Else the header Host has it.
+    // Otherwise the header Host would contain the port.
     defaultPort: 443,
     createConnection: () => tls.connect({ socket, host, servername: net.isIP(host) ? '' : host }),
   };

@@ -43,7 +43,7 @@ export class HeaderCache {
     this.#folder = folder;
   }
 
-  /** Commit of a branch or tag when it was last asked for. */
+  /** Commit of a branch or tag when it was last requested. */
   commitOf(repository: string, revision: string): string | undefined {
     const value = this.#readJson(this.#refFile(repository, revision));
     const { commit } = isRecord(value) ? value : {};
@@ -147,7 +147,9 @@ export class HeaderCache {
   }
 }
 
-/** Found again, it spares waiting for the disk: what a crash left incomplete has another one. */
+/**
+ * Checksum of the parts of a file. It shows what a crash left incomplete, so that writes need not wait for the disk.
+ */
 function checksum(parts: readonly Buffer[]): string {
   const hash = createHash('sha256');
   for (const part of parts) hash.update(part);
@@ -166,7 +168,7 @@ function parsed(bytes: Buffer): Record<string, unknown> | undefined {
 const isCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && Number(value) >= 0;
 
-// * The user's cache of huggingface_hub, which is read and never written.
+// The user's cache of huggingface_hub, which is read and never written.
 // https://huggingface.co/docs/huggingface_hub/guides/manage-cache
 
 /** Tag of a file in the cache: blobs are named after it. Undefined where the cache has copies instead of links. */

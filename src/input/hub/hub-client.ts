@@ -128,7 +128,7 @@ export class HubClient {
     });
   }
 
-  /** Requests a file; from where an earlier request was redirected to, as long as that works. */
+  /** Requests a file, at the final address of an earlier request as long as that works. */
   async #open(file: HubFile, headers: Readonly<Record<string, string>>): Promise<HttpAnswer> {
     const { repository, commit, name } = file;
     const known = this.#places.get(cacheKey(file));
@@ -186,7 +186,10 @@ export class HubClient {
     return size;
   }
 
-  /** huggingface_hub/file_download.py, get_hf_file_metadata: a store has ETags of its own, which say nothing. */
+  /**
+   * Tag of the content; undefined without one. ETags of a store do not identify the content
+   * (huggingface_hub/file_download.py, get_hf_file_metadata).
+   */
   #tagOf(answer: HttpAnswer): string | undefined {
     const own = answer.url.host === this.host ? answer.headers.etag : undefined;
     const tag = headerOf(answer, 'x-linked-etag') ?? own ?? '';
@@ -348,7 +351,7 @@ interface Piece {
   readonly bytes: Promise<Buffer>;
 }
 
-/** One reader's way through a file. */
+/** Progress of one reader in a file. */
 interface Stream {
   pieces: Piece[];
   /** Position after the last byte that was read. */
@@ -361,8 +364,9 @@ interface Stream {
 type FetchRange = (file: HubFile, position: number, length: number) => Promise<FetchedRange>;
 
 /**
- * Reads of remote files. A read that begins where the last one of its file ended is answered from pieces that were
- * requested in advance, as many as were read in order so far: a reader that jumps fetches nothing in vain.
+ * Reads remote files ahead. A read that begins where the last one of its file ended is answered from pieces that were
+ * requested in advance. These are as many as were read in order so far, so that a reader that jumps fetches little that
+ * it does not read.
  */
 export class ReadAhead {
   readonly #fetch: FetchRange;

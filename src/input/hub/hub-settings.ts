@@ -122,12 +122,12 @@ function timeoutSeconds(given: string | undefined): number {
   return seconds > 0 && seconds <= 3600 ? seconds : DEFAULT_TIMEOUT;
 }
 
-/** Folder name of an endpoint, another one for each: what a mirror answers is not taken for the answer of the hub. */
+/** Folder name of an endpoint, so that answers of a mirror are not mixed with those of the hub. */
 const cacheKey = (endpoint: string): string =>
   encodeURIComponent(new URL(endpoint).href.replace(/^https:\/\//, '').replace(/\/+$/, ''));
 
 function proxiesOf(env: Environment): ProxySettings {
-  // curl(1): the names in lower case win.
+  // curl(1): names in lower case take precedence.
   const either = (name: string) =>
     env[name.toLowerCase()]?.trim() || env[name]?.trim() || undefined;
   return {

@@ -165,7 +165,7 @@ async function locate(
   return found(listing.commit, 'hub', listing);
 }
 
-/** Whether the files of the user's cache have all that a command needs, so that the hub need not be asked. */
+/** Whether the user's cache has all files that a command needs, so that no request to the hub is needed. */
 function isEnough(
   { file }: HubReference,
   need: HubNeed,

@@ -96,8 +96,8 @@ export class RemoteFolder implements MountedFolder {
   }
 
   /**
-   * Runs a reader, which may be run again, and fetches what it reads. Its own errors end this quietly: the command that
-   * reads next meets them, and reports them.
+   * Runs a reader, which may be run again, and fetches what it reads. Its own errors end this without a message,
+   * because the next read of the command reports them.
    * @param watch Called with the number of finished requests of a round, and with all of them.
    * @throws UserError when something cannot be fetched.
    */
@@ -207,7 +207,10 @@ function joinedRanges(
   return joined;
 }
 
-/** Runs an action for each item, a bounded number at a time. @throws the first error, when the running ones ended. */
+/**
+ * Runs an action for each item, a bounded number at a time.
+ * @throws the first error, after the running actions have ended.
+ */
 async function inParallel<Item>(
   items: readonly Item[],
   act: (item: Item) => Promise<void>,
@@ -243,7 +246,7 @@ export class MissingBytes extends Error {
   }
 }
 
-/** Whether and how bytes that are not here can be had. */
+/** Source of bytes that are not on this machine. */
 export interface MissingSource {
   /** Whether the caller fetches what is missing and tries again. */
   readonly isPrefetching: boolean;

@@ -61,7 +61,7 @@ export async function withAdapter(
   }
 }
 
-/** An adapter without its values: its file is closed. @throws UserError when the folder is none of an adapter. */
+/** An adapter without its values: its file is closed. @throws UserError when the folder is not an adapter. */
 export async function readAdapter(folder: string): Promise<LoraAdapter> {
   if (!isAdapterFolder(folder)) throw notAnAdapter(folder);
   const adapter = await openAdapter(folder);
@@ -91,7 +91,7 @@ const notAnAdapter = (folder: string) =>
   );
 
 /**
- * The model that an adapter was trained on, where its settings name a path that is there.
+ * The model that an adapter was trained on, if its settings name an existing path.
  * @param command Words of a command with the base in the right place.
  */
 export function basePathOf(adapter: AdapterFiles, command: (base: string) => string): string {

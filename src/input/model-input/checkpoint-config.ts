@@ -5,12 +5,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Problem, UserError, usageError } from '../../base/errors.js';
 import { configIn, ownConfigNames } from '../../base/files/config-names.js';
 import { linkedPaths } from '../../base/files/input-registry.js';
-import { pathKind } from '../../base/files/mounted.js';
 import { STORED_DTYPES } from '../../base/tensor/dtype.js';
 import { jsonOrUndefined } from '../../base/text/json.js';
 import { setting } from '../../base/text/setting.js';
 import { isRecord } from '../../base/text/words.js';
-import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import type { Checkpoint, CheckpointPath } from '../../checkpoint/checkpoint.js';
 import { firstOfPattern, type StoredNames, storedNames } from '../../checkpoint/names.js';
 import { parameterNames, quantizedPart, shapesOf } from '../../checkpoint/reconcile/faults.js';
 import type { IgnoredTensors } from '../../checkpoint/reconcile/ignored-tensors.js';
@@ -35,7 +34,7 @@ import { LimitError, type Param } from '../../model/architecture/param.js';
 import { type SrteLayout, srteLayoutOf } from '../../model/architecture/srte-layout.js';
 import { stateDictOf, tensorsOf } from '../../model/architecture/walk.js';
 import { ggufConfigIn, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
-import { isCheckpointPath } from './locate.js';
+import { locateModel, type ModelReference } from './locate.js';
 import { type ModelFile, modelOf, readConfig } from './model-file.js';
 import { ignoredAround, partsLeftOut } from './parts-left-out.js';
 
@@ -76,11 +75,11 @@ export interface LocatedConfig {
 /** `configOf`, or undefined when there is none. */
 export async function findConfig(
   checkpoint: Checkpoint,
-  named: string | undefined,
+  named: ModelReference | undefined,
 ): Promise<LocatedConfig | undefined> {
   const document = named === undefined ? configInside(checkpoint) : await readConfig(named);
   if (document) return { document, origin: named === undefined ? 'inside' : 'flag' };
-  const neighbour = neighbourOf(checkpoint.path);
+  const neighbour = neighbourOf(checkpoint);
   return neighbour === undefined
     ? undefined
     : { document: await readDocument(neighbour, { isFound: true }), origin: 'beside' };
@@ -160,9 +159,9 @@ function numbersRead(data: JsonLike | undefined): unknown {
 }
 
 /** The config next to a checkpoint, or next to the file that a link leads to. */
-function neighbourOf(checkpoint: string): string | undefined {
-  if (pathKind(checkpoint) === 'folder') return configIn(checkpoint, []);
-  for (const file of linkedPaths(checkpoint)) {
+function neighbourOf({ path: place, listing }: Checkpoint): string | undefined {
+  if (listing !== 'file') return configIn(place, [], listing);
+  for (const file of linkedPaths(place)) {
     const found = configIn(path.dirname(file), ownConfigNames(file));
     if (found !== undefined) return found;
   }
@@ -270,20 +269,24 @@ interface WeightsFlags {
  * Opens a checkpoint given in place of a config.
  * @throws UserError when it is refused, or another is given too.
  */
-export function checkpointAsConfig(config: string, flags: WeightsFlags): Checkpoint | undefined {
-  if (!isCheckpointPath(config)) return undefined;
-  if (flags.checkpoint === undefined) return opened(config, flags);
+export function checkpointAsConfig(
+  reference: ModelReference,
+  flags: WeightsFlags,
+): Checkpoint | undefined {
+  const place = locateModel(reference);
+  if (place.kind !== 'checkpoint') return undefined;
+  if (flags.checkpoint === undefined) return opened(place, flags);
   throw usageError(
-    `${config} is a checkpoint, and so is ${setting('checkpoint')}`,
+    `${place.path} is a checkpoint, and so is ${setting('checkpoint')}`,
     `leave ${setting('checkpoint')} out, or name a config in its place`,
   );
 }
 
 export const openFlaggedCheckpoint = (flags: WeightsFlags): Checkpoint | undefined =>
-  flags.checkpoint === undefined ? undefined : opened(flags.checkpoint, flags);
+  flags.checkpoint === undefined ? undefined : opened({ path: flags.checkpoint }, flags);
 
-const opened = (path: string, flags: WeightsFlags): Checkpoint =>
-  openModelCheckpoint(path, { stateDict: flags.stateDict });
+const opened = ({ path, listing }: CheckpointPath, flags: WeightsFlags): Checkpoint =>
+  openModelCheckpoint(path, { stateDict: flags.stateDict, listing });
 
 // The model in a checkpoint, according to its config and the names of its tensors.
 
@@ -307,8 +310,8 @@ export interface StoredModel {
 const SRTE_TABLE = /(?:^|\.)(?:(shared_srte)|layers\.\d{1,5}\.srte)\.(freqs|lowrank)$/;
 
 /**
- * Null when neither a config nor a name says anything. A config that cannot be read is ignored.
- * @param as Family to read the config as, whatever its kind.
+ * Null when neither a config nor a name describes the model. A config that cannot be read is ignored.
+ * @param as Family to read the config as, regardless of its kind.
  * @throws UserError when it cannot be read as that family.
  */
 export async function storedModel(

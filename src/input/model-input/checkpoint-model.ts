@@ -3,7 +3,11 @@
 import type { Problem } from '../../base/errors.js';
 import { commandText, setting } from '../../base/text/setting.js';
 import { counted, joined, sumOf } from '../../base/text/words.js';
-import { type Checkpoint, tensorsOfFile } from '../../checkpoint/checkpoint.js';
+import {
+  type Checkpoint,
+  type CheckpointPath,
+  tensorsOfFile,
+} from '../../checkpoint/checkpoint.js';
 import type { CheckpointFormat } from '../../checkpoint/formats.js';
 import type { StoredName } from '../../checkpoint/names.js';
 import { storedNames } from '../../checkpoint/names.js';
@@ -86,10 +90,10 @@ export interface CheckpointFlags {
  * @throws UserError when the checkpoint is refused, or has no valid config.
  */
 export async function openCheckpointModel(
-  path: string,
+  { path, listing }: CheckpointPath,
   flags: CheckpointFlags,
 ): Promise<ModelSource> {
-  const open = () => openModelCheckpoint(path, { stateDict: flags.stateDict });
+  const open = () => openModelCheckpoint(path, { stateDict: flags.stateDict, listing });
   const checkpoint = open();
   try {
     const { document, origin } = await configOf(checkpoint, flags.config);

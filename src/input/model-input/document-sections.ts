@@ -150,7 +150,7 @@ function contradiction(name: string, at: LocatedValue, path: readonly string[]):
   };
 }
 
-/** The document as one of a family, whatever it says itself. */
+/** The document as one of a family, regardless of its own `model.family`. */
 function asFamily(document: ConfigDocument, family: string): ConfigDocument {
   const own = valueAt(document.value, ['model', 'family']);
   const model = document.root.parts?.get('model');

@@ -37,14 +37,14 @@ const SIGNATURE = { family: 'minimind', key: 'vocab_size', value: 6400 } as cons
 /** Families in a refusal; more are counted. */
 const MOST_NAMED = 4;
 
-/** The family of a document, and what to say about the choice. */
+/** The family of a document, and messages about the choice. */
 export interface DecidedFamily {
   readonly family: Family;
   readonly found?: LocatedFinding;
 }
 
 /**
- * The family that reads all keys of the document's model. Keys that the default family reads are of that one.
+ * The family that reads all keys of the document's model. Keys that the default family reads belong to it.
  * @throws UserError where several families read them.
  */
 export async function familyOfKeys(document: ConfigDocument): Promise<DecidedFamily> {

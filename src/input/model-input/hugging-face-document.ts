@@ -117,7 +117,7 @@ function asOriginal(
 export const wholeKindOf = (document: ConfigDocument, family?: string): string | undefined =>
   isHuggingFace(document) ? described(document, family).part?.of : undefined;
 
-/** The names of a text part begin with its path, where the family can say so. */
+/** Prefix of a text part's names as a setting, if the family has one for it. */
 async function prefixOfPart(part: TextPart | undefined, settings: JsonObject): Promise<JsonObject> {
   const family = part?.config.model_type;
   if (part?.prefix === undefined || !isFamilyName(family)) return {};
@@ -255,7 +255,7 @@ export interface ChangedHuggingFace {
  * A `config.json` with overrides of the translated values: each is written to its source key, everything else is
  * unchanged. Undefined when the result would differ.
  * @param sets `model.key=value`.
- * @param family Family to read it as, whatever its kind.
+ * @param family Family to read it as, regardless of its kind.
  * @throws UserError as `asOurDocument`.
  */
 export async function changedHuggingFace(

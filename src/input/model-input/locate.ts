@@ -3,10 +3,12 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { usageError } from '../../base/errors.js';
-import { configIn } from '../../base/files/config-names.js';
+import { ADAPTER_CONFIG, configIn, isAdapterFolder } from '../../base/files/config-names.js';
 import { packagePath } from '../../base/files/file-system.js';
 import { fileNamesIn, mountedPath, pathKind } from '../../base/files/mounted.js';
+import { hubSuggestion } from '../../base/text/hub-names.js';
 import { commandText } from '../../base/text/setting.js';
+import type { Listing } from '../../checkpoint/checkpoint.js';
 import {
   FILE_FORMATS,
   hasWeightsExtension,
@@ -15,9 +17,11 @@ import {
   isOnnxName,
   isWeightsName,
 } from '../../checkpoint/formats.js';
-import { nearest } from '../../config/nearest.js';
+import { nearestWithDigits } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
 import { FAMILY_NAMES } from '../../model/architecture/families.js';
+import { presetsOf } from '../../model/architecture/presets.js';
+import { hubRepository, presetOfPublished } from './published-models.js';
 
 const INDEX_NAME = /\.index\.json$/i;
 const CONFIG_NAME = /\.(?:ya?ml|json)$/i;
@@ -36,45 +40,85 @@ function beginsLikeCheckpoint(head: Buffer): boolean {
 
 const HEAD_BYTES = 9;
 
-/** Whether `path` is a checkpoint: a folder with weights, or a file with the name or beginning of one. */
-export function isCheckpointPath(path: string): boolean {
-  if (path === '-') return false;
+/** Where a reference to a model leads, looked up once. */
+export type ModelPlace = {
+  /** The reference as the user wrote it. */
+  readonly path: string;
+  /** Path of its config: the file in a folder with one, the file of a preset, else `path`. */
+  readonly config: string;
+} & (
+  | { readonly kind: 'stdin' | 'missing' }
+  /** The name of a preset, which no file has: `hybrid/tiny`. */
+  | { readonly kind: 'preset'; readonly preset: string }
+  /** A config, or a folder with a config and without weights. */
+  | { readonly kind: 'config'; readonly listing: Listing | undefined }
+  /** A folder with weights, or a file with the name or beginning of a checkpoint. */
+  | { readonly kind: 'checkpoint'; readonly listing: Listing | undefined }
+);
+
+/** A path, or the place that was found for it. */
+export type ModelReference = string | ModelPlace;
+
+/** Looks a reference up. A path that the system cannot look up is missing: its error appears when the file is read. */
+export function locateModel(reference: ModelReference): ModelPlace {
+  if (typeof reference !== 'string') return reference;
+  const here = { path: reference, config: reference };
+  if (reference === '-') return { kind: 'stdin', ...here };
   try {
-    const kind = pathKind(path);
-    if (kind === 'folder') return hasWeights(path) || configIn(path) === undefined;
-    if (hasWeightsExtension(path) || isOnnxName(path) || INDEX_NAME.test(path)) return true;
-    if (mountedPath(path)) return false;
-    // Never reads from a pipe, whose data could not be read again.
-    return !CONFIG_NAME.test(path) && kind === 'file' && beginsAsCheckpoint(path);
+    const kind = pathKind(reference);
+    if (kind === 'folder') return folderPlace(reference);
+    if (isCheckpointFile(reference, kind)) {
+      return { kind: 'checkpoint', listing: kind && 'file', ...here };
+    }
+    if (kind !== undefined) return { kind: 'config', listing: 'file', ...here };
+    const preset = presetNamed(reference);
+    if (preset === undefined) return { kind: 'missing', ...here };
+    return { kind: 'preset', preset, path: reference, config: presetFile(preset) ?? reference };
   } catch {
-    // The error appears when the file is read.
-    return false;
+    return { kind: 'missing', ...here };
   }
 }
+
+function folderPlace(path: string): ModelPlace {
+  const names = listedNames(path);
+  const found = configIn(path, [], names);
+  const isCheckpoint = names !== undefined && (areWeights(names) || found === undefined);
+  return {
+    kind: isCheckpoint ? 'checkpoint' : 'config',
+    ...{ path, config: found ?? path, listing: names },
+  };
+}
+
+/** Undefined for a folder that cannot be listed. */
+function listedNames(folder: string): readonly string[] | undefined {
+  try {
+    return fileNamesIn(folder).sort();
+  } catch {
+    return undefined;
+  }
+}
+
+function isCheckpointFile(path: string, kind: ReturnType<typeof pathKind>): boolean {
+  if (hasWeightsExtension(path) || isOnnxName(path) || INDEX_NAME.test(path)) return true;
+  if (mountedPath(path)) return false;
+  // Never reads from a pipe, whose data could not be read again.
+  return !CONFIG_NAME.test(path) && kind === 'file' && beginsAsCheckpoint(path);
+}
+
+/** Whether `path` is a checkpoint: a folder with weights, or a file with the name or beginning of one. */
+export const isCheckpointPath = (path: string): boolean => locateModel(path).kind === 'checkpoint';
+
+/** Whether a place is the folder of a LoRA adapter. */
+export const isAdapterPlace = (place: ModelPlace): boolean =>
+  'listing' in place && Array.isArray(place.listing)
+    ? place.listing.includes(ADAPTER_CONFIG)
+    : place.kind === 'config' && place.listing === undefined && isAdapterFolder(place.path);
+
+const areWeights = (names: readonly string[]): boolean =>
+  names.some((name) => isIndexName(name) || isWeightsName(name)) || isDistributedFolder(names);
 
 /** @throws when the folder does not exist. */
-export function hasWeights(folder: string): boolean {
-  const names = fileNamesIn(folder);
-  return (
-    names.some((name) => isIndexName(name) || isWeightsName(name)) || isDistributedFolder(names)
-  );
-}
-
-/**
- * Path of a config: in a folder with a config, that file; for the name of a preset without a file of that name, the
- * preset's file.
- */
-export function configPath(source: string): string {
-  if (source === '-') return source;
-  try {
-    const kind = pathKind(source);
-    if (kind === undefined) return presetPath(source) ?? source;
-    return (kind === 'folder' ? configIn(source) : undefined) ?? source;
-  } catch {
-    // See above.
-    return source;
-  }
-}
+export const hasWeights = (folder: string): boolean => areWeights(fileNamesIn(folder));
 
 function beginsAsCheckpoint(path: string): boolean {
   const head = Buffer.alloc(HEAD_BYTES);
@@ -89,7 +133,7 @@ function beginsAsCheckpoint(path: string): boolean {
 
 // The model of the working folder, for commands that are given none.
 
-/** Names that win over any other. */
+/** Names that take precedence over any other. */
 const OWN_NAMES = ['minimind.yaml', 'minimind.yml', 'model.yaml', 'model.yml'];
 
 /** Size up to which a file can be a config. */
@@ -155,21 +199,14 @@ export interface PresetFile {
   readonly text: string;
 }
 
-/** Folder of the package's configs. */
-function presetFolder(): string | undefined {
-  const hybrid = packagePath('configs/hybrid');
-  return hybrid && path.dirname(hybrid);
-}
+/** File of a preset in the package. */
+const presetFile = (preset: string): string | undefined => packagePath(`configs/${preset}.yaml`);
 
-/** Names of all presets with their families: `hybrid/original`. */
+/** Names of all presets with their families, as their files are sorted: `hybrid/original`. */
 export function presetNames(): string[] {
-  const folder = presetFolder();
-  if (folder === undefined) return [];
   return FAMILY_NAMES.flatMap((family) => {
-    const own = path.join(folder, family);
-    if (!fs.existsSync(own)) return [];
-    const files = fs.readdirSync(own).filter((name) => name.endsWith('.yaml'));
-    return files.map((name) => `${family}/${path.basename(name, '.yaml')}`);
+    const files = presetsOf(family).map(({ name }) => `${name}.yaml`);
+    return files.sort().map((name) => `${family}/${path.basename(name, '.yaml')}`);
   });
 }
 
@@ -184,7 +221,7 @@ const PUBLISHED_FILES: Readonly<Record<string, string>> = {
 };
 
 /** Preset of a published file, by its name or path: `configs/pretrain_optimized.yaml`. */
-export function publishedPreset(name: string): string | undefined {
+function publishedPreset(name: string): string | undefined {
   const file = path.basename(foldedName(name));
   const stem = file.replace(/\.ya?ml$/, '');
   return Object.hasOwn(PUBLISHED_FILES, stem) ? PUBLISHED_FILES[stem] : undefined;
@@ -195,44 +232,61 @@ export function presetsNamed(name: string): string[] {
   // `minimind-2` is minimind2; a name with other digits would be another model.
   const spelled = (each: string) => foldedName(each).replaceAll('-', '');
   const wanted = spelled(publishedPreset(name) ?? name);
-  return presetNames().filter((preset) =>
+  const found = presetNames().filter((preset) =>
     [preset, lastPart(preset)].some((each) => spelled(each) === wanted),
   );
+  if (found.length > 0) return found;
+  const published = presetOfPublished(name);
+  return published === undefined ? [] : [published];
 }
 
-/** File of the only preset of this name. */
-function presetPath(name: string): string | undefined {
+/** The preset that replaces a name of another kind: a file of a published report, or a published model. */
+export function presetInstead(name: string): string | undefined {
+  const file = publishedPreset(name);
+  if (file !== undefined) return file;
+  const [preset = ''] = presetsNamed(name);
+  const spelled = foldedName(name).replaceAll('-', '');
+  const isOwn = [preset, lastPart(preset)].some((each) => each.replaceAll('-', '') === spelled);
+  return isOwn || preset === '' ? undefined : preset;
+}
+
+/** The only preset of this name. */
+function presetNamed(name: string): string | undefined {
   const isFile = /\.(?:ya?ml|json)$/i.test(name) && publishedPreset(name) === undefined;
   const [only, ...others] = isFile ? [] : presetsNamed(name);
-  const folder = presetFolder();
-  if (only === undefined || others.length > 0 || folder === undefined) return undefined;
-  return path.join(folder, `${only}.yaml`);
+  return others.length === 0 ? only : undefined;
 }
 
-/** Name of the preset whose file this is. */
-export function presetOfPath(file: string): string | undefined {
-  const folder = presetFolder();
-  if (folder === undefined || !file.startsWith(folder + path.sep)) return undefined;
-  return file.slice(folder.length + 1, -'.yaml'.length).replaceAll(path.sep, '/');
-}
-
-/** Advice for a name that is not one of a preset: a family is not. */
+/** Advice for a name that is not a preset, such as that of a family. */
 export function presetAdvice(name: string): string {
   const folded = name.toLowerCase();
+  const repository = hubRepository(name);
+  const hub = repository === undefined ? '' : `hf:${repository}`;
   const family = FAMILY_NAMES.find((each) => each === folded);
-  const example = presetNames().find((preset) => preset.startsWith(`${family}/`));
-  if (example !== undefined) {
-    return `${family} is a family: write one of its presets, as ${example}; ${commandText('list', [String(family)])} shows them`;
+  const own = presetNames().filter((preset) => preset.startsWith(`${family}/`));
+  if (own.length > 0) {
+    const shown = own.length > MOST_LISTED ? [`${own[0]}, …`] : own;
+    const all = commandText('list', [String(family)]);
+    return `${family} is a family: write one of its presets, ${[...shown, hub].filter(Boolean).join(', ')}; ${all} shows them`;
   }
   const close = nearestPreset(name);
-  return close ? `did you mean ${close}?` : `${commandText('list')} shows the presets`;
+  if (close !== undefined) return `did you mean ${close}?`;
+  return (repository && hubSuggestion(repository)) ?? `${commandText('list')} shows the presets`;
 }
 
-/** The preset with the most similar name, as short as it is unique. */
+/** Most presets of a family in an error. */
+const MOST_LISTED = 8;
+
+/** The preset with the most similar name, as short as it is unique. A name with other digits is another model. */
 function nearestPreset(name: string): string | undefined {
   const presets = presetNames();
-  const close = nearest(name, [...presets, ...presets.map(lastPart)]);
-  if (close === undefined || close.includes('/')) return close;
+  const all = [...presets, ...presets.map(lastPart)];
+  const start = `${foldedName(name)}-`;
+  const longer = all.filter((each) => each.startsWith(start));
+  const close = longer.length === 1 ? longer[0] : nearestWithDigits(name, all);
+  const known = hubRepository(name);
+  if (close === undefined || (known !== undefined && longer.length === 0)) return undefined;
+  if (close.includes('/')) return close;
   return presetsNamed(close).length === 1 ? close : presetsNamed(close)[0];
 }
 
@@ -243,7 +297,8 @@ function nearestPreset(name: string): string | undefined {
 export function readPresetFile(name: string): PresetFile {
   const found = presetsNamed(name);
   const [preset] = found;
-  const file = presetPath(name);
+  const only = presetNamed(name);
+  const file = only && presetFile(only);
   if (preset === undefined || file === undefined) {
     throw usageError(
       preset === undefined
@@ -253,10 +308,12 @@ export function readPresetFile(name: string): PresetFile {
     );
   }
   const [family = ''] = preset.split('/');
-  return { preset, family, text: withLocalSchema(fs.readFileSync(file, 'utf8'), family) };
+  return { preset, family, text: ownCopy(fs.readFileSync(file, 'utf8'), family) };
 }
 
-/** Sets the schema's path: in docs for the package's presets, in the same folder for the user's file. */
-function withLocalSchema(text: string, family: string): string {
-  return text.replace(/^(# yaml-language-server: \$schema=).*$/m, `$1./${family}.schema.json`);
+/** The text of a preset as a user's file: with the schema in the same folder, without the lines for lists of presets. */
+function ownCopy(text: string, family: string): string {
+  return text
+    .replace(/^(# yaml-language-server: \$schema=).*$/m, `$1./${family}.schema.json`)
+    .replace(/\n(?:# (?:title|order): .*\n)+$/, '');
 }

@@ -28,12 +28,12 @@ interface CandidateFlags extends CheckpointFlags {
   readonly zip?: boolean | undefined;
 }
 
-/** Candidates, each loaded when it is asked for. */
+/** Candidates, each loaded when it is requested. */
 export interface Candidates {
   readonly count: number;
   /** Dotted paths of the keys with several values. */
   readonly swept: readonly string[];
-  /** Some of each source, with many values of each key. Without a sweep, all. */
+  /** Indexes of some points of each source, with many values of each key. Without a sweep, of all points. */
   readonly sample: readonly number[];
   /** File and values of each. */
   readonly points: readonly Pick<LoadedCandidate, 'file' | 'chosen'>[];
@@ -164,8 +164,8 @@ const candidateSeconds = ({ loaded }: LoadedCandidate): number =>
       TENSOR_SECONDS * tensorsOf(loaded.model).length;
 
 /**
- * Seconds of each candidate, from those of the sample: each value multiplies them as it does alone. A value outside the
- * sample does as the one before it.
+ * Seconds of each candidate, estimated from the sample: each value multiplies them by the factor that it has alone. A
+ * value outside the sample has the factor of the one before it.
  */
 export async function candidateCosts(models: Candidates): Promise<number[]> {
   const { points, sample, swept } = models;

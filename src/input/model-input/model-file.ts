@@ -9,7 +9,7 @@ import type { ConfigDocument } from '../../config/document.js';
 import { withFindings } from '../../config/document.js';
 import { invalidConfig } from '../../config/document-problems.js';
 import { nearest } from '../../config/nearest.js';
-import { applyOverrides, correctedOverrides } from '../../config/overrides.js';
+import { applyOverrides, correctedOverrides, splitOverride } from '../../config/overrides.js';
 import { describeValue, quote } from '../../config/quote.js';
 import { readDocument } from '../../config/read.js';
 import { keyPaths } from '../../config/schema-structure.js';
@@ -20,24 +20,24 @@ import {
   isFamilyName,
   loadFamily,
 } from '../../model/architecture/families.js';
-import type { DocumentOf, Family } from '../../model/architecture/family.js';
+import type { DocumentOf, Family, FamilyDocument } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Param } from '../../model/architecture/param.js';
 import { LimitError } from '../../model/architecture/param.js';
 import type { Quantization } from '../../model/quantization/quantization-config.js';
 import { storedBits } from '../../model/quantization/stored-weights.js';
 import type { DecidedFamily } from './family-of-keys.js';
-import { configPath, presetAdvice, presetOfPath } from './locate.js';
+import { locateModel, type ModelReference, presetAdvice } from './locate.js';
 import type { LeftOutPart } from './parts-left-out.js';
 import { asOfFamily, inSettingNames, withSettingNames } from './setting-names.js';
 
 /** A valid config and the model that it describes. */
-export interface ModelFile {
+export interface ModelFile<F extends Family = Family> {
   /** Path as given; `<stdin>` for `-`. */
   readonly file: string;
-  readonly family: Family;
-  /** The parsed document with defaults, in the type of the family's schema. */
-  readonly document: unknown;
+  readonly family: F;
+  /** The parsed document with defaults. */
+  readonly document: DocumentOf<F>;
   readonly model: LanguageModel;
   readonly warnings: readonly Problem[];
   /** Kind of the whole model, where only its language model is described. */
@@ -50,7 +50,7 @@ export interface ModelFile {
   readonly storedType?: string;
 }
 
-/** A model file that can say where its values are. */
+/** A model file with the places of its values. */
 export interface LocatedModelFile extends ModelFile {
   /** Place of a value in the file, or of the nearest section above it. */
   locate(path: PropertyPath): Pick<Problem, 'file' | 'line' | 'column' | 'excerpt'>;
@@ -61,15 +61,16 @@ export interface LocatedModelFile extends ModelFile {
  * @throws UserError when the file is of another family.
  */
 export function documentOf<F extends Family>(loaded: ModelFile, family: F): DocumentOf<F> {
-  if (loaded.family.name !== family.name) {
-    throw usageError(
-      `${loaded.file} describes a ${loaded.family.name} model; this command is for ${family.name}`,
-      `give it a file whose model.family is ${family.name}`,
-    );
-  }
-  // The same family: its schema is what the document was parsed with.
-  return loaded.document as DocumentOf<F>;
+  if (isOfFamily(loaded, family)) return loaded.document;
+  throw usageError(
+    `${loaded.file} describes a ${loaded.family.name} model; this command is for ${family.name}`,
+    `give it a file whose model.family is ${family.name}`,
+  );
 }
+
+/** Whether a file is of a family, whose schema its document was then parsed with. */
+const isOfFamily = <F extends Family>(loaded: ModelFile, family: F): loaded is ModelFile<F> =>
+  loaded.family.name === family.name;
 
 export interface ModelLoadOptions {
   /** Overrides in the form `model.key=value`. */
@@ -82,11 +83,11 @@ export interface ModelLoadOptions {
 
 /**
  * Reads a config with overrides, checks it, and describes its model.
- * @param source A path, a folder with a config, or `-` for stdin.
+ * @param source A path, a folder with a config, a preset, or `-` for stdin.
  * @throws UserError with every problem.
  */
 export async function loadModelFile(
-  source: string,
+  source: ModelReference,
   options: ModelLoadOptions = {},
 ): Promise<LocatedModelFile> {
   return modelOf(await readConfig(source), options);
@@ -96,23 +97,23 @@ export async function loadModelFile(
  * The config at a path, in a folder, of a preset, or, with `-`, from stdin.
  * @throws UserError as `readDocument`.
  */
-export async function readConfig(source: string): Promise<ConfigDocument> {
-  const file = configPath(source);
-  const preset = presetOfPath(file);
+export async function readConfig(source: ModelReference): Promise<ConfigDocument> {
+  const place = locateModel(source);
+  const { path, config } = place;
   try {
-    return await readDocument(file, {
-      isFound: file !== source,
-      ...(preset !== undefined && file !== source && { name: preset }),
+    return await readDocument(config, {
+      isFound: config !== path,
+      ...(place.kind === 'preset' && { name: place.preset }),
     });
   } catch (error) {
-    throw isMissing(error) ? missingModel(source, error) : error;
+    throw isMissing(error) ? missingModel(path, error) : error;
   }
 }
 
 const isMissing = (error: unknown): error is UserError =>
   error instanceof UserError && error.code === 'usage' && error.message.startsWith('there is no');
 
-/** The error of a missing file, with the presets as what could be meant. */
+/** The error of a missing file, with the preset or model of the hub that could be meant. */
 function missingModel(source: string, cause: UserError): UserError {
   const message = `expected a config, a checkpoint or a preset, found no file ${quote(source, 200)}`;
   const suggestion =
@@ -165,7 +166,10 @@ function withStoredBits(described: LanguageModel, quantization: Quantization): L
   };
 }
 
-/** A document with a `model` section, and what else a `config.json` says. The reader of each kind is loaded only for it. */
+/**
+ * A document with a `model` section, and further facts of a `config.json`. The reader of each kind is loaded only for
+ * it.
+ */
 async function translated(document: ConfigDocument, as: string | undefined) {
   if (isRecord(document.value.model)) {
     const { asSections } = await import('./document-sections.js');
@@ -184,12 +188,26 @@ async function translated(document: ConfigDocument, as: string | undefined) {
  * @param document As `asOurDocument` returns it.
  */
 export async function overridden(document: ConfigDocument, set: readonly string[]) {
-  const { family, problem, found } = await familyOf(applyOverrides(document, set));
+  const isDecided = namesFamily(document) && !set.some(canSetFamily);
+  const { family, problem, found } = await familyOf(
+    isDecided ? document : applyOverrides(document, set),
+  );
   const own = found ? withFindings(asOfFamily(document, family), [found]) : document;
   const meant = correctedOverrides(family.schema, set.map(inSettingNames(family)));
   const renamed = withSettingNames(own, family);
   const written = withSettingNames(applyOverrides(renamed, meant), family);
   return { written, meant, family, problem };
+}
+
+const namesFamily = ({ value: { model } }: ConfigDocument): boolean =>
+  isRecord(model) && Object.hasOwn(model, 'family') && isFamilyName(model.family);
+
+/** Whether an override sets the family, or the whole section with it. */
+function canSetFamily(text: string): boolean {
+  const parts = splitOverride(text);
+  if ('mistake' in parts) return false;
+  const [section, key = 'family'] = parts.path;
+  return section === 'model' && key === 'family';
 }
 
 const asError = (problem: Problem): Problem => ({ ...problem, severity: 'error' });
@@ -235,7 +253,7 @@ async function hasKeysOf(name: FamilyName, section: unknown): Promise<boolean> {
 function describe(
   document: ConfigDocument,
   family: Family,
-  value: unknown,
+  value: FamilyDocument,
   warnings: readonly Problem[],
 ): LanguageModel {
   try {

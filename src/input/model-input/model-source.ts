@@ -2,21 +2,26 @@
 import { type Problem, problemsOf, UserError, usageError } from '../../base/errors.js';
 import { setting } from '../../base/text/setting.js';
 import type { CheckpointFlags, ModelSource } from './checkpoint-model.js';
-import { isCheckpointPath } from './locate.js';
+import { locateModel, type ModelReference } from './locate.js';
 import { modelOf, readConfig } from './model-file.js';
 
 /**
- * Reads a path, or `-` for standard input.
+ * Reads a path, a preset, or `-` for standard input.
  * @throws UserError when it cannot be read, or is a checkpoint without a config.
  */
-export async function openModelSource(path: string, flags: CheckpointFlags): Promise<ModelSource> {
-  if (isCheckpointPath(path)) {
+export async function openModelSource(
+  source: ModelReference,
+  flags: CheckpointFlags,
+): Promise<ModelSource> {
+  const place = locateModel(source);
+  const { path } = place;
+  if (place.kind === 'checkpoint') {
     // The checkpoint reader is loaded only for checkpoints.
     const { openCheckpointModel } = await import('./checkpoint-model.js');
-    return openCheckpointModel(path, flags);
+    return openCheckpointModel(place, flags);
   }
   if (flags.config === undefined && flags.stateDict === undefined) {
-    const document = await readConfig(path);
+    const document = await readConfig(place);
     return { model: (set) => modelOf(document, { set, family: flags.family }) };
   }
   throw usageError(

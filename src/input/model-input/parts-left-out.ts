@@ -1,4 +1,7 @@
-/** Tensors beside a language model: parts of a larger model that are not described, and what classes ignore on loading. */
+/**
+ * Tensors next to a language model: parts of a larger model that are not described, and tensors that classes ignore on
+ * loading.
+ */
 
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { firstOfPattern, storedNames } from '../../checkpoint/names.js';
@@ -7,7 +10,7 @@ import { ignoredOnLoad, SEEING } from '../../model/architecture/transformer/igno
 
 /** Tensors that classes around a text model ignore on loading, in addition to the class of the text model alone. */
 const IGNORED_AROUND: Readonly<Record<string, readonly string[]>> = {
-  // Layers that generate images, sound and actions, beside and between those of the language model.
+  // Layers that generate images, sound and actions, parallel to those of the language model and between them.
   cosmos3_omni: [
     '\\.add_k_proj\\.',
     '\\.add_q_proj\\.',
@@ -58,7 +61,7 @@ export interface LeftOutPart {
 /**
  * Parts of a checkpoint that hold nothing of the language model, with their parameters.
  * @param own Names of the language model's tensors.
- * @param ignored Tensors beside the language model that are no part: one of nothing else is not left out.
+ * @param ignored Tensors that belong to no part; a part with only such tensors is not listed.
  */
 export function partsLeftOut(
   checkpoint: Checkpoint,

@@ -1,4 +1,4 @@
-/** Whether a language model inside another shares its head, and what its class reads otherwise than its own. */
+/** Whether a language model inside another shares its head, and what the class around it reads differently. */
 
 import type { ProblemText, Severity } from '../../base/errors.js';
 import { setting } from '../../base/text/setting.js';
@@ -90,7 +90,7 @@ const HEAD_BIAS: Readonly<Record<string, (config: JsonObject) => boolean>> = {
   phi: () => true,
 };
 
-/** Families with inputs of their own for every layer, and the classes that hand them on. */
+/** Families with inputs of their own for every layer, and the classes that pass them on. */
 const PER_LAYER: Readonly<Record<string, string>> = {
   gemma3n_text: 'gemma3n',
   gemma4_text: 'gemma4',
@@ -99,7 +99,7 @@ const PER_LAYER: Readonly<Record<string, string>> = {
 const isRead = (family: string, key: string) =>
   Object.hasOwn(ownValue<JsonObject | undefined>(PLAIN_LOGITS, family) ?? {}, key);
 
-/** Whether layers of Zamba2 take turns with fewer blocks; true where the file does not list them. */
+/** Whether several layers of Zamba2 share a block; true where the file does not list them. */
 function hasSharedBlocks({
   layers_block_type: kinds,
   layer_types,
@@ -118,7 +118,7 @@ interface Parts {
   readonly tied: boolean;
 }
 
-/** Refusals of families that a class does not hold as they are alone. */
+/** Refusals where the class around a text part computes something else than the family alone. */
 function familyNotes(
   of: string,
   wrapper: Wrapper | undefined,

@@ -1,6 +1,6 @@
 /**
- * Language models in configs of models that also see or hear: the text part, what it inherits from the config around
- * it, and what is left out. Sources: the configuration and modelling code of transformers 5.18.
+ * Language models in configs of multimodal models: the text part, what it inherits from the config around it, and what
+ * is left out. Sources: the configuration and modelling code of transformers 5.18.
  */
 
 import type { PropertyPath } from '../../base/errors.js';
@@ -120,7 +120,7 @@ function textAlone(of: string, whole: JsonObject): TextPart {
   };
 }
 
-/** Keys of sizes beside the parts, as other programs than transformers write them. */
+/** Whether a config has sizes next to its parts, as programs other than transformers write them. */
 const hasSizes = (whole: JsonObject) =>
   ['hidden_size', 'num_hidden_layers', 'num_attention_heads'].some((key) => whole[key] != null);
 

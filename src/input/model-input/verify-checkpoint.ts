@@ -352,7 +352,7 @@ export async function compareValues(
   };
 }
 
-/** Whether transformers ignores a tensor beside the described model. */
+/** Whether transformers ignores a tensor that the described model does not have. */
 function ignoredNames(described: ModelFile | undefined): (name: string) => boolean {
   if (described === undefined) return () => false;
   const ignored = ignoredTensors(described).filter(isIgnoredOnLoad);

@@ -12,7 +12,7 @@ import {
   configOf,
   openFlaggedCheckpoint,
 } from './checkpoint-config.js';
-import { checkpointsIn, configPath } from './locate.js';
+import { checkpointsIn, locateModel, type ModelPlace, type ModelReference } from './locate.js';
 import { loadModelFile, type ModelFile, type ModelLoadOptions, modelOf } from './model-file.js';
 import { verifiedModel } from './verify-checkpoint.js';
 
@@ -36,21 +36,22 @@ export interface WeightedModelFile {
  * @throws UserError when there are no weights, or they do not match the config.
  */
 export async function openWeighted(
-  file: string,
+  reference: ModelReference,
   flags: WeightFlags,
   display: ProgressDisplay,
 ): Promise<WeightedModelFile> {
-  const own = checkpointAsConfig(file, flags);
+  const place = locateModel(reference);
+  const own = checkpointAsConfig(place, flags);
   let checkpoint = own;
   const close = () => checkpoint?.close();
   try {
-    if (own && flags.random) throw hasWeights(file);
+    if (own && flags.random) throw hasWeights(place.path);
     const described = own
       ? await modelOf((await configOf(own, undefined, configFirst(own))).document, flags)
-      : await loadModelFile(file, flags);
+      : await loadModelFile(place, flags);
     checkpoint ??= openFlaggedCheckpoint(flags);
     if (!checkpoint) {
-      if (!flags.random) throw hasNoWeights(described.file);
+      if (!flags.random) throw hasNoWeights(described.file, place);
       return { loaded: described, checkpoint, warnings: described.warnings, close };
     }
     const { loaded, warnings } = await verifiedModel(described, checkpoint, display);
@@ -72,9 +73,9 @@ const hasWeights = (file: string) =>
     `remove ${setting('random')}, or pass a config`,
   );
 
-function hasNoWeights(file: string): UserError {
-  const folder = path.dirname(configPath(file));
-  const beside = file !== '<stdin>' && isFolder(folder) ? checkpointsIn(folder) : [];
+function hasNoWeights(file: string, { kind, config }: ModelPlace): UserError {
+  const folder = path.dirname(config);
+  const beside = kind !== 'stdin' && isFolder(folder) ? checkpointsIn(folder) : [];
   const [only] = beside.length === 1 ? beside : [];
   return usageError(
     `${file} is a config without weights`,
@@ -93,7 +94,7 @@ export function foldersOf({
   readonly checkpoint: Pick<Checkpoint, 'path'> | undefined;
 }): string[] {
   const files = [
-    ...(file === '<stdin>' ? [] : [configPath(file)]),
+    ...(file === '<stdin>' ? [] : [locateModel(file).config]),
     ...(checkpoint ? [checkpoint.path] : []),
   ];
   return [...new Set(files.map((each) => (isFolder(each) ? each : path.dirname(each))))];

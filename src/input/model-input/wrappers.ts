@@ -1,6 +1,6 @@
 /**
- * What the classes of transformers around a language model decide about it. Source: the classes of transformers 5.18,
- * walked by fixtures/text-parts/wrappers.py, whose result a test compares with this table.
+ * Differences of a language model inside the classes of transformers around it. Source: the classes of transformers
+ * 5.18, walked by fixtures/text-parts/wrappers.py, whose result a test compares with this table.
  */
 import type { FamilyName } from '../../model/architecture/families.js';
 import type { JsonObject } from '../../model/architecture/transformer/config-keys.js';
@@ -16,7 +16,7 @@ export type Tying = 'tied' | 'untied' | 'as text' | 'either' | 'inner' | 'never'
 export interface Wrapper {
   /** Kind of the text part where the file does not name it. */
   readonly text: string;
-  /** Kinds that its class takes, where it does not take any; a class of one kind does not read the name. */
+  /** Kinds that its class accepts, if not all; a class of one kind does not read the name. */
   readonly takes?: readonly string[];
   /** Other names of kinds, as its class reads them. */
   readonly names?: Readonly<Record<string, string>>;
@@ -29,7 +29,7 @@ export interface Wrapper {
   readonly outerVocabulary?: true;
   /** Keys with which the class changes the logits; `own`: all that the text part's own class with a head reads. */
   readonly logits?: 'own' | readonly string[];
-  /** Whether it multiplies by what others divide by. */
+  /** Whether the class multiplies by the factor that others divide by. */
   readonly isInverse?: true;
   /** Default of the outer `vocab_size`, where an untied head has this size. */
   readonly outerHead?: number;

@@ -1,17 +1,19 @@
-/** Samples without content: nothing at all, white space only, or answers of white space only. */
+/** Samples without content: no text, only white space, or only answers of white space. */
 import { chatsOf } from './record-texts.js';
 import type { DataMessage, DataRecord } from './records.js';
 
-/** `empty` for no text, `white-space` for nothing visible in it, `answers` for chats in which that is true of all answers. */
+/**
+ * `empty` for no text, `white-space` for no visible text, `answers` for chats in which all answers are one of these.
+ */
 export type Blank = 'empty' | 'white-space' | 'answers';
 
-/** Characters that `str.strip` of Python removes, and those that show nothing, such as U+200B. */
+/** Characters that `str.strip` of Python removes, and invisible ones such as U+200B. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are white space in Python.
 const INVISIBLE = /^[\s\u001c-\u001f\u0085\p{Default_Ignorable_Code_Point}]*$/u;
 
 const isInvisible = (text: string): boolean => INVISIBLE.test(text);
 
-/** Texts of a message that a model learns or reads. A call of a tool is one. */
+/** Texts of a message that a model learns or reads, including calls of tools. */
 const messageText = ({
   content,
   reasoning_content: reasoning = '',
@@ -21,7 +23,7 @@ const messageText = ({
 const hasCalls = (calls: unknown): boolean =>
   Array.isArray(calls) ? calls.length > 0 : Boolean(calls);
 
-/** How a sample is blank; undefined for a sample with content, and for token ids. */
+/** Kind of blank sample; undefined for a sample with content, and for token ids. */
 export function blankOf(record: DataRecord): Blank | undefined {
   if (record.kind === 'ids') return undefined;
   const chats = chatsOf(record);

@@ -1,6 +1,6 @@
-/** Characters of a text: their scripts, and those that hint at damage. */
+/** Characters of a text: their scripts, and characters that indicate damage. */
 
-/** Scripts with their ranges of code points, from Unicode's Scripts.txt; blocks where that is enough. */
+/** Scripts with their ranges of code points, from Unicode's Scripts.txt; whole blocks where these suffice. */
 const SCRIPTS = {
   Latin: [
     [0x41, 0x5a],
@@ -77,7 +77,10 @@ export type Script = keyof typeof SCRIPTS | 'Japanese' | 'other' | 'none';
 const NAMES = Object.keys(SCRIPTS) as (keyof typeof SCRIPTS)[];
 const OTHER = NAMES.length + 1;
 
-/** Number of a script in `NAMES`, from 1, of each code point up to U+FFFF; 0 for signs, digits and spaces. */
+/**
+ * Number of the script of each code point up to U+FFFF, as its position in `NAMES` from 1; 0 for signs, digits and
+ * spaces.
+ */
 const BASIC = new Uint8Array(0x10000);
 for (let code = 0; code < BASIC.length; code++) {
   const isSurrogate = code >= 0xd800 && code <= 0xdfff;
@@ -115,7 +118,7 @@ const addScript = (script: number) => {
   counts[script] = (counts[script] as number) + 1;
 };
 
-/** Share of kana among ideographs from which a text is Japanese. */
+/** Smallest share of kana among ideographs of a Japanese text. */
 const JAPANESE = 0.1;
 
 export function countCharacters(text: string): CharacterCounts {

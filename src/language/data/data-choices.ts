@@ -18,5 +18,5 @@ export const KIND_NAMES = Object.keys({
   uint32: true,
 } satisfies Record<RecordKind, true>) as RecordKind[];
 
-/** Share of a text that two near duplicates have in common, at least. */
+/** Smallest similarity of near duplicates by default. */
 export const USUAL_SIMILARITY = 0.8;

@@ -7,7 +7,7 @@ import type { Place } from './lines.js';
 import type { Sample } from './recipes.js';
 import type { LineFault } from './records.js';
 
-/** A list of which only the first items are kept. */
+/** A list with only its first items. */
 export interface Listed<Item> {
   /** Number of all. @integer */
   readonly count: number;
@@ -190,9 +190,9 @@ interface FoldOptions {
   /** Positions of a sequence. */
   readonly length: number;
   readonly hasTokens: boolean;
-  /** Tokens of the vocabulary; undefined when unknown. */
+  /** Number of tokens in the vocabulary; undefined when unknown. */
   readonly vocabulary: number | undefined;
-  /** Whether special tokens in a text are worth a word: not in rendered chats. */
+  /** Whether to report special tokens in a text; rendered chats contain them by design. */
   readonly isPlainText: boolean;
   readonly isSpecial: (id: number) => boolean;
   /** Whether sequences are windows of a stream, without padding. */
@@ -341,7 +341,10 @@ export class DataFold {
     this.#specialTokens += special;
   }
 
-  /** @param notKept Samples of which duplicates are not found; undefined when none were searched. */
+  /**
+   * Figures of all samples.
+   * @param notKept Samples among which no duplicates are found; undefined when none were searched.
+   */
   result(notKept: number | undefined): DataFigures {
     const { hasTokens } = this.#options;
     return {

@@ -19,7 +19,10 @@ const HASHES = BANDS * ROWS;
 /** Characters of a shingle. */
 const SHINGLE = 5;
 
-/** Texts whose hashes are kept: 32 and about 270 bytes for each. Later texts are compared with them, and not kept. */
+/**
+ * Maximum number of texts whose hashes are kept: 32 bytes for exact duplicates, about 270 for near ones. Later texts
+ * are only compared with them.
+ */
 const MOST_EXACT = 4_000_000;
 const MOST_NEAR = 500_000;
 
@@ -167,7 +170,7 @@ export class DuplicateFinder<Place> {
 const signature = new Uint32Array(HASHES);
 const EMPTY = 0xffffffff;
 
-/** Bins that fill an empty bin, in the order in which they are tried, the same for all texts. */
+/** Order in which bins are tried to fill an empty bin, the same for all texts. */
 const DONORS = Array.from({ length: HASHES }, (_, bin) =>
   Uint8Array.from({ length: 16 * HASHES }, (_, attempt) => binOf(mixed(bin * 8191 + attempt + 1))),
 );
@@ -184,7 +187,7 @@ function binOf(hash: number): number {
 }
 
 /**
- * Writes the hash values of a text into `signature`: of each bin the smallest hash of the shingles in it (one permutation
+ * Writes the hash values of a text into `signature`: for each bin, the smallest hash of its shingles (one permutation
  * hashing, Li, Owen and Zhang 2012). An empty bin takes the value of another (Shrivastava 2017).
  */
 function signatureOf(text: string): void {

@@ -48,7 +48,7 @@ export interface Epochs {
   readonly epochs: number;
 }
 
-/** Figures that follow from the reading. */
+/** Conclusions from the figures of training data. */
 export interface DataJudgement {
   /** Faults of the data. */
   readonly faults: readonly DataFault[];
@@ -208,7 +208,7 @@ export interface DataLimits {
   readonly maxCut?: number | undefined;
 }
 
-/** Faults that a limit of their own can allow. */
+/** Faults that a limit can allow. */
 const LIMITED: Partial<Record<FaultName, keyof DataLimits>> = {
   'invalid-lines': 'maxInvalid',
   duplicates: 'maxDuplicates',

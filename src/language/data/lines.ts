@@ -8,10 +8,13 @@ import { noteStandardInput } from '../../base/files/input-registry.js';
 import { fileChunks } from '../../base/files/read-file.js';
 import { formatInteger } from '../../base/text/units.js';
 
-/** Longest line that is read. The tokenizer takes some 50 bytes of memory per character. */
+/** Maximum bytes of a line. The tokenizer takes about 50 bytes of memory per character. */
 export const MOST_LINE_BYTES = 8_000_000;
 
-/** Most bytes of gzip data per byte of the file, beyond the first ones. Texts have 3 to 20, and gzip at most 1032. */
+/**
+ * Maximum ratio of unpacked to packed bytes of gzip data, beyond the first ones. Texts have 3 to 20, and gzip at most
+ * 1032.
+ */
 export const GZIP_BOUNDS = { ratio: 100, first: 100_000_000 } as const;
 
 export interface Line {
@@ -59,13 +62,13 @@ export function fileBytes(file: string): number | null {
     const status = fs.statSync(file);
     return status.isFile() ? status.size : null;
   } catch {
-    // Reading it says what is wrong.
+    // Reading the file reports the error.
     return null;
   }
 }
 
 /**
- * Opens a file for one pass; gzip is unpacked, whatever its name.
+ * Opens a file for one pass, and unpacks gzip regardless of its name.
  * @param onBytes Called with the number of bytes that were read from disk.
  */
 export function openSource(file: string, onBytes: (more: number) => void): DataSource {
@@ -150,7 +153,10 @@ function unpacksTooMuch(name: string, packed: number, unpacked: number): UserErr
 const [LF, CR] = [0x0a, 0x0d];
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
-/** Lines of a source, those of a piece together. A last line without a line break counts; an empty one does not. */
+/**
+ * Lines of a source, in batches of those that arrive together. A last line without a line break counts; an empty one
+ * does not.
+ */
 export async function* readLines({
   chunks,
   stored,

@@ -67,7 +67,7 @@ export interface DataInput {
   readonly from?: number | undefined;
   /** Smallest similarity of near duplicates; undefined searches no duplicates. */
   readonly similarity?: number | undefined;
-  /** Given settings that are about tokens. */
+  /** Given settings that concern tokens. */
   readonly tokenSettings?: readonly SettingName[];
 }
 
@@ -245,7 +245,7 @@ const NO_TEXT: ModelText = {
   generation: undefined,
 };
 
-/** The tokenizer that is named, or lies next to the first file. */
+/** The named tokenizer, or the one next to the first file. */
 async function openDataText({ tokenizer, files }: DataInput): Promise<ModelText> {
   if (tokenizer !== undefined) {
     return openModelText([], tokenizer);
@@ -413,7 +413,7 @@ class Run {
     }
   }
 
-  /** Few lines at a time while samples are shown, else all of a piece. */
+  /** Records one by one while samples are shown, else all at once. */
   *#parts(prepared: readonly RecordTexts[]): Generator<readonly RecordTexts[]> {
     if (this.#input.show === undefined) yield prepared;
     else for (const each of prepared) yield [each];
@@ -436,7 +436,7 @@ class Run {
       next += texts.length;
       const sequences = sequencesOf(record, own, maker);
       const text = record.kind === 'ids' ? undefined : texts.join('\n');
-      // The marks of a template are not content.
+      // The marks of a template are not part of the content.
       const written = chatsOf(record)
         .flatMap(({ messages }) => messages.map(messageContent))
         .join('\n');
@@ -543,7 +543,7 @@ const tooShort = (length: number, added: number) =>
     'each sample also has the tokens of its beginning and end',
   );
 
-/** Items of a generator, each asked for before the one before is used: threads work meanwhile. */
+/** Requests each item of a generator before the previous one is used, so that threads work in the meantime. */
 async function* ahead<Item>(items: AsyncGenerator<Item>): AsyncGenerator<Item> {
   let next = items.next();
   try {

@@ -1,6 +1,6 @@
 /**
- * Training samples as the dataset classes of MiniMind make them (jingyaogong/minimind, lm_dataset.py). Their random parts are
- * fixed to the likelier case: no system prompt is added, and empty thinking is removed.
+ * Training samples as made by the dataset classes of MiniMind (`lm_dataset.py` in jingyaogong/minimind). Their random
+ * parts are fixed to the likelier case: no system prompt is added, and empty thinking is removed.
  */
 import { UserError, usageError } from '../../base/errors.js';
 import { setting } from '../../base/text/setting.js';
@@ -9,7 +9,7 @@ import type { ModelText } from '../tokenizer/model-text.js';
 import type { TextTokenizer } from '../tokenizer/tokenizer.js';
 import type { Place } from './lines.js';
 
-/** The dataset classes of a time. */
+/** Rules of the dataset classes of one period. */
 interface Recipe {
   readonly source: string;
   /** Whether a text gets the tokens of its beginning and end. */
@@ -73,7 +73,7 @@ export interface SpecialIds {
   readonly pad: number | undefined;
 }
 
-/** Texts before and after an answer, in published chat templates, by a text that only they have. */
+/** Texts before and after an answer in published chat templates, each with a text that identifies the template. */
 const ANSWER_MARKS: readonly (readonly [has: string, start: string, end: string])[] = [
   ['<|start_header_id|>', '<|start_header_id|>assistant<|end_header_id|>\n\n', '<|eot_id|>'],
   ['<|im_start|>', '<|im_start|>assistant\n', '<|im_end|>\n'],
@@ -88,7 +88,7 @@ interface AnswerMarks {
   readonly end: string;
 }
 
-/** Texts around an answer, as far as the user names them. */
+/** Texts around an answer that the user names. */
 export interface GivenMarks {
   readonly start?: string | undefined;
   readonly end?: string | undefined;
@@ -125,7 +125,7 @@ export class SampleMaker {
     }
   }
 
-  /** Tokens that a text gets in addition to its own. */
+  /** Number of tokens that a text gets in addition to its own. */
   get added(): number {
     const { bos, eos } = this.special;
     if (!this.recipe.addsEnds) return 0;
@@ -146,7 +146,7 @@ export class SampleMaker {
     return { ids, fullLength, counted: this.#withoutPadding(ids) };
   }
 
-  /** Token ids as they are. */
+  /** Token ids without additional tokens. */
   ids(content: readonly number[]): Sample {
     const ids = content.slice(0, this.length);
     return { ids, fullLength: content.length, counted: this.#withoutPadding(ids) };
@@ -174,10 +174,10 @@ export class SampleMaker {
     if (this.#marks === undefined) return [];
     const { start: begin, end: close } = this.#marks;
     const { length } = this;
-    // The older classes do not count the line break after the name of the role, and count the one after the end.
+    // The older classes do not count the line break after the role's name, but count the one after the end mark.
     const shift = this.recipe.marksHaveBreak ? 0 : 1;
     const spans: Span[] = [];
-    // The originals search the padded ids. An end mark has no padding, unless padding is the end token.
+    // MiniMind's classes search the padded ids. This matters where padding is the end token.
     const at = (position: number) => (position < ids.length ? ids[position] : this.special.pad);
     const isHere = (mark: readonly number[], from: number) =>
       from + mark.length <= length && mark.every((id, index) => at(from + index) === id);
@@ -253,10 +253,7 @@ interface StreamWindow {
 
 const BYTES = { uint16: 2, uint32: 4 } as const;
 
-/**
- * Windows of `length` ids, the last one shorter.
- * @throws UserError when bytes are left over.
- */
+/** Windows of `length` ids; the last one may be shorter. @throws UserError when bytes are left over. */
 export async function* streamWindows(
   file: string,
   chunks: AsyncIterable<Buffer>,

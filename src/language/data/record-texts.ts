@@ -81,7 +81,7 @@ export class RecordReader {
   async #rendered(chats: readonly DataChat[]) {
     if (chats.length === 0) return [];
     const { template, specialTokens, tokenizer } = this.#text;
-    // Without a tokenizer the texts of the messages are counted.
+    // Without a tokenizer, only the texts of the messages are counted.
     if (template === undefined || tokenizer === undefined) {
       return chats.map(({ messages }) => ({
         text: messages.map(({ content }) => content).join('\n'),

@@ -23,7 +23,7 @@ export type RecordKind = keyof typeof RECORD_KINDS;
 /** Kinds whose files have lines. */
 export type LineKind = Exclude<RecordKind, 'uint16' | 'uint32'>;
 
-/** Ids are read from bytes instead of lines. */
+/** Whether ids are read from bytes instead of lines. */
 export const isStream = (kind: RecordKind): kind is 'uint16' | 'uint32' =>
   kind === 'uint16' || kind === 'uint32';
 
@@ -70,9 +70,7 @@ export const isInvalid = (record: DataRecord | InvalidLine): record is InvalidLi
 
 const invalid = (fault: LineFault, message: string): InvalidLine => ({ fault, message });
 
-// ── The kind of a file ───────────────────────────────────────────────────────────────────────────
-
-/** Lines that decide on the kind. */
+/** Maximum lines by which the kind of a file is detected. */
 const MOST_PROBES = 20;
 
 /** Share of control characters in binary data. */
@@ -105,10 +103,7 @@ const otherFormats = (): readonly (readonly [start: string, name: string, advice
   ['%PDF', 'a PDF document', 'extract its text first'],
 ];
 
-/**
- * Kind of a binary file by its first bytes; undefined for text.
- * @throws UserError when it is nothing that is read.
- */
+/** Kind of a binary file by its first bytes; undefined for text. @throws UserError for a format that cannot be read. */
 export function detectBinaryKind(file: string, head: Buffer): 'uint16' | undefined {
   refuseOtherFormat(file, head);
   return isBinary(head) ? binaryKind(file) : undefined;
@@ -117,7 +112,7 @@ export function detectBinaryKind(file: string, head: Buffer): 'uint16' | undefin
 /**
  * Kind of a text file by its first lines.
  * @param key Key of the text, if the user named one.
- * @throws UserError when it is nothing that is read.
+ * @throws UserError for a format that cannot be read.
  */
 export function detectKind(
   file: string,
@@ -145,15 +140,18 @@ export function detectKind(
   if (best) return best[0];
   if (keys !== undefined) throw unknownKeys(file, keys, probes[0] ?? '', key);
   if (looksLikeJson) throw notOneRecordALine(file, probes[0] ?? '');
-  // A file of lines that are too long or empty: each line says so.
+  // For a file with only empty or too long lines, the error of each line explains it.
   return lines.some(({ bytes }) => bytes === undefined) && probes.length === 0 ? 'text' : 'plain';
 }
 
-/** Whether a file's name promises a JSON record per line. */
+/** Whether a file's name implies one JSON record per line. */
 const isNamedJson = (file: string): boolean =>
   /\.(?:jsonl|ndjson|jsonlines|json)(?:\.gz)?$/i.test(file);
 
-/** @throws UserError where lines that would be read as plain text are JSON values, or should be records by the name. */
+/**
+ * @throws UserError for JSON values in lines that would be read as plain text, and for plain text in a file with the
+ * name of JSON records.
+ */
 function refuseBareValues(file: string, lines: readonly string[], isJson: boolean): void {
   const values = lines.map((line) => bareValue(line));
   const first = values.find((value) => value !== undefined);
@@ -189,7 +187,7 @@ function refuseOtherFormat(file: string, head: Buffer): void {
   });
 }
 
-/** Whether bytes are more than text with some damage. */
+/** Whether bytes are binary data rather than damaged text. */
 function isBinary(head: Buffer): boolean {
   if (head.length === 0) return false;
   let control = 0;
@@ -264,20 +262,18 @@ const notOneRecordALine = (file: string, line: string) =>
     },
   );
 
-// ── One line ─────────────────────────────────────────────────────────────────────────────────────
-
-/** Deepest JSON that is read. */
+/** Maximum nesting of JSON that is read. */
 const MOST_NESTING = 128;
 
 /** Depth of the brackets of a JSON text, up to one more than `MOST_NESTING`. */
 function nestingOf(text: string): number {
-  // Shorter texts have less room than the limit.
+  // A shorter text cannot exceed the limit.
   if (text.length <= 2 * MOST_NESTING) return 0;
   let [depth, deepest] = [0, 0];
   for (let at = 0; at < text.length; at++) {
     const unit = text.charCodeAt(at);
     if (unit === 0x22) {
-      // To the end of the string.
+      // Skips to the end of the string.
       for (at++; at < text.length && text.charCodeAt(at) !== 0x22; at++) {
         if (text.charCodeAt(at) === 0x5c) at++;
       }
@@ -333,7 +329,7 @@ export function readRecord(
 /** 1-based position of the first byte that UTF-8 does not allow. */
 function firstInvalidByte(bytes: Buffer): number {
   let [low, high] = [0, bytes.length];
-  // A prefix can end in half a character: it is valid if a few bytes less of it are.
+  // A prefix can end within a character. It is valid if it is valid without its last few bytes.
   const isValid = (end: number) =>
     [0, 1, 2, 3].some((less) => less <= end && isUtf8(bytes.subarray(0, end - less)));
   while (low < high) {
@@ -385,7 +381,7 @@ const SHARED_ROLES: Readonly<Record<string, string>> = {
   tool: 'tool',
 };
 
-/** A reason for which a value is not a list of messages, thrown inside this file only. */
+/** Error for a value that is not a list of messages. It is only thrown inside this file. */
 class ShapeError extends Error {}
 
 function chatRecord(value: unknown): DataRecord | InvalidLine {
@@ -475,13 +471,13 @@ function messageOf(value: unknown, place: string): DataMessage {
   };
 }
 
-/** A value that may be written as JSON in a text. */
+/** A value that may be a text with JSON in it. */
 function parsedText(value: unknown, place: string): unknown {
   if (typeof value !== 'string' || value === '') return value === '' ? undefined : value;
   try {
     if (nestingOf(value) <= MOST_NESTING) return parseJson(value);
   } catch {
-    // Reported below.
+    // The caller reports it.
   }
   throw new ShapeError(`${place}: expected JSON in the text, found ${shortened(value, 30)}`);
 }

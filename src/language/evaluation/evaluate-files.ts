@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { UserError, usageError } from '../../base/errors.js';
 import { readText } from '../../base/files/read-file.js';
 import type { ProgressDisplay } from '../../base/progress-display.js';
+import type { Sweep } from '../../base/sweep.js';
 import type { WeightForm } from '../../base/tensor/group-quantization.js';
 import { parseJson } from '../../base/text/json.js';
 import { setting } from '../../base/text/setting.js';
@@ -136,28 +137,12 @@ export interface EvaluationResult {
 /** Tokens of a window by default. */
 const DEFAULT_CONTEXT = 512;
 
-/** The tokenizer reads about 1 MB a second. */
+/** Maximum bytes of a text. The tokenizer reads about 1 MB a second. */
 const MOST_TEXT_BYTES = 64_000_000;
 const MOST_IDS_BYTES = 512_000_000;
 
-/** An evaluation of files as work on single windows. */
-export interface FileEvaluation {
-  readonly count: number;
-  /** Seconds of each window on a slow machine. */
-  costs(): Iterable<number>;
-  /** Influences on the scores beyond the bytes of the files. */
-  identity(): unknown;
-  /** Opens the engine. @throws UserError when none can run here, or the models do not fit. */
-  engine(): Promise<EngineInfo>;
-  /** Whether a value of a plan is an engine. */
-  readonly isEngine: (value: unknown) => value is EngineInfo;
-  /** Predicted peak of the process. */
-  memoryBytes(engine: EngineInfo): number;
-  score(index: number): Promise<WindowScores>;
-  fold(
-    scores: (index: number) => Promise<WindowScores>,
-    engine: EngineInfo,
-  ): Promise<EvaluationResult>;
+/** An evaluation of files: a sweep over windows. */
+export interface FileEvaluation extends Sweep<WindowScores, EvaluationResult, EngineInfo> {
   close(): Promise<void>;
 }
 
@@ -231,17 +216,24 @@ export async function evaluationOfFiles(
   });
   const parameters = models.reduce((sum, each) => sum + countParameters(each).parameters, 0);
   return {
-    count: work.count,
-    *costs() {
-      for (const { read: tokens } of work.windows.sizes()) {
-        yield LEAST_WINDOW_SECONDS + (2 * parameters * tokens) / LEAST_FLOPS;
-      }
+    units: {
+      name: 'windows',
+      count: work.count,
+      *costs() {
+        for (const { read: tokens } of work.windows.sizes()) {
+          yield LEAST_WINDOW_SECONDS + (2 * parameters * tokens) / LEAST_FLOPS;
+        }
+      },
+      identity: () => [windows, input.weights, input.seed, idsSha256(read.texts)],
     },
-    identity: () => [windows, input.weights, input.seed, idsSha256(read.texts)],
-    engine: async () => (await engine()).info,
-    isEngine: isEngineInfo,
+    backend: {
+      /** Opens the engine. @throws UserError when none can run here, or the models do not fit. */
+      here: async () => (await engine()).info,
+      flags: ({ name, deviceKind: device, threads }) => ({ engine: name, device, threads }),
+      isBackend: isEngineInfo,
+    },
     memoryBytes: (info) => PROCESS_BYTES + input.memoryOf(loads, context, info),
-    score: work.score,
+    compute: work.score,
     async fold(scores, info) {
       const found = await work.fold(scores);
       return evaluationResult({ input, read, windows, found, engine: info });
@@ -249,7 +241,7 @@ export async function evaluationOfFiles(
     async close() {
       shown.end();
       await work.release();
-      // An engine that did not open has been reported.
+      // A failure to open the engine has already been reported.
       await opened?.then((each) => each.close()).catch(() => {});
     },
   };
@@ -261,7 +253,7 @@ function idsSha256(texts: readonly ArrayLike<number>[]): string {
   return hash.digest('hex');
 }
 
-/** Texts as token ids, with what is known about them. */
+/** Texts as token ids, with the facts that scores need. */
 interface ReadTexts {
   readonly file: string;
   readonly texts: readonly ArrayLike<number>[];

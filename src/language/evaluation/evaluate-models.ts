@@ -1,4 +1,4 @@
-/** Scores texts with a model: loss, perplexity, and how far another model's predictions are apart. */
+/** Scores texts with a model: loss, perplexity, and the distance from another model's predictions. */
 
 import type { UserError } from '../../base/errors.js';
 import type { WeightForm } from '../../base/tensor/group-quantization.js';
@@ -104,9 +104,9 @@ export interface WindowEvaluation {
 }
 
 /**
- * Evaluates one model, or two side by side. Memory does not grow with the texts, except by 4 bytes for each token that
- * two models score.
- * @param open The engine, when the first window is scored.
+ * Evaluates one model, or two models on the same windows. Memory does not grow with the texts, except by 4 bytes for
+ * each token that two models score.
+ * @param open Opens the engine, when the first window is scored.
  */
 export function evaluationOf(
   open: () => Promise<Engine>,
@@ -178,7 +178,7 @@ async function scoreWindow(
   return { position, loss, reference: reference ? { ...other, sameTop } : null, seconds };
 }
 
-/** Values of the logits of one call: 64 MB. */
+/** Maximum values of the logits of one call: 64 MB. */
 const LOGITS_PER_CALL = 2 ** 24;
 const MOST_TOKENS_PER_CALL = 256;
 
@@ -224,7 +224,7 @@ class WindowReader {
     this.#program = undefined;
   }
 
-  /** A shorter window needs a program of its own where masks depend on the length. */
+  /** A shorter window needs its own program where masks depend on the length. */
   async #programFor(length: number | undefined): Promise<Program> {
     const { model, weights, form } = this.#model;
     const wanted =
@@ -306,7 +306,7 @@ class EvaluationFold {
       },
       reverseKl: this.#reverseKl.result(),
       sameTop: this.#sameTop.result(),
-      // The error of a root: that of the square divided by its derivative, 2 · root.
+      // Error of a square root: the error of the square divided by the derivative 2 · root.
       rmsProbabilityChange: {
         mean: rms,
         error: square.error === null || rms === 0 ? square.error : square.error / (2 * rms),

@@ -93,10 +93,9 @@ export interface LineScore {
   readonly mean: number;
 }
 
-/** Lines that are kept. */
 const MOST_LINES = 5;
 
-/** A line with fewer tokens says little. */
+/** Minimum tokens of a reported line: the mean of fewer is not meaningful. */
 const FEWEST_TOKENS = 4;
 
 /** The lines of one text, whose tokens are scored in their order. Only the worst lines are kept. */
@@ -133,7 +132,7 @@ export class LineTracker {
     return line === lines.length - 1 ? new LineTracker(lines, lineOf) : undefined;
   }
 
-  /** @param position Position of the token in the text; positions ascend. */
+  /** Adds the score of a token. @param position Position of the token in the text; positions ascend. */
   add(position: number, score: number): void {
     const line = this.#lineOf[position] ?? 0;
     if (line !== this.#line) this.#close(line);

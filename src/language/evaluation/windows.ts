@@ -1,4 +1,4 @@
-/** Windows over texts of token ids: what a model reads at once, and which of it is scored. */
+/** Windows over texts of token ids: the tokens that a model reads at once, and those of them that are scored. */
 import { usageError } from '../../base/errors.js';
 import { setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
@@ -31,8 +31,9 @@ interface WindowRange extends Omit<ScoringWindow, 'tokens'> {
 }
 
 /**
- * Windows of all texts, each token scored at most once. A window scores what the former one did not read. Without a BOS
- * token nothing predicts the first token of a text, nor of a window that does not overlap the former one.
+ * Windows of all texts, each token scored at most once. A window scores the tokens that the previous one did not read.
+ * Without a BOS token, nothing predicts the first token of a text or of a window that does not overlap the previous
+ * one.
  */
 function* rangesOf(
   texts: readonly ArrayLike<number>[],
@@ -54,7 +55,7 @@ function* rangesOf(
   }
 }
 
-/** The windows of texts by their numbers. Those that are asked for in order are found in one pass. */
+/** The windows of texts by their numbers. Windows requested in order are found in one pass. */
 export class Windows {
   readonly #texts: readonly ArrayLike<number>[];
   readonly #settings: WindowSettings;

@@ -31,7 +31,7 @@ interface GenerationFile {
 
 const DEFAULT_MAX_TOKENS = 256;
 
-/** Value of `top_k` in transformers when a file that samples has none. */
+/** Value of `top_k` in transformers when the file enables sampling without one. */
 const TRANSFORMERS_TOP_K = 50;
 
 type SettingName = keyof GivenSettings;
@@ -75,7 +75,7 @@ const SETTINGS: Readonly<Record<SettingName, Setting>> = {
   },
 };
 
-/** Keys of transformers that change what is sampled and that are not supported, with the values that change nothing. */
+/** Keys of transformers that affect sampling and are not supported, with the values that have no effect. */
 const UNSUPPORTED: Readonly<Record<string, readonly unknown[]>> = {
   num_beams: [1],
   num_beam_groups: [1],
@@ -105,7 +105,7 @@ const UNSUPPORTED: Readonly<Record<string, readonly unknown[]>> = {
 const ofSampling: readonly SettingName[] = ['temperature', 'topK', 'topP', 'minP'];
 
 /**
- * Settings of an answer. Without a file that samples, and without a flag that samples, it takes the likeliest token.
+ * Settings of an answer. If neither the file nor a flag enables sampling, the likeliest token is taken.
  * @throws UserError when a value of the file is not valid.
  */
 export function chooseSettings(
@@ -116,7 +116,7 @@ export function chooseSettings(
   const asksToSample = ofSampling.some((name) => given[name] !== undefined);
   const samples = given.temperature !== 0 && (asksToSample || file.samples);
   const neutral = samples ? { ...GREEDY, temperature: 1 } : GREEDY;
-  // A file of a model that does not sample can have the values of sampling all the same.
+  // The file of a model that does not sample can still have values for sampling.
   const usable = (name: SettingName) => (file.samples && samples) || !ofSampling.includes(name);
   const fromFile: string[] = [];
   const take = (name: SettingName, otherwise: number): number => {
@@ -139,7 +139,7 @@ export function chooseSettings(
 }
 
 /**
- * Rejects what would change nothing.
+ * Rejects settings without an effect.
  * @param seed Seed of the draws; undefined where none is given.
  * @throws UserError for a filter of the distribution, or a seed of draws, where the likeliest token is taken.
  */

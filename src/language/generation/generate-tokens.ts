@@ -58,7 +58,7 @@ export interface Acceptance {
   calls: number;
 }
 
-/** Events of an answer: the prompt was read, a token follows. */
+/** An answer while it is generated. */
 export interface TokenRun {
   readonly tokens: AsyncGenerator<GeneratedToken, TokenEnd>;
   readonly acceptance: Acceptance;
@@ -66,7 +66,7 @@ export interface TokenRun {
   readonly prefillMilliseconds: () => number;
 }
 
-/** A token that was drawn, and all that is known about it. */
+/** A drawn token with its probabilities. */
 interface Drawn {
   readonly id: number;
   readonly logits: Float32Array;
@@ -113,7 +113,7 @@ export function generateTokens(
     const start = performance.now();
     let next = sampled(rowValues(await advance(decoder, prompt), 0));
     prefill = performance.now() - start;
-    // The next prompt of a chat begins with this one, but its text can have other tokens for the answer.
+    // The next prompt of a chat begins with this one, but the text of the answer can be tokenized differently there.
     decoder.keep();
     for (;;) {
       yield report(next);
@@ -164,7 +164,7 @@ export function isTaken(
   return draw() * probabilityOf(drafted, id) < probability;
 }
 
-/** Token in place of a rejected one: drawn from what the draft's distribution lacks. */
+/** Token in place of a rejected one, drawn from the excess of the distribution over that of the draft. */
 export function replacement(
   distribution: TokenDistribution,
   { distribution: drafted }: DraftToken,
@@ -177,7 +177,7 @@ export function replacement(
     Math.max(0, probability - probabilityOf(drafted, ids[at] ?? 0)),
   );
   const sum = missing.reduce((a, b) => a + b, 0);
-  // Equal distributions are rejected by rounding only.
+  // For equal distributions, only rounding rejects a token.
   if (sum === 0) return tokenAt(distribution, draw());
   return tokenAt({ ids, probabilities: missing.map((each) => each / sum) }, draw());
 }
@@ -224,8 +224,8 @@ export function modelDraft(decoder: Decoder): Draft {
 }
 
 /**
- * The tokens that followed the last occurrence of the last `longest` tokens, or fewer. A repetition that reaches the end
- * of the text is continued.
+ * Drafts the tokens that followed the last occurrence of the last `longest` tokens, or of fewer. A repetition that
+ * reaches the end of the text is continued.
  */
 export function lookupDraft(longest: number): Draft {
   return {
@@ -379,7 +379,7 @@ export async function plainSpeed(decoder: Decoder, answer: Answer): Promise<numb
   return ((all.length - first) * 1000) / (performance.now() - start);
 }
 
-/** Where another model would have written another token. */
+/** A position at which another model prefers another token. */
 export interface Parting {
   /** Position in the answer, from 0. */
   readonly position: number;
@@ -394,7 +394,7 @@ export interface AnswerComparison {
   readonly partings: readonly Parting[];
 }
 
-/** Compares an answer with what another model finds likeliest after the same tokens. */
+/** Compares an answer with the other model's likeliest token at each position. */
 export async function compareAnswer(other: Decoder, answer: Answer): Promise<AnswerComparison> {
   const ids = answer.tokens.map(({ id }) => id);
   await other.rewind(0);

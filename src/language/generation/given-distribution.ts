@@ -1,4 +1,4 @@
-/** Sampling of given logits or probabilities, without a model: each filter by itself, and what is left. */
+/** Sampling of given logits or probabilities, without a model: the effect of each filter, and the result. */
 import { usageError } from '../../base/errors.js';
 import { setting } from '../../base/text/setting.js';
 import { listedIds } from '../../engine/token-ids.js';
@@ -59,12 +59,12 @@ export interface GivenScoresRequest {
 }
 
 /**
- * How scores are sampled, as the user wrote them.
+ * Samples given scores, both as the user wrote them.
  * @throws UserError for scores or tokens that are not valid, and for settings without an effect.
  */
 export function sampleScores({ from, text, settings, ids }: GivenScoresRequest): SamplingResult {
   const scores = parseScores(from, text);
-  // Without a setting, the softmax is all that is asked for.
+  // Without a setting, the user asks only for the softmax.
   const { sampling } = chooseSettings(
     { ...settings, temperature: settings.temperature ?? 1 },
     undefined,
@@ -74,7 +74,7 @@ export function sampleScores({ from, text, settings, ids }: GivenScoresRequest):
   return { schema: 'minimind/sampling@1', ...sampleGiven(scores, sampling, earlier) };
 }
 
-/** More are a model's whole vocabulary, which `--explain-sampling` shows. */
+/** Maximum number of given values. More are a whole vocabulary, for which `--explain-sampling` exists. */
 const MOST_VALUES = 1000;
 
 /** `8,7,6`, `[8, 7, 6]`, `8 7 6`, with `-inf` for a masked token. */
@@ -114,7 +114,7 @@ const unreadable = (flag: GivenScores['from'], expected: string, found: string) 
 
 /**
  * The distribution after each filter.
- * @param earlier Tokens that a repetition penalty lowers, by their position among the scores.
+ * @param earlier Tokens to which a repetition penalty applies, by their position among the scores.
  * @throws UserError for an earlier token that has no score.
  */
 export function sampleGiven(

@@ -1,4 +1,4 @@
-/** A generation from the request on: settings, prompts as token ids, and the loaded models. */
+/** Prepares a generation: settings, prompts as token ids, and the loaded models. */
 import { type Problem, usageError } from '../../base/errors.js';
 import type { ProgressDisplay } from '../../base/progress-display.js';
 import type { WeightForm } from '../../base/tensor/group-quantization.js';
@@ -18,7 +18,7 @@ import { promptsFrom } from './prompts.js';
 import type { DraftSource, GenerateResult, ModelToOpen } from './session.js';
 import { contextFor, GenerationSession } from './session.js';
 
-/** Tokens of a conversation on a terminal, where the model has more positions. */
+/** Maximum tokens of a conversation on a terminal, if the model has more positions. */
 const CONVERSATION_CONTEXT = 4096;
 
 export interface GenerationRequest {
@@ -162,7 +162,7 @@ const weighted = ({ loaded: { model }, checkpoint }: ComparedModel, seed: number
   weights: checkpoint ? checkpointWeights(model, checkpoint) : randomWeights(model, seed),
 });
 
-/** @throws UserError for a lookup without a length. */
+/** The source of drafts that the user names. @throws UserError for a lookup without a length. */
 async function draftSource(
   source: string,
   open: (source: string) => Promise<ModelToOpen>,

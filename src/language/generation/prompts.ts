@@ -28,7 +28,7 @@ export type PromptSource =
   | { readonly kind: 'batch'; readonly file: string }
   | { readonly kind: 'talk' };
 
-/** More than any batch here needs. */
+/** Maximum bytes of a file of prompts: larger than any batch needs. */
 const MAX_BATCH_BYTES = 16_000_000;
 
 /** Limit of a file of ids. */
@@ -82,7 +82,7 @@ export async function promptIds(
 }
 
 /**
- * Token ids of a chat, up to the beginning of the answer. The system prompt of the reader comes before messages that have none.
+ * Token ids of a chat, up to the beginning of the answer. Messages without a system prompt get the one of the reader.
  * @throws UserError without a tokenizer or a chat template.
  */
 async function chatIds(

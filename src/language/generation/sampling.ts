@@ -1,6 +1,6 @@
 /**
- * Distribution of the next token: logits, filtered as transformers' logits processors do, in their order. Ties are
- * resolved as there.
+ * Distribution of the next token: logits, filtered like in transformers' logits processors, in the same order and with
+ * the same rule for ties.
  */
 import { UserError } from '../../base/errors.js';
 import { logSumExp } from '../../base/tensor/logits.js';
@@ -177,7 +177,7 @@ const allScores = (logits: Float32Array | Float64Array): Scores => ({
   scores: Float64Array.from(logits),
 });
 
-/** Applied before any token is removed, so that an id is its own position. */
+/** Applies the repetition penalty. No token has been removed yet, so an id is its own position. */
 function penalise({ ids, scores }: Scores, earlier: Iterable<number>, penalty: number): Scores {
   const changed = scores.slice();
   for (const id of earlier) {
@@ -187,7 +187,10 @@ function penalise({ ids, scores }: Scores, earlier: Iterable<number>, penalty: n
   return { ids, scores: changed };
 }
 
-/** Scores below the highest, so that a tiny temperature gives −∞ and never +∞. */
+/**
+ * Divides scores by the temperature. They are relative to the highest score, so that a tiny temperature gives −∞ and
+ * never +∞.
+ */
 function divide({ ids, scores }: Scores, temperature: number): Scores {
   const most = scores.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
   return { ids, scores: scores.map((score) => (score - most) / temperature) };
@@ -199,10 +202,12 @@ function keepHighest(scores: Scores, count: number): Scores {
   return kept(scores, (at) => (scores.scores[at] ?? 0) >= least);
 }
 
-/** 0.5, 0.25 and 0.15 reach a share of 0.9, whose sum of logarithms is below it by rounding. */
+/**
+ * Tolerance of a sum of probabilities: by rounding, the sum of 0.5, 0.25 and 0.15 from their logarithms is below 0.9.
+ */
 const ROUNDING = 1e-12;
 
-/** Keeps tokens until their sum reaches the share. Of equal scores the higher id comes first, as in transformers. */
+/** Keeps tokens until their sum reaches the share. For equal scores the higher id comes first, as in transformers. */
 function keepNucleus(scores: Scores, share: number): Scores {
   const { probabilities } = softmax(scores);
   const keep = new Uint8Array(scores.ids.length);
@@ -217,7 +222,10 @@ function keepNucleus(scores: Scores, share: number): Scores {
   return kept(scores, (at) => keep[at] === 1);
 }
 
-/** Tokens among which a nucleus is found: sorting a whole vocabulary would take longer than all other steps. */
+/**
+ * Scores with a subset of the tokens that contains the nucleus. Sorting a whole vocabulary would take longer than all
+ * other steps.
+ */
 function likelyPart({ ids, scores }: Scores, probabilities: Float64Array, share: number): Scores {
   const most = probabilities.reduce((a, b) => Math.max(a, b), 0);
   for (const part of [1e-2, 1e-4, 1e-6]) {
@@ -244,7 +252,7 @@ function kept({ ids, scores }: Scores, isKept: (at: number) => boolean): Scores 
   return { ids: ids.filter((_, at) => isKept(at)), scores: scores.filter((_, at) => isKept(at)) };
 }
 
-/** Positions of finite scores, the highest first; of equal ones the higher id first. */
+/** Positions of finite scores, the highest first; for equal ones, the higher id first. */
 function descending({ scores }: Scores): number[] {
   const positions: number[] = [];
   for (let at = 0; at < scores.length; at++) {

@@ -1,4 +1,4 @@
-/** A model that is loaded for answers: prompts in, answers with everything that is known about them out. */
+/** A model that is loaded for answers: prompts in, answers with all their figures out. */
 
 import { type UserError, usageError } from '../../base/errors.js';
 import type { WeightForm } from '../../base/tensor/group-quantization.js';
@@ -237,13 +237,13 @@ export interface AnswerWatch {
 /** Last tokens of the prompt that are decoded with the answer: some decoders drop the space before the first token. */
 const TOKENS_BEFORE = 6;
 
-/** Tokens of a distribution that are reported. */
+/** Number of reported tokens of a distribution. */
 const REPORTED_TOKENS = 8;
 
 export class GenerationSession {
   readonly #request: SessionRequest;
   readonly #models: OpenModels;
-  /** Continued by each prompt that begins with its tokens, as the next message of a chat does. */
+  /** Decoder that each prompt continues if it begins with the same tokens, such as the next message of a chat. */
   readonly #decoder: Decoder;
   readonly #draft: Draft | undefined;
   readonly #other: Decoder | undefined;

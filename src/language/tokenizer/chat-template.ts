@@ -1,4 +1,4 @@
-/** Chat templates: the Jinja program with which a model turns messages into its prompt. */
+/** Chat templates: Jinja programs with which models turn messages into prompts. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { UserError } from '../../base/errors.js';
 import { endsWithProgram, watchEnd } from '../../base/files/early-end.js';
@@ -13,7 +13,7 @@ export interface ChatMessage {
 
 export interface ChatTemplate {
   readonly text: string;
-  /** File that has it. */
+  /** File that contains the template. */
   readonly file: string;
 }
 
@@ -91,7 +91,7 @@ const refused = (file: string, what: string) =>
     suggestion: `leave ${setting('chat')} out, and write the whole prompt`,
   });
 
-/** Process with one template. It does not keep the program running, and ends with it. */
+/** Process with one template. It does not keep the program alive, and ends with it. */
 class TemplateProcess {
   readonly #file: string;
   readonly #child: ChildProcess;
@@ -140,7 +140,7 @@ class TemplateProcess {
       }, limit);
       child.on('message', onMessage).on('error', onError).on('exit', onExit);
       if (child.exitCode !== null || child.signalCode !== null) onExit();
-      // An error of the channel comes with the end of the process.
+      // An error of the channel is followed by the end of the process.
       else
         child.send(
           chats.map((chat) => JSON.stringify(chat)),

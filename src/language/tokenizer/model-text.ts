@@ -1,4 +1,6 @@
-/** The files next to a model that say how it reads and writes text: tokenizer, chat template, generation defaults. */
+/**
+ * The files next to a model that define how it reads and writes text: tokenizer, chat template, generation defaults.
+ */
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError, usageError } from '../../base/errors.js';
@@ -9,7 +11,7 @@ import { isRecord } from '../../base/text/words.js';
 import type { ChatTemplate } from './chat-template.js';
 import { TextTokenizer, tokenizerFile } from './tokenizer.js';
 
-/** Larger than any config; some tokenizer_config.json files list thousands of added tokens. */
+/** Maximum bytes of a config. Some tokenizer_config.json files list thousands of added tokens. */
 const MAX_CONFIG_BYTES = 20_000_000;
 
 type Config = Readonly<Record<string, unknown>>;
@@ -28,7 +30,7 @@ export interface ModelText {
 
 /**
  * Reads the files of a model's text.
- * @param folders Folders of the model; of each file the first is read. Empty for a model without a folder.
+ * @param folders Folders of the model; the first file of each name is read. Empty for a model without a folder.
  * @param named Path of a tokenizer.json, instead of the one in the folders.
  * @throws UserError when a file is not valid.
  */
@@ -147,7 +149,10 @@ const NAMES = [
   'cls_token',
 ] as const;
 
-/** A token is a text, or a mapping with its content. Without a tokenizer_config.json its id is in config.json. */
+/**
+ * Special tokens. A token is a text, or a mapping with its content. Without a tokenizer_config.json its id is in
+ * config.json.
+ */
 function specialTokensOf(
   own: Config,
   tokenizer: TextTokenizer | undefined,

@@ -13,7 +13,10 @@ interface ParsedTokenizer {
   readonly checkText: (text: string) => void;
 }
 
-/** LaBSE has one of the largest vocabularies in use: 501,153 tokens (Feng et al., 2020, arXiv 2007.01852). */
+/**
+ * Maximum tokens. LaBSE has one of the largest vocabularies in use: 501,153 tokens (Feng et al., 2020, arXiv
+ * 2007.01852).
+ */
 const MAX_TOKENS = { small: 600_000, perByte: 1 / 40 };
 
 /** Maximum unused ids below the highest id. Some tokenizers reserve a few hundred. */

@@ -1,13 +1,13 @@
 /**
- * The parts of a tokenizer.json that the library builds and runs: normalizers, pre-tokenizers, post-processors and decoders.
- * Bounds what they can take before the library sees them: it builds nested parts by recursion, and compiles a pattern in
- * one native call that no time limit ends.
+ * The parts of a tokenizer.json that the library builds and runs: normalizers, pre-tokenizers, post-processors and
+ * decoders. Their limits are checked before the library sees them: it builds nested parts by recursion, and compiles a
+ * pattern in one native call that no time limit can end.
  */
 
 type TokenizerPart = Readonly<Record<string, unknown>>;
 
 /**
- * Bounds of all parts together. Published tokenizers have at most about 20 parts, nested 3 deep, and 600 characters of
+ * Limits of all parts together. Published tokenizers have at most about 20 parts, nested 3 deep, and 600 characters of
  * patterns: DeepSeek-V2 and DeepSeek LLM list the letters that have two cases.
  */
 export const PART_BOUNDS = { depth: 8, parts: 1000, patternCharacters: 4000 } as const;
@@ -18,7 +18,7 @@ export const MAX_GROWTH = 16;
 /** Keys under which a sequence of each kind lists its parts, and a post-processor its items. */
 const LISTS = ['normalizers', 'pretokenizers', 'processors', 'decoders', 'single', 'pair'] as const;
 
-/** How the parts of a tokenizer exceed `PART_BOUNDS`; undefined if they do not. */
+/** Text about the limit of `PART_BOUNDS` that the parts of a tokenizer exceed; undefined if they exceed none. */
 export function excessOfParts(parts: readonly unknown[]): string | undefined {
   let [count, characters] = [0, 0];
   const excess = (part: unknown, depth: number): string | undefined => {
@@ -47,7 +47,7 @@ export function excessOfParts(parts: readonly unknown[]): string | undefined {
   return undefined;
 }
 
-/** Characters that the library writes for a word character or a boundary of words, about. */
+/** Approximate characters that the library writes for a word character or a word boundary. */
 const WORD_CHARACTERS = 60;
 
 function writtenLength(pattern: unknown): number {
@@ -58,10 +58,13 @@ function writtenLength(pattern: unknown): number {
 
 // Upper bound on the length of a text after the normalizer and pre-tokenizer of a tokenizer.json.
 
-/** UTF-8 bytes per UTF-16 code unit, each written as a character, plus a space before each piece. */
+/**
+ * Growth of a byte-level part: UTF-8 bytes per UTF-16 code unit, each written as a character, plus a space before each
+ * piece.
+ */
 const BYTE_LEVEL = 4;
 
-/** A space on each side of an ideograph. */
+/** Growth of a BERT normalizer: a space on each side of an ideograph. */
 const BERT = 3;
 
 /**
@@ -100,7 +103,7 @@ export function growthOf(part: unknown): number {
   }
 }
 
-/** How often a post-processor repeats the tokens of a text. */
+/** Number of times that a post-processor repeats the tokens of a text. */
 export function repetitionsOf(part: unknown): number {
   if (!isPart(part)) return 1;
   if (part.type === 'Sequence' && Array.isArray(part.processors)) {

@@ -1,6 +1,6 @@
 /**
  * Process that renders chat templates. A template is a program from a file. Some of its steps are one native call that
- * takes hours or gigabytes, outside the limits of V8 and of its threads, so only a process can be stopped.
+ * takes hours or gigabytes, outside the limits of V8 and its threads, so only a process can always be stopped.
  */
 import { isMainThread, parentPort, Worker } from 'node:worker_threads';
 import { Environment, Interpreter, parse, tokenize } from '@huggingface/jinja';
@@ -44,7 +44,7 @@ const METHODS: Readonly<Record<string, OwnFunction>> = {
   rstrip: (text: string, characters: string) => stripped(text, characters, false, true),
 };
 
-/** Name of an own function, which no template uses. */
+/** Variable name of an own function; no template uses such a name. */
 const variableOf = (name: string) => `minimind ${name}`;
 
 interface Node {
@@ -58,7 +58,7 @@ interface Node {
   filter?: Node;
 }
 
-/** Replaces what the library lacks by calls of own functions, everywhere in a parsed template. */
+/** Replaces operations that the library lacks by calls of own functions, everywhere in a parsed template. */
 function useOwnFunctions(part: unknown): void {
   if (typeof part !== 'object' || part === null) return;
   for (const value of Object.values(part)) useOwnFunctions(value);
@@ -102,7 +102,7 @@ function formatted(text: string, values: readonly unknown[]): string {
   });
 }
 
-/** Most numbers of `range`, as in Jinja's sandbox. */
+/** Maximum length of `range`, as in Jinja's sandbox. */
 const MOST_NUMBERS = 100_000;
 
 function range(first: number, end?: number, step = 1): number[] {
@@ -112,7 +112,7 @@ function range(first: number, end?: number, step = 1): number[] {
   return Array.from({ length: count }, (_, index) => from + index * step);
 }
 
-/** Python's `strftime` for the present time. */
+/** Python's `strftime` for the current time. */
 function strftimeNow(format: string): string {
   const now = new Date();
   const name = (options: Intl.DateTimeFormatOptions) => now.toLocaleDateString('en-US', options);
@@ -182,10 +182,10 @@ function failed(error: unknown): TemplateAnswer {
   return { error: error instanceof Error ? error.message : String(error) };
 }
 
-/** Argument with which the file runs as a process; tests only import it. */
+/** Argument with which the file runs as a process; tests import it without one. */
 const STARTED_AS = 'render';
 
-/** Most characters of a rendered text. */
+/** Maximum characters of a rendered text. */
 const MOST_TEXT = 16_000_000;
 
 /** An answer of bounded length. */
@@ -197,10 +197,10 @@ function bounded(answer: TemplateAnswer): TemplateAnswer {
     : { error: `the text has more than ${MOST_TEXT} characters` };
 }
 
-/** Most memory of the process, in bytes; it starts with about 60 MB. */
+/** Memory limit of the process in bytes; it starts with about 60 MB. */
 const MEMORY_LIMIT = 280_000_000;
 
-/** Milliseconds between two looks at the memory. */
+/** Milliseconds between two checks of the memory. */
 const WATCH_INTERVAL = 20;
 
 /**
@@ -217,9 +217,9 @@ function watch(): void {
   }, WATCH_INTERVAL);
 }
 
-/** Answers the messages of the parent, once the thread watches. */
+/** Answers the messages of the parent, once the watching thread has started. */
 async function serve(send: (answer: unknown) => void): Promise<void> {
-  // The parent decides what an interruption ends.
+  // Only the parent decides when an interruption ends this process.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {});
   process.on('disconnect', () => process.exit());
   const watcher = new Worker(new URL(import.meta.url), {
@@ -237,7 +237,7 @@ async function serve(send: (answer: unknown) => void): Promise<void> {
     }
     const { template, shared } = message;
     const prepared = preparedTemplate(template);
-    // Written by the process that started this one.
+    // The process that started this one wrote the text.
     render = (json) => prepared({ ...shared, ...JSON.parse(json) });
   });
 }
@@ -245,7 +245,7 @@ async function serve(send: (answer: unknown) => void): Promise<void> {
 const isTexts = (message: TemplateSeries | readonly string[]): message is readonly string[] =>
   Array.isArray(message);
 
-// Tests load this file too.
+// Tests import this file too.
 if (process.argv[2] === STARTED_AS) {
   if (isMainThread) void serve((answer) => process.send?.(answer));
   else watch();

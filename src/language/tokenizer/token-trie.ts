@@ -1,9 +1,12 @@
 /**
- * Tries of tokens, as the library builds them: a node for each character that tokens do not share, and for a text one piece
- * for each token that begins at a character.
+ * Tries of tokens, as the library builds them: one node per character that tokens do not share. For a text, they yield
+ * one piece for each token that begins at a character.
  */
 
-/** A node takes about 200 bytes. Published vocabularies have about two nodes per token: Gemma 3 461,000 for 262,000 tokens. */
+/**
+ * Maximum nodes of a trie, about 200 bytes each. Published vocabularies have about two nodes per token: Gemma 3 has
+ * 461,000 for 262,000 tokens.
+ */
 export const MOST_NODES = { small: 1_200_000, perByte: 1 / 12 } as const;
 
 /**
@@ -12,7 +15,7 @@ export const MOST_NODES = { small: 1_200_000, perByte: 1 / 12 } as const;
  */
 export const USUAL_LENGTHS = 64;
 
-/** Pieces of a whole text, where tokens have more lengths than usual. */
+/** Maximum pieces of a text when tokens have more lengths than usual. */
 const MOST_PIECES = 4_000_000;
 
 /** Nodes of a trie of these tokens. */
@@ -35,13 +38,13 @@ function sharedStart(a: string, b: string): number {
 
 /** Whether a trie of these tokens has more than `most` nodes. */
 export function isLargeTrie(tokens: readonly string[], most: number): boolean {
-  // Sorting takes long, and no trie has more nodes than the tokens have characters.
+  // No trie has more nodes than its tokens have characters. The sum avoids sorting, which is slow.
   let characters = 0;
   for (const token of tokens) characters += token.length;
   return characters > most && trieNodes(tokens) > most;
 }
 
-/** Check of the number of pieces that a model of these tokens finds in a text of some characters. */
+/** Check of the number of pieces that a model with these tokens finds in a text of some characters. */
 export function pieceCheck(tokens: readonly string[]): (characters: number) => boolean {
   const lengths = new Set(tokens.map((token) => token.length)).size;
   return (characters) => lengths <= USUAL_LENGTHS || lengths * characters <= MOST_PIECES;

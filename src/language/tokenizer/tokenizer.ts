@@ -9,7 +9,7 @@ import { TimeLimit, TimeLimitExceeded } from '../../base/files/time-limit.js';
 import { setting } from '../../base/text/setting.js';
 import { parseTokenizer } from './parse.js';
 
-/** The largest tokenizers in use have 250,000 tokens, in 35 MB. */
+/** Maximum bytes of a tokenizer.json. The largest in use have 250,000 tokens in 35 MB. */
 const MAX_TOKENIZER_BYTES = 100_000_000;
 
 /**
@@ -19,7 +19,7 @@ const MAX_TOKENIZER_BYTES = 100_000_000;
 const BASE_LIMIT = 1500;
 const PER_MILLION = { text: 10_000, file: 500 } as const;
 
-/** Shortest limit for many texts. Short ones take longer for each character. */
+/** Shortest limit for many texts, because short texts take longer per character. */
 const MANY_LIMIT = 60_000;
 
 const SUGGESTION = 'give the tokenizer.json of a model';
@@ -27,7 +27,7 @@ const SUGGESTION = 'give the tokenizer.json of a model';
 export interface TokenizerOptions {
   /** Parsed tokenizer_config.json. */
   readonly config?: Readonly<Record<string, unknown>>;
-  /** Whether only text is tokenized: special tokens and decoding are left out, with what a file can do in them. */
+  /** Whether only text is tokenized. Special tokens, decoding and their parts of the file are then skipped. */
   readonly isPlain?: boolean;
   /** Whether the file was found in a folder, as for `readFileAtMost`. */
   readonly isFound?: boolean;
@@ -96,8 +96,8 @@ export class TextTokenizer {
   }
 
   /**
-   * Token ids of many texts, without tokens for their beginning and end. A call for each would spend more time on its time limit than on
-   * short texts.
+   * Token ids of many texts, without tokens for their beginning and end. They share one time limit, because
+   * setting one takes longer than tokenizing a short text.
    * @throws UserError as `encode`.
    */
   encodeAll(texts: readonly string[]): number[][] {
@@ -195,16 +195,16 @@ function failure(file: string, cause: unknown, limit: number): UserError {
   });
 }
 
-/** A tokenizer.json, also where its folder is named. */
+/** Path of a tokenizer.json, given by itself or by its folder. */
 export const tokenizerFile = (named: string): string =>
   isFolder(named) ? path.join(named, 'tokenizer.json') : named;
 
-// Text of tokens that arrive one by one: no half characters, and nothing of a stop string.
+// Text of tokens that arrive one by one, without incomplete characters and stop strings.
 
-/** A character whose bytes are not all there yet, or never come. */
+/** Replacement for a character whose bytes are incomplete or invalid. */
 const INCOMPLETE = '\ufffd';
 
-/** A character has at most four bytes, and a token at least one: more tokens cannot complete it. */
+/** Maximum tokens to wait for: a character has at most four bytes, and a token at least one. */
 const MOST_HELD_BACK = 4;
 
 export class TextStream {
@@ -296,7 +296,7 @@ export class TextStream {
     this.#text = this.#text.slice(0, Math.min(...found));
   }
 
-  /** Text that cannot be part of a stop string. */
+  /** Returns new text that cannot be part of a stop string. */
   #released(): string {
     const held = this.#isStopped
       ? 0
@@ -307,7 +307,7 @@ export class TextStream {
     return part;
   }
 
-  /** Length of the longest end of the text with which the stop string begins. */
+  /** Length of the longest end of the text that is a beginning of the stop string. */
   #overlap(stop: string): number {
     for (let length = Math.min(stop.length - 1, this.#text.length); length > 0; length--) {
       if (this.#text.endsWith(stop.slice(0, length))) return length;
@@ -329,7 +329,9 @@ export interface TextMeasure {
   readonly bytes: number;
 }
 
-/** The library tokenizes about 1 MB per second; a part of a longer text gives the same ratio. */
+/**
+ * Maximum bytes of a text. The library tokenizes about 1 MB per second; a part of a longer text gives the same ratio.
+ */
 const MAX_TEXT_BYTES = 4_000_000;
 
 /**

@@ -3,7 +3,7 @@ import type { Family } from './family.js';
 
 type FamilyLoaders<Name extends string> = Readonly<Record<Name, () => Promise<Family>>>;
 
-/** Without the type of each schema: a program that imports the library would compare all of them. */
+/** Drops the types of the schemas: the compiler would compare all of them in a program that imports the library. */
 const familyLoaders = <Name extends string>(loaders: FamilyLoaders<Name>) => loaders;
 
 /** Registry of families, one per line; each is loaded on demand. */

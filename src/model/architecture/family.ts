@@ -31,12 +31,14 @@ export interface ReadSetting {
   readonly convertible: boolean;
 }
 
-/** A named configuration. */
-export interface Preset<Input> {
+/** A ready config. */
+export interface Preset {
+  /** Name without its family: `tiny`. */
+  readonly name: string;
   /** One-line purpose. */
   readonly title: string;
-  /** Document as a user would write it, without comments. */
-  readonly document: Input;
+  /** Document as in the file. */
+  readonly document: FamilyDocument;
 }
 
 /** Training settings of a document; undefined where it has none. */
@@ -72,7 +74,7 @@ export interface Setting {
 export interface ProxyBounds {
   readonly width?: number;
   readonly layers?: number;
-  /** Experts, though one more than a token chooses. */
+  /** Experts; at least one more than a token chooses. */
   readonly experts?: number;
 }
 
@@ -148,11 +150,20 @@ export interface HuggingFaceReader {
 /** Kind of a family's models: a mixture has experts, a hybrid has attention and recurrent layers or convolutions. */
 export type Architecture = 'dense' | 'mixture' | 'hybrid' | 'recurrent';
 
+/** Document of any family: sections by name, of which `model` is in every one. */
+export interface FamilyDocument {
+  readonly model: Readonly<Record<string, unknown>>;
+  readonly [section: string]: unknown;
+}
+
+/** Schema of the documents of a family. */
+export type FamilySchema = z.ZodType<FamilyDocument>;
+
 /**
  * Definition of a kind of model. `Schema` describes the whole document that a user writes. The rest is derived
  * from its parsed value.
  */
-export interface Family<Schema extends z.ZodType = z.ZodType> {
+export interface Family<Schema extends FamilySchema = FamilySchema> {
   /** Value of `model.family`. */
   readonly name: string;
   /** One-line description of these models. */
@@ -164,7 +175,6 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
   readonly rules: readonly DocumentRule<z.output<Schema>>[];
   /** Known user mistakes, with explanations. */
   readonly confusions: readonly Confusion[];
-  readonly presets: Readonly<Record<string, Preset<z.input<Schema>>>>;
   /**
    * Describes the model of a valid document.
    * @throws LimitError for a model that is too large to describe or count exactly.
@@ -204,7 +214,7 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
 }
 
 /** Defines a family and type-checks its parts against its schema. */
-export function defineFamily<Schema extends z.ZodType>(family: Family<Schema>): Family<Schema> {
+export function defineFamily<Schema extends FamilySchema>(family: Family<Schema>): Family<Schema> {
   return family;
 }
 
@@ -256,7 +266,7 @@ function withOtherNames(
       model: {
         ...model,
         properties: { ...properties, ...Object.fromEntries(names) },
-        // The keys can say the family, and a setting can have another name.
+        // The keys can determine the family, and a setting can have another name.
         required: required.filter((key) => key !== 'family' && !named.has(key)),
       },
     },

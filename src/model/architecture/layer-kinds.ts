@@ -346,13 +346,13 @@ export interface Attention extends Node<'attention'> {
   /** Whether the inputs give no values: these are the keys before their norm. */
   readonly valuesAreKeys?: boolean;
   /**
-   * Whether later layers read the keys and values of this one, or the name of the layer whose it reads itself. Where
-   * it runs without that layer, they are 0.
+   * `lends`: later layers read the keys and values of this one. `from`: name of the layer whose keys and values this
+   * one reads; they are 0 where it runs without that layer.
    */
   readonly sharing?: 'lends' | { readonly from: string };
-  /** Whether these norms come behind the rotation. */
+  /** Whether these norms come after the rotation. */
   readonly normsAfterRotation?: boolean;
-  /** Largest size of a query, key or value, which are cut to ±clip behind their norms. */
+  /** Queries, keys and values are clipped to ±clip after their norms. */
   readonly clip?: number;
   readonly rotary: Rotary | undefined;
   readonly temperature?: Temperature;
@@ -368,7 +368,7 @@ export interface Attention extends Node<'attention'> {
   readonly spans: readonly HeadSpan[];
   /** Function of the gate that multiplies the output of the heads. */
   readonly gate?: ActivationName;
-  /** A score of each head that takes its share of the softmax and has no value, [heads] (arXiv 2309.17453). */
+  /** One score per head that takes part in the softmax and has no value, [heads] (arXiv 2309.17453). */
   readonly sinks?: Param;
   /** Values that the original's cache keeps and decoding does not need. */
   readonly keeps?: 'a key for each query head' | 'keys outside the windows';

@@ -125,8 +125,8 @@ export interface PackedExperts extends Node<'packedExperts'> {
 }
 
 /**
- * Gated networks of all experts with biases and limits (gpt-oss): with gate and up in turn as columns of
- * x · gateUp + gateUpBias, down takes activation(min(gate, limit)) · (1 + up), up between ±limit.
+ * Gated networks of all experts with biases and limits (gpt-oss). The columns of x · gateUp + gateUpBias are gate and
+ * up, interleaved. The input of down is activation(min(gate, limit)) · (1 + up), with up clipped to ±limit.
  */
 export interface ClampedExperts extends Node<'clampedExperts'> {
   /** [experts, H, 2 · inner] */
@@ -199,7 +199,9 @@ export interface AltUpSplit extends Node<'altUpSplit'> {
   readonly projections: readonly Linear[];
 }
 
-/** The reverse: mean of the first stream and of the other streams' products, scaled to its root mean square. */
+/**
+ * Reverse of `AltUpSplit`: mean of the first stream and of the other streams' products, scaled to its root mean square.
+ */
 export interface AltUpMerge extends Node<'altUpMerge'> {
   readonly projections: readonly Linear[];
 }
@@ -282,7 +284,7 @@ export interface LanguageModel extends Node<'languageModel'> {
   /** Layers that several blocks share; stored and named once, here. */
   readonly shared: readonly Layer[];
   readonly blocks: readonly Layer[];
-  /** Norm of the last block's output; in a few models with a product behind it, or nothing. */
+  /** Norm of the last block's output; in a few models with a product after it, or nothing. */
   readonly norm: NormLayer | Sequence;
   readonly head: Linear;
   /** Steps applied to the logits. */

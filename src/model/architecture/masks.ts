@@ -48,7 +48,7 @@ interface AlibiSlopes {
   readonly bfloat16Factor?: number | undefined;
 }
 
-/** Addition to the score of a head for a key at `position`, up to what is the same for all keys. */
+/** Term added to the score of a head for a key at `position`, up to a constant that is equal for all keys. */
 export function alibiScore(
   { slopes, bfloat16Factor }: AlibiSlopes,
   head: number,

@@ -112,8 +112,7 @@ const rampWidth = (distance: number, inverted: 'backwards' | 'stepped'): number 
 const blend = (frequency: number, factor: number, kept: number) =>
   (frequency / factor) * (1 - kept) + frequency * kept;
 
-/** base^(2j / d) */
-// Without rounding at every step, angles of far positions are off by 1e-3.
+/** base^(2j / d), rounded at every step: otherwise angles of far positions are off by 1e-3. */
 const powerOf = (base: number, dimensions: number, j: number) =>
   f32(f32(base) ** f32((2 * j) / dimensions));
 

@@ -187,7 +187,7 @@ const visits = (layer: Layer): readonly CountedVisit[] =>
 
 const visitsOfModel = memoized((model: LanguageModel) => {
   const counted = walkCounted(model);
-  // Only equal experts make a difference.
+  // The two walks differ only if a mixture has several experts.
   return counted.every(({ count }) => count === 1) ? counted : visitsFrom(model, 'each');
 });
 
@@ -197,7 +197,7 @@ const visitsOfModel = memoized((model: LanguageModel) => {
  */
 export const walkCounted: (layer: Layer) => readonly CountedVisit[] = memoized((layer) => {
   if (layer.kind !== 'languageModel') return visitsFrom(layer, 'one');
-  // Blocks have been walked when they were put together.
+  // The constructors have walked the blocks, so that their visits are cached.
   const { layers, tensors } = heldBy(layer);
   return [{ layer, ...WHOLE, tensors }, ...layers.flatMap(walkCounted)];
 });

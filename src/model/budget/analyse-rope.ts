@@ -249,7 +249,6 @@ interface Lengths {
   readonly factor: number;
 }
 
-/** Frequency settings of a method. */
 type FrequencySettings = Pick<Rotary, 'base' | 'scaling'>;
 
 /**

@@ -72,7 +72,7 @@ const expressionOf = (operand: Operand): Expression =>
     ? { kind: 'constant', name: '', value: operand, operands: NO_OPERANDS, signs: NO_SIGNS }
     : operand;
 
-/** `first sign other sign other …`; what is chained in the same way is joined where that changes no value. */
+/** `first sign other sign other …`; nested sums and products are flattened where that changes no value. */
 function chain(kind: 'sum' | 'product', sign: Sign, terms: readonly Operand[]): Expression {
   const operands: Expression[] = [];
   const signs: Sign[] = [];

@@ -1,10 +1,11 @@
 /** Parameter counts of families' presets, and of other forms of a model. */
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
-import type { Architecture, Family } from '../architecture/family.js';
+import type { Architecture, Family, FamilyDocument } from '../architecture/family.js';
 import type { Component, LanguageModel } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
 import { hybrid } from '../architecture/models/hybrid.js';
 import { LimitError } from '../architecture/param.js';
+import { presetsOf } from '../architecture/presets.js';
 import type { SrteLayout } from '../architecture/srte-layout.js';
 import { srteLayoutOf, srteParameters } from '../architecture/srte-layout.js';
 import { walk } from '../architecture/walk.js';
@@ -46,12 +47,12 @@ export interface FamilyList {
 export async function describeFamilies(): Promise<FamilySummary[]> {
   const families = await Promise.all(FAMILY_NAMES.map(loadFamily));
   return families.map(
-    ({ name, title, architecture = 'dense', presets, schema, build, fromHuggingFace }) => ({
+    ({ name, title, architecture = 'dense', schema, build, fromHuggingFace }) => ({
       name,
       title,
       architecture,
       huggingFace: fromHuggingFace !== undefined,
-      presets: Object.entries(presets).map(([preset, { title, document }]) => ({
+      presets: presetsOf(name).map(({ name: preset, title, document }) => ({
         name: preset,
         title,
         parameters: countParameters(build(schema.parse(document))).parameters,
@@ -68,9 +69,9 @@ export interface KnownCount {
   readonly id: string;
   readonly text: string;
   readonly value: bigint;
-  /** See `Reason`; default 1.2. */
+  /** See `CountingError`; default 1.2. */
   readonly weight?: number;
-  /** Set for a whole model, which the own one can be compared with. */
+  /** Set for a whole model, with which the described one can be compared. */
   readonly isWhole?: true;
   /** Set for a number that counts no parameters. */
   readonly isDimension?: true;
@@ -80,7 +81,11 @@ export interface KnownCount {
  * Counts of the model's components and the family's presets, of the model with other settings, and by common rules.
  * Excludes the model's own total.
  */
-export function knownCounts(family: Family, document: unknown, model: LanguageModel): KnownCount[] {
+export function knownCounts(
+  family: Family,
+  document: FamilyDocument,
+  model: LanguageModel,
+): KnownCount[] {
   const { parameters: own, byComponent } = countParameters(model);
   const all = [
     ...Object.entries(byComponent).map(([component, value]) =>
@@ -194,14 +199,16 @@ const bytesAsCounts = (parameters: number): KnownCount[] =>
   );
 
 /** The model with a key-value head for each query head, where heads share them. */
-function groupedCounts({ schema, build, dimensions }: Family, document: unknown): KnownCount[] {
+function groupedCounts(
+  { schema, build, dimensions }: Family,
+  document: FamilyDocument,
+): KnownCount[] {
   const keys = dimensions?.keyValueHeads;
-  const section = (document as { readonly model?: Record<string, unknown> }).model;
-  if (dimensions === undefined || keys === undefined || section === undefined) return [];
-  const heads = section[dimensions.heads];
-  const model = { ...section, [keys]: heads };
-  const { data } = schema.safeParse({ ...(document as object), model });
-  if (heads === section[keys] || data === undefined) return [];
+  if (dimensions === undefined || keys === undefined) return [];
+  const heads = document.model[dimensions.heads];
+  const model = { ...document.model, [keys]: heads };
+  const { data } = schema.safeParse({ ...document, model });
+  if (heads === document.model[keys] || data === undefined) return [];
   const text = 'the parameters of this model with a key-value head for each query head';
   return [whole('not-grouped', text, countParameters(build(data)).parameters, 1.5)];
 }
@@ -260,8 +267,8 @@ const layoutText = ({ sharing, form, rank }: SrteLayout): string =>
     ? 'a sincos SRTE'
     : `${sharing === 'shared' ? 'one SRTE for all layers' : 'an SRTE for each layer'}${rank === null ? '' : ` of rank ${rank}`}`;
 
-export function presetCounts({ name: family, presets, schema, build }: Family): KnownCount[] {
-  return Object.entries(presets).flatMap(([name, { document }]) => {
+export function presetCounts({ name: family, schema, build }: Family): KnownCount[] {
+  return presetsOf(family).flatMap(({ name, document }) => {
     try {
       const { parameters } = countParameters(build(schema.parse(document)));
       return [
@@ -274,7 +281,7 @@ export function presetCounts({ name: family, presets, schema, build }: Family): 
   });
 }
 
-function srteCounts(family: Family, document: unknown): KnownCount[] {
+function srteCounts(family: Family, document: FamilyDocument): KnownCount[] {
   if (family.name !== hybrid.name) return [];
   const { model: config } = hybrid.schema.parse(document);
   const { rows } = compareSrte(config, { dtype: 'bf16', ranks: PUBLISHED_RANKS });

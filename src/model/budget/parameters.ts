@@ -262,7 +262,7 @@ export function elementsFigure(
 /** `layers.*.mamba.D` for `layers.0.mamba.D`: shared by all layers, and by all experts of a layer. */
 export function layerPattern(name: string): string {
   const pattern = name.replace(/\.\d+\./, '.*.');
-  // Every tensor of a model gets here, and few belong to experts.
+  // This runs for every tensor of a model, and few belong to experts.
   return pattern.includes('experts.') ? pattern.replace(/\bexperts\.\d+\./, 'experts.*.') : pattern;
 }
 

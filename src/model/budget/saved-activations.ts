@@ -269,7 +269,7 @@ const VALUE_BYTES: Readonly<Record<NonNullable<Vectors['bytes']>, (bytes: Input)
   '4 - bytes': (bytes) => sub(4, bytes),
 };
 
-/** Full recomputation keeps what goes into each block, and nothing of its inside. */
+/** Full recomputation keeps the input of each block, and no values inside it. */
 function blockInputs(model: LanguageModel, setting: ActivationSetting): Figure {
   const { from, to } = stageOf(model, setting);
   const sequences = sequencesIn(setting);

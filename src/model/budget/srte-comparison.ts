@@ -8,8 +8,9 @@ import { bytesIn } from '../../base/tensor/dtype.js';
 import { joined } from '../../base/text/words.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { HybridConfig } from '../architecture/models/hybrid.js';
-import { hybrid, PROPOSED_PRESETS, RECOMMENDED, srteRank } from '../architecture/models/hybrid.js';
+import { hybrid, srteRank } from '../architecture/models/hybrid.js';
 import { LimitError } from '../architecture/param.js';
+import { presetDocument } from '../architecture/presets.js';
 import type { SrteLayout } from '../architecture/srte-layout.js';
 import { srteParameters } from '../architecture/srte-layout.js';
 import type { ParameterBudget } from './parameters.js';
@@ -91,6 +92,9 @@ export interface SrteOptions {
 interface SrteCandidate extends Pick<SrteRow, 'id' | 'label' | 'kind'> {
   readonly config: HybridConfig;
 }
+
+/** The three variants that the published report proposes. */
+const PROPOSED_PRESETS = ['aggressive', 'memory', 'performance'] as const;
 
 /** Ranks of the published comparison. */
 export const PUBLISHED_RANKS = [128, 64] as const;
@@ -221,6 +225,7 @@ function strategyCandidates(
     kind: 'strategy',
     config: { ...config, ...change },
   });
+  const { vocab_size: _, ...recommended } = srteSettings(presetConfig('recommended'));
   const candidates = [
     strategy('not-shared', 'not shared', NOT_SHARED),
     strategy('shared', 'shared', SHARED),
@@ -233,11 +238,11 @@ function strategyCandidates(
         }),
       ),
     strategy('shared-sincos', 'shared, sincos', { ...SHARED, srte_encoding: 'sincos' }),
-    ...(isLowRank(RECOMMENDED.srte_factorized_rank, '"recommended"')
+    ...(isLowRank(recommended.srte_factorized_rank, '"recommended"')
       ? [
           strategy('recommended', 'recommended', {
-            ...RECOMMENDED,
-            max_position_embeddings: Math.min(rows, RECOMMENDED.max_position_embeddings),
+            ...recommended,
+            max_position_embeddings: Math.min(rows, recommended.max_position_embeddings),
           }),
         ]
       : []),
@@ -282,9 +287,12 @@ function presetCandidates(): SrteCandidate[] {
     id: `preset-${name}`,
     label: `preset ${name}`,
     kind: 'preset',
-    config: hybrid.schema.parse(hybrid.presets[name]?.document).model,
+    config: presetConfig(name),
   }));
 }
+
+const presetConfig = (name: string): HybridConfig =>
+  hybrid.schema.parse(presetDocument(hybrid.name, name)).model;
 
 function srteSettings(config: HybridConfig) {
   const { srte_encoding, srte_share_across_layers, srte_factorized_rank } = config;

@@ -25,7 +25,7 @@ function erf(x: number): number {
   return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum;
 }
 
-/** Share of a standard normal distribution below x. */
+/** Cumulative distribution function of the standard normal distribution. */
 const normalShare = (x: number): number => 0.5 * (1 + erf(x / Math.SQRT2));
 const normalDensity = (x: number): number => Math.exp((-x * x) / 2) / Math.sqrt(2 * Math.PI);
 

@@ -10,7 +10,7 @@ import { mistake } from './tensor.js';
 export interface BuildingBlock {
   readonly name: string;
   readonly summary: string;
-  /** Settings that it uses, besides dtype and seed. */
+  /** Settings that it uses, in addition to dtype and seed. */
   readonly uses: readonly (keyof BlockSizes)[];
   /** Whether its inputs are drawn, from the seed. Default true. */
   readonly isDrawn?: boolean;

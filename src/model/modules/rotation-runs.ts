@@ -24,7 +24,7 @@ import { cast, type Tensor, tensor, toFloat32 } from './tensor.js';
 
 export function runNtkRope(sizes: BlockSizes): BlockRun {
   const { batch, heads, headDim, positions, base, scale, dynamic, calls, dtype } = sizes;
-  // Tables reach from position 0 to the last one, at twice that with the next even scale.
+  // Tables reach from position 0 to the last one; the next even scale at most doubles that.
   countOf([positions * scale, headDim]);
   for (const call of calls) countOf([call.offset + call.positions, headDim]);
   const rope = new NtkAwareRope({ headDim, maxPositions: positions, base, scale, dynamic });
@@ -131,7 +131,7 @@ export function runInterleavedRope(sizes: BlockSizes): BlockRun {
   ]);
 }
 
-/** Column of neighbours that comes to `column` when first members precede second ones. */
+/** Old column of the value at `column`, after all first members of pairs are moved before the second ones. */
 const halfColumn = (column: number, width: number): number =>
   column < width / 2 ? 2 * column : 2 * (column - width / 2) + 1;
 

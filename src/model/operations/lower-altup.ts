@@ -21,9 +21,9 @@ import {
 import { allReduce, type Primitive, type Saved, vectors } from './primitive.js';
 
 /**
- * The values of one block are one of as many equal parts of the shared table and product.
- * As in vLLM, the table is cut by its rows and the product for all blocks by its outputs. The products of the block read
- * or add to whole per-layer inputs: they are whole on every GPU.
+ * Lowers the branch of one block, with its equal part of the table and product that all blocks share. As in vLLM, the
+ * table is cut by its rows and the product for all blocks by its outputs. The products of the block read or add to
+ * whole per-layer inputs: they are whole on every GPU.
  */
 export function lowerPerLayerBranch(layer: PerLayerBranch, component: Component): Primitive[] {
   const { gate, projection, inputs } = layer;

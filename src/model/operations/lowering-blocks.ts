@@ -132,7 +132,7 @@ export function openingMatmuls(
   });
 }
 
-/** The low rank is whole on every GPU, which the gradient of the second product is summed for. */
+/** The low rank is whole on every GPU, so the gradient of the second product is summed. */
 function adapterMatmuls(
   [down, up]: readonly [Linear, Linear],
   component: Component,

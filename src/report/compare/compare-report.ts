@@ -63,8 +63,6 @@ interface Answer {
   readonly isChosen: boolean;
 }
 
-// Conditions
-
 const hasTraining = (columns: readonly ShownColumn[]) =>
   columns.some(({ name }) => name.startsWith('training-'));
 
@@ -94,7 +92,7 @@ function conditionNotes({ shown, columns }: Answer, more = ''): Block[] {
 const hasCaches = (columns: readonly ShownColumn[]) =>
   ['kv-per-token', 'kv-cache'].every((each) => columns.some(({ name }) => name === each));
 
-/** Why the cache of some models is smaller than its figure of a token times the context, where a table has both. */
+/** Reason for caches that are smaller than the figure per token times the context, if a table has both. */
 function windowNotes(shown: ShownComparison, columns: readonly ShownColumn[]): Block[] {
   if (!hasCaches(columns)) return [];
   const { rows, setting } = shown.result;
@@ -118,7 +116,7 @@ function windowNotes(shown: ShownComparison, columns: readonly ShownColumn[]): B
   ];
 }
 
-/** Models that the note of full windows names, after the first. */
+/** Number of further models that the note on full windows names. */
 const MOST_CUT = 3;
 
 /** Settings in which the files disagree. */
@@ -129,7 +127,7 @@ const DISAGREEMENTS = {
   recompute: 'recomputation:',
 } as const satisfies Record<Disagreement['of'], string>;
 
-/** Where the setting is from. */
+/** Sources of the setting. */
 function settingDetails({ shown, columns: inAnswer }: Answer): Block[] {
   const { hasSeveralFiles } = shown;
   const { setting, columns } = shown.result;
@@ -146,15 +144,13 @@ function settingDetails({ shown, columns: inAnswer }: Answer): Block[] {
   ];
 }
 
-// ── Cells ────────────────────────────────────────────────────────────────────────────────────────
-
 function cellOf(value: Value, unit: ShownColumn['unit'], tone: Tone = 'plain', mark = ''): Cell {
   if (value === null || value === undefined) return NOTHING;
   const exact = typeof value === 'bigint' ? String(value) : value;
   return { text: mark + columnValueText(value, unit), value: exact, tone };
 }
 
-/** The minimum of a column has a mark that is visible without colours too. */
+/** A cell of a figure. The minimum of a column has a mark that is visible without colours. */
 function markedCell({ result }: ShownComparison, row: ComparedRow, column: ShownColumn): Cell {
   const value = valueIn(row, column);
   const least = (result.least as Readonly<Record<string, ColumnValue>>)[column.name];
@@ -175,8 +171,6 @@ function csvKey({ name, unit }: ShownColumn): string {
   const suffix = unit === 'bytes' && !name.endsWith('bytes') ? '_bytes' : '';
   return name.replaceAll('-', '_') + suffix;
 }
-
-// ── Models in rows ───────────────────────────────────────────────────────────────────────────────
 
 function comparisonFlatTable(shown: ShownComparison): TableBlock {
   const { result } = shown;
@@ -204,7 +198,7 @@ function comparisonFlatTable(shown: ShownComparison): TableBlock {
   };
 }
 
-/** Rows of an answer: all of them, or the first ten. */
+/** Maximum models of an answer with all rows; a longer answer has the first ten. */
 const MOST_ROWS = 12;
 const FIRST_ROWS = 10;
 
@@ -318,9 +312,7 @@ function differenceTable(shown: ShownComparison): TableBlock {
   };
 }
 
-// ── Models in columns ────────────────────────────────────────────────────────────────────────────
-
-/** Rows of an answer with models in columns; names wrap where there are three models or more. */
+/** Rows of an answer with models in columns; names wrap if there are three models or more. */
 const MOST_SIDE_ROWS = 12;
 const MOST_WRAPPED_ROWS = 10;
 /** Characters of a setting's name in an answer. */
@@ -393,7 +385,7 @@ function sideTable(
 ): TableBlock {
   const isChanged = (row: ComparedRow) =>
     hasChanges && figures.some((column) => changeCell(shown, row, column).text !== '');
-  // Names next to many models would wrap over several lines; the answer then has models in rows.
+  // Next to many models, names would wrap over several lines; the answer then has models in rows.
   const canWrap = models.length <= 2 || limit > LONGEST_VALUE;
   const isOfSettings = keys.some((key) => key !== 'model.family');
   const line = (
@@ -437,8 +429,6 @@ function sideTable(
     ],
   };
 }
-
-// ── Notes ────────────────────────────────────────────────────────────────────────────────────────
 
 const invalidRows = ({ result }: ShownComparison) => result.rows.filter(({ valid }) => !valid);
 

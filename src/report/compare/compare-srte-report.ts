@@ -14,7 +14,7 @@ import type { SrteComparison, SrteRow } from '../../model/budget/srte-comparison
 import type { Cell, Fact, Report, Verdict } from '../kit/report.js';
 import { CURRENT_MARK, leftColumn, NOTHING, noteOf, right, valueCell } from '../kit/report.js';
 
-/** Loss as a multiple of the model above which a percentage is unreadable. */
+/** Multiple of the model from which a loss is unreadable as a percentage. */
 const LARGE_LOSS = 10;
 
 /** The comparison in the format of the published report: billions and per cent. */
@@ -37,7 +37,7 @@ export function srteReport(comparison: SrteComparison): Report {
   const baseline = rows.find(({ id }) => id === 'not-shared')?.parameters ?? 0;
   const savedCells = ({ id, savedParameters: saved }: SrteRow): Cell[] => {
     if (saved === null) return [NOTHING, NOTHING];
-    // The baseline row.
+    // The row of the baseline.
     if (id === 'not-shared')
       return [
         { ...NOTHING, value: 0 },
@@ -125,10 +125,10 @@ const smallestOf = (rows: readonly SrteRow[]) =>
 const lowRanksOf = (rows: readonly SrteRow[]) =>
   rows.filter(({ id }) => id.startsWith('shared-rank-'));
 
-/** The shared table of low rank that saves most; it changes nothing else of the file. */
+/** The shared low-rank table that saves most; it changes no other setting of the file. */
 const lowRankOf = (rows: readonly SrteRow[]) => smallestOf(lowRanksOf(rows));
 
-/** The strategy that saves most, with what else it changes, where that is not the table of low rank. */
+/** The strategy that saves most and its other changes, if it is not the low-rank table. */
 function mostSavedFacts(rows: readonly SrteRow[]): Fact[] {
   const unshared = rows.find(({ id }) => id === 'not-shared');
   const most = smallestOf(rows.filter(({ kind }) => kind === 'strategy'));
@@ -151,7 +151,7 @@ function mostSavedFacts(rows: readonly SrteRow[]): Fact[] {
   ];
 }
 
-/** The settings of the shared table of low rank, as YAML, unless the file is smaller. */
+/** The settings of the shared low-rank table as YAML, unless the file is smaller. */
 function yamlFacts(rows: readonly SrteRow[]): Fact[] {
   const lowRank = lowRankOf(rows);
   const own = rows.find(({ current }) => current);
@@ -184,7 +184,7 @@ function ratioFacts(rows: readonly SrteRow[]): Fact[] {
       saved === null || saved < 0 ? undefined : percentText(saved),
     ),
     ...listed('ratio', ({ ratio }) => (ratio === null ? undefined : `${significant(ratio)} ×`)),
-    // Tables of equal length: a shorter one is smaller without a rank.
+    // The ratio depends on the rows: a shorter table is smaller even without a rank.
     ...listed('full table', ({ tableRatio: ratio, settings }) =>
       ratio === null
         ? undefined

@@ -40,7 +40,7 @@ export class ShownComparison {
     return this.names.get(file) ?? file;
   }
 
-  /** The name, and the values of the swept keys. */
+  /** Label of a model: its name, and the values of the swept keys. */
   labelOf(row: ComparedRow): string {
     const values = row.chosen.map(
       (value, index) => `${titleOfKey(this.result.swept[index])}=${value}`,
@@ -122,8 +122,6 @@ function inWholes(...pair: [number | bigint, number | bigint]): [number | bigint
   const [a, b] = pair.map((each) => BigInt(Math.round(Number(each) * 1e6)));
   return [a ?? 0n, b ?? 0n];
 }
-
-// Verdict
 
 /** The difference that matters most: of two models, or between the smallest and the largest. */
 export function comparisonVerdict(shown: ShownComparison): Verdict {

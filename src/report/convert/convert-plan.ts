@@ -63,7 +63,7 @@ export function planBlocks(groups: readonly StepGroup[], most: number): Block[] 
   ];
 }
 
-/** Where the rows are that a table of at most `most` rows leaves out. */
+/** Note on the rows that a table of at most `most` rows omits. */
 export const moreRows = (more: number, most: number): Block[] =>
   moreNote(more, most >= MAX_ROWS ? 'json' : 'details');
 
@@ -90,7 +90,7 @@ export const stepsTable = (steps: readonly TensorStep[]): TableBlock =>
 
 // Report of the converted SRTE.
 
-/** Columns of the bar of an error of 100 %, as large as replacing the table by zero. */
+/** Columns of the bar of a 100% error, which replacing the table by zero would have. */
 const BAR_WIDTH = 12;
 
 /** `32 tables (16 × 8) → one table for 32 layers, mean of all layers`. */

@@ -58,7 +58,7 @@ import {
 
 /** Rows of the answer's table; the details have all. */
 const ANSWER_ROWS = 6;
-/** Rows of the plan's table at least: each note after the first takes the place of two. */
+/** Minimum rows of the plan's table: each note after the first takes the place of two. */
 const LEAST_ROWS = 2;
 const planRows = (notes: number) => Math.max(LEAST_ROWS, ANSWER_ROWS - 2 * Math.max(0, notes - 1));
 
@@ -98,11 +98,9 @@ export function convertReport(
   };
 }
 
-// The answer
-
 function conversionVerdict(result: ConversionResult): Verdict {
   const { dryRun, input, output, proof } = result;
-  // Weights against weights: the file of a training holds much more.
+  // Compares only weights, because the file of a training contains much more.
   const sizes = `${formatBytes(input.tensorBytes)} → ${formatBytes(output.tensorBytes)}`;
   if (dryRun) return { text: `Plan for ${output.path}: ${sizes}, nothing was written` };
   const changes = changeTexts(result);
@@ -122,7 +120,7 @@ const largestChange = ({ srte, tie, quantization, gguf }: ConversionResult): num
     worstOf(quantization?.errors ?? [])?.relativeError ?? 0,
   );
 
-/** A warning of an error that changes the model, with the command that compares the choices. */
+/** Warning about an error that changes the model, with the command that compares the choices. */
 function largeErrorBlocks(result: ConversionResult): Block[] {
   const error = largestChange(result);
   if (error <= LARGE_ERROR) return [];
@@ -151,7 +149,7 @@ function ggufBlocks({ gguf }: ConversionResult): Block[] {
   ]);
 }
 
-/** The changes of values, the worst first: of the logits if both models were run, else of the tensors. */
+/** The changes of values, the worst first: of the logits if both models were run, otherwise of the tensors. */
 function changeTexts(result: ConversionResult): string[] {
   const { proof, srte, tie, groups, quantization } = result;
   if (proof?.against) return [proofText(proof.verdict, proof.against)];
@@ -187,7 +185,7 @@ const isCast = ({ action }: { readonly action: string }) => action === 'cast';
 const worstText = ({ name, relativeError }: Worst): string =>
   `error ${relativeErrorText(relativeError)} in ${shortened(name)}`;
 
-/** A bound applies to the error of all layers, so that error is printed next to it. */
+/** Text of the error. A bound applies to the error of all layers, so this error is printed next to it. */
 function srteErrorText(
   srte: ConvertedSrte,
   { layer, relativeError }: Worst & { readonly layer: number },
@@ -241,7 +239,7 @@ function conversionFacts(result: ConversionResult): Fact[] {
     tie && { name: 'tied', text: tieText(tie) },
     quantization && { name: 'quantized', text: quantizationText(quantization) },
     proof && proofFact(proof),
-    // The headline names an output of one file.
+    // For an output of one file, the headline names it.
     files.length > 1 && { name: 'files', text: namesText(files) },
     ...otherData(result),
     outputFileNames(output, true).length > 0 && {
@@ -262,10 +260,10 @@ function conversionFacts(result: ConversionResult): Fact[] {
 const outputFileNames = ({ files }: ConversionResult['output'], isCopied: boolean): string[] =>
   files.filter(({ copied }) => copied === isCopied).map(({ name }) => name);
 
-/** Share of the weights above which the other data of the input has a line of its own. */
+/** Share of the weights from which the other data of the input has its own line. */
 const MUCH = 0.1;
 
-/** Bytes of the files that are not weights: the optimizer of a training, headers. */
+/** Bytes of the files that are not weights, such as the optimizer of a training and headers. */
 function otherData({ input, output }: ConversionResult): Fact[] {
   const [before, after] = [input, output].map(({ bytes, tensorBytes }) => bytes - tensorBytes);
   if (before === undefined || after === undefined || before <= MUCH * input.tensorBytes) return [];
@@ -307,7 +305,7 @@ function proofFact({ verdict, against, why }: Proof): Fact {
   };
 }
 
-/** Values and entries that an answer lists before it counts. */
+/** Values and entries that an answer lists before it only counts them. */
 const SHOWN = 2;
 
 const andMore = (texts: readonly string[]): string =>

@@ -101,7 +101,7 @@ function readFacts(result: DataResult): Fact[] {
   ];
 }
 
-/** The folder of a tokenizer.json, its end where it is long. */
+/** Name of the folder of a tokenizer.json; only its end if it is long. */
 function folderName(file: string): string {
   const name = file.replace(/[\\/]tokenizer\.json$/, '');
   return name.length <= LONGEST_NAME ? name : `…${name.slice(1 - LONGEST_NAME)}`;
@@ -109,7 +109,7 @@ function folderName(file: string): string {
 
 const LONGEST_NAME = 30;
 
-/** Kinds whose samples a recipe makes. */
+/** Kinds whose samples are made by a recipe. */
 const HAS_RECIPE: ReadonlySet<DataReading['kind']> = new Set([
   'text',
   'plain',
@@ -191,7 +191,7 @@ function tokenFacts(result: DataResult): Fact[] {
 /** Epochs up to which repeated tokens are nearly as good as new ones: Muennighoff et al. 2023, arXiv 2305.16264. */
 const MOST_EPOCHS = 4;
 
-/** Faults of the answer; the rest is in the details. */
+/** Maximum faults of the answer; the rest is in the details. */
 const MOST_FAULTS = 4;
 
 function faultFacts({ faults, figures }: DataResult): Fact[] {
@@ -226,7 +226,7 @@ function warningsOf({ tokens, replacement }: DataResult['figures']): string[] {
   ]);
 }
 
-/** Faults of which `--show` shows the reason. */
+/** Faults with a reason that `--show` shows. */
 const SHOWN_FAULTS: ReadonlySet<FaultName> = new Set([
   'all-masked',
   'counted-padding',
@@ -246,9 +246,7 @@ function nextOf(
   return nextCommand('data', words, { line: line?.replaceAll(',', ''), show: 1 });
 }
 
-// ── Lengths ──────────────────────────────────────────────────────────────────────────────────────
-
-/** Rows of the histogram in the answer, and lines of a screen for these and the facts. */
+/** Rows of the histogram in the answer, and lines of a screen for the histogram and the facts. */
 const MOST_BINS = 5;
 const SCREEN_ROOM = 14;
 const BAR_WIDTH = 32;
@@ -279,7 +277,7 @@ function lengthBlocks({ figures, context }: DataResult, most: number): Block[] {
   ];
 }
 
-/** At most `most` bins: the first ones are joined. */
+/** At most `most` bins; the first ones are merged. */
 function mergedBins(bins: readonly LengthBin[], most: number): LengthBin[] {
   const extra = Math.max(0, bins.length - most);
   if (extra === 0) return [...bins];
@@ -293,8 +291,6 @@ function mergedBins(bins: readonly LengthBin[], most: number): LengthBin[] {
     ...bins.slice(extra + 1),
   ];
 }
-
-// ── Details ──────────────────────────────────────────────────────────────────────────────────────
 
 function detailBlocks(result: DataResult): Block[] {
   const { figures, faults } = result;

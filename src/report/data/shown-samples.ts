@@ -7,7 +7,7 @@ import type { ShownSample } from '../../language/data/recipes.js';
 import type { Block, Cell, Column, TableBlock } from '../kit/report.js';
 import { cutColumn, headingBlock, leftColumn, noteOf, right, valueCell } from '../kit/report.js';
 
-/** Positions of padding that are shown after a sample, so that one sees where it begins. */
+/** Positions of padding shown after a sample, which show where the padding begins. */
 const SHOWN_PADDING = 1;
 
 export const shownSampleBlocks = ({ shown, files }: DataReading): Block[] =>

@@ -388,7 +388,7 @@ function forwardFacts({ forward, profile }: FitResult): Fact[] {
   ];
 }
 
-/** Memory of the fullest GPU for the question, against what it has. */
+/** Memory of the fullest GPU for the question, compared with its capacity. */
 export function memorySummary({
   cluster,
   purpose,
@@ -422,7 +422,7 @@ export function memorySummary({
   };
 }
 
-/** Settings in whose place another one is written. */
+/** Settings that another setting replaces. */
 const INSTEAD_OF: Partial<Record<SettingName, readonly SettingName[]>> = {
   globalBatch: ['accumulation'],
 };
@@ -442,7 +442,7 @@ export function nextOf(
   const [served] = purpose === 'serving' ? (serving?.remedies ?? []) : [];
   const changes: SettingValues = served?.flags ?? (remedy ? changedSettings(remedy.flags) : {});
   const changed = Object.keys(changes) as SettingName[];
-  // This machine cannot have more GPUs, or another one.
+  // The user cannot add or exchange the GPUs of this machine.
   if (changed.length === 0 || profile) return undefined;
   const names = changed.flatMap((name) => [name, ...(INSTEAD_OF[name] ?? [])]);
   return nextCommand('fit', withoutSettings(argv, names), changes);

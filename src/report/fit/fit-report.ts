@@ -121,7 +121,7 @@ const sectionsOf = ({ training, serving, adapters, forward }: FitResult) => ({
   ...(forward && { 'forward pass on this machine': forward }),
 });
 
-/** A model that does not fit has no speed. */
+/** The fit without a speed, which a model that does not fit lacks. */
 function explainedFit(fit: Serving['fit']): Partial<Serving['fit']> {
   if (fit.withoutRoom === null) return fit;
   const { prefill: _, decode: __, ...memory } = fit;
@@ -229,7 +229,7 @@ const usableCell = ({ memoryBytes, usable }: Gpu): Cell =>
 const peakCell = (peak: number | undefined): Cell =>
   peak === undefined ? NOTHING : { text: significant(peak / 1e12), value: peak };
 
-// CSV: one row per figure, with exact numbers
+// CSV: one row per figure, with exact numbers.
 
 interface Row {
   readonly what: string;

@@ -214,7 +214,7 @@ function loadBlocks(
         right('utilisation', 'utilisation'),
         wrapColumn('', 'remark'),
       ],
-      // The lower bound of a time is the best speed.
+      // The lower bound of a time is the upper bound of a speed.
       rows: [loadRow('upper', lower), loadRow('estimate', expected), loadRow('lower', upper)],
     },
     noteOf(`Assumed: ${assumption}.`),

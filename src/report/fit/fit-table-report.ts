@@ -145,7 +145,7 @@ function notes({ serving, training, lora, contextOrigin }: TableSetting): Block[
   ]);
 }
 
-/** Flags of a training that are not the default. */
+/** Flags of a training that differ from the default. */
 const trainingFlags = (training: NonNullable<TableSetting['training']>): string[] => [
   ...(training.recompute === 'none' ? [] : [setting('recompute', training.recompute)]),
   ...(training.zero === 0 ? [] : [setting('zero', training.zero)]),

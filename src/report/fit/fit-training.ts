@@ -280,7 +280,7 @@ function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['s
   return [noteOf(`${first}${needed}`)];
 }
 
-/** The changed settings in their order, under their names in texts. */
+/** The changed settings in order, under their names in texts. */
 export const changedSettings = ({
   cluster,
   globalBatchTokens: globalBatch,

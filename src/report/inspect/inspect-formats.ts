@@ -20,7 +20,7 @@ import {
   wrapColumn,
 } from '../kit/report.js';
 
-/** Longest value of the metadata in a table; JSON has all of it. */
+/** Maximum characters of a metadata value in a table; JSON has all of it. */
 const MAX_VALUE = 100;
 
 export function ggufFacts(gguf: GgufDescription): Fact[] {
@@ -80,9 +80,7 @@ function metadataText(value: ShownValue): string {
   return `${formatInteger(elements)} of ${type}`;
 }
 
-// ONNX
-
-/** Values and operators that a fact names. */
+/** Maximum values and operators that a fact names. */
 const LISTED = 3;
 
 export function onnxFacts(onnx: OnnxInspection): Fact[] {
@@ -185,7 +183,7 @@ const typesTable = (totals: OnnxDescription['initializers']): TableBlock =>
     right('size', 'bytes', ({ bytes }) => bytesCell(bytes)),
   ]);
 
-/** How a graph stores the tensors of its model, where it is not as the model has them. */
+/** Notes on tensors that a graph stores in another form than the model has. */
 export function onnxNotes({
   transposed,
   renamed,

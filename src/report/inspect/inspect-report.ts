@@ -83,8 +83,6 @@ export function inspectReport(
   };
 }
 
-// The answer
-
 function inspectVerdict(result: InspectResult): Verdict {
   const { formatName, files, totals } = result;
   const size = sumOf(files, ({ bytes }) => bytes);
@@ -105,10 +103,13 @@ function inspectVerdict(result: InspectResult): Verdict {
   return { text: parts.filter(Boolean).join(' · ') };
 }
 
-/** Types that a verdict names. */
+/** Maximum types that a verdict names. */
 const MOST_TYPES = 3;
 
-/** Buffers are not parameters; without a config it is unknown which tensors are buffers. */
+/**
+ * Number of values or parameters. Buffers are not parameters; without a config, it is unknown which tensors are
+ * buffers.
+ */
 function valuesText({ parameters, totals, adapter }: InspectResult): string {
   if (adapter) return `${shortCount(adapter.parameters)} parameters`;
   return parameters === undefined
@@ -182,7 +183,7 @@ function adapterFacts(adapter: AdapterDescription): Fact[] {
 /** Key of all safetensors files that PyTorch reads, without further information. */
 const FORMAT_KEY = 'format';
 
-/** Entries that a fact names. */
+/** Maximum entries that a fact names. */
 const LISTED = 6;
 
 const listText = (texts: readonly string[]): string =>
@@ -245,7 +246,7 @@ function componentsBlocks(result: InspectResult, groups = result.groups): Block[
   ];
 }
 
-/** Totals with shared tensors once, as the verdict counts them; no row where none is shared. */
+/** Totals with shared tensors once, as the verdict counts them; no row if no tensor is shared. */
 function distinctRow({ totals, onnx }: InspectResult): Cell[][] {
   if (onnx || totals.distinctTensors === totals.tensors) return [];
   return [
@@ -267,7 +268,7 @@ const totalsIn = (groups: readonly TensorGroup[]) => ({
   bytes: sumOf(groups, (group) => totalOf(group, 'bytes')),
 });
 
-/** Figure of all layers of a group. */
+/** Total of a figure over all layers of a group. */
 const totalOf = (group: TensorGroup, figure: 'tensors' | 'elements' | 'bytes'): number =>
   group[figure] * Math.max(1, group.layers?.length ?? 1);
 
@@ -281,8 +282,6 @@ function nextStep({ file, model, srte }: InspectResult): NextLine | undefined {
   if (model?.config != null) return nextCommand('verify', [file]);
   return model?.srte && !srte ? nextCommand('inspect', [file], { srte: true }) : undefined;
 }
-
-// The details
 
 /** Total, total without duplicates if there are any, and the mixture of dtypes. */
 function totalsTable({ totals }: InspectResult): TableBlock {

@@ -154,7 +154,7 @@ function statisticsBlocks(rows: readonly Row[]): Block[] {
   ];
 }
 
-/** One of the other names, and their number. */
+/** One of the other names, and the number of the rest. */
 function sharedCell({ name, names }: Row): Cell {
   const other = names.find((each) => each !== name);
   if (other === undefined) return { text: '', value: '' };
@@ -170,7 +170,7 @@ function numberText(value: number): string {
   return text.replace('e+', 'e');
 }
 
-// Shared tensors and additional contents of a file.
+// Shared tensors, and additional contents of a file.
 
 /** Maximum rows of minor tables; JSON has all. */
 const MAX_BESIDE = 100;

@@ -155,14 +155,14 @@ function optionsTable({ parameters, bytes, options, dtype }: SrteSurvey, most: n
 
 // Summary of a survey of SRTE tables, in a sentence or two.
 
-/** Up to this relative error, a table can replace another. */
+/** Relative error up to which a table can replace another. */
 const CLOSE = 0.05;
-/** Above this error, the tables have little in common. */
+/** Relative error above which the tables have little in common. */
 const FAR = 0.5;
-/** A rank adds little error up to this factor. */
+/** Factor of the error up to which a rank adds little. */
 const LITTLE_MORE = 1.1;
 
-/** Undefined when the data suggests nothing. */
+/** Advice; undefined when the data suggests none. */
 function srteAdvice(survey: SrteSurvey): string | undefined {
   const { sharing, tables } = survey;
   if (tables.some(({ nonFinite }) => nonFinite !== null)) {
@@ -220,9 +220,9 @@ const saved = ({ savedParameters }: SrteOption, parameters: number) =>
 /** Cosines between all tables; null where undefined. */
 type Cosines = readonly (readonly (number | null)[])[];
 
-/** Most columns of numbers that are still readable. */
+/** Maximum columns of numbers that are still readable. */
 const MOST_NUMBERS = 8;
-/** Columns of a picture, so that it fits a terminal of 80 columns with its labels. */
+/** Columns of a picture, which fits a terminal of 80 columns with its labels. */
 const PICTURE_WIDTH = 68;
 
 /** Cell characters by minimum cosine. */

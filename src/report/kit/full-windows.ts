@@ -1,4 +1,4 @@
-/** Why a KV cache is smaller than the figure of a token times the tokens of a context. */
+/** Reason for a KV cache that is smaller than the figure per token times the tokens of a context. */
 import type { Window } from '../../model/architecture/layer.js';
 
 export interface CacheFigures {
@@ -11,8 +11,8 @@ export interface CacheFigures {
 }
 
 /**
- * `windows are full`; undefined where each token takes as much as the first. Layers that share keys or keep a
- * state instead of keys add nothing to either figure. A total in 4 bits can be rounded by less than a byte a token.
+ * `windows are full`; undefined if each token takes as much as the first. Layers that share keys or keep a state
+ * instead of keys add nothing to either figure. A total in 4 bits can be rounded by less than a byte per token.
  */
 export function fullWindowsText({ perToken, total, tokens, rules }: CacheFigures) {
   if (perToken * tokens - total < tokens) return undefined;

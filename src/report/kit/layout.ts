@@ -1,6 +1,6 @@
 /**
- * Layout of text in terminal columns: widths, wrapping, cutting. All of it is `printable` text, without colours. Its
- * tables of characters take milliseconds to load, so that only renderers import it.
+ * Layout of text in terminal columns: widths, wrapping, cutting. All text is `printable` and without colours. The
+ * tables of characters take milliseconds to load, so only renderers import this file.
  */
 import stringWidth from 'string-width';
 import { ONE_COLUMN_EACH } from '../../base/text/escape.js';

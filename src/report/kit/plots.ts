@@ -11,7 +11,7 @@ export interface Piece {
 }
 
 const USUAL_WIDTH = 80;
-/** Most columns per value: more would break a line into dots. */
+/** Maximum columns per value; more would break a line into dots. */
 const WIDEST_STEP = 2;
 /** Rows per column: terminal characters are about twice as high as wide. */
 const ROWS_PER_COLUMN = 0.28;
@@ -136,7 +136,7 @@ function columnLabels(count: number, columns: number, first = 0): string {
     const index = Math.round(part * (count - 1));
     const at = columnOf(index, count, columns);
     const label = String(index + first);
-    // The last label ends with the axis.
+    // The last label may not pass the end of the axis.
     const start = Math.min(at, columns - label.length);
     if (start >= text.length + (text === '' ? 0 : 1)) text = text.padEnd(start) + label;
   }
@@ -182,7 +182,7 @@ function trimmed(pieces: readonly Piece[]): Piece[] {
   return line;
 }
 
-// Line plots, with dots of Braille characters, or with plain ASCII where a terminal has no others
+// Line plots, with dots of Braille characters, or with plain ASCII on a terminal that shows nothing else.
 
 const WIDEST = 100;
 const USUAL_ROWS = 8;
@@ -344,10 +344,10 @@ function xLabels(across: Range, columns: number, { curves }: LinePlotBlock): str
   // Steps are whole numbers, and so are their labels.
   const isWhole = curves.every(({ points }) => points.every(([x]) => Number.isInteger(x)));
   for (const part of [0, 0.25, 0.5, 0.75, 1]) {
-    // Steps have four digits more often than rates do.
+    // Numbers of steps have four digits more often than rates do.
     const value = across.valueAt(part);
     const label = shortNumber(isWhole ? Math.round(value) : value, 4);
-    // The last label ends with the axis.
+    // The last label may not pass the end of the axis.
     const start = Math.min(Math.round(part * (columns - 1)), columns - label.length);
     // A short axis of whole numbers has fewer of them than quarters.
     if (label === last || start < text.length + (text === '' ? 0 : 1)) continue;
@@ -357,7 +357,7 @@ function xLabels(across: Range, columns: number, { curves }: LinePlotBlock): str
   return text;
 }
 
-/** Names of several curves; the title says what a single one is. */
+/** Names of several curves; the title identifies a single one. */
 function curveLegend(curves: readonly Curve[], isAscii: boolean): Piece[][] {
   if (curves.length < 2) return [];
   return [

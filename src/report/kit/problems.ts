@@ -9,7 +9,7 @@ import type { RenderOptions } from './report.js';
 
 const INDENT = '  ';
 
-/** Most characters of a message: it can quote a name out of a file. */
+/** Maximum characters of a message, which can quote a name from a file. */
 const MOST_MESSAGE = 2000;
 
 const SEVERITY_COLOURS = {
@@ -175,7 +175,7 @@ function cutAround(
   const characters = graphemes(text);
   let dropped = 0;
   let count = 0;
-  // Cut so that the caret is in the middle, or nothing when it is in the first half.
+  // Cuts so that the caret is in the middle; cuts nothing when it is in the first half.
   while ((caret ?? 0) - dropped > room / 2 && count < characters.length) {
     dropped += textWidth(characters[count] ?? '');
     count++;

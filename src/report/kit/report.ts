@@ -165,13 +165,13 @@ export interface RenderOptions {
   readonly isAscii?: boolean | undefined;
 }
 
-/** The blocks of a report that these options ask for. */
+/** The blocks of a report that the options select. */
 export const shownBlocks = (
   { blocks, details = [] }: Report,
   { details: isLong = false }: Pick<RenderOptions, 'details'>,
 ): readonly Block[] => (isLong ? [...blocks, ...details] : blocks);
 
-/** How to get more: `Details: --details, --explain`; empty when all is shown. */
+/** How to show more: `Details: --details, --explain`; empty when all is shown. */
 export function moreText(
   { details = [], more = [] }: Report,
   { details: isLong = false }: Pick<RenderOptions, 'details'>,
@@ -179,8 +179,6 @@ export function moreText(
   const names = [...(details.length > 0 && !isLong ? (['details'] as const) : []), ...more];
   return names.length === 0 ? '' : `Details: ${names.map((name) => setting(name)).join(', ')}`;
 }
-
-// Blocks, columns and cells
 
 export const headingBlock = (text: string): Block => ({ kind: 'heading', text });
 export const noteOf = (text: string): Block => ({ kind: 'note', text, tone: 'dim' });
@@ -192,7 +190,7 @@ export const paragraph = (text: string, tone: Tone = 'plain'): Block => ({
   tone,
 });
 
-/** `… 14 more: --details`, below a list that was cut; nothing when it was not. */
+/** `… 14 more: --details`, below a shortened list; nothing below a complete one. */
 export const moreNote = (more: number, shownBy: 'details' | 'json'): Block[] =>
   more > 0 ? [noteOf(`… ${formatInteger(more)} more: ${setting(shownBy)}`)] : [];
 
@@ -204,7 +202,7 @@ export interface Field<Row> extends Column {
   readonly cell: CellOf<Row>;
 }
 
-/** Builds a column, with its cells if the table has rows of one kind. */
+/** Builds a column, with its cells if the rows of the table have one type. */
 function columnBuilder(format: Pick<Column, 'align' | 'wrap' | 'cut'>) {
   function build(title: string, key: string): Column;
   function build<Row>(title: string, key: string, cell: CellOf<Row>): Field<Row>;
@@ -220,7 +218,7 @@ export const wrapColumn = columnBuilder({ wrap: true });
 export const cutColumn = columnBuilder({ cut: true });
 export const right = columnBuilder({ align: 'right' });
 
-/** A table with a row for each of `rows`, and further ones at the end, as totals. */
+/** A table with one row for each of `rows`, and further rows at the end, such as totals. */
 export function tableOf<Row>(
   rows: readonly Row[],
   fields: readonly (Field<Row> | false)[],
@@ -239,7 +237,7 @@ export function tableOf<Row>(
   };
 }
 
-/** Rows of a long list for people; programs get all. */
+/** Maximum rows of a long list for people; programs get all. */
 export const MAX_ROWS = 1000;
 
 /** A heading and a table of the first rows, with a note about the others; nothing without rows. */

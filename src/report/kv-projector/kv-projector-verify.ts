@@ -101,7 +101,7 @@ function projectorFacts(result: VerifyProjectorsResult, about: string): Fact[] {
   ];
 }
 
-/** The given loss, or the last one of the adapter with the higher loss, which both reach. */
+/** Facts about a target loss that both adapters reach: the given loss, or the higher one of the last losses. */
 function targetFacts({ targets, winner }: Verification): Fact[] {
   const shown =
     targets.find(({ from }) => from === 'given') ??
@@ -175,7 +175,7 @@ function bandCell(
 export function lossPlot(steps: readonly Step[]): PlotBlock | null {
   const series = KINDS.map((kind) => {
     const losses = steps.map((step) => step[kind]);
-    // A logarithmic scale needs positive finite losses; training has failed after the first other one.
+    // A logarithmic scale needs positive finite losses; after the first other loss, the training has failed.
     const end = losses.findIndex((loss) => !(loss > 0 && Number.isFinite(loss)));
     return { ...MARKS[kind], label: kind, values: end < 0 ? losses : losses.slice(0, end) };
   });
@@ -294,7 +294,7 @@ const reducedText = ({
   `a quarter of the published widths or less; ${setting('full')} runs ${formatInteger(fromTeacherWidth)} → ` +
   `${formatInteger(fromStudentWidth)} (about ${formatDuration(estimatedSeconds)})`;
 
-// Ablations: the final loss of each variant, and its ratio to the base
+// Ablations: the final loss of each variant, and its ratio to the base.
 
 /** @param about Description of the data. */
 export function ablationsReport(result: AblationsResult, about: string): Report {
@@ -406,7 +406,7 @@ const speedTable = (variants: readonly VariantResult[]): TableBlock =>
     ),
   ]);
 
-/** `relu 1.21 times, gelu 1.03 times`: steps beside the base, to a loss that both reach. */
+/** `relu 1.21 times, gelu 1.03 times`: steps compared with the base, to a loss that both reach. */
 function speedFacts(variants: readonly VariantResult[]): Fact[] {
   const known = variants
     .slice(1)
@@ -435,5 +435,5 @@ const variantTable = (variants: readonly VariantResult[]): TableBlock =>
     ),
   ]);
 
-/** Two digits after the point below 10, one above. */
+/** Two decimals below 10, one above. */
 const two = (value: number): string => value.toFixed(value < 10 ? 2 : 1);

@@ -134,7 +134,7 @@ export function projectorUpgradeReport(result: ProjectorUpgrade): Report {
   const exact = Math.max(...adapters.map(({ normedError }) => normedError));
   const isOfFile = adapters.some(({ rows }) => rows === 'file');
   const on = isOfFile ? `rows of ${kv}` : 'normal random rows';
-  // Rows of a small width have means of their own, also where they are drawn.
+  // Random rows of a small width have means other than zero, so their error is not representative.
   const isLarge = isOfFile && worst > LARGE_ERROR;
   const table = tableOf(adapters, [
     leftColumn('adapter', 'adapter', ({ teacher, branch }) => `${teacher}.${branch}`),
@@ -225,7 +225,7 @@ export function projectorParamsReport(
   const table = paramsTable(result);
   const more = table.rows.length - PARAMS_ROWS;
   const guidance = guidanceBlocks(result);
-  // One teacher leaves room for it on the screen.
+  // With one teacher, the screen has room for it.
   const isShort = table.rows.length <= SHORT_ROWS;
   return {
     verdict: paramsVerdict(result),
@@ -249,15 +249,15 @@ export function projectorParamsReport(
   };
 }
 
-/** Rows of the answer's table: for more teachers, it has the totals only. */
+/** Maximum rows of the answer's table; for more teachers, it has only the totals. */
 const PARAMS_ROWS = 16;
 /** Rows that leave room for the published figures on the screen. */
 const SHORT_ROWS = 6;
 
-/** Figures of the published guidance beside the counted ones; empty where none is published. */
+/** Figures of the published guidance next to the counted ones; empty if none are published. */
 function guidanceBlocks({ projectors }: ProjectorComparison): Block[] {
   const rows = projectors
-    // The recommended ratio is one of the others, or the only one.
+    // The recommended ratio equals one of the others, or is the only one.
     .filter(({ ratio }) => ratio !== 'recommended' || projectors.length === 2)
     .flatMap((projector) =>
       projector.teachers.flatMap((costs): Cell[][] => {

@@ -21,7 +21,7 @@ import {
   wrapColumn,
 } from '../kit/report.js';
 
-/** Ways of counting that give a published number. */
+/** Methods of counting that give a published number. */
 export function publishedBlocks(published: PublishedReport): Block[] {
   const { unit, value, upTo, difference, explanations, nearest = [], tried } = published;
   const shown = [value, ...(upTo === undefined ? [] : [upTo])]
@@ -66,7 +66,7 @@ const explanationColumns = (unit: PublishedReport['unit'], title: string) => [
   })),
 ];
 
-/** How far a count is from the true one; empty for other units. */
+/** Difference of a count from the true one; empty for other units. */
 function truthText({ value, difference }: PublishedReport): string {
   if (difference === null || Number(value) === 0) return '';
   const truth = BigInt(value) - difference;
@@ -76,7 +76,7 @@ function truthText({ value, difference }: PublishedReport): string {
   return ` The model has ${formatInteger(truth)} parameters: the number is ${away}.`;
 }
 
-/** A number as it was published: ratios and shares with all their digits. */
+/** A number as published; ratios and shares have all their digits. */
 function givenText(unit: PublishedReport['unit'], value: bigint | number): string {
   const digits = { maximumSignificantDigits: MOST_DIGITS };
   const given = (times: number) => (Number(value) * times).toLocaleString('en-US', digits);
@@ -86,7 +86,7 @@ function givenText(unit: PublishedReport['unit'], value: bigint | number): strin
     : publishedText(unit, value);
 }
 
-/** More digits of a quotient are those of a division, not of a publication. */
+/** Maximum digits of a published quotient. More digits result from a division. */
 const MOST_DIGITS = 6;
 
 function publishedText(unit: PublishedReport['unit'], value: bigint | number): string {
@@ -149,11 +149,11 @@ export const explanationBlocks = (sections: Readonly<Record<string, unknown>>): 
     ];
   });
 
-/** The same as one table, for programs. */
+/** The explanations as one table, for programs. */
 export const explanationData = (sections: Readonly<Record<string, unknown>>): TableBlock =>
   explanationTable(newFigures(sections).flatMap(({ figures }) => figures));
 
-/** The figures of each section that no earlier section has. */
+/** The figures of each section that are in no earlier section. */
 function newFigures(sections: Readonly<Record<string, unknown>>) {
   const seen = new Set<string>();
   const isNew = (figures: Explained) => {
@@ -199,7 +199,7 @@ function explanationTable(explained: readonly Explained[]): TableBlock {
   };
 }
 
-/** One text when all bounds have the same; else each after the names of its bounds. */
+/** One text if it is the same for all bounds; otherwise each text after the names of its bounds. */
 function explanationList(texts: readonly string[]): string {
   const [first = '', ...others] = texts;
   if (others.every((text) => text === first)) return first;
@@ -230,7 +230,7 @@ const besideEachOther = (texts: readonly string[]): string =>
 const isWhole = (value: number | bigint): boolean =>
   typeof value === 'bigint' || Number.isSafeInteger(value);
 
-/** Numbers from here on are shown without decimals. */
+/** Numbers from this size on have no decimals. */
 const LARGE = 1e6;
 
 /** Every digit of an integer, six of other numbers. */

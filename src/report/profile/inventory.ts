@@ -38,7 +38,7 @@ export const layersBlocks = (layers: readonly BlockBudget[], flat: boolean): Blo
     mostRows(flat),
   );
 
-/** A tensor under its name or the last part of it, or a part of the names below. */
+/** A tensor under its name or the last part of it, or a common part of the names below. */
 interface TreeRow extends Partial<TensorEntry> {
   readonly text: string;
 }
@@ -74,7 +74,7 @@ export function inventoryBlocks(tensors: readonly TensorEntry[], flat: boolean):
   ];
 }
 
-/** Each name below the parts that it shares with the previous one. */
+/** The rows of a tree: each name below the parts that it shares with the previous name. */
 function treeRows(tensors: readonly TensorEntry[]): TreeRow[] {
   const rows: TreeRow[] = [];
   let above: string[] = [];

@@ -101,8 +101,6 @@ export function profileReport(result: ProfileResult, { explain, flat, modelWords
   };
 }
 
-// The answer
-
 function profileVerdict({ file, family, parameters, layerCount }: ProfileResult): Verdict {
   const { total, nonEmbedding, active } = parameters;
   const used = active.value < total.value ? `, ${shortCount(active.value)} active per token` : '';
@@ -204,7 +202,7 @@ function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
   ]);
 }
 
-/** Types of the recurrent states: that of the cache, or float32 where transformers keeps them so. */
+/** Types of the recurrent states: the type of the cache, or float32 if transformers keeps them in it. */
 function stateTypes({ mambaState }: State, cacheDtype: Dtype): string {
   if (cacheDtype === 'f32') return 'f32';
   const isFloat32 = 'float32_values' in mambaState.inputs;
@@ -232,7 +230,7 @@ function trainingFact(
   return `${how}${onGpuText(onGpu?.training)}`;
 }
 
-/** Rows of the table of the answer, with its total; fewer below many facts, to fit on a screen. */
+/** Maximum rows of the answer's table, with its total. Many facts leave fewer rows, so that all fit on a screen. */
 const mostRows = (facts: number) => Math.min(10, 16 - facts);
 
 /** The largest components in the order of the model, and the sum of the others. */
@@ -288,7 +286,7 @@ function componentsTable(
   );
 }
 
-/** Every figure for programs, one a row. */
+/** All figures for programs, one per row. */
 function figuresTable(result: ProfileResult): TableBlock {
   const figures = Object.entries(sectionsOf(result)).flatMap(([section, value]) =>
     [...explainedFigures(value)].map(([figure]) => ({ section, figure })),

@@ -1,4 +1,4 @@
-/** Setting of the figures of a model, as the reports about models state it. */
+/** Setting of the figures of a model, as shown by the reports about models. */
 
 import { dtypeWord, formatFlops, formatInteger, formatSequences } from '../../base/text/units.js';
 import { present } from '../../base/text/words.js';

@@ -55,7 +55,7 @@ function againstVerdict({
       };
 }
 
-/** All of a comparison below its verdict, for the report of a conversion. */
+/** All blocks of a comparison below its verdict, for the report of a conversion. */
 export const againstBlocks = (against: TwoModelComparison): Block[] => [
   { kind: 'facts', facts: sidesFacts(against) },
   logitsTable(against),

@@ -49,7 +49,7 @@ export function quickTestReport(
   const loss = checks.find(({ details }) => details?.quantized)?.details?.quantized;
   const table = checksTable(checks, flat);
   const times = timing ? timingBlocks(timing, result) : [];
-  // The times are the answer where nothing else was checked.
+  // The times are the answer if nothing else was checked.
   const isTimed = table.rows.length === 0;
   return {
     verdict: quickTestVerdict(result, timing),
@@ -165,7 +165,7 @@ function quickTestFacts(result: QuickTestResult, timing: Timing | undefined): Fa
   ];
 }
 
-/** Where the first value that is not finite comes from. */
+/** Facts about the origin of the first value that is not finite. */
 const causeFacts = ({ checks }: QuickTestResult): Fact[] =>
   checks
     .filter(({ details }) => details?.origin)
@@ -196,7 +196,7 @@ const VERDICTS = {
   skipped: { text: 'skipped', tone: 'dim' },
 } as const satisfies Record<CheckVerdict, { text: string; tone: Tone }>;
 
-/** A time is neither right nor wrong. */
+/** Whether a check is a timing: its result is neither right nor wrong. */
 const isTime = (check: CheckName, verdict: CheckVerdict) =>
   check === 'timing' && verdict === 'passed';
 
@@ -218,9 +218,9 @@ function checksTable(checks: QuickTestResult['checks'], flat: boolean): TableBlo
   );
 }
 
-/** Remarks of the checks: how a figure was measured. */
+/** Remarks of the checks on how a figure was measured. */
 function remarkBlocks(checks: QuickTestResult['checks']): Block[] {
-  // Those about an origin are in the answer.
+  // Remarks about an origin are in the answer.
   const facts = checks.flatMap(({ check, details, remarks = [] }) =>
     (details?.origin ? [] : remarks).map((text): Fact => ({ name: check, text })),
   );

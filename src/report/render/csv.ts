@@ -21,18 +21,18 @@ function csvTable({ columns, rows }: TableBlock): string {
     eof: false,
     // A spreadsheet would evaluate a text that begins with = + - or @.
     escape_formulas: true,
-    // A row of one empty cell would look like no row.
+    // Without quotes, a row of one empty cell would look like no row.
     quoted_empty: columns.length === 1,
   });
 }
 
-/** Numbers stay numbers, so that a negative one is not escaped as a formula. */
+/** A value for CSV. Numbers stay numbers, so that a negative one is not escaped as a formula. */
 function csvValue(cell: Cell | undefined): string | number {
   const value = cell?.value ?? cell?.text ?? '';
   return typeof value === 'number' ? value : csvText(String(value));
 }
 
-/** Some spreadsheets ignore spaces before a formula; csv-stringify handles the other cases. */
+/** A text for CSV. Some spreadsheets ignore spaces before a formula; csv-stringify handles the other cases. */
 function csvText(text: string): string {
   return printable(text).replace(/^(?=\s+[=+\-@])/, "'");
 }

@@ -86,7 +86,7 @@ function inline(text: string): string {
 
 const ENTITIES = { '&': '&amp;', '<': '&lt;', '>': '&gt;' } as const;
 
-/** Underscores within a word, as in `srte_parameters`, are not emphasis. */
+/** Escapes underscores, except within a word such as `srte_parameters`, where they are not emphasis. */
 function escapeUnderscores(run: string, offset: number, text: string): string {
   const isWithinWord =
     /[\p{L}\p{N}]$/u.test(text.slice(Math.max(0, offset - 2), offset)) &&
@@ -94,7 +94,7 @@ function escapeUnderscores(run: string, offset: number, text: string): string {
   return isWithinWord ? run : run.replaceAll('_', '\\_');
 }
 
-/** GitHub links bare addresses: `https://…`, `www.…`, `someone@…`. A backslash keeps them text. */
+/** Escapes bare addresses, which GitHub links: `https://…`, `www.…`, `someone@…`. */
 function breakLink(character: string, offset: number, text: string): string {
   const isLink =
     character === '@' ||

@@ -42,7 +42,7 @@ export function renderTable(report: Report, options: RenderOptions): string {
   return isLong ? [text, '', ...verdict].join('\n') : text;
 }
 
-/** Longest line of a text on a wide terminal; tables and the verdict take what they need. */
+/** Maximum characters of a line of text on a wide terminal; tables and the verdict take what they need. */
 const LONGEST_LINE = 100;
 
 /** Columns for text. Without a terminal it is never wrapped. */
@@ -73,7 +73,7 @@ function verdictLines(
   return lines.map((line, index) => (index === 0 ? first : GAP) + chalk.bold(line));
 }
 
-/** The next step and how to get more: on one line where both fit. */
+/** The next step and how to show more, on one line if both fit. */
 function footer(
   report: Report,
   options: RenderOptions,
@@ -101,7 +101,7 @@ function commandLines(command: string, width: number): string[] {
   for (const part of command.split(/ (?=--)/)) {
     const line = lines.at(-1);
     const joined = line === undefined ? part : `${line} ${part}`;
-    // Room for the backslash.
+    // Leaves room for the backslash.
     if (line !== undefined && textWidth(joined) + GAP.length > width)
       lines.push(`${GAP}${GAP}${part}`);
     else lines.splice(-1, 1, joined);
@@ -198,7 +198,7 @@ function columnWidths(
   }
 }
 
-/** Most rows for the layout library. It takes seconds for the number of tensors that a file can have. */
+/** Maximum rows for the layout library, which takes seconds for the number of tensors that a file can have. */
 const MOST_LAID_OUT = 256;
 
 function gridLines(

@@ -93,7 +93,11 @@ export const value = (field: number, name: string, sizes: readonly (number | str
   const shape = sizes.map((size) =>
     bytes(1, typeof size === 'number' ? integer(1, size) : bytes(2, size)),
   );
-  return bytes(field, bytes(1, name), bytes(2, bytes(1, integer(1, 7), bytes(2, ...shape))));
+  return bytes(
+    field,
+    bytes(1, name),
+    bytes(2, bytes(1, integer(1, 7), bytes(2, Buffer.concat(shape)))),
+  );
 };
 
 interface OnnxFile {

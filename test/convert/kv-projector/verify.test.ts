@@ -11,15 +11,10 @@ import {
   verify,
   verifySize,
 } from '../../../src/convert/kv-projector/verify-adapters.js';
-import type {
-  ChainLayer,
-  Task,
-  TrainedActivation,
-  Trainer,
-  Values,
-} from '../../../src/engine/engine.js';
+import type { Values } from '../../../src/engine/engine.js';
 import type { BackendName } from '../../../src/engine/tfjs/backends.js';
 import { openTrainer } from '../../../src/engine/tfjs/training/tfjs-trainer.js';
+import type { ChainLayer, Task, TrainedActivation, Trainer } from '../../../src/engine/trainer.js';
 import { readJson } from '../../fixtures.js';
 
 interface Fixture {

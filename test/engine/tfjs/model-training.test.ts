@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { ModelTraining, TrainingStep } from '../../../src/engine/engine.js';
 import { openTrainer } from '../../../src/engine/tfjs/training/tfjs-trainer.js';
 import { randomIds } from '../../../src/engine/token-ids.js';
+import type { ModelTraining, TrainingStep } from '../../../src/engine/trainer.js';
 import type { WeightSource } from '../../../src/engine/weights/weights.js';
 import { randomWeights } from '../../../src/engine/weights/weights.js';
 import type { Param } from '../../../src/model/architecture/param.js';

@@ -8,6 +8,7 @@ import type { TrainingFitSetting } from '../../../src/estimate/fit/training/trai
 import { FAMILY_NAMES, loadFamily } from '../../../src/model/architecture/families.js';
 import type { LanguageModel } from '../../../src/model/architecture/layer.js';
 import { LimitError } from '../../../src/model/architecture/param.js';
+import { presetsOf } from '../../../src/model/architecture/presets.js';
 import { inPackage } from '../../fixtures.js';
 import { publishedConfig } from '../../model/budget/published-models.js';
 import { sampled } from '../../sampled.js';
@@ -71,8 +72,8 @@ function memoryAndTime(model: LanguageModel, setting: TrainingFitSetting) {
 
 describe('every preset', () => {
   it.each(sampled(FAMILY_NAMES, 4))('%s is reported', { timeout: 60_000 }, async (name) => {
-    const { presets, schema, build } = await loadFamily(name);
-    for (const { document } of Object.values(presets)) {
+    const { schema, build } = await loadFamily(name);
+    for (const { document } of presetsOf(name)) {
       try {
         const model = build(schema.parse(document));
         check({ family: name, model }, Math.min(128, model.positions));

@@ -6,6 +6,7 @@ import { gpuNamed } from '../../../src/estimate/hardware/gpus.js';
 import { gpt2 } from '../../../src/model/architecture/models/gpt2.js';
 import { llama } from '../../../src/model/architecture/models/llama.js';
 import { minigpt } from '../../../src/model/architecture/models/minigpt.js';
+import { presetDocument } from '../../../src/model/architecture/presets.js';
 
 const llama2 = (sizes: Record<string, number>) =>
   llama.build(
@@ -59,7 +60,7 @@ export const OPT_13B = gpt2.build(
 );
 
 export const MINIGPT = minigpt.build(
-  minigpt.schema.parse(minigpt.presets['minigpt-small']?.document),
+  minigpt.schema.parse(presetDocument('minigpt', 'minigpt-small')),
 );
 
 export const setting = (

@@ -17,6 +17,7 @@ import { gpuNamed } from '../../../src/estimate/hardware/gpus.js';
 import { FAMILY_NAMES, loadFamily } from '../../../src/model/architecture/families.js';
 import type { LanguageModel } from '../../../src/model/architecture/layer.js';
 import { hybrid } from '../../../src/model/architecture/models/hybrid.js';
+import { presetDocument, presetsOf } from '../../../src/model/architecture/presets.js';
 import type { Bounds, Figure, Quantity } from '../../../src/model/budget/figure.js';
 import { countParameters } from '../../../src/model/budget/parameters.js';
 import { stateOf } from '../../../src/model/budget/state.js';
@@ -103,7 +104,7 @@ describe('keys and values of a token', () => {
 });
 
 describe('Mamba states', () => {
-  const preset = hybrid.presets.tiny?.document;
+  const preset = presetDocument('hybrid', 'tiny');
   const model = hybrid.build(hybrid.schema.parse(preset));
 
   it('have their own dtype at any context', () => {
@@ -278,7 +279,7 @@ const inOrder = ({ lower, expected, upper }: Bounds) =>
 describe('every preset', () => {
   it.each(sampled(FAMILY_NAMES, 4))('%s is served in every dtype', async (name) => {
     const family = await loadFamily(name);
-    for (const [at, { document }] of Object.values(family.presets).entries()) {
+    for (const [at, { document }] of presetsOf(name).entries()) {
       const model = family.build(family.schema.parse(document));
       // The first preset is checked in every dtype and under a load, the others in two dtypes.
       for (const dtype of at === 0 ? DTYPES : (['bf16', 'int4'] as const)) {

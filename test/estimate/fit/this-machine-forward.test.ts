@@ -8,7 +8,7 @@ import {
 } from '../../../src/estimate/fit/serving/this-machine-forward.js';
 import type { MeasurementSpread } from '../../../src/estimate/hardware/machine-profile.js';
 import { loadModelFile } from '../../../src/input/model-input/model-file.js';
-import { hybrid } from '../../../src/model/architecture/models/hybrid.js';
+import { presetDocument } from '../../../src/model/architecture/presets.js';
 import { modelOfConfig } from '../../engine/fixture-models.js';
 import { inPackage } from '../../fixtures.js';
 import { runCli } from '../../run-cli.js';
@@ -16,7 +16,7 @@ import { sampled } from '../../sampled.js';
 import { PROFILE } from '../hardware/profiles.js';
 
 describe('seconds of a forward pass', () => {
-  const model = modelOfConfig({ ...hybrid.presets.tiny?.document.model });
+  const model = modelOfConfig(presetDocument('hybrid', 'tiny').model);
   const secondsOf = (batch: number, tokens: number) =>
     forwardSecondsOf(model, { batch, tokens }, PROFILE);
 

@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import type { Gpu, PeakDtype } from '../../../src/estimate/hardware/gpu.js';
+import type { Gpu, GpuArchitecture, PeakDtype } from '../../../src/estimate/hardware/gpu.js';
 import {
   bandwidthOf,
   capacityOf,
+  onChipMemoryOf,
   PEAK_DTYPES,
   peakFor,
 } from '../../../src/estimate/hardware/gpu.js';
-import { GPUS, gpuNamed, MACHINES } from '../../../src/estimate/hardware/gpus.js';
+import { clusterNamed, GPUS, gpuNamed, MACHINES } from '../../../src/estimate/hardware/gpus.js';
 
 /** Types from slow to fast: no GPU of the table is slower with narrower numbers. */
 const ORDER: readonly PeakDtype[] = ['f32', 'tf32', 'bf16', 'f8'];
@@ -114,8 +115,51 @@ describe('the name of a GPU', () => {
     expect(gpuNamed('t4', [own])).toBe(own);
   });
 
+  const NONE = { gpus: [], machines: [] };
+
+  it.each([
+    ['RTX 4090', 'rtx-4090', 1],
+    ['4090', 'rtx-4090', 1],
+    ['geforce rtx4090', 'rtx-4090', 1],
+    ['h100', 'h100-80gb', 1],
+    ['A100', 'a100-80gb', 1],
+    ['8 x a100 80GB', 'a100-80gb', 8],
+  ])('may be written as people do: %s', (text, name, gpus) => {
+    const cluster = clusterNamed(text, undefined, NONE);
+    expect({ name: cluster.gpu.name, gpus: cluster.gpus }).toEqual({ name, gpus });
+  });
+
+  it.each(['', '-', ' _ '])('is refused without a letter or digit: %j', (text) => {
+    expect(() => clusterNamed(text, undefined, NONE)).toThrow('unknown GPU');
+  });
+
   it('is escaped in messages', () => {
     expect(() => gpuNamed('\u001b[31m')).toThrow('unknown GPU "\\u001b[31m"');
+  });
+});
+
+/** CUDA programming guide, technical specifications per compute capability; LDS in the ROCm table of accelerators. */
+describe('memory on the chip for a block of threads', () => {
+  it.each<[GpuArchitecture, number | undefined]>([
+    ['sm70', 96],
+    ['sm75', 64],
+    ['sm80', 163],
+    ['sm86', 99],
+    ['sm87', 163],
+    ['sm89', 99],
+    ['sm90', 227],
+    ['sm100', 227],
+    ['sm103', 227],
+    ['sm120', 99],
+    ['sm121', 99],
+    ['cdna1', 64],
+    ['cdna2', 64],
+    ['cdna3', 64],
+    ['cdna4', 160],
+    ['apple', undefined],
+  ])('is the published one: %s', (architecture, kib) => {
+    const memory = onChipMemoryOf({ ...gpuNamed('t4'), architecture });
+    expect(memory?.bytes).toBe(kib && kib * 1024);
   });
 });
 

@@ -26,6 +26,7 @@ import { measuresOf, searchedWidths, WidthSearcher } from '../../../src/estimate
 import { modelOf } from '../../../src/input/model-input/model-file.js';
 import type { FamilyName } from '../../../src/model/architecture/families.js';
 import { FAMILY_NAMES, loadFamily } from '../../../src/model/architecture/families.js';
+import { presetDocument } from '../../../src/model/architecture/presets.js';
 import { profileModel, resolveSetting } from '../../../src/model/budget/profile-model.js';
 import { isWhole, sampled } from '../../sampled.js';
 
@@ -180,7 +181,7 @@ describe('a plan with 26M parameters and 6400 tokens', () => {
 
   const published = async () => {
     const family = await loadFamily('minimind');
-    const document = family.presets['minimind2-small']?.document;
+    const document = presetDocument('minimind', 'minimind2-small');
     const model = unfoldedModel(family.build(family.schema.parse(document)));
     return measuresOf(model, sizes, INFERENCE, decode);
   };

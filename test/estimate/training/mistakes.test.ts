@@ -47,6 +47,22 @@ describe('training mistakes', () => {
     expect(planTraining(model, { settings }).size.steps).toBeGreaterThan(1000);
   });
 
+  it.each<[key: string, usual: readonly number[], unusual: readonly number[]]>([
+    ['beta1', [0.5, 0.98], [0.499, 0.981]],
+    ['beta2', [0.9, 0.9999], [0.899, 0.99991]],
+    ['weight_decay', [1], [1.001]],
+  ])('do not include a usual %s', async (key, usual, unusual) => {
+    const [file = ''] = namesIn('good');
+    const { model, settings } = await planOf(`good/${file}`);
+    const namesWith = (value: number) =>
+      trainingMistakes(model, {
+        settings: { ...settings, values: { ...settings.values, [key]: value } },
+      }).map(({ check }) => check);
+    const check = `${key.replace('_', '-')}-out-of-range`;
+    for (const value of usual) expect(namesWith(value), `${value}`).not.toContain(check);
+    for (const value of unusual) expect(namesWith(value), `${value}`).toContain(check);
+  });
+
   it('are reported with the key of the file', async () => {
     const { mistakes } = await planOf('mistakes/contradiction');
     expect(mistakes[0]?.reason).toContain('grad_clip');

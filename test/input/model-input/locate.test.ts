@@ -2,8 +2,10 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { afterAll, expect, it } from 'vitest';
-import { configPath, isCheckpointPath } from '../../../src/input/model-input/locate.js';
+import { afterAll, expect, it, vi } from 'vitest';
+import { isCheckpointPath, locateModel } from '../../../src/input/model-input/locate.js';
+import { openModelSource } from '../../../src/input/model-input/model-source.js';
+import { inPackage } from '../../fixtures.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 afterAll(() => fs.rmSync(folder, { recursive: true }));
@@ -66,7 +68,9 @@ it.each([
   for (const name of names) fs.writeFileSync(path.join(inside, name), '');
   expect(isCheckpointPath(inside)).toBe(expected);
   const config = names.find((name) => name.startsWith('config.'));
-  expect(configPath(inside)).toBe(config === undefined ? inside : path.join(inside, config));
+  expect(locateModel(inside).config).toBe(
+    config === undefined ? inside : path.join(inside, config),
+  );
 });
 
 it.each(['-', 'nowhere', '\0', 'x'.repeat(10_000)])('%j is not a checkpoint', (name) =>
@@ -78,4 +82,34 @@ it('a pipe is not opened', () => {
   execFileSync('sh', ['-c', 'mkfifo "$0"', pipe]);
   // Opening it would wait for a writer.
   expect(isCheckpointPath(pipe)).toBe(false);
+});
+
+it('a folder is looked up once for its model, its checkpoint and its config', async () => {
+  const bloom = inPackage('fixtures/alibi/bloom');
+  const calls = (['statSync', 'readdirSync', 'existsSync'] as const).map((name) =>
+    vi.spyOn(fs, name),
+  );
+  try {
+    await (await openModelSource(bloom, {})).model(undefined);
+    const [stats, listings, others] = calls.map(({ mock }) =>
+      mock.calls.filter(([file]) => file === bloom),
+    );
+    expect([stats?.length, listings?.length, others?.length]).toEqual([1, 1, 0]);
+  } finally {
+    for (const call of calls) call.mockRestore();
+  }
+});
+
+it.each([
+  ['-', { kind: 'stdin', config: '-' }],
+  ['nowhere', { kind: 'missing', config: 'nowhere' }],
+  [
+    'MiniMind2-Small',
+    {
+      ...{ kind: 'preset', preset: 'minimind/minimind2-small' },
+      config: inPackage('configs/minimind/minimind2-small.yaml'),
+    },
+  ],
+])('%s is looked up as %j', (name, place) => {
+  expect(locateModel(name)).toEqual({ path: name, ...place });
 });

@@ -39,6 +39,18 @@ describe('an override without its section', () => {
   });
 });
 
+it.each([
+  [['model.num_attention_heads=4'], 'llama'],
+  [['model.family=hybrid', 'model.num_heads=4', 'model.window_size=8'], 'hybrid'],
+  [
+    ['model={family: minigpt, hidden_size: 32, num_hidden_layers: 1, num_attention_heads: 4}'],
+    'minigpt',
+  ],
+])('a file of the family llama, with %j, is of the family %s', async (set, family) => {
+  const text = 'model:\n  family: llama\n  hidden_size: 32\n';
+  expect((await load(set, text)).family.name).toBe(family);
+});
+
 describe('an unread override is an error:', () => {
   it.each([
     ['num_layer=3', 'num_layer', 'did you mean "model.num_layers"?'],

@@ -38,7 +38,7 @@ describe.each(CASES)('the language model of %s', (name) => {
     name,
     'case.json',
   );
-  const load = async () => (await openCheckpointModel(folder, {})).model(undefined);
+  const load = async () => (await openCheckpointModel({ path: folder }, {})).model(undefined);
 
   it('has the names and parameters of the checkpoint', async () => {
     const { model, family, checkpoint } = await load();

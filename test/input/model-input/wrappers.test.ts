@@ -185,7 +185,7 @@ describe('the language model of a random class around it', () => {
   )('%s gives the logits of the class', async (name, each) => {
     if ((await refusalOf(each as Case)) !== undefined) return;
     const folder = `${FOLDER}/${name}`;
-    const { model } = await (await openCheckpointModel(folder, {})).model(undefined);
+    const { model } = await (await openCheckpointModel({ path: folder }, {})).model(undefined);
     const weights = openCheckpoint(`${folder}/model.safetensors`);
     const program = await referenceEngine().load(model, checkpointWeights(model, weights));
     const { output } = await program.run({ ids: idsOf((each as Case).input_ids ?? []) });

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { hybrid } from '../../../src/model/architecture/models/hybrid.js';
 import { LimitError, MAX_LAYERS, MAX_TENSORS } from '../../../src/model/architecture/param.js';
+import { presetDocument, presetsOf } from '../../../src/model/architecture/presets.js';
 import { stateDictOf, tensorsOf } from '../../../src/model/architecture/walk.js';
 import { countParameters } from '../../../src/model/budget/parameters.js';
 import { hybridCases, inPackage, readJson } from '../../fixtures.js';
@@ -100,7 +101,7 @@ describe('published totals', () => {
     ['memory', 13_347_463_168],
     ['performance', 13_365_288_960],
   ] as const)('are counted for the preset %s', (name, parameters) => {
-    expect(total(hybrid.presets[name]?.document.model ?? {}).parameters).toBe(parameters);
+    expect(total(presetDocument('hybrid', name).model).parameters).toBe(parameters);
   });
 
   it('are the sum of their components', () => {
@@ -114,7 +115,7 @@ describe('published totals', () => {
 
 describe('the file of a preset', () => {
   it('states the number of its parameters', () => {
-    for (const [name, { document }] of Object.entries(hybrid.presets)) {
+    for (const { name, document } of presetsOf('hybrid')) {
       const text = fs.readFileSync(inPackage('configs/hybrid', `${name}.yaml`), 'utf8');
       const stated = text.match(/([\d,]+) parameters/)?.[1];
       if (name === 'tiny') continue;

@@ -10,13 +10,9 @@ import {
 } from '../../../src/model/architecture/constructors/basic-layers.js';
 import { FAMILY_NAMES, loadFamily } from '../../../src/model/architecture/families.js';
 import { LimitError, MAX_LAYERS, MAX_TENSORS } from '../../../src/model/architecture/param.js';
+import { presetsOf } from '../../../src/model/architecture/presets.js';
 import { DECODER_DIMENSIONS } from '../../../src/model/architecture/transformer/settings.js';
 import { runHere } from '../../run-here.js';
-
-/** A document of a preset. */
-interface Described {
-  readonly model: object;
-}
 
 /** Limit that `make` exceeds. */
 function limitOf(make: () => unknown): LimitError {
@@ -31,12 +27,12 @@ function limitOf(make: () => unknown): LimitError {
 
 describe('every family', () => {
   it.each(FAMILY_NAMES)('refuses 2,001 layers: %s', async (name) => {
-    const { schema, build, presets, dimensions = DECODER_DIMENSIONS } = await loadFamily(name);
+    const { schema, build, dimensions = DECODER_DIMENSIONS } = await loadFamily(name);
     // Nemotron-H has as many layers as its list has entries.
     const isListed = name === 'nemotron_h';
     const key = isListed ? 'layers_block_type' : dimensions.depth;
     const layers = isListed ? new Array(MAX_LAYERS + 1).fill('mlp') : MAX_LAYERS + 1;
-    const model = (Object.values(presets)[0]?.document as Described | undefined)?.model;
+    const model = presetsOf(name)[0]?.document.model;
     const document = schema.parse({ model: { family: name, ...model, [key]: layers } });
     const { path, message } = limitOf(() => build(document));
     expect({ path, message }).toEqual({

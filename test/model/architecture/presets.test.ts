@@ -1,8 +1,8 @@
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
-import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
 import { type FamilyName, loadFamily } from '../../../src/model/architecture/families.js';
+import { presetDocument, presetsOf } from '../../../src/model/architecture/presets.js';
 import { countParameters } from '../../../src/model/budget/parameters.js';
 import { inPackage } from '../../fixtures.js';
 
@@ -46,31 +46,43 @@ const PUBLISHED = {
   'qwen3-next-80b-a3b': 79_674_391_296,
 } as const satisfies Record<string, number>;
 
+it('the module in src has the presets of configs', () => {
+  const args = [inPackage('scripts/presets.js'), '--check'];
+  const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+});
+
+it('the presets of a family are listed by their order, then by name', () => {
+  const names = (family: string) => presetsOf(family).map(({ name }) => name);
+  expect(names('minigpt')).toEqual(
+    ['tiny', 'small', 'medium', 'large'].map((size) => `minigpt-${size}`),
+  );
+  expect(names('gemma4_text')).toEqual(['gemma-4-26b-a4b', 'gemma-4-e2b']);
+});
+
+it.each([
+  ['model: {}\n', 'a.yaml has no line "# title: TEXT", which minimind list shows'],
+  ['# title: A\n# order: last\n', 'a.yaml: expected a number in "# order: NUMBER", found "last"'],
+])('a file %j is refused', async (text, message) => {
+  const { presetOf } = await import(inPackage('scripts/presets.js'));
+  expect(() => presetOf('a.yaml', text)).toThrow(message);
+});
+
 describe.each(FAMILIES)('presets of %s', async (name) => {
-  const { presets, schema, build } = await loadFamily(name);
+  const { schema, build } = await loadFamily(name);
   const textOf = (preset: string) =>
     fs.readFileSync(inPackage('configs', name, `${preset}.yaml`), 'utf8');
 
-  it('have one file each, without further files', () => {
-    const files = fs.readdirSync(inPackage('configs', name)).map((file) => path.parse(file).name);
-    expect(files.sort()).toEqual(Object.keys(presets).sort());
-  });
-
-  it.each(Object.entries(presets))('equal their files: %s', (preset, { document }) => {
-    const ofFile = schema.parse(parse(textOf(preset))) as { model: unknown };
-    expect({ model: ofFile.model }).toEqual(schema.parse(document));
-  });
-
-  it('have the same training, so that only their models make a difference in memory', () => {
-    const trainings = Object.keys(presets).map((preset) => {
-      const { model: _, ...others } = parse(textOf(preset)) as Record<string, unknown>;
-      return others;
-    });
-    for (const training of trainings) expect(training).toEqual(trainings[0]);
+  it('describe only a model of the family, so that only this makes a difference in memory', () => {
+    expect(presetsOf(name).length).toBeGreaterThan(0);
+    for (const { document } of presetsOf(name)) {
+      expect(Object.keys(document)).toEqual(['model']);
+      expect(schema.parse(document)).toMatchObject({ model: { family: name } });
+    }
   });
 
   it('have the published number of parameters, and the number in the file', () => {
-    for (const [preset, { document }] of Object.entries(presets)) {
+    for (const { name: preset, document } of presetsOf(name)) {
       const { parameters } = countParameters(build(schema.parse(document)));
       const published = PUBLISHED[preset as keyof typeof PUBLISHED];
       if (published !== undefined) expect(parameters, preset).toBe(published);
@@ -85,7 +97,7 @@ it('the recommended hybrid model takes less memory to train than the original', 
   const { resolveSetting } = await import('../../../src/model/budget/profile-model.js');
   const { trainingMemoryOf } = await import('../../../src/model/budget/training-budget.js');
   const [recommended = 0, original = 0] = (['recommended', 'original'] as const).map((preset) => {
-    const document = hybrid.schema.parse(hybrid.presets[preset]?.document);
+    const document = hybrid.schema.parse(presetDocument('hybrid', preset));
     const settings = { dtype: 'bf16', causal: false, optimizer: 'adamw' } as const;
     const { training } = resolveSetting(settings, hybrid.trainingHints?.(document) ?? {}, 32_768);
     return Number(trainingMemoryOf(hybrid.build(document), training).total.value);

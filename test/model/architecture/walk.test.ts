@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { loadFamily } from '../../../src/model/architecture/families.js';
 import type { LanguageModel } from '../../../src/model/architecture/layer.js';
 import { hybrid } from '../../../src/model/architecture/models/hybrid.js';
+import { presetDocument } from '../../../src/model/architecture/presets.js';
 import {
   countedTensors,
   memoized,
@@ -20,7 +21,7 @@ it('memoized computes once for each object', () => {
 });
 
 it('a model is walked only once', () => {
-  const model: LanguageModel = hybrid.build(hybrid.schema.parse(hybrid.presets.tiny?.document));
+  const model: LanguageModel = hybrid.build(hybrid.schema.parse(presetDocument('hybrid', 'tiny')));
   expect(walk(model)).toBe(walk(model));
   expect(ownedTensors(model)).toBe(ownedTensors(model));
   // Another description is walked on its own, even if it shares blocks.

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { hybrid } from '../../../src/model/architecture/models/hybrid.js';
+import { presetDocument } from '../../../src/model/architecture/presets.js';
 import { tensorsOf } from '../../../src/model/architecture/walk.js';
 import type { Figure } from '../../../src/model/budget/figure.js';
 import { forwardFlopsOf, trainingFlopsOf } from '../../../src/model/budget/flops.js';
@@ -13,7 +14,7 @@ import { evaluateIndependently } from './independent.js';
 
 const build = (config: Record<string, unknown>) =>
   hybrid.build(hybrid.schema.parse({ model: config }));
-const TINY = build(hybrid.presets.tiny?.document.model ?? {});
+const TINY = build(presetDocument('hybrid', 'tiny').model);
 const ORIGINAL = build({ srte_share_across_layers: false });
 
 /**

@@ -5,6 +5,7 @@ import type { Family } from '../../../src/model/architecture/family.js';
 import { hybrid } from '../../../src/model/architecture/models/hybrid.js';
 import { minigpt } from '../../../src/model/architecture/models/minigpt.js';
 import { minimind } from '../../../src/model/architecture/models/minimind.js';
+import { presetDocument } from '../../../src/model/architecture/presets.js';
 import { knownCounts } from '../../../src/model/budget/family-counts.js';
 import { profileModel, resolveSetting } from '../../../src/model/budget/profile-model.js';
 import { explainFigure } from '../../../src/model/budget/published/explain-figure.js';
@@ -20,7 +21,7 @@ interface Named {
 
 function reportOf(name: Name, preset: string, text: string, named: Named = {}) {
   const family: Family = FAMILIES[name];
-  const document = family.schema.parse(family.presets[preset]?.document);
+  const document = family.schema.parse(presetDocument(name, preset));
   const model = family.build(document);
   const published = parsePublished(text);
   if (published === undefined) throw new Error(`cannot read ${text}`);
@@ -319,6 +320,6 @@ describe('a published ratio', () => {
 
 it('an explanation tries few combinations', () => {
   const family: Family = hybrid;
-  const document = family.schema.parse(family.presets.recommended?.document);
+  const document = family.schema.parse(presetDocument('hybrid', 'recommended'));
   expect(knownCounts(family, document, family.build(document)).length).toBeLessThan(150);
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { hybrid } from '../../../src/model/architecture/models/hybrid.js';
+import { presetDocument } from '../../../src/model/architecture/presets.js';
 import { stateDictOf } from '../../../src/model/architecture/walk.js';
 import { flopsByConvention } from '../../../src/model/budget/flops.js';
 import { countParameters } from '../../../src/model/budget/parameters.js';
@@ -76,7 +77,7 @@ describe('explainPublished', () => {
   });
 
   it('accepts a rounded number with the right digits', () => {
-    const model = build(hybrid.presets.recommended?.document.model ?? {});
+    const model = build(presetDocument('hybrid', 'recommended').model);
     const right = explainPublished(model, { value: 13_400_000_000n, tolerance: 50_000_000n });
     expect(right.explanations).toEqual([{ value: 13_352_181_760n, reasons: [] }]);
   });
@@ -111,12 +112,12 @@ describe('explainPublished', () => {
   });
 
   it('ranks common reasons first, and lists no supersets', () => {
-    const tiny = build(hybrid.presets.tiny?.document.model ?? {});
+    const tiny = build(presetDocument('hybrid', 'tiny').model);
     const lost = explainPublished(tiny, { value: 275_200n + 16_384n, tolerance: 0n });
     expect(lost.explanations.map(({ reasons }) => reasons.map(({ id }) => id))).toEqual([
       ['tie-lost'],
     ]);
-    const recommended = build(hybrid.presets.recommended?.document.model ?? {});
+    const recommended = build(presetDocument('hybrid', 'recommended').model);
     const rounded = explainPublished(recommended, {
       value: 13_600_000_000n,
       tolerance: 50_000_000n,

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { hybrid } from '../../../src/model/architecture/models/hybrid.js';
+import { presetDocument } from '../../../src/model/architecture/presets.js';
 import { compareSrte, type SrteOptions } from '../../../src/model/budget/srte-comparison.js';
 
 const compare = (config: Record<string, unknown>, options: Partial<SrteOptions> = {}) =>
@@ -49,7 +50,7 @@ describe('the setting of the file', () => {
     [{}, ['shared']],
     [{ srte_factorized_rank: 64 }, ['shared-rank-64']],
     [{ srte_encoding: 'sincos' }, ['shared-sincos']],
-    [hybrid.presets.recommended?.document.model ?? {}, ['shared-rank-128', 'recommended']],
+    [presetDocument('hybrid', 'recommended').model, ['shared-rank-128', 'recommended']],
   ])('is marked for %j', (config, expected) => expect(current(config)).toEqual(expected));
 
   it('gets its own row if it is not a known strategy', () => {

@@ -2,13 +2,14 @@ import { describe, expect, it } from 'vitest';
 import type { Dtype } from '../../../src/base/tensor/dtype.js';
 import { gpt2 } from '../../../src/model/architecture/models/gpt2.js';
 import { minimind } from '../../../src/model/architecture/models/minimind.js';
+import { presetDocument } from '../../../src/model/architecture/presets.js';
 import { forwardFlopsOf, trainingFlopsOf } from '../../../src/model/budget/flops.js';
 import { blocksOf } from '../../../src/model/budget/profile-model.js';
 import { activationsOf } from '../../../src/model/budget/saved-activations.js';
 import { stateOf } from '../../../src/model/budget/state.js';
 import { publishedConfig } from './published-models.js';
 
-const SMALL = minimind.build(minimind.schema.parse(minimind.presets['minimind2-small']?.document));
+const SMALL = minimind.build(minimind.schema.parse(presetDocument('minimind', 'minimind2-small')));
 
 const at = (context: number, causal = false) => ({ batch: 1, context, causal }) as const;
 

@@ -144,13 +144,30 @@ const ALLOWED: ReadonlyMap<string, GlobalMeaning> = new Map<string, GlobalMeanin
   ['torch._utils _rebuild_parameter_with_state', { is: 'parameter', hasState: true }],
 ]);
 
-/** Meaning of an allowed name; undefined for all others. */
-export function globalMeaning({
-  module,
-  name,
-}: Pick<Global, 'module' | 'name'>): GlobalMeaning | undefined {
+/** Allowed globals that pickles have named: one object for each, because a pickle can name one thousands of times. */
+const named = new Map<string, Global>();
+const meanings = new Map<Global, GlobalMeaning>();
+
+/** The global of an allowed name; undefined for all others. */
+export function allowedGlobal(module: string, name: string): Global | undefined {
   // A module name has no space, so no other pair gives the same key.
-  return module.includes(' ') ? undefined : ALLOWED.get(`${module} ${name}`);
+  if (module.includes(' ')) return undefined;
+  const key = `${module} ${name}`;
+  const known = named.get(key);
+  const meaning = known ? undefined : ALLOWED.get(key);
+  if (known || meaning === undefined) return known;
+  const global: Global = { kind: 'global', module, name };
+  named.set(key, global);
+  meanings.set(global, meaning);
+  return global;
+}
+
+/** Meaning of an allowed global; undefined for all others. */
+export function globalMeaning(global: Global): GlobalMeaning | undefined {
+  const known = meanings.get(global);
+  if (known !== undefined) return known;
+  const same = allowedGlobal(global.module, global.name);
+  return same && meanings.get(same);
 }
 
 /** Unsupported tensor kinds, by the function that rebuilds them. */

@@ -9,6 +9,8 @@ import { globalName, isKind } from './values.js';
 /** Far above real files: the pickle of 100,000 tensors has about 15 MB. */
 const MAX_PICKLE_BYTES = 64 * 2 ** 20;
 const WINDOW_BYTES = 64 * 1024;
+const MAX_LINE_BYTES = 1000;
+const NEWLINE = 0x0a;
 
 /** Limits of a pickle, instead of the usual ones. */
 export interface PickleLimits {
@@ -96,6 +98,19 @@ export class PickleSource {
     return this.#window.subarray(from, from + length);
   }
 
+  /** The text up to the next newline, which is dropped. */
+  line(): string {
+    const at = this.position;
+    const most = Math.min(MAX_LINE_BYTES + 1, this.#end - at);
+    const from = this.#advance(most);
+    const length = this.#window.subarray(from, from + most).indexOf(NEWLINE);
+    this.position = at;
+    if (length < 0 && most <= MAX_LINE_BYTES) this.#pass(most + 1);
+    if (length < 0) throw this.refusal('pickle-line', 'holds a name without an end');
+    this.position = at + length + 1;
+    return this.#window.toString('utf8', from, from + length);
+  }
+
   /** Skips `length` bytes, at most one window. Returns their offset in the window. */
   #advance(length: number): number {
     const at = this.position;
@@ -144,7 +159,9 @@ export function checkStructure(root: PickleValue, source: PickleSource): void {
   const open = new Set<PickleValue>();
   const path: OpenContainer[] = [];
   const enter = (container: PickleValue) => {
-    const known = heights.get(container);
+    if (container === null || typeof container !== 'object') return;
+    // Most containers are sizes and offsets: looking at their few numbers again is faster than a table of them.
+    const known = isShortAndFlat(container) ? 1 : heights.get(container);
     // Copying the parts of a large dict takes time, and a short file can refer to one dict many times.
     const parts = known === undefined ? containedValues(container) : undefined;
     if (known === undefined && parts === undefined) return;
@@ -171,6 +188,14 @@ export function checkStructure(root: PickleValue, source: PickleSource): void {
     grow(path.at(-1), step.height);
   }
 }
+
+const MAX_SHORT = 8;
+
+/** Whether a value is a list or tuple of a few values that are not objects. */
+const isShortAndFlat = (value: PickleValue): boolean =>
+  (isKind(value, 'list') || isKind(value, 'tuple')) &&
+  value.items.length <= MAX_SHORT &&
+  value.items.every((item) => item === null || typeof item !== 'object');
 
 function grow(step: OpenContainer | undefined, below: number): void {
   if (step) step.height = Math.max(step.height, below + 1);
@@ -239,6 +264,8 @@ export class PickleBudget {
 const tooMuch = (most: number, refuse: Refuse) =>
   refuse('pickle-memory', `builds more than ${Math.floor(most / 1e6)} MB of objects`);
 
+const PAYMENT_BYTES = 10_000;
+
 /** A singleton, as in Python. */
 const EMPTY_TUPLE: Tuple = { kind: 'tuple', items: [], hashable: true };
 
@@ -255,6 +282,8 @@ export class PickleMachine {
   readonly #budget: PickleBudget;
   readonly #maxBytes: number;
   #bytes = 0;
+  /** Bytes that are not counted in the budget yet: most opcodes create only a few. */
+  #unpaid = 0;
 
   constructor(source: PickleSource, storages: Storages | undefined) {
     this.source = source;
@@ -340,6 +369,7 @@ export class PickleMachine {
 
   /** The object that the pickle encodes. */
   result(): PickleValue {
+    this.#pay();
     const [result, ...others] = this.#stack;
     if (result === undefined || others.length > 0 || this.#below.length > 0) {
       throw this.source.refusal(
@@ -375,12 +405,14 @@ export class PickleMachine {
     else this.pushNew({ kind: 'tuple', items, hashable: items.every(isHashable) });
   }
 
-  append(items: readonly PickleValue[]): void {
+  /** @param items Not changed later by the caller: the list may keep the array. */
+  append(items: PickleValue[]): void {
     const list = this.top();
     if (!isKind(list, 'list'))
       throw this.source.refusal('pickle-list', 'appends to a value that is not a list');
     this.spend(items.length * REFERENCE_BYTES);
-    for (const item of items) list.items.push(item);
+    if (list.items.length === 0) list.items = items;
+    else for (const item of items) list.items.push(item);
   }
 
   addItems(items: readonly PickleValue[]): void {
@@ -434,8 +466,14 @@ export class PickleMachine {
 
   /** Counts bytes that are created, or read again, as the arguments of a call are. */
   spend(bytes: number): void {
-    this.#bytes += bytes;
-    this.#budget.spend(bytes, this.source.refusal);
+    this.#unpaid += bytes;
+    if (this.#unpaid >= PAYMENT_BYTES) this.#pay();
+  }
+
+  #pay(): void {
+    this.#bytes += this.#unpaid;
+    this.#budget.spend(this.#unpaid, this.source.refusal);
+    this.#unpaid = 0;
     if (this.#bytes > this.#maxBytes) throw tooMuch(this.#maxBytes, this.source.refusal);
   }
 

@@ -6,7 +6,7 @@
 
 import type { Storages } from '../state-dict/storages.js';
 import { callGlobal } from './call-global.js';
-import { explainGlobal, globalMeaning } from './globals.js';
+import { allowedGlobal, explainGlobal, globalMeaning } from './globals.js';
 import type { PickleSource } from './pickle-machine.js';
 import {
   checkStructure,
@@ -15,7 +15,7 @@ import {
   PickleMachine,
   TABLE_BYTES,
 } from './pickle-machine.js';
-import type { Global, PickleValue, Tuple } from './values.js';
+import type { PickleValue, Tuple } from './values.js';
 import { isKind, Members, opaque, Table } from './values.js';
 
 /**
@@ -122,20 +122,9 @@ const tupleOf =
     machine.tuple(items);
   };
 
-/** Reads up to the next newline, which is dropped. */
-function line(source: PickleSource): string {
-  const characters: number[] = [];
-  for (let byte = source.byte(); byte !== 0x0a; byte = source.byte()) {
-    characters.push(byte);
-    if (characters.length > 1000)
-      throw source.refusal('pickle-line', 'holds a name without an end');
-  }
-  return Buffer.from(characters).toString('utf8');
-}
-
 function findGlobal(machine: PickleMachine, module: string, name: string): void {
-  const global: Global = { kind: 'global', module, name };
-  if (globalMeaning(global) === undefined) {
+  const global = allowedGlobal(module, name);
+  if (global === undefined) {
     const { message, suggestion } = explainGlobal(module, name);
     throw machine.source.refusal('pickle-global', message, suggestion);
   }
@@ -307,7 +296,7 @@ const OPCODES: ReadonlyMap<number, OpcodeHandler> = new Map<number, OpcodeHandle
   [0x6a, (machine, source) => machine.get(u32(source))], // LONG_BINGET
   [0x94, (machine) => machine.memoize()], // MEMOIZE
   [0x95, (_machine, source) => source.frame(u64(source))], // FRAME
-  [0x63, (machine, source) => findGlobal(machine, line(source), line(source))], // GLOBAL
+  [0x63, (machine, source) => findGlobal(machine, source.line(), source.line())], // GLOBAL
   [0x93, stackGlobal], // STACK_GLOBAL
   [0x52, reduce], // REDUCE
   [0x62, build], // BUILD

@@ -48,7 +48,7 @@ export interface Float {
 
 export interface List {
   readonly kind: 'list';
-  readonly items: PickleValue[];
+  items: PickleValue[];
 }
 
 export interface Tuple {

@@ -166,7 +166,7 @@ function checkTorchRecords(
       message: `says ${quoted(alignment)}, expected a number`,
     });
   }
-  return { isBigEndian: byteorder === 'big', warnings: strangers(records) };
+  return { isBigEndian: byteorder === 'big', warnings: unknownRecords(records) };
 }
 
 /** PyTorch finds records in any case. */
@@ -241,7 +241,7 @@ function wordOf(
 }
 
 /** Warnings about records that PyTorch does not write; their content is not read. */
-function strangers(records: ReadonlyMap<string, ZipRecord>): string[] {
+function unknownRecords(records: ReadonlyMap<string, ZipRecord>): string[] {
   const names = [...records.keys()].filter((name) => !KNOWN.test(name));
   if (names.length === 0) return [];
   const shown = names.slice(0, MAX_SHOWN_NAMES).map(quoted).join(', ');

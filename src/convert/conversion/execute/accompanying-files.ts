@@ -40,10 +40,10 @@ export interface Sidecar {
   readonly changedAt: number;
 }
 
-/** The largest tokenizers have 35 MB. */
+/** Maximum bytes of a copied file. The largest tokenizers have 35 MB. */
 const MOST_BYTES = 100e6;
 
-/** The sidecars in the folder of a checkpoint, by name. Links are followed, as in the hub's cache. */
+/** The sidecars in the folder of a checkpoint, by name. Links are followed, as in the cache of the hub. */
 export function sidecarsOf(checkpoint: Pick<Checkpoint, 'path' | 'files'>): Sidecar[] {
   const folder = folderOf(checkpoint);
   return namesIn(folder)
@@ -139,7 +139,7 @@ function withValue(
   [key, ...rest]: readonly string[],
   value: unknown,
 ): PickleValue {
-  // Unchanged values are copied.
+  // Unchanged values keep their types.
   if (key === undefined) return writableOf(value) as PickleValue;
   const dict: Dict = isKind(at, 'dict') ? at : { kind: 'dict', type: 'dict', entries: new Map() };
   const inner = withValue(dict.entries.get(key) ?? null, rest, value);
@@ -166,7 +166,7 @@ function writableOf(data: unknown): Writable {
   return dict;
 }
 
-/** The same for a JSON text, where `0.0` is a float. */
+/** A JSON text as data with the types that Python reads, where `0.0` is a float. */
 function writableOfJson(text: string, node = jsonNodes(text)): Writable {
   const { parts } = node;
   if (parts.kind === 'list') {
@@ -241,8 +241,8 @@ const fileOf = ({ path: target, kind }: CheckpointTarget): string =>
   resolveOutputTarget(target, kind).file;
 
 /**
- * Name of the config of an output: in a folder `config.yaml` or, for Hugging Face, `config.json`; beside a file after that
- * file, as `shared.config.yaml`. A config that is read is never replaced, even with force.
+ * Name of the config of an output: in a folder `config.yaml` or, for Hugging Face, `config.json`; next to a file, a
+ * name after that file such as `shared.config.yaml`. A config that is an input is never replaced, even with force.
  * @throws UserError when it would replace such a config, or another would be read in its place.
  */
 function configNameFor(
@@ -300,7 +300,7 @@ function accompanyingData(
   };
 }
 
-/** An unreadable config in a PyTorch file is copied while it is still valid. */
+/** The config of a PyTorch file that cannot be read, copied while it is still valid. */
 function unreadConfig({ content }: Checkpoint): AccompanyingData['config'] {
   const value = content.get('config');
   return value === undefined ? null : { text: null, value };

@@ -127,7 +127,7 @@ export async function measureTie(
 }
 
 /**
- * Compares the tensors in blocks of a GGUF file with those that they were made of.
+ * Compares the tensors in blocks of a GGUF file with their sources.
  * @throws UserError when reading fails, or values are not finite.
  */
 export async function measureBlocks(
@@ -211,7 +211,7 @@ async function boundOf(scales: StoredTensor, { bits }: WeightForm): Promise<numb
 /** Numbers of a tied tensor compared at a time. */
 const BLOCK_NUMBERS = 2 ** 17;
 
-/** The errors of `gets` as a replacement for each of `had`, over the rows of `gets`. */
+/** Errors of `gets` as a replacement for each tensor of `had`, over the rows of `gets`. */
 async function compareRows(
   file: string,
   gets: RowSource,
@@ -334,7 +334,7 @@ export async function checkOutput(
   }
 }
 
-/** The bytes of a tensor in its file, blocks as they are. */
+/** The bytes of a tensor in its file, with blocks as they are. */
 function asBytes(tensor: StoredTensor): StoredTensor {
   const { encoding } = tensor;
   if (encoding === undefined) return tensor;
@@ -347,7 +347,7 @@ function asBytes(tensor: StoredTensor): StoredTensor {
   };
 }
 
-/** The output differs from the written data. */
+/** Error of an output that differs from the written data. */
 export class WrongOutput extends UserError {}
 
 function differs(file: string, name: string, message: string): UserError {
@@ -420,7 +420,8 @@ export type ProofJob = Pick<
  * Runs both models of a finished conversion, each with its own config.
  * @param source The config of the input.
  * @param keepsSrte Whether every value of the SRTE is the input's.
- * @returns The reason when there is not enough memory for a model, or no engine. The output is valid all the same.
+ * @returns A reason instead of a comparison when there is no engine, or not enough memory for a model. The output is
+ * still valid then.
  */
 export async function prove(
   { checkpoint, out, tie, dtype, quantize, target, set = [], ...job }: ProofJob,
@@ -430,13 +431,13 @@ export async function prove(
   const { checkpointSide, compareTwoModels } = await import(
     '../../../engine/compare/compare-outputs.js'
   );
-  // Conservative: assumes changed values unless every value is certainly one of the input's.
+  // Conservative: values count as changed unless each is certainly one of the input's.
   const isChanged =
     [tie, dtype, quantize, target].some((each) => each !== undefined) || set.length > 0;
   const isExact = keepsSrte && !isChanged;
   let output: OpenedModel | undefined;
   try {
-    output = await checkpointSide(out, source, job.display);
+    output = await checkpointSide({ path: out }, source, job.display);
     const { context, seed, engine, device = 'auto', threads, display } = job;
     const against = await compareTwoModels(
       { loaded: source, checkpoint },

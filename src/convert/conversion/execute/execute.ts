@@ -66,7 +66,8 @@ export interface ConversionOutput {
 }
 
 /**
- * All facts about the output without writing it. If the rank depends on an error, it is computed by reading the tables.
+ * The output without writing it: all facts about it. If the rank depends on an error, it is computed by reading the
+ * tables.
  * @throws UserError as `execute` does, but not for an output that cannot be replaced.
  */
 export async function preview(
@@ -89,7 +90,7 @@ export async function preview(
   };
 }
 
-/** The rank that the allowed error asks for, by reading the tables. */
+/** The rank that the allowed error requires, found by reading the tables. */
 export async function findRank(
   input: ConversionInput,
   plan: ConversionPlan,
@@ -115,7 +116,7 @@ export const expectedFiles = (
 export const notesOnFiles = ({ job, place }: ConversionInput): string[] =>
   sidecarNotes(job.checkpoint, place.kind);
 
-/** Reasons why a real run would be refused. */
+/** Reasons for which a real run would be refused. */
 function reasonsNotToWrite(input: ConversionInput): string[] {
   const { job, place } = input;
   try {
@@ -160,7 +161,7 @@ export async function execute(
     () => leftText(staging, expected),
     async () => {
       try {
-        // An output that an earlier run completed is only measured.
+        // If an earlier run completed the output, its tables are only measured.
         const made = staging.isInPlace
           ? []
           : await makeTables(input, first.srte, resources, scratch);
@@ -209,7 +210,7 @@ async function writeOutput(
   resources: Resources,
 ): Promise<ConversionOutput> {
   const { checkpoint, saturate, check, display } = input.job;
-  // Anew, because the files that are copied can have changed while tables were made.
+  // Listed again, because the copied files can have changed while the tables were made.
   const files = outputFilesOf(input, plan);
   const values = (tensor: PlannedTensor) =>
     outputValuesOf(tensor, { checkpoint, made, plan, saturate });
@@ -262,8 +263,7 @@ export function refuseChanged(files: Checkpoint['files']): void {
 }
 
 /**
- * Keeps finished work where it helps a later run, and reports that. Nothing is kept for an error that would occur
- * again.
+ * Keeps finished work if it helps a later run, and reports that. Nothing is kept for an error that would occur again.
  */
 async function abandoned(error: unknown, staging: Staging): Promise<unknown> {
   const isLost =

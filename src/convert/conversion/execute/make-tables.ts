@@ -59,7 +59,7 @@ export interface MadeTable {
 
 /**
  * Computes the tables of a plan, or reuses those of an earlier run from the scratch. Undefined for tables that are
- * stored already, and for those that are not wanted.
+ * already stored or not selected.
  * @param isWanted Selects tables by their number; all by default.
  * @throws UserError when values of the tables are not finite, or do not fit the dtype; when reading or writing fails.
  */
@@ -85,13 +85,13 @@ export async function makeTables(
   return made;
 }
 
-/** Some rows of a made table: of a pair, those of the table that it approximates. */
+/** Some rows of a made table; for a pair, rows of the table that it approximates. */
 export interface TableSlice extends RowRange {
   /** Number of the planned table. */
   readonly table: number;
 }
 
-/** Name of the rows of a made table in the scratch; without a slice, of all rows. */
+/** Name in the scratch of the rows of a made table; of all rows without a slice. */
 export function rowsName({ name, form }: PlannedTable, slice?: RowRange): string {
   const whole = `${name}.${form === 'low-rank' ? 'mean' : 'freqs'}`;
   return slice === undefined ? whole : `${whole}.${slice.first}-${slice.end}`;
@@ -297,10 +297,10 @@ class Making {
   }
 
   /**
-   * Largest ‖M − P‖ / ‖M‖ of a pair P for the merged table M that keeps ‖Tᵢ − P‖ over all replaced tables
-   * Tᵢ within the wanted share of ‖Tᵢ‖; undefined when the rank is given. For the mean,
-   * Σ‖Tᵢ − P‖² = Σ‖Tᵢ − M‖² + n·‖M − P‖². For another merge the triangle inequality bounds it.
-   * @throws UserError when merging alone costs more.
+   * Largest ‖M − P‖ / ‖M‖ of a pair P for the merged table M that keeps ‖Tᵢ − P‖ over all replaced tables Tᵢ within the
+   * requested share of ‖Tᵢ‖; undefined when the rank is given. For the mean, Σ‖Tᵢ − P‖² = Σ‖Tᵢ − M‖² + n·‖M − P‖². For
+   * another merge, the triangle inequality gives a bound.
+   * @throws UserError when merging alone exceeds the error.
    */
   async #allowedLoss(table: RowSource): Promise<number | undefined> {
     const maxError = this.#maxError;
@@ -343,7 +343,7 @@ class Making {
   }
 
   async #spread(): Promise<MergeNorms> {
-    // An interrupted run can leave only the merged table.
+    // An interrupted run can leave the merged table without its norms.
     if (!this.#scratch.has(this.#nameOf('spread'))) await this.#mergeRows(async () => {});
     return this.#json('spread');
   }
@@ -424,7 +424,7 @@ class Making {
     });
   }
 
-  /** A few rows at a time: the mean of the sources, and the rows of each. */
+  /** The mean of the sources and the rows of each source, a few rows at a time. */
   async *#means(range: RowRange): AsyncGenerator<{
     readonly rows: Float64Array;
     readonly values: readonly Float64Array[];

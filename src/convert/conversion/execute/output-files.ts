@@ -35,7 +35,7 @@ export interface Shard {
 /** Default size of the largest shard: 5 GB, as on the Hugging Face hub. */
 export const DEFAULT_SHARD_BYTES = 5e9;
 
-/** More files indicate an error in the size. */
+/** Maximum number of shards; more indicate a wrong size. */
 const MOST_SHARDS = 99_999;
 
 /**
@@ -104,7 +104,7 @@ export interface AccompanyingData {
   readonly metadata: ReadonlyMap<string, string>;
 }
 
-/** Everything that the files of an output are made of. */
+/** Contents of the files of an output. */
 interface OutputContents {
   /** Name of the output, when it is one file. */
   readonly name: string;

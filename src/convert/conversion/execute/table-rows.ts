@@ -31,7 +31,7 @@ export function storedRows(table: SrteValues, product?: MatrixProduct): TableRow
 
 /**
  * Sines and cosines: column 2j of row t is sin(t · w), column 2j + 1 is cos(t · w), w = 10000^(−2j / H). Each step is
- * in float32, as in the original.
+ * in float32, as in the published model.
  */
 export function sincosRows(rows: number, columns: number): TableRows {
   const exponent = Math.fround(-Math.log(10_000) / columns);
@@ -105,7 +105,7 @@ export function* runsOf(
   }
 }
 
-/** The same rows of all tables. */
+/** Values of the same rows of all tables. */
 export interface AlignedRows {
   readonly firstRow: number;
   /** [tables, rows · columns]; its memory is reused. */
@@ -115,7 +115,7 @@ export interface AlignedRows {
 
 /** Number of float64 values of all tables that stay in a processor's cache. */
 const CACHED_NUMBERS = 2 ** 16;
-/** A multiple that makes even 4-bit values whole bytes. */
+/** Rows are read in multiples of this, so that even 4-bit values are whole bytes. */
 const ROW_STEP = 4;
 
 /** Rows of a table from `first` up to `end`. */
@@ -179,14 +179,14 @@ async function* decodedRows(
   }
 }
 
-/** Blocks of bytes of all tensors. The next block is read during the work on one. */
+/** Blocks of bytes of all tensors. The next block is read while one is in use. */
 async function* bytesAhead(
   tensors: readonly StoredTensor[],
   { first, end }: RowRange,
   blockRows: number,
 ) {
   const widest = Math.max(...tensors.map((tensor) => rowBytes(tensor) / (tensor.shape[1] ?? 1)));
-  // Two stored blocks may use the memory of one in float64.
+  // Two stored blocks together may use as much memory as one in float64.
   const most = Math.min(end - first, inSteps((blockRows * 8) / (2 * widest)));
   const buffers = [0, 1].map(() =>
     tensors.map((tensor) => new Uint8Array(most * rowBytes(tensor))),

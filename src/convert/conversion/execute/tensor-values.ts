@@ -215,14 +215,14 @@ const unblockable = (file: string, name: string, type: WritableBlocks, value: nu
 const storedBytes = (numbers: number, dtype: StoredDtype) =>
   (numbers * STORED_DTYPES[dtype].bits) / 8;
 
-/** @param tensors Tensors of one shape. */
+/** The mean of tensors, value by value. @param tensors Tensors of one shape. */
 async function* averaged(
   { name, dtype }: PlannedTensor,
   tensors: readonly StoredTensor[],
   { checkpoint: { path }, saturate }: ValueSources,
 ): AsyncGenerator<Uint8Array, undefined> {
   if (!isEncodable(dtype)) throw new Error(`a mean cannot be written as ${dtype}`);
-  // All are split at the same positions, despite different types.
+  // All tensors are split at the same positions, even with different types.
   const wide = tensors.map((tensor) => [
     ...piecesOf(tensor, storedBytes(BLOCK_NUMBERS, tensor.dtype)),
   ]);
@@ -289,10 +289,10 @@ export function overflowError(
 
 // Bytes of the tensors of a packed weight, computed from the bytes of the weight in whole rows.
 
-/** Values of whole rows that are quantized at a time. */
+/** Values quantized at a time, in whole rows. */
 const ROWS_NUMBERS = 2 ** 18;
 
-/** Rows whose zero points share words, for any number of bits. */
+/** Rows are processed in multiples of this: their zero points then share whole words, for any number of bits. */
 const ROW_STEP = 8;
 
 interface PackedValues {
@@ -391,7 +391,7 @@ function packedZeroPoints({ rows, columns, zeroPoints }: QuantizedRows, form: We
   return packCodes(turned, turned.length, bits);
 }
 
-/** Cuts a stream of bytes into blocks of one size; the last may be shorter. */
+/** Splits a stream of bytes into blocks of one size; the last may be shorter. */
 async function* blocksOf(
   chunks: AsyncIterable<Uint8Array>,
   size: number,

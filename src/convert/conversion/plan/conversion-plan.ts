@@ -1,6 +1,6 @@
 /**
  * The plan of a conversion as data: the source of the values of every output tensor. It is made from indexes and
- * configs only, printed by a dry run, and carried out by `execute`.
+ * configs only, printed by a dry run, and executed by `execute`.
  */
 
 import type { Problem } from '../../../base/errors.js';
@@ -220,7 +220,7 @@ export function stepsOf(
 
 function distinctDtypes([first, ...others]: readonly StoredTensor[]): readonly StoredDtype[] {
   if (first === undefined) return [];
-  // Nearly all tensors are made of one.
+  // Nearly all tensors have a single source.
   if (others.length === 0) return [first.dtype];
   return [...new Set([first, ...others].map(({ dtype }) => dtype))];
 }

@@ -1,4 +1,6 @@
-/** The plan of a conversion as that of a GGUF file: the names, values and types of llama.cpp, and its metadata. */
+/**
+ * Turns the plan of a conversion into that of a GGUF file: the names, values and types of llama.cpp, and its metadata.
+ */
 import path from 'node:path';
 import { usageError } from '../../../base/errors.js';
 import { pathKind } from '../../../base/files/mounted.js';
@@ -96,13 +98,13 @@ export function asGgufPlan(
   };
 }
 
-/** Notes on tensors that transformers ignores. */
+/** Reason for leaving out the tensors that transformers ignores. */
 const NO_PLACE = 'a GGUF file has no place for them';
 
 const folderOf = (file: string): string =>
   pathKind(file) === 'folder' ? file : path.dirname(file);
 
-/** The tensors of the input as a GGUF file has them. */
+/** The tensors of the input as the GGUF file contains them. */
 function ggufView(checkpoint: Checkpoint, plan: ConversionPlan, found: GgufModel) {
   const tensors = new Map<string, StoredTensor>();
   for (const { name, role, action } of plan.tensors) {
@@ -124,7 +126,7 @@ function ggufView(checkpoint: Checkpoint, plan: ConversionPlan, found: GgufModel
   return { view, unknown };
 }
 
-/** Prefix of the names of a whole model, which a file of the bare model lacks. */
+/** A tensor's name with the prefix of a whole model, which a file of the bare model lacks. */
 function withPrefix(name: string, { architecture, settings }: GgufModel): string {
   if (settings.stored_prefix !== '') return name;
   if (name === 'lm_head.weight' || name === 'embed_out.weight') return name;
@@ -150,7 +152,7 @@ function numbersTensor(
 /** Tensors that llama.cpp computes with in float32: norms, biases, routers, positions. */
 const IN_FLOAT32 = /norm\.weight$|\.bias$|ffn_gate_inp|position_embd|^rope_/;
 
-/** Types in which llama.cpp reads a tensor as it is stored. */
+/** Types that llama.cpp reads unchanged. */
 const KEPT = ['F32', 'F16', 'BF16'] as const;
 
 function typeFor(
@@ -168,7 +170,7 @@ function typeFor(
   return { dtype: KEPT.find((each) => each === asked) ?? 'F32' };
 }
 
-/** The head, which loses most by four bits; a tied one is the embedding. */
+/** Whether a tensor is the head, which is most sensitive to 4 bits. A tied head is the embedding. */
 const isHead = (name: string, view: ReadonlyMap<string, StoredTensor>): boolean =>
   name === (view.has('output.weight') ? 'output.weight' : 'token_embd.weight');
 

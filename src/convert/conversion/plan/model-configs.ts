@@ -40,19 +40,22 @@ import type { ConversionJob } from '../job.js';
 export interface SourceConfig extends ModelFile {
   readonly written: ConfigDocument;
   readonly origin: ConfigOrigin;
-  /** Family that it was read as, whatever its kind. */
+  /** Family that it was read as, even if its own kind is another. */
   readonly readAs: string | undefined;
   /** Tensors of the checkpoint that transformers ignores. */
   readonly ignored: IgnoredTensors | undefined;
 }
 
-/** A remark on the tensors that transformers ignores, where there are some. @param fate What becomes of them. */
+/**
+ * A remark on the tensors that transformers ignores, if there are some.
+ * @param fate What happens to them in the conversion.
+ */
 export function ignoredNote(source: SourceConfig | undefined, fate: string): readonly string[] {
   const text = source?.ignored && ignoredText(source.ignored);
   return text === undefined ? [] : [`${capital(text)}: ${fate}`];
 }
 
-/** Whether a remark is `ignoredNote`, whatever becomes of the tensors. */
+/** Whether a remark is an `ignoredNote`, for any fate. */
 export const isIgnoredNote = (note: string, source: SourceConfig): boolean =>
   ignoredNote(source, '').some((start) => note.startsWith(start));
 
@@ -117,7 +120,7 @@ const familyOfNothing = ({ path: file }: Checkpoint) =>
     `name the config with ${setting('config', 'FILE')}, or leave ${setting('family')} out`,
   );
 
-/** A file of another program breaks many rules: these are enough to recognise it. */
+/** Maximum number of reasons: a file of another program breaks many rules, and these are enough to recognise it. */
 const MOST_REASONS = 3;
 
 /** An unreadable config, or one of an unknown family. */
@@ -133,7 +136,7 @@ const asWarning = (problem: Problem): Problem => ({ ...problem, severity: 'warni
 /** A checkpoint that does not match its config. */
 class Unlike extends UserError {}
 
-/** More kinds of faults indicate another model. */
+/** Maximum number of reported kinds of faults; more indicate another model. */
 const MOST_SHOWN = 20;
 
 function unlike(file: string, config: string, { faults, suggestions }: Reconciliation): UserError {
@@ -237,7 +240,7 @@ export async function changedConfig(
     written,
     isInside: source.origin === 'inside',
     settings,
-    // The keys of a config.json are those that the user finds in it: `dtype` or `torch_dtype`.
+    // The keys of a config.json are reported as the user finds them there: `dtype` or `torch_dtype`.
     changes:
       written.format === 'json'
         ? configChanges(source.written.value, written.value)

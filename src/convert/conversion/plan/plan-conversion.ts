@@ -89,8 +89,8 @@ function refuseContradiction({ model }: TargetConfig, layout: SrteLayout): void 
 }
 
 /**
- * The change that is meant when no flag names one: a shared table when each layer of a PyTorch or safetensors checkpoint
- * has a table, else the container of the output. An exported ONNX graph is only brought into another file format: its
+ * The default change when no flag names one. If each layer of a PyTorch or safetensors checkpoint has a table, this is
+ * a shared table; else it is the container of the output. An exported ONNX graph only changes its file format: its
  * layout was chosen at the export, and a mean of its tables computes another function.
  * @throws UserError when the output would have the container of the input.
  */
@@ -154,7 +154,7 @@ function layoutFor(
   }
   refuseOtherSizes(srte.layout, described, job);
   const { sharing, form, rank, positions } = described;
-  // Called for its checks of the input's rows and of the rank.
+  // Called only for its checks of the input's rows and of the rank.
   requestedLayout(srte.layout, {
     ...job,
     maxPositions: positions,
@@ -199,11 +199,11 @@ function outputNames(
   return { tensors: sources, dropped: dropped.map((name) => ({ name, why })) };
 }
 
-/** Whether the output has another container than the input, or is one file of its several. */
+/** Whether the output has another container than the input, or joins its several files into one. */
 const changesFiles = ({ format, files }: Checkpoint, { container, kind }: CheckpointTarget) =>
   containerOfFormat(format) !== container || (kind === 'file' && files.length > 1);
 
-/** @throws UserError when the request keeps the SRTE, and changes nothing else. */
+/** @throws UserError when the request keeps the SRTE and changes nothing else. */
 function refuseUnchanged(job: ConversionJob, source: SrteLayout, layout: SrteLayout): void {
   const {
     layout: asked,

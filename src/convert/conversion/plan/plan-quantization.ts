@@ -29,7 +29,7 @@ import type { TargetConfig, WrittenConfig } from './model-configs.js';
 /** Name of the settings in a `config.json`. */
 const KEY = 'quantization_config';
 
-/** The form that is asked for. @throws UserError when it contradicts another flag. */
+/** The requested form. @throws UserError when it contradicts another flag. */
 function weightForm({ job, place }: ConversionInput): WeightForm | undefined {
   const { quantize: bits, group } = job;
   if (bits === undefined) return undefined;
@@ -50,8 +50,8 @@ function weightForm({ job, place }: ConversionInput): WeightForm | undefined {
 }
 
 /**
- * The plan with packed tensors in place of the quantized weights. Of a packed input, the weights are floats, and the
- * config has no quantization any more.
+ * The plan with packed tensors in place of the quantized weights. The weights of a packed input become floats, and its
+ * config loses the quantization.
  * @throws UserError when nothing can be quantized, or a packed input would silently become floats.
  */
 export function withQuantization(plan: ConversionPlan, input: ConversionInput): ConversionPlan {
@@ -109,8 +109,8 @@ const nothingToQuantize = (path: string, { group }: WeightForm) =>
   );
 
 /**
- * Matrices of linear layers. The layout has no form for transposed weights, several experts in one tensor, embeddings
- * that are also read as rows, and rows that are not whole groups.
+ * Matrices of linear layers that can be packed. The layout does not support transposed weights, several experts in one
+ * tensor, embeddings that are also read as rows, and rows that are not whole groups.
  */
 function packable(
   model: LanguageModel,

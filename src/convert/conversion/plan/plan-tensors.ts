@@ -122,8 +122,8 @@ class Resolver {
   }
 
   /**
-   * Input tensors that no tensor of the model uses: those that transformers ignores are kept as they are. Another one
-   * that a described model does not contain is a fault.
+   * Input tensors that no tensor of the model uses. Those that transformers ignores are kept unchanged. Any other is a
+   * fault if the model is described.
    */
   unused(): { readonly kept: readonly PlannedTensor[]; readonly leftOut: readonly Omission[] } {
     const kept: PlannedTensor[] = [];
@@ -190,7 +190,7 @@ class Resolver {
       );
       return { action: { do: 'copy', from: misshapen.own }, stored: misshapen.tensor };
     }
-    // The input's own description declares them one tensor, and their values were compared.
+    // The input's own description declares them as one tensor, and their values have been compared.
     const known = this.#known.get(first.name);
     const other = others.find(
       ({ tensor, name: another }) => !isSameView(tensor, first.tensor) && !known?.includes(another),
@@ -200,7 +200,7 @@ class Resolver {
     return { action: heads ? { do: 'unpair', from, heads } : { do: 'copy', from }, stored };
   }
 
-  /** One tensor from two. */
+  /** Ties two tensors into one. */
   #tie(name: string, first: SourceTensor, other: SourceTensor): Resolution {
     const { tie } = this.#input.job;
     const pair = [first.own, other.own] as const;
@@ -232,7 +232,7 @@ class Resolver {
 
   #computed({ name, formula }: ExpectedTensor): Resolution | undefined {
     if (formula !== undefined) {
-      // A PyTorch loader needs every name. A computed SRTE consists only of its buffer.
+      // A PyTorch loader requires every name. A computed SRTE consists only of its buffer.
       const isExpected = isTrainingFormat(this.#input.place.container) || isSrteName(name);
       return isExpected ? { action: { do: 'compute' } } : undefined;
     }
@@ -262,7 +262,7 @@ class Resolver {
   }
 }
 
-/** A tensor that is not of the model, copied with its type. */
+/** A tensor outside the model, copied with its type. */
 const keptAsItIs = (name: string, own: string, { dtype, shape, bytes }: StoredTensor) =>
   ({
     name,
@@ -393,7 +393,7 @@ function expectedByNames(
     }),
   );
   const srteTensors = srte ? expectedSrte(srte.layout, srte.prefix) : [];
-  // Before the first layer, where the original registers shared modules.
+  // They are inserted before the first layer, where the original model registers shared modules.
   const place = fromNames.findIndex(({ name }) => name.startsWith(`${srte?.prefix}layers.`));
   const tensors = fromNames.toSpliced(Math.max(0, place), 0, ...srteTensors);
   return { tensors, names: tensors.flatMap(({ name, aliases }) => [name, ...aliases]) };

@@ -123,7 +123,7 @@ export function requestedLayout(source: SrteLayout, request: LayoutRequest): Srt
   const { layout: asked, maxPositions: positions = source.positions } = request;
   const isTruncated = request.rank !== undefined || request.maxError !== undefined;
   checkPositions(source, request);
-  // A rank alone asks for the low-rank pair that all layers share.
+  // A rank alone requests the low-rank pair that all layers share.
   const layout = asked ?? (isTruncated && source.form !== 'low-rank' ? 'low-rank' : undefined);
   const { sharing, form } = layout === undefined ? source : LAYOUTS[layout];
   const isPair = form === 'low-rank' || (isTruncated && form === 'table');
@@ -143,11 +143,11 @@ export function requestedLayout(source: SrteLayout, request: LayoutRequest): Srt
   };
 }
 
-/** Known rows of a table: infinite for a computed one. */
+/** Number of rows whose values are known: infinite for a computed table. */
 const rowsKnown = ({ form, positions }: SrteLayout): number =>
   form === 'sincos' ? Number.POSITIVE_INFINITY : positions;
 
-/** Rows of a table to compute: for a longer one only the rows of the input. */
+/** Number of rows to compute: for a longer table, only the rows of the input. */
 export const rowsMade = ({ source, target }: SrtePlan): number =>
   Math.min(target.positions, rowsKnown(source));
 
@@ -242,7 +242,7 @@ export function planTables(
   };
 }
 
-/** Only for rows that the input lacks. */
+/** The extension of the tables, if the input lacks rows; otherwise null. */
 const extensionOf = (
   source: SrteLayout,
   target: SrteLayout,
@@ -277,10 +277,10 @@ function dtypeOf(
   );
 }
 
-/** The type that holds the values of all given types. */
+/** A type that holds the values of all given types. */
 function widestOf(dtypes: readonly StoredDtype[]): StoredDtype {
   const bits = (dtype: StoredDtype) => STORED_DTYPES[dtype].bits;
   const [first = COMPUTED_DTYPE, ...others] = [...new Set(dtypes)];
-  // Two types of 16 bits hold different values: float32 holds those of both.
+  // Two types of 16 bits hold different values; float32 holds those of both.
   return others.reduce((a, b) => (bits(a) === bits(b) ? 'F32' : bits(a) > bits(b) ? a : b), first);
 }

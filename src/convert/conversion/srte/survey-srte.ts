@@ -75,7 +75,7 @@ export interface SrteSurveyOptions {
   readonly onBytes?: (bytes: number) => void;
 }
 
-/** More layers than any model has; the number of cosines grows quadratically. */
+/** Maximum tables, more than any model has layers; the number of cosines grows quadratically. */
 const MOST_TABLES = 512;
 /** Values of a block of all tables: 8 MB. */
 const BLOCK_VALUES = 2 ** 20;
@@ -83,7 +83,7 @@ const BLOCK_VALUES = 2 ** 20;
 const ROW_STEP = 4;
 /** Values of a few rows of all tables, or of a projection, in memory at once: 256 MB. */
 const MOST_VALUES = 2 ** 25;
-/** Enough for the Gram matrix of tables with 9,900 columns. */
+/** Maximum bytes of a Gram matrix: enough for tables with 9,900 columns. */
 const MOST_GRAM_BYTES = 400e6;
 
 /**
@@ -202,7 +202,7 @@ function tableSurvey({ sharing, tables }: SrteTables, pass: SrtePass, table: num
     cosineToMean: cosine(dot, squares, pass.squaredMean),
     distanceToMean: finiteOrNull(distance),
     relativeDistance: ratio(distance, norm),
-    // NaN has no largest difference.
+    // A largest difference does not exist for NaN.
     largestDifference: Number.isFinite(distance) ? largestDifference : null,
     nonFinite: pass.nonFinite.found[table] ?? null,
   };
@@ -341,7 +341,7 @@ function storageOf({ tables }: SrteTables): SrteStorage {
   };
 }
 
-/** Smaller ranks are only useful for small tables. */
+/** Smallest rank tried by default; smaller ones are only useful for small tables. */
 const USUAL_RANK = 8;
 
 /** The powers of two at which a pair is smaller than a table and than the stored form. */

@@ -1,7 +1,7 @@
 /**
- * Attention of a call to the cached keys and to its own, without joining them: scores of both are joined instead, which
- * are smaller. `GroupQueryAttention` of ONNX Runtime 1.30 writes into a cache too, but takes three times as long for
- * 2000 keys, and refuses several tokens of several sequences after others.
+ * Attention of a call to the cached keys and to its own, without joining them: only the scores of both are joined,
+ * which are smaller. `GroupQueryAttention` of ONNX Runtime 1.30 also writes into a cache. It takes three times as long
+ * for 2000 keys, and refuses several tokens of several sequences after others.
  *
  * Shapes: B batch, T tokens of the call, P cached keys, K key-value heads, G = heads / K, d width of a head.
  */
@@ -71,8 +71,8 @@ export function attendWithCache(
   const q = grouped(swapped(context, byHead));
   const alpha = scale / (softcap ?? 1);
   const products = graph.joined([
-    turnedProduct(context, q, keys.past, alpha),
-    turnedProduct(context, q, keys.now, alpha),
+    queryKeyProducts(context, q, keys.past, alpha),
+    queryKeyProducts(context, q, keys.now, alpha),
   ]);
   const capped =
     softcap === undefined ? products : scaledBy(context, graph.op('Tanh', [products]), softcap);
@@ -86,8 +86,8 @@ export function attendWithCache(
     axis: -1,
   });
   const results = graph.op('Add', [
-    product(context, before, values.past),
-    product(context, own, values.now),
+    weightedRows(context, before, values.past),
+    weightedRows(context, own, values.now),
   ]);
   return graph.op('Reshape', [
     swapped(context, single(results)),
@@ -95,7 +95,7 @@ export function attendWithCache(
   ]);
 }
 
-/** Softmax of scores [B, heads, T, S] and a sink for each head, without the sinks' shares. */
+/** Probabilities [B, heads, T, S]: softmax over the scores and one sink per head, without the sinks' shares. */
 function softmaxWithSinks(
   { graph, sizes }: Context,
   scores: GraphValue,
@@ -120,7 +120,7 @@ interface Cache {
   readonly width: number;
 }
 
-/** The cached rows, and those of the call [B, T, K · d], which are added to the cache. */
+/** Adds the call's rows [B, T, K · d] to the cache. Returns them and the cached rows. */
 export function cached(context: Context, { name, ...cache }: Cache, rows: GraphValue): CachedRows {
   const { graph, outputs, sizes } = context;
   const { batch, tokens } = sizeNames(sizes);
@@ -136,8 +136,8 @@ export function cached(context: Context, { name, ...cache }: Cache, rows: GraphV
   return { past: context.feed(name, { kind: 'pastRows', ...cache }), now };
 }
 
-/** Queries [B, K, G · T, d] by rows of a cache [P, B, K, d] → [B, K, G · T, P]. */
-const turnedProduct = (
+/** Dot products of queries [B, K, G · T, d] and cached rows [P, B, K, d] → [B, K, G · T, P]. */
+const queryKeyProducts = (
   { graph }: Context,
   queries: GraphValue,
   rows: GraphValue,
@@ -148,8 +148,12 @@ const turnedProduct = (
     attributes: { transB: 1, transBatchB: 1, alpha: { float: alpha } },
   });
 
-/** Probabilities [B, K, G · T, P] by rows of a cache [P, B, K, d] → [B, K, G · T, d]. */
-const product = ({ graph }: Context, probabilities: GraphValue, rows: GraphValue): GraphValue =>
+/** Sums of cached rows [P, B, K, d], weighted by probabilities [B, K, G · T, P] → [B, K, G · T, d]. */
+const weightedRows = (
+  { graph }: Context,
+  probabilities: GraphValue,
+  rows: GraphValue,
+): GraphValue =>
   graph.op('FusedMatMul', [probabilities, rows], {
     domain: MICROSOFT,
     attributes: { transBatchB: 1 },

@@ -21,8 +21,11 @@ import { withPositions } from './embeddings.js';
 import { productParts } from './projections.js';
 
 /** Applies layers in sequence. */
-export const emitInTurn = (context: Context, layers: readonly Layer[], x: GraphValue): GraphValue =>
-  layers.reduce((value, each) => context.apply(each, value), x);
+export const emitSequence = (
+  context: Context,
+  layers: readonly Layer[],
+  x: GraphValue,
+): GraphValue => layers.reduce((value, each) => context.apply(each, value), x);
 
 /** x [R, H] → [R, H]. */
 export function emitSum({ graph, apply }: Context, { branches }: Sum, x: GraphValue): GraphValue {
@@ -69,7 +72,7 @@ export function emitNeededLogits(
 
 /** Token ids [B, T] → output of the last block [R, H]. */
 function hidden(context: Context, model: LanguageModel, ids: GraphValue): GraphValue {
-  let x = emitInTurn(context, model.embeddingSteps, context.apply(model.embedding, ids));
+  let x = emitSequence(context, model.embeddingSteps, context.apply(model.embedding, ids));
   for (const block of model.blocks) {
     x = context.apply(block, x);
     context.outputs.blocks?.set(block.name, context.graph.output(whole(context, x)));
@@ -87,11 +90,11 @@ function logits(context: Context, model: LanguageModel, x: GraphValue): GraphVal
   const isWhole =
     context.quantized(weight) !== undefined || weightBlocks(context, weight).length === 1;
   if (isWhole || context.outputs.taps) {
-    return [emitInTurn(context, [model.head, ...model.logitSteps], normed)];
+    return [emitSequence(context, [model.head, ...model.logitSteps], normed)];
   }
   return productParts(context, weight, normed, {
     bias: bias && weightOf(context, bias),
-  }).map((part) => emitInTurn(context, model.logitSteps, part));
+  }).map((part) => emitSequence(context, model.logitSteps, part));
 }
 
 /** x [R, H] → [R, H]. */
@@ -128,7 +131,7 @@ export function emitGate({ graph, apply }: Context, layer: Gate, z: GraphValue):
   return graph.op('Sigmoid', [apply(layer.down, graph.op('Tanh', [apply(layer.up, z)]))]);
 }
 
-// AltUp: several streams beside each other, of which a block computes one. Shapes: R rows, N streams, H hidden.
+// AltUp: several parallel streams, of which a block computes one. Shapes: R rows, N streams, H hidden.
 
 /** Mean square of each row, [R, 1]. */
 const meanSquare = ({ graph }: Context, x: GraphValue): GraphValue =>
@@ -136,7 +139,7 @@ const meanSquare = ({ graph }: Context, x: GraphValue): GraphValue =>
     attributes: { keepdims: 1 },
   });
 
-/** Each product with the root mean square of `like`. */
+/** Products scaled to the root mean square of `like`. */
 function scaledLike(context: Context, products: readonly GraphValue[], like: GraphValue) {
   const { graph } = context;
   const wanted = graph.op('Sqrt', [meanSquare(context, like)]);

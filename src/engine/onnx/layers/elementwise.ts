@@ -17,7 +17,7 @@ import { LEFT_OUT } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
 import { emitProjections } from './projections.js';
 
-/** Graph of each activation of x. */
+/** Graph of each activation function. */
 const ACTIVATED: Readonly<Record<ActivationName, (context: Context, x: GraphValue) => GraphValue>> =
   {
     silu: emitSilu,
@@ -116,7 +116,7 @@ export function gated(
 
 // Normalisation over the last dimension, [.., H] → [.., H].
 
-/** A weight with a row for each part of x [R, parts · size] is a product of its own. */
+/** Layer norm. A weight with a row for each part of x [R, parts · size] is multiplied in a separate operation. */
 export function emitLayerNorm(context: Context, layer: LayerNorm, x: GraphValue): GraphValue {
   const { graph } = context;
   const { weight, bias, eps, size } = layer;
@@ -140,7 +140,7 @@ export function emitLayerNorm(context: Context, layer: LayerNorm, x: GraphValue)
   return graph.sized(together, [sizeNames(context.sizes).rows, width]);
 }
 
-/** Each part of x [R, heads · d] with its own norm. */
+/** Norms the parts of x [R, heads · d], each with its own norm. */
 export function emitHeadNorms(context: Context, { norms }: HeadNorms, x: GraphValue): GraphValue {
   const { graph } = context;
   const parts = graph.split(x, norms.map(normWidth));
@@ -186,8 +186,8 @@ export function unweightedRmsNorm(
   return normed(context, x, ones, eps);
 }
 
-/** x [R, size] divided by its length, √(sum of squares + eps). */
-export function ofUnitLength(
+/** x [R, size] divided by its L2 norm, √(sum of squares + eps). */
+export function l2Normalized(
   context: Context,
   x: GraphValue,
   size: number,
@@ -204,7 +204,7 @@ export function emitRmsNorm(context: Context, layer: RmsNorm, x: GraphValue): Gr
   return normed(context, x, factorOf(context, { weight, offset }), eps);
 }
 
-/** `SimplifiedLayerNormalization` is ONNX Runtime's own, although its domain is ONNX's. */
+/** RMS norm. `SimplifiedLayerNormalization` is ONNX Runtime's own, although its domain is ONNX's. */
 function normed(context: Context, x: GraphValue, factor: GraphValue, eps: number): GraphValue {
   if (context.isForOthers) return normedInSteps(context, x, factor, eps);
   return context.graph.op('SimplifiedLayerNormalization', [x, factor], {
@@ -212,7 +212,7 @@ function normed(context: Context, x: GraphValue, factor: GraphValue, eps: number
   });
 }
 
-/** RMS norm in ONNX's operators, in the form that ONNX Runtime fuses to one operation. */
+/** RMS norm in ONNX's operators, in the form that ONNX Runtime fuses into one operation. */
 function normedInSteps(
   { graph }: Context,
   x: GraphValue,
@@ -225,7 +225,7 @@ function normedInSteps(
   return graph.op('Mul', [graph.op('Div', [x, root]), factor]);
 }
 
-/** The sum with the offset is computed once, when the session is created. */
+/** Weight plus offset. ONNX Runtime computes the sum once, when the session is created. */
 function factorOf(
   context: Context,
   { weight, offset }: { readonly weight: Param; readonly offset: number },

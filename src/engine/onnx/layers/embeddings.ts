@@ -125,7 +125,7 @@ export const emitSrteLowRank = (
   { lowRank, projection }: SrteLowRank,
 ): GraphValue => context.apply(projection, rowsAtPositions(context, lowRank));
 
-/** [1, rows, n] → [T, n]. */
+/** Rows of a table [1, rows, n] at the positions of the call, [T, n]. */
 function rowsAtPositions(context: Context, table: Param): GraphValue {
   return weightRows(context, table, feedPositions(context));
 }

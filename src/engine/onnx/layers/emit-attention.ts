@@ -74,7 +74,7 @@ export function emitAttention(context: Context, layer: Attention, u: GraphValue)
   );
 }
 
-/** Over each head of x [R, heads · d], or over all of them when its weight is as wide. */
+/** Norm of each head of x [R, heads · d], or of all heads together when the weight is that wide. */
 function normed(
   { graph, apply, sizes }: Context,
   norm: Attention['queryNorm'],
@@ -93,7 +93,7 @@ function normed(
   return graph.sized(together, [rows, width]);
 }
 
-/** x [R, heads · d] → [B, T, heads · d] */
+/** Rotates the heads of x [R, heads · d] → [B, T, heads · d]. */
 function rotatedHeads(
   context: Context,
   layer: Attention,
@@ -104,7 +104,7 @@ function rotatedHeads(
   return layer.rotary ? emitRotary(context, layer.rotary, rows, heads) : rows;
 }
 
-/** Queries [B, T, ·] times the factor of their position. */
+/** Queries [B, T, ·] multiplied by the temperature of their position. */
 function temperatureScaled(
   context: Context,
   temperature: Temperature | undefined,
@@ -176,14 +176,14 @@ function spansOf({ spans }: Attention): (HeadSpan & HeadRange)[] {
     });
 }
 
-/** Keys or values of a layer that runs alone, without the layer whose keys and values it reads, [B, T, K · d]. */
+/** Zeros for keys or values, [B, T, K · d]: the layer runs without the layer that provides them. */
 function zerosLike({ graph }: Context, layer: Attention, { queries, keyValueHeads }: WindowHeads) {
   const width = keyValueHeads * layer.headDim;
   const some = graph.op('Slice', [queries, graph.ints(0), graph.ints(width), graph.ints(2)]);
   return graph.op('Mul', [some, graph.float(0)]);
 }
 
-/** → [B, T, heads · d] */
+/** Attention of heads with the same window → [B, T, heads · d]. */
 function attendPart(context: Context, layer: Attention, part: WindowHeads): GraphValue {
   const { headDim, scale, softcap, alibi, sinks } = layer;
   const { name, window, keyValueHeads } = part;
@@ -192,7 +192,7 @@ function attendPart(context: Context, layer: Attention, part: WindowHeads): Grap
     alibi
       ? maskWithAlibi(context, window, alibi, { first: part.first + first, heads: count })
       : mask(context, window);
-  /** Keys or values with those of former calls, made where they are first read. */
+  /** Keys or values after those of earlier calls, computed at their first use. */
   const kept = <Made>(leaf: 'keys' | 'values', make: (name: string, now: GraphValue) => Made) =>
     context.once(`kept:${name}.${leaf}`, () => {
       const now = part[leaf] === LEFT_OUT ? zerosLike(context, layer, part) : part[leaf];
@@ -254,8 +254,8 @@ function attendToKeys(context: Context, layer: LatentAttention, u: GraphValue): 
 }
 
 /**
- * The same, with the projection of the latents applied to the queries and to the results instead: q · (W l) = (Wᵀ q) · l.
- * Cached latents are then read as they are, as one key and value that all heads share.
+ * The same in the absorbed form: the projection of the latents is applied to the queries and to the results, q · (W l)
+ * = (Wᵀ q) · l. Cached latents are then used directly, as one key and value that all heads share.
  */
 function attendToLatents(context: Context, layer: LatentAttention, u: GraphValue): GraphValue {
   const { graph } = context;

@@ -12,11 +12,11 @@ import { flattened, scaledBy, sizeNames, unflattenedRows, weightOf } from '../co
 import type { GraphValue } from '../graph.js';
 import { LEFT_OUT } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
-import { activated, emitSilu, ofUnitLength, softplus, unweightedRmsNorm } from './elementwise.js';
+import { activated, emitSilu, l2Normalized, softplus, unweightedRmsNorm } from './elementwise.js';
 import { emitProjections } from './projections.js';
 import { chunkedScan, scan, startingState } from './scan.js';
 
-/** Uses `Scan` where it has a kernel: without one, values would be copied back and forth for every token. */
+/** Providers that have a kernel of `Scan`. Without one, values would be copied between devices for every token. */
 const SCANS = {
   cpu: scan,
   cuda: scan,
@@ -57,7 +57,7 @@ function projectedStep(
     : once;
 }
 
-/** x [R, D]: Σ_k weight[:, 0, k] · x at K − 1 − k tokens before, and the bias. */
+/** Causal convolution of x [R, D]: the bias plus Σ_k weight[:, 0, k] · x of K − 1 − k tokens before. */
 export function emitCausalConv(context: Context, layer: CausalConv, x: GraphValue): GraphValue {
   const { graph, sizes } = context;
   const { batch, tokens } = sizeNames(sizes);
@@ -125,7 +125,7 @@ export function emitGatedDelta(context: Context, layer: GatedDelta, u: GraphValu
 
 type SixValues = [GraphValue, GraphValue, GraphValue, GraphValue, GraphValue, GraphValue];
 
-/** Each head of x [R, keyHeads · keyDim] divided by its length. */
+/** Each head of x [R, keyHeads · keyDim] divided by its L2 norm. */
 function unitHeads(context: Context, { keyHeads, keyDim }: GatedDelta, x: GraphValue): GraphValue {
   const { graph, sizes } = context;
   const { rows } = sizeNames(sizes);
@@ -134,7 +134,7 @@ function unitHeads(context: Context, { keyHeads, keyDim }: GatedDelta, x: GraphV
     keyDim,
   ]);
   const width = keyHeads * keyDim;
-  const unit = ofUnitLength(context, heads, keyDim, LENGTH_EPS);
+  const unit = l2Normalized(context, heads, keyDim, LENGTH_EPS);
   return graph.sized(graph.op('Reshape', [unit, graph.ints(-1, width)]), [rows, width]);
 }
 
@@ -150,7 +150,7 @@ interface DeltaInputs {
   readonly log: GraphValue;
 }
 
-/** → [R, valueHeads · valueDim]. `LinearAttention` takes the chunks itself. */
+/** The gated delta rule → [R, valueHeads · valueDim]. `LinearAttention` splits the tokens into chunks itself. */
 function deltaRule(context: Context, layer: GatedDelta, inputs: DeltaInputs): GraphValue {
   const { graph, outputs } = context;
   const { name, keyHeads, keyDim, valueHeads, valueDim } = layer;

@@ -27,7 +27,7 @@ export function emitRouter(context: Context, layer: Router, x: GraphValue): Grap
 /** Weights of the experts before their own factors, [R, E]. */
 function expertWeights(context: Context, layer: Router, x: GraphValue): GraphValue {
   const { graph } = context;
-  if (layer.scoring === 'sparseMixer') return mixedSparsely(context, layer, x);
+  if (layer.scoring === 'sparseMixer') return sparseMixerWeights(context, layer, x);
   const scores = scoresOf(context, layer, x);
   const [, chosen] = best(context, choiceOf(context, layer, scores), layer.expertsPerToken);
   const weights = weightsOf(context, layer, graph.op('GatherElements', [scores, chosen], LAST));
@@ -50,7 +50,7 @@ function logitsOf(context: Context, { weight, bias }: Router, x: GraphValue): Gr
 }
 
 /** Weights by the rule of `sparseMixer`, [R, E]. */
-function mixedSparsely(context: Context, layer: Router, x: GraphValue): GraphValue {
+function sparseMixerWeights(context: Context, layer: Router, x: GraphValue): GraphValue {
   const { graph } = context;
   const { expertsPerToken, nearness = 0 } = layer;
   const logits = logitsOf(context, layer, x);
@@ -176,10 +176,10 @@ function routedOutput(context: Context, layer: MixtureOfExperts, x: GraphValue):
   const given = into ? apply(into, read) : read;
   const sent = graph.op('Gather', [given, graph.op('Div', [order, perToken])]); // [N, width]
   const flat = () => graph.op('Reshape', [weights, graph.ints(-1, 1)]); // [N, 1]
-  const weighed = layer.weighsInputs
+  const expertInputs = layer.weighsInputs
     ? graph.op('Mul', [sent, graph.op('Gather', [flat(), order])])
     : sent;
-  const found = eachOwn(context, layer, weighed, counts);
+  const found = expertOutputs(context, layer, expertInputs, counts);
   const back = graph.op('Gather', [found, inverse(context, order)]);
   const shape = [expertsPerToken, expertWidth(layer)];
   const outputs = graph.sized(graph.op('Reshape', [back, graph.ints(-1, ...shape)]), [
@@ -201,7 +201,7 @@ function chosenOf(
 ): [GraphValue, GraphValue] {
   const { graph } = context;
   if (!expertScales) return best(context, weights, expertsPerToken);
-  // A factor can be negative, and then its expert's weight is too.
+  // A factor can be negative, and so can the weight of its expert.
   const [, experts] = best(context, graph.op('Abs', [weights]), expertsPerToken);
   return [graph.op('GatherElements', [weights, experts], LAST), experts];
 }
@@ -221,7 +221,7 @@ function byExpert(context: Context, layer: MixtureOfExperts, experts: GraphValue
     graph.op('Unsqueeze', [every, graph.ints(1)]),
     graph.sized(graph.op('Reshape', [experts, graph.ints(1, -1)]), [1, pairs], 'i64'),
   ]); // [E, N]
-  // Row by row, so expert by expert.
+  // Pairs in the order of the rows, hence expert by expert.
   const order = graph.sized(
     graph.op('Gather', [graph.op('NonZero', [isFor]), graph.int(1)]),
     [pairs],
@@ -244,7 +244,7 @@ function inverse({ graph }: Context, order: GraphValue): GraphValue {
 }
 
 /** Outputs of all experts for their rows, concatenated. @param sent [N, H] */
-function eachOwn(
+function expertOutputs(
   context: Context,
   layer: MixtureOfExperts,
   sent: GraphValue,
@@ -306,7 +306,7 @@ function packedOutput(
   return times(gated(context, activation, both), down);
 }
 
-/** Gate and up are every second column, which are rows of the transposed columns. */
+/** Output of an expert with interleaved columns of gate and up: every second row of the transposed columns. */
 function clampedOutput(
   context: Context,
   { gateUp, gateUpBias, down, downBias, activation, limit }: ClampedExperts,

@@ -22,9 +22,9 @@ export interface ScanInputs {
 }
 
 /**
- * Values of a state that one operation computes, at most. For larger parts, ONNX Runtime uses threads for these
- * thousands of small operations, which then wait longer than they compute: with two threads, N 64 and D 1024 a scan
- * takes 1.5 times as long. Smaller parts need too many operations.
+ * Maximum state values that one operation computes. For more, ONNX Runtime uses threads, which wait longer than they
+ * compute in thousands of small operations: with two threads, N 64 and D 1024, a scan takes 1.5 times as long. Smaller
+ * parts need too many operations.
  */
 const PART = 2 ** 15;
 
@@ -32,7 +32,7 @@ const PART = 2 ** 15;
 export function scan(context: Context, layer: Mamba, { step, x, b, c }: ScanInputs): GraphValue {
   const { graph, outputs } = context;
   const { name, innerSize: inner, stateSize: state } = layer;
-  const shape = [state, inner]; // the inner values lie together: 4 times as fast as [D, N]
+  const shape = [state, inner]; // Contiguous inner values are 4 times as fast as [D, N].
   const before = startingState(context, layer, shape);
   const widths = parts(inner, Math.max(1, Math.floor(PART / state)));
   const log = decay(context, layer);
@@ -53,7 +53,7 @@ export function scan(context: Context, layer: Mamba, { step, x, b, c }: ScanInpu
     ? stepOrScan(context, { name, inputs, decay: transposed }, scanned)
     : scanned(graph);
   outputs.states?.set(`${name}.scan`, graph.output(after));
-  return flattened(context, y); // from [B, T, 1, D]
+  return flattened(context, y); // From [B, T, 1, D].
 }
 
 /** State before, [B, N, D]; step and step · x, [B, T, 1, D]; B, [B, T, N, 1]; C, [B, T, 1, N]. */
@@ -69,7 +69,7 @@ interface Step {
 
 type StateAndOutput = [after: GraphValue, y: GraphValue];
 
-/** The scan, or for one token its step alone: `Scan` takes five times as long to start as the step takes. */
+/** The scan; for one token only its step, because `Scan` takes five times as long to start as the step takes. */
 function stepOrScan(
   { graph, once, sizes }: Context,
   step: Step,
@@ -157,7 +157,7 @@ function token(decay: GraphValue, prefix: string): GraphProto {
   const b = graph.input('b', 'f32', ['N', 1]);
   const c = graph.input('c', 'f32', [1, 'N']);
   const kept = graph.op('Mul', [h, graph.op('Exp', [graph.op('Mul', [step, decay])])]);
-  const next = graph.op('Gemm', [b, u, kept]); // adds b · u, in one go
+  const next = graph.op('Gemm', [b, u, kept]); // Adds b · u in the same operation.
   graph.output(next);
   graph.output(graph.op('MatMul', [c, next]));
   return graph.build('token');
@@ -181,7 +181,7 @@ export function chunkedScan(
     mostElements(context.target),
     CHUNK_BYTES / Float32Array.BYTES_PER_ELEMENT,
   );
-  const most = Math.max(1, Math.floor(largest / (inner * state))); // tokens of all sequences
+  const most = Math.max(1, Math.floor(largest / (inner * state))); // Tokens of all sequences.
   const chunks = chunksOf(context, `${most} in all`, (batch) => {
     return graph.op('Max', [graph.op('Div', [graph.ints(most), batch]), graph.ints(1)]);
   });

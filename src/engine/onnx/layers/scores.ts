@@ -58,7 +58,7 @@ export function maskWithAlibi(
     const ahead = graph.op('Sub', [
       keyPositions(context, window),
       column(context, feedPositions(context)),
-    ]); // [T, S]; where it is positive, the key is masked
+    ]); // [T, S]; positive where the key is masked
     const penalties = graph.op('Mul', [
       graph.cast(ahead, 'f32'),
       graph.op('Unsqueeze', [graph.floats(`slopes:${slopes}`, slopes), graph.ints(1, 2)]),
@@ -83,7 +83,8 @@ function roundedPenalties(
   ]);
   const scoreAt = (positions: GraphValue) =>
     round(graph.op('Mul', [round(graph.cast(positions, 'f32')), each]));
-  // What a query has at its own position is the same for all of its keys; without it, far positions lose digits.
+  // Subtracts the penalty at the query's own position, which is the same for all keys: large positions would lose
+  // digits.
   const ahead = graph.op('Sub', [
     scoreAt(keyPositions(context, window)),
     scoreAt(column(context, feedPositions(context))),
@@ -216,7 +217,7 @@ export function attend(context: Context, all: ScoreHeads, attended: Attended): G
       keyDim,
     ),
   );
-  // Groups that share a key share its part.
+  // Groups that share a key also share its part.
   const shared = groups.filter(({ isFirst }) => isFirst).map(({ keyValueHeads }) => keyValueHeads);
   const keys = graph.split(attended.keys, widths(shared, keyDim));
   const values = graph.split(attended.values, widths(shared, valueDim));
@@ -237,7 +238,7 @@ export function attend(context: Context, all: ScoreHeads, attended: Attended): G
   return graph.joined(results);
 }
 
-/** Heads whose scores are computed together. */
+/** Heads with scores that are computed together. */
 interface ScoreGroup extends HeadRange {
   readonly keyValueHeads: number;
   /** Whether it is the first group of its keys and values. */
@@ -276,15 +277,15 @@ function ranges(start: number, count: number, most: number): HeadRange[] {
 /** One group with its own bias. */
 type AttendedAtOnce = Omit<Attended, 'bias'> & { readonly bias: GraphValue };
 
-/** Only the products use float16, not the masked scores. */
+/** Attention of one group of heads, fused if possible. In float16 only the products use it, not the masked scores. */
 const attendAtOnce = (context: Context, heads: ScoreHeads, attended: AttendedAtOnce): GraphValue =>
   heads.softcap === undefined && context.target.compute === 'f32' && FUSES[context.target.provider]
     ? fused(context, heads, attended)
     : stepByStep(context, heads, attended);
 
 /**
- * Whether `MultiHeadAttention` is reliable. WebGPU's uses another kernel from 32 tokens on, whose results are silently
- * wrong on llvmpipe (0.07 off, ONNX Runtime 1.30).
+ * Providers with a reliable `MultiHeadAttention`. On WebGPU it uses another kernel from 32 tokens on, with silently
+ * wrong results on llvmpipe (0.07 off, ONNX Runtime 1.30).
  */
 const FUSES = {
   cpu: true,
@@ -341,8 +342,8 @@ function stepByStep(
   const { heads, keyValueHeads, keyDim, valueDim, softcap } = layer;
   const { tokens } = sizeNames(sizes);
   const together = heads === keyValueHeads ? tokens : `${tokens}·${heads / keyValueHeads}`;
-  const shared = graph.ints(0, keyValueHeads, -1, 0); // of [B, keyValueHeads, G · T, ·]
-  const each = graph.ints(0, heads, -1, 0); // of [B, heads, T, ·]
+  const shared = graph.ints(0, keyValueHeads, -1, 0); // To [B, keyValueHeads, G · T, ·].
+  const each = graph.ints(0, heads, -1, 0); // To [B, heads, T, ·].
   const grouped = (value: GraphValue) =>
     graph.sized(graph.op('Reshape', [value, shared]), ['', keyValueHeads, together, '']);
   const single = (value: GraphValue) =>

@@ -12,8 +12,8 @@ import { activated, emitSilu, softplus } from './elementwise.js';
 import { chunked, chunksOf, type ScanChunks, startingState } from './scan.js';
 
 /**
- * Tokens of a chunk, at most. A chunk costs c² and c³ products besides those with the state; a smaller one, more
- * operations.
+ * Maximum tokens of a chunk. A chunk of c tokens needs products of c² and c³ in addition to those with the state.
+ * Smaller chunks need more operations.
  */
 const CHUNK = 64;
 
@@ -48,7 +48,7 @@ function scaledParts(context: Context, layer: StateSpaceDual, projected: GraphVa
   return graph.op('Mul', [projected, graph.floats(`${layer.name}.scales`, factors)]);
 }
 
-/** softplus, between the least and the largest step. */
+/** softplus, clamped to the smallest and the largest step. */
 function limited(
   context: Context,
   { stepLimits: [least, most] }: StateSpaceDual,
@@ -91,8 +91,8 @@ function steppedInput(
 }
 
 /**
- * One operation for the whole recurrence. On the processor, it takes as long as products over chunks for a long
- * input, and half as long for one token.
+ * The whole recurrence in one operation. On the CPU it takes as long as products over chunks for a long input, and half
+ * as long for one token.
  */
 function linearAttention(
   context: Context,
@@ -137,8 +137,8 @@ interface ChunkInputs {
 }
 
 /**
- * Inside a chunk, the outputs are products as in attention, with decays in place of a softmax. The state carries
- * what was before the chunk. A loop over chunks bounds the memory. Returns y [R, H·P].
+ * The dual form of the scan. Within a chunk, outputs are products as in attention, with decays instead of a softmax.
+ * The state carries the tokens before the chunk. A loop over chunks bounds the memory. Returns y [R, H·P].
  */
 function dualScan(
   context: Context,
@@ -209,13 +209,13 @@ function chunk(inputs: ChunkInputs, masks: Masks, prefix: string): GraphProto {
   const slice = (value: GraphValue, axis: number, from: number, to = Number.MAX_SAFE_INTEGER) =>
     graph.op('Slice', [value, graph.ints(from), graph.ints(to), graph.ints(axis)]);
 
-  // Each sum of logarithms from a start to a token is made by itself: differences of sums over the chunk would lose
-  // the digits of small ones after large ones.
+  // Each sum of logarithms from a start to a token is computed separately: differences of sums over the chunk would
+  // lose the digits of small values after large ones.
   const sums = graph.op('MatMul', [masks.sums, graph.op('Mul', [log, masks.starts])]);
   const decays = graph.op('Mul', [graph.op('Exp', [sums]), masks.past]); // [B, G, H / G, c, 1 + c]
   const fromStart = slice(decays, 4, 0, 1); // [B, G, H / G, c, 1]
   const between = slice(decays, 4, 1); // [B, G, H / G, c, c]
-  const atEnd = (value: GraphValue) => slice(value, 3, -1); // of the last token
+  const atEnd = (value: GraphValue) => slice(value, 3, -1); // Value of the last token of the chunk.
 
   const keys = transposed(b); // [B, G, 1, N, c]
   const scores = graph.op('Mul', [graph.op('MatMul', [c, keys]), between]);

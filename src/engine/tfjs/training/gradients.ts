@@ -1,7 +1,7 @@
 /**
- * Gradients of the library's kernels that the interpreter uses. The library's package for Node registers none, and its
- * own need kernels that the wasm backend lacks. Here products are of two plain matrices, and what no kernel does fast
- * on every backend is computed on values read back.
+ * Gradients of the library's kernels that the interpreter uses. The library's package for Node registers none, and the
+ * library's own gradients need kernels that the wasm backend lacks. Here products are of two plain matrices, and what
+ * no kernel does fast on every backend is computed on values read back.
  */
 
 import type { GradConfig } from '@tensorflow/tfjs-core';
@@ -92,7 +92,7 @@ const SHAPES: Readonly<Record<string, Unary>> = {
   },
 };
 
-/** A gradient of a reduced tensor, repeated over the axes that were reduced. */
+/** Repeats the gradient of a reduced tensor over the axes that were reduced. */
 function spreadOver(tf: Tf, dy: Tensor, x: Tensor, { axis }: Attributes): Tensor {
   const given = axis === null || axis === undefined ? x.shape.map((_, at) => at) : [axis].flat();
   const reduced = given.map((at) => (Number(at) + x.rank) % x.rank);
@@ -100,7 +100,7 @@ function spreadOver(tf: Tf, dy: Tensor, x: Tensor, { axis }: Attributes): Tensor
   return tf.mul(tf.reshape(dy, kept), tf.ones(x.shape));
 }
 
-/** A gradient of a broadcast input: the sum over the axes along which it was repeated. */
+/** Sums the gradient of a broadcast input over the axes along which it was repeated. */
 function unbroadcast(tf: Tf, dy: Tensor, shape: readonly number[]): Tensor {
   const offset = dy.rank - shape.length;
   const axes = dy.shape.flatMap((size, axis) =>

@@ -165,11 +165,11 @@ function scanGradients(sizes: ScanSizes, values: ScanValues, dy: Float32Array): 
   const memory = channelMemory(sizes);
   const { rows, decays } = memory;
   const rates = ratesOf(stateLog);
-  const later = new Float64Array(state);
+  const dState = new Float64Array(state);
   for (let sequence = 0; sequence < batch; sequence++) {
     for (let channel = 0; channel < inner; channel++) {
       fillChannel(sizes, values, rates, sequence, channel, memory);
-      later.fill(0);
+      dState.fill(0);
       for (let token = tokens - 1; token >= 0; token--) {
         const row = sequence * tokens + token;
         const at = row * inner + channel;
@@ -179,15 +179,15 @@ function scanGradients(sizes: ScanSizes, values: ScanValues, dy: Float32Array): 
           const rate = rates[channel * state + n] as number;
           const decay = decays[token * state + n] as number;
           const own = b[place] as number;
-          const slope = (later[n] as number) + up * (c[place] as number);
+          const slope = (dState[n] as number) + up * (c[place] as number);
           addAt(dc, place, up * (rows[(token + 1) * state + n] as number));
-          // The derivative by the exponent Δ · A.
-          const bent = slope * decay * (rows[token * state + n] as number);
-          addAt(dStep, at, bent * rate + slope * input * own);
-          addAt(dLog, channel * state + n, bent * delta * rate);
+          // Derivative with respect to the exponent Δ · A.
+          const dExponent = slope * decay * (rows[token * state + n] as number);
+          addAt(dStep, at, dExponent * rate + slope * input * own);
+          addAt(dLog, channel * state + n, dExponent * delta * rate);
           addAt(dx, at, slope * delta * own);
           addAt(db, place, slope * delta * input);
-          later[n] = slope * decay;
+          dState[n] = slope * decay;
         }
       }
     }
@@ -229,14 +229,14 @@ type DeltaValues = readonly [
   stateLog: Float32Array,
 ];
 
-/** One token of a head: its places in the inputs, its decay, and what is written into the state. */
+/** One token of a head: its positions in the inputs, its decay, and the value written into the state. */
 interface DeltaStep {
   readonly key: number;
   readonly value: number;
   readonly gate: number;
   readonly decay: number;
   /** v − k · S, with the decayed state. */
-  readonly missing: Float64Array;
+  readonly residual: Float64Array;
 }
 
 /** States of a head: one after each token, after zeros. */
@@ -259,17 +259,17 @@ function headStates(
     const decay = Math.exp(rate * (step[gate] as number));
     const before = states.subarray(token * size, (token + 1) * size);
     const after = states.subarray((token + 1) * size, (token + 2) * size);
-    const missing = Float64Array.from(v.subarray(value, value + valueDim));
+    const residual = Float64Array.from(v.subarray(value, value + valueDim));
     for (let at = 0; at < size; at++) {
       const kept = decay * (before[at] as number);
       after[at] = kept;
-      addAt(missing, at % valueDim, -(k[key + Math.floor(at / valueDim)] as number) * kept);
+      addAt(residual, at % valueDim, -(k[key + Math.floor(at / valueDim)] as number) * kept);
     }
     for (let at = 0; at < size; at++) {
-      const written = (beta[gate] as number) * (missing[at % valueDim] as number);
+      const written = (beta[gate] as number) * (residual[at % valueDim] as number);
       addAt(after, at, (k[key + Math.floor(at / valueDim)] as number) * written);
     }
-    return { key, value, gate, decay, missing };
+    return { key, value, gate, decay, residual };
   });
 }
 
@@ -295,8 +295,8 @@ function deltaGradients(sizes: DeltaSizes, values: DeltaValues, dy: Float32Array
     for (let head = 0; head < valueHeads; head++) {
       const steps = headStates(sizes, values, sequence, head, states);
       const rate = -Math.exp(stateLog[head] as number);
-      const later = new Float64Array(size);
-      for (const [token, { key, value, gate, decay, missing }] of [...steps.entries()].reverse()) {
+      const dState = new Float64Array(size);
+      for (const [token, { key, value, gate, decay, residual }] of [...steps.entries()].reverse()) {
         const before = states.subarray(token * size, (token + 1) * size);
         const after = states.subarray((token + 1) * size, (token + 2) * size);
         const share = beta[gate] as number;
@@ -305,12 +305,12 @@ function deltaGradients(sizes: DeltaSizes, values: DeltaValues, dy: Float32Array
           const [i, j] = [key + Math.floor(at / valueDim), at % valueDim];
           const up = scale * (dy[value + j] as number);
           addAt(dq, i, up * (after[at] as number));
-          addAt(later, at, up * (q[i] as number));
-          addAt(written, j, (k[i] as number) * (later[at] as number));
-          addAt(dk, i, (later[at] as number) * share * (missing[j] as number));
+          addAt(dState, at, up * (q[i] as number));
+          addAt(written, j, (k[i] as number) * (dState[at] as number));
+          addAt(dk, i, (dState[at] as number) * share * (residual[j] as number));
         }
         for (let j = 0; j < valueDim; j++) {
-          addAt(dBeta, gate, (written[j] as number) * (missing[j] as number));
+          addAt(dBeta, gate, (written[j] as number) * (residual[j] as number));
           addAt(dv, value + j, share * (written[j] as number));
         }
         let slope = 0;
@@ -318,14 +318,14 @@ function deltaGradients(sizes: DeltaSizes, values: DeltaValues, dy: Float32Array
           const [i, j] = [key + Math.floor(at / valueDim), at % valueDim];
           const lacked = share * (written[j] as number);
           addAt(dk, i, -decay * (before[at] as number) * lacked);
-          const own = (later[at] as number) - (k[i] as number) * lacked;
+          const own = (dState[at] as number) - (k[i] as number) * lacked;
           slope += own * (before[at] as number);
-          later[at] = decay * own;
+          dState[at] = decay * own;
         }
-        // The derivative by the exponent A · step.
-        const bent = slope * decay;
-        addAt(dStep, gate, bent * rate);
-        addAt(dLog, head, bent * rate * (step[gate] as number));
+        // Derivative with respect to the exponent A · step.
+        const dExponent = slope * decay;
+        addAt(dStep, gate, dExponent * rate);
+        addAt(dLog, head, dExponent * rate * (step[gate] as number));
       }
     }
   }

@@ -8,7 +8,7 @@ import type {
   NonFinite,
   TrainedModel,
   TrainingStep,
-} from '../../engine.js';
+} from '../../trainer.js';
 import { startRun } from '../interpret.js';
 import type { Backend, Tensor, Tensor2D, Tf } from '../packages.js';
 import { onBackend, scoped } from '../packages.js';
@@ -18,7 +18,7 @@ import { planWeights } from '../weight-plan.js';
 import { registerGradients } from './gradients.js';
 import { crossEntropy } from './host-operations.js';
 
-/** Forms of trained tensors, each made once in a forward pass as a function of the tensor itself. */
+/** Forms of trained tensors, each made once per forward pass as a function of the tensor itself. */
 class TrainedForms implements WeightForms {
   readonly #tf: Tf;
   readonly #plan: WeightPlan;
@@ -63,7 +63,7 @@ class TrainedForms implements WeightForms {
     throw new TypeError(`the rates ${tensor.name} have no gradient`);
   }
 
-  /** Its first axis last, and the others as one. */
+  /** Moves the first axis last, and flattens the others into one. */
   #transpose(value: Tensor): Tensor2D {
     const [rows = 1] = value.shape;
     return this.#tf.transpose(this.#tf.reshape(value, [rows, -1]));
@@ -83,10 +83,10 @@ class TrainedForms implements WeightForms {
 /** Trained tensors: parameters that the model reads, tied ones once. Buffers and the choice of experts have no gradient. */
 function split(model: LanguageModel): { plan: WeightPlan; trained: Param[]; fixed: Param[] } {
   const plan = planWeights(model);
-  const judged = new Set(
+  const corrections = new Set(
     walk(model).flatMap(({ layer }) => (layer.kind === 'router' ? [layer.correction] : [])),
   );
-  const isTrained = (each: Param) => each.role === 'parameter' && !judged.has(each);
+  const isTrained = (each: Param) => each.role === 'parameter' && !corrections.has(each);
   const all = [...plan.keys()];
   return {
     plan,
@@ -139,7 +139,7 @@ export class TfjsModelTraining implements ModelTraining {
       const unread = this.#withoutGradient(gradients, squares);
       const wrong = this.#firstNonFinite(loss, squares);
       const { maxGradientNorm } = this.#request;
-      // As torch.nn.utils.clip_grad_norm_ does.
+      // As in torch.nn.utils.clip_grad_norm_.
       const factor =
         maxGradientNorm === undefined ? 1 : Math.min(1, maxGradientNorm / (gradientNorm + 1e-6));
       const scaled = gradients.map((each) => (factor === 1 ? each : each && tf.mul(each, factor)));
@@ -277,7 +277,7 @@ export class TfjsModelTraining implements ModelTraining {
   }
 }
 
-/** In float64, so that the square of no float32 overflows or vanishes. */
+/** Sum of squares in float64, so that the square of no float32 overflows or vanishes. */
 function squareSum(values: Float32Array): number {
   let sum = 0;
   for (let at = 0; at < values.length; at++) {
@@ -287,7 +287,7 @@ function squareSum(values: Float32Array): number {
   return sum;
 }
 
-/** A trained tensor, and the running means of its gradient and of the gradient's square. */
+/** A trained tensor, and the moving averages of its gradient and of the gradient's square. */
 interface Learned {
   value: Tensor;
   mean: Tensor;
@@ -323,8 +323,9 @@ export class AdamW {
   }
 
   /**
-   * @param gradients Gradients of the values, in their order; disposed after use to free memory. A value without one
-   * stays as it is.
+   * Updates the values.
+   * @param gradients Gradients of the values, in their order; disposed after use to free memory. A value without a
+   * gradient stays as it is.
    */
   step(
     gradients: readonly (Tensor | undefined)[],

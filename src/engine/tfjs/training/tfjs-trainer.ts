@@ -2,6 +2,7 @@
 
 import os from 'node:os';
 import { usageError } from '../../../base/errors.js';
+import type { Values } from '../../engine.js';
 import type {
   AdamWSettings,
   ChainLayer,
@@ -9,8 +10,7 @@ import type {
   Trainer,
   TrainingRun,
   TrainingSize,
-  Values,
-} from '../../engine.js';
+} from '../../trainer.js';
 import type { BackendName } from '../backends.js';
 import { openBackend } from '../backends.js';
 import {
@@ -54,8 +54,8 @@ const startOf = (layer: ChainLayer): Values[] =>
   'weight' in layer ? [layer.weight, layer.bias] : [];
 
 /**
- * A chain's parameters, their means, their squares and gradients; and a product's operands again, transposed and
- * packed.
+ * Copies of the parameters: a chain's own, their moving averages, squares and gradients; and the operands of a product
+ * again, transposed and packed.
  */
 const COPIES = 6;
 

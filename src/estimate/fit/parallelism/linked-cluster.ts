@@ -17,7 +17,7 @@ export function linkedCluster(cluster: Cluster, gpus: number): Cluster | undefin
 }
 
 /** Clusters with links, by doubling from the number of GPUs of `cluster`. */
-export function* widerClusters(cluster: Cluster, most = MOST_GPUS): Generator<Cluster> {
+function* widerClusters(cluster: Cluster, most = MOST_GPUS): Generator<Cluster> {
   for (let { gpus } = cluster; gpus <= most; gpus *= 2) {
     const wider = linkedCluster(cluster, gpus);
     if (wider === undefined) return;

@@ -32,7 +32,7 @@ export const SHORTEST_CONTEXT = 128;
 const MOST_SHARING = 8;
 
 /** `from` and its doubles up to `to`. */
-export const doubled = (from: number, to: number): number[] =>
+const doubled = (from: number, to: number): number[] =>
   from > to ? [] : [from, ...doubled(2 * from, to)];
 
 const halved = (from: number): number[] => {

@@ -93,7 +93,7 @@ export function withoutSpeedText(setting: TrainingFitSetting): string | null {
 }
 
 /** Type of the products. */
-export const computedIn = ({ precision }: Pick<TrainingFitSetting, 'precision'>) =>
+const computedIn = ({ precision }: Pick<TrainingFitSetting, 'precision'>) =>
   precision === 'mixed' ? 'bf16' : 'f32';
 
 /** Whether `a` is less than `b` by more than rounding errors. */

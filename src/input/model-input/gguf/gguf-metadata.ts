@@ -28,7 +28,7 @@ export interface GgufModel {
 const cannot = (file: string, why: string, suggestion = 'write safetensors instead') =>
   usageError(`${file} cannot be written as GGUF: ${why}`, suggestion);
 
-/** MiniMind is a Llama, version 3 a Qwen 3; llama.cpp has no architecture with its shared experts. */
+/** Architecture of a MiniMind in llama.cpp: Llama, or Qwen 3 for version 3. None of them has its shared experts. */
 function minimindAs(attention: Attention, layers: readonly Layer[]): GgufArchitecture | undefined {
   const mixture = layers.find((layer) => layer.kind === 'mixtureOfExperts');
   if (attention.queryNorm === undefined) return mixture ? undefined : 'llama';

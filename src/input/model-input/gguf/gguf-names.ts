@@ -24,7 +24,7 @@ export interface GgufNaming {
   readonly gguf: string;
   readonly name: string;
   readonly change?: ValueChange;
-  /** Half of a tensor of all experts that transformers 5 writes: the gate or the values up. */
+  /** Half of a tensor of all experts that transformers 5 writes: gate or up. */
   readonly packed?: { readonly name: string; readonly half?: 0 | 1 };
 }
 

@@ -47,7 +47,7 @@ const floats = (value: readonly number[]): GgufValue => ({
 const stringValue = (value: string): GgufValue => ({ type: 'string', value });
 const flag = (value: boolean): GgufValue => ({ type: 'bool', value });
 
-/** Without a tokenizer, a program gives token ids. */
+/** Metadata without a tokenizer: a program then passes token ids. */
 const none = (note: string): TokenizerMetadata => ({
   keys: new Map([['tokenizer.ggml.model', stringValue('none')]]),
   notes: [note],

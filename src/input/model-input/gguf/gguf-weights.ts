@@ -56,7 +56,7 @@ function reordered(
   return reshaped(swapped(splitRows(tensor, sizes), ...axes), tensor.shape);
 }
 
-/** Values as the other program has them. */
+/** A tensor with the values that the other program stores. */
 function changed(
   tensor: StoredTensor,
   { change }: GgufNaming,
@@ -101,7 +101,13 @@ function matrixOf(tensor: StoredTensor, index: number): StoredTensor {
   return { ...view, encoding: { ...encoding, position: encoding.position + index * bytes, bytes } };
 }
 
-/** Tensors under the names of transformers; those of no known name keep theirs. */
+/** Most experts, or heads, that a tensor is split into: models have at most 512. */
+const MOST_MATRICES = 4096;
+/** Most experts of all tensors that are split although they are tiny, bytes: a short file can state an expert for each byte. */
+const MOST_TINY = 20_000;
+const TINY_BYTES = 1024;
+
+/** Tensors under the names of transformers. Those without a known name, and those of too many experts, keep theirs. */
 export function tensorsOfGguf(
   architecture: GgufArchitecture,
   tensors: Tensors,
@@ -109,6 +115,7 @@ export function tensorsOfGguf(
 ): Map<string, StoredTensor> {
   const namingOf = namingsOf(TENSOR_NAMES[architecture]);
   const renamed = new Map<string, StoredTensor>();
+  let matrices = 0;
   for (const [own, tensor] of tensors) {
     if (COMPUTED.has(own)) continue;
     const latent = latentName(own);
@@ -118,9 +125,16 @@ export function tensorsOfGguf(
       continue;
     }
     const { naming, layer } = namingOf(own);
+    const [experts = 0] = tensor.shape;
     if (naming === undefined) renamed.set(own, tensor);
     else if (naming.change === 'experts') {
-      for (let expert = 0; expert < (tensor.shape[0] ?? 0); expert++) {
+      matrices += experts;
+      const isTiny = tensor.bytes < TINY_BYTES * experts;
+      if (experts > MOST_MATRICES || (isTiny && matrices > MOST_TINY)) {
+        renamed.set(own, tensor);
+        continue;
+      }
+      for (let expert = 0; expert < experts; expert++) {
         renamed.set(withNumber(naming.name, layer, expert), matrixOf(tensor, expert));
       }
     } else {
@@ -170,6 +184,7 @@ function joinedLatent(tensors: Tensors, layer: string): StoredTensor | undefined
   const [heads = 0, rank = 0, nope = 0] = keys?.shape ?? [];
   const [sameHeads, valueDim = 0, sameRank] = values?.shape ?? [];
   if (!keys || !values || heads !== sameHeads || rank !== sameRank) return undefined;
+  if (heads > MOST_MATRICES) return undefined;
   const parts = Array.from({ length: heads }, (_, head) => [
     swapped(matrixOf(keys, head), 0, 1),
     matrixOf(values, head),

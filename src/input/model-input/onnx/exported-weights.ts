@@ -17,7 +17,7 @@ export interface ExportedForm {
   readonly isTransposed: boolean;
 }
 
-/** Forms by the names of the weights; without entries that make no sense. */
+/** Forms by the names of the weights; without invalid entries. */
 export function exportedForms(
   metadata: ReadonlyMap<string, string>,
 ): ReadonlyMap<string, ExportedForm> {

@@ -51,7 +51,7 @@ export const onnxViewOf = ({ tensors }: Checkpoint): OnnxView | undefined => vie
 
 /** Name of a parameter: identifiers with dots between. */
 const PARAMETER = /^[A-Za-z_][\w-]*(?:\.[\w-]+)*$/;
-/** Names that exporters make up. */
+/** Names that exporters generate. */
 const GENERATED = /^(?:onnx::|_?val_\d|c?_?lifted_|const(?:ant)?[_\d]|node_|tmp)/i;
 
 const isParameterName = (name: string): boolean => PARAMETER.test(name) && !GENERATED.test(name);
@@ -129,7 +129,7 @@ export function tensorsOfOnnx(
 /** Codes, scales and zero points of a weight in an exported graph. */
 const QUANTIZED = /:(?:codes|scales|zeroPoints):/;
 
-/** A tensor at the same bytes that is another tensor: equal by value, not tied. */
+/** A copy of a tensor at the same bytes: equal by value, but not tied. */
 const copyOf = (tensor: StoredTensor): StoredTensor => ({
   ...tensor,
   storage: { ...tensor.storage },
@@ -216,7 +216,7 @@ function groupedWeight(
   const parts = places.map((place) => use.inputs[place] ?? '');
   const [codes, scales, zeroPoints] = parts.map((part) => own.get(part));
   const name = /^(.+):codes(?::rows)?$/.exec(initializer)?.[1];
-  // A lookup does not say how many of the last group's columns are there.
+  // A lookup does not state the number of columns, and the last group can be padded.
   const layout = codes && layoutOf(codes, use, forms.get(name ?? '')?.shape.at(-1));
   if (!codes || !scales || !layout) return undefined;
   if (scales.elements !== layout.rows * layout.groups) return undefined;
@@ -307,7 +307,7 @@ function codeAt(bytes: Uint8Array, index: number, bits: number): number {
   return ((bytes[index >> 1] ?? 0) >> (index % 2 === 0 ? 0 : 4)) & 15;
 }
 
-/** Bytes of a row, whatever the shape of the tensor. */
+/** Bytes of a row, for a tensor of any shape. */
 function bytesOfRow(tensor: StoredTensor, row: number, bytes: number): Uint8Array {
   const target = new Uint8Array(bytes);
   const width = tensor.bytes / tensor.elements;

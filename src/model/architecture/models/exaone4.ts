@@ -1,4 +1,7 @@
-/** EXAONE 4.0 (arXiv 2507.11407): norms behind the branches; full layers beside windowed ones have no positions. */
+/**
+ * EXAONE 4.0 (arXiv 2507.11407): norms after the branches; in models with windows, layers without one have no
+ * positions.
+ */
 import * as z from 'zod';
 import { postNormBlock } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';

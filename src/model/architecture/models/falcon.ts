@@ -1,5 +1,5 @@
 /**
- * Falcon (arXiv 2311.16867): three layouts of queries, keys and values, attention beside or before the network.
+ * Falcon (arXiv 2311.16867): three layouts of queries, keys and values, attention parallel to the network or before it.
  * Its ALiBi is computed in bfloat16 in every type, and divided by the root of the head width with the scores. The eager
  * attention of transformers 5.18 adds it twice, which is left out here.
  */

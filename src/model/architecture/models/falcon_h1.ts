@@ -36,33 +36,6 @@ const between = (into: number, layer: Layer, out: number): Layer =>
 export const falconH1 = defineDecoder({
   title: 'Falcon-H1: Mamba-2 and attention in parallel',
   architecture: 'hybrid',
-  presets: {
-    'falcon-h1-0.5b': {
-      title: 'Falcon-H1-0.5B: 521M',
-      model: {
-        vocab_size: 32784,
-        hidden_size: 1024,
-        intermediate_size: 2048,
-        num_hidden_layers: 36,
-        num_attention_heads: 8,
-        num_key_value_heads: 2,
-        head_dim: 64,
-        max_position_embeddings: 16384,
-        rope_theta: 100000000000,
-        mamba_n_heads: 24,
-        mamba_d_state: 128,
-        mamba_d_ssm: 1536,
-        embedding_multiplier: 5.656854249492381,
-        lm_head_multiplier: 0.0390625,
-        mlp_multipliers: [0.8838834764831844, 0.5859375],
-        key_multiplier: 0.39062499999999994,
-        attention_out_multiplier: 0.9375,
-        ssm_in_multiplier: 1.25,
-        ssm_out_multiplier: 0.23570226039551587,
-        ssm_multipliers: [0.3535533905932738, 0.25, 0.3535533905932738, 0.5, 0.3535533905932738],
-      },
-    },
-  },
   schema: decoderDocument(
     'falcon_h1',
     {

@@ -18,34 +18,6 @@ const DEFAULT_PATTERN = 6;
 export const gemma3Text = defineDecoder({
   ...LATER_GEMMA,
   title: 'Gemma 3, text only',
-  presets: {
-    'gemma-3-270m': {
-      title: 'Gemma 3 270M: 268M',
-      model: {
-        vocab_size: 262144,
-        hidden_size: 640,
-        intermediate_size: 2048,
-        num_hidden_layers: 18,
-        num_attention_heads: 4,
-        num_key_value_heads: 1,
-        max_position_embeddings: 32768,
-        sliding_window: 512,
-      },
-    },
-    'gemma-3-1b': {
-      title: 'Gemma 3 1B: 1.00B',
-      model: {
-        vocab_size: 262144,
-        hidden_size: 1152,
-        intermediate_size: 6912,
-        num_hidden_layers: 26,
-        num_attention_heads: 4,
-        num_key_value_heads: 1,
-        max_position_embeddings: 32768,
-        sliding_window: 512,
-      },
-    },
-  },
   schema: decoderDocument(
     'gemma3_text',
     {

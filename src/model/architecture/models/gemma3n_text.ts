@@ -49,7 +49,7 @@ const PERIOD = 5;
 /** Without a list, gates of the first layers of a model with more layers are as sparse as this. */
 const SPARSE = { layers: 10, part: 0.95 } as const;
 
-/** Keys of the model that also sees and hears. */
+/** Keys of the multimodal model. */
 const OF_OTHER_PARTS = [
   'audio_config',
   'audio_soft_tokens_per_image',
@@ -172,7 +172,7 @@ function gemma3nBlock(
   const laurel = `${name}.laurel`;
   const product = (leaf: string, from: number, to: number) =>
     linear(`${laurel}.${leaf}`, from, to, { bias: false, component: 'feedForward' });
-  // n + LAuReL(n), beside the attention that reads the same norm.
+  // n + LAuReL(n), parallel to the attention that reads the same norm.
   const lowRank = residual(
     laurel,
     sequence(`${laurel}.branch`, [
@@ -227,7 +227,7 @@ function cutoffAt(config: Config, index: number): number | undefined {
   return part > 0 ? normalQuantile(Math.fround(part)) : undefined;
 }
 
-/** Value that a part of a standard normal distribution is below, by bisection. */
+/** Quantile of the standard normal distribution, by bisection. */
 function normalQuantile(part: number): number {
   let [low, high] = [-9, 9];
   for (let step = 0; step < 60; step++) {
@@ -238,7 +238,7 @@ function normalQuantile(part: number): number {
   return (low + high) / 2;
 }
 
-/** Part of a standard normal distribution below x: ½ + φ(x) · (x + x³ / 3 + x⁵ / (3 · 5) + …). */
+/** Cumulative distribution function of the standard normal distribution: ½ + φ(x) · (x + x³ / 3 + x⁵ / (3 · 5) + …). */
 function belowNormal(x: number): number {
   let [term, series] = [x, x];
   for (let odd = 3; Math.abs(term) > 1e-17; odd += 2) {

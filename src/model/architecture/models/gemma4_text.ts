@@ -69,7 +69,7 @@ const DEFAULT_HEAD_DIM = 256;
 
 const DEFAULT_LAYERS = 30;
 
-/** More layers than any config that is read describes. */
+/** More layers than any supported config has. */
 const MOST_LAYERS = 100_000;
 
 /** Setting of the experts, which most of these models lack. */
@@ -242,51 +242,8 @@ const sparseRules = defineRules<{ readonly model: Config }>([
   },
 ]);
 
-/** Four layers with a window, then one without. */
-const E2B_LAYERS = Array.from({ length: 35 }, (_, index) =>
-  index % 5 === 4 ? ('full_attention' as const) : ('sliding_attention' as const),
-);
-
 export const gemma4Text = defineTransformer({
   title: 'Gemma 4, text only',
-  presets: {
-    'gemma-4-26b-a4b': {
-      title: 'Gemma 4 26B A4B, text: 25.2B',
-      model: {
-        vocab_size: 262144,
-        hidden_size: 2816,
-        intermediate_size: 2112,
-        num_hidden_layers: 30,
-        num_attention_heads: 16,
-        num_key_value_heads: 8,
-        max_position_embeddings: 262144,
-        sliding_window: 1024,
-        hidden_size_per_layer_input: 0,
-        num_global_key_value_heads: 2,
-        attention_k_eq_v: true,
-        final_logit_softcapping: 30,
-        enable_moe_block: true,
-        num_experts: 128,
-        top_k_experts: 8,
-        moe_intermediate_size: 704,
-      },
-    },
-    'gemma-4-e2b': {
-      title: 'Gemma 4 E2B, text: 4.63B',
-      model: {
-        vocab_size: 262144,
-        hidden_size: 1536,
-        intermediate_size: 6144,
-        num_hidden_layers: 35,
-        num_attention_heads: 8,
-        num_key_value_heads: 1,
-        layer_types: E2B_LAYERS,
-        num_kv_shared_layers: 20,
-        use_double_wide_mlp: true,
-        final_logit_softcapping: 30,
-      },
-    },
-  },
   schema: gemma4Schema,
   rules: [
     ...WHOLE_HEAD_RULES,

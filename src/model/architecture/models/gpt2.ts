@@ -22,18 +22,6 @@ import {
 
 export const gpt2 = defineGpt({
   title: 'GPT-2',
-  presets: {
-    gpt2: {
-      title: 'GPT-2: 124M',
-      model: {
-        vocab_size: 50257,
-        n_positions: 1024,
-        n_embd: 768,
-        n_layer: 12,
-        n_head: 12,
-      },
-    },
-  },
   document: gptDocument(
     'gpt2',
     {

@@ -22,7 +22,7 @@ const { rope_theta, rope_scaling } = rotarySettings(10_000);
 /** Names of the head. */
 const HEADS = ['embed_out', 'lm_head'] as const;
 
-/** Whether a name is `own`, or that inside a larger model. */
+/** Whether a name is `own`, alone or inside a larger model. */
 const isOf = (name: string, own: string) => name === own || name.endsWith(`.${own}`);
 
 const ROTATED = partOfEachHead('rotary_pct');

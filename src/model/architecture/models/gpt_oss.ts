@@ -5,7 +5,7 @@ import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js
 import { rotaryIn, rotaryReading, scalingIn } from '../transformer/rotary.js';
 import { count, toggle, windowAt, windowSettings } from '../transformer/settings.js';
 
-/** Limit of the gate and of what it multiplies. */
+/** Limit of the gate and of the values that it multiplies. */
 const LIMIT = 7;
 
 /** YaRN, unless a file has other settings. */
@@ -23,28 +23,6 @@ const reading = rotaryReading({});
 export const gptOss = defineDecoder({
   title: 'gpt-oss: attention sinks, and experts with biases',
   architecture: 'mixture',
-  presets: {
-    'gpt-oss-20b': {
-      title: 'gpt-oss-20b: 20.9B',
-      model: {
-        vocab_size: 201088,
-        hidden_size: 2880,
-        intermediate_size: 2880,
-        num_hidden_layers: 24,
-        num_attention_heads: 64,
-        num_key_value_heads: 8,
-        rope_scaling: {
-          rope_type: 'yarn',
-          factor: 32,
-          original_max_position_embeddings: 4096,
-          beta_fast: 32,
-          beta_slow: 1,
-          truncate: false,
-        },
-        num_local_experts: 32,
-      },
-    },
-  },
   schema: decoderDocument(
     'gpt_oss',
     {

@@ -29,7 +29,10 @@ interface ExpertSettings {
   readonly hidden_act: ActivationWord;
 }
 
-/** Experts of a softmax over the chosen scores: one over all scores, divided by the sum of the chosen. */
+/**
+ * Experts weighted by a softmax over the chosen scores, which equals one over all scores, divided by the sum of the
+ * chosen.
+ */
 export function graniteExperts(
   name: string,
   config: ExpertSettings,

@@ -1,4 +1,4 @@
-/** Granite 4.0: Mamba-2 layers and a few with attention; experts beside a shared network, or the network alone. */
+/** Granite 4.0: Mamba-2 layers and a few with attention; experts with a shared network, or the network alone. */
 import * as z from 'zod';
 import { fusedProjection, linear } from '../constructors/basic-layers.js';
 import { gatedMlp } from '../constructors/feed-forward-layers.js';
@@ -37,66 +37,10 @@ function sharedMlp(name: string, hidden: number, inner: number, word: Activation
   });
 }
 
-/** Kinds of `count` layers, those at `attention` with attention. */
-const kinds = (count: number, attention: readonly number[]) =>
-  Array.from({ length: count }, (_, index) =>
-    attention.includes(index) ? ('full_attention' as const) : ('linear_attention' as const),
-  );
-
 export const graniteMoeHybrid = defineDecoder({
   ...GRANITE,
   title: 'Granite 4: Mamba-2, attention and experts',
   architecture: 'hybrid',
-  presets: {
-    'granite-4.0-h-350m': {
-      title: 'Granite 4.0 H 350M: 340M',
-      model: {
-        vocab_size: 100352,
-        hidden_size: 768,
-        shared_intermediate_size: 2048,
-        num_local_experts: 0,
-        num_experts_per_tok: 0,
-        num_hidden_layers: 32,
-        layer_types: kinds(32, [10, 13, 17, 27]),
-        num_attention_heads: 12,
-        num_key_value_heads: 4,
-        mamba_n_heads: 48,
-        mamba_d_head: 32,
-        mamba_d_state: 128,
-        mamba_n_groups: 1,
-        max_position_embeddings: 32768,
-        rms_norm_eps: 1e-5,
-        embedding_multiplier: 12,
-        attention_multiplier: 0.015625,
-        residual_multiplier: 0.246,
-        logits_scaling: 3,
-        tie_word_embeddings: true,
-      },
-    },
-    'granite-4.0-h-tiny': {
-      title: 'Granite 4.0 H Tiny: 6.94B',
-      model: {
-        vocab_size: 100352,
-        hidden_size: 1536,
-        intermediate_size: 512,
-        num_hidden_layers: 40,
-        num_attention_heads: 12,
-        num_key_value_heads: 4,
-        max_position_embeddings: 131072,
-        rms_norm_eps: 1e-5,
-        mamba_n_heads: 48,
-        mamba_d_state: 128,
-        layer_types: kinds(40, [5, 15, 25, 35]),
-        num_local_experts: 64,
-        num_experts_per_tok: 6,
-        embedding_multiplier: 12,
-        attention_multiplier: 0.0078125,
-        residual_multiplier: 0.22,
-        logits_scaling: 6,
-        tie_word_embeddings: true,
-      },
-    },
-  },
   schema: decoderDocument(
     'granitemoehybrid',
     {

@@ -1,4 +1,4 @@
-/** Hunyuan, dense: norms on queries and keys behind their rotation. */
+/** Hunyuan, dense: norms on queries and keys after their rotation. */
 import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { ntkBase } from '../rotary-scaling.js';
 import type { JsonObject } from '../transformer/config-keys.js';
@@ -8,7 +8,7 @@ import { attentionBias, gateActivation, LLAMA_SIZES } from '../transformer/setti
 
 const plain = rotaryReading({});
 
-/** With `alpha`, dynamic scaling is a larger base for every length, whatever the factor. */
+/** With `alpha`, dynamic scaling is a larger base for every length, regardless of the factor. */
 function baseIn(config: JsonObject): number | undefined {
   const {
     type,

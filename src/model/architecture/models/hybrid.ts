@@ -23,7 +23,6 @@ import { mambaLayer } from '../constructors/recurrent-layers.js';
 import {
   defineFamily,
   type ModelChange,
-  type Preset,
   type ProxyBounds,
   type ProxySetting,
   type Setting,
@@ -406,79 +405,6 @@ const confusions: readonly Confusion[] = [
   },
 ];
 
-// ── Presets ──────────────────────────────────────────────────────────────────────────────────────
-
-/** SRTE rows, rank and tying recommended by the published report. */
-export const RECOMMENDED = {
-  max_position_embeddings: 32768,
-  srte_encoding: 'learnable',
-  srte_share_across_layers: true,
-  srte_factorized_rank: 128,
-  tie_word_embeddings: true,
-} as const satisfies Partial<HybridConfig>;
-
-type ModelInput = z.input<typeof model>;
-
-const preset = (title: string, config: ModelInput): Preset<z.input<typeof schema>> => ({
-  title,
-  document: { model: config },
-});
-
-const presets = {
-  original: preset('Every layer has its own SRTE table', { srte_share_across_layers: false }),
-  shared: preset('One SRTE table for all layers', {}),
-  'rank-128': preset('One SRTE of rank 128 for all layers', { srte_factorized_rank: 128 }),
-  'rank-64': preset('One SRTE of rank 64 for all layers', { srte_factorized_rank: 64 }),
-  sincos: preset('Sines and cosines: an SRTE without parameters', { srte_encoding: 'sincos' }),
-  recommended: preset('Shared, rank 128, 32,768 positions, tied head', RECOMMENDED),
-  aggressive: preset('For the smallest size: 24 layers of 2048, rank 64', {
-    ...RECOMMENDED,
-    hidden_size: 2048,
-    num_layers: 24,
-    srte_factorized_rank: 64,
-  }),
-  memory: preset('For little memory: sincos, 16,384 positions', {
-    ...RECOMMENDED,
-    srte_encoding: 'sincos',
-    srte_factorized_rank: 0,
-    max_position_embeddings: 16384,
-  }),
-  performance: preset('For quality: 65,536 positions, rank 256', {
-    ...RECOMMENDED,
-    max_position_embeddings: 65536,
-    srte_factorized_rank: 256,
-  }),
-  'bench-60m': preset('A size for measuring forward passes', {
-    vocab_size: 6400,
-    hidden_size: 512,
-    num_layers: 8,
-    num_heads: 8,
-    window_size: 256,
-    global_heads: 2,
-    gate_rank: 64,
-    max_position_embeddings: 2048,
-  }),
-  tiny: preset('Small enough to run anywhere: for tests and first steps', {
-    vocab_size: 256,
-    hidden_size: 64,
-    num_layers: 2,
-    num_heads: 4,
-    window_size: 32,
-    global_heads: 1,
-    gate_rank: 16,
-    max_position_embeddings: 256,
-    srte_factorized_rank: 8,
-    tie_word_embeddings: true,
-  }),
-} as const satisfies Record<string, Preset<z.input<typeof schema>>>;
-
-/** The three variants proposed by the published report. */
-export const PROPOSED_PRESETS = [
-  'aggressive',
-  'memory',
-  'performance',
-] as const satisfies readonly (keyof typeof presets)[];
-
 // ── A smaller model of the same structure ────────────────────────────────────────────────────────
 
 const PROXY = { hidden: 256, layers: 4, vocabulary: 1024, positions: 2048 } as const;
@@ -520,7 +446,6 @@ export const hybrid = defineFamily({
   schema,
   rules,
   confusions,
-  presets,
   build,
   readOff,
   settingsFor,

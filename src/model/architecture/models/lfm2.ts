@@ -103,32 +103,6 @@ export const lfm2 = defineDecoder({
   ...LFM2,
   title: 'LFM2: gated short convolutions and attention',
   architecture: 'hybrid',
-  presets: {
-    'lfm2-350m': {
-      title: 'LFM2-350M: 354M',
-      model: {
-        vocab_size: 65536,
-        hidden_size: 1024,
-        intermediate_size: 6656,
-        num_hidden_layers: 16,
-        num_attention_heads: 16,
-        num_key_value_heads: 8,
-        full_attn_idxs: [2, 5, 8, 10, 12, 14],
-      },
-    },
-    'lfm2-1.2b': {
-      title: 'LFM2-1.2B: 1.17B',
-      model: {
-        vocab_size: 65536,
-        hidden_size: 2048,
-        intermediate_size: 12288,
-        num_hidden_layers: 16,
-        num_attention_heads: 32,
-        num_key_value_heads: 8,
-        full_attn_idxs: [2, 5, 8, 10, 12, 14],
-      },
-    },
-  },
   schema: plainDecoderDocument(
     'lfm2',
     {

@@ -1,4 +1,7 @@
-/** Llama 4, the text part: chunks in layers with RoPE, a temperature in those without, experts weighed at their input. */
+/**
+ * Llama 4, the text part: chunks in layers with RoPE, a temperature in those without, weights of experts applied to
+ * their input.
+ */
 import * as z from 'zod';
 import { chunkWindow } from '../constructors/attention-layers.js';
 import { plainRmsNorm } from '../constructors/basic-layers.js';

@@ -33,7 +33,7 @@ export const mambaSettings = {
   time_step_rank: stepRank,
 };
 
-/** The class takes an inner width of the file and does not read the factor then. */
+/** A warning for an inner width that contradicts the factor: transformers' class then ignores the factor. */
 const innerWidthRules = defineRules<{
   readonly model: {
     readonly hidden_size: number;
@@ -54,7 +54,7 @@ const innerWidthRules = defineRules<{
   },
 ]);
 
-/** Parts of both. */
+/** Parts of Mamba and Falcon Mamba. */
 export const MAMBA = {
   architecture: 'recurrent',
   rules: [...lengthRules('seq_length'), ...innerWidthRules],
@@ -75,16 +75,5 @@ export const mamba = defineTransformer({
   ...MAMBA,
   title: 'Mamba',
   schema,
-  presets: {
-    'mamba-130m': {
-      title: 'Mamba-130M',
-      model: {
-        vocab_size: 50280,
-        hidden_size: 768,
-        num_hidden_layers: 24,
-        state_size: 16,
-      },
-    },
-  },
   build: ({ model: config }) => recurrentModel(config, (name) => recurrentMamba(name, config)),
 });

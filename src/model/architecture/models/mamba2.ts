@@ -42,21 +42,6 @@ export const mamba2 = defineTransformer({
   title: 'Mamba-2',
   architecture: 'recurrent',
   schema,
-  presets: {
-    'mamba2-130m': {
-      title: 'Mamba2-130M',
-      model: {
-        vocab_size: 50288,
-        hidden_size: 768,
-        num_hidden_layers: 24,
-        num_heads: 24,
-        head_dim: 64,
-        state_size: 128,
-        n_groups: 1,
-        tie_word_embeddings: true,
-      },
-    },
-  },
   rules: [
     {
       severity: 'error',

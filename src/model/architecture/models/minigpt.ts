@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { groupBy } from '../../../base/text/words.js';
 import { rotary } from '../constructors/attention-layers.js';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
-import { defineFamily, type Preset } from '../family.js';
+import { defineFamily } from '../family.js';
 import { trainingHints } from '../training-section.js';
 import {
   causalModel,
@@ -26,7 +26,7 @@ import {
   tyingSettings,
 } from '../transformer/settings.js';
 
-/** Width of the feed-forward network that is not given, in widths of the model. */
+/** Default width of the feed-forward network, as a multiple of the model's width. */
 const MLP_EXPANSION = 4;
 
 const schema = transformerDocument('minigpt', {
@@ -51,7 +51,7 @@ const schema = transformerDocument('minigpt', {
   dropout: z.number().nullish().describe('Training only'),
 });
 
-/** Keys of the course's dictionaries and of its first configs, and the settings that they name. */
+/** Keys in the project's course and in its first configs, and the settings that they name. */
 const SETTING_NAMES = {
   num_layers: 'num_hidden_layers',
   n_layers: 'num_hidden_layers',
@@ -63,7 +63,6 @@ const SETTING_NAMES = {
   num_kv_heads: 'num_key_value_heads',
 } as const satisfies Record<string, keyof (typeof schema)['shape']['model']['shape']>;
 
-/** Names of each setting. */
 const minigptNames = (settings: Readonly<Record<string, string>>) =>
   Object.fromEntries(
     [...groupBy(Object.entries(settings), ([, setting]) => setting)].map(([setting, names]) => [
@@ -72,48 +71,12 @@ const minigptNames = (settings: Readonly<Record<string, string>>) =>
     ]),
   );
 
-type MinigptInput = z.input<typeof schema>;
-type ModelSizes = readonly [
-  vocabulary: number,
-  hidden: number,
-  layers: number,
-  heads: number,
-  keyValueHeads: number,
-  inner: number,
-  positions: number,
-];
-
-const preset = (title: string, sizes: ModelSizes): Preset<MinigptInput> => {
-  const [vocabulary, hidden, layers, heads, keyValueHeads, inner, positions] = sizes;
-  return {
-    title,
-    document: {
-      model: {
-        family: 'minigpt',
-        vocab_size: vocabulary,
-        hidden_size: hidden,
-        num_hidden_layers: layers,
-        num_attention_heads: heads,
-        num_key_value_heads: keyValueHeads,
-        intermediate_size: inner,
-        max_position_embeddings: positions,
-      },
-    },
-  };
-};
-
 export const minigpt = defineFamily({
   name: 'minigpt',
   title: 'MiniGPT: small decoders with grouped-query attention',
   schema,
   rules: DECODER_RULES,
   confusions: [],
-  presets: {
-    'minigpt-tiny': preset('MiniGPT tiny: 2.8M', [10_000, 128, 8, 4, 1, 384, 512]),
-    'minigpt-small': preset('MiniGPT small: 29.5M', [10_000, 384, 12, 12, 3, 1536, 1024]),
-    'minigpt-medium': preset('MiniGPT medium: 112M', [20_000, 640, 20, 16, 4, 2048, 2048]),
-    'minigpt-large': preset('MiniGPT large: 298M', [32_000, 768, 32, 24, 6, 3072, 4096]),
-  },
   dimensions: DECODER_DIMENSIONS,
   trainingHints,
   fromHuggingFace: huggingFaceReader(schema.shape.model, {

@@ -159,7 +159,7 @@ const isStretched = (config: MinimindConfig): boolean =>
 
 const ORIGINAL_POSITIONS = 2048;
 
-/** Fast turns of the formula with a ramp, which writes an attention_factor too. */
+/** Default beta_fast of the formula with a ramp, whose code also writes an attention_factor. */
 const BETA_FAST = 32;
 
 /**
@@ -309,39 +309,6 @@ export const minimind = defineTransformer({
       }),
     ),
   ],
-  presets: {
-    'minimind2-small': {
-      title: 'MiniMind2-Small: 25.8M',
-      model: { version: 2, hidden_size: 512, num_hidden_layers: 8 },
-    },
-    minimind2: {
-      title: 'MiniMind2: 104M',
-      model: { version: 2, hidden_size: 768, num_hidden_layers: 16 },
-    },
-    'minimind2-moe': {
-      title: 'MiniMind2-MoE: 145M, of which a token uses 92M',
-      model: { version: 2, hidden_size: 640, num_hidden_layers: 8, use_moe: true },
-    },
-    'minimind-3': {
-      title: 'MiniMind-3: 63.9M',
-      model: { version: 3, hidden_size: 768, num_hidden_layers: 8 },
-    },
-    'minimind-3-moe': {
-      title: 'MiniMind-3-MoE: 198M, of which a token uses 64M',
-      model: { version: 3, hidden_size: 768, num_hidden_layers: 8, use_moe: true },
-    },
-    'minimind-v1-small': {
-      title: 'MiniMind-V1-Small: 26.9M',
-      model: {
-        version: 2,
-        hidden_size: 512,
-        num_hidden_layers: 8,
-        num_attention_heads: 16,
-        num_key_value_heads: 8,
-        rope_theta: 10_000,
-      },
-    },
-  },
   dimensions: DECODER_DIMENSIONS,
   settingNames: SETTING_NAMES,
   huggingFace: { rotary: rotaryReading },

@@ -18,7 +18,7 @@ import { clipSetting, normEpsilon } from '../transformer/settings.js';
 const attentionIn = ({ attn_config: config }: JsonObject): JsonObject =>
   isObject(config) ? config : {};
 
-/** Values of `attn_config` that transformers computes with, whatever the file says. */
+/** Values of `attn_config` that transformers always uses, regardless of the file. */
 const FIXED = {
   alibi: true,
   alibi_bias_max: 8,

@@ -97,7 +97,7 @@ const schema = transformerDocument('nemotron_h', {
   experts_stored: expertsStored,
 });
 
-/** The least step is read here. */
+/** Harmless keys without the least step, which is a setting here. */
 const { time_step_min: _, ...OTHERS_HARMLESS }: HarmlessKeys = RECURRENT_HARMLESS;
 
 type NemotronH = z.output<typeof schema>['model'];

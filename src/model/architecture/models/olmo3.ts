@@ -17,29 +17,6 @@ const PATTERN = 4;
 
 export const olmo3 = defineDecoder({
   title: 'OLMo 3',
-  presets: {
-    'olmo-3-7b': {
-      title: 'OLMo 3 7B: 7.30B',
-      model: {
-        vocab_size: 100278,
-        hidden_size: 4096,
-        intermediate_size: 11008,
-        num_hidden_layers: 32,
-        num_attention_heads: 32,
-        num_key_value_heads: 32,
-        max_position_embeddings: 65536,
-        rope_scaling: {
-          rope_type: 'yarn',
-          factor: 8,
-          original_max_position_embeddings: 8192,
-          beta_fast: 32,
-          beta_slow: 1,
-          attention_factor: 1.2079441541679836,
-        },
-        rms_norm_eps: 1e-6,
-      },
-    },
-  },
   schema: decoderDocument(
     'olmo3',
     {

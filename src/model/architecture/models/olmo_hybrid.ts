@@ -20,7 +20,7 @@ import {
   toggle,
 } from '../transformer/settings.js';
 
-/** Always this, whatever rms_norm_eps is. */
+/** Epsilon of the gated norms, regardless of rms_norm_eps. */
 const GATED_NORM_EPS = 1e-5;
 const PATTERN = 4;
 
@@ -70,7 +70,7 @@ const olmoHybridSchema = decoderDocument(
 
 type OlmoHybridConfig = z.output<typeof olmoHybridSchema>['model'];
 
-/** A convolution of saved files. */
+/** Ending of a convolution's name in saved files. */
 const SAVED_CONV = '.linear_attn.q_conv1d.weight';
 
 /** Name of a norm in saved files. */
@@ -92,15 +92,15 @@ function deltaSizes(config: OlmoHybridConfig) {
 }
 
 /**
- * Two parts of three, as torch.chunk cuts: transformers 5 saves its joint convolution so, whatever the widths of
- * queries, keys and values.
+ * Channels of the first two of three parts, as torch.chunk cuts them. transformers 5 saves its joint convolution in
+ * these parts, regardless of the widths of queries, keys and values.
  */
 function thirdsOf(channels: number): readonly [number, number] {
   const first = Math.ceil(channels / 3);
   return [first, Math.min(first, channels - first)];
 }
 
-/** Names in a checkpoint with a convolution of this name, undefined without one. */
+/** Form of the names in a checkpoint; undefined without such a convolution. */
 function namesStored(stored: StoredShapes): 'saved' | 'in thirds' | 'held' | undefined {
   for (const name of stored.names()) {
     if (name.endsWith('.linear_attn.conv1d.weight')) return 'held';

@@ -17,19 +17,6 @@ const FIRST_ROW = 2;
 
 export const opt = defineGpt({
   title: 'OPT',
-  presets: {
-    'opt-125m': {
-      title: 'OPT-125M',
-      model: {
-        vocab_size: 50272,
-        hidden_size: 768,
-        ffn_dim: 3072,
-        num_hidden_layers: 12,
-        num_attention_heads: 12,
-        max_position_embeddings: 2048,
-      },
-    },
-  },
   document: gptDocument(
     'opt',
     {

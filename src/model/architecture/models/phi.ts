@@ -6,19 +6,6 @@ import { activationWord, normEpsilon, partOfHead, toggle } from '../transformer/
 
 export const phi = defineDecoder({
   title: 'Phi 1, 1.5 and 2',
-  presets: {
-    'phi-2': {
-      title: 'Phi-2: 2.78B',
-      model: {
-        vocab_size: 51200,
-        hidden_size: 2560,
-        intermediate_size: 10240,
-        num_hidden_layers: 32,
-        num_attention_heads: 32,
-        partial_rotary_factor: 0.4,
-      },
-    },
-  },
   schema: plainDecoderDocument(
     'phi',
     {

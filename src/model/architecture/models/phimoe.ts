@@ -26,13 +26,13 @@ const MIXTURE = {
   separate: { name: 'block_sparse_moe', router: 'gate' },
 } as const;
 
-/** A token always has two. */
+/** Experts of a token, fixed in the original code. */
 const CHOSEN = 2;
 
 const amplitude = z.number().nullish();
 const plain = rotaryReading({});
 
-/** Rotary settings without the amplitudes, which stand beside the others. */
+/** The config with rotary settings without the amplitudes, which are settings of their own. */
 const withoutAmplitudes = (config: JsonObject): JsonObject => {
   const {
     short_mscale: _,
@@ -95,7 +95,7 @@ const phimoeSchema = decoderDocument(
 
 type Phimoe = z.output<typeof phimoeSchema>['model'];
 
-/** transformers takes the short divisors for every length. */
+/** Rotary scaling, with the short divisors for every length as in transformers. */
 function stretched(config: Phimoe, headDim: number): RotaryScaling | undefined {
   const { short_mscale: short, long_mscale: long } = config;
   const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);

@@ -9,22 +9,6 @@ import {
 
 export const qwen3 = defineDecoder({
   title: 'Qwen 3: norms on queries and keys',
-  presets: {
-    'qwen3-0.6b': {
-      title: 'Qwen3-0.6B: 596M',
-      model: {
-        vocab_size: 151936,
-        hidden_size: 1024,
-        intermediate_size: 3072,
-        num_hidden_layers: 28,
-        num_attention_heads: 16,
-        num_key_value_heads: 8,
-        max_position_embeddings: 40960,
-        rope_theta: 1000000,
-        tie_word_embeddings: true,
-      },
-    },
-  },
   schema: decoderDocument(
     'qwen3',
     {

@@ -26,24 +26,6 @@ export const qwen35Inputs: DeltaInputBuilder = (name, { hidden, keys, values, va
 export const qwen35Text = defineDecoder({
   title: 'Qwen3.5, text only: gated DeltaNet, and attention in every fourth layer',
   architecture: 'hybrid',
-  presets: {
-    'qwen3.5-0.8b': {
-      title: 'Qwen3.5-0.8B, text: 752M',
-      model: {
-        vocab_size: 248320,
-        hidden_size: 1024,
-        intermediate_size: 3584,
-        num_hidden_layers: 24,
-        num_attention_heads: 8,
-        num_key_value_heads: 2,
-        head_dim: 256,
-        linear_num_key_heads: 16,
-        linear_num_value_heads: 16,
-        rope_theta: 10000000,
-        tie_word_embeddings: true,
-      },
-    },
-  },
   schema: decoderDocument(
     'qwen3_5_text',
     {

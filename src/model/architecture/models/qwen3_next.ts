@@ -14,21 +14,6 @@ import { count, hasExperts, sparseSettings, toggle } from '../transformer/settin
 export const qwen3Next = defineDecoder({
   title: 'Qwen3-Next: gated DeltaNet, attention in every fourth layer, and experts',
   architecture: 'hybrid',
-  presets: {
-    'qwen3-next-80b-a3b': {
-      title: 'Qwen3-Next 80B A3B: 79.7B',
-      model: {
-        vocab_size: 151936,
-        hidden_size: 2048,
-        intermediate_size: 5120,
-        num_hidden_layers: 48,
-        num_attention_heads: 16,
-        num_key_value_heads: 2,
-        max_position_embeddings: 262144,
-        rope_theta: 10000000,
-      },
-    },
-  },
   schema: decoderDocument(
     'qwen3_next',
     {

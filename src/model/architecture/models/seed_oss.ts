@@ -1,4 +1,4 @@
-/** Seed-OSS: Llama with biases at queries, keys and values. */
+/** Seed-OSS: Llama with biases on queries, keys and values. */
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { gateActivation, mlpBias, toggle } from '../transformer/settings.js';
 

@@ -47,7 +47,7 @@ import { inputWidth, outputWidth } from '../walk.js';
 
 const KINDS = ['linear_attention', 'hybrid'] as const;
 
-/** Hybrid layers of a config without a list, and the number of layers that it has then. */
+/** Defaults of a config without a list: its hybrid layers, and its number of layers. */
 const USUAL = { hybrid: [6, 12, 18, 24, 30, 36, 42, 47, 51], layers: 54 } as const;
 
 /** Epsilon of the norms inside the Mamba layers, which no key sets. */
@@ -185,7 +185,7 @@ const rules = defineRules<{ readonly model: Zamba2 }>([
 
 const LONG_CONTEXT = 16_384;
 
-/** The least step is read here. */
+/** Harmless keys without the least step, which is a setting here. */
 const { time_step_min: _, ...OTHERS_HARMLESS }: HarmlessKeys = RECURRENT_HARMLESS;
 
 /** A key that follows from others, which a file may repeat. */
@@ -300,7 +300,7 @@ function mambaOf(name: string, config: Zamba2): Layer {
 
 /** Place of a hybrid layer among those with the same shared block. */
 interface Group {
-  /** Number of the layer among the hybrid ones: its adapters have it. */
+  /** Number of the layer among the hybrid ones, which is part of the names of its adapters. */
   readonly order: number;
   /** Numbers of the adapters that only other layers read, where each layer has a block of its own. */
   readonly unread: readonly number[];
@@ -328,7 +328,10 @@ function sharedGroups(config: Zamba2): ReadonlyMap<number, Group> {
   return groups;
 }
 
-/** The tensors that layers at several places share have the name of the first, and aliases at the others. */
+/**
+ * Replaces tensors of a layer by those that layers at several places share: named after the first place, with aliases
+ * at the others.
+ */
 function sharedBy([first = '', ...others]: readonly string[]): Group['share'] {
   const known = new Map<string, Param>();
   const places = [first, ...others];
@@ -355,7 +358,7 @@ function sharedBy([first = '', ...others]: readonly string[]): Group['share'] {
   };
 }
 
-/** Attention and a network, without residual sums: it reads the input beside the embedding. */
+/** Attention and a network, without residual sums: it reads the input joined with the embedding. */
 function sharedBlock(
   block: string,
   config: Zamba2,

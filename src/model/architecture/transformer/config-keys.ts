@@ -55,7 +55,7 @@ export const unreadEach = (
   why?: string,
 ): LimitedKeys => Object.fromEntries(keys.map((key) => [key, unreadBut(allows, why)]));
 
-/** Keys of the class with a head for whole texts, in the families of GPT-2. */
+/** Keys of the class that classifies whole texts, in the families of GPT-2. */
 export const SUMMARY_KEYS: HarmlessKeys = harmless('of a head that classifies whole texts', [
   'summary_type',
   'summary_use_proj',

@@ -45,7 +45,7 @@ import { type ActivationWord, activationOf, headPath, isComposed } from './setti
 export interface CausalModel {
   readonly vocabulary: number;
   readonly hidden: number;
-  /** Where it differs from `hidden`. */
+  /** Width of the embedding, if it differs from `hidden`. */
   readonly embeddingWidth?: number;
   readonly positions: number;
   readonly tied: boolean;

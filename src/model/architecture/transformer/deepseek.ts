@@ -64,7 +64,7 @@ type RoutedDefaults = Omit<Defaults, 'sizes' | 'latent'>;
 
 const LATENT = { q_lora_rank: 1536, kv_lora_rank: 512, qk_nope_head_dim: 128 } as const;
 
-/** Keys of experts behind the first layers, chosen by groups. */
+/** Keys of experts in the layers after the first ones, chosen by groups. */
 export const routedSettings = (defaults: RoutedDefaults) => ({
   n_routed_experts: count(defaults.n_routed_experts, 'Experts to choose from'),
   n_shared_experts: z
@@ -356,7 +356,7 @@ export const correctedRouting =
     };
   };
 
-/** Keys of the layers behind the last block that predict further tokens. */
+/** Keys of the layers after the last block that predict further tokens. */
 export const predictionSettings = {
   num_nextn_predict_layers: z
     .int()

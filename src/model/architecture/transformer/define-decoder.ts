@@ -46,20 +46,12 @@ export type TransformerSchema = z.ZodObject<
   { model: z.ZodObject<{ family: z.ZodLiteral<string> }> } & typeof TRAINING_SECTIONS
 >;
 
-type SharedField = 'name' | 'confusions' | 'presets' | 'rules' | 'fromHuggingFace' | 'build';
-
-/** A ready model: its settings, without the family. */
-interface ModelPreset<Schema extends TransformerSchema> {
-  /** One-line purpose. */
-  readonly title: string;
-  readonly model: Omit<z.input<Schema>['model'], 'family'>;
-}
+type SharedField = 'name' | 'confusions' | 'rules' | 'fromHuggingFace' | 'build';
 
 export interface Transformer<Schema extends TransformerSchema>
   extends Omit<Family<Schema>, SharedField>,
     Partial<Pick<Family<Schema>, 'confusions'>>,
     Pick<Family<Schema>, 'rules' | 'build'> {
-  readonly presets?: Readonly<Record<string, ModelPreset<Schema>>>;
   /** Special features of its `config.json`. */
   readonly huggingFace?: Special;
   /**
@@ -72,7 +64,6 @@ export interface Transformer<Schema extends TransformerSchema>
 /** Defines a Hugging Face family with its own builder; a checkpoint only shows what `storedSettings` reads. */
 export function defineTransformer<Schema extends TransformerSchema>({
   huggingFace,
-  presets = {},
   ignoredOnLoad: onLoad,
   ignored,
   ...family
@@ -80,14 +71,9 @@ export function defineTransformer<Schema extends TransformerSchema>({
   const { model } = family.schema.shape;
   const usual = 'rope_theta' in model.shape ? [ROTARY_BUFFERS] : [];
   const name = model.shape.family.value;
-  const documents = Object.entries(presets).map(([preset, { title, model: settings }]) => [
-    preset,
-    { title, document: { model: { family: name, ...settings } } },
-  ]);
   return defineFamily<Schema>({
     name,
     confusions: [],
-    presets: Object.fromEntries(documents),
     trainingHints,
     fromHuggingFace: huggingFaceReader(model, huggingFace),
     settingsFor: tyingSettings,
@@ -129,7 +115,7 @@ export const plainDecoderDocument = <Name extends string, Own extends z.ZodRawSh
   });
 
 /** Settings that the defaults read. */
-interface DecoderSettings {
+type DecoderSettings = {
   readonly vocab_size: number;
   readonly hidden_size: number;
   readonly num_hidden_layers: number;
@@ -144,7 +130,7 @@ interface DecoderSettings {
   readonly attention_bias?: boolean;
   readonly tie_word_embeddings: boolean;
   readonly stored_prefix?: string | undefined;
-}
+};
 
 type DecoderSchema = TransformerSchema & z.ZodType<{ model: DecoderSettings }>;
 
@@ -162,7 +148,7 @@ export interface BlockInputs<Config> {
 interface DecoderFamily<Schema extends DecoderSchema>
   extends Omit<Family<Schema>, SharedField | 'dimensions'>,
     Partial<Pick<Family<Schema>, 'confusions' | 'rules'>>,
-    Pick<Transformer<Schema>, 'huggingFace' | 'ignoredOnLoad' | 'presets'> {
+    Pick<Transformer<Schema>, 'huggingFace' | 'ignoredOnLoad'> {
   /** Replaces the shared rules for heads, rotation and rotary scaling. */
   readonly headRules?: Family<Schema>['rules'];
   /** Whether some layers have a window that the config does not list, even without its size. */

@@ -108,7 +108,7 @@ interface ModelInputs<Config> {
   readonly hidden: number;
   readonly heads: number;
   readonly headDim: number;
-  /** The same, where every query head has its own key-value head. */
+  /** Layout of the heads; every query head has its own key-value head. */
   readonly layout: FilledHeads;
   /** Width inside the feed-forward network. */
   readonly inner: number;
@@ -143,7 +143,7 @@ interface GptFamily<Schema extends TransformerSchema>
   readonly headRules?: Family<Schema>['rules'];
   /** Names after the prefix. */
   readonly names: { readonly embedding: string; readonly blocks: string; readonly norm: string };
-  /** Names of the two norms of a block, for the usual one. */
+  /** Names of the two norms, for the usual block. */
   readonly norms?: readonly [attention: string, feedForward: string];
   /** Buffers in the blocks of old files. */
   readonly buffers?: readonly string[];

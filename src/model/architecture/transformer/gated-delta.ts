@@ -53,7 +53,7 @@ type DeltaConfig = SettingsOf<ReturnType<typeof deltaSettings>> & {
   readonly rms_norm_eps: number;
 };
 
-/** Value heads read whole key heads. */
+/** Key heads must divide the value heads. */
 export const DELTA_RULES = defineRules<{ readonly model: DeltaConfig }>([
   {
     severity: 'error',

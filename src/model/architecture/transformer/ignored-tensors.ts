@@ -11,7 +11,7 @@ export const ROTARY_BUFFERS = 'rotary_emb\\.inv_freq';
 /** Layers that predict further tokens, stored with the model. */
 export const PREDICTING = '^mtp.*';
 
-/** The part of a Qwen 3.5 that sees: the class around the text model has it, and that of the text model alone does not. */
+/** Vision part of a Qwen 3.5, which the class around the text model has, and that of the text model alone does not. */
 export const SEEING = '^model.visual.*';
 
 /** Entries for the regular expressions of a class. */

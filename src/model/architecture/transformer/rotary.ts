@@ -345,7 +345,7 @@ export const rotaryByLayer: RotaryReading = {
   },
 };
 
-// Queries that grow with their position, in steps of the training length
+// Queries that are scaled by their position, in steps of the training length
 
 const BETA = 'llama_4_scaling_beta';
 
@@ -372,7 +372,7 @@ export const temperatureOf = (config: TemperedConfig): Temperature => ({
 
 const plain = rotaryReading({});
 
-/** Rotary settings, without what they say about queries alone. */
+/** Rotary settings without those that only scale queries. */
 function withoutTemperature(rotary: JsonObject): JsonObject {
   const { [BETA]: _, max_position_embeddings: __, ...rest } = rotary;
   const { [TRAINED]: ___, ...others } = rest;
@@ -380,9 +380,9 @@ function withoutTemperature(rotary: JsonObject): JsonObject {
 }
 
 /**
- * Reader of rotary settings that have those of growing queries among them.
+ * Reader of rotary settings that include those for scaling queries.
  * @param defaults Rotary settings of a file without any.
- * @param known Leaves out further keys that are as they have to be.
+ * @param known Leaves out further keys that have the required values.
  */
 export function temperedReading(
   defaults: JsonObject,

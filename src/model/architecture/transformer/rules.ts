@@ -159,7 +159,6 @@ const NEEDED = {
   longrope: ['short_factor', 'long_factor'],
 } as const satisfies Record<RopeScaling['rope_type'], readonly (keyof RopeScaling)[]>;
 
-/** Keys of rotary scaling. */
 type ScalingKey = 'rope_scaling' | 'rope_local_scaling';
 
 type ScalingSettings = Partial<Record<ScalingKey, RopeScaling | null | undefined>>;
@@ -277,8 +276,8 @@ export const windowRules = (slidesByRule: (model: Windowed) => boolean = () => f
   ]);
 
 /**
- * Layers listed with a window while a flag disables all windows. Transformers 4 saves files of Qwen 2 MoE so; 5.18 reads
- * them, with a window of 0 tokens that hides every token, and other classes refuse such files.
+ * Layers listed with a window while a flag disables all windows. Transformers 4 saves files of Qwen 2 MoE in this form;
+ * 5.18 reads them, with a window of 0 tokens that hides every token, and other classes refuse such files.
  */
 export const usedWindowRules = (['error', 'warning'] as const).flatMap((severity) =>
   defineRules<{

@@ -2,7 +2,7 @@
  * Scales a Hugging Face model down to a small one of the same structure, using the keys of its document.
  * The number of heads shrinks with the width. The head width stays, because the rotation depends on it.
  */
-import type { ProxyBounds, ProxySetting } from '../family.js';
+import type { FamilyDocument, ProxyBounds, ProxySetting } from '../family.js';
 
 /** Upper bounds of a proxy's values, if its structure allows them. */
 const PROXY = { hidden: 256, layers: 6, vocabulary: 1024, positions: 2048, experts: 8 } as const;
@@ -46,11 +46,10 @@ type Model = Readonly<Record<string, unknown>>;
 
 /** Implements `Family.scaledDownProxy`. It only changes keys that the document sets. */
 export function decoderProxy(
-  document: unknown,
+  { model }: FamilyDocument,
   tokens: number,
   { width = PROXY.hidden, layers = PROXY.layers, experts }: ProxyBounds = {},
 ): readonly ProxySetting[] {
-  const { model } = document as { readonly model: Model };
   const widths = widthSettings(model, width);
   const settings = [
     ...widths,
@@ -125,7 +124,7 @@ function stateSpaceSettings(model: Model, widths: readonly ProxySetting[]): Prox
   const given = numberAt(model, 'mamba_d_ssm');
   const headDim = Math.floor((given ?? expand * hidden) / heads);
   const inner = expand * smaller;
-  // A width that heads as wide do not fill is shared by as many heads as have a divisor of it.
+  // If heads as wide as before do not fill the inner width, their width becomes a divisor of it.
   const width = inner % headDim === 0 ? headDim : greatestCommonDivisor(inner, headDim);
   const groupsKey = keyIn(model, ['mamba_n_groups', 'n_groups']);
   const groups = numberAt(model, groupsKey) ?? 1;

@@ -10,11 +10,11 @@ export type SettingsOf<Settings extends z.ZodRawShape> = z.output<z.ZodObject<Se
 
 // Settings that depend on the writer of a checkpoint, not on the model
 
-/** Prefix of the head's name, by the prefix of a language model inside one that also sees or hears. */
+/** Prefix of the head's name, by the prefix of a language model inside a multimodal one. */
 const INNER: Readonly<Record<string, string>> = {
   'model.language_model.': '',
   'language_model.model.': 'language_model.',
-  // As transformers 5 saves models that hear: it adds a prefix that is there already, and loads it all the same.
+  // transformers 5 saves audio models with a prefix that it adds once too often, and loads these files.
   'language_model.model.model.': 'language_model.',
   'language_model.': '',
   'model.text_model.': '',
@@ -27,13 +27,13 @@ const INNER: Readonly<Record<string, string>> = {
 export interface Prefixes {
   /** In files of the whole model: `transformer.` */
   readonly own: string;
-  /** In files of the bare model, where not all of it falls away. */
+  /** In files of the bare model, if a part of it remains there. */
   readonly bare?: string | undefined;
-  /** In memory, where it is another. */
+  /** In memory, if it differs. */
   readonly held?: string;
 }
 
-/** Prefix of the head, where a family's model is inside another with its head (BLIP-2), or without. */
+/** Prefix of the head by that of the blocks, for a model inside another one, with its head (BLIP-2) or without. */
 const innerPrefixes = ({ own, bare = '' }: Prefixes): ReadonlyMap<string, string> =>
   new Map([
     [`language_model.${own}`, 'language_model.'],
@@ -56,7 +56,7 @@ export const storedPrefix = (prefixes: Prefixes) =>
 
 const USUAL: Prefixes = { own: 'model.' };
 
-/** Path of the head, of this name in the model alone, beside the blocks of a prefix. */
+/** Path of the head for blocks with a prefix. @param head Its name in the model alone. */
 export const headPath = (prefix: string, prefixes = USUAL, head = 'lm_head'): string =>
   `${innerPrefixes(prefixes).get(prefix) ?? ''}${head}`;
 

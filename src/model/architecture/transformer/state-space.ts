@@ -157,7 +157,10 @@ export const stepLimit = z
   .default([0, null])
   .describe('Least and largest step; null: no limit');
 
-/** JSON has no infinity: transformers 5 writes an object, older files what JavaScript cannot read either. */
+/**
+ * Bounds of the steps in a `config.json`; null for infinity, which transformers 5 writes as an object, and older
+ * versions as a word.
+ */
 export function stepLimitIn(value: unknown): unknown {
   if (!Array.isArray(value)) return undefined;
   return value.map((bound) => (typeof bound === 'number' && Number.isFinite(bound) ? bound : null));
@@ -264,7 +267,7 @@ const OLD_LAYERS: Readonly<Record<string, string>> = {
   attention: 'full_attention',
 };
 
-/** List of kinds of layers, by their present names. */
+/** List of kinds of layers, by their current names. */
 export const layerTypesIn = (list: unknown): unknown =>
   Array.isArray(list)
     ? list.map((kind) =>

@@ -49,8 +49,8 @@ const MOST_NEAREST = 3;
 type Judged<Value extends bigint | number> = Omit<PublishedReport<Value>, 'unit' | 'difference'>;
 
 /**
- * The figures that a published number covers. If there are none: those of `otherwise`, those that it covers as a
- * number that was cut off instead of rounded, or the nearest.
+ * The figures that a published number covers. If there are none: those of `otherwise`, those that it covers as a number
+ * that was truncated instead of rounded, or the nearest.
  */
 export function judged(
   all: readonly Explanation<bigint>[],

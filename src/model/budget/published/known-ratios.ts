@@ -1,5 +1,5 @@
 /**
- * Figures of a model that are no counts of it, or no quotients of two: shapes, the scores of a context, the work that a
+ * Figures of a model other than parameter counts and their quotients: shapes, scores of a context, the work that a
  * cache saves, norms.
  */
 

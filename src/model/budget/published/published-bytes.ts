@@ -12,7 +12,6 @@ import { stateOf } from '../state.js';
 import type { CountingError, Explanation, PublishedReport } from './explanations.js';
 import { judged } from './explanations.js';
 
-/** A size that a model has. */
 interface Size {
   readonly reason: CountingError;
   readonly bytes: bigint;

@@ -10,7 +10,7 @@ import type { ProfileSetting } from '../profile-model.js';
 import type { Explanation, PublishedReport } from './explanations.js';
 import { judged } from './explanations.js';
 
-/** Contexts that publications use, besides the one of the profile. */
+/** Contexts that publications use, in addition to the one of the profile. */
 const CONTEXTS = [1, 512, 1024, 2048, 4096, 8192] as const;
 
 /** Tries the operations of the profile's setting, of one sequence of other contexts, and usual rules. */

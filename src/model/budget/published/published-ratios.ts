@@ -3,7 +3,7 @@
 import { percentText } from '../../../base/text/units.js';
 import { sumOf } from '../../../base/text/words.js';
 import type { PublishedRatio } from '../../../config/parse-published.js';
-import type { Family } from '../../architecture/family.js';
+import type { Family, FamilyDocument } from '../../architecture/family.js';
 import type { LanguageModel } from '../../architecture/layer.js';
 import { COMPONENTS } from '../../architecture/layer.js';
 import { hybrid } from '../../architecture/models/hybrid.js';
@@ -34,12 +34,12 @@ interface Compared {
 /** A model with the family and the document that it comes from. */
 export interface RatioModel {
   readonly family: Family;
-  readonly document: unknown;
+  readonly document: FamilyDocument;
   readonly model: LanguageModel;
 }
 
 /**
- * Tries the quotient of each two counts of a kind, for a percentage also what one saves against the other, and
+ * Tries the quotient of each two counts of a kind, for a percentage also the share that one saves of the other, and
  * quotients of other figures.
  */
 export function explainRatio(
@@ -69,7 +69,7 @@ export function explainRatio(
   return { unit, difference: null, ...judgedRatios(all, published) };
 }
 
-/** The figures that a ratio covers, rounded or cut off, or the nearest. */
+/** The figures that a ratio covers, rounded or truncated, or the nearest. */
 export function judgedRatios(
   all: readonly Explanation<number>[],
   { value, tolerance, above = tolerance }: PublishedRatio,
@@ -270,7 +270,7 @@ const cache = (id: string, text: string, value: number): Compared => ({
 });
 
 /** Totals and tables of the published SRTE strategies. */
-function srteCounts(family: Family, document: unknown, model: LanguageModel): Compared[] {
+function srteCounts(family: Family, document: FamilyDocument, model: LanguageModel): Compared[] {
   if (family.name !== hybrid.name) return [];
   const { model: config } = hybrid.schema.parse(document);
   const { rows } = compareSrte(config, { dtype: 'bf16', ranks: PUBLISHED_RANKS });
