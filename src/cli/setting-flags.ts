@@ -117,6 +117,7 @@ export const SETTING_FLAGS = {
   repeats: 'repeat',
   resume: 'resume',
   row: 'row',
+  runtime: 'runtime',
   saturate: 'saturate',
   save: 'save',
   scan: 'scan',

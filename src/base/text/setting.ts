@@ -120,6 +120,7 @@ export const SETTINGS = {
   repeats: 'timed runs',
   resume: 'whether an interrupted run continues',
   row: 'row of a table',
+  runtime: 'program that serves a model',
   saturate: 'whether overflowing values are clamped',
   save: 'file of a result',
   scan: 'whether values are searched for NaN',

@@ -78,7 +78,7 @@ export interface Simulated {
 }
 
 /** Share of simulated requests that fill the server before the measurement. */
-const WARM_UP = 0.2;
+const WARM_UP = 0.5;
 
 /** Answers that are measured for a few users; for more, one for each of them. */
 const FEWEST_ANSWERS = 16;
@@ -291,8 +291,7 @@ class Run {
 
   private admit(): void {
     const { places, batching } = this.server;
-    const inService = () =>
-      this.prefilling.length - this.nextPrefilling + this.decoding.length;
+    const inService = () => this.prefilling.length - this.nextPrefilling + this.decoding.length;
     if (batching === 'static' && inService() > 0) return;
     while (this.nextWaiting < this.waiting.length && inService() < places) {
       this.prefilling.push(this.waiting[this.nextWaiting++] as Request);
