@@ -80,8 +80,9 @@ export interface Simulated {
 /** Share of simulated requests that fill the server before the measurement. */
 const WARM_UP = 0.5;
 
-/** Answers that are measured for a few users; for more, one for each of them. */
+/** Answers that are measured: at least so many, and for each user one, or more where lengths differ. */
 const FEWEST_ANSWERS = 16;
+const ANSWERS_OF_UNEQUAL = 8;
 
 interface Request {
   readonly arrival: number;
@@ -114,6 +115,8 @@ class Run {
   private nextPrefilling = 0;
   private readonly decoding: Decoding[] = [];
   private startsTotal = 0;
+  /** Requests of the current static batch. */
+  private batch = 0;
   private nextArrival = Number.POSITIVE_INFINITY;
   private ended = 0;
   private measuredFrom = 0;
@@ -135,7 +138,8 @@ class Run {
     const isOpen = 'requestsPerSecond' in demand;
     if (isOpen) this.nextArrival = this.gap();
     else this.startUsers(demand.users);
-    const measured = isOpen ? demand.requests : Math.max(FEWEST_ANSWERS, demand.users);
+    const each = this.server.outputs.length > 1 ? ANSWERS_OF_UNEQUAL : 1;
+    const measured = isOpen ? demand.requests : each * Math.max(FEWEST_ANSWERS, demand.users);
     const unmeasured = isOpen ? Math.ceil(WARM_UP * demand.requests) : measured;
     if (unmeasured === 0) this.measure();
     while (this.ended < unmeasured + measured) {
@@ -167,7 +171,7 @@ class Run {
     const { places, batching } = this.server;
     const inService = batching === 'static' ? 0 : Math.min(users, places);
     for (let user = 0; user < inService; user++) {
-      const output = this.drawOutput();
+      const output = this.drawOutputInService();
       const taken = Math.floor(uniform53(this.random) * this.stepsOf(output));
       this.decode({ arrival: 0, output, left: 0 }, -taken);
     }
@@ -196,9 +200,11 @@ class Run {
     return Math.max(1, Math.min(toEnd, Math.ceil((this.nextArrival - this.now) / each)));
   }
 
-  /** Mean seconds of the next decoding steps. */
+  /** Mean seconds of the next decoding steps. A static batch also computes the places of answers that ended. */
   private decodingSeconds(steps: number): number {
-    return this.server.stepSeconds(0, this.decoding.length, this.meanContext((steps - 1) / 2));
+    const { batching, stepSeconds } = this.server;
+    const count = batching === 'static' ? this.batch : this.decoding.length;
+    return stepSeconds(0, count, this.meanContext((steps - 1) / 2));
   }
 
   private meanContext(later: number): number {
@@ -279,6 +285,8 @@ class Run {
     while (this.nextArrival <= this.now) {
       const at = this.nextArrival;
       this.arrive(at);
+      // It waited since it arrived, in the middle of a step.
+      this.requestSeconds += this.now - at;
       this.nextArrival = at + this.gap();
     }
   }
@@ -296,6 +304,7 @@ class Run {
     while (this.nextWaiting < this.waiting.length && inService() < places) {
       this.prefilling.push(this.waiting[this.nextWaiting++] as Request);
     }
+    this.batch = inService();
   }
 
   private pass(seconds: number): void {
@@ -314,6 +323,17 @@ class Run {
     const [first = 1] = outputs;
     if (outputs.length === 1) return first;
     return outputs[Math.floor(uniform53(this.random) * outputs.length)] ?? first;
+  }
+
+  /** Length of an answer in service: longer ones are there longer. */
+  private drawOutputInService(): number {
+    const { outputs } = this.server;
+    if (outputs.length === 1) return this.drawOutput();
+    const longest = Math.max(...outputs);
+    for (;;) {
+      const output = this.drawOutput();
+      if (uniform53(this.random) * longest <= output) return output;
+    }
   }
 
   private gap(): number {
