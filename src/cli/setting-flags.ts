@@ -115,6 +115,7 @@ export const SETTING_FLAGS = {
   recordKind: 'as',
   remeasure: 'remeasure',
   repeats: 'repeat',
+  reserve: 'reserve',
   resume: 'resume',
   row: 'row',
   runtime: 'runtime',

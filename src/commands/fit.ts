@@ -15,7 +15,7 @@ import {
   tableRequestOf,
 } from '../cli/flags/fit-flags.js';
 import { details, modelFlags, sourceOf } from '../cli/flags/flags.js';
-import { hardwareFlags, hardwareOf, ownHardware } from '../cli/flags/hardware-flags.js';
+import { hardwareFlags, hardwareOf, ownHardware, reservedBytes } from '../cli/flags/hardware-flags.js';
 import { pasteable } from '../cli/line-mistake.js';
 import { quote } from '../config/quote.js';
 import type { FitTableResult } from '../estimate/fit/fit-table.js';
@@ -122,7 +122,7 @@ export default class Fit extends BaseCommand {
       parameters: countParameters(loaded.model).parameters,
     };
     if (!isHardware(flags)) {
-      const request = tableRequestOf(loaded, flags);
+      const request = tableRequestOf(loaded, flags, reservedBytes(flags));
       const setting = tableSettingOf(request);
       const rows = fitTable(loaded.model, request);
       const result: FitTableResult = {

@@ -169,9 +169,9 @@ export default class TrainPlanCommand extends BaseCommand {
 
   /** The GPUs; their number is the flag's, else the file's. */
   async #cluster(flags: FlagsOf<typeof TrainPlanCommand>, { values }: TrainingSettings) {
-    const { gpu, gpus, hardware } = flags;
+    const { gpu, gpus, hardware, reserve } = flags;
     if (gpu === undefined && hardware === undefined) return undefined;
-    const asked = { gpu, gpus: gpus ?? values.gpus, hardware, quiet: flags.quiet };
+    const asked = { gpu, gpus: gpus ?? values.gpus, hardware, reserve, quiet: flags.quiet };
     return hardwareOf(
       { ...asked, 'this-machine': false, profile: undefined, remeasure: false } as Parameters<
         typeof hardwareOf

@@ -118,6 +118,7 @@ export const SETTINGS = {
   recordKind: 'kind of the records of a file',
   remeasure: 'whether this machine is measured again',
   repeats: 'timed runs',
+  reserve: 'memory of a GPU that other programs take',
   resume: 'whether an interrupted run continues',
   row: 'row of a table',
   runtime: 'program that serves a model',

@@ -459,6 +459,7 @@ export function refuseWithoutHardware(flags: Readonly<Record<string, unknown>>):
 export function tableRequestOf(
   loaded: Pick<ModelFile, 'family' | 'document' | 'model' | 'quantization' | 'storedType'>,
   flags: FitFlags,
+  reservedBytes?: number,
 ): TableRequest {
   const [gpu] = COMMON_HARDWARE;
   if (gpu === undefined) throw new Error('a table without rows');
@@ -479,6 +480,7 @@ export function tableRequestOf(
     training:
       flags.for === undefined || flags.for === 'training' ? (training?.setting ?? null) : null,
     lora: training?.loraSetting ?? null,
+    reservedBytes,
     adapters:
       flags.for === undefined
         ? ['lora', 'qlora']

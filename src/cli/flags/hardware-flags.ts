@@ -6,6 +6,7 @@ import { formatInteger } from '../../base/text/units.js';
 import { quote } from '../../config/quote.js';
 import { readDocument } from '../../config/read.js';
 import type { Cluster, Hardware } from '../../estimate/hardware/gpu.js';
+import { withReserved } from '../../estimate/hardware/gpu.js';
 import { clusterNamed, splitCount } from '../../estimate/hardware/gpus.js';
 import { hardwareOfDocument, onlyGpu } from '../../estimate/hardware/hardware-file.js';
 import type { MachineProfile } from '../../estimate/hardware/machine-profile.js';
@@ -13,7 +14,7 @@ import { gpuOfProfile } from '../../estimate/hardware/machine-profile.js';
 import { progressDisplay } from '../progress.js';
 import type { ParsedFlags } from './flags.js';
 import { COMPUTES, device, engine, threads } from './flags.js';
-import { count, unreadable } from './value-flags.js';
+import { bytesLimit, count, unreadable } from './value-flags.js';
 
 const MEASURED = { helpGroup: 'THIS MACHINE', dependsOn: ['this-machine'] };
 
@@ -32,6 +33,11 @@ export const hardwareFlags = {
     exclusive: ['this-machine'],
   }),
   gpus: count({ description: 'number of GPUs [default: 1, or all of a machine]' }),
+  reserve: bytesLimit({
+    description:
+      'memory per GPU for other programs: 0.6 to 2 GB for the system and a screen, more on a Mac [default: none; of a ' +
+      'shared memory, what the system keeps]',
+  }),
   hardware: Flags.string({
     helpValue: 'FILE',
     description: 'a YAML file with more GPUs and machines for --gpu',
@@ -83,6 +89,18 @@ export interface SelectedHardware extends Cluster {
  * @throws UserError when they name none, or an unknown one, and as `readDocument` and `machineProfile`.
  */
 export async function hardwareOf(
+  flags: HardwareFlags,
+  say: (choice: string) => void,
+): Promise<SelectedHardware> {
+  const selected = await selectedHardware(flags, say);
+  return { ...selected, gpu: withReserved(selected.gpu, reservedBytes(flags)) };
+}
+
+/** Bytes of `--reserve`. */
+export const reservedBytes = ({ reserve }: Pick<HardwareFlags, 'reserve'>): number | undefined =>
+  reserve === undefined ? undefined : Number(reserve);
+
+async function selectedHardware(
   flags: HardwareFlags,
   say: (choice: string) => void,
 ): Promise<SelectedHardware> {

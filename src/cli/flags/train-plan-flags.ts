@@ -173,6 +173,7 @@ export const trainPlanFlags = {
   }),
   gpu: { ...hardwareFlags.gpu, ...HARDWARE, exclusive: [] },
   gpus: { ...hardwareFlags.gpus, ...HARDWARE },
+  reserve: { ...hardwareFlags.reserve, ...HARDWARE },
   hardware: { ...hardwareFlags.hardware, ...HARDWARE, exclusive: [] },
   price: positive({
     ...HARDWARE,

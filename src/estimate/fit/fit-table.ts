@@ -2,8 +2,9 @@
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { SettingOrigin } from '../../model/budget/profile-model.js';
 import type { Cluster } from '../hardware/gpu.js';
-import { capacityOf } from '../hardware/gpu.js';
+import { capacityOf, withReserved } from '../hardware/gpu.js';
 import { COMMON_HARDWARE } from './common-hardware.js';
+import { linkedCluster } from './parallelism/linked-cluster.js';
 import { fewestForTraining } from './remedies/remedies.js';
 import type { ServingQuestion } from './serving/placed-serving.js';
 import { fewestForServing, placedServing } from './serving/placed-serving.js';
@@ -78,6 +79,8 @@ export interface TableRequest {
   readonly lora?: TrainingFitSetting | null;
   /** Columns of adapters; default: LoRA. */
   readonly adapters?: readonly ('lora' | 'qlora')[];
+  /** Memory of each GPU for other programs, in bytes. */
+  readonly reservedBytes?: number | undefined;
   readonly contextOrigin: SettingOrigin;
 }
 
@@ -168,6 +171,7 @@ export function fitTable(
     training,
     lora = training,
     adapters = ['lora'],
+    reservedBytes,
   }: Omit<TableRequest, 'contextOrigin'>,
 ): TableRow[] {
   const uses: readonly { readonly use: TableUse; readonly on: UseOn }[] = [
@@ -183,13 +187,16 @@ export function fitTable(
       })),
     ...(training ? [{ use: { use: 'train' } as const, on: trainingOn(model, training) }] : []),
   ];
-  return COMMON_HARDWARE.map(({ name, title, gpu, gpus, cluster }) => ({
-    name,
-    title,
-    unit: gpus,
-    memoryBytes: capacityOf(gpu).value,
-    cells: uses.map(({ use, on }) => ({ ...use, ...on(cluster) })),
-  }));
+  return COMMON_HARDWARE.map(({ name, title, gpu: whole, gpus, cluster }) => {
+    const gpu = withReserved(whole, reservedBytes);
+    return {
+      name,
+      title,
+      unit: gpus,
+      memoryBytes: capacityOf(gpu).value,
+      cells: uses.map(({ use, on }) => ({ ...use, ...on({ ...cluster, gpu }) })),
+    };
+  });
 }
 
 const servingOn =
@@ -204,19 +211,23 @@ const servingOn =
     });
     return {
       verdict,
-      gpus: fewest?.gpus ?? null,
-      ...(fewest?.cluster.machine !== cluster.machine && machineOf(fewest?.cluster)),
+      ...fewestOf(fewest?.cluster, cluster),
     };
   };
 
-const machineOf = (cluster: Cluster | undefined) =>
-  cluster?.machine === undefined ? {} : { machine: cluster.machine };
+/** The fewest GPUs of a cell, and the machine where it is not that of the row. */
+const fewestOf = (fewest: Cluster | undefined, { machine }: Cluster) => ({
+  gpus: fewest?.gpus ?? null,
+  ...(fewest?.machine !== undefined &&
+    fewest.machine !== machine && { machine: fewest.machine }),
+});
 
 const adaptersOn =
   (model: LanguageModel, setting: TrainingFitSetting, base: WeightFormat | undefined): UseOn =>
   (cluster) => {
     const { verdict, gpus } = loraOn(model, { ...setting, cluster }, base);
-    return { verdict, gpus };
+    const fewest = gpus === null ? undefined : linkedCluster(cluster, gpus);
+    return { verdict, ...fewestOf(fewest, cluster) };
   };
 
 const trainingOn =
@@ -225,5 +236,5 @@ const trainingOn =
     const asked = { ...setting, cluster };
     const { verdict } = fitTrainingMemory(model, asked);
     const fewest = verdict === 'fits' ? cluster : fewestForTraining(model, asked);
-    return { verdict, gpus: fewest?.gpus ?? null };
+    return { verdict, ...fewestOf(fewest, cluster) };
   };

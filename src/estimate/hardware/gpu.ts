@@ -2,7 +2,7 @@
 
 import { usageError } from '../../base/errors.js';
 import { setting } from '../../base/text/setting.js';
-import { v } from '../../model/budget/expression.js';
+import { sub, v } from '../../model/budget/expression.js';
 import type { Quantity } from '../../model/budget/figure.js';
 import { quantity } from '../../model/budget/figure.js';
 
@@ -176,14 +176,46 @@ export const bandwidthOf = ({ name, bandwidth, source }: Gpu): Quantity =>
     source,
   });
 
-/** Usable memory of a GPU, or the advertised memory if unknown. */
-export const capacityOf = ({ name, memoryBytes: memory, usable, source }: Gpu): Quantity =>
-  quantity({
+/** Usable memory of a GPU, or the advertised memory if unknown, less what was reserved for other programs. */
+export const capacityOf = (gpu: Gpu): Quantity => {
+  const { name, memoryBytes: memory, usable, source, reservedBytes } = gpu;
+  const known = usable
+    ? ([v({ usable: usable.bytes }), usable.source] as const)
+    : ([v({ memory }), source] as const);
+  const [whole, from] =
+    reservedBytes !== undefined && isShared(gpu)
+      ? ([v({ memory: sharedBytes(gpu) }), `${source}; shared with the processor`] as const)
+      : known;
+  const isReserved = reservedBytes !== undefined && reservedBytes > 0;
+  return quantity({
     label: `memory of ${name}`,
     unit: 'bytes',
-    formula: usable ? v({ usable: usable.bytes }) : v({ memory }),
-    source: usable?.source ?? source,
+    formula: isReserved ? sub(whole, v({ reserved: reservedBytes })) : whole,
+    source: isReserved ? `${from}; less the reserved memory` : from,
   });
+};
+
+/** Whether the memory is that of the processor, of which the operating system gives graphics a part. */
+export const isShared = ({ architecture }: Pick<Gpu, 'architecture'>): boolean =>
+  architecture !== undefined && MEMORY_OF[architecture] === 'lpddr';
+
+/** All of the memory that a processor and its graphics share: its chips hold powers of two. */
+const sharedBytes = ({ memoryBytes }: Gpu): number => (memoryBytes / 1e9) * GIB;
+
+/**
+ * GPU of which other programs take a part of the memory. Of a shared memory all else is left, instead of the part that
+ * the operating system gives graphics by default.
+ * @throws UserError when nothing is left.
+ */
+export function withReserved(gpu: Gpu, reservedBytes: number | undefined): Gpu {
+  if (reservedBytes === undefined) return gpu;
+  const reserved = { ...gpu, reservedBytes };
+  if (capacityOf(reserved).value > 0) return reserved;
+  throw usageError(
+    `${setting('reserve')}: expected less than the memory of ${gpu.name}, found all of it`,
+    `write less, as in ${setting('reserve', '2GB')}`,
+  );
+}
 
 /** Whether GPUs of this kind can share a model: they need links. */
 export const areLinked = ({ links }: Gpu): boolean => links.length > 0;
@@ -245,6 +277,8 @@ export interface Gpu {
    * the system.
    */
   readonly usable?: UsableMemory;
+  /** Memory reserved for other programs, such as a screen, in bytes; absent without `--reserve`. @real */
+  readonly reservedBytes?: number;
   /** Memory bandwidth as published, bytes per second. @real */
   readonly bandwidth: number;
   /**
@@ -328,7 +362,12 @@ export const publisher =
     architecture: GpuArchitecture,
     gigabytes: number,
     gigabytesPerSecond: number,
-    { peaks = {}, usable, links = PCIE_OF[architecture] ?? [], source }: PublishedGpu,
+    {
+      peaks = {},
+      usable = usualUsable(architecture, gigabytes),
+      links = PCIE_OF[architecture] ?? [],
+      source,
+    }: PublishedGpu,
   ): Gpu => ({
     name,
     title: `${maker}${model}`,
@@ -411,6 +450,12 @@ export const reportedByDriver = (gibibytes: number): UsableMemory => ({
     'not measured',
 });
 
+/** Usable memory of a card with the memory of another. */
+export const usableAs = (other: string, gibibytes: number): UsableMemory => ({
+  bytes: Math.floor(gibibytes * GIB),
+  source: `approximate: ${gibibytes} GiB, that of ${other}; not measured`,
+});
+
 /** GiB reserved by the driver beyond the total of nvidia-smi: 0.54 on an H100, 0.71 on a B200, rounded up. */
 const KEPT_BY_DRIVER = 0.75;
 
@@ -421,6 +466,33 @@ export const totalOfSmi = (mebibytes: number): UsableMemory => ({
     `approximate: ${mebibytes.toLocaleString('en')} MiB by nvidia-smi (aiconfigurator, systems, 2026), less ` +
     `${KEPT_BY_DRIVER} GiB that the driver keeps; not measured`,
 });
+
+/**
+ * Share of the chips that programs can use. Drivers report 7.78 of 8 GiB on an RTX 3070, 11.76 of 12 on an RTX 3060,
+ * 23.6 of 24 on an RTX 4090, 31.3 of 32 on an RTX 5090.
+ */
+const SHARE_OF_CHIPS = 0.97;
+
+/** Architectures whose labels in GB count GiB: chips hold powers of two. Of GDDR, error correction can take a part. */
+const LABELLED_IN_GIB: ReadonlySet<GpuArchitecture> = new Set([
+  ...(['sm70', 'sm75', 'sm80', 'sm86', 'sm89', 'sm90', 'sm120'] as const),
+  ...(['cdna1', 'cdna2', 'cdna3', 'cdna4', 'rdna3', 'rdna4', 'xe', 'xe2'] as const),
+]);
+
+/** Usable memory of a card without a published figure; undefined where its label does not count GiB. */
+function usualUsable(
+  architecture: GpuArchitecture,
+  gigabytes: number,
+): UsableMemory | undefined {
+  if (!LABELLED_IN_GIB.has(architecture)) return undefined;
+  // Drivers of AMD report 63.98 of 64 GiB on an MI250X, 191.98 of 192 on an MI300X.
+  const isWhole = architecture.startsWith('cdna') || architecture.startsWith('rdna');
+  const share = isWhole ? 0.995 : SHARE_OF_CHIPS;
+  return {
+    bytes: Math.floor(gigabytes * share * GIB),
+    source: `approximate: ${share * 100}% of ${gigabytes} GiB, as drivers report for similar cards; not measured`,
+  };
+}
 
 // Sources of several tables
 

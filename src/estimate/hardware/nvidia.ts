@@ -12,6 +12,7 @@ import {
   reportedByDriver,
   TECHPOWERUP,
   totalOfSmi,
+  usableAs,
 } from './gpu.js';
 
 const nvidia = publisher('nvidia', 'NVIDIA ');
@@ -111,6 +112,7 @@ export const NVIDIA_DATA_CENTER: readonly Gpu[] = [
   }),
   nvidia('l20', 'L20', 'sm89', 48, 864, {
     peaks: { half: 119.5, f8: 239 },
+    usable: usableAs('the L40S, which has the same memory', 44.3),
     source: 'everfir/gpu-database (2026): NVIDIA has no datasheet in public',
   }),
   nvidia('a100-40gb', 'A100 SXM4 40 GB', 'sm80', 40, 1555, A100_40GB),
@@ -153,6 +155,7 @@ export const NVIDIA_DATA_CENTER: readonly Gpu[] = [
   }),
   nvidia('h200-nvl', 'H200 NVL 141 GB', 'sm90', 141, 4800, {
     peaks: HOPPER_NVL_PEAKS,
+    usable: usableAs('the H200 SXM5, which has the same memory', 139.8),
     // A bridge connects two or four.
     links: linkBeforePcie('sm90', 'NVLink 4', 450, 4),
     source:
@@ -168,9 +171,10 @@ export const NVIDIA_DATA_CENTER: readonly Gpu[] = [
     links: GH200_NVL32,
     source: `NVIDIA GH200 Grace Hopper datasheet (2023), joined as in GH200 NVL32; ${H100_PAPER}`,
   }),
-  // 141 GB at 4.8 TB/s elsewhere (stas00, ml-engineering, accelerators); usable memory is unknown.
+  // 141 GB at 4.8 TB/s elsewhere (stas00, ml-engineering, accelerators).
   nvidia('gh200-144gb', 'GH200, 144 GB of HBM3e', 'sm90', 144, 4900, {
     peaks: HOPPER_PEAKS,
+    usable: usableAs('the H200, which has the same chips', 139.8),
     links: GH200_NVL32,
     source: `NVIDIA GH200 Grace Hopper datasheet (2024), joined as in GH200 NVL32; ${H100_PAPER}`,
   }),

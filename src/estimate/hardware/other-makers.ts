@@ -31,8 +31,32 @@ const STRIX_HALO = {
   peaks: { f32: 14.85, f16: 29.7 },
   source:
     'TechPowerUp, by reox007/RightNow-GPU-Database (2025), without its matrix cores; bandwidth: 256 bits of LPDDR5X-8000, ' +
-    'AMD specifications (2025), not verified; 62.47 GiB of 128 GB: unslothai/unsloth, pull request 7960',
+    'AMD specifications (2025), not verified',
 };
+
+/** Share of the memory that graphics of Ryzen AI Max can use: 108.62 of 127.78 GiB. */
+const SHARE_OF_STRIX_HALO = 0.85;
+
+/**
+ * Memory of Ryzen AI Max for graphics. Windows lets llama.cpp use 108.62 to 111.89 of 127.78 GiB, for three sizes of the
+ * dedicated memory; Linux half of it (62.47 GiB to PyTorch), until `ttm.pages_limit` is raised (to 96 GiB and more).
+ */
+const leftByStrixHalo = (gibibytes: number): UsableMemory => ({
+  bytes: Math.floor(gibibytes * SHARE_OF_STRIX_HALO * 2 ** 30),
+  source:
+    `approximate: ${SHARE_OF_STRIX_HALO * 100}% of ${gibibytes} GiB, as on Windows with 128 GiB (unslothai/unsloth, pull ` +
+    'request 10418); Linux leaves graphics half (pull request 7960), until the kernel parameter ttm.pages_limit is raised',
+});
+
+const ryzenAiMax = (gigabytes: number): Gpu =>
+  amd(
+    `ryzen-ai-max-395-${gigabytes}gb`,
+    `Ryzen AI Max+ 395, ${gigabytes} GB`,
+    'rdna3.5',
+    gigabytes,
+    256,
+    { ...STRIX_HALO, usable: leftByStrixHalo(gigabytes) },
+  );
 
 const AMD: readonly Gpu[] = [
   amd('mi100', 'Instinct MI100', 'cdna1', 32, 1228.8, {
@@ -102,12 +126,7 @@ const AMD: readonly Gpu[] = [
     peaks: { f32: 47.8, f16: 191, int8: 383 },
     source: EVERFIR,
   }),
-  amd('ryzen-ai-max-395-64gb', 'Ryzen AI Max+ 395, 64 GB', 'rdna3.5', 64, 256, STRIX_HALO),
-  amd('ryzen-ai-max-395-96gb', 'Ryzen AI Max+ 395, 96 GB', 'rdna3.5', 96, 256, STRIX_HALO),
-  amd('ryzen-ai-max-395-128gb', 'Ryzen AI Max+ 395, 128 GB', 'rdna3.5', 128, 256, {
-    ...STRIX_HALO,
-    usable: reportedByDriver(62.47),
-  }),
+  ...[64, 96, 128].map(ryzenAiMax),
 ];
 
 // Google, Amazon and Intel
@@ -222,16 +241,17 @@ const ON_MACOS_26: Readonly<Record<number, number>> = {
   128: 115_448.73,
 };
 
-/** Memory for graphics on every macOS: the limit up to version 15, because macOS 26 allows more. */
+/** Memory for graphics on macOS 26, or for sizes without a log on macOS 15, which leaves graphics less. */
 function leftByMacOs(gibibytes: number): UsableMemory {
   const newer = ON_MACOS_26[gibibytes];
-  const onNewer =
-    newer === undefined ? 'more, not known how much' : `${newer.toLocaleString('en')} MB`;
+  const older = Math.floor(upToMacOs15(gibibytes) * 2 ** 30);
+  const how =
+    newer === undefined
+      ? `up to macOS 15, of ${gibibytes} GiB; macOS 26 leaves graphics more, not known how much`
+      : `on macOS 26, of ${gibibytes} GiB; up to macOS 15, graphics have ${Math.floor(older / 1e6).toLocaleString('en')} MB`;
   return {
-    bytes: Math.floor(upToMacOs15(gibibytes) * 2 ** 30),
-    source:
-      `up to macOS 15, of ${gibibytes} GiB; macOS 26 leaves graphics ${onNewer} (Metal, recommendedMaxWorkingSetSize, ` +
-      'as llama.cpp logs it); sysctl iogpu.wired_limit_mb changes it',
+    bytes: newer === undefined ? older : Math.floor(newer * 1e6),
+    source: `${how} (Metal, recommendedMaxWorkingSetSize, as llama.cpp logs it); sysctl iogpu.wired_limit_mb changes it`,
   };
 }
 

@@ -164,12 +164,14 @@ function copyFound(document: ConfigDocument, config: JsonObject): LocatedFinding
   return [{ severity: 'warning', place: document.place(path, 'key'), path, finding }];
 }
 
-/** The quantization of a `config.json`; empty for any other document. */
+/** The quantization of a `config.json`, or of a document with a `model` section; empty for any other document. */
 export const quantizationOf = (document: ConfigDocument): QuantizationReading =>
-  isHuggingFace(document) ? readQuantization(document.value) : { doubts: [] };
+  isHuggingFace(document) || isRecord(document.value.model)
+    ? readQuantization(document.value)
+    : { doubts: [] };
 
 /** Warnings about unsupported parts of a quantization. */
-function quantizationFound(document: ConfigDocument): LocatedFinding[] {
+export function quantizationFound(document: ConfigDocument): LocatedFinding[] {
   const path = ['quantization_config'];
   const place = document.place(path, 'key');
   const { quantization, doubts } = quantizationOf(document);

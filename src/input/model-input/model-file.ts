@@ -172,8 +172,12 @@ function withStoredBits(described: LanguageModel, quantization: Quantization): L
  */
 async function translated(document: ConfigDocument, as: string | undefined) {
   if (isRecord(document.value.model)) {
-    const { asSections } = await import('./document-sections.js');
-    return { ours: await asSections(document, as) };
+    const { asSections, withoutQuantization } = await import('./document-sections.js');
+    const stored = await withoutQuantization(document);
+    return {
+      ours: await asSections(stored.document, as),
+      quantization: stored.quantization,
+    };
   }
   const { asOurDocument, quantizationOf, wholeKindOf } = await import('./hugging-face-document.js');
   return {

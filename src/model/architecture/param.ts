@@ -8,10 +8,10 @@ import { elementCount, shapeText } from '../../base/tensor/dtype.js';
 export const MAX_LAYERS = 2_000;
 
 /**
- * Maximum number of state dict names, including aliases and buffers. The largest known model, Kimi K2, has 60
- * layers of 384 experts with three matrices each: 69,120, and about a thousand more.
+ * Maximum number of state dict names, including aliases and buffers. Kimi K2 has 60 layers of 384 experts with three
+ * matrices each: 69,120, and about a thousand more. A model of 92 layers with 512 experts has about 142,000.
  */
-export const MAX_TENSORS = 100_000;
+export const MAX_TENSORS = 200_000;
 
 /** A valid config whose model is beyond the limits. */
 export class LimitError extends Error {

@@ -2,7 +2,6 @@
 
 import {
   nextCommand,
-  type SettingValues,
   setting,
   withoutSettings,
 } from '../../base/text/setting.js';
@@ -21,11 +20,12 @@ import { contextText } from '../profile/setting-notes.js';
 /** @param words The command line after `fit`, with the model. */
 export function fitTableReport(result: FitTableResult, words: readonly string[]): Report {
   const { rows } = result;
-  const best = bestRow(rows);
+  // Without any, the last row explains what is missing.
+  const best = bestRow(rows, 0) ?? rows.at(-1);
   return {
     verdict: { text: verdictText(result) },
     blocks: [table(rows), ...notes(result.setting)],
-    next: best && nextCommand('fit', withoutSettings(words), nextHardware(best)),
+    next: best && nextCommand('fit', withoutSettings(words), hardwareOf(best, 0)),
     data: dataTable(rows),
   };
 }
@@ -64,31 +64,33 @@ function verdictText({ file, parameters, rows }: FitTableResult): string {
   return `${modelName(file)} (${shortCount(parameters)} parameters): ${found.join(', ')}`;
 }
 
+/** Hardware of a use, as `--gpu` and `--gpus` name it: `l4`, `8 × h200`, `16 GPUs of dgx-h100`. */
 function smallestText(rows: readonly TableRow[], index: number): string {
-  const fitting = rows
-    .filter(({ unit }) => unit === 1)
-    .flatMap(({ name, memoryBytes, cells }) => {
-      const gpus = cells[index]?.gpus ?? null;
-      return gpus === null ? [] : [{ name, gpus, memoryBytes }];
-    });
-  const [first] = fitting.sort((a, b) => a.gpus - b.gpus || a.memoryBytes - b.memoryBytes);
-  if (first === undefined) return 'no listed GPU';
-  return first.gpus === 1 ? first.name : `${first.gpus} × ${first.name}`;
+  const best = bestRow(rows, index);
+  if (best === undefined) return 'no listed GPU';
+  const { gpu, gpus } = hardwareOf(best, index);
+  if (gpus === undefined) return gpu;
+  const isMachine = best.unit > 1 || gpu !== best.name;
+  return isMachine ? `${gpus} GPUs of ${gpu}` : `${gpus} × ${gpu}`;
 }
 
-/** Hardware on which the first use fits; without any, the last row explains what is missing. */
-function nextHardware({ name, unit, cells: [first] }: TableRow): SettingValues {
-  const { gpus = null, machine = name } = first ?? {};
+/** Flags of the hardware of a row on which a use fits. */
+function hardwareOf(
+  { name, unit, cells }: TableRow,
+  index: number,
+): { readonly gpu: string; readonly gpus?: number } {
+  const { gpus = null, machine = name } = cells[index] ?? {};
   return gpus === null || gpus <= unit ? { gpu: name } : { gpu: machine, gpus };
 }
 
-/** Smallest GPU for the first use that fits on one, else the hardware of which the fewest fit. */
-function bestRow(rows: readonly TableRow[]): TableRow | undefined {
-  const fits = rows.filter(({ unit, cells: [first] }) => unit === 1 && first?.gpus === 1);
-  const fewest = rows
-    .filter(({ cells: [first] }) => first?.gpus != null)
-    .sort((a, b) => (a.cells[0]?.gpus ?? 0) - (b.cells[0]?.gpus ?? 0));
-  return fits.sort((a, b) => a.memoryBytes - b.memoryBytes)[0] ?? fewest[0] ?? rows.at(-1);
+/** Smallest GPU for a use that fits on one, else the hardware of which the fewest GPUs fit; undefined without any. */
+function bestRow(rows: readonly TableRow[], index: number): TableRow | undefined {
+  const gpusOf = ({ cells }: TableRow) => cells[index]?.gpus ?? Number.POSITIVE_INFINITY;
+  const used = (row: TableRow) => Math.max(row.unit, gpusOf(row));
+  const [best] = rows
+    .filter((row) => gpusOf(row) < Number.POSITIVE_INFINITY)
+    .sort((a, b) => used(a) - used(b) || a.memoryBytes - b.memoryBytes);
+  return best;
 }
 
 const table = (rows: readonly TableRow[]): TableBlock =>

@@ -15,6 +15,7 @@ const hardware = (flags: Partial<HardwareFlags>) =>
     {
       gpu: undefined,
       gpus: undefined,
+      reserve: undefined,
       hardware: undefined,
       'this-machine': false,
       profile: undefined,

@@ -51,11 +51,11 @@ describe('blocks', () => {
 
   it('are refused at the first one if all together would have too many tensors', () => {
     const make = vi.fn((name: string) => block(name, 1000));
-    const names = blockNames('layers', 201, 'model.depth');
+    const names = blockNames('layers', 401, 'model.depth');
     const { path, message } = limitOf(() => stack(names, 'model.depth', make));
     expect(path).toBe('model.depth');
     expect(message).toBe(
-      'describes at least 201,000 tensor names, 1,000 in each of 201 layers; the limit is 100,000',
+      'describes at least 401,000 tensor names, 1,000 in each of 401 layers; the limit is 200,000',
     );
     expect(make).toHaveBeenCalledTimes(1);
   });
@@ -63,7 +63,7 @@ describe('blocks', () => {
   it('of growing size are refused at the first one beyond the limit', () => {
     const make = vi.fn((name: string, index: number) => block(name, index === 0 ? 1 : 50_000));
     const { message } = limitOf(() => stack(blockNames('layers', 100, 'model.n'), 'model.n', make));
-    expect(message).toBe('describes at least 100,001 tensor names; the limit is 100,000');
+    expect(message).toBe('describes at least 200,001 tensor names; the limit is 200,000');
     expect(make.mock.calls.length).toBeLessThanOrEqual(2 + MAX_TENSORS / 50_000);
   });
 });

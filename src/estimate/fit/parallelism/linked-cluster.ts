@@ -12,7 +12,9 @@ import { MOST_GPUS } from './parallelism.js';
 export function linkedCluster(cluster: Cluster, gpus: number): Cluster | undefined {
   const wider = { ...cluster, gpus };
   if (withoutLink(wider, gpus) === null) return wider;
-  const machine = MACHINES.find(({ gpu, network }) => gpu === cluster.gpu && network !== null);
+  const machine = MACHINES.find(
+    ({ gpu, network }) => gpu.name === cluster.gpu.name && network !== null,
+  );
   return machine && { gpu: cluster.gpu, gpus, network: machine.network, machine: machine.name };
 }
 

@@ -5,7 +5,7 @@ import { counted, joined, present } from '../../../base/text/words.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { Bounds } from '../../../model/budget/figure.js';
 import type { Cluster } from '../../hardware/gpu.js';
-import { areLinked, capacityOf } from '../../hardware/gpu.js';
+import { areLinked, capacityOf, withReserved } from '../../hardware/gpu.js';
 import { largest } from '../bounds.js';
 import { COMMON_HARDWARE } from '../common-hardware.js';
 import { withoutLink } from '../parallelism/collectives.js';
@@ -334,7 +334,9 @@ export function servingRemedies(model: LanguageModel, question: ServingQuestion)
   )
     .map((each) => ({
       ...each,
-      total: at({ cluster: { gpu: each.gpu, gpus, network: null } }),
+      total: at({
+        cluster: { gpu: withReserved(each.gpu, gpu.reservedBytes), gpus, network: null },
+      }),
     }))
     .find(({ total }) => total);
   return [

@@ -46,11 +46,19 @@ export const rotarySettings = (base: number) => ({
 interface Stretched {
   readonly rope_type?: string | null | undefined;
   readonly factor?: number | null | undefined;
+  readonly original_max_position_embeddings?: number | null | undefined;
 }
 
-/** Dynamic scaling begins where the others end: at `max_position_embeddings`, the training length. */
-export const longestInput = (positions: number, scaling: Stretched | null | undefined): number =>
-  scaling?.rope_type === 'dynamic' ? Math.floor(positions * (scaling.factor ?? 1)) : positions;
+/**
+ * Longest input. Dynamic scaling begins where the others end: at `max_position_embeddings`, the training length. YaRN
+ * reaches `factor` times the original length, although Qwen's model cards add it to a config without changing
+ * `max_position_embeddings`.
+ */
+export function longestInput(positions: number, scaling: Stretched | null | undefined): number {
+  const { rope_type: type, factor, original_max_position_embeddings: original } = scaling ?? {};
+  if (type === 'dynamic') return Math.floor(positions * (factor ?? 1));
+  return type === 'yarn' ? Math.max(positions, Math.floor((original ?? 0) * (factor ?? 1))) : positions;
+}
 
 /** YaRN's attention scaling for inputs `times` as long. */
 export const yarnAmplitude = (times: number, strength = 1): number =>
