@@ -218,8 +218,7 @@ const servingOn =
 /** The fewest GPUs of a cell, and the machine where it is not that of the row. */
 const fewestOf = (fewest: Cluster | undefined, { machine }: Cluster) => ({
   gpus: fewest?.gpus ?? null,
-  ...(fewest?.machine !== undefined &&
-    fewest.machine !== machine && { machine: fewest.machine }),
+  ...(fewest?.machine !== undefined && fewest.machine !== machine && { machine: fewest.machine }),
 });
 
 const adaptersOn =

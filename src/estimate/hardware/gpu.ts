@@ -217,6 +217,14 @@ export function withReserved(gpu: Gpu, reservedBytes: number | undefined): Gpu {
   );
 }
 
+/** GPU of which a program may use a share of the memory. */
+export function withMemoryShare(gpu: Gpu, memoryShare: number): Gpu {
+  const { value, source } = capacityOf(gpu);
+  const { reservedBytes: _, ...whole } = gpu;
+  const bytes = memoryShare * value;
+  return { ...whole, usable: { bytes, source: `${source}; of it, the chosen share` } };
+}
+
 /** Whether GPUs of this kind can share a model: they need links. */
 export const areLinked = ({ links }: Gpu): boolean => links.length > 0;
 
@@ -480,10 +488,7 @@ const LABELLED_IN_GIB: ReadonlySet<GpuArchitecture> = new Set([
 ]);
 
 /** Usable memory of a card without a published figure; undefined where its label does not count GiB. */
-function usualUsable(
-  architecture: GpuArchitecture,
-  gigabytes: number,
-): UsableMemory | undefined {
+function usualUsable(architecture: GpuArchitecture, gigabytes: number): UsableMemory | undefined {
   if (!LABELLED_IN_GIB.has(architecture)) return undefined;
   // Drivers of AMD report 63.98 of 64 GiB on an MI250X, 191.98 of 192 on an MI300X.
   const isWhole = architecture.startsWith('cdna') || architecture.startsWith('rdna');

@@ -1,10 +1,6 @@
 /** Report of `minimind fit` without hardware: common GPUs and machines, and what fits on each. */
 
-import {
-  nextCommand,
-  setting,
-  withoutSettings,
-} from '../../base/text/setting.js';
+import { nextCommand, setting, withoutSettings } from '../../base/text/setting.js';
 import { formatBytes, formatInteger, shortCount } from '../../base/text/units.js';
 import { counted, joined, modelName, present } from '../../base/text/words.js';
 import type {

@@ -57,7 +57,9 @@ interface Stretched {
 export function longestInput(positions: number, scaling: Stretched | null | undefined): number {
   const { rope_type: type, factor, original_max_position_embeddings: original } = scaling ?? {};
   if (type === 'dynamic') return Math.floor(positions * (factor ?? 1));
-  return type === 'yarn' ? Math.max(positions, Math.floor((original ?? 0) * (factor ?? 1))) : positions;
+  return type === 'yarn'
+    ? Math.max(positions, Math.floor((original ?? 0) * (factor ?? 1)))
+    : positions;
 }
 
 /** YaRN's attention scaling for inputs `times` as long. */

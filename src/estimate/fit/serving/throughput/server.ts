@@ -100,7 +100,7 @@ export function serversOf(model: LanguageModel, question: ServerQuestion): Serve
     stepTokens: runtimeFacts(runtimeOf(setting).name).stepTokens(cluster.gpu),
   };
   const stepSeconds = (bound: 'expected' | 'lower') =>
-    measuredSeconds(setting) ?? modelSeconds(served, question, bound);
+    withMeasured(setting, modelSeconds(served, question, bound));
   return {
     expected: { ...server, stepSeconds: stepSeconds('expected') },
     limit: { ...server, stepSeconds: stepSeconds('lower') },
@@ -162,13 +162,20 @@ function modelSeconds(
   };
 }
 
-/** Steps of measured times; undefined unless both are measured. */
-function measuredSeconds({ measured, prompt }: ServingFitSetting): StepSeconds | undefined {
-  const { tokenSeconds, prefillSeconds } = measured ?? {};
-  if (tokenSeconds === undefined || prefillSeconds === undefined) return undefined;
-  return (prefill, decoding) =>
-    (decoding > 0 ? tokenSeconds : 0) + (prefill / prompt) * prefillSeconds;
-}
+/** Steps of which some times were measured: a prompt, a decoding step, or both. */
+const withMeasured =
+  ({ measured = {}, prompt }: ServingFitSetting, own: StepSeconds): StepSeconds =>
+  (prefill, decoding, context) => {
+    const { tokenSeconds, prefillSeconds } = measured;
+    if (tokenSeconds === undefined && prefillSeconds === undefined) {
+      return own(prefill, decoding, context);
+    }
+    const decoded = decoding === 0 ? 0 : (tokenSeconds ?? own(0, decoding, context));
+    if (prefill === 0) return decoded;
+    const read =
+      prefillSeconds === undefined ? own(prefill, 0, context) : (prefill / prompt) * prefillSeconds;
+    return decoded + read;
+  };
 
 /** Sequences that a replica serves at a time: those that fit, and that the program takes. */
 function roomOf(model: LanguageModel, question: ServerQuestion) {
@@ -183,10 +190,13 @@ function roomOf(model: LanguageModel, question: ServerQuestion) {
   );
   const bytesOf = bytesOfSequences(model, question);
   const { value: capacity } = capacityOf(cluster.gpu);
+  // A share that the user chose is already the memory of the GPU.
+  if (setting.runtime?.isMemoryChosen) {
+    return { places: largest(most, (count) => bytesOf(count) <= capacity), memoryShare };
+  }
   const placesAt = (share: number) => largest(most, (count) => bytesOf(count) <= share * capacity);
   const places = placesAt(memoryShare);
-  const isShareFixed = setting.runtime?.isMemoryChosen === true || memoryShare === 1;
-  if (places > 0 || isShareFixed) return { places, memoryShare };
+  if (places > 0 || memoryShare === 1) return { places, memoryShare };
   // The usual share of the program is too small for this model; all of the memory may be enough.
   return { places: placesAt(1), memoryShare: 1 };
 }

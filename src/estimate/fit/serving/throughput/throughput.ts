@@ -4,10 +4,13 @@ import { div, mul, v } from '../../../../model/budget/expression.js';
 import type { Bounds, Quantity } from '../../../../model/budget/figure.js';
 import { quantity } from '../../../../model/budget/figure.js';
 import { byBound, largest } from '../../bounds.js';
-import type { RuntimeName } from './runtimes.js';
+import { rateOf, stepSeconds } from '../roofline.js';
+import type { ServingFitSetting } from '../serving-work.js';
+import { decodeWork, servedModel } from '../serving-work.js';
+import type { Launching, RuntimeName } from './runtimes.js';
 import { RUNTIMES } from './runtimes.js';
 import type { NoServer, ServerQuestion, Servers } from './server.js';
-import { outputsOf, runtimeOf, serversOf } from './server.js';
+import { outputsOf, runtimeOf, serversOf, servingRates } from './server.js';
 import { THROUGHPUT_SPREAD } from './server-shares.js';
 import type { Batching, Server, Simulated } from './simulation.js';
 import { simulate } from './simulation.js';
@@ -57,12 +60,16 @@ export interface ServerLoad {
 export interface ServerThroughput {
   /** Name of the program for `--runtime`. */
   readonly runtime: RuntimeName;
+  /** Name of the program for people. */
+  readonly runtimeTitle: string;
   /** Whether the user named the program. */
   readonly isRuntimeChosen: boolean;
   /** Defaults of the program, and their source. */
   readonly runtimeSource: string;
   /** How kernels are launched. */
-  readonly launching: 'graphs' | 'eager';
+  readonly launching: Launching;
+  /** Tokens per second of a single user with each way to launch kernels; null for a measured time. */
+  readonly oneUser: Readonly<Record<Launching, Quantity>> | null;
   /** How prompts and answers share the steps. */
   readonly batching: Batching;
   /** Share of the memory that the program uses. @real */
@@ -108,9 +115,11 @@ export function serverThroughput(
   const users = usersAt(minSpeed);
   return {
     runtime: runtime.name,
+    runtimeTitle: RUNTIMES[runtime.name].title,
     isRuntimeChosen: runtime.isChosen,
     runtimeSource: RUNTIMES[runtime.name].source,
     launching: runtime.launching,
+    oneUser: setting.measured?.tokenSeconds === undefined ? oneUserOf(model, setting) : null,
     batching: runtime.batching,
     memoryShare: servers.memoryShare,
     outputs: outputsOf(setting),
@@ -123,6 +132,20 @@ export function serverThroughput(
       upper: replicas * usersAt(minSpeed / THROUGHPUT_SPREAD.upper),
     },
   };
+}
+
+/** Speed of decoding at the context, without a draft model. */
+function oneUserOf(
+  model: LanguageModel,
+  setting: ServingFitSetting,
+): Readonly<Record<Launching, Quantity>> {
+  const work = decodeWork(servedModel(model, setting), setting.context);
+  const at = (launching: Launching) => {
+    const runtime = { ...runtimeOf(setting), launching };
+    const { value } = stepSeconds(work, servingRates({ ...setting, runtime }), 1, 'expected');
+    return rateOf(value, 1);
+  };
+  return { graphs: at('graphs'), eager: at('eager') };
 }
 
 /** Largest number of users of a replica who have a speed at the median; more users are never faster. */
