@@ -277,16 +277,21 @@ const FLAGS: readonly (readonly [meaning: string, names: string])[] = [
     'tokenizer',
     'tokenizer-name-or-path,tokenizer-path,tokenizer-name,tokenizer-file,tokenizer-model,vocab-file,tok',
   ],
+  [
+    'gpu-memory-utilization',
+    'mem-fraction-static,kv-cache-free-gpu-memory-fraction,free-gpu-memory-fraction',
+  ],
+  ['eager', 'enforce-eager,disable-cuda-graph'],
+  ['qps', 'request-rate,rps'],
+  ['draft-tokens', 'num-speculative-tokens,speculative-num-draft-tokens,draft-max'],
+  ['draft', 'speculative-model,speculative-draft-model-path,model-draft,md'],
+  ['chunked-prefill', 'enable-chunked-prefill'],
   ['save=model.onnx', 'format=onnx,to=onnx,to-onnx'],
   ['seed', 'manual-seed,rng-seed,s'],
   ['stop', 'stop-sequence,stop-token,r,reverse-prompt,eos'],
   ['system', 'system-prompt,sys'],
   ['min-lr', 'min-learning-rate,lr-min,learning-rate-min,eta-min'],
-  [
-    '<none>',
-    'ngl,n-gpu-layers,gpu-layers,n-cpu-moe,gpu-memory-utilization,mem-fraction-static,split-mode,' +
-      'main-gpu,enforce-eager',
-  ],
+  ['<none>', 'ngl,n-gpu-layers,gpu-layers,n-cpu-moe,split-mode,main-gpu'],
   [
     '',
     'stream,do-sample,sample,trust-remote-code,use-cache,' +

@@ -118,6 +118,7 @@ export const SETTING_FLAGS = {
   reserve: 'reserve',
   resume: 'resume',
   row: 'row',
+  runtime: 'runtime',
   saturate: 'saturate',
   save: 'save',
   scan: 'scan',

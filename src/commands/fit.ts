@@ -146,7 +146,8 @@ export default class Fit extends BaseCommand {
     const { profile = null, ...cluster } = await hardwareOf(flags, (choice) =>
       this.note(flags, choice),
     );
-    const fits = fitsOf(loaded.model, fitRequestOf(loaded, cluster, flags));
+    const draft = flags.draft === undefined ? undefined : await draftModel(flags.draft);
+    const fits = fitsOf(loaded.model, fitRequestOf(loaded, cluster, flags, draft));
     if (fits.training) {
       const { setting } = fits.training;
       const { replicas } = parallelismOf(loaded.model, setting);
@@ -185,6 +186,10 @@ export default class Fit extends BaseCommand {
 
 /** Requests of a batch by default. */
 const USUAL_BATCH = 32;
+
+/** Description of a draft model. */
+const draftModel = async (name: string) =>
+  (await (await openModelSource(name, {})).model([])).model;
 
 /** @throws UserError for `--output-mix` with a training. */
 function refuseMixOfTraining(flags: FitFlags): void {

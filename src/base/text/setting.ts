@@ -121,6 +121,7 @@ export const SETTINGS = {
   reserve: 'memory of a GPU that other programs take',
   resume: 'whether an interrupted run continues',
   row: 'row of a table',
+  runtime: 'program that serves a model',
   saturate: 'whether overflowing values are clamped',
   save: 'file of a result',
   scan: 'whether values are searched for NaN',

@@ -15,6 +15,10 @@ import { parallelismOf } from '../../estimate/fit/parallelism/parallelism.js';
 import type { Purpose } from '../../estimate/fit/purpose.js';
 import { weightLayout } from '../../estimate/fit/serving/quantized.js';
 import type { ServingFitSetting } from '../../estimate/fit/serving/serving-work.js';
+import { RUNTIME_NAMES, runtimeSetting } from '../../estimate/fit/serving/throughput/runtimes.js';
+import type { Batching } from '../../estimate/fit/serving/throughput/simulation.js';
+import { BATCHINGS } from '../../estimate/fit/serving/throughput/simulation.js';
+import { USUAL_SPEED } from '../../estimate/fit/serving/throughput/throughput.js';
 import type { WeightDtype } from '../../estimate/fit/serving/weight-types.js';
 import {
   parseWeightDtype,
@@ -29,6 +33,7 @@ import type {
 } from '../../estimate/fit/training/training-setting.js';
 import { CONVENTIONS } from '../../estimate/fit/training/training-setting.js';
 import type { Cluster } from '../../estimate/hardware/gpu.js';
+import { withMemoryShare } from '../../estimate/hardware/gpu.js';
 import type { ModelFile } from '../../input/model-input/model-file.js';
 import type { TrainingHints } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
@@ -67,6 +72,9 @@ const weightDtype = Flags.custom<WeightDtype>({
   },
 });
 
+/** Tokens that a draft model makes for a step (vLLM, speculative decoding: num_speculative_tokens 5). */
+const USUAL_DRAFT = 5;
+
 /** Flags of training and of serving. */
 export const fitFlags = {
   context: settingFlags.context,
@@ -78,7 +86,7 @@ export const fitFlags = {
     ...SPREAD,
     helpValue: 'N',
     description:
-      'price of a GPU for an hour, as in 2.50; shows the cost of --qps or --train-tokens',
+      'price of a GPU for an hour, as in 2.50; shows the cost of tokens, of --qps or of --train-tokens',
   }),
 
   'micro-batch': count({
@@ -184,13 +192,67 @@ export const fitFlags = {
   qps: positive({
     ...SERVING,
     helpValue: 'N',
-    description: 'requests per second',
-    dependsOn: ['p95'],
+    description: 'requests per second: shows the GPUs that they need',
   }),
   p95: duration({
     ...SERVING,
-    description: 'time limit for the last token of 95% of the requests, as in 500ms',
+    description:
+      'time limit for the last token of 95% of the requests, as in 500ms [default: the output at --min-speed]',
     dependsOn: ['qps'],
+  }),
+  'min-speed': positive({
+    ...SERVING,
+    helpValue: 'N',
+    description: `tokens per second that each user of a server needs [default: ${USUAL_SPEED}]`,
+  }),
+  runtime: Flags.option({
+    ...SERVING,
+    options: RUNTIME_NAMES,
+    description:
+      'program that serves [default: llama.cpp for types of GGUF files and on Apple chips, else vllm]',
+  } as const)(),
+  eager: Flags.boolean({
+    ...SERVING,
+    description: 'launch each kernel by itself, without CUDA graphs [default: as the program does]',
+  }),
+  'gpu-memory-utilization': share({
+    ...SERVING,
+    helpValue: 'SHARE',
+    description: 'share of the memory for serving, as in 0.9 [default: that of the program]',
+  }),
+  'chunked-prefill': Flags.boolean({
+    ...SERVING,
+    allowNo: true,
+    description: 'prompts in chunks beside decoding, or whole prompts in steps of their own',
+    exclusive: ['batching'],
+  }),
+  batching: Flags.option({
+    ...SERVING,
+    options: BATCHINGS,
+    description:
+      'prompts in chunks (chunked), whole prompts in steps of their own (whole), or batches that end before the next begins (static)',
+  } as const)(),
+  'prefix-cache': share({
+    ...SERVING,
+    helpValue: 'SHARE',
+    description: 'share of each prompt that a prefix cache holds, as in 0.5',
+  }),
+  draft: Flags.string({
+    ...SERVING,
+    helpValue: 'MODEL',
+    description: 'model that drafts tokens for speculative decoding',
+    dependsOn: ['acceptance'],
+  }),
+  acceptance: share({
+    ...SERVING,
+    helpValue: 'SHARE',
+    description: 'probability that a drafted token is accepted, as in 0.7',
+    dependsOn: ['draft'],
+  }),
+  'draft-tokens': count({
+    ...SERVING,
+    description: `tokens that are drafted for a step [default: ${USUAL_DRAFT}]`,
+    dependsOn: ['draft'],
   }),
 };
 
@@ -352,7 +414,7 @@ function servingSettingOf(
   return {
     contextOrigin: both !== undefined && flags.context === undefined ? 'flag' : origins.context,
     setting: {
-      cluster,
+      cluster: limitedMemory(cluster, flags['gpu-memory-utilization']),
       weights: {
         ...usual,
         groupSize: flags['group-size'] ?? storedGroup ?? usual.groupSize,
@@ -367,18 +429,57 @@ function servingSettingOf(
       prompt: brings,
       output: gets,
       load:
-        flags.qps === undefined || flags.p95 === undefined
+        flags.qps === undefined
           ? undefined
-          : { requestsPerSecond: flags.qps, p95Seconds: flags.p95 },
+          : {
+              requestsPerSecond: flags.qps,
+              p95Seconds: flags.p95 ?? gets / (flags['min-speed'] ?? USUAL_SPEED),
+            },
       measured: measuredOf(flags),
       tensorParallel: flags['tensor-parallel'] ?? 1,
+      ...serverSettings(flags, cluster, dtype),
     },
   };
+}
+
+/** Settings of the program that serves, and of its requests. */
+function serverSettings(flags: FitFlags, { gpu }: Cluster, dtype: WeightDtype) {
+  const { draft, acceptance } = flags;
+  return {
+    runtime: runtimeSetting(
+      {
+        name: flags.runtime,
+        launching: flags.eager ? 'eager' : undefined,
+        batching: batchingWish(flags),
+        memoryShare: flags['gpu-memory-utilization'],
+      },
+      gpu,
+      dtype,
+    ),
+    minSpeed: flags['min-speed'] ?? USUAL_SPEED,
+    prefixCache: flags['prefix-cache'] ?? 0,
+    ...(flags['output-mix'] && { outputMix: flags['output-mix'] }),
+    ...(draft !== undefined &&
+      acceptance !== undefined && {
+        draft: { name: draft, acceptance, tokens: flags['draft-tokens'] ?? USUAL_DRAFT },
+      }),
+  };
+}
+
+function batchingWish({ batching, 'chunked-prefill': chunked }: FitFlags): Batching | undefined {
+  if (batching !== undefined || chunked === undefined) return batching;
+  return chunked ? 'chunked' : 'whole';
 }
 
 /** Type of the cache for weights of a type: 16 bits or more. */
 const usualCache = (dtype: WeightDtype): Dtype =>
   dtype === 'f32' || dtype === 'f16' ? dtype : 'bf16';
+
+/** GPUs of which serving may use a share of the memory. */
+function limitedMemory(cluster: Cluster, memoryShare: number | undefined): Cluster {
+  if (memoryShare === undefined) return cluster;
+  return { ...cluster, gpu: withMemoryShare(cluster.gpu, memoryShare) };
+}
 
 function measuredOf(flags: FitFlags): ServingFitSetting['measured'] {
   const { 'token-time': tokenSeconds, 'prefill-time': prefillSeconds } = flags;
@@ -438,6 +539,14 @@ const OF_HARDWARE = [
   'token-time',
   'prefill-time',
   'qps',
+  'min-speed',
+  'runtime',
+  'eager',
+  'gpu-memory-utilization',
+  'chunked-prefill',
+  'batching',
+  'prefix-cache',
+  'draft',
   'check',
   'explain',
 ] as const;
@@ -497,13 +606,13 @@ export function refuseContradictions(flags: FitFlags): void {
   refuseLonePrice(flags);
 }
 
-/** @throws UserError for a price without a time to multiply it with. */
+/** @throws UserError for a price of a training without its tokens; a server has its own time. */
 function refuseLonePrice(flags: FitFlags): void {
-  const { price, qps, 'train-tokens': trainTokens } = flags;
-  if (price === undefined || qps !== undefined || trainTokens !== undefined) return;
+  const { price, 'train-tokens': trainTokens } = flags;
+  if (price === undefined || trainTokens !== undefined || purposeOf(flags) === 'serving') return;
   throw usageError(
-    '--price requires a load or the tokens of a training',
-    'add --train-tokens 300e9, or --qps and --p95 for serving',
+    '--price requires the tokens of a training',
+    'add --train-tokens 300e9, or write --for serving',
   );
 }
 
@@ -536,6 +645,7 @@ export function fitRequestOf(
   loaded: Pick<ModelFile, 'family' | 'document' | 'model' | 'quantization' | 'storedType'>,
   cluster: Cluster,
   flags: FitFlags,
+  draft?: LanguageModel | undefined,
 ): FitRequest {
   refuseContradictions(flags);
   const hints = hintsOf(loaded);
@@ -556,6 +666,7 @@ export function fitRequestOf(
             ...servingSettingOf(flags, hints, positions, cluster, storedWeightFormat(loaded)),
             isSharingChosen: flags['tensor-parallel'] !== undefined,
             users: flags.users,
+            draft,
           },
   };
 }

@@ -18,6 +18,8 @@ import { fitServing, servingCost, usersOf } from './serving/serving.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
 import type { ForwardNeed, ForwardSize } from './serving/this-machine-forward.js';
 import { forwardBytesOf, forwardSecondsOf } from './serving/this-machine-forward.js';
+import type { ServerThroughput } from './serving/throughput/throughput.js';
+import { serverThroughput } from './serving/throughput/throughput.js';
 import type { ClusterLora } from './training/lora.js';
 import { loraOn, QLORA_BASE } from './training/lora.js';
 import { trainingCost } from './training/step-time.js';
@@ -60,6 +62,8 @@ export interface FitRequest {
         readonly isSharingChosen: boolean;
         /** Users at the same time, spread over the replicas; undefined: `setting.batch` for each replica. */
         readonly users: number | undefined;
+        /** Model that drafts tokens; undefined without speculative decoding. */
+        readonly draft?: LanguageModel | undefined;
       })
     | null;
 }
@@ -98,6 +102,8 @@ export interface Fits {
         readonly fit: ServingFit;
         /** Users at the same time, each with a sequence of the context. */
         readonly users: UsersFit;
+        /** Throughput and latency of a server; null where no speed is known, or no request fits. */
+        readonly throughput: ServerThroughput | null;
         /** The first tokens of an answer; absent where no prompt or no answer is counted. */
         readonly generation?: GenerationFlops;
         /** Cost of the GPUs for the load; absent without a price, without a load, or where no number meets it. */
@@ -180,15 +186,18 @@ function servingOf(
   price: number | undefined,
 ): NonNullable<Fits['serving']> {
   const { setting } = placedServing(model, request);
-  const fit = fitServing(model, setting);
+  const { draft } = request;
+  const fit = fitServing(model, setting, draft);
   const { prompt, output } = setting;
+  const throughput = serverThroughput(model, { setting, draft }, price);
   const cost = price !== undefined && fit.load && servingCost(fit.load, setting, price);
   const generation = answerFlopsOf(model, { prompt, generated: output });
   return {
     contextOrigin: request.contextOrigin,
     setting,
     fit,
-    users: usersOf(model, setting, request.users),
+    users: usersOf(model, setting, request.users, draft),
+    throughput: typeof throughput === 'string' ? null : throughput,
     ...(generation && { generation }),
     ...(cost && { cost }),
     remedies: fit.verdict === 'fits' ? [] : servingRemedies(model, request),

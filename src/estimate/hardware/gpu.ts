@@ -217,6 +217,14 @@ export function withReserved(gpu: Gpu, reservedBytes: number | undefined): Gpu {
   );
 }
 
+/** GPU of which a program may use a share of the memory. */
+export function withMemoryShare(gpu: Gpu, memoryShare: number): Gpu {
+  const { value, source } = capacityOf(gpu);
+  const { reservedBytes: _, ...whole } = gpu;
+  const bytes = memoryShare * value;
+  return { ...whole, usable: { bytes, source: `${source}; of it, the chosen share` } };
+}
+
 /** Whether GPUs of this kind can share a model: they need links. */
 export const areLinked = ({ links }: Gpu): boolean => links.length > 0;
 

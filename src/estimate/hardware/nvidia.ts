@@ -243,8 +243,9 @@ export const NVIDIA_WORKSTATION: readonly Gpu[] = [
   nvidia('rtx-4000-ada', 'RTX 4000 Ada', 'sm89', 20, 360, { source: EVERFIR }),
   // 1,597 GB/s for the server edition.
   nvidia('rtx-pro-6000-blackwell', 'RTX PRO 6000 Blackwell', 'sm120', 96, 1792, {
-    // bf16 is 250 for the workstation edition in everfir/gpu-database, 500 for the server edition there.
-    peaks: { f32: 126, half: 503.8, f8: 1000 },
+    // bf16 is 250 for the workstation edition in everfir/gpu-database, 500 for the server edition there. NVIDIA prints
+    // 4,000 TFLOP/s of f4 with sparsity, twice the dense peak.
+    peaks: { f32: 126, half: 503.8, f8: 1000, f4: 2000 },
     usable: totalOfSmi(97_887),
     source: `aiconfigurator, systems (2026); allenai/open-instruct, utils.py (2025); ${EVERFIR}`,
   }),

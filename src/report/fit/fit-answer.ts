@@ -28,6 +28,7 @@ import type { Cell, Fact, TableBlock, Verdict } from '../kit/report.js';
 import { leftColumn, right, strongCell, valueCell } from '../kit/report.js';
 import { contextText, precisionText } from '../profile/setting-notes.js';
 import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
+import { serverFacts } from './fit-server.js';
 import type { Serving } from './fit-serving.js';
 import {
   decodeLimitText,
@@ -241,6 +242,7 @@ function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
       users.asked !== null &&
       fit.verdict !== 'fits' && { name: 'needed', text: neededText(users.asked, users.needed) },
     ...speedFacts(serving),
+    ...serverFacts(serving),
     missing.length > 0 && { name: 'to serve', text: missing.join(' · ') },
     ...(doubt ? [{ name: 'load', text: doubt.text, tone: 'bad' as const }] : loadFacts(serving)),
     ...latencyFacts(serving),
@@ -315,7 +317,7 @@ function speedFacts({ setting, fit, users }: Serving): Fact[] {
           `${significant(expected.value)} total per replica, measured`,
       },
     speed &&
-      (speed.users > 1 || !one) && {
+      users.asked !== null && {
         name: one || (isMeasured && speed.limitedBy !== null) ? '' : 'speed',
         text:
           `${counted(speed.users, 'user')}: ${significant(speed.each.expected.value)} tokens/s each, ` +

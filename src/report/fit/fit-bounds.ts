@@ -97,3 +97,10 @@ export const verdictHeading = (what: string, verdict: FitVerdict): Block => ({
   text: `${what}: ${verdict}`,
   tone: TONES[verdict],
 });
+
+export interface BoundsRow {
+  readonly what: string;
+  readonly unit: string;
+  /** Values by bound; undefined when there is none. */
+  readonly bounds: { readonly [bound in keyof ShownBounds]?: ShownBounds[bound] | undefined };
+}

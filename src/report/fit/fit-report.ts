@@ -13,8 +13,11 @@ import {
 import { counted } from '../../base/text/words.js';
 import type { FitResult, MachineForward } from '../../estimate/fit/fits.js';
 import type { BatchingComparison } from '../../estimate/fit/serving/batching.js';
-import type { LoadAnswer, LoadMet } from '../../estimate/fit/serving/queueing.js';
-import type { ServingLoad } from '../../estimate/fit/serving/serving.js';
+import type {
+  LoadAnswer,
+  LoadMet,
+  ServingLoad,
+} from '../../estimate/fit/serving/throughput/arrivals.js';
 import type { Gpu, GpuMachine, Hardware, Link, PeakDtype } from '../../estimate/hardware/gpu.js';
 import type { MachineProfile } from '../../estimate/hardware/machine-profile.js';
 import type { Quantity } from '../../model/budget/figure.js';
@@ -35,8 +38,9 @@ import {
 } from '../kit/report.js';
 import { explanationBlocks } from '../profile/explanation.js';
 import { fitFacts, fitVerdictOf, memorySummary, nextOf } from './fit-answer.js';
-import type { ShownBounds } from './fit-bounds.js';
+import type { BoundsRow, ShownBounds } from './fit-bounds.js';
 import { boundsCells, boundsColumns, bytesText, sameBounds } from './fit-bounds.js';
+import { serverRows } from './fit-server.js';
 import type { Serving } from './fit-serving.js';
 import { servingBlocks } from './fit-serving.js';
 import type { Training } from './fit-training.js';
@@ -231,13 +235,6 @@ const peakCell = (peak: number | undefined): Cell =>
 
 // CSV: one row per figure, with exact numbers.
 
-interface Row {
-  readonly what: string;
-  readonly unit: string;
-  /** Values by bound; undefined when there is none. */
-  readonly bounds: { readonly [bound in keyof ShownBounds]?: ShownBounds[bound] | undefined };
-}
-
 function csvTable({
   training,
   serving,
@@ -276,7 +273,7 @@ function csvTable({
   };
 }
 
-const cellsOf = (purpose: string, { what, unit, bounds }: Row): Cell[] => [
+const cellsOf = (purpose: string, { what, unit, bounds }: BoundsRow): Cell[] => [
   { text: purpose },
   { text: what },
   { text: unit },
@@ -285,13 +282,13 @@ const cellsOf = (purpose: string, { what, unit, bounds }: Row): Cell[] => [
   ),
 ];
 
-const costRow = ({ label, unit, value }: Quantity): Row => ({
+const costRow = ({ label, unit, value }: Quantity): BoundsRow => ({
   what: label,
   unit,
   bounds: { expected: { value } },
 });
 
-const trainingRows = ({ fit, cost }: Training): Row[] => [
+const trainingRows = ({ fit, cost }: Training): BoundsRow[] => [
   ...(fit.stages[fit.fullest]?.parts ?? []).map(({ part, bytes }) => bytesRow(part, bytes.value)),
   ...(fit.apart ? [{ what: 'not at the peak', unit: 'bytes', bounds: fit.apart }] : []),
   { what: 'workspace', unit: 'bytes', bounds: fit.workspace },
@@ -306,7 +303,7 @@ const trainingRows = ({ fit, cost }: Training): Row[] => [
   })),
 ];
 
-const servingRows = ({ setting: { batch }, fit, cost }: Serving): Row[] => [
+const servingRows = ({ setting: { batch }, fit, cost, throughput }: Serving): BoundsRow[] => [
   ...fit.weightParts.map(({ part, bytes }) => bytesRow(`weights: ${part}`, bytes.value)),
   bytesRow('keys and values', batch * Number(fit.cachePerSequence.value)),
   bytesRow('states', batch * Number(fit.state.value)),
@@ -315,11 +312,12 @@ const servingRows = ({ setting: { batch }, fit, cost }: Serving): Row[] => [
   ...(fit.withoutRoom === null ? speedRows(fit) : []),
   { what: 'largest batch', unit: 'sequences', bounds: sameBounds(fit.largestBatch?.value ?? 0) },
   { what: 'largest context', unit: 'tokens', bounds: sameBounds(fit.largestContext?.value ?? 0) },
+  ...(throughput ? serverRows(throughput) : []),
   ...(fit.load ? loadRows(fit.load) : []),
   ...Object.values(cost ?? {}).map(costRow),
 ];
 
-const speedRows = ({ prefill, decode }: Serving['fit']): Row[] => [
+const speedRows = ({ prefill, decode }: Serving['fit']): BoundsRow[] => [
   ...(prefill ? [{ what: 'prefill', unit: 'seconds', bounds: prefill.seconds }] : []),
   ...(decode
     ? [
@@ -329,7 +327,7 @@ const speedRows = ({ prefill, decode }: Serving['fit']): Row[] => [
     : []),
 ];
 
-const bytesRow = (what: string, bytes: number | bigint): Row => ({
+const bytesRow = (what: string, bytes: number | bigint): BoundsRow => ({
   what,
   unit: 'bytes',
   bounds: sameBounds(bytes),
@@ -339,7 +337,7 @@ const bytesRow = (what: string, bytes: number | bigint): Row => ({
 function memoryRows({
   total,
   capacity,
-}: Pick<Training['fit'] | Serving['fit'], 'total' | 'capacity'>): Row[] {
+}: Pick<Training['fit'] | Serving['fit'], 'total' | 'capacity'>): BoundsRow[] {
   const fits = ({ value }: { readonly value: number }) => ({
     value: value <= capacity.value ? 1 : 0,
   });
@@ -359,8 +357,8 @@ function memoryRows({
 }
 
 /** Values at the speed of each bound; empty when no number of GPUs supports the load. */
-function loadRows({ lower, expected, upper }: ServingLoad): Row[] {
-  const row = (what: string, unit: string, of: (answer: LoadMet) => Quantity): Row => {
+function loadRows({ lower, expected, upper }: ServingLoad): BoundsRow[] {
+  const row = (what: string, unit: string, of: (answer: LoadMet) => Quantity): BoundsRow => {
     const figureOf = (answer: LoadAnswer) => (answer.met ? of(answer) : undefined);
     const bounds = { lower: figureOf(lower), expected: figureOf(expected), upper: figureOf(upper) };
     return { what: `load: ${what}`, unit, bounds };

@@ -11,9 +11,8 @@ import {
 import { counted, present, sentence } from '../../base/text/words.js';
 import type { Fits } from '../../estimate/fit/fits.js';
 import type { ServingRemedy, UnmetRequirement } from '../../estimate/fit/remedies/remedies.js';
-import type { LoadAnswer } from '../../estimate/fit/serving/queueing.js';
 import type { DecodeStep, DecodingLimit, Prefill } from '../../estimate/fit/serving/roofline.js';
-import type { ServingLoad } from '../../estimate/fit/serving/serving.js';
+import type { LoadAnswer, ServingLoad } from '../../estimate/fit/serving/throughput/arrivals.js';
 import type { Quantity } from '../../model/budget/figure.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
@@ -22,7 +21,6 @@ import {
   leftColumn,
   NOTHING,
   noteOf,
-  percentCell,
   right,
   strongCell,
   valueCell,
@@ -38,6 +36,7 @@ import {
   sameBounds,
   verdictHeading,
 } from './fit-bounds.js';
+import { serverBlocks } from './fit-server.js';
 
 const DECODE_LIMITS = {
   weights: 'reading weights',
@@ -64,7 +63,7 @@ export const NO_PEAK = 'no published peak for this GPU';
 export type Serving = NonNullable<Fits['serving']>;
 
 export function servingBlocks(
-  { setting, contextOrigin, fit, remedies, generation }: Serving,
+  { setting, contextOrigin, fit, remedies, generation, throughput }: Serving,
   doubts: readonly UnmetRequirement[],
 ): Block[] {
   const { weightParts, cachePerSequence, state, workspaceParts, total, capacity, verdict } = fit;
@@ -91,6 +90,7 @@ export function servingBlocks(
     ...(fit.withoutRoom === null
       ? [...speedBlocks(fit, setting), noteOf(roomText(fit, setting))]
       : [noteOf(`${sentence(fit.withoutRoom)} ${roomText(fit, setting)}`)]),
+    ...(throughput ? serverBlocks(throughput, setting) : []),
     generation && generationNote(generation),
     ...(fit.load ? loadBlocks(fit.load, setting, doubts) : []),
     ...remedyBlocks(remedies),
@@ -209,9 +209,9 @@ function loadBlocks(
         right('batch', 'batch'),
         right('mean', 'mean_seconds'),
         right('p95', 'p95_seconds'),
-        right('service', 'service_seconds'),
-        right('wait', 'waiting_seconds'),
-        right('utilisation', 'utilisation'),
+        right('first token', 'first_token_p95_seconds'),
+        right('per token', 'per_token_p95_seconds'),
+        right('in service', 'mean_requests'),
         wrapColumn('', 'remark'),
       ],
       // The lower bound of a time is the upper bound of a speed.
@@ -233,7 +233,7 @@ function loadRow(title: string, answer: LoadAnswer): Cell[] {
       { text: why, tone: 'bad' },
     ];
   }
-  const { gpus, replicas, batch, meanSeconds, p95Seconds, service, waiting, utilisation } = answer;
+  const { gpus, replicas, batch, meanSeconds, p95Seconds, meanRequests } = answer;
   const seconds = ({ value }: Quantity): Cell => valueCell(value, formatSeconds);
   return [
     strongCell(title),
@@ -242,9 +242,9 @@ function loadRow(title: string, answer: LoadAnswer): Cell[] {
     integerCell(batch.value),
     seconds(meanSeconds),
     seconds(p95Seconds),
-    seconds(service),
-    seconds(waiting),
-    percentCell(utilisation.value),
-    { text: batch.value === 1 ? 'one at a time: a cautious figure' : '' },
+    seconds(answer.firstToken.p95),
+    seconds(answer.perToken.p95),
+    valueCell(meanRequests.value, significant),
+    { text: '' },
   ];
 }

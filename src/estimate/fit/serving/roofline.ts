@@ -292,7 +292,8 @@ const NOTHING = add();
 
 type DecodeTerms = ReturnType<typeof decodeTerms>;
 
-function decodeTerms(work: DecodeWork, rates: Rates, batch: number, bound: keyof Bounds) {
+/** Times of a decoding step, each for itself. */
+export function decodeTerms(work: DecodeWork, rates: Rates, batch: number, bound: keyof Bounds) {
   const { memory_utilisation, weight_utilisation, expert_utilisation, compute_utilisation } =
     reached(rates, bound);
   const sequences = v({ batch });

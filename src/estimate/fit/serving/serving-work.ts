@@ -31,6 +31,7 @@ import type {
   PrefillWork,
   SharedWork,
 } from './roofline.js';
+import type { RuntimeSetting } from './throughput/runtimes.js';
 import type { WeightFormat } from './weight-types.js';
 import { WEIGHT_DTYPES } from './weight-types.js';
 
@@ -62,6 +63,26 @@ export interface ServingFitSetting {
   readonly measured?: MeasuredSpeed | undefined;
   /** GPUs that share each layer. @integer @minimum 1 */
   readonly tensorParallel: number;
+  /** Program that serves; absent: the usual one for the weights and the GPU. */
+  readonly runtime?: RuntimeSetting | undefined;
+  /** Tokens per second that each user of a server needs at least. @real */
+  readonly minSpeed?: number | undefined;
+  /** Share of a prompt that a prefix cache holds. @real */
+  readonly prefixCache?: number | undefined;
+  /** Output tokens of requests in equal shares, instead of `output`. */
+  readonly outputMix?: readonly number[] | undefined;
+  /** Speculative decoding. */
+  readonly draft?: DraftSetting | undefined;
+}
+
+/** Speculative decoding: a small model drafts tokens, and the model checks them in one step. */
+export interface DraftSetting {
+  /** Draft model as the user wrote it. */
+  readonly name: string;
+  /** Probability that a drafted token is accepted. @real */
+  readonly acceptance: number;
+  /** Tokens that are drafted for a step. @integer @minimum 1 */
+  readonly tokens: number;
 }
 
 /** Settings of serving that do not depend on the load. */

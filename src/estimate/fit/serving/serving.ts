@@ -7,20 +7,18 @@ import { div, inputs, mul, v } from '../../../model/budget/expression.js';
 import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
 import { quantity } from '../../../model/budget/figure.js';
 import { capacityOf, noPeakText, peakFor, peakIfKnown } from '../../hardware/gpu.js';
-import { byBound, eachBound, largest } from '../bounds.js';
+import { eachBound, largest } from '../bounds.js';
 import { withoutLink } from '../parallelism/collectives.js';
 import type { FitVerdict } from '../training/training-fit.js';
 import { memoryVerdict } from '../training/training-memory.js';
 import type { NeededGpus } from './placed-serving.js';
 import { fewestForServing, replicasOf, requireGpus, usersPerReplica } from './placed-serving.js';
 import { servedWeights } from './quantized.js';
-import type { LoadAnswer } from './queueing.js';
-import { LARGEST_BATCH, LOAD_ASSUMPTION, replicasFor } from './queueing.js';
-import type { DecodeStep, DecodingLimit, Prefill, Rates } from './roofline.js';
-import { decodeStep, prefill, ratesOf, secondsOfStep, tokensPerSecond } from './roofline.js';
+import type { DecodeStep, DecodingLimit, Prefill } from './roofline.js';
+import { decodeStep, prefill, tokensPerSecond } from './roofline.js';
 import type { ServingMemory } from './serving-memory.js';
 import { servingMemoryOf } from './serving-memory.js';
-import type { ServedModel, ServingFitSetting } from './serving-work.js';
+import type { ServingFitSetting } from './serving-work.js';
 import {
   decodeWork,
   measuredPrefill,
@@ -28,13 +26,12 @@ import {
   prefillWork,
   servedModel,
 } from './serving-work.js';
+import type { ServingLoad } from './throughput/arrivals.js';
+import { servingLoad } from './throughput/arrivals.js';
+import { serversOf, servingRates } from './throughput/server.js';
+import type { ServerRate } from './throughput/throughput.js';
+import { serverLoad } from './throughput/throughput.js';
 import { WEIGHT_DTYPES } from './weight-types.js';
-
-/** GPUs that a load needs, at the speed of each bound. */
-export interface ServingLoad extends Readonly<Record<keyof Bounds, LoadAnswer>> {
-  /** Assumption about the arrivals. */
-  readonly assumption: string;
-}
 
 export interface ServingFit {
   /** Weights on the fullest GPU, by component. */
@@ -88,7 +85,11 @@ export interface ServingFit {
  * @param model Counted as described; a context beyond its positions is not an error here.
  * @throws UserError when there are fewer GPUs than share a layer, or a load is given without a known peak.
  */
-export function fitServing(model: LanguageModel, setting: ServingFitSetting): ServingFit {
+export function fitServing(
+  model: LanguageModel,
+  setting: ServingFitSetting,
+  draft?: LanguageModel | undefined,
+): ServingFit {
   const { cluster, context, batch, prompt, tensorParallel } = setting;
   requireGpus(tensorParallel, cluster);
   const served = servedModel(model, setting);
@@ -101,7 +102,7 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
   // The waiting time for prefills needs a peak, or measured times.
   const isPeakNeeded = setting.load && !isMeasured;
   const peak = isPeakNeeded ? peakFor(cluster.gpu, dtype) : peakIfKnown(cluster.gpu, dtype);
-  const rates = ratesOf(cluster, tensorParallel, peak, setting.weights.dtype);
+  const rates = servingRates(setting);
   const unlinked = withoutLink(cluster, tensorParallel);
   const step =
     measuredStep(measured, batch, batch) ??
@@ -112,11 +113,7 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
   const prefilled =
     measuredPrefill(measured) ??
     (unlinked === null ? prefill(prefillWork(served, prompt), rates) : null);
-  const load =
-    setting.load &&
-    (unlinked === null || isMeasured
-      ? loadOf(served, rates, setting, memoryAt, capacity)
-      : undefined);
+  const load = setting.load && loadOf(model, setting, draft);
   const verdict = memoryVerdict(memory.total, capacity);
   return {
     ...memory,
@@ -171,48 +168,29 @@ const servingFound = (
       });
 
 function loadOf(
-  served: ServedModel,
-  rates: Rates,
-  { prompt, output, load, tensorParallel, batch: together, measured = {} }: ServingFitSetting,
-  memoryAt: ReturnType<typeof servingMemoryOf>,
-  capacity: Quantity,
+  model: LanguageModel,
+  setting: ServingFitSetting,
+  draft: LanguageModel | undefined,
 ): ServingLoad | undefined {
+  const { load, tensorParallel: gpus, measured = {} } = setting;
   if (load === undefined) return undefined;
-  const longest = prompt + output;
-  const work = decodeWork(served, longest);
-  const prefilled = measuredPrefill(measured) ?? prefill(prefillWork(served, prompt), rates);
-  if (prefilled === null) return undefined;
-  const { seconds } = prefilled;
-  // A measured time holds for as many requests as were measured together.
-  const { tokenSeconds } = measured;
-  const answer = (bound: keyof Bounds) =>
-    replicasFor(
-      {
-        prefill: seconds[bound].value,
-        step: (batch) => tokenSeconds ?? secondsOfStep(work, rates, batch, bound),
-        output,
-        places: largest(
-          tokenSeconds === undefined ? LARGEST_BATCH : Math.min(LARGEST_BATCH, together),
-          (count) => memoryAt(count, longest).total[bound].value <= capacity.value,
-        ),
-        gpus: tensorParallel,
-      },
-      load,
-    );
-  return { ...byBound(answer), assumption: LOAD_ASSUMPTION };
+  const servers = serversOf(model, { setting, draft });
+  if (typeof servers === 'string') return undefined;
+  const isMeasured = measured.tokenSeconds !== undefined && measured.prefillSeconds !== undefined;
+  return servingLoad(servers.expected, load, { gpus, isMeasured });
 }
 
 // Users that GPUs serve at the same time, and the tokens per second of each.
 
-/** Speed of decoding for a number of users. */
+/** Speed of a server for a number of users. */
 export interface UsersSpeed {
   /** Users at this speed. @integer @minimum 1 */
   readonly users: number;
-  /** Tokens per second of each user. */
+  /** Output tokens per second of each user, with the time until the first one. */
   readonly each: Bounds;
-  /** Tokens per second of all users on all GPUs. */
-  readonly total: Bounds;
-  /** Null for a measured time. */
+  /** Output tokens per second of all users on all GPUs. */
+  readonly total: ServerRate;
+  /** Limit of the decoding steps; null for a measured time. */
   readonly limitedBy: DecodingLimit | null;
 }
 
@@ -236,6 +214,7 @@ export function usersOf(
   model: LanguageModel,
   setting: ServingFitSetting,
   asked: number | undefined,
+  draft?: LanguageModel | undefined,
 ): UsersFit {
   const replicas = replicasOf(setting);
   const fitting = usersPerReplica(model, setting);
@@ -265,7 +244,7 @@ export function usersOf(
     replicas,
     perReplica,
     total,
-    speed: isRoom && users > 0 ? speedFor(model, setting, users) : null,
+    speed: isRoom && users > 0 ? speedFor(model, setting, users, draft) : null,
     needed: asked === undefined ? null : neededFor(model, setting, asked),
   };
 }
@@ -281,32 +260,42 @@ function neededFor(
   return needed;
 }
 
-/** Speed with users spread evenly over the replicas; the fullest replica decides. */
+/**
+ * Speed with users spread evenly over the replicas. Those whom the program does not take at a time wait for their turn.
+ */
 function speedFor(
   model: LanguageModel,
   setting: ServingFitSetting,
   users: number,
+  draft: LanguageModel | undefined,
 ): UsersSpeed | null {
-  const { cluster, weights, tensorParallel, context } = setting;
-  const batch = Math.ceil(users / replicasOf(setting));
-  const measured = measuredStep(setting.measured ?? {}, batch, setting.batch);
-  const peak = peakIfKnown(cluster.gpu, WEIGHT_DTYPES[weights.dtype].computes);
-  if ((peak === null || withoutLink(cluster, tensorParallel) !== null) && !measured) return null;
-  const rates = ratesOf(cluster, tensorParallel, peak, weights.dtype);
-  const { seconds, limitedBy } =
-    measured ?? decodeStep(decodeWork(servedModel(model, setting), context), rates, batch);
-  // The shortest step gives the highest rate.
-  const steps = { lower: seconds.upper, expected: seconds.expected, upper: seconds.lower };
-  const rate = (label: string, of: number) =>
-    eachBound(steps, ({ value }: Quantity) =>
-      quantity({
-        label,
-        unit: 'tokens/s',
-        formula: div(v({ users: of }), v({ step: value })),
-        source: `decoding step for ${batch} users of a replica, without prefills`,
-      }),
+  const servers = serversOf(model, { setting, draft });
+  if (typeof servers === 'string') return null;
+  const replicas = replicasOf(setting);
+  const batch = Math.min(Math.ceil(users / replicas), servers.expected.places);
+  const { gpus } = setting.cluster;
+  const { tokensPerSecond: total } = serverLoad(servers, {
+    users: batch,
+    replicas: Math.min(replicas, users / batch),
+    gpus,
+    price: undefined,
+  });
+  const each = eachBound(total, ({ value }: Quantity) =>
+    quantity({
+      label: 'tokens/s of a user',
+      unit: 'tokens/s',
+      formula: div(v({ total: value }), v({ users })),
+      source: 'of all users, divided by their number',
+    }),
+  );
+  const step =
+    measuredStep(setting.measured ?? {}, batch, setting.batch) ??
+    decodeStep(
+      decodeWork(servedModel(model, setting), setting.context),
+      servingRates(setting),
+      batch,
     );
-  return { users, each: rate('tokens/s of a user', 1), total: rate('tokens/s', users), limitedBy };
+  return { users, each, total, limitedBy: step.limitedBy };
 }
 
 /** Cost of the GPUs that a load needs, busy or not. */

@@ -1,0 +1,206 @@
+/**
+ * Programs that run a model: how they launch kernels, the memory that they use, and how they batch requests. Each fact
+ * is a default of the program, or a measurement of it.
+ */
+import { usageError } from '../../../../base/errors.js';
+import { setting } from '../../../../base/text/setting.js';
+import type { Gpu, MemoryKind } from '../../../hardware/gpu.js';
+import { memoryKindOf } from '../../../hardware/gpu.js';
+import type { WeightWidth } from '../../efficiency.js';
+import type { WeightDtype } from '../weight-types.js';
+import { WEIGHT_DTYPES } from '../weight-types.js';
+import type { Batching } from './simulation.js';
+
+/** `graphs`: all kernels of a step are launched at once (CUDA graphs); `eager`: each one by the program. */
+export type Launching = 'graphs' | 'eager';
+
+/** Share of the bandwidth that a program reaches for weights in decoding. */
+interface ReadingShare {
+  readonly share: number;
+  readonly source: string;
+}
+
+interface RuntimeFacts {
+  /** Name for people. */
+  readonly title: string;
+  readonly launching: Launching;
+  /** Share of the memory of a GPU that the program takes for weights, workspace and caches. */
+  readonly memoryShare: number;
+  readonly batching: Batching;
+  /** Sequences in service at a time at most, by the memory of the GPU. */
+  readonly places: (gpu: Gpu) => number;
+  /** Tokens of a step at most, by the memory of the GPU. */
+  readonly stepTokens: (gpu: Gpu) => number;
+  /** Where the program differs from most others. */
+  readonly reading?: Readonly<
+    Partial<Record<MemoryKind, Readonly<Partial<Record<WeightWidth, ReadingShare>>>>>
+  >;
+  readonly source: string;
+}
+
+const GIB = 2 ** 30;
+
+/** The larger defaults of vLLM: from 70 GiB on, but for an A100. */
+const isLargeForVllm = ({ memoryBytes, architecture }: Gpu): boolean =>
+  memoryBytes >= 70 * GIB && architecture !== 'sm80';
+
+/** Steps of SGLang, in tokens, by GiB of memory below which they hold. */
+const SGLANG_CHUNKS = [
+  [35, 2048],
+  [160, 8192],
+  [Number.POSITIVE_INFINITY, 16_384],
+] as const;
+
+const LLAMA_CPP_H100 =
+  'Llama-3-8B in llama.cpp on an H100 PCIe with 2,039 GB/s (GPU-Benchmarks-on-LLM-Inference, 2024)';
+
+export const RUNTIMES = {
+  vllm: {
+    title: 'vLLM',
+    launching: 'graphs',
+    memoryShare: 0.9,
+    batching: 'chunked',
+    places: (gpu) => (isLargeForVllm(gpu) ? 1024 : 256),
+    stepTokens: (gpu) => (isLargeForVllm(gpu) ? 8192 : 2048),
+    source:
+      'gpu_memory_utilization 0.9; max_num_seqs 1,024 and max_num_batched_tokens 8,192 from 70 GiB on, but 256 and ' +
+      '2,048 on smaller GPUs and the A100; chunked prefill and CUDA graphs (vLLM, engine/arg_utils.py, API server)',
+  },
+  sglang: {
+    title: 'SGLang',
+    launching: 'graphs',
+    memoryShare: 0.88,
+    batching: 'chunked',
+    places: () => 2048,
+    stepTokens: ({ memoryBytes }) =>
+      SGLANG_CHUNKS.find(([gib]) => memoryBytes < gib * GIB)?.[1] ?? 8192,
+    source:
+      'mem_fraction_static 0.88; chunked_prefill_size 2,048 below 35 GiB, 8,192 below 160 GiB, else 16,384; at least ' +
+      '2,048 requests; CUDA graphs (SGLang, srt/server_args.py)',
+  },
+  'tensorrt-llm': {
+    title: 'TensorRT-LLM',
+    launching: 'graphs',
+    memoryShare: 0.9,
+    batching: 'chunked',
+    places: () => 2048,
+    stepTokens: () => 8192,
+    source:
+      'free_gpu_memory_fraction 0.9, max_batch_size 2,048, max_num_tokens 8,192, in-flight batching (TensorRT-LLM, ' +
+      'useful runtime options; tuning max batch size and max num tokens)',
+  },
+  'llama.cpp': {
+    title: 'llama.cpp',
+    launching: 'graphs',
+    memoryShare: 1,
+    batching: 'chunked',
+    places: () => 4,
+    stepTokens: () => 512,
+    reading: {
+      hbm: {
+        wide: { share: 0.53, source: `F16 reads 1,089 GB/s: ${LLAMA_CPP_H100}` },
+        four: { share: 0.35, source: `Q4_K_M reads 711 GB/s: ${LLAMA_CPP_H100}` },
+      },
+    },
+    source:
+      'four slots (llama.cpp, issue 17989), ubatch-size 512, continuous batching, CUDA graphs (llama.cpp, tools/server, ' +
+      'README)',
+  },
+  transformers: {
+    title: 'transformers',
+    launching: 'eager',
+    memoryShare: 1,
+    batching: 'static',
+    places: () => Number.POSITIVE_INFINITY,
+    stepTokens: () => Number.POSITIVE_INFINITY,
+    source:
+      'generate() of a batch, whose prompts are one pass, in eager PyTorch (transformers, text generation)',
+  },
+} as const satisfies Readonly<Record<string, RuntimeFacts>>;
+
+export type RuntimeName = keyof typeof RUNTIMES;
+
+export const RUNTIME_NAMES = Object.keys(RUNTIMES) as RuntimeName[];
+
+/** Facts of a program, with all optional fields. */
+export const runtimeFacts = (name: RuntimeName): RuntimeFacts => RUNTIMES[name];
+
+/**
+ * Program for weights on a GPU where none was asked for: llama.cpp for types of GGUF files and for processors that share
+ * their memory, else vLLM.
+ */
+export function usualRuntime(
+  gpu: Pick<Gpu, 'kind' | 'architecture'>,
+  dtype: WeightDtype,
+): RuntimeName {
+  const isGguf = WEIGHT_DTYPES[dtype].blocks !== undefined;
+  const isApple = gpu.architecture === 'apple' || gpu.kind === 'processor';
+  return isGguf || isApple ? 'llama.cpp' : 'vllm';
+}
+
+/**
+ * Seconds of a launch by the program, one kernel of ours each: a model of 26M parameters with 8 blocks decodes about 800
+ * tokens/s in eager PyTorch on an A100, and falcon-7b 47.7 (litgpt, tutorials/quantize.md). The second one has 21 µs
+ * each, but its kernels also wait for each other.
+ */
+export const EAGER_LAUNCH = {
+  seconds: 12e-6,
+  source:
+    'launches: 12 µs each in eager PyTorch (a decoder of 26M parameters: about 800 tokens/s on an A100; falcon-7b: 47.7, ' +
+    'litgpt, tutorials/quantize.md)',
+} as const;
+
+/** The program of a setup, as far as speed and room depend on it. */
+export interface RuntimeSetting {
+  readonly name: RuntimeName;
+  /** Whether the user named it. */
+  readonly isChosen: boolean;
+  readonly launching: Launching;
+  readonly batching: Batching;
+  /** Share of the memory that the program uses. @real */
+  readonly memoryShare: number;
+  /** Whether the user chose that share. */
+  readonly isMemoryChosen: boolean;
+}
+
+/** What a user may choose; the program has a default for each. */
+export interface RuntimeWish {
+  readonly name?: RuntimeName | undefined;
+  readonly launching?: Launching | undefined;
+  readonly batching?: Batching | undefined;
+  readonly memoryShare?: number | undefined;
+}
+
+/** @throws UserError for chunked prompts in a program without them. */
+export function runtimeSetting(
+  wish: RuntimeWish,
+  gpu: Pick<Gpu, 'kind' | 'architecture'>,
+  dtype: WeightDtype,
+): RuntimeSetting {
+  const name = wish.name ?? usualRuntime(gpu, dtype);
+  const { launching, batching, memoryShare, title } = runtimeFacts(name);
+  if (batching === 'static' && wish.batching !== undefined && wish.batching !== 'static') {
+    throw usageError(
+      `${setting('runtime', name)}: ${title} has only static batches`,
+      `leave the batching out, or write ${setting('runtime', 'vllm')}`,
+    );
+  }
+  return {
+    name,
+    isChosen: wish.name !== undefined,
+    launching: wish.launching ?? launching,
+    batching: wish.batching ?? batching,
+    memoryShare: wish.memoryShare ?? memoryShare,
+    isMemoryChosen: wish.memoryShare !== undefined,
+  };
+}
+
+/** Share of the bandwidth for weights of a program; undefined where it is as others. */
+export const readingShare = (
+  name: RuntimeName,
+  { architecture }: Pick<Gpu, 'architecture'>,
+  width: WeightWidth,
+): ReadingShare | undefined =>
+  runtimeFacts(name).reading?.[architecture === undefined ? 'hbm' : memoryKindOf(architecture)]?.[
+    width
+  ];

@@ -1,0 +1,220 @@
+/** A server of a model on GPUs, ready to be simulated: its steps, its places and its batching. */
+import type { LanguageModel } from '../../../../model/architecture/layer.js';
+import { capacityOf, computedDtype, peakIfKnown } from '../../../hardware/gpu.js';
+import { largest } from '../../bounds.js';
+import { withoutLink } from '../../parallelism/collectives.js';
+import type { Rates } from '../roofline.js';
+import { ratesOf } from '../roofline.js';
+import { servingMemoryOf } from '../serving-memory.js';
+import type { ServedModel, ServingFitSetting } from '../serving-work.js';
+import { servedModel } from '../serving-work.js';
+import { WEIGHT_DTYPES } from '../weight-types.js';
+import type { RuntimeSetting } from './runtimes.js';
+import { EAGER_LAUNCH, readingShare, runtimeFacts, runtimeSetting } from './runtimes.js';
+import { SEQUENCE_SECONDS, serverComputing } from './server-shares.js';
+import type { Server, StepSeconds } from './simulation.js';
+import type { StepForm } from './step-seconds.js';
+import { stepPartsOf, stepSecondsOf } from './step-seconds.js';
+
+/** A setting of serving with the description of its draft model. */
+export interface ServerQuestion {
+  readonly setting: ServingFitSetting;
+  /** Model that drafts tokens; undefined without speculative decoding. */
+  readonly draft?: LanguageModel | undefined;
+}
+
+/** Program of a setting: the chosen one, or the usual one. */
+export const runtimeOf = ({ runtime, cluster, weights }: ServingFitSetting): RuntimeSetting =>
+  runtime ?? runtimeSetting({}, cluster.gpu, weights.dtype);
+
+/** Rates of the roofline with the launches and shares of the program. */
+export function servingRates(setting: ServingFitSetting): Rates {
+  const { cluster, weights, tensorParallel } = setting;
+  const { computes, width } = WEIGHT_DTYPES[weights.dtype];
+  const rates = ratesOf(cluster, tensorParallel, peakIfKnown(cluster.gpu, computes), weights.dtype);
+  const { name, launching } = runtimeOf(setting);
+  const reading = readingShare(name, cluster.gpu, width);
+  const isEager = launching === 'eager';
+  if (reading === undefined && !isEager) return rates;
+  const { expected } = rates.efficiencies;
+  const sources = [
+    expected.source,
+    ...(reading ? [`weights in ${name}: ${reading.source}`] : []),
+    ...(isEager ? [EAGER_LAUNCH.source] : []),
+  ];
+  return {
+    ...rates,
+    efficiencies: {
+      ...rates.efficiencies,
+      expected: {
+        ...expected,
+        ...(reading && { weightUtilisation: reading.share }),
+        ...(isEager && { launchSeconds: EAGER_LAUNCH.seconds }),
+        source: sources.join('; '),
+      },
+    },
+  };
+}
+
+/** Rates of the steps of a server, which have many tokens. */
+function serverRates(setting: ServingFitSetting, { expertGroups }: ServedModel): Rates {
+  const rates = servingRates(setting);
+  const { gpu } = setting.cluster;
+  const computes = computedDtype(gpu, WEIGHT_DTYPES[setting.weights.dtype].computes);
+  const { share } = serverComputing(gpu, computes, expertGroups.length > 0);
+  const { expected } = rates.efficiencies;
+  return {
+    ...rates,
+    efficiencies: { ...rates.efficiencies, expected: { ...expected, computeUtilisation: share } },
+  };
+}
+
+/** Why a server cannot be simulated. */
+export type NoServer = 'no peak' | 'no link' | 'no room';
+
+/** Server at the estimated speed, and at the limit of the hardware. */
+export interface Servers {
+  readonly expected: Server;
+  readonly limit: Server;
+  /** Share of the memory that the program takes. */
+  readonly memoryShare: number;
+}
+
+/** Most sequences of a search for places. */
+const MOST_PLACES = 2 ** 14;
+
+export function serversOf(model: LanguageModel, question: ServerQuestion): Servers | NoServer {
+  const { setting } = question;
+  const { cluster, tensorParallel, measured } = setting;
+  const isMeasured = measured?.tokenSeconds !== undefined && measured.prefillSeconds !== undefined;
+  if (!isMeasured && withoutLink(cluster, tensorParallel) !== null) return 'no link';
+  const room = roomOf(model, question);
+  if (room.places === 0) return 'no room';
+  const served = servedModel(model, setting);
+  const rates = serverRates(setting, served);
+  if (!isMeasured && rates.peakFlops === null) return 'no peak';
+  const server = {
+    ...requestsOf(question),
+    batching: runtimeOf(setting).batching,
+    places: room.places,
+    stepTokens: runtimeFacts(runtimeOf(setting).name).stepTokens(cluster.gpu),
+  };
+  const stepSeconds = (bound: 'expected' | 'lower') =>
+    withMeasured(setting, modelSeconds(served, question, bound));
+  return {
+    expected: { ...server, stepSeconds: stepSeconds('expected') },
+    limit: { ...server, stepSeconds: stepSeconds('lower') },
+    memoryShare: room.memoryShare,
+  };
+}
+
+/** Lengths of the requests, and what a decoding step makes of each. */
+function requestsOf({ setting }: ServerQuestion) {
+  const { prompt, prefixCache = 0, draft } = setting;
+  return {
+    prompt,
+    cachedTokens: Math.min(prompt - 1, Math.round(prefixCache * prompt)),
+    outputs: outputsOf(setting),
+    tokensPerStep: draft ? acceptedTokens(draft) : 1,
+    computedPerStep: draft ? draft.tokens + 1 : 1,
+  };
+}
+
+/** Output tokens of requests, in equal shares. */
+export const outputsOf = ({ output, outputMix }: ServingFitSetting): readonly number[] =>
+  outputMix ?? [output];
+
+/**
+ * Mean tokens of a step that checks drafted tokens, each accepted with the same probability α: (1 − α^(γ + 1)) ÷ (1 − α)
+ * (Leviathan et al., arXiv 2211.17192, equation 1).
+ */
+export const acceptedTokens = ({
+  acceptance,
+  tokens,
+}: NonNullable<ServingFitSetting['draft']>): number =>
+  acceptance === 1 ? tokens + 1 : (1 - acceptance ** (tokens + 1)) / (1 - acceptance);
+
+/** Seconds of the steps of the model, and of its draft. */
+function modelSeconds(
+  served: ServedModel,
+  { setting, draft }: ServerQuestion,
+  bound: 'expected' | 'lower',
+): StepSeconds {
+  const { prompt, cachedTokens, outputs, computedPerStep } = requestsOf({ setting });
+  const lengths = { prompt, cachedTokens, output: Math.max(...outputs) };
+  const isOverlapped = bound === 'lower';
+  const formOf = (computed: number): StepForm => ({
+    isOverlapped,
+    sequenceSeconds: isOverlapped ? 0 : SEQUENCE_SECONDS.seconds,
+    computedPerStep: computed,
+  });
+  const secondsOf = (of: ServedModel, form: StepForm) =>
+    stepSecondsOf(stepPartsOf(of, serverRates(setting, of), lengths, bound), form);
+  const own = secondsOf(served, formOf(computedPerStep));
+  if (draft === undefined || setting.draft === undefined) return own;
+  const drafting = secondsOf(servedModel(draft, setting), formOf(1));
+  const { tokens } = setting.draft;
+  return (prefill, decoding, context) => {
+    // The draft reads the prompt, too, and then makes its tokens one after the other.
+    const first = prefill + decoding > 0 ? drafting(prefill, decoding, context) : 0;
+    const others = decoding > 0 ? (tokens - 1) * drafting(0, decoding, context) : 0;
+    return own(prefill, decoding, context) + first + others;
+  };
+}
+
+/** Steps of which some times were measured: a prompt, a decoding step, or both. */
+const withMeasured =
+  ({ measured = {}, prompt }: ServingFitSetting, own: StepSeconds): StepSeconds =>
+  (prefill, decoding, context) => {
+    const { tokenSeconds, prefillSeconds } = measured;
+    if (tokenSeconds === undefined && prefillSeconds === undefined) {
+      return own(prefill, decoding, context);
+    }
+    const decoded = decoding === 0 ? 0 : (tokenSeconds ?? own(0, decoding, context));
+    if (prefill === 0) return decoded;
+    const read =
+      prefillSeconds === undefined ? own(prefill, 0, context) : (prefill / prompt) * prefillSeconds;
+    return decoded + read;
+  };
+
+/** Sequences that a replica serves at a time: those that fit, and that the program takes. */
+function roomOf(model: LanguageModel, question: ServerQuestion) {
+  const { setting } = question;
+  const { cluster, measured, batch } = setting;
+  const { name, memoryShare } = runtimeOf(setting);
+  const most = Math.min(
+    MOST_PLACES,
+    runtimeFacts(name).places(cluster.gpu),
+    // Times measured with a batch hold for no more than that.
+    measured?.tokenSeconds === undefined ? Number.POSITIVE_INFINITY : batch,
+  );
+  const bytesOf = bytesOfSequences(model, question);
+  const { value: capacity } = capacityOf(cluster.gpu);
+  // A share that the user chose is already the memory of the GPU.
+  if (setting.runtime?.isMemoryChosen) {
+    return { places: largest(most, (count) => bytesOf(count) <= capacity), memoryShare };
+  }
+  const placesAt = (share: number) => largest(most, (count) => bytesOf(count) <= share * capacity);
+  const places = placesAt(memoryShare);
+  if (places > 0 || memoryShare === 1) return { places, memoryShare };
+  // The usual share of the program is too small for this model; all of the memory may be enough.
+  return { places: placesAt(1), memoryShare: 1 };
+}
+
+/** Expected bytes on a GPU, by the number of sequences: those of the model and of its draft. */
+function bytesOfSequences(
+  model: LanguageModel,
+  { setting, draft }: ServerQuestion,
+): (count: number) => number {
+  const { prompt } = setting;
+  const longest = prompt + Math.max(...outputsOf(setting));
+  const memoryAt = servingMemoryOf(servedModel(model, setting), setting.cluster.gpu);
+  const drafted = draft && servingMemoryOf(servedModel(draft, setting), setting.cluster.gpu);
+  return (count) => {
+    const own = memoryAt(count, longest).total.expected.value;
+    if (drafted === undefined) return own;
+    const { weights, cachePerSequence, state } = drafted(count, longest);
+    const each = Number(cachePerSequence.value) + Number(state.value);
+    return own + Number(weights.value) + count * each;
+  };
+}
