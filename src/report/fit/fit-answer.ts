@@ -27,7 +27,14 @@ import type { Bounds } from '../../model/budget/figure.js';
 import type { Cell, Fact, TableBlock, Verdict } from '../kit/report.js';
 import { leftColumn, right, strongCell, valueCell } from '../kit/report.js';
 import { contextText, precisionText } from '../profile/setting-notes.js';
-import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
+import {
+  boundsCells,
+  boundsColumns,
+  bytesText,
+  NOUNS,
+  publishedText,
+  TONES,
+} from './fit-bounds.js';
 import { serverFacts } from './fit-server.js';
 import type { Serving } from './fit-serving.js';
 import {
@@ -296,7 +303,7 @@ function speedFacts({ setting, fit, users }: Serving): Fact[] {
     return [{ name: 'speed', text: withoutSpeedText(fit.withoutLink ?? NO_PEAK) }];
   }
   const { tokensPerSecond } = fit.decode;
-  const { expected, lower, upper } = tokensPerSecond;
+  const { expected, upper } = tokensPerSecond;
   const one = setting.batch === 1;
   const isMeasured = fit.decode.limitedBy === null;
   const { speed } = users;
@@ -305,7 +312,7 @@ function speedFacts({ setting, fit, users }: Serving): Fact[] {
       name: 'speed',
       text:
         `1 user: ${significant(expected.value)} tokens/s` +
-        `${isMeasured ? '' : ` (${significant(lower.value)}–${significant(upper.value)})`}, ` +
+        `${publishedText(fit.decode.published, upper.value, significant)}, ` +
         decodeLimitText(fit.decode, fit),
     },
     isMeasured &&
@@ -401,7 +408,9 @@ function stepText({ step, withoutSpeed }: Training['fit']): string {
   if (!step) return withoutSpeedText(withoutSpeed);
   const limit = step.decidedBy === 'utilisation' ? step.limitedBy : step.decidedBy;
   return (
-    `${significant(step.tokensPerSecond.value)} tokens/s at an MFU of ${percentText(step.mfu.value)} (estimate), ` +
+    `${significant(step.tokensPerSecond.value)} tokens/s` +
+    `${publishedText(step.published, step.tokens.value / step.roofline.value, significant)}, ` +
+    `MFU ${percentText(step.mfu.value)}, ` +
     `limited by ${limit}`
   );
 }

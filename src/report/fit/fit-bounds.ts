@@ -1,6 +1,7 @@
 /** Lower bounds, estimates and upper bounds as cells, and the memory table shared by training and serving. */
 
 import { formatBytes } from '../../base/text/units.js';
+import type { PublishedRange } from '../../estimate/fit/published-range.js';
 import type { FitVerdict } from '../../estimate/fit/training/training-fit.js';
 import type { GpuKind } from '../../estimate/hardware/gpu.js';
 import type { Bounds, Quantity } from '../../model/budget/figure.js';
@@ -83,6 +84,16 @@ export const boundsColumns = (unit: string) => [
 
 export const boundsCells = (bounds: ShownBounds, text: (value: number) => string): Cell[] =>
   [bounds.lower, bounds.expected, bounds.upper].map(({ value }) => valueCell(Number(value), text));
+
+/** `(9 of 10: 106–180; limit 206)`: where published runs lie, and what no program passes; empty without a range. */
+export const publishedText = (
+  published: Pick<PublishedRange, 'lower' | 'upper'> | null,
+  limit: number,
+  text: (value: number) => string,
+): string =>
+  published === null
+    ? ''
+    : ` (9 of 10: ${text(published.lower)}–${text(Math.min(published.upper, limit))}; limit ${text(limit)})`;
 
 export const bytesText = (bytes: number) => formatBytes(Math.round(bytes));
 

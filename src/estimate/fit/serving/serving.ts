@@ -9,6 +9,8 @@ import { quantity } from '../../../model/budget/figure.js';
 import { capacityOf, noPeakText, peakFor, peakIfKnown } from '../../hardware/gpu.js';
 import { eachBound, largest } from '../bounds.js';
 import { withoutLink } from '../parallelism/collectives.js';
+import type { PublishedRange } from '../published-range.js';
+import { decodeGroup, publishedSeconds, publishedSpeed } from '../published-range.js';
 import type { FitVerdict } from '../training/training-fit.js';
 import { memoryVerdict } from '../training/training-memory.js';
 import type { NeededGpus } from './placed-serving.js';
@@ -71,14 +73,40 @@ export interface ServingFit {
   /** Text that times assume GPUs with more memory, if the model does not fit; null otherwise. */
   readonly withoutRoom: string | null;
   /** Prefill of one prompt; null without a peak or a link. */
-  readonly prefill: Prefill | null;
+  readonly prefill:
+    | (Prefill & {
+        /** Range of published times; null for a measured time. */
+        readonly published: PublishedRange | null;
+      })
+    | null;
   /** Decoding at the batch and context; without a peak, reading only. Null without a link. */
-  readonly decode: (DecodeStep & { readonly tokensPerSecond: Bounds }) | null;
+  readonly decode:
+    | (DecodeStep & {
+        readonly tokensPerSecond: Bounds;
+        /** Range of published speeds; null for a measured time. */
+        readonly published: PublishedRange | null;
+      })
+    | null;
   /** Largest batch whose expected memory fits at the context; null if not even one sequence fits. */
   readonly largestBatch: Quantity | null;
   /** Largest context that fits at the batch; null if not even one token fits. */
   readonly largestContext: Quantity | null;
   readonly load?: ServingLoad;
+}
+
+const withPublishedSeconds = (prefilled: Prefill) => ({
+  ...prefilled,
+  published:
+    prefilled.limitedBy === null
+      ? null
+      : publishedSeconds('prefill', prefilled.seconds.expected.value),
+});
+
+function withPublishedSpeed(step: DecodeStep, { cluster, batch }: ServingFitSetting) {
+  const speed = tokensPerSecond(step.seconds, batch);
+  const published =
+    step.limitedBy === null ? null : publishedSpeed(decodeGroup(cluster.gpu), speed.expected.value);
+  return { ...step, tokensPerSecond: speed, published };
 }
 
 /**
@@ -127,8 +155,8 @@ export function fitServing(
     withoutPeak: peak || isMeasured ? null : `${noPeakText(cluster.gpu, dtype)}: ${WITHOUT_PEAK}`,
     withoutLink: isMeasured ? null : unlinked,
     withoutRoom: verdict === 'does not fit' ? WITHOUT_ROOM : null,
-    prefill: prefilled,
-    decode: step && { ...step, tokensPerSecond: tokensPerSecond(step.seconds, batch) },
+    prefill: prefilled && withPublishedSeconds(prefilled),
+    decode: step && withPublishedSpeed(step, setting),
     largestBatch: servingFound(
       'largest batch',
       'requests',
