@@ -25,7 +25,7 @@ import {
 import { pasteable } from '../cli/line-mistake.js';
 import { quote } from '../config/quote.js';
 import type { FitTableResult } from '../estimate/fit/fit-table.js';
-import { fitTable, tableSettingOf } from '../estimate/fit/fit-table.js';
+import { bestHardware, fitTable, tableSettingOf } from '../estimate/fit/fit-table.js';
 import type { FitResult } from '../estimate/fit/fits.js';
 import { fitsOf, forwardOn } from '../estimate/fit/fits.js';
 import { storedWeightFormat } from '../estimate/fit/model-memory.js';
@@ -34,6 +34,7 @@ import { PURPOSES } from '../estimate/fit/purpose.js';
 import { unmetRequirementsOf } from '../estimate/fit/remedies/remedies.js';
 import { batchingOf } from '../estimate/fit/serving/batching.js';
 import type { Hardware, HardwareList } from '../estimate/hardware/gpu.js';
+import { memoryOf } from '../estimate/hardware/gpu.js';
 import { entriesMatching, withKnownHardware } from '../estimate/hardware/gpus.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { countParameters } from '../model/budget/parameters.js';
@@ -139,6 +140,7 @@ export default class Fit extends BaseCommand {
         ...model,
         setting,
         rows,
+        best: bestHardware(loaded.model, request, rows),
       };
       const { argv } = this;
       const words =
@@ -168,6 +170,7 @@ export default class Fit extends BaseCommand {
       schema: 'minimind/fit@1',
       ...model,
       cluster,
+      memory: memoryOf(cluster.gpu),
       profile,
       ...fits,
       ...(flags['output-mix'] && {

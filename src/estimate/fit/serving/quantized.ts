@@ -18,6 +18,7 @@ import {
   inputWidth,
   isProduct,
   memoized,
+  memoizedBy,
   outputWidth,
   packedMatrices,
   walkCounted,
@@ -119,11 +120,14 @@ export function servedWeights(
 }
 
 /** Bytes of all parameters in a format with its scales, on one GPU. Buffers are not part of it. */
-export function servedParameters(model: LanguageModel, format: WeightFormat): Figure {
-  const isParameter = ({ role }: Param) => role === 'parameter';
-  const { total } = servedWeights(weightLayout(model), format, 1, isParameter);
-  return total.reworded({ label: `weights served in ${format.dtype}` });
-}
+export const servedParameters: (model: LanguageModel, format: WeightFormat) => Figure = memoizedBy(
+  (format) => JSON.stringify(format),
+  (model: LanguageModel, format: WeightFormat) => {
+    const isParameter = ({ role }: Param) => role === 'parameter';
+    const { total } = servedWeights(weightLayout(model), format, 1, isParameter);
+    return total.reworded({ label: `weights served in ${format.dtype}` });
+  },
+);
 
 /** Bytes of a component; rows of the same length are one input. */
 function componentBytes(

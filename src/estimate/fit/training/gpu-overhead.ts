@@ -71,6 +71,10 @@ export function libraryBytes(gpu: Pick<Gpu, 'kind' | 'architecture'>): Bounds {
   );
 }
 
+/** Identity of the libraries on a GPU: GPUs with the same one have the same overhead. */
+export const libraryKey = ({ kind, architecture }: Pick<Gpu, 'kind' | 'architecture'>): string =>
+  `${kind} ${architecture !== undefined && !isFromHopperOn(architecture)}`;
+
 function librariesOf(bytes: Readonly<Record<'workspace' | 'most', number>>, source: string) {
   const of = inputs(bytes);
   return boundsOf(

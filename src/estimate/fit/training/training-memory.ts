@@ -2,7 +2,7 @@
 
 import { sumOf } from '../../../base/text/words.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
-import { inputWidth, memoized, outputWidth } from '../../../model/architecture/walk.js';
+import { inputWidth, memoized, memoizedBy, outputWidth } from '../../../model/architecture/walk.js';
 import type { Exact, Expression, Input } from '../../../model/budget/expression.js';
 import { add, div, inputs, max, min, sub } from '../../../model/budget/expression.js';
 import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
@@ -20,6 +20,7 @@ import { capacityOf } from '../../hardware/gpu.js';
 import { sumBounds } from '../bounds.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
+import { libraryKey } from './gpu-overhead.js';
 import { optimizerReplicas, updateTemporary } from './step-limits.js';
 import type { FitVerdict, StageMemory, TrainingMemoryFit } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
@@ -101,13 +102,43 @@ function stageMemory(
   };
 }
 
+/** Stage of a setting. */
+interface SpreadSetting {
+  readonly setting: TrainingFitSetting;
+  readonly parallelism: Parallelism;
+  readonly stage: Stage;
+}
+
 /** Memory of a GPU of a stage, with its workspace. */
-export function stageFit(
+export const stageFit = (
   model: LanguageModel,
   setting: TrainingFitSetting,
   parallelism: Parallelism,
   stage: Stage,
-) {
+) => knownStageFit(model, { setting, parallelism, stage });
+
+/**
+ * Inputs of the memory of a stage: of the GPU only its libraries count. A table asks for many GPUs, with the same
+ * answer for most.
+ */
+function stageKey({ setting, parallelism, stage }: SpreadSetting): string {
+  const { cluster, ...sizes } = setting;
+  const { from, to, frozen, tensors } = stage;
+  const isTrained = frozen === undefined;
+  return JSON.stringify([
+    sizes,
+    parallelism,
+    libraryKey(cluster.gpu),
+    from,
+    to,
+    isTrained,
+    tensors,
+  ]);
+}
+
+const knownStageFit = memoizedBy(stageKey, stageFitOf);
+
+function stageFitOf(model: LanguageModel, { setting, parallelism, stage }: SpreadSetting) {
   const memory = stageMemory(model, setting, parallelism, stage);
   const kept = keptAt(setting, parallelism, stage);
   const situation = { model, setting, kept, parallelism, stage, memory };
