@@ -148,9 +148,20 @@ export abstract class BaseCommand extends Command {
   ): Promise<Interfaces.ParserOutput<F, B, A>> {
     const parsed = await this.#read(options, argv);
     const flags = parsed.flags as unknown as Partial<OutputFlags>;
-    if (!flags.quiet) for (const text of this.notes) process.stderr.write(`${text}\n`);
+    if (!flags.quiet) this.#printNotes();
     await this.#mountReferences(parsed);
     return parsed;
+  }
+
+  readonly #printedNotes = new Set<string>();
+
+  /** Prints each note once, also when a line is parsed several times. */
+  #printNotes(): void {
+    for (const text of this.notes) {
+      if (this.#printedNotes.has(text)) continue;
+      this.#printedNotes.add(text);
+      process.stderr.write(`${text}\n`);
+    }
   }
 
   /** Parses the flags, and refuses those that contradict each other. */

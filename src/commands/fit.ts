@@ -2,6 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { usageError } from '../base/errors.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
+import { draftModel, isAllFitting, listedFits, listVariants } from '../cli/fit-list.js';
 import {
   type FitFlags,
   fitFlags,
@@ -24,7 +25,7 @@ import {
 import { pasteable } from '../cli/line-mistake.js';
 import { quote } from '../config/quote.js';
 import type { FitTableResult } from '../estimate/fit/fit-table.js';
-import { fitTable, tableSettingOf } from '../estimate/fit/fit-table.js';
+import { bestHardware, fitTable, tableSettingOf } from '../estimate/fit/fit-table.js';
 import type { FitResult } from '../estimate/fit/fits.js';
 import { fitsOf, forwardOn } from '../estimate/fit/fits.js';
 import { storedWeightFormat } from '../estimate/fit/model-memory.js';
@@ -33,9 +34,11 @@ import { PURPOSES } from '../estimate/fit/purpose.js';
 import { unmetRequirementsOf } from '../estimate/fit/remedies/remedies.js';
 import { batchingOf } from '../estimate/fit/serving/batching.js';
 import type { Hardware, HardwareList } from '../estimate/hardware/gpu.js';
+import { memoryOf } from '../estimate/hardware/gpu.js';
 import { entriesMatching, withKnownHardware } from '../estimate/hardware/gpus.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { countParameters } from '../model/budget/parameters.js';
+import { fitListReport } from '../report/fit/fit-list-report.js';
 import { fitReport, hardwareReport } from '../report/fit/fit-report.js';
 import { fitTableReport } from '../report/fit/fit-table-report.js';
 import { configText } from '../report/profile/setting-notes.js';
@@ -101,6 +104,8 @@ export default class Fit extends BaseCommand {
   }
 
   async run() {
+    const variants = listVariants(this.argv);
+    if (variants.length > 1) return this.#list(variants);
     const { args, flags } = await this.parse(Fit);
     refuseTokensAsFile(flags.output, this.argv);
     if (flags['list-gpus']) {
@@ -135,6 +140,7 @@ export default class Fit extends BaseCommand {
         ...model,
         setting,
         rows,
+        best: bestHardware(loaded.model, request, rows),
       };
       const { argv } = this;
       const words =
@@ -146,7 +152,7 @@ export default class Fit extends BaseCommand {
     const { profile = null, ...cluster } = await hardwareOf(flags, (choice) =>
       this.note(flags, choice),
     );
-    const draft = flags.draft === undefined ? undefined : await draftModel(flags.draft);
+    const draft = await draftModel(flags);
     const fits = fitsOf(loaded.model, fitRequestOf(loaded, cluster, flags, draft));
     if (fits.training) {
       const { setting } = fits.training;
@@ -164,6 +170,7 @@ export default class Fit extends BaseCommand {
       schema: 'minimind/fit@1',
       ...model,
       cluster,
+      memory: memoryOf(cluster.gpu),
       profile,
       ...fits,
       ...(flags['output-mix'] && {
@@ -182,14 +189,24 @@ export default class Fit extends BaseCommand {
       fitReport(each, { explain: flags.explain, argv: this.argv }),
     );
   }
+
+  /** The same question for each value of a list. */
+  async #list(variants: readonly (readonly string[])[]) {
+    const parsed = [];
+    for (const words of variants) parsed.push(await this.parse(Fit, [...words]));
+    const [{ args, flags }] = parsed as [(typeof parsed)[0]];
+    const file = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100,a100');
+    const loaded = await (await openModelSource(file, sourceOf(flags))).model(flags.set);
+    await this.warnAbout(flags, loaded.warnings);
+    const all = parsed.map((each) => each.flags);
+    const result = await listedFits(loaded, all, (choice) => this.note(flags, choice));
+    if (flags.check && !isAllFitting(result)) process.exitCode = 1;
+    return this.answer(flags, result, fitListReport);
+  }
 }
 
 /** Requests of a batch by default. */
 const USUAL_BATCH = 32;
-
-/** Description of a draft model. */
-const draftModel = async (name: string) =>
-  (await (await openModelSource(name, {})).model([])).model;
 
 /** @throws UserError for `--output-mix` with a training. */
 function refuseMixOfTraining(flags: FitFlags): void {

@@ -14,6 +14,7 @@ import {
   WEIGHT_DTYPE_NAMES,
 } from '../../src/estimate/fit/serving/weight-types.js';
 import type { Gpu } from '../../src/estimate/hardware/gpu.js';
+import { memoryOf } from '../../src/estimate/hardware/gpu.js';
 import { clusterNamed, GPUS, MACHINES } from '../../src/estimate/hardware/gpus.js';
 import { loadModelFile } from '../../src/input/model-input/model-file.js';
 import { countParameters } from '../../src/model/budget/parameters.js';
@@ -67,6 +68,16 @@ const FLAGS: FitFlags = {
   price: undefined,
   'token-time': undefined,
   'prefill-time': undefined,
+  'min-speed': undefined,
+  runtime: undefined,
+  eager: false,
+  'gpu-memory-utilization': undefined,
+  'chunked-prefill': undefined as unknown as boolean,
+  batching: undefined,
+  'prefix-cache': undefined,
+  draft: undefined,
+  acceptance: undefined,
+  'draft-tokens': undefined,
 };
 
 type Settings = Partial<FitFlags> & { readonly gpus?: number; readonly set?: readonly string[] };
@@ -100,6 +111,7 @@ async function answered(
     family: loaded.family.name,
     parameters: countParameters(loaded.model).parameters,
     cluster,
+    memory: memoryOf(cluster.gpu),
     profile: null,
     forward: null,
     doubts: unmetRequirementsOf({ cluster, ...fits }),
@@ -387,9 +399,10 @@ describe('the answer of fit', () => {
       expect(decode?.tokensPerSecond[bound].value).toBeCloseTo(32 / 0.008, 9);
     }
     if (!load?.expected.met) throw new Error('the load is not met');
-    const { batch, replicas, service, p95Seconds, meanSeconds } = load.expected;
-    expect(batch.value).toBeLessThanOrEqual(32);
-    expect(service.value).toBeCloseTo(batch.value * 0.003 + 30 * 0.008, 12);
+    const { batch, replicas, p95Seconds, meanSeconds } = load.expected;
+    expect(batch.value).toBe(32);
+    // A request alone takes its prefill, and a step for each token after the first one.
+    expect(meanSeconds.value).toBeGreaterThan(0.003 + 29 * 0.008);
     expect(p95Seconds.value).toBeLessThanOrEqual(0.5);
     expect(meanSeconds.value).toBeLessThan(p95Seconds.value);
     expect(replicas.value).toBe(2);
@@ -760,7 +773,7 @@ describe('serving that does not fit', () => {
 
   it.each([
     ['rtx-3060-12gb', {}, ['dtype', 'gpus', 'gpu']],
-    ['rtx-3060-12gb', { dtype: 'int8', batch: 64 }, ['gpus', 'gpu', 'batch']],
+    ['rtx-3060-12gb', { dtype: 'int8', batch: 96 }, ['gpus', 'gpu', 'batch']],
     ['rtx-3060-12gb', { dtype: 'int8', context: 30_000 }, ['gpus', 'gpu', 'context']],
   ] as const)('on %s with %j has changes that make it fit', async (gpu, settings, changed) => {
     const { serving } = await answered(MODEL, gpu, { ...settings, for: 'serving' });
@@ -781,33 +794,41 @@ describe('serving that does not fit', () => {
   });
 });
 
+/** Question of each use of the table. */
+const USES = { serve: 'serving', lora: 'lora', qlora: 'qlora', train: 'training' } as const;
+
+/** Whether it fits: as it is, or with changes that keep the training the same. */
+const isEnough = ({ verdict, remedies }: ReturnType<typeof fitOf>): boolean =>
+  verdict === 'fits' ||
+  remedies.some(
+    ({ flags }) => !['cluster', 'optimizer', 'context'].some((name) => Object.hasOwn(flags, name)),
+  );
+
+const fitOf = ({ serving, training, adapters }: FitResult) => {
+  const { fit } = serving ?? training ?? adapters ?? {};
+  if (fit === undefined) throw new Error('no answer');
+  return { verdict: fit.verdict, remedies: 'remedies' in fit ? fit.remedies : [] };
+};
+
 describe('fit without hardware', () => {
-  it('has a row for each common GPU, with the verdicts of --gpu', async () => {
+  it('has a row for each common GPU, with the answers of --gpu', async () => {
     const MODEL = 'fixtures/hf-configs/qwen3-8b/config.json';
     const { code, stdout } = await runHere(['fit', MODEL, '--json']);
     expect(code).toBe(0);
-    const { rows, setting } = JSON.parse(stdout);
+    const { rows } = JSON.parse(stdout);
     expect(rows).toHaveLength(12);
     for (const { name, unit, cells } of rows) {
-      for (const { use, dtype, verdict, gpus } of cells) {
-        if (use === 'lora' || use === 'qlora' || name === 'mi300x') continue;
-        const settings =
-          use === 'serve'
-            ? ({ for: 'serving', dtype } as const)
-            : ({ for: 'training', recompute: setting.training.recompute } as const);
-        const on =
-          use === 'serve' || unit === 1 ? await answered(MODEL, name, settings) : undefined;
-        if (on) {
-          expect([name, use, (on.serving ?? on.training)?.fit.verdict]).toEqual([
-            name,
-            use,
-            verdict,
-          ]);
-        }
-        // More GPUs need the changes that the answer for one proposes.
-        if (gpus === null || gpus < unit || (use === 'train' && verdict !== 'fits')) continue;
-        const enough = await answered(MODEL, name, { ...settings, gpus });
-        expect((enough.serving ?? enough.training)?.fit.verdict).toBe('fits');
+      for (const { use, dtype, verdict, gpus, machine = name } of cells) {
+        const purpose = USES[use as keyof typeof USES];
+        const settings = { for: purpose, ...(dtype && { dtype }) };
+        const here = fitOf(await answered(MODEL, name, settings));
+        expect([name, use, here.verdict]).toEqual([name, use, verdict]);
+        if (gpus === null || (verdict === 'fits' && gpus >= unit)) continue;
+        const enough = fitOf(await answered(MODEL, machine, { ...settings, gpus }));
+        expect([name, use, gpus, isEnough(enough)]).toEqual([name, use, gpus, true]);
+        if (gpus <= unit || use === 'serve') continue;
+        const fewer = fitOf(await answered(MODEL, machine, { ...settings, gpus: gpus / 2 }));
+        expect([name, use, gpus / 2, isEnough(fewer)]).toEqual([name, use, gpus / 2, false]);
       }
     }
   });

@@ -5,13 +5,13 @@ import type { Cluster } from '../hardware/gpu.js';
 import { capacityOf, withReserved } from '../hardware/gpu.js';
 import { COMMON_HARDWARE } from './common-hardware.js';
 import { linkedCluster } from './parallelism/linked-cluster.js';
-import { fewestForTraining } from './remedies/remedies.js';
+import { fewestForTraining, fewestSettings } from './remedies/remedies.js';
 import type { ServingQuestion } from './serving/placed-serving.js';
 import { fewestForServing, placedServing } from './serving/placed-serving.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
 import type { WeightDtype, WeightFormat } from './serving/weight-types.js';
 import { LORA_RANK, loraOn, QLORA_BASE } from './training/lora.js';
-import type { FitVerdict } from './training/training-fit.js';
+import type { FitVerdict, Remedy } from './training/training-fit.js';
 import { fitTrainingMemory } from './training/training-memory.js';
 import type { TrainingFitSetting, ZeroStage } from './training/training-setting.js';
 
@@ -34,6 +34,18 @@ export interface TableCell extends TableUse {
   readonly gpus: number | null;
   /** Name for `--gpu` with so many GPUs, where it is not that of the row: a machine with a network. */
   readonly machine?: string;
+}
+
+/** Best hardware of the table for a use: the smallest GPU that is enough, else that of which the fewest are enough. */
+export interface BestHardware {
+  /** Value of `--gpu`. */
+  readonly gpu: string;
+  /** Value of `--gpus`; null: as many as the name has. @integer @minimum 1 */
+  readonly gpus: number | null;
+  /** Whether the name is that of a machine. */
+  readonly isMachine: boolean;
+  /** Settings with which a training fits there, if it is the question. */
+  readonly flags?: Remedy['flags'];
 }
 
 export interface TableRow {
@@ -65,6 +77,8 @@ export interface FitTableResult {
   readonly setting: TableSetting;
   /** A row for each GPU or machine, by growing memory. */
   readonly rows: readonly TableRow[];
+  /** Best hardware for each use, in the order of the cells; null where nothing is enough. */
+  readonly best: readonly (BestHardware | null)[];
 }
 
 /** Settings of the columns; their clusters are ignored. */
@@ -197,6 +211,55 @@ export function fitTable(
       cells: uses.map(({ use, on }) => ({ ...use, ...on({ ...cluster, gpu }) })),
     };
   });
+}
+
+/** Best hardware for each use, in the order of the cells. */
+export function bestHardware(
+  model: LanguageModel,
+  { training, reservedBytes }: Pick<TableRequest, 'training' | 'reservedBytes'>,
+  rows: readonly TableRow[],
+): (BestHardware | null)[] {
+  const uses = rows[0]?.cells ?? [];
+  return uses.map((_, column) => {
+    const row = bestRow(rows, column);
+    const cell = row?.cells[column];
+    if (row === undefined || cell === undefined) return null;
+    const { gpus, machine } = cell;
+    const isMore = gpus !== null && gpus > row.unit;
+    const isQuestion = uses.length === 1 && training !== null;
+    const flags = isQuestion
+      ? trainingOnFewest(model, training, row.name, reservedBytes)
+      : undefined;
+    return {
+      gpu: (isMore ? machine : undefined) ?? row.name,
+      gpus: isMore ? gpus : null,
+      isMachine: row.unit > 1 || (isMore && machine !== undefined),
+      ...(flags && { flags }),
+    };
+  });
+}
+
+function bestRow(rows: readonly TableRow[], column: number): TableRow | undefined {
+  const gpusOf = ({ cells }: TableRow) => cells[column]?.gpus ?? Number.POSITIVE_INFINITY;
+  const used = (row: TableRow) => Math.max(row.unit, gpusOf(row));
+  const [best] = rows
+    .filter((row) => gpusOf(row) < Number.POSITIVE_INFINITY)
+    .sort((a, b) => used(a) - used(b) || a.memoryBytes - b.memoryBytes);
+  return best;
+}
+
+/** Settings of a training on the fewest GPUs of a row. */
+function trainingOnFewest(
+  model: LanguageModel,
+  training: TrainingFitSetting,
+  name: string,
+  reservedBytes: number | undefined,
+): Remedy['flags'] | undefined {
+  const hardware = COMMON_HARDWARE.find((each) => each.name === name);
+  if (hardware === undefined) return undefined;
+  const { cluster } = hardware;
+  const gpu = withReserved(cluster.gpu, reservedBytes);
+  return fewestSettings(model, { ...training, cluster: { ...cluster, gpu } });
 }
 
 const servingOn =

@@ -6,7 +6,7 @@ import type { GenerationFlops } from '../../model/budget/flops.js';
 import { answerFlopsOf } from '../../model/budget/flops.js';
 import type { SettingOrigin } from '../../model/budget/profile-model.js';
 import { resolveSetting } from '../../model/budget/profile-model.js';
-import type { Cluster } from '../hardware/gpu.js';
+import type { Cluster, GpuMemory } from '../hardware/gpu.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
 import type { Purpose } from './purpose.js';
 import type { ServingRemedy, UnmetRequirement } from './remedies/remedies.js';
@@ -128,6 +128,8 @@ export interface FitResult extends Fits {
   readonly parameters: number;
   /** The hardware. */
   readonly cluster: Cluster;
+  /** Memory of each GPU. */
+  readonly memory: GpuMemory;
   /** Static and continuous batching of answers of different lengths; absent without `--output-mix`. */
   readonly batching?: BatchingComparison;
   /** Requirements of the user that the setup does not meet with certainty. */

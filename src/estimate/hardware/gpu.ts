@@ -195,8 +195,34 @@ export const capacityOf = (gpu: Gpu): Quantity => {
   });
 };
 
+/** Memory of a GPU, for a reader. */
+export interface GpuMemory {
+  /** As it is sold, in GB of 10^9 bytes; of most cards it counts GiB. @real */
+  readonly advertisedBytes: number;
+  /** What the model can have. @real */
+  readonly usableBytes: number;
+  /** Memory reserved for other programs; null without. @real */
+  readonly reservedBytes: number | null;
+  /** `shared` with the processor, a card that can have a `screen`, or another `card`; null if only a size is known. */
+  readonly kind: 'shared' | 'screen' | 'card' | null;
+}
+
+export function memoryOf(gpu: Gpu): GpuMemory {
+  const { memoryBytes, usable, reservedBytes, architecture } = gpu;
+  const isKnown = (usable ?? reservedBytes) !== undefined && architecture !== undefined;
+  const kind = isKnown
+    ? ({ lpddr: 'shared', gddr: 'screen', hbm: 'card' } as const)[MEMORY_OF[architecture]]
+    : null;
+  return {
+    advertisedBytes: memoryBytes,
+    usableBytes: capacityOf(gpu).value,
+    reservedBytes: reservedBytes ?? null,
+    kind,
+  };
+}
+
 /** Whether the memory is that of the processor, of which the operating system gives graphics a part. */
-export const isShared = ({ architecture }: Pick<Gpu, 'architecture'>): boolean =>
+const isShared = ({ architecture }: Pick<Gpu, 'architecture'>): boolean =>
   architecture !== undefined && MEMORY_OF[architecture] === 'lpddr';
 
 /** All of the memory that a processor and its graphics share: its chips hold powers of two. */

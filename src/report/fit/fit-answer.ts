@@ -21,8 +21,7 @@ import { capital, counted, modelName, present } from '../../base/text/words.js';
 import type { AdaptersFit, FitResult } from '../../estimate/fit/fits.js';
 import type { BatchingComparison } from '../../estimate/fit/serving/batching.js';
 import type { UsersFit } from '../../estimate/fit/serving/serving.js';
-import type { Gpu } from '../../estimate/hardware/gpu.js';
-import { capacityOf, isShared, memoryKindOf } from '../../estimate/hardware/gpu.js';
+import type { GpuMemory } from '../../estimate/hardware/gpu.js';
 import type { Bounds } from '../../model/budget/figure.js';
 import type { Cell, Fact, TableBlock, Verdict } from '../kit/report.js';
 import { leftColumn, right, strongCell, valueCell } from '../kit/report.js';
@@ -104,13 +103,13 @@ function usersText({ setting, fit, users }: Serving): string {
 }
 
 export function fitFacts(result: FitResult): Fact[] {
-  const { file, family, parameters, purpose, cluster, training, serving, adapters } = result;
+  const { file, family, parameters, purpose, training, serving, adapters } = result;
   return [
     {
       name: 'model',
       text: `${modelName(file)} · ${family} · ${shortCount(parameters)} parameters`,
     },
-    ...present([gpuFact(cluster.gpu)]),
+    ...present([gpuFact(result.memory)]),
     ...(serving ? servingFacts(serving, result) : []),
     ...(result.batching ? [{ name: 'batching', text: batchingText(result.batching) }] : []),
     ...(training && purpose === 'training' ? trainingFacts(training) : []),
@@ -120,29 +119,21 @@ export function fitFacts(result: FitResult): Fact[] {
   ];
 }
 
-/**
- * `24 GB card, 25.3 GB (23.6 GiB) usable`, and what the system takes of it. Undefined where the memory is all that is
- * known.
- */
-function gpuFact(gpu: Gpu): Fact | undefined {
-  const { memoryBytes, usable, reservedBytes: reserved, architecture } = gpu;
-  if (usable === undefined && reserved === undefined) return undefined;
-  const capacity = capacityOf(gpu).value;
-  const memory = `${bytesText(capacity)} (${significant(capacity / 2 ** 30)} GiB)`;
-  const label = `${(memoryBytes / 1e9).toLocaleString('en-US')} GB`;
+/** `24 GB card, 25.3 GB (23.6 GiB) usable`, and what others take of it. */
+function gpuFact({ advertisedBytes, usableBytes, reservedBytes, kind }: GpuMemory): Fact | false {
+  if (kind === null) return false;
+  const memory = `${bytesText(usableBytes)} (${significant(usableBytes / 2 ** 30)} GiB)`;
+  const label = `${formatInteger(Math.round(advertisedBytes / 1e9))} GB`;
   const flag = setting('reserve');
-  if (reserved !== undefined) {
-    return { name: 'GPU', text: `${label}, ${memory} left with ${flag} ${bytesText(reserved)}` };
-  }
-  if (isShared(gpu)) {
-    return {
-      name: 'GPU',
-      text: `${label} shared with the system, ${memory} for the GPU; ${flag} changes that`,
-    };
-  }
-  const isOfDesktops = architecture !== undefined && memoryKindOf(architecture) === 'gddr';
-  const screen = isOfDesktops ? `; a screen takes 0.6–2 GB of it (${flag})` : '';
-  return { name: 'GPU', text: `${label} card, ${memory} usable${screen}` };
+  const text =
+    reservedBytes === null
+      ? {
+          shared: `${label} shared with the system, ${memory} for the GPU; ${flag} changes that`,
+          screen: `${label} card, ${memory} usable; a screen takes 0.6–2 GB of it (${flag})`,
+          card: `${label} card, ${memory} usable`,
+        }[kind]
+      : `${label}, ${memory} left with ${flag} ${bytesText(reservedBytes)}`;
+  return { name: 'GPU', text };
 }
 
 /** Training of adapters, and the smallest changes that make it fit. */

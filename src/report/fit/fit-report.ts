@@ -38,7 +38,7 @@ import {
 } from '../kit/report.js';
 import { explanationBlocks } from '../profile/explanation.js';
 import { fitFacts, fitVerdictOf, memorySummary, nextOf } from './fit-answer.js';
-import type { BoundsRow, ShownBounds } from './fit-bounds.js';
+import type { BoundsRow } from './fit-bounds.js';
 import { boundsCells, boundsColumns, bytesText, sameBounds } from './fit-bounds.js';
 import { serverRows } from './fit-server.js';
 import type { Serving } from './fit-serving.js';

@@ -22,18 +22,25 @@ import { sameBounds } from './fit-bounds.js';
 import type { Serving } from './fit-serving.js';
 
 /** Facts of the first screen. */
-export function serverFacts({ throughput }: Serving): Fact[] {
+export function serverFacts({ setting, throughput }: Serving): Fact[] {
   if (throughput === null) return [];
-  const { full, atSpeed, minSpeed } = throughput;
+  const { full, atSpeed, minSpeed, outputs } = throughput;
   return present([
     { name: 'runtime', text: runtimeText(throughput) },
-    { name: 'server', text: `${counted(full.users, 'request')} at a time: ${rateText(full)}` },
+    {
+      name: 'server',
+      text: `${counted(full.users, 'request')} of ${lengthsText(setting, outputs)} tokens: ${rateText(full)}`,
+    },
     atSpeed === null
       ? { name: 'users', text: `no user has ${significant(minSpeed)} tokens/s` }
       : { name: 'users', text: usersText(throughput, atSpeed) },
     atSpeed?.cost && { name: 'price', text: costText(atSpeed, minSpeed) },
   ]);
 }
+
+/** `1,920 + 128`: the prompt, and the output. */
+const lengthsText = ({ prompt }: Serving['setting'], outputs: readonly number[]): string =>
+  `${formatInteger(prompt)} + ${outputs.map(formatInteger).join(' or ')}`;
 
 const LAUNCHING = { graphs: 'CUDA graphs', eager: 'eager launches' } as const;
 
@@ -42,13 +49,15 @@ function runtimeText({
   runtimeTitle,
   isRuntimeChosen,
   launching,
+  memoryShare,
   oneUser,
 }: ServerThroughput): string {
   const other = launching === 'graphs' ? 'eager' : 'graphs';
   const contrast = oneUser
     ? `; with ${LAUNCHING[other]} 1 user has ${significant(oneUser[other].value)} tokens/s`
     : '';
-  return `${runtimeTitle}${isRuntimeChosen ? '' : ' (default)'}, ${LAUNCHING[launching]}${contrast}`;
+  const memory = memoryShare === 1 ? '' : `, ${Math.round(100 * memoryShare)}% of the memory`;
+  return `${runtimeTitle}${isRuntimeChosen ? '' : ' (default)'}${memory}, ${LAUNCHING[launching]}${contrast}`;
 }
 
 /** `160,718 tokens/s (107,000–241,000; limit 400,000), 84 requests/s`. */

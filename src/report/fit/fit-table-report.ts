@@ -1,9 +1,16 @@
 /** Report of `minimind fit` without hardware: common GPUs and machines, and what fits on each. */
 
-import { nextCommand, setting, withoutSettings } from '../../base/text/setting.js';
+import {
+  nextCommand,
+  type SettingName,
+  type SettingValues,
+  setting,
+  withoutSettings,
+} from '../../base/text/setting.js';
 import { formatBytes, formatInteger, shortCount } from '../../base/text/units.js';
 import { counted, joined, modelName, present } from '../../base/text/words.js';
 import type {
+  BestHardware,
   FitTableResult,
   TableCell,
   TableRow,
@@ -12,19 +19,32 @@ import type {
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 import { leftColumn, noteOf, right, strongCell, tableOf, valueCell } from '../kit/report.js';
 import { contextText } from '../profile/setting-notes.js';
+import { changedSettings } from './fit-training.js';
 
 /** @param words The command line after `fit`, with the model. */
 export function fitTableReport(result: FitTableResult, words: readonly string[]): Report {
-  const { rows } = result;
-  // Without any, the last row explains what is missing.
-  const best = bestRow(rows, 0) ?? rows.at(-1);
+  const { rows, best } = result;
+  const changes = best[0] ? hardwareSettings(best[0]) : largestOf(rows);
   return {
     verdict: { text: verdictText(result) },
     blocks: [table(rows), ...notes(result.setting)],
-    next: best && nextCommand('fit', withoutSettings(words), hardwareOf(best, 0)),
+    next: nextCommand(
+      'fit',
+      withoutSettings(words, Object.keys(changes) as SettingName[]),
+      changes,
+    ),
     data: dataTable(rows),
   };
 }
+
+/** Settings that are enough for the question. */
+function hardwareSettings({ gpu, gpus, flags }: BestHardware): SettingValues {
+  const { cluster: _, ...settings } = flags ?? {};
+  return { gpu, ...(gpus !== null && { gpus }), ...changedSettings(settings) };
+}
+
+/** The last row, whose detail explains what is missing where nothing is enough. */
+const largestOf = (rows: readonly TableRow[]): SettingValues => ({ gpu: rows.at(-1)?.name ?? '' });
 
 const TITLES = {
   serve: 'serve',
@@ -39,7 +59,7 @@ const cellTitle = ({ use, dtype }: TableCell) => dtype ?? TITLES[use];
  * `qwen3-8b (8.19B parameters): l4 is enough to serve in bf16, rtx-5090 for LoRA, mi300x to train`: the smallest GPU
  * for each use, uses of the same GPU together.
  */
-function verdictText({ file, parameters, rows }: FitTableResult): string {
+function verdictText({ file, parameters, rows, best }: FitTableResult): string {
   const uses = rows[0]?.cells ?? [];
   const first = uses.findIndex(({ use }) => use === 'serve');
   const purposes = new Map<string, string[]>();
@@ -51,7 +71,7 @@ function verdictText({ file, parameters, rows }: FitTableResult): string {
       qlora: 'for QLoRA',
       train: 'to train',
     }[use];
-    const smallest = smallestText(rows, index);
+    const smallest = smallestText(best[index]);
     purposes.set(smallest, [...(purposes.get(smallest) ?? []), purpose]);
   }
   const found = [...purposes].map(
@@ -61,32 +81,11 @@ function verdictText({ file, parameters, rows }: FitTableResult): string {
 }
 
 /** Hardware of a use, as `--gpu` and `--gpus` name it: `l4`, `8 × h200`, `16 GPUs of dgx-h100`. */
-function smallestText(rows: readonly TableRow[], index: number): string {
-  const best = bestRow(rows, index);
-  if (best === undefined) return 'no listed GPU';
-  const { gpu, gpus } = hardwareOf(best, index);
-  if (gpus === undefined) return gpu;
-  const isMachine = best.unit > 1 || gpu !== best.name;
+function smallestText(best: BestHardware | null | undefined): string {
+  if (!best) return 'no listed GPU';
+  const { gpu, gpus, isMachine } = best;
+  if (gpus === null) return gpu;
   return isMachine ? `${gpus} GPUs of ${gpu}` : `${gpus} × ${gpu}`;
-}
-
-/** Flags of the hardware of a row on which a use fits. */
-function hardwareOf(
-  { name, unit, cells }: TableRow,
-  index: number,
-): { readonly gpu: string; readonly gpus?: number } {
-  const { gpus = null, machine = name } = cells[index] ?? {};
-  return gpus === null || gpus <= unit ? { gpu: name } : { gpu: machine, gpus };
-}
-
-/** Smallest GPU for a use that fits on one, else the hardware of which the fewest GPUs fit; undefined without any. */
-function bestRow(rows: readonly TableRow[], index: number): TableRow | undefined {
-  const gpusOf = ({ cells }: TableRow) => cells[index]?.gpus ?? Number.POSITIVE_INFINITY;
-  const used = (row: TableRow) => Math.max(row.unit, gpusOf(row));
-  const [best] = rows
-    .filter((row) => gpusOf(row) < Number.POSITIVE_INFINITY)
-    .sort((a, b) => used(a) - used(b) || a.memoryBytes - b.memoryBytes);
-  return best;
 }
 
 const table = (rows: readonly TableRow[]): TableBlock =>

@@ -6,6 +6,7 @@ import {
   onChipMemoryOf,
   PEAK_DTYPES,
   peakFor,
+  withReserved,
 } from '../../../src/estimate/hardware/gpu.js';
 import { clusterNamed, GPUS, gpuNamed, MACHINES } from '../../../src/estimate/hardware/gpus.js';
 
@@ -202,19 +203,43 @@ it('memory and its bandwidth are quantities with a source', () => {
 describe('memory available to programs', () => {
   const usable = (name: string) => capacityOf(gpuNamed(name)).value;
 
-  // llama.cpp prints recommendedMaxWorkingSetSize.
+  // llama.cpp prints recommendedMaxWorkingSetSize in MB; of the last two there are only logs up to macOS 15.
   it.each([
-    ['m1-16gb', 10_922.67],
-    ['m1-max-32gb', 21_845.33],
-    ['m1-max-64gb', 49_152],
-    ['m2-ultra-192gb', 147_456],
-    ['m3-pro-36gb', 27_648],
-    ['m4-pro-48gb', 36_864],
-    ['m4-max-128gb', 98_304],
-    ['m3-ultra-512gb', 475_136],
-  ])('%s: %f MiB', (name, mebibytes) => {
-    expect(usable(name) / 2 ** 20).toBeCloseTo(mebibytes, 2);
+    ['m1-16gb', 12_713.12],
+    ['m4-pro-24gb', 19_069.67],
+    ['m1-max-32gb', 26_800.6],
+    ['m3-pro-36gb', 30_150.67],
+    ['m4-pro-48gb', 40_200.9],
+    ['m1-max-64gb', 55_662.79],
+    ['m4-max-128gb', 115_448.73],
+    ['m2-ultra-192gb', 154_618.82],
+    ['m3-ultra-512gb', 498_216.21],
+  ])('%s: %f MB', (name, megabytes) => {
+    expect(usable(name) / 1e6).toBeCloseTo(megabytes, 2);
     expect(usable(name)).toBeLessThan(gpuNamed(name).memoryBytes);
+  });
+
+  // Totals of out-of-memory errors of PyTorch: JiehongLin/SAM-6D, TencentARC/PhotoMaker, akshitac8/OW-DETR.
+  it.each([
+    ['rtx-3060-12gb', 11.76],
+    ['rtx-3070', 7.78],
+  ])('%s: at most the %f GiB that drivers report, and more than the label in GB', (name, most) => {
+    expect(usable(name)).toBeLessThanOrEqual(most * 2 ** 30);
+    expect(usable(name)).toBeGreaterThan(gpuNamed(name).memoryBytes);
+  });
+
+  it('is 108.62 of 128 GiB on a Ryzen AI Max, and half of it by default on Linux', () => {
+    // ggml on Windows 11: unslothai/unsloth, pull request 10418.
+    expect(usable('ryzen-ai-max-395-128gb') / 2 ** 30).toBeCloseTo(108.62, 0);
+    expect(capacityOf(gpuNamed('ryzen-ai-max-395-128gb')).source).toContain('ttm.pages_limit');
+  });
+
+  it('is less by what is reserved, which replaces what the system keeps of a shared memory', () => {
+    const left = (name: string, reserved: number) =>
+      capacityOf(withReserved(gpuNamed(name), reserved)).value;
+    expect(left('rtx-4090', 2e9)).toBe(usable('rtx-4090') - 2e9);
+    expect(left('m4-pro-24gb', 4e9)).toBe(24 * 2 ** 30 - 4e9);
+    expect(() => withReserved(gpuNamed('rtx-4090'), 30e9)).toThrow('less than the memory of');
   });
 
   // From "GPU 0 has a total capacity of … GiB" in out-of-memory errors of PyTorch.
@@ -264,9 +289,9 @@ describe('memory available to programs', () => {
     expect(sizes).toEqual([32, 16, 95, 32, 192]);
   });
 
-  it('names the larger memory of macOS 26 in the source for Macs', () => {
+  it('names the smaller memory of macOS 15 in the source for Macs', () => {
     const { source } = capacityOf(gpuNamed('m4-max-64gb'));
-    expect(source).toContain('up to macOS 15, of 64 GiB; macOS 26 leaves graphics 55,662.79 MB');
+    expect(source).toContain('on macOS 26, of 64 GiB; up to macOS 15, graphics have 51,539 MB');
   });
 
   it('is less than nvidia-smi counts', () => {
@@ -288,8 +313,8 @@ describe('memory available to programs', () => {
   });
 
   it('defaults to the sold size where it is unknown', () => {
-    expect(gpuNamed('h20').usable).toBeUndefined();
-    expect(capacityOf(gpuNamed('h20'))).toMatchObject({ value: 96e9, formula: 'memory' });
+    expect(gpuNamed('gaudi2').usable).toBeUndefined();
+    expect(capacityOf(gpuNamed('gaudi2'))).toMatchObject({ value: 96e9, formula: 'memory' });
   });
 
   it('is half of an MI250X for each of its devices', () => {

@@ -172,6 +172,16 @@ function onMoreGpus(model: LanguageModel, setting: TrainingFitSetting): SettingC
     .map((changes) => [more, ...changes]);
 }
 
+/**
+ * Settings with which a training fits on the fewest linked GPUs, from those of the setting on; undefined if there are
+ * none.
+ */
+export function fewestSettings(model: LanguageModel, requested: TrainingFitSetting) {
+  const setting = { ...requested, globalBatchTokens: stepTokensOf(model, requested) };
+  const [changes] = onMoreGpus(model, setting);
+  return changes && withTokens(model, requested, flagsOf(changes));
+}
+
 const stepTokensOf = (model: LanguageModel, setting: TrainingFitSetting): number =>
   tokensOfStep(setting, parallelismOf(model, setting)).value;
 

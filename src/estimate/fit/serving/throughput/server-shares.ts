@@ -3,7 +3,7 @@
  * tokens, so its products reach more of the peak than a single prompt.
  *
  * Fitted on 12 rows and checked on 13 others (TensorRT-LLM, perf-overview.md, v1.0; MLPerf Inference 5.1, offline), one
- * row in two by a hash of its name: `npm run measure:serving` prints both halves.
+ * row in two by a hash of its name.
  */
 import type { Gpu, PeakDtype } from '../../../hardware/gpu.js';
 import { isNarrow } from '../../../hardware/gpu.js';

@@ -83,7 +83,21 @@ export interface Servers {
 /** Most sequences of a search for places. */
 const MOST_PLACES = 2 ** 14;
 
+/** Servers of a setting, once: throughput, users and a load ask for the same one. */
+const KNOWN = new WeakMap<
+  ServingFitSetting,
+  { model: LanguageModel; servers: Servers | NoServer }
+>();
+
 export function serversOf(model: LanguageModel, question: ServerQuestion): Servers | NoServer {
+  const known = KNOWN.get(question.setting);
+  if (known?.model === model) return known.servers;
+  const servers = newServers(model, question);
+  KNOWN.set(question.setting, { model, servers });
+  return servers;
+}
+
+function newServers(model: LanguageModel, question: ServerQuestion): Servers | NoServer {
   const { setting } = question;
   const { cluster, tensorParallel, measured } = setting;
   const isMeasured = measured?.tokenSeconds !== undefined && measured.prefillSeconds !== undefined;

@@ -1,0 +1,105 @@
+/** Lists as values of flags of `fit` that take one: the same question for each value. */
+import { usageError } from '../base/errors.js';
+import type { FitListResult, FitListRow } from '../estimate/fit/fit-list.js';
+import { fitListRow } from '../estimate/fit/fit-list.js';
+import { fitsOf } from '../estimate/fit/fits.js';
+import { USUAL_SPEED } from '../estimate/fit/serving/throughput/throughput.js';
+import type { ModelFile } from '../input/model-input/model-file.js';
+import { openModelSource } from '../input/model-input/model-source.js';
+import type { LanguageModel } from '../model/architecture/layer.js';
+import { countParameters } from '../model/budget/parameters.js';
+import type { FitFlags } from './flags/fit-flags.js';
+import { fitRequestOf, refuseLongGroups } from './flags/fit-flags.js';
+import type { HardwareFlags } from './flags/hardware-flags.js';
+import { hardwareOf } from './flags/hardware-flags.js';
+
+/** Flags of `fit` that take lists, in the order in which their values vary, slowest first. */
+const LISTED = ['gpu', 'context', 'batch', 'micro-batch'] as const;
+
+/** A value with commas between parts, none of them empty. */
+const LIST = /^[^,]+(?:,[^,]+)+$/;
+
+/**
+ * Command lines with one value for each flag, in the order of the lists; the line itself where there is no list.
+ * @param argv Words after the command.
+ */
+export function listVariants(argv: readonly string[]): readonly (readonly string[])[] {
+  let variants: readonly (readonly string[])[] = [argv];
+  for (const name of LISTED) {
+    variants = variants.flatMap((words) => variantsOf(words, name));
+  }
+  return variants;
+}
+
+function variantsOf(words: readonly string[], name: string): readonly (readonly string[])[] {
+  const end = words.indexOf('--');
+  const at = words.findIndex(
+    (word, index) =>
+      (end < 0 || index < end) && (word === `--${name}` || word.startsWith(`--${name}=`)),
+  );
+  const word = words[at];
+  if (word === undefined) return [words];
+  const isJoined = word !== `--${name}`;
+  const value = isJoined ? word.slice(name.length + 3) : words[at + 1];
+  if (value === undefined || !LIST.test(value)) return [words];
+  return value.split(',').map((part) => {
+    const one = [`--${name}`, part.trim()];
+    return [...words.slice(0, at), ...one, ...words.slice(at + (isJoined ? 1 : 2))];
+  });
+}
+
+/** Description of the model of `--draft`. */
+export const draftModel = async ({
+  draft,
+}: Pick<FitFlags, 'draft'>): Promise<LanguageModel | undefined> =>
+  draft === undefined ? undefined : (await (await openModelSource(draft, {})).model([])).model;
+
+/**
+ * A row for each set of flags.
+ * @param say Called with the choice when a name could mean several GPUs.
+ * @throws UserError without hardware, and as `fitRequestOf`.
+ */
+export async function listedFits(
+  loaded: ModelFile,
+  variants: readonly (FitFlags & HardwareFlags)[],
+  say: (choice: string) => void,
+): Promise<FitListResult> {
+  const rows: FitListRow[] = [];
+  const said = new Set<string>();
+  const sayOnce = (choice: string) => {
+    if (!said.has(choice)) say(choice);
+    said.add(choice);
+  };
+  const [first] = variants as [FitFlags & HardwareFlags];
+  const draft = await draftModel(first);
+  let { purpose }: Pick<FitListResult, 'purpose'> = { purpose: 'serving' };
+  for (const flags of variants) {
+    requireHardware(flags);
+    refuseLongGroups(loaded.model, flags);
+    const { profile: _, ...cluster } = await hardwareOf(flags, sayOnce);
+    const fits = fitsOf(loaded.model, fitRequestOf(loaded, cluster, flags, draft));
+    rows.push(fitListRow(fits, cluster));
+    purpose = fits.purpose;
+  }
+  return {
+    schema: 'minimind/fit-list@1',
+    file: loaded.file,
+    family: loaded.family.name,
+    parameters: countParameters(loaded.model).parameters,
+    purpose,
+    minSpeed: purpose === 'serving' ? (first['min-speed'] ?? USUAL_SPEED) : null,
+    rows,
+  };
+}
+
+/** Whether each setup fits by the upper bounds: `--check`. */
+export const isAllFitting = ({ rows }: FitListResult): boolean =>
+  rows.every(({ verdict }) => verdict === 'fits');
+
+function requireHardware(flags: HardwareFlags): void {
+  if ((flags.gpu ?? flags.hardware) !== undefined || flags['this-machine']) return;
+  throw usageError(
+    'a list of batches or contexts requires hardware',
+    'name a GPU, as in --gpu h100-80gb',
+  );
+}
