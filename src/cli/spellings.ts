@@ -15,15 +15,8 @@ const CHOICES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   precision: {
     ...{ fp32: 'float32', f32: 'float32', full: 'float32', float: 'float32', '32': 'float32' },
-    ...{ fp16: 'mixed', amp: 'mixed', half: 'mixed', bf16mixed: 'mixed', float16: 'mixed' },
-    ...{
-      fp16mixed: 'mixed',
-      '16mixed': 'mixed',
-      bfloat16: 'bf16',
-      bf16true: 'bf16',
-      purebf16: 'bf16',
-    },
-    ...{ f8: 'fp8', float8: 'fp8', fp8hybrid: 'fp8', fp8cs: 'fp8' },
+    ...{ bf16: 'mixed', fp16: 'mixed', amp: 'mixed', half: 'mixed', bf16mixed: 'mixed' },
+    ...{ bfloat16: 'mixed', float16: 'mixed', fp16mixed: 'mixed', '16mixed': 'mixed' },
   },
   recompute: {
     ...{

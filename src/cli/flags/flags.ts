@@ -12,7 +12,6 @@ import {
 import type { Compute } from '../../engine/engine.js';
 import type { DeviceChoice, EngineChoice } from '../../engine/select/devices.js';
 import { FAMILY_NAMES } from '../../model/architecture/families.js';
-import type { Precision } from '../../model/budget/training-budget.js';
 import type { Format } from '../../report/kit/report.js';
 import { FORMATS } from '../../report/kit/report.js';
 import { count, dtype, seedOf, tokens, unreadable, wholeNumber } from './value-flags.js';
@@ -196,7 +195,7 @@ export const modelWords = (flags: Partial<ParsedFlags<typeof modelFlags>>): stri
 
 /** `--precision float32`, for training. */
 const precision = Flags.option({
-  options: ['mixed', 'float32', 'bf16', 'fp8'] satisfies Precision[],
+  options: ['mixed', 'float32'],
   description: 'precision of the training [default: as in the file, or mixed]',
 } as const)();
 

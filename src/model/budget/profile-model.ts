@@ -17,7 +17,7 @@ import type { ParameterFigures } from './parameters.js';
 import { bufferBytes, elementsFigure, parameterFigures } from './parameters.js';
 import type { StateBudget, StateSetting } from './state.js';
 import { stateOf } from './state.js';
-import type { Optimizer, Precision, TrainingBudget, TrainingSetting } from './training-budget.js';
+import type { Optimizer, TrainingBudget, TrainingSetting } from './training-budget.js';
 import { trainingMemoryOf } from './training-budget.js';
 
 export interface ProfileSetting {
@@ -115,7 +115,7 @@ export interface ProfileRequest {
   readonly dtype: Dtype;
   readonly cacheDtype?: Dtype | undefined;
   readonly causal: boolean;
-  readonly precision?: Precision | undefined;
+  readonly precision?: 'mixed' | 'float32' | undefined;
   readonly optimizer: Optimizer;
   readonly recompute?: Recompute | undefined;
 }

@@ -22,8 +22,8 @@ const EIGHT_BIT_SMALLEST = 4096;
 export const OPTIMIZERS = {
   adamw: {
     label: 'AdamW',
-    state: (trained, bytes) => mul(2 * bytes, trainedParameters(trained)),
-    source: 'two moments (arXiv 1711.05101)',
+    state: (trained) => mul(8, trainedParameters(trained)),
+    source: 'two float32 moments (arXiv 1711.05101)',
   },
   'adamw-8bit': {
     label: 'AdamW, 8 bits',
@@ -39,20 +39,14 @@ export const OPTIMIZERS = {
   },
   'sgd-momentum': {
     label: 'SGD with momentum',
-    state: (trained, bytes) => mul(bytes, trainedParameters(trained)),
-    source: 'one velocity',
-  },
-  lion: {
-    label: 'Lion',
-    state: (trained, bytes) => mul(bytes, trainedParameters(trained)),
-    source: 'one moment (arXiv 2302.06675)',
+    state: (trained) => mul(4, trainedParameters(trained)),
+    source: 'one float32 velocity',
   },
 } as const satisfies Record<string, OptimizerFormula>;
 
 interface OptimizerFormula {
   readonly label: string;
-  /** @param bytes Bytes of a value of the state. */
-  readonly state: (trained: readonly Trained[], bytes: number) => Expression;
+  readonly state: (trained: readonly Trained[]) => Expression;
   readonly source: string;
 }
 
@@ -73,60 +67,13 @@ export type Optimizer = keyof typeof OPTIMIZERS;
 
 export const OPTIMIZER_NAMES = Object.keys(OPTIMIZERS) as readonly Optimizer[];
 
-/** Types of a training: its weights and activations, its products, and whether it keeps a float32 copy of the weights. */
-export const PRECISIONS = {
-  mixed: {
-    bytes: 2,
-    stateBytes: 4,
-    hasMaster: true,
-    products: 'bf16',
-    source: 'weights in 16 bits',
-  },
-  float32: {
-    bytes: 4,
-    stateBytes: 4,
-    hasMaster: false,
-    products: 'f32',
-    source: 'weights in float32',
-  },
-  bf16: {
-    bytes: 2,
-    stateBytes: 2,
-    hasMaster: false,
-    products: 'bf16',
-    source: 'weights and optimizer state in bfloat16, without a float32 copy',
-  },
-  fp8: {
-    bytes: 2,
-    stateBytes: 4,
-    hasMaster: true,
-    products: 'f8',
-    source:
-      'weights in 16 bits, cast to FP8 for each product (Transformer Engine; torchao, float8)',
-  },
-} as const satisfies Record<
-  string,
-  {
-    /** Bytes of a weight and of an activation. */
-    readonly bytes: number;
-    /** Bytes of a value of the optimizer's state. */
-    readonly stateBytes: number;
-    readonly hasMaster: boolean;
-    /** Type of the matrix products. */
-    readonly products: 'bf16' | 'f32' | 'f8';
-    readonly source: string;
-  }
->;
-
-export type Precision = keyof typeof PRECISIONS;
-
 export interface TrainingSetting {
   /** Sequences per step on the device. @integer */
   readonly batch: number;
   /** Tokens of a sequence. @integer @minimum 1 */
   readonly context: number;
-  /** Types of weights, products and optimizer. */
-  readonly precision: Precision;
+  /** 16-bit weights with an fp32 master copy, or all in float32. */
+  readonly precision: 'mixed' | 'float32';
   /** Optimizer. */
   readonly optimizer: Optimizer;
   readonly recompute: Recompute;
@@ -166,7 +113,8 @@ export function trainingMemoryOf(
 }
 
 /** Bytes per weight and per activation. */
-export const trainingBytes = (precision: Precision): number => PRECISIONS[precision].bytes;
+export const trainingBytes = (precision: TrainingSetting['precision']): number =>
+  precision === 'mixed' ? 2 : 4;
 
 /** Equal tensors, or a device's parts of them. */
 export interface Trained {
@@ -217,7 +165,7 @@ export function trainedStateOf(
       label: 'weights',
       unit: 'bytes',
       formula: mul(v({ bytes }), parameters),
-      source: PRECISIONS[precision].source,
+      source: `${precision} precision`,
     }),
     gradients: part('gradients', {
       label: 'gradients',
@@ -235,15 +183,13 @@ function optimizerState(
 ): Derivation<Figure> {
   const { label, state, source } = OPTIMIZERS[optimizer];
   const parameters = trainedParameters(trained);
-  const { hasMaster, stateBytes } = PRECISIONS[precision];
+  const mixed = precision === 'mixed';
   return {
     label: `optimizer: ${label}`,
     unit: 'bytes',
-    formula: hasMaster
-      ? add(mul(4, parameters), state(trained, stateBytes))
-      : state(trained, stateBytes),
+    formula: mixed ? add(mul(4, parameters), state(trained)) : state(trained),
     inputs: { parameters },
-    source: hasMaster ? `float32 master copy of the weights (arXiv 1710.03740); ${source}` : source,
+    source: mixed ? `float32 master copy of the weights (arXiv 1710.03740); ${source}` : source,
   };
 }
 

@@ -5,7 +5,6 @@ import { present } from '../../base/text/words.js';
 import type { CheckpointFacts } from '../../input/model-input/checkpoint-model.js';
 import type { GenerationFlops } from '../../model/budget/flops.js';
 import type { ResolvedSetting, SettingOrigin } from '../../model/budget/profile-model.js';
-import type { Precision } from '../../model/budget/training-budget.js';
 import { type Block, noteOf } from '../kit/report.js';
 
 const ORIGINS = {
@@ -32,14 +31,8 @@ const inferenceNote = ({ inference, origins }: ResolvedSetting, file: string): B
       `${from(origins.context, file)}, ${dtypeWord(inference.dtype)}.`,
   );
 
-const PRECISION_TEXT: Readonly<Record<Precision, string>> = {
-  mixed: 'mixed precision',
-  float32: 'float32',
-  bf16: 'pure bf16',
-  fp8: 'FP8 products, mixed precision',
-};
-
-export const precisionText = (precision: Precision): string => PRECISION_TEXT[precision];
+export const precisionText = (precision: ResolvedSetting['training']['precision']): string =>
+  precision === 'mixed' ? 'mixed precision' : 'float32';
 
 function trainingNotes(setting: ResolvedSetting, file: string): Block[] {
   const { training, origins, beyondOneDevice } = setting;

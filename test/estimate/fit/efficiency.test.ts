@@ -50,15 +50,15 @@ describe('expected efficiency of reading', () => {
   };
 
   it.each([
-    ['a100-80gb', 'bf16', 0.69, 0.69],
-    ['a100-80gb', 'int8', 0.69, 0.52],
-    ['a100-80gb', 'f8', 0.69, 0.52],
-    ['a100-80gb', 'int4', 0.69, 0.42],
-    ['h100-80gb', 'q4_k_m', 0.69, 0.42],
-    ['h100-80gb', 'q8_0', 0.69, 0.52],
-    ['rtx-4090', 'f16', 0.8, 0.8],
-    ['rtx-4090', 'q4_k_m', 0.8, 0.68],
-    ['m2-ultra-192gb', 'nvfp4', 0.72, 0.5],
+    ['a100-80gb', 'bf16', 0.72, 0.72],
+    ['a100-80gb', 'int8', 0.72, 0.62],
+    ['a100-80gb', 'f8', 0.72, 0.62],
+    ['a100-80gb', 'int4', 0.72, 0.5],
+    ['h100-80gb', 'q4_k_m', 0.72, 0.5],
+    ['h20', 'bf16', 0.72, 0.34],
+    ['rtx-4090', 'f16', 0.84, 0.84],
+    ['rtx-4090', 'q4_k_m', 0.84, 0.77],
+    ['m2-ultra-192gb', 'nvfp4', 0.72, 0.77],
   ] as const)('on %s in %s is %f of caches and %f of weights', (name, dtype, caches, weights) => {
     expect(shares(name, dtype)).toEqual([caches, weights]);
   });

@@ -409,9 +409,9 @@ describe('time', () => {
       ),
     ).tokensPerSecond;
 
-  it('matches the measurement on Llama-2-7B that the estimate is based on (gpt-fast, README)', async () => {
+  it('is within 10% of the measurement on Llama-2-7B (gpt-fast, README)', async () => {
     const { model } = await publishedConfig('llama-2-7b');
-    expect(tokensOf(model, 1).expected.value / 104.9).toBeCloseTo(1, 1);
+    expect(Math.abs(tokensOf(model, 1).expected.value / 104.9 - 1)).toBeLessThan(0.1);
   });
 
   // gpt-fast, README (2023), tensor parallelism in bfloat16. The estimate does not use these measurements.

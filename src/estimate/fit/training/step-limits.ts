@@ -338,7 +338,6 @@ export const UPDATES = {
   'adamw-8bit': { expected: IN_PLACE, upper: IN_PLACE, state: [1, 1, 4 / 256, 4 / 256] },
   sgd: { expected: PLAIN_SGD, upper: DECAYED_SGD, state: [] },
   'sgd-momentum': { expected: PLAIN_SGD, upper: DECAYED_SGD, state: [4] },
-  lion: { expected: PLAIN_SGD, upper: ROOTS, state: [4] },
 } as const satisfies Record<Optimizer, OptimizerUpdate>;
 
 /** Number of GPUs that divide the optimizer state. */

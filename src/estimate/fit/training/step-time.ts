@@ -2,21 +2,18 @@
 
 import { setting } from '../../../base/text/setting.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
-import { memoized, walkCounted } from '../../../model/architecture/walk.js';
 import type { Expression, Input } from '../../../model/budget/expression.js';
 import { ceil, div, inputs, max, mul, v } from '../../../model/budget/expression.js';
 import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
 import { quantity } from '../../../model/budget/figure.js';
 import { trainingFlopsOf } from '../../../model/budget/flops.js';
-import { PRECISIONS } from '../../../model/budget/training-budget.js';
 import type { Gpu, GpuArchitecture } from '../../hardware/gpu.js';
-import { computedDtype, peakFor, peakIfKnown } from '../../hardware/gpu.js';
+import { peakFor, peakIfKnown } from '../../hardware/gpu.js';
 import { boundsOf, byBound, eachBound } from '../bounds.js';
 import { efficienciesOn } from '../efficiency.js';
 import { communicationSeconds, paceOf, withoutLink } from '../parallelism/collectives.js';
 import type { Parallelism } from '../parallelism/parallelism.js';
 import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
-import { publishedSpeed, trainingGroup } from '../published-range.js';
 import type { ComputeInputs } from './step-limits.js';
 import { computeSeconds, memorySeconds } from './step-limits.js';
 import type { StageMemory, StepInputs, StepTime, TrainingTime } from './training-fit.js';
@@ -43,7 +40,7 @@ export function stepTimeOf(
     formula: max(...boundSeconds(limits, 'lower')),
     source: `everything at peak and overlapped: ${limitedBy.limit} is the limit (${limitedBy.seconds.lower.source})`,
   });
-  const assumed = assumedMfu(model, setting);
+  const assumed = assumedMfu(setting);
   const work = { situation, peak, limits, assumed };
   const seconds = stepSeconds(work, roofline);
   const tokens = tokensOfStep(setting, parallelism);
@@ -65,10 +62,6 @@ export function stepTimeOf(
     withoutLink: withoutLink(setting.cluster, setting.cluster.gpus),
     tokens,
     tokensPerSecond,
-    published:
-      setting.mfu === undefined
-        ? publishedSpeed(trainingGroup(isInFp8(setting), hasExperts(model)), tokensPerSecond.value)
-        : null,
   };
 }
 
@@ -101,7 +94,7 @@ export function withoutSpeedText(setting: TrainingFitSetting): string | null {
 
 /** Type of the products. */
 const computedIn = ({ precision }: Pick<TrainingFitSetting, 'precision'>) =>
-  PRECISIONS[precision].products;
+  precision === 'mixed' ? 'bf16' : 'f32';
 
 /** Whether `a` is less than `b` by more than rounding errors. */
 const isLess = (a: Quantity, b: Quantity): boolean => a.value < b.value * (1 - 1e-12);
@@ -124,7 +117,7 @@ function limitsOf(situation: StepInputs, peak: Quantity): StepTime['limits'] {
   };
   const communication = eachBound(paces, (pace) => communicationSeconds(situation, pace));
   return [
-    { limit: 'compute', seconds: computeSeconds(situation, peak, computingOf(situation)) },
+    { limit: 'compute', seconds: computeSeconds(situation, peak, computingOf(setting)) },
     { limit: 'memory', seconds: memorySeconds(situation, paces) },
     { limit: 'communication', seconds: communication },
   ];
@@ -132,14 +125,13 @@ function limitsOf(situation: StepInputs, peak: Quantity): StepTime['limits'] {
 
 /** Share of the peak while computing, recomputation included. */
 const computingOf = ({
-  model,
-  setting,
-}: StepInputs): Readonly<Record<keyof Bounds, ComputeInputs>> => {
-  const { mfu } = setting;
+  mfu,
+  cluster,
+}: TrainingFitSetting): Readonly<Record<keyof Bounds, ComputeInputs>> => {
   const best = { utilisation: 1, source: 'at the peak' };
   return {
     lower: best,
-    expected: mfu === undefined ? reachedBy(model, setting).busy : best,
+    expected: mfu === undefined ? reachedOn(cluster.gpu).busy : best,
     upper: POOR.busy,
   };
 };
@@ -304,60 +296,7 @@ const ELSEWHERE: Reached = {
   },
 };
 
-/** Share of the FP8 peak in FP8 training, where attention, norms and communication stay in 16 bits. */
-const IN_FP8: Readonly<Record<'hopper' | 'blackwell', Reached>> = {
-  hopper: {
-    mfu: 0.36,
-    source:
-      '29 to 42% of the FP8 peak of H100 and H200, with less in long contexts (NeMo and Megatron-Bridge, performance ' +
-      'summaries; llm-foundry, README; torchtitan, benchmarks: 9 of 11 runs)',
-    busy: { utilisation: 0.45, source: '39 to 42% with recomputation on H100 (as above)' },
-  },
-  blackwell: {
-    mfu: 0.4,
-    source:
-      '37 to 44% of the FP8 peak of GB200 and GB300 (Megatron-Bridge, performance summary: 2 runs)',
-    busy: { utilisation: 0.5, source: '37 to 44% without recomputation (as above)' },
-  },
-};
-
-/** Part of the utilisation of dense models that mixtures of experts reach. */
-const MIXTURE = {
-  share: 0.65,
-  source:
-    '51 to 88% of that in mixtures of experts (Megatron-Bridge, performance summary; MaxText, README of configs/tpu: ' +
-    '3 of 4 runs)',
-};
-
-const hasExperts = memoized((model: LanguageModel): boolean =>
-  walkCounted(model).some(({ layer }) => layer.kind === 'mixtureOfExperts'),
-);
-
-/** Whether products are in 8 bits on the GPUs of a training. */
-const isInFp8 = ({ cluster, precision }: Pick<TrainingFitSetting, 'cluster' | 'precision'>) =>
-  computedDtype(cluster.gpu, PRECISIONS[precision].products) === 'f8';
-
-/** Expected utilisation of a training. */
-function reachedBy(
-  model: LanguageModel,
-  trained: Pick<TrainingFitSetting, 'cluster' | 'precision'>,
-): Reached {
-  const { gpu } = trained.cluster;
-  const generation = gpu.architecture?.startsWith('sm1') ? 'blackwell' : 'hopper';
-  const dense = isInFp8(trained) ? IN_FP8[generation] : reachedOn(gpu);
-  if (!hasExperts(model)) return dense;
-  const { share, source } = MIXTURE;
-  return {
-    mfu: dense.mfu * share,
-    source: `${dense.source}; ${source}`,
-    busy: {
-      utilisation: dense.busy.utilisation * share,
-      source: `${dense.busy.source}; ${source}`,
-    },
-  };
-}
-
-/** Expected utilisation of a dense model in 16 bits. */
+/** Expected utilisation if the user sets none. */
 export const reachedOn = ({ architecture }: Pick<Gpu, 'architecture'>): Reached =>
   (architecture && BY_ARCHITECTURE[architecture]) ?? ELSEWHERE;
 
@@ -373,12 +312,11 @@ const POOR: Reached = {
 };
 
 /** MFU from the user, or the assumed one. */
-export function assumedMfu(
-  model: LanguageModel,
-  trained: Pick<TrainingFitSetting, 'mfu' | 'cluster' | 'precision'>,
-): Quantity {
-  const { mfu } = trained;
-  const expected = reachedBy(model, trained);
+export function assumedMfu({
+  mfu,
+  cluster,
+}: Pick<TrainingFitSetting, 'mfu' | 'cluster'>): Quantity {
+  const expected = reachedOn(cluster.gpu);
   return quantity({
     label: 'assumed model FLOPs utilisation',
     unit: 'ratio',

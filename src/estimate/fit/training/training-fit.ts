@@ -3,7 +3,6 @@ import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
 import type { ActivationBudget } from '../../../model/budget/saved-activations.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
-import type { PublishedRange } from '../published-range.js';
 import type { TrainingFitSetting } from './training-setting.js';
 
 /** Parts of exactly counted memory. */
@@ -66,8 +65,6 @@ export interface StepTime {
   /** Tokens of a step, with formula. */
   readonly tokens: Quantity;
   readonly tokensPerSecond: Quantity;
-  /** Range of published speeds; null with a utilisation that the user set. */
-  readonly published: PublishedRange | null;
 }
 
 export interface TrainingTime {

@@ -17,7 +17,7 @@ import {
   blocksInBackward,
 } from '../../../model/budget/saved-activations.js';
 import type { Trained } from '../../../model/budget/training-budget.js';
-import { PRECISIONS, trainingBytes } from '../../../model/budget/training-budget.js';
+import { trainingBytes } from '../../../model/budget/training-budget.js';
 import { boundsOf, byBound, NOT_REQUIRED, sumBounds } from '../bounds.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import {
@@ -267,14 +267,11 @@ function workspaceOfBlock(block: BlockInBackward): Bounds {
 const rounding = ({ setting, parallelism: { replicas }, stage }: WorkspaceContext): Bounds => {
   const partOf = (name: keyof typeof DIVIDED_FROM) =>
     setting.zero >= DIVIDED_FROM[name] ? replicas : 1;
-  const { hasMaster, stateBytes } = PRECISIONS[setting.precision];
-  const master = hasMaster ? [4] : [];
+  const master = setting.precision === 'mixed' ? [4] : [];
   const bytesPerValue = [
     trainingBytes(setting.precision) / partOf('weights'),
     gradientBytesOf(setting) / partOf('gradients'),
-    ...[...master, ...UPDATES[setting.optimizer].state].map(
-      (each) => (each === 4 ? stateBytes : each) / partOf('optimizer'),
-    ),
+    ...[...master, ...UPDATES[setting.optimizer].state].map((each) => each / partOf('optimizer')),
   ];
   const tensors = [...tensorsBySize(stage)].flatMap(([elements, count]) =>
     bytesPerValue.map((each) => ({ count, bytes: each * elements })),
