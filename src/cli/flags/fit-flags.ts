@@ -32,8 +32,8 @@ import type { Cluster } from '../../estimate/hardware/gpu.js';
 import type { ModelFile } from '../../input/model-input/model-file.js';
 import type { TrainingHints } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
+import { OPTIMIZER_NAMES } from '../../model/budget/optimizers.js';
 import { resolveSetting } from '../../model/budget/profile-model.js';
-import { OPTIMIZER_NAMES } from '../../model/budget/training-budget.js';
 import type { ParsedFlags } from './flags.js';
 import { settingFlags } from './flags.js';
 import {

@@ -70,6 +70,7 @@ export const OTHER_PARTS = {
   repeated: 'repeated keys and values',
   logits: 'logits, for the loss',
   blockInputs: 'inputs of the blocks',
+  keptOutputs: 'outputs of attention and of every second product',
   oneBlock: 'the block being recomputed',
 } as const satisfies Record<string, string>;
 

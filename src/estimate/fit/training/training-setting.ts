@@ -58,6 +58,8 @@ export interface TrainingFitSetting extends Omit<TrainingSetting, 'batch'> {
   readonly globalBatchTokens?: number | undefined;
   /** Tokens of the whole training; undefined: no training time. @real */
   readonly trainTokens?: number | undefined;
+  /** Whether the optimizer updates each tensor within the backward pass, so that one gradient exists at a time. */
+  readonly optimizerInBackward?: boolean | undefined;
   /** Expected model FLOPs utilisation, from 0 to 1. @real */
   readonly mfu?: number | undefined;
 }
