@@ -49,7 +49,9 @@ export function activationsOf(model: LanguageModel, setting: ActivationSetting):
   const parts = hasBlocks
     ? activationParts(kept, model.blocks.slice(from, to), setting)
     : [
-        { part: 'blockInputs' as const, bytes: blockInputs(model, setting) },
+        ...(setting.offloaded
+          ? []
+          : [{ part: 'blockInputs' as const, bytes: blockInputs(model, setting) }]),
         ...(setting.recompute === 'operations'
           ? [{ part: 'keptOutputs' as const, bytes: keptOutputs(model, setting) }]
           : []),

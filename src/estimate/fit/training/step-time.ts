@@ -13,7 +13,7 @@ import { peakFor, peakIfKnown } from '../../hardware/gpu.js';
 import { boundsOf, byBound, eachBound } from '../bounds.js';
 import { efficienciesOn } from '../efficiency.js';
 import { communicationSeconds, paceOf, withoutLink } from '../parallelism/collectives.js';
-import type { Parallelism } from '../parallelism/parallelism.js';
+import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
 import type { ComputeInputs } from './step-limits.js';
 import { computeSeconds, memorySeconds } from './step-limits.js';
@@ -37,7 +37,11 @@ export function stepTimeOf(
 ): StepTime {
   const parallelism = parallelismOf(model, setting);
   const stages = pipelineStages(model, parallelism);
-  const situation = { model, setting, parallelism, stages, memory };
+  return timeOf({ model, setting, parallelism, stages, memory });
+}
+
+function timeOf(situation: StepInputs): StepTime {
+  const { model, setting, parallelism } = situation;
   const peak = peakFor(setting.cluster.gpu, computedIn(setting));
   const limits = limitsOf(situation, peak);
   const limitedBy = longestOf(limits, 'lower');
@@ -92,6 +96,28 @@ export function stepTimeIfKnown(
   return isKnown || isRequired ? stepTimeOf(model, setting, memory) : undefined;
 }
 
+/** Adapters on a GPU that holds the whole model. */
+interface AdapterStep extends Pick<StepInputs, 'setting' | 'parallelism'> {
+  /** The model with the adapters as its trained parameters. */
+  readonly stage: Stage;
+  readonly whole: Stage;
+  readonly memory: StageMemory;
+}
+
+/** Step time of adapters: products of the model pass no gradient to its weights. */
+export function adapterStepIfKnown(
+  model: LanguageModel,
+  { setting, parallelism, stage, whole, memory }: AdapterStep,
+): StepTime | undefined {
+  const { cluster, mfu } = setting;
+  if (mfu === undefined && withoutLink(cluster, cluster.gpus) !== null) return undefined;
+  if (peakIfKnown(cluster.gpu, computedIn(setting)) === null) return undefined;
+  return timeOf({
+    ...{ model, setting, parallelism, stages: [whole], memory: [memory], isFrozen: true },
+    reduced: setting.zero === 3 ? undefined : [stage],
+  });
+}
+
 /** Reason why a training has no speed; null if it has one. */
 export function withoutSpeedText(setting: TrainingFitSetting): string | null {
   const { cluster, mfu } = setting;
@@ -119,12 +145,13 @@ interface StepWork {
 function limitsOf(situation: StepInputs, peak: Quantity) {
   const { parallelism, setting } = situation;
   const efficiencies = efficienciesOn(setting.cluster.gpu);
+  const reduced = { ...situation, stages: situation.reduced ?? situation.stages };
   const paces = {
     lower: paceOf(efficiencies.lower, parallelism, true),
     expected: paceOf(efficiencies.expected, parallelism, false),
     upper: paceOf(efficiencies.upper, parallelism, false),
   };
-  const communication = eachBound(paces, (pace) => communicationSeconds(situation, pace));
+  const communication = eachBound(paces, (pace) => communicationSeconds(reduced, pace));
   return [
     { limit: 'compute', seconds: computeSeconds(situation, peak, computingOf(situation)) },
     { limit: 'memory', seconds: memorySeconds(situation, paces) },

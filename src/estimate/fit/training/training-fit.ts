@@ -41,6 +41,8 @@ export interface StepInputs {
   readonly memory: readonly StageMemory[];
   /** Whether the weights of the model are frozen, and adapters are trained. */
   readonly isFrozen?: boolean;
+  /** Stages with the parameters that replicas reduce; default: all. */
+  readonly reduced?: readonly Stage[] | undefined;
 }
 
 /** Time of an optimizer step. */
