@@ -89,6 +89,8 @@ const FLAGS: readonly (readonly [meaning: string, names: string])[] = [
   ],
   ['precision', 'mixed-precision,amp-dtype'],
   ['precision=mixed', 'amp,mixed,mixed-precision,bf16,fp16,bfloat16,float16'],
+  ['precision=bf16', 'bf16-true,pure-bf16'],
+  ['precision=fp8', 'fp8,float8,enable-float8,fp8-hybrid'],
   ['precision=float32', 'fp32,float32,full-precision,no-amp'],
   ['for', 'mode,purpose,task,use,stage'],
   ['for=lora', 'lora,peft,use-lora,use-peft,finetune,fine-tune,finetuning,sft,adapter=lora'],

@@ -110,6 +110,7 @@ export const SETTING_FLAGS = {
   quantize: 'quantize',
   random: 'random',
   rank: 'rank',
+  targets: 'targets',
   ratio: 'ratio',
   recompute: 'recompute',
   recordKind: 'as',

@@ -15,8 +15,10 @@ const CHOICES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   precision: {
     ...{ fp32: 'float32', f32: 'float32', full: 'float32', float: 'float32', '32': 'float32' },
-    ...{ bf16: 'mixed', fp16: 'mixed', amp: 'mixed', half: 'mixed', bf16mixed: 'mixed' },
-    ...{ bfloat16: 'mixed', float16: 'mixed', fp16mixed: 'mixed', '16mixed': 'mixed' },
+    ...{ fp16: 'mixed', amp: 'mixed', half: 'mixed', bf16mixed: 'mixed' },
+    ...{ float16: 'mixed', fp16mixed: 'mixed', '16mixed': 'mixed' },
+    ...{ bfloat16: 'bf16', bf16true: 'bf16', purebf16: 'bf16' },
+    ...{ float8: 'fp8', f8: 'fp8', fp8e4m3: 'fp8', fp8hybrid: 'fp8' },
   },
   recompute: {
     ...{
@@ -29,16 +31,25 @@ const CHOICES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
       false: 'none',
     },
     uniform: 'full',
+    ...{ op: 'operations', ops: 'operations', perop: 'operations', selectiveop: 'operations' },
+    ...{ compile: 'compiled', mincut: 'compiled', torchcompile: 'compiled' },
   },
   optimizer: {
     ...{ adam: 'adamw', adam8bit: 'adamw-8bit', adam8: 'adamw-8bit', adamw8: 'adamw-8bit' },
     ...{
       '8bitadam': 'adamw-8bit',
       adamwtorch: 'adamw',
-      adamwtorchfused: 'adamw',
+      adamwtorchfused: 'adamw-fused',
+      adamwapexfused: 'adamw-fused',
+      fusedadam: 'adamw-fused',
+      fusedadamw: 'adamw-fused',
       adamwhf: 'adamw',
     },
-    ...{ pagedadamw8bit: 'adamw-8bit', adamwbnb8bit: 'adamw-8bit', momentum: 'sgd-momentum' },
+    ...{ adamwbnb8bit: 'adamw-8bit', adamwbnb: 'adamw-8bit', momentum: 'sgd-momentum' },
+    ...{ pagedadam: 'paged-adamw', pagedadamw: 'paged-adamw', pagedadamw32bit: 'paged-adamw' },
+    ...{ pagedadam8bit: 'paged-adamw-8bit', pagedadamw8bit: 'paged-adamw-8bit' },
+    ...{ lion32bit: 'lion', lion8bit: 'lion-8bit', pagedlion8bit: 'lion-8bit' },
+    ...{ galoreadamw: 'galore', galoreadamw8bit: 'galore-8bit', galore8bit: 'galore-8bit' },
   },
   attention: {
     ...{ flash: 'fused', flashattention: 'fused', flashattention2: 'fused', flashattn: 'fused' },

@@ -24,7 +24,7 @@ import {
   mainColumns,
 } from '../estimate/comparison/compare-models.js';
 import { candidateCosts, openCandidates } from '../input/model-input/model-candidates.js';
-import { OPTIMIZER_NAMES } from '../model/budget/training-budget.js';
+import { OPTIMIZER_NAMES } from '../model/budget/optimizers.js';
 import { compareReport } from '../report/compare/compare-report.js';
 
 export default class Compare extends SweepCommand {

@@ -27,6 +27,7 @@ import { openModelSource } from '../input/model-input/model-source.js';
 import type { LanguageModel } from '../model/architecture/layer.js';
 import type { Exact } from '../model/budget/figure.js';
 import { lastTokensFlopsOf } from '../model/budget/flops.js';
+import { OPTIMIZER_NAMES } from '../model/budget/optimizers.js';
 import type {
   LimitCheck,
   LimitName,
@@ -41,7 +42,6 @@ import {
   tensorInventory,
 } from '../model/budget/profile-model.js';
 import type { PublishedReport } from '../model/budget/published/explanations.js';
-import { OPTIMIZER_NAMES } from '../model/budget/training-budget.js';
 import { storedWeights } from '../model/quantization/stored-weights.js';
 import type { ProfileResult } from '../report/command-results.js';
 import { profileReport } from '../report/profile/profile-report.js';

@@ -113,6 +113,7 @@ export const SETTINGS = {
   quantize: 'bits of quantized weights',
   random: 'whether weights are random',
   rank: 'rank of a low-rank pair',
+  targets: 'products with adapters',
   ratio: 'hidden width of a projector, as a multiple',
   recompute: 'activations that are computed again',
   recordKind: 'kind of the records of a file',

@@ -37,8 +37,8 @@ import { withMemoryShare } from '../../estimate/hardware/gpu.js';
 import type { ModelFile } from '../../input/model-input/model-file.js';
 import type { TrainingHints } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
+import { OPTIMIZER_NAMES } from '../../model/budget/optimizers.js';
 import { resolveSetting } from '../../model/budget/profile-model.js';
-import { OPTIMIZER_NAMES } from '../../model/budget/training-budget.js';
 import type { ParsedFlags } from './flags.js';
 import { settingFlags } from './flags.js';
 import {
@@ -101,6 +101,21 @@ export const fitFlags = {
     description: 'optimizer of the training',
   } as const)(),
   recompute: { ...settingFlags.recompute, ...TRAINING },
+  'optimizer-in-backward': Flags.boolean({
+    ...TRAINING,
+    description: 'update each tensor within the backward pass: one gradient at a time',
+  }),
+  rank: count({ ...TRAINING, description: 'rank of adapters (LoRA, QLoRA) [default: 16]' }),
+  targets: Flags.string({
+    ...TRAINING,
+    helpValue: 'NAMES',
+    description:
+      'products with adapters: all, attention, mlp, or ends of names, as in q_proj,v_proj [default: all]',
+  }),
+  'base-dtype': weightDtype({
+    ...TRAINING,
+    description: 'type of the frozen weights under adapters [default: bf16, or NF4 for qlora]',
+  }),
   attention: Flags.option({
     ...TRAINING,
     options: ['fused', 'plain'],
@@ -315,6 +330,12 @@ function trainingSettingOf(
       sequenceParallel: Boolean(flags['sequence-parallel']),
       globalBatchTokens: accumulated ? accumulated * replicas : flags['global-batch'],
       trainTokens: flags['train-tokens'],
+      // A missing setting is left out, so that results show only what was asked for.
+      ...(flags['optimizer-in-backward'] && { optimizerInBackward: true }),
+      ...(flags.rank !== undefined && { rank: flags.rank }),
+      ...(flags.targets !== undefined &&
+        flags.targets !== 'all' && { targets: flags.targets.split(',').map((each) => each.trim()) }),
+      ...(flags['base-dtype'] !== undefined && { frozen: usualFormat(flags['base-dtype']) }),
       mfu: flags.mfu,
     },
   };

@@ -12,6 +12,8 @@ import {
 import type { Compute } from '../../engine/engine.js';
 import type { DeviceChoice, EngineChoice } from '../../engine/select/devices.js';
 import { FAMILY_NAMES } from '../../model/architecture/families.js';
+import { RECOMPUTE_NAMES } from '../../model/budget/flops.js';
+import { PRECISION_NAMES } from '../../model/budget/optimizers.js';
 import type { Format } from '../../report/kit/report.js';
 import { FORMATS } from '../../report/kit/report.js';
 import { count, dtype, seedOf, tokens, unreadable, wholeNumber } from './value-flags.js';
@@ -195,14 +197,16 @@ export const modelWords = (flags: Partial<ParsedFlags<typeof modelFlags>>): stri
 
 /** `--precision float32`, for training. */
 const precision = Flags.option({
-  options: ['mixed', 'float32'],
-  description: 'precision of the training [default: as in the file, or mixed]',
+  options: PRECISION_NAMES,
+  description:
+    'bf16 weights with a float32 copy (mixed), bf16 without one (bf16), mixed with FP8 products (fp8), or float32 [default: as in the file, or mixed]',
 } as const)();
 
 /** `--recompute full`, for training. */
 const recompute = Flags.option({
-  options: ['none', 'selective', 'full'],
-  description: 'activations to recompute [default: as in the file, or none]',
+  options: RECOMPUTE_NAMES,
+  description:
+    'activations to recompute: insides of attention (selective), all but attention and every second product (operations), norms and activations (compiled), or all of a block (full) [default: as in the file, or none]',
 } as const)();
 
 /** `--device gpu`: device that runs a model; default `auto`. */

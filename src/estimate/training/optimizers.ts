@@ -1,5 +1,5 @@
 /** Optimizers by their names in PyTorch, transformers and other programs. */
-import type { Optimizer } from '../../model/budget/training-budget.js';
+import type { Optimizer } from '../../model/budget/optimizers.js';
 
 /** Letters and digits of a name: `torch.optim.AdamW` and `adamw_torch` become `adamw` and `adamwtorch`. */
 const foldedOptimizerName = (name: string): string =>

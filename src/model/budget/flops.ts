@@ -14,8 +14,40 @@ import { add, ceildiv, div, type Expression, type Input, min, mul, sub, v } from
 import type { Figure } from './figure.js';
 import { type Exact, exact, figure, sumFigure } from './figure.js';
 
-/** Work repeated in the backward pass to save memory. */
-export type Recompute = 'none' | 'selective' | 'full';
+/** Policies of recomputation in the backward pass, which saves memory. */
+export const RECOMPUTES = {
+  none: { again: () => 0, source: 'nothing is computed again' },
+  selective: {
+    again: (kind) => (kind === 'scores' || kind === 'scan' ? 1 : 0),
+    source: 'the insides of attention and scans are computed again (arXiv 2205.05198)',
+  },
+  operations: {
+    again: (kind) => (kind === 'projection' ? 0.5 : kind === 'scores' ? 0 : 1),
+    source:
+      'attention and every second product are kept, and all other operations computed again (torchtitan, ' +
+      'activation_checkpoint.py, selective AC per op)',
+  },
+  compiled: {
+    again: () => 0,
+    source:
+      'products and attention are kept, and norms and activations computed again inside fused kernels (PyTorch, ' +
+      'torch.compile, min-cut partitioner)',
+  },
+  full: {
+    again: () => 1,
+    source: 'the forward pass of every block is computed again (arXiv 2205.05198)',
+  },
+} as const satisfies Record<string, RecomputePolicy>;
+
+interface RecomputePolicy {
+  /** Share of the FLOPs of the forward pass that the backward pass computes again. */
+  readonly again: (kind: WorkKind) => number;
+  readonly source: string;
+}
+
+export type Recompute = keyof typeof RECOMPUTES;
+
+export const RECOMPUTE_NAMES = Object.keys(RECOMPUTES) as readonly Recompute[];
 
 /** Counted primitives and their kind of work. The others need few FLOPs at real sizes. */
 const WORK = {
@@ -230,18 +262,18 @@ function macs(products: readonly ComponentFlops[]): Figure {
   return figure({ label: 'matrix products', unit: 'MAC', formula: div(add(...flops), 2), source });
 }
 
-/** Work repeated by selective recomputation: its results are large to keep and cheap to compute. */
-const RECOMPUTED: readonly WorkKind[] = ['scores', 'scan'];
-
 /** A backward pass costs two forward passes: gradients of the inputs and of the weights. */
 function trainingFigure({ kind, flops: forward }: ComponentFlops, recompute: Recompute): Figure {
-  const again = recompute === 'full' || (recompute === 'selective' && RECOMPUTED.includes(kind));
+  const again = RECOMPUTES[recompute].again(kind);
   return figure({
     label: forward.label,
     unit: 'FLOP',
-    formula: mul(again ? 4 : 3, v({ forward: forward.value })),
+    // FLOPs are even, so half of them is exact.
+    formula: Number.isInteger(again)
+      ? mul(3 + again, v({ forward: forward.value }))
+      : div(mul(2 * (3 + again), v({ forward: forward.value })), 2),
     source: again
-      ? 'backward = 2 × forward, and the forward pass once more (arXiv 2205.05198)'
+      ? `backward = 2 × forward; ${RECOMPUTES[recompute].source}`
       : 'backward = 2 × forward (arXiv 2204.02311, appendix B)',
   });
 }

@@ -40,6 +40,8 @@ export interface ActivationSetting {
   readonly unfused?: boolean | undefined;
   /** Count keys and values repeated for each query head. */
   readonly repeated?: boolean | undefined;
+  /** Whether the inputs of recomputed blocks wait in memory of the host. */
+  readonly offloaded?: boolean | undefined;
   /** Number of GPUs that share each layer; default 1. */
   readonly tensor?: number | undefined;
   /** Whether these GPUs split by tokens what they do not split by width (arXiv 2205.05198). */
@@ -70,6 +72,7 @@ export const OTHER_PARTS = {
   repeated: 'repeated keys and values',
   logits: 'logits, for the loss',
   blockInputs: 'inputs of the blocks',
+  keptOutputs: 'outputs of attention and of every second product',
   oneBlock: 'the block being recomputed',
 } as const satisfies Record<string, string>;
 

@@ -13,11 +13,12 @@ import type { Exact, Figure } from './figure.js';
 import { figure, sumFigure } from './figure.js';
 import type { ForwardBudget, Recompute, TrainingFlopsBudget } from './flops.js';
 import { forwardFlopsOf, trainingFlopsOf } from './flops.js';
+import type { Optimizer, Precision } from './optimizers.js';
 import type { ParameterFigures } from './parameters.js';
 import { bufferBytes, elementsFigure, parameterFigures } from './parameters.js';
 import type { StateBudget, StateSetting } from './state.js';
 import { stateOf } from './state.js';
-import type { Optimizer, TrainingBudget, TrainingSetting } from './training-budget.js';
+import type { TrainingBudget, TrainingSetting } from './training-budget.js';
 import { trainingMemoryOf } from './training-budget.js';
 
 export interface ProfileSetting {
@@ -115,7 +116,7 @@ export interface ProfileRequest {
   readonly dtype: Dtype;
   readonly cacheDtype?: Dtype | undefined;
   readonly causal: boolean;
-  readonly precision?: 'mixed' | 'float32' | undefined;
+  readonly precision?: Precision | undefined;
   readonly optimizer: Optimizer;
   readonly recompute?: Recompute | undefined;
 }
@@ -161,7 +162,7 @@ export function resolveSetting(
   requirePositions(context.value, positions);
   const inferenceBatch = first(wish.batch, undefined, 1);
   const trainingBatch = first(wish.batch, hints.batch, 1);
-  const precision = first(wish.precision, hints.precision, 'mixed' as const);
+  const precision = first<Precision>(wish.precision, hints.precision, 'mixed');
   const hinted = hints.recompute === undefined ? undefined : hints.recompute ? 'full' : 'none';
   const recompute = first<Recompute>(wish.recompute, hinted, 'none');
   const { dtype, causal, optimizer } = wish;

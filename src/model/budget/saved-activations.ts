@@ -44,12 +44,17 @@ export interface ActivationBudget {
 export function activationsOf(model: LanguageModel, setting: ActivationSetting): ActivationBudget {
   const { from, to } = stageOf(model, setting);
   const hasLogits = to === model.blocks.length && setting.loss !== 'chunked';
-  const hasBlocks = setting.recompute !== 'full';
+  const hasBlocks = setting.recompute !== 'full' && setting.recompute !== 'operations';
   const kept = savedInStage(model, { from, to, hasBlocks, hasLogits });
   const parts = hasBlocks
     ? activationParts(kept, model.blocks.slice(from, to), setting)
     : [
-        { part: 'blockInputs' as const, bytes: blockInputs(model, setting) },
+        ...(setting.offloaded
+          ? []
+          : [{ part: 'blockInputs' as const, bytes: blockInputs(model, setting) }]),
+        ...(setting.recompute === 'operations'
+          ? [{ part: 'keptOutputs' as const, bytes: keptOutputs(model, setting) }]
+          : []),
         { part: 'oneBlock' as const, bytes: largestBlock(model, setting) },
         ...activationParts(kept, [], setting),
       ];
@@ -289,6 +294,43 @@ function blockInputs(model: LanguageModel, setting: ActivationSetting): Figure {
     source: 'full recomputation keeps the input of every block (arXiv 2205.05198)',
   });
 }
+
+/** Outputs of attention and of every second product, which recomputation by operation keeps. */
+function keptOutputs(model: LanguageModel, setting: ActivationSetting): Figure {
+  const { from, to } = stageOf(model, setting);
+  const blocks = model.blocks.slice(from, to);
+  const sequences = sequencesIn(setting);
+  const of = inputs({
+    context: setting.context,
+    bytes: setting.bytesPerValue,
+    values: blocks.reduce((sum, block) => sum + outputValues(block), 0),
+    tensor: tensorParallelism(setting),
+  });
+  return figure({
+    label: `activations: ${OTHER_PARTS.keptOutputs}`,
+    unit: 'bytes',
+    formula: ceildiv(mul(sequences, of.context, of.bytes, of.values), of.tensor),
+    inputs: { ...inputsOf(sequences), ...of },
+    source:
+      'outputs of attention and of every second product stay, all else of a block is computed again (torchtitan, ' +
+      'activation_checkpoint.py, selective AC per op)',
+  });
+}
+
+/** Values of a token that attention and every second product of a block give. */
+const outputValues = memoized((block: Layer): number => {
+  const primitives = primitivesOf(block);
+  const products = primitives.flatMap((each) =>
+    each.kind === 'matmul' && each.rows === 'tokens'
+      ? [each.weights / (each.tensor.shape.at(-1) ?? 1)]
+      : [],
+  );
+  const attention = primitives.flatMap((each) =>
+    each.kind === 'scores' ? [each.heads * each.valueDim] : [],
+  );
+  const kept = products.filter((_, index) => index % 2 === 0);
+  return Math.ceil([...kept, ...attention].reduce((sum, values) => sum + values, 0));
+});
 
 /**
  * Live bytes of one block in its backward pass, in addition to kept activations. Values of its layers get

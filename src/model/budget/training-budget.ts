@@ -1,79 +1,26 @@
 /** Memory of training on one device: weights, gradients, optimizer, buffers, activations. */
 
-import { sumOf } from '../../base/text/words.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { countedTensors } from '../architecture/walk.js';
-import type { Expression } from './expression.js';
-import { add, ceildiv, inputs, mul, v } from './expression.js';
+import { countedTensors, memoized } from '../architecture/walk.js';
+import { add, ceildiv, mul, v } from './expression.js';
 import type { Derivation, Figure } from './figure.js';
 import { figure, sumFigure } from './figure.js';
 import type { Recompute } from './flops.js';
 import type { AttentionKernel } from './kernel-activations.js';
+import type { Optimizer, Precision, Trained } from './optimizers.js';
+import { OPTIMIZERS, PRECISIONS, trainedTotal } from './optimizers.js';
 import { bufferBytes, countParameters } from './parameters.js';
 import type { ActivationBudget } from './saved-activations.js';
 import { activationsOf } from './saved-activations.js';
-
-/** Values per scale, and minimum tensor size, of the 8-bit optimizer of bitsandbytes. */
-const EIGHT_BIT_BLOCK = 256;
-const EIGHT_BIT_SMALLEST = 4096;
-
-/** Bytes of optimizer state, excluding the fp32 master copy of mixed precision. */
-export const OPTIMIZERS = {
-  adamw: {
-    label: 'AdamW',
-    state: (trained) => mul(8, trainedParameters(trained)),
-    source: 'two float32 moments (arXiv 1711.05101)',
-  },
-  'adamw-8bit': {
-    label: 'AdamW, 8 bits',
-    state: eightBitMoments,
-    source:
-      'two moments of 1 byte with a float32 scale for each block of 256 values; tensors below 4096 values in float32 ' +
-      '(bitsandbytes, AdamW8bit), and embeddings (transformers, Trainer.create_optimizer)',
-  },
-  sgd: {
-    label: 'SGD',
-    state: (trained) => mul(0, trainedParameters(trained)),
-    source: 'no state without momentum',
-  },
-  'sgd-momentum': {
-    label: 'SGD with momentum',
-    state: (trained) => mul(4, trainedParameters(trained)),
-    source: 'one float32 velocity',
-  },
-} as const satisfies Record<string, OptimizerFormula>;
-
-interface OptimizerFormula {
-  readonly label: string;
-  readonly state: (trained: readonly Trained[]) => Expression;
-  readonly source: string;
-}
-
-/** State of large tensors, and of small tensors and embeddings. */
-function eightBitMoments(trained: readonly Trained[]): Expression {
-  const large = trained.filter(
-    ({ elements, isEmbedding = false }) => elements >= EIGHT_BIT_SMALLEST && !isEmbedding,
-  );
-  const of = inputs({
-    large: trainedTotal(large),
-    small: trainedTotal(trained) - trainedTotal(large),
-    blocks: trainedTotal(large, (elements) => Math.ceil(elements / EIGHT_BIT_BLOCK)),
-  });
-  return add(mul(2, of.large), mul(8, of.small), mul(8, of.blocks));
-}
-
-export type Optimizer = keyof typeof OPTIMIZERS;
-
-export const OPTIMIZER_NAMES = Object.keys(OPTIMIZERS) as readonly Optimizer[];
 
 export interface TrainingSetting {
   /** Sequences per step on the device. @integer */
   readonly batch: number;
   /** Tokens of a sequence. @integer @minimum 1 */
   readonly context: number;
-  /** 16-bit weights with an fp32 master copy, or all in float32. */
-  readonly precision: 'mixed' | 'float32';
+  /** Types of weights, gradients, products and moments. */
+  readonly precision: Precision;
   /** Optimizer. */
   readonly optimizer: Optimizer;
   readonly recompute: Recompute;
@@ -95,13 +42,12 @@ export function trainingMemoryOf(
   setting: TrainingSetting,
   attention: AttentionKernel = 'plain',
 ): TrainingBudget {
-  const embeddings = embeddingsOf(model);
   const trained = countedTensors(model)
     .filter(({ tensor: { role } }) => role === 'parameter')
     .map(({ tensor, count }) => ({
       elements: tensor.elements,
       count,
-      isEmbedding: embeddings.has(tensor),
+      ...roleOf(model, tensor),
     }));
   const { weights, gradients, optimizer } = trainedStateOf(trained, setting);
   const buffers = bufferBytes(countParameters(model).buffers);
@@ -113,29 +59,36 @@ export function trainingMemoryOf(
 }
 
 /** Bytes per weight and per activation. */
-export const trainingBytes = (precision: TrainingSetting['precision']): number =>
-  precision === 'mixed' ? 2 : 4;
+export const trainingBytes = (precision: Precision): number => PRECISIONS[precision].weightBytes;
 
-/** Equal tensors, or a device's parts of them. */
-export interface Trained {
-  /** Elements of each. */
-  readonly elements: number;
-  /** Number of tensors; default 1. */
-  readonly count?: number;
-  /** Whether rows are looked up: 8-bit optimizers keep its state in float32. */
-  readonly isEmbedding?: boolean;
+/** Shape and role of a tensor, as the state of an optimizer depends on them. */
+export function roleOf(
+  model: LanguageModel,
+  tensor: Param,
+): Pick<Trained, 'isEmbedding' | 'isHead' | 'columns' | 'matrices'> {
+  const { shape } = tensor;
+  return {
+    isEmbedding: embeddingsOf(model).has(tensor),
+    isHead: model.head.weight === tensor,
+    columns: shape.length < 2 ? undefined : shape.at(-1),
+    matrices: shape.slice(0, -2).reduce((product, size) => product * size, 1),
+  };
 }
 
 /** Tables with a row per token or position. If tied, the token table is also the head. */
-export const embeddingsOf = ({ embedding, embeddingSteps }: LanguageModel): ReadonlySet<Param> =>
-  new Set([
-    embedding.weight,
-    ...embeddingSteps.flatMap((step) => (step.kind === 'learnedPositions' ? [step.weight] : [])),
-  ]);
+const embeddingsOf = memoized(
+  ({ embedding, embeddingSteps }: LanguageModel): ReadonlySet<Param> =>
+    new Set([
+      embedding.weight,
+      ...embeddingSteps.flatMap((step) => (step.kind === 'learnedPositions' ? [step.weight] : [])),
+    ]),
+);
 
 export interface TrainedStateSetting extends Pick<TrainingSetting, 'precision' | 'optimizer'> {
   /** Bytes of a gradient; default: those of a weight. */
   readonly gradientBytes?: number | undefined;
+  /** Whether each tensor is updated as soon as its gradient is there, so that one gradient exists at a time. */
+  readonly isUpdatedInBackward?: boolean | undefined;
   /** Source of the gradient's bytes. */
   readonly gradientSource?: string;
   /** Division of a part among devices; undefined if each device has all of it. */
@@ -156,22 +109,27 @@ export function trainedStateOf(
   setting: TrainedStateSetting,
 ): TrainedState {
   const { precision, gradientSource = 'in the type of the weights (arXiv 1910.02054)' } = setting;
-  const parameters = trainedParameters(trained);
+  const parameters = v({ parameters: trainedTotal(trained) });
   const part = (name: keyof TrainedState, whole: Derivation<Figure>) =>
     figure(dividedBy(whole, setting.divided?.(name)));
   const bytes = trainingBytes(precision);
+  const gradientBytes = v({ bytes: setting.gradientBytes ?? bytes });
+  const largest = Math.max(0, ...trained.map(({ elements }) => elements));
+  const isOneByOne = setting.isUpdatedInBackward === true;
   return {
     weights: part('weights', {
       label: 'weights',
       unit: 'bytes',
       formula: mul(v({ bytes }), parameters),
-      source: `${precision} precision`,
+      source: PRECISIONS[precision].source,
     }),
     gradients: part('gradients', {
       label: 'gradients',
       unit: 'bytes',
-      formula: mul(v({ bytes: setting.gradientBytes ?? bytes }), parameters),
-      source: gradientSource,
+      formula: mul(gradientBytes, isOneByOne ? v({ largest_tensor: largest }) : parameters),
+      source: isOneByOne
+        ? 'of one tensor at a time: the optimizer updates it within the backward pass (torchtune, optimizer_in_bwd)'
+        : gradientSource,
     }),
     optimizer: part('optimizer', optimizerState(trained, setting)),
   };
@@ -182,14 +140,16 @@ function optimizerState(
   { precision, optimizer }: TrainedStateSetting,
 ): Derivation<Figure> {
   const { label, state, source } = OPTIMIZERS[optimizer];
-  const parameters = trainedParameters(trained);
-  const mixed = precision === 'mixed';
+  const { masterBytes, momentBytes } = PRECISIONS[precision];
+  const parameters = v({ parameters: trainedTotal(trained) });
+  const moments = state(trained, momentBytes);
+  const hasMaster = masterBytes > 0;
   return {
     label: `optimizer: ${label}`,
     unit: 'bytes',
-    formula: mixed ? add(mul(4, parameters), state(trained)) : state(trained),
+    formula: hasMaster ? add(mul(masterBytes, parameters), moments) : moments,
     inputs: { parameters },
-    source: mixed ? `float32 master copy of the weights (arXiv 1710.03740); ${source}` : source,
+    source: hasMaster ? `float32 master copy of the weights (arXiv 1710.03740); ${source}` : source,
   };
 }
 
@@ -204,10 +164,3 @@ const dividedBy = (
         formula: ceildiv(whole.formula, v({ replicas: division.replicas })),
         source: `${whole.source}; ${division.source}`,
       };
-
-const trainedParameters = (trained: readonly Trained[]) => v({ parameters: trainedTotal(trained) });
-
-const trainedTotal = (
-  tensors: readonly Trained[],
-  of: (elements: number) => number = (elements) => elements,
-): number => sumOf(tensors, ({ elements, count = 1 }) => count * of(elements));

@@ -32,7 +32,14 @@ const inferenceNote = ({ inference, origins }: ResolvedSetting, file: string): B
   );
 
 export const precisionText = (precision: ResolvedSetting['training']['precision']): string =>
-  precision === 'mixed' ? 'mixed precision' : 'float32';
+  PRECISION_WORDS[precision];
+
+const PRECISION_WORDS: Readonly<Record<ResolvedSetting['training']['precision'], string>> = {
+  mixed: 'mixed precision',
+  bf16: 'pure bf16',
+  fp8: 'FP8 products',
+  float32: 'float32',
+};
 
 function trainingNotes(setting: ResolvedSetting, file: string): Block[] {
   const { training, origins, beyondOneDevice } = setting;

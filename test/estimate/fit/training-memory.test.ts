@@ -9,7 +9,8 @@ import type { TrainingFitSetting } from '../../../src/estimate/fit/training/trai
 import { loadFamily } from '../../../src/model/architecture/families.js';
 import { tensorsOf } from '../../../src/model/architecture/walk.js';
 import type { Exact } from '../../../src/model/budget/figure.js';
-import { OPTIMIZER_NAMES, trainingMemoryOf } from '../../../src/model/budget/training-budget.js';
+import { OPTIMIZER_NAMES } from '../../../src/model/budget/optimizers.js';
+import { trainingMemoryOf } from '../../../src/model/budget/training-budget.js';
 import { evaluateIndependently } from '../../model/budget/independent.js';
 import { fitSetting, gptLike, H100, SMALL_MIXTURE } from './settings.js';
 

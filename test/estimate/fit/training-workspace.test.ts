@@ -5,7 +5,7 @@ import { fitTrainingMemory } from '../../../src/estimate/fit/training/training-m
 import type { TrainingFitSetting } from '../../../src/estimate/fit/training/training-setting.js';
 import type { GpuKind } from '../../../src/estimate/hardware/gpu.js';
 import type { LanguageModel } from '../../../src/model/architecture/layer.js';
-import type { Optimizer } from '../../../src/model/budget/training-budget.js';
+import type { Optimizer } from '../../../src/model/budget/optimizers.js';
 import { fitSetting, gptLike, H100 } from './settings.js';
 
 /** V 100, h 8, f 32, L 2. */

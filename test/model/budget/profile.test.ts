@@ -8,7 +8,8 @@ import { forwardFlopsOf, trainingFlopsOf } from '../../../src/model/budget/flops
 import { countParameters } from '../../../src/model/budget/parameters.js';
 import { blocksOf, profileModel } from '../../../src/model/budget/profile-model.js';
 import { stateOf } from '../../../src/model/budget/state.js';
-import { OPTIMIZER_NAMES, trainingMemoryOf } from '../../../src/model/budget/training-budget.js';
+import { OPTIMIZER_NAMES } from '../../../src/model/budget/optimizers.js';
+import { trainingMemoryOf } from '../../../src/model/budget/training-budget.js';
 import { hybridCases } from '../../fixtures.js';
 import { evaluateIndependently } from './independent.js';
 

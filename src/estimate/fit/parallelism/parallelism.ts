@@ -18,10 +18,10 @@ import type { Figure } from '../../../model/budget/figure.js';
 import { figure } from '../../../model/budget/figure.js';
 import type { Operation } from '../../../model/budget/flops.js';
 import { operationsIn } from '../../../model/budget/flops.js';
+import type { Trained } from '../../../model/budget/optimizers.js';
 import { requirePositions } from '../../../model/budget/profile-model.js';
 import { ranksOf, spansOfRank } from '../../../model/budget/state.js';
-import type { Trained } from '../../../model/budget/training-budget.js';
-import { embeddingsOf } from '../../../model/budget/training-budget.js';
+import { roleOf } from '../../../model/budget/training-budget.js';
 import { primitivesOf } from '../../../model/operations/lower.js';
 import type { Collective, Cut, UnitRun } from '../../../model/operations/primitive.js';
 import { allReduce } from '../../../model/operations/primitive.js';
@@ -270,7 +270,7 @@ type Spread = Pick<Parallelism, 'tensor' | 'pipeline'>;
 interface SharedParam {
   readonly elements: number;
   readonly count: number;
-  readonly isEmbedding: boolean;
+  readonly role: ReturnType<typeof roleOf>;
   readonly cut: Cut | undefined;
 }
 
@@ -303,12 +303,11 @@ function spreadOver(model: LanguageModel, { tensor, pipeline }: Spread): Stage[]
 /** Parameters of a model, cached because a search spreads the same ones repeatedly. */
 const sharesOf = memoized((model: LanguageModel): ReadonlyMap<Param, SharedParam> => {
   const cuts = tensorCuts(model);
-  const embeddings = embeddingsOf(model);
   const parameters = countedTensors(model).filter(({ tensor: { role } }) => role === 'parameter');
   return new Map(
     parameters.map(({ tensor, count }) => {
-      const isEmbedding = embeddings.has(tensor);
-      return [tensor, { elements: tensor.elements, count, isEmbedding, cut: cuts.get(tensor) }];
+      const role = roleOf(model, tensor);
+      return [tensor, { elements: tensor.elements, count, role, cut: cuts.get(tensor) }];
     }),
   );
 });
@@ -327,8 +326,8 @@ function findPerGpu(model: LanguageModel, gpus: number): PerGpu {
   const shares = sharesOf(model);
   const trained = new Map<SharedParam, Trained>();
   for (const share of shares.values()) {
-    const { count, isEmbedding } = share;
-    trained.set(share, { elements: ofGpu(share, gpus), count, isEmbedding });
+    const { count, role } = share;
+    trained.set(share, { elements: ofGpu(share, gpus), count, ...role });
   }
   const trainedOf = (share: SharedParam) => trained.get(share) as Trained;
   const sizeOf = (block: Layer) =>

@@ -10,12 +10,15 @@
  */
 
 import { sumOf } from '../../../base/text/words.js';
-import type { LanguageModel } from '../../../model/architecture/layer.js';
-import { memoized, walkCounted } from '../../../model/architecture/walk.js';
+import { usageError } from '../../../base/errors.js';
+import { setting } from '../../../base/text/setting.js';
+import type { Component, LanguageModel } from '../../../model/architecture/layer.js';
+import { memoizedBy, type OwnedTensor, walkCounted } from '../../../model/architecture/walk.js';
 import { add, ceildiv, mul, v } from '../../../model/budget/expression.js';
 import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
 import { figure } from '../../../model/budget/figure.js';
-import { type Trained, trainingBytes } from '../../../model/budget/training-budget.js';
+import type { Trained } from '../../../model/budget/optimizers.js';
+import { trainingBytes } from '../../../model/budget/training-budget.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { capacityOf } from '../../hardware/gpu.js';
 import { sumBounds } from '../bounds.js';
@@ -24,7 +27,8 @@ import type { Stage } from '../parallelism/parallelism.js';
 import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
 import { servedParameters, weightLayout } from '../serving/quantized.js';
 import type { WeightFormat } from '../serving/weight-types.js';
-import type { FitVerdict, StageMemory, TrainingMemoryFit } from './training-fit.js';
+import { adapterStepIfKnown } from './step-time.js';
+import type { FitVerdict, StageMemory, StepTime, TrainingMemoryFit } from './training-fit.js';
 import { memoryVerdict, stageFit } from './training-memory.js';
 import type { TrainingFitSetting } from './training-setting.js';
 
@@ -43,6 +47,8 @@ export const QLORA_BASE: WeightFormat = {
 };
 
 export interface LoraFit {
+  /** Time of a step, if the GPU's peak is known, and a link between the GPUs. */
+  readonly step?: StepTime;
   readonly adapters: Figure;
   /** Frozen weights on one GPU. */
   readonly frozen: Figure;
@@ -64,6 +70,8 @@ export interface LoraFit {
 export interface ClusterLora extends LoraFit {
   /** Rank of the adapters. @integer @minimum 1 */
   readonly rank: number;
+  /** Products with adapters; null for all of the blocks. */
+  readonly targets: readonly string[] | null;
   readonly recompute: TrainingFitSetting['recompute'];
   /**
    * Fewest GPUs that fit by the upper bound, by doubling; null if no number does whose links are known.
@@ -84,13 +92,49 @@ export function loraOn(
 ): ClusterLora {
   const { cluster, recompute } = setting;
   const on = (wider: Cluster) =>
-    fitLora(model, { ...setting, cluster: wider, zero: 3, globalBatchTokens: undefined }, base);
+    withUsualRecipes(
+      model,
+      { ...setting, cluster: wider, zero: 3, globalBatchTokens: undefined },
+      setting.frozen ?? base,
+    );
   const asked = on(cluster);
   const fewest =
     asked.verdict === 'fits' || !isSearched
       ? cluster
       : fewestGpus({ ...cluster, gpus: 2 * cluster.gpus }, (wider) => on(wider).verdict === 'fits');
-  return { ...asked, rank: LORA_RANK, recompute, gpus: fewest?.gpus ?? null };
+  return { ...asked, rank: rankOf(setting), targets: setting.targets ?? null, recompute, gpus: fewest?.gpus ?? null };
+}
+
+/** Ranks of usual recipes: PEFT's default, and QLoRA's (arXiv 2305.14314). */
+const RANKS = { least: 8, most: 64 } as const;
+
+export const rankOf = ({ rank = LORA_RANK }: Pick<TrainingFitSetting, 'rank'>): number => rank;
+
+/**
+ * Adapters with bounds over usual recipes. The lower bound is that of a program that keeps adapters in bf16, moves the
+ * inputs of the blocks to the host and computes the loss in chunks (Unsloth; torchtune). Without a rank, the bounds are
+ * those of ranks 8 and 64.
+ */
+function withUsualRecipes(
+  model: LanguageModel,
+  setting: TrainingFitSetting,
+  base: WeightFormat | undefined,
+): LoraFit {
+  const fit = fitLora(model, setting, base);
+  const { rank, precision, optimizer } = setting;
+  const [least, most] = rank === undefined ? [RANKS.least, RANKS.most] : [rank, rank];
+  const frugal = {
+    ...setting,
+    rank: least,
+    loss: 'chunked',
+    offloaded: true,
+    precision: precision === 'mixed' ? 'bf16' : precision,
+    optimizer: optimizer === 'adamw' ? 'adamw-8bit' : optimizer,
+  } as const;
+  const { lower } = fitLora(model, frugal, base).total;
+  const upper = most === rankOf(setting) ? fit.total.upper : fitLora(model, { ...setting, rank: most }, base).total.upper;
+  const total = { ...fit.total, lower, upper };
+  return { ...fit, total, verdict: memoryVerdict(total, fit.capacity) };
 }
 
 /**
@@ -105,12 +149,13 @@ export function fitLora(
 ): LoraFit {
   const alone = { ...setting, tensorParallel: 1, pipelineParallel: 1, sequenceParallel: false };
   const parallelism = parallelismOf(model, alone);
-  const { trained, perToken } = adaptersOf(model);
+  const rank = rankOf(setting);
+  const { trained, perToken } = adaptersOf(model, setting);
   const adapters = figure({
     label: 'adapters',
     unit: 'parameters',
     formula: add(...trained.map(({ elements, count = 1 }) => mul(count, elements))),
-    source: `rank ${LORA_RANK}, on each product inside the blocks (LoRA, arXiv 2106.09685)`,
+    source: `rank ${rank}, on ${setting.targets?.join(', ') ?? 'each product inside the blocks'} (LoRA, arXiv 2106.09685)`,
   });
   const [whole] = pipelineStages(model, parallelism);
   if (whole === undefined) throw new Error('a model without stages');
@@ -141,7 +186,7 @@ export function fitLora(
       bytes,
       v({ values: perToken }),
     ),
-    source: `${LORA_RANK} values for each product that a token goes through`,
+    source: `${rank} values for each product that a token goes through`,
   });
   const { memory, apart, workspace, total: others } = stageFit(model, alone, parallelism, stage);
   const total = sumBounds(
@@ -150,7 +195,9 @@ export function fitLora(
     'frozen weights, training of the adapters, and activations of the adapters',
   );
   const capacity = capacityOf(setting.cluster.gpu);
+  const step = adapterStepIfKnown(model, { setting: alone, parallelism, stage, whole, memory });
   return {
+    ...(step && { step }),
     adapters,
     frozen,
     parts: memory.parts,
@@ -169,25 +216,66 @@ interface Adapters {
   readonly perToken: number;
 }
 
-/** Adapters of a model, those of equal sizes together. */
-const adaptersOf = memoized((model: LanguageModel): Adapters => {
-  const { owned, quantised, experts } = weightLayout(model);
-  const used = expertsPerToken(model);
-  const sizes = new Map<number, number>();
-  let perToken = 0;
-  for (const { tensor, count } of owned) {
-    const matrix = quantised.get(tensor);
-    if (matrix === undefined) continue;
-    const { rows, length, copies } = matrix;
-    const matrices = count * copies;
-    for (const side of [rows, length]) {
-      sizes.set(LORA_RANK * side, (sizes.get(LORA_RANK * side) ?? 0) + matrices);
+/** Groups of products by their components. */
+const TARGET_GROUPS: Readonly<Record<string, readonly Component[]>> = {
+  attention: ['attention', 'mamba', 'deltaNet', 'shortConvolution'],
+  mlp: ['feedForward', 'mlp', 'experts', 'sharedExperts'],
+};
+
+/** Whether a product has an adapter: by a group, or by the end of its name, as in PEFT. */
+const isTarget = ({ tensor, component }: OwnedTensor, target: string): boolean =>
+  TARGET_GROUPS[target]?.includes(component) ??
+  tensor.name.replace(/\.weight$/, '').endsWith(target);
+
+type AdapterSetting = Pick<TrainingFitSetting, 'rank' | 'targets'>;
+
+/**
+ * Adapters of a model, those of equal sizes together.
+ * @throws UserError for a target that no product has.
+ */
+const adaptersOf = memoizedBy(
+  ({ rank, targets }: AdapterSetting) => `${rank} ${targets?.join()}`,
+  (model: LanguageModel, setting): Adapters => {
+    const rank = rankOf(setting);
+    const { owned, quantised, experts } = weightLayout(model);
+    const used = expertsPerToken(model);
+    const products = owned.filter(({ tensor }) => quantised.has(tensor));
+    refuseUnknownTargets(products, setting.targets);
+    const sizes = new Map<number, number>();
+    let perToken = 0;
+    for (const each of products) {
+      const { tensor, count } = each;
+      const matrix = quantised.get(tensor);
+      const isAdapted = setting.targets?.some((target) => isTarget(each, target)) ?? true;
+      if (matrix === undefined || !isAdapted) continue;
+      const { rows, length, copies } = matrix;
+      const matrices = count * copies;
+      for (const side of [rows, length]) {
+        sizes.set(rank * side, (sizes.get(rank * side) ?? 0) + matrices);
+      }
+      perToken += rank * (experts.has(tensor) ? matrices * used : matrices);
     }
-    perToken += LORA_RANK * (experts.has(tensor) ? matrices * used : matrices);
-  }
-  const trained = [...sizes].map(([elements, count]) => ({ elements, count }));
-  return { trained, perToken: Math.ceil(perToken) };
-});
+    const trained = [...sizes].map(([elements, count]) => ({
+      elements,
+      count,
+      columns: rank,
+    }));
+    return { trained, perToken: Math.ceil(perToken) };
+  },
+);
+
+function refuseUnknownTargets(
+  products: readonly OwnedTensor[],
+  targets: readonly string[] | undefined,
+): void {
+  const unknown = targets?.find((target) => !products.some((each) => isTarget(each, target)));
+  if (unknown === undefined) return;
+  const names = products.map(({ tensor: { name } }) => name.replace(/\.weight$/, '').split('.').at(-1));
+  throw usageError(
+    `${setting('targets')}: no product of the blocks is called ${unknown}`,
+    `write attention, mlp, or ends of ${[...new Set(names)].slice(0, 8).join(', ')}`,
+  );
+}
 
 /** Largest share of the experts that a token goes to. */
 function expertsPerToken(model: LanguageModel): number {

@@ -15,10 +15,11 @@ import {
 } from '../../../model/budget/expression.js';
 import type { Bounds, Quantity } from '../../../model/budget/figure.js';
 import { quantity } from '../../../model/budget/figure.js';
-import type { Operation, Recompute } from '../../../model/budget/flops.js';
-import { trainingFlopsOf } from '../../../model/budget/flops.js';
+import type { ComponentFlops, Operation, Recompute } from '../../../model/budget/flops.js';
+import { RECOMPUTES, trainingFlopsOf } from '../../../model/budget/flops.js';
+import type { Optimizer } from '../../../model/budget/optimizers.js';
+import { OPTIMIZERS } from '../../../model/budget/optimizers.js';
 import { activationsOf } from '../../../model/budget/saved-activations.js';
-import type { Optimizer } from '../../../model/budget/training-budget.js';
 import { trainingBytes } from '../../../model/budget/training-budget.js';
 import { bandwidthOf } from '../../hardware/gpu.js';
 import { boundsOf, byBound, eachBound, NOT_REQUIRED } from '../bounds.js';
@@ -45,7 +46,14 @@ import { activationSetting, DIVIDED_FROM, gradientBytesOf } from './training-set
 export interface ComputeInputs {
   readonly utilisation: number;
   readonly source: string;
+  /** Time of FLOPs of a kind, as a multiple of those at the utilisation; default: once. */
+  readonly times?: WorkTimes;
 }
+
+/** Multiple of the time of a part's FLOPs. */
+export type WorkTimes = (part: Pick<ComponentFlops, 'component' | 'kind'>) => number;
+
+const ONCE: WorkTimes = () => 1;
 
 /** One value per bound. */
 type OfBounds<T> = Readonly<Record<keyof Bounds, T>>;
@@ -61,13 +69,13 @@ export function computeSeconds(
   computing: OfBounds<ComputeInputs>,
 ): Bounds {
   const { microBatches: micro_batches } = situation.parallelism;
-  const ofStages = flopsOfStages(situation);
-  const work = inputs({
-    micro_batches,
-    slowest: Math.max(...ofStages),
-    stages: totalSeconds(ofStages),
-  });
-  return eachBound(computing, ({ utilisation, source }, bound) => {
+  return eachBound(computing, ({ utilisation, source, times = ONCE }, bound) => {
+    const ofStages = flopsOfStages(situation, times);
+    const work = inputs({
+      micro_batches,
+      slowest: Math.max(...ofStages),
+      stages: totalSeconds(ofStages),
+    });
     const { flops, schedule } = SCHEDULES[bound];
     return quantity({
       label: 'compute',
@@ -102,7 +110,10 @@ const SCHEDULES: OfBounds<Schedule> = {
 };
 
 /** FLOPs of a micro-batch per stage, on the GPU with the most work. */
-function flopsOfStages({ model, setting, stages, parallelism }: StepInputs): number[] {
+function flopsOfStages(
+  { model, setting, stages, parallelism, isFrozen = false }: StepInputs,
+  times: WorkTimes,
+): number[] {
   const { microBatch: batch, context, recompute, attention, sequenceParallel } = setting;
   const pass = { batch, context, causal: attention === 'fused' };
   const sharing = { cuts: tensorCuts(model), gpus: parallelism.tensor, byTokens: sequenceParallel };
@@ -113,7 +124,14 @@ function flopsOfStages({ model, setting, stages, parallelism }: StepInputs): num
     const name = `${again} ${key}`;
     const value =
       known.get(name) ??
-      Number(trainingFlopsOf(operations, { ...pass, recompute: again }).total.value);
+      totalSeconds(
+        trainingFlopsOf(operations, { ...pass, recompute: again }).parts.map(
+          (part) =>
+            Number(part.flops.value) *
+            times(part) *
+            (isFrozen && part.kind === 'projection' ? frozenShare(again) : 1),
+        ),
+      );
     known.set(name, value);
     return value;
   };
@@ -126,6 +144,12 @@ function flopsOfStages({ model, setting, stages, parallelism }: StepInputs): num
   const ranks = ranksThatDiffer(model.blocks, sharing.gpus);
   return stages.map((stage) => Math.max(...ranks.map((rank) => ofRank(stage, rank))));
 }
+
+/** Passes through a frozen product, as a share of those through a trained one: no gradients of its weight. */
+const frozenShare = (recompute: Recompute): number => {
+  const again = RECOMPUTES[recompute].again('projection');
+  return (2 + again) / (3 + again);
+};
 
 interface SharedOperations {
   readonly operations: readonly Operation[];
@@ -292,53 +316,12 @@ const AGAIN: Readonly<Record<Recompute, (inside: ReturnType<typeof kernelLaunche
   {
     none: () => 0,
     selective: ({ kernels }) => kernels,
+    operations: ({ layers }) => layers,
+    compiled: () => 0,
     full: ({ layers }) => layers,
   };
 
 // Temporary memory of the optimizer update, and the tensors of optimizer state.
-
-interface Temporary {
-  /** Bytes per parameter. */
-  readonly bytes: number;
-  readonly source: string;
-}
-
-interface OptimizerUpdate {
-  readonly expected: Temporary;
-  readonly upper: Temporary;
-  /** Bytes per value of each state tensor, without the float32 copy of mixed precision. */
-  readonly state: readonly number[];
-}
-
-const ROOTS: Temporary = {
-  bytes: 4,
-  source:
-    'the root of the second moments, of all weights at once (PyTorch, AdamW with foreach, as by default on CUDA)',
-};
-
-const PLAIN_SGD: Temporary = {
-  bytes: 0,
-  source: 'the gradients are added to the weights in place (PyTorch, SGD with foreach)',
-};
-
-const DECAYED_SGD: Temporary = {
-  bytes: 4,
-  source: 'with weight decay a copy of the gradients (PyTorch, SGD with foreach)',
-};
-
-const IN_PLACE: Temporary = {
-  bytes: 0,
-  source: 'a kernel updates weights and moments in place, block by block (bitsandbytes, AdamW8bit)',
-};
-
-/** Optimizer updates; sizes for PyTorch are measured with PyTorch 2.13. */
-export const UPDATES = {
-  adamw: { expected: ROOTS, upper: ROOTS, state: [4, 4] },
-  // One float32 scale per 256 values.
-  'adamw-8bit': { expected: IN_PLACE, upper: IN_PLACE, state: [1, 1, 4 / 256, 4 / 256] },
-  sgd: { expected: PLAIN_SGD, upper: DECAYED_SGD, state: [] },
-  'sgd-momentum': { expected: PLAIN_SGD, upper: DECAYED_SGD, state: [4] },
-} as const satisfies Record<Optimizer, OptimizerUpdate>;
 
 /** Number of GPUs that divide the optimizer state. */
 export const optimizerReplicas = (
@@ -370,7 +353,7 @@ export function updateTemporary(
   }: Pick<UpdateSetting, 'optimizer' | 'gradientBytes' | 'parameters' | 'replicas'>,
 ): number {
   const cast = which === 'upper' ? castBytes(gradientBytes) : 0;
-  return ((UPDATES[optimizer][which].bytes + cast) * Number(parameters)) / replicas;
+  return ((OPTIMIZERS[optimizer].update[which].bytes + cast) * Number(parameters)) / replicas;
 }
 
 /** Bytes per gradient of the float32 copies made for the update. */
@@ -383,7 +366,7 @@ const castBytes = (gradientBytes: number) => (gradientBytes < 4 ? 4 : 0);
  */
 export function updateBytes(setting: UpdateSetting): Bounds {
   const { optimizer, gradientBytes, parameters, replicas, activations, temporary } = setting;
-  const { expected, upper } = UPDATES[optimizer];
+  const { expected, upper } = OPTIMIZERS[optimizer].update;
   const cast = castBytes(gradientBytes);
   const beyond = 'beyond the activations and temporary values of the backward pass, which are gone';
   const of = inputs({

@@ -2,22 +2,29 @@
 
 import { setting } from '../../../base/text/setting.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
+import { expertTensors, memoized, walkCounted } from '../../../model/architecture/walk.js';
 import type { Expression, Input } from '../../../model/budget/expression.js';
 import { ceil, div, inputs, max, mul, v } from '../../../model/budget/expression.js';
 import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
 import { quantity } from '../../../model/budget/figure.js';
 import { trainingFlopsOf } from '../../../model/budget/flops.js';
-import type { Gpu, GpuArchitecture } from '../../hardware/gpu.js';
+import { PRECISIONS } from '../../../model/budget/optimizers.js';
 import { peakFor, peakIfKnown } from '../../hardware/gpu.js';
 import { boundsOf, byBound, eachBound } from '../bounds.js';
 import { efficienciesOn } from '../efficiency.js';
 import { communicationSeconds, paceOf, withoutLink } from '../parallelism/collectives.js';
-import type { Parallelism } from '../parallelism/parallelism.js';
+import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
 import type { ComputeInputs } from './step-limits.js';
 import { computeSeconds, memorySeconds } from './step-limits.js';
 import type { StageMemory, StepInputs, StepTime, TrainingTime } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
+import {
+  computingSharesOn,
+  EXPERTS_SOURCE,
+  expertShare,
+  publishedRangeOf,
+} from './training-shares.js';
 
 /**
  * @param memory Memory of each stage.
@@ -30,7 +37,11 @@ export function stepTimeOf(
 ): StepTime {
   const parallelism = parallelismOf(model, setting);
   const stages = pipelineStages(model, parallelism);
-  const situation = { model, setting, parallelism, stages, memory };
+  return timeOf({ model, setting, parallelism, stages, memory });
+}
+
+function timeOf(situation: StepInputs): StepTime {
+  const { model, setting, parallelism } = situation;
   const peak = peakFor(setting.cluster.gpu, computedIn(setting));
   const limits = limitsOf(situation, peak);
   const limitedBy = longestOf(limits, 'lower');
@@ -40,7 +51,8 @@ export function stepTimeOf(
     formula: max(...boundSeconds(limits, 'lower')),
     source: `everything at peak and overlapped: ${limitedBy.limit} is the limit (${limitedBy.seconds.lower.source})`,
   });
-  const assumed = assumedMfu(setting);
+  const computing = limits[0].seconds.expected;
+  const assumed = assumedMfu({ situation, peak }, computing);
   const work = { situation, peak, limits, assumed };
   const seconds = stepSeconds(work, roofline);
   const tokens = tokensOfStep(setting, parallelism);
@@ -55,6 +67,7 @@ export function stepTimeOf(
     seconds,
     mfu,
     assumedMfu: assumed,
+    usual: usualSeconds(model, setting, seconds.expected),
     decidedBy: isLess(mfu, assumed) ? longestOf(limits, 'expected').limit : 'utilisation',
     roofline,
     limits,
@@ -83,6 +96,28 @@ export function stepTimeIfKnown(
   return isKnown || isRequired ? stepTimeOf(model, setting, memory) : undefined;
 }
 
+/** Adapters on a GPU that holds the whole model. */
+interface AdapterStep extends Pick<StepInputs, 'setting' | 'parallelism'> {
+  /** The model with the adapters as its trained parameters. */
+  readonly stage: Stage;
+  readonly whole: Stage;
+  readonly memory: StageMemory;
+}
+
+/** Step time of adapters: products of the model pass no gradient to its weights. */
+export function adapterStepIfKnown(
+  model: LanguageModel,
+  { setting, parallelism, stage, whole, memory }: AdapterStep,
+): StepTime | undefined {
+  const { cluster, mfu } = setting;
+  if (mfu === undefined && withoutLink(cluster, cluster.gpus) !== null) return undefined;
+  if (peakIfKnown(cluster.gpu, computedIn(setting)) === null) return undefined;
+  return timeOf({
+    ...{ model, setting, parallelism, stages: [whole], memory: [memory], isFrozen: true },
+    reduced: setting.zero === 3 ? undefined : [stage],
+  });
+}
+
 /** Reason why a training has no speed; null if it has one. */
 export function withoutSpeedText(setting: TrainingFitSetting): string | null {
   const { cluster, mfu } = setting;
@@ -94,7 +129,7 @@ export function withoutSpeedText(setting: TrainingFitSetting): string | null {
 
 /** Type of the products. */
 const computedIn = ({ precision }: Pick<TrainingFitSetting, 'precision'>) =>
-  precision === 'mixed' ? 'bf16' : 'f32';
+  PRECISIONS[precision].products;
 
 /** Whether `a` is less than `b` by more than rounding errors. */
 const isLess = (a: Quantity, b: Quantity): boolean => a.value < b.value * (1 - 1e-12);
@@ -107,34 +142,74 @@ interface StepWork {
   readonly assumed: Quantity;
 }
 
-function limitsOf(situation: StepInputs, peak: Quantity): StepTime['limits'] {
+function limitsOf(situation: StepInputs, peak: Quantity) {
   const { parallelism, setting } = situation;
   const efficiencies = efficienciesOn(setting.cluster.gpu);
+  const reduced = { ...situation, stages: situation.reduced ?? situation.stages };
   const paces = {
     lower: paceOf(efficiencies.lower, parallelism, true),
     expected: paceOf(efficiencies.expected, parallelism, false),
     upper: paceOf(efficiencies.upper, parallelism, false),
   };
-  const communication = eachBound(paces, (pace) => communicationSeconds(situation, pace));
+  const communication = eachBound(paces, (pace) => communicationSeconds(reduced, pace));
   return [
-    { limit: 'compute', seconds: computeSeconds(situation, peak, computingOf(setting)) },
+    { limit: 'compute', seconds: computeSeconds(situation, peak, computingOf(situation)) },
     { limit: 'memory', seconds: memorySeconds(situation, paces) },
     { limit: 'communication', seconds: communication },
-  ];
+  ] as const satisfies StepTime['limits'];
 }
 
 /** Share of the peak while computing, recomputation included. */
 const computingOf = ({
-  mfu,
-  cluster,
-}: TrainingFitSetting): Readonly<Record<keyof Bounds, ComputeInputs>> => {
+  model,
+  setting,
+}: StepInputs): Readonly<Record<keyof Bounds, ComputeInputs>> => {
+  const { mfu } = setting;
   const best = { utilisation: 1, source: 'at the peak' };
   return {
     lower: best,
-    expected: mfu === undefined ? reachedOn(cluster.gpu).busy : best,
+    expected: mfu === undefined ? usualComputing(model, setting) : best,
     upper: POOR.busy,
   };
 };
+
+/** Shares that published trainings reach: of products, in experts, in attention, and in the head. */
+function usualComputing(model: LanguageModel, setting: TrainingFitSetting): ComputeInputs {
+  const { gpu } = setting.cluster;
+  const dtype = computedIn(setting);
+  const { products, narrow = products, attention, source } = computingSharesOn(gpu.architecture);
+  const peak = peakFor(gpu, dtype).value;
+  const wide = peakFor(gpu, dtype === 'f8' ? 'bf16' : dtype).value;
+  const isNarrow = peak > wide;
+  const utilisation = isNarrow ? narrow : products;
+  const experts = expertShare(expertWidth(model), isNarrow ? peak / wide : 1);
+  const inWide = (share: number) => (peak * utilisation) / (wide * share);
+  const isFused = setting.attention === 'fused';
+  return {
+    utilisation,
+    source:
+      expertWidth(model) === Number.POSITIVE_INFINITY ? source : `${source}; ${EXPERTS_SOURCE}`,
+    times: ({ component, kind }) => {
+      if (kind === 'scores') return inWide(isFused ? attention : products);
+      if (component === 'head') return inWide(products);
+      return component === 'experts' ? 1 / experts : 1;
+    },
+  };
+}
+
+/** Shortest side of an expert's matrices; infinity without experts. */
+const expertWidth = memoized((model: LanguageModel): number =>
+  Math.min(
+    Number.POSITIVE_INFINITY,
+    ...walkCounted(model).flatMap(({ layer }) =>
+      layer.kind === 'mixtureOfExperts'
+        ? expertTensors(layer).flatMap(({ tensor: { shape } }) =>
+            shape.length < 2 ? [] : shape.slice(-2),
+          )
+        : [],
+    ),
+  ),
+);
 
 const longestOf = (limits: StepTime['limits'], bound: keyof Bounds) =>
   limits.reduce((a, b) => (b.seconds[bound].value > a.seconds[bound].value ? b : a));
@@ -175,6 +250,24 @@ function flopsAtPeak(
     v({ flops: modelFlops(model, setting).value }),
   );
   return div(flops, mul(v({ gpus: setting.cluster.gpus }), v({ peak }), divisor));
+}
+
+/** Range in which nine of ten published runs of the group lie. */
+function usualSeconds(
+  model: LanguageModel,
+  setting: TrainingFitSetting,
+  { value: expected }: Quantity,
+): StepTime['usual'] {
+  const isMixture = Number.isFinite(expertWidth(model));
+  const { low, high, runs, source } = publishedRangeOf(isMixture, setting.precision === 'fp8');
+  const at = (share: number) =>
+    quantity({
+      label: 'time of a step',
+      unit: 'seconds',
+      formula: mul(v({ expected }), v({ share })),
+      source: `nine of ten of ${runs} ${source}`,
+    });
+  return { low: at(low), high: at(high), runs, source };
 }
 
 /** MFU that follows from the expected time. */
@@ -243,65 +336,8 @@ export const trainingCost = (seconds: Bounds, gpus: number, price: number): Boun
 
 // Model FLOPs utilisation (MFU): model FLOPs without recomputation, as a share of the peak.
 
-/** Utilisation of published large trainings. */
-interface Reached {
-  readonly mfu: number;
-  readonly source: string;
-  /** Share of the peak while computing, with recomputation. */
-  readonly busy: ComputeInputs;
-}
-
-const MAXTEXT =
-  'with recomputation as in MaxText (MaxText, docs, tiering.md, and README of configs/tpu, 2025)';
-
-/** Published MFU of trainings with recomputation. Recomputing full blocks adds up to a third of FLOPs. */
-const recomputing = (mfu: number, source: string): Reached => ({
-  mfu,
-  source,
-  busy: { utilisation: (mfu * 4) / 3, source: `${source}: four thirds of it` },
-});
-
-/** Utilisation by GPU generation; the sources have the published ranges. */
-const BY_ARCHITECTURE: Readonly<Partial<Record<GpuArchitecture, Reached>>> = {
-  // 56 to 64% on 8 GPUs, 56% for TinyLlama; 44 to 55% with recomputation or on 40 GB.
-  sm80: {
-    mfu: 0.55,
-    source: '44 to 64% on A100 (llm-foundry, README of benchmarking, 2024; TinyLlama, README)',
-    busy: {
-      utilisation: 0.7,
-      source: '59 to 79% of an A100 with recomputation (llm-foundry, README, column HFU)',
-    },
-  },
-  // 35 to 46% by llm-foundry, 41 to 48% by Megatron-LM, 38 to 43% for Llama 3 on up to 16,384 GPUs.
-  sm90: {
-    mfu: 0.42,
-    source:
-      '35 to 48% on H100 (llm-foundry, README of benchmarking, 2024; Megatron-LM, README; arXiv 2407.21783, table 4)',
-    busy: {
-      utilisation: 0.5,
-      source: '42 to 58% of an H100 with recomputation (llm-foundry, README, column HFU)',
-    },
-  },
-  'tpu-v5p': recomputing(0.65, `52 to 71% on TPU v5p, ${MAXTEXT}`),
-  'tpu-v5e': recomputing(0.58, `50 to 67% on TPU v5e, ${MAXTEXT}`),
-  'tpu-v6e': recomputing(0.45, `35 to 50% on TPU v6e, ${MAXTEXT}`),
-};
-
-const ELSEWHERE: Reached = {
-  mfu: 0.4,
-  source: 'as of H100, 38 to 43% (Llama 3, arXiv 2407.21783, table 4)',
-  busy: {
-    utilisation: 0.578,
-    source: '57.8% of the peak with recomputation (PaLM, arXiv 2204.02311, section 4.1)',
-  },
-};
-
-/** Expected utilisation if the user sets none. */
-export const reachedOn = ({ architecture }: Pick<Gpu, 'architecture'>): Reached =>
-  (architecture && BY_ARCHITECTURE[architecture]) ?? ELSEWHERE;
-
 /** Utilisation of a poor implementation, for the upper bound. */
-const POOR: Reached = {
+const POOR = {
   mfu: 0.213,
   source: '21.3% of GPT-3 (PaLM, arXiv 2204.02311, table 3)',
   busy: {
@@ -311,17 +347,20 @@ const POOR: Reached = {
   },
 };
 
-/** MFU from the user, or the assumed one. */
-export function assumedMfu({
-  mfu,
-  cluster,
-}: Pick<TrainingFitSetting, 'mfu' | 'cluster'>): Quantity {
-  const expected = reachedOn(cluster.gpu);
+/** MFU from the user, or the one that follows from the published shares of the peak. */
+function assumedMfu(
+  { situation, peak }: Pick<StepWork, 'situation' | 'peak'>,
+  computing: Quantity,
+): Quantity {
+  const { mfu } = situation.setting;
+  const shared = { label: 'assumed model FLOPs utilisation', unit: 'ratio' } as const;
+  if (mfu !== undefined) {
+    return quantity({ ...shared, formula: v({ mfu }), source: `from ${setting('mfu')}` });
+  }
   return quantity({
-    label: 'assumed model FLOPs utilisation',
-    unit: 'ratio',
-    formula: v({ mfu: mfu ?? expected.mfu }),
-    source: mfu === undefined ? `assumed: ${expected.source}` : `from ${setting('mfu')}`,
+    ...shared,
+    formula: flopsAtPeak(situation, peak, v({ seconds: computing.value })),
+    source: `assumed: ${usualComputing(situation.model, situation.setting).source}`,
   });
 }
 

@@ -39,6 +39,10 @@ export interface StepInputs {
   readonly parallelism: Parallelism;
   readonly stages: readonly Stage[];
   readonly memory: readonly StageMemory[];
+  /** Whether the weights of the model are frozen, and adapters are trained. */
+  readonly isFrozen?: boolean;
+  /** Stages with the parameters that replicas reduce; default: all. */
+  readonly reduced?: readonly Stage[] | undefined;
 }
 
 /** Time of an optimizer step. */
@@ -50,6 +54,15 @@ export interface StepTime {
   readonly assumedMfu: Quantity;
   /** Reason for the expected time: the utilisation, or a limit that takes longer. */
   readonly decidedBy: TrainingLimit | 'utilisation';
+  /** Range in which nine of ten published runs of this group lie. */
+  readonly usual: {
+    readonly low: Quantity;
+    readonly high: Quantity;
+    /** Number of runs. @integer */
+    readonly runs: number;
+    /** Group of the runs. */
+    readonly source: string;
+  };
   /** Lower bound: all at peak, and overlapped. */
   readonly roofline: Quantity;
   /** Possible limits of a step; `memory` includes launches. */

@@ -8,13 +8,10 @@ import { add, div, inputs, max, min, sub } from '../../../model/budget/expressio
 import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
 import { quantity, sumFigure } from '../../../model/budget/figure.js';
 import type { ActivationSetting } from '../../../model/budget/kernel-activations.js';
+import type { Trained } from '../../../model/budget/optimizers.js';
 import { bufferBytes, countParameters } from '../../../model/budget/parameters.js';
 import { activationsOf, areAlike } from '../../../model/budget/saved-activations.js';
-import type {
-  Trained,
-  TrainedState,
-  TrainedStateSetting,
-} from '../../../model/budget/training-budget.js';
+import type { TrainedState, TrainedStateSetting } from '../../../model/budget/training-budget.js';
 import { trainedStateOf } from '../../../model/budget/training-budget.js';
 import { capacityOf } from '../../hardware/gpu.js';
 import { sumBounds } from '../bounds.js';
@@ -37,6 +34,7 @@ interface ReplicatedSetting
   extends Pick<TrainedStateSetting, 'precision' | 'optimizer'>,
     Pick<TrainingFitSetting, 'zero' | 'convention'> {
   readonly replicas: number;
+  readonly optimizerInBackward?: boolean | undefined;
 }
 
 /**
@@ -45,7 +43,7 @@ interface ReplicatedSetting
  */
 export function replicatedState(
   trained: readonly Trained[],
-  { precision, optimizer, zero, convention, replicas }: ReplicatedSetting,
+  { precision, optimizer, zero, convention, replicas, optimizerInBackward }: ReplicatedSetting,
 ): TrainedState {
   const { gradientBytes, source } = CONVENTIONS[convention];
   return trainedStateOf(trained, {
@@ -53,6 +51,7 @@ export function replicatedState(
     optimizer,
     gradientBytes,
     gradientSource: source,
+    isUpdatedInBackward: optimizerInBackward,
     divided: (part) =>
       zero < DIVIDED_FROM[part] || replicas === 1
         ? undefined

@@ -10,6 +10,7 @@ import {
   trainingBytes,
 } from '../../../model/budget/training-budget.js';
 import type { Cluster } from '../../hardware/gpu.js';
+import type { WeightFormat } from '../serving/weight-types.js';
 
 /** ZeRO stage: replicas split nothing, the optimizer, also gradients, or also weights. */
 export type ZeroStage = 0 | 1 | 2 | 3;
@@ -58,6 +59,16 @@ export interface TrainingFitSetting extends Omit<TrainingSetting, 'batch'> {
   readonly globalBatchTokens?: number | undefined;
   /** Tokens of the whole training; undefined: no training time. @real */
   readonly trainTokens?: number | undefined;
+  /** Whether the optimizer updates each tensor within the backward pass, so that one gradient exists at a time. */
+  readonly optimizerInBackward?: boolean | undefined;
+  /** Rank of adapters; undefined: that of most recipes. @integer @minimum 1 */
+  readonly rank?: number | undefined;
+  /** Products with adapters: `attention`, `mlp`, or ends of names as `q_proj`; undefined: all of the blocks. */
+  readonly targets?: readonly string[] | undefined;
+  /** Format of frozen weights; undefined: that of the question. */
+  readonly frozen?: WeightFormat | undefined;
+  /** Whether the inputs of recomputed blocks wait in memory of the host. */
+  readonly offloaded?: boolean | undefined;
   /** Expected model FLOPs utilisation, from 0 to 1. @real */
   readonly mfu?: number | undefined;
 }
@@ -80,4 +91,5 @@ export const activationSetting = (setting: TrainingFitSetting): ActivationSettin
   dropout: setting.dropout,
   tensor: setting.tensorParallel,
   sequence: setting.sequenceParallel,
+  offloaded: setting.offloaded,
 });

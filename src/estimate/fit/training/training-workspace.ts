@@ -11,12 +11,13 @@ import { add, div, inputs, max, min, mul, sub } from '../../../model/budget/expr
 import type { Bounds } from '../../../model/budget/figure.js';
 import type { ActivationSetting } from '../../../model/budget/kernel-activations.js';
 import { OTHER_PARTS } from '../../../model/budget/kernel-activations.js';
+import type { Trained } from '../../../model/budget/optimizers.js';
+import { OPTIMIZERS, PRECISIONS } from '../../../model/budget/optimizers.js';
 import {
   activationsOf,
   type BlockInBackward,
   blocksInBackward,
 } from '../../../model/budget/saved-activations.js';
-import type { Trained } from '../../../model/budget/training-budget.js';
 import { trainingBytes } from '../../../model/budget/training-budget.js';
 import { boundsOf, byBound, NOT_REQUIRED, sumBounds } from '../bounds.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
@@ -28,7 +29,7 @@ import {
   MIB,
   roundingBytes,
 } from './gpu-overhead.js';
-import { optimizerReplicas, UPDATES, updateBytes } from './step-limits.js';
+import { optimizerReplicas, updateBytes } from './step-limits.js';
 import type { StageMemory } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
 import { activationSetting, DIVIDED_FROM, gradientBytesOf } from './training-setting.js';
@@ -148,9 +149,11 @@ const unfused: WorkspaceTerm = ({ model, setting, kept, memory }) => {
     activationsOf(model, { ...kept, ...wish }).total.value;
   const most = total({ unfused: true, repeated: true });
   const isPlain = setting.attention === 'plain';
+  const isFusedByCompiler = setting.recompute === 'compiled';
+  const counted = memory.activations.total.value;
   const of = inputs({
-    counted: memory.activations.total.value,
-    usual: isPlain ? most : total({ unfused: true, repeated: false }),
+    counted,
+    usual: isFusedByCompiler ? counted : isPlain ? most : total({ unfused: true, repeated: false }),
     most,
   });
   return boundsOf(
@@ -160,6 +163,9 @@ const unfused: WorkspaceTerm = ({ model, setting, kept, memory }) => {
       expected: {
         formula: sub(of.usual, of.counted),
         source:
+          (isFusedByCompiler
+            ? 'norms and activations in fused kernels of a compiler, which keep none; otherwise '
+            : '') +
           'norms and activations in elementary operations, which each keep values; with plain attention ' +
           'keys and values repeated for each query head (measured with transformers 5.18 and PyTorch 2.13)',
       },
@@ -267,11 +273,14 @@ function workspaceOfBlock(block: BlockInBackward): Bounds {
 const rounding = ({ setting, parallelism: { replicas }, stage }: WorkspaceContext): Bounds => {
   const partOf = (name: keyof typeof DIVIDED_FROM) =>
     setting.zero >= DIVIDED_FROM[name] ? replicas : 1;
-  const master = setting.precision === 'mixed' ? [4] : [];
+  const { masterBytes } = PRECISIONS[setting.precision];
+  const master = masterBytes > 0 ? [masterBytes] : [];
   const bytesPerValue = [
     trainingBytes(setting.precision) / partOf('weights'),
     gradientBytesOf(setting) / partOf('gradients'),
-    ...[...master, ...UPDATES[setting.optimizer].state].map((each) => each / partOf('optimizer')),
+    ...[...master, ...OPTIMIZERS[setting.optimizer].tensors].map(
+      (each) => each / partOf('optimizer'),
+    ),
   ];
   const tensors = [...tensorsBySize(stage)].flatMap(([elements, count]) =>
     bytesPerValue.map((each) => ({ count, bytes: each * elements })),

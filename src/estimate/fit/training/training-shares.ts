@@ -1,0 +1,125 @@
+/**
+ * Shares of the peaks that published trainings reach while they compute, recomputation included. Products of dense
+ * layers, of experts and of attention have their own. Fitted on one half of the published runs, checked on the other.
+ */
+
+import type { GpuArchitecture } from '../../hardware/gpu.js';
+
+/** Shares of a generation of GPUs. */
+export interface ComputingShares {
+  /** Of the 16-bit peak, for products of wide dense layers. */
+  readonly products: number;
+  /** Of the 8-bit peak, for the same products in FP8; undefined without a published training. */
+  readonly narrow?: number;
+  /** Of the 16-bit peak, for kernels of fused attention, counted without masked pairs. */
+  readonly attention: number;
+  readonly source: string;
+}
+
+const LLM_FOUNDRY = 'llm-foundry, README of benchmarking, 2024';
+
+/** Shares by generation. */
+const BY_ARCHITECTURE: Readonly<Partial<Record<GpuArchitecture, ComputingShares>>> = {
+  sm80: {
+    products: 0.69,
+    attention: 0.5,
+    source: `59 to 79% of an A100 in products (${LLM_FOUNDRY}, column HFU; 6 runs)`,
+  },
+  sm90: {
+    products: 0.5,
+    narrow: 0.44,
+    attention: 0.33,
+    source:
+      `42 to 58% of an H100 in products (${LLM_FOUNDRY}, column HFU), in FP8 35 to 50% of the FP8 peak (NeMo 24.07, ` +
+      'Megatron-Bridge, performance summaries; 9 runs); attention 33% (FlashAttention-2 and the backward pass of 3, arXiv 2407.08608)',
+  },
+  sm100: {
+    products: 0.55,
+    narrow: 0.42,
+    attention: 0.45,
+    source:
+      'a GB200 in FP8 (Megatron-Bridge, performance summary, 2025; 1 run), in 16 bits as an H100',
+  },
+  sm103: {
+    products: 0.55,
+    narrow: 0.5,
+    attention: 0.5,
+    source:
+      'a GB300 in FP8 (Megatron-Bridge, performance summary, 2025; 1 run), in 16 bits as an H100',
+  },
+  'tpu-v5p': {
+    products: 0.72,
+    attention: 0.6,
+    source: 'MFU of 52 to 71% on TPU v5p (MaxText, docs, tiering.md, 2025)',
+  },
+  'tpu-v5e': {
+    products: 0.65,
+    attention: 0.5,
+    source: 'MFU of 50 to 67% on TPU v5e (MaxText, docs, tiering.md, 2025)',
+  },
+  'tpu-v6e': {
+    products: 0.52,
+    attention: 0.4,
+    source: 'MFU of 35 to 50% on TPU v6e (MaxText, docs, tiering.md, 2025)',
+  },
+};
+
+const ELSEWHERE: ComputingShares = {
+  products: 0.5,
+  narrow: 0.4,
+  attention: 0.35,
+  source: 'as of an H100',
+};
+
+/** Shares on a generation; as on an H100 where no training is published. */
+export const computingSharesOn = (architecture: GpuArchitecture | undefined): ComputingShares =>
+  (architecture && BY_ARCHITECTURE[architecture]) ?? ELSEWHERE;
+
+/**
+ * Width of an expert at which its products reach half the share of dense ones. In FP8 the same overheads stay, and
+ * products take half the time.
+ */
+const HALF_WIDTH = 1500;
+
+/** Share of the dense share that products of experts reach. */
+export const expertShare = (width: number, peakRatio: number): number =>
+  width / (width + HALF_WIDTH * peakRatio);
+
+export const EXPERTS_SOURCE =
+  'products of experts reach less, the narrower they are: fitted on gpt-oss-120b, Qwen3-30B-A3B, DeepSeek-V3 and ' +
+  'Mixtral (Megatron-Bridge, performance summary; MaxText, tiering.md; 4 runs)';
+
+/** Range in which nine of ten published runs lie, as shares of the estimated time. */
+export interface PublishedRange {
+  readonly low: number;
+  readonly high: number;
+  /** Number of runs. */
+  readonly runs: number;
+  readonly source: string;
+}
+
+/** Ranges by group of trainings. */
+const RANGES = {
+  dense: {
+    low: 0.83,
+    high: 1.28,
+    runs: 17,
+    source: 'dense trainings in 16 bits (llm-foundry, torchtitan, llm.c, MaxText)',
+  },
+  fp8: {
+    low: 0.75,
+    high: 1.45,
+    runs: 12,
+    source: 'trainings in FP8 (NeMo, Megatron-Bridge, torchtitan, llm-foundry)',
+  },
+  mixture: {
+    low: 0.7,
+    high: 1.38,
+    runs: 4,
+    source: 'trainings of mixtures of experts (Megatron-Bridge, MaxText)',
+  },
+} as const satisfies Record<string, PublishedRange>;
+
+/** Range of the group of a training. */
+export const publishedRangeOf = (isMixture: boolean, isNarrow: boolean): PublishedRange =>
+  isMixture ? RANGES.mixture : isNarrow ? RANGES.fp8 : RANGES.dense;
