@@ -38,6 +38,7 @@ import {
 import type { ExpertGroup } from '../serving/roofline.js';
 import { weightsTerm } from '../serving/roofline.js';
 import { expertGroupsOf } from '../serving/serving-work.js';
+import { scoreBytes, scoreSeconds } from './attention-time.js';
 import type { StepInputs } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
 import { activationSetting, DIVIDED_FROM, gradientBytesOf } from './training-setting.js';
@@ -77,13 +78,26 @@ export function computeSeconds(
       stages: totalSeconds(ofStages),
     });
     const { flops, schedule } = SCHEDULES[bound];
+    const computed = div(flops(work), mul(v({ peak: peak.value }), v({ utilisation })));
+    const scores = bound === 'lower' ? 0 : plainScoreSeconds(situation);
     return quantity({
       label: 'compute',
       unit: 'seconds',
-      formula: div(flops(work), mul(v({ peak: peak.value }), v({ utilisation }))),
+      formula: scores > 0 ? add(computed, v({ plain_scores: scores })) : computed,
       source: `FLOPs of a micro-batch on a GPU of the slowest stage, and of each; ${schedule}; ${peak.source}; ${source}`,
     });
   });
+}
+
+/** Time of the scores of plain attention in a step, on the slowest stage; 0 with a fused kernel. */
+function plainScoreSeconds({ model, setting, stages, parallelism }: StepInputs): number {
+  if (setting.attention !== 'plain') return 0;
+  const again = RECOMPUTES[setting.recompute].again('scores');
+  const seconds = stages.map(({ from, to }) => {
+    const bytes = scoreBytes(model.blocks.slice(from, to), activationSetting(setting));
+    return scoreSeconds(bytes, again, setting.cluster.gpu).value;
+  });
+  return parallelism.microBatches * Math.max(...seconds);
 }
 
 /** Pipeline schedule. */

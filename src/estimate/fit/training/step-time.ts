@@ -23,6 +23,7 @@ import {
   computingSharesOn,
   EXPERTS_SOURCE,
   expertShare,
+  hiddenShare,
   publishedRangeOf,
 } from './training-shares.js';
 
@@ -181,8 +182,10 @@ function usualComputing(model: LanguageModel, setting: TrainingFitSetting): Comp
   const peak = peakFor(gpu, dtype).value;
   const wide = peakFor(gpu, dtype === 'f8' ? 'bf16' : dtype).value;
   const isNarrow = peak > wide;
-  const utilisation = isNarrow ? narrow : products;
-  const experts = expertShare(expertWidth(model), isNarrow ? peak / wide : 1);
+  const ratio = isNarrow ? peak / wide : 1;
+  const dense = products * hiddenShare(model.hidden, 1);
+  const utilisation = isNarrow ? narrow * hiddenShare(model.hidden, ratio) : dense;
+  const experts = expertShare(expertWidth(model), ratio);
   const inWide = (share: number) => (peak * utilisation) / (wide * share);
   const isFused = setting.attention === 'fused';
   return {
@@ -190,8 +193,8 @@ function usualComputing(model: LanguageModel, setting: TrainingFitSetting): Comp
     source:
       expertWidth(model) === Number.POSITIVE_INFINITY ? source : `${source}; ${EXPERTS_SOURCE}`,
     times: ({ component, kind }) => {
-      if (kind === 'scores') return inWide(isFused ? attention : products);
-      if (component === 'head') return inWide(products);
+      if (kind === 'scores') return inWide(isFused ? attention : dense);
+      if (component === 'head') return inWide(dense);
       return component === 'experts' ? 1 / experts : 1;
     },
   };
@@ -203,8 +206,8 @@ const expertWidth = memoized((model: LanguageModel): number =>
     Number.POSITIVE_INFINITY,
     ...walkCounted(model).flatMap(({ layer }) =>
       layer.kind === 'mixtureOfExperts'
-        ? expertTensors(layer).flatMap(({ tensor: { shape } }) =>
-            shape.length < 2 ? [] : shape.slice(-2),
+        ? Math.max(
+            ...expertTensors(layer).map(({ tensor: { shape } }) => Math.min(...shape.slice(-2))),
           )
         : [],
     ),
