@@ -118,9 +118,9 @@ interface OptimizerRow {
 }
 
 const full =
-  (moments: number) =>
+  (moments: number, name = 'parameters') =>
   (trained: readonly Trained[], moment: number): Expression =>
-    mul(moments * moment, parametersOf(trained));
+    mul(moments * moment, v({ [name]: trainedTotal(trained) }));
 
 const inEightBits =
   (moments: number) =>
@@ -177,8 +177,10 @@ const projected =
     });
     const projections = mul(moment, of.projections);
     if (!isNarrow) return add(projections, mul(2 * moment, of.projected));
-    const { blocks } = inputs({ blocks: Math.ceil(of.projected.value / EIGHT_BIT_BLOCK) });
-    return add(projections, mul(2, of.projected), mul(8, blocks));
+    const { projected_blocks } = inputs({
+      projected_blocks: Math.ceil(of.projected.value / EIGHT_BIT_BLOCK),
+    });
+    return add(projections, mul(2, of.projected), mul(8, projected_blocks));
   };
 
 /** Row and column sums of squares in place of the second moments. */
@@ -260,7 +262,7 @@ export const OPTIMIZERS = {
   },
   muon: {
     label: 'Muon',
-    state: byShape(full(1), full(2)),
+    state: byShape(full(1, 'matrices'), full(2, 'others')),
     source:
       'one momentum for matrices of the blocks; AdamW with two moments for embedding, head and vectors ' +
       '(KellerJordan/Muon, README; arXiv 2502.16982)',
@@ -313,8 +315,6 @@ export const OPTIMIZERS = {
 export type Optimizer = keyof typeof OPTIMIZERS;
 
 export const OPTIMIZER_NAMES = Object.keys(OPTIMIZERS) as readonly Optimizer[];
-
-const parametersOf = (trained: readonly Trained[]) => v({ parameters: trainedTotal(trained) });
 
 /** Sum over tensors; by default of their elements. */
 export const trainedTotal = (

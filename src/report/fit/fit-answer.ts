@@ -41,6 +41,7 @@ import {
   changesText,
   loraText,
   NOTHING_FITS,
+  usualText,
   withoutSpeedText,
 } from './fit-training.js';
 
@@ -140,7 +141,7 @@ function adapterFacts({ setting, contextOrigin, fit, remedies }: AdaptersFit): F
     {
       name: 'training',
       text:
-        `rank ${fit.rank}, ${precisionText(precision)}, ` +
+        `rank ${fit.rank}${fit.targets ? ` on ${fit.targets.join(', ')}` : ''}, ${precisionText(precision)}, ` +
         `${formatSequences(microBatch, context)}${contextText(contextOrigin)}` +
         `${recompute === 'none' ? '' : `, ${recompute} recompute`}`,
     },
@@ -157,6 +158,11 @@ function adapterFacts({ setting, contextOrigin, fit, remedies }: AdaptersFit): F
       ),
     },
     { name: 'free', text: leftText(total, capacity.value) },
+    fit.step &&
+      fit.verdict !== 'does not fit' && {
+        name: 'speed',
+        text: `${significant(fit.step.tokensPerSecond.value)} tokens/s (estimate), ${usualText(fit.step)}`,
+      },
     fit.verdict !== 'fits' && {
       name: 'to train',
       text:

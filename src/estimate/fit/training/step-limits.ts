@@ -70,7 +70,7 @@ export function computeSeconds(
   computing: OfBounds<ComputeInputs>,
 ): Bounds {
   const { microBatches: micro_batches } = situation.parallelism;
-  return eachBound(computing, ({ utilisation, source, times = ONCE }, bound) => {
+  const bounds = eachBound(computing, ({ utilisation, source, times = ONCE }, bound) => {
     const ofStages = flopsOfStages(situation, times);
     const work = inputs({
       micro_batches,
@@ -78,19 +78,20 @@ export function computeSeconds(
       stages: totalSeconds(ofStages),
     });
     const { flops, schedule } = SCHEDULES[bound];
-    const computed = div(flops(work), mul(v({ peak: peak.value }), v({ utilisation })));
-    const scores = bound === 'lower' ? 0 : plainScoreSeconds(situation);
     return quantity({
       label: 'compute',
       unit: 'seconds',
-      formula: scores > 0 ? add(computed, v({ plain_scores: scores })) : computed,
+      formula: div(flops(work), mul(v({ peak: peak.value }), v({ utilisation }))),
       source: `FLOPs of a micro-batch on a GPU of the slowest stage, and of each; ${schedule}; ${peak.source}; ${source}`,
     });
   });
+  // Narrow layers can be slower than the poor share of large ones.
+  const { expected, upper } = bounds;
+  return upper.value < expected.value ? { ...bounds, upper: expected } : bounds;
 }
 
 /** Time of the scores of plain attention in a step, on the slowest stage; 0 with a fused kernel. */
-function plainScoreSeconds({ model, setting, stages, parallelism }: StepInputs): number {
+export function plainScoreSeconds({ model, setting, stages, parallelism }: StepInputs): number {
   if (setting.attention !== 'plain') return 0;
   const again = RECOMPUTES[setting.recompute].again('scores');
   const seconds = stages.map(({ from, to }) => {

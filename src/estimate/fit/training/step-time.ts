@@ -4,7 +4,7 @@ import { setting } from '../../../base/text/setting.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import { expertTensors, memoized, walkCounted } from '../../../model/architecture/walk.js';
 import type { Expression, Input } from '../../../model/budget/expression.js';
-import { ceil, div, inputs, max, mul, v } from '../../../model/budget/expression.js';
+import { add, ceil, div, inputs, max, mul, v } from '../../../model/budget/expression.js';
 import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
 import { quantity } from '../../../model/budget/figure.js';
 import { trainingFlopsOf } from '../../../model/budget/flops.js';
@@ -16,7 +16,7 @@ import { communicationSeconds, paceOf, withoutLink } from '../parallelism/collec
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
 import type { ComputeInputs } from './step-limits.js';
-import { computeSeconds, memorySeconds } from './step-limits.js';
+import { computeSeconds, memorySeconds, plainScoreSeconds } from './step-limits.js';
 import type { StageMemory, StepInputs, StepTime, TrainingTime } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
 import {
@@ -69,7 +69,7 @@ function timeOf(situation: StepInputs): StepTime {
     mfu,
     assumedMfu: assumed,
     usual: usualSeconds(model, setting, seconds.expected),
-    decidedBy: isLess(mfu, assumed) ? longestOf(limits, 'expected').limit : 'utilisation',
+    decidedBy: isLess(mfu, assumed) ? slowestOf(limits, setting) : 'utilisation',
     roofline,
     limits,
     limitedBy: limitedBy.limit,
@@ -214,6 +214,12 @@ const expertWidth = memoized((model: LanguageModel): number =>
   ),
 );
 
+/** Limit that decides; scores of plain attention are memory traffic. */
+function slowestOf(limits: StepTime['limits'], { attention }: TrainingFitSetting) {
+  const { limit } = longestOf(limits, 'expected');
+  return attention === 'plain' && limit === 'compute' ? 'memory' : limit;
+}
+
 const longestOf = (limits: StepTime['limits'], bound: keyof Bounds) =>
   limits.reduce((a, b) => (b.seconds[bound].value > a.seconds[bound].value ? b : a));
 
@@ -221,15 +227,24 @@ const boundSeconds = (limits: StepTime['limits'], bound: keyof Bounds) =>
   limits.map(({ limit, seconds }) => v({ [limit]: seconds[bound].value }));
 
 function stepSeconds({ situation, peak, limits, assumed }: StepWork, lower: Quantity): Bounds {
-  const at = (bound: 'expected' | 'upper', mfu: number, source: string) =>
-    quantity({
+  const scores = plainScoreSeconds(situation);
+  const at = (bound: 'expected' | 'upper', mfu: number, source: string) => {
+    const atMfu = flopsAtPeak(situation, peak, v({ mfu }));
+    const [compute] = limits;
+    // Kernels of plain attention move their scores while nothing is computed.
+    const withScores = add(
+      v({ compute: compute?.seconds[bound].value ?? 0 }),
+      v({ plain_scores: scores }),
+    );
+    return quantity({
       label: 'time of a step',
       unit: 'seconds',
-      formula: max(...boundSeconds(limits, bound), flopsAtPeak(situation, peak, v({ mfu }))),
+      formula: max(...boundSeconds(limits, bound), atMfu, ...(scores > 0 ? [withScores] : [])),
       source:
         'the longest of compute, memory with launches, communication, and all FLOPs without recomputation ' +
         `and with attention in full (arXiv 2204.02311, appendix B), at a utilisation: ${source}`,
     });
+  };
   return {
     lower: lower.reworded({ label: 'time of a step' }),
     expected: at('expected', assumed.value, assumed.source),

@@ -29,10 +29,10 @@ const BY_ARCHITECTURE: Readonly<Partial<Record<GpuArchitecture, ComputingShares>
   sm90: {
     products: 0.5,
     narrow: 0.47,
-    attention: 0.26,
+    attention: 0.21,
     source:
       `42 to 58% of an H100 in products (${LLM_FOUNDRY}, column HFU), in FP8 35 to 50% of the FP8 peak (NeMo 24.07, ` +
-      'Megatron-Bridge, performance summaries; 9 runs); attention 26% (MPT-7B with 65,536 tokens, llm-foundry)',
+      'Megatron-Bridge, performance summaries; 9 runs); attention 21% (MPT-7B with 65,536 tokens, llm-foundry)',
   },
   sm100: {
     products: 0.6,
@@ -96,7 +96,12 @@ const HALF_HIDDEN = 350;
 
 /** Share of the share of wide layers that products of a hidden size reach. */
 export const hiddenShare = (hidden: number, peakRatio: number): number =>
-  hidden / (hidden + HALF_HIDDEN * peakRatio);
+  atLeast(hidden) / (atLeast(hidden) + HALF_HIDDEN * peakRatio);
+
+/** Hidden size of the smallest published training, below which the share is not extrapolated. */
+const SMALLEST_HIDDEN = 768;
+
+const atLeast = (hidden: number) => Math.max(hidden, SMALLEST_HIDDEN);
 
 /** Share of the dense share that products of experts reach. */
 export const expertShare = (width: number, peakRatio: number): number =>
