@@ -41,6 +41,7 @@ const CHOICES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
       adamwtorch: 'adamw',
       adamwtorchfused: 'adamw-fused',
       adamwapexfused: 'adamw-fused',
+      adamwtorchnpufused: 'adamw-fused',
       fusedadam: 'adamw-fused',
       fusedadamw: 'adamw-fused',
       adamwhf: 'adamw',

@@ -16,10 +16,11 @@ import {
   tokenCounts,
   tokens,
 } from '../cli/flags/value-flags.js';
+import type { AttentionAnswer } from '../estimate/fit/training/attention-time.js';
+import { attentionSpeed } from '../estimate/fit/training/attention-time.js';
 import { onChipMemoryOf } from '../estimate/hardware/gpu.js';
 import { clusterNamed } from '../estimate/hardware/gpus.js';
 import { openModelSource } from '../input/model-input/model-source.js';
-import type { AttentionResult } from '../model/budget/attention-methods.js';
 import { attentionMethodsOf, matchRatios } from '../model/budget/attention-methods.js';
 import { longTextsOf } from '../model/budget/long-texts.js';
 import { normOperations } from '../model/budget/norm-operations.js';
@@ -96,7 +97,7 @@ export default class Attention extends BaseCommand {
     const { file, family, model, warnings, checkpoint } = await source.model(flags.set);
     if (checkpoint) this.note(flags, configText(checkpoint.config));
     await this.warnAbout(flags, warnings);
-    const { gpu, ...onChip } = onChipOf(flags, (choice) => this.note(flags, choice));
+    const { gpu, card, ...onChip } = onChipOf(flags, (choice) => this.note(flags, choice));
     const methods = attentionMethodsOf(model, {
       contexts: contextsOf(flags.context, model.positions, (remark) => this.note(flags, remark)),
       dtype: flags.dtype,
@@ -109,13 +110,18 @@ export default class Attention extends BaseCommand {
     const longest = Math.max(...methods.contexts.map(({ context }) => context));
     const { chunk, overlap = USUAL_OVERLAP, window, dtype: type } = flags;
     refuseBroken(RELATIONS, flags);
-    const result: AttentionResult = {
+    const result: AttentionAnswer = {
       schema: 'minimind/attention@1',
       file,
       family: family.name,
       gpu,
       ...methods,
       norms: normOperations(model.hidden),
+      ...(card && {
+        speeds: methods.contexts.flatMap(
+          ({ context }) => attentionSpeed(model, card, context) ?? [],
+        ),
+      }),
       ...(chunk !== undefined && {
         longTexts: longTextsOf(model, { chunk, overlap, window, context: longest, dtype: type }),
       }),
@@ -156,10 +162,15 @@ function onChipOf(
   say: (choice: string) => void,
 ) {
   if (stated !== undefined) {
-    return { gpu: null, bytes: Number(stated), source: `${formatBytes(stated)} (--on-chip)` };
+    return {
+      gpu: null,
+      card: undefined,
+      bytes: Number(stated),
+      source: `${formatBytes(stated)} (--on-chip)`,
+    };
   }
   const { gpu } = clusterNamed(oneGpuName(name), 1, { gpus: [], machines: [] }, say);
   const known = onChipMemoryOf(gpu);
-  if (known) return { gpu: gpu.name, ...known };
+  if (known) return { gpu: gpu.name, card: gpu, ...known };
   throw usageError(`no shared memory of ${gpu.title} is known`, 'write it as in --on-chip 64KiB');
 }

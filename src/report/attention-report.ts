@@ -9,8 +9,8 @@ import {
   significant,
 } from '../base/text/units.js';
 import { counted, groupBy, joined, modelName } from '../base/text/words.js';
+import type { AttentionAnswer, AttentionSpeed } from '../estimate/fit/training/attention-time.js';
 import type {
-  AttentionResult,
   AttentionRow,
   ComparedFigure,
   FoundRatio,
@@ -45,10 +45,10 @@ const FIGURES = {
 
 const NAMES = Object.keys(FIGURES) as ComparedFigure[];
 
-type Context = AttentionResult['contexts'][number];
+type Context = AttentionAnswer['contexts'][number];
 
 /** @param explain Whether to derive each figure. */
-export function attentionReport(result: AttentionResult, explain: boolean): Report {
+export function attentionReport(result: AttentionAnswer, explain: boolean): Report {
   const { contexts, published, longTexts } = result;
   const longest = contexts.at(-1);
   return {
@@ -59,6 +59,7 @@ export function attentionReport(result: AttentionResult, explain: boolean): Repo
       noteOf(settingText(result)),
       ...(longTexts ? [longTextTable(longTexts)] : methodBlocks(contexts)),
       ...(published ? publishedBlocks(published, contexts.length) : []),
+      ...(longTexts || !result.speeds?.length ? [] : [noteOf(speedText(result.speeds))]),
       ...(longTexts ? [] : [noteOf(normText(result.norms))]),
       ...(explain ? explanationBlocks(sectionsOf(result)) : []),
     ],
@@ -77,7 +78,7 @@ export function attentionReport(result: AttentionResult, explain: boolean): Repo
 }
 
 /** Methods at the longest context, and ratios by context. */
-function methodBlocks(contexts: AttentionResult['contexts']): Block[] {
+function methodBlocks(contexts: AttentionAnswer['contexts']): Block[] {
   const longest = contexts.at(-1);
   return [
     ...(longest ? [methodTable(longest, 'both')] : []),
@@ -85,9 +86,21 @@ function methodBlocks(contexts: AttentionResult['contexts']): Block[] {
   ];
 }
 
+/** `flash is 1.2–1.9 × as fast at 512 tokens`. */
+function speedText(speeds: readonly AttentionSpeed[]): string {
+  const each = speeds.map(
+    ({ context, ratios: [fused, eager] }) =>
+      `${significant(fused, 2)}–${significant(eager, 2)} × at ${formatInteger(context)} tokens`,
+  );
+  return (
+    `A forward pass is faster with flash than with plain attention (estimate): ${joined(each)}. ` +
+    'The first number is with a fused softmax, the second with one kernel per operation.'
+  );
+}
+
 const contextText = ({ context }: Context) => `${formatInteger(context)} tokens`;
 
-function attentionVerdict({ file }: AttentionResult, longest: Context): Verdict {
+function attentionVerdict({ file }: AttentionAnswer, longest: Context): Verdict {
   const [plain, flash] = longest.rows;
   if (!plain || !flash) return { text: modelName(file) };
   return {
@@ -105,7 +118,7 @@ function settingText({
   headDim,
   contexts,
   gpu,
-}: AttentionResult) {
+}: AttentionAnswer) {
   const [flash] = contexts.at(-1)?.rows.filter(({ tile }) => tile) ?? [];
   const tile = flash?.tile ? `, tiles of ${flash.tile.rows} × ${flash.tile.columns}` : '';
   const before = contexts.slice(0, -1).map(({ context }) => context);
@@ -171,7 +184,7 @@ function methodTable({ rows }: Context, form: 'both' | 'values' | 'ratios'): Tab
 }
 
 /** A row for each context and method, for programs. */
-function attentionTable({ contexts }: AttentionResult): TableBlock {
+function attentionTable({ contexts }: AttentionAnswer): TableBlock {
   const all = contexts.flatMap(({ context, rows }) => rows.map((row) => ({ ...row, context })));
   return tableOf(all, [
     right('context', 'context_tokens', ({ context }) => integerCell(context)),
@@ -200,7 +213,7 @@ const GROWING = [
 ] as const;
 
 /** `flash   HBM traffic ÷ 4.43 at 512, 5.63 at 2,048, 6.32 at 8,192 tokens`. */
-const byContext = (contexts: AttentionResult['contexts']): Block => ({
+const byContext = (contexts: AttentionAnswer['contexts']): Block => ({
   kind: 'facts',
   facts: GROWING.flatMap(([method, figure]) => {
     const texts = contexts.flatMap(({ context, rows }) => {
@@ -246,7 +259,7 @@ const publishedBlocks = (published: readonly RatioMatch[], contexts: number): Bl
 ];
 
 /** Figures by section, to explain. */
-const sectionsOf = ({ contexts, norms, longTexts }: AttentionResult): Record<string, unknown> => ({
+const sectionsOf = ({ contexts, norms, longTexts }: AttentionAnswer): Record<string, unknown> => ({
   ...(longTexts && { 'long texts': longTexts.rows }),
   ...Object.fromEntries(contexts.map((each) => [contextText(each), each.rows])),
   norms,

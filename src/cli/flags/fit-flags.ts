@@ -334,7 +334,9 @@ function trainingSettingOf(
       ...(flags['optimizer-in-backward'] && { optimizerInBackward: true }),
       ...(flags.rank !== undefined && { rank: flags.rank }),
       ...(flags.targets !== undefined &&
-        flags.targets !== 'all' && { targets: flags.targets.split(',').map((each) => each.trim()) }),
+        flags.targets !== 'all' && {
+          targets: flags.targets.split(',').map((each) => each.trim()),
+        }),
       ...(flags['base-dtype'] !== undefined && { frozen: usualFormat(flags['base-dtype']) }),
       mfu: flags.mfu,
     },

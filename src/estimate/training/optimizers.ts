@@ -10,8 +10,17 @@ const foldedOptimizerName = (name: string): string =>
 
 /** Names of `OptimizerNames` in transformers (training_args.py), of torch.optim, of bitsandbytes and of apex. */
 const NAMES: Readonly<Partial<Record<Optimizer, RegExp>>> = {
-  adamw: /^(?:fused|paged|distributed)?adamw?(?:torch|hf|apex|xla|npu|fused|anyprecision|32bit)*$/,
-  'adamw-8bit': /^(?:paged)?adamw?(?:torch|bnb)*8bit$/,
+  'adamw-fused': /^(?:fusedadamw?|adamw(?:torch|apex|torchnpu)?fused)$/,
+  adamw: /^(?:distributed)?adamw?(?:torch|hf|apex|xla|npu|anyprecision|32bit)*$/,
+  'adamw-8bit': /^adamw?(?:torch|bnb)*8bit$|^adamwbnb$/,
+  'paged-adamw': /^pagedadamw?(?:32bit)?$/,
+  'paged-adamw-8bit': /^pagedadamw?8bit$/,
+  lion: /^lion(?:32bit)?$/,
+  'lion-8bit': /^(?:paged)?lion8bit$/,
+  muon: /^muon$/,
+  adafactor: /^adafactor$/,
+  galore: /^galoreadamw(?:layerwise)?$/,
+  'galore-8bit': /^galoreadamw8bit(?:layerwise)?$/,
   sgd: /^sgd$/,
 };
 

@@ -112,10 +112,7 @@ export interface AttentionMethods {
   }[];
 }
 
-/**
- * Methods of attention on one model.
- * @answer minimind attention --json
- */
+/** Methods of attention on one model. */
 export interface AttentionResult extends AttentionMethods {
   readonly schema: 'minimind/attention@1';
   /** Path of the model as the user wrote it. */

@@ -118,9 +118,9 @@ interface OptimizerRow {
 }
 
 const full =
-  (moments: number) =>
+  (moments: number, name = 'parameters') =>
   (trained: readonly Trained[], moment: number): Expression =>
-    mul(moments * moment, parametersOf(trained));
+    mul(moments * moment, v({ [name]: trainedTotal(trained) }));
 
 const inEightBits =
   (moments: number) =>
@@ -162,7 +162,7 @@ function sidesOf({ elements, columns = 1, matrices = 1 }: Trained) {
 
 /** A projection on a quarter of the shorter side, and moments of the projected gradient. */
 const projected =
-  (momentBytes: (moment: number) => number) =>
+  (isNarrow: boolean) =>
   (trained: readonly Trained[], moment: number): Expression => {
     const rankOf = (each: Trained) => Math.ceil(sidesOf(each).short / GALORE_DIVISOR);
     const of = inputs({
@@ -175,7 +175,12 @@ const projected =
         return Math.ceil(matrices * long * rankOf(each));
       }),
     });
-    return add(mul(moment, of.projections), mul(2 * momentBytes(moment), of.projected));
+    const projections = mul(moment, of.projections);
+    if (!isNarrow) return add(projections, mul(2 * moment, of.projected));
+    const { projected_blocks } = inputs({
+      projected_blocks: Math.ceil(of.projected.value / EIGHT_BIT_BLOCK),
+    });
+    return add(projections, mul(2, of.projected), mul(8, projected_blocks));
   };
 
 /** Row and column sums of squares in place of the second moments. */
@@ -257,7 +262,7 @@ export const OPTIMIZERS = {
   },
   muon: {
     label: 'Muon',
-    state: byShape(full(1), full(2)),
+    state: byShape(full(1, 'matrices'), full(2, 'others')),
     source:
       'one momentum for matrices of the blocks; AdamW with two moments for embedding, head and vectors ' +
       '(KellerJordan/Muon, README; arXiv 2502.16982)',
@@ -275,10 +280,7 @@ export const OPTIMIZERS = {
   },
   galore: {
     label: 'GaLore',
-    state: byShape(
-      projected((moment) => moment),
-      full(2),
-    ),
+    state: byShape(projected(false), full(2)),
     source:
       'for matrices of the blocks a projection of a quarter of the shorter side, and two moments of the projected ' +
       'gradient; AdamW for the others (arXiv 2403.03507, tables 1 and 2)',
@@ -287,10 +289,7 @@ export const OPTIMIZERS = {
   },
   'galore-8bit': {
     label: 'GaLore, 8 bits',
-    state: byShape(
-      projected(() => 1 + 4 / EIGHT_BIT_BLOCK),
-      inEightBits(2),
-    ),
+    state: byShape(projected(true), inEightBits(2)),
     source:
       'as GaLore, with moments of 1 byte and a float32 scale for each block of 256 values (arXiv 2403.03507; ' +
       'bitsandbytes)',
@@ -316,8 +315,6 @@ export const OPTIMIZERS = {
 export type Optimizer = keyof typeof OPTIMIZERS;
 
 export const OPTIMIZER_NAMES = Object.keys(OPTIMIZERS) as readonly Optimizer[];
-
-const parametersOf = (trained: readonly Trained[]) => v({ parameters: trainedTotal(trained) });
 
 /** Sum over tensors; by default of their elements. */
 export const trainedTotal = (

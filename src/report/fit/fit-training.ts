@@ -145,6 +145,13 @@ function utilisationText({ mfu, assumedMfu, decidedBy }: StepTime): string {
     : `limited by ${DECIDING[decidedBy]} to an MFU of ${percentText(mfu.value)}, less than ${assumed}`;
 }
 
+/** `9 of 10 published runs: 1,200–1,900 tokens/s`. */
+export function usualText({ usual: { low, high }, tokens }: StepTime): string {
+  const speed = ({ value }: { readonly value: number }) =>
+    significant(Number(tokens.value) / value);
+  return `9 of 10 published runs: ${speed(high)}–${speed(low)} tokens/s`;
+}
+
 function limitText(
   { limit, seconds: { lower } }: StepTime['limits'][number],
   { withoutLink }: StepTime,
@@ -214,7 +221,7 @@ export function loraBlocks(
   return [
     verdictHeading(title, verdict),
     noteOf(
-      `Adapters of rank ${lora.rank} on each product inside the blocks: ${shortCount(Number(adapters.value))} parameters. ` +
+      `Adapters of rank ${lora.rank} on ${lora.targets?.join(', ') ?? 'each product inside the blocks'}: ${shortCount(Number(adapters.value))} parameters. ` +
         `The weights of the model are frozen. Recomputation ${lora.recompute}` +
         `${setting.cluster.gpus > 1 ? ', ZeRO-3' : ''}.`,
     ),
@@ -260,7 +267,8 @@ export function loraText({ setting: { cluster } }: Training, lora: ClusterLora):
   );
 }
 
-export const NOTHING_FITS = 'no change is enough on any number of GPUs with a known link';
+export const NOTHING_FITS =
+  'no number of these GPUs with a known link is enough; larger ones are needed';
 
 /** Side effects of the remedies. */
 function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['setting']): Block[] {

@@ -7,7 +7,11 @@ import {
   WEIGHT_DTYPES,
   type WeightDtype,
 } from '../../../src/estimate/fit/serving/weight-types.js';
-import { assumedMfu, reachedOn } from '../../../src/estimate/fit/training/step-time.js';
+import {
+  computingSharesOn,
+  expertShare,
+  hiddenShare,
+} from '../../../src/estimate/fit/training/training-shares.js';
 import type { Gpu } from '../../../src/estimate/hardware/gpu.js';
 import { ARCHITECTURES, peakIfKnown } from '../../../src/estimate/hardware/gpu.js';
 import { clusterNamed, GPUS, gpuNamed } from '../../../src/estimate/hardware/gpus.js';
@@ -15,31 +19,19 @@ import { clusterNamed, GPUS, gpuNamed } from '../../../src/estimate/hardware/gpu
 const NOTHING_OWN = { gpus: [], machines: [] };
 const on = (name: string) => clusterNamed(name, undefined, NOTHING_OWN);
 
-describe('expected efficiency of training', () => {
-  it.each([
-    ['a100-80gb', 0.55],
-    ['a100-pcie-40gb', 0.55],
-    ['h100-80gb', 0.42],
-    ['h200', 0.42],
-    ['tpu-v5p', 0.65],
-    ['tpu-v5e', 0.58],
-    ['tpu-v6e', 0.45],
-    ['rtx-4090', 0.4],
-    ['mi300x', 0.4],
-  ])('on %s is an MFU of %f', (name, mfu) => {
-    const assumed = assumedMfu({ mfu: undefined, cluster: on(name) });
-    expect(assumed.value).toBe(mfu);
-    expect(assumed.source).toMatch(/^assumed: /);
-    expect(assumedMfu({ mfu: 0.3, cluster: on(name) })).toMatchObject({
-      value: 0.3,
-      source: 'from --mfu',
-    });
+describe('shares of the peak in training', () => {
+  it.each([undefined, ...ARCHITECTURES])('on %s stay below the peak', (each) => {
+    const { products, narrow = products, attention } = computingSharesOn(each);
+    for (const share of [products, narrow, attention]) {
+      expect(share).toBeGreaterThan(0.2);
+      expect(share).toBeLessThan(0.9);
+    }
   });
 
-  it.each([undefined, ...ARCHITECTURES])('on %s stays below the peak', (each) => {
-    const { mfu, busy } = reachedOn(each ? { architecture: each } : {});
-    expect(busy.utilisation).toBeGreaterThan(mfu);
-    expect(busy.utilisation).toBeLessThan(1);
+  it('narrow experts and FP8 products reach less', () => {
+    expect(expertShare(768, 1)).toBeLessThan(expertShare(2880, 1));
+    expect(expertShare(2048, 2)).toBeLessThan(expertShare(2048, 1));
+    expect(hiddenShare(1536, 1)).toBeLessThan(hiddenShare(4096, 1));
   });
 });
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { fitTable } from '../../../src/estimate/fit/fit-table.js';
-import { fitLora, loraOn } from '../../../src/estimate/fit/training/lora.js';
+import { fitLora, loraOn, QLORA_BASE } from '../../../src/estimate/fit/training/lora.js';
 import { fitTrainingMemory } from '../../../src/estimate/fit/training/training-memory.js';
 import type { TrainingFitSetting } from '../../../src/estimate/fit/training/training-setting.js';
 import { gpuNamed } from '../../../src/estimate/hardware/gpus.js';
@@ -91,4 +91,35 @@ it('the parts of LoRA memory sum to the total', async () => {
     ...bounds.map(({ expected }) => expected.value),
   ].reduce((all, each) => all + each, 0);
   expect(sum).toBeCloseTo(total.expected.value, -1);
+});
+
+it('LoRA has the rank and the targets that were asked for', async () => {
+  const model = await modelOf('llama-3.1-8b');
+  const adaptersOf = (wish: Partial<TrainingFitSetting>) =>
+    fitLora(model, { ...settingOn(1), ...wish }).adapters.value;
+  // torchtune's default for 8B: rank 8; q [4096, 4096] and v [1024, 4096] in 32 layers.
+  expect(adaptersOf({ rank: 8, targets: ['q_proj', 'v_proj'] })).toBe(8 * 32 * (8192 + 5120));
+  expect(adaptersOf({ targets: ['attention'] })).toBe(16 * 32 * (2 * 8192 + 2 * 5120));
+  expect(() => adaptersOf({ targets: ['c_attn'] })).toThrow(
+    /no product of the blocks is called c_attn/,
+  );
+});
+
+// Published peaks in GiB: torchtune README (RTX 4090, batch 2, 2,048 tokens), unsloth.ai ("8B: 22 GB", "70B: 41 GB").
+it.each([
+  ['LoRA', undefined, 2, 16.2],
+  ['QLoRA', QLORA_BASE, 2, 7.4],
+  ['LoRA', undefined, 1, 20.489],
+] as const)('%s of Llama-3.1-8B in %s, %d sequences: %d GiB', async (_, base, microBatch, gib) => {
+  const setting = {
+    ...settingOn(1),
+    cluster: { gpu: gpuNamed('rtx-4090'), gpus: 1, network: null },
+    ...{ microBatch, context: 2048, recompute: 'full', zero: 0 },
+    ...(microBatch === 2 && { loss: 'chunked' }),
+  } as const satisfies TrainingFitSetting;
+  const { total } = loraOn(await modelOf('llama-3.1-8b'), setting, base, { isSearched: false });
+  expect(total.lower.value / 2 ** 30).toBeLessThanOrEqual(gib);
+  expect(total.upper.value / 2 ** 30).toBeGreaterThanOrEqual(gib);
+  expect(total.expected.value / 2 ** 30 / gib).toBeGreaterThan(0.8);
+  expect(total.expected.value / 2 ** 30 / gib).toBeLessThan(1.25);
 });

@@ -9,9 +9,9 @@
  * token. Only the input of the frozen head could be dropped, and is counted.
  */
 
-import { sumOf } from '../../../base/text/words.js';
 import { usageError } from '../../../base/errors.js';
 import { setting } from '../../../base/text/setting.js';
+import { sumOf } from '../../../base/text/words.js';
 import type { Component, LanguageModel } from '../../../model/architecture/layer.js';
 import { memoizedBy, type OwnedTensor, walkCounted } from '../../../model/architecture/walk.js';
 import { add, ceildiv, mul, v } from '../../../model/budget/expression.js';
@@ -102,7 +102,13 @@ export function loraOn(
     asked.verdict === 'fits' || !isSearched
       ? cluster
       : fewestGpus({ ...cluster, gpus: 2 * cluster.gpus }, (wider) => on(wider).verdict === 'fits');
-  return { ...asked, rank: rankOf(setting), targets: setting.targets ?? null, recompute, gpus: fewest?.gpus ?? null };
+  return {
+    ...asked,
+    rank: rankOf(setting),
+    targets: setting.targets ?? null,
+    recompute,
+    gpus: fewest?.gpus ?? null,
+  };
 }
 
 /** Ranks of usual recipes: PEFT's default, and QLoRA's (arXiv 2305.14314). */
@@ -132,7 +138,10 @@ function withUsualRecipes(
     optimizer: optimizer === 'adamw' ? 'adamw-8bit' : optimizer,
   } as const;
   const { lower } = fitLora(model, frugal, base).total;
-  const upper = most === rankOf(setting) ? fit.total.upper : fitLora(model, { ...setting, rank: most }, base).total.upper;
+  const upper =
+    most === rankOf(setting)
+      ? fit.total.upper
+      : fitLora(model, { ...setting, rank: most }, base).total.upper;
   const total = { ...fit.total, lower, upper };
   return { ...fit, total, verdict: memoryVerdict(total, fit.capacity) };
 }
@@ -270,7 +279,12 @@ function refuseUnknownTargets(
 ): void {
   const unknown = targets?.find((target) => !products.some((each) => isTarget(each, target)));
   if (unknown === undefined) return;
-  const names = products.map(({ tensor: { name } }) => name.replace(/\.weight$/, '').split('.').at(-1));
+  const names = products.map(({ tensor: { name } }) =>
+    name
+      .replace(/\.weight$/, '')
+      .split('.')
+      .at(-1),
+  );
   throw usageError(
     `${setting('targets')}: no product of the blocks is called ${unknown}`,
     `write attention, mlp, or ends of ${[...new Set(names)].slice(0, 8).join(', ')}`,

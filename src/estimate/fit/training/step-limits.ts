@@ -38,6 +38,7 @@ import {
 import type { ExpertGroup } from '../serving/roofline.js';
 import { weightsTerm } from '../serving/roofline.js';
 import { expertGroupsOf } from '../serving/serving-work.js';
+import { scoreBytes, scoreSeconds } from './attention-time.js';
 import type { StepInputs } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
 import { activationSetting, DIVIDED_FROM, gradientBytesOf } from './training-setting.js';
@@ -69,7 +70,7 @@ export function computeSeconds(
   computing: OfBounds<ComputeInputs>,
 ): Bounds {
   const { microBatches: micro_batches } = situation.parallelism;
-  return eachBound(computing, ({ utilisation, source, times = ONCE }, bound) => {
+  const bounds = eachBound(computing, ({ utilisation, source, times = ONCE }, bound) => {
     const ofStages = flopsOfStages(situation, times);
     const work = inputs({
       micro_batches,
@@ -84,6 +85,20 @@ export function computeSeconds(
       source: `FLOPs of a micro-batch on a GPU of the slowest stage, and of each; ${schedule}; ${peak.source}; ${source}`,
     });
   });
+  // Narrow layers can be slower than the poor share of large ones.
+  const { expected, upper } = bounds;
+  return upper.value < expected.value ? { ...bounds, upper: expected } : bounds;
+}
+
+/** Time of the scores of plain attention in a step, on the slowest stage; 0 with a fused kernel. */
+export function plainScoreSeconds({ model, setting, stages, parallelism }: StepInputs): number {
+  if (setting.attention !== 'plain') return 0;
+  const again = RECOMPUTES[setting.recompute].again('scores');
+  const seconds = stages.map(({ from, to }) => {
+    const bytes = scoreBytes(model.blocks.slice(from, to), activationSetting(setting));
+    return scoreSeconds(bytes, again, setting.cluster.gpu).value;
+  });
+  return parallelism.microBatches * Math.max(...seconds);
 }
 
 /** Pipeline schedule. */

@@ -4,7 +4,7 @@ import { setting } from '../../../base/text/setting.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import { expertTensors, memoized, walkCounted } from '../../../model/architecture/walk.js';
 import type { Expression, Input } from '../../../model/budget/expression.js';
-import { ceil, div, inputs, max, mul, v } from '../../../model/budget/expression.js';
+import { add, ceil, div, inputs, max, mul, v } from '../../../model/budget/expression.js';
 import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
 import { quantity } from '../../../model/budget/figure.js';
 import { trainingFlopsOf } from '../../../model/budget/flops.js';
@@ -16,13 +16,14 @@ import { communicationSeconds, paceOf, withoutLink } from '../parallelism/collec
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
 import type { ComputeInputs } from './step-limits.js';
-import { computeSeconds, memorySeconds } from './step-limits.js';
+import { computeSeconds, memorySeconds, plainScoreSeconds } from './step-limits.js';
 import type { StageMemory, StepInputs, StepTime, TrainingTime } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
 import {
   computingSharesOn,
   EXPERTS_SOURCE,
   expertShare,
+  hiddenShare,
   publishedRangeOf,
 } from './training-shares.js';
 
@@ -68,7 +69,7 @@ function timeOf(situation: StepInputs): StepTime {
     mfu,
     assumedMfu: assumed,
     usual: usualSeconds(model, setting, seconds.expected),
-    decidedBy: isLess(mfu, assumed) ? longestOf(limits, 'expected').limit : 'utilisation',
+    decidedBy: isLess(mfu, assumed) ? slowestOf(limits, setting) : 'utilisation',
     roofline,
     limits,
     limitedBy: limitedBy.limit,
@@ -181,8 +182,10 @@ function usualComputing(model: LanguageModel, setting: TrainingFitSetting): Comp
   const peak = peakFor(gpu, dtype).value;
   const wide = peakFor(gpu, dtype === 'f8' ? 'bf16' : dtype).value;
   const isNarrow = peak > wide;
-  const utilisation = isNarrow ? narrow : products;
-  const experts = expertShare(expertWidth(model), isNarrow ? peak / wide : 1);
+  const ratio = isNarrow ? peak / wide : 1;
+  const dense = products * hiddenShare(model.hidden, 1);
+  const utilisation = isNarrow ? narrow * hiddenShare(model.hidden, ratio) : dense;
+  const experts = expertShare(expertWidth(model), ratio);
   const inWide = (share: number) => (peak * utilisation) / (wide * share);
   const isFused = setting.attention === 'fused';
   return {
@@ -190,8 +193,8 @@ function usualComputing(model: LanguageModel, setting: TrainingFitSetting): Comp
     source:
       expertWidth(model) === Number.POSITIVE_INFINITY ? source : `${source}; ${EXPERTS_SOURCE}`,
     times: ({ component, kind }) => {
-      if (kind === 'scores') return inWide(isFused ? attention : products);
-      if (component === 'head') return inWide(products);
+      if (kind === 'scores') return inWide(isFused ? attention : dense);
+      if (component === 'head') return inWide(dense);
       return component === 'experts' ? 1 / experts : 1;
     },
   };
@@ -203,13 +206,19 @@ const expertWidth = memoized((model: LanguageModel): number =>
     Number.POSITIVE_INFINITY,
     ...walkCounted(model).flatMap(({ layer }) =>
       layer.kind === 'mixtureOfExperts'
-        ? expertTensors(layer).flatMap(({ tensor: { shape } }) =>
-            shape.length < 2 ? [] : shape.slice(-2),
+        ? Math.max(
+            ...expertTensors(layer).map(({ tensor: { shape } }) => Math.min(...shape.slice(-2))),
           )
         : [],
     ),
   ),
 );
+
+/** Limit that decides; scores of plain attention are memory traffic. */
+function slowestOf(limits: StepTime['limits'], { attention }: TrainingFitSetting) {
+  const { limit } = longestOf(limits, 'expected');
+  return attention === 'plain' && limit === 'compute' ? 'memory' : limit;
+}
 
 const longestOf = (limits: StepTime['limits'], bound: keyof Bounds) =>
   limits.reduce((a, b) => (b.seconds[bound].value > a.seconds[bound].value ? b : a));
@@ -218,15 +227,24 @@ const boundSeconds = (limits: StepTime['limits'], bound: keyof Bounds) =>
   limits.map(({ limit, seconds }) => v({ [limit]: seconds[bound].value }));
 
 function stepSeconds({ situation, peak, limits, assumed }: StepWork, lower: Quantity): Bounds {
-  const at = (bound: 'expected' | 'upper', mfu: number, source: string) =>
-    quantity({
+  const scores = plainScoreSeconds(situation);
+  const at = (bound: 'expected' | 'upper', mfu: number, source: string) => {
+    const atMfu = flopsAtPeak(situation, peak, v({ mfu }));
+    const [compute] = limits;
+    // Kernels of plain attention move their scores while nothing is computed.
+    const withScores = add(
+      v({ compute: compute?.seconds[bound].value ?? 0 }),
+      v({ plain_scores: scores }),
+    );
+    return quantity({
       label: 'time of a step',
       unit: 'seconds',
-      formula: max(...boundSeconds(limits, bound), flopsAtPeak(situation, peak, v({ mfu }))),
+      formula: max(...boundSeconds(limits, bound), atMfu, ...(scores > 0 ? [withScores] : [])),
       source:
         'the longest of compute, memory with launches, communication, and all FLOPs without recomputation ' +
         `and with attention in full (arXiv 2204.02311, appendix B), at a utilisation: ${source}`,
     });
+  };
   return {
     lower: lower.reworded({ label: 'time of a step' }),
     expected: at('expected', assumed.value, assumed.source),
