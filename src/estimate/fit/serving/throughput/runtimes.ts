@@ -152,10 +152,13 @@ export const EAGER_LAUNCH = {
 
 /** The program of a setup, as far as speed and room depend on it. */
 export interface RuntimeSetting {
+  /** Name for `--runtime`. */
   readonly name: RuntimeName;
   /** Whether the user named it. */
   readonly isChosen: boolean;
+  /** How kernels are launched. */
   readonly launching: Launching;
+  /** How prompts and answers share the steps. */
   readonly batching: Batching;
   /** Share of the memory that the program uses. @real */
   readonly memoryShare: number;
