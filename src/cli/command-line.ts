@@ -278,13 +278,17 @@ class CommandLine {
 
   /** Lines with the meanings of a flag's name in other tools. The only one that keeps its value is a matter of spelling. */
   #meantLines(given: GivenFlag): MeantLine[] {
+    const qlora = this.#asQlora();
+    if (qlora) return [qlora];
     const meanings = this.#meanings
       .flagMeanings(given.name)
       .filter(({ name }) => name !== given.name || `--${name}` !== given.written);
     // bf16 is a type of the weights in serving, and of the arithmetic in training.
     const isTraining = this.words.some((word) => OF_TRAINING.test(word));
     if (isTraining) {
-      meanings.sort((a, b) => Number(b.name === 'precision') - Number(a.name === 'precision'));
+      const isOfTraining = ({ name, value }: FlagMeaning) =>
+        name === 'precision' || value === 'qlora';
+      meanings.sort((a, b) => Number(isOfTraining(b)) - Number(isOfTraining(a)));
     }
     const found = meanings.map((meaning) => ({ meaning, lines: this.#meant(meaning, given) }));
     const [only, ...others] = found.filter(({ lines }) => lines.length > 0);
@@ -292,6 +296,20 @@ class CommandLine {
       return only.lines.map((line) => ({ ...line, isSpelling: !line.hasExample }));
     }
     return found.flatMap(({ lines }) => lines);
+  }
+
+  /** The line for adapters on weights in 4 bits, which other tools write as two switches. */
+  #asQlora(): MeantLine | undefined {
+    const line = this.words.join(' ');
+    const isBoth = OF_LORA.test(line) && IN_4_BITS.test(line);
+    if (!isBoth || !Object.hasOwn(this.#command.flags, 'for')) return undefined;
+    const kept = this.words.filter((word, at) => {
+      const before = this.words[at - 1] ?? '';
+      const isValue = TRUE.test(word) && IN_4_BITS.test(`${before} `);
+      const isPurpose = word === '--for' || (before === '--for' && word === 'lora');
+      return !isValue && !isPurpose && !OF_LORA.test(word) && !IN_4_BITS.test(word);
+    });
+    return { ...this.#line([...kept, '--for', 'qlora']), lead: 'did you mean --for?' };
   }
 
   /** Lines with a flag of another tool as one of this command. */
@@ -754,6 +772,10 @@ class CommandLine {
 const FORMAT_NAMES = { safetensors: true, pt: true, pth: true, gguf: true, onnx: true, bin: true };
 
 /** Words of a line about a training. */
+/** Switches of adapters, and of weights in 4 bits, in other tools. */
+const OF_LORA = /(?:^| )--(?:(?:use[-_])?(?:lora|peft)|fine-?tune|sft|for[ =]lora)(?= |=|$)/i;
+const IN_4_BITS = /(?:^| )--(?:load[-_]in[-_])?4[-_]?bit(?= |=|$)/i;
+
 const OF_TRAINING =
   /^--(?:micro-batch|accumulation|optimizer|zero|recompute|global-batch|train-tokens|loss)\b|^--for=?training$|^training$/;
 

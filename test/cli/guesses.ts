@@ -223,6 +223,18 @@ const SERVING: readonly Guess[] = [
   ['fit llama-3.2-1b --gpu 4090 --use_peft', is('fit llama-3.2-1b --gpu 4090 --for lora')],
   ['fit llama-3.2-1b --gpu 4090 --finetune', is('fit llama-3.2-1b --gpu 4090 --for lora')],
   ['fit llama-3.2-1b --gpu 4090 --adapter qlora', is('fit llama-3.2-1b --gpu 4090 --for qlora')],
+  [
+    'fit llama-3.2-1b --gpu 4090 --lora --load_in_4bit true',
+    is('fit llama-3.2-1b --gpu 4090 --for qlora'),
+  ],
+  [
+    'fit llama-3.2-1b --gpu 4090 --for lora --load-in-4bit',
+    is('fit llama-3.2-1b --gpu 4090 --for qlora'),
+  ],
+  [
+    'fit llama-3.2-1b --gpu 4090 --load-in-4bit --optimizer adamw-8bit',
+    is('fit llama-3.2-1b --gpu 4090 --for qlora --optimizer adamw-8bit'),
+  ],
   ['fit llama-3.2-1b --gpu 4090 --qlora', is('fit llama-3.2-1b --gpu 4090 --for qlora')],
   [
     'load llama-3.2-1b --context-length 4096 --estimate-only',

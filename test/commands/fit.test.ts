@@ -995,5 +995,144 @@ describe('servers', () => {
       memoryBytes: serving.fit.total.expected.value,
       users: serving.throughput.atSpeed.users,
     });
+describe('what ran in published measurements', () => {
+  const QWEN = 'fixtures/hf-configs/qwen3-30b-a3b/config.json';
+  const GPT_OSS = 'fixtures/hf-configs/gpt-oss-120b/config.json';
+
+  it.each([
+    // AlexsJones/llmfit, llmfit-core/data/community/apple-m4-pro.
+    [QWEN, 'm4-pro-24gb', 'q4_k_m', 512],
+    // lhl/strix-halo-testing, llm-bench; 104.8 GB are usable there.
+    [GPT_OSS, 'ryzen-ai-max-395-128gb', 'mxfp4', 640],
+    ['fixtures/hf-configs/qwen2.5-72b/config.json', 'ryzen-ai-max-395-128gb', 'q8_0', 640],
+  ] as const)('%s on %s is not ruled out', async (file, gpu, dtype, context) => {
+    const { serving, memory } = await answered(file, gpu, { dtype, context, for: 'serving' });
+    expect(serving?.fit.verdict).not.toBe('does not fit');
+    expect(serving?.fit.decode?.tokensPerSecond.expected.value).toBeGreaterThan(0);
+    expect(memory.kind).toBe('shared');
+    expect(serving?.fit.capacity.value).toBe(memory.usableBytes);
+  });
+});
+
+describe('the memory of a GPU', () => {
+  const lineOf = (text: string, name: string) =>
+    text.split('\n').find((line) => line.startsWith(`  ${name} `)) ?? '';
+
+  it.each([
+    [['--gpu', '4090'], '24 GB card, 23.6 GiB (25.3 GB) usable; --reserve 2GB for a screen'],
+    [['--gpu', 'h100-80gb'], '80 GB card, 79.1 GiB (84.9 GB) usable'],
+    [
+      ['--gpu', 'm4-pro-24gb'],
+      '24 GB shared with the system, 17.8 GiB (19.1 GB) usable (--reserve)',
+    ],
+    [['--gpu', '4090', '--reserve', '2GB'], '24 GB, 21.7 GiB (23.3 GB) left with --reserve 2.0 GB'],
+    [
+      ['--gpu', 'm4-pro-24gb', '--reserve', '4GB'],
+      '24 GB, 20.3 GiB (21.8 GB) left with --reserve 4.0 GB',
+    ],
+  ])('is named with %j, and is that of JSON', async (flags, text) => {
+    const { stdout } = await runHere(['fit', SMALL, ...flags]);
+    expect(lineOf(stdout, 'GPU')).toBe(`  GPU       ${text}`);
+    const { memory, serving } = JSON.parse(
+      (await runHere(['fit', SMALL, ...flags, '--json'])).stdout,
+    );
+    expect(memory.usableBytes).toBe(serving.fit.capacity.value);
+    expect(text).toContain(`(${(memory.usableBytes / 1e9).toFixed(1)} GB)`);
+  });
+
+  it('is smaller by what is reserved, in each command and in the table', async () => {
+    const MODEL = published('qwen3-8b');
+    const memoryOf = async (words: readonly string[]) =>
+      JSON.parse((await runHere([...words, '--json'])).stdout);
+    const reserve = ['--reserve', '2GB'];
+    const { rows } = await memoryOf(['fit', MODEL, ...reserve]);
+    const row = rows.find(({ name }: { name: string }) => name === 'rtx-4090');
+    const { memory } = await memoryOf(['fit', MODEL, '--gpu', 'rtx-4090', ...reserve]);
+    expect(row.memoryBytes).toBe(memory.usableBytes);
+    const { memory: whole } = await memoryOf(['fit', MODEL, '--gpu', 'rtx-4090']);
+    expect(memory.usableBytes).toBe(whole.usableBytes - 2e9);
+    const plan = ['train-plan', SMALL, '--gpu', 'rtx-3060-12gb', '--steps', '10'];
+    const { hardware } = await memoryOf([...plan, '--reserve', '12GB']);
+    expect([(await memoryOf(plan)).hardware.verdict, hardware.verdict]).toEqual([
+      'fits',
+      'does not fit',
+    ]);
+    const { code, stderr } = await runHere([
+      'fit',
+      MODEL,
+      '--gpu',
+      'rtx-4090',
+      '--reserve',
+      '30GB',
+    ]);
+    expect(code).toBe(2);
+    expect(stderr).toContain('--reserve: expected less than the memory of rtx-4090');
+  });
+});
+
+it('the first line and the next command name the same hardware', async () => {
+  for (const model of ['qwen3-8b', 'llama-3.1-405b', 'deepseek-v3-main', 'qwen2.5-72b']) {
+    for (const purpose of ['serving', 'training', 'lora', 'qlora']) {
+      const { stdout } = await runHere(['fit', published(model), '--for', purpose]);
+      const [first = ''] = stdout.split('\n');
+      const [, gpu = '', gpus = ''] = /--gpu (\S+)(?: --gpus (\d+))?/.exec(stdout) ?? [];
+      expect(first).toContain(gpus === '' ? `: ${gpu} is enough` : gpu);
+      expect(first).toContain(gpus);
+    }
+  }
+});
+
+describe('a config as it is published', () => {
+  const write = (name: string, changes: object, from = 'qwen3-8b') => {
+    const config = JSON.parse(fs.readFileSync(inPackage(published(from)), 'utf8'));
+    const file = path.join(folder, `${name}.json`);
+    fs.writeFileSync(file, JSON.stringify({ ...config, ...changes }));
+    return file;
+  };
+
+  // The model card of Qwen3-8B adds this, and leaves max_position_embeddings at 40,960.
+  const YARN = { rope_type: 'yarn', factor: 4, original_max_position_embeddings: 32_768 };
+
+  it('reaches the context of its YaRN factor, and not more', async () => {
+    const file = write('yarn', { rope_scaling: YARN, max_position_embeddings: 40_960 });
+    const { code, stdout } = await runHere([
+      'fit',
+      file,
+      '--gpu',
+      'h100-80gb',
+      '--context',
+      '128k',
+    ]);
+    expect(code).toBe(0);
+    expect(stdout).toContain('131,072 tokens');
+    const beyond = await runHere(['fit', file, '--gpu', 'h100-80gb', '--context', '131073']);
+    expect(beyond.code).toBe(2);
+    const without = await runHere([
+      'fit',
+      published('qwen3-8b'),
+      '--gpu',
+      '4090',
+      '--context',
+      '128k',
+    ]);
+    expect(without.code).toBe(2);
+  });
+
+  it('can have 142,784 tensors', async () => {
+    const sizes = { num_experts: 512, num_hidden_layers: 92, hidden_size: 512 };
+    const file = write('experts', { ...sizes, moe_intermediate_size: 64 }, 'qwen3-30b-a3b');
+    const { code, stdout } = await runHere(['fit', file, '--gpu', 'h100-80gb', '--for', 'serving']);
+    expect({ code, isAnswered: stdout.includes('parameters') }).toEqual({
+      code: 0,
+      isAnswered: true,
+    });
+  });
+
+  it('is served as stored where a preset or a file says how', async () => {
+    const { stdout } = await runHere(['fit', 'gpt-oss-20b', '--gpu', '4090', '--json']);
+    const { setting, fit } = JSON.parse(stdout).serving;
+    expect(setting.weights.dtype).toBe('mxfp4');
+    // 12.8 GiB: arXiv 2508.10925, table 1.
+    expect(Number(fit.weights.value) / 2 ** 30).toBeCloseTo(12.8, 1);
   });
 });

@@ -17,7 +17,7 @@ import {
   shortCount,
   significant,
 } from '../../base/text/units.js';
-import { capital, counted, modelName, present } from '../../base/text/words.js';
+import { capital, counted, modelName, present, sumOf } from '../../base/text/words.js';
 import type { AdaptersFit, FitResult } from '../../estimate/fit/fits.js';
 import type { BatchingComparison } from '../../estimate/fit/serving/batching.js';
 import type { UsersFit } from '../../estimate/fit/serving/serving.js';
@@ -112,17 +112,17 @@ export function fitFacts(result: FitResult): Fact[] {
   ];
 }
 
-/** `24 GB card, 25.3 GB (23.6 GiB) usable`, and what others take of it. */
+/** `24 GB card, 23.6 GiB (25.3 GB) usable`, and what others take of it. */
 function gpuFact({ advertisedBytes, usableBytes, reservedBytes, kind }: GpuMemory): Fact | false {
   if (kind === null) return false;
-  const memory = `${bytesText(usableBytes)} (${significant(usableBytes / 2 ** 30)} GiB)`;
+  const memory = `${significant(usableBytes / 2 ** 30)} GiB (${bytesText(usableBytes)})`;
   const label = `${formatInteger(Math.round(advertisedBytes / 1e9))} GB`;
   const flag = setting('reserve');
   const text =
     reservedBytes === null
       ? {
-          shared: `${label} shared with the system, ${memory} for the GPU; ${flag} changes that`,
-          screen: `${label} card, ${memory} usable; a screen takes 0.6–2 GB of it (${flag})`,
+          shared: `${label} shared with the system, ${memory} usable (${flag})`,
+          screen: `${label} card, ${memory} usable; ${setting('reserve', '2GB')} for a screen`,
           card: `${label} card, ${memory} usable`,
         }[kind]
       : `${label}, ${memory} left with ${flag} ${bytesText(reservedBytes)}`;
@@ -141,22 +141,23 @@ function adapterFacts({ setting, contextOrigin, fit, remedies }: AdaptersFit): F
     {
       name: 'training',
       text:
-        `rank ${fit.rank} on all products of the blocks, ${precisionText(precision)}, ` +
+        `rank ${fit.rank}, ${precisionText(precision)}, ` +
         `${formatSequences(microBatch, context)}${contextText(contextOrigin)}` +
-        `${recompute === 'none' ? '' : `, recomputation ${recompute}`}`,
+        `${recompute === 'none' ? '' : `, ${recompute} recompute`}`,
     },
     {
       name: 'memory',
       text: sumText(
         [
-          ['frozen weights', base],
+          ['weights', base],
           ['activations', backward],
-          ['adapters, workspace', rest],
+          ['rest', rest],
         ],
         total,
         capacity.value,
       ),
     },
+    { name: 'free', text: leftText(total, capacity.value) },
     fit.verdict !== 'fits' && {
       name: 'to train',
       text:
@@ -167,7 +168,7 @@ function adapterFacts({ setting, contextOrigin, fit, remedies }: AdaptersFit): F
   ]);
 }
 
-/** `weights 16.4 + cache 0.302 + workspace 0.859 = 17.5 of 25.3 GB, 7.8 free`. */
+/** `weights 16.4 + cache 0.30 + workspace 0.86 = 17.5 of 25.3 GB`. */
 function sumText(
   parts: readonly (readonly [name: string, bytes: number])[],
   { expected }: Bounds,
@@ -175,14 +176,12 @@ function sumText(
 ): string {
   const [unit, word] = capacity >= 1e9 ? [1e9, 'GB'] : [1e6, 'MB'];
   const inUnit = (bytes: number) =>
-    bytes < unit ? significant(bytes / unit) : (bytes / unit).toFixed(1);
+    bytes < unit / 10 ? significant(bytes / unit) : (bytes / unit).toFixed(bytes < unit ? 2 : 1);
   const terms = parts
     .filter(([, bytes]) => bytes !== 0)
     .map(([name, bytes]) => `${name} ${inUnit(bytes)}`)
     .join(' + ');
-  const free = capacity - expected.value;
-  const left = `${inUnit(Math.abs(free))} ${free > 0 ? 'free' : 'too much'}`;
-  return `${terms} = ${inUnit(expected.value)} of ${inUnit(capacity)} ${word}, ${left}`;
+  return `${terms} = ${inUnit(expected.value)} of ${inUnit(capacity)} ${word}`;
 }
 
 /** One line each for what was not asked for. */
@@ -228,6 +227,7 @@ function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
       text: `${weightsText(setting)}, ${dtypeWord(setting.cacheDtype)} cache, ${formatInteger(context)} tokens${contextText(contextOrigin)}${shared}`,
     },
     { name: 'memory', text: servingSum(serving) },
+    { name: 'free', text: freeText(fit) },
     { name: 'room for', text: roomText(users) },
     users.needed &&
       users.asked !== null &&
@@ -240,20 +240,29 @@ function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
   ]);
 }
 
-/** Sum of the memory, what is free, and the longest context that fits. */
+/** Parts of the memory of one GPU. */
 function servingSum({ setting, fit }: Serving): string {
   const { batch } = setting;
-  const longest = fit.largestContext;
   const parts = [
     ['weights', Number(fit.weights.value)],
     ['cache', batch * Number(fit.cachePerSequence.value)],
     ['states', batch * Number(fit.state.value)],
     ['workspace', fit.workspace.expected.value],
   ] as const;
-  return (
-    sumText(parts, fit.total, fit.capacity.value) +
-    (longest === null ? '' : `, context up to ${formatInteger(longest.value)}`)
-  );
+  return sumText(parts, fit.total, fit.capacity.value);
+}
+
+/** `7.8 GB; the longest context that fits has 40,960 tokens`. */
+function freeText({ total, capacity, largestContext }: Serving['fit']): string {
+  const free = leftText(total, capacity.value);
+  if (largestContext === null) return free;
+  return `${free}; the longest context that fits has ${counted(largestContext.value, 'token')}`;
+}
+
+/** `7.8 GB`, or how much is missing. */
+function leftText({ expected }: Bounds, capacity: number): string {
+  const left = capacity - expected.value;
+  return left < 0 ? `none: ${bytesText(-left)} too much` : bytesText(left);
 }
 
 /** `bf16 weights`, `f8 weights (one f32 scale per row)`. */
@@ -366,6 +375,8 @@ function trainingFacts(training: Training): Fact[] {
   const [first] = fit.remedies;
   return present([
     { name: 'training', text: how.join(', ') },
+    { name: 'memory', text: trainingSum(fit) },
+    { name: 'free', text: leftText(fit.total, fit.capacity.value) },
     fit.verdict !== 'does not fit' && { name: 'speed', text: stepText(fit) },
     fit.time &&
       fit.verdict !== 'does not fit' && {
@@ -386,6 +397,27 @@ function trainingFacts(training: Training): Fact[] {
     { name: 'LoRA', text: loraText(training, training.lora) },
     { name: 'QLoRA', text: loraText(training, training.qlora) },
   ]);
+}
+
+/** Parts of the memory of the fullest GPU; the state is that of weights, gradients and optimizer. */
+function trainingSum({ stages, fullest, total, capacity }: Training['fit']): string {
+  const { parts = [] } = stages[fullest] ?? {};
+  const bytesOf = (names: readonly string[]) =>
+    sumOf(
+      parts.filter(({ part }) => names.includes(part)),
+      ({ bytes }) => Number(bytes.value),
+    );
+  const state = bytesOf(['weights', 'gradients', 'optimizer']);
+  const activations = bytesOf(['activations']);
+  return sumText(
+    [
+      ['state', state],
+      ['activations', activations],
+      ['rest', total.expected.value - state - activations],
+    ],
+    total,
+    capacity.value,
+  );
 }
 
 function stepText({ step, withoutSpeed }: Training['fit']): string {

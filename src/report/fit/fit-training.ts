@@ -260,7 +260,8 @@ export function loraText({ setting: { cluster } }: Training, lora: ClusterLora):
   );
 }
 
-export const NOTHING_FITS = 'no change is enough on any number of GPUs with a known link';
+export const NOTHING_FITS =
+  'no number of these GPUs with a known link is enough; larger ones are needed';
 
 /** Side effects of the remedies. */
 function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['setting']): Block[] {

@@ -129,10 +129,7 @@ export const runtimeFacts = (name: RuntimeName): RuntimeFacts => RUNTIMES[name];
  * Program for weights on a GPU where none was asked for: llama.cpp for types of GGUF files and for processors that share
  * their memory, else vLLM.
  */
-export function usualRuntime(
-  gpu: Pick<Gpu, 'kind' | 'architecture'>,
-  dtype: WeightDtype,
-): RuntimeName {
+function usualRuntime(gpu: Pick<Gpu, 'kind' | 'architecture'>, dtype: WeightDtype): RuntimeName {
   const isGguf = WEIGHT_DTYPES[dtype].blocks !== undefined;
   const isApple = gpu.architecture === 'apple' || gpu.kind === 'processor';
   return isGguf || isApple ? 'llama.cpp' : 'vllm';
