@@ -216,7 +216,13 @@ describe('the exit code of fit', () => {
     ['an unknown GPU', [SMALL, '--gpu', 'h1000'], /unknown GPU or machine "h1000"\n.*h100\?/],
     ['an unknown flag', [SMALL, '--gpu', 'l4', '--nonsense'], /--nonsense/],
     ['two kinds of hardware', [SMALL, '--gpu', 'l4', '--this-machine'], /--this-machine/],
-    ['requests without a limit', [SMALL, '--gpu', 'l4', '--qps', '1'], /--p95/],
+    ['a limit without requests', [SMALL, '--gpu', 'l4', '--p95', '1s'], /--qps/],
+    ['a list without hardware', [SMALL, '--batch', '1,8'], /list of batches .* requires hardware/],
+    [
+      'chunks in static batches',
+      [SMALL, '--gpu', 'l4', '--runtime', 'transformers', '--chunked-prefill'],
+      /only static batches/,
+    ],
     [
       'a limit of no time',
       [SMALL, '--gpu', 'l4', '--qps', '1', '--p95', '0s'],
@@ -271,9 +277,9 @@ describe('the exit code of fit', () => {
     ['a type of serving', { for: 'training', dtype: 'int4' }, /^--dtype is a flag of serving/],
     ['a measured time', { for: 'training', 'token-time': 0.01 }, /^--token-time is a flag of serv/],
     [
-      'a price without a load',
-      { price: 2 },
-      /^--price requires a load or the tokens of a training/,
+      'a price without tokens',
+      { for: 'training', price: 2 },
+      /^--price requires the tokens of a training/,
     ],
     [
       'more stages than blocks',
@@ -931,6 +937,65 @@ it('remedies include no GPU without links if several share the model', async () 
     (each: { flags: { gpu?: string } }) => each.flags.gpu,
   );
   expect(flags).toContain('h200');
+});
+
+describe('servers', () => {
+  const json = async (...args: string[]) => {
+    const { code, stdout, stderr } = await runHere(['fit', ...args, '--json']);
+    if (code !== 0) throw new Error(stderr);
+    return JSON.parse(stdout);
+  };
+
+  it('26M parameters on an A100 have the speed of graphs and of eager PyTorch, and the screen both', async () => {
+    const args = ['minimind2-small', '--gpu', 'a100-80gb'];
+    const { stdout } = await runHere(['fit', ...args]);
+    expect(stdout).toMatch(/1 user: [23],\d\d\d tokens\/s/);
+    expect(stdout).toMatch(/vLLM \(default\).*with eager launches 1 user has 8\d\d tokens\/s/);
+    const { serving } = await json(...args, '--runtime', 'transformers');
+    expect(serving.throughput).toMatchObject({ launching: 'eager', batching: 'static' });
+    expect(serving.fit.decode.tokensPerSecond.expected.value).toBeCloseTo(
+      serving.throughput.oneUser.eager.value,
+      6,
+    );
+  });
+
+  it('a price alone gives the cost of tokens', async () => {
+    const { serving } = await json(SMALL, '--gpu', 'l4', '--price', '0.8');
+    const { cost, tokensPerSecond } = serving.throughput.atSpeed;
+    const expected = (0.8 * 1e6) / 3600 / tokensPerSecond.expected.value;
+    expect(cost.perMillionOutputTokens.value).toBeCloseTo(expected, 9);
+  });
+
+  it('a share of the memory limits the verdict and the requests', async () => {
+    const at = (share: string) =>
+      json(published('qwen3-8b'), '--gpu', 'rtx-4090', '--gpu-memory-utilization', share);
+    const [most, few] = [await at('0.95'), await at('0.8')];
+    expect(few.serving.fit.capacity.value / most.serving.fit.capacity.value).toBeCloseTo(
+      0.8 / 0.95,
+      6,
+    );
+    expect(few.serving.throughput.full.users).toBeLessThan(most.serving.throughput.full.users);
+    expect((await at('0.3')).serving).toMatchObject({
+      fit: { verdict: 'does not fit' },
+      throughput: null,
+    });
+  });
+
+  it('lists have a row for each combination, with the answer of each alone', async () => {
+    const list = await json(SMALL, '--gpu', 'l4,a10', '--context', '512,1k', '--batch', '1,8');
+    expect(list.schema).toBe('minimind/fit-list@1');
+    expect(list.rows).toHaveLength(8);
+    const { serving } = await json(SMALL, '--gpu', 'a10', '--context', '512', '--batch', '8');
+    const row = list.rows.find(
+      (each: { gpu: string; context: number; batch: number }) =>
+        each.gpu === serving.setting.cluster.gpu.name && each.context === 512 && each.batch === 8,
+    );
+    expect(row).toMatchObject({
+      tokensPerSecond: serving.fit.decode.tokensPerSecond.expected.value,
+      memoryBytes: serving.fit.total.expected.value,
+      users: serving.throughput.atSpeed.users,
+    });
+  });
 });
 
 describe('what ran in published measurements', () => {

@@ -233,6 +233,23 @@ describe('JSON output follows docs/schemas', () => {
     expect(violationsIn(stdout)).toEqual([]);
   });
 
+  it('for fit with lists', async () => {
+    const { code, stdout } = await runHere([
+      'fit',
+      SMALL_CONFIG,
+      '--gpu',
+      'l4,a100',
+      '--batch',
+      '1,8',
+      '--json',
+    ]);
+    expect({ code, schema: JSON.parse(stdout).schema }).toEqual({
+      code: 0,
+      schema: 'minimind/fit-list@1',
+    });
+    expect(violationsIn(stdout)).toEqual([]);
+  });
+
   it('for generate without a model', async () => {
     const args = ['--logits', '8,7,6', '--temperature', '2', '--top-p', '0.9'];
     const { code, stdout } = await runHere(['generate', ...args, '--json']);

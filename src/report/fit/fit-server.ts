@@ -174,12 +174,12 @@ export const serverRows = ({ full, atSpeed }: ServerThroughput): BoundsRow[] =>
           { what: `${name}: requests`, unit: 'requests', bounds: sameBounds(load.users) },
           { what: `${name}: output`, unit: 'tokens/s', bounds: load.tokensPerSecond },
           {
-            what: `${name}: first token, 95%`,
+            what: `${name}: p95 of the first token`,
             unit: 'seconds',
             bounds: sameBounds(load.firstToken.p95.value),
           },
           {
-            what: `${name}: per token, 95%`,
+            what: `${name}: p95 per token`,
             unit: 'seconds',
             bounds: sameBounds(load.perToken.p95.value),
           },

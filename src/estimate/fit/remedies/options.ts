@@ -198,8 +198,8 @@ function orUndefined<T>(make: () => T): T | undefined {
 interface Ways {
   readonly spread: SettingChanges;
   readonly levers: readonly ChangeGroup[];
-  /** Levers without which nothing fits, even with all others at their limit. */
-  readonly needed: readonly ChangeGroup[];
+  /** Levers without which nothing fits, even with all others at their limit. Found when they are asked for. */
+  readonly needed: () => readonly ChangeGroup[];
 }
 
 /**
@@ -264,7 +264,11 @@ function waysOf(fitting: FitCache, levers: readonly ChangeGroup[]): Ways[] {
     const movable = others(levers, spread);
     const fits = (moved: readonly ChangeGroup[]) => fitting.fits([...spread, ...farthest(moved)]);
     if (!fits(movable)) return [];
-    const needed = movable.filter((lever) => !fits(movable.filter((each) => each !== lever)));
+    let known: readonly ChangeGroup[] | undefined;
+    const needed = () => {
+      known ??= movable.filter((lever) => !fits(movable.filter((each) => each !== lever)));
+      return known;
+    };
     return [{ spread, levers: movable, needed }];
   });
 }
@@ -297,7 +301,10 @@ const farthest = (levers: readonly ChangeGroup[]): SettingChanges =>
   levers.flatMap(({ changes }) => changes.slice(-1));
 
 /** Subsets of `count` levers that include all needed ones. */
-function subsetsOf({ levers, needed }: Ways, count: number): ChangeGroup[][] {
+function subsetsOf(way: Ways, count: number): ChangeGroup[][] {
+  if (count < 0) return [];
+  const { levers } = way;
+  const needed = way.needed();
   const free = levers.filter((lever) => !needed.includes(lever));
   return choices(free, count - needed.length).map((chosen) =>
     levers.filter((lever) => needed.includes(lever) || chosen.includes(lever)),

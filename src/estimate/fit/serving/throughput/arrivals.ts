@@ -51,7 +51,7 @@ export interface ServingLoad extends Readonly<Record<keyof Bounds, LoadAnswer>> 
   readonly assumption: string;
 }
 
-export const LOAD_ASSUMPTION =
+const LOAD_ASSUMPTION =
   'Poisson arrivals, dealt to replicas at random; each replica is simulated with continuous batching, first come, first ' +
   'served; the ends are servers 1.5 times as fast and as slow, as nine of ten published runs are';
 

@@ -129,10 +129,7 @@ export const runtimeFacts = (name: RuntimeName): RuntimeFacts => RUNTIMES[name];
  * Program for weights on a GPU where none was asked for: llama.cpp for types of GGUF files and for processors that share
  * their memory, else vLLM.
  */
-export function usualRuntime(
-  gpu: Pick<Gpu, 'kind' | 'architecture'>,
-  dtype: WeightDtype,
-): RuntimeName {
+function usualRuntime(gpu: Pick<Gpu, 'kind' | 'architecture'>, dtype: WeightDtype): RuntimeName {
   const isGguf = WEIGHT_DTYPES[dtype].blocks !== undefined;
   const isApple = gpu.architecture === 'apple' || gpu.kind === 'processor';
   return isGguf || isApple ? 'llama.cpp' : 'vllm';
@@ -152,10 +149,13 @@ export const EAGER_LAUNCH = {
 
 /** The program of a setup, as far as speed and room depend on it. */
 export interface RuntimeSetting {
+  /** Name for `--runtime`. */
   readonly name: RuntimeName;
   /** Whether the user named it. */
   readonly isChosen: boolean;
+  /** How kernels are launched. */
   readonly launching: Launching;
+  /** How prompts and answers share the steps. */
   readonly batching: Batching;
   /** Share of the memory that the program uses. @real */
   readonly memoryShare: number;

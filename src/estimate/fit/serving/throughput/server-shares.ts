@@ -26,7 +26,7 @@ const COMPUTING = {
     runs: 2,
     source: 'Llama-2-7B on an A100, static batches (TensorRT-LLM, performance.md, v0.6.1)',
   },
-  eight: { share: 0.8, runs: 9, source: `Llama-3.1 on H100 and H200, FP8 (${TRT}; ${MLPERF})` },
+  eight: { share: 0.85, runs: 9, source: `Llama-3.1 on H100 and H200, FP8 (${TRT}; ${MLPERF})` },
   four: { share: 0.7, runs: 9, source: `Llama on B200 and GB200, NVFP4 (${TRT}; ${MLPERF})` },
   amd: { share: 0.45, runs: 1, source: `Llama-2-70B on MI300X, FP8 (${MLPERF})` },
 } as const satisfies Record<string, FittedShare>;
@@ -60,6 +60,9 @@ function denseComputing(computes: PeakDtype | undefined): FittedShare {
 
 /** Seconds of a step for each sequence beyond the first: its scheduling, sampling and output. */
 export const SEQUENCE_SECONDS = { seconds: 7e-6, runs: 12, source: `fitted (${TRT}; ${MLPERF})` };
+
+/** Part of products and reads of weights that do not overlap in a step with many sequences. */
+export const APART = { share: 0.5, runs: 25, source: `chosen on all rows (${TRT}; ${MLPERF})` };
 
 /** Range of published ÷ estimated throughput in which nine of ten of the rows lie. */
 export const THROUGHPUT_SPREAD = {

@@ -11,10 +11,10 @@ import { servedModel } from '../serving-work.js';
 import { WEIGHT_DTYPES } from '../weight-types.js';
 import type { RuntimeSetting } from './runtimes.js';
 import { EAGER_LAUNCH, readingShare, runtimeFacts, runtimeSetting } from './runtimes.js';
-import { SEQUENCE_SECONDS, serverComputing } from './server-shares.js';
+import { APART, SEQUENCE_SECONDS, serverComputing } from './server-shares.js';
 import type { Server, StepSeconds } from './simulation.js';
 import type { StepForm } from './step-seconds.js';
-import { stepPartsOf, stepSecondsOf } from './step-seconds.js';
+import { requestWork, stepPartsOf, stepSecondsOf } from './step-seconds.js';
 
 /** A setting of serving with the description of its draft model. */
 export interface ServerQuestion {
@@ -113,8 +113,8 @@ function newServers(model: LanguageModel, question: ServerQuestion): Servers | N
     places: room.places,
     stepTokens: runtimeFacts(runtimeOf(setting).name).stepTokens(cluster.gpu),
   };
-  const stepSeconds = (bound: 'expected' | 'lower') =>
-    withMeasured(setting, modelSeconds(served, question, bound));
+  const ofBound = modelSeconds(served, question);
+  const stepSeconds = (bound: 'expected' | 'lower') => withMeasured(setting, ofBound(bound));
   return {
     expected: { ...server, stepSeconds: stepSeconds('expected') },
     limit: { ...server, stepSeconds: stepSeconds('lower') },
@@ -152,29 +152,39 @@ export const acceptedTokens = ({
 function modelSeconds(
   served: ServedModel,
   { setting, draft }: ServerQuestion,
-  bound: 'expected' | 'lower',
-): StepSeconds {
+): (bound: 'expected' | 'lower') => StepSeconds {
   const { prompt, cachedTokens, outputs, computedPerStep } = requestsOf({ setting });
   const lengths = { prompt, cachedTokens, output: Math.max(...outputs) };
+  const timed = (of: ServedModel, computed: number) => {
+    const [work, rates] = [requestWork(of, lengths), serverRates(setting, of)];
+    return (bound: 'expected' | 'lower') =>
+      stepSecondsOf(stepPartsOf(work, rates, bound), stepForm(bound, computed));
+  };
+  const own = timed(served, computedPerStep);
+  if (draft === undefined || setting.draft === undefined) return own;
+  const drafting = timed(servedModel(draft, setting), 1);
+  const { tokens } = setting.draft;
+  return (bound) => withDraft(own(bound), drafting(bound), tokens);
+}
+
+function stepForm(bound: 'expected' | 'lower', computedPerStep: number): StepForm {
   const isOverlapped = bound === 'lower';
-  const formOf = (computed: number): StepForm => ({
+  return {
     isOverlapped,
     sequenceSeconds: isOverlapped ? 0 : SEQUENCE_SECONDS.seconds,
-    computedPerStep: computed,
-  });
-  const secondsOf = (of: ServedModel, form: StepForm) =>
-    stepSecondsOf(stepPartsOf(of, serverRates(setting, of), lengths, bound), form);
-  const own = secondsOf(served, formOf(computedPerStep));
-  if (draft === undefined || setting.draft === undefined) return own;
-  const drafting = secondsOf(servedModel(draft, setting), formOf(1));
-  const { tokens } = setting.draft;
-  return (prefill, decoding, context) => {
-    // The draft reads the prompt, too, and then makes its tokens one after the other.
-    const first = prefill + decoding > 0 ? drafting(prefill, decoding, context) : 0;
+    apartShare: APART.share,
+    computedPerStep,
+  };
+}
+
+/** The draft reads the prompt, too, and then makes its tokens one after the other. */
+const withDraft =
+  (own: StepSeconds, drafting: StepSeconds, tokens: number): StepSeconds =>
+  (prefill, decoding, context) => {
+    const first = drafting(prefill, decoding, context);
     const others = decoding > 0 ? (tokens - 1) * drafting(0, decoding, context) : 0;
     return own(prefill, decoding, context) + first + others;
   };
-}
 
 /** Steps of which some times were measured: a prompt, a decoding step, or both. */
 const withMeasured =

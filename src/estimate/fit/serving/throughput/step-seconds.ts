@@ -6,7 +6,7 @@
 import { sumOf } from '../../../../base/text/words.js';
 import type { Bounds } from '../../../../model/budget/figure.js';
 import { realValue } from '../../../../model/budget/figure.js';
-import type { DecodeWork, ExpertGroup, Rates } from '../roofline.js';
+import type { DecodeWork, ExpertGroup, PrefillWork, Rates } from '../roofline.js';
 import { decodeTerms } from '../roofline.js';
 import type { ServedModel } from '../serving-work.js';
 import { decodeWork, prefillWork } from '../serving-work.js';
@@ -20,6 +20,29 @@ export interface RequestLengths {
   readonly cachedTokens: number;
   /** Output tokens of a request at most. */
   readonly output: number;
+}
+
+/** Work of requests of these lengths, for all bounds. */
+export interface RequestWork {
+  /** Decoding of a sequence, by context. */
+  readonly decoding: readonly { readonly context: number; readonly work: DecodeWork }[];
+  /** The whole prompt, and the prefix that a cache holds. */
+  readonly prompt: PrefillWork;
+  readonly cached: PrefillWork | undefined;
+  readonly lengths: RequestLengths;
+}
+
+export function requestWork(served: ServedModel, lengths: RequestLengths): RequestWork {
+  const { prompt, cachedTokens } = lengths;
+  return {
+    decoding: contextsOf(lengths).map((context) => ({
+      context,
+      work: decodeWork(served, context),
+    })),
+    prompt: prefillWork(served, prompt),
+    cached: cachedTokens > 0 ? prefillWork(served, cachedTokens) : undefined,
+    lengths,
+  };
 }
 
 /** Seconds of parts of a step on one GPU, for one token each. */
@@ -43,27 +66,23 @@ export interface StepParts {
 }
 
 /** @param bound `lower`: everything at its peak. */
-export function stepPartsOf(
-  served: ServedModel,
-  rates: Rates,
-  lengths: RequestLengths,
-  bound: keyof Bounds,
-): StepParts {
-  const works = contextsOf(lengths).map((context) => ({
+export function stepPartsOf(request: RequestWork, rates: Rates, bound: keyof Bounds): StepParts {
+  const works = request.decoding.map(({ context, work }) => ({
     context,
-    ...decodingSeconds(decodeWork(served, context), rates, bound),
+    ...decodingSeconds(work, rates, bound),
   }));
+  const read = request.prompt;
   const [{ products, launches, links }] = works as [(typeof works)[0]];
   const { bandwidth, efficiencies } = rates;
   const { weightUtilisation, expertUtilisation } = efficiencies[bound];
   return {
-    ...promptSeconds(served, rates, lengths, bound),
+    ...promptSeconds(request, rates, bound),
     cache: interpolated(works.map(({ context, cache }) => [context, cache])),
     scores: interpolated(works.map(({ context, scores }) => [context, scores])),
     products,
     weights: (tokens) =>
-      served.weightBytes / (bandwidth * weightUtilisation) +
-      expertBytesRead(served, tokens) / (bandwidth * expertUtilisation),
+      read.weightBytes / (bandwidth * weightUtilisation) +
+      expertBytesRead(read, tokens) / (bandwidth * expertUtilisation),
     links,
     launches,
   };
@@ -87,16 +106,13 @@ function decodingSeconds(work: DecodeWork, rates: Rates, bound: keyof Bounds) {
 
 /** Mean work of the prompt tokens that no cache holds. */
 function promptSeconds(
-  served: ServedModel,
+  { prompt: whole, cached, lengths: { prompt, cachedTokens } }: RequestWork,
   { bandwidth, peakFlops, efficiencies }: Rates,
-  { prompt, cachedTokens }: RequestLengths,
   bound: keyof Bounds,
 ): Pick<StepParts, 'promptProducts' | 'promptMoving'> {
   const computed = Math.max(1, prompt - cachedTokens);
-  const whole = prefillWork(served, prompt);
-  const held = prompt > computed ? prefillWork(served, prompt - computed) : undefined;
   const { memoryUtilisation, computeUtilisation } = efficiencies[bound];
-  const flops = whole.flops - (held?.flops ?? 0);
+  const flops = whole.flops - (cached?.flops ?? 0);
   // Fused kernels at their best keep activations on the chip.
   const activations = bound === 'lower' ? 0 : whole.activationBytes / prompt;
   const bytes = activations + whole.cacheBytes / prompt;
@@ -107,7 +123,7 @@ function promptSeconds(
 }
 
 /** Contexts between which the work of a sequence is interpolated: it is linear but for windows. */
-const CONTEXTS = 9;
+const CONTEXTS = 5;
 
 function contextsOf({ prompt, output }: RequestLengths): number[] {
   const [from, to] = [prompt + 1, prompt + output];
@@ -147,13 +163,15 @@ export interface StepForm {
   readonly isOverlapped: boolean;
   /** Seconds for each decoding sequence beyond the first. */
   readonly sequenceSeconds: number;
+  /** Part of the products and reads of decoding that do not overlap with many sequences. */
+  readonly apartShare: number;
   /** Tokens of a sequence that a decoding step computes. */
   readonly computedPerStep: number;
 }
 
 /**
- * Seconds of a step. Products and the reading of weights overlap in a decoding step, and not in a prefill; a step with
- * both has its share of each.
+ * Seconds of a step. Products and the reading of weights overlap for a single user, half of them with many, and not in a
+ * prefill; a step with both has its share of each.
  */
 export const stepSecondsOf =
   (parts: StepParts, form: StepForm): StepSeconds =>
@@ -169,7 +187,9 @@ export const stepSecondsOf =
     if (form.isOverlapped) {
       return Math.max(attention + Math.max(products, weights, moving), links, parts.launches);
     }
-    const apart = (Math.min(products, weights) * prefill) / tokens;
+    const apart =
+      (Math.min(products, weights) * (prefill + form.apartShare * Math.max(0, decoded - 1))) /
+      tokens;
     const sequences = Math.max(0, decoding - 1) * form.sequenceSeconds;
     const busy = attention + Math.max(products, weights) + apart + moving;
     return busy + links + parts.launches + sequences;

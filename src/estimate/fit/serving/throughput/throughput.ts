@@ -150,11 +150,12 @@ function oneUserOf(
 
 /** Largest number of users of a replica who have a speed at the median; more users are never faster. */
 function usersAtSpeed(server: Server, speed: number, runs: Map<number, Simulated>): number {
-  return largest(server.places, (users) => {
+  const isFast = (users: number) => {
     const run = runs.get(users) ?? simulate(server, { users }, SERVER_SEED);
     runs.set(users, run);
     return speedOf(run) >= speed;
-  });
+  };
+  return isFast(server.places) ? server.places : largest(server.places, isFast);
 }
 
 /** Tokens per second of a user after the first token; of an answer of one token, its rate. */
