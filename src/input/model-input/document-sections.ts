@@ -35,18 +35,15 @@ const withKind = (document: ConfigDocument): ConfigDocument =>
     ? withRenamedKey(document, ['model', 'model_type'], 'family')
     : document;
 
-/** Section of a `config.json` that describes how the weights are stored. */
-const QUANTIZATION = 'quantization_config';
-
-/** A document with a `model` section without its quantization, and the quantization. */
-export async function withoutQuantization(document: ConfigDocument) {
+/** A document without one of its sections, with findings about it. */
+export function withoutSection(
+  document: ConfigDocument,
+  section: string,
+  found: readonly LocatedFinding[],
+): ConfigDocument {
   const parts = rootSections(document);
-  if (!parts.delete(QUANTIZATION)) return { document };
-  const { quantizationFound, quantizationOf } = await import('./hugging-face-document.js');
-  return {
-    document: withParts(document, parts, quantizationFound(document)),
-    quantization: quantizationOf(document).quantization,
-  };
+  parts.delete(section);
+  return withParts(document, parts, found);
 }
 
 type Parts = Map<string, LocatedValue>;

@@ -166,17 +166,23 @@ function withStoredBits(described: LanguageModel, quantization: Quantization): L
   };
 }
 
+/** Section of a `config.json` that describes how the weights are stored; a YAML file can have it too. */
+const QUANTIZATION = 'quantization_config';
+
 /**
  * A document with a `model` section, and further facts of a `config.json`. The reader of each kind is loaded only for
  * it.
  */
 async function translated(document: ConfigDocument, as: string | undefined) {
   if (isRecord(document.value.model)) {
-    const { asSections, withoutQuantization } = await import('./document-sections.js');
-    const stored = await withoutQuantization(document);
+    const { asSections, withoutSection } = await import('./document-sections.js');
+    if (!Object.hasOwn(document.value, QUANTIZATION))
+      return { ours: await asSections(document, as) };
+    const { quantizationFound, quantizationOf } = await import('./hugging-face-document.js');
+    const bare = withoutSection(document, QUANTIZATION, quantizationFound(document));
     return {
-      ours: await asSections(stored.document, as),
-      quantization: stored.quantization,
+      ours: await asSections(bare, as),
+      quantization: quantizationOf(document).quantization,
     };
   }
   const { asOurDocument, quantizationOf, wholeKindOf } = await import('./hugging-face-document.js');
