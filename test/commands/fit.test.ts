@@ -995,6 +995,9 @@ describe('servers', () => {
       memoryBytes: serving.fit.total.expected.value,
       users: serving.throughput.atSpeed.users,
     });
+  });
+});
+
 describe('what ran in published measurements', () => {
   const QWEN = 'fixtures/hf-configs/qwen3-30b-a3b/config.json';
   const GPT_OSS = 'fixtures/hf-configs/gpt-oss-120b/config.json';
