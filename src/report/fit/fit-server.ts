@@ -1,6 +1,7 @@
 /** Server part of the report of `minimind fit`: throughput, latency and cost with many requests. */
 import { formatInteger, formatSeconds, significant } from '../../base/text/units.js';
 import { counted, present } from '../../base/text/words.js';
+import type { Fits } from '../../estimate/fit/fits.js';
 import type {
   Percentiles,
   ServerLoad,
@@ -19,7 +20,8 @@ import {
 } from '../kit/report.js';
 import type { BoundsRow } from './fit-bounds.js';
 import { sameBounds } from './fit-bounds.js';
-import type { Serving } from './fit-serving.js';
+
+type Serving = NonNullable<Fits['serving']>;
 
 /** Facts of the first screen. */
 export function serverFacts({ setting, throughput }: Serving): Fact[] {
