@@ -90,7 +90,7 @@ function methodBlocks(contexts: AttentionAnswer['contexts']): Block[] {
 function speedText(speeds: readonly AttentionSpeed[]): string {
   const each = speeds.map(
     ({ context, ratios: [fused, eager] }) =>
-      `${significant(fused, 2)}–${significant(eager, 2)} × at ${formatInteger(context)} tokens`,
+      `${significant(fused)}–${significant(eager)} × at ${formatInteger(context)} tokens`,
   );
   return (
     `A forward pass is faster with flash than with plain attention (estimate): ${joined(each)}. ` +

@@ -45,6 +45,7 @@ interface RecomputePolicy {
   readonly source: string;
 }
 
+/** Work repeated in the backward pass to save memory. */
 export type Recompute = keyof typeof RECOMPUTES;
 
 export const RECOMPUTE_NAMES = Object.keys(RECOMPUTES) as readonly Recompute[];

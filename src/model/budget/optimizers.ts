@@ -178,7 +178,7 @@ const projected =
     const projections = mul(moment, of.projections);
     if (!isNarrow) return add(projections, mul(2 * moment, of.projected));
     const { projected_blocks } = inputs({
-      projected_blocks: Math.ceil(of.projected.value / EIGHT_BIT_BLOCK),
+      projected_blocks: Math.ceil(Number(of.projected.value) / EIGHT_BIT_BLOCK),
     });
     return add(projections, mul(2, of.projected), mul(8, projected_blocks));
   };
@@ -280,7 +280,7 @@ export const OPTIMIZERS = {
   },
   galore: {
     label: 'GaLore',
-    state: byShape(projected(false), full(2)),
+    state: byShape(projected(false), full(2, 'others')),
     source:
       'for matrices of the blocks a projection of a quarter of the shorter side, and two moments of the projected ' +
       'gradient; AdamW for the others (arXiv 2403.03507, tables 1 and 2)',

@@ -23,6 +23,7 @@ export interface TrainingSetting {
   readonly precision: Precision;
   /** Optimizer. */
   readonly optimizer: Optimizer;
+  /** Work repeated in the backward pass to save memory. */
   readonly recompute: Recompute;
 }
 

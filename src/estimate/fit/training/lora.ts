@@ -72,6 +72,7 @@ export interface ClusterLora extends LoraFit {
   readonly rank: number;
   /** Products with adapters; null for all of the blocks. */
   readonly targets: readonly string[] | null;
+  /** Work repeated in the backward pass to save memory. */
   readonly recompute: TrainingFitSetting['recompute'];
   /**
    * Fewest GPUs that fit by the upper bound, by doubling; null if no number does whose links are known.
