@@ -49,7 +49,7 @@ import {
   changesText,
   loraText,
   NOTHING_FITS,
-  usualText,
+  stepSpeedText,
   withoutSpeedText,
 } from './fit-training.js';
 
@@ -169,7 +169,7 @@ function adapterFacts({ setting, contextOrigin, fit, remedies }: AdaptersFit): F
     fit.step &&
       fit.verdict !== 'does not fit' && {
         name: 'speed',
-        text: `${significant(fit.step.tokensPerSecond.value)} tokens/s (estimate), ${usualText(fit.step)}`,
+        text: stepSpeedText(fit.step),
       },
     fit.verdict !== 'fits' && {
       name: 'to train',
@@ -437,10 +437,7 @@ function stepText({ step, withoutSpeed }: Training['fit']): string {
   if (!step) return withoutSpeedText(withoutSpeed);
   const limit = step.decidedBy === 'utilisation' ? step.limitedBy : step.decidedBy;
   return (
-    `${significant(step.tokensPerSecond.value)} tokens/s` +
-    `${publishedText(step.published, step.tokens.value / step.roofline.value, significant)}, ` +
-    `MFU ${percentText(step.mfu.value)}, ` +
-    `limited by ${limit}`
+    `${stepSpeedText(step)}, ` + `MFU ${percentText(step.mfu.value)}, ` + `limited by ${limit}`
   );
 }
 

@@ -37,6 +37,7 @@ import {
   labelled,
   memoryTable,
   NOUNS,
+  publishedText,
   sameBounds,
   verdictHeading,
 } from './fit-bounds.js';
@@ -145,12 +146,10 @@ function utilisationText({ mfu, assumedMfu, decidedBy }: StepTime): string {
     : `limited by ${DECIDING[decidedBy]} to an MFU of ${percentText(mfu.value)}, less than ${assumed}`;
 }
 
-/** `9 of 10 published runs: 1,200–1,900 tokens/s`. */
-export function usualText({ usual: { low, high }, tokens }: StepTime): string {
-  const speed = ({ value }: { readonly value: number }) =>
-    significant(Number(tokens.value) / value);
-  return `9 of 10 published runs: ${speed(high)}–${speed(low)} tokens/s`;
-}
+/** `1,500 tokens/s (9 of 10: 1,200–1,900; limit 2,600)`. */
+export const stepSpeedText = ({ tokensPerSecond, published, tokens, roofline }: StepTime): string =>
+  significant(tokensPerSecond.value) +
+  ` tokens/s${publishedText(published, tokens.value / roofline.value, significant)}`;
 
 function limitText(
   { limit, seconds: { lower } }: StepTime['limits'][number],

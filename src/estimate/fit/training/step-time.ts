@@ -15,17 +15,12 @@ import { efficienciesOn } from '../efficiency.js';
 import { communicationSeconds, paceOf, withoutLink } from '../parallelism/collectives.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
+import { publishedSpeed, trainingGroup } from '../published-range.js';
 import type { ComputeInputs } from './step-limits.js';
 import { computeSeconds, memorySeconds, plainScoreSeconds } from './step-limits.js';
 import type { StageMemory, StepInputs, StepTime, TrainingTime } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
-import {
-  computingSharesOn,
-  EXPERTS_SOURCE,
-  expertShare,
-  hiddenShare,
-  publishedRangeOf,
-} from './training-shares.js';
+import { computingSharesOn, EXPERTS_SOURCE, expertShare, hiddenShare } from './training-shares.js';
 
 /**
  * @param memory Memory of each stage.
@@ -68,7 +63,13 @@ function timeOf(situation: StepInputs): StepTime {
     seconds,
     mfu,
     assumedMfu: assumed,
-    usual: usualSeconds(model, setting, seconds.expected),
+    published:
+      setting.mfu === undefined
+        ? publishedSpeed(
+            trainingGroup(setting.precision === 'fp8', Number.isFinite(expertWidth(model))),
+            tokensPerSecond.value,
+          )
+        : null,
     decidedBy: isLess(mfu, assumed) ? slowestOf(limits, setting) : 'utilisation',
     roofline,
     limits,
@@ -268,24 +269,6 @@ function flopsAtPeak(
     v({ flops: modelFlops(model, setting).value }),
   );
   return div(flops, mul(v({ gpus: setting.cluster.gpus }), v({ peak }), divisor));
-}
-
-/** Range in which nine of ten published runs of the group lie. */
-function usualSeconds(
-  model: LanguageModel,
-  setting: TrainingFitSetting,
-  { value: expected }: Quantity,
-): StepTime['usual'] {
-  const isMixture = Number.isFinite(expertWidth(model));
-  const { low, high, runs, source } = publishedRangeOf(isMixture, setting.precision === 'fp8');
-  const at = (share: number) =>
-    quantity({
-      label: 'time of a step',
-      unit: 'seconds',
-      formula: mul(v({ expected }), v({ share })),
-      source: `nine of ten of ${runs} ${source}`,
-    });
-  return { low: at(low), high: at(high), runs, source };
 }
 
 /** MFU that follows from the expected time. */

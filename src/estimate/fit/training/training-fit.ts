@@ -3,6 +3,7 @@ import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
 import type { ActivationBudget } from '../../../model/budget/saved-activations.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
+import type { PublishedRange } from '../published-range.js';
 import type { TrainingFitSetting } from './training-setting.js';
 
 /** Parts of exactly counted memory. */
@@ -54,15 +55,8 @@ export interface StepTime {
   readonly assumedMfu: Quantity;
   /** Reason for the expected time: the utilisation, or a limit that takes longer. */
   readonly decidedBy: TrainingLimit | 'utilisation';
-  /** Range in which nine of ten published runs of this group lie. */
-  readonly usual: {
-    readonly low: Quantity;
-    readonly high: Quantity;
-    /** Number of runs. @integer */
-    readonly runs: number;
-    /** Group of the runs. */
-    readonly source: string;
-  };
+  /** Range of published speeds; null with a utilisation that the user set. */
+  readonly published: PublishedRange | null;
   /** Lower bound: all at peak, and overlapped. */
   readonly roofline: Quantity;
   /** Possible limits of a step; `memory` includes launches. */

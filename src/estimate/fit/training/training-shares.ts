@@ -110,38 +110,3 @@ export const expertShare = (width: number, peakRatio: number): number =>
 export const EXPERTS_SOURCE =
   'products of experts reach less, the narrower they are: fitted on gpt-oss-120b, Qwen3-30B-A3B, DeepSeek-V3 and ' +
   'Mixtral (Megatron-Bridge, performance summary; MaxText, tiering.md; 4 runs)';
-
-/** Range in which nine of ten published runs lie, as shares of the estimated time. */
-export interface PublishedRange {
-  readonly low: number;
-  readonly high: number;
-  /** Number of runs. */
-  readonly runs: number;
-  readonly source: string;
-}
-
-/** Ranges by group of trainings. */
-const RANGES = {
-  dense: {
-    low: 0.82,
-    high: 1.27,
-    runs: 17,
-    source: 'dense trainings in 16 bits (llm-foundry, torchtitan, llm.c, MaxText)',
-  },
-  fp8: {
-    low: 0.78,
-    high: 1.42,
-    runs: 12,
-    source: 'trainings in FP8 (NeMo, Megatron-Bridge, torchtitan, llm-foundry)',
-  },
-  mixture: {
-    low: 0.75,
-    high: 1.42,
-    runs: 4,
-    source: 'trainings of mixtures of experts (Megatron-Bridge, MaxText)',
-  },
-} as const satisfies Record<string, PublishedRange>;
-
-/** Range of the group of a training. */
-export const publishedRangeOf = (isMixture: boolean, isNarrow: boolean): PublishedRange =>
-  isMixture ? RANGES.mixture : isNarrow ? RANGES.fp8 : RANGES.dense;
