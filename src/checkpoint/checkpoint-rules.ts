@@ -86,7 +86,7 @@ export const GGUF_RULES = {
   'gguf-version': 'The version of the format is 2 or 3, in little-endian bytes.',
   'gguf-whole': 'Metadata and tensor list end within the file.',
   'gguf-counts':
-    'A file has at most 100,000 keys and 200,000 tensors, below 16 MB at most 30,000, and bytes for all of them.',
+    'A file has at most 100,000 keys and 200,000 tensors, below 16 MB at most 12,000, and bytes for all of them.',
   'gguf-key': 'A key has 1 to 65,535 bytes of UTF-8.',
   'gguf-key-twice': 'The metadata has each key once.',
   'gguf-value-type': 'A value has one of the 13 types of the format.',
@@ -127,7 +127,8 @@ export const SHARD_RULES = {
   'shard-index-object': 'An index is an object.',
   'shard-index-map': 'An index has an object weight_map.',
   'shard-index-empty': 'The weight_map of an index names a tensor.',
-  'shard-count': 'An index names at most 10,000 shards.',
+  'shard-count': 'An index names at most 4,000 shards.',
+  'shard-tensor-count': 'Shards with less than 16 MB together have at most 50,000 tensors.',
   'shard-name-text': 'The weight_map gives for each tensor the name of its shard.',
   'shard-name-path': 'The name of a shard is a path that goes down from the folder of the index.',
   'shard-name-extension': 'The extension of a shard is the one that the name of the index states.',
@@ -304,7 +305,7 @@ export const ONNX_RULES = {
   'onnx-nodes': 'A model has at most 500,000 nodes.',
   'onnx-metadata': 'A model has at most 100,000 entries of metadata, operator sets and functions.',
   'onnx-tensors':
-    'A model has at most 200,000 tensors, in a file below 16 MB at most 30,000. Each other name of one counts.',
+    'A model has at most 200,000 tensors, in a file below 16 MB at most 12,000. Each other name of one counts.',
   'onnx-name-twice': 'A graph has each initializer once.',
   'onnx-type': 'The element type of a tensor is one that ONNX defines.',
   'onnx-rank': 'A tensor has at most 64 dimensions.',

@@ -457,7 +457,7 @@ const shards: readonly Row[] = [
   [
     'many safetensors shards',
     (size) => {
-      const files = range(Math.min(10_000, count(size, 1500)));
+      const files = range(Math.min(4000, count(size, 1500)));
       return {
         'model.safetensors.index.json': index(
           files.map((at) => [`layers.${at}.w`, `${at}.safetensors`]),

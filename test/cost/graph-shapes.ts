@@ -65,7 +65,7 @@ const gguf = (content: (size: number) => GgufContent): Shape['make'] =>
   });
 
 /** The most tensors that a file of less than 16 MB can have. */
-const MOST_TENSORS = 30_000;
+const MOST_TENSORS = 12_000;
 
 const tensors = (part: (index: number) => Parameters<typeof tensor>[0], least = 0) =>
   gguf((size) => ({ tensors: parts(size - least, (at) => tensor(part(at)), MOST_TENSORS) }));

@@ -20,7 +20,7 @@ const VERSIONS: readonly number[] = [2, 3];
 
 const MAX_KEYS = 100_000;
 /** Mixtures with a tensor for each expert have up to 142,784, in files of many gigabytes. */
-const MAX_TENSORS = { small: 30_000, large: 200_000 };
+const MAX_TENSORS = { small: 12_000, large: 200_000 };
 const KEY_BYTES: readonly [number, number] = [1, 65_535];
 /** GGML_MAX_NAME of ggml is 64 with the final zero; programs for images set it to 128. */
 const NAME_BYTES: readonly [number, number] = [1, 127];

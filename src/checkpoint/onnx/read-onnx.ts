@@ -18,7 +18,7 @@ import { type OnnxTensor, onnxTypeOf, readEntry, readTensorProto } from './tenso
 /** A length in a message of Protocol Buffers is below 2 GiB, and so is the file. */
 const MAX_FILE_BYTES = 2 ** 31 - 1;
 const MAX_DEPTH = 32;
-const MAX_TENSORS = { small: 30_000, large: 200_000 };
+const MAX_TENSORS = { small: 12_000, large: 200_000 };
 /** Exported models have up to 100,000. */
 const MAX_NODES = 500_000;
 const MAX_METADATA = 100_000;

@@ -208,7 +208,7 @@ function configSuggestion({ stored, faults, readings, rebuild, count }: Case): S
     const model = rebuild(tried);
     return model ? count(model, stored) : Number.POSITIVE_INFINITY;
   };
-  const leaves = leftBy(readings);
+  const leaves = readings.length === 0 ? faults : leftBy(readings);
   if (leaves >= faults) return [];
   let set = readings;
   for (const reading of readings) {

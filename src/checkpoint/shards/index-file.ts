@@ -46,7 +46,7 @@ const MAX_DEPTH = 32;
 /** A large model has 100,000 tensors. A key takes many times its length, so a limit on bytes is not enough. */
 const MAX_KEYS = 400_000;
 
-const NO_INDEX = 'check that this is the index of a checkpoint';
+export const NO_INDEX = 'check that this is the index of a checkpoint';
 const DAMAGED = 'download it again';
 
 const INDEX_RULES: JsonRules = {
@@ -83,7 +83,7 @@ function parseIndexJson(path: string, bytes: Buffer): JsonValue {
 
 /** The index of a model with 100,000 tensors has about 10 MB. */
 const MAX_INDEX_BYTES = 32_000_000;
-const MAX_SHARDS = 10_000;
+const MAX_SHARDS = 4000;
 
 export interface ShardIndex {
   /** The path of the index as the user wrote it. */

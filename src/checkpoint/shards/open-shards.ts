@@ -5,12 +5,12 @@ import { allowedFolders, isAllowed } from '../../base/files/linked-files.js';
 import { announceFiles, mountedPath, pathExists } from '../../base/files/mounted.js';
 import { type ByteFile, bytesAt, realPath } from '../byte-file.js';
 import type { CheckpointOptions, FileIndex, OpenedFiles } from '../checkpoint.js';
-import { listed, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
+import { listed, quoted, refusal, SMALL_FILE, tensorPlace } from '../checkpoint-rules.js';
 import { openFile } from '../open-file.js';
 import { aliasesIn } from '../safetensors/read-safetensors.js';
 import type { StoredBytes, StoredTensor } from '../stored-tensor.js';
 import { PickleBudget } from '../torch/pickle/pickle-machine.js';
-import { readShardIndex, type ShardIndex } from './index-file.js';
+import { NO_INDEX, readShardIndex, type ShardIndex } from './index-file.js';
 
 /**
  * Path of each shard by name, in index order.
@@ -79,6 +79,7 @@ export function openShards(path: string, options: CheckpointOptions): OpenedFile
     const allowed = allowedFolders(dirname(index.path));
     const places = locateShards(index, allowed);
     announceFiles([...places.values()]);
+    checkTensorCount(index, places);
     const pickleBudget = new PickleBudget(() => bytesAt(places.values()));
     for (const [name, place] of places) {
       const check = (file: ByteFile) => checkShardPlace(index, allowed, name, file);
@@ -94,6 +95,22 @@ export function openShards(path: string, options: CheckpointOptions): OpenedFile
     for (const file of files) file.close();
     throw error;
   }
+}
+
+/** Tensors of a checkpoint whose shards have fewer bytes than `SMALL_FILE` together. */
+const MAX_TENSORS = 50_000;
+
+/** @throws UserError if small shards have so many tensors that most of them must be empty. */
+function checkTensorCount(
+  { path, weightMap }: ShardIndex,
+  places: ReadonlyMap<string, string>,
+): void {
+  if (weightMap.size <= MAX_TENSORS || bytesAt(places.values()) >= SMALL_FILE) return;
+  throw refusal(path, {
+    rule: 'shard-tensor-count',
+    message: `names ${weightMap.size} tensors in shards below 16 MB; at most ${MAX_TENSORS} are read`,
+    suggestion: NO_INDEX,
+  });
 }
 
 /** Suggestion when files of different versions of a checkpoint are mixed. */

@@ -204,7 +204,7 @@ export function descriptionOf(loaded: ModelFile): Description {
     model,
     ignored: ignoredTensors(loaded),
     readOff: (stored) => family.readOff?.(stored) ?? [],
-    rebuild: (readings) => changedTo(loaded, readings)?.model,
+    rebuild: (readings) => (readings.length === 0 ? model : changedTo(loaded, readings)?.model),
   };
 }
 

@@ -94,11 +94,16 @@ const ATTACKS: readonly Attack[] = [
   ['shard-index-empty', 'no tensors', () => withMap({})],
   [
     'shard-count',
-    '10,001 files',
+    '4,001 files',
     () =>
       withMap(
-        Object.fromEntries(Array.from({ length: 10_001 }, (_, at) => [at, `${at}.safetensors`])),
+        Object.fromEntries(Array.from({ length: 4001 }, (_, at) => [at, `${at}.safetensors`])),
       ),
+  ],
+  [
+    'shard-tensor-count',
+    '50,001 tensors in two small files',
+    () => withMap(Object.fromEntries(Array.from({ length: 50_001 }, (_, at) => [at, FIRST]))),
   ],
   ...[5, null, [SECOND], { name: SECOND }, true].map(
     (name): Attack => ['shard-name-text', JSON.stringify(name), () => withName(name)],

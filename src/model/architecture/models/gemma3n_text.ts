@@ -84,7 +84,7 @@ const gemma3nSchema = decoderDocument(
     ...windowSettings(512),
     ...perLayerSettings(1),
     ...sharedKeySettings(15),
-    altup_num_inputs: z.int().min(1).default(4).describe('Streams of AltUp'),
+    altup_num_inputs: z.int().min(1).max(256).default(4).describe('Streams of AltUp'),
     altup_active_idx: z.int().min(0).default(0).describe('The stream that blocks compute'),
     altup_correct_scale: toggle(true, 'That stream is scaled before it meets the per-layer inputs'),
     laurel_rank: count(64, 'Rank of LAuReL'),

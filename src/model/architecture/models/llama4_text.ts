@@ -7,6 +7,7 @@ import { chunkWindow } from '../constructors/attention-layers.js';
 import { plainRmsNorm } from '../constructors/basic-layers.js';
 import { mixtureOfExperts, packedExperts, router } from '../constructors/feed-forward-layers.js';
 import { defineRules } from '../family.js';
+import { MAX_LAYERS } from '../param.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import { separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
@@ -82,9 +83,9 @@ const chunkRules = defineRules<{ readonly model: Llama4 }>([
     severity: 'error',
     reads: ['model.attention_chunk_size', 'model.layer_types', 'model.no_rope_layers'],
     check: ({ model }) => {
-      const chunked = Array.from({ length: model.num_hidden_layers }, (_, index) =>
-        isChunked(model, index),
-      );
+      // More layers are refused when the model is built.
+      const layers = Math.min(model.num_hidden_layers, MAX_LAYERS);
+      const chunked = Array.from({ length: layers }, (_, index) => isChunked(model, index));
       return model.attention_chunk_size === null && chunked.includes(true)
         ? {
             message: 'layers attend to chunks, but attention_chunk_size is null',

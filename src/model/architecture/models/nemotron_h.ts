@@ -4,7 +4,7 @@ import { gatedRmsNorm, linear, rmsNormLayer } from '../constructors/basic-layers
 import { mixtureOfExperts, packedExperts, router } from '../constructors/feed-forward-layers.js';
 import { stateSpaceDual } from '../constructors/recurrent-layers.js';
 import type { Layer, MixtureOfExperts } from '../layer.js';
-import { buffer } from '../param.js';
+import { buffer, checkNames } from '../param.js';
 import {
   type HarmlessKeys,
   harmless,
@@ -255,6 +255,7 @@ function experts(name: string, config: NemotronH): MixtureOfExperts {
   const { n_routed_experts: count, moe_intermediate_size: inner, moe_latent_size: latent } = config;
   const width = latent ?? hidden;
   const gate = `${name}.gate`;
+  if (config.experts_stored === 'separate') checkNames('model.n_routed_experts', count);
   return mixtureOfExperts(name, {
     router: router(gate, hidden, {
       experts: count,

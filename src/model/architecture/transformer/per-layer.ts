@@ -191,7 +191,9 @@ export const sharingRules = <Config extends SharingSource>(slides: Slides<Config
       reads: ['model.num_kv_shared_layers', 'model.num_hidden_layers', 'model.layer_types'],
       check({ model }) {
         const { num_kv_shared_layers: shared, num_hidden_layers: layers } = model;
-        const missing = Array.from({ length: shared }, (_, each) => layers - 1 - each).find(
+        // One layer more than there are is enough to find a missing one.
+        const last = Math.min(shared, layers + 1);
+        const missing = Array.from({ length: last }, (_, each) => layers - 1 - each).find(
           (index) => index < 0 || sourceOf(model, slides, slides(model, index)) < 0,
         );
         return missing === undefined
