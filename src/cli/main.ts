@@ -272,14 +272,14 @@ async function unknownCommand(
   words: readonly string[],
   config: Config,
 ): Promise<UserError> {
-  const { commandAdvice, isProgram, isVerb, nearestCommand, verbLines } = await import(
-    './meanings.js'
-  );
+  const { commandAdvice, isProgram, isVerb, nearestCommand, programWords, verbLines } =
+    await import('./meanings.js');
   const { scriptError, scriptIn } = await import('./scripts.js');
-  const text = written.join(' ');
-  const script = isVerb(text) || isProgram(words) ? undefined : scriptIn(words);
+  const typed = written.length > 1 ? words : programWords(words);
+  const text = typed === words ? written.join(' ') : (typed[0] ?? '');
+  const script = isVerb(text) || isProgram(typed) ? undefined : scriptIn(words);
   if (script !== undefined) return scriptError('a command', script);
-  const rest = words.slice(written.length);
+  const rest = typed.slice(written.length);
   const isFlag = text.startsWith('-');
   const topics = config.topics.map(({ name }) => name);
   const ids = [...config.commandIDs, ...topics].map((id) => id.replaceAll(':', ' '));

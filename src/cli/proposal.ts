@@ -95,7 +95,8 @@ async function checked(line: MeantLine, search: Search): Promise<Corrected | und
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     if (!(error instanceof LineMistake)) {
-      const next = lineMeant(error, line.words, ONE_OF_FLAGS);
+      // A key that the user may not have meant is not replaced by another one.
+      const next = line.isElsewhere ? undefined : lineMeant(error, line.words, ONE_OF_FLAGS);
       const mended = next && { ...line, words: next.words, isSpelling: false };
       const found = mended && (await checked(mended, search));
       (found === undefined ? search.further : search.mended).push(error);
@@ -111,6 +112,7 @@ async function checked(line: MeantLine, search: Search): Promise<Corrected | und
         {
           words: next.words,
           isShorter: line.isShorter ?? false,
+          isElsewhere: (line.isElsewhere || next.isElsewhere) ?? false,
           isSpelling: (line.isSpelling && next.isSpelling) ?? false,
           ...joinedNotes(line, next),
         },
@@ -130,7 +132,8 @@ const ONE_OF_FLAGS =
   /^(?:write|add)(?: it as in)? (--[a-z][\w-]*)(?: (?!and\b|[A-Z]+\b)(\S+?))?(?:,? or\b.*)?$/;
 
 /** `did you mean h100?`, and the word that it replaces, at the end of a message. */
-const MEANT = /^did you mean "?([^"?]+)"?\?$|^write (hf:[^\s,]+)(?:, or download it: .*)?$/;
+const MEANT =
+  /^did you mean "?([^"?]+)"?\?$|^write (hf:[^\s,]+)(?:, or download it: .*)?$|^write (\S+) with (--dtype) (\S+)$/;
 
 const FOUND = /(?:found|unknown|like)\b.* "([^"]+)"$/;
 
@@ -172,8 +175,9 @@ function lineMeant(
 ): MeantLine | undefined {
   const [problem] = error.problems.length === 1 ? error.problems : [];
   const { suggestion = '', message } = problem ?? error;
-  const [, close, model] = MEANT.exec(suggestion) ?? [];
-  const meant = replacedWord(words, close ?? model, FOUND.exec(message)?.[1]);
+  const [, close, model, typed, typeFlag, type] = MEANT.exec(suggestion) ?? [];
+  const meant = replacedWord(words, close ?? model ?? typed, FOUND.exec(message)?.[1]);
+  if (meant && typeFlag) return { words: withFlag(meant, typeFlag, type) };
   if (meant) return { words: meant, ...(close && { lead: suggestion.replaceAll('"', '') }) };
   const [, flag, value] = oneFlag.exec(suggestion) ?? [];
   if (flag === undefined) return undefined;
