@@ -271,9 +271,23 @@ class CommandLine {
       message,
       lines,
       this.#meanings.flagAdvice(name) ??
+        this.#meantFlag(name) ??
         (owners.length > 0
           ? `${some} ${owners.length > 1 ? 'have' : 'has'} a flag of this name`
           : `minimind ${this.#name} --help lists its flags`),
+    );
+  }
+
+  /** The flag that a name of another tool means, for a value of another kind. */
+  #meantFlag(name: string): string | undefined {
+    const [flag] = this.#meanings
+      .flagMeanings(name, this.#command.id)
+      .flatMap(({ name: own, value }) => {
+        const found = value === undefined ? this.#command.flags[own] : undefined;
+        return found === undefined || found.hidden ? [] : [found];
+      });
+    return (
+      flag && `the flag is --${flag.name}${flag.type === 'option' ? ` ${exampleOf(flag)}` : ''}`
     );
   }
 
@@ -320,6 +334,7 @@ class CommandLine {
       return [{ ...this.#corrected(given.at, words, length), lead: `did you mean --${name}?` }];
     }
     const own = found === undefined ? undefined : (values?.[found.toLowerCase()] ?? found);
+    if (name === '<hub>') return this.#asHubModel(own, given.at, length);
     if (name === '<each>') return this.#spread(found, given.at, length);
     if (name === '<shown>') {
       const isShown = this.#command.id === 'profile' && found === undefined;
@@ -360,7 +375,10 @@ class CommandLine {
       return [{ ...this.#corrected(given.at, [`--${name}`, example]), lead, hasExample: true }];
     }
     const value = this.#accepted(flag, own);
-    return value === undefined ? [] : line([`--${name}`, value], length);
+    const gpus = name === 'gpu' && value !== undefined ? [value] : [];
+    return value === undefined
+      ? []
+      : line([`--${name}`, value], length).map((each) => ({ ...each, gpus }));
   }
 
   /** The line without a flag of another tool and its value, and the reason. */
@@ -373,12 +391,30 @@ class CommandLine {
     return { ...this.#corrected(at, [], length), leftOut: [`${words.join(' ')} ${reason}`] };
   }
 
+  /** The line with `-hf ORG/NAME:Q8_0` as a model of the hub, and its type. */
+  #asHubModel(value: string | undefined, at: number, length: number): MeantLine[] {
+    const [, repository, type] = /^([\w.-]+\/[\w.-]+)(?::(\w+))?$/.exec(value ?? '') ?? [];
+    if (repository === undefined) return [];
+    const hasType = Object.hasOwn(this.#command.flags, 'dtype') && !this.#given.has('dtype');
+    if (type !== undefined && !hasType) return [];
+    const typed = type === undefined ? [] : ['--dtype', type];
+    const [line] = this.#asArgument('model', `hf:${repository}`, at, length);
+    return line === undefined ? [] : [{ ...line, words: [...line.words, ...typed] }];
+  }
+
   /** The line with `--model_args a=1,b=2` as `--a 1 --b 2`. */
   #spread(found: string | undefined, at: number, length: number): MeantLine[] {
     const pairs = found?.split(',').map((each) => each.split(/=(.*)/s)) ?? [];
     if (pairs.length === 0 || pairs.some(([, value]) => !value)) return [];
     const words = pairs.flatMap(([key = '', value = '']) => [`--${key}`, value]);
-    return [this.#corrected(at, words, length)];
+    const line = this.#corrected(at, words, length);
+    const [kind] = this.#arguments;
+    // In `--model hf --model_args pretrained=FILE`, hf is a kind of model.
+    if (kind === undefined || !pairs.some(([key]) => key === 'pretrained')) return [line];
+    const place = line.words.indexOf(kind.word, this.#name.split(' ').length);
+    return [
+      { words: line.words.toSpliced(place, 1), leftOut: [`--model ${kind.word} is not needed`] },
+    ];
   }
 
   /** The line with a number of sequences in tokens, for a line with the tokens of a sequence. */

@@ -45,7 +45,7 @@ export type Source = keyof typeof SOURCES;
  * A meaning, the names that have it, and where they are declared.
  *
  * A meaning is a flag here, `flag=value` a flag with that value for a switch of another tool, `<name>` an argument,
- * `<each>` the flags `a` and `b` of `a=1,b=2`, `<shown>` what a profile shows without a flag, `<none>` a flag without a counterpart, and '' a flag that is not needed.
+ * `<hub>` a model of the hub, `<each>` the flags `a` and `b` of `a=1,b=2`, `<shown>` what a profile shows without a flag, `<none>` a flag without a counterpart, and '' a flag that is not needed.
  * The last two are left out, and the error says so. `@fit` after it limits it to that command. `*context` multiplies the
  * value by the tokens of a sequence.
  *
@@ -64,8 +64,8 @@ const COUNTERPARTS: readonly FlagRow[] = [
   ['<none>@fit|evaluate', 'b,n-batch,ub=,ubatch-size=,blasbatchsize=', ['llama.cpp', 'koboldcpp']],
   ['<none>@fit', 'block-size=1,block-size=8,block-size=16,block-size=32,block-size=64', ['vllm']],
   ['<none>@fit', 'num-gpu=~^(?:-1|\\d\\d+)$', ['ollama']],
+  ['<hub>', 'hf,hfr,hf-repo', ['llama.cpp']],
   ['<each>', 'model-args,a,gen-kwargs', ['lm-eval']],
-  ['@evaluate', 'model=hf,model=vllm,model=hf-auto,model=sglang', ['lm-eval']],
   [
     '<model>',
     'model,file,preset,path,m,model-path,model-name,input,in,checkpoint,model-name-or-path,model-id,base-model,' +
@@ -211,8 +211,8 @@ const COUNTERPARTS: readonly FlagRow[] = [
   ],
   [
     'weights',
-    'quant,quantize,quantization,weight-dtype,bits,weight-form,q-bits,dtype,torch-dtype',
-    ['mlx', 'transformers', 'speech'],
+    'quant,quantize,quantization,weight-dtype,bits,weight-form,q-bits',
+    ['mlx', 'speech'],
   ],
   ['dtype=bf16', 'bf16,bfloat16', ['transformers', 'speech']],
   ['dtype=f16', 'fp16,float16,half,f16', ['transformers', 'speech']],
@@ -293,6 +293,8 @@ const COUNTERPARTS: readonly FlagRow[] = [
       'n-devices,num-devices,ngpu,num-gpu,gpus-per-node,num-gpus-per-node,n-gpus-per-node',
     ['accelerate', 'torchrun', 'deepspeed', 'litgpt', 'speech'],
   ],
+  // A device of torch is no card.
+  ['', 'device=~^(?:cuda|cpu|mps|xpu|auto)(?::\\d+)?$', ['nanogpt', 'minimind', 'lm-eval']],
   [
     'gpu',
     'card,gpu-type,gpu-name,accelerator,device,hardware,vram,memory,gpu-memory,g,gpus',
@@ -430,6 +432,11 @@ const COUNTERPARTS: readonly FlagRow[] = [
     ],
   ],
   ['weight-decay', 'wd,decay', ['speech']],
+  [
+    'repeat',
+    'repetitions,num-iters,n-repeat,runs,num-runs,iterations,rounds',
+    ['llama.cpp', 'vllm', 'speech'],
+  ],
   [
     'steps',
     'max-steps,train-steps,num-training-steps,iters,max-iters,total-steps,train-iters,num-steps,n,training-steps,n-steps,' +
@@ -617,11 +624,6 @@ const COUNTERPARTS: readonly FlagRow[] = [
     'cnv,conversation,interactive,interactive-first,apply-chat-template,chat-mode',
     ['llama.cpp', 'lm-eval', 'speech'],
   ],
-  [
-    'repeat',
-    'repetitions,num-iters,n-repeat,runs,num-runs,iterations,rounds',
-    ['llama.cpp', 'vllm', 'speech'],
-  ],
   ['stride', 'ppl-stride,rolling-stride', ['llama.cpp', 'speech']],
   ['offline', 'local-files-only,hf-hub-offline', ['llama.cpp', 'transformers']],
 ];
@@ -702,6 +704,11 @@ const WITHOUT_COUNTERPART: readonly FlagRow[] = [
       'max-samples=,max-train-samples=,packed,dataset-packed=,neat-packing,mask-history,train-on-inputs,val-size=,' +
       'early-stopping-patience=',
     ['axolotl', 'llama-factory', 'torchtune'],
+  ],
+  [
+    '<none>@evaluate|generate|quick-test',
+    'dtype=,torch-dtype=,parallelize',
+    ['lm-eval', 'transformers'],
   ],
   [
     '<none>',
@@ -971,7 +978,7 @@ export const VERBS: readonly VerbRow[] = [
     ['fit'],
     'estimate,estimate-memory,memory,vram,serve,server,load,can-i-run,can-it-run,will-it-fit,memory-usage,deploy,speed,' +
       'throughput,requirements,text-generation-launcher,launch-server,trtllm-serve,api,api-server,how-many-gpus,' +
-      'fit-params,cost',
+      'fit-params,cost,bench serve',
     [
       ...([
         'accelerate',
@@ -1046,6 +1053,8 @@ export const PROGRAMS: ReadonlySet<string> = new Set([
 ]);
 
 /** Switches of programs that have another meaning here, and a name of the same meaning. */
-export const PROGRAM_SWITCHES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  'mlx-lm': { '-q': '--int4' },
+export const PROGRAM_SWITCHES: Readonly<
+  Record<string, Readonly<Record<string, { readonly name: string; readonly unless: string }>>>
+> = {
+  'mlx-lm': { '-q': { name: '--int4', unless: '--q-bits' } },
 };

@@ -45,9 +45,12 @@ function names(text: string): string[] {
 }
 
 /** Whether a meaning is the same flag under another name, with the same value. */
-export function isSpelling(given: string, { name, value, onlyFor, values }: FlagMeaning): boolean {
+export function isSpelling(
+  given: string,
+  { name, value, onlyFor, values, isPerSequence = false }: FlagMeaning,
+): boolean {
   const isArgument = name.startsWith('<');
-  const isSame = value === undefined && onlyFor === undefined && values === undefined;
+  const isSame = [value, onlyFor, values].every((each) => each === undefined) && !isPerSequence;
   const isLimit = /^(?:max|min)-/.test(name) && !/^(?:max|min)/i.test(given);
   const isOne = given.length > 1 && (isArgument || !CHOSEN.has(foldedName(given)));
   return name !== '' && name !== '<none>' && isSame && isOne && !isLimit;
@@ -244,7 +247,14 @@ export function verbLines(word: string, verb: VerbWords): string[][] {
     return filledLines(`${first} ${verbOf(next)}`, { ...verb, words });
   if (!isOfProgram) return filledLines(first, verb);
   const switches = PROGRAM_SWITCHES[first] ?? {};
-  const rest = { ...verb, words: words.map((each) => switches[each] ?? each) };
+  const rest = {
+    ...verb,
+    words: words.flatMap((each) => {
+      const meant = switches[each];
+      if (meant === undefined) return [each];
+      return words.includes(meant.unless) ? [] : [meant.name];
+    }),
+  };
   // A command can be one of ours that the program means otherwise.
   const own = filledLines(`${first} ${verbOf(next)}`, rest);
   if (own.length > 0) return own;

@@ -249,9 +249,9 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
   ],
   [
     'megatron',
-    'fit my.yaml --gpu h100 --gpus 8 --tensor-model-parallel-size 2 --sequence-parallel --micro-batch-size 1 --global-batch-size 64 --recompute-granularity full --for training',
+    'fit my.yaml --gpu h100 --gpus 8 --tensor-model-parallel-size 2 --sequence-parallel --micro-batch-size 1 --seq-length 128 --global-batch-size 64 --recompute-granularity full --for training',
     is(
-      'fit my.yaml --gpu h100 --gpus 8 --tensor-parallel 2 --sequence-parallel --micro-batch 1 --global-batch 64 --recompute full --for training',
+      'fit my.yaml --gpu h100 --gpus 8 --tensor-parallel 2 --sequence-parallel --micro-batch 1 --context 128 --global-batch 8192 --recompute full --for training',
     ),
   ],
   [
