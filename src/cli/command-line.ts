@@ -302,7 +302,10 @@ class CommandLine {
       meanings.sort((a, b) => Number(b.name === 'precision') - Number(a.name === 'precision'));
     }
     const found = meanings.map((meaning) => ({ meaning, lines: this.#meant(meaning, given) }));
-    const [only, ...others] = found.filter(({ lines }) => lines.length > 0);
+    // To leave a flag out is the last choice.
+    const [only, ...others] = found.filter(
+      ({ meaning: { name }, lines }) => lines.length > 0 && name !== '' && name !== '<none>',
+    );
     if (only && others.length === 0 && this.#meanings.isSpelling(given.name, only.meaning)) {
       return only.lines.map((line) => ({ ...line, isSpelling: !line.hasExample }));
     }

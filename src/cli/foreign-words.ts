@@ -194,7 +194,7 @@ const COUNTERPARTS: readonly FlagRow[] = [
   ],
   [
     'dtype',
-    'type,torch-dtype,data-type,outtype,out-type,quant,quantization,quantize,weight-dtype,load-in,precision,bits,dtypes,' +
+    'type,torch-dtype,data-type,outtype,out-type,quant,quantization,quantize,weight-dtype,load-in,precision,bits,d,dtypes,' +
       'quantization-bit,quant-type,model-dtype,quantization-method,weights-dtype,load-dtype,quantize-to,q-bits',
     [
       'llama.cpp',
@@ -742,7 +742,7 @@ const NOT_NEEDED: readonly FlagRow[] = [
       'display-prompt,no-display-prompt,seed=,threads=,t=,fit=on,fit=off',
     ['llama.cpp', 'koboldcpp'],
   ],
-  ['', 'identifier=,ttl=,estimate-only,exact,yes,y', ['lmstudio']],
+  ['', 'identifier=,ttl=,estimate-only,exact', ['lmstudio']],
   [
     '',
     'served-model-name=,tokenizer=,tokenizer-mode=,tokenizer-revision=,revision=,code-revision=,download-dir=,' +
@@ -844,9 +844,10 @@ const NOT_NEEDED: readonly FlagRow[] = [
       'decay-lr,out-dir=,compile,log-interval=,eval-interval=,eval-iters=,backend=,device=',
     ['nanogpt'],
   ],
+  ['@evaluate', 'batch-size=', ['lm-eval']],
   [
     '',
-    'batch-size=,cache-requests=,log-samples,s,include-path=,show-config,write-out,w,wandb-args=,hf-hub-log-args=,metadata=,confirm-run-unsafe-code,check-integrity,verbosity=,output-path=',
+    'cache-requests=,log-samples,s,include-path=,show-config,write-out,w,wandb-args=,hf-hub-log-args=,metadata=,confirm-run-unsafe-code,check-integrity,verbosity=,output-path=',
     ['lm-eval'],
   ],
   [

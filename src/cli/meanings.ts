@@ -259,7 +259,9 @@ export function verbLines(word: string, verb: VerbWords): string[][] {
   const own = filledLines(`${first} ${verbOf(next)}`, rest);
   if (own.length > 0) return own;
   const isKnown = isVerb(next) || isVerb(`${next} ${words[0]}`);
-  return isKnown ? verbLines(next, rest) : [[next, ...rest.words]];
+  if (isKnown) return verbLines(next, rest);
+  // A program can be a command, too: lm_eval.
+  return isVerb(word) ? filledLines(first, verb) : [[next, ...rest.words]];
 }
 
 function filledLines(name: string, verb: VerbWords): string[][] {

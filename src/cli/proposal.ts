@@ -1,5 +1,6 @@
 /** Proposed command lines. Each is read and checked as a line that the user types, and only then becomes text. */
 import { UserError, usageError } from '../base/errors.js';
+import { misspelled } from '../config/nearest.js';
 import { LineMistake, lineAdvice, type MeantLine } from './line-mistake.js';
 
 /** Reads a line of a command and checks it without running it. @throws UserError for a mistake. */
@@ -95,8 +96,9 @@ async function checked(line: MeantLine, search: Search): Promise<Corrected | und
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     if (!(error instanceof LineMistake)) {
-      // A key that the user may not have meant is not replaced by another one.
-      const next = line.isElsewhere ? undefined : lineMeant(error, line.words, ONE_OF_FLAGS);
+      const meant = lineMeant(error, line.words, ONE_OF_FLAGS);
+      // A key that the user may not have meant is not replaced by a different one.
+      const next = line.isElsewhere && !haveSimilarKeys(line, meant) ? undefined : meant;
       const mended = next && { ...line, words: next.words, isSpelling: false };
       const found = mended && (await checked(mended, search));
       (found === undefined ? search.further : search.mended).push(error);
@@ -122,6 +124,19 @@ async function checked(line: MeantLine, search: Search): Promise<Corrected | und
     }
     return undefined;
   }
+}
+
+/** Whether two lines differ in a key of the config, of which one has all the words of the other. */
+function haveSimilarKeys({ words }: MeantLine, other: MeantLine | undefined): boolean {
+  const at = words.findIndex((word, index) => word !== other?.words[index]);
+  const [before = [], after = []] = [words[at], other?.words[at]].map((word) =>
+    (/^model\.(\w+)=/.exec(word ?? '')?.[1] ?? '').split('_'),
+  );
+  const [short, long] = before.length < after.length ? [before, after] : [after, before];
+  return (
+    short.every((word) => long.includes(word)) ||
+    misspelled(before.join('_'), [after.join('_')], 2) !== undefined
+  );
 }
 
 /** One flag with its value, alone in a suggestion. */
