@@ -637,7 +637,7 @@ const WITHOUT_COUNTERPART: readonly FlagRow[] = [
   ],
   [
     '<none>',
-    'ngl,n-gpu-layers,gpu-layers,gpulayers,n-cpu-moe,ncmoe,cpu-moe,cmoe,n-cpu-ffn=,ncffn=,split-mode=,sm=,main-gpu=,mg=,' +
+    'gpu-offload=,ngl,n-gpu-layers,gpu-layers,gpulayers,n-cpu-moe,ncmoe,cpu-moe,cmoe,n-cpu-ffn=,ncffn=,split-mode=,sm=,main-gpu=,mg=,' +
       'tensor-split=,ts=,override-tensor=,ot=,kv-offload,no-kv-offload,nkvo,kvo,swa-full,mmproj=,mm=,rope-scaling=,' +
       'rope-freq-base=,rope-freq-scale=,yarn-ext-factor=,yarn-attn-factor=,yarn-beta-slow=,yarn-beta-fast=,keep=,' +
       'typical=,typical-p=,presence-penalty=,frequency-penalty=,dry-multiplier=,dry-base=,dry-allowed-length=,' +
@@ -1053,9 +1053,18 @@ export const PROGRAMS: ReadonlySet<string> = new Set([
   ],
 ]);
 
-/** Switches of programs that have another meaning here, and a name of the same meaning. */
-export const PROGRAM_SWITCHES: Readonly<
-  Record<string, Readonly<Record<string, { readonly name: string; readonly unless: string }>>>
-> = {
+/** A flag of a program that has another meaning here. */
+export interface ProgramFlag {
+  /** A name of the meaning that it has there. */
+  readonly name: string;
+  /** Flag that says the same with a value. */
+  readonly unless?: string;
+  /** Values with that meaning. */
+  readonly only?: RegExp;
+}
+
+export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, ProgramFlag>>>> = {
   'mlx-lm': { '-q': { name: '--int4', unless: '--q-bits' } },
+  // The share of a model on the GPU.
+  lms: { '--gpu': { name: '--gpu-offload', only: /^(?:max|auto|off|[01](?:\.\d+)?)$/ } },
 };

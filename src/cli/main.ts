@@ -93,6 +93,7 @@ async function readLine(words: string[], config: Config): Promise<readonly strin
     if (!isQuiet(words)) {
       process.stderr.write(`reading this as: ${pasteable(mended.spelled)}\n`);
     }
+    if (await showHelp([...mended.spelled], config)) return undefined;
     return readWords([...mended.spelled], config);
   }
 }
@@ -290,8 +291,10 @@ async function unknownCommand(
   });
   const advice = commandAdvice(text, rest);
   if (verbs.length > 0 || advice !== undefined) {
+    const isHelp = rest.length > 0 && rest.every((word) => /^(?:-h|--help)$/.test(word));
     const lines = verbs.map((meant) => ({
       words: meant,
+      isSpelling: isHelp,
       lead: `did you mean ${commandIn(meant, config)}?`,
     }));
     return new LineMistake(`expected a command, found ${quote(text)}`, lines, {

@@ -7,7 +7,7 @@ import {
   FLAGS,
   OF_A_STORE,
   OFF,
-  PROGRAM_SWITCHES,
+  PROGRAM_FLAGS,
   PROGRAMS,
   VALUES,
   VERBS,
@@ -246,13 +246,13 @@ export function verbLines(word: string, verb: VerbWords): string[][] {
   if (!isOfProgram && isVerb(`${word} ${next}`))
     return filledLines(`${first} ${verbOf(next)}`, { ...verb, words });
   if (!isOfProgram) return filledLines(first, verb);
-  const switches = PROGRAM_SWITCHES[first] ?? {};
+  const flags = PROGRAM_FLAGS[first] ?? {};
   const rest = {
     ...verb,
-    words: words.flatMap((each) => {
-      const meant = switches[each];
-      if (meant === undefined) return [each];
-      return words.includes(meant.unless) ? [] : [meant.name];
+    words: words.flatMap((each, at) => {
+      const meant = flags[each];
+      if (meant === undefined || meant.only?.test(words[at + 1] ?? '') === false) return [each];
+      return meant.unless && words.includes(meant.unless) ? [] : [meant.name];
     }),
   };
   // A command can be one of ours that the program means otherwise.

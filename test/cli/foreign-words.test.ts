@@ -53,7 +53,7 @@ const namesIn = (spellings: string): Name[] =>
   });
 
 /** The value of a condition in the table. */
-function valueOf(condition: string): string {
+function conditionValue(condition: string): string {
   if (!condition.startsWith('~')) return condition;
   const pattern = new RegExp(condition.slice(1), 'i');
   const value = MATCHING.find((each) => pattern.test(each));
@@ -102,7 +102,7 @@ function valuesFor([meaning]: FlagRow, { condition }: Name, command: DeclaredCom
   const [sized = ''] = meaning.split('@');
   const [flag = '', implied] = sized.split('=');
   const isArgument = flag.startsWith('<') && flag !== '<none>';
-  if (condition) return [isArgument ? `${condition}=file.pt` : valueOf(condition)];
+  if (condition) return [isArgument ? `${condition}=file.pt` : conditionValue(condition)];
   if (flag in VALUES_OF) return [...(VALUES_OF[flag] ?? [])];
   if (flag === '' || flag === '<none>') return condition === '' ? ['word'] : [];
   if (flag.startsWith('<')) return ['file.pt'];
