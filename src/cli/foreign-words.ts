@@ -39,7 +39,7 @@ export const SOURCES = {
   speech: 'said, and declared by no tool',
 } as const;
 
-export type Source = keyof typeof SOURCES;
+type Source = keyof typeof SOURCES;
 
 /**
  * A meaning, the names that have it, and where they are declared.
@@ -898,7 +898,7 @@ export const VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> 
 };
 
 /** Lines that a first word means, and the words. `$1` is an argument of theirs, and `$2.gguf` one that has this ending. */
-export type VerbRow = readonly [
+type VerbRow = readonly [
   lines: readonly string[],
   words: string,
   sources: readonly Source[],
@@ -1054,7 +1054,7 @@ export const PROGRAMS: ReadonlySet<string> = new Set([
 ]);
 
 /** A flag of a program that has another meaning here. */
-export interface ProgramFlag {
+interface ProgramFlag {
   /** A name of the meaning that it has there. */
   readonly name: string;
   /** Flag that says the same with a value. */
