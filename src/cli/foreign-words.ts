@@ -898,11 +898,7 @@ export const VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> 
 };
 
 /** Lines that a first word means, and the words. `$1` is an argument of theirs, and `$2.gguf` one that has this ending. */
-type VerbRow = readonly [
-  lines: readonly string[],
-  words: string,
-  sources: readonly Source[],
-];
+type VerbRow = readonly [lines: readonly string[], words: string, sources: readonly Source[]];
 
 /**
  * First words that people try, and the lines that they mean. Arguments without a place follow, and so do their flags. A
