@@ -5,6 +5,7 @@ import type { CommandName, SettingName } from '../base/text/setting.js';
 export const SETTING_FLAGS = {
   accumulation: 'accumulation',
   against: 'against',
+  accuracy: 'accuracy',
   align: 'align',
   answerEnd: 'answer-end',
   answerStart: 'answer-start',

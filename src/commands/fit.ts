@@ -19,11 +19,11 @@ import { details, modelFlags, sourceOf } from '../cli/flags/flags.js';
 import {
   hardwareFlags,
   hardwareOf,
-  ownHardware,
+  listedHardware,
   reservedBytes,
 } from '../cli/flags/hardware-flags.js';
 import { pasteable } from '../cli/line-mistake.js';
-import { quote } from '../config/quote.js';
+import { fitAccuracy } from '../estimate/fit/accuracy.js';
 import type { FitTableResult } from '../estimate/fit/fit-table.js';
 import { bestHardware, fitTable, tableSettingOf } from '../estimate/fit/fit-table.js';
 import type { FitResult } from '../estimate/fit/fits.js';
@@ -33,11 +33,11 @@ import { parallelismOf } from '../estimate/fit/parallelism/parallelism.js';
 import { PURPOSES } from '../estimate/fit/purpose.js';
 import { unmetRequirementsOf } from '../estimate/fit/remedies/remedies.js';
 import { batchingOf } from '../estimate/fit/serving/batching.js';
-import type { Hardware, HardwareList } from '../estimate/hardware/gpu.js';
+import type { HardwareList } from '../estimate/hardware/gpu.js';
 import { memoryOf } from '../estimate/hardware/gpu.js';
-import { entriesMatching, withKnownHardware } from '../estimate/hardware/gpus.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { countParameters } from '../model/budget/parameters.js';
+import { accuracyReport } from '../report/fit/fit-accuracy-report.js';
 import { fitListReport } from '../report/fit/fit-list-report.js';
 import { fitReport, hardwareReport } from '../report/fit/fit-report.js';
 import { fitTableReport } from '../report/fit/fit-table-report.js';
@@ -93,12 +93,16 @@ export default class Fit extends BaseCommand {
         'list the GPUs and machines with a name; a word selects, as in fit --list-gpus 4090',
       exclusive: NOT_LISTED,
     }),
+    accuracy: Flags.boolean({
+      description: 'show how near the estimates are to published runs',
+      exclusive: [...NOT_LISTED, 'hardware', 'list-gpus'],
+    }),
     ...hardwareFlags,
     ...fitFlags,
   };
 
   protected override checkFlags(flags: FlagsOf<typeof Fit>): void {
-    if (flags['list-gpus']) return;
+    if (flags['list-gpus'] || flags.accuracy) return;
     refuseContradictions(flags);
     if (!isHardware(flags)) refuseWithoutHardware(flags);
   }
@@ -108,6 +112,7 @@ export default class Fit extends BaseCommand {
     if (variants.length > 1) return this.#list(variants);
     const { args, flags } = await this.parse(Fit);
     refuseTokensAsFile(flags.output, this.argv);
+    if (flags.accuracy) return this.answer(flags, fitAccuracy(args.file), accuracyReport);
     if (flags['list-gpus']) {
       const known = await listedHardware(args.file, flags.hardware);
       const result: HardwareList = { schema: 'minimind/gpus@1', ...known };
@@ -223,24 +228,6 @@ const isHardware = (flags: FlagsOf<typeof Fit>): boolean =>
 
 const TOKEN_TIME_ALONE =
   '--token-time without --batch: a replica serves one request at a time. Add --batch for a time measured with more.';
-
-/** Hardware whose name or title has the words of `pattern`. */
-async function listedHardware(
-  pattern: string | undefined,
-  file: string | undefined,
-): Promise<Hardware> {
-  const { gpus, machines } = withKnownHardware(await ownHardware(file));
-  if (pattern === undefined) return { gpus, machines };
-  const known = {
-    gpus: entriesMatching(pattern, gpus),
-    machines: entriesMatching(pattern, machines),
-  };
-  if (known.gpus.length + known.machines.length > 0) return known;
-  throw usageError(
-    `--list-gpus: found no GPU or machine like ${quote(pattern)}`,
-    'minimind fit --list-gpus lists all',
-  );
-}
 
 /** @throws UserError for a number as the file of `--output`: output tokens are meant. */
 function refuseTokensAsFile(output: string | undefined, words: readonly string[]): void {

@@ -8,6 +8,7 @@
 export const SETTINGS = {
   accumulation: 'steps whose gradients are added before an update',
   against: 'a second model to compare with',
+  accuracy: 'whether fit shows how near it is to published runs',
   align: 'divisor of the feed-forward width',
   answerEnd: 'text after an answer',
   answerStart: 'text before an answer',

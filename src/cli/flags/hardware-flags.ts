@@ -7,7 +7,12 @@ import { quote } from '../../config/quote.js';
 import { readDocument } from '../../config/read.js';
 import type { Cluster, Hardware } from '../../estimate/hardware/gpu.js';
 import { withReserved } from '../../estimate/hardware/gpu.js';
-import { clusterNamed, splitCount } from '../../estimate/hardware/gpus.js';
+import {
+  clusterNamed,
+  entriesMatching,
+  splitCount,
+  withKnownHardware,
+} from '../../estimate/hardware/gpus.js';
 import { hardwareOfDocument, onlyGpu } from '../../estimate/hardware/hardware-file.js';
 import type { MachineProfile } from '../../estimate/hardware/machine-profile.js';
 import { gpuOfProfile } from '../../estimate/hardware/machine-profile.js';
@@ -157,4 +162,22 @@ async function thisMachine(flags: HardwareFlags): Promise<SelectedHardware> {
   });
   const gpu = gpuOfProfile(profile, process.availableMemory());
   return { gpu, gpus: gpuCount(flags.gpus ?? 1), network: null, profile };
+}
+
+/** Hardware whose name or title has the words of `pattern`. */
+export async function listedHardware(
+  pattern: string | undefined,
+  file: string | undefined,
+): Promise<Hardware> {
+  const { gpus, machines } = withKnownHardware(await ownHardware(file));
+  if (pattern === undefined) return { gpus, machines };
+  const known = {
+    gpus: entriesMatching(pattern, gpus),
+    machines: entriesMatching(pattern, machines),
+  };
+  if (known.gpus.length + known.machines.length > 0) return known;
+  throw usageError(
+    `--list-gpus: found no GPU or machine like ${quote(pattern)}`,
+    'minimind fit --list-gpus lists all',
+  );
 }

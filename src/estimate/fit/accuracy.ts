@@ -1,5 +1,9 @@
 /** How near the estimates of fit are to published runs, by group. */
 
+import { usageError } from '../../base/errors.js';
+import { setting } from '../../base/text/setting.js';
+import { ACCURACY } from './accuracy-data.js';
+
 /** Estimates of a group of runs compared with their published figures. */
 export interface AccuracyOfGroup {
   /** Group of the runs, as in docs/fit-accuracy.md. */
@@ -16,12 +20,21 @@ export interface AccuracyOfGroup {
   readonly inside: number;
   /** Upper end of the range divided by the lower end, at the median. @real */
   readonly width: number;
-  /** Runs that did not give the constants. @count */
-  readonly checkedRuns: number;
-  /** Median quotient of these runs; null without any. @real */
-  readonly checkedMedian: number | null;
-  /** Share of these runs that lie in the shown range; null without any. @real */
-  readonly checkedInside: number | null;
   /** Median quotient of the rule of thumb for the same runs; null where there is none. @real */
   readonly rule: number | null;
+}
+
+export interface FitAccuracy {
+  readonly schema: 'minimind/fit-accuracy@1';
+  /** Groups of published runs. @minItems 1 */
+  readonly groups: readonly AccuracyOfGroup[];
+}
+
+/** @throws UserError for a model: the runs are of many. */
+export function fitAccuracy(model: string | undefined): FitAccuracy {
+  if (model === undefined) return { schema: 'minimind/fit-accuracy@1', groups: ACCURACY };
+  throw usageError(
+    `${setting('accuracy')} is about published runs, and takes no model`,
+    `leave ${model} out`,
+  );
 }

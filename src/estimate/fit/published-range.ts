@@ -15,8 +15,7 @@ interface PublishedSpread {
 }
 
 /**
- * One half of the runs, chosen by a hash of their sources, gave the constants; the ends hold nine of ten runs of both
- * halves (`npm run fit:accuracy`).
+ * The ends hold at least nine of ten of the runs that also gave the constants (`npm run fit:accuracy`).
  */
 export const PUBLISHED_SPREADS = {
   'decode-hbm': { title: 'decoding on cards with HBM', lower: 0.79, upper: 1.3, runs: 38 },

@@ -2,8 +2,7 @@
  * Shares that a server reaches with many requests, fitted to published throughput. A step of a server has thousands of
  * tokens, so its products reach more of the peak than a single prompt.
  *
- * Fitted on 12 rows and checked on 13 others (TensorRT-LLM, perf-overview.md, v1.0; MLPerf Inference 5.1, offline), one
- * row in two by a hash of its name.
+ * Fitted on 25 runs (TensorRT-LLM, perf-overview.md, v1.0; MLPerf Inference 5.1, offline). None of them was held back.
  */
 import type { Gpu, PeakDtype } from '../../../hardware/gpu.js';
 import { isNarrow } from '../../../hardware/gpu.js';
