@@ -1,4 +1,5 @@
 /** Reads a command line against the declared arguments and flags of its command, before the command library does. */
+import fs from 'node:fs';
 import type { Command } from '@oclif/core/command';
 import { usageError } from '../base/errors.js';
 import { counted, joined } from '../base/text/words.js';
@@ -270,16 +271,30 @@ class CommandLine {
       message,
       lines,
       this.#meanings.flagAdvice(name) ??
+        this.#meantFlag(name) ??
         (owners.length > 0
           ? `${some} ${owners.length > 1 ? 'have' : 'has'} a flag of this name`
           : `minimind ${this.#name} --help lists its flags`),
     );
   }
 
+  /** The flag that a name of another tool means, for a value of another kind. */
+  #meantFlag(name: string): string | undefined {
+    const [flag] = this.#meanings
+      .flagMeanings(name, this.#command.id)
+      .flatMap(({ name: own, value }) => {
+        const found = value === undefined ? this.#command.flags[own] : undefined;
+        return found === undefined || found.hidden ? [] : [found];
+      });
+    return (
+      flag && `the flag is --${flag.name}${flag.type === 'option' ? ` ${exampleOf(flag)}` : ''}`
+    );
+  }
+
   /** Lines with the meanings of a flag's name in other tools. The only one that keeps its value is a matter of spelling. */
   #meantLines(given: GivenFlag): MeantLine[] {
     const meanings = this.#meanings
-      .flagMeanings(given.name)
+      .flagMeanings(given.name, this.#command.id)
       .filter(({ name }) => name !== given.name || `--${name}` !== given.written);
     // bf16 is a type of the weights in serving, and of the arithmetic in training.
     const isTraining = this.words.some((word) => OF_TRAINING.test(word));
@@ -287,7 +302,10 @@ class CommandLine {
       meanings.sort((a, b) => Number(b.name === 'precision') - Number(a.name === 'precision'));
     }
     const found = meanings.map((meaning) => ({ meaning, lines: this.#meant(meaning, given) }));
-    const [only, ...others] = found.filter(({ lines }) => lines.length > 0);
+    // To leave a flag out is the last choice.
+    const [only, ...others] = found.filter(
+      ({ meaning: { name }, lines }) => lines.length > 0 && name !== '' && name !== '<none>',
+    );
     if (only && others.length === 0 && this.#meanings.isSpelling(given.name, only.meaning)) {
       return only.lines.map((line) => ({ ...line, isSpelling: !line.hasExample }));
     }
@@ -301,10 +319,16 @@ class CommandLine {
     const next = this.#isValueMissing(given.at + 1) ? undefined : following;
     const found = given.value ?? next;
     const length = found !== undefined && given.value === undefined ? 2 : 1;
+    const isLeftOut = name === '' || name === '<none>';
     if (onlyFor !== undefined) {
       // `--model_args pretrained=FILE` is `--pretrained FILE`.
       const [key = '', value] = found?.split(/=(.*)/s) ?? [];
-      if (foldedName(key) !== foldedName(onlyFor) || value?.includes(',')) return [];
+      const isMeant =
+        typeof onlyFor === 'string'
+          ? foldedName(key) === foldedName(onlyFor)
+          : onlyFor.test(found ?? '');
+      if (!isMeant || (typeof onlyFor === 'string' && value?.includes(','))) return [];
+      if (isLeftOut) return [this.#without(given, name, length)];
       if (value !== undefined && name.startsWith('<')) {
         return this.#asArgument(name.slice(1, -1), value, given.at, length);
       }
@@ -313,24 +337,22 @@ class CommandLine {
       return [{ ...this.#corrected(given.at, words, length), lead: `did you mean --${name}?` }];
     }
     const own = found === undefined ? undefined : (values?.[found.toLowerCase()] ?? found);
+    if (name === '<hub>') return this.#asHubModel(own, given.at, length);
+    if (name === '<each>') return this.#spread(found, given.at, length);
     if (name === '<shown>') {
       const isShown = this.#command.id === 'profile' && found === undefined;
       const lead = 'the answer shows it without a flag:';
       return isShown ? [{ ...this.#corrected(given.at, []), lead }] : [];
     }
-    if (name === '' || name === '<none>' || own === '') {
+    if (isLeftOut || own === '') {
       const isValue =
         found !== undefined &&
-        (given.value !== undefined || /^(?:-?[\d.]+|true|false|auto|all)$/i.test(found));
-      const words = [given.written, ...(isValue ? [found] : [])].join(' ');
-      const reason = name === '<none>' && own !== '' ? 'has no counterpart here' : 'is not needed';
-      return [
-        {
-          ...this.#corrected(given.at, [], isValue ? length : 1),
-          leftOut: [`${words} ${reason}`],
-        },
-      ];
+        (given.value !== undefined ||
+          meaning.hasValue ||
+          /^(?:-?[\d.]+|true|false|on|off|auto|all)$/i.test(found));
+      return [this.#without(given, own === '' ? '' : name, isValue ? length : 1)];
     }
+    if (meaning.isPerSequence) return this.#perToken(name, own, given.at, length);
     if (name.startsWith('<')) return this.#asArgument(name.slice(1, -1), own, given.at, length);
     const flag = this.#command.flags[name];
     if (flag === undefined || flag.hidden) return [];
@@ -356,7 +378,66 @@ class CommandLine {
       return [{ ...this.#corrected(given.at, [`--${name}`, example]), lead, hasExample: true }];
     }
     const value = this.#accepted(flag, own);
-    return value === undefined ? [] : line([`--${name}`, value], length);
+    const gpus = name === 'gpu' && value !== undefined ? [value] : [];
+    return value === undefined
+      ? []
+      : line([`--${name}`, value], length).map((each) => ({ ...each, gpus }));
+  }
+
+  /** The line without a flag of another tool and its value, and the reason. */
+  #without({ at, written, value }: GivenFlag, meaning: string, length: number): MeantLine {
+    const words = [
+      written,
+      ...(value === undefined ? this.words.slice(at + 1, at + length) : [value]),
+    ];
+    const reason = meaning === '<none>' ? 'has no counterpart here' : 'is not needed';
+    return { ...this.#corrected(at, [], length), leftOut: [`${words.join(' ')} ${reason}`] };
+  }
+
+  /** The line with `-hf ORG/NAME:Q8_0` as a model of the hub, and its type. */
+  #asHubModel(value: string | undefined, at: number, length: number): MeantLine[] {
+    const [, repository, type] = /^([\w.-]+\/[\w.-]+)(?::(\w+))?$/.exec(value ?? '') ?? [];
+    if (repository === undefined) return [];
+    const hasType = Object.hasOwn(this.#command.flags, 'dtype') && !this.#given.has('dtype');
+    if (type !== undefined && !hasType) return [];
+    const typed = type === undefined ? [] : ['--dtype', type];
+    const [line] = this.#asArgument('model', `hf:${repository}`, at, length);
+    return line === undefined ? [] : [{ ...line, words: [...line.words, ...typed] }];
+  }
+
+  /** The line with `--model_args a=1,b=2` as `--a 1 --b 2`. */
+  #spread(found: string | undefined, at: number, length: number): MeantLine[] {
+    const pairs = found?.split(',').map((each) => each.split(/=(.*)/s)) ?? [];
+    if (pairs.length === 0 || pairs.some(([, value]) => !value)) return [];
+    const words = pairs.flatMap(([key = '', value = '']) => [`--${key}`, value]);
+    const line = this.#corrected(at, words, length);
+    const [kind] = this.#arguments;
+    // In `--model hf --model_args pretrained=FILE`, hf is a kind of model.
+    if (kind === undefined || !pairs.some(([key]) => key === 'pretrained')) return [line];
+    const place = line.words.indexOf(kind.word, this.#name.split(' ').length);
+    return [
+      { words: line.words.toSpliced(place, 1), leftOut: [`--model ${kind.word} is not needed`] },
+    ];
+  }
+
+  /** The line with a number of sequences in tokens, for a line with the tokens of a sequence. */
+  #perToken(name: string, own: string | undefined, at: number, length: number): MeantLine[] {
+    const context = this.#contextGiven();
+    const tokens = Number(own) * Number(context);
+    if (!Object.hasOwn(this.#command.flags, name) || !(tokens > 0)) return [];
+    const lead = `--${name} counts tokens, ${own} × ${context}:`;
+    return [{ ...this.#corrected(at, [`--${name}`, String(tokens)], length), lead }];
+  }
+
+  /** The tokens of a sequence in the line, by any name of the flag. */
+  #contextGiven(): string | undefined {
+    for (const [at, word] of this.words.entries()) {
+      const [, name, inline] = /^--?([a-z][\w.-]*)(?:=(.*))?$/i.exec(word) ?? [];
+      if (name === undefined) continue;
+      const [first] = this.#meanings.flagMeanings(name, this.#command.id);
+      if (name === 'context' || first?.name === 'context') return inline ?? this.words[at + 1];
+    }
+    return undefined;
   }
 
   /** The line with the value of `--model FILE` as an argument. */
@@ -399,7 +480,9 @@ class CommandLine {
       ...(own === undefined ? [] : this.#meant({ name: own }, given)),
       ...(others === undefined
         ? []
-        : this.#meanings.flagMeanings(others).flatMap((each) => this.#meant(each, given))),
+        : this.#meanings
+            .flagMeanings(others, this.#command.id)
+            .flatMap((each) => this.#meant(each, given))),
     ];
   }
 
@@ -426,10 +509,13 @@ class CommandLine {
   /** The same line for another command that answers about a model and has the flag. */
   #ofOtherCommands(name: string): MeantLine[] {
     if (!ABOUT_A_MODEL.includes(this.#command.id)) return [];
-    const names = [name, ...this.#meanings.flagMeanings(name).map((meaning) => meaning.name)];
+    const namesIn = (id: string) => [
+      name,
+      ...this.#meanings.flagMeanings(name, id).map((meaning) => meaning.name),
+    ];
     return this.#others
       .filter(({ id }) => ABOUT_A_MODEL.includes(id) && id !== this.#command.id)
-      .filter(({ flags }) => names.some((each) => Object.hasOwn(flags, each)))
+      .filter(({ id, flags }) => namesIn(id).some((each) => Object.hasOwn(flags, each)))
       .map(({ id }) => ({
         words: [id, ...this.words],
         lead: `minimind ${id} has this flag:`,
@@ -530,10 +616,17 @@ class CommandLine {
     }
     const extra = this.#arguments[declared.length];
     if (this.#command.strict === false || extra === undefined) return;
+    // Overrides as in Hydra: batch_size=4.
+    const isOverride = /^\+{0,2}[a-z][\w.]*=./i.test(extra.word) && !fs.existsSync(extra.word);
+    const override = `--${extra.word.replace(/^\+/g, '')}`;
     const most = ['no argument', 'one argument'][declared.length] ?? `${declared.length} arguments`;
     throw this.#mistake(
       `minimind ${this.#name}: expected ${most}, found ${quote(extra.word)} as well`,
-      [...this.#asFlag(extra), { ...this.#corrected(extra.at, []), isShorter: true }],
+      [
+        ...(isOverride ? [{ ...this.#corrected(extra.at, [override]), isSpelling: true }] : []),
+        ...this.#asFlag(extra),
+        { ...this.#corrected(extra.at, []), isShorter: true },
+      ],
       this.#example,
     );
   }

@@ -93,6 +93,7 @@ async function readLine(words: string[], config: Config): Promise<readonly strin
     if (!isQuiet(words)) {
       process.stderr.write(`reading this as: ${pasteable(mended.spelled)}\n`);
     }
+    if (await showHelp([...mended.spelled], config)) return undefined;
     return readWords([...mended.spelled], config);
   }
 }
@@ -272,14 +273,14 @@ async function unknownCommand(
   words: readonly string[],
   config: Config,
 ): Promise<UserError> {
-  const { commandAdvice, isProgram, isVerb, nearestCommand, verbLines } = await import(
-    './meanings.js'
-  );
+  const { commandAdvice, isProgram, isVerb, nearestCommand, programWords, verbLines } =
+    await import('./meanings.js');
   const { scriptError, scriptIn } = await import('./scripts.js');
-  const text = written.join(' ');
-  const script = isVerb(text) || isProgram(words) ? undefined : scriptIn(words);
+  const typed = written.length > 1 ? words : programWords(words);
+  const text = typed === words ? written.join(' ') : (typed[0] ?? '');
+  const script = isVerb(text) || isProgram(typed) ? undefined : scriptIn(words);
   if (script !== undefined) return scriptError('a command', script);
-  const rest = words.slice(written.length);
+  const rest = typed.slice(written.length);
   const isFlag = text.startsWith('-');
   const topics = config.topics.map(({ name }) => name);
   const ids = [...config.commandIDs, ...topics].map((id) => id.replaceAll(':', ' '));
@@ -290,8 +291,10 @@ async function unknownCommand(
   });
   const advice = commandAdvice(text, rest);
   if (verbs.length > 0 || advice !== undefined) {
+    const isHelp = rest.length > 0 && rest.every((word) => /^(?:-h|--help)$/.test(word));
     const lines = verbs.map((meant) => ({
       words: meant,
+      isSpelling: isHelp,
       lead: `did you mean ${commandIn(meant, config)}?`,
     }));
     return new LineMistake(`expected a command, found ${quote(text)}`, lines, {

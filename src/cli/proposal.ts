@@ -1,5 +1,6 @@
 /** Proposed command lines. Each is read and checked as a line that the user types, and only then becomes text. */
 import { UserError, usageError } from '../base/errors.js';
+import { misspelled } from '../config/nearest.js';
 import { LineMistake, lineAdvice, type MeantLine } from './line-mistake.js';
 
 /** Reads a line of a command and checks it without running it. @throws UserError for a mistake. */
@@ -95,7 +96,9 @@ async function checked(line: MeantLine, search: Search): Promise<Corrected | und
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     if (!(error instanceof LineMistake)) {
-      const next = lineMeant(error, line.words, ONE_OF_FLAGS);
+      const meant = lineMeant(error, line.words, ONE_OF_FLAGS);
+      // A key that the user may not have meant is not replaced by a different one.
+      const next = line.isElsewhere && !haveSimilarKeys(line, meant) ? undefined : meant;
       const mended = next && { ...line, words: next.words, isSpelling: false };
       const found = mended && (await checked(mended, search));
       (found === undefined ? search.further : search.mended).push(error);
@@ -111,6 +114,7 @@ async function checked(line: MeantLine, search: Search): Promise<Corrected | und
         {
           words: next.words,
           isShorter: line.isShorter ?? false,
+          isElsewhere: (line.isElsewhere || next.isElsewhere) ?? false,
           isSpelling: (line.isSpelling && next.isSpelling) ?? false,
           ...joinedNotes(line, next),
         },
@@ -122,6 +126,19 @@ async function checked(line: MeantLine, search: Search): Promise<Corrected | und
   }
 }
 
+/** Whether two lines differ in a key of the config, of which one has all the words of the other. */
+function haveSimilarKeys({ words }: MeantLine, other: MeantLine | undefined): boolean {
+  const at = words.findIndex((word, index) => word !== other?.words[index]);
+  const [before = [], after = []] = [words[at], other?.words[at]].map((word) =>
+    (/^model\.(\w+)=/.exec(word ?? '')?.[1] ?? '').split('_'),
+  );
+  const [short, long] = before.length < after.length ? [before, after] : [after, before];
+  return (
+    short.every((word) => long.includes(word)) ||
+    misspelled(before.join('_'), [after.join('_')], 2) !== undefined
+  );
+}
+
 /** One flag with its value, alone in a suggestion. */
 const ONE_FLAG = /^(?:write|add) (--[a-z][\w-]*)(?: (\S+))?$/;
 
@@ -130,7 +147,8 @@ const ONE_OF_FLAGS =
   /^(?:write|add)(?: it as in)? (--[a-z][\w-]*)(?: (?!and\b|[A-Z]+\b)(\S+?))?(?:,? or\b.*)?$/;
 
 /** `did you mean h100?`, and the word that it replaces, at the end of a message. */
-const MEANT = /^did you mean "?([^"?]+)"?\?$|^write (hf:[^\s,]+)(?:, or download it: .*)?$/;
+const MEANT =
+  /^did you mean "?([^"?]+)"?\?$|^write (hf:[^\s,]+)(?:, or download it: .*)?$|^write (\S+) with (--dtype) (\S+)$/;
 
 const FOUND = /(?:found|unknown|like)\b.* "([^"]+)"$/;
 
@@ -172,8 +190,9 @@ function lineMeant(
 ): MeantLine | undefined {
   const [problem] = error.problems.length === 1 ? error.problems : [];
   const { suggestion = '', message } = problem ?? error;
-  const [, close, model] = MEANT.exec(suggestion) ?? [];
-  const meant = replacedWord(words, close ?? model, FOUND.exec(message)?.[1]);
+  const [, close, model, typed, typeFlag, type] = MEANT.exec(suggestion) ?? [];
+  const meant = replacedWord(words, close ?? model ?? typed, FOUND.exec(message)?.[1]);
+  if (meant && typeFlag) return { words: withFlag(meant, typeFlag, type) };
   if (meant) return { words: meant, ...(close && { lead: suggestion.replaceAll('"', '') }) };
   const [, flag, value] = oneFlag.exec(suggestion) ?? [];
   if (flag === undefined) return undefined;

@@ -21,7 +21,7 @@ import { nearestWithDigits } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
 import { FAMILY_NAMES } from '../../model/architecture/families.js';
 import { presetsOf } from '../../model/architecture/presets.js';
-import { hubRepository, presetOfPublished } from './published-models.js';
+import { hubRepository, presetOfPublished, withoutType } from './published-models.js';
 
 const INDEX_NAME = /\.index\.json$/i;
 const CONFIG_NAME = /\.(?:ya?ml|json)$/i;
@@ -260,6 +260,13 @@ function presetNamed(name: string): string | undefined {
 /** Advice for a name that is not a preset, such as that of a family. */
 export function presetAdvice(name: string): string {
   const folded = name.toLowerCase();
+  const bare = withoutType(name);
+  if (bare.type !== undefined) {
+    const own = presetNamed(bare.name);
+    const published = own ?? hubRepository(bare.name);
+    const model = own ?? `hf:${published}`;
+    if (published !== undefined) return `write ${model} with --dtype ${bare.type}`;
+  }
   const repository = hubRepository(name);
   const hub = repository === undefined ? '' : `hf:${repository}`;
   const family = FAMILY_NAMES.find((each) => each === folded);
