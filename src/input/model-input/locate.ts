@@ -7,7 +7,7 @@ import { ADAPTER_CONFIG, configIn, isAdapterFolder } from '../../base/files/conf
 import { packagePath } from '../../base/files/file-system.js';
 import { fileNamesIn, mountedPath, pathKind } from '../../base/files/mounted.js';
 import { hubSuggestion } from '../../base/text/hub-names.js';
-import { commandText } from '../../base/text/setting.js';
+import { commandText, setting } from '../../base/text/setting.js';
 import type { Listing } from '../../checkpoint/checkpoint.js';
 import {
   FILE_FORMATS,
@@ -265,7 +265,7 @@ export function presetAdvice(name: string): string {
     const own = presetNamed(bare.name);
     const published = own ?? hubRepository(bare.name);
     const model = own ?? `hf:${published}`;
-    if (published !== undefined) return `write ${model} with --dtype ${bare.type}`;
+    if (published !== undefined) return `write ${model} with ${setting('dtype', bare.type)}`;
   }
   const repository = hubRepository(name);
   const hub = repository === undefined ? '' : `hf:${repository}`;
