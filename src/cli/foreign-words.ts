@@ -734,7 +734,7 @@ const NOT_NEEDED: readonly FlagRow[] = [
     '',
     'host=,port=,alias=,api-key=,api-key-file=,chat-template=,chat-template-file=,chat-template-kwargs=,jinja,no-jinja,' +
       'reasoning-format=,reasoning-budget=,reasoning=,metrics,props,slots,no-slots,slot-save-path=,timeout=,mlock,mmap,' +
-      'no-mmap,use-mmap,use-mlock,numa=,prio=,poll=,cont-batching,cb,no-cont-batching,nocb,no-warmup,warmup,perf,no-perf,' +
+      'no-mmap,use-mmap,use-mlock,numa=,prio=,poll=,cont-batching,cb,no-cont-batching,nocb,no-warmup,perf,no-perf,' +
       'log-file=,log-verbosity=,verbosity=,lv=,log-prefix,log-timestamps,hf-token=,hft=,threads-batch=,tb=,threads-http=,' +
       'webui,no-webui,kv-unified,kvu,check-tensors,special,sp,single-turn,st,no-cnv,no-conversation,escape,no-escape,' +
       'simple-io,cpu-mask=,cpu-range=,cpu-strict=,load-mode=,lm=,repack,no-repack,no-host,usecublas,usevulkan,' +
