@@ -7,7 +7,7 @@ import { ADAPTER_CONFIG, configIn, isAdapterFolder } from '../../base/files/conf
 import { packagePath } from '../../base/files/file-system.js';
 import { fileNamesIn, mountedPath, pathKind } from '../../base/files/mounted.js';
 import { hubSuggestion } from '../../base/text/hub-names.js';
-import { commandText, setting } from '../../base/text/setting.js';
+import { commandText } from '../../base/text/setting.js';
 import type { Listing } from '../../checkpoint/checkpoint.js';
 import {
   FILE_FORMATS,
@@ -265,7 +265,10 @@ export function presetAdvice(name: string): string {
     const own = presetNamed(bare.name);
     const published = own ?? hubRepository(bare.name);
     const model = own ?? `hf:${published}`;
-    if (published !== undefined) return `write ${model} with ${setting('dtype', bare.type)}`;
+    if (published !== undefined) {
+      const typed = commandText('fit', [model], { dtype: bare.type });
+      return `write ${model}, or for weights of that type ${typed}`;
+    }
   }
   const repository = hubRepository(name);
   const hub = repository === undefined ? '' : `hf:${repository}`;
