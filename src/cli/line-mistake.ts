@@ -12,7 +12,7 @@ export interface MeantLine {
   readonly words: readonly string[];
   /** Text before it: `did you mean --context?` */
   readonly lead?: string;
-  /** What it leaves out, with the reason: `--port 8000 is not needed`. */
+  /** Words of the user that are left out, with the reason: `--port 8000 is not needed`. */
   readonly leftOut?: readonly string[];
   /** Whether it lacks a part that the user wrote. Such a line is the last choice. */
   readonly isShorter?: boolean;

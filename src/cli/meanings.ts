@@ -2,16 +2,8 @@
 import { downloadLine } from '../base/text/hub-names.js';
 import { misspelled } from '../config/nearest.js';
 import { hubRepository } from '../input/model-input/published-models.js';
-import {
-  DOWNLOADS,
-  FLAGS,
-  OF_A_STORE,
-  OFF,
-  PROGRAM_FLAGS,
-  PROGRAMS,
-  VALUES,
-  VERBS,
-} from './foreign-words.js';
+import { DOWNLOADS, OF_A_STORE, PROGRAM_FLAGS, PROGRAMS, VERBS } from './foreign-commands.js';
+import { FLAGS, OFF, VALUES } from './foreign-flags.js';
 import { foldedName } from './spellings.js';
 
 /** Advice for flags without a meaning here. */

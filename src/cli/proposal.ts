@@ -148,7 +148,7 @@ const ONE_OF_FLAGS =
 
 /** `did you mean h100?`, and the word that it replaces, at the end of a message. */
 const MEANT =
-  /^did you mean "?([^"?]+)"?\?$|^write (hf:[^\s,]+)(?:, or download it: .*)?$|^write (\S+) with (--dtype) (\S+)$/;
+  /^did you mean "?([^"?]+)"?\?$|^write (hf:[^\s,]+)(?:, or download it: .*)?$|^write (\S+), or for weights of that type minimind fit \S+ (--dtype) (\S+)$/;
 
 const FOUND = /(?:found|unknown|like)\b.* "([^"]+)"$/;
 

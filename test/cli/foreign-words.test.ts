@@ -2,7 +2,8 @@ import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { type DeclaredCommand, readCommandLine } from '../../src/cli/command-line.js';
 import { exampleOf } from '../../src/cli/flag-example.js';
-import { FLAGS, type FlagRow, OF_A_STORE, SOURCES, VERBS } from '../../src/cli/foreign-words.js';
+import { OF_A_STORE, VERBS } from '../../src/cli/foreign-commands.js';
+import { FLAGS, type FlagRow, SOURCES } from '../../src/cli/foreign-flags.js';
 import { LineMistake, type MeantLine } from '../../src/cli/line-mistake.js';
 import * as meanings from '../../src/cli/meanings.js';
 import { foldedName } from '../../src/cli/spellings.js';
@@ -157,7 +158,7 @@ function isChoice(meaning: string): boolean {
   return value === undefined || options.some((each) => each === undefined || each.includes(value));
 }
 
-/** What is wrong with a name of a row; undefined for one that is understood. */
+/** The fault of a name in a row; undefined for one that is understood. */
 function fault(row: FlagRow, name: Name): string | undefined {
   const [meaning] = row;
   if (!isChoice(meaning)) return undefined;

@@ -100,7 +100,7 @@ export function openShards(path: string, options: CheckpointOptions): OpenedFile
 /** Tensors of a checkpoint whose shards have fewer bytes than `SMALL_FILE` together. */
 const MAX_TENSORS = 50_000;
 
-/** @throws UserError if small shards have so many tensors that most of them must be empty. */
+/** @throws UserError if small shards have more tensors than `MAX_TENSORS`. */
 function checkTensorCount(
   { path, weightMap }: ShardIndex,
   places: ReadonlyMap<string, string>,

@@ -265,7 +265,10 @@ export function presetAdvice(name: string): string {
     const own = presetNamed(bare.name);
     const published = own ?? hubRepository(bare.name);
     const model = own ?? `hf:${published}`;
-    if (published !== undefined) return `write ${model} with --dtype ${bare.type}`;
+    if (published !== undefined) {
+      const typed = commandText('fit', [model], { dtype: bare.type });
+      return `write ${model}, or for weights of that type ${typed}`;
+    }
   }
   const repository = hubRepository(name);
   const hub = repository === undefined ? '' : `hf:${repository}`;

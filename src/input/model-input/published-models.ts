@@ -25,7 +25,7 @@ const PRESET_REPOSITORIES: Readonly<Record<string, readonly string[]>> = {
   'qwen3_next/qwen3-next-80b-a3b': ['Qwen/Qwen3-Next-80B-A3B-Instruct'],
 };
 
-/** What people call a preset, in addition to its name and those of its repositories. */
+/** Spoken names of presets, in addition to their own and those of their repositories. */
 const SPOKEN_NAMES: Readonly<Record<string, readonly string[]>> = {
   'gpt2/gpt2': ['gpt2-small', 'gpt2-124m', 'gpt2-117m'],
 };

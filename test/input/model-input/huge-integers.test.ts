@@ -16,10 +16,14 @@ for (const name of fs.readdirSync(inPackage('fixtures/hf'))) {
   if (!configs.has(config.model_type)) configs.set(config.model_type, config);
 }
 
-const hugeConfigs = (config: Config) =>
-  Object.entries(config)
-    .filter(([, value]) => Number.isInteger(value))
-    .flatMap(([key]) => [2 ** 31, 1e15].map((huge) => ({ ...config, [key]: huge })));
+/** Configs with one huge number, and with nothing but huge numbers. */
+function hugeConfigs(config: Config): Config[] {
+  const keys = Object.keys(config).filter((key) => Number.isInteger(config[key]));
+  return [2 ** 31, 1e15].flatMap((huge) => [
+    ...keys.map((key) => ({ ...config, [key]: huge })),
+    { ...config, ...Object.fromEntries(keys.map((key) => [key, huge])) },
+  ]);
+}
 
 /** Far more than each takes: a few milliseconds. */
 const MOST_SECONDS = 10;

@@ -84,8 +84,10 @@ const chunkRules = defineRules<{ readonly model: Llama4 }>([
     reads: ['model.attention_chunk_size', 'model.layer_types', 'model.no_rope_layers'],
     check: ({ model }) => {
       // More layers are refused when the model is built.
-      const layers = Math.min(model.num_hidden_layers, MAX_LAYERS);
-      const chunked = Array.from({ length: layers }, (_, index) => isChunked(model, index));
+      if (model.num_hidden_layers > MAX_LAYERS) return undefined;
+      const chunked = Array.from({ length: model.num_hidden_layers }, (_, index) =>
+        isChunked(model, index),
+      );
       return model.attention_chunk_size === null && chunked.includes(true)
         ? {
             message: 'layers attend to chunks, but attention_chunk_size is null',

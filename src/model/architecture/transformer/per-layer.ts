@@ -12,7 +12,7 @@ import type {
   PerLayerBranch,
   PerLayerInputs,
 } from '../layer.js';
-import { param } from '../param.js';
+import { MAX_LAYERS, param } from '../param.js';
 import { rotaryByKind } from './decoder-parts.js';
 import type { RopeScaling } from './rotary.js';
 import { count, windowAt } from './settings.js';
@@ -191,6 +191,8 @@ export const sharingRules = <Config extends SharingSource>(slides: Slides<Config
       reads: ['model.num_kv_shared_layers', 'model.num_hidden_layers', 'model.layer_types'],
       check({ model }) {
         const { num_kv_shared_layers: shared, num_hidden_layers: layers } = model;
+        // More layers are refused when the model is built.
+        if (layers > MAX_LAYERS) return undefined;
         // One layer more than there are is enough to find a missing one.
         const last = Math.min(shared, layers + 1);
         const missing = Array.from({ length: last }, (_, each) => layers - 1 - each).find(

@@ -1,6 +1,4 @@
-/**
- * Flags and commands of other tools, and what they are here. Loaded only for a line with a word that is not one of ours.
- */
+/** Flags of other tools, and their counterparts here. Loaded only for a line with a word that is not one of ours. */
 
 /** Where the names are declared. `speech` has names that people say and no tool declares. */
 export const SOURCES = {
@@ -39,13 +37,14 @@ export const SOURCES = {
   speech: 'said, and declared by no tool',
 } as const;
 
-type Source = keyof typeof SOURCES;
+export type Source = keyof typeof SOURCES;
 
 /**
  * A meaning, the names that have it, and where they are declared.
  *
  * A meaning is a flag here, `flag=value` a flag with that value for a switch of another tool, `<name>` an argument,
- * `<hub>` a model of the hub, `<each>` the flags `a` and `b` of `a=1,b=2`, `<shown>` what a profile shows without a flag, `<none>` a flag without a counterpart, and '' a flag that is not needed.
+ * `<hub>` a model of the hub, `<each>` the flags `a` and `b` of `a=1,b=2`, `<shown>` what a profile shows without a flag,
+ * `<none>` a flag without a counterpart, and '' a flag that is not needed.
  * The last two are left out, and the error says so. `@fit` after it limits it to that command. `*context` multiplies the
  * value by the tokens of a sequence.
  *
@@ -294,7 +293,7 @@ const COUNTERPARTS: readonly FlagRow[] = [
       'n-devices,num-devices,ngpu,num-gpu,gpus-per-node,num-gpus-per-node,n-gpus-per-node',
     ['accelerate', 'torchrun', 'deepspeed', 'litgpt', 'speech'],
   ],
-  // A device of torch is no card.
+  // A device of torch is not a card.
   ['', 'device=~^(?:cuda|cpu|mps|xpu|auto)(?::\\d+)?$', ['nanogpt', 'minimind', 'lm-eval']],
   [
     'gpu',
@@ -742,7 +741,7 @@ const NOT_NEEDED: readonly FlagRow[] = [
     '',
     'host=,port=,alias=,api-key=,api-key-file=,chat-template=,chat-template-file=,chat-template-kwargs=,jinja,no-jinja,' +
       'reasoning-format=,reasoning-budget=,reasoning=,metrics,props,slots,no-slots,slot-save-path=,timeout=,mlock,mmap,' +
-      'no-mmap,use-mmap,use-mlock,numa=,prio=,poll=,cont-batching,cb,no-cont-batching,nocb,no-warmup,warmup,perf,no-perf,' +
+      'no-mmap,use-mmap,use-mlock,numa=,prio=,poll=,cont-batching,cb,no-cont-batching,nocb,no-warmup,perf,no-perf,' +
       'log-file=,log-verbosity=,verbosity=,lv=,log-prefix,log-timestamps,hf-token=,hft=,threads-batch=,tb=,threads-http=,' +
       'webui,no-webui,kv-unified,kvu,check-tensors,special,sp,single-turn,st,no-cnv,no-conversation,escape,no-escape,' +
       'simple-io,cpu-mask=,cpu-range=,cpu-strict=,load-mode=,lm=,repack,no-repack,no-host,usecublas,usevulkan,' +
@@ -903,172 +902,4 @@ export const VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> 
   maxsteps: { '-1': '' },
   // All layers on the GPU, as here.
   ...{ ngl: ALL_LAYERS, ngpulayers: ALL_LAYERS, gpulayers: ALL_LAYERS, numgpu: ALL_LAYERS },
-};
-
-/** Lines that a first word means, and the words. `$1` is an argument of theirs, and `$2.gguf` one that has this ending. */
-type VerbRow = readonly [lines: readonly string[], words: string, sources: readonly Source[]];
-
-/**
- * First words that people try, and the lines that they mean. Arguments without a place follow, and so do their flags. A
- * name of several words is a command of a program: `export onnx`.
- */
-export const VERBS: readonly VerbRow[] = [
-  [
-    ['generate'],
-    'cli,chat,sample,complete,inference,infer,talk,prompt,simple,generate-text',
-    ['llama.cpp', 'axolotl', 'llama-factory', 'nanogpt', 'mlx', 'vllm', 'speech'],
-  ],
-  [['generate', 'quick-test'], 'run', ['ollama']],
-  [
-    [
-      'convert-checkpoint $1 $2.gguf --dtype $3',
-      'convert-checkpoint $1 $2 --quantize $3',
-      'convert-checkpoint $1 $2 --dtype $3',
-      'convert-checkpoint',
-    ],
-    'quantize,quant',
-    ['llama.cpp', 'axolotl'],
-  ],
-  [['export $1 --save $2.onnx', 'convert-checkpoint'], 'convert', ['mlx', 'speech']],
-  [
-    ['convert-checkpoint'],
-    'mlx-lm convert,convert-hf-to-gguf,to-gguf,shard,split,gguf-split,zero-to-fp32,consolidate,merge-weights,' +
-      'merge-sharded-fsdp-weights,convert-srte,compress,convert-llama-weights-to-hf,dcp-to-torch,convert-to-litgpt,' +
-      'convert-from-litgpt,convert-lit-checkpoint,ct2-transformers-converter,convert-gguf,dequantize,' +
-      'convert-to-safetensors',
-    [
-      'llama.cpp',
-      'deepspeed',
-      'axolotl',
-      'accelerate',
-      'transformers',
-      'litgpt',
-      'ct2',
-      'mlx',
-      'speech',
-    ],
-  ],
-  [
-    ['convert-checkpoint $1 $3 --merge-lora $2', 'convert-checkpoint'],
-    'merge-lora,merge-adapter,export-lora,merge,merge-and-unload,fuse,llamafactory-cli export,merge-peft',
-    ['llama.cpp', 'axolotl', 'llama-factory', 'mlx', 'peft', 'litgpt'],
-  ],
-  [
-    ['evaluate'],
-    'eval,ppl,perplexity,lm-eval,score,lm-eval run',
-    ['llama.cpp', 'lm-eval', 'llama-factory', 'axolotl', 'mlx', 'speech'],
-  ],
-  [
-    ['train-plan'],
-    'finetune,fine-tune,pretrain,sft,schedule,lora,dpo,finetune-lora,finetune-full,train-full-sft,train-pretrain',
-    ['axolotl', 'llama-factory', 'litgpt', 'trl', 'mlx', 'minimind', 'speech'],
-  ],
-  [
-    ['profile'],
-    'flops,kv-cache,count,params,parameters,size,info,summary,show,count-params,describe,stats,calflops,thop,' +
-      'count-parameters,model-info,param-count',
-    ['ollama', 'speech'],
-  ],
-  [
-    ['profile $1 --tensors'],
-    'netron,draw,visualize,graph,plot,print,tree,torchinfo,torchsummary,architecture,torchview,torchviz',
-    ['speech'],
-  ],
-  [
-    ['data'],
-    'tokenize,tokens,count-tokens,token-count,preprocess,dataset,tokenizer,prepare,preprocess-data',
-    ['llama.cpp', 'axolotl', 'megatron', 'nanogpt', 'speech'],
-  ],
-  [
-    ['fit'],
-    'estimate,estimate-memory,memory,vram,serve,server,load,can-i-run,can-it-run,will-it-fit,memory-usage,deploy,speed,' +
-      'throughput,requirements,text-generation-launcher,launch-server,trtllm-serve,api,api-server,how-many-gpus,' +
-      'fit-params,cost,bench serve',
-    [
-      ...([
-        'accelerate',
-        'llama.cpp',
-        'ollama',
-        'vllm',
-        'sglang',
-        'tgi',
-        'trtllm',
-        'lmstudio',
-      ] as const),
-      ...(['llama-factory', 'speech'] as const),
-    ],
-  ],
-  [['fit --list-gpus'], 'gpu,gpus,list-gpus,hardware', ['speech']],
-  [['quick-test'], 'test,smoke-test,sanity-check', ['speech']],
-  [
-    ['quick-test --only timing'],
-    'bench,benchmark,bench latency,bench throughput,bench-one-batch,batched-bench',
-    ['llama.cpp', 'vllm', 'sglang', 'mlx'],
-  ],
-  [['validate'], 'check,lint,validate-config', ['speech']],
-  [['compare'], 'diff,vs', ['speech']],
-  [['plan'], 'search,design,optimize', ['speech']],
-  [['init'], 'new,create', ['ollama', 'speech']],
-  [['list'], 'models,presets,ls', ['ollama', 'lmstudio', 'torchtune']],
-  [
-    ['export $1 --save $2.onnx', 'export'],
-    'onnx,to-onnx,export onnx,torch2onnx,export-onnx',
-    ['optimum', 'speech'],
-  ],
-  [['inspect --tensors'], 'tensors,keys,state-dict', ['speech']],
-  [['inspect'], 'cat,dump,gguf-dump,gguf,safetensors', ['llama.cpp', 'speech']],
-  [['compare-srte'], 'srte', ['speech']],
-  [
-    ['doctor'],
-    'devices,engines,env,ps,nvidia-smi,rocm-smi,collect-env,system-info',
-    ['ollama', 'llama-factory', 'transformers', 'accelerate', 'lmstudio', 'speech'],
-  ],
-  [['--version'], 'version', ['llama-factory', 'lmstudio', 'speech']],
-];
-
-/** Words for a download, and for changes to a store of models. */
-export const DOWNLOADS: ReadonlySet<string> = new Set(['pull', 'download', 'get', 'fetch']);
-export const OF_A_STORE: ReadonlySet<string> = new Set([
-  ...['push', 'rm', 'remove', 'delete', 'cp', 'stop', 'unload', 'signin', 'login', 'upload'],
-]);
-
-/** Programs whose commands are written after their names: `ollama run`, `vllm serve`. */
-export const PROGRAMS: ReadonlySet<string> = new Set([
-  ...[
-    'ollama',
-    'vllm',
-    'sglang',
-    'lms',
-    'axolotl',
-    'accelerate',
-    'llamafactory-cli',
-    'mlx-lm',
-    'hf',
-  ],
-  ...[
-    'huggingface-cli',
-    'optimum-cli',
-    'tune',
-    'lm-eval',
-    'litgpt',
-    'trl',
-    'transformers',
-    'transformers-cli',
-  ],
-]);
-
-/** A flag of a program that has another meaning here. */
-interface ProgramFlag {
-  /** A name of the meaning that it has there. */
-  readonly name: string;
-  /** Flag that says the same with a value. */
-  readonly unless?: string;
-  /** Values with that meaning. */
-  readonly only?: RegExp;
-}
-
-export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, ProgramFlag>>>> = {
-  'mlx-lm': { '-q': { name: '--int4', unless: '--q-bits' } },
-  // The share of a model on the GPU.
-  lms: { '--gpu': { name: '--gpu-offload', only: /^(?:max|auto|off|[01](?:\.\d+)?)$/ } },
 };
