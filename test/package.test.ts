@@ -268,7 +268,10 @@ describe('the installed program', () => {
       args: ['small.yaml', '--checkpoint', 'small.safetensors', '--save', 'small.onnx'],
       prints: 'Wrote small.onnx: ',
     },
-    fit: { args: ['original.yaml', '--gpu', 'h100-80gb'], prints: 'training does not fit' },
+    fit: {
+      args: ['original.yaml', '--gpu', 'h100-80gb'],
+      prints: 'Fits on 1 × NVIDIA H100 SXM5 80 GB: serves',
+    },
     generate: {
       args: [
         'small.yaml',

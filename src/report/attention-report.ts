@@ -17,7 +17,7 @@ import type {
   RatioMatch,
 } from '../model/budget/attention-methods.js';
 import type { NormOperations } from '../model/budget/norm-operations.js';
-import type { Block, Cell, Report, TableBlock, Verdict } from './kit/report.js';
+import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 import {
   bytesCell,
   CURRENT_MARK,
@@ -57,9 +57,8 @@ export function attentionReport(result: AttentionAnswer, explain: boolean): Repo
       : longest && attentionVerdict(result, longest),
     blocks: [
       noteOf(settingText(result)),
-      ...(longTexts ? [longTextTable(longTexts)] : methodBlocks(contexts)),
+      ...(longTexts ? [longTextTable(longTexts)] : methodBlocks(contexts, result.speeds ?? [])),
       ...(published ? publishedBlocks(published, contexts.length) : []),
-      ...(longTexts || !result.speeds?.length ? [] : [noteOf(speedText(result.speeds))]),
       ...(longTexts ? [] : [noteOf(normText(result.norms))]),
       ...(explain ? explanationBlocks(sectionsOf(result)) : []),
     ],
@@ -78,24 +77,15 @@ export function attentionReport(result: AttentionAnswer, explain: boolean): Repo
 }
 
 /** Methods at the longest context, and ratios by context. */
-function methodBlocks(contexts: AttentionAnswer['contexts']): Block[] {
+function methodBlocks(
+  contexts: AttentionAnswer['contexts'],
+  speeds: readonly AttentionSpeed[],
+): Block[] {
   const longest = contexts.at(-1);
   return [
     ...(longest ? [methodTable(longest, 'both')] : []),
-    ...(contexts.length > 1 ? [byContext(contexts)] : []),
+    ...(contexts.length > 1 ? [byContext(contexts, speeds)] : []),
   ];
-}
-
-/** `flash is 1.2–1.9 × as fast at 512 tokens`. */
-function speedText(speeds: readonly AttentionSpeed[]): string {
-  const each = speeds.map(
-    ({ context, ratios: [fused, eager] }) =>
-      `${significant(fused)}–${significant(eager)} × at ${formatInteger(context)} tokens`,
-  );
-  return (
-    `A forward pass is faster with flash than with plain attention (estimate): ${joined(each)}. ` +
-    'The first number is with a fused softmax, the second with one kernel per operation.'
-  );
 }
 
 const contextText = ({ context }: Context) => `${formatInteger(context)} tokens`;
@@ -133,14 +123,15 @@ function settingText({
 }
 
 const normText = ({ layerNorm, rmsNorm, width, saved }: NormOperations) =>
-  `Norms of ${formatInteger(width)} values: RMSNorm ${formatInteger(rmsNorm.operations.value)} operations, ` +
-  `LayerNorm ${formatInteger(layerNorm.operations.value)} (${percentText(saved)} fewer).`;
+  `RMSNorm of ${formatInteger(width)} values: ${formatInteger(rmsNorm.operations.value)} operations, ` +
+  `${percentText(saved)} fewer than LayerNorm (${formatInteger(layerNorm.operations.value)}).`;
 
 const EXPLANATIONS = [
   `${CURRENT_MARK} the model. ÷: plain attention divided by the row. Projections are the same for all, and left out.`,
   'scores: memory of one layer; with tiles, the maximum and sum of each query. HBM traffic, FLOPs, KV cache: all layers.',
   'Scores count as computed, masked ones included. A causal kernel that skips masked tiles does half the work of flash.',
   'window and hierarchical store a band of scores; the mask alone, without such a kernel, saves nothing but cache.',
+  'time: of a forward pass; the first ratio is with a fused softmax, the second with one kernel per operation.',
   'hierarchical: heads with half a window back, and global heads. block-sparse: the first block, the one before, its own.',
   'reach: tokens that the last one can read from through all attention layers.',
 ];
@@ -212,17 +203,39 @@ const GROWING = [
   ['hierarchical', 'scores'],
 ] as const;
 
-/** `flash   HBM traffic ÷ 4.43 at 512, 5.63 at 2,048, 6.32 at 8,192 tokens`. */
-const byContext = (contexts: AttentionAnswer['contexts']): Block => ({
+/** `flash   HBM traffic ÷ 4.43 at 512, 5.63 at 2,048, 6.32 at 8,192`. */
+const byContext = (
+  contexts: AttentionAnswer['contexts'],
+  speeds: readonly AttentionSpeed[],
+): Block => ({
   kind: 'facts',
-  facts: GROWING.flatMap(([method, figure]) => {
-    const texts = contexts.flatMap(({ context, rows }) => {
-      const row = rows.find((each) => each.method === method);
-      return row ? [`${ratioNumber(row.ratios[figure])} at ${formatInteger(context)}`] : [];
-    });
-    return { name: method, text: `${FIGURES[figure].title} ÷ ${texts.join(' · ')} tokens` };
-  }),
+  facts: [
+    ...speedFacts(speeds),
+    ...GROWING.map(([method, figure]) => {
+      const texts = contexts.flatMap(({ context, rows }) => {
+        const row = rows.find((each) => each.method === method);
+        return row ? [`${ratioNumber(row.ratios[figure])} at ${formatInteger(context)}`] : [];
+      });
+      return { name: method, text: `${FIGURES[figure].title} ÷ ${texts.join(' · ')}` };
+    }),
+  ],
 });
+
+/** `time ÷ 1.02–1.12 at 512 · 1.11–1.51 at 2,048 (estimate)`, of a forward pass. */
+const speedFacts = (speeds: readonly AttentionSpeed[]): Fact[] =>
+  speeds.length === 0
+    ? []
+    : [
+        {
+          name: 'flash',
+          text: `time ÷ ${speeds
+            .map(
+              ({ context, ratios: [fused, eager] }) =>
+                `${significant(fused)}–${significant(eager)} at ${formatInteger(context)}`,
+            )
+            .join(' · ')} (estimate)`,
+        },
+      ];
 
 const MOST_MATCHES = 2;
 

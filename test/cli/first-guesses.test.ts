@@ -163,7 +163,7 @@ describe('a first guess', () => {
     'plan --params 1M --vocab-size 1k --depth 2..3 --width 64..128',
     'fit my.yaml --gpu l4 --prompt 100 --output-tokens 20',
     'fit my.yaml --gpu l4 --output 20',
-    'fit my.yaml --gpu l4 --qps 3',
+    'fit my.yaml --gpu l4 --qps fast',
     'fit my.yaml --gpu l4 --users 50 --batch 3',
     // Measuring this machine takes seconds.
     ...(isWhole ? ['fit my.yaml --gpu l4 --threads 1 --remeasure --this-machin'] : []),
@@ -248,7 +248,7 @@ describe('the command line', () => {
     ['fit my.yaml --gpu l4 -ngl 99', /-ngl 99 is not needed: write minimind/],
     [
       'serve my.yaml --port 80 --gpu-memory-utilization=0.9 --gpu l4',
-      /did you mean fit\? --port 80 is not needed, --gpu-memory-utilization 0\.9 has no counterpart here: write minimind fit my\.yaml --gpu l4$/m,
+      /did you mean fit\? --port 80 is not needed: write minimind fit my\.yaml --gpu-memory-utilization=0\.9 --gpu l4$/m,
     ],
     ['profile my.yaml --force', /--force: expected a file to replace, found none/],
     [

@@ -96,7 +96,7 @@ const OWN: readonly Guess[] = [
   ['validate folder', is('validate folder/a.yaml folder/b.yaml')],
   ['profile my.yaml other.yaml', is('compare my.yaml other.yaml')],
   ['profile my.yaml other.yaml gpt2', is('compare my.yaml other.yaml gpt2')],
-  ['fit my.yaml --gpu 4090 --batch 1,8,32', says('--batch 1, --batch 8, --batch 32')],
+  ['fit my.yaml --gpu 4090 --batch 1,8,32', AS_IT_IS],
   ['help', AS_IT_IS],
   ['help profile', AS_IT_IS],
   ['profile help', AS_IT_IS],
@@ -118,7 +118,10 @@ const SERVING: readonly Guess[] = [
     'serve qwen3-0.6b --max-model-len 8192 --gpu l4',
     is('fit qwen3-0.6b --context 8192 --gpu l4 …'),
   ],
-  ['serve qwen3-0.6b --gpu-memory-utilization 0.9 --gpu l4', is('fit qwen3-0.6b --gpu l4 …')],
+  [
+    'serve qwen3-0.6b --gpu-memory-utilization 0.9 --gpu l4',
+    is('fit qwen3-0.6b --gpu-memory-utilization 0.9 --gpu l4 …'),
+  ],
   [
     'serve qwen3-0.6b --quantization awq --gpu l4',
     is('fit qwen3-0.6b --dtype awq --gpu l4 …', 'fit qwen3-0.6b --dtype int4 --gpu l4 …'),
@@ -360,7 +363,7 @@ const TRAINING: readonly Guess[] = [
   ],
   [
     'fit my.yaml --gpu h100 --optim paged_adamw_8bit --gradient_checkpointing true',
-    is('fit my.yaml --gpu h100 --optimizer adamw-8bit --recompute full …'),
+    is('fit my.yaml --gpu h100 --optimizer paged-adamw-8bit --recompute full …'),
   ],
   [
     'fit my.yaml --gpu h100 --gpus 8 --fsdp full_shard',

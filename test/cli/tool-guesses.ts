@@ -175,7 +175,7 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
     'transformers',
     'fit my.yaml --gpu a100-80gb --fp16 --gradient_accumulation_steps 4 --optim adamw_torch_fused --for training',
     is(
-      'fit my.yaml --gpu a100-80gb --precision mixed --accumulation 4 --optimizer adamw --for training',
+      'fit my.yaml --gpu a100-80gb --precision mixed --accumulation 4 --optimizer adamw-fused --for training',
     ),
   ],
   [

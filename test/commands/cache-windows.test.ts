@@ -6,9 +6,9 @@ const run = async (...args: string[]) => (await runHere([...args, '-q'])).stdout
 
 /** Key heads × head_dim × 2 × 2 bytes over all layers, and the tokens that a window keeps: from their configs. */
 const WINDOWED = [
-  ['gemma3_text/gemma-3-270m', 2048, '18.4 kB', 'windows are full'],
-  ['gpt_oss/gpt-oss-20b', 2048, '49.2 kB', 'windows are full'],
-  ['fixtures/hf-configs/mistral-7b-v0.1/config.json', 8192, '131.1 kB', 'windows are full'],
+  ['gemma3_text/gemma-3-270m', 2048, '18.4 kB', 'windows full'],
+  ['gpt_oss/gpt-oss-20b', 2048, '49.2 kB', 'windows full'],
+  ['fixtures/hf-configs/mistral-7b-v0.1/config.json', 8192, '131.1 kB', 'windows full'],
 ] as const;
 
 describe('the key-value cache', () => {
@@ -35,11 +35,11 @@ describe('the key-value cache', () => {
     const models = ['gemma3_text/gemma-3-270m', 'gpt_oss/gpt-oss-20b', 'gpt2/gpt2'];
     const both = ['--columns', 'kv-per-token,kv-cache'];
     const reason =
-      'KV cache is smaller than KV per token × 1 × 1,024 tokens: windows are full (gemma-3-270m and gpt-oss-20b).';
+      'KV cache is smaller than KV per token × 1 × 1,024 tokens: windows full (gemma-3-270m and gpt-oss-20b).';
     const joined = (text: string) => text.replaceAll(/\s+/g, ' ');
     expect(joined(await run('compare', ...models, ...both))).toContain(reason);
     expect(joined(await run('compare', ...models, '--details'))).toContain(reason);
-    expect(await run('compare', ...models)).not.toContain('windows are full');
+    expect(await run('compare', ...models)).not.toContain('windows full');
     expect(await run('compare', ...models, ...both, '--context', '100')).not.toContain('are full');
     expect(await run('compare', 'gpt2/gpt2', 'lfm2/lfm2-350m', ...both)).not.toContain('are full');
   });

@@ -141,7 +141,7 @@ const EXPERT_COMPUTING: MeasuredShare = {
 };
 
 /** Launches of a captured graph, with the time in which the kernels of a small matrix do not fill the GPU. */
-const LAUNCH = {
+export const LAUNCH = {
   seconds: 3e-6,
   source:
     'launches: 3 µs each in a captured graph, with the start and end of each kernel (Qwen3-0.6B on an H20 in SGLang: 3.8; ' +

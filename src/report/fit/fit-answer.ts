@@ -23,18 +23,11 @@ import type { BatchingComparison } from '../../estimate/fit/serving/batching.js'
 import type { UsersFit } from '../../estimate/fit/serving/serving.js';
 import type { GpuMemory } from '../../estimate/hardware/gpu.js';
 import type { Bounds } from '../../model/budget/figure.js';
-import type { Cell, Fact, TableBlock, Verdict } from '../kit/report.js';
-import { leftColumn, right, strongCell, valueCell } from '../kit/report.js';
+import type { Block, Cell, Fact, TableBlock, Verdict } from '../kit/report.js';
+import { leftColumn, noteOf, right, strongCell, valueCell } from '../kit/report.js';
 import { contextText, precisionText } from '../profile/setting-notes.js';
-import {
-  boundsCells,
-  boundsColumns,
-  bytesText,
-  NOUNS,
-  publishedText,
-  TONES,
-} from './fit-bounds.js';
-import { serverFacts } from './fit-server.js';
+import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
+import { serverFacts, usersTable } from './fit-server.js';
 import type { Serving } from './fit-serving.js';
 import {
   decodeLimitText,
@@ -90,12 +83,16 @@ function loadShortage(serving: Serving | null): string {
 }
 
 /** `serves 124 users at 2,048 tokens, 27 tokens/s each (estimate)`. */
-function usersText({ setting, fit, users }: Serving): string {
+function usersText({ setting, fit, users, throughput }: Serving): string {
   const at = `at ${formatInteger(setting.context)} tokens`;
   const { asked, total, speed } = users;
   if (fit.verdict === 'does not fit') {
     if (asked === null || total.expected.value === 0) return '';
     return `room for ${formatInteger(total.expected.value)} of ${counted(asked, 'user')} ${at}`;
+  }
+  if (asked === null && throughput?.atSpeed) {
+    const { atSpeed, minSpeed } = throughput;
+    return `serves ${counted(atSpeed.users, 'user')} ${at}, ${significant(minSpeed)} tokens/s or more each (estimate)`;
   }
   const count = asked ?? total.expected.value;
   if (count === 0) return '';
@@ -115,10 +112,14 @@ export function fitFacts(result: FitResult): Fact[] {
     ...(result.batching ? [{ name: 'batching', text: batchingText(result.batching) }] : []),
     ...(training && purpose === 'training' ? trainingFacts(training) : []),
     ...(adapters ? adapterFacts(adapters) : []),
-    ...(training && purpose === 'serving' ? otherFacts(training) : []),
+    ...(training && purpose === 'serving' && !isAboutServing(serving) ? otherFacts(training) : []),
     ...forwardFacts(result),
   ];
 }
+
+/** Whether the user gave a load or a price, and so serves. */
+const isAboutServing = (serving: Serving | null): boolean =>
+  serving?.setting.load !== undefined || serving?.throughput?.atSpeed?.cost !== undefined;
 
 /** `24 GB card, 23.6 GiB (25.3 GB) usable`, and what others take of it. */
 function gpuFact({ advertisedBytes, usableBytes, reservedBytes, kind }: GpuMemory): Fact | false {
@@ -181,20 +182,23 @@ function adapterFacts({ setting, contextOrigin, fit, remedies }: AdaptersFit): F
   ]);
 }
 
-/** `weights 16.4 + cache 0.30 + workspace 0.86 = 17.5 of 25.3 GB`. */
+/** `weights 16.4 + cache 0.30 + workspace 0.86 = 17.5 of 25.3 GB`; small sums in MB: `= 17.5 MB of 25.3 GB`. */
 function sumText(
   parts: readonly (readonly [name: string, bytes: number])[],
   { expected }: Bounds,
   capacity: number,
 ): string {
-  const [unit, word] = capacity >= 1e9 ? [1e9, 'GB'] : [1e6, 'MB'];
+  const [unit, word] = expected.value >= 1e9 ? [1e9, 'GB'] : [1e6, 'MB'];
   const inUnit = (bytes: number) =>
     bytes < unit / 10 ? significant(bytes / unit) : (bytes / unit).toFixed(bytes < unit ? 2 : 1);
   const terms = parts
     .filter(([, bytes]) => bytes !== 0)
     .map(([name, bytes]) => `${name} ${inUnit(bytes)}`)
     .join(' + ');
-  return `${terms} = ${inUnit(expected.value)} of ${inUnit(capacity)} ${word}`;
+  const sum = `${terms} = ${inUnit(expected.value)}`;
+  return unit === 1e9 && capacity >= 1e9
+    ? `${sum} of ${inUnit(capacity)} GB`
+    : `${sum} ${word} of ${bytesText(capacity)}`;
 }
 
 /** One line each for what was not asked for. */
@@ -202,8 +206,12 @@ function otherFacts(training: Training): Fact[] {
   const { fit, setting } = training;
   const first = fit.verdict === 'fits' ? undefined : fit.remedies[0];
   const { gpus = setting.cluster.gpus } = first?.flags.cluster ?? {};
-  const change = first ? `; fits on ${counted(gpus, 'GPU')} with changes` : '';
-  const speed = fit.verdict === 'fits' && fit.step ? `; ${stepText(fit)}` : '';
+  const change = first ? `; ${counted(gpus, 'GPU')} with changes` : '';
+  const { step } = fit;
+  const speed =
+    fit.verdict === 'fits' && step
+      ? `; ${significant(step.tokensPerSecond.value)} tokens/s, MFU ${percentText(step.mfu.value)}`
+      : '';
   return [
     { name: 'LoRA', text: loraText(training, training.lora) },
     { name: 'QLoRA', text: loraText(training, training.qlora) },
@@ -265,34 +273,36 @@ function servingSum({ setting, fit }: Serving): string {
   return sumText(parts, fit.total, fit.capacity.value);
 }
 
-/** `7.8 GB; the longest context that fits has 40,960 tokens`. */
+/** `7.8 GB (7.0 GB to 8.1 GB); longest context: 40,960 tokens`. */
 function freeText({ total, capacity, largestContext }: Serving['fit']): string {
   const free = leftText(total, capacity.value);
   if (largestContext === null) return free;
-  return `${free}; the longest context that fits has ${counted(largestContext.value, 'token')}`;
+  return `${free}; longest context: ${counted(largestContext.value, 'token')}`;
 }
 
-/** `7.8 GB`, or how much is missing. */
-function leftText({ expected }: Bounds, capacity: number): string {
+/** `7.8 GB (7.0 GB to 8.1 GB)`, or how much is missing. */
+function leftText({ lower, expected, upper }: Bounds, capacity: number): string {
   const left = capacity - expected.value;
-  return left < 0 ? `none: ${bytesText(-left)} too much` : bytesText(left);
+  if (left < 0) return `none: ${bytesText(-left)} too much`;
+  const [least, most] = [upper, lower].map(({ value }) => bytesText(Math.max(0, capacity - value)));
+  return least === most ? bytesText(left) : `${bytesText(left)} (${least} to ${most})`;
 }
 
 /** `bf16 weights`, `f8 weights (one f32 scale per row)`. */
 const weightsText = (setting: Serving['setting']) =>
   formatText(setting).replace(/(?= \()|$/, ' weights');
 
-/** `31 per replica × 4 = 124 users (estimate; bounds 120–128)`. */
+/** `31 per replica × 4 = 124 users (120–128)`: the estimate, and its bounds. */
 function roomText({ replicas, perReplica, total: { lower, expected, upper } }: UsersFit): string {
   const range =
     lower.value === upper.value
       ? ''
-      : `; bounds ${formatInteger(lower.value)}–${formatInteger(upper.value)}`;
+      : ` (${formatInteger(lower.value)}–${formatInteger(upper.value)})`;
   const product =
     replicas === 1
       ? ''
       : `${formatInteger(perReplica.expected.value)} per replica × ${formatInteger(replicas)} = `;
-  return `${product}${counted(expected.value, 'user')} (estimate${range})`;
+  return `${product}${counted(expected.value, 'user')}${range}`;
 }
 
 const neededText = (
@@ -303,44 +313,20 @@ const neededText = (
   `${tensorParallel === 1 ? '' : ` of ${counted(tensorParallel, 'GPU')}`} with room for ` +
   `${formatInteger(perReplica)}${replicas === 1 ? '' : ' each'}`;
 
-function speedFacts({ setting, fit, users }: Serving): Fact[] {
+function speedFacts({ setting, fit }: Serving): Fact[] {
   if (fit.withoutRoom !== null) return [];
   if (fit.prefill === null || fit.decode === null) {
     return [{ name: 'speed', text: withoutSpeedText(fit.withoutLink ?? NO_PEAK) }];
   }
-  const { tokensPerSecond } = fit.decode;
-  const { expected, upper } = tokensPerSecond;
-  const one = setting.batch === 1;
-  const isMeasured = fit.decode.limitedBy === null;
-  const { speed } = users;
-  return present([
-    one && {
-      name: 'speed',
-      text:
-        `1 user: ${significant(expected.value)} tokens/s` +
-        `${publishedText(fit.decode.published, upper.value, significant)}, ` +
-        decodeLimitText(fit.decode, fit),
-    },
-    isMeasured &&
-      !one &&
-      speed?.limitedBy !== null && {
-        name: 'speed',
-        text:
-          `${counted(setting.batch, 'user')}: ${significant(expected.value / setting.batch)} tokens/s each, ` +
-          `${significant(expected.value)} total per replica, measured`,
-      },
-    speed &&
-      users.asked !== null && {
-        name: one || (isMeasured && speed.limitedBy !== null) ? '' : 'speed',
-        text:
-          `${counted(speed.users, 'user')}: ${significant(speed.each.expected.value)} tokens/s each, ` +
-          `${significant(speed.total.expected.value)} total, ${decodeLimitText(speed, fit)}`,
-      },
+  const { decode, prefill } = fit;
+  return [
     {
-      name: 'prefill',
-      text: `${counted(setting.prompt, 'token')} in ${formatSeconds(fit.prefill.seconds.expected.value)}, ${prefillLimitText(fit.prefill)}`,
+      name: 'limits',
+      text:
+        `decoding: ${decodeLimitText(decode, fit)}; prefill of ${counted(setting.prompt, 'token')}: ` +
+        prefillLimitText(prefill),
     },
-  ]);
+  ];
 }
 
 function loadFacts({ setting: { load }, fit }: Serving): Fact[] {
@@ -454,14 +440,27 @@ function forwardFacts({ forward, profile }: FitResult): Fact[] {
   ];
 }
 
-/** Memory of the fullest GPU for the question, compared with its capacity. */
-export function memorySummary({
-  cluster,
-  purpose,
-  training,
-  serving,
-  adapters,
-}: FitResult): TableBlock {
+/** The table of the question: speeds of serving by users, or memory of a training. */
+export function answerTable(result: FitResult): Block[] {
+  const { purpose, serving } = result;
+  if (purpose !== 'serving') return [trainingMemory(result), ...rangeNote(result)];
+  const speeds = serving ? usersTable(serving) : null;
+  return speeds === null ? [] : [speeds, ...rangeNote(result)];
+}
+
+/** Meaning of the two ranges on the screen. */
+function rangeNote({ purpose, serving, training, adapters }: FitResult): Block[] {
+  const published =
+    purpose === 'serving'
+      ? serving?.fit.decode?.published
+      : (purpose === 'training' ? training?.fit : adapters?.fit)?.step?.published;
+  const verdict = (purpose === 'training' ? training : adapters)?.fit.verdict;
+  if (!published || verdict === 'does not fit') return [];
+  return [noteOf('9 of 10: range of nine of ten published runs; limit: no program is faster.')];
+}
+
+/** Memory of the fullest GPU for a training, compared with its capacity. */
+function trainingMemory({ cluster, purpose, training, adapters }: FitResult): TableBlock {
   const { each, own } = NOUNS[cluster.gpu.kind];
   const row = (
     what: string,
@@ -481,7 +480,6 @@ export function memorySummary({
       leftColumn('', 'verdict'),
     ],
     rows: present([
-      serving && row(`serving, ${counted(serving.setting.batch, 'sequence')}`, serving.fit),
       training && purpose === 'training' && row('training', training.fit),
       adapters && row(ADAPTERS[purpose as keyof typeof ADAPTERS], adapters.fit),
     ]),

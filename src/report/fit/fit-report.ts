@@ -37,7 +37,7 @@ import {
   wrapColumn,
 } from '../kit/report.js';
 import { explanationBlocks } from '../profile/explanation.js';
-import { fitFacts, fitVerdictOf, memorySummary, nextOf } from './fit-answer.js';
+import { answerTable, fitFacts, fitVerdictOf, nextOf } from './fit-answer.js';
 import type { BoundsRow } from './fit-bounds.js';
 import { boundsCells, boundsColumns, bytesText, sameBounds } from './fit-bounds.js';
 import { serverRows } from './fit-server.js';
@@ -59,7 +59,7 @@ export function fitReport(result: FitResult, { explain, argv }: FitReportOptions
     verdict: fitVerdictOf(result),
     blocks: [
       { kind: 'facts', facts: fitFacts(result) },
-      memorySummary(result),
+      ...answerTable(result),
       ...(explain ? explanationBlocks(sectionsOf(result)) : []),
     ],
     details: [

@@ -3,19 +3,19 @@ import { formatInteger, formatSeconds, significant } from '../../base/text/units
 import { counted, present } from '../../base/text/words.js';
 import type { Fits } from '../../estimate/fit/fits.js';
 import type {
-  Percentiles,
   ServerLoad,
-  ServerRate,
   ServerThroughput,
 } from '../../estimate/fit/serving/throughput/throughput.js';
-import type { Block, Cell, Fact } from '../kit/report.js';
+import type { Block, Cell, Fact, TableBlock } from '../kit/report.js';
 import {
   headingBlock,
   integerCell,
   leftColumn,
+  NOTHING,
   noteOf,
   right,
   strongCell,
+  tableOf,
   valueCell,
 } from '../kit/report.js';
 import type { BoundsRow } from './fit-bounds.js';
@@ -24,29 +24,20 @@ import { sameBounds } from './fit-bounds.js';
 type Serving = NonNullable<Fits['serving']>;
 
 /** Facts of the first screen. */
-export function serverFacts({ setting, throughput }: Serving): Fact[] {
+export function serverFacts({ setting: { load }, throughput }: Serving): Fact[] {
   if (throughput === null) return [];
-  const { full, atSpeed, minSpeed, outputs } = throughput;
+  const { atSpeed, minSpeed } = throughput;
   return present([
     { name: 'runtime', text: runtimeText(throughput) },
-    {
-      name: 'server',
-      text: `${counted(full.users, 'request')} of ${lengthsText(setting, outputs)} tokens: ${rateText(full)}`,
-    },
-    atSpeed === null
-      ? { name: 'users', text: `no user has ${significant(minSpeed)} tokens/s` }
-      : { name: 'users', text: usersText(throughput, atSpeed) },
-    atSpeed?.cost && { name: 'price', text: costText(atSpeed, minSpeed) },
+    atSpeed === null && { name: 'users', text: `no user has ${significant(minSpeed)} tokens/s` },
+    // The cost of a load is that of its own GPUs.
+    !load && atSpeed?.cost && { name: 'price', text: costText(atSpeed) },
   ]);
 }
 
-/** `1,920 + 128`: the prompt, and the output. */
-const lengthsText = ({ prompt }: Serving['setting'], outputs: readonly number[]): string =>
-  `${formatInteger(prompt)} + ${outputs.map(formatInteger).join(' or ')}`;
+const LAUNCHING = { graphs: 'CUDA graphs', eager: 'eager' } as const;
 
-const LAUNCHING = { graphs: 'CUDA graphs', eager: 'eager launches' } as const;
-
-/** `vLLM (default), CUDA graphs; with eager launches 1 user has 820 tokens/s`. */
+/** `vLLM (default), 90% of memory, CUDA graphs (eager: 820 tokens/s)`. */
 function runtimeText({
   runtimeTitle,
   isRuntimeChosen,
@@ -56,40 +47,80 @@ function runtimeText({
 }: ServerThroughput): string {
   const other = launching === 'graphs' ? 'eager' : 'graphs';
   const contrast = oneUser
-    ? `; with ${LAUNCHING[other]} 1 user has ${significant(oneUser[other].value)} tokens/s`
+    ? ` (${LAUNCHING[other]}: ${significant(oneUser[other].value)} tokens/s)`
     : '';
-  const memory = memoryShare === 1 ? '' : `, ${Math.round(100 * memoryShare)}% of the memory`;
+  const memory = memoryShare === 1 ? '' : `, ${Math.round(100 * memoryShare)}% of memory`;
   return `${runtimeTitle}${isRuntimeChosen ? '' : ' (default)'}${memory}, ${LAUNCHING[launching]}${contrast}`;
 }
 
-/** `160,718 tokens/s (107,000–241,000; limit 400,000), 84 requests/s`. */
-const rateText = ({ tokensPerSecond, requestsPerSecond }: ServerLoad): string =>
-  `${significant(tokensPerSecond.expected.value)} tokens/s ${rangeText(tokensPerSecond)}, ` +
-  `${significant(requestsPerSecond.value)} requests/s`;
-
-function rangeText({ lower, upper, limit }: ServerRate): string {
-  const [low, high, most] = [lower, upper, limit].map(({ value }) => significant(value));
-  return `(9 of 10: ${low}–${high}; limit ${most})`;
-}
-
-function usersText({ minSpeed, usersAtSpeed }: ServerThroughput, load: ServerLoad): string {
-  const { lower, upper } = usersAtSpeed;
-  const range = lower === upper ? '' : ` (${formatInteger(lower)}–${formatInteger(upper)})`;
-  return (
-    `${formatInteger(load.users)}${range} at ${significant(minSpeed)} tokens/s or more: ` +
-    `first token ${percentilesText(load.firstToken)}`
-  );
-}
-
-/** `0.8 s, 95% within 1.3 s`. */
-const percentilesText = ({ median, p95 }: Percentiles): string =>
-  `${formatSeconds(median.value)}, 95% within ${formatSeconds(p95.value)}`;
-
-const costText = ({ cost }: ServerLoad, minSpeed: number): string =>
+const costText = ({ cost }: ServerLoad): string =>
   cost === undefined
     ? ''
     : `${significant(cost.perMillionOutputTokens.value)} per 1M output tokens, ` +
-      `${significant(cost.perMillionTokens.value)} per 1M tokens with prompts, at ${significant(minSpeed)} tokens/s each`;
+      `${significant(cost.perMillionTokens.value)} per 1M tokens with prompts`;
+
+/** Speeds by users: those of the question, those that have the speed, and as many as the server takes. */
+export function usersTable({ setting, fit, users, throughput }: Serving): TableBlock | null {
+  const { decode, prefill } = fit;
+  if (fit.withoutRoom !== null || decode === null || prefill === null) return null;
+  const { speed } = users;
+  const { published } = decode;
+  const { expected, upper } = users.asked !== null && speed ? speed.total : decode.tokensPerSecond;
+  const scale = expected.value / decode.tokensPerSecond.expected.value;
+  const asked: UsersRow = {
+    users: users.asked !== null && speed ? speed.users : setting.batch,
+    tokensPerSecond: expected.value,
+    range: published && { lower: scale * published.lower, upper: scale * published.upper },
+    limit: upper.value,
+    firstToken: setting.batch === 1 ? prefill.seconds.expected.value : null,
+  };
+  const { full = null, atSpeed = null } = throughput ?? {};
+  const loads = present([atSpeed, full?.users !== atSpeed?.users && full]).map(usersRow);
+  return tableOf(
+    [asked, ...loads],
+    [
+      right('users', 'users', (row) => integerCell(row.users)),
+      right('tokens/s each', 'user_tokens_per_second', (row) =>
+        valueCell(row.tokensPerSecond / row.users, significant),
+      ),
+      right('total', 'tokens_per_second', (row) => valueCell(row.tokensPerSecond, significant)),
+      right('9 of 10', 'range_tokens_per_second', (row) =>
+        row.range === null ? NOTHING : { text: rangeText(row.range, row.limit) },
+      ),
+      right('limit', 'limit_tokens_per_second', (row) => valueCell(row.limit, significant)),
+      right('first token', 'first_token_seconds', (row) =>
+        row.firstToken === null ? NOTHING : valueCell(row.firstToken, formatSeconds),
+      ),
+      right('95%', 'first_token_p95_seconds', (row) =>
+        row.firstTokenP95 === undefined ? NOTHING : valueCell(row.firstTokenP95, formatSeconds),
+      ),
+    ],
+  );
+}
+
+/** Output tokens per second of all users, and seconds to the first token. */
+interface UsersRow {
+  readonly users: number;
+  readonly tokensPerSecond: number;
+  readonly range: { readonly lower: number; readonly upper: number } | null;
+  readonly limit: number;
+  readonly firstToken: number | null;
+  readonly firstTokenP95?: number;
+}
+
+const usersRow = ({ users, tokensPerSecond, firstToken }: ServerLoad): UsersRow => ({
+  users,
+  tokensPerSecond: tokensPerSecond.expected.value,
+  range: { lower: tokensPerSecond.lower.value, upper: tokensPerSecond.upper.value },
+  limit: tokensPerSecond.limit.value,
+  firstToken: firstToken.median.value,
+  firstTokenP95: firstToken.p95.value,
+});
+
+const rangeText = (
+  { lower, upper }: { readonly lower: number; readonly upper: number },
+  limit: number,
+): string => `${significant(lower)}–${significant(Math.min(upper, limit))}`;
 
 const BATCHING = {
   chunked: 'continuous batching, prompts in chunks',

@@ -45,18 +45,18 @@ const DECODE_LIMITS = {
   links: 'links between GPUs',
 } as const satisfies Record<DecodingLimit, string>;
 
-/** `limited by reading weights`, or `measured`; a model without a KV cache reads its states. */
+/** `reading weights`, or `measured`; a model without a KV cache reads its states. */
 export const decodeLimitText = (
   { limitedBy }: Pick<DecodeStep, 'limitedBy'>,
   { cachePerToken }: Pick<Serving['fit'], 'cachePerToken'>,
 ): string => {
   if (limitedBy === null) return 'measured';
   const isWithoutCache = limitedBy === 'cache' && Number(cachePerToken.value) === 0;
-  return `limited by ${isWithoutCache ? 'reading the states' : DECODE_LIMITS[limitedBy]}`;
+  return isWithoutCache ? 'reading the states' : DECODE_LIMITS[limitedBy];
 };
 
 export const prefillLimitText = ({ limitedBy }: Pick<Prefill, 'limitedBy'>): string =>
-  limitedBy === null ? 'measured' : `limited by ${limitedBy}`;
+  limitedBy ?? 'measured';
 
 export const NO_PEAK = 'no published peak for this GPU';
 
@@ -138,7 +138,9 @@ function speedBlocks(fit: Serving['fit'], setting: Serving['setting']): Block[] 
   return [
     speedTable({ prefill, decode }, setting),
     noteOf(
-      sentence(`decoding is ${decodeLimitText(decode, fit)}, prefill ${prefillLimitText(prefill)}`),
+      sentence(
+        `limits: decoding: ${decodeLimitText(decode, fit)}; prefill: ${prefillLimitText(prefill)}`,
+      ),
     ),
   ];
 }

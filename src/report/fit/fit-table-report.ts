@@ -8,7 +8,7 @@ import {
   withoutSettings,
 } from '../../base/text/setting.js';
 import { formatBytes, formatInteger, shortCount } from '../../base/text/units.js';
-import { counted, joined, modelName, present } from '../../base/text/words.js';
+import { capital, counted, joined, modelName, present } from '../../base/text/words.js';
 import type {
   BestHardware,
   FitTableResult,
@@ -56,8 +56,8 @@ const TITLES = {
 const cellTitle = ({ use, dtype }: TableCell) => dtype ?? TITLES[use];
 
 /**
- * `qwen3-8b (8.19B parameters): l4 is enough to serve in bf16, rtx-5090 for LoRA, mi300x to train`: the smallest GPU
- * for each use, uses of the same GPU together.
+ * `qwen3-8b (8.19B parameters): serving in bf16 needs l4, LoRA rtx-5090, training mi300x`: the smallest GPU for each
+ * use, uses of the same GPU together.
  */
 function verdictText({ file, parameters, rows, best }: FitTableResult): string {
   const uses = rows[0]?.cells ?? [];
@@ -66,16 +66,17 @@ function verdictText({ file, parameters, rows, best }: FitTableResult): string {
   for (const [index, { use, dtype }] of uses.entries()) {
     if (use === 'serve' && index !== first) continue;
     const purpose = {
-      serve: `to serve in ${dtype}`,
-      lora: 'for LoRA',
-      qlora: 'for QLoRA',
-      train: 'to train',
+      serve: `serving in ${dtype}`,
+      lora: 'LoRA',
+      qlora: 'QLoRA',
+      train: 'training',
     }[use];
     const smallest = smallestText(best[index]);
     purposes.set(smallest, [...(purposes.get(smallest) ?? []), purpose]);
   }
   const found = [...purposes].map(
-    ([gpu, own], index) => `${gpu}${index === 0 ? ' is enough' : ''} ${joined(own)}`,
+    ([gpu, own], index) =>
+      `${joined(own)} ${index > 0 ? '' : own.length === 1 ? 'needs ' : 'need '}${gpu}`,
   );
   return `${modelName(file)} (${shortCount(parameters)} parameters): ${found.join(', ')}`;
 }
@@ -126,20 +127,22 @@ const dataTable = (rows: readonly TableRow[]): TableBlock =>
 
 function notes({ serving, training, lora, contextOrigin }: TableSetting): Block[] {
   const load = (each: NonNullable<TableSetting['serving']>) =>
-    each.users === null ? counted(each.batch, 'sequence') : counted(each.users, 'user');
-  return present([
-    serving &&
-      noteOf(
-        `Serving: ${load(serving)} of ${formatInteger(serving.context)} tokens${contextText(contextOrigin)}; ` +
-          '2×: on two units; no: on no number with a known link.',
-      ),
+    each.users === null ? each.batch : counted(each.users, 'user');
+  const tokens = (of: string | number, context: number) =>
+    `${of} × ${formatInteger(context)} tokens`;
+  const settings = present([
+    serving && `serving ${tokens(load(serving), serving.context)}${contextText(contextOrigin)}`,
     training &&
-      noteOf(
-        `Training: ${training.microBatch} × ${formatInteger(training.context)} tokens, ` +
-          `${[training.optimizer, ...trainingFlags(training)].join(' ')}; 1×, 2×: with changes that keep it the same` +
-          `${lora ? `; LoRA: rank ${lora.rank}, recomputation ${lora.recompute}` : ''}.`,
-      ),
+      `training ${training.microBatch} × ${formatInteger(training.context)}, ` +
+        [training.optimizer, ...trainingFlags(training)].join(' '),
+    lora && `LoRA rank ${lora.rank}`,
   ]);
+  return [
+    noteOf(
+      `${capital(settings.join('; '))}. 2×: two units` +
+        `${training ? ', training with changes' : ''}; no: no number with known links.`,
+    ),
+  ];
 }
 
 /** Flags of a training that differ from the default. */

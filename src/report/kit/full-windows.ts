@@ -11,12 +11,12 @@ export interface CacheFigures {
 }
 
 /**
- * `windows are full`; undefined if each token takes as much as the first. Layers that share keys or keep a state
+ * `windows full`; undefined if each token takes as much as the first. Layers that share keys or keep a state
  * instead of keys add nothing to either figure. A total in 4 bits can be rounded by less than a byte per token.
  */
 export function fullWindowsText({ perToken, total, tokens, rules }: CacheFigures) {
   if (perToken * tokens - total < tokens) return undefined;
-  if (rules === undefined) return 'windows are full';
+  if (rules === undefined) return 'windows full';
   const kinds = new Set(rules.map((rule) => (rule === 'chunked' ? 'chunks' : 'windows')));
-  return `${[...kinds].join(' and ')} are full`;
+  return `${[...kinds].join(' and ')} full`;
 }

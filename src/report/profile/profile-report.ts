@@ -147,7 +147,7 @@ function profileFacts({
     ...stateFacts(state, setting),
     {
       name: 'inference',
-      text: `${formatBytes(total.value)} in ${format}, for ${tokens}${onGpuText(onGpu?.serving)}`,
+      text: `${formatBytes(total.value)} ${format}, ${tokens}${onGpuText(onGpu?.serving)}`,
     },
     {
       name: 'compute',

@@ -67,8 +67,7 @@ describe('profile and fit', () => {
         fit: Record<'cachePerSequence' | 'state', Value>;
       };
       expect(served.cachePerSequence.value).toBe(cache.keys_values);
-      // Kernels also keep the inputs of convolutions in float32.
-      expect(served.state.value).toBe(cache.states + 2 * cache.convolutions);
+      expect(served.state.value).toBe(cache.states + cache.convolutions);
     },
   );
 });

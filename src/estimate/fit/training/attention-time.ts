@@ -19,7 +19,7 @@ import { computingSharesOn, hiddenShare } from './training-shares.js';
  * mask, softmax in float32, cast), 24 heads over 8,192 tokens took 22.4 ms forwards and 43.0 ms with the backward pass
  * on an H200, 69% of its bandwidth assumed (measured with PyTorch 2.11).
  */
-export const SCORE_PASSES = { fused: 4, forward: 23, backward: 21 } as const;
+const SCORE_PASSES = { fused: 4, forward: 23, backward: 21 } as const;
 
 /** Bytes of the scores of plain attention in some blocks, once. */
 export const scoreBytes = (blocks: readonly Layer[], setting: ActivationSetting): number =>

@@ -115,7 +115,7 @@ export function loraOn(
 /** Ranks of usual recipes: PEFT's default, and QLoRA's (arXiv 2305.14314). */
 const RANKS = { least: 8, most: 64 } as const;
 
-export const rankOf = ({ rank = LORA_RANK }: Pick<TrainingFitSetting, 'rank'>): number => rank;
+const rankOf = ({ rank = LORA_RANK }: Pick<TrainingFitSetting, 'rank'>): number => rank;
 
 /**
  * Adapters with bounds over usual recipes. The lower bound is that of a program that keeps adapters in bf16, moves the

@@ -1,11 +1,15 @@
 /** A server of a model on GPUs: its steps, its throughput, its cost, and the GPUs that a load needs. */
 import { describe, expect, it } from 'vitest';
+import { LAUNCH } from '../../../../src/estimate/fit/efficiency.js';
 import { decodeStep, stepSeconds } from '../../../../src/estimate/fit/serving/roofline.js';
 import { fitServing } from '../../../../src/estimate/fit/serving/serving.js';
 import type { ServingFitSetting } from '../../../../src/estimate/fit/serving/serving-work.js';
 import { decodeWork, servedModel } from '../../../../src/estimate/fit/serving/serving-work.js';
 import { replicasFor } from '../../../../src/estimate/fit/serving/throughput/arrivals.js';
-import { runtimeSetting } from '../../../../src/estimate/fit/serving/throughput/runtimes.js';
+import {
+  EAGER_LAUNCH,
+  runtimeSetting,
+} from '../../../../src/estimate/fit/serving/throughput/runtimes.js';
 import type { Servers } from '../../../../src/estimate/fit/serving/throughput/server.js';
 import {
   acceptedTokens,
@@ -67,7 +71,10 @@ describe('step of a server', () => {
     const eager = { ...H100, runtime };
     const work = decodeWork(servedModel(MINIGPT, H100), 512);
     const at = (of: ServingFitSetting) => stepSeconds(work, servingRates(of), 1, 'expected').value;
-    expect(at(eager) - at(H100)).toBeCloseTo(work.launches * (12e-6 - 0.5e-6), 12);
+    expect(at(eager) - at(H100)).toBeCloseTo(
+      work.launches * (EAGER_LAUNCH.seconds - LAUNCH.seconds),
+      12,
+    );
   });
 });
 
