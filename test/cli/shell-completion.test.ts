@@ -124,7 +124,10 @@ describe.skipIf(!hasShell('bash'))('completion in bash', () => {
     ],
     [['profile', '--format', 'c'], ['csv']],
     [['profile', '--format', '=', 'c'], ['csv']],
-    [['profile', '--recompute', '='], ['none', 'selective', 'operations', 'compiled', 'full']],
+    [
+      ['profile', '--recompute', '='],
+      ['none', 'selective', 'operations', 'compiled', 'full'],
+    ],
     [['profile', 'a.yaml', '--max-m'], ['--max-memory']],
     [
       ['completion', ''],

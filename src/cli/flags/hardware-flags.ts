@@ -138,7 +138,7 @@ function gpuCount(gpus: number): number {
 }
 
 /** GPUs and machines that a user's file adds to the table. */
-export const ownHardware = async (file: string | undefined): Promise<Hardware> =>
+const ownHardware = async (file: string | undefined): Promise<Hardware> =>
   file === undefined
     ? { gpus: [], machines: [] }
     : hardwareOfDocument(await readDocument(file, { advice: OWN_FILE }));
