@@ -142,10 +142,15 @@ function gpuFact({ advertisedBytes, usableBytes, reservedBytes, kind }: GpuMemor
 function adapterFacts({ setting, contextOrigin, fit, remedies }: AdaptersFit): Fact[] {
   const { microBatch, context, precision, recompute } = setting;
   const { frozen, parts, kept, total, capacity } = fit;
-  const activations = parts.find(({ part }) => part === 'activations')?.bytes.value ?? 0;
+  const [activations, adapters] = [true, false].map((isActivations) =>
+    sumOf(
+      parts.filter(({ part }) => (part === 'activations') === isActivations),
+      ({ bytes }) => Number(bytes.value),
+    ),
+  ) as [number, number];
   const base = Number(frozen.value);
-  const backward = Number(activations) + Number(kept.value);
-  const rest = total.expected.value - base - backward;
+  const backward = activations + Number(kept.value);
+  const rest = total.expected.value - base - adapters - backward;
   return present([
     {
       name: 'training',
@@ -159,6 +164,7 @@ function adapterFacts({ setting, contextOrigin, fit, remedies }: AdaptersFit): F
       text: sumText(
         [
           ['weights', base],
+          ['adapters', adapters],
           ['activations', backward],
           ['rest', rest],
         ],
