@@ -215,9 +215,7 @@ function otherFacts(training: Training): Fact[] {
   const change = first ? `; ${counted(gpus, 'GPU')} with changes` : '';
   const { step } = fit;
   const speed =
-    fit.verdict === 'fits' && step
-      ? `; ${significant(step.tokensPerSecond.value)} tokens/s, MFU ${percentText(step.mfu.value)}`
-      : '';
+    fit.verdict === 'fits' && step ? `; ${significant(step.tokensPerSecond.value)} tokens/s` : '';
   return [
     { name: 'LoRA', text: loraText(training, training.lora) },
     { name: 'QLoRA', text: loraText(training, training.qlora) },

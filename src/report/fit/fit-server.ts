@@ -76,27 +76,30 @@ export function usersTable({ setting, fit, users, throughput }: Serving): TableB
   };
   const { full = null, atSpeed = null } = throughput ?? {};
   const loads = present([atSpeed, full?.users !== atSpeed?.users && full]).map(usersRow);
-  return tableOf(
-    [asked, ...loads],
-    [
-      right('users', 'users', (row) => integerCell(row.users)),
-      right('tokens/s each', 'user_tokens_per_second', (row) =>
-        valueCell(row.tokensPerSecond / row.users, significant),
-      ),
-      right('total', 'tokens_per_second', (row) => valueCell(row.tokensPerSecond, significant)),
-      right('9 of 10', 'range_tokens_per_second', (row) =>
-        row.range === null ? NOTHING : { text: rangeText(row.range, row.limit) },
-      ),
-      right('limit', 'limit_tokens_per_second', (row) => valueCell(row.limit, significant)),
-      right('first token', 'first_token_seconds', (row) =>
-        row.firstToken === null ? NOTHING : valueCell(row.firstToken, formatSeconds),
-      ),
-      right('95%', 'first_token_p95_seconds', (row) =>
+  const rows = [asked, ...loads];
+  return { ...speedsOf(rows, true), narrower: speedsOf(rows, false) };
+}
+
+/** @param isWide With the 95th percentile of the time to the first token. */
+const speedsOf = (rows: readonly UsersRow[], isWide: boolean): TableBlock =>
+  tableOf(rows, [
+    right('users', 'users', (row) => integerCell(row.users)),
+    right('tokens/s each', 'user_tokens_per_second', (row) =>
+      valueCell(row.tokensPerSecond / row.users, significant),
+    ),
+    right('total', 'tokens_per_second', (row) => valueCell(row.tokensPerSecond, significant)),
+    right('9 of 10', 'range_tokens_per_second', (row) =>
+      row.range === null ? NOTHING : { text: rangeText(row.range, row.limit) },
+    ),
+    right('limit', 'limit_tokens_per_second', (row) => valueCell(row.limit, significant)),
+    right('first token', 'first_token_seconds', (row) =>
+      row.firstToken === null ? NOTHING : valueCell(row.firstToken, formatSeconds),
+    ),
+    isWide &&
+      right('95%', 'first_token_p95_seconds', (row: UsersRow) =>
         row.firstTokenP95 === undefined ? NOTHING : valueCell(row.firstTokenP95, formatSeconds),
       ),
-    ],
-  );
-}
+  ]);
 
 /** Output tokens per second of all users, and seconds to the first token. */
 interface UsersRow {

@@ -11,7 +11,7 @@ const ORIGINS = {
   flag: '',
   file: ' (from the file)',
   default: ' (default)',
-  longest: ' (default, its maximum)',
+  longest: ' (maximum)',
 } as const satisfies Record<SettingOrigin, string>;
 
 /** Origin of the sequence length, when it is not the user. */
