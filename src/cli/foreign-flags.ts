@@ -896,7 +896,7 @@ export const VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> 
   ...{ kvcachetype: CACHE_TYPES, ollamakvcachetype: CACHE_TYPES, kvbits: CACHE_TYPES },
   fa: { auto: '' },
   flashattn: { auto: '' },
-  // Mixed precision has weights in float32, whichever type its products have.
+  // Mixed precision keeps float32 weights for products in bfloat16 and in float16.
   mixedprecision: { bf16: 'mixed', fp16: 'mixed', no: 'float32' },
   dosample: { true: '' },
   bf16: { auto: 'true' },

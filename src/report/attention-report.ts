@@ -82,10 +82,7 @@ function methodBlocks(
   speeds: readonly AttentionSpeed[],
 ): Block[] {
   const longest = contexts.at(-1);
-  return [
-    ...(longest ? [methodTable(longest, 'both')] : []),
-    ...(contexts.length > 1 ? [byContext(contexts, speeds)] : []),
-  ];
+  return [...(longest ? [methodTable(longest, 'both')] : []), ...byContext(contexts, speeds)];
 }
 
 const contextText = ({ context }: Context) => `${formatInteger(context)} tokens`;
@@ -131,8 +128,8 @@ const EXPLANATIONS = [
   'scores: memory of one layer; with tiles, the maximum and sum of each query. HBM traffic, FLOPs, KV cache: all layers.',
   'Scores count as computed, masked ones included. A causal kernel that skips masked tiles does half the work of flash.',
   'window and hierarchical store a band of scores; the mask alone, without such a kernel, saves nothing but cache.',
-  'time: of a forward pass; the first ratio is with a fused softmax, the second with one kernel per operation.',
   'hierarchical: heads with half a window back, and global heads. block-sparse: the first block, the one before, its own.',
+  'time: of a forward pass; the first ratio is with a fused softmax, the second with one kernel per operation.',
   'reach: tokens that the last one can read from through all attention layers.',
 ];
 
@@ -204,22 +201,22 @@ const GROWING = [
 ] as const;
 
 /** `flash   HBM traffic ÷ 4.43 at 512, 5.63 at 2,048, 6.32 at 8,192`. */
-const byContext = (
+function byContext(
   contexts: AttentionAnswer['contexts'],
   speeds: readonly AttentionSpeed[],
-): Block => ({
-  kind: 'facts',
-  facts: [
-    ...speedFacts(speeds),
-    ...GROWING.map(([method, figure]) => {
-      const texts = contexts.flatMap(({ context, rows }) => {
-        const row = rows.find((each) => each.method === method);
-        return row ? [`${ratioNumber(row.ratios[figure])} at ${formatInteger(context)}`] : [];
-      });
-      return { name: method, text: `${FIGURES[figure].title} ÷ ${texts.join(' · ')}` };
-    }),
-  ],
-});
+): Block[] {
+  // The table has the ratios of a single context.
+  const growing = contexts.length > 1 ? GROWING : [];
+  const ratios = growing.map(([method, figure]) => {
+    const texts = contexts.flatMap(({ context, rows }) => {
+      const row = rows.find((each) => each.method === method);
+      return row ? [`${ratioNumber(row.ratios[figure])} at ${formatInteger(context)}`] : [];
+    });
+    return { name: method, text: `${FIGURES[figure].title} ÷ ${texts.join(' · ')}` };
+  });
+  const facts = [...speedFacts(speeds), ...ratios];
+  return facts.length === 0 ? [] : [{ kind: 'facts', facts }];
+}
 
 /** `time ÷ 1.02–1.12 at 512 · 1.11–1.51 at 2,048 (estimate)`, of a forward pass. */
 const speedFacts = (speeds: readonly AttentionSpeed[]): Fact[] =>

@@ -18,6 +18,11 @@ describe('minimind attention', () => {
     expect(stdout).toContain('42.8% fewer than LayerNorm (3,586)');
   });
 
+  it('shows the time of flash attention at a single context', async () => {
+    const { stdout } = await runHere(['attention', SMALL, '--context', '2048']);
+    expect(stdout).toMatch(/^ +flash +time ÷ 2\.82–10\.3 at 2,048 \(estimate\)$/m);
+  });
+
   it('keeps to the positions of the model, and says when it is asked for more', async () => {
     const contextsOf = async (...args: string[]) =>
       (await json(...args)).contexts.map(({ context }: { context: number }) => context);

@@ -44,16 +44,8 @@ const COMMANDS: readonly string[][] = [
     ...['fit', 'fixtures/hf-configs/llama-3.1-8b', '--gpu', 'h100-80gb', '--for', question],
   ]),
   [
-    'fit',
-    'fixtures/hf-configs/llama-3.1-8b',
-    '--gpu',
-    'l4',
-    '--gpus',
-    '4',
-    '--qps',
-    '3',
-    '--price',
-    '2',
+    ...['fit', 'fixtures/hf-configs/llama-3.1-8b', '--gpu', 'l4', '--gpus', '4'],
+    ...['--qps', '3', '--price', '2'],
   ],
   [
     ...['fit', 'fixtures/hf-configs/llama-3.1-8b', '--gpu', 'h100-pcie-80gb,rtx-3060-12gb'],

@@ -142,12 +142,8 @@ function gpuFact({ advertisedBytes, usableBytes, reservedBytes, kind }: GpuMemor
 function adapterFacts({ setting, contextOrigin, fit, remedies }: AdaptersFit): Fact[] {
   const { microBatch, context, precision, recompute } = setting;
   const { frozen, parts, kept, total, capacity } = fit;
-  const [activations, adapters] = [true, false].map((isActivations) =>
-    sumOf(
-      parts.filter(({ part }) => (part === 'activations') === isActivations),
-      ({ bytes }) => Number(bytes.value),
-    ),
-  ) as [number, number];
+  const activations = Number(parts.find(({ part }) => part === 'activations')?.bytes.value ?? 0);
+  const adapters = sumOf(parts, ({ bytes }) => Number(bytes.value)) - activations;
   const base = Number(frozen.value);
   const backward = activations + Number(kept.value);
   const rest = total.expected.value - base - adapters - backward;
@@ -456,7 +452,7 @@ export function answerTable(result: FitResult): Block[] {
 function rangeNote({ purpose, serving, training, adapters }: FitResult): Block[] {
   const published =
     purpose === 'serving'
-      ? serving?.fit.decode?.published
+      ? (serving?.fit.decode?.published ?? serving?.throughput)
       : (purpose === 'training' ? training?.fit : adapters?.fit)?.step?.published;
   const verdict = (purpose === 'training' ? training : adapters)?.fit.verdict;
   if (!published || verdict === 'does not fit') return [];

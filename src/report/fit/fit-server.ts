@@ -63,20 +63,23 @@ const costText = ({ cost }: ServerLoad): string =>
 export function usersTable({ setting, fit, users, throughput }: Serving): TableBlock | null {
   const { decode, prefill } = fit;
   if (fit.withoutRoom !== null || decode === null || prefill === null) return null;
-  const { speed } = users;
-  const { published } = decode;
-  const { expected, upper } = users.asked !== null && speed ? speed.total : decode.tokensPerSecond;
-  const scale = expected.value / decode.tokensPerSecond.expected.value;
-  const asked: UsersRow = {
-    users: users.asked !== null && speed ? speed.users : setting.batch,
-    tokensPerSecond: expected.value,
+  const { speed, asked, replicas } = users;
+  const { published, tokensPerSecond } = decode;
+  const isAsked = asked !== null && speed !== null;
+  // One user has the speed of one replica; a batch is that of each replica.
+  const each = setting.batch === 1 ? 1 : replicas;
+  const total = isAsked ? speed.total.expected.value : each * tokensPerSecond.expected.value;
+  const scale = total / tokensPerSecond.expected.value;
+  const first: UsersRow = {
+    users: isAsked ? speed.users : each * setting.batch,
+    tokensPerSecond: total,
     range: published && { lower: scale * published.lower, upper: scale * published.upper },
-    limit: upper.value,
+    limit: isAsked ? speed.total.upper.value : each * tokensPerSecond.upper.value,
     firstToken: setting.batch === 1 ? prefill.seconds.expected.value : null,
   };
   const { full = null, atSpeed = null } = throughput ?? {};
   const loads = present([atSpeed, full?.users !== atSpeed?.users && full]).map(usersRow);
-  const rows = [asked, ...loads];
+  const rows = [first, ...loads];
   return { ...speedsOf(rows, true), narrower: speedsOf(rows, false) };
 }
 

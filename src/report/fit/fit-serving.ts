@@ -139,7 +139,7 @@ function speedBlocks(fit: Serving['fit'], setting: Serving['setting']): Block[] 
     speedTable({ prefill, decode }, setting),
     noteOf(
       sentence(
-        `limits: decoding: ${decodeLimitText(decode, fit)}; prefill: ${prefillLimitText(prefill)}`,
+        `limit of decoding: ${decodeLimitText(decode, fit)}; limit of prefill: ${prefillLimitText(prefill)}`,
       ),
     ),
   ];

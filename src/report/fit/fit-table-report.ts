@@ -83,7 +83,7 @@ function verdictText({ file, parameters, rows, best }: FitTableResult): string {
 
 /** Hardware of a use, as `--gpu` and `--gpus` name it: `l4`, `8 × h200`, `16 GPUs of dgx-h100`. */
 function smallestText(best: BestHardware | null | undefined): string {
-  if (!best) return 'no listed GPU';
+  if (!best) return 'more than any listed GPU';
   const { gpu, gpus, isMachine } = best;
   if (gpus === null) return gpu;
   return isMachine ? `${gpus} GPUs of ${gpu}` : `${gpus} × ${gpu}`;

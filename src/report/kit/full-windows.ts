@@ -6,7 +6,7 @@ export interface CacheFigures {
   readonly total: number;
   /** Tokens of all sequences. */
   readonly tokens: number;
-  /** Rules of the heads' windows; without them, only that windows are full. */
+  /** Rules of the heads' windows; without them, the text names windows. */
   readonly rules?: readonly Window['rule'][];
 }
 

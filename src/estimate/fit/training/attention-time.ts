@@ -17,7 +17,8 @@ import { computingSharesOn, hiddenShare } from './training-shares.js';
  * Passes over the scores of plain attention in the memory of a GPU. With a fused softmax they are written and read
  * twice (arXiv 2205.14135, algorithm 0). In elementary operations, as transformers' eager attention has them (scale,
  * mask, softmax in float32, cast), 24 heads over 8,192 tokens took 22.4 ms forwards and 43.0 ms with the backward pass
- * on an H200, 69% of its bandwidth assumed (measured with PyTorch 2.11).
+ * on an H200, 69% of its bandwidth assumed (measured with PyTorch 2.11 by bench/fit_measure.py, in
+ * fixtures/fit/measured-h200.jsonl).
  */
 const SCORE_PASSES = { fused: 4, forward: 23, backward: 21 } as const;
 
