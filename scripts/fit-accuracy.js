@@ -1,7 +1,9 @@
 // Compares `fit` with the published runs in fixtures/fit/published-runs.json, and rules of thumb on the same runs:
 //   npm run fit:accuracy             writes docs/fit-accuracy.md and src/estimate/fit/accuracy-data.ts
 //   npm run fit:accuracy -- PATTERN  prints the runs whose name or group matches, and writes nothing
+// The page also has the answers of the npm package fitllm, which has to be there: npm install --no-save fitllm@2.18.0
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import { fileURLToPath } from 'node:url';
@@ -91,6 +93,35 @@ function thumb({ kind }, answer) {
   return (purpose === 'lora' ? 2 : 0.5) * 1.2 * Number(parameters);
 }
 
+const fitllm = await import('fitllm').catch(() => null);
+if (!fitllm && !pattern) throw new Error('run npm install --no-save fitllm@2.18.0 first');
+
+/** Answer of fitllm to the same question: tokens per second, or bytes of serving. It has no other. */
+function fitllmAnswer({ kind, arguments: line }, { parameters, cluster, serving }) {
+  const isDecoding = kind === 'decoding' && serving?.setting.batch === 1;
+  const isMemory = kind === 'memory' && /--for serving/.test(line);
+  if ((!isDecoding && !isMemory) || cluster.gpus > 1) return null;
+  const config = JSON.parse(readFileSync(root + line.split(' ')[0], 'utf8'));
+  let model;
+  try {
+    // Refuses architectures that it does not model.
+    model = fitllm.parseHfConfig(line, config, 2 * Number(parameters));
+  } catch {
+    return null;
+  }
+  model.totalParams = Number(parameters) / 1e9;
+  const weightBpw = (8 * Number(serving.fit.wholeWeights.value)) / Number(parameters);
+  const { memoryBytes, bandwidth, label } = cluster.gpu;
+  const gpu = { name: label, vramGB: memoryBytes / 2 ** 30, bandwidthGBs: bandwidth / 1e9 };
+  const device = fitllm.gpuDevice(gpu, 'linux-headless');
+  if (isDecoding) return fitllm.estimateSpeed(model, device, weightBpw);
+  const { used, reserve } = fitllm.simulate(model, device, serving.setting.context, {
+    weightBpw,
+    kvBits: 16,
+  });
+  return (used - reserve) * 2 ** 30;
+}
+
 /** Groups of the page: the first whose test holds. */
 const GROUPS = [
   [
@@ -126,6 +157,30 @@ function quantile(values, share) {
 
 const median = (values) => quantile(values, 0.5);
 
+/** Runs that share a constant: one generation of cards, one type of the weights or products. */
+const cellOf = ({ arguments: line }, { cluster }) =>
+  `${cluster.gpu.architecture} ${/--(?:dtype|precision) (\S+)/.exec(line)?.[1] ?? 'stored'}`;
+
+/** Half that a run belongs to, by its name alone. */
+const halfOf = ({ name }) => createHash('sha256').update(name).digest()[0] % 2;
+
+/**
+ * Runs of a group, their constants from the other half: the estimates of each cell are scaled by its median there, or by
+ * the median of the group where the other half has fewer than two runs of the cell. The range is the one that `fit` shows.
+ */
+function heldOut(group) {
+  return group.map((row) => {
+    const others = group.filter((other) => halfOf(other) !== halfOf(row));
+    const same = others.filter(({ cell }) => cell === row.cell);
+    const scale = median((same.length < 2 ? others : same).map(({ ratio }) => ratio));
+    const ratio = row.ratio / scale;
+    return { ratio, isInside: row.low <= 1 / ratio && 1 / ratio <= row.high };
+  });
+}
+
+/** Runs of a group from which a half is worth a fit. */
+const ENOUGH_FOR_HALVES = 16;
+
 const comparable = runs.filter(
   ({ kind, name, group, parts }) =>
     // Parts of the memory are compared in test/estimate/fit/measurements.test.ts.
@@ -144,10 +199,14 @@ await Promise.all(
         rows.push({
           name: run.name,
           group: title,
+          cell: cellOf(run, answer),
           ratio: expected / published,
           inside: range.lower <= published && published <= range.upper,
           width: range.upper / range.lower,
+          low: range.lower / expected,
+          high: range.upper / expected,
           rule: (thumb(run, answer) ?? Number.NaN) / published,
+          fitllm: ((fitllm && fitllmAnswer(run, answer)) ?? Number.NaN) / published,
         });
       } catch (error) {
         console.error(`${run.name}: ${answer.message ?? error.message}`);
@@ -160,7 +219,11 @@ const summaries = GROUPS.map(([group]) => rows.filter((row) => row.group === gro
   .filter((group) => group.length > 0)
   .map((group) => {
     const ratios = group.map(({ ratio }) => ratio);
-    const rules = group.map(({ rule }) => rule).filter((rule) => !Number.isNaN(rule));
+    const medianWhereKnown = (values) => {
+      const known = values.filter((value) => !Number.isNaN(value));
+      return known.length > 0 ? median(known) : null;
+    };
+    const held = group.length < ENOUGH_FOR_HALVES ? [] : heldOut(group);
     return {
       group: group[0].group,
       runs: group.length,
@@ -169,10 +232,12 @@ const summaries = GROUPS.map(([group]) => rows.filter((row) => row.group === gro
       most: Math.max(...ratios),
       inside: group.filter(({ inside }) => inside).length / group.length,
       width: median(group.map(({ width }) => width)),
-      // Ends between which nine of ten published figures lie, as shares of the estimate.
-      low: quantile(ratios, 0.95) ** -1,
-      high: quantile(ratios, 0.05) ** -1,
-      rule: rules.length > 0 ? median(rules) : null,
+      heldOutMedian: held.length > 0 ? median(held.map(({ ratio }) => ratio)) : null,
+      heldOutInside:
+        held.length > 0 ? held.filter(({ isInside }) => isInside).length / held.length : null,
+      rule: medianWhereKnown(group.map(({ rule }) => rule)),
+      fitllm: medianWhereKnown(group.map((row) => row.fitllm)),
+      fitllmRuns: group.filter((row) => !Number.isNaN(row.fitllm)).length,
     };
   });
 
@@ -190,12 +255,13 @@ if (pattern) {
   for (const row of summaries) console.log(JSON.stringify(row));
 } else {
   const table = [
-    '| group | runs | median | range | inside | width | rule of thumb, median |',
-    '|---|---|---|---|---|---|---|',
+    '| group | runs | median | range | inside | width | held out, median | held out, inside | rule of thumb | fitllm |',
+    '|---|---|---|---|---|---|---|---|---|---|',
     ...summaries.map(
       (row) =>
         `| ${row.group} | ${row.runs} | ${fixed(row.median)} | ${fixed(row.least)}–${fixed(row.most)} | ${percent(row.inside)} | ` +
-        `${fixed(row.width)} | ${fixed(row.rule)} |`,
+        `${fixed(row.width)} | ${fixed(row.heldOutMedian)} | ${percent(row.heldOutInside)} | ${fixed(row.rule)} | ` +
+        `${row.fitllm === null ? '–' : `${fixed(row.fitllm)} (${row.fitllmRuns})`} |`,
     ),
   ].join('\n');
   const page = `${root}docs/fit-accuracy.md`;
@@ -203,8 +269,19 @@ if (pattern) {
   const [start, end] = ['<!-- accuracy: start -->', '<!-- accuracy: end -->'];
   const [before, rest] = text.split(start);
   writeFileSync(page, `${before}${start}\n${table}\n${end}${rest.split(end)[1]}`);
-  const keys = ['runs', 'median', 'least', 'most', 'inside', 'width', 'rule'];
-  const literal = (value) => (value === null ? 'null' : String(Math.round(value * 1000) / 1000));
+  const keys = [
+    'runs',
+    'median',
+    'least',
+    'most',
+    'inside',
+    'width',
+    'heldOutMedian',
+    'heldOutInside',
+    'rule',
+    'fitllm',
+  ];
+  const literal = (value) => (value === null ? 'null' : String(Math.round(value * 1e4) / 1e4));
   writeFileSync(
     `${root}src/estimate/fit/accuracy-data.ts`,
     `/** Estimates of fit compared with published runs. Written by \`npm run fit:accuracy\`; not edited by hand. */\n\n` +

@@ -20,8 +20,14 @@ export interface AccuracyOfGroup {
   readonly inside: number;
   /** Upper end of the range divided by the lower end, at the median. @real */
   readonly width: number;
+  /** Median quotient with the constants of the other half of the runs; null for small groups. @real */
+  readonly heldOutMedian: number | null;
+  /** Share of the published figures in the shown range around these estimates; null for small groups. @real */
+  readonly heldOutInside: number | null;
   /** Median quotient of the rule of thumb for the same runs; null where there is none. @real */
   readonly rule: number | null;
+  /** Median quotient of the npm package fitllm for the runs that it answers; null where there is none. @real */
+  readonly fitllm: number | null;
 }
 
 export interface FitAccuracy {

@@ -11,17 +11,18 @@ export const accuracyReport = ({ groups }: FitAccuracy): Report => ({
         leftColumn('published runs', 'group'),
         right('runs', 'runs'),
         right('median', 'median'),
-        right('least', 'least'),
-        right('most', 'most'),
         right('inside', 'inside'),
         right('width', 'width'),
+        right('held out', 'heldOutMedian'),
         right('rule', 'rule'),
+        right('fitllm', 'fitllm'),
       ],
       rows: groups.map(groupRow),
     },
     noteOf(
-      'median, least, most: estimate divided by published figure. inside: share of the published figures in the shown ' +
-        'range, and width: its upper end divided by its lower end. rule: median of a rule of thumb on the same runs.',
+      'median: estimate divided by published figure. inside: share of the published figures in the shown range. width: upper ' +
+        'end of that range divided by its lower end. held out: median with constants from the other half of the runs. ' +
+        'rule, fitllm: medians of a rule of thumb and of the npm package fitllm. More in docs/fit-accuracy.md.',
     ),
   ],
 });
@@ -33,18 +34,20 @@ function groupRow({
   group,
   runs,
   median,
-  least,
-  most,
   inside,
   width,
+  heldOutMedian,
   rule,
+  fitllm,
 }: AccuracyOfGroup): Cell[] {
   return [
     { text: group },
     valueCell(runs, String),
-    ...[median, least, most].map((value) => valueCell(value, twoDigits)),
+    valueCell(median, twoDigits),
     valueCell(inside, percent),
     valueCell(width, twoDigits),
+    valueCell(heldOutMedian, twoDigits),
     valueCell(rule, twoDigits),
+    valueCell(fitllm, twoDigits),
   ];
 }
