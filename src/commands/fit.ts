@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { usageError } from '../base/errors.js';
-import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
+import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
 import { draftModel, isAllFitting, listedFits, listVariants } from '../cli/fit-list.js';
 import {
   type FitFlags,
@@ -158,7 +158,9 @@ export default class Fit extends BaseCommand {
       this.note(flags, choice),
     );
     const draft = await draftModel(flags);
-    const fits = fitsOf(loaded.model, fitRequestOf(loaded, cluster, flags, draft));
+    const isBrief = formatOf(flags) === 'table' && !flags.details && !flags.explain;
+    const request = { ...fitRequestOf(loaded, cluster, flags, draft), isBrief };
+    const fits = fitsOf(loaded.model, request);
     if (fits.training) {
       const { setting } = fits.training;
       const { replicas } = parallelismOf(loaded.model, setting);

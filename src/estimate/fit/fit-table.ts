@@ -10,7 +10,7 @@ import type { ServingQuestion } from './serving/placed-serving.js';
 import { fewestForServing, placedServing } from './serving/placed-serving.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
 import type { WeightDtype, WeightFormat } from './serving/weight-types.js';
-import { LORA_RANK, loraOn, QLORA_BASE } from './training/lora.js';
+import { LORA_RANK, loraMemoryOn, QLORA_BASE } from './training/lora.js';
 import type { FitVerdict, Remedy } from './training/training-fit.js';
 import { fitTrainingMemory } from './training/training-memory.js';
 import type { TrainingFitSetting, ZeroStage } from './training/training-setting.js';
@@ -287,7 +287,7 @@ const fewestOf = (fewest: Cluster | undefined, { machine }: Cluster) => ({
 const adaptersOn =
   (model: LanguageModel, setting: TrainingFitSetting, base: WeightFormat | undefined): UseOn =>
   (cluster) => {
-    const { verdict, gpus } = loraOn(model, { ...setting, cluster }, base);
+    const { verdict, gpus } = loraMemoryOn(model, { ...setting, cluster }, base);
     const fewest = gpus === null ? undefined : linkedCluster(cluster, gpus);
     return { verdict, ...fewestOf(fewest, cluster) };
   };

@@ -48,6 +48,8 @@ export interface Resolved<Setting> {
 export interface FitRequest {
   /** The question: verdict, proposals and exit code are about it. */
   readonly purpose: Purpose;
+  /** Whether proposals for what was not asked are left out: only the details show them. */
+  readonly isBrief?: boolean;
   /** Price of a GPU for an hour. */
   readonly price?: number | undefined;
   readonly training:
@@ -143,13 +145,16 @@ export interface FitResult extends Fits {
 /** @throws UserError when the model cannot be spread over the GPUs as the settings ask. */
 export function fitsOf(
   model: LanguageModel,
-  { purpose, training, serving, price }: FitRequest,
+  { purpose, training, serving, price, isBrief = false }: FitRequest,
 ): Fits {
   const isOfAdapters = purpose === 'lora' || purpose === 'qlora';
   return {
     purpose,
     adapters: isOfAdapters && training ? adaptersOf(model, training, purpose) : null,
-    training: isOfAdapters ? null : training && trainingOf(model, training, price),
+    training: isOfAdapters
+      ? null
+      : training &&
+        trainingOf(model, training, { price, isSearched: !isBrief || purpose === 'training' }),
     serving: serving && servingOf(model, serving, price),
   };
 }
@@ -168,9 +173,9 @@ function adaptersOf(
 function trainingOf(
   model: LanguageModel,
   { setting, contextOrigin, loraSetting }: NonNullable<FitRequest['training']>,
-  price: number | undefined,
+  { price, isSearched }: { readonly price: number | undefined; readonly isSearched: boolean },
 ): NonNullable<Fits['training']> {
-  const fit = fitTraining(model, setting);
+  const fit = fitTraining(model, setting, { isSearched });
   const isPriced = price !== undefined && fit.time !== undefined;
   return {
     setting,

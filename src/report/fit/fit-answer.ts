@@ -206,9 +206,8 @@ function sumText(
 /** One line each for what was not asked for. */
 function otherFacts(training: Training): Fact[] {
   const { fit, setting } = training;
-  const first = fit.verdict === 'fits' ? undefined : fit.remedies[0];
-  const { gpus = setting.cluster.gpus } = first?.flags.cluster ?? {};
-  const change = first ? `; ${counted(gpus, 'GPU')} with changes` : '';
+  const isLacking = fit.verdict !== 'fits' && fit.gpus !== null;
+  const change = isLacking ? `; ${counted(fit.gpus, 'GPU')} with changes` : '';
   const { step } = fit;
   const speed =
     fit.verdict === 'fits' && step ? `; ${significant(step.tokensPerSecond.value)} tokens/s` : '';

@@ -1,6 +1,11 @@
 import { expect, it } from 'vitest';
 import { fitTable } from '../../../src/estimate/fit/fit-table.js';
-import { fitLora, loraOn, QLORA_BASE } from '../../../src/estimate/fit/training/lora.js';
+import {
+  fitLora,
+  loraMemoryOn,
+  loraOn,
+  QLORA_BASE,
+} from '../../../src/estimate/fit/training/lora.js';
 import { fitTrainingMemory } from '../../../src/estimate/fit/training/training-memory.js';
 import type { TrainingFitSetting } from '../../../src/estimate/fit/training/training-setting.js';
 import { gpuNamed } from '../../../src/estimate/hardware/gpus.js';
@@ -117,7 +122,9 @@ it.each([
     ...{ microBatch, context: 2048, recompute: 'full', zero: 0 },
     ...(microBatch === 2 && { loss: 'chunked' }),
   } as const satisfies TrainingFitSetting;
-  const { total } = loraOn(await modelOf('llama-3.1-8b'), setting, base, { isSearched: false });
+  const { total } = loraMemoryOn(await modelOf('llama-3.1-8b'), setting, base, {
+    isSearched: false,
+  });
   expect(total.lower.value / 2 ** 30).toBeLessThanOrEqual(gib);
   expect(total.upper.value / 2 ** 30).toBeGreaterThanOrEqual(gib);
   expect(total.expected.value / 2 ** 30 / gib).toBeGreaterThan(0.8);

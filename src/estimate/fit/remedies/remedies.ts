@@ -20,7 +20,7 @@ import type { ServingLoad } from '../serving/throughput/arrivals.js';
 import type { WeightDtype, WeightFormat } from '../serving/weight-types.js';
 import { usualFormat, WEIGHT_DTYPES } from '../serving/weight-types.js';
 import type { ClusterLora } from '../training/lora.js';
-import { loraOn } from '../training/lora.js';
+import { loraMemoryOn } from '../training/lora.js';
 import {
   stepTimeIfKnown,
   tokensOfStep,
@@ -220,7 +220,8 @@ export function adapterRemedies(
   base?: WeightFormat,
 ): Remedy[] {
   const { cluster, microBatch, context, recompute } = setting;
-  const on = (flags: Flags) => loraOn(model, { ...setting, ...flags }, base, { isSearched: false });
+  const on = (flags: Flags) =>
+    loraMemoryOn(model, { ...setting, ...flags }, base, { isSearched: false });
   const fitsWith = (flags: Flags) => on(flags).verdict === 'fits';
   const wider = gpus === null ? undefined : linkedCluster(cluster, gpus);
   const batch = largest(microBatch - 1, (value) => fitsWith({ microBatch: value }));
@@ -266,23 +267,30 @@ const MOST_SEQUENCES = 65_536;
 
 /**
  * Checks whether a training fits, and estimates its time and remedies.
+ * @param isSearched Whether to look for remedies, which takes longer than all the rest.
  * @throws UserError when the model cannot be spread as requested, or the peak needed for a requested time is unknown.
  */
-export function fitTraining(model: LanguageModel, setting: TrainingFitSetting): TrainingFit {
+export function fitTraining(
+  model: LanguageModel,
+  setting: TrainingFitSetting,
+  { isSearched = true } = {},
+): TrainingFit {
   const memory = fitTrainingMemory(model, setting);
   const { trainTokens } = setting;
   // Skip the error about an unknown peak if no time was requested.
   const step = stepTimeIfKnown(model, setting, memory.stages, {
     isPeakRequired: trainTokens !== undefined,
   });
-  const remedies =
-    memory.verdict === 'fits' ? roomFor(model, setting) : remediesFor(model, setting);
+  const isFitting = memory.verdict === 'fits';
+  const fewest = isFitting ? setting.cluster : fewestForTraining(model, setting);
+  const search = isFitting ? roomFor : remediesFor;
   return {
     ...memory,
     withoutSpeed: withoutSpeedText(setting),
     ...(step && { step }),
     ...(step && trainTokens !== undefined && { time: trainingTimeOf(step, trainTokens) }),
-    remedies,
+    gpus: fewest?.gpus ?? null,
+    remedies: isSearched ? search(model, setting) : [],
   };
 }
 

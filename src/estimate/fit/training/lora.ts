@@ -47,8 +47,6 @@ export const QLORA_BASE: WeightFormat = {
 };
 
 export interface LoraFit {
-  /** Time of a step, if the GPU's peak is known, and a link between the GPUs. */
-  readonly step?: StepTime;
   readonly adapters: Figure;
   /** Frozen weights on one GPU. */
   readonly frozen: Figure;
@@ -66,8 +64,8 @@ export interface LoraFit {
   readonly verdict: FitVerdict;
 }
 
-/** Training of adapters on the GPUs of a cluster. */
-export interface ClusterLora extends LoraFit {
+/** Memory of a training of adapters on the GPUs of a cluster. */
+export interface ClusterLoraMemory extends LoraFit {
   /** Rank of the adapters. @integer @minimum 1 */
   readonly rank: number;
   /** Products with adapters; null for all of the blocks. */
@@ -81,23 +79,46 @@ export interface ClusterLora extends LoraFit {
   readonly gpus: number | null;
 }
 
+/** Training of adapters on the GPUs of a cluster. */
+export interface ClusterLora extends ClusterLoraMemory {
+  /** Time of a step, if the GPU's peak is known, and a link between the GPUs. */
+  readonly step?: StepTime;
+}
+
+/** The GPUs divide all state, and each step is one micro-batch. */
+const asReplicas = (setting: TrainingFitSetting) =>
+  ({ ...setting, zero: 3, globalBatchTokens: undefined }) as const;
+
 /**
- * Adapters on the GPUs of `setting`, and the fewest on which they fit. The GPUs divide all state (ZeRO-3).
+ * Memory of adapters on the GPUs of `setting`, the fewest on which they fit, and the time of a step.
  * @throws UserError when the model cannot be trained as requested.
  */
 export function loraOn(
   model: LanguageModel,
   setting: TrainingFitSetting,
   base?: WeightFormat,
-  { isSearched = true } = {},
 ): ClusterLora {
+  const memory = loraMemoryOn(model, setting, base);
+  const { alone, parallelism, stage, whole } = adapterStage(model, asReplicas(setting));
+  const { memory: ofStage } = stageFit(model, alone, parallelism, stage);
+  const shared = { setting: alone, parallelism, stage, whole, memory: ofStage };
+  const step = adapterStepIfKnown(model, shared);
+  return { ...(step && { step }), ...memory };
+}
+
+/**
+ * Memory of adapters on the GPUs of `setting`, and the fewest on which they fit. The GPUs divide all state (ZeRO-3).
+ * @throws UserError when the model cannot be trained as requested.
+ */
+export function loraMemoryOn(
+  model: LanguageModel,
+  setting: TrainingFitSetting,
+  base?: WeightFormat,
+  { isSearched = true } = {},
+): ClusterLoraMemory {
   const { cluster, recompute } = setting;
   const on = (wider: Cluster) =>
-    withUsualRecipes(
-      model,
-      { ...setting, cluster: wider, zero: 3, globalBatchTokens: undefined },
-      setting.frozen ?? base,
-    );
+    withUsualRecipes(model, asReplicas({ ...setting, cluster: wider }), setting.frozen ?? base);
   const asked = on(cluster);
   const fewest =
     asked.verdict === 'fits' || !isSearched
@@ -157,25 +178,8 @@ export function fitLora(
   setting: TrainingFitSetting,
   base?: WeightFormat,
 ): LoraFit {
-  const alone = { ...setting, tensorParallel: 1, pipelineParallel: 1, sequenceParallel: false };
-  const parallelism = parallelismOf(model, alone);
+  const { alone, parallelism, whole, stage, adapters, perToken } = adapterStage(model, setting);
   const rank = rankOf(setting);
-  const { trained, perToken } = adaptersOf(model, setting);
-  const adapters = figure({
-    label: 'adapters',
-    unit: 'parameters',
-    formula: add(...trained.map(({ elements, count = 1 }) => mul(count, elements))),
-    source: `rank ${rank}, on ${setting.targets?.join(', ') ?? 'each product inside the blocks'} (LoRA, arXiv 2106.09685)`,
-  });
-  const [whole] = pipelineStages(model, parallelism);
-  if (whole === undefined) throw new Error('a model without stages');
-  const stage: Stage = {
-    ...whole,
-    trained,
-    tensors: sumOf(trained, ({ count = 1 }) => count),
-    parameters: adapters,
-    frozen: whole.trained,
-  };
   const bytes = v({ bytes: trainingBytes(setting.precision) });
   const parameters = v({ parameters: whole.parameters.value });
   const isDivided = setting.zero === 3 && parallelism.replicas > 1;
@@ -205,9 +209,7 @@ export function fitLora(
     'frozen weights, training of the adapters, and activations of the adapters',
   );
   const capacity = capacityOf(setting.cluster.gpu);
-  const step = adapterStepIfKnown(model, { setting: alone, parallelism, stage, whole, memory });
   return {
-    ...(step && { step }),
     adapters,
     frozen,
     parts: memory.parts,
@@ -218,6 +220,30 @@ export function fitLora(
     capacity,
     verdict: memoryVerdict(total, capacity),
   };
+}
+
+/** Model on each GPU with only its adapters trained. */
+function adapterStage(model: LanguageModel, setting: TrainingFitSetting) {
+  const alone = { ...setting, tensorParallel: 1, pipelineParallel: 1, sequenceParallel: false };
+  const parallelism = parallelismOf(model, alone);
+  const rank = rankOf(setting);
+  const { trained, perToken } = adaptersOf(model, setting);
+  const adapters = figure({
+    label: 'adapters',
+    unit: 'parameters',
+    formula: add(...trained.map(({ elements, count = 1 }) => mul(count, elements))),
+    source: `rank ${rank}, on ${setting.targets?.join(', ') ?? 'each product inside the blocks'} (LoRA, arXiv 2106.09685)`,
+  });
+  const [whole] = pipelineStages(model, parallelism);
+  if (whole === undefined) throw new Error('a model without stages');
+  const stage: Stage = {
+    ...whole,
+    trained,
+    tensors: sumOf(trained, ({ count = 1 }) => count),
+    parameters: adapters,
+    frozen: whole.trained,
+  };
+  return { alone, parallelism, whole, stage, adapters, perToken };
 }
 
 interface Adapters {

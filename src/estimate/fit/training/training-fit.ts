@@ -125,6 +125,12 @@ export interface TrainingFit extends TrainingMemoryFit {
   readonly withoutSpeed: string | null;
   /** Time of the training, if its tokens are known too. */
   readonly time?: TrainingTime;
+  /**
+   * Fewest GPUs on which it fits by the upper bound, by doubling, with changes that keep the training the same; null if no
+   * number does whose links are known.
+   * @integer @minimum 1
+   */
+  readonly gpus: number | null;
   /** Fewest changes that make the training fit; if it fits, the room left. */
   readonly remedies: readonly Remedy[];
 }
