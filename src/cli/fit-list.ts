@@ -8,8 +8,9 @@ import type { ModelFile } from '../input/model-input/model-file.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import type { LanguageModel } from '../model/architecture/layer.js';
 import { countParameters } from '../model/budget/parameters.js';
+import { calibratedRequest } from './calibrate.js';
 import type { FitFlags } from './flags/fit-flags.js';
-import { fitRequestOf, refuseLongGroups } from './flags/fit-flags.js';
+import { refuseLongGroups } from './flags/fit-flags.js';
 import type { HardwareFlags } from './flags/hardware-flags.js';
 import { hardwareOf } from './flags/hardware-flags.js';
 
@@ -64,6 +65,7 @@ export async function listedFits(
   variants: readonly (FitFlags & HardwareFlags)[],
   say: (choice: string) => void,
 ): Promise<FitListResult> {
+  refuseOneBenchmark(variants);
   const rows: FitListRow[] = [];
   const said = new Set<string>();
   const sayOnce = (choice: string) => {
@@ -77,8 +79,9 @@ export async function listedFits(
     requireHardware(flags);
     refuseLongGroups(loaded.model, flags);
     const { profile: _, ...cluster } = await hardwareOf(flags, sayOnce);
-    const fits = fitsOf(loaded.model, fitRequestOf(loaded, cluster, flags, draft));
-    rows.push(fitListRow(fits, cluster));
+    const { request, ...calibrated } = await calibratedRequest(loaded, cluster, flags, draft);
+    const fits = fitsOf(loaded.model, request);
+    rows.push(fitListRow(fits, calibrated.cluster));
     purpose = fits.purpose;
   }
   return {
@@ -90,6 +93,16 @@ export async function listedFits(
     minSpeed: purpose === 'serving' ? (first['min-speed'] ?? USUAL_SPEED) : null,
     rows,
   };
+}
+
+/** @throws UserError for a benchmark of one GPU with several. */
+function refuseOneBenchmark(variants: readonly (FitFlags & HardwareFlags)[]): void {
+  const [first] = variants;
+  if (first?.calibrate === undefined || variants.every(({ gpu }) => gpu === first.gpu)) return;
+  throw usageError(
+    `--calibrate ${first.calibrate} is about one GPU, and --gpu lists several`,
+    `write --gpu ${first.gpu}`,
+  );
 }
 
 /** Whether each setup fits by the upper bounds: `--check`. */

@@ -2,11 +2,11 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { usageError } from '../base/errors.js';
 import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
+import { calibratedRequest } from '../cli/calibrate.js';
 import { draftModel, isAllFitting, listedFits, listVariants } from '../cli/fit-list.js';
 import {
   type FitFlags,
   fitFlags,
-  fitRequestOf,
   idleGpus,
   idleTrainingFlags,
   idleZero,
@@ -154,13 +154,14 @@ export default class Fit extends BaseCommand {
           : argv.map((word) => (word === args.file ? loaded.file : word));
       return this.answer(flags, result, (each) => fitTableReport(each, words));
     }
-    const { profile = null, ...cluster } = await hardwareOf(flags, (choice) =>
+    const { profile = null, ...hardware } = await hardwareOf(flags, (choice) =>
       this.note(flags, choice),
     );
     const draft = await draftModel(flags);
     const isBrief = formatOf(flags) === 'table' && !flags.details && !flags.explain;
-    const request = { ...fitRequestOf(loaded, cluster, flags, draft), isBrief };
-    const fits = fitsOf(loaded.model, request);
+    const { request, cluster, warnings } = await calibratedRequest(loaded, hardware, flags, draft);
+    await this.warnAbout(flags, warnings);
+    const fits = fitsOf(loaded.model, { ...request, isBrief });
     if (fits.training) {
       const { setting } = fits.training;
       const { replicas } = parallelismOf(loaded.model, setting);

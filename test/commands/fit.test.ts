@@ -37,6 +37,7 @@ afterAll(() => fs.rmSync(folder, { recursive: true }));
 /** Defaults of the flags. */
 const FLAGS: FitFlags = {
   for: undefined,
+  calibrate: undefined,
   context: undefined,
   'tensor-parallel': undefined,
   'micro-batch': undefined,
@@ -398,6 +399,44 @@ describe('the answer of fit', () => {
     const [, gpus] = short.exec(stderr) ?? [];
     const enough = await runHere([...args, '--gpus', gpus ?? '', '--check']);
     expect({ code: enough.code, stderr: enough.stderr }).toEqual({ code: 0, stderr: '' });
+  });
+
+  describe('--calibrate', () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-calibrate-'));
+    afterAll(() => fs.rmSync(folder, { recursive: true }));
+    const results = path.join(folder, 'bench.json');
+    const answer = { model_type: 'llama 7B Q4_0', model_size: 3.8e9, model_n_params: 6.74e9 };
+    const run = { ...answer, gpu_info: 'NVIDIA L4', n_prompt: 0, n_gen: 128, avg_ts: 60 };
+    fs.writeFileSync(results, JSON.stringify([run]));
+    const asked = ['fit', SMALL, '--calibrate', results];
+
+    it('takes the shares of a benchmark, and says so', async () => {
+      const { code, stdout, stderr } = await runHere([...asked, '--gpu', 'l4']);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      expect(stdout).toContain('shares    of bandwidth 1.');
+      expect(stdout).toContain(`the usual: ${results} (llama-bench: tg128)`);
+    });
+
+    it('warns of a benchmark of another GPU', async () => {
+      const { code, stderr } = await runHere([...asked, '--gpu', 'a100-80gb']);
+      expect(code).toBe(0);
+      expect(stderr).toContain('measured on NVIDIA L4, and the question is about NVIDIA A100');
+    });
+
+    it.each([
+      ['without hardware', [], /--calibrate requires hardware/],
+      ['several GPUs', ['--gpu', 'l4,a100-80gb'], /is about one GPU, and --gpu lists several/],
+      ['a training', ['--gpu', 'l4', '--for', 'training'], /--calibrate is a flag of serving/],
+      ['a slow card', ['--gpu', 't4', '--set', 'model.vocab_size=6400'], /beyond the memory/],
+    ])('is refused for %s', async (title, args, message) => {
+      fs.writeFileSync(
+        results,
+        JSON.stringify([{ ...run, avg_ts: title === 'a slow card' ? 160 : 60 }]),
+      );
+      const { code, stderr } = await runHere([...asked, ...args]);
+      expect(code).toBe(2);
+      expect(stderr).toMatch(message);
+    });
   });
 
   it('replaces the estimates by measured times', async () => {

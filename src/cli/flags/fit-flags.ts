@@ -220,6 +220,13 @@ export const fitFlags = {
     helpValue: 'N',
     description: `tokens per second that each user of a server needs [default: ${USUAL_SPEED}]`,
   }),
+  calibrate: Flags.string({
+    ...SERVING,
+    helpValue: 'FILE',
+    description:
+      'results of llama-bench (json, csv, md) or of vllm bench on this hardware, whose shares of the peaks replace the usual ones',
+    exclusive: ['this-machine'],
+  }),
   runtime: Flags.option({
     ...SERVING,
     options: RUNTIME_NAMES,
@@ -563,6 +570,7 @@ const OF_HARDWARE = [
   'prefill-time',
   'qps',
   'min-speed',
+  'calibrate',
   'runtime',
   'eager',
   'gpu-memory-utilization',

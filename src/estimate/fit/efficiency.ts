@@ -5,7 +5,7 @@ import type { Layer } from '../../model/architecture/layer.js';
 import { memoized } from '../../model/architecture/walk.js';
 import type { Bounds } from '../../model/budget/figure.js';
 import { primitivesOf } from '../../model/operations/lower.js';
-import type { Gpu, GpuArchitecture, Link, MemoryKind } from '../hardware/gpu.js';
+import type { Calibration, Gpu, GpuArchitecture, Link, MemoryKind } from '../hardware/gpu.js';
 import { memoryKindOf } from '../hardware/gpu.js';
 
 /** Utilisation of memory bandwidth, compute peak and links, and the overhead of each operation. */
@@ -215,9 +215,21 @@ interface Computed {
 
 const IN_16_BITS: Computed = { weights: 'wide', isNarrow: false };
 
+/**
+ * A share by the benchmark of a machine.
+ * @param most Share of the limit. Products of quantized weights can pass the peak of 16 bits: programs with products in 8
+ * bits (llama.cpp, MMQ) reach more.
+ */
+export const calibratedShare = (share: number, factor = 1, most = 1): number =>
+  Math.min(most, share * factor);
+
 /** Utilisation on a GPU, for each bound. */
 export function efficienciesOn(
-  { architecture, name }: Pick<Gpu, 'architecture'> & Partial<Pick<Gpu, 'name'>>,
+  {
+    architecture,
+    name,
+    calibration,
+  }: Pick<Gpu, 'architecture' | 'calibration'> & Partial<Pick<Gpu, 'name'>>,
   { weights, isNarrow }: Computed = IN_16_BITS,
 ): Efficiencies {
   const kind = architecture === undefined ? 'hbm' : memoryKindOf(architecture);
@@ -225,14 +237,20 @@ export function efficienciesOn(
   const read = (READING_OF_CARD[name ?? ''] ?? READING[kind])[weights];
   const experts = EXPERT_READING[kind];
   const products = computing(isNarrow, architecture);
+  const { reading, computing: computed = 1 }: Partial<Calibration> = calibration ?? {};
+  const most = Math.max(1, products.share * computed);
   return {
-    lower: BEST,
+    lower: { ...BEST, computeUtilisation: most, expertComputeUtilisation: most },
     expected: {
-      memoryUtilisation: wide.share,
-      weightUtilisation: read.share,
-      expertUtilisation: read.share * experts.share,
-      computeUtilisation: products.share,
-      expertComputeUtilisation: products.share * EXPERT_COMPUTING.share,
+      memoryUtilisation: calibratedShare(wide.share, reading),
+      weightUtilisation: calibratedShare(read.share, reading),
+      expertUtilisation: calibratedShare(read.share * experts.share, reading),
+      computeUtilisation: calibratedShare(products.share, computed, most),
+      expertComputeUtilisation: calibratedShare(
+        products.share * EXPERT_COMPUTING.share,
+        computed,
+        most,
+      ),
       linkUtilisation: 0.77,
       launchSeconds: LAUNCH.seconds,
       reduceSeconds: 6.6e-6,
@@ -242,7 +260,7 @@ export function efficienciesOn(
         `compute: ${shareSource(products)}, in mixtures ${shareSource(EXPERT_COMPUTING)}; ` +
         `links: 230 of 300 GB/s in an all-reduce (nccl-tests on a DGX A100); ${LAUNCH.source}; ` +
         'all-reduce: 6.6 µs and a step of 0.6 µs over NVLink, 1.0 over PCIe, 2.7 between machines (NCCL, tuning.cc, ' +
-        'ring, LL)',
+        `ring, LL)${calibration ? `; shares calibrated with ${calibration.source}` : ''}`,
     },
     upper: POOR,
   };

@@ -294,6 +294,16 @@ export interface UsableMemory {
   readonly source: string;
 }
 
+/** Factors for the shares of the peaks that programs reach on published runs, from a benchmark on this machine. */
+export interface Calibration {
+  /** Of the memory bandwidth. @real */
+  readonly reading: number;
+  /** Of the compute peak. @real */
+  readonly computing: number;
+  /** File, program and runs of the benchmark. */
+  readonly source: string;
+}
+
 export interface Gpu {
   /** Name on the command line: `h100-80gb`. */
   readonly name: string;
@@ -321,6 +331,8 @@ export interface Gpu {
    * @real
    */
   readonly peakFlops: Readonly<Partial<Record<PeakDtype, number>>>;
+  /** Shares of a benchmark on this machine; absent without `--calibrate`. */
+  readonly calibration?: Calibration;
   /** Links, fastest first. */
   readonly links: readonly Link[];
   /** Source of the numbers, with the year. */

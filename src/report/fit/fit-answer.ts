@@ -107,7 +107,7 @@ export function fitFacts(result: FitResult): Fact[] {
       name: 'model',
       text: `${modelName(file)} · ${family} · ${shortCount(parameters)} parameters`,
     },
-    ...present([gpuFact(result.memory)]),
+    ...present([gpuFact(result.memory), calibrationFact(result.cluster)]),
     ...(serving ? servingFacts(serving, result) : []),
     ...(result.batching ? [{ name: 'batching', text: batchingText(result.batching) }] : []),
     ...(training && purpose === 'training' ? trainingFacts(training) : []),
@@ -136,6 +136,17 @@ function gpuFact({ advertisedBytes, usableBytes, reservedBytes, kind }: GpuMemor
         }[kind]
       : `${label}, ${memory} left with ${flag} ${bytesText(reservedBytes)}`;
   return { name: 'GPU', text };
+}
+
+/** Shares of the user's own benchmark, compared with those of published runs. */
+function calibrationFact({ gpu: { calibration } }: FitResult['cluster']): Fact | false {
+  if (calibration === undefined) return false;
+  const { reading, computing, source } = calibration;
+  const [memory, compute] = [reading, computing].map(significant);
+  return {
+    name: 'shares',
+    text: `of bandwidth ${memory} ×, of compute ${compute} × the usual: ${source}`,
+  };
 }
 
 /** Training of adapters, and the smallest changes that make it fit. */

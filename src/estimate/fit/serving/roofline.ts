@@ -221,26 +221,11 @@ export const rateOf = (step: number, batch: number): Quantity =>
 
 /** Bounds of a prefill; null if no peak is published, because compute usually decides. */
 export function prefill(work: PrefillWork, rates: Rates): Prefill | null {
-  const { peakFlops: peak } = rates;
-  if (peak === null) return null;
-  const weights = weightsTerm(work, work.tokens);
-  const utilisation =
-    work.expertGroups.length === 0 ? 'compute_utilisation' : 'expert_compute_utilisation';
-  const computing = (bound: keyof Bounds) =>
-    div(v({ flops: work.flops }), mul(v({ peak }), reached(rates, bound)[utilisation]));
-  const moving = (bound: keyof Bounds, activation_bytes: number) =>
-    div(
-      add(weights, v({ activation_bytes }), v({ cache_bytes: work.cacheBytes })),
-      mul(v({ bandwidth: rates.bandwidth }), reached(rates, bound).memory_utilisation),
-    );
+  if (rates.peakFlops === null) return null;
   const atPeak = peakSeconds(rates);
   const bytes = 'weights once, activations written and read, the cache written';
   const seconds = eachBound(rates.efficiencies, (efficiency, bound) => {
-    // At best, fused kernels keep activations on the chip, so none go through memory.
-    const memory = moving(bound, bound === 'lower' ? 0 : work.activationBytes);
-    const compute = computing(bound);
-    const links = linksTerm(work, rates, work.tokens, bound);
-    const launches = launchesTerm(work, rates, bound);
+    const { compute, memory, links, launches } = prefillTerms(work, rates, bound);
     const { join, text } = OVERLAP[bound];
     return quantity({
       label: 'prefill',
@@ -250,15 +235,36 @@ export function prefill(work: PrefillWork, rates: Rates): Prefill | null {
       source: `${text}: ${bytes}; ${efficiency.source}`,
     });
   });
+  const { compute, memory, links } = prefillTerms(work, rates, 'lower');
   const limits = [
-    { limit: 'compute', seconds: atPeak('computing', computing('lower')) },
-    { limit: 'memory', seconds: atPeak('moving bytes', moving('lower', 0)) },
-    {
-      limit: 'links',
-      seconds: atPeak('all-reduces', linksTerm(work, rates, work.tokens, 'lower')),
-    },
+    { limit: 'compute', seconds: atPeak('computing', compute) },
+    { limit: 'memory', seconds: atPeak('moving bytes', memory) },
+    { limit: 'links', seconds: atPeak('all-reduces', links) },
   ] as const;
   return { seconds, limits, limitedBy: longest(limits) };
+}
+
+/** Times of a prefill, each for itself. */
+export function prefillTerms(work: PrefillWork, rates: Rates, bound: keyof Bounds) {
+  const utilisation =
+    work.expertGroups.length === 0 ? 'compute_utilisation' : 'expert_compute_utilisation';
+  const ends = reached(rates, bound);
+  // At best, fused kernels keep activations on the chip, so none go through memory.
+  const activation_bytes = bound === 'lower' ? 0 : work.activationBytes;
+  const peak = rates.peakFlops ?? Number.POSITIVE_INFINITY;
+  return {
+    compute: div(v({ flops: work.flops }), mul(v({ peak }), ends[utilisation])),
+    memory: div(
+      add(
+        weightsTerm(work, work.tokens),
+        v({ activation_bytes }),
+        v({ cache_bytes: work.cacheBytes }),
+      ),
+      mul(v({ bandwidth: rates.bandwidth }), ends.memory_utilisation),
+    ),
+    links: linksTerm(work, rates, work.tokens, bound),
+    launches: launchesTerm(work, rates, bound),
+  };
 }
 
 /**

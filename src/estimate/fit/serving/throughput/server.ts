@@ -2,6 +2,7 @@
 import type { LanguageModel } from '../../../../model/architecture/layer.js';
 import { capacityOf, computedDtype, peakIfKnown } from '../../../hardware/gpu.js';
 import { largest } from '../../bounds.js';
+import { calibratedShare } from '../../efficiency.js';
 import { withoutLink } from '../../parallelism/collectives.js';
 import type { Rates } from '../roofline.js';
 import { ratesOf } from '../roofline.js';
@@ -48,7 +49,9 @@ export function servingRates(setting: ServingFitSetting): Rates {
       ...rates.efficiencies,
       expected: {
         ...expected,
-        ...(reading && { weightUtilisation: reading.share }),
+        ...(reading && {
+          weightUtilisation: calibratedShare(reading.share, cluster.gpu.calibration?.reading),
+        }),
         ...(isEager && { launchSeconds: EAGER_LAUNCH.seconds }),
         source: sources.join('; '),
       },
@@ -62,10 +65,15 @@ function serverRates(setting: ServingFitSetting, { expertGroups }: ServedModel):
   const { gpu } = setting.cluster;
   const computes = computedDtype(gpu, WEIGHT_DTYPES[setting.weights.dtype].computes);
   const { share } = serverComputing(gpu, computes, expertGroups.length > 0);
-  const { expected } = rates.efficiencies;
+  const { expected, lower } = rates.efficiencies;
+  const computeUtilisation = calibratedShare(
+    share,
+    gpu.calibration?.computing,
+    lower.computeUtilisation,
+  );
   return {
     ...rates,
-    efficiencies: { ...rates.efficiencies, expected: { ...expected, computeUtilisation: share } },
+    efficiencies: { ...rates.efficiencies, expected: { ...expected, computeUtilisation } },
   };
 }
 

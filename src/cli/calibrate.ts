@@ -1,0 +1,64 @@
+/** `fit --calibrate`: settings on hardware with the shares of a benchmark. */
+import type { Problem } from '../base/errors.js';
+import { readText } from '../base/files/read-file.js';
+import type { FitRequest } from '../estimate/fit/fits.js';
+import type { Cluster } from '../estimate/hardware/gpu.js';
+import { clusterNamed } from '../estimate/hardware/gpus.js';
+import type { ModelFile } from '../input/model-input/model-file.js';
+import type { LanguageModel } from '../model/architecture/layer.js';
+import { type FitFlags, fitRequestOf } from './flags/fit-flags.js';
+
+/** Bytes of the longest results: vLLM saves each request on demand. */
+const MOST_BYTES = 64e6;
+
+/** A request, and the hardware that it is about. */
+export interface CalibratedRequest {
+  readonly cluster: Cluster;
+  readonly request: FitRequest;
+  readonly warnings: readonly Problem[];
+}
+
+/** @throws UserError as `fitRequestOf`, and for a file that is no result of a benchmark on this hardware. */
+export async function calibratedRequest(
+  loaded: ModelFile,
+  cluster: Cluster,
+  flags: FitFlags,
+  draft: LanguageModel | undefined,
+): Promise<CalibratedRequest> {
+  const request = fitRequestOf(loaded, cluster, flags, draft);
+  const { calibrate: file } = flags;
+  if (file === undefined || request.serving === null) return { cluster, request, warnings: [] };
+  const text = await readText(file, { most: MOST_BYTES, suggestion: 'name the results only' });
+  const { benchmarkIn } = await import('../estimate/fit/calibration/benchmark-runs.js');
+  const { calibrationOf } = await import('../estimate/fit/calibration/calibration.js');
+  const benchmark = benchmarkIn(text, file);
+  const calibration = calibrationOf(loaded.model, request.serving.setting, benchmark, file);
+  const calibrated = { ...cluster, gpu: { ...cluster.gpu, calibration } };
+  return {
+    cluster: calibrated,
+    request: fitRequestOf(loaded, calibrated, flags, draft),
+    warnings: otherHardware(benchmark.hardware, cluster, file),
+  };
+}
+
+/** Warning about a benchmark of another GPU, as far as its name is known. */
+function otherHardware(named: string | undefined, { gpu }: Cluster, file: string): Problem[] {
+  if (named === undefined) return [];
+  const [first = named] = named.split(',');
+  let measured: Cluster['gpu'];
+  try {
+    measured = clusterNamed(first.trim(), undefined, { gpus: [], machines: [] }).gpu;
+  } catch {
+    return [];
+  }
+  if (measured.name === gpu.name || measured.architecture === undefined) return [];
+  if (measured.bandwidth === gpu.bandwidth && measured.architecture === gpu.architecture) return [];
+  return [
+    {
+      severity: 'warning',
+      file,
+      message: `measured on ${first.trim()}, and the question is about ${gpu.title}`,
+      suggestion: `write --gpu ${measured.name}`,
+    },
+  ];
+}
