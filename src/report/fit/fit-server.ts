@@ -70,8 +70,10 @@ export function usersTable({ setting, fit, users, throughput }: Serving): TableB
   const each = setting.batch === 1 ? 1 : replicas;
   const total = isAsked ? speed.total.expected.value : each * tokensPerSecond.expected.value;
   const scale = total / tokensPerSecond.expected.value;
+  const count = isAsked ? speed.users : each * setting.batch;
   const first: UsersRow = {
-    users: isAsked ? speed.users : each * setting.batch,
+    users: count,
+    each: total / count,
     tokensPerSecond: total,
     range: published && { lower: scale * published.lower, upper: scale * published.upper },
     limit: isAsked ? speed.total.upper.value : each * tokensPerSecond.upper.value,
@@ -87,9 +89,7 @@ export function usersTable({ setting, fit, users, throughput }: Serving): TableB
 const speedsOf = (rows: readonly UsersRow[], isWide: boolean): TableBlock =>
   tableOf(rows, [
     right('users', 'users', (row) => integerCell(row.users)),
-    right('tokens/s each', 'user_tokens_per_second', (row) =>
-      valueCell(row.tokensPerSecond / row.users, significant),
-    ),
+    right('tokens/s each', 'user_tokens_per_second', (row) => valueCell(row.each, significant)),
     right('total', 'tokens_per_second', (row) => valueCell(row.tokensPerSecond, significant)),
     right('9 of 10', 'range_tokens_per_second', (row) =>
       row.range === null ? NOTHING : { text: rangeText(row.range, row.limit) },
@@ -107,6 +107,8 @@ const speedsOf = (rows: readonly UsersRow[], isWide: boolean): TableBlock =>
 /** Output tokens per second of all users, and seconds to the first token. */
 interface UsersRow {
   readonly users: number;
+  /** Speed of a user; of a simulated server after the first token, as in the search for users at a speed. */
+  readonly each: number;
   readonly tokensPerSecond: number;
   readonly range: { readonly lower: number; readonly upper: number } | null;
   readonly limit: number;
@@ -114,8 +116,14 @@ interface UsersRow {
   readonly firstTokenP95?: number;
 }
 
-const usersRow = ({ users, tokensPerSecond, firstToken }: ServerLoad): UsersRow => ({
+const usersRow = ({
   users,
+  tokensPerSecond,
+  userTokensPerSecond,
+  firstToken,
+}: ServerLoad): UsersRow => ({
+  users,
+  each: userTokensPerSecond.value,
   tokensPerSecond: tokensPerSecond.expected.value,
   range: { lower: tokensPerSecond.lower.value, upper: tokensPerSecond.upper.value },
   limit: tokensPerSecond.limit.value,
