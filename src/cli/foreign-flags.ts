@@ -282,6 +282,11 @@ const COUNTERPARTS: readonly FlagRow[] = [
     ['transformers', 'axolotl', 'llama-factory', 'speech'],
   ],
   [
+    'loss=fused',
+    'fused-cross-entropy,fused-ce,cross-entropy-loss-fusion,liger-cross-entropy,unsloth-cross-entropy-loss',
+    ['megatron', 'axolotl', 'speech'],
+  ],
+  [
     'max-params',
     'params,parameters,num-params,budget,max-parameters,size,target-params,n-params,model-size',
     ['speech'],
@@ -389,11 +394,17 @@ const COUNTERPARTS: readonly FlagRow[] = [
   ],
   [
     'zero=3',
-    'fsdp=full-shard,sharding-strategy=full-shard,fsdp=hybrid-shard,fsdp-sharding-strategy=full-shard,' +
-      'fsdp-sharding-strategy=1,fsdp-sharding-strategy=hybrid-shard,sharding-strategy=hybrid-shard,' +
+    'fsdp=full-shard,sharding-strategy=full-shard,fsdp-sharding-strategy=full-shard,' +
+      'fsdp-sharding-strategy=1,' +
       'fsdp=~^["\']?full_shard,zero3,zero-stage3,stage3,fsdp,fsdp2,full-shard,use-fsdp,' +
       'deepspeed=~z(?:ero)?\\W*_?(?:stage)?\\W*_?3',
     ['fsdp', 'accelerate', 'transformers', 'axolotl', 'llama-factory'],
+  ],
+  [
+    'zero=hsdp',
+    'fsdp=hybrid-shard,fsdp-sharding-strategy=hybrid-shard,sharding-strategy=hybrid-shard,fsdp-sharding-strategy=4,' +
+      'hsdp,hybrid-shard',
+    ['fsdp', 'accelerate', 'transformers'],
   ],
   [
     'zero=0',

@@ -56,7 +56,7 @@ const CHOICES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     ...{ flash: 'fused', flashattention: 'fused', flashattention2: 'fused', flashattn: 'fused' },
     ...{ sdpa: 'fused', eager: 'plain', fa2: 'fused', flashattention3: 'fused' },
   },
-  zero: { zero1: '1', zero2: '2', zero3: '3', stage1: '1', stage2: '2', stage3: '3', fsdp: '3' },
+  zero: { zero1: '1', zero2: '2', zero3: '3', stage1: '1', stage2: '2', stage3: '3' },
   tie: {
     ...{ embedding: 'embed', embeddings: 'embed', embedtokens: 'embed', wte: 'embed' },
     ...{ lmhead: 'head', output: 'head', average: 'mean', avg: 'mean' },

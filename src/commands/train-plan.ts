@@ -3,13 +3,12 @@ import { usageError } from '../base/errors.js';
 import { formatInteger } from '../base/text/units.js';
 import { counted as countedText } from '../base/text/words.js';
 import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
-import { idleZero } from '../cli/flags/fit-flags.js';
+import { idleZero, shardingOf } from '../cli/flags/fit-flags.js';
 import { details, modelArgument, modelFlags, sourceOf } from '../cli/flags/flags.js';
 import { hardwareOf } from '../cli/flags/hardware-flags.js';
 import { givenSettingsOf, trainPlanFlags } from '../cli/flags/train-plan-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { hintsOf } from '../estimate/fit/fits.js';
-import type { ZeroStage } from '../estimate/fit/training/training-setting.js';
 import { countGradients } from '../estimate/training/count-gradients.js';
 import type { TrainPlanResult } from '../estimate/training/plan-training.js';
 import {
@@ -76,7 +75,7 @@ export default class TrainPlanCommand extends BaseCommand {
       price: flags.price,
       mfu: flags.mfu,
       recompute: flags.recompute,
-      zero: Number(flags.zero ?? hintsOf(loaded).zeroStage ?? 0) as ZeroStage,
+      sharding: shardingOf(flags, hintsOf(loaded)),
       data,
       gradients: await gradientsOf(flags.gradients, model, settings),
     });

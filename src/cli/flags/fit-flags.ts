@@ -28,15 +28,16 @@ import {
 } from '../../estimate/fit/serving/weight-types.js';
 import type {
   Convention,
+  Sharding,
   TrainingFitSetting,
-  ZeroStage,
 } from '../../estimate/fit/training/training-setting.js';
-import { CONVENTIONS } from '../../estimate/fit/training/training-setting.js';
+import { CONVENTIONS, SHARDINGS } from '../../estimate/fit/training/training-setting.js';
 import type { Cluster } from '../../estimate/hardware/gpu.js';
 import { withMemoryShare } from '../../estimate/hardware/gpu.js';
 import type { ModelFile } from '../../input/model-input/model-file.js';
 import type { TrainingHints } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
+import { LOSS_KERNELS } from '../../model/budget/kernel-activations.js';
 import { OPTIMIZER_NAMES } from '../../model/budget/optimizers.js';
 import { resolveSetting } from '../../model/budget/profile-model.js';
 import type { ParsedFlags } from './flags.js';
@@ -59,7 +60,7 @@ const SERVING = { helpGroup: 'SERVING' };
 const SPREAD = { helpGroup: 'HARDWARE' };
 
 const CONVENTION_NAMES = Object.keys(CONVENTIONS) as Convention[];
-const ZERO = ['0', '1', '2', '3'] as const;
+const ZERO = Object.keys(SHARDINGS) as Sharding[];
 
 /** `--dtype q4_k_m`, by any usual name of a type. */
 const weightDtype = Flags.custom<WeightDtype>({
@@ -124,15 +125,17 @@ export const fitFlags = {
   } as const)(),
   loss: Flags.option({
     ...TRAINING,
-    options: ['full', 'chunked'],
+    options: LOSS_KERNELS,
     default: 'full',
-    description: 'logits of all tokens (full), or of one chunk at a time (chunked)',
+    description:
+      'logits and log-softmax of all tokens (full), logits alone (fused), or those of one chunk at a time (chunked)',
   } as const)(),
   dropout: Flags.boolean({ ...TRAINING, description: 'count the masks of dropout' }),
   zero: Flags.option({
     ...TRAINING,
     options: ZERO,
-    description: 'ZeRO stage [default: as in the file, or 0]',
+    description:
+      'ZeRO stage, or fsdp and fsdp2 (as 3), or hsdp (3 within each machine) [default: as in the file, or 0]',
   } as const)(),
   convention: Flags.option({
     ...TRAINING,
@@ -330,7 +333,7 @@ function trainingSettingOf(
       loss: flags.loss,
       // oclif leaves a missing switch undefined, although its type is boolean.
       dropout: Boolean(flags.dropout),
-      zero: Number(flags.zero ?? hints.zeroStage ?? 0) as ZeroStage,
+      ...shardingOf(flags, hints),
       convention: flags.convention,
       tensorParallel,
       pipelineParallel,
@@ -349,6 +352,12 @@ function trainingSettingOf(
     },
   };
 }
+
+/** Division of the state: `--zero`, else the file's stage. */
+export const shardingOf = (
+  { zero }: Pick<FitFlags, 'zero'>,
+  { zeroStage = 0 }: TrainingHints,
+): Pick<TrainingFitSetting, 'zero' | 'hybrid'> => SHARDINGS[zero ?? (`${zeroStage}` as Sharding)];
 
 /**
  * Warnings about flags of training without an effect on these GPUs. They are not errors, because scripts write the same

@@ -10,7 +10,7 @@ import { byBound } from '../fit/bounds.js';
 import { stepTimeIfKnown, trainingCost, trainingTimeOf } from '../fit/training/step-time.js';
 import type { FitVerdict } from '../fit/training/training-fit.js';
 import { fitTrainingMemory } from '../fit/training/training-memory.js';
-import type { TrainingFitSetting, ZeroStage } from '../fit/training/training-setting.js';
+import type { TrainingFitSetting } from '../fit/training/training-setting.js';
 import type { Cluster } from '../hardware/gpu.js';
 import { GPUS } from '../hardware/gpus.js';
 import type { MeasuredGradients } from './count-gradients.js';
@@ -46,7 +46,8 @@ export interface TrainPlanRequest {
   readonly price?: number | undefined;
   readonly mfu?: number | undefined;
   readonly recompute?: Recompute | undefined;
-  readonly zero?: ZeroStage | undefined;
+  /** How replicas divide the state; undefined: not at all. */
+  readonly sharding?: Pick<TrainingFitSetting, 'zero' | 'hybrid'> | undefined;
   /** The data as counted; its tokens and longest sample are among the settings. */
   readonly data?: CountedData | undefined;
   /** Gradients of a file, counted at the scale of the loss. */
@@ -314,7 +315,7 @@ const ANY_GPU = GPUS.find(({ name }) => name === 'h100-80gb') ?? GPUS[0];
 function fitSettingOf(
   size: RunSize,
   precision: Precision,
-  { cluster, mfu, recompute, zero, settings }: TrainPlanRequest,
+  { cluster, mfu, recompute, sharding, settings }: TrainPlanRequest,
 ): TrainingFitSetting {
   if (ANY_GPU === undefined) throw new Error('a table without GPUs');
   const isRecomputed = settings.values.gradient_checkpointing === true;
@@ -327,7 +328,7 @@ function fitSettingOf(
     recompute: recompute ?? (isRecomputed ? 'full' : 'none'),
     attention: 'fused',
     loss: 'full',
-    zero: zero ?? 0,
+    ...(sharding ?? { zero: 0 }),
     convention: 'zero',
     tensorParallel: 1,
     pipelineParallel: 1,

@@ -18,8 +18,13 @@ import { ranksOf, spansOfRank } from './state.js';
 /** Whether scores and scan states are kept, or recomputed by kernels that never store them whole. */
 export type AttentionKernel = 'plain' | 'fused';
 
-/** Whether all logits exist at once, or those of a few tokens, with immediate gradients. */
-export type LossKernel = 'full' | 'chunked';
+/**
+ * `full`: logits and log-softmax of all tokens; `fused`: one kernel writes the gradient over the logits; `chunked`: logits
+ * of a few tokens at a time, with immediate gradients, or in a kernel with the head.
+ */
+export const LOSS_KERNELS = ['full', 'fused', 'chunked'] as const;
+
+export type LossKernel = (typeof LOSS_KERNELS)[number];
 
 export interface ActivationSetting {
   readonly batch: number;

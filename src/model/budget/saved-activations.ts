@@ -451,17 +451,21 @@ function keptInBlocks(model: LanguageModel, blocks: readonly Layer[]): SavedPart
 }
 
 /**
- * The loss is computed on float32 logits, for any model dtype. In chunks, no logits are kept. Either the gradient
+ * The loss is computed on float32 logits, for any model dtype; a fused kernel widens them only on the chip. In chunks, no logits are kept. Either the gradient
  * of the head's input replaces that input (arXiv 2410.10989), or the logits are recomputed (2411.09009).
  */
 function logits(model: LanguageModel, setting: ActivationSetting): Figure {
   const tensor = tensorParallelism(setting);
   const vocabulary = v({ vocabulary: outputWidth(model.head) });
   const width = tensor > 1 ? ceildiv(vocabulary, v({ tensor })) : vocabulary;
+  const isFused = setting.loss === 'fused';
+  const bytes = isFused ? v({ bytes: setting.bytesPerValue }) : 4;
   return figure({
     label: `activations: ${OTHER_PARTS.logits}`,
     unit: 'bytes',
-    formula: mul(4, sequencesIn(setting), v({ context: setting.context }), width),
-    source: 'log-softmax in float32',
+    formula: mul(bytes, sequencesIn(setting), v({ context: setting.context }), width),
+    source: isFused
+      ? 'logits, over which the kernel of the loss writes their gradient (Liger kernel, arXiv 2410.10989, cross entropy)'
+      : 'log-softmax in float32',
   });
 }

@@ -88,18 +88,19 @@ const ATTENTION = {
 
 const LOSSES = {
   full: 'logits of all tokens',
+  fused: 'fused loss',
   chunked: 'loss in chunks',
 } as const satisfies Record<Training['setting']['loss'], string>;
 
 function spreadText(setting: Training['setting']): string {
-  const { cluster, tensorParallel, pipelineParallel, sequenceParallel, zero } = setting;
+  const { cluster, tensorParallel, pipelineParallel, sequenceParallel, zero, hybrid } = setting;
   const replicas = cluster.gpus / (tensorParallel * pipelineParallel);
   const parts = [
     counted(replicas, 'replica'),
     ...(tensorParallel > 1 ? [`tensor parallel ${tensorParallel}`] : []),
     ...(sequenceParallel ? ['sequence parallel'] : []),
     ...(pipelineParallel > 1 ? [`${pipelineParallel} pipeline stages`] : []),
-    ...(replicas > 1 || zero > 0 ? [`ZeRO-${zero}`] : []),
+    ...(replicas > 1 || zero > 0 ? [hybrid ? 'HSDP' : `ZeRO-${zero}`] : []),
   ];
   return parts.join(', ');
 }

@@ -220,7 +220,7 @@ function expectAgreement(model: LanguageModel) {
         optimizer: 'adamw',
         zero: 0,
         convention: 'zero',
-        replicas: 1,
+        shards: 1,
       });
       const { parts } = servedWeights(weightLayout(model), usualFormat(dtype), gpus);
       const served = parts

@@ -26,7 +26,7 @@ describe('ZeRO (arXiv 1910.02054, figure 1): 7.5e9 parameters on 64 GPUs', () =>
       optimizer: 'adamw',
       convention: 'zero',
       zero,
-      replicas: 64,
+      shards: 64,
     });
     const bytes = [weights, gradients, optimizer].reduce(
       (sum, { value }) => sum + Number(value),
@@ -42,7 +42,7 @@ describe('ZeRO (arXiv 1910.02054, figure 1): 7.5e9 parameters on 64 GPUs', () =>
         optimizer: 'adamw',
         convention: 'megatron',
         zero,
-        replicas: 64,
+        shards: 64,
       });
       return Object.values(state).reduce((sum, { value }) => sum + Number(value), 0);
     };

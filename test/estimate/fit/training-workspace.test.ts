@@ -54,6 +54,10 @@ describe('the workspace', () => {
     expect(partsOf(untied, {}).added).toBeUndefined();
   });
 
+  it('has nothing beside the logits of a fused loss, or their copy in float32', () => {
+    expect(workspace({ loss: 'fused' }).loss).toEqual([0, 0, 4 * 16 * 100]);
+  });
+
   it('has the logits of a chunk, as in the Liger kernel, and an accumulated gradient', () => {
     // ⌈48 tokens / ⌈100 / 8⌉⌉ is a power of two already.
     const [chunk, hidden] = [4, 8];
@@ -337,6 +341,8 @@ describe('memory that is never held at once', () => {
     const changes = { recompute: 'full', globalBatchTokens: 2 * 16 } as const;
     const logits = 4 * 16 * 100;
     expect(kept(changes) - kept({ ...changes, loss: 'chunked' })).toBe(logits);
+    // A fused loss keeps the logits in the type of the training.
+    expect(kept(changes) - kept({ ...changes, loss: 'fused' })).toBe(logits / 2);
     const again = 3840 + 2048;
     expect(apart(changes)).toEqual([
       -Math.min(again, logits),

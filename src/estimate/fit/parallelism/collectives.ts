@@ -86,6 +86,7 @@ export function communicationSeconds(situation: StepInputs, pace: CommunicationP
     const all = [
       tensorTraffic(situation, stage, pace),
       replicaTraffic(situation, stage, pace),
+      copiesTraffic(situation, stage, pace),
       pipelineTraffic(situation, pace),
     ];
     return [...sumByLink(all.flatMap((each) => (each ? [each] : [])))];
@@ -227,10 +228,11 @@ const REPLICA_TRAFFIC: Readonly<Record<ZeroStage, ReplicaTraffic>> = {
 };
 
 function replicaTraffic(
-  { setting, parallelism: { tensor, replicas, microBatches } }: StepInputs,
+  { setting, parallelism: { tensor, replicas: all, shards, microBatches } }: StepInputs,
   { from, to, parameters: { value } }: Stage,
   pace: CommunicationPace,
 ): Traffic | undefined {
+  const replicas = setting.hybrid ? shards : all;
   const link = linkFor(setting, tensor * replicas, tensor);
   if (replicas === 1 || link === undefined) return undefined;
   const bytes = trainingBytes(setting.precision);
@@ -252,6 +254,37 @@ function replicaTraffic(
     formula: add(div(sent, reachedRate(wait)), mul(traffic.exchanges(of), waits)),
     inputs: { ...of, ...wait },
     source: `gradients are reduced, and weights gathered (arXiv 1910.02054, section 7); each ${traffic.way} (NCCL, tuning.cc)`,
+  });
+  return { seconds, link };
+}
+
+/** Gradients between machines that each hold a copy of the state: each GPU reduces its part, over its own link. */
+function copiesTraffic(
+  { setting, parallelism: { tensor, replicas, shards, microBatches } }: StepInputs,
+  { from, to, parameters: { value } }: Stage,
+  pace: CommunicationPace,
+): Traffic | undefined {
+  const link = linkFor(setting, tensor * replicas, tensor * shards);
+  if (!setting.hybrid || replicas === shards || link === undefined) return undefined;
+  const of = inputs({
+    gradients: gradientBytesOf(setting) * Number(value),
+    micro_batches: microBatches,
+    shards,
+    copies: replicas / shards,
+    parts: to - from + 1,
+  });
+  const wait = waiting(link, pace);
+  const sent = div(mul(2, of.gradients, sub(of.copies, 1)), mul(of.shards, of.copies));
+  const hops = ceil(div(ln(of.copies), ln(2)));
+  const waits = add(wait.reduce_seconds, mul(hops, wait.hop_seconds));
+  const seconds = quantity({
+    label: 'copies',
+    unit: 'seconds',
+    formula: mul(of.micro_batches, add(div(sent, reachedRate(wait)), mul(of.parts, waits))),
+    inputs: { ...of, ...wait },
+    source:
+      'gradients of a micro-batch are reduced between machines, each GPU its part (PyTorch, fully_shard: ' +
+      `set_requires_all_reduce), ${TREE.way}`,
   });
   return { seconds, link };
 }

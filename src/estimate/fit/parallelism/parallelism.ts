@@ -205,6 +205,8 @@ export interface Parallelism {
   readonly pipeline: number;
   /** Model replicas: gpus / (tensor · pipeline). */
   readonly replicas: number;
+  /** Replicas that divide the state: all, or those of one machine. */
+  readonly shards: number;
   /** Micro-batches per replica in an optimizer step. */
   readonly microBatches: number;
 }
@@ -237,7 +239,20 @@ export function parallelismOf(model: LanguageModel, asked: TrainingFitSetting): 
     globalBatchTokens === undefined
       ? pipeline
       : Math.max(1, Math.round(globalBatchTokens / (microBatch * context * replicas)));
-  return { tensor, pipeline, replicas, microBatches };
+  const shards = asked.hybrid ? shardsOf(cluster, tensor, replicas) : replicas;
+  return { tensor, pipeline, replicas, shards, microBatches };
+}
+
+/** Most replicas on a machine that divide all replicas. */
+function shardsOf(
+  { gpu }: TrainingFitSetting['cluster'],
+  tensor: number,
+  replicas: number,
+): number {
+  const within = Math.max(1, ...gpu.links.map((link) => link.gpus).filter(Number.isFinite));
+  const most = Math.min(replicas, Math.floor(within / tensor));
+  for (let shards = most; shards > 1; shards--) if (replicas % shards === 0) return shards;
+  return 1;
 }
 
 /** Consecutive blocks; the first and last stages also have the layers before and after all blocks. */

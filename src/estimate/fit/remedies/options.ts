@@ -60,7 +60,7 @@ type Changes = (setting: TrainingFitSetting, model: LanguageModel) => readonly S
  */
 const CHANGES = {
   attention: ({ attention }) => (attention === 'plain' ? [FUSED] : []),
-  loss: ({ loss }) => (loss === 'full' ? [CHUNKED] : []),
+  loss: ({ loss }) => (loss === 'chunked' ? [] : [CHUNKED]),
   sequence: ({ sequenceParallel, tensorParallel }) =>
     tensorParallel > 1 && !sequenceParallel ? [SEQUENCE] : [],
   zero: ({ zero, cluster }) =>

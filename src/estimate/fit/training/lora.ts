@@ -182,13 +182,13 @@ export function fitLora(
   const rank = rankOf(setting);
   const bytes = v({ bytes: trainingBytes(setting.precision) });
   const parameters = v({ parameters: whole.parameters.value });
-  const isDivided = setting.zero === 3 && parallelism.replicas > 1;
+  const isDivided = setting.zero === 3 && parallelism.shards > 1;
   const served = base && servedParameters(model, base);
   const all = served ? v({ frozen: served.value }) : mul(bytes, parameters);
   const frozen = figure({
     label: 'frozen weights',
     unit: 'bytes',
-    formula: isDivided ? ceildiv(all, v({ replicas: parallelism.replicas })) : all,
+    formula: isDivided ? ceildiv(all, v({ replicas: parallelism.shards })) : all,
     source: `${served ? served.source : `${setting.precision} precision`}, without gradient and optimizer state`,
   });
   const kept = figure({

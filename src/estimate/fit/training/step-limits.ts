@@ -341,8 +341,8 @@ const AGAIN: Readonly<Record<Recompute, (inside: ReturnType<typeof kernelLaunche
 /** Number of GPUs that divide the optimizer state. */
 export const optimizerReplicas = (
   { zero }: Pick<TrainingFitSetting, 'zero'>,
-  { replicas }: Pick<Parallelism, 'replicas'>,
-): number => (zero >= DIVIDED_FROM.optimizer ? replicas : 1);
+  { shards }: Pick<Parallelism, 'shards'>,
+): number => (zero >= DIVIDED_FROM.optimizer ? shards : 1);
 
 /** Inputs of an update, including memory that is free when it begins. */
 export interface UpdateSetting {

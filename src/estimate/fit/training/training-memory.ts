@@ -33,17 +33,17 @@ import { workspaceOf } from './training-workspace.js';
 interface ReplicatedSetting
   extends Pick<TrainedStateSetting, 'precision' | 'optimizer'>,
     Pick<TrainingFitSetting, 'zero' | 'convention'> {
-  readonly replicas: number;
+  readonly shards: number;
   readonly optimizerInBackward?: boolean | undefined;
 }
 
 /**
- * Weights, gradients and optimizer state of one of `replicas` GPUs with the same tensors (ZeRO, arXiv 1910.02054).
+ * Weights, gradients and optimizer state of one of `shards` GPUs with the same tensors (ZeRO, arXiv 1910.02054).
  * @param trained Whole tensors.
  */
 export function replicatedState(
   trained: readonly Trained[],
-  { precision, optimizer, zero, convention, replicas, optimizerInBackward }: ReplicatedSetting,
+  { precision, optimizer, zero, convention, shards, optimizerInBackward }: ReplicatedSetting,
 ): TrainedState {
   const { gradientBytes, source } = CONVENTIONS[convention];
   return trainedStateOf(trained, {
@@ -53,10 +53,10 @@ export function replicatedState(
     gradientSource: source,
     isUpdatedInBackward: optimizerInBackward,
     divided: (part) =>
-      zero < DIVIDED_FROM[part] || replicas === 1
+      zero < DIVIDED_FROM[part] || shards === 1
         ? undefined
         : {
-            replicas,
+            replicas: shards,
             source: `divided with ZeRO-${DIVIDED_FROM[part]} and above (arXiv 1910.02054)`,
           },
   });

@@ -15,6 +15,22 @@ import type { WeightFormat } from '../serving/weight-types.js';
 /** ZeRO stage: replicas split nothing, the optimizer, also gradients, or also weights. */
 export type ZeroStage = 0 | 1 | 2 | 3;
 
+/**
+ * Names of the ways to divide the state of a training. FSDP and FSDP2 divide what ZeRO-3 divides; HSDP does so within each
+ * machine (PyTorch, FullyShardedDataParallel: ShardingStrategy; fully_shard: a mesh of two dimensions).
+ */
+export const SHARDINGS = {
+  0: { zero: 0 },
+  1: { zero: 1 },
+  2: { zero: 2 },
+  3: { zero: 3 },
+  fsdp: { zero: 3 },
+  fsdp2: { zero: 3 },
+  hsdp: { zero: 3, hybrid: true },
+} as const satisfies Record<string, Pick<TrainingFitSetting, 'zero' | 'hybrid'>>;
+
+export type Sharding = `${keyof typeof SHARDINGS}`;
+
 /** First ZeRO stage that divides each part among the replicas. */
 export const DIVIDED_FROM = { optimizer: 1, gradients: 2, weights: 3 } as const satisfies Record<
   keyof TrainedState,
@@ -47,6 +63,8 @@ export interface TrainingFitSetting extends Omit<TrainingSetting, 'batch'> {
   /** Whether to count the saved values of dropout. */
   readonly dropout?: boolean | undefined;
   readonly zero: ZeroStage;
+  /** Whether the GPUs of each machine divide the state among them, and machines hold copies (HSDP). */
+  readonly hybrid?: boolean | undefined;
   /** Type of the gradients: that of the weights, or float32. */
   readonly convention: Convention;
   /** GPUs that share each layer. @integer @minimum 1 */

@@ -104,7 +104,7 @@ const buckets: WorkspaceTerm = ({ setting, parallelism: { replicas }, stage }) =
 };
 
 /** Gathered weights of current blocks (ZeRO-3), and whole gradients before their reduction (from ZeRO-2 on). */
-const gathered: WorkspaceTerm = ({ setting, parallelism: { replicas }, stage }) => {
+const gathered: WorkspaceTerm = ({ setting, parallelism: { shards: replicas }, stage }) => {
   if (replicas === 1 || setting.zero < 2) return undefined;
   const trained = Number(stage.parameters.value);
   const of = inputs({
@@ -270,9 +270,9 @@ function workspaceOfBlock(block: BlockInBackward): Bounds {
 }
 
 /** Allocator rounding of permanent tensors: weight, gradient, float32 copy and optimizer state. */
-const rounding = ({ setting, parallelism: { replicas }, stage }: WorkspaceContext): Bounds => {
+const rounding = ({ setting, parallelism: { shards }, stage }: WorkspaceContext): Bounds => {
   const partOf = (name: keyof typeof DIVIDED_FROM) =>
-    setting.zero >= DIVIDED_FROM[name] ? replicas : 1;
+    setting.zero >= DIVIDED_FROM[name] ? shards : 1;
   const { masterBytes } = PRECISIONS[setting.precision];
   const master = masterBytes > 0 ? [masterBytes] : [];
   const bytesPerValue = [
@@ -383,6 +383,8 @@ function lossBytes(
   switch (setting.loss) {
     case 'full':
       return fullLoss(setting, vocabulary);
+    case 'fused':
+      return fusedLoss(setting, vocabulary);
     case 'chunked':
       return chunkedLoss(setting, parallelism, vocabulary, inputWidth(model.head));
   }
@@ -404,6 +406,26 @@ function fullLoss({ microBatch, context }: TrainingFitSetting, vocabulary: numbe
       upper: {
         formula: mul(3, logits),
         source: '… and the logits in float32, which a program keeps until the end of the step',
+      },
+    },
+  );
+}
+
+/** Nothing beside the logits themselves, unless the program widens them before the kernel. */
+function fusedLoss({ microBatch, context }: TrainingFitSetting, vocabulary: number): Bounds {
+  const of = inputs({ batch: microBatch, context, vocabulary });
+  const inPlace = {
+    formula: add(),
+    source: 'the gradient is written over the logits (Liger kernel, arXiv 2410.10989)',
+  };
+  return boundsOf(
+    { label: 'temporary logits', unit: 'bytes', inputs: of },
+    {
+      lower: inPlace,
+      expected: inPlace,
+      upper: {
+        formula: mul(4, of.batch, of.context, of.vocabulary),
+        source: 'a copy of the logits in float32, as of a model that widens its output',
       },
     },
   );
