@@ -11,7 +11,7 @@ import type { HubNeed, MountedReference } from '../input/hub/mount-reference.js'
 import type { Format, Report } from '../report/kit/report.js';
 import type { ParsedFlags } from './flags/flags.js';
 import { baseFlags } from './flags/flags.js';
-import { LineMistake, pasteable } from './line-mistake.js';
+import { LineMistake, pasteable } from './line/line-mistake.js';
 import { isStdout, renderOptions, writeStdout, writeText } from './output.js';
 
 export type OutputFlags = Interfaces.InferredFlags<typeof baseFlags>;
@@ -233,7 +233,7 @@ export abstract class BaseCommand extends Command {
     flags: ModelFlags,
     references: readonly string[],
   ): Promise<ReadonlyMap<string, string>> {
-    const { mountAll } = await import('./hub-models.js');
+    const { mountAll } = await import('./line/hub-models.js');
     const mounted = await mountAll([...new Set(references)], {
       command: (this.id ?? '').replaceAll(':', ' '),
       need: (this.constructor as typeof BaseCommand).readsHub,

@@ -14,10 +14,10 @@ import { toJson } from '../base/text/escape.js';
 import { joined } from '../base/text/words.js';
 import { nearest } from '../config/nearest.js';
 import { escapeText, quote } from '../config/quote.js';
-import { NeedsMeanings, readCommandLine } from './command-line.js';
 import { spellAsFlags } from './flag-spelling.js';
 import type { HelpLength } from './help.js';
-import { LineMistake, type MeantLine, pasteable } from './line-mistake.js';
+import { NeedsMeanings, readCommandLine } from './line/command-line.js';
+import { LineMistake, type MeantLine, pasteable } from './line/line-mistake.js';
 import { renderOptions, writeInterruption, writeStdout } from './output.js';
 
 /** Must match `additionalHelpFlags` and `additionalVersionFlags` in package.json. */
@@ -87,7 +87,7 @@ async function readLine(words: string[], config: Config): Promise<readonly strin
     return await readWords(words, config);
   } catch (error) {
     if (!(error instanceof LineMistake)) throw error;
-    const { withCheckedLine } = await import('./proposal.js');
+    const { withCheckedLine } = await import('./line/proposal.js');
     const mended = await withCheckedLine(error, (line) => checkLine(line, config));
     if (mended.spelled === undefined) throw mended.error;
     if (!isQuiet(words)) {
@@ -104,10 +104,10 @@ const isQuiet = (words: readonly string[]) =>
 /** The error, with a proposed line that was read and checked as a typed one. */
 async function checkedError(error: unknown, words: readonly string[], config: Config) {
   if (!(error instanceof UserError)) return error;
-  const { withCheckedLine, withWholeLine } = await import('./proposal.js');
+  const { withCheckedLine, withWholeLine } = await import('./line/proposal.js');
   const check = (line: MeantLine) => checkLine(line, config);
   if (error instanceof LineMistake) return (await withCheckedLine(error, check)).error;
-  return withWholeLine(error, words, check, await import('./wrong-input.js'));
+  return withWholeLine(error, words, check, await import('./line/wrong-input.js'));
 }
 
 /** Marks the mistake of a proposed line, which says nothing about the typed one. */
@@ -246,7 +246,7 @@ type CheckedClass = new (words: string[], config: Config) => { checkWords(): Pro
 /** @throws LineMistake for a script in place of a model. */
 async function refuseScript(words: readonly string[]): Promise<void> {
   if (!words.slice(1).some((word) => /\.(?:py|sh|ipynb)$/i.test(word))) return;
-  const { scriptArgument, scriptError } = await import('./scripts.js');
+  const { scriptArgument, scriptError } = await import('./line/scripts.js');
   const script = scriptArgument(flagsIn(words).slice(1));
   if (script !== undefined) throw scriptError('a model', script);
 }
@@ -257,13 +257,13 @@ async function readWords(words: string[], config: Config): Promise<string[]> {
   const name = words.slice(0, config.findCommand(words[0] ?? '') ? 1 : 2);
   const command = config.findCommand(name.join(':'));
   if (command === undefined) return words;
-  const read = (meanings?: typeof import('./meanings.js')) =>
+  const read = (meanings?: typeof import('./foreign/meanings.js')) =>
     readCommandLine(words.slice(name.length), command, config.commands, meanings);
   try {
     return [...name, ...read()];
   } catch (error) {
     if (!(error instanceof NeedsMeanings)) throw error;
-    return [...name, ...read(await import('./meanings.js'))];
+    return [...name, ...read(await import('./foreign/meanings.js'))];
   }
 }
 
@@ -274,8 +274,8 @@ async function unknownCommand(
   config: Config,
 ): Promise<UserError> {
   const { commandAdvice, isProgram, isVerb, nearestCommand, programWords, verbLines } =
-    await import('./meanings.js');
-  const { scriptError, scriptIn } = await import('./scripts.js');
+    await import('./foreign/meanings.js');
+  const { scriptError, scriptIn } = await import('./line/scripts.js');
   const typed = written.length > 1 ? words : programWords(words);
   const text = typed === words ? written.join(' ') : (typed[0] ?? '');
   const script = isVerb(text) || isProgram(typed) ? undefined : scriptIn(words);

@@ -10,7 +10,7 @@ import {
 } from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { hubRepository } from '../input/model-input/published-models.js';
-import { LineMistake } from './line-mistake.js';
+import { LineMistake } from './line/line-mistake.js';
 
 /** Names of arguments that are a model. */
 const MODELS = ['file', 'model', 'config', 'path'] as const;

@@ -15,7 +15,7 @@ import {
 import { sweepFlags } from '../cli/flags/parts-flags.js';
 import { evaluationLimits, exceededEvaluation } from '../cli/flags/thresholds.js';
 import { seedOf, tokens, weightForm } from '../cli/flags/value-flags.js';
-import { LineMistake } from '../cli/line-mistake.js';
+import { LineMistake } from '../cli/line/line-mistake.js';
 import { progressDisplay } from '../cli/progress.js';
 import { SweepCommand, type SweepRun } from '../cli/sweep-command.js';
 import { isCheckpointPath } from '../input/model-input/locate.js';

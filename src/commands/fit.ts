@@ -22,7 +22,7 @@ import {
   listedHardware,
   reservedBytes,
 } from '../cli/flags/hardware-flags.js';
-import { pasteable } from '../cli/line-mistake.js';
+import { pasteable } from '../cli/line/line-mistake.js';
 import { fitAccuracy } from '../estimate/fit/accuracy.js';
 import type { FitTableResult } from '../estimate/fit/fit-table.js';
 import { bestHardware, fitTable, tableSettingOf } from '../estimate/fit/fit-table.js';

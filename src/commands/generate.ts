@@ -10,7 +10,7 @@ import {
   scoresRequest,
 } from '../cli/flags/generation-request.js';
 import { answerPrompts, talk } from '../cli/generation-output.js';
-import { LineMistake } from '../cli/line-mistake.js';
+import { LineMistake } from '../cli/line/line-mistake.js';
 import { isStdout, writeStdout } from '../cli/output.js';
 import { progressDisplay } from '../cli/progress.js';
 import { foldersOf, openWeighted } from '../input/model-input/weighted-model.js';

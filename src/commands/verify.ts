@@ -8,7 +8,7 @@ import { openAdapter } from '../checkpoint/adapter/adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, offline, readAs, set, sourceOf, stateDict } from '../cli/flags/flags.js';
-import { LineMistake, pasteable } from '../cli/line-mistake.js';
+import { LineMistake, pasteable } from '../cli/line/line-mistake.js';
 import { progressDisplay } from '../cli/progress.js';
 import type { ConfigDocument } from '../config/document.js';
 import { basePathOf } from '../input/model-input/adapter-model.js';

@@ -1,12 +1,12 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { type DeclaredCommand, readCommandLine } from '../../src/cli/command-line.js';
-import { exampleOf } from '../../src/cli/flag-example.js';
-import { OF_A_STORE, VERBS } from '../../src/cli/foreign-commands.js';
-import { FLAGS, type FlagRow, SOURCES } from '../../src/cli/foreign-flags.js';
-import { LineMistake, type MeantLine } from '../../src/cli/line-mistake.js';
-import * as meanings from '../../src/cli/meanings.js';
-import { foldedName } from '../../src/cli/spellings.js';
+import { OF_A_STORE, VERBS } from '../../src/cli/foreign/foreign-commands.js';
+import { FLAGS, type FlagRow, SOURCES } from '../../src/cli/foreign/foreign-flags.js';
+import * as meanings from '../../src/cli/foreign/meanings.js';
+import { foldedName } from '../../src/cli/foreign/spellings.js';
+import { type DeclaredCommand, readCommandLine } from '../../src/cli/line/command-line.js';
+import { exampleOf } from '../../src/cli/line/flag-example.js';
+import { LineMistake, type MeantLine } from '../../src/cli/line/line-mistake.js';
 import { inPackage } from '../fixtures.js';
 
 const COMMANDS: readonly DeclaredCommand[] = Object.values(

@@ -17,7 +17,7 @@ import type { Proof } from '../../convert/conversion/execute/check-output.js';
 import type { ConversionRequest } from '../../convert/conversion/job.js';
 import { onlyOneInFolder } from '../../input/model-input/locate.js';
 import { exceedsBound } from '../../report/convert/convert-report.js';
-import { pasteable } from '../line-mistake.js';
+import { pasteable } from '../line/line-mistake.js';
 import type { ConvertFlags } from './convert-flags.js';
 import { exceededLogits } from './thresholds.js';
 

@@ -16,7 +16,7 @@ import { lacksUnit, parseCount, parseLimit } from '../../config/parse-number.js'
 import type { PublishedBytes, PublishedFigure } from '../../config/parse-published.js';
 import { parsePublished } from '../../config/parse-published.js';
 import { quote } from '../../config/quote.js';
-import { pasteable } from '../line-mistake.js';
+import { pasteable } from '../line/line-mistake.js';
 
 /** Suggestions for an unknown type: the nearest, those that begin with it, or all. */
 export function typeSuggestion<T extends string>(

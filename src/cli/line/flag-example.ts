@@ -1,7 +1,7 @@
 /** Values that a flag accepts, for proposed lines. */
 import type { Command } from '@oclif/core/command';
-import { freeName } from '../base/files/file-system.js';
-import { nearestValue } from './spellings.js';
+import { freeName } from '../../base/files/file-system.js';
+import { nearestValue } from '../foreign/spellings.js';
 
 /** Declaration of a flag, from its class or from the manifest. */
 export type DeclaredFlag = Command.Loadable['flags'][string];

@@ -1,6 +1,6 @@
 /** Common names of choices, as people know them from other tools. */
 
-import { parseDtype } from '../base/tensor/dtype.js';
+import { parseDtype } from '../../base/tensor/dtype.js';
 
 /** A name in lower case, without characters between words. */
 export const foldedName = (text: string): string => text.toLowerCase().replaceAll(/[-_ .]/g, '');

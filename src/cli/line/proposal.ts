@@ -1,6 +1,6 @@
 /** Proposed command lines. Each is read and checked as a line that the user types, and only then becomes text. */
-import { UserError, usageError } from '../base/errors.js';
-import { misspelled } from '../config/nearest.js';
+import { UserError, usageError } from '../../base/errors.js';
+import { misspelled } from '../../config/nearest.js';
 import { LineMistake, lineAdvice, type MeantLine } from './line-mistake.js';
 
 /** Reads a line of a command and checks it without running it. @throws UserError for a mistake. */

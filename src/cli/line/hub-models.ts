@@ -1,13 +1,13 @@
 /** Models of the hub on a command line. Loaded only when there is one. */
-import { type UserError, usageError } from '../base/errors.js';
-import { downloadLine } from '../base/text/hub-names.js';
-import { formatBytes } from '../base/text/units.js';
-import { shellWord } from '../base/text/words.js';
-import type { HubNeed, MountedReference } from '../input/hub/mount-reference.js';
-import { mountReference } from '../input/hub/mount-reference.js';
-import type { HubReference } from '../input/hub/reference.js';
-import { parseHubReference, pinnedPath } from '../input/hub/reference.js';
-import { progressDisplay } from './progress.js';
+import { type UserError, usageError } from '../../base/errors.js';
+import { downloadLine } from '../../base/text/hub-names.js';
+import { formatBytes } from '../../base/text/units.js';
+import { shellWord } from '../../base/text/words.js';
+import type { HubNeed, MountedReference } from '../../input/hub/mount-reference.js';
+import { mountReference } from '../../input/hub/mount-reference.js';
+import type { HubReference } from '../../input/hub/reference.js';
+import { parseHubReference, pinnedPath } from '../../input/hub/reference.js';
+import { progressDisplay } from '../progress.js';
 
 interface MountOptions {
   /** Name of the command, for messages. */

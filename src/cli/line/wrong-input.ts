@@ -1,15 +1,15 @@
 /** Inputs of the wrong kind, and the command that takes them. */
 import fs from 'node:fs';
 import path from 'node:path';
-import { configIn } from '../base/files/config-names.js';
-import { isFolder } from '../base/files/file-system.js';
-import { counted } from '../base/text/words.js';
+import { configIn } from '../../base/files/config-names.js';
+import { isFolder } from '../../base/files/file-system.js';
+import { counted } from '../../base/text/words.js';
 import {
   hasWeights,
   isCheckpointPath,
   modelsIn,
   presetsNamed,
-} from '../input/model-input/locate.js';
+} from '../../input/model-input/locate.js';
 import type { MeantLine } from './line-mistake.js';
 
 /** Commands that only read configs, and those that only read checkpoints. */

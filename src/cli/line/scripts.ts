@@ -1,8 +1,8 @@
 /** Scripts of the projects that minimind supports, and the commands that replace them. */
 import path from 'node:path';
-import { type UserError, usageError } from '../base/errors.js';
-import { nearest } from '../config/nearest.js';
-import { quote } from '../config/quote.js';
+import { type UserError, usageError } from '../../base/errors.js';
+import { nearest } from '../../config/nearest.js';
+import { quote } from '../../config/quote.js';
 
 /** A command that answers the same as some scripts. It runs as written, in any folder. */
 export interface ScriptCommand {

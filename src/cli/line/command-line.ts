@@ -1,14 +1,14 @@
 /** Reads a command line against the declared arguments and flags of its command, before the command library does. */
 import fs from 'node:fs';
 import type { Command } from '@oclif/core/command';
-import { usageError } from '../base/errors.js';
-import { counted, joined } from '../base/text/words.js';
-import { misspelled, nearest, nearestWithDigits } from '../config/nearest.js';
-import { quote } from '../config/quote.js';
+import { usageError } from '../../base/errors.js';
+import { counted, joined } from '../../base/text/words.js';
+import { misspelled, nearest, nearestWithDigits } from '../../config/nearest.js';
+import { quote } from '../../config/quote.js';
+import type { FlagMeaning } from '../foreign/meanings.js';
+import { foldedName, nearestValue } from '../foreign/spellings.js';
 import { type DeclaredFlag, exampleOf, isPlaceholder } from './flag-example.js';
 import { LineMistake, type MeantLine, pasteable } from './line-mistake.js';
-import type { FlagMeaning } from './meanings.js';
-import { foldedName, nearestValue } from './spellings.js';
 
 /** Declaration of a command, from its class or from the manifest. */
 export type DeclaredCommand = Pick<
@@ -18,7 +18,7 @@ export type DeclaredCommand = Pick<
 
 /** The words of other tools, which are loaded for a line that needs them. */
 type Meanings = Pick<
-  typeof import('./meanings.js'),
+  typeof import('../foreign/meanings.js'),
   'flagAdvice' | 'flagMeanings' | 'hubReference' | 'isSpelling' | 'keysNamed' | 'otherNames'
 >;
 
