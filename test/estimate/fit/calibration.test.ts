@@ -122,6 +122,7 @@ const THROUGHPUT = {
 };
 
 it.each([
+  ['a depth of 10^17', JSON.stringify([{ ...ANSWER, n_depth: 1e17 }]), /n_depth to be a number of/],
   ['processor', JSON.stringify([{ ...ANSWER, backends: 'CPU' }]), /backend CPU/],
   [
     'no speed',
@@ -142,37 +143,6 @@ it.each([
 ])('refuses %s', (_, text, message) => {
   expect(() => benchmarkIn(text, 'f')).toThrow(UserError);
   expect(() => benchmarkIn(text, 'f')).toThrow(message);
-});
-
-it('reads any text, or refuses it', () => {
-  const values = fc.oneof(
-    fc.constantFrom('', '-1', 'NaN', '1e999', 'tg128', '4 GiB', '7 B'),
-    fc.string(),
-  );
-  const fields = fc.constantFrom(
-    ...Object.keys({ ...ANSWER, ...SERVE, ...THROUGHPUT }),
-    'test',
-    'params',
-  );
-  const object = fc.dictionary(fields, fc.oneof(values, fc.double(), fc.jsonValue()));
-  const table = fc
-    .array(fc.array(values, { maxLength: 5 }), { maxLength: 4 })
-    .map((rows) => rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n'));
-  const text = fc.oneof(
-    fc.string(),
-    table,
-    object.map((each) => JSON.stringify(each)),
-  );
-  fc.assert(
-    fc.property(text, (each) => {
-      try {
-        for (const run of benchmarkIn(each, 'f').runs)
-          expect(run.tokensPerSecond).toBeGreaterThan(0);
-      } catch (error) {
-        expect(error).toBeInstanceOf(UserError);
-      }
-    }),
-  );
 });
 
 const modelOf = async (name: string) =>
@@ -285,6 +255,24 @@ it.each([1, 2])('simulates the throughput of the benchmark on %i GPUs', async (g
   expect((gpus * 6 * outputTokens) / seconds / 12_000).toBeCloseTo(1, 2);
 });
 
+it('refuses requests that are longer than the model takes', async () => {
+  const model = await modelOf('gpt2');
+  const setting = settingOn(clusterOf('l4'), 'bf16', { context: 512, prompt: 384, output: 128 });
+  const benchmark = benchmarkIn(JSON.stringify(SERVE), 'v.json');
+  expect(() => calibrationOf(model, setting, benchmark, 'v.json')).toThrow(
+    /requests of 1200 tokens, and the model takes 1024/,
+  );
+});
+
+it('names a few of many runs', async () => {
+  const asked = settingOn(clusterOf('rtx-4080'), 'q4_k_m', {});
+  const runs = [0, 1, 2, 3, 4, 5].map((depth) => answerAt(100, 512 * depth));
+  const { source } = calibrationOf(await modelOf('qwen2.5-7b'), asked, benchmarkOf(...runs), 'f');
+  expect(source).toBe(
+    'f (llama-bench: tg128, tg128 @ d512, tg128 @ d1024, tg128 @ d1536 and 2 more)',
+  );
+});
+
 it('requires the lengths where the file has only their sum', async () => {
   const model = await modelOf('llama-3.1-8b');
   const cluster = clusterOf('h100-80gb');
@@ -295,4 +283,37 @@ it('requires the lengths where the file has only their sum', async () => {
   const { reading } = on({ context: 384, prompt: 256, output: 128 });
   expect(reading).toBeGreaterThan(0.3);
   expect(reading).toBeLessThan(3);
+});
+
+it('takes any text for a calibration, or refuses it', async () => {
+  const model = await modelOf('gpt2');
+  const setting = settingOn(clusterOf('l4'), 'bf16', { context: 512, prompt: 384, output: 128 });
+  const values = fc.oneof(
+    fc.constantFrom('', '-1', 'NaN', '1e999', '1e17', 'tg128', '4 GiB', '7 B', 0.5, 1e15, 512),
+    fc.string(),
+  );
+  const fields = fc.constantFrom(
+    ...Object.keys({ ...ANSWER, ...SERVE, ...THROUGHPUT }),
+    ...['test', 'params'],
+  );
+  const changed = fc
+    .tuple(fc.constantFrom(PROMPT, ANSWER, SERVE, THROUGHPUT), fields, values)
+    .map(([result, field, value]) => ({ ...result, [field]: value }));
+  const object = fc.dictionary(fields, fc.oneof(values, fc.double(), fc.jsonValue()));
+  const table = fc
+    .array(fc.array(fc.string(), { maxLength: 5 }), { maxLength: 4 })
+    .map((rows) => rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n'));
+  const json = fc.oneof(object, changed).map((each) => JSON.stringify(each));
+  fc.assert(
+    fc.property(fc.oneof(fc.string(), table, json), (text) => {
+      try {
+        const { reading, computing } = calibrationOf(model, setting, benchmarkIn(text, 'f'), 'f');
+        expect(Math.min(reading, computing)).toBeGreaterThan(0);
+        expect(Math.max(reading, computing)).toBeLessThan(100);
+      } catch (error) {
+        expect(error).toBeInstanceOf(UserError);
+      }
+    }),
+    { numRuns: 300 },
+  );
 });

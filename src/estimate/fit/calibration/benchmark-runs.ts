@@ -150,6 +150,19 @@ function positiveIn(result: Result, field: string, place: string): number {
   );
 }
 
+/** Longest sequence of a benchmark, in tokens; no model takes more. */
+const MOST_TOKENS = 1e8;
+
+/** @throws UserError for a field that is no number of tokens; absent ones are 0. */
+function tokensIn(result: Result, field: string, place: string): number {
+  const value = Number(result[field] ?? 0);
+  if (Number.isInteger(value) && value >= 0 && value <= MOST_TOKENS) return value;
+  throw usageError(
+    `${place}: expected ${field} to be a number of tokens, found ${String(result[field]).slice(0, 40)}`,
+    'write the file again with the benchmark program',
+  );
+}
+
 function llamaBench(results: readonly Result[], place: string): Benchmark {
   if (results.some(({ backends }) => backends === 'CPU')) {
     throw usageError(
@@ -158,13 +171,15 @@ function llamaBench(results: readonly Result[], place: string): Benchmark {
     );
   }
   const runs = results.flatMap((result) => {
-    const [prompt, answer] = [Number(result.n_prompt), Number(result.n_gen)];
+    const [prompt = 0, answer = 0, depth = 0] = ['n_prompt', 'n_gen', 'n_depth'].map((field) =>
+      tokensIn(result, field, place),
+    );
     const isMixed = prompt > 0 === answer > 0;
     if (isMixed) return [];
     const run: SequenceRun = {
       kind: prompt > 0 ? 'prompt' : 'answer',
       tokens: prompt || answer,
-      depth: Number(result.n_depth ?? 0),
+      depth,
       tokensPerSecond: positiveIn(result, 'avg_ts', place),
       model: {
         name: String(result.model_type),

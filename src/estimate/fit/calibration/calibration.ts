@@ -62,10 +62,17 @@ export function calibrationOf(
   return {
     reading,
     computing,
-    source:
-      `${file} (${program}: ${joined([...new Set(runs.map(nameOfRun))])}` +
-      `${left > 0 ? `; ${counted(left, 'result')} not used` : ''})`,
+    source: `${file} (${program}: ${namesOf(runs)}${left > 0 ? `; ${counted(left, 'result')} not used` : ''})`,
   };
+}
+
+/** Runs that a line names. */
+const MOST_NAMED = 4;
+
+function namesOf(runs: Benchmark['runs']): string {
+  const names = [...new Set(runs.map(nameOfRun))];
+  const more = names.length - MOST_NAMED;
+  return joined(more > 0 ? [...names.slice(0, MOST_NAMED), `${more} more`] : names);
 }
 
 const nameOfRun = (run: SequenceRun | ServerRun): string => {
@@ -218,6 +225,12 @@ function serverFactor(
   run: ServerRun,
   place: string,
 ): number {
+  if (run.tokens > model.positions) {
+    throw usageError(
+      `${place}: requests of ${Math.round(run.tokens)} tokens, and the model takes ${model.positions}`,
+      'name the results of the same model',
+    );
+  }
   const output = run.output ?? setting.output;
   const asked = setting.prompt + setting.output;
   if (run.output === undefined && Math.abs(asked / run.tokens - 1) > SAME) {
@@ -239,7 +252,8 @@ function serverFactor(
     };
     const servers = serversOf(model, { setting: bench });
     if (typeof servers === 'string') throw notServed(place, servers);
-    const users = Math.max(1, Math.round(run.users / replicas));
+    // More requests than places wait, and change nothing.
+    const users = Math.min(Math.max(1, Math.round(run.users / replicas)), servers.expected.places);
     const { seconds, outputTokens } = simulate(servers.expected, { users }, SERVER_SEED);
     return (replicas * (outputTokens / seconds) * run.tokens) / output;
   };
