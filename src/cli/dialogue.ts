@@ -92,6 +92,10 @@ export async function runChat(
   const lines = createInterface({ input, output, prompt: '> ' });
   let isAnswering = false;
   let isStopped = false;
+  let isClosed = false;
+  lines.once('close', () => {
+    isClosed = true;
+  });
   lines.on('SIGINT', () => {
     if (isAnswering && !isStopped) isStopped = true;
     else lines.close();
@@ -115,7 +119,8 @@ export async function runChat(
         isAnswering = false;
         input.setRawMode?.(true);
       }
-      lines.prompt();
+      // Lines that arrived before the end of the input are still answered.
+      if (!isClosed) lines.prompt();
     }
   } finally {
     lines.close();

@@ -1,6 +1,7 @@
 /** The process around a command: streams, signals, and the handling of errors. */
 import fs from 'node:fs';
 import path from 'node:path';
+import { isatty } from 'node:tty';
 import { fileURLToPath } from 'node:url';
 import { Config } from '@oclif/core/config';
 import type { LoadOptions } from '@oclif/core/interfaces';
@@ -38,6 +39,7 @@ type Load = Exclude<LoadOptions, Config | string | URL | undefined> | object;
  */
 export async function main(argv: readonly string[], root: URL, load: Load = {}): Promise<void> {
   watchStreams();
+  leaveLostTerminal();
   endAtSignals();
   await runCommandLine(argv, root, load);
 }
@@ -209,6 +211,14 @@ function watchStreams(): void {
       }
     });
   }
+}
+
+/** Closes the streams of a terminal that is gone: Node aborts when it cannot restore it as the program ends. */
+function leaveLostTerminal(): void {
+  const terminals = [0, 1, 2].filter((stream) => isatty(stream));
+  process.on('exit', () => {
+    for (const stream of terminals) if (!isatty(stream)) fs.closeSync(stream);
+  });
 }
 
 /** Ends at once on a signal. Exit handlers remove incomplete files. */

@@ -22,7 +22,7 @@ export interface InterruptionResult {
   readonly wall: number;
   /** Processor time meanwhile, in milliseconds: on a busy machine it says more. */
   readonly busy: number;
-  /** Undefined after the terminal was closed. */
+  /** Undefined where the command did not end. */
   readonly code: number | undefined;
   /** Whether the command had ended before the signal. */
   readonly isLate: boolean;
@@ -31,6 +31,14 @@ export interface InterruptionResult {
   /** What is wrong; empty for nothing. */
   readonly faults: readonly string[];
 }
+
+const EXIT_CODES: Readonly<Record<Ending, readonly number[]>> = {
+  'Ctrl-C': [130],
+  twice: [130],
+  SIGTERM: [143],
+  // Or 3: its progress or its answer cannot be written any more.
+  'closed terminal': [129, 3],
+};
 
 /** Milliseconds after which a command counts as one that does not end. */
 const NEVER = 15_000;
@@ -145,9 +153,8 @@ export class TerminalUser {
   #faults(command: TerminalCommand, ending: Ending, isLate: boolean, hasEnded: boolean): string[] {
     const faults: string[] = [];
     if (!hasEnded) faults.push(`does not end: ${command.processes().length} processes are left`);
-    const expected = ending === 'SIGTERM' ? [143] : [130];
     const { code } = command;
-    if (!isLate && hasEnded && ending !== 'closed terminal' && !expected.includes(code ?? -1)) {
+    if (!isLate && hasEnded && !EXIT_CODES[ending].includes(code ?? -1)) {
       // It may have ended by itself meanwhile.
       if (code !== 0) faults.push(`exit code ${code}: ${command.shown.slice(-300)}`);
     }

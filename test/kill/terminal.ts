@@ -76,9 +76,10 @@ export class TerminalCommand {
     this.#child.stdin?.write(text);
   }
 
-  /** Closes the terminal, as when its window is closed. */
+  /** Closes the terminal, as when its window is closed: the shell passes SIGHUP on to its command. */
   hangUp(): void {
     this.#child.kill('SIGKILL');
+    for (const { pid } of this.processes()) killQuietly(pid, 'SIGHUP');
   }
 
   /** Processes of the terminal's session, without the shell. */
@@ -145,9 +146,9 @@ export class TerminalCommand {
   }
 }
 
-function killQuietly(pid: number): void {
+function killQuietly(pid: number, signal: NodeJS.Signals = 'SIGKILL'): void {
   try {
-    process.kill(pid, 'SIGKILL');
+    process.kill(pid, signal);
   } catch {
     // It has ended meanwhile.
   }
