@@ -243,10 +243,12 @@ it.each([1, 2])('simulates the throughput of the benchmark on %i GPUs', async (g
     tokensPerSecond: 12_000,
     tokens: 1200,
     output: 200,
+    modelName: 'org/model',
   } as const;
   const benchmark: Benchmark = { program: 'vLLM', runs: [run], unused: 0 };
   const calibration = calibrationOf(model, asked, benchmark, 'v.json');
   expect(calibration.reading).toBe(calibration.computing);
+  expect(calibration.source).toBe('v.json (vLLM: 64 requests of org/model)');
   const lengths = { context: 1200, prompt: 1000, output: 200 };
   const setting = settingOn(withCalibration(cluster, calibration), 'bf16', lengths);
   const servers = serversOf(model, { setting });

@@ -75,8 +75,14 @@ function namesOf(runs: Benchmark['runs']): string {
   return joined(more > 0 ? [...names.slice(0, MOST_NAMED), `${more} more`] : names);
 }
 
+/** Characters of the name of a model that a line shows. */
+const MOST_NAME = 60;
+
 const nameOfRun = (run: SequenceRun | ServerRun): string => {
-  if (run.kind === 'server') return counted(run.users, 'request');
+  if (run.kind === 'server') {
+    const of = run.modelName === undefined ? '' : ` of ${run.modelName.slice(0, MOST_NAME)}`;
+    return `${counted(run.users, 'request')}${of}`;
+  }
   const depth = run.depth > 0 ? ` @ d${run.depth}` : '';
   return `${run.kind === 'prompt' ? 'pp' : 'tg'}${run.tokens}${depth}`;
 };
