@@ -1,6 +1,7 @@
 /** `fit --calibrate`: settings on hardware with the shares of a benchmark. */
 import type { Problem } from '../base/errors.js';
 import { readText } from '../base/files/read-file.js';
+import type { Benchmark } from '../estimate/fit/calibration/benchmark-runs.js';
 import type { FitRequest } from '../estimate/fit/fits.js';
 import type { Cluster } from '../estimate/hardware/gpu.js';
 import { clusterNamed } from '../estimate/hardware/gpus.js';
@@ -18,20 +19,35 @@ export interface CalibratedRequest {
   readonly warnings: readonly Problem[];
 }
 
-/** @throws UserError as `fitRequestOf`, and for a file that is no result of a benchmark on this hardware. */
+/** What other files say about the question: a draft model, and a benchmark. */
+export interface FurtherFiles {
+  readonly draft: LanguageModel | undefined;
+  readonly benchmark: Benchmark | undefined;
+}
+
+/** Results in the file of `--calibrate`. @throws UserError as `readText` and `benchmarkIn`. */
+export async function readBenchmark({
+  calibrate: file,
+}: Pick<FitFlags, 'calibrate'>): Promise<Benchmark | undefined> {
+  if (file === undefined) return undefined;
+  const text = await readText(file, { most: MOST_BYTES, suggestion: 'name the results only' });
+  const { benchmarkIn } = await import('../estimate/fit/calibration/benchmark-runs.js');
+  return benchmarkIn(text, file);
+}
+
+/** @throws UserError as `fitRequestOf`, and for a benchmark that was not on this hardware. */
 export async function calibratedRequest(
   loaded: ModelFile,
   cluster: Cluster,
   flags: FitFlags,
-  draft: LanguageModel | undefined,
+  { draft, benchmark }: FurtherFiles,
 ): Promise<CalibratedRequest> {
   const request = fitRequestOf(loaded, cluster, flags, draft);
-  const { calibrate: file } = flags;
-  if (file === undefined || request.serving === null) return { cluster, request, warnings: [] };
-  const text = await readText(file, { most: MOST_BYTES, suggestion: 'name the results only' });
-  const { benchmarkIn } = await import('../estimate/fit/calibration/benchmark-runs.js');
+  const { calibrate: file = '' } = flags;
+  if (benchmark === undefined || request.serving === null) {
+    return { cluster, request, warnings: [] };
+  }
   const { calibrationOf } = await import('../estimate/fit/calibration/calibration.js');
-  const benchmark = benchmarkIn(text, file);
   const calibration = calibrationOf(loaded.model, request.serving.setting, benchmark, file);
   const calibrated = { ...cluster, gpu: { ...cluster.gpu, calibration } };
   return {

@@ -1,5 +1,5 @@
 /** Lists as values of flags of `fit` that take one: the same question for each value. */
-import { usageError } from '../base/errors.js';
+import { type Problem, usageError } from '../base/errors.js';
 import type { FitListResult, FitListRow } from '../estimate/fit/fit-list.js';
 import { fitListRow } from '../estimate/fit/fit-list.js';
 import { fitsOf } from '../estimate/fit/fits.js';
@@ -8,7 +8,7 @@ import type { ModelFile } from '../input/model-input/model-file.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import type { LanguageModel } from '../model/architecture/layer.js';
 import { countParameters } from '../model/budget/parameters.js';
-import { calibratedRequest } from './calibrate.js';
+import { calibratedRequest, readBenchmark } from './calibrate.js';
 import type { FitFlags } from './flags/fit-flags.js';
 import { refuseLongGroups } from './flags/fit-flags.js';
 import type { HardwareFlags } from './flags/hardware-flags.js';
@@ -64,7 +64,7 @@ export async function listedFits(
   loaded: ModelFile,
   variants: readonly (FitFlags & HardwareFlags)[],
   say: (choice: string) => void,
-): Promise<FitListResult> {
+): Promise<{ readonly result: FitListResult; readonly warnings: readonly Problem[] }> {
   refuseOneBenchmark(variants);
   const rows: FitListRow[] = [];
   const said = new Set<string>();
@@ -73,18 +73,21 @@ export async function listedFits(
     said.add(choice);
   };
   const [first] = variants as [FitFlags & HardwareFlags];
-  const draft = await draftModel(first);
+  const files = { draft: await draftModel(first), benchmark: await readBenchmark(first) };
+  let warnings: readonly Problem[] = [];
   let { purpose }: Pick<FitListResult, 'purpose'> = { purpose: 'serving' };
   for (const flags of variants) {
     requireHardware(flags);
     refuseLongGroups(loaded.model, flags);
     const { profile: _, ...cluster } = await hardwareOf(flags, sayOnce);
-    const { request, ...calibrated } = await calibratedRequest(loaded, cluster, flags, draft);
+    const { request, ...calibrated } = await calibratedRequest(loaded, cluster, flags, files);
+    // The GPU is the same in all rows.
+    warnings = calibrated.warnings;
     const fits = fitsOf(loaded.model, request);
     rows.push(fitListRow(fits, calibrated.cluster));
     purpose = fits.purpose;
   }
-  return {
+  const result: FitListResult = {
     schema: 'minimind/fit-list@1',
     file: loaded.file,
     family: loaded.family.name,
@@ -93,6 +96,7 @@ export async function listedFits(
     minSpeed: purpose === 'serving' ? (first['min-speed'] ?? USUAL_SPEED) : null,
     rows,
   };
+  return { result, warnings };
 }
 
 /** @throws UserError for a benchmark of one GPU with several. */

@@ -217,7 +217,13 @@ function watchStreams(): void {
 function leaveLostTerminal(): void {
   const terminals = [0, 1, 2].filter((stream) => isatty(stream));
   process.on('exit', () => {
-    for (const stream of terminals) if (!isatty(stream)) fs.closeSync(stream);
+    for (const stream of terminals.filter((each) => !isatty(each))) {
+      try {
+        fs.closeSync(stream);
+      } catch {
+        // It is closed already.
+      }
+    }
   });
 }
 

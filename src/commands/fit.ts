@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { usageError } from '../base/errors.js';
 import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
-import { calibratedRequest } from '../cli/calibrate.js';
+import { calibratedRequest, readBenchmark } from '../cli/calibrate.js';
 import { draftModel, isAllFitting, listedFits, listVariants } from '../cli/fit-list.js';
 import {
   type FitFlags,
@@ -157,9 +157,9 @@ export default class Fit extends BaseCommand {
     const { profile = null, ...hardware } = await hardwareOf(flags, (choice) =>
       this.note(flags, choice),
     );
-    const draft = await draftModel(flags);
+    const files = { draft: await draftModel(flags), benchmark: await readBenchmark(flags) };
     const isBrief = formatOf(flags) === 'table' && !flags.details && !flags.explain;
-    const { request, cluster, warnings } = await calibratedRequest(loaded, hardware, flags, draft);
+    const { request, cluster, warnings } = await calibratedRequest(loaded, hardware, flags, files);
     await this.warnAbout(flags, warnings);
     const fits = fitsOf(loaded.model, { ...request, isBrief });
     if (fits.training) {
@@ -207,7 +207,10 @@ export default class Fit extends BaseCommand {
     const loaded = await (await openModelSource(file, sourceOf(flags))).model(flags.set);
     await this.warnAbout(flags, loaded.warnings);
     const all = parsed.map((each) => each.flags);
-    const result = await listedFits(loaded, all, (choice) => this.note(flags, choice));
+    const { result, warnings } = await listedFits(loaded, all, (choice) =>
+      this.note(flags, choice),
+    );
+    await this.warnAbout(flags, warnings);
     if (flags.check && !isAllFitting(result)) process.exitCode = 1;
     return this.answer(flags, result, fitListReport);
   }

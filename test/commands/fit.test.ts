@@ -423,6 +423,12 @@ describe('the answer of fit', () => {
       expect(stderr).toContain('measured on NVIDIA L4, and the question is about NVIDIA A100');
     });
 
+    it('reads the results once for all rows of a list, and warns there, too', async () => {
+      const { code, stderr } = await runHere([...asked, '--gpu', 'a100-80gb', '--batch', '1,8']);
+      expect(code).toBe(0);
+      expect(stderr.split('measured on NVIDIA L4')).toHaveLength(2);
+    });
+
     it.each([
       ['without hardware', [], /--calibrate requires hardware/],
       ['several GPUs', ['--gpu', 'l4,a100-80gb'], /is about one GPU, and --gpu lists several/],

@@ -8,13 +8,6 @@ export function stepsTo(losses: readonly number[], target: number): number | nul
   return at < 0 ? null : at + 1;
 }
 
-/** The middle value, which one slow step does not change. NaN for none. */
-export function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const [low, high] = [Math.floor((sorted.length - 1) / 2), Math.ceil((sorted.length - 1) / 2)];
-  return ((sorted[low] ?? Number.NaN) + (sorted[high] ?? Number.NaN)) / 2;
-}
-
 type Measured = Readonly<Record<AdapterKind, number | null>>;
 
 /** Steps and time of both adapters to one loss; null where an adapter does not reach it. */

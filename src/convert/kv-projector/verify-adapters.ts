@@ -1,6 +1,7 @@
 /** Training data and initial state of the two adapters. */
 
 import { setImmediate as breathe } from 'node:timers/promises';
+import { median } from '../../base/median.js';
 import type { Generator } from '../../base/random/index.js';
 import type { EngineInfo, Values } from '../../engine/engine.js';
 import type {
@@ -12,7 +13,7 @@ import type {
   TrainingRun,
 } from '../../engine/trainer.js';
 import type { LossTarget } from './convergence.js';
-import { lossTargets, median } from './convergence.js';
+import { lossTargets } from './convergence.js';
 import type { AdapterKind } from './projector.js';
 import { ADAPTER_KINDS, adapterParameters, hiddenOf, NORM_EPSILON } from './projector.js';
 

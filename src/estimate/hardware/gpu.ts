@@ -296,9 +296,9 @@ export interface UsableMemory {
 
 /** Factors for the shares of the peaks that programs reach on published runs, from a benchmark on this machine. */
 export interface Calibration {
-  /** Of the memory bandwidth. @real */
+  /** Factor of the share of the memory bandwidth. @real */
   readonly reading: number;
-  /** Of the compute peak. @real */
+  /** Factor of the share of the compute peak. @real */
   readonly computing: number;
   /** File, program and runs of the benchmark. */
   readonly source: string;

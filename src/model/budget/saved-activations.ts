@@ -451,8 +451,9 @@ function keptInBlocks(model: LanguageModel, blocks: readonly Layer[]): SavedPart
 }
 
 /**
- * The loss is computed on float32 logits, for any model dtype; a fused kernel widens them only on the chip. In chunks, no logits are kept. Either the gradient
- * of the head's input replaces that input (arXiv 2410.10989), or the logits are recomputed (2411.09009).
+ * The loss is computed on float32 logits, for any model dtype; a fused kernel widens them only on the chip. In chunks, no
+ * logits are kept. Either the gradient of the head's input replaces that input (arXiv 2410.10989), or the logits are
+ * recomputed (2411.09009).
  */
 function logits(model: LanguageModel, setting: ActivationSetting): Figure {
   const tensor = tensorParallelism(setting);

@@ -85,7 +85,7 @@ it('reads the table of llama-bench, with the text around it', () => {
   ]);
   expect(runs[2]).toMatchObject({
     depth: 512,
-    model: { bytes: 4.36 * 2 ** 30, parameters: 7.62e9 },
+    model: { bytes: Math.floor(4.36 * 2 ** 30), parameters: 7.62e9 },
   });
 });
 

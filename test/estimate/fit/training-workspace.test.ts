@@ -54,7 +54,7 @@ describe('the workspace', () => {
     expect(partsOf(untied, {}).added).toBeUndefined();
   });
 
-  it('has nothing beside the logits of a fused loss, or their copy in float32', () => {
+  it('has no memory for a fused loss, or a float32 copy of its logits', () => {
     expect(workspace({ loss: 'fused' }).loss).toEqual([0, 0, 4 * 16 * 100]);
   });
 

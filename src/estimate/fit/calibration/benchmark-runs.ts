@@ -5,6 +5,7 @@
 import { usageError } from '../../../base/errors.js';
 import { parseJson } from '../../../base/text/json.js';
 import { setting } from '../../../base/text/setting.js';
+import { parseLimit } from '../../../config/parse-number.js';
 
 /** Model of llama-bench. */
 export interface BenchmarkedModel {
@@ -50,7 +51,10 @@ export interface Benchmark {
   readonly unused: number;
 }
 
-/** @throws UserError for a text that is no such result, with the line or the field. */
+/**
+ * Runs in the text of a benchmark's results.
+ * @throws UserError for another text, and for a field with another value than it has there.
+ */
 export function benchmarkIn(text: string, file: string): Benchmark {
   const place = setting('calibrate', file);
   const trimmed = text.trim();
@@ -113,15 +117,6 @@ const csvCells = (line: string) =>
     quoted === undefined ? plain : quoted.replaceAll('""', '"'),
   );
 
-const BYTES: Readonly<Record<string, number>> = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
-const COUNTS: Readonly<Record<string, number>> = { '': 1, K: 1e3, M: 1e6, B: 1e9, T: 1e12 };
-
-/** `3.56 GiB` by its unit; NaN for another text. */
-function measure(text: string, units: Readonly<Record<string, number>>): number {
-  const [, digits = '', unit = ''] = /^([\d.]+)\s*([A-Za-z]*)$/.exec(text) ?? [];
-  return Number(digits || Number.NaN) * (units[unit] ?? Number.NaN);
-}
-
 /** Fields of the JSON for a row of the Markdown table, whose test is `pp 512`, `tg128` or `tg128 @ d4096`. */
 function asFields(row: Readonly<Record<string, string>>): Result {
   if (row.test === undefined || row.params === undefined) return row;
@@ -131,8 +126,8 @@ function asFields(row: Readonly<Record<string, string>>): Result {
   return {
     ...(row.backend && { backends: row.backend }),
     model_type: row.model,
-    model_size: measure(row.size ?? '', BYTES),
-    model_n_params: measure(row.params, COUNTS),
+    model_size: parseLimit(row.size ?? '', 'bytes'),
+    model_n_params: parseLimit(row.params, 'count'),
     n_prompt: kind === 'pp' || isMixed ? tokens || 1 : 0,
     n_gen: kind === 'tg' || isMixed ? tokens || 1 : 0,
     n_depth: depth,
@@ -153,7 +148,7 @@ function positiveIn(result: Result, field: string, place: string): number {
 /** Longest sequence of a benchmark, in tokens; no model takes more. */
 const MOST_TOKENS = 1e8;
 
-/** @throws UserError for a field that is no number of tokens; absent ones are 0. */
+/** @throws UserError for a field that is not a number of tokens; absent ones are 0. */
 function tokensIn(result: Result, field: string, place: string): number {
   const value = Number(result[field] ?? 0);
   if (Number.isInteger(value) && value >= 0 && value <= MOST_TOKENS) return value;

@@ -3,10 +3,10 @@
  * the estimate for the setting of the benchmark is its result.
  */
 import { usageError } from '../../../base/errors.js';
-import { type SettingName, setting as settingText } from '../../../base/text/setting.js';
+import { median } from '../../../base/median.js';
+import { setting as settingText } from '../../../base/text/setting.js';
 import { counted, joined } from '../../../base/text/words.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
-import type { Expression } from '../../../model/budget/expression.js';
 import { realValue } from '../../../model/budget/figure.js';
 import { countParameters } from '../../../model/budget/parameters.js';
 import type { Calibration, Cluster, Gpu } from '../../hardware/gpu.js';
@@ -51,11 +51,11 @@ export function calibrationOf(
   // A prompt behind others also reads their cache.
   const prompts = sequences.filter(({ kind, depth }) => kind === 'prompt' && depth === 0);
   const left = unused + sequences.length - answers.length - prompts.length;
-  const reading = median([
+  const reading = middle([
     ...answers.map((run) => readingFactor(model, setting, run, place)),
     ...served,
   ]);
-  const computing = median([
+  const computing = middle([
     ...prompts.map((run) => computingFactor(model, setting, run, { place, reading })),
     ...served,
   ]);
@@ -88,13 +88,7 @@ const nameOfRun = (run: SequenceRun | ServerRun): string => {
 };
 
 /** Median of factors; 1 without any. */
-function median(factors: readonly number[]): number {
-  const sorted = [...factors].sort((a, b) => a - b);
-  const [low, high] = [(sorted.length - 1) >> 1, sorted.length >> 1];
-  return ((sorted[low] ?? 1) + (sorted[high] ?? 1)) / 2;
-}
-
-const secondsOf = (term: Expression) => realValue(term);
+const middle = (factors: readonly number[]): number => (factors.length === 0 ? 1 : median(factors));
 
 /** Setting of llama-bench: one sequence on one GPU. Several GPUs take their layers in turn, as fast as one. */
 function benchSetting(
@@ -104,9 +98,7 @@ function benchSetting(
 ) {
   const { calibration: _, ...gpu } = cluster.gpu;
   const isSame = Math.abs(parameters / countParameters(model).parameters - 1) < SAME;
-  const dtype = isSame
-    ? nearestDtype(model, bytes)
-    : dtypeOfWidth(widthOf((8 * bytes) / parameters));
+  const dtype = isSame ? nearestDtype(model, bytes) : OF_WIDTH[widthOf((8 * bytes) / parameters)];
   const one: Cluster = { ...cluster, gpu, gpus: 1 };
   const bench: ServingFitSetting = {
     ...setting,
@@ -136,8 +128,6 @@ const OF_WIDTH = { wide: 'f16', eight: 'q8_0', four: 'q4_k_m' } as const satisfi
   WeightDtype
 >;
 
-const dtypeOfWidth = (width: WeightWidth): WeightDtype => OF_WIDTH[width];
-
 /** Measured share of the bandwidth, divided by the share of published runs. */
 function readingFactor(
   model: LanguageModel,
@@ -152,12 +142,12 @@ function readingFactor(
   const terms = decodeTerms(work, rates, 1, 'expected');
   const { weightUtilisation } = rates.efficiencies.expected;
   const reading = isSame
-    ? secondsOf(terms.weights) + secondsOf(terms.cache)
+    ? realValue(terms.weights) + realValue(terms.cache)
     : run.model.bytes / (rates.bandwidth * weightUtilisation);
   return factorOf({
     ...{ run, place, part: reading, most: MOST / weightUtilisation },
     // A model of another size launches about as many kernels.
-    seconds: 1 / run.tokensPerSecond - secondsOf(terms.launches),
+    seconds: 1 / run.tokensPerSecond - realValue(terms.launches),
     peak: 'memory bandwidth',
     gpu,
   });
@@ -182,17 +172,17 @@ function computingFactor(
   if (rates.peakFlops === null) return 1;
   const terms = prefillTerms(prefillWork(servedModel(model, bench), run.tokens), rates, 'expected');
   const computing = isSame
-    ? secondsOf(terms.compute)
+    ? realValue(terms.compute)
     : (2 * run.model.parameters * run.tokens) / (rates.peakFlops * computeUtilisation);
   const moving = isSame
-    ? secondsOf(terms.memory)
+    ? realValue(terms.memory)
     : run.model.bytes / (rates.bandwidth * memoryUtilisation);
   return factorOf({
     ...{ run, place, part: computing },
     // Programs may compute quantized weights in another type.
     most:
       (MOST * Math.max(...Object.values(gpu.peakFlops))) / (rates.peakFlops * computeUtilisation),
-    seconds: run.tokens / run.tokensPerSecond - moving / reading - secondsOf(terms.launches),
+    seconds: run.tokens / run.tokensPerSecond - moving / reading - realValue(terms.launches),
     peak: 'compute peak',
     gpu,
   });
@@ -275,8 +265,11 @@ function serverFactor(
 /** Most shares are above a third, so three times as much is beyond the peaks. */
 const MOST_FACTOR = 3;
 
+/** Settings that a server of the benchmark shares with the question. */
+const OF_SERVER = ['gpu', 'gpus', 'tensorParallel', 'dtype'] as const;
+
 const notServed = (place: string, why: string) =>
   usageError(
     `${place}: no server of this model on these GPUs (${why})`,
-    `write ${['gpu', 'gpus', 'tensorParallel', 'dtype'].map((name) => settingText(name as SettingName)).join(', ')} as in the benchmark`,
+    `write ${joined(OF_SERVER.map((name) => settingText(name)))} as in the benchmark`,
   );

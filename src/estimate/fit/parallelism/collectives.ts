@@ -228,11 +228,10 @@ const REPLICA_TRAFFIC: Readonly<Record<ZeroStage, ReplicaTraffic>> = {
 };
 
 function replicaTraffic(
-  { setting, parallelism: { tensor, replicas: all, shards, microBatches } }: StepInputs,
+  { setting, parallelism: { tensor, shards: replicas, microBatches } }: StepInputs,
   { from, to, parameters: { value } }: Stage,
   pace: CommunicationPace,
 ): Traffic | undefined {
-  const replicas = setting.hybrid ? shards : all;
   const link = linkFor(setting, tensor * replicas, tensor);
   if (replicas === 1 || link === undefined) return undefined;
   const bytes = trainingBytes(setting.precision);
@@ -265,7 +264,7 @@ function copiesTraffic(
   pace: CommunicationPace,
 ): Traffic | undefined {
   const link = linkFor(setting, tensor * replicas, tensor * shards);
-  if (!setting.hybrid || replicas === shards || link === undefined) return undefined;
+  if (replicas === shards || link === undefined) return undefined;
   const of = inputs({
     gradients: gradientBytesOf(setting) * Number(value),
     micro_batches: microBatches,

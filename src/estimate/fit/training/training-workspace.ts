@@ -56,9 +56,10 @@ const CONSTANTS = {
   liveParameters: 1e9,
 } as const;
 
-/** One communicator for each kind of parallelism. */
-const communicators: WorkspaceTerm = ({ setting, parallelism: { tensor, pipeline, replicas } }) => {
-  const count = [tensor, pipeline, replicas].filter((gpus) => gpus > 1).length;
+/** One communicator for each kind of parallelism; replicas have two where machines hold copies. */
+const communicators: WorkspaceTerm = ({ setting, parallelism }) => {
+  const { tensor, pipeline, replicas, shards } = parallelism;
+  const count = [tensor, pipeline, shards, replicas / shards].filter((gpus) => gpus > 1).length;
   return count === 0 ? undefined : channelBytes(count, setting.cluster.gpu);
 };
 
@@ -411,7 +412,7 @@ function fullLoss({ microBatch, context }: TrainingFitSetting, vocabulary: numbe
   );
 }
 
-/** Nothing beside the logits themselves, unless the program widens them before the kernel. */
+/** Zero, or a copy of the logits in float32 of a program that widens them before the kernel. */
 function fusedLoss({ microBatch, context }: TrainingFitSetting, vocabulary: number): Bounds {
   const of = inputs({ batch: microBatch, context, vocabulary });
   const inPlace = {
