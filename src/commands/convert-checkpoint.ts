@@ -1,3 +1,4 @@
+import fs from 'node:fs';
 import * as Args from '@oclif/core/args';
 import { watchEnd } from '../base/files/early-end.js';
 import { BaseCommand } from '../cli/base-command.js';
@@ -70,13 +71,8 @@ export default class ConvertCheckpoint extends BaseCommand {
       this.note(flags, `using ${places.in === '.' ? 'the checkpoint in this folder' : places.in}`);
     }
     outputTarget(places.out, flags.container);
-    const opened = openModelCheckpoint(places.in, { stateDict: flags['state-dict'] });
-    let checkpoint = opened;
+    const checkpoint = await opened(places.in, flags);
     try {
-      const adapter = flags['merge-lora'];
-      const { config, family, 'no-config': noConfig } = flags;
-      if (adapter !== undefined)
-        checkpoint = await withAdapter(opened, adapter, { config, family, noConfig });
       await this.warnAbout(flags, checkpointWarnings(checkpoint));
       const request: ConversionRequest = {
         ...conversionSettings(flags),
@@ -93,6 +89,26 @@ export default class ConvertCheckpoint extends BaseCommand {
       );
       this.exceeded(exceededLimits(flags, result));
       return result;
+    } finally {
+      checkpoint.close();
+    }
+  }
+
+  /** Plans the conversion of a file that exists. */
+  override async checkWords() {
+    await super.checkWords();
+    const { args, flags } = await this.parse(ConvertCheckpoint);
+    if (args.in === undefined || args.out === undefined || !fs.existsSync(args.in)) return;
+    const { prepare } = await import('../convert/conversion/conversion.js');
+    const checkpoint = await opened(args.in, flags);
+    try {
+      const { resources } = await prepare({
+        ...conversionSettings(flags),
+        ...{ checkpoint, out: args.out, dryRun: true },
+        display: { ...progressDisplay(flags), ...stepProgress(flags) },
+        warn: async () => undefined,
+      });
+      await resources.backend.close();
     } finally {
       checkpoint.close();
     }
@@ -138,5 +154,18 @@ export default class ConvertCheckpoint extends BaseCommand {
     return result.schema === 'minimind/convert-checkpoint@1'
       ? this.answer(flags, result, (each) => convertReport(each))
       : answer(result);
+  }
+}
+
+/** The checkpoint of a conversion, with the adapter that it merges. */
+async function opened(place: string, flags: ConvertFlags) {
+  const checkpoint = openModelCheckpoint(place, { stateDict: flags['state-dict'] });
+  const { config, family, 'merge-lora': adapter, 'no-config': noConfig } = flags;
+  if (adapter === undefined) return checkpoint;
+  try {
+    return await withAdapter(checkpoint, adapter, { config, family, noConfig });
+  } catch (error) {
+    checkpoint.close();
+    throw error;
   }
 }
