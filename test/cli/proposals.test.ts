@@ -75,6 +75,9 @@ function lostWords(typed: readonly string[], { stderr }: Run, words: readonly st
 /** Commands and flags that check: exit code 1 is an answer. */
 const CHECKS = /^(?:verify|validate)\b|--(?:max-|min-|check)/;
 
+/** The error of a machine without a network, for a model of the hub. */
+const UNREACHABLE = /^error: cannot read \S+ from the hub: \S+ cannot be reached/m;
+
 /** When a proposed line runs: at once, after a further proposal, or never. */
 type End = 'at once' | 'later' | 'never';
 
@@ -89,7 +92,9 @@ async function follow(line: string, end: End = 'at once'): Promise<string | unde
     if (wasMistake && end === 'at once') {
       expect(lostWords(typed, first, words), `lost in ${words.join(' ')}`).toEqual([]);
     }
-    await runs([line], words, folder, end, wasMistake && end === 'at once');
+    // A line that was read as another one has run, and left its files.
+    const from = words === readAs(firstLines, first) ? userFolder() : folder;
+    await runs([line], words, from, end, wasMistake && end === 'at once');
   }
   return firstLines[0]?.join(' ');
 }
@@ -132,7 +137,8 @@ async function runs(
   const folder = userFolder(from);
   const run = await runHere(words, { cwd: folder });
   const faults = run.stderr.split('\n').filter((each) => /^(?:error|warning):/.test(each));
-  const isChecked = run.code === 1 && CHECKS.test(line);
+  const isChecked =
+    (run.code === 1 && CHECKS.test(line)) || (run.code === 3 && UNREACHABLE.test(run.stderr));
   const further = proposed(words, run);
   const chain = [...before, line].join(' → ');
   const isOpen = end === 'never' || (end === 'later' && further.length > 0);
