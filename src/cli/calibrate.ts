@@ -1,5 +1,5 @@
 /** `fit --calibrate`: settings on hardware with the shares of a benchmark. */
-import type { Problem } from '../base/errors.js';
+import { type Problem, usageError } from '../base/errors.js';
 import { readText } from '../base/files/read-file.js';
 import type { Benchmark } from '../estimate/fit/calibration/benchmark-runs.js';
 import type { FitRequest } from '../estimate/fit/fits.js';
@@ -25,11 +25,19 @@ export interface FurtherFiles {
   readonly benchmark: Benchmark | undefined;
 }
 
-/** Results in the file of `--calibrate`. @throws UserError as `readText` and `benchmarkIn`. */
+/** Results in the file of `--calibrate`. @throws UserError as `readText` and `benchmarkIn`, and for measured times. */
 export async function readBenchmark({
   calibrate: file,
-}: Pick<FitFlags, 'calibrate'>): Promise<Benchmark | undefined> {
+  'token-time': tokenTime,
+  'prefill-time': prefillTime,
+}: FitFlags): Promise<Benchmark | undefined> {
   if (file === undefined) return undefined;
+  if (tokenTime !== undefined && prefillTime !== undefined) {
+    throw usageError(
+      '--calibrate cannot be used with both --token-time and --prefill-time, which replace all that it measured',
+      'remove --calibrate, or one of the times',
+    );
+  }
   const text = await readText(file, { most: MOST_BYTES, suggestion: 'name the results only' });
   const { benchmarkIn } = await import('../estimate/fit/calibration/benchmark-runs.js');
   return benchmarkIn(text, file);

@@ -433,6 +433,11 @@ describe('the answer of fit', () => {
       ['without hardware', [], /--calibrate requires hardware/],
       ['several GPUs', ['--gpu', 'l4,a100-80gb'], /is about one GPU, and --gpu lists several/],
       ['a training', ['--gpu', 'l4', '--for', 'training'], /--calibrate is a flag of serving/],
+      [
+        'measured times',
+        ['--gpu', 'l4', '--token-time', '5ms', '--prefill-time', '9ms'],
+        /--calibrate cannot be used with both --token-time and --prefill-time/,
+      ],
       ['a slow card', ['--gpu', 't4', '--set', 'model.vocab_size=6400'], /beyond the memory/],
     ])('is refused for %s', async (title, args, message) => {
       fs.writeFileSync(
