@@ -46,6 +46,17 @@ type SavingFlags = OutputFlags & {
 export type FlagsOf<Class extends { readonly flags: object }> = OutputFlags &
   ParsedFlags<Class['flags']>;
 
+/** Names of the flags that the user gave. */
+export const givenFlags = ({
+  flags,
+  metadata,
+}: {
+  readonly flags: object;
+  readonly metadata: {
+    readonly flags: Readonly<Record<string, { readonly setFromDefault?: boolean } | undefined>>;
+  };
+}): string[] => Object.keys(flags).filter((name) => metadata.flags[name]?.setFromDefault !== true);
+
 /** The requested format; `--json` is short for `--format json`. */
 export const formatOf = ({ json, format }: Pick<OutputFlags, 'json' | 'format'>): Format =>
   json ? 'json' : format;

@@ -3,6 +3,7 @@ import * as Flags from '@oclif/core/flags';
 import { usageError } from '../base/errors.js';
 import { ANY_BACKEND } from '../base/sweep.js';
 import { formatInteger } from '../base/text/units.js';
+import { givenFlags } from '../cli/base-command.js';
 import {
   details,
   offline,
@@ -16,6 +17,7 @@ import { sweepFlags } from '../cli/flags/parts-flags.js';
 import { names } from '../cli/flags/value-flags.js';
 import { progress } from '../cli/progress.js';
 import { SweepCommand } from '../cli/sweep-command.js';
+import { comparedWeights } from '../cli/undescribed.js';
 import { COLUMN_NAMES } from '../estimate/comparison/columns.js';
 import type { ComparisonResult } from '../estimate/comparison/compare-models.js';
 import {
@@ -23,9 +25,14 @@ import {
   comparisonWarnings,
   mainColumns,
 } from '../estimate/comparison/compare-models.js';
-import { candidateCosts, openCandidates } from '../input/model-input/model-candidates.js';
+import {
+  type Candidates,
+  candidateCosts,
+  openCandidates,
+} from '../input/model-input/model-candidates.js';
 import { OPTIMIZER_NAMES } from '../model/budget/optimizers.js';
 import { compareReport } from '../report/compare/compare-report.js';
+import { weightsComparisonReport } from '../report/weights-report.js';
 
 export default class Compare extends SweepCommand {
   static override summary = 'Compare models side by side.';
@@ -103,8 +110,16 @@ export default class Compare extends SweepCommand {
   async run() {
     const run = await this.sweepRun();
     if (run === undefined) return undefined;
-    const { argv, flags } = await this.parse(Compare, run.words);
-    const models = await openCandidates(argv as string[], sourceOf(flags));
+    const parsed = await this.parse(Compare, run.words);
+    const { argv, flags } = parsed;
+    let models: Candidates;
+    try {
+      models = await openCandidates(argv as string[], sourceOf(flags));
+    } catch (error) {
+      const given = givenFlags(parsed);
+      const sizes = await comparedWeights(error, argv as string[], sourceOf(flags), given);
+      return this.answer(flags, sizes, weightsComparisonReport);
+    }
     if (flags.zip && models.swept.length === 0) {
       throw usageError(
         '--zip requires several values in --set',

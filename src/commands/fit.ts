@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { usageError } from '../base/errors.js';
-import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
+import { BaseCommand, type FlagsOf, formatOf, givenFlags } from '../cli/base-command.js';
 import { calibratedRequest, readBenchmark } from '../cli/calibrate.js';
 import { draftModel, isAllFitting, listedFits, listVariants } from '../cli/fit-list.js';
 import {
@@ -23,6 +23,7 @@ import {
   reservedBytes,
 } from '../cli/flags/hardware-flags.js';
 import { pasteable } from '../cli/line/line-mistake.js';
+import { weightsInstead } from '../cli/undescribed.js';
 import { fitAccuracy } from '../estimate/fit/accuracy.js';
 import type { FitTableResult } from '../estimate/fit/fit-table.js';
 import { bestHardware, fitTable, tableSettingOf } from '../estimate/fit/fit-table.js';
@@ -35,6 +36,8 @@ import { unmetRequirementsOf } from '../estimate/fit/remedies/remedies.js';
 import { batchingOf } from '../estimate/fit/serving/batching.js';
 import type { HardwareList } from '../estimate/hardware/gpu.js';
 import { memoryOf } from '../estimate/hardware/gpu.js';
+import type { WeightsResult } from '../estimate/undescribed/undescribed-results.js';
+import type { LoadedModel } from '../input/model-input/checkpoint-model.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { countParameters } from '../model/budget/parameters.js';
 import { accuracyReport } from '../report/fit/fit-accuracy-report.js';
@@ -42,6 +45,7 @@ import { fitListReport } from '../report/fit/fit-list-report.js';
 import { fitReport, hardwareReport } from '../report/fit/fit-report.js';
 import { fitTableReport } from '../report/fit/fit-table-report.js';
 import { configText } from '../report/profile/setting-notes.js';
+import { weightsFitReport } from '../report/weights-report.js';
 
 /** Flags of a model on hardware, which a list does not use. */
 const NOT_LISTED = [modelFlags, fitFlags, hardwareFlags]
@@ -110,7 +114,8 @@ export default class Fit extends BaseCommand {
   async run() {
     const variants = listVariants(this.argv);
     if (variants.length > 1) return this.#list(variants);
-    const { args, flags } = await this.parse(Fit);
+    const parsed = await this.parse(Fit);
+    const { args, flags } = parsed;
     refuseTokensAsFile(flags.output, this.argv);
     if (flags.accuracy) return this.answer(flags, fitAccuracy(args.file), accuracyReport);
     if (flags['list-gpus']) {
@@ -119,10 +124,15 @@ export default class Fit extends BaseCommand {
       return this.answer(flags, result, hardwareReport);
     }
     const file = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100');
-    const source = await openModelSource(file, sourceOf(flags));
     if (!isHardware(flags)) refuseWithoutHardware(flags);
     refuseMixOfTraining(flags);
-    const loaded = await source.model(flags.set);
+    let loaded: LoadedModel;
+    try {
+      loaded = await (await openModelSource(file, sourceOf(flags))).model(flags.set);
+    } catch (error) {
+      const used = { given: givenFlags(parsed), used: ['gpu', 'hardware', 'reserve', 'check'] };
+      return this.#ofWeights(await weightsInstead(error, file, used), flags);
+    }
     if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
     await this.warnAbout(flags, loaded.warnings);
     refuseLongGroups(loaded.model, flags);
@@ -196,6 +206,21 @@ export default class Fit extends BaseCommand {
     return this.answer(flags, result, (each) =>
       fitReport(each, { explain: flags.explain, argv: this.argv }),
     );
+  }
+
+  /** The answer about a model that no family describes. */
+  async #ofWeights(weights: WeightsResult, flags: FlagsOf<typeof Fit>) {
+    const { weightsFit } = await import('../estimate/undescribed/undescribed-results.js');
+    const hardware = isHardware(flags)
+      ? await hardwareOf(flags, (choice) => this.note(flags, choice))
+      : undefined;
+    const result = weightsFit(weights, {
+      gpu: hardware?.gpu,
+      reservedBytes: reservedBytes(flags),
+    });
+    const isCertain = result.rows.some(({ inference }) => inference === 'fits');
+    if (flags.check && !isCertain) process.exitCode = 1;
+    return this.answer(flags, result, weightsFitReport);
   }
 
   /** The same question for each value of a list. */

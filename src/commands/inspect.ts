@@ -18,11 +18,12 @@ import {
   summarise,
 } from '../checkpoint/summary.js';
 import type { FlagsOf } from '../cli/base-command.js';
-import { BaseCommand } from '../cli/base-command.js';
+import { BaseCommand, givenFlags } from '../cli/base-command.js';
 import { details, offline, readAs, stateDict } from '../cli/flags/flags.js';
 import { counts } from '../cli/flags/value-flags.js';
 import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
+import { weightsInstead } from '../cli/undescribed.js';
 import type { SrteSurvey } from '../convert/conversion/srte/survey-srte.js';
 import {
   checkpointWarnings,
@@ -33,6 +34,7 @@ import { modelViewOf } from '../input/model-input/gguf/gguf-checkpoint.js';
 import { onnxViewOf } from '../input/model-input/onnx/onnx-tensors.js';
 import type { InspectResult, OnnxInspection } from '../report/command-results.js';
 import { inspectReport } from '../report/inspect/inspect-report.js';
+import { weightsReport } from '../report/weights-report.js';
 
 export default class Inspect extends BaseCommand {
   static override summary = 'Show the tensors of a checkpoint.';
@@ -82,11 +84,17 @@ export default class Inspect extends BaseCommand {
   };
 
   async run() {
-    const { args, flags } = await this.parse(Inspect);
+    const parsed = await this.parse(Inspect);
+    const { args, flags } = parsed;
     const adapter = isAdapterFolder(args.path) ? openAdapterFiles(args.path) : undefined;
-    const checkpoint =
-      adapter?.checkpoint ??
-      openCheckpoint(args.path, { stateDict: flags['state-dict'], keepPacked: true });
+    let checkpoint: Checkpoint;
+    try {
+      const options = { stateDict: flags['state-dict'], keepPacked: true };
+      checkpoint = adapter?.checkpoint ?? openCheckpoint(args.path, options);
+    } catch (error) {
+      const weights = await weightsInstead(error, args.path, { given: givenFlags(parsed) });
+      return this.answer(flags, weights, weightsReport);
+    }
     try {
       await this.warnAbout(flags, checkpointWarnings(checkpoint));
       const chosen = filterByName(checkpoint.tensors, flags.filter);

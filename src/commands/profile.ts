@@ -2,7 +2,7 @@ import * as Flags from '@oclif/core/flags';
 import { usageError } from '../base/errors.js';
 import { formatBytes, formatCount, formatFlops } from '../base/text/units.js';
 import { shellWord } from '../base/text/words.js';
-import { BaseCommand, formatOf } from '../cli/base-command.js';
+import { BaseCommand, type FlagsOf, formatOf, givenFlags } from '../cli/base-command.js';
 import {
   details,
   modelArgument,
@@ -13,6 +13,7 @@ import {
 } from '../cli/flags/flags.js';
 import type { PublishedNumber } from '../cli/flags/value-flags.js';
 import { bytesLimit, countLimit, publishedNumber } from '../cli/flags/value-flags.js';
+import { weightsInstead } from '../cli/undescribed.js';
 import {
   inferenceIn,
   memoryOnGpu,
@@ -21,6 +22,8 @@ import {
 } from '../estimate/fit/model-memory.js';
 import { servedParameters } from '../estimate/fit/serving/quantized.js';
 import { usualFormat } from '../estimate/fit/serving/weight-types.js';
+import type { WeightsResult } from '../estimate/undescribed/undescribed-results.js';
+import type { LoadedModel } from '../input/model-input/checkpoint-model.js';
 import { isAdapterPlace, locateModel } from '../input/model-input/locate.js';
 import type { ModelFile } from '../input/model-input/model-file.js';
 import { openModelSource } from '../input/model-input/model-source.js';
@@ -46,6 +49,7 @@ import { storedWeights } from '../model/quantization/stored-weights.js';
 import type { ProfileResult } from '../report/command-results.js';
 import { profileReport } from '../report/profile/profile-report.js';
 import { configText } from '../report/profile/setting-notes.js';
+import { weightsReport } from '../report/weights-report.js';
 
 /** Quantised types that are usually compared with bf16. */
 const SERVED = ['int8', 'int4'] as const;
@@ -104,7 +108,8 @@ export default class Profile extends BaseCommand {
   };
 
   async run() {
-    const { args, flags } = await this.parse(Profile);
+    const parsed = await this.parse(Profile);
+    const { args, flags } = parsed;
     if (formatOf(flags) === 'csv' && flags.layers && flags.tensors) {
       throw usageError(
         'expected one table for CSV, found --layers and --tensors',
@@ -119,8 +124,15 @@ export default class Profile extends BaseCommand {
       ? adapter.basePath()
       : await this.modelGiven(flags, args.file, 'minimind2-small');
     const isGiven = place !== undefined && given === place.path;
-    const source = await openModelSource(isGiven ? place : given, sourceOf(flags));
-    const loaded = await source.model(flags.set);
+    let loaded: LoadedModel;
+    try {
+      const source = await openModelSource(isGiven ? place : given, sourceOf(flags));
+      loaded = await source.model(flags.set);
+    } catch (error) {
+      const used = { given: givenFlags(parsed), used: ['max-params'] };
+      const weights = await weightsInstead(error, given, used);
+      return this.#counted(weights, flags);
+    }
     const { file, family, document, model, warnings, checkpoint, quantization } = loaded;
     if (checkpoint) this.note(flags, configText(checkpoint.config));
     await this.warnAbout(flags, warnings);
@@ -166,6 +178,17 @@ export default class Profile extends BaseCommand {
     );
     this.exceeded(checks.flatMap(exceededLimit));
     return result;
+  }
+
+  /** The answer about a model that no family describes. */
+  async #counted(weights: WeightsResult, flags: FlagsOf<typeof Profile>) {
+    await this.answer(flags, weights, weightsReport);
+    const { 'max-params': most } = flags;
+    if (most !== undefined && weights.parameters > most) {
+      const found = formatCount(weights.parameters);
+      this.exceeded([`parameters ${found} exceed --max-params ${formatCount(most)}`]);
+    }
+    return weights;
   }
 }
 

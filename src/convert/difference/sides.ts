@@ -22,6 +22,7 @@ import {
 import { modelViewOf } from '../../input/model-input/gguf/gguf-checkpoint.js';
 import { locateModel, type ModelPlace } from '../../input/model-input/locate.js';
 import { type ModelFile, modelOf, readConfig } from '../../input/model-input/model-file.js';
+import { UndescribedModel } from '../../input/model-input/undescribed-model.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { tensorsOf } from '../../model/architecture/walk.js';
 
@@ -140,6 +141,7 @@ async function configOfSide(
     return { document, described, warnings: [] };
   } catch (error) {
     if (!(error instanceof UserError) || family !== undefined) throw error;
+    if (error instanceof UndescribedModel) return { document, described: undefined, warnings: [] };
     const [problem] = problemsOf(error, checkpoint.path);
     const warnings: Problem[] = problem ? [{ ...problem, severity: 'warning' }] : [];
     return { document, described: undefined, warnings };

@@ -37,6 +37,7 @@ import { ggufConfigIn, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import { locateModel, type ModelReference } from './locate.js';
 import { type ModelFile, modelOf, readConfig } from './model-file.js';
 import { ignoredAround, partsLeftOut } from './parts-left-out.js';
+import { UndescribedModel } from './undescribed-model.js';
 
 /** Origin of a checkpoint's config. */
 export type ConfigOrigin = 'flag' | 'inside' | 'beside';
@@ -60,7 +61,9 @@ export async function configOf(
 ): Promise<LocatedConfig> {
   const found = await findConfig(checkpoint, named);
   if (found) return found;
-  throw usageError(`${checkpoint.path} has no config, and there is none next to it`, advice);
+  throw new UndescribedModel(
+    usageError(`${checkpoint.path} has no config, and there is none next to it`, advice),
+  );
 }
 
 /** Advice of commands that take a config and `--checkpoint`. */

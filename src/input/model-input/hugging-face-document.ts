@@ -28,6 +28,7 @@ import type { JsonObject } from '../../model/architecture/transformer/config-key
 import type { QuantizationReading } from '../../model/quantization/quantization-config.js';
 import { KNOWN_METHODS, readQuantization } from '../../model/quantization/quantization-config.js';
 import { type TextPart, textKeyOf, textPartOf, unknownTextPart } from './text-part.js';
+import { UndescribedModel } from './undescribed-model.js';
 
 type Reader = NonNullable<Family['fromHuggingFace']>;
 
@@ -62,7 +63,9 @@ export async function asOurDocument(
   if (!isHuggingFace(document) && (family === undefined || !isWithoutKind(document))) {
     if (isWithoutKind(document)) throw await withoutKind(document);
     const { asSections } = await import('./document-sections.js');
-    return asSections(document, family);
+    const sectioned = await asSections(document, family);
+    if (isOfOtherLibrary(sectioned)) throw otherLibrary(document);
+    return sectioned;
   }
   const { config, path, part } = described(document, family);
   const reader = await readerOf(config[KIND]);
@@ -314,6 +317,21 @@ const isWithoutKind = ({ file, value }: ConfigDocument): boolean =>
   /\.json$/i.test(file) &&
   TELLING.some((key) => Object.hasOwn(value, key));
 
+/** Keys with the class of a model in configs of other libraries: diffusers, timm, and `library_name` of the hub. */
+const OF_OTHER_LIBRARIES = ['_class_name', 'architecture', 'library_name', 'auto_map'];
+
+const isOfOtherLibrary = ({ file, value }: ConfigDocument): boolean =>
+  value.model === undefined &&
+  /\.json$/i.test(file) &&
+  OF_OTHER_LIBRARIES.some((key) => Object.hasOwn(value, key));
+
+const otherLibrary = (document: ConfigDocument): UserError =>
+  documentRefusal(document, {
+    path: [],
+    message: `has no ${KIND}: it is the config of another library`,
+    suggestion: `${commandText('list')} shows the kinds of models that are described`,
+  });
+
 async function withoutKind(document: ConfigDocument): Promise<UserError> {
   const kinds = await knownKinds();
   const likely = await likelyKind(document.value, kinds);
@@ -354,7 +372,7 @@ async function unknownKind(document: ConfigDocument): Promise<UserError> {
     path: [KIND],
     message,
     // Kinds with similar names or with the same keys are other models: phi is not phi3.
-    suggestion: `known are ${kinds.join(', ')}; ${commandText('inspect')} counts the tensors of its checkpoint; ${HOW_TO_ADD}`,
+    suggestion: `${commandText('list')} shows the ${kinds.length} known; of another, profile counts the weights where they are in its folder; ${HOW_TO_ADD}`,
   });
 }
 
@@ -367,10 +385,12 @@ function documentRefusal(
 ): UserError {
   const place = document.locate(path);
   const named = path.length === 0 ? {} : { path: path.join('.') };
-  return invalidConfig(
-    document.file,
-    [{ severity: 'error', ...place, ...named, message, suggestion }],
-    1,
+  return new UndescribedModel(
+    invalidConfig(
+      document.file,
+      [{ severity: 'error', ...place, ...named, message, suggestion }],
+      1,
+    ),
   );
 }
 

@@ -7,6 +7,7 @@ import type { Checkpoint } from '../../../checkpoint/checkpoint.js';
 import type { GgufKeyValues } from '../../../checkpoint/gguf/gguf-scanner.js';
 import type { StoredTensor } from '../../../checkpoint/stored-tensor.js';
 import { readTensor } from '../../../checkpoint/view.js';
+import { UndescribedModel } from '../undescribed-model.js';
 import type { GgufArchitecture } from './gguf-names.js';
 import { isGgufArchitecture, LARGEST_GEMMA, TENSOR_NAMES } from './gguf-names.js';
 
@@ -26,9 +27,11 @@ export class GgufMetadata {
     const name = values.get('general.architecture')?.value;
     if (!isGgufArchitecture(name)) {
       const found = name === undefined ? 'states no architecture' : `has the architecture ${name}`;
-      throw new UserError('refused-file', `${file} ${found}, which no family supports`, {
-        suggestion: `known are ${Object.keys(TENSOR_NAMES).join(', ')}; ${commandText('inspect')} shows the tensors of any file`,
-      });
+      throw new UndescribedModel(
+        new UserError('refused-file', `${file} ${found}, which no family supports`, {
+          suggestion: `known are ${Object.keys(TENSOR_NAMES).join(', ')}; ${commandText('inspect')} shows the tensors of any file`,
+        }),
+      );
     }
     this.architecture = name;
   }

@@ -1,0 +1,127 @@
+/** Parameters of a checkpoint without a description, by the names, types and shapes of its tensors. */
+import { STORED_DTYPES } from '../../base/tensor/dtype.js';
+import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import { quantizedPart } from '../../checkpoint/reconcile/faults.js';
+import { viewsOf } from '../../checkpoint/sharing.js';
+import { encodedBytes, type StoredTensor } from '../../checkpoint/stored-tensor.js';
+
+/** Numbers of values, tensors with several names once. */
+export interface StoredParameters {
+  /** Parameters, those of packed weights included. @count */
+  readonly parameters: number;
+  /** Values of buffers: statistics, positions, masks. @count */
+  readonly bufferValues: number;
+  /** Bytes of all tensors. @count */
+  readonly bytes: number;
+  /** Tensors of integers that are neither buffers nor in a known packing; their values are not counted. @count */
+  readonly unknownTensors: number;
+}
+
+/**
+ * Last parts of the names of buffers of floats. torch/nn/modules/batchnorm.py; the rotary embeddings of transformers; the
+ * noise schedules of latent diffusion (ldm/models/diffusion/ddpm.py, register_schedule).
+ */
+const FLOAT_BUFFER =
+  /^(?:running_mean|running_var|(?:original_)?inv_freq|masked_bias|betas|(?:sqrt_(?:one_minus_|recipm?1?_)?)?alphas_cumprod(?:_prev)?|log_one_minus_alphas_cumprod|sqrt_recipm1_alphas_cumprod|posterior_(?:variance|log_variance_clipped|mean_coef[12])|lvlb_weights)$/;
+
+/** @param checkpoint With the tensors of the file as they are stored, or with floats for packed weights. */
+export function storedParameters({ tensors }: Pick<Checkpoint, 'tensors'>): StoredParameters {
+  let [parameters, bufferValues, bytes, unknownTensors] = [0, 0, 0, 0];
+  for (const { tensor, names } of viewsOf(tensors)) {
+    bytes += encodedBytes(tensor);
+    const [name = ''] = names;
+    const role = roleOf(name, tensor, tensors);
+    if (role === 'parameter') parameters += tensor.elements;
+    else if (role === 'buffer') bufferValues += tensor.elements;
+    else if (role === 'unknown') unknownTensors++;
+    else if (role !== 'part') parameters += role;
+  }
+  return { parameters, bufferValues, bytes, unknownTensors };
+}
+
+/** Purpose of a tensor. A number is the count of the parameters that are packed in it. */
+type Role = 'parameter' | 'buffer' | 'part' | 'unknown' | number;
+
+function roleOf(name: string, tensor: StoredTensor, tensors: Checkpoint['tensors']): Role {
+  const { dtype, shape, encoding } = tensor;
+  const dot = name.lastIndexOf('.');
+  const leaf = name.slice(dot + 1);
+  const sibling = (other: string) => tensors.get(name.slice(0, dot + 1) + other);
+  const isFloat = STORED_DTYPES[dtype].kind === 'float' || STORED_DTYPES[dtype].kind === 'complex';
+  if (encoding !== undefined) return 'parameter';
+  const packed = packedCount(leaf, tensor, sibling);
+  if (packed !== undefined) return packed;
+  if (isScale(name, leaf, sibling, tensors)) return 'part';
+  if (isFloat) return isFloatBuffer(leaf, shape) ? 'buffer' : 'parameter';
+  // 8-bit integers with scales are weights, other integers positions, masks and counters.
+  const isWeight = leaf === 'weight' && (dtype === 'I8' || dtype === 'U8');
+  if (isWeight) return SCALES.some((scale) => sibling(scale)) ? 'parameter' : 'unknown';
+  return dtype === 'U8' && shape.length === 2 ? 'unknown' : 'buffer';
+}
+
+/** Whether floats are a buffer. GPT-2 stores its causal mask as the bias of the attention, [1, 1, T, T]. */
+const isFloatBuffer = (leaf: string, shape: readonly number[]): boolean =>
+  FLOAT_BUFFER.test(leaf) ||
+  (leaf === 'bias' && shape.length === 4 && shape[0] === 1 && shape[1] === 1);
+
+type Sibling = (leaf: string) => StoredTensor | undefined;
+
+/** Last parts of the names of scales, for weights of one value each. */
+const SCALES = ['weight_scale', 'weight_scale_inv', 'SCB', 'scale'] as const;
+
+/** Scales, zero points and tables of quantized weights, which stand beside such a weight. */
+function isScale(
+  name: string,
+  leaf: string,
+  sibling: Sibling,
+  tensors: Checkpoint['tensors'],
+): boolean {
+  if (quantizedPart(name) === undefined)
+    return QUANT_STATE.test(name) || isScaleOf8Bits(leaf, sibling);
+  if (leaf.endsWith('_scales'))
+    return sibling(`${leaf.slice(0, -'_scales'.length)}_blocks`) !== undefined;
+  if (leaf === 'scales' || leaf === 'g_idx') return sibling('qweight') !== undefined;
+  return !name.includes('.weight.') || tensors.has(name.slice(0, name.lastIndexOf('.weight.') + 7));
+}
+
+const isScaleOf8Bits = (leaf: string, sibling: Sibling): boolean =>
+  leaf === 'scale' && /^(?:I8|U8|F8)/.test(sibling('weight')?.dtype ?? '');
+
+/** bitsandbytes/functional.py: QuantState.as_dict. */
+const QUANT_STATE = /\.weight\.quant_state\.bitsandbytes__\w+$/;
+
+/** Bits of a word of packed integers. */
+const WORD = 32;
+
+/** Parameters in a packed weight; undefined for other tensors. */
+function packedCount(leaf: string, tensor: StoredTensor, sibling: Sibling): number | undefined {
+  const { dtype, shape, elements } = tensor;
+  if (leaf === 'qweight') return countOfWords(shape, sibling);
+  // OCP microscaling formats: two values of 4 bits in a byte, and a scale for each block.
+  if (leaf.endsWith('_blocks') && dtype === 'U8') {
+    return sibling(`${leaf.slice(0, -'_blocks'.length)}_scales`) && elements * 2;
+  }
+  if (leaf !== 'weight' || dtype !== 'U8') return undefined;
+  // 4 bits of bitsandbytes and of NVFP4: two values in a byte.
+  const isPair = sibling('weight.absmax') ?? sibling('weight_scale_2');
+  return isPair && elements * 2;
+}
+
+/**
+ * Parameters of a weight of GPTQ, `qweight` [inputs · bits / 32, outputs], or of AWQ, [inputs, outputs · bits / 32]; its
+ * `scales` are [groups, outputs].
+ */
+function countOfWords(shape: readonly number[], sibling: Sibling): number | undefined {
+  const [rows = 0, columns = 0] = shape;
+  const [groups = 0, outputs = 0] = sibling('scales')?.shape ?? [];
+  if (outputs === 0) return undefined;
+  if (columns !== outputs) return rows * outputs;
+  const indexed = sibling('g_idx')?.elements;
+  if (indexed !== undefined) return indexed * outputs;
+  const zeros = sibling('qzeros')?.shape[1] ?? 0;
+  // Zero points are packed along the outputs with the same number of bits.
+  const bits = (zeros * WORD) / outputs;
+  return groups > 0 && Number.isInteger(bits) && bits > 0
+    ? ((rows * WORD) / bits) * outputs
+    : undefined;
+}

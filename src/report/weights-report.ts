@@ -1,0 +1,275 @@
+/** Reports about models that no family describes: sizes from the headers of their weights. */
+import { nextCommand, setting } from '../base/text/setting.js';
+import { dtypeWord, formatBytes, formatInteger, shortCount } from '../base/text/units.js';
+import {
+  counted,
+  joined,
+  modelName,
+  nameText,
+  present,
+  runsText,
+  sumOf,
+} from '../base/text/words.js';
+import type { TensorGroup } from '../checkpoint/summary.js';
+import type {
+  WeightsComparison,
+  WeightsFitResult,
+  WeightsResult,
+} from '../estimate/undescribed/undescribed-results.js';
+import type { WeightsMemory } from '../estimate/undescribed/weights-memory.js';
+import type { RepositoryComponent } from '../input/repository/repository.js';
+import type { Block, Cell, Fact, Field, Report } from './kit/report.js';
+import {
+  bytesCell,
+  cutColumn,
+  integerCell,
+  leftColumn,
+  listBlocks,
+  moreNote,
+  noteOf,
+  right,
+  shapeText,
+  shareCell,
+  strongCell,
+  tableOf,
+  valueCell,
+  wrapColumn,
+} from './kit/report.js';
+
+/** Rows of the answer's table; the details have all. */
+const ANSWER_ROWS = 10;
+
+/** Maximum types that a verdict names. */
+const MOST_TYPES = 3;
+
+export function weightsReport(result: WeightsResult): Report {
+  const { components, dtypes, largest, copies, file } = result;
+  const [only, ...others] = components;
+  const isOne = others.length === 0;
+  return {
+    verdict: { text: verdictText(result) },
+    blocks: [
+      { kind: 'facts', facts: weightsFacts(result) },
+      ...(isOne && only ? groupsBlocks(only) : componentsBlocks(result)),
+    ],
+    details: [
+      ...listBlocks('Types', dtypes, DTYPE_FIELDS),
+      ...listBlocks('Largest tensors', largest, [
+        !isOne && cutColumn('component', 'component', ({ component }) => nameText(component)),
+        cutColumn('tensor', 'tensor', ({ name }) => nameText(name)),
+        leftColumn('type', 'dtype', ({ dtype }) => dtype),
+        leftColumn('shape', 'shape', ({ shape }) => shapeText(shape)),
+        right('size', 'bytes', ({ bytes }) => bytesCell(bytes)),
+      ]),
+      ...components.flatMap((each) =>
+        listBlocks(isOne ? 'Parts' : `Parts of ${nameText(each.name)}`, each.groups, GROUP_FIELDS),
+      ),
+      ...listBlocks('Other copies of the weights, not counted', copies, [
+        cutColumn('file', 'file', (copy) => nameText(copy.file)),
+        right('files', 'files', (copy) => integerCell(copy.files)),
+        right('size', 'bytes', ({ bytes }) => valueCell(bytes, formatBytes)),
+      ]),
+    ],
+    next: nextCommand('fit', [file]),
+    data: tableOf(components, COMPONENT_FIELDS),
+  };
+}
+
+/** `109M parameters · 438 MB in f32 · BertModel, counted from the headers of its weights` */
+function verdictText({ parameters, bytes, dtypes, ...model }: WeightsResult): string {
+  const types = dtypes.map(({ dtype }) => dtypeWord(dtype.toLowerCase()));
+  const kind = kindText(model);
+  return [
+    `${shortCount(parameters)} parameters`,
+    `${formatBytes(bytes)} in ${types.length > MOST_TYPES ? `${types.length} types` : types.join(', ')}`,
+    `${kind}counted from the headers of its weights`,
+  ].join(' · ');
+}
+
+const kindText = (model: Pick<WeightsResult, 'class' | 'modelType'>): string => {
+  const kind = model.class ?? model.modelType;
+  return kind === null ? '' : `${nameText(kind)}, `;
+};
+
+function weightsFacts(result: WeightsResult): Fact[] {
+  const { file, reason, memory, bufferValues, unknownTensors, copies } = result;
+  const { low, high } = memory.inference;
+  return present([
+    { name: 'file', text: file },
+    {
+      name: 'inference',
+      text: `${formatBytes(low)} to ${formatBytes(high)}: a wide range, because what the inputs need is unknown`,
+    },
+    {
+      name: 'training',
+      text: `more than ${formatBytes(memory.trainingState)}: 16 bytes a parameter with AdamW, and the activations`,
+    },
+    bufferValues > 0 && {
+      name: 'buffers',
+      text: `${formatInteger(bufferValues)} further values, such as positions and statistics`,
+    },
+    unknownTensors > 0 && {
+      name: 'not counted',
+      text: `${counted(unknownTensors, 'tensor')} of integers in an unknown packing`,
+    },
+    copies.length > 0 && { name: 'copies', text: copiesText(result) },
+    { name: 'not known', text: `FLOPs, KV cache and speed: ${reason}` },
+  ]);
+}
+
+/** Names of the first copies. */
+const LISTED = 2;
+
+function copiesText({ copies }: WeightsResult): string {
+  const shown = copies.slice(0, LISTED).map(({ file }) => nameText(file));
+  const more = copies.length - shown.length;
+  const also = more > 0 ? [...shown, `${more} more`] : shown;
+  return `${joined(also)}: other copies of the weights, not counted`;
+}
+
+const totalOf = (group: TensorGroup, figure: 'tensors' | 'elements' | 'bytes'): number =>
+  group[figure] * Math.max(1, group.layers?.length ?? 1);
+
+const groupLabel = ({ name, layers }: TensorGroup): string =>
+  layers === undefined ? name : `${name === '' ? '' : `${name}.`}${runsText(layers)}`;
+
+const GROUP_FIELDS: readonly Field<TensorGroup>[] = [
+  cutColumn('part', 'part', (group) => nameText(groupLabel(group))),
+  right('tensors', 'tensors', (group) => integerCell(totalOf(group, 'tensors'))),
+  right('values', 'values', (group) => integerCell(totalOf(group, 'elements'))),
+  right('size', 'bytes', (group) => bytesCell(totalOf(group, 'bytes'))),
+  wrapColumn('types', 'dtypes', (group) => group.dtypes.join(', ')),
+];
+
+/** The largest parts of a model, in the order of its tensors. */
+function groupsBlocks({ groups, bytes, tensors, dtypes }: RepositoryComponent): Block[] {
+  const largest = groups.toSorted((a, b) => totalOf(b, 'bytes') - totalOf(a, 'bytes'));
+  const shown = new Set(largest.slice(0, ANSWER_ROWS));
+  const values = sumOf(dtypes, ({ elements }) => elements);
+  return [
+    tableOf(
+      groups.filter((group) => shown.has(group)),
+      [
+        ...GROUP_FIELDS.slice(0, -1),
+        right('share', 'share', (group: TensorGroup) => shareCell(totalOf(group, 'bytes'), bytes)),
+      ],
+      [
+        totalRow([
+          integerCell(tensors),
+          integerCell(values),
+          bytesCell(bytes),
+          shareCell(bytes, bytes),
+        ]),
+      ],
+    ),
+    ...moreNote(groups.length - shown.size, 'details'),
+  ];
+}
+
+const totalRow = (cells: readonly Cell[]): Cell[] => [
+  strongCell('total'),
+  ...cells.map((cell): Cell => ({ ...cell, tone: 'strong' })),
+];
+
+const COMPONENT_FIELDS: readonly Field<RepositoryComponent>[] = [
+  cutColumn('component', 'component', ({ name }) => nameText(name)),
+  cutColumn('class', 'class', (each) => nameText(each.class ?? '')),
+  right('parameters', 'parameters', ({ parameters }) => integerCell(parameters)),
+  right('size', 'bytes', ({ bytes }) => bytesCell(bytes)),
+  wrapColumn('types', 'dtypes', ({ dtypes }) => dtypes.map(({ dtype }) => dtype).join(', ')),
+];
+
+function componentsBlocks({ components, parameters, bytes }: WeightsResult): Block[] {
+  const shown = components.slice(0, ANSWER_ROWS);
+  const total = totalRow([{ text: '' }, integerCell(parameters), bytesCell(bytes), { text: '' }]);
+  return [
+    tableOf(shown, COMPONENT_FIELDS, [total]),
+    ...moreNote(components.length - shown.length, 'json'),
+  ];
+}
+
+const DTYPE_FIELDS: readonly Field<WeightsResult['dtypes'][number]>[] = [
+  leftColumn('type', 'dtype', ({ dtype }) => dtype),
+  right('tensors', 'tensors', ({ tensors }) => integerCell(tensors)),
+  right('values', 'elements', ({ elements }) => integerCell(elements)),
+  right('size', 'bytes', ({ bytes }) => bytesCell(bytes)),
+];
+
+// ── fit ──────────────────────────────────────────────────────────────────────────────────────────
+
+export function weightsFitReport(result: WeightsFitResult): Report {
+  const { file, rows, memory, reason } = result;
+  const fields: Field<(typeof rows)[number]>[] = [
+    leftColumn('GPU', 'gpu', ({ name }) => strongCell(name)),
+    right('memory', 'memory_bytes', ({ memoryBytes }) => bytesCell(Math.round(memoryBytes))),
+    leftColumn('inference', 'inference', ({ inference }) => verdictCell(inference)),
+    leftColumn('training', 'training', ({ training }) => verdictCell(training)),
+  ];
+  return {
+    verdict: { text: fitVerdictText(result) },
+    blocks: [
+      {
+        kind: 'facts',
+        facts: [
+          { name: 'inference', text: rangeText(memory) },
+          { name: 'not known', text: `KV cache and speed: ${reason}` },
+        ],
+      },
+      tableOf(rows, fields),
+      noteOf(
+        'Inference fits where twice the weights and 2 GB fit. Training may fit where 16 bytes a parameter fit; its activations are unknown.',
+      ),
+    ],
+    next: nextCommand('profile', [file]),
+    data: tableOf(rows, fields),
+  };
+}
+
+const rangeText = ({ inference: { low, high } }: WeightsMemory): string =>
+  `${formatBytes(low)} (weights) to ${formatBytes(high)}: a wide range, because what the inputs need is unknown`;
+
+function fitVerdictText({ file, parameters, bytes, rows }: WeightsFitResult): string {
+  const model = `${modelName(file)} (${shortCount(parameters)} parameters, ${formatBytes(bytes)})`;
+  const [only, ...others] = rows;
+  if (only && others.length === 0) return `${model}: inference ${only.inference} on ${only.title}`;
+  const first = rows.find(({ inference }) => inference === 'fits');
+  return first
+    ? `${model}: inference needs ${first.name}`
+    : `${model}: inference needs more than any listed GPU`;
+}
+
+const verdictCell = (verdict: WeightsFitResult['rows'][number]['inference']): Cell => {
+  if (verdict === 'fits') return { text: verdict, tone: 'good' };
+  return verdict === 'may fit'
+    ? { text: verdict, tone: 'warning' }
+    : { text: 'no', value: verdict, tone: 'dim' };
+};
+
+// ── compare ──────────────────────────────────────────────────────────────────────────────────────
+
+export function weightsComparisonReport({ rows }: WeightsComparison): Report {
+  const [first] = rows;
+  const fields: Field<(typeof rows)[number]>[] = [
+    cutColumn('model', 'model', ({ file }) => nameText(modelName(file))),
+    cutColumn('kind', 'kind', ({ kind }) => nameText(kind ?? '')),
+    right('parameters', 'parameters', ({ parameters }) => integerCell(parameters)),
+    right('change', 'change', ({ parameters }, index) =>
+      index === 0 || first === undefined ? { text: '' } : shareCell(parameters, first.parameters),
+    ),
+    right('weights', 'bytes', ({ bytes }) => bytesCell(bytes)),
+    wrapColumn('types', 'dtypes', ({ dtypes }) => dtypes.join(', ')),
+  ];
+  const smallest = rows.toSorted((a, b) => a.parameters - b.parameters)[0];
+  return {
+    verdict: {
+      text: `${counted(rows.length, 'model')}; the smallest is ${modelName(smallest?.file ?? '')} with ${shortCount(smallest?.parameters ?? 0)} parameters`,
+    },
+    blocks: [
+      tableOf(rows, fields),
+      noteOf(
+        `Sizes only: no family describes ${joined(rows.filter(({ isDescribed }) => !isDescribed).map(({ file }) => modelName(file)))}. ${setting('details')} of minimind profile has the parts.`,
+      ),
+    ],
+    data: tableOf(rows, fields),
+  };
+}

@@ -1,0 +1,115 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { STORED_DTYPES, type StoredDtype } from '../../../src/base/tensor/dtype.js';
+import { readRepository } from '../../../src/input/repository/repository.js';
+import { folderOf } from '../../checkpoint/temp-folder.js';
+import { runHere } from '../../run-here.js';
+import { type Content, LAYOUTS, type Layout, type Spec } from './layouts.js';
+
+/** A safetensors file with zeros. */
+function zeros(tensors: Readonly<Record<string, Spec>>): Buffer {
+  let end = 0;
+  const entries = Object.entries(tensors).map(([name, [dtype, ...shape]]) => {
+    const begin = end;
+    const elements = shape.reduce((product, size) => product * size, 1);
+    end += (elements * STORED_DTYPES[dtype as StoredDtype].bits) / 8;
+    return [name, { dtype, shape, data_offsets: [begin, end] }];
+  });
+  const header = Buffer.from(JSON.stringify(Object.fromEntries(entries)));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(header.length));
+  return Buffer.concat([length, header, Buffer.alloc(end)]);
+}
+
+const written = (content: Content) => (typeof content === 'string' ? content : zeros(content));
+
+const repositoryOf = ({ files }: Pick<Layout, 'files'>) =>
+  folderOf(
+    Object.fromEntries(Object.entries(files).map(([name, content]) => [name, written(content)])),
+  );
+
+describe('a repository', () => {
+  it('has sixty layouts', () => expect(LAYOUTS).toHaveLength(60));
+
+  it.each(LAYOUTS)('is counted from its headers: $title', (layout) => {
+    const found = readRepository(repositoryOf(layout));
+    const { components, bytes, bufferValues, unknownTensors, copies } = found;
+    const parameters = Object.fromEntries(components.map((each) => [each.name, each.parameters]));
+    expect(parameters).toEqual(layout.parameters);
+    expect({ bytes, bufferValues, unknownTensors }).toEqual({
+      bytes: layout.bytes,
+      bufferValues: layout.buffers ?? 0,
+      unknownTensors: layout.unknown ?? 0,
+    });
+    const total = Object.values(layout.parameters).reduce((sum, each) => sum + each, 0);
+    expect(found.parameters).toBe(total);
+    if (layout.class) expect(found.class).toBe(layout.class);
+    expect(copies.map(({ file }) => file).sort()).toEqual(layout.copies ?? []);
+  });
+
+  it.each(LAYOUTS.filter((_, at) => at % 6 === 5))(
+    'is answered by profile, fit, inspect and compare: $title',
+    async (layout) => {
+      const folder = repositoryOf(layout);
+      const total = Object.values(layout.parameters).reduce((sum, each) => sum + each, 0);
+      const profile = await runHere(['profile', folder, '--json']);
+      expect(JSON.parse(profile.stdout)).toMatchObject({
+        schema: 'minimind/weights@1',
+        parameters: total,
+      });
+      const fit = await runHere(['fit', folder, '--gpu', 'l4', '--json']);
+      expect(JSON.parse(fit.stdout)).toMatchObject({
+        schema: 'minimind/weights-fit@1',
+        parameters: total,
+        rows: [{ inference: 'fits' }],
+      });
+      const compare = await runHere(['compare', folder, 'hybrid/tiny', '--json']);
+      expect(JSON.parse(compare.stdout).rows.map((each: object) => Object.values(each)[3])).toEqual(
+        [total, expect.any(Number)],
+      );
+      expect((await runHere(['inspect', folder])).code).toBe(0);
+    },
+  );
+
+  it('is never read as another family', async () => {
+    const layout = LAYOUTS.find(({ title }) => title.startsWith('bert:')) as Layout;
+    const { stdout, stderr } = await runHere(['profile', repositoryOf(layout)]);
+    expect(stdout + stderr).not.toContain('--family');
+    expect(stdout).toContain('BertForMaskedLM, counted from the headers of its weights');
+  });
+
+  it('refuses a flag that requires a description', async () => {
+    const [layout] = LAYOUTS as [Layout];
+    const { code, stderr } = await runHere(['profile', repositoryOf(layout), '--context', '512']);
+    expect(code).toBe(2);
+    expect(stderr).toContain('--context requires a model that a family describes');
+  });
+
+  it.each([
+    ['more parameters than allowed', ['profile', '--max-params', '100'], 1],
+    ['enough', ['profile', '--max-params', '1M'], 0],
+    ['a card that is too small', ['fit', '--gpu', 'rtx-4090', '--reserve', '25GB', '--check'], 1],
+  ])('checks limits: %s', async (_, [command = '', ...flags], code) => {
+    const [layout] = LAYOUTS as [Layout];
+    expect((await runHere([command, repositoryOf(layout), ...flags])).code).toBe(code);
+  });
+
+  it('reads no component through a link out of the repository, and none outside of it', () => {
+    const outside = repositoryOf({ files: { 'model.safetensors': { a: ['F32', 99] } } });
+    const folder = repositoryOf({
+      files: {
+        'model_index.json': JSON.stringify({
+          _class_name: 'P',
+          unet: ['diffusers', 'U'],
+          '../other': ['diffusers', 'U'],
+          linked: ['diffusers', 'U'],
+        }),
+        'unet/diffusion_pytorch_model.safetensors': { a: ['F32', 2] },
+      },
+    });
+    fs.symlinkSync(outside, path.join(folder, 'linked'));
+    const { components } = readRepository(folder);
+    expect(components.map(({ name }) => name)).toEqual(['unet']);
+  });
+});
