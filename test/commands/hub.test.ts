@@ -10,6 +10,7 @@ import { COMMIT, llama70B, mixtral, OTHER_COMMIT } from '../input/hub/hub-models
 import type { HubContent, LoopbackHub } from '../input/hub/loopback-hub.js';
 import { loopbackHub } from '../input/hub/loopback-hub.js';
 import { hubUser, temporaryFolder } from '../input/hub/support.js';
+import { LAYOUTS, filesOf as repositoryFiles } from '../input/repository/layouts.js';
 
 async function start(files: Readonly<Record<string, HubContent>> = mixtral()) {
   const hub = await loopbackHub({
@@ -214,6 +215,27 @@ describe('models of the hub', () => {
     ]);
     const answer = JSON.parse(stdout);
     expect([code, answer.references.length, answer.rows.length]).toEqual([0, 2, 3]);
+  });
+
+  it.each([
+    ['of no family', 'whisper: '],
+    ['in components', 'Stable Diffusion XL: '],
+    ['with modules', 'sentence-transformers '],
+    ['in several files', 'files for ComfyUI'],
+  ])('%s are counted from their headers', async (_, title) => {
+    const layout = LAYOUTS.find((each) => each.title.startsWith(title));
+    if (layout === undefined) throw new Error(`no layout ${title}`);
+    const { hub, user } = await start(repositoryFiles(layout));
+    const { stdout, stderr } = await user.run(['profile', 'hf:org/mix', '--json']);
+    const answer = JSON.parse(stdout);
+    const found = answer.components.map((each: { name: string; parameters: number }) => [
+      each.name,
+      each.parameters,
+    ]);
+    expect(Object.fromEntries(found), stderr).toEqual(layout.parameters);
+    expect(answer.references[0].bytesFetched).toBe(hub.sent.bytes);
+    const fit = await user.run(['fit', 'hf:org/mix', '--gpu', 'l4', '--offline']);
+    expect([fit.code, fit.stdout], fit.stderr).toEqual([0, expect.stringContaining('fits on')]);
   });
 
   it('have random weights in quick-test', async () => {

@@ -19,6 +19,7 @@ import { openCheckpoint } from '../../checkpoint/open.js';
 import { readShardIndex } from '../../checkpoint/shards/index-file.js';
 import { nearest } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
+import { isComponentList, readRepository } from '../repository/repository.js';
 import { HeaderCache, UserCache } from './hub-caches.js';
 import type { Listing } from './hub-client.js';
 import { HubClient } from './hub-client.js';
@@ -254,12 +255,18 @@ async function fetchNeeded(
   );
   const small = isConfig ? [file] : configs.slice(0, 1);
   for (const name of small.filter(isRepositoryPath)) await folder.read(name, MAX_SIDECAR);
-  const hasTensors = beside.some(isOfTensors) || isDistributedFolder(beside);
-  if (need === 'config' || isConfig || !hasTensors) return;
+  if (need === 'config' || isConfig || !(beside.some(isOfTensors) || isDistributedFolder(beside)))
+    return;
   const options = { stateDict, keepPacked: true };
   const open = () =>
     isAdapterFolder(path) ? openAdapterFiles(path).checkpoint : openCheckpoint(path, options);
-  await folder.prefetch(() => open().close(), watch);
+  let isOne = false;
+  await folder.prefetch(() => {
+    open().close();
+    isOne = true;
+  }, watch);
+  const hasComponents = beside.some((name) => isComponentList(name.slice(folderName.length)));
+  if (!isOne || hasComponents) await folder.prefetch(() => readRepository(path), watch);
   if (need !== 'values') return;
   for (const name of beside) {
     if (isSidecarName(name.slice(folderName.length))) await folder.read(name, MAX_SIDECAR);

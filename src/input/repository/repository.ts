@@ -216,7 +216,7 @@ function componentsNamed(
     }));
     return entries.filter((each) => each.class !== null && each.folder !== '.' && isFolder(each));
   }
-  const modules = jsonIn(file, names, 'modules.json');
+  const modules = jsonIn(file, names, MODULES);
   if (!Array.isArray(modules)) return undefined;
   const found = modules.filter(isRecord).map(({ path: folder, type }) => ({
     folder: folder === '' ? '.' : String(folder),
@@ -227,6 +227,12 @@ function componentsNamed(
 
 /** diffusers/pipelines/pipeline_utils.py: config_name. */
 const PIPELINE = 'model_index.json';
+
+/** sentence_transformers/SentenceTransformer.py */
+const MODULES = 'modules.json';
+
+/** Whether a file names the components of a repository. */
+export const isComponentList = (name: string): boolean => name === PIPELINE || name === MODULES;
 
 /** Weights of the repository itself (`.`) or of a folder in it. */
 function namedPlaces(file: string, name: string, named: string | null): Places {

@@ -1,4 +1,5 @@
 /** Layouts of published repositories, in small: names of files and tensors as their programs write them. */
+import { STORED_DTYPES, type StoredDtype } from '../../../src/base/tensor/dtype.js';
 
 /** A tensor: type and shape. */
 export type Spec = readonly [dtype: string, ...shape: number[]];
@@ -461,3 +462,27 @@ export const LAYOUTS: readonly Layout[] = [
   ...ENCODERS.map(([type, name]) => encoder(type, name)),
   ...OTHERS,
 ];
+
+/** A safetensors file with zeros. */
+function zeros(tensors: Readonly<Record<string, Spec>>): Buffer {
+  let end = 0;
+  const entries = Object.entries(tensors).map(([name, [dtype, ...shape]]) => {
+    const begin = end;
+    const elements = shape.reduce((product, size) => product * size, 1);
+    end += (elements * STORED_DTYPES[dtype as StoredDtype].bits) / 8;
+    return [name, { dtype, shape, data_offsets: [begin, end] }];
+  });
+  const header = Buffer.from(JSON.stringify(Object.fromEntries(entries)));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(header.length));
+  return Buffer.concat([length, header, Buffer.alloc(end)]);
+}
+
+/** Files of a layout, by their paths. */
+export const filesOf = ({ files }: Pick<Layout, 'files'>): Record<string, Buffer> =>
+  Object.fromEntries(
+    Object.entries(files).map(([name, content]) => [
+      name,
+      typeof content === 'string' ? Buffer.from(content) : zeros(content),
+    ]),
+  );

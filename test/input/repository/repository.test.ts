@@ -1,33 +1,12 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { STORED_DTYPES, type StoredDtype } from '../../../src/base/tensor/dtype.js';
 import { readRepository } from '../../../src/input/repository/repository.js';
 import { folderOf } from '../../checkpoint/temp-folder.js';
 import { runHere } from '../../run-here.js';
-import { type Content, LAYOUTS, type Layout, type Spec } from './layouts.js';
+import { filesOf, LAYOUTS, type Layout } from './layouts.js';
 
-/** A safetensors file with zeros. */
-function zeros(tensors: Readonly<Record<string, Spec>>): Buffer {
-  let end = 0;
-  const entries = Object.entries(tensors).map(([name, [dtype, ...shape]]) => {
-    const begin = end;
-    const elements = shape.reduce((product, size) => product * size, 1);
-    end += (elements * STORED_DTYPES[dtype as StoredDtype].bits) / 8;
-    return [name, { dtype, shape, data_offsets: [begin, end] }];
-  });
-  const header = Buffer.from(JSON.stringify(Object.fromEntries(entries)));
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(header.length));
-  return Buffer.concat([length, header, Buffer.alloc(end)]);
-}
-
-const written = (content: Content) => (typeof content === 'string' ? content : zeros(content));
-
-const repositoryOf = ({ files }: Pick<Layout, 'files'>) =>
-  folderOf(
-    Object.fromEntries(Object.entries(files).map(([name, content]) => [name, written(content)])),
-  );
+const repositoryOf = (layout: Pick<Layout, 'files'>) => folderOf(filesOf(layout));
 
 describe('a repository', () => {
   it('has sixty layouts', () => expect(LAYOUTS).toHaveLength(60));
