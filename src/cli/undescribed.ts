@@ -1,16 +1,20 @@
 /** Models that no family describes: their weights in place of a description. */
 import { UserError, usageError } from '../base/errors.js';
 import { joined } from '../base/text/words.js';
+import type { Cluster } from '../estimate/hardware/gpu.js';
 import type {
   ComparedWeights,
   WeightsComparison,
+  WeightsFitResult,
   WeightsResult,
 } from '../estimate/undescribed/undescribed-results.js';
 import type { CheckpointFlags, LoadedModel } from '../input/model-input/checkpoint-model.js';
+import { isAdapterPlace, locateModel } from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { UndescribedModel } from '../input/model-input/undescribed-model.js';
 import { countParameters } from '../model/budget/parameters.js';
 import { storedWeights } from '../model/quantization/stored-weights.js';
+import { type HardwareFlags, reservedBytes } from './flags/hardware-flags.js';
 
 /** Rules of folders without one checkpoint in them, such as a pipeline. */
 const OF_FOLDERS: readonly unknown[] = ['folder-holds-weights', 'folder-is-one'];
@@ -44,13 +48,35 @@ export async function weightsInstead(
   } catch (own) {
     throw own instanceof NoWeights ? error : own;
   }
-  const idle = given.filter((name) => ![...FREE, ...used].includes(name as never));
+  const idle = [...new Set(given)].filter((name) => ![...FREE, ...used].includes(name as never));
   if (idle.length === 0) return result;
   const names = joined(idle.map((name) => `--${name}`));
   throw usageError(
     `${names} ${idle.length > 1 ? 'require' : 'requires'} a model that a family describes: ${result.reason}`,
     `leave ${idle.length > 1 ? 'them' : 'it'} out`,
   );
+}
+
+/** What fits on the hardware of the question, or on common GPUs. */
+export async function fitOfWeights(
+  weights: WeightsResult,
+  clusters: readonly Cluster[],
+  flags: HardwareFlags,
+): Promise<WeightsFitResult> {
+  const { weightsFit } = await import('../estimate/undescribed/undescribed-results.js');
+  return weightsFit(weights, {
+    gpus: clusters.map(({ gpu }) => gpu),
+    reservedBytes: reservedBytes(flags),
+  });
+}
+
+/** The model that an adapter runs with; any other model as it is. @throws UserError without the model of an adapter. */
+export async function withoutAdapter(model: string, note: (text: string) => void): Promise<string> {
+  if (!isAdapterPlace(locateModel(model))) return model;
+  const { basePathOf, readAdapter } = await import('../input/model-input/adapter-model.js');
+  const base = basePathOf(await readAdapter(model), (each) => `fit ${each}`);
+  note(`${model} is a LoRA adapter: the answer is about its model, ${base}`);
+  return base;
 }
 
 /**

@@ -5,13 +5,13 @@ import { BaseCommand, type FlagsOf, formatOf, givenFlags } from '../cli/base-com
 import { calibratedRequest, readBenchmark } from '../cli/calibrate.js';
 import { draftModel, isAllFitting, listedFits, listVariants } from '../cli/fit-list.js';
 import {
-  type FitFlags,
   fitFlags,
   idleGpus,
   idleTrainingFlags,
   idleZero,
   refuseContradictions,
   refuseLongGroups,
+  refuseMixOfTraining,
   refuseWithoutHardware,
   tableRequestOf,
 } from '../cli/flags/fit-flags.js';
@@ -23,7 +23,7 @@ import {
   reservedBytes,
 } from '../cli/flags/hardware-flags.js';
 import { pasteable } from '../cli/line/line-mistake.js';
-import { weightsInstead } from '../cli/undescribed.js';
+import { fitOfWeights, weightsInstead, withoutAdapter } from '../cli/undescribed.js';
 import { fitAccuracy } from '../estimate/fit/accuracy.js';
 import type { FitTableResult } from '../estimate/fit/fit-table.js';
 import { bestHardware, fitTable, tableSettingOf } from '../estimate/fit/fit-table.js';
@@ -34,7 +34,7 @@ import { parallelismOf } from '../estimate/fit/parallelism/parallelism.js';
 import { PURPOSES } from '../estimate/fit/purpose.js';
 import { unmetRequirementsOf } from '../estimate/fit/remedies/remedies.js';
 import { batchingOf } from '../estimate/fit/serving/batching.js';
-import type { HardwareList } from '../estimate/hardware/gpu.js';
+import type { Cluster, HardwareList } from '../estimate/hardware/gpu.js';
 import { memoryOf } from '../estimate/hardware/gpu.js';
 import type { WeightsResult } from '../estimate/undescribed/undescribed-results.js';
 import type { LoadedModel } from '../input/model-input/checkpoint-model.js';
@@ -123,15 +123,16 @@ export default class Fit extends BaseCommand {
       const result: HardwareList = { schema: 'minimind/gpus@1', ...known };
       return this.answer(flags, result, hardwareReport);
     }
-    const file = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100');
+    const given = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100');
+    const file = await withoutAdapter(given, (text) => this.note(flags, text));
     if (!isHardware(flags)) refuseWithoutHardware(flags);
     refuseMixOfTraining(flags);
     let loaded: LoadedModel;
     try {
       loaded = await (await openModelSource(file, sourceOf(flags))).model(flags.set);
     } catch (error) {
-      const used = { given: givenFlags(parsed), used: ['gpu', 'hardware', 'reserve', 'check'] };
-      return this.#ofWeights(await weightsInstead(error, file, used), flags);
+      const used = { given: givenFlags(parsed), used: OF_WEIGHTS };
+      return this.#ofWeights(await weightsInstead(error, file, used), [flags]);
     }
     if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
     await this.warnAbout(flags, loaded.warnings);
@@ -208,18 +209,25 @@ export default class Fit extends BaseCommand {
     );
   }
 
-  /** The answer about a model that no family describes. */
-  async #ofWeights(weights: WeightsResult, flags: FlagsOf<typeof Fit>) {
-    const { weightsFit } = await import('../estimate/undescribed/undescribed-results.js');
-    const hardware = isHardware(flags)
-      ? await hardwareOf(flags, (choice) => this.note(flags, choice))
-      : undefined;
-    const result = weightsFit(weights, {
-      gpu: hardware?.gpu,
-      reservedBytes: reservedBytes(flags),
-    });
-    const isCertain = result.rows.some(({ inference }) => inference === 'fits');
-    if (flags.check && !isCertain) process.exitCode = 1;
+  /** The model that an adapter runs with. */
+  async #baseOf(flags: FlagsOf<typeof Fit>, adapter: string): Promise<string> {
+    const { basePathOf, readAdapter } = await import('../input/model-input/adapter-model.js');
+    const base = basePathOf(await readAdapter(adapter), (model) => `fit ${model}`);
+    this.note(flags, `${adapter} is a LoRA adapter: the answer is about its model, ${base}`);
+    return base;
+  }
+
+  /** The answer about a model that no family describes, on the hardware of each of the flags. */
+  async #ofWeights(weights: WeightsResult, all: readonly FlagsOf<typeof Fit>[]) {
+    const [flags] = all as [FlagsOf<typeof Fit>];
+    const clusters: Cluster[] = [];
+    for (const each of all.filter(isHardware)) {
+      clusters.push(await hardwareOf(each, (choice) => this.note(flags, choice)));
+    }
+    const result = await fitOfWeights(weights, clusters, flags);
+    if (flags.check && !result.rows.some(({ inference }) => inference === 'fits')) {
+      process.exitCode = 1;
+    }
     return this.answer(flags, result, weightsFitReport);
   }
 
@@ -229,9 +237,15 @@ export default class Fit extends BaseCommand {
     for (const words of variants) parsed.push(await this.parse(Fit, [...words]));
     const [{ args, flags }] = parsed as [(typeof parsed)[0]];
     const file = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100,a100');
-    const loaded = await (await openModelSource(file, sourceOf(flags))).model(flags.set);
-    await this.warnAbout(flags, loaded.warnings);
     const all = parsed.map((each) => each.flags);
+    let loaded: LoadedModel;
+    try {
+      loaded = await (await openModelSource(file, sourceOf(flags))).model(flags.set);
+    } catch (error) {
+      const used = { given: parsed.flatMap(givenFlags), used: OF_WEIGHTS };
+      return this.#ofWeights(await weightsInstead(error, file, used), all);
+    }
+    await this.warnAbout(flags, loaded.warnings);
     const { result, warnings } = await listedFits(loaded, all, (choice) =>
       this.note(flags, choice),
     );
@@ -241,18 +255,11 @@ export default class Fit extends BaseCommand {
   }
 }
 
+/** Flags that the weights alone answer. */
+const OF_WEIGHTS = ['gpu', 'hardware', 'reserve', 'check'];
+
 /** Requests of a batch by default. */
 const USUAL_BATCH = 32;
-
-/** @throws UserError for `--output-mix` with a training. */
-function refuseMixOfTraining(flags: FitFlags): void {
-  if (flags['output-mix'] === undefined || flags.for === undefined || flags.for === 'serving')
-    return;
-  throw usageError(
-    `--output-mix does not apply to --for ${flags.for}`,
-    'leave --for out, or write --for serving',
-  );
-}
 
 const isHardware = (flags: FlagsOf<typeof Fit>): boolean =>
   (flags.gpu ?? flags.hardware) !== undefined || flags['this-machine'];

@@ -316,14 +316,22 @@ describe('profile of a checkpoint', () => {
   });
 
   it.each([
-    [['bare'], 'bare has no config, and there is none next to it\n  → name one with --config FILE'],
-    [['hf'], 'hf/config.json:1:16: model_type: no family for model_type "lama" is known here'],
     [['other.yaml', '--config', 'other.yaml'], 'other.yaml is not a checkpoint'],
     [['inside.pt', '--state-dict', 'ema'], 'ema'],
   ])('refuses %j', async ([file = '', ...flags], message) => {
     const { code, stderr } = await runHere(['profile', file, ...flags], { cwd: folder });
     expect(code).toBe(2);
     expect(stderr).toContain(message);
+  });
+
+  it.each([
+    ['bare', 'bare has no config, and there is none next to it'],
+    ['hf', 'no family for model_type "lama" is known here'],
+  ])('counts %s from its headers', async (name, reason) => {
+    const { code, stdout } = await runHere(['profile', name], { cwd: folder });
+    expect(code).toBe(0);
+    expect(stdout).toContain('counted from the headers of its weights');
+    expect(stdout).toContain(reason);
   });
 
   it('reports mistakes of a config inside with their keys', async () => {

@@ -710,3 +710,13 @@ export function fitRequestOf(
           },
   };
 }
+
+/** @throws UserError for `--output-mix` with a training. */
+export function refuseMixOfTraining(flags: Pick<FitFlags, 'for' | 'output-mix'>): void {
+  if (flags['output-mix'] === undefined || flags.for === undefined || flags.for === 'serving')
+    return;
+  throw usageError(
+    `--output-mix does not apply to --for ${flags.for}`,
+    'leave --for out, or write --for serving',
+  );
+}

@@ -91,16 +91,16 @@ export const weightsResult = (weights: RepositoryWeights, reason: string): Weigh
   memory: weightsMemory(weights),
 });
 
-/** @param gpu The only GPU of the question; undefined: common ones. */
+/** @param options.gpus GPUs of the question; none: common ones. */
 export function weightsFit(
   { file, class: kind, parameters, bytes, memory, reason }: WeightsResult,
   {
-    gpu,
+    gpus,
     reservedBytes,
-  }: { readonly gpu: Gpu | undefined; readonly reservedBytes: number | undefined },
+  }: { readonly gpus: readonly Gpu[]; readonly reservedBytes: number | undefined },
 ): WeightsFitResult {
-  const common = COMMON_HARDWARE.filter(({ gpus }) => gpus === 1).map((each) => each.gpu);
-  const rows = (gpu ? [gpu] : common).map((each): WeightsFitRow => {
+  const common = COMMON_HARDWARE.filter((each) => each.gpus === 1).map((each) => each.gpu);
+  const rows = (gpus.length > 0 ? gpus : common).map((each): WeightsFitRow => {
     const usable = capacityOf(withReserved(each, each.reservedBytes ?? reservedBytes)).value;
     return {
       name: each.name,

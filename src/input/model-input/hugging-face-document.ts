@@ -19,6 +19,7 @@ import { describeValue, formatPath, quote, valueAt } from '../../config/quote.js
 import {
   COPIES,
   FAMILY_NAMES,
+  type FamilyName,
   isCopy,
   isFamilyName,
   loadFamily,
@@ -333,8 +334,7 @@ const otherLibrary = (document: ConfigDocument): UserError =>
   });
 
 async function withoutKind(document: ConfigDocument): Promise<UserError> {
-  const kinds = await knownKinds();
-  const likely = await likelyKind(document.value, kinds);
+  const likely = await likelyKind(document.value);
   return documentRefusal(document, {
     path: [],
     message: `has no ${KIND}: the kind of its model is unknown`,
@@ -344,15 +344,15 @@ async function withoutKind(document: ConfigDocument): Promise<UserError> {
   });
 }
 
-/** The only kind that knows all keys of a file; undefined where the file names a class, which has its own kind. */
-async function likelyKind(
-  config: JsonObject,
-  kinds: readonly string[],
-): Promise<string | undefined> {
+/** Kinds whose own programs write a config without a kind. The keys of any other kind are also those of further ones. */
+const WITHOUT_KIND = ['minimind', 'minigpt'] as const satisfies readonly FamilyName[];
+
+/** The only one of these kinds that knows all keys of a file. */
+async function likelyKind(config: JsonObject): Promise<string | undefined> {
   const keys = Object.keys(config);
   if (Object.hasOwn(config, 'architectures')) return undefined;
-  const readers = await Promise.all(kinds.map(readerOf));
-  const [likely, ...others] = kinds.filter((_, index) =>
+  const readers = await Promise.all(WITHOUT_KIND.map(readerOf));
+  const [likely, ...others] = WITHOUT_KIND.filter((_, index) =>
     keys.every((key) => (readers[index]?.useOf(key).use ?? 'unknown') !== 'unknown'),
   );
   return others.length === 0 ? likely : undefined;

@@ -74,6 +74,14 @@ describe('a repository', () => {
     expect((await runHere([command, repositoryOf(layout), ...flags])).code).toBe(code);
   });
 
+  it('is the model of an adapter in fit', async () => {
+    const { code, stderr } = await runHere(['fit', 'fixtures/lora/llama-bf16', '--gpu', 'l4']);
+    expect(code, stderr).toBe(0);
+    expect(stderr).toContain(
+      'fixtures/lora/llama-bf16 is a LoRA adapter: the answer is about its model,',
+    );
+  });
+
   it('reads no component through a link out of the repository, and none outside of it', () => {
     const outside = repositoryOf({ files: { 'model.safetensors': { a: ['F32', 99] } } });
     const folder = repositoryOf({
