@@ -97,7 +97,7 @@ async function settingsOf(series, size, folder) {
   const [repository] = hubOf(series, size);
   const text = await configOf(repository, folder);
   if (text === undefined) {
-    console.error(`${repository}: no config.json, its sizes stay as they are`);
+    if (folder === undefined) console.error(`${repository}: not found, its sizes stay as they are`);
     return undefined;
   }
   const family = await loadFamily(name);
@@ -141,10 +141,7 @@ export async function rebuilt(file, folder) {
   const series = file.series.map(({ model: _, quantization: __, sizes, ...rest }) => {
     const rows = Object.entries(sizes);
     const described = rows.filter(([, row]) => row?.preset === undefined);
-    const [plain, like] = [
-      described.filter(([, row]) => !row?.like),
-      described.filter(([, row]) => row?.like),
-    ];
+    const plain = described.filter(([, row]) => !row?.like);
     const get = (size) => own.get(`${rest.family}/${rest.names[0]}-${size}`);
     const shared = common(plain.map(([size]) => get(size).settings));
     const stored = common(described.map(([size]) => ({ stored: get(size).quantization }))).stored;
