@@ -273,7 +273,7 @@ export function defineDecoder<Schema extends DecoderSchema>(
 const usualHeadRules = (shape: z.ZodRawShape): readonly unknown[] =>
   'partial_rotary_factor' in shape ? PART_OF_HEAD_RULES : WHOLE_HEAD_RULES;
 
-const LAYER_LISTS = ['no_rope_layers', 'layer_types'] as const;
+const LAYER_LISTS = ['no_rope_layers', 'layer_types', 'mlp_layer_types'] as const;
 
 /** Rules for the keys of a family. */
 const sharedRules = (
