@@ -9,7 +9,7 @@ import { buffer } from '../param.js';
 import { type JsonObject, type LimitedKeys, unreadBut } from './config-keys.js';
 import { expertsOf, jointExperts, separateMlp } from './decoder-parts.js';
 import { rotarySettings, scalingOf, yarnAmplitude } from './rotary.js';
-import { expertRules, lengthRules, rotationRules, scalingRules } from './rules.js';
+import { lengthRules, rotationRules, scalingRules } from './rules.js';
 import {
   type ActivationWord,
   activationOf,
@@ -180,7 +180,6 @@ export const ROTATED_ALONE: LimitedKeys = {
 
 /** Rules of `routedSettings`. @param key The number of experts. */
 export const routedRules = (key: string) => [
-  ...expertRules(key),
   ...defineRules<{
     readonly model: Pick<RoutedSettings, 'num_experts_per_tok' | 'n_group' | 'topk_group'>;
   }>([
