@@ -1,6 +1,7 @@
 /** Apertus (arXiv 2509.14233): Llama with norms on queries and keys, and xIELU in a network without a gate. */
 import * as z from 'zod';
 import { linear, sequence, xielu } from '../constructors/basic-layers.js';
+import { unreadEach } from '../transformer/config-keys.js';
 import { plainMlp, residualBlock } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { rotaryOr } from '../transformer/rotary.js';
@@ -31,6 +32,8 @@ export const apertus = defineDecoder({
     },
   ),
   huggingFace: {
+    limited: { ...unreadEach(['qk_norm'], [true]), ...unreadEach(['post_norm'], [false]) },
+    harmless: { hidden_dropout: 'used in training only' },
     rotary: rotaryOr({
       rope_type: 'llama3',
       rope_theta: BASE,

@@ -1,5 +1,5 @@
 /** K-EXAONE (arXiv 2601.01739): attention of EXAONE 4.0 with experts of DeepSeek-V3. */
-import { harmless, unreadEach } from '../transformer/config-keys.js';
+import { harmless, type JsonObject, unreadBut, unreadEach } from '../transformer/config-keys.js';
 import {
   bestTwoRules,
   correctedRouting,
@@ -13,6 +13,14 @@ import { ROTARY_BUFFERS } from '../transformer/ignored-tensors.js';
 import { mlpLayerTypes } from '../transformer/settings.js';
 import { EXAONE, EXAONE_SIZES, exaoneSettings } from './exaone4.js';
 
+/** First layers without experts, where the config does not list them. */
+const DENSE = 1;
+
+const isSparseAt = (
+  { mlp_layer_types: types, first_k_dense_replace: dense = DENSE }: JsonObject,
+  index: number,
+): boolean => (Array.isArray(types) ? types[index] === 'sparse' : index >= Number(dense));
+
 const {
   n_routed_experts: num_experts,
   n_shared_experts: num_shared_experts,
@@ -22,7 +30,7 @@ const {
   n_routed_experts: 64,
   n_shared_experts: 1,
   num_experts_per_tok: 8,
-  first_k_dense_replace: 1,
+  first_k_dense_replace: DENSE,
   routed_scaling_factor: 2.5,
   norm_topk_prob: true,
   n_group: 1,
@@ -48,6 +56,14 @@ export const exaoneMoe = defineDecoder({
     limited: {
       ...unreadEach(['scoring_func'], ['sigmoid']),
       ...unreadEach(['topk_method'], ['noaux_tc']),
+      first_last_k_dense_replace: unreadBut(
+        (dense, { first_k_dense_replace: read = DENSE }) => dense === null || dense === read,
+      ),
+      is_moe_layer: unreadBut(
+        (layers, config) =>
+          Array.isArray(layers) &&
+          layers.every((isSparse, index) => isSparse === isSparseAt(config, index)),
+      ),
     },
     harmless: harmless('layers that predict further tokens are never part of the model', [
       'num_nextn_predict_layers',

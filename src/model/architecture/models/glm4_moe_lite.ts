@@ -69,6 +69,8 @@ export const glm4MoeLite = defineDecoder({
       ...ROTATED_ALONE,
       ...unreadEach(['first_k_dense_replace'], [DENSE]),
       ...unreadEach(['moe_layer_freq'], [1]),
+      ...unreadEach(['topk_method'], ['noaux_tc']),
+      ...unreadEach(['scoring_func'], ['sigmoid']),
     },
   },
   ignoredOnLoad: ['model\\.layers\\.47.*', ROTARY_BUFFERS],

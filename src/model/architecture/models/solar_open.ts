@@ -63,6 +63,8 @@ export const solarOpen = defineDecoder({
     limited: {
       ...unreadEach(['first_k_dense_replace'], [0]),
       ...unreadEach(['use_qk_norm'], [false]),
+      ...unreadEach(['topk_method'], ['noaux_tc']),
+      ...unreadEach(['scoring_func'], ['sigmoid']),
     },
     harmless: { intermediate_size: 'no layer has a dense network' },
   },
