@@ -9,7 +9,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { bundledPackages, licencesText } from './licences.js';
-import { presetModule } from './presets.js';
+import { presetModule, publishedJson } from './presets.js';
 import { billOfMaterials } from './sbom.js';
 import { sourceHash, writeBuiltHash } from './source-hash.js';
 
@@ -24,7 +24,7 @@ const LIBRARY = ['src/index.ts', 'src/model/modules/index.ts', 'src/base/random/
 const PROGRAM = ['src/base/files/cache-folder.ts', 'src/cli/main.ts'];
 
 /** Counts the presets for families.json. */
-const COUNTING = 'src/model/budget/family-counts.ts';
+const COUNTING = 'src/cli/count-families.ts';
 
 /** Threads and processes of their own, started by path. */
 const THREADS = [
@@ -107,8 +107,8 @@ function declarations() {
 }
 
 async function families() {
-  const { describeFamilies } = await import('../dist/model/budget/family-counts.js');
-  return describeFamilies();
+  const { countFamilies } = await import('../dist/cli/count-families.js');
+  return countFamilies();
 }
 
 // Before the sources are read: a later change makes the build stale.
@@ -121,6 +121,7 @@ writeFileSync(inRoot('dist/THIRD-PARTY-LICENSES.txt'), licencesText(bundled));
 const titles = bundled.map(({ name, version }) => `${name}@${version}`);
 writeFileSync(inRoot('dist/sbom.cdx.json'), billOfMaterials(root, titles));
 declarations();
+writeFileSync(inRoot('dist/published.json'), publishedJson());
 writeFileSync(inRoot('dist/families.json'), JSON.stringify(await families()));
 for (const script of ['manifest.js', 'man-pages.js']) {
   execFileSync(process.execPath, [inRoot('scripts', script)], { stdio: 'inherit' });

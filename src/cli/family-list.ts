@@ -15,7 +15,7 @@ export async function listFamilies(): Promise<readonly FamilySummary[]> {
     return JSON.parse(fs.readFileSync(BUILT, 'utf8'));
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error;
-    const { describeFamilies } = await import('../model/budget/family-counts.js');
-    return describeFamilies();
+    const { countFamilies } = await import('./count-families.js');
+    return countFamilies();
   }
 }

@@ -9,6 +9,7 @@ import {
   presetInstead,
 } from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
+import { publishedModel } from '../input/model-input/published-file.js';
 import { hubRepository } from '../input/model-input/published-models.js';
 import { LineMistake } from './line/line-mistake.js';
 
@@ -64,8 +65,11 @@ export function checkWeights(
 
 /** The error for a published model, of which only the sizes are here; undefined for another one. */
 export function withoutPublished(model: string): LineMistake | undefined {
-  const repository = locateModel(model).kind === 'preset' ? hubRepository(model) : undefined;
-  if (repository === undefined || presetInstead(model) === undefined) return undefined;
+  const place = locateModel(model);
+  if (place.kind !== 'preset') return undefined;
+  const [own] = publishedModel(place.preset)?.hub ?? [];
+  const repository = own ?? (presetInstead(model) && hubRepository(model));
+  if (repository === undefined) return undefined;
   const folder = repository.slice(repository.indexOf('/') + 1);
   return new LineMistake(`${model}: expected a model with its weights, found its sizes`, [], {
     otherwise: `write ${downloadLine(repository)}, then name ./${folder}`,

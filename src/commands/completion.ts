@@ -10,7 +10,7 @@ import { formatPath } from '../config/quote.js';
 import { keyPaths } from '../config/schema-structure.js';
 import { COLUMN_NAMES } from '../estimate/comparison/columns.js';
 import { GPUS, MACHINES } from '../estimate/hardware/gpus.js';
-import { presetNames } from '../input/model-input/locate.js';
+import { presetNames, publishedPresetNames } from '../input/model-input/locate.js';
 import { FAMILY_NAMES, loadFamily } from '../model/architecture/families.js';
 
 export default class Completion extends BaseCommand {
@@ -51,7 +51,9 @@ async function namesToOffer() {
     FAMILY_NAMES.map(async (name) => (await loadFamily(name)).schema),
   );
   const keys = schemas.flatMap((schema) => [...keyPaths(schema)].filter((path) => path.length > 1));
-  const presets = presetNames().map((preset) => preset.slice(preset.indexOf('/') + 1));
+  const presets = [...presetNames(), ...publishedPresetNames()].map((preset) =>
+    preset.slice(preset.indexOf('/') + 1),
+  );
   return {
     presets: [...presets, ...presetNames()],
     flags: new Map<string, readonly string[]>([

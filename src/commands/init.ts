@@ -9,10 +9,9 @@ import { listFamilies } from '../cli/family-list.js';
 import { savedConfig } from '../cli/flags/flags.js';
 import { writeText } from '../cli/output.js';
 import { parseLimit } from '../config/parse-number.js';
-import { readPresetFile } from '../input/model-input/locate.js';
+import { presetSettings, readPresetFile } from '../input/model-input/locate.js';
 import { type FamilyName, loadFamily } from '../model/architecture/families.js';
 import { jsonSchemaOf } from '../model/architecture/family.js';
-import { presetDocument } from '../model/architecture/presets.js';
 import type { InitResult } from '../report/command-results.js';
 import { initReport } from '../report/models.js';
 
@@ -127,7 +126,7 @@ export default class Init extends BaseCommand {
 async function planned(name: FamilyName, preset: string, size: number | bigint): Promise<Written> {
   const { planModels, rowDocument } = await import('../estimate/plan/plan-models.js');
   const family = await loadFamily(name);
-  const { model } = presetDocument(name, preset);
+  const { model } = presetSettings(name, preset);
   const vocabulary = model[family.dimensions?.vocabulary ?? ''];
   const plan = planModels(family, {
     vocabulary: typeof vocabulary === 'number' ? vocabulary : undefined,

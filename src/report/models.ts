@@ -1,6 +1,6 @@
 import { commandText, nextCommand, setting } from '../base/text/setting.js';
 import { formatBytes, formatInteger, shortCount } from '../base/text/units.js';
-import { counted, present, sumOf } from '../base/text/words.js';
+import { counted, joined, present, sumOf } from '../base/text/words.js';
 import type { ExportResult } from '../engine/export-files.js';
 import type { OnnxValue } from '../engine/onnx-export.js';
 import type { Architecture } from '../model/architecture/family.js';
@@ -32,9 +32,15 @@ export function familiesReport({ families, pattern }: Families): Report {
   const presets = filled.flatMap((family) => family.presets.map((preset) => ({ family, preset })));
   const readers = families.filter(({ huggingFace }) => huggingFace).map(({ name }) => name);
   const example = presets.find(({ preset }) => preset.name === EXAMPLE) ?? presets[0];
+  const published = presets.filter(({ preset }) => preset.series !== undefined).length;
   const verdict = present([
     presets.length > 0 &&
-      `${counted(presets.length, 'preset')} in ${filled.length} ${filled.length === 1 ? 'family' : 'families'}`,
+      `${joined(
+        present([
+          presets.length > published && counted(presets.length - published, 'preset'),
+          published > 0 && counted(published, 'published model'),
+        ]),
+      )} in ${filled.length} ${filled.length === 1 ? 'family' : 'families'}`,
     readers.length > 0 && `config.json of ${counted(readers.length, 'model type')}`,
   ]).join('; ');
   const all = presetTable(presets);
@@ -43,8 +49,8 @@ export function familiesReport({ families, pattern }: Families): Report {
     blocks:
       pattern === undefined
         ? [
-            familyTable(filled.filter(hasMany)),
-            ...publishedNote(filled.filter((family) => !hasMany(family))),
+            familyTable(families.map(withoutPublished).filter(hasPresets)),
+            ...publishedNote(presets),
             ...readersByArchitecture(families),
             noteOf(
               `Presets of a family: ${commandText('list', ['hybrid'])}. Write one: ${commandText('init', ['NAME'])}.`,
@@ -130,16 +136,26 @@ function familyTable(families: readonly FamilySummary[]): TableBlock {
   ]);
 }
 
-/** Maximum published models that the answer names. */
-const MOST_PUBLISHED = 8;
+/** A family with the presets that are not published models. */
+const withoutPublished = (family: FamilySummary): FamilySummary => ({
+  ...family,
+  presets: family.presets.filter(({ series }) => series === undefined),
+});
 
-/** Note on published models without a row of their own, the smallest first. */
-function publishedNote(families: readonly FamilySummary[]) {
-  const names = families
-    .flatMap(({ presets }) => presets)
-    .sort((one, other) => one.parameters - other.parameters)
-    .map(({ name }) => name);
-  return names.length > 0 ? [noteOf(`Published models: ${someOf(names, MOST_PUBLISHED)}`)] : [];
+/** Number of a generation in the name of a series, and what follows: ` 3.1` of `Llama 3.1`, but not `H1` of `Falcon-H1`. */
+const GENERATION = /(?:[- ]|(?<=[a-z]{3}))\d.*$/i;
+
+/** Note on the series of published models, those of one name together. */
+function publishedNote(presets: readonly Listed[]) {
+  const series = present(presets.map(({ preset }) => preset.series?.replace(GENERATION, '')));
+  const names = [...new Set(series)].sort((one, other) => one.localeCompare(other, 'en'));
+  return names.length > 0
+    ? [
+        noteOf(
+          `Published models, such as qwen3:8b: ${names.join(', ')}. Their sizes: ${commandText('list', ['qwen3'])}.`,
+        ),
+      ]
+    : [];
 }
 
 /** The first of several names, and the number of the others. */
@@ -156,9 +172,6 @@ const presetTable = (presets: readonly Listed[]): TableBlock =>
     right('parameters', 'parameters', ({ preset }) => valueCell(preset.parameters, shortCount)),
     wrapColumn('description', 'title', ({ preset }) => preset.title),
   ]);
-
-/** Whether a family has enough presets for a row of its own. */
-const hasMany = ({ presets }: FamilySummary) => presets.length > 2;
 
 const hasPresets = ({ presets }: FamilySummary) => presets.length > 0;
 

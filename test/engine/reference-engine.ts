@@ -301,6 +301,21 @@ class Run {
         return layer.branches.map((branch) => this.of(branch, x)).reduce(plus);
       case 'activation':
         return activated(x, layer.fn);
+      case 'xielu': {
+        const [positive = 0, negative = 0, beta = 0, eps = 0] = [
+          layer.positive,
+          layer.negative,
+          layer.beta,
+          layer.eps,
+        ].map((tensor) => this.#weight(tensor)[0] ?? 0);
+        const above = Math.log1p(Math.exp(positive));
+        const below = beta + Math.log1p(Math.exp(negative));
+        return each(x, (value) =>
+          value > 0
+            ? above * value ** 2 + beta * value
+            : below * (Math.expm1(Math.min(value, eps)) - value) + beta * value,
+        );
+      }
       case 'causalConv':
         return this.#causalConv(layer, x);
       case 'mamba':

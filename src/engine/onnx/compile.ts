@@ -45,6 +45,7 @@ import {
   emitHeadNorms,
   emitLayerNorm,
   emitRmsNorm,
+  emitXielu,
 } from './layers/elementwise.js';
 import {
   emitEmbedding,
@@ -311,6 +312,8 @@ function addLayer(
       return emitGatedRmsNorm(context, layer, x, y);
     case 'activation':
       return activated(context, layer.fn, x);
+    case 'xielu':
+      return emitXielu(context, layer, x);
     case 'scale':
       return scaledBy(context, x, layer.factor);
     case 'altUpSplit':

@@ -10,6 +10,7 @@ import type {
   LanguageModel,
   Layer,
   PerLayerBranch,
+  Xielu,
 } from '../../model/architecture/layer.js';
 import {
   applySoftcap,
@@ -92,6 +93,8 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runLayerNorm(run, layer, x());
     case 'activation':
       return activate(run.tf, layer.fn, x());
+    case 'xielu':
+      return xielu(run, layer, x());
     case 'transposedLinear':
       return runTransposedLinear(run, layer, x());
     case 'fusedProjection':
@@ -212,6 +215,19 @@ function perLayerBranch(run: ForwardRun, layer: PerLayerBranch, x: Tensor3D): Te
   const all = run.once(inputs, () => run.apply(inputs)); // (B, T, layers · width)
   const own = tf.slice(all, [0, 0, index * inputs.width], [-1, -1, inputs.width]);
   return run.apply(projection, tf.mul(activate(tf, activation, run.apply(opening, x)), own));
+}
+
+/** With steps that have a gradient: exp(y) − 1 = 2t / (1 − t), t = tanh(y / 2), and 1 above 0 as a factor. */
+function xielu({ tf, weights }: ForwardRun, layer: Xielu, x: Tensor3D): Tensor3D {
+  const [beta, eps] = [weights.tensor(layer.beta), weights.tensor(layer.eps)];
+  const t = tf.tanh(tf.mul(tf.minimum(x, eps), 0.5));
+  const exponential = tf.div(tf.mul(t, 2), tf.sub(1, t));
+  const above = tf.mul(tf.softplus(weights.tensor(layer.positive)), tf.square(x));
+  const factor = tf.add(beta, tf.softplus(weights.tensor(layer.negative)));
+  const below = tf.mul(factor, tf.sub(exponential, x));
+  const isAbove = tf.step(x);
+  const curve = tf.add(tf.mul(isAbove, above), tf.mul(tf.sub(1, isAbove), below));
+  return tf.add(curve, tf.mul(beta, x));
 }
 
 function gate(run: ForwardRun, layer: Gate, z: Tensor3D): Tensor3D {

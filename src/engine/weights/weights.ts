@@ -52,8 +52,9 @@ type Initialisation = Distribution | { readonly kind: 'formula'; readonly formul
 
 /** Embeddings and the SRTE's tables: small values, as language models begin. */
 const TABLE: Initialisation = { kind: 'normal', mean: 0, deviation: 0.02 };
-const ONES: Initialisation = { kind: 'formula', formula: () => 1 };
-const ZEROS: Initialisation = { kind: 'formula', formula: () => 0 };
+const constant = (value: number): Initialisation => ({ kind: 'formula', formula: () => value });
+const ONES = constant(1);
+const ZEROS = constant(0);
 
 /**
  * A model's initial weights in training: those of PyTorch's layers, and Mamba's state from −1 to −N in every channel
@@ -119,6 +120,14 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
     case 'weightedScale':
     case 'gatedRmsNorm':
       return [[layer.weight, ONES]];
+    // As in transformers: the two factors are 0.8, and β is ½.
+    case 'xielu':
+      return [
+        [layer.positive, constant(Math.log(Math.expm1(0.8)))],
+        [layer.negative, constant(Math.log(Math.expm1(0.8 - 0.5)))],
+        [layer.beta, constant(0.5)],
+        [layer.eps, constant(-1e-6)],
+      ];
     case 'layerNorm':
       return [
         ...(layer.weight ? [[layer.weight, layer.offset === 1 ? ZEROS : ONES] as const] : []),

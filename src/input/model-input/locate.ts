@@ -20,8 +20,20 @@ import {
 import { nearestWithDigits } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
 import { FAMILY_NAMES } from '../../model/architecture/families.js';
-import { presetsOf } from '../../model/architecture/presets.js';
-import { hubRepository, presetOfPublished, withoutType } from './published-models.js';
+import type { FamilyDocument } from '../../model/architecture/family.js';
+import { presetDocument, presetsOf } from '../../model/architecture/presets.js';
+import {
+  publishedDocument,
+  publishedModel,
+  publishedModels,
+  publishedText,
+} from './published-file.js';
+import {
+  hubRepository,
+  publishedModelNamed,
+  publishedSizes,
+  withoutType,
+} from './published-models.js';
 
 const INDEX_NAME = /\.index\.json$/i;
 const CONFIG_NAME = /\.(?:ya?ml|json)$/i;
@@ -73,7 +85,12 @@ export function locateModel(reference: ModelReference): ModelPlace {
     if (kind !== undefined) return { kind: 'config', listing: 'file', ...here };
     const preset = presetNamed(reference);
     if (preset === undefined) return { kind: 'missing', ...here };
-    return { kind: 'preset', preset, path: reference, config: presetFile(preset) ?? reference };
+    return {
+      kind: 'preset',
+      preset,
+      path: reference,
+      config: presetFile(preset) ?? `${preset}.yaml`,
+    };
   } catch {
     return { kind: 'missing', ...here };
   }
@@ -202,7 +219,7 @@ export interface PresetFile {
 /** File of a preset in the package. */
 const presetFile = (preset: string): string | undefined => packagePath(`configs/${preset}.yaml`);
 
-/** Names of all presets with their families, as their files are sorted: `hybrid/original`. */
+/** Names of all presets with files and their families, as their files are sorted: `hybrid/original`. */
 export function presetNames(): string[] {
   return FAMILY_NAMES.flatMap((family) => {
     const files = presetsOf(family).map(({ name }) => `${name}.yaml`);
@@ -236,8 +253,8 @@ export function presetsNamed(name: string): string[] {
     [preset, lastPart(preset)].some((each) => spelled(each) === wanted),
   );
   if (found.length > 0) return found;
-  const published = presetOfPublished(name);
-  return published === undefined ? [] : [published];
+  const published = publishedModelNamed(name);
+  return published === undefined ? [] : [published.model.preset];
 }
 
 /** The preset that replaces a name of another kind: a file of a published report, or a published model. */
@@ -249,6 +266,22 @@ export function presetInstead(name: string): string | undefined {
   const isOwn = [preset, lastPart(preset)].some((each) => each.replaceAll('-', '') === spelled);
   return isOwn || preset === '' ? undefined : preset;
 }
+
+/** Names of published models that have no file. */
+export const publishedPresetNames = (): string[] =>
+  publishedModels().flatMap(({ preset, row }) => (row.preset === undefined ? [preset] : []));
+
+/** Text of a published model that has no file; undefined for another preset. */
+export function publishedPresetText(preset: string): string | undefined {
+  const model = presetFile(preset) === undefined ? publishedModel(preset) : undefined;
+  return model && publishedText(model);
+}
+
+/** Sizes that a name without one could mean as well. */
+export const otherSizes = (name: string): readonly string[] =>
+  presetNames().some((preset) => lastPart(preset) === foldedName(name))
+    ? []
+    : (publishedModelNamed(name)?.others ?? []);
 
 /** The only preset of this name. */
 function presetNamed(name: string): string | undefined {
@@ -270,6 +303,8 @@ export function presetAdvice(name: string): string {
       return `write ${model}, or for weights of that type ${typed}`;
     }
   }
+  const sizes = publishedSizes(name).map(lastPart);
+  if (sizes.length > 0) return `write one of its sizes: ${sizes.join(', ')}`;
   const repository = hubRepository(name);
   const hub = repository === undefined ? '' : `hf:${repository}`;
   const family = FAMILY_NAMES.find((each) => each === folded);
@@ -281,7 +316,9 @@ export function presetAdvice(name: string): string {
   }
   const close = nearestPreset(name);
   if (close !== undefined) return `did you mean ${close}?`;
-  return (repository && hubSuggestion(repository)) ?? `${commandText('list')} shows the presets`;
+  const elsewhere = repository && hubSuggestion(repository);
+  if (elsewhere === undefined) return `${commandText('list')} shows the presets`;
+  return `its sizes are not built in: ${elsewhere}`;
 }
 
 /** Most presets of a family in an error. */
@@ -309,7 +346,8 @@ export function readPresetFile(name: string): PresetFile {
   const [preset] = found;
   const only = presetNamed(name);
   const file = only && presetFile(only);
-  if (preset === undefined || file === undefined) {
+  const published = only && file === undefined ? publishedPresetText(only) : undefined;
+  if (preset === undefined || (file === undefined && published === undefined)) {
     throw usageError(
       preset === undefined
         ? `unknown preset ${quote(name)}`
@@ -318,7 +356,17 @@ export function readPresetFile(name: string): PresetFile {
     );
   }
   const [family = ''] = preset.split('/');
-  return { preset, family, text: ownCopy(fs.readFileSync(file, 'utf8'), family) };
+  return {
+    preset,
+    family,
+    text: published ?? ownCopy(fs.readFileSync(String(file), 'utf8'), family),
+  };
+}
+
+/** The document of a preset, with or without a file. */
+export function presetSettings(family: string, name: string): FamilyDocument {
+  const published = publishedModel(`${family}/${name}`);
+  return published ? publishedDocument(published) : presetDocument(family, name);
 }
 
 /** The text of a preset as a user's file: with the schema in the same folder, without the lines for lists of presets. */

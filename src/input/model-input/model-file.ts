@@ -6,7 +6,7 @@ import { commandText } from '../../base/text/setting.js';
 import { isRecord } from '../../base/text/words.js';
 import { checkDocument } from '../../config/check-document.js';
 import type { ConfigDocument } from '../../config/document.js';
-import { withFindings } from '../../config/document.js';
+import { parseDocument, withFindings } from '../../config/document.js';
 import { invalidConfig } from '../../config/document-problems.js';
 import { nearest } from '../../config/nearest.js';
 import { applyOverrides, correctedOverrides, splitOverride } from '../../config/overrides.js';
@@ -27,7 +27,7 @@ import { LimitError } from '../../model/architecture/param.js';
 import type { Quantization } from '../../model/quantization/quantization-config.js';
 import { storedBits } from '../../model/quantization/stored-weights.js';
 import type { DecidedFamily } from './family-of-keys.js';
-import { locateModel, type ModelReference, presetAdvice } from './locate.js';
+import { locateModel, type ModelReference, presetAdvice, publishedPresetText } from './locate.js';
 import type { LeftOutPart } from './parts-left-out.js';
 import { asOfFamily, inSettingNames, withSettingNames } from './setting-names.js';
 
@@ -100,6 +100,8 @@ export async function loadModelFile(
 export async function readConfig(source: ModelReference): Promise<ConfigDocument> {
   const place = locateModel(source);
   const { path, config } = place;
+  const text = place.kind === 'preset' ? publishedPresetText(place.preset) : undefined;
+  if (place.kind === 'preset' && text !== undefined) return parseDocument(text, place.preset);
   try {
     return await readDocument(config, {
       isFound: config !== path,

@@ -81,6 +81,20 @@ export const FAMILIES = familyLoaders({
   phimoe: async () => (await import('./models/phimoe.js')).phimoe,
   zamba2: async () => (await import('./models/zamba2.js')).zamba2,
   mistral4: async () => (await import('./models/mistral4.js')).mistral4,
+  glm4_moe_lite: async () => (await import('./models/glm4_moe_lite.js')).glm4MoeLite,
+  apertus: async () => (await import('./models/apertus.js')).apertus,
+  granitemoeshared: async () => (await import('./models/granitemoeshared.js')).graniteMoeShared,
+  granite_swa: async () => (await import('./models/granite_swa.js')).graniteSwa,
+  granitemoe_swa: async () => (await import('./models/granitemoe_swa.js')).graniteMoeSwa,
+  exaone_moe: async () => (await import('./models/exaone_moe.js')).exaoneMoe,
+  cohere2_moe: async () => (await import('./models/cohere2_moe.js')).cohere2Moe,
+  afmoe: async () => (await import('./models/afmoe.js')).afmoe,
+  flex_olmo: async () => (await import('./models/flex_olmo.js')).flexOlmo,
+  cwm: async () => (await import('./models/cwm.js')).cwm,
+  hunyuan_v1_moe: async () => (await import('./models/hunyuan_v1_moe.js')).hunyuanV1Moe,
+  minicpm3: async () => (await import('./models/minicpm3.js')).minicpm3,
+  solar_open: async () => (await import('./models/solar_open.js')).solarOpen,
+  youtu: async () => (await import('./models/youtu.js')).youtu,
 });
 
 export type FamilyName = keyof typeof FAMILIES;
@@ -88,9 +102,11 @@ export type FamilyName = keyof typeof FAMILIES;
 /**
  * Kinds of `config.json` whose code is a copy of a family's, with the keys that the copy has by default and those of its
  * `rope_scaling`.
+ * Kimi K2: the code of DeepSeek-V3 under another name, as transformers reads it inside `kimi_k25`.
  * MiniLLM: github.com/cklxx/mini-llm, model/model_minillm.py, a copy of MiniMind 2 of November 2025.
  */
 export const COPIES = {
+  kimi_k2: { family: 'deepseek_v3', keys: {}, scaling: {} },
   minillm: {
     family: 'minimind',
     keys: { version: 2, hidden_size: 512, num_hidden_layers: 8 },

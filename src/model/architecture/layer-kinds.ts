@@ -78,6 +78,18 @@ export interface Activation extends Node<'activation'> {
   readonly composed?: boolean;
 }
 
+/**
+ * xIELU (arXiv 2411.13010), elementwise with learned parameters [1]: β · x + softplus(positive) · x² above 0, and
+ * β · x + (β + softplus(negative)) · (exp(min(x, ε)) − 1 − x) elsewhere.
+ */
+export interface Xielu extends Node<'xielu'> {
+  readonly positive: Param;
+  readonly negative: Param;
+  /** β and ε, [] */
+  readonly beta: Param;
+  readonly eps: Param;
+}
+
 /** x · weight, weight [1] or as wide as x. */
 export interface WeightedScale extends Node<'weightedScale'> {
   readonly weight: Param;

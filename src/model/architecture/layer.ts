@@ -34,6 +34,7 @@ import type {
   StateSpaceDual,
   TransposedLinear,
   WeightedScale,
+  Xielu,
 } from './layer-kinds.js';
 import type { Param } from './param.js';
 
@@ -310,6 +311,7 @@ export type Layer =
   | GatedRmsNorm
   | HeadNorms
   | Activation
+  | Xielu
   | Scale
   | WeightedScale
   | PerLayerInputs

@@ -19,6 +19,8 @@ export interface PresetSummary {
   readonly title: string;
   /** Parameters, shared tensors once. @count */
   readonly parameters: number;
+  /** Name of the series of a published model: `Qwen3`. */
+  readonly series?: string;
 }
 
 export interface FamilySummary {

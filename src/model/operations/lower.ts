@@ -170,6 +170,21 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
         elementwise(layer, component, width, { saved: layer.composed ? [input, steps] : [input] }),
       ];
     }
+    case 'xielu': {
+      const steps: Saved = {
+        part: 'unfused',
+        vectors: [vectors(3, 'inner', width, share)],
+        source:
+          'of xIELU made of elementary steps: α · x, the exponential, and its distance from x',
+      };
+      const { positive, negative, beta, eps } = layer;
+      return [
+        elementwise(layer, component, width, {
+          params: [positive, negative, beta, eps],
+          saved: [saved('input of the activation', vectors(1, 'inner', width, share)), steps],
+        }),
+      ];
+    }
     case 'softcap': {
       const tanh = saved('tanh', vectors(1, 'width', width, share));
       return [elementwise(layer, component, width, { saved: [tanh] })];
@@ -275,12 +290,15 @@ export function lowerInTurn(
     const primitives = lower(layer, { ...around, width, share });
     width = primitives.at(-1)?.output ?? width;
     if (!isProduct(layer)) return primitives;
-    share = layers[index + 1]?.kind === 'activation' ? 'width' : 'tokens';
+    share = isActivation(layers[index + 1]) ? 'width' : 'tokens';
     return primitives.map((each) =>
       each.kind === 'matmul' ? paired(each, name, layers, index) : each,
     );
   });
 }
+
+const isActivation = (layer: Layer | undefined) =>
+  layer?.kind === 'activation' || layer?.kind === 'xielu';
 
 /** Cuts a product as one of a pair around an activation, if it is one. */
 function paired(product: Matmul, of: string, layers: readonly Layer[], index: number): Matmul {
@@ -289,13 +307,13 @@ function paired(product: Matmul, of: string, layers: readonly Layer[], index: nu
     return other !== undefined && isProduct(other);
   };
   const { forward: _, backward, ...alone } = product;
-  if (layers[index - 1]?.kind === 'activation') {
+  if (isActivation(layers[index - 1])) {
     const cuts = byLength(product.tensor, of, runOf('inner values', product.input));
     return isPairWith(-1)
       ? { ...alone, cuts, forward: allReduce(product.output) }
       : { ...product, cuts };
   }
-  if (layers[index + 1]?.kind !== 'activation') return product;
+  if (!isActivation(layers[index + 1])) return product;
   const cuts = byRows(product.params, of, runOf('inner values', product.output));
   return isPairWith(1) ? { ...alone, ...(backward && { backward }), cuts } : { ...product, cuts };
 }

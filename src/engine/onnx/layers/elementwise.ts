@@ -6,6 +6,7 @@ import type {
   HeadNorms,
   LayerNorm,
   RmsNorm,
+  Xielu,
 } from '../../../model/architecture/layer.js';
 import { LAPLACE } from '../../../model/architecture/layer.js';
 import type { Param } from '../../../model/architecture/param.js';
@@ -78,6 +79,30 @@ const LARGE = 80;
 export function softplus({ graph }: Context, x: GraphValue): GraphValue {
   const power = graph.op('Exp', [graph.op('Min', [x, graph.float(LARGE)])]);
   return graph.op('Max', [x, graph.op('Log', [graph.op('Add', [power, graph.float(1)])])]);
+}
+
+/** See `Xielu`. */
+export function emitXielu(context: Context, layer: Xielu, x: GraphValue): GraphValue {
+  const { graph } = context;
+  const [positive, negative, beta, eps] = [
+    softplus(context, weightOf(context, layer.positive)),
+    softplus(context, weightOf(context, layer.negative)),
+    weightOf(context, layer.beta),
+    weightOf(context, layer.eps),
+  ];
+  // exp(y) − 1 = 2t / (1 − t) with t = tanh(y / 2), exact near 0.
+  const half = scaledBy(context, graph.op('Min', [x, eps]), 0.5);
+  const t = graph.op('Tanh', [half]);
+  const exponential = graph.op('Div', [
+    scaledBy(context, t, 2),
+    graph.op('Sub', [graph.float(1), t]),
+  ]);
+  const curve = graph.op('Where', [
+    graph.op('Greater', [x, graph.float(0)]),
+    graph.op('Mul', [positive, graph.op('Mul', [x, x])]),
+    graph.op('Mul', [graph.op('Add', [beta, negative]), graph.op('Sub', [exponential, x])]),
+  ]);
+  return graph.op('Add', [curve, graph.op('Mul', [beta, x])]);
 }
 
 /** [R, H] → [R, H]. */

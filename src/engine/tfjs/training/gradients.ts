@@ -37,6 +37,7 @@ const ELEMENTWISE: Readonly<Record<string, Unary>> = {
   Erf: (tf, dy, { x }) => tf.mul(dy, tf.mul(tf.exp(tf.neg(tf.square(x))), ERF_SLOPE)),
   Relu: (tf, dy, { x }) => tf.mul(dy, where(tf, tf.greater(x, 0))),
   Relu6: (tf, dy, { x }) => tf.mul(dy, where(tf, tf.logicalAnd(tf.greater(x, 0), tf.less(x, 6)))),
+  Step: (tf, dy) => tf.zerosLike(dy),
   LeakyRelu: (tf, dy, { x }, { alpha }) => {
     const above = where(tf, tf.greater(x, 0));
     const slope = Number(alpha);

@@ -26,9 +26,10 @@ import type {
   Sum,
   TransposedLinear,
   WeightedScale,
+  Xielu,
 } from '../layer.js';
 import type { Param } from '../param.js';
-import { checkEach, checkElements, checkLayers, checkNames, param } from '../param.js';
+import { buffer, checkEach, checkElements, checkLayers, checkNames, param } from '../param.js';
 import { sumOfTensors } from '../walk.js';
 
 export function embedding(
@@ -190,6 +191,17 @@ export function gatedRmsNorm(name: string, parts: GatedNormParts): GatedRmsNorm 
 
 export function activation(name: string, fn: ActivationName, composed = false): Activation {
   return { kind: 'activation', name, fn, ...(composed && { composed }) };
+}
+
+export function xielu(name: string): Xielu {
+  return {
+    kind: 'xielu',
+    name,
+    positive: param(`${name}.alpha_p`, [1]),
+    negative: param(`${name}.alpha_n`, [1]),
+    beta: buffer(`${name}.beta`, []),
+    eps: buffer(`${name}.eps`, []),
+  };
 }
 
 export function scale(name: string, factor: number): Scale {

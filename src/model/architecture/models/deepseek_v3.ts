@@ -12,6 +12,7 @@ import {
   MLA_KEYS,
   predictionSettings,
   predictionTensors,
+  ROTATED_ALONE,
   rotaryPairs,
 } from '../transformer/deepseek.js';
 import { defineDecoder } from '../transformer/define-decoder.js';
@@ -62,14 +63,7 @@ export const deepseekV3 = defineDecoder({
       num_nextn_predict_layers: ['num_mtp_layers'],
     },
     more: falseForNull,
-    limited: {
-      ...MLA_KEYS,
-      head_dim: {
-        allows: (width, { qk_rope_head_dim: rotated = 64 }) => width === rotated,
-        why: 'it is taken for the number of dimensions that are rotated',
-        severity: 'error',
-      },
-    },
+    limited: { ...MLA_KEYS, ...ROTATED_ALONE },
   },
   ignoredOnLoad: ['model\\.layers\\.61.*', ROTARY_BUFFERS],
   ignored: ({ model }) => predictionTensors(model),

@@ -1,14 +1,9 @@
 /** Granite 4.0: Mamba-2 layers and a few with attention; experts with a shared network, or the network alone. */
 import * as z from 'zod';
-import { fusedProjection, linear } from '../constructors/basic-layers.js';
-import { gatedMlp } from '../constructors/feed-forward-layers.js';
-import type { GatedMlp } from '../layer.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
 import { ROTARY_BUFFERS } from '../transformer/ignored-tensors.js';
 import {
-  type ActivationWord,
-  activationOf,
   attentionBias,
   count,
   decoderStored,
@@ -24,18 +19,7 @@ import {
   RECURRENT_HARMLESS,
 } from '../transformer/state-space.js';
 import { GRANITE, graniteSettings } from './granite.js';
-import { EXPERT_NAMES, graniteExperts } from './granitemoe.js';
-
-/** Gate and up as one product. */
-function sharedMlp(name: string, hidden: number, inner: number, word: ActivationWord): GatedMlp {
-  const both = linear(`${name}.input_linear`, hidden, 2 * inner, { bias: false });
-  return gatedMlp(name, {
-    inputs: fusedProjection(both, [inner, inner]),
-    activation: activationOf(word),
-    down: linear(`${name}.output_linear`, inner, hidden, { bias: false }),
-    component: 'sharedExperts',
-  });
-}
+import { EXPERT_NAMES, graniteExperts, sharedMlp } from './granitemoe.js';
 
 export const graniteMoeHybrid = defineDecoder({
   ...GRANITE,

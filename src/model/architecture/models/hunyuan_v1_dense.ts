@@ -22,7 +22,8 @@ function baseIn(config: JsonObject): number | undefined {
   return ntkBase(Number(rope_theta), Number(alpha), width);
 }
 
-const rotary: RotaryReading = {
+/** Rotary settings, with or without experts. */
+export const hunyuanRotary: RotaryReading = {
   keys: plain.keys,
   settings(config) {
     const base = baseIn(config);
@@ -30,6 +31,19 @@ const rotary: RotaryReading = {
   },
   remarks: (config) => (baseIn(config) === undefined ? plain.remarks(config) : []),
 };
+
+interface NormedBlock {
+  readonly name: string;
+  readonly config: { readonly rms_norm_eps: number };
+  readonly heads: { readonly headDim: number };
+}
+
+/** Norms on queries and keys after their rotation. */
+export function hunyuanNorms({ name, config, heads: { headDim } }: NormedBlock) {
+  const norm = (leaf: string) =>
+    rmsNormLayer(`${name}.self_attn.${leaf}_layernorm`, headDim, config.rms_norm_eps);
+  return { queryNorm: norm('query'), keyNorm: norm('key'), normsAfterRotation: true };
+}
 
 export const hunyuanV1Dense = defineDecoder({
   title: 'Hunyuan, dense',
@@ -42,10 +56,6 @@ export const hunyuanV1Dense = defineDecoder({
     },
     { hidden_act: gateActivation, attention_bias: attentionBias },
   ),
-  huggingFace: { rotary, harmless: { eod_token_id: 'names a token' } },
-  attention({ name, config, heads: { headDim } }) {
-    const norm = (leaf: string) =>
-      rmsNormLayer(`${name}.self_attn.${leaf}_layernorm`, headDim, config.rms_norm_eps);
-    return { queryNorm: norm('query'), keyNorm: norm('key'), normsAfterRotation: true };
-  },
+  huggingFace: { rotary: hunyuanRotary, harmless: { eod_token_id: 'names a token' } },
+  attention: hunyuanNorms,
 });

@@ -4,12 +4,12 @@ import { latentAttention, rotary } from '../constructors/attention-layers.js';
 import { linear, rmsNormLayer, sequence } from '../constructors/basic-layers.js';
 import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
 import { defineRules, type Ignored } from '../family.js';
-import type { LatentAttention, Layer, Rotary, Router } from '../layer.js';
+import type { LatentAttention, Layer, MixtureOfExperts, Rotary, Router } from '../layer.js';
 import { buffer } from '../param.js';
 import { type JsonObject, type LimitedKeys, unreadBut } from './config-keys.js';
 import { expertsOf, jointExperts, separateMlp } from './decoder-parts.js';
 import { rotarySettings, scalingOf, yarnAmplitude } from './rotary.js';
-import { expertRules, lengthRules, rotationRules, scalingRules } from './rules.js';
+import { lengthRules, rotationRules, scalingRules } from './rules.js';
 import {
   type ActivationWord,
   activationOf,
@@ -33,7 +33,7 @@ export const falseForNull = ({ norm_topk_prob, rope_interleave }: JsonObject): J
   ...(rope_interleave === null && { rope_interleave: false }),
 });
 
-interface Defaults {
+interface LatentDefaults {
   readonly sizes: Omit<Parameters<typeof decoderSizes>[0], 'head_dim' | 'num_key_value_heads'> & {
     readonly rms_norm_eps: number;
   };
@@ -42,7 +42,13 @@ interface Defaults {
     readonly q_lora_rank: number;
     readonly kv_lora_rank: number;
     readonly qk_nope_head_dim: number;
+    readonly qk_rope_head_dim?: number;
+    readonly v_head_dim?: number;
   };
+  readonly tie_word_embeddings?: boolean;
+}
+
+interface RoutedDefaults {
   readonly moe_intermediate_size: number;
   readonly n_routed_experts: number;
   readonly n_shared_experts: number;
@@ -55,14 +61,16 @@ interface Defaults {
 }
 
 /** Every head has its own keys and values; its width is the sum of two others. */
-function deepseekSizes(sizes: Defaults['sizes']) {
+function deepseekSizes(sizes: LatentDefaults['sizes']) {
   const { num_key_value_heads: _, head_dim: __, ...rest } = decoderSizes(sizes);
   return rest;
 }
 
-type RoutedDefaults = Omit<Defaults, 'sizes' | 'latent'>;
-
-const LATENT = { q_lora_rank: 1536, kv_lora_rank: 512, qk_nope_head_dim: 128 } as const;
+const LATENT: NonNullable<LatentDefaults['latent']> = {
+  q_lora_rank: 1536,
+  kv_lora_rank: 512,
+  qk_nope_head_dim: 128,
+};
 
 /** Keys of experts in the layers after the first ones, chosen by groups. */
 export const routedSettings = (defaults: RoutedDefaults) => ({
@@ -97,7 +105,8 @@ export const routedSettings = (defaults: RoutedDefaults) => ({
   experts_stored: expertsStored,
 });
 
-export const deepseekSettings = ({ sizes, latent = LATENT, ...defaults }: Defaults) => ({
+/** Keys of a decoder with latent attention. */
+export const latentSettings = ({ sizes, latent = LATENT, ...defaults }: LatentDefaults) => ({
   ...deepseekSizes(sizes),
   rms_norm_eps: epsilon
     .default(sizes.rms_norm_eps)
@@ -109,27 +118,38 @@ export const deepseekSettings = ({ sizes, latent = LATENT, ...defaults }: Defaul
     .describe('Rank of the queries; null: one product'),
   kv_lora_rank: count(latent.kv_lora_rank, 'Width of the latent of which keys and values are made'),
   qk_nope_head_dim: count(latent.qk_nope_head_dim, 'Dimensions of a head that are not rotated'),
-  qk_rope_head_dim: count(64, 'Dimensions of a head that are'),
-  v_head_dim: count(128, "Width of a head's value"),
+  qk_rope_head_dim: count(latent.qk_rope_head_dim ?? 64, 'Dimensions of a head that are'),
+  v_head_dim: count(latent.v_head_dim ?? 128, "Width of a head's value"),
   attention_bias: toggle(false, 'Biases in the products into and out of it'),
-  ...routedSettings(defaults),
-  moe_layer_freq: count(1, 'Period of the layers with experts, after the dense layers'),
   hidden_act: activationWord.default('silu').describe('Activation of the gate'),
-  tie_word_embeddings: tiedHead(false),
+  tie_word_embeddings: tiedHead(defaults.tie_word_embeddings ?? false),
 });
 
-type RoutedConfig = SettingsOf<ReturnType<typeof routedSettings>> & {
+export const deepseekSettings = (defaults: LatentDefaults & RoutedDefaults) => ({
+  ...latentSettings(defaults),
+  ...routedSettings(defaults),
+  moe_layer_freq: count(1, 'Period of the layers with experts, after the dense layers'),
+});
+
+type RoutedSettings = SettingsOf<ReturnType<typeof routedSettings>>;
+
+type RoutedConfig = Omit<RoutedSettings, 'first_k_dense_replace'> & {
   readonly hidden_size: number;
-  readonly intermediate_size: number;
-  readonly moe_layer_freq?: number;
   readonly hidden_act: ActivationWord;
 };
 
-type DeepseekConfig = SettingsOf<ReturnType<typeof deepseekSettings>>;
+/** Keys that say which layers have experts; without a list, all after the first few. */
+interface SparseLayers {
+  readonly first_k_dense_replace: number;
+  readonly moe_layer_freq?: number;
+  readonly mlp_layer_types?: readonly string[] | null | undefined;
+}
+
+type LatentConfig = SettingsOf<ReturnType<typeof latentSettings>>;
 
 const ROTATED = {
   reads: ['model.qk_rope_head_dim'],
-  of: ({ qk_rope_head_dim }: DeepseekConfig) => qk_rope_head_dim,
+  of: ({ qk_rope_head_dim }: Pick<LatentConfig, 'qk_rope_head_dim'>) => qk_rope_head_dim,
   suggestion: 'write an even qk_rope_head_dim',
 } as const;
 
@@ -149,30 +169,31 @@ export const MLA_KEYS: LimitedKeys = {
   partial_rotary_factor: unreadBut([1], 'this family rotates qk_rope_head_dim dimensions'),
 };
 
-/** Rules of `routedSettings`. */
-export const ROUTED_RULES = [
-  ...expertRules('n_routed_experts'),
-  ...defineRules<{ readonly model: RoutedConfig & { readonly num_hidden_layers: number } }>([
-    {
-      severity: 'warning',
-      reads: ['model.first_k_dense_replace', 'model.num_hidden_layers'],
-      check: ({ model: { first_k_dense_replace: dense, num_hidden_layers: layers } }) =>
-        dense >= layers
-          ? {
-              message: `the first ${dense} of ${layers} layers are dense: none has experts`,
-              suggestion: `write first_k_dense_replace: ${layers - 1} or less`,
-            }
-          : undefined,
-    },
+/** Limit of `head_dim`, where it is another name of `qk_rope_head_dim`. */
+export const ROTATED_ALONE: LimitedKeys = {
+  head_dim: {
+    allows: (width, { qk_rope_head_dim: rotated = 64 }) => width === rotated,
+    why: 'it is taken for the number of dimensions that are rotated',
+    severity: 'error',
+  },
+};
+
+/** Rules of `routedSettings`. @param key The number of experts. */
+export const routedRules = (key: string) => [
+  ...defineRules<{
+    readonly model: Pick<RoutedSettings, 'num_experts_per_tok' | 'n_group' | 'topk_group'>;
+  }>([
     {
       severity: 'error',
-      reads: ['model.n_group', 'model.topk_group', 'model.n_routed_experts'],
-      check: ({ model: { n_group: groups, topk_group: kept, n_routed_experts: experts } }) => {
+      reads: ['model.n_group', 'model.topk_group', `model.${key}`],
+      check: ({ model }) => {
+        const { n_group: groups, topk_group: kept } = model;
+        const experts = numberAt(model, key);
         if (groups === null || groups === 1) return undefined;
         if (experts % groups !== 0) {
           return {
             message: `${groups} groups do not divide ${experts} experts`,
-            suggestion: 'write a divisor of n_routed_experts',
+            suggestion: `write a divisor of ${key}`,
           };
         }
         return kept === null || kept > groups
@@ -185,16 +206,11 @@ export const ROUTED_RULES = [
     },
     {
       severity: 'error',
-      reads: [
-        'model.num_experts_per_tok',
-        'model.n_group',
-        'model.topk_group',
-        'model.n_routed_experts',
-      ],
+      reads: ['model.num_experts_per_tok', 'model.n_group', 'model.topk_group', `model.${key}`],
       check: ({ model }) => {
         const { num_experts_per_tok: chosen, n_group: groups, topk_group: kept } = model;
         if (groups === null || kept === null) return undefined;
-        const there = (kept * model.n_routed_experts) / groups;
+        const there = (kept * numberAt(model, key)) / groups;
         return chosen > there
           ? {
               message: `${chosen} experts for a token are more than the ${there} in ${kept} of ${groups} groups`,
@@ -206,12 +222,39 @@ export const ROUTED_RULES = [
   ]),
 ];
 
-export const DEEPSEEK_RULES = [
+const numberAt = (model: object, key: string) => Number((model as JsonObject)[key]);
+
+/** `routedRules` with the usual keys, and one for the dense layers. */
+export const ROUTED_RULES = [
+  ...routedRules('n_routed_experts'),
+  ...defineRules<{
+    readonly model: SparseLayers & { readonly num_hidden_layers: number };
+  }>([
+    {
+      severity: 'warning',
+      reads: ['model.first_k_dense_replace', 'model.num_hidden_layers'],
+      check: ({ model: { first_k_dense_replace: dense, num_hidden_layers: layers } }) =>
+        dense >= layers
+          ? {
+              message: `the first ${dense} of ${layers} layers are dense: none has experts`,
+              suggestion: `write first_k_dense_replace: ${layers - 1} or less`,
+            }
+          : undefined,
+    },
+  ]),
+];
+
+/** Rules of `latentSettings`. */
+export const LATENT_RULES = [
   ...lengthRules('max_position_embeddings'),
   ...rotationRules(ROTATED),
   ...scalingRules(ROTATED),
+];
+
+export const DEEPSEEK_RULES = [
+  ...LATENT_RULES,
   ...ROUTED_RULES,
-  ...defineRules<{ readonly model: DeepseekConfig }>([
+  ...defineRules<{ readonly model: { readonly moe_layer_freq: number } }>([
     {
       severity: 'warning',
       reads: ['model.moe_layer_freq'],
@@ -226,20 +269,26 @@ export const DEEPSEEK_RULES = [
   ]),
 ];
 
-/** Rule of groups that are scored by their two best experts. */
-export const BEST_TWO_RULES = defineRules<{ readonly model: RoutedConfig }>([
-  {
-    severity: 'error',
-    reads: ['model.n_group', 'model.n_routed_experts'],
-    check: ({ model: { n_group: groups, n_routed_experts: experts } }) =>
-      groups !== null && experts < 2 * groups
-        ? {
-            message: `${groups} groups of ${experts} experts have fewer than two each, but the two best give the score of a group`,
-            suggestion: `write n_group: ${Math.max(1, Math.floor(experts / 2))} or less`,
-          }
-        : undefined,
-  },
-]);
+/** Rule of groups that are scored by their two best experts. @param key The number of experts. */
+export const bestTwoRules = (key: string) =>
+  defineRules<{ readonly model: Pick<RoutedSettings, 'n_group'> }>([
+    {
+      severity: 'error',
+      reads: ['model.n_group', `model.${key}`],
+      check: ({ model }) => {
+        const { n_group: groups } = model;
+        const experts = numberAt(model, key);
+        return groups !== null && experts < 2 * groups
+          ? {
+              message: `${groups} groups of ${experts} experts have fewer than two each, but the two best give the score of a group`,
+              suggestion: `write n_group: ${Math.max(1, Math.floor(experts / 2))} or less`,
+            }
+          : undefined;
+      },
+    },
+  ]);
+
+export const BEST_TWO_RULES = bestTwoRules('n_routed_experts');
 
 /** Key of the rotated pairs since the third generation. */
 export const interleaved = toggle(true, 'Neighbours are rotated together, not halves');
@@ -250,7 +299,7 @@ export const rotaryPairs = (config: { readonly rope_interleave: boolean }): Rota
 /** Multi-head latent attention. */
 export function deepseekAttention(
   name: string,
-  config: DeepseekConfig,
+  config: LatentConfig,
   pairs: Rotary['pairs'],
   temperature?: LatentAttention['temperature'],
 ): Layer {
@@ -297,20 +346,40 @@ export function deepseekAttention(
 /** Expert routing of a generation. */
 type Routing = Pick<Router, 'scoring' | 'correction' | 'groups' | 'renormalised'>;
 
-/** A gated network in the first layers, a mixture of experts in the others. */
+interface RoutedOptions {
+  readonly routing: (name: string) => Routing;
+  readonly bias?: boolean;
+}
+
+/** A gated network in the first layers, or those listed, a mixture of experts in the others. */
 export function deepseekFeedForward(
   name: string,
   index: number,
-  config: RoutedConfig,
-  { routing, bias = false }: { routing: (name: string) => Routing; bias?: boolean },
+  config: RoutedConfig & SparseLayers & { readonly intermediate_size: number },
+  options: RoutedOptions,
 ): Layer {
+  const { mlp_layer_types: types, moe_layer_freq: step = 1 } = config;
+  const isDense = types
+    ? types[index] !== 'sparse'
+    : index < config.first_k_dense_replace || index % step !== 0;
+  return isDense
+    ? separateMlp(name, {
+        hidden: config.hidden_size,
+        inner: config.intermediate_size,
+        activation: activationOf(config.hidden_act),
+        bias: options.bias ?? false,
+      })
+    : routedMixture(name, config, options);
+}
+
+/** Experts with the keys of `routedSettings`. */
+export function routedMixture(
+  name: string,
+  config: RoutedConfig,
+  { routing, bias = false }: RoutedOptions,
+): MixtureOfExperts {
   const { hidden_size: hidden, moe_intermediate_size: inner, n_routed_experts: experts } = config;
   const activation = activationOf(config.hidden_act);
-  const isDense =
-    index < config.first_k_dense_replace || index % (config.moe_layer_freq ?? 1) !== 0;
-  if (isDense) {
-    return separateMlp(name, { hidden, inner: config.intermediate_size, activation, bias });
-  }
   return mixtureOfExperts(name, {
     router: router(`${name}.gate`, hidden, {
       experts,

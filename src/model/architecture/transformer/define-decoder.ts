@@ -123,7 +123,7 @@ type DecoderSettings = {
   readonly num_key_value_heads?: number | null | undefined;
   readonly head_dim?: number | null | undefined;
   readonly max_position_embeddings: number;
-  readonly rms_norm_eps?: number;
+  readonly rms_norm_eps?: number | null;
   readonly rope_theta: number;
   readonly rope_scaling?: RopeScaling | null | undefined;
   readonly partial_rotary_factor?: number;
@@ -207,7 +207,7 @@ export function defineDecoder<Schema extends DecoderSchema>(
   } = family;
   const { shape } = family.schema.shape.model as z.ZodObject;
   const normOf = (name: string, config: DecoderSettings, width: number) => {
-    if (config.rms_norm_eps === undefined) throw new TypeError('Without rms_norm_eps give norm.');
+    if (config.rms_norm_eps == null) throw new TypeError('Without rms_norm_eps give norm.');
     return rmsNormLayer(name, width, config.rms_norm_eps, normOffset);
   };
   const usualAttention = (at: BlockInputs<ConfigOf<Schema>>): Layer => {
@@ -273,7 +273,7 @@ export function defineDecoder<Schema extends DecoderSchema>(
 const usualHeadRules = (shape: z.ZodRawShape): readonly unknown[] =>
   'partial_rotary_factor' in shape ? PART_OF_HEAD_RULES : WHOLE_HEAD_RULES;
 
-const LAYER_LISTS = ['no_rope_layers', 'layer_types'] as const;
+const LAYER_LISTS = ['no_rope_layers', 'layer_types', 'mlp_layer_types'] as const;
 
 /** Rules for the keys of a family. */
 const sharedRules = (
@@ -286,7 +286,7 @@ const sharedRules = (
 ];
 
 /** Keys of the number of experts to choose from. */
-const EXPERT_COUNTS = ['num_experts', 'num_local_experts'] as const;
+const EXPERT_COUNTS = ['num_experts', 'num_local_experts', 'n_routed_experts'] as const;
 
 const expertCountRules = (shape: z.ZodRawShape): readonly unknown[] =>
   'num_experts_per_tok' in shape

@@ -275,6 +275,29 @@ export function rotaryReading(shape: JsonObject): RotaryReading {
   };
 }
 
+/** `rotaryReading` of a family with its own rotary settings for a file without any. */
+export function rotaryOr(defaults: JsonObject): RotaryReading {
+  const isGivenIn = (config: JsonObject) =>
+    isObject(config.rope_parameters) || isGiven(config.rope_scaling);
+  return {
+    keys: plain.keys,
+    settings: (config) =>
+      plain.settings(isGivenIn(config) ? config : { ...config, rope_parameters: defaults }),
+    remarks: (config) => [
+      ...plain.remarks(config),
+      ...(!isGivenIn(config) && ![undefined, null, defaults.rope_theta].includes(config.rope_theta)
+        ? [
+            {
+              path: ['rope_theta'],
+              severity: 'warning',
+              why: 'without other rotary settings, the class has its own for all of them',
+            } as const,
+          ]
+        : []),
+    ],
+  };
+}
+
 /** Part of each head that a `config.json` rotates; the rotary settings come before the file. */
 export const partialFactorIn = (config: JsonObject): JsonObject => ({
   partial_rotary_factor: rotaryIn(config).partial_rotary_factor ?? undefined,

@@ -302,6 +302,12 @@ export const windowSettings = (tokens: number | null = null) => ({
     .describe('Which layers have the window'),
 });
 
+/** Key of models with experts in the layers that it lists. */
+export const mlpLayerTypes = z
+  .array(z.enum(['dense', 'sparse']))
+  .nullish()
+  .describe('Which layers have experts: sparse, or none: dense');
+
 interface WindowSettings {
   readonly sliding_window: number | null;
   readonly layer_types?: readonly string[] | null | undefined;

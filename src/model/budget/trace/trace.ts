@@ -135,6 +135,8 @@ function stepsOf(layer: Layer, size: number, build: StepBuilder): UnplacedStep[]
       return branchSteps(layer, size, '', build);
     case 'activation':
       return [build.step(layer, ACTIVATIONS[layer.fn], size)];
+    case 'xielu':
+      return [build.step(layer, 'xIELU', size)];
     case 'rmsNorm':
       return [build.step(layer, rmsText(layer), size)];
     case 'gatedRmsNorm':
