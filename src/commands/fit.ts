@@ -22,6 +22,7 @@ import {
   listedHardware,
   reservedBytes,
 } from '../cli/flags/hardware-flags.js';
+import { asksAboutAll, largestOn } from '../cli/largest-models.js';
 import { pasteable } from '../cli/line/line-mistake.js';
 import { fitOfWeights, weightsInstead, withoutAdapter } from '../cli/undescribed.js';
 import { fitAccuracy } from '../estimate/fit/accuracy.js';
@@ -42,6 +43,7 @@ import { openModelSource } from '../input/model-input/model-source.js';
 import { countParameters } from '../model/budget/parameters.js';
 import { accuracyReport } from '../report/fit/fit-accuracy-report.js';
 import { fitListReport } from '../report/fit/fit-list-report.js';
+import { fitModelsReport } from '../report/fit/fit-models-report.js';
 import { fitReport, hardwareReport } from '../report/fit/fit-report.js';
 import { fitTableReport } from '../report/fit/fit-table-report.js';
 import { configText } from '../report/profile/setting-notes.js';
@@ -122,6 +124,10 @@ export default class Fit extends BaseCommand {
       const known = await listedHardware(args.file, flags.hardware);
       const result: HardwareList = { schema: 'minimind/gpus@1', ...known };
       return this.answer(flags, result, hardwareReport);
+    }
+    if (args.file === undefined && asksAboutAll(givenFlags(parsed))) {
+      const { profile: _, ...cluster } = await hardwareOf(flags, (text) => this.note(flags, text));
+      return this.answer(flags, await largestOn(cluster, flags), fitModelsReport);
     }
     const given = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100');
     const file = await withoutAdapter(given, (text) => this.note(flags, text));
