@@ -2,6 +2,7 @@
 import { UserError } from '../base/errors.js';
 import type { LargestModelsResult } from '../estimate/fit/largest-models.js';
 import { largestModels } from '../estimate/fit/largest-models.js';
+import { storedWeightFormat } from '../estimate/fit/model-memory.js';
 import type { Cluster } from '../estimate/hardware/gpu.js';
 import { capacityOf } from '../estimate/hardware/gpu.js';
 import { modelsIn } from '../input/model-input/locate.js';
@@ -57,7 +58,8 @@ export async function largestOn(
         const loaded = await (await openModelSource(preset, {})).model([]);
         const request = tableRequestOf(loaded, flags);
         isAnswered = true;
-        return { model: loaded.model, request };
+        const stored = flags.dtype === undefined ? storedWeightFormat(loaded)?.dtype : undefined;
+        return { model: loaded.model, request, stored };
       } catch (error) {
         // A context beyond the positions of one model is none of another.
         if (!(error instanceof UserError)) throw error;

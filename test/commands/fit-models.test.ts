@@ -26,9 +26,12 @@ describe('fit with a GPU and without a model', () => {
       const purpose = { serve: 'serving', lora: 'lora', qlora: 'qlora', train: 'training' }[
         use as 'serve'
       ];
-      const [{ preset, memoryBytes }] = models;
+      const [{ preset, memoryBytes, isAsPublished }] = models;
       const words = ['fit', preset, '--gpu', 'rtx-4090', '--for', purpose, '--check', '--json'];
-      const detail = await runHere([...words, ...(dtype ? ['--dtype', dtype] : [])]);
+      const detail = await runHere([
+        ...words,
+        ...(dtype && !isAsPublished ? ['--dtype', dtype] : []),
+      ]);
       expect(detail.code, `${words.join(' ')} ${detail.stderr}`).toBe(0);
       if (use !== 'serve') continue;
       const { serving } = JSON.parse(detail.stdout);

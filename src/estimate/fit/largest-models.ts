@@ -6,6 +6,7 @@ import { capacityOf } from '../hardware/gpu.js';
 import type { TableRequest, TableUse } from './fit-table.js';
 import { placedServing } from './serving/placed-serving.js';
 import { fitServing } from './serving/serving.js';
+import type { WeightDtype } from './serving/weight-types.js';
 import { loraMemoryOn, QLORA_BASE } from './training/lora.js';
 import { fitTrainingMemory } from './training/training-memory.js';
 
@@ -23,6 +24,8 @@ export interface CandidateModel {
 export interface FittingModel extends Omit<CandidateModel, 'isStoredQuantized'> {
   /** Estimated memory of the fullest GPU in bytes. */
   readonly memoryBytes: number;
+  /** Whether it is served in the types of its published weights, as without `--dtype`. */
+  readonly isAsPublished: boolean;
   /** Estimated tokens per second of a sequence; null for a training, and without a known speed. */
   readonly tokensPerSecond: number | null;
 }
@@ -52,9 +55,15 @@ export interface LargestModelsResult {
 }
 
 /** Loads the description of a model, and the settings of the question for it; undefined where it cannot be asked. */
-export type AskedModel = (
-  candidate: CandidateModel,
-) => Promise<{ readonly model: LanguageModel; readonly request: TableRequest } | undefined>;
+export type AskedModel = (candidate: CandidateModel) => Promise<
+  | {
+      readonly model: LanguageModel;
+      readonly request: TableRequest;
+      /** Type of the published weights, where that is not one of 16 or 32 bits. */
+      readonly stored: WeightDtype | undefined;
+    }
+  | undefined
+>;
 
 /** Bytes per parameter that a use takes at least: weights; in a training with AdamW in mixed precision also its state. */
 const LEAST_BYTES: Readonly<Record<string, number>> = {
@@ -90,7 +99,8 @@ export async function largestModels(
       const fit = isOpen(key, known.parameters) ? on(cluster) : undefined;
       if (fit === undefined) continue;
       const row = found.get(key) ?? { ...use, models: [] };
-      row.models.push({ ...known, ...fit });
+      const isAsPublished = use.dtype !== undefined && use.dtype === described?.stored;
+      row.models.push({ ...known, ...fit, isAsPublished });
       found.set(key, row);
     }
   }

@@ -42,7 +42,7 @@ export function fitModelsReport(result: LargestModelsResult): Report {
       next: nextCommand('fit', [lastPart(best.preset)], {
         gpu: cluster.gpu.name,
         ...(cluster.gpus > 1 && { gpus: cluster.gpus }),
-        ...(serving?.dtype && { dtype: serving.dtype }),
+        ...(serving?.dtype && !best.isAsPublished && { dtype: serving.dtype }),
       }),
     }),
     data: tableOf(rowsOf(Number.POSITIVE_INFINITY), fields),
