@@ -19,6 +19,8 @@ export class Questions {
   readonly #lines: Interface;
   readonly #stopped = new AbortController();
   readonly #output: NodeJS.WritableStream;
+  /** Error of the input: a terminal that was closed. */
+  #failure: Error | undefined;
 
   constructor(
     input: NodeJS.ReadableStream = process.stdin,
@@ -28,6 +30,10 @@ export class Questions {
     this.#lines = createInterface({ input, output });
     // Ctrl-C and Ctrl-D.
     for (const event of ['SIGINT', 'close']) this.#lines.on(event, () => this.#stopped.abort());
+    input.once('error', (error: Error) => {
+      this.#failure = error;
+      this.#stopped.abort();
+    });
   }
 
   close(): void {
@@ -40,7 +46,9 @@ export class Questions {
       const answer = await this.#lines.question(`${question}: `, { signal: this.#stopped.signal });
       return answer.trim();
     } catch (error) {
-      if (!this.#stopped.signal.aborted) throw error;
+      if (this.#failure !== undefined || !this.#stopped.signal.aborted) {
+        throw this.#failure ?? error;
+      }
       this.#output.write('\n');
       throw new UserError('interrupted', 'stopped; nothing was written');
     }
@@ -83,6 +91,7 @@ export class Questions {
 /**
  * Reads lines until /exit, Ctrl-D, or Ctrl-C without an answer in progress. Ctrl-C ends the answer first.
  * @param answer Called for each line that is not empty.
+ * @throws The error of the input, where the terminal was closed.
  */
 export async function runChat(
   answer: (line: string, isStopped: () => boolean) => Promise<void>,
@@ -93,8 +102,14 @@ export async function runChat(
   let isAnswering = false;
   let isStopped = false;
   let isClosed = false;
+  let failure: Error | undefined;
   lines.once('close', () => {
     isClosed = true;
+  });
+  // The terminal was closed.
+  input.once('error', (error: Error) => {
+    failure = error;
+    lines.close();
   });
   lines.on('SIGINT', () => {
     if (isAnswering && !isStopped) isStopped = true;
@@ -126,6 +141,7 @@ export async function runChat(
     lines.close();
     output.write('\n');
   }
+  if (failure !== undefined) throw failure;
 }
 
 /** Text of a model for a terminal: line breaks and tabs stay, other control characters are escaped. */

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { runChat, shownText } from '../../src/cli/dialogue.js';
+import { Questions, runChat, shownText } from '../../src/cli/dialogue.js';
 
 function terminal() {
   const input = new PassThrough();
@@ -43,6 +43,19 @@ describe('a chat on a terminal', () => {
     await runChat(async (line) => void lines.push(line), input, output);
     expect(lines).toEqual(['only']);
   });
+
+  it('ends with the error of a terminal that was closed', async () => {
+    const { input, output } = terminal();
+    setImmediate(() => input.destroy(new Error('read EIO')));
+    await expect(runChat(async () => undefined, input, output)).rejects.toThrow('read EIO');
+  });
+});
+
+it('a question ends with the error of a terminal that was closed', async () => {
+  const { input, output } = terminal();
+  const questions = new Questions(input, output);
+  setImmediate(() => input.destroy(new Error('read EIO')));
+  await expect(questions.ask('Name')).rejects.toThrow('read EIO');
 });
 
 it('shownText keeps line breaks and escapes control characters', () => {
