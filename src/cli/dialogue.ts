@@ -30,7 +30,8 @@ export class Questions {
     this.#lines = createInterface({ input, output });
     // Ctrl-C and Ctrl-D.
     for (const event of ['SIGINT', 'close']) this.#lines.on(event, () => this.#stopped.abort());
-    input.once('error', (error: Error) => {
+    // The lines repeat an error of the input.
+    this.#lines.on('error', (error: Error) => {
       this.#failure = error;
       this.#stopped.abort();
     });
