@@ -82,7 +82,16 @@ function differing({ settings, read }, base) {
   const gone = Object.keys(base).filter((key) => !Object.hasOwn(settings, key));
   const whole = { ...settings, ...Object.fromEntries(gone.map((key) => [key, read[key] ?? null])) };
   const own = Object.entries(whole).filter(([key, value]) => !isDeepStrictEqual(value, base[key]));
-  return Object.fromEntries(own);
+  return inOrder(Object.fromEntries(own), read);
+}
+
+/** Settings in the order of the family, which does not depend on where they come from. */
+function inOrder(settings, read) {
+  const order = Object.keys(read);
+  const placeOf = (key) => (order.includes(key) ? order.indexOf(key) : order.length);
+  return Object.fromEntries(
+    Object.entries(settings).sort(([one], [other]) => placeOf(one) - placeOf(other)),
+  );
 }
 
 function common(all) {
@@ -143,7 +152,8 @@ export async function rebuilt(file, folder) {
     const described = rows.filter(([, row]) => row?.preset === undefined);
     const plain = described.filter(([, row]) => !row?.like);
     const get = (size) => own.get(`${rest.family}/${rest.names[0]}-${size}`);
-    const shared = common(plain.map(([size]) => get(size).settings));
+    const [first] = plain.map(([size]) => get(size));
+    const shared = inOrder(common(plain.map(([size]) => get(size).settings)), first?.read ?? {});
     const stored = common(described.map(([size]) => ({ stored: get(size).quantization }))).stored;
     return {
       ...rest,

@@ -314,7 +314,7 @@ export abstract class BaseCommand extends Command {
   protected async notePublishedFile(flags: OutputFlags, file: string): Promise<void> {
     const { existsSync } = await import('node:fs');
     if (file === '-' || file.startsWith('hf:') || existsSync(file)) return;
-    const { otherSizes, presetInstead } = await import('../input/model-input/locate.js');
+    const { presetInstead, publishedRemarks } = await import('../input/model-input/locate.js');
     const preset = presetInstead(file);
     if (preset !== undefined) {
       const { random, checkpoint }: Partial<CheckedFlags> = flags as object;
@@ -324,9 +324,7 @@ export abstract class BaseCommand extends Command {
         const error = withoutPublished(file);
         if (error !== undefined) throw error;
       }
-      const others = otherSizes(file);
-      const sizes = others.length === 0 ? '' : `; other sizes: ${others.join(', ')}`;
-      this.note(flags, `${file} is the preset ${preset}${sizes}`);
+      this.note(flags, [`${file} is the preset ${preset}`, ...publishedRemarks(file)].join('; '));
     }
   }
 

@@ -311,14 +311,14 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
   ['optimum', 'optimum-cli export onnx --model hf model.onnx', is('export hf --save model.onnx')],
 
   // Models by name
-  ['name', 'profile meta-llama/Llama-3.1-8B-Instruct', says('hf:meta-llama/Llama-3.1-8B-Instruct')],
-  ['name', 'profile mistral', says('hf:mistralai/')],
+  ['name', 'profile meta-llama/Llama-3.1-8B-Instruct', AS_IT_IS],
+  ['name', 'profile mistral', AS_IT_IS],
   ['name', 'profile "Gemma 3 270M"', AS_IT_IS],
-  ['name', 'profile phi3:mini', says('hf:microsoft/Phi-3-mini-4k-instruct')],
-  ['name', 'profile llama3.1:70b-instruct-q4_K_M', says('hf:meta-llama/Llama-3.1-70B')],
-  ['name', 'profile qwen3-coder:30b', says('hf:Qwen/Qwen3-Coder-30B-A3B-Instruct')],
-  ['name', 'profile deepseek-r1:7b', says('hf:deepseek-ai/DeepSeek-R1-Distill-Qwen-7B')],
-  ['name', 'fit "Llama 3.3 70B" --gpu h100', says('hf:meta-llama/Llama-3.3-70B-Instruct')],
+  ['name', 'profile phi3:mini', AS_IT_IS],
+  ['name', 'profile llama3.1:70b-instruct-q4_K_M', says('llama/llama-3.1-70b --dtype q4_K_M')],
+  ['name', 'profile qwen3-coder:30b', AS_IT_IS],
+  ['name', 'profile deepseek-r1:7b', AS_IT_IS],
+  ['name', 'fit "Llama 3.3 70B" --gpu h100', AS_IT_IS],
 
   // Cards
   ['card', 'fit my.yaml --gpu "NVIDIA L40S"', AS_IT_IS],

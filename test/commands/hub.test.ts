@@ -544,11 +544,11 @@ describe('an error with the hub', () => {
     ],
     [['profile', 'hf:org'], 2, 'has no public model "org"'],
     [['profile', 'hf:../x'], 2, 'expected hf:ORG/NAME[@REVISION][:FILE], found "hf:../x"'],
-    [['profile', 'Qwen/Qwen3-8B'], 2, 'write minimind profile hf:Qwen/Qwen3-8B'],
+    [['profile', 'Qwen/Qwen1.5-7B'], 2, 'write minimind profile hf:Qwen/Qwen1.5-7B'],
     [
-      ['inspect', 'Qwen/Qwen3-8B'],
+      ['inspect', 'Qwen/Qwen1.5-7B'],
       2,
-      'write hf:Qwen/Qwen3-8B, or download it: hf download Qwen/Qwen3-8B --local-dir Qwen3-8B',
+      'write hf:Qwen/Qwen1.5-7B, or download it: hf download Qwen/Qwen1.5-7B --local-dir Qwen1.5-7B',
     ],
     [['verify', 'Qwen/Qwen3-8B'], 2, 'write hf:Qwen/Qwen3-8B, or download it'],
     [

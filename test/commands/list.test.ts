@@ -11,10 +11,13 @@ const json = async (...args: string[]) =>
 describe('list', () => {
   it('shows one row per family, with an example and the next command', async () => {
     const { stdout } = await list();
-    expect(stdout).toMatch(/^\d+ presets in 19 families; config\.json of \d+ model types$/m);
+    expect(stdout).toMatch(
+      /^\d+ presets and \d+ published models in \d+ families; config\.json of \d+ model types$/m,
+    );
     expect(stdout).toMatch(/^minimind +6 +minimind\/minimind2-small +25\.8M/m);
     expect(stdout).toContain('Next: minimind profile minimind/minimind2-small');
-    expect(stdout).toMatch(/^Published models: .*lfm2-350m/m);
+    expect(stdout).toMatch(/^Published models, such as qwen3:8b: .*Falcon-H1, Gemma.*LFM, Llama/m);
+    expect(stdout).not.toContain('qwen3-8b');
     expect(stdout).not.toContain('hybrid/rank-64');
     expect((await list('--details')).stdout).toContain('hybrid/rank-64');
   });
@@ -22,7 +25,8 @@ describe('list', () => {
   it('accepts a family', async () => {
     expect((await list('hybrid')).stdout).toMatch(/^hybrid\/rank-64 +13\.6B/m);
     expect((await json('hybrid')).map(({ name }) => name)).toEqual(['hybrid']);
-    expect((await list('mistral')).stdout).toContain('No presets; reads config.json.');
+    expect((await list('cohere')).stdout).toContain('No presets; reads config.json.');
+    expect((await list('qwen3')).stdout).toMatch(/^qwen3\/qwen3-8b +8\.19B +Qwen3-8B: 8\.19B/m);
   });
 
   it('accepts a pattern', async () => {

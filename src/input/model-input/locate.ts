@@ -8,6 +8,7 @@ import { packagePath } from '../../base/files/file-system.js';
 import { fileNamesIn, mountedPath, pathKind } from '../../base/files/mounted.js';
 import { hubSuggestion } from '../../base/text/hub-names.js';
 import { commandText } from '../../base/text/setting.js';
+import { present } from '../../base/text/words.js';
 import type { Listing } from '../../checkpoint/checkpoint.js';
 import {
   FILE_FORMATS,
@@ -277,11 +278,14 @@ export function publishedPresetText(preset: string): string | undefined {
   return model && publishedText(model);
 }
 
-/** Sizes that a name without one could mean as well. */
-export const otherSizes = (name: string): readonly string[] =>
-  presetNames().some((preset) => lastPart(preset) === foldedName(name))
-    ? []
-    : (publishedModelNamed(name)?.others ?? []);
+/** What a name of a published model leaves open: parts that are not described, and other sizes. */
+export function publishedRemarks(name: string): string[] {
+  const { model, others = [] } = publishedModelNamed(name) ?? {};
+  return present([
+    model?.of.part && 'without the parts that see or hear',
+    others.length > 0 && `other sizes: ${others.join(', ')}`,
+  ]);
+}
 
 /** The only preset of this name. */
 function presetNamed(name: string): string | undefined {

@@ -180,7 +180,7 @@ export function publishedText(model: PublishedModel): string {
   const source = row.source ?? of.source ?? '';
   const lines = [
     `${repository}${of.part === undefined ? '' : ', the text part'}.`,
-    ...(count === undefined ? [] : [`${count} parameters: ${sources[from] ?? from}.`]),
+    ...(count === undefined ? [] : [`Published: ${count} parameters (${sources[from] ?? from}).`]),
     ...(source === '' ? [] : [`Sizes: ${sources[source] ?? source}.`]),
   ];
   const head = lines.map((line) => `# ${line}`).join('\n');

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -17,7 +17,8 @@ import {
 } from '../../../src/input/model-input/published-models.js';
 import { type FamilyName, loadFamily } from '../../../src/model/architecture/families.js';
 import { countParameters } from '../../../src/model/budget/parameters.js';
-import { inPackage, inTemporaryFolder } from '../../fixtures.js';
+import { inPackage } from '../../fixtures.js';
+import { temporaryFolder } from '../hub/support.js';
 
 const FILE = inPackage('configs/published.yaml');
 
@@ -32,6 +33,8 @@ const ADDED: Readonly<Record<string, readonly [number, string]>> = {
   'deepseek_v3/deepseek-r1-671b': [13_504_981_648, 'a layer that predicts a further token, scales'],
   'qwen3_next/qwen3-next-80b-a3b': [1_650_471_424, 'a layer that predicts a further token'],
   'glm4_moe/glm-4.5-355b-a32b': [5_539_976_512, 'a layer that predicts a further token'],
+  'glm4_moe/glm-4.7-355b-a32b': [5_539_976_512, 'a layer that predicts a further token'],
+  'glm4_moe/glm-4.6-355b-a32b': [3_988_084_032, 'that layer without its own vocabulary'],
   'glm4_moe/glm-4.5-air': [3_616_579_328, 'a layer that predicts a further token'],
   'minimax_m2/minimax-m2-230b-a10b': [62 * 256, 'a bias of each expert, which is not trained'],
   'falcon/falcon-180b': [65_024 * 14_848, 'the head, although it is the embedding'],
@@ -84,23 +87,36 @@ describe('the file of published models', () => {
   );
 
   it('is what the script writes from the config.json of models', () => {
-    const folder = inTemporaryFolder();
-    const configs = { 'Qwen/Qwen3-14B': 'qwen3-14b', 'openai/gpt-oss-120b': 'gpt-oss-120b' };
-    for (const [repository, name] of Object.entries(configs)) {
+    const folder = temporaryFolder();
+    const configs = { 'Qwen/Qwen3-14B': 'qwen3-14b', 'zai-org/GLM-4.5-Air': 'glm-4.5-air' };
+    const read = (name: string) =>
+      fs.readFileSync(inPackage('fixtures/hf-configs', name, 'config.json'), 'utf8');
+    const write = (repository: string, text: string) => {
       fs.mkdirSync(path.join(folder, repository), { recursive: true });
-      fs.copyFileSync(
-        inPackage('fixtures/hf-configs', name, 'config.json'),
-        path.join(folder, repository, 'config.json'),
-      );
-    }
-    const script = ['--import', 'tsx', inPackage('scripts/published.js'), folder, '--check'];
-    execFileSync(process.execPath, script, { stdio: 'pipe', cwd: inPackage() });
+      fs.writeFileSync(path.join(folder, repository, 'config.json'), text);
+    };
+    const check = () => {
+      const script = ['--import', 'tsx', inPackage('scripts/published.js'), folder, '--check'];
+      const { status, stderr } = spawnSync(process.execPath, script, {
+        cwd: inPackage(),
+        encoding: 'utf8',
+      });
+      return { status, stderr };
+    };
+    for (const [repository, name] of Object.entries(configs)) write(repository, read(name));
+    expect(check()).toEqual({ status: 0, stderr: '' });
+    write('Qwen/Qwen3-14B', read('qwen3-14b').replace('17408', '17472'));
+    expect(check().stderr).toBe(
+      'configs/published.yaml is not up to date: run npm run published\n',
+    );
   });
 
   it('gives a config with its figures, which is read as the model', async () => {
     const [model] = described.filter(({ preset }) => preset === 'deepseek_v3/deepseek-v3-671b');
     const text = model ? publishedText(model) : '';
-    expect(text).toMatch(/^# deepseek-ai\/DeepSeek-V3\.\n# 684,531,386,000 parameters: /);
+    expect(text).toMatch(
+      /^# deepseek-ai\/DeepSeek-V3\.\n# Published: 684,531,386,000 parameters \(/,
+    );
     const file = await modelOf(parseDocument(text, 'v3.yaml'), { strict: true });
     expect(file.quantization?.method).toBe('fp8');
     expect(file.warnings).toEqual([]);
@@ -121,7 +137,7 @@ describe('names of published models', () => {
         for (const each of [size, ...(row.also ?? [])]) {
           expect(found(`${stem}:${each}`), `${stem}:${each}`).toBe(preset);
           expect(found(`${stem} ${each}`)).toBe(preset);
-          expect(found(`${stem.replaceAll('-', '')}_${each}`)).toBe(preset);
+          expect(found(`${stem.replaceAll(/-(?=\D)|(?<=\D)-/g, '')}_${each}`)).toBe(preset);
         }
       }
     },
