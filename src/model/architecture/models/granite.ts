@@ -14,7 +14,8 @@ export const graniteSettings = {
   logits_scaling: z.number().positive().default(1).describe('Divisor of the logits'),
 };
 
-interface Multipliers {
+/** Values of `graniteSettings`. */
+export interface Multipliers {
   readonly embedding_multiplier: number;
   readonly attention_multiplier: number;
   readonly residual_multiplier: number;
