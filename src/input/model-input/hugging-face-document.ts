@@ -18,6 +18,7 @@ import { applyOverrides, splitOverride } from '../../config/overrides.js';
 import { describeValue, formatPath, quote, valueAt } from '../../config/quote.js';
 import {
   COPIES,
+  type Copy,
   FAMILY_NAMES,
   type FamilyName,
   isCopy,
@@ -108,13 +109,14 @@ function described({ value }: ConfigDocument, family: string | undefined): Descr
 }
 
 /** A config of a copy with the keys that its code has by default, as one of the original. */
-function asOriginal(
-  config: JsonObject,
-  { family, keys, scaling }: (typeof COPIES)[keyof typeof COPIES],
-): JsonObject {
+function asOriginal(config: JsonObject, { family, keys, scaling }: Copy): JsonObject {
   const { rope_scaling: given } = config;
-  const rope_scaling = { ...scaling, ...(isRecord(given) ? given : {}) };
-  return { ...keys, ...config, rope_scaling, [KIND]: family };
+  return {
+    ...keys,
+    ...config,
+    ...(scaling && { rope_scaling: { ...scaling, ...(isRecord(given) ? given : {}) } }),
+    [KIND]: family,
+  };
 }
 
 /** Kind of the model around a described language model. */
@@ -159,7 +161,8 @@ function notesFound(document: ConfigDocument, part: TextPart | undefined): Locat
 /** A warning about the formula of a copy, where the settings switch it on. */
 function copyFound(document: ConfigDocument, config: JsonObject): LocatedFinding[] {
   const kind = document.value[KIND];
-  if (!isCopy(kind) || config.inference_rope_scaling !== true) return [];
+  const isStretched = isCopy(kind) && 'scaling' in COPIES[kind];
+  if (!isStretched || config.inference_rope_scaling !== true) return [];
   const path = ['inference_rope_scaling'];
   const finding = {
     message: `YaRN is computed as the code of ${kind} does: by the formula ${quote(String(valueAt(config, ['rope_scaling', 'formula'])))}`,

@@ -209,6 +209,7 @@ export const WRAPPERS: Readonly<Record<string, Wrapper>> = {
 export const PLAIN_LOGITS: Readonly<Partial<Record<FamilyName, JsonObject>>> = {
   cohere: { logit_scale: 1 },
   cohere2: { logit_scale: 1 },
+  cohere2_moe: { logit_scale: 1 },
   falcon_h1: { lm_head_multiplier: 1 },
   gemma2: { final_logit_softcapping: null },
   gemma3_text: { final_logit_softcapping: null },
@@ -217,6 +218,10 @@ export const PLAIN_LOGITS: Readonly<Partial<Record<FamilyName, JsonObject>>> = {
   granite: { logits_scaling: 1 },
   granitemoe: { logits_scaling: 1 },
   granitemoehybrid: { logits_scaling: 1 },
+  granitemoeshared: { logits_scaling: 1 },
+  granite_swa: { logits_scaling: 1 },
+  granitemoe_swa: { logits_scaling: 1 },
+  minicpm3: { dim_model_base: null },
   phimoe: { lm_head_bias: false },
 };
 
@@ -230,6 +235,7 @@ export const TIED_BY_DEFAULT: ReadonlySet<string> = new Set([
   'bloom',
   'cohere',
   'cohere2',
+  'cohere2_moe',
   'ernie4_5',
   'ernie4_5_moe',
   'falcon',
@@ -242,14 +248,17 @@ export const TIED_BY_DEFAULT: ReadonlySet<string> = new Set([
   'gpt2',
   'gpt_bigcode',
   'gpt_neo',
+  'granite_swa',
   'lfm2',
   'lfm2_moe',
   'mamba',
+  'minicpm3',
   'mpt',
   'opt',
   'qwen3_vl_moe_text',
   'smollm3',
   'starcoder2',
+  'youtu',
   'zamba2',
 ]);
 

@@ -99,27 +99,26 @@ export const FAMILIES = familyLoaders({
 
 export type FamilyName = keyof typeof FAMILIES;
 
+/** Family of a kind whose code is a copy, with the keys that it has by default and those of its `rope_scaling`. */
+export interface Copy {
+  readonly family: FamilyName;
+  readonly keys?: Readonly<Record<string, unknown>>;
+  readonly scaling?: Readonly<Record<string, unknown>>;
+}
+
 /**
- * Kinds of `config.json` whose code is a copy of a family's, with the keys that the copy has by default and those of its
- * `rope_scaling`.
- * Kimi K2: the code of DeepSeek-V3 under another name, as transformers reads it inside `kimi_k25`.
+ * Kinds of `config.json` whose code is a copy of a family's.
+ * Kimi K2: DeepSeek-V3 under another name, as `kimi_k25` of transformers reads it.
  * MiniLLM: github.com/cklxx/mini-llm, model/model_minillm.py, a copy of MiniMind 2 of November 2025.
  */
 export const COPIES = {
-  kimi_k2: { family: 'deepseek_v3', keys: {}, scaling: {} },
+  kimi_k2: { family: 'deepseek_v3' },
   minillm: {
     family: 'minimind',
     keys: { version: 2, hidden_size: 512, num_hidden_layers: 8 },
     scaling: { rope_type: 'yarn', formula: 'early' },
   },
-} as const satisfies Record<
-  string,
-  {
-    readonly family: string;
-    readonly keys: Readonly<Record<string, unknown>>;
-    readonly scaling: Readonly<Record<string, unknown>>;
-  }
->;
+} as const satisfies Record<string, Copy>;
 
 export const isCopy = (name: unknown): name is keyof typeof COPIES =>
   typeof name === 'string' && Object.hasOwn(COPIES, name);

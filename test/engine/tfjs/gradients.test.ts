@@ -63,6 +63,8 @@ it.each([
   ['hf/deepseek-v3', 'wasm'],
   ['hf/deepseek-v3', 'cpu'],
   ['hf/qwen2-moe', 'cpu'],
+  ['hf/apertus-7-18', 'wasm'],
+  ['hf/apertus-7-18', 'cpu'],
 ] as const)(
   'the gradient of a block of %s matches a finite difference (%s)',
   async (place, backend) => {

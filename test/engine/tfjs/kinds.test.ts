@@ -10,6 +10,7 @@ import {
   scale,
   softcap,
   transposedLinear,
+  xielu,
 } from '../../../src/model/architecture/constructors/basic-layers.js';
 import { type ActivationName, LAPLACE } from '../../../src/model/architecture/layer.js';
 import { identity, rowsThrough, weightsBy } from './given-weights.js';
@@ -49,6 +50,22 @@ describe('an activation matches its formula:', () => {
     expect(largestDifference(output, [0.8413447, -0.1586553, 1.9544997])).toBeLessThan(1e-6);
     const [clipped = []] = await rowsThrough(activation('act', 'geluClipped'), identity, [[1, 20]]);
     expect(largestDifference(clipped, [0.8413447, 10])).toBeLessThan(1e-6);
+  });
+
+  it('xIELU has factors of its own', async () => {
+    const values: Readonly<Record<string, number>> = {
+      'act.alpha_p': 0.4,
+      'act.alpha_n': -1.2,
+      'act.beta': 0.5,
+      'act.eps': -0.05,
+    };
+    const weights = weightsBy(({ name }) => values[name] ?? 0);
+    const points = [-3, -1, -0.1, -0.02, 0, 0.02, 0.1, 1, 2];
+    const [output = []] = await rowsThrough(xielu('act'), weights, [points]);
+    const [above, below] = [Math.log1p(Math.exp(0.4)), 0.5 + Math.log1p(Math.exp(-1.2))];
+    const formula = (x: number) =>
+      0.5 * x + (x > 0 ? above * x ** 2 : below * (Math.expm1(Math.min(x, -0.05)) - x));
+    expect(largestDifference(output, points.map(formula))).toBeLessThan(1e-5);
   });
 
   it('laplace is Φ of the distance from the mean, in deviations', async () => {

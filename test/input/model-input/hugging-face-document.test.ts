@@ -119,6 +119,26 @@ const small = (kind: string, keys: object) => ({
   ...keys,
 });
 
+describe('a config.json of Kimi K2', () => {
+  it('is one of DeepSeek-V3 under another name', async () => {
+    const sizes = { vocab_size: 97, hidden_size: 32, num_hidden_layers: 2, num_attention_heads: 4 };
+    const scaling = { type: 'yarn', factor: 32, original_max_position_embeddings: 4096 };
+    const config = {
+      ...sizes,
+      n_routed_experts: 12,
+      n_group: 1,
+      topk_group: 1,
+      first_k_dense_replace: 1,
+    };
+    for (const rope_scaling of [undefined, null, scaling]) {
+      const named = await load({ ...config, rope_scaling, model_type: 'kimi_k2' });
+      const usual = await load({ ...config, rope_scaling, model_type: 'deepseek_v3' });
+      expect(named.document).toEqual(usual.document);
+      expect(named.warnings).toEqual([]);
+    }
+  });
+});
+
 describe('a key that changes what a model computes', () => {
   it.each([
     ['llama', { is_causal: false }, /is_causal false is not supported/],

@@ -12,8 +12,8 @@ import {
   MLA_KEYS,
   predictionSettings,
   predictionTensors,
-  ROTATED_ALONE,
   rotaryPairs,
+  rotatedAlone,
 } from '../transformer/deepseek.js';
 import { defineDecoder } from '../transformer/define-decoder.js';
 import { ROTARY_BUFFERS } from '../transformer/ignored-tensors.js';
@@ -63,7 +63,7 @@ export const deepseekV3 = defineDecoder({
       num_nextn_predict_layers: ['num_mtp_layers'],
     },
     more: falseForNull,
-    limited: { ...MLA_KEYS, ...ROTATED_ALONE },
+    limited: { ...MLA_KEYS, ...rotatedAlone() },
   },
   ignoredOnLoad: ['model\\.layers\\.61.*', ROTARY_BUFFERS],
   ignored: ({ model }) => predictionTensors(model),

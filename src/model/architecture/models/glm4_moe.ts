@@ -22,8 +22,8 @@ export const glm4Moe = defineDecoder({
       hidden_size: 4096,
       intermediate_size: 10_944,
       num_hidden_layers: 46,
-      // transformers' default, 96, does not divide the width; published configs have 96 and a head_dim.
-      num_attention_heads: 64,
+      // They do not divide the width: without a head_dim, which published configs have, heads are 42 wide.
+      num_attention_heads: 96,
       num_key_value_heads: 8,
       max_position_embeddings: 131_072,
       rms_norm_eps: 1e-5,

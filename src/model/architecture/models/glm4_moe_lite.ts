@@ -8,18 +8,21 @@ import {
   falseForNull,
   interleaved,
   LATENT_RULES,
+  latentKeys,
   latentSettings,
-  MLA_KEYS,
   predictionSettings,
   predictionTensors,
-  ROTATED_ALONE,
   rotaryPairs,
+  rotatedAlone,
   routedRules,
   routedSettings,
 } from '../transformer/deepseek.js';
 import { defineDecoder } from '../transformer/define-decoder.js';
 import { ROTARY_BUFFERS } from '../transformer/ignored-tensors.js';
 import { mlpLayerTypes, transformerDocument } from '../transformer/settings.js';
+
+/** Dimensions of a head that are not rotated. */
+const STILL = 192;
 
 /** First layers without experts, where the config does not list them. */
 const DENSE = 1;
@@ -41,7 +44,7 @@ export const glm4MoeLite = defineDecoder({
   architecture: 'mixture',
   schema: transformerDocument('glm4_moe_lite', {
     ...latentSettings({
-      latent: { q_lora_rank: 768, kv_lora_rank: 512, qk_nope_head_dim: 192, v_head_dim: 256 },
+      latent: { q_lora_rank: 768, kv_lora_rank: 512, qk_nope_head_dim: STILL, v_head_dim: 256 },
       sizes: {
         vocab_size: 154_880,
         hidden_size: 2048,
@@ -65,8 +68,8 @@ export const glm4MoeLite = defineDecoder({
     names: { n_routed_experts: ['num_local_experts'] },
     more: falseForNull,
     limited: {
-      ...MLA_KEYS,
-      ...ROTATED_ALONE,
+      ...latentKeys(STILL),
+      ...rotatedAlone(),
       ...unreadEach(['first_k_dense_replace'], [DENSE]),
       ...unreadEach(['moe_layer_freq'], [1]),
       ...unreadEach(['topk_method'], ['noaux_tc']),

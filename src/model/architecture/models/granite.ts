@@ -14,6 +14,7 @@ export const graniteSettings = {
   logits_scaling: z.number().positive().default(1).describe('Divisor of the logits'),
 };
 
+/** Values of `graniteSettings`. */
 export interface Multipliers {
   readonly embedding_multiplier: number;
   readonly attention_multiplier: number;

@@ -1,20 +1,30 @@
 /** MiniCPM3: latent attention, with factors of the embedding, of each branch and of the logits (arXiv 2404.06395). */
 import * as z from 'zod';
+import { unreadEach } from '../transformer/config-keys.js';
 import { factorOf } from '../transformer/decoder-parts.js';
 import {
   deepseekAttention,
   LATENT_RULES,
+  latentKeys,
   latentSettings,
-  MLA_KEYS,
+  rotatedAlone,
 } from '../transformer/deepseek.js';
 import { defineDecoder } from '../transformer/define-decoder.js';
 import { mlpBias, positiveInteger, transformerDocument } from '../transformer/settings.js';
+
+/** Dimensions of a head that are not rotated, and that are. */
+const [STILL, TURNED] = [64, 32];
 
 export const minicpm3 = defineDecoder({
   title: 'MiniCPM3: latent attention',
   schema: transformerDocument('minicpm3', {
     ...latentSettings({
-      latent: { q_lora_rank: 768, kv_lora_rank: 256, qk_nope_head_dim: 64, qk_rope_head_dim: 32 },
+      latent: {
+        q_lora_rank: 768,
+        kv_lora_rank: 256,
+        qk_nope_head_dim: STILL,
+        qk_rope_head_dim: TURNED,
+      },
       sizes: {
         vocab_size: 73_448,
         hidden_size: 2560,
@@ -43,7 +53,13 @@ export const minicpm3 = defineDecoder({
   }),
   headRules: LATENT_RULES,
   dimensions: null,
-  huggingFace: { limited: MLA_KEYS },
+  huggingFace: {
+    limited: {
+      ...latentKeys(STILL, TURNED),
+      ...rotatedAlone(TURNED),
+      ...unreadEach(['logits_scaling'], [], 'it is hidden_size / dim_model_base'),
+    },
+  },
   embeddingSteps: ({ scale_emb }) => factorOf('scale_emb', scale_emb),
   branchFactor: ({ scale_depth, num_hidden_layers }) =>
     scale_depth === null ? 1 : scale_depth / Math.sqrt(num_hidden_layers),

@@ -7,6 +7,7 @@ import {
   latentSettings,
   MLA_KEYS,
   rotaryPairs,
+  rotatedAlone,
 } from '../transformer/deepseek.js';
 import { defineDecoder } from '../transformer/define-decoder.js';
 import { transformerDocument } from '../transformer/settings.js';
@@ -32,7 +33,7 @@ export const youtu = defineDecoder({
   dimensions: null,
   huggingFace: {
     more: falseForNull,
-    limited: MLA_KEYS,
+    limited: { ...MLA_KEYS, ...rotatedAlone() },
     harmless: { embedding_initializer_range: 'used in training only' },
   },
   attentionLayer: ({ name, config }) =>

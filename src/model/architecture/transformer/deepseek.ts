@@ -153,8 +153,12 @@ const ROTATED = {
   suggestion: 'write an even qk_rope_head_dim',
 } as const;
 
-/** Keys that latent attention supports with limits. */
-export const MLA_KEYS: LimitedKeys = {
+/**
+ * Keys that latent attention supports with limits.
+ * @param still Dimensions of a head that are not rotated, by default.
+ * @param turned Dimensions that are.
+ */
+export const latentKeys = (still = 128, turned = 64): LimitedKeys => ({
   num_key_value_heads: {
     allows: (count, { num_attention_heads: heads }) =>
       count === null || heads === undefined || 2 * Number(count) > Number(heads),
@@ -162,21 +166,23 @@ export const MLA_KEYS: LimitedKeys = {
     severity: 'error',
   },
   qk_head_dim: unreadBut(
-    (width, { qk_nope_head_dim: nope = 128, qk_rope_head_dim: rotated = 64 }) =>
+    (width, { qk_nope_head_dim: nope = still, qk_rope_head_dim: rotated = turned }) =>
       width === Number(nope) + Number(rotated),
     'it is the sum of qk_nope_head_dim and qk_rope_head_dim',
   ),
   partial_rotary_factor: unreadBut([1], 'this family rotates qk_rope_head_dim dimensions'),
-};
+});
 
-/** Limit of `head_dim`, where it is another name of `qk_rope_head_dim`. */
-export const ROTATED_ALONE: LimitedKeys = {
+export const MLA_KEYS = latentKeys();
+
+/** Limit of `head_dim`, where it is another name of `qk_rope_head_dim`. @param turned Its default. */
+export const rotatedAlone = (turned = 64): LimitedKeys => ({
   head_dim: {
-    allows: (width, { qk_rope_head_dim: rotated = 64 }) => width === rotated,
+    allows: (width, { qk_rope_head_dim: rotated = turned }) => width === rotated,
     why: 'it is taken for the number of dimensions that are rotated',
     severity: 'error',
   },
-};
+});
 
 /** Rules of `routedSettings`. @param key The number of experts. */
 export const routedRules = (key: string) => [
