@@ -20,7 +20,7 @@ import {
 } from '../../checkpoint/formats.js';
 import { nearestWithDigits } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
-import { FAMILY_NAMES } from '../../model/architecture/families.js';
+import { FAMILY_NAMES, isFamilyName } from '../../model/architecture/families.js';
 import type { FamilyDocument } from '../../model/architecture/family.js';
 import { presetDocument, presetsOf } from '../../model/architecture/presets.js';
 import {
@@ -335,7 +335,9 @@ function nearestPreset(name: string): string | undefined {
   const start = `${foldedName(name)}-`;
   const longer = all.filter((each) => each.startsWith(start));
   const close = longer.length === 1 ? longer[0] : nearestWithDigits(name, all);
-  const known = hubRepository(name);
+  // `hybrid/tinyy` is a mistake in the name of a preset, and a repository of the hub only by its form.
+  const isOfFamily = isFamilyName(name.split('/')[0]);
+  const known = isOfFamily ? undefined : hubRepository(name);
   if (close === undefined || (known !== undefined && longer.length === 0)) return undefined;
   if (close.includes('/')) return close;
   return presetsNamed(close).length === 1 ? close : presetsNamed(close)[0];
