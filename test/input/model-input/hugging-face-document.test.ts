@@ -8,6 +8,7 @@ import { changedHuggingFace } from '../../../src/input/model-input/hugging-face-
 import { modelOf } from '../../../src/input/model-input/model-file.js';
 import { FAMILY_NAMES, loadFamily } from '../../../src/model/architecture/families.js';
 import { walk } from '../../../src/model/architecture/walk.js';
+import { countParameters } from '../../../src/model/budget/parameters.js';
 import { inPackage, readJson } from '../../fixtures.js';
 import { isWhole } from '../../sampled.js';
 
@@ -137,6 +138,16 @@ describe('a config.json of Kimi K2', () => {
       expect(named.warnings).toEqual([]);
     }
   });
+});
+
+// The class of transformers 5.18 on the meta device: 96 heads of 42 dimensions.
+it('a config.json of GLM-4.5 without heads has those of its class', async () => {
+  const { model } = await load({
+    model_type: 'glm4_moe',
+    hidden_size: 4096,
+    num_hidden_layers: 46,
+  });
+  expect(countParameters(model).parameters).toBe(103_481_200_640);
 });
 
 describe('a key that changes what a model computes', () => {
