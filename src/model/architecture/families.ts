@@ -81,6 +81,12 @@ export const FAMILIES = familyLoaders({
   phimoe: async () => (await import('./models/phimoe.js')).phimoe,
   zamba2: async () => (await import('./models/zamba2.js')).zamba2,
   mistral4: async () => (await import('./models/mistral4.js')).mistral4,
+  vaultgemma: async () => (await import('./models/vaultgemma.js')).vaultgemma,
+  jais2: async () => (await import('./models/jais2.js')).jais2,
+  hyperclovax: async () => (await import('./models/hyperclovax.js')).hyperclovax,
+  nanochat: async () => (await import('./models/nanochat.js')).nanochat,
+  mellum: async () => (await import('./models/mellum.js')).mellum,
+  gemma4_unified_text: async () => (await import('./models/gemma4_text.js')).gemma4UnifiedText,
 });
 
 export type FamilyName = keyof typeof FAMILIES;

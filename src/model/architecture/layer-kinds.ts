@@ -310,6 +310,8 @@ export interface Rotary extends Node<'rotary'> {
   /** Dimensions rotated together: j and j + rotatedDim / 2, or 2j and 2j + 1. */
   readonly pairs: 'halves' | 'neighbours';
   readonly scaling: RotaryScaling | undefined;
+  /** Whether angles are negative: pairs turn the other way. */
+  readonly isBackwards?: boolean;
   /** Buffers in a state dict: frequencies, cosines, sines; often none. */
   readonly tables: readonly Param[];
 }
