@@ -423,14 +423,15 @@ class Run {
   }
 
   /** Values of a product whose columns are in groups, each with a part of every value. */
-  #fusedParts({ projection, widths, groups }: FusedProjection, x: Tensor): Tensor[] {
+  #fusedParts({ projection, widths, groups, places }: FusedProjection, x: Tensor): Tensor[] {
     const rows = this.of(projection, x);
     const shares = widths.map((width) => width / groups);
     const cut = { ...rows, shape: [rows.data.length / sumOf(shares), sumOf(shares)] };
-    return split(cut, shares).map((part, index) => ({
+    const columns = split(cut, shares).map((part, index) => ({
       shape: rows.shape.with(-1, widths[index] ?? 0),
       data: part.data,
     }));
+    return (places ?? widths.map((_, index) => index)).map((place) => columns[place] ?? EMPTY);
   }
 
   #projected(inputs: Projections, x: Tensor): Tensor[] {

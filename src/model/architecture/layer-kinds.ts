@@ -132,7 +132,15 @@ export interface FusedProjection extends Node<'fusedProjection'> {
   readonly widths: readonly number[];
   /** Number of equal column groups, each with its part of every value; 1 means no grouping. */
   readonly groups: number;
+  /** For each value in turn its place among the columns; default: the same. */
+  readonly places?: readonly number[];
 }
+
+/** Values of a fused projection in turn, from those in the order of their columns. */
+export const valuesInTurn = <Value>(
+  { places }: Pick<FusedProjection, 'places'>,
+  columns: readonly Value[],
+): Value[] => places?.map((place) => columns[place] as Value) ?? [...columns];
 
 /** Several values of one input, in order: products that give one value or several each. */
 export type Projections = readonly Projection[] | FusedProjection;

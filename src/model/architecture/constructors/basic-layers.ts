@@ -157,8 +157,11 @@ export function fusedProjection(
   projection: FusedProjection['projection'],
   widths: readonly number[],
   groups = 1,
+  places?: FusedProjection['places'],
 ): FusedProjection {
-  return { kind: 'fusedProjection', name: `${projection.name}.parts`, projection, widths, groups };
+  const name = `${projection.name}.parts`;
+  const own = { kind: 'fusedProjection', name, projection, widths, groups } as const;
+  return places ? { ...own, places } : own;
 }
 
 /** `weight` [size]; `offset` is added to it. */

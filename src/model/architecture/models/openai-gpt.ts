@@ -1,13 +1,19 @@
 /** The first GPT (Radford et al. 2018): norms behind the sums, none behind the last block. */
 import * as z from 'zod';
 import { learnedPositions, residual, sequence } from '../constructors/basic-layers.js';
-import { NO_ROTARY_KEYS, SUMMARY_KEYS } from '../transformer/config-keys.js';
+import { harmless, NO_ROTARY_KEYS, SUMMARY_KEYS } from '../transformer/config-keys.js';
 import { defineGpt, gptDocument, LEARNED_LENGTH } from '../transformer/define-gpt.js';
 import { GPT_NAMES, normEpsilon } from '../transformer/settings.js';
 import { convAttention, convMlp } from './gpt2.js';
 
 /** Activations that the class has under these names. */
 const ACTIVATIONS = { gelu: 'gelu_new', relu: 'relu', silu: 'silu', swish: 'silu' } as const;
+
+const OLD_KEYS = harmless('of the code of the first release; transformers does not read it', [
+  'n_ctx',
+  'n_special',
+  'predict_special_tokens',
+]);
 
 export const openaiGpt = defineGpt({
   title: 'GPT (2018)',
@@ -31,7 +37,7 @@ export const openaiGpt = defineGpt({
       layer_norm_epsilon: normEpsilon(1e-5),
     },
   ),
-  huggingFace: { names: GPT_NAMES, limited: NO_ROTARY_KEYS, harmless: SUMMARY_KEYS },
+  huggingFace: { names: GPT_NAMES, limited: NO_ROTARY_KEYS, harmless: { ...SUMMARY_KEYS, ...OLD_KEYS } },
   names: { embedding: 'tokens_embed', blocks: 'h', norm: 'no_norm' },
   buffers: ['attn.bias'],
   attention: ({ name, layout, hidden, headDim }) =>
