@@ -114,6 +114,14 @@ export interface TransposedLinear extends Node<'transposedLinear'> {
 
 export type ProjectionLayer = Linear | TransposedLinear;
 
+/** A product behind a norm, which closes a branch. */
+export interface NormedProjection extends Node<'sequence'> {
+  readonly layers: readonly [norm: RmsNorm, product: Linear];
+}
+
+/** Last product of a branch. */
+export type ClosingProjection = ProjectionLayer | NormedProjection;
+
 /** A product, and one of a low rank for the same input that is added to it (LoRA, arXiv 2106.09685). */
 export interface AdaptedProjection extends Node<'sum'> {
   readonly branches: readonly [product: ProjectionLayer, adapter: Adapter];
@@ -348,7 +356,7 @@ export interface Temperature {
 export interface Attention extends Node<'attention'> {
   /** Queries [heads · headDim], a gate of the same width if there is one, keys and values [keyValueHeads · headDim]. */
   readonly inputs: Projections;
-  readonly out: ProjectionLayer;
+  readonly out: ClosingProjection;
   /** Applied before the rotation: per head, or over all heads when the weight has their total width. */
   readonly queryNorm: NormLayer | HeadNorms | undefined;
   readonly keyNorm: NormLayer | HeadNorms | undefined;

@@ -11,6 +11,7 @@ import type {
   Alibi,
   Attention,
   CausalConv,
+  ClosingProjection,
   Embedding,
   EmbeddingJoin,
   FusedProjection,
@@ -25,7 +26,6 @@ import type {
   Mamba,
   Node,
   NormLayer,
-  ProjectionLayer,
   Projections,
   RmsNorm,
   Rotary,
@@ -65,7 +65,7 @@ export interface GatedMlp extends Node<'gatedMlp'> {
   /** Gate, then up. */
   readonly inputs: Projections;
   readonly activation: ActivationName;
-  readonly down: ProjectionLayer;
+  readonly down: ClosingProjection;
   /** Default: 1. */
   readonly gateScale?: number;
   /**

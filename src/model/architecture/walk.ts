@@ -3,6 +3,7 @@ import { sumOf } from '../../base/text/words.js';
 import type {
   ActivationName,
   ClampedExperts,
+  ClosingProjection,
   Component,
   Expert,
   HeadNorms,
@@ -317,6 +318,10 @@ export function stateDictOf(layer: Layer): StateDictEntry[] {
 export const inputWidth = ({ kind, weight }: ProjectionLayer): number =>
   weight.shape[kind === 'linear' ? 1 : 0] ?? 0;
 
+/** Product of the last layers of a branch. */
+export const closingProduct = (layer: ClosingProjection): ProjectionLayer =>
+  layer.kind === 'sequence' ? layer.layers[1] : layer;
+
 /** Output values of a product, per token. */
 export const outputWidth = ({ kind, weight }: ProjectionLayer): number =>
   weight.shape[kind === 'linear' ? 0 : 1] ?? 0;
@@ -346,7 +351,7 @@ export function expertInner({ experts }: MixtureOfExperts): number {
   }
   const [first] = experts;
   if (!first) return 0;
-  if (first.kind === 'gatedMlp') return inputWidth(first.down);
+  if (first.kind === 'gatedMlp') return inputWidth(closingProduct(first.down));
   const last = first.layers.findLast(isProduct);
   return last ? inputWidth(last) : 0;
 }

@@ -11,6 +11,7 @@ import type {
 } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import {
+  closingProduct,
   expertInner,
   expertLayers,
   expertWidth,
@@ -22,7 +23,7 @@ import {
 import {
   byLength,
   byRows,
-  closingMatmul,
+  closing,
   elementwise,
   type LoweringContext,
   type LowerLayer,
@@ -35,7 +36,7 @@ import { afterSavedInput, allReduce, runOf, vectors } from './primitive.js';
 
 export function lowerGatedMlp(layer: GatedMlp, component: Component): Primitive[] {
   const { name, inputs, down } = layer;
-  const inner = inputWidth(down);
+  const inner = inputWidth(closingProduct(down));
   const run = runOf('inner values', inner);
   const saved: Saved = {
     part: component,
@@ -46,7 +47,7 @@ export function lowerGatedMlp(layer: GatedMlp, component: Component): Primitive[
   return [
     ...openingMatmuls(inputs, component, { of: name, runs: [run, run], saved: [saved] }),
     elementwise(layer, component, inner),
-    closingMatmul(down, component, name, run),
+    ...closing(down, component, name, run, 'inner'),
   ];
 }
 

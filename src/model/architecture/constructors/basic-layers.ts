@@ -16,6 +16,7 @@ import type {
   LayerNorm,
   LearnedPositions,
   Linear,
+  NormedProjection,
   NormLayer,
   ProjectionLayer,
   Residual,
@@ -174,6 +175,10 @@ export function rmsNormLayer(name: string, size: number, eps: number, offset = 0
 export function plainRmsNorm(name: string, size: number, eps: number): RmsNorm {
   return { kind: 'rmsNorm', name, component: 'norm', weight: undefined, eps, size, offset: 0 };
 }
+
+/** A product behind an RMSNorm of its input. */
+export const normedProjection = (norm: RmsNorm, product: Linear): NormedProjection =>
+  sequence(`${product.name}.normed`, [norm, product]);
 
 interface GatedNormParts extends Pick<GatedRmsNorm, 'eps' | 'width' | 'gated'> {
   /** Default: 1. */

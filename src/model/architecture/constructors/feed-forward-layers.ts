@@ -6,7 +6,6 @@ import type {
   GatedMlp,
   MixtureOfExperts,
   PackedExperts,
-  ProjectionLayer,
   Projections,
   Router,
   RouterGroups,
@@ -17,7 +16,7 @@ import { param } from '../param.js';
 interface GatedMlpParts {
   readonly inputs: Projections;
   readonly activation: ActivationName;
-  readonly down: ProjectionLayer;
+  readonly down: GatedMlp['down'];
   readonly component?: Component;
   /** Factor of the gate before its activation. */
   readonly gateScale?: number;

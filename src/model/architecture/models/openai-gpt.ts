@@ -37,7 +37,11 @@ export const openaiGpt = defineGpt({
       layer_norm_epsilon: normEpsilon(1e-5),
     },
   ),
-  huggingFace: { names: GPT_NAMES, limited: NO_ROTARY_KEYS, harmless: { ...SUMMARY_KEYS, ...OLD_KEYS } },
+  huggingFace: {
+    names: GPT_NAMES,
+    limited: NO_ROTARY_KEYS,
+    harmless: { ...SUMMARY_KEYS, ...OLD_KEYS },
+  },
   names: { embedding: 'tokens_embed', blocks: 'h', norm: 'no_norm' },
   buffers: ['attn.bias'],
   attention: ({ name, layout, hidden, headDim }) =>

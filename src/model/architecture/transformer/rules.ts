@@ -20,6 +20,7 @@ function nearestDivisor(target: number, whole: number): number {
 const WITH_WHOLE_WIDTHS = [
   'arcee',
   'aria_text',
+  'bitnet',
   'falcon',
   'hyperclovax',
   'jais2',
