@@ -492,13 +492,15 @@ class Run {
 
   #expert(experts: MixtureOfExperts['experts'], index: number, token: Tensor): Tensor {
     if (!('kind' in experts)) return this.of(experts[index] ?? fail('an expert'), token);
+    const count = (experts.kind === 'packedExperts' && experts.stacked) || undefined;
     const part = (tensor: Param) => {
-      const size = tensor.elements / (tensor.shape[0] ?? 1);
+      const size = tensor.elements / (count ?? tensor.shape[0] ?? 1);
       return this.#weight(tensor).subarray(index * size, (index + 1) * size);
     };
     const turned = (tensor: Param) => {
-      const [, from = 0, to = 0] = tensor.shape;
       const values = part(tensor);
+      const to = tensor.shape.at(-1) ?? 0;
+      const from = values.length / to;
       return values.map((_, at) => values[(at % from) * to + Math.floor(at / from)] ?? 0);
     };
     if (experts.kind === 'clampedExperts') {
@@ -515,6 +517,10 @@ class Run {
     const matrix = experts.isTransposed ? turned : part;
     const inner = packedInner(experts);
     const both = product(token, matrix(experts.gateUp));
+    if (experts.up) {
+      const up = product(token, part(experts.up));
+      return product(times(activated(both, experts.activation), up), turned(experts.down));
+    }
     if (!isGatedPack(experts)) {
       return product(activated(both, experts.activation), matrix(experts.down));
     }

@@ -90,6 +90,7 @@ export const FAMILIES = familyLoaders({
   aria_text: async () => (await import('./models/aria_text.js')).ariaText,
   emu3_text_model: async () => (await import('./models/emu3_text_model.js')).emu3TextModel,
   phi4_multimodal: async () => (await import('./models/phi4_multimodal.js')).phi4Multimodal,
+  dbrx: async () => (await import('./models/dbrx.js')).dbrx,
   bitnet: async () => (await import('./models/bitnet.js')).bitnet,
   codegen: async () => (await import('./models/codegen.js')).codegen,
   biogpt: async () => (await import('./models/biogpt.js')).biogpt,

@@ -122,6 +122,12 @@ export interface PackedExperts extends Node<'packedExperts'> {
   readonly activation: ActivationName;
   /** Whether the matrices are [experts, H, 2 · inner] and [experts, inner, H], as in Llama 4. */
   readonly isTransposed?: boolean;
+  /**
+   * Up apart, as in DBRX: the three tensors have the matrices of this many experts below each other, [experts · inner,
+   * H]. Those of down are [inner, H] too.
+   */
+  readonly stacked?: number;
+  readonly up?: Param;
 }
 
 /**

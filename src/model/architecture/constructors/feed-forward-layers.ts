@@ -113,6 +113,26 @@ export function packedExperts(
   };
 }
 
+/** Gate, up and down of all experts below each other, in three tensors. */
+export function stackedExperts(
+  name: string,
+  { experts, hidden, inner }: PackedSizes,
+  fn: ActivationName,
+  [gate, up, down]: readonly [gate: string, up: string, down: string],
+): PackedExperts {
+  const matrices = (leaf: string) => param(`${name}.${leaf}`, [experts * inner, hidden]);
+  return {
+    kind: 'packedExperts',
+    name,
+    component: 'experts',
+    gateUp: matrices(gate),
+    up: matrices(up),
+    down: matrices(down),
+    activation: fn,
+    stacked: experts,
+  };
+}
+
 /** `gate_up_proj`, `gate_up_proj_bias`, `down_proj` and `down_proj_bias`. */
 export function clampedExperts(
   name: string,
