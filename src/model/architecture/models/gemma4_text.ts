@@ -283,7 +283,7 @@ export const gemma4UnifiedText = defineTransformer({
     gemma4Settings(1024),
   ),
   rules: RULES,
-  ignoredOnLoad: ({ model }) => ignoredKeys(model),
+  ignoredOnLoad: [],
   huggingFace: HUGGING_FACE,
   storedSettings: decoderStored,
   build: ({ model }) => gemma4Model({ ...model, ...NO_EXTRAS }),

@@ -4,6 +4,7 @@ import { layerNormLayer } from '../constructors/basic-layers.js';
 import { param } from '../param.js';
 import { fusedAttention, plainMlp } from '../transformer/decoder-parts.js';
 import { defineGpt, gptDocument } from '../transformer/define-gpt.js';
+import { ROTARY_BUFFERS } from '../transformer/ignored-tensors.js';
 import { rotarySettings, scalingOf } from '../transformer/rotary.js';
 import { activationWord, count, normEpsilon, partOfHead } from '../transformer/settings.js';
 import { NEOX_ROTARY_RULES, neoxKeys, neoxRotary } from './gpt_neox.js';
@@ -37,7 +38,7 @@ export const gptNeoxJapanese = defineGpt({
   huggingFace: { more: neoxRotary, limited: neoxKeys({ width: 2560, heads: 32 }) },
   names: { embedding: 'embed_in', blocks: 'layers', norm: 'final_layer_norm' },
   head: () => 'embed_out',
-  ignoredOnLoad: [],
+  ignoredOnLoad: [ROTARY_BUFFERS],
   norm: (name, width, config) => layerNormLayer(name, width, config.layer_norm_eps),
   attention({ name: block, index, config, positions, layout, hidden, heads, headDim }) {
     const name = `${block}.attention`;

@@ -124,6 +124,7 @@ export const modernbertDecoder = defineGpt({
   },
   names: { embedding: 'embeddings.tok_embeddings', blocks: 'layers', norm: 'final_norm' },
   head: () => 'decoder',
+  ignoredOnLoad: [],
   norm: (name, width, { norm_eps: eps, norm_bias: bias }) =>
     layerNormLayer(name, width, eps, { holds: bias ? 'both' : 'weight' }),
   attention({ name, index, config, layout, headDim }) {

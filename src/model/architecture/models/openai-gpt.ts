@@ -43,6 +43,7 @@ export const openaiGpt = defineGpt({
     harmless: { ...SUMMARY_KEYS, ...OLD_KEYS },
   },
   names: { embedding: 'tokens_embed', blocks: 'h', norm: 'no_norm' },
+  ignoredOnLoad: ['(^|\\.)position_ids$'],
   buffers: ['attn.bias'],
   attention: ({ name, layout, hidden, headDim }) =>
     convAttention(`${name}.attn`, hidden, {
