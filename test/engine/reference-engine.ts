@@ -438,14 +438,15 @@ class Run {
   }
 
   /** Values of a product whose columns are in groups, each with a part of every value. */
-  #fusedParts({ projection, widths, groups }: FusedProjection, x: Tensor): Tensor[] {
+  #fusedParts({ projection, widths, groups, places }: FusedProjection, x: Tensor): Tensor[] {
     const rows = this.of(projection, x);
     const shares = widths.map((width) => width / groups);
     const cut = { ...rows, shape: [rows.data.length / sumOf(shares), sumOf(shares)] };
-    return split(cut, shares).map((part, index) => ({
+    const columns = split(cut, shares).map((part, index) => ({
       shape: rows.shape.with(-1, widths[index] ?? 0),
       data: part.data,
     }));
+    return (places ?? widths.map((_, index) => index)).map((place) => columns[place] ?? EMPTY);
   }
 
   #projected(inputs: Projections, x: Tensor): Tensor[] {
@@ -506,13 +507,15 @@ class Run {
 
   #expert(experts: MixtureOfExperts['experts'], index: number, token: Tensor): Tensor {
     if (!('kind' in experts)) return this.of(experts[index] ?? fail('an expert'), token);
+    const count = (experts.kind === 'packedExperts' && experts.stacked) || undefined;
     const part = (tensor: Param) => {
-      const size = tensor.elements / (tensor.shape[0] ?? 1);
+      const size = tensor.elements / (count ?? tensor.shape[0] ?? 1);
       return this.#weight(tensor).subarray(index * size, (index + 1) * size);
     };
     const turned = (tensor: Param) => {
-      const [, from = 0, to = 0] = tensor.shape;
       const values = part(tensor);
+      const to = tensor.shape.at(-1) ?? 0;
+      const from = values.length / to;
       return values.map((_, at) => values[(at % from) * to + Math.floor(at / from)] ?? 0);
     };
     if (experts.kind === 'clampedExperts') {
@@ -529,6 +532,10 @@ class Run {
     const matrix = experts.isTransposed ? turned : part;
     const inner = packedInner(experts);
     const both = product(token, matrix(experts.gateUp));
+    if (experts.up) {
+      const up = product(token, part(experts.up));
+      return product(times(activated(both, experts.activation), up), turned(experts.down));
+    }
     if (!isGatedPack(experts)) {
       return product(activated(both, experts.activation), matrix(experts.down));
     }

@@ -126,7 +126,7 @@ function amplitude({ graph }: Making, tokens: GraphValue, rotary: Rotary): Graph
 function dynamicFrequencies(
   { graph }: Making,
   tokens: GraphValue,
-  { base, rotatedDim }: Rotary,
+  { base, rotatedDim, isBackwards }: Rotary,
   { factor, originalPositions }: Extract<RotaryScaling, { kind: 'dynamic' }>,
 ): GraphValue {
   const length = graph.cast(graph.op('Max', [tokens, graph.int(originalPositions)]), 'f64');
@@ -141,5 +141,6 @@ function dynamicFrequencies(
   );
   const grown = graph.op('Mul', [power, graph.doubles(base)]);
   const powers = graph.op('Pow', [grown, graph.doubles(...exponents)]);
-  return graph.op('Reciprocal', [graph.cast(powers, 'f32')]);
+  const forwards = graph.op('Reciprocal', [graph.cast(powers, 'f32')]);
+  return isBackwards ? graph.op('Neg', [forwards]) : forwards;
 }

@@ -17,7 +17,7 @@ import type {
   Srte,
   TransposedLinear,
 } from '../../model/architecture/layer.js';
-import { ALTUP_LEAST } from '../../model/architecture/layer.js';
+import { ALTUP_LEAST, valuesInTurn } from '../../model/architecture/layer.js';
 import type { Param } from '../../model/architecture/param.js';
 import {
   amplitudeOf,
@@ -198,11 +198,12 @@ export function runFusedProjection(
   const columns = widths.reduce((sum, width) => sum + width, 0);
   const grouped: Tensor3D = tf.reshape(product, [-1, groups, columns / groups]);
   let from = 0;
-  return widths.map((width) => {
+  const values = widths.map((width): Tensor3D => {
     const part = tf.slice(grouped, [0, 0, from], [-1, groups, width / groups]);
     from += width / groups;
     return tf.reshape(part, [batch, tokens, width]);
   });
+  return valuesInTurn(layer, values);
 }
 
 /** x [B, T, H] → [B, T, H]. */

@@ -4,7 +4,7 @@ import type {
   PackedExperts,
   Router,
 } from '../../model/architecture/layer.js';
-import { isGatedPack } from '../../model/architecture/walk.js';
+import { isGatedPack, packedInner } from '../../model/architecture/walk.js';
 import { asRows, product } from './basic.js';
 import { activate } from './differentiable.js';
 import type { Tensor2D, Tensor3D, Tf } from './packages.js';
@@ -227,7 +227,15 @@ function packedExpert(
   expert: number,
   x: Tensor2D,
 ): Tensor2D {
-  const { gateUp, down, activation } = experts;
+  const { gateUp, up: apart, down, activation } = experts;
+  if (apart) {
+    const inner = packedInner(experts);
+    const [gate, up] = [gateUp, apart].map((weight) =>
+      tf.matMul(x, tf.slice(weights.transposed(weight), [0, expert * inner], [-1, inner])),
+    ) as [Tensor2D, Tensor2D];
+    const rows = tf.slice(weights.factor(down), [expert * inner, 0], [inner, -1]);
+    return tf.matMul(tf.mul(activate(tf, activation, gate), up), rows);
+  }
   const both = tf.matMul(x, weights.expert(gateUp, expert)); // (tokens, 2 · inner)
   if (!isGatedPack(experts)) {
     return tf.matMul(activate(tf, activation, both), weights.expert(down, expert));

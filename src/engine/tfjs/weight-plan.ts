@@ -61,6 +61,13 @@ function needsOf(layer: Layer): readonly (readonly [Param, WeightCopy])[] {
         ...tensors(layer.bias, layer.correction, layer.expertScales),
       ];
     case 'packedExperts':
+      if (layer.up) {
+        return [
+          [layer.gateUp, 'transposed'],
+          [layer.up, 'transposed'],
+          [layer.down, 'factor'],
+        ];
+      }
       return [
         [layer.gateUp, layer.isTransposed ? 'factors' : 'experts'],
         [layer.down, layer.isTransposed ? 'factors' : 'experts'],

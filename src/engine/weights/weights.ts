@@ -145,7 +145,9 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
       ];
     case 'packedExperts':
       return [
-        [layer.gateUp, spread(layer.gateUp.shape[layer.isTransposed ? 1 : 2] ?? 1)],
+        ...[layer.gateUp, ...(layer.up ? [layer.up] : [])].map(
+          (tensor) => [tensor, spread(tensor.shape.at(layer.isTransposed ? 1 : -1) ?? 1)] as const,
+        ),
         [layer.down, spread(packedInner(layer))],
       ];
     case 'clampedExperts':

@@ -87,6 +87,7 @@ const CAPPED = ['final_logit_softcapping'];
 const SCALED = ['logits_scaling'];
 
 export const WRAPPERS: Readonly<Record<string, Wrapper>> = {
+  aria: { ...only('aria_text'), ties: 'untied' },
   audioflamingo3: { text: 'qwen2', ties: 'never' },
   aya_vision: { text: 'cohere2', ties: 'tied' },
   'blip-2': { text: 'opt', ties: 'inner', logits: 'own' },
@@ -94,6 +95,7 @@ export const WRAPPERS: Readonly<Record<string, Wrapper>> = {
   cosmos3_omni: { text: 'qwen3_vl_text', ties: 'untied' },
   deepseek_vl: { text: 'llama', ties: 'tied' },
   deepseek_vl_hybrid: { text: 'llama', ties: 'tied' },
+  emu3: { ...only('emu3_text_model'), ties: 'untied' },
   exaone4_5: { text: 'exaone4', names: { exaone4_5_text: 'exaone4' }, ties: 'untied' },
   fast_vlm: {
     text: 'qwen2',
@@ -112,6 +114,7 @@ export const WRAPPERS: Readonly<Record<string, Wrapper>> = {
   gemma3: { ...only('gemma3_text'), ties: 'tied' },
   gemma3n: { ...only('gemma3n_text'), ties: 'tied', logits: CAPPED },
   gemma4: { ...only('gemma4_text'), ties: 'tied', logits: CAPPED },
+  gemma4_unified: { ...only('gemma4_unified_text'), ties: 'tied', logits: CAPPED },
   glm46v: { text: 'glm4v_text', ties: 'untied' },
   glm4v: { ...only('glm4v_text'), ties: 'either' },
   glmasr: { text: 'llama', ties: 'tied', defaults: GLM_ASR },
@@ -215,6 +218,7 @@ export const PLAIN_LOGITS: Readonly<Partial<Record<FamilyName, JsonObject>>> = {
   gemma3_text: { final_logit_softcapping: null },
   gemma3n_text: { final_logit_softcapping: null },
   gemma4_text: { final_logit_softcapping: null },
+  gemma4_unified_text: { final_logit_softcapping: null },
   granite: { logits_scaling: 1 },
   granitemoe: { logits_scaling: 1 },
   granitemoehybrid: { logits_scaling: 1 },
@@ -222,7 +226,10 @@ export const PLAIN_LOGITS: Readonly<Partial<Record<FamilyName, JsonObject>>> = {
   granite_swa: { logits_scaling: 1 },
   granitemoe_swa: { logits_scaling: 1 },
   minicpm3: { dim_model_base: null },
+  hyperclovax: { logits_scaling: 1 },
+  nanochat: { final_logit_softcapping: null },
   phimoe: { lm_head_bias: false },
+  vaultgemma: { final_logit_softcapping: null },
 };
 
 /** The same of families that scale the embeddings of tokens, but not those that a class around them gives. */
@@ -232,6 +239,7 @@ export const PLAIN_EMBEDDINGS: Readonly<Partial<Record<FamilyName, JsonObject>>>
 
 /** Kinds of text models whose class ties the head unless a file says otherwise. */
 export const TIED_BY_DEFAULT: ReadonlySet<string> = new Set([
+  'biogpt',
   'bloom',
   'cohere',
   'cohere2',
@@ -245,19 +253,24 @@ export const TIED_BY_DEFAULT: ReadonlySet<string> = new Set([
   'gemma3_text',
   'gemma3n_text',
   'gemma4_text',
+  'gemma4_unified_text',
   'gpt2',
   'gpt_bigcode',
   'gpt_neo',
+  'gpt_neox_japanese',
   'granite_swa',
   'lfm2',
   'lfm2_moe',
   'mamba',
   'minicpm3',
+  'modernbert-decoder',
   'mpt',
+  'openai-gpt',
   'opt',
   'qwen3_vl_moe_text',
   'smollm3',
   'starcoder2',
+  'vaultgemma',
   'youtu',
   'zamba2',
 ]);

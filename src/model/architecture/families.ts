@@ -95,6 +95,24 @@ export const FAMILIES = familyLoaders({
   minicpm3: async () => (await import('./models/minicpm3.js')).minicpm3,
   solar_open: async () => (await import('./models/solar_open.js')).solarOpen,
   youtu: async () => (await import('./models/youtu.js')).youtu,
+  vaultgemma: async () => (await import('./models/vaultgemma.js')).vaultgemma,
+  jais2: async () => (await import('./models/jais2.js')).jais2,
+  hyperclovax: async () => (await import('./models/hyperclovax.js')).hyperclovax,
+  nanochat: async () => (await import('./models/nanochat.js')).nanochat,
+  mellum: async () => (await import('./models/mellum.js')).mellum,
+  axk1: async () => (await import('./models/axk1.js')).axk1,
+  aria_text: async () => (await import('./models/aria_text.js')).ariaText,
+  emu3_text_model: async () => (await import('./models/emu3_text_model.js')).emu3TextModel,
+  phi4_multimodal: async () => (await import('./models/phi4_multimodal.js')).phi4Multimodal,
+  dbrx: async () => (await import('./models/dbrx.js')).dbrx,
+  bitnet: async () => (await import('./models/bitnet.js')).bitnet,
+  codegen: async () => (await import('./models/codegen.js')).codegen,
+  biogpt: async () => (await import('./models/biogpt.js')).biogpt,
+  'openai-gpt': async () => (await import('./models/openai-gpt.js')).openaiGpt,
+  gpt_neox_japanese: async () => (await import('./models/gpt_neox_japanese.js')).gptNeoxJapanese,
+  'modernbert-decoder': async () =>
+    (await import('./models/modernbert-decoder.js')).modernbertDecoder,
+  gemma4_unified_text: async () => (await import('./models/gemma4_text.js')).gemma4UnifiedText,
 });
 
 export type FamilyName = keyof typeof FAMILIES;

@@ -126,6 +126,14 @@ export interface TransposedLinear extends Node<'transposedLinear'> {
 
 export type ProjectionLayer = Linear | TransposedLinear;
 
+/** A product behind a norm, which closes a branch. */
+export interface NormedProjection extends Node<'sequence'> {
+  readonly layers: readonly [norm: RmsNorm, product: Linear];
+}
+
+/** Last product of a branch. */
+export type ClosingProjection = ProjectionLayer | NormedProjection;
+
 /** A product, and one of a low rank for the same input that is added to it (LoRA, arXiv 2106.09685). */
 export interface AdaptedProjection extends Node<'sum'> {
   readonly branches: readonly [product: ProjectionLayer, adapter: Adapter];
@@ -144,7 +152,15 @@ export interface FusedProjection extends Node<'fusedProjection'> {
   readonly widths: readonly number[];
   /** Number of equal column groups, each with its part of every value; 1 means no grouping. */
   readonly groups: number;
+  /** For each value in turn its place among the columns; default: the same. */
+  readonly places?: readonly number[];
 }
+
+/** Values of a fused projection in turn, from those in the order of their columns. */
+export const valuesInTurn = <Value>(
+  { places }: Pick<FusedProjection, 'places'>,
+  columns: readonly Value[],
+): Value[] => places?.map((place) => columns[place] as Value) ?? [...columns];
 
 /** Several values of one input, in order: products that give one value or several each. */
 export type Projections = readonly Projection[] | FusedProjection;
@@ -322,6 +338,8 @@ export interface Rotary extends Node<'rotary'> {
   /** Dimensions rotated together: j and j + rotatedDim / 2, or 2j and 2j + 1. */
   readonly pairs: 'halves' | 'neighbours';
   readonly scaling: RotaryScaling | undefined;
+  /** Whether angles are negative: pairs turn the other way. */
+  readonly isBackwards?: boolean;
   /** Buffers in a state dict: frequencies, cosines, sines; often none. */
   readonly tables: readonly Param[];
 }
@@ -350,7 +368,7 @@ export interface Temperature {
 export interface Attention extends Node<'attention'> {
   /** Queries [heads · headDim], a gate of the same width if there is one, keys and values [keyValueHeads · headDim]. */
   readonly inputs: Projections;
-  readonly out: ProjectionLayer;
+  readonly out: ClosingProjection;
   /** Applied before the rotation: per head, or over all heads when the weight has their total width. */
   readonly queryNorm: NormLayer | HeadNorms | undefined;
   readonly keyNorm: NormLayer | HeadNorms | undefined;

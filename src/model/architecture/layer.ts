@@ -11,6 +11,7 @@ import type {
   Alibi,
   Attention,
   CausalConv,
+  ClosingProjection,
   Embedding,
   EmbeddingJoin,
   FusedProjection,
@@ -25,7 +26,6 @@ import type {
   Mamba,
   Node,
   NormLayer,
-  ProjectionLayer,
   Projections,
   RmsNorm,
   Rotary,
@@ -66,7 +66,7 @@ export interface GatedMlp extends Node<'gatedMlp'> {
   /** Gate, then up. */
   readonly inputs: Projections;
   readonly activation: ActivationName;
-  readonly down: ProjectionLayer;
+  readonly down: ClosingProjection;
   /** Default: 1. */
   readonly gateScale?: number;
   /**
@@ -123,6 +123,12 @@ export interface PackedExperts extends Node<'packedExperts'> {
   readonly activation: ActivationName;
   /** Whether the matrices are [experts, H, 2 · inner] and [experts, inner, H], as in Llama 4. */
   readonly isTransposed?: boolean;
+  /**
+   * Up apart, as in DBRX: the three tensors have the matrices of this many experts below each other, [experts · inner,
+   * H]. Those of down are [inner, H] too.
+   */
+  readonly stacked?: number;
+  readonly up?: Param;
 }
 
 /**

@@ -6,7 +6,7 @@ import { walk } from './walk.js';
 const f32 = Math.fround;
 
 /** Inputs of a rotary's angles. */
-type AngleInputs = Pick<Rotary, 'base' | 'rotatedDim' | 'scaling'>;
+type AngleInputs = Pick<Rotary, 'base' | 'rotatedDim' | 'scaling' | 'isBackwards'>;
 
 /** Whether frequencies depend on the length of the whole input. */
 export const dependsOnLength = ({ scaling }: Pick<AngleInputs, 'scaling'>): boolean =>
@@ -32,6 +32,11 @@ export function amplitudeOf({ scaling }: Pick<AngleInputs, 'scaling'>, tokens = 
  * @param tokens Length of the whole input; only `dynamic` and `longrope` use it.
  */
 export function rotaryFrequencies(turning: AngleInputs, tokens = 0): Float32Array {
+  const frequencies = forwardFrequencies(turning, tokens);
+  return turning.isBackwards ? frequencies.map((frequency) => -frequency) : frequencies;
+}
+
+function forwardFrequencies(turning: AngleInputs, tokens: number): Float32Array {
   const { base, rotatedDim, scaling } = turning;
   const plain = frequenciesOf(base, rotatedDim);
   if (scaling === undefined) return plain;

@@ -3,6 +3,7 @@ import { sumOf } from '../../base/text/words.js';
 import type {
   ActivationName,
   ClampedExperts,
+  ClosingProjection,
   Component,
   Expert,
   HeadNorms,
@@ -111,6 +112,14 @@ interface PackedMatrix {
 /** The matrices of packed experts; none of another layer. */
 export function packedMatrices(layer: Layer): readonly PackedMatrix[] {
   if (layer.kind !== 'packedExperts' && layer.kind !== 'clampedExperts') return [];
+  if (layer.kind === 'packedExperts' && layer.up && layer.stacked) {
+    const [copies, rows, length] = [layer.stacked, packedInner(layer), layer.gateUp.shape[1] ?? 1];
+    return [
+      { tensor: layer.gateUp, copies, rows, length },
+      { tensor: layer.up, copies, rows, length },
+      { tensor: layer.down, copies, rows: length, length: rows },
+    ];
+  }
   return [layer.gateUp, layer.down].map((tensor) => {
     const [copies = 1, first = 1, second = 1] = tensor.shape;
     return isTransposedPack(layer)
@@ -125,11 +134,14 @@ export const isTransposedPack = (experts: PackedExperts | ClampedExperts): boole
 
 /** Width between the two products of a packed expert. */
 export const packedInner = (experts: PackedExperts | ClampedExperts): number =>
-  experts.down.shape[isTransposedPack(experts) ? 1 : 2] ?? 0;
+  experts.kind === 'packedExperts' && experts.stacked
+    ? (experts.down.shape[0] ?? 0) / experts.stacked
+    : (experts.down.shape[isTransposedPack(experts) ? 1 : 2] ?? 0);
 
 /** Whether packed experts have a gate. */
 export const isGatedPack = (experts: PackedExperts | ClampedExperts): boolean =>
   experts.kind === 'clampedExperts' ||
+  experts.up !== undefined ||
   experts.gateUp.shape[isTransposedPack(experts) ? 2 : 1] === 2 * packedInner(experts);
 
 /** Whether a layer is a plain product with a weight. */
@@ -317,6 +329,10 @@ export function stateDictOf(layer: Layer): StateDictEntry[] {
 export const inputWidth = ({ kind, weight }: ProjectionLayer): number =>
   weight.shape[kind === 'linear' ? 1 : 0] ?? 0;
 
+/** Product of the last layers of a branch. */
+export const closingProduct = (layer: ClosingProjection): ProjectionLayer =>
+  layer.kind === 'sequence' ? layer.layers[1] : layer;
+
 /** Output values of a product, per token. */
 export const outputWidth = ({ kind, weight }: ProjectionLayer): number =>
   weight.shape[kind === 'linear' ? 0 : 1] ?? 0;
@@ -346,7 +362,7 @@ export function expertInner({ experts }: MixtureOfExperts): number {
   }
   const [first] = experts;
   if (!first) return 0;
-  if (first.kind === 'gatedMlp') return inputWidth(first.down);
+  if (first.kind === 'gatedMlp') return inputWidth(closingProduct(first.down));
   const last = first.layers.findLast(isProduct);
   return last ? inputWidth(last) : 0;
 }

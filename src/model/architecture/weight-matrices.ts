@@ -38,7 +38,9 @@ function matricesOf(layer: Layer): WeightMatrix[] {
     case 'transposedLinear':
       return [matrixOf(layer.weight, true)];
     case 'packedExperts':
-      return layer.isTransposed ? [] : [matrixOf(layer.gateUp), matrixOf(layer.down)];
+      return layer.isTransposed || layer.stacked
+        ? []
+        : [matrixOf(layer.gateUp), matrixOf(layer.down)];
     default:
       return [];
   }

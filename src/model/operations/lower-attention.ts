@@ -9,6 +9,7 @@ import type {
 import { inputWidth, normWidth, sharedInputWidth, tensorsOf } from '../architecture/walk.js';
 import {
   byRows,
+  closing,
   closingMatmul,
   elementwise,
   matmul,
@@ -93,7 +94,7 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
       }),
     },
     ...(layer.gate ? [elementwise(layer, component, queries)] : []),
-    closingMatmul(out, component, name, queryRun),
+    ...closing(out, component, name, queryRun, 'query_width'),
   ];
 }
 

@@ -11,18 +11,20 @@ import type {
 } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import {
+  closingProduct,
   expertInner,
   expertLayers,
   expertWidth,
   inputWidth,
   isGatedPack,
-  isTransposedPack,
+  packedInner,
+  packedMatrices,
   sharedInputWidth,
 } from '../architecture/walk.js';
 import {
   byLength,
   byRows,
-  closingMatmul,
+  closing,
   elementwise,
   type LoweringContext,
   type LowerLayer,
@@ -35,7 +37,7 @@ import { afterSavedInput, allReduce, runOf, vectors } from './primitive.js';
 
 export function lowerGatedMlp(layer: GatedMlp, component: Component): Primitive[] {
   const { name, inputs, down } = layer;
-  const inner = inputWidth(down);
+  const inner = inputWidth(closingProduct(down));
   const run = runOf('inner values', inner);
   const saved: Saved = {
     part: component,
@@ -46,7 +48,7 @@ export function lowerGatedMlp(layer: GatedMlp, component: Component): Primitive[
   return [
     ...openingMatmuls(inputs, component, { of: name, runs: [run, run], saved: [saved] }),
     elementwise(layer, component, inner),
-    closingMatmul(down, component, name, run),
+    ...closing(down, component, name, run, 'inner'),
   ];
 }
 
@@ -182,9 +184,10 @@ function lowerPackedExperts(
   around: Component,
 ): Primitive[] {
   const { name, component, gateUp, down } = experts;
-  const [count = 1, ...sides] = gateUp.shape;
-  const [outer = 0, hidden = 0] = isTransposedPack(experts) ? sides.toReversed() : sides;
-  const inner = isGatedPack(experts) ? outer / 2 : outer;
+  const [opened = { copies: 1, rows: 0, length: 0 }] = packedMatrices(experts);
+  const { copies: count, rows: outer, length: hidden } = opened;
+  const up = experts.kind === 'packedExperts' ? experts.up : undefined;
+  const inner = packedInner(experts);
   const run = runOf('inner values', inner);
   const biases = 'downBias' in experts ? [experts.gateUpBias, experts.downBias] : [];
   const product = (
@@ -214,6 +217,7 @@ function lowerPackedExperts(
       byRows([gateUp, ...biases.slice(0, 1)], name, ...(outer === inner ? [run] : [run, run])),
       biases.slice(0, 1),
     ),
+    ...(up ? [product(up, hidden, inner, byRows([up], name, run), [])] : []),
     product(down, inner, hidden, byLength(down, name, run), biases.slice(1)),
   ];
 }

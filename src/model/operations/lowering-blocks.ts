@@ -1,6 +1,7 @@
 /** Building blocks of lowering: products, norms and elementwise work, with their cuts and collectives. */
 import type {
   CausalConv,
+  ClosingProjection,
   Component,
   GatedRmsNorm,
   HeadNorms,
@@ -172,6 +173,29 @@ export const closingMatmul = (
     forward: allReduce(outputWidth(product)),
     ...more,
   });
+
+/** The last product of a branch, with the norm before it. @param width Name of its inputs. */
+export function closing(
+  layer: ClosingProjection,
+  component: Component,
+  of: string,
+  run: UnitRun,
+  width: string,
+): Primitive[] {
+  if (layer.kind !== 'sequence') return [closingMatmul(layer, component, of, run)];
+  const [before, product] = layer.layers;
+  const input = vectors(1, width, before.size, 'width');
+  return [
+    norm(before, component, before.size, {
+      saved: [
+        { part: component, vectors: [input], source: `the input of ${before.name}` },
+        unfusedNorm(before, input),
+      ],
+      cuts: byRows(tensorsOf(before), of, run),
+    }),
+    closingMatmul(product, component, of, run),
+  ];
+}
 
 export const elementwise = (
   { name }: Pick<Layer, 'name'>,

@@ -8,7 +8,7 @@ import {
 } from '../../../src/model/architecture/constructors/attention-layers.js';
 import { linear } from '../../../src/model/architecture/constructors/basic-layers.js';
 import type { Attention, ProjectionLayer, Window } from '../../../src/model/architecture/layer.js';
-import { productsOf } from '../../../src/model/architecture/walk.js';
+import { closingProduct, productsOf } from '../../../src/model/architecture/walk.js';
 import { largestDifference, weightsOf } from './support.js';
 
 const HIDDEN = 12;
@@ -59,8 +59,9 @@ function naively(layer: Attention, x: Matrix): Matrix {
     ]);
   };
   const bias = new Float32Array(HIDDEN);
-  if (layer.out.bias) source.read(layer.out.bias, 0, bias);
-  const [q, k, v, out] = [...productsOf(layer.inputs), layer.out].map(matrix) as [
+  const last = closingProduct(layer.out);
+  if (last.bias) source.read(last.bias, 0, bias);
+  const [q, k, v, out] = [...productsOf(layer.inputs), last].map(matrix) as [
     Matrix,
     Matrix,
     Matrix,

@@ -177,8 +177,8 @@ export function rotaryAlone(context: Context, layer: Rotary, x: GraphValue): Gra
 }
 
 /** Cache key of rotations by the same angles. */
-const rotationKey = ({ base, rotatedDim, scaling }: Rotary): string =>
-  JSON.stringify([base, rotatedDim, scaling]);
+const rotationKey = ({ base, rotatedDim, scaling, isBackwards }: Rotary): string =>
+  JSON.stringify([base, rotatedDim, scaling, isBackwards]);
 
 /** Cosine and sine of position · frequency, [T, rotatedDim / 2] each. */
 function tables(context: Context, layer: Rotary): { cos: GraphValue; sin: GraphValue } {

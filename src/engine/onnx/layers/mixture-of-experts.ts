@@ -291,7 +291,15 @@ function packedOutput(
   share: GraphValue,
 ): GraphValue {
   const { graph } = context;
-  const { gateUp, down, activation } = experts;
+  const { gateUp, up, down, activation } = experts;
+  if (up) {
+    const count = packedInner(experts);
+    const rows = { first: index * count, count };
+    const both = [gateUp, up].map((weight) =>
+      graph.joined(productParts(context, weight, share, { rows })),
+    ) as [GraphValue, GraphValue];
+    return transposedProduct(context, down, gated(context, activation, both), undefined, rows);
+  }
   const times = (x: GraphValue, weight: typeof down) => {
     const [, count = 0] = weight.shape;
     const rows = { first: index * count, count };

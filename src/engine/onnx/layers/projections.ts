@@ -4,6 +4,7 @@ import type {
   ProjectionLayer,
   Projections,
 } from '../../../model/architecture/layer.js';
+import { valuesInTurn } from '../../../model/architecture/layer.js';
 import type { Param } from '../../../model/architecture/param.js';
 import { projectionLayers } from '../../../model/architecture/walk.js';
 import { type Context, type Rows, sizeNames, weightBlocks, weightOf } from '../context.js';
@@ -79,7 +80,7 @@ export function fusedParts(context: Context, layer: FusedProjection, x: GraphVal
   const { graph, apply, sizes } = context;
   const { widths, groups } = layer;
   const rows = apply(layer.projection, x);
-  if (groups === 1) return graph.split(rows, widths);
+  if (groups === 1) return valuesInTurn(layer, graph.split(rows, widths));
   const share = widths.reduce((sum, width) => sum + width, 0) / groups;
   const count = sizeNames(sizes).rows;
   const grouped = graph.sized(graph.op('Reshape', [rows, graph.ints(-1, groups, share)]), [
@@ -91,10 +92,11 @@ export function fusedParts(context: Context, layer: FusedProjection, x: GraphVal
     grouped,
     widths.map((width) => width / groups),
   );
-  return parts.map((part, index) => {
+  const values = parts.map((part, index) => {
     const width = widths[index] ?? 0;
     return graph.sized(graph.op('Reshape', [part, graph.ints(-1, width)]), [count, width]);
   });
+  return valuesInTurn(layer, values);
 }
 
 /** Projections of x [R, in], separate or from one fused product. */

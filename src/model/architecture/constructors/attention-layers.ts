@@ -6,7 +6,6 @@ import type {
   HeadSpan,
   LatentAttention,
   NormLayer,
-  ProjectionLayer,
   Projections,
   Rotary,
   RotaryScaling,
@@ -51,7 +50,7 @@ export function hybridAttention(name: string, sizes: HybridAttentionSizes): Atte
 /** Optional parts of an attention; by default, one key-value head per query head and nothing else. */
 export interface AttentionParts {
   readonly inputs: Projections;
-  readonly out: ProjectionLayer;
+  readonly out: Attention['out'];
   readonly heads: number;
   readonly headDim: number;
   readonly keyValueHeads?: number;

@@ -16,6 +16,7 @@ import type {
   LayerNorm,
   LearnedPositions,
   Linear,
+  NormedProjection,
   NormLayer,
   ProjectionLayer,
   Residual,
@@ -158,8 +159,11 @@ export function fusedProjection(
   projection: FusedProjection['projection'],
   widths: readonly number[],
   groups = 1,
+  places?: FusedProjection['places'],
 ): FusedProjection {
-  return { kind: 'fusedProjection', name: `${projection.name}.parts`, projection, widths, groups };
+  const name = `${projection.name}.parts`;
+  const own = { kind: 'fusedProjection', name, projection, widths, groups } as const;
+  return places ? { ...own, places } : own;
 }
 
 /** `weight` [size]; `offset` is added to it. */
@@ -172,6 +176,10 @@ export function rmsNormLayer(name: string, size: number, eps: number, offset = 0
 export function plainRmsNorm(name: string, size: number, eps: number): RmsNorm {
   return { kind: 'rmsNorm', name, component: 'norm', weight: undefined, eps, size, offset: 0 };
 }
+
+/** A product behind an RMSNorm of its input. */
+export const normedProjection = (norm: RmsNorm, product: Linear): NormedProjection =>
+  sequence(`${product.name}.normed`, [norm, product]);
 
 interface GatedNormParts extends Pick<GatedRmsNorm, 'eps' | 'width' | 'gated'> {
   /** Default: 1. */

@@ -6,7 +6,6 @@ import type {
   GatedMlp,
   MixtureOfExperts,
   PackedExperts,
-  ProjectionLayer,
   Projections,
   Router,
   RouterGroups,
@@ -17,7 +16,7 @@ import { param } from '../param.js';
 interface GatedMlpParts {
   readonly inputs: Projections;
   readonly activation: ActivationName;
-  readonly down: ProjectionLayer;
+  readonly down: GatedMlp['down'];
   readonly component?: Component;
   /** Factor of the gate before its activation. */
   readonly gateScale?: number;
@@ -111,6 +110,26 @@ export function packedExperts(
     down: matrix(leaves[1], hidden, inner),
     activation: fn,
     ...(isTransposed && { isTransposed }),
+  };
+}
+
+/** Gate, up and down of all experts below each other, in three tensors. */
+export function stackedExperts(
+  name: string,
+  { experts, hidden, inner }: PackedSizes,
+  fn: ActivationName,
+  [gate, up, down]: readonly [gate: string, up: string, down: string],
+): PackedExperts {
+  const matrices = (leaf: string) => param(`${name}.${leaf}`, [experts * inner, hidden]);
+  return {
+    kind: 'packedExperts',
+    name,
+    component: 'experts',
+    gateUp: matrices(gate),
+    up: matrices(up),
+    down: matrices(down),
+    activation: fn,
+    stacked: experts,
   };
 }
 

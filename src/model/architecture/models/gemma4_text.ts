@@ -10,11 +10,12 @@ import {
 } from '../constructors/basic-layers.js';
 import { mixtureOfExperts, packedExperts, router } from '../constructors/feed-forward-layers.js';
 import { defineRules } from '../family.js';
-import type { Layer, PerLayerInputs } from '../layer.js';
+import type { LanguageModel, Layer, PerLayerInputs } from '../layer.js';
 import { buffer, param } from '../param.js';
 import { type JsonObject, unreadEach } from '../transformer/config-keys.js';
 import { decoder, residualBlock, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
+import type { Special } from '../transformer/hugging-face.js';
 import {
   ignoredKeys,
   ownKeyLayers,
@@ -29,8 +30,8 @@ import {
 import {
   isObject,
   localRotarySettings,
-  type RotaryReading,
-  rotaryByLayer,
+  nestedRotary,
+  OLDER_ROTARY_KEYS,
   rotarySettings,
 } from '../transformer/rotary.js';
 import {
@@ -75,72 +76,59 @@ const MOST_LAYERS = 100_000;
 /** Setting of the experts, which most of these models lack. */
 const expertCount = positiveInteger.nullable().default(null);
 
-const gemma4Schema = decoderDocument(
-  'gemma4_text',
-  {
-    vocab_size: 262_144,
-    hidden_size: 2304,
-    intermediate_size: 9216,
-    num_hidden_layers: DEFAULT_LAYERS,
-    num_attention_heads: 8,
-    num_key_value_heads: 4,
-    head_dim: DEFAULT_HEAD_DIM,
-    max_position_embeddings: 131_072,
-    rms_norm_eps: 1e-6,
-    rope_theta: fullBase,
-    tie_word_embeddings: true,
-  },
-  {
-    rope_scaling: rotarySettings(fullBase).rope_scaling.default(FULL_ROTARY),
-    ...localRotarySettings(localBase),
-    ...windowSettings(512),
-    ...perLayerSettings(0),
-    global_head_dim: count(512, 'Width of a head in layers without a window'),
-    num_global_key_value_heads: positiveInteger
-      .nullable()
-      .default(null)
-      .describe('Key and value heads of layers without a window; null: as in the others'),
-    attention_k_eq_v: toggle(
-      false,
-      'Values are the keys before their norm in layers without a window',
-    ),
-    ...sharedKeySettings(0),
-    use_double_wide_mlp: toggle(false, 'The networks of these layers have twice the width'),
-    ...gateAndLogitSettings(null),
-    enable_moe_block: toggle(
-      false,
-      'Experts in addition to the network of every block; the outputs are summed',
-    ),
-    num_experts: expertCount.describe('Experts to choose from'),
-    top_k_experts: expertCount.describe('Experts that a token goes to'),
-    moe_intermediate_size: expertCount.describe('Width inside an expert'),
-    use_bidirectional_attention: z
-      .literal('vision')
-      .nullish()
-      .describe('Attention to text is causal'),
-  },
-);
+const SIZES = {
+  vocab_size: 262_144,
+  hidden_size: 2304,
+  intermediate_size: 9216,
+  num_hidden_layers: DEFAULT_LAYERS,
+  num_attention_heads: 8,
+  num_key_value_heads: 4,
+  head_dim: DEFAULT_HEAD_DIM,
+  max_position_embeddings: 131_072,
+  rms_norm_eps: 1e-6,
+  rope_theta: fullBase,
+  tie_word_embeddings: true,
+} as const;
 
-type Config = z.output<typeof gemma4Schema>['model'];
+/** Keys of both kinds. @param window Tokens of a window. */
+const gemma4Settings = (window: number) => ({
+  rope_scaling: rotarySettings(fullBase).rope_scaling.default(FULL_ROTARY),
+  ...localRotarySettings(localBase),
+  ...windowSettings(window),
+  global_head_dim: count(512, 'Width of a head in layers without a window'),
+  num_global_key_value_heads: positiveInteger
+    .nullable()
+    .default(null)
+    .describe('Key and value heads of layers without a window; null: as in the others'),
+  attention_k_eq_v: toggle(
+    false,
+    'Values are the keys before their norm in layers without a window',
+  ),
+  ...sharedKeySettings(0),
+  use_double_wide_mlp: toggle(false, 'The networks of these layers have twice the width'),
+  ...gateAndLogitSettings(null),
+  use_bidirectional_attention: z
+    .literal('vision')
+    .nullish()
+    .describe('Attention to text is causal'),
+});
+
+const gemma4Schema = decoderDocument('gemma4_text', SIZES, {
+  ...gemma4Settings(512),
+  ...perLayerSettings(0),
+  enable_moe_block: toggle(
+    false,
+    'Experts in addition to the network of every block; the outputs are summed',
+  ),
+  num_experts: expertCount.describe('Experts to choose from'),
+  top_k_experts: expertCount.describe('Experts that a token goes to'),
+  moe_intermediate_size: expertCount.describe('Width inside an expert'),
+});
+
+type Config = Omit<z.output<typeof gemma4Schema>['model'], 'family'>;
 
 const slides = ({ layer_types: types, num_hidden_layers: layers }: Config, index: number) =>
   index < layers - 1 && (types ? types[index] === 'sliding_attention' : (index + 1) % PERIOD !== 0);
-
-const reading: RotaryReading = {
-  ...rotaryByLayer,
-  keys: ['rope_parameters'],
-  settings({ rope_parameters }) {
-    // The class does not read the keys of older files.
-    if (!isObject(rope_parameters)) return DEFAULT_ROTARY;
-    const {
-      rope_scaling: full,
-      rope_local_scaling: local,
-      ...bases
-    } = rotaryByLayer.settings({ rope_parameters });
-    return { ...bases, rope_scaling: full ?? null, rope_local_scaling: local ?? null };
-  },
-  remarks: ({ rope_parameters }) => rotaryByLayer.remarks({ rope_parameters }),
-};
 
 /** Sizes of the layers without a window, from either of the two keys that a file can have. */
 function fullSizes(config: JsonObject): JsonObject {
@@ -242,58 +230,84 @@ const sparseRules = defineRules<{ readonly model: Config }>([
   },
 ]);
 
+const RULES = [
+  ...WHOLE_HEAD_RULES,
+  ...localRotaryRules,
+  ...layerListRules('layer_types'),
+  ...windowRules(() => true),
+  ...keyHeadsDivide('num_global_key_value_heads'),
+  ...globalHeadRules,
+  ...sharingRules(slides),
+];
+
+const HUGGING_FACE = {
+  rotary: nestedRotary(DEFAULT_ROTARY),
+  more: fullSizes,
+  reads: ['per_layer_config'],
+  limited: {
+    ...HIDDEN_ACT_UNREAD,
+    ...unreadEach([
+      'audio_config',
+      'audio_token_id',
+      'image_token_id',
+      'text_config',
+      'use_clipped_linears',
+      'video_token_id',
+      'vision_config',
+    ]),
+    ...OLDER_ROTARY_KEYS,
+    per_layer_config: {
+      allows: hasFullSizes,
+      why: 'layers have sizes that are not those of their kind',
+      severity: 'error',
+    },
+  },
+} as const satisfies Special;
+
 export const gemma4Text = defineTransformer({
   title: 'Gemma 4, text only',
   schema: gemma4Schema,
-  rules: [
-    ...WHOLE_HEAD_RULES,
-    ...localRotaryRules,
-    ...layerListRules('layer_types'),
-    ...windowRules(() => true),
-    ...keyHeadsDivide('num_global_key_value_heads'),
-    ...globalHeadRules,
-    ...sharingRules(slides),
-    ...sparseRules,
-  ],
+  rules: [...RULES, ...sparseRules],
   ignoredOnLoad: ({ model }) => ignoredKeys(model),
-  huggingFace: {
-    rotary: reading,
-    more: fullSizes,
-    reads: ['per_layer_config'],
-    limited: {
-      ...HIDDEN_ACT_UNREAD,
-      ...unreadEach([
-        'audio_config',
-        'audio_token_id',
-        'image_token_id',
-        'text_config',
-        'use_clipped_linears',
-        'video_token_id',
-        'vision_config',
-        'rope_scaling',
-        'rope_theta',
-        'rope_local_base_freq',
-      ]),
-      per_layer_config: {
-        allows: hasFullSizes,
-        why: 'layers have sizes that are not those of their kind',
-        severity: 'error',
-      },
-    },
-  },
+  huggingFace: HUGGING_FACE,
   storedSettings: decoderStored,
-  build({ model: config }) {
-    const { hidden_size: hidden, rms_norm_eps: eps } = config;
-    const norm = (name: string) => rmsNormLayer(name, hidden, eps);
-    return decoder(config, {
-      norm,
-      embeddingSteps: GEMMA.embeddingSteps(config),
-      shared: (tokens) => perLayerOf(config, tokens),
-      block: (name, index, shared) => gemma4Block(name, index, config, perLayerIn(shared)),
-      logitSteps: softcappedLogits(config),
-    });
-  },
+  build: ({ model }) => gemma4Model(model),
 });
+
+/** Gemma 4 12B: images and sounds enter without towers; no inputs for each layer, no experts. */
+export const gemma4UnifiedText = defineTransformer({
+  title: 'Gemma 4 without towers, text only',
+  schema: decoderDocument(
+    'gemma4_unified_text',
+    { ...SIZES, max_position_embeddings: 262_144 },
+    gemma4Settings(1024),
+  ),
+  rules: RULES,
+  ignoredOnLoad: [],
+  huggingFace: HUGGING_FACE,
+  storedSettings: decoderStored,
+  build: ({ model }) => gemma4Model({ ...model, ...NO_EXTRAS }),
+});
+
+const NO_EXTRAS = {
+  hidden_size_per_layer_input: 0,
+  vocab_size_per_layer_input: 0,
+  enable_moe_block: false,
+  num_experts: null,
+  top_k_experts: null,
+  moe_intermediate_size: null,
+} as const;
+
+function gemma4Model(config: Config): LanguageModel {
+  const { hidden_size: hidden, rms_norm_eps: eps } = config;
+  return decoder(config, {
+    norm: (name: string) => rmsNormLayer(name, hidden, eps),
+    embeddingSteps: GEMMA.embeddingSteps(config),
+    shared: (tokens) => perLayerOf(config, tokens),
+    block: (name, index, shared) => gemma4Block(name, index, config, perLayerIn(shared)),
+    logitSteps: softcappedLogits(config),
+  });
+}
 
 function gemma4Block(
   name: string,

@@ -1,6 +1,6 @@
 /** GPT-2 (Radford et al. 2019): learned positions, transposed weights. */
 import * as z from 'zod';
-import { attention } from '../constructors/attention-layers.js';
+import { type AttentionParts, attention } from '../constructors/attention-layers.js';
 import {
   activation,
   fusedProjection,
@@ -8,9 +8,11 @@ import {
   sequence,
   transposedLinear,
 } from '../constructors/basic-layers.js';
+import type { Attention, Layer } from '../layer.js';
 import { harmless, NO_ROTARY_KEYS, SUMMARY_KEYS, unreadBut } from '../transformer/config-keys.js';
 import { defineGpt, gptDocument, LEARNED_LENGTH } from '../transformer/define-gpt.js';
 import {
+  type ActivationWord,
   activationOf,
   activationWord,
   flag,
@@ -19,6 +21,34 @@ import {
   normEpsilon,
   toggle,
 } from '../transformer/settings.js';
+
+// Parts of transposed products
+
+export const convAttention = (
+  name: string,
+  hidden: number,
+  parts: Omit<AttentionParts, 'inputs' | 'out'>,
+): Attention =>
+  attention(name, {
+    inputs: fusedProjection(transposedLinear(`${name}.c_attn`, hidden, 3 * hidden), [
+      hidden,
+      hidden,
+      hidden,
+    ]),
+    out: transposedLinear(`${name}.c_proj`, hidden, hidden),
+    ...parts,
+  });
+
+export const convMlp = (name: string, hidden: number, inner: number, word: ActivationWord): Layer =>
+  sequence(
+    name,
+    [
+      transposedLinear(`${name}.c_fc`, hidden, inner),
+      activation(`${name}.act`, activationOf(word), isComposed(word)),
+      transposedLinear(`${name}.c_proj`, inner, hidden),
+    ],
+    'feedForward',
+  );
 
 export const gpt2 = defineGpt({
   title: 'GPT-2',
@@ -69,13 +99,7 @@ export const gpt2 = defineGpt({
   ignoredOnLoad: ['attn.bias', 'crossattention.bias'],
   buffers: ['attn.masked_bias'],
   attention: ({ name, index, config, layout, hidden, headDim }) =>
-    attention(`${name}.attn`, {
-      inputs: fusedProjection(transposedLinear(`${name}.attn.c_attn`, hidden, 3 * hidden), [
-        hidden,
-        hidden,
-        hidden,
-      ]),
-      out: transposedLinear(`${name}.attn.c_proj`, hidden, hidden),
+    convAttention(`${name}.attn`, hidden, {
       ...layout,
       ownTypeSoftmax: config.reorder_and_upcast_attn !== true,
       scale:
@@ -83,19 +107,7 @@ export const gpt2 = defineGpt({
         (config.scale_attn_by_inverse_layer_idx ? index + 1 : 1),
     }),
   feedForward: ({ name, config, hidden, inner }) =>
-    sequence(
-      `${name}.mlp`,
-      [
-        transposedLinear(`${name}.mlp.c_fc`, hidden, inner),
-        activation(
-          `${name}.mlp.act`,
-          activationOf(config.activation_function),
-          isComposed(config.activation_function),
-        ),
-        transposedLinear(`${name}.mlp.c_proj`, inner, hidden),
-      ],
-      'feedForward',
-    ),
+    convMlp(`${name}.mlp`, hidden, inner, config.activation_function),
   parts: ({ prefix, positions, hidden }) => ({
     embeddingSteps: [learnedPositions(`${prefix}wpe`, positions, hidden)],
   }),

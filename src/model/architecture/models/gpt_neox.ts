@@ -27,9 +27,27 @@ const isOf = (name: string, own: string) => name === own || name.endsWith(`.${ow
 
 const ROTATED = partOfEachHead('rotary_pct');
 
-/** Default head width of a file without one. */
-const headDimIn = ({ hidden_size: hidden = 6144, num_attention_heads: heads = 64 }: JsonObject) =>
-  Number(hidden) / Number(heads);
+export const NEOX_ROTARY_RULES = [...rotationRules(ROTATED), ...scalingRules(ROTATED)];
+
+/** Rotary settings, which come before the keys of older files. */
+export const neoxRotary = (config: JsonObject): JsonObject => ({
+  rotary_emb_base: rotaryIn(config).rope_theta,
+  rotary_pct: rotaryIn(config).partial_rotary_factor,
+});
+
+/** Keys with limits. @param defaults Sizes of a file without any. */
+export const neoxKeys = (defaults: { readonly width: number; readonly heads: number }) => ({
+  rope_theta: unreadBut([], 'this family reads rotary_emb_base'),
+  partial_rotary_factor: unreadBut([], 'this family reads rotary_pct'),
+  head_dim: {
+    allows: (
+      width: unknown,
+      { hidden_size = defaults.width, num_attention_heads = defaults.heads }: JsonObject,
+    ) => width === null || width === Number(hidden_size) / Number(num_attention_heads),
+    why: 'another part of each head is rotated',
+    severity: 'error',
+  } as const,
+});
 
 export const gptNeox = defineGpt({
   title: 'GPT-NeoX and Pythia',
@@ -64,22 +82,13 @@ export const gptNeox = defineGpt({
         .describe('Name of the head: on disk, or as transformers 5 holds it'),
     },
   ),
-  rules: [...rotationRules(ROTATED), ...scalingRules(ROTATED)],
+  rules: NEOX_ROTARY_RULES,
   huggingFace: {
     more: (config) => ({
-      rotary_emb_base: rotaryIn(config).rope_theta,
-      rotary_pct: rotaryIn(config).partial_rotary_factor,
+      ...neoxRotary(config),
       stored_head: isHeldInMemory(config) ? 'lm_head' : 'embed_out',
     }),
-    limited: {
-      rope_theta: unreadBut([], 'this family reads rotary_emb_base'),
-      partial_rotary_factor: unreadBut([], 'this family reads rotary_pct'),
-      head_dim: {
-        allows: (width, config) => width === null || width === headDimIn(config),
-        why: 'another part of each head is rotated',
-        severity: 'error',
-      },
-    },
+    limited: neoxKeys({ width: 6144, heads: 64 }),
     harmless: { num_key_value_heads: 'every head has keys and values of its own' },
   },
   storedSettings: (stored) => {

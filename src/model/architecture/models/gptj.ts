@@ -1,5 +1,7 @@
 /** GPT-J: one norm for attention and feed-forward, rotated neighbours in a part of each head, a head with a bias. */
 import { rotary } from '../constructors/attention-layers.js';
+import { defineRules } from '../family.js';
+import type { Layer, NormLayer, Rotary } from '../layer.js';
 import { NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
 import { parallelBranches, separateAttention } from '../transformer/decoder-parts.js';
 import { defineGpt, gptDocument, gptMlp } from '../transformer/define-gpt.js';
@@ -9,10 +11,10 @@ import { activationWord, count, GPT_NAMES, normEpsilon } from '../transformer/se
 /** Base of its frequencies, fixed in the original code. */
 const BASE = 10_000;
 
-export const gptj = defineGpt({
-  title: 'GPT-J',
-  document: gptDocument(
-    'gptj',
+/** Document of a family with these keys. */
+export const gptjDocument = <const Name extends string>(family: Name) =>
+  gptDocument(
+    family,
     {
       prefix: 'transformer.',
       tied: false,
@@ -30,24 +32,43 @@ export const gptj = defineGpt({
       activation_function: activationWord.default('gelu_new').describe('Activation'),
       layer_norm_epsilon: normEpsilon(1e-5),
     },
-  ),
+  );
+
+interface Sizes {
+  readonly rotary_dim: number;
+  readonly n_embd: number;
+  readonly n_head: number;
+}
+
+export const gptjRotary = (name: string, headDim: number, config: Sizes): Rotary =>
+  rotary(`${name}.rotary`, {
+    base: BASE,
+    headDim,
+    rotatedDim: config.rotary_dim,
+    pairs: 'neighbours',
+  });
+
+/** Parts shared with CodeGen. */
+export const GPTJ = {
   rules: [
     ...rotationRules({
       reads: ['model.rotary_dim'],
-      of: ({ rotary_dim }: { readonly rotary_dim: number }) => rotary_dim,
+      of: ({ rotary_dim }: Sizes) => rotary_dim,
       suggestion: 'write another rotary_dim',
     }),
-    {
-      severity: 'error',
-      reads: ['model.rotary_dim', 'model.n_embd', 'model.n_head'],
-      check: ({ model: { rotary_dim: rotated, n_embd: hidden, n_head: heads } }) =>
-        rotated > hidden / heads
-          ? {
-              message: `rotary_dim ${rotated} is more than the head width ${hidden / heads}`,
-              suggestion: `write at most ${hidden / heads}`,
-            }
-          : undefined,
-    },
+    ...defineRules<{ readonly model: Sizes }>([
+      {
+        severity: 'error',
+        reads: ['model.rotary_dim', 'model.n_embd', 'model.n_head'],
+        check: ({ model: { rotary_dim: rotated, n_embd: hidden, n_head: heads } }) =>
+          rotated > hidden / heads
+            ? {
+                message: `rotary_dim ${rotated} is more than the head width ${hidden / heads}`,
+                suggestion: `write at most ${hidden / heads}`,
+              }
+            : undefined,
+      },
+    ]),
   ],
   huggingFace: {
     names: GPT_NAMES,
@@ -55,7 +76,7 @@ export const gptj = defineGpt({
       ...NO_ROTARY_KEYS,
       rotary: unreadBut([true]),
       rotary_dim: {
-        allows: (width) => width !== null && width !== 0,
+        allows: (width: unknown) => width !== null && width !== 0,
         why: 'positions get tables as wide as the whole model',
         severity: 'error',
       },
@@ -63,20 +84,23 @@ export const gptj = defineGpt({
     },
   },
   names: { embedding: 'wte', blocks: 'h', norm: 'ln_f' },
+  feedForward: gptMlp('fc_in', 'fc_out'),
+  block: (
+    { name, norm }: { readonly name: string; readonly norm: (name: string) => NormLayer },
+    { attention, feedForward }: Readonly<Record<'attention' | 'feedForward', Layer>>,
+  ) => parallelBranches(name, norm(`${name}.ln_1`), attention, feedForward),
+  parts: () => ({ headBias: true }),
+} as const;
+
+export const gptj = defineGpt({
+  ...GPTJ,
+  title: 'GPT-J',
+  document: gptjDocument('gptj'),
   buffers: ['attn.bias', 'attn.masked_bias'],
   attention: ({ name, config, layout, headDim }) =>
     separateAttention(`${name}.attn`, {
       ...layout,
       outName: 'out_proj',
-      rotary: rotary(`${name}.rotary`, {
-        base: BASE,
-        headDim,
-        rotatedDim: config.rotary_dim,
-        pairs: 'neighbours',
-      }),
+      rotary: gptjRotary(name, headDim, config),
     }),
-  feedForward: gptMlp('fc_in', 'fc_out'),
-  block: ({ name, norm }, { attention, feedForward }) =>
-    parallelBranches(name, norm(`${name}.ln_1`), attention, feedForward),
-  parts: () => ({ headBias: true }),
 });

@@ -62,6 +62,7 @@ export const SUMMARY_KEYS: HarmlessKeys = harmless('of a head that classifies wh
   'summary_activation',
   'summary_proj_to_labels',
   'summary_first_dropout',
+  'summary_last_dropout',
 ]);
 
 /** Keys of rotary positions, for families that have none. */

@@ -9,6 +9,7 @@ import {
   head,
   languageModel,
   linear,
+  normedProjection,
   residual,
   scale,
   sequence,
@@ -33,6 +34,7 @@ import type {
   MixtureOfExperts,
   NormLayer,
   Residual,
+  RmsNorm,
   Rotary,
   Sequence,
 } from '../layer.js';
@@ -228,14 +230,17 @@ export interface AttentionSettings extends HeadParts {
   readonly outBias?: boolean | undefined;
   /** Name of the output product. */
   readonly outName?: string | undefined;
+  /** Norm before the output product. */
+  readonly outNorm?: RmsNorm;
 }
 
 /** `q_proj`, `k_proj`, `v_proj` and `o_proj`, or the output's other name. */
 export function separateAttention(name: string, sizes: AttentionSettings): Attention {
-  const { hidden, bias = false, outBias = false, outName = 'o_proj', ...parts } = sizes;
+  const { hidden, bias = false, outBias = false, outName = 'o_proj', outNorm, ...parts } = sizes;
   const { heads, keyValueHeads, headDim } = parts;
   const input = (leaf: string, count: number) =>
     linear(`${name}.${leaf}`, hidden, count * headDim, { bias });
+  const out = linear(`${name}.${outName}`, heads * headDim, hidden, { bias: outBias });
   return attention(name, {
     ...parts,
     inputs: [
@@ -243,7 +248,7 @@ export function separateAttention(name: string, sizes: AttentionSettings): Atten
       input('k_proj', keyValueHeads),
       input('v_proj', keyValueHeads),
     ],
-    out: linear(`${name}.${outName}`, heads * headDim, hidden, { bias: outBias }),
+    out: outNorm ? normedProjection(outNorm, out) : out,
   });
 }
 
@@ -329,6 +334,8 @@ interface MlpSizes {
   readonly leaves?: readonly [gate: string, up: string, down: string];
   /** See `GatedMlp`. */
   readonly cutoffDeviations?: number | undefined;
+  /** Norm before the last product. */
+  readonly innerNorm?: RmsNorm;
 }
 
 const MLP_LEAVES = ['gate_proj', 'up_proj', 'down_proj'] as const;
@@ -339,10 +346,11 @@ export function separateMlp(name: string, sizes: MlpSizes): GatedMlp {
   const [gate, up, down] = leaves;
   const product = (leaf: string, from: number, to: number): Linear =>
     linear(`${name}.${leaf}`, from, to, { bias });
+  const last = product(down, inner, hidden);
   return gatedMlp(name, {
     inputs: [product(gate, hidden, inner), product(up, hidden, inner)],
     activation,
-    down: product(down, inner, hidden),
+    down: sizes.innerNorm ? normedProjection(sizes.innerNorm, last) : last,
     ...(component && { component }),
     cutoffDeviations: sizes.cutoffDeviations,
   });

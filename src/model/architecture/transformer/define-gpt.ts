@@ -68,7 +68,7 @@ function sizeSettings<Named extends Sizes>(sizes: Named): SizeSettings<Named> {
 }
 
 /** Sizes of a family, and the prefix of the bare model's names in its files. */
-interface Frame {
+export interface Frame {
   readonly prefix: string;
   /** Prefix in files of the bare model, if they have one. */
   readonly barePrefix?: string;
@@ -101,7 +101,7 @@ export const gptDocument = <
 type ConfigOf<Schema extends z.ZodType<{ model: unknown }>> = z.output<Schema>['model'];
 
 /** A model's settings, with its sizes by their meaning. */
-interface ModelInputs<Config> {
+export interface ModelInputs<Config> {
   readonly config: Config;
   readonly prefix: string;
   readonly positions: number;
@@ -116,7 +116,7 @@ interface ModelInputs<Config> {
   readonly norm: (name: string) => NormLayer;
 }
 
-interface GptBlockInputs<Config> extends ModelInputs<Config> {
+export interface GptBlockInputs<Config> extends ModelInputs<Config> {
   readonly name: string;
   readonly index: number;
 }

@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import type { KeyRemark } from '../family.js';
 import type { RotaryScaling, Temperature } from '../layer.js';
-import type { JsonObject } from './config-keys.js';
+import { type JsonObject, unreadEach } from './config-keys.js';
 import { positiveInteger, type SettingsOf } from './settings.js';
 
 const factor = z.number().positive();
@@ -377,6 +377,30 @@ export const rotaryByLayer: RotaryReading = {
     ];
   },
 };
+
+/**
+ * `rotaryByLayer` of a class that does not read the keys of older files.
+ * @param defaults Settings of a file without `rope_parameters`.
+ */
+export const nestedRotary = (defaults: JsonObject): RotaryReading => ({
+  ...rotaryByLayer,
+  keys: ['rope_parameters'],
+  settings({ rope_parameters }) {
+    if (!isObject(rope_parameters)) return defaults;
+    const { rope_scaling, rope_local_scaling, ...bases } = rotaryByLayer.settings({
+      rope_parameters,
+    });
+    return {
+      ...bases,
+      rope_scaling: rope_scaling ?? null,
+      rope_local_scaling: rope_local_scaling ?? null,
+    };
+  },
+  remarks: ({ rope_parameters }) => rotaryByLayer.remarks({ rope_parameters }),
+});
+
+/** Keys of older files, for these classes. */
+export const OLDER_ROTARY_KEYS = unreadEach(['rope_scaling', 'rope_theta', 'rope_local_base_freq']);
 
 // Queries that are scaled by their position, in steps of the training length
 

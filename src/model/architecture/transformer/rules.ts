@@ -17,7 +17,18 @@ function nearestDivisor(target: number, whole: number): number {
 }
 
 /** Families whose class in transformers 5.18 refuses heads that do not divide the width; others round heads down. */
-const WITH_WHOLE_WIDTHS = ['arcee', 'falcon', 'llama', 'olmoe', 'stablelm'];
+const WITH_WHOLE_WIDTHS = [
+  'arcee',
+  'aria_text',
+  'bitnet',
+  'falcon',
+  'hyperclovax',
+  'jais2',
+  'llama',
+  'modernbert-decoder',
+  'olmoe',
+  'stablelm',
+];
 
 /** Heads that do not divide the width, unless the head width is given. */
 const widthRules = (['error', 'warning'] as const).flatMap((severity) =>
@@ -123,7 +134,7 @@ export function partOfEachHead(key: string): Rotated<HeadSettings> {
 }
 
 /** Families whose class in transformers 5.18 cuts heads at an odd number of dimensions, and fails to rotate them. */
-const WITH_EVEN_PARTS = ['phi', 'stablelm'];
+const WITH_EVEN_PARTS = ['gpt_neox_japanese', 'phi', 'stablelm'];
 
 /** Scaling types with a formula or lists for an even number of dimensions. */
 const BY_WIDTH: readonly unknown[] = ['dynamic', 'longrope', 'yarn'];

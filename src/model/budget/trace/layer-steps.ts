@@ -21,6 +21,7 @@ import type {
 } from '../../architecture/layer.js';
 import { ACTIVATIONS } from '../../architecture/layer.js';
 import {
+  closingProduct,
   expertActivation,
   expertInner,
   expertLayers,
@@ -160,9 +161,9 @@ export function gatedMlpSteps(
     build.between(
       `${name}.gated`,
       `f(${gate}) · up, f = ${ACTIVATIONS[activation]}`,
-      inputWidth(down),
+      inputWidth(closingProduct(down)),
     ),
-    build.linear(down),
+    ...build.steps(down, 0),
   ];
 }
 
