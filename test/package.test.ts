@@ -118,6 +118,7 @@ describe('the package', () => {
         'dist/sbom.cdx.json',
         'dist/cli/main.js',
         'dist/families.json',
+        'dist/published.json',
         'dist/index.d.ts',
         'dist/index.js',
         'dist/model/modules/index.d.ts',
