@@ -154,7 +154,7 @@ describe('the package', () => {
     expect(
       built.filter(
         (file) =>
-          !/(\.js|\.d\.ts|LICENSES\.txt|sbom\.cdx\.json|^dist\/families\.json|man\/[\w-]+\.1)$/.test(
+          !/(\.js|\.d\.ts|LICENSES\.txt|sbom\.cdx\.json|^dist\/(?:families|published)\.json|man\/[\w-]+\.1)$/.test(
             file,
           ),
       ),
