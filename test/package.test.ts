@@ -118,6 +118,7 @@ describe('the package', () => {
         'dist/sbom.cdx.json',
         'dist/cli/main.js',
         'dist/families.json',
+        'dist/published.json',
         'dist/index.d.ts',
         'dist/index.js',
         'dist/model/modules/index.d.ts',
@@ -153,7 +154,7 @@ describe('the package', () => {
     expect(
       built.filter(
         (file) =>
-          !/(\.js|\.d\.ts|LICENSES\.txt|sbom\.cdx\.json|^dist\/families\.json|man\/[\w-]+\.1)$/.test(
+          !/(\.js|\.d\.ts|LICENSES\.txt|sbom\.cdx\.json|^dist\/(?:families|published)\.json|man\/[\w-]+\.1)$/.test(
             file,
           ),
       ),

@@ -33,14 +33,15 @@ export function familiesReport({ families, pattern }: Families): Report {
   const readers = families.filter(({ huggingFace }) => huggingFace).map(({ name }) => name);
   const example = presets.find(({ preset }) => preset.name === EXAMPLE) ?? presets[0];
   const published = presets.filter(({ preset }) => preset.series !== undefined).length;
+  const own = presets.length - published;
   const verdict = present([
     presets.length > 0 &&
-      `${joined(
+      joined(
         present([
-          presets.length > published && counted(presets.length - published, 'preset'),
+          own > 0 && counted(own, 'preset'),
           published > 0 && counted(published, 'published model'),
         ]),
-      )} in ${filled.length} ${filled.length === 1 ? 'family' : 'families'}`,
+      ),
     readers.length > 0 && `config.json of ${counted(readers.length, 'model type')}`,
   ]).join('; ');
   const all = presetTable(presets);
@@ -145,16 +146,17 @@ const withoutPublished = (family: FamilySummary): FamilySummary => ({
 /** Number of a generation in the name of a series, and what follows: ` 3.1` of `Llama 3.1`, but not `H1` of `Falcon-H1`. */
 const GENERATION = /(?:[- ]|(?<=[a-z]{3}))\d.*$/i;
 
-/** Note on the series of published models, those of one name together. */
+/** Maximum names of published models in the answer. */
+const MOST_PUBLISHED = 14;
+
+/** Note on published models, those with most sizes first. */
 function publishedNote(presets: readonly Listed[]) {
   const series = present(presets.map(({ preset }) => preset.series?.replace(GENERATION, '')));
-  const names = [...new Set(series)].sort((one, other) => one.localeCompare(other, 'en'));
+  const sizes = new Map<string, number>();
+  for (const name of series) sizes.set(name, (sizes.get(name) ?? 0) + 1);
+  const names = [...sizes].sort(([, one], [, other]) => other - one).map(([name]) => name);
   return names.length > 0
-    ? [
-        noteOf(
-          `Published models, such as qwen3:8b: ${names.join(', ')}. Their sizes: ${commandText('list', ['qwen3'])}.`,
-        ),
-      ]
+    ? [noteOf(`Published models, such as qwen3:8b: ${someOf(names, MOST_PUBLISHED)}`)]
     : [];
 }
 
