@@ -1,6 +1,7 @@
 /** Models that no family describes: their weights in place of a description. */
 import { UserError, usageError } from '../base/errors.js';
 import { joined } from '../base/text/words.js';
+import { quote } from '../config/quote.js';
 import type { Cluster } from '../estimate/hardware/gpu.js';
 import type {
   ComparedWeights,
@@ -12,6 +13,7 @@ import type { CheckpointFlags, LoadedModel } from '../input/model-input/checkpoi
 import { isAdapterPlace, locateModel } from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { UndescribedModel } from '../input/model-input/undescribed-model.js';
+import type { RepositoryWeights } from '../input/repository/repository.js';
 import { countParameters } from '../model/budget/parameters.js';
 import { storedWeights } from '../model/quantization/stored-weights.js';
 import { type HardwareFlags, reservedBytes } from './flags/hardware-flags.js';
@@ -44,7 +46,7 @@ export async function weightsInstead(
   let result: WeightsResult;
   try {
     const weights = readRepository(file);
-    result = weightsResult(weights, reasonFor(error, weights.class));
+    result = weightsResult(weights, reasonFor(error, weights));
   } catch (own) {
     throw own instanceof NoWeights ? error : own;
   }
@@ -119,9 +121,11 @@ function describedWeights({ file, family, model, checkpoint, quantization }: Loa
   return { file, kind: family.name, isDescribed: true, parameters, bytes, dtypes };
 }
 
-function reasonFor(error: UserError, kind: string | null): string {
+function reasonFor(
+  error: UserError,
+  { class: kind, modelType }: Pick<RepositoryWeights, 'class' | 'modelType'>,
+): string {
+  if (modelType !== null) return `no family describes ${quote(modelType)}`;
   if (error instanceof UndescribedModel) return error.problems[0]?.message ?? error.message;
-  return kind === null
-    ? 'the folder has no config'
-    : `${kind} is not a language model that a family describes`;
+  return kind === null ? 'there is no config' : `no family describes ${kind}`;
 }

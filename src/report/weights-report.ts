@@ -37,7 +37,7 @@ import {
 } from './kit/report.js';
 
 /** Rows of the answer's table; the details have all. */
-const ANSWER_ROWS = 10;
+const ANSWER_ROWS = 8;
 
 /** Maximum types that a verdict names. */
 const MOST_TYPES = 3;
@@ -82,7 +82,7 @@ function verdictText({ parameters, bytes, dtypes, ...model }: WeightsResult): st
   return [
     `${shortCount(parameters)} parameters`,
     `${formatBytes(bytes)} in ${types.length > MOST_TYPES ? `${types.length} types` : types.join(', ')}`,
-    `${kind}counted from the headers of its weights`,
+    `${kind}counted from headers`,
   ].join(' · ');
 }
 
@@ -98,11 +98,11 @@ function weightsFacts(result: WeightsResult): Fact[] {
     { name: 'file', text: file },
     {
       name: 'inference',
-      text: `${formatBytes(low)} to ${formatBytes(high)}: a wide range, because what the inputs need is unknown`,
+      text: `${formatBytes(low)} to ${formatBytes(high)} (wide: what inputs need is unknown)`,
     },
     {
       name: 'training',
-      text: `more than ${formatBytes(memory.trainingState)}: 16 bytes a parameter with AdamW, and the activations`,
+      text: `more than ${formatBytes(memory.trainingState)}: 16 bytes a parameter, and activations`,
     },
     bufferValues > 0 && {
       name: 'buffers',
@@ -226,7 +226,7 @@ export function weightsFitReport(result: WeightsFitResult): Report {
 }
 
 const rangeText = ({ inference: { low, high } }: WeightsMemory): string =>
-  `${formatBytes(low)} (weights) to ${formatBytes(high)}: a wide range, because what the inputs need is unknown`;
+  `${formatBytes(low)} (weights) to ${formatBytes(high)} (wide: what inputs need is unknown)`;
 
 function fitVerdictText({ file, parameters, bytes, rows }: WeightsFitResult): string {
   const model = `${modelName(file)} (${shortCount(parameters)} parameters, ${formatBytes(bytes)})`;

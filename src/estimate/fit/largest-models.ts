@@ -68,7 +68,7 @@ export type AskedModel = (candidate: CandidateModel) => Promise<
 /** Bytes per parameter that a use takes at least: weights; in a training with AdamW in mixed precision also its state. */
 const LEAST_BYTES: Readonly<Record<string, number>> = {
   ...{ f32: 4, f16: 2, bf16: 2, f8: 1, int8: 1, mxfp4: 0.5, int4: 0.5 },
-  ...{ lora: 2, qlora: 0.5, train: 12 },
+  ...{ lora: 2, qlora: 0.5, train: 16 },
 };
 
 /** Types in which every model can be served, and trainings. The others are those of published weights. */

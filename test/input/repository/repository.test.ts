@@ -55,7 +55,7 @@ describe('a repository', () => {
     const layout = LAYOUTS.find(({ title }) => title.startsWith('bert:')) as Layout;
     const { stdout, stderr } = await runHere(['profile', repositoryOf(layout)]);
     expect(stdout + stderr).not.toContain('--family');
-    expect(stdout).toContain('BertForMaskedLM, counted from the headers of its weights');
+    expect(stdout).toContain('BertForMaskedLM, counted from headers');
   });
 
   it('refuses a flag that requires a description', async () => {
