@@ -1,5 +1,6 @@
 /** Models that no family describes: their weights in place of a description. */
 import { UserError, usageError } from '../base/errors.js';
+import { configIn } from '../base/files/config-names.js';
 import { joined } from '../base/text/words.js';
 import { quote } from '../config/quote.js';
 import type { Cluster } from '../estimate/hardware/gpu.js';
@@ -11,6 +12,7 @@ import type {
 } from '../estimate/undescribed/undescribed-results.js';
 import type { CheckpointFlags, LoadedModel } from '../input/model-input/checkpoint-model.js';
 import { isAdapterPlace, locateModel } from '../input/model-input/locate.js';
+import { loadModelFile } from '../input/model-input/model-file.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { UndescribedModel } from '../input/model-input/undescribed-model.js';
 import type { RepositoryWeights } from '../input/repository/repository.js';
@@ -46,6 +48,7 @@ export async function weightsInstead(
   let result: WeightsResult;
   try {
     const weights = readRepository(file);
+    if (isFolder && !(await isRepository(weights))) throw error;
     result = weightsResult(weights, reasonFor(error, weights));
   } catch (own) {
     throw own instanceof NoWeights ? error : own;
@@ -57,6 +60,24 @@ export async function weightsInstead(
     `${names} ${idle.length > 1 ? 'require' : 'requires'} a model that a family describes: ${result.reason}`,
     `leave ${idle.length > 1 ? 'them' : 'it'} out`,
   );
+}
+
+/**
+ * Whether a folder without one checkpoint is a repository of another kind: not several checkpoints of a described model,
+ * of which the user names one.
+ */
+async function isRepository({ file, layout, components }: RepositoryWeights): Promise<boolean> {
+  if (layout === 'listed') return true;
+  if (!components.every(({ format }) => format === 'safetensors')) return false;
+  const config = configIn(file);
+  if (config === undefined) return true;
+  try {
+    await loadModelFile(config);
+    return false;
+  } catch (error) {
+    if (error instanceof UserError) return error instanceof UndescribedModel;
+    throw error;
+  }
 }
 
 /** What fits on the hardware of the question, or on common GPUs. */

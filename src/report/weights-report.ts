@@ -79,7 +79,10 @@ export function weightsReport(result: WeightsResult): Report {
 function verdictText({ parameters, bytes, dtypes, ...model }: WeightsResult): string {
   const types = dtypes.map(({ dtype }) => dtypeWord(dtype.toLowerCase()));
   const kind = kindText(model);
+  const { layout, components } = model;
+  const parts = { one: '', listed: '', folders: 'folders', files: 'files' }[layout];
   return [
+    ...(parts === '' ? [] : [`${components.length} ${parts}`]),
     `${shortCount(parameters)} parameters`,
     `${formatBytes(bytes)} in ${types.length > MOST_TYPES ? `${types.length} types` : types.join(', ')}`,
     `${kind}counted from headers`,

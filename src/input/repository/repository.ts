@@ -73,6 +73,9 @@ export interface OtherCopy {
   readonly bytes: number | null;
 }
 
+/** How the weights of a repository belong together. */
+export type RepositoryLayout = 'one' | 'listed' | 'folders' | 'files';
+
 /** What the headers of a repository say. */
 export interface RepositoryWeights extends StoredParameters {
   /** Path as the user wrote it. */
@@ -81,6 +84,8 @@ export interface RepositoryWeights extends StoredParameters {
   readonly modelType: string | null;
   /** Class of the model or of the pipeline; null without one. */
   readonly class: string | null;
+  /** `one`: one model; `listed`: parts that a file names; `folders`, `files`: each is a model of its own, or a part of one. */
+  readonly layout: RepositoryLayout;
   /** Parts of the repository, in their order. */
   readonly components: readonly RepositoryComponent[];
   /** Totals per type, most bytes first. */
@@ -118,7 +123,7 @@ interface Place {
  * @throws UserError when it holds no weights, or one of its files is refused.
  */
 export function readRepository(file: string): RepositoryWeights {
-  const { places, copies } = placesIn(file);
+  const { places, copies, layout } = placesIn(file);
   const config = configOf(file);
   const read = places.map((place) => readComponent(place, file));
   const components = read.map(({ component }) => component);
@@ -128,6 +133,7 @@ export function readRepository(file: string): RepositoryWeights {
     file,
     modelType: textIn(config, 'model_type'),
     class: pipelineClass(file) ?? (others.length === 0 ? (only?.class ?? null) : classIn(config)),
+    layout: components.length > 1 ? layout : 'one',
     parameters: total('parameters'),
     bufferValues: total('bufferValues'),
     bytes: total('bytes'),
@@ -149,7 +155,7 @@ interface Places {
   readonly copies: readonly OtherCopy[];
 }
 
-function placesIn(file: string): Places {
+function placesIn(file: string): Places & Pick<RepositoryWeights, 'layout'> {
   const names = namesOf(file);
   if (names === undefined) {
     const folder = path.dirname(file);
@@ -157,6 +163,7 @@ function placesIn(file: string): Places {
     return {
       places: [{ name: '.', class: classIn(configOf(folder)), folder, weights }],
       copies: [],
+      layout: 'one',
     };
   }
   const folders = folderNamesIn(file)
@@ -169,6 +176,7 @@ function placesIn(file: string): Places {
     return {
       places: own.places,
       copies: [...own.copies, ...beside.map((each) => copyOf(file, each))],
+      layout: 'files',
     };
   }
   const listed =
@@ -183,6 +191,7 @@ function placesIn(file: string): Places {
   return {
     places,
     copies: [...found.flatMap((each) => each.copies), ...inRoot.map((each) => copyOf(file, each))],
+    layout: named === undefined ? 'folders' : 'listed',
   };
 }
 

@@ -58,6 +58,30 @@ describe('a repository', () => {
     expect(stdout).toContain('BertForMaskedLM, counted from headers');
   });
 
+  it.each([
+    [
+      'several files of a described model',
+      {
+        'config.json': fs.readFileSync('fixtures/hf/llama/config.json', 'utf8'),
+        'a.safetensors': { w: ['F32', 2] },
+        'b.safetensors': { w: ['F32', 2] },
+      },
+      /holds 2 possible checkpoints/,
+    ],
+  ] as const)('are not a repository of another kind: %s', async (_, files, message) => {
+    const { code, stderr } = await runHere(['profile', repositoryOf({ files })]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(message);
+  });
+
+  it('are not several PyTorch files', async () => {
+    const file = fs.readFileSync('fixtures/checkpoints/valid/zip_proto5.pt');
+    const folder = folderOf({ 'a.pth': file, 'b.pth': file });
+    const { code, stderr } = await runHere(['profile', folder]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/holds 2 possible checkpoints/);
+  });
+
   it('refuses a flag that requires a description', async () => {
     const [layout] = LAYOUTS as [Layout];
     const { code, stderr } = await runHere(['profile', repositoryOf(layout), '--context', '512']);
