@@ -182,9 +182,8 @@ function placesIn(file: string): Places & Pick<RepositoryWeights, 'layout'> {
   const listed =
     named ??
     folders.filter((name) => !COPIES.test(name)).map((name) => ({ folder: name, class: null }));
-  const found = listed
-    .slice(0, MOST_COMPONENTS)
-    .map((each) => namedPlaces(file, each.folder, each.class));
+  refuseTooMany(file, listed.length);
+  const found = listed.map((each) => namedPlaces(file, each.folder, each.class));
   const inRoot = named?.some(({ folder }) => folder === '.') ? [] : own.places;
   const places = found.flatMap((each) => each.places);
   if (places.length === 0) throw new NoWeights(file);
@@ -193,6 +192,15 @@ function placesIn(file: string): Places & Pick<RepositoryWeights, 'layout'> {
     copies: [...found.flatMap((each) => each.copies), ...inRoot.map((each) => copyOf(file, each))],
     layout: named === undefined ? 'folders' : 'listed',
   };
+}
+
+function refuseTooMany(file: string, components: number): void {
+  if (components <= MOST_COMPONENTS) return;
+  throw new UserError(
+    'refused-file',
+    `${file} holds ${components} models, more than the ${MOST_COMPONENTS} of one answer`,
+    { suggestion: 'name one of its folders or files' },
+  );
 }
 
 /** A folder without weights, also in the folders in it. */
@@ -253,7 +261,8 @@ function namedPlaces(file: string, name: string, named: string | null): Places {
     return { places: [{ name, class: found, folder, weights }], copies: [] };
   }
   const { chosen, copies } = chosenWeights(names);
-  const places = chosen.slice(0, MOST_COMPONENTS).map((weights) => {
+  refuseTooMany(file, chosen.length);
+  const places = chosen.map((weights) => {
     const [first = ''] = weights.names;
     const own = chosen.length === 1 ? name : path.posix.join(name, first);
     return { name: own, class: found, folder, weights };

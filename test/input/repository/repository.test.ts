@@ -74,6 +74,13 @@ describe('a repository', () => {
     expect(stderr).toMatch(message);
   });
 
+  it('refuses more models than an answer has', () => {
+    const names = Array.from({ length: 257 }, (_, at) => `m${at}/model.safetensors`);
+    const tensors = { w: ['F32', 1] as const };
+    const files = Object.fromEntries(names.map((name) => [name, tensors]));
+    expect(() => readRepository(repositoryOf({ files }))).toThrow('holds 257 models');
+  });
+
   it('are not several PyTorch files', async () => {
     const file = fs.readFileSync('fixtures/checkpoints/valid/zip_proto5.pt');
     const folder = folderOf({ 'a.pth': file, 'b.pth': file });
