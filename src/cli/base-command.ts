@@ -198,8 +198,12 @@ export abstract class BaseCommand extends Command {
   /** Refuses flags that contradict each other for any model. @throws UserError for these. */
   protected checkFlags(_flags: object, _args: object): void | Promise<void> {}
 
-  /** Reads the command line without running the command. @throws UserError as the command. */
-  async checkWords(): Promise<void> {
+  /**
+   * Reads the command line without running the command.
+   * @param _line Whether one of its values is an example, which another value replaces.
+   * @throws UserError as the command.
+   */
+  async checkWords(_line: { readonly hasExample?: boolean }): Promise<void> {
     const { flags, args, argv } = await this.#read(this.ctor);
     await this.checkFlags(flags, args);
     const { checkSettings, checkWeights } = await import('./model-check.js');

@@ -116,7 +116,10 @@ async function checkedError(error: unknown, words: readonly string[], config: Co
 const CONDITION = { isCondition: true };
 
 /** Reads a line as its command does, without running it. @throws UserError for a mistake. */
-async function checkLine({ words, models = [], gpus = [] }: MeantLine, config: Config) {
+async function checkLine(
+  { words, models = [], gpus = [], hasExample = false }: MeantLine,
+  config: Config,
+) {
   for (const model of models) {
     if (!(await isPresent(model))) throw new LineMistake(`${model} is not a model`, [], CONDITION);
   }
@@ -137,7 +140,7 @@ async function checkLine({ words, models = [], gpus = [] }: MeantLine, config: C
   }
   const command = await declared.load();
   try {
-    await new (command as unknown as CheckedClass)(rest, config).checkWords();
+    await new (command as unknown as CheckedClass)(rest, config).checkWords({ hasExample });
   } catch (error) {
     throw asUserError(error);
   }
@@ -257,7 +260,10 @@ async function refuseUnknownCommand(words: readonly string[], config: Config): P
 }
 
 /** Class of a command of this package. */
-type CheckedClass = new (words: string[], config: Config) => { checkWords(): Promise<void> };
+type CheckedClass = new (
+  words: string[],
+  config: Config,
+) => { checkWords(line: Pick<MeantLine, 'hasExample'>): Promise<void> };
 
 /** @throws LineMistake for a script in place of a model. */
 async function refuseScript(words: readonly string[]): Promise<void> {

@@ -94,9 +94,10 @@ export default class ConvertCheckpoint extends BaseCommand {
     }
   }
 
-  /** Plans the conversion of a file that exists. */
-  override async checkWords() {
-    await super.checkWords();
+  /** Plans the conversion of a file that exists. A value that is an example may not suit it. */
+  override async checkWords(line: { readonly hasExample?: boolean }) {
+    await super.checkWords(line);
+    if (line.hasExample) return;
     const { args, flags } = await this.parse(ConvertCheckpoint);
     if (args.in === undefined || args.out === undefined || !fs.existsSync(args.in)) return;
     const { prepare } = await import('../convert/conversion/conversion.js');

@@ -584,7 +584,8 @@ const MODELS: readonly Guess[] = [
   ['profile qwen3', AS_IT_IS],
   ['profile pythia', { says: ['pythia-1.4b', 'pythia-12b'], never: ['did you mean'] }],
   ['profile phi-5', { says: ['minimind list'], never: ['phi-4', 'phi-2'] }],
-  ['profile kimi-k2', { says: ['not built in', 'hf:moonshotai/Kimi-K2'], never: ['did you mean'] }],
+  ['profile kimi-k2', AS_IT_IS],
+  ['profile vicuna', { says: ['not built in', 'hf:lmsys/vicuna-7b'], never: ['did you mean'] }],
   ['profile llama', { says: ['llama-3.2-1b', 'smollm2-135m'] }],
 ];
 

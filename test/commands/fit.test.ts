@@ -214,7 +214,7 @@ describe('the exit code of fit', () => {
   });
 
   it.each([
-    ['no model', ['--gpu', 'l4'], /expected a model, found none/],
+    ['no model', ['--gpu', 'l4', '--qps', '5'], /expected a model, found none/],
     ['GPUs without a name', [SMALL, '--gpus', '2'], /--gpus requires hardware\n.*--this-machine/],
     ['a price without hardware', [SMALL, '--price', '2'], /--price requires hardware/],
     ['a time without hardware', [SMALL, '--token-time', '9ms'], /--token-time requires hardware/],

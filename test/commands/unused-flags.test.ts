@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FAMILY_NAMES } from '../../src/model/architecture/families.js';
 import { runHere } from '../run-here.js';
 
 /** Flags without an effect for their input: each is refused with a reason. */
@@ -221,10 +222,12 @@ describe('a fraction of a token', () => {
 describe('an unknown name', () => {
   it('is refused with the nearest one, and the command that lists them', async () => {
     const { stderr: near } = await runHere(['schema', 'hybird']);
-    expect(near).toContain('expected one of 73 values, found "hybird"');
+    expect(near).toContain(`expected one of ${FAMILY_NAMES.length} values, found "hybird"`);
     expect(near).toContain('write minimind schema hybrid, or see minimind list --details');
     const { stderr: far } = await runHere(['profile', 'minimind2-small', '--family', 'UNKNOWN']);
-    expect(far).toContain('--family: expected one of 73 values, found "UNKNOWN"');
+    expect(far).toContain(
+      `--family: expected one of ${FAMILY_NAMES.length} values, found "UNKNOWN"`,
+    );
     expect(far).toContain('→ see minimind list --details');
   });
 

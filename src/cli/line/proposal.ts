@@ -116,6 +116,7 @@ async function checked(line: MeantLine, search: Search): Promise<Corrected | und
           isShorter: line.isShorter ?? false,
           isElsewhere: (line.isElsewhere || next.isElsewhere) ?? false,
           isSpelling: (line.isSpelling && next.isSpelling) ?? false,
+          hasExample: (line.hasExample || next.hasExample) ?? false,
           ...joinedNotes(line, next),
         },
         search,
