@@ -233,7 +233,7 @@ function aboutWhole({ why }: KeyRemark, outer: PropertyPath, config: JsonObject)
 }
 
 function aboutKey(
-  { path, severity, why }: KeyRemark,
+  { path, severity, why, advice = 'remove it' }: KeyRemark,
   config: JsonObject,
   { keys }: Reader,
 ): ProblemText {
@@ -251,7 +251,7 @@ function aboutKey(
         message: `${key} ${value} is not supported: ${why}`,
         suggestion: 'no other value of it describes this model; see docs/adding-a-model.md',
       }
-    : { message: `${key} ${value} has no effect: ${why}`, suggestion: 'remove it' };
+    : { message: `${key} ${value} has no effect: ${why}`, suggestion: advice };
 }
 
 /** A changed `config.json`. */

@@ -69,9 +69,8 @@ function nameIndex(): NameIndex {
   const unsized = new Map<string, PublishedModel[]>();
   for (const model of publishedModels()) {
     for (const name of sizedNames(model)) if (!sized.has(name)) sized.set(name, model);
-    for (const stem of [...model.of.names, ...(model.row.names ?? [])]) {
-      const all = unsized.get(keyOf(stem)) ?? [];
-      unsized.set(keyOf(stem), [...all, model]);
+    for (const stem of new Set([...model.of.names, ...(model.row.names ?? [])].map(keyOf))) {
+      unsized.set(stem, [...(unsized.get(stem) ?? []), model]);
     }
   }
   known = { sized, unsized };

@@ -134,6 +134,8 @@ export interface KeyRemark {
   readonly severity: Severity;
   /** Effect of the value; absent for an unknown key. */
   readonly why?: string;
+  /** How to fix a value without effect; default: to remove it. */
+  readonly advice?: string;
 }
 
 /** Reader of a family's Hugging Face `config.json`. */

@@ -185,6 +185,8 @@ describe('names of published models', () => {
       others: ['0.5b', '1.5b', '3b', '14b', '32b', '72b'],
     });
     expect(publishedModelNamed('qwen2.5:3b')?.others).toEqual([]);
+    // `codellama` and `code-llama` are one name.
+    expect(publishedModelNamed('codellama')?.others).toEqual(['13b', '34b', '70b']);
   });
 
   it('a series without a usual size has no model, but sizes', () => {

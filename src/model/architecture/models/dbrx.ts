@@ -120,7 +120,10 @@ export const dbrx = defineGpt({
         const remark: KeyRemark = {
           path: ['attn_config', 'rope_theta'],
           severity: 'warning',
-          why: `transformers needs it, and rotates with the rope_theta of the whole file, ${read}`,
+          why: `transformers rotates with the rope_theta of the whole file, ${read}`,
+          ...(typeof unread === 'number' && {
+            advice: `add "rope_theta": ${unread} to the file itself to rotate with it; transformers needs both`,
+          }),
         };
         return [...usual.remarks(config), ...(unread == null || unread === read ? [] : [remark])];
       },
