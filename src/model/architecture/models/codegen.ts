@@ -10,7 +10,8 @@ const GROUPS = 4;
 /** Places of queries, keys and values among the columns of the product. */
 const PLACES = [0, 2, 1] as const;
 
-export const codegen = defineGpt({
+// Without dimensions: a plan tries numbers of heads that the groups do not divide.
+const { dimensions: _, ...family } = defineGpt({
   ...GPTJ,
   title: 'CodeGen',
   document: gptjDocument('codegen'),
@@ -49,3 +50,5 @@ export const codegen = defineGpt({
     });
   },
 });
+
+export const codegen = family;
