@@ -1,5 +1,5 @@
 /** `fit --gpu GPU` without a model: the published models that run there. */
-import { UserError } from '../base/errors.js';
+import { UserError, usageError } from '../base/errors.js';
 import type { LargestModelsResult } from '../estimate/fit/largest-models.js';
 import { largestModels } from '../estimate/fit/largest-models.js';
 import { storedWeightFormat } from '../estimate/fit/model-memory.js';
@@ -68,12 +68,15 @@ export async function largestOn(
       }
     },
   }).finally(() => steps.end());
-  if (refusal && !isAnswered) throw refusal;
+  if (refusal && !isAnswered) {
+    throw usageError(`no published model can be asked so; the last one: ${refusal.message}`);
+  }
   return {
     schema: 'minimind/fit-models@1',
     cluster,
     memoryBytes: capacityOf(cluster.gpu).value,
     context: flags.context ?? null,
+    sequences: flags.users ?? flags.batch ?? null,
     considered: published.length,
     uses,
   };

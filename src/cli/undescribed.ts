@@ -57,7 +57,7 @@ export async function weightsInstead(
   if (idle.length === 0) return result;
   const names = joined(idle.map((name) => `--${name}`));
   throw usageError(
-    `${names} ${idle.length > 1 ? 'require' : 'requires'} a model that a family describes: ${result.reason}`,
+    `${names} ${idle.length > 1 ? 'do' : 'does'} not apply to weights without a description: ${result.reason}`,
     `leave ${idle.length > 1 ? 'them' : 'it'} out`,
   );
 }
@@ -80,12 +80,19 @@ async function isRepository({ file, layout, components }: RepositoryWeights): Pr
   }
 }
 
-/** What fits on the hardware of the question, or on common GPUs. */
+/** Verdicts for the GPUs of the question, or for common ones. */
 export async function fitOfWeights(
   weights: WeightsResult,
   clusters: readonly Cluster[],
   flags: HardwareFlags,
 ): Promise<WeightsFitResult> {
+  const several = clusters.find(({ gpus }) => gpus > 1);
+  if (several) {
+    throw usageError(
+      `expected one GPU, found ${several.gpus}: how weights without a description are divided is unknown`,
+      `write --gpu ${several.gpu.name}`,
+    );
+  }
   const { weightsFit } = await import('../estimate/undescribed/undescribed-results.js');
   return weightsFit(weights, {
     gpus: clusters.map(({ gpu }) => gpu),

@@ -127,7 +127,8 @@ export default class Fit extends BaseCommand {
     }
     if (args.file === undefined && asksAboutAll(givenFlags(parsed))) {
       const { profile: _, ...cluster } = await hardwareOf(flags, (text) => this.note(flags, text));
-      return this.answer(flags, await largestOn(cluster, flags), fitModelsReport);
+      const result = await largestOn(cluster, flags);
+      return this.answer(flags, result, (each) => fitModelsReport(each, this.argv));
     }
     const given = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100');
     const file = await withoutAdapter(given, (text) => this.note(flags, text));
@@ -213,14 +214,6 @@ export default class Fit extends BaseCommand {
     return this.answer(flags, result, (each) =>
       fitReport(each, { explain: flags.explain, argv: this.argv }),
     );
-  }
-
-  /** The model that an adapter runs with. */
-  async #baseOf(flags: FlagsOf<typeof Fit>, adapter: string): Promise<string> {
-    const { basePathOf, readAdapter } = await import('../input/model-input/adapter-model.js');
-    const base = basePathOf(await readAdapter(adapter), (model) => `fit ${model}`);
-    this.note(flags, `${adapter} is a LoRA adapter: the answer is about its model, ${base}`);
-    return base;
   }
 
   /** The answer about a model that no family describes, on the hardware of each of the flags. */

@@ -1,6 +1,12 @@
 /** Reports about models that no family describes: sizes from the headers of their weights. */
 import { nextCommand, setting } from '../base/text/setting.js';
-import { dtypeWord, formatBytes, formatInteger, shortCount } from '../base/text/units.js';
+import {
+  dtypeWord,
+  formatBytes,
+  formatChange,
+  formatInteger,
+  shortCount,
+} from '../base/text/units.js';
 import {
   counted,
   joined,
@@ -26,6 +32,7 @@ import {
   leftColumn,
   listBlocks,
   moreNote,
+  NOTHING,
   noteOf,
   right,
   shapeText,
@@ -64,7 +71,7 @@ export function weightsReport(result: WeightsResult): Report {
       ...components.flatMap((each) =>
         listBlocks(isOne ? 'Parts' : `Parts of ${nameText(each.name)}`, each.groups, GROUP_FIELDS),
       ),
-      ...listBlocks('Other copies of the weights, not counted', copies, [
+      ...listBlocks('Other weights, not counted', copies, [
         cutColumn('file', 'file', (copy) => nameText(copy.file)),
         right('files', 'files', (copy) => integerCell(copy.files)),
         right('size', 'bytes', ({ bytes }) => valueCell(bytes, formatBytes)),
@@ -95,7 +102,7 @@ const kindText = (model: Pick<WeightsResult, 'class' | 'modelType'>): string => 
 };
 
 function weightsFacts(result: WeightsResult): Fact[] {
-  const { file, reason, memory, bufferValues, unknownTensors, copies } = result;
+  const { file, reason, memory, bufferValues, unknownTensors, copies, missing } = result;
   const { low, high } = memory.inference;
   return present([
     { name: 'file', text: file },
@@ -115,10 +122,18 @@ function weightsFacts(result: WeightsResult): Fact[] {
       name: 'not counted',
       text: `${counted(unknownTensors, 'tensor')} of integers in an unknown packing`,
     },
-    copies.length > 0 && { name: 'copies', text: copiesText(result) },
+    missing.length > 0 && {
+      name: 'missing',
+      text: `${joined(missing.slice(0, MOST_MISSING).map(nameText))}${missing.length > MOST_MISSING ? `, and ${missing.length - MOST_MISSING} more` : ''}: the totals lack them`,
+      tone: 'warning' as const,
+    },
+    copies.length > 0 && { name: 'other weights', text: copiesText(result) },
     { name: 'not known', text: `FLOPs, KV cache and speed: ${reason}` },
   ]);
 }
+
+/** Missing parts in a line. */
+const MOST_MISSING = 4;
 
 /** Names of the first copies. */
 const LISTED = 2;
@@ -127,7 +142,7 @@ function copiesText({ copies }: WeightsResult): string {
   const shown = copies.slice(0, LISTED).map(({ file }) => nameText(file));
   const more = copies.length - shown.length;
   const also = more > 0 ? [...shown, `${more} more`] : shown;
-  return `${joined(also)}: other copies of the weights, not counted`;
+  return `${joined(also)}: not counted`;
 }
 
 const totalOf = (group: TensorGroup, figure: 'tensors' | 'elements' | 'bytes'): number =>
@@ -176,7 +191,7 @@ const totalRow = (cells: readonly Cell[]): Cell[] => [
 
 const COMPONENT_FIELDS: readonly Field<RepositoryComponent>[] = [
   cutColumn('component', 'component', ({ name }) => nameText(name)),
-  cutColumn('class', 'class', (each) => nameText(each.class ?? '')),
+  cutColumn('class', 'class', (each) => (each.class === null ? NOTHING : nameText(each.class))),
   right('parameters', 'parameters', ({ parameters }) => integerCell(parameters)),
   right('size', 'bytes', ({ bytes }) => bytesCell(bytes)),
   wrapColumn('types', 'dtypes', ({ dtypes }) => dtypes.map(({ dtype }) => dtype).join(', ')),
@@ -254,10 +269,15 @@ export function weightsComparisonReport({ rows }: WeightsComparison): Report {
   const [first] = rows;
   const fields: Field<(typeof rows)[number]>[] = [
     cutColumn('model', 'model', ({ file }) => nameText(modelName(file))),
-    cutColumn('kind', 'kind', ({ kind }) => nameText(kind ?? '')),
+    cutColumn('kind', 'kind', ({ kind }) => (kind === null ? NOTHING : nameText(kind))),
     right('parameters', 'parameters', ({ parameters }) => integerCell(parameters)),
     right('change', 'change', ({ parameters }, index) =>
-      index === 0 || first === undefined ? { text: '' } : shareCell(parameters, first.parameters),
+      index === 0 || first === undefined
+        ? { text: '' }
+        : {
+            text: formatChange(parameters, first.parameters),
+            value: parameters / first.parameters - 1,
+          },
     ),
     right('weights', 'bytes', ({ bytes }) => bytesCell(bytes)),
     wrapColumn('types', 'dtypes', ({ dtypes }) => dtypes.join(', ')),

@@ -48,6 +48,8 @@ export interface LargestModelsResult {
   readonly memoryBytes: number;
   /** Tokens of each sequence; null: the default of each model. */
   readonly context: number | null;
+  /** Value of `--users` or `--batch`; null: one sequence. @integer @minimum 1 */
+  readonly sequences: number | null;
   /** Number of models that were considered. @count */
   readonly considered: number;
   /** Uses for which at least one model fits. */

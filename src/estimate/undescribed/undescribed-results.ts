@@ -22,7 +22,7 @@ export interface WeightsResult extends RepositoryWeights {
   readonly memory: WeightsMemory;
 }
 
-/** One GPU, and what may fit on it. */
+/** Verdicts for one GPU. */
 export interface WeightsFitRow {
   /** Name for `--gpu`. */
   readonly name: string;

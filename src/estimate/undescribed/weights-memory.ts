@@ -17,7 +17,7 @@ export interface WeightsMemory {
   readonly trainingState: number;
 }
 
-/** What images, long inputs and a runtime usually need beside the weights: as much again, and this. */
+/** Memory of a runtime; images and long inputs can take as much as the weights. */
 const RUNTIME_BYTES = 2e9;
 
 /** Weights and gradients in 16 bits, and a master copy with two moments in 32 bits. Rajbhandari et al., ZeRO, section 3.1. */

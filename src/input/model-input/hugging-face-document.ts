@@ -375,7 +375,7 @@ async function unknownKind(document: ConfigDocument): Promise<UserError> {
     path: [KIND],
     message,
     // Kinds with similar names or with the same keys are other models: phi is not phi3.
-    suggestion: `${commandText('list')} shows the ${kinds.length} known; of another, profile counts the weights where they are in its folder; ${HOW_TO_ADD}`,
+    suggestion: `${commandText('list')} shows the ${kinds.length} known kinds. A folder with weights is counted without one. ${HOW_TO_ADD}`,
   });
 }
 

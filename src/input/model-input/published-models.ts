@@ -8,7 +8,7 @@ const PAGE = /^(?:https?:\/\/)?(?:www\.)?(?:huggingface\.co|hf\.co)\//i;
 const LIBRARY = /^(?:(?:https?:\/\/)?(?:www\.)?ollama\.com\/)?library\//i;
 
 /** Words in a name that say how a model was trained, not which sizes it has. */
-const VERSION = /[-_: ](?:instruct|it|base|chat|hf|pt|latest|thinking)(?=[-_: ]|$)/gi;
+const VERSION = /[-_: ](?:instruct|it|base|chat|hf|pt|latest)(?=[-_: ]|$)/gi;
 
 const withoutVersion = (name: string): string => name.replaceAll(VERSION, '');
 
@@ -25,14 +25,16 @@ export function withoutType(name: string): { readonly name: string; readonly typ
 }
 
 /**
- * A name in lower case, without separators except between numbers: `llama3.2:1b`, `Llama 3.2 1B` and `Llama-3.2-1B` are
- * `llama3.2.1b`, and `pythia-1.4b` is not `pythia-14b`.
+ * A name in lower case, without separators except between numbers: `llama3.2:1b`, `Llama 3.2 1B` and `Llama-3-2-1B` are
+ * `llama3.2_1b`. A size stays apart from the number before it: `mamba2-8b` is not `mamba-2.8b`.
  */
 const spelled = (name: string): string =>
   name
     .toLowerCase()
+    .replaceAll(/(?<=\d)[-_: ]+(?=\d+(?:\.\d+)?[bmkt](?![a-z]))/g, '=')
     .replaceAll(/(?<=\d)[-_: .]+(?=\d)/g, '.')
-    .replaceAll(/(?<!\d)[-_: .]+|[-_: .]+(?!\d)/g, '');
+    .replaceAll(/(?<!\d)[-_: .]+|[-_: .]+(?!\d)/g, '')
+    .replaceAll('=', '_');
 
 /** A published name, and the models of its series. */
 interface NamedModel {

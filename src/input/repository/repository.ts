@@ -1,4 +1,4 @@
-/** A repository of any kind: its components, and what the headers of their weights say. */
+/** A repository of any kind: its components and their headers. */
 import path from 'node:path';
 import { UserError } from '../../base/errors.js';
 import { ADAPTER_CONFIG } from '../../base/files/config-names.js';
@@ -63,7 +63,7 @@ export interface LargeTensor {
   readonly bytes: number;
 }
 
-/** Further files with the same weights, which are not counted. */
+/** Further weights that are not counted. */
 export interface OtherCopy {
   /** Path in the repository, of several files the first. */
   readonly file: string;
@@ -73,10 +73,10 @@ export interface OtherCopy {
   readonly bytes: number | null;
 }
 
-/** How the weights of a repository belong together. */
+/** Relation of the weights of a repository. */
 export type RepositoryLayout = 'one' | 'listed' | 'folders' | 'files';
 
-/** What the headers of a repository say. */
+/** A repository by the headers of its weights. */
 export interface RepositoryWeights extends StoredParameters {
   /** Path as the user wrote it. */
   readonly file: string;
@@ -92,8 +92,10 @@ export interface RepositoryWeights extends StoredParameters {
   readonly dtypes: Totals['dtypes'];
   /** The largest tensors. */
   readonly largest: readonly LargeTensor[];
-  /** Other copies of the weights. */
+  /** Further weights that are not counted, such as copies in other types. */
   readonly copies: readonly OtherCopy[];
+  /** Named components without their folder, and components without all their shards. */
+  readonly missing: readonly string[];
 }
 
 /** Most bytes of a file that names components. */
@@ -123,7 +125,7 @@ interface Place {
  * @throws UserError when it holds no weights, or one of its files is refused.
  */
 export function readRepository(file: string): RepositoryWeights {
-  const { places, copies, layout } = placesIn(file);
+  const { places, copies, layout, missing } = placesIn(file);
   const config = configOf(file);
   const read = places.map((place) => readComponent(place, file));
   const components = read.map(({ component }) => component);
@@ -145,7 +147,15 @@ export function readRepository(file: string): RepositoryWeights {
       .sort((a, b) => b.bytes - a.bytes)
       .slice(0, MOST_TENSORS),
     copies,
+    missing: [...places.flatMap(missingShards), ...missing],
   };
+}
+
+/** `encoder: 1 of 2 shards` */
+function missingShards({ name, weights: { names } }: Place): string[] {
+  const shards = names.flatMap((each) => /-\d{5}-of-(\d{5})\.\w+$/.exec(each)?.[1] ?? []);
+  const all = Math.max(0, ...shards.map(Number));
+  return shards.length < all ? [`${name}: ${shards.length} of ${all} shards`] : [];
 }
 
 // ── Components ───────────────────────────────────────────────────────────────────────────────────
@@ -155,7 +165,7 @@ interface Places {
   readonly copies: readonly OtherCopy[];
 }
 
-function placesIn(file: string): Places & Pick<RepositoryWeights, 'layout'> {
+function placesIn(file: string): Places & Pick<RepositoryWeights, 'layout' | 'missing'> {
   const names = namesOf(file);
   if (names === undefined) {
     const folder = path.dirname(file);
@@ -164,6 +174,7 @@ function placesIn(file: string): Places & Pick<RepositoryWeights, 'layout'> {
       places: [{ name: '.', class: classIn(configOf(folder)), folder, weights }],
       copies: [],
       layout: 'one',
+      missing: [],
     };
   }
   const folders = folderNamesIn(file)
@@ -177,13 +188,18 @@ function placesIn(file: string): Places & Pick<RepositoryWeights, 'layout'> {
       places: own.places,
       copies: [...own.copies, ...beside.map((each) => copyOf(file, each))],
       layout: 'files',
+      missing: [],
     };
   }
   const listed =
     named ??
-    folders.filter((name) => !COPIES.test(name)).map((name) => ({ folder: name, class: null }));
+    folders
+      .filter((name) => !COPIES.test(name))
+      .map((name) => ({ folder: name, class: null, isThere: true }));
   refuseTooMany(file, listed.length);
-  const found = listed.map((each) => namedPlaces(file, each.folder, each.class));
+  const found = listed
+    .filter(({ isThere }) => isThere)
+    .map((each) => namedPlaces(file, each.folder, each.class));
   const inRoot = named?.some(({ folder }) => folder === '.') ? [] : own.places;
   const places = found.flatMap((each) => each.places);
   if (places.length === 0) throw new NoWeights(file);
@@ -191,6 +207,7 @@ function placesIn(file: string): Places & Pick<RepositoryWeights, 'layout'> {
     places,
     copies: [...found.flatMap((each) => each.copies), ...inRoot.map((each) => copyOf(file, each))],
     layout: named === undefined ? 'folders' : 'listed',
+    missing: named?.flatMap(({ folder, isThere }) => (isThere ? [] : [folder])).sort() ?? [],
   };
 }
 
@@ -216,6 +233,8 @@ export class NoWeights extends UserError {
 interface NamedComponent {
   readonly folder: string;
   readonly class: string | null;
+  /** Whether the repository itself holds the folder; a link to one is outside of it. */
+  readonly isThere: boolean;
 }
 
 /** Components in `model_index.json` or `modules.json`; undefined without these files. */
@@ -224,22 +243,28 @@ function componentsNamed(
   names: readonly string[],
   folders: readonly string[],
 ): readonly NamedComponent[] | undefined {
-  const isFolder = ({ folder }: NamedComponent) => folder === '.' || folders.includes(folder);
+  const placed = (folder: string, of: string | null): NamedComponent => ({
+    folder,
+    class: of,
+    isThere: folder === '.' || folders.includes(folder),
+  });
   const pipeline = jsonIn(file, names, PIPELINE);
   if (isRecord(pipeline)) {
-    const entries = Object.entries(pipeline).map(([folder, value]) => ({
-      folder,
-      class: Array.isArray(value) && typeof value[1] === 'string' ? value[1] : null,
-    }));
-    return entries.filter((each) => each.class !== null && each.folder !== '.' && isFolder(each));
+    return Object.entries(pipeline).flatMap(([folder, value]) =>
+      folder !== '.' && Array.isArray(value) && typeof value[1] === 'string'
+        ? [placed(folder, value[1])]
+        : [],
+    );
   }
   const modules = jsonIn(file, names, MODULES);
   if (!Array.isArray(modules)) return undefined;
-  const found = modules.filter(isRecord).map(({ path: folder, type }) => ({
-    folder: folder === '' ? '.' : String(folder),
-    class: typeof type === 'string' ? (type.split('.').at(-1) ?? null) : null,
-  }));
-  return found.filter(isFolder);
+  const found = new Map<string, NamedComponent>();
+  for (const { path: folder, type } of modules.filter(isRecord)) {
+    const name = folder === '' ? '.' : String(folder);
+    const of = typeof type === 'string' ? (type.split('.').at(-1) ?? null) : null;
+    if (!found.has(name)) found.set(name, placed(name, of));
+  }
+  return [...found.values()];
 }
 
 /** diffusers/pipelines/pipeline_utils.py: config_name. */

@@ -51,8 +51,10 @@ function roleOf(name: string, tensor: StoredTensor, tensors: Checkpoint['tensors
   if (encoding !== undefined) return 'parameter';
   const packed = packedCount(leaf, tensor, sibling);
   if (packed !== undefined) return packed;
-  if (isScale(name, leaf, sibling, tensors)) return 'part';
+  if (!PACKED.has(leaf) && isScale(name, leaf, sibling, tensors)) return 'part';
   if (isFloat) return isFloatBuffer(leaf, shape) ? 'buffer' : 'parameter';
+  // Words of a weight without a known layout.
+  if (PACKED.has(leaf)) return 'unknown';
   // 8-bit integers with scales are weights, other integers positions, masks and counters.
   const isWeight = leaf === 'weight' && (dtype === 'I8' || dtype === 'U8');
   if (isWeight) return SCALES.some((scale) => sibling(scale)) ? 'parameter' : 'unknown';
@@ -64,24 +66,33 @@ const isFloatBuffer = (leaf: string, shape: readonly number[]): boolean =>
   FLOAT_BUFFER.test(leaf) ||
   (leaf === 'bias' && shape.length === 4 && shape[0] === 1 && shape[1] === 1);
 
+/** Last parts of the names of packed weights. */
+const PACKED: ReadonlySet<string> = new Set(['qweight', 'weight_packed', 'W_q', '_weight_qdata']);
+
 type Sibling = (leaf: string) => StoredTensor | undefined;
 
 /** Last parts of the names of scales, for weights of one value each. */
 const SCALES = ['weight_scale', 'weight_scale_inv', 'SCB', 'scale'] as const;
 
-/** Scales, zero points and tables of quantized weights, which stand beside such a weight. */
+/** Scales, zero points and tables of a quantized weight, whose tensor has the same prefix. */
 function isScale(
   name: string,
   leaf: string,
   sibling: Sibling,
   tensors: Checkpoint['tensors'],
 ): boolean {
-  if (quantizedPart(name) === undefined)
-    return QUANT_STATE.test(name) || isScaleOf8Bits(leaf, sibling);
-  if (leaf.endsWith('_scales'))
+  const weight = sibling('weight') ?? sibling('weight_packed') ?? sibling('qweight');
+  if (quantizedPart(name) === undefined) {
+    const isOfHqq = (leaf === 'scale' || leaf === 'zero') && sibling('W_q') !== undefined;
+    return QUANT_STATE.test(name) || isScaleOf8Bits(leaf, sibling) || isOfHqq;
+  }
+  // A name ends in the scales of a cache without a tensor beside it.
+  if (leaf === 'k_scale' || leaf === 'v_scale') return true;
+  if (leaf.endsWith('_scales')) {
     return sibling(`${leaf.slice(0, -'_scales'.length)}_blocks`) !== undefined;
-  if (leaf === 'scales' || leaf === 'g_idx') return sibling('qweight') !== undefined;
-  return !name.includes('.weight.') || tensors.has(name.slice(0, name.lastIndexOf('.weight.') + 7));
+  }
+  const dot = name.lastIndexOf('.weight.');
+  return dot < 0 ? weight !== undefined : tensors.has(name.slice(0, dot + 7));
 }
 
 const isScaleOf8Bits = (leaf: string, sibling: Sibling): boolean =>
@@ -101,10 +112,13 @@ function packedCount(leaf: string, tensor: StoredTensor, sibling: Sibling): numb
   if (leaf.endsWith('_blocks') && dtype === 'U8') {
     return sibling(`${leaf.slice(0, -'_blocks'.length)}_scales`) && elements * 2;
   }
-  if (leaf !== 'weight' || dtype !== 'U8') return undefined;
-  // 4 bits of bitsandbytes and of NVFP4: two values in a byte.
-  const isPair = sibling('weight.absmax') ?? sibling('weight_scale_2');
-  return isPair && elements * 2;
+  if (dtype !== 'U8') return undefined;
+  // 4 bits of bitsandbytes and of NVFP4 (also of compressed-tensors): two values in a byte.
+  const pair = {
+    weight: sibling('weight.absmax') ?? sibling('weight_scale_2'),
+    weight_packed: sibling('weight_global_scale'),
+  };
+  return leaf in pair && pair[leaf as keyof typeof pair] ? elements * 2 : undefined;
 }
 
 /**

@@ -1,5 +1,5 @@
 /** Report of `minimind fit --gpu GPU` without a model: the largest published models for each use. */
-import { nextCommand } from '../../base/text/setting.js';
+import { nextCommand, withoutSettings } from '../../base/text/setting.js';
 import { formatBytes, formatInteger, shortCount, significant } from '../../base/text/units.js';
 import { joined } from '../../base/text/words.js';
 import type { LargestModels, LargestModelsResult } from '../../estimate/fit/largest-models.js';
@@ -22,8 +22,9 @@ const TITLES = { lora: 'LoRA', qlora: 'QLoRA', train: 'training' } as const;
 const useText = ({ use, dtype }: Pick<LargestModels, 'use' | 'dtype'>): string =>
   use === 'serve' ? `serving in ${dtype}` : TITLES[use];
 
-export function fitModelsReport(result: LargestModelsResult): Report {
-  const { uses, context, considered, cluster } = result;
+/** @param words The command line after `fit`. */
+export function fitModelsReport(result: LargestModelsResult, words: readonly string[]): Report {
+  const { uses, considered, cluster } = result;
   const rowsOf = (most: number): Row[] =>
     uses.flatMap((each) => each.models.slice(0, most).map((model) => ({ ...each, model })));
   const fields = fieldsOf(result);
@@ -32,16 +33,14 @@ export function fitModelsReport(result: LargestModelsResult): Report {
   return {
     verdict: { text: verdictText(result) },
     blocks: [
-      tableOf(rowsOf(1), fields),
+      ...(uses.length > 0 ? [tableOf(rowsOf(1), fields)] : []),
       noteOf(
-        `Largest of ${formatInteger(considered)} published models, ${context === null ? '2,048 tokens' : `${formatInteger(context)} tokens`} for one sequence${cluster.gpus > 1 ? '; a training divides all its state (ZeRO-3)' : ''}. Memory and speed are estimates.`,
+        `Largest of ${formatInteger(considered)} published models, ${settingText(result)}${cluster.gpus > 1 ? '; a training divides all its state (ZeRO-3)' : ''}. Memory and speed are estimates.`,
       ),
     ],
     details: [headingBlock('More models'), tableOf(rowsOf(Number.POSITIVE_INFINITY), fields)],
     ...(best && {
-      next: nextCommand('fit', [lastPart(best.preset)], {
-        gpu: cluster.gpu.name,
-        ...(cluster.gpus > 1 && { gpus: cluster.gpus }),
+      next: nextCommand('fit', [lastPart(best.preset), ...withoutSettings(words, ['dtype'])], {
         ...(serving?.dtype && !best.isAsPublished && { dtype: serving.dtype }),
       }),
     }),
@@ -73,25 +72,28 @@ function fieldsOf({ cluster, memoryBytes }: LargestModelsResult): Field<Row>[] {
   ];
 }
 
-/** `On 1 × NVIDIA GeForce RTX 4090: serving up to 32.8B parameters in int4, QLoRA up to 14.8B` */
+/** `2,048 tokens or the most that a model takes` */
+const settingText = ({ context, sequences }: LargestModelsResult): string =>
+  [
+    context === null
+      ? '2,048 tokens or the most that a model takes'
+      : `${formatInteger(context)} tokens`,
+    ...(sequences === null ? ['one sequence'] : []),
+  ].join(', ');
+
+/** `1 × NVIDIA GeForce RTX 4090: serving up to 41.9B parameters in int4, QLoRA up to 20.6B` */
 function verdictText({ cluster, uses }: LargestModelsResult): string {
-  const hardware = `${cluster.gpus} × ${cluster.gpu.title}`;
-  const most = (use: LargestModels['use']) =>
-    uses
+  const found = (['serve', 'lora', 'qlora', 'train'] as const).flatMap((use) => {
+    const [largest] = uses
       .filter((each) => each.use === use)
-      .flatMap(({ dtype, models: [first] }) =>
-        first ? [{ dtype, parameters: first.parameters }] : [],
-      )
-      .sort((a, b) => b.parameters - a.parameters)[0];
-  const serving = most('serve');
-  const found = [
-    ...(serving
-      ? [`serves up to ${shortCount(serving.parameters)} parameters in ${serving.dtype}`]
-      : []),
-    ...(['lora', 'qlora', 'train'] as const).flatMap((use) => {
-      const largest = most(use);
-      return largest ? [`${TITLES[use]} up to ${shortCount(largest.parameters)}`] : [];
-    }),
-  ];
-  return found.length > 0 ? `${hardware} ${joined(found)}` : `${hardware}: no published model fits`;
+      .flatMap(({ dtype, models: [first] }) => (first ? [{ dtype, ...first }] : []))
+      .sort((a, b) => b.parameters - a.parameters);
+    if (largest === undefined) return [];
+    const size = shortCount(largest.parameters);
+    return use === 'serve'
+      ? [`serving up to ${size} parameters in ${largest.dtype}`]
+      : [`${TITLES[use]} up to ${size}`];
+  });
+  const what = found.length > 0 ? joined(found) : 'no published model fits';
+  return `${cluster.gpus} × ${cluster.gpu.title}: ${what}`;
 }

@@ -407,7 +407,7 @@ describe('an unknown kind of model', () => {
       expect(problem).toMatchObject({ line: 3, path: 'model_type' });
       expect(problem?.message).toBe(`no family for model_type "${kind}" is known here`);
       expect(problem?.suggestion).toMatch(
-        /^minimind list shows the \d+ known; .*profile counts the weights.*adding-a-model/,
+        /^minimind list shows the \d+ known kinds\. .*counted without one.*adding-a-model/,
       );
     },
   );

@@ -172,6 +172,8 @@ describe('names of published models', () => {
 
   it.each([
     // Close by letters, and other models.
+    ...['mamba2-8b', 'mamba2:8b', 'qwen3.8b', 'glm-4.9b', 'kimi-k2-thinking', 'gpt2-thinking'],
+    ...['moonshotai/Kimi-K2-Thinking', 'codellama/CodeLlama-7b-Python-hf'],
     ...['phi-5', 'pythia-14b', 'gemma-34b', 'qwen3:7b', 'qwen-8b', 'llama-3.3-8b', 'llama3.18b'],
     ...['mistral-8b', 'gpt-4', 'smollm-360', 'qwen38b', 'someone/qwen3-8b', 'meta-llama/Qwen3-8B'],
     ...['', '-', 'qwen', 'llama', 'deepseek', 'minimind2-small', 'tiny'],
@@ -200,7 +202,7 @@ describe('names of published models', () => {
     ['yi 34b', '01-ai/Yi-34B'],
     ['vicuna:7b', 'lmsys/vicuna-7b-v1.5'],
     ['qwen3:8b', 'Qwen/Qwen3-8B'],
-    ['qwen3-4b-thinking-2507', 'Qwen/Qwen3-4B-Instruct-2507'],
+    ['qwen3-4b-thinking-2507', 'Qwen/Qwen3-4B-Thinking-2507'],
     ['Meta-Llama-3.1-8B', 'meta-llama/Meta-Llama-3.1-8B'],
     ['a/b', 'a/b'],
     ['nothing', undefined],

@@ -23,6 +23,8 @@ export interface Layout {
   readonly buffers?: number;
   /** Tensors of an unknown packing. */
   readonly unknown?: number;
+  /** Parts that are not there. */
+  readonly missing?: readonly string[];
 }
 
 const json = (value: unknown) => JSON.stringify(value);
@@ -353,6 +355,32 @@ const OTHERS: readonly Layout[] = [
     ...{ parameters: { '.': 64 }, bytes: 32 + 4 + 4 + 4 },
   },
   {
+    title: 'NVFP4 of compressed-tensors',
+    files: {
+      'config.json': config('qwen9'),
+      'model.safetensors': {
+        'a.weight_packed': ['U8', 4, 8],
+        'a.weight_scale': ['F8_E4M3', 4, 1],
+        'a.weight_global_scale': ['F32', 1],
+        'norm.weight_scale': ['F32', 3],
+      },
+    },
+    ...{ parameters: { '.': 64 + 3 }, bytes: 32 + 4 + 4 + 12 },
+  },
+  {
+    title: 'HQQ, whose packing is unknown',
+    files: {
+      'config.json': config('odd'),
+      'model.safetensors': {
+        'a.W_q': ['U8', 4, 8],
+        'a.scale': ['F16', 4],
+        'a.zero': ['F16', 4],
+        'b.qweight': ['I32', 4, 8],
+      },
+    },
+    ...{ parameters: { '.': 0 }, bytes: 32 + 8 + 8 + 128, unknown: 2 },
+  },
+  {
     title: 'integers of an unknown packing',
     files: {
       'config.json': config('odd'),
@@ -417,6 +445,32 @@ const OTHERS: readonly Layout[] = [
     },
     ...{ parameters: { '.': 20 + 40 + 20 }, bytes: 160, class: 'SeerModel' },
     copies: ['original/consolidated.safetensors'],
+  },
+  {
+    title: 'a pipeline without one of its components, and a shard that is not there',
+    files: {
+      'model_index.json': json({
+        _class_name: 'P',
+        unet: ['diffusers', 'U'],
+        vae: ['diffusers', 'V'],
+        tokenizer: ['transformers', 'T'],
+        encoder: ['transformers', 'E'],
+      }),
+      'tokenizer/vocab.json': '{}',
+      'vae/diffusion_pytorch_model.safetensors': vae('F32'),
+      'encoder/model-00001-of-00002.safetensors': linear('a', 4, 4),
+    },
+    parameters: { vae: VAE, encoder: 20 },
+    ...{ bytes: 4 * VAE + 40, class: 'P', missing: ['encoder: 1 of 2 shards', 'unet'] },
+  },
+  {
+    title: 'modules that are named twice',
+    files: {
+      'modules.json': json([{ path: '' }, { path: '' }, { path: '1_Dense' }, { path: '1_Dense' }]),
+      'model.safetensors': linear('a', 4, 4),
+      '1_Dense/model.safetensors': linear('b', 4, 4),
+    },
+    ...{ parameters: { '.': 20, '1_Dense': 20 }, bytes: 80 },
   },
   {
     title: 'the weights of Mistral beside those of transformers',
