@@ -19,7 +19,7 @@ export interface CalibratedRequest {
   readonly warnings: readonly Problem[];
 }
 
-/** What other files say about the question: a draft model, and a benchmark. */
+/** Other files of a question: a draft model, and a benchmark. */
 export interface FurtherFiles {
   readonly draft: LanguageModel | undefined;
   readonly benchmark: Benchmark | undefined;

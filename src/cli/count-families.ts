@@ -3,7 +3,7 @@ import {
   publishedDocument,
   publishedModels,
   publishedTitle,
-} from '../input/model-input/published-file.js';
+} from '../input/published/published-file.js';
 import { type FamilyName, loadFamily } from '../model/architecture/families.js';
 import {
   describeFamilies,

@@ -5,9 +5,8 @@ import { largestModels } from '../estimate/fit/largest-models.js';
 import { storedWeightFormat } from '../estimate/fit/model-memory.js';
 import type { Cluster } from '../estimate/hardware/gpu.js';
 import { capacityOf } from '../estimate/hardware/gpu.js';
-import { modelsIn } from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
-import { publishedModels } from '../input/model-input/published-file.js';
+import { publishedModels } from '../input/published/published-file.js';
 import { formatOf, type OutputFlags } from './base-command.js';
 import { listFamilies } from './family-list.js';
 import { type FitFlags, tableRequestOf } from './flags/fit-flags.js';
@@ -20,9 +19,9 @@ const OF_ALL: ReadonlySet<string> = new Set([
   ...['format', 'json', 'output', 'force', 'quiet', 'color', 'details', 'offline'],
 ]);
 
-/** Whether a line without a model asks about all of them: no other flag, and no model in the folder. */
+/** Whether a line without a model asks about all of them: its flags do. */
 export const asksAboutAll = (given: readonly string[]): boolean =>
-  given.includes('gpu') && given.every((name) => OF_ALL.has(name)) && modelsIn('.').length === 0;
+  given.every((name) => OF_ALL.has(name));
 
 /** Models of each use in an answer, and in its details. */
 const MOST = { short: 1, long: 3 } as const;

@@ -9,8 +9,8 @@ import {
   presetInstead,
 } from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
-import { publishedModel } from '../input/model-input/published-file.js';
-import { hubRepository } from '../input/model-input/published-models.js';
+import { publishedModel } from '../input/published/published-file.js';
+import { hubRepository } from '../input/published/published-models.js';
 import { LineMistake } from './line/line-mistake.js';
 
 /** Names of arguments that are a model. */

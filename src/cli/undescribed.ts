@@ -3,7 +3,7 @@ import { UserError, usageError } from '../base/errors.js';
 import { configIn } from '../base/files/config-names.js';
 import { joined } from '../base/text/words.js';
 import { quote } from '../config/quote.js';
-import type { Cluster } from '../estimate/hardware/gpu.js';
+import type { Gpu } from '../estimate/hardware/gpu.js';
 import type {
   ComparedWeights,
   WeightsComparison,
@@ -11,14 +11,19 @@ import type {
   WeightsResult,
 } from '../estimate/undescribed/undescribed-results.js';
 import type { CheckpointFlags, LoadedModel } from '../input/model-input/checkpoint-model.js';
-import { isAdapterPlace, locateModel } from '../input/model-input/locate.js';
 import { loadModelFile } from '../input/model-input/model-file.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { UndescribedModel } from '../input/model-input/undescribed-model.js';
 import type { RepositoryWeights } from '../input/repository/repository.js';
 import { countParameters } from '../model/budget/parameters.js';
 import { storedWeights } from '../model/quantization/stored-weights.js';
-import { type HardwareFlags, reservedBytes } from './flags/hardware-flags.js';
+import { givenFlags } from './base-command.js';
+import {
+  type HardwareFlags,
+  hardwareOf,
+  isHardware,
+  reservedBytes,
+} from './flags/hardware-flags.js';
 
 /** Rules of folders without one checkpoint in them, such as a pipeline. */
 const OF_FOLDERS: readonly unknown[] = ['folder-holds-weights', 'folder-is-one'];
@@ -80,33 +85,42 @@ async function isRepository({ file, layout, components }: RepositoryWeights): Pr
   }
 }
 
-/** Verdicts for the GPUs of the question, or for common ones. */
-export async function fitOfWeights(
-  weights: WeightsResult,
-  clusters: readonly Cluster[],
-  flags: HardwareFlags,
-): Promise<WeightsFitResult> {
-  const several = clusters.find(({ gpus }) => gpus > 1);
-  if (several) {
-    throw usageError(
-      `expected one GPU, found ${several.gpus}: how weights without a description are divided is unknown`,
-      `write --gpu ${several.gpu.name}`,
-    );
-  }
-  const { weightsFit } = await import('../estimate/undescribed/undescribed-results.js');
-  return weightsFit(weights, {
-    gpus: clusters.map(({ gpu }) => gpu),
-    reservedBytes: reservedBytes(flags),
-  });
+/** Parsed flags of a line of `fit`. */
+export interface FitLine {
+  readonly flags: HardwareFlags;
+  readonly metadata: Parameters<typeof givenFlags>[0]['metadata'];
 }
 
-/** The model that an adapter runs with; any other model as it is. @throws UserError without the model of an adapter. */
-export async function withoutAdapter(model: string, note: (text: string) => void): Promise<string> {
-  if (!isAdapterPlace(locateModel(model))) return model;
-  const { basePathOf, readAdapter } = await import('../input/model-input/adapter-model.js');
-  const base = basePathOf(await readAdapter(model), (each) => `fit ${each}`);
-  note(`${model} is a LoRA adapter: the answer is about its model, ${base}`);
-  return base;
+/** Flags of `fit` that weights alone answer. */
+const OF_FIT = ['gpu', 'hardware', 'reserve', 'check'];
+
+/**
+ * Verdicts on the weights of a model whose description failed, for the GPUs of the question or for common ones.
+ * @param lines The flags, of a list those of each value.
+ * @throws `error` as `weightsInstead`; UserError for several GPUs.
+ */
+export async function fitOfWeights(
+  error: unknown,
+  file: string,
+  lines: readonly FitLine[],
+  note: (text: string) => void,
+): Promise<WeightsFitResult> {
+  const given = lines.flatMap(givenFlags);
+  const weights = await weightsInstead(error, file, { given, used: OF_FIT });
+  const gpus: Gpu[] = [];
+  for (const { flags } of lines.filter((line) => isHardware(line.flags))) {
+    const cluster = await hardwareOf(flags, note);
+    if (cluster.gpus > 1) {
+      throw usageError(
+        `expected one GPU, found ${cluster.gpus}: how weights without a description are divided is unknown`,
+        `write --gpu ${cluster.gpu.name}`,
+      );
+    }
+    gpus.push(cluster.gpu);
+  }
+  const { weightsFit } = await import('../estimate/undescribed/undescribed-results.js');
+  const [first] = lines;
+  return weightsFit(weights, { gpus, reservedBytes: first && reservedBytes(first.flags) });
 }
 
 /**

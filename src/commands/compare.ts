@@ -17,7 +17,6 @@ import { sweepFlags } from '../cli/flags/parts-flags.js';
 import { names } from '../cli/flags/value-flags.js';
 import { progress } from '../cli/progress.js';
 import { SweepCommand } from '../cli/sweep-command.js';
-import { comparedWeights } from '../cli/undescribed.js';
 import { COLUMN_NAMES } from '../estimate/comparison/columns.js';
 import type { ComparisonResult } from '../estimate/comparison/compare-models.js';
 import {
@@ -32,7 +31,6 @@ import {
 } from '../input/model-input/model-candidates.js';
 import { OPTIMIZER_NAMES } from '../model/budget/optimizers.js';
 import { compareReport } from '../report/compare/compare-report.js';
-import { weightsComparisonReport } from '../report/weights-report.js';
 
 export default class Compare extends SweepCommand {
   static override summary = 'Compare models side by side.';
@@ -116,6 +114,8 @@ export default class Compare extends SweepCommand {
     try {
       models = await openCandidates(argv as string[], sourceOf(flags));
     } catch (error) {
+      const { comparedWeights } = await import('../cli/undescribed.js');
+      const { weightsComparisonReport } = await import('../report/weights-report.js');
       const given = givenFlags(parsed);
       const sizes = await comparedWeights(error, argv as string[], sourceOf(flags), given);
       return this.answer(flags, sizes, weightsComparisonReport);

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import * as Args from '@oclif/core/args';
 import { watchEnd } from '../base/files/early-end.js';
-import { BaseCommand } from '../cli/base-command.js';
+import { BaseCommand, givenFlags } from '../cli/base-command.js';
 import { type ConvertFlags, convertFlags } from '../cli/flags/convert-flags.js';
 import {
   conversionPlaces,
@@ -56,8 +56,9 @@ export default class ConvertCheckpoint extends BaseCommand {
   static override flags = convertFlags;
 
   async run() {
-    const { args, flags, metadata } = await this.parse(ConvertCheckpoint);
-    const given = Object.keys(flags).filter((name) => !metadata.flags[name]?.setFromDefault);
+    const parsed = await this.parse(ConvertCheckpoint);
+    const { args, flags } = parsed;
+    const given = givenFlags(parsed);
     const files = [args.in, args.out].filter((each) => each !== undefined);
     const mode = partsMode(given, files);
     await this.refuseUnwritable(flags);

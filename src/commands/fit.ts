@@ -19,12 +19,12 @@ import { details, modelFlags, sourceOf } from '../cli/flags/flags.js';
 import {
   hardwareFlags,
   hardwareOf,
+  isHardware,
   listedHardware,
   reservedBytes,
 } from '../cli/flags/hardware-flags.js';
-import { asksAboutAll, largestOn } from '../cli/largest-models.js';
 import { pasteable } from '../cli/line/line-mistake.js';
-import { fitOfWeights, weightsInstead, withoutAdapter } from '../cli/undescribed.js';
+import type { FitLine } from '../cli/undescribed.js';
 import { fitAccuracy } from '../estimate/fit/accuracy.js';
 import type { FitTableResult } from '../estimate/fit/fit-table.js';
 import { bestHardware, fitTable, tableSettingOf } from '../estimate/fit/fit-table.js';
@@ -35,19 +35,17 @@ import { parallelismOf } from '../estimate/fit/parallelism/parallelism.js';
 import { PURPOSES } from '../estimate/fit/purpose.js';
 import { unmetRequirementsOf } from '../estimate/fit/remedies/remedies.js';
 import { batchingOf } from '../estimate/fit/serving/batching.js';
-import type { Cluster, HardwareList } from '../estimate/hardware/gpu.js';
+import type { HardwareList } from '../estimate/hardware/gpu.js';
 import { memoryOf } from '../estimate/hardware/gpu.js';
-import type { WeightsResult } from '../estimate/undescribed/undescribed-results.js';
 import type { LoadedModel } from '../input/model-input/checkpoint-model.js';
+import { isAdapterPlace, locateModel, modelsIn } from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { countParameters } from '../model/budget/parameters.js';
 import { accuracyReport } from '../report/fit/fit-accuracy-report.js';
 import { fitListReport } from '../report/fit/fit-list-report.js';
-import { fitModelsReport } from '../report/fit/fit-models-report.js';
 import { fitReport, hardwareReport } from '../report/fit/fit-report.js';
 import { fitTableReport } from '../report/fit/fit-table-report.js';
 import { configText } from '../report/profile/setting-notes.js';
-import { weightsFitReport } from '../report/weights-report.js';
 
 /** Flags of a model on hardware, which a list does not use. */
 const NOT_LISTED = [modelFlags, fitFlags, hardwareFlags]
@@ -125,21 +123,19 @@ export default class Fit extends BaseCommand {
       const result: HardwareList = { schema: 'minimind/gpus@1', ...known };
       return this.answer(flags, result, hardwareReport);
     }
-    if (args.file === undefined && asksAboutAll(givenFlags(parsed))) {
-      const { profile: _, ...cluster } = await hardwareOf(flags, (text) => this.note(flags, text));
-      const result = await largestOn(cluster, flags);
-      return this.answer(flags, result, (each) => fitModelsReport(each, this.argv));
+    if (args.file === undefined && isHardware(flags) && modelsIn('.').length === 0) {
+      const { asksAboutAll } = await import('../cli/largest-models.js');
+      if (asksAboutAll(givenFlags(parsed))) return this.#largest(flags);
     }
     const given = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100');
-    const file = await withoutAdapter(given, (text) => this.note(flags, text));
+    const file = isAdapterPlace(locateModel(given)) ? await this.#modelOf(given, flags) : given;
     if (!isHardware(flags)) refuseWithoutHardware(flags);
     refuseMixOfTraining(flags);
     let loaded: LoadedModel;
     try {
       loaded = await (await openModelSource(file, sourceOf(flags))).model(flags.set);
     } catch (error) {
-      const used = { given: givenFlags(parsed), used: OF_WEIGHTS };
-      return this.#ofWeights(await weightsInstead(error, file, used), [flags]);
+      return this.#ofWeights(error, file, [parsed]);
     }
     if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
     await this.warnAbout(flags, loaded.warnings);
@@ -216,17 +212,35 @@ export default class Fit extends BaseCommand {
     );
   }
 
-  /** The answer about a model that no family describes, on the hardware of each of the flags. */
-  async #ofWeights(weights: WeightsResult, all: readonly FlagsOf<typeof Fit>[]) {
-    const [flags] = all as [FlagsOf<typeof Fit>];
-    const clusters: Cluster[] = [];
-    for (const each of all.filter(isHardware)) {
-      clusters.push(await hardwareOf(each, (choice) => this.note(flags, choice)));
-    }
-    const result = await fitOfWeights(weights, clusters, flags);
-    if (flags.check && !result.rows.some(({ inference }) => inference === 'fits')) {
-      process.exitCode = 1;
-    }
+  /** The largest models for the hardware. */
+  async #largest(flags: FlagsOf<typeof Fit>) {
+    const { largestOn } = await import('../cli/largest-models.js');
+    const { fitModelsReport } = await import('../report/fit/fit-models-report.js');
+    const { profile: _, ...cluster } = await hardwareOf(flags, (text) => this.note(flags, text));
+    const result = await largestOn(cluster, flags);
+    return this.answer(flags, result, (each) => fitModelsReport(each, this.argv));
+  }
+
+  /** The model that an adapter runs with. */
+  async #modelOf(adapter: string, flags: FlagsOf<typeof Fit>): Promise<string> {
+    const { basePathOf, readAdapter } = await import('../input/model-input/adapter-model.js');
+    const base = basePathOf(await readAdapter(adapter), (model) => `fit ${model}`);
+    this.note(flags, `${adapter} is a LoRA adapter: the answer is about its model, ${base}`);
+    return base;
+  }
+
+  /**
+   * The answer about a model that no family describes.
+   * @param lines The flags, of a list those of each value.
+   * @throws `error` for another reason.
+   */
+  async #ofWeights(error: unknown, file: string, lines: readonly ParsedFit[]) {
+    const { fitOfWeights } = await import('../cli/undescribed.js');
+    const { weightsFitReport } = await import('../report/weights-report.js');
+    const [{ flags }] = lines as [ParsedFit];
+    const result = await fitOfWeights(error, file, lines, (text) => this.note(flags, text));
+    const isCertain = result.rows.some(({ inference }) => inference === 'fits');
+    if (flags.check && !isCertain) process.exitCode = 1;
     return this.answer(flags, result, weightsFitReport);
   }
 
@@ -241,8 +255,7 @@ export default class Fit extends BaseCommand {
     try {
       loaded = await (await openModelSource(file, sourceOf(flags))).model(flags.set);
     } catch (error) {
-      const used = { given: parsed.flatMap(givenFlags), used: OF_WEIGHTS };
-      return this.#ofWeights(await weightsInstead(error, file, used), all);
+      return this.#ofWeights(error, file, parsed);
     }
     await this.warnAbout(flags, loaded.warnings);
     const { result, warnings } = await listedFits(loaded, all, (choice) =>
@@ -254,14 +267,11 @@ export default class Fit extends BaseCommand {
   }
 }
 
-/** Flags that the weights alone answer. */
-const OF_WEIGHTS = ['gpu', 'hardware', 'reserve', 'check'];
+/** A parsed command line. */
+type ParsedFit = FitLine & { readonly flags: FlagsOf<typeof Fit> };
 
 /** Requests of a batch by default. */
 const USUAL_BATCH = 32;
-
-const isHardware = (flags: FlagsOf<typeof Fit>): boolean =>
-  (flags.gpu ?? flags.hardware) !== undefined || flags['this-machine'];
 
 const TOKEN_TIME_ALONE =
   '--token-time without --batch: a replica serves one request at a time. Add --batch for a time measured with more.';

@@ -23,7 +23,6 @@ import { details, offline, readAs, stateDict } from '../cli/flags/flags.js';
 import { counts } from '../cli/flags/value-flags.js';
 import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
-import { weightsInstead } from '../cli/undescribed.js';
 import type { SrteSurvey } from '../convert/conversion/srte/survey-srte.js';
 import {
   checkpointWarnings,
@@ -34,7 +33,6 @@ import { modelViewOf } from '../input/model-input/gguf/gguf-checkpoint.js';
 import { onnxViewOf } from '../input/model-input/onnx/onnx-tensors.js';
 import type { InspectResult, OnnxInspection } from '../report/command-results.js';
 import { inspectReport } from '../report/inspect/inspect-report.js';
-import { weightsReport } from '../report/weights-report.js';
 
 export default class Inspect extends BaseCommand {
   static override summary = 'Show the tensors of a checkpoint.';
@@ -92,6 +90,8 @@ export default class Inspect extends BaseCommand {
       const options = { stateDict: flags['state-dict'], keepPacked: true };
       checkpoint = adapter?.checkpoint ?? openCheckpoint(args.path, options);
     } catch (error) {
+      const { weightsInstead } = await import('../cli/undescribed.js');
+      const { weightsReport } = await import('../report/weights-report.js');
       const weights = await weightsInstead(error, args.path, { given: givenFlags(parsed) });
       return this.answer(flags, weights, weightsReport);
     }

@@ -13,7 +13,6 @@ import {
 } from '../cli/flags/flags.js';
 import type { PublishedNumber } from '../cli/flags/value-flags.js';
 import { bytesLimit, countLimit, publishedNumber } from '../cli/flags/value-flags.js';
-import { weightsInstead } from '../cli/undescribed.js';
 import {
   inferenceIn,
   memoryOnGpu,
@@ -49,7 +48,6 @@ import { storedWeights } from '../model/quantization/stored-weights.js';
 import type { ProfileResult } from '../report/command-results.js';
 import { profileReport } from '../report/profile/profile-report.js';
 import { configText } from '../report/profile/setting-notes.js';
-import { weightsReport } from '../report/weights-report.js';
 
 /** Quantised types that are usually compared with bf16. */
 const SERVED = ['int8', 'int4'] as const;
@@ -130,6 +128,7 @@ export default class Profile extends BaseCommand {
       loaded = await source.model(flags.set);
     } catch (error) {
       const used = { given: givenFlags(parsed), used: ['max-params'] };
+      const { weightsInstead } = await import('../cli/undescribed.js');
       const weights = await weightsInstead(error, given, used);
       return this.#counted(weights, flags);
     }
@@ -182,6 +181,7 @@ export default class Profile extends BaseCommand {
 
   /** The answer about a model that no family describes. */
   async #counted(weights: WeightsResult, flags: FlagsOf<typeof Profile>) {
+    const { weightsReport } = await import('../report/weights-report.js');
     await this.answer(flags, weights, weightsReport);
     const { 'max-params': most } = flags;
     if (most !== undefined && weights.parameters > most) {

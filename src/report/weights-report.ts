@@ -7,15 +7,7 @@ import {
   formatInteger,
   shortCount,
 } from '../base/text/units.js';
-import {
-  counted,
-  joined,
-  modelName,
-  nameText,
-  present,
-  runsText,
-  sumOf,
-} from '../base/text/words.js';
+import { counted, joined, modelName, nameText, present, sumOf } from '../base/text/words.js';
 import type { TensorGroup } from '../checkpoint/summary.js';
 import type {
   WeightsComparison,
@@ -42,6 +34,7 @@ import {
   valueCell,
   wrapColumn,
 } from './kit/report.js';
+import { groupName, groupTotal, largestGroups } from './kit/tensor-groups.js';
 
 /** Rows of the answer's table; the details have all. */
 const ANSWER_ROWS = 8;
@@ -145,31 +138,26 @@ function copiesText({ copies }: WeightsResult): string {
   return `${joined(also)}: not counted`;
 }
 
-const totalOf = (group: TensorGroup, figure: 'tensors' | 'elements' | 'bytes'): number =>
-  group[figure] * Math.max(1, group.layers?.length ?? 1);
-
-const groupLabel = ({ name, layers }: TensorGroup): string =>
-  layers === undefined ? name : `${name === '' ? '' : `${name}.`}${runsText(layers)}`;
-
 const GROUP_FIELDS: readonly Field<TensorGroup>[] = [
-  cutColumn('part', 'part', (group) => nameText(groupLabel(group))),
-  right('tensors', 'tensors', (group) => integerCell(totalOf(group, 'tensors'))),
-  right('values', 'values', (group) => integerCell(totalOf(group, 'elements'))),
-  right('size', 'bytes', (group) => bytesCell(totalOf(group, 'bytes'))),
+  cutColumn('part', 'part', (group) => nameText(groupName(group))),
+  right('tensors', 'tensors', (group) => integerCell(groupTotal(group, 'tensors'))),
+  right('values', 'values', (group) => integerCell(groupTotal(group, 'elements'))),
+  right('size', 'bytes', (group) => bytesCell(groupTotal(group, 'bytes'))),
   wrapColumn('types', 'dtypes', (group) => group.dtypes.join(', ')),
 ];
 
 /** The largest parts of a model, in the order of its tensors. */
 function groupsBlocks({ groups, bytes, tensors, dtypes }: RepositoryComponent): Block[] {
-  const largest = groups.toSorted((a, b) => totalOf(b, 'bytes') - totalOf(a, 'bytes'));
-  const shown = new Set(largest.slice(0, ANSWER_ROWS));
+  const shown = largestGroups(groups, ANSWER_ROWS);
   const values = sumOf(dtypes, ({ elements }) => elements);
   return [
     tableOf(
-      groups.filter((group) => shown.has(group)),
+      shown,
       [
         ...GROUP_FIELDS.slice(0, -1),
-        right('share', 'share', (group: TensorGroup) => shareCell(totalOf(group, 'bytes'), bytes)),
+        right('share', 'share', (group: TensorGroup) =>
+          shareCell(groupTotal(group, 'bytes'), bytes),
+        ),
       ],
       [
         totalRow([
@@ -180,7 +168,7 @@ function groupsBlocks({ groups, bytes, tensors, dtypes }: RepositoryComponent): 
         ]),
       ],
     ),
-    ...moreNote(groups.length - shown.size, 'details'),
+    ...moreNote(groups.length - shown.length, 'details'),
   ];
 }
 

@@ -101,6 +101,11 @@ export async function hardwareOf(
   return { ...selected, gpu: withReserved(selected.gpu, reservedBytes(flags)) };
 }
 
+/** Whether the flags select hardware. */
+export const isHardware = (
+  flags: Pick<HardwareFlags, 'gpu' | 'hardware' | 'this-machine'>,
+): boolean => (flags.gpu ?? flags.hardware) !== undefined || flags['this-machine'];
+
 /** Bytes of `--reserve`. */
 export const reservedBytes = ({ reserve }: Pick<HardwareFlags, 'reserve'>): number | undefined =>
   reserve === undefined ? undefined : Number(reserve);

@@ -1,7 +1,7 @@
 /** Meanings of words of other tools. Loaded only for a line with a word that is not one of ours. */
 import { downloadLine } from '../../base/text/hub-names.js';
 import { misspelled } from '../../config/nearest.js';
-import { hubRepository } from '../../input/model-input/published-models.js';
+import { hubRepository } from '../../input/published/published-models.js';
 import { DOWNLOADS, OF_A_STORE, PROGRAM_FLAGS, PROGRAMS, VERBS } from './foreign-commands.js';
 import { FLAGS, OFF, VALUES } from './foreign-flags.js';
 import { foldedName } from './spellings.js';

@@ -28,13 +28,13 @@ import {
   publishedModel,
   publishedModels,
   publishedText,
-} from './published-file.js';
+} from '../published/published-file.js';
 import {
   hubRepository,
   publishedModelNamed,
   publishedSizes,
   withoutType,
-} from './published-models.js';
+} from '../published/published-models.js';
 
 const INDEX_NAME = /\.index\.json$/i;
 const CONFIG_NAME = /\.(?:ya?ml|json)$/i;
@@ -278,7 +278,7 @@ export function publishedPresetText(preset: string): string | undefined {
   return model && publishedText(model);
 }
 
-/** What a name of a published model leaves open: parts that are not described, and other sizes. */
+/** Remarks on the name of a published model: parts that are not described, and other sizes. */
 export function publishedRemarks(name: string): string[] {
   const { model, others = [] } = publishedModelNamed(name) ?? {};
   return present([

@@ -3,15 +3,10 @@ import path from 'node:path';
 import { UserError } from '../../base/errors.js';
 import { ADAPTER_CONFIG } from '../../base/files/config-names.js';
 import { refuseLinkOutside } from '../../base/files/linked-files.js';
-import {
-  fileNamesIn,
-  fileStatus,
-  folderNamesIn,
-  mountedPath,
-  smallTextAt,
-} from '../../base/files/mounted.js';
+import { fileNamesIn, fileStatus, folderNamesIn, mountedPath } from '../../base/files/mounted.js';
 import { jsonOrUndefined } from '../../base/text/json.js';
 import { isRecord, sumOf } from '../../base/text/words.js';
+import { ByteFile } from '../../checkpoint/byte-file.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import {
   type CheckpointFormat,
@@ -249,7 +244,8 @@ function componentsNamed(
     isThere: folder === '.' || folders.includes(folder),
   });
   const pipeline = jsonIn(file, names, PIPELINE);
-  if (isRecord(pipeline)) {
+  if (pipeline !== undefined) {
+    if (!isRecord(pipeline)) throw refusedList(path.join(file, PIPELINE), 'is not an object');
     return Object.entries(pipeline).flatMap(([folder, value]) =>
       folder !== '.' && Array.isArray(value) && typeof value[1] === 'string'
         ? [placed(folder, value[1])]
@@ -257,7 +253,8 @@ function componentsNamed(
     );
   }
   const modules = jsonIn(file, names, MODULES);
-  if (!Array.isArray(modules)) return undefined;
+  if (modules === undefined) return undefined;
+  if (!Array.isArray(modules)) throw refusedList(path.join(file, MODULES), 'is not a list');
   const found = new Map<string, NamedComponent>();
   for (const { path: folder, type } of modules.filter(isRecord)) {
     const name = folder === '' ? '.' : String(folder);
@@ -402,13 +399,27 @@ function namesOf(folder: string): readonly string[] | undefined {
   }
 }
 
-/** The JSON of a small regular file in a folder; undefined without one. @throws UserError for a link out of the folder. */
+/**
+ * The JSON of a file in a folder; undefined without one.
+ * @throws UserError for a link out of the folder, and for a file that is not regular, too large, or not JSON.
+ */
 function jsonIn(folder: string, names: readonly string[], name: string): unknown {
   if (!names.includes(name)) return undefined;
   const file = path.join(folder, name);
   if (!mountedPath(file)) refuseLinkOutside(file);
-  return jsonOrUndefined(smallTextAt(file, INDEX_BYTES) ?? '');
+  const opened = ByteFile.open(file);
+  try {
+    const isSmall = opened.size <= INDEX_BYTES;
+    const value = isSmall && jsonOrUndefined(opened.read(0, opened.size).toString('utf8'));
+    if (value !== false && value !== undefined) return value;
+    throw refusedList(file, isSmall ? 'is not valid JSON' : 'has more than 1 MiB');
+  } finally {
+    opened.close();
+  }
 }
+
+const refusedList = (file: string, what: string) =>
+  new UserError('refused-file', `${file} ${what}`, { suggestion: 'download the file again' });
 
 /** The config of a folder, or of the folder of a file. */
 function configOf(file: string): unknown {

@@ -86,7 +86,7 @@ function isScale(
     const isOfHqq = (leaf === 'scale' || leaf === 'zero') && sibling('W_q') !== undefined;
     return QUANT_STATE.test(name) || isScaleOf8Bits(leaf, sibling) || isOfHqq;
   }
-  // A name ends in the scales of a cache without a tensor beside it.
+  // Scales of a key-value cache belong to no weight.
   if (leaf === 'k_scale' || leaf === 'v_scale') return true;
   if (leaf.endsWith('_scales')) {
     return sibling(`${leaf.slice(0, -'_scales'.length)}_blocks`) !== undefined;

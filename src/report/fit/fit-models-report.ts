@@ -1,7 +1,7 @@
 /** Report of `minimind fit --gpu GPU` without a model: the largest published models for each use. */
 import { nextCommand, withoutSettings } from '../../base/text/setting.js';
 import { formatBytes, formatInteger, shortCount, significant } from '../../base/text/units.js';
-import { joined } from '../../base/text/words.js';
+import { joined, modelName } from '../../base/text/words.js';
 import type { LargestModels, LargestModelsResult } from '../../estimate/fit/largest-models.js';
 import type { Cell, Field, Report } from '../kit/report.js';
 import {
@@ -40,15 +40,13 @@ export function fitModelsReport(result: LargestModelsResult, words: readonly str
     ],
     details: [headingBlock('More models'), tableOf(rowsOf(Number.POSITIVE_INFINITY), fields)],
     ...(best && {
-      next: nextCommand('fit', [lastPart(best.preset), ...withoutSettings(words, ['dtype'])], {
+      next: nextCommand('fit', [modelName(best.preset), ...withoutSettings(words, ['dtype'])], {
         ...(serving?.dtype && !best.isAsPublished && { dtype: serving.dtype }),
       }),
     }),
     data: tableOf(rowsOf(Number.POSITIVE_INFINITY), fields),
   };
 }
-
-const lastPart = (preset: string) => preset.slice(preset.indexOf('/') + 1);
 
 function fieldsOf({ cluster, memoryBytes }: LargestModelsResult): Field<Row>[] {
   return [
@@ -59,7 +57,7 @@ function fieldsOf({ cluster, memoryBytes }: LargestModelsResult): Field<Row>[] {
     cutColumn(
       'model',
       'model',
-      ({ model }): Cell => ({ text: lastPart(model.preset), value: model.preset }),
+      ({ model }): Cell => ({ text: modelName(model.preset), value: model.preset }),
     ),
     right('parameters', 'parameters', ({ model }) => valueCell(model.parameters, shortCount)),
     right(cluster.gpus > 1 ? 'memory per GPU' : 'memory', 'memory_bytes', ({ model }) => ({

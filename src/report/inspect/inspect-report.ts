@@ -9,7 +9,6 @@ import {
   nameText,
   present,
   runsOf,
-  runsText,
   shortened,
   sumOf,
 } from '../../base/text/words.js';
@@ -34,6 +33,7 @@ import {
   valueCell,
   wrapColumn,
 } from '../kit/report.js';
+import { groupName, groupTotal, largestGroups } from '../kit/tensor-groups.js';
 import {
   ggufComponents,
   ggufDetails,
@@ -215,20 +215,19 @@ const BAR_WIDTH = 12;
 function componentsBlocks(result: InspectResult, groups = result.groups): Block[] {
   const totals = { ...result.totals, ...(result.onnx && totalsIn(groups)) };
   if (groups.length === 0) return [];
-  const largest = groups.toSorted((a, b) => totalOf(b, 'bytes') - totalOf(a, 'bytes'));
-  const shown = new Set(largest.slice(0, ANSWER_ROWS));
-  const more = groups.length - shown.size;
-  const most = largest[0] === undefined ? 1 : Math.max(1, totalOf(largest[0], 'bytes'));
+  const shown = largestGroups(groups, ANSWER_ROWS);
+  const more = groups.length - shown.length;
+  const most = Math.max(1, ...shown.map((group) => groupTotal(group, 'bytes')));
   return [
     tableOf(
-      groups.filter((group) => shown.has(group)),
+      shown,
       [
-        cutColumn('component', 'component', (group) => nameText(shortLabel(group))),
-        right('tensors', 'tensors', (group) => integerCell(totalOf(group, 'tensors'))),
-        right('values', 'values', (group) => integerCell(totalOf(group, 'elements'))),
-        right('size', 'bytes', (group) => bytesCell(totalOf(group, 'bytes'))),
-        right('share', 'share', (group) => shareCell(totalOf(group, 'bytes'), totals.bytes)),
-        leftColumn('', 'bar', (group) => bar(totalOf(group, 'bytes') / most, BAR_WIDTH)),
+        cutColumn('component', 'component', (group) => nameText(groupName(group))),
+        right('tensors', 'tensors', (group) => integerCell(groupTotal(group, 'tensors'))),
+        right('values', 'values', (group) => integerCell(groupTotal(group, 'elements'))),
+        right('size', 'bytes', (group) => bytesCell(groupTotal(group, 'bytes'))),
+        right('share', 'share', (group) => shareCell(groupTotal(group, 'bytes'), totals.bytes)),
+        leftColumn('', 'bar', (group) => bar(groupTotal(group, 'bytes') / most, BAR_WIDTH)),
       ],
       [
         [
@@ -263,20 +262,10 @@ function distinctRow({ totals, onnx }: InspectResult): Cell[][] {
 
 /** Totals of the tensors of a model, without the constants of its graph. */
 const totalsIn = (groups: readonly TensorGroup[]) => ({
-  tensors: sumOf(groups, (group) => totalOf(group, 'tensors')),
-  elements: sumOf(groups, (group) => totalOf(group, 'elements')),
-  bytes: sumOf(groups, (group) => totalOf(group, 'bytes')),
+  tensors: sumOf(groups, (group) => groupTotal(group, 'tensors')),
+  elements: sumOf(groups, (group) => groupTotal(group, 'elements')),
+  bytes: sumOf(groups, (group) => groupTotal(group, 'bytes')),
 });
-
-/** Total of a figure over all layers of a group. */
-const totalOf = (group: TensorGroup, figure: 'tensors' | 'elements' | 'bytes'): number =>
-  group[figure] * Math.max(1, group.layers?.length ?? 1);
-
-/** `layers.0–31`, `layers.0, 2–5`, `embed`. */
-function shortLabel({ name, layers }: TensorGroup): string {
-  if (layers === undefined) return name;
-  return `${name === '' ? '' : `${name}.`}${runsText(layers)}`;
-}
 
 function nextStep({ file, model, srte }: InspectResult): NextLine | undefined {
   if (model?.config != null) return nextCommand('verify', [file]);
@@ -344,7 +333,7 @@ function groupLabel(group: TensorGroup): string {
   const [first, ...others] = runsOf(layers);
   if (first === undefined) return name;
   const [from, to] = first;
-  if (others.length > 0 || from === to) return shortLabel(group);
+  if (others.length > 0 || from === to) return groupName(group);
   const prefix = name === '' ? '' : `${name}.`;
   return `${prefix}${from} … ${prefix}${to}`;
 }

@@ -74,7 +74,7 @@ const UNBOUNDED = {
   'checkpoint/json-scanner.ts': 'one string',
   'cli/family-list.ts': 'a file of the package',
   'config/json-edits.ts': 'one string',
-  'input/model-input/published-file.ts': 'a file of the package',
+  'input/published/published-file.ts': 'a file of the package',
   'input/hub/data-reader.ts': 'an answer of its own thread',
   'convert/kv-projector/arguments.ts': 'has bounds of its own',
   'report/diff-report.ts': 'values of a config that was read within bounds',

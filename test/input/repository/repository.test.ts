@@ -73,6 +73,21 @@ describe('a repository', () => {
     expect(stderr).toMatch(message);
   });
 
+  it.each([
+    ['a broken list of components', 'model_index.json', '{"unet": [', /is not valid JSON/],
+    ['a list in place of an object', 'model_index.json', '[]', /is not an object/],
+    ['an object in place of a list', 'modules.json', '{}', /is not a list/],
+    [
+      'a list of more than 1 MiB',
+      'model_index.json',
+      `"${'x'.repeat(2 ** 20)}"`,
+      /more than 1 MiB/,
+    ],
+  ])('refuses %s', (_, name, text, message) => {
+    const files = { [name]: text, 'unet/model.safetensors': { w: ['F32', 1] as const } };
+    expect(() => readRepository(repositoryOf({ files }))).toThrow(message);
+  });
+
   it('refuses more models than an answer has', () => {
     const names = Array.from({ length: 257 }, (_, at) => `m${at}/model.safetensors`);
     const tensors = { w: ['F32', 1] as const };

@@ -48,7 +48,7 @@ export const afmoe = defineDecoder({
         4,
         'Without layer_types: period of the layers without a window, which have no positions',
       ),
-      num_dense_layers: z.int().min(0).default(1).describe('So many first layers have no experts'),
+      num_dense_layers: z.int().min(0).default(1).describe('First layers without experts'),
       num_experts: count(64, 'Experts to choose from'),
       num_experts_per_tok: count(6, 'Experts that a token goes to'),
       num_shared_experts: z

@@ -27,7 +27,7 @@ export const lfm2Moe = defineDecoder({
     {
       ...lfm2Settings,
       moe_intermediate_size: count(1792, 'Width inside an expert'),
-      num_dense_layers: z.int().min(0).default(2).describe('So many first layers have no experts'),
+      num_dense_layers: z.int().min(0).default(2).describe('First layers without experts'),
       num_experts: count(32, 'Experts to choose from'),
       num_experts_per_tok: count(4, 'Experts that a token goes to'),
       use_expert_bias: toggle(

@@ -87,7 +87,7 @@ export const routedSettings = (defaults: RoutedDefaults) => ({
     .int()
     .min(0)
     .default(defaults.first_k_dense_replace)
-    .describe('So many first layers have no experts'),
+    .describe('First layers without experts'),
   n_group: positiveInteger.nullable().default(defaults.n_group).describe('Groups of experts'),
   topk_group: positiveInteger
     .nullable()

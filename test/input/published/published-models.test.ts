@@ -9,12 +9,12 @@ import {
   publishedFile,
   publishedModels,
   publishedText,
-} from '../../../src/input/model-input/published-file.js';
+} from '../../../src/input/published/published-file.js';
 import {
   hubRepository,
   publishedModelNamed,
   publishedSizes,
-} from '../../../src/input/model-input/published-models.js';
+} from '../../../src/input/published/published-models.js';
 import { type FamilyName, loadFamily } from '../../../src/model/architecture/families.js';
 import { countParameters } from '../../../src/model/budget/parameters.js';
 import { inPackage } from '../../fixtures.js';
