@@ -2,6 +2,7 @@
 import { UserError, usageError } from '../base/errors.js';
 import { configIn } from '../base/files/config-names.js';
 import { joined } from '../base/text/words.js';
+import { isFolderRefused } from '../checkpoint/open.js';
 import { quote } from '../config/quote.js';
 import type { Gpu } from '../estimate/hardware/gpu.js';
 import type {
@@ -25,9 +26,6 @@ import {
   reservedBytes,
 } from './flags/hardware-flags.js';
 
-/** Rules of folders without one checkpoint in them, such as a pipeline. */
-const OF_FOLDERS: readonly unknown[] = ['folder-holds-weights', 'folder-is-one'];
-
 /** Flags that do not depend on a description. */
 const FREE = [
   ...['format', 'json', 'output', 'force', 'quiet', 'color', 'details', 'offline'],
@@ -44,10 +42,9 @@ export async function weightsInstead(
   file: string,
   { given, used = [] }: { readonly given: readonly string[]; readonly used?: readonly string[] },
 ): Promise<WeightsResult> {
-  const isFolder =
-    error instanceof UserError && error.problems.some(({ rule }) => OF_FOLDERS.includes(rule));
+  if (!(error instanceof UserError) || file === '-') throw error;
+  const isFolder = isFolderRefused(error);
   if (!(error instanceof UndescribedModel) && !isFolder) throw error;
-  if (file === '-') throw error;
   const { NoWeights, readRepository } = await import('../input/repository/repository.js');
   const { weightsResult } = await import('../estimate/undescribed/undescribed-results.js');
   let result: WeightsResult;

@@ -223,9 +223,11 @@ export default class Fit extends BaseCommand {
 
   /** The model that an adapter runs with. */
   async #modelOf(adapter: string, flags: FlagsOf<typeof Fit>): Promise<string> {
-    const { basePathOf, readAdapter } = await import('../input/model-input/adapter-model.js');
+    const { adapterNote, basePathOf, readAdapter } = await import(
+      '../input/model-input/adapter-model.js'
+    );
     const base = basePathOf(await readAdapter(adapter), (model) => `fit ${model}`);
-    this.note(flags, `${adapter} is a LoRA adapter: the answer is about its model, ${base}`);
+    this.note(flags, adapterNote(adapter, base));
     return base;
   }
 

@@ -130,6 +130,7 @@ export default class Profile extends BaseCommand {
       const used = { given: givenFlags(parsed), used: ['max-params'] };
       const { weightsInstead } = await import('../cli/undescribed.js');
       const weights = await weightsInstead(error, given, used);
+      if (isAlone) this.note(flags, adapter.note(given));
       return this.#counted(weights, flags);
     }
     const { file, family, document, model, warnings, checkpoint, quantization } = loaded;
@@ -194,12 +195,13 @@ export default class Profile extends BaseCommand {
 
 /** The adapter in a folder. Loaded on demand, with the readers of checkpoints. */
 async function adapterIn(folder: string) {
-  const { basePathOf, describeFitting, readAdapter } = await import(
+  const { adapterNote, basePathOf, describeFitting, readAdapter } = await import(
     '../input/model-input/adapter-model.js'
   );
   const adapter = await readAdapter(folder);
   return {
     basePath: () => basePathOf(adapter, (base) => `profile ${base} --adapter ${shellWord(folder)}`),
+    note: (base: string) => adapterNote(folder, base),
     describedFor: (model: LanguageModel) => describeFitting(adapter, model),
   };
 }

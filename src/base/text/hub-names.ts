@@ -14,7 +14,7 @@ const REPOSITORY = /^[A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*$/;
 const FILE = /\.(?:ya?ml|json|safetensors|pt|pth|bin|ckpt|gguf|onnx|txt)$/i;
 
 const PAGE =
-  /^(?:https?:\/\/)?(?:www\.)?(?:huggingface\.co|hf\.co)\/([\w.-]+\/[\w.-]+)(?:\/(?:tree|blob|resolve)\/([^/?#]+)(?:\/([^?#]+))?)?\/?(?:[?#].*)?$/;
+  /^(?:https?:\/\/)?(?:www\.)?(?:huggingface\.co|hf\.co)\/([\w.-]+\/[\w.-]+)(?::[\w.-]+)?(?:\/(?:tree|blob|resolve)\/([^/?#]+)(?:\/([^?#]+))?)?\/?(?:[?#].*)?$/;
 
 /** Whether a name can be a repository of the hub. */
 export const isHubName = (name: string): boolean => REPOSITORY.test(name) && !FILE.test(name);

@@ -6,7 +6,7 @@ import { setting } from '../../base/text/setting.js';
 import { sumOf } from '../../base/text/words.js';
 import type { Checkpoint, CheckpointPath } from '../../checkpoint/checkpoint.js';
 import { storedNames } from '../../checkpoint/names.js';
-import { NoStateDicts, openCheckpoint } from '../../checkpoint/open.js';
+import { isFolderRefused, NoStateDicts, openCheckpoint } from '../../checkpoint/open.js';
 import { parameterNames } from '../../checkpoint/reconcile/faults.js';
 import type { IgnoredTensors } from '../../checkpoint/reconcile/ignored-tensors.js';
 import { ignoredInIndex } from '../../checkpoint/reconcile/reconcile.js';
@@ -23,6 +23,7 @@ import { modelViewOf } from '../../input/model-input/gguf/gguf-checkpoint.js';
 import { locateModel, type ModelPlace } from '../../input/model-input/locate.js';
 import { type ModelFile, modelOf, readConfig } from '../../input/model-input/model-file.js';
 import { UndescribedModel } from '../../input/model-input/undescribed-model.js';
+import { NoWeights, openPipeline } from '../../input/repository/repository.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { tensorsOf } from '../../model/architecture/walk.js';
 
@@ -107,7 +108,7 @@ async function checkpointSide(
   { family, stateDict }: SideOptions,
 ): Promise<Side> {
   // A GGUF file whose metadata do not describe a model is compared under its own names.
-  const checkpoint = modelViewOf(openCheckpoint(path, { stateDict, listing }));
+  const checkpoint = modelViewOf(openWeights(path, { stateDict, listing }));
   try {
     const config = await configOfSide(checkpoint, family);
     return {
@@ -122,6 +123,23 @@ async function checkpointSide(
   } catch (error) {
     checkpoint.close();
     throw error;
+  }
+}
+
+/** A checkpoint, or all components of a pipeline. */
+function openWeights(
+  path: string,
+  options: { readonly stateDict: string | undefined; readonly listing: CheckpointPath['listing'] },
+): Checkpoint {
+  try {
+    return openCheckpoint(path, options);
+  } catch (error) {
+    if (!isFolderRefused(error) || options.stateDict !== undefined) throw error;
+    try {
+      return openPipeline(path);
+    } catch (own) {
+      throw own instanceof NoWeights ? error : own;
+    }
   }
 }
 

@@ -32,6 +32,10 @@ function sharedNamesOf(model: LanguageModel): NamesOf {
   return (name) => groups.get(name) ?? [name];
 }
 
+/** The line of an answer about the model of an adapter, not about the adapter. */
+export const adapterNote = (adapter: string, base: string): string =>
+  `${adapter} is a LoRA adapter: the answer is about its model, ${base}`;
+
 interface BaseFlags {
   /** Config of the model, instead of its own. */
   readonly config?: string | undefined;

@@ -2,7 +2,9 @@
 
 import { type PublishedModel, publishedFile, publishedModels } from './published-file.js';
 
+/** The page of a repository of the hub, and what follows its name where that is its usual revision. */
 const PAGE = /^(?:https?:\/\/)?(?:www\.)?(?:huggingface\.co|hf\.co)\//i;
+const USUAL_REVISION = /\/(?:tree\/main)?\/?$/;
 
 /** The page of the library of Ollama, where names have no owner. */
 const LIBRARY = /^(?:(?:https?:\/\/)?(?:www\.)?ollama\.com\/)?library\//i;
@@ -81,7 +83,7 @@ function nameIndex(): NameIndex {
 
 /** The published model that a name means; undefined for an unknown name, and for one of several sizes without a usual one. */
 export function publishedModelNamed(text: string): NamedModel | undefined {
-  const name = text.trim().replace(PAGE, '').replace(LIBRARY, '').replace(/\/$/, '');
+  const name = text.trim().replace(PAGE, '').replace(LIBRARY, '').replace(USUAL_REVISION, '');
   const [owner, own] = name.includes('/') ? name.split(/\/(.*)/s) : [undefined, name];
   const key = keyOf(own ?? '');
   if (key === '') return undefined;
@@ -103,7 +105,7 @@ export function publishedSizes(text: string): readonly string[] {
 
 /** Repository of the hub that a name of a published model means; undefined for an unknown one. */
 export function hubRepository(name: string): string | undefined {
-  const own = name.trim().replace(PAGE, '');
+  const own = name.trim().replace(PAGE, '').replace(LIBRARY, '').replace(USUAL_REVISION, '');
   if (/^[\w.-]+\/[\w.-]+$/.test(own)) return own;
   const wanted = keyOf(own);
   const named = publishedModelNamed(own);

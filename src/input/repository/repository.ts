@@ -15,8 +15,8 @@ import {
 } from '../../checkpoint/formats.js';
 import { openCheckpoint } from '../../checkpoint/open.js';
 import { withUnpackedWeights } from '../../checkpoint/packed-weights.js';
-import { bytesOfViews, viewsOf } from '../../checkpoint/sharing.js';
-import { encodedBytes, storedTypeOf } from '../../checkpoint/stored-tensor.js';
+import { viewsOf } from '../../checkpoint/sharing.js';
+import { encodedBytes, type StoredTensor, storedTypeOf } from '../../checkpoint/stored-tensor.js';
 import {
   groupTensors,
   summarise,
@@ -128,7 +128,7 @@ export function readRepository(file: string): RepositoryWeights {
   const [only, ...others] = components;
   return {
     file,
-    modelType: textIn(config, 'model_type'),
+    modelType: textIn(config, 'model_type') ?? read[0]?.architecture ?? null,
     class: pipelineClass(file) ?? (others.length === 0 ? (only?.class ?? null) : classIn(config)),
     layout: components.length > 1 ? layout : 'one',
     parameters: total('parameters'),
@@ -175,7 +175,7 @@ function placesIn(file: string): Places & Pick<RepositoryWeights, 'layout' | 'mi
   const folders = folderNamesIn(file)
     .filter((name) => !name.startsWith('.'))
     .sort();
-  const named = componentsNamed(file, names, folders);
+  const named = componentsNamed(file, names);
   const own = namedPlaces(file, '.', classIn(configOf(file)));
   if (named === undefined && own.places.length > 0) {
     const beside = folders.flatMap((folder) => namedPlaces(file, folder, null).places);
@@ -236,12 +236,11 @@ interface NamedComponent {
 function componentsNamed(
   file: string,
   names: readonly string[],
-  folders: readonly string[],
 ): readonly NamedComponent[] | undefined {
   const placed = (folder: string, of: string | null): NamedComponent => ({
     folder,
     class: of,
-    isThere: folder === '.' || folders.includes(folder),
+    isThere: holdsFolder(file, folder),
   });
   const pipeline = jsonIn(file, names, PIPELINE);
   if (pipeline !== undefined) {
@@ -262,6 +261,16 @@ function componentsNamed(
     if (!found.has(name)) found.set(name, placed(name, of));
   }
   return [...found.values()];
+}
+
+/** Whether a folder holds a path of folders, such as `2_Dense/inner`, none of which is a link. */
+function holdsFolder(root: string, inner: string): boolean {
+  let folder = root;
+  for (const name of inner === '.' ? [] : inner.split('/')) {
+    if (!folderNamesIn(folder).includes(name)) return false;
+    folder = path.join(folder, name);
+  }
+  return true;
 }
 
 /** diffusers/pipelines/pipeline_utils.py: config_name. */
@@ -328,7 +337,7 @@ function readComponent(place: Place, root: string) {
       files: sumOf(opened, ({ files }) => files.length),
       tensors: totals.distinctTensors,
       ...storedParameters(withUnpackedWeights(whole)),
-      bytes: bytesOfViews(views),
+      bytes: sumOf(views, ({ tensor }) => encodedBytes(tensor)),
       dtypes: totals.dtypes,
       groups: groupTensors(tensors),
     };
@@ -344,9 +353,52 @@ function readComponent(place: Place, root: string) {
           bytes: encodedBytes(tensor),
         }),
       );
-    return { component, largest };
+    const architecture = first.keyValues?.get('general.architecture')?.value;
+    return {
+      component,
+      largest,
+      ...(typeof architecture === 'string' && { architecture }),
+    };
   } finally {
     for (const each of opened) each.close();
+  }
+}
+
+/**
+ * All components of a pipeline as one checkpoint, whose names begin with the component: `unet/conv_in.weight`.
+ * @throws UserError when no file of the repository names its components, or one of their files is refused.
+ */
+export function openPipeline(folder: string): Checkpoint {
+  const { places, layout } = placesIn(folder);
+  if (layout !== 'listed') throw new NoWeights(folder);
+  const opened: Checkpoint[] = [];
+  const close = () => {
+    for (const each of opened) each.close();
+  };
+  try {
+    const tensors = new Map<string, StoredTensor>();
+    for (const place of places) {
+      for (const each of checkpointsOf(place)) {
+        opened.push(each);
+        for (const [name, tensor] of each.tensors) tensors.set(`${place.name}/${name}`, tensor);
+      }
+    }
+    const [first] = opened;
+    if (first === undefined) throw new NoWeights(folder);
+    return {
+      ...first,
+      path: folder,
+      files: opened.flatMap(({ files }) => files),
+      tensors,
+      aliases: new Map(),
+      metadata: new Map(),
+      content: new Map(),
+      warnings: [...new Set(opened.flatMap(({ warnings }) => warnings))],
+      close,
+    };
+  } catch (error) {
+    close();
+    throw error;
   }
 }
 

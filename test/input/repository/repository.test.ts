@@ -127,6 +127,71 @@ describe('a repository', () => {
     );
   });
 
+  it('is the model of an adapter in profile', async () => {
+    const folder = repositoryOf({
+      files: {
+        'adapter/adapter_config.json': JSON.stringify({
+          peft_type: 'LORA',
+          r: 2,
+          lora_alpha: 2,
+          target_modules: ['query'],
+          base_model_name_or_path: 'base',
+        }),
+        'adapter/adapter_model.safetensors': {
+          'base_model.model.query.lora_A.weight': ['F32', 2, 4],
+          'base_model.model.query.lora_B.weight': ['F32', 4, 2],
+        },
+        'adapter/base/config.json': '{"model_type": "unheard_of"}',
+        'adapter/base/model.safetensors': { 'query.weight': ['F32', 4, 4] },
+      },
+    });
+    const { stdout, stderr } = await runHere(['profile', path.join(folder, 'adapter')]);
+    expect(stdout, stderr).toContain('no family describes "unheard_of"');
+    expect(stderr).toContain('is a LoRA adapter: the answer is about its model,');
+  });
+
+  it('counts the bytes of quantized tensors as the file has them, and names the architecture', () => {
+    const file = fs.readFileSync('fixtures/gguf/types.gguf');
+    const { bytes, modelType, dtypes } = readRepository(folderOf({ 'model.gguf': file }));
+    expect(bytes).toBe(dtypes.reduce((sum, each) => sum + each.bytes, 0));
+    expect(bytes).toBeLessThan(file.length);
+    expect(modelType).toBe('llama');
+  });
+
+  it('finds modules in nested folders', () => {
+    const path = '2_Dense/inner';
+    const files = {
+      'modules.json': JSON.stringify([
+        { idx: 0, path, type: 'sentence_transformers.models.Dense' },
+      ]),
+      [`${path}/model.safetensors`]: { 'linear.weight': ['F32', 4, 2] as const },
+    };
+    const { components, missing } = readRepository(repositoryOf({ files }));
+    expect(components.map(({ name, parameters }) => [name, parameters])).toEqual([[path, 8]]);
+    expect(missing).toEqual([]);
+  });
+
+  it('compares the components of two pipelines', async () => {
+    const pipeline = (rows: number) =>
+      repositoryOf({
+        files: {
+          'model_index.json': JSON.stringify({
+            _class_name: 'P',
+            unet: ['diffusers', 'U'],
+            vae: ['diffusers', 'V'],
+          }),
+          'unet/diffusion_pytorch_model.safetensors': { w: ['F32', rows, 2] },
+          'vae/diffusion_pytorch_model.safetensors': { w: ['F32', 3] },
+        },
+      });
+    const [a, b] = [pipeline(2), pipeline(4)];
+    const { stdout } = await runHere(['diff', a, b, '--json']);
+    const { tensors, a: first, b: second } = JSON.parse(stdout);
+    expect([first.values, second.values]).toEqual([7, 11]);
+    expect(tensors.flatMap(({ names }: { names: string[] }) => names)).toEqual(['unet/w']);
+    expect((await runHere(['diff', a, a, '--values', '--check'])).code).toBe(0);
+  });
+
   it('reads no component through a link out of the repository, and none outside of it', () => {
     const outside = repositoryOf({ files: { 'model.safetensors': { a: ['F32', 99] } } });
     const folder = repositoryOf({
