@@ -7,6 +7,7 @@ import { draftModel, isAllFitting, listedFits, listVariants } from '../cli/fit-l
 import {
   fitFlags,
   idleGpus,
+  idleRam,
   idleTrainingFlags,
   idleZero,
   refuseContradictions,
@@ -182,7 +183,10 @@ export default class Fit extends BaseCommand {
       this.mention(flags, loaded.file, idleZero(flags.zero, replicas));
       await this.warnAbout(flags, idleTrainingFlags(loaded.model, setting, flags, loaded.file));
     }
-    if (fits.serving) await this.warnAbout(flags, idleGpus(fits.serving.setting, loaded.file));
+    if (fits.serving) {
+      await this.warnAbout(flags, idleGpus(fits.serving.setting, loaded.file));
+      this.mention(flags, loaded.file, idleRam(flags, fits.serving.places !== undefined));
+    }
     const isAlone = flags.batch === undefined && flags.users === undefined;
     if (flags['token-time'] !== undefined && flags.qps !== undefined && isAlone) {
       this.note(flags, TOKEN_TIME_ALONE);

@@ -85,6 +85,18 @@ export const count = Flags.custom<number>({
   parse: async (text, context, options) => wholeNumber(text, options.name, context),
 });
 
+/** A number of layers, of which `all` and the -1 of llama.cpp are more than any model has. */
+export const layerCount = Flags.custom<number>({
+  helpValue: 'N|all',
+  parse: async (text, context, { name }) => {
+    const word = text.trim().toLowerCase();
+    if (word === '0') return 0;
+    return word === 'all' || word === '-1' ? MOST_LAYERS : wholeNumber(text, name, context);
+  },
+});
+
+const MOST_LAYERS = 1_000_000;
+
 /** A number of tokens in a sequence, where `32k` is 32,768. */
 export const tokens = Flags.custom<number>({
   helpValue: 'N',

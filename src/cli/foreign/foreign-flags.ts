@@ -63,6 +63,9 @@ const COUNTERPARTS: readonly FlagRow[] = [
   ['<none>@fit|evaluate', 'b,n-batch,ub=,ubatch-size=,blasbatchsize=', ['llama.cpp', 'koboldcpp']],
   ['<none>@fit', 'block-size=1,block-size=8,block-size=16,block-size=32,block-size=64', ['vllm']],
   ['<none>@fit', 'num-gpu=~^(?:-1|\\d\\d+)$', ['ollama']],
+  ['gpu-layers', 'ngl,n-gpu-layers,gpulayers,num-gpu', ['llama.cpp', 'koboldcpp', 'ollama']],
+  ['cpu-experts', 'n-cpu-moe,ncmoe', ['llama.cpp']],
+  ['cpu-experts=all', 'cpu-moe,cmoe', ['llama.cpp']],
   ['<hub>', 'hf,hfr,hf-repo', ['llama.cpp']],
   ['<each>', 'model-args,a,gen-kwargs', ['lm-eval']],
   [

@@ -7,7 +7,11 @@ import { answerFlopsOf } from '../../model/budget/flops.js';
 import type { SettingOrigin } from '../../model/budget/profile-model.js';
 import { resolveSetting } from '../../model/budget/profile-model.js';
 import type { Cluster, GpuMemory } from '../hardware/gpu.js';
+import { memoryOf } from '../hardware/gpu.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
+import { systemMemory } from '../hardware/system-memory.js';
+import type { PlacesFit, PlacesWish } from './places/places.js';
+import { placesFit } from './places/places.js';
 import type { Purpose } from './purpose.js';
 import type { ServingRemedy, UnmetRequirement } from './remedies/remedies.js';
 import { adapterRemedies, fitTraining, servingRemedies } from './remedies/remedies.js';
@@ -66,6 +70,8 @@ export interface FitRequest {
         readonly users: number | undefined;
         /** Model that drafts tokens; undefined without speculative decoding. */
         readonly draft?: LanguageModel | undefined;
+        /** Places beside the GPUs that were asked for. */
+        readonly places?: PlacesWish | undefined;
       })
     | null;
 }
@@ -112,6 +118,8 @@ export interface Fits {
         readonly cost?: ServingCost;
         /** Single changes that make it fit; empty if it does. */
         readonly remedies: readonly ServingRemedy[];
+        /** The model on the GPUs and in system memory; absent where the GPUs hold all of it and nobody asked. */
+        readonly places?: PlacesFit;
       })
     | null;
 }
@@ -199,6 +207,7 @@ function servingOf(
   const throughput = serverThroughput(model, { setting, draft }, price);
   const cost = price !== undefined && fit.load && servingCost(fit.load, setting, price);
   const generation = answerFlopsOf(model, { prompt, generated: output });
+  const places = placesOf(model, request, fit);
   return {
     contextOrigin: request.contextOrigin,
     setting,
@@ -207,9 +216,36 @@ function servingOf(
     throughput: typeof throughput === 'string' ? null : throughput,
     ...(generation && { generation }),
     ...(cost && { cost }),
-    remedies: fit.verdict === 'fits' ? [] : servingRemedies(model, request),
+    remedies:
+      fit.verdict === 'fits' || request.places !== undefined ? [] : servingRemedies(model, request),
+    ...(places && { places }),
   };
 }
+
+/** Where a model is placed that the GPUs do not hold: as asked, or on a card of a desktop as its memory allows. */
+function placesOf(
+  model: LanguageModel,
+  { setting, users, places: wish }: NonNullable<FitRequest['serving']>,
+  { verdict }: ServingFit,
+): PlacesFit | undefined {
+  if (wish !== undefined) {
+    const isChosen = (wish.gpuLayers ?? wish.cpuExperts) !== undefined;
+    if (!isChosen && verdict === 'fits') return undefined;
+    return placesFit(model, { ...setting, batch: users ?? setting.batch }, wish, true);
+  }
+  if (verdict !== 'does not fit' || memoryOf(setting.cluster.gpu).kind !== 'screen')
+    return undefined;
+  const usual = {
+    memory: systemMemory(null, undefined),
+    gpuLayers: undefined,
+    cpuExperts: undefined,
+  };
+  const found = placesFit(model, setting, usual, false);
+  return found.system.value <= LARGEST_DESKTOP ? found : undefined;
+}
+
+/** Memory of the largest desktops: 4 modules of 48 GB. */
+const LARGEST_DESKTOP = 192e9;
 
 /** Forward pass on this machine, as quick-test runs it. */
 export interface MachineForward extends ForwardSize {

@@ -21,6 +21,12 @@ export const PUBLISHED_SPREADS = {
   'decode-hbm': { title: 'decoding on cards with HBM', lower: 0.79, upper: 1.3, runs: 38 },
   'decode-gddr': { title: 'decoding on cards with GDDR', lower: 0.82, upper: 1.3, runs: 23 },
   'decode-lpddr': { title: 'decoding on shared memory', lower: 0.76, upper: 1.36, runs: 17 },
+  'decode-places': {
+    title: 'decoding with weights in system memory',
+    lower: 0.7,
+    upper: 1.4,
+    runs: 9,
+  },
   prefill: { title: 'prefill of one prompt', lower: 0.6, upper: 1.6, runs: 16 },
   training: { title: 'training of dense models in 16 bits', lower: 0.78, upper: 1.24, runs: 20 },
   'training-other': { title: 'training in FP8, or of mixtures', lower: 0.7, upper: 1.4, runs: 15 },

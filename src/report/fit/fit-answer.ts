@@ -27,6 +27,7 @@ import type { Block, Cell, Fact, TableBlock, Verdict } from '../kit/report.js';
 import { leftColumn, noteOf, right, strongCell, valueCell } from '../kit/report.js';
 import { contextText, precisionText } from '../profile/setting-notes.js';
 import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
+import { placesFacts, placesProposal, placesVerdict, ramFor } from './fit-places.js';
 import { serverFacts, usersTable } from './fit-server.js';
 import type { Serving } from './fit-serving.js';
 import {
@@ -67,6 +68,7 @@ export function fitVerdictOf(result: FitResult): Verdict {
     const text = serving ? `Training ${verdict} on ${on}` : `${capital(verdict)} on ${on}`;
     return { text, tone: TONES[verdict] };
   }
+  if (serving?.places?.isAsked) return placesVerdict(serving.places, on);
   const load = doubts.some(({ about }) => about === 'load') ? `; ${loadShortage(serving)}` : '';
   const users = serving ? usersText(serving) : '';
   const detail = users === '' ? load : `: ${users}${load}`;
@@ -246,17 +248,21 @@ function batchingText({ lengths, batch, wasted, ratio }: BatchingComparison): st
 }
 
 function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
-  const { setting, contextOrigin, fit, users, remedies } = serving;
+  const { setting, contextOrigin, fit, users, remedies, places } = serving;
   const { context, tensorParallel } = setting;
   const shared =
-    tensorParallel === 1 ? '' : `, ${formatInteger(tensorParallel)} GPUs share each layer`;
+    tensorParallel === 1 || places?.isAsked
+      ? ''
+      : `, ${formatInteger(tensorParallel)} GPUs share each layer`;
   const doubt = doubts.find(({ about }) => about === 'load');
   const missing = remedies.map(servingText);
+  const how = {
+    name: 'serving',
+    text: `${weightsText(setting)}, ${dtypeWord(setting.cacheDtype)} cache, ${formatInteger(context)} tokens${contextText(contextOrigin)}${shared}`,
+  };
+  if (places?.isAsked) return [how, ...placesFacts(places, setting)];
   return present([
-    {
-      name: 'serving',
-      text: `${weightsText(setting)}, ${dtypeWord(setting.cacheDtype)} cache, ${formatInteger(context)} tokens${contextText(contextOrigin)}${shared}`,
-    },
+    how,
     { name: 'memory', text: servingSum(serving) },
     { name: 'free', text: freeText(fit) },
     { name: 'room for', text: roomText(users) },
@@ -266,6 +272,7 @@ function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
     ...speedFacts(serving),
     ...serverFacts(serving),
     missing.length > 0 && { name: 'to serve', text: missing.join(' · ') },
+    places && { name: 'with RAM', text: placesProposal(places) },
     ...(doubt ? [{ name: 'load', text: doubt.text, tone: 'bad' as const }] : loadFacts(serving)),
     ...latencyFacts(serving),
   ]);
@@ -454,6 +461,7 @@ function forwardFacts({ forward, profile }: FitResult): Fact[] {
 export function answerTable(result: FitResult): Block[] {
   const { purpose, serving } = result;
   if (purpose !== 'serving') return [trainingMemory(result), ...rangeNote(result)];
+  if (serving?.places?.isAsked) return [];
   const speeds = serving ? usersTable(serving) : null;
   return speeds === null ? [] : [speeds, ...rangeNote(result)];
 }
@@ -514,7 +522,10 @@ export function nextOf(
       ? (training?.fit.remedies ?? [])
       : (adapters?.remedies ?? []);
   const [served] = purpose === 'serving' ? (serving?.remedies ?? []) : [];
-  const changes: SettingValues = served?.flags ?? (remedy ? changedSettings(remedy.flags) : {});
+  const places = purpose === 'serving' && !serving?.places?.isAsked ? serving?.places : undefined;
+  const changes: SettingValues = places
+    ? { ram: ramFor(places) }
+    : (served?.flags ?? (remedy ? changedSettings(remedy.flags) : {}));
   const changed = Object.keys(changes) as SettingName[];
   // The user cannot add or exchange the GPUs of this machine.
   if (changed.length === 0 || profile) return undefined;

@@ -40,6 +40,7 @@ import { explanationBlocks } from '../profile/explanation.js';
 import { answerTable, fitFacts, fitVerdictOf, nextOf } from './fit-answer.js';
 import type { BoundsRow } from './fit-bounds.js';
 import { boundsCells, boundsColumns, bytesText, sameBounds } from './fit-bounds.js';
+import { placesRows } from './fit-places.js';
 import { serverRows } from './fit-server.js';
 import type { Serving } from './fit-serving.js';
 import { servingBlocks } from './fit-serving.js';
@@ -120,6 +121,7 @@ const sectionsOf = ({ training, serving, adapters, forward }: FitResult) => ({
       ...explainedFit(serving.fit),
       ...(serving.cost && { cost: serving.cost }),
       users: serving.users,
+      ...(serving.places && { places: serving.places }),
     },
   }),
   ...(forward && { 'forward pass on this machine': forward }),
@@ -303,7 +305,13 @@ const trainingRows = ({ fit, cost }: Training): BoundsRow[] => [
   })),
 ];
 
-const servingRows = ({ setting: { batch }, fit, cost, throughput }: Serving): BoundsRow[] => [
+const servingRows = ({
+  setting: { batch },
+  fit,
+  cost,
+  throughput,
+  places,
+}: Serving): BoundsRow[] => [
   ...fit.weightParts.map(({ part, bytes }) => bytesRow(`weights: ${part}`, bytes.value)),
   bytesRow('keys and values', batch * Number(fit.cachePerSequence.value)),
   bytesRow('states', batch * Number(fit.state.value)),
@@ -312,6 +320,7 @@ const servingRows = ({ setting: { batch }, fit, cost, throughput }: Serving): Bo
   ...(fit.withoutRoom === null ? speedRows(fit) : []),
   { what: 'largest batch', unit: 'sequences', bounds: sameBounds(fit.largestBatch?.value ?? 0) },
   { what: 'largest context', unit: 'tokens', bounds: sameBounds(fit.largestContext?.value ?? 0) },
+  ...(places ? placesRows(places) : []),
   ...(throughput ? serverRows(throughput) : []),
   ...(fit.load ? loadRows(fit.load) : []),
   ...Object.values(cost ?? {}).map(costRow),

@@ -11,6 +11,7 @@ import { COMMON_HARDWARE } from '../common-hardware.js';
 import { withoutLink } from '../parallelism/collectives.js';
 import { fewestGpus, linkedCluster } from '../parallelism/linked-cluster.js';
 import { parallelismOf } from '../parallelism/parallelism.js';
+import type { PlacesFit } from '../places/places.js';
 import type { Purpose } from '../purpose.js';
 import type { ServingQuestion } from '../serving/placed-serving.js';
 import { fewestForServing, placedServing } from '../serving/placed-serving.js';
@@ -58,6 +59,7 @@ interface Asked {
   readonly serving: {
     readonly fit: Pick<ServingFit, 'verdict' | 'load'>;
     readonly users: Pick<UsersFit, 'asked'>;
+    readonly places?: Pick<PlacesFit, 'isAsked' | 'verdict'>;
   } | null;
 }
 
@@ -69,7 +71,9 @@ export function unmetRequirementsOf({
   serving,
   adapters = null,
 }: Asked): UnmetRequirement[] {
-  const verdict = { serving, training, lora: adapters, qlora: adapters }[purpose]?.fit.verdict;
+  const { fit } = { serving, training, lora: adapters, qlora: adapters }[purpose] ?? {};
+  const placed = purpose === 'serving' && serving?.places?.isAsked ? serving.places : undefined;
+  const verdict = (placed ?? fit)?.verdict;
   const users = purpose === 'serving' ? (serving?.users.asked ?? null) : null;
   const whom = users === null ? '' : ` ${counted(users, 'user')}`;
   const isMet = verdict === undefined || verdict === 'fits';

@@ -1,0 +1,74 @@
+/** The memory of a processor, beside that of its GPUs. */
+import { usageError } from '../../base/errors.js';
+import { quote } from '../../config/quote.js';
+
+/** System memory of a machine. */
+export interface SystemMemory {
+  /** Installed bytes; null if unknown. @integer @minimum 1 */
+  readonly bytes: number | null;
+  /** Peak bandwidth of all channels, bytes per second. @real */
+  readonly bandwidth: number;
+  /** Channels and type of the memory, or the stated bandwidth. */
+  readonly label: string;
+  /** Whether nobody stated the bandwidth. */
+  readonly isAssumed: boolean;
+}
+
+/** Bytes that a channel moves in a transfer: 64 bits (JEDEC JESD79-4 and JESD79-5, two subchannels of 32 in DDR5). */
+const CHANNEL_BYTES = 8;
+
+/** Channels of a desktop processor, of which each program that runs there can count on. */
+const USUAL_CHANNELS = 2;
+
+/** The usual memory of a desktop since 2023: two channels of DDR5-5600. */
+const USUAL = memoryOf(USUAL_CHANNELS, 'DDR5', 5600);
+
+/** `4xddr4-3200`, `DDR5-6000`, `lpddr5x 8533` */
+const TYPE = /^(?:(\d{1,2})\s*[x×*]\s*)?(lp)?ddr([345])x?[- ]?(\d{3,5})$/i;
+
+/** `102GB/s` */
+const RATE = /^(\d+(?:\.\d+)?)\s*gb(?:\/s|ps)?$/i;
+
+/** Slowest and fastest transfers of a memory, in millions a second, and most channels of a machine. */
+const TRANSFERS = { least: 400, most: 20_000, channels: 24 } as const;
+
+function memoryOf(channels: number, type: string, megatransfers: number) {
+  return {
+    bandwidth: channels * CHANNEL_BYTES * megatransfers * 1e6,
+    label: `${channels} ${channels === 1 ? 'channel' : 'channels'} of ${type}-${megatransfers}`,
+  };
+}
+
+/**
+ * System memory as a user states it.
+ * @param bytes Installed bytes.
+ * @param speed `4xddr4-3200`, `ddr5-6000` (two channels), or `102GB/s`; undefined: the usual memory of a desktop.
+ * @throws UserError for another speed.
+ */
+export function systemMemory(bytes: number | null, speed: string | undefined): SystemMemory {
+  if (speed === undefined) return { bytes, ...USUAL, isAssumed: true };
+  const found = speedOf(speed.trim());
+  if (found !== undefined) return { bytes, ...found, isAssumed: false };
+  throw usageError(
+    `expected the speed of a memory, found ${quote(speed)}`,
+    'write its type, as in ddr5-5600 (two channels) or 4xddr4-3200, or its bandwidth, as in 90GB/s',
+  );
+}
+
+function speedOf(speed: string): Pick<SystemMemory, 'bandwidth' | 'label'> | undefined {
+  const [, rate] = RATE.exec(speed) ?? [];
+  if (rate !== undefined && Number(rate) > 0) {
+    return { bandwidth: Number(rate) * 1e9, label: `${Number(rate)} GB/s` };
+  }
+  const [isType, count, low = '', generation, transfers] = TYPE.exec(speed) ?? [];
+  if (isType === undefined) return undefined;
+  const [channels, megatransfers] = [Number(count ?? USUAL_CHANNELS), Number(transfers)];
+  const isKnown =
+    channels >= 1 &&
+    channels <= TRANSFERS.channels &&
+    megatransfers >= TRANSFERS.least &&
+    megatransfers <= TRANSFERS.most;
+  return isKnown
+    ? memoryOf(channels, `${low.toUpperCase()}DDR${generation}`, megatransfers)
+    : undefined;
+}

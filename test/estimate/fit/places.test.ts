@@ -1,0 +1,218 @@
+import { describe, expect, it } from 'vitest';
+import { contentOf, layeredModel } from '../../../src/estimate/fit/places/placed-parts.js';
+import { placesFit } from '../../../src/estimate/fit/places/places.js';
+import { PUBLISHED_SPREADS } from '../../../src/estimate/fit/published-range.js';
+import { servedWeights } from '../../../src/estimate/fit/serving/quantized.js';
+import type { ServingFitSetting } from '../../../src/estimate/fit/serving/serving-work.js';
+import { sequenceState, servedModel } from '../../../src/estimate/fit/serving/serving-work.js';
+import { usualFormat, type WeightDtype } from '../../../src/estimate/fit/serving/weight-types.js';
+import { clusterNamed } from '../../../src/estimate/hardware/gpus.js';
+import { systemMemory } from '../../../src/estimate/hardware/system-memory.js';
+import { openModelSource } from '../../../src/input/model-input/model-source.js';
+import type { LanguageModel } from '../../../src/model/architecture/layer.js';
+
+const modelOf = async (name: string): Promise<LanguageModel> =>
+  (await (await openModelSource(name, {})).model([])).model;
+
+const clusterOf = (name: string) => clusterNamed(name, undefined, { gpus: [], machines: [] });
+
+/** An RTX 2080: TU104, 8 GB, 448 GB/s (NVIDIA, Turing architecture whitepaper, appendix A). */
+const RTX_2080 = (() => {
+  const cluster = clusterOf('rtx-2080-ti');
+  return { ...cluster, gpu: { ...cluster.gpu, name: 'rtx-2080', bandwidth: 448e9 } };
+})();
+
+const settingOf = (
+  cluster: ServingFitSetting['cluster'],
+  dtype: WeightDtype,
+  context = 2048,
+): ServingFitSetting => ({
+  cluster,
+  weights: usualFormat(dtype),
+  cacheDtype: 'bf16',
+  stateDtype: 'bf16',
+  context,
+  batch: 1,
+  prompt: context - 128,
+  output: 128,
+  tensorParallel: 1,
+});
+
+const wish = (
+  gpuLayers?: number,
+  cpuExperts?: number,
+  speed?: string,
+  bytes: number | null = null,
+) => ({
+  memory: systemMemory(bytes, speed),
+  gpuLayers,
+  cpuExperts,
+});
+
+/** Tokens per second of llama.cpp: AlexsJones/llmfit, pull requests 755, 774, 775 and 778. */
+const RUNS = [
+  ['gemma-3-12b', 'q4_k_m', 44, 0, 26.1],
+  ['qwen3-14b', 'q4_k_m', 32, 0, 16.9],
+  ['phi-4', 'q4_k_m', 32, 0, 16.7],
+  ['gemma-2-9b', 'q4_k_m', 36, 0, 23.7],
+  ['qwen2.5-14b', 'q4_k_m', 42, 0, 20.8],
+  ['mistral-small-24b', 'q4_k_m', 16, 0, 5.2],
+  ['deepseek-coder-v2-lite', 'q4_k_m', 99, 16, 49.6],
+  ['qwen3-30b-a3b', 'q4_k_m', 99, 36, 36.7],
+  ['gpt-oss-20b', 'mxfp4', 99, 12, 36.4],
+] as const;
+
+describe('a model in system memory', () => {
+  it('decodes as fast as published runs', async () => {
+    const { lower, upper, runs } = PUBLISHED_SPREADS['decode-places'];
+    expect(RUNS).toHaveLength(runs);
+    const ratios: number[] = [];
+    for (const [name, dtype, layers, experts, measured] of RUNS) {
+      const setting = settingOf(RTX_2080, dtype, 1024);
+      const { decode } = placesFit(
+        await modelOf(name),
+        setting,
+        wish(layers, experts, '102GB/s'),
+        true,
+      );
+      ratios.push(measured / decode.tokensPerSecond.expected.value);
+      expect(decode.tokensPerSecond.lower.value).toBeLessThan(measured);
+      expect(decode.tokensPerSecond.upper.value).toBeGreaterThan(measured);
+    }
+    ratios.sort((a, b) => a - b);
+    expect(ratios[0]).toBeGreaterThan(lower);
+    expect(ratios.at(-1)).toBeLessThan(upper);
+    expect(ratios[4]).toBeGreaterThan(0.9);
+    expect(ratios[4]).toBeLessThan(1.1);
+  });
+
+  it('decodes gpt-oss-120b with three layers of experts apart as in a published run', async () => {
+    // 108 tokens/s on two RTX 5090 with --n-cpu-moe 3 (ggml-org/llama.cpp, pull request 15077).
+    const cluster = { ...clusterOf('rtx-5090'), gpus: 2 };
+    const setting = settingOf(cluster, 'mxfp4', 16_384);
+    const { decode, verdict } = placesFit(
+      await modelOf('gpt-oss-120b'),
+      setting,
+      wish(99, 3),
+      true,
+    );
+    expect(verdict).toBe('fits');
+    expect(108 / decode.tokensPerSecond.expected.value).toBeGreaterThan(0.75);
+    expect(108 / decode.tokensPerSecond.expected.value).toBeLessThan(1.3);
+  });
+
+  it.each([
+    'qwen3-30b-a3b',
+    'gemma-3-4b',
+    'deepseek-v3',
+    'fixtures/hf/zamba2-7-0/config.json',
+    'fixtures/hf/gemma3n-text-7-17/config.json',
+    'fixtures/hf/bamba/config.json',
+    'hybrid/shared',
+    'minimind2-small',
+  ])('is divided without loss: %s', async (name) => {
+    const model = await modelOf(name);
+    const setting = settingOf(RTX_2080, 'q8_0', 300);
+    const served = servedModel(model, setting);
+    const layered = layeredModel(served, 300);
+    const weights = Number(servedWeights(served.layout, setting.weights, 1).total.value);
+    const { cache, state } = sequenceState(served, 300);
+    const whole = weights + Number(cache.value) + Number(state.value);
+    const blocks = layered.blocks.length;
+    const isTied = model.embedding.weight === model.head.weight;
+    for (const gpuLayers of [0, 1, Math.ceil(blocks / 2), blocks, blocks + 1]) {
+      for (const cpuExperts of [0, 1, blocks]) {
+        const { gpu, system } = contentOf(layered, { gpuLayers, cpuExperts }, 1);
+        // The rows of a tied embedding are in system memory, too.
+        const again = isTied ? layered.embeddingBytes : 0;
+        expect(gpu.bytes + system.bytes - again).toBeCloseTo(whole, 0);
+      }
+    }
+  });
+
+  it('takes the last layers to the GPU, the output first, and the first experts from it', async () => {
+    const layered = layeredModel(
+      servedModel(await modelOf('qwen3-30b-a3b'), settingOf(RTX_2080, 'q4_k_m')),
+      64,
+    );
+    const { blocks, output } = layered;
+    const experts = (part: { expertGroups: readonly { bytes: number }[] }) =>
+      part.expertGroups.reduce((sum, { bytes }) => sum + bytes, 0);
+    expect(contentOf(layered, { gpuLayers: 1, cpuExperts: 0 }, 1).gpu.bytes).toBe(
+      output.weightBytes,
+    );
+    const last = blocks.at(-1);
+    const two = contentOf(layered, { gpuLayers: 2, cpuExperts: 0 }, 1);
+    expect(two.gpu.weightBytes).toBe(output.weightBytes + (last?.weightBytes ?? 0));
+    expect(two.crossings).toBe(1);
+    const apart = contentOf(layered, { gpuLayers: blocks.length + 1, cpuExperts: 3 }, 1);
+    const first = blocks.slice(0, 3).reduce((sum, each) => sum + experts(each), 0);
+    expect(experts(apart.system)).toBe(first);
+    expect(apart.crossings).toBe(6);
+    expect(apart.system.weightBytes).toBe(0);
+  });
+
+  it.each([
+    ['qwen3-30b-a3b', 'rtx-4060', 'q4_k_m'],
+    ['llama-3.3-70b', 'rtx-4090', 'q4_k_m'],
+    ['gpt-oss-120b', 'rtx-3090', 'mxfp4'],
+    ['qwen3-14b', 'rtx-4060', 'q8_0'],
+  ] as const)('is placed as fast as fits: %s on %s', async (name, gpu, dtype) => {
+    const model = await modelOf(name);
+    const setting = settingOf(clusterOf(gpu), dtype);
+    const found = placesFit(model, setting, wish(), false);
+    expect(found.verdict).toBe('fits');
+    const speed = found.decode.tokensPerSecond.expected.value;
+    // No placement with a layer, or the experts of one, more on the GPU fits.
+    const { gpuLayers, cpuExperts } = found;
+    const more = cpuExperts > 0 ? wish(gpuLayers, cpuExperts - 1) : wish(gpuLayers + 1, 0);
+    expect(placesFit(model, setting, more, true).verdict).not.toBe('fits');
+    const slower = placesFit(model, setting, wish(0, 0), true);
+    expect(slower.decode.tokensPerSecond.expected.value).toBeLessThan(speed);
+    expect(slower.verdict).toBe('fits');
+  });
+
+  it('does not fit where the system memory lacks room for it', async () => {
+    const model = await modelOf('llama-3.3-70b');
+    const setting = settingOf(clusterOf('rtx-4090'), 'q4_k_m');
+    const { verdict, lacking, system } = placesFit(
+      model,
+      setting,
+      wish(undefined, undefined, undefined, 16e9),
+      true,
+    );
+    expect(verdict).toBe('does not fit');
+    expect(lacking).toBe(system.value + 3e9 - 16e9);
+  });
+});
+
+describe('system memory', () => {
+  it.each([
+    ['ddr5-5600', 89.6e9],
+    ['DDR4-3200', 51.2e9],
+    ['4xddr4-3200', 102.4e9],
+    ['12 x ddr5-4800', 460.8e9],
+    ['8xLPDDR5X-8533', 546.112e9],
+    ['102GB/s', 102e9],
+    ['76.8 gb/s', 76.8e9],
+  ])('has the bandwidth of its channels: %s', (text, bandwidth) => {
+    const found = systemMemory(null, text);
+    expect(found.bandwidth).toBeCloseTo(bandwidth, -3);
+    expect(found.isAssumed).toBe(false);
+  });
+
+  it.each([
+    '',
+    'fast',
+    'ddr5',
+    'ddr9-5600',
+    '0xddr5-5600',
+    '99xddr5-5600',
+    'ddr5-1',
+    '0GB/s',
+    '-1GB/s',
+    '1e400GB/s',
+  ])('refuses %j', (text) => {
+    expect(() => systemMemory(null, text)).toThrow(/expected the speed of a memory/);
+  });
+});
