@@ -241,10 +241,10 @@ describe('the command line', () => {
       /--output: expected a file for the answer .*, found "best.yaml"\n.*--save best.yaml/,
     ],
     [
-      'fit my.yaml --gpu l4 --n-cpu-moe 10',
+      'generate my.yaml --random --ids 1 --n-cpu-moe 10',
       /--n-cpu-moe 10 has no counterpart here: write minimind/,
     ],
-    ['fit my.yaml --gpu l4 -ngl 20', /-ngl 20 has no counterpart here: write minimind/],
+    ['fit my.yaml --gpu l4 -ngl 20', /write minimind fit my\.yaml --gpu l4 --gpu-layers 20$/m],
     ['fit my.yaml --gpu l4 -ngl 99', /-ngl 99 is not needed: write minimind/],
     [
       'serve my.yaml --port 80 --gpu-memory-utilization=0.9 --gpu l4',

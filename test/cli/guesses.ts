@@ -190,6 +190,18 @@ const SERVING: readonly Guess[] = [
     'fit llama-3.2-1b --gpu 4090 --parallel 4',
     is('fit llama-3.2-1b --gpu 4090 --users 4', 'fit llama-3.2-1b --gpu 4090 --batch 4'),
   ],
+  [
+    'fit qwen3-8b --gpu 4060 --dtype q8_0 -ngl 20',
+    is('fit qwen3-8b --gpu 4060 --dtype q8_0 --gpu-layers 20'),
+  ],
+  [
+    'fit qwen3-30b-a3b --gpu 4060 --dtype q4_k_m --n-cpu-moe 36',
+    is('fit qwen3-30b-a3b --gpu 4060 --dtype q4_k_m --cpu-experts 36'),
+  ],
+  [
+    'fit qwen3-30b-a3b --gpu 4060 --dtype q4_k_m --cpu-moe',
+    is('fit qwen3-30b-a3b --gpu 4060 --dtype q4_k_m --cpu-experts all'),
+  ],
   ['fit llama-3.2-1b --gpu 4090 -ngl 99', is('fit llama-3.2-1b --gpu 4090')],
   ['fit llama-3.2-1b --gpu 4090 -ngl 99 -c 8192', is('fit llama-3.2-1b --gpu 4090 --context 8192')],
   [

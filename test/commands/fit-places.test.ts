@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest';
+import { runHere } from '../run-here.js';
+
+const MIXTURE = ['fit', 'qwen3-30b-a3b', '--gpu', '4060', '--dtype', 'q4_k_m'];
+
+describe('minimind fit with system memory', () => {
+  it('proposes it for a card of a desktop, and the proposal fits', async () => {
+    const { stdout } = await runHere(MIXTURE);
+    expect(stdout).toMatch(/^ {2}with RAM {2}--ram 16GB, [\d.]+ tokens\/s: GPU layers all 49;/m);
+    const [, next = ''] = /^Next: minimind (\S.*?)(?: {2,}|$)/m.exec(stdout) ?? [];
+    expect(next).toBe(`${MIXTURE.join(' ')} --ram 16GB`);
+    const answer = await runHere([...next.split(' '), '--check']);
+    expect(answer.code).toBe(0);
+    expect(answer.stdout).toMatch(
+      /^Fits on 1 × NVIDIA GeForce RTX 4060 and [\d.]+ GB of system memory/m,
+    );
+    expect(answer.stdout).toMatch(/^ {2}llama\.cpp {3}-ngl 49 --n-cpu-moe \d+ -c 2048$/m);
+  });
+
+  it('proposes none for a data centre, nor for more memory than a desktop has', async () => {
+    for (const line of [
+      ['llama-3.1-405b', '--gpu', 'h100'],
+      ['llama-3.1-405b', '--gpu', '4090'],
+    ]) {
+      expect((await runHere(['fit', ...line])).stdout).not.toContain('with RAM');
+    }
+  });
+
+  it('does not fit into too little, and --check says so', async () => {
+    const { stdout, code } = await runHere([...MIXTURE, '--ram', '8GB', '--check']);
+    expect(stdout).toMatch(
+      /^Does not fit on .* with 8\.0 GB of system memory: [\d.]+ GB too little$/m,
+    );
+    expect(code).toBe(1);
+  });
+
+  it('has the placement in JSON and in CSV', async () => {
+    const line = [
+      ...MIXTURE,
+      '--gpu-layers',
+      '30',
+      '--cpu-experts',
+      '40',
+      '--ram-speed',
+      '4xddr4-3200',
+    ];
+    const { places } = JSON.parse((await runHere([...line, '--json'])).stdout).serving;
+    expect(places).toMatchObject({
+      gpuLayers: 30,
+      cpuExperts: 40,
+      layers: 49,
+      expertBlocks: 48,
+      isAsked: true,
+      memory: { bytes: null, bandwidth: 102.4e9, label: '4 channels of DDR4-3200' },
+    });
+    const csv = (await runHere([...line, '--format', 'csv'])).stdout;
+    expect(csv).toContain('with system memory: decoding');
+  });
+
+  it.each([
+    [['--ram', '64GB', '--qps', '3'], /--qps needs the whole model on GPUs/],
+    [['--cpu-experts', '3', '--runtime', 'vllm'], /--runtime vllm does not apply/],
+    [['--ram', '64GB', '--for', 'training'], /--ram applies to serving/],
+    [['--ram-speed', 'fast'], /expected the speed of a memory, found "fast"/],
+    [['--gpu-layers', '-3'], /--gpu-layers: expected a positive whole number/],
+  ])('refuses %j', async (flags, message) => {
+    const { code, stderr } = await runHere([...MIXTURE, ...flags]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(message);
+  });
+
+  it('refuses experts of a dense model, and memory without hardware', async () => {
+    const dense = await runHere(['fit', 'qwen3-8b', '--gpu', '4060', '--cpu-experts', '3']);
+    expect(dense.stderr).toContain('--cpu-experts requires a model with routed experts');
+    const alone = await runHere(['fit', 'qwen3-8b', '--ram', '64GB']);
+    expect(alone.stderr).toContain('--ram requires hardware');
+  });
+
+  it('says that memory is not needed where the GPU holds the model', async () => {
+    const { stderr, stdout } = await runHere(['fit', 'qwen3-8b', '--gpu', '4090', '--ram', '64GB']);
+    expect(stderr).toContain('system memory is not used: the GPUs hold the whole model');
+    expect(stdout).toContain('serves');
+  });
+});
