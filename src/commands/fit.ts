@@ -23,6 +23,7 @@ import {
   isHardware,
   listedHardware,
   reservedBytes,
+  servingHardware,
 } from '../cli/flags/hardware-flags.js';
 import { pasteable } from '../cli/line/line-mistake.js';
 import type { FitLine } from '../cli/undescribed.js';
@@ -169,7 +170,7 @@ export default class Fit extends BaseCommand {
           : argv.map((word) => (word === args.file ? loaded.file : word));
       return this.answer(flags, result, (each) => fitTableReport(each, words));
     }
-    const { profile = null, ...hardware } = await hardwareOf(flags, (choice) =>
+    const { profile = null, ...hardware } = await servingHardware(flags, (choice) =>
       this.note(flags, choice),
     );
     const files = { draft: await draftModel(flags), benchmark: await readBenchmark(flags) };

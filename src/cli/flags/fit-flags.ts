@@ -35,7 +35,7 @@ import type {
 import { CONVENTIONS, SHARDINGS } from '../../estimate/fit/training/training-setting.js';
 import type { Cluster } from '../../estimate/hardware/gpu.js';
 import { withMemoryShare } from '../../estimate/hardware/gpu.js';
-import { systemMemory } from '../../estimate/hardware/system-memory.js';
+import { PROCESSOR, systemMemory } from '../../estimate/hardware/system-memory.js';
 import type { ModelFile } from '../../input/model-input/model-file.js';
 import type { TrainingHints } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
@@ -735,7 +735,7 @@ export function fitRequestOf(
             isSharingChosen: flags['tensor-parallel'] !== undefined,
             users: flags.users,
             draft,
-            places: placesWish(loaded.model, flags),
+            places: placesWish(loaded.model, flags, cluster),
           },
   };
 }
@@ -764,7 +764,7 @@ function refuseOnGpusOnly(flags: FitFlags): void {
   const values: Readonly<Record<string, unknown>> = flags;
   const flag = ON_GPUS_ONLY.find((name) => values[name] !== undefined && values[name] !== false);
   if (flag === undefined) return;
-  const placed = PLACED.find((name) => flags[name] !== undefined);
+  const placed = PLACED.find((name) => flags[name] !== undefined) ?? 'gpu cpu';
   throw usageError(
     `--${flag} needs the whole model on GPUs, and --${placed} allows weights in system memory`,
     'leave one of them out',
@@ -785,10 +785,21 @@ function refusePlacesOfTraining(flags: FitFlags): void {
 }
 
 /** Places beside the GPUs; undefined where no flag asks for them. @throws UserError for experts that a model lacks. */
-function placesWish(model: LanguageModel, flags: FitFlags): PlacesWish | undefined {
+function placesWish(
+  model: LanguageModel,
+  flags: FitFlags,
+  { gpu }: Cluster,
+): PlacesWish | undefined {
   const { ram, 'ram-speed': speed, 'gpu-layers': gpuLayers, 'cpu-experts': cpuExperts } = flags;
-  if (!isPlaced(flags)) return undefined;
+  const isProcessor = gpu === PROCESSOR.gpu;
+  if (!isPlaced(flags) && !isProcessor) return undefined;
   refuseOnGpusOnly(flags);
+  if (isProcessor && (gpuLayers || cpuExperts) !== undefined && gpuLayers !== 0) {
+    throw usageError(
+      '--gpu-layers and --cpu-experts require a GPU, found none',
+      'name one with --gpu',
+    );
+  }
   if (cpuExperts !== undefined && weightLayout(model).experts.size === 0) {
     throw usageError(
       '--cpu-experts requires a model with routed experts',
@@ -796,7 +807,7 @@ function placesWish(model: LanguageModel, flags: FitFlags): PlacesWish | undefin
     );
   }
   const memory = systemMemory(ram === undefined ? null : Number(ram), speed);
-  return { memory, gpuLayers, cpuExperts };
+  return { memory, gpuLayers: isProcessor ? 0 : gpuLayers, cpuExperts };
 }
 
 /** @throws UserError for `--output-mix` with a training. */

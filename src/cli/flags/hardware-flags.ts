@@ -16,6 +16,7 @@ import {
 import { hardwareOfDocument, onlyGpu } from '../../estimate/hardware/hardware-file.js';
 import type { MachineProfile } from '../../estimate/hardware/machine-profile.js';
 import { gpuOfProfile } from '../../estimate/hardware/machine-profile.js';
+import { isProcessorName, PROCESSOR } from '../../estimate/hardware/system-memory.js';
 import { progressDisplay } from '../progress.js';
 import type { ParsedFlags } from './flags.js';
 import { COMPUTES, device, engine, threads } from './flags.js';
@@ -99,6 +100,17 @@ export async function hardwareOf(
 ): Promise<SelectedHardware> {
   const selected = await selectedHardware(flags, say);
   return { ...selected, gpu: withReserved(selected.gpu, reservedBytes(flags)) };
+}
+
+/** `hardwareOf`, where `--gpu cpu` and `--gpu none` are a machine without a GPU. @throws UserError as `hardwareOf`. */
+export async function servingHardware(
+  flags: HardwareFlags,
+  say: (choice: string) => void,
+): Promise<SelectedHardware> {
+  if (!isProcessorName(flags.gpu)) return hardwareOf(flags, say);
+  const other = flags.gpus !== undefined ? 'gpus' : flags.reserve !== undefined ? 'reserve' : '';
+  if (other === '') return PROCESSOR;
+  throw usageError(`--${other} requires a GPU, found --gpu ${flags.gpu}`, 'leave one of them out');
 }
 
 /** Whether the flags select hardware. */

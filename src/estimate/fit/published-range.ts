@@ -25,7 +25,7 @@ export const PUBLISHED_SPREADS = {
     title: 'decoding with weights in system memory',
     lower: 0.7,
     upper: 1.4,
-    runs: 9,
+    runs: 16,
   },
   prefill: { title: 'prefill of one prompt', lower: 0.6, upper: 1.6, runs: 16 },
   training: { title: 'training of dense models in 16 bits', lower: 0.78, upper: 1.24, runs: 20 },

@@ -1,6 +1,8 @@
 /** The memory of a processor, beside that of its GPUs. */
+
 import { usageError } from '../../base/errors.js';
 import { quote } from '../../config/quote.js';
+import type { Cluster } from './gpu.js';
 
 /** System memory of a machine. */
 export interface SystemMemory {
@@ -8,6 +10,8 @@ export interface SystemMemory {
   readonly bytes: number | null;
   /** Peak bandwidth of all channels, bytes per second. @real */
   readonly bandwidth: number;
+  /** Channels of the memory; null for a stated bandwidth. @integer @minimum 1 */
+  readonly channels: number | null;
   /** Channels and type of the memory, or the stated bandwidth. */
   readonly label: string;
   /** Whether nobody stated the bandwidth. */
@@ -35,6 +39,7 @@ const TRANSFERS = { least: 400, most: 20_000, channels: 24 } as const;
 function memoryOf(channels: number, type: string, megatransfers: number) {
   return {
     bandwidth: channels * CHANNEL_BYTES * megatransfers * 1e6,
+    channels,
     label: `${channels} ${channels === 1 ? 'channel' : 'channels'} of ${type}-${megatransfers}`,
   };
 }
@@ -55,10 +60,12 @@ export function systemMemory(bytes: number | null, speed: string | undefined): S
   );
 }
 
-function speedOf(speed: string): Pick<SystemMemory, 'bandwidth' | 'label'> | undefined {
+function speedOf(
+  speed: string,
+): Pick<SystemMemory, 'bandwidth' | 'channels' | 'label'> | undefined {
   const [, rate] = RATE.exec(speed) ?? [];
   if (rate !== undefined && Number(rate) > 0) {
-    return { bandwidth: Number(rate) * 1e9, label: `${Number(rate)} GB/s` };
+    return { bandwidth: Number(rate) * 1e9, channels: null, label: `${Number(rate)} GB/s` };
   }
   const [isType, count, low = '', generation, transfers] = TYPE.exec(speed) ?? [];
   if (isType === undefined) return undefined;
@@ -72,3 +79,30 @@ function speedOf(speed: string): Pick<SystemMemory, 'bandwidth' | 'label'> | und
     ? memoryOf(channels, `${low.toUpperCase()}DDR${generation}`, megatransfers)
     : undefined;
 }
+
+/** Largest bandwidth of a desktop with two channels: DDR5-6400. */
+const DESKTOP_BANDWIDTH = 102e9;
+
+/** Whether the memory has more channels than that of a desktop: few cores then do not read at its full speed. */
+export const isOfWorkstation = ({ channels, bandwidth }: SystemMemory): boolean =>
+  channels === null ? bandwidth >= DESKTOP_BANDWIDTH : channels > USUAL_CHANNELS;
+
+/** A machine without a GPU: everything is in system memory. */
+export const PROCESSOR: Cluster = {
+  gpu: {
+    name: 'cpu',
+    title: 'a processor',
+    kind: 'processor',
+    memoryBytes: 0,
+    bandwidth: USUAL.bandwidth,
+    peakFlops: {},
+    links: [],
+    source: 'no GPU',
+  },
+  gpus: 1,
+  network: null,
+};
+
+/** Whether a name of hardware means none: `cpu`, `none`. */
+export const isProcessorName = (name: string | undefined): boolean =>
+  name !== undefined && /^(?:cpu|none)$/i.test(name.trim());

@@ -68,7 +68,7 @@ export function fitVerdictOf(result: FitResult): Verdict {
     const text = serving ? `Training ${verdict} on ${on}` : `${capital(verdict)} on ${on}`;
     return { text, tone: TONES[verdict] };
   }
-  if (serving?.places?.isAsked) return placesVerdict(serving.places, on);
+  if (serving?.places?.isAsked) return placesVerdict(serving.places, cluster);
   const load = doubts.some(({ about }) => about === 'load') ? `; ${loadShortage(serving)}` : '';
   const users = serving ? usersText(serving) : '';
   const detail = users === '' ? load : `: ${users}${load}`;
@@ -119,9 +119,11 @@ export function fitFacts(result: FitResult): Fact[] {
   ];
 }
 
-/** Whether the user gave a load or a price, and so serves. */
+/** Whether the user gave a load, a price, or system memory, and so serves. */
 const isAboutServing = (serving: Serving | null): boolean =>
-  serving?.setting.load !== undefined || serving?.throughput?.atSpeed?.cost !== undefined;
+  serving?.setting.load !== undefined ||
+  serving?.throughput?.atSpeed?.cost !== undefined ||
+  serving?.places?.isAsked === true;
 
 /** `24 GB card, 23.6 GiB (25.3 GB) usable`, and what others take of it. */
 function gpuFact({ advertisedBytes, usableBytes, reservedBytes, kind }: GpuMemory): Fact | false {

@@ -3,9 +3,19 @@ import { setting as flag } from '../../base/text/setting.js';
 import { formatInteger, formatSeconds, significant } from '../../base/text/units.js';
 import { counted, present } from '../../base/text/words.js';
 import type { PlacesFit } from '../../estimate/fit/places/places.js';
-import type { Fact, Verdict } from '../kit/report.js';
+import type { Cluster } from '../../estimate/hardware/gpu.js';
+import type { Block, Fact, Verdict } from '../kit/report.js';
+import {
+  headingBlock,
+  leftColumn,
+  noteOf,
+  right,
+  strongCell,
+  tableOf,
+  valueCell,
+} from '../kit/report.js';
 import type { BoundsRow } from './fit-bounds.js';
-import { bytesText, sameBounds, TONES } from './fit-bounds.js';
+import { boundsCells, boundsColumns, bytesText, sameBounds, TONES } from './fit-bounds.js';
 import type { Serving } from './fit-serving.js';
 
 /** Sizes of system memory in shops, in GB. */
@@ -19,9 +29,11 @@ const speedText = ({ decode: { tokensPerSecond, published } }: PlacesFit): strin
   `${significant(tokensPerSecond.expected.value)} tokens/s (estimate; 9 of 10 runs: ${significant(published.lower)}–${significant(published.upper)})`;
 
 /** The answer to a question about system memory. */
-export function placesVerdict(places: PlacesFit, on: string): Verdict {
+export function placesVerdict(places: PlacesFit, { gpu: { kind, title }, gpus }: Cluster): Verdict {
   const { verdict, lacking, system, memory, gpu, capacity } = places;
   const tone = TONES[verdict];
+  const isAlone = kind === 'processor';
+  const on = isAlone ? title : `${formatInteger(gpus)} × ${title}`;
   if (lacking > 0) {
     const text = `Does not fit on ${on} with ${bytesText(memory.bytes ?? 0)} of system memory: ${bytesText(lacking)} too little`;
     return { text, tone };
@@ -31,7 +43,7 @@ export function placesVerdict(places: PlacesFit, on: string): Verdict {
     return { text: `Does not fit on ${on}: ${bytesText(over)} too much for the GPU`, tone };
   }
   const fits = verdict === 'fits' ? 'Fits' : 'May fit';
-  const rest = ` and ${bytesText(system.value)} of system memory`;
+  const rest = `${isAlone ? ',' : ' and'} ${bytesText(system.value)} of system memory`;
   const speed = significant(places.decode.tokensPerSecond.expected.value);
   return { text: `${fits} on ${on}${rest}: ${speed} tokens/s (estimate)`, tone };
 }
@@ -56,11 +68,13 @@ export function placesFacts(places: PlacesFit, setting: Serving['setting']): Fac
   const { gpu, capacity, system, memory, prefill, verdict } = places;
   const isRunning = verdict !== 'does not fit';
   const size = memory.bytes === null ? '' : ` of ${bytesText(memory.bytes)}`;
+  const isAlone = setting.cluster.gpu.kind === 'processor';
+  const onGpu = `GPU ${bytesText(gpu.expected.value)} of ${bytesText(capacity.value)} · `;
   return present([
-    { name: 'GPU layers', text: placementText(places) },
+    !isAlone && { name: 'GPU layers', text: placementText(places) },
     {
       name: 'memory',
-      text: `GPU ${bytesText(gpu.expected.value)} of ${bytesText(capacity.value)} · system memory ${bytesText(system.value)}${size}`,
+      text: `${isAlone ? '' : onGpu}system memory ${bytesText(system.value)}${size}`,
     },
     {
       name: 'RAM',
@@ -96,6 +110,43 @@ function llamaFlags(
     ...(batch > 1 ? [`-np ${batch}`] : []),
     ...(type ? [`-ctk ${type} -ctv ${type}`] : []),
   ].join(' ');
+}
+
+/** Details of a model in several places. */
+export function placesBlocks(places: PlacesFit, { cluster }: Serving['setting']): Block[] {
+  const { onGpus, inSystem, gpu, capacity, decode, prefill, verdict } = places;
+  const isAlone = cluster.gpu.kind === 'processor';
+  const rows = [
+    ...(isAlone ? [] : [{ place: cluster.gpus === 1 ? 'GPU' : 'GPUs', ...onGpus }]),
+    { place: 'system memory', ...inSystem },
+  ];
+  const sizes = rows.map((row) => ({
+    ...row,
+    total: row.weights + row.experts + row.cache + row.embedding,
+  }));
+  return present([
+    headingBlock('Where the model is'),
+    tableOf(sizes, [
+      leftColumn('place', 'place', ({ place }) => strongCell(place)),
+      right('weights', 'weights_bytes', ({ weights }) => valueCell(weights, bytesText)),
+      right('experts', 'experts_bytes', ({ experts }) => valueCell(experts, bytesText)),
+      right('caches', 'cache_bytes', ({ cache }) => valueCell(cache, bytesText)),
+      right('embedding', 'embedding_bytes', ({ embedding }) => valueCell(embedding, bytesText)),
+      right('total', 'total_bytes', ({ total }) => valueCell(total, bytesText)),
+    ]),
+    headingBlock('Memory and speed'),
+    {
+      kind: 'table',
+      columns: [leftColumn('', 'what'), ...boundsColumns('value')],
+      rows: present([
+        !isAlone && [strongCell('memory of a GPU, with workspace'), ...boundsCells(gpu, bytesText)],
+        [strongCell('a step of decoding'), ...boundsCells(decode.seconds, formatSeconds)],
+        prefill && [strongCell('a prompt'), ...boundsCells(prefill, formatSeconds)],
+      ]),
+    },
+    !isAlone && noteOf(`A GPU has ${bytesText(capacity.value)}.`),
+    verdict === 'does not fit' && noteOf('The times assume that all of it fits.'),
+  ]);
 }
 
 /** `--ram 32GB, 24 tokens/s: all 49; experts of the first 36 in system memory` */

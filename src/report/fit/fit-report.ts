@@ -40,7 +40,7 @@ import { explanationBlocks } from '../profile/explanation.js';
 import { answerTable, fitFacts, fitVerdictOf, nextOf } from './fit-answer.js';
 import type { BoundsRow } from './fit-bounds.js';
 import { boundsCells, boundsColumns, bytesText, sameBounds } from './fit-bounds.js';
-import { placesRows } from './fit-places.js';
+import { placesBlocks, placesRows } from './fit-places.js';
 import { serverRows } from './fit-server.js';
 import type { Serving } from './fit-serving.js';
 import { servingBlocks } from './fit-serving.js';
@@ -64,9 +64,9 @@ export function fitReport(result: FitResult, { explain, argv }: FitReportOptions
       ...(explain ? explanationBlocks(sectionsOf(result)) : []),
     ],
     details: [
-      ...(serving ? servingBlocks(serving, doubts) : []),
+      ...(serving ? servingDetails(serving, doubts) : []),
       ...(result.batching ? batchingBlocks(result.batching) : []),
-      ...(training
+      ...(training && !serving?.places?.isAsked
         ? [
             ...trainingBlocks(training),
             ...loraBlocks(training, training.lora, 'LoRA'),
@@ -83,6 +83,12 @@ export function fitReport(result: FitResult, { explain, argv }: FitReportOptions
     data: csvTable(result),
   };
 }
+
+/** Details of serving: of the GPUs alone, or with system memory. */
+const servingDetails = (serving: Serving, doubts: FitResult['doubts']): Block[] =>
+  serving.places?.isAsked
+    ? placesBlocks(serving.places, serving.setting)
+    : servingBlocks(serving, doubts);
 
 /** Decoding steps and places of both ways of batching. */
 function batchingBlocks({ lengths, batch, mean, drawn, ...mixed }: BatchingComparison): Block[] {

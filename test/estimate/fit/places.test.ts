@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { median } from '../../../src/base/median.js';
 import { contentOf, layeredModel } from '../../../src/estimate/fit/places/placed-parts.js';
 import { placesFit } from '../../../src/estimate/fit/places/places.js';
 import { PUBLISHED_SPREADS } from '../../../src/estimate/fit/published-range.js';
@@ -49,56 +50,67 @@ const wish = (
   cpuExperts,
 });
 
-/** Tokens per second of llama.cpp: AlexsJones/llmfit, pull requests 755, 774, 775 and 778. */
-const RUNS = [
-  ['gemma-3-12b', 'q4_k_m', 44, 0, 26.1],
-  ['qwen3-14b', 'q4_k_m', 32, 0, 16.9],
-  ['phi-4', 'q4_k_m', 32, 0, 16.7],
-  ['gemma-2-9b', 'q4_k_m', 36, 0, 23.7],
-  ['qwen2.5-14b', 'q4_k_m', 42, 0, 20.8],
-  ['mistral-small-24b', 'q4_k_m', 16, 0, 5.2],
-  ['deepseek-coder-v2-lite', 'q4_k_m', 99, 16, 49.6],
-  ['qwen3-30b-a3b', 'q4_k_m', 99, 36, 36.7],
-  ['gpt-oss-20b', 'mxfp4', 99, 12, 36.4],
-] as const;
+const I9_10900X = '102GB/s';
+
+/** Model, type, card, `-ngl`, `--n-cpu-moe`, memory, tokens per second. */
+type Run = readonly [
+  string,
+  WeightDtype,
+  ServingFitSetting['cluster'],
+  number,
+  number,
+  string,
+  number,
+];
+
+/** Runs of llama.cpp. */
+const RUNS: readonly Run[] = [
+  // AlexsJones/llmfit, pull requests 755, 774, 775 and 778.
+  ['gemma-3-12b', 'q4_k_m', RTX_2080, 44, 0, I9_10900X, 26.1],
+  ['qwen3-14b', 'q4_k_m', RTX_2080, 32, 0, I9_10900X, 16.9],
+  ['phi-4', 'q4_k_m', RTX_2080, 32, 0, I9_10900X, 16.7],
+  ['gemma-2-9b', 'q4_k_m', RTX_2080, 36, 0, I9_10900X, 23.7],
+  ['qwen2.5-14b', 'q4_k_m', RTX_2080, 42, 0, I9_10900X, 20.8],
+  ['mistral-small-24b', 'q4_k_m', RTX_2080, 16, 0, I9_10900X, 5.2],
+  ['deepseek-coder-v2-lite', 'q4_k_m', RTX_2080, 99, 16, I9_10900X, 49.6],
+  ['qwen3-30b-a3b', 'q4_k_m', RTX_2080, 99, 36, I9_10900X, 36.7],
+  ['gpt-oss-20b', 'mxfp4', RTX_2080, 99, 12, I9_10900X, 36.4],
+  // ggml-org/llama.cpp, pull request 23346: DeepSeek-V3.2, whose other layers are those of V3, on an Epyc 9374F.
+  ['deepseek-v3', 'q8_0', clusterOf('rtx-pro-6000'), 99, 999, '12xddr5-4800', 10.91],
+  // ggml-org/llama.cpp, pull request 15077: two RTX 5090; the memory is not stated.
+  ['gpt-oss-120b', 'mxfp4', { ...clusterOf('rtx-5090'), gpus: 2 }, 99, 3, 'ddr5-5600', 108],
+  // ggml-org/llama.cpp, issue 4716: processors alone.
+  ['mixtral-8x7b', 'q8_0', RTX_2080, 0, 0, 'ddr4-3600', 3.58],
+  ['mixtral-8x7b', 'q8_0', RTX_2080, 0, 0, 'ddr5-3600', 3.37],
+  // ggml-org/llama.cpp, issues 19480 and 7244, and pull request 12922.
+  ['qwen2.5-32b', 'q4_k_m', RTX_2080, 0, 0, 'ddr5-5600', 3.54],
+  ['llama-2-7b', 'q4_k_m', RTX_2080, 0, 0, 'ddr4-2667', 7.22],
+  ['deepseek-coder-v2-lite', 'q6_k', RTX_2080, 0, 0, 'ddr4-2133', 9.51],
+];
 
 describe('a model in system memory', () => {
   it('decodes as fast as published runs', async () => {
     const { lower, upper, runs } = PUBLISHED_SPREADS['decode-places'];
     expect(RUNS).toHaveLength(runs);
     const ratios: number[] = [];
-    for (const [name, dtype, layers, experts, measured] of RUNS) {
-      const setting = settingOf(RTX_2080, dtype, 1024);
+    for (const [name, dtype, cluster, layers, experts, speed, measured] of RUNS) {
+      const setting = settingOf(cluster, dtype, 1024);
       const { decode } = placesFit(
         await modelOf(name),
         setting,
-        wish(layers, experts, '102GB/s'),
+        wish(layers, experts, speed),
         true,
       );
       ratios.push(measured / decode.tokensPerSecond.expected.value);
-      expect(decode.tokensPerSecond.lower.value).toBeLessThan(measured);
-      expect(decode.tokensPerSecond.upper.value).toBeGreaterThan(measured);
+      expect(decode.tokensPerSecond.lower.value, name).toBeLessThan(measured);
+      expect(decode.tokensPerSecond.upper.value, name).toBeGreaterThan(measured);
     }
     ratios.sort((a, b) => a - b);
     expect(ratios[0]).toBeGreaterThan(lower);
     expect(ratios.at(-1)).toBeLessThan(upper);
-    expect(ratios[4]).toBeGreaterThan(0.9);
-    expect(ratios[4]).toBeLessThan(1.1);
-  });
-
-  it('decodes gpt-oss-120b with three layers of experts apart as in a published run', async () => {
-    // 108 tokens/s on two RTX 5090 with --n-cpu-moe 3 (ggml-org/llama.cpp, pull request 15077).
-    const cluster = { ...clusterOf('rtx-5090'), gpus: 2 };
-    const setting = settingOf(cluster, 'mxfp4', 16_384);
-    const { decode, verdict } = placesFit(
-      await modelOf('gpt-oss-120b'),
-      setting,
-      wish(99, 3),
-      true,
-    );
-    expect(verdict).toBe('fits');
-    expect(108 / decode.tokensPerSecond.expected.value).toBeGreaterThan(0.75);
-    expect(108 / decode.tokensPerSecond.expected.value).toBeLessThan(1.3);
+    const middle = median(ratios);
+    expect(middle).toBeGreaterThan(0.9);
+    expect(middle).toBeLessThan(1.1);
   });
 
   it.each([

@@ -1,11 +1,12 @@
 /** Serving a model whose weights are partly on GPUs and partly in system memory, as llama.cpp runs it. */
+import { sumOf } from '../../../base/text/words.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { Expression } from '../../../model/budget/expression.js';
 import { add, div, mul, v } from '../../../model/budget/expression.js';
 import type { Bounds, Quantity } from '../../../model/budget/figure.js';
 import { quantity, realValue } from '../../../model/budget/figure.js';
 import { capacityOf, peakIfKnown } from '../../hardware/gpu.js';
-import type { SystemMemory } from '../../hardware/system-memory.js';
+import { isOfWorkstation, type SystemMemory } from '../../hardware/system-memory.js';
 import { byBound, eachBound } from '../bounds.js';
 import type { PublishedRange } from '../published-range.js';
 import { publishedSpeed } from '../published-range.js';
@@ -35,6 +36,18 @@ export interface PlacesWish {
   readonly cpuExperts: number | undefined;
 }
 
+/** Bytes in a place. */
+export interface PlacedBytes {
+  /** Weights that each token reads. @count */
+  readonly weights: number;
+  /** Routed experts. @count */
+  readonly experts: number;
+  /** Keys, values and states of all sequences. @count */
+  readonly cache: number;
+  /** The embedding, of which a token reads a row. @count */
+  readonly embedding: number;
+}
+
 /** A model on GPUs and in system memory. */
 export interface PlacesFit extends Placement {
   /** Layers of the model with its output. @integer @minimum 1 */
@@ -43,6 +56,10 @@ export interface PlacesFit extends Placement {
   readonly expertBlocks: number;
   /** Whether the user asked for it. */
   readonly isAsked: boolean;
+  /** What the GPUs hold together. */
+  readonly onGpus: PlacedBytes;
+  /** What the system memory holds. */
+  readonly inSystem: PlacedBytes;
   /** Memory of each GPU. */
   readonly gpu: Bounds;
   readonly capacity: Quantity;
@@ -67,22 +84,37 @@ export interface PlacesFit extends Placement {
 /** Memory of the system and of the program itself: what a desktop needs beside the weights. */
 const SYSTEM_BYTES = 3e9;
 
-const RUNS = 'llama.cpp on an RTX 2080 and an i9-10900X, 102 GB/s (llmfit, community benchmarks)';
-
 /** Share of the bandwidth of system memory that products of a processor reach. */
-const READING = {
-  weights: {
-    share: { lower: 1, expected: 0.47, upper: 0.25 },
-    source: `47%, 6 dense models in ${RUNS}`,
-  },
-  experts: {
-    share: { lower: 1, expected: 0.42, upper: 0.25 },
-    source: '42%, 3 mixtures there',
-  },
-} as const satisfies Record<
-  string,
-  { readonly share: Readonly<Record<keyof Bounds, number>>; readonly source: string }
->;
+interface SystemShare {
+  readonly share: number;
+  readonly source: string;
+}
+
+/** Processors with up to two channels of memory, as in a desktop. */
+const DESKTOP: SystemShare = {
+  share: 0.74,
+  source:
+    '74% of two channels, 61 to 85% in 5 runs (llama.cpp, issues 4716, 7244 and 19480, and pull request 12922)',
+};
+
+/** Processors with more channels. */
+const WORKSTATION: SystemShare = {
+  share: 0.5,
+  source:
+    '50% of more channels, 42 to 59% in 10 runs (llmfit, pull requests 755, 774, 775 and 778; llama.cpp, pull request 23346)',
+};
+
+/** Share of that which routed experts reach, by the same runs. */
+const EXPERTS = 0.9;
+
+/** Shares at the ends: nothing but the reading, and half of the slowest run. */
+const ENDS = { lower: 1, upper: 0.25 } as const;
+
+const shareAt = (bound: keyof Bounds, memory: SystemMemory): number =>
+  bound === 'expected' ? shareOf(memory).share : ENDS[bound];
+
+const shareOf = (memory: SystemMemory): SystemShare =>
+  isOfWorkstation(memory) ? WORKSTATION : DESKTOP;
 
 /** Seconds in which a token passes from one place to another: a copy, and the start of the other part. */
 const CROSSING_SECONDS = { lower: 0, expected: 40e-6, upper: 200e-6 } as const satisfies Record<
@@ -139,6 +171,8 @@ export function placesFit(
     layers: layered.blocks.length + 1,
     expertBlocks: layered.blocks.filter(({ expertGroups }) => expertGroups.length > 0).length,
     isAsked,
+    onGpus: placedBytes(gpu, setting.batch, 0),
+    inSystem: placedBytes(system, setting.batch, layered.embeddingBytes),
     gpu: memory,
     capacity,
     system: quantity({
@@ -154,6 +188,17 @@ export function placesFit(
     prefill: promptSeconds(serving, system),
   };
 }
+
+const placedBytes = (
+  { weightBytes, expertGroups, cacheBytes }: PlaceContent,
+  batch: number,
+  embedding: number,
+): PlacedBytes => ({
+  weights: weightBytes,
+  experts: sumOf(expertGroups, ({ bytes }) => bytes),
+  cache: batch * cacheBytes,
+  embedding,
+});
 
 /** Memory of each GPU: layers in turn, and a workspace of its own. */
 function gpuMemory({ served, setting }: Serving, { bytes, blocks }: PlaceContent): Bounds {
@@ -235,12 +280,15 @@ function decoding(
       unit: 'seconds',
       formula: add(
         v({ gpu_seconds: stepSeconds(work, rates, batch, bound).value }),
-        read(v({ system_bytes: systemBytes }), v({ system_share: READING.weights.share[bound] })),
+        read(v({ system_bytes: systemBytes }), v({ system_share: shareAt(bound, memory) })),
         ...(expertBytes > 0
           ? [
               read(
                 v({ system_expert_bytes: expertBytes }),
-                v({ system_expert_share: READING.experts.share[bound] }),
+                v({
+                  system_expert_share:
+                    shareAt(bound, memory) * (bound === 'expected' ? EXPERTS : 1),
+                }),
               ),
             ]
           : []),
@@ -248,7 +296,7 @@ function decoding(
       ),
       source:
         'the part on the GPUs, then reading the rest from system memory, and passing from one to the other; share of the ' +
-        `bandwidth: ${READING.weights.source}; ${READING.experts.source}`,
+        `bandwidth: ${shareOf(memory).source}; of experts 90% of that`,
     }),
   );
   const speed = tokensPerSecond(seconds, batch);
