@@ -7,7 +7,6 @@ import { draftModel, isAllFitting, listedFits, listVariants } from '../cli/fit-l
 import {
   fitFlags,
   idleGpus,
-  idleRam,
   idleTrainingFlags,
   idleZero,
   refuseContradictions,
@@ -25,6 +24,7 @@ import {
   reservedBytes,
   servingHardware,
 } from '../cli/flags/hardware-flags.js';
+import { idleRam } from '../cli/flags/places-flags.js';
 import { pasteable } from '../cli/line/line-mistake.js';
 import type { FitLine } from '../cli/undescribed.js';
 import { fitAccuracy } from '../estimate/fit/accuracy.js';

@@ -77,6 +77,23 @@ describe('minimind fit with system memory', () => {
     expect(alone.stderr).toContain('--ram requires hardware');
   });
 
+  it('answers for a machine without a GPU', async () => {
+    const line = ['fit', 'qwen3-8b', '--gpu', 'cpu', '--dtype', 'q4_k_m'];
+    const { stdout } = await runHere([...line, '--ram', '16GB', '--details']);
+    expect(stdout).toMatch(/^Fits on a processor, 5\.3 GB of system memory: [\d.]+ tokens\/s/);
+    expect(stdout).not.toMatch(/GPU|does not fit|LoRA/);
+    expect((await runHere([...line, '--ram', '6GB', '--check'])).code).toBe(1);
+    for (const [flags, message] of [
+      [['--gpu-layers', '3'], '--gpu-layers and --cpu-experts require a GPU'],
+      [['--gpus', '2'], '--gpus requires a GPU'],
+      [['--qps', '2'], '--qps needs the whole model on GPUs'],
+    ] as const) {
+      expect((await runHere([...line, ...flags])).stderr).toContain(message);
+    }
+    const training = await runHere(['fit', 'qwen3-8b', '--gpu', 'cpu', '--for', 'lora']);
+    expect(training.stderr).toContain('--gpu cpu applies to serving');
+  });
+
   it('says that memory is not needed where the GPU holds the model', async () => {
     const { stderr, stdout } = await runHere(['fit', 'qwen3-8b', '--gpu', '4090', '--ram', '64GB']);
     expect(stderr).toContain('system memory is not used: the GPUs hold the whole model');

@@ -12,7 +12,6 @@ import { hintsOf } from '../../estimate/fit/fits.js';
 import type { StoredWeightFormat } from '../../estimate/fit/model-memory.js';
 import { storedWeightFormat } from '../../estimate/fit/model-memory.js';
 import { parallelismOf } from '../../estimate/fit/parallelism/parallelism.js';
-import type { PlacesWish } from '../../estimate/fit/places/places.js';
 import type { Purpose } from '../../estimate/fit/purpose.js';
 import { weightLayout } from '../../estimate/fit/serving/quantized.js';
 import type { ServingFitSetting } from '../../estimate/fit/serving/serving-work.js';
@@ -35,7 +34,6 @@ import type {
 import { CONVENTIONS, SHARDINGS } from '../../estimate/fit/training/training-setting.js';
 import type { Cluster } from '../../estimate/hardware/gpu.js';
 import { withMemoryShare } from '../../estimate/hardware/gpu.js';
-import { PROCESSOR, systemMemory } from '../../estimate/hardware/system-memory.js';
 import type { ModelFile } from '../../input/model-input/model-file.js';
 import type { TrainingHints } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
@@ -44,12 +42,11 @@ import { OPTIMIZER_NAMES } from '../../model/budget/optimizers.js';
 import { resolveSetting } from '../../model/budget/profile-model.js';
 import type { ParsedFlags } from './flags.js';
 import { settingFlags } from './flags.js';
+import { placesFlags, placesWish, refusePlacesOfTraining } from './places-flags.js';
 import {
-  bytesLimit,
   count,
   dtype,
   duration,
-  layerCount,
   positive,
   share,
   tokenCounts,
@@ -87,25 +84,7 @@ export const fitFlags = {
     ...SPREAD,
     description: 'GPUs that share each layer, as in 2 [default: 1]',
   }),
-  ram: bytesLimit({
-    ...SPREAD,
-    description:
-      'system memory for what the GPUs do not hold, as in 64GB: layers and experts are placed where serving is fastest',
-  }),
-  'ram-speed': Flags.string({
-    ...SPREAD,
-    helpValue: 'TYPE',
-    description:
-      'type or bandwidth of the system memory, as in ddr5-5600 (two channels), 4xddr4-3200 or 90GB/s [default: ddr5-5600]',
-  }),
-  'gpu-layers': layerCount({
-    ...SPREAD,
-    description: 'layers on the GPUs, counted from the output, the others in system memory',
-  }),
-  'cpu-experts': layerCount({
-    ...SPREAD,
-    description: 'first layers whose routed experts are in system memory',
-  }),
+  ...placesFlags,
   price: positive({
     ...SPREAD,
     helpValue: 'N',
@@ -671,7 +650,7 @@ export function tableRequestOf(
 export function refuseContradictions(flags: FitFlags): void {
   refuseForeign(flags);
   refuseLonePrice(flags);
-  refusePlacesOfTraining(flags);
+  if (purposeOf(flags) !== 'serving') refusePlacesOfTraining(flags);
 }
 
 /** @throws UserError for a price of a training without its tokens; a server has its own time. */
@@ -738,76 +717,6 @@ export function fitRequestOf(
             places: placesWish(loaded.model, flags, cluster),
           },
   };
-}
-
-/** Flags of system memory. */
-const PLACED = ['ram', 'ram-speed', 'gpu-layers', 'cpu-experts'] as const;
-
-const isPlaced = (flags: Partial<FitFlags>): boolean =>
-  PLACED.some((name) => flags[name] !== undefined);
-
-/** Flags of serving whose figures need the whole model on GPUs. */
-const ON_GPUS_ONLY = [
-  ...['tensor-parallel', 'qps', 'p95', 'price', 'output-mix', 'token-time', 'prefill-time'],
-  ...['min-speed', 'eager', 'chunked-prefill', 'batching', 'prefix-cache', 'draft'],
-] as const;
-
-/** @throws UserError for a server, which is not estimated with weights in system memory. */
-function refuseOnGpusOnly(flags: FitFlags): void {
-  const { runtime } = flags;
-  if (runtime !== undefined && runtime !== 'llama.cpp') {
-    throw usageError(
-      `--runtime ${runtime} does not apply to weights in system memory, which llama.cpp serves`,
-      'leave it out',
-    );
-  }
-  const values: Readonly<Record<string, unknown>> = flags;
-  const flag = ON_GPUS_ONLY.find((name) => values[name] !== undefined && values[name] !== false);
-  if (flag === undefined) return;
-  const placed = PLACED.find((name) => flags[name] !== undefined) ?? 'gpu cpu';
-  throw usageError(
-    `--${flag} needs the whole model on GPUs, and --${placed} allows weights in system memory`,
-    'leave one of them out',
-  );
-}
-
-/** The note where the GPUs hold the whole model, although the user named system memory. */
-export function idleRam(flags: Partial<FitFlags>, hasPlaces: boolean): string | undefined {
-  if (!isPlaced(flags) || hasPlaces) return undefined;
-  return 'system memory is not used: the GPUs hold the whole model';
-}
-
-/** @throws UserError for system memory and a training. */
-function refusePlacesOfTraining(flags: FitFlags): void {
-  const flag = PLACED.find((name) => flags[name] !== undefined);
-  if (flag === undefined || purposeOf(flags) === 'serving') return;
-  throw usageError(`--${flag} applies to serving`, 'write --for serving, or leave it out');
-}
-
-/** Places beside the GPUs; undefined where no flag asks for them. @throws UserError for experts that a model lacks. */
-function placesWish(
-  model: LanguageModel,
-  flags: FitFlags,
-  { gpu }: Cluster,
-): PlacesWish | undefined {
-  const { ram, 'ram-speed': speed, 'gpu-layers': gpuLayers, 'cpu-experts': cpuExperts } = flags;
-  const isProcessor = gpu === PROCESSOR.gpu;
-  if (!isPlaced(flags) && !isProcessor) return undefined;
-  refuseOnGpusOnly(flags);
-  if (isProcessor && (gpuLayers || cpuExperts) !== undefined && gpuLayers !== 0) {
-    throw usageError(
-      '--gpu-layers and --cpu-experts require a GPU, found none',
-      'name one with --gpu',
-    );
-  }
-  if (cpuExperts !== undefined && weightLayout(model).experts.size === 0) {
-    throw usageError(
-      '--cpu-experts requires a model with routed experts',
-      'write --gpu-layers N for layers in system memory, or --ram SIZE',
-    );
-  }
-  const memory = systemMemory(ram === undefined ? null : Number(ram), speed);
-  return { memory, gpuLayers: isProcessor ? 0 : gpuLayers, cpuExperts };
 }
 
 /** @throws UserError for `--output-mix` with a training. */
