@@ -113,6 +113,10 @@ export const FAMILIES = familyLoaders({
   'modernbert-decoder': async () =>
     (await import('./models/modernbert-decoder.js')).modernbertDecoder,
   gemma4_unified_text: async () => (await import('./models/gemma4_text.js')).gemma4UnifiedText,
+  jetmoe: async () => (await import('./models/jetmoe.js')).jetmoe,
+  diffllama: async () => (await import('./models/diffllama.js')).diffllama,
+  doge: async () => (await import('./models/doge.js')).doge,
+  hrm_text: async () => (await import('./models/hrm_text.js')).hrmText,
 });
 
 export type FamilyName = keyof typeof FAMILIES;

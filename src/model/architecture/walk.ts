@@ -2,12 +2,16 @@
 import { sumOf } from '../../base/text/words.js';
 import type {
   ActivationName,
+  Attention,
   ClampedExperts,
   ClosingProjection,
   Component,
+  DifferentialAttention,
   Expert,
+  ExpertAttention,
   HeadNorms,
   LanguageModel,
+  LatentAttention,
   Layer,
   MixtureOfExperts,
   NormLayer,
@@ -17,6 +21,7 @@ import type {
   Projections,
   StateSpaceDual,
 } from './layer.js';
+import { expertHeads } from './layer.js';
 import type { Param } from './param.js';
 
 /** Memoizes `of` per object: descriptions never change, and searches repeat the same calls. */
@@ -143,6 +148,28 @@ export const isGatedPack = (experts: PackedExperts | ClampedExperts): boolean =>
   experts.kind === 'clampedExperts' ||
   experts.up !== undefined ||
   experts.gateUp.shape[isTransposedPack(experts) ? 2 : 1] === 2 * packedInner(experts);
+
+/** Layers in which a token goes to some of many experts. */
+export type Routed = MixtureOfExperts | ExpertAttention;
+
+export const isRouted = (layer: Layer): layer is Routed =>
+  layer.kind === 'mixtureOfExperts' || layer.kind === 'expertAttention';
+
+/** Layers that compare each token with earlier ones. */
+export type AnyAttention = Attention | LatentAttention | ExpertAttention | DifferentialAttention;
+
+const ATTENTIONS: ReadonlySet<Layer['kind']> = new Set<AnyAttention['kind']>([
+  'attention',
+  'latentAttention',
+  'expertAttention',
+  'differentialAttention',
+]);
+
+export const isAttention = (layer: Layer): layer is AnyAttention => ATTENTIONS.has(layer.kind);
+
+/** Query heads of each token. */
+export const queryHeads = (layer: AnyAttention): number =>
+  layer.kind === 'expertAttention' ? expertHeads(layer) : layer.heads;
 
 /** Whether a layer is a plain product with a weight. */
 export const isProduct = (layer: Layer): layer is ProjectionLayer =>
@@ -283,7 +310,9 @@ export function tensorsOf(layer: Layer): Param[] {
 }
 
 /** Tensors of a mixture's experts, those of the first for all. */
-export function expertTensors({ experts }: MixtureOfExperts): readonly OwnedTensor[] {
+export function expertTensors({
+  experts,
+}: Pick<MixtureOfExperts, 'experts'>): readonly OwnedTensor[] {
   const layers = expertLayers(experts);
   const [first] = layers;
   return first
@@ -356,7 +385,7 @@ export function sharedInputWidth(inputs: Projections): number {
 }
 
 /** Width between the two products of an expert, the same for all experts. */
-export function expertInner({ experts }: MixtureOfExperts): number {
+export function expertInner({ experts }: Pick<MixtureOfExperts, 'experts'>): number {
   if ('kind' in experts) {
     return packedInner(experts);
   }

@@ -1,15 +1,12 @@
 import { sumOf } from '../../base/text/words.js';
-import {
-  COMPONENTS,
-  type Component,
-  type Layer,
-  type MixtureOfExperts,
-} from '../architecture/layer.js';
+import { COMPONENTS, type Component, type Layer } from '../architecture/layer.js';
 import {
   countedTensors,
   expertTensors,
+  isRouted,
   memoized,
   type OwnedTensor,
+  type Routed,
   walkCounted,
 } from '../architecture/walk.js';
 import { add, div, type Expression, mul, sub, v } from './expression.js';
@@ -175,7 +172,7 @@ export function componentSums(
 function activeFigure(layer: Layer, total: Figure): Figure {
   const groups = new Map<string, { experts: number; idle: number; elements: number }>();
   for (const { layer: each } of walkCounted(layer)) {
-    if (each.kind !== 'mixtureOfExperts') continue;
+    if (!isRouted(each)) continue;
     const { expertsPerToken } = each.router;
     const experts = expertCount(each);
     const name = `experts_${expertsPerToken}_of_${experts}`;
@@ -206,10 +203,10 @@ function withoutLookup(layer: Layer, active: Figure): Figure {
   });
 }
 
-const expertElements = (mixture: MixtureOfExperts): number =>
+const expertElements = (mixture: Routed): number =>
   sumOf(expertTensors(mixture), ({ tensor, count }) => count * tensor.elements);
 
-const expertCount = ({ router }: MixtureOfExperts): number => router.weight.shape[0] ?? 0;
+const expertCount = ({ router }: Routed): number => router.weight.shape[0] ?? 0;
 
 function contestedBuffers(owned: readonly OwnedTensor[]): ContestedBuffers[] {
   const found = new Map<string, ContestedBuffers>();
