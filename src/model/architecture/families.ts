@@ -113,6 +113,10 @@ export const FAMILIES = familyLoaders({
   'modernbert-decoder': async () =>
     (await import('./models/modernbert-decoder.js')).modernbertDecoder,
   gemma4_unified_text: async () => (await import('./models/gemma4_text.js')).gemma4UnifiedText,
+  mimo_v2_flash: async () => (await import('./models/mimo_v2_flash.js')).mimoV2Flash,
+  hy_v3: async () => (await import('./models/hy_v3.js')).hyV3,
+  laguna: async () => (await import('./models/laguna.js')).laguna,
+  longcat_flash: async () => (await import('./models/longcat_flash.js')).longcatFlash,
 });
 
 export type FamilyName = keyof typeof FAMILIES;
