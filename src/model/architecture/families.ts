@@ -113,6 +113,8 @@ export const FAMILIES = familyLoaders({
   'modernbert-decoder': async () =>
     (await import('./models/modernbert-decoder.js')).modernbertDecoder,
   gemma4_unified_text: async () => (await import('./models/gemma4_text.js')).gemma4UnifiedText,
+  mllama_text_model: async () => (await import('./models/mllama_text_model.js')).mllamaTextModel,
+  persimmon: async () => (await import('./models/persimmon.js')).persimmon,
 });
 
 export type FamilyName = keyof typeof FAMILIES;
