@@ -115,6 +115,8 @@ export const FAMILIES = familyLoaders({
   gemma4_unified_text: async () => (await import('./models/gemma4_text.js')).gemma4UnifiedText,
   mllama_text_model: async () => (await import('./models/mllama_text_model.js')).mllamaTextModel,
   persimmon: async () => (await import('./models/persimmon.js')).persimmon,
+  xglm: async () => (await import('./models/xglm.js')).xglm,
+  ctrl: async () => (await import('./models/ctrl.js')).ctrl,
 });
 
 export type FamilyName = keyof typeof FAMILIES;
