@@ -53,6 +53,7 @@ import {
   emitLearnedPositions,
   emitPerLayerBranch,
   emitPerLayerInputs,
+  emitSinusoidalPositions,
   emitSrteLowRank,
   emitSrteSincos,
   emitSrteTable,
@@ -287,6 +288,10 @@ function addLayer(
       return emitHybridBlock(context, layer, x);
     case 'sequence':
       return emitSequence(context, layer.layers, x);
+    case 'sinusoidalPositions':
+      return emitSinusoidalPositions(context, layer, x);
+    case 'skippedBlock':
+      return x;
     case 'sum':
       return emitSum(context, layer, x);
     case 'residual':

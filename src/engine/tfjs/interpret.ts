@@ -28,6 +28,7 @@ import {
   runPerLayerInputs,
   runRmsNorm,
   runRotary,
+  runSinusoidalPositions,
   runSrte,
   runTransposedLinear,
 } from './basic.js';
@@ -127,6 +128,10 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runLearnedPositions(run, layer, x());
     case 'headNorms':
       return runHeadNorms(run, layer, x());
+    case 'sinusoidalPositions':
+      return runSinusoidalPositions(run, layer, x());
+    case 'skippedBlock':
+      return run.tf.clone(x());
     case 'sum':
       return layer.branches
         .map((branch) => run.apply(branch, x()))

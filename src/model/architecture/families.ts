@@ -117,6 +117,10 @@ export const FAMILIES = familyLoaders({
   hy_v3: async () => (await import('./models/hy_v3.js')).hyV3,
   laguna: async () => (await import('./models/laguna.js')).laguna,
   longcat_flash: async () => (await import('./models/longcat_flash.js')).longcatFlash,
+  mllama_text_model: async () => (await import('./models/mllama_text_model.js')).mllamaTextModel,
+  persimmon: async () => (await import('./models/persimmon.js')).persimmon,
+  xglm: async () => (await import('./models/xglm.js')).xglm,
+  ctrl: async () => (await import('./models/ctrl.js')).ctrl,
 });
 
 export type FamilyName = keyof typeof FAMILIES;

@@ -30,6 +30,7 @@ import type {
   RmsNorm,
   Rotary,
   Scale,
+  SinusoidalPositions,
   Softcap,
   StateSpaceDual,
   TransposedLinear,
@@ -54,6 +55,15 @@ export interface Sum extends Node<'sum'> {
   readonly branches: readonly Layer[];
   /** Layers that the original stores here and does not read. */
   readonly unread?: readonly Layer[];
+}
+
+/**
+ * A block that the original skips where there is no image, x → x. It holds the tensors of its gates and layers all the
+ * same (Llama 3.2 Vision).
+ */
+export interface SkippedBlock extends Node<'skippedBlock'> {
+  readonly gates: readonly Param[];
+  readonly unread: readonly Layer[];
 }
 
 /** x + the sum of the branches' outputs for x, [B, T, H]. */
@@ -331,8 +341,10 @@ export type Layer =
   | AltUpBlock
   | Softcap
   | LearnedPositions
+  | SinusoidalPositions
   | EmbeddingJoin
   | Sum
+  | SkippedBlock
   | Residual
   | GatedMlp
   | Router
