@@ -8,6 +8,7 @@ import {
   linear,
   rmsNormLayer,
 } from '../../src/model/architecture/constructors/basic-layers.js';
+import { lightningAttention } from '../../src/model/architecture/constructors/linear-attention-layers.js';
 import {
   causalConv,
   gatedConv,
@@ -168,6 +169,23 @@ const DELTA = {
       [keys, keys, values, values, 3, 3].map((width, index) => linear(`m.${index}`, 6, width)),
     2,
   ),
+  'lightning attention': lightningAttention('m', {
+    inputs: [
+      fusedProjection(linear('m.qkv', 6, 36, { bias: false }), [12, 12, 12], 3),
+      linear('m.gate', 6, 12, { bias: false }),
+    ],
+    norm: gatedRmsNorm('m.norm', {
+      eps: 1e-6,
+      width: 12,
+      activation: 'sigmoid',
+      gated: 'after',
+    }),
+    outProj: linear('m.out', 12, 6, { bias: false }),
+    slopes: [0.9, 0.2, 0.01],
+    headDim: 4,
+    activation: 'silu',
+    block: 8,
+  }),
   'a gated short convolution': gatedConv('m', 6, 3, { bias: true }),
 };
 

@@ -31,6 +31,7 @@ import type {
   Layer,
   LayerNorm,
   LearnedPositions,
+  LightningAttention,
   Linear,
   Mamba,
   MixtureOfExperts,
@@ -324,6 +325,8 @@ class Run {
         return this.#stateSpaceDual(layer, x);
       case 'gatedDelta':
         return this.#gatedDelta(layer, x);
+      case 'lightningAttention':
+        return this.#lightning(layer, x);
       case 'gatedConv': {
         const size = layer.conv.weight.shape[0] ?? 0;
         const [b, c, input] = split(this.of(layer.inProj, x), [size, size, size]);
@@ -704,6 +707,38 @@ class Run {
           for (const [i, value] of next.entries()) state[place(i)] = value;
           const seen = sumOf(next.map((value, i) => value * (query[i] ?? 0)));
           y.data[column * valueDim + j] = seen / Math.sqrt(keyDim);
+        }
+      }
+    }
+    return this.of(layer.outProj, this.of(layer.norm, y, gate));
+  }
+
+  #lightning(layer: LightningAttention, u: Tensor): Tensor {
+    const { slopes, headDim: size } = layer;
+    const heads = slopes.length;
+    const [q0 = EMPTY, k0 = EMPTY, v0 = EMPTY, gate = EMPTY] = this.#projected(
+      projectionLayers(layer.inputs),
+      u,
+    );
+    const [q, k, v] = [q0, k0, v0].map((part) => activated(part, layer.activation)) as [
+      Tensor,
+      Tensor,
+      Tensor,
+    ];
+    const state = this.#state(`${layer.name}.scan`, this.#batch * heads * size * size, 'scan');
+    const y = each(v, () => 0);
+    for (let at = 0; at < this.#batch * this.#tokens; at++) {
+      const row = Math.floor(at / this.#tokens);
+      for (const [head, slope] of slopes.entries()) {
+        const column = (at * heads + head) * size;
+        for (let i = 0; i < size; i++) {
+          for (let j = 0; j < size; j++) {
+            const place = ((row * heads + head) * size + i) * size + j;
+            const added = (k.data[column + i] ?? 0) * (v.data[column + j] ?? 0);
+            state[place] = (state[place] ?? 0) * Math.exp(-slope) + added;
+            y.data[column + j] =
+              (y.data[column + j] ?? 0) + (q.data[column + i] ?? 0) * (state[place] ?? 0);
+          }
         }
       }
     }

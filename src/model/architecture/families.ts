@@ -113,6 +113,7 @@ export const FAMILIES = familyLoaders({
   'modernbert-decoder': async () =>
     (await import('./models/modernbert-decoder.js')).modernbertDecoder,
   gemma4_unified_text: async () => (await import('./models/gemma4_text.js')).gemma4UnifiedText,
+  minimax: async () => (await import('./models/minimax.js')).minimax,
 });
 
 export type FamilyName = keyof typeof FAMILIES;

@@ -12,6 +12,7 @@ export const COMPONENTS = {
   srte: 'SRTE',
   mamba: 'Mamba',
   deltaNet: 'gated DeltaNet',
+  linearAttention: 'linear attention',
   shortConvolution: 'short convolution',
   attention: 'attention',
   altUp: 'AltUp',

@@ -37,9 +37,11 @@ import type {
   Xielu,
 } from './layer-kinds.js';
 import type { Param } from './param.js';
+import type { LightningAttention } from './recurrent-kinds.js';
 
 export * from './layer-kinds.js';
 export type { HeadSpan, Window } from './masks.js';
+export * from './recurrent-kinds.js';
 
 // A walk visits layers and tensors in the order in which the constructor sets the fields.
 // It has to be the order in which PyTorch registers them.
@@ -340,6 +342,7 @@ export type Layer =
   | StateSpaceDual
   | GatedDelta
   | GatedConv
+  | LightningAttention
   | Rotary
   | Alibi
   | Attention

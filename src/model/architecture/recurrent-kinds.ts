@@ -1,0 +1,26 @@
+/**
+ * Layer kinds with a state that is not one of Mamba or the gated delta rule. `layer-kinds.ts` has those and what these hold.
+ * Shapes: B batch, T tokens, H hidden.
+ */
+import type { ActivationName, GatedRmsNorm, Linear, Node, Projections } from './layer-kinds.js';
+import type { Param } from './param.js';
+
+/**
+ * Lightning attention (arXiv 2401.04658): attention without a softmax, with a fixed decay for each head. The inputs give
+ * queries, keys and values, which go through an activation, and a gate, [heads · headDim] each. With the decay
+ * a = exp(−slope), the state of a head is S = a · S + k ⊗ v, [headDim, headDim], and y = q · S. out_proj(norm(y, gate)).
+ */
+export interface LightningAttention extends Node<'lightningAttention'> {
+  /**
+   * Buffers in a state dict that follow from the slopes, for blocks of C tokens: slopes [heads, 1, 1], decays of queries
+   * and of keys [heads, C, 1], and between tokens [1, heads, C, C].
+   */
+  readonly tables: readonly Param[];
+  readonly norm: GatedRmsNorm;
+  readonly inputs: Projections;
+  readonly outProj: Linear;
+  /** Of each head, above 0. */
+  readonly slopes: readonly number[];
+  readonly headDim: number;
+  readonly activation: ActivationName;
+}
