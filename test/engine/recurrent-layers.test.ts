@@ -7,8 +7,12 @@ import {
   gatedRmsNorm,
   linear,
   rmsNormLayer,
+  sequence,
 } from '../../src/model/architecture/constructors/basic-layers.js';
-import { lightningAttention } from '../../src/model/architecture/constructors/linear-attention-layers.js';
+import {
+  kimiDelta,
+  lightningAttention,
+} from '../../src/model/architecture/constructors/linear-attention-layers.js';
 import {
   causalConv,
   gatedConv,
@@ -157,6 +161,30 @@ const delta = (
   });
 };
 
+const plain = { bias: false };
+
+const kimi = (convs: readonly string[]) =>
+  kimiDelta('m', {
+    tensors: 'm',
+    inputs: ['q', 'k', 'v'].map((leaf) => linear(`m.${leaf}`, 6, 12, plain)),
+    convs: convs.map((leaf) => causalConv(`m.${leaf}`, 36 / convs.length, 3, plain)),
+    forget: sequence('m.forget', [linear('m.fa', 6, 4, plain), linear('m.fb', 4, 12, plain)]),
+    beta: linear('m.b', 6, 3, plain),
+    gate: sequence('m.gate', [linear('m.ga', 6, 4, plain), linear('m.gb', 4, 12, plain)]),
+    norm: gatedRmsNorm('m.norm', {
+      eps: 1e-5,
+      width: 12,
+      groups: 3,
+      sharedWeight: true,
+      activation: 'sigmoid',
+      gated: 'after',
+    }),
+    outProj: linear('m.out', 12, 6, plain),
+    heads: 3,
+    headDim: 4,
+    activation: 'silu',
+  });
+
 const DELTA = {
   'a gated delta rule with fused inputs': delta(2, 6, (keys, values) => [
     fusedProjection(linear('m.qkvz', 6, 2 * keys + 2 * values), [keys, keys, values, values], 2),
@@ -186,6 +214,8 @@ const DELTA = {
     activation: 'silu',
     block: 8,
   }),
+  'Kimi delta attention with one convolution': kimi(['conv']),
+  'Kimi delta attention with three convolutions': kimi(['q_conv', 'k_conv', 'v_conv']),
   'a gated short convolution': gatedConv('m', 6, 3, { bias: true }),
 };
 

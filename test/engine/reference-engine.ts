@@ -26,6 +26,7 @@ import type {
   GatedDelta,
   GatedRmsNorm,
   HybridBlock,
+  KimiDelta,
   LanguageModel,
   LatentAttention,
   Layer,
@@ -325,6 +326,8 @@ class Run {
         return this.#stateSpaceDual(layer, x);
       case 'gatedDelta':
         return this.#gatedDelta(layer, x);
+      case 'kimiDelta':
+        return this.#kimiDelta(layer, x);
       case 'lightningAttention':
         return this.#lightning(layer, x);
       case 'gatedConv': {
@@ -713,6 +716,49 @@ class Run {
     return this.of(layer.outProj, this.of(layer.norm, y, gate));
   }
 
+  #kimiDelta(layer: KimiDelta, u: Tensor): Tensor {
+    const { heads, headDim: size } = layer;
+    const inner = heads * size;
+    const inputs = layer.inputs.map((input) => this.of(input, u));
+    const given = layer.convs.length === 1 ? [inputs.reduce(concatenated)] : inputs;
+    const mixed = layer.convs
+      .map((conv, index) => this.of(conv, given[index] ?? EMPTY))
+      .reduce(concatenated);
+    const [q, k, v] = split(activated(mixed, layer.activation), [inner, inner, inner]);
+    const forget = this.of(layer.forget, u);
+    const beta = each(this.of(layer.beta, u), sigmoid);
+    const [bias, log] = [this.#weight(layer.stepBias), this.#weight(layer.stateLog)];
+    const state = this.#state(`${layer.name}.scan`, this.#batch * inner * size, 'scan');
+    const y = each(v, () => 0);
+    const unit = (x: Tensor, from: number) => {
+      const part = x.data.subarray(from, from + size);
+      const length = Math.sqrt(sumOf(part.map((value) => value * value)) + 1e-6);
+      return part.map((value) => value / length);
+    };
+    for (let at = 0; at < this.#batch * this.#tokens; at++) {
+      const row = Math.floor(at / this.#tokens);
+      for (let head = 0; head < heads; head++) {
+        const column = (at * heads + head) * size;
+        const [key, query] = [unit(k, column), unit(q, column)];
+        const decay = key.map((_, i) => {
+          const step = softplus((forget.data[column + i] ?? 0) + (bias[head * size + i] ?? 0));
+          return Math.exp(-Math.exp(log[head] ?? 0) * step);
+        });
+        for (let j = 0; j < size; j++) {
+          const place = (i: number) => ((row * heads + head) * size + i) * size + j;
+          const kept = key.map((_, i) => (decay[i] ?? 0) * (state[place(i)] ?? 0));
+          const known = sumOf(kept.map((value, i) => value * (key[i] ?? 0)));
+          const change = (beta.data[at * heads + head] ?? 0) * ((v.data[column + j] ?? 0) - known);
+          const next = kept.map((value, i) => value + (key[i] ?? 0) * change);
+          for (const [i, value] of next.entries()) state[place(i)] = value;
+          const seen = sumOf(next.map((value, i) => value * (query[i] ?? 0)));
+          y.data[column + j] = seen / Math.sqrt(size);
+        }
+      }
+    }
+    return this.of(layer.outProj, this.of(layer.norm, y, this.of(layer.gate, u)));
+  }
+
   #lightning(layer: LightningAttention, u: Tensor): Tensor {
     const { slopes, headDim: size } = layer;
     const heads = slopes.length;
@@ -889,8 +935,8 @@ class Run {
 
   /** Computes keys and values from the kept latents. */
   #latentAttention(layer: LatentAttention, u: Tensor): Tensor {
-    const { name, heads, latentRank, nopeDim, valueDim, rotary, scale } = layer;
-    const moving = rotary.headDim;
+    const { name, heads, latentRank, nopeDim, valueDim, rotary, sharedDim, scale } = layer;
+    const moving = sharedDim;
     const width = nopeDim + moving;
     const [still, turning] = splitHeads(this.of(layer.query, u), [nopeDim, moving]);
     const turnedQueries = joinedHeads(still, this.#turned(rotary, turning), [nopeDim, moving]);

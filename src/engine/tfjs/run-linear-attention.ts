@@ -1,10 +1,17 @@
 /** Attention without a softmax, whose state has decays. Shapes: B batch, T tokens of this run, d headDim. */
-import type { LightningAttention } from '../../model/architecture/layer.js';
+import type { KimiDelta, LightningAttention } from '../../model/architecture/layer.js';
 import { runProjections } from './basic.js';
 import { activate } from './differentiable.js';
 import type { Tensor2D, Tensor3D, Tf } from './packages.js';
 import type { ForwardRun } from './run.js';
 import { readValues } from './run.js';
+import { unitHeads } from './run-recurrent.js';
+import {
+  type ChannelDeltaInputs,
+  channelDelta,
+  differentiableChannelDelta,
+  emptyState,
+} from './training/channel-delta.js';
 
 /** u [B, T, H] → [B, T, H]: products of plain matrices for each head, as in softmax attention. */
 export function runLightningAttention(
@@ -101,3 +108,41 @@ const decayTable = (
       shape,
     ),
   );
+
+/** u [B, T, H] → [B, T, H]. */
+export function runKimiDelta(run: ForwardRun, layer: KimiDelta, u: Tensor3D): Tensor3D {
+  const { tf, batch, tokens, decoding } = run;
+  const { heads, headDim } = layer;
+  const inputs = runProjections(run, layer.inputs, u) as Tensor3D[];
+  const given = layer.convs.length === 1 ? [tf.concat(inputs, 2)] : inputs;
+  const convolved = layer.convs.map((conv, index) => run.apply(conv, given[index] as Tensor3D));
+  const mixed = activate(tf, layer.activation, tf.concat(convolved, 2) as Tensor3D);
+  const [q, k, v] = tf.split(mixed, 3, 2) as [Tensor3D, Tensor3D, Tensor3D];
+  const values = [
+    unitHeads(tf, q, headDim),
+    unitHeads(tf, k, headDim),
+    v,
+    channelDecays(run, layer, u),
+    tf.sigmoid(run.apply(layer.beta, u)),
+  ] as const;
+  const sizes = { batch, tokens, heads, headDim };
+  const rule = (): Tensor3D => {
+    const state = decoding?.before.scans.get(layer)?.slice() ?? emptyState(sizes);
+    const read = values.map(readValues) as unknown as ChannelDeltaInputs<Float32Array>;
+    const y = channelDelta(sizes, read, state);
+    decoding?.after.scans.set(layer, state);
+    return tf.tensor3d(y, [batch, tokens, heads * headDim]);
+  };
+  const y = run.learns ? differentiableChannelDelta(tf, values, sizes) : rule();
+  return run.apply(layer.outProj, run.apply(layer.norm, y, run.apply(layer.gate, u)));
+}
+
+/** Logarithms of the decays, [B, T, heads · headDim]. */
+function channelDecays(run: ForwardRun, layer: KimiDelta, u: Tensor3D): Tensor3D {
+  const { tf, weights, batch, tokens } = run;
+  const { heads, headDim } = layer;
+  const biased = tf.add(run.apply(layer.forget, u), weights.tensor(layer.stepBias));
+  const steps = tf.reshape(tf.softplus(biased), [batch, tokens, heads, headDim]);
+  const rates = tf.neg(tf.exp(weights.tensor(layer.stateLog))); // (1, 1, heads, 1)
+  return tf.reshape(tf.mul(steps, rates), [batch, tokens, heads * headDim]);
+}

@@ -158,6 +158,14 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
         [layer.down, spread(layer.down.shape[1] ?? 1)],
         [layer.downBias, ZEROS],
       ];
+    // Rates from 1 to 16, and steps near 0.05.
+    case 'kimiDelta': {
+      const logarithm: Formula = (index) => Math.log(1 + (15 * index) / layer.heads);
+      return [
+        [layer.stateLog, { kind: 'formula', formula: logarithm }],
+        [layer.stepBias, constant(-3)],
+      ];
+    }
     // Rates from 1 to 16 (as in Mamba-2).
     case 'gatedDelta': {
       const { valueHeads } = layer;

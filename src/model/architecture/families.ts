@@ -114,6 +114,7 @@ export const FAMILIES = familyLoaders({
     (await import('./models/modernbert-decoder.js')).modernbertDecoder,
   gemma4_unified_text: async () => (await import('./models/gemma4_text.js')).gemma4UnifiedText,
   minimax: async () => (await import('./models/minimax.js')).minimax,
+  kimi_linear: async () => (await import('./models/kimi_linear.js')).kimiLinear,
 });
 
 export type FamilyName = keyof typeof FAMILIES;

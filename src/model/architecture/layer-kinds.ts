@@ -407,19 +407,20 @@ export interface Attention extends Node<'attention'> {
 
 /**
  * Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434). The cache holds a latent [latentRank] and one
- * rotated key [rotary.headDim] per token, shared by all heads. Each head has a query and key of nopeDim +
- * rotary.headDim and a value of valueDim.
+ * key [sharedDim] per token, shared by all heads and rotated if there is a rotation. Each head has a query and key of
+ * nopeDim + sharedDim and a value of valueDim.
  */
 export interface LatentAttention extends Node<'latentAttention'> {
-  /** → [heads · (nopeDim + rotary.headDim)]; the rotated part of each head comes last. */
+  /** → [heads · (nopeDim + sharedDim)]; the rotated part of each head comes last. */
   readonly query: Linear | LowRankQuery;
-  /** → [latentRank + rotary.headDim] */
+  /** → [latentRank + sharedDim] */
   readonly keyValueDown: Linear;
   readonly latentNorm: RmsNorm;
   /** Latent → [heads · (nopeDim + valueDim)]; the value of each head comes last. */
   readonly keyValueUp: Linear;
   readonly out: Linear;
-  readonly rotary: Rotary;
+  readonly rotary: Rotary | undefined;
+  readonly sharedDim: number;
   readonly heads: number;
   readonly latentRank: number;
   readonly nopeDim: number;

@@ -37,7 +37,7 @@ import type {
   Xielu,
 } from './layer-kinds.js';
 import type { Param } from './param.js';
-import type { LightningAttention } from './recurrent-kinds.js';
+import type { KimiDelta, LightningAttention } from './recurrent-kinds.js';
 
 export * from './layer-kinds.js';
 export type { HeadSpan, Window } from './masks.js';
@@ -343,6 +343,7 @@ export type Layer =
   | GatedDelta
   | GatedConv
   | LightningAttention
+  | KimiDelta
   | Rotary
   | Alibi
   | Attention

@@ -1,6 +1,6 @@
 /** Constructors of layers with a state that are neither Mamba nor a gated delta rule. */
-import type { LightningAttention } from '../layer.js';
-import { buffer } from '../param.js';
+import type { KimiDelta, LightningAttention } from '../layer.js';
+import { buffer, param } from '../param.js';
 
 interface LightningParts
   extends Omit<LightningAttention, 'kind' | 'name' | 'component' | 'tables'> {
@@ -26,6 +26,29 @@ export function lightningAttention(
     norm,
     inputs,
     outProj,
+    ...rest,
+  };
+}
+
+interface KimiDeltaParts
+  extends Omit<KimiDelta, 'kind' | 'name' | 'component' | 'stepBias' | 'stateLog'> {
+  /** Name of the layer's own tensors. */
+  readonly tensors: string;
+}
+
+export function kimiDelta(
+  name: string,
+  { tensors, inputs, convs, ...rest }: KimiDeltaParts,
+): KimiDelta {
+  const { heads, headDim } = rest;
+  return {
+    kind: 'kimiDelta',
+    name,
+    component: 'linearAttention',
+    inputs,
+    convs,
+    stepBias: param(`${tensors}.dt_bias`, [heads * headDim]),
+    stateLog: param(`${tensors}.A_log`, [1, 1, heads, 1]),
     ...rest,
   };
 }

@@ -31,7 +31,7 @@ import {
   srteStep,
   stateSpaceDualSteps,
 } from './layer-steps.js';
-import { lightningSteps } from './linear-attention-steps.js';
+import { kimiDeltaSteps, lightningSteps } from './linear-attention-steps.js';
 import type { TokenGrid, TraceStep, UnplacedStep } from './step-builder.js';
 import {
   gatedNormText,
@@ -195,6 +195,8 @@ function stepsOf(layer: Layer, size: number, build: StepBuilder): UnplacedStep[]
       return stateSpaceDualSteps(layer, build);
     case 'gatedDelta':
       return gatedDeltaSteps(layer, build);
+    case 'kimiDelta':
+      return kimiDeltaSteps(layer, build);
     case 'lightningAttention':
       return lightningSteps(layer, build);
     case 'gatedConv':
