@@ -299,6 +299,8 @@ class Run {
         return split(x, layer.norms.map(normWidth))
           .map((part, index) => this.of(layer.norms[index] ?? fail('a norm'), part))
           .reduce(concatenated);
+      case 'skippedBlock':
+        return x;
       case 'sum':
         return layer.branches.map((branch) => this.of(branch, x)).reduce(plus);
       case 'activation':

@@ -288,6 +288,8 @@ function addLayer(
       return emitHybridBlock(context, layer, x);
     case 'sequence':
       return emitSequence(context, layer.layers, x);
+    case 'skippedBlock':
+      return x;
     case 'sum':
       return emitSum(context, layer, x);
     case 'residual':

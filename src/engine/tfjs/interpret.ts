@@ -128,6 +128,8 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runLearnedPositions(run, layer, x());
     case 'headNorms':
       return runHeadNorms(run, layer, x());
+    case 'skippedBlock':
+      return run.tf.clone(x());
     case 'sum':
       return layer.branches
         .map((branch) => run.apply(branch, x()))

@@ -118,6 +118,8 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
       return layer.weight ? [[layer.weight, layer.offset === 1 ? ZEROS : ONES]] : [];
     case 'altUpBlock':
       return [[layer.outputScale, ONES]];
+    case 'skippedBlock':
+      return layer.gates.map((gate) => [gate, ZEROS]);
     case 'weightedScale':
     case 'gatedRmsNorm':
       return [[layer.weight, ONES]];

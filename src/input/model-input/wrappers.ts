@@ -162,6 +162,7 @@ export const WRAPPERS: Readonly<Record<string, Wrapper>> = {
       sliding_window: null,
     },
   },
+  mllama: { ...only('mllama_text_model'), ties: 'never' },
   musicflamingo: { text: 'qwen2', ties: 'never' },
   nemotron_h_omni: { ...only('nemotron_h'), ties: 'never', logits: 'own' },
   ovis2: { text: 'qwen2', ties: 'tied', outerHead: 151_643 },

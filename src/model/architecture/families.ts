@@ -115,6 +115,8 @@ export const FAMILIES = familyLoaders({
   gemma4_unified_text: async () => (await import('./models/gemma4_text.js')).gemma4UnifiedText,
   minimax: async () => (await import('./models/minimax.js')).minimax,
   kimi_linear: async () => (await import('./models/kimi_linear.js')).kimiLinear,
+  mllama_text_model: async () => (await import('./models/mllama_text_model.js')).mllamaTextModel,
+  persimmon: async () => (await import('./models/persimmon.js')).persimmon,
 });
 
 export type FamilyName = keyof typeof FAMILIES;

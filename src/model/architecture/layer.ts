@@ -58,6 +58,15 @@ export interface Sum extends Node<'sum'> {
   readonly unread?: readonly Layer[];
 }
 
+/**
+ * A block that the original skips where there is no image, x → x. It holds the tensors of its gates and layers all the
+ * same (Llama 3.2 Vision).
+ */
+export interface SkippedBlock extends Node<'skippedBlock'> {
+  readonly gates: readonly Param[];
+  readonly unread: readonly Layer[];
+}
+
 /** x + the sum of the branches' outputs for x, [B, T, H]. */
 export interface Residual extends Node<'residual'> {
   readonly branches: readonly Layer[];
@@ -331,6 +340,7 @@ export type Layer =
   | LearnedPositions
   | EmbeddingJoin
   | Sum
+  | SkippedBlock
   | Residual
   | GatedMlp
   | Router

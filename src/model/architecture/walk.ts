@@ -168,6 +168,8 @@ function unreadIn(layer: Layer): readonly Param[] {
       return layer.isScaled ? [] : [layer.outputScale];
     case 'sum':
       return (layer.unread ?? []).flatMap(tensorsOf);
+    case 'skippedBlock':
+      return tensorsOf(layer);
     default:
       return [];
   }

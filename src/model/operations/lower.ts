@@ -190,6 +190,8 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
         }),
       ];
     }
+    case 'skippedBlock':
+      return [elementwise(layer, component, width, { launches: 0, params: tensorsOf(layer) })];
     case 'softcap': {
       const tanh = saved('tanh', vectors(1, 'width', width, share));
       return [elementwise(layer, component, width, { saved: [tanh] })];

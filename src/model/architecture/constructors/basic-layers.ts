@@ -23,6 +23,7 @@ import type {
   RmsNorm,
   Scale,
   Sequence,
+  SkippedBlock,
   Softcap,
   Sum,
   TransposedLinear,
@@ -248,6 +249,20 @@ export function sequence<const Layers extends readonly Layer[]>(
 
 export function sum(name: string, ...branches: readonly Layer[]): Sum {
   return { kind: 'sum', name, branches };
+}
+
+/** @param gates Names of values that multiply its branches. */
+export function skippedBlock(
+  name: string,
+  gates: readonly string[],
+  unread: readonly Layer[],
+): SkippedBlock {
+  return {
+    kind: 'skippedBlock',
+    name,
+    gates: gates.map((leaf) => param(`${name}.${leaf}`, [1])),
+    unread,
+  };
 }
 
 export function residual(name: string, ...branches: readonly Layer[]): Residual {

@@ -134,7 +134,7 @@ export function partOfEachHead(key: string): Rotated<HeadSettings> {
 }
 
 /** Families whose class in transformers 5.18 cuts heads at an odd number of dimensions, and fails to rotate them. */
-const WITH_EVEN_PARTS = ['gpt_neox_japanese', 'phi', 'stablelm'];
+const WITH_EVEN_PARTS = ['gpt_neox_japanese', 'persimmon', 'phi', 'stablelm'];
 
 /** Scaling types with a formula or lists for an even number of dimensions. */
 const BY_WIDTH: readonly unknown[] = ['dynamic', 'longrope', 'yarn'];

@@ -158,6 +158,8 @@ function stepsOf(layer: Layer, size: number, build: StepBuilder): UnplacedStep[]
     }
     case 'perLayerBranch':
       return perLayerBranchSteps(layer, build);
+    case 'skippedBlock':
+      return [build.step(layer, 'the input, without an image', size)];
     case 'softcap':
       return [build.step(layer, `${layer.cap} · tanh(x / ${layer.cap})`, size)];
     case 'embeddingJoin':
