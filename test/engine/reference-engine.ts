@@ -42,6 +42,7 @@ import type {
   RmsNorm,
   Rotary,
   Router,
+  SinusoidalPositions,
   Srte,
   StateSpaceDual,
   Window,
@@ -299,6 +300,8 @@ class Run {
         return split(x, layer.norms.map(normWidth))
           .map((part, index) => this.of(layer.norms[index] ?? fail('a norm'), part))
           .reduce(concatenated);
+      case 'sinusoidalPositions':
+        return this.#sinusoidalPositions(layer, x);
       case 'skippedBlock':
         return x;
       case 'sum':
@@ -478,6 +481,22 @@ class Run {
     return each(x, (value, at) => {
       const position = offset + start + (Math.floor(at / size) % this.#tokens);
       return value + (table[position * size + (at % size)] ?? 0);
+    });
+  }
+
+  #sinusoidalPositions(
+    { frequencies, size, offset, zeroAt }: SinusoidalPositions,
+    x: Tensor,
+  ): Tensor {
+    const start = this.#parts.faults.forget === 'rows' ? 0 : this.#start;
+    return each(x, (value, at) => {
+      const position = offset + start + (Math.floor(at / size) % this.#tokens);
+      const column = at % size;
+      const sine = frequencies[column];
+      const cosine = frequencies[column - frequencies.length];
+      if (position === zeroAt) return value;
+      if (sine !== undefined) return value + Math.sin(position * sine);
+      return value + (cosine === undefined ? 0 : Math.cos(position * cosine));
     });
   }
 

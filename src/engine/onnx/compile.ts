@@ -53,6 +53,7 @@ import {
   emitLearnedPositions,
   emitPerLayerBranch,
   emitPerLayerInputs,
+  emitSinusoidalPositions,
   emitSrteLowRank,
   emitSrteSincos,
   emitSrteTable,
@@ -288,6 +289,8 @@ function addLayer(
       return emitHybridBlock(context, layer, x);
     case 'sequence':
       return emitSequence(context, layer.layers, x);
+    case 'sinusoidalPositions':
+      return emitSinusoidalPositions(context, layer, x);
     case 'skippedBlock':
       return x;
     case 'sum':

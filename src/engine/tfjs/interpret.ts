@@ -28,6 +28,7 @@ import {
   runPerLayerInputs,
   runRmsNorm,
   runRotary,
+  runSinusoidalPositions,
   runSrte,
   runTransposedLinear,
 } from './basic.js';
@@ -128,6 +129,8 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runLearnedPositions(run, layer, x());
     case 'headNorms':
       return runHeadNorms(run, layer, x());
+    case 'sinusoidalPositions':
+      return runSinusoidalPositions(run, layer, x());
     case 'skippedBlock':
       return run.tf.clone(x());
     case 'sum':

@@ -245,6 +245,7 @@ export const TIED_BY_DEFAULT: ReadonlySet<string> = new Set([
   'cohere',
   'cohere2',
   'cohere2_moe',
+  'ctrl',
   'ernie4_5',
   'ernie4_5_moe',
   'falcon',
@@ -272,6 +273,7 @@ export const TIED_BY_DEFAULT: ReadonlySet<string> = new Set([
   'smollm3',
   'starcoder2',
   'vaultgemma',
+  'xglm',
   'youtu',
   'zamba2',
 ]);

@@ -117,6 +117,8 @@ export const FAMILIES = familyLoaders({
   kimi_linear: async () => (await import('./models/kimi_linear.js')).kimiLinear,
   mllama_text_model: async () => (await import('./models/mllama_text_model.js')).mllamaTextModel,
   persimmon: async () => (await import('./models/persimmon.js')).persimmon,
+  xglm: async () => (await import('./models/xglm.js')).xglm,
+  ctrl: async () => (await import('./models/ctrl.js')).ctrl,
 });
 
 export type FamilyName = keyof typeof FAMILIES;

@@ -176,6 +176,25 @@ export interface LearnedPositions extends Node<'learnedPositions'> {
 }
 
 /**
+ * x [B, T, H] + sines and cosines of each position, which no file stores (arXiv 1706.03762). With p the position plus
+ * `offset`, the columns are sin(p · f) of all frequencies f, cos(p · f) of the first ones as long as there are columns,
+ * and 0.
+ */
+export interface SinusoidalPositions extends Node<'sinusoidalPositions'> {
+  readonly frequencies: readonly number[];
+  /** H */
+  readonly size: number;
+  /** Position of the first token: 2 in XGLM, 0 in CTRL. */
+  readonly offset: number;
+  /** Value of p whose columns are all 0. */
+  readonly zeroAt?: number | undefined;
+}
+
+/** Columns of a `SinusoidalPositions` that are cosines. */
+export const cosinesOf = ({ frequencies, size }: SinusoidalPositions): number =>
+  Math.min(frequencies.length, size - frequencies.length);
+
+/**
  * x [B, T, H] and the embedding of each token, side by side, [B, T, 2 · H]. A layer that runs alone, without token ids,
  * has the embedding of token 0.
  */

@@ -30,6 +30,7 @@ import type {
   RmsNorm,
   Rotary,
   Scale,
+  SinusoidalPositions,
   Softcap,
   StateSpaceDual,
   TransposedLinear,
@@ -338,6 +339,7 @@ export type Layer =
   | AltUpBlock
   | Softcap
   | LearnedPositions
+  | SinusoidalPositions
   | EmbeddingJoin
   | Sum
   | SkippedBlock

@@ -190,6 +190,8 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
         }),
       ];
     }
+    case 'sinusoidalPositions':
+      return [elementwise(layer, component, width)];
     case 'skippedBlock':
       return [elementwise(layer, component, width, { launches: 0, params: tensorsOf(layer) })];
     case 'softcap': {

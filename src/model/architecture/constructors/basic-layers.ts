@@ -23,6 +23,7 @@ import type {
   RmsNorm,
   Scale,
   Sequence,
+  SinusoidalPositions,
   SkippedBlock,
   Softcap,
   Sum,
@@ -233,6 +234,13 @@ export function learnedPositions(
 ): LearnedPositions {
   const weight = param(`${name}.weight`, [offset + positions, hidden]);
   return { kind: 'learnedPositions', name, component: 'positions', weight, offset };
+}
+
+export function sinusoidalPositions(
+  name: string,
+  parts: Omit<SinusoidalPositions, 'kind' | 'name' | 'component'>,
+): SinusoidalPositions {
+  return { kind: 'sinusoidalPositions', name, component: 'positions', ...parts };
 }
 
 export function embeddingJoin(name: string, tokens: Embedding): EmbeddingJoin {

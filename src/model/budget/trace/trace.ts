@@ -158,6 +158,8 @@ function stepsOf(layer: Layer, size: number, build: StepBuilder): UnplacedStep[]
     }
     case 'perLayerBranch':
       return perLayerBranchSteps(layer, build);
+    case 'sinusoidalPositions':
+      return [build.step(layer, '+ sines and cosines of each position', size)];
     case 'skippedBlock':
       return [build.step(layer, 'the input, without an image', size)];
     case 'softcap':
