@@ -365,17 +365,17 @@ function headGroups(
 /** u [B, T, H] → [B, T, H]. Keys and values of all heads are recomputed from the cache in every run. */
 export function runLatentAttention(run: ForwardRun, layer: LatentAttention, u: Tensor3D): Tensor3D {
   const { tf } = run;
-  const { latentRank, nopeDim, valueDim, rotary } = layer;
-  const queries = splitHeads(tf, queriesOf(run, layer, u), nopeDim + rotary.headDim);
+  const { latentRank, nopeDim, valueDim, rotary, sharedDim } = layer;
+  const queries = splitHeads(tf, queriesOf(run, layer, u), nopeDim + sharedDim);
   const down = run.apply(layer.keyValueDown, u);
   const [latent, sharedKey] = splitAt(tf, down, latentRank, 2);
   const { latentScale = 1 } = layer;
   const normed = run.apply(layer.latentNorm, latent);
   const { latents, keys } = latentsSoFar(run, layer, {
     latents: latentScale === 1 ? normed : tf.mul(normed, latentScale),
-    keys: runRotary(run, rotary, sharedKey),
+    keys: rotary ? runRotary(run, rotary, sharedKey) : sharedKey,
   });
-  const shared = splitHeads(tf, keys, rotary.headDim); // (S, rotated) of each sequence
+  const shared = splitHeads(tf, keys, sharedDim); // (S, rotated) of each sequence
   const heads = splitHeads(tf, run.apply(layer.keyValueUp, latents), nopeDim + valueDim);
   const groups = heads.map((head, index): HeadGroup => {
     const [own, values] = splitAt(tf, head, nopeDim, 1);
@@ -396,11 +396,11 @@ export function runLatentAttention(run: ForwardRun, layer: LatentAttention, u: T
 /** Scaled queries with the end of each head rotated: [B, T, heads · (nopeDim + rotated)]. */
 function queriesOf(run: ForwardRun, layer: LatentAttention, u: Tensor3D): Tensor3D {
   const { tf, batch, tokens } = run;
-  const { heads, nopeDim, rotary } = layer;
-  const rotated = rotary.headDim;
+  const { heads, nopeDim, rotary, sharedDim: rotated } = layer;
   const perHead: Tensor3D = tf.reshape(run.apply(layer.query, u), [-1, heads, nopeDim + rotated]);
   const [own, end] = splitAt(tf, perHead, nopeDim, 2);
-  const rotatedEnds = runRotary(run, rotary, tf.reshape(end, [batch, tokens, heads * rotated]));
+  const ends: Tensor3D = tf.reshape(end, [batch, tokens, heads * rotated]);
+  const rotatedEnds = rotary ? runRotary(run, rotary, ends) : ends;
   const joined = tf.concat([own, tf.reshape(rotatedEnds, [-1, heads, rotated])], 2);
   const queries: Tensor3D = tf.reshape(tf.mul(joined, layer.scale), [batch, tokens, -1]);
   return temperatureScaled(run, layer.temperature, queries);
@@ -414,7 +414,7 @@ function splitAt<T extends Tensor2D | Tensor3D>(tf: Tf, x: T, width: number, axi
 interface LatentCache {
   /** [B, S, latentRank], normed */
   readonly latents: Tensor3D;
-  /** [B, S, rotary.headDim], rotated */
+  /** [B, S, sharedDim], rotated */
   readonly keys: Tensor3D;
 }
 
@@ -433,7 +433,7 @@ function latentsSoFar(
     tf.stack(rows.map((each) => tf.tensor2d(each, [each.length / width, width]))) as Tensor3D;
   return {
     latents: tensorOf(latents, layer.latentRank),
-    keys: tensorOf(keys, layer.rotary.headDim),
+    keys: tensorOf(keys, layer.sharedDim),
   };
 }
 

@@ -12,6 +12,7 @@ export const COMPONENTS = {
   srte: 'SRTE',
   mamba: 'Mamba',
   deltaNet: 'gated DeltaNet',
+  linearAttention: 'linear attention',
   shortConvolution: 'short convolution',
   attention: 'attention',
   altUp: 'AltUp',
@@ -433,13 +434,13 @@ export interface Attention extends Node<'attention'> {
 
 /**
  * Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434). The cache holds a latent [latentRank] and one
- * rotated key [rotary.headDim] per token, shared by all heads. Each head has a query and key of nopeDim +
- * rotary.headDim and a value of valueDim.
+ * key [sharedDim] per token, shared by all heads and rotated if there is a rotation. Each head has a query and key of
+ * nopeDim + sharedDim and a value of valueDim.
  */
 export interface LatentAttention extends Node<'latentAttention'> {
-  /** → [heads · (nopeDim + rotary.headDim)]; the rotated part of each head comes last. */
+  /** → [heads · (nopeDim + sharedDim)]; the rotated part of each head comes last. */
   readonly query: Linear | LowRankQuery;
-  /** → [latentRank + rotary.headDim] */
+  /** → [latentRank + sharedDim] */
   readonly keyValueDown: Linear;
   readonly latentNorm: RmsNorm;
   /** Factor of the normed latent; default: 1. */
@@ -447,7 +448,8 @@ export interface LatentAttention extends Node<'latentAttention'> {
   /** Latent → [heads · (nopeDim + valueDim)]; the value of each head comes last. */
   readonly keyValueUp: Linear;
   readonly out: Linear;
-  readonly rotary: Rotary;
+  readonly rotary: Rotary | undefined;
+  readonly sharedDim: number;
   readonly heads: number;
   readonly latentRank: number;
   readonly nopeDim: number;

@@ -38,9 +38,11 @@ import type {
   Xielu,
 } from './layer-kinds.js';
 import type { Param } from './param.js';
+import type { KimiDelta, LightningAttention } from './recurrent-kinds.js';
 
 export * from './layer-kinds.js';
 export type { HeadSpan, Window } from './masks.js';
+export * from './recurrent-kinds.js';
 
 // A walk visits layers and tensors in the order in which the constructor sets the fields.
 // It has to be the order in which PyTorch registers them.
@@ -356,6 +358,8 @@ export type Layer =
   | StateSpaceDual
   | GatedDelta
   | GatedConv
+  | LightningAttention
+  | KimiDelta
   | Rotary
   | Alibi
   | Attention

@@ -167,6 +167,7 @@ export function unreadTensors(layer: Layer): ReadonlySet<Param> {
 function unreadIn(layer: Layer): readonly Param[] {
   switch (layer.kind) {
     case 'rotary':
+    case 'lightningAttention':
       return layer.tables;
     case 'altUpBlock':
       return layer.isScaled ? [] : [layer.outputScale];

@@ -167,8 +167,8 @@ export function lowerLatentAttention(
   component: Component,
   query: readonly Primitive[],
 ): Primitive[] {
-  const { name, heads, latentRank, nopeDim, valueDim, rotary, latentNorm } = layer;
-  const headDim = nopeDim + rotary.headDim;
+  const { name, heads, latentRank, nopeDim, valueDim, rotary, sharedDim, latentNorm } = layer;
+  const headDim = nopeDim + sharedDim;
   const runOfHeads = (size: number) => runOf('heads', heads, size);
   const hidden = inputWidth(layer.keyValueDown);
   const saved: Saved = {
@@ -198,7 +198,7 @@ export function lowerLatentAttention(
     matmul(layer.keyValueUp, component, {
       cuts: byRows(paramsOf(layer.keyValueUp), name, runOfHeads(nopeDim + valueDim)),
     }),
-    elementwise(rotary, component, heads * headDim, { params: rotary.tables }),
+    ...(rotary ? [elementwise(rotary, component, heads * headDim, { params: rotary.tables })] : []),
     ...(layer.temperature ? [elementwise(layer, component, heads * headDim)] : []),
     {
       ...scores(layer, component),
@@ -208,8 +208,8 @@ export function lowerLatentAttention(
       valueDim,
       spans: [{ heads, window: undefined }],
       latent: {
-        cached: latentRank + rotary.headDim,
-        multiplied: 2 * latentRank + rotary.headDim,
+        cached: latentRank + sharedDim,
+        multiplied: 2 * latentRank + sharedDim,
         expanded: nopeDim + valueDim,
       },
       capped: false,

@@ -265,8 +265,8 @@ export function emitLatentAttention(
 
 /** Attention to keys and values made from the latents of all tokens, [B, T, heads · valueDim]. */
 function attendToKeys(context: Context, layer: LatentAttention, u: GraphValue): GraphValue {
-  const { heads, nopeDim, valueDim, scale, rotary } = layer;
-  const keyDim = nopeDim + rotary.headDim;
+  const { heads, nopeDim, valueDim, scale, sharedDim } = layer;
+  const keyDim = nopeDim + sharedDim;
   const { keys, values } = keysAndValues(context, layer, u);
   return attend(
     context,
@@ -286,8 +286,8 @@ function attendToKeys(context: Context, layer: LatentAttention, u: GraphValue): 
  */
 function attendToLatents(context: Context, layer: LatentAttention, u: GraphValue): GraphValue {
   const { graph } = context;
-  const { name, heads, latentRank, nopeDim, valueDim, scale, rotary } = layer;
-  const width = latentRank + rotary.headDim;
+  const { name, heads, latentRank, nopeDim, valueDim, scale, sharedDim } = layer;
+  const width = latentRank + sharedDim;
   const up = graph.op('Reshape', [
     weightOf(context, layer.keyValueUp.weight),
     graph.ints(heads, nopeDim + valueDim, latentRank),
@@ -324,7 +324,7 @@ function attendToLatents(context: Context, layer: LatentAttention, u: GraphValue
     },
   );
   const byHead = graph.op('Reshape', [attended, graph.ints(0, 0, heads, width)]);
-  const [results] = graph.split(byHead, [latentRank, rotary.headDim]);
+  const [results] = graph.split(byHead, [latentRank, sharedDim]);
   const values = graph.op(
     'FusedMatMul',
     [swapped(context, results), rowsOfUp(nopeDim, nopeDim + valueDim)],
@@ -340,50 +340,46 @@ function queriesOf(
   u: GraphValue,
 ): [GraphValue, GraphValue] {
   const { graph, apply } = context;
-  const { heads, nopeDim, rotary } = layer;
-  const queries = unflattenedRows(
-    context,
-    apply(layer.query, u),
-    heads * (nopeDim + rotary.headDim),
-  );
+  const { heads, nopeDim, rotary, sharedDim } = layer;
+  const queries = unflattenedRows(context, apply(layer.query, u), heads * (nopeDim + sharedDim));
   const byHead = graph.op('Reshape', [
     temperatureScaled(context, layer.temperature, queries),
-    graph.ints(0, 0, heads, nopeDim + rotary.headDim),
+    graph.ints(0, 0, heads, nopeDim + sharedDim),
   ]);
-  const [nope, rope] = graph.split(byHead, [nopeDim, rotary.headDim]);
-  const flat = graph.op('Reshape', [rope, graph.ints(0, 0, heads * rotary.headDim)]);
-  const rotated = emitRotary(context, rotary, flat, heads);
-  return [nope, graph.op('Reshape', [rotated, graph.ints(0, 0, heads, rotary.headDim)])];
+  const [nope, rope] = graph.split(byHead, [nopeDim, sharedDim]);
+  const flat = graph.op('Reshape', [rope, graph.ints(0, 0, heads * sharedDim)]);
+  const rotated = rotary ? emitRotary(context, rotary, flat, heads) : flat;
+  return [nope, graph.op('Reshape', [rotated, graph.ints(0, 0, heads, sharedDim)])];
 }
 
 /** Latents [B, T, latentRank] and the rotated key that all heads share [B, T, d], of the call's tokens. */
 function latentsOf(context: Context, layer: LatentAttention, u: GraphValue) {
   const { graph, apply } = context;
-  const { latentRank, rotary } = layer;
-  const [down, rope] = graph.split(apply(layer.keyValueDown, u), [latentRank, rotary.headDim]);
+  const { latentRank, rotary, sharedDim, latentScale = 1 } = layer;
+  const [down, rope] = graph.split(apply(layer.keyValueDown, u), [latentRank, sharedDim]);
   const normedLatents = apply(layer.latentNorm, down);
-  const { latentScale = 1 } = layer;
   const latents = latentScale === 1 ? normedLatents : scaledBy(context, normedLatents, latentScale);
+  const shared = unflattenedRows(context, rope, sharedDim);
   return {
     latents: unflattenedRows(context, latents, latentRank),
-    keys: emitRotary(context, rotary, unflattenedRows(context, rope, rotary.headDim), 1),
+    keys: rotary ? emitRotary(context, rotary, shared, 1) : shared,
   };
 }
 
 /** Joins parts of each head [B, S, heads, ·] to [B, S, heads · width]. */
 function headsOf(
   { graph }: Context,
-  { heads, nopeDim, rotary }: LatentAttention,
+  { heads, nopeDim, sharedDim }: LatentAttention,
   parts: GraphValue[],
 ) {
-  const width = heads * (nopeDim + rotary.headDim);
+  const width = heads * (nopeDim + sharedDim);
   return graph.op('Reshape', [graph.joined(parts), graph.ints(0, 0, width)]);
 }
 
 /** Keys and values from the cached latents and the key that all heads share. */
 function keysAndValues(context: Context, layer: LatentAttention, u: GraphValue) {
   const { graph } = context;
-  const { name, heads, latentRank, nopeDim, valueDim, rotary } = layer;
+  const { name, heads, latentRank, nopeDim, valueDim, sharedDim } = layer;
   const now = latentsOf(context, layer, u);
   const latents = withPast(
     context,
@@ -392,7 +388,7 @@ function keysAndValues(context: Context, layer: LatentAttention, u: GraphValue) 
   );
   const sharedKeys = withPast(
     context,
-    { name: `${name}.keys`, width: rotary.headDim, window: undefined },
+    { name: `${name}.keys`, width: sharedDim, window: undefined },
     now.keys,
   );
   const known = context.withSizes(

@@ -115,13 +115,18 @@ export function attention(name: string, parts: AttentionParts): Attention {
   };
 }
 
-export function latentAttention(
-  name: string,
-  parts: Omit<LatentAttention, 'kind' | 'name' | 'component'>,
-): LatentAttention {
+interface LatentParts
+  extends Omit<LatentAttention, 'kind' | 'name' | 'component' | 'rotary' | 'sharedDim'> {
+  readonly rotary?: Rotary | undefined;
+  /** Default: the rotated width. */
+  readonly sharedDim?: number;
+}
+
+export function latentAttention(name: string, parts: LatentParts): LatentAttention {
   const { query, keyValueDown, latentNorm, keyValueUp, out, rotary, ...sizes } = parts;
   const layers = { query, keyValueDown, latentNorm, keyValueUp, out, rotary };
-  return { kind: 'latentAttention', name, component: 'attention', ...layers, ...sizes };
+  const { sharedDim = rotary?.headDim ?? 0 } = parts;
+  return { kind: 'latentAttention', name, component: 'attention', ...layers, ...sizes, sharedDim };
 }
 
 interface RotaryParts {

@@ -106,8 +106,8 @@ export function latentAttentionSteps(
   size: number,
   build: StepBuilder,
 ): UnplacedStep[] {
-  const { name, heads, latentRank, nopeDim, valueDim, rotary, scale } = layer;
-  const headDim = nopeDim + rotary.headDim;
+  const { name, heads, latentRank, nopeDim, valueDim, rotary, sharedDim, scale } = layer;
+  const headDim = nopeDim + sharedDim;
   const perHead = (operation: string, last: number): UnplacedStep => ({
     ...build.between(`${name}.heads`, operation),
     shape: [build.batch, heads, build.tokens, last],
@@ -117,7 +117,7 @@ export function latentAttentionSteps(
     build.linear(layer.keyValueDown),
     build.between(
       `${name}.latent`,
-      `latent ${formatInteger(latentRank)}, and a key of ${formatInteger(rotary.headDim)} for all heads`,
+      `latent ${formatInteger(latentRank)}, and a key of ${formatInteger(sharedDim)} for all heads`,
       latentRank,
     ),
     build.step(layer.latentNorm, rmsText(layer.latentNorm), latentRank),
@@ -125,13 +125,17 @@ export function latentAttentionSteps(
       ? []
       : [build.between(`${name}.latentScale`, `latent · ${layer.latentScale}`, latentRank)]),
     build.linear(layer.keyValueUp),
-    {
-      ...perHead(
-        `the last ${formatInteger(rotary.headDim)} of q and k rotated by position`,
-        headDim,
-      ),
-      name: rotary.name,
-    },
+    ...(rotary
+      ? [
+          {
+            ...perHead(
+              `the last ${formatInteger(sharedDim)} of q and k rotated by position`,
+              headDim,
+            ),
+            name: rotary.name,
+          },
+        ]
+      : []),
     ...(layer.temperature
       ? [build.between(`${name}.temperature`, temperatureText(layer.temperature), heads * headDim)]
       : []),
