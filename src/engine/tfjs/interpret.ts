@@ -30,6 +30,7 @@ import {
   runPerLayerInputs,
   runRmsNorm,
   runRotary,
+  runSinusoidalPositions,
   runSrte,
   runTransposedLinear,
 } from './basic.js';
@@ -43,6 +44,7 @@ import {
   runDynamicMask,
   runExpertAttention,
 } from './run-attention-kinds.js';
+import { runKimiDelta, runLightningAttention } from './run-linear-attention.js';
 import { runCausalConv, runGatedDelta, runMamba, runStateSpaceDual } from './run-recurrent.js';
 
 /**
@@ -138,6 +140,10 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runLearnedPositions(run, layer, x());
     case 'headNorms':
       return runHeadNorms(run, layer, x());
+    case 'sinusoidalPositions':
+      return runSinusoidalPositions(run, layer, x());
+    case 'skippedBlock':
+      return run.tf.clone(x());
     case 'sum':
       return layer.branches
         .map((branch) => run.apply(branch, x()))
@@ -172,6 +178,10 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runStateSpaceDual(run, layer, x());
     case 'gatedDelta':
       return runGatedDelta(run, layer, x());
+    case 'kimiDelta':
+      return runKimiDelta(run, layer, x());
+    case 'lightningAttention':
+      return runLightningAttention(run, layer, x());
     case 'gatedConv':
       return gatedConv(run, layer, x());
     case 'rotary':

@@ -10,6 +10,7 @@ export type AttentionCore = Pick<
   | 'heads'
   | 'keyValueHeads'
   | 'headDim'
+  | 'valueDim'
   | 'scale'
   | 'softcap'
   | 'alibi'

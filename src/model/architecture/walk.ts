@@ -104,6 +104,10 @@ export const expertLayers = (
 ): readonly (Expert | PackedExperts | ClampedExperts)[] =>
   'kind' in experts ? [experts] : experts;
 
+/** Experts that compute something: those of the router without its zero experts. */
+export const computingExperts = (layer: Routed): number =>
+  (layer.router.weight.shape[0] ?? 0) - ('zeroExperts' in layer ? (layer.zeroExperts ?? 0) : 0);
+
 /** A matrix of all experts in one tensor. */
 interface PackedMatrix {
   readonly tensor: Param;
@@ -189,11 +193,14 @@ export function unreadTensors(layer: Layer): ReadonlySet<Param> {
 function unreadIn(layer: Layer): readonly Param[] {
   switch (layer.kind) {
     case 'rotary':
+    case 'lightningAttention':
       return layer.tables;
     case 'altUpBlock':
       return layer.isScaled ? [] : [layer.outputScale];
     case 'sum':
       return (layer.unread ?? []).flatMap(tensorsOf);
+    case 'skippedBlock':
+      return tensorsOf(layer);
     default:
       return [];
   }
@@ -377,6 +384,15 @@ export function normWidth(norm: NormLayer | HeadNorms): number {
       return sumOf(norm.norms, (each) => normWidth(each));
   }
 }
+
+/** Width of a head's value. */
+export const valueWidth = ({
+  headDim,
+  valueDim = headDim,
+}: Pick<Attention, 'headDim' | 'valueDim'>): number => valueDim;
+
+/** Values of the gate for each head. */
+export const gateWidth = (layer: Attention): number => layer.gateDim ?? valueWidth(layer);
 
 /** Input values of all products that share one input, per token. */
 export function sharedInputWidth(inputs: Projections): number {

@@ -7,11 +7,16 @@ import type {
   RouterGroups,
 } from '../../../model/architecture/layer.js';
 import type { Param } from '../../../model/architecture/param.js';
-import { expertWidth, isGatedPack, packedInner } from '../../../model/architecture/walk.js';
+import {
+  computingExperts,
+  expertWidth,
+  isGatedPack,
+  packedInner,
+} from '../../../model/architecture/walk.js';
 import type { Context } from '../context.js';
 import { scaledBy, sizeNames, weightOf } from '../context.js';
 import type { GraphValue } from '../graph.js';
-import { activated, clipped, gated } from './elementwise.js';
+import { activated, capped, clipped, gated } from './elementwise.js';
 import { productParts, transposedProduct } from './projections.js';
 
 /** x [R, H] → the weight of each expert, 0 for unselected ones, [R, E]. */
@@ -78,7 +83,8 @@ function sparseMixerWeights(context: Context, layer: Router, x: GraphValue): Gra
 function scoresOf(context: Context, layer: Router, x: GraphValue): GraphValue {
   const { graph } = context;
   const logits = logitsOf(context, layer, x);
-  return graph.op(layer.scoring === 'softmax' ? 'Softmax' : 'Sigmoid', [logits]);
+  const limited = layer.softcap === undefined ? logits : capped(context, logits, layer.softcap);
+  return graph.op(layer.scoring === 'softmax' ? 'Softmax' : 'Sigmoid', [limited]);
 }
 
 /** Scores by which experts are selected, [R, E]. */
@@ -176,13 +182,15 @@ function routedOutput(context: Context, layer: MixtureOfExperts, x: GraphValue):
   const expertInputs = layer.weighsInputs
     ? graph.op('Mul', [sent, graph.op('Gather', [flat(), order])])
     : sent;
+  const computed = computingExperts(layer);
   const outputs = throughExperts(
     context,
     layer.router,
     routes,
     expertInputs,
     expertWidth(layer),
-    (expert, share) => expertOutput(context, layer.experts, expert, share),
+    (expert, share) =>
+      expert < computed ? expertOutput(context, layer.experts, expert, share) : share,
   );
   const weighted = layer.weighsInputs
     ? outputs
