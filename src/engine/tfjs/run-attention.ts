@@ -396,23 +396,6 @@ export function attendHeads(
   return tf.concat(spans, 2);
 }
 
-/** Output of the heads [B, T, heads · width] times their gate [B, T, heads · gateDim]. */
-function _gatedHeads(
-  { tf }: ForwardRun,
-  layer: Attention,
-  result: Tensor3D,
-  gate: Tensor3D,
-): Tensor3D {
-  const factors = activate(tf, layer.gate ?? 'identity', gate);
-  const [values, gates] = [valueWidth(layer), gateWidth(layer)];
-  if (values === gates) return tf.mul(result, factors);
-  const byHead = tf.mul(
-    tf.reshape(result, [-1, layer.heads, values]),
-    tf.reshape(factors, [-1, layer.heads, gates]),
-  );
-  return tf.reshape(byHead, result.shape);
-}
-
 /** Head groups of a span, which begins at the head `first`, by shared keys and for each sequence. */
 function headGroups(
   { tf, weights }: ForwardRun,
