@@ -21,16 +21,21 @@ import type {
   AltUpBlock,
   Attention,
   CausalConv,
+  DifferentialAttention,
+  DynamicMask,
+  ExpertAttention,
   FusedProjection,
   Gate,
   GatedDelta,
   GatedRmsNorm,
   HybridBlock,
+  KimiDelta,
   LanguageModel,
   LatentAttention,
   Layer,
   LayerNorm,
   LearnedPositions,
+  LightningAttention,
   Linear,
   Mamba,
   MixtureOfExperts,
@@ -40,6 +45,7 @@ import type {
   RmsNorm,
   Rotary,
   Router,
+  SinusoidalPositions,
   Srte,
   StateSpaceDual,
   Window,
@@ -214,6 +220,18 @@ class Run {
         return this.#model(layer);
       case 'hybridBlock':
         return this.#hybridBlock(layer, x);
+      case 'cycles': {
+        const start = this.#weight(layer.initial);
+        let [low, high] = [each(x, (_, at) => start[at % start.length] ?? 0), x];
+        let used = 0;
+        for (const stack of layer.stacks) {
+          const sum = this.of(stack, plus(low, high));
+          used = (used + 1) % (layer.lowPerHigh + 1);
+          if (used === 0) high = sum;
+          else low = sum;
+        }
+        return high;
+      }
       case 'sequence':
         return this.#inTurn(layer.layers, x);
       case 'embedding':
@@ -247,6 +265,10 @@ class Run {
       }
       case 'altUpBlock':
         return this.#altUpBlock(layer, x);
+      case 'shift': {
+        const bias = this.#weight(layer.bias);
+        return each(x, (value, at) => value + (bias[at % bias.length] ?? 0));
+      }
       case 'weightedScale': {
         const weight = this.#weight(layer.weight);
         return each(x, (value, at) => value * (weight[at % weight.length] ?? 0));
@@ -291,12 +313,22 @@ class Run {
         return this.#mixture(layer, x);
       case 'latentAttention':
         return this.#latentAttention(layer, x);
+      case 'expertAttention':
+        return this.#expertAttention(layer, x);
+      case 'differentialAttention':
+        return this.#differentialAttention(layer, x);
+      case 'dynamicMask':
+        return this.#attention(layer.attention, x, layer);
       case 'layerNorm':
         return this.#layerNorm(layer, x);
       case 'headNorms':
         return split(x, layer.norms.map(normWidth))
           .map((part, index) => this.of(layer.norms[index] ?? fail('a norm'), part))
           .reduce(concatenated);
+      case 'sinusoidalPositions':
+        return this.#sinusoidalPositions(layer, x);
+      case 'skippedBlock':
+        return x;
       case 'sum':
         return layer.branches.map((branch) => this.of(branch, x)).reduce(plus);
       case 'activation':
@@ -324,6 +356,10 @@ class Run {
         return this.#stateSpaceDual(layer, x);
       case 'gatedDelta':
         return this.#gatedDelta(layer, x);
+      case 'kimiDelta':
+        return this.#kimiDelta(layer, x);
+      case 'lightningAttention':
+        return this.#lightning(layer, x);
       case 'gatedConv': {
         const size = layer.conv.weight.shape[0] ?? 0;
         const [b, c, input] = split(this.of(layer.inProj, x), [size, size, size]);
@@ -344,6 +380,7 @@ class Run {
       case 'packedExperts':
       case 'clampedExperts':
       case 'alibi':
+      case 'productKeyExperts':
         throw new Error(`a ${layer.kind} computes nothing by itself`);
     }
   }
@@ -473,6 +510,22 @@ class Run {
     });
   }
 
+  #sinusoidalPositions(
+    { frequencies, size, offset, zeroAt }: SinusoidalPositions,
+    x: Tensor,
+  ): Tensor {
+    const start = this.#parts.faults.forget === 'rows' ? 0 : this.#start;
+    return each(x, (value, at) => {
+      const position = offset + start + (Math.floor(at / size) % this.#tokens);
+      const column = at % size;
+      const sine = frequencies[column];
+      const cosine = frequencies[column - frequencies.length];
+      if (position === zeroAt) return value;
+      if (sine !== undefined) return value + Math.sin(position * sine);
+      return value + (cosine === undefined ? 0 : Math.cos(position * cosine));
+    });
+  }
+
   /** Sends each token to its experts, one after the other. */
   #mixture(layer: MixtureOfExperts, x: Tensor): Tensor {
     const [into, outOf] = layer.latent;
@@ -489,7 +542,8 @@ class Run {
       const sent = layer.weighsInputs ? own.map((value) => weight * value) : own;
       const token = { shape: [1, 1, size], data: sent };
       const factor = layer.weighsInputs ? 1 : weight;
-      const output = this.#expert(layer.experts, at % experts, token);
+      const isZero = at % experts >= experts - (layer.zeroExperts ?? 0);
+      const output = isZero ? token : this.#expert(layer.experts, at % experts, token);
       for (let i = 0; i < size; i++) {
         routed.data[from + i] = (routed.data[from + i] ?? 0) + factor * (output.data[i] ?? 0);
       }
@@ -710,6 +764,81 @@ class Run {
     return this.of(layer.outProj, this.of(layer.norm, y, gate));
   }
 
+  #kimiDelta(layer: KimiDelta, u: Tensor): Tensor {
+    const { heads, headDim: size } = layer;
+    const inner = heads * size;
+    const inputs = layer.inputs.map((input) => this.of(input, u));
+    const given = layer.convs.length === 1 ? [inputs.reduce(concatenated)] : inputs;
+    const mixed = layer.convs
+      .map((conv, index) => this.of(conv, given[index] ?? EMPTY))
+      .reduce(concatenated);
+    const [q, k, v] = split(activated(mixed, layer.activation), [inner, inner, inner]);
+    const forget = this.of(layer.forget, u);
+    const beta = each(this.of(layer.beta, u), sigmoid);
+    const [bias, log] = [this.#weight(layer.stepBias), this.#weight(layer.stateLog)];
+    const state = this.#state(`${layer.name}.scan`, this.#batch * inner * size, 'scan');
+    const y = each(v, () => 0);
+    const unit = (x: Tensor, from: number) => {
+      const part = x.data.subarray(from, from + size);
+      const length = Math.sqrt(sumOf(part.map((value) => value * value)) + 1e-6);
+      return part.map((value) => value / length);
+    };
+    for (let at = 0; at < this.#batch * this.#tokens; at++) {
+      const row = Math.floor(at / this.#tokens);
+      for (let head = 0; head < heads; head++) {
+        const column = (at * heads + head) * size;
+        const [key, query] = [unit(k, column), unit(q, column)];
+        const decay = key.map((_, i) => {
+          const step = softplus((forget.data[column + i] ?? 0) + (bias[head * size + i] ?? 0));
+          return Math.exp(-Math.exp(log[head] ?? 0) * step);
+        });
+        for (let j = 0; j < size; j++) {
+          const place = (i: number) => ((row * heads + head) * size + i) * size + j;
+          const kept = key.map((_, i) => (decay[i] ?? 0) * (state[place(i)] ?? 0));
+          const known = sumOf(kept.map((value, i) => value * (key[i] ?? 0)));
+          const change = (beta.data[at * heads + head] ?? 0) * ((v.data[column + j] ?? 0) - known);
+          const next = kept.map((value, i) => value + (key[i] ?? 0) * change);
+          for (const [i, value] of next.entries()) state[place(i)] = value;
+          const seen = sumOf(next.map((value, i) => value * (query[i] ?? 0)));
+          y.data[column + j] = seen / Math.sqrt(size);
+        }
+      }
+    }
+    return this.of(layer.outProj, this.of(layer.norm, y, this.of(layer.gate, u)));
+  }
+
+  #lightning(layer: LightningAttention, u: Tensor): Tensor {
+    const { slopes, headDim: size } = layer;
+    const heads = slopes.length;
+    const [q0 = EMPTY, k0 = EMPTY, v0 = EMPTY, gate = EMPTY] = this.#projected(
+      projectionLayers(layer.inputs),
+      u,
+    );
+    const [q, k, v] = [q0, k0, v0].map((part) => activated(part, layer.activation)) as [
+      Tensor,
+      Tensor,
+      Tensor,
+    ];
+    const state = this.#state(`${layer.name}.scan`, this.#batch * heads * size * size, 'scan');
+    const y = each(v, () => 0);
+    for (let at = 0; at < this.#batch * this.#tokens; at++) {
+      const row = Math.floor(at / this.#tokens);
+      for (const [head, slope] of slopes.entries()) {
+        const column = (at * heads + head) * size;
+        for (let i = 0; i < size; i++) {
+          for (let j = 0; j < size; j++) {
+            const place = ((row * heads + head) * size + i) * size + j;
+            const added = (k.data[column + i] ?? 0) * (v.data[column + j] ?? 0);
+            state[place] = (state[place] ?? 0) * Math.exp(-slope) + added;
+            y.data[column + j] =
+              (y.data[column + j] ?? 0) + (q.data[column + i] ?? 0) * (state[place] ?? 0);
+          }
+        }
+      }
+    }
+    return this.of(layer.outProj, this.of(layer.norm, y, gate));
+  }
+
   /** x, step [B, T, D]; b, c [B, T, N] → [B, T, D]. */
   #scan(
     layer: Mamba,
@@ -779,8 +908,9 @@ class Run {
     return { shape: x.shape, data };
   }
 
-  #attention(layer: Attention, u: Tensor): Tensor {
+  #attention(layer: Attention, u: Tensor, masked?: DynamicMask): Tensor {
     const { name, heads, keyValueHeads, headDim, scale, softcap, queryNorm, keyNorm, clip } = layer;
+    const { valueDim = headDim } = layer;
     const projected = this.#projected(layer.inputs, u);
     const [gate] = layer.gate ? projected.splice(1, 1) : [];
     const [q = EMPTY, k = EMPTY, v = k] = projected;
@@ -797,27 +927,116 @@ class Run {
       this.#withPast(`${name}.keys`, prepared(keyNorm, k)),
       this.#withPast(`${name}.values`, cut(layer.valueNorm ? this.of(layer.valueNorm, v) : v)),
     ]);
+    const gains = masked && this.#gains(masked, values);
     const given = { q: queries, k: keys, v: values, scale, softcap };
-    const result = new Float64Array(this.#batch * this.#tokens * heads * headDim);
+    const result = new Float64Array(this.#batch * this.#tokens * heads * valueDim);
     let head = 0;
     for (const span of layer.spans) {
       for (let end = head + span.heads; head < end; head++) {
         const shared = Math.floor((head * keyValueHeads) / heads);
         const columns = {
           key: headDim,
-          value: headDim,
+          value: valueDim,
           heads,
           head,
           keyHeads: keyValueHeads,
           shared,
         };
         const own = { bonus: bonusOf(layer.alibi, head), sink: sinks?.[head] };
-        this.#attendHead({ ...given, ...columns, ...own }, span.window, result);
+        this.#attendHead(
+          { ...given, ...columns, ...own },
+          span.window,
+          result,
+          gains && { kept: masked.kept, of: (row, s) => gains(row, s, shared) },
+        );
       }
     }
-    const output = { shape: [this.#batch, this.#tokens, heads * headDim], data: result };
-    const gated = layer.gate && gate ? times(output, activated(gate, layer.gate)) : output;
+    const output = { shape: [this.#batch, this.#tokens, heads * valueDim], data: result };
+    const { gateDim = valueDim } = layer;
+    const opened = layer.gate && gate ? activated(gate, layer.gate).data : undefined;
+    const gated = opened
+      ? each(output, (value, at) => value * (opened[Math.floor((at * gateDim) / valueDim)] ?? 0))
+      : output;
     return this.of(layer.out, gated);
+  }
+
+  /** Each expert of a token asks with its own queries, one expert after the other. */
+  #expertAttention(layer: ExpertAttention, u: Tensor): Tensor {
+    const { name, router, experts, keyValueHeads, headDim, rotary, scale } = layer;
+    const [k = EMPTY, v = EMPTY] = this.#projected(layer.keyValues, u);
+    const keys = this.#withPast(`${name}.keys`, this.#turned(rotary, k));
+    const values = this.#withPast(`${name}.values`, v);
+    const weights = this.of(router, u);
+    const [count, width, hidden] = [
+      router.weight.shape[0] ?? 0,
+      keyValueHeads * headDim,
+      u.shape.at(-1) ?? 0,
+    ];
+    const part = (tensor: Param, expert: number) => {
+      const size = tensor.elements / count;
+      return this.#weight(tensor).subarray(expert * size, (expert + 1) * size);
+    };
+    const bias = this.#weight(layer.bias);
+    let sum = each(u, (_, at) => bias[at % hidden] ?? 0);
+    for (let expert = 0; expert < count; expert++) {
+      const q = this.#turned(rotary, product(u, part(experts.gateUp, expert)));
+      const result = new Float64Array(q.data.length);
+      for (let head = 0; head < keyValueHeads; head++) {
+        const columns = { key: headDim, value: headDim, heads: keyValueHeads, head };
+        const given = { q, k: keys, v: values, scale, softcap: undefined };
+        const none = { bonus: () => 0, sink: undefined };
+        this.#attendHead(
+          { ...given, ...columns, ...none, keyHeads: keyValueHeads, shared: head },
+          undefined,
+          result,
+        );
+      }
+      const output = product(
+        { shape: u.shape.with(-1, width), data: result },
+        part(experts.down, expert),
+      );
+      sum = each(sum, (value, at) => {
+        const weight = weights.data[Math.floor(at / hidden) * count + expert] ?? 0;
+        return value + weight * (output.data[at] ?? 0);
+      });
+    }
+    return sum;
+  }
+
+  #differentialAttention(layer: DifferentialAttention, u: Tensor): Tensor {
+    const { name, heads, keyValueHeads, headDim, rotary, scale, initial } = layer;
+    const [q0 = EMPTY, k0 = EMPTY, v0 = EMPTY] = this.#projected(layer.inputs, u);
+    const q = this.#turned(rotary, q0);
+    const k = this.#withPast(`${name}.keys`, this.#turned(rotary, k0));
+    const v = this.#withPast(`${name}.values`, v0);
+    const half = keyValueHeads / 2;
+    /** What every head sees of the values of the first or the second half. */
+    const seen = [0, half].map((from) => {
+      const result = new Float64Array(this.#batch * this.#tokens * heads * headDim);
+      for (let head = 0; head < heads; head++) {
+        const group = Math.floor((head * keyValueHeads) / heads);
+        const own = split(v, new Array<number>(keyValueHeads).fill(headDim))[from + (group % half)];
+        const moved = split(k, new Array<number>(keyValueHeads).fill(headDim))[group];
+        const columns = { key: headDim, value: headDim, heads, head, keyHeads: 1, shared: 0 };
+        const given = { q, k: moved ?? EMPTY, v: own ?? EMPTY, scale, softcap: undefined };
+        const none = { bonus: () => 0, sink: undefined };
+        this.#attendHead({ ...given, ...columns, ...none }, undefined, result);
+      }
+      const shape = [this.#batch, this.#tokens, heads * headDim];
+      return split({ shape, data: result }, new Array<number>(heads).fill(headDim));
+    });
+    const [q1, k1, q2, k2] = layer.lambdas.map((each) => this.#weight(each));
+    const dot = (a?: Float64Array, b?: Float64Array) =>
+      sumOf((a ?? EMPTY.data).map((value, at) => value * (b?.[at] ?? 0)));
+    const lambda = Math.exp(dot(q1, k1)) - Math.exp(dot(q2, k2)) + initial;
+    const pairs = Array.from({ length: heads / 2 }, (_, head) => {
+      const [first, second] = [head, head + heads / 2].map((each) =>
+        seen.map((side) => side[each] ?? EMPTY).reduce(concatenated),
+      ) as [Tensor, Tensor];
+      const difference = each(first, (value, at) => value - lambda * (second.data[at] ?? 0));
+      return each(this.of(layer.norm, difference), (value) => value * (1 - initial));
+    });
+    return this.of(layer.out, pairs.reduce(concatenated));
   }
 
   readonly #lent = new Map<string, [Tensor, Tensor]>();
@@ -854,14 +1073,16 @@ class Run {
 
   /** Computes keys and values from the kept latents. */
   #latentAttention(layer: LatentAttention, u: Tensor): Tensor {
-    const { name, heads, latentRank, nopeDim, valueDim, rotary, scale } = layer;
-    const moving = rotary.headDim;
+    const { name, heads, latentRank, nopeDim, valueDim, rotary, sharedDim, scale } = layer;
+    const moving = sharedDim;
     const width = nopeDim + moving;
     const [still, turning] = splitHeads(this.of(layer.query, u), [nopeDim, moving]);
     const turnedQueries = joinedHeads(still, this.#turned(rotary, turning), [nopeDim, moving]);
     const q = this.#tempered(layer, turnedQueries);
     const [down, sharedKey] = split(this.of(layer.keyValueDown, u), [latentRank, moving]);
-    const latents = this.#withPast(`${name}.latents`, this.of(layer.latentNorm, down));
+    const { latentScale = 1 } = layer;
+    const scaled = each(this.of(layer.latentNorm, down), (value) => latentScale * value);
+    const latents = this.#withPast(`${name}.latents`, scaled);
     const turned = this.#withPast(`${name}.keys`, this.#turned(rotary, sharedKey));
     const [keys, values] = splitHeads(this.of(layer.keyValueUp, latents), [nopeDim, valueDim]);
     const k = joinedHeads(keys, repeated(turned, heads), [nopeDim, moving]);
@@ -875,7 +1096,23 @@ class Run {
     return this.of(layer.out, { shape, data: result });
   }
 
-  #attendHead(attended: Attended, window: Window | undefined, into: Float64Array): void {
+  /** What the score of a key gains, by its row, its place and a key-value head. */
+  #gains({ rates, steps, attention }: DynamicMask, values: Tensor) {
+    const count = attention.keyValueHeads;
+    const keys = values.shape[1] ?? 0;
+    const factors = this.#weight(rates);
+    const { data } = each(this.of(steps, values), (value, at) =>
+      Math.exp((factors[at % count] ?? 0) * softplus(value)),
+    );
+    return (row: number, s: number, head: number) => data[(row * keys + s) * count + head] ?? 0;
+  }
+
+  #attendHead(
+    attended: Attended,
+    window: Window | undefined,
+    into: Float64Array,
+    gains?: { readonly kept: number; readonly of: (row: number, s: number) => number },
+  ): void {
     const { noMask } = this.#parts.faults;
     const past = attended.k.shape[1] ?? 0;
     const offset = past - this.#tokens;
@@ -883,7 +1120,18 @@ class Run {
     for (let row = 0; row < this.#batch; row++) {
       for (let t = 0; t < this.#tokens; t++) {
         const from = noMask ? 0 : Math.max(0, (first[t] ?? 0) - this.#start + offset);
-        attend({ ...attended, row, t, from, to: noMask ? past - 1 : t + offset, offset }, into);
+        const to = noMask ? past - 1 : t + offset;
+        const query = { ...attended, row, t, from, to, offset };
+        if (!gains) {
+          attend(query, into);
+          continue;
+        }
+        const visible = Array.from({ length: to - from + 1 }, (_, at) => from + at);
+        const byGain = visible.toSorted((a, b) => gains.of(row, b) - gains.of(row, a));
+        const kept = new Set(byGain.slice(0, gains.kept));
+        // Far below all others, so that its share is 0.
+        const bonus = (s: number) => (kept.has(s) ? gains.of(row, s) : -1e4);
+        attend({ ...query, bonus }, into);
       }
     }
   }

@@ -1,6 +1,6 @@
 /** Compiles a description of a model, or of a part of it, to an ONNX graph. */
 import type { LanguageModel, Layer } from '../../model/architecture/layer.js';
-import { inputKindOf } from '../calls.js';
+import { inputKindOf, mixesTokens } from '../calls.js';
 import type { ProgramOptions } from '../engine.js';
 import type {
   Context,
@@ -29,6 +29,7 @@ import {
   emitAltUpBlock,
   emitAltUpMerge,
   emitAltUpSplit,
+  emitCycles,
   emitGate,
   emitHybridBlock,
   emitLanguageModel,
@@ -53,6 +54,7 @@ import {
   emitLearnedPositions,
   emitPerLayerBranch,
   emitPerLayerInputs,
+  emitSinusoidalPositions,
   emitSrteLowRank,
   emitSrteSincos,
   emitSrteTable,
@@ -60,11 +62,17 @@ import {
 } from './layers/embeddings.js';
 import { emitAttention, emitLatentAttention } from './layers/emit-attention.js';
 import {
+  emitDifferentialAttention,
+  emitDynamicMask,
+  emitExpertAttention,
+} from './layers/emit-attention-kinds.js';
+import {
   emitCausalConv,
   emitGatedConv,
   emitGatedDelta,
   emitMamba,
 } from './layers/emit-recurrent.js';
+import { emitKimiDelta, emitLightningAttention } from './layers/linear-attention.js';
 import { emitMixtureOfExperts, emitRouter } from './layers/mixture-of-experts.js';
 import { emitProjection, fusedParts } from './layers/projections.js';
 import { emitStateSpaceDual } from './layers/state-space-dual.js';
@@ -285,8 +293,14 @@ function addLayer(
       return emitLanguageModel(context, layer, x);
     case 'hybridBlock':
       return emitHybridBlock(context, layer, x);
+    case 'cycles':
+      return emitCycles(context, layer, x);
     case 'sequence':
       return emitSequence(context, layer.layers, x);
+    case 'sinusoidalPositions':
+      return emitSinusoidalPositions(context, layer, x);
+    case 'skippedBlock':
+      return x;
     case 'sum':
       return emitSum(context, layer, x);
     case 'residual':
@@ -322,6 +336,8 @@ function addLayer(
       return emitAltUpMerge(context, layer, x);
     case 'altUpBlock':
       return emitAltUpBlock(context, layer, x);
+    case 'shift':
+      return context.graph.op('Add', [x, weightOf(context, layer.bias)]);
     case 'weightedScale':
       return context.graph.op('Mul', [x, weightOf(context, layer.weight)]);
     case 'perLayerInputs':
@@ -346,12 +362,24 @@ function addLayer(
       return emitGatedDelta(context, layer, x);
     case 'gatedConv':
       return emitGatedConv(context, layer, x);
+    case 'kimiDelta':
+      return emitKimiDelta(context, layer, x);
+    case 'lightningAttention':
+      return emitLightningAttention(context, layer, x);
     case 'rotary':
       return rotaryAlone(context, layer, x);
     case 'attention':
       return emitAttention(context, layer, x);
     case 'latentAttention':
       return emitLatentAttention(context, layer, x);
+    case 'expertAttention':
+      return emitExpertAttention(context, layer, x);
+    case 'differentialAttention':
+      return emitDifferentialAttention(context, layer, x);
+    case 'dynamicMask':
+      return emitDynamicMask(context, layer, x);
+    case 'productKeyExperts':
+      throw mixesTokens(layer.name);
     case 'srteTable':
       return emitSrteTable(context, layer);
     case 'srteLowRank':

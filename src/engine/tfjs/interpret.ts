@@ -4,6 +4,7 @@
  */
 import type {
   Alignment,
+  Cycles,
   Gate,
   GatedConv,
   HybridBlock,
@@ -12,6 +13,7 @@ import type {
   PerLayerBranch,
   Xielu,
 } from '../../model/architecture/layer.js';
+import { mixesTokens } from '../calls.js';
 import {
   applySoftcap,
   runAltUpBlock,
@@ -28,6 +30,7 @@ import {
   runPerLayerInputs,
   runRmsNorm,
   runRotary,
+  runSinusoidalPositions,
   runSrte,
   runTransposedLinear,
 } from './basic.js';
@@ -36,6 +39,12 @@ import { runMixtureOfExperts, runRouter } from './mixture.js';
 import type { Tensor, Tensor3D } from './packages.js';
 import type { ForwardRun } from './run.js';
 import { runAttention, runLatentAttention } from './run-attention.js';
+import {
+  runDifferentialAttention,
+  runDynamicMask,
+  runExpertAttention,
+} from './run-attention-kinds.js';
+import { runKimiDelta, runLightningAttention } from './run-linear-attention.js';
 import { runCausalConv, runGatedDelta, runMamba, runStateSpaceDual } from './run-recurrent.js';
 
 /**
@@ -83,6 +92,8 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return languageModel(run, layer);
     case 'hybridBlock':
       return hybridBlock(run, layer, x());
+    case 'cycles':
+      return cycles(run, layer, x());
     case 'sequence':
       return inTurn(run, layer.layers, x());
     case 'embedding':
@@ -111,6 +122,8 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runAltUpMerge(run, layer, x());
     case 'altUpBlock':
       return runAltUpBlock(run, layer, x());
+    case 'shift':
+      return run.tf.add(x(), run.weights.tensor(layer.bias));
     case 'weightedScale':
       return run.tf.mul(x(), run.weights.tensor(layer.weight));
     case 'perLayerInputs':
@@ -127,6 +140,10 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runLearnedPositions(run, layer, x());
     case 'headNorms':
       return runHeadNorms(run, layer, x());
+    case 'sinusoidalPositions':
+      return runSinusoidalPositions(run, layer, x());
+    case 'skippedBlock':
+      return run.tf.clone(x());
     case 'sum':
       return layer.branches
         .map((branch) => run.apply(branch, x()))
@@ -141,6 +158,14 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runMixtureOfExperts(run, layer, x());
     case 'latentAttention':
       return runLatentAttention(run, layer, x());
+    case 'expertAttention':
+      return runExpertAttention(run, layer, x());
+    case 'differentialAttention':
+      return runDifferentialAttention(run, layer, x());
+    case 'dynamicMask':
+      return runDynamicMask(run, layer, x());
+    case 'productKeyExperts':
+      throw mixesTokens(layer.name);
     case 'packedExperts':
     case 'clampedExperts':
     case 'alibi':
@@ -153,6 +178,10 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runStateSpaceDual(run, layer, x());
     case 'gatedDelta':
       return runGatedDelta(run, layer, x());
+    case 'kimiDelta':
+      return runKimiDelta(run, layer, x());
+    case 'lightningAttention':
+      return runLightningAttention(run, layer, x());
     case 'gatedConv':
       return gatedConv(run, layer, x());
     case 'rotary':
@@ -195,6 +224,17 @@ function hybridBlock(run: ForwardRun, block: HybridBlock, x: Tensor3D): Tensor3D
   const fused: Tensor3D = tf.add(a, tf.mul(g, tf.sub(m, a)));
   const sum = tf.add(x, run.apply(block.fusion, fused));
   return run.apply(block.outputNorm, tf.add(sum, run.apply(block.mlp, z)));
+}
+
+function cycles(run: ForwardRun, { initial, stacks, lowPerHigh }: Cycles, x: Tensor3D): Tensor3D {
+  const { tf, weights } = run;
+  let [low, high] = [weights.tensor(initial), x];
+  for (const [index, stack] of stacks.entries()) {
+    const value = run.apply(stack, tf.add(high, low));
+    if (index % (lowPerHigh + 1) === lowPerHigh) high = value;
+    else low = value;
+  }
+  return high;
 }
 
 function alignment(run: ForwardRun, layer: Alignment, m: Tensor3D, a: Tensor3D): Tensor3D {

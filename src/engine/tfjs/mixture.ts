@@ -5,7 +5,7 @@ import type {
   Router,
 } from '../../model/architecture/layer.js';
 import { isGatedPack, packedInner } from '../../model/architecture/walk.js';
-import { asRows, product } from './basic.js';
+import { applySoftcap, asRows, product } from './basic.js';
 import { activate } from './differentiable.js';
 import type { Tensor2D, Tensor3D, Tf } from './packages.js';
 import type { ForwardRun } from './run.js';
@@ -25,7 +25,8 @@ export function runRouter(run: ForwardRun, layer: Router, x: Tensor3D): Tensor3D
 /** Weights of the experts before their own factors, [B, T, experts]. */
 function expertWeights(run: ForwardRun, layer: Router, x: Tensor3D): Tensor3D {
   const { tf, weights } = run;
-  const logits = product(run, x, weights.transposed(layer.weight), layer.bias);
+  const products = product(run, x, weights.transposed(layer.weight), layer.bias);
+  const logits = layer.softcap === undefined ? products : applySoftcap(tf, products, layer.softcap);
   if (layer.scoring === 'sparseMixer') return sparseMixerWeights(run, layer, logits);
   const scores: Tensor3D = layer.scoring === 'softmax' ? tf.softmax(logits) : tf.sigmoid(logits);
   const selectionScores = layer.correction
@@ -143,6 +144,7 @@ export function runMixtureOfExperts(
 function routedExperts(run: ForwardRun, layer: MixtureOfExperts, x: Tensor3D): Tensor2D {
   const { tf } = run;
   const [experts = 0] = layer.router.weight.shape;
+  const computed = experts - (layer.zeroExperts ?? 0);
   const weights = run.apply(layer.router, x); // (B, T, experts)
   const { tokensOf, places } = routes(readValues(weights), experts, layer.router.expertsPerToken);
   const flat: Tensor2D = tf.reshape(weights, [-1, 1]);
@@ -158,6 +160,7 @@ function routedExperts(run: ForwardRun, layer: MixtureOfExperts, x: Tensor3D): T
     if (tokens.length === 0) return [];
     const found: Tensor2D = tf.gather(rows, tf.tensor1d([...tokens], 'int32'));
     const own: Tensor2D = layer.weighsInputs ? tf.mul(found, sharesOf(tokens, expert)) : found;
+    if (expert >= computed) return [own];
     return [tf.tidy(() => runExpert(run, layer.experts, expert, own))];
   });
   const all: Tensor2D = tf.concat(outputs, 0); // (B·T · expertsPerToken, H)
@@ -171,22 +174,27 @@ function routedExperts(run: ForwardRun, layer: MixtureOfExperts, x: Tensor3D): T
   return asRows(tf, run.apply(outOf, tf.expandDims(sum, 0) as Tensor3D));
 }
 
-interface Routes {
+export interface Routes {
   /** Tokens of each expert, in order. */
   readonly tokensOf: readonly (readonly number[])[];
+  /** Pairs of each expert: token · experts of a token + place of the expert among them. */
+  readonly pairsOf: readonly (readonly number[])[];
   /** Row of the first, second, … expert of each token, in the concatenated rows of all experts. */
   readonly places: readonly Int32Array[];
 }
 
 /** @param weights [tokens, experts] */
-function routes(weights: Float32Array, experts: number, perToken: number): Routes {
+export function routes(weights: Float32Array, experts: number, perToken: number): Routes {
   const tokensOf: number[][] = Array.from({ length: experts }, () => []);
+  const pairsOf: number[][] = Array.from({ length: experts }, () => []);
   const tokens = weights.length / experts;
+  const slots = Math.min(perToken, experts);
   const chosen = Array.from({ length: tokens }, (_, token) => {
     // A factor can be negative, and so can the weight of its expert.
     const own = weights.subarray(token * experts, (token + 1) * experts).map(Math.abs);
-    return largest(own, perToken).map((expert) => {
+    return largest(own, perToken).map((expert, slot) => {
       const order = (tokensOf[expert] as number[]).push(token) - 1;
+      (pairsOf[expert] as number[]).push(token * slots + slot);
       return { expert, order };
     });
   });
@@ -195,13 +203,13 @@ function routes(weights: Float32Array, experts: number, perToken: number): Route
     before += length;
     return before - length;
   });
-  const places = Array.from({ length: Math.min(perToken, experts) }, (_, slot) =>
+  const places = Array.from({ length: slots }, (_, slot) =>
     Int32Array.from(chosen, (each) => {
       const { expert, order } = each[slot] as (typeof each)[number];
       return (firstRow[expert] ?? 0) + order;
     }),
   );
-  return { tokensOf, places };
+  return { tokensOf, pairsOf, places };
 }
 
 /** x [tokens, H] → [tokens, H]. */

@@ -1,12 +1,14 @@
 import type {
   Alibi,
   Attention,
+  AttentionCore,
   HeadSpan,
   LatentAttention,
   Temperature,
   Window,
 } from '../../model/architecture/layer.js';
 import { alibiScore } from '../../model/architecture/masks.js';
+import { gateWidth, valueWidth } from '../../model/architecture/walk.js';
 import { decodingKeys, firstKeys } from '../calls.js';
 import { applySoftcap, runProjections, runRotary } from './basic.js';
 import { activate } from './differentiable.js';
@@ -17,7 +19,7 @@ import { readValues } from './run.js';
 // The keys and values of attention by head: those of this run after the cached ones; d is headDim.
 
 /** x [B, T, heads · d] → [T, d] for each sequence and, within it, each head. */
-function splitHeads(tf: Tf, x: Tensor3D, headDim: number): Tensor2D[] {
+export function splitHeads(tf: Tf, x: Tensor3D, headDim: number): Tensor2D[] {
   const [batch, tokens, width] = x.shape;
   const heads = width / headDim;
   return Array.from({ length: batch * heads }, (_, index) => {
@@ -28,9 +30,9 @@ function splitHeads(tf: Tf, x: Tensor3D, headDim: number): Tensor2D[] {
 }
 
 /** Keys and values for each sequence and key-value head. k, v: [B, T, keyValueHeads · d]. */
-function headKeys(run: ForwardRun, layer: Attention, k: Tensor3D, v: Tensor3D): HeadKeys[] {
+function headKeys(run: ForwardRun, layer: AttentionCore, k: Tensor3D, v: Tensor3D): HeadKeys[] {
   const { tf, decoding } = run;
-  const values = splitHeads(tf, v, layer.headDim);
+  const values = splitHeads(tf, v, valueWidth(layer));
   const heads = splitHeads(tf, k, layer.headDim).map((keys, index) => ({
     keys,
     values: values[index] as Tensor2D,
@@ -44,9 +46,13 @@ function headKeys(run: ForwardRun, layer: Attention, k: Tensor3D, v: Tensor3D): 
   const known = heads.map((head, index) => concatenatedHeads(before?.[index], head));
   if (!reads) decoding.after.attentions.set(name, trimmedCache(run, decoding, layer, known));
   return known.map(({ first, ...rows }) => {
-    const matrix = (data: Float32Array) =>
-      tf.tensor2d(data, [data.length / layer.headDim, layer.headDim]);
-    return { first, keys: tf.transpose(matrix(rows.keys)), values: matrix(rows.values) };
+    const matrix = (data: Float32Array, width: number) =>
+      tf.tensor2d(data, [data.length / width, width]);
+    return {
+      first,
+      keys: tf.transpose(matrix(rows.keys, layer.headDim)),
+      values: matrix(rows.values, valueWidth(layer)),
+    };
   });
 }
 
@@ -74,9 +80,10 @@ function concatenated(a: Float32Array, b: Float32Array): Float32Array {
 function trimmedCache(
   { start, tokens }: ForwardRun,
   { totalTokens }: DecodingState,
-  { spans, heads, keyValueHeads, headDim }: Attention,
+  layer: AttentionCore,
   known: readonly HeadMemory[],
 ): HeadMemory[] {
+  const { spans, heads, keyValueHeads } = layer;
   const firstSeen = spans.flatMap((span) => {
     const [first = 0] = decodingKeys(start + tokens, 1, span.window, totalTokens);
     return new Array<number>(span.heads).fill(first);
@@ -85,8 +92,12 @@ function trimmedCache(
   return known.map(({ first, keys, values }, index) => {
     const head = (index % keyValueHeads) * group;
     const from = Math.max(first, Math.min(...firstSeen.slice(head, head + group)));
-    const skipped = (from - first) * headDim;
-    return { first: from, keys: keys.slice(skipped), values: values.slice(skipped) };
+    const skipped = from - first;
+    return {
+      first: from,
+      keys: keys.slice(skipped * layer.headDim),
+      values: values.slice(skipped * valueWidth(layer)),
+    };
   });
 }
 
@@ -100,6 +111,8 @@ export interface HeadKeys {
   readonly keys: Tensor2D;
   /** [S, width of a value] */
   readonly values: Tensor2D;
+  /** What the score of each key gains, [S]; a query sees only the `kept` visible keys with the largest. */
+  readonly gains?: { readonly ofKeys: Tensor1D; readonly kept: number };
 }
 
 /** Query heads that read the same keys and values. */
@@ -164,7 +177,9 @@ function attendBlock(
   const mask = maskOf(run, block, rules.seen);
   const rows = sequences.map((groups) =>
     tf.concat(
-      groups.flatMap((group) => tf.tidy(() => attendGroup(tf, group, block, { ...rules, mask }))),
+      groups.flatMap((group) =>
+        tf.tidy(() => attendGroup(tf, group, block, { ...rules, mask, start: run.start })),
+      ),
       1,
     ),
   );
@@ -176,7 +191,7 @@ function attendGroup(
   tf: Tf,
   group: HeadGroup,
   block: QueryRange,
-  rules: Rules & { readonly mask: Tensor2D | undefined },
+  rules: BlockRules & { readonly mask: Tensor2D | undefined; readonly start: number },
 ): Tensor2D[] {
   const { from, to, firstKey, endKey } = block;
   const [heads, count, rows] = [group.queries.length, endKey - firstKey, to - from];
@@ -187,7 +202,11 @@ function attendGroup(
   const values: Tensor2D = tf.slice(group.values, [first, 0], [count, -1]);
   const products: Tensor2D = tf.matMul(queries, keys); // (heads · rows, S)
   const capped = rules.softcap === undefined ? products : applySoftcap(tf, products, rules.softcap);
-  const scores = [rules.mask, penaltyOf(tf, group, block)].reduce<Tensor>(
+  const scores = [
+    rules.mask,
+    penaltyOf(tf, group, block),
+    gainsOf(tf, group, block, rules),
+  ].reduce<Tensor>(
     (sum, each) => (each ? tf.add(sum, each) : sum),
     tf.reshape(capped, [heads, rows, count]),
   );
@@ -220,6 +239,32 @@ function penaltyOf(
   return tf.tensor3d(penalties, [alibi.slopes.length, 1, keys]);
 }
 
+/** What the scores of keys gain, −∞ for visible keys that are not kept: [1, to − from, S]. */
+function gainsOf(
+  tf: Tf,
+  { gains, first: firstRow }: HeadGroup,
+  { from, to, firstKey, endKey }: QueryRange,
+  { seen, start }: { readonly seen: Int32Array; readonly start: number },
+): Tensor3D | undefined {
+  if (!gains) return undefined;
+  const [rows, count] = [to - from, endKey - firstKey];
+  const own: Tensor1D = tf.slice(gains.ofKeys, [firstKey - firstRow], [count]);
+  const values = readValues(own);
+  const hidden = new Float32Array(rows * count);
+  for (let row = 0; row < rows; row++) {
+    const [least, most] = [
+      Math.max(0, (seen[from + row] ?? 0) - firstKey),
+      start + from + row - firstKey,
+    ];
+    const order = Array.from({ length: most - least + 1 }, (_, at) => least + at);
+    order.sort((a, b) => (values[b] ?? 0) - (values[a] ?? 0) || a - b);
+    for (const key of order.slice(gains.kept)) {
+      hidden[row * count + key] = Number.NEGATIVE_INFINITY;
+    }
+  }
+  return tf.add(tf.tensor3d(hidden, [1, rows, count]), tf.reshape(own, [1, 1, count]));
+}
+
 /** 0 where a query sees a key, −∞ elsewhere, [to − from, S]; undefined when every query sees all keys. */
 function maskOf(
   { tf, start }: ForwardRun,
@@ -241,13 +286,14 @@ function maskOf(
 /** Keys and values of this call: the layer's own, which later layers may share, or those of another layer. */
 function keysAndValuesFor(
   run: ForwardRun,
-  { name, sharing, keyValueHeads, headDim }: Attention,
+  layer: Attention,
   own: Readonly<Record<'keys' | 'values', () => Tensor3D>>,
 ): [keys: Tensor3D, values: Tensor3D] {
+  const { name, sharing, keyValueHeads } = layer;
   const of = (leaf: 'keys' | 'values'): Tensor3D => {
     if (sharing === undefined) return own[leaf]();
     if (sharing === 'lends') return run.once(`${name}.${leaf}`, own[leaf]);
-    const width = keyValueHeads * headDim;
+    const width = keyValueHeads * (leaf === 'keys' ? layer.headDim : valueWidth(layer));
     return run.once(
       `${sharing.from}.${leaf}`,
       (): Tensor3D => run.tf.zeros([run.batch, run.tokens, width]),
@@ -272,9 +318,14 @@ function temperatureScaled(
 }
 
 /** u [B, T, H] → [B, T, H]. */
-export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Tensor3D {
+export function runAttention(
+  run: ForwardRun,
+  layer: Attention,
+  u: Tensor3D,
+  formed?: Formed,
+): Tensor3D {
   const { tf } = run;
-  const { queryNorm, keyNorm, rotary, headDim, clip } = layer;
+  const { queryNorm, keyNorm, rotary, clip } = layer;
   const normed = (norm: typeof queryNorm, x: Tensor3D) => (norm ? run.apply(norm, x) : x);
   const clipped = (x: Tensor3D): Tensor3D =>
     clip === undefined ? x : tf.clipByValue(x, -clip, clip);
@@ -293,24 +344,62 @@ export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Te
     keys: () => prepared(keyNorm, k),
     values: () => clipped(normed(layer.valueNorm, v)),
   });
-  const keys = headKeys(run, layer, ownKeys, ownValues);
-  const heads = splitHeads(tf, queries, headDim);
+  const own = { queries, keys: ownKeys, values: ownValues };
+  const result = attendHeads(run, layer, own, formed);
+  return run.apply(layer.out, gate ? gatedHeads(run, layer, result, gate) : result);
+}
+
+/** Output of the heads [B, T, heads · width] times their gate [B, T, heads · gateDim]. */
+function gatedHeads(
+  { tf }: ForwardRun,
+  layer: Attention,
+  result: Tensor3D,
+  gate: Tensor3D,
+): Tensor3D {
+  const factors = activate(tf, layer.gate ?? 'identity', gate);
+  const [values, gates] = [valueWidth(layer), gateWidth(layer)];
+  if (values === gates) return tf.mul(result, factors);
+  const byHead = tf.mul(
+    tf.reshape(result, [-1, layer.heads, values]),
+    tf.reshape(factors, [-1, layer.heads, gates]),
+  );
+  return tf.reshape(byHead, result.shape);
+}
+
+/** Values of one call: scaled queries [B, T, heads · d], keys and values [B, T, keyValueHeads · d]. */
+interface OwnHeads {
+  readonly queries: Tensor3D;
+  readonly keys: Tensor3D;
+  readonly values: Tensor3D;
+}
+
+/** Keys and values in place of the cached ones, by sequence and key-value head. */
+type Formed = (keys: readonly HeadKeys[]) => readonly HeadKeys[];
+
+/**
+ * What the heads see, [B, T, heads · width of a value]. */
+export function attendHeads(
+  run: ForwardRun,
+  layer: AttentionCore,
+  own: OwnHeads,
+  formed: Formed = (keys) => keys,
+): Tensor3D {
+  const { tf } = run;
+  const keys = formed(headKeys(run, layer, own.keys, own.values));
+  const heads = splitHeads(tf, own.queries, layer.headDim);
   let first = 0;
   const spans = layer.spans.flatMap((span) => {
     const groups = headGroups(run, layer, span, first, heads, keys);
     first += span.heads;
     return span.heads === 0 ? [] : [attend(run, groups, { ...span, softcap: layer.softcap })];
   });
-  const result = tf.concat(spans, 2); // (B, T, heads · d)
-  const gated: Tensor3D =
-    layer.gate && gate ? tf.mul(result, activate(tf, layer.gate, gate)) : result;
-  return run.apply(layer.out, gated);
+  return tf.concat(spans, 2);
 }
 
 /** Head groups of a span, which begins at the head `first`, by shared keys and for each sequence. */
 function headGroups(
   { tf, weights }: ForwardRun,
-  { heads, keyValueHeads, alibi, sinks }: Attention,
+  { heads, keyValueHeads, alibi, sinks }: AttentionCore,
   span: HeadSpan,
   first: number,
   queries: readonly Tensor2D[],
@@ -339,15 +428,17 @@ function headGroups(
 /** u [B, T, H] → [B, T, H]. Keys and values of all heads are recomputed from the cache in every run. */
 export function runLatentAttention(run: ForwardRun, layer: LatentAttention, u: Tensor3D): Tensor3D {
   const { tf } = run;
-  const { latentRank, nopeDim, valueDim, rotary } = layer;
-  const queries = splitHeads(tf, queriesOf(run, layer, u), nopeDim + rotary.headDim);
+  const { latentRank, nopeDim, valueDim, rotary, sharedDim } = layer;
+  const queries = splitHeads(tf, queriesOf(run, layer, u), nopeDim + sharedDim);
   const down = run.apply(layer.keyValueDown, u);
   const [latent, sharedKey] = splitAt(tf, down, latentRank, 2);
+  const { latentScale = 1 } = layer;
+  const normed = run.apply(layer.latentNorm, latent);
   const { latents, keys } = latentsSoFar(run, layer, {
-    latents: run.apply(layer.latentNorm, latent),
-    keys: runRotary(run, rotary, sharedKey),
+    latents: latentScale === 1 ? normed : tf.mul(normed, latentScale),
+    keys: rotary ? runRotary(run, rotary, sharedKey) : sharedKey,
   });
-  const shared = splitHeads(tf, keys, rotary.headDim); // (S, rotated) of each sequence
+  const shared = splitHeads(tf, keys, sharedDim); // (S, rotated) of each sequence
   const heads = splitHeads(tf, run.apply(layer.keyValueUp, latents), nopeDim + valueDim);
   const groups = heads.map((head, index): HeadGroup => {
     const [own, values] = splitAt(tf, head, nopeDim, 1);
@@ -368,11 +459,11 @@ export function runLatentAttention(run: ForwardRun, layer: LatentAttention, u: T
 /** Scaled queries with the end of each head rotated: [B, T, heads · (nopeDim + rotated)]. */
 function queriesOf(run: ForwardRun, layer: LatentAttention, u: Tensor3D): Tensor3D {
   const { tf, batch, tokens } = run;
-  const { heads, nopeDim, rotary } = layer;
-  const rotated = rotary.headDim;
+  const { heads, nopeDim, rotary, sharedDim: rotated } = layer;
   const perHead: Tensor3D = tf.reshape(run.apply(layer.query, u), [-1, heads, nopeDim + rotated]);
   const [own, end] = splitAt(tf, perHead, nopeDim, 2);
-  const rotatedEnds = runRotary(run, rotary, tf.reshape(end, [batch, tokens, heads * rotated]));
+  const ends: Tensor3D = tf.reshape(end, [batch, tokens, heads * rotated]);
+  const rotatedEnds = rotary ? runRotary(run, rotary, ends) : ends;
   const joined = tf.concat([own, tf.reshape(rotatedEnds, [-1, heads, rotated])], 2);
   const queries: Tensor3D = tf.reshape(tf.mul(joined, layer.scale), [batch, tokens, -1]);
   return temperatureScaled(run, layer.temperature, queries);
@@ -386,7 +477,7 @@ function splitAt<T extends Tensor2D | Tensor3D>(tf: Tf, x: T, width: number, axi
 interface LatentCache {
   /** [B, S, latentRank], normed */
   readonly latents: Tensor3D;
-  /** [B, S, rotary.headDim], rotated */
+  /** [B, S, sharedDim], rotated */
   readonly keys: Tensor3D;
 }
 
@@ -405,7 +496,7 @@ function latentsSoFar(
     tf.stack(rows.map((each) => tf.tensor2d(each, [each.length / width, width]))) as Tensor3D;
   return {
     latents: tensorOf(latents, layer.latentRank),
-    keys: tensorOf(keys, layer.rotary.headDim),
+    keys: tensorOf(keys, layer.sharedDim),
   };
 }
 

@@ -17,6 +17,7 @@ import type { Param } from '../../model/architecture/param.js';
 import type { Formula } from '../../model/architecture/rotary-scaling.js';
 import { computedBuffers } from '../../model/architecture/rotary-scaling.js';
 import { ownTensors, packedInner, tensorsOf, walk } from '../../model/architecture/walk.js';
+import { checkDecayTables } from './decay-tables.js';
 import { holdsMxfp4, type Mxfp4Parts, mxfp4Reader } from './mxfp4-weights.js';
 
 /** Number types that an engine can read directly from a file. */
@@ -55,6 +56,7 @@ const TABLE: Initialisation = { kind: 'normal', mean: 0, deviation: 0.02 };
 const constant = (value: number): Initialisation => ({ kind: 'formula', formula: () => value });
 const ONES = constant(1);
 const ZEROS = constant(0);
+const LAMBDAS: Initialisation = { kind: 'normal', mean: 0, deviation: 0.1 };
 
 /**
  * A model's initial weights in training: those of PyTorch's layers, and Mamba's state from −1 to −N in every channel
@@ -117,6 +119,8 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
       return layer.weight ? [[layer.weight, layer.offset === 1 ? ZEROS : ONES]] : [];
     case 'altUpBlock':
       return [[layer.outputScale, ONES]];
+    case 'skippedBlock':
+      return layer.gates.map((gate) => [gate, ZEROS]);
     case 'weightedScale':
     case 'gatedRmsNorm':
       return [[layer.weight, ONES]];
@@ -157,6 +161,14 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
         [layer.down, spread(layer.down.shape[1] ?? 1)],
         [layer.downBias, ZEROS],
       ];
+    // Rates from 1 to 16, and steps near 0.05.
+    case 'kimiDelta': {
+      const logarithm: Formula = (index) => Math.log(1 + (15 * index) / layer.heads);
+      return [
+        [layer.stateLog, { kind: 'formula', formula: logarithm }],
+        [layer.stepBias, constant(-3)],
+      ];
+    }
     // Rates from 1 to 16 (as in Mamba-2).
     case 'gatedDelta': {
       const { valueHeads } = layer;
@@ -166,6 +178,24 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
         [layer.stepBias, ONES],
       ];
     }
+    // As in transformers, where all keys gain the same at first.
+    case 'dynamicMask':
+      return [[layer.rates, ZEROS]];
+    case 'productKeyExperts':
+      return [
+        [layer.down, TABLE],
+        [layer.up, TABLE],
+      ];
+    // As in transformers, where it is not trained.
+    case 'cycles':
+      return [[layer.initial, ZEROS]];
+    case 'shift':
+      return [[layer.bias, ZEROS]];
+    case 'expertAttention':
+      return [[layer.bias, ZEROS]];
+    // As in transformers, where λ is not far from its first value.
+    case 'differentialAttention':
+      return layer.lambdas.map((each) => [each, LAMBDAS]);
     case 'attention':
       return layer.sinks ? [[layer.sinks, ZEROS]] : [];
     case 'mamba': {
@@ -190,6 +220,7 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
       return [[layer.lowRank, TABLE]];
     case 'rotary':
     case 'srteSincos':
+    case 'lightningAttention':
       // Their buffers are computed.
       return [];
     default: {
@@ -225,6 +256,13 @@ export function randomIntegers(
 export function checkpointWeights(layer: Layer, checkpoint: Checkpoint): WeightSource {
   const { stored, packed } = storedTensors(layer, checkpoint);
   const formulas = computedBuffers(layer);
+  checkDecayTables(layer, checkpoint.path, (tensor, count) => {
+    const found = stored.get(tensor);
+    if (!found) return undefined;
+    const values = new Float32Array(count);
+    readElements(found, 0, values);
+    return values;
+  });
   return {
     rangeOf(tensor) {
       const found = stored.get(tensor);

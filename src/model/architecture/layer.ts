@@ -5,6 +5,7 @@
  *
  * Shapes in comments: B batch, T tokens, H hidden, V vocabulary.
  */
+import type { DifferentialAttention, DynamicMask } from './attention-kinds.js';
 import type {
   Activation,
   ActivationName,
@@ -30,6 +31,8 @@ import type {
   RmsNorm,
   Rotary,
   Scale,
+  Shift,
+  SinusoidalPositions,
   Softcap,
   StateSpaceDual,
   TransposedLinear,
@@ -37,9 +40,12 @@ import type {
   Xielu,
 } from './layer-kinds.js';
 import type { Param } from './param.js';
+import type { KimiDelta, LightningAttention } from './recurrent-kinds.js';
 
+export * from './attention-kinds.js';
 export * from './layer-kinds.js';
 export type { HeadSpan, Window } from './masks.js';
+export * from './recurrent-kinds.js';
 
 // A walk visits layers and tensors in the order in which the constructor sets the fields.
 // It has to be the order in which PyTorch registers them.
@@ -54,6 +60,15 @@ export interface Sum extends Node<'sum'> {
   readonly branches: readonly Layer[];
   /** Layers that the original stores here and does not read. */
   readonly unread?: readonly Layer[];
+}
+
+/**
+ * A block that the original skips where there is no image, x → x. It holds the tensors of its gates and layers all the
+ * same (Llama 3.2 Vision).
+ */
+export interface SkippedBlock extends Node<'skippedBlock'> {
+  readonly gates: readonly Param[];
+  readonly unread: readonly Layer[];
 }
 
 /** x + the sum of the branches' outputs for x, [B, T, H]. */
@@ -89,7 +104,7 @@ export interface RouterGroups {
 }
 
 /**
- * Choice and weights of a token's experts: scores = softmax or sigmoid of x · weightᵀ. The `expertsPerToken` best
+ * Choice and weights of a token's experts: scores = softmax or sigmoid of x · weightᵀ, softcapped. The `expertsPerToken` best
  * by score + correction are chosen. Their weights are the scores without correction, divided by their sum + eps if
  * renormalised, or by `least` where that is larger, times `scale`. With `sparseMixer` (arXiv 2409.12136, without its sampling), experts are taken one by
  * one, best first; the weight of each is its share of a softmax of the scores that are left and near its own.
@@ -104,6 +119,8 @@ export interface Router extends Node<'router'> {
   /** [experts] */
   readonly correction: Param | undefined;
   readonly scoring: 'softmax' | 'sigmoid' | 'sparseMixer';
+  /** cap · tanh(product / cap), before the softmax or sigmoid. */
+  readonly softcap?: number;
   /** With `sparseMixer`, the largest distance of a near score: (best − score) / max(|score|, best). */
   readonly nearness?: number;
   readonly expertsPerToken: number;
@@ -148,6 +165,22 @@ export interface ClampedExperts extends Node<'clampedExperts'> {
   readonly limit: number;
 }
 
+/**
+ * Experts of one inner value, chosen by the sum of a score of their row and one of their column (Doge; PEER, arXiv
+ * 2407.04153). With the weights w of the `expertsPerToken` best, the softmax of their sums: shared(x) + Σ w ·
+ * activation(x · down_e) · up_e.
+ */
+export interface ProductKeyExperts extends Node<'productKeyExperts'> {
+  readonly shared: GatedMlp;
+  /** Scores of rows, then of columns, ⌊√experts⌋ each. */
+  readonly scores: Linear;
+  /** [experts, H] */
+  readonly down: Param;
+  readonly up: Param;
+  readonly expertsPerToken: number;
+  readonly activation: ActivationName;
+}
+
 /** A network with a gate, or a product, an activation and a product. */
 export type Expert = GatedMlp | Sequence;
 
@@ -160,12 +193,33 @@ export interface MixtureOfExperts extends Node<'mixtureOfExperts'> {
   readonly expertNorm?: NormLayer;
   /** Equal in all but their names. */
   readonly experts: readonly Expert[] | PackedExperts | ClampedExperts;
+  /** Experts of the router beyond these, whose output is their input (arXiv 2509.01322). */
+  readonly zeroExperts?: number;
   /** Applied to every token; several are summed. */
   readonly shared: readonly Expert[];
   /** Multiplies the shared experts' output by σ of its own output, [H → 1]. */
   readonly sharedGate: Linear | undefined;
   /** Products into a narrower width for the routed experts, and back from it; often none. */
   readonly latent: readonly [into: Linear, outOf: Linear] | readonly [];
+}
+
+/**
+ * Attention with experts (JetMoe, arXiv 2404.07413; arXiv 2210.05144). Each expert of a token gives `keyValueHeads`
+ * queries of `headDim`, and multiplies what they see; keys and values are the same for all experts. With the weight w of
+ * an expert, the output is bias + Σ w · down(heads(queries)).
+ */
+export interface ExpertAttention extends Node<'expertAttention'> {
+  readonly router: Router;
+  /** Into the queries, [experts, keyValueHeads · headDim, H], and out of the heads, [experts, H, keyValueHeads · headDim]. */
+  readonly experts: PackedExperts;
+  /** [H] */
+  readonly bias: Param;
+  /** Keys, then values. */
+  readonly keyValues: FusedProjection;
+  readonly rotary: Rotary;
+  readonly keyValueHeads: number;
+  readonly headDim: number;
+  readonly scale: number;
 }
 
 /**
@@ -234,6 +288,18 @@ export interface AltUpBlock extends Node<'altUpBlock'> {
   readonly active: number;
   readonly inner: Layer;
   readonly perLayer: Layer;
+}
+
+/**
+ * Two stacks of blocks in turn (HRM, arXiv 2506.21734), [B, T, H] → [B, T, H]. The high state begins as the input, the
+ * low one as `initial`, [H]. Each of the stacks replaces one of the two by its output for their sum: the low state
+ * `lowPerHigh` times, then the high one once, and so on. The result is the high state.
+ */
+export interface Cycles extends Node<'cycles'> {
+  readonly initial: Param;
+  /** One for each use, with the same tensors as the others of its kind and states of its own. */
+  readonly stacks: readonly Layer[];
+  readonly lowPerHigh: number;
 }
 
 /** Shared Relative Time Encoding: one row of H values per position, as a table [1, rows, H]. */
@@ -319,6 +385,7 @@ export type Layer =
   | Activation
   | Xielu
   | Scale
+  | Shift
   | WeightedScale
   | PerLayerInputs
   | PerLayerBranch
@@ -327,8 +394,10 @@ export type Layer =
   | AltUpBlock
   | Softcap
   | LearnedPositions
+  | SinusoidalPositions
   | EmbeddingJoin
   | Sum
+  | SkippedBlock
   | Residual
   | GatedMlp
   | Router
@@ -340,10 +409,17 @@ export type Layer =
   | StateSpaceDual
   | GatedDelta
   | GatedConv
+  | LightningAttention
+  | KimiDelta
   | Rotary
   | Alibi
   | Attention
   | LatentAttention
+  | ExpertAttention
+  | DifferentialAttention
+  | DynamicMask
+  | ProductKeyExperts
+  | Cycles
   | Srte
   | Alignment
   | Gate;

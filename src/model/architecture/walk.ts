@@ -2,12 +2,16 @@
 import { sumOf } from '../../base/text/words.js';
 import type {
   ActivationName,
+  Attention,
   ClampedExperts,
   ClosingProjection,
   Component,
+  DifferentialAttention,
   Expert,
+  ExpertAttention,
   HeadNorms,
   LanguageModel,
+  LatentAttention,
   Layer,
   MixtureOfExperts,
   NormLayer,
@@ -17,6 +21,7 @@ import type {
   Projections,
   StateSpaceDual,
 } from './layer.js';
+import { expertHeads } from './layer.js';
 import type { Param } from './param.js';
 
 /** Memoizes `of` per object: descriptions never change, and searches repeat the same calls. */
@@ -99,6 +104,10 @@ export const expertLayers = (
 ): readonly (Expert | PackedExperts | ClampedExperts)[] =>
   'kind' in experts ? [experts] : experts;
 
+/** Experts that compute something: those of the router without its zero experts. */
+export const computingExperts = (layer: Routed): number =>
+  (layer.router.weight.shape[0] ?? 0) - ('zeroExperts' in layer ? (layer.zeroExperts ?? 0) : 0);
+
 /** A matrix of all experts in one tensor. */
 interface PackedMatrix {
   readonly tensor: Param;
@@ -144,6 +153,28 @@ export const isGatedPack = (experts: PackedExperts | ClampedExperts): boolean =>
   experts.up !== undefined ||
   experts.gateUp.shape[isTransposedPack(experts) ? 2 : 1] === 2 * packedInner(experts);
 
+/** Layers in which a token goes to some of many experts. */
+export type Routed = MixtureOfExperts | ExpertAttention;
+
+export const isRouted = (layer: Layer): layer is Routed =>
+  layer.kind === 'mixtureOfExperts' || layer.kind === 'expertAttention';
+
+/** Layers that compare each token with earlier ones. */
+export type AnyAttention = Attention | LatentAttention | ExpertAttention | DifferentialAttention;
+
+const ATTENTIONS: ReadonlySet<Layer['kind']> = new Set<AnyAttention['kind']>([
+  'attention',
+  'latentAttention',
+  'expertAttention',
+  'differentialAttention',
+]);
+
+export const isAttention = (layer: Layer): layer is AnyAttention => ATTENTIONS.has(layer.kind);
+
+/** Query heads of each token. */
+export const queryHeads = (layer: AnyAttention): number =>
+  layer.kind === 'expertAttention' ? expertHeads(layer) : layer.heads;
+
 /** Whether a layer is a plain product with a weight. */
 export const isProduct = (layer: Layer): layer is ProjectionLayer =>
   layer.kind === 'linear' || layer.kind === 'transposedLinear';
@@ -162,11 +193,14 @@ export function unreadTensors(layer: Layer): ReadonlySet<Param> {
 function unreadIn(layer: Layer): readonly Param[] {
   switch (layer.kind) {
     case 'rotary':
+    case 'lightningAttention':
       return layer.tables;
     case 'altUpBlock':
       return layer.isScaled ? [] : [layer.outputScale];
     case 'sum':
       return (layer.unread ?? []).flatMap(tensorsOf);
+    case 'skippedBlock':
+      return tensorsOf(layer);
     default:
       return [];
   }
@@ -283,7 +317,9 @@ export function tensorsOf(layer: Layer): Param[] {
 }
 
 /** Tensors of a mixture's experts, those of the first for all. */
-export function expertTensors({ experts }: MixtureOfExperts): readonly OwnedTensor[] {
+export function expertTensors({
+  experts,
+}: Pick<MixtureOfExperts, 'experts'>): readonly OwnedTensor[] {
   const layers = expertLayers(experts);
   const [first] = layers;
   return first
@@ -349,6 +385,15 @@ export function normWidth(norm: NormLayer | HeadNorms): number {
   }
 }
 
+/** Width of a head's value. */
+export const valueWidth = ({
+  headDim,
+  valueDim = headDim,
+}: Pick<Attention, 'headDim' | 'valueDim'>): number => valueDim;
+
+/** Values of the gate for each head. */
+export const gateWidth = (layer: Attention): number => layer.gateDim ?? valueWidth(layer);
+
 /** Input values of all products that share one input, per token. */
 export function sharedInputWidth(inputs: Projections): number {
   const [first] = productsOf(inputs);
@@ -356,7 +401,7 @@ export function sharedInputWidth(inputs: Projections): number {
 }
 
 /** Width between the two products of an expert, the same for all experts. */
-export function expertInner({ experts }: MixtureOfExperts): number {
+export function expertInner({ experts }: Pick<MixtureOfExperts, 'experts'>): number {
   if ('kind' in experts) {
     return packedInner(experts);
   }

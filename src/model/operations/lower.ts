@@ -7,7 +7,14 @@ import type { HybridBlock, LanguageModel, Layer } from '../architecture/layer.js
 import { inputWidth, isProduct, normWidth, tensorsOf } from '../architecture/walk.js';
 import { lowerAltUpBlock, lowerAltUpEnd, lowerPerLayerBranch } from './lower-altup.js';
 import { lowerAttention, lowerLatentAttention } from './lower-attention.js';
+import {
+  lowerDifferentialAttention,
+  lowerDynamicMask,
+  lowerExpertAttention,
+  lowerProductKeyExperts,
+} from './lower-attention-kinds.js';
 import { lowerGatedMlp, lowerMixture, lowerRouter } from './lower-feed-forward.js';
+import { lowerKimiDelta, lowerLightningAttention } from './lower-linear-attention.js';
 import {
   lowerGatedConv,
   lowerGatedDelta,
@@ -81,6 +88,11 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
       return lowerModel(layer, inside);
     case 'hybridBlock':
       return lowerHybridBlock(layer, inside);
+    case 'cycles':
+      return layer.stacks.flatMap((stack, index) => [
+        elementwise(layer, component, width, { params: index === 0 ? [layer.initial] : [] }),
+        ...lower(stack, inside),
+      ]);
     case 'sequence':
       return lowerInTurn(layer.name, layer.layers, inside);
     case 'residual':
@@ -91,6 +103,14 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
       const query = { ...inside, width: inputWidth(layer.keyValueDown) };
       return lowerLatentAttention(layer, component, afterSavedInput(lower(layer.query, query)));
     }
+    case 'expertAttention':
+      return lowerExpertAttention(layer, inside, lower);
+    case 'differentialAttention':
+      return lowerDifferentialAttention(layer, component);
+    case 'dynamicMask':
+      return lowerDynamicMask(layer, component);
+    case 'productKeyExperts':
+      return lowerProductKeyExperts(layer, inside, lower);
     case 'mamba':
       return lowerMamba(layer, component, lower);
     case 'stateSpaceDual':
@@ -99,6 +119,10 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
       return lowerGatedDelta(layer, component);
     case 'gatedConv':
       return lowerGatedConv(layer, component);
+    case 'kimiDelta':
+      return lowerKimiDelta(layer, component);
+    case 'lightningAttention':
+      return lowerLightningAttention(layer, component);
     case 'gatedMlp':
       return lowerGatedMlp(layer, component);
     case 'mixtureOfExperts':
@@ -185,10 +209,16 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
         }),
       ];
     }
+    case 'sinusoidalPositions':
+      return [elementwise(layer, component, width)];
+    case 'skippedBlock':
+      return [elementwise(layer, component, width, { launches: 0, params: tensorsOf(layer) })];
     case 'softcap': {
       const tanh = saved('tanh', vectors(1, 'width', width, share));
       return [elementwise(layer, component, width, { saved: [tanh] })];
     }
+    case 'shift':
+      return [elementwise(layer, component, width, { params: [layer.bias] })];
     case 'weightedScale':
       return [
         elementwise(layer, component, width, {

@@ -23,6 +23,9 @@ import type {
   RmsNorm,
   Scale,
   Sequence,
+  Shift,
+  SinusoidalPositions,
+  SkippedBlock,
   Softcap,
   Sum,
   TransposedLinear,
@@ -220,6 +223,10 @@ export function weightedScale(name: string, weight: Param): WeightedScale {
   return { kind: 'weightedScale', name, weight };
 }
 
+export function shift(name: string, bias: Param): Shift {
+  return { kind: 'shift', name, bias };
+}
+
 export function softcap(name: string, cap: number): Softcap {
   return { kind: 'softcap', name, cap };
 }
@@ -232,6 +239,13 @@ export function learnedPositions(
 ): LearnedPositions {
   const weight = param(`${name}.weight`, [offset + positions, hidden]);
   return { kind: 'learnedPositions', name, component: 'positions', weight, offset };
+}
+
+export function sinusoidalPositions(
+  name: string,
+  parts: Omit<SinusoidalPositions, 'kind' | 'name' | 'component'>,
+): SinusoidalPositions {
+  return { kind: 'sinusoidalPositions', name, component: 'positions', ...parts };
 }
 
 export function embeddingJoin(name: string, tokens: Embedding): EmbeddingJoin {
@@ -248,6 +262,20 @@ export function sequence<const Layers extends readonly Layer[]>(
 
 export function sum(name: string, ...branches: readonly Layer[]): Sum {
   return { kind: 'sum', name, branches };
+}
+
+/** @param gates Names of values that multiply its branches. */
+export function skippedBlock(
+  name: string,
+  gates: readonly string[],
+  unread: readonly Layer[],
+): SkippedBlock {
+  return {
+    kind: 'skippedBlock',
+    name,
+    gates: gates.map((leaf) => param(`${name}.${leaf}`, [1])),
+    unread,
+  };
 }
 
 export function residual(name: string, ...branches: readonly Layer[]): Residual {

@@ -47,6 +47,8 @@ import { type ActivationWord, activationOf, headPath, isComposed } from './setti
 export interface CausalModel {
   readonly vocabulary: number;
   readonly hidden: number;
+  /** Rows of the embedding, if they are not those of the vocabulary. */
+  readonly embeddingRows?: number;
   /** Width of the embedding, if it differs from `hidden`. */
   readonly embeddingWidth?: number;
   readonly positions: number;
@@ -78,7 +80,7 @@ export function causalModel(parts: CausalModel): LanguageModel {
   const names = blockNames(paths.blocks, parts.blocks, countPath);
   const aliases = tied ? [`${paths.head}.weight`] : [];
   const width = parts.embeddingWidth ?? hidden;
-  const tokens = embedding(paths.embedding, vocabulary, width, aliases);
+  const tokens = embedding(paths.embedding, parts.embeddingRows ?? vocabulary, width, aliases);
   const shared = parts.shared?.(tokens) ?? [];
   return languageModel({
     embedding: tokens,
@@ -107,7 +109,10 @@ interface CausalSettings {
 }
 
 interface DecoderParts
-  extends Pick<CausalModel, 'block' | 'embeddingSteps' | 'shared' | 'logitSteps' | 'headBias'> {
+  extends Pick<
+    CausalModel,
+    'block' | 'embeddingRows' | 'embeddingSteps' | 'shared' | 'logitSteps' | 'headBias'
+  > {
   /** The final norm, with layers before it where a family has some. */
   readonly norm: (name: string) => LanguageModel['norm'];
   /** Name of the final norm. */
@@ -227,6 +232,8 @@ interface HeadParts
 export interface AttentionSettings extends HeadParts {
   /** Whether queries, keys and values have biases. */
   readonly bias?: boolean | undefined;
+  /** Whether keys have biases; default: as queries and values. */
+  readonly keyBias?: boolean;
   readonly outBias?: boolean | undefined;
   /** Name of the output product. */
   readonly outName?: string | undefined;
@@ -236,16 +243,17 @@ export interface AttentionSettings extends HeadParts {
 
 /** `q_proj`, `k_proj`, `v_proj` and `o_proj`, or the output's other name. */
 export function separateAttention(name: string, sizes: AttentionSettings): Attention {
-  const { hidden, bias = false, outBias = false, outName = 'o_proj', outNorm, ...parts } = sizes;
+  const { hidden, bias = false, keyBias = bias, outBias = false, ...more } = sizes;
+  const { outName = 'o_proj', outNorm, ...parts } = more;
   const { heads, keyValueHeads, headDim } = parts;
-  const input = (leaf: string, count: number) =>
-    linear(`${name}.${leaf}`, hidden, count * headDim, { bias });
+  const input = (leaf: string, count: number, hasBias = bias) =>
+    linear(`${name}.${leaf}`, hidden, count * headDim, { bias: hasBias });
   const out = linear(`${name}.${outName}`, heads * headDim, hidden, { bias: outBias });
   return attention(name, {
     ...parts,
     inputs: [
       input('q_proj', heads),
-      input('k_proj', keyValueHeads),
+      input('k_proj', keyValueHeads, keyBias),
       input('v_proj', keyValueHeads),
     ],
     out: outNorm ? normedProjection(outNorm, out) : out,
