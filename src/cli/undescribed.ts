@@ -16,6 +16,7 @@ import { loadModelFile } from '../input/model-input/model-file.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { UndescribedModel } from '../input/model-input/undescribed-model.js';
 import type { RepositoryWeights } from '../input/repository/repository.js';
+import { isFamilyName } from '../model/architecture/families.js';
 import { countParameters } from '../model/budget/parameters.js';
 import { storedWeights } from '../model/quantization/stored-weights.js';
 import { givenFlags } from './base-command.js';
@@ -164,6 +165,8 @@ function reasonFor(
   error: UserError,
   { class: kind, modelType }: Pick<RepositoryWeights, 'class' | 'modelType'>,
 ): string {
+  // A family describes only the decoder of a larger model of its kind.
+  if (isFamilyName(modelType) && kind !== null) return `no family describes ${kind}`;
   if (modelType !== null) return `no family describes ${quote(modelType)}`;
   if (error instanceof UndescribedModel) return error.problems[0]?.message ?? error.message;
   return kind === null ? 'there is no config' : `no family describes ${kind}`;
