@@ -10,7 +10,7 @@ import type { WeightSource } from '../engine/weights/weights.js';
 import { randomIntegers } from '../engine/weights/weights.js';
 import type { Layer } from '../model/architecture/layer.js';
 import type { Param } from '../model/architecture/param.js';
-import { walk } from '../model/architecture/walk.js';
+import { isRouted, walk } from '../model/architecture/walk.js';
 import type { BlockDifference } from './finding.js';
 import type { TestContext } from './test-context.js';
 
@@ -19,7 +19,7 @@ import type { TestContext } from './test-context.js';
  * the order of its sums. Where two experts score almost the same, rounding decides.
  */
 export const hasMixture = (layer: Layer): boolean =>
-  walk(layer).some(({ layer: each }) => each.kind === 'mixtureOfExperts');
+  walk(layer).some(({ layer: each }) => isRouted(each));
 
 /** Perturbation of values in their last bits, up or down by a seed. */
 interface Perturbation {

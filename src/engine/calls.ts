@@ -1,11 +1,11 @@
 /** Checks the inputs of a program before an engine sees them, so that all engines reject the same. */
 
-import { usageError } from '../base/errors.js';
+import { type UserError, usageError } from '../base/errors.js';
 import { formatInteger } from '../base/text/units.js';
 import type { LanguageModel, Layer, Window } from '../model/architecture/layer.js';
 import { firstCachedKey, firstVisibleKey, windowKey } from '../model/architecture/masks.js';
 import { dependsOnLength } from '../model/architecture/rotary-scaling.js';
-import { walk } from '../model/architecture/walk.js';
+import { isAttention, walk } from '../model/architecture/walk.js';
 import { primitivesOf } from '../model/operations/lower.js';
 import type { Program, ProgramOptions, RunInput, StateHandle, TokenIds, Values } from './engine.js';
 
@@ -271,7 +271,7 @@ export function decodingKeys(
 export function attentionWindows({ blocks }: LanguageModel): Window[] {
   const windows = new Map<string, Window>();
   for (const { layer } of blocks.flatMap(walk)) {
-    if (layer.kind !== 'attention') continue;
+    if (!isAttention(layer) || !('spans' in layer)) continue;
     for (const { heads, window } of layer.spans) {
       if (window !== undefined && heads > 0) windows.set(windowKey(window), window);
     }
@@ -289,3 +289,10 @@ export function isFollowedByCache(tokens: number, window: Window): boolean {
 export const hasLengthRule = (model: LanguageModel): boolean =>
   attentionWindows(model).some(({ rule }) => rule === 'local') ||
   model.blocks.flatMap(walk).some(({ layer }) => layer.kind === 'rotary' && dependsOnLength(layer));
+
+/** Refusal of Doge's mixture, whose class in transformers 5.18 mixes the scores of all tokens of a call. */
+export const mixesTokens = (layer: string): UserError =>
+  usageError(
+    `${layer} cannot run: in transformers, a token's experts depend on the other tokens of a batch, later ones too`,
+    'count it with profile and verify its tensors; models without is_moe run',
+  );

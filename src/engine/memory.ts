@@ -7,7 +7,14 @@ import { formatInteger } from '../base/text/units.js';
 import { counted, sumOf } from '../base/text/words.js';
 import type { LanguageModel, Layer } from '../model/architecture/layer.js';
 import type { Param } from '../model/architecture/param.js';
-import { stagesOf, tensorsOf, unreadTensors, walk } from '../model/architecture/walk.js';
+import {
+  isAttention,
+  queryHeads,
+  stagesOf,
+  tensorsOf,
+  unreadTensors,
+  walk,
+} from '../model/architecture/walk.js';
 import { quantizedMatrices } from '../model/architecture/weight-matrices.js';
 import { activationsOf } from '../model/budget/saved-activations.js';
 import { stateOf } from '../model/budget/state.js';
@@ -147,10 +154,7 @@ const mostHeads = (model: LanguageModel): number =>
   model.blocks
     .flatMap(walk)
     .reduce(
-      (most, { layer }) =>
-        layer.kind === 'attention' || layer.kind === 'latentAttention'
-          ? Math.max(most, layer.heads)
-          : most,
+      (most, { layer }) => (isAttention(layer) ? Math.max(most, queryHeads(layer)) : most),
       0,
     );
 

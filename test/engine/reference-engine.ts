@@ -21,6 +21,9 @@ import type {
   AltUpBlock,
   Attention,
   CausalConv,
+  DifferentialAttention,
+  DynamicMask,
+  ExpertAttention,
   FusedProjection,
   Gate,
   GatedDelta,
@@ -217,6 +220,18 @@ class Run {
         return this.#model(layer);
       case 'hybridBlock':
         return this.#hybridBlock(layer, x);
+      case 'cycles': {
+        const start = this.#weight(layer.initial);
+        let [low, high] = [each(x, (_, at) => start[at % start.length] ?? 0), x];
+        let used = 0;
+        for (const stack of layer.stacks) {
+          const sum = this.of(stack, plus(low, high));
+          used = (used + 1) % (layer.lowPerHigh + 1);
+          if (used === 0) high = sum;
+          else low = sum;
+        }
+        return high;
+      }
       case 'sequence':
         return this.#inTurn(layer.layers, x);
       case 'embedding':
@@ -250,6 +265,10 @@ class Run {
       }
       case 'altUpBlock':
         return this.#altUpBlock(layer, x);
+      case 'shift': {
+        const bias = this.#weight(layer.bias);
+        return each(x, (value, at) => value + (bias[at % bias.length] ?? 0));
+      }
       case 'weightedScale': {
         const weight = this.#weight(layer.weight);
         return each(x, (value, at) => value * (weight[at % weight.length] ?? 0));
@@ -294,6 +313,12 @@ class Run {
         return this.#mixture(layer, x);
       case 'latentAttention':
         return this.#latentAttention(layer, x);
+      case 'expertAttention':
+        return this.#expertAttention(layer, x);
+      case 'differentialAttention':
+        return this.#differentialAttention(layer, x);
+      case 'dynamicMask':
+        return this.#attention(layer.attention, x, layer);
       case 'layerNorm':
         return this.#layerNorm(layer, x);
       case 'headNorms':
@@ -355,6 +380,7 @@ class Run {
       case 'packedExperts':
       case 'clampedExperts':
       case 'alibi':
+      case 'productKeyExperts':
         throw new Error(`a ${layer.kind} computes nothing by itself`);
     }
   }
@@ -882,7 +908,7 @@ class Run {
     return { shape: x.shape, data };
   }
 
-  #attention(layer: Attention, u: Tensor): Tensor {
+  #attention(layer: Attention, u: Tensor, masked?: DynamicMask): Tensor {
     const { name, heads, keyValueHeads, headDim, scale, softcap, queryNorm, keyNorm, clip } = layer;
     const { valueDim = headDim } = layer;
     const projected = this.#projected(layer.inputs, u);
@@ -901,6 +927,7 @@ class Run {
       this.#withPast(`${name}.keys`, prepared(keyNorm, k)),
       this.#withPast(`${name}.values`, cut(layer.valueNorm ? this.of(layer.valueNorm, v) : v)),
     ]);
+    const gains = masked && this.#gains(masked, values);
     const given = { q: queries, k: keys, v: values, scale, softcap };
     const result = new Float64Array(this.#batch * this.#tokens * heads * valueDim);
     let head = 0;
@@ -916,7 +943,12 @@ class Run {
           shared,
         };
         const own = { bonus: bonusOf(layer.alibi, head), sink: sinks?.[head] };
-        this.#attendHead({ ...given, ...columns, ...own }, span.window, result);
+        this.#attendHead(
+          { ...given, ...columns, ...own },
+          span.window,
+          result,
+          gains && { kept: masked.kept, of: (row, s) => gains(row, s, shared) },
+        );
       }
     }
     const output = { shape: [this.#batch, this.#tokens, heads * valueDim], data: result };
@@ -926,6 +958,85 @@ class Run {
       ? each(output, (value, at) => value * (opened[Math.floor((at * gateDim) / valueDim)] ?? 0))
       : output;
     return this.of(layer.out, gated);
+  }
+
+  /** Each expert of a token asks with its own queries, one expert after the other. */
+  #expertAttention(layer: ExpertAttention, u: Tensor): Tensor {
+    const { name, router, experts, keyValueHeads, headDim, rotary, scale } = layer;
+    const [k = EMPTY, v = EMPTY] = this.#projected(layer.keyValues, u);
+    const keys = this.#withPast(`${name}.keys`, this.#turned(rotary, k));
+    const values = this.#withPast(`${name}.values`, v);
+    const weights = this.of(router, u);
+    const [count, width, hidden] = [
+      router.weight.shape[0] ?? 0,
+      keyValueHeads * headDim,
+      u.shape.at(-1) ?? 0,
+    ];
+    const part = (tensor: Param, expert: number) => {
+      const size = tensor.elements / count;
+      return this.#weight(tensor).subarray(expert * size, (expert + 1) * size);
+    };
+    const bias = this.#weight(layer.bias);
+    let sum = each(u, (_, at) => bias[at % hidden] ?? 0);
+    for (let expert = 0; expert < count; expert++) {
+      const q = this.#turned(rotary, product(u, part(experts.gateUp, expert)));
+      const result = new Float64Array(q.data.length);
+      for (let head = 0; head < keyValueHeads; head++) {
+        const columns = { key: headDim, value: headDim, heads: keyValueHeads, head };
+        const given = { q, k: keys, v: values, scale, softcap: undefined };
+        const none = { bonus: () => 0, sink: undefined };
+        this.#attendHead(
+          { ...given, ...columns, ...none, keyHeads: keyValueHeads, shared: head },
+          undefined,
+          result,
+        );
+      }
+      const output = product(
+        { shape: u.shape.with(-1, width), data: result },
+        part(experts.down, expert),
+      );
+      sum = each(sum, (value, at) => {
+        const weight = weights.data[Math.floor(at / hidden) * count + expert] ?? 0;
+        return value + weight * (output.data[at] ?? 0);
+      });
+    }
+    return sum;
+  }
+
+  #differentialAttention(layer: DifferentialAttention, u: Tensor): Tensor {
+    const { name, heads, keyValueHeads, headDim, rotary, scale, initial } = layer;
+    const [q0 = EMPTY, k0 = EMPTY, v0 = EMPTY] = this.#projected(layer.inputs, u);
+    const q = this.#turned(rotary, q0);
+    const k = this.#withPast(`${name}.keys`, this.#turned(rotary, k0));
+    const v = this.#withPast(`${name}.values`, v0);
+    const half = keyValueHeads / 2;
+    /** What every head sees of the values of the first or the second half. */
+    const seen = [0, half].map((from) => {
+      const result = new Float64Array(this.#batch * this.#tokens * heads * headDim);
+      for (let head = 0; head < heads; head++) {
+        const group = Math.floor((head * keyValueHeads) / heads);
+        const own = split(v, new Array<number>(keyValueHeads).fill(headDim))[from + (group % half)];
+        const moved = split(k, new Array<number>(keyValueHeads).fill(headDim))[group];
+        const columns = { key: headDim, value: headDim, heads, head, keyHeads: 1, shared: 0 };
+        const given = { q, k: moved ?? EMPTY, v: own ?? EMPTY, scale, softcap: undefined };
+        const none = { bonus: () => 0, sink: undefined };
+        this.#attendHead({ ...given, ...columns, ...none }, undefined, result);
+      }
+      const shape = [this.#batch, this.#tokens, heads * headDim];
+      return split({ shape, data: result }, new Array<number>(heads).fill(headDim));
+    });
+    const [q1, k1, q2, k2] = layer.lambdas.map((each) => this.#weight(each));
+    const dot = (a?: Float64Array, b?: Float64Array) =>
+      sumOf((a ?? EMPTY.data).map((value, at) => value * (b?.[at] ?? 0)));
+    const lambda = Math.exp(dot(q1, k1)) - Math.exp(dot(q2, k2)) + initial;
+    const pairs = Array.from({ length: heads / 2 }, (_, head) => {
+      const [first, second] = [head, head + heads / 2].map((each) =>
+        seen.map((side) => side[each] ?? EMPTY).reduce(concatenated),
+      ) as [Tensor, Tensor];
+      const difference = each(first, (value, at) => value - lambda * (second.data[at] ?? 0));
+      return each(this.of(layer.norm, difference), (value) => value * (1 - initial));
+    });
+    return this.of(layer.out, pairs.reduce(concatenated));
   }
 
   readonly #lent = new Map<string, [Tensor, Tensor]>();
@@ -985,7 +1096,23 @@ class Run {
     return this.of(layer.out, { shape, data: result });
   }
 
-  #attendHead(attended: Attended, window: Window | undefined, into: Float64Array): void {
+  /** What the score of a key gains, by its row, its place and a key-value head. */
+  #gains({ rates, steps, attention }: DynamicMask, values: Tensor) {
+    const count = attention.keyValueHeads;
+    const keys = values.shape[1] ?? 0;
+    const factors = this.#weight(rates);
+    const { data } = each(this.of(steps, values), (value, at) =>
+      Math.exp((factors[at % count] ?? 0) * softplus(value)),
+    );
+    return (row: number, s: number, head: number) => data[(row * keys + s) * count + head] ?? 0;
+  }
+
+  #attendHead(
+    attended: Attended,
+    window: Window | undefined,
+    into: Float64Array,
+    gains?: { readonly kept: number; readonly of: (row: number, s: number) => number },
+  ): void {
     const { noMask } = this.#parts.faults;
     const past = attended.k.shape[1] ?? 0;
     const offset = past - this.#tokens;
@@ -993,7 +1120,18 @@ class Run {
     for (let row = 0; row < this.#batch; row++) {
       for (let t = 0; t < this.#tokens; t++) {
         const from = noMask ? 0 : Math.max(0, (first[t] ?? 0) - this.#start + offset);
-        attend({ ...attended, row, t, from, to: noMask ? past - 1 : t + offset, offset }, into);
+        const to = noMask ? past - 1 : t + offset;
+        const query = { ...attended, row, t, from, to, offset };
+        if (!gains) {
+          attend(query, into);
+          continue;
+        }
+        const visible = Array.from({ length: to - from + 1 }, (_, at) => from + at);
+        const byGain = visible.toSorted((a, b) => gains.of(row, b) - gains.of(row, a));
+        const kept = new Set(byGain.slice(0, gains.kept));
+        // Far below all others, so that its share is 0.
+        const bonus = (s: number) => (kept.has(s) ? gains.of(row, s) : -1e4);
+        attend({ ...query, bonus }, into);
       }
     }
   }

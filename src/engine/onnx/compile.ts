@@ -1,6 +1,6 @@
 /** Compiles a description of a model, or of a part of it, to an ONNX graph. */
 import type { LanguageModel, Layer } from '../../model/architecture/layer.js';
-import { inputKindOf } from '../calls.js';
+import { inputKindOf, mixesTokens } from '../calls.js';
 import type { ProgramOptions } from '../engine.js';
 import type {
   Context,
@@ -29,6 +29,7 @@ import {
   emitAltUpBlock,
   emitAltUpMerge,
   emitAltUpSplit,
+  emitCycles,
   emitGate,
   emitHybridBlock,
   emitLanguageModel,
@@ -60,6 +61,11 @@ import {
   rotaryAlone,
 } from './layers/embeddings.js';
 import { emitAttention, emitLatentAttention } from './layers/emit-attention.js';
+import {
+  emitDifferentialAttention,
+  emitDynamicMask,
+  emitExpertAttention,
+} from './layers/emit-attention-kinds.js';
 import {
   emitCausalConv,
   emitGatedConv,
@@ -287,6 +293,8 @@ function addLayer(
       return emitLanguageModel(context, layer, x);
     case 'hybridBlock':
       return emitHybridBlock(context, layer, x);
+    case 'cycles':
+      return emitCycles(context, layer, x);
     case 'sequence':
       return emitSequence(context, layer.layers, x);
     case 'sinusoidalPositions':
@@ -328,6 +336,8 @@ function addLayer(
       return emitAltUpMerge(context, layer, x);
     case 'altUpBlock':
       return emitAltUpBlock(context, layer, x);
+    case 'shift':
+      return context.graph.op('Add', [x, weightOf(context, layer.bias)]);
     case 'weightedScale':
       return context.graph.op('Mul', [x, weightOf(context, layer.weight)]);
     case 'perLayerInputs':
@@ -362,6 +372,14 @@ function addLayer(
       return emitAttention(context, layer, x);
     case 'latentAttention':
       return emitLatentAttention(context, layer, x);
+    case 'expertAttention':
+      return emitExpertAttention(context, layer, x);
+    case 'differentialAttention':
+      return emitDifferentialAttention(context, layer, x);
+    case 'dynamicMask':
+      return emitDynamicMask(context, layer, x);
+    case 'productKeyExperts':
+      throw mixesTokens(layer.name);
     case 'srteTable':
       return emitSrteTable(context, layer);
     case 'srteLowRank':

@@ -4,6 +4,7 @@
  */
 import type {
   Alignment,
+  Cycles,
   Gate,
   GatedConv,
   HybridBlock,
@@ -12,6 +13,7 @@ import type {
   PerLayerBranch,
   Xielu,
 } from '../../model/architecture/layer.js';
+import { mixesTokens } from '../calls.js';
 import {
   applySoftcap,
   runAltUpBlock,
@@ -37,6 +39,11 @@ import { runMixtureOfExperts, runRouter } from './mixture.js';
 import type { Tensor, Tensor3D } from './packages.js';
 import type { ForwardRun } from './run.js';
 import { runAttention, runLatentAttention } from './run-attention.js';
+import {
+  runDifferentialAttention,
+  runDynamicMask,
+  runExpertAttention,
+} from './run-attention-kinds.js';
 import { runKimiDelta, runLightningAttention } from './run-linear-attention.js';
 import { runCausalConv, runGatedDelta, runMamba, runStateSpaceDual } from './run-recurrent.js';
 
@@ -85,6 +92,8 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return languageModel(run, layer);
     case 'hybridBlock':
       return hybridBlock(run, layer, x());
+    case 'cycles':
+      return cycles(run, layer, x());
     case 'sequence':
       return inTurn(run, layer.layers, x());
     case 'embedding':
@@ -113,6 +122,8 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runAltUpMerge(run, layer, x());
     case 'altUpBlock':
       return runAltUpBlock(run, layer, x());
+    case 'shift':
+      return run.tf.add(x(), run.weights.tensor(layer.bias));
     case 'weightedScale':
       return run.tf.mul(x(), run.weights.tensor(layer.weight));
     case 'perLayerInputs':
@@ -147,6 +158,14 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runMixtureOfExperts(run, layer, x());
     case 'latentAttention':
       return runLatentAttention(run, layer, x());
+    case 'expertAttention':
+      return runExpertAttention(run, layer, x());
+    case 'differentialAttention':
+      return runDifferentialAttention(run, layer, x());
+    case 'dynamicMask':
+      return runDynamicMask(run, layer, x());
+    case 'productKeyExperts':
+      throw mixesTokens(layer.name);
     case 'packedExperts':
     case 'clampedExperts':
     case 'alibi':
@@ -205,6 +224,17 @@ function hybridBlock(run: ForwardRun, block: HybridBlock, x: Tensor3D): Tensor3D
   const fused: Tensor3D = tf.add(a, tf.mul(g, tf.sub(m, a)));
   const sum = tf.add(x, run.apply(block.fusion, fused));
   return run.apply(block.outputNorm, tf.add(sum, run.apply(block.mlp, z)));
+}
+
+function cycles(run: ForwardRun, { initial, stacks, lowPerHigh }: Cycles, x: Tensor3D): Tensor3D {
+  const { tf, weights } = run;
+  let [low, high] = [weights.tensor(initial), x];
+  for (const [index, stack] of stacks.entries()) {
+    const value = run.apply(stack, tf.add(high, low));
+    if (index % (lowPerHigh + 1) === lowPerHigh) high = value;
+    else low = value;
+  }
+  return high;
 }
 
 function alignment(run: ForwardRun, layer: Alignment, m: Tensor3D, a: Tensor3D): Tensor3D {

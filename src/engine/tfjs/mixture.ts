@@ -174,22 +174,27 @@ function routedExperts(run: ForwardRun, layer: MixtureOfExperts, x: Tensor3D): T
   return asRows(tf, run.apply(outOf, tf.expandDims(sum, 0) as Tensor3D));
 }
 
-interface Routes {
+export interface Routes {
   /** Tokens of each expert, in order. */
   readonly tokensOf: readonly (readonly number[])[];
+  /** Pairs of each expert: token · experts of a token + place of the expert among them. */
+  readonly pairsOf: readonly (readonly number[])[];
   /** Row of the first, second, … expert of each token, in the concatenated rows of all experts. */
   readonly places: readonly Int32Array[];
 }
 
 /** @param weights [tokens, experts] */
-function routes(weights: Float32Array, experts: number, perToken: number): Routes {
+export function routes(weights: Float32Array, experts: number, perToken: number): Routes {
   const tokensOf: number[][] = Array.from({ length: experts }, () => []);
+  const pairsOf: number[][] = Array.from({ length: experts }, () => []);
   const tokens = weights.length / experts;
+  const slots = Math.min(perToken, experts);
   const chosen = Array.from({ length: tokens }, (_, token) => {
     // A factor can be negative, and so can the weight of its expert.
     const own = weights.subarray(token * experts, (token + 1) * experts).map(Math.abs);
-    return largest(own, perToken).map((expert) => {
+    return largest(own, perToken).map((expert, slot) => {
       const order = (tokensOf[expert] as number[]).push(token) - 1;
+      (pairsOf[expert] as number[]).push(token * slots + slot);
       return { expert, order };
     });
   });
@@ -198,13 +203,13 @@ function routes(weights: Float32Array, experts: number, perToken: number): Route
     before += length;
     return before - length;
   });
-  const places = Array.from({ length: Math.min(perToken, experts) }, (_, slot) =>
+  const places = Array.from({ length: slots }, (_, slot) =>
     Int32Array.from(chosen, (each) => {
       const { expert, order } = each[slot] as (typeof each)[number];
       return (firstRow[expert] ?? 0) + order;
     }),
   );
-  return { tokensOf, places };
+  return { tokensOf, pairsOf, places };
 }
 
 /** x [tokens, H] → [tokens, H]. */

@@ -1,6 +1,7 @@
 import type {
   Alibi,
   Attention,
+  AttentionCore,
   HeadSpan,
   LatentAttention,
   Temperature,
@@ -18,7 +19,7 @@ import { readValues } from './run.js';
 // The keys and values of attention by head: those of this run after the cached ones; d is headDim.
 
 /** x [B, T, heads · d] → [T, d] for each sequence and, within it, each head. */
-function splitHeads(tf: Tf, x: Tensor3D, headDim: number): Tensor2D[] {
+export function splitHeads(tf: Tf, x: Tensor3D, headDim: number): Tensor2D[] {
   const [batch, tokens, width] = x.shape;
   const heads = width / headDim;
   return Array.from({ length: batch * heads }, (_, index) => {
@@ -29,7 +30,7 @@ function splitHeads(tf: Tf, x: Tensor3D, headDim: number): Tensor2D[] {
 }
 
 /** Keys and values for each sequence and key-value head. k, v: [B, T, keyValueHeads · d]. */
-function headKeys(run: ForwardRun, layer: Attention, k: Tensor3D, v: Tensor3D): HeadKeys[] {
+function headKeys(run: ForwardRun, layer: AttentionCore, k: Tensor3D, v: Tensor3D): HeadKeys[] {
   const { tf, decoding } = run;
   const values = splitHeads(tf, v, valueWidth(layer));
   const heads = splitHeads(tf, k, layer.headDim).map((keys, index) => ({
@@ -79,7 +80,7 @@ function concatenated(a: Float32Array, b: Float32Array): Float32Array {
 function trimmedCache(
   { start, tokens }: ForwardRun,
   { totalTokens }: DecodingState,
-  layer: Attention,
+  layer: AttentionCore,
   known: readonly HeadMemory[],
 ): HeadMemory[] {
   const { spans, heads, keyValueHeads } = layer;
@@ -110,6 +111,8 @@ export interface HeadKeys {
   readonly keys: Tensor2D;
   /** [S, width of a value] */
   readonly values: Tensor2D;
+  /** What the score of each key gains, [S]; a query sees only the `kept` visible keys with the largest. */
+  readonly gains?: { readonly ofKeys: Tensor1D; readonly kept: number };
 }
 
 /** Query heads that read the same keys and values. */
@@ -174,7 +177,9 @@ function attendBlock(
   const mask = maskOf(run, block, rules.seen);
   const rows = sequences.map((groups) =>
     tf.concat(
-      groups.flatMap((group) => tf.tidy(() => attendGroup(tf, group, block, { ...rules, mask }))),
+      groups.flatMap((group) =>
+        tf.tidy(() => attendGroup(tf, group, block, { ...rules, mask, start: run.start })),
+      ),
       1,
     ),
   );
@@ -186,7 +191,7 @@ function attendGroup(
   tf: Tf,
   group: HeadGroup,
   block: QueryRange,
-  rules: Rules & { readonly mask: Tensor2D | undefined },
+  rules: BlockRules & { readonly mask: Tensor2D | undefined; readonly start: number },
 ): Tensor2D[] {
   const { from, to, firstKey, endKey } = block;
   const [heads, count, rows] = [group.queries.length, endKey - firstKey, to - from];
@@ -197,7 +202,11 @@ function attendGroup(
   const values: Tensor2D = tf.slice(group.values, [first, 0], [count, -1]);
   const products: Tensor2D = tf.matMul(queries, keys); // (heads · rows, S)
   const capped = rules.softcap === undefined ? products : applySoftcap(tf, products, rules.softcap);
-  const scores = [rules.mask, penaltyOf(tf, group, block)].reduce<Tensor>(
+  const scores = [
+    rules.mask,
+    penaltyOf(tf, group, block),
+    gainsOf(tf, group, block, rules),
+  ].reduce<Tensor>(
     (sum, each) => (each ? tf.add(sum, each) : sum),
     tf.reshape(capped, [heads, rows, count]),
   );
@@ -228,6 +237,32 @@ function penaltyOf(
     return Array.from({ length: keys }, (_key, at) => alibiScore(alibi, head, firstKey + at) - own);
   });
   return tf.tensor3d(penalties, [alibi.slopes.length, 1, keys]);
+}
+
+/** What the scores of keys gain, −∞ for visible keys that are not kept: [1, to − from, S]. */
+function gainsOf(
+  tf: Tf,
+  { gains, first: firstRow }: HeadGroup,
+  { from, to, firstKey, endKey }: QueryRange,
+  { seen, start }: { readonly seen: Int32Array; readonly start: number },
+): Tensor3D | undefined {
+  if (!gains) return undefined;
+  const [rows, count] = [to - from, endKey - firstKey];
+  const own: Tensor1D = tf.slice(gains.ofKeys, [firstKey - firstRow], [count]);
+  const values = readValues(own);
+  const hidden = new Float32Array(rows * count);
+  for (let row = 0; row < rows; row++) {
+    const [least, most] = [
+      Math.max(0, (seen[from + row] ?? 0) - firstKey),
+      start + from + row - firstKey,
+    ];
+    const order = Array.from({ length: most - least + 1 }, (_, at) => least + at);
+    order.sort((a, b) => (values[b] ?? 0) - (values[a] ?? 0) || a - b);
+    for (const key of order.slice(gains.kept)) {
+      hidden[row * count + key] = Number.NEGATIVE_INFINITY;
+    }
+  }
+  return tf.add(tf.tensor3d(hidden, [1, rows, count]), tf.reshape(own, [1, 1, count]));
 }
 
 /** 0 where a query sees a key, −∞ elsewhere, [to − from, S]; undefined when every query sees all keys. */
@@ -283,9 +318,14 @@ function temperatureScaled(
 }
 
 /** u [B, T, H] → [B, T, H]. */
-export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Tensor3D {
+export function runAttention(
+  run: ForwardRun,
+  layer: Attention,
+  u: Tensor3D,
+  formed?: Formed,
+): Tensor3D {
   const { tf } = run;
-  const { queryNorm, keyNorm, rotary, headDim, clip } = layer;
+  const { queryNorm, keyNorm, rotary, clip } = layer;
   const normed = (norm: typeof queryNorm, x: Tensor3D) => (norm ? run.apply(norm, x) : x);
   const clipped = (x: Tensor3D): Tensor3D =>
     clip === undefined ? x : tf.clipByValue(x, -clip, clip);
@@ -304,15 +344,8 @@ export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Te
     keys: () => prepared(keyNorm, k),
     values: () => clipped(normed(layer.valueNorm, v)),
   });
-  const keys = headKeys(run, layer, ownKeys, ownValues);
-  const heads = splitHeads(tf, queries, headDim);
-  let first = 0;
-  const spans = layer.spans.flatMap((span) => {
-    const groups = headGroups(run, layer, span, first, heads, keys);
-    first += span.heads;
-    return span.heads === 0 ? [] : [attend(run, groups, { ...span, softcap: layer.softcap })];
-  });
-  const result = tf.concat(spans, 2); // (B, T, heads · width of a value)
+  const own = { queries, keys: ownKeys, values: ownValues };
+  const result = attendHeads(run, layer, own, formed);
   return run.apply(layer.out, gate ? gatedHeads(run, layer, result, gate) : result);
 }
 
@@ -333,10 +366,40 @@ function gatedHeads(
   return tf.reshape(byHead, result.shape);
 }
 
+/** Values of one call: scaled queries [B, T, heads · d], keys and values [B, T, keyValueHeads · d]. */
+interface OwnHeads {
+  readonly queries: Tensor3D;
+  readonly keys: Tensor3D;
+  readonly values: Tensor3D;
+}
+
+/** Keys and values in place of the cached ones, by sequence and key-value head. */
+type Formed = (keys: readonly HeadKeys[]) => readonly HeadKeys[];
+
+/**
+ * What the heads see, [B, T, heads · width of a value]. */
+export function attendHeads(
+  run: ForwardRun,
+  layer: AttentionCore,
+  own: OwnHeads,
+  formed: Formed = (keys) => keys,
+): Tensor3D {
+  const { tf } = run;
+  const keys = formed(headKeys(run, layer, own.keys, own.values));
+  const heads = splitHeads(tf, own.queries, layer.headDim);
+  let first = 0;
+  const spans = layer.spans.flatMap((span) => {
+    const groups = headGroups(run, layer, span, first, heads, keys);
+    first += span.heads;
+    return span.heads === 0 ? [] : [attend(run, groups, { ...span, softcap: layer.softcap })];
+  });
+  return tf.concat(spans, 2);
+}
+
 /** Head groups of a span, which begins at the head `first`, by shared keys and for each sequence. */
 function headGroups(
   { tf, weights }: ForwardRun,
-  { heads, keyValueHeads, alibi, sinks }: Attention,
+  { heads, keyValueHeads, alibi, sinks }: AttentionCore,
   span: HeadSpan,
   first: number,
   queries: readonly Tensor2D[],

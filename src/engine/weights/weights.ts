@@ -56,6 +56,7 @@ const TABLE: Initialisation = { kind: 'normal', mean: 0, deviation: 0.02 };
 const constant = (value: number): Initialisation => ({ kind: 'formula', formula: () => value });
 const ONES = constant(1);
 const ZEROS = constant(0);
+const LAMBDAS: Initialisation = { kind: 'normal', mean: 0, deviation: 0.1 };
 
 /**
  * A model's initial weights in training: those of PyTorch's layers, and Mamba's state from −1 to −N in every channel
@@ -177,6 +178,24 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
         [layer.stepBias, ONES],
       ];
     }
+    // As in transformers, where all keys gain the same at first.
+    case 'dynamicMask':
+      return [[layer.rates, ZEROS]];
+    case 'productKeyExperts':
+      return [
+        [layer.down, TABLE],
+        [layer.up, TABLE],
+      ];
+    // As in transformers, where it is not trained.
+    case 'cycles':
+      return [[layer.initial, ZEROS]];
+    case 'shift':
+      return [[layer.bias, ZEROS]];
+    case 'expertAttention':
+      return [[layer.bias, ZEROS]];
+    // As in transformers, where λ is not far from its first value.
+    case 'differentialAttention':
+      return layer.lambdas.map((each) => [each, LAMBDAS]);
     case 'attention':
       return layer.sinks ? [[layer.sinks, ZEROS]] : [];
     case 'mamba': {

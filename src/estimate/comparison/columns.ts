@@ -1,7 +1,7 @@
 /** Columns of `minimind compare`, computed from a model's description or profile. */
 import type { TrainingHints } from '../../model/architecture/family.js';
 import type { LanguageModel, Layer } from '../../model/architecture/layer.js';
-import { walkCounted } from '../../model/architecture/walk.js';
+import { isAttention, queryHeads, walkCounted } from '../../model/architecture/walk.js';
 import type { Exact } from '../../model/budget/figure.js';
 import type {
   ModelProfile,
@@ -285,9 +285,8 @@ function alike(model: LanguageModel, of: (layer: Layer) => number | undefined) {
 }
 
 /** Query heads; undefined for other layers than attention. */
-const headsOf = (layer: Layer) =>
-  layer.kind === 'attention' || layer.kind === 'latentAttention' ? layer.heads : undefined;
+const headsOf = (layer: Layer) => (isAttention(layer) ? queryHeads(layer) : undefined);
 
 /** Key-value heads; latent attention has one latent for all heads instead. */
 const keyValueHeadsOf = (layer: Layer) =>
-  layer.kind === 'attention' ? layer.keyValueHeads : undefined;
+  isAttention(layer) && 'keyValueHeads' in layer ? layer.keyValueHeads : undefined;

@@ -5,7 +5,7 @@ import { isRecord } from '../../base/text/words.js';
 import { documentText } from '../../config/document.js';
 import type { Family } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
-import { walk } from '../../model/architecture/walk.js';
+import { isAttention, walk } from '../../model/architecture/walk.js';
 import { isHuggingFace } from './hugging-face-document.js';
 import { readConfig } from './model-file.js';
 
@@ -64,9 +64,7 @@ async function isYarn(
     );
     const { model } = await load(set);
     return walk(model).some(
-      ({ layer }) =>
-        (layer.kind === 'attention' || layer.kind === 'latentAttention') &&
-        layer.rotary?.scaling?.kind === 'yarn',
+      ({ layer }) => isAttention(layer) && layer.rotary?.scaling?.kind === 'yarn',
     );
   } catch (error) {
     if (error instanceof UserError) return false;

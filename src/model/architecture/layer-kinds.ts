@@ -97,6 +97,11 @@ export interface WeightedScale extends Node<'weightedScale'> {
   readonly weight: Param;
 }
 
+/** x + bias, [1] or as wide as x. */
+export interface Shift extends Node<'shift'> {
+  readonly bias: Param;
+}
+
 /** x · factor. */
 export interface Scale extends Node<'scale'> {
   readonly factor: number;

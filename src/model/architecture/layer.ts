@@ -5,6 +5,7 @@
  *
  * Shapes in comments: B batch, T tokens, H hidden, V vocabulary.
  */
+import type { DifferentialAttention, DynamicMask } from './attention-kinds.js';
 import type {
   Activation,
   ActivationName,
@@ -30,6 +31,7 @@ import type {
   RmsNorm,
   Rotary,
   Scale,
+  Shift,
   SinusoidalPositions,
   Softcap,
   StateSpaceDual,
@@ -40,6 +42,7 @@ import type {
 import type { Param } from './param.js';
 import type { KimiDelta, LightningAttention } from './recurrent-kinds.js';
 
+export * from './attention-kinds.js';
 export * from './layer-kinds.js';
 export type { HeadSpan, Window } from './masks.js';
 export * from './recurrent-kinds.js';
@@ -162,6 +165,22 @@ export interface ClampedExperts extends Node<'clampedExperts'> {
   readonly limit: number;
 }
 
+/**
+ * Experts of one inner value, chosen by the sum of a score of their row and one of their column (Doge; PEER, arXiv
+ * 2407.04153). With the weights w of the `expertsPerToken` best, the softmax of their sums: shared(x) + Σ w ·
+ * activation(x · down_e) · up_e.
+ */
+export interface ProductKeyExperts extends Node<'productKeyExperts'> {
+  readonly shared: GatedMlp;
+  /** Scores of rows, then of columns, ⌊√experts⌋ each. */
+  readonly scores: Linear;
+  /** [experts, H] */
+  readonly down: Param;
+  readonly up: Param;
+  readonly expertsPerToken: number;
+  readonly activation: ActivationName;
+}
+
 /** A network with a gate, or a product, an activation and a product. */
 export type Expert = GatedMlp | Sequence;
 
@@ -182,6 +201,25 @@ export interface MixtureOfExperts extends Node<'mixtureOfExperts'> {
   readonly sharedGate: Linear | undefined;
   /** Products into a narrower width for the routed experts, and back from it; often none. */
   readonly latent: readonly [into: Linear, outOf: Linear] | readonly [];
+}
+
+/**
+ * Attention with experts (JetMoe, arXiv 2404.07413; arXiv 2210.05144). Each expert of a token gives `keyValueHeads`
+ * queries of `headDim`, and multiplies what they see; keys and values are the same for all experts. With the weight w of
+ * an expert, the output is bias + Σ w · down(heads(queries)).
+ */
+export interface ExpertAttention extends Node<'expertAttention'> {
+  readonly router: Router;
+  /** Into the queries, [experts, keyValueHeads · headDim, H], and out of the heads, [experts, H, keyValueHeads · headDim]. */
+  readonly experts: PackedExperts;
+  /** [H] */
+  readonly bias: Param;
+  /** Keys, then values. */
+  readonly keyValues: FusedProjection;
+  readonly rotary: Rotary;
+  readonly keyValueHeads: number;
+  readonly headDim: number;
+  readonly scale: number;
 }
 
 /**
@@ -250,6 +288,18 @@ export interface AltUpBlock extends Node<'altUpBlock'> {
   readonly active: number;
   readonly inner: Layer;
   readonly perLayer: Layer;
+}
+
+/**
+ * Two stacks of blocks in turn (HRM, arXiv 2506.21734), [B, T, H] → [B, T, H]. The high state begins as the input, the
+ * low one as `initial`, [H]. Each of the stacks replaces one of the two by its output for their sum: the low state
+ * `lowPerHigh` times, then the high one once, and so on. The result is the high state.
+ */
+export interface Cycles extends Node<'cycles'> {
+  readonly initial: Param;
+  /** One for each use, with the same tensors as the others of its kind and states of its own. */
+  readonly stacks: readonly Layer[];
+  readonly lowPerHigh: number;
 }
 
 /** Shared Relative Time Encoding: one row of H values per position, as a table [1, rows, H]. */
@@ -335,6 +385,7 @@ export type Layer =
   | Activation
   | Xielu
   | Scale
+  | Shift
   | WeightedScale
   | PerLayerInputs
   | PerLayerBranch
@@ -364,6 +415,11 @@ export type Layer =
   | Alibi
   | Attention
   | LatentAttention
+  | ExpertAttention
+  | DifferentialAttention
+  | DynamicMask
+  | ProductKeyExperts
+  | Cycles
   | Srte
   | Alignment
   | Gate;

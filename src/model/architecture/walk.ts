@@ -6,9 +6,12 @@ import type {
   ClampedExperts,
   ClosingProjection,
   Component,
+  DifferentialAttention,
   Expert,
+  ExpertAttention,
   HeadNorms,
   LanguageModel,
+  LatentAttention,
   Layer,
   MixtureOfExperts,
   NormLayer,
@@ -18,6 +21,7 @@ import type {
   Projections,
   StateSpaceDual,
 } from './layer.js';
+import { expertHeads } from './layer.js';
 import type { Param } from './param.js';
 
 /** Memoizes `of` per object: descriptions never change, and searches repeat the same calls. */
@@ -101,8 +105,8 @@ export const expertLayers = (
   'kind' in experts ? [experts] : experts;
 
 /** Experts that compute something: those of the router without its zero experts. */
-export const computingExperts = ({ router, zeroExperts = 0 }: MixtureOfExperts): number =>
-  (router.weight.shape[0] ?? 0) - zeroExperts;
+export const computingExperts = (layer: Routed): number =>
+  (layer.router.weight.shape[0] ?? 0) - ('zeroExperts' in layer ? (layer.zeroExperts ?? 0) : 0);
 
 /** A matrix of all experts in one tensor. */
 interface PackedMatrix {
@@ -148,6 +152,28 @@ export const isGatedPack = (experts: PackedExperts | ClampedExperts): boolean =>
   experts.kind === 'clampedExperts' ||
   experts.up !== undefined ||
   experts.gateUp.shape[isTransposedPack(experts) ? 2 : 1] === 2 * packedInner(experts);
+
+/** Layers in which a token goes to some of many experts. */
+export type Routed = MixtureOfExperts | ExpertAttention;
+
+export const isRouted = (layer: Layer): layer is Routed =>
+  layer.kind === 'mixtureOfExperts' || layer.kind === 'expertAttention';
+
+/** Layers that compare each token with earlier ones. */
+export type AnyAttention = Attention | LatentAttention | ExpertAttention | DifferentialAttention;
+
+const ATTENTIONS: ReadonlySet<Layer['kind']> = new Set<AnyAttention['kind']>([
+  'attention',
+  'latentAttention',
+  'expertAttention',
+  'differentialAttention',
+]);
+
+export const isAttention = (layer: Layer): layer is AnyAttention => ATTENTIONS.has(layer.kind);
+
+/** Query heads of each token. */
+export const queryHeads = (layer: AnyAttention): number =>
+  layer.kind === 'expertAttention' ? expertHeads(layer) : layer.heads;
 
 /** Whether a layer is a plain product with a weight. */
 export const isProduct = (layer: Layer): layer is ProjectionLayer =>
@@ -291,7 +317,9 @@ export function tensorsOf(layer: Layer): Param[] {
 }
 
 /** Tensors of a mixture's experts, those of the first for all. */
-export function expertTensors({ experts }: MixtureOfExperts): readonly OwnedTensor[] {
+export function expertTensors({
+  experts,
+}: Pick<MixtureOfExperts, 'experts'>): readonly OwnedTensor[] {
   const layers = expertLayers(experts);
   const [first] = layers;
   return first
@@ -358,7 +386,10 @@ export function normWidth(norm: NormLayer | HeadNorms): number {
 }
 
 /** Width of a head's value. */
-export const valueWidth = ({ headDim, valueDim = headDim }: Attention): number => valueDim;
+export const valueWidth = ({
+  headDim,
+  valueDim = headDim,
+}: Pick<Attention, 'headDim' | 'valueDim'>): number => valueDim;
 
 /** Values of the gate for each head. */
 export const gateWidth = (layer: Attention): number => layer.gateDim ?? valueWidth(layer);
@@ -370,7 +401,7 @@ export function sharedInputWidth(inputs: Projections): number {
 }
 
 /** Width between the two products of an expert, the same for all experts. */
-export function expertInner({ experts }: MixtureOfExperts): number {
+export function expertInner({ experts }: Pick<MixtureOfExperts, 'experts'>): number {
   if ('kind' in experts) {
     return packedInner(experts);
   }

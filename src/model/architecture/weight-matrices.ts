@@ -68,6 +68,8 @@ function keptBy(layer: Layer): Param[] {
       return [...layer.forget.layers, layer.beta].map(({ weight }) => weight);
     case 'mixtureOfExperts':
       return [layer.router.weight, ...(layer.sharedGate ? [layer.sharedGate.weight] : [])];
+    case 'expertAttention':
+      return [layer.router.weight];
     case 'srteLowRank':
       return [layer.projection.weight];
     default:

@@ -4,17 +4,11 @@
  */
 
 import { type UserError, usageError } from '../../base/errors.js';
-import type {
-  Attention,
-  LanguageModel,
-  LatentAttention,
-  Rotary,
-  RotaryScaling,
-} from '../architecture/layer.js';
+import type { LanguageModel, Rotary, RotaryScaling } from '../architecture/layer.js';
 import { LARGEST_BLOCK, reachOf } from '../architecture/masks.js';
 import { amplitudeOf, ntkBase, rotaryFrequencies } from '../architecture/rotary-scaling.js';
 import { scalingOf } from '../architecture/transformer/rotary.js';
-import { walkCounted } from '../architecture/walk.js';
+import { type AnyAttention, isAttention, walkCounted } from '../architecture/walk.js';
 
 export interface RopeOptions {
   /** Model name in error messages. */
@@ -156,7 +150,7 @@ function rotationsOf(model: LanguageModel) {
   const groups = new Map<string, RotaryGroup>();
   let layersWithout = 0;
   for (const { layer } of walkCounted(model)) {
-    if (layer.kind !== 'attention' && layer.kind !== 'latentAttention') continue;
+    if (!isAttention(layer)) continue;
     if (layer.rotary === undefined) layersWithout++;
     else include(groups, layer.rotary, windowOf(layer));
   }
@@ -183,8 +177,8 @@ const farther = (a: number | undefined, b: number | undefined) =>
   a === undefined || b === undefined ? undefined : Math.max(a, b);
 
 /** Maximum visible positions of its heads for any input length; undefined without a limit. */
-function windowOf(layer: Attention | LatentAttention): number | undefined {
-  if (layer.kind === 'latentAttention') return undefined;
+function windowOf(layer: AnyAttention): number | undefined {
+  if (!('spans' in layer)) return undefined;
   return layer.spans
     .map(({ window }) => {
       if (window === undefined) return undefined;

@@ -1,16 +1,13 @@
 import { sumOf } from '../../base/text/words.js';
-import {
-  COMPONENTS,
-  type Component,
-  type Layer,
-  type MixtureOfExperts,
-} from '../architecture/layer.js';
+import { COMPONENTS, type Component, type Layer } from '../architecture/layer.js';
 import {
   computingExperts,
   countedTensors,
   expertTensors,
+  isRouted,
   memoized,
   type OwnedTensor,
+  type Routed,
   walkCounted,
 } from '../architecture/walk.js';
 import { add, div, type Expression, mul, sub, v } from './expression.js';
@@ -177,7 +174,7 @@ function activeFigure(layer: Layer, total: Figure): Figure {
   const groups = new Map<string, { experts: number; idle: number; elements: number }>();
   let unread = 0;
   for (const { layer: each } of walkCounted(layer)) {
-    if (each.kind !== 'mixtureOfExperts') continue;
+    if (!isRouted(each)) continue;
     const experts = computingExperts(each);
     const active = Math.min(each.router.expertsPerToken, experts);
     const name = `experts_${active}_of_${experts}`;
@@ -214,16 +211,19 @@ function withoutLookup(layer: Layer, active: Figure): Figure {
   });
 }
 
-const expertElements = (mixture: MixtureOfExperts): number =>
+const expertElements = (mixture: Routed): number =>
   sumOf(expertTensors(mixture), ({ tensor, count }) => count * tensor.elements);
 
 /** Values for zero experts in packed tensors, which nothing reads. */
-function rowsOfZeroExperts(mixture: MixtureOfExperts): number {
+function rowsOfZeroExperts(mixture: Routed): number {
   const { experts, router } = mixture;
   const all = router.weight.shape[0] ?? 0;
   if (!('kind' in experts) || experts.gateUp.shape[0] !== all) return 0;
-  return (experts.gateUp.elements / all) * (mixture.zeroExperts ?? 0);
+  return (experts.gateUp.elements / all) * zeroExpertsIn(mixture);
 }
+
+const zeroExpertsIn = (mixture: Routed): number =>
+  'zeroExperts' in mixture ? (mixture.zeroExperts ?? 0) : 0;
 
 function contestedBuffers(owned: readonly OwnedTensor[]): ContestedBuffers[] {
   const found = new Map<string, ContestedBuffers>();

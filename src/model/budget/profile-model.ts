@@ -7,7 +7,14 @@ import { setting } from '../../base/text/setting.js';
 import { dtypeWord, formatInteger } from '../../base/text/units.js';
 import type { TrainingHints } from '../architecture/family.js';
 import type { Component, LanguageModel, Layer, Window } from '../architecture/layer.js';
-import { countedTensors, ownedTensors, tensorsOf, walkCounted } from '../architecture/walk.js';
+import {
+  countedTensors,
+  isAttention,
+  ownedTensors,
+  queryHeads,
+  tensorsOf,
+  walkCounted,
+} from '../architecture/walk.js';
 import { ceildiv, mul, v } from './expression.js';
 import type { Exact, Figure } from './figure.js';
 import { figure, sumFigure } from './figure.js';
@@ -289,8 +296,8 @@ export function blocksOf(
 }
 
 function spansOf(layer: Layer): BlockSpan[] {
-  if (layer.kind === 'latentAttention') return [{ heads: layer.heads }];
-  if (layer.kind !== 'attention') return [];
+  if (!isAttention(layer)) return [];
+  if (!('spans' in layer)) return [{ heads: queryHeads(layer) }];
   return layer.spans.map(({ heads, window }) =>
     window === undefined ? { heads } : { heads, window: window.tokens, rule: window.rule },
   );

@@ -7,6 +7,12 @@ import type { HybridBlock, LanguageModel, Layer } from '../architecture/layer.js
 import { inputWidth, isProduct, normWidth, tensorsOf } from '../architecture/walk.js';
 import { lowerAltUpBlock, lowerAltUpEnd, lowerPerLayerBranch } from './lower-altup.js';
 import { lowerAttention, lowerLatentAttention } from './lower-attention.js';
+import {
+  lowerDifferentialAttention,
+  lowerDynamicMask,
+  lowerExpertAttention,
+  lowerProductKeyExperts,
+} from './lower-attention-kinds.js';
 import { lowerGatedMlp, lowerMixture, lowerRouter } from './lower-feed-forward.js';
 import { lowerKimiDelta, lowerLightningAttention } from './lower-linear-attention.js';
 import {
@@ -82,6 +88,11 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
       return lowerModel(layer, inside);
     case 'hybridBlock':
       return lowerHybridBlock(layer, inside);
+    case 'cycles':
+      return layer.stacks.flatMap((stack, index) => [
+        elementwise(layer, component, width, { params: index === 0 ? [layer.initial] : [] }),
+        ...lower(stack, inside),
+      ]);
     case 'sequence':
       return lowerInTurn(layer.name, layer.layers, inside);
     case 'residual':
@@ -92,6 +103,14 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
       const query = { ...inside, width: inputWidth(layer.keyValueDown) };
       return lowerLatentAttention(layer, component, afterSavedInput(lower(layer.query, query)));
     }
+    case 'expertAttention':
+      return lowerExpertAttention(layer, inside, lower);
+    case 'differentialAttention':
+      return lowerDifferentialAttention(layer, component);
+    case 'dynamicMask':
+      return lowerDynamicMask(layer, component);
+    case 'productKeyExperts':
+      return lowerProductKeyExperts(layer, inside, lower);
     case 'mamba':
       return lowerMamba(layer, component, lower);
     case 'stateSpaceDual':
@@ -198,6 +217,8 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
       const tanh = saved('tanh', vectors(1, 'width', width, share));
       return [elementwise(layer, component, width, { saved: [tanh] })];
     }
+    case 'shift':
+      return [elementwise(layer, component, width, { params: [layer.bias] })];
     case 'weightedScale':
       return [
         elementwise(layer, component, width, {

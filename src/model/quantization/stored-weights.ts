@@ -7,6 +7,7 @@ import {
   expertLayers,
   inputWidth,
   isProduct,
+  isRouted,
   isTransposedPack,
   outputWidth,
   ownedTensors,
@@ -103,7 +104,7 @@ function bytesFigure(label: string, byBits: ReadonlyMap<number, number>, source:
 function modulesOf(model: LanguageModel): ModuleWeight[] {
   const { head, embedding } = model;
   const layers = walk(model).map(({ layer }) => layer);
-  const mixtures = layers.filter((layer) => layer.kind === 'mixtureOfExperts');
+  const mixtures = layers.filter(isRouted);
   const ofExperts = new Set(
     mixtures
       .flatMap(({ experts }) => expertLayers(experts).flatMap(walk))

@@ -4,6 +4,7 @@ import type {
   AltUpBlock,
   AltUpMerge,
   AltUpSplit,
+  Cycles,
   Gate,
   HybridBlock,
   LanguageModel,
@@ -148,6 +149,19 @@ function scaledLike(context: Context, products: readonly GraphValue[], like: Gra
     const factor = graph.op('Div', [wanted, graph.op('Sqrt', [found])]);
     return graph.op('Mul', [x, factor]);
   });
+}
+
+/** x [R, H] → [R, H]. */
+export function emitCycles(context: Context, layer: Cycles, x: GraphValue): GraphValue {
+  const { graph, apply } = context;
+  const { initial, stacks, lowPerHigh } = layer;
+  let [low, high] = [weightOf(context, initial), x];
+  for (const [index, stack] of stacks.entries()) {
+    const value = apply(stack, graph.op('Add', [high, low]));
+    if (index % (lowPerHigh + 1) === lowPerHigh) high = value;
+    else low = value;
+  }
+  return high;
 }
 
 /** x [R, H] → [R, N · H]. */

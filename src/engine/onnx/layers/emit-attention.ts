@@ -1,6 +1,7 @@
 /** Shapes: B batch, T tokens of the call, S keys, R = B·T rows, d width of a head. */
 import type {
   Attention,
+  AttentionCore,
   HeadSpan,
   LatentAttention,
   Temperature,
@@ -35,8 +36,16 @@ import {
   withSinks,
 } from './scores.js';
 
-/** u [R, H] → [R, H]. */
-export function emitAttention(context: Context, layer: Attention, u: GraphValue): GraphValue {
+/**
+ * u [R, H] → [R, H].
+ * @param scoreBias What the scores gain in place of the mask, of values [B, T, keyValueHeads · d].
+ */
+export function emitAttention(
+  context: Context,
+  layer: Attention,
+  u: GraphValue,
+  scoreBias?: (values: GraphValue) => WindowHeads['bias'],
+): GraphValue {
   const { graph, apply } = context;
   const { heads, keyValueHeads, headDim, queryNorm, keyNorm, clip } = layer;
   const projected = emitProjections(context, layer.inputs, u);
@@ -64,8 +73,9 @@ export function emitAttention(context: Context, layer: Attention, u: GraphValue)
           ),
         }),
   };
+  const bias = scoreBias?.(given.values);
   const results = windowHeads(context, layer, given).map((part) =>
-    attendPart(context, layer, part),
+    attendPart(context, layer, bias ? { ...part, bias } : part),
   );
   const result = flattened(context, graph.joined(results));
   return apply(layer.out, gate ? gatedHeads(context, layer, result, gate) : result);
@@ -149,6 +159,15 @@ interface WindowHeads extends HeadRange, Pick<HeadSpan, 'window'>, Given {
   /** Name of its state between calls, or of that of the layer whose keys it reads. */
   readonly name: string;
   readonly keyValueHeads: number;
+  readonly valueForm?: ValueForm;
+  /** Value added to the scores of some heads in place of the mask, [1 or B, heads, T, S]. */
+  readonly bias?: (heads: HeadRange) => GraphValue;
+}
+
+/** Values that heads see in place of the cached ones: of rows [·, ·, keyValueHeads, headDim], as wide as `width`. */
+interface ValueForm {
+  readonly width: number;
+  readonly of: (rows: GraphValue) => GraphValue;
 }
 
 interface Given {
@@ -202,17 +221,21 @@ function zerosLike({ graph }: Context, { queries }: WindowHeads, width: number) 
   return graph.op('Expand', [graph.op('Mul', [first, graph.float(0)]), graph.ints(1, 1, width)]);
 }
 
-/** Attention of heads with the same window → [B, T, heads · d]. */
-function attendPart(context: Context, layer: Attention, part: WindowHeads): GraphValue {
+/** Attention of heads with the same window → [B, T, heads · d], d the width of a value. */
+export function attendPart(context: Context, layer: AttentionCore, part: WindowHeads): GraphValue {
   const { headDim, scale, softcap, alibi, sinks } = layer;
   const { name, window, keyValueHeads } = part;
-  const valueDim = valueWidth(layer);
+  const { graph } = context;
+  const { valueForm } = part;
+  const ownDim = valueWidth(layer);
+  const valueDim = valueForm?.width ?? ownDim;
   const heads = { ...part, keyDim: headDim, valueDim, scale, softcap };
-  const widthOf = (leaf: 'keys' | 'values') => (leaf === 'keys' ? headDim : valueDim);
+  const widthOf = (leaf: 'keys' | 'values') => (leaf === 'keys' ? headDim : ownDim);
   const bias = ({ first, heads: count }: HeadRange) =>
-    alibi
+    part.bias?.({ first: part.first + first, heads: count }) ??
+    (alibi
       ? maskWithAlibi(context, window, alibi, { first: part.first + first, heads: count })
-      : mask(context, window);
+      : mask(context, window));
   /** Keys or values after those of earlier calls, computed at their first use. */
   const kept = <Made>(leaf: 'keys' | 'values', make: (name: string, now: GraphValue) => Made) =>
     context.once(`kept:${name}.${leaf}`, () => {
@@ -228,10 +251,13 @@ function attendPart(context: Context, layer: Attention, part: WindowHeads): Grap
       kept(leaf, (own, now) =>
         cached(context, { ...memory, width: widthOf(leaf), name: own }, now),
       );
+    const values = rows('values');
     return attendWithCache(context, heads, {
       queries: part.queries,
       keys: rows('keys'),
-      values: rows('values'),
+      values: valueForm
+        ? { past: valueForm.of(values.past), now: valueForm.of(values.now) }
+        : values,
       bias: bias({ first: 0, heads: part.heads }),
       sinks: sinks && sinkScores(context, sinks, part),
     });
@@ -240,10 +266,15 @@ function attendPart(context: Context, layer: Attention, part: WindowHeads): Grap
     kept(leaf, (own, now) =>
       withPast(context, { width: keyValueHeads * widthOf(leaf), window, name: own }, now),
     );
+  const formed = (values: GraphValue) => {
+    if (!valueForm) return values;
+    const byHead = graph.op('Reshape', [values, graph.ints(0, 0, keyValueHeads, ownDim)]);
+    return graph.op('Reshape', [valueForm.of(byHead), graph.ints(0, 0, keyValueHeads * valueDim)]);
+  };
   const attended: Attended = {
     queries: part.queries,
     keys: all('keys'),
-    values: all('values'),
+    values: formed(all('values')),
     bias,
   };
   return attend(context, heads, sinks ? withSinks(context, sinks, part.first, attended) : attended);

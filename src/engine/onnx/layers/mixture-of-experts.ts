@@ -7,7 +7,12 @@ import type {
   RouterGroups,
 } from '../../../model/architecture/layer.js';
 import type { Param } from '../../../model/architecture/param.js';
-import { expertWidth, isGatedPack, packedInner } from '../../../model/architecture/walk.js';
+import {
+  computingExperts,
+  expertWidth,
+  isGatedPack,
+  packedInner,
+} from '../../../model/architecture/walk.js';
 import type { Context } from '../context.js';
 import { scaledBy, sizeNames, weightOf } from '../context.js';
 import type { GraphValue } from '../graph.js';
@@ -166,32 +171,93 @@ function sharedOutput(
 }
 
 function routedOutput(context: Context, layer: MixtureOfExperts, x: GraphValue): GraphValue {
-  const { graph, apply, sizes } = context;
-  const { rows } = sizeNames(sizes);
-  const { expertsPerToken } = layer.router;
-  const [weights, experts] = chosenOf(context, layer.router, apply(layer.router, x)); // [R, K] each
-  const { order, counts } = byExpert(context, layer, experts);
-  const perToken = graph.int(expertsPerToken);
+  const { graph, apply } = context;
+  const routes = routesOf(context, layer.router, apply(layer.router, x));
+  const { weights, order } = routes;
   const [into, outOf] = layer.latent;
   const read = layer.expertNorm ? apply(layer.expertNorm, x) : x;
   const given = into ? apply(into, read) : read;
-  const sent = graph.op('Gather', [given, graph.op('Div', [order, perToken])]); // [N, width]
+  const sent = sentToExperts(context, layer.router, routes, given);
   const flat = () => graph.op('Reshape', [weights, graph.ints(-1, 1)]); // [N, 1]
   const expertInputs = layer.weighsInputs
     ? graph.op('Mul', [sent, graph.op('Gather', [flat(), order])])
     : sent;
-  const found = expertOutputs(context, layer, expertInputs, counts);
-  const back = graph.op('Gather', [found, inverse(context, order)]);
-  const shape = [expertsPerToken, expertWidth(layer)];
-  const outputs = graph.sized(graph.op('Reshape', [back, graph.ints(-1, ...shape)]), [
-    rows,
-    ...shape,
-  ]);
+  const computed = computingExperts(layer);
+  const outputs = throughExperts(
+    context,
+    layer.router,
+    routes,
+    expertInputs,
+    expertWidth(layer),
+    (expert, share) =>
+      expert < computed ? expertOutput(context, layer.experts, expert, share) : share,
+  );
   const weighted = layer.weighsInputs
     ? outputs
     : graph.op('Mul', [outputs, graph.op('Unsqueeze', [weights, graph.ints(2)])]);
   const sum = graph.op('ReduceSum', [weighted, graph.ints(1)], { attributes: { keepdims: 0 } });
   return outOf ? apply(outOf, sum) : sum;
+}
+
+/** The experts of each token. */
+interface Routes {
+  /** Weight of each, [R, K]. */
+  readonly weights: GraphValue;
+  /** Pairs sorted by their expert, [N]. */
+  readonly order: GraphValue;
+  /** Pairs of each expert, [E]. */
+  readonly counts: GraphValue;
+}
+
+/** @param weights Weight of each expert, 0 for unselected ones, [R, E]. */
+export function routesOf(context: Context, router: Router, weights: GraphValue): Routes {
+  const [chosen, experts] = chosenOf(context, router, weights); // [R, K] each
+  return { weights: chosen, ...byExpert(context, router, experts) };
+}
+
+/** A copy of its token's row for each pair, expert by expert: [R, width] → [N, width]. */
+export function sentToExperts(
+  { graph }: Context,
+  { expertsPerToken }: Router,
+  { order }: Routes,
+  rows: GraphValue,
+): GraphValue {
+  return graph.op('Gather', [rows, graph.op('Div', [order, graph.int(expertsPerToken)])]);
+}
+
+/**
+ * Rows of the pairs through their experts.
+ * @param sent Expert by expert, [N, width].
+ * @param width Of the results, [R, K, width].
+ */
+export function throughExperts(
+  context: Context,
+  router: Router,
+  { order, counts }: Routes,
+  sent: GraphValue,
+  width: number,
+  outputOf: (expert: number, share: GraphValue) => GraphValue,
+): GraphValue {
+  const { graph, sizes } = context;
+  const found = expertOutputs(context, router, sent, counts, width, outputOf);
+  const back = graph.op('Gather', [found, inverse(context, order)]);
+  const shape = [router.expertsPerToken, width];
+  return graph.sized(graph.op('Reshape', [back, graph.ints(-1, ...shape)]), [
+    sizeNames(sizes).rows,
+    ...shape,
+  ]);
+}
+
+/** Product of one matrix of [experts, out, in] and the rows of its expert. */
+export function expertProduct(
+  context: Context,
+  weight: Param,
+  expert: number,
+  share: GraphValue,
+): GraphValue {
+  const [, count = 0] = weight.shape;
+  const rows = { first: expert * count, count };
+  return context.graph.joined(productParts(context, weight, share, { rows }));
 }
 
 /** The weights of a token's experts and their indices, [R, K] each. @param weights [R, E] */
@@ -208,16 +274,16 @@ function chosenOf(
 }
 
 /** Name of the size N. */
-const expertPairs = ({ sizes }: Context, { router }: MixtureOfExperts): string =>
+const expertPairs = ({ sizes }: Context, router: Router): string =>
   `${sizeNames(sizes).rows}·${router.expertsPerToken}`;
 
-const expertCount = ({ router }: MixtureOfExperts): number => router.weight.shape[0] ?? 0;
+const expertCount = ({ weight }: Router): number => weight.shape[0] ?? 0;
 
 /** The pairs [N] sorted by expert, and the number of pairs per expert, [E]. @param experts [R, K] */
-function byExpert(context: Context, layer: MixtureOfExperts, experts: GraphValue) {
+function byExpert(context: Context, router: Router, experts: GraphValue) {
   const { graph } = context;
-  const pairs = expertPairs(context, layer);
-  const every = graph.ints(...Array.from({ length: expertCount(layer) }, (_, expert) => expert));
+  const pairs = expertPairs(context, router);
+  const every = graph.ints(...Array.from({ length: expertCount(router) }, (_, expert) => expert));
   const isFor = graph.op('Equal', [
     graph.op('Unsqueeze', [every, graph.ints(1)]),
     graph.sized(graph.op('Reshape', [experts, graph.ints(1, -1)]), [1, pairs], 'i64'),
@@ -247,20 +313,19 @@ function inverse({ graph }: Context, order: GraphValue): GraphValue {
 /** Outputs of all experts for their rows, concatenated. @param sent [N, H] */
 function expertOutputs(
   context: Context,
-  layer: MixtureOfExperts,
+  router: Router,
   sent: GraphValue,
   counts: GraphValue,
+  width: number,
+  outputOf: (expert: number, share: GraphValue) => GraphValue,
 ): GraphValue {
   const { graph } = context;
-  const shares = graph.splitBy(sent, counts, { parts: expertCount(layer), axis: 0 });
-  for (const share of shares) graph.sized(share, [`R:${share}`, expertWidth(layer)]);
-  const computed = expertCount(layer) - (layer.zeroExperts ?? 0);
-  const outputs = shares.map((share, expert) =>
-    expert < computed ? expertOutput(context, layer.experts, expert, share) : share,
-  );
+  const shares = graph.splitBy(sent, counts, { parts: expertCount(router), axis: 0 });
+  for (const share of shares) graph.sized(share, [`R:${share}`, '']);
+  const outputs = shares.map((share, expert) => outputOf(expert, share));
   return graph.sized(graph.op('Concat', outputs, { attributes: { axis: 0 } }), [
-    expertPairs(context, layer),
-    expertWidth(layer),
+    expertPairs(context, router),
+    width,
   ]);
 }
 

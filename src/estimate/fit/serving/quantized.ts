@@ -17,6 +17,7 @@ import {
   expertTensors,
   inputWidth,
   isProduct,
+  isRouted,
   memoized,
   memoizedBy,
   outputWidth,
@@ -55,9 +56,11 @@ export interface WeightLayout {
 /** Roles of a model's tensors, computed once per model. */
 export const weightLayout: (model: LanguageModel) => WeightLayout = memoized((model) => {
   const inBlocks = model.blocks.flatMap(walkCounted).map(({ layer }) => layer);
-  const mixtures = inBlocks.filter((layer) => layer.kind === 'mixtureOfExperts');
+  const mixtures = inBlocks.filter(isRouted);
   // The gate of the shared experts is not quantised: it is as small as a router.
-  const gates = new Set(mixtures.map(({ sharedGate }) => sharedGate?.weight));
+  const gates = new Set(
+    mixtures.map((layer) => ('sharedGate' in layer ? layer.sharedGate?.weight : undefined)),
+  );
   const products = inBlocks.flatMap(productsIn).filter(([weight]) => !gates.has(weight));
   const experts = mixtures.flatMap(expertTensors).map(({ tensor }) => tensor);
   const { embedding, head } = model;

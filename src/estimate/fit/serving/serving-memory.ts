@@ -3,7 +3,12 @@
 import { sumOf } from '../../../base/text/words.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { Param } from '../../../model/architecture/param.js';
-import { memoizedBy, outputWidth, walkCounted } from '../../../model/architecture/walk.js';
+import {
+  isRouted,
+  memoizedBy,
+  outputWidth,
+  walkCounted,
+} from '../../../model/architecture/walk.js';
 import { add, type Expression, mul, v } from '../../../model/budget/expression.js';
 import type { Figure } from '../../../model/budget/figure.js';
 import { type Bounds, type Quantity, quantity } from '../../../model/budget/figure.js';
@@ -148,9 +153,7 @@ function allottedWeights({ model, layout, form }: ServedLayout): AllocatedTensor
     (elementsPerGpu(tensor.elements, layout.cuts.get(tensor), form.tensorParallel) *
       bitsOf(tensor)) /
     8;
-  const mixtures = walkCounted(model).filter(
-    ({ layer }) => layer.kind === 'mixtureOfExperts',
-  ).length;
+  const mixtures = walkCounted(model).filter(({ layer }) => isRouted(layer)).length;
   const ofExperts = sumOf(
     layout.owned.filter(({ tensor }) => layout.experts.has(tensor)),
     ({ tensor, count }) => count * bytesOf(tensor),

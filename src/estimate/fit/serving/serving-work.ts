@@ -7,6 +7,7 @@ import type { LanguageModel, Layer } from '../../../model/architecture/layer.js'
 import type { Param } from '../../../model/architecture/param.js';
 import {
   expertTensors,
+  isRouted,
   memoized,
   memoizedBy,
   walkCounted,
@@ -239,7 +240,7 @@ export function expertGroupsOf(
 ): ExpertGroup[] {
   const groups = new Map<string, { experts: number; perToken: number; tensors: Set<Param> }>();
   for (const { layer } of layers.flatMap(walkCounted)) {
-    if (layer.kind !== 'mixtureOfExperts') continue;
+    if (!isRouted(layer)) continue;
     const experts = layer.router.weight.shape[0] ?? 0;
     const perToken = layer.router.expertsPerToken;
     const key = `${perToken} of ${experts}`;

@@ -13,7 +13,12 @@ import { usageError } from '../../../base/errors.js';
 import { setting } from '../../../base/text/setting.js';
 import { sumOf } from '../../../base/text/words.js';
 import type { Component, LanguageModel } from '../../../model/architecture/layer.js';
-import { memoizedBy, type OwnedTensor, walkCounted } from '../../../model/architecture/walk.js';
+import {
+  isRouted,
+  memoizedBy,
+  type OwnedTensor,
+  walkCounted,
+} from '../../../model/architecture/walk.js';
 import { add, ceildiv, mul, v } from '../../../model/budget/expression.js';
 import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
 import { figure } from '../../../model/budget/figure.js';
@@ -321,9 +326,7 @@ function refuseUnknownTargets(
 /** Largest share of the experts that a token goes to. */
 function expertsPerToken(model: LanguageModel): number {
   const shares = walkCounted(model).flatMap(({ layer }) =>
-    layer.kind === 'mixtureOfExperts'
-      ? [layer.router.expertsPerToken / (layer.router.weight.shape[0] ?? 1)]
-      : [],
+    isRouted(layer) ? [layer.router.expertsPerToken / (layer.router.weight.shape[0] ?? 1)] : [],
   );
   return Math.max(0, ...shares);
 }

@@ -2,7 +2,12 @@
 
 import { setting } from '../../../base/text/setting.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
-import { expertTensors, memoized, walkCounted } from '../../../model/architecture/walk.js';
+import {
+  expertTensors,
+  isRouted,
+  memoized,
+  walkCounted,
+} from '../../../model/architecture/walk.js';
 import type { Expression, Input } from '../../../model/budget/expression.js';
 import { add, ceil, div, inputs, max, mul, v } from '../../../model/budget/expression.js';
 import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
@@ -206,7 +211,7 @@ const expertWidth = memoized((model: LanguageModel): number =>
   Math.min(
     Number.POSITIVE_INFINITY,
     ...walkCounted(model).flatMap(({ layer }) =>
-      layer.kind === 'mixtureOfExperts'
+      isRouted(layer)
         ? Math.max(
             ...expertTensors(layer).map(({ tensor: { shape } }) => Math.min(...shape.slice(-2))),
           )

@@ -23,6 +23,7 @@ import type {
   RmsNorm,
   Scale,
   Sequence,
+  Shift,
   SinusoidalPositions,
   SkippedBlock,
   Softcap,
@@ -220,6 +221,10 @@ export function scale(name: string, factor: number): Scale {
 
 export function weightedScale(name: string, weight: Param): WeightedScale {
   return { kind: 'weightedScale', name, weight };
+}
+
+export function shift(name: string, bias: Param): Shift {
+  return { kind: 'shift', name, bias };
 }
 
 export function softcap(name: string, cap: number): Softcap {

@@ -5,9 +5,15 @@
 
 import { formatInteger } from '../../../base/text/units.js';
 import type { PublishedCount } from '../../../config/parse-published.js';
-import type { Attention, LanguageModel, LatentAttention, Layer } from '../../architecture/layer.js';
+import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
-import { packedMatrices, tensorsOf, walk } from '../../architecture/walk.js';
+import {
+  type AnyAttention,
+  isAttention,
+  packedMatrices,
+  tensorsOf,
+  walk,
+} from '../../architecture/walk.js';
 import type { KnownCount } from '../family-counts.js';
 import type { Exact } from '../figure.js';
 import { layerPattern } from '../parameters.js';
@@ -237,10 +243,8 @@ function repeatedChoices(model: LanguageModel): Choice[][] {
   ];
 }
 
-const attentionsIn = (model: LanguageModel): (Attention | LatentAttention)[] =>
-  walk(model).flatMap(({ layer }) =>
-    layer.kind === 'attention' || layer.kind === 'latentAttention' ? [layer] : [],
-  );
+const attentionsIn = (model: LanguageModel): AnyAttention[] =>
+  walk(model).flatMap(({ layer }) => (isAttention(layer) ? [layer] : []));
 
 /** Derived buffers that old files store for every attention layer. */
 function oldBufferChoices(model: LanguageModel): Choice[][] {

@@ -153,7 +153,11 @@ export function latentAttentionSteps(
 const MOST_COUNTED = 2 ** 20;
 
 /** The mask that is added to the scores before the softmax: 0 for a visible key, −∞ for a later one. */
-function maskStep(name: string, spans: readonly HeadSpan[], build: StepBuilder): UnplacedStep {
+export function maskStep(
+  name: string,
+  spans: readonly HeadSpan[],
+  build: StepBuilder,
+): UnplacedStep {
   const { tokens } = build;
   const kept = new Set(spans.filter(hasHeads).map(({ window }) => visibleScores(tokens, window)));
   const isNarrowed = Math.min(...kept) < visibleScores(tokens, undefined);
@@ -178,7 +182,7 @@ function visibleScores(tokens: number, window: HeadSpan['window']): number {
 
 const hasHeads = ({ heads }: HeadSpan) => heads > 0;
 
-const productText = (scale: number, headDim: number) =>
+export const productText = (scale: number, headDim: number) =>
   scale === 1 / Math.sqrt(headDim) ? `q · kᵀ / √${headDim}` : `q · kᵀ · ${scale}`;
 
 function scoresText({ scale, headDim, softcap, alibi, sinks }: Attention): string {

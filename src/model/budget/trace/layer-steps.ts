@@ -7,6 +7,7 @@ import type {
   AltUpBlock,
   AltUpMerge,
   AltUpSplit,
+  Cycles,
   Gate,
   GatedConv,
   GatedDelta,
@@ -311,6 +312,25 @@ export function altUpEndSteps(
         : `mean of ${streams} streams of the same size`,
       isSplit ? streams * hidden : hidden,
     ),
+  ];
+}
+
+/** The first use of each stack in full, and the number of all. */
+export function cycleSteps(
+  { name, initial, stacks, lowPerHigh }: Cycles,
+  size: number,
+  build: StepBuilder,
+): UnplacedStep[] {
+  const [low, high] = [stacks[0], stacks[lowPerHigh]];
+  const round = `${lowPerHigh} × the low stack, then the high one`;
+  return [
+    {
+      name: `${name}.states`,
+      operation: `low and high state; ${stacks.length / (lowPerHigh + 1)} × (${round})`,
+      shape: [...build.lead, size],
+      parameters: build.countNew([initial]),
+    },
+    ...[low, high].flatMap((stack) => (stack ? build.steps(stack, size) : [])),
   ];
 }
 

@@ -14,11 +14,18 @@ import type {
 } from '../../architecture/layer.js';
 import { ACTIVATIONS } from '../../architecture/layer.js';
 import { widthAfter } from '../../operations/lower.js';
+import {
+  differentialAttentionSteps,
+  dynamicMaskSteps,
+  expertAttentionSteps,
+  productKeySteps,
+} from './attention-kind-steps.js';
 import { attentionSteps, latentAttentionSteps, rotaryText } from './attention-steps.js';
 import {
   alignmentSteps,
   altUpBlockSteps,
   altUpEndSteps,
+  cycleSteps,
   gatedConvSteps,
   gatedDeltaSteps,
   gatedMlpSteps,
@@ -115,6 +122,8 @@ function stepsOf(layer: Layer, size: number, build: StepBuilder): UnplacedStep[]
   switch (layer.kind) {
     case 'languageModel':
       return modelSteps(layer, build);
+    case 'cycles':
+      return cycleSteps(layer, size, build);
     case 'hybridBlock':
       return hybridBlockSteps(layer, size, build);
     case 'sequence':
@@ -149,6 +158,8 @@ function stepsOf(layer: Layer, size: number, build: StepBuilder): UnplacedStep[]
       return altUpEndSteps(layer, size, build);
     case 'altUpBlock':
       return altUpBlockSteps(layer, build);
+    case 'shift':
+      return [build.step(layer, '+ bias', size)];
     case 'weightedScale':
       return [build.step(layer, '· weight', size)];
     case 'perLayerInputs': {
@@ -191,6 +202,14 @@ function stepsOf(layer: Layer, size: number, build: StepBuilder): UnplacedStep[]
       return [build.step(layer, ALIBI, size)];
     case 'latentAttention':
       return latentAttentionSteps(layer, size, build);
+    case 'expertAttention':
+      return expertAttentionSteps(layer, size, build);
+    case 'differentialAttention':
+      return differentialAttentionSteps(layer, build);
+    case 'dynamicMask':
+      return dynamicMaskSteps(layer, build);
+    case 'productKeyExperts':
+      return productKeySteps(layer, size, build);
     case 'causalConv':
       return [build.step(layer, `causal convolution, ${layer.weight.shape[2]} wide; SiLU`, size)];
     case 'mamba':
