@@ -156,6 +156,7 @@ const NAMES = {
 const SCALINGS = {
   linear: 'linear',
   proportional: 'proportional',
+  reordered: 'reordered',
   dynamic: 'dynamic NTK',
   llama3: 'llama3',
   yarn: 'YaRN',
@@ -198,6 +199,8 @@ function methodSetting({ id, base, scaling }: RopeMethod): string {
       return `÷ ${decimals(scaling.factor)}`;
     case 'proportional':
       return `the first ${scaling.pairs}, ÷ ${decimals(scaling.factor)}`;
+    case 'reordered':
+      return 'each pair has the frequency of another';
     case 'dynamic':
       return `by length, ${decimals(scaling.factor)}`;
     case 'llama3':

@@ -96,6 +96,7 @@ function frequencies(making: Making, tokens: GraphValue, rotary: Rotary): GraphV
     }
     case 'linear':
     case 'proportional':
+    case 'reordered':
     case 'llama3':
     case 'yarn':
     case 'earlyYarn':

@@ -132,6 +132,8 @@ export const FAMILIES = familyLoaders({
   hy_v3: async () => (await import('./models/hy_v3.js')).hyV3,
   laguna: async () => (await import('./models/laguna.js')).laguna,
   longcat_flash: async () => (await import('./models/longcat_flash.js')).longcatFlash,
+  cohere_compass_text: async () =>
+    (await import('./models/cohere_compass_text.js')).cohereCompassText,
   minimax: async () => (await import('./models/minimax.js')).minimax,
   kimi_linear: async () => (await import('./models/kimi_linear.js')).kimiLinear,
   mllama_text_model: async () => (await import('./models/mllama_text_model.js')).mllamaTextModel,

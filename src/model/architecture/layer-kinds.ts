@@ -278,6 +278,13 @@ export type RotaryScaling =
       /** Divisor of the frequencies. */
       readonly factor: number;
     }
+  /** The frequencies in another order (North Micro Vision, which reads positions of images from some of them). */
+  | {
+      /** Frequencies in another order. */
+      readonly kind: 'reordered';
+      /** For each pair of dimensions the number of its frequency. @integer */
+      readonly order: readonly number[];
+    }
   /** A larger base beyond the original length, depending on the input length (dynamic NTK). */
   | {
       /** Base that grows with the input. */

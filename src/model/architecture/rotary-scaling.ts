@@ -45,6 +45,8 @@ function forwardFrequencies(turning: AngleInputs, tokens: number): Float32Array 
       return plain.map((frequency) => frequency / f32(scaling.factor));
     case 'proportional':
       return plain.map((frequency, j) => (j < scaling.pairs ? frequency / f32(scaling.factor) : 0));
+    case 'reordered':
+      return plain.map((_, j) => plain[scaling.order[j] ?? j] ?? 0);
     case 'dynamic': {
       const { factor, originalPositions } = scaling;
       const length = Math.max(tokens, originalPositions);

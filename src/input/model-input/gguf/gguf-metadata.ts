@@ -239,7 +239,7 @@ function fullRotary({ architecture, attention, model }: GgufModel): Attention['r
 
 function putScaling(found: GgufModel, put: Put): void {
   const scaling = fullRotary(found)?.scaling;
-  if (scaling === undefined || scaling.kind === 'llama3') return;
+  if (scaling === undefined || scaling.kind === 'llama3' || scaling.kind === 'reordered') return;
   if (scaling.kind === 'longrope') {
     put('rope.scaling.original_context_length', u32(scaling.originalPositions));
     put('rope.scaling.attn_factor', f32(scaling.amplitude));
