@@ -25,6 +25,7 @@ import type {
   Gate,
   GatedDelta,
   GatedRmsNorm,
+  GriffinRecurrence,
   HybridBlock,
   KimiDelta,
   LanguageModel,
@@ -333,6 +334,22 @@ class Run {
         return this.#gatedDelta(layer, x);
       case 'kimiDelta':
         return this.#kimiDelta(layer, x);
+      case 'blockDiagonal': {
+        const [heads = 0, size = 0] = layer.weight.shape;
+        const [weight, bias] = [this.#weight(layer.weight), this.#weight(layer.bias)];
+        return each(x, (_, at) => {
+          const column = at % (heads * size);
+          const [head, to] = [Math.floor(column / size), column % size];
+          const from = at - to;
+          const products = Array.from(
+            { length: size },
+            (__, i) => (x.data[from + i] ?? 0) * (weight[(head * size + i) * size + to] ?? 0),
+          );
+          return sumOf(products) + (bias[column] ?? 0);
+        });
+      }
+      case 'griffinRecurrence':
+        return this.#griffin(layer, x);
       case 'lightningAttention':
         return this.#lightning(layer, x);
       case 'gatedConv': {
@@ -778,6 +795,27 @@ class Run {
       }
     }
     return this.of(layer.outProj, this.of(layer.norm, y, this.of(layer.gate, u)));
+  }
+
+  #griffin(layer: GriffinRecurrence, u: Tensor): Tensor {
+    const width = layer.decay.elements;
+    const y = activated(this.of(layer.y, u), layer.activation);
+    const x = this.of(layer.conv, this.of(layer.x, u));
+    const inputGate = this.of(layer.inputGate, x);
+    const recurrentGate = this.of(layer.recurrentGate, x);
+    const decay = this.#weight(layer.decay);
+    const state = this.#state(`${layer.name}.scan`, this.#batch * width, 'scan');
+    const h = each(x, (value, at) => {
+      const [row, channel] = [Math.floor(at / width), at % width];
+      const gate = sigmoid(recurrentGate.data[at] ?? 0);
+      const a = Math.exp(-8 * gate * softplus(decay[channel] ?? 0));
+      const isFirst = this.#start + (row % this.#tokens) === 0;
+      const given = sigmoid(inputGate.data[at] ?? 0) * value;
+      const place = Math.floor(row / this.#tokens) * width + channel;
+      state[place] = a * (state[place] ?? 0) + (isFirst ? 1 : Math.sqrt(1 - a * a)) * given;
+      return state[place] ?? 0;
+    });
+    return this.of(layer.out, times(y, h));
   }
 
   #lightning(layer: LightningAttention, u: Tensor): Tensor {

@@ -66,6 +66,7 @@ import {
   emitGatedDelta,
   emitMamba,
 } from './layers/emit-recurrent.js';
+import { emitBlockDiagonal, emitGriffin } from './layers/griffin.js';
 import { emitKimiDelta, emitLightningAttention } from './layers/linear-attention.js';
 import { emitMixtureOfExperts, emitRouter } from './layers/mixture-of-experts.js';
 import { emitProjection, fusedParts } from './layers/projections.js';
@@ -354,6 +355,10 @@ function addLayer(
       return emitGatedConv(context, layer, x);
     case 'kimiDelta':
       return emitKimiDelta(context, layer, x);
+    case 'blockDiagonal':
+      return emitBlockDiagonal(context, layer, x);
+    case 'griffinRecurrence':
+      return emitGriffin(context, layer, x);
     case 'lightningAttention':
       return emitLightningAttention(context, layer, x);
     case 'rotary':

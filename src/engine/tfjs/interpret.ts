@@ -37,6 +37,7 @@ import { runMixtureOfExperts, runRouter } from './mixture.js';
 import type { Tensor, Tensor3D } from './packages.js';
 import type { ForwardRun } from './run.js';
 import { runAttention, runLatentAttention } from './run-attention.js';
+import { runBlockDiagonal, runGriffin } from './run-griffin.js';
 import { runKimiDelta, runLightningAttention } from './run-linear-attention.js';
 import { runCausalConv, runGatedDelta, runMamba, runStateSpaceDual } from './run-recurrent.js';
 
@@ -161,6 +162,10 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runGatedDelta(run, layer, x());
     case 'kimiDelta':
       return runKimiDelta(run, layer, x());
+    case 'blockDiagonal':
+      return runBlockDiagonal(run, layer, x());
+    case 'griffinRecurrence':
+      return runGriffin(run, layer, x());
     case 'lightningAttention':
       return runLightningAttention(run, layer, x());
     case 'gatedConv':

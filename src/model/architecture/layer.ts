@@ -38,7 +38,12 @@ import type {
   Xielu,
 } from './layer-kinds.js';
 import type { Param } from './param.js';
-import type { KimiDelta, LightningAttention } from './recurrent-kinds.js';
+import type {
+  BlockDiagonal,
+  GriffinRecurrence,
+  KimiDelta,
+  LightningAttention,
+} from './recurrent-kinds.js';
 
 export * from './layer-kinds.js';
 export type { HeadSpan, Window } from './masks.js';
@@ -356,6 +361,8 @@ export type Layer =
   | GatedConv
   | LightningAttention
   | KimiDelta
+  | BlockDiagonal
+  | GriffinRecurrence
   | Rotary
   | Alibi
   | Attention

@@ -62,3 +62,31 @@ export interface KimiDelta extends Node<'kimiDelta'> {
   readonly headDim: number;
   readonly activation: ActivationName;
 }
+
+/** Product of each head's part of x with a matrix of its own: x [.., heads · d] → [.., heads · d]. */
+export interface BlockDiagonal extends Node<'blockDiagonal'> {
+  /** [heads, d, d]: x · weight. */
+  readonly weight: Param;
+  /** [heads, d] */
+  readonly bias: Param;
+}
+
+/** Factor of the logarithm of the decays. */
+export const RECURRENCE_FACTOR = 8;
+
+/**
+ * Recurrent block of Griffin (arXiv 2402.19427) with a real-gated linear recurrent unit. u = conv(x(input)), [width];
+ * with r = σ(recurrentGate(u)), the decays are a = exp(−8 · r · softplus(decay)), and h = a · h + √(1 − a²) · σ(inputGate(u)) · u,
+ * where the first token has the factor 1. out(activation(y(input)) · h).
+ */
+export interface GriffinRecurrence extends Node<'griffinRecurrence'> {
+  readonly y: Linear;
+  readonly x: Linear;
+  readonly out: Linear;
+  readonly conv: CausalConv;
+  /** [width] */
+  readonly decay: Param;
+  readonly inputGate: BlockDiagonal;
+  readonly recurrentGate: BlockDiagonal;
+  readonly activation: ActivationName;
+}

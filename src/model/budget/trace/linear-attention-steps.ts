@@ -1,7 +1,7 @@
 /** Steps of layers with a state that are neither Mamba nor a gated delta rule. */
-import type { KimiDelta, LightningAttention } from '../../architecture/layer.js';
+import type { GriffinRecurrence, KimiDelta, LightningAttention } from '../../architecture/layer.js';
 import { ACTIVATIONS } from '../../architecture/layer.js';
-import { projectionLayers } from '../../architecture/walk.js';
+import { outputWidth, projectionLayers } from '../../architecture/walk.js';
 import type { StepBuilder, UnplacedStep } from './step-builder.js';
 
 export function lightningSteps(layer: LightningAttention, build: StepBuilder): UnplacedStep[] {
@@ -44,5 +44,24 @@ export function kimiDeltaSteps(layer: KimiDelta, build: StepBuilder): UnplacedSt
     ...gate.layers.map((each) => build.linear(each)),
     ...build.steps(norm, inner),
     build.linear(outProj),
+  ];
+}
+
+export function griffinSteps(layer: GriffinRecurrence, build: StepBuilder): UnplacedStep[] {
+  const { name, y, x, out, conv, decay, inputGate, recurrentGate, activation } = layer;
+  const width = outputWidth(x);
+  const scan = build.between(
+    `${name}.scan`,
+    `a = exp(−8 · r · softplus(decay)); h = a · h + √(1 − a²) · i · x, state [${build.batch}, ${width}]`,
+    width,
+  );
+  return [
+    build.linear(y),
+    build.linear(x),
+    build.step(conv, `causal convolution, ${conv.weight.shape[2]} wide`, width),
+    ...[inputGate, recurrentGate].flatMap((each) => build.steps(each, width)),
+    { ...scan, parameters: build.countNew([decay]) },
+    build.between(`${name}.gated`, `f(y) · h, f = ${ACTIVATIONS[activation]}`, width),
+    build.linear(out),
   ];
 }

@@ -31,7 +31,7 @@ import {
   srteStep,
   stateSpaceDualSteps,
 } from './layer-steps.js';
-import { kimiDeltaSteps, lightningSteps } from './linear-attention-steps.js';
+import { griffinSteps, kimiDeltaSteps, lightningSteps } from './linear-attention-steps.js';
 import type { TokenGrid, TraceStep, UnplacedStep } from './step-builder.js';
 import {
   gatedNormText,
@@ -201,6 +201,10 @@ function stepsOf(layer: Layer, size: number, build: StepBuilder): UnplacedStep[]
       return gatedDeltaSteps(layer, build);
     case 'kimiDelta':
       return kimiDeltaSteps(layer, build);
+    case 'blockDiagonal':
+      return [build.step(layer, 'product of each head with its matrix', size)];
+    case 'griffinRecurrence':
+      return griffinSteps(layer, build);
     case 'lightningAttention':
       return lightningSteps(layer, build);
     case 'gatedConv':
