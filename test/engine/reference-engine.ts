@@ -43,6 +43,8 @@ import type {
   RmsNorm,
   Rotary,
   Router,
+  RwkvChannelMix,
+  RwkvTimeMix,
   SinusoidalPositions,
   Srte,
   StateSpaceDual,
@@ -350,6 +352,14 @@ class Run {
       }
       case 'griffinRecurrence':
         return this.#griffin(layer, x);
+      case 'rwkvTimeMix':
+        return this.#rwkvTimeMix(layer, x);
+      case 'rwkvChannelMix': {
+        const [keys = EMPTY, receptances = EMPTY] = this.#tokenMixes(layer, x);
+        const squared = each(this.of(layer.key, keys), (value) => Math.max(value, 0) ** 2);
+        const gate = each(this.of(layer.receptance, receptances), sigmoid);
+        return times(gate, this.of(layer.value, squared));
+      }
       case 'lightningAttention':
         return this.#lightning(layer, x);
       case 'gatedConv': {
@@ -816,6 +826,47 @@ class Run {
       return state[place] ?? 0;
     });
     return this.of(layer.out, times(y, h));
+  }
+
+  #tokenMixes(layer: RwkvTimeMix | RwkvChannelMix, x: Tensor): Tensor[] {
+    const { hidden, name } = layer;
+    const last = this.#state(`${name}.shift`, this.#batch * hidden, 'convolution');
+    const before = each(x, () => 0);
+    for (let at = 0; at < this.#batch * this.#tokens; at++) {
+      const row = Math.floor(at / this.#tokens);
+      for (let channel = 0; channel < hidden; channel++) {
+        before.data[at * hidden + channel] = last[row * hidden + channel] ?? 0;
+        last[row * hidden + channel] = x.data[at * hidden + channel] ?? 0;
+      }
+    }
+    return layer.mixes.map((mix) => {
+      const weight = this.#weight(mix);
+      return each(x, (value, at) => {
+        const share = weight[at % hidden] ?? 0;
+        return value * share + (before.data[at] ?? 0) * (1 - share);
+      });
+    });
+  }
+
+  #rwkvTimeMix(layer: RwkvTimeMix, x: Tensor): Tensor {
+    const [keys = EMPTY, values = EMPTY, receptances = EMPTY] = this.#tokenMixes(layer, x);
+    const [k, v] = [this.of(layer.key, keys), this.of(layer.value, values)];
+    const [decay, first] = [this.#weight(layer.timeDecay), this.#weight(layer.timeFirst)];
+    const width = decay.length;
+    // Without a largest exponent: float64 has room for that of tests.
+    const state = this.#state(`${layer.name}.scan`, 2 * this.#batch * width, 'scan');
+    const means = each(k, (key, at) => {
+      const channel = at % width;
+      const place = 2 * (Math.floor(at / width / this.#tokens) * width + channel);
+      const [sum, weights, value] = [state[place] ?? 0, state[place + 1] ?? 0, v.data[at] ?? 0];
+      const own = Math.exp(key + (first[channel] ?? 0));
+      const kept = Math.exp(-Math.exp(decay[channel] ?? 0));
+      state[place] = kept * sum + Math.exp(key) * value;
+      state[place + 1] = kept * weights + Math.exp(key);
+      return (sum + own * value) / (weights + own);
+    });
+    const gate = each(this.of(layer.receptance, receptances), sigmoid);
+    return this.of(layer.output, times(gate, means));
   }
 
   #lightning(layer: LightningAttention, u: Tensor): Tensor {

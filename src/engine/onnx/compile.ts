@@ -70,6 +70,7 @@ import { emitBlockDiagonal, emitGriffin } from './layers/griffin.js';
 import { emitKimiDelta, emitLightningAttention } from './layers/linear-attention.js';
 import { emitMixtureOfExperts, emitRouter } from './layers/mixture-of-experts.js';
 import { emitProjection, fusedParts } from './layers/projections.js';
+import { emitRwkvChannelMix, emitRwkvTimeMix } from './layers/rwkv.js';
 import { emitStateSpaceDual } from './layers/state-space-dual.js';
 import type { GraphProto, Initializer } from './proto.js';
 import { lookupName, withFloat16Products } from './quantized-products.js';
@@ -359,6 +360,10 @@ function addLayer(
       return emitBlockDiagonal(context, layer, x);
     case 'griffinRecurrence':
       return emitGriffin(context, layer, x);
+    case 'rwkvTimeMix':
+      return emitRwkvTimeMix(context, layer, x);
+    case 'rwkvChannelMix':
+      return emitRwkvChannelMix(context, layer, x);
     case 'lightningAttention':
       return emitLightningAttention(context, layer, x);
     case 'rotary':

@@ -40,6 +40,7 @@ import { runAttention, runLatentAttention } from './run-attention.js';
 import { runBlockDiagonal, runGriffin } from './run-griffin.js';
 import { runKimiDelta, runLightningAttention } from './run-linear-attention.js';
 import { runCausalConv, runGatedDelta, runMamba, runStateSpaceDual } from './run-recurrent.js';
+import { runRwkvChannelMix, runRwkvTimeMix } from './run-rwkv.js';
 
 /**
  * A run with its shared values, which `release` disposes.
@@ -166,6 +167,10 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runBlockDiagonal(run, layer, x());
     case 'griffinRecurrence':
       return runGriffin(run, layer, x());
+    case 'rwkvTimeMix':
+      return runRwkvTimeMix(run, layer, x());
+    case 'rwkvChannelMix':
+      return runRwkvChannelMix(run, layer, x());
     case 'lightningAttention':
       return runLightningAttention(run, layer, x());
     case 'gatedConv':

@@ -169,6 +169,17 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
       };
       return [[layer.decay, { kind: 'formula', formula: logarithm }]];
     }
+    case 'rwkvTimeMix': {
+      const width = layer.timeDecay.elements;
+      const speed: Formula = (index) => 8 * (index / width) - 5;
+      return [
+        [layer.timeDecay, { kind: 'formula', formula: speed }],
+        [layer.timeFirst, constant(0.5)],
+        ...layer.mixes.map((mix) => [mix, constant(0.5)] as const),
+      ];
+    }
+    case 'rwkvChannelMix':
+      return layer.mixes.map((mix) => [mix, constant(0.5)] as const);
     case 'blockDiagonal':
       return [
         [layer.weight, spread(layer.weight.shape[1] ?? 1)],

@@ -116,6 +116,7 @@ export const FAMILIES = familyLoaders({
   minimax: async () => (await import('./models/minimax.js')).minimax,
   kimi_linear: async () => (await import('./models/kimi_linear.js')).kimiLinear,
   recurrent_gemma: async () => (await import('./models/recurrent_gemma.js')).recurrentGemma,
+  rwkv: async () => (await import('./models/rwkv.js')).rwkv,
   mllama_text_model: async () => (await import('./models/mllama_text_model.js')).mllamaTextModel,
   persimmon: async () => (await import('./models/persimmon.js')).persimmon,
   xglm: async () => (await import('./models/xglm.js')).xglm,

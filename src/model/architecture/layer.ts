@@ -43,6 +43,8 @@ import type {
   GriffinRecurrence,
   KimiDelta,
   LightningAttention,
+  RwkvChannelMix,
+  RwkvTimeMix,
 } from './recurrent-kinds.js';
 
 export * from './layer-kinds.js';
@@ -363,6 +365,8 @@ export type Layer =
   | KimiDelta
   | BlockDiagonal
   | GriffinRecurrence
+  | RwkvTimeMix
+  | RwkvChannelMix
   | Rotary
   | Alibi
   | Attention

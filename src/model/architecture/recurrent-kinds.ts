@@ -90,3 +90,32 @@ export interface GriffinRecurrence extends Node<'griffinRecurrence'> {
   readonly recurrentGate: BlockDiagonal;
   readonly activation: ActivationName;
 }
+
+/** Mixes of a token with the one before it: m_i = x · weight_i + before · (1 − weight_i); weights [1, 1, H]. */
+interface TokenShift {
+  readonly mixes: readonly Param[];
+  readonly hidden: number;
+}
+
+/**
+ * Time mixing of RWKV-4 (arXiv 2305.13048): the mixes of x with the token before it give keys, values and a receptance,
+ * [width] each. For each channel, y is the mean of the values up to its token, with weights exp(k), times
+ * exp(−exp(timeDecay)) for each token after the next, and exp(k + timeFirst) for its own. output(σ(receptance) · y).
+ * The state has numerator, denominator and largest exponent of each channel, in float32.
+ */
+export interface RwkvTimeMix extends Node<'rwkvTimeMix'>, TokenShift {
+  /** [width] */
+  readonly timeDecay: Param;
+  readonly timeFirst: Param;
+  readonly key: Linear;
+  readonly value: Linear;
+  readonly receptance: Linear;
+  readonly output: Linear;
+}
+
+/** Channel mixing of RWKV-4: σ(receptance(m_2)) · value(max(key(m_1), 0)²), with mixes as in time mixing. */
+export interface RwkvChannelMix extends Node<'rwkvChannelMix'>, TokenShift {
+  readonly key: Linear;
+  readonly receptance: Linear;
+  readonly value: Linear;
+}

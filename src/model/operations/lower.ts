@@ -16,6 +16,7 @@ import {
   lowerMamba,
   lowerStateSpaceDual,
 } from './lower-recurrent.js';
+import { lowerRwkvChannelMix, lowerRwkvTimeMix } from './lower-rwkv.js';
 import {
   byLength,
   byRows,
@@ -107,6 +108,10 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
       return [lowerBlockDiagonal(layer, component)];
     case 'griffinRecurrence':
       return lowerGriffin(layer, component);
+    case 'rwkvTimeMix':
+      return lowerRwkvTimeMix(layer, component);
+    case 'rwkvChannelMix':
+      return lowerRwkvChannelMix(layer, component);
     case 'lightningAttention':
       return lowerLightningAttention(layer, component);
     case 'gatedMlp':

@@ -1,5 +1,11 @@
 /** Steps of layers with a state that are neither Mamba nor a gated delta rule. */
-import type { GriffinRecurrence, KimiDelta, LightningAttention } from '../../architecture/layer.js';
+import type {
+  GriffinRecurrence,
+  KimiDelta,
+  LightningAttention,
+  RwkvChannelMix,
+  RwkvTimeMix,
+} from '../../architecture/layer.js';
 import { ACTIVATIONS } from '../../architecture/layer.js';
 import { outputWidth, projectionLayers } from '../../architecture/walk.js';
 import type { StepBuilder, UnplacedStep } from './step-builder.js';
@@ -63,5 +69,36 @@ export function griffinSteps(layer: GriffinRecurrence, build: StepBuilder): Unpl
     { ...scan, parameters: build.countNew([decay]) },
     build.between(`${name}.gated`, `f(y) · h, f = ${ACTIVATIONS[activation]}`, width),
     build.linear(out),
+  ];
+}
+
+export function rwkvTimeSteps(layer: RwkvTimeMix, build: StepBuilder): UnplacedStep[] {
+  const { name, mixes, hidden, key, value, receptance, output } = layer;
+  const width = outputWidth(key);
+  const mixed = build.between(`${name}.mixes`, 'three mixes with the token before', hidden);
+  const scan = build.between(
+    `${name}.scan`,
+    `mean of v with weights exp(k), decayed, state [${build.batch}, ${width}, 3]`,
+    width,
+  );
+  return [
+    { ...mixed, parameters: build.countNew(mixes) },
+    ...[key, value, receptance].map((each) => build.linear(each)),
+    { ...scan, parameters: build.countNew([layer.timeDecay, layer.timeFirst]) },
+    build.between(`${name}.gated`, 'σ(receptance) · mean', width),
+    build.linear(output),
+  ];
+}
+
+export function rwkvChannelSteps(layer: RwkvChannelMix, build: StepBuilder): UnplacedStep[] {
+  const { name, mixes, hidden, key, value, receptance } = layer;
+  const mixed = build.between(`${name}.mixes`, 'two mixes with the token before', hidden);
+  return [
+    { ...mixed, parameters: build.countNew(mixes) },
+    build.linear(key),
+    build.between(`${name}.square`, 'max(key, 0)²', outputWidth(key)),
+    build.linear(value),
+    build.linear(receptance),
+    build.between(`${name}.gated`, 'σ(receptance) · values', hidden),
   ];
 }

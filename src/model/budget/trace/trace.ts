@@ -31,7 +31,13 @@ import {
   srteStep,
   stateSpaceDualSteps,
 } from './layer-steps.js';
-import { griffinSteps, kimiDeltaSteps, lightningSteps } from './linear-attention-steps.js';
+import {
+  griffinSteps,
+  kimiDeltaSteps,
+  lightningSteps,
+  rwkvChannelSteps,
+  rwkvTimeSteps,
+} from './linear-attention-steps.js';
 import type { TokenGrid, TraceStep, UnplacedStep } from './step-builder.js';
 import {
   gatedNormText,
@@ -205,6 +211,10 @@ function stepsOf(layer: Layer, size: number, build: StepBuilder): UnplacedStep[]
       return [build.step(layer, 'product of each head with its matrix', size)];
     case 'griffinRecurrence':
       return griffinSteps(layer, build);
+    case 'rwkvTimeMix':
+      return rwkvTimeSteps(layer, build);
+    case 'rwkvChannelMix':
+      return rwkvChannelSteps(layer, build);
     case 'lightningAttention':
       return lightningSteps(layer, build);
     case 'gatedConv':
