@@ -543,7 +543,8 @@ class Run {
       const sent = layer.weighsInputs ? own.map((value) => weight * value) : own;
       const token = { shape: [1, 1, size], data: sent };
       const factor = layer.weighsInputs ? 1 : weight;
-      const output = this.#expert(layer.experts, at % experts, token);
+      const isZero = at % experts >= experts - (layer.zeroExperts ?? 0);
+      const output = isZero ? token : this.#expert(layer.experts, at % experts, token);
       for (let i = 0; i < size; i++) {
         routed.data[from + i] = (routed.data[from + i] ?? 0) + factor * (output.data[i] ?? 0);
       }
@@ -972,6 +973,7 @@ class Run {
 
   #attention(layer: Attention, u: Tensor): Tensor {
     const { name, heads, keyValueHeads, headDim, scale, softcap, queryNorm, keyNorm, clip } = layer;
+    const { valueDim = headDim } = layer;
     const projected = this.#projected(layer.inputs, u);
     const [gate] = layer.gate ? projected.splice(1, 1) : [];
     const [q = EMPTY, k = EMPTY, v = k] = projected;
@@ -989,14 +991,14 @@ class Run {
       this.#withPast(`${name}.values`, cut(layer.valueNorm ? this.of(layer.valueNorm, v) : v)),
     ]);
     const given = { q: queries, k: keys, v: values, scale, softcap };
-    const result = new Float64Array(this.#batch * this.#tokens * heads * headDim);
+    const result = new Float64Array(this.#batch * this.#tokens * heads * valueDim);
     let head = 0;
     for (const span of layer.spans) {
       for (let end = head + span.heads; head < end; head++) {
         const shared = Math.floor((head * keyValueHeads) / heads);
         const columns = {
           key: headDim,
-          value: headDim,
+          value: valueDim,
           heads,
           head,
           keyHeads: keyValueHeads,
@@ -1006,8 +1008,12 @@ class Run {
         this.#attendHead({ ...given, ...columns, ...own }, span.window, result);
       }
     }
-    const output = { shape: [this.#batch, this.#tokens, heads * headDim], data: result };
-    const gated = layer.gate && gate ? times(output, activated(gate, layer.gate)) : output;
+    const output = { shape: [this.#batch, this.#tokens, heads * valueDim], data: result };
+    const { gateDim = valueDim } = layer;
+    const opened = layer.gate && gate ? activated(gate, layer.gate).data : undefined;
+    const gated = opened
+      ? each(output, (value, at) => value * (opened[Math.floor((at * gateDim) / valueDim)] ?? 0))
+      : output;
     return this.of(layer.out, gated);
   }
 
@@ -1052,7 +1058,9 @@ class Run {
     const turnedQueries = joinedHeads(still, this.#turned(rotary, turning), [nopeDim, moving]);
     const q = this.#tempered(layer, turnedQueries);
     const [down, sharedKey] = split(this.of(layer.keyValueDown, u), [latentRank, moving]);
-    const latents = this.#withPast(`${name}.latents`, this.of(layer.latentNorm, down));
+    const { latentScale = 1 } = layer;
+    const scaled = each(this.of(layer.latentNorm, down), (value) => latentScale * value);
+    const latents = this.#withPast(`${name}.latents`, scaled);
     const turned = this.#withPast(`${name}.keys`, this.#turned(rotary, sharedKey));
     const [keys, values] = splitHeads(this.of(layer.keyValueUp, latents), [nopeDim, valueDim]);
     const k = joinedHeads(keys, repeated(turned, heads), [nopeDim, moving]);

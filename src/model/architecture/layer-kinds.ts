@@ -63,6 +63,7 @@ export const ACTIVATIONS = {
   tanh: 'tanh(x)',
   sigmoid: 'σ(x)',
   identity: 'x',
+  softplus: 'log(1 + eˣ)',
   sqrtSoftplus: '√log(1 + eˣ)',
   /** Uses erf, with mean √½ and deviation √(1 / 4π) (arXiv 2209.10655). */
   laplace: 'distribution function of a normal distribution',
@@ -387,7 +388,10 @@ export interface Temperature {
  * k · scale, softcapped, then ALiBi and the mask. Heads follow the order of `spans`.
  */
 export interface Attention extends Node<'attention'> {
-  /** Queries [heads · headDim], a gate of the same width if there is one, keys and values [keyValueHeads · headDim]. */
+  /**
+   * Queries [heads · headDim], a gate [heads · gateDim] if there is one, keys [keyValueHeads · headDim], values
+   * [keyValueHeads · valueDim].
+   */
   readonly inputs: Projections;
   readonly out: ClosingProjection;
   /** Applied before the rotation: per head, or over all heads when the weight has their total width. */
@@ -411,6 +415,8 @@ export interface Attention extends Node<'attention'> {
   readonly heads: number;
   readonly keyValueHeads: number;
   readonly headDim: number;
+  /** Width of a head's value; default: `headDim`. */
+  readonly valueDim?: number;
   readonly scale: number;
   /** cap · tanh(score / cap) */
   readonly softcap: number | undefined;
@@ -419,6 +425,8 @@ export interface Attention extends Node<'attention'> {
   readonly spans: readonly HeadSpan[];
   /** Function of the gate that multiplies the output of the heads. */
   readonly gate?: ActivationName;
+  /** Values of the gate for each head: one that multiplies all of its output, or, by default, one for each value. */
+  readonly gateDim?: number;
   /** One score per head that takes part in the softmax and has no value, [heads] (arXiv 2309.17453). */
   readonly sinks?: Param;
   /** Values that the original's cache keeps and decoding does not need. */
@@ -436,6 +444,8 @@ export interface LatentAttention extends Node<'latentAttention'> {
   /** → [latentRank + sharedDim] */
   readonly keyValueDown: Linear;
   readonly latentNorm: RmsNorm;
+  /** Factor of the normed latent; default: 1. */
+  readonly latentScale?: number;
   /** Latent → [heads · (nopeDim + valueDim)]; the value of each head comes last. */
   readonly keyValueUp: Linear;
   readonly out: Linear;

@@ -302,12 +302,19 @@ export const interleaved = toggle(true, 'Neighbours are rotated together, not ha
 export const rotaryPairs = (config: { readonly rope_interleave: boolean }): Rotary['pairs'] =>
   config.rope_interleave ? 'neighbours' : 'halves';
 
+/** Factors of the queries and of the normed latent. */
+interface LatentFactors {
+  readonly queries?: number;
+  readonly latent?: number;
+}
+
 /** Multi-head latent attention. @param pairs Undefined where nothing is rotated. */
 export function deepseekAttention(
   name: string,
-  config: LatentConfig,
+  config: Omit<LatentConfig, 'intermediate_size' | 'num_hidden_layers'>,
   pairs: Rotary['pairs'] | undefined,
   temperature?: LatentAttention['temperature'],
+  factors: LatentFactors = {},
 ): Layer {
   const { hidden_size: hidden, num_attention_heads: heads, attention_bias: bias } = config;
   const { q_lora_rank: queryRank, kv_lora_rank: latentRank, v_head_dim: valueDim } = config;
@@ -345,8 +352,10 @@ export function deepseekAttention(
     nopeDim,
     valueDim,
     ...(temperature && { temperature }),
+    ...(factors.latent !== undefined && { latentScale: factors.latent }),
     // With this setting, YaRN scales the scores by the square of its amplitude.
     scale:
+      (factors.queries ?? 1) *
       (nopeDim + rotatedDim) ** -0.5 *
       (stretched ? yarnAmplitude(scaling?.factor ?? 1, stretched) ** 2 : 1),
   });
