@@ -9,6 +9,7 @@ import {
   rmsNormLayer,
   sequence,
 } from '../../src/model/architecture/constructors/basic-layers.js';
+import { griffinRecurrence } from '../../src/model/architecture/constructors/griffin-layers.js';
 import {
   kimiDelta,
   lightningAttention,
@@ -216,6 +217,13 @@ const DELTA = {
   }),
   'Kimi delta attention with one convolution': kimi(['conv']),
   'Kimi delta attention with three convolutions': kimi(['q_conv', 'k_conv', 'v_conv']),
+  'a recurrent block of Griffin': griffinRecurrence('m', {
+    hidden: 6,
+    width: 12,
+    heads: 3,
+    kernel: 3,
+    activation: 'geluTanh',
+  }),
   'a gated short convolution': gatedConv('m', 6, 3, { bias: true }),
 };
 

@@ -28,6 +28,7 @@ import type {
   Gate,
   GatedDelta,
   GatedRmsNorm,
+  GriffinRecurrence,
   HybridBlock,
   KimiDelta,
   LanguageModel,
@@ -45,6 +46,8 @@ import type {
   RmsNorm,
   Rotary,
   Router,
+  RwkvChannelMix,
+  RwkvTimeMix,
   SinusoidalPositions,
   Srte,
   StateSpaceDual,
@@ -358,6 +361,30 @@ class Run {
         return this.#gatedDelta(layer, x);
       case 'kimiDelta':
         return this.#kimiDelta(layer, x);
+      case 'blockDiagonal': {
+        const [heads = 0, size = 0] = layer.weight.shape;
+        const [weight, bias] = [this.#weight(layer.weight), this.#weight(layer.bias)];
+        return each(x, (_, at) => {
+          const column = at % (heads * size);
+          const [head, to] = [Math.floor(column / size), column % size];
+          const from = at - to;
+          const products = Array.from(
+            { length: size },
+            (__, i) => (x.data[from + i] ?? 0) * (weight[(head * size + i) * size + to] ?? 0),
+          );
+          return sumOf(products) + (bias[column] ?? 0);
+        });
+      }
+      case 'griffinRecurrence':
+        return this.#griffin(layer, x);
+      case 'rwkvTimeMix':
+        return this.#rwkvTimeMix(layer, x);
+      case 'rwkvChannelMix': {
+        const [keys = EMPTY, receptances = EMPTY] = this.#tokenMixes(layer, x);
+        const squared = each(this.of(layer.key, keys), (value) => Math.max(value, 0) ** 2);
+        const gate = each(this.of(layer.receptance, receptances), sigmoid);
+        return times(gate, this.of(layer.value, squared));
+      }
       case 'lightningAttention':
         return this.#lightning(layer, x);
       case 'gatedConv': {
@@ -805,6 +832,68 @@ class Run {
       }
     }
     return this.of(layer.outProj, this.of(layer.norm, y, this.of(layer.gate, u)));
+  }
+
+  #griffin(layer: GriffinRecurrence, u: Tensor): Tensor {
+    const width = layer.decay.elements;
+    const y = activated(this.of(layer.y, u), layer.activation);
+    const x = this.of(layer.conv, this.of(layer.x, u));
+    const inputGate = this.of(layer.inputGate, x);
+    const recurrentGate = this.of(layer.recurrentGate, x);
+    const decay = this.#weight(layer.decay);
+    const state = this.#state(`${layer.name}.scan`, this.#batch * width, 'scan');
+    const h = each(x, (value, at) => {
+      const [row, channel] = [Math.floor(at / width), at % width];
+      const gate = sigmoid(recurrentGate.data[at] ?? 0);
+      const a = Math.exp(-8 * gate * softplus(decay[channel] ?? 0));
+      const isFirst = this.#start + (row % this.#tokens) === 0;
+      const given = sigmoid(inputGate.data[at] ?? 0) * value;
+      const place = Math.floor(row / this.#tokens) * width + channel;
+      state[place] = a * (state[place] ?? 0) + (isFirst ? 1 : Math.sqrt(1 - a * a)) * given;
+      return state[place] ?? 0;
+    });
+    return this.of(layer.out, times(y, h));
+  }
+
+  #tokenMixes(layer: RwkvTimeMix | RwkvChannelMix, x: Tensor): Tensor[] {
+    const { hidden, name } = layer;
+    const last = this.#state(`${name}.shift`, this.#batch * hidden, 'convolution');
+    const before = each(x, () => 0);
+    for (let at = 0; at < this.#batch * this.#tokens; at++) {
+      const row = Math.floor(at / this.#tokens);
+      for (let channel = 0; channel < hidden; channel++) {
+        before.data[at * hidden + channel] = last[row * hidden + channel] ?? 0;
+        last[row * hidden + channel] = x.data[at * hidden + channel] ?? 0;
+      }
+    }
+    return layer.mixes.map((mix) => {
+      const weight = this.#weight(mix);
+      return each(x, (value, at) => {
+        const share = weight[at % hidden] ?? 0;
+        return value * share + (before.data[at] ?? 0) * (1 - share);
+      });
+    });
+  }
+
+  #rwkvTimeMix(layer: RwkvTimeMix, x: Tensor): Tensor {
+    const [keys = EMPTY, values = EMPTY, receptances = EMPTY] = this.#tokenMixes(layer, x);
+    const [k, v] = [this.of(layer.key, keys), this.of(layer.value, values)];
+    const [decay, first] = [this.#weight(layer.timeDecay), this.#weight(layer.timeFirst)];
+    const width = decay.length;
+    // Without a largest exponent: float64 has room for that of tests.
+    const state = this.#state(`${layer.name}.scan`, 2 * this.#batch * width, 'scan');
+    const means = each(k, (key, at) => {
+      const channel = at % width;
+      const place = 2 * (Math.floor(at / width / this.#tokens) * width + channel);
+      const [sum, weights, value] = [state[place] ?? 0, state[place + 1] ?? 0, v.data[at] ?? 0];
+      const own = Math.exp(key + (first[channel] ?? 0));
+      const kept = Math.exp(-Math.exp(decay[channel] ?? 0));
+      state[place] = kept * sum + Math.exp(key) * value;
+      state[place + 1] = kept * weights + Math.exp(key);
+      return (sum + own * value) / (weights + own);
+    });
+    const gate = each(this.of(layer.receptance, receptances), sigmoid);
+    return this.of(layer.output, times(gate, means));
   }
 
   #lightning(layer: LightningAttention, u: Tensor): Tensor {

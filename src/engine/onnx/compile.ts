@@ -72,9 +72,11 @@ import {
   emitGatedDelta,
   emitMamba,
 } from './layers/emit-recurrent.js';
+import { emitBlockDiagonal, emitGriffin } from './layers/griffin.js';
 import { emitKimiDelta, emitLightningAttention } from './layers/linear-attention.js';
 import { emitMixtureOfExperts, emitRouter } from './layers/mixture-of-experts.js';
 import { emitProjection, fusedParts } from './layers/projections.js';
+import { emitRwkvChannelMix, emitRwkvTimeMix } from './layers/rwkv.js';
 import { emitStateSpaceDual } from './layers/state-space-dual.js';
 import type { GraphProto, Initializer } from './proto.js';
 import { lookupName, withFloat16Products } from './quantized-products.js';
@@ -364,6 +366,14 @@ function addLayer(
       return emitGatedConv(context, layer, x);
     case 'kimiDelta':
       return emitKimiDelta(context, layer, x);
+    case 'blockDiagonal':
+      return emitBlockDiagonal(context, layer, x);
+    case 'griffinRecurrence':
+      return emitGriffin(context, layer, x);
+    case 'rwkvTimeMix':
+      return emitRwkvTimeMix(context, layer, x);
+    case 'rwkvChannelMix':
+      return emitRwkvChannelMix(context, layer, x);
     case 'lightningAttention':
       return emitLightningAttention(context, layer, x);
     case 'rotary':

@@ -44,8 +44,10 @@ import {
   runDynamicMask,
   runExpertAttention,
 } from './run-attention-kinds.js';
+import { runBlockDiagonal, runGriffin } from './run-griffin.js';
 import { runKimiDelta, runLightningAttention } from './run-linear-attention.js';
 import { runCausalConv, runGatedDelta, runMamba, runStateSpaceDual } from './run-recurrent.js';
+import { runRwkvChannelMix, runRwkvTimeMix } from './run-rwkv.js';
 
 /**
  * A run with its shared values, which `release` disposes.
@@ -180,6 +182,14 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runGatedDelta(run, layer, x());
     case 'kimiDelta':
       return runKimiDelta(run, layer, x());
+    case 'blockDiagonal':
+      return runBlockDiagonal(run, layer, x());
+    case 'griffinRecurrence':
+      return runGriffin(run, layer, x());
+    case 'rwkvTimeMix':
+      return runRwkvTimeMix(run, layer, x());
+    case 'rwkvChannelMix':
+      return runRwkvChannelMix(run, layer, x());
     case 'lightningAttention':
       return runLightningAttention(run, layer, x());
     case 'gatedConv':

@@ -1,5 +1,5 @@
 /** State shared by the functions that compute layers during a run. */
-import type { CausalConv, LatentAttention, Layer } from '../../model/architecture/layer.js';
+import type { LatentAttention, Layer } from '../../model/architecture/layer.js';
 import type { TokenIds } from '../engine.js';
 import type { Tensor, Tensor3D, Tf } from './packages.js';
 import type { WeightForms } from './weight-plan.js';
@@ -35,7 +35,7 @@ export interface DecodingState {
 /** Memory of layers between runs: plain values, which need no disposal. */
 export interface LayerStates {
   /** The last inputs, [B, kernel − 1, D]. */
-  readonly convolutions: Map<CausalConv, Float32Array>;
+  readonly convolutions: Map<Layer, Float32Array>;
   /** The state, [B, D, N]; for a state space dual, the state of each group in turn; for a delta rule, [B, H, N, D]. */
   readonly scans: Map<Layer, Float32Array>;
   /** Caches of a layer by its name: by sequence, then by key-value head. */

@@ -12,7 +12,7 @@ import { storedNames } from '../../checkpoint/names.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { isContiguous } from '../../checkpoint/stored-tensor.js';
 import { readRows, rowCount } from '../../checkpoint/view.js';
-import type { Layer } from '../../model/architecture/layer.js';
+import { type Layer, RECURRENCE_FACTOR } from '../../model/architecture/layer.js';
 import type { Param } from '../../model/architecture/param.js';
 import type { Formula } from '../../model/architecture/rotary-scaling.js';
 import { computedBuffers } from '../../model/architecture/rotary-scaling.js';
@@ -160,6 +160,31 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
         [layer.gateUpBias, ZEROS],
         [layer.down, spread(layer.down.shape[1] ?? 1)],
         [layer.downBias, ZEROS],
+      ];
+    // Decays from 0.9 to 0.999 with an open gate, as in Griffin.
+    case 'griffinRecurrence': {
+      const size = layer.decay.elements;
+      const logarithm: Formula = (index) => {
+        const decay = 0.9 + (0.099 * index) / size;
+        return Math.log(Math.expm1(-Math.log(decay) / RECURRENCE_FACTOR));
+      };
+      return [[layer.decay, { kind: 'formula', formula: logarithm }]];
+    }
+    case 'rwkvTimeMix': {
+      const width = layer.timeDecay.elements;
+      const speed: Formula = (index) => 8 * (index / width) - 5;
+      return [
+        [layer.timeDecay, { kind: 'formula', formula: speed }],
+        [layer.timeFirst, constant(0.5)],
+        ...layer.mixes.map((mix) => [mix, constant(0.5)] as const),
+      ];
+    }
+    case 'rwkvChannelMix':
+      return layer.mixes.map((mix) => [mix, constant(0.5)] as const);
+    case 'blockDiagonal':
+      return [
+        [layer.weight, spread(layer.weight.shape[1] ?? 1)],
+        [layer.bias, ZEROS],
       ];
     // Rates from 1 to 16, and steps near 0.05.
     case 'kimiDelta': {

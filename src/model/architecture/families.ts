@@ -136,6 +136,8 @@ export const FAMILIES = familyLoaders({
     (await import('./models/cohere_compass_text.js')).cohereCompassText,
   minimax: async () => (await import('./models/minimax.js')).minimax,
   kimi_linear: async () => (await import('./models/kimi_linear.js')).kimiLinear,
+  recurrent_gemma: async () => (await import('./models/recurrent_gemma.js')).recurrentGemma,
+  rwkv: async () => (await import('./models/rwkv.js')).rwkv,
   mllama_text_model: async () => (await import('./models/mllama_text_model.js')).mllamaTextModel,
   persimmon: async () => (await import('./models/persimmon.js')).persimmon,
   xglm: async () => (await import('./models/xglm.js')).xglm,

@@ -13,6 +13,7 @@ export const COMPONENTS = {
   mamba: 'Mamba',
   deltaNet: 'gated DeltaNet',
   linearAttention: 'linear attention',
+  recurrence: 'gated recurrence',
   shortConvolution: 'short convolution',
   attention: 'attention',
   altUp: 'AltUp',

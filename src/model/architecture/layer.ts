@@ -40,7 +40,14 @@ import type {
   Xielu,
 } from './layer-kinds.js';
 import type { Param } from './param.js';
-import type { KimiDelta, LightningAttention } from './recurrent-kinds.js';
+import type {
+  BlockDiagonal,
+  GriffinRecurrence,
+  KimiDelta,
+  LightningAttention,
+  RwkvChannelMix,
+  RwkvTimeMix,
+} from './recurrent-kinds.js';
 
 export * from './attention-kinds.js';
 export * from './layer-kinds.js';
@@ -411,6 +418,10 @@ export type Layer =
   | GatedConv
   | LightningAttention
   | KimiDelta
+  | BlockDiagonal
+  | GriffinRecurrence
+  | RwkvTimeMix
+  | RwkvChannelMix
   | Rotary
   | Alibi
   | Attention

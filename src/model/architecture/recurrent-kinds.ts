@@ -62,3 +62,60 @@ export interface KimiDelta extends Node<'kimiDelta'> {
   readonly headDim: number;
   readonly activation: ActivationName;
 }
+
+/** Product of each head's part of x with a matrix of its own: x [.., heads · d] → [.., heads · d]. */
+export interface BlockDiagonal extends Node<'blockDiagonal'> {
+  /** [heads, d, d]: x · weight. */
+  readonly weight: Param;
+  /** [heads, d] */
+  readonly bias: Param;
+}
+
+/** Factor of the logarithm of the decays. */
+export const RECURRENCE_FACTOR = 8;
+
+/**
+ * Recurrent block of Griffin (arXiv 2402.19427) with a real-gated linear recurrent unit. u = conv(x(input)), [width];
+ * with r = σ(recurrentGate(u)), the decays are a = exp(−8 · r · softplus(decay)), and h = a · h + √(1 − a²) · σ(inputGate(u)) · u,
+ * where the first token has the factor 1. out(activation(y(input)) · h).
+ */
+export interface GriffinRecurrence extends Node<'griffinRecurrence'> {
+  readonly y: Linear;
+  readonly x: Linear;
+  readonly out: Linear;
+  readonly conv: CausalConv;
+  /** [width] */
+  readonly decay: Param;
+  readonly inputGate: BlockDiagonal;
+  readonly recurrentGate: BlockDiagonal;
+  readonly activation: ActivationName;
+}
+
+/** Mixes of a token with the one before it: m_i = x · weight_i + before · (1 − weight_i); weights [1, 1, H]. */
+interface TokenShift {
+  readonly mixes: readonly Param[];
+  readonly hidden: number;
+}
+
+/**
+ * Time mixing of RWKV-4 (arXiv 2305.13048): the mixes of x with the token before it give keys, values and a receptance,
+ * [width] each. For each channel, y is the mean of the values up to its token, with weights exp(k), times
+ * exp(−exp(timeDecay)) for each token after the next, and exp(k + timeFirst) for its own. output(σ(receptance) · y).
+ * The state has numerator, denominator and largest exponent of each channel, in float32.
+ */
+export interface RwkvTimeMix extends Node<'rwkvTimeMix'>, TokenShift {
+  /** [width] */
+  readonly timeDecay: Param;
+  readonly timeFirst: Param;
+  readonly key: Linear;
+  readonly value: Linear;
+  readonly receptance: Linear;
+  readonly output: Linear;
+}
+
+/** Channel mixing of RWKV-4: σ(receptance(m_2)) · value(max(key(m_1), 0)²), with mixes as in time mixing. */
+export interface RwkvChannelMix extends Node<'rwkvChannelMix'>, TokenShift {
+  readonly key: Linear;
+  readonly receptance: Linear;
+  readonly value: Linear;
+}

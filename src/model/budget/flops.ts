@@ -120,7 +120,10 @@ const KINDS = {
       'per state value 7 multiplications and additions and 1 exponential: Δ·A, exp, h·, Δ·B, ·x, +, C·h, +; per channel D·x, +; ' +
       'with a decay per head, per state value 5: h·, B·, +, C·h, +; per channel Δ·x, D·x, +; ' +
       'with the delta rule, per state value 7: S·, k·S, +, k·, +, q·S, +; per channel v −, β·; ' +
-      'with a fixed decay per head, per state value 5: S·, k·, +, q·S, +',
+      'with a fixed decay per head, per state value 5: S·, k·, +, q·S, +; ' +
+      'with one state value per channel, 9: r·, exp, a·, a², 1 −, √, i·, ·, +; ' +
+      'with a weighted mean per channel, 23: k + u; twice a maximum, 2 differences and exponentials, and 2 products and sums of ' +
+      'numerator and denominator; m + w; a quotient',
   },
 } as const satisfies Record<WorkKind, { label: string; source: string }>;
 
@@ -130,6 +133,8 @@ const SCANS = [
   { decays: 'heads', suffix: '_of_heads', perValue: 5, perChannel: 3 },
   { decays: 'delta', suffix: '_of_delta', perValue: 7, perChannel: 2 },
   { decays: 'fixed', suffix: '_of_fixed_decays', perValue: 5, perChannel: 0 },
+  { decays: 'rwkv', suffix: '_of_means', perValue: 0, perChannel: 23 },
+  { decays: 'channels', suffix: '_of_channels', perValue: 0, perChannel: 9 },
 ] as const;
 
 /** Counted work: a whole layer, or selected operations. */

@@ -14,6 +14,7 @@ import {
   lowerProductKeyExperts,
 } from './lower-attention-kinds.js';
 import { lowerGatedMlp, lowerMixture, lowerRouter } from './lower-feed-forward.js';
+import { lowerBlockDiagonal, lowerGriffin } from './lower-griffin.js';
 import { lowerKimiDelta, lowerLightningAttention } from './lower-linear-attention.js';
 import {
   lowerGatedConv,
@@ -21,6 +22,7 @@ import {
   lowerMamba,
   lowerStateSpaceDual,
 } from './lower-recurrent.js';
+import { lowerRwkvChannelMix, lowerRwkvTimeMix } from './lower-rwkv.js';
 import {
   byLength,
   byRows,
@@ -121,6 +123,14 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
       return lowerGatedConv(layer, component);
     case 'kimiDelta':
       return lowerKimiDelta(layer, component);
+    case 'blockDiagonal':
+      return [lowerBlockDiagonal(layer, component)];
+    case 'griffinRecurrence':
+      return lowerGriffin(layer, component);
+    case 'rwkvTimeMix':
+      return lowerRwkvTimeMix(layer, component);
+    case 'rwkvChannelMix':
+      return lowerRwkvChannelMix(layer, component);
     case 'lightningAttention':
       return lowerLightningAttention(layer, component);
     case 'gatedMlp':

@@ -80,7 +80,14 @@ export function emitCausalConv(context: Context, layer: CausalConv, x: GraphValu
 }
 
 /** x [B, T, D] after the K − 1 previous inputs, or zeros. */
-function withPast(context: Context, { name, weight }: CausalConv, x: GraphValue): GraphValue {
+export function withPast(
+  context: Context,
+  {
+    name,
+    weight,
+  }: { readonly name: string; readonly weight: { readonly shape: readonly number[] } },
+  x: GraphValue,
+): GraphValue {
   const { graph, outputs, sizes } = context;
   const [inner = 0, , kernel = 0] = weight.shape;
   const reach = kernel - 1;

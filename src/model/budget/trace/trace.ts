@@ -38,7 +38,13 @@ import {
   srteStep,
   stateSpaceDualSteps,
 } from './layer-steps.js';
-import { kimiDeltaSteps, lightningSteps } from './linear-attention-steps.js';
+import {
+  griffinSteps,
+  kimiDeltaSteps,
+  lightningSteps,
+  rwkvChannelSteps,
+  rwkvTimeSteps,
+} from './linear-attention-steps.js';
 import type { TokenGrid, TraceStep, UnplacedStep } from './step-builder.js';
 import {
   gatedNormText,
@@ -220,6 +226,14 @@ function stepsOf(layer: Layer, size: number, build: StepBuilder): UnplacedStep[]
       return gatedDeltaSteps(layer, build);
     case 'kimiDelta':
       return kimiDeltaSteps(layer, build);
+    case 'blockDiagonal':
+      return [build.step(layer, 'product of each head with its matrix', size)];
+    case 'griffinRecurrence':
+      return griffinSteps(layer, build);
+    case 'rwkvTimeMix':
+      return rwkvTimeSteps(layer, build);
+    case 'rwkvChannelMix':
+      return rwkvChannelSteps(layer, build);
     case 'lightningAttention':
       return lightningSteps(layer, build);
     case 'gatedConv':
