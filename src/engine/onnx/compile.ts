@@ -64,6 +64,7 @@ import {
   emitCausalConv,
   emitGatedConv,
   emitGatedDelta,
+  emitHeadedMamba,
   emitMamba,
 } from './layers/emit-recurrent.js';
 import { emitMixtureOfExperts, emitRouter } from './layers/mixture-of-experts.js';
@@ -345,6 +346,8 @@ function addLayer(
       return emitCausalConv(context, layer, x);
     case 'mamba':
       return emitMamba(context, layer, x);
+    case 'headedMamba':
+      return emitHeadedMamba(context, layer, x);
     case 'stateSpaceDual':
       return emitStateSpaceDual(context, layer, x);
     case 'gatedDelta':

@@ -18,8 +18,7 @@ import type {
   Srte,
   TransposedLinear,
 } from '../../model/architecture/layer.js';
-import { cosinesOf } from '../../model/architecture/layer.js';
-import { ALTUP_LEAST, valuesInTurn } from '../../model/architecture/layer.js';
+import { ALTUP_LEAST, cosinesOf, valuesInTurn } from '../../model/architecture/layer.js';
 import type { Param } from '../../model/architecture/param.js';
 import {
   amplitudeOf,

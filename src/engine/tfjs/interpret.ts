@@ -37,7 +37,13 @@ import { runMixtureOfExperts, runRouter } from './mixture.js';
 import type { Tensor, Tensor3D } from './packages.js';
 import type { ForwardRun } from './run.js';
 import { runAttention, runLatentAttention } from './run-attention.js';
-import { runCausalConv, runGatedDelta, runMamba, runStateSpaceDual } from './run-recurrent.js';
+import {
+  runCausalConv,
+  runGatedDelta,
+  runHeadedMamba,
+  runMamba,
+  runStateSpaceDual,
+} from './run-recurrent.js';
 
 /**
  * A run with its shared values, which `release` disposes.
@@ -152,6 +158,8 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       throw new TypeError(`${layer.name} (${layer.kind}) computes nothing by itself`);
     case 'causalConv':
       return runCausalConv(run, layer, x());
+    case 'headedMamba':
+      return runHeadedMamba(run, layer, x());
     case 'mamba':
       return runMamba(run, layer, x());
     case 'stateSpaceDual':

@@ -2,6 +2,7 @@
 import type {
   CausalConv,
   GatedDelta,
+  HeadedMamba,
   LatentAttention,
   Layer,
   Mamba,
@@ -44,7 +45,7 @@ export interface LayerStates {
   /** The last inputs, [B, kernel − 1, D]. */
   readonly convolutions: Map<CausalConv, Float32Array>;
   /** The state, [B, D, N]; for a state space dual, the state of each group in turn; for a delta rule, [B, H, N, D]. */
-  readonly scans: Map<Mamba | StateSpaceDual | GatedDelta, Float32Array>;
+  readonly scans: Map<HeadedMamba | Mamba | StateSpaceDual | GatedDelta, Float32Array>;
   /** Caches of a layer by its name: by sequence, then by key-value head. */
   readonly attentions: Map<string, readonly HeadMemory[]>;
   readonly latents: Map<LatentAttention, LatentMemory>;

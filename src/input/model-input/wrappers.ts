@@ -275,6 +275,7 @@ export const TIED_BY_DEFAULT: ReadonlySet<string> = new Set([
   'vaultgemma',
   'xglm',
   'youtu',
+  'zamba',
   'zamba2',
 ]);
 

@@ -18,6 +18,7 @@ import type {
   GatedConv,
   GatedDelta,
   GatedRmsNorm,
+  HeadedMamba,
   HeadNorms,
   LatentAttention,
   LayerNorm,
@@ -349,6 +350,7 @@ export type Layer =
   | MixtureOfExperts
   | CausalConv
   | Mamba
+  | HeadedMamba
   | StateSpaceDual
   | GatedDelta
   | GatedConv

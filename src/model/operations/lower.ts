@@ -11,6 +11,7 @@ import { lowerGatedMlp, lowerMixture, lowerRouter } from './lower-feed-forward.j
 import {
   lowerGatedConv,
   lowerGatedDelta,
+  lowerHeadedMamba,
   lowerMamba,
   lowerStateSpaceDual,
 } from './lower-recurrent.js';
@@ -93,6 +94,8 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
     }
     case 'mamba':
       return lowerMamba(layer, component, lower);
+    case 'headedMamba':
+      return lowerHeadedMamba(layer, component);
     case 'stateSpaceDual':
       return lowerStateSpaceDual(layer, component);
     case 'gatedDelta':
