@@ -67,6 +67,7 @@ import {
   emitHeadedMamba,
   emitMamba,
 } from './layers/emit-recurrent.js';
+import { emitKimiDelta, emitLightningAttention } from './layers/linear-attention.js';
 import { emitMixtureOfExperts, emitRouter } from './layers/mixture-of-experts.js';
 import { emitProjection, fusedParts } from './layers/projections.js';
 import { emitStateSpaceDual } from './layers/state-space-dual.js';
@@ -354,6 +355,10 @@ function addLayer(
       return emitGatedDelta(context, layer, x);
     case 'gatedConv':
       return emitGatedConv(context, layer, x);
+    case 'kimiDelta':
+      return emitKimiDelta(context, layer, x);
+    case 'lightningAttention':
+      return emitLightningAttention(context, layer, x);
     case 'rotary':
       return rotaryAlone(context, layer, x);
     case 'attention':

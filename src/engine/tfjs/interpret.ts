@@ -37,6 +37,7 @@ import { runMixtureOfExperts, runRouter } from './mixture.js';
 import type { Tensor, Tensor3D } from './packages.js';
 import type { ForwardRun } from './run.js';
 import { runAttention, runLatentAttention } from './run-attention.js';
+import { runKimiDelta, runLightningAttention } from './run-linear-attention.js';
 import {
   runCausalConv,
   runGatedDelta,
@@ -166,6 +167,10 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runStateSpaceDual(run, layer, x());
     case 'gatedDelta':
       return runGatedDelta(run, layer, x());
+    case 'kimiDelta':
+      return runKimiDelta(run, layer, x());
+    case 'lightningAttention':
+      return runLightningAttention(run, layer, x());
     case 'gatedConv':
       return gatedConv(run, layer, x());
     case 'rotary':

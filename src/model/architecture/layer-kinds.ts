@@ -12,6 +12,7 @@ export const COMPONENTS = {
   srte: 'SRTE',
   mamba: 'Mamba',
   deltaNet: 'gated DeltaNet',
+  linearAttention: 'linear attention',
   shortConvolution: 'short convolution',
   attention: 'attention',
   altUp: 'AltUp',
@@ -61,6 +62,7 @@ export const ACTIVATIONS = {
   tanh: 'tanh(x)',
   sigmoid: 'σ(x)',
   identity: 'x',
+  softplus: 'log(1 + eˣ)',
   sqrtSoftplus: '√log(1 + eˣ)',
   /** Uses erf, with mean √½ and deviation √(1 / 4π) (arXiv 2209.10655). */
   laplace: 'distribution function of a normal distribution',
@@ -385,7 +387,10 @@ export interface Temperature {
  * k · scale, softcapped, then ALiBi and the mask. Heads follow the order of `spans`.
  */
 export interface Attention extends Node<'attention'> {
-  /** Queries [heads · headDim], a gate of the same width if there is one, keys and values [keyValueHeads · headDim]. */
+  /**
+   * Queries [heads · headDim], a gate [heads · gateDim] if there is one, keys [keyValueHeads · headDim], values
+   * [keyValueHeads · valueDim].
+   */
   readonly inputs: Projections;
   readonly out: ClosingProjection;
   /** Applied before the rotation: per head, or over all heads when the weight has their total width. */
@@ -409,6 +414,8 @@ export interface Attention extends Node<'attention'> {
   readonly heads: number;
   readonly keyValueHeads: number;
   readonly headDim: number;
+  /** Width of a head's value; default: `headDim`. */
+  readonly valueDim?: number;
   readonly scale: number;
   /** cap · tanh(score / cap) */
   readonly softcap: number | undefined;
@@ -417,6 +424,8 @@ export interface Attention extends Node<'attention'> {
   readonly spans: readonly HeadSpan[];
   /** Function of the gate that multiplies the output of the heads. */
   readonly gate?: ActivationName;
+  /** Values of the gate for each head: one that multiplies all of its output, or, by default, one for each value. */
+  readonly gateDim?: number;
   /** One score per head that takes part in the softmax and has no value, [heads] (arXiv 2309.17453). */
   readonly sinks?: Param;
   /** Values that the original's cache keeps and decoding does not need. */
@@ -425,19 +434,22 @@ export interface Attention extends Node<'attention'> {
 
 /**
  * Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434). The cache holds a latent [latentRank] and one
- * rotated key [rotary.headDim] per token, shared by all heads. Each head has a query and key of nopeDim +
- * rotary.headDim and a value of valueDim.
+ * key [sharedDim] per token, shared by all heads and rotated if there is a rotation. Each head has a query and key of
+ * nopeDim + sharedDim and a value of valueDim.
  */
 export interface LatentAttention extends Node<'latentAttention'> {
-  /** → [heads · (nopeDim + rotary.headDim)]; the rotated part of each head comes last. */
+  /** → [heads · (nopeDim + sharedDim)]; the rotated part of each head comes last. */
   readonly query: Linear | LowRankQuery;
-  /** → [latentRank + rotary.headDim] */
+  /** → [latentRank + sharedDim] */
   readonly keyValueDown: Linear;
   readonly latentNorm: RmsNorm;
+  /** Factor of the normed latent; default: 1. */
+  readonly latentScale?: number;
   /** Latent → [heads · (nopeDim + valueDim)]; the value of each head comes last. */
   readonly keyValueUp: Linear;
   readonly out: Linear;
-  readonly rotary: Rotary;
+  readonly rotary: Rotary | undefined;
+  readonly sharedDim: number;
   readonly heads: number;
   readonly latentRank: number;
   readonly nopeDim: number;

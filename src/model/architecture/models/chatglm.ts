@@ -130,6 +130,7 @@ export const chatglm = defineTransformer({
         norms: ['input_layernorm', 'post_attention_layernorm'],
         feedForward: 'mlp',
       },
+      blocksKey: 'num_layers',
       rotation: { part: 0.5, pairs: 'neighbours' },
       attention: (name, rotary) =>
         remoteFusedAttention(name, config, rotary, {

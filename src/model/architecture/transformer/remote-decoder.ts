@@ -43,6 +43,8 @@ export interface RemoteNames {
 interface RemoteParts {
   readonly names: RemoteNames;
   readonly attention: (name: string, rotary: Rotary) => Attention;
+  /** Key of the number of blocks, if not that of Llama. */
+  readonly blocksKey?: string;
   /** Rotation, if not of whole heads by halves. */
   readonly rotation?: Parameters<typeof rotaryOf>[3];
   /** Network, if not one with three products. */
@@ -61,7 +63,7 @@ export function remoteDecoder(config: RemoteConfig, { names, ...parts }: RemoteP
     positions: longestInput(config.max_position_embeddings, config.rope_scaling),
     tied: config.tie_word_embeddings,
     blocks: config.num_hidden_layers,
-    blocksKey: 'num_hidden_layers',
+    blocksKey: parts.blocksKey ?? 'num_hidden_layers',
     norm: norm(names.norm),
     block: (name) =>
       residualBlock(name, {

@@ -115,7 +115,10 @@ const wholeHead: Rotated<HeadSettings> = {
 };
 
 /** Rotated part of each head, by the key that sets it. */
-export function partOfEachHead(key: string): Rotated<HeadSettings> {
+export function partOfEachHead(
+  key: string,
+  scalingKey: ScalingKey = 'rope_scaling',
+): Rotated<HeadSettings> {
   const of = (model: HeadSettings) =>
     Math.trunc(headsOf(model).headDim * Number((model as unknown as JsonObject)[key]));
   return {
@@ -123,7 +126,7 @@ export function partOfEachHead(key: string): Rotated<HeadSettings> {
     of,
     suggestion: `write another ${key}`,
     roundsUp: (model) => {
-      const { family, rope_scaling: scaling } = model as ScalingSettings & { family?: string };
+      const { family, [scalingKey]: scaling } = model as ScalingSettings & { family?: string };
       return (
         of(model) < headsOf(model).headDim &&
         !WITH_EVEN_PARTS.includes(family ?? '') &&

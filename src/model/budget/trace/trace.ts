@@ -32,6 +32,7 @@ import {
   srteStep,
   stateSpaceDualSteps,
 } from './layer-steps.js';
+import { kimiDeltaSteps, lightningSteps } from './linear-attention-steps.js';
 import type { TokenGrid, TraceStep, UnplacedStep } from './step-builder.js';
 import {
   gatedNormText,
@@ -201,6 +202,10 @@ function stepsOf(layer: Layer, size: number, build: StepBuilder): UnplacedStep[]
       return stateSpaceDualSteps(layer, build);
     case 'gatedDelta':
       return gatedDeltaSteps(layer, build);
+    case 'kimiDelta':
+      return kimiDeltaSteps(layer, build);
+    case 'lightningAttention':
+      return lightningSteps(layer, build);
     case 'gatedConv':
       return gatedConvSteps(layer, size, build);
     case 'rotary':
