@@ -29,6 +29,7 @@ import type {
   GatedDelta,
   GatedRmsNorm,
   GriffinRecurrence,
+  HeadedMamba,
   HybridBlock,
   KimiDelta,
   LanguageModel,
@@ -353,6 +354,8 @@ class Run {
       }
       case 'causalConv':
         return this.#causalConv(layer, x);
+      case 'headedMamba':
+        return this.#headedMamba(layer, x);
       case 'mamba':
         return this.#mamba(layer, x);
       case 'stateSpaceDual':
@@ -694,6 +697,57 @@ class Run {
       softplus(value + (again[at % inner] ?? 0)),
     );
     const y = this.#scan(layer, { x, step, b, c });
+    return this.of(layer.outProj, times(y, activated(residual, 'silu')));
+  }
+
+  #headedMamba(layer: HeadedMamba, u: Tensor): Tensor {
+    const { heads, headDim, stateSize: state, stepRank: rank, activation: fn } = layer;
+    const [inner, wide] = [heads * headDim, rank + 2 * state];
+    const pairs = this.of(layer.inProj, u);
+    const part = (place: number): Tensor => ({
+      shape: [...pairs.shape.slice(0, -1), inner],
+      data: pairs.data.filter((_, at) => at % 2 === place),
+    });
+    const residual = part(1);
+    const x = activated(this.of(layer.conv, part(0)), fn);
+    const weights = [layer.xProj, layer.stepProj, layer.stepBias, layer.stateLog, layer.skip];
+    const [xProj, stepProj, bias, log, skip] = weights.map((tensor) => this.#weight(tensor)) as [
+      Float64Array,
+      Float64Array,
+      Float64Array,
+      Float64Array,
+      Float64Array,
+    ];
+    const h = this.#state(`${layer.name}.scan`, this.#batch * inner * state, 'scan');
+    const y = each(x, (value, at) => value * (skip[at % inner] ?? 0));
+    for (let at = 0; at < this.#batch * this.#tokens; at++) {
+      const row = Math.floor(at / this.#tokens);
+      for (let head = 0; head < heads; head++) {
+        const low = new Float64Array(wide);
+        for (let index = 0; index < wide; index++) {
+          for (let d = 0; d < headDim; d++) {
+            const weight = xProj[(head * wide + index) * headDim + d] ?? 0;
+            low[index] =
+              (low[index] ?? 0) + weight * (x.data[at * inner + head * headDim + d] ?? 0);
+          }
+        }
+        for (let d = 0; d < headDim; d++) {
+          const channel = head * headDim + d;
+          let raw = bias[channel] ?? 0;
+          for (let index = 0; index < rank; index++) {
+            raw += (low[index] ?? 0) * (stepProj[channel * rank + index] ?? 0);
+          }
+          const dt = softplus(raw);
+          for (let n = 0; n < state; n++) {
+            const place = (row * inner + channel) * state + n;
+            const kept = (h[place] ?? 0) * Math.exp(-dt * Math.exp(log[channel * state + n] ?? 0));
+            h[place] = kept + dt * (low[rank + n] ?? 0) * (x.data[at * inner + channel] ?? 0);
+            y.data[at * inner + channel] =
+              (y.data[at * inner + channel] ?? 0) + (h[place] ?? 0) * (low[rank + state + n] ?? 0);
+          }
+        }
+      }
+    }
     return this.of(layer.outProj, times(y, activated(residual, 'silu')));
   }
 

@@ -70,6 +70,7 @@ import {
   emitCausalConv,
   emitGatedConv,
   emitGatedDelta,
+  emitHeadedMamba,
   emitMamba,
 } from './layers/emit-recurrent.js';
 import { emitBlockDiagonal, emitGriffin } from './layers/griffin.js';
@@ -358,6 +359,8 @@ function addLayer(
       return emitCausalConv(context, layer, x);
     case 'mamba':
       return emitMamba(context, layer, x);
+    case 'headedMamba':
+      return emitHeadedMamba(context, layer, x);
     case 'stateSpaceDual':
       return emitStateSpaceDual(context, layer, x);
     case 'gatedDelta':

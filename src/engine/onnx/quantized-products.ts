@@ -194,7 +194,12 @@ const PRODUCTS: ReadonlySet<string> = new Set(['Gemm', 'MatMul', 'FusedMatMul'])
  * routed to another expert, which changed its logits by a third of the largest. See "selective precision" in section
  * 2.4 of https://arxiv.org/abs/2101.03961. The state of a scan is a sum over all tokens.
  */
-const EXACT: ReadonlySet<Layer['kind']> = new Set(['router', 'mamba', 'stateSpaceDual'] as const);
+const EXACT: ReadonlySet<Layer['kind']> = new Set([
+  'router',
+  'mamba',
+  'headedMamba',
+  'stateSpaceDual',
+] as const);
 
 /**
  * The graph of a layer with its products in float16. A value is rounded once for all products that read it, a weight

@@ -46,8 +46,14 @@ import {
 } from './run-attention-kinds.js';
 import { runBlockDiagonal, runGriffin } from './run-griffin.js';
 import { runKimiDelta, runLightningAttention } from './run-linear-attention.js';
-import { runCausalConv, runGatedDelta, runMamba, runStateSpaceDual } from './run-recurrent.js';
 import { runRwkvChannelMix, runRwkvTimeMix } from './run-rwkv.js';
+import {
+  runCausalConv,
+  runGatedDelta,
+  runHeadedMamba,
+  runMamba,
+  runStateSpaceDual,
+} from './run-recurrent.js';
 
 /**
  * A run with its shared values, which `release` disposes.
@@ -174,6 +180,8 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       throw new TypeError(`${layer.name} (${layer.kind}) computes nothing by itself`);
     case 'causalConv':
       return runCausalConv(run, layer, x());
+    case 'headedMamba':
+      return runHeadedMamba(run, layer, x());
     case 'mamba':
       return runMamba(run, layer, x());
     case 'stateSpaceDual':

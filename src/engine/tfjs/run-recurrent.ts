@@ -1,14 +1,16 @@
 import type {
   CausalConv,
   GatedDelta,
+  HeadedMamba,
   Mamba,
   StateSpaceDual,
 } from '../../model/architecture/layer.js';
 import { jointChannels, LENGTH_EPS } from '../../model/architecture/layer.js';
+import type { Param } from '../../model/architecture/param.js';
 import { columnFactors } from '../../model/architecture/walk.js';
 import { normedParts, runProjections } from './basic.js';
 import { activate } from './differentiable.js';
-import type { Tensor3D, Tensor4D, Tf } from './packages.js';
+import type { Tensor, Tensor3D, Tensor4D, Tf } from './packages.js';
 import type { ForwardRun } from './run.js';
 import { readValues } from './run.js';
 import { selectiveScan } from './selective-scan.js';
@@ -51,6 +53,77 @@ export function runMamba(run: ForwardRun, layer: Mamba, u: Tensor3D): Tensor3D {
   const scanned = scan(run, layer, { step, x, b, c });
   const y = tf.add(scanned, tf.mul(x, weights.tensor(skip)));
   return run.apply(layer.outProj, tf.mul(y, activate(tf, 'silu', residual)));
+}
+
+/** u [B, T, H] → [B, T, H]. */
+export function runHeadedMamba(run: ForwardRun, layer: HeadedMamba, u: Tensor3D): Tensor3D {
+  const { tf, weights, batch, tokens } = run;
+  const { heads, headDim, stateSize, stepRank, activation } = layer;
+  const inner = heads * headDim;
+  const pairs: Tensor4D = tf.reshape(run.apply(layer.inProj, u), [batch, tokens, inner, 2]);
+  const [input, residual] = tf
+    .split(pairs, 2, 3)
+    .map((part) => tf.reshape(part, [batch, tokens, inner])) as [Tensor3D, Tensor3D];
+  const x = activate(tf, activation, run.apply(layer.conv, input)); // (B, T, D)
+  const rows = tf.reshape(x, [batch * tokens, heads, headDim]);
+  const ofHeads = tf.transpose(rows, [1, 0, 2]); // (heads, B · T, d)
+  const product = (value: Tensor, weight: Param): Tensor3D =>
+    tf.matMul(value, weights.tensor(weight), false, true) as Tensor3D;
+  const parts = split(tf, product(ofHeads, layer.xProj), [stepRank, stateSize, stateSize]);
+  const bias = tf.reshape(weights.tensor(layer.stepBias), [heads, 1, headDim]);
+  const step = tf.softplus(tf.add(product(parts[0], layer.stepProj), bias));
+  const state = headStates(run, layer);
+  const scanned = Array.from({ length: heads }, (_, head): Tensor3D => {
+    const own = (value: Tensor): Tensor3D => {
+      const width = value.shape[2] ?? 0;
+      const part = tf.slice(value, [head, 0, 0], [1, batch * tokens, width]);
+      return tf.reshape(part, [batch, tokens, width]);
+    };
+    return headScan(run, layer, head, state, {
+      step: own(step),
+      x: own(ofHeads),
+      b: own(parts[1]),
+      c: own(parts[2]),
+    });
+  });
+  run.decoding?.after.scans.set(layer, state);
+  const skip = tf.reshape(weights.tensor(layer.skip), [inner]);
+  const y = tf.add(tf.concat(scanned, 2), tf.mul(x, skip));
+  return run.apply(layer.outProj, tf.mul(y, activate(tf, 'silu', residual)));
+}
+
+/** States before this run, [heads, B, d, N]. */
+function headStates({ batch, decoding }: ForwardRun, layer: HeadedMamba): Float32Array {
+  const before = decoding?.before.scans.get(layer);
+  return before?.slice() ?? new Float32Array(layer.heads * batch * layer.headDim * layer.stateSize);
+}
+
+/** Scans one head on plain values; its part of `state` becomes the state after it. */
+function headScan(
+  run: ForwardRun,
+  layer: HeadedMamba,
+  head: number,
+  state: Float32Array,
+  { step, x, b, c }: ScanTensors,
+): Tensor3D {
+  const { tf, weights, batch, tokens } = run;
+  const { headDim, stateSize } = layer;
+  const sizes = { batch, tokens, inner: headDim, state: stateSize };
+  if (run.learns) {
+    const logs = tf.slice(weights.tensor(layer.stateLog), [head, 0, 0], [1, headDim, stateSize]);
+    return differentiableScan(tf, [step, x, b, c, tf.reshape(logs, [headDim, stateSize])], sizes);
+  }
+  const [size, length] = [batch * headDim * stateSize, headDim * stateSize];
+  const output = selectiveScan({
+    sizes,
+    step: readValues(step),
+    x: readValues(x),
+    b: readValues(b),
+    c: readValues(c),
+    rates: weights.rates(layer.stateLog).slice(head * length, (head + 1) * length),
+    state: state.subarray(head * size, (head + 1) * size),
+  });
+  return tf.tensor3d(output, [batch, tokens, headDim]);
 }
 
 function innerNormed(run: ForwardRun, layer: Mamba, part: Tensor3D, index: number): Tensor3D {

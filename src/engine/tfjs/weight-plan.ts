@@ -89,6 +89,11 @@ function needsOf(layer: Layer): readonly (readonly [Param, WeightCopy])[] {
       return [[layer.weight, 'transposed'], ...tensors(layer.bias)];
     case 'stateSpaceDual':
       return [[layer.stateLog, 'rates'], ...tensors(layer.stepBias, layer.skip)];
+    case 'headedMamba':
+      return [
+        [layer.stateLog, 'rates'],
+        ...tensors(layer.xProj, layer.stepProj, layer.stepBias, layer.skip),
+      ];
     case 'mamba':
       return [
         [layer.stateLog, 'rates'],

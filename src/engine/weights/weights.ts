@@ -223,6 +223,17 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
       return layer.lambdas.map((each) => [each, LAMBDAS]);
     case 'attention':
       return layer.sinks ? [[layer.sinks, ZEROS]] : [];
+    case 'headedMamba': {
+      const { stateSize, headDim, stepRank } = layer;
+      const logarithm: Formula = (index) => Math.log(1 + (index % stateSize));
+      return [
+        [layer.xProj, spread(headDim)],
+        [layer.stepProj, spread(stepRank)],
+        [layer.stepBias, spread(stepRank)],
+        [layer.stateLog, { kind: 'formula', formula: logarithm }],
+        [layer.skip, ONES],
+      ];
+    }
     case 'mamba': {
       const { stateSize } = layer;
       const logarithm: Formula = (index) => Math.log(1 + (index % stateSize));

@@ -278,6 +278,7 @@ export const TIED_BY_DEFAULT: ReadonlySet<string> = new Set([
   'vaultgemma',
   'xglm',
   'youtu',
+  'zamba',
   'zamba2',
 ]);
 

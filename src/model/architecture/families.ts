@@ -142,6 +142,13 @@ export const FAMILIES = familyLoaders({
   persimmon: async () => (await import('./models/persimmon.js')).persimmon,
   xglm: async () => (await import('./models/xglm.js')).xglm,
   ctrl: async () => (await import('./models/ctrl.js')).ctrl,
+  zamba: async () => (await import('./models/zamba.js')).zamba,
+  internlm2: async () => (await import('./models/internlm2.js')).internlm2,
+  internlm3: async () => (await import('./models/internlm3.js')).internlm3,
+  qwen: async () => (await import('./models/qwen.js')).qwen,
+  minicpm: async () => (await import('./models/minicpm.js')).minicpm,
+  exaone: async () => (await import('./models/exaone.js')).exaone,
+  chatglm: async () => (await import('./models/chatglm.js')).chatglm,
 });
 
 export type FamilyName = keyof typeof FAMILIES;

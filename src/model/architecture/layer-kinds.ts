@@ -518,6 +518,36 @@ export interface Mamba extends Node<'mamba'> {
 }
 
 /**
+ * Mamba layer whose scan has heads, each with products of its own (Zamba, arXiv 2405.16712). in_proj gives x and the
+ * residual in turn, a value of each: x_0, r_0, x_1, r_1, …, [B, T, 2 · heads · headDim]. x goes through the convolution
+ * and its activation. For the part of a head, x_proj gives the step's low-rank form, B and C; the scan and the rest are
+ * those of `Mamba`.
+ */
+export interface HeadedMamba extends Node<'headedMamba'> {
+  /** [heads, stepRank + 2 · state, headDim] */
+  readonly xProj: Param;
+  /** [heads, headDim, stepRank] */
+  readonly stepProj: Param;
+  /** [heads, headDim] */
+  readonly stepBias: Param;
+  /** log(−A), [heads, headDim, state]. */
+  readonly stateLog: Param;
+  /** The skip connection D, [heads, headDim]. */
+  readonly skip: Param;
+  readonly conv: CausalConv;
+  readonly inProj: Linear;
+  readonly outProj: Linear;
+  readonly heads: number;
+  readonly headDim: number;
+  readonly stateSize: number;
+  readonly stepRank: number;
+  /** Activation of the convolution's output. */
+  readonly activation: ActivationName;
+  /** Whether the original keeps its state in float32, for any type of the model. */
+  readonly float32State: boolean;
+}
+
+/**
  * State space dual (Mamba-2, arXiv 2405.21060). in_proj gives a gate, x, B, C and a step per head. x, B and C go
  * through the convolution and its activation; the heads of a group share B and C. With the decay
  * a = exp(−exp(stateLog) · step), the state of a head is h = a · h + step · B ⊗ x, and y = C · h + skip · x.

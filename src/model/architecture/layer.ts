@@ -19,6 +19,7 @@ import type {
   GatedConv,
   GatedDelta,
   GatedRmsNorm,
+  HeadedMamba,
   HeadNorms,
   LatentAttention,
   LayerNorm,
@@ -413,6 +414,7 @@ export type Layer =
   | MixtureOfExperts
   | CausalConv
   | Mamba
+  | HeadedMamba
   | StateSpaceDual
   | GatedDelta
   | GatedConv

@@ -59,6 +59,8 @@ function keptBy(layer: Layer): Param[] {
   switch (layer.kind) {
     case 'mamba':
       return [layer.xProj.weight, layer.dtProj.weight];
+    case 'headedMamba':
+      return [layer.xProj, layer.stepProj];
     case 'gatedDelta':
       // β and the step, in one product or two.
       return productsOf(layer.inputs)

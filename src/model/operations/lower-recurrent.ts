@@ -3,6 +3,7 @@ import {
   type Component,
   type GatedConv,
   type GatedDelta,
+  type HeadedMamba,
   jointChannels,
   type Mamba,
   type StateSpaceDual,
@@ -23,6 +24,7 @@ import {
 } from './lowering-blocks.js';
 import {
   allReduce,
+  type Matmul,
   type Primitive,
   runOf,
   type Saved,
@@ -91,6 +93,63 @@ export function lowerMamba(layer: Mamba, component: Component, lower: LowerLayer
       inFloat32: layer.float32State,
     }),
     closingMatmul(outProj, component, name, channels),
+  ];
+}
+
+/** Heads are whole on a GPU, and so are their products. */
+export function lowerHeadedMamba(layer: HeadedMamba, component: Component): Primitive[] {
+  const { name, xProj, stepProj, stepBias, stateLog, skip, inProj, conv, outProj } = layer;
+  const { heads, headDim, stateSize: state, stepRank } = layer;
+  const inner = heads * headDim;
+  const values = runOf('heads', heads, headDim);
+  const pairs = runOf('heads', heads, 2 * headDim);
+  const products = heads * (stepRank + 2 * state);
+  const saved: Saved = {
+    part: component,
+    vectors: [
+      vectors(1, 'hidden', inputWidth(inProj)),
+      vectors(9, 'inner', inner, 'width'),
+      vectors(1, 'step_rank', heads * stepRank, 'width'),
+      vectors(2, 'state', heads * state, 'width'),
+    ],
+    source:
+      'the input; x and residual before and after SiLU and convolution (5 inner), step before and after ' +
+      'softplus (2), output of the scan and its gated product (2); low-rank step, B and C of each head',
+  };
+  const own = (
+    tensor: Param,
+    input: number,
+    output: number,
+    more: readonly Param[] = [],
+  ): Matmul => ({
+    kind: 'matmul',
+    layer: name,
+    component,
+    input,
+    output,
+    ...ONE_KERNEL,
+    params: [tensor, ...more],
+    cuts: byRows([tensor, ...more], name, runOf('heads', heads)),
+    tensor,
+    weights: tensor.elements,
+    rows: 'tokens',
+  });
+  return [
+    matmul(inProj, component, {
+      cuts: byRows(paramsOf(inProj), name, pairs),
+      backward: allReduce(inputWidth(inProj)),
+      saved: [saved],
+    }),
+    { ...convolution(conv, component, inner, name), cuts: byRows(paramsOf(conv), name, values) },
+    own(xProj, inner, products),
+    own(stepProj, heads * stepRank, inner, [stepBias]),
+    scan(name, component, [stateLog, skip], runOf('heads', heads), {
+      inner,
+      state,
+      decays: 'values',
+      inFloat32: layer.float32State,
+    }),
+    closingMatmul(outProj, component, name, values),
   ];
 }
 

@@ -19,6 +19,7 @@ import { lowerKimiDelta, lowerLightningAttention } from './lower-linear-attentio
 import {
   lowerGatedConv,
   lowerGatedDelta,
+  lowerHeadedMamba,
   lowerMamba,
   lowerStateSpaceDual,
 } from './lower-recurrent.js';
@@ -115,6 +116,8 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
       return lowerProductKeyExperts(layer, inside, lower);
     case 'mamba':
       return lowerMamba(layer, component, lower);
+    case 'headedMamba':
+      return lowerHeadedMamba(layer, component);
     case 'stateSpaceDual':
       return lowerStateSpaceDual(layer, component);
     case 'gatedDelta':

@@ -35,7 +35,7 @@ describe('every family', () => {
       // CodeGen has the keys of GPT-J, and no dimensions of its own.
       ...(name === 'codegen' && { dimensions: (await loadFamily('gptj')).dimensions }),
       // A block of LongCat-Flash has two attentions, which its num_hidden_layers counts.
-      ...(name === 'longcat_flash' && {
+      ...((name === 'longcat_flash' || name === 'chatglm') && {
         dimensions: { ...DECODER_DIMENSIONS, depth: 'num_layers' },
       }),
       ...(await loadFamily(name)),

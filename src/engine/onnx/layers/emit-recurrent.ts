@@ -3,9 +3,11 @@ import type {
   CausalConv,
   GatedConv,
   GatedDelta,
+  HeadedMamba,
   Mamba,
 } from '../../../model/architecture/layer.js';
 import { jointChannels, LENGTH_EPS } from '../../../model/architecture/layer.js';
+import type { Param } from '../../../model/architecture/param.js';
 import { inputWidth } from '../../../model/architecture/walk.js';
 import type { Context, Target } from '../context.js';
 import { flattened, scaledBy, sizeNames, unflattenedRows, weightOf } from '../context.js';
@@ -40,9 +42,59 @@ export function emitMamba(context: Context, layer: Mamba, u: GraphValue): GraphV
       : unweightedRmsNorm(context, part, index === 0 ? stepRank : stateSize, layer.innerNormEps);
   });
   const step = softplus(context, projectedStep(context, layer, low)); // [R, D]
-  const scanned = SCANS[context.target.provider](context, layer, { step, x, b, c });
+  const scanned = SCANS[context.target.provider](context, layer, {
+    step,
+    x,
+    b,
+    c,
+    stateLog: weightOf(context, layer.stateLog),
+  });
   const skipped = graph.op('Mul', [x, weightOf(context, layer.skip)]);
   const y = graph.op('Add', [scanned, skipped]);
+  return apply(layer.outProj, graph.op('Mul', [y, emitSilu(context, residual)]));
+}
+
+/** u [R, H] → [R, H]. */
+export function emitHeadedMamba(context: Context, layer: HeadedMamba, u: GraphValue): GraphValue {
+  const { graph, apply, sizes } = context;
+  const { rows } = sizeNames(sizes);
+  const { name, heads, headDim, stateSize, stepRank, activation } = layer;
+  const inner = heads * headDim;
+  const pairs = graph.op('Reshape', [apply(layer.inProj, u), graph.ints(-1, inner, 2)]);
+  const [x0, residual] = [0, 1].map((index) => {
+    const values = graph.op('Gather', [pairs, graph.int(index)], { attributes: { axis: 2 } });
+    return graph.sized(values, [rows, inner]);
+  }) as [GraphValue, GraphValue];
+  const x = activated(context, activation, apply(layer.conv, x0)); // [R, D]
+  const ofHeads = graph.op(
+    'Transpose',
+    [graph.op('Reshape', [x, graph.ints(-1, heads, headDim)])],
+    {
+      attributes: { perm: [1, 0, 2] },
+    },
+  ); // [heads, R, d]
+  const product = (value: GraphValue, weight: Param) =>
+    graph.op('MatMul', [
+      value,
+      graph.op('Transpose', [weightOf(context, weight)], { attributes: { perm: [0, 2, 1] } }),
+    ]);
+  const [low, b, c] = graph.split(product(ofHeads, layer.xProj), [stepRank, stateSize, stateSize]);
+  const bias = graph.op('Unsqueeze', [weightOf(context, layer.stepBias), graph.ints(1)]);
+  const steps = softplus(context, graph.op('Add', [product(low, layer.stepProj), bias]));
+  const scanned = Array.from({ length: heads }, (_, head) => {
+    const part = (value: GraphValue, width: number) =>
+      graph.sized(graph.op('Gather', [value, graph.int(head)]), [rows, width]);
+    const own = { name: `${name}.${head}`, innerSize: headDim, stateSize };
+    return SCANS[context.target.provider](context, own, {
+      step: part(steps, headDim),
+      x: part(ofHeads, headDim),
+      b: part(b, stateSize),
+      c: part(c, stateSize),
+      stateLog: graph.op('Gather', [weightOf(context, layer.stateLog), graph.int(head)]),
+    });
+  });
+  const skip = graph.op('Reshape', [weightOf(context, layer.skip), graph.ints(inner)]);
+  const y = graph.op('Add', [graph.joined(scanned), graph.op('Mul', [x, skip])]);
   return apply(layer.outProj, graph.op('Mul', [y, emitSilu(context, residual)]));
 }
 

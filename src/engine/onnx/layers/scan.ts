@@ -1,13 +1,6 @@
 import type { Mamba } from '../../../model/architecture/layer.js';
 import type { Context } from '../context.js';
-import {
-  flattened,
-  mostElements,
-  parts,
-  sizeNames,
-  unflattenedRows,
-  weightOf,
-} from '../context.js';
+import { flattened, mostElements, parts, sizeNames, unflattenedRows } from '../context.js';
 import type { GraphValue } from '../graph.js';
 import { GraphBuilder, LEFT_OUT } from '../graph.js';
 import type { GraphProto } from '../proto.js';
@@ -19,7 +12,12 @@ export interface ScanInputs {
   readonly x: GraphValue;
   readonly b: GraphValue;
   readonly c: GraphValue;
+  /** log(−A), [D, N] */
+  readonly stateLog: GraphValue;
 }
+
+/** Sizes of a scan, and the name of its state. */
+export type ScanLayer = Pick<Mamba, 'name' | 'innerSize' | 'stateSize'>;
 
 /**
  * Maximum state values that one operation computes. For more, ONNX Runtime uses threads, which wait longer than they
@@ -29,13 +27,17 @@ export interface ScanInputs {
 const PART = 2 ** 15;
 
 /** h = h · exp(step ⊗ A) + (step · x) ⊗ B; y = C · h, from zero or from the state. Returns y [R, D]. */
-export function scan(context: Context, layer: Mamba, { step, x, b, c }: ScanInputs): GraphValue {
+export function scan(
+  context: Context,
+  layer: ScanLayer,
+  { step, x, b, c, stateLog }: ScanInputs,
+): GraphValue {
   const { graph, outputs } = context;
   const { name, innerSize: inner, stateSize: state } = layer;
   const shape = [state, inner]; // Contiguous inner values are 4 times as fast as [D, N].
   const before = startingState(context, layer, shape);
   const widths = parts(inner, Math.max(1, Math.floor(PART / state)));
-  const log = decay(context, layer);
+  const log = decay(context, stateLog);
   const transposed = graph.op('Transpose', [log], { attributes: { perm: [1, 0] } });
   const decays = graph.split(transposed, widths);
   const inputs: Operands = [
@@ -101,10 +103,8 @@ function singleStep(graph: GraphBuilder, { inputs, decay }: Step): StateAndOutpu
 }
 
 /** A = −exp(A_log), [D, N]. */
-function decay(context: Context, { stateLog }: Mamba): GraphValue {
-  const { graph } = context;
-  return graph.op('Neg', [graph.op('Exp', [weightOf(context, stateLog)])]);
-}
+const decay = ({ graph }: Context, stateLog: GraphValue): GraphValue =>
+  graph.op('Neg', [graph.op('Exp', [stateLog])]);
 
 /** State of the previous call, or zeros, [B, …shape]. */
 export const startingState = (
@@ -172,8 +172,8 @@ const CHUNK_BYTES = 2 ** 27;
 /** The same as `scan` of scan.ts. Its state is [B, D, N, 1]. */
 export function chunkedScan(
   context: Context,
-  layer: Mamba,
-  { step, x, b, c }: ScanInputs,
+  layer: ScanLayer,
+  { step, x, b, c, stateLog }: ScanInputs,
 ): GraphValue {
   const { graph, outputs } = context;
   const { name, innerSize: inner, stateSize: state } = layer;
@@ -192,7 +192,7 @@ export function chunkedScan(
     c: chunked(context, chunks, c, state),
   };
   const before = startingState(context, layer, [inner, state, 1]);
-  const body = chunk(layer, inputs, decay(context, layer), `${name}/`);
+  const body = chunk(layer, inputs, decay(context, stateLog), `${name}/`);
   const [after, y] = graph.pair('Loop', [chunks.count, LEFT_OUT, before], { attributes: { body } });
   outputs.states?.set(`${name}.scan`, graph.output(after));
   return joinedChunks(context, y, inner);
@@ -263,7 +263,7 @@ function joinedChunks(context: Context, y: GraphValue, inner: number): GraphValu
 
 /** Graph of one chunk. @param inputs Inputs from the outer graph. @param decays [D, N], from the outer graph. */
 function chunk(
-  { innerSize: inner, stateSize: state }: Mamba,
+  { innerSize: inner, stateSize: state }: ScanLayer,
   inputs: ScanInputsOfChunks,
   decays: GraphValue,
   prefix: string,

@@ -5,6 +5,7 @@ import type {
   GatedConv,
   GatedDelta,
   GatedRmsNorm,
+  HeadedMamba,
   Mamba,
   RmsNorm,
   StateSpaceDual,
@@ -76,6 +77,45 @@ export function mambaLayer(name: string, sizes: MambaSizes, options: MambaOption
     activation: fn,
     float32State: options.float32State ?? false,
     doubledStepBias: options.doubledStepBias ?? false,
+  };
+}
+
+interface HeadedMambaSizes {
+  readonly hidden: number;
+  readonly heads: number;
+  readonly headDim: number;
+  readonly state: number;
+  readonly kernel: number;
+  readonly stepRank: number;
+}
+
+/** No biases of in_proj and out_proj by default. */
+export function headedMamba(
+  name: string,
+  sizes: HeadedMambaSizes,
+  options: Pick<MambaOptions, 'bias' | 'conv' | 'activation' | 'float32State'> = {},
+): HeadedMamba {
+  const { hidden, heads, headDim, state, kernel, stepRank } = sizes;
+  const { bias = false, activation: fn = 'silu', float32State = false } = options;
+  const inner = heads * headDim;
+  return {
+    kind: 'headedMamba',
+    name,
+    component: 'mamba',
+    xProj: param(`${name}.x_proj_weight`, [heads, stepRank + 2 * state, headDim]),
+    stepProj: param(`${name}.dt_proj_weight`, [heads, headDim, stepRank]),
+    stepBias: param(`${name}.dt_proj_bias`, [heads, headDim]),
+    stateLog: param(`${name}.A_log`, [heads, headDim, state]),
+    skip: param(`${name}.D`, [heads, headDim]),
+    conv: causalConv(`${name}.conv1d`, inner, kernel, options.conv),
+    inProj: linear(`${name}.in_proj`, hidden, 2 * inner, { bias }),
+    outProj: linear(`${name}.out_proj`, inner, hidden, { bias }),
+    heads,
+    headDim,
+    stateSize: state,
+    stepRank,
+    activation: fn,
+    float32State,
   };
 }
 

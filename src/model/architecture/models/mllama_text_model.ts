@@ -80,6 +80,7 @@ export const mllamaTextModel = defineDecoder({
   title: 'Llama 3.2 Vision, text only',
   schema,
   huggingFace: {
+    harmless: { dropout: 'used in training only' },
     more: () => ({ tie_word_embeddings: false }),
     limited: {
       tie_word_embeddings: unreadBut([false], 'the class has no tied head'),

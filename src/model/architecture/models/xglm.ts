@@ -91,7 +91,15 @@ export const xglm = defineGpt({
       attention_heads: ['num_attention_heads'],
     },
     limited: { ...NO_ROTARY_KEYS, layer_norm_eps: unreadBut([NORM_EPS]) },
-    harmless: harmless('used in training only', ['layerdrop', 'activation_dropout', 'init_std']),
+    harmless: {
+      decoder_start_token_id: 'names a token',
+      ...harmless('used in training only', [
+        'dropout',
+        'layerdrop',
+        'activation_dropout',
+        'init_std',
+      ]),
+    },
   },
   names: { embedding: 'embed_tokens', blocks: 'layers', norm: 'layer_norm' },
   ignoredOnLoad: [],

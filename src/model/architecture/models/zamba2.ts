@@ -189,7 +189,7 @@ const LONG_CONTEXT = 16_384;
 const { time_step_min: _, ...OTHERS_HARMLESS }: HarmlessKeys = RECURRENT_HARMLESS;
 
 /** A key that follows from others, which a file may repeat. */
-const follows = (of: (config: JsonObject) => unknown, why: string) => ({
+export const follows = (of: (config: JsonObject) => unknown, why: string) => ({
   allows: (value: unknown, config: JsonObject) =>
     value === null || JSON.stringify(value) === JSON.stringify(of(config)),
   why,
@@ -332,7 +332,7 @@ function sharedGroups(config: Zamba2): ReadonlyMap<number, Group> {
  * Replaces tensors of a layer by those that layers at several places share: named after the first place, with aliases
  * at the others.
  */
-function sharedBy([first = '', ...others]: readonly string[]): Group['share'] {
+export function sharedBy([first = '', ...others]: readonly string[]): Group['share'] {
   const known = new Map<string, Param>();
   const places = [first, ...others];
   const shared = (own: Param): Param => {

@@ -12,6 +12,7 @@ import type {
   GatedConv,
   GatedDelta,
   GatedMlp,
+  HeadedMamba,
   HybridBlock,
   Mamba,
   MixtureOfExperts,
@@ -63,6 +64,32 @@ export function mambaSteps(layer: Mamba, build: StepBuilder): UnplacedStep[] {
       layer.doubledStepBias ? 'Δ = softplus(dt_proj + its bias again)' : 'Δ = softplus(dt_proj)',
       inner,
     ),
+    { ...scan, parameters: build.countNew([layer.stateLog, layer.skip]) },
+    build.between(`${name}.gated`, 'y · SiLU(residual)', inner),
+    build.linear(layer.outProj),
+  ];
+}
+
+export function headedMambaSteps(layer: HeadedMamba, build: StepBuilder): UnplacedStep[] {
+  const { name, heads, headDim, stateSize: state, stepRank } = layer;
+  const inner = heads * headDim;
+  const products = build.between(
+    `${name}.x_proj`,
+    `products of ${heads} heads: step ${stepRank}, B ${state}, C ${state} each`,
+    heads * (stepRank + 2 * state),
+  );
+  const step = build.between(`${name}.step`, 'Δ = softplus(dt_proj), for each head', inner);
+  const scan = build.between(
+    `${name}.scan`,
+    `h = h · exp(Δ · A) + Δ · B · x; y = C · h + D · x, state [${build.batch}, ${heads}, ${headDim}, ${state}]`,
+    inner,
+  );
+  return [
+    build.linear(layer.inProj),
+    build.between(`${name}.split`, `x and residual, ${formatInteger(inner)} each`, inner),
+    ...build.steps(layer.conv, inner),
+    { ...products, parameters: build.countNew([layer.xProj]) },
+    { ...step, parameters: build.countNew([layer.stepProj, layer.stepBias]) },
     { ...scan, parameters: build.countNew([layer.stateLog, layer.skip]) },
     build.between(`${name}.gated`, 'y · SiLU(residual)', inner),
     build.linear(layer.outProj),

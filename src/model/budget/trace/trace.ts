@@ -30,6 +30,7 @@ import {
   gatedDeltaSteps,
   gatedMlpSteps,
   gateSteps,
+  headedMambaSteps,
   hybridBlockSteps,
   mambaSteps,
   mixtureSteps,
@@ -220,6 +221,8 @@ function stepsOf(layer: Layer, size: number, build: StepBuilder): UnplacedStep[]
       return [build.step(layer, `causal convolution, ${layer.weight.shape[2]} wide; SiLU`, size)];
     case 'mamba':
       return mambaSteps(layer, build);
+    case 'headedMamba':
+      return headedMambaSteps(layer, build);
     case 'stateSpaceDual':
       return stateSpaceDualSteps(layer, build);
     case 'gatedDelta':
