@@ -143,14 +143,19 @@ function bytesOfBlock(model: LanguageModel, block: Layer, { batch, tokens }: Inp
   );
 }
 
+const HAVE_SCORES: ReadonlySet<string> = new Set([
+  'attention',
+  'latentAttention',
+  'tokenIndexer',
+  'blockIndexer',
+] satisfies Layer['kind'][]);
+
 const mostHeads = (model: LanguageModel): number =>
   model.blocks
     .flatMap(walk)
     .reduce(
       (most, { layer }) =>
-        layer.kind === 'attention' || layer.kind === 'latentAttention'
-          ? Math.max(most, layer.heads)
-          : most,
+        'heads' in layer && HAVE_SCORES.has(layer.kind) ? Math.max(most, layer.heads) : most,
       0,
     );
 

@@ -26,6 +26,7 @@ import type {
   GatedDelta,
   GatedRmsNorm,
   HybridBlock,
+  Indexer,
   LanguageModel,
   LatentAttention,
   Layer,
@@ -61,6 +62,7 @@ import {
   rotate,
   splitHeads,
 } from './reference-attention.js';
+import { type Choice, chosenKeys } from './reference-indexer.js';
 import { route } from './reference-router.js';
 import { each, plus, sigmoid, split, sumOf, type Tensor, times } from './reference-values.js';
 
@@ -291,6 +293,9 @@ class Run {
         return this.#mixture(layer, x);
       case 'latentAttention':
         return this.#latentAttention(layer, x);
+      case 'tokenIndexer':
+      case 'blockIndexer':
+        return fail('an indexer alone');
       case 'layerNorm':
         return this.#layerNorm(layer, x);
       case 'headNorms':
@@ -798,6 +803,7 @@ class Run {
       this.#withPast(`${name}.values`, cut(layer.valueNorm ? this.of(layer.valueNorm, v) : v)),
     ]);
     const given = { q: queries, k: keys, v: values, scale, softcap };
+    const choice = layer.selection && this.#choice(layer.selection, u, u);
     const result = new Float64Array(this.#batch * this.#tokens * heads * headDim);
     let head = 0;
     for (const span of layer.spans) {
@@ -812,7 +818,9 @@ class Run {
           shared,
         };
         const own = { bonus: bonusOf(layer.alibi, head), sink: sinks?.[head] };
-        this.#attendHead({ ...given, ...columns, ...own }, span.window, result);
+        const group = Math.floor((head * (layer.selection?.heads ?? 1)) / heads);
+        const seen = choice && { seen: (row: number, t: number) => choice[row]?.[group]?.[t] };
+        this.#attendHead({ ...given, ...columns, ...own, ...seen }, span.window, result);
       }
     }
     const output = { shape: [this.#batch, this.#tokens, heads * headDim], data: result };
@@ -857,7 +865,8 @@ class Run {
     const { name, heads, latentRank, nopeDim, valueDim, rotary, scale } = layer;
     const moving = rotary.headDim;
     const width = nopeDim + moving;
-    const [still, turning] = splitHeads(this.of(layer.query, u), [nopeDim, moving]);
+    const { made, choice } = this.#latentQueries(layer, u);
+    const [still, turning] = splitHeads(made, [nopeDim, moving]);
     const turnedQueries = joinedHeads(still, this.#turned(rotary, turning), [nopeDim, moving]);
     const q = this.#tempered(layer, turnedQueries);
     const [down, sharedKey] = split(this.of(layer.keyValueDown, u), [latentRank, moving]);
@@ -869,10 +878,39 @@ class Run {
     for (let head = 0; head < heads; head++) {
       const columns = { key: width, value: valueDim, heads, head, keyHeads: heads, shared: head };
       const given = { q, k, v: values, scale, softcap: undefined, bonus: () => 0, sink: undefined };
-      this.#attendHead({ ...given, ...columns }, undefined, result);
+      const seen = choice && { seen: (row: number, t: number) => choice[row]?.[0]?.[t] };
+      this.#attendHead({ ...given, ...columns, ...seen }, undefined, result);
     }
     const shape = [this.#batch, this.#tokens, heads * valueDim];
     return this.of(layer.out, { shape, data: result });
+  }
+
+  readonly #choices = new Map<string, Choice>();
+
+  #latentQueries(
+    { name, query, selection }: LatentAttention,
+    u: Tensor,
+  ): { made: Tensor; choice?: Choice | undefined } {
+    if (!selection || query.kind === 'linear') return { made: this.of(query, u) };
+    const [down, norm, up] = query.layers;
+    const latent = this.of(norm, this.of(down, u));
+    const made = this.of(up, latent);
+    if (!('kind' in selection)) return { made, choice: this.#choices.get(selection.from) };
+    const choice = this.#choice(selection, u, latent);
+    this.#choices.set(name, choice);
+    return { made, choice };
+  }
+
+  #choice(layer: Indexer, u: Tensor, latent: Tensor): Choice {
+    const isWeighted = layer.kind === 'tokenIndexer';
+    const made = this.of(layer.query, isWeighted ? latent : u);
+    const queries = isWeighted ? made : this.of(layer.queryNorm, made);
+    const keys = this.#turned(layer.rotary, this.of(layer.keyNorm, this.of(layer.key, u)));
+    return chosenKeys(layer, {
+      queries: this.#turned(layer.rotary, queries),
+      keys: this.#withPast(`${layer.name}.keys`, keys),
+      weights: isWeighted ? this.of(layer.weights, u) : undefined,
+    });
   }
 
   #attendHead(attended: Attended, window: Window | undefined, into: Float64Array): void {

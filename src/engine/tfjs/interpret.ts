@@ -144,6 +144,8 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
     case 'packedExperts':
     case 'clampedExperts':
     case 'alibi':
+    case 'tokenIndexer':
+    case 'blockIndexer':
       throw new TypeError(`${layer.name} (${layer.kind}) computes nothing by itself`);
     case 'causalConv':
       return runCausalConv(run, layer, x());

@@ -10,9 +10,10 @@ import { alibiScore } from '../../model/architecture/masks.js';
 import { decodingKeys, firstKeys } from '../calls.js';
 import { applySoftcap, runProjections, runRotary } from './basic.js';
 import { activate } from './differentiable.js';
-import type { Tensor, Tensor1D, Tensor2D, Tensor3D, Tf } from './packages.js';
+import type { Tensor, Tensor1D, Tensor2D, Tensor3D, Tensor4D, Tf } from './packages.js';
 import type { DecodingState, ForwardRun, HeadMemory } from './run.js';
-import { readValues } from './run.js';
+import { concatenated, readValues, rowsAfter } from './run.js';
+import { type IndexerInputs, runIndexer } from './run-indexer.js';
 
 // The keys and values of attention by head: those of this run after the cached ones; d is headDim.
 
@@ -63,13 +64,6 @@ function concatenatedHeads(
   };
 }
 
-function concatenated(a: Float32Array, b: Float32Array): Float32Array {
-  const result = new Float32Array(a.length + b.length);
-  result.set(a);
-  result.set(b, a.length);
-  return result;
-}
-
 /** The cache without keys that later queries cannot see. */
 function trimmedCache(
   { start, tokens }: ForwardRun,
@@ -110,6 +104,8 @@ export interface HeadGroup extends HeadKeys {
   readonly alibi?: Pick<Alibi, 'slopes' | 'bfloat16Factor'> | undefined;
   /** Score of each head without a value, [heads]. */
   readonly sinks?: Tensor1D | undefined;
+  /** 0 for a chosen key, −∞ for another: for each head, or for all, [heads or 1, T, S]. */
+  readonly selection?: Tensor3D | undefined;
 }
 
 /** Rules for all heads with the same window. */
@@ -187,7 +183,11 @@ function attendGroup(
   const values: Tensor2D = tf.slice(group.values, [first, 0], [count, -1]);
   const products: Tensor2D = tf.matMul(queries, keys); // (heads · rows, S)
   const capped = rules.softcap === undefined ? products : applySoftcap(tf, products, rules.softcap);
-  const scores = [rules.mask, penaltyOf(tf, group, block)].reduce<Tensor>(
+  const scores = [
+    rules.mask,
+    penaltyOf(tf, group, block),
+    chosenOf(tf, group, block),
+  ].reduce<Tensor>(
     (sum, each) => (each ? tf.add(sum, each) : sum),
     tf.reshape(capped, [heads, rows, count]),
   );
@@ -219,6 +219,14 @@ function penaltyOf(
   });
   return tf.tensor3d(penalties, [alibi.slopes.length, 1, keys]);
 }
+
+/** The part of a choice of keys for a block, [heads or 1, rows, S]. */
+const chosenOf = (
+  tf: Tf,
+  { selection }: HeadGroup,
+  { from, to, firstKey, endKey }: QueryRange,
+): Tensor3D | undefined =>
+  selection && tf.slice(selection, [0, from, firstKey], [-1, to - from, endKey - firstKey]);
 
 /** 0 where a query sees a key, −∞ elsewhere, [to − from, S]; undefined when every query sees all keys. */
 function maskOf(
@@ -294,10 +302,11 @@ export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Te
     values: () => clipped(normed(layer.valueNorm, v)),
   });
   const keys = headKeys(run, layer, ownKeys, ownValues);
+  const selection = layer.selection && runIndexer(run, layer.selection, { input: u });
   const heads = splitHeads(tf, queries, headDim);
   let first = 0;
   const spans = layer.spans.flatMap((span) => {
-    const groups = headGroups(run, layer, span, first, heads, keys);
+    const groups = headGroups(run, layer, span, first, { queries: heads, keys, selection });
     first += span.heads;
     return span.heads === 0 ? [] : [attend(run, groups, { ...span, softcap: layer.softcap })];
   });
@@ -307,15 +316,40 @@ export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Te
   return run.apply(layer.out, gated);
 }
 
+interface GroupInputs {
+  /** Of each sequence and head. */
+  readonly queries: readonly Tensor2D[];
+  /** Of each sequence and key-value head. */
+  readonly keys: readonly HeadKeys[];
+  /** [B, G, T, S] */
+  readonly selection: Tensor4D | undefined;
+}
+
+/** Choices of keys of some heads in one sequence, [heads, T, S]. @param all [B, G, T, S] */
+function selectionFor(
+  { tf }: ForwardRun,
+  all: Tensor4D | undefined,
+  { sequence, heads, from, to }: Readonly<Record<'sequence' | 'heads' | 'from' | 'to', number>>,
+): Tensor3D | undefined {
+  if (!all) return undefined;
+  const [, groups, tokens, count] = all.shape;
+  const ofHead = (head: number): Tensor3D => {
+    const group = Math.floor((head * groups) / heads);
+    const part = tf.slice(all, [sequence, group, 0, 0], [1, 1, -1, -1]);
+    return tf.reshape(part, [1, tokens, count]);
+  };
+  return tf.concat(Array.from({ length: to - from }, (_, index) => ofHead(from + index)));
+}
+
 /** Head groups of a span, which begins at the head `first`, by shared keys and for each sequence. */
 function headGroups(
-  { tf, weights }: ForwardRun,
+  run: ForwardRun,
   { heads, keyValueHeads, alibi, sinks }: Attention,
   span: HeadSpan,
   first: number,
-  queries: readonly Tensor2D[],
-  keys: readonly HeadKeys[],
+  { queries, keys, selection }: GroupInputs,
 ): HeadGroup[][] {
+  const { tf, weights } = run;
   const sharing = heads / keyValueHeads;
   const end = first + span.heads;
   return Array.from({ length: queries.length / heads }, (_, sequence) => {
@@ -329,6 +363,7 @@ function headGroups(
         queries: queries.slice(own + from, own + to),
         alibi: alibi && { ...alibi, slopes: alibi.slopes.slice(from, to) },
         sinks: sinks && (tf.slice(weights.tensor(sinks), [from], [to - from]) as Tensor1D),
+        selection: selectionFor(run, selection, { sequence, heads, from, to }),
       });
       from = to;
     }
@@ -340,7 +375,9 @@ function headGroups(
 export function runLatentAttention(run: ForwardRun, layer: LatentAttention, u: Tensor3D): Tensor3D {
   const { tf } = run;
   const { latentRank, nopeDim, valueDim, rotary } = layer;
-  const queries = splitHeads(tf, queriesOf(run, layer, u), nopeDim + rotary.headDim);
+  const { made, latent: queryLatent } = latentQueries(run, layer, u);
+  const queries = splitHeads(tf, queriesOf(run, layer, made), nopeDim + rotary.headDim);
+  const selection = latentSelection(run, layer, { input: u, latent: queryLatent });
   const down = run.apply(layer.keyValueDown, u);
   const [latent, sharedKey] = splitAt(tf, down, latentRank, 2);
   const { latents, keys } = latentsSoFar(run, layer, {
@@ -357,6 +394,12 @@ export function runLatentAttention(run: ForwardRun, layer: LatentAttention, u: T
       keys: tf.transpose(key),
       values,
       queries: [queries[index] as Tensor2D],
+      selection: selectionFor(run, selection, {
+        sequence: Math.floor(index / layer.heads),
+        heads: 1,
+        from: 0,
+        to: 1,
+      }),
     };
   });
   const sequences = shared.map((_, sequence) =>
@@ -365,12 +408,44 @@ export function runLatentAttention(run: ForwardRun, layer: LatentAttention, u: T
   return run.apply(layer.out, attend(run, sequences, { window: undefined }));
 }
 
-/** Scaled queries with the end of each head rotated: [B, T, heads · (nopeDim + rotated)]. */
-function queriesOf(run: ForwardRun, layer: LatentAttention, u: Tensor3D): Tensor3D {
+/** Queries, and the latent of which they are made where an indexer reads it. */
+function latentQueries(
+  run: ForwardRun,
+  { query, selection }: LatentAttention,
+  u: Tensor3D,
+): { made: Tensor3D; latent: Tensor3D } {
+  if (!selection || query.kind === 'linear') return { made: run.apply(query, u), latent: u };
+  const [down, norm, up] = query.layers;
+  const latent = run.apply(norm, run.apply(down, u));
+  return { made: run.apply(up, latent), latent };
+}
+
+/** The layer's own choice of keys, which later layers may take, or that of another, [B, 1, T, S]. */
+function latentSelection(
+  run: ForwardRun,
+  { name, selection }: LatentAttention,
+  inputs: IndexerInputs,
+): Tensor4D | undefined {
+  if (!selection) return undefined;
+  if ('kind' in selection) {
+    return run.once(`${name}.selection`, () => runIndexer(run, selection, inputs));
+  }
+  const { tf, batch, tokens, start } = run;
+  return run.once(
+    `${selection.from}.selection`,
+    (): Tensor4D => tf.zeros([batch, 1, tokens, start + tokens]),
+  );
+}
+
+/**
+ * Scaled queries with the end of each head rotated: [B, T, heads · (nopeDim + rotated)].
+ * @param made Queries as the products give them, of the same width.
+ */
+function queriesOf(run: ForwardRun, layer: LatentAttention, made: Tensor3D): Tensor3D {
   const { tf, batch, tokens } = run;
   const { heads, nopeDim, rotary } = layer;
   const rotated = rotary.headDim;
-  const perHead: Tensor3D = tf.reshape(run.apply(layer.query, u), [-1, heads, nopeDim + rotated]);
+  const perHead: Tensor3D = tf.reshape(made, [-1, heads, nopeDim + rotated]);
   const [own, end] = splitAt(tf, perHead, nopeDim, 2);
   const rotatedEnds = runRotary(run, rotary, tf.reshape(end, [batch, tokens, heads * rotated]));
   const joined = tf.concat([own, tf.reshape(rotatedEnds, [-1, heads, rotated])], 2);
@@ -407,16 +482,4 @@ function latentsSoFar(
     latents: tensorOf(latents, layer.latentRank),
     keys: tensorOf(keys, layer.rotary.headDim),
   };
-}
-
-/** Cached rows of each sequence followed by the new ones. */
-function rowsAfter(before: readonly Float32Array[] | undefined, now: Tensor3D): Float32Array[] {
-  const values = readValues(now);
-  const [batch] = now.shape;
-  const size = values.length / batch;
-  return Array.from({ length: batch }, (_, sequence) => {
-    const own = values.slice(sequence * size, (sequence + 1) * size);
-    const known = before?.[sequence];
-    return known ? concatenated(known, own) : own;
-  });
 }

@@ -113,6 +113,8 @@ export const FAMILIES = familyLoaders({
   'modernbert-decoder': async () =>
     (await import('./models/modernbert-decoder.js')).modernbertDecoder,
   gemma4_unified_text: async () => (await import('./models/gemma4_text.js')).gemma4UnifiedText,
+  deepseek_v32: async () => (await import('./models/deepseek_v32.js')).deepseekV32,
+  glm_moe_dsa: async () => (await import('./models/glm_moe_dsa.js')).glmMoeDsa,
 });
 
 export type FamilyName = keyof typeof FAMILIES;

@@ -10,6 +10,7 @@ import type {
   ActivationName,
   Alibi,
   Attention,
+  BlockIndexer,
   CausalConv,
   ClosingProjection,
   Embedding,
@@ -32,6 +33,7 @@ import type {
   Scale,
   Softcap,
   StateSpaceDual,
+  TokenIndexer,
   TransposedLinear,
   WeightedScale,
   Xielu,
@@ -344,6 +346,8 @@ export type Layer =
   | Alibi
   | Attention
   | LatentAttention
+  | TokenIndexer
+  | BlockIndexer
   | Srte
   | Alignment
   | Gate;

@@ -6,7 +6,7 @@
 import type { HybridBlock, LanguageModel, Layer } from '../architecture/layer.js';
 import { inputWidth, isProduct, normWidth, tensorsOf } from '../architecture/walk.js';
 import { lowerAltUpBlock, lowerAltUpEnd, lowerPerLayerBranch } from './lower-altup.js';
-import { lowerAttention, lowerLatentAttention } from './lower-attention.js';
+import { lowerAttention, lowerIndexer, lowerLatentAttention } from './lower-attention.js';
 import { lowerGatedMlp, lowerMixture, lowerRouter } from './lower-feed-forward.js';
 import {
   lowerGatedConv,
@@ -91,6 +91,9 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
       const query = { ...inside, width: inputWidth(layer.keyValueDown) };
       return lowerLatentAttention(layer, component, afterSavedInput(lower(layer.query, query)));
     }
+    case 'tokenIndexer':
+    case 'blockIndexer':
+      return lowerIndexer(layer);
     case 'mamba':
       return lowerMamba(layer, component, lower);
     case 'stateSpaceDual':

@@ -23,6 +23,7 @@ import { MICROSOFT } from '../proto.js';
 import { attendWithCache, cached } from './attend-with-cache.js';
 import { activated, clipped } from './elementwise.js';
 import { emitRotary } from './embeddings.js';
+import { emitIndexer } from './indexer.js';
 import { emitProjections } from './projections.js';
 import type { Attended, HeadRange } from './scores.js';
 import {
@@ -64,8 +65,10 @@ export function emitAttention(context: Context, layer: Attention, u: GraphValue)
           ),
         }),
   };
+  const selection =
+    layer.selection && emitIndexer(context, layer.selection, { input: u, latent: u });
   const results = windowHeads(context, layer, given).map((part) =>
-    attendPart(context, layer, part),
+    attendPart(context, layer, { ...part, selection }),
   );
   const result = flattened(context, graph.joined(results));
   return apply(
@@ -183,15 +186,37 @@ function zerosLike({ graph }: Context, layer: Attention, { queries, keyValueHead
   return graph.op('Mul', [some, graph.float(0)]);
 }
 
+/** Bias of some heads of an attention with a choice of keys, [B, 1 or heads, T, S]. @param chosen [B, G, T, S] */
+function chosenFor(
+  { graph }: Context,
+  { heads: all, selection }: Attention,
+  chosen: GraphValue,
+  { first, heads }: HeadRange,
+): GraphValue {
+  const groups = selection?.heads ?? 1;
+  const places = Array.from({ length: heads }, (_, head) =>
+    Math.floor(((first + head) * groups) / all),
+  );
+  return graph.op('Gather', [chosen, graph.ints(...places)], { attributes: { axis: 1 } });
+}
+
 /** Attention of heads with the same window → [B, T, heads · d]. */
-function attendPart(context: Context, layer: Attention, part: WindowHeads): GraphValue {
+function attendPart(
+  context: Context,
+  layer: Attention,
+  { selection, ...part }: WindowHeads & { readonly selection: GraphValue | undefined },
+): GraphValue {
   const { headDim, scale, softcap, alibi, sinks } = layer;
   const { name, window, keyValueHeads } = part;
   const heads = { ...part, keyDim: headDim, valueDim: headDim, scale, softcap };
-  const bias = ({ first, heads: count }: HeadRange) =>
-    alibi
+  const bias = ({ first, heads: count }: HeadRange) => {
+    const own = alibi
       ? maskWithAlibi(context, window, alibi, { first: part.first + first, heads: count })
       : mask(context, window);
+    if (!selection) return own;
+    const range = { first: part.first + first, heads: count };
+    return context.graph.op('Add', [own, chosenFor(context, layer, selection, range)]);
+  };
   /** Keys or values after those of earlier calls, computed at their first use. */
   const kept = <Made>(leaf: 'keys' | 'values', make: (name: string, now: GraphValue) => Made) =>
     context.once(`kept:${name}.${leaf}`, () => {
@@ -240,15 +265,16 @@ export function emitLatentAttention(
 function attendToKeys(context: Context, layer: LatentAttention, u: GraphValue): GraphValue {
   const { heads, nopeDim, valueDim, scale, rotary } = layer;
   const keyDim = nopeDim + rotary.headDim;
+  const { made, bias } = latentQueries(context, layer, u);
   const { keys, values } = keysAndValues(context, layer, u);
   return attend(
     context,
     { heads, keyValueHeads: heads, keyDim, valueDim, scale, softcap: undefined },
     {
-      queries: headsOf(context, layer, queriesOf(context, layer, u)),
+      queries: headsOf(context, layer, queriesOf(context, layer, made)),
       keys,
       values,
-      bias: () => mask(context, undefined),
+      bias: () => bias,
     },
   );
 }
@@ -267,7 +293,8 @@ function attendToLatents(context: Context, layer: LatentAttention, u: GraphValue
   ]);
   const rowsOfUp = (from: number, to: number) =>
     graph.op('Slice', [up, graph.ints(from), graph.ints(to), graph.ints(1)]);
-  const [nope, rope] = queriesOf(context, layer, u);
+  const { made, bias } = latentQueries(context, layer, u);
+  const [nope, rope] = queriesOf(context, layer, made);
   const absorbed = graph.op('MatMul', [swapped(context, nope), rowsOfUp(0, nopeDim)]);
   const { latents, keys } = latentsOf(context, layer, u);
   const rows = cached(
@@ -293,7 +320,7 @@ function attendToLatents(context: Context, layer: LatentAttention, u: GraphValue
       ]),
       keys: rows,
       values: rows,
-      bias: mask(context, undefined),
+      bias,
     },
   );
   const byHead = graph.op('Reshape', [attended, graph.ints(0, 0, heads, width)]);
@@ -306,19 +333,33 @@ function attendToLatents(context: Context, layer: LatentAttention, u: GraphValue
   return graph.op('Reshape', [swapped(context, values), graph.ints(0, 0, heads * valueDim)]);
 }
 
-/** Queries of each head and their rotated columns, [B, T, heads, nopeDim] and [B, T, heads, d]. */
+/** Queries as the products give them [R, ·], and the bias of the scores [B or 1, 1, T, S]: the mask, or a choice of keys. */
+function latentQueries(
+  context: Context,
+  { name, query, selection }: LatentAttention,
+  u: GraphValue,
+): { made: GraphValue; bias: GraphValue } {
+  const { apply, once } = context;
+  const all = mask(context, undefined);
+  if (!selection || query.kind === 'linear') return { made: apply(query, u), bias: all };
+  const [down, norm, up] = query.layers;
+  const latent = apply(norm, apply(down, u));
+  const bias =
+    'kind' in selection
+      ? once(`selection:${name}`, () => emitIndexer(context, selection, { input: u, latent }))
+      : once(`selection:${selection.from}`, () => all);
+  return { made: apply(up, latent), bias };
+}
+
+/** Queries of each head and their rotated columns, [B, T, heads, nopeDim] and [B, T, heads, d]. @param made [R, ·] */
 function queriesOf(
   context: Context,
   layer: LatentAttention,
-  u: GraphValue,
+  made: GraphValue,
 ): [GraphValue, GraphValue] {
-  const { graph, apply } = context;
+  const { graph } = context;
   const { heads, nopeDim, rotary } = layer;
-  const queries = unflattenedRows(
-    context,
-    apply(layer.query, u),
-    heads * (nopeDim + rotary.headDim),
-  );
+  const queries = unflattenedRows(context, made, heads * (nopeDim + rotary.headDim));
   const byHead = graph.op('Reshape', [
     temperatureScaled(context, layer.temperature, queries),
     graph.ints(0, 0, heads, nopeDim + rotary.headDim),

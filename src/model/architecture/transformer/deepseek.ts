@@ -307,7 +307,7 @@ export function deepseekAttention(
   name: string,
   config: LatentConfig,
   pairs: Rotary['pairs'],
-  temperature?: LatentAttention['temperature'],
+  { temperature, selection }: Pick<LatentAttention, 'temperature' | 'selection'> = {},
 ): Layer {
   const { hidden_size: hidden, num_attention_heads: heads, attention_bias: bias } = config;
   const { q_lora_rank: queryRank, kv_lora_rank: latentRank, v_head_dim: valueDim } = config;
@@ -342,6 +342,7 @@ export function deepseekAttention(
     nopeDim,
     valueDim,
     ...(temperature && { temperature }),
+    ...(selection && { selection }),
     // With this setting, YaRN scales the scores by the square of its amplitude.
     scale:
       (nopeDim + rotatedDim) ** -0.5 *

@@ -14,7 +14,12 @@ import type {
 } from '../../architecture/layer.js';
 import { ACTIVATIONS } from '../../architecture/layer.js';
 import { widthAfter } from '../../operations/lower.js';
-import { attentionSteps, latentAttentionSteps, rotaryText } from './attention-steps.js';
+import {
+  attentionSteps,
+  indexerSteps,
+  latentAttentionSteps,
+  rotaryText,
+} from './attention-steps.js';
 import {
   alignmentSteps,
   altUpBlockSteps,
@@ -186,6 +191,9 @@ function stepsOf(layer: Layer, size: number, build: StepBuilder): UnplacedStep[]
       return [build.step(layer, ALIBI, size)];
     case 'latentAttention':
       return latentAttentionSteps(layer, size, build);
+    case 'tokenIndexer':
+    case 'blockIndexer':
+      return indexerSteps(layer, build);
     case 'causalConv':
       return [build.step(layer, `causal convolution, ${layer.weight.shape[2]} wide; SiLU`, size)];
     case 'mamba':
