@@ -24,6 +24,7 @@ import type {
   FusedProjection,
   Gate,
   GatedDelta,
+  GatedMlp,
   GatedRmsNorm,
   HybridBlock,
   Indexer,
@@ -275,7 +276,7 @@ class Run {
           each(gate, (value) => value * (layer.gateScale ?? 1)),
           layer.cutoffDeviations,
         );
-        return this.of(layer.down, times(activated(scaled, layer.activation), up));
+        return this.of(layer.down, limitedGate(scaled, up, layer));
       }
       case 'router': {
         const given = (layer.steps ?? []).reduce((value, step) => this.of(step, value), x);
@@ -539,13 +540,13 @@ class Run {
     const both = product(token, matrix(experts.gateUp));
     if (experts.up) {
       const up = product(token, part(experts.up));
-      return product(times(activated(both, experts.activation), up), turned(experts.down));
+      return product(limitedGate(both, up, experts), turned(experts.down));
     }
     if (!isGatedPack(experts)) {
       return product(activated(both, experts.activation), matrix(experts.down));
     }
     const [gate, up] = split(both, [inner, inner]);
-    return product(times(activated(gate, experts.activation), up), matrix(experts.down));
+    return product(limitedGate(gate, up, experts), matrix(experts.down));
   }
 
   #hybridBlock(block: HybridBlock, x: Tensor): Tensor {
@@ -971,6 +972,22 @@ function bfloat16(value: number): number {
   const rest = value / unit - below;
   const up = rest > 0.5 || (rest === 0.5 && below % 2 !== 0);
   return (up ? below + 1 : below) * unit;
+}
+
+/** f(gate) · up, within limits if there are any. */
+function limitedGate(
+  gate: Tensor,
+  up: Tensor,
+  { activation, limits }: Pick<GatedMlp, 'activation' | 'limits'>,
+): Tensor {
+  if (!limits) return times(activated(gate, activation), up);
+  const { limit, sharpness, raise } = limits;
+  const low = each(gate, (value) => sharpness * Math.min(value, limit));
+  const near = each(up, (value) => raise + Math.max(-limit, Math.min(limit, value)));
+  return times(
+    each(activated(low, activation), (value) => value / sharpness),
+    near,
+  );
 }
 
 /** max(x − mean − deviations · deviation, 0) over the last dimension. */

@@ -115,6 +115,7 @@ export const FAMILIES = familyLoaders({
   gemma4_unified_text: async () => (await import('./models/gemma4_text.js')).gemma4UnifiedText,
   deepseek_v32: async () => (await import('./models/deepseek_v32.js')).deepseekV32,
   glm_moe_dsa: async () => (await import('./models/glm_moe_dsa.js')).glmMoeDsa,
+  minimax_m3_vl_text: async () => (await import('./models/minimax_m3_vl_text.js')).minimaxM3VlText,
 });
 
 export type FamilyName = keyof typeof FAMILIES;

@@ -63,6 +63,16 @@ export interface Residual extends Node<'residual'> {
   readonly branches: readonly Layer[];
 }
 
+/**
+ * Limits of a gated network: the gate is at most `limit`, and up lies within ±limit. The activation of a gate g is
+ * f(sharpness · g) / sharpness, and `raise` is added to up.
+ */
+export interface GateLimits {
+  readonly limit: number;
+  readonly sharpness: number;
+  readonly raise: number;
+}
+
 /** down(activation(gateScale · gate(x)) · up(x)), [.., H] → [.., H] (arXiv 2002.05202). */
 export interface GatedMlp extends Node<'gatedMlp'> {
   /** Gate, then up. */
@@ -76,6 +86,7 @@ export interface GatedMlp extends Node<'gatedMlp'> {
    * many of their standard deviations (Gemma 3n).
    */
   readonly cutoffDeviations?: number;
+  readonly limits?: GateLimits;
 }
 
 /** Expert groups; only experts of the best few groups can be chosen (DeepSeek, arXiv 2405.04434). */
@@ -131,6 +142,8 @@ export interface PackedExperts extends Node<'packedExperts'> {
    */
   readonly stacked?: number;
   readonly up?: Param;
+  /** Limits of networks with a gate. */
+  readonly limits?: GateLimits;
 }
 
 /**

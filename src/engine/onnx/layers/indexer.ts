@@ -8,7 +8,7 @@ import { cachesInPlace, feedPositions, scaledBy, unflattenedRows } from '../cont
 import type { GraphValue } from '../graph.js';
 import { cached } from './attend-with-cache.js';
 import { emitRotary } from './embeddings.js';
-import { mask, withPast } from './scores.js';
+import { keyPositions, mask, withPast } from './scores.js';
 
 /** What an indexer reads: the input of the attention, and for some the normed latent of its queries, [R, ·]. */
 export interface IndexerInputs {
@@ -108,7 +108,12 @@ function blocksChosen(
   const queries = apply(layer.queryNorm, flatHeads(context, layer, apply(layer.query, input)));
   const ofHeads = products(context, layer, queries, keys);
   const byHead = graph.op('Transpose', [ofHeads], { attributes: { perm: [0, 2, 1, 3] } });
-  const scores = graph.op('Add', [byHead, mask(context, undefined)]); // [B, N, T, S]
+  const all = graph.op('Add', [byHead, mask(context, undefined)]); // [B, N, T, S]
+  // Blocks begin at position 0; a row before it belongs to none.
+  const positions = graph.cast(keyPositions(context, undefined), 'i64');
+  const before = graph.op('Neg', [graph.op('Slice', [positions, graph.ints(0), graph.ints(1)])]);
+  const end = graph.ints(Number.MAX_SAFE_INTEGER);
+  const scores = graph.op('Slice', [all, before, end, graph.ints(3)]);
   const count = graph.op('Shape', [scores], { attributes: { start: -1 } });
   // Keys that fill the last block, 0 to size − 1.
   const missing = graph.op('Mod', [graph.op('Neg', [count]), graph.ints(size)]);
@@ -123,7 +128,11 @@ function blocksChosen(
   const chosen = graph.op('Unsqueeze', [bestOf(context, first, kept), graph.ints(-1)]);
   const spread = graph.op('Tile', [chosen, graph.ints(1, 1, 1, 1, size)]);
   const whole = graph.op('Reshape', [spread, graph.op('Shape', [padded])]);
-  return graph.op('Slice', [whole, graph.ints(0), count, graph.ints(3)]);
+  const own = graph.op('Slice', [whole, graph.ints(0), count, graph.ints(3)]);
+  const front = graph.op('Concat', [graph.ints(0, 0, 0), before, graph.ints(0, 0, 0, 0)], {
+    attributes: { axis: 0 },
+  });
+  return graph.op('Pad', [own, front, none]);
 }
 
 /** Rows of queries [R, N · d] as the norm of each head takes them, [R · N, d]; `products` takes either. */
@@ -143,7 +152,7 @@ function withLocal(
   ]);
   const blocks = graph.op('Range', [graph.int(0), count, graph.int(1)]);
   const own = graph.op('Unsqueeze', [
-    graph.op('Div', [feedPositions(context), graph.ints(size)]),
+    graph.op('Div', [graph.cast(feedPositions(context), 'i64'), graph.ints(size)]),
     graph.ints(1),
   ]); // [T, 1]
   const isLocal = graph.op('And', [
