@@ -7,7 +7,12 @@ import {
   gatedRmsNorm,
   linear,
   rmsNormLayer,
+  sequence,
 } from '../../src/model/architecture/constructors/basic-layers.js';
+import {
+  kimiDelta,
+  lightningAttention,
+} from '../../src/model/architecture/constructors/linear-attention-layers.js';
 import {
   causalConv,
   gatedConv,
@@ -156,6 +161,30 @@ const delta = (
   });
 };
 
+const plain = { bias: false };
+
+const kimi = (convs: readonly string[]) =>
+  kimiDelta('m', {
+    tensors: 'm',
+    inputs: ['q', 'k', 'v'].map((leaf) => linear(`m.${leaf}`, 6, 12, plain)),
+    convs: convs.map((leaf) => causalConv(`m.${leaf}`, 36 / convs.length, 3, plain)),
+    forget: sequence('m.forget', [linear('m.fa', 6, 4, plain), linear('m.fb', 4, 12, plain)]),
+    beta: linear('m.b', 6, 3, plain),
+    gate: sequence('m.gate', [linear('m.ga', 6, 4, plain), linear('m.gb', 4, 12, plain)]),
+    norm: gatedRmsNorm('m.norm', {
+      eps: 1e-5,
+      width: 12,
+      groups: 3,
+      sharedWeight: true,
+      activation: 'sigmoid',
+      gated: 'after',
+    }),
+    outProj: linear('m.out', 12, 6, plain),
+    heads: 3,
+    headDim: 4,
+    activation: 'silu',
+  });
+
 const DELTA = {
   'a gated delta rule with fused inputs': delta(2, 6, (keys, values) => [
     fusedProjection(linear('m.qkvz', 6, 2 * keys + 2 * values), [keys, keys, values, values], 2),
@@ -168,6 +197,25 @@ const DELTA = {
       [keys, keys, values, values, 3, 3].map((width, index) => linear(`m.${index}`, 6, width)),
     2,
   ),
+  'lightning attention': lightningAttention('m', {
+    inputs: [
+      fusedProjection(linear('m.qkv', 6, 36, { bias: false }), [12, 12, 12], 3),
+      linear('m.gate', 6, 12, { bias: false }),
+    ],
+    norm: gatedRmsNorm('m.norm', {
+      eps: 1e-6,
+      width: 12,
+      activation: 'sigmoid',
+      gated: 'after',
+    }),
+    outProj: linear('m.out', 12, 6, { bias: false }),
+    slopes: [0.9, 0.2, 0.01],
+    headDim: 4,
+    activation: 'silu',
+    block: 8,
+  }),
+  'Kimi delta attention with one convolution': kimi(['conv']),
+  'Kimi delta attention with three convolutions': kimi(['q_conv', 'k_conv', 'v_conv']),
   'a gated short convolution': gatedConv('m', 6, 3, { bias: true }),
 };
 

@@ -11,6 +11,7 @@ const ACTIVATED: Readonly<Record<ActivationName, (x: number) => number>> = {
   quickGelu: (x) => x * sigmoid(1.702 * x),
   relu: (x) => Math.max(x, 0),
   identity: (x) => x,
+  softplus: (x) => Math.log1p(Math.exp(x)),
   sqrtSoftplus: (x) => Math.sqrt(Math.log1p(Math.exp(x))),
   reluSquared: (x) => Math.max(x, 0) ** 2,
   relu6: (x) => Math.min(Math.max(x, 0), 6),

@@ -28,11 +28,13 @@ import type {
   GatedRmsNorm,
   HybridBlock,
   Indexer,
+  KimiDelta,
   LanguageModel,
   LatentAttention,
   Layer,
   LayerNorm,
   LearnedPositions,
+  LightningAttention,
   Linear,
   Mamba,
   MixtureOfExperts,
@@ -42,6 +44,7 @@ import type {
   RmsNorm,
   Rotary,
   Router,
+  SinusoidalPositions,
   Srte,
   StateSpaceDual,
   Window,
@@ -303,6 +306,10 @@ class Run {
         return split(x, layer.norms.map(normWidth))
           .map((part, index) => this.of(layer.norms[index] ?? fail('a norm'), part))
           .reduce(concatenated);
+      case 'sinusoidalPositions':
+        return this.#sinusoidalPositions(layer, x);
+      case 'skippedBlock':
+        return x;
       case 'sum':
         return layer.branches.map((branch) => this.of(branch, x)).reduce(plus);
       case 'activation':
@@ -330,6 +337,10 @@ class Run {
         return this.#stateSpaceDual(layer, x);
       case 'gatedDelta':
         return this.#gatedDelta(layer, x);
+      case 'kimiDelta':
+        return this.#kimiDelta(layer, x);
+      case 'lightningAttention':
+        return this.#lightning(layer, x);
       case 'gatedConv': {
         const size = layer.conv.weight.shape[0] ?? 0;
         const [b, c, input] = split(this.of(layer.inProj, x), [size, size, size]);
@@ -479,6 +490,22 @@ class Run {
     });
   }
 
+  #sinusoidalPositions(
+    { frequencies, size, offset, zeroAt }: SinusoidalPositions,
+    x: Tensor,
+  ): Tensor {
+    const start = this.#parts.faults.forget === 'rows' ? 0 : this.#start;
+    return each(x, (value, at) => {
+      const position = offset + start + (Math.floor(at / size) % this.#tokens);
+      const column = at % size;
+      const sine = frequencies[column];
+      const cosine = frequencies[column - frequencies.length];
+      if (position === zeroAt) return value;
+      if (sine !== undefined) return value + Math.sin(position * sine);
+      return value + (cosine === undefined ? 0 : Math.cos(position * cosine));
+    });
+  }
+
   /** Sends each token to its experts, one after the other. */
   #mixture(layer: MixtureOfExperts, x: Tensor): Tensor {
     const [into, outOf] = layer.latent;
@@ -495,7 +522,8 @@ class Run {
       const sent = layer.weighsInputs ? own.map((value) => weight * value) : own;
       const token = { shape: [1, 1, size], data: sent };
       const factor = layer.weighsInputs ? 1 : weight;
-      const output = this.#expert(layer.experts, at % experts, token);
+      const isZero = at % experts >= experts - (layer.zeroExperts ?? 0);
+      const output = isZero ? token : this.#expert(layer.experts, at % experts, token);
       for (let i = 0; i < size; i++) {
         routed.data[from + i] = (routed.data[from + i] ?? 0) + factor * (output.data[i] ?? 0);
       }
@@ -716,6 +744,81 @@ class Run {
     return this.of(layer.outProj, this.of(layer.norm, y, gate));
   }
 
+  #kimiDelta(layer: KimiDelta, u: Tensor): Tensor {
+    const { heads, headDim: size } = layer;
+    const inner = heads * size;
+    const inputs = layer.inputs.map((input) => this.of(input, u));
+    const given = layer.convs.length === 1 ? [inputs.reduce(concatenated)] : inputs;
+    const mixed = layer.convs
+      .map((conv, index) => this.of(conv, given[index] ?? EMPTY))
+      .reduce(concatenated);
+    const [q, k, v] = split(activated(mixed, layer.activation), [inner, inner, inner]);
+    const forget = this.of(layer.forget, u);
+    const beta = each(this.of(layer.beta, u), sigmoid);
+    const [bias, log] = [this.#weight(layer.stepBias), this.#weight(layer.stateLog)];
+    const state = this.#state(`${layer.name}.scan`, this.#batch * inner * size, 'scan');
+    const y = each(v, () => 0);
+    const unit = (x: Tensor, from: number) => {
+      const part = x.data.subarray(from, from + size);
+      const length = Math.sqrt(sumOf(part.map((value) => value * value)) + 1e-6);
+      return part.map((value) => value / length);
+    };
+    for (let at = 0; at < this.#batch * this.#tokens; at++) {
+      const row = Math.floor(at / this.#tokens);
+      for (let head = 0; head < heads; head++) {
+        const column = (at * heads + head) * size;
+        const [key, query] = [unit(k, column), unit(q, column)];
+        const decay = key.map((_, i) => {
+          const step = softplus((forget.data[column + i] ?? 0) + (bias[head * size + i] ?? 0));
+          return Math.exp(-Math.exp(log[head] ?? 0) * step);
+        });
+        for (let j = 0; j < size; j++) {
+          const place = (i: number) => ((row * heads + head) * size + i) * size + j;
+          const kept = key.map((_, i) => (decay[i] ?? 0) * (state[place(i)] ?? 0));
+          const known = sumOf(kept.map((value, i) => value * (key[i] ?? 0)));
+          const change = (beta.data[at * heads + head] ?? 0) * ((v.data[column + j] ?? 0) - known);
+          const next = kept.map((value, i) => value + (key[i] ?? 0) * change);
+          for (const [i, value] of next.entries()) state[place(i)] = value;
+          const seen = sumOf(next.map((value, i) => value * (query[i] ?? 0)));
+          y.data[column + j] = seen / Math.sqrt(size);
+        }
+      }
+    }
+    return this.of(layer.outProj, this.of(layer.norm, y, this.of(layer.gate, u)));
+  }
+
+  #lightning(layer: LightningAttention, u: Tensor): Tensor {
+    const { slopes, headDim: size } = layer;
+    const heads = slopes.length;
+    const [q0 = EMPTY, k0 = EMPTY, v0 = EMPTY, gate = EMPTY] = this.#projected(
+      projectionLayers(layer.inputs),
+      u,
+    );
+    const [q, k, v] = [q0, k0, v0].map((part) => activated(part, layer.activation)) as [
+      Tensor,
+      Tensor,
+      Tensor,
+    ];
+    const state = this.#state(`${layer.name}.scan`, this.#batch * heads * size * size, 'scan');
+    const y = each(v, () => 0);
+    for (let at = 0; at < this.#batch * this.#tokens; at++) {
+      const row = Math.floor(at / this.#tokens);
+      for (const [head, slope] of slopes.entries()) {
+        const column = (at * heads + head) * size;
+        for (let i = 0; i < size; i++) {
+          for (let j = 0; j < size; j++) {
+            const place = ((row * heads + head) * size + i) * size + j;
+            const added = (k.data[column + i] ?? 0) * (v.data[column + j] ?? 0);
+            state[place] = (state[place] ?? 0) * Math.exp(-slope) + added;
+            y.data[column + j] =
+              (y.data[column + j] ?? 0) + (q.data[column + i] ?? 0) * (state[place] ?? 0);
+          }
+        }
+      }
+    }
+    return this.of(layer.outProj, this.of(layer.norm, y, gate));
+  }
+
   /** x, step [B, T, D]; b, c [B, T, N] → [B, T, D]. */
   #scan(
     layer: Mamba,
@@ -787,6 +890,7 @@ class Run {
 
   #attention(layer: Attention, u: Tensor): Tensor {
     const { name, heads, keyValueHeads, headDim, scale, softcap, queryNorm, keyNorm, clip } = layer;
+    const { valueDim = headDim } = layer;
     const projected = this.#projected(layer.inputs, u);
     const [gate] = layer.gate ? projected.splice(1, 1) : [];
     const [q = EMPTY, k = EMPTY, v = k] = projected;
@@ -805,14 +909,14 @@ class Run {
     ]);
     const given = { q: queries, k: keys, v: values, scale, softcap };
     const choice = layer.selection && this.#choice(layer.selection, u, u);
-    const result = new Float64Array(this.#batch * this.#tokens * heads * headDim);
+    const result = new Float64Array(this.#batch * this.#tokens * heads * valueDim);
     let head = 0;
     for (const span of layer.spans) {
       for (let end = head + span.heads; head < end; head++) {
         const shared = Math.floor((head * keyValueHeads) / heads);
         const columns = {
           key: headDim,
-          value: headDim,
+          value: valueDim,
           heads,
           head,
           keyHeads: keyValueHeads,
@@ -824,8 +928,12 @@ class Run {
         this.#attendHead({ ...given, ...columns, ...own, ...seen }, span.window, result);
       }
     }
-    const output = { shape: [this.#batch, this.#tokens, heads * headDim], data: result };
-    const gated = layer.gate && gate ? times(output, activated(gate, layer.gate)) : output;
+    const output = { shape: [this.#batch, this.#tokens, heads * valueDim], data: result };
+    const { gateDim = valueDim } = layer;
+    const opened = layer.gate && gate ? activated(gate, layer.gate).data : undefined;
+    const gated = opened
+      ? each(output, (value, at) => value * (opened[Math.floor((at * gateDim) / valueDim)] ?? 0))
+      : output;
     return this.of(layer.out, gated);
   }
 
@@ -863,15 +971,17 @@ class Run {
 
   /** Computes keys and values from the kept latents. */
   #latentAttention(layer: LatentAttention, u: Tensor): Tensor {
-    const { name, heads, latentRank, nopeDim, valueDim, rotary, scale } = layer;
-    const moving = rotary.headDim;
+    const { name, heads, latentRank, nopeDim, valueDim, rotary, sharedDim, scale } = layer;
+    const moving = sharedDim;
     const width = nopeDim + moving;
     const { made, choice } = this.#latentQueries(layer, u);
     const [still, turning] = splitHeads(made, [nopeDim, moving]);
     const turnedQueries = joinedHeads(still, this.#turned(rotary, turning), [nopeDim, moving]);
     const q = this.#tempered(layer, turnedQueries);
     const [down, sharedKey] = split(this.of(layer.keyValueDown, u), [latentRank, moving]);
-    const latents = this.#withPast(`${name}.latents`, this.of(layer.latentNorm, down));
+    const { latentScale = 1 } = layer;
+    const scaled = each(this.of(layer.latentNorm, down), (value) => latentScale * value);
+    const latents = this.#withPast(`${name}.latents`, scaled);
     const turned = this.#withPast(`${name}.keys`, this.#turned(rotary, sharedKey));
     const [keys, values] = splitHeads(this.of(layer.keyValueUp, latents), [nopeDim, valueDim]);
     const k = joinedHeads(keys, repeated(turned, heads), [nopeDim, moving]);

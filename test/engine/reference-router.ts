@@ -16,7 +16,10 @@ export function route(
     return { shape, data: weights };
   }
   for (let from = 0; from < data.length; from += experts) {
-    const scores = scoresOf(data.subarray(from, from + experts), router.scoring);
+    const { softcap: cap } = router;
+    const logits = data.subarray(from, from + experts);
+    const limited = cap === undefined ? logits : logits.map((each) => cap * Math.tanh(each / cap));
+    const scores = scoresOf(limited, router.scoring);
     const choice = scores.map((score, expert) => score + (correction?.[expert] ?? 0));
     if (router.groups) dropOthers(choice, router.groups);
     const chosen = bestOf(choice, router.expertsPerToken);

@@ -53,6 +53,7 @@ import {
   emitLearnedPositions,
   emitPerLayerBranch,
   emitPerLayerInputs,
+  emitSinusoidalPositions,
   emitSrteLowRank,
   emitSrteSincos,
   emitSrteTable,
@@ -65,6 +66,7 @@ import {
   emitGatedDelta,
   emitMamba,
 } from './layers/emit-recurrent.js';
+import { emitKimiDelta, emitLightningAttention } from './layers/linear-attention.js';
 import { emitMixtureOfExperts, emitRouter } from './layers/mixture-of-experts.js';
 import { emitProjection, fusedParts } from './layers/projections.js';
 import { emitStateSpaceDual } from './layers/state-space-dual.js';
@@ -287,6 +289,10 @@ function addLayer(
       return emitHybridBlock(context, layer, x);
     case 'sequence':
       return emitSequence(context, layer.layers, x);
+    case 'sinusoidalPositions':
+      return emitSinusoidalPositions(context, layer, x);
+    case 'skippedBlock':
+      return x;
     case 'sum':
       return emitSum(context, layer, x);
     case 'residual':
@@ -346,6 +352,10 @@ function addLayer(
       return emitGatedDelta(context, layer, x);
     case 'gatedConv':
       return emitGatedConv(context, layer, x);
+    case 'kimiDelta':
+      return emitKimiDelta(context, layer, x);
+    case 'lightningAttention':
+      return emitLightningAttention(context, layer, x);
     case 'rotary':
       return rotaryAlone(context, layer, x);
     case 'attention':

@@ -128,10 +128,10 @@ function elementsOf(
     case 'scan':
       return batch * primitive.inner * primitive.state;
     case 'scores': {
-      const { heads, headDim, latent } = primitive;
+      const { heads, headDim, valueDim, latent } = primitive;
       return Math.max(
         batch * headsAtATime(target, heads) * keys * tokens,
-        batch * heads * keys * Math.max(headDim, latent?.expanded ?? 0),
+        batch * heads * keys * Math.max(headDim, valueDim, latent?.expanded ?? 0),
       );
     }
     case 'indexScores':

@@ -14,10 +14,11 @@ import type {
   Projections,
   RmsNorm,
   Rotary,
+  SinusoidalPositions,
   Srte,
   TransposedLinear,
 } from '../../model/architecture/layer.js';
-import { ALTUP_LEAST, valuesInTurn } from '../../model/architecture/layer.js';
+import { ALTUP_LEAST, cosinesOf, valuesInTurn } from '../../model/architecture/layer.js';
 import type { Param } from '../../model/architecture/param.js';
 import {
   amplitudeOf,
@@ -146,6 +147,27 @@ export function runLearnedPositions(
 ): Tensor3D {
   const table = weights.tensor(weight) as Tensor2D;
   return tf.add(x, tf.slice(table, [offset + start, 0], [tokens, -1]));
+}
+
+/** x [B, T, H] plus sines and cosines of the positions of this run. */
+export function runSinusoidalPositions(
+  { tf, start, tokens }: ForwardRun,
+  layer: SinusoidalPositions,
+  x: Tensor3D,
+): Tensor3D {
+  const { frequencies, size, offset, zeroAt } = layer;
+  const rows = new Float32Array(tokens * size);
+  for (let token = 0; token < tokens; token++) {
+    const position = start + token + offset;
+    if (position === zeroAt) continue;
+    const angles = frequencies.map((frequency) => Math.fround(position * Math.fround(frequency)));
+    const columns = [
+      ...angles.map((angle) => Math.sin(angle)),
+      ...angles.slice(0, cosinesOf(layer)).map((angle) => Math.cos(angle)),
+    ];
+    rows.set(columns, token * size);
+  }
+  return tf.add(x, tf.tensor2d(rows, [tokens, size]));
 }
 
 /** cap · tanh(x / cap) */

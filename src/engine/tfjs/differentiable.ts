@@ -36,6 +36,7 @@ const ACTIVATE = {
   tanh: (tf, x) => tf.tanh(x),
   sigmoid: (tf, x) => tf.sigmoid(x),
   identity: (_, x) => x,
+  softplus: (tf, x) => tf.softplus(x),
   sqrtSoftplus: (tf, x) => tf.sqrt(tf.softplus(x)),
   laplace: (tf, x) => normal(tf, tf.div(tf.sub(x, LAPLACE.mean), LAPLACE.deviation)),
 } as const satisfies Record<ActivationName, Activate>;

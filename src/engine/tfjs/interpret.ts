@@ -28,6 +28,7 @@ import {
   runPerLayerInputs,
   runRmsNorm,
   runRotary,
+  runSinusoidalPositions,
   runSrte,
   runTransposedLinear,
 } from './basic.js';
@@ -36,6 +37,7 @@ import { runMixtureOfExperts, runRouter } from './mixture.js';
 import type { Tensor, Tensor3D } from './packages.js';
 import type { ForwardRun } from './run.js';
 import { runAttention, runLatentAttention } from './run-attention.js';
+import { runKimiDelta, runLightningAttention } from './run-linear-attention.js';
 import { runCausalConv, runGatedDelta, runMamba, runStateSpaceDual } from './run-recurrent.js';
 
 /**
@@ -127,6 +129,10 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runLearnedPositions(run, layer, x());
     case 'headNorms':
       return runHeadNorms(run, layer, x());
+    case 'sinusoidalPositions':
+      return runSinusoidalPositions(run, layer, x());
+    case 'skippedBlock':
+      return run.tf.clone(x());
     case 'sum':
       return layer.branches
         .map((branch) => run.apply(branch, x()))
@@ -155,6 +161,10 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runStateSpaceDual(run, layer, x());
     case 'gatedDelta':
       return runGatedDelta(run, layer, x());
+    case 'kimiDelta':
+      return runKimiDelta(run, layer, x());
+    case 'lightningAttention':
+      return runLightningAttention(run, layer, x());
     case 'gatedConv':
       return gatedConv(run, layer, x());
     case 'rotary':

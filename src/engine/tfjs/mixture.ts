@@ -5,7 +5,7 @@ import type {
   Router,
 } from '../../model/architecture/layer.js';
 import { isGatedPack, packedInner } from '../../model/architecture/walk.js';
-import { asRows, gatedValues, product } from './basic.js';
+import { applySoftcap, asRows, gatedValues, product } from './basic.js';
 import { activate } from './differentiable.js';
 import type { Tensor2D, Tensor3D, Tf } from './packages.js';
 import type { ForwardRun } from './run.js';
@@ -25,7 +25,8 @@ export function runRouter(run: ForwardRun, layer: Router, x: Tensor3D): Tensor3D
 /** Weights of the experts before their own factors, [B, T, experts]. */
 function expertWeights(run: ForwardRun, layer: Router, x: Tensor3D): Tensor3D {
   const { tf, weights } = run;
-  const logits = product(run, x, weights.transposed(layer.weight), layer.bias);
+  const products = product(run, x, weights.transposed(layer.weight), layer.bias);
+  const logits = layer.softcap === undefined ? products : applySoftcap(tf, products, layer.softcap);
   if (layer.scoring === 'sparseMixer') return sparseMixerWeights(run, layer, logits);
   const scores: Tensor3D = layer.scoring === 'softmax' ? tf.softmax(logits) : tf.sigmoid(logits);
   const selectionScores = layer.correction
@@ -143,6 +144,7 @@ export function runMixtureOfExperts(
 function routedExperts(run: ForwardRun, layer: MixtureOfExperts, x: Tensor3D): Tensor2D {
   const { tf } = run;
   const [experts = 0] = layer.router.weight.shape;
+  const computed = experts - (layer.zeroExperts ?? 0);
   const weights = run.apply(layer.router, x); // (B, T, experts)
   const { tokensOf, places } = routes(readValues(weights), experts, layer.router.expertsPerToken);
   const flat: Tensor2D = tf.reshape(weights, [-1, 1]);
@@ -158,6 +160,7 @@ function routedExperts(run: ForwardRun, layer: MixtureOfExperts, x: Tensor3D): T
     if (tokens.length === 0) return [];
     const found: Tensor2D = tf.gather(rows, tf.tensor1d([...tokens], 'int32'));
     const own: Tensor2D = layer.weighsInputs ? tf.mul(found, sharesOf(tokens, expert)) : found;
+    if (expert >= computed) return [own];
     return [tf.tidy(() => runExpert(run, layer.experts, expert, own))];
   });
   const all: Tensor2D = tf.concat(outputs, 0); // (B·T · expertsPerToken, H)

@@ -7,6 +7,7 @@ import type {
   Window,
 } from '../../model/architecture/layer.js';
 import { alibiScore } from '../../model/architecture/masks.js';
+import { gateWidth, valueWidth } from '../../model/architecture/walk.js';
 import { decodingKeys, firstKeys } from '../calls.js';
 import { applySoftcap, runProjections, runRotary } from './basic.js';
 import { activate } from './differentiable.js';
@@ -31,7 +32,7 @@ function splitHeads(tf: Tf, x: Tensor3D, headDim: number): Tensor2D[] {
 /** Keys and values for each sequence and key-value head. k, v: [B, T, keyValueHeads · d]. */
 function headKeys(run: ForwardRun, layer: Attention, k: Tensor3D, v: Tensor3D): HeadKeys[] {
   const { tf, decoding } = run;
-  const values = splitHeads(tf, v, layer.headDim);
+  const values = splitHeads(tf, v, valueWidth(layer));
   const heads = splitHeads(tf, k, layer.headDim).map((keys, index) => ({
     keys,
     values: values[index] as Tensor2D,
@@ -45,9 +46,13 @@ function headKeys(run: ForwardRun, layer: Attention, k: Tensor3D, v: Tensor3D): 
   const known = heads.map((head, index) => concatenatedHeads(before?.[index], head));
   if (!reads) decoding.after.attentions.set(name, trimmedCache(run, decoding, layer, known));
   return known.map(({ first, ...rows }) => {
-    const matrix = (data: Float32Array) =>
-      tf.tensor2d(data, [data.length / layer.headDim, layer.headDim]);
-    return { first, keys: tf.transpose(matrix(rows.keys)), values: matrix(rows.values) };
+    const matrix = (data: Float32Array, width: number) =>
+      tf.tensor2d(data, [data.length / width, width]);
+    return {
+      first,
+      keys: tf.transpose(matrix(rows.keys, layer.headDim)),
+      values: matrix(rows.values, valueWidth(layer)),
+    };
   });
 }
 
@@ -68,9 +73,10 @@ function concatenatedHeads(
 function trimmedCache(
   { start, tokens }: ForwardRun,
   { totalTokens }: DecodingState,
-  { spans, heads, keyValueHeads, headDim }: Attention,
+  layer: Attention,
   known: readonly HeadMemory[],
 ): HeadMemory[] {
+  const { spans, heads, keyValueHeads } = layer;
   const firstSeen = spans.flatMap((span) => {
     const [first = 0] = decodingKeys(start + tokens, 1, span.window, totalTokens);
     return new Array<number>(span.heads).fill(first);
@@ -79,8 +85,12 @@ function trimmedCache(
   return known.map(({ first, keys, values }, index) => {
     const head = (index % keyValueHeads) * group;
     const from = Math.max(first, Math.min(...firstSeen.slice(head, head + group)));
-    const skipped = (from - first) * headDim;
-    return { first: from, keys: keys.slice(skipped), values: values.slice(skipped) };
+    const skipped = from - first;
+    return {
+      first: from,
+      keys: keys.slice(skipped * layer.headDim),
+      values: values.slice(skipped * valueWidth(layer)),
+    };
   });
 }
 
@@ -249,13 +259,14 @@ function maskOf(
 /** Keys and values of this call: the layer's own, which later layers may share, or those of another layer. */
 function keysAndValuesFor(
   run: ForwardRun,
-  { name, sharing, keyValueHeads, headDim }: Attention,
+  layer: Attention,
   own: Readonly<Record<'keys' | 'values', () => Tensor3D>>,
 ): [keys: Tensor3D, values: Tensor3D] {
+  const { name, sharing, keyValueHeads } = layer;
   const of = (leaf: 'keys' | 'values'): Tensor3D => {
     if (sharing === undefined) return own[leaf]();
     if (sharing === 'lends') return run.once(`${name}.${leaf}`, own[leaf]);
-    const width = keyValueHeads * headDim;
+    const width = keyValueHeads * (leaf === 'keys' ? layer.headDim : valueWidth(layer));
     return run.once(
       `${sharing.from}.${leaf}`,
       (): Tensor3D => run.tf.zeros([run.batch, run.tokens, width]),
@@ -310,10 +321,25 @@ export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Te
     first += span.heads;
     return span.heads === 0 ? [] : [attend(run, groups, { ...span, softcap: layer.softcap })];
   });
-  const result = tf.concat(spans, 2); // (B, T, heads · d)
-  const gated: Tensor3D =
-    layer.gate && gate ? tf.mul(result, activate(tf, layer.gate, gate)) : result;
-  return run.apply(layer.out, gated);
+  const result = tf.concat(spans, 2); // (B, T, heads · width of a value)
+  return run.apply(layer.out, gate ? gatedHeads(run, layer, result, gate) : result);
+}
+
+/** Output of the heads [B, T, heads · width] times their gate [B, T, heads · gateDim]. */
+function gatedHeads(
+  { tf }: ForwardRun,
+  layer: Attention,
+  result: Tensor3D,
+  gate: Tensor3D,
+): Tensor3D {
+  const factors = activate(tf, layer.gate ?? 'identity', gate);
+  const [values, gates] = [valueWidth(layer), gateWidth(layer)];
+  if (values === gates) return tf.mul(result, factors);
+  const byHead = tf.mul(
+    tf.reshape(result, [-1, layer.heads, values]),
+    tf.reshape(factors, [-1, layer.heads, gates]),
+  );
+  return tf.reshape(byHead, result.shape);
 }
 
 interface GroupInputs {
@@ -374,17 +400,19 @@ function headGroups(
 /** u [B, T, H] → [B, T, H]. Keys and values of all heads are recomputed from the cache in every run. */
 export function runLatentAttention(run: ForwardRun, layer: LatentAttention, u: Tensor3D): Tensor3D {
   const { tf } = run;
-  const { latentRank, nopeDim, valueDim, rotary } = layer;
+  const { latentRank, nopeDim, valueDim, rotary, sharedDim } = layer;
   const { made, latent: queryLatent } = latentQueries(run, layer, u);
-  const queries = splitHeads(tf, queriesOf(run, layer, made), nopeDim + rotary.headDim);
+  const queries = splitHeads(tf, queriesOf(run, layer, made), nopeDim + sharedDim);
   const selection = latentSelection(run, layer, { input: u, latent: queryLatent });
   const down = run.apply(layer.keyValueDown, u);
   const [latent, sharedKey] = splitAt(tf, down, latentRank, 2);
+  const { latentScale = 1 } = layer;
+  const normed = run.apply(layer.latentNorm, latent);
   const { latents, keys } = latentsSoFar(run, layer, {
-    latents: run.apply(layer.latentNorm, latent),
-    keys: runRotary(run, rotary, sharedKey),
+    latents: latentScale === 1 ? normed : tf.mul(normed, latentScale),
+    keys: rotary ? runRotary(run, rotary, sharedKey) : sharedKey,
   });
-  const shared = splitHeads(tf, keys, rotary.headDim); // (S, rotated) of each sequence
+  const shared = splitHeads(tf, keys, sharedDim); // (S, rotated) of each sequence
   const heads = splitHeads(tf, run.apply(layer.keyValueUp, latents), nopeDim + valueDim);
   const groups = heads.map((head, index): HeadGroup => {
     const [own, values] = splitAt(tf, head, nopeDim, 1);
@@ -443,11 +471,11 @@ function latentSelection(
  */
 function queriesOf(run: ForwardRun, layer: LatentAttention, made: Tensor3D): Tensor3D {
   const { tf, batch, tokens } = run;
-  const { heads, nopeDim, rotary } = layer;
-  const rotated = rotary.headDim;
+  const { heads, nopeDim, rotary, sharedDim: rotated } = layer;
   const perHead: Tensor3D = tf.reshape(made, [-1, heads, nopeDim + rotated]);
   const [own, end] = splitAt(tf, perHead, nopeDim, 2);
-  const rotatedEnds = runRotary(run, rotary, tf.reshape(end, [batch, tokens, heads * rotated]));
+  const ends: Tensor3D = tf.reshape(end, [batch, tokens, heads * rotated]);
+  const rotatedEnds = rotary ? runRotary(run, rotary, ends) : ends;
   const joined = tf.concat([own, tf.reshape(rotatedEnds, [-1, heads, rotated])], 2);
   const queries: Tensor3D = tf.reshape(tf.mul(joined, layer.scale), [batch, tokens, -1]);
   return temperatureScaled(run, layer.temperature, queries);
@@ -461,7 +489,7 @@ function splitAt<T extends Tensor2D | Tensor3D>(tf: Tf, x: T, width: number, axi
 interface LatentCache {
   /** [B, S, latentRank], normed */
   readonly latents: Tensor3D;
-  /** [B, S, rotary.headDim], rotated */
+  /** [B, S, sharedDim], rotated */
   readonly keys: Tensor3D;
 }
 
@@ -480,6 +508,6 @@ function latentsSoFar(
     tf.stack(rows.map((each) => tf.tensor2d(each, [each.length / width, width]))) as Tensor3D;
   return {
     latents: tensorOf(latents, layer.latentRank),
-    keys: tensorOf(keys, layer.rotary.headDim),
+    keys: tensorOf(keys, layer.sharedDim),
   };
 }

@@ -238,7 +238,7 @@ function ruleWithState(
 type SixValues = [Tensor3D, Tensor3D, Tensor3D, Tensor3D, Tensor3D, Tensor3D];
 
 /** Each head divided by its L2 norm. */
-function unitHeads(tf: Tf, x: Tensor3D, keyDim: number): Tensor3D {
+export function unitHeads(tf: Tf, x: Tensor3D, keyDim: number): Tensor3D {
   const heads = tf.reshape(x, [-1, keyDim]);
   const lengths = tf.sqrt(tf.add(tf.sum(tf.square(heads), 1, true), LENGTH_EPS));
   return tf.reshape(tf.div(heads, lengths), x.shape);

@@ -1,12 +1,5 @@
 /** State shared by the functions that compute layers during a run. */
-import type {
-  CausalConv,
-  GatedDelta,
-  LatentAttention,
-  Layer,
-  Mamba,
-  StateSpaceDual,
-} from '../../model/architecture/layer.js';
+import type { CausalConv, LatentAttention, Layer } from '../../model/architecture/layer.js';
 import type { TokenIds } from '../engine.js';
 import type { Tensor, Tensor3D, Tf } from './packages.js';
 import type { WeightForms } from './weight-plan.js';
@@ -44,7 +37,7 @@ export interface LayerStates {
   /** The last inputs, [B, kernel − 1, D]. */
   readonly convolutions: Map<CausalConv, Float32Array>;
   /** The state, [B, D, N]; for a state space dual, the state of each group in turn; for a delta rule, [B, H, N, D]. */
-  readonly scans: Map<Mamba | StateSpaceDual | GatedDelta, Float32Array>;
+  readonly scans: Map<Layer, Float32Array>;
   /** Caches of a layer by its name: by sequence, then by key-value head. */
   readonly attentions: Map<string, readonly HeadMemory[]>;
   readonly latents: Map<LatentAttention, LatentMemory>;

@@ -94,8 +94,9 @@ function needsOf(layer: Layer): readonly (readonly [Param, WeightCopy])[] {
         [layer.stateLog, 'rates'],
         [layer.skip, 'tensor'],
       ];
-    // Its tables are computed for the positions that occur.
+    // Their tables are computed for the positions that occur.
     case 'rotary':
+    case 'lightningAttention':
       return [];
     default:
       return tensors(...ownTensors(layer));

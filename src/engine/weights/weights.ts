@@ -17,6 +17,7 @@ import type { Param } from '../../model/architecture/param.js';
 import type { Formula } from '../../model/architecture/rotary-scaling.js';
 import { computedBuffers } from '../../model/architecture/rotary-scaling.js';
 import { ownTensors, packedInner, tensorsOf, walk } from '../../model/architecture/walk.js';
+import { checkDecayTables } from './decay-tables.js';
 import { holdsMxfp4, type Mxfp4Parts, mxfp4Reader } from './mxfp4-weights.js';
 
 /** Number types that an engine can read directly from a file. */
@@ -117,6 +118,8 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
       return layer.weight ? [[layer.weight, layer.offset === 1 ? ZEROS : ONES]] : [];
     case 'altUpBlock':
       return [[layer.outputScale, ONES]];
+    case 'skippedBlock':
+      return layer.gates.map((gate) => [gate, ZEROS]);
     case 'weightedScale':
     case 'gatedRmsNorm':
       return [[layer.weight, ONES]];
@@ -157,6 +160,14 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
         [layer.down, spread(layer.down.shape[1] ?? 1)],
         [layer.downBias, ZEROS],
       ];
+    // Rates from 1 to 16, and steps near 0.05.
+    case 'kimiDelta': {
+      const logarithm: Formula = (index) => Math.log(1 + (15 * index) / layer.heads);
+      return [
+        [layer.stateLog, { kind: 'formula', formula: logarithm }],
+        [layer.stepBias, constant(-3)],
+      ];
+    }
     // Rates from 1 to 16 (as in Mamba-2).
     case 'gatedDelta': {
       const { valueHeads } = layer;
@@ -190,6 +201,7 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
       return [[layer.lowRank, TABLE]];
     case 'rotary':
     case 'srteSincos':
+    case 'lightningAttention':
       // Their buffers are computed.
       return [];
     default: {
@@ -225,6 +237,13 @@ export function randomIntegers(
 export function checkpointWeights(layer: Layer, checkpoint: Checkpoint): WeightSource {
   const { stored, packed } = storedTensors(layer, checkpoint);
   const formulas = computedBuffers(layer);
+  checkDecayTables(layer, checkpoint.path, (tensor, count) => {
+    const found = stored.get(tensor);
+    if (!found) return undefined;
+    const values = new Float32Array(count);
+    readElements(found, 0, values);
+    return values;
+  });
   return {
     rangeOf(tensor) {
       const found = stored.get(tensor);

@@ -163,6 +163,7 @@ export const WRAPPERS: Readonly<Record<string, Wrapper>> = {
       sliding_window: null,
     },
   },
+  mllama: { ...only('mllama_text_model'), ties: 'never' },
   musicflamingo: { text: 'qwen2', ties: 'never' },
   nemotron_h_omni: { ...only('nemotron_h'), ties: 'never', logits: 'own' },
   ovis2: { text: 'qwen2', ties: 'tied', outerHead: 151_643 },
@@ -245,6 +246,7 @@ export const TIED_BY_DEFAULT: ReadonlySet<string> = new Set([
   'cohere',
   'cohere2',
   'cohere2_moe',
+  'ctrl',
   'ernie4_5',
   'ernie4_5_moe',
   'falcon',
@@ -272,6 +274,7 @@ export const TIED_BY_DEFAULT: ReadonlySet<string> = new Set([
   'smollm3',
   'starcoder2',
   'vaultgemma',
+  'xglm',
   'youtu',
   'zamba2',
 ]);

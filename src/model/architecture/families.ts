@@ -116,6 +116,16 @@ export const FAMILIES = familyLoaders({
   deepseek_v32: async () => (await import('./models/deepseek_v32.js')).deepseekV32,
   glm_moe_dsa: async () => (await import('./models/glm_moe_dsa.js')).glmMoeDsa,
   minimax_m3_vl_text: async () => (await import('./models/minimax_m3_vl_text.js')).minimaxM3VlText,
+  mimo_v2_flash: async () => (await import('./models/mimo_v2_flash.js')).mimoV2Flash,
+  hy_v3: async () => (await import('./models/hy_v3.js')).hyV3,
+  laguna: async () => (await import('./models/laguna.js')).laguna,
+  longcat_flash: async () => (await import('./models/longcat_flash.js')).longcatFlash,
+  minimax: async () => (await import('./models/minimax.js')).minimax,
+  kimi_linear: async () => (await import('./models/kimi_linear.js')).kimiLinear,
+  mllama_text_model: async () => (await import('./models/mllama_text_model.js')).mllamaTextModel,
+  persimmon: async () => (await import('./models/persimmon.js')).persimmon,
+  xglm: async () => (await import('./models/xglm.js')).xglm,
+  ctrl: async () => (await import('./models/ctrl.js')).ctrl,
 });
 
 export type FamilyName = keyof typeof FAMILIES;

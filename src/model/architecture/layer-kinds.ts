@@ -12,6 +12,7 @@ export const COMPONENTS = {
   srte: 'SRTE',
   mamba: 'Mamba',
   deltaNet: 'gated DeltaNet',
+  linearAttention: 'linear attention',
   shortConvolution: 'short convolution',
   attention: 'attention',
   indexer: 'indexer',
@@ -62,6 +63,7 @@ export const ACTIVATIONS = {
   tanh: 'tanh(x)',
   sigmoid: 'σ(x)',
   identity: 'x',
+  softplus: 'log(1 + eˣ)',
   sqrtSoftplus: '√log(1 + eˣ)',
   /** Uses erf, with mean √½ and deviation √(1 / 4π) (arXiv 2209.10655). */
   laplace: 'distribution function of a normal distribution',
@@ -174,6 +176,25 @@ export interface LearnedPositions extends Node<'learnedPositions'> {
   /** Row of the first position: 2 in OPT, 0 elsewhere. */
   readonly offset: number;
 }
+
+/**
+ * x [B, T, H] + sines and cosines of each position, which no file stores (arXiv 1706.03762). With p the position plus
+ * `offset`, the columns are sin(p · f) of all frequencies f, cos(p · f) of the first ones as long as there are columns,
+ * and 0.
+ */
+export interface SinusoidalPositions extends Node<'sinusoidalPositions'> {
+  readonly frequencies: readonly number[];
+  /** H */
+  readonly size: number;
+  /** Position of the first token: 2 in XGLM, 0 in CTRL. */
+  readonly offset: number;
+  /** Value of p whose columns are all 0. */
+  readonly zeroAt?: number | undefined;
+}
+
+/** Columns of a `SinusoidalPositions` that are cosines. */
+export const cosinesOf = ({ frequencies, size }: SinusoidalPositions): number =>
+  Math.min(frequencies.length, size - frequencies.length);
 
 /**
  * x [B, T, H] and the embedding of each token, side by side, [B, T, 2 · H]. A layer that runs alone, without token ids,
@@ -367,7 +388,10 @@ export interface Temperature {
  * k · scale, softcapped, then ALiBi and the mask. Heads follow the order of `spans`.
  */
 export interface Attention extends Node<'attention'> {
-  /** Queries [heads · headDim], a gate of the same width if there is one, keys and values [keyValueHeads · headDim]. */
+  /**
+   * Queries [heads · headDim], a gate [heads · gateDim] if there is one, keys [keyValueHeads · headDim], values
+   * [keyValueHeads · valueDim].
+   */
   readonly inputs: Projections;
   readonly out: ClosingProjection;
   /** Applied before the rotation: per head, or over all heads when the weight has their total width. */
@@ -391,6 +415,8 @@ export interface Attention extends Node<'attention'> {
   readonly heads: number;
   readonly keyValueHeads: number;
   readonly headDim: number;
+  /** Width of a head's value; default: `headDim`. */
+  readonly valueDim?: number;
   readonly scale: number;
   /** cap · tanh(score / cap) */
   readonly softcap: number | undefined;
@@ -399,6 +425,8 @@ export interface Attention extends Node<'attention'> {
   readonly spans: readonly HeadSpan[];
   /** Function of the gate that multiplies the output of the heads. */
   readonly gate?: ActivationName;
+  /** Values of the gate for each head: one that multiplies all of its output, or, by default, one for each value. */
+  readonly gateDim?: number;
   /** One score per head that takes part in the softmax and has no value, [heads] (arXiv 2309.17453). */
   readonly sinks?: Param;
   /** Values that the original's cache keeps and decoding does not need. */
@@ -450,19 +478,22 @@ export type Indexer = TokenIndexer | BlockIndexer;
 
 /**
  * Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434). The cache holds a latent [latentRank] and one
- * rotated key [rotary.headDim] per token, shared by all heads. Each head has a query and key of nopeDim +
- * rotary.headDim and a value of valueDim.
+ * key [sharedDim] per token, shared by all heads and rotated if there is a rotation. Each head has a query and key of
+ * nopeDim + sharedDim and a value of valueDim.
  */
 export interface LatentAttention extends Node<'latentAttention'> {
-  /** → [heads · (nopeDim + rotary.headDim)]; the rotated part of each head comes last. */
+  /** → [heads · (nopeDim + sharedDim)]; the rotated part of each head comes last. */
   readonly query: Linear | LowRankQuery;
-  /** → [latentRank + rotary.headDim] */
+  /** → [latentRank + sharedDim] */
   readonly keyValueDown: Linear;
   readonly latentNorm: RmsNorm;
+  /** Factor of the normed latent; default: 1. */
+  readonly latentScale?: number;
   /** Latent → [heads · (nopeDim + valueDim)]; the value of each head comes last. */
   readonly keyValueUp: Linear;
   readonly out: Linear;
-  readonly rotary: Rotary;
+  readonly rotary: Rotary | undefined;
+  readonly sharedDim: number;
   readonly heads: number;
   readonly latentRank: number;
   readonly nopeDim: number;

@@ -31,6 +31,7 @@ import type {
   RmsNorm,
   Rotary,
   Scale,
+  SinusoidalPositions,
   Softcap,
   StateSpaceDual,
   TokenIndexer,
@@ -39,9 +40,11 @@ import type {
   Xielu,
 } from './layer-kinds.js';
 import type { Param } from './param.js';
+import type { KimiDelta, LightningAttention } from './recurrent-kinds.js';
 
 export * from './layer-kinds.js';
 export type { HeadSpan, Window } from './masks.js';
+export * from './recurrent-kinds.js';
 
 // A walk visits layers and tensors in the order in which the constructor sets the fields.
 // It has to be the order in which PyTorch registers them.
@@ -56,6 +59,15 @@ export interface Sum extends Node<'sum'> {
   readonly branches: readonly Layer[];
   /** Layers that the original stores here and does not read. */
   readonly unread?: readonly Layer[];
+}
+
+/**
+ * A block that the original skips where there is no image, x → x. It holds the tensors of its gates and layers all the
+ * same (Llama 3.2 Vision).
+ */
+export interface SkippedBlock extends Node<'skippedBlock'> {
+  readonly gates: readonly Param[];
+  readonly unread: readonly Layer[];
 }
 
 /** x + the sum of the branches' outputs for x, [B, T, H]. */
@@ -102,7 +114,7 @@ export interface RouterGroups {
 }
 
 /**
- * Choice and weights of a token's experts: scores = softmax or sigmoid of x · weightᵀ. The `expertsPerToken` best
+ * Choice and weights of a token's experts: scores = softmax or sigmoid of x · weightᵀ, softcapped. The `expertsPerToken` best
  * by score + correction are chosen. Their weights are the scores without correction, divided by their sum + eps if
  * renormalised, or by `least` where that is larger, times `scale`. With `sparseMixer` (arXiv 2409.12136, without its sampling), experts are taken one by
  * one, best first; the weight of each is its share of a softmax of the scores that are left and near its own.
@@ -117,6 +129,8 @@ export interface Router extends Node<'router'> {
   /** [experts] */
   readonly correction: Param | undefined;
   readonly scoring: 'softmax' | 'sigmoid' | 'sparseMixer';
+  /** cap · tanh(product / cap), before the softmax or sigmoid. */
+  readonly softcap?: number;
   /** With `sparseMixer`, the largest distance of a near score: (best − score) / max(|score|, best). */
   readonly nearness?: number;
   readonly expertsPerToken: number;
@@ -175,6 +189,8 @@ export interface MixtureOfExperts extends Node<'mixtureOfExperts'> {
   readonly expertNorm?: NormLayer;
   /** Equal in all but their names. */
   readonly experts: readonly Expert[] | PackedExperts | ClampedExperts;
+  /** Experts of the router beyond these, whose output is their input (arXiv 2509.01322). */
+  readonly zeroExperts?: number;
   /** Applied to every token; several are summed. */
   readonly shared: readonly Expert[];
   /** Multiplies the shared experts' output by σ of its own output, [H → 1]. */
@@ -342,8 +358,10 @@ export type Layer =
   | AltUpBlock
   | Softcap
   | LearnedPositions
+  | SinusoidalPositions
   | EmbeddingJoin
   | Sum
+  | SkippedBlock
   | Residual
   | GatedMlp
   | Router
@@ -355,6 +373,8 @@ export type Layer =
   | StateSpaceDual
   | GatedDelta
   | GatedConv
+  | LightningAttention
+  | KimiDelta
   | Rotary
   | Alibi
   | Attention

@@ -1,5 +1,5 @@
 /** Frequencies of rotary positions, with the published methods that scale them to longer inputs, and buffers from them. */
-import type { Layer, Rotary, RotaryScaling, SrteSincos } from './layer.js';
+import type { Layer, LightningAttention, Rotary, RotaryScaling, SrteSincos } from './layer.js';
 import type { Param } from './param.js';
 import { walk } from './walk.js';
 
@@ -158,6 +158,7 @@ export function computedBuffers(layer: Layer): Map<Param, Formula> {
   for (const visit of walk(layer)) {
     if (visit.layer.kind === 'rotary') rotaryFormulas(visit.layer, formulas);
     if (visit.layer.kind === 'srteSincos') sincosFormula(visit.layer, formulas);
+    if (visit.layer.kind === 'lightningAttention') lightningFormulas(visit.layer, formulas);
   }
   return formulas;
 }
@@ -173,6 +174,30 @@ function rotaryFormulas(rotary: Rotary, into: Map<Param, Formula>): void {
   if (frequencies) into.set(frequencies, (j) => frequency[j] ?? Number.NaN);
   if (cosines) into.set(cosines, (index) => Math.cos(angle(index)));
   if (sines) into.set(sines, (index) => Math.sin(angle(index)));
+}
+
+/** Slopes, then decays of queries, of keys, and between tokens, for blocks of C tokens. */
+function lightningFormulas(
+  { tables, slopes }: LightningAttention,
+  into: Map<Param, Formula>,
+): void {
+  const [rates, queries, keys, between] = tables;
+  const block = queries?.shape[1] ?? 0;
+  const decay = (head: number, distance: number) =>
+    Math.exp(f32(-f32(slopes[head] ?? Number.NaN) * distance));
+  if (rates) into.set(rates, (head) => slopes[head] ?? Number.NaN);
+  if (queries) {
+    into.set(queries, (index) => decay(Math.floor(index / block), (index % block) + 1));
+  }
+  if (keys) {
+    into.set(keys, (index) => decay(Math.floor(index / block), block - 1 - (index % block)));
+  }
+  if (between) {
+    into.set(between, (index) => {
+      const distance = (Math.floor(index / block) % block) - (index % block);
+      return distance < 0 ? 0 : decay(Math.floor(index / block ** 2), distance);
+    });
+  }
 }
 
 function sincosFormula({ inverseFrequencies }: SrteSincos, into: Map<Param, Formula>): void {

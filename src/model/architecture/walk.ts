@@ -2,6 +2,7 @@
 import { sumOf } from '../../base/text/words.js';
 import type {
   ActivationName,
+  Attention,
   ClampedExperts,
   ClosingProjection,
   Component,
@@ -99,6 +100,10 @@ export const expertLayers = (
 ): readonly (Expert | PackedExperts | ClampedExperts)[] =>
   'kind' in experts ? [experts] : experts;
 
+/** Experts that compute something: those of the router without its zero experts. */
+export const computingExperts = ({ router, zeroExperts = 0 }: MixtureOfExperts): number =>
+  (router.weight.shape[0] ?? 0) - zeroExperts;
+
 /** A matrix of all experts in one tensor. */
 interface PackedMatrix {
   readonly tensor: Param;
@@ -162,11 +167,14 @@ export function unreadTensors(layer: Layer): ReadonlySet<Param> {
 function unreadIn(layer: Layer): readonly Param[] {
   switch (layer.kind) {
     case 'rotary':
+    case 'lightningAttention':
       return layer.tables;
     case 'altUpBlock':
       return layer.isScaled ? [] : [layer.outputScale];
     case 'sum':
       return (layer.unread ?? []).flatMap(tensorsOf);
+    case 'skippedBlock':
+      return tensorsOf(layer);
     default:
       return [];
   }
@@ -348,6 +356,12 @@ export function normWidth(norm: NormLayer | HeadNorms): number {
       return sumOf(norm.norms, (each) => normWidth(each));
   }
 }
+
+/** Width of a head's value. */
+export const valueWidth = ({ headDim, valueDim = headDim }: Attention): number => valueDim;
+
+/** Values of the gate for each head. */
+export const gateWidth = (layer: Attention): number => layer.gateDim ?? valueWidth(layer);
 
 /** Input values of all products that share one input, per token. */
 export function sharedInputWidth(inputs: Projections): number {

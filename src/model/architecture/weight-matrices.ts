@@ -64,6 +64,8 @@ function keptBy(layer: Layer): Param[] {
       return productsOf(layer.inputs)
         .filter((product) => outputWidth(product) <= 2 * layer.valueHeads)
         .map(({ weight }) => weight);
+    case 'kimiDelta':
+      return [...layer.forget.layers, layer.beta].map(({ weight }) => weight);
     case 'mixtureOfExperts':
       return [layer.router.weight, ...(layer.sharedGate ? [layer.sharedGate.weight] : [])];
     case 'srteLowRank':

@@ -232,6 +232,7 @@ function noRotary(model: LanguageModel, name: string): UserError {
     if (layer.kind === 'learnedPositions') {
       return [`learned positions, a row for each of ${layer.weight.shape[0]}`];
     }
+    if (layer.kind === 'sinusoidalPositions') return ['sines and cosines of each position'];
     return layer.kind === 'alibi' ? ['ALiBi, a penalty that grows with the distance'] : [];
   });
   const [has = 'no positions at all'] = positions;

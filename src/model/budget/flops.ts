@@ -128,7 +128,8 @@ const KINDS = {
     source:
       'per state value 7 multiplications and additions and 1 exponential: Δ·A, exp, h·, Δ·B, ·x, +, C·h, +; per channel D·x, +; ' +
       'with a decay per head, per state value 5: h·, B·, +, C·h, +; per channel Δ·x, D·x, +; ' +
-      'with the delta rule, per state value 7: S·, k·S, +, k·, +, q·S, +; per channel v −, β·',
+      'with the delta rule, per state value 7: S·, k·S, +, k·, +, q·S, +; per channel v −, β·; ' +
+      'with a fixed decay per head, per state value 5: S·, k·, +, q·S, +',
   },
 } as const satisfies Record<WorkKind, { label: string; source: string }>;
 
@@ -137,6 +138,7 @@ const SCANS = [
   { decays: 'values', suffix: '', perValue: 8, perChannel: 2 },
   { decays: 'heads', suffix: '_of_heads', perValue: 5, perChannel: 3 },
   { decays: 'delta', suffix: '_of_delta', perValue: 7, perChannel: 2 },
+  { decays: 'fixed', suffix: '_of_fixed_decays', perValue: 5, perChannel: 0 },
 ] as const;
 
 /** Counted work: a whole layer, or selected operations. */

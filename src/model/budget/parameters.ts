@@ -6,6 +6,7 @@ import {
   type MixtureOfExperts,
 } from '../architecture/layer.js';
 import {
+  computingExperts,
   countedTensors,
   expertTensors,
   memoized,
@@ -174,13 +175,16 @@ export function componentSums(
 /** All parameters except those of the experts not used by a token. */
 function activeFigure(layer: Layer, total: Figure): Figure {
   const groups = new Map<string, { experts: number; idle: number; elements: number }>();
+  let unread = 0;
   for (const { layer: each } of walkCounted(layer)) {
     if (each.kind !== 'mixtureOfExperts') continue;
-    const { expertsPerToken } = each.router;
-    const experts = expertCount(each);
-    const name = `experts_${expertsPerToken}_of_${experts}`;
-    const elements = (groups.get(name)?.elements ?? 0) + expertElements(each);
-    groups.set(name, { experts, idle: experts - expertsPerToken, elements });
+    const experts = computingExperts(each);
+    const active = Math.min(each.router.expertsPerToken, experts);
+    const name = `experts_${active}_of_${experts}`;
+    const rows = rowsOfZeroExperts(each);
+    const elements = (groups.get(name)?.elements ?? 0) + expertElements(each) - rows;
+    groups.set(name, { experts, idle: experts - active, elements });
+    unread += rows;
   }
   const unused = [...groups].map(([name, { experts, idle, elements }]) =>
     div(mul(v({ [name]: elements }), idle), experts),
@@ -188,7 +192,11 @@ function activeFigure(layer: Layer, total: Figure): Figure {
   return figure({
     label: 'active for a token',
     unit: 'parameters',
-    formula: sub(v({ parameters: total.value }), ...unused),
+    formula: sub(
+      v({ parameters: total.value }),
+      ...unused,
+      ...(unread > 0 ? [v({ rows_of_zero_experts: unread })] : []),
+    ),
     source:
       unused.length > 0
         ? 'without the unused experts of a token; embedding and head count in full'
@@ -209,7 +217,13 @@ function withoutLookup(layer: Layer, active: Figure): Figure {
 const expertElements = (mixture: MixtureOfExperts): number =>
   sumOf(expertTensors(mixture), ({ tensor, count }) => count * tensor.elements);
 
-const expertCount = ({ router }: MixtureOfExperts): number => router.weight.shape[0] ?? 0;
+/** Values for zero experts in packed tensors, which nothing reads. */
+function rowsOfZeroExperts(mixture: MixtureOfExperts): number {
+  const { experts, router } = mixture;
+  const all = router.weight.shape[0] ?? 0;
+  if (!('kind' in experts) || experts.gateUp.shape[0] !== all) return 0;
+  return (experts.gateUp.elements / all) * (mixture.zeroExperts ?? 0);
+}
 
 function contestedBuffers(owned: readonly OwnedTensor[]): ContestedBuffers[] {
   const found = new Map<string, ContestedBuffers>();

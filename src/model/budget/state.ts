@@ -170,12 +170,20 @@ function cachedValues(
   gpus: number,
   rank: number,
 ) {
+  const values = new Map(widthsOf(attentions, gpus, rank, 'valueDim'));
   const heads = widthsOf(attentions, gpus, rank).map(([key, { window, size }]): CachedValues => {
+    const valueSize = values.get(key)?.size ?? size;
     return {
-      perToken: mul(2, v({ [`width_${key}`]: size })),
+      perToken:
+        size === valueSize
+          ? mul(2, v({ [`width_${key}`]: size }))
+          : add(v({ [`key_width_${key}`]: size }), v({ [`value_width_${key}`]: valueSize })),
       kept: (context) => (window === undefined ? context : min(context, keptBehind(window))),
       windowed: window !== undefined,
-      source: 'a key and a value of head_dim for each key head and kept position',
+      source:
+        size === valueSize
+          ? 'a key and a value of head_dim for each key head and kept position'
+          : 'a key and a value, of different widths, for each key head and kept position',
     };
   });
   const latents: CachedValues = {
@@ -193,14 +201,19 @@ function cachedValues(
   return [...heads, ...(latentWidth > 0 ? [latents] : []), ...(indexWidth > 0 ? [indexes] : [])];
 }
 
-/** Key heads × head_dim over all layers, for heads with the same window. */
-const widthsOf = (attentions: readonly Scores[], gpus: number, rank: number) => [
+/** Key heads × the width of a key or value over all layers, for heads with the same window. */
+const widthsOf = (
+  attentions: readonly Scores[],
+  gpus: number,
+  rank: number,
+  width: 'headDim' | 'valueDim' = 'headDim',
+) => [
   ...sumByWindow(
     attentions.map((layer) => ({
-      headDim: layer.headDim,
+      width: layer[width],
       spans: spansOfRank(keySpansOf(layer), gpus, rank),
     })),
-    ({ headDim }, heads) => heads * headDim,
+    (layer, heads) => heads * layer.width,
   ),
 ];
 

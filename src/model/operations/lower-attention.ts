@@ -7,7 +7,14 @@ import type {
   LatentAttention,
   NormLayer,
 } from '../architecture/layer.js';
-import { inputWidth, normWidth, sharedInputWidth, tensorsOf } from '../architecture/walk.js';
+import {
+  gateWidth,
+  inputWidth,
+  normWidth,
+  sharedInputWidth,
+  tensorsOf,
+  valueWidth,
+} from '../architecture/walk.js';
 import {
   byRows,
   closing,
@@ -29,12 +36,22 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
   const [queries, keys] = [heads * headDim, keyValueHeads * headDim];
   const queryRun = runOf('heads', heads, headDim);
   const keyRun = runOf('key-value heads', keyValueHeads, headDim);
+  const valueDim = valueWidth(layer);
+  const [outputs, values] = [heads * valueDim, keyValueHeads * valueDim];
+  const outputRun = runOf('heads', heads, valueDim);
+  const gates = heads * gateWidth(layer);
+  const gateRun = runOf('heads', heads, gateWidth(layer));
+  const outputVectors = layer.gate ? (gates === outputs ? 4 : 2) : 1;
+  const valueRun = runOf('key-value heads', keyValueHeads, valueDim);
   const saved: Saved = {
     part: component,
     vectors: [
       vectors(1, 'hidden', sharedInputWidth(inputs)),
-      vectors(layer.gate ? 5 : 2, 'query_width', queries, 'width'),
-      ...(typeof layer.sharing === 'object' ? [] : [vectors(2, 'key_width', keys, 'width')]),
+      ...widthsOf(outputVectors, ['query_width', queries], ['output_width', outputs]),
+      ...(layer.gate && gates !== outputs ? [vectors(2, 'gates', gates, 'width')] : []),
+      ...(typeof layer.sharing === 'object'
+        ? []
+        : widthsOf(1, ['key_width', keys], ['value_width', values])),
     ],
     source: layer.gate
       ? 'the input; q, the gate before and after its activation, the output of the heads before and after the gate; k and v'
@@ -47,16 +64,20 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
   };
   const repeated: Saved = {
     part: 'repeated',
-    vectors: [vectors(2, 'repeated_width', queries - keys, 'width')],
+    vectors: widthsOf(
+      1,
+      ['repeated_width', queries - keys],
+      ['repeated_value_width', outputs - values],
+    ),
     source: 'k and v once for each query head that reads them, in place of once',
   };
   const reads = typeof layer.sharing === 'object';
-  const keyRuns = reads ? [] : layer.valuesAreKeys ? [keyRun] : [keyRun, keyRun];
+  const keyRuns = reads ? [] : layer.valuesAreKeys ? [keyRun] : [keyRun, valueRun];
   const made = reads ? queries : queries + keys;
   return [
     ...openingMatmuls(inputs, component, {
       of: name,
-      runs: [queryRun, ...(layer.gate ? [queryRun] : []), ...keyRuns],
+      runs: [queryRun, ...(layer.gate ? [gateRun] : []), ...keyRuns],
       saved: [saved],
     }),
     ...(queryNorm
@@ -64,7 +85,7 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
       : []),
     ...(keyNorm ? [headNorm(layer, keyNorm, component, ['k', 'key_width', keys], keyRun)] : []),
     ...(layer.valueNorm
-      ? [headNorm(layer, layer.valueNorm, component, ['v', 'key_width', keys], keyRun)]
+      ? [headNorm(layer, layer.valueNorm, component, ['v', 'value_width', values], valueRun)]
       : []),
     ...(layer.rotary
       ? [
@@ -79,10 +100,10 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
     ...(layer.selection ? lowerIndexer(layer.selection) : []),
     {
       ...scores(layer, component),
-      output: queries,
+      output: outputs,
       keyValueHeads,
       headDim,
-      valueDim: headDim,
+      valueDim,
       spans: layer.spans,
       latent: undefined,
       capped: layer.softcap !== undefined,
@@ -95,10 +116,24 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
         cuts: byRows([layer.sinks], name, runOf('heads', heads)),
       }),
     },
-    ...(layer.gate ? [elementwise(layer, component, queries)] : []),
-    ...closing(out, component, name, queryRun, 'query_width'),
+    ...(layer.gate ? [elementwise(layer, component, outputs)] : []),
+    ...closing(
+      out,
+      component,
+      name,
+      outputRun,
+      outputs === queries ? 'query_width' : 'output_width',
+    ),
   ];
 }
+
+type NamedWidth = readonly [name: string, width: number];
+
+/** One vector of a first width and `others` of a second; together under the first name where they are equal. */
+const widthsOf = (others: number, [name, width]: NamedWidth, [second, other]: NamedWidth) =>
+  width === other
+    ? [vectors(1 + others, name, width, 'width')]
+    : [vectors(1, name, width, 'width'), vectors(others, second, other, 'width')];
 
 /** A norm per head is whole on every GPU; a norm over all heads is cut with them. */
 function headNorm(
@@ -164,8 +199,8 @@ export function lowerLatentAttention(
   component: Component,
   query: readonly Primitive[],
 ): Primitive[] {
-  const { name, heads, latentRank, nopeDim, valueDim, rotary, latentNorm } = layer;
-  const headDim = nopeDim + rotary.headDim;
+  const { name, heads, latentRank, nopeDim, valueDim, rotary, sharedDim, latentNorm } = layer;
+  const headDim = nopeDim + sharedDim;
   const runOfHeads = (size: number) => runOf('heads', heads, size);
   const hidden = inputWidth(layer.keyValueDown);
   const saved: Saved = {
@@ -195,7 +230,7 @@ export function lowerLatentAttention(
     matmul(layer.keyValueUp, component, {
       cuts: byRows(paramsOf(layer.keyValueUp), name, runOfHeads(nopeDim + valueDim)),
     }),
-    elementwise(rotary, component, heads * headDim, { params: rotary.tables }),
+    ...(rotary ? [elementwise(rotary, component, heads * headDim, { params: rotary.tables })] : []),
     ...(layer.temperature ? [elementwise(layer, component, heads * headDim)] : []),
     ...(layer.selection && 'kind' in layer.selection ? lowerIndexer(layer.selection) : []),
     {
@@ -206,8 +241,8 @@ export function lowerLatentAttention(
       valueDim,
       spans: [{ heads, window: undefined }],
       latent: {
-        cached: latentRank + rotary.headDim,
-        multiplied: 2 * latentRank + rotary.headDim,
+        cached: latentRank + sharedDim,
+        multiplied: 2 * latentRank + sharedDim,
         expanded: nopeDim + valueDim,
       },
       capped: false,

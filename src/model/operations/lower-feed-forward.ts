@@ -12,6 +12,7 @@ import type {
 import type { Param } from '../architecture/param.js';
 import {
   closingProduct,
+  computingExperts,
   expertInner,
   expertLayers,
   expertWidth,
@@ -126,7 +127,7 @@ export function lowerMixture(
   // Experts are equal, so the first ones represent the chosen ones.
   const computed =
     'kind' in experts
-      ? lowerPackedExperts(experts, chosen, component)
+      ? lowerPackedExperts(experts, Math.min(chosen, computingExperts(layer)), component)
       : experts.slice(0, chosen).flatMap(lowerExpert);
   const whole = (product: Linear | undefined) =>
     product
@@ -184,8 +185,10 @@ function lowerPackedExperts(
   around: Component,
 ): Primitive[] {
   const { name, component, gateUp, down } = experts;
-  const [opened = { copies: 1, rows: 0, length: 0 }] = packedMatrices(experts);
-  const { copies: count, rows: outer, length: hidden } = opened;
+  const matrices = packedMatrices(experts);
+  const [opened = { rows: 0, length: 0 }] = matrices;
+  const { rows: outer, length: hidden } = opened;
+  const copiesOf = (of: Param) => matrices.find(({ tensor }) => tensor === of)?.copies ?? 1;
   const up = experts.kind === 'packedExperts' ? experts.up : undefined;
   const inner = packedInner(experts);
   const run = runOf('inner values', inner);
@@ -206,7 +209,7 @@ function lowerPackedExperts(
     params: [tensor, ...bias],
     cuts,
     tensor,
-    weights: (tensor.elements / count) * chosen,
+    weights: (tensor.elements / copiesOf(tensor)) * chosen,
     rows: 'tokens',
   });
   return [

@@ -32,7 +32,7 @@ import {
 } from './primitive.js';
 
 /** A scan that saves nothing, with its tensors cut by a run. */
-const scan = (
+export const scan = (
   layer: string,
   component: Component,
   params: readonly Param[],
@@ -50,7 +50,8 @@ const scan = (
   ...sizes,
 });
 
-const savedInput = (component: Component, inner: number): Pick<Primitive, 'saved'> => ({
+/** Saved input of a last product. */
+export const savedInput = (component: Component, inner: number): Pick<Primitive, 'saved'> => ({
   saved: [{ part: component, vectors: [vectors(1, 'inner', inner, 'width')], source: 'its input' }],
 });
 

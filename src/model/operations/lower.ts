@@ -8,6 +8,7 @@ import { inputWidth, isProduct, normWidth, tensorsOf } from '../architecture/wal
 import { lowerAltUpBlock, lowerAltUpEnd, lowerPerLayerBranch } from './lower-altup.js';
 import { lowerAttention, lowerIndexer, lowerLatentAttention } from './lower-attention.js';
 import { lowerGatedMlp, lowerMixture, lowerRouter } from './lower-feed-forward.js';
+import { lowerKimiDelta, lowerLightningAttention } from './lower-linear-attention.js';
 import {
   lowerGatedConv,
   lowerGatedDelta,
@@ -102,6 +103,10 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
       return lowerGatedDelta(layer, component);
     case 'gatedConv':
       return lowerGatedConv(layer, component);
+    case 'kimiDelta':
+      return lowerKimiDelta(layer, component);
+    case 'lightningAttention':
+      return lowerLightningAttention(layer, component);
     case 'gatedMlp':
       return lowerGatedMlp(layer, component);
     case 'mixtureOfExperts':
@@ -188,6 +193,10 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
         }),
       ];
     }
+    case 'sinusoidalPositions':
+      return [elementwise(layer, component, width)];
+    case 'skippedBlock':
+      return [elementwise(layer, component, width, { launches: 0, params: tensorsOf(layer) })];
     case 'softcap': {
       const tanh = saved('tanh', vectors(1, 'width', width, share));
       return [elementwise(layer, component, width, { saved: [tanh] })];

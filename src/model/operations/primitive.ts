@@ -156,9 +156,9 @@ export interface Scan extends Base<'scan'> {
   readonly state: number;
   /**
    * Unit with its own decay: each value of the state (Mamba), or each head, of equal width (Mamba-2); `delta`: each
-   * head, with the delta rule.
+   * head, with the delta rule; `fixed`: each head, the same for all tokens.
    */
-  readonly decays: 'values' | 'heads' | 'delta';
+  readonly decays: 'values' | 'heads' | 'delta' | 'fixed';
   /** Whether the state is kept in float32, for any type of the cache. */
   readonly inFloat32: boolean;
 }

@@ -110,7 +110,7 @@ it('latent attention keeps the latent and one rotated key of each token', async 
       new Array(ids.batch).fill(ids.tokens * layer.latentRank),
     );
     expect(keys.map(({ length }) => length)).toEqual(
-      new Array(ids.batch).fill(ids.tokens * layer.rotary.headDim),
+      new Array(ids.batch).fill(ids.tokens * layer.sharedDim),
     );
   }
   await program.release();

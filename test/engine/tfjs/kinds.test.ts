@@ -28,6 +28,7 @@ describe('an activation matches its formula:', () => {
     quickGelu: (x) => x * sigmoid(1.702 * x),
     relu: (x) => Math.max(x, 0),
     identity: (x) => x,
+    softplus: (x) => Math.log1p(Math.exp(x)),
     sqrtSoftplus: (x) => Math.sqrt(Math.log1p(Math.exp(x))),
     reluSquared: (x) => Math.max(x, 0) ** 2,
     relu6: (x) => Math.min(Math.max(x, 0), 6),

@@ -400,7 +400,7 @@ describe('a changed config.json', () => {
 });
 
 describe('an unknown kind of model', () => {
-  it.each(['persimmon', 'nollama', 'lama'])(
+  it.each(['nosuch', 'nollama', 'lama'])(
     'is reported with the command that lists the known ones: %s',
     async (kind) => {
       const [problem] = await problemsOf({ architectures: [], model_type: kind });

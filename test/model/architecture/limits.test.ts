@@ -34,6 +34,10 @@ describe('every family', () => {
     } = {
       // CodeGen has the keys of GPT-J, and no dimensions of its own.
       ...(name === 'codegen' && { dimensions: (await loadFamily('gptj')).dimensions }),
+      // A block of LongCat-Flash has two attentions, which its num_hidden_layers counts.
+      ...(name === 'longcat_flash' && {
+        dimensions: { ...DECODER_DIMENSIONS, depth: 'num_layers' },
+      }),
       ...(await loadFamily(name)),
     };
     // Nemotron-H has as many layers as its list has entries.

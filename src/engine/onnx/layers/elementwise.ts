@@ -42,6 +42,7 @@ const ACTIVATED: Readonly<Record<ActivationName, (context: Context, x: GraphValu
     tanh: ({ graph }, x) => graph.op('Tanh', [x]),
     sigmoid: ({ graph }, x) => graph.op('Sigmoid', [x]),
     identity: (_, x) => x,
+    softplus,
     sqrtSoftplus: (context, x) => context.graph.op('Sqrt', [softplus(context, x)]),
     laplace(context, x) {
       const { graph } = context;

@@ -6,10 +6,12 @@ import type {
   PerLayerBranch,
   PerLayerInputs,
   Rotary,
+  SinusoidalPositions,
   SrteLowRank,
   SrteSincos,
   SrteTable,
 } from '../../../model/architecture/layer.js';
+import { cosinesOf } from '../../../model/architecture/layer.js';
 import type { Param } from '../../../model/architecture/param.js';
 import {
   amplitudeOf,
@@ -109,6 +111,39 @@ export const emitLearnedPositions = (
   const rows =
     offset === 0 ? positions : graph.op('Add', [graph.cast(positions, 'i32'), graph.int32(offset)]);
   return withPositions(context, x, weightRows(context, weight, rows));
+};
+
+/** x [R, H] plus sines and cosines of the position of each token. */
+export const emitSinusoidalPositions = (
+  context: Context,
+  layer: SinusoidalPositions,
+  x: GraphValue,
+): GraphValue => {
+  const { graph, sizes } = context;
+  const { name, frequencies, size, offset, zeroAt } = layer;
+  const numbered = graph.op('Unsqueeze', [
+    graph.op('Add', [graph.cast(feedPositions(context), 'f32'), graph.float(offset)]),
+    graph.ints(1),
+  ]); // [T, 1]
+  const columns = (op: string, count: number) => {
+    const values = Float32Array.from(frequencies.slice(0, count));
+    const angles = graph.op('Mul', [numbered, graph.floats(`${name}.${op}`, values)]);
+    return graph.op(op, [angles]); // [T, count]
+  };
+  const cosines = cosinesOf(layer);
+  const parts = [
+    columns('Sin', frequencies.length),
+    ...(cosines > 0 ? [columns('Cos', cosines)] : []),
+  ];
+  const joined = graph.op('Concat', parts, { attributes: { axis: 1 } });
+  const missing = size - frequencies.length - cosines;
+  const padded = missing > 0 ? graph.op('Pad', [joined, graph.ints(0, 0, 0, missing)]) : joined;
+  const isUsed =
+    zeroAt === undefined
+      ? undefined
+      : graph.op('Not', [graph.op('Equal', [numbered, graph.float(zeroAt)])]);
+  const rows = isUsed ? graph.op('Mul', [padded, graph.cast(isUsed, 'f32')]) : padded;
+  return withPositions(context, x, graph.sized(rows, [sizeNames(sizes).tokens, size]));
 };
 
 /** x [R, H] plus the same rows [T, H] for every sequence. */

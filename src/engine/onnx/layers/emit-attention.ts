@@ -5,7 +5,7 @@ import type {
   LatentAttention,
   Temperature,
 } from '../../../model/architecture/layer.js';
-import { normWidth } from '../../../model/architecture/walk.js';
+import { gateWidth, normWidth, valueWidth } from '../../../model/architecture/walk.js';
 import type { Context } from '../context.js';
 import {
   cachesInPlace,
@@ -60,8 +60,8 @@ export function emitAttention(context: Context, layer: Attention, u: GraphValue)
           keys: prepared(keyNorm, k, keyValueHeads),
           values: unflattenedRows(
             context,
-            clamped(normed(context, layer.valueNorm, v, keyValueHeads * headDim)),
-            keyValueHeads * headDim,
+            clamped(normed(context, layer.valueNorm, v, keyValueHeads * valueWidth(layer))),
+            keyValueHeads * valueWidth(layer),
           ),
         }),
   };
@@ -71,10 +71,29 @@ export function emitAttention(context: Context, layer: Attention, u: GraphValue)
     attendPart(context, layer, { ...part, selection }),
   );
   const result = flattened(context, graph.joined(results));
-  return apply(
-    layer.out,
-    gate && layer.gate ? graph.op('Mul', [result, activated(context, layer.gate, gate)]) : result,
-  );
+  return apply(layer.out, gate ? gatedHeads(context, layer, result, gate) : result);
+}
+
+/** Output of the heads [R, heads · width] times their gate [R, heads · gateDim]. */
+function gatedHeads(
+  context: Context,
+  layer: Attention,
+  result: GraphValue,
+  gate: GraphValue,
+): GraphValue {
+  const { graph, sizes } = context;
+  const factors = activated(context, layer.gate ?? 'identity', gate);
+  const [values, gates] = [valueWidth(layer), gateWidth(layer)];
+  if (values === gates) return graph.op('Mul', [result, factors]);
+  const byHead = graph.op('Mul', [
+    graph.op('Reshape', [result, graph.ints(0, layer.heads, values)]),
+    graph.op('Reshape', [factors, graph.ints(0, layer.heads, gates)]),
+  ]);
+  const width = layer.heads * values;
+  return graph.sized(graph.op('Reshape', [byHead, graph.ints(-1, width)]), [
+    sizeNames(sizes).rows,
+    width,
+  ]);
 }
 
 /** Norm of each head of x [R, heads · d], or of all heads together when the weight is that wide. */
@@ -150,14 +169,15 @@ function windowHeads(context: Context, layer: Attention, given: Given): WindowHe
   if (only && others.length === 0) {
     return [{ ...only, ...given, name: `${name}.0`, keyValueHeads }];
   }
-  const split = (value: GraphValue) =>
+  const valueDim = valueWidth(layer);
+  const split = (value: GraphValue, width: number) =>
     context.graph.split(
       value,
-      spans.map(({ heads }) => heads * headDim),
+      spans.map(({ heads }) => heads * width),
     );
-  const queries = split(given.queries);
-  const keys = split(forEachHead(context, layer, given.keys, headDim));
-  const values = split(forEachHead(context, layer, given.values, headDim));
+  const queries = split(given.queries, headDim);
+  const keys = split(forEachHead(context, layer, given.keys, headDim), headDim);
+  const values = split(forEachHead(context, layer, given.values, valueDim), valueDim);
   return spans.map((span, index) => ({
     ...span,
     name: `${name}.${index}`,
@@ -180,10 +200,9 @@ function spansOf({ spans }: Attention): (HeadSpan & HeadRange)[] {
 }
 
 /** Zeros for keys or values, [B, T, K · d]: the layer runs without the layer that provides them. */
-function zerosLike({ graph }: Context, layer: Attention, { queries, keyValueHeads }: WindowHeads) {
-  const width = keyValueHeads * layer.headDim;
-  const some = graph.op('Slice', [queries, graph.ints(0), graph.ints(width), graph.ints(2)]);
-  return graph.op('Mul', [some, graph.float(0)]);
+function zerosLike({ graph }: Context, { queries }: WindowHeads, width: number) {
+  const first = graph.op('Slice', [queries, graph.ints(0), graph.ints(1), graph.ints(2)]);
+  return graph.op('Expand', [graph.op('Mul', [first, graph.float(0)]), graph.ints(1, 1, width)]);
 }
 
 /** Bias of some heads of an attention with a choice of keys, [B, 1 or heads, T, S]. @param chosen [B, G, T, S] */
@@ -208,7 +227,9 @@ function attendPart(
 ): GraphValue {
   const { headDim, scale, softcap, alibi, sinks } = layer;
   const { name, window, keyValueHeads } = part;
-  const heads = { ...part, keyDim: headDim, valueDim: headDim, scale, softcap };
+  const valueDim = valueWidth(layer);
+  const heads = { ...part, keyDim: headDim, valueDim, scale, softcap };
+  const widthOf = (leaf: 'keys' | 'values') => (leaf === 'keys' ? headDim : valueDim);
   const bias = ({ first, heads: count }: HeadRange) => {
     const own = alibi
       ? maskWithAlibi(context, window, alibi, { first: part.first + first, heads: count })
@@ -220,13 +241,18 @@ function attendPart(
   /** Keys or values after those of earlier calls, computed at their first use. */
   const kept = <Made>(leaf: 'keys' | 'values', make: (name: string, now: GraphValue) => Made) =>
     context.once(`kept:${name}.${leaf}`, () => {
-      const now = part[leaf] === LEFT_OUT ? zerosLike(context, layer, part) : part[leaf];
+      const now =
+        part[leaf] === LEFT_OUT
+          ? zerosLike(context, part, keyValueHeads * widthOf(leaf))
+          : part[leaf];
       return make(`${name}.${leaf}`, now);
     });
   if (cachesInPlace(context)) {
-    const memory = { groups: keyValueHeads, width: headDim, window };
+    const memory = { groups: keyValueHeads, window };
     const rows = (leaf: 'keys' | 'values') =>
-      kept(leaf, (own, now) => cached(context, { ...memory, name: own }, now));
+      kept(leaf, (own, now) =>
+        cached(context, { ...memory, width: widthOf(leaf), name: own }, now),
+      );
     return attendWithCache(context, heads, {
       queries: part.queries,
       keys: rows('keys'),
@@ -235,9 +261,10 @@ function attendPart(
       sinks: sinks && sinkScores(context, sinks, part),
     });
   }
-  const memory = { width: keyValueHeads * headDim, window };
   const all = (leaf: 'keys' | 'values') =>
-    kept(leaf, (own, now) => withPast(context, { ...memory, name: own }, now));
+    kept(leaf, (own, now) =>
+      withPast(context, { width: keyValueHeads * widthOf(leaf), window, name: own }, now),
+    );
   const attended: Attended = {
     queries: part.queries,
     keys: all('keys'),
@@ -263,8 +290,8 @@ export function emitLatentAttention(
 
 /** Attention to keys and values made from the latents of all tokens, [B, T, heads · valueDim]. */
 function attendToKeys(context: Context, layer: LatentAttention, u: GraphValue): GraphValue {
-  const { heads, nopeDim, valueDim, scale, rotary } = layer;
-  const keyDim = nopeDim + rotary.headDim;
+  const { heads, nopeDim, valueDim, scale, sharedDim } = layer;
+  const keyDim = nopeDim + sharedDim;
   const { made, bias } = latentQueries(context, layer, u);
   const { keys, values } = keysAndValues(context, layer, u);
   return attend(
@@ -285,8 +312,8 @@ function attendToKeys(context: Context, layer: LatentAttention, u: GraphValue): 
  */
 function attendToLatents(context: Context, layer: LatentAttention, u: GraphValue): GraphValue {
   const { graph } = context;
-  const { name, heads, latentRank, nopeDim, valueDim, scale, rotary } = layer;
-  const width = latentRank + rotary.headDim;
+  const { name, heads, latentRank, nopeDim, valueDim, scale, sharedDim } = layer;
+  const width = latentRank + sharedDim;
   const up = graph.op('Reshape', [
     weightOf(context, layer.keyValueUp.weight),
     graph.ints(heads, nopeDim + valueDim, latentRank),
@@ -324,7 +351,7 @@ function attendToLatents(context: Context, layer: LatentAttention, u: GraphValue
     },
   );
   const byHead = graph.op('Reshape', [attended, graph.ints(0, 0, heads, width)]);
-  const [results] = graph.split(byHead, [latentRank, rotary.headDim]);
+  const [results] = graph.split(byHead, [latentRank, sharedDim]);
   const values = graph.op(
     'FusedMatMul',
     [swapped(context, results), rowsOfUp(nopeDim, nopeDim + valueDim)],
@@ -358,43 +385,46 @@ function queriesOf(
   made: GraphValue,
 ): [GraphValue, GraphValue] {
   const { graph } = context;
-  const { heads, nopeDim, rotary } = layer;
-  const queries = unflattenedRows(context, made, heads * (nopeDim + rotary.headDim));
+  const { heads, nopeDim, rotary, sharedDim } = layer;
+  const queries = unflattenedRows(context, made, heads * (nopeDim + sharedDim));
   const byHead = graph.op('Reshape', [
     temperatureScaled(context, layer.temperature, queries),
-    graph.ints(0, 0, heads, nopeDim + rotary.headDim),
+    graph.ints(0, 0, heads, nopeDim + sharedDim),
   ]);
-  const [nope, rope] = graph.split(byHead, [nopeDim, rotary.headDim]);
-  const flat = graph.op('Reshape', [rope, graph.ints(0, 0, heads * rotary.headDim)]);
-  const rotated = emitRotary(context, rotary, flat, heads);
-  return [nope, graph.op('Reshape', [rotated, graph.ints(0, 0, heads, rotary.headDim)])];
+  const [nope, rope] = graph.split(byHead, [nopeDim, sharedDim]);
+  const flat = graph.op('Reshape', [rope, graph.ints(0, 0, heads * sharedDim)]);
+  const rotated = rotary ? emitRotary(context, rotary, flat, heads) : flat;
+  return [nope, graph.op('Reshape', [rotated, graph.ints(0, 0, heads, sharedDim)])];
 }
 
 /** Latents [B, T, latentRank] and the rotated key that all heads share [B, T, d], of the call's tokens. */
 function latentsOf(context: Context, layer: LatentAttention, u: GraphValue) {
   const { graph, apply } = context;
-  const { latentRank, rotary } = layer;
-  const [down, rope] = graph.split(apply(layer.keyValueDown, u), [latentRank, rotary.headDim]);
+  const { latentRank, rotary, sharedDim, latentScale = 1 } = layer;
+  const [down, rope] = graph.split(apply(layer.keyValueDown, u), [latentRank, sharedDim]);
+  const normedLatents = apply(layer.latentNorm, down);
+  const latents = latentScale === 1 ? normedLatents : scaledBy(context, normedLatents, latentScale);
+  const shared = unflattenedRows(context, rope, sharedDim);
   return {
-    latents: unflattenedRows(context, apply(layer.latentNorm, down), latentRank),
-    keys: emitRotary(context, rotary, unflattenedRows(context, rope, rotary.headDim), 1),
+    latents: unflattenedRows(context, latents, latentRank),
+    keys: rotary ? emitRotary(context, rotary, shared, 1) : shared,
   };
 }
 
 /** Joins parts of each head [B, S, heads, ·] to [B, S, heads · width]. */
 function headsOf(
   { graph }: Context,
-  { heads, nopeDim, rotary }: LatentAttention,
+  { heads, nopeDim, sharedDim }: LatentAttention,
   parts: GraphValue[],
 ) {
-  const width = heads * (nopeDim + rotary.headDim);
+  const width = heads * (nopeDim + sharedDim);
   return graph.op('Reshape', [graph.joined(parts), graph.ints(0, 0, width)]);
 }
 
 /** Keys and values from the cached latents and the key that all heads share. */
 function keysAndValues(context: Context, layer: LatentAttention, u: GraphValue) {
   const { graph } = context;
-  const { name, heads, latentRank, nopeDim, valueDim, rotary } = layer;
+  const { name, heads, latentRank, nopeDim, valueDim, sharedDim } = layer;
   const now = latentsOf(context, layer, u);
   const latents = withPast(
     context,
@@ -403,7 +433,7 @@ function keysAndValues(context: Context, layer: LatentAttention, u: GraphValue) 
   );
   const sharedKeys = withPast(
     context,
-    { name: `${name}.keys`, width: rotary.headDim, window: undefined },
+    { name: `${name}.keys`, width: sharedDim, window: undefined },
     now.keys,
   );
   const known = context.withSizes(

@@ -126,7 +126,11 @@ export function emitGatedDelta(context: Context, layer: GatedDelta, u: GraphValu
 type SixValues = [GraphValue, GraphValue, GraphValue, GraphValue, GraphValue, GraphValue];
 
 /** Each head of x [R, keyHeads · keyDim] divided by its L2 norm. */
-function unitHeads(context: Context, { keyHeads, keyDim }: GatedDelta, x: GraphValue): GraphValue {
+export function unitHeads(
+  context: Context,
+  { keyHeads, keyDim }: Pick<GatedDelta, 'keyHeads' | 'keyDim'>,
+  x: GraphValue,
+): GraphValue {
   const { graph, sizes } = context;
   const { rows } = sizeNames(sizes);
   const heads = graph.sized(graph.op('Reshape', [x, graph.ints(-1, keyDim)]), [

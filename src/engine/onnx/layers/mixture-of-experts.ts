@@ -11,7 +11,7 @@ import { expertWidth, isGatedPack, packedInner } from '../../../model/architectu
 import type { Context } from '../context.js';
 import { scaledBy, sizeNames, weightOf } from '../context.js';
 import type { GraphValue } from '../graph.js';
-import { activated, clipped, gated } from './elementwise.js';
+import { activated, capped, clipped, gated } from './elementwise.js';
 import { productParts, transposedProduct } from './projections.js';
 
 /** x [R, H] → the weight of each expert, 0 for unselected ones, [R, E]. */
@@ -78,7 +78,8 @@ function sparseMixerWeights(context: Context, layer: Router, x: GraphValue): Gra
 function scoresOf(context: Context, layer: Router, x: GraphValue): GraphValue {
   const { graph } = context;
   const logits = logitsOf(context, layer, x);
-  return graph.op(layer.scoring === 'softmax' ? 'Softmax' : 'Sigmoid', [logits]);
+  const limited = layer.softcap === undefined ? logits : capped(context, logits, layer.softcap);
+  return graph.op(layer.scoring === 'softmax' ? 'Softmax' : 'Sigmoid', [limited]);
 }
 
 /** Scores by which experts are selected, [R, E]. */
@@ -253,8 +254,9 @@ function expertOutputs(
   const { graph } = context;
   const shares = graph.splitBy(sent, counts, { parts: expertCount(layer), axis: 0 });
   for (const share of shares) graph.sized(share, [`R:${share}`, expertWidth(layer)]);
+  const computed = expertCount(layer) - (layer.zeroExperts ?? 0);
   const outputs = shares.map((share, expert) =>
-    expertOutput(context, layer.experts, expert, share),
+    expert < computed ? expertOutput(context, layer.experts, expert, share) : share,
   );
   return graph.sized(graph.op('Concat', outputs, { attributes: { axis: 0 } }), [
     expertPairs(context, layer),

@@ -16,7 +16,7 @@ interface HostOperation {
 }
 
 /** An operation that computes on values read back, with its gradients. */
-function hostOperation<T extends Tensor>(
+export function hostOperation<T extends Tensor>(
   tf: Tf,
   inputs: readonly Tensor[],
   operation: HostOperation,
@@ -148,13 +148,13 @@ function scanned(sizes: ScanSizes, [step, x, b, c, stateLog]: ScanValues): Float
   return selectiveScan({ sizes, step, x, b, c, rates: decayRates(stateLog), state });
 }
 
-const zerosLike = <Values extends readonly Float32Array[]>(values: Values) =>
+export const zerosLike = <Values extends readonly Float32Array[]>(values: Values) =>
   values.map(({ length }) => new Float64Array(length)) as {
     -readonly [Index in keyof Values]: Float64Array;
   };
 
 /** Adds to an element: typed arrays have no such operator under strict indexing. */
-const addAt = (values: Float64Array, at: number, value: number): void => {
+export const addAt = (values: Float64Array, at: number, value: number): void => {
   values[at] = (values[at] as number) + value;
 };
 

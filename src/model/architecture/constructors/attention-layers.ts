@@ -56,6 +56,8 @@ export interface AttentionParts {
   readonly heads: number;
   readonly headDim: number;
   readonly keyValueHeads?: number;
+  /** Default: `headDim`. */
+  readonly valueDim?: number | undefined;
   readonly queryNorm?: Attention['queryNorm'];
   readonly keyNorm?: Attention['keyNorm'];
   readonly valueNorm?: NormLayer | undefined;
@@ -76,6 +78,8 @@ export interface AttentionParts {
   /** Replaces `window` where heads differ. */
   readonly spans?: readonly HeadSpan[];
   readonly gate?: ActivationName | undefined;
+  /** Default: one for each value of a head. */
+  readonly gateDim?: number | undefined;
   /** Name of the scores without values. */
   readonly sinks?: string | undefined;
   readonly selection?: BlockIndexer | undefined;
@@ -99,12 +103,14 @@ export function attention(name: string, parts: AttentionParts): Attention {
     heads,
     keyValueHeads: parts.keyValueHeads ?? heads,
     headDim,
+    ...(parts.valueDim !== undefined && { valueDim: parts.valueDim }),
     scale: parts.scale ?? 1 / Math.sqrt(headDim),
     softcap: parts.softcap,
     spans: parts.spans ?? [{ heads, window }],
     ...(parts.temperature && { temperature: parts.temperature }),
     ...(parts.ownTypeSoftmax && { ownTypeSoftmax: true }),
     ...(parts.gate && { gate: parts.gate }),
+    ...(parts.gateDim !== undefined && { gateDim: parts.gateDim }),
     ...(parts.sinks && { sinks: param(parts.sinks, [heads]) }),
     ...(parts.normsAfterRotation && { normsAfterRotation: true }),
     ...(parts.clip !== undefined && { clip: parts.clip }),
@@ -113,13 +119,18 @@ export function attention(name: string, parts: AttentionParts): Attention {
   };
 }
 
-export function latentAttention(
-  name: string,
-  parts: Omit<LatentAttention, 'kind' | 'name' | 'component'>,
-): LatentAttention {
+interface LatentParts
+  extends Omit<LatentAttention, 'kind' | 'name' | 'component' | 'rotary' | 'sharedDim'> {
+  readonly rotary?: Rotary | undefined;
+  /** Default: the rotated width. */
+  readonly sharedDim?: number;
+}
+
+export function latentAttention(name: string, parts: LatentParts): LatentAttention {
   const { query, keyValueDown, latentNorm, keyValueUp, out, rotary, ...sizes } = parts;
   const layers = { query, keyValueDown, latentNorm, keyValueUp, out, rotary };
-  return { kind: 'latentAttention', name, component: 'attention', ...layers, ...sizes };
+  const { sharedDim = rotary?.headDim ?? 0 } = parts;
+  return { kind: 'latentAttention', name, component: 'attention', ...layers, ...sizes, sharedDim };
 }
 
 export const tokenIndexer = (

@@ -23,6 +23,8 @@ import type {
   RmsNorm,
   Scale,
   Sequence,
+  SinusoidalPositions,
+  SkippedBlock,
   Softcap,
   Sum,
   TransposedLinear,
@@ -234,6 +236,13 @@ export function learnedPositions(
   return { kind: 'learnedPositions', name, component: 'positions', weight, offset };
 }
 
+export function sinusoidalPositions(
+  name: string,
+  parts: Omit<SinusoidalPositions, 'kind' | 'name' | 'component'>,
+): SinusoidalPositions {
+  return { kind: 'sinusoidalPositions', name, component: 'positions', ...parts };
+}
+
 export function embeddingJoin(name: string, tokens: Embedding): EmbeddingJoin {
   return { kind: 'embeddingJoin', name, embedding: tokens };
 }
@@ -248,6 +257,20 @@ export function sequence<const Layers extends readonly Layer[]>(
 
 export function sum(name: string, ...branches: readonly Layer[]): Sum {
   return { kind: 'sum', name, branches };
+}
+
+/** @param gates Names of values that multiply its branches. */
+export function skippedBlock(
+  name: string,
+  gates: readonly string[],
+  unread: readonly Layer[],
+): SkippedBlock {
+  return {
+    kind: 'skippedBlock',
+    name,
+    gates: gates.map((leaf) => param(`${name}.${leaf}`, [1])),
+    unread,
+  };
 }
 
 export function residual(name: string, ...branches: readonly Layer[]): Residual {

@@ -46,6 +46,7 @@ interface RouterParts {
   readonly expertsPerToken: number;
   readonly scoring: Router['scoring'];
   readonly nearness?: number;
+  readonly softcap?: number | undefined;
   /** Default: none. */
   readonly bias?: boolean;
   /** `e_score_correction_bias`, or the file's name for it. */
@@ -71,6 +72,7 @@ export function router(name: string, hidden: number, parts: RouterParts): Router
     correction,
     scoring,
     ...(parts.nearness !== undefined && { nearness: parts.nearness }),
+    ...(parts.softcap !== undefined && { softcap: parts.softcap }),
     expertsPerToken,
     groups,
     renormalised,
@@ -163,7 +165,10 @@ export function mixtureOfExperts(
   name: string,
   parts: Pick<MixtureOfExperts, 'router' | 'experts'> &
     Partial<
-      Pick<MixtureOfExperts, 'weighsInputs' | 'expertNorm' | 'shared' | 'sharedGate' | 'latent'>
+      Pick<
+        MixtureOfExperts,
+        'weighsInputs' | 'expertNorm' | 'zeroExperts' | 'shared' | 'sharedGate' | 'latent'
+      >
     >,
 ): MixtureOfExperts {
   return {
@@ -174,6 +179,7 @@ export function mixtureOfExperts(
     ...(parts.weighsInputs && { weighsInputs: true }),
     ...(parts.expertNorm && { expertNorm: parts.expertNorm }),
     experts: parts.experts,
+    ...(parts.zeroExperts && { zeroExperts: parts.zeroExperts }),
     shared: parts.shared ?? [],
     sharedGate: parts.sharedGate,
     latent: parts.latent ?? [],

@@ -55,6 +55,22 @@ export const unreadEach = (
   why?: string,
 ): LimitedKeys => Object.fromEntries(keys.map((key) => [key, unreadBut(allows, why)]));
 
+/** `head_dim` of a class that reads it only for the rotation. @param usual Sizes of a file without any. */
+export const headDimOfWidth = (usual: {
+  readonly hidden_size: number;
+  readonly num_attention_heads: number;
+}): LimitedKey => ({
+  allows: (width, { hidden_size, num_attention_heads }) =>
+    width === null ||
+    width ===
+      Math.floor(
+        Number(hidden_size ?? usual.hidden_size) /
+          Number(num_attention_heads ?? usual.num_attention_heads),
+      ),
+  why: 'it is taken for the number of dimensions that are rotated',
+  severity: 'error',
+});
+
 /** Keys of the class that classifies whole texts, in the families of GPT-2. */
 export const SUMMARY_KEYS: HarmlessKeys = harmless('of a head that classifies whole texts', [
   'summary_type',

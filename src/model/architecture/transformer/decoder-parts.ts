@@ -48,6 +48,8 @@ import { type ActivationWord, activationOf, headPath, isComposed } from './setti
 export interface CausalModel {
   readonly vocabulary: number;
   readonly hidden: number;
+  /** Rows of the embedding, if they are not those of the vocabulary. */
+  readonly embeddingRows?: number;
   /** Width of the embedding, if it differs from `hidden`. */
   readonly embeddingWidth?: number;
   readonly positions: number;
@@ -79,7 +81,7 @@ export function causalModel(parts: CausalModel): LanguageModel {
   const names = blockNames(paths.blocks, parts.blocks, countPath);
   const aliases = tied ? [`${paths.head}.weight`] : [];
   const width = parts.embeddingWidth ?? hidden;
-  const tokens = embedding(paths.embedding, vocabulary, width, aliases);
+  const tokens = embedding(paths.embedding, parts.embeddingRows ?? vocabulary, width, aliases);
   const shared = parts.shared?.(tokens) ?? [];
   return languageModel({
     embedding: tokens,
@@ -108,7 +110,10 @@ interface CausalSettings {
 }
 
 interface DecoderParts
-  extends Pick<CausalModel, 'block' | 'embeddingSteps' | 'shared' | 'logitSteps' | 'headBias'> {
+  extends Pick<
+    CausalModel,
+    'block' | 'embeddingRows' | 'embeddingSteps' | 'shared' | 'logitSteps' | 'headBias'
+  > {
   /** The final norm, with layers before it where a family has some. */
   readonly norm: (name: string) => LanguageModel['norm'];
   /** Name of the final norm. */

@@ -302,12 +302,19 @@ export const interleaved = toggle(true, 'Neighbours are rotated together, not ha
 export const rotaryPairs = (config: { readonly rope_interleave: boolean }): Rotary['pairs'] =>
   config.rope_interleave ? 'neighbours' : 'halves';
 
-/** Multi-head latent attention. */
+/** Factors of the queries and of the normed latent. */
+interface LatentFactors {
+  readonly queries?: number;
+  readonly latent?: number;
+}
+
+/** Multi-head latent attention. @param pairs Undefined where nothing is rotated. */
 export function deepseekAttention(
   name: string,
-  config: LatentConfig,
-  pairs: Rotary['pairs'],
+  config: Omit<LatentConfig, 'intermediate_size' | 'num_hidden_layers'>,
+  pairs: Rotary['pairs'] | undefined,
   { temperature, selection }: Pick<LatentAttention, 'temperature' | 'selection'> = {},
+  factors: LatentFactors = {},
 ): Layer {
   const { hidden_size: hidden, num_attention_heads: heads, attention_bias: bias } = config;
   const { q_lora_rank: queryRank, kv_lora_rank: latentRank, v_head_dim: valueDim } = config;
@@ -330,12 +337,15 @@ export function deepseekAttention(
     keyValueDown: linear(`${name}.kv_a_proj_with_mqa`, hidden, latentRank + rotatedDim, { bias }),
     latentNorm: norm('kv_a_layernorm', latentRank),
     keyValueUp: linear(`${name}.kv_b_proj`, latentRank, heads * (nopeDim + valueDim), plain),
-    rotary: rotary(`${name}.rotary`, {
-      base: config.rope_theta,
-      headDim: rotatedDim,
-      pairs,
-      scaling: scalingOf(scaling, config.max_position_embeddings, rotatedDim),
-    }),
+    rotary:
+      pairs &&
+      rotary(`${name}.rotary`, {
+        base: config.rope_theta,
+        headDim: rotatedDim,
+        pairs,
+        scaling: scalingOf(scaling, config.max_position_embeddings, rotatedDim),
+      }),
+    sharedDim: rotatedDim,
     out: linear(`${name}.o_proj`, heads * valueDim, hidden, { bias }),
     heads,
     latentRank,
@@ -343,8 +353,10 @@ export function deepseekAttention(
     valueDim,
     ...(temperature && { temperature }),
     ...(selection && { selection }),
+    ...(factors.latent !== undefined && { latentScale: factors.latent }),
     // With this setting, YaRN scales the scores by the square of its amplitude.
     scale:
+      (factors.queries ?? 1) *
       (nopeDim + rotatedDim) ** -0.5 *
       (stretched ? yarnAmplitude(scaling?.factor ?? 1, stretched) ** 2 : 1),
   });
@@ -356,6 +368,8 @@ type Routing = Pick<Router, 'scoring' | 'correction' | 'groups' | 'renormalised'
 interface RoutedOptions {
   readonly routing: (name: string) => Routing;
   readonly bias?: boolean;
+  /** Names of gate, up and down of an expert. */
+  readonly leaves?: readonly [gate: string, up: string, down: string];
 }
 
 /** A gated network in the first layers, or those listed, a mixture of experts in the others. */
@@ -383,7 +397,7 @@ export function deepseekFeedForward(
 export function routedMixture(
   name: string,
   config: RoutedConfig,
-  { routing, bias = false }: RoutedOptions,
+  { routing, bias = false, leaves }: RoutedOptions,
 ): MixtureOfExperts {
   const { hidden_size: hidden, moe_intermediate_size: inner, n_routed_experts: experts } = config;
   const activation = activationOf(config.hidden_act);
@@ -400,6 +414,7 @@ export function routedMixture(
       hidden,
       inner,
       activation,
+      ...(leaves && { leaves }),
     }),
     shared: jointExperts(`${name}.shared_experts`, config.n_shared_experts ?? 0, {
       hidden,

@@ -164,7 +164,12 @@ interface DecoderFamily<Schema extends DecoderSchema>
   /** Dimensions that rotate together. Default: those of the two halves. */
   readonly rotaryPairs?: Rotary['pairs'];
   /** Position of the norms in a block. */
-  readonly block?: (name: string, parts: BlockParts, config: ConfigOf<Schema>) => Layer;
+  readonly block?: (
+    name: string,
+    parts: BlockParts,
+    config: ConfigOf<Schema>,
+    index: number,
+  ) => Layer;
   /** Changes to the attention. Default: no window, and biases from `attention_bias`. */
   readonly attention?: (block: BlockInputs<ConfigOf<Schema>>) => Partial<AttentionSettings>;
   /** Layer in place of the usual attention; undefined in the blocks that have it. */
@@ -175,6 +180,8 @@ interface DecoderFamily<Schema extends DecoderSchema>
   readonly branchFactor?: (config: ConfigOf<Schema>) => number;
   /** Name of the final norm: `norm`, or another. */
   readonly finalNorm?: string;
+  /** Rows of the embedding. Default: `vocab_size`. */
+  readonly embeddingRows?: (config: ConfigOf<Schema>) => number;
   readonly headBias?: boolean | ((config: ConfigOf<Schema>) => boolean);
   readonly embeddingSteps?: (config: ConfigOf<Schema>) => readonly Layer[];
   readonly logitSteps?: (config: ConfigOf<Schema>) => readonly Layer[];
@@ -200,6 +207,7 @@ export function defineDecoder<Schema extends DecoderSchema>(
     feedForward = ({ name, config }) => mlpOf(`${name}.mlp`, config as unknown as MlpSource),
     branchFactor = () => 1,
     finalNorm,
+    embeddingRows,
     headBias = false,
     embeddingSteps,
     logitSteps,
@@ -252,6 +260,7 @@ export function defineDecoder<Schema extends DecoderSchema>(
       return decoder(config, {
         norm: blockNorm,
         finalNorm,
+        ...(embeddingRows && { embeddingRows: embeddingRows(config) }),
         headBias: typeof headBias === 'function' ? headBias(config) : headBias,
         block(name, index) {
           const at = { name, index, config, heads };
@@ -261,7 +270,7 @@ export function defineDecoder<Schema extends DecoderSchema>(
             attention: scaledBranch(attentionLayer?.(at) ?? usualAttention(at), factor),
             feedForward: scaledBranch(feedForward(at), factor),
           };
-          return block(name, parts, config);
+          return block(name, parts, config, index);
         },
         embeddingSteps: embeddingSteps?.(config) ?? [],
         logitSteps: logitSteps?.(config) ?? [],

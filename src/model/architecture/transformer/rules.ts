@@ -115,7 +115,10 @@ const wholeHead: Rotated<HeadSettings> = {
 };
 
 /** Rotated part of each head, by the key that sets it. */
-export function partOfEachHead(key: string): Rotated<HeadSettings> {
+export function partOfEachHead(
+  key: string,
+  scalingKey: ScalingKey = 'rope_scaling',
+): Rotated<HeadSettings> {
   const of = (model: HeadSettings) =>
     Math.trunc(headsOf(model).headDim * Number((model as unknown as JsonObject)[key]));
   return {
@@ -123,7 +126,7 @@ export function partOfEachHead(key: string): Rotated<HeadSettings> {
     of,
     suggestion: `write another ${key}`,
     roundsUp: (model) => {
-      const { family, rope_scaling: scaling } = model as ScalingSettings & { family?: string };
+      const { family, [scalingKey]: scaling } = model as ScalingSettings & { family?: string };
       return (
         of(model) < headsOf(model).headDim &&
         !WITH_EVEN_PARTS.includes(family ?? '') &&
@@ -134,7 +137,7 @@ export function partOfEachHead(key: string): Rotated<HeadSettings> {
 }
 
 /** Families whose class in transformers 5.18 cuts heads at an odd number of dimensions, and fails to rotate them. */
-const WITH_EVEN_PARTS = ['gpt_neox_japanese', 'phi', 'stablelm'];
+const WITH_EVEN_PARTS = ['gpt_neox_japanese', 'persimmon', 'phi', 'stablelm'];
 
 /** Scaling types with a formula or lists for an even number of dimensions. */
 const BY_WIDTH: readonly unknown[] = ['dynamic', 'longrope', 'yarn'];

@@ -5,7 +5,7 @@ import { DTYPES } from '../../../base/tensor/dtype.js';
 import { formatBytes, formatInteger } from '../../../base/text/units.js';
 import type { PublishedBytes } from '../../../config/parse-published.js';
 import type { LanguageModel } from '../../architecture/layer.js';
-import { walk } from '../../architecture/walk.js';
+import { valueWidth, walk } from '../../architecture/walk.js';
 import type { Exact } from '../figure.js';
 import type { ModelProfile, ResolvedSetting } from '../profile-model.js';
 import { stateOf } from '../state.js';
@@ -260,7 +260,7 @@ function tokenValues(model: LanguageModel, own: bigint): TokenValues[] {
   );
   const sum = (of: (layer: (typeof attentions)[number]) => number) =>
     attentions.reduce((total, layer) => total + BigInt(of(layer)), 0n);
-  const perHead = sum(({ heads, headDim }) => 2 * heads * headDim);
+  const perHead = sum((layer) => layer.heads * (layer.headDim + valueWidth(layer)));
   const wide = sum(({ heads }) => 2 * heads * model.hidden);
   const layers = BigInt(attentions.length || model.blocks.length);
   const kinds: TokenValues[] = [
@@ -277,7 +277,7 @@ function tokenValues(model: LanguageModel, own: bigint): TokenValues[] {
       id: 'one-head',
       text: 'a KV cache with one key and value head for all query heads',
       weight: 1.6,
-      values: sum(({ headDim }) => 2 * headDim),
+      values: sum((layer) => layer.headDim + valueWidth(layer)),
     },
     {
       id: 'hidden-heads',

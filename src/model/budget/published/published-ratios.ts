@@ -9,7 +9,7 @@ import { COMPONENTS } from '../../architecture/layer.js';
 import { hybrid } from '../../architecture/models/hybrid.js';
 import type { SrteLayout } from '../../architecture/srte-layout.js';
 import { srteParameters } from '../../architecture/srte-layout.js';
-import { walk } from '../../architecture/walk.js';
+import { valueWidth, walk } from '../../architecture/walk.js';
 import { presetCounts } from '../family-counts.js';
 import { parameterFigures } from '../parameters.js';
 import type { ResolvedSetting } from '../profile-model.js';
@@ -233,14 +233,17 @@ function cacheCounts(model: LanguageModel): Compared[] {
     layer.kind === 'attention' && typeof layer.sharing !== 'object' ? [layer] : [],
   );
   const values = (heads: 'heads' | 'keyValueHeads') =>
-    sumOf(attentions, (layer) => 2 * layer[heads] * layer.headDim);
+    sumOf(attentions, (layer) => layer[heads] * (layer.headDim + valueWidth(layer)));
   const most = Math.min(...attentions.map(({ heads }) => heads));
   const counts = [1, 2, 4, 8, 16].filter(
     (keys) => keys < most && attentions.every(({ heads }) => heads % keys === 0),
   );
   const own = values('keyValueHeads');
   const others = counts
-    .map((keys) => ({ keys, value: sumOf(attentions, ({ headDim }) => 2 * keys * headDim) }))
+    .map((keys) => ({
+      keys,
+      value: sumOf(attentions, (layer) => keys * (layer.headDim + valueWidth(layer))),
+    }))
     .filter(({ value }) => value !== own)
     .map(({ keys, value }) => ({
       ...cache(

@@ -12,7 +12,7 @@ import type {
 } from '../../architecture/layer.js';
 import { ACTIVATIONS } from '../../architecture/layer.js';
 import { firstVisibleKey } from '../../architecture/masks.js';
-import { projectionLayers } from '../../architecture/walk.js';
+import { projectionLayers, valueWidth } from '../../architecture/walk.js';
 
 import {
   headNormsText,
@@ -24,6 +24,7 @@ import {
 
 export function attentionSteps(layer: Attention, build: StepBuilder): UnplacedStep[] {
   const { name, heads, keyValueHeads, headDim, spans, rotary, clip } = layer;
+  const valueDim = valueWidth(layer);
   const perHead = (operation: string, last: number, of = heads): UnplacedStep => ({
     ...build.between(`${name}.heads`, operation),
     shape: [build.batch, of, build.tokens, last],
@@ -31,7 +32,7 @@ export function attentionSteps(layer: Attention, build: StepBuilder): UnplacedSt
   const norms = [
     ...headNormSteps(layer.queryNorm, heads, headDim, build),
     ...headNormSteps(layer.keyNorm, keyValueHeads, headDim, build),
-    ...headNormSteps(layer.valueNorm, keyValueHeads, headDim, build),
+    ...headNormSteps(layer.valueNorm, keyValueHeads, valueDim, build),
   ];
   const rotated = rotary ? [{ ...perHead(rotaryText(rotary), headDim), name: rotary.name }] : [];
   const isGrouped = keyValueHeads < heads;
@@ -74,13 +75,13 @@ export function attentionSteps(layer: Attention, build: StepBuilder): UnplacedSt
       `${scoresText(layer)}: ${spans.filter(hasHeads).map(spanText).join(', ')}${grouped}`,
       build.tokens,
     ),
-    perHead('· v', headDim),
+    perHead('· v', valueDim),
     ...(layer.gate
       ? [
           build.between(
             `${name}.gated`,
             `f(gate) · heads, f = ${ACTIVATIONS[layer.gate]}`,
-            heads * headDim,
+            heads * valueDim,
           ),
         ]
       : []),
@@ -107,8 +108,8 @@ export function latentAttentionSteps(
   size: number,
   build: StepBuilder,
 ): UnplacedStep[] {
-  const { name, heads, latentRank, nopeDim, valueDim, rotary, scale } = layer;
-  const headDim = nopeDim + rotary.headDim;
+  const { name, heads, latentRank, nopeDim, valueDim, rotary, sharedDim, scale } = layer;
+  const headDim = nopeDim + sharedDim;
   const perHead = (operation: string, last: number): UnplacedStep => ({
     ...build.between(`${name}.heads`, operation),
     shape: [build.batch, heads, build.tokens, last],
@@ -118,18 +119,25 @@ export function latentAttentionSteps(
     build.linear(layer.keyValueDown),
     build.between(
       `${name}.latent`,
-      `latent ${formatInteger(latentRank)}, and a key of ${formatInteger(rotary.headDim)} for all heads`,
+      `latent ${formatInteger(latentRank)}, and a key of ${formatInteger(sharedDim)} for all heads`,
       latentRank,
     ),
     build.step(layer.latentNorm, rmsText(layer.latentNorm), latentRank),
+    ...(layer.latentScale === undefined
+      ? []
+      : [build.between(`${name}.latentScale`, `latent · ${layer.latentScale}`, latentRank)]),
     build.linear(layer.keyValueUp),
-    {
-      ...perHead(
-        `the last ${formatInteger(rotary.headDim)} of q and k rotated by position`,
-        headDim,
-      ),
-      name: rotary.name,
-    },
+    ...(rotary
+      ? [
+          {
+            ...perHead(
+              `the last ${formatInteger(sharedDim)} of q and k rotated by position`,
+              headDim,
+            ),
+            name: rotary.name,
+          },
+        ]
+      : []),
     ...(layer.temperature
       ? [build.between(`${name}.temperature`, temperatureText(layer.temperature), heads * headDim)]
       : []),

@@ -170,10 +170,10 @@ export function gatedMlpSteps(
 }
 
 export function routerSteps(layer: Router, build: StepBuilder): UnplacedStep[] {
-  const { expertsPerToken, groups, scoring, nearness, renormalised, scale } = layer;
+  const { expertsPerToken, groups, scoring, softcap, nearness, renormalised, scale } = layer;
   const [experts = 0, size = 0] = layer.weight.shape;
   const operation = [
-    `${scoring} of ${counted(experts, 'score')}${nearness === undefined ? '' : `, within ${nearness} of the best`}`,
+    `${scoring} of ${counted(experts, 'score')}${softcap === undefined ? '' : ` capped at ±${softcap}`}${nearness === undefined ? '' : `, within ${nearness} of the best`}`,
     ...(groups ? [`${groups.kept} of ${groups.count} groups`] : []),
     `the best ${expertsPerToken}`,
     ...(renormalised ? ['divided by their sum'] : []),
@@ -199,7 +199,9 @@ export function mixtureSteps(
   const widths = [width, expertInner(layer), width].map(formatInteger).join(' → ');
   const routed: UnplacedStep = {
     name: 'kind' in experts ? experts.name : blocksText(all.map((each) => each.name)),
-    operation: `${router.expertsPerToken} of ${formatInteger(router.weight.shape[0] ?? 0)} experts ${widths}, f = ${fn ? ACTIVATIONS[fn] : 'none'}`,
+    operation:
+      `${router.expertsPerToken} of ${formatInteger(router.weight.shape[0] ?? 0)} experts ${widths}, f = ${fn ? ACTIVATIONS[fn] : 'none'}` +
+      (layer.zeroExperts ? `; the last ${layer.zeroExperts} give their input` : ''),
     shape: [...build.lead, router.expertsPerToken, width],
     parameters: sumOf(all, (each) => build.countNew(tensorsOf(each))),
   };

@@ -36,6 +36,7 @@ import {
   srteStep,
   stateSpaceDualSteps,
 } from './layer-steps.js';
+import { kimiDeltaSteps, lightningSteps } from './linear-attention-steps.js';
 import type { TokenGrid, TraceStep, UnplacedStep } from './step-builder.js';
 import {
   gatedNormText,
@@ -162,6 +163,10 @@ function stepsOf(layer: Layer, size: number, build: StepBuilder): UnplacedStep[]
     }
     case 'perLayerBranch':
       return perLayerBranchSteps(layer, build);
+    case 'sinusoidalPositions':
+      return [build.step(layer, '+ sines and cosines of each position', size)];
+    case 'skippedBlock':
+      return [build.step(layer, 'the input, without an image', size)];
     case 'softcap':
       return [build.step(layer, `${layer.cap} · tanh(x / ${layer.cap})`, size)];
     case 'embeddingJoin':
@@ -202,6 +207,10 @@ function stepsOf(layer: Layer, size: number, build: StepBuilder): UnplacedStep[]
       return stateSpaceDualSteps(layer, build);
     case 'gatedDelta':
       return gatedDeltaSteps(layer, build);
+    case 'kimiDelta':
+      return kimiDeltaSteps(layer, build);
+    case 'lightningAttention':
+      return lightningSteps(layer, build);
     case 'gatedConv':
       return gatedConvSteps(layer, size, build);
     case 'rotary':
