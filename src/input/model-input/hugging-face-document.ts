@@ -25,7 +25,7 @@ import {
   isFamilyName,
   loadFamily,
 } from '../../model/architecture/families.js';
-import type { Family, KeyRemark } from '../../model/architecture/family.js';
+import type { Family, KeyRemark, LargerModel } from '../../model/architecture/family.js';
 import type { JsonObject } from '../../model/architecture/transformer/config-keys.js';
 import type { QuantizationReading } from '../../model/quantization/quantization-config.js';
 import { KNOWN_METHODS, readQuantization } from '../../model/quantization/quantization-config.js';
@@ -72,6 +72,8 @@ export async function asOurDocument(
   const { config, path, part } = described(document, family);
   const reader = await readerOf(config[KIND]);
   if (reader === undefined) throw await unknownKind(document);
+  const larger = reader.largerModel?.(config);
+  if (larger && !larger.isUnsaid) throw largerModel(document, larger, path);
   const { settings, remarks } = reader.read(config);
   const own = { family: config[KIND], ...settings, ...(await prefixOfPart(part, settings)) };
   const inFile = new Set(Object.keys(part ? (valueAt(document.value, path) as object) : config));
@@ -87,6 +89,7 @@ export async function asOurDocument(
       ...leftOutFound(document, part),
       ...notesFound(document, part),
       ...copyFound(document, config),
+      ...unsaidFound(document, larger, path),
       ...quantizationFound(document),
     ],
   });
@@ -167,6 +170,21 @@ function copyFound(document: ConfigDocument, config: JsonObject): LocatedFinding
   const finding = {
     message: `YaRN is computed as the code of ${kind} does: by the formula ${quote(String(valueAt(config, ['rope_scaling', 'formula'])))}`,
     suggestion: `write ${setting('set', 'model.rope_scaling.formula=ramp')} for that of MiniMind since December 2025`,
+  };
+  return [{ severity: 'warning', place: document.place(path, 'key'), path, finding }];
+}
+
+/** A warning where a file does not name its class, and only a part of a larger model is described. */
+function unsaidFound(
+  document: ConfigDocument,
+  larger: LargerModel | undefined,
+  outer: PropertyPath,
+): LocatedFinding[] {
+  if (larger === undefined) return [];
+  const path = [...outer, KIND];
+  const finding = {
+    message: `names no class: only the decoder is described (${larger.decoder})`,
+    suggestion: `write "architectures": [${quote(larger.decoder)}] if that is the model`,
   };
   return [{ severity: 'warning', place: document.place(path, 'key'), path, finding }];
 }
@@ -381,6 +399,17 @@ async function unknownKind(document: ConfigDocument): Promise<UserError> {
 
 /** A kind in lower case and with underscores; nothing else may differ, because similar names are other models. */
 const foldedKind = (kind: unknown) => String(kind).trim().toLowerCase().replaceAll('-', '_');
+
+const largerModel = (
+  document: ConfigDocument,
+  { name, decoder }: LargerModel,
+  outer: PropertyPath,
+): UserError =>
+  documentRefusal(document, {
+    path: [...outer.map(String), KIND],
+    message: `describes ${name}, which has an encoder: only decoders alone are described (${decoder})`,
+    suggestion: `a folder with weights is counted without a description; write "architectures": [${quote(decoder)}] for the decoder alone`,
+  });
 
 function documentRefusal(
   document: ConfigDocument,

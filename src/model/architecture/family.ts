@@ -138,6 +138,16 @@ export interface KeyRemark {
   readonly advice?: string;
 }
 
+/** A model that a `config.json` describes, of which the family is a part. */
+export interface LargerModel {
+  /** Its class, or a description: `BartForConditionalGeneration`. */
+  readonly name: string;
+  /** Class of the part that the family describes. */
+  readonly decoder: string;
+  /** Whether the file names no class, so that it can also be that of the part. */
+  readonly isUnsaid?: boolean;
+}
+
 /** Reader of a family's Hugging Face `config.json`. */
 export interface HuggingFaceReader {
   /** The `model` section for a file, without its family, and remarks on its keys. */
@@ -147,6 +157,8 @@ export interface HuggingFaceReader {
   };
   readonly keys: readonly string[];
   useOf(key: string): KeyUse;
+  /** The larger model of which a file with this kind is, if it is one. */
+  largerModel?(config: Readonly<Record<string, unknown>>): LargerModel | undefined;
 }
 
 /** Kind of a family's models: a mixture has experts, a hybrid has attention and recurrent layers or convolutions. */

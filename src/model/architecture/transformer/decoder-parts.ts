@@ -233,6 +233,8 @@ interface HeadParts
 export interface AttentionSettings extends HeadParts {
   /** Whether queries, keys and values have biases. */
   readonly bias?: boolean | undefined;
+  /** Whether keys have biases; default: as queries and values. */
+  readonly keyBias?: boolean;
   readonly outBias?: boolean | undefined;
   /** Name of the output product. */
   readonly outName?: string | undefined;
@@ -242,16 +244,17 @@ export interface AttentionSettings extends HeadParts {
 
 /** `q_proj`, `k_proj`, `v_proj` and `o_proj`, or the output's other name. */
 export function separateAttention(name: string, sizes: AttentionSettings): Attention {
-  const { hidden, bias = false, outBias = false, outName = 'o_proj', outNorm, ...parts } = sizes;
+  const { hidden, bias = false, keyBias = bias, outBias = false, ...more } = sizes;
+  const { outName = 'o_proj', outNorm, ...parts } = more;
   const { heads, keyValueHeads, headDim } = parts;
-  const input = (leaf: string, count: number) =>
-    linear(`${name}.${leaf}`, hidden, count * headDim, { bias });
+  const input = (leaf: string, count: number, hasBias = bias) =>
+    linear(`${name}.${leaf}`, hidden, count * headDim, { bias: hasBias });
   const out = linear(`${name}.${outName}`, heads * headDim, hidden, { bias: outBias });
   return attention(name, {
     ...parts,
     inputs: [
       input('q_proj', heads),
-      input('k_proj', keyValueHeads),
+      input('k_proj', keyValueHeads, keyBias),
       input('v_proj', keyValueHeads),
     ],
     out: outNorm ? normedProjection(outNorm, out) : out,

@@ -29,6 +29,8 @@ export interface Special {
   /** Keys that change no logits of this family, with the reason. */
   readonly harmless?: HarmlessKeys;
   readonly limited?: LimitedKeys;
+  /** See `HuggingFaceReader`. */
+  readonly largerModel?: HuggingFaceReader['largerModel'];
   /** Reader for rotary positions that vary by layer or differ from transformers. */
   readonly rotary?: RotaryReading;
 }
@@ -61,6 +63,7 @@ export function huggingFaceReader(model: z.ZodObject, special: Special = {}): Hu
   return {
     keys: [...read],
     useOf,
+    ...(special.largerModel && { largerModel: special.largerModel }),
     read(config) {
       const settings: Record<string, unknown> = {};
       const found: JsonObject = {
