@@ -151,12 +151,11 @@ function bytesOfBlock(model: LanguageModel, block: Layer, { batch, tokens }: Inp
 }
 
 const mostHeads = (model: LanguageModel): number =>
-  model.blocks
-    .flatMap(walk)
-    .reduce(
-      (most, { layer }) => (isAttention(layer) ? Math.max(most, queryHeads(layer)) : most),
-      0,
-    );
+  model.blocks.flatMap(walk).reduce((most, { layer }) => {
+    if (isAttention(layer)) return Math.max(most, queryHeads(layer));
+    const isIndexer = layer.kind === 'tokenIndexer' || layer.kind === 'blockIndexer';
+    return isIndexer ? Math.max(most, layer.heads) : most;
+  }, 0);
 
 /** Results that checks keep during another pass: the first, and another one. */
 const KEPT_RESULTS = 2;

@@ -44,6 +44,8 @@ export interface Attended {
   readonly bonus: (position: number) => number;
   /** A score without a value. */
   readonly sink: number | undefined;
+  /** Keys that the query of a token sees, as rows of `k`; all when absent. */
+  readonly seen?: (row: number, t: number) => ReadonlySet<number> | undefined;
 }
 
 interface Query extends Attended {
@@ -68,7 +70,10 @@ export function attend(query: Query, into: Float64Array): void {
     const at = ((row * rows + s) * keyHeads + shared) * key;
     let sum = 0;
     for (let i = 0; i < key; i++) sum += (q.data[own + i] ?? 0) * (k.data[at + i] ?? 0);
-    const score = capped(sum * scale, softcap) + bonus(s) - bonus(t + offset);
+    const isSeen = query.seen?.(row, t)?.has(s) ?? true;
+    const score = isSeen
+      ? capped(sum * scale, softcap) + bonus(s) - bonus(t + offset)
+      : Number.NEGATIVE_INFINITY;
     scores[s - from] = score;
     largest = Math.max(largest, score);
   }

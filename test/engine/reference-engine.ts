@@ -27,10 +27,12 @@ import type {
   FusedProjection,
   Gate,
   GatedDelta,
+  GatedMlp,
   GatedRmsNorm,
   GriffinRecurrence,
   HeadedMamba,
   HybridBlock,
+  Indexer,
   KimiDelta,
   LanguageModel,
   LatentAttention,
@@ -71,6 +73,7 @@ import {
   rotate,
   splitHeads,
 } from './reference-attention.js';
+import { type Choice, chosenKeys } from './reference-indexer.js';
 import { route } from './reference-router.js';
 import { each, plus, sigmoid, split, sumOf, type Tensor, times } from './reference-values.js';
 
@@ -299,7 +302,7 @@ class Run {
           each(gate, (value) => value * (layer.gateScale ?? 1)),
           layer.cutoffDeviations,
         );
-        return this.of(layer.down, times(activated(scaled, layer.activation), up));
+        return this.of(layer.down, limitedGate(scaled, up, layer));
       }
       case 'router': {
         const given = (layer.steps ?? []).reduce((value, step) => this.of(step, value), x);
@@ -323,6 +326,9 @@ class Run {
         return this.#differentialAttention(layer, x);
       case 'dynamicMask':
         return this.#attention(layer.attention, x, layer);
+      case 'tokenIndexer':
+      case 'blockIndexer':
+        return fail('an indexer alone');
       case 'layerNorm':
         return this.#layerNorm(layer, x);
       case 'headNorms':
@@ -618,13 +624,13 @@ class Run {
     const both = product(token, matrix(experts.gateUp));
     if (experts.up) {
       const up = product(token, part(experts.up));
-      return product(times(activated(both, experts.activation), up), turned(experts.down));
+      return product(limitedGate(both, up, experts), turned(experts.down));
     }
     if (!isGatedPack(experts)) {
       return product(activated(both, experts.activation), matrix(experts.down));
     }
     const [gate, up] = split(both, [inner, inner]);
-    return product(times(activated(gate, experts.activation), up), matrix(experts.down));
+    return product(limitedGate(gate, up, experts), matrix(experts.down));
   }
 
   #hybridBlock(block: HybridBlock, x: Tensor): Tensor {
@@ -1072,6 +1078,7 @@ class Run {
     ]);
     const gains = masked && this.#gains(masked, values);
     const given = { q: queries, k: keys, v: values, scale, softcap };
+    const choice = layer.selection && this.#choice(layer.selection, u, u);
     const result = new Float64Array(this.#batch * this.#tokens * heads * valueDim);
     let head = 0;
     for (const span of layer.spans) {
@@ -1086,8 +1093,10 @@ class Run {
           shared,
         };
         const own = { bonus: bonusOf(layer.alibi, head), sink: sinks?.[head] };
+        const group = Math.floor((head * (layer.selection?.heads ?? 1)) / heads);
+        const seen = choice && { seen: (row: number, t: number) => choice[row]?.[group]?.[t] };
         this.#attendHead(
-          { ...given, ...columns, ...own },
+          { ...given, ...columns, ...own, ...seen },
           span.window,
           result,
           gains && { kept: masked.kept, of: (row, s) => gains(row, s, shared) },
@@ -1219,7 +1228,8 @@ class Run {
     const { name, heads, latentRank, nopeDim, valueDim, rotary, sharedDim, scale } = layer;
     const moving = sharedDim;
     const width = nopeDim + moving;
-    const [still, turning] = splitHeads(this.of(layer.query, u), [nopeDim, moving]);
+    const { made, choice } = this.#latentQueries(layer, u);
+    const [still, turning] = splitHeads(made, [nopeDim, moving]);
     const turnedQueries = joinedHeads(still, this.#turned(rotary, turning), [nopeDim, moving]);
     const q = this.#tempered(layer, turnedQueries);
     const [down, sharedKey] = split(this.of(layer.keyValueDown, u), [latentRank, moving]);
@@ -1233,7 +1243,8 @@ class Run {
     for (let head = 0; head < heads; head++) {
       const columns = { key: width, value: valueDim, heads, head, keyHeads: heads, shared: head };
       const given = { q, k, v: values, scale, softcap: undefined, bonus: () => 0, sink: undefined };
-      this.#attendHead({ ...given, ...columns }, undefined, result);
+      const seen = choice && { seen: (row: number, t: number) => choice[row]?.[0]?.[t] };
+      this.#attendHead({ ...given, ...columns, ...seen }, undefined, result);
     }
     const shape = [this.#batch, this.#tokens, heads * valueDim];
     return this.of(layer.out, { shape, data: result });
@@ -1248,6 +1259,34 @@ class Run {
       Math.exp((factors[at % count] ?? 0) * softplus(value)),
     );
     return (row: number, s: number, head: number) => data[(row * keys + s) * count + head] ?? 0;
+  }
+
+  readonly #choices = new Map<string, Choice>();
+
+  #latentQueries(
+    { name, query, selection }: LatentAttention,
+    u: Tensor,
+  ): { made: Tensor; choice?: Choice | undefined } {
+    if (!selection || query.kind === 'linear') return { made: this.of(query, u) };
+    const [down, norm, up] = query.layers;
+    const latent = this.of(norm, this.of(down, u));
+    const made = this.of(up, latent);
+    if (!('kind' in selection)) return { made, choice: this.#choices.get(selection.from) };
+    const choice = this.#choice(selection, u, latent);
+    this.#choices.set(name, choice);
+    return { made, choice };
+  }
+
+  #choice(layer: Indexer, u: Tensor, latent: Tensor): Choice {
+    const isWeighted = layer.kind === 'tokenIndexer';
+    const made = this.of(layer.query, isWeighted ? latent : u);
+    const queries = isWeighted ? made : this.of(layer.queryNorm, made);
+    const keys = this.#turned(layer.rotary, this.of(layer.keyNorm, this.of(layer.key, u)));
+    return chosenKeys(layer, {
+      queries: this.#turned(layer.rotary, queries),
+      keys: this.#withPast(`${layer.name}.keys`, keys),
+      weights: isWeighted ? this.of(layer.weights, u) : undefined,
+    });
   }
 
   #attendHead(
@@ -1324,6 +1363,22 @@ function bfloat16(value: number): number {
   const rest = value / unit - below;
   const up = rest > 0.5 || (rest === 0.5 && below % 2 !== 0);
   return (up ? below + 1 : below) * unit;
+}
+
+/** f(gate) · up, within limits if there are any. */
+function limitedGate(
+  gate: Tensor,
+  up: Tensor,
+  { activation, limits }: Pick<GatedMlp, 'activation' | 'limits'>,
+): Tensor {
+  if (!limits) return times(activated(gate, activation), up);
+  const { limit, sharpness, raise } = limits;
+  const low = each(gate, (value) => sharpness * Math.min(value, limit));
+  const near = each(up, (value) => raise + Math.max(-limit, Math.min(limit, value)));
+  return times(
+    each(activated(low, activation), (value) => value / sharpness),
+    near,
+  );
 }
 
 /** max(x − mean − deviations · deviation, 0) over the last dimension. */

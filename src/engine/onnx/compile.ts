@@ -406,6 +406,8 @@ function addLayer(
     case 'packedExperts':
     case 'clampedExperts':
     case 'alibi':
+    case 'tokenIndexer':
+    case 'blockIndexer':
       throw new Error(`a ${layer.kind} computes nothing by itself: it belongs to what holds it`);
   }
 }

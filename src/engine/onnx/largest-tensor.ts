@@ -134,6 +134,8 @@ function elementsOf(
         batch * heads * keys * Math.max(headDim, valueDim, latent?.expanded ?? 0),
       );
     }
+    case 'indexScores':
+      return batch * primitive.heads * tokens * keys;
     case 'lookup':
       return primitive.by === 'positions of a batch' ? 0 : rows * output;
     case 'elementwise':

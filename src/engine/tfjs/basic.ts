@@ -234,8 +234,22 @@ export function runGatedMlp(run: ForwardRun, layer: GatedMlp, x: Tensor3D): Tens
   const [gate, up] = runProjections(run, layer.inputs, x) as [Tensor3D, Tensor3D];
   const { gateScale = 1 } = layer;
   const scaled: Tensor3D = gateScale === 1 ? gate : tf.mul(gate, gateScale);
-  const opened = activate(tf, layer.activation, aboveCutoff(tf, layer, scaled));
-  return run.apply(layer.down, tf.mul(opened, up));
+  const inner = gatedValues(tf, layer, aboveCutoff(tf, layer, scaled), up);
+  return run.apply(layer.down, inner);
+}
+
+/** activation(gate) · up, within limits if there are any. */
+export function gatedValues<T extends Tensor2D | Tensor3D>(
+  tf: Tf,
+  { activation, limits }: Pick<GatedMlp, 'activation' | 'limits'>,
+  gate: T,
+  up: T,
+): T {
+  if (!limits) return tf.mul(activate(tf, activation, gate), up);
+  const { limit, sharpness, raise } = limits;
+  const opened = activate(tf, activation, tf.mul(tf.minimum(gate, limit), sharpness) as T);
+  const raised = tf.add(tf.clipByValue(up, -limit, limit), raise);
+  return tf.mul(tf.div(opened, sharpness), raised);
 }
 
 /** max(gate − cutoff, 0), see `GatedMlp`. */

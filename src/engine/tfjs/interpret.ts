@@ -46,7 +46,6 @@ import {
 } from './run-attention-kinds.js';
 import { runBlockDiagonal, runGriffin } from './run-griffin.js';
 import { runKimiDelta, runLightningAttention } from './run-linear-attention.js';
-import { runRwkvChannelMix, runRwkvTimeMix } from './run-rwkv.js';
 import {
   runCausalConv,
   runGatedDelta,
@@ -54,6 +53,7 @@ import {
   runMamba,
   runStateSpaceDual,
 } from './run-recurrent.js';
+import { runRwkvChannelMix, runRwkvTimeMix } from './run-rwkv.js';
 
 /**
  * A run with its shared values, which `release` disposes.
@@ -177,6 +177,8 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
     case 'packedExperts':
     case 'clampedExperts':
     case 'alibi':
+    case 'tokenIndexer':
+    case 'blockIndexer':
       throw new TypeError(`${layer.name} (${layer.kind}) computes nothing by itself`);
     case 'causalConv':
       return runCausalConv(run, layer, x());

@@ -5,7 +5,7 @@ import type {
   Router,
 } from '../../model/architecture/layer.js';
 import { isGatedPack, packedInner } from '../../model/architecture/walk.js';
-import { applySoftcap, asRows, product } from './basic.js';
+import { applySoftcap, asRows, gatedValues, product } from './basic.js';
 import { activate } from './differentiable.js';
 import type { Tensor2D, Tensor3D, Tf } from './packages.js';
 import type { ForwardRun } from './run.js';
@@ -242,14 +242,14 @@ function packedExpert(
       tf.matMul(x, tf.slice(weights.transposed(weight), [0, expert * inner], [-1, inner])),
     ) as [Tensor2D, Tensor2D];
     const rows = tf.slice(weights.factor(down), [expert * inner, 0], [inner, -1]);
-    return tf.matMul(tf.mul(activate(tf, activation, gate), up), rows);
+    return tf.matMul(gatedValues(tf, experts, gate, up), rows);
   }
   const both = tf.matMul(x, weights.expert(gateUp, expert)); // (tokens, 2 · inner)
   if (!isGatedPack(experts)) {
     return tf.matMul(activate(tf, activation, both), weights.expert(down, expert));
   }
   const [gate, up] = tf.split(both, 2, 1) as [Tensor2D, Tensor2D];
-  return tf.matMul(tf.mul(activate(tf, activation, gate), up), weights.expert(down, expert));
+  return tf.matMul(gatedValues(tf, experts, gate, up), weights.expert(down, expert));
 }
 
 function clampedExpert(

@@ -86,7 +86,7 @@ export function runDifferentialAttention(
       keys: runRotary(run, rotary, k),
       values: v,
     },
-    (keys) => withPairedValues(tf, keys, keyValueHeads),
+    { formed: (keys) => withPairedValues(tf, keys, keyValueHeads) },
   ); // (B, T, heads · 2d)
   const half = heads * headDim;
   const [first, second] = tf.split(seen, [half, half], 2) as [Tensor3D, Tensor3D];

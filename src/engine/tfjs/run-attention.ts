@@ -12,9 +12,10 @@ import { gateWidth, valueWidth } from '../../model/architecture/walk.js';
 import { decodingKeys, firstKeys } from '../calls.js';
 import { applySoftcap, runProjections, runRotary } from './basic.js';
 import { activate } from './differentiable.js';
-import type { Tensor, Tensor1D, Tensor2D, Tensor3D, Tf } from './packages.js';
+import type { Tensor, Tensor1D, Tensor2D, Tensor3D, Tensor4D, Tf } from './packages.js';
 import type { DecodingState, ForwardRun, HeadMemory } from './run.js';
-import { readValues } from './run.js';
+import { concatenated, readValues, rowsAfter } from './run.js';
+import { type IndexerInputs, runIndexer } from './run-indexer.js';
 
 // The keys and values of attention by head: those of this run after the cached ones; d is headDim.
 
@@ -69,13 +70,6 @@ function concatenatedHeads(
   };
 }
 
-function concatenated(a: Float32Array, b: Float32Array): Float32Array {
-  const result = new Float32Array(a.length + b.length);
-  result.set(a);
-  result.set(b, a.length);
-  return result;
-}
-
 /** The cache without keys that later queries cannot see. */
 function trimmedCache(
   { start, tokens }: ForwardRun,
@@ -123,6 +117,8 @@ export interface HeadGroup extends HeadKeys {
   readonly alibi?: Pick<Alibi, 'slopes' | 'bfloat16Factor'> | undefined;
   /** Score of each head without a value, [heads]. */
   readonly sinks?: Tensor1D | undefined;
+  /** 0 for a chosen key, −∞ for another: for each head, or for all, [heads or 1, T, S]. */
+  readonly selection?: Tensor3D | undefined;
 }
 
 /** Rules for all heads with the same window. */
@@ -206,6 +202,7 @@ function attendGroup(
     rules.mask,
     penaltyOf(tf, group, block),
     gainsOf(tf, group, block, rules),
+    chosenOf(tf, group, block),
   ].reduce<Tensor>(
     (sum, each) => (each ? tf.add(sum, each) : sum),
     tf.reshape(capped, [heads, rows, count]),
@@ -264,6 +261,13 @@ function gainsOf(
   }
   return tf.add(tf.tensor3d(hidden, [1, rows, count]), tf.reshape(own, [1, 1, count]));
 }
+/** The part of a choice of keys for a block, [heads or 1, rows, S]. */
+const chosenOf = (
+  tf: Tf,
+  { selection }: HeadGroup,
+  { from, to, firstKey, endKey }: QueryRange,
+): Tensor3D | undefined =>
+  selection && tf.slice(selection, [0, from, firstKey], [-1, to - from, endKey - firstKey]);
 
 /** 0 where a query sees a key, −∞ elsewhere, [to − from, S]; undefined when every query sees all keys. */
 function maskOf(
@@ -345,7 +349,8 @@ export function runAttention(
     values: () => clipped(normed(layer.valueNorm, v)),
   });
   const own = { queries, keys: ownKeys, values: ownValues };
-  const result = attendHeads(run, layer, own, formed);
+  const selection = layer.selection && runIndexer(run, layer.selection, { input: u });
+  const result = attendHeads(run, layer, own, { formed, selection });
   return run.apply(layer.out, gate ? gatedHeads(run, layer, result, gate) : result);
 }
 
@@ -376,35 +381,66 @@ interface OwnHeads {
 /** Keys and values in place of the cached ones, by sequence and key-value head. */
 type Formed = (keys: readonly HeadKeys[]) => readonly HeadKeys[];
 
-/**
- * What the heads see, [B, T, heads · width of a value]. */
+/** Changes of what the heads see. */
+interface SeenKeys {
+  readonly formed?: Formed | undefined;
+  /** [B, G, T, S] */
+  readonly selection?: Tensor4D | undefined;
+}
+
+/** What the heads see, [B, T, heads · width of a value]. */
 export function attendHeads(
   run: ForwardRun,
   layer: AttentionCore,
   own: OwnHeads,
-  formed: Formed = (keys) => keys,
+  { formed = (keys) => keys, selection }: SeenKeys = {},
 ): Tensor3D {
   const { tf } = run;
   const keys = formed(headKeys(run, layer, own.keys, own.values));
-  const heads = splitHeads(tf, own.queries, layer.headDim);
+  const queries = splitHeads(tf, own.queries, layer.headDim);
   let first = 0;
   const spans = layer.spans.flatMap((span) => {
-    const groups = headGroups(run, layer, span, first, heads, keys);
+    const groups = headGroups(run, layer, span, first, { queries, keys, selection });
     first += span.heads;
     return span.heads === 0 ? [] : [attend(run, groups, { ...span, softcap: layer.softcap })];
   });
   return tf.concat(spans, 2);
 }
 
+interface GroupInputs {
+  /** Of each sequence and head. */
+  readonly queries: readonly Tensor2D[];
+  /** Of each sequence and key-value head. */
+  readonly keys: readonly HeadKeys[];
+  /** [B, G, T, S] */
+  readonly selection: Tensor4D | undefined;
+}
+
+/** Choices of keys of some heads in one sequence, [heads, T, S]. @param all [B, G, T, S] */
+function selectionFor(
+  { tf }: ForwardRun,
+  all: Tensor4D | undefined,
+  { sequence, heads, from, to }: Readonly<Record<'sequence' | 'heads' | 'from' | 'to', number>>,
+): Tensor3D | undefined {
+  if (!all) return undefined;
+  const [, groups, tokens, count] = all.shape;
+  const ofHead = (head: number): Tensor3D => {
+    const group = Math.floor((head * groups) / heads);
+    const part = tf.slice(all, [sequence, group, 0, 0], [1, 1, -1, -1]);
+    return tf.reshape(part, [1, tokens, count]);
+  };
+  return tf.concat(Array.from({ length: to - from }, (_, index) => ofHead(from + index)));
+}
+
 /** Head groups of a span, which begins at the head `first`, by shared keys and for each sequence. */
 function headGroups(
-  { tf, weights }: ForwardRun,
+  run: ForwardRun,
   { heads, keyValueHeads, alibi, sinks }: AttentionCore,
   span: HeadSpan,
   first: number,
-  queries: readonly Tensor2D[],
-  keys: readonly HeadKeys[],
+  { queries, keys, selection }: GroupInputs,
 ): HeadGroup[][] {
+  const { tf, weights } = run;
   const sharing = heads / keyValueHeads;
   const end = first + span.heads;
   return Array.from({ length: queries.length / heads }, (_, sequence) => {
@@ -418,6 +454,7 @@ function headGroups(
         queries: queries.slice(own + from, own + to),
         alibi: alibi && { ...alibi, slopes: alibi.slopes.slice(from, to) },
         sinks: sinks && (tf.slice(weights.tensor(sinks), [from], [to - from]) as Tensor1D),
+        selection: selectionFor(run, selection, { sequence, heads, from, to }),
       });
       from = to;
     }
@@ -429,7 +466,9 @@ function headGroups(
 export function runLatentAttention(run: ForwardRun, layer: LatentAttention, u: Tensor3D): Tensor3D {
   const { tf } = run;
   const { latentRank, nopeDim, valueDim, rotary, sharedDim } = layer;
-  const queries = splitHeads(tf, queriesOf(run, layer, u), nopeDim + sharedDim);
+  const { made, latent: queryLatent } = latentQueries(run, layer, u);
+  const queries = splitHeads(tf, queriesOf(run, layer, made), nopeDim + sharedDim);
+  const selection = latentSelection(run, layer, { input: u, latent: queryLatent });
   const down = run.apply(layer.keyValueDown, u);
   const [latent, sharedKey] = splitAt(tf, down, latentRank, 2);
   const { latentScale = 1 } = layer;
@@ -448,6 +487,12 @@ export function runLatentAttention(run: ForwardRun, layer: LatentAttention, u: T
       keys: tf.transpose(key),
       values,
       queries: [queries[index] as Tensor2D],
+      selection: selectionFor(run, selection, {
+        sequence: Math.floor(index / layer.heads),
+        heads: 1,
+        from: 0,
+        to: 1,
+      }),
     };
   });
   const sequences = shared.map((_, sequence) =>
@@ -456,11 +501,43 @@ export function runLatentAttention(run: ForwardRun, layer: LatentAttention, u: T
   return run.apply(layer.out, attend(run, sequences, { window: undefined }));
 }
 
-/** Scaled queries with the end of each head rotated: [B, T, heads · (nopeDim + rotated)]. */
-function queriesOf(run: ForwardRun, layer: LatentAttention, u: Tensor3D): Tensor3D {
+/** Queries, and the latent of which they are made where an indexer reads it. */
+function latentQueries(
+  run: ForwardRun,
+  { query, selection }: LatentAttention,
+  u: Tensor3D,
+): { made: Tensor3D; latent: Tensor3D } {
+  if (!selection || query.kind === 'linear') return { made: run.apply(query, u), latent: u };
+  const [down, norm, up] = query.layers;
+  const latent = run.apply(norm, run.apply(down, u));
+  return { made: run.apply(up, latent), latent };
+}
+
+/** The layer's own choice of keys, which later layers may take, or that of another, [B, 1, T, S]. */
+function latentSelection(
+  run: ForwardRun,
+  { name, selection }: LatentAttention,
+  inputs: IndexerInputs,
+): Tensor4D | undefined {
+  if (!selection) return undefined;
+  if ('kind' in selection) {
+    return run.once(`${name}.selection`, () => runIndexer(run, selection, inputs));
+  }
+  const { tf, batch, tokens, start } = run;
+  return run.once(
+    `${selection.from}.selection`,
+    (): Tensor4D => tf.zeros([batch, 1, tokens, start + tokens]),
+  );
+}
+
+/**
+ * Scaled queries with the end of each head rotated: [B, T, heads · (nopeDim + rotated)].
+ * @param made Queries as the products give them, of the same width.
+ */
+function queriesOf(run: ForwardRun, layer: LatentAttention, made: Tensor3D): Tensor3D {
   const { tf, batch, tokens } = run;
   const { heads, nopeDim, rotary, sharedDim: rotated } = layer;
-  const perHead: Tensor3D = tf.reshape(run.apply(layer.query, u), [-1, heads, nopeDim + rotated]);
+  const perHead: Tensor3D = tf.reshape(made, [-1, heads, nopeDim + rotated]);
   const [own, end] = splitAt(tf, perHead, nopeDim, 2);
   const ends: Tensor3D = tf.reshape(end, [batch, tokens, heads * rotated]);
   const rotatedEnds = rotary ? runRotary(run, rotary, ends) : ends;
@@ -498,16 +575,4 @@ function latentsSoFar(
     latents: tensorOf(latents, layer.latentRank),
     keys: tensorOf(keys, layer.sharedDim),
   };
-}
-
-/** Cached rows of each sequence followed by the new ones. */
-function rowsAfter(before: readonly Float32Array[] | undefined, now: Tensor3D): Float32Array[] {
-  const values = readValues(now);
-  const [batch] = now.shape;
-  const size = values.length / batch;
-  return Array.from({ length: batch }, (_, sequence) => {
-    const own = values.slice(sequence * size, (sequence + 1) * size);
-    const known = before?.[sequence];
-    return known ? concatenated(known, own) : own;
-  });
 }

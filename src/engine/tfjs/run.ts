@@ -41,6 +41,8 @@ export interface LayerStates {
   /** Caches of a layer by its name: by sequence, then by key-value head. */
   readonly attentions: Map<string, readonly HeadMemory[]>;
   readonly latents: Map<LatentAttention, LatentMemory>;
+  /** Keys of an indexer by its name: of each sequence, [S, width]. */
+  readonly indexes: Map<string, readonly Float32Array[]>;
 }
 
 /** Cache of each sequence, one row per position. */
@@ -64,7 +66,31 @@ export const emptyMemory = (): LayerStates => ({
   scans: new Map(),
   attentions: new Map(),
   latents: new Map(),
+  indexes: new Map(),
 });
 
 /** The values of a float tensor, row-major. */
 export const readValues = (tensor: Tensor): Float32Array => tensor.dataSync<'float32'>();
+
+/** Cached values followed by new ones. */
+export function concatenated(a: Float32Array, b: Float32Array): Float32Array {
+  const result = new Float32Array(a.length + b.length);
+  result.set(a);
+  result.set(b, a.length);
+  return result;
+}
+
+/** Cached rows of each sequence followed by the new ones. */
+export function rowsAfter(
+  before: readonly Float32Array[] | undefined,
+  now: Tensor3D,
+): Float32Array[] {
+  const values = readValues(now);
+  const [batch] = now.shape;
+  const size = values.length / batch;
+  return Array.from({ length: batch }, (_, sequence) => {
+    const own = values.slice(sequence * size, (sequence + 1) * size);
+    const known = before?.[sequence];
+    return known ? concatenated(known, own) : own;
+  });
+}

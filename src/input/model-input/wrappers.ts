@@ -149,6 +149,7 @@ export const WRAPPERS: Readonly<Record<string, Wrapper>> = {
   llava_onevision: { text: 'qwen2', ties: 'either' },
   minicpmv4_6: { text: 'qwen3_5_text', ties: 'untied' },
   minicpmv4_7: { text: 'qwen3_5_text', ties: 'untied' },
+  minimax_m3_vl: { ...only('minimax_m3_vl_text'), ties: 'either' },
   mistral3: {
     text: 'mistral',
     ties: 'tied',

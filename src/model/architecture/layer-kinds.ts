@@ -16,6 +16,7 @@ export const COMPONENTS = {
   recurrence: 'gated recurrence',
   shortConvolution: 'short convolution',
   attention: 'attention',
+  indexer: 'indexer',
   altUp: 'AltUp',
   alignment: 'alignment',
   gate: 'gate',
@@ -443,7 +444,50 @@ export interface Attention extends Node<'attention'> {
   readonly sinks?: Param;
   /** Values that the original's cache keeps and decoding does not need. */
   readonly keeps?: 'a key for each query head' | 'keys outside the windows';
+  /** Chooses the keys that a query of each head sees. */
+  readonly selection?: BlockIndexer;
 }
+
+/**
+ * Lightning indexer (DeepSeek-V3.2, arXiv 2512.02556): a query sees the `kept` keys with the best scores, all where it
+ * has no more. The score of a key is Σ_h weight_h · max(scale · q_h · k, 0) over heads of its own, which share one key
+ * per token; the cache holds it. The first dimensions of queries and keys are rotated. It has no gradient.
+ */
+export interface TokenIndexer extends Node<'tokenIndexer'> {
+  /** Normed latent of the queries → [heads · rotary.headDim] */
+  readonly query: Linear;
+  /** → [rotary.headDim] */
+  readonly key: Linear;
+  readonly keyNorm: NormLayer;
+  /** → weight of each head, [heads] */
+  readonly weights: Linear;
+  readonly rotary: Rotary;
+  readonly heads: number;
+  readonly scale: number;
+  readonly kept: number;
+}
+
+/**
+ * Indexer of blocks (MiniMax-M3): a query sees the keys of the `kept` blocks with the best scores, of `size` keys each.
+ * The score of a block is its best q · k. The last `local` blocks up to that of the query come first. The blocks are
+ * chosen by heads of its own, each for an equal part of the heads of the attention; they share one key per token, which
+ * the cache holds. It has no gradient.
+ */
+export interface BlockIndexer extends Node<'blockIndexer'> {
+  /** → [heads · rotary.headDim] */
+  readonly query: Linear;
+  /** → [rotary.headDim] */
+  readonly key: Linear;
+  readonly queryNorm: RmsNorm;
+  readonly keyNorm: RmsNorm;
+  readonly rotary: Rotary;
+  readonly heads: number;
+  readonly size: number;
+  readonly kept: number;
+  readonly local: number;
+}
+
+export type Indexer = TokenIndexer | BlockIndexer;
 
 /**
  * Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434). The cache holds a latent [latentRank] and one
@@ -469,10 +513,15 @@ export interface LatentAttention extends Node<'latentAttention'> {
   readonly valueDim: number;
   readonly scale: number;
   readonly temperature?: Temperature;
+  /**
+   * Chooses the keys that a query sees, for all heads; `from`: name of the layer whose choice this one takes, which sees
+   * all keys where it runs without that layer. The query then has a lower rank.
+   */
+  readonly selection?: TokenIndexer | { readonly from: string };
 }
 
 /** Queries through a lower rank, with a norm between. */
-interface LowRankQuery extends Node<'sequence'> {
+export interface LowRankQuery extends Node<'sequence'> {
   readonly layers: readonly [down: Linear, norm: RmsNorm, up: Linear];
 }
 

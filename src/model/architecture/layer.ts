@@ -11,6 +11,7 @@ import type {
   ActivationName,
   Alibi,
   Attention,
+  BlockIndexer,
   CausalConv,
   ClosingProjection,
   Embedding,
@@ -36,6 +37,7 @@ import type {
   SinusoidalPositions,
   Softcap,
   StateSpaceDual,
+  TokenIndexer,
   TransposedLinear,
   WeightedScale,
   Xielu,
@@ -84,6 +86,16 @@ export interface Residual extends Node<'residual'> {
   readonly branches: readonly Layer[];
 }
 
+/**
+ * Limits of a gated network: the gate is at most `limit`, and up lies within ±limit. The activation of a gate g is
+ * f(sharpness · g) / sharpness, and `raise` is added to up.
+ */
+export interface GateLimits {
+  readonly limit: number;
+  readonly sharpness: number;
+  readonly raise: number;
+}
+
 /** down(activation(gateScale · gate(x)) · up(x)), [.., H] → [.., H] (arXiv 2002.05202). */
 export interface GatedMlp extends Node<'gatedMlp'> {
   /** Gate, then up. */
@@ -97,6 +109,7 @@ export interface GatedMlp extends Node<'gatedMlp'> {
    * many of their standard deviations (Gemma 3n).
    */
   readonly cutoffDeviations?: number;
+  readonly limits?: GateLimits;
 }
 
 /** Expert groups; only experts of the best few groups can be chosen (DeepSeek, arXiv 2405.04434). */
@@ -154,6 +167,8 @@ export interface PackedExperts extends Node<'packedExperts'> {
    */
   readonly stacked?: number;
   readonly up?: Param;
+  /** Limits of networks with a gate. */
+  readonly limits?: GateLimits;
 }
 
 /**
@@ -433,6 +448,8 @@ export type Layer =
   | DynamicMask
   | ProductKeyExperts
   | Cycles
+  | TokenIndexer
+  | BlockIndexer
   | Srte
   | Alignment
   | Gate;

@@ -9,7 +9,7 @@ import { COMPONENTS } from '../architecture/layer.js';
 import { reachOf, sumByWindow, visiblePairs, windowKey } from '../architecture/masks.js';
 import { memoized } from '../architecture/walk.js';
 import { primitivesOf } from '../operations/lower.js';
-import type { Primitive, Scan, Scores } from '../operations/primitive.js';
+import type { IndexScores, Primitive, Scan, Scores } from '../operations/primitive.js';
 import { add, ceildiv, div, type Expression, type Input, min, mul, sub, v } from './expression.js';
 import type { Figure } from './figure.js';
 import { type Exact, exact, figure, sumFigure } from './figure.js';
@@ -55,6 +55,7 @@ const WORK = {
   matmul: 'projection',
   router: 'projection',
   scores: 'scores',
+  indexScores: 'scores',
   convolution: 'convolution',
   scan: 'scan',
 } as const satisfies Partial<Record<Primitive['kind'], string>>;
@@ -64,6 +65,14 @@ export type Operation = Extract<Primitive, { kind: keyof typeof WORK }>;
 type WorkKind = (typeof WORK)[Operation['kind']];
 
 const isOperation = (primitive: Primitive): primitive is Operation => primitive.kind in WORK;
+
+/** Operations on pairs of a query and a key. */
+type Scored = Scores | IndexScores;
+
+const isScored = (operation: Operation): operation is Scored => WORK[operation.kind] === 'scores';
+
+const latentOf = (scored: Scored): Scores['latent'] =>
+  scored.kind === 'scores' ? scored.latent : undefined;
 
 export interface ForwardSetting {
   /** Sequences, B. */
@@ -242,7 +251,7 @@ function scoresFormula(
   context: number,
   causal: boolean,
 ): Expression {
-  const scores = operations.filter((each) => each.kind === 'scores');
+  const scores = operations.filter(isScored);
   const queries = sumByWindow(scores, ({ headDim }, heads) => heads * headDim);
   const values = sumByWindow(scores, ({ valueDim }, heads) => heads * valueDim);
   if (!causal) {
@@ -270,9 +279,20 @@ function macs(products: readonly ComponentFlops[]): Figure {
   return figure({ label: 'matrix products', unit: 'MAC', formula: div(add(...flops), 2), source });
 }
 
-/** A backward pass costs two forward passes: gradients of the inputs and of the weights. */
-function trainingFigure({ kind, flops: forward }: ComponentFlops, recompute: Recompute): Figure {
+/** A backward pass costs two forward passes: gradients of the inputs and of the weights. An indexer has none. */
+function trainingFigure(
+  { component, kind, flops: forward }: ComponentFlops,
+  recompute: Recompute,
+): Figure {
   const again = RECOMPUTES[recompute].again(kind);
+  if (component === 'indexer') {
+    return figure({
+      label: forward.label,
+      unit: 'FLOP',
+      formula: mul(1, v({ forward: forward.value })),
+      source: 'keys are chosen once, without a gradient',
+    });
+  }
   return figure({
     label: forward.label,
     unit: 'FLOP',
@@ -343,12 +363,12 @@ interface ScoresByContext {
 
 /** The same counts as those of `forwardFlopsOf` and `decodingFlopsOf`. */
 function scoresByContext(work: Work): ScoresByContext {
-  const scores = operationsIn(work).filter((each) => each.kind === 'scores');
-  const perPair = ({ headDim, valueDim }: Scores) => headDim + valueDim;
+  const scores = operationsIn(work).filter(isScored);
+  const perPair = ({ headDim, valueDim }: Scored) => headDim + valueDim;
   const forward = sumByWindow(scores, (layer, heads) => heads * perPair(layer));
   const step = sumByWindow(
     scores,
-    (layer, heads) => heads * (layer.latent?.multiplied ?? perPair(layer)),
+    (layer, heads) => heads * (latentOf(layer)?.multiplied ?? perPair(layer)),
   );
   const flops = (
     sums: typeof forward,
@@ -389,8 +409,9 @@ function scoresFigure(work: Work, context: number): Figure {
   const widen = (name: string, width: number, seen: Expression) =>
     widths.set(name, { width: (widths.get(name)?.width ?? 0) + width, seen });
   for (const operation of operationsIn(work)) {
-    if (operation.kind !== 'scores') continue;
-    const { spans, headDim, valueDim, latent } = operation;
+    if (!isScored(operation)) continue;
+    const { spans, headDim, valueDim } = operation;
+    const latent = latentOf(operation);
     for (const { heads, window } of spans) {
       const seen = keysSeen(window, tokens);
       if (latent !== undefined) widen('latent_width', heads * latent.multiplied, seen);

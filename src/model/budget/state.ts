@@ -43,6 +43,8 @@ interface StateSizes {
   readonly attentions: readonly Scores[];
   /** Latent and shared rotated key of a token, over all layers. */
   readonly latentWidth: number;
+  /** Keys of indexers for a token, over all layers. */
+  readonly indexWidth: number;
   readonly mambaValues: number;
   /** Kept in float32, for any type of the cache. */
   readonly float32Values: number;
@@ -163,7 +165,11 @@ export const keptBehind = (window: Window): number =>
 const NO_CACHE = 'no layer keeps keys and values';
 
 /** Cached values on one of the GPUs that share the heads. */
-function cachedValues({ attentions, latentWidth }: StateSizes, gpus: number, rank: number) {
+function cachedValues(
+  { attentions, latentWidth, indexWidth }: StateSizes,
+  gpus: number,
+  rank: number,
+) {
   const values = new Map(widthsOf(attentions, gpus, rank, 'valueDim'));
   const heads = widthsOf(attentions, gpus, rank).map(([key, { window, size }]): CachedValues => {
     const valueSize = values.get(key)?.size ?? size;
@@ -186,7 +192,13 @@ function cachedValues({ attentions, latentWidth }: StateSizes, gpus: number, ran
     windowed: false,
     source: 'the latent of a token and the one rotated key that all heads share (arXiv 2405.04434)',
   };
-  return latentWidth > 0 ? [...heads, latents] : heads;
+  const indexes: CachedValues = {
+    perToken: v({ index_width: indexWidth }),
+    kept: (context) => context,
+    windowed: false,
+    source: 'the key of a token that all heads of an indexer share (arXiv 2512.02556)',
+  };
+  return [...heads, ...(latentWidth > 0 ? [latents] : []), ...(indexWidth > 0 ? [indexes] : [])];
 }
 
 /** Key heads × the width of a key or value over all layers, for heads with the same window. */
@@ -232,12 +244,13 @@ const fullest = (figures: readonly Figure[]): Figure =>
 
 /**
  * Each GPU keeps whole heads and channels; a remaining key head is replicated on several. The latent of a token
- * belongs to all heads, so each GPU keeps it.
+ * belongs to all heads, so each GPU keeps it, as well as the keys of indexers.
  */
 function keptBy(model: Layer, gpus: number): StateSizes {
   const share = (parts: number) => (gpus === 1 ? parts : Math.ceil(parts / gpus));
   const attentions: Scores[] = [];
   let latentWidth = 0;
+  let indexWidth = 0;
   let mambaValues = 0;
   let float32Values = 0;
   let convolutionValues = 0;
@@ -254,11 +267,14 @@ function keptBy(model: Layer, gpus: number): StateSizes {
       if (primitive.keeps === 'nothing') continue;
       if (primitive.latent) latentWidth += primitive.latent.cached;
       else attentions.push(primitive);
+    } else if (primitive.kind === 'indexScores') {
+      indexWidth += primitive.headDim;
     }
   }
   return {
     attentions,
     latentWidth,
+    indexWidth,
     mambaValues,
     float32Values,
     convolutionValues,

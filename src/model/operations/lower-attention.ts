@@ -3,6 +3,7 @@ import type {
   Attention,
   Component,
   HeadNorms,
+  Indexer,
   LatentAttention,
   NormLayer,
 } from '../architecture/layer.js';
@@ -96,6 +97,7 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
       : []),
     ...(layer.temperature ? [elementwise(layer, component, queries)] : []),
     ...(layer.alibi ? [elementwise(layer.alibi, component, queries)] : []),
+    ...(layer.selection ? lowerIndexer(layer.selection) : []),
     {
       ...scores(layer, component),
       output: outputs,
@@ -161,6 +163,36 @@ const scores = ({ name, heads }: Attention | LatentAttention, component: Compone
     heads,
   }) as const satisfies Partial<Scores>;
 
+/** Products, norms and scores that choose keys. They save nothing, as they have no gradient. */
+export function lowerIndexer(layer: Indexer): Primitive[] {
+  const { name, query, key, keyNorm, rotary, heads } = layer;
+  const { headDim } = rotary;
+  const component = 'indexer';
+  const isWeighted = layer.kind === 'tokenIndexer';
+  const normed = (each: NormLayer, width: number) => norm(each, component, width, { saved: [] });
+  return [
+    matmul(query, component),
+    ...(isWeighted ? [] : [normed(layer.queryNorm, heads * headDim)]),
+    matmul(key, component),
+    normed(keyNorm, headDim),
+    ...(isWeighted ? [matmul(layer.weights, component)] : []),
+    elementwise(rotary, component, (heads + 1) * headDim),
+    {
+      kind: 'indexScores',
+      layer: name,
+      component,
+      input: 0,
+      output: 0,
+      ...ONE_KERNEL,
+      launches: 3,
+      heads,
+      headDim,
+      valueDim: isWeighted ? 1 : 0,
+      spans: [{ heads, window: undefined }],
+    },
+  ];
+}
+
 /** @param query Primitives of the query, which reads the same input. */
 export function lowerLatentAttention(
   layer: LatentAttention,
@@ -200,6 +232,7 @@ export function lowerLatentAttention(
     }),
     ...(rotary ? [elementwise(rotary, component, heads * headDim, { params: rotary.tables })] : []),
     ...(layer.temperature ? [elementwise(layer, component, heads * headDim)] : []),
+    ...(layer.selection && 'kind' in layer.selection ? lowerIndexer(layer.selection) : []),
     {
       ...scores(layer, component),
       output: heads * valueDim,

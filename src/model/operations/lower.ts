@@ -6,7 +6,7 @@
 import type { HybridBlock, LanguageModel, Layer } from '../architecture/layer.js';
 import { inputWidth, isProduct, normWidth, tensorsOf } from '../architecture/walk.js';
 import { lowerAltUpBlock, lowerAltUpEnd, lowerPerLayerBranch } from './lower-altup.js';
-import { lowerAttention, lowerLatentAttention } from './lower-attention.js';
+import { lowerAttention, lowerIndexer, lowerLatentAttention } from './lower-attention.js';
 import {
   lowerDifferentialAttention,
   lowerDynamicMask,
@@ -114,6 +114,9 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
       return lowerDynamicMask(layer, component);
     case 'productKeyExperts':
       return lowerProductKeyExperts(layer, inside, lower);
+    case 'tokenIndexer':
+    case 'blockIndexer':
+      return lowerIndexer(layer);
     case 'mamba':
       return lowerMamba(layer, component, lower);
     case 'headedMamba':

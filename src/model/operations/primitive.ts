@@ -123,6 +123,16 @@ export interface Scores extends Base<'scores'> {
   readonly inFloat32: boolean;
 }
 
+/** Scores of an indexer, which choose keys: q·kᵀ of its heads, and their sum over the heads if it has weights. */
+export interface IndexScores extends Base<'indexScores'> {
+  readonly heads: number;
+  /** Query and key width of a head. */
+  readonly headDim: number;
+  /** Multiply-accumulates of a head's score: 1 with weights of the heads. */
+  readonly valueDim: 0 | 1;
+  readonly spans: readonly HeadSpan[];
+}
+
 interface Latent {
   /** Cached values per token: the latent, and the rotated key that all heads share. */
   readonly cached: number;
@@ -179,6 +189,7 @@ export type Primitive =
   | Matmul
   | Route
   | Scores
+  | IndexScores
   | Convolution
   | Scan
   | Lookup

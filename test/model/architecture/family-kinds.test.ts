@@ -14,6 +14,7 @@ const STATELESS: readonly string[] = [
 function architectureOf(model: LanguageModel): Architecture {
   const kinds = new Set<string>(primitivesOf(model).map(({ kind }) => kind));
   const attends = kinds.delete('scores');
+  kinds.delete('indexScores');
   const isRecurrent = [...kinds].some((kind) => !STATELESS.includes(kind));
   if (isRecurrent) return attends ? 'hybrid' : 'recurrent';
   return kinds.has('router') ? 'mixture' : 'dense';

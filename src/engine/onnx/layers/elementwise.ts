@@ -3,6 +3,7 @@ import type {
   ActivationName,
   GatedMlp,
   GatedRmsNorm,
+  GateLimits,
   HeadNorms,
   LayerNorm,
   RmsNorm,
@@ -109,10 +110,12 @@ export function emitXielu(context: Context, layer: Xielu, x: GraphValue): GraphV
 /** [R, H] → [R, H]. */
 export function emitGatedMlp(context: Context, layer: GatedMlp, x: GraphValue): GraphValue {
   const [gate = LEFT_OUT, up = LEFT_OUT] = emitProjections(context, layer.inputs, x);
-  const inner = gated(context, layer.activation, [
-    aboveCutoff(context, layer, scaledBy(context, gate, layer.gateScale ?? 1)),
-    up,
-  ]);
+  const inner = gated(
+    context,
+    layer.activation,
+    [aboveCutoff(context, layer, scaledBy(context, gate, layer.gateScale ?? 1)), up],
+    layer.limits,
+  );
   return context.apply(layer.down, inner);
 }
 
@@ -131,13 +134,21 @@ function aboveCutoff(
   return graph.op('Relu', [graph.op('Sub', [apart, cutoff])]);
 }
 
-/** activation(gate) · up. */
+/** activation(gate) · up, within limits if there are any. */
 export function gated(
   context: Context,
   activation: ActivationName,
   [gate = LEFT_OUT, up = LEFT_OUT]: readonly GraphValue[],
+  limits?: GateLimits,
 ): GraphValue {
-  return context.graph.op('Mul', [activated(context, activation, gate), up]);
+  const { graph } = context;
+  if (!limits) return graph.op('Mul', [activated(context, activation, gate), up]);
+  const { limit, sharpness, raise } = limits;
+  const low = graph.op('Min', [gate, graph.float(limit)]);
+  const opened = activated(context, activation, scaledBy(context, low, sharpness));
+  const near = clipped(graph, up, -limit, limit);
+  const raised = raise === 0 ? near : graph.op('Add', [near, graph.float(raise)]);
+  return graph.op('Mul', [scaledBy(context, opened, 1 / sharpness), raised]);
 }
 
 // Normalisation over the last dimension, [.., H] → [.., H].

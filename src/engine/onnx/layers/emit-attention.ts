@@ -24,6 +24,7 @@ import { MICROSOFT } from '../proto.js';
 import { attendWithCache, cached } from './attend-with-cache.js';
 import { activated, clipped } from './elementwise.js';
 import { emitRotary } from './embeddings.js';
+import { emitIndexer } from './indexer.js';
 import { emitProjections } from './projections.js';
 import type { Attended, HeadRange } from './scores.js';
 import {
@@ -74,8 +75,13 @@ export function emitAttention(
         }),
   };
   const bias = scoreBias?.(given.values);
+  const { selection } = layer;
+  const choice = selection && {
+    groups: selection.heads,
+    chosen: emitIndexer(context, selection, { input: u, latent: u }),
+  };
   const results = windowHeads(context, layer, given).map((part) =>
-    attendPart(context, layer, bias ? { ...part, bias } : part),
+    attendPart(context, layer, bias ? { ...part, bias } : part, choice),
   );
   const result = flattened(context, graph.joined(results));
   return apply(layer.out, gate ? gatedHeads(context, layer, result, gate) : result);
@@ -221,8 +227,33 @@ function zerosLike({ graph }: Context, { queries }: WindowHeads, width: number) 
   return graph.op('Expand', [graph.op('Mul', [first, graph.float(0)]), graph.ints(1, 1, width)]);
 }
 
+/** Bias of some heads of an attention with a choice of keys, [B, 1 or heads, T, S]. @param chosen [B, G, T, S] */
+function chosenFor(
+  { graph }: Context,
+  heads: number,
+  { groups, chosen }: KeyChoice,
+  range: HeadRange,
+): GraphValue {
+  const places = Array.from({ length: range.heads }, (_, head) =>
+    Math.floor(((range.first + head) * groups) / heads),
+  );
+  return graph.op('Gather', [chosen, graph.ints(...places)], { attributes: { axis: 1 } });
+}
+
+/** Keys that groups of heads may see. */
+interface KeyChoice {
+  readonly groups: number;
+  /** 0 for a chosen key, −∞ for another, [B, G, T, S]. */
+  readonly chosen: GraphValue;
+}
+
 /** Attention of heads with the same window → [B, T, heads · d], d the width of a value. */
-export function attendPart(context: Context, layer: AttentionCore, part: WindowHeads): GraphValue {
+export function attendPart(
+  context: Context,
+  layer: AttentionCore,
+  part: WindowHeads,
+  choice?: KeyChoice,
+): GraphValue {
   const { headDim, scale, softcap, alibi, sinks } = layer;
   const { name, window, keyValueHeads } = part;
   const { graph } = context;
@@ -231,11 +262,13 @@ export function attendPart(context: Context, layer: AttentionCore, part: WindowH
   const valueDim = valueForm?.width ?? ownDim;
   const heads = { ...part, keyDim: headDim, valueDim, scale, softcap };
   const widthOf = (leaf: 'keys' | 'values') => (leaf === 'keys' ? headDim : ownDim);
-  const bias = ({ first, heads: count }: HeadRange) =>
-    part.bias?.({ first: part.first + first, heads: count }) ??
-    (alibi
-      ? maskWithAlibi(context, window, alibi, { first: part.first + first, heads: count })
-      : mask(context, window));
+  const bias = ({ first, heads: count }: HeadRange) => {
+    const range = { first: part.first + first, heads: count };
+    const own =
+      part.bias?.(range) ??
+      (alibi ? maskWithAlibi(context, window, alibi, range) : mask(context, window));
+    return choice ? graph.op('Add', [own, chosenFor(context, layer.heads, choice, range)]) : own;
+  };
   /** Keys or values after those of earlier calls, computed at their first use. */
   const kept = <Made>(leaf: 'keys' | 'values', make: (name: string, now: GraphValue) => Made) =>
     context.once(`kept:${name}.${leaf}`, () => {
@@ -298,15 +331,16 @@ export function emitLatentAttention(
 function attendToKeys(context: Context, layer: LatentAttention, u: GraphValue): GraphValue {
   const { heads, nopeDim, valueDim, scale, sharedDim } = layer;
   const keyDim = nopeDim + sharedDim;
+  const { made, bias } = latentQueries(context, layer, u);
   const { keys, values } = keysAndValues(context, layer, u);
   return attend(
     context,
     { heads, keyValueHeads: heads, keyDim, valueDim, scale, softcap: undefined },
     {
-      queries: headsOf(context, layer, queriesOf(context, layer, u)),
+      queries: headsOf(context, layer, queriesOf(context, layer, made)),
       keys,
       values,
-      bias: () => mask(context, undefined),
+      bias: () => bias,
     },
   );
 }
@@ -325,7 +359,8 @@ function attendToLatents(context: Context, layer: LatentAttention, u: GraphValue
   ]);
   const rowsOfUp = (from: number, to: number) =>
     graph.op('Slice', [up, graph.ints(from), graph.ints(to), graph.ints(1)]);
-  const [nope, rope] = queriesOf(context, layer, u);
+  const { made, bias } = latentQueries(context, layer, u);
+  const [nope, rope] = queriesOf(context, layer, made);
   const absorbed = graph.op('MatMul', [swapped(context, nope), rowsOfUp(0, nopeDim)]);
   const { latents, keys } = latentsOf(context, layer, u);
   const rows = cached(
@@ -351,7 +386,7 @@ function attendToLatents(context: Context, layer: LatentAttention, u: GraphValue
       ]),
       keys: rows,
       values: rows,
-      bias: mask(context, undefined),
+      bias,
     },
   );
   const byHead = graph.op('Reshape', [attended, graph.ints(0, 0, heads, width)]);
@@ -364,15 +399,33 @@ function attendToLatents(context: Context, layer: LatentAttention, u: GraphValue
   return graph.op('Reshape', [swapped(context, values), graph.ints(0, 0, heads * valueDim)]);
 }
 
-/** Queries of each head and their rotated columns, [B, T, heads, nopeDim] and [B, T, heads, d]. */
+/** Queries as the products give them [R, ·], and the bias of the scores [B or 1, 1, T, S]: the mask, or a choice of keys. */
+function latentQueries(
+  context: Context,
+  { name, query, selection }: LatentAttention,
+  u: GraphValue,
+): { made: GraphValue; bias: GraphValue } {
+  const { apply, once } = context;
+  const all = mask(context, undefined);
+  if (!selection || query.kind === 'linear') return { made: apply(query, u), bias: all };
+  const [down, norm, up] = query.layers;
+  const latent = apply(norm, apply(down, u));
+  const bias =
+    'kind' in selection
+      ? once(`selection:${name}`, () => emitIndexer(context, selection, { input: u, latent }))
+      : once(`selection:${selection.from}`, () => all);
+  return { made: apply(up, latent), bias };
+}
+
+/** Queries of each head and their rotated columns, [B, T, heads, nopeDim] and [B, T, heads, d]. @param made [R, ·] */
 function queriesOf(
   context: Context,
   layer: LatentAttention,
-  u: GraphValue,
+  made: GraphValue,
 ): [GraphValue, GraphValue] {
-  const { graph, apply } = context;
+  const { graph } = context;
   const { heads, nopeDim, rotary, sharedDim } = layer;
-  const queries = unflattenedRows(context, apply(layer.query, u), heads * (nopeDim + sharedDim));
+  const queries = unflattenedRows(context, made, heads * (nopeDim + sharedDim));
   const byHead = graph.op('Reshape', [
     temperatureScaled(context, layer.temperature, queries),
     graph.ints(0, 0, heads, nopeDim + sharedDim),

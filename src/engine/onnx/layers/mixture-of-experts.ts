@@ -358,14 +358,15 @@ function packedOutput(
   share: GraphValue,
 ): GraphValue {
   const { graph } = context;
-  const { gateUp, up, down, activation } = experts;
+  const { gateUp, up, down, activation, limits } = experts;
   if (up) {
     const count = packedInner(experts);
     const rows = { first: index * count, count };
     const both = [gateUp, up].map((weight) =>
       graph.joined(productParts(context, weight, share, { rows })),
     ) as [GraphValue, GraphValue];
-    return transposedProduct(context, down, gated(context, activation, both), undefined, rows);
+    const inner = gated(context, activation, both, limits);
+    return transposedProduct(context, down, inner, undefined, rows);
   }
   const times = (x: GraphValue, weight: typeof down) => {
     const [, count = 0] = weight.shape;
@@ -378,7 +379,7 @@ function packedOutput(
     return times(activated(context, activation, times(share, gateUp)), down);
   const inner = packedInner(experts);
   const both = graph.split(times(share, gateUp), [inner, inner]);
-  return times(gated(context, activation, both), down);
+  return times(gated(context, activation, both, limits), down);
 }
 
 /** Output of an expert with interleaved columns of gate and up: every second row of the transposed columns. */

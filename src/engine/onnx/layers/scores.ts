@@ -95,8 +95,8 @@ function roundedPenalties(
 const column = ({ graph }: Context, values: GraphValue): GraphValue =>
   graph.op('Unsqueeze', [values, graph.ints(1)]);
 
-/** [S] */
-const keyPositions = (context: Context, window: Window | undefined): GraphValue =>
+/** [S]; a cache in place has a row before the first position where it is empty. */
+export const keyPositions = (context: Context, window: Window | undefined): GraphValue =>
   context.feed(`keys.${windowKey(window)}`, {
     kind: 'keyPositions',
     window,

@@ -105,6 +105,9 @@ function partOf(
     }
     case 'scores':
       return { ...operation, spans: spansOfRank(operation.spans, gpus, rank) };
+    // Every GPU chooses the keys.
+    case 'indexScores':
+      return operation;
     case 'convolution':
       return { ...operation, channels: Math.ceil(operation.channels / gpus) };
     case 'scan':

@@ -3,6 +3,7 @@ import type {
   ActivationName,
   Alibi,
   Attention,
+  BlockIndexer,
   HeadSpan,
   LatentAttention,
   NormLayer,
@@ -10,6 +11,7 @@ import type {
   Rotary,
   RotaryScaling,
   Temperature,
+  TokenIndexer,
   Window,
 } from '../layer.js';
 import type { Param } from '../param.js';
@@ -80,6 +82,7 @@ export interface AttentionParts {
   readonly gateDim?: number | undefined;
   /** Name of the scores without values. */
   readonly sinks?: string | undefined;
+  readonly selection?: BlockIndexer | undefined;
 }
 
 export function attention(name: string, parts: AttentionParts): Attention {
@@ -112,6 +115,7 @@ export function attention(name: string, parts: AttentionParts): Attention {
     ...(parts.normsAfterRotation && { normsAfterRotation: true }),
     ...(parts.clip !== undefined && { clip: parts.clip }),
     ...(parts.keeps && { keeps: parts.keeps }),
+    ...(parts.selection && { selection: parts.selection }),
   };
 }
 
@@ -128,6 +132,16 @@ export function latentAttention(name: string, parts: LatentParts): LatentAttenti
   const { sharedDim = rotary?.headDim ?? 0 } = parts;
   return { kind: 'latentAttention', name, component: 'attention', ...layers, ...sizes, sharedDim };
 }
+
+export const tokenIndexer = (
+  name: string,
+  parts: Omit<TokenIndexer, 'kind' | 'name' | 'component'>,
+): TokenIndexer => ({ kind: 'tokenIndexer', name, component: 'indexer', ...parts });
+
+export const blockIndexer = (
+  name: string,
+  parts: Omit<BlockIndexer, 'kind' | 'name' | 'component'>,
+): BlockIndexer => ({ kind: 'blockIndexer', name, component: 'indexer', ...parts });
 
 interface RotaryParts {
   readonly base: number;

@@ -4,6 +4,7 @@ import type {
   ClampedExperts,
   Component,
   GatedMlp,
+  GateLimits,
   MixtureOfExperts,
   PackedExperts,
   Projections,
@@ -20,12 +21,13 @@ interface GatedMlpParts {
   readonly component?: Component;
   /** Factor of the gate before its activation. */
   readonly gateScale?: number;
+  readonly limits?: GateLimits | undefined;
   readonly cutoffDeviations?: number | undefined;
 }
 
 export function gatedMlp(name: string, parts: GatedMlpParts): GatedMlp {
   const { inputs, activation: fn, down, component = 'feedForward', gateScale = 1 } = parts;
-  const { cutoffDeviations: deviations } = parts;
+  const { cutoffDeviations: deviations, limits } = parts;
   return {
     kind: 'gatedMlp',
     name,
@@ -35,6 +37,7 @@ export function gatedMlp(name: string, parts: GatedMlpParts): GatedMlp {
     down,
     ...(gateScale !== 1 && { gateScale }),
     ...(deviations !== undefined && { cutoffDeviations: deviations }),
+    ...(limits && { limits }),
   };
 }
 
@@ -90,6 +93,7 @@ interface PackedOptions {
   /** Default: true. */
   readonly gated?: boolean;
   readonly isTransposed?: boolean;
+  readonly limits?: GateLimits | undefined;
 }
 
 export function packedExperts(
@@ -100,6 +104,7 @@ export function packedExperts(
     leaves = ['gate_up_proj', 'down_proj'],
     gated = true,
     isTransposed = false,
+    limits,
   }: PackedOptions = {},
 ): PackedExperts {
   const matrix = (leaf: string, to: number, from: number) =>
@@ -112,6 +117,7 @@ export function packedExperts(
     down: matrix(leaves[1], hidden, inner),
     activation: fn,
     ...(isTransposed && { isTransposed }),
+    ...(limits && { limits }),
   };
 }
 

@@ -115,7 +115,9 @@ export const mistral4 = defineDecoder({
     },
   },
   attentionLayer: ({ name, config }) =>
-    deepseekAttention(`${name}.self_attn`, config, rotaryPairs(config), temperatureOf(config)),
+    deepseekAttention(`${name}.self_attn`, config, rotaryPairs(config), {
+      temperature: temperatureOf(config),
+    }),
   feedForward({ name, index, config }) {
     const { n_group: count, topk_group: kept } = config;
     return deepseekFeedForward(`${name}.mlp`, index, config, {

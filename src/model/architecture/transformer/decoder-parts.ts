@@ -28,6 +28,7 @@ import type {
   Component,
   Embedding,
   GatedMlp,
+  GateLimits,
   LanguageModel,
   Layer,
   Linear,
@@ -344,6 +345,7 @@ interface MlpSizes {
   readonly cutoffDeviations?: number | undefined;
   /** Norm before the last product. */
   readonly innerNorm?: RmsNorm;
+  readonly limits?: GateLimits | undefined;
 }
 
 const MLP_LEAVES = ['gate_proj', 'up_proj', 'down_proj'] as const;
@@ -361,6 +363,7 @@ export function separateMlp(name: string, sizes: MlpSizes): GatedMlp {
     down: sizes.innerNorm ? normedProjection(sizes.innerNorm, last) : last,
     ...(component && { component }),
     cutoffDeviations: sizes.cutoffDeviations,
+    limits: sizes.limits,
   });
 }
 
@@ -420,12 +423,17 @@ export const plainMlpOf = (
   });
 
 /** Gate and up as one product, `gate_up_proj`. */
-export function fusedMlp(name: string, { hidden, inner, activation }: MlpSizes): GatedMlp {
+export function fusedMlp(
+  name: string,
+  { hidden, inner, activation, limits, component }: MlpSizes,
+): GatedMlp {
   const both = linear(`${name}.gate_up_proj`, hidden, 2 * inner, { bias: false });
   return gatedMlp(name, {
     inputs: fusedProjection(both, [inner, inner]),
     activation,
     down: linear(`${name}.down_proj`, inner, hidden, { bias: false }),
+    limits,
+    ...(component && { component }),
   });
 }
 
@@ -451,10 +459,10 @@ interface ExpertSizes extends Omit<MlpSizes, 'bias' | 'component'> {
 
 /** Experts `NAME.0`, `NAME.1`, …, or all of them in two tensors of NAME. */
 export function expertsOf(name: string, sizes: ExpertSizes): MixtureOfExperts['experts'] {
-  const { experts, stored, hidden, inner, activation } = sizes;
+  const { experts, stored, hidden, inner, activation, limits } = sizes;
   switch (stored) {
     case 'packed':
-      return packedExperts(name, { experts, hidden, inner }, activation);
+      return packedExperts(name, { experts, hidden, inner }, activation, { limits });
     case 'separate':
       return numberedMlps(name, experts, { ...sizes, component: 'experts' });
   }

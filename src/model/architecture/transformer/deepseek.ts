@@ -313,7 +313,7 @@ export function deepseekAttention(
   name: string,
   config: Omit<LatentConfig, 'intermediate_size' | 'num_hidden_layers'>,
   pairs: Rotary['pairs'] | undefined,
-  temperature?: LatentAttention['temperature'],
+  { temperature, selection }: Pick<LatentAttention, 'temperature' | 'selection'> = {},
   factors: LatentFactors = {},
 ): Layer {
   const { hidden_size: hidden, num_attention_heads: heads, attention_bias: bias } = config;
@@ -352,6 +352,7 @@ export function deepseekAttention(
     nopeDim,
     valueDim,
     ...(temperature && { temperature }),
+    ...(selection && { selection }),
     ...(factors.latent !== undefined && { latentScale: factors.latent }),
     // With this setting, YaRN scales the scores by the square of its amplitude.
     scale:

@@ -5,6 +5,7 @@ import { counted, sumOf } from '../../../base/text/words.js';
 import type {
   Attention,
   HeadSpan,
+  Indexer,
   LatentAttention,
   Rotary,
   Temperature,
@@ -68,6 +69,7 @@ export function attentionSteps(layer: Attention, build: StepBuilder): UnplacedSt
           ),
         ]
       : []),
+    ...(layer.selection ? build.steps(layer.selection, 0) : []),
     maskStep(name, spans, build),
     perHead(
       `${scoresText(layer)}: ${spans.filter(hasHeads).map(spanText).join(', ')}${grouped}`,
@@ -139,6 +141,7 @@ export function latentAttentionSteps(
     ...(layer.temperature
       ? [build.between(`${name}.temperature`, temperatureText(layer.temperature), heads * headDim)]
       : []),
+    ...selectionSteps(layer.selection, build),
     maskStep(name, [{ heads, window: undefined }], build),
     perHead(
       `softmax(${productText(scale, headDim)}): ${counted(heads, 'head')} global`,
@@ -146,6 +149,52 @@ export function latentAttentionSteps(
     ),
     perHead('· v', valueDim),
     build.linear(layer.out),
+  ];
+}
+
+/** Steps of an indexer, or the name of the layer whose choice is taken. */
+function selectionSteps(
+  selection: LatentAttention['selection'],
+  build: StepBuilder,
+): UnplacedStep[] {
+  if (!selection) return [];
+  return 'kind' in selection
+    ? build.steps(selection, 0)
+    : [
+        {
+          ...build.between(`${selection.from}.selection`, `the keys that ${selection.from} chose`),
+          shape: [build.batch, build.tokens, build.tokens],
+        },
+      ];
+}
+
+/** Steps that choose keys. */
+export function indexerSteps(layer: Indexer, build: StepBuilder): UnplacedStep[] {
+  const { name, heads, rotary, kept } = layer;
+  const { headDim } = rotary;
+  const isWeighted = layer.kind === 'tokenIndexer';
+  const scored = (of: number, operation: string): UnplacedStep => ({
+    ...build.between(`${name}.scores`, operation),
+    shape: [build.batch, of, build.tokens, build.tokens],
+  });
+  return [
+    build.linear(layer.query),
+    ...(isWeighted ? [] : [build.step(layer.queryNorm, normText(layer.queryNorm), heads, headDim)]),
+    build.linear(layer.key),
+    build.step(layer.keyNorm, normText(layer.keyNorm), headDim),
+    ...(isWeighted ? [build.linear(layer.weights)] : []),
+    { ...build.between(rotary.name, rotaryText(rotary), heads, headDim) },
+    ...(isWeighted
+      ? [
+          scored(heads, `max(q · kᵀ · ${layer.scale}, 0) of ${counted(heads, 'head')}`),
+          scored(1, `Σ weight · score; the best ${formatInteger(kept)} keys are kept`),
+        ]
+      : [
+          scored(
+            heads,
+            `q · kᵀ of ${counted(heads, 'head')}; the best ${formatInteger(kept)} blocks of ${formatInteger(layer.size)} keys are kept`,
+          ),
+        ]),
   ];
 }
 

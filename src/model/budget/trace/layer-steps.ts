@@ -178,7 +178,7 @@ export function gatedMlpSteps(
   { name, inputs, activation, down, ...rest }: GatedMlp,
   build: StepBuilder,
 ): UnplacedStep[] {
-  const { gateScale, cutoffDeviations: deviations } = rest;
+  const { gateScale, cutoffDeviations: deviations, limits } = rest;
   const scaled = gateScale === undefined ? 'gate' : `${gateScale} · gate`;
   const gate =
     deviations === undefined
@@ -188,7 +188,9 @@ export function gatedMlpSteps(
     ...projectionLayers(inputs).flatMap((each) => build.steps(each, 0)),
     build.between(
       `${name}.gated`,
-      `f(${gate}) · up, f = ${ACTIVATIONS[activation]}`,
+      limits
+        ? `f(α · min(gate, ${limits.limit})) / α · (up cut to ±${limits.limit} + ${limits.raise}), α = ${limits.sharpness}, f = ${ACTIVATIONS[activation]}`
+        : `f(${gate}) · up, f = ${ACTIVATIONS[activation]}`,
       inputWidth(closingProduct(down)),
     ),
     ...build.steps(down, 0),

@@ -20,7 +20,12 @@ import {
   expertAttentionSteps,
   productKeySteps,
 } from './attention-kind-steps.js';
-import { attentionSteps, latentAttentionSteps, rotaryText } from './attention-steps.js';
+import {
+  attentionSteps,
+  indexerSteps,
+  latentAttentionSteps,
+  rotaryText,
+} from './attention-steps.js';
 import {
   alignmentSteps,
   altUpBlockSteps,
@@ -217,6 +222,9 @@ function stepsOf(layer: Layer, size: number, build: StepBuilder): UnplacedStep[]
       return dynamicMaskSteps(layer, build);
     case 'productKeyExperts':
       return productKeySteps(layer, size, build);
+    case 'tokenIndexer':
+    case 'blockIndexer':
+      return indexerSteps(layer, build);
     case 'causalConv':
       return [build.step(layer, `causal convolution, ${layer.weight.shape[2]} wide; SiLU`, size)];
     case 'mamba':
