@@ -66,11 +66,6 @@ function weightsIn(folder: string, all: readonly string[]): string {
   return join(folder, first);
 }
 
-/** Whether an error is about a folder that does not hold one checkpoint, such as a pipeline. */
-export const isFolderRefused = (error: unknown): boolean =>
-  error instanceof UserError &&
-  error.problems.some(({ rule }) => rule === 'folder-holds-weights' || rule === 'folder-is-one');
-
 function suggestionFor(folder: string, names: readonly string[]): string {
   const steps = distributedFoldersIn(folder);
   if (steps.length > 0) return `name a folder of a training step in it: ${listed(steps)}`;

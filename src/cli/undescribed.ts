@@ -2,7 +2,6 @@
 import { UserError, usageError } from '../base/errors.js';
 import { configIn } from '../base/files/config-names.js';
 import { joined } from '../base/text/words.js';
-import { isFolderRefused } from '../checkpoint/open.js';
 import { quote } from '../config/quote.js';
 import type { Gpu } from '../estimate/hardware/gpu.js';
 import type {
@@ -14,7 +13,7 @@ import type {
 import type { CheckpointFlags, LoadedModel } from '../input/model-input/checkpoint-model.js';
 import { loadModelFile } from '../input/model-input/model-file.js';
 import { openModelSource } from '../input/model-input/model-source.js';
-import { UndescribedModel } from '../input/model-input/undescribed-model.js';
+import { isFolderRefused, UndescribedModel } from '../input/model-input/undescribed-model.js';
 import type { RepositoryWeights } from '../input/repository/repository.js';
 import { isFamilyName } from '../model/architecture/families.js';
 import { countParameters } from '../model/budget/parameters.js';

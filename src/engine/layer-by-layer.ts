@@ -1,6 +1,8 @@
 /** Runs a model larger than the memory: each layer is loaded, run and released in turn. */
+import { UserError } from '../base/errors.js';
+import { setting } from '../base/text/setting.js';
 import type { LanguageModel, Layer } from '../model/architecture/layer.js';
-import { stagesOf } from '../model/architecture/walk.js';
+import { stagesOf, walk } from '../model/architecture/walk.js';
 import type {
   Engine,
   Program,
@@ -52,7 +54,10 @@ interface ModelRun {
   readonly after?: (run: LayerRun) => void | Promise<void>;
 }
 
-/** Runs a model layer by layer. Returns its logits, and the output of its blocks. */
+/**
+ * Runs a model layer by layer. Returns its logits, and the output of its blocks.
+ * @throws UserError when a layer reads values of an earlier one, such as its keys or its choice of keys.
+ */
 export async function runLayerByLayer({
   engine,
   model,
@@ -62,6 +67,14 @@ export async function runLayerByLayer({
   watch,
   after,
 }: ModelRun): Promise<Pick<RunOutput, 'output' | 'blocks'>> {
+  const reader = layerThatReads(model);
+  if (reader !== undefined) {
+    throw new UserError(
+      'usage',
+      `${model.name} runs only as a whole: ${reader} reads values of an earlier layer`,
+      { suggestion: `leave ${setting('full')} out, or run it on a machine with more memory` },
+    );
+  }
   const blocks = new Map<string, Values>();
   let input: RunInput = { ids };
   let output: Values = { shape: [], data: new Float32Array(0) };
@@ -84,4 +97,21 @@ export async function runLayerByLayer({
     input = { inputs: [output] };
   }
   return { output, blocks };
+}
+
+/** Name of the first layer that reads what another one computed; undefined if each needs only its input. */
+const layerThatReads = (model: LanguageModel): string | undefined =>
+  model.blocks.flatMap(walk).find(({ layer }) => readsAnother(layer))?.layer.name;
+
+function readsAnother(layer: Layer): boolean {
+  switch (layer.kind) {
+    case 'attention':
+      return typeof layer.sharing === 'object';
+    case 'latentAttention':
+      return layer.selection !== undefined && 'from' in layer.selection;
+    case 'perLayerBranch':
+      return true;
+    default:
+      return false;
+  }
 }

@@ -16,7 +16,7 @@ export const placesFlags = {
   ram: bytesLimit({
     ...PLACES,
     description:
-      'system memory for what the GPUs do not hold, as in 64GB: layers and experts are placed where serving is fastest',
+      'system memory for what the GPUs do not hold, as in 64GB; layers and experts are placed where serving is fastest',
   }),
   'ram-speed': Flags.string({
     ...PLACES,

@@ -30,6 +30,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   'auto|none|ID': 'auto',
   'mean|first|layer:N': 'mean',
   'NAME|N': '1',
+  'N|all': '1',
 };
 
 /** Example in a description: `as in 8,9`. A default such as `as in the file` is not an example. */

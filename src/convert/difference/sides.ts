@@ -6,7 +6,7 @@ import { setting } from '../../base/text/setting.js';
 import { sumOf } from '../../base/text/words.js';
 import type { Checkpoint, CheckpointPath } from '../../checkpoint/checkpoint.js';
 import { storedNames } from '../../checkpoint/names.js';
-import { isFolderRefused, NoStateDicts, openCheckpoint } from '../../checkpoint/open.js';
+import { NoStateDicts, openCheckpoint } from '../../checkpoint/open.js';
 import { parameterNames } from '../../checkpoint/reconcile/faults.js';
 import type { IgnoredTensors } from '../../checkpoint/reconcile/ignored-tensors.js';
 import { ignoredInIndex } from '../../checkpoint/reconcile/reconcile.js';
@@ -22,7 +22,7 @@ import {
 import { modelViewOf } from '../../input/model-input/gguf/gguf-checkpoint.js';
 import { locateModel, type ModelPlace } from '../../input/model-input/locate.js';
 import { type ModelFile, modelOf, readConfig } from '../../input/model-input/model-file.js';
-import { UndescribedModel } from '../../input/model-input/undescribed-model.js';
+import { isFolderRefused, UndescribedModel } from '../../input/model-input/undescribed-model.js';
 import { NoWeights, openPipeline } from '../../input/repository/repository.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { tensorsOf } from '../../model/architecture/walk.js';

@@ -57,8 +57,22 @@ export function fitListRow(
   const of = { gpu: cluster.gpu.name, gpus: cluster.gpus };
   const capacityBytes = capacityOf(cluster.gpu).value;
   if (purpose === 'serving' && serving) {
-    const { setting, fit, throughput } = serving;
+    const { setting, fit, throughput, places } = serving;
     const isRoom = fit.withoutRoom === null;
+    if (places?.isAsked) {
+      const { verdict, gpu, capacity, decode } = places;
+      return {
+        ...of,
+        context: setting.context,
+        batch: setting.batch,
+        verdict,
+        memoryBytes: gpu.expected.value,
+        capacityBytes: capacity.value,
+        tokensPerSecond: verdict === 'does not fit' ? null : decode.tokensPerSecond.expected.value,
+        serverTokensPerSecond: null,
+        users: null,
+      };
+    }
     return {
       ...of,
       context: setting.context,

@@ -6,3 +6,10 @@ export class UndescribedModel extends UserError {
     super(code, message, { problems, suggestion, cause });
   }
 }
+
+/** Rules of folders without one checkpoint in them, such as a pipeline. */
+const OF_FOLDERS: readonly unknown[] = ['folder-holds-weights', 'folder-is-one'];
+
+/** Whether an error is about a folder that does not hold one checkpoint. */
+export const isFolderRefused = (error: unknown): boolean =>
+  error instanceof UserError && error.problems.some(({ rule }) => OF_FOLDERS.includes(rule));

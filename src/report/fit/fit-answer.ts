@@ -524,7 +524,10 @@ export function nextOf(
       ? (training?.fit.remedies ?? [])
       : (adapters?.remedies ?? []);
   const [served] = purpose === 'serving' ? (serving?.remedies ?? []) : [];
-  const places = purpose === 'serving' && !serving?.places?.isAsked ? serving?.places : undefined;
+  // Another type or length on the same GPUs is better than system memory, and system memory than other GPUs.
+  const isOnOthers = served === undefined || 'gpus' in served.flags || 'gpu' in served.flags;
+  const places =
+    purpose === 'serving' && isOnOthers && !serving?.places?.isAsked ? serving?.places : undefined;
   const changes: SettingValues = places
     ? { ram: ramFor(places) }
     : (served?.flags ?? (remedy ? changedSettings(remedy.flags) : {}));
