@@ -20,7 +20,7 @@ import { type IndexerInputs, runIndexer } from './run-indexer.js';
 // The keys and values of attention by head: those of this run after the cached ones; d is headDim.
 
 /** x [B, T, heads · d] → [T, d] for each sequence and, within it, each head. */
-export function splitHeads(tf: Tf, x: Tensor3D, headDim: number): Tensor2D[] {
+function splitHeads(tf: Tf, x: Tensor3D, headDim: number): Tensor2D[] {
   const [batch, tokens, width] = x.shape;
   const heads = width / headDim;
   return Array.from({ length: batch * heads }, (_, index) => {

@@ -49,7 +49,7 @@ export function placesVerdict(places: PlacesFit, { gpu: { kind, title }, gpus }:
 }
 
 /** `all 49, with the experts of the first 36 of 48 in system memory` */
-export function placementText({ gpuLayers, layers, cpuExperts, expertBlocks }: PlacesFit): string {
+function placementText({ gpuLayers, layers, cpuExperts, expertBlocks }: PlacesFit): string {
   const onGpu =
     gpuLayers === 0
       ? 'none: all layers are in system memory'

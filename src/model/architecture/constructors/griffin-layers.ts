@@ -5,7 +5,7 @@ import { linear } from './basic-layers.js';
 import { causalConv } from './recurrent-layers.js';
 
 /** `NAME_weight` and `NAME_bias`. */
-export function blockDiagonal(name: string, heads: number, size: number): BlockDiagonal {
+function blockDiagonal(name: string, heads: number, size: number): BlockDiagonal {
   return {
     kind: 'blockDiagonal',
     name,
