@@ -21,9 +21,6 @@ import type { Serving } from './fit-serving.js';
 /** Sizes of system memory in shops, in GB. */
 const SIZES = [16, 32, 48, 64, 96, 128, 192, 256] as const;
 
-/** Memory of the system itself and of other programs. */
-const SYSTEM_BYTES = 3e9;
-
 /** `24 tokens/s (17–34)`, of one sequence or of all. */
 const speedText = ({ decode: { tokensPerSecond, published } }: PlacesFit): string =>
   `${significant(tokensPerSecond.expected.value)} tokens/s (estimate; 9 of 10 runs: ${significant(published.lower)}–${significant(published.upper)})`;
@@ -176,7 +173,7 @@ export const placesRows = (places: PlacesFit): BoundsRow[] => [
 ];
 
 /** The smallest usual size of system memory that is enough. */
-export function ramFor({ system }: PlacesFit): string {
-  const needed = (system.value + SYSTEM_BYTES) / 1e9;
-  return `${SIZES.find((size) => size >= needed) ?? Math.ceil(needed)}GB`;
+export function ramFor({ needed }: PlacesFit): string {
+  const gigabytes = needed / 1e9;
+  return `${SIZES.find((size) => size >= gigabytes) ?? Math.ceil(gigabytes)}GB`;
 }

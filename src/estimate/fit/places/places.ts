@@ -68,7 +68,9 @@ export interface PlacesFit extends Placement {
   readonly memory: SystemMemory;
   /** Of the GPUs and, where its size is known, of the system memory. */
   readonly verdict: FitVerdict;
-  /** Bytes that the system memory lacks; 0 if it has room, or its size is unknown. */
+  /** Installed system memory that is enough, with that of the system itself. @real */
+  readonly needed: number;
+  /** Bytes that the system memory lacks; 0 if it has room, or its size is unknown. @real */
   readonly lacking: number;
   /** Decoding one token of each sequence. */
   readonly decode: {
@@ -143,8 +145,7 @@ interface Serving {
 
 /**
  * The placement that was asked for, or the fastest one that fits.
- * @param wish Null: nothing was asked, and the usual memory of a desktop is assumed.
- * @param usual Memory without a wish.
+ * @param isAsked Whether the user asked for it.
  */
 export function placesFit(
   model: LanguageModel,
@@ -163,8 +164,8 @@ export function placesFit(
   const capacity = capacityOf(setting.cluster.gpu);
   const memory = gpuMemory(serving, gpu);
   const decode = decoding(serving, placement, wish.memory);
-  const lacking =
-    wish.memory.bytes === null ? 0 : Math.max(0, system.bytes + SYSTEM_BYTES - wish.memory.bytes);
+  const needed = system.bytes + SYSTEM_BYTES;
+  const lacking = wish.memory.bytes === null ? 0 : Math.max(0, needed - wish.memory.bytes);
   const onGpu = gpu.bytes === 0 ? 'fits' : memoryVerdict(memory, capacity);
   return {
     ...placement,
@@ -183,6 +184,7 @@ export function placesFit(
     }),
     memory: wish.memory,
     verdict: lacking > 0 ? 'does not fit' : onGpu,
+    needed,
     lacking,
     decode,
     prefill: promptSeconds(serving, system),
