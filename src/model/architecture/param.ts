@@ -28,6 +28,19 @@ export class LimitError extends Error {
 const groupedInteger = (value: number) =>
   Number.isSafeInteger(value) ? value.toLocaleString('en-US') : `about ${value.toExponential(2)}`;
 
+/** Maximum columns of computed positions, whose frequencies are listed. The widest models have about 20,000. */
+const MAX_COLUMNS = 1_000_000;
+
+/** Rejects positions with too many columns. */
+export function checkColumns(path: string, columns: number): void {
+  if (columns > MAX_COLUMNS) {
+    throw new LimitError(
+      path,
+      `describes positions of ${groupedInteger(columns)} columns; the limit is ${groupedInteger(MAX_COLUMNS)}`,
+    );
+  }
+}
+
 /** Rejects a model with too many blocks. */
 export function checkLayers(path: string, layers: number): void {
   if (layers > MAX_LAYERS) {

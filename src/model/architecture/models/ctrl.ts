@@ -1,4 +1,5 @@
 /** CTRL (arXiv 1909.05858): sines and cosines of positions, and a head with a bias. */
+
 import { attention } from '../constructors/attention-layers.js';
 import {
   layerNormLayer,
@@ -6,6 +7,7 @@ import {
   scale,
   sinusoidalPositions,
 } from '../constructors/basic-layers.js';
+import { checkColumns } from '../param.js';
 import { harmless, NO_ROTARY_KEYS, SUMMARY_KEYS } from '../transformer/config-keys.js';
 import { plainMlp, residualBlock } from '../transformer/decoder-parts.js';
 import { defineGpt, gptDocument } from '../transformer/define-gpt.js';
@@ -16,10 +18,12 @@ const NORM_EPS = 1e-6;
 const BASE = 10_000;
 
 /** Frequencies in float32, as the class computes them. */
-const frequenciesOf = (hidden: number): number[] =>
-  Array.from({ length: Math.ceil(hidden / 2) }, (_, index) =>
+function frequenciesOf(hidden: number): number[] {
+  checkColumns('model.n_embd', hidden);
+  return Array.from({ length: Math.ceil(hidden / 2) }, (_, index) =>
     Math.fround(1 / Math.fround(BASE ** Math.fround((2 * index) / hidden))),
   );
+}
 
 export const ctrl = defineGpt({
   title: 'CTRL',
