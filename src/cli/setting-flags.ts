@@ -49,7 +49,6 @@ export const SETTING_FLAGS = {
   full: 'full',
   globalBatch: 'global-batch',
   globalHeads: 'global-heads',
-  gpuLayers: 'gpu-layers',
   gpus: 'gpus',
   gpu: 'gpu',
   gradients: 'gradients',

@@ -26,6 +26,15 @@ describe('minimind fit with system memory', () => {
     }
   });
 
+  it.each([
+    ['--qps', '3'],
+    ['--min-speed', '5'],
+    ['--runtime', 'vllm'],
+  ])('proposes none beside %s, which it excludes', async (...flags) => {
+    const { stdout } = await runHere([...MIXTURE, ...flags]);
+    expect(stdout).not.toMatch(/with RAM|--ram/);
+  });
+
   it('does not fit into too little, and --check says so', async () => {
     const { stdout, code } = await runHere([...MIXTURE, '--ram', '8GB', '--check']);
     expect(stdout).toMatch(

@@ -42,7 +42,13 @@ import { OPTIMIZER_NAMES } from '../../model/budget/optimizers.js';
 import { resolveSetting } from '../../model/budget/profile-model.js';
 import type { ParsedFlags } from './flags.js';
 import { settingFlags } from './flags.js';
-import { placesFlags, placesWish, refusePlacesOfTraining } from './places-flags.js';
+import {
+  isPlaceable,
+  PLACED,
+  placesFlags,
+  placesWish,
+  refusePlacesOfTraining,
+} from './places-flags.js';
 import {
   count,
   dtype,
@@ -580,10 +586,7 @@ const OF_HARDWARE = [
   'token-time',
   'prefill-time',
   'qps',
-  'ram',
-  'ram-speed',
-  'gpu-layers',
-  'cpu-experts',
+  ...PLACED,
   'min-speed',
   'calibrate',
   'runtime',
@@ -715,6 +718,7 @@ export function fitRequestOf(
             users: flags.users,
             draft,
             places: placesWish(loaded.model, flags, cluster),
+            isPlaceable: isPlaceable(flags),
           },
   };
 }

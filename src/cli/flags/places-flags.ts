@@ -11,7 +11,7 @@ import { bytesLimit, layerCount } from './value-flags.js';
 
 const PLACES = { helpGroup: 'SYSTEM MEMORY' };
 
-/** Flags of weights beside the GPUs. */
+/** Flags of weights in system memory. */
 export const placesFlags = {
   ram: bytesLimit({
     ...PLACES,
@@ -40,7 +40,7 @@ type PlacesLine = Partial<ParsedFlags<typeof placesFlags>> & {
 } & Readonly<Record<string, unknown>>;
 
 /** Flags of system memory. */
-const PLACED = ['ram', 'ram-speed', 'gpu-layers', 'cpu-experts'] as const;
+export const PLACED = Object.keys(placesFlags) as (keyof typeof placesFlags)[];
 
 const isPlaced = (flags: PlacesLine): boolean => PLACED.some((name) => flags[name] !== undefined);
 
@@ -50,16 +50,28 @@ const ON_GPUS_ONLY = [
   ...['min-speed', 'eager', 'chunked-prefill', 'batching', 'prefix-cache', 'draft'],
 ] as const;
 
+/** A written flag whose figures need the whole model on GPUs. */
+const flagOfGpus = (flags: PlacesLine): string | undefined =>
+  ON_GPUS_ONLY.find((name) => flags[name] !== undefined && flags[name] !== false);
+
+/** Another program than llama.cpp, which alone serves weights in system memory. */
+const otherRuntime = ({ runtime }: PlacesLine): unknown =>
+  runtime === 'llama.cpp' ? undefined : runtime;
+
+/** Whether the other flags of a line allow weights in system memory. */
+export const isPlaceable = (flags: PlacesLine): boolean =>
+  flagOfGpus(flags) === undefined && otherRuntime(flags) === undefined;
+
 /** @throws UserError for a server, which is not estimated with weights in system memory. */
 function refuseOnGpusOnly(flags: PlacesLine): void {
-  const { runtime } = flags;
-  if (runtime !== undefined && runtime !== 'llama.cpp') {
+  const runtime = otherRuntime(flags);
+  if (runtime !== undefined) {
     throw usageError(
       `--runtime ${runtime} does not apply to weights in system memory, which llama.cpp serves`,
       'leave it out',
     );
   }
-  const flag = ON_GPUS_ONLY.find((name) => flags[name] !== undefined && flags[name] !== false);
+  const flag = flagOfGpus(flags);
   if (flag === undefined) return;
   const placed = PLACED.find((name) => flags[name] !== undefined) ?? 'gpu cpu';
   throw usageError(
@@ -82,7 +94,7 @@ export function refusePlacesOfTraining(flags: PlacesLine): void {
   throw usageError(`--${flag} applies to serving`, 'write --for serving, or leave it out');
 }
 
-/** Places beside the GPUs; undefined where no flag asks for them. @throws UserError for experts that a model lacks. */
+/** Places of the weights; undefined where no flag asks for them. @throws UserError for experts that a model lacks. */
 export function placesWish(
   model: LanguageModel,
   flags: PlacesLine,

@@ -105,7 +105,7 @@ export interface HeadKeys {
   readonly keys: Tensor2D;
   /** [S, width of a value] */
   readonly values: Tensor2D;
-  /** What the score of each key gains, [S]; a query sees only the `kept` visible keys with the largest. */
+  /** Bonus of the score of each key, [S]; a query sees only the `kept` visible keys with the largest. */
   readonly gains?: { readonly ofKeys: Tensor1D; readonly kept: number };
 }
 
@@ -236,7 +236,7 @@ function penaltyOf(
   return tf.tensor3d(penalties, [alibi.slopes.length, 1, keys]);
 }
 
-/** What the scores of keys gain, −∞ for visible keys that are not kept: [1, to − from, S]. */
+/** Bonus of the scores, −∞ for visible keys that are not kept: [1, to − from, S]. */
 function gainsOf(
   tf: Tf,
   { gains, first: firstRow }: HeadGroup,
@@ -388,7 +388,7 @@ interface SeenKeys {
   readonly selection?: Tensor4D | undefined;
 }
 
-/** What the heads see, [B, T, heads · width of a value]. */
+/** Attention output of the heads, [B, T, heads · width of a value]. */
 export function attendHeads(
   run: ForwardRun,
   layer: AttentionCore,
@@ -408,9 +408,9 @@ export function attendHeads(
 }
 
 interface GroupInputs {
-  /** Of each sequence and head. */
+  /** By sequence and head. */
   readonly queries: readonly Tensor2D[];
-  /** Of each sequence and key-value head. */
+  /** By sequence and key-value head. */
   readonly keys: readonly HeadKeys[];
   /** [B, G, T, S] */
   readonly selection: Tensor4D | undefined;

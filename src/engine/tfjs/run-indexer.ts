@@ -9,7 +9,7 @@ import type { Tensor2D, Tensor3D, Tensor4D } from './packages.js';
 import type { ForwardRun } from './run.js';
 import { readValues, rowsAfter } from './run.js';
 
-/** What an indexer reads: the input of the attention, and for some the normed latent of its queries, [B, T, ·]. */
+/** Inputs of an indexer: that of the attention, and for some the normed latent of its queries, [B, T, ·]. */
 export interface IndexerInputs {
   readonly input: Tensor3D;
   readonly latent?: Tensor3D;

@@ -72,6 +72,8 @@ export interface FitRequest {
         readonly draft?: LanguageModel | undefined;
         /** Places beside the GPUs that were asked for. */
         readonly places?: PlacesWish | undefined;
+        /** Whether the other settings allow weights in system memory, which can be proposed then. */
+        readonly isPlaceable?: boolean;
       })
     | null;
 }
@@ -118,7 +120,7 @@ export interface Fits {
         readonly cost?: ServingCost;
         /** Single changes that make it fit; empty if it does. */
         readonly remedies: readonly ServingRemedy[];
-        /** The model on the GPUs and in system memory; absent where the GPUs hold all of it and nobody asked. */
+        /** The model on the GPUs and in system memory; absent where the GPUs hold all of it, unless the user chose the layers. */
         readonly places?: PlacesFit;
       })
     | null;
@@ -225,7 +227,7 @@ function servingOf(
 /** Where a model is placed that the GPUs do not hold: as asked, or on a card of a desktop as its memory allows. */
 function placesOf(
   model: LanguageModel,
-  { setting, users, places: wish }: NonNullable<FitRequest['serving']>,
+  { setting, users, places: wish, isPlaceable = false }: NonNullable<FitRequest['serving']>,
   { verdict }: ServingFit,
 ): PlacesFit | undefined {
   if (wish !== undefined) {
@@ -233,8 +235,8 @@ function placesOf(
     if (!isChosen && verdict === 'fits') return undefined;
     return placesFit(model, { ...setting, batch: users ?? setting.batch }, wish, true);
   }
-  if (verdict !== 'does not fit' || memoryOf(setting.cluster.gpu).kind !== 'screen')
-    return undefined;
+  const isDesktop = memoryOf(setting.cluster.gpu).kind === 'screen';
+  if (verdict !== 'does not fit' || !isDesktop || !isPlaceable) return undefined;
   const usual = {
     memory: systemMemory(null, undefined),
     gpuLayers: undefined,

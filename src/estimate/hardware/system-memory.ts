@@ -1,4 +1,4 @@
-/** The memory of a processor, beside that of its GPUs. */
+/** The memory of a processor, apart from that of its GPUs. */
 
 import { usageError } from '../../base/errors.js';
 import { quote } from '../../config/quote.js';
@@ -14,14 +14,14 @@ export interface SystemMemory {
   readonly channels: number | null;
   /** Channels and type of the memory, or the stated bandwidth. */
   readonly label: string;
-  /** Whether nobody stated the bandwidth. */
+  /** Whether the bandwidth is an assumption. */
   readonly isAssumed: boolean;
 }
 
 /** Bytes that a channel moves in a transfer: 64 bits (JEDEC JESD79-4 and JESD79-5, two subchannels of 32 in DDR5). */
 const CHANNEL_BYTES = 8;
 
-/** Channels of a desktop processor, of which each program that runs there can count on. */
+/** Channels of a desktop processor. */
 const USUAL_CHANNELS = 2;
 
 /** The usual memory of a desktop since 2023: two channels of DDR5-5600. */

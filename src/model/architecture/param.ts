@@ -28,15 +28,15 @@ export class LimitError extends Error {
 const groupedInteger = (value: number) =>
   Number.isSafeInteger(value) ? value.toLocaleString('en-US') : `about ${value.toExponential(2)}`;
 
-/** Maximum columns of computed positions, whose frequencies are listed. The widest models have about 20,000. */
-const MAX_COLUMNS = 1_000_000;
+/** Maximum values that a description lists, such as frequencies: the widest models have about 20,000. */
+const MAX_LISTED = 1_000_000;
 
-/** Rejects positions with too many columns. */
-export function checkColumns(path: string, columns: number): void {
-  if (columns > MAX_COLUMNS) {
+/** Rejects a list of more values than a description can hold. @param what `columns of positions` */
+export function checkListed(path: string, count: number, what: string): void {
+  if (count > MAX_LISTED) {
     throw new LimitError(
       path,
-      `describes positions of ${groupedInteger(columns)} columns; the limit is ${groupedInteger(MAX_COLUMNS)}`,
+      `describes ${groupedInteger(count)} ${what}; the limit is ${groupedInteger(MAX_LISTED)}`,
     );
   }
 }

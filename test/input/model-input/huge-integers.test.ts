@@ -25,10 +25,30 @@ function hugeConfigs(config: Config): Config[] {
   ]);
 }
 
+/** The config with the defaults in place of its lists, whose lengths would refuse other numbers of layers. */
+const withoutLists = (config: Config): Config =>
+  Object.fromEntries(Object.entries(config).filter(([, value]) => !Array.isArray(value)));
+
+/** Keys that published files have, and saved ones lack, with what makes a list of them. */
+const OTHER_KEYS: Readonly<Record<string, Config>> = {
+  kimi_linear: {
+    layer_types: null,
+    linear_attn_config: { full_attn_layers: [2], kda_layers: [1, 3], head_dim: 6, num_heads: 3 },
+  },
+  glm_moe_dsa: { indexer_types: null, index_topk_freq: 2 },
+  minimax: { head_dim: 2, num_key_value_heads: 1 },
+};
+
 /** Far more than each takes: a few milliseconds. */
 const MOST_SECONDS = 10;
 
 describe('a config with a huge number', () => {
+  it('of a layer in a list is refused', async () => {
+    const lists = { full_attn_layers: [2], kda_layers: [1, 3, 1e15] };
+    const config = { ...configs.get('kimi_linear'), layer_types: null, linear_attn_config: lists };
+    await expect(modelOf(documentOfData(config, 'config.json'))).rejects.toThrow(UserError);
+  });
+
   it('has types, and keys for each', () => {
     expect(configs.size).toBeGreaterThan(60);
     expect([...configs.values()].flatMap(hugeConfigs).length).toBeGreaterThan(20 * configs.size);
@@ -37,7 +57,9 @@ describe('a config with a huge number', () => {
   // An array with an entry for each layer, stream or head would end the process.
   it.each([...configs.keys()])('of %s is read or refused at once', async (type) => {
     const config = configs.get(type) ?? {};
-    for (const huge of hugeConfigs(config)) {
+    const others = OTHER_KEYS[String(type)];
+    const spellings = [config, withoutLists(config), ...(others ? [{ ...config, ...others }] : [])];
+    for (const huge of spellings.flatMap(hugeConfigs)) {
       const start = process.cpuUsage();
       await modelOf(documentOfData(huge, 'config.json')).catch((error: unknown) => {
         if (!(error instanceof UserError)) throw error;

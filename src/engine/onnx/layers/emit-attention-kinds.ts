@@ -154,7 +154,7 @@ export function emitDynamicMask(context: Context, layer: DynamicMask, u: GraphVa
   });
 }
 
-/** What the scores of each key gain, [B, G, 1, S]. @param values [B, T, G · d] */
+/** Bonus of the scores of each key, [B, G, 1, S]. @param values [B, T, G · d] */
 function keyScores(context: Context, layer: DynamicMask, values: GraphValue): GraphValue {
   const { graph, apply } = context;
   const { attention, rates, steps } = layer;

@@ -10,7 +10,7 @@ import { cached } from './attend-with-cache.js';
 import { emitRotary } from './embeddings.js';
 import { keyPositions, mask, withPast } from './scores.js';
 
-/** What an indexer reads: the input of the attention, and for some the normed latent of its queries, [R, ·]. */
+/** Inputs of an indexer: that of the attention, and for some the normed latent of its queries, [R, ·]. */
 export interface IndexerInputs {
   readonly input: GraphValue;
   readonly latent: GraphValue;

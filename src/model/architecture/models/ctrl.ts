@@ -7,7 +7,7 @@ import {
   scale,
   sinusoidalPositions,
 } from '../constructors/basic-layers.js';
-import { checkColumns } from '../param.js';
+import { checkListed } from '../param.js';
 import { harmless, NO_ROTARY_KEYS, SUMMARY_KEYS } from '../transformer/config-keys.js';
 import { plainMlp, residualBlock } from '../transformer/decoder-parts.js';
 import { defineGpt, gptDocument } from '../transformer/define-gpt.js';
@@ -19,7 +19,7 @@ const BASE = 10_000;
 
 /** Frequencies in float32, as the class computes them. */
 function frequenciesOf(hidden: number): number[] {
-  checkColumns('model.n_embd', hidden);
+  checkListed('model.n_embd', hidden, 'columns of positions');
   return Array.from({ length: Math.ceil(hidden / 2) }, (_, index) =>
     Math.fround(1 / Math.fround(BASE ** Math.fround((2 * index) / hidden))),
   );

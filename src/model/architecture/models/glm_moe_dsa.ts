@@ -2,6 +2,7 @@
 import * as z from 'zod';
 import { defineRules } from '../family.js';
 import type { LatentAttention } from '../layer.js';
+import { MAX_LAYERS } from '../param.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
 import {
   BEST_TWO_RULES,
@@ -83,8 +84,10 @@ function indexerTypesIn(config: JsonObject): JsonObject {
   const period = Math.max(Number(config.index_topk_freq ?? 1), 1);
   if (period === 1) return {};
   const offset = Number(config.index_skip_topk_offset ?? 2);
+  // More layers are refused as such.
+  const layers = Math.min(Number(num_hidden_layers ?? LAYERS), MAX_LAYERS);
   return {
-    indexer_types: Array.from({ length: Number(num_hidden_layers ?? LAYERS) }, (_, index) =>
+    indexer_types: Array.from({ length: layers }, (_, index) =>
       Math.max(index - offset + 1, 0) % period === 0 ? 'full' : 'shared',
     ),
   };

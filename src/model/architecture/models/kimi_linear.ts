@@ -1,10 +1,12 @@
 /** Kimi Linear (arXiv 2510.26692): Kimi delta attention, latent attention without positions, and experts. */
+
 import * as z from 'zod';
 import { gatedRmsNorm, linear, rmsNormLayer, sequence } from '../constructors/basic-layers.js';
 import { kimiDelta } from '../constructors/linear-attention-layers.js';
 import { causalConv } from '../constructors/recurrent-layers.js';
 import { defineRules, type StoredShapes } from '../family.js';
 import type { Layer } from '../layer.js';
+import { MAX_LAYERS } from '../param.js';
 import {
   harmless,
   type JsonObject,
@@ -128,15 +130,22 @@ const isObject = (value: unknown): value is JsonObject =>
 function layerTypesIn({ num_hidden_layers: layers = 27 }: JsonObject, lists: JsonObject) {
   const { full_attn_layers: full, kda_layers: delta } = lists;
   if (!Array.isArray(full) || !Array.isArray(delta)) return undefined;
-  const types = new Array<unknown>(Number(layers)).fill(null);
+  const count = Number(layers);
+  // Other numbers of layers are refused as such.
+  if (!Number.isInteger(count) || count < 1 || count > MAX_LAYERS) return undefined;
+  const types = new Array<unknown>(count).fill(null);
   for (const [list, kind] of [
     [full, 'full_attention'],
     [delta, 'linear_attention'],
   ] as const) {
-    for (const number of list) types[Number(number) - 1] = kind;
+    // A layer that the model lacks makes the list too long, which is refused.
+    for (const number of list) types[isLayer(number, count) ? number - 1 : count] = kind;
   }
   return types;
 }
+
+const isLayer = (number: unknown, count: number): number is number =>
+  Number.isInteger(number) && Number(number) >= 1 && Number(number) <= count;
 
 /** Settings that published files have in a section of their own, which overrides the others. */
 function linearIn(config: JsonObject): JsonObject {

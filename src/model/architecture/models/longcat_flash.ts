@@ -144,7 +144,7 @@ export const longcatFlash = defineTransformer({
     },
     harmless: {
       router_dtype: 'says in which type experts are scored',
-      num_nextn_predict_layers: 'layers that predict further tokens are no part of the model',
+      num_nextn_predict_layers: 'layers that predict further tokens are not part of the model',
     },
   },
   build({ model: config }) {

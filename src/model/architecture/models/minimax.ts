@@ -1,4 +1,5 @@
 /** MiniMax-Text-01 (arXiv 2501.08313): lightning attention and softmax attention, with experts. */
+
 import * as z from 'zod';
 import { slidingWindow } from '../constructors/attention-layers.js';
 import {
@@ -12,6 +13,7 @@ import {
 } from '../constructors/basic-layers.js';
 import { lightningAttention } from '../constructors/linear-attention-layers.js';
 import type { Layer } from '../layer.js';
+import { checkListed } from '../param.js';
 import { unreadBut, unreadEach } from '../transformer/config-keys.js';
 import { type BlockParts, scaledBranch, softmaxMixture } from '../transformer/decoder-parts.js';
 import { type BlockInputs, decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
@@ -75,6 +77,7 @@ function slopesAt(
   { num_attention_heads: heads, num_hidden_layers: layers }: MinimaxConfig,
   index: number,
 ) {
+  checkListed('model.num_attention_heads', heads, 'slopes of heads');
   const base = 1 / 2 ** (8 / heads);
   const ofLayer = 1 - index / (layers - 1 + 1e-5) + 1e-5;
   return Array.from({ length: heads }, (_, head) =>

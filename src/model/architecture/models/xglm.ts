@@ -3,7 +3,7 @@
 import * as z from 'zod';
 import { layerNormLayer, scale, sinusoidalPositions } from '../constructors/basic-layers.js';
 import { defineRules } from '../family.js';
-import { checkColumns } from '../param.js';
+import { checkListed } from '../param.js';
 import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
 import { plainMlp, residualBlock, separateAttention } from '../transformer/decoder-parts.js';
 import { defineGpt, gptDocument } from '../transformer/define-gpt.js';
@@ -28,7 +28,7 @@ const zeroRow = ({ pad_token_id: id }: Padded): number | undefined =>
 
 /** Frequencies in float32, as the class computes them. */
 function frequenciesOf(hidden: number): number[] {
-  checkColumns('model.d_model', hidden);
+  checkListed('model.d_model', hidden, 'columns of positions');
   const half = Math.floor(hidden / 2);
   const step = Math.fround(-Math.log(BASE) / (half - 1));
   return Array.from({ length: half }, (_, index) => Math.exp(Math.fround(index * step)));

@@ -1,4 +1,5 @@
 /** Zamba 7B (arXiv 2405.16712): Mamba layers with heads, and before some of them one transformer block that all share. */
+
 import * as z from 'zod';
 import { attention } from '../constructors/attention-layers.js';
 import {
@@ -12,6 +13,7 @@ import { gatedMlp } from '../constructors/feed-forward-layers.js';
 import { headedMamba } from '../constructors/recurrent-layers.js';
 import { defineRules } from '../family.js';
 import type { Embedding, Layer } from '../layer.js';
+import { checkLayers } from '../param.js';
 import { harmless, NO_ROTARY_KEYS, unreadEach } from '../transformer/config-keys.js';
 import { decoder, residualBlock } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
@@ -152,6 +154,7 @@ export const zamba = defineTransformer({
   build({ model: config }) {
     const { hidden_size: hidden, stored_prefix: prefix, tie_word_embeddings: tied } = config;
     const norm = (name: string) => rmsNormLayer(name, hidden, config.rms_norm_eps);
+    checkLayers('model.num_hidden_layers', config.num_hidden_layers);
     const places = Array.from({ length: config.num_hidden_layers }, (_, index) => index)
       .filter((index) => isHybrid(config, index))
       .map((index) => `${prefix}layers.${index}.`);
