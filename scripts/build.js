@@ -29,6 +29,7 @@ const COUNTING = 'src/cli/count-families.ts';
 /** Threads and processes of their own, started by path. */
 const THREADS = [
   'src/language/tokenizer/template-process.ts',
+  'src/language/data/parquet-process.ts',
   'src/input/hub/data-worker.ts',
   'src/base/files/end-thread.ts',
 ];

@@ -14,7 +14,7 @@ import { dataReport } from '../report/data/data-report.js';
 export default class Data extends BaseCommand {
   static override summary = 'Check training data and show what the model sees.';
   static override description =
-    'Reads JSON lines of texts, chats or pairs of answers, plain text, and token ids; files can be gzipped. The kind is ' +
+    'Reads JSON lines of texts, chats or pairs of answers, plain text, and token ids; files can be packed with gzip or zstd, or be Parquet. The kind is ' +
     'found from the content. Reports tokens, padding, duplicates, invalid lines and other faults. --show prints ids, ' +
     'inputs X, targets Y and the mask of the loss. Samples are those of the dataset classes of MiniMind: minimind3 of ' +
     'March 2026, minimind2 of April 2025 (the end token is cut off with the text), plain (no tokens for begin and end). ' +

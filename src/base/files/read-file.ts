@@ -141,18 +141,32 @@ export async function readText(
   path: string,
   { most, suggestion, missing, isFound = false }: ReadTextOptions,
 ): Promise<string> {
+  let bytes: Buffer | undefined;
   try {
-    const bytes = await readFileAtMost(path, { most, isFound });
-    if (bytes !== undefined) return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    bytes = await readFileAtMost(path, { most, isFound });
   } catch (cause) {
-    if (cause instanceof TypeError && 'code' in cause && cause.code === NOT_UTF8) {
-      const message = `${path} is not UTF-8 text`;
-      throw new UserError('refused-file', message, { cause, suggestion: 'save it as UTF-8' });
-    }
     throw cannotReadText(path, cause, missing);
   }
-  const message = `${path} is larger than ${most / 1e6} MB, the most that is read`;
-  throw new UserError('refused-file', message, { suggestion });
+  return decodedText(path, bytes, { most, suggestion });
+}
+
+/** Text of the bytes of a file. @throws UserError if they are not UTF-8, or undefined because there are too many. */
+export function decodedText(
+  path: string,
+  bytes: Uint8Array | undefined,
+  { most, suggestion }: Pick<ReadTextOptions, 'most' | 'suggestion'>,
+): string {
+  if (bytes === undefined) {
+    const message = `${path} is larger than ${most / 1e6} MB, the most that is read`;
+    throw new UserError('refused-file', message, { suggestion });
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (cause) {
+    if (!(cause instanceof TypeError && 'code' in cause && cause.code === NOT_UTF8)) throw cause;
+    const message = `${path} is not UTF-8 text`;
+    throw new UserError('refused-file', message, { cause, suggestion: 'save it as UTF-8' });
+  }
 }
 
 const NOT_UTF8 = 'ERR_ENCODING_INVALID_ENCODED_DATA';

@@ -10,17 +10,8 @@ import { blankOf } from './blank-text.js';
 import { type CharacterCounts, countCharacters } from './characters.js';
 import { type DataFigures, DataFold, type TokenSequence } from './data-statistics.js';
 import { DuplicateFinder } from './duplicates.js';
-import {
-  type DataSource,
-  fileBytes,
-  firstLines,
-  type Line,
-  nameOfSource,
-  openSource,
-  type Place,
-  peeked,
-  readLines,
-} from './lines.js';
+import { firstLines, type Line, type Place, readLines } from './lines.js';
+import { nameOfSource, type Packing } from './packing.js';
 import {
   type GivenMarks,
   RECIPES,
@@ -45,6 +36,7 @@ import {
   RECORD_KINDS,
   type RecordKind,
 } from './records.js';
+import { type DataSource, fileBytes, openSource, peeked } from './source.js';
 
 export interface DataInput {
   /** Paths, `-` for standard input. */
@@ -83,8 +75,10 @@ export interface DataFile {
   readonly samples: number;
   /** Unpacked bytes that were read. @integer */
   readonly bytes: number;
-  /** Whether it is compressed. */
+  /** Whether it is compressed with gzip. */
   readonly isGzip: boolean;
+  /** How its records are packed; null for plain bytes. */
+  readonly packing: Packing | null;
   /** Whether it begins with a byte order mark. */
   readonly hasByteOrderMark: boolean;
   /** Lines that end with CR and LF. @integer */
@@ -296,7 +290,7 @@ class Run {
   }
 
   async read(file: string, onBytes: (more: number) => void): Promise<void> {
-    const source = openSource(file, onBytes);
+    const source = openSource(file, onBytes, this.#input.key);
     const before = this.#state?.fold.samples ?? 0;
     const kind = await this.#readSource(source).finally(() => source.chunks.return(undefined));
     this.#files.push({
@@ -304,6 +298,7 @@ class Run {
       kind,
       isDetected: this.#input.as === undefined,
       samples: (this.#state?.fold.samples ?? 0) - before,
+      isGzip: source.stored.packing === 'gzip',
       ...source.stored,
     });
   }

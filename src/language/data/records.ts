@@ -6,6 +6,7 @@ import { commandText, setting } from '../../base/text/setting.js';
 import { isRecord, joined, shortened } from '../../base/text/words.js';
 import type { Line } from './lines.js';
 import { MOST_LINE_BYTES } from './lines.js';
+import { CHAT_KEYS, ID_KEYS } from './record-keys.js';
 
 /** Kinds of files, in words. */
 export const RECORD_KINDS = {
@@ -82,13 +83,7 @@ const unpackedBy = (program: string) =>
 
 /** First bytes of files that are not training data. */
 const otherFormats = (): readonly (readonly [start: string, name: string, advice: string])[] => [
-  [
-    'PAR1',
-    'a Parquet file',
-    'write it as JSON lines: pandas.read_parquet(…).to_json(…, orient="records", lines=True, force_ascii=False)',
-  ],
   ['PK\x03\x04', 'a ZIP archive', 'unpack it first'],
-  ['\x28\xb5\x2f\xfd', 'a Zstandard archive', unpackedBy('zstd')],
   ['\xfd7zXZ', 'an XZ archive', unpackedBy('xz')],
   ['BZh', 'a bzip2 archive', unpackedBy('bzip2')],
   ['ARROW1', 'an Arrow file', 'write it as JSON lines: Dataset.to_json(…) in datasets'],
@@ -104,7 +99,7 @@ const otherFormats = (): readonly (readonly [start: string, name: string, advice
 ];
 
 /** Kind of a binary file by its first bytes; undefined for text. @throws UserError for a format that cannot be read. */
-export function detectBinaryKind(file: string, head: Buffer): 'uint16' | undefined {
+export function detectBinaryKind(file: string, head: Uint8Array): 'uint16' | undefined {
   refuseOtherFormat(file, head);
   return isBinary(head) ? binaryKind(file) : undefined;
 }
@@ -146,7 +141,7 @@ export function detectKind(
 
 /** Whether a file's name implies one JSON record per line. */
 const isNamedJson = (file: string): boolean =>
-  /\.(?:jsonl|ndjson|jsonlines|json)(?:\.gz)?$/i.test(file);
+  /\.(?:jsonl|ndjson|jsonlines|json)(?:\.(?:gz|zst))?$/i.test(file);
 
 /**
  * @throws UserError for JSON values in lines that would be read as plain text, and for plain text in a file with the
@@ -178,8 +173,8 @@ function bareValue(line: string): string | number | boolean | null | undefined {
   return jsonOrUndefined(line) as string | number | boolean | null | undefined;
 }
 
-function refuseOtherFormat(file: string, head: Buffer): void {
-  const start = head.subarray(0, 8).toString('latin1');
+function refuseOtherFormat(file: string, head: Uint8Array): void {
+  const start = Buffer.from(head.subarray(0, 8)).toString('latin1');
   const found = otherFormats().find(([magic]) => start.startsWith(magic));
   if (found === undefined) return;
   throw new UserError('refused-file', `${file}: expected text or token ids, found ${found[1]}`, {
@@ -188,7 +183,7 @@ function refuseOtherFormat(file: string, head: Buffer): void {
 }
 
 /** Whether bytes are binary data rather than damaged text. */
-function isBinary(head: Buffer): boolean {
+function isBinary(head: Uint8Array): boolean {
   if (head.length === 0) return false;
   let control = 0;
   for (const byte of head) {
@@ -198,7 +193,7 @@ function isBinary(head: Buffer): boolean {
 }
 
 function binaryKind(file: string): 'uint16' {
-  if (/\.bin(\.gz)?$/i.test(file)) return 'uint16';
+  if (/\.bin(\.gz|\.zst)?$/i.test(file)) return 'uint16';
   throw new UserError('refused-file', `${file}: expected text or token ids, found binary data`, {
     suggestion: `for token ids in binary form write ${setting('recordKind', 'uint16')} or ${setting('recordKind', 'uint32')}`,
   });
@@ -208,9 +203,6 @@ function parsedOrUndefined(line: string): unknown {
   if (!/^[{["\d]/.test(line) || nestingOf(line) > MOST_NESTING) return undefined;
   return jsonOrUndefined(line);
 }
-
-const ID_KEYS = ['input_ids', 'ids', 'tokens'] as const;
-const CHAT_KEYS = ['conversations', 'messages'] as const;
 
 function kindOfValue(line: string, value: unknown, key: string | undefined): LineKind | undefined {
   if (isRecord(value)) {

@@ -16,6 +16,7 @@ import { refuseWeightForm } from '../../engine/weights/quantized-weights.js';
 import { checkpointWeights, randomWeights } from '../../engine/weights/weights.js';
 import { foldersOf, type WeightedModelFile } from '../../input/model-input/weighted-model.js';
 import { countParameters } from '../../model/budget/parameters.js';
+import { readWholeText } from '../data/whole-text.js';
 import { openModelText, requireTokenizer } from '../tokenizer/model-text.js';
 import type { TextTokenizer } from '../tokenizer/tokenizer.js';
 import {
@@ -272,7 +273,7 @@ async function readWords(
 ): Promise<ReadTexts> {
   const folders = foldersOf(own);
   const tokenizer = requireTokenizer(await openModelText(folders, named), folders);
-  const text = await readText(file, {
+  const text = await readWholeText(file, {
     most: MOST_TEXT_BYTES,
     suggestion: `evaluate a part of it, or give its tokens with ${setting('ids')}`,
   });

@@ -357,9 +357,9 @@ const filesTable = ({ files }: DataResult): TableBlock =>
     wrapColumn('file', 'file', ({ file }) => file),
     right('samples', 'samples', ({ samples }) => integerCell(samples)),
     right('bytes', 'bytes', ({ bytes }) => integerCell(bytes)),
-    leftColumn('stored as', 'stored', ({ isGzip, hasByteOrderMark, crlfLines }) =>
+    leftColumn('stored as', 'stored', ({ packing, hasByteOrderMark, crlfLines }) =>
       [
-        ...(isGzip ? ['gzip'] : []),
+        ...(packing === null ? [] : [packing === 'parquet' ? 'Parquet' : packing]),
         ...(hasByteOrderMark ? ['byte order mark'] : []),
         ...(crlfLines > 0 ? [`${formatInteger(crlfLines)} CRLF`] : []),
       ].join(', '),

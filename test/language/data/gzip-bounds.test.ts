@@ -3,7 +3,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
-import { GZIP_BOUNDS, openSource } from '../../../src/language/data/lines.js';
+import { UNPACKING_BOUNDS } from '../../../src/language/data/packing.js';
+import { openSource } from '../../../src/language/data/source.js';
 
 /** Bytes that a gzip file of some members of 1 MB unpacks to. */
 async function unpackedBytes(member: Buffer, members: number): Promise<number> {
@@ -30,6 +31,6 @@ it('reads a small file of any ratio, and a large one of a usual ratio', async ()
   const text = Buffer.from(
     Array.from({ length: 20_000 }, (_, at) => `{"text": "line ${at * 7919}"}\n`).join(''),
   );
-  const members = Math.ceil((1.1 * GZIP_BOUNDS.first) / text.length);
+  const members = Math.ceil((1.1 * UNPACKING_BOUNDS.first) / text.length);
   expect(await unpackedBytes(text, members)).toBe(members * text.length);
 });
