@@ -353,6 +353,11 @@ export abstract class BaseCommand extends Command {
       await this.write(flags, jsonPieces(whole));
       return result;
     }
+    if (format === 'github') {
+      const { annotations } = await import('../report/kit/annotations.js');
+      await this.write(flags, annotations(this.#warnings, process.env.GITHUB_WORKSPACE));
+      return result;
+    }
     const { render } = await import('../report/render/render.js');
     const options = isStdout(flags.output)
       ? renderOptions(process.stdout, flags['no-color'])

@@ -419,9 +419,11 @@ async function fail(error: unknown, argv: readonly string[]): Promise<void> {
   const own = known ? error.exitCode : undefined;
   process.exitCode = own ?? ERROR_CODES[known ? error.code : 'bug'].exitCode;
   const { errorJson, errorText } = await import('../report/kit/problems.js');
-  if (wantsJson(argv)) {
-    const said = known ? error : new UserError('bug', String(error));
-    process.stdout.write(toJson(errorJson(said)));
+  const said = known ? error : new UserError('bug', String(error));
+  if (wants('json', argv)) process.stdout.write(toJson(errorJson(said)));
+  if (wants('github', argv)) {
+    const { errorAnnotations } = await import('../report/kit/annotations.js');
+    process.stdout.write(errorAnnotations(said, process.env.GITHUB_WORKSPACE));
   }
   if (known) {
     const options = renderOptions(process.stderr, argv.includes('--no-color'));
@@ -441,14 +443,14 @@ const printableLines = (text: string) =>
     .map((line) => escapeText(line))
     .join('\n');
 
-/** Whether the command line asks for JSON. Checked here, because the flags may be invalid. */
-function wantsJson(argv: readonly string[]): boolean {
+/** Whether the command line asks for a format. Checked here, because the flags may be invalid. */
+function wants(format: 'json' | 'github', argv: readonly string[]): boolean {
   const end = argv.indexOf('--');
-  const flags = end < 0 ? argv : argv.slice(0, end);
+  const flags = (end < 0 ? argv : argv.slice(0, end)).map((word) => word.toLowerCase());
   return flags.some(
     (word, index) =>
-      word === '--json' ||
-      /^--format=json$/i.test(word) ||
-      (word === '--format' && /^json$/i.test(flags[index + 1] ?? '')),
+      (format === 'json' && word === '--json') ||
+      word === `--format=${format}` ||
+      (word === '--format' && flags[index + 1] === format),
   );
 }

@@ -3,13 +3,22 @@ import * as Flags from '@oclif/core/flags';
 import type { Problem } from '../base/errors.js';
 import { isRecord } from '../base/text/words.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { details, modelWords, offline, readAs, set } from '../cli/flags/flags.js';
+import {
+  baseFlags,
+  details,
+  formatFlag,
+  modelWords,
+  offline,
+  readAs,
+  set,
+} from '../cli/flags/flags.js';
 import { invalidConfig } from '../config/document-problems.js';
 import type { LocatedModelFile, ModelLoadOptions } from '../input/model-input/model-file.js';
 import { loadModelFile } from '../input/model-input/model-file.js';
 import { loadAllFiles } from '../input/model-input/model-source.js';
 import { countParameters } from '../model/budget/parameters.js';
 import type { ValidationResult, ValidFile } from '../report/command-results.js';
+import { FORMATS } from '../report/kit/report.js';
 import { validationReport } from '../report/models.js';
 
 export default class Validate extends BaseCommand {
@@ -23,9 +32,11 @@ export default class Validate extends BaseCommand {
     '<%= config.bin %> <%= command.id %> hybrid/tiny --set model.num_heads=8 --json',
     '<%= config.bin %> init tiny --save my-model.yaml',
     '<%= config.bin %> <%= command.id %> my-model.yaml --strict',
+    '<%= config.bin %> <%= command.id %> my-model.yaml --format github',
   ];
 
   static override strict = false;
+  static override baseFlags = { ...baseFlags, format: formatFlag([...FORMATS, 'github']) };
   static override args = {
     file: Args.string({
       ignoreStdin: true,

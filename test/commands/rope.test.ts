@@ -5,8 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { loadModelFile } from '../../src/input/model-input/model-file.js';
 import { analyseRope } from '../../src/model/budget/analyse-rope.js';
-import type { Format } from '../../src/report/kit/report.js';
-import { render } from '../../src/report/render/render.js';
+import { type ReportFormat, render } from '../../src/report/render/render.js';
 import { ropeReport } from '../../src/report/rope-report.js';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
@@ -15,7 +14,7 @@ const LLAMA = 'fixtures/hf-configs/llama-3.1-8b/config.json';
 const rope = (...args: string[]) => runHere(['rope', ...args]);
 
 /** Output of the command, computed in this process. */
-async function shown(format: Exclude<Format, 'json'>, width = Number.POSITIVE_INFINITY) {
+async function shown(format: ReportFormat, width = Number.POSITIVE_INFINITY) {
   const report = ropeReport({
     schema: 'minimind/rope@1',
     family: 'llama',

@@ -11,7 +11,8 @@ import {
 /** Output formats. JSON prints the result object, the others the report. */
 export const FORMATS = ['table', 'json', 'csv', 'markdown'] as const;
 
-export type Format = (typeof FORMATS)[number];
+/** `github` are the annotations of problems, for commands that check files. */
+export type Format = (typeof FORMATS)[number] | 'github';
 
 /** Style of a text; a colour on a terminal, no effect elsewhere. */
 export type Tone = 'plain' | 'dim' | 'strong' | 'good' | 'bad' | 'warning' | Hue;

@@ -1,6 +1,6 @@
 import type { Format, RenderOptions, Report } from '../kit/report.js';
 
-export type ReportFormat = Exclude<Format, 'json'>;
+export type ReportFormat = Exclude<Format, 'json' | 'github'>;
 
 type Renderer = (report: Report, options: RenderOptions) => string;
 
