@@ -3,7 +3,7 @@
 // others, and the man pages.
 // docs/decisions/0004-bundle.md says why.
 import { execFileSync } from 'node:child_process';
-import { readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -122,6 +122,10 @@ writeFileSync(inRoot('dist/THIRD-PARTY-LICENSES.txt'), licencesText(bundled));
 const titles = bundled.map(({ name, version }) => `${name}@${version}`);
 writeFileSync(inRoot('dist/sbom.cdx.json'), billOfMaterials(root, titles));
 declarations();
+copyFileSync(
+  path.join(path.dirname(require.resolve('jq-wasm')), 'build/jq.wasm'),
+  inRoot('dist/jq.wasm'),
+);
 writeFileSync(inRoot('dist/published.json'), publishedJson());
 writeFileSync(inRoot('dist/families.json'), JSON.stringify(await families()));
 for (const script of ['manifest.js', 'man-pages.js']) {

@@ -96,6 +96,19 @@ function chooseFormat(flags: Partial<OutputFlags>, isFormatGiven: boolean): void
       'write only one of them',
     );
   }
+  const selection = flags.jq === undefined ? 'fields' : 'jq';
+  if (flags[selection] !== undefined) {
+    if (flags.jq !== undefined && flags.fields !== undefined) {
+      throw usageError('--jq and --fields cannot be used together', 'select with --jq only');
+    }
+    if (isFormatGiven && format !== 'json') {
+      throw usageError(
+        `--${selection} selects from JSON, and the format is ${format}`,
+        'leave --format out',
+      );
+    }
+    flags.json = true;
+  }
   const named = ENDINGS[endingOf(output ?? '')];
   if (named === undefined || format === undefined) return;
   const asked = json ? 'json' : isFormatGiven ? format : undefined;
@@ -350,7 +363,7 @@ export abstract class BaseCommand extends Command {
         ...(isAdded && { warnings: this.#warnings }),
         ...(this.#references.length > 0 && { references: this.#references }),
       };
-      await this.write(flags, jsonPieces(whole));
+      await this.writeJson(flags, whole);
       return result;
     }
     if (format === 'github') {
@@ -384,6 +397,19 @@ export abstract class BaseCommand extends Command {
     }
     await writeStdout(text);
     return isStdout(flags.output) ? result : this.answer(flags, result, report);
+  }
+
+  /** Writes a value as JSON, or the part of it that `--fields` or `--jq` selects. */
+  protected async writeJson(flags: OutputFlags, value: object): Promise<void> {
+    if (flags.jq === undefined && flags.fields === undefined) {
+      return this.write(flags, jsonPieces(value));
+    }
+    const { selectedFields, selectedText } = await import('./select-json.js');
+    const text =
+      flags.jq === undefined
+        ? jsonPieces(selectedFields(value, flags.fields ?? ''))
+        : await selectedText(value, flags.jq);
+    await this.write(flags, text);
   }
 
   /** Writes the answer's text to stdout, or to the file of `-o`. */

@@ -50,7 +50,7 @@ export async function runCommandLine(
   root: URL,
   load: Load = {},
 ): Promise<void> {
-  let words = argv.map((word) => (HELP_WORDS.has(word) ? '-h' : word));
+  let words = withFields(argv).map((word) => (HELP_WORDS.has(word) ? '-h' : word));
   if (words[0] === 'help') words = [...words.slice(1), '--help'];
   beginInputs();
   beginMounts();
@@ -66,6 +66,16 @@ export async function runCommandLine(
   } catch (error) {
     await fail(config ? await checkedError(asUserError(error), words, config) : error, words);
   }
+}
+
+/** `--json=NAME,…` as `--json --fields NAME,…`. */
+function withFields(words: readonly string[]): string[] {
+  const end = words.indexOf('--');
+  return words.flatMap((word, at) =>
+    word.startsWith('--json=') && (end < 0 || at < end)
+      ? ['--json', '--fields', word.slice('--json='.length)]
+      : [word],
+  );
 }
 
 /** Whether the line is `COMMAND help`. A file of that name is an argument. */

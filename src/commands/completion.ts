@@ -40,7 +40,8 @@ export default class Completion extends BaseCommand {
     const commands = this.config.commands.map((command) => completed(command, names));
     const script = completionScript(shell, this.config.bin, commands);
     const result: CompletionResult = { schema: 'minimind/completion@1', shell, script };
-    await this.write(flags, formatOf(flags) === 'json' ? toJson(result) : script);
+    if (formatOf(flags) === 'json') await this.writeJson(flags, result);
+    else await this.write(flags, script);
     return result;
   }
 }

@@ -34,7 +34,7 @@ export default class Schema extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(Schema);
     const schema = jsonSchemaOf(await loadFamily(args.family as FamilyName));
-    await this.write(flags, toJson(schema));
+    await this.writeJson(flags, schema);
     return schema;
   }
 }

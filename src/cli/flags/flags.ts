@@ -57,6 +57,16 @@ export const formatFlag = (options: readonly [Format, ...Format[]]) =>
 export const baseFlags = {
   format: formatFlag(FORMATS),
   json: Flags.boolean({ description: 'short for --format json', helpGroup: 'OUTPUT' }),
+  fields: Flags.string({
+    helpValue: 'NAME,…',
+    description: 'fields of the JSON to print, as in parameters,memory.bytes (also --json=NAME,…)',
+    helpGroup: 'OUTPUT',
+  }),
+  jq: Flags.string({
+    helpValue: 'EXPR',
+    description: 'print what a jq expression selects from the JSON, as in .schema',
+    helpGroup: 'OUTPUT',
+  }),
   output: Flags.string({
     char: 'o',
     helpValue: 'FILE',
