@@ -308,6 +308,8 @@ describe('the installed program', () => {
       prints: 'Wrote projected.safetensors',
     },
     list: { args: [], prints: 'minimind profile minimind/minimind2-small' },
+    // Its input is empty, so it has nothing to answer.
+    mcp: { args: [], prints: '' },
     modules: { args: ['online-softmax'], prints: '3 checks passed' },
     plan: {
       args: ['--max-params', '26M', '--vocab', '6400'],

@@ -12,7 +12,7 @@ export const COMMAND_GROUPS = {
   Check: ['validate', 'profile', 'fit', 'data', 'inspect', 'verify'],
   'Run and convert': ['quick-test', 'generate', 'evaluate', 'export', 'convert-checkpoint'],
   Research: ['compare-srte', 'kv-projector', 'modules', 'attention', 'rope'],
-  More: ['doctor', 'completion', 'schema'],
+  More: ['doctor', 'completion', 'schema', 'mcp'],
 } as const satisfies Record<string, readonly string[]>;
 
 /** Groups of which the short help only has the names. */

@@ -204,6 +204,7 @@ export const COMMAND_WORDS = {
   kvProjectorProject: 'kv-projector project',
   kvProjectorVerify: 'kv-projector verify',
   list: 'list',
+  mcp: 'mcp',
   modules: 'modules',
   plan: 'plan',
   profile: 'profile',

@@ -204,6 +204,7 @@ export const COMMANDS = {
   kvProjectorProject: 'applies a projector',
   kvProjectorVerify: 'trains both kinds of projectors',
   list: 'lists presets',
+  mcp: 'answers agents',
   modules: 'runs building blocks',
   plan: 'finds the best shape of a model',
   profile: 'counts a model',
