@@ -60,7 +60,7 @@ describe('help', () => {
     expect(text.indexOf('\nExamples\n')).toBeLessThan(text.indexOf('\nUsage\n'));
     expect(text).toContain('\nExamples\n');
     // The server has a protocol instead of an answer.
-    expect(Object.keys(flags)).toContain(name === 'mcp' ? 'root' : 'json');
+    expect(Object.keys(flags)).toContain(command === 'mcp' ? 'root' : 'json');
     for (const [name, { hidden = false }] of Object.entries(flags)) {
       expect(new RegExp(`^  (-\\w, )?--${name}( |$)`, 'm').test(text), name).toBe(!hidden);
     }
