@@ -10,8 +10,6 @@ import { tf } from './support.js';
 
 const GPU = '@tensorflow/tfjs-node-gpu';
 const NODE = '@tensorflow/tfjs-node';
-const WASM = '@tensorflow/tfjs-backend-wasm';
-const CPU = '@tensorflow/tfjs-backend-cpu';
 
 /** Functions that load packages; null for one that is not installed. */
 type Fakes = Readonly<Record<string, (() => unknown) | null>>;
@@ -34,7 +32,7 @@ function packagesWith(fakes: Fakes): Packages {
 /** Imitates a native package, with the arithmetic of the cpu backend. */
 function nativeModule(isUsingGpuDevice: boolean, madeBy = NODE) {
   return () => {
-    INSTALLED.load(CPU);
+    INSTALLED.load('@tensorflow/tfjs-backend-cpu');
     const make = () =>
       Object.assign(tf.findBackendFactory('cpu')() as KernelBackend, { isUsingGpuDevice, madeBy });
     tf.registerBackend('tensorflow', make);
@@ -60,10 +58,7 @@ describe('an unusable backend gives the reason:', () => {
   it.each([
     ['node-gpu', {}, 'it is not installed', `npm install --no-save ${GPU}@4.22.0`],
     ['node', {}, 'it is not installed', `npm install --no-save ${NODE}@4.22.0`],
-    ['wasm', { [WASM]: null }, 'it is not installed', `npm install --no-save ${WASM}@4.22.0`],
-    ['cpu', { [CPU]: null }, 'it is not installed', `npm install --no-save ${CPU}@4.22.0`],
     ['node', { [NODE]: broken }, BROKEN, undefined],
-    ['wasm', { [WASM]: broken }, BROKEN, undefined],
     [
       'node-gpu',
       { [GPU]: nativeModule(false) },
