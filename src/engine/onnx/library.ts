@@ -46,11 +46,9 @@ export function loadLibrary(require: Require = createRequire(import.meta.url)): 
 }
 
 function whyNot(error: unknown, require: Require): string {
-  if (onnxVersion(require) === undefined) {
-    return `ONNX Runtime is not installed: there is no package ${PACKAGE}`;
-  }
+  if (onnxVersion(require) === undefined) return 'it is not installed';
   const reason = error instanceof Error ? error.message.split('\n', 1)[0] : String(error);
-  return `ONNX Runtime does not load: ${reason}`;
+  return `it does not load: ${reason}`;
 }
 
 /** Version of the installed library, without loading it; undefined when it is not installed. */
