@@ -68,16 +68,32 @@ async function loadPortable(): Promise<Portable> {
   return portable;
 }
 
+/** Functions of `node:util` that these packages call. Node 22 warns of the first one, Node 23 removed the second. */
+export const LEGACY_FUNCTIONS = {
+  isArray: Array.isArray,
+  isNullOrUndefined: (value: unknown) => value == null,
+};
+
+/** Last line of Node that the release of the native packages is for. */
+const LAST_NODE = 22;
+
+/**
+ * How to run models where a native package does not start or is not installed.
+ * @param node Version of Node.
+ */
+export function nativeSuggestion(name: EnginePackage, node: string): string | undefined {
+  if (Number.parseInt(node, 10) <= LAST_NODE) return undefined;
+  const better = `use ${setting('engine', 'onnx')}, or Node ${LAST_NODE}`;
+  return `${better}: ${releaseOf(name)} is not made for Node ${node}`;
+}
+
 /** Additional functions of the native backend. */
 interface NativeBackend {
   readonly isUsingGpuDevice: boolean;
 }
 
 async function startNode(packages: Packages, name: string, threads: number): Promise<Started> {
-  // These packages call it, but Node 24 removed it.
-  if (!('isNullOrUndefined' in util)) {
-    Object.assign(util, { isNullOrUndefined: (value: unknown) => value == null });
-  }
+  Object.assign(util, LEGACY_FUNCTIONS);
   // TensorFlow reads it when it is loaded: no notices on stderr, and the number of threads.
   process.env.TF_CPP_MIN_LOG_LEVEL ??= '2';
   process.env.TF_NUM_INTRAOP_THREADS ??= String(threads);
@@ -118,16 +134,20 @@ async function startBackend(
 ): Promise<Backend> {
   const kind: BackendKind = BACKENDS[backend];
   const { package: name } = kind;
+  const ofNode = kind.isBundled ? undefined : nativeSuggestion(name, process.versions.node);
   const version = kind.isBundled ? RELEASES[name] : versionOf(packages, name);
   if (version === undefined) {
     throw new UserError('system', 'it is not installed', {
-      suggestion: installCommand(releaseOf(name)),
+      suggestion: ofNode ?? installCommand(releaseOf(name)),
     });
   }
   try {
     return { ...(await runExclusively(() => kind.start(packages, threads))), version };
   } catch (error) {
-    throw new UserError('system', firstLine(error), { cause: error });
+    throw new UserError('system', firstLine(error), {
+      ...(ofNode !== undefined && { suggestion: ofNode }),
+      cause: error,
+    });
   }
 }
 
