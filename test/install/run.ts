@@ -23,6 +23,9 @@ const COMMANDS: readonly (readonly [words: readonly string[], prints: RegExp])[]
   [['quick-test', 'hybrid/tiny'], /^tiny: \d+ checks passed/],
 ];
 
+/** Settings of npm by which this machine reaches the registry. */
+const NETWORK = /^npm_config_(registry|cafile|(https?_)?proxy|noproxy)$/i;
+
 const work = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'minimind-install-'));
 const isWindows = process.platform === 'win32';
 const problems: string[] = [];
@@ -59,10 +62,7 @@ class Desk {
   /** Runs a program as a user with nothing set would. */
   run(words: readonly string[], cwd: string, withNetwork = true): SpawnSyncReturns<string> {
     const own = Object.entries(process.env).filter(
-      ([name]) =>
-        !/^(npm_(lifecycle|package|command|execpath|node_execpath|config_(local|global))|NODE_ENV$)/.test(
-          name,
-        ),
+      ([name]) => NETWORK.test(name) || !/^(npm_|NODE_(ENV|OPTIONS)$)/i.test(name),
     );
     const isolated = withNetwork || process.platform !== 'linux' ? [] : ['unshare', '-rn'];
     const [program = '', ...rest] = [...isolated, ...words];
