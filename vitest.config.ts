@@ -62,8 +62,26 @@ function mutantPlugin() {
   };
 }
 
+/** Takes TensorFlow.js out of the build, to test what users get: `npm run test:bundled`. */
+function bundledPlugin() {
+  const chunks = `${import.meta.dirname}/dist/chunks`;
+  return {
+    name: 'bundled',
+    enforce: 'pre' as const,
+    resolveId(id: string) {
+      if (!id.endsWith('/portable.js')) return;
+      const name = readdirSync(chunks).find((each) => each.startsWith('portable-'));
+      if (name === undefined) throw new Error(`${chunks} has no TensorFlow.js: run npm run build`);
+      return { id: `${chunks}/${name}`, external: true };
+    },
+  };
+}
+
 /** Projects do not inherit plugins. */
-const pluginsIn = (mode: string) => (mode === 'mutants' ? [mutantPlugin()] : []);
+function pluginsIn(mode: string) {
+  if (mode === 'bundled') return [bundledPlugin()];
+  return mode === 'mutants' ? [mutantPlugin()] : [];
+}
 
 export default defineConfig(({ mode }) => ({
   test: {

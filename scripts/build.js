@@ -40,6 +40,16 @@ const NEVER_NEEDED = ['typescript', 'tsx', 'ts-node'];
 /** Globs of plugins, configs of other tools, detection of WSL: of these, minimind calls nothing. */
 const NEVER_CALLED = ['lilconfig', 'minimatch', 'tinyglobby', 'wsl-utils'];
 
+/** Loaded by TensorFlow.js for threads in a browser, or without the `fetch` and the random numbers of Node. */
+const NEVER_CALLED_BY_TENSORFLOW = [
+  'node-fetch',
+  'seedrandom',
+  '../wasm-out/tfjs-backend-wasm-threaded-simd(?:[.]worker)?[.]js',
+];
+
+/** The file that TensorFlow.js reads when its WebAssembly backend starts: src/engine/tfjs/portable.ts. */
+const WASM_MODULE = 'tfjs-backend-wasm-simd.wasm';
+
 /** Puts lighter modules in the place of packages, because every command reads and runs them when it starts. */
 const replacements = {
   name: 'replacements',
@@ -48,13 +58,18 @@ const replacements = {
       build.onResolve({ filter: new RegExp(`^(${names.join('|')})$`) }, ({ importer }) => ({
         path: resolve(importer),
       }));
-    replace(NEVER_CALLED, () => inRoot('scripts/bundled/never-called.cjs'));
+    const unused = [...NEVER_CALLED, ...NEVER_CALLED_BY_TENSORFLOW];
+    replace(unused, () => inRoot('scripts/bundled/never-called.cjs'));
     const width = inRoot('scripts/bundled/string-width.cjs');
     replace(['string-width'], (importer) =>
       importer === width ? require.resolve('string-width') : width,
     );
     // For Node it has CommonJS only, which is bundled whole. This is the same code as ES modules.
     replace(['yaml'], () => inRoot('node_modules/yaml/browser/index.js'));
+    // As ES modules, from which only the used functions are taken.
+    build.onResolve({ filter: /^@tensorflow\/tfjs-(?:core|backend-\w+)$/ }, ({ path: name }) => ({
+      path: inRoot('node_modules', name, 'dist/index.js'),
+    }));
   },
 };
 
@@ -121,6 +136,10 @@ const bundled = bundledPackages(metafile, root);
 writeFileSync(inRoot('dist/THIRD-PARTY-LICENSES.txt'), licencesText(bundled));
 const titles = bundled.map(({ name, version }) => `${name}@${version}`);
 writeFileSync(inRoot('dist/sbom.cdx.json'), billOfMaterials(root, titles));
+copyFileSync(
+  inRoot('node_modules/@tensorflow/tfjs-backend-wasm/dist', WASM_MODULE),
+  inRoot('dist', WASM_MODULE),
+);
 declarations();
 copyFileSync(
   path.join(path.dirname(require.resolve('jq-wasm')), 'build/jq.wasm'),

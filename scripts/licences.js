@@ -2,6 +2,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
+/** A package whose licence is the plain text of the Apache License 2.0, for packages that come without it. */
+const APACHE = 'node_modules/long/LICENSE';
+
 const LICENCE_FILE = /^(licen[cs]e|copying|notice)([.-]|$)/i;
 
 /**
@@ -12,7 +15,7 @@ const LICENCE_FILE = /^(licen[cs]e|copying|notice)([.-]|$)/i;
  */
 export function bundledPackages(metafile, root) {
   const packages = [...bundledFolders(metafile)]
-    .map((folder) => describe(path.join(root, folder)))
+    .map((folder) => describe(path.join(root, folder), root))
     .sort((a, b) => (a.title < b.title ? -1 : 1));
   return [...new Map(packages.map((each) => [each.title, each])).values()];
 }
@@ -37,12 +40,22 @@ function bundledFolders({ outputs }) {
   return new Set(folders.filter((folder) => folder !== undefined));
 }
 
-function describe(folder) {
-  const { name, version, license } = JSON.parse(
+function describe(folder, root) {
+  const { name, version, license, module } = JSON.parse(
     readFileSync(path.join(folder, 'package.json'), 'utf8'),
   );
   const files = readdirSync(folder).filter((file) => LICENCE_FILE.test(file));
-  if (files.length === 0) throw new Error(`${name} ${version} has no file with its licence`);
   const texts = files.sort().map((file) => readFileSync(path.join(folder, file), 'utf8').trim());
+  if (files.length === 0 && license === 'Apache-2.0') {
+    texts.push(header(path.join(folder, module)), readFileSync(path.join(root, APACHE), 'utf8'));
+  }
+  if (texts.length === 0) throw new Error(`${name} ${version} has no file with its licence`);
   return { name, version, title: `${name} ${version} (${license})`, text: texts.join('\n\n') };
+}
+
+/** The comment in a source file that names its owner and its licence. */
+function header(file) {
+  const comment = /^\/\*\*\n \* @license\n(.*?) \*\//s.exec(readFileSync(file, 'utf8'))?.[1];
+  if (comment === undefined) throw new Error(`${file} names no licence`);
+  return comment.replace(/^ \* ?/gm, '').trim();
 }

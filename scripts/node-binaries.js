@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 
 /** The oldest that package.json promises, and the release lines after it. */
-export const NODE_VERSIONS = ['20.19', '22', '24'];
+export const NODE_VERSIONS = ['20.19', '22', '24', '26'];
 
 /** npm's package with the Node binary of this system. */
 function binaryPackage() {

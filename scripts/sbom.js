@@ -22,14 +22,11 @@ export function billOfMaterials(root, bundled) {
 
   const graph = graphOf(bill.dependencies);
   const self = bill.metadata.component['bom-ref'];
-  const direct = ({ dependencies = {}, optionalDependencies = {} }, withOptional) =>
-    [...graph.get(self)].filter((ref) => {
-      const { name } = components.get(ref);
-      return name in dependencies || (withOptional && name in optionalDependencies);
-    });
+  const direct = [...graph.get(self)].filter(
+    (ref) => components.get(ref).name in manifest.dependencies,
+  );
   const inBundle = new Set(bundled);
-  const required = reachable(graph, direct(manifest, false));
-  const kept = new Set([...reachable(graph, direct(manifest, true)), ...bundled]);
+  const kept = new Set([...reachable(graph, direct), ...bundled]);
 
   // Serial number and time differ with every run, and the name is that of the folder.
   const { serialNumber, metadata, ...rest } = bill;
@@ -44,7 +41,7 @@ export function billOfMaterials(root, bundled) {
     },
     components: refs.map((ref) => ({
       ...components.get(ref),
-      scope: required.has(ref) || inBundle.has(ref) ? 'required' : 'optional',
+      scope: 'required',
       properties: inBundle.has(ref) ? [{ name: 'cdx:npm:package:bundled', value: 'true' }] : [],
     })),
     dependencies: [self, ...refs].map((ref) => ({

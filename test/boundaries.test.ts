@@ -65,9 +65,9 @@ describe('src', () => {
   test('names each dependency of package.json, and otherwise only bundled packages', async () => {
     const manifest = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8'));
     const named = [...boundaries.packages.keys()];
-    const { dependencies, devDependencies, optionalDependencies, peerDependencies } = manifest;
-    const installed = { ...dependencies, ...optionalDependencies, ...peerDependencies };
-    const bundled = named.filter((name) => name in devDependencies);
+    const { dependencies, devDependencies, peerDependencies } = manifest;
+    const installed = { ...dependencies, ...peerDependencies };
+    const bundled = named.filter((name) => name in devDependencies && !(name in installed));
     expect(named.sort()).toEqual([...Object.keys(installed), ...bundled].sort());
   });
 });

@@ -88,16 +88,17 @@ const QUIETLY = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=erro
 
 let packed: readonly string[] = [];
 let packedName = '';
+let unpackedBytes = 0;
 
 beforeAll(() => {
   // Without scripts: a build would remove dist while other tests use it.
   const pack = ['pack', '--json', '--ignore-scripts', '--pack-destination', work];
-  const [{ filename, files }] = JSON.parse(succeed('npm', pack, { cwd: ROOT }));
+  const [{ filename, files, unpackedSize }] = JSON.parse(succeed('npm', pack, { cwd: ROOT }));
   packedName = filename;
+  unpackedBytes = unpackedSize;
   packed = files.map((file: { path: string }) => file.path).sort();
   fs.writeFileSync(path.join(work, 'package.json'), '{"name":"empty","private":true}\n');
-  // Without ONNX Runtime, which can be installed only where its install script can download.
-  succeed('npm', ['install', ...QUIETLY, '--omit=optional', `./${filename}`]);
+  succeed('npm', ['install', ...QUIETLY, `./${filename}`]);
 }, 300_000);
 
 afterAll(() => {
@@ -119,6 +120,7 @@ describe('the package', () => {
         'dist/cli/main.js',
         'dist/families.json',
         'dist/published.json',
+        'dist/tfjs-backend-wasm-simd.wasm',
         'dist/index.d.ts',
         'dist/index.js',
         'dist/model/modules/index.d.ts',
@@ -154,7 +156,7 @@ describe('the package', () => {
     expect(
       built.filter(
         (file) =>
-          !/(\.js|\.d\.ts|LICENSES\.txt|sbom\.cdx\.json|^dist\/(?:families|published)\.json|man\/[\w-]+\.1)$/.test(
+          !/(\.js|\.d\.ts|LICENSES\.txt|sbom\.cdx\.json|^dist\/(?:families|published)\.json|man\/[\w-]+\.1|^dist\/tfjs-backend-wasm-simd\.wasm)$/.test(
             file,
           ),
       ),
@@ -172,14 +174,34 @@ describe('the package', () => {
     const { packages } = parseBoundaries(
       fs.readFileSync(inPackage('docs/architecture.md'), 'utf8'),
     );
-    // The engines stay in their own packages, with their licences.
+    // Packages with native code stay apart, with their licences.
     const bundled = [...packages.keys()].filter(
-      (name) => !/^(@tensorflow\/.*|onnxruntime-node|webgpu)$/.test(name),
+      (name) => !/^(@tensorflow\/tfjs-node.*|onnxruntime-node|webgpu)$/.test(name),
     );
-    expect(bundled.length).toBeGreaterThan(9);
+    expect(bundled.length).toBeGreaterThan(12);
     const licences = text('dist/THIRD-PARTY-LICENSES.txt');
-    for (const name of bundled) expect(licences).toContain(`\n${name} ${versions[name]} (`);
-    expect(licences).toContain('Apache License');
+    const parts = licences.split(`\n\n${'='.repeat(80)}\n\n`);
+    for (const name of bundled) {
+      const part = parts.find((each) => each.startsWith(`${name} ${versions[name]} (`)) ?? '';
+      // The conditions, and who made it.
+      expect({ name, part }).toEqual({ name, part: expect.stringMatching(/copyright|\(c\)/i) });
+      expect(part.length).toBeGreaterThan(500);
+    }
+    const tensorflow = parts.find((each) => each.startsWith('@tensorflow/tfjs-core '));
+    expect(tensorflow).toMatch(/Copyright \d+ Google .*Apache License/s);
+  });
+
+  it('is small, and brings one other package', () => {
+    expect(unpackedBytes).toBeLessThan(16e6);
+    const folder = path.join(work, 'node_modules');
+    const entries = fs.readdirSync(folder, { recursive: true, withFileTypes: true });
+    const bytes = entries
+      .filter((each) => each.isFile())
+      .reduce((sum, each) => sum + fs.statSync(path.join(each.parentPath, each.name)).size, 0);
+    expect(bytes).toBeLessThan(24e6);
+    const tree = JSON.parse(succeed('npm', ['query', '*', '--loglevel=error']));
+    const names = tree.map(({ name }: { name: string }) => name);
+    expect(names.toSorted()).toEqual(['empty', 'minimind', 'zod']);
   });
 
   it('has a bill of materials of installed and bundled packages', () => {
@@ -206,7 +228,6 @@ describe('the package', () => {
     expect(names(refs(({ scope }) => scope === 'required'))).toEqual(
       names([...present, ...bundled]),
     );
-    expect(refs(({ scope }) => scope === 'optional')).toContain('onnxruntime-node@1.30.0');
   });
 });
 
@@ -373,8 +394,9 @@ describe('the installed program without ONNX Runtime', () => {
     const { status, stdout } = quickTest();
     expect(status).toBe(0);
     expect(stdout).toMatch(/^ {2}engine +TensorFlow\.js 4\.22\.0 \(wasm on cpu\), 1 thread, /m);
-    expect(stdout).toMatch(/^ {2}skipped +ONNX Runtime \(cpu\): .* is not installed/m);
-    expect(stdout).toContain(`to fix it: ${COMMAND}\n`);
+    const facts = stdout.slice(0, stdout.indexOf('\n\n'));
+    expect(facts).toMatch(/^ {2}faster +ONNX Runtime \(cpu\): it is not installed; /m);
+    expect(facts).toContain(`to fix it: ${COMMAND}\n`);
   });
 
   it('lists ONNX Runtime as missing in doctor, with the command that installs it', () => {
@@ -389,39 +411,41 @@ describe('the installed program without ONNX Runtime', () => {
   });
 });
 
-describe.runIf(isWhole)('the installed program without native code', () => {
-  const wasm = path.join(work, 'node_modules/@tensorflow/tfjs-backend-wasm');
+describe('the installed program without WebAssembly', () => {
+  const wasm = installed('dist/tfjs-backend-wasm-simd.wasm');
   const away = path.join(work, 'away');
-  const engines = path.join(work, 'node_modules/@tensorflow');
-  let whole: readonly Answer[];
 
-  beforeAll(() => {
-    whole = answers();
-    fs.renameSync(wasm, away);
-  });
+  beforeAll(() => fs.renameSync(wasm, away));
   afterAll(() => fs.renameSync(away, wasm));
 
   it('tests in plain JavaScript', () => {
     const { status, stdout } = quickTest();
     expect(status).toBe(0);
     expect(stdout).toMatch(/^ {2}engine +TensorFlow\.js 4\.22\.0 \(cpu\), 1 thread, /m);
-    expect(stdout).toContain(
-      'TensorFlow.js (wasm): it is not installed; to fix it: ' +
-        'npm install @tensorflow/tfjs-backend-wasm@4.22.0\n',
-    );
+    expect(stdout).toContain('TensorFlow.js (wasm): its WebAssembly module did not start\n');
   });
+});
 
-  it.each(ENGINELESS)('gives the same answer of %s, even without any engine', (name) => {
-    fs.renameSync(engines, `${away}-too`);
-    try {
-      const before = whole[ENGINELESS.indexOf(name)];
-      const now = minimind([name, 'original.yaml', '--json']);
-      expect([now.status, now.stdout, now.stderr]).toEqual([0, before?.stdout, '']);
-    } finally {
-      fs.renameSync(`${away}-too`, engines);
-    }
+describe.runIf(isWhole)('the installed program without any engine', () => {
+  const chunks = installed('dist/chunks');
+  const away = path.join(work, 'away');
+  let engine: string;
+  let whole: readonly Answer[];
+
+  beforeAll(() => {
+    whole = answers();
+    const names = fs.readdirSync(chunks).filter((name) => name.startsWith('portable-'));
+    expect(names).toHaveLength(1);
+    engine = path.join(chunks, ...names);
+    fs.renameSync(engine, away);
   });
+  afterAll(() => fs.renameSync(away, engine));
 
+  it.each(ENGINELESS)('gives the same answer of %s', (name) => {
+    const before = whole[ENGINELESS.indexOf(name)];
+    const now = minimind([name, 'original.yaml', '--json']);
+    expect([now.status, now.stdout, now.stderr]).toEqual([0, before?.stdout, '']);
+  });
   it('checks a checkpoint before it looks for an engine', () => {
     const args = ['small.yaml', '--checkpoint', 'small.safetensors', '--engine', 'onnx'];
     expect(minimind(['quick-test', ...args]).status).toBe(3);
@@ -459,26 +483,23 @@ describe.runIf(isWhole)('the globally installed program', () => {
   // Outside the project, whose packages it would find.
   const prefix = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'minimind-global-'));
   afterAll(() => fs.rmSync(prefix, { recursive: true, force: true }), 120_000);
-  const here = path.join(prefix, process.platform === 'win32' ? '.' : 'lib', 'node_modules');
   const bin = path.join(prefix, process.platform === 'win32' ? 'minimind' : 'bin/minimind');
   const engine = () => {
-    const { stdout } = run(bin, ['doctor', '--only', 'tfjs:wasm', '--json']);
+    const { stdout } = run(bin, ['doctor', '--only', 'onnx:cpu', '--json']);
     return JSON.parse(stdout).engines[0];
   };
 
   beforeAll(() => {
-    const words = ['install', '--global', '--prefix', prefix, '--omit=optional', ...QUIETLY];
+    const words = ['install', '--global', '--prefix', prefix, ...QUIETLY];
     succeed('npm', [...words, path.join(work, packedName)]);
-    const wasm = path.join(here, 'minimind/node_modules/@tensorflow/tfjs-backend-wasm');
-    fs.rmSync(wasm, { recursive: true });
   }, 300_000);
 
-  it('reports in doctor a command that installs an engine for it', () => {
-    const remedy = `npm install --global --prefix ${prefix} @tensorflow/tfjs-backend-wasm@4.22.0`;
+  it('reports in doctor a command that installs ONNX Runtime for it', () => {
+    const remedy = COMMAND.replace('install', `install --global --prefix ${prefix}`);
     expect(engine()).toMatchObject({ problem: 'it is not installed', remedy });
     const [program = '', ...words] = remedy.split(' ');
     succeed(program, [...words, ...QUIETLY]);
-    expect(engine()).toMatchObject({ version: '4.22.0', problem: null });
+    expect(engine()).toMatchObject({ version: '1.30.0', problem: null });
   }, 300_000);
 });
 

@@ -33,6 +33,13 @@ export function doctorReport(result: DoctorResult): Report {
             text: `${platform}, ${counted(processors, 'processor')}, ${formatBytes(availableBytes)} of free memory, Node.js ${node}`,
           },
           ...(adapters ? [graphicsFact(adapters)] : []),
+          ...fasterFacts(
+            engines.flatMap(({ problem, remedy, ...each }) =>
+              problem === null || each.version !== null
+                ? []
+                : [{ ...each, why: problem, ...(remedy !== null && { suggestion: remedy }) }],
+            ),
+          ),
         ],
       },
       enginesTable(engines),
@@ -186,6 +193,15 @@ export function engineText(info: EngineInfo, selfCheck?: SelfCheck): string {
   const checked = selfCheck ? `, self-check error ${selfCheck.difference.toExponential(1)}` : '';
   return `${ENGINE_TITLES[name]} ${version} (${where}), ${many}${products}${checked}`;
 }
+
+/** The fast engine on the processor, where it is among the skipped engines, with the command that installs it. */
+export const fasterFacts = (skipped: readonly SkippedEngine[]): Fact[] =>
+  skipped
+    .filter(isFastEngine)
+    .map((each) => ({ name: 'faster', text: skippedEngineText(each), tone: 'warning' }));
+
+export const isFastEngine = ({ engine, device }: SkippedEngine): boolean =>
+  engine === 'onnx' && device === 'cpu';
 
 /** Skipped engine with its reason and suggested fix. */
 export const skippedEngineText = ({ engine, backend, why, suggestion }: SkippedEngine): string =>

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { GraphicsAdapter } from '../../src/engine/adapters/adapters.js';
-import type { SurveyEntry } from '../../src/engine/select/survey.js';
+import type { DoctorResult, SurveyEntry } from '../../src/engine/select/survey.js';
 import { doctorReport } from '../../src/report/doctor-report.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderTable } from '../../src/report/render/table.js';
@@ -54,27 +54,54 @@ const RAN: SurveyEntry = {
   productFlops: 5.141e9,
 };
 
+const DOCTOR: DoctorResult = {
+  schema: 'minimind/doctor@1',
+  threads: 1,
+  node: '20.20.2',
+  platform: 'linux-x64',
+  processors: 1,
+  availableBytes: 24e9,
+  engines: [RAN],
+  adapters: null,
+  adapterFindings: null,
+};
+
 const report = (
-  adapters: readonly GraphicsAdapter[] | null,
-  adapterFindings: Parameters<typeof doctorReport>[0]['adapterFindings'] = [],
-) =>
-  doctorReport({
-    schema: 'minimind/doctor@1',
-    threads: 1,
-    node: '20.20.2',
-    platform: 'linux-x64',
-    processors: 1,
-    availableBytes: 24e9,
-    engines: [RAN],
-    adapters,
-    adapterFindings,
-  });
+  adapters: DoctorResult['adapters'],
+  adapterFindings: DoctorResult['adapterFindings'] = [],
+) => doctorReport({ ...DOCTOR, adapters, adapterFindings });
 
 /** Output after the engines. */
 function text(width: number, ...given: Parameters<typeof report>): string {
   const all = renderTable(report(...given), { width, colourLevel: 0, details: true });
   return /^Graphics cards[\s\S]*/m.exec(all)?.[0] ?? '';
 }
+
+describe('the first screen of the doctor', () => {
+  const missing: SurveyEntry = {
+    ...RAN,
+    ...{ backend: 'cpu', device: 'cpu', info: null, selfCheck: null, productFlops: null },
+    ...{ version: null, problem: 'it is not installed', remedy: 'npm install it' },
+  };
+  const screen = (entry: SurveyEntry) => {
+    const engines = [{ ...RAN, problem: 'it crashed' }, entry];
+    return renderTable(doctorReport({ ...DOCTOR, engines }), { width: 80, colourLevel: 0 });
+  };
+
+  it('says how to install the fast engine', () => {
+    expect(screen(missing)).toContain(
+      '\n  faster   ONNX Runtime (cpu): it is not installed; to fix it: npm install it\n',
+    );
+  });
+
+  it.each([
+    ['is installed', { version: '1.30.0', problem: 'it crashed' }],
+    ['is for a card', { device: 'cuda', backend: 'cuda' }],
+    ['is another', { engine: 'tfjs', backend: 'node' }],
+  ] as const)('says nothing of an engine that %s', (_, changes) => {
+    expect(screen({ ...missing, ...changes })).not.toContain('faster');
+  });
+});
 
 describe('the graphics adapters of the doctor', () => {
   it('have a line each', () => {

@@ -136,7 +136,7 @@ describe('the report of a quick test', () => {
     }).replace(/\s+/g, ' ');
     expect(text).toContain('one layer in memory at a time');
     expect(text).toContain(
-      'skipped ONNX Runtime (cpu): it is absent; to fix it: npm install it ' +
+      'faster ONNX Runtime (cpu): it is absent; to fix it: npm install it ' +
         'skipped TensorFlow.js (node): it is too old ',
     );
     expect(text).toContain('1.5 MB predicted for the whole model at once');

@@ -1,5 +1,6 @@
 /** Graphics adapters of this machine. */
 import type { ProblemText } from '../../base/errors.js';
+import { releaseOf } from '../package-releases.js';
 import { installCommand } from '../select/installation.js';
 import type { GraphicsAdapter, SystemCalls, SystemCards } from './graphics-adapter.js';
 import { card, cleanName, THIS_MACHINE, vendorIn } from './graphics-adapter.js';
@@ -153,7 +154,7 @@ function aboutWebgpu(answer: WebgpuAnswer): ProblemText[] {
 const WEBGPU_PACKAGE = 'webgpu';
 
 /** Command that installs the tested version. */
-export const WEBGPU_COMMAND = installCommand(`${WEBGPU_PACKAGE}@0.6.2`);
+export const WEBGPU_COMMAND = installCommand(releaseOf(WEBGPU_PACKAGE));
 
 /** Answer of the package: not installed, no usable answer, or the adapter. */
 export type WebgpuAnswer =

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import type * as Ort from 'onnxruntime-node';
 import { UserError } from '../../base/errors.js';
 import { shellWord } from '../../base/text/words.js';
+import { releaseOf } from '../package-releases.js';
 import { installCommand } from '../select/installation.js';
 
 export type Library = Pick<typeof Ort, 'InferenceSession' | 'Tensor' | 'env'>;
@@ -19,7 +20,7 @@ const PACKAGE = 'onnxruntime-node';
  * Command that installs the tested version. The package's own install script would download files that only CUDA needs,
  * and fail without a network.
  */
-export const INSTALL_COMMAND = installCommand(`--ignore-scripts ${PACKAGE}@1.30.0`);
+export const INSTALL_COMMAND = installCommand(`--ignore-scripts ${releaseOf(PACKAGE)}`);
 
 /**
  * Command that downloads CUDA's part of the installed library, for Linux on x86-64. It runs the library's own install
@@ -45,11 +46,9 @@ export function loadLibrary(require: Require = createRequire(import.meta.url)): 
 }
 
 function whyNot(error: unknown, require: Require): string {
-  if (onnxVersion(require) === undefined) {
-    return `ONNX Runtime is not installed: there is no package ${PACKAGE}`;
-  }
+  if (onnxVersion(require) === undefined) return 'it is not installed';
   const reason = error instanceof Error ? error.message.split('\n', 1)[0] : String(error);
-  return `ONNX Runtime does not load: ${reason}`;
+  return `it does not load: ${reason}`;
 }
 
 /** Version of the installed library, without loading it; undefined when it is not installed. */

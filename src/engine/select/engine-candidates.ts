@@ -6,6 +6,8 @@ import type { GraphicsAdapter } from '../adapters/adapters.js';
 import { cudaAdapter, webgpuAdapter, webgpuObstacle } from '../adapters/adapters.js';
 import type { Compute, DeviceName, Engine, EngineName } from '../engine.js';
 import type { Provider } from '../onnx/onnx-engine.js';
+import type { EnginePackage } from '../package-releases.js';
+import { RELEASES } from '../package-releases.js';
 import type { BackendName } from '../tfjs/backends.js';
 
 /** Options for opening an engine. */
@@ -26,6 +28,8 @@ export interface EngineCandidate {
   readonly backend: string;
   readonly device: DeviceName;
   readonly package: string;
+  /** Release of a package that is part of every installation. */
+  readonly bundledRelease?: string;
   /** Platforms that support it; all when absent. */
   readonly platforms?: readonly NodeJS.Platform[];
   /** Number types of its products; any when absent. */
@@ -60,7 +64,7 @@ const onnx = <const Name extends Provider>(provider: Name, traits: Traits = {}) 
 
 const tfjs = <const Name extends BackendName>(
   backend: Name,
-  packageName: string,
+  packageName: EnginePackage,
   traits: Traits = {},
 ) => ({
   ...candidate(`tfjs:${backend}`, traits),
@@ -70,6 +74,11 @@ const tfjs = <const Name extends BackendName>(
   package: packageName,
   open: async (options: EngineOptions) =>
     (await import('../tfjs/tfjs-engine.js')).openTfjs({ ...options, backend }),
+});
+
+const bundled = <const Name extends BackendName>(backend: Name, packageName: EnginePackage) => ({
+  ...tfjs(backend, packageName),
+  bundledRelease: RELEASES[packageName],
 });
 
 const WEBGPU = { adapter: webgpuAdapter, obstacle: webgpuObstacle };
@@ -113,8 +122,8 @@ export const CANDIDATES = [
     isOptional: true,
   }),
   tfjs('node', '@tensorflow/tfjs-node', { isOptional: true }),
-  tfjs('wasm', '@tensorflow/tfjs-backend-wasm'),
-  tfjs('cpu', '@tensorflow/tfjs-backend-cpu'),
+  bundled('wasm', '@tensorflow/tfjs-backend-wasm'),
+  bundled('cpu', '@tensorflow/tfjs-backend-cpu'),
 ] as const satisfies readonly EngineCandidate[];
 
 export type CandidateName = (typeof CANDIDATES)[number]['name'];
@@ -122,7 +131,9 @@ export type CandidateName = (typeof CANDIDATES)[number]['name'];
 /** Version of a candidate's package, without loading it; null when it is not installed. */
 export function installedVersion({
   package: name,
-}: Pick<EngineCandidate, 'package'>): string | null {
+  bundledRelease,
+}: Pick<EngineCandidate, 'package' | 'bundledRelease'>): string | null {
+  if (bundledRelease !== undefined) return bundledRelease;
   try {
     const manifest: unknown = createRequire(import.meta.url)(`${name}/package.json`);
     return (manifest as { readonly version: string }).version;

@@ -17,7 +17,7 @@ export interface SurveyEntry {
   readonly backend: string;
   /** Device. */
   readonly device: DeviceName;
-  /** Package to install. */
+  /** Package of the backend. */
   readonly package: string;
   /** Version of the package; null when it is not installed. */
   readonly version: string | null;

@@ -1,29 +1,29 @@
-/** The backends of TensorFlow.js: their packages and how to start them. */
+/** The backends of TensorFlow.js and how to start them. */
 
-import { dirname, sep } from 'node:path';
 import util from 'node:util';
-import type * as wasmPackage from '@tensorflow/tfjs-backend-wasm';
+import type { BackendWasm } from '@tensorflow/tfjs-backend-wasm';
 import { UserError } from '../../base/errors.js';
 import { setting } from '../../base/text/setting.js';
 import { cudaCard } from '../adapters/adapters.js';
+import type { EnginePackage } from '../package-releases.js';
+import { RELEASES, releaseOf } from '../package-releases.js';
 import { installCommand } from '../select/installation.js';
 import type { Backend, Heap, Packages, Tf } from './packages.js';
 import { INSTALLED, runExclusively, versionOf } from './packages.js';
 
-const CORE = '@tensorflow/tfjs-core';
-/** The supported release; all packages must have the same version. */
-const RELEASE = '4.22.0';
-
 type Started = Omit<Backend, 'version'>;
 
 interface BackendKind {
-  readonly package: string;
+  readonly package: EnginePackage;
+  /** Whether it is part of every installation. */
+  readonly isBundled: boolean;
   start(packages: Packages, threads: number): Promise<Started>;
 }
 
 const BACKENDS = {
   'node-gpu': {
     package: '@tensorflow/tfjs-node-gpu',
+    isBundled: false,
     start: async (packages, threads) => {
       const started = await startNode(packages, '@tensorflow/tfjs-node-gpu', threads);
       if (started.device !== 'cpu') return started;
@@ -34,21 +34,23 @@ const BACKENDS = {
   },
   node: {
     package: '@tensorflow/tfjs-node',
+    isBundled: false,
     start: (packages, threads) => startNode(packages, '@tensorflow/tfjs-node', threads),
   },
   wasm: {
     package: '@tensorflow/tfjs-backend-wasm',
-    start: async (packages, wishedThreads) => {
-      const tf = loadCore(packages);
-      const { heap, threads } = await startWasm(packages, tf, wishedThreads);
-      return { tf, provider: 'wasm', device: 'cpu', threads, heap };
+    isBundled: true,
+    start: async (_packages, wishedThreads) => {
+      const portable = await loadPortable();
+      const { heap, threads } = await startWasm(portable, wishedThreads);
+      return { tf: portable.tf, provider: 'wasm', device: 'cpu', threads, heap };
     },
   },
   cpu: {
     package: '@tensorflow/tfjs-backend-cpu',
-    start: async (packages) => {
-      const tf = loadCore(packages);
-      packages.load('@tensorflow/tfjs-backend-cpu');
+    isBundled: true,
+    start: async () => {
+      const { tf } = await loadPortable();
       await tf.setBackend('cpu');
       return { tf, provider: 'cpu', device: 'cpu', threads: 1 };
     },
@@ -57,11 +59,32 @@ const BACKENDS = {
 
 export type BackendName = keyof typeof BACKENDS;
 
-/** Loads TensorFlow.js without the checks of a debug build and its advice on the console. */
-function loadCore(packages: Packages): Tf {
-  const tf = packages.load(CORE) as Tf;
-  tf.enableProdMode();
-  return tf;
+type Portable = typeof import('./portable.js');
+
+/** Loads the bundled part without the checks of a debug build and its advice on the console. */
+async function loadPortable(): Promise<Portable> {
+  const portable = await import('./portable.js');
+  portable.tf.enableProdMode();
+  return portable;
+}
+
+/** Functions of `node:util` that these packages call. Node 22 warns of the first one, Node 23 removed the second. */
+export const LEGACY_FUNCTIONS = {
+  isArray: Array.isArray,
+  isNullOrUndefined: (value: unknown) => value == null,
+};
+
+/** Last line of Node that the release of the native packages is for. */
+const LAST_NODE = 22;
+
+/**
+ * How to run models where a native package does not start or is not installed.
+ * @param node Version of Node.
+ */
+export function nativeSuggestion(name: EnginePackage, node: string): string | undefined {
+  if (Number.parseInt(node, 10) <= LAST_NODE) return undefined;
+  const better = `use ${setting('engine', 'onnx')}, or Node ${LAST_NODE}`;
+  return `${better}: ${releaseOf(name)} is not made for Node ${node}`;
 }
 
 /** Additional functions of the native backend. */
@@ -70,10 +93,7 @@ interface NativeBackend {
 }
 
 async function startNode(packages: Packages, name: string, threads: number): Promise<Started> {
-  // These packages call it, but Node 24 removed it.
-  if (!('isNullOrUndefined' in util)) {
-    Object.assign(util, { isNullOrUndefined: (value: unknown) => value == null });
-  }
+  Object.assign(util, LEGACY_FUNCTIONS);
   // TensorFlow reads it when it is loaded: no notices on stderr, and the number of threads.
   process.env.TF_CPP_MIN_LOG_LEVEL ??= '2';
   process.env.TF_NUM_INTRAOP_THREADS ??= String(threads);
@@ -113,23 +133,26 @@ async function startBackend(
   packages: Packages,
 ): Promise<Backend> {
   const kind: BackendKind = BACKENDS[backend];
-  const version = versionOf(packages, kind.package);
+  const { package: name } = kind;
+  const ofNode = kind.isBundled ? undefined : nativeSuggestion(name, process.versions.node);
+  const version = kind.isBundled ? RELEASES[name] : versionOf(packages, name);
   if (version === undefined) {
     throw new UserError('system', 'it is not installed', {
-      suggestion: installCommand(`${kind.package}@${RELEASE}`),
+      suggestion: ofNode ?? installCommand(releaseOf(name)),
     });
   }
   try {
     return { ...(await runExclusively(() => kind.start(packages, threads))), version };
   } catch (error) {
-    throw new UserError('system', firstLine(error), { cause: error });
+    throw new UserError('system', firstLine(error), {
+      ...(ofNode !== undefined && { suggestion: ofNode }),
+      cause: error,
+    });
   }
 }
 
 const firstLine = (error: unknown) =>
   (error instanceof Error ? error.message : String(error)).split('\n', 1)[0]?.trim() ?? '';
-
-const PACKAGE = '@tensorflow/tfjs-backend-wasm';
 
 /** Addresses of WebAssembly have 32 bits. */
 const HEAP_BYTES = 2 ** 32;
@@ -145,29 +168,24 @@ interface WasmModule {
 
 const heaps = new WeakMap<Tf, Heap>();
 
-/** Makes wasm the current backend. It is read from the file in its package, so no network is needed. */
+/** Makes wasm the current backend. Its module is a file, so no network is needed. */
 async function startWasm(
-  packages: Packages,
-  tf: Tf,
+  portable: Portable,
   wishedThreads: number,
 ): Promise<{ heap: Heap; threads: number }> {
-  const wasm = packages.load(PACKAGE) as typeof wasmPackage;
-  const heap = heaps.get(tf) ?? (await initialise(packages, tf, wasm, wishedThreads));
+  const { tf } = portable;
+  const heap = heaps.get(tf) ?? (await initialise(portable, wishedThreads));
   heaps.set(tf, heap);
-  return { heap, threads: wasm.getThreadsCount() };
+  return { heap, threads: portable.getThreadsCount() };
 }
 
-async function initialise(
-  packages: Packages,
-  tf: Tf,
-  wasm: typeof wasmPackage,
-  threads: number,
-): Promise<Heap> {
-  wasm.setWasmPaths(dirname(packages.locate(PACKAGE, 'dist/tfjs-backend-wasm-simd.wasm')) + sep);
-  wasm.setThreadsCount(threads);
+async function initialise(portable: Portable, threads: number): Promise<Heap> {
+  portable.setWasmPaths(portable.moduleFolder());
+  portable.setThreadsCount(threads);
+  const { tf } = portable;
   const started = await quietly(() => withoutNewListeners(() => tf.setBackend('wasm')));
   if (!started) throw new Error('its WebAssembly module did not start');
-  const backend = tf.backend() as wasmPackage.BackendWasm;
+  const backend = tf.backend() as BackendWasm;
   return guardHeap(backend.wasm as unknown as WasmModule);
 }
 

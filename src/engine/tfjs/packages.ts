@@ -1,10 +1,7 @@
-/**
- * The used part of TensorFlow.js, which each of its packages has: `@tensorflow/tfjs-node` and its GPU variant export
- * all of `@tensorflow/tfjs-core`. Importing types only loads nothing.
- */
+/** TensorFlow.js as the engine uses it, and its packages with native code, which users install. */
 
 import { createRequire } from 'node:module';
-import type * as core from '@tensorflow/tfjs-core';
+import type * as operations from './operations.js';
 
 export interface Packages {
   /** Loads a package, or a JSON file by its path. */
@@ -15,7 +12,6 @@ export interface Packages {
 
 const require = createRequire(import.meta.url);
 
-/** The installed packages, loaded by `require`: importing TensorFlow.js as ES modules takes twice as long. */
 export const INSTALLED: Packages = {
   load: (name) => require(name),
   locate: (name, file) => require.resolve(`${name}/${file}`),
@@ -34,7 +30,11 @@ export function versionOf(packages: Packages, name: string): string | undefined 
 
 export type { Tensor, Tensor1D, Tensor2D, Tensor3D, Tensor4D } from '@tensorflow/tfjs-core';
 
-export type Tf = typeof core;
+/**
+ * The functions of one package of the library. The bundled part and each native package have a copy of their own, so
+ * code takes them from its backend and never imports them.
+ */
+export type Tf = typeof operations;
 
 /** Separate memory of a backend, with a limit. */
 export interface Heap {

@@ -21,7 +21,7 @@ import type {
 import type { QuickTestResult, TraceResult } from '../../check/quick-test-result.js';
 import type { QuantizedWeights } from '../../check/run-quick-test.js';
 import type { TraceStep } from '../../model/budget/trace/step-builder.js';
-import { engineText, skippedEngineText } from '../doctor-report.js';
+import { engineText, fasterFacts, isFastEngine, skippedEngineText } from '../doctor-report.js';
 import type { Block, Cell, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import {
   barCell,
@@ -154,8 +154,9 @@ function quickTestFacts(result: QuickTestResult, timing: Timing | undefined): Fa
     },
     { name: 'engine', text: engineText(engine, selfCheck) },
     // Skipped graphics cards are reported on stderr, or as an error.
+    ...fasterFacts(passedOver),
     ...passedOver
-      .filter(({ device }) => device === 'cpu')
+      .filter((each) => each.device === 'cpu' && !isFastEngine(each))
       .map((each): Fact => ({ name: 'skipped', text: skippedEngineText(each) })),
     ...(timing
       ? [{ name: 'time', text: `${meanText(timing)} per forward pass (${runsText(timing)})` }]

@@ -1,17 +1,15 @@
-import util from 'node:util';
 import type { KernelBackend } from '@tensorflow/tfjs-core';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { cudaCard } from '../../../src/engine/adapters/adapters.js';
-import type { BackendName } from '../../../src/engine/tfjs/backends.js';
+import { type BackendName, nativeSuggestion } from '../../../src/engine/tfjs/backends.js';
 import { INSTALLED, type Packages } from '../../../src/engine/tfjs/packages.js';
 import { openTfjs } from '../../../src/engine/tfjs/tfjs-engine.js';
 import { differenceAt, fixtureModel } from '../fixture-models.js';
+import { type NativePackage, SURFACE } from './native-surface.js';
 import { tf } from './support.js';
 
-const GPU = '@tensorflow/tfjs-node-gpu';
-const NODE = '@tensorflow/tfjs-node';
-const WASM = '@tensorflow/tfjs-backend-wasm';
-const CPU = '@tensorflow/tfjs-backend-cpu';
+const GPU = '@tensorflow/tfjs-node-gpu' as const;
+const NODE = '@tensorflow/tfjs-node' as const;
 
 /** Functions that load packages; null for one that is not installed. */
 type Fakes = Readonly<Record<string, (() => unknown) | null>>;
@@ -31,10 +29,10 @@ function packagesWith(fakes: Fakes): Packages {
   };
 }
 
-/** Imitates a native package, with the arithmetic of the cpu backend. */
-function nativeModule(isUsingGpuDevice: boolean, madeBy = NODE) {
+/** Imitates a native package: its recorded functions and no others, with the arithmetic of the cpu backend. */
+function nativeModule(isUsingGpuDevice: boolean, madeBy: NativePackage = NODE) {
   return () => {
-    INSTALLED.load(CPU);
+    INSTALLED.load('@tensorflow/tfjs-backend-cpu');
     const make = () =>
       Object.assign(tf.findBackendFactory('cpu')() as KernelBackend, { isUsingGpuDevice, madeBy });
     tf.registerBackend('tensorflow', make);
@@ -43,9 +41,14 @@ function nativeModule(isUsingGpuDevice: boolean, madeBy = NODE) {
         tf.registerKernel({ ...kernel, backendName: 'tensorflow' });
       }
     }
-    return tf;
+    const all: Readonly<Record<string, unknown>> = { ...tf };
+    return Object.fromEntries(SURFACE[madeBy].functions.map((name) => [name, all[name]]));
   };
 }
+
+/** How to run models without a package, on this Node. */
+const installed = (name: NativePackage) =>
+  nativeSuggestion(name, process.versions.node) ?? `npm install --no-save ${name}@4.22.0`;
 
 const BROKEN = 'The addon (tfjs_binding.node) can not be found at: x.';
 const broken = () => {
@@ -58,17 +61,14 @@ afterEach(() => {
 
 describe('an unusable backend gives the reason:', () => {
   it.each([
-    ['node-gpu', {}, 'it is not installed', `npm install --no-save ${GPU}@4.22.0`],
-    ['node', {}, 'it is not installed', `npm install --no-save ${NODE}@4.22.0`],
-    ['wasm', { [WASM]: null }, 'it is not installed', `npm install --no-save ${WASM}@4.22.0`],
-    ['cpu', { [CPU]: null }, 'it is not installed', `npm install --no-save ${CPU}@4.22.0`],
-    ['node', { [NODE]: broken }, BROKEN, undefined],
-    ['wasm', { [WASM]: broken }, BROKEN, undefined],
+    ['node-gpu', {}, 'it is not installed', installed(GPU)],
+    ['node', {}, 'it is not installed', installed(NODE)],
+    ['node', { [NODE]: broken }, BROKEN, nativeSuggestion(NODE, process.versions.node)],
     [
       'node-gpu',
       { [GPU]: nativeModule(false) },
       'it found no GPU that it can use (it needs CUDA 11.2 and cuDNN 8.1)',
-      undefined,
+      nativeSuggestion(GPU, process.versions.node),
     ],
   ] as const)('%s', async (backend, fakes, message, suggestion) => {
     const opened = openTfjs({ threads: 1, backend }, packagesWith(fakes));
@@ -118,23 +118,6 @@ describe('a usable backend', () => {
     await openTfjs({ threads: 2, backend: 'node' }, packages);
     expect(load).toHaveBeenCalledTimes(1);
   });
-});
-
-it('native packages get a function that Node 24 removed', async () => {
-  const legacy = util as { isNullOrUndefined?: (value: unknown) => boolean };
-  const original = legacy.isNullOrUndefined;
-  delete legacy.isNullOrUndefined;
-  try {
-    await openTfjs({ threads: 1, backend: 'node' }, packagesWith({ [NODE]: nativeModule(false) }));
-    expect([null, undefined, 0, ''].map((value) => legacy.isNullOrUndefined?.(value))).toEqual([
-      true,
-      true,
-      false,
-      false,
-    ]);
-  } finally {
-    if (original) legacy.isNullOrUndefined = original;
-  }
 });
 
 it('models run on several backends by turns', async () => {

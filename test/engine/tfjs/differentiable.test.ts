@@ -14,6 +14,7 @@ import {
   type Tensor2D,
   type Tf,
 } from '../../../src/engine/tfjs/packages.js';
+import { tf as library } from './support.js';
 
 const [ROWS, WIDTH, HIDDEN, OUT] = [5, 7, 6, 3];
 
@@ -67,7 +68,7 @@ it.each(Object.keys(SHAPES))('the gradient of %s matches a finite difference', a
         );
         return lossOf(tf, moved).dataSync()[0] ?? Number.NaN;
       };
-      const gradient = tf.grads((...all: Tensor[]) => lossOf(tf, all))(parameters)[index];
+      const gradient = library.grads((...all: Tensor[]) => lossOf(tf, all))(parameters)[index];
       const step = 1 / 128;
       return {
         slope: tf.sum(tf.mul(gradient as Tensor, direction)).dataSync()[0] ?? Number.NaN,

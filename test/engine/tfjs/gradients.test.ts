@@ -7,6 +7,7 @@ import { registerGradients } from '../../../src/engine/tfjs/training/gradients.j
 import { planWeights, Weights } from '../../../src/engine/tfjs/weight-plan.js';
 import type { Layer } from '../../../src/model/architecture/layer.js';
 import { familyCase } from '../family-cases.js';
+import { tf as library } from './support.js';
 
 const TOKENS = 5;
 
@@ -44,7 +45,7 @@ async function slopes(place: string, backendName: BackendName) {
     const [x, direction, share] = [wave(1.7), wave(0.9), wave(2.3)];
     const value = (input: Tensor) =>
       tf.sum(tf.mul(interpret(run, layer, [input as Tensor3D]), share));
-    const slope = tf.sum(tf.mul(tf.grad(value)(x), direction)).dataSync()[0];
+    const slope = tf.sum(tf.mul(library.grad(value)(x), direction)).dataSync()[0];
     const at = (step: number) =>
       value(tf.add(x, tf.mul(direction, step))).dataSync()[0] ?? Number.NaN;
     const step = 1 / 256;

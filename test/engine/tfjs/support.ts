@@ -4,7 +4,7 @@ import type { WeightSource } from '../../../src/engine/weights/weights.js';
 import { randomWeights } from '../../../src/engine/weights/weights.js';
 import type { Layer } from '../../../src/model/architecture/layer.js';
 
-/** The single TensorFlow.js of this process. */
+/** The TensorFlow.js of the portable backends, whole. */
 export const tf = createRequire(import.meta.url)('@tensorflow/tfjs-core') as typeof core;
 
 export const weightsOf = (layer: Layer): WeightSource => randomWeights(layer, 7);

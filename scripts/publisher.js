@@ -1,0 +1,57 @@
+// Fills in what package.json says of the place that publishes it, from the URL of the repository:
+//   npm run publisher -- https://github.com/OWNER/NAME 'Name of the author'
+// Before `npm publish`, --check refuses a package without these fields.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const FILE = fileURLToPath(new URL('../package.json', import.meta.url));
+
+/** Fields of package.json that depend on who publishes it. */
+const FIELDS = ['author', 'homepage', 'repository', 'bugs'];
+
+const USAGE = "npm run publisher -- https://github.com/OWNER/NAME 'Name of the author'";
+
+/** The manifest with the fields, after its licence. */
+export function withPublisher(manifest, url, author) {
+  const page = repositoryPage(url);
+  const fields = {
+    author,
+    homepage: `${page}#readme`,
+    repository: { type: 'git', url: `git+${page}.git` },
+    bugs: `${page}/issues`,
+  };
+  const others = Object.entries(manifest).filter(([name]) => !FIELDS.includes(name));
+  const after = others.findIndex(([name]) => name === 'license') + 1;
+  return Object.fromEntries(others.toSpliced(after, 0, ...Object.entries(fields)));
+}
+
+/** Fields that are missing. */
+export const missingFields = (manifest) => FIELDS.filter((name) => !manifest[name]);
+
+/** The page of a repository: an https URL with an owner and a name. */
+function repositoryPage(url) {
+  const page = url.replace(/^git\+/, '').replace(/\/?(\.git)?$/, '');
+  if (/^https:\/\/[\w.-]+\/[\w.-]+\/[\w.-]+$/.test(page)) return page;
+  throw new Error(`expected https://HOST/OWNER/NAME, found ${url}`);
+}
+
+function main([first, author, ...rest]) {
+  const manifest = JSON.parse(readFileSync(FILE, 'utf8'));
+  if (first === '--check') {
+    const missing = missingFields(manifest);
+    if (missing.length === 0) return;
+    throw new Error(`package.json has no ${missing.join(', ')}. Fill them in: ${USAGE}`);
+  }
+  if (!first || !author || rest.length > 0) throw new Error(`Usage: ${USAGE}`);
+  const filled = withPublisher(manifest, first, author);
+  writeFileSync(FILE, `${JSON.stringify(filled, null, 2)}\n`);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  try {
+    main(process.argv.slice(2));
+  } catch (error) {
+    process.stderr.write(`${error.message}\n`);
+    process.exitCode = 2;
+  }
+}
