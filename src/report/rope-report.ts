@@ -15,16 +15,8 @@ import type {
   TrainedFrom,
 } from '../model/budget/analyse-rope.js';
 import type { RopeResult } from './command-results.js';
-import type {
-  Block,
-  Cell,
-  Column,
-  PlotBlock,
-  Report,
-  TableBlock,
-  Tone,
-  Verdict,
-} from './kit/report.js';
+import type { PlotBlock } from './kit/pictures.js';
+import type { Block, Cell, Column, Report, TableBlock, Tone, Verdict } from './kit/report.js';
 import {
   CURRENT_MARK,
   headingBlock,

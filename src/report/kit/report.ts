@@ -7,17 +7,18 @@ import {
   formatShare,
   percentText,
 } from '../../base/text/units.js';
+import type { LinePlotBlock, Picture, PlotBlock } from './pictures.js';
+import type { Tone } from './tones.js';
 
-/** Output formats. JSON prints the result object, the others the report. */
-export const FORMATS = ['table', 'json', 'csv', 'markdown'] as const;
+export type { Tone } from './tones.js';
 
-export type Format = (typeof FORMATS)[number];
+/** Formats of every command. JSON prints the result object, the others the report. */
+export const FORMATS = ['table', 'json', 'csv', 'markdown', 'html'] as const;
 
-/** Style of a text; a colour on a terminal, no effect elsewhere. */
-export type Tone = 'plain' | 'dim' | 'strong' | 'good' | 'bad' | 'warning' | Hue;
+/** Formats of commands whose answer has a picture. */
+export const PICTURE_FORMATS = [...FORMATS, 'svg'] as const;
 
-/** Colour that distinguishes lines of a plot. */
-export type Hue = 'hue1' | 'hue2' | 'hue3' | 'hue4' | 'hue5';
+export type Format = (typeof PICTURE_FORMATS)[number];
 
 /** A cell: text for people and exact value for programs (CSV). */
 export interface Cell {
@@ -25,6 +26,8 @@ export interface Cell {
   /** Defaults to the text. */
   readonly value?: string | number | boolean | undefined;
   readonly tone?: Tone;
+  /** Length of the bar that the text draws, from 0 to 1. */
+  readonly share?: number;
 }
 
 export interface Column {
@@ -44,6 +47,8 @@ export interface TableBlock {
   readonly columns: readonly Column[];
   /** Each row has a cell for each column. */
   readonly rows: readonly (readonly Cell[])[];
+  /** Number of last rows that stay below when the others are sorted; default 0. */
+  readonly totals?: number;
   /** Replacement on a terminal that is too narrow. */
   readonly narrower?: TableBlock | undefined;
 }
@@ -52,65 +57,6 @@ export interface TextBlock {
   readonly kind: 'heading' | 'note';
   readonly text: string;
   readonly tone?: Tone;
-}
-
-export interface Series {
-  /** Character of the series. */
-  readonly mark: string;
-  readonly label: string;
-  readonly tone: Tone;
-  /** Positive values from left to right. */
-  readonly values: readonly number[];
-  /** Whether its mark is drawn over other marks. */
-  readonly isOnTop?: boolean;
-}
-
-/** A horizontal line across a plot. */
-export interface Level {
-  /** Character of the line. */
-  readonly mark: string;
-  readonly label: string;
-  readonly value: number;
-}
-
-/** Values on a logarithmic scale, side by side. Omitted in CSV. */
-export interface PlotBlock {
-  readonly kind: 'plot';
-  /** Quantities of both axes. */
-  readonly title: string;
-  /** Number of the first value; default 0. */
-  readonly first?: number;
-  readonly series: readonly Series[];
-  readonly levels: readonly Level[];
-  /** Maximum height without title, axis and legend; unlimited by default. */
-  readonly mostRows?: number;
-}
-
-/** An axis of a line plot. */
-export interface PlotAxis {
-  /** Default: linear. A logarithmic axis shows positive values only. */
-  readonly scale?: 'linear' | 'log';
-  /** Value that the axis includes in any case, as 0. */
-  readonly from?: number;
-}
-
-/** Points of a line plot from left to right; a value that is not finite leaves a gap. */
-export interface Curve {
-  readonly label: string;
-  readonly tone: Tone;
-  readonly points: readonly (readonly [x: number, y: number])[];
-}
-
-/** Curves over a common axis. Omitted in CSV. */
-export interface LinePlotBlock {
-  readonly kind: 'line plot';
-  /** Quantities of both axes. */
-  readonly title: string;
-  readonly x: PlotAxis;
-  readonly y: PlotAxis;
-  readonly curves: readonly Curve[];
-  /** Height without title, axis and legend; default 8. */
-  readonly rows?: number;
 }
 
 /** Lines of a short name and its figures: `KV cache   4.1 kB/token · 8.4 MB at 2,048 tokens`. Omitted in CSV. */
@@ -144,6 +90,10 @@ export interface Report {
   readonly blocks: readonly Block[];
   /** Long form, for `--details`. */
   readonly details?: readonly Block[] | undefined;
+  /** Pictures of the answer for pages and SVG, the main one first. Plots among the blocks are pictures too. */
+  readonly pictures?: (() => readonly Picture[]) | undefined;
+  /** How the figures follow, for pages. */
+  readonly derivations?: (() => readonly Block[]) | undefined;
   /** Settings other than `details` that show more. */
   readonly more?: readonly SettingName[] | undefined;
   /** Command for the obvious next step, ready to paste. */
@@ -163,6 +113,18 @@ export interface RenderOptions {
   readonly colourLevel: 0 | 1 | 2 | 3;
   /** Whether the terminal shows nothing but ASCII. */
   readonly isAscii?: boolean | undefined;
+  /** How the report was made, for pages. */
+  readonly source?: ReportSource | undefined;
+}
+
+/** How a report was made. */
+export interface ReportSource {
+  /** The command line, ready to paste. */
+  readonly command: string;
+  /** Version of the program. */
+  readonly version: string;
+  /** Result of the command as JSON, in pieces. */
+  readonly json: Iterable<string>;
 }
 
 /** The blocks of a report that the options select. */
@@ -170,6 +132,16 @@ export const shownBlocks = (
   { blocks, details = [] }: Report,
   { details: isLong = false }: Pick<RenderOptions, 'details'>,
 ): readonly Block[] => (isLong ? [...blocks, ...details] : blocks);
+
+/** Pictures that are not among the blocks. */
+export const reportPictures = ({ pictures }: Report): readonly Picture[] => pictures?.() ?? [];
+
+/** The picture of SVG: the first one, or the first plot of the answer. */
+export const mainPicture = (report: Report): Picture | undefined =>
+  reportPictures(report)[0] ??
+  shownBlocks(report, { details: true }).find(
+    (block) => block.kind === 'plot' || block.kind === 'line plot',
+  );
 
 /** How to show more: `Details: --details, --explain`; empty when all is shown. */
 export function moreText(
@@ -234,6 +206,7 @@ export function tableOf<Row>(
     kind: 'table',
     columns: shown.map(({ cell: _, ...column }) => column),
     rows: [...rows.map(cellsOf), ...last],
+    ...(last.length > 0 && { totals: last.length }),
   };
 }
 
@@ -303,6 +276,7 @@ export function bar(share: number, width: number): string {
 export const barCell = (share: number, width: number): Cell => ({
   text: bar(share, width),
   value: '',
+  share: share || 0,
 });
 
 /** A value in `format`; `–` for null. */

@@ -1,0 +1,124 @@
+/** A report as a page: the answer, its pictures, its tables, and folded what `--details` and `--explain` add. */
+import { setting } from '../../base/text/setting.js';
+import type {
+  Block,
+  FactsBlock,
+  RenderOptions,
+  Report,
+  ReportSource,
+  Tone,
+  Verdict,
+} from '../kit/report.js';
+import { reportPictures } from '../kit/report.js';
+import { htmlTable } from './html-table.js';
+import { type Child, element, fragment, type Markup } from './markup.js';
+import { pageText } from './page/page.js';
+import { figure } from './picture/figure.js';
+
+const UNKNOWN: ReportSource = { command: 'minimind', version: '', json: ['null'] };
+
+/** The page, without a final newline. */
+export async function renderHtml(report: Report, options: RenderOptions): Promise<string> {
+  const source = options.source ?? UNKNOWN;
+  return pageText({
+    title: report.verdict?.text ?? source.command,
+    content: contentOf(report, source, options.details ?? false),
+    source,
+  });
+}
+
+function contentOf(report: Report, source: ReportSource, isOpen: boolean): Child {
+  const { verdict, blocks, details = [], derivations, next } = report;
+  const isIntroduction = ({ kind }: Block) => kind === 'facts' || kind === 'note';
+  const first = blocks.findIndex((block) => !isIntroduction(block));
+  const end = first < 0 ? blocks.length : first;
+  return fragment(
+    heading(verdict ?? { text: source.command }),
+    blocksMarkup(blocks.slice(0, end), 2),
+    reportPictures(report).map(figure),
+    blocksMarkup(blocks.slice(end), 2),
+    folded('Details', details, isOpen),
+    folded('Derivations', derivations?.() ?? [], false),
+    next !== undefined &&
+      element(
+        'section',
+        {},
+        element('h2', {}, 'Next'),
+        element('pre', {}, element('code', {}, next)),
+      ),
+    moreParagraph(report),
+  );
+}
+
+/** Marks of a verdict. */
+const MARKS: Readonly<Partial<Record<Tone, string>>> = { good: '✓', warning: '!', bad: '✗' };
+
+function heading({ text, tone = 'plain' }: Verdict): Markup {
+  const mark = MARKS[tone];
+  return element(
+    'h1',
+    {},
+    mark !== undefined && [element('span', { class: tone, 'aria-hidden': 'true' }, mark), ' '],
+    text,
+  );
+}
+
+function folded(title: string, blocks: readonly Block[], isOpen: boolean): Child {
+  if (blocks.length === 0) return null;
+  return element(
+    'details',
+    { open: isOpen },
+    element('summary', {}, element('h2', {}, title)),
+    blocksMarkup(blocks, 3),
+  );
+}
+
+/** Settings whose additions are not in the page. */
+function moreParagraph({ more = [], derivations }: Report): Child {
+  const others = more.filter((name) => name !== 'explain' || derivations === undefined);
+  if (others.length === 0) return null;
+  const names = others.map((name, index) => [
+    index > 0 && ', ',
+    element('code', {}, setting(name)),
+  ]);
+  return element('p', { class: 'dim' }, 'More with ', names);
+}
+
+/** @param level Level of the headings. */
+function blocksMarkup(blocks: readonly Block[], level: 2 | 3): Child {
+  let label = 'Answer';
+  return blocks.map((block) => {
+    if (block.kind === 'heading') label = block.text;
+    return blockMarkup(block, level, label);
+  });
+}
+
+function blockMarkup(block: Block, level: 2 | 3, label: string): Child {
+  switch (block.kind) {
+    case 'heading':
+      return element(`h${level}`, {}, block.text);
+    case 'note':
+      return element('p', toneClass(block.tone), block.text);
+    case 'facts':
+      return factList(block);
+    case 'table':
+      return htmlTable(block, label);
+    case 'plot':
+    case 'line plot':
+      return figure(block);
+  }
+}
+
+const factList = ({ facts }: FactsBlock) =>
+  element(
+    'dl',
+    {},
+    facts.map(({ name, text, tone }) => [
+      element('dt', {}, name),
+      element('dd', toneClass(tone), text),
+    ]),
+  );
+
+export const toneClass = (tone: Tone | undefined) => ({
+  class: tone === undefined || tone === 'plain' ? undefined : tone,
+});
