@@ -58,7 +58,7 @@ export async function pageText({
     dataElement('result', [...source.json].join('').trimEnd()),
     scriptElement(code),
   );
-  return `<!DOCTYPE html>\n${element('html', { lang: 'en' }, '\n', head, '\n', body).text}`;
+  return `<!DOCTYPE html>\n${element('html', { lang: 'en' }, head, body).text}`;
 }
 
 const footerText = (version: string) =>
