@@ -408,8 +408,8 @@ export abstract class BaseCommand extends Command {
 
   /** @throws UserError for an answer that has no picture with these flags. */
   async #refuseMissingPicture(report: Report): Promise<void> {
-    const { mainPicture } = await import('../report/kit/report.js');
-    if (mainPicture(report) !== undefined) return;
+    const { mainPictures } = await import('../report/kit/report.js');
+    if (mainPictures(report).length > 0) return;
     throw usageError(
       'with these flags, the answer has no picture',
       'write --format html for the answer as a page',

@@ -271,6 +271,7 @@ function lengthBlocks({ figures, context }: DataResult, most: number): Block[] {
           text: bar(sequences / highest, BAR_WIDTH) + (from > context ? ' cut' : ''),
           value: '',
           tone: from > context ? 'warning' : 'hue1',
+          share: sequences / highest,
         }),
       ),
     ]),

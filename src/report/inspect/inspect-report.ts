@@ -18,9 +18,9 @@ import type { TensorGroup } from '../../checkpoint/summary.js';
 import type { InspectResult } from '../command-results.js';
 import type { Block, Cell, Fact, Field, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
-  bar,
   bytesCell,
   cutColumn,
+  drawnBar,
   headingBlock,
   integerCell,
   leftColumn,
@@ -227,7 +227,7 @@ function componentsBlocks(result: InspectResult, groups = result.groups): Block[
         right('values', 'values', (group) => integerCell(groupTotal(group, 'elements'))),
         right('size', 'bytes', (group) => bytesCell(groupTotal(group, 'bytes'))),
         right('share', 'share', (group) => shareCell(groupTotal(group, 'bytes'), totals.bytes)),
-        leftColumn('', 'bar', (group) => bar(groupTotal(group, 'bytes') / most, BAR_WIDTH)),
+        leftColumn('', 'bar', (group) => drawnBar(groupTotal(group, 'bytes') / most, BAR_WIDTH)),
       ],
       [
         [

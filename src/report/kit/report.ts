@@ -133,15 +133,13 @@ export const shownBlocks = (
   { details: isLong = false }: Pick<RenderOptions, 'details'>,
 ): readonly Block[] => (isLong ? [...blocks, ...details] : blocks);
 
-/** Pictures that are not among the blocks. */
-export const reportPictures = ({ pictures }: Report): readonly Picture[] => pictures?.() ?? [];
-
-/** The picture of SVG: the first one, or the first plot of the answer. */
-export const mainPicture = (report: Report): Picture | undefined =>
-  reportPictures(report)[0] ??
-  shownBlocks(report, { details: true }).find(
-    (block) => block.kind === 'plot' || block.kind === 'line plot',
-  );
+/** Pictures of an answer, the main one first: those of its own, or the first plot. */
+export function mainPictures(report: Report): readonly Picture[] {
+  const pictures = report.pictures?.() ?? [];
+  if (pictures.length > 0) return pictures;
+  const isPlot = (block: Block) => block.kind === 'plot' || block.kind === 'line plot';
+  return shownBlocks(report, { details: true }).filter(isPlot).slice(0, 1);
+}
 
 /** How to show more: `Details: --details, --explain`; empty when all is shown. */
 export function moreText(
@@ -272,11 +270,16 @@ export function bar(share: number, width: number): string {
   return '█'.repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? '');
 }
 
-/** `bar` in a table; programs get no value. */
-export const barCell = (share: number, width: number): Cell => ({
+/** `bar` in a table. */
+export const drawnBar = (share: number, width: number): Cell => ({
   text: bar(share, width),
-  value: '',
   share: share || 0,
+});
+
+/** `drawnBar`; programs get no value. */
+export const barCell = (share: number, width: number): Cell => ({
+  ...drawnBar(share, width),
+  value: '',
 });
 
 /** A value in `format`; `–` for null. */

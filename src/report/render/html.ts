@@ -9,7 +9,7 @@ import type {
   Tone,
   Verdict,
 } from '../kit/report.js';
-import { reportPictures } from '../kit/report.js';
+import { mainPictures } from '../kit/report.js';
 import { htmlTable } from './html-table.js';
 import { type Child, element, fragment, type Markup } from './markup.js';
 import { pageText } from './page/page.js';
@@ -28,14 +28,20 @@ export async function renderHtml(report: Report, options: RenderOptions): Promis
 }
 
 function contentOf(report: Report, source: ReportSource, isOpen: boolean): Child {
-  const { verdict, blocks, details = [], derivations, next } = report;
+  const { verdict, derivations, next } = report;
+  const pictures = mainPictures(report);
+  // A plot among the blocks that is the main picture is shown once.
+  const isElsewhere = (block: Block) => (pictures as readonly unknown[]).includes(block);
+  const [blocks, details] = [report.blocks, report.details ?? []].map((each) =>
+    each.filter((block) => !isElsewhere(block)),
+  ) as [Block[], Block[]];
   const isIntroduction = ({ kind }: Block) => kind === 'facts' || kind === 'note';
   const first = blocks.findIndex((block) => !isIntroduction(block));
   const end = first < 0 ? blocks.length : first;
   return fragment(
     heading(verdict ?? { text: source.command }),
     blocksMarkup(blocks.slice(0, end), 2),
-    reportPictures(report).map(figure),
+    pictures.map(figure),
     blocksMarkup(blocks.slice(end), 2),
     folded('Details', details, isOpen),
     folded('Derivations', derivations?.() ?? [], false),
