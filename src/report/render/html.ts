@@ -30,6 +30,7 @@ export async function renderHtml(report: Report, options: RenderOptions): Promis
 function contentOf(report: Report, source: ReportSource, isOpen: boolean): Child {
   const { verdict, derivations, next } = report;
   const pictures = mainPictures(report);
+  const [main, ...others] = pictures;
   // A plot among the blocks that is the main picture is shown once.
   const isElsewhere = (block: Block) => (pictures as readonly unknown[]).includes(block);
   const [blocks, details] = [report.blocks, report.details ?? []].map((each) =>
@@ -41,8 +42,12 @@ function contentOf(report: Report, source: ReportSource, isOpen: boolean): Child
   return fragment(
     heading(verdict ?? { text: source.command }),
     blocksMarkup(blocks.slice(0, end), 2),
-    pictures.map(figure),
+    main && figure(main),
     blocksMarkup(blocks.slice(end), 2),
+    others.length > 0 && [
+      element('h2', {}, others.length === 1 ? 'Another picture' : 'More pictures'),
+      element('div', { class: 'pictures' }, others.map(figure)),
+    ],
     folded('Details', details, isOpen),
     folded('Derivations', derivations?.() ?? [], false),
     next !== undefined &&

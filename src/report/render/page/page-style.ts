@@ -33,7 +33,7 @@ dt { color: var(--dim); } dd { margin: 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .925rem; overflow-wrap: normal; }
 th, td { padding: .3rem .9rem .3rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
 th:last-child, td:last-child { padding-right: 0; }
-thead th { vertical-align: bottom; color: var(--dim); font-weight: 600; border-bottom-width: 2px; white-space: nowrap; }
+thead :is(th, td) { vertical-align: bottom; color: var(--dim); font-weight: 600; border-bottom-width: 2px; white-space: nowrap; }
 tbody th { font-weight: 400; }
 tfoot th, tfoot td { font-weight: 600; border-bottom: 0; }
 .right { text-align: right; }
@@ -47,7 +47,10 @@ details { margin: 1.25rem 0; border-top: 1px solid var(--line); padding-top: .6r
 summary { cursor: pointer; color: var(--link); width: fit-content; }
 summary :is(h2, h3) { display: inline; margin: 0; }
 figure { margin: 1.5rem 0; }
+figcaption { font-weight: 600; }
 figure svg { display: block; width: 100%; min-width: 34rem; max-width: 60rem; height: auto; }
+.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 34rem), 1fr)); gap: 0 2rem; }
+.pictures figure { margin: .75rem 0; min-width: 0; }
 figure details { border: 0; margin: .25rem 0; padding: 0; font-size: .925rem; }
 .ink { color: var(--ink); } .dim { color: var(--dim); } .strong { font-weight: 600; }
 .good { color: var(--good); } .bad { color: var(--bad); } .warning { color: var(--warning); }

@@ -59,7 +59,7 @@ export function drawChart({ x, y, curves, levels = [] }: LinePlotBlock): Drawing
     MOST_UP,
   );
   const left = Math.max(...up.ticks.map((tick) => widthOf(tickText(tick, y.unit)))) + 12;
-  const top = names.height + (y.title === undefined ? 8 : LINE_HEIGHT + 6);
+  const top = names.height + (y.title === undefined ? 8 : LINE_HEIGHT + 14);
   const area: Area = {
     x: (value) => round(left + across.shareOf(value) * (WIDTH - left - 12)),
     y: (value) => round(top + (1 - up.shareOf(value)) * HEIGHT),
