@@ -57,6 +57,8 @@ export interface TextBlock {
   readonly kind: 'heading' | 'note';
   readonly text: string;
   readonly tone?: Tone;
+  /** Whether a note is a line of code, whose spaces count. */
+  readonly isCode?: boolean;
 }
 
 /** Lines of a short name and its figures: `KV cache   4.1 kB/token · 8.4 MB at 2,048 tokens`. Omitted in CSV. */
@@ -159,6 +161,9 @@ export const paragraph = (text: string, tone: Tone = 'plain'): Block => ({
   text,
   tone,
 });
+
+/** A line of code that is part of the answer. */
+export const codeLine = (text: string): Block => ({ kind: 'note', text, isCode: true });
 
 /** `… 14 more: --details`, below a shortened list; nothing below a complete one. */
 export const moreNote = (more: number, shownBy: 'details' | 'json'): Block[] =>

@@ -119,7 +119,7 @@ function usedBars(
           {
             label: 'workspace',
             value: expected - total,
-            range: [low - total, high - total] as const,
+            range: [Math.max(0, low - total), high - total] as const,
           },
         ]
       : []),

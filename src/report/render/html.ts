@@ -6,12 +6,13 @@ import type {
   RenderOptions,
   Report,
   ReportSource,
+  TextBlock,
   Tone,
   Verdict,
 } from '../kit/report.js';
 import { mainPictures } from '../kit/report.js';
 import { htmlTable } from './html-table.js';
-import { type Child, element, fragment, type Markup } from './markup.js';
+import { type Child, element, fragment, LINE_BREAK, type Markup } from './markup.js';
 import { pageText } from './page/page.js';
 import { figure } from './picture/figure.js';
 
@@ -98,10 +99,29 @@ function moreParagraph({ more = [], derivations }: Report): Child {
 /** @param level Level of the headings. */
 function blocksMarkup(blocks: readonly Block[], level: 2 | 3): Child {
   let label = 'Answer';
-  return blocks.map((block) => {
+  return blocks.map((block, index) => {
     if (block.kind === 'heading') label = block.text;
-    return blockMarkup(block, level, label);
+    if (!isCode(block)) return blockMarkup(block, level, label);
+    // Lines of code in a row are one piece of code.
+    return isCode(blocks[index - 1]) ? null : codeMarkup(blocks.slice(index));
   });
+}
+
+const isCode = (block: Block | undefined): block is TextBlock =>
+  block?.kind === 'note' && block.isCode === true;
+
+function codeMarkup(blocks: readonly Block[]): Markup {
+  const end = blocks.findIndex((block) => !isCode(block));
+  const lines = blocks.slice(0, end < 0 ? blocks.length : end).filter(isCode);
+  return element(
+    'pre',
+    { tabindex: 0 },
+    element(
+      'code',
+      {},
+      lines.map(({ text }) => [text, LINE_BREAK]),
+    ),
+  );
 }
 
 function blockMarkup(block: Block, level: 2 | 3, label: string): Child {

@@ -11,6 +11,9 @@ export type Child = Markup | string | number | readonly Child[] | false | null |
 
 export type Attributes = Readonly<Record<string, string | number | true | false | undefined>>;
 
+/** The end of a line of code. Breaks in texts are escaped. */
+export const LINE_BREAK = new Markup('\n');
+
 /** Elements of HTML without an end tag. */
 const EMPTY_ELEMENTS: ReadonlySet<string> = new Set(['meta', 'br', 'wbr', 'hr']);
 
@@ -56,7 +59,12 @@ export const dataElement = (id: string, json: string): Markup =>
 
 /** JSON that has no characters with a meaning in HTML, and parses to the same value. */
 const inertJson = (json: string) =>
-  json.replace(/[<>&]/g, (character) => `\\u00${character.charCodeAt(0).toString(16)}`);
+  json.replace(/[<>&]|\p{Noncharacter_Code_Point}/gu, (character) =>
+    character
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
+  );
 
 function rawElement(name: string, attributes: string, content: string): Markup {
   if (/<[/!]/.test(content)) throw new Error(`a ${name} element cannot hold this text`);
@@ -69,10 +77,11 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '>': '&gt;',
   '"': '&quot;',
   "'": '&#39;',
-  // The only other characters that XML refuses.
-  '\ufffe': '\\u{fffe}',
-  '\uffff': '\\u{ffff}',
 };
 
+/** Noncharacters are faults in HTML, and two of them end a document of XML. */
 const escaped = (text: string): string =>
-  printable(text).replace(/[&<>"'\ufffe\uffff]/g, (character) => ENTITIES[character] ?? '');
+  printable(text).replace(
+    /[&<>"']|\p{Noncharacter_Code_Point}/gu,
+    (character) => ENTITIES[character] ?? `\\u{${character.codePointAt(0)?.toString(16)}}`,
+  );

@@ -19,14 +19,16 @@ import {
   WIDTH,
   widthOf,
 } from './svg.js';
-import { linearScale, logScale, type Scale, tickText, valueText } from './units.js';
+import { linearScale, logScale, type Scale, tickText, tightScale, valueText } from './units.js';
 
 const HEIGHT = 280;
 const [MOST_ACROSS, MOST_UP] = [8, 6];
 
 /** Patterns of the lines after the first, so that they differ without colours too. */
 const DASHES = [undefined, '7 3', '2 3', '9 3 2 3', '4 2', '12 4'] as const;
-const LEVEL_DASH = '3 4';
+const LEVEL_DASHES = ['3 4', '10 5', '1 4'] as const;
+
+const levelDash = (index: number) => LEVEL_DASHES[index % LEVEL_DASHES.length];
 
 /** The logarithmic plot of values side by side as a line plot. */
 export const asLinePlot = ({ title, first = 0, series, levels }: PlotBlock): LinePlotBlock => ({
@@ -48,6 +50,7 @@ export function drawChart({ x, y, curves, levels = [] }: LinePlotBlock): Drawing
   const across = scaleOf(
     x,
     curves.flatMap(({ points }) => points.map(([value]) => value)),
+    hasNames(curves) ? linearScale : tightScale,
     MOST_ACROSS,
   );
   const up = scaleOf(
@@ -56,6 +59,7 @@ export function drawChart({ x, y, curves, levels = [] }: LinePlotBlock): Drawing
       ...curves.flatMap(({ points }) => points.map(([, value]) => value)),
       ...levels.map(({ value }) => value),
     ],
+    linearScale,
     MOST_UP,
   );
   const left = Math.max(...up.ticks.map((tick) => widthOf(tickText(tick, y.unit)))) + 12;
@@ -85,11 +89,14 @@ export function drawChart({ x, y, curves, levels = [] }: LinePlotBlock): Drawing
           },
           WIDTH - left,
         ),
-      levels.map((level) => levelLine(level, area)),
+      levels.map((level, index) => levelLine(level, index, area)),
       inOrder.map(([index, curve]) => curveMarkup(curve, index, area, { x, y })),
     ],
   };
 }
+
+/** Whether points have names: those at the ends would be cut by the axes. */
+const hasNames = (curves: readonly Curve[]) => curves.some(({ names }) => names !== undefined);
 
 /** The part between the axes. */
 interface Area {
@@ -100,9 +107,14 @@ interface Area {
   readonly bottom: number;
 }
 
-function scaleOf({ scale, from }: PlotAxis, values: readonly number[], most: number): Scale {
+function scaleOf(
+  { scale, from }: PlotAxis,
+  values: readonly number[],
+  linear: typeof linearScale,
+  most: number,
+): Scale {
   const all = from === undefined ? values : [...values, from];
-  return scale === 'log' ? logScale(all, most) : linearScale(all, most);
+  return scale === 'log' ? logScale(all, most) : linear(all, most);
 }
 
 const legendEntries = (curves: readonly Curve[], levels: readonly PictureLevel[]) => [
@@ -112,11 +124,11 @@ const legendEntries = (curves: readonly Curve[], levels: readonly PictureLevel[]
     swatch: names === undefined ? ('line' as const) : ('dot' as const),
     dash: DASHES[index % DASHES.length],
   })),
-  ...levels.map(({ label: name }) => ({
+  ...levels.map(({ label: name }, index) => ({
     label: name,
     tone: 'dim' as const,
     swatch: 'dashes' as const,
-    dash: LEVEL_DASH,
+    dash: levelDash(index),
   })),
 ];
 
@@ -163,12 +175,12 @@ const line = (x1: number, x2: number, y1: number, y2: number) => ({
   stroke: 'currentColor',
 });
 
-const levelLine = ({ value }: PictureLevel, area: Area): Markup =>
+const levelLine = ({ value }: PictureLevel, index: number, area: Area): Markup =>
   element('line', {
     ...colour('dim'),
     ...line(area.left, area.right, area.y(value), area.y(value)),
     'stroke-width': 1.5,
-    'stroke-dasharray': LEVEL_DASH,
+    'stroke-dasharray': levelDash(index),
   });
 
 function curveMarkup(

@@ -10,12 +10,12 @@ import { type Child, element, type Markup, styleElement } from '../markup.js';
 /** Width of all pictures, in pixels where there is room. */
 export const WIDTH = 680;
 
-export const FONT_SIZE = 12;
+export const FONT_SIZE = 13;
 
 /** Mean width of a character. Fonts differ, so texts have some room. */
-const CHARACTER = 6.8;
+const CHARACTER = 7.3;
 
-export const LINE_HEIGHT = 16;
+export const LINE_HEIGHT = 17;
 
 /** Colours on a light ground and on a dark one. */
 const COLOURS = {

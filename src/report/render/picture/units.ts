@@ -30,7 +30,22 @@ export interface Scale {
   readonly ticks: readonly number[];
 }
 
-/** @param most Number of ticks that fit, roughly. */
+/** Ends at the values themselves, with round ticks between them. */
+export function tightScale(values: readonly number[], most: number): Scale {
+  const [low, high] = extent(values) ?? [0, 1];
+  const isOne = low === high;
+  return {
+    shareOf: (value) => (isOne ? 0.5 : (value - low) / (high - low)),
+    ticks: isOne
+      ? [low]
+      : linearScale(values, most).ticks.filter((tick) => tick >= low && tick <= high),
+  };
+}
+
+/**
+ * Ends at round values.
+ * @param most Number of ticks that fit, roughly.
+ */
 export function linearScale(values: readonly number[], most: number): Scale {
   const [low, high] = extent(values) ?? [0, 1];
   const span = high - low || Math.abs(high) || 1;
