@@ -24,7 +24,6 @@ import {
   integerCell,
   leftColumn,
   noteOf,
-  paragraph,
   right,
   tableOf,
   valueCell,

@@ -129,7 +129,7 @@ describe.skipIf(NO_BROWSER)(`pages of answers${NO_BROWSER_NOTE}`, () => {
       }
       expect(orders).toEqual([
         ['second', 'first', 'third', 'total'],
-        ['third', 'first', 'second', 'total'],
+        ['first', 'second', 'third', 'total'],
         ['first', 'second', 'third', 'total'],
       ]);
     });
@@ -178,8 +178,9 @@ async function checkPage(html: string, more?: (page: Page) => Promise<void>): Pr
         await page.emulateMedia({ colorScheme, media: 'screen' });
         await page.setViewportSize({ width, height: 800 });
         expect(await overflow(page), `${colorScheme}, ${width} px`).toBeLessThanOrEqual(0);
-        expect(await violations(page), `${colorScheme}, ${width} px`).toEqual([]);
       }
+      // Once in each scheme: colours depend on it, and structure on neither.
+      expect(await violations(page), colorScheme).toEqual([]);
     }
     await page.emulateMedia({ media: 'print' });
     expect((await page.pdf()).length).toBeGreaterThan(1000);

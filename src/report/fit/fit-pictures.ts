@@ -1,8 +1,8 @@
 /** Pictures of `minimind fit`: the memory of each use, part by part, and the memory that there is. */
 import type { FitResult } from '../../estimate/fit/fits.js';
-import type { BarsPicture, PictureBar } from '../kit/pictures.js';
+import type { BarsPicture, LinePlotBlock, Picture, PictureBar } from '../kit/pictures.js';
 import type { MemoryPart, UsedMemory } from './fit-bounds.js';
-import { servingMemory } from './fit-serving.js';
+import { type Serving, servingMemory } from './fit-serving.js';
 import { loraMemory, trainingMemory } from './fit-training.js';
 
 /** That of the question first. */
@@ -12,18 +12,19 @@ export function fitPictures({
   serving,
   adapters,
   cluster,
-}: FitResult): BarsPicture[] {
+}: FitResult): Picture[] {
   const isPlaced = serving?.places?.isAsked;
   const uses = [
     ...(adapters ? [{ name: 'adapters', memory: loraMemory(adapters.fit) }] : []),
     ...(serving && !isPlaced ? [{ name: 'serving', memory: servingMemory(serving) }] : []),
     ...(training && !isPlaced ? [{ name: 'training', memory: trainingMemory(training) }] : []),
   ];
-  return uses
+  const bars = uses
     .toSorted((a, b) => Number(b.name === purpose) - Number(a.name === purpose))
     .map(({ name, memory }) =>
       memoryBars(`Memory of ${name} with its range`, cluster.gpu.title, memory),
     );
+  return [...bars, ...(serving && !isPlaced ? rooflines(serving) : [])];
 }
 
 function memoryBars(
@@ -49,3 +50,46 @@ const barOf = (label: string, { lower, expected, upper }: MemoryPart['bytes']): 
   value: Number(expected.value),
   ...(lower.value !== upper.value && { range: [Number(lower.value), Number(upper.value)] }),
 });
+
+/** Ends of the axis of a roofline: a thousand times less and more than the balance. */
+const [LEAST, MOST] = [1e-3, 1e3];
+
+/**
+ * The roofline, with both phases of serving. The intensity is in units of the balance of the GPU, where computing takes
+ * as long as reading.
+ */
+function rooflines({ fit, setting }: Serving): LinePlotBlock[] {
+  if (fit.withoutRoom !== null) return [];
+  const phases = [
+    { name: `decoding, batch ${setting.batch}`, phase: fit.decode },
+    { name: 'prefill', phase: fit.prefill },
+  ];
+  const points = phases.flatMap(({ name, phase }) => {
+    if (phase === null) return [];
+    const secondsOf = (isOf: (limit: string) => boolean) =>
+      phase.limits.reduce((sum, { limit, seconds }) => sum + (isOf(limit) ? seconds.value : 0), 0);
+    const computing = secondsOf((limit) => limit === 'compute');
+    const reading = secondsOf((limit) => limit === 'weights' || limit === 'cache');
+    const intensity = computing / reading;
+    return intensity > 0 && Number.isFinite(intensity) ? [{ name, intensity }] : [];
+  });
+  if (points.length === 0) return [];
+  const roof = (intensity: number) => [intensity, Math.min(1, intensity)] as const;
+  return [
+    {
+      kind: 'line plot',
+      title: `Roofline of ${setting.cluster.gpu.title}: what limits each phase`,
+      x: { scale: 'log', title: 'arithmetic intensity; at 1, computing takes as long as reading' },
+      y: { scale: 'log', title: 'share of the peak that the bandwidth allows', unit: 'share' },
+      curves: [
+        { label: 'roofline', tone: 'hue1', points: [LEAST, 1, MOST].map(roof) },
+        ...points.map(({ name, intensity }, index) => ({
+          label: name,
+          tone: index === 0 ? ('hue2' as const) : ('hue3' as const),
+          points: [roof(intensity)],
+          names: [name],
+        })),
+      ],
+    },
+  ];
+}

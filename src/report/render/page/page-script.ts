@@ -12,11 +12,11 @@ for (const table of document.querySelectorAll('table[data-sortable]')) {
     const value = cell.dataset.value ?? cell.textContent;
     return value.trim() === '' || Number.isNaN(Number(value)) ? value : Number(value);
   };
-  // Numbers before texts.
-  const compare = (a, b) =>
-    typeof a === 'number' && typeof b === 'number'
-      ? a - b
-      : typeof a === 'number' ? -1 : typeof b === 'number' ? 1 : a.localeCompare(b, 'en', { numeric: true });
+  // Texts, such as a missing value, come after numbers in both directions.
+  const compare = (a, b, sign) =>
+    typeof a !== typeof b
+      ? (typeof a === 'number' ? -1 : 1)
+      : sign * (typeof a === 'number' ? a - b : a.localeCompare(b, 'en', { numeric: true }));
   const sortBy = (head, column) => {
     const next = { none: 'descending', descending: 'ascending', ascending: 'none' };
     const order = next[head.getAttribute('aria-sort')];
@@ -25,7 +25,7 @@ for (const table of document.querySelectorAll('table[data-sortable]')) {
     const sign = order === 'ascending' ? 1 : -1;
     const sorted = order === 'none'
       ? original
-      : original.toSorted((a, b) => sign * compare(valueOf(a, column), valueOf(b, column)));
+      : original.toSorted((a, b) => compare(valueOf(a, column), valueOf(b, column), sign));
     body.append(...sorted);
   };
   heads.forEach((head, column) => {
