@@ -51,6 +51,9 @@ const barOf = (label: string, { lower, expected, upper }: MemoryPart['bytes']): 
   ...(lower.value !== upper.value && { range: [Number(lower.value), Number(upper.value)] }),
 });
 
+/** Limits by the bandwidth of the memory. */
+const READING: ReadonlySet<string> = new Set(['weights', 'cache', 'memory']);
+
 /** Ends of the axis of a roofline: a thousand times less and more than the balance. */
 const [LEAST, MOST] = [1e-3, 1e3];
 
@@ -69,7 +72,7 @@ function rooflines({ fit, setting }: Serving): LinePlotBlock[] {
     const secondsOf = (isOf: (limit: string) => boolean) =>
       phase.limits.reduce((sum, { limit, seconds }) => sum + (isOf(limit) ? seconds.value : 0), 0);
     const computing = secondsOf((limit) => limit === 'compute');
-    const reading = secondsOf((limit) => limit === 'weights' || limit === 'cache');
+    const reading = secondsOf((limit) => READING.has(limit));
     const intensity = computing / reading;
     return intensity > 0 && Number.isFinite(intensity) ? [{ name, intensity }] : [];
   });

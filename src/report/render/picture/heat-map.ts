@@ -20,7 +20,7 @@ const LOWEST_ROW = 6;
 const MOST_HEIGHT = 640;
 const LABELS = WIDTH * 0.3;
 const SCALE_STEPS = 5;
-const SCALE_WIDTH = 36;
+const SCALE_WIDTH = 58;
 
 export function drawHeatMap({ rows, columns, unit }: HeatMapPicture): Drawing {
   const values = rows
