@@ -7,7 +7,7 @@ export type Tone = 'plain' | 'dim' | 'strong' | 'good' | 'bad' | 'warning' | Hue
 export type Hue = 'hue1' | 'hue2' | 'hue3' | 'hue4' | 'hue5';
 
 /** Colours of lines, one after the other. */
-export const HUES = ['hue1', 'hue2', 'hue3', 'hue4', 'hue5'] as const satisfies readonly Hue[];
+const HUES = ['hue1', 'hue2', 'hue3', 'hue4', 'hue5'] as const satisfies readonly Hue[];
 
 /** The colour of line number `index`. */
 export const hueOf = (index: number): Hue => HUES[index % HUES.length] ?? 'hue1';

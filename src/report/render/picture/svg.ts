@@ -114,7 +114,7 @@ const frame = (height: number, width = WIDTH) => ({
 });
 
 /** Columns of text that fit into a width. */
-export const columnsIn = (width: number): number => Math.floor(width / CHARACTER + ROUNDING);
+const columnsIn = (width: number): number => Math.floor(width / CHARACTER + ROUNDING);
 
 /** Errors of sums of widths. */
 const ROUNDING = 1e-6;
