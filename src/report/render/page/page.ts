@@ -1,4 +1,5 @@
 /** A page in one file: no request, nothing from elsewhere, and readable without scripts and without styles. */
+import { printableJson } from '../../../base/text/escape.js';
 import type { ReportSource } from '../../kit/report.js';
 import {
   type Child,
@@ -55,11 +56,14 @@ export async function pageText({
     element('header', {}, element('code', {}, source.command)),
     element('main', {}, content),
     element('footer', {}, footerText(source.version)),
-    dataElement('result', [...source.json].join('').trimEnd()),
+    dataElement('result', compact([...source.json].join(''))),
     scriptElement(code),
   );
   return `<!DOCTYPE html>\n${element('html', { lang: 'en' }, head, body).text}`;
 }
+
+/** The same values without spaces between them, which are a third of a long answer. */
+const compact = (json: string) => printableJson(JSON.stringify(JSON.parse(json)));
 
 const footerText = (version: string) =>
   fragment(
