@@ -67,7 +67,43 @@ const ENDINGS: Readonly<Record<string, Format>> = {
   '.csv': 'csv',
   '.md': 'markdown',
   '.markdown': 'markdown',
+  '.html': 'html',
+  '.htm': 'html',
+  '.svg': 'svg',
 };
+
+/** Endings of pictures in pixels. */
+const PIXEL_ENDINGS: ReadonlySet<string> = new Set([
+  '.png',
+  '.jpg',
+  '.jpeg',
+  '.gif',
+  '.webp',
+  '.pdf',
+]);
+
+/** Refuses endings of pictures that the command does not write, with what it writes instead. */
+function refusePicture(output: string, endings: readonly string[]): void {
+  const ending = endingOf(output);
+  if (endings.includes(ending)) return;
+  const stem = output.slice(0, output.length - ending.length);
+  if (PIXEL_ENDINGS.has(ending) && endings.includes('.svg')) {
+    throw usageError(
+      `--output: pictures are written as SVG, not as ${ending.slice(1)}`,
+      `write --output ${stem}.svg, which a browser, Inkscape or rsvg-convert turns into ${ending.slice(1)}`,
+    );
+  }
+  if (PIXEL_ENDINGS.has(ending) || ending === '.svg') {
+    throw usageError(
+      '--output: the answer of this command has no picture',
+      `write --output ${stem}.html for the answer as a page`,
+    );
+  }
+}
+
+/** The first ending of a format. */
+const usualEnding = (format: Format) =>
+  Object.keys(ENDINGS).find((ending) => ENDINGS[ending] === format) ?? '.txt';
 
 /** Endings of files of any format. */
 const TEXT_ENDINGS = ['.txt', '.log'] as const;
@@ -202,6 +238,7 @@ export abstract class BaseCommand extends Command {
     this.#refuseIdleForce(flags, 'out' in (options?.args ?? {}));
     if (!isStdout(flags.output)) {
       this.#endings = answerEndings(flags, this.constructor as typeof BaseCommand);
+      if (this.#endings.includes('.html')) refusePicture(flags.output, this.#endings);
       refuseOtherEndingEarly('--output', flags.output, this.#endings);
     }
     chooseFormat(flags, parsed.metadata.flags.format?.setFromDefault !== true);
@@ -356,14 +393,14 @@ export abstract class BaseCommand extends Command {
     report: (result: Result) => Report,
   ): Promise<Result> {
     const format = formatOf(flags);
+    // Not copied for the other formats: some results compute long lists on demand.
+    const whole = (): Result & AnswerNotes => ({
+      ...result,
+      ...(this.#warnings.length > 0 && !('warnings' in result) && { warnings: this.#warnings }),
+      ...(this.#references.length > 0 && { references: this.#references }),
+    });
     if (format === 'json') {
-      const isAdded = this.#warnings.length > 0 && !('warnings' in result);
-      const whole: Result & AnswerNotes = {
-        ...result,
-        ...(isAdded && { warnings: this.#warnings }),
-        ...(this.#references.length > 0 && { references: this.#references }),
-      };
-      await this.writeJson(flags, whole);
+      await this.writeJson(flags, whole());
       return result;
     }
     if (format === 'github') {
@@ -375,9 +412,26 @@ export abstract class BaseCommand extends Command {
     const options = isStdout(flags.output)
       ? renderOptions(process.stdout, flags['no-color'])
       : { width: Number.POSITIVE_INFINITY, colourLevel: 0 as const };
+    const built = report(result);
+    if (format === 'svg') await this.#refuseMissingPicture(built);
+    const source = format === 'html' && {
+      command: pasteable([...(this.id ?? '').split(':'), ...this.argv]),
+      version: this.config.version,
+      json: jsonPieces(whole()),
+    };
     const { details } = flags;
-    await this.write(flags, await render(report(result), format, { ...options, details }));
+    await this.write(flags, await render(built, format, { ...options, details, ...(source && { source }) }));
     return result;
+  }
+
+  /** @throws UserError for an answer that has no picture with these flags. */
+  async #refuseMissingPicture(report: Report): Promise<void> {
+    const { mainPictures } = await import('../report/kit/report.js');
+    if (mainPictures(report).length > 0) return;
+    throw usageError(
+      'with these flags, the answer has no picture',
+      'write --format html for the answer as a page',
+    );
   }
 
   /** Writes a text to stdout for `--save -`. The answer goes to the file of `-o`; in JSON the text is part of it. */
@@ -392,7 +446,7 @@ export abstract class BaseCommand extends Command {
       if (format === 'json') return this.answer(flags, { ...result, text }, report);
       throw usageError(
         `--save - and --format ${format} both need standard output`,
-        `write --output answer.${format === 'csv' ? 'csv' : 'md'} for the answer`,
+        `write --output answer${usualEnding(format)} for the answer`,
       );
     }
     await writeStdout(text);

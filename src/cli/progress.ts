@@ -4,7 +4,7 @@ import { stripVTControlCharacters } from 'node:util';
 import type { Progress, ProgressDisplay, Steps } from '../base/progress-display.js';
 import { printable } from '../base/text/escape.js';
 import { formatBytes, formatDuration, formatShare } from '../base/text/units.js';
-import type { PlotBlock } from '../report/kit/report.js';
+import type { PlotBlock } from '../report/kit/pictures.js';
 import { render } from '../report/render/render.js';
 import { renderOptions, writeInterruption } from './output.js';
 

@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../cli/base-command.js';
-import { offline, readAs, set } from '../cli/flags/flags.js';
+import { offline, pictureFlags, readAs, set } from '../cli/flags/flags.js';
 import { counts, dtype, tokenCounts } from '../cli/flags/value-flags.js';
 import { documentOf, loadModelFile } from '../input/model-input/model-file.js';
 import { hybrid } from '../model/architecture/models/hybrid.js';
@@ -15,6 +15,7 @@ export default class CompareSrte extends BaseCommand {
     'One row per strategy, counted exactly: one table per layer, one shared table, low rank, sines and cosines, ' +
     'and the recommended setting. The setting of the file is marked. Savings are against the model that is not ' +
     'shared.';
+  static override baseFlags = pictureFlags;
   static override readsHub = 'config' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> hybrid/original',

@@ -7,6 +7,7 @@ import { givenFlags } from '../cli/base-command.js';
 import {
   details,
   offline,
+  pictureFlags,
   readAs,
   setOf,
   settingFlags,
@@ -40,6 +41,7 @@ export default class Compare extends SweepCommand {
     'model that is not valid is reported, and the others are compared. The answer shows the settings that differ ' +
     `and the main figures; --details shows all. Columns: ${COLUMN_NAMES.join(', ')}, and any key of ` +
     'the configs, such as model.num_layers.';
+  static override baseFlags = pictureFlags;
   static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> hybrid/original hybrid/recommended',

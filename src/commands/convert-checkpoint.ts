@@ -10,6 +10,7 @@ import {
   PROOF_EXIT_CODES,
   realRun,
 } from '../cli/flags/convert-request.js';
+import { pictureFlags } from '../cli/flags/flags.js';
 import { type PartsMode, partsMode } from '../cli/flags/parts-flags.js';
 import { answeredFromPlan } from '../cli/plan-answer.js';
 import { progressDisplay, stepProgress } from '../cli/progress.js';
@@ -29,6 +30,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     'write GGUF files for llama.cpp, merge LoRA adapters, and put checkpoints of several processes together. ' +
     'The model may be larger than memory. All problems of the input are reported before anything is written. The ' +
     'input never changes, and OUT appears complete or not at all. Errors are measured on the written values.';
+  static override baseFlags = pictureFlags;
   static override readsHub = 'values' as const;
   static override examples = [
     '<%= config.bin %> export hybrid/tiny --random --save tiny.onnx',

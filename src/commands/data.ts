@@ -3,7 +3,7 @@ import * as Flags from '@oclif/core/flags';
 import { usageError } from '../base/errors.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { withoutFlags } from '../cli/flag-spelling.js';
-import { details } from '../cli/flags/flags.js';
+import { details, pictureFlags } from '../cli/flags/flags.js';
 import { dataLimits } from '../cli/flags/thresholds.js';
 import { count, share, tokens, tokenTotal } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
@@ -19,6 +19,7 @@ export default class Data extends BaseCommand {
     'inputs X, targets Y and the mask of the loss. Samples are those of the dataset classes of MiniMind: minimind3 of ' +
     'March 2026, minimind2 of April 2025 (the end token is cut off with the text), plain (no tokens for begin and end). ' +
     'With --check the exit code is 1 for any fault.';
+  static override baseFlags = pictureFlags;
   static override examples = [
     `echo '{"text": "Once upon a time."}' > stories.jsonl`,
     '<%= config.bin %> <%= command.id %> stories.jsonl',

@@ -4,7 +4,7 @@ import type { Problem } from '../base/errors.js';
 import { percentText } from '../base/text/units.js';
 import { namesText } from '../base/text/words.js';
 import { BaseCommand } from '../cli/base-command.js';
-import { details, offline, readAs } from '../cli/flags/flags.js';
+import { details, offline, pictureFlags, readAs } from '../cli/flags/flags.js';
 import { shareOrPercent } from '../cli/flags/thresholds.js';
 import { progressDisplay } from '../cli/progress.js';
 import type { DifferenceResult } from '../convert/difference/difference.js';
@@ -18,6 +18,7 @@ export default class Diff extends BaseCommand {
     'tied otherwise. --values also reads the values of tensors with the same shape, and reports how far they are ' +
     'apart by layer and component; types and layouts may differ. Exits with 0 whether something differs or not, and ' +
     'with --check with 1 if something differs. To check a checkpoint against a config, use verify.';
+  static override baseFlags = pictureFlags;
   static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> minimind2-small minimind2',

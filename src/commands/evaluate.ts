@@ -8,6 +8,7 @@ import {
   details,
   device,
   engine,
+  pictureFlags,
   sourceOf,
   threads,
   weightFlags,
@@ -30,6 +31,7 @@ export default class Evaluate extends SweepCommand {
     'each with its standard error. Only bits per byte compare models with different tokenizers. With --against it ' +
     'reads a second model as the reference and reports how far the predictions are apart.';
   static override needsWeights = true;
+  static override baseFlags = pictureFlags;
   static override examples = [
     '<%= config.bin %> <%= command.id %> hybrid/tiny --random --ids 5,17,3,9,1,30',
     '<%= config.bin %> export hybrid/tiny --random --save tiny.onnx',

@@ -15,7 +15,7 @@ import {
   refuseWithoutHardware,
   tableRequestOf,
 } from '../cli/flags/fit-flags.js';
-import { details, modelFlags, sourceOf } from '../cli/flags/flags.js';
+import { details, modelFlags, pictureFlags, sourceOf } from '../cli/flags/flags.js';
 import {
   hardwareFlags,
   hardwareOf,
@@ -62,6 +62,7 @@ export default class Fit extends BaseCommand {
     'training, what limits them, and the smallest changes that make it fit, as flags. Memory and times have a lower ' +
     'bound, an estimate and an upper bound; --explain derives each. Nothing is run, except that --this-machine ' +
     'measures this machine.';
+  static override baseFlags = pictureFlags;
   static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> hybrid/recommended',

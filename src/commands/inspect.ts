@@ -19,7 +19,7 @@ import {
 } from '../checkpoint/summary.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand, givenFlags } from '../cli/base-command.js';
-import { details, offline, readAs, stateDict } from '../cli/flags/flags.js';
+import { details, offline, pictureFlags, readAs, stateDict } from '../cli/flags/flags.js';
 import { counts } from '../cli/flags/value-flags.js';
 import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
@@ -40,6 +40,7 @@ export default class Inspect extends BaseCommand {
     'Reads safetensors, PyTorch files (.pt, .pth, .bin, also from before 1.6), GGUF, ONNX, sharded models by their folder or ' +
     'index, checkpoints of several processes (DCP, DeepSpeed ZeRO), and LoRA adapters. Pickles are read as data; nothing in them is ever run. Only the index is read, unless --stats, --hash or ' +
     '--srte need the values.';
+  static override baseFlags = pictureFlags;
   static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> export hybrid/tiny --random --save tiny.onnx',

@@ -4,7 +4,7 @@ import { freeName } from '../base/files/file-system.js';
 import { type NextLine, nextCommand } from '../base/text/setting.js';
 import { formatInteger, shortCount } from '../base/text/units.js';
 import { withoutFlags } from '../cli/flag-spelling.js';
-import { details, savedConfig, setOf } from '../cli/flags/flags.js';
+import { details, pictureFlags, savedConfig, setOf } from '../cli/flags/flags.js';
 import {
   type HardwareFlags,
   hardwareFlags,
@@ -47,6 +47,7 @@ export default class Plan extends SweepCommand {
     'The row * is the model of the rule of 15% embeddings, 25% attention and 60% feed-forward. ' +
     'A model that does not fit into the memory of --gpu has no tokens/s; --max-memory removes it. --save FILE writes the ' +
     `best model, or that of --row, as a config (- for standard output). A size given with --set is fixed. Sort by: ${CRITERIA_TEXT}.`;
+  static override baseFlags = pictureFlags;
   static override examples = [
     '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --gpu h100-80gb',
     '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --context 4096 --depth 4..40 --sort memory',

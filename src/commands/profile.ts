@@ -8,6 +8,7 @@ import {
   modelArgument,
   modelFlags,
   modelWords,
+  pictureFlags,
   settingFlags,
   sourceOf,
 } from '../cli/flags/flags.js';
@@ -58,6 +59,7 @@ export default class Profile extends BaseCommand {
     'Parameters by component, weights in each type, KV cache, FLOPs, and the memory of inference and of training on ' +
     'one device. --details has all tables, --explain derives every figure. The --max flags exit with 1 when a figure ' +
     'exceeds them. For a checkpoint, only the index is read and checked against the config.';
+  static override baseFlags = pictureFlags;
   static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> minimind2-small',
@@ -174,6 +176,7 @@ export default class Profile extends BaseCommand {
         explain: flags.explain,
         flat: formatOf(flags) === 'csv',
         modelWords: modelWords(flags),
+        allTensors: () => tensorInventory(model),
       }),
     );
     this.exceeded(checks.flatMap(exceededLimit));

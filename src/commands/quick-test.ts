@@ -2,7 +2,7 @@ import { type Problem, usageError } from '../base/errors.js';
 import type { QuickTestAnswer } from '../check/quick-test-result.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { modelArgument, sourceOf } from '../cli/flags/flags.js';
+import { modelArgument, pictureFlags, sourceOf } from '../cli/flags/flags.js';
 import { type QuickTestFlags, quickTestFlags } from '../cli/flags/quick-test-flags.js';
 import {
   checksRequest,
@@ -37,6 +37,7 @@ export default class QuickTest extends BaseCommand {
     'is too large for this machine runs as a scaled-down proxy, or with --full layer by layer. Exit code 1 when a ' +
     'check fails. --weights runs with matrices of 8 or 4 bits, and reports the loss against float32. --against compares ' +
     'two models instead. --overfit trains the model, or a scaled-down proxy, on one batch: the loss must fall.';
+  static override baseFlags = pictureFlags;
   static override readsHub = 'config' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> hybrid/tiny',

@@ -1,6 +1,6 @@
 import * as Args from '@oclif/core/args';
 import { BaseCommand } from '../cli/base-command.js';
-import { details, modelFlags, sourceOf } from '../cli/flags/flags.js';
+import { details, modelFlags, pictureFlags, sourceOf } from '../cli/flags/flags.js';
 import { times, tokens } from '../cli/flags/value-flags.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { yarnSettings } from '../input/model-input/rope-settings.js';
@@ -15,6 +15,7 @@ export default class Rope extends BaseCommand {
     'Counts the frequencies that meet angles unseen in training, for the plain rotation and under linear, NTK-aware, ' +
     'YaRN and llama3 scaling. Shows the settings of YaRN for the config. --details has the wavelength of each ' +
     'frequency, and a plot. Each distinct rotation of the layers is shown once.';
+  static override baseFlags = pictureFlags;
   static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> minimind2-small --context 131072',

@@ -4,7 +4,7 @@ import { formatInteger } from '../base/text/units.js';
 import { counted as countedText } from '../base/text/words.js';
 import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
 import { idleZero, shardingOf } from '../cli/flags/fit-flags.js';
-import { details, modelArgument, modelFlags, sourceOf } from '../cli/flags/flags.js';
+import { details, modelArgument, modelFlags, pictureFlags, sourceOf } from '../cli/flags/flags.js';
 import { hardwareOf } from '../cli/flags/hardware-flags.js';
 import { givenSettingsOf, trainPlanFlags } from '../cli/flags/train-plan-flags.js';
 import { progressDisplay } from '../cli/progress.js';
@@ -38,6 +38,7 @@ export default class TrainPlanCommand extends BaseCommand {
     'learning rate, the groups of AdamW, checkpoints, memory, and with --gpu time and cost. --data counts the tokens of ' +
     'files, for epochs, padding and ids. Checks the settings for mistakes that ruin a run, each with what to write. --format csv has the learning rate of each step. Exit code 1 ' +
     'with --check if there is a mistake.';
+  static override baseFlags = pictureFlags;
   static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> minimind2-small --tokens 10B --batch 32 --accumulation 8 --lr 5e-4 --warmup 1%',

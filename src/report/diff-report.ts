@@ -33,6 +33,8 @@ import type {
   ValueDifferences,
   ValueGroup,
 } from '../convert/difference/value-differences.js';
+import { layerMap } from './kit/layer-map.js';
+import type { Picture } from './kit/pictures.js';
 import type { Block, Cell, Fact, Field, Report, TableBlock, Verdict } from './kit/report.js';
 import {
   cutColumn,
@@ -83,9 +85,19 @@ export function diffReport(result: Result): Report {
       ...(more > 0 ? listBlocks('All differences', rows, differenceFields(rows)) : []),
       ...(result.values ? valueDetails(result.values) : []),
     ],
+    pictures: () => valuePictures(result.values),
     more: result.values || result.a.kind === 'config' ? [] : ['values'],
     data: dataTable(rows, result.values),
   };
+}
+
+/** Relative differences of all compared tensors by layer. */
+function valuePictures(values: Result['values']): Picture[] {
+  const compared = (values?.tensors ?? []).map(({ name, relativeError }) => ({
+    name,
+    value: relativeError,
+  }));
+  return present([layerMap('Relative difference of values by layer', 'share', compared)]);
 }
 
 /** Lines of the facts and of the verdict after its first line, on a narrow screen. */

@@ -11,6 +11,7 @@ import { counted, modelName, present, shortened } from '../base/text/words.js';
 import type { EvaluatedModel, EvaluationResult } from '../language/evaluation/evaluate-files.js';
 import type { Estimate } from '../language/evaluation/token-scores.js';
 import { engineText } from './doctor-report.js';
+import type { BarsPicture } from './kit/pictures.js';
 import type { Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 import { headingBlock, integerCell, leftColumn, right, tableOf, valueCell } from './kit/report.js';
 
@@ -24,6 +25,7 @@ export function evaluateReport(result: EvaluationResult): Report {
       ...(worstLines && worstLines.length > 0 ? [linesTable(result)] : []),
     ],
     details: [headingBlock('All figures'), figuresTable(result)],
+    pictures: () => lineBars(result),
     data: figuresTable(result),
   };
 }
@@ -136,6 +138,21 @@ function linesTable({ worstLines, divergence }: EvaluationResult): TableBlock {
       value: text,
     })),
   ]);
+}
+
+function lineBars({ worstLines, divergence }: EvaluationResult): BarsPicture[] {
+  if (!worstLines || worstLines.length === 0) return [];
+  return [
+    {
+      kind: 'bars',
+      title: `Mean ${divergence ? 'KL' : 'loss'} of the worst lines, in nats`,
+      bars: worstLines.map(({ line, text, mean }) => ({
+        label: `${formatInteger(line)}: ${shortened(text.trim(), LINE_TEXT)}`,
+        value: mean,
+      })),
+      levels: [],
+    },
+  ];
 }
 
 /** One figure per row, with its standard error. */

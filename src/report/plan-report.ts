@@ -34,6 +34,7 @@ import {
   tableOf,
   valueCell,
 } from './kit/report.js';
+import { planPictures } from './plan-pictures.js';
 
 /** @param next Command that writes the best model as a config, or shows it. */
 export function planReport(
@@ -72,6 +73,7 @@ export function planReport(
       ...spectrumBlocks(plan),
       ...explanationNotes(plan),
     ],
+    pictures: () => planPictures(plan),
     next,
     data: planTable(plan),
   };
@@ -317,6 +319,7 @@ function spectrumBlocks({ spectrum }: Plan): Block[] {
   const barCell = (value: number, of: number): Cell => ({
     text: of > 0 ? bar(value / of, BAR_WIDTH) : '',
     value: '',
+    ...(of > 0 && { share: value / of }),
   });
   const hasRate = mostRate > 0;
   const toneOf = ({ place }: PlanRow): Tone => (place === 1 ? 'good' : 'plain');

@@ -15,23 +15,15 @@ import type {
   TrainedFrom,
 } from '../model/budget/analyse-rope.js';
 import type { RopeResult } from './command-results.js';
-import type {
-  Block,
-  Cell,
-  Column,
-  PlotBlock,
-  Report,
-  TableBlock,
-  Tone,
-  Verdict,
-} from './kit/report.js';
+import type { PlotBlock } from './kit/pictures.js';
+import type { Block, Cell, Column, Report, TableBlock, Tone, Verdict } from './kit/report.js';
 import {
   CURRENT_MARK,
+  codeLine,
   headingBlock,
   integerCell,
   leftColumn,
   noteOf,
-  paragraph,
   right,
   tableOf,
   valueCell,
@@ -64,7 +56,7 @@ function settingsBlocks(analysis: RopeAnalysis, settings: RopeResult['settings']
   if (!settings) return [noteOf('The config of this family has no settings for YaRN.')];
   return [
     headingBlock(settings.format === 'json' ? 'YaRN in config.json' : 'YaRN in the config (YAML)'),
-    ...settings.text.split('\n').map((text): Block => paragraph(text)),
+    ...settings.text.split('\n').map(codeLine),
   ];
 }
 

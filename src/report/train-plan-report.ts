@@ -18,7 +18,8 @@ import type {
   ShownPlan,
   TrainPlanResult,
 } from '../estimate/training/plan-training.js';
-import type { Block, Cell, Fact, LinePlotBlock, Report, TableBlock } from './kit/report.js';
+import type { LinePlotBlock } from './kit/pictures.js';
+import type { Block, Cell, Fact, Report, TableBlock } from './kit/report.js';
 import {
   bytesCell,
   headingBlock,

@@ -120,7 +120,7 @@ describe.skipIf(!hasShell('bash'))('completion in bash', () => {
     [['profile', '--opt'], ['--optimizer']],
     [
       ['profile', '--format', ''],
-      ['table', 'json', 'csv', 'markdown'],
+      ['table', 'json', 'csv', 'markdown', 'html', 'svg'],
     ],
     [['profile', '--format', 'c'], ['csv']],
     [['profile', '--format', '=', 'c'], ['csv']],
@@ -192,7 +192,7 @@ describe.skipIf(!hasShell('fish'))('completion in fish', () => {
   it.each([
     ['minimind comp', ['compare', 'compare-srte', 'completion']],
     ['minimind profile --opt', ['--optimizer']],
-    ['minimind profile --format ', ['csv', 'json', 'markdown', 'table']],
+    ['minimind profile --format ', ['csv', 'html', 'json', 'markdown', 'svg', 'table']],
     ['minimind completion ', ['bash', 'fish', 'zsh']],
     ['minimind kv-projector pa', ['params']],
     ['minimind kv-projector params --te', ['--teacher']],

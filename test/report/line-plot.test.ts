@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { LinePlotBlock } from '../../src/report/kit/pictures.js';
 import { drawLinePlot } from '../../src/report/kit/plots.js';
-import type { LinePlotBlock } from '../../src/report/kit/report.js';
 import { render } from '../../src/report/render/render.js';
 
 const plot = (

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { PlotBlock, Series } from '../../src/report/kit/pictures.js';
 import { drawPlot } from '../../src/report/kit/plots.js';
-import type { PlotBlock, Series } from '../../src/report/kit/report.js';
 import { render } from '../../src/report/render/render.js';
 
 const series = (mark: string, values: readonly number[], isOnTop = false): Series => ({

@@ -15,7 +15,7 @@ import { FAMILY_NAMES } from '../../model/architecture/families.js';
 import { RECOMPUTE_NAMES } from '../../model/budget/flops.js';
 import { PRECISION_NAMES } from '../../model/budget/optimizers.js';
 import type { Format } from '../../report/kit/report.js';
-import { FORMATS } from '../../report/kit/report.js';
+import { FORMATS, PICTURE_FORMATS } from '../../report/kit/report.js';
 import { count, dtype, seedOf, tokens, unreadable, wholeNumber } from './value-flags.js';
 
 /** Copy of the devices in `src/engine/engine.ts`, which is loaded only when a model runs. */
@@ -71,7 +71,7 @@ export const baseFlags = {
     char: 'o',
     helpValue: 'FILE',
     description:
-      'write the answer to FILE, whole or not at all (.json, .csv, .md; .txt for a table)',
+      'write the answer to FILE, whole or not at all (.html, .svg, .json, .csv, .md; .txt for a table)',
     helpGroup: 'OUTPUT',
   }),
   force: Flags.boolean({ description: 'replace FILE if it exists', helpGroup: 'OUTPUT' }),
@@ -82,6 +82,9 @@ export const baseFlags = {
   }),
   'no-color': Flags.boolean({ description: 'print without colours', helpGroup: 'OUTPUT' }),
 };
+
+/** Flags of commands whose answer has a picture. */
+export const pictureFlags = { ...baseFlags, format: formatFlag(PICTURE_FORMATS) };
 
 /** `--details`, for commands whose answer is shorter than what they know. */
 export const details = Flags.boolean({

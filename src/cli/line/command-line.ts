@@ -726,7 +726,7 @@ class CommandLine {
       return this.#line(rest.toSpliced(last < at ? last + 1 : last + 1 - length, 0, file));
     };
     throw this.#mistake(
-      `--output: expected a file for the answer (.json, .csv, .md, .txt), found ${quote(file)}`,
+      `--output: expected a file for the answer (.html, .json, .csv, .md, .txt), found ${quote(file)}`,
       // An argument that is given has `-o` for nothing else.
       [
         ...this.#asCheckpoint(file, at, length),

@@ -2,7 +2,7 @@ import * as Flags from '@oclif/core/flags';
 import { usageError } from '../../base/errors.js';
 import { joined } from '../../base/text/words.js';
 import { BaseCommand } from '../../cli/base-command.js';
-import { details, seed, threads } from '../../cli/flags/flags.js';
+import { details, pictureFlags, seed, threads } from '../../cli/flags/flags.js';
 import {
   count,
   dropouts,
@@ -36,6 +36,7 @@ export default class KvProjectorVerify extends BaseCommand {
     'machines; without --full, the widths are a quarter or less if training would take over a minute. ' +
     'With a flag of ABLATIONS, it trains the elastic adapter and variants that differ in one part each, with several ' +
     'seeds, at 640 → 192 and 1 × 64 tokens unless other sizes are given.';
+  static override baseFlags = pictureFlags;
   static override examples = [
     '<%= config.bin %> <%= command.id %> --teacher-width 320 --student 96',
     '<%= config.bin %> <%= command.id %> --data linear --teacher-width 640 --student 96 --batch 1',

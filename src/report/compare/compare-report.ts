@@ -24,6 +24,7 @@ import {
   wrapColumn,
 } from '../kit/report.js';
 import { contextText, precisionText, settingNotes } from '../profile/setting-notes.js';
+import { comparePictures } from './compare-pictures.js';
 import type { Value } from './shown-comparison.js';
 import {
   changeCell,
@@ -52,6 +53,7 @@ export function compareReport(
     verdict: comparisonVerdict(shown),
     blocks,
     details: [...settingDetails(answer), ...details, ...invalidBlocks(shown)],
+    pictures: () => comparePictures(shown, columns),
     data: comparisonFlatTable(shown),
   };
 }

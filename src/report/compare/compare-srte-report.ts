@@ -11,6 +11,7 @@ import {
 } from '../../base/text/units.js';
 import { present } from '../../base/text/words.js';
 import type { SrteComparison, SrteRow } from '../../model/budget/srte-comparison.js';
+import type { BarsPicture } from '../kit/pictures.js';
 import type { Cell, Fact, Report, Verdict } from '../kit/report.js';
 import { CURRENT_MARK, leftColumn, NOTHING, noteOf, right, valueCell } from '../kit/report.js';
 
@@ -80,8 +81,22 @@ export function srteReport(comparison: SrteComparison): Report {
       },
       ...srteNotes(rows, notes),
     ],
+    pictures: () => [parameterBars(own)],
   };
 }
+
+/** Parameters of each setting of the SRTE. */
+const parameterBars = (rows: readonly SrteRow[]): BarsPicture => ({
+  kind: 'bars',
+  title: 'Parameters by setting of the SRTE',
+  unit: 'count',
+  bars: rows.map(({ label, parameters, current }) => ({
+    label,
+    value: parameters,
+    tone: current ? 'hue2' : 'hue1',
+  })),
+  levels: [],
+});
 
 /** Compares the file's model with a shared low-rank table, or with the unshared model when it is smaller already. */
 function srteVerdict(rows: readonly SrteRow[]): Verdict {

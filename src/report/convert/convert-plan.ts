@@ -13,9 +13,9 @@ import type {
 import type { SrteLayout, SrteStorageKind } from '../../model/architecture/srte-layout.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
-  bar,
   bytesCell,
   cosineCell,
+  drawnBar,
   headingBlock,
   integerCell,
   leftColumn,
@@ -191,7 +191,7 @@ function errorTable(
     [
       right('layer', 'layer', ([first, last]) => rangeText(first, last)),
       right('error', 'relative_error', ([first]) => errorCell(first.relativeError)),
-      leftColumn('', 'bar', ([first]) => bar(first.relativeError ?? 0, BAR_WIDTH)),
+      leftColumn('', 'bar', ([first]) => drawnBar(first.relativeError ?? 0, BAR_WIDTH)),
       right('largest', 'largest_error', ([first]) => realCell(first.largestError)),
       right('cosine', 'cosine', ([first]) => cosineCell(first.cosine)),
       hasEnergies && right('energy', 'energy', ([first]) => percentCell(first.energy)),

@@ -43,6 +43,7 @@ import {
 } from '../kit/report.js';
 import { configText } from '../profile/setting-notes.js';
 import { againstBlocks, measurementText } from '../quick-test/against.js';
+import { conversionPictures } from './convert-pictures.js';
 import {
   errorsBlocks,
   errorsTable,
@@ -93,6 +94,7 @@ export function convertReport(
       ...leftOutBlocks(result),
       ...costBlocks(result),
     ],
+    pictures: () => conversionPictures(result),
     next: nextStep(result, again),
     data: dryRun ? stepsTable(tensors) : errorsOf(result),
   };

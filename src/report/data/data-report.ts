@@ -13,6 +13,7 @@ import { counted, present, shortened, sumOf } from '../../base/text/words.js';
 import type { LengthBin } from '../../language/data/data-statistics.js';
 import type { DataResult, FaultName } from '../../language/data/judge-data.js';
 import type { DataReading } from '../../language/data/read-data.js';
+import type { BarsPicture } from '../kit/pictures.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   bar,
@@ -46,6 +47,7 @@ export function dataReport(result: DataResult, words: readonly string[]): Report
     verdict: dataVerdict(result),
     blocks: [{ kind: 'facts', facts }, ...(bins < 2 ? [] : lengthBlocks(result, bins))],
     details: detailBlocks(result),
+    pictures: () => lengthBars(result),
     next: nextOf(result, words),
     data: figuresTable(result),
   };
@@ -251,6 +253,26 @@ const MOST_BINS = 5;
 const SCREEN_ROOM = 14;
 const BAR_WIDTH = 32;
 
+/** Bins of the picture. */
+const PICTURE_BINS = 20;
+
+function lengthBars({ figures }: DataResult): BarsPicture[] {
+  const lengths = figures.tokens?.lengths;
+  if (!lengths) return [];
+  return [
+    {
+      kind: 'bars',
+      title: 'Sequences by their number of tokens',
+      unit: 'count',
+      bars: mergedBins(lengths.bins, PICTURE_BINS).map(({ from, to, sequences }) => ({
+        label: from === to ? String(to) : `${formatInteger(from)}–${formatInteger(to)}`,
+        value: sequences,
+      })),
+      levels: [],
+    },
+  ];
+}
+
 function lengthBlocks({ figures, context }: DataResult, most: number): Block[] {
   const lengths = figures.tokens?.lengths;
   if (!lengths) return [];
@@ -271,6 +293,7 @@ function lengthBlocks({ figures, context }: DataResult, most: number): Block[] {
           text: bar(sequences / highest, BAR_WIDTH) + (from > context ? ' cut' : ''),
           value: '',
           tone: from > context ? 'warning' : 'hue1',
+          share: sequences / highest,
         }),
       ),
     ]),

@@ -20,9 +20,18 @@ export const sameBounds = (value: number | bigint): ShownBounds => ({
 export const labelled = (parts: readonly { readonly bytes: Bounds }[]): MemoryPart[] =>
   parts.map(({ bytes }) => ({ part: bytes.expected.label, bytes }));
 
-interface MemoryPart {
+export interface MemoryPart {
   readonly part: string;
   readonly bytes: ShownBounds;
+}
+
+/** Memory of one use on the fullest GPU or machine. */
+export interface UsedMemory {
+  /** Parts whose bytes are known exactly. */
+  readonly exact: readonly MemoryPart[];
+  readonly workspace: readonly MemoryPart[];
+  readonly total: Bounds;
+  readonly capacity: Quantity;
 }
 
 /** Columns of the bar of the whole capacity. */
@@ -38,10 +47,7 @@ export const NOUNS = {
 /** Memory of the fullest GPU or machine: exact parts, workspace, and total compared with the capacity. */
 export function memoryTable(
   kind: GpuKind,
-  exact: readonly MemoryPart[],
-  workspace: readonly MemoryPart[],
-  total: Bounds,
-  capacity: Quantity,
+  { exact, workspace, total, capacity }: UsedMemory,
 ): TableBlock {
   const { each, own } = NOUNS[kind];
   const share = (bytes: ShownBounds): Cell =>

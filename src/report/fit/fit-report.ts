@@ -40,6 +40,7 @@ import { explanationBlocks } from '../profile/explanation.js';
 import { answerTable, fitFacts, fitVerdictOf, nextOf } from './fit-answer.js';
 import type { BoundsRow } from './fit-bounds.js';
 import { boundsCells, boundsColumns, bytesText, sameBounds } from './fit-bounds.js';
+import { fitPictures } from './fit-pictures.js';
 import { placesBlocks, placesRows } from './fit-places.js';
 import { serverRows } from './fit-server.js';
 import type { Serving } from './fit-serving.js';
@@ -78,6 +79,8 @@ export function fitReport(result: FitResult, { explain, argv }: FitReportOptions
         : []),
       ...(result.forward && result.profile ? forwardBlocks(result.forward, result.profile) : []),
     ],
+    pictures: () => fitPictures(result),
+    ...(!explain && { derivations: () => explanationBlocks(sectionsOf(result)) }),
     more: explain ? [] : ['explain'],
     ...(next && { next }),
     data: csvTable(result),

@@ -34,6 +34,7 @@ import {
   labelled,
   memoryTable,
   sameBounds,
+  type UsedMemory,
   verdictHeading,
 } from './fit-bounds.js';
 import { serverBlocks } from './fit-server.js';
@@ -66,27 +67,15 @@ export function servingBlocks(
   { setting, contextOrigin, fit, remedies, generation, throughput }: Serving,
   doubts: readonly UnmetRequirement[],
 ): Block[] {
-  const { weightParts, cachePerSequence, state, workspaceParts, total, capacity, verdict } = fit;
   const { batch, context } = setting;
-  const times = (bytes: number | bigint) => sameBounds(batch * Number(bytes));
   return present([
-    verdictHeading('Serving', verdict),
+    verdictHeading('Serving', fit.verdict),
     noteOf(
       `${formatSequences(batch, context)}${contextText(contextOrigin)}, weights in ` +
         `${formatText(setting)}, cache in ${dtypeWord(setting.cacheDtype)}, ` +
         `${setting.tensorParallel === 1 ? 'a replica on each GPU' : `${setting.tensorParallel} GPUs share each layer`}.`,
     ),
-    memoryTable(
-      setting.cluster.gpu.kind,
-      [
-        ...weightParts.map(({ bytes }) => ({ part: bytes.label, bytes: sameBounds(bytes.value) })),
-        { part: 'keys and values', bytes: times(cachePerSequence.value) },
-        ...(state.value > 0 ? [{ part: 'states', bytes: times(state.value) }] : []),
-      ],
-      labelled(workspaceParts),
-      total,
-      capacity,
-    ),
+    memoryTable(setting.cluster.gpu.kind, servingMemory({ setting, fit })),
     ...(fit.withoutRoom === null
       ? [...speedBlocks(fit, setting), noteOf(roomText(fit, setting))]
       : [noteOf(`${sentence(fit.withoutRoom)} ${roomText(fit, setting)}`)]),
@@ -95,6 +84,21 @@ export function servingBlocks(
     ...(fit.load ? loadBlocks(fit.load, setting, doubts) : []),
     ...remedyBlocks(remedies),
   ]);
+}
+
+export function servingMemory({ setting, fit }: Pick<Serving, 'setting' | 'fit'>): UsedMemory {
+  const { weightParts, cachePerSequence, state, workspaceParts, total, capacity } = fit;
+  const times = (bytes: number | bigint) => sameBounds(setting.batch * Number(bytes));
+  return {
+    exact: [
+      ...weightParts.map(({ bytes }) => ({ part: bytes.label, bytes: sameBounds(bytes.value) })),
+      { part: 'keys and values', bytes: times(cachePerSequence.value) },
+      ...(state.value > 0 ? [{ part: 'states', bytes: times(state.value) }] : []),
+    ],
+    workspace: labelled(workspaceParts),
+    total,
+    capacity,
+  };
 }
 
 function remedyBlocks(remedies: Serving['remedies']): Block[] {

@@ -39,6 +39,7 @@ import {
   NOUNS,
   publishedText,
   sameBounds,
+  type UsedMemory,
   verdictHeading,
 } from './fit-bounds.js';
 
@@ -46,9 +47,7 @@ export type Training = NonNullable<Fits['training']>;
 
 export function trainingBlocks(training: Training): Block[] {
   const { setting, contextOrigin, fit } = training;
-  const { stages, fullest, apart, workspaceParts, total, capacity, verdict } = fit;
-  const stage = stages[fullest];
-  const parts = stage ? stage.parts : [];
+  const { stages, apart, verdict } = fit;
   return [
     verdictHeading('Training', verdict),
     noteOf(
@@ -57,18 +56,26 @@ export function trainingBlocks(training: Training): Block[] {
         `recomputation ${setting.recompute}, ${ATTENTION[setting.attention]}, ${LOSSES[setting.loss]}, ` +
         `${setting.dropout ? 'with dropout, ' : ''}${spreadText(setting)}.`,
     ),
-    memoryTable(
-      setting.cluster.gpu.kind,
-      parts.map(({ part, bytes }) => ({ part, bytes: sameBounds(bytes.value) })),
-      labelled(workspaceParts),
-      stage?.total ?? total,
-      capacity,
-    ),
+    memoryTable(setting.cluster.gpu.kind, trainingMemory(training)),
     ...(apart ? [noteOf(PEAK)] : []),
     ...(stages.length > 1 ? [stagesTable(fit)] : []),
     ...speedBlocks(fit),
     ...remedyBlocks(training),
   ];
+}
+
+export function trainingMemory({ fit }: Pick<Training, 'fit'>): UsedMemory {
+  const { stages, fullest, workspaceParts, total, capacity } = fit;
+  const stage = stages[fullest];
+  return {
+    exact: (stage?.parts ?? []).map(({ part, bytes }) => ({
+      part,
+      bytes: sameBounds(bytes.value),
+    })),
+    workspace: labelled(workspaceParts),
+    total: stage?.total ?? total,
+    capacity,
+  };
 }
 
 function speedBlocks({ verdict, step, time, withoutSpeed }: Training['fit']): Block[] {
@@ -217,7 +224,7 @@ export function loraBlocks(
   lora: ClusterLora,
   title: 'LoRA' | 'QLoRA',
 ): Block[] {
-  const { adapters, frozen, parts, kept, workspaceParts, apart, total, capacity, verdict } = lora;
+  const { adapters, apart, verdict } = lora;
   return [
     verdictHeading(title, verdict),
     noteOf(
@@ -225,22 +232,26 @@ export function loraBlocks(
         `The weights of the model are frozen. Recomputation ${lora.recompute}` +
         `${setting.cluster.gpus > 1 ? ', ZeRO-3' : ''}.`,
     ),
-    memoryTable(
-      setting.cluster.gpu.kind,
-      [
-        { part: frozen.label, bytes: sameBounds(frozen.value) },
-        ...parts.map(({ part, bytes }) => ({
-          part: LORA_PARTS[part],
-          bytes: sameBounds(bytes.value),
-        })),
-        { part: kept.label, bytes: sameBounds(kept.value) },
-      ],
-      labelled(workspaceParts),
-      total,
-      capacity,
-    ),
+    memoryTable(setting.cluster.gpu.kind, loraMemory(lora)),
     ...(apart ? [noteOf(PEAK)] : []),
   ];
+}
+
+export function loraMemory(lora: ClusterLora): UsedMemory {
+  const { frozen, parts, kept, workspaceParts, total, capacity } = lora;
+  return {
+    exact: [
+      { part: frozen.label, bytes: sameBounds(frozen.value) },
+      ...parts.map(({ part, bytes }) => ({
+        part: LORA_PARTS[part],
+        bytes: sameBounds(bytes.value),
+      })),
+      { part: kept.label, bytes: sameBounds(kept.value) },
+    ],
+    workspace: labelled(workspaceParts),
+    total,
+    capacity,
+  };
 }
 
 const LORA_PARTS = {

@@ -16,11 +16,12 @@ import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import { ignoredText } from '../../checkpoint/reconcile/ignored-tensors.js';
 import type { TensorGroup } from '../../checkpoint/summary.js';
 import type { InspectResult } from '../command-results.js';
+import type { TreemapPicture } from '../kit/pictures.js';
 import type { Block, Cell, Fact, Field, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
-  bar,
   bytesCell,
   cutColumn,
+  drawnBar,
   headingBlock,
   integerCell,
   leftColumn,
@@ -73,6 +74,7 @@ export function inspectReport(
       ...(result.gguf ? ggufDetails(result.gguf) : []),
       ...(result.onnx ? onnxDetails(result.onnx) : []),
     ],
+    pictures: () => [sizeMap(groups)],
     more: listed ? [] : ['tensors'],
     next: nextStep(result),
     // Only CSV has this table, which can be long.
@@ -82,6 +84,20 @@ export function inspectReport(
     },
   };
 }
+
+/** Bytes of the components, all layers together. */
+const sizeMap = (groups: readonly TensorGroup[]): TreemapPicture => ({
+  kind: 'treemap',
+  title: 'Bytes by component',
+  unit: 'bytes',
+  root: {
+    label: 'all tensors',
+    children: groups.map((group) => ({
+      label: nameText(groupName(group)),
+      value: groupTotal(group, 'bytes'),
+    })),
+  },
+});
 
 function inspectVerdict(result: InspectResult): Verdict {
   const { formatName, files, totals } = result;
@@ -227,7 +243,7 @@ function componentsBlocks(result: InspectResult, groups = result.groups): Block[
         right('values', 'values', (group) => integerCell(groupTotal(group, 'elements'))),
         right('size', 'bytes', (group) => bytesCell(groupTotal(group, 'bytes'))),
         right('share', 'share', (group) => shareCell(groupTotal(group, 'bytes'), totals.bytes)),
-        leftColumn('', 'bar', (group) => bar(groupTotal(group, 'bytes') / most, BAR_WIDTH)),
+        leftColumn('', 'bar', (group) => drawnBar(groupTotal(group, 'bytes') / most, BAR_WIDTH)),
       ],
       [
         [

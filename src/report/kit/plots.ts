@@ -2,7 +2,8 @@
 import { printable } from '../../base/text/escape.js';
 import { shortNumber } from '../../base/text/units.js';
 import { wrap } from './layout.js';
-import type { Curve, Level, LinePlotBlock, PlotAxis, PlotBlock, Series, Tone } from './report.js';
+import type { Curve, Level, LinePlotBlock, PlotAxis, PlotBlock, Series } from './pictures.js';
+import type { Tone } from './report.js';
 
 /** A piece of a line with its colour. */
 export interface Piece {

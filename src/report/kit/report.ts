@@ -7,18 +7,19 @@ import {
   formatShare,
   percentText,
 } from '../../base/text/units.js';
+import type { LinePlotBlock, Picture, PlotBlock } from './pictures.js';
+import type { Tone } from './tones.js';
 
-/** Output formats. JSON prints the result object, the others the report. */
-export const FORMATS = ['table', 'json', 'csv', 'markdown'] as const;
+export type { Tone } from './tones.js';
+
+/** Formats of every command. JSON prints the result object, the others the report. */
+export const FORMATS = ['table', 'json', 'csv', 'markdown', 'html'] as const;
+
+/** Formats of commands whose answer has a picture. */
+export const PICTURE_FORMATS = [...FORMATS, 'svg'] as const;
 
 /** `github` are the annotations of problems, for commands that check files. */
-export type Format = (typeof FORMATS)[number] | 'github';
-
-/** Style of a text; a colour on a terminal, no effect elsewhere. */
-export type Tone = 'plain' | 'dim' | 'strong' | 'good' | 'bad' | 'warning' | Hue;
-
-/** Colour that distinguishes lines of a plot. */
-export type Hue = 'hue1' | 'hue2' | 'hue3' | 'hue4' | 'hue5';
+export type Format = (typeof PICTURE_FORMATS)[number] | 'github';
 
 /** A cell: text for people and exact value for programs (CSV). */
 export interface Cell {
@@ -26,6 +27,8 @@ export interface Cell {
   /** Defaults to the text. */
   readonly value?: string | number | boolean | undefined;
   readonly tone?: Tone;
+  /** Length of the bar that the text draws, from 0 to 1. */
+  readonly share?: number;
 }
 
 export interface Column {
@@ -45,6 +48,8 @@ export interface TableBlock {
   readonly columns: readonly Column[];
   /** Each row has a cell for each column. */
   readonly rows: readonly (readonly Cell[])[];
+  /** Number of last rows that stay below when the others are sorted; default 0. */
+  readonly totals?: number;
   /** Replacement on a terminal that is too narrow. */
   readonly narrower?: TableBlock | undefined;
 }
@@ -53,65 +58,8 @@ export interface TextBlock {
   readonly kind: 'heading' | 'note';
   readonly text: string;
   readonly tone?: Tone;
-}
-
-export interface Series {
-  /** Character of the series. */
-  readonly mark: string;
-  readonly label: string;
-  readonly tone: Tone;
-  /** Positive values from left to right. */
-  readonly values: readonly number[];
-  /** Whether its mark is drawn over other marks. */
-  readonly isOnTop?: boolean;
-}
-
-/** A horizontal line across a plot. */
-export interface Level {
-  /** Character of the line. */
-  readonly mark: string;
-  readonly label: string;
-  readonly value: number;
-}
-
-/** Values on a logarithmic scale, side by side. Omitted in CSV. */
-export interface PlotBlock {
-  readonly kind: 'plot';
-  /** Quantities of both axes. */
-  readonly title: string;
-  /** Number of the first value; default 0. */
-  readonly first?: number;
-  readonly series: readonly Series[];
-  readonly levels: readonly Level[];
-  /** Maximum height without title, axis and legend; unlimited by default. */
-  readonly mostRows?: number;
-}
-
-/** An axis of a line plot. */
-export interface PlotAxis {
-  /** Default: linear. A logarithmic axis shows positive values only. */
-  readonly scale?: 'linear' | 'log';
-  /** Value that the axis includes in any case, as 0. */
-  readonly from?: number;
-}
-
-/** Points of a line plot from left to right; a value that is not finite leaves a gap. */
-export interface Curve {
-  readonly label: string;
-  readonly tone: Tone;
-  readonly points: readonly (readonly [x: number, y: number])[];
-}
-
-/** Curves over a common axis. Omitted in CSV. */
-export interface LinePlotBlock {
-  readonly kind: 'line plot';
-  /** Quantities of both axes. */
-  readonly title: string;
-  readonly x: PlotAxis;
-  readonly y: PlotAxis;
-  readonly curves: readonly Curve[];
-  /** Height without title, axis and legend; default 8. */
-  readonly rows?: number;
+  /** Whether a note is a line of code, whose spaces count. */
+  readonly isCode?: boolean;
 }
 
 /** Lines of a short name and its figures: `KV cache   4.1 kB/token · 8.4 MB at 2,048 tokens`. Omitted in CSV. */
@@ -145,6 +93,10 @@ export interface Report {
   readonly blocks: readonly Block[];
   /** Long form, for `--details`. */
   readonly details?: readonly Block[] | undefined;
+  /** Pictures of the answer for pages and SVG, the main one first. Plots among the blocks are pictures too. */
+  readonly pictures?: (() => readonly Picture[]) | undefined;
+  /** How the figures follow, for pages. */
+  readonly derivations?: (() => readonly Block[]) | undefined;
   /** Settings other than `details` that show more. */
   readonly more?: readonly SettingName[] | undefined;
   /** Command for the obvious next step, ready to paste. */
@@ -164,6 +116,18 @@ export interface RenderOptions {
   readonly colourLevel: 0 | 1 | 2 | 3;
   /** Whether the terminal shows nothing but ASCII. */
   readonly isAscii?: boolean | undefined;
+  /** How the report was made, for pages. */
+  readonly source?: ReportSource | undefined;
+}
+
+/** How a report was made. */
+export interface ReportSource {
+  /** The command line, ready to paste. */
+  readonly command: string;
+  /** Version of the program. */
+  readonly version: string;
+  /** Result of the command as JSON, in pieces. */
+  readonly json: Iterable<string>;
 }
 
 /** The blocks of a report that the options select. */
@@ -171,6 +135,14 @@ export const shownBlocks = (
   { blocks, details = [] }: Report,
   { details: isLong = false }: Pick<RenderOptions, 'details'>,
 ): readonly Block[] => (isLong ? [...blocks, ...details] : blocks);
+
+/** Pictures of an answer, the main one first: those of its own, or the first plot. */
+export function mainPictures(report: Report): readonly Picture[] {
+  const pictures = report.pictures?.() ?? [];
+  if (pictures.length > 0) return pictures;
+  const isPlot = (block: Block) => block.kind === 'plot' || block.kind === 'line plot';
+  return shownBlocks(report, { details: true }).filter(isPlot).slice(0, 1);
+}
 
 /** How to show more: `Details: --details, --explain`; empty when all is shown. */
 export function moreText(
@@ -190,6 +162,9 @@ export const paragraph = (text: string, tone: Tone = 'plain'): Block => ({
   text,
   tone,
 });
+
+/** A line of code that is part of the answer. */
+export const codeLine = (text: string): Block => ({ kind: 'note', text, isCode: true });
 
 /** `… 14 more: --details`, below a shortened list; nothing below a complete one. */
 export const moreNote = (more: number, shownBy: 'details' | 'json'): Block[] =>
@@ -235,6 +210,7 @@ export function tableOf<Row>(
     kind: 'table',
     columns: shown.map(({ cell: _, ...column }) => column),
     rows: [...rows.map(cellsOf), ...last],
+    ...(last.length > 0 && { totals: last.length }),
   };
 }
 
@@ -300,9 +276,15 @@ export function bar(share: number, width: number): string {
   return '█'.repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? '');
 }
 
-/** `bar` in a table; programs get no value. */
-export const barCell = (share: number, width: number): Cell => ({
+/** `bar` in a table. */
+export const drawnBar = (share: number, width: number): Cell => ({
   text: bar(share, width),
+  share: share || 0,
+});
+
+/** `drawnBar`; programs get no value. */
+export const barCell = (share: number, width: number): Cell => ({
+  ...drawnBar(share, width),
   value: '',
 });
 

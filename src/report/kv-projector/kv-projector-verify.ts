@@ -18,16 +18,8 @@ import type {
   VerifyProjectorsResult,
 } from '../../convert/kv-projector/verify-projectors.js';
 import { ENGINE_TITLES } from '../doctor-report.js';
-import type {
-  Block,
-  Cell,
-  Fact,
-  PlotBlock,
-  Report,
-  Series,
-  TableBlock,
-  Verdict,
-} from '../kit/report.js';
+import type { PlotBlock, Series } from '../kit/pictures.js';
+import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   headingBlock,
   integerCell,

@@ -18,7 +18,7 @@ import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import { ignoredText } from '../../checkpoint/reconcile/ignored-tensors.js';
 import type { CheckpointFacts } from '../../input/model-input/checkpoint-model.js';
 import type { Bounds, Figure } from '../../model/budget/figure.js';
-import type { LimitCheck, ResolvedSetting } from '../../model/budget/profile-model.js';
+import type { LimitCheck, ResolvedSetting, TensorEntry } from '../../model/budget/profile-model.js';
 import type { StoredWeights } from '../../model/quantization/stored-weights.js';
 import type { ProfileResult } from '../command-results.js';
 import { fullWindowsText } from '../kit/full-windows.js';
@@ -46,6 +46,7 @@ import {
   publishedBlocks,
 } from './explanation.js';
 import { inventoryBlocks, layersBlocks } from './inventory.js';
+import { profilePictures } from './profile-pictures.js';
 import {
   configText,
   contextText,
@@ -66,9 +67,14 @@ interface Asked {
   readonly flat: boolean;
   /** Flags of the model, for the next command. */
   readonly modelWords: readonly string[];
+  /** Lists the tensors of the model, for a picture. */
+  readonly allTensors: () => readonly TensorEntry[];
 }
 
-export function profileReport(result: ProfileResult, { explain, flat, modelWords }: Asked): Report {
+export function profileReport(
+  result: ProfileResult,
+  { explain, flat, modelWords, allTensors }: Asked,
+): Report {
   const { layers, tensors, published, checks } = result;
   const inventory = [
     ...(layers ? layersBlocks(layers, flat) : []),
@@ -93,6 +99,8 @@ export function profileReport(result: ProfileResult, { explain, flat, modelWords
       ...flopsBlocks(result),
       ...trainingBlocks(result),
     ],
+    pictures: () => profilePictures(result, tensors ?? allTensors()),
+    ...(!explain && { derivations: () => explanationBlocks(sectionsOf(result)) }),
     more: explain ? [] : ['explain'],
     next: nextCommand('fit', [result.file, ...modelWords]),
     data:

@@ -7,7 +7,8 @@ import type { SettingSource, SourcedSetting } from '../../check/overfit/judge.js
 import type { Overfit } from '../../check/overfit/overfit.js';
 import type { OverfitResult } from '../../check/quick-test-result.js';
 import { engineText } from '../doctor-report.js';
-import type { Block, Fact, LinePlotBlock, Report, TableBlock, Verdict } from '../kit/report.js';
+import type { LinePlotBlock } from '../kit/pictures.js';
+import type { Block, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   headingBlock,
   integerCell,

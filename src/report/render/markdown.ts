@@ -1,12 +1,11 @@
 import { markdownTable } from 'markdown-table';
 import { printable } from '../../base/text/escape.js';
 import { textWidth } from '../kit/layout.js';
+import type { LinePlotBlock, PlotBlock } from '../kit/pictures.js';
 import { drawLinePlot, drawPlot } from '../kit/plots.js';
 import type {
   Block,
   FactsBlock,
-  LinePlotBlock,
-  PlotBlock,
   RenderOptions,
   Report,
   TableBlock,

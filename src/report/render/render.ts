@@ -2,13 +2,15 @@ import type { Format, RenderOptions, Report } from '../kit/report.js';
 
 export type ReportFormat = Exclude<Format, 'json' | 'github'>;
 
-type Renderer = (report: Report, options: RenderOptions) => string;
+type Renderer = (report: Report, options: RenderOptions) => string | Promise<string>;
 
 /** Each renderer loads its dependencies on demand. */
 const RENDERERS = {
   table: async () => (await import('./table.js')).renderTable,
   csv: async () => (await import('./csv.js')).renderCsv,
   markdown: async () => (await import('./markdown.js')).renderMarkdown,
+  html: async () => (await import('./html.js')).renderHtml,
+  svg: async () => (await import('./svg.js')).renderSvg,
 } as const satisfies Record<ReportFormat, () => Promise<Renderer>>;
 
 /**
@@ -20,5 +22,5 @@ export async function render(
   options: RenderOptions,
 ): Promise<string> {
   const renderer: Renderer = await RENDERERS[format]();
-  return `${renderer(report, options)}\n`;
+  return `${await renderer(report, options)}\n`;
 }
