@@ -420,7 +420,10 @@ export abstract class BaseCommand extends Command {
       json: jsonPieces(whole()),
     };
     const { details } = flags;
-    await this.write(flags, await render(built, format, { ...options, details, ...(source && { source }) }));
+    await this.write(
+      flags,
+      await render(built, format, { ...options, details, ...(source && { source }) }),
+    );
     return result;
   }
 
