@@ -3,7 +3,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parsedElements } from '../report/pages/parsed.js';
-import { type Run, runHere } from '../run-here.js';
+import type { Run } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 let folder = '';
 beforeAll(() => {
