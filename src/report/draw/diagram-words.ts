@@ -1,0 +1,70 @@
+/** Words of diagrams, the same in every format. */
+import { formatFlops, formatInteger, shortCount } from '../../base/text/units.js';
+import { runsText } from '../../base/text/words.js';
+import type { DiagramNode } from '../../model/diagram/diagram.js';
+import type { DiagramBlock } from '../kit/pictures.js';
+
+/** `(B, T, 512)` */
+export const edgeText = (width: number): string => `(B, T, ${formatInteger(width)})`;
+
+export const INPUT_TEXT = 'token ids (B, T)';
+
+export const outputText = (width: number): string => `logits ${edgeText(width)}`;
+
+/** `8 × block 0–7`; of groups without blocks, the label. */
+export function groupTitle({ count, label, blocks, notes }: DiagramNode): string {
+  const times = count > 1 ? `${count} × ` : '';
+  const numbers = blocks.length > 0 ? ` ${runsText(blocks)}` : '';
+  return [`${times}${label}${numbers}`, ...notes].join(', ');
+}
+
+/** `2.81M each, 22.5M`; empty without parameters. */
+export function groupFigures({ count, parameters }: DiagramNode): string {
+  if (parameters === 0) return '';
+  const each = shortCount(parameters);
+  return count > 1 ? `${each} each, ${shortCount(parameters * count)}` : each;
+}
+
+/** `3.28M`; empty for a box without parameters of its own. */
+export const parametersText = ({ parameters }: DiagramNode): string =>
+  parameters === 0 ? '' : shortCount(parameters);
+
+/** `1.2 GFLOP`; empty for nothing. */
+export const flopsText = ({ flops }: DiagramNode): string =>
+  BigInt(flops) === 0n ? '' : formatFlops(flops);
+
+/** `q_proj.weight [512, 512] × 8`, below the name that all tensors of a box begin with. */
+export function tensorTexts({ tensors }: DiagramNode): string[] {
+  return tensors.map(
+    ({ name, shape, count, role }) =>
+      `${name} (${shape.map(formatInteger).join(', ')})${count > 1 ? ` × ${formatInteger(count)}` : ''}` +
+      (role === 'buffer' ? ', buffer' : ''),
+  );
+}
+
+/** Numbers of boxes whose tensors other boxes use, and of the boxes that each box uses. */
+export interface LinkNumbers {
+  readonly owners: ReadonlyMap<string, number>;
+  readonly users: ReadonlyMap<string, readonly number[]>;
+}
+
+export function linkNumbers({ diagram }: Pick<DiagramBlock, 'diagram'>): LinkNumbers {
+  const owners = new Map<string, number>();
+  const users = new Map<string, number[]>();
+  for (const { from, to } of diagram.links) {
+    if (!owners.has(from)) owners.set(from, owners.size + 1);
+    const number = owners.get(from) ?? 0;
+    const list = users.get(to);
+    if (list === undefined) users.set(to, [number]);
+    else if (!list.includes(number)) list.push(number);
+  }
+  return { owners, users };
+}
+
+/** Mark of a changed node. */
+export const CHANGE_MARKS = {
+  same: '',
+  added: '+ ',
+  removed: '− ',
+  changed: '~ ',
+} as const satisfies Record<DiagramNode['change'], string>;
