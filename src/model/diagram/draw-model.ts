@@ -42,9 +42,18 @@ export function drawModel(model: LanguageModel, setting: ForwardSetting): Diagra
     ...around,
     width: after.width || width,
   });
+  nameHead(end, model.head);
   countFlops(end, [model.head, ...model.logitSteps], setting);
   const root = series('other', [before, ...folds, after, end]);
   return placed(root, ownership, model);
+}
+
+/** Says which product gives the logits. */
+function nameHead(end: Draft, head: Layer): void {
+  for (const node of draftsFrom(end)) {
+    if (node.layers.includes(head))
+      Object.assign(node, { label: node.uses.size > 0 ? 'Head, tied' : 'Head' });
+  }
 }
 
 /** Tensors that several blocks use. */

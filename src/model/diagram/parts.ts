@@ -1,6 +1,6 @@
 /** Layers as drafts of nodes: which are boxes, and which have parts side by side or in turn. */
 
-import { counted } from '../../base/text/words.js';
+import { counted, sumOf } from '../../base/text/words.js';
 import type {
   AltUpBlock,
   Component,
@@ -203,7 +203,13 @@ function hybridBlock(layer: HybridBlock, around: Around): Draft {
   const { component, width } = around;
   const part = (each: Layer) => partOf(each, { ...around, component: each.component ?? component });
   const side = (label: string, ...children: Draft[]) =>
-    draft({ kind: 'parallel', label, component, children, width });
+    draft({
+      kind: 'parallel',
+      label,
+      component,
+      children,
+      width: label === 'concat' ? sumOf(children, (each) => each.width) : width,
+    });
   const box = (each: Layer, label: string, notes: readonly string[]) =>
     boxOf(each, { ...around, component: each.component ?? component }, { label, notes, width });
   const srteBox = box(srte, '+ SRTE', layerLabel(srte).notes);

@@ -3,6 +3,7 @@ import { formatFlops, formatInteger, shortCount } from '../../base/text/units.js
 import { runsText } from '../../base/text/words.js';
 import type { DiagramNode } from '../../model/diagram/diagram.js';
 import type { DiagramBlock } from '../kit/pictures.js';
+import { hueOf, type Tone } from '../kit/tones.js';
 
 /** `(B, T, 512)` */
 export const edgeText = (width: number): string => `(B, T, ${formatInteger(width)})`;
@@ -32,6 +33,10 @@ export const parametersText = ({ parameters }: DiagramNode): string =>
 /** `1.2 GFLOP`; empty for nothing. */
 export const flopsText = ({ flops }: DiagramNode): string =>
   BigInt(flops) === 0n ? '' : formatFlops(flops);
+
+/** `3.28M · 1.2 GFLOPs` */
+export const figuresText = (node: DiagramNode): string =>
+  [parametersText(node), flopsText(node)].filter(Boolean).join(' · ');
 
 /** `q_proj.weight [512, 512] × 8`, below the name that all tensors of a box begin with. */
 export function tensorTexts({ tensors }: DiagramNode): string[] {
@@ -68,3 +73,21 @@ export const CHANGE_MARKS = {
   removed: '− ',
   changed: '~ ',
 } as const satisfies Record<DiagramNode['change'], string>;
+
+const CHANGE_TONES = { added: 'good', removed: 'bad', changed: 'warning' } as const;
+
+/** Components of one kind have one colour. */
+export function toneOf({ component, change, kind }: DiagramNode): Tone {
+  if (change !== 'same') return CHANGE_TONES[change];
+  if (kind === 'operation') return 'dim';
+  const hue = HUES.findIndex((components) => components.includes(component));
+  return hue < 0 ? 'plain' : hueOf(hue);
+}
+
+const HUES: readonly (readonly string[])[] = [
+  ['attention', 'indexer'],
+  ['feedForward', 'mlp', 'experts', 'sharedExperts', 'router'],
+  ['mamba', 'deltaNet', 'linearAttention', 'recurrence', 'shortConvolution'],
+  ['embedding', 'positions', 'head', 'perLayerInputs'],
+  ['srte', 'alignment', 'gate', 'fusion', 'altUp'],
+];

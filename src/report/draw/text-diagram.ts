@@ -7,7 +7,6 @@ import type { DiagramNode } from '../../model/diagram/diagram.js';
 import { cutMiddle, textWidth, wrap } from '../kit/layout.js';
 import type { DiagramBlock } from '../kit/pictures.js';
 import type { Tone } from '../kit/tones.js';
-import { hueOf } from '../kit/tones.js';
 import {
   CHANGE_MARKS,
   edgeText,
@@ -20,6 +19,7 @@ import {
   outputText,
   parametersText,
   tensorTexts,
+  toneOf,
 } from './diagram-words.js';
 
 export interface Span {
@@ -35,7 +35,7 @@ const WIDEST = 110;
 /** Columns of a branch below which branches are drawn below each other. */
 const NARROWEST_BRANCH = 16;
 
-const COLUMNS = { parameters: 8, flops: 12 } as const;
+const COLUMNS = { parameters: 8, flops: 14 } as const;
 
 /** ASCII for each character of the drawing. */
 const ASCII: Readonly<Record<string, string>> = {
@@ -271,21 +271,3 @@ function figuresOf(node: DiagramNode, width: number): string {
     parametersText(node).padStart(COLUMNS.parameters) + flopsText(node).padStart(COLUMNS.flops)
   );
 }
-
-const CHANGE_TONES = { added: 'good', removed: 'bad', changed: 'warning' } as const;
-
-/** Components of one kind have one colour. */
-function toneOf({ component, change, kind }: DiagramNode): Tone {
-  if (change !== 'same') return CHANGE_TONES[change];
-  if (kind === 'operation') return 'dim';
-  const hue = HUES.findIndex((components) => components.includes(component));
-  return hue < 0 ? 'plain' : hueOf(hue);
-}
-
-const HUES: readonly (readonly string[])[] = [
-  ['attention', 'indexer'],
-  ['feedForward', 'mlp', 'experts', 'sharedExperts', 'router'],
-  ['mamba', 'deltaNet', 'linearAttention', 'recurrence', 'shortConvolution'],
-  ['embedding', 'positions', 'head', 'perLayerInputs'],
-  ['srte', 'alignment', 'gate', 'fusion', 'altUp'],
-];
