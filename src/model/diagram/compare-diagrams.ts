@@ -70,9 +70,9 @@ function commonLengths(nodes: readonly DiagramNode[], others: readonly DiagramNo
   return lengths;
 }
 
-/** Number of experts is a size, not a name. */
+/** The number of experts and a tie are facts, not names. */
 const keyOf = ({ kind, label, component }: DiagramNode) =>
-  `${kind} ${component} ${label.replace(/^\d+ /, '')}`;
+  `${kind} ${component} ${label.replace(/^\d+ |, tied$/g, '')}`;
 
 const marked = (node: DiagramNode, change: 'added' | 'removed'): DiagramNode => ({
   ...node,

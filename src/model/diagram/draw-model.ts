@@ -19,12 +19,10 @@ import { type Around, partOf, seriesOf } from './parts.js';
 export function drawModel(model: LanguageModel, setting: ForwardSetting): Diagram {
   const ownership = new Ownership(usedInSeveral(model.blocks));
   const around: Around = { ownership, component: 'other', width: model.hidden, isShared: false };
-  const site = (layers: readonly Layer[]) => {
-    const part = seriesOf(layers, around);
-    countFlops(part, layers, setting);
-    return part;
-  };
-  const before = site([model.embedding, ...model.embeddingSteps]);
+  const first = [model.embedding, ...model.embeddingSteps];
+  // The first boxes have their tensors, also those that blocks use again.
+  const before = seriesOf(first, { ...around, isShared: true });
+  countFlops(before, first, setting);
   for (const layer of model.shared) {
     if (ownership.isDefined(layer)) continue;
     ownership.shared.push(partOf(layer, { ...around, isShared: true }));

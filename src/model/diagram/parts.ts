@@ -224,11 +224,11 @@ function hybridBlock(layer: HybridBlock, around: Around): Draft {
           part(inputNorm),
           side(
             alignment ? 'concat' : 'z = (m + a) / 2',
+            box(attention, 'Attention', [...layerLabel(attention).notes, 'a']),
             series(component, [
               srteBox,
               box(mamba, layerLabel(mamba).label, [...layerLabel(mamba).notes, 'm']),
             ]),
-            box(attention, 'Attention', [...layerLabel(attention).notes, 'a']),
           ),
           ...(alignment
             ? [box(alignment, 'Alignment', [...layerLabel(alignment).notes, 'z'])]

@@ -8,6 +8,42 @@ import { hueOf, type Tone } from '../kit/tones.js';
 /** `(B, T, 512)` */
 export const edgeText = (width: number): string => `(B, T, ${formatInteger(width)})`;
 
+/** Whether the line after a box shows its shape; sums show it themselves. */
+export function hasNewShape(node: DiagramNode, before: DiagramNode | undefined): boolean {
+  if (node.kind !== 'box' && node.kind !== 'operation') return false;
+  return before === undefined ? node.component === 'embedding' : node.width !== before.width;
+}
+
+/** Groups of blocks that are equal to an earlier one, with the text that refers to it: `as block 0`. */
+export function repeatedGroups({
+  diagram,
+}: Pick<DiagramBlock, 'diagram'>): ReadonlyMap<string, string> {
+  const [first, repeated] = [new Map<string, string>(), new Map<string, string>()];
+  const visit = (node: DiagramNode): void => {
+    if (node.label === 'block' && node.change === 'same') {
+      const key = JSON.stringify(node.children.map((child) => contentOf(child, diagram)));
+      const earlier = first.get(key);
+      if (earlier !== undefined) return void repeated.set(node.id, `as block ${earlier}`);
+      first.set(key, String(node.blocks[0]));
+    }
+    node.children.forEach(visit);
+  };
+  visit(diagram.root);
+  return repeated;
+}
+
+const contentOf = (node: DiagramNode, diagram: DiagramBlock['diagram']): unknown => [
+  node.kind,
+  node.label,
+  node.notes,
+  node.count,
+  node.parameters,
+  String(node.flops),
+  node.change,
+  diagram.links.filter(({ to }) => to === node.id).map(({ from }) => from),
+  node.children.map((child) => contentOf(child, diagram)),
+];
+
 export const INPUT_TEXT = 'token ids (B, T)';
 
 export const outputText = (width: number): string => `logits ${edgeText(width)}`;
@@ -38,13 +74,16 @@ export const flopsText = ({ flops }: DiagramNode): string =>
 export const figuresText = (node: DiagramNode): string =>
   [parametersText(node), flopsText(node)].filter(Boolean).join(' · ');
 
-/** `q_proj.weight [512, 512] × 8`, below the name that all tensors of a box begin with. */
-export function tensorTexts({ tensors }: DiagramNode): string[] {
-  return tensors.map(
-    ({ name, shape, count, role }) =>
-      `${name} (${shape.map(formatInteger).join(', ')})${count > 1 ? ` × ${formatInteger(count)}` : ''}` +
+/** Name of each tensor of a box, and its shape: `(512, 512) × 8`. */
+export function tensorTexts({
+  tensors,
+}: DiagramNode): { readonly name: string; readonly shape: string }[] {
+  return tensors.map(({ name, shape, count, role }) => ({
+    name,
+    shape:
+      `(${shape.map(formatInteger).join(', ')})${count > 1 ? ` × ${formatInteger(count)}` : ''}` +
       (role === 'buffer' ? ', buffer' : ''),
-  );
+  }));
 }
 
 /** Numbers of boxes whose tensors other boxes use, and of the boxes that each box uses. */

@@ -22,11 +22,12 @@ export function drawReport(
   const { file, parameters, flops, batch, context, blocks, against } = result;
   const name = modelName(file);
   const { diagram } = block;
-  const count = diagram.root.children.filter(({ blocks: numbers }) => numbers.length > 0).length;
+  const groups = diagram.root.children.filter(({ blocks: numbers }) => numbers.length > 0);
+  const areEqual = groups.length === 1 && groups[0]?.label === 'block';
   const kinds = blocks === 1 ? '1 block' : `${blocks} blocks`;
   const title = [
     `${name}: ${shortCount(parameters)} parameters`,
-    kinds + (count === 1 && blocks > 1 ? ', all equal' : ''),
+    kinds + (areEqual && blocks > 1 ? ', all equal' : ''),
     `${formatFlops(flops)} for ${formatSequences(batch, context)}`,
   ].join(' · ');
   const versus =

@@ -14,6 +14,7 @@ import {
   INPUT_TEXT,
   outputText,
   parametersText,
+  repeatedGroups,
 } from './diagram-words.js';
 
 /** Maximum characters of a label. */
@@ -21,7 +22,7 @@ const LONGEST = 160;
 
 /** The flowchart, without a final newline. */
 export function mermaidDiagram({ diagram, title, isPart = false }: DiagramBlock): string {
-  const flow = new Flow();
+  const flow = new Flow(repeatedGroups({ diagram }));
   const { root, shared, links } = diagram;
   const first = isPart ? undefined : flow.node('ids', 'stadium', [INPUT_TEXT]);
   const last = flow.part(root, first === undefined ? undefined : { id: first, width: undefined });
@@ -40,6 +41,8 @@ interface End {
 class Flow {
   readonly lines: string[] = [];
   #depth = 1;
+
+  constructor(private readonly repeated: ReadonlyMap<string, string>) {}
 
   #add(text: string): void {
     this.lines.push('  '.repeat(this.#depth) + text);
@@ -103,6 +106,13 @@ class Flow {
   }
 
   #group(node: DiagramNode, before: End | undefined): End | undefined {
+    const repeated = this.repeated.get(node.id);
+    if (repeated !== undefined) {
+      return this.#box(
+        { ...node, kind: 'box', label: groupTitle(node), notes: [repeated] },
+        before,
+      );
+    }
     const title = [groupTitle(node), groupFigures(node)].filter(Boolean).join(' · ');
     this.#add(`subgraph ${node.id}["${escaped(CHANGE_MARKS[node.change] + title)}"]`);
     this.#depth += 1;

@@ -19,8 +19,10 @@ import {
   figuresText,
   groupFigures,
   groupTitle,
+  hasNewShape,
   INPUT_TEXT,
   outputText,
+  repeatedGroups,
   tensorTexts,
   toneOf,
 } from './diagram-words.js';
@@ -58,7 +60,7 @@ export function drawSvgDiagram({
     [...new Set(diagram.links.map(({ from }) => from))].map((id, at) => [id, at]),
   );
   const width = WIDTH - (lanes.size > 0 ? 16 + 8 * Math.min(lanes.size, 8) : 0);
-  const layout = new Layout(hasTensors);
+  const layout = new Layout(repeatedGroups({ diagram }), hasTensors);
   const main = layout.node(diagram.root, width);
   const middle = width / 2;
   const top = isPart ? 0 : LINE + GAP;
@@ -91,7 +93,10 @@ export function drawSvgDiagram({
 class Layout {
   readonly edges = new Map<string, Edges>();
 
-  constructor(private readonly hasTensors: boolean) {}
+  constructor(
+    private readonly repeated: ReadonlyMap<string, string>,
+    private readonly hasTensors: boolean,
+  ) {}
 
   node(node: DiagramNode, width: number): Placed {
     switch (node.kind) {
@@ -122,7 +127,7 @@ class Layout {
     const lines = [
       ...(isTogether || figures === '' ? [] : [figures]),
       ...packed(notes, own - 2 * PADDING),
-      ...(this.hasTensors ? tensorTexts(node).slice(0, MOST_TENSORS) : []),
+      ...(this.hasTensors ? tensorLines(node).slice(0, MOST_TENSORS) : []),
     ];
     const height = LINE * (1 + lines.length) + (isBox ? 12 : 6);
     return {
@@ -175,7 +180,7 @@ class Layout {
           at += part.height + GAP;
           const child = children[index] as DiagramNode;
           const isLast = index === parts.length - 1;
-          const isEdge = !isLast && child.width !== children[index - 1]?.width;
+          const isEdge = !isLast && hasNewShape(child, children[index - 1]);
           return fragment(
             drawn,
             !isLast && arrow(x + width / 2, at - GAP, at),
@@ -189,6 +194,10 @@ class Layout {
   }
 
   #group(node: DiagramNode, width: number): Placed {
+    const repeated = this.repeated.get(node.id);
+    if (repeated !== undefined && !this.hasTensors) {
+      return this.#box({ ...node, kind: 'box', label: groupTitle(node), notes: [repeated] }, width);
+    }
     const inside = this.#series(node.children, width - 2 * PADDING);
     const head = 34;
     const height = head + inside.height + PADDING;
@@ -285,8 +294,11 @@ function packed(notes: readonly string[], width: number): string[] {
   return lines;
 }
 
+const tensorLines = (node: DiagramNode) =>
+  tensorTexts(node).map(({ name, shape }) => `${name} ${shape}`);
+
 function tooltip(node: DiagramNode): string {
-  const tensors = tensorTexts(node);
+  const tensors = tensorLines(node);
   const more = tensors.length - MOST_TENSORS;
   return [
     [node.label, ...node.notes].join(' · '),

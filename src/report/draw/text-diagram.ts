@@ -13,11 +13,13 @@ import {
   flopsText,
   groupFigures,
   groupTitle,
+  hasNewShape,
   INPUT_TEXT,
   type LinkNumbers,
   linkNumbers,
   outputText,
   parametersText,
+  repeatedGroups,
   tensorTexts,
   toneOf,
 } from './diagram-words.js';
@@ -68,7 +70,7 @@ const ASCII: Readonly<Record<string, string>> = {
 export function drawDiagram(block: DiagramBlock, width: number, isAscii = false): Line[] {
   const columns = Math.min(width, WIDEST);
   const { root, shared } = block.diagram;
-  const drawing = new Drawing(linkNumbers(block), block.hasTensors ?? false);
+  const drawing = new Drawing(linkNumbers(block), repeatedGroups(block), block.hasTensors ?? false);
   const lines = block.isPart
     ? drawing.node(root, columns)
     : [
@@ -112,6 +114,7 @@ function withoutTrailing(line: Line): Line {
 class Drawing {
   constructor(
     private readonly links: LinkNumbers,
+    private readonly repeated: ReadonlyMap<string, string>,
     private readonly hasTensors: boolean,
   ) {}
 
@@ -135,12 +138,7 @@ class Drawing {
   /** Boxes in turn, with the shape where it changes. */
   #series(children: readonly DiagramNode[], width: number): Line[] {
     return children.flatMap((child, index) => {
-      const before = children[index - 1]?.width;
-      const isEdge =
-        (child.kind === 'box' || child.kind === 'operation') &&
-        index < children.length - 1 &&
-        child.width !== before &&
-        (before !== undefined || child.component === 'embedding');
+      const isEdge = index < children.length - 1 && hasNewShape(child, children[index - 1]);
       const lines = this.node(child, width);
       return isEdge ? [...lines, [plain('│ '), dim(edgeText(child.width))]] : lines;
     });
@@ -181,9 +179,10 @@ class Drawing {
     }
     if (this.hasTensors) {
       lines.push(
-        ...tensorTexts(node).map(
-          (text): Line => [plain('│   '), dim(cutMiddle(printable(text), Math.max(8, width - 4)))],
-        ),
+        ...tensorTexts(node).map(({ name, shape }): Line => {
+          const room = Math.max(8, width - 5 - textWidth(shape));
+          return [plain('│   '), dim(`${cutMiddle(printable(name), room)} ${shape}`)];
+        }),
       );
     }
     return lines.map((line) => padded(line, width));
@@ -195,6 +194,11 @@ class Drawing {
 
   #group(node: DiagramNode, width: number): Line[] {
     const figures = groupFigures(node);
+    const repeated = this.repeated.get(node.id);
+    if (repeated !== undefined && !this.hasTensors) {
+      const text = `■ ${groupTitle(node)}, ${repeated}`;
+      return [[...padded([{ text, tone: 'strong' }], width - figures.length), plain(figures)]];
+    }
     const tone = node.change === 'same' ? 'plain' : toneOf(node);
     const title = cutMiddle(
       printable(
