@@ -35,7 +35,7 @@ const labelOf = (label: string, ...notes: (string | false | undefined)[]): Label
 const size = formatInteger;
 
 /** `512 → 1,408 → 512` */
-export const widthsText = (...widths: number[]): string => widths.map(size).join(' → ');
+const widthsText = (...widths: number[]): string => widths.map(size).join(' → ');
 
 /** Label of a layer that is drawn as one box, or as an operation. */
 export function layerLabel(layer: Layer): Label {
@@ -196,7 +196,7 @@ const rowsText = (shape: readonly number[]) =>
     .map(size)
     .join(' × ');
 
-export const headsText = (heads: number, headDim: number): string =>
+const headsText = (heads: number, headDim: number): string =>
   `${counted(heads, 'head')} of ${headDim}`;
 
 const keyValueText = ({

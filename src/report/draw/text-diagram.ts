@@ -154,9 +154,13 @@ class Drawing {
       ...(own === undefined ? [] : [`[${own}]`]),
       ...used.map((each) => `← [${each}]`),
     ].join(' ');
+    const nameRoom = Math.max(4, width - 3 - textWidth(marks));
     const name: Line = [
       { text: mark, tone },
-      { text: printable(CHANGE_MARKS[change] + label), tone: kind === 'box' ? 'strong' : 'plain' },
+      {
+        text: cutMiddle(printable(CHANGE_MARKS[change] + label), nameRoom),
+        tone: kind === 'box' ? 'strong' : 'plain',
+      },
       ...(marks === '' ? [] : [{ text: ` ${marks}`, tone: 'warning' as const }]),
     ];
     const facts = [...notes, ...(before.length > 0 ? [`was ${before.join(', ')}`] : [])];
