@@ -70,6 +70,7 @@ const ENDINGS: Readonly<Record<string, Format>> = {
   '.html': 'html',
   '.htm': 'html',
   '.svg': 'svg',
+  '.mmd': 'mermaid',
 };
 
 /** Endings of pictures in pixels. */

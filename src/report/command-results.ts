@@ -12,7 +12,7 @@ import type { CheckpointFacts } from '../input/model-input/checkpoint-model.js';
 import type { OnnxView } from '../input/model-input/onnx/onnx-tensors.js';
 import type { RopeSettings } from '../input/model-input/rope-settings.js';
 import type { RopeAnalysis } from '../model/budget/analyse-rope.js';
-import type { Figure } from '../model/budget/figure.js';
+import type { Exact, Figure } from '../model/budget/figure.js';
 import type { GenerationFlops } from '../model/budget/flops.js';
 import type {
   BlockBudget,
@@ -22,6 +22,7 @@ import type {
   TensorEntry,
 } from '../model/budget/profile-model.js';
 import type { PublishedReport } from '../model/budget/published/explanations.js';
+import type { DiagramFacts, DiagramLink, DiagramNode } from '../model/diagram/diagram.js';
 import type { StoredWeights } from '../model/quantization/stored-weights.js';
 
 /**
@@ -64,6 +65,56 @@ export interface ValidationResult {
   readonly schema: 'minimind/validate@1';
   /** The valid configs, in the order of the command line. */
   readonly files: readonly ValidFile[];
+}
+
+/** A node of a diagram, in the order of computation. */
+export interface DrawnNode extends DiagramFacts, Pick<DiagramNode, 'id' | 'change' | 'before'> {
+  /** Node that it is in; null at the top. */
+  readonly parent: string | null;
+  /** Whether it is outside of the stream from ids to logits, because several blocks use it. */
+  readonly isShared: boolean;
+}
+
+/** Boxes of another model that differ. */
+export interface DrawnDifference {
+  /** The other model, as the user wrote it. */
+  readonly file: string;
+  /** Boxes that only the drawn model has. @count */
+  readonly added: number;
+  /** Boxes that only the other model has. @count */
+  readonly removed: number;
+  /** Boxes with other sizes. @count */
+  readonly changed: number;
+}
+
+/**
+ * A model as a block diagram.
+ * @answer minimind draw --json
+ */
+export interface DrawResult {
+  readonly schema: 'minimind/draw@1';
+  /** Path of the model as the user wrote it. */
+  readonly file: string;
+  /** Family of the model. */
+  readonly family: string;
+  /** Parameters of the model, shared tensors once. @count */
+  readonly parameters: number;
+  /** FLOPs of a forward pass. @exact */
+  readonly flops: Exact;
+  /** Sequences of the forward pass. @count */
+  readonly batch: number;
+  /** Tokens per sequence. @count */
+  readonly context: number;
+  /** Blocks of the model. @count */
+  readonly blocks: number;
+  /** Block that is drawn alone; null for the whole model. */
+  readonly block: number | null;
+  /** Nodes, parents before their children. */
+  readonly nodes: readonly DrawnNode[];
+  /** Boxes that use tensors of other boxes. */
+  readonly links: readonly DiagramLink[];
+  /** Differences from another model; null without one. */
+  readonly against: DrawnDifference | null;
 }
 
 /**

@@ -68,6 +68,7 @@ describe('JSON output follows docs/schemas', () => {
     ['compare', [CONFIG, '--set', 'model.num_heads=32,33', '--columns', 'model.gate_rank,heads']],
     ['compare', ['configs/hybrid/tiny.yaml', '--set', 'model.vocab_size=512,600', ...TEXT]],
     ['rope', [CONFIG, '--context', '32768']],
+    ['draw', [CONFIG]],
     ['train-plan', [SMALL_CONFIG, '--tokens', '1B']],
     [
       'train-plan',

@@ -15,7 +15,7 @@ import { FAMILY_NAMES } from '../../model/architecture/families.js';
 import { RECOMPUTE_NAMES } from '../../model/budget/flops.js';
 import { PRECISION_NAMES } from '../../model/budget/optimizers.js';
 import type { Format } from '../../report/kit/report.js';
-import { FORMATS, PICTURE_FORMATS } from '../../report/kit/report.js';
+import { DIAGRAM_FORMATS, FORMATS, PICTURE_FORMATS } from '../../report/kit/report.js';
 import { count, dtype, seedOf, tokens, unreadable, wholeNumber } from './value-flags.js';
 
 /** Copy of the devices in `src/engine/engine.ts`, which is loaded only when a model runs. */
@@ -85,6 +85,9 @@ export const baseFlags = {
 
 /** Flags of commands whose answer has a picture. */
 export const pictureFlags = { ...baseFlags, format: formatFlag(PICTURE_FORMATS) };
+
+/** Flags of commands whose answer is a diagram. */
+export const diagramFlags = { ...baseFlags, format: formatFlag(DIAGRAM_FORMATS) };
 
 /** `--details`, for commands whose answer is shorter than what they know. */
 export const details = Flags.boolean({

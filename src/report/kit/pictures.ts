@@ -1,4 +1,5 @@
 /** Pictures as data. Pages and SVG draw all of them, a terminal the plots. */
+import type { Diagram } from '../../model/diagram/diagram.js';
 import type { Tone } from './tones.js';
 
 /** Unit of the values of a picture, which says how they are written; default: a plain number. */
@@ -118,4 +119,21 @@ export interface HeatMapPicture {
   readonly rows: readonly { readonly label: string; readonly values: readonly (number | null)[] }[];
 }
 
-export type Picture = PlotBlock | LinePlotBlock | BarsPicture | TreemapPicture | HeatMapPicture;
+/** The block diagram of a model, or of a part of it. */
+export interface DiagramBlock {
+  readonly kind: 'diagram';
+  readonly title: string;
+  readonly diagram: Diagram;
+  /** Whether boxes list their tensors. */
+  readonly hasTensors?: boolean;
+  /** Whether it is a part of a model, which has neither ids nor logits. */
+  readonly isPart?: boolean;
+}
+
+export type Picture =
+  | PlotBlock
+  | LinePlotBlock
+  | BarsPicture
+  | TreemapPicture
+  | HeatMapPicture
+  | DiagramBlock;

@@ -7,7 +7,7 @@ import {
   formatShare,
   percentText,
 } from '../../base/text/units.js';
-import type { LinePlotBlock, Picture, PlotBlock } from './pictures.js';
+import type { DiagramBlock, LinePlotBlock, Picture, PlotBlock } from './pictures.js';
 import type { Tone } from './tones.js';
 
 export type { Tone } from './tones.js';
@@ -18,8 +18,11 @@ export const FORMATS = ['table', 'json', 'csv', 'markdown', 'html'] as const;
 /** Formats of commands whose answer has a picture. */
 export const PICTURE_FORMATS = [...FORMATS, 'svg'] as const;
 
+/** Formats of commands whose answer is a diagram. */
+export const DIAGRAM_FORMATS = [...PICTURE_FORMATS, 'mermaid'] as const;
+
 /** `github` are the annotations of problems, for commands that check files. */
-export type Format = (typeof PICTURE_FORMATS)[number] | 'github';
+export type Format = (typeof DIAGRAM_FORMATS)[number] | 'github';
 
 /** A cell: text for people and exact value for programs (CSV). */
 export interface Cell {
@@ -74,7 +77,7 @@ export interface Fact {
   readonly tone?: Tone | undefined;
 }
 
-export type Block = TableBlock | TextBlock | PlotBlock | LinePlotBlock | FactsBlock;
+export type Block = TableBlock | TextBlock | PlotBlock | LinePlotBlock | DiagramBlock | FactsBlock;
 
 /** One line with the result of a command and its main figures. */
 export interface Verdict {

@@ -1,5 +1,6 @@
 import { markdownTable } from 'markdown-table';
 import { printable } from '../../base/text/escape.js';
+import { mermaidDiagram } from '../draw/mermaid-diagram.js';
 import { textWidth } from '../kit/layout.js';
 import type { LinePlotBlock, PlotBlock } from '../kit/pictures.js';
 import { drawLinePlot, drawPlot } from '../kit/plots.js';
@@ -43,6 +44,7 @@ const BLOCKS = {
 
 function markdownBlock(block: Block): string {
   if (block.kind === 'plot' || block.kind === 'line plot') return plot(block);
+  if (block.kind === 'diagram') return `\`\`\`mermaid\n${mermaidDiagram(block)}\n\`\`\``;
   if (block.kind === 'facts') return facts(block);
   return block.kind === 'table' ? table(block) : BLOCKS[block.kind](block);
 }

@@ -10,6 +10,7 @@ const RENDERERS = {
   csv: async () => (await import('./csv.js')).renderCsv,
   markdown: async () => (await import('./markdown.js')).renderMarkdown,
   html: async () => (await import('./html.js')).renderHtml,
+  mermaid: async () => (await import('./mermaid.js')).renderMermaid,
   svg: async () => (await import('./svg.js')).renderSvg,
 } as const satisfies Record<ReportFormat, () => Promise<Renderer>>;
 

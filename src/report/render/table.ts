@@ -2,7 +2,9 @@ import type { ChalkInstance } from 'chalk';
 import { Chalk } from 'chalk';
 import Table from 'cli-table3';
 import { printable } from '../../base/text/escape.js';
+import { drawDiagram } from '../draw/text-diagram.js';
 import { cutMiddle, textWidth, usableWidth, wrap } from '../kit/layout.js';
+import type { DiagramBlock, LinePlotBlock, PlotBlock } from '../kit/pictures.js';
 import { drawLinePlot, drawPlot } from '../kit/plots.js';
 import type {
   Block,
@@ -127,13 +129,28 @@ function renderBlock(
 ): string[] {
   if (block.kind === 'table') return renderGrid(block, width, chalk);
   if (block.kind === 'facts') return factLines(block, textColumns(width), chalk);
-  if (block.kind === 'plot' || block.kind === 'line plot') {
-    const lines =
-      block.kind === 'plot' ? drawPlot(block, width) : drawLinePlot(block, width, isAscii);
+  if (block.kind === 'plot' || block.kind === 'line plot' || block.kind === 'diagram') {
+    const lines = drawnLines(block, width, isAscii);
     return lines.map((line) => line.map(({ text, tone }) => withTone(chalk, tone, text)).join(''));
   }
   const tone = block.tone ?? (block.kind === 'heading' ? 'strong' : 'plain');
   return wrap(printable(block.text), textColumns(width)).map((line) => withTone(chalk, tone, line));
+}
+
+/** Lines of a picture that a terminal can show. */
+function drawnLines(
+  block: PlotBlock | LinePlotBlock | DiagramBlock,
+  width: number,
+  isAscii: boolean | undefined,
+) {
+  switch (block.kind) {
+    case 'plot':
+      return drawPlot(block, width);
+    case 'line plot':
+      return drawLinePlot(block, width, isAscii);
+    case 'diagram':
+      return drawDiagram(block, width, isAscii);
+  }
 }
 
 /** Names in a column of their own; texts wrap within theirs. */

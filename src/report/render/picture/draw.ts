@@ -1,3 +1,4 @@
+import { drawSvgDiagram } from '../../draw/svg-diagram.js';
 import type { Picture } from '../../kit/pictures.js';
 import { drawBars } from './bars.js';
 import { asLinePlot, drawChart } from './chart.js';
@@ -18,5 +19,7 @@ export function draw(picture: Picture): Drawing {
       return drawTreemap(picture);
     case 'heat map':
       return drawHeatMap(picture);
+    case 'diagram':
+      return drawSvgDiagram(picture);
   }
 }

@@ -1,0 +1,371 @@
+/** A diagram as a picture: from the top down, with branches side by side and links at the right. */
+import type { DiagramNode } from '../../model/diagram/diagram.js';
+import type { DiagramBlock } from '../kit/pictures.js';
+import type { Tone } from '../kit/tones.js';
+import { type Child, element, fragment } from '../render/markup.js';
+import {
+  colour,
+  DIM,
+  type Drawing,
+  FONT_SIZE,
+  label,
+  round,
+  WIDTH,
+  widthOf,
+} from '../render/picture/svg.js';
+import {
+  CHANGE_MARKS,
+  edgeText,
+  figuresText,
+  groupFigures,
+  groupTitle,
+  hasNewShape,
+  INPUT_TEXT,
+  outputText,
+  repeatedGroups,
+  tensorTexts,
+  toneOf,
+} from './diagram-words.js';
+
+/** Height of the line between two nodes. */
+const GAP = 14;
+const PADDING = 12;
+const LINE = 15;
+const JOIN = 8;
+/** Room beside a branch for the value that passes it. */
+const PASSAGE = 26;
+const WIDEST_BOX = 400;
+/** Tensors of a box that its tooltip lists. */
+const MOST_TENSORS = 24;
+
+/** A node with its size, drawn with its stream in the middle of its width. */
+interface Placed {
+  readonly height: number;
+  readonly draw: (x: number, y: number) => Child;
+}
+
+/** Edges of a drawn box, for links. */
+interface Edges {
+  readonly right: number;
+  readonly middle: number;
+}
+
+/** The diagram, as wide as all pictures. */
+export function drawSvgDiagram({
+  diagram,
+  isPart = false,
+  hasTensors = false,
+}: DiagramBlock): Drawing {
+  const lanes = new Map(
+    [...new Set(diagram.links.map(({ from }) => from))].map((id, at) => [id, at]),
+  );
+  const width = WIDTH - (lanes.size > 0 ? 16 + 8 * Math.min(lanes.size, 8) : 0);
+  const layout = new Layout(repeatedGroups({ diagram }), hasTensors);
+  const main = layout.node(diagram.root, width);
+  const middle = width / 2;
+  const top = isPart ? 0 : LINE + GAP;
+  let height = top + main.height + (isPart ? 0 : GAP + LINE);
+  const content: Child[] = [
+    !isPart && streamText(INPUT_TEXT, middle, FONT_SIZE),
+    !isPart && arrow(middle, LINE + 2, top),
+    main.draw(0, top),
+    !isPart && arrow(middle, top + main.height, top + main.height + GAP),
+    !isPart && streamText(outputText(diagram.root.width), middle, height - 2),
+  ];
+  if (diagram.shared.length > 0) {
+    height += 30;
+    content.push(label('Used by several blocks, stored once', { ...DIM, x: 0, y: height }));
+    height += 8;
+    for (const each of diagram.shared) {
+      const placed = layout.node(each, width);
+      content.push(placed.draw(0, height));
+      height += placed.height + GAP;
+    }
+  }
+  const drawn = diagram.links.map(({ from, to, kind }) => {
+    const [start, end] = [layout.edges.get(from), layout.edges.get(to)];
+    const lane = width + 8 + 8 * ((lanes.get(from) ?? 0) % 8);
+    return start && end && link(start, end, lane, kind);
+  });
+  return { height: Math.ceil(height), content: [...content, ...drawn] };
+}
+
+class Layout {
+  readonly edges = new Map<string, Edges>();
+
+  constructor(
+    private readonly repeated: ReadonlyMap<string, string>,
+    private readonly hasTensors: boolean,
+  ) {}
+
+  node(node: DiagramNode, width: number): Placed {
+    switch (node.kind) {
+      case 'box':
+      case 'operation':
+        return this.#box(node, width);
+      case 'series':
+        return this.#series(node.children, width);
+      case 'group':
+        return this.#group(node, width);
+      case 'parallel':
+        return this.#branches(node, width, 0);
+      case 'residual':
+        return this.#branches(node, width, PASSAGE);
+    }
+  }
+
+  #box(node: DiagramNode, width: number): Placed {
+    const isBox = node.kind === 'box';
+    const own = Math.min(width, isBox ? WIDEST_BOX : 160);
+    const figures = isBox ? figuresText(node) : '';
+    const name = CHANGE_MARKS[node.change] + node.label;
+    const isTogether = widthOf(name) + widthOf(figures) + 3 * PADDING <= own;
+    const notes = [
+      ...node.notes,
+      ...(node.before.length > 0 ? [`was ${node.before.join(', ')}`] : []),
+    ];
+    const lines = [
+      ...(isTogether || figures === '' ? [] : [figures]),
+      ...packed(notes, own - 2 * PADDING),
+      ...(this.hasTensors ? tensorLines(node).slice(0, MOST_TENSORS) : []),
+    ];
+    const height = LINE * (1 + lines.length) + (isBox ? 12 : 6);
+    return {
+      height,
+      draw: (x, y) => {
+        const left = x + (width - own) / 2;
+        this.edges.set(node.id, { right: left + own, middle: y + height / 2 });
+        const inside = own - 2 * PADDING;
+        return element(
+          'g',
+          { ...colour(toneOf(node)), tabindex: 0 },
+          element('title', {}, tooltip(node)),
+          rectangle(left, y, own, height, isBox ? 6 : height / 2, isBox ? 0.12 : 0.04),
+          label(
+            name,
+            {
+              class: 'ink',
+              x: isBox ? left + PADDING : left + own / 2,
+              y: y + LINE + (isBox ? 3 : 0),
+              ...(isBox ? { 'font-weight': 600 } : { 'text-anchor': 'middle' as const }),
+            },
+            inside,
+          ),
+          isTogether &&
+            figures !== '' &&
+            label(figures, {
+              class: 'ink',
+              x: left + own - PADDING,
+              y: y + LINE + 3,
+              'text-anchor': 'end',
+            }),
+          lines.map((line, index) =>
+            label(line, { ...DIM, x: left + PADDING, y: y + LINE * (index + 2) + 3 }, inside),
+          ),
+        );
+      },
+    };
+  }
+
+  #series(children: readonly DiagramNode[], width: number): Placed {
+    const parts = children.map((child) => this.node(child, width));
+    const height =
+      parts.reduce((sum, part) => sum + part.height, 0) + GAP * Math.max(0, parts.length - 1);
+    return {
+      height,
+      draw: (x, y) => {
+        let at = y;
+        return parts.map((part, index) => {
+          const drawn = part.draw(x, at);
+          at += part.height + GAP;
+          const child = children[index] as DiagramNode;
+          const isLast = index === parts.length - 1;
+          const isEdge = !isLast && hasNewShape(child, children[index - 1]);
+          return fragment(
+            drawn,
+            !isLast && arrow(x + width / 2, at - GAP, at),
+            isEdge &&
+              child.width > 0 &&
+              label(edgeText(child.width), { ...DIM, x: x + width / 2 + 8, y: at - 3 }),
+          );
+        });
+      },
+    };
+  }
+
+  #group(node: DiagramNode, width: number): Placed {
+    const repeated = this.repeated.get(node.id);
+    if (repeated !== undefined && !this.hasTensors) {
+      return this.#box({ ...node, kind: 'box', label: groupTitle(node), notes: [repeated] }, width);
+    }
+    const inside = this.#series(node.children, width - 2 * PADDING);
+    const head = 34;
+    const height = head + inside.height + PADDING;
+    const tone: Tone = node.change === 'same' ? 'dim' : toneOf(node);
+    const was = node.before.length > 0 ? `, was ${node.before.join(', ')}` : '';
+    const figures = groupFigures(node);
+    return {
+      height,
+      draw: (x, y) => {
+        this.edges.set(node.id, { right: x + width, middle: y + 12 });
+        return element(
+          'g',
+          {},
+          element(
+            'g',
+            colour(tone),
+            node.count > 1 && rectangle(x + 4, y + 4, width - 4, height - 2, 10, 0.05),
+            rectangle(x, y, width - (node.count > 1 ? 4 : 0), height, 10, 0.03),
+          ),
+          label(
+            `${CHANGE_MARKS[node.change]}${groupTitle(node)}${was}`,
+            { class: 'ink', x: x + PADDING, y: y + 17, 'font-weight': 600 },
+            width / 2 - 2 * PADDING,
+          ),
+          label(figures, { ...DIM, x: x + width - PADDING, y: y + 17, 'text-anchor': 'end' }),
+          arrow(x + width / 2, y, y + head),
+          inside.draw(x + PADDING, y + head),
+          line(x + width / 2, y + height - PADDING, x + width / 2, y + height),
+        );
+      },
+    };
+  }
+
+  /** Branches side by side, and for a residual sum the value that passes them at the left. */
+  #branches(
+    { children, label: name, width: values }: DiagramNode,
+    width: number,
+    passage: number,
+  ): Placed {
+    const each = (width - 2 * passage) / Math.max(1, children.length);
+    const parts = children.map((child) => this.node(child, each - (children.length > 1 ? 8 : 0)));
+    const inner = Math.max(0, ...parts.map((part) => part.height));
+    const head = GAP;
+    const foot = GAP + 2 * JOIN;
+    const height = head + inner + foot;
+    return {
+      height,
+      draw: (x, y) => {
+        const middle = x + width / 2;
+        const [start, end, join] = [y + head, y + head + inner, y + height - JOIN];
+        const isPlus = name === '+';
+        const branches = parts.map((part, index) => {
+          const left = x + passage + index * each + (children.length > 1 ? 4 : 0);
+          const at = x + passage + (index + 0.5) * each;
+          return fragment(
+            line(middle, y + 4, at, y + 4),
+            arrow(at, y + 4, start),
+            part.draw(left, start),
+            line(at, start + part.height, at, end + 4),
+            line(at, end + 4, middle, end + 4),
+          );
+        });
+        return fragment(
+          line(middle, y, middle, y + 4),
+          branches,
+          passage > 0 &&
+            path(
+              `M${round(middle)} ${round(y + 4)}H${round(x + 8)}V${round(join)}H${round(middle - JOIN)}`,
+            ),
+          arrow(middle, end + 4, join - JOIN),
+          isPlus
+            ? plus(middle, join)
+            : label(name, { class: 'ink', x: middle, y: join + 4, 'text-anchor': 'middle' }),
+          label(edgeText(values), {
+            ...DIM,
+            x: middle + (isPlus ? 14 : 14 + widthOf(name) / 2),
+            y: join + 4,
+          }),
+        );
+      },
+    };
+  }
+}
+
+/** Notes in as few lines as they take. */
+function packed(notes: readonly string[], width: number): string[] {
+  const lines: string[] = [];
+  for (const note of notes) {
+    const last = lines.at(-1);
+    const joined = last === undefined ? note : `${last} · ${note}`;
+    if (last !== undefined && widthOf(joined) <= width) lines[lines.length - 1] = joined;
+    else lines.push(note);
+  }
+  return lines;
+}
+
+const tensorLines = (node: DiagramNode) =>
+  tensorTexts(node).map(({ name, shape }) => `${name} ${shape}`);
+
+function tooltip(node: DiagramNode): string {
+  const tensors = tensorLines(node);
+  const more = tensors.length - MOST_TENSORS;
+  return [
+    [node.label, ...node.notes].join(' · '),
+    ...tensors.slice(0, MOST_TENSORS),
+    ...(more > 0 ? [`and ${more} more`] : []),
+  ].join('\n');
+}
+
+const STROKE = { stroke: 'currentColor', fill: 'none', 'stroke-width': 1.2 } as const;
+
+const line = (x1: number, y1: number, x2: number, y2: number) =>
+  element('line', { ...STROKE, x1: round(x1), y1: round(y1), x2: round(x2), y2: round(y2) });
+
+const path = (d: string) => element('path', { ...STROKE, d });
+
+const arrow = (x: number, from: number, to: number) =>
+  fragment(
+    line(x, from, x, to),
+    element('path', {
+      d: `M${round(x - 3.5)} ${round(to - 5)}L${round(x)} ${round(to)}L${round(x + 3.5)} ${round(to - 5)}Z`,
+      fill: 'currentColor',
+    }),
+  );
+
+const plus = (x: number, y: number) =>
+  fragment(
+    element('circle', { ...STROKE, cx: round(x), cy: round(y), r: JOIN }),
+    line(x - JOIN, y, x + JOIN, y),
+    line(x, y - JOIN, x, y + JOIN),
+  );
+
+const rectangle = (
+  x: number,
+  y: number,
+  width: number,
+  height: number,
+  r: number,
+  opacity: number,
+) =>
+  element('rect', {
+    x: round(x),
+    y: round(y),
+    width: round(width),
+    height: round(height),
+    rx: r,
+    fill: 'currentColor',
+    'fill-opacity': opacity,
+    stroke: 'currentColor',
+    'stroke-opacity': 0.7,
+  });
+
+const streamText = (text: string, x: number, y: number) =>
+  label(text, { ...DIM, x, y, 'text-anchor': 'middle' });
+
+/** A dashed line at the right, from the box that has the tensors to one that uses them. */
+const link = (from: Edges, to: Edges, lane: number, kind: string) =>
+  element(
+    'g',
+    colour('warning'),
+    element('title', {}, kind),
+    element('path', {
+      ...STROKE,
+      'stroke-dasharray': '5 3',
+      d: `M${round(from.right)} ${round(from.middle)}H${lane}V${round(to.middle)}H${round(to.right)}`,
+    }),
+    element('path', {
+      d: `M${round(to.right + 5)} ${round(to.middle - 3.5)}L${round(to.right)} ${round(to.middle)}L${round(to.right + 5)} ${round(to.middle + 3.5)}Z`,
+      fill: 'currentColor',
+    }),
+  );
