@@ -11,20 +11,27 @@ export { type Problem, problemsOf, UserError } from './base/errors.js';
 export { bytesIn, DTYPE_NAMES, DTYPES, type Dtype, parseDtype } from './base/tensor/dtype.js';
 export { GPUS, MACHINES } from './estimate/hardware/gpus.js';
 export type { AnswerNotes, Model } from './library/answer.js';
-export { type CompareOptions, compare } from './library/compare.js';
-export { type CompareSrteOptions, compareSrte } from './library/compare-srte.js';
-export {
-  type ConfigOptions,
-  type DescribedModel,
-  type DescribeOptions,
-  describeModel,
-  type SetOptions,
+export type { CompareOptions } from './library/compare.js';
+export type { CompareSrteOptions } from './library/compare-srte.js';
+export type {
+  ConfigOptions,
+  DescribedModel,
+  DescribeOptions,
+  GivenConfig,
+  SetOptions,
 } from './library/describe-model.js';
 export { type FitTableOptions, fit, type NamedFitOptions } from './library/fit.js';
-export { loadPreset as loadModel } from './library/load-preset.js';
-export { type PlanOptions, plan } from './library/plan.js';
+export {
+  compare,
+  compareSrte,
+  describeModel,
+  loadPreset as loadModel,
+  plan,
+  validateConfig as validate,
+} from './library/loaded-on-call.js';
+export type { PlanOptions } from './library/plan.js';
 export { type ProfileOptions, profile, type SettingOptions } from './library/profile.js';
-export { type ValidateOptions, validateConfig as validate } from './library/validate.js';
+export type { ValidateOptions } from './library/validate.js';
 export {
   DEFAULT_FAMILY,
   FAMILY_NAMES,

@@ -22,6 +22,9 @@ export interface DescribeOptions extends ConfigOptions {
   readonly file?: string | undefined;
 }
 
+/** A config: a value, or a text in YAML or JSON. */
+export type GivenConfig = string | Uint8Array | Readonly<Record<string, unknown>>;
+
 /** A model with the places of its values. */
 export type DescribedModel = Model & Pick<LocatedModelFile, 'locate'>;
 
@@ -35,7 +38,7 @@ const NAME = '<config>';
  * @throws UserError with every problem of the config.
  */
 export async function describeModel(
-  config: string | Uint8Array | Readonly<Record<string, unknown>>,
+  config: GivenConfig,
   { file = NAME, set, family }: DescribeOptions = {},
 ): Promise<DescribedModel> {
   const isText = typeof config === 'string' || config instanceof Uint8Array;

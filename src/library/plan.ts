@@ -50,6 +50,14 @@ export interface PlanOptions {
   readonly squareRootRule?: boolean | undefined;
 }
 
+/** Options of a plan, with the hardware by name. */
+export interface NamedPlanOptions extends PlanOptions {
+  /** The GPU for decoding speeds. */
+  readonly gpu?: string | undefined;
+  /** Memory of the GPU for other programs. */
+  readonly reserveBytes?: number | undefined;
+}
+
 /** Options by default. */
 export const PLAN_DEFAULTS = {
   family: 'minimind',
@@ -62,7 +70,6 @@ export const PLAN_DEFAULTS = {
 
 /**
  * The best shapes of a model for a parameter budget, by depth, width, heads and feed-forward width.
- * @param options.gpu The GPU for decoding speeds.
  * @example
  * const { rows } = await plan({ maxParameters: 26e6, vocabulary: 6400, gpu: 'h100-80gb' });
  * const model = await describeModel(rows[0].document);
@@ -72,10 +79,7 @@ export async function plan({
   gpu,
   reserveBytes,
   ...options
-}: PlanOptions & {
-  readonly gpu?: string | undefined;
-  readonly reserveBytes?: number | undefined;
-}): Promise<PlanResult> {
+}: NamedPlanOptions): Promise<PlanResult> {
   const cluster = gpu === undefined ? undefined : clusterNamed(gpu, 1, { gpus: [], machines: [] });
   const request = planRequest(
     options,

@@ -5,7 +5,7 @@ import { invalidConfig } from '../config/document-problems.js';
 import type { LocatedModelFile } from '../input/model-input/model-file.js';
 import { countParameters } from '../model/budget/parameters.js';
 import type { ValidationResult, ValidFile } from '../report/command-results.js';
-import { type DescribeOptions, describeModel } from './describe-model.js';
+import { type DescribeOptions, describeModel, type GivenConfig } from './describe-model.js';
 
 export interface ValidateOptions extends DescribeOptions {
   /** Whether warnings count as errors. */
@@ -17,7 +17,7 @@ export interface ValidateOptions extends DescribeOptions {
  * @throws UserError with every problem, in `problems`, when it is not valid.
  */
 export async function validateConfig(
-  config: Parameters<typeof describeModel>[0],
+  config: GivenConfig,
   { strict, ...options }: ValidateOptions = {},
 ): Promise<ValidationResult> {
   const checked = await withTrainingMistakes(await describeModel(config, options), strict);
