@@ -6,6 +6,7 @@ const ENVIRONMENTS: Readonly<Record<string, Record<string, string>>> = {
   kill: { MINIMIND_KILLS: '50', MINIMIND_SWEEPS: 'all' },
   sweeps: { MINIMIND_SWEEPS: 'all' },
   fuzz: { MINIMIND_FUZZ: process.env.MINIMIND_FUZZ ?? '10000' },
+  browser: { MINIMIND_BROWSER: 'all' },
   conversions: { MINIMIND_CONVERSIONS: 'all', MINIMIND_SWEEPS: 'all' },
 };
 

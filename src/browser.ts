@@ -29,7 +29,7 @@ export {
   plan,
   validateConfig as validate,
 } from './library/loaded-on-call.js';
-export type { PlanOptions } from './library/plan.js';
+export type { NamedPlanOptions, PlanOptions } from './library/plan.js';
 export { type ProfileOptions, profile, type SettingOptions } from './library/profile.js';
 export type { ValidateOptions } from './library/validate.js';
 export {
