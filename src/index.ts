@@ -1,13 +1,41 @@
 /**
- * The pure core as a library: describe a model and count it.
+ * minimind as a library: each function does what the command of its name does, and returns the object that its `--json`
+ * prints. Functions of a loaded model compute at once; those that read something return a promise. A mistake of the user
+ * is a `UserError`, with every problem in `problems`.
  *
  * @example
- * const family = await loadFamily('hybrid');
- * const model = family.build(family.schema.parse({ model: { num_layers: 24 } }));
- * countParameters(model).parameters;
+ * const model = await loadModel('hybrid/original', { set: { 'model.num_layers': 24 } });
+ * profile(model, { context: 8192 }).parameters.total.value;
+ * fit(model, { gpu: 'h100-80gb' }).serving?.fit.verdict;
  */
 
+export { type Problem, problemsOf, UserError } from './base/errors.js';
 export { bytesIn, DTYPE_NAMES, DTYPES, type Dtype, parseDtype } from './base/tensor/dtype.js';
+export { GPUS, MACHINES } from './estimate/hardware/gpus.js';
+export type { AnswerNotes, Model } from './library/answer.js';
+export { type CompareOptions, compare } from './library/compare.js';
+export { type CompareSrteOptions, compareSrte } from './library/compare-srte.js';
+export { type ConvertOptions, convert } from './library/convert.js';
+export {
+  type ConfigOptions,
+  type DescribedModel,
+  type DescribeOptions,
+  describeModel,
+  type GivenConfig,
+  type SetOptions,
+} from './library/describe-model.js';
+export { type DiffOptions, diff } from './library/diff.js';
+export type { EngineOptions } from './library/engine-options.js';
+export { type EvaluateOptions, evaluate, type WeightOptions } from './library/evaluate.js';
+export { explainPublished } from './library/explain-published.js';
+export { type FitTableOptions, fit, type NamedFitOptions } from './library/fit.js';
+export { type GenerateOptions, generate } from './library/generate.js';
+export { type InspectOptions, inspect } from './library/inspect.js';
+export { type HubOptions, type LoadOptions, loadModel } from './library/load-model.js';
+export { type NamedPlanOptions, type PlanOptions, plan } from './library/plan.js';
+export { type ProfileOptions, profile, type SettingOptions } from './library/profile.js';
+export { type QuickTestOptions, quickTest } from './library/quick-test.js';
+export { type ValidateOptions, validateConfig as validate } from './library/validate.js';
 export {
   DEFAULT_FAMILY,
   FAMILY_NAMES,
@@ -32,9 +60,4 @@ export { LimitError, MAX_TENSORS } from './model/architecture/param.js';
 export { presetsOf } from './model/architecture/presets.js';
 export { ownedTensors, tensorsOf, walk } from './model/architecture/walk.js';
 export { countParameters, type ParameterBudget } from './model/budget/parameters.js';
-export {
-  compareSrte,
-  type SrteComparison,
-  type SrteOptions,
-  type SrteRow,
-} from './model/budget/srte-comparison.js';
+export type { SrteComparison, SrteOptions, SrteRow } from './model/budget/srte-comparison.js';

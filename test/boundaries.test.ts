@@ -26,9 +26,9 @@ describe('src', () => {
     expect(violations).toEqual([]);
   });
 
-  test('has the rooms of the order, and index.ts', async () => {
+  test('has the rooms of the order, and the two entries of the library', async () => {
     const present = await readdir(path.join(root, 'src'));
-    expect(present.sort()).toEqual([...rooms, 'index.ts'].sort());
+    expect(present.sort()).toEqual([...rooms, 'browser.ts', 'index.ts'].sort());
   });
 
   test('has a README.md of one line in each folder', async () => {

@@ -15,9 +15,8 @@ import { type PartsMode, partsMode } from '../cli/flags/parts-flags.js';
 import { answeredFromPlan } from '../cli/plan-answer.js';
 import { progressDisplay, stepProgress } from '../cli/progress.js';
 import type { ConversionRequest } from '../convert/conversion/job.js';
-import { withAdapter } from '../input/model-input/adapter-model.js';
 import { checkpointWarnings } from '../input/model-input/checkpoint-config.js';
-import { openModelCheckpoint } from '../input/model-input/gguf/gguf-checkpoint.js';
+import { openedForConversion } from '../library/convert.js';
 import { convertReport } from '../report/convert/convert-report.js';
 import { partsReport } from '../report/parts-report.js';
 import type { PartsResult } from '../scale/conversions/conversion-parts.js';
@@ -162,14 +161,10 @@ export default class ConvertCheckpoint extends BaseCommand {
 }
 
 /** The checkpoint of a conversion, with the adapter that it merges. */
-async function opened(place: string, flags: ConvertFlags) {
-  const checkpoint = openModelCheckpoint(place, { stateDict: flags['state-dict'] });
-  const { config, family, 'merge-lora': adapter, 'no-config': noConfig } = flags;
-  if (adapter === undefined) return checkpoint;
-  try {
-    return await withAdapter(checkpoint, adapter, { config, family, noConfig });
-  } catch (error) {
-    checkpoint.close();
-    throw error;
-  }
-}
+const opened = (place: string, flags: ConvertFlags) =>
+  openedForConversion(place, {
+    ...flags,
+    stateDict: flags['state-dict'],
+    mergeLora: flags['merge-lora'],
+    noConfig: flags['no-config'],
+  });

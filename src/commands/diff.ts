@@ -1,6 +1,5 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import type { Problem } from '../base/errors.js';
 import { percentText } from '../base/text/units.js';
 import { namesText } from '../base/text/words.js';
 import { BaseCommand } from '../cli/base-command.js';
@@ -9,6 +8,7 @@ import { shareOrPercent } from '../cli/flags/thresholds.js';
 import { progressDisplay } from '../cli/progress.js';
 import type { DifferenceResult } from '../convert/difference/difference.js';
 import { type Difference, differenceOf } from '../convert/difference/difference.js';
+import { skippedValues } from '../library/diff.js';
 import { diffReport } from '../report/diff-report.js';
 
 export default class Diff extends BaseCommand {
@@ -81,16 +81,6 @@ export default class Diff extends BaseCommand {
     if (limit !== undefined) this.exceeded(beyond(difference, limit));
     return answer;
   }
-}
-
-/** The warning about tensors that --values could not compare. */
-function skippedValues({ values, b }: Difference): Problem[] {
-  const skipped = values?.skipped ?? [];
-  if (skipped.length === 0) return [];
-  const types = skipped.flatMap((each) => [each.types.before, each.types.after]);
-  const names = namesText(skipped.map(({ name }) => name));
-  const message = `values were not compared, because a type cannot be read (${[...new Set(types)].join(', ')}): ${names}`;
-  return [{ severity: 'warning', file: b.path, message }];
 }
 
 /** The line about tensors with a distance above the limit; none without such a tensor. */

@@ -1,7 +1,5 @@
-import os from 'node:os';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { sumOf } from '../base/text/words.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import {
   compute,
@@ -22,6 +20,7 @@ import { SweepCommand, type SweepRun } from '../cli/sweep-command.js';
 import { isCheckpointPath } from '../input/model-input/locate.js';
 import { openWeighted } from '../input/model-input/weighted-model.js';
 import type { EvaluationInput, EvaluationResult } from '../language/evaluation/evaluate-files.js';
+import { evaluationWork } from '../library/evaluate.js';
 import { evaluateReport } from '../report/evaluate-report.js';
 
 export default class Evaluate extends SweepCommand {
@@ -131,23 +130,7 @@ export default class Evaluate extends SweepCommand {
     flags: EvaluateFlags,
     run: SweepRun,
   ): Promise<EvaluationResult | undefined> {
-    const { evaluationOfFiles } = await import('../language/evaluation/evaluate-files.js');
-    const { decodingBytes, refuseDecoding, usableBytes } = await import('../engine/memory.js');
-    const work = await evaluationOfFiles(
-      {
-        ...models,
-        ...flags,
-        seed: flags.seed ?? 0,
-        engine: flags.engine ?? 'auto',
-        device: flags.device ?? (flags.weights ? 'cpu' : 'auto'),
-        threads: flags.threads ?? os.availableParallelism(),
-        checkMemory: (models, context, info) =>
-          refuseDecoding(models, context, info, usableBytes(info)),
-        memoryOf: (models, context, { name }) =>
-          sumOf(models, (model) => decodingBytes(model, context, name)),
-      },
-      progressDisplay(flags),
-    );
+    const work = await evaluationWork(models, flags, progressDisplay(flags));
     const result = await run.solve(work).finally(work.close);
     if (result === undefined) return undefined;
     await this.answer(flags, result, evaluateReport);

@@ -1,22 +1,13 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { isAdapterFolder } from '../base/files/config-names.js';
-import { STORED_DTYPES } from '../base/tensor/dtype.js';
-import { sumOf } from '../base/text/words.js';
-import { describeAdapter, openAdapterFiles } from '../checkpoint/adapter/adapter.js';
+import { openAdapterFiles } from '../checkpoint/adapter/adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
-import { withUnpackedWeights } from '../checkpoint/packed-weights.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
 import type { Measurement } from '../checkpoint/statistics.js';
 import { measureTensors } from '../checkpoint/statistics.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
-import {
-  type CheckpointSummary,
-  describedTensors,
-  groupTensors,
-  summarise,
-} from '../checkpoint/summary.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand, givenFlags } from '../cli/base-command.js';
 import { details, offline, pictureFlags, readAs, stateDict } from '../cli/flags/flags.js';
@@ -24,14 +15,8 @@ import { counts } from '../cli/flags/value-flags.js';
 import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
 import type { SrteSurvey } from '../convert/conversion/srte/survey-srte.js';
-import {
-  checkpointWarnings,
-  type StoredModel,
-  storedModel,
-} from '../input/model-input/checkpoint-config.js';
-import { modelViewOf } from '../input/model-input/gguf/gguf-checkpoint.js';
-import { onnxViewOf } from '../input/model-input/onnx/onnx-tensors.js';
-import type { InspectResult, OnnxInspection } from '../report/command-results.js';
+import { checkpointWarnings } from '../input/model-input/checkpoint-config.js';
+import { inspectCheckpoint } from '../library/inspect.js';
 import { inspectReport } from '../report/inspect/inspect-report.js';
 
 export default class Inspect extends BaseCommand {
@@ -99,25 +84,11 @@ export default class Inspect extends BaseCommand {
     try {
       await this.warnAbout(flags, checkpointWarnings(checkpoint));
       const chosen = filterByName(checkpoint.tensors, flags.filter);
-      const view = modelViewOf(checkpoint);
-      const unpacked = withUnpackedWeights(view);
-      const model = await storedModel(unpacked, flags.family);
-      const measurements = await measured(chosen, flags);
-      let tensors: CheckpointSummary['tensors'] | undefined;
-      const result: InspectResult = {
-        schema: 'minimind/inspect@1',
-        ...(flags.filter !== undefined && { filter: flags.filter }),
-        ...(flags.srte && { srte: await surveyed(checkpoint, flags) }),
-        ...summarise(checkpoint),
-        // Computed on demand: the list is long, and most answers do not show it.
-        get tensors() {
-          tensors ??= describedTensors(chosen, measurements);
-          return tensors;
-        },
-        ...(adapter && { adapter: describeAdapter(adapter) }),
-        ...modelFields(unpacked, model),
-        ...onnxFields(view),
-      };
+      const result = await inspectCheckpoint(checkpoint, {
+        ...{ chosen, adapter, family: flags.family, filter: flags.filter },
+        measurements: await measured(chosen, flags),
+        srte: flags.srte ? await surveyed(checkpoint, flags) : undefined,
+      });
       const listed = [flags.tensors, flags.stats, flags.hash, flags.filter !== undefined].some(
         Boolean,
       );
@@ -127,35 +98,6 @@ export default class Inspect extends BaseCommand {
     }
   }
 }
-
-/** The graph of an ONNX file, and the tensors of its model. */
-function onnxFields(view: Checkpoint): { readonly onnx?: OnnxInspection } {
-  const stored = onnxViewOf(view);
-  if (!view.onnx || !stored) return {};
-  const { description } = view.onnx;
-  return { onnx: { ...description, ...stored, components: groupTensors(view.tensors) } };
-}
-
-/** The model without the roles of its tensors, and its parameters if they are known. */
-function modelFields({ tensors }: Checkpoint, model: StoredModel | null) {
-  if (model === null) return { model };
-  const { parameters, isWhole, others, ...known } = model;
-  if (model.family === null) return { model: known };
-  const views = viewsOf(tensors).filter(({ names }) => !names.some((name) => others.has(name)));
-  const floats = views.filter(
-    ({ tensor, names }) =>
-      !DISCRETE.has(STORED_DTYPES[tensor.dtype].kind) || names.some((name) => parameters.has(name)),
-  );
-  // Without a parameter, integers can be words of an unknown packing.
-  const isCountable = isWhole || floats.length === views.length;
-  return {
-    model: known,
-    ...(isCountable && { parameters: sumOf(floats, ({ tensor }) => tensor.elements) }),
-  };
-}
-
-/** Kinds of values that only quantized parameters have. */
-const DISCRETE: ReadonlySet<string> = new Set(['integer', 'bool']);
 
 type InspectFlags = FlagsOf<typeof Inspect>;
 

@@ -1,9 +1,10 @@
 /** Converts the flags of `minimind generate` to a request: the prompts, the settings and the models of a generation. */
-import os from 'node:os';
 import { UserError, usageError } from '../../base/errors.js';
 import type { GivenScoresRequest } from '../../language/generation/given-distribution.js';
 import type { GenerationRequest } from '../../language/generation/open-generation.js';
 import type { PromptSource } from '../../language/generation/prompts.js';
+import { engineOf } from '../../library/engine-options.js';
+import { DEFAULT_DRAFT_TOKENS } from '../../library/generate.js';
 import { formatOf } from '../base-command.js';
 import { isStdout } from '../output.js';
 import { baseFlags } from './flags.js';
@@ -11,8 +12,6 @@ import type { GenerationFlags } from './generation-flags.js';
 
 /** Number of first tokens whose sampling `--explain-sampling` shows. */
 const EXPLAINED_TOKENS = 3;
-
-const DEFAULT_DRAFT_TOKENS = 4;
 
 /** Maximum bytes of a prompt, more than any model reads. */
 const MAX_PROMPT_BYTES = 16_000_000;
@@ -78,12 +77,7 @@ export const generationRequest = (
   draft: flags.draft,
   draftTokens: flags['draft-tokens'] ?? DEFAULT_DRAFT_TOKENS,
   against: flags.against,
-  wish: {
-    engine: flags.engine ?? 'auto',
-    device: flags.device ?? (flags.weights ? 'cpu' : 'auto'),
-    compute: 'f32',
-    threads: flags.threads ?? os.availableParallelism(),
-  },
+  wish: engineOf(flags, flags.weights),
 });
 
 const givenSettings = (flags: GenerationFlags) => ({

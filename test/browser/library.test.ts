@@ -1,0 +1,65 @@
+import fs from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { inPackage } from '../fixtures.js';
+import { runHere } from '../run-here.js';
+import { NO_BROWSER, NO_BROWSER_NOTE, withPage } from './chromium.js';
+
+/** All ready configs in files. */
+const FILES = fs
+  .readdirSync(inPackage('configs'), { recursive: true, encoding: 'utf8' })
+  .map((name) => `configs/${name}`)
+  .filter((name) => /^configs\/(?!hardware\/).*\/.*\.yaml$/.test(name))
+  .sort();
+
+/** Further texts: the same configs with one more layer each way. */
+const CASES = [
+  ...FILES.map((file) => ({ file, set: {} })),
+  ...FILES.map((file) => ({ file, set: { 'model.vocab_size': 12_800 } })),
+].slice(0, process.env.MINIMIND_BROWSER === 'all' ? 50 : 6);
+
+const PAGE = `<script type="module">
+  import * as minimind from '/dist/browser.js';
+  globalThis.answerFor = async ({ file, set, text }) => {
+    const model = await minimind.describeModel(text, { file, set });
+    const toText = (value) => JSON.stringify(value, (_, each) =>
+      typeof each === 'bigint' ? (Number.isSafeInteger(Number(each)) ? Number(each) : String(each)) : each);
+    return [minimind.profile(model, { context: 512 }), minimind.fit(model, { gpu: 'h100-80gb', context: 512 })].map(toText);
+  };
+  globalThis.isReady = true;
+</script>`;
+
+const commandJson = async (...args: string[]) =>
+  JSON.parse((await runHere([...args, '--json', '--quiet'])).stdout);
+
+describe.skipIf(NO_BROWSER)(`minimind/browser${NO_BROWSER_NOTE}`, () => {
+  test(
+    `gives the numbers of the command line for ${CASES.length} configs`,
+    {
+      timeout: 600_000,
+    },
+    () =>
+      withPage(
+        { '/': PAGE, '/dist/': { folder: inPackage('dist/browser') } },
+        async ({ page, url, messages }) => {
+          await page.goto(url);
+          await page.waitForFunction('globalThis.isReady');
+          for (const { file, set } of CASES) {
+            const text = fs.readFileSync(inPackage(file), 'utf8');
+            const words = Object.entries(set).flatMap(([key, value]) => [
+              '--set',
+              `${key}=${value}`,
+            ]);
+            const [profile, fit] = (await page.evaluate(
+              `globalThis.answerFor(${JSON.stringify({ file, set, text })})`,
+            )) as [string, string];
+            const common = [file, ...words, '--context', '512'];
+            const own = await commandJson('profile', ...common);
+            expect(JSON.parse(profile), file).toEqual(own);
+            const onGpu = await commandJson('fit', ...common, '--gpu', 'h100-80gb');
+            expect(JSON.parse(fit), file).toEqual(onGpu);
+          }
+          expect(messages).toEqual([]);
+        },
+      ),
+  );
+});
