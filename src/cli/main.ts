@@ -418,7 +418,8 @@ async function fail(error: unknown, argv: readonly string[]): Promise<void> {
   const known = error instanceof UserError;
   const own = known ? error.exitCode : undefined;
   process.exitCode = own ?? ERROR_CODES[known ? error.code : 'bug'].exitCode;
-  const { errorJson, errorText } = await import('../report/kit/problems.js');
+  const { errorJson } = await import('../report/kit/error-json.js');
+  const { errorText } = await import('../report/kit/problems.js');
   if (wantsJson(argv)) {
     const said = known ? error : new UserError('bug', String(error));
     process.stdout.write(toJson(errorJson(said)));
