@@ -47,7 +47,9 @@ const hashOf = (text) => `'sha256-${createHash('sha256').update(text).digest('ba
 const TEMPORARY = {
   define: { 'import.meta.url': '"file:///x/"' },
   external: ['onnxruntime-node', 'webgpu'],
-  banner: { js: 'globalThis.process??={env:{},platform:"linux",argv:[],version:"",versions:{},stdin:{},stdout:{},stderr:{},cwd:()=>"",on(){},once(){}};globalThis.Buffer??={byteLength:s=>new TextEncoder().encode(s).length};' },
+  banner: {
+    js: 'globalThis.process??={env:{},platform:"linux",argv:[],version:"",versions:{},stdin:{},stdout:{},stderr:{},cwd:()=>"",on(){},once(){}};globalThis.Buffer??={byteLength:s=>new TextEncoder().encode(s).length};',
+  },
   plugins: [
     {
       name: 'stubs',

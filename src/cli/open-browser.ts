@@ -11,7 +11,7 @@ export function browserCommand(
 ): readonly [program: string, ...words: string[]] | undefined {
   if (platform === 'darwin') return ['open', url];
   if (platform === 'win32') return ['rundll32', 'url.dll,FileProtocolHandler', url];
-  return (env.DISPLAY || env.WAYLAND_DISPLAY) ? ['xdg-open', url] : undefined;
+  return env.DISPLAY || env.WAYLAND_DISPLAY ? ['xdg-open', url] : undefined;
 }
 
 /** Opens an address. The user can also open it, so a missing browser is not an error. */

@@ -35,14 +35,10 @@ export class Interruption {
   /** Lets Ctrl-C end the process again. Safe to call again. */
   readonly end: () => void;
 
-  /**
-   * @param effect Whether the task then ends the program.
-   * @param ask Called at Ctrl-C, for a task that waits.
-   */
-  constructor(effect: 'endsTask' | 'asks' = 'endsTask', ask: () => void = () => {}) {
+  /** @param effect Whether the task then ends the program. */
+  constructor(effect: 'endsTask' | 'asks' = 'endsTask') {
     this.end = onCtrlC(effect, () => {
       this.#isRequested = true;
-      ask();
     });
   }
 

@@ -16,7 +16,8 @@ const LOOPBACK = '127.0.0.1';
 
 export interface PageServer {
   readonly url: string;
-  close(): void;
+  /** Never resolved: the server ends with the program. */
+  readonly ended: Promise<never>;
 }
 
 /**
@@ -40,13 +41,7 @@ export async function servePage(page: string): Promise<PageServer> {
     server.listen(0, LOOPBACK, resolve);
   });
   const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://${LOOPBACK}:${port}/`,
-    close: () => {
-      server.close();
-      server.closeAllConnections();
-    },
-  };
+  return { url: `http://${LOOPBACK}:${port}/`, ended: new Promise<never>(() => {}) };
 }
 
 function statusOf({ method, url, headers: { host } }: http.IncomingMessage, port: number): number {

@@ -9,7 +9,7 @@ import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { fitFlags } from '../cli/flags/fit-flags.js';
 import { modelArgument, offline, readAs, savedFile, set } from '../cli/flags/flags.js';
 import { hardwareFlags } from '../cli/flags/hardware-flags.js';
-import { Interruption, writeText } from '../cli/output.js';
+import { writeText } from '../cli/output.js';
 import { parseDocument } from '../config/document.js';
 import { correctedOverrides, splitOverride } from '../config/overrides.js';
 import { MAX_DOCUMENT_BYTES } from '../config/source.js';
@@ -51,7 +51,11 @@ export default class Explore extends BaseCommand {
     offline,
     against: Flags.string({ helpValue: 'MODEL', description: 'a second model to compare with' }),
     save: savedFile({ description: 'write the page to FILE', example: 'page.html' }),
-    open: Flags.boolean({ allowNo: true, default: true, description: 'open the page in a browser' }),
+    open: Flags.boolean({
+      allowNo: true,
+      default: true,
+      description: 'open the page in a browser',
+    }),
     context,
     batch,
     users,
@@ -96,16 +100,11 @@ export default class Explore extends BaseCommand {
     const { servePage } = await import('../cli/page-server.js');
     const { openBrowser } = await import('../cli/open-browser.js');
     const server = await servePage(page);
-    const served = { ...result, url: server.url };
-    const ended = new Promise<void>((resolve) => {
-      const interruption = new Interruption('endsTask', resolve);
-      void interruption;
-    });
+    const served: ExploreResult = { ...result, url: server.url };
     await this.answer(flags, served, exploreReport);
     if (flags.open) openBrowser(server.url);
-    await ended;
-    server.close();
-    return served;
+    // Nothing has to be removed, so Ctrl-C ends the program by itself.
+    return server.ended;
   }
 
   #setting(flags: FlagsOf<typeof Explore>): ExplorerSetting {
@@ -136,8 +135,9 @@ const pageOf = (output: string | undefined): string | undefined =>
   output !== undefined && /^\.html?$/.test(endingOf(output)) ? output : undefined;
 
 /** Flags of the answer beside a page that `--output` names. */
-const answerFlags = <Given extends { readonly output?: string | undefined }>(flags: Given): Given =>
-  pageOf(flags.output) === undefined ? flags : { ...flags, output: undefined };
+const answerFlags = <Given extends { readonly output?: string | undefined }>(
+  flags: Given,
+): Given => (pageOf(flags.output) === undefined ? flags : { ...flags, output: undefined });
 
 interface Overrides {
   readonly set?: readonly string[] | undefined;

@@ -30,11 +30,17 @@ export function editedYaml(text: string, { path, value }: Edit): string | undefi
 /** Whether a text has the value of a document. */
 function meansSame(text: string, document: Document): boolean {
   const read = parseDocument(text, { logLevel: 'silent' });
-  return read.errors.length === 0 && JSON.stringify(read.toJS()) === JSON.stringify(document.toJS());
+  return (
+    read.errors.length === 0 && JSON.stringify(read.toJS()) === JSON.stringify(document.toJS())
+  );
 }
 
 /** An edit of only the characters of the value. Undefined where the layout has no obvious place. */
-function localEdit(text: string, { contents }: Document, { path, value }: Edit): string | undefined {
+function localEdit(
+  text: string,
+  { contents }: Document,
+  { path, value }: Edit,
+): string | undefined {
   const mapping = mappingAt(contents, path.slice(0, -1));
   if (mapping === undefined) return undefined;
   const key = String(path.at(-1));

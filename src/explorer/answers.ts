@@ -32,7 +32,12 @@ import { type ErrorJson, errorJson } from '../report/kit/error-json.js';
 import type { Report } from '../report/kit/report.js';
 import { profileReport } from '../report/profile/profile-report.js';
 import { fitLine } from './command-lines.js';
-import { type ExploredModel, type ExplorerSetting, profileDtype, USUAL_GPU } from './explorer-state.js';
+import {
+  type ExploredModel,
+  type ExplorerSetting,
+  profileDtype,
+  USUAL_GPU,
+} from './explorer-state.js';
 
 /** The answer of a command, with the warnings that its JSON has; an error if it fails. */
 export type Answered<Result> = (Result & { readonly warnings?: readonly Problem[] }) | ErrorJson;

@@ -1,6 +1,11 @@
 /** Command lines with the numbers of the page. */
 import { commandText, type SettingValues } from '../base/text/setting.js';
-import { type ExploredModel, type ExplorerSetting, profileDtype, USUAL_GPU } from './explorer-state.js';
+import {
+  type ExploredModel,
+  type ExplorerSetting,
+  profileDtype,
+  USUAL_GPU,
+} from './explorer-state.js';
 
 /** `minimind validate my-model.yaml` */
 export const validateLine = ({ name }: ExploredModel): string => commandText('validate', [name]);

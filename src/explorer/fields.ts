@@ -56,7 +56,8 @@ function fieldOf(key: string, schema: JsonSchema): Field {
   };
 }
 
-const typesOf = ({ type }: JsonSchema): string[] => (Array.isArray(type) ? type : [type]).map(String);
+const typesOf = ({ type }: JsonSchema): string[] =>
+  (Array.isArray(type) ? type : [type]).map(String);
 
 function inputOf(schema: JsonSchema): Field['input'] {
   const { enum: choices, minimum } = schema;

@@ -34,10 +34,7 @@ const through = (bytes: Bytes, transform: CompressionStream | DecompressionStrea
   new Blob([bytes]).stream().pipeThrough(transform);
 
 /** All bytes of a stream; undefined for more than the limit, which a short text can unpack to. */
-async function collected(
-  stream: ReadableStream<Bytes>,
-  limit: number,
-): Promise<Bytes | undefined> {
+async function collected(stream: ReadableStream<Bytes>, limit: number): Promise<Bytes | undefined> {
   const pieces: Bytes[] = [];
   let size = 0;
   const reader = stream.getReader();

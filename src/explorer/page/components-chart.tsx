@@ -41,7 +41,6 @@ export function ComponentsChart({ answers }: { readonly answers: readonly Answer
                   <title>{label}</title>
                   {values.map((value, index) => (
                     <rect
-                      // biome-ignore lint/suspicious/noArrayIndexKey: the position is the identity of a model.
                       key={index}
                       class={`series${index}`}
                       x="0"
@@ -53,7 +52,6 @@ export function ComponentsChart({ answers }: { readonly answers: readonly Answer
                 </svg>
               </td>
               {values.map((value, index) => (
-                // biome-ignore lint/suspicious/noArrayIndexKey: the position is the identity of a model.
                 <td key={index} title={`${formatInteger(value)} parameters`}>
                   {shortCount(value)} <small>{formatShare(value, totals[index] ?? 0)}</small>
                 </td>
@@ -77,7 +75,9 @@ function rowsOf(profiles: readonly ProfileResult[]): Row[] {
   return [...labels].map(([component, label]) => ({
     label,
     values: profiles.map(({ parameters }) =>
-      Number(parameters.components.find((each) => each.component === component)?.parameters.value ?? 0),
+      Number(
+        parameters.components.find((each) => each.component === component)?.parameters.value ?? 0,
+      ),
     ),
   }));
 }

@@ -37,7 +37,15 @@ export function DialsPanel({ described, model, update }: Properties) {
 function DialInput({ dial, set }: { dial: Dial; set: (value: number | boolean) => void }) {
   const { label, key, value, stops } = dial;
   if (stops !== undefined) {
-    return <Slider label={label} hint={key} value={Number(value)} stops={stops} set={set} />;
+    return (
+      <Slider
+        label={label}
+        hint={key}
+        value={Number(value)}
+        stops={stops}
+        set={(next) => next !== undefined && set(next)}
+      />
+    );
   }
   return (
     <label class="switch" title={key}>

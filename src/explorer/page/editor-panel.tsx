@@ -31,7 +31,6 @@ export function EditorPanel({ model, problems, update }: Properties) {
       <div class="editor">
         <pre ref={gutter} class="gutter" aria-hidden="true">
           {lines.map((_, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: a line is its number.
             <span key={index} data-severity={marks.get(index + 1)}>
               {`${index + 1}\n`}
             </span>

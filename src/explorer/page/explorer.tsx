@@ -1,6 +1,7 @@
 /** The whole page: the answer first, then what changes it. */
 import { useEffect, useMemo } from 'preact/hooks';
-import { validateLine, fitLine, profileLine } from '../command-lines.js';
+import type { ModelAnswers } from '../answers.js';
+import { fitLine, profileLine, validateLine } from '../command-lines.js';
 import type { ExploredModel, ExplorerState } from '../explorer-state.js';
 import { editedModel } from '../explorer-state.js';
 import { ComponentsChart } from './components-chart.js';
@@ -42,6 +43,7 @@ export function Explorer({ initial, presets, program }: Properties) {
             <SettingPanel
               setting={state.setting}
               positions={described?.positions}
+              usualContext={usualContextOf(current?.now?.profile)}
               update={update}
             />
           </div>
@@ -71,6 +73,10 @@ export function Explorer({ initial, presets, program }: Properties) {
     </>
   );
 }
+
+/** Tokens of the counted sequence: they are shown only where none are set. */
+const usualContextOf = (profile: ModelAnswers['profile']): number | undefined =>
+  profile && 'checks' in profile ? profile.setting.inference.context : undefined;
 
 /** The last description, so that the controls stay while a text is wrong. */
 function useLastDescribed<Value>(value: Value | undefined): Value | undefined {

@@ -21,10 +21,7 @@ export function FormPanel({ described, model, update }: Properties) {
   const [isOpen, setOpen] = useState(false);
   return (
     <section class="panel">
-      <details
-        class="form"
-        onToggle={({ currentTarget }) => setOpen(currentTarget.open)}
-      >
+      <details class="form" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
         <summary>All settings{described ? ` of ${described.family}` : ''}</summary>
         {isOpen && described && (
           <SettingsForm described={described} model={model} update={update} />

@@ -3,6 +3,7 @@ import '../../config/without-eval.js';
 import { render } from 'preact';
 import { spellAsFlags } from '../../cli/flag-spelling.js';
 import { linkedState } from '../link.js';
+import { answerTexts } from './answer-texts.js';
 import { Explorer } from './explorer.js';
 import { readPage } from './page-data.js';
 import { answerRequests } from './worker.js';
@@ -18,6 +19,7 @@ async function start(): Promise<void> {
   const { presets, state } = readPage();
   const linked = location.hash === '' ? undefined : await linkedState(location.hash);
   const program = script.textContent ?? '';
+  Object.assign(globalThis, { explorer: { answers: answerTexts } });
   root.replaceChildren();
   render(<Explorer initial={linked ?? state} presets={presets} program={program} />, root);
 }

@@ -23,13 +23,10 @@ export function MemoryChart({ answers }: { readonly answers: readonly Answers[] 
   const all = curves.flatMap(({ points }) => points);
   const scale = scalesFor(all, capacity);
   return (
-    <section
-      class="panel"
-      aria-labelledby={id}
-      data-old={answers.some(({ isFitOld }) => isFitOld)}
-    >
+    <section class="panel" aria-labelledby={id} data-old={answers.some(({ isFitOld }) => isFitOld)}>
       <h2 id={id}>Memory against context</h2>
       <svg class="chart" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-labelledby={id}>
+        <title>Serving memory of a GPU against the tokens of a sequence</title>
         {scale.bytes.map((value) => (
           <g key={value}>
             <line
@@ -104,7 +101,6 @@ export function MemoryChart({ answers }: { readonly answers: readonly Answers[] 
                 <tr key={context}>
                   <th scope="row">{formatInteger(context)}</th>
                   {[lower, expected, upper].map((value, index) => (
-                    // biome-ignore lint/suspicious/noArrayIndexKey: the three bounds have fixed places.
                     <td key={index}>{formatBytes(Math.round(value))}</td>
                   ))}
                 </tr>
@@ -131,10 +127,7 @@ function scalesFor(points: readonly MemoryPoint[], capacity: number): Scales {
   const [least, most] = [Math.min(...contexts), Math.max(...contexts)];
   const top = 1.08 * Math.max(capacity, ...points.map(({ upper }) => upper));
   const span = Math.max(1e-9, Math.log(most) - Math.log(least));
-  const [width, height] = [
-    WIDTH - MARGIN.left - MARGIN.right,
-    HEIGHT - MARGIN.top - MARGIN.bottom,
-  ];
+  const [width, height] = [WIDTH - MARGIN.left - MARGIN.right, HEIGHT - MARGIN.top - MARGIN.bottom];
   return {
     x: (context) => MARGIN.left + (width * (Math.log(context) - Math.log(least))) / span,
     y: (bytes) => MARGIN.top + height * (1 - bytes / top),

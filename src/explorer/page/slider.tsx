@@ -10,17 +10,20 @@ interface Properties {
   readonly value: number | undefined;
   /** Growing values that the slider passes through. */
   readonly stops: readonly number[];
-  /** Words for the default, where there is one. */
-  readonly usual?: string;
-  readonly set: (value: number) => void;
+  /** The default, or a word for it; absent for a value that is always there. */
+  readonly usual?: number | string;
+  /** Undefined sets the default. */
+  readonly set: (value: number | undefined) => void;
 }
 
 export function Slider({ label, hint, value, stops, usual, set }: Properties) {
   const id = useId();
-  const index = value === undefined ? 0 : nearestIndex(stops, value);
+  const shown = value ?? (typeof usual === 'number' ? usual : undefined);
+  const index = shown === undefined ? 0 : nearestIndex(stops, shown);
   const change = (text: string) => {
     const number = Number(text);
-    if (text !== '' && Number.isSafeInteger(number) && number >= 0) set(number);
+    if (text === '' && usual !== undefined) set(undefined);
+    else if (text !== '' && Number.isSafeInteger(number) && number >= 0) set(number);
   };
   return (
     <div class="slider" title={hint}>
@@ -32,7 +35,7 @@ export function Slider({ label, hint, value, stops, usual, set }: Properties) {
         step="1"
         aria-label={`${label}, exact`}
         value={value ?? ''}
-        placeholder={usual}
+        placeholder={usual === undefined ? undefined : String(usual)}
         onInput={({ currentTarget }) => change(currentTarget.value)}
       />
       <input
@@ -42,7 +45,7 @@ export function Slider({ label, hint, value, stops, usual, set }: Properties) {
         max={Math.max(1, stops.length - 1)}
         step="1"
         value={index}
-        aria-valuetext={value === undefined ? (usual ?? 'default') : formatInteger(value)}
+        aria-valuetext={shown === undefined ? String(usual) : formatInteger(shown)}
         onInput={({ currentTarget }) => {
           const stop = stops[Number(currentTarget.value)];
           if (stop !== undefined) set(stop);

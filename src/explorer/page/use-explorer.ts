@@ -11,6 +11,8 @@ export interface Answers {
   readonly model: ExploredModel;
   /** Undefined until the first ones. */
   readonly now: ModelAnswers | undefined;
+  /** Whether `now` is about an earlier state. */
+  readonly isNowOld: boolean;
   readonly fit: FitData | undefined;
   /** Whether `fit` is about an earlier state. */
   readonly isFitOld: boolean;
@@ -84,33 +86,36 @@ const keyOf = (model: ExploredModel, setting: ExplorerSetting) => JSON.stringify
 
 function useAnswers({ models, setting }: ExplorerState, program: string): readonly Answers[] {
   const [first, second] = models;
-  const all = [useModel(first, setting), useModel(second, setting)];
+  const nows = [useModel(first, setting), useModel(second, setting)];
   const fits = useFits(models, setting, program);
   return models.map((model, index): Answers => {
-    const fit = fits[index];
+    const key = keyOf(model, setting);
+    const [now, fit] = [nows[index], fits[index]];
     return {
       model,
-      now: all[index],
+      now: now?.answer,
+      isNowOld: now?.key !== key,
       fit: fit?.answer,
-      isFitOld: fit === undefined || fit.key !== keyOf(model, setting),
+      isFitOld: fit?.key !== key,
     };
   });
 }
 
 /** The last answers about a model; those of an earlier state while the next ones are computed. */
-function useModel(model: ExploredModel | undefined, setting: ExplorerSetting) {
-  const [known, setKnown] = useState<ModelAnswers | undefined>();
+function useModel(
+  model: ExploredModel | undefined,
+  setting: ExplorerSetting,
+): Asked<ModelAnswers> | undefined {
+  const [known, setKnown] = useState<Asked<ModelAnswers> | undefined>();
   const key = model && keyOf(model, setting);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the key has all of the model and the setting.
   useEffect(() => {
-    if (model === undefined) {
-      setKnown(undefined);
-      return undefined;
+    let isCurrent = model !== undefined;
+    if (model === undefined || key === undefined) setKnown(undefined);
+    else {
+      void modelAnswers(model, setting).then((answer) => {
+        if (isCurrent) setKnown({ key, answer });
+      });
     }
-    let isCurrent = true;
-    void modelAnswers(model, setting).then((answers) => {
-      if (isCurrent) setKnown(answers);
-    });
     return () => {
       isCurrent = false;
     };
@@ -135,7 +140,6 @@ function useFits(
     [program],
   );
   const [first, second] = models.map((model) => keyOf(model, setting));
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the keys have all of the models and the setting.
   useEffect(() => {
     models.forEach((model, index) => {
       const key = keyOf(model, setting);

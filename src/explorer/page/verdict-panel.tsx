@@ -1,6 +1,6 @@
 /** The answer: whether a model fits, and its main figures. Two models are a table. */
 import { formatChange } from '../../base/text/units.js';
-import { counted } from '../../base/text/words.js';
+import { capital, counted } from '../../base/text/words.js';
 import type { Fact, Report, Tone } from '../../report/kit/report.js';
 import type { ExplorerState } from '../explorer-state.js';
 import { profileTiles, type Tile } from '../figures.js';
@@ -18,11 +18,13 @@ export function VerdictPanel({ answers, edited, update }: Properties) {
   const [first, second] = tiles;
   const isBusy = answers.some(({ isFitOld }) => isFitOld);
   return (
-    <section class="panel verdicts" aria-label="Answer" aria-busy={isBusy}>
+    <section class="panel verdicts" aria-labelledby="answer" aria-busy={isBusy}>
+      <h2 id="answer" class="hidden">
+        Answer
+      </h2>
       <div class="models">
         {answers.map((each, index) => (
           <VerdictCard
-            // biome-ignore lint/suspicious/noArrayIndexKey: the position is the identity of a model.
             key={index}
             answers={each}
             choose={
@@ -38,7 +40,7 @@ export function VerdictPanel({ answers, edited, update }: Properties) {
         ))}
       </div>
       {second === undefined ? (
-        <Tiles tiles={first ?? []} />
+        <Tiles tiles={first ?? []} isOld={answers[0]?.isNowOld ?? true} />
       ) : (
         <ComparisonTable first={first ?? []} second={second} />
       )}
@@ -67,12 +69,7 @@ function VerdictCard({ answers: { model, now, fit, isFitOld }, choose }: CardPro
     <div class="model" data-edited={choose?.isEdited}>
       {choose && (
         <label class="chosen">
-          <input
-            type="radio"
-            name="edited"
-            checked={choose.isEdited}
-            onChange={choose.edit}
-          />
+          <input type="radio" name="edited" checked={choose.isEdited} onChange={choose.edit} />
           Edit {choose.name}: {model.name}
         </label>
       )}
@@ -80,6 +77,12 @@ function VerdictCard({ answers: { model, now, fit, isFitOld }, choose }: CardPro
         {verdict.text}
       </p>
       <p class="subject">{now?.report?.verdict?.text ?? model.name}</p>
+      {fit?.report &&
+        remedyOf(fit.report).map(({ name, text }) => (
+          <p key={name} class="remedy">
+            {capital(name)}: <code>{text}</code>
+          </p>
+        ))}
     </div>
   );
 }
@@ -99,11 +102,15 @@ function verdictOf(
   return fit?.report?.verdict ?? { text: 'Computing…' };
 }
 
+/** Facts that name settings with which it fits. */
+const remedyOf = (report: Report): readonly Fact[] =>
+  factsOf(report).filter(({ name }) => name.startsWith('to '));
+
 const toneClass = (tone: Tone | undefined): string => (tone === undefined ? 'plain' : tone);
 
-function Tiles({ tiles }: { tiles: readonly Tile[] }) {
+function Tiles({ tiles, isOld }: { tiles: readonly Tile[]; isOld: boolean }) {
   return (
-    <dl class="tiles">
+    <dl class="tiles" aria-busy={isOld}>
       {tiles.map(({ label, text, note, verdict }) => (
         <div key={label} class="tile" data-verdict={verdict}>
           <dt>{label}</dt>
