@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
 import { bundledPackages, licencesText } from './licences.js';
 
@@ -16,9 +17,8 @@ const ANSWER = '%ANSWER%';
  * @returns the text of the page, and the metafile of its bundle
  */
 export async function explorerPage(root, presets) {
-  const { outputFiles, metafile } = await build({
+  const options = {
     absWorkingDir: root,
-    entryPoints: ['src/explorer/page/main.tsx'],
     bundle: true,
     minify: true,
     write: false,
@@ -31,50 +31,69 @@ export async function explorerPage(root, presets) {
     legalComments: 'none',
     metafile: true,
     logLevel: 'warning',
-    ...TEMPORARY,
+    plugins: [uncalled],
+    external: ['onnxruntime-node', 'webgpu'],
+    define: { 'import.meta.url': '"file:///"' },
+  };
+  const entry = (name, more) =>
+    build({ ...options, ...more, entryPoints: [`src/explorer/page/${name}`] });
+  const main = await entry('main.tsx', { banner: { js: NODE_NAMES } });
+  const loader = await entry('load-program.ts');
+  const { metafile } = main;
+  const text = document({
+    loader: loader.outputFiles[0].text.trim(),
+    program: main.outputFiles[0].text,
+    styles: minified(readFileSync(path.join(root, 'src/explorer/page/page.css'), 'utf8')),
+    licences: licencesText(bundledPackages(metafile, root)),
+    presets,
   });
-  const program = outputFiles[0].text.trim();
-  const styles = minified(readFileSync(path.join(root, 'src/explorer/page/page.css'), 'utf8'));
-  const licences = licencesText(bundledPackages(metafile, root));
-  return { text: document({ program, styles, presets, licences }), metafile };
+  return { text, metafile };
 }
 
 const minified = (css) => css.replace(/\s*\n\s*/g, '').replace(/\s*([{}:;,>])\s+/g, '$1');
 
 const hashOf = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
-// TEMPORARY: until the use cases are free of Node.
-const TEMPORARY = {
-  define: { 'import.meta.url': '"file:///x/"' },
-  external: ['onnxruntime-node', 'webgpu'],
-  banner: {
-    js: 'globalThis.process??={env:{},platform:"linux",argv:[],version:"",versions:{},stdin:{},stdout:{},stderr:{},cwd:()=>"",on(){},once(){}};globalThis.Buffer??={byteLength:s=>new TextEncoder().encode(s).length};',
+/**
+ * Modules of Node and of the command line's parser, which some files of the use cases import for paths, files and flags. The
+ * page calls none of that, so it gets modules without content.
+ */
+const uncalled = {
+  name: 'uncalled',
+  setup(build) {
+    const replace = (filter, namespace, contents) => {
+      build.onResolve({ filter }, ({ path: name }) => ({ path: name, namespace }));
+      build.onLoad({ filter: /.*/, namespace }, () => ({ contents }));
+    };
+    replace(/^node:/, 'node', 'module.exports = new Proxy({}, { get: () => () => undefined });');
+    // Declarations of flags are made when their modules are loaded.
+    const declare =
+      'const declare = (own) => Object.assign((more) => Object.assign((last) => ({ ...own, ...more, ...last }), own, more), own);';
+    const names = 'custom, option, string, boolean, integer, file';
+    replace(
+      /^@oclif[/]core/,
+      'oclif',
+      `${declare} const [${names}] = Array(6).fill(declare); export { ${names} };`,
+    );
   },
-  plugins: [
-    {
-      name: 'stubs',
-      setup(b) {
-        b.onResolve({ filter: /^node:/ }, (a) => ({ path: a.path, namespace: 'stub' }));
-        b.onLoad({ filter: /.*/, namespace: 'stub' }, () => ({
-          contents: 'module.exports = new Proxy({}, {get:()=>()=>undefined})',
-        }));
-        b.onResolve({ filter: /^@oclif\/core/ }, (a) => ({ path: a.path, namespace: 'oclif' }));
-        b.onLoad({ filter: /.*/, namespace: 'oclif' }, () => ({
-          contents:
-            'const f=(o)=>Object.assign((p)=>Object.assign((q)=>({...o,...p,...q}),o,p),o); export const custom=f,option=f,string=(o)=>o,boolean=(o)=>o,integer=(o)=>o,file=(o)=>o;',
-        }));
-      },
-    },
-  ],
 };
+
+/** Names of Node that these modules use when they are loaded. */
+const NODE_NAMES = [
+  'globalThis.process ??= { env: {}, platform: "browser", argv: [], on() {}, once() {} };',
+  'globalThis.Buffer ??= { byteLength: (text) => new TextEncoder().encode(text).length };',
+].join('');
 
 /** JSON within a script element: no text in it can end the element. */
 const embedded = (value) => JSON.stringify(value).replaceAll('<', '\\u003c');
 
-function document({ program, styles, presets, licences }) {
+/** Base64 of the gzip file of a text. */
+const packed = (text) => gzipSync(text, { level: 9 }).toString('base64');
+
+function document({ loader, program, styles, presets, licences }) {
   const policy = [
     "default-src 'none'",
-    `script-src ${hashOf(program)}`,
+    `script-src ${hashOf(loader)} ${hashOf(program)}`,
     `style-src ${hashOf(styles)}`,
     'worker-src blob:',
     'img-src data:',
@@ -93,13 +112,14 @@ function document({ program, styles, presets, licences }) {
 <style>${styles}</style>
 </head>
 <body>
-<div id="explorer"><noscript><main class="static"><h1>minimind explorer</h1>
+<div id="explorer"><main class="static"><h1>minimind explorer</h1><noscript>
 <p>This page computes in the browser, so it needs JavaScript. It sends no request. Without JavaScript, it shows the answer about the model that it was made for:</p>
-${ANSWER}</main></noscript></div>
+${ANSWER}</noscript></main></div>
 <script type="application/json" id="licences">${embedded(licences)}</script>
-<script type="application/json" id="presets">${embedded(presets)}</script>
+<script type="application/gzip" id="presets">${packed(JSON.stringify(presets))}</script>
+<script type="application/gzip" id="program">${packed(program)}</script>
 <script type="application/json" id="state">${STATE}</script>
-<script id="program">${program}</script>
+<script>${loader}</script>
 </body>
 </html>
 `;

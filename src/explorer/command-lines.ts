@@ -15,7 +15,7 @@ export const profileLine = ({ name }: ExploredModel, setting: ExplorerSetting): 
   commandText('profile', [name], {
     context: setting.context,
     batch: setting.batch,
-    dtype: profileDtype(setting),
+    dtype: profileDtype(setting) && setting.dtype,
     cacheDtype: setting.cacheDtype,
   });
 

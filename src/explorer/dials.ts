@@ -33,6 +33,17 @@ const VOCABULARIES = [
 ];
 const POSITIONS = Array.from({ length: 15 }, (_, index) => 2 ** (index + 7));
 
+/** Usual keys of sizes, for families whose sizes no search changes. */
+const USUAL_KEYS = {
+  depth: ['num_hidden_layers', 'num_layers', 'n_layer', 'n_layers', 'decoder_layers'],
+  width: ['hidden_size', 'd_model', 'n_embd'],
+  feedForward: ['intermediate_size', 'ffn_hidden_size', 'n_inner', 'decoder_ffn_dim'],
+  heads: ['num_attention_heads', 'num_heads', 'n_head', 'n_heads', 'decoder_attention_heads'],
+  keyValueHeads: ['num_key_value_heads', 'num_kv_heads'],
+  vocabulary: ['vocab_size'],
+  positions: ['max_position_embeddings', 'n_positions', 'max_seq_len', 'seq_length'],
+};
+
 /** Keys of experts in the families, whose names differ. */
 const EXPERT_KEYS = [
   ...['num_experts', 'n_routed_experts', 'num_local_experts', 'moe_num_experts'],
@@ -78,23 +89,30 @@ export function dialsOf({ dimensions, document }: DescribedModel): Dial[] {
     return typeof value === 'boolean' ? [{ label: LABELS[key] ?? key, key, value }] : [];
   };
   const firstOf = (keys: readonly string[]) => keys.find((key) => numberAt(key) !== undefined);
-  const heads = numberAt(dimensions?.heads);
-  const width = numberAt(dimensions?.width);
+  const usual = (name: keyof typeof USUAL_KEYS) =>
+    USUAL_KEYS[name].find((key) => Object.hasOwn(model, key));
+  const headsKey = dimensions?.heads ?? usual('heads');
+  const widthKey = dimensions?.width ?? usual('width');
+  const heads = numberAt(headsKey);
+  const width = numberAt(widthKey);
+  const feedForwardKey = dimensions ? dimensions.feedForward?.key : usual('feedForward');
+  const keyValueKey = dimensions ? dimensions.keyValueHeads : usual('keyValueHeads');
   const ranks = RANK_KEYS.flatMap((key) => {
     const stops = key === 'srte_factorized_rank' ? [0, ...RANKS] : RANKS;
     return slider(LABELS[key] ?? key, key, stops);
   });
   return [
-    ...slider('Depth', dimensions?.depth, LAYERS),
-    ...slider('Width', dimensions?.width, WIDTHS),
-    ...slider('Feed-forward width', dimensions?.feedForward?.key, HIDDEN_WIDTHS),
-    ...slider('Heads', dimensions?.heads, dividing(COUNTS, width)),
-    ...slider('KV heads', dimensions?.keyValueHeads, dividing(COUNTS, heads), heads),
+    ...slider('Depth', dimensions?.depth ?? usual('depth'), LAYERS),
+    ...slider('Width', widthKey, WIDTHS),
+    ...slider('Feed-forward width', feedForwardKey, HIDDEN_WIDTHS),
+    ...slider('Expert width', 'moe_intermediate_size', HIDDEN_WIDTHS),
+    ...slider('Heads', headsKey, dividing(COUNTS, width)),
+    ...slider('KV heads', keyValueKey, dividing(COUNTS, heads), heads),
     ...slider('Experts', firstOf(EXPERT_KEYS), EXPERTS),
     ...slider('Experts per token', firstOf(CHOSEN_KEYS), CHOSEN),
     ...ranks,
-    ...slider('Vocabulary', dimensions?.vocabulary, VOCABULARIES),
-    ...slider('Positions', dimensions?.positions, POSITIONS),
+    ...slider('Vocabulary', dimensions?.vocabulary ?? usual('vocabulary'), VOCABULARIES),
+    ...slider('Positions', dimensions?.positions ?? usual('positions'), POSITIONS),
     ...[...SHARING_KEYS, ...TYING_KEYS].flatMap(switches),
   ];
 }

@@ -30,6 +30,7 @@ export function profileTiles({
   setting,
   forwardFlops,
   layerCount,
+  weights,
 }: ProfileResult): Tile[] {
   const { total, active } = parameters;
   const { context, batch, dtype } = setting.inference;
@@ -49,7 +50,7 @@ export function profileTiles({
     {
       label: 'Weights',
       text: formatBytes(inference.weights.value),
-      note: dtypeWord(dtype),
+      note: dtypeWord(weights?.dtype ?? dtype),
       value: Number(inference.weights.value),
     },
     {

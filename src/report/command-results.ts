@@ -44,7 +44,7 @@ export interface InitResult {
 
 /**
  * A page to explore a model in a browser.
- * @title minimind explore --json
+ * @answer minimind explore --json
  */
 export interface ExploreResult {
   readonly schema: 'minimind/explore@1';
@@ -56,7 +56,7 @@ export interface ExploreResult {
   readonly file: string | null;
   /** Address of a served page; null for a page that is written. */
   readonly url: string | null;
-  /** Size of the page. */
+  /** Size of the page. @count */
   readonly bytes: number;
 }
 

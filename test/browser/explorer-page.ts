@@ -1,5 +1,6 @@
 /** The page of `explore` in a browser, for tests. */
 import { readFileSync } from 'node:fs';
+import { gunzipSync } from 'node:zlib';
 import type { Page } from 'playwright-core';
 import type { ExploredModel, ExplorerState } from '../../src/explorer/explorer-state.js';
 import { filledPage } from '../../src/explorer/filled-page.js';
@@ -16,7 +17,8 @@ export const TINY = modelFile(
 
 /** Names and texts of the presets in the built page. */
 export function presetsOfPage(): ExploredModel[] {
-  const json = /id="presets">(.*?)<\/script>/s.exec(builtPage())?.[1] ?? '[]';
+  const packed = /id="presets">(.*?)<\/script>/s.exec(builtPage())?.[1] ?? '';
+  const json = gunzipSync(Buffer.from(packed, 'base64')).toString();
   const pairs: [string, string][] = JSON.parse(json);
   return pairs.map(([name, text]) => ({ name, text }));
 }

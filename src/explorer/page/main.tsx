@@ -10,16 +10,15 @@ import { answerRequests } from './worker.js';
 
 spellAsFlags();
 if (typeof document === 'undefined') answerRequests();
-else void start();
+else void start(document.currentScript?.textContent ?? '');
 
-async function start(): Promise<void> {
+/** @param program Text of this script, which its worker runs too. */
+async function start(program: string): Promise<void> {
   const root = document.getElementById('explorer');
-  const script = document.getElementById('program');
-  if (root === null || script === null) throw new Error('a page without its parts');
-  const { presets, state } = readPage();
-  const linked = location.hash === '' ? undefined : await linkedState(location.hash);
-  const program = script.textContent ?? '';
+  if (root === null) throw new Error('a page without its root');
   Object.assign(globalThis, { explorer: { answers: answerTexts } });
+  const { presets, state } = await readPage();
+  const linked = location.hash === '' ? undefined : await linkedState(location.hash);
   root.replaceChildren();
   render(<Explorer initial={linked ?? state} presets={presets} program={program} />, root);
 }
