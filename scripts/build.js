@@ -3,7 +3,7 @@
 // others, and the man pages.
 // docs/decisions/0004-bundle.md says why.
 import { execFileSync } from 'node:child_process';
-import { readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -20,6 +20,9 @@ const require = createRequire(import.meta.url);
 
 /** What `exports` of package.json names. tsconfig.build.json lists them too. */
 const LIBRARY = ['src/index.ts', 'src/model/modules/index.ts', 'src/base/random/index.ts'];
+
+/** The entry that runs in browsers, built apart: nothing in it may need Node. */
+const BROWSER = 'src/browser.ts';
 
 /** What bin/run.js loads. */
 const PROGRAM = ['src/base/files/cache-folder.ts', 'src/cli/main.ts'];
@@ -69,35 +72,60 @@ const presets = {
   },
 };
 
+/** Options of both bundles. */
+const common = {
+  absWorkingDir: root,
+  outbase: 'src',
+  chunkNames: 'chunks/[name]-[hash]',
+  bundle: true,
+  splitting: true,
+  format: 'esm',
+  // THIRD-PARTY-LICENSES.txt has the whole texts.
+  legalComments: 'none',
+  metafile: true,
+  logLevel: 'warning',
+};
+
 async function bundle() {
   const commands = readdirSync(inRoot('src/commands'), { recursive: true })
     .filter((file) => file.endsWith('.ts'))
     .map((file) => `src/commands/${file.replaceAll(path.sep, '/')}`);
   const { metafile } = await build({
-    absWorkingDir: root,
+    ...common,
     entryPoints: [...LIBRARY, ...PROGRAM, ...THREADS, ...COUNTING, ...commands],
-    outbase: 'src',
     outdir: 'dist',
-    chunkNames: 'chunks/[name]-[hash]',
-    bundle: true,
-    splitting: true,
-    format: 'esm',
     platform: 'node',
     target: 'node20.19',
     external: NEVER_NEEDED,
     plugins: [replacements, presets],
-    // The bundled CommonJS modules expect these three.
+    // The bundled CommonJS modules expect these, and `require`.
     define: { __dirname: 'import.meta.dirname', __filename: 'import.meta.filename' },
-    banner: {
-      js: "import{createRequire as bannerRequire}from'node:module';const require=bannerRequire(import.meta.url);",
-    },
-    // THIRD-PARTY-LICENSES.txt has the whole texts.
-    legalComments: 'none',
-    metafile: true,
-    logLevel: 'warning',
   });
+  defineRequire(metafile);
   return metafile;
 }
+
+/** Defines `require` in the file of the helper that calls it for bundled CommonJS modules; no other file needs it. */
+function defineRequire({ outputs }) {
+  for (const file of Object.keys(outputs).map((name) => inRoot(name))) {
+    const code = readFileSync(file, 'utf8');
+    if (!code.includes('typeof require')) continue;
+    const line =
+      "import{createRequire}from'node:module';const require=createRequire(import.meta.url);";
+    writeFileSync(file, `${line}\n${code}`);
+  }
+}
+
+/** Builds the entry for browsers. Its modules have no `node:`, or this fails. */
+const browserBundle = () =>
+  build({
+    ...common,
+    entryPoints: [BROWSER],
+    outdir: 'dist/browser',
+    platform: 'browser',
+    target: 'es2023',
+    plugins: [replacements, presets],
+  });
 
 function declarations() {
   const tsc = inRoot('node_modules/typescript-7/bin/tsc');
@@ -122,6 +150,7 @@ const hash = sourceHash();
 rmSync(inRoot('dist'), { recursive: true, force: true });
 rmSync(inRoot('oclif.manifest.json'), { force: true });
 const metafile = await bundle();
+await browserBundle();
 const page = await explorer();
 writeFileSync(inRoot('dist/explorer.html'), page.text);
 const bundled = bundledPackages(

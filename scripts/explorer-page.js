@@ -31,14 +31,9 @@ export async function explorerPage(root, presets) {
     legalComments: 'none',
     metafile: true,
     logLevel: 'warning',
-    plugins: [uncalled],
-    external: ['onnxruntime-node', 'webgpu'],
-    define: { 'import.meta.url': '"file:///"' },
   };
-  const entry = (name, more) =>
-    build({ ...options, ...more, entryPoints: [`src/explorer/page/${name}`] });
-  const main = await entry('main.tsx', { banner: { js: NODE_NAMES } });
-  const loader = await entry('load-program.ts');
+  const entry = (name) => build({ ...options, entryPoints: [`src/explorer/page/${name}`] });
+  const [main, loader] = [await entry('main.tsx'), await entry('load-program.ts')];
   const { metafile } = main;
   const text = document({
     loader: loader.outputFiles[0].text.trim(),
@@ -53,36 +48,6 @@ export async function explorerPage(root, presets) {
 const minified = (css) => css.replace(/\s*\n\s*/g, '').replace(/\s*([{}:;,>])\s+/g, '$1');
 
 const hashOf = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
-
-/**
- * Modules of Node and of the command line's parser, which some files of the use cases import for paths, files and flags. The
- * page calls none of that, so it gets modules without content.
- */
-const uncalled = {
-  name: 'uncalled',
-  setup(build) {
-    const replace = (filter, namespace, contents) => {
-      build.onResolve({ filter }, ({ path: name }) => ({ path: name, namespace }));
-      build.onLoad({ filter: /.*/, namespace }, () => ({ contents }));
-    };
-    replace(/^node:/, 'node', 'module.exports = new Proxy({}, { get: () => () => undefined });');
-    // Declarations of flags are made when their modules are loaded.
-    const declare =
-      'const declare = (own) => Object.assign((more) => Object.assign((last) => ({ ...own, ...more, ...last }), own, more), own);';
-    const names = 'custom, option, string, boolean, integer, file';
-    replace(
-      /^@oclif[/]core/,
-      'oclif',
-      `${declare} const [${names}] = Array(6).fill(declare); export { ${names} };`,
-    );
-  },
-};
-
-/** Names of Node that these modules use when they are loaded. */
-const NODE_NAMES = [
-  'globalThis.process ??= { env: {}, platform: "browser", argv: [], on() {}, once() {} };',
-  'globalThis.Buffer ??= { byteLength: (text) => new TextEncoder().encode(text).length };',
-].join('');
 
 /** JSON within a script element: no text in it can end the element. */
 const embedded = (value) => JSON.stringify(value).replaceAll('<', '\\u003c');

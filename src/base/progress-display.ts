@@ -25,3 +25,11 @@ export interface ProgressDisplay {
   readonly bytes: (label: string, total: number) => Progress;
   readonly steps: () => Steps;
 }
+
+const nothing = () => {};
+
+/** Shows nothing. */
+export const NO_PROGRESS: ProgressDisplay = {
+  bytes: () => ({ add: nothing, end: nothing }),
+  steps: () => ({ doing: nothing, say: nothing, end: nothing }),
+};

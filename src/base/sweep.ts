@@ -40,3 +40,11 @@ export const ANY_BACKEND = {
   flags: () => ({}),
   isBackend: (value: unknown): value is null => value === null,
 };
+
+/** The result of a sweep in one process. */
+export const solveSweep = async <Value, Result, Backend>({
+  backend,
+  compute,
+  fold,
+}: Pick<Sweep<Value, Result, Backend>, 'backend' | 'compute' | 'fold'>): Promise<Result> =>
+  fold(compute, await backend.here());

@@ -1,16 +1,22 @@
 /** Lists as values of flags of `fit` that take one: the same question for each value. */
 import { type Problem, usageError } from '../base/errors.js';
+import { readText } from '../base/files/read-file.js';
+import type { Benchmark } from '../estimate/fit/calibration/benchmark-runs.js';
+import {
+  calibratedRequest,
+  refuseIdleBenchmark,
+} from '../estimate/fit/calibration/calibrated-request.js';
 import type { FitListResult, FitListRow } from '../estimate/fit/fit-list.js';
 import { fitListRow } from '../estimate/fit/fit-list.js';
+import { refuseLongGroups } from '../estimate/fit/fit-request.js';
 import { fitsOf } from '../estimate/fit/fits.js';
 import { USUAL_SPEED } from '../estimate/fit/serving/throughput/throughput.js';
 import type { ModelFile } from '../input/model-input/model-file.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import type { LanguageModel } from '../model/architecture/layer.js';
 import { countParameters } from '../model/budget/parameters.js';
-import { calibratedRequest, readBenchmark } from './calibrate.js';
-import type { FitFlags } from './flags/fit-flags.js';
-import { refuseLongGroups } from './flags/fit-flags.js';
+import type { FitFlags, FurtherFiles } from './flags/fit-flags.js';
+import { fitOptions } from './flags/fit-flags.js';
 import type { HardwareFlags } from './flags/hardware-flags.js';
 import { hardwareOf } from './flags/hardware-flags.js';
 
@@ -49,8 +55,27 @@ function variantsOf(words: readonly string[], name: string): readonly (readonly 
   });
 }
 
+/** Bytes of the longest results of a benchmark: vLLM saves each request on demand. */
+const MOST_BYTES = 64e6;
+
+/** Models and results in the files that the flags name. @throws UserError as the readers of them. */
+export const furtherFiles = async (flags: FitFlags): Promise<FurtherFiles> => ({
+  draft: await draftModel(flags),
+  benchmark: await readBenchmark(flags),
+});
+
+/** Results in the file of `--calibrate`. @throws UserError as `readText` and `benchmarkIn`, and for measured times. */
+async function readBenchmark(flags: FitFlags): Promise<Benchmark | undefined> {
+  const { calibrate: file } = flags;
+  if (file === undefined) return undefined;
+  refuseIdleBenchmark(fitOptions(flags));
+  const text = await readText(file, { most: MOST_BYTES, suggestion: 'name the results only' });
+  const { benchmarkIn } = await import('../estimate/fit/calibration/benchmark-runs.js');
+  return benchmarkIn(text, file);
+}
+
 /** Description of the model of `--draft`. */
-export const draftModel = async ({
+const draftModel = async ({
   draft,
 }: Pick<FitFlags, 'draft'>): Promise<LanguageModel | undefined> =>
   draft === undefined ? undefined : (await (await openModelSource(draft, {})).model([])).model;
@@ -73,14 +98,15 @@ export async function listedFits(
     said.add(choice);
   };
   const [first] = variants as [FitFlags & HardwareFlags];
-  const files = { draft: await draftModel(first), benchmark: await readBenchmark(first) };
+  const files = await furtherFiles(first);
   let warnings: readonly Problem[] = [];
   let { purpose }: Pick<FitListResult, 'purpose'> = { purpose: 'serving' };
   for (const flags of variants) {
     requireHardware(flags);
-    refuseLongGroups(loaded.model, flags);
+    const options = fitOptions(flags, files);
+    refuseLongGroups(loaded.model, options);
     const { profile: _, ...cluster } = await hardwareOf(flags, sayOnce);
-    const { request, ...calibrated } = await calibratedRequest(loaded, cluster, flags, files);
+    const { request, ...calibrated } = calibratedRequest(loaded, cluster, options);
     // The GPU is the same in all rows.
     warnings = calibrated.warnings;
     const fits = fitsOf(loaded.model, request);

@@ -1,5 +1,6 @@
 /** `fit --gpu GPU` without a model: the published models that run there. */
 import { UserError, usageError } from '../base/errors.js';
+import { tableRequestOf } from '../estimate/fit/fit-request.js';
 import type { LargestModelsResult } from '../estimate/fit/largest-models.js';
 import { largestModels } from '../estimate/fit/largest-models.js';
 import { storedWeightFormat } from '../estimate/fit/model-memory.js';
@@ -9,7 +10,7 @@ import { openModelSource } from '../input/model-input/model-source.js';
 import { publishedModels } from '../input/published/published-file.js';
 import { formatOf, type OutputFlags } from './base-command.js';
 import { listFamilies } from './family-list.js';
-import { type FitFlags, tableRequestOf } from './flags/fit-flags.js';
+import { type FitFlags, fitOptions } from './flags/fit-flags.js';
 import { progressDisplay } from './progress.js';
 
 /** Flags of a question about all models. */
@@ -55,7 +56,7 @@ export async function largestOn(
       steps.doing(`trying ${preset}`);
       try {
         const loaded = await (await openModelSource(preset, {})).model([]);
-        const request = tableRequestOf(loaded, flags);
+        const request = tableRequestOf(loaded, fitOptions(flags));
         isAnswered = true;
         const stored = flags.dtype === undefined ? storedWeightFormat(loaded)?.dtype : undefined;
         return { model: loaded.model, request, stored };

@@ -1,7 +1,7 @@
 /** Base class of commands whose work can be divided into parts: `compare`, `plan`, `evaluate`. */
 import path from 'node:path';
 import { UserError, usageError } from '../base/errors.js';
-import type { Sweep } from '../base/sweep.js';
+import { type Sweep, solveSweep } from '../base/sweep.js';
 import type { SweepResult } from '../scale/sweeps/sweep.js';
 import { BaseCommand } from './base-command.js';
 import { baseFlags, details } from './flags/flags.js';
@@ -24,13 +24,6 @@ const isOfAnswer = (flag: string): boolean => Object.hasOwn(baseFlags, flag) || 
 
 /** Whether a flag concerns parts or names another output, so that a plan does not keep it. */
 const isOfOutput = (flag: string): boolean => Object.hasOwn(sweepFlags, flag) || flag === 'save';
-
-/** The answer of a sweep in one process. */
-const solved = async <Value, Result, Backend>({
-  backend,
-  compute,
-  fold,
-}: Sweep<Value, Result, Backend>): Promise<Result> => fold(compute, await backend.here());
 
 export abstract class SweepCommand extends BaseCommand {
   /**
@@ -55,7 +48,7 @@ export abstract class SweepCommand extends BaseCommand {
       kept: 'it is in the plan',
     });
     if (mode === undefined) {
-      return { words: this.argv, solve: solved };
+      return { words: this.argv, solve: solveSweep };
     }
     return mode === 'parts' ? this.#planned(words) : this.#opened(mode, words, viewFlags);
   }

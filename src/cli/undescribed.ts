@@ -11,8 +11,8 @@ import type {
   WeightsResult,
 } from '../estimate/undescribed/undescribed-results.js';
 import type { CheckpointFlags, LoadedModel } from '../input/model-input/checkpoint-model.js';
-import { loadModelFile } from '../input/model-input/model-file.js';
 import { openModelSource } from '../input/model-input/model-source.js';
+import { loadModelFile } from '../input/model-input/read-model-file.js';
 import { isFolderRefused, UndescribedModel } from '../input/model-input/undescribed-model.js';
 import type { RepositoryWeights } from '../input/repository/repository.js';
 import { isFamilyName } from '../model/architecture/families.js';

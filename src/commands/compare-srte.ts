@@ -3,10 +3,8 @@ import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../cli/base-command.js';
 import { offline, readAs, set } from '../cli/flags/flags.js';
 import { counts, dtype, tokenCounts } from '../cli/flags/value-flags.js';
-import { documentOf, loadModelFile } from '../input/model-input/model-file.js';
-import { hybrid } from '../model/architecture/models/hybrid.js';
-import type { SrteResult } from '../model/budget/srte-comparison.js';
-import { compareSrte, PUBLISHED_RANKS } from '../model/budget/srte-comparison.js';
+import { loadModelFile } from '../input/model-input/read-model-file.js';
+import { compareSrte, SRTE_DEFAULTS } from '../library/compare-srte.js';
 import { srteReport } from '../report/compare/compare-srte-report.js';
 
 export default class CompareSrte extends BaseCommand {
@@ -33,8 +31,8 @@ export default class CompareSrte extends BaseCommand {
     set,
     family: readAs,
     offline,
-    dtype: dtype({ default: 'bf16', description: 'element type for the bytes' }),
-    ranks: counts({ default: [...PUBLISHED_RANKS], description: 'ranks to compare' }),
+    dtype: dtype({ default: SRTE_DEFAULTS.dtype, description: 'element type for the bytes' }),
+    ranks: counts({ default: [...SRTE_DEFAULTS.ranks], description: 'ranks to compare' }),
     'max-positions': tokenCounts({ description: 'add a row per number of positions' }),
     'vocab-sizes': counts({ description: 'add a row per vocabulary size' }),
     tie: Flags.boolean({ description: 'add a row with a tied head' }),
@@ -48,21 +46,11 @@ export default class CompareSrte extends BaseCommand {
     const file = await this.modelGiven(flags, args.file, 'hybrid/original');
     const loaded = await loadModelFile(file, flags);
     await this.warnAbout(flags, loaded.warnings);
-    const { model, training } = documentOf(loaded, hybrid);
-    const comparison = compareSrte(model, {
-      dtype: flags.dtype,
-      ranks: flags.ranks,
-      maxPositions: flags['max-positions'] ?? [],
-      vocabSizes: flags['vocab-sizes'] ?? [],
-      tie: flags.tie,
-      presets: flags.presets,
-      trainedContext: training?.max_seq_length,
+    const result = compareSrte(loaded, {
+      ...flags,
+      maxPositions: flags['max-positions'],
+      vocabSizes: flags['vocab-sizes'],
     });
-    const result: SrteResult = {
-      schema: 'minimind/compare-srte@1',
-      file: loaded.file,
-      ...comparison,
-    };
     return this.answer(flags, result, srteReport);
   }
 }

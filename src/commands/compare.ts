@@ -29,7 +29,8 @@ import {
   candidateCosts,
   openCandidates,
 } from '../input/model-input/model-candidates.js';
-import { OPTIMIZER_NAMES } from '../model/budget/optimizers.js';
+import { comparisonRequest } from '../library/compare.js';
+import { DEFAULT_OPTIMIZER, OPTIMIZER_NAMES } from '../model/budget/optimizers.js';
 import { compareReport } from '../report/compare/compare-report.js';
 
 export default class Compare extends SweepCommand {
@@ -99,7 +100,7 @@ export default class Compare extends SweepCommand {
     ...settingFlags,
     optimizer: Flags.option({
       options: OPTIMIZER_NAMES,
-      default: 'adamw',
+      default: DEFAULT_OPTIMIZER,
       description: 'optimizer',
     } as const)(),
     ...sweepFlags,
@@ -133,11 +134,10 @@ export default class Compare extends SweepCommand {
         : undefined;
     const count = run.units ?? models.count;
     const shown = progress(flags, 'counting models', count, undefined, formatInteger);
-    const { measure, table } = await comparisonOf(models, {
-      ...flags,
-      cacheDtype: flags['cache-dtype'],
-      texts,
-    });
+    const { measure, table } = await comparisonOf(
+      models,
+      comparisonRequest({ ...flags, cacheDtype: flags['cache-dtype'], texts }),
+    );
     const comparison = await run
       .solve({
         units: {

@@ -22,7 +22,8 @@ import {
   fileName,
 } from '../explorer/explorer-state.js';
 import { locateModel, readPresetFile } from '../input/model-input/locate.js';
-import { modelOf, readConfig } from '../input/model-input/model-file.js';
+import { modelOf } from '../input/model-input/model-file.js';
+import { readConfig } from '../input/model-input/read-model-file.js';
 import type { ExploreResult } from '../report/command-results.js';
 import { exploreReport } from '../report/explore-report.js';
 

@@ -2,21 +2,11 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { usageError } from '../base/errors.js';
 import { BaseCommand, type FlagsOf, formatOf, givenFlags } from '../cli/base-command.js';
-import { calibratedRequest, readBenchmark } from '../cli/calibrate.js';
-import { draftModel, isAllFitting, listedFits, listVariants } from '../cli/fit-list.js';
-import {
-  fitFlags,
-  idleGpus,
-  idleTrainingFlags,
-  idleZero,
-  refuseContradictions,
-  refuseLongGroups,
-  refuseMixOfTraining,
-  refuseWithoutHardware,
-  tableRequestOf,
-} from '../cli/flags/fit-flags.js';
+import { furtherFiles, isAllFitting, listedFits, listVariants } from '../cli/fit-list.js';
+import { type FitFlags, fitFlags, fitOptions } from '../cli/flags/fit-flags.js';
 import { details, modelFlags, sourceOf } from '../cli/flags/flags.js';
 import {
+  type HardwareFlags,
   hardwareFlags,
   hardwareOf,
   isHardware,
@@ -24,25 +14,17 @@ import {
   reservedBytes,
   servingHardware,
 } from '../cli/flags/hardware-flags.js';
-import { idleRam } from '../cli/flags/places-flags.js';
 import { pasteable } from '../cli/line/line-mistake.js';
 import type { FitLine } from '../cli/undescribed.js';
 import { fitAccuracy } from '../estimate/fit/accuracy.js';
-import type { FitTableResult } from '../estimate/fit/fit-table.js';
-import { bestHardware, fitTable, tableSettingOf } from '../estimate/fit/fit-table.js';
-import type { FitResult } from '../estimate/fit/fits.js';
-import { fitsOf, forwardOn } from '../estimate/fit/fits.js';
+import { refuseContradictions, refuseWithoutHardware } from '../estimate/fit/fit-request.js';
 import { storedWeightFormat } from '../estimate/fit/model-memory.js';
-import { parallelismOf } from '../estimate/fit/parallelism/parallelism.js';
 import { PURPOSES } from '../estimate/fit/purpose.js';
-import { unmetRequirementsOf } from '../estimate/fit/remedies/remedies.js';
-import { batchingOf } from '../estimate/fit/serving/batching.js';
 import type { HardwareList } from '../estimate/hardware/gpu.js';
-import { memoryOf } from '../estimate/hardware/gpu.js';
 import type { LoadedModel } from '../input/model-input/checkpoint-model.js';
 import { isAdapterPlace, locateModel, modelsIn } from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
-import { countParameters } from '../model/budget/parameters.js';
+import { fitOn, fitOnCommonHardware, type MeasuredMachine } from '../library/fit.js';
 import { accuracyReport } from '../report/fit/fit-accuracy-report.js';
 import { fitListReport } from '../report/fit/fit-list-report.js';
 import { fitReport, hardwareReport } from '../report/fit/fit-report.js';
@@ -109,8 +91,8 @@ export default class Fit extends BaseCommand {
 
   protected override checkFlags(flags: FlagsOf<typeof Fit>): void {
     if (flags['list-gpus'] || flags.accuracy) return;
-    refuseContradictions(flags);
-    if (!isHardware(flags)) refuseWithoutHardware(flags);
+    refuseContradictions(fitOptions(flags), flags.gpu);
+    refuseIdle(flags);
   }
 
   async run() {
@@ -131,8 +113,7 @@ export default class Fit extends BaseCommand {
     }
     const given = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100');
     const file = isAdapterPlace(locateModel(given)) ? await this.#modelOf(given, flags) : given;
-    if (!isHardware(flags)) refuseWithoutHardware(flags);
-    refuseMixOfTraining(flags);
+    refuseIdle(flags);
     let loaded: LoadedModel;
     try {
       loaded = await (await openModelSource(file, sourceOf(flags))).model(flags.set);
@@ -141,28 +122,14 @@ export default class Fit extends BaseCommand {
     }
     if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
     await this.warnAbout(flags, loaded.warnings);
-    refuseLongGroups(loaded.model, flags);
     const stored = storedWeightFormat(loaded);
     if (stored && flags.dtype === undefined && (flags.for ?? 'serving') === 'serving') {
       const label = loaded.quantization?.label ?? loaded.storedType;
       this.note(flags, `Serving in ${stored.dtype}: the weights are stored as ${label}.`);
     }
-    const model = {
-      file: loaded.file,
-      family: loaded.family.name,
-      parameters: countParameters(loaded.model).parameters,
-    };
     if (!isHardware(flags)) {
-      const request = tableRequestOf(loaded, flags, reservedBytes(flags));
-      const setting = tableSettingOf(request);
-      const rows = fitTable(loaded.model, request);
-      const result: FitTableResult = {
-        schema: 'minimind/fit-table@1',
-        ...model,
-        setting,
-        rows,
-        best: bestHardware(loaded.model, request, rows),
-      };
+      const reserved = { ...fitOptions(flags), reserveBytes: reservedBytes(flags) };
+      const result = fitOnCommonHardware(loaded, reserved);
       const { argv } = this;
       const words =
         args.file === undefined
@@ -170,44 +137,25 @@ export default class Fit extends BaseCommand {
           : argv.map((word) => (word === args.file ? loaded.file : word));
       return this.answer(flags, result, (each) => fitTableReport(each, words));
     }
-    const { profile = null, ...hardware } = await servingHardware(flags, (choice) =>
+    const { profile, ...hardware } = await servingHardware(flags, (choice) =>
       this.note(flags, choice),
     );
-    const files = { draft: await draftModel(flags), benchmark: await readBenchmark(flags) };
+    const options = fitOptions(flags, await furtherFiles(flags));
     const isBrief = formatOf(flags) === 'table' && !flags.details && !flags.explain;
-    const { request, cluster, warnings } = await calibratedRequest(loaded, hardware, flags, files);
-    await this.warnAbout(flags, warnings);
-    const fits = fitsOf(loaded.model, { ...request, isBrief });
-    if (fits.training) {
-      const { setting } = fits.training;
-      const { replicas } = parallelismOf(loaded.model, setting);
-      this.mention(flags, loaded.file, idleZero(flags.zero, replicas));
-      await this.warnAbout(flags, idleTrainingFlags(loaded.model, setting, flags, loaded.file));
-    }
-    if (fits.serving) {
-      await this.warnAbout(flags, idleGpus(fits.serving.setting, loaded.file));
-      this.mention(flags, loaded.file, idleRam(flags, fits.serving.places !== undefined));
+    const machine: MeasuredMachine | undefined = profile && {
+      profile,
+      memoryNeed: (await import('../engine/memory.js')).memoryNeed,
+    };
+    const { result, remarks } = fitOn(loaded, hardware, options, { isBrief, machine });
+    for (const { problem, isNote } of remarks) {
+      if (isNote) this.mention(flags, problem.file, problem.message);
+      else await this.warnAbout(flags, [problem]);
     }
     const isAlone = flags.batch === undefined && flags.users === undefined;
     if (flags['token-time'] !== undefined && flags.qps !== undefined && isAlone) {
       this.note(flags, TOKEN_TIME_ALONE);
     }
-    const doubts = unmetRequirementsOf({ cluster, ...fits });
-    const result: FitResult = {
-      schema: 'minimind/fit@1',
-      ...model,
-      cluster,
-      memory: memoryOf(cluster.gpu),
-      profile,
-      ...fits,
-      ...(flags['output-mix'] && {
-        batching: batchingOf(flags['output-mix'], flags.batch ?? flags.users ?? USUAL_BATCH),
-      }),
-      doubts,
-      forward:
-        profile &&
-        forwardOn(profile, loaded, flags, (await import('../engine/memory.js')).memoryNeed),
-    };
+    const { doubts } = result;
     if (flags.check && doubts.length > 0) {
       process.exitCode = 1;
       this.note(flags, `--check: ${doubts.map(({ text }) => text).join('; ')}`);
@@ -277,8 +225,12 @@ export default class Fit extends BaseCommand {
 /** A parsed command line. */
 type ParsedFit = FitLine & { readonly flags: FlagsOf<typeof Fit> };
 
-/** Requests of a batch by default. */
-const USUAL_BATCH = 32;
+/** @throws UserError when a flag applies only to named hardware, and none is. */
+function refuseIdle(flags: FitFlags & HardwareFlags & { check: boolean; explain: boolean }): void {
+  if (isHardware(flags)) return;
+  const { gpus, check, explain } = flags;
+  refuseWithoutHardware({ ...fitOptions(flags), gpus, check, explain });
+}
 
 const TOKEN_TIME_ALONE =
   '--token-time without --batch: a replica serves one request at a time. Add --batch for a time measured with more.';

@@ -26,13 +26,16 @@ import { isStdout, writeText } from '../cli/output.js';
 import { progress } from '../cli/progress.js';
 import { SweepCommand } from '../cli/sweep-command.js';
 import { CRITERIA, CRITERION_NAMES } from '../estimate/plan/criteria.js';
-import { decodingTarget, missingPeakText } from '../estimate/plan/decode.js';
 import { type Plan as FoundPlan, rowDocument } from '../estimate/plan/plan-models.js';
 import type { PlanResult } from '../estimate/plan/plan-sweep.js';
-import { planSweep } from '../estimate/plan/plan-sweep.js';
-import { squareRootRule } from '../estimate/plan/vocabulary.js';
+import {
+  PLAN_DEFAULTS,
+  type PlanOptions,
+  planRequest,
+  planResult,
+  planSweepOf,
+} from '../library/plan.js';
 import { FAMILY_NAMES, loadFamily } from '../model/architecture/families.js';
-import { usualCacheDtype } from '../model/budget/profile-model.js';
 import { planReport } from '../report/plan-report.js';
 
 const CRITERIA_TEXT = CRITERION_NAMES.map((name) => `${name}, ${CRITERIA[name].title}`).join('; ');
@@ -60,7 +63,7 @@ export default class Plan extends SweepCommand {
   static override flags = {
     family: Flags.option({
       options: FAMILY_NAMES,
-      default: 'minimind',
+      default: PLAN_DEFAULTS.family,
       description: 'the model family (minimind list --details)',
     } as const)(),
     'max-params': countLimit({
@@ -73,10 +76,13 @@ export default class Plan extends SweepCommand {
     }),
     'max-memory': bytesLimit({ description: 'maximum memory of inference' }),
     vocab: count({ description: 'vocabulary size [default: that of the family]' }),
-    context: tokens({ default: 2048, description: 'tokens per sequence; 32k is 32,768' }),
-    batch: count({ default: 1, description: 'sequences per batch' }),
+    context: tokens({
+      default: PLAN_DEFAULTS.context,
+      description: 'tokens per sequence; 32k is 32,768',
+    }),
+    batch: count({ default: PLAN_DEFAULTS.batch, description: 'sequences per batch' }),
     dtype: dtype({
-      default: 'bf16',
+      default: PLAN_DEFAULTS.dtype,
       description: 'element type of weights, and of caches with at least 16 bits',
     }),
     depth: range({ description: 'range of layers [default: 2..128]' }),
@@ -103,10 +109,10 @@ export default class Plan extends SweepCommand {
     set: setOf('set a value of the config, as in model.num_attention_heads=8'),
     sort: Flags.option({
       options: CRITERION_NAMES,
-      default: 'balance',
+      default: PLAN_DEFAULTS.sort,
       description: 'criterion of the order',
     } as const)(),
-    top: count({ default: 10, description: 'number of models to show' }),
+    top: count({ default: PLAN_DEFAULTS.top, description: 'number of models to show' }),
     details,
     ...oneGpu,
     gpu: {
@@ -136,29 +142,21 @@ export default class Plan extends SweepCommand {
         'leave --align out',
       );
     }
-    const inference = {
-      batch: flags.batch,
-      context: flags.context,
-      dtype: flags.dtype,
-      cacheDtype: usualCacheDtype(flags.dtype),
+    const options: PlanOptions = {
+      ...flags,
+      vocabulary: flags.vocab,
+      maxParameters: flags['max-params'],
+      minParameters: flags['min-params'],
+      maxMemoryBytes: flags['max-memory'],
+      headDims: flags['head-dim'],
+      align: flags.align && (Number(flags.align) as 64 | 128),
+      squareRootRule: flags['sqrt-rule'],
+      set: undefined,
     };
     const cluster = await askedGpu(flags, (choice) => this.note(flags, choice));
     let shown: ReturnType<typeof progress> | undefined;
     const request = {
-      ...flags,
-      inference,
-      ...(cluster && {
-        gpu: cluster.gpu.name,
-        decode: decodingTarget(cluster, inference),
-        withoutPeak: missingPeakText(cluster, inference),
-      }),
-      vocabulary: flags.vocab,
-      maxParameters: flags['max-params'],
-      minParameters: flags['min-params'],
-      maxMemory: flags['max-memory'],
-      headDims: flags['head-dim'],
-      align: flags.align && (Number(flags.align) as 64 | 128),
-      set: flags.set ?? [],
+      ...planRequest(options, flags.set ?? [], cluster),
       onSearched: (_: unknown, widths: number) => {
         shown ??= progress(flags, 'searching widths', widths, undefined, formatInteger);
         shown.add(1);
@@ -169,19 +167,12 @@ export default class Plan extends SweepCommand {
       tokenizer && corpus !== undefined
         ? await (await import('../language/tokenizer/tokenizer.js')).measureText(tokenizer, corpus)
         : undefined;
-    const found = await run.solve(planSweep(family, request, texts));
+    const found = await run.solve(await planSweepOf(options, request, texts));
     shown?.end();
     if (found === undefined) return undefined;
     const { plan, vocabularies } = found;
-    const [best] = plan.rows;
     const { save } = flags;
-    const result: PlanResult = {
-      schema: 'minimind/plan@1',
-      ...plan,
-      ...(vocabularies && { vocabularies }),
-      ...(flags['sqrt-rule'] &&
-        best && { squareRootRule: squareRootRule(flags['max-params'], best.sizes.width) }),
-    };
+    const result = planResult(options, found);
     const next = isStdout(save)
       ? commandToSave(run.words, plan, vocabularies?.best.vocabulary)
       : nextCommand('profile', [save, '--context', String(flags.context)]);

@@ -11,46 +11,20 @@ import {
   settingFlags,
   sourceOf,
 } from '../cli/flags/flags.js';
-import type { PublishedNumber } from '../cli/flags/value-flags.js';
 import { bytesLimit, countLimit, publishedNumber } from '../cli/flags/value-flags.js';
-import {
-  inferenceIn,
-  memoryOnGpu,
-  servedFormat,
-  storedWeightFormat,
-} from '../estimate/fit/model-memory.js';
-import { servedParameters } from '../estimate/fit/serving/quantized.js';
-import { usualFormat } from '../estimate/fit/serving/weight-types.js';
 import type { WeightsResult } from '../estimate/undescribed/undescribed-results.js';
 import type { LoadedModel } from '../input/model-input/checkpoint-model.js';
 import { isAdapterPlace, locateModel } from '../input/model-input/locate.js';
-import type { ModelFile } from '../input/model-input/model-file.js';
 import { openModelSource } from '../input/model-input/model-source.js';
+import { profile, type SettingOptions } from '../library/profile.js';
 import type { LanguageModel } from '../model/architecture/layer.js';
 import type { Exact } from '../model/budget/figure.js';
-import { lastTokensFlopsOf } from '../model/budget/flops.js';
-import { OPTIMIZER_NAMES } from '../model/budget/optimizers.js';
-import type {
-  LimitCheck,
-  LimitName,
-  ModelProfile,
-  ResolvedSetting,
-} from '../model/budget/profile-model.js';
-import {
-  blocksOf,
-  checkLimits,
-  profileModel,
-  resolveSetting,
-  tensorInventory,
-} from '../model/budget/profile-model.js';
+import { DEFAULT_OPTIMIZER, OPTIMIZER_NAMES } from '../model/budget/optimizers.js';
+import type { LimitCheck, LimitName } from '../model/budget/profile-model.js';
 import type { PublishedReport } from '../model/budget/published/explanations.js';
-import { storedWeights } from '../model/quantization/stored-weights.js';
-import type { ProfileResult } from '../report/command-results.js';
+import type { PublishedNumber } from '../model/budget/published/published-number.js';
 import { profileReport } from '../report/profile/profile-report.js';
 import { configText } from '../report/profile/setting-notes.js';
-
-/** Quantised types that are usually compared with bf16. */
-const SERVED = ['int8', 'int4'] as const;
 
 export default class Profile extends BaseCommand {
   static override summary = "Show a model's parameters, memory and FLOPs.";
@@ -74,7 +48,7 @@ export default class Profile extends BaseCommand {
     ...settingFlags,
     optimizer: Flags.option({
       options: OPTIMIZER_NAMES,
-      default: 'adamw',
+      default: DEFAULT_OPTIMIZER,
       description: 'optimizer of the training',
     } as const)(),
     adapter: Flags.string({
@@ -133,42 +107,19 @@ export default class Profile extends BaseCommand {
       if (isAlone) this.note(flags, adapter.note(given));
       return this.#counted(weights, flags);
     }
-    const { file, family, document, model, warnings, checkpoint, quantization } = loaded;
-    if (checkpoint) this.note(flags, configText(checkpoint.config));
-    await this.warnAbout(flags, warnings);
-    const setting = resolveSetting(
-      { ...flags, dtype: flags.dtype ?? 'bf16', cacheDtype: flags['cache-dtype'] },
-      family.trainingHints?.(document) ?? {},
-      model.positions,
-    );
-    const format = servedFormat(flags.dtype, storedWeightFormat(loaded));
-    const counted = profileModel(model, setting);
-    const profile = { ...counted, inference: inferenceIn(model, format, counted.inference) };
-    const checks = checkLimits(profile, flags);
-    const generation = lastTokensFlopsOf(model, setting.inference.context);
-    const result: ProfileResult = {
-      schema: 'minimind/profile@1',
-      file,
-      family: family.name,
-      setting,
-      layerCount: model.blocks.length,
-      ...profile,
-      ...(format && { weights: format, onGpu: memoryOnGpu(model, setting, format) }),
-      ...(generation && { generation }),
-      served: SERVED.map((dtype) => ({
-        dtype,
-        bytes: servedParameters(model, usualFormat(dtype)),
-      })),
-      ...(quantization && { stored: storedWeights(model, quantization) }),
-      ...(checkpoint && { checkpoint }),
-      ...(adapter && { adapter: adapter.describedFor(model) }),
-      ...(flags.layers && { layers: blocksOf(model, setting) }),
-      ...(flags.tensors && { tensors: tensorInventory(model) }),
-      ...(flags.published && {
-        published: await explained(flags.published, loaded, setting, profile),
-      }),
-      checks,
-    };
+    if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
+    await this.warnAbout(flags, loaded.warnings);
+    const setting = { ...flags, cacheDtype: flags['cache-dtype'] };
+    const result = profile(loaded, {
+      ...setting,
+      maxParameters: flags['max-params'],
+      maxMemoryBytes: flags['max-memory'],
+      maxKvCacheBytes: flags['max-kv-cache'],
+      maxTrainingMemoryBytes: flags['max-training-memory'],
+      maxFlops: flags['max-flops'],
+      adapter: adapter?.describedFor(loaded.model),
+      published: flags.published && (await explained(loaded, flags.published, setting)),
+    });
     await this.answer(flags, result, (each) =>
       profileReport(each, {
         explain: flags.explain,
@@ -176,7 +127,7 @@ export default class Profile extends BaseCommand {
         modelWords: modelWords(flags),
       }),
     );
-    this.exceeded(checks.flatMap(exceededLimit));
+    this.exceeded(result.checks.flatMap(exceededLimit));
     return result;
   }
 
@@ -208,14 +159,10 @@ async function adapterIn(folder: string) {
 
 /** Explains a published number. Loaded on demand, because it describes every preset of the family. */
 async function explained(
-  published: PublishedNumber,
-  loaded: Pick<ModelFile, 'family' | 'document' | 'model'>,
-  setting: ResolvedSetting,
-  profile: ModelProfile,
+  ...request: [LoadedModel, PublishedNumber, SettingOptions]
 ): Promise<PublishedReport> {
-  const { explainFigure } = await import('../model/budget/published/explain-figure.js');
-  const dtype = published.unit === 'bytes' ? published.dtype : undefined;
-  return explainFigure(loaded, published, profile, setting, dtype);
+  const { explainPublished } = await import('../library/explain-published.js');
+  return explainPublished(...request);
 }
 
 /** Name and text of each figure with a limit. */

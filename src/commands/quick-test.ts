@@ -22,7 +22,8 @@ import {
 } from '../input/model-input/checkpoint-config.js';
 import { locateModel } from '../input/model-input/locate.js';
 import type { ModelFile } from '../input/model-input/model-file.js';
-import { loadModelFile, modelOf } from '../input/model-input/model-file.js';
+import { modelOf } from '../input/model-input/model-file.js';
+import { loadModelFile } from '../input/model-input/read-model-file.js';
 import { verifiedModel } from '../input/model-input/verify-checkpoint.js';
 import { againstReport } from '../report/quick-test/against.js';
 import { overfitReport } from '../report/quick-test/overfit-report.js';

@@ -3,12 +3,13 @@ import { usageError } from '../base/errors.js';
 import { formatInteger } from '../base/text/units.js';
 import { counted as countedText } from '../base/text/words.js';
 import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
-import { idleZero, shardingOf } from '../cli/flags/fit-flags.js';
 import { details, modelArgument, modelFlags, sourceOf } from '../cli/flags/flags.js';
 import { hardwareOf } from '../cli/flags/hardware-flags.js';
 import { givenSettingsOf, trainPlanFlags } from '../cli/flags/train-plan-flags.js';
 import { progressDisplay } from '../cli/progress.js';
+import { shardingOf } from '../estimate/fit/fit-request.js';
 import { hintsOf } from '../estimate/fit/fits.js';
+import { idleZero } from '../estimate/fit/idle-options.js';
 import { countGradients } from '../estimate/training/count-gradients.js';
 import type { TrainPlanResult } from '../estimate/training/plan-training.js';
 import {

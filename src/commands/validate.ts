@@ -1,15 +1,11 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import type { Problem } from '../base/errors.js';
-import { isRecord } from '../base/text/words.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { details, modelWords, offline, readAs, set } from '../cli/flags/flags.js';
-import { invalidConfig } from '../config/document-problems.js';
 import type { LocatedModelFile, ModelLoadOptions } from '../input/model-input/model-file.js';
-import { loadModelFile } from '../input/model-input/model-file.js';
 import { loadAllFiles } from '../input/model-input/model-source.js';
-import { countParameters } from '../model/budget/parameters.js';
-import type { ValidationResult, ValidFile } from '../report/command-results.js';
+import { loadModelFile } from '../input/model-input/read-model-file.js';
+import { validationOf, withTrainingMistakes } from '../library/validate.js';
 import { validationReport } from '../report/models.js';
 
 export default class Validate extends BaseCommand {
@@ -52,16 +48,8 @@ export default class Validate extends BaseCommand {
       flags,
       loaded.flatMap(({ warnings }) => warnings),
     );
-    const files = loaded.map(
-      ({ file, family, model, warnings }): ValidFile => ({
-        file,
-        valid: true,
-        family: family.name,
-        parameters: countParameters(model).parameters,
-        warnings,
-      }),
-    );
-    const result: ValidationResult = { schema: 'minimind/validate@1', files };
+    const result = validationOf(loaded);
+    const { files } = result;
     const report = () =>
       validationReport(result, { given: given.length, modelWords: modelWords(flags) });
     if (!error) return this.answer(flags, result, report);
@@ -73,23 +61,10 @@ export default class Validate extends BaseCommand {
   }
 }
 
-/**
- * A valid file, with the mistakes of its training as warnings.
- * @throws UserError as `loadModelFile`, and with --strict for the mistakes.
- */
-async function validated(source: string, options: ModelLoadOptions): Promise<LocatedModelFile> {
-  const { strict = false } = options;
-  const loaded = await loadModelFile(source, { ...options, strict: false });
-  const warnings = [...loaded.warnings, ...(await mistakesOf(loaded))];
-  if (!strict || warnings.length === 0) return { ...loaded, warnings };
-  const errors = warnings.map((problem) => ({ ...problem, severity: 'error' as const }));
-  throw invalidConfig(loaded.file, errors, errors.length);
-}
-
-/** Loads the checks of trainings only for files with a training. */
-async function mistakesOf(loaded: LocatedModelFile): Promise<readonly Problem[]> {
-  const { document } = loaded;
-  if (!isRecord(document) || !isRecord(document.training)) return [];
-  const { mistakeProblems } = await import('../estimate/training/plan-training.js');
-  return mistakeProblems(loaded);
+/** A valid file. @throws UserError as `loadModelFile`, and with --strict for warnings. */
+async function validated(
+  source: string,
+  { strict, ...options }: ModelLoadOptions,
+): Promise<LocatedModelFile> {
+  return withTrainingMistakes(await loadModelFile(source, options), strict);
 }

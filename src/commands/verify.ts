@@ -20,9 +20,10 @@ import {
   locateModel,
   type ModelPlace,
 } from '../input/model-input/locate.js';
-import { modelOf, readConfig } from '../input/model-input/model-file.js';
+import { modelOf } from '../input/model-input/model-file.js';
 import { openModelSource, withErrorOf } from '../input/model-input/model-source.js';
 import { onnxViewOf } from '../input/model-input/onnx/onnx-tensors.js';
+import { readConfig } from '../input/model-input/read-model-file.js';
 import type { VerifyAnswer } from '../input/model-input/verify-checkpoint.js';
 import {
   compareValues,

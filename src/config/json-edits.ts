@@ -1,6 +1,7 @@
 /** Changes of single values in a JSON text, which leave all other characters as they are. */
-import { isDeepStrictEqual } from 'node:util';
+
 import type { PropertyPath } from '../base/errors.js';
+import { isEqualData } from '../base/text/equal-data.js';
 import { formatJson, parseJson } from '../base/text/json.js';
 import { isRecord } from '../base/text/words.js';
 
@@ -124,7 +125,7 @@ function withValue(text: string, node: JsonNode, value: unknown): string {
   const isSameMapping =
     parts.kind === 'object' &&
     isRecord(value) &&
-    isDeepStrictEqual(Object.keys(value), [...parts.members.keys()]);
+    isEqualData(Object.keys(value), [...parts.members.keys()]);
   const isSameList =
     parts.kind === 'list' && Array.isArray(value) && value.length === parts.items.length;
   if (!isSameMapping && !isSameList) return spliced(text, node, written(text, node, value));
@@ -141,7 +142,7 @@ function withValue(text: string, node: JsonNode, value: unknown): string {
 function written(text: string, { from, to, parts }: JsonNode, value: unknown): string {
   const old = text.slice(from, to);
   if (parts.kind === 'scalar') {
-    if (isDeepStrictEqual(parseJson(old), value)) return old;
+    if (isEqualData(parseJson(old), value)) return old;
   }
   return indented(value, text, from);
 }

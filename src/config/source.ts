@@ -166,7 +166,7 @@ export function tooLarge(file: string): UserError {
  * @throws UserError `refused-file` for too many bytes, or bytes that are not text.
  */
 export function decodeText(bytes: Uint8Array | string, file: string): string {
-  const size = typeof bytes === 'string' ? Buffer.byteLength(bytes) : bytes.byteLength;
+  const size = typeof bytes === 'string' ? new TextEncoder().encode(bytes).length : bytes.length;
   if (size > MAX_DOCUMENT_BYTES) throw tooLarge(file);
   const raw = typeof bytes === 'string' ? bytes : decodeBytes(bytes, file);
   const text = raw.replace(/^\uFEFF/, '');
@@ -175,9 +175,9 @@ export function decodeText(bytes: Uint8Array | string, file: string): string {
 }
 
 function decodeBytes(bytes: Uint8Array, file: string): string {
-  const byteOrderMark = Buffer.from(bytes.subarray(0, 2)).toString('hex');
-  const encoding =
-    byteOrderMark === 'fffe' ? 'utf-16le' : byteOrderMark === 'feff' ? 'utf-16be' : 'utf-8';
+  const [first, second] = bytes;
+  const isMarked = (a: number, b: number) => first === a && second === b;
+  const encoding = isMarked(0xff, 0xfe) ? 'utf-16le' : isMarked(0xfe, 0xff) ? 'utf-16be' : 'utf-8';
   try {
     return new TextDecoder(encoding, { fatal: true }).decode(bytes);
   } catch (cause) {
@@ -187,7 +187,9 @@ function decodeBytes(bytes: Uint8Array, file: string): string {
     }
     if (bytes.includes(0)) throw notText(file);
     // Bytes that are not UTF-8 became U+FFFD, so re-encoding changes them.
-    const again = Buffer.from(Buffer.from(bytes).toString());
+    const again = new TextEncoder().encode(
+      new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes),
+    );
     const offset = bytes.findIndex((byte, i) => byte !== again[i]);
     const line = bytes.subarray(0, offset).filter((byte) => byte === 0x0a).length + 1;
     throw refuse(

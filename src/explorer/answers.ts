@@ -1,31 +1,16 @@
 /** Answers of the commands about a model and a setting: the same results as their JSON. */
 import { type Problem, problemsOf, UserError } from '../base/errors.js';
 import { parseDtype } from '../base/tensor/dtype.js';
-import { isRecord } from '../base/text/words.js';
-import { type FitFlags, fitRequestOf } from '../cli/flags/fit-flags.js';
-import { parseDocument } from '../config/document.js';
 import type { FitResult } from '../estimate/fit/fits.js';
-import { fitsOf } from '../estimate/fit/fits.js';
-import {
-  inferenceIn,
-  memoryOnGpu,
-  servedFormat,
-  storedWeightFormat,
-} from '../estimate/fit/model-memory.js';
-import { parallelismOf } from '../estimate/fit/parallelism/parallelism.js';
-import { unmetRequirementsOf } from '../estimate/fit/remedies/remedies.js';
-import { servedParameters, weightLayout } from '../estimate/fit/serving/quantized.js';
+import { weightLayout } from '../estimate/fit/serving/quantized.js';
 import { servingMemoryOf } from '../estimate/fit/serving/serving-memory.js';
-import { parseWeightDtype, usualFormat } from '../estimate/fit/serving/weight-types.js';
-import { memoryOf } from '../estimate/hardware/gpu.js';
-import { clusterNamed } from '../estimate/hardware/gpus.js';
-import { mistakeProblems } from '../estimate/training/plan-training.js';
-import { type LocatedModelFile, modelOf } from '../input/model-input/model-file.js';
+import { parseWeightDtype } from '../estimate/fit/serving/weight-types.js';
+import { type AnswerNotes, withNotes } from '../library/answer.js';
+import { type DescribedModel as Described, describeModel } from '../library/describe-model.js';
+import { fit } from '../library/fit.js';
+import { profile } from '../library/profile.js';
+import { validationOf, withTrainingMistakes } from '../library/validate.js';
 import { type Dimensions, jsonSchemaOf } from '../model/architecture/family.js';
-import { lastTokensFlopsOf } from '../model/budget/flops.js';
-import { countParameters } from '../model/budget/parameters.js';
-import { profileModel, resolveSetting } from '../model/budget/profile-model.js';
-import { storedWeights } from '../model/quantization/stored-weights.js';
 import type { ProfileResult, ValidationResult } from '../report/command-results.js';
 import { fitReport } from '../report/fit/fit-report.js';
 import { type ErrorJson, errorJson } from '../report/kit/error-json.js';
@@ -40,7 +25,7 @@ import {
 } from './explorer-state.js';
 
 /** The answer of a command, with the warnings that its JSON has; an error if it fails. */
-export type Answered<Result> = (Result & { readonly warnings?: readonly Problem[] }) | ErrorJson;
+export type Answered<Result> = (Result & AnswerNotes) | ErrorJson;
 
 /** Parts of a described model that the controls show. */
 export interface DescribedModel {
@@ -91,25 +76,20 @@ export async function modelAnswers(
   model: ExploredModel,
   setting: ExplorerSetting,
 ): Promise<ModelAnswers> {
-  let loaded: LocatedModelFile;
+  let loaded: Described;
   try {
-    loaded = await loadedModel(model);
+    loaded = await describe(model);
   } catch (error) {
     const validation = errorAnswer(error);
-    return {
-      validation,
-      problems: error instanceof UserError ? problemsOf(error, model.name) : [],
-      described: undefined,
-      profile: undefined,
-      report: undefined,
-    };
+    const problems = error instanceof UserError ? problemsOf(error, model.name) : [];
+    return { validation, problems, described: undefined, profile: undefined, report: undefined };
   }
-  const validation = validationOf(loaded);
+  const checked = await withTrainingMistakes(loaded);
+  const answer = answered(() => profile(loaded, profileOptions(setting)));
   const { family, document } = loaded;
-  const profile = answered(() => profileOf(loaded, setting));
   return {
-    validation,
-    problems: validation.warnings ?? [],
+    validation: withNotes(validationOf([checked]), checked),
+    problems: checked.warnings,
     described: {
       family: family.name,
       schema: jsonSchemaOf(family),
@@ -117,39 +97,40 @@ export async function modelAnswers(
       document: document as unknown as DescribedModel['document'],
       positions: loaded.model.positions,
     },
-    profile,
-    report: 'checks' in profile ? profileReport(profile, PLAIN_REPORT) : undefined,
+    profile: answer,
+    report: 'checks' in answer ? profileReport(answer, PLAIN_REPORT) : undefined,
   };
 }
+
+const PLAIN_REPORT = { explain: false, flat: false, modelWords: [] };
 
 /** @throws only for a bug. */
 export async function fitAnswers(
   model: ExploredModel,
   setting: ExplorerSetting,
 ): Promise<FitAnswers | undefined> {
-  let loaded: LocatedModelFile;
+  let loaded: Described;
   try {
-    loaded = await loadedModel(model);
+    loaded = await describe(model);
   } catch (error) {
     if (error instanceof UserError) return undefined;
     throw error;
   }
-  const fit = answered(() => fitOf(loaded, setting));
-  if (!('serving' in fit)) return { fit, report: undefined, memory: [] };
+  const answer = answered(() => fit(loaded, fitOptions(setting)));
+  if (!('serving' in answer)) return { fit: answer, report: undefined, memory: [] };
   const argv = fitLine(model, setting).split(' ').slice(2);
   return {
-    fit,
-    report: fitReport(fit, { explain: false, argv }),
-    memory: memoryByContext(loaded, fit),
+    fit: answer,
+    report: fitReport(answer, { explain: false, argv }),
+    memory: memoryByContext(loaded, answer),
   };
 }
 
-const PLAIN_REPORT = { explain: false, flat: false, modelWords: [] };
+const describe = ({ name, text }: ExploredModel): Promise<Described> =>
+  describeModel(text, { file: name });
 
-const loadedModel = ({ name, text }: ExploredModel): Promise<LocatedModelFile> =>
-  modelOf(parseDocument(text, name));
-
-function answered<Result extends object>(compute: () => Answered<Result>): Answered<Result> {
+/** The answer, or the error that the user can fix. */
+function answered<Result extends object>(compute: () => Result): Result | ErrorJson {
   try {
     return compute();
   } catch (error) {
@@ -162,103 +143,27 @@ function errorAnswer(error: unknown): ErrorJson {
   return errorJson(error);
 }
 
-const withWarnings = <Result extends object>(result: Result, warnings: readonly Problem[]) =>
-  warnings.length === 0 ? result : { ...result, warnings };
+const profileOptions = (setting: ExplorerSetting) => ({
+  batch: setting.batch,
+  context: setting.context,
+  dtype: profileDtype(setting),
+  cacheDtype: cacheDtypeOf(setting),
+});
 
-function validationOf(loaded: LocatedModelFile) {
-  const { document } = loaded;
-  const hasTraining = isRecord(document) && isRecord(document.training);
-  const warnings = [...loaded.warnings, ...(hasTraining ? mistakeProblems(loaded) : [])];
-  const file = {
-    file: loaded.file,
-    valid: true as const,
-    family: loaded.family.name,
-    parameters: countParameters(loaded.model).parameters,
-    warnings,
-  };
-  const result: ValidationResult = { schema: 'minimind/validate@1', files: [file] };
-  return withWarnings(result, warnings) as Exclude<Answered<ValidationResult>, ErrorJson>;
-}
+const fitOptions = ({ gpu = USUAL_GPU, dtype, ...setting }: ExplorerSetting) => ({
+  ...setting,
+  gpu,
+  dtype: dtype === undefined ? undefined : parseWeightDtype(dtype),
+  cacheDtype: cacheDtypeOf(setting),
+});
 
-function profileOf(loaded: LocatedModelFile, asked: ExplorerSetting): Answered<ProfileResult> {
-  const { file, family, document, model, quantization } = loaded;
-  const dtype = profileDtype(asked);
-  const setting = resolveSetting(
-    {
-      batch: asked.batch,
-      context: asked.context,
-      dtype: dtype ?? 'bf16',
-      cacheDtype: asked.cacheDtype === undefined ? undefined : parseDtype(asked.cacheDtype),
-      causal: false,
-      optimizer: 'adamw',
-    },
-    family.trainingHints?.(document) ?? {},
-    model.positions,
-  );
-  const format = servedFormat(dtype, storedWeightFormat(loaded));
-  const counted = profileModel(model, setting);
-  const generation = lastTokensFlopsOf(model, setting.inference.context);
-  const result: ProfileResult = {
-    schema: 'minimind/profile@1',
-    file,
-    family: family.name,
-    setting,
-    layerCount: model.blocks.length,
-    ...counted,
-    inference: inferenceIn(model, format, counted.inference),
-    ...(format && { weights: format, onGpu: memoryOnGpu(model, setting, format) }),
-    ...(generation && { generation }),
-    served: (['int8', 'int4'] as const).map((each) => ({
-      dtype: each,
-      bytes: servedParameters(model, usualFormat(each)),
-    })),
-    ...(quantization && { stored: storedWeights(model, quantization) }),
-    checks: [],
-  };
-  return withWarnings(result, loaded.warnings);
-}
-
-function fitOf(loaded: LocatedModelFile, asked: ExplorerSetting): Answered<FitResult> {
-  const { model, file, family } = loaded;
-  const cluster = clusterNamed(asked.gpu ?? USUAL_GPU, asked.gpus, { gpus: [], machines: [] });
-  const flags = fitFlagsOf(asked);
-  const fits = fitsOf(model, fitRequestOf(loaded, cluster, flags));
-  const result: FitResult = {
-    schema: 'minimind/fit@1',
-    file,
-    family: family.name,
-    parameters: countParameters(model).parameters,
-    cluster,
-    memory: memoryOf(cluster.gpu),
-    profile: null,
-    ...fits,
-    doubts: unmetRequirementsOf({ cluster, ...fits }),
-    forward: null,
-  };
-  if (fits.training) parallelismOf(model, fits.training.setting);
-  return withWarnings(result, loaded.warnings);
-}
-
-function fitFlagsOf(asked: ExplorerSetting): FitFlags {
-  return {
-    optimizer: 'adamw',
-    attention: 'fused',
-    loss: 'full',
-    convention: 'zero',
-    batch: asked.batch,
-    context: asked.context,
-    users: asked.users,
-    dtype: asked.dtype === undefined ? undefined : parseWeightDtype(asked.dtype),
-    'cache-dtype': asked.cacheDtype === undefined ? undefined : parseDtype(asked.cacheDtype),
-    'micro-batch': asked.microBatch,
-    'train-tokens': asked.trainTokens,
-  } as unknown as FitFlags;
-}
+const cacheDtypeOf = ({ cacheDtype }: ExplorerSetting) =>
+  cacheDtype === undefined ? undefined : parseDtype(cacheDtype);
 
 /** Shortest context of the curve. */
 const SHORTEST = 256;
 
-function memoryByContext({ model }: LocatedModelFile, { serving, cluster }: FitResult) {
+function memoryByContext({ model }: Described, { serving, cluster }: FitResult) {
   if (serving === null) return [];
   const { setting } = serving;
   const served = { model, form: setting, layout: weightLayout(model) };

@@ -4,8 +4,9 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { UserError } from '../../src/base/errors.js';
 import { toJson } from '../../src/base/text/escape.js';
-import { type FitFlags, fitRequestOf } from '../../src/cli/flags/fit-flags.js';
+import { type FitFlags, fitOptions } from '../../src/cli/flags/fit-flags.js';
 import { typeSuggestion } from '../../src/cli/flags/value-flags.js';
+import { fitRequestOf } from '../../src/estimate/fit/fit-request.js';
 import type { FitResult } from '../../src/estimate/fit/fits.js';
 import { fitsOf } from '../../src/estimate/fit/fits.js';
 import { unmetRequirementsOf } from '../../src/estimate/fit/remedies/remedies.js';
@@ -16,7 +17,7 @@ import {
 import type { Gpu } from '../../src/estimate/hardware/gpu.js';
 import { memoryOf } from '../../src/estimate/hardware/gpu.js';
 import { clusterNamed, GPUS, MACHINES } from '../../src/estimate/hardware/gpus.js';
-import { loadModelFile } from '../../src/input/model-input/model-file.js';
+import { loadModelFile } from '../../src/input/model-input/read-model-file.js';
 import { countParameters } from '../../src/model/budget/parameters.js';
 import { fitReport, hardwareReport } from '../../src/report/fit/fit-report.js';
 import { textWidth } from '../../src/report/kit/layout.js';
@@ -113,7 +114,10 @@ async function answered(
     typeof gpu === 'string'
       ? clusterNamed(gpu, gpus, { gpus: [], machines: [] })
       : { gpu, gpus: gpus ?? 1, network: null };
-  const fits = fitsOf(loaded.model, fitRequestOf(loaded, cluster, { ...FLAGS, ...flags }));
+  const fits = fitsOf(
+    loaded.model,
+    fitRequestOf(loaded, cluster, fitOptions({ ...FLAGS, ...flags })),
+  );
   return {
     schema: 'minimind/fit@1',
     file,
@@ -275,16 +279,20 @@ describe('the exit code of fit', () => {
     [
       'a flag of training',
       { for: 'serving', 'micro-batch': 2 },
-      /^--micro-batch is a flag of training/,
+      /^--micro-batch is a setting of training/,
     ],
     [
       'a type of training',
       { for: 'serving', optimizer: 'sgd' },
-      /^--optimizer is a flag of training/,
+      /^--optimizer is a setting of training/,
     ],
-    ['a flag of serving', { for: 'training', ...LOAD }, /^--prompt-tokens is a flag of serving/],
-    ['a type of serving', { for: 'training', dtype: 'int4' }, /^--dtype is a flag of serving/],
-    ['a measured time', { for: 'training', 'token-time': 0.01 }, /^--token-time is a flag of serv/],
+    ['a flag of serving', { for: 'training', ...LOAD }, /^--prompt-tokens is a setting of serving/],
+    ['a type of serving', { for: 'training', dtype: 'int4' }, /^--dtype is a setting of serving/],
+    [
+      'a measured time',
+      { for: 'training', 'token-time': 0.01 },
+      /^--token-time is a setting of serv/,
+    ],
     [
       'a price without tokens',
       { for: 'training', price: 2 },
@@ -436,7 +444,7 @@ describe('the answer of fit', () => {
     it.each([
       ['without hardware', [], /--calibrate requires hardware/],
       ['several GPUs', ['--gpu', 'l4,a100-80gb'], /is about one GPU, and --gpu lists several/],
-      ['a training', ['--gpu', 'l4', '--for', 'training'], /--calibrate is a flag of serving/],
+      ['a training', ['--gpu', 'l4', '--for', 'training'], /--calibrate is a setting of serving/],
       [
         'measured times',
         ['--gpu', 'l4', '--token-time', '5ms', '--prefill-time', '9ms'],

@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { loadModelFile } from '../../src/input/model-input/model-file.js';
+import { loadModelFile } from '../../src/input/model-input/read-model-file.js';
 import { analyseRope } from '../../src/model/budget/analyse-rope.js';
 import type { Format } from '../../src/report/kit/report.js';
 import { render } from '../../src/report/render/render.js';

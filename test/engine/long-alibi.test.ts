@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import { checkpointWeights } from '../../src/engine/weights/weights.js';
-import { loadModelFile } from '../../src/input/model-input/model-file.js';
+import { loadModelFile } from '../../src/input/model-input/read-model-file.js';
 import { inPackage } from '../fixtures.js';
 import { withEachEngine } from './both-engines.js';
 import { idsOf, valuesOf } from './fixture-models.js';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { UserError } from '../../src/base/errors.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { readTensor } from '../../src/checkpoint/view.js';
-import { loadModelFile } from '../../src/input/model-input/model-file.js';
+import { loadModelFile } from '../../src/input/model-input/read-model-file.js';
 import { measureText } from '../../src/language/tokenizer/tokenizer.js';
 import {
   ARCHITECTURE,

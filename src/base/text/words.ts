@@ -99,13 +99,16 @@ export function inTurn<Item>(groups: readonly (readonly Item[])[]): Item[] {
   ).flat();
 }
 
+/** Whether words are for the shell of Windows. A browser has no `process`. */
+const isWindows = globalThis.process?.platform === 'win32';
+
 /** Characters that the shell of this system leaves as they are. */
-const UNQUOTED = process.platform === 'win32' ? /^[\w@%+=:,./\\-]+$/ : /^[\w@%+=:,./-]+$/;
+const UNQUOTED = isWindows ? /^[\w@%+=:,./\\-]+$/ : /^[\w@%+=:,./-]+$/;
 
 /** `text` as one word of a command line, quoted where a shell would read more or less than it. */
 export function shellWord(text: string): string {
   if (UNQUOTED.test(text)) return text;
-  if (process.platform === 'win32') return `"${text}"`;
+  if (isWindows) return `"${text}"`;
   return printable(text) === text ? posixWord(text) : ansiQuoted(text);
 }
 

@@ -13,9 +13,9 @@ import type { WeightForm } from '../../base/tensor/group-quantization.js';
 import { dtypeWord, formatInteger, shortCount, shortNumber } from '../../base/text/units.js';
 import { nearest, nearestWithDigits } from '../../config/nearest.js';
 import { lacksUnit, parseCount, parseLimit } from '../../config/parse-number.js';
-import type { PublishedBytes, PublishedFigure } from '../../config/parse-published.js';
-import { parsePublished } from '../../config/parse-published.js';
 import { quote } from '../../config/quote.js';
+import type { PublishedNumber } from '../../model/budget/published/published-number.js';
+import { parsePublishedNumber } from '../../model/budget/published/published-number.js';
 import { pasteable } from '../line/line-mistake.js';
 
 /** Suggestions for an unknown type: the nearest, those that begin with it, or all. */
@@ -280,21 +280,13 @@ export const bytesLimit = Flags.custom<number | bigint>({
 export const publishedNumber = Flags.custom<PublishedNumber>({
   helpValue: 'N',
   parse: async (text, _context, { name }) => {
-    const published = parsePublished(text);
-    if (published?.unit !== 'bytes' && published !== undefined) return published;
-    const dtype = parseDtype(published?.type ?? '');
-    if (published && (published.type === undefined || dtype)) {
-      return { ...published, ...(dtype && { dtype }) };
-    }
+    const published = parsePublishedNumber(text);
+    if (published) return published;
     const expected = 'a count, a size, FLOPs, a ratio or a percentage';
     const example = `--${name} 13.8B, ~25M, 536MB, 30.7GFLOP, 57x, 96.9% or 50-70%`;
     return unreadable(name, text, expected, `write it as in ${example}`);
   },
 });
-
-export type PublishedNumber =
-  | Exclude<PublishedFigure, { readonly unit: 'bytes' }>
-  | (PublishedBytes & { readonly dtype?: Dtype });
 
 /** A range of positive integers: `--depth 4..40`, `4-40`, `4:40`, or a single one. */
 export const range = Flags.custom<{ readonly least: number; readonly most: number }>({

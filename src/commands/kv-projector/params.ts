@@ -2,11 +2,11 @@ import * as Flags from '@oclif/core/flags';
 import { usageError } from '../../base/errors.js';
 import { BaseCommand } from '../../cli/base-command.js';
 import { details } from '../../cli/flags/flags.js';
-import type { PublishedNumber } from '../../cli/flags/value-flags.js';
 import { count, publishedNumber, ratioChoices, teachers } from '../../cli/flags/value-flags.js';
 import type { ProjectorParamsResult } from '../../convert/kv-projector/costs.js';
 import { compareProjectors, loadTeachers } from '../../convert/kv-projector/costs.js';
 import { explainProjector } from '../../convert/kv-projector/explain-projector.js';
+import type { PublishedNumber } from '../../model/budget/published/published-number.js';
 import { projectorParamsReport } from '../../report/kv-projector/kv-projector.js';
 
 export default class KvProjectorParams extends BaseCommand {

@@ -21,7 +21,8 @@ import {
 } from '../../input/model-input/checkpoint-config.js';
 import { modelViewOf } from '../../input/model-input/gguf/gguf-checkpoint.js';
 import { locateModel, type ModelPlace } from '../../input/model-input/locate.js';
-import { type ModelFile, modelOf, readConfig } from '../../input/model-input/model-file.js';
+import { type ModelFile, modelOf } from '../../input/model-input/model-file.js';
+import { readConfig } from '../../input/model-input/read-model-file.js';
 import { isFolderRefused, UndescribedModel } from '../../input/model-input/undescribed-model.js';
 import { NoWeights, openPipeline } from '../../input/repository/repository.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';

@@ -9,7 +9,7 @@ import { setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
 import { quote } from '../../config/quote.js';
 import { locateModel, type ModelPlace } from '../../input/model-input/locate.js';
-import { loadModelFile } from '../../input/model-input/model-file.js';
+import { loadModelFile } from '../../input/model-input/read-model-file.js';
 import { add, inputs, mul, v } from '../../model/budget/expression.js';
 import type { Figure } from '../../model/budget/figure.js';
 import { figure, sumFigure } from '../../model/budget/figure.js';

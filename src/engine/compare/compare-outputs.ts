@@ -16,7 +16,8 @@ import { checkpointWarnings, findConfig } from '../../input/model-input/checkpoi
 import { openModelCheckpoint } from '../../input/model-input/gguf/gguf-checkpoint.js';
 import { hasWeights, locateModel } from '../../input/model-input/locate.js';
 import type { ModelFile } from '../../input/model-input/model-file.js';
-import { loadModelFile, modelOf } from '../../input/model-input/model-file.js';
+import { modelOf } from '../../input/model-input/model-file.js';
+import { loadModelFile } from '../../input/model-input/read-model-file.js';
 import { verifiedModel } from '../../input/model-input/verify-checkpoint.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { countParameters } from '../../model/budget/parameters.js';

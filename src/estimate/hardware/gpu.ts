@@ -238,8 +238,8 @@ export function withReserved(gpu: Gpu, reservedBytes: number | undefined): Gpu {
   const reserved = { ...gpu, reservedBytes };
   if (capacityOf(reserved).value > 0) return reserved;
   throw usageError(
-    `${setting('reserve')}: expected less than the memory of ${gpu.name}, found all of it`,
-    `write less, as in ${setting('reserve', '2GB')}`,
+    `${setting('reserveBytes')}: expected less than the memory of ${gpu.name}, found all of it`,
+    `write less, as in ${setting('reserveBytes', '2GB')}`,
   );
 }
 

@@ -1,4 +1,5 @@
 /** A plan as work on single widths, and the steps that continue with what was found in them. */
+import { nextTurn } from '../../base/next-turn.js';
 import { ANY_BACKEND, type Sweep } from '../../base/sweep.js';
 import type { Family } from '../../model/architecture/family.js';
 import { type Plan, type PlanRequest, planning, searchRequest, spaceOf } from './plan-models.js';
@@ -98,7 +99,7 @@ export function planSweep(
       const number = Math.floor(unit / widths);
       const index = unit % widths;
       // Leaves time for Ctrl-C and timers.
-      await new Promise(setImmediate);
+      await nextTurn();
       // The fold ends at the first of them.
       if (index > (beyond.get(number) ?? widths)) return BEYOND;
       const { searcher, widths: own } = searches[number] ?? {};

@@ -35,8 +35,9 @@ import { type SrteLayout, srteLayoutOf } from '../../model/architecture/srte-lay
 import { stateDictOf, tensorsOf } from '../../model/architecture/walk.js';
 import { ggufConfigIn, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import { locateModel, type ModelReference } from './locate.js';
-import { type ModelFile, modelOf, readConfig } from './model-file.js';
+import { type ModelFile, modelOf } from './model-file.js';
 import { ignoredAround, partsLeftOut } from './parts-left-out.js';
+import { readConfig } from './read-model-file.js';
 import { UndescribedModel } from './undescribed-model.js';
 
 /** Origin of a checkpoint's config. */

@@ -1,7 +1,7 @@
 /** A Hugging Face `config.json` as a minimind document. */
 
-import { isDeepStrictEqual } from 'node:util';
 import type { ProblemText, PropertyPath, UserError } from '../../base/errors.js';
+import { isEqualData } from '../../base/text/equal-data.js';
 import { formatJson, jsonOrUndefined } from '../../base/text/json.js';
 import { commandText, setting } from '../../base/text/setting.js';
 import { isRecord, joined } from '../../base/text/words.js';
@@ -309,7 +309,7 @@ export async function changedHuggingFace(
   );
   const overridden = applyOverrides(await asOurDocument(document, family), sets);
   const isSame = async (other: ConfigDocument) =>
-    isDeepStrictEqual((await asOurDocument(other, family)).value, overridden.value);
+    isEqualData((await asOurDocument(other, family)).value, overridden.value);
   if (!(await isSame(changed))) return undefined;
   const { value } = changed;
   const edits = moved.map(({ path }) => ({ path, value: valueAt(value, path) }));
@@ -443,7 +443,7 @@ function originsOf(
     const places = [[key], ...mappings.map((outer) => [outer, key])].filter(
       (path) => valueAt(config, path) !== undefined,
     );
-    const same = places.find((path) => isDeepStrictEqual(valueAt(config, path), value));
+    const same = places.find((path) => isEqualData(valueAt(config, path), value));
     const origin = same ?? places[0] ?? triedOrigin(key, config, settings, reader);
     if (origin !== undefined) origins.set(key, origin);
   }
@@ -461,7 +461,7 @@ function triedOrigin(
   if (keys.length > MOST_TRIED) return undefined;
   const origin = keys.find((left) => {
     const { [left]: _, ...rest } = config;
-    return !isDeepStrictEqual(reader.read(rest).settings[setting], settings[setting]);
+    return !isEqualData(reader.read(rest).settings[setting], settings[setting]);
   });
   return origin === undefined ? undefined : [origin];
 }

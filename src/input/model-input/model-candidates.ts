@@ -1,6 +1,7 @@
 /** Models to compare: several sources, each with every combination of the `--set` values. */
-import { setImmediate as breathe } from 'node:timers/promises';
+
 import { type Problem, problemsOf, UserError, usageError } from '../../base/errors.js';
+import { nextTurn } from '../../base/next-turn.js';
 import { setting } from '../../base/text/setting.js';
 import { type SweepPoint, sweepOf } from '../../config/overrides.js';
 import { tensorsOf, walkCounted } from '../../model/architecture/walk.js';
@@ -87,7 +88,7 @@ export async function openCandidates(
       if (from === undefined) throw new RangeError(`no model ${index}`);
       const { file, source, known } = from;
       // Thousands of models one after the other leave no time for Ctrl-C and timers.
-      await breathe();
+      await nextTurn();
       const before = known.get(at);
       if (before !== undefined) return before;
       const found = await candidateOf(file, source, combinations[at]);

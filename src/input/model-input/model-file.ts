@@ -1,17 +1,15 @@
-/** Loads a config file with its family: the first step of every command that takes a FILE. */
+/** A config and the model that it describes. */
 
-import { type Problem, type PropertyPath, UserError, usageError } from '../../base/errors.js';
-import { hubSuggestion } from '../../base/text/hub-names.js';
+import { type Problem, type PropertyPath, usageError } from '../../base/errors.js';
 import { commandText } from '../../base/text/setting.js';
 import { isRecord } from '../../base/text/words.js';
 import { checkDocument } from '../../config/check-document.js';
 import type { ConfigDocument } from '../../config/document.js';
-import { parseDocument, withFindings } from '../../config/document.js';
+import { withFindings } from '../../config/document.js';
 import { invalidConfig } from '../../config/document-problems.js';
 import { nearest } from '../../config/nearest.js';
 import { applyOverrides, correctedOverrides, splitOverride } from '../../config/overrides.js';
-import { describeValue, quote } from '../../config/quote.js';
-import { readDocument } from '../../config/read.js';
+import { describeValue } from '../../config/quote.js';
 import { keyPaths } from '../../config/schema-structure.js';
 import type { FamilyName } from '../../model/architecture/families.js';
 import {
@@ -27,7 +25,6 @@ import { LimitError } from '../../model/architecture/param.js';
 import type { Quantization } from '../../model/quantization/quantization-config.js';
 import { storedBits } from '../../model/quantization/stored-weights.js';
 import type { DecidedFamily } from './family-of-keys.js';
-import { locateModel, type ModelReference, presetAdvice, publishedPresetText } from './locate.js';
 import type { LeftOutPart } from './parts-left-out.js';
 import { asOfFamily, inSettingNames, withSettingNames } from './setting-names.js';
 
@@ -79,51 +76,6 @@ export interface ModelLoadOptions {
   readonly strict?: boolean;
   /** Family to read a config as, regardless of its own. */
   readonly family?: string | undefined;
-}
-
-/**
- * Reads a config with overrides, checks it, and describes its model.
- * @param source A path, a folder with a config, a preset, or `-` for stdin.
- * @throws UserError with every problem.
- */
-export async function loadModelFile(
-  source: ModelReference,
-  options: ModelLoadOptions = {},
-): Promise<LocatedModelFile> {
-  return modelOf(await readConfig(source), options);
-}
-
-/**
- * The config at a path, in a folder, of a preset, or, with `-`, from stdin.
- * @throws UserError as `readDocument`.
- */
-export async function readConfig(source: ModelReference): Promise<ConfigDocument> {
-  const place = locateModel(source);
-  const { path, config } = place;
-  const text = place.kind === 'preset' ? publishedPresetText(place.preset) : undefined;
-  if (place.kind === 'preset' && text !== undefined) return parseDocument(text, place.preset);
-  try {
-    return await readDocument(config, {
-      isFound: config !== path,
-      ...(place.kind === 'preset' && { name: place.preset }),
-    });
-  } catch (error) {
-    throw isMissing(error) ? missingModel(path, error) : error;
-  }
-}
-
-const isMissing = (error: unknown): error is UserError =>
-  error instanceof UserError && error.code === 'usage' && error.message.startsWith('there is no');
-
-/** The error of a missing file, with the preset or model of the hub that could be meant. */
-function missingModel(source: string, cause: UserError): UserError {
-  const message = `expected a config, a checkpoint or a preset, found no file ${quote(source, 200)}`;
-  const suggestion =
-    cause.suggestion ??
-    // A name of the hub can be close to that of a preset.
-    (isFamilyName(source.split('/')[0] ?? '') ? undefined : hubSuggestion(source)) ??
-    presetAdvice(source);
-  return usageError(message, suggestion, cause);
 }
 
 /**

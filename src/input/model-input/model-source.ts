@@ -3,7 +3,8 @@ import { type Problem, problemsOf, UserError, usageError } from '../../base/erro
 import { setting } from '../../base/text/setting.js';
 import type { CheckpointFlags, ModelSource } from './checkpoint-model.js';
 import { locateModel, type ModelReference } from './locate.js';
-import { modelOf, readConfig } from './model-file.js';
+import { modelOf } from './model-file.js';
+import { readConfig } from './read-model-file.js';
 
 /**
  * Reads a path, a preset, or `-` for standard input.

@@ -13,7 +13,8 @@ import {
   openFlaggedCheckpoint,
 } from './checkpoint-config.js';
 import { checkpointsIn, locateModel, type ModelPlace, type ModelReference } from './locate.js';
-import { loadModelFile, type ModelFile, type ModelLoadOptions, modelOf } from './model-file.js';
+import { type ModelFile, type ModelLoadOptions, modelOf } from './model-file.js';
+import { loadModelFile } from './read-model-file.js';
 import { verifiedModel } from './verify-checkpoint.js';
 
 export interface WeightFlags extends ModelLoadOptions {

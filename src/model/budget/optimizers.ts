@@ -312,6 +312,9 @@ export const OPTIMIZERS = {
   },
 } as const satisfies Record<string, OptimizerRow>;
 
+/** Optimizer of a training by default. */
+export const DEFAULT_OPTIMIZER = 'adamw' satisfies Optimizer;
+
 export type Optimizer = keyof typeof OPTIMIZERS;
 
 export const OPTIMIZER_NAMES = Object.keys(OPTIMIZERS) as readonly Optimizer[];

@@ -130,12 +130,12 @@ function gpuFact({ advertisedBytes, usableBytes, reservedBytes, kind }: GpuMemor
   if (kind === null) return false;
   const memory = `${significant(usableBytes / 2 ** 30)} GiB (${bytesText(usableBytes)})`;
   const label = `${formatInteger(Math.round(advertisedBytes / 1e9))} GB`;
-  const flag = setting('reserve');
+  const flag = setting('reserveBytes');
   const text =
     reservedBytes === null
       ? {
           shared: `${label} shared with the system, ${memory} usable (${flag})`,
-          screen: `${label} card, ${memory} usable; ${setting('reserve', '2GB')} for a screen`,
+          screen: `${label} card, ${memory} usable; ${setting('reserveBytes', '2GB')} for a screen`,
           card: `${label} card, ${memory} usable`,
         }[kind]
       : `${label}, ${memory} left with ${flag} ${bytesText(reservedBytes)}`;
@@ -508,7 +508,7 @@ function trainingMemory({ cluster, purpose, training, adapters }: FitResult): Ta
 
 /** Settings that another setting replaces. */
 const INSTEAD_OF: Partial<Record<SettingName, readonly SettingName[]>> = {
-  globalBatch: ['accumulation'],
+  globalBatchTokens: ['accumulation'],
 };
 
 /**
@@ -529,7 +529,7 @@ export function nextOf(
   const places =
     purpose === 'serving' && isOnOthers && !serving?.places?.isAsked ? serving?.places : undefined;
   const changes: SettingValues = places
-    ? { ram: ramFor(places) }
+    ? { ramBytes: ramFor(places) }
     : (served?.flags ?? (remedy ? changedSettings(remedy.flags) : {}));
   const changed = Object.keys(changes) as SettingName[];
   // The user cannot add or exchange the GPUs of this machine.

@@ -148,7 +148,7 @@ export function placesBlocks(places: PlacesFit, { cluster }: Serving['setting'])
 
 /** `--ram 32GB, 24 tokens/s: all 49; experts of the first 36 in system memory` */
 export function placesProposal(places: PlacesFit): string {
-  return `${flag('ram', ramFor(places))}, ${significant(places.decode.tokensPerSecond.expected.value)} tokens/s: GPU layers ${placementText(places)}`;
+  return `${flag('ramBytes', ramFor(places))}, ${significant(places.decode.tokensPerSecond.expected.value)} tokens/s: GPU layers ${placementText(places)}`;
 }
 
 /** Rows of CSV. */

@@ -291,13 +291,13 @@ function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['s
 /** The changed settings in order, under their names in texts. */
 export const changedSettings = ({
   cluster,
-  globalBatchTokens: globalBatch,
+  globalBatchTokens,
   ...flags
 }: Remedy['flags']): SettingValues => ({
   ...(cluster?.machine !== undefined && { gpu: cluster.machine }),
   ...(cluster && { gpus: cluster.gpus }),
   ...(flags as SettingValues),
-  ...(globalBatch !== undefined && { globalBatch }),
+  ...(globalBatchTokens !== undefined && { globalBatchTokens }),
 });
 
 export const changesText = (flags: Remedy['flags']): string => settingsLine(changedSettings(flags));

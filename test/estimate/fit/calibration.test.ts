@@ -16,7 +16,7 @@ import { SERVER_SEED } from '../../../src/estimate/fit/serving/throughput/throug
 import { usualFormat, type WeightDtype } from '../../../src/estimate/fit/serving/weight-types.js';
 import type { Cluster, Gpu } from '../../../src/estimate/hardware/gpu.js';
 import { clusterNamed } from '../../../src/estimate/hardware/gpus.js';
-import { loadModelFile } from '../../../src/input/model-input/model-file.js';
+import { loadModelFile } from '../../../src/input/model-input/read-model-file.js';
 import { inPackage } from '../../fixtures.js';
 
 /** Fields of llama-bench for Qwen2.5-7B on an RTX 4080 (llama.cpp, tools/llama-bench, README). */

@@ -9,7 +9,7 @@ import {
 import { fitTrainingMemory } from '../../../src/estimate/fit/training/training-memory.js';
 import type { TrainingFitSetting } from '../../../src/estimate/fit/training/training-setting.js';
 import { gpuNamed } from '../../../src/estimate/hardware/gpus.js';
-import { loadModelFile } from '../../../src/input/model-input/model-file.js';
+import { loadModelFile } from '../../../src/input/model-input/read-model-file.js';
 import { inPackage } from '../../fixtures.js';
 
 const modelOf = async (name: string) =>

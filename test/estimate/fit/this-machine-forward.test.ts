@@ -7,7 +7,7 @@ import {
   forwardSecondsOf,
 } from '../../../src/estimate/fit/serving/this-machine-forward.js';
 import type { MeasurementSpread } from '../../../src/estimate/hardware/machine-profile.js';
-import { loadModelFile } from '../../../src/input/model-input/model-file.js';
+import { loadModelFile } from '../../../src/input/model-input/read-model-file.js';
 import { presetDocument } from '../../../src/model/architecture/presets.js';
 import { modelOfConfig } from '../../engine/fixture-models.js';
 import { inPackage } from '../../fixtures.js';

@@ -6,7 +6,7 @@ import {
 } from '../../../src/estimate/training/mistakes/find-mistakes.js';
 import { planTraining, trainingMistakes } from '../../../src/estimate/training/plan-training.js';
 import { trainingSettings } from '../../../src/estimate/training/training-settings.js';
-import { loadModelFile } from '../../../src/input/model-input/model-file.js';
+import { loadModelFile } from '../../../src/input/model-input/read-model-file.js';
 import { inPackage } from '../../fixtures.js';
 
 const FOLDER = 'fixtures/training';

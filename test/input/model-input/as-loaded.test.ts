@@ -12,8 +12,8 @@ import {
   adjustedToCheckpoint,
   descriptionOf,
 } from '../../../src/input/model-input/checkpoint-config.js';
-import { loadModelFile } from '../../../src/input/model-input/model-file.js';
 import { ignoredAround } from '../../../src/input/model-input/parts-left-out.js';
+import { loadModelFile } from '../../../src/input/model-input/read-model-file.js';
 import { type FamilyName, loadFamily } from '../../../src/model/architecture/families.js';
 import { isIgnoredOnLoad } from '../../../src/model/architecture/family.js';
 import { tensorsOf } from '../../../src/model/architecture/walk.js';

@@ -10,7 +10,7 @@ import {
   adjustedToCheckpoint,
   descriptionOf,
 } from '../../../src/input/model-input/checkpoint-config.js';
-import { loadModelFile } from '../../../src/input/model-input/model-file.js';
+import { loadModelFile } from '../../../src/input/model-input/read-model-file.js';
 import { safetensorsFile } from '../../checkpoint/reconcile/files.js';
 import { Workshop } from '../../checkpoint/reconcile/support.js';
 import { inPackage } from '../../fixtures.js';

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { documentOfData } from '../../../src/config/document.js';
-import { loadModelFile, modelOf } from '../../../src/input/model-input/model-file.js';
+import { modelOf } from '../../../src/input/model-input/model-file.js';
+import { loadModelFile } from '../../../src/input/model-input/read-model-file.js';
 import { FAMILY_NAMES } from '../../../src/model/architecture/families.js';
 import type { LanguageModel } from '../../../src/model/architecture/layer.js';
 import { tensorsOf } from '../../../src/model/architecture/walk.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { loadModelFile } from '../../../src/input/model-input/model-file.js';
+import { loadModelFile } from '../../../src/input/model-input/read-model-file.js';
 import type { LanguageModel } from '../../../src/model/architecture/layer.js';
 import { forwardFlopsOf, operationsIn } from '../../../src/model/budget/flops.js';
 import { inPackage, readJson } from '../../fixtures.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { loadModelFile } from '../../../src/input/model-input/model-file.js';
+import { loadModelFile } from '../../../src/input/model-input/read-model-file.js';
 import type { Optimizer, Precision } from '../../../src/model/budget/optimizers.js';
 import { OPTIMIZER_NAMES, OPTIMIZERS } from '../../../src/model/budget/optimizers.js';
 import { trainingMemoryOf } from '../../../src/model/budget/training-budget.js';

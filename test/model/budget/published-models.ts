@@ -1,5 +1,5 @@
 /** Configs of published models, and their published numbers. */
-import { loadModelFile } from '../../../src/input/model-input/model-file.js';
+import { loadModelFile } from '../../../src/input/model-input/read-model-file.js';
 import { inPackage, readJson } from '../../fixtures.js';
 
 /** Published numbers of a model. */

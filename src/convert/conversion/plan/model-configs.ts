@@ -31,7 +31,8 @@ import {
   isHuggingFace,
 } from '../../../input/model-input/hugging-face-document.js';
 import type { ModelFile } from '../../../input/model-input/model-file.js';
-import { modelOf, overridden, readConfig } from '../../../input/model-input/model-file.js';
+import { modelOf, overridden } from '../../../input/model-input/model-file.js';
+import { readConfig } from '../../../input/model-input/read-model-file.js';
 import type { Ignored, ModelChange, Setting } from '../../../model/architecture/family.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { ConversionJob } from '../job.js';

@@ -285,7 +285,7 @@ export function measuredStep(
   most: number,
 ): DecodeStep | undefined {
   if (tokenSeconds === undefined || batch > most) return undefined;
-  const source = `${setting('tokenTime')}, measured with ${most} ${most === 1 ? 'sequence' : 'sequences'} at a time`;
+  const source = `${setting('tokenSeconds')}, measured with ${most} ${most === 1 ? 'sequence' : 'sequences'} at a time`;
   return {
     seconds: measuredBounds('decoding step', tokenSeconds, source),
     limitedBy: null,
@@ -301,7 +301,7 @@ export const measuredPrefill = ({ prefillSeconds }: MeasuredSpeed): Prefill | un
         seconds: measuredBounds(
           'prefill',
           prefillSeconds,
-          `${setting('prefillTime')}, measured with one prompt`,
+          `${setting('prefillSeconds')}, measured with one prompt`,
         ),
         limitedBy: null,
         limits: [],

@@ -4,7 +4,7 @@ import { openCheckpoint } from '../../../../src/checkpoint/open.js';
 import { progressDisplay } from '../../../../src/cli/progress.js';
 import type { ProofJob } from '../../../../src/convert/conversion/execute/check-output.js';
 import { prove } from '../../../../src/convert/conversion/execute/check-output.js';
-import { loadModelFile } from '../../../../src/input/model-input/model-file.js';
+import { loadModelFile } from '../../../../src/input/model-input/read-model-file.js';
 import { inPackage } from '../../../fixtures.js';
 
 const TRAINED = inPackage('fixtures/old-checkpoint/trained-random-start');

@@ -1,0 +1,400 @@
+/** The settings that options of a fit result in. */
+import { usageError } from '../../base/errors.js';
+import { DTYPES, type Dtype } from '../../base/tensor/dtype.js';
+import { type SettingName, setting } from '../../base/text/setting.js';
+import { formatInteger } from '../../base/text/units.js';
+import type { TrainingHints } from '../../model/architecture/family.js';
+import type { LanguageModel } from '../../model/architecture/layer.js';
+import { resolveSetting } from '../../model/budget/profile-model.js';
+import type { Cluster } from '../hardware/gpu.js';
+import { withMemoryShare } from '../hardware/gpu.js';
+import { COMMON_HARDWARE } from './common-hardware.js';
+import {
+  FIT_DEFAULTS,
+  type FitOptions,
+  isChosen,
+  PLACES_OPTIONS,
+  SERVING_OPTIONS,
+  TRAINING_OPTIONS,
+} from './fit-options.js';
+import type { TableRequest } from './fit-table.js';
+import { type FitRequest, hintsOf, type ModelToFit, type Resolved } from './fits.js';
+import { type StoredModel, type StoredWeightFormat, storedWeightFormat } from './model-memory.js';
+import { isPlaceable, placesWish, refusePlacesOfTraining } from './places/places-options.js';
+import type { Purpose } from './purpose.js';
+import { weightLayout } from './serving/quantized.js';
+import type { ServingFitSetting } from './serving/serving-work.js';
+import { runtimeSetting } from './serving/throughput/runtimes.js';
+import type { Batching } from './serving/throughput/simulation.js';
+import { USUAL_SPEED } from './serving/throughput/throughput.js';
+import { usualFormat, WEIGHT_DTYPES, type WeightDtype } from './serving/weight-types.js';
+import { SHARDINGS, type Sharding, type TrainingFitSetting } from './training/training-setting.js';
+
+/** Tokens that a draft model makes for a step (vLLM, speculative decoding: num_speculative_tokens 5). */
+export const USUAL_DRAFT = 5;
+
+/** The question: the chosen one, or training where only its options are given. */
+export function purposeOf(options: FitOptions): Purpose {
+  const isTraining =
+    chosenOf('training', options) !== undefined && chosenOf('serving', options) === undefined;
+  return options.for ?? (isTraining ? 'training' : 'serving');
+}
+
+const OPTIONS = { training: TRAINING_OPTIONS, serving: SERVING_OPTIONS };
+
+/** First given option of a kind. */
+const chosenOf = (kind: keyof typeof OPTIONS, options: FitOptions) =>
+  OPTIONS[kind].find((name) => isChosen(options, name));
+
+/**
+ * Training settings: an option takes precedence over the file's value, and this over the default.
+ * @param positions The longest input of the model.
+ * @throws UserError when the context is longer than that.
+ */
+function trainingSettingOf(
+  options: FitOptions,
+  hints: TrainingHints,
+  positions: number,
+  cluster: Cluster,
+): Resolved<TrainingFitSetting> {
+  refuseLoneSequence(options);
+  const { context, precision, recompute, optimizer = FIT_DEFAULTS.optimizer } = options;
+  const wish = { context, precision, optimizer, recompute, batch: options.microBatch } as const;
+  const resolved = resolveSetting({ ...wish, dtype: 'bf16', causal: false }, hints, positions);
+  const { batch: microBatch, ...training } = resolved.training;
+  const [tensorParallel, pipelineParallel] = [
+    options.tensorParallel ?? 1,
+    options.pipelineParallel ?? 1,
+  ];
+  const replicas = Math.max(1, cluster.gpus / (tensorParallel * pipelineParallel));
+  const accumulated = options.accumulation && options.accumulation * microBatch * training.context;
+  return {
+    contextOrigin: resolved.origins.context,
+    setting: {
+      ...training,
+      cluster,
+      microBatch,
+      attention: options.attention ?? FIT_DEFAULTS.attention,
+      loss: options.loss ?? FIT_DEFAULTS.loss,
+      dropout: Boolean(options.dropout),
+      ...shardingOf(options, hints),
+      convention: options.convention ?? FIT_DEFAULTS.convention,
+      tensorParallel,
+      pipelineParallel,
+      sequenceParallel: Boolean(options.sequenceParallel),
+      globalBatchTokens: accumulated ? accumulated * replicas : options.globalBatchTokens,
+      trainTokens: options.trainTokens,
+      // A missing setting is left out, so that results show only what was asked for.
+      ...(options.optimizerInBackward && { optimizerInBackward: true }),
+      ...(options.rank !== undefined && { rank: options.rank }),
+      ...(options.targets !== undefined && { targets: options.targets }),
+      ...(options.baseDtype !== undefined && { frozen: usualFormat(options.baseDtype) }),
+      mfu: options.mfu,
+    },
+  };
+}
+
+/** Division of the state: the chosen one, else the file's stage. */
+export const shardingOf = (
+  { zero }: Pick<FitOptions, 'zero'>,
+  { zeroStage = 0 }: TrainingHints,
+): Pick<TrainingFitSetting, 'zero' | 'hybrid'> => SHARDINGS[zero ?? (`${zeroStage}` as Sharding)];
+
+/** Sequence parallelism needs GPUs that share the layers. */
+function refuseLoneSequence(options: FitOptions): void {
+  if (!options.sequenceParallel || (options.tensorParallel ?? 1) !== 1) return;
+  throw usageError(
+    `${setting('sequenceParallel')} requires GPUs that share layers`,
+    `write ${setting('tensorParallel', 2)} or more`,
+  );
+}
+
+/** Default output tokens of a request. */
+const USUAL_OUTPUT = 128;
+
+/**
+ * Serving settings: the context is a request's prompt plus output, unless given.
+ * @throws UserError when they are inconsistent, or exceed the model's positions.
+ */
+function servingSettingOf(
+  options: FitOptions,
+  hints: TrainingHints,
+  positions: number,
+  cluster: Cluster,
+  stored: StoredWeightFormat | undefined,
+): Resolved<ServingFitSetting> {
+  const { promptTokens: prompt, outputTokens: output } = options;
+  const dtype = options.dtype ?? stored?.dtype ?? 'bf16';
+  const both = prompt !== undefined && output !== undefined ? prompt + output : undefined;
+  const wish = {
+    context: options.context ?? both,
+    dtype: 'bf16',
+    causal: true,
+    optimizer: 'adamw',
+  } as const;
+  const { inference, origins } = resolveSetting(wish, hints, positions);
+  const { context } = inference;
+  const gets = output ?? Math.min(USUAL_OUTPUT, Math.ceil(context / 2));
+  const brings = prompt ?? context - gets;
+  refuseTooLong(brings, gets, context);
+  const usual = usualFormat(dtype);
+  const storedGroup = options.dtype === undefined ? stored?.group : undefined;
+  const cacheDtype = options.cacheDtype ?? usualCache(dtype);
+  const isAsStored = [options.dtype, options.groupSize, options.scaleDtype].every(
+    (each) => each === undefined,
+  );
+  refuseGroups(options, dtype);
+  return {
+    contextOrigin: both !== undefined && options.context === undefined ? 'flag' : origins.context,
+    setting: {
+      cluster: limitedMemory(cluster, options.gpuMemoryUtilization),
+      weights: {
+        ...usual,
+        groupSize: options.groupSize ?? storedGroup ?? usual.groupSize,
+        scaleDtype: options.scaleDtype ?? usual.scaleDtype,
+        ...(isAsStored && stored?.label && { stored: stored.label }),
+      },
+      cacheDtype,
+      // States keep the type of the model.
+      stateDtype: DTYPES[cacheDtype].bits < 16 ? 'bf16' : cacheDtype,
+      context,
+      batch: options.batch ?? 1,
+      prompt: brings,
+      output: gets,
+      load:
+        options.requestsPerSecond === undefined
+          ? undefined
+          : {
+              requestsPerSecond: options.requestsPerSecond,
+              p95Seconds: options.p95Seconds ?? gets / (options.minTokensPerSecond ?? USUAL_SPEED),
+            },
+      measured: measuredOf(options),
+      tensorParallel: options.tensorParallel ?? 1,
+      ...serverSettings(options, cluster, dtype),
+    },
+  };
+}
+
+/** Settings of the program that serves, and of its requests. */
+function serverSettings(options: FitOptions, { gpu }: Cluster, dtype: WeightDtype) {
+  const { draft, acceptance } = options;
+  return {
+    runtime: runtimeSetting(
+      {
+        name: options.runtime,
+        launching: options.eager ? 'eager' : undefined,
+        batching: batchingWish(options),
+        memoryShare: options.gpuMemoryUtilization,
+      },
+      gpu,
+      dtype,
+    ),
+    minSpeed: options.minTokensPerSecond ?? USUAL_SPEED,
+    prefixCache: options.prefixCache ?? 0,
+    ...(options.outputMix && { outputMix: options.outputMix }),
+    ...(draft !== undefined &&
+      acceptance !== undefined && {
+        draft: { name: draft.file, acceptance, tokens: options.draftTokens ?? USUAL_DRAFT },
+      }),
+  };
+}
+
+function batchingWish({ batching, chunkedPrefill: chunked }: FitOptions): Batching | undefined {
+  if (batching !== undefined || chunked === undefined) return batching;
+  return chunked ? 'chunked' : 'whole';
+}
+
+/** Type of the cache for weights of a type: 16 bits or more. */
+const usualCache = (dtype: WeightDtype): Dtype =>
+  dtype === 'f32' || dtype === 'f16' ? dtype : 'bf16';
+
+/** GPUs of which serving may use a share of the memory. */
+function limitedMemory(cluster: Cluster, memoryShare: number | undefined): Cluster {
+  if (memoryShare === undefined) return cluster;
+  return { ...cluster, gpu: withMemoryShare(cluster.gpu, memoryShare) };
+}
+
+function measuredOf(options: FitOptions): ServingFitSetting['measured'] {
+  const { tokenSeconds, prefillSeconds } = options;
+  const isMeasured = tokenSeconds !== undefined || prefillSeconds !== undefined;
+  return isMeasured ? { tokenSeconds, prefillSeconds } : undefined;
+}
+
+/** @throws UserError for groups or a scale type with a type that has no scales of its own. */
+function refuseGroups(options: FitOptions, dtype: WeightDtype): void {
+  const name = (['groupSize', 'scaleDtype'] as const).find((each) => options[each] !== undefined);
+  if (name === undefined || WEIGHT_DTYPES[dtype].usual) return;
+  const why = WEIGHT_DTYPES[dtype].blocks ? 'have the scales of their blocks' : 'have no scales';
+  throw usageError(
+    `${setting(name)}: weights in ${dtype} ${why}`,
+    `leave it out, or ask for ${setting('dtype', 'int4')}, int8 or f8`,
+  );
+}
+
+/** @throws UserError for groups longer than every row: their scales would be those of the rows. */
+export function refuseLongGroups(model: LanguageModel, options: FitOptions): void {
+  const size = options.groupSize;
+  if (size === undefined) return;
+  const most = Math.max(...[...weightLayout(model).quantised.values()].map(({ length }) => length));
+  if (size <= most) return;
+  throw usageError(
+    `${setting('groupSize')}: expected at most ${formatInteger(most)}, the longest row of a matrix, found ${formatInteger(size)}`,
+    `for one scale per row, write ${setting('groupSize', most)}`,
+  );
+}
+
+function refuseTooLong(prompt: number, output: number, context: number): void {
+  if (prompt > 0 && prompt + output <= context) return;
+  throw usageError(
+    `expected prompt and output within the context of ${formatInteger(context)} tokens, found ${formatInteger(prompt)} + ${formatInteger(output)}`,
+    `write ${setting('context', Math.max(1, prompt) + output)}, or fewer tokens`,
+  );
+}
+
+/** Columns of the table of common hardware without a chosen type. */
+const USUAL_DTYPES = ['bf16', 'int8', 'int4'] as const satisfies readonly WeightDtype[];
+
+/** Settings whose figures depend on the hardware. */
+const OF_HARDWARE = [
+  ...['gpus', 'tensorParallel', 'pipelineParallel', 'sequenceParallel', 'zero'],
+  ...['globalBatchTokens', 'accumulation', 'trainTokens', 'mfu', 'pricePerHour', 'promptTokens'],
+  ...['outputTokens', 'outputMix', 'tokenSeconds', 'prefillSeconds', 'requestsPerSecond'],
+  ...PLACES_OPTIONS,
+  ...['minTokensPerSecond', 'calibrate', 'runtime', 'eager', 'gpuMemoryUtilization'],
+  ...['chunkedPrefill', 'batching', 'prefixCache', 'draft', 'check', 'explain'],
+] as SettingName[];
+
+/** @throws UserError when a setting applies only to named hardware. */
+export function refuseWithoutHardware(settings: Readonly<Record<string, unknown>>): void {
+  const name = OF_HARDWARE.find((each) => settings[each] !== undefined && settings[each] !== false);
+  if (name === undefined) return;
+  throw usageError(
+    `${setting(name)} requires hardware`,
+    `name a GPU, as in ${setting('gpu', 'h100-80gb')}, or measure this machine with ${setting('thisMachine')}`,
+  );
+}
+
+/**
+ * Settings of the table of common hardware: those of one GPU.
+ * @throws UserError as `fitRequestOf`.
+ */
+export function tableRequestOf(
+  loaded: ModelToFit & StoredModel,
+  options: FitOptions,
+  reservedBytes?: number,
+): TableRequest {
+  const [gpu] = COMMON_HARDWARE;
+  if (gpu === undefined) throw new Error('a table without rows');
+  const cluster = { gpu: gpu.gpu, gpus: 1, network: null };
+  const stored = storedWeightFormat(loaded)?.dtype;
+  const dtypes: readonly WeightDtype[] = options.dtype
+    ? [options.dtype]
+    : [...new Set([...(stored ? [stored] : []), ...USUAL_DTYPES])];
+  const { training, serving: first } = fitRequestOf(loaded, cluster, options);
+  const serving = (first ? dtypes : []).flatMap((dtype) => {
+    const isStored = options.dtype === undefined && dtype === stored;
+    const wish = isStored ? options : { ...options, dtype };
+    return fitRequestOf(loaded, cluster, wish).serving ?? [];
+  });
+  return {
+    serving: serving.map(({ setting }) => setting),
+    users: options.users,
+    training:
+      options.for === undefined || options.for === 'training' ? (training?.setting ?? null) : null,
+    lora: training?.loraSetting ?? null,
+    reservedBytes,
+    adapters:
+      options.for === undefined
+        ? ['lora', 'qlora']
+        : options.for === 'lora' || options.for === 'qlora'
+          ? [options.for]
+          : [],
+    contextOrigin: (training ?? serving[0])?.contextOrigin ?? 'flag',
+  };
+}
+
+/**
+ * @param gpu Name of the GPU, as the user wrote it.
+ * @throws UserError for options that contradict each other for any model.
+ */
+export function refuseContradictions(options: FitOptions, gpu?: string): void {
+  refuseForeign(options);
+  refuseLonePrice(options);
+  if (purposeOf(options) !== 'serving') refusePlacesOfTraining(options, gpu);
+}
+
+/** @throws UserError for a price of a training without its tokens; a server has its own time. */
+function refuseLonePrice(options: FitOptions): void {
+  const { pricePerHour, trainTokens } = options;
+  if (pricePerHour === undefined || trainTokens !== undefined || purposeOf(options) === 'serving')
+    return;
+  throw usageError(
+    `${setting('pricePerHour')} requires the tokens of a training`,
+    `add ${setting('trainTokens', '300e9')}, or write ${setting('for', 'serving')}`,
+  );
+}
+
+/** Kind of the options that do not apply to each purpose. */
+const FOREIGN = {
+  training: 'serving',
+  serving: 'training',
+  lora: 'serving',
+  qlora: 'serving',
+} as const satisfies Record<Purpose, keyof typeof OPTIONS>;
+
+/** @throws UserError when an option does not apply to the requested purpose. */
+function refuseForeign(options: FitOptions): void {
+  const { for: purpose } = options;
+  if (purpose === undefined) return;
+  const other = FOREIGN[purpose];
+  const foreign = chosenOf(other, options);
+  if (foreign === undefined) return;
+  throw usageError(
+    `${setting(foreign)} is a setting of ${other}, and ${setting('for', purpose)} excludes it`,
+    `write ${setting('for', other)}, or leave ${setting('for')} out for both`,
+  );
+}
+
+/**
+ * The requested settings: options, else the config's values, else defaults.
+ * @throws UserError when the options contradict each other, or the model.
+ */
+export function fitRequestOf(
+  loaded: ModelToFit & StoredModel,
+  cluster: Cluster,
+  options: FitOptions,
+): FitRequest {
+  refuseContradictions(options, cluster.gpu.name);
+  const hints = hintsOf(loaded);
+  const { positions } = loaded.model;
+  const training =
+    options.for === 'serving' ? null : trainingSettingOf(options, hints, positions, cluster);
+  return {
+    price: options.pricePerHour,
+    purpose: purposeOf(options),
+    training: training && {
+      ...training,
+      loraSetting: { ...training.setting, recompute: options.recompute ?? 'full' },
+    },
+    serving:
+      options.for !== undefined && options.for !== 'serving'
+        ? null
+        : {
+            ...servingSettingOf(options, hints, positions, cluster, storedWeightFormat(loaded)),
+            isSharingChosen: options.tensorParallel !== undefined,
+            users: options.users,
+            draft: options.draft?.model,
+            places: placesWish(loaded.model, options, cluster),
+            isPlaceable: isPlaceable(options),
+          },
+  };
+}
+
+/** @throws UserError for answers of different lengths with a training. */
+export function refuseMixOfTraining({ for: purpose, outputMix }: FitOptions): void {
+  if (outputMix === undefined || purpose === undefined || purpose === 'serving') return;
+  throw usageError(
+    `${setting('outputMix')} does not apply to ${setting('for', purpose)}`,
+    `leave ${setting('for')} out, or write ${setting('for', 'serving')}`,
+  );
+}

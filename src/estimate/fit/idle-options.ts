@@ -1,0 +1,57 @@
+/** Options of a fit that have no effect on the given hardware. */
+import type { Problem } from '../../base/errors.js';
+import { setting } from '../../base/text/setting.js';
+import { formatInteger } from '../../base/text/units.js';
+import { counted, present } from '../../base/text/words.js';
+import type { LanguageModel } from '../../model/architecture/layer.js';
+import type { FitOptions } from './fit-options.js';
+import { parallelismOf } from './parallelism/parallelism.js';
+import type { ServingFitSetting } from './serving/serving-work.js';
+import type { TrainingFitSetting } from './training/training-setting.js';
+
+/**
+ * Warnings about options of training without an effect on these GPUs. They are not errors, because scripts write the same
+ * options for any number of GPUs.
+ * @param file The model.
+ */
+export function idleTrainingOptions(
+  model: LanguageModel,
+  { microBatch, context, ...others }: TrainingFitSetting,
+  { globalBatchTokens: asked }: FitOptions,
+  file: string,
+): Problem[] {
+  const { replicas } = parallelismOf(model, { ...others, microBatch, context });
+  const least = microBatch * context * replicas;
+  return present([
+    asked !== undefined &&
+      asked < least && {
+        severity: 'warning',
+        file,
+        message: `${setting('globalBatchTokens')}: a step has at least ${formatInteger(least)} tokens (${formatInteger(microBatch)} × ${formatInteger(context)} × ${counted(replicas, 'replica')}), found ${formatInteger(asked)}`,
+        suggestion: `write ${setting('globalBatchTokens', least)}, or use fewer GPUs, sequences or tokens`,
+      },
+  ]);
+}
+
+/** Note on ZeRO with a single replica: nothing can be divided, and every figure still holds. */
+export function idleZero(zero: FitOptions['zero'], replicas: number): string | undefined {
+  if (zero === undefined || zero === '0' || replicas > 1) return undefined;
+  return `${setting('zero', zero)} is not used: the training has 1 replica; it divides memory from ${setting('gpus', 2)} on`;
+}
+
+/** Warning about unused GPUs, when the GPUs of a replica do not divide all of them. @param file The model. */
+export function idleGpus(
+  { cluster: { gpus }, tensorParallel }: ServingFitSetting,
+  file: string,
+): Problem[] {
+  const idle = gpus % tensorParallel;
+  if (idle === 0) return [];
+  return [
+    {
+      severity: 'warning',
+      file,
+      message: `${idle} of ${gpus} GPUs ${idle === 1 ? 'serves' : 'serve'} nothing: ${tensorParallel} share each layer of a replica`,
+      suggestion: `write ${setting('gpus', gpus - idle)}, or a ${setting('tensorParallel')} that divides ${gpus}`,
+    },
+  ];
+}
