@@ -1,7 +1,8 @@
 /** Changes of single values in a YAML or JSON text, which leave comments and layout as they are. */
 import type { Document, Pair, YAMLMap } from 'yaml';
-import { isMap, isScalar, parseDocument, stringify } from 'yaml';
+import { isMap, isNode, isScalar, parseDocument, stringify } from 'yaml';
 import type { PropertyPath } from '../base/errors.js';
+import { isEqualData } from '../base/text/equal-data.js';
 import type { Edit } from './json-edits.js';
 
 /** Scalars may be longer than a line of the library's default. */
@@ -13,7 +14,7 @@ const WRITTEN = { lineWidth: 0 } as const;
  * @returns undefined for a text that is not one YAML mapping, or cannot have a value there.
  */
 export function editedYaml(text: string, { path, value }: Edit): string | undefined {
-  const document = parseDocument(text, { logLevel: 'silent', keepSourceTokens: false });
+  const document = parseDocument(text, { logLevel: 'error' });
   if (document.errors.length > 0 || !isMap(document.contents)) return undefined;
   const local = localEdit(text, document, { path, value });
   try {
@@ -29,9 +30,9 @@ export function editedYaml(text: string, { path, value }: Edit): string | undefi
 
 /** Whether a text has the value of a document. */
 function meansSame(text: string, document: Document): boolean {
-  const read = parseDocument(text, { logLevel: 'silent' });
+  const read = parseDocument(text, { logLevel: 'error' });
   return (
-    read.errors.length === 0 && JSON.stringify(read.toJS()) === JSON.stringify(document.toJS())
+    read.errors.length === 0 && isEqualData(read.toJS(), document.toJS())
   );
 }
 
@@ -83,7 +84,7 @@ function withLine(text: string, mapping: YAMLMap, key: string, value: unknown): 
     return text.slice(0, start) + pair + text.slice(start);
   }
   const last = mapping.items.at(-1)?.value;
-  const end = isScalar(last) || isMap(last) ? last.range?.[1] : undefined;
+  const end = isNode(last) ? last.range?.[1] : undefined;
   if (end === undefined) return undefined;
   const indent = text.slice(text.lastIndexOf('\n', start - 1) + 1, start);
   if (indent.trim() !== '') return undefined;
