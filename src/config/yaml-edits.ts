@@ -31,9 +31,7 @@ export function editedYaml(text: string, { path, value }: Edit): string | undefi
 /** Whether a text has the value of a document. */
 function meansSame(text: string, document: Document): boolean {
   const read = parseDocument(text, { logLevel: 'error' });
-  return (
-    read.errors.length === 0 && isEqualData(read.toJS(), document.toJS())
-  );
+  return read.errors.length === 0 && isEqualData(read.toJS(), document.toJS());
 }
 
 /** An edit of only the characters of the value. Undefined where the layout has no obvious place. */

@@ -7,7 +7,7 @@ import { servingMemoryOf } from '../estimate/fit/serving/serving-memory.js';
 import { parseWeightDtype } from '../estimate/fit/serving/weight-types.js';
 import { type AnswerNotes, withNotes } from '../library/answer.js';
 import { type DescribedModel as Described, describeModel } from '../library/describe-model.js';
-import { fit } from '../library/fit.js';
+import { fit as fitModel } from '../library/fit.js';
 import { profile } from '../library/profile.js';
 import { validationOf, withTrainingMistakes } from '../library/validate.js';
 import { type Dimensions, jsonSchemaOf } from '../model/architecture/family.js';
@@ -116,7 +116,7 @@ export async function fitAnswers(
     if (error instanceof UserError) return undefined;
     throw error;
   }
-  const answer = answered(() => fit(loaded, fitOptions(setting)));
+  const answer = answered(() => fitModel(loaded, fitOptions(setting)));
   if (!('serving' in answer)) return { fit: answer, report: undefined, memory: [] };
   const argv = fitLine(model, setting).split(' ').slice(2);
   return {

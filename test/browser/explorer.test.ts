@@ -257,8 +257,7 @@ describe.skipIf(NO_BROWSER)(`explorer${NO_BROWSER_NOTE}`, () => {
       stateOf(modelFile(name, text), { gpu: name }),
       async ({ page, messages }) => {
         expect(await configText(page)).toBe(text);
-        const elements =
-          'script[src], img, [onload], [onerror]';
+        const elements = 'script[src], img, [onload], [onerror]';
         expect(await page.locator(elements).count()).toBe(0);
         expect(await page.locator('script').count()).toBe(6);
         await page.fill('.editor textarea', TINY.text);
