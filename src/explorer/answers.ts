@@ -10,7 +10,7 @@ import { type DescribedModel as Described, describeModel } from '../library/desc
 import { fit as fitModel } from '../library/fit.js';
 import { profile } from '../library/profile.js';
 import { validationOf, withTrainingMistakes } from '../library/validate.js';
-import { type Dimensions, jsonSchemaOf } from '../model/architecture/family.js';
+import { type Dimensions, type Family, jsonSchemaOf } from '../model/architecture/family.js';
 import type { ProfileResult, ValidationResult } from '../report/command-results.js';
 import { fitReport } from '../report/fit/fit-report.js';
 import { type ErrorJson, errorJson } from '../report/kit/error-json.js';
@@ -92,7 +92,7 @@ export async function modelAnswers(
     problems: checked.warnings,
     described: {
       family: family.name,
-      schema: jsonSchemaOf(family),
+      schema: schemaOf(family),
       dimensions: family.dimensions,
       document: document as unknown as DescribedModel['document'],
       positions: loaded.model.positions,
@@ -100,6 +100,15 @@ export async function modelAnswers(
     profile: answer,
     report: 'checks' in answer ? profileReport(answer, PLAIN_REPORT) : undefined,
   };
+}
+
+const schemas = new Map<string, DescribedModel['schema']>();
+
+/** The schema of a family, made once: each edit asks for it. */
+function schemaOf(family: Family): DescribedModel['schema'] {
+  const schema = schemas.get(family.name) ?? jsonSchemaOf(family);
+  schemas.set(family.name, schema);
+  return schema;
 }
 
 const PLAIN_REPORT = { explain: false, flat: false, modelWords: [] };
