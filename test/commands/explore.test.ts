@@ -84,7 +84,7 @@ describe('explore', () => {
     ['explore tiny --save x.txt', '.html'],
     ['explore tiny --gpu h1oo --save x.html', 'h1oo'],
     ['explore tiny --set model.num_layer=x --save x.html', 'num_layers'],
-    ['explore fixtures/hf/llama/model.safetensors -o x.html --against missing', 'missing'],
+    ['explore fixtures/hf/llama/model.safetensors -o x.html', 'expected a config'],
   ])('refuses %s', async (line, message) => {
     const { code, stderr } = await runHere(line.split(' '));
     expect(code).toBe(2);
