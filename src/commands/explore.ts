@@ -52,11 +52,7 @@ export default class Explore extends BaseCommand {
     offline,
     against: Flags.string({ helpValue: 'MODEL', description: 'a second model to compare with' }),
     save: savedFile({ description: 'write the page to FILE', example: 'page.html' }),
-    open: Flags.boolean({
-      allowNo: true,
-      default: true,
-      description: 'open the page in a browser',
-    }),
+    'no-open': Flags.boolean({ description: 'print the address without opening it' }),
     context,
     batch,
     users,
@@ -103,7 +99,7 @@ export default class Explore extends BaseCommand {
     const server = await servePage(page);
     const served: ExploreResult = { ...result, url: server.url };
     await this.answer(flags, served, exploreReport);
-    if (flags.open) openBrowser(server.url);
+    if (!flags['no-open']) openBrowser(server.url);
     // Nothing has to be removed, so Ctrl-C ends the program by itself.
     return server.ended;
   }
