@@ -5,6 +5,7 @@ import { circumstances } from './measure.js';
 
 const BENCHMARKS = {
   'start-up': () => import('./start-up.js'),
+  explorer: () => import('./explorer.js'),
   'meta-device': () => import('./meta-device.js'),
   forward: () => import('./forward.js'),
   'forward-minimind': () => import('./forward-minimind.js'),

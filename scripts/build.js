@@ -8,6 +8,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { explorerPage } from './explorer-page.js';
 import { bundledPackages, licencesText } from './licences.js';
 import { presetModule, publishedJson } from './presets.js';
 import { billOfMaterials } from './sbom.js';
@@ -26,8 +27,8 @@ const BROWSER = 'src/browser.ts';
 /** What bin/run.js loads. */
 const PROGRAM = ['src/base/files/cache-folder.ts', 'src/cli/main.ts'];
 
-/** Counts the presets for families.json. */
-const COUNTING = 'src/cli/count-families.ts';
+/** Counts the presets for families.json, and lists their texts for the page of `explore`. */
+const COUNTING = ['src/cli/count-families.ts', 'src/cli/explorer-presets.ts'];
 
 /** Threads and processes of their own, started by path. */
 const THREADS = [
@@ -107,7 +108,7 @@ async function bundle() {
     .map((file) => `src/commands/${file.replaceAll(path.sep, '/')}`);
   const { metafile } = await build({
     ...common,
-    entryPoints: [...LIBRARY, ...PROGRAM, ...THREADS, COUNTING, ...commands],
+    entryPoints: [...LIBRARY, ...PROGRAM, ...THREADS, ...COUNTING, ...commands],
     outdir: 'dist',
     platform: 'node',
     target: 'node20.19',
@@ -155,13 +156,23 @@ async function families() {
   return countFamilies();
 }
 
+async function explorer() {
+  const { presetTexts } = await import('../dist/cli/explorer-presets.js');
+  return explorerPage(root, presetTexts());
+}
+
 // Before the sources are read: a later change makes the build stale.
 const hash = sourceHash();
 rmSync(inRoot('dist'), { recursive: true, force: true });
 rmSync(inRoot('oclif.manifest.json'), { force: true });
 const metafile = await bundle();
 await browserBundle();
-const bundled = bundledPackages(metafile, root);
+const page = await explorer();
+writeFileSync(inRoot('dist/explorer.html'), page.text);
+const bundled = bundledPackages(
+  { outputs: { ...metafile.outputs, ...page.metafile.outputs } },
+  root,
+);
 writeFileSync(inRoot('dist/THIRD-PARTY-LICENSES.txt'), licencesText(bundled));
 const titles = bundled.map(({ name, version }) => `${name}@${version}`);
 writeFileSync(inRoot('dist/sbom.cdx.json'), billOfMaterials(root, titles));

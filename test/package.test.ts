@@ -286,6 +286,10 @@ describe('the installed program', () => {
       ],
       prints: 'small: perplexity',
     },
+    explore: {
+      args: ['original.yaml', '--save', 'page.html'],
+      prints: 'Wrote page.html',
+    },
     export: {
       args: ['small.yaml', '--checkpoint', 'small.safetensors', '--save', 'small.onnx'],
       prints: 'Wrote small.onnx: ',

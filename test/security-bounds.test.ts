@@ -89,7 +89,7 @@ const BOUNDS: readonly (readonly [bound: string, file: string, name: string])[] 
   ['200,000 files', 'src/input/hub/hub-client.ts', 'MAX_FILES'],
   ['8 redirects', 'src/input/hub/http-client.ts', 'MAX_REDIRECTS'],
   ['1,073,741,824 bytes', 'src/input/hub/remote-folder.ts', 'MAX_HEADERS'],
-  ['2,000 characters', 'src/report/kit/problems.ts', 'MOST_MESSAGE'],
+  ['2,000 characters', 'src/report/kit/error-json.ts', 'MOST_MESSAGE'],
 ];
 
 /** Numbers in the value of a constant, in the order of the code. */

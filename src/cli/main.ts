@@ -428,7 +428,8 @@ async function fail(error: unknown, argv: readonly string[]): Promise<void> {
   const known = error instanceof UserError;
   const own = known ? error.exitCode : undefined;
   process.exitCode = own ?? ERROR_CODES[known ? error.code : 'bug'].exitCode;
-  const { errorJson, errorText } = await import('../report/kit/problems.js');
+  const { errorJson } = await import('../report/kit/error-json.js');
+  const { errorText } = await import('../report/kit/problems.js');
   const said = known ? error : new UserError('bug', String(error));
   if (wants('json', argv)) process.stdout.write(toJson(errorJson(said)));
   if (wants('github', argv)) {

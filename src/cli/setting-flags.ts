@@ -213,6 +213,7 @@ export const COMMAND_WORDS = {
   diff: 'diff',
   doctor: 'doctor',
   evaluate: 'evaluate',
+  explore: 'explore',
   export: 'export',
   fit: 'fit',
   generate: 'generate',

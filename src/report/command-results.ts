@@ -43,6 +43,24 @@ export interface InitResult {
   readonly text?: string;
 }
 
+/**
+ * A page to explore a model in a browser.
+ * @answer minimind explore --json
+ */
+export interface ExploreResult {
+  readonly schema: 'minimind/explore@1';
+  /** Name of the model's config. */
+  readonly model: string;
+  /** Name of the second model's config; null for one model. */
+  readonly against: string | null;
+  /** The written page; null for a page that is served. */
+  readonly file: string | null;
+  /** Address of a served page; null for a page that is written. */
+  readonly url: string | null;
+  /** Size of the page. @count */
+  readonly bytes: number;
+}
+
 /** A config without errors. */
 export interface ValidFile {
   /** Path as the user wrote it. */

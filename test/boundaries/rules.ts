@@ -265,7 +265,7 @@ export async function findViolations(
         exportsFields: ['exports'],
         conditionNames: ['import', 'types', 'node', 'default'],
         // It tries each of them on every import before it looks for the `.ts` of a `.js`: by default, over ten.
-        extensions: ['.ts', '.js'],
+        extensions: ['.ts', '.tsx', '.js'],
         // Milliseconds: longer than a run, or it asks for the same folders again.
         cachedInputFileSystem: { cacheDuration: 60_000 },
       },

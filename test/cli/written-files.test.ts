@@ -16,6 +16,7 @@ const LINES: Readonly<Record<string, string>> = {
   diff: 'missing missing2',
   doctor: '',
   evaluate: 'missing --ids 1,2',
+  explore: 'missing',
   export: 'missing --save x.onnx',
   fit: 'missing',
   generate: 'missing --ids 1',

@@ -339,6 +339,15 @@ describe('JSON output follows docs/schemas', () => {
     expect(violationsIn(stdout)).toEqual([]);
   });
 
+  it('for explore', async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+    const words = ['explore', 'tiny', '--save', 'page.html', '--json'];
+    const { stdout } = await runHere(words, { cwd: folder });
+    fs.rmSync(folder, { recursive: true });
+    expect(JSON.parse(stdout).file).toBe('page.html');
+    expect(violationsIn(stdout)).toEqual([]);
+  });
+
   it.each([
     ['a broken flag', ['validate', CONFIG, '--nonsense']],
     ['an unknown command', ['nonsense']],

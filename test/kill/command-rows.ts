@@ -77,6 +77,7 @@ export const COMMAND_ROWS: Readonly<Record<string, readonly CommandRow[]>> = {
     row('kv-projector project projector.safetensors kv.safetensors --save out.safetensors'),
   ],
   'kv-projector:verify': [row('kv-projector verify --teacher-width 640 --student 192')],
+  explore: [row('explore hybrid/tiny --no-open'), row('explore hybrid/tiny --save page.html')],
   list: [row('list --details')],
   modules: [row('modules online-softmax --context 2000 --tile 3')],
   plan: [

@@ -213,6 +213,7 @@ export const COMMANDS = {
   diff: 'compares two configs or checkpoints',
   doctor: 'shows the engines',
   evaluate: 'scores texts',
+  explore: 'opens a page that computes in a browser',
   export: 'writes a graph',
   fit: 'checks whether a model fits on hardware',
   generate: 'generates text',

@@ -1,16 +1,14 @@
 /** Problems and errors, for people at a terminal (stderr) and for programs. */
 import type { ChalkInstance } from 'chalk';
-import type { ErrorCode, Problem, Severity, UserError } from '../../base/errors.js';
+import type { Problem, Severity, UserError } from '../../base/errors.js';
 import { printable } from '../../base/text/escape.js';
 import { shortened } from '../../base/text/words.js';
 import { colours } from '../render/table.js';
+import { MOST_MESSAGE } from './error-json.js';
 import { clip, graphemes, textWidth, usableWidth, wrap } from './layout.js';
 import type { RenderOptions } from './report.js';
 
 const INDENT = '  ';
-
-/** Maximum characters of a message, which can quote a name from a file. */
-const MOST_MESSAGE = 2000;
 
 const SEVERITY_COLOURS = {
   error: (chalk, text) => chalk.red(text),
@@ -39,35 +37,6 @@ export function errorText(error: UserError, options: RenderOptions): string {
   if (error.code === 'refused-file' && problems.length === 1)
     return stack([...problems, suggestion]);
   return stack([head, ...problems, suggestion]);
-}
-
-/**
- * An error with all its problems.
- * @title What a command prints with --json when it fails
- */
-export interface ErrorJson {
-  readonly schema: 'minimind/error@1';
-  /** Kind of the error. */
-  readonly code: ErrorCode;
-  /** Description of the error. */
-  readonly message: string;
-  /** How to fix it. */
-  readonly suggestion?: string;
-  /** Problems in the user's input; empty when the message says all. */
-  readonly problems: readonly Problem[];
-}
-
-export function errorJson({ code, message, suggestion, problems }: UserError): ErrorJson {
-  return {
-    schema: 'minimind/error@1',
-    code,
-    message: shortened(message, MOST_MESSAGE),
-    ...(suggestion !== undefined && { suggestion }),
-    problems: problems.map((problem) => ({
-      ...problem,
-      message: shortened(problem.message, MOST_MESSAGE),
-    })),
-  };
 }
 
 /** Output medium. */
