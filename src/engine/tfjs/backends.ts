@@ -40,10 +40,11 @@ const BACKENDS = {
   wasm: {
     package: '@tensorflow/tfjs-backend-wasm',
     isBundled: true,
-    start: async (_packages, wishedThreads) => {
+    start: async () => {
       const portable = await loadPortable();
-      const { heap, threads } = await startWasm(portable, wishedThreads);
-      return { tf: portable.tf, provider: 'wasm', device: 'cpu', threads, heap };
+      const heap = await startWasm(portable);
+      // The module for threads does not run in Node.
+      return { tf: portable.tf, provider: 'wasm', device: 'cpu', threads: 1, heap };
     },
   },
   cpu: {
@@ -169,19 +170,14 @@ interface WasmModule {
 const heaps = new WeakMap<Tf, Heap>();
 
 /** Makes wasm the current backend. Its module is a file, so no network is needed. */
-async function startWasm(
-  portable: Portable,
-  wishedThreads: number,
-): Promise<{ heap: Heap; threads: number }> {
-  const { tf } = portable;
-  const heap = heaps.get(tf) ?? (await initialise(portable, wishedThreads));
-  heaps.set(tf, heap);
-  return { heap, threads: portable.getThreadsCount() };
+async function startWasm(portable: Portable): Promise<Heap> {
+  const heap = heaps.get(portable.tf) ?? (await initialise(portable));
+  heaps.set(portable.tf, heap);
+  return heap;
 }
 
-async function initialise(portable: Portable, threads: number): Promise<Heap> {
+async function initialise(portable: Portable): Promise<Heap> {
   portable.setWasmPaths(portable.moduleFolder());
-  portable.setThreadsCount(threads);
   const { tf } = portable;
   const started = await quietly(() => withoutNewListeners(() => tf.setBackend('wasm')));
   if (!started) throw new Error('its WebAssembly module did not start');

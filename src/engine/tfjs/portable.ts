@@ -4,7 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import '@tensorflow/tfjs-backend-cpu';
 
-export { getThreadsCount, setThreadsCount, setWasmPaths } from '@tensorflow/tfjs-backend-wasm';
+export { setWasmPaths } from '@tensorflow/tfjs-backend-wasm';
 export * as tf from './operations.js';
 
 /**
