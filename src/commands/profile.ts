@@ -21,7 +21,7 @@ import { profile, type SettingOptions } from '../library/profile.js';
 import type { LanguageModel } from '../model/architecture/layer.js';
 import type { Exact } from '../model/budget/figure.js';
 import { DEFAULT_OPTIMIZER, OPTIMIZER_NAMES } from '../model/budget/optimizers.js';
-import type { LimitCheck, LimitName } from '../model/budget/profile-model.js';
+import { type LimitCheck, type LimitName, tensorInventory } from '../model/budget/profile-model.js';
 import type { PublishedReport } from '../model/budget/published/explanations.js';
 import type { PublishedNumber } from '../model/budget/published/published-number.js';
 import { profileReport } from '../report/profile/profile-report.js';
@@ -127,7 +127,7 @@ export default class Profile extends BaseCommand {
         explain: flags.explain,
         flat: formatOf(flags) === 'csv',
         modelWords: modelWords(flags),
-        allTensors: () => tensorInventory(model),
+        allTensors: () => tensorInventory(loaded.model),
       }),
     );
     this.exceeded(result.checks.flatMap(exceededLimit));

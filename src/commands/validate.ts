@@ -1,7 +1,15 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { baseFlags, details, formatFlag, modelWords, offline, readAs, set } from '../cli/flags/flags.js';
+import {
+  baseFlags,
+  details,
+  formatFlag,
+  modelWords,
+  offline,
+  readAs,
+  set,
+} from '../cli/flags/flags.js';
 import type { LocatedModelFile, ModelLoadOptions } from '../input/model-input/model-file.js';
 import { loadAllFiles } from '../input/model-input/model-source.js';
 import { loadModelFile } from '../input/model-input/read-model-file.js';

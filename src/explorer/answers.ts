@@ -11,6 +11,7 @@ import { fit as fitModel } from '../library/fit.js';
 import { profile } from '../library/profile.js';
 import { validationOf, withTrainingMistakes } from '../library/validate.js';
 import { type Dimensions, type Family, jsonSchemaOf } from '../model/architecture/family.js';
+import { tensorInventory } from '../model/budget/profile-model.js';
 import type { ProfileResult, ValidationResult } from '../report/command-results.js';
 import { fitReport } from '../report/fit/fit-report.js';
 import { type ErrorJson, errorJson } from '../report/kit/error-json.js';
@@ -98,7 +99,13 @@ export async function modelAnswers(
       positions: loaded.model.positions,
     },
     profile: answer,
-    report: 'checks' in answer ? profileReport(answer, PLAIN_REPORT) : undefined,
+    report:
+      'checks' in answer
+        ? profileReport(answer, {
+            ...PLAIN_REPORT,
+            allTensors: () => tensorInventory(loaded.model),
+          })
+        : undefined,
   };
 }
 
