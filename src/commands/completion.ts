@@ -1,7 +1,6 @@
 import * as Args from '@oclif/core/args';
 import type { Command } from '@oclif/core/command';
 import { DTYPE_NAMES } from '../base/tensor/dtype.js';
-import { toJson } from '../base/text/escape.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { baseFlags, formatFlag } from '../cli/flags/flags.js';
 import type { CompletedCommand, CompletionResult, Shell } from '../cli/shell-completion.js';

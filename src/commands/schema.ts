@@ -1,5 +1,4 @@
 import * as Args from '@oclif/core/args';
-import { toJson } from '../base/text/escape.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { baseFlags, formatFlag } from '../cli/flags/flags.js';
 import {

@@ -24,7 +24,7 @@ export const fitLine = ({ name }: ExploredModel, setting: ExplorerSetting): stri
   commandText('fit', [name], fitSettings(setting));
 
 /** Settings of `fit` by their names in texts. */
-export const fitSettings = (setting: ExplorerSetting): SettingValues => ({
+const fitSettings = (setting: ExplorerSetting): SettingValues => ({
   gpu: setting.gpu ?? USUAL_GPU,
   gpus: setting.gpus,
   context: setting.context,

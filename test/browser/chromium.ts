@@ -27,7 +27,7 @@ const PLACES = [
 ];
 
 /** Path of the browser: `MINIMIND_CHROMIUM` if it is set, or the first that is installed. */
-export function chromiumPath(): string | undefined {
+function chromiumPath(): string | undefined {
   const { MINIMIND_CHROMIUM, PATH = '' } = process.env;
   if (MINIMIND_CHROMIUM) return MINIMIND_CHROMIUM;
   const folders = PATH.split(path.delimiter);
@@ -42,7 +42,7 @@ export const NO_BROWSER = chromiumPath() === undefined;
 export const NO_BROWSER_NOTE = NO_BROWSER ? ' (skipped: no Chromium found)' : '';
 
 /** Starts the browser. The caller closes it. */
-export async function launchChromium(): Promise<Browser> {
+async function launchChromium(): Promise<Browser> {
   const executablePath = chromiumPath();
   if (executablePath === undefined) {
     throw new Error('no Chromium found: install it, or set MINIMIND_CHROMIUM to its path');
