@@ -88,10 +88,27 @@ export async function withPage<T>(served: Served, use: (open: OpenPage) => Promi
         return route.abort();
       });
       return await use({ page, url: server.url, messages });
+    } catch (error) {
+      throw withoutAddress(error, server.url);
     } finally {
       await browser.close();
     }
   } finally {
     await server.close();
   }
+}
+
+/**
+ * The error without the lines of its stack in the page: vitest takes their address for a path, and when it cannot read a
+ * file there, it reports only that.
+ */
+function withoutAddress(error: unknown, url: string): unknown {
+  if (error instanceof Error && error.stack !== undefined) {
+    const isFrame = (line: string) => /^\s*at /.test(line) && line.includes(url);
+    error.stack = error.stack
+      .split('\n')
+      .filter((line) => !isFrame(line))
+      .join('\n');
+  }
+  return error;
 }
