@@ -15,6 +15,7 @@ import {
   stateOf,
   TINY,
   tile,
+  waitUntil,
   withExplorer,
 } from './explorer-page.js';
 
@@ -175,7 +176,7 @@ describe.skipIf(NO_BROWSER)(`explorer${NO_BROWSER_NOTE}`, () => {
       await settled(page);
       const verdict = await page.innerText('.verdict');
       const text = await configText(page);
-      await page.waitForFunction(`location.hash.startsWith('#1.')`);
+      await waitUntil(page, `location.hash.startsWith('#1.')`);
       await page.waitForTimeout(500);
       const link = page.url();
       await page.goto('about:blank');
@@ -186,7 +187,7 @@ describe.skipIf(NO_BROWSER)(`explorer${NO_BROWSER_NOTE}`, () => {
       // A link within the open page.
       const other = await linkFragment(stateOf(preset('minimind/minimind2-small')));
       await page.evaluate(`location.hash = ${JSON.stringify(other)}`);
-      await page.waitForFunction(`document.title.startsWith('minimind/')`);
+      await waitUntil(page, `document.title.startsWith('minimind/')`);
       expect(messages).toEqual([]);
     }));
 
