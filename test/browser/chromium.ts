@@ -41,6 +41,16 @@ export const NO_BROWSER = chromiumPath() === undefined;
 /** Reason in the title of skipped tests. */
 export const NO_BROWSER_NOTE = NO_BROWSER ? ' (skipped: no Chromium found)' : '';
 
+/** Whether all tests of pages run, as in `npm run test:browser`; the usual run of the tests has the quickest of them. */
+export const isWhole = process.env.MINIMIND_BROWSER === 'all';
+
+/** Whether tests have to be skipped that take long. */
+export const NO_LONG_TESTS = NO_BROWSER || !isWhole;
+
+/** Reason in the title of skipped tests that take long. */
+export const NO_LONG_TESTS_NOTE =
+  NO_BROWSER_NOTE || (isWhole ? '' : ' (skipped: run npm run test:browser)');
+
 /** Starts the browser. The caller closes it. */
 async function launchChromium(): Promise<Browser> {
   const executablePath = chromiumPath();

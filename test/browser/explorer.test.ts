@@ -5,7 +5,13 @@ import { describe, expect, test } from 'vitest';
 import { formatBytes, shortCount } from '../../src/base/text/units.js';
 import { modelAnswers } from '../../src/explorer/answers.js';
 import { linkFragment } from '../../src/explorer/link.js';
-import { NO_BROWSER, NO_BROWSER_NOTE, withPage } from './chromium.js';
+import {
+  NO_BROWSER,
+  NO_BROWSER_NOTE,
+  NO_LONG_TESTS,
+  NO_LONG_TESTS_NOTE,
+  withPage,
+} from './chromium.js';
 import {
   builtPage,
   configText,
@@ -55,7 +61,9 @@ describe.skipIf(NO_BROWSER)(`explorer${NO_BROWSER_NOTE}`, () => {
       expect(await page.innerText('.problems')).toContain('Valid');
       expect(messages).toEqual([]);
     }));
+});
 
+describe.skipIf(NO_LONG_TESTS)(`explorer at length${NO_LONG_TESTS_NOTE}`, () => {
   test('keeps slider, text, form and figures alike', () =>
     withExplorer(stateOf(TINY), async ({ page, messages }) => {
       const before = await tile(page, 'Parameters');

@@ -3,7 +3,7 @@ import { build } from 'esbuild';
 import { describe, expect, test } from 'vitest';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
-import { NO_BROWSER, NO_BROWSER_NOTE, withPage } from './chromium.js';
+import { isWhole, NO_BROWSER, NO_BROWSER_NOTE, withPage } from './chromium.js';
 
 /** All ready configs in files. */
 const FILES = fs
@@ -16,7 +16,7 @@ const FILES = fs
 const CASES = [
   ...FILES.map((file) => ({ file, set: {} })),
   ...FILES.map((file) => ({ file, set: { 'model.vocab_size': 12_800 } })),
-].slice(0, process.env.MINIMIND_BROWSER === 'all' ? 50 : 6);
+].slice(0, isWhole ? 50 : 6);
 
 const PAGE = `<script type="module">
   import * as minimind from '/dist/browser.js';

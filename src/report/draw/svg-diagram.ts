@@ -68,7 +68,7 @@ export function drawSvgDiagram({
   const main = layout.node(diagram.root, width);
   const middle = EDGE + width / 2;
   const top = isPart ? 0 : LINE + GAP;
-  let height = top + main.height + (isPart ? 0 : GAP + LINE);
+  let height = top + main.height + (isPart ? 0 : GAP + LINE + 2);
   const content: Child[] = [
     !isPart && streamText(INPUT_TEXT, middle, FONT_SIZE),
     !isPart && layout.entry(diagram.root, middle, LINE + 2, top),
