@@ -1,4 +1,4 @@
-/** The main figures of the answers, one for each tile of the page. */
+/** The figures of the answers: the main ones, one for each tile of the page, and the facts. */
 import {
   dtypeWord,
   formatBytes,
@@ -11,6 +11,7 @@ import {
 import type { FitResult } from '../estimate/fit/fits.js';
 import type { FitVerdict } from '../estimate/fit/training/training-fit.js';
 import type { ProfileResult } from '../report/command-results.js';
+import type { Fact, Report } from '../report/kit/report.js';
 
 /** A figure for people, and its value for comparisons. */
 export interface Tile {
@@ -22,6 +23,10 @@ export interface Tile {
   readonly value?: number;
   readonly verdict?: FitVerdict;
 }
+
+/** The facts of a report; none for an error. */
+export const factsOf = (report: Report | undefined): readonly Fact[] =>
+  (report?.blocks ?? []).flatMap((block) => (block.kind === 'facts' ? block.facts : []));
 
 /** Figures of `profile`. */
 export function profileTiles({

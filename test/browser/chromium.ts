@@ -41,6 +41,16 @@ export const NO_BROWSER = chromiumPath() === undefined;
 /** Reason in the title of skipped tests. */
 export const NO_BROWSER_NOTE = NO_BROWSER ? ' (skipped: no Chromium found)' : '';
 
+/** Whether all tests of pages run, as in `npm run test:browser`; the usual run of the tests has the quickest of them. */
+export const isWhole = process.env.MINIMIND_BROWSER === 'all';
+
+/** Whether tests have to be skipped that take long. */
+export const NO_LONG_TESTS = NO_BROWSER || !isWhole;
+
+/** Reason in the title of skipped tests that take long. */
+export const NO_LONG_TESTS_NOTE =
+  NO_BROWSER_NOTE || (isWhole ? '' : ' (skipped: run npm run test:browser)');
+
 /** Starts the browser. The caller closes it. */
 async function launchChromium(): Promise<Browser> {
   const executablePath = chromiumPath();
@@ -88,10 +98,27 @@ export async function withPage<T>(served: Served, use: (open: OpenPage) => Promi
         return route.abort();
       });
       return await use({ page, url: server.url, messages });
+    } catch (error) {
+      throw withoutAddress(error, server.url);
     } finally {
       await browser.close();
     }
   } finally {
     await server.close();
   }
+}
+
+/**
+ * The error without the lines of its stack in the page: vitest takes their address for a path, and when it cannot read a
+ * file there, it reports only that.
+ */
+function withoutAddress(error: unknown, url: string): unknown {
+  if (error instanceof Error && error.stack !== undefined) {
+    const isFrame = (line: string) => /^\s*at /.test(line) && line.includes(url);
+    error.stack = error.stack
+      .split('\n')
+      .filter((line) => !isFrame(line))
+      .join('\n');
+  }
+  return error;
 }

@@ -7,8 +7,8 @@ import { fitLine, profileLine, validateLine } from '../../src/explorer/command-l
 import type { ExploredModel, ExplorerSetting } from '../../src/explorer/explorer-state.js';
 import { onTestEnd } from '../cleanup.js';
 import { runHere } from '../run-here.js';
-import { sampled } from '../sampled.js';
-import { NO_BROWSER, NO_BROWSER_NOTE } from './chromium.js';
+import { isWhole, sampled } from '../sampled.js';
+import { NO_BROWSER, NO_LONG_TESTS, NO_LONG_TESTS_NOTE } from './chromium.js';
 import { presetsOfPage, stateOf, TINY, withExplorer } from './explorer-page.js';
 
 /** Settings that the presets are combined with, in turn. */
@@ -57,7 +57,10 @@ function casesOfAll(): Case[] {
   return [...presets, ...invalid];
 }
 
-describe.skipIf(NO_BROWSER)(`answers of the explorer${NO_BROWSER_NOTE}`, () => {
+/** A sample in the tests of pages, and all in the sweeps. */
+const isSkipped = isWhole ? NO_BROWSER : NO_LONG_TESTS;
+
+describe.skipIf(isSkipped)(`answers of the explorer${isSkipped ? NO_LONG_TESTS_NOTE : ''}`, () => {
   test('are the JSON of the commands, for more than 200 configs and settings', {
     timeout: 600_000,
   }, async () => {

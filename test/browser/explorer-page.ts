@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
 import type { ExploredModel, ExplorerState } from '../../src/explorer/explorer-state.js';
 import { filledPage } from '../../src/explorer/filled-page.js';
 import { inPackage } from '../fixtures.js';
@@ -64,8 +65,15 @@ export async function withExplorer<T>(
 /** Waits until the page has answered its last change. */
 export async function settled(page: Page): Promise<void> {
   await page.waitForSelector('.verdicts[aria-busy="false"] .verdict');
-  await page.waitForFunction(`!document.querySelector('.verdict').textContent.includes('…')`);
+  await waitUntil(page, `!document.querySelector('.verdict').textContent.includes('…')`);
 }
+
+/**
+ * Waits until an expression is true. `page.waitForFunction` asks again from within the page, where the policy of the
+ * explorer forbids it.
+ */
+export const waitUntil = (page: Page, expression: string): Promise<void> =>
+  expect.poll(() => page.evaluate(expression), { timeout: 30_000 }).toBe(true);
 
 /** Text of the config on the page. */
 export const configText = (page: Page): Promise<string> => page.inputValue('.editor textarea');

@@ -5,7 +5,13 @@ import { describe, expect, test } from 'vitest';
 import { formatBytes, shortCount } from '../../src/base/text/units.js';
 import { modelAnswers } from '../../src/explorer/answers.js';
 import { linkFragment } from '../../src/explorer/link.js';
-import { NO_BROWSER, NO_BROWSER_NOTE, withPage } from './chromium.js';
+import {
+  NO_BROWSER,
+  NO_BROWSER_NOTE,
+  NO_LONG_TESTS,
+  NO_LONG_TESTS_NOTE,
+  withPage,
+} from './chromium.js';
 import {
   builtPage,
   configText,
@@ -15,6 +21,7 @@ import {
   stateOf,
   TINY,
   tile,
+  waitUntil,
   withExplorer,
 } from './explorer-page.js';
 
@@ -54,7 +61,9 @@ describe.skipIf(NO_BROWSER)(`explorer${NO_BROWSER_NOTE}`, () => {
       expect(await page.innerText('.problems')).toContain('Valid');
       expect(messages).toEqual([]);
     }));
+});
 
+describe.skipIf(NO_LONG_TESTS)(`explorer at length${NO_LONG_TESTS_NOTE}`, () => {
   test('keeps slider, text, form and figures alike', () =>
     withExplorer(stateOf(TINY), async ({ page, messages }) => {
       const before = await tile(page, 'Parameters');
@@ -175,7 +184,7 @@ describe.skipIf(NO_BROWSER)(`explorer${NO_BROWSER_NOTE}`, () => {
       await settled(page);
       const verdict = await page.innerText('.verdict');
       const text = await configText(page);
-      await page.waitForFunction(`location.hash.startsWith('#1.')`);
+      await waitUntil(page, `location.hash.startsWith('#1.')`);
       await page.waitForTimeout(500);
       const link = page.url();
       await page.goto('about:blank');
@@ -186,7 +195,7 @@ describe.skipIf(NO_BROWSER)(`explorer${NO_BROWSER_NOTE}`, () => {
       // A link within the open page.
       const other = await linkFragment(stateOf(preset('minimind/minimind2-small')));
       await page.evaluate(`location.hash = ${JSON.stringify(other)}`);
-      await page.waitForFunction(`document.title.startsWith('minimind/')`);
+      await waitUntil(page, `document.title.startsWith('minimind/')`);
       expect(messages).toEqual([]);
     }));
 

@@ -1,8 +1,9 @@
 import fs from 'node:fs';
+import { build } from 'esbuild';
 import { describe, expect, test } from 'vitest';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
-import { NO_BROWSER, NO_BROWSER_NOTE, withPage } from './chromium.js';
+import { isWhole, NO_BROWSER, NO_BROWSER_NOTE, withPage } from './chromium.js';
 
 /** All ready configs in files. */
 const FILES = fs
@@ -15,21 +16,31 @@ const FILES = fs
 const CASES = [
   ...FILES.map((file) => ({ file, set: {} })),
   ...FILES.map((file) => ({ file, set: { 'model.vocab_size': 12_800 } })),
-].slice(0, process.env.MINIMIND_BROWSER === 'all' ? 50 : 6);
+].slice(0, isWhole ? 50 : 6);
 
 const PAGE = `<script type="module">
   import * as minimind from '/dist/browser.js';
+  import { toJson } from '/to-json.js';
   globalThis.answerFor = async ({ file, set, text }) => {
     const model = await minimind.describeModel(text, { file, set });
-    const toText = (value) => JSON.stringify(value, (_, each) =>
-      typeof each === 'bigint' ? (Number.isSafeInteger(Number(each)) ? Number(each) : String(each)) : each);
-    return [minimind.profile(model, { context: 512 }), minimind.fit(model, { gpu: 'h100-80gb', context: 512 })].map(toText);
+    return [minimind.profile(model, { context: 128 }), minimind.fit(model, { gpu: 'h100-80gb', context: 128 })].map(toJson);
   };
   globalThis.isReady = true;
 </script>`;
 
+/** The module that writes the JSON of the commands, for the page. */
+async function jsonModule(): Promise<string> {
+  const { outputFiles } = await build({
+    entryPoints: [inPackage('src/base/text/escape.ts')],
+    bundle: true,
+    format: 'esm',
+    write: false,
+  });
+  return outputFiles[0]?.text ?? '';
+}
+
 const commandJson = async (...args: string[]) =>
-  JSON.parse((await runHere([...args, '--json', '--quiet'])).stdout);
+  (await runHere([...args, '--json', '--quiet'])).stdout;
 
 describe.skipIf(NO_BROWSER)(`minimind/browser${NO_BROWSER_NOTE}`, () => {
   test(
@@ -37,9 +48,13 @@ describe.skipIf(NO_BROWSER)(`minimind/browser${NO_BROWSER_NOTE}`, () => {
     {
       timeout: 600_000,
     },
-    () =>
+    async () =>
       withPage(
-        { '/': PAGE, '/dist/': { folder: inPackage('dist/browser') } },
+        {
+          '/': PAGE,
+          '/to-json.js': await jsonModule(),
+          '/dist/': { folder: inPackage('dist/browser') },
+        },
         async ({ page, url, messages }) => {
           await page.goto(url);
           await page.waitForFunction('globalThis.isReady');
@@ -52,11 +67,10 @@ describe.skipIf(NO_BROWSER)(`minimind/browser${NO_BROWSER_NOTE}`, () => {
             const [profile, fit] = (await page.evaluate(
               `globalThis.answerFor(${JSON.stringify({ file, set, text })})`,
             )) as [string, string];
-            const common = [file, ...words, '--context', '512'];
-            const own = await commandJson('profile', ...common);
-            expect(JSON.parse(profile), file).toEqual(own);
+            const common = [file, ...words, '--context', '128'];
+            expect(profile, file).toBe(await commandJson('profile', ...common));
             const onGpu = await commandJson('fit', ...common, '--gpu', 'h100-80gb');
-            expect(JSON.parse(fit), file).toEqual(onGpu);
+            expect(fit, file).toBe(onGpu);
           }
           expect(messages).toEqual([]);
         },

@@ -9,10 +9,14 @@ import { render } from '../../src/report/render/render.js';
 import { commandNames } from '../fixtures.js';
 import { EVERY_BLOCK, withTexts } from '../report/pages/any-report.js';
 import { runCli } from '../run-cli.js';
-import { NO_BROWSER, NO_BROWSER_NOTE, withPage } from './chromium.js';
-
-/** Whether to open the pages of all commands; by default only of some. */
-const isWhole = process.env.MINIMIND_BROWSER === 'all';
+import {
+  isWhole,
+  NO_BROWSER,
+  NO_BROWSER_NOTE,
+  NO_LONG_TESTS,
+  NO_LONG_TESTS_NOTE,
+  withPage,
+} from './chromium.js';
 
 const AXE = fs.readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -24,16 +28,16 @@ const PREPARED = [
   'kv-projector init p.safetensors --teacher A:64x2 --student 32',
 ];
 
-/** Pages that are also opened in the usual run of the tests. */
+/** A page that is also opened in the usual run of the tests. */
 const SHORT: Readonly<Record<string, string>> = {
-  profile: 'profile minimind2-small --layers',
-  fit: 'fit qwen3-8b --gpu h100',
   compare: 'compare minimind2-small minimind2 minimind2-moe',
 };
 
 /** A command line for each command, and for answers with pictures of their own. */
 const LINES: Readonly<Record<string, string>> = {
   ...SHORT,
+  profile: 'profile minimind2-small --layers',
+  fit: 'fit qwen3-8b --gpu h100',
   attention: 'attention minimind2-small',
   sweep:
     'compare minimind2-small --set model.num_hidden_layers=4,8,16 --set model.hidden_size=256,512',
@@ -43,6 +47,8 @@ const LINES: Readonly<Record<string, string>> = {
   data: 'data stories.jsonl',
   diff: 'diff a.onnx b.onnx --values',
   doctor: 'doctor',
+  draw: 'draw deepseek-v3',
+  'draw against': 'draw hybrid/original --against hybrid/tiny',
   evaluate: 'evaluate hybrid/tiny --random --ids 5,17,3,9,1,30',
   export: 'export hybrid/tiny --random --save c.onnx',
   'fit without hardware': 'fit minimind2',
@@ -65,8 +71,11 @@ const LINES: Readonly<Record<string, string>> = {
   verify: 'verify tiny --values a.onnx',
 };
 
-/** Commands whose answer is a file in a format of its own, or that need files of a model that runs. */
-const WITHOUT_PAGE = ['completion', 'schema', 'kv-projector project'];
+/**
+ * Commands whose answer is a file in a format of its own, that need files of a model that runs, that serve other programs,
+ * or whose page is a program (explorer.test.ts).
+ */
+const WITHOUT_PAGE = ['completion', 'schema', 'kv-projector project', 'mcp', 'explore'];
 
 const lines = isWhole ? LINES : SHORT;
 
@@ -97,23 +106,27 @@ describe.skipIf(NO_BROWSER)(`pages of answers${NO_BROWSER_NOTE}`, () => {
     await checkPage(fs.readFileSync(fileOf(name), 'utf8'));
   });
 
-  test('with hostile names run nothing', { timeout: 120_000 }, async () => {
-    for (const text of [
-      '</script><script>document.title = "run"</script>',
-      '"><svg onload=document.title="run">',
-      '\u202e'.repeat(9),
-      'x'.repeat(10_240),
-    ]) {
-      const report = withTexts(EVERY_BLOCK, () => text);
-      const source = { command: text, version: '1', json: [JSON.stringify({ text })] };
-      const html = await render(report, 'html', { width: 80, colourLevel: 0, source });
-      await checkPage(html, async (page) => {
-        expect(await page.title()).not.toBe('run');
-        const json = await page.textContent('#result');
-        expect(JSON.parse(json ?? '')).toEqual({ text });
-      });
-    }
-  });
+  test.skipIf(NO_LONG_TESTS)(
+    `with hostile names run nothing${NO_LONG_TESTS_NOTE}`,
+    { timeout: 120_000 },
+    async () => {
+      for (const text of [
+        '</script><script>document.title = "run"</script>',
+        '"><svg onload=document.title="run">',
+        '\u202e'.repeat(9),
+        'x'.repeat(10_240),
+      ]) {
+        const report = withTexts(EVERY_BLOCK, () => text);
+        const source = { command: text, version: '1', json: [JSON.stringify({ text })] };
+        const html = await render(report, 'html', { width: 80, colourLevel: 0, source });
+        await checkPage(html, async (page) => {
+          expect(await page.title()).not.toBe('run');
+          const json = await page.textContent('#result');
+          expect(JSON.parse(json ?? '')).toEqual({ text });
+        });
+      }
+    },
+  );
 
   test('are sorted by a click, and keep their totals', { timeout: 120_000 }, async () => {
     const source = { command: 'x', version: '1', json: ['null'] };

@@ -6,7 +6,8 @@ import type { Answers } from './use-explorer.js';
 
 const WIDTH = 560;
 const HEIGHT = 240;
-const MARGIN = { top: 16, right: 16, bottom: 34, left: 64 };
+/** Room for the texts at the size that they have on a phone. */
+const MARGIN = { top: 16, right: 16, bottom: 34, left: 92 };
 
 interface Curve {
   readonly label: string;
@@ -46,7 +47,7 @@ export function MemoryChart({ answers }: { readonly answers: readonly Answers[] 
             key={value}
             class="tick"
             x={scale.x(value)}
-            y={HEIGHT - MARGIN.bottom + 18}
+            y={HEIGHT - MARGIN.bottom + 26}
             text-anchor="middle"
           >
             {axisTokens(value)}

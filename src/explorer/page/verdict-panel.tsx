@@ -1,9 +1,9 @@
 /** The answer: whether a model fits, and its main figures. Two models are a table. */
 import { formatChange } from '../../base/text/units.js';
 import { capital, counted } from '../../base/text/words.js';
-import type { Fact, Report, Tone } from '../../report/kit/report.js';
+import type { Fact, Tone } from '../../report/kit/report.js';
 import type { ExplorerState } from '../explorer-state.js';
-import { profileTiles, type Tile } from '../figures.js';
+import { factsOf, profileTiles, type Tile } from '../figures.js';
 import type { Update } from './model-edits.js';
 import type { Answers } from './use-explorer.js';
 
@@ -77,8 +77,8 @@ function VerdictCard({ answers: { model, now, fit, isFitOld }, choose }: CardPro
         {verdict.text}
       </p>
       <p class="subject">{now?.report?.verdict?.text ?? model.name}</p>
-      {fit?.report &&
-        remedyOf(fit.report).map(({ name, text }) => (
+      {fit &&
+        remediesIn(fit.facts).map(({ name, text }) => (
           <p key={name} class="remedy">
             {capital(name)}: <code>{text}</code>
           </p>
@@ -99,12 +99,12 @@ function verdictOf(
   }
   if (!('checks' in now.profile)) return { text: now.profile.message, tone: 'bad' };
   if (fit?.error && !isOld) return { text: fit.error.message, tone: 'bad' };
-  return fit?.report?.verdict ?? { text: 'Computing…' };
+  return fit?.verdict ?? { text: 'Computing…' };
 }
 
 /** Facts that name settings with which it fits. */
-const remedyOf = (report: Report): readonly Fact[] =>
-  factsOf(report).filter(({ name }) => name.startsWith('to '));
+const remediesIn = (facts: readonly Fact[]): readonly Fact[] =>
+  facts.filter(({ name }) => name.startsWith('to '));
 
 const toneClass = (tone: Tone | undefined): string => (tone === undefined ? 'plain' : tone);
 
@@ -173,7 +173,7 @@ function changeText(a: number | undefined, b: number | undefined): string {
 function Facts({ answers: { now, fit, isFitOld } }: { answers: Answers }) {
   const groups = [
     { title: 'Model', facts: factsOf(now?.report), isOld: false },
-    { title: 'Hardware', facts: factsOf(fit?.report), isOld: isFitOld },
+    { title: 'Hardware', facts: fit?.facts ?? [], isOld: isFitOld },
   ].filter(({ facts }) => facts.length > 0);
   if (groups.length === 0) return null;
   return (
@@ -195,6 +195,3 @@ function Facts({ answers: { now, fit, isFitOld } }: { answers: Answers }) {
     </details>
   );
 }
-
-const factsOf = (report: Report | undefined): readonly Fact[] =>
-  (report?.blocks ?? []).flatMap((block) => (block.kind === 'facts' ? block.facts : []));

@@ -1,10 +1,10 @@
 /** The answers that take long, computed by the same program in a worker. */
 import { toJson } from '../../base/text/escape.js';
 import type { ErrorJson } from '../../report/kit/error-json.js';
-import type { Report } from '../../report/kit/report.js';
+import type { Fact, Verdict } from '../../report/kit/report.js';
 import { fitAnswers, type MemoryPoint } from '../answers.js';
 import type { ExploredModel, ExplorerSetting } from '../explorer-state.js';
-import { fitTiles, type Tile } from '../figures.js';
+import { factsOf, fitTiles, type Tile } from '../figures.js';
 
 export interface FitRequestMessage {
   readonly id: number;
@@ -12,14 +12,15 @@ export interface FitRequestMessage {
   readonly setting: ExplorerSetting;
 }
 
-/** Answers of `fit` as plain data. */
+/** Answers of `fit` as plain data: a report has functions, which no message carries. */
 export interface FitData {
   /** What `minimind fit --json` prints. */
   readonly json: string;
   /** Why there is no answer. */
   readonly error?: ErrorJson;
   /** Undefined for an error. */
-  readonly report: Report | undefined;
+  readonly verdict: Verdict | undefined;
+  readonly facts: readonly Fact[];
   readonly tiles: readonly Tile[];
   readonly memory: readonly MemoryPoint[];
   /** Usable memory of a GPU in bytes; undefined for an error. */
@@ -54,10 +55,11 @@ async function fitData(
   if (answers === undefined) return undefined;
   const { fit, report, memory } = answers;
   const json = toJson(fit);
+  const said = { verdict: report?.verdict, facts: factsOf(report) };
   if (!('serving' in fit)) {
-    return { json, error: fit, report, tiles: [], memory, capacity: undefined };
+    return { json, error: fit, ...said, tiles: [], memory, capacity: undefined };
   }
-  return { json, report, tiles: fitTiles(fit), memory, capacity: fit.memory.usableBytes };
+  return { json, ...said, tiles: fitTiles(fit), memory, capacity: fit.memory.usableBytes };
 }
 
 /** A worker with a request at a time. Of the requests that wait, only the last one for each name is sent. */

@@ -29,6 +29,10 @@ import {
 
 /** Height of the line between two nodes. */
 const GAP = 14;
+/** The same where the line has a text. */
+const TEXT_GAP = 24;
+/** Room for the outer half of a stroke at the edge of the picture. */
+const EDGE = 1;
 const PADDING = 12;
 const LINE = 15;
 const JOIN = 8;
@@ -59,18 +63,18 @@ export function drawSvgDiagram({
   const lanes = new Map(
     [...new Set(diagram.links.map(({ from }) => from))].map((id, at) => [id, at]),
   );
-  const width = WIDTH - (lanes.size > 0 ? 16 + 8 * Math.min(lanes.size, 8) : 0);
+  const width = WIDTH - 2 * EDGE - (lanes.size > 0 ? 16 + 8 * Math.min(lanes.size, 8) : 0);
   const layout = new Layout(repeatedGroups({ diagram }), hasTensors);
   const main = layout.node(diagram.root, width);
-  const middle = width / 2;
+  const middle = EDGE + width / 2;
   const top = isPart ? 0 : LINE + GAP;
-  let height = top + main.height + (isPart ? 0 : GAP + LINE);
+  let height = top + main.height + (isPart ? 0 : GAP + LINE + 2);
   const content: Child[] = [
     !isPart && streamText(INPUT_TEXT, middle, FONT_SIZE),
-    !isPart && arrow(middle, LINE + 2, top),
-    main.draw(0, top),
+    !isPart && layout.entry(diagram.root, middle, LINE + 2, top),
+    main.draw(EDGE, top),
     !isPart && arrow(middle, top + main.height, top + main.height + GAP),
-    !isPart && streamText(outputText(diagram.root.width), middle, height - 2),
+    !isPart && streamText(outputText(diagram.root.width), middle, height - 4),
   ];
   if (diagram.shared.length > 0) {
     height += 30;
@@ -78,7 +82,7 @@ export function drawSvgDiagram({
     height += 8;
     for (const each of diagram.shared) {
       const placed = layout.node(each, width);
-      content.push(placed.draw(0, height));
+      content.push(placed.draw(EDGE, height));
       height += placed.height + GAP;
     }
   }
@@ -169,33 +173,54 @@ class Layout {
 
   #series(children: readonly DiagramNode[], width: number): Placed {
     const parts = children.map((child) => this.node(child, width));
-    const height =
-      parts.reduce((sum, part) => sum + part.height, 0) + GAP * Math.max(0, parts.length - 1);
+    const isEdge = children.map(
+      (child, index) =>
+        index < children.length - 1 && child.width > 0 && hasNewShape(child, children[index - 1]),
+    );
+    const gaps = isEdge.map((hasText, index) =>
+      index === children.length - 1 ? 0 : hasText ? TEXT_GAP : GAP,
+    );
+    const height = parts.reduce((sum, part, index) => sum + part.height + (gaps[index] ?? 0), 0);
     return {
       height,
       draw: (x, y) => {
+        const middle = x + width / 2;
         let at = y;
         return parts.map((part, index) => {
           const drawn = part.draw(x, at);
-          at += part.height + GAP;
-          const child = children[index] as DiagramNode;
-          const isLast = index === parts.length - 1;
-          const isEdge = !isLast && hasNewShape(child, children[index - 1]);
+          const end = at + part.height;
+          at = end + (gaps[index] ?? 0);
+          const [child, next] = [children[index] as DiagramNode, children[index + 1]];
           return fragment(
             drawn,
-            !isLast && arrow(x + width / 2, at - GAP, at),
-            isEdge &&
-              child.width > 0 &&
-              label(edgeText(child.width), { ...DIM, x: x + width / 2 + 8, y: at - 3 }),
+            next && this.entry(next, middle, end, at),
+            isEdge[index] &&
+              label(edgeText(child.width), { ...DIM, x: middle + 8, y: end + FONT_SIZE + 3 }),
           );
         });
       },
     };
   }
 
+  /** A line to a node. It has a head where it ends: into a group, and to several branches, it goes on. */
+  entry(node: DiagramNode | undefined, x: number, from: number, to: number): Child {
+    return (node !== undefined && this.#startsWithBox(node) ? arrow : line)(x, from, to);
+  }
+
+  #startsWithBox(node: DiagramNode): boolean {
+    const { kind, children } = node;
+    if (kind === 'series') return children[0] !== undefined && this.#startsWithBox(children[0]);
+    return kind === 'box' || kind === 'operation' || this.#repeatedText(node) !== undefined;
+  }
+
+  /** What a group repeats, whose content is drawn elsewhere. */
+  #repeatedText(node: DiagramNode): string | undefined {
+    return this.hasTensors ? undefined : this.repeated.get(node.id);
+  }
+
   #group(node: DiagramNode, width: number): Placed {
-    const repeated = this.repeated.get(node.id);
-    if (repeated !== undefined && !this.hasTensors) {
+    const repeated = this.#repeatedText(node);
+    if (repeated !== undefined) {
       return this.#box({ ...node, kind: 'box', label: groupTitle(node), notes: [repeated] }, width);
     }
     const inside = this.#series(node.children, width - 2 * PADDING);
@@ -223,9 +248,9 @@ class Layout {
             width / 2 - 2 * PADDING,
           ),
           label(figures, { ...DIM, x: x + width - PADDING, y: y + 17, 'text-anchor': 'end' }),
-          arrow(x + width / 2, y, y + head),
+          this.entry(node.children[0], x + width / 2, y, y + head),
           inside.draw(x + PADDING, y + head),
-          line(x + width / 2, y + height - PADDING, x + width / 2, y + height),
+          line(x + width / 2, y + height - PADDING, y + height),
         );
       },
     };
@@ -253,15 +278,15 @@ class Layout {
           const left = x + passage + index * each + (children.length > 1 ? 4 : 0);
           const at = x + passage + (index + 0.5) * each;
           return fragment(
-            line(middle, y + 4, at, y + 4),
-            arrow(at, y + 4, start),
+            segment(middle, y + 4, at, y + 4),
+            this.entry(children[index], at, y + 4, start),
             part.draw(left, start),
-            line(at, start + part.height, at, end + 4),
-            line(at, end + 4, middle, end + 4),
+            line(at, start + part.height, end + 4),
+            segment(at, end + 4, middle, end + 4),
           );
         });
         return fragment(
-          line(middle, y, middle, y + 4),
+          line(middle, y, y + 4),
           branches,
           passage > 0 &&
             path(
@@ -309,14 +334,17 @@ function tooltip(node: DiagramNode): string {
 
 const STROKE = { stroke: 'currentColor', fill: 'none', 'stroke-width': 1.2 } as const;
 
-const line = (x1: number, y1: number, x2: number, y2: number) =>
+const segment = (x1: number, y1: number, x2: number, y2: number) =>
   element('line', { ...STROKE, x1: round(x1), y1: round(y1), x2: round(x2), y2: round(y2) });
+
+/** A line downwards. */
+const line = (x: number, from: number, to: number) => segment(x, from, x, to);
 
 const path = (d: string) => element('path', { ...STROKE, d });
 
 const arrow = (x: number, from: number, to: number) =>
   fragment(
-    line(x, from, x, to),
+    line(x, from, to),
     element('path', {
       d: `M${round(x - 3.5)} ${round(to - 5)}L${round(x)} ${round(to)}L${round(x + 3.5)} ${round(to - 5)}Z`,
       fill: 'currentColor',
@@ -326,8 +354,8 @@ const arrow = (x: number, from: number, to: number) =>
 const plus = (x: number, y: number) =>
   fragment(
     element('circle', { ...STROKE, cx: round(x), cy: round(y), r: JOIN }),
-    line(x - JOIN, y, x + JOIN, y),
-    line(x, y - JOIN, x, y + JOIN),
+    segment(x - JOIN, y, x + JOIN, y),
+    line(x, y - JOIN, y + JOIN),
   );
 
 const rectangle = (

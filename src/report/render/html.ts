@@ -43,11 +43,15 @@ function contentOf(report: Report, source: ReportSource, isOpen: boolean): Child
   return fragment(
     heading(verdict ?? { text: source.command }),
     blocksMarkup(blocks.slice(0, end), 2),
-    main && figure(main),
+    main && figure(main, verdict?.text),
     blocksMarkup(blocks.slice(end), 2),
     others.length > 0 && [
       element('h2', {}, others.length === 1 ? 'Another picture' : 'More pictures'),
-      element('div', { class: 'pictures' }, others.map(figure)),
+      element(
+        'div',
+        { class: 'pictures' },
+        others.map((picture) => figure(picture)),
+      ),
     ],
     folded('Details', details, isOpen),
     folded('Derivations', derivations?.() ?? [], false),

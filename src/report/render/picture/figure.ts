@@ -6,11 +6,12 @@ import { draw } from './draw.js';
 import { inlineSvg } from './svg.js';
 import { valuesTable } from './values-table.js';
 
-export const figure = (picture: Picture): Markup =>
+/** @param heading Title of the page, which a caption does not repeat. */
+export const figure = (picture: Picture, heading?: string): Markup =>
   element(
     'figure',
     {},
-    element('figcaption', {}, picture.title),
+    picture.title !== heading && element('figcaption', {}, picture.title),
     scrolling(picture.title, inlineSvg(picture.title, draw(picture))),
     element(
       'details',
