@@ -5,7 +5,7 @@ import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { expectAnswer, library } from './support.js';
 
-const { convert, diff, evaluate, generate, inspect, quickTest } = library;
+const { convert, diff, evaluate, generate, inspect, quickTest, verify } = library;
 
 const BLOOM = 'fixtures/alibi/bloom';
 const FALCON = 'fixtures/alibi/falcon';
@@ -36,6 +36,31 @@ describe('diff', () => {
 
   test('with values', async () => {
     await expectAnswer(diff(BLOOM, BLOOM, { values: true }), 'diff', BLOOM, BLOOM, '--values');
+  });
+});
+
+describe('verify', () => {
+  test.each(MODELS)('%s', async (place) => {
+    await expectAnswer(verify(place), 'verify', place);
+    const config = `${place}/config.json`;
+    await expectAnswer(verify(place, { config, scan: true }), 'verify', config, place, '--scan');
+  });
+
+  test('with values', async () => {
+    await expectAnswer(verify(BLOOM, { values: BLOOM }), 'verify', BLOOM, '--values', BLOOM);
+  });
+
+  test('against another config', async () => {
+    const set = { vocab_size: 60 };
+    const answer = await verify(BLOOM, { set });
+    expect(answer.matches).toBe(false);
+    await expectAnswer(answer, 'verify', BLOOM, '--set', 'vocab_size=60');
+  });
+
+  test('refuses to compare values with an adapter', async () => {
+    await expect(verify('fixtures/lora/llama-bf16', { values: BLOOM })).rejects.toThrow(
+      'values: expected the checkpoint of a whole model, found the LoRA adapter fixtures/lora/llama-bf16',
+    );
   });
 });
 

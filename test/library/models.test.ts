@@ -10,7 +10,7 @@ const {
   compareSrte,
   describeModel,
   explainPublished,
-  fit,
+
   loadModel,
   plan,
   profile,
@@ -106,12 +106,12 @@ describe('profile', () => {
 
 describe('fit', () => {
   test.each(MODELS)('%s on a GPU', async (reference) => {
-    const answer = fit(await loadModel(reference), { gpu: 'h100-80gb' });
+    const answer = library.fit(await loadModel(reference), { gpu: 'h100-80gb' });
     await expectAnswer(answer, 'fit', reference, '--gpu', 'h100-80gb');
   });
 
   test.each(MODELS)('%s on common hardware', async (reference) => {
-    await expectAnswer(fit(await loadModel(reference)), 'fit', reference);
+    await expectAnswer(library.fit(await loadModel(reference)), 'fit', reference);
   });
 
   test('of a training on a part of a machine', async () => {
@@ -127,13 +127,18 @@ describe('fit', () => {
       ' ',
     );
     const name = 'hybrid/recommended';
-    await expectAnswer(fit(await loadModel(name), options), 'fit', name, ...words);
+    await expectAnswer(library.fit(await loadModel(name), options), 'fit', name, ...words);
   });
 
   test('of many users, with a warning', async () => {
     const options = { gpu: 'l4', gpus: 2, users: 50, context: 1024 } as const;
     const words = '--gpu l4 --gpus 2 --users 50 --context 1024'.split(' ');
-    await expectAnswer(fit(await loadModel('minimind2'), options), 'fit', 'minimind2', ...words);
+    await expectAnswer(
+      library.fit(await loadModel('minimind2'), options),
+      'fit',
+      'minimind2',
+      ...words,
+    );
   });
 });
 
