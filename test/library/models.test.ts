@@ -1,6 +1,8 @@
 /** Functions of described models give the JSON of their commands. */
 import fs from 'node:fs';
-import { describe, expect, test } from 'vitest';
+import os from 'node:os';
+import path from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 import { inPackage } from '../fixtures.js';
 import { expectAnswer, library } from './support.js';
@@ -16,6 +18,7 @@ const {
   profile,
   UserError,
   validate,
+  validateFiles,
 } = library;
 
 const TINY = 'configs/hybrid/tiny.yaml';
@@ -58,6 +61,33 @@ describe('a model', () => {
 describe('validate', () => {
   test.each([TINY, 'configs/hybrid/original.yaml', `${BLOOM}/config.json`])('%s', async (file) => {
     await expectAnswer(validate(textOf(file), { file }), 'validate', file);
+  });
+
+  test('warns of a training', async () => {
+    const file = 'configs/hybrid/tiny.yaml';
+    const set = { 'training.learning_rate': 3 };
+    const answer = await validate(textOf(file), { file, set });
+    expect(answer.warnings).toContainEqual(
+      expect.objectContaining({ path: 'training.learning_rate' }),
+    );
+    await expectAnswer(answer, 'validate', file, '--set', 'training.learning_rate=3');
+  });
+
+  test('several files', async () => {
+    const files = [TINY, 'hybrid/original', `${BLOOM}/config.json`];
+    await expectAnswer(validateFiles(files), 'validate', ...files);
+  });
+
+  test('several files, of which two are wrong', async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+    onTestFinished(() => fs.rmSync(folder, { recursive: true }));
+    const wrong = ['a.yaml', 'b.yaml'].map((name) => path.join(folder, name));
+    for (const file of wrong) fs.writeFileSync(file, 'model:\n  num_layers: -1\n');
+    const error = await validateFiles([TINY, ...wrong]).catch((each) => each);
+    expect(error).toBeInstanceOf(UserError);
+    expect(error.problems).toEqual(
+      wrong.map((file) => expect.objectContaining({ file, line: 2, path: 'model.num_layers' })),
+    );
   });
 
   test('throws every mistake with its place', async () => {
