@@ -36,6 +36,8 @@ export { type NamedPlanOptions, type PlanOptions, plan } from './library/plan.js
 export { type ProfileOptions, profile, type SettingOptions } from './library/profile.js';
 export { type QuickTestOptions, quickTest } from './library/quick-test.js';
 export { type ValidateOptions, validateConfig as validate } from './library/validate.js';
+export { type ValidateFilesOptions, validateFiles } from './library/validate-files.js';
+export { type VerifyOptions, verify } from './library/verify.js';
 export {
   DEFAULT_FAMILY,
   FAMILY_NAMES,

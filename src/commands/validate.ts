@@ -10,10 +10,8 @@ import {
   readAs,
   set,
 } from '../cli/flags/flags.js';
-import type { LocatedModelFile, ModelLoadOptions } from '../input/model-input/model-file.js';
-import { loadAllFiles } from '../input/model-input/model-source.js';
-import { loadModelFile } from '../input/model-input/read-model-file.js';
-import { validationOf, withTrainingMistakes } from '../library/validate.js';
+import { validationOf } from '../library/validate.js';
+import { validatedFiles } from '../library/validate-files.js';
 import { FORMATS } from '../report/kit/report.js';
 import { validationReport } from '../report/models.js';
 
@@ -54,7 +52,7 @@ export default class Validate extends BaseCommand {
       argv.length > 0
         ? (argv as string[])
         : [await this.modelGiven(flags, undefined, 'minimind2-small')];
-    const { loaded, error } = await loadAllFiles(given, (source) => validated(source, flags));
+    const { loaded, error } = await validatedFiles(given, flags);
     await this.warnAbout(
       flags,
       loaded.flatMap(({ warnings }) => warnings),
@@ -70,12 +68,4 @@ export default class Validate extends BaseCommand {
     if (files.length > 0 && formatOf(flags) !== 'json') await this.answer(flags, result, report);
     throw error;
   }
-}
-
-/** A valid file. @throws UserError as `loadModelFile`, and with --strict for warnings. */
-async function validated(
-  source: string,
-  { strict, ...options }: ModelLoadOptions,
-): Promise<LocatedModelFile> {
-  return withTrainingMistakes(await loadModelFile(source, options), strict);
 }

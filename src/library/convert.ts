@@ -1,19 +1,36 @@
 /** `convert-checkpoint` as a function. */
 import { NO_PROGRESS } from '../base/progress-display.js';
+import type { CONVERTED_DTYPES, QUANTIZATIONS } from '../convert/conversion/conversion-choices.js';
 import type { ConversionResult } from '../convert/conversion/conversion-result.js';
 import type { ConversionRequest } from '../convert/conversion/job.js';
 import { withAdapter } from '../input/model-input/adapter-model.js';
 import { checkpointWarnings } from '../input/model-input/checkpoint-config.js';
 import { openModelCheckpoint } from '../input/model-input/gguf/gguf-checkpoint.js';
 import { type AnswerNotes, withNotes } from './answer.js';
+import { overridesOf, type SetOptions } from './describe-model.js';
 import { type HubOptions, mounted } from './load-model.js';
 import { silent } from './warnings.js';
 
+/** Settings that are written otherwise in the library. */
+type Rewritten = 'set' | 'dtype' | 'quantize' | 'shardSize' | 'maxMemory';
+
 /** Settings of a conversion. All have a default: the input as it is, in the format that the output's name says. */
-export type ConvertOptions = Partial<
-  Omit<ConversionRequest, 'checkpoint' | 'out' | 'display' | 'warn'>
-> &
-  HubOptions;
+export interface ConvertOptions
+  extends Partial<
+      Omit<ConversionRequest, 'checkpoint' | 'out' | 'output' | 'display' | 'warn' | Rewritten>
+    >,
+    HubOptions {
+  /** Type of the parameters; `q8_0` and `q4_0` only in a GGUF file. Default: `keep`. */
+  readonly dtype?: keyof typeof CONVERTED_DTYPES | undefined;
+  /** Type of the weights of linear layers. Default: floats. */
+  readonly quantize?: keyof typeof QUANTIZATIONS | undefined;
+  /** Values of the output's config by dotted key. */
+  readonly set?: SetOptions | undefined;
+  /** Size of the largest file in a folder. Default: 5e9. */
+  readonly shardBytes?: number | undefined;
+  /** Memory of the conversion. Default: 512e6, or what it needs. */
+  readonly maxMemoryBytes?: number | undefined;
+}
 
 /**
  * Converts a checkpoint, and measures the error.
@@ -24,10 +41,10 @@ export type ConvertOptions = Partial<
 export async function convert(
   input: string,
   output: string,
-  { stateDict, offline, ...settings }: ConvertOptions = {},
+  { stateDict, offline, ...options }: ConvertOptions = {},
 ): Promise<ConversionResult & AnswerNotes> {
   const { path, references } = await mounted(input, 'values', { stateDict, offline });
-  const checkpoint = await openedForConversion(path, { ...settings, stateDict });
+  const checkpoint = await openedForConversion(path, { ...options, stateDict });
   const surroundings = silent();
   try {
     await surroundings.warn(checkpointWarnings(checkpoint));
@@ -36,7 +53,7 @@ export async function convert(
       ...{ dequantize: false, saturate: false, resume: false, dryRun: false, noConfig: false },
       ...{ check: false, prove: false, force: false },
       engine: 'auto',
-      ...settings,
+      ...(await settingsOf(options)),
       ...{ checkpoint, out: output },
       display: SILENT,
       warn: surroundings.warn,
@@ -45,6 +62,22 @@ export async function convert(
   } finally {
     checkpoint.close();
   }
+}
+
+/** Settings as the conversion takes them. */
+async function settingsOf(options: ConvertOptions) {
+  const { dtype = 'keep', quantize, set, shardBytes, maxMemoryBytes, ...others } = options;
+  const { CONVERTED_DTYPES, QUANTIZATIONS } = await import(
+    '../convert/conversion/conversion-choices.js'
+  );
+  return {
+    ...others,
+    dtype: CONVERTED_DTYPES[dtype],
+    quantize: quantize && QUANTIZATIONS[quantize],
+    set: set && overridesOf(set),
+    shardSize: shardBytes,
+    maxMemory: maxMemoryBytes,
+  };
 }
 
 /** The checkpoint of a conversion, with the adapter that it merges. */

@@ -47,4 +47,5 @@ export const loadPreset = async (name: string, options?: ConfigOptions): Promise
 export const validateConfig = async (
   config: GivenConfig,
   options?: ValidateOptions,
-): Promise<ValidationResult> => (await import('./validate.js')).validateConfig(config, options);
+): Promise<ValidationResult & AnswerNotes> =>
+  (await import('./validate.js')).validateConfig(config, options);

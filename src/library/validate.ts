@@ -5,6 +5,7 @@ import { invalidConfig } from '../config/document-problems.js';
 import type { LocatedModelFile } from '../input/model-input/model-file.js';
 import { countParameters } from '../model/budget/parameters.js';
 import type { ValidationResult, ValidFile } from '../report/command-results.js';
+import { type AnswerNotes, withNotes } from './answer.js';
 import { type DescribeOptions, describeModel, type GivenConfig } from './describe-model.js';
 
 export interface ValidateOptions extends DescribeOptions {
@@ -19,9 +20,9 @@ export interface ValidateOptions extends DescribeOptions {
 export async function validateConfig(
   config: GivenConfig,
   { strict, ...options }: ValidateOptions = {},
-): Promise<ValidationResult> {
+): Promise<ValidationResult & AnswerNotes> {
   const checked = await withTrainingMistakes(await describeModel(config, options), strict);
-  return validationOf([checked]);
+  return withNotes(validationOf([checked]), checked);
 }
 
 /** The answer about valid configs. */
