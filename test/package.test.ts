@@ -161,9 +161,9 @@ describe('the package', () => {
           ),
       ),
     ).toEqual([]);
-    expect(
-      built.filter((file) => /^dist\/(cli|commands|explorer)\/.*\.d\.ts$/.test(file)),
-    ).toEqual([]);
+    expect(built.filter((file) => /^dist\/(cli|commands|explorer)\/.*\.d\.ts$/.test(file))).toEqual(
+      [],
+    );
   });
 
   const text = (...parts: string[]) => fs.readFileSync(installed(...parts), 'utf8');

@@ -229,7 +229,10 @@ describe('the command line', () => {
     ['profile my.yaml --context 8 --context 16', /--context: expected one value, found .* twice/],
     ['profile my.yaml --json --format csv', /--json and --format csv contradict/],
     ['profile my.yaml --json -o answer.csv', /answer.csv is csv, and the format is json/],
-    ['profile my.yaml --format yaml', /expected one of table, json, csv, markdown, found "yaml"/],
+    [
+      'profile my.yaml --format yaml',
+      /expected one of table, json, csv, markdown, html, svg, found "yaml"/,
+    ],
     ['fit my.yaml --gpu nothing-known', /unknown GPU or machine "nothing-known"/],
     ['plan --max-params 1M --gpu 8xH100', /expected one GPU, found "8xH100"/],
     ['compare-srte minimind2', /this command is for hybrid/],

@@ -42,7 +42,7 @@ describe('explore', () => {
     writeFileSync(path.join(cwd, 'own.yaml'), 'model:\n  num_layers: 2 # blocks\n');
     const line =
       'explore own.yaml --set num_layers=3 --set model.num_heads=8 --against gpt2 --json';
-    const { code, stdout } = await runHere([...line.split(' '), '-o', 'page.html'], { cwd });
+    const { code, stdout } = await runHere([...line.split(' '), '--save', 'page.html'], { cwd });
     expect(code).toBe(0);
     const { bytes, ...answer } = JSON.parse(stdout);
     expect(answer).toEqual({

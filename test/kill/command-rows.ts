@@ -77,8 +77,10 @@ export const COMMAND_ROWS: Readonly<Record<string, readonly CommandRow[]>> = {
     row('kv-projector project projector.safetensors kv.safetensors --save out.safetensors'),
   ],
   'kv-projector:verify': [row('kv-projector verify --teacher-width 640 --student 192')],
+  draw: [row('draw deepseek-v3 --details'), row('draw hybrid/original -o out.svg')],
   explore: [row('explore hybrid/tiny --no-open'), row('explore hybrid/tiny --save page.html')],
   list: [row('list --details')],
+  mcp: [row('mcp')],
   modules: [row('modules online-softmax --context 2000 --tile 3')],
   plan: [
     row('plan --max-params 1.3B --vocab 32k --gpu h100 --depth 4..80'),
