@@ -132,16 +132,24 @@ function defineRequire({ outputs }) {
   }
 }
 
-/** Builds the entry for browsers. Its modules have no `node:`, or this fails. */
-const browserBundle = () =>
-  build({
+/**
+ * Builds the entry for browsers. Its modules have no `node:`, or this fails. The modules that it exports are entries too:
+ * so it has no code of its own, and who bundles one function takes nothing of the others.
+ */
+async function browserBundle() {
+  const exported = readFileSync(inRoot(BROWSER), 'utf8').matchAll(
+    /^export (?!type )[^;]*? from '\.\/(.+?)\.js';/gm,
+  );
+  const { metafile } = await build({
     ...common,
-    entryPoints: [BROWSER],
+    entryPoints: [BROWSER, ...new Set([...exported].map(([, name]) => `src/${name}.ts`))],
     outdir: 'dist/browser',
     platform: 'browser',
     target: 'es2023',
     plugins: [replacements, presets],
   });
+  return metafile;
+}
 
 function declarations() {
   const tsc = inRoot('node_modules/typescript-7/bin/tsc');
@@ -166,13 +174,11 @@ const hash = sourceHash();
 rmSync(inRoot('dist'), { recursive: true, force: true });
 rmSync(inRoot('oclif.manifest.json'), { force: true });
 const metafile = await bundle();
-await browserBundle();
+const forBrowsers = await browserBundle();
 const page = await explorer();
 writeFileSync(inRoot('dist/explorer.html'), page.text);
-const bundled = bundledPackages(
-  { outputs: { ...metafile.outputs, ...page.metafile.outputs } },
-  root,
-);
+const all = [metafile, forBrowsers, page.metafile].map(({ outputs }) => outputs);
+const bundled = bundledPackages({ outputs: Object.assign({}, ...all) }, root);
 writeFileSync(inRoot('dist/THIRD-PARTY-LICENSES.txt'), licencesText(bundled));
 const titles = bundled.map(({ name, version }) => `${name}@${version}`);
 writeFileSync(inRoot('dist/sbom.cdx.json'), billOfMaterials(root, titles));

@@ -33,7 +33,7 @@ const NAME = '<config>';
 /**
  * Describes the model of a config: a value, or a text in YAML or JSON. A `config.json` of Hugging Face works too.
  * @example
- * const model = await describeModel({ model: { family: 'minimind', num_hidden_layers: 8 } });
+ * const model = await describeModel({ model: { family: 'minimind', hidden_size: 512, num_hidden_layers: 8 } });
  * profile(model).parameters.total.value;
  * @throws UserError with every problem of the config.
  */
