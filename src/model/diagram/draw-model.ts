@@ -66,7 +66,8 @@ function usedInSeveral(blocks: readonly Layer[]): ReadonlySet<Param> {
 /** Adds the FLOPs of some layers to the boxes that have them. */
 function countFlops(part: Draft, layers: readonly Layer[], setting: ForwardSetting): void {
   const [byParam, byName] = [new Map<Param, Draft>(), new Map<string, Draft>()];
-  const boxes = [...draftsFrom(part)].filter((each) => each.layers.length > 0);
+  const times = timesWithin(part);
+  const boxes = [...times.keys()].filter((each) => each.layers.length > 0);
   for (const box of boxes) {
     for (const { layer, tensors } of box.layers.flatMap(walkCounted)) {
       if (!byName.has(layer.name)) byName.set(layer.name, box);
@@ -84,10 +85,22 @@ function countFlops(part: Draft, layers: readonly Layer[], setting: ForwardSetti
   }
   for (const [box, operations] of work) {
     const flops = BigInt(forwardFlopsOf(operations, setting).total.value);
-    // Boxes with the same tensors are uses of one stack, and cost the same.
+    // Boxes with the same tensors are uses of one stack, and cost the same. A group has several of them in one box.
     const uses = boxes.filter((each) => isSameUse(each, box));
-    for (const each of uses) each.flops += flops / BigInt(uses.length);
+    const number = BigInt(sumOf(uses, (each) => times.get(each) ?? 1));
+    for (const each of uses) each.flops += flops / number;
   }
+}
+
+/** How often each node is repeated in one pass through a part. */
+function timesWithin(part: Draft): ReadonlyMap<Draft, number> {
+  const times = new Map<Draft, number>();
+  const visit = (node: Draft, own: number): void => {
+    times.set(node, own);
+    for (const child of node.children) visit(child, own * child.count);
+  };
+  visit(part, 1);
+  return times;
 }
 
 const isSameUse = (a: Draft, b: Draft): boolean =>
