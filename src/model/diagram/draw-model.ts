@@ -13,7 +13,7 @@ import {
 import type { Diagram, DiagramLink, DiagramNode } from './diagram.js';
 import { type Draft, draftsFrom, Ownership, series } from './draft.js';
 import { foldedBlocks } from './fold-blocks.js';
-import { type Around, isCycle, partOf, seriesOf } from './parts.js';
+import { type Around, partOf, seriesOf } from './parts.js';
 
 /** Draws a model. FLOPs are those of one forward pass. */
 export function drawModel(model: LanguageModel, setting: ForwardSetting): Diagram {
@@ -66,8 +66,8 @@ function usedInSeveral(blocks: readonly Layer[]): ReadonlySet<Param> {
 /** Adds the FLOPs of some layers to the boxes that have them. */
 function countFlops(part: Draft, layers: readonly Layer[], setting: ForwardSetting): void {
   const [byParam, byName] = [new Map<Param, Draft>(), new Map<string, Draft>()];
-  const boxes = [...draftsFrom(part)].filter((each) => each.layers.length > 0);
-  const cycles = cyclesOf(part);
+  const times = timesWithin(part);
+  const boxes = [...times.keys()].filter((each) => each.layers.length > 0);
   for (const box of boxes) {
     for (const { layer, tensors } of box.layers.flatMap(walkCounted)) {
       if (!byName.has(layer.name)) byName.set(layer.name, box);
@@ -85,19 +85,22 @@ function countFlops(part: Draft, layers: readonly Layer[], setting: ForwardSetti
   }
   for (const [box, operations] of work) {
     const flops = BigInt(forwardFlopsOf(operations, setting).total.value);
-    // Boxes with the same tensors are uses of one stack, and cost the same.
+    // Boxes with the same tensors are uses of one stack, and cost the same. A group has several of them in one box.
     const uses = boxes.filter((each) => isSameUse(each, box));
-    const turns = sumOf(uses, (each) => cycles.get(each) ?? 1);
-    for (const each of uses) each.flops += flops / BigInt(turns);
+    const number = BigInt(sumOf(uses, (each) => times.get(each) ?? 1));
+    for (const each of uses) each.flops += flops / number;
   }
 }
 
-/** Times that a node stands for, because the groups of cycles around it are repeated. */
-function cyclesOf(node: Draft, around = 1, found = new Map<Draft, number>()): Map<Draft, number> {
-  const times = around * (isCycle(node) ? node.count : 1);
-  found.set(node, times);
-  for (const child of node.children) cyclesOf(child, times, found);
-  return found;
+/** How often each node is repeated in one pass through a part. */
+function timesWithin(part: Draft): ReadonlyMap<Draft, number> {
+  const times = new Map<Draft, number>();
+  const visit = (node: Draft, own: number): void => {
+    times.set(node, own);
+    for (const child of node.children) visit(child, own * child.count);
+  };
+  visit(part, 1);
+  return times;
 }
 
 const isSameUse = (a: Draft, b: Draft): boolean =>

@@ -310,19 +310,13 @@ function stackOf(stack: Layer, around: Around): Draft {
   });
 }
 
-/** Label of a group whose content is applied several times with the same tensors. */
-const CYCLE = 'cycle';
-
-export const isCycle = ({ kind, label }: Pick<Draft, 'kind' | 'label'>): boolean =>
-  kind === 'group' && label === CYCLE;
-
 function cycleGroup(use: Fold<Draft>, component: Component): Draft {
   const children = Array.isArray(use.of)
     ? (use.of as Fold<Draft>[]).map((each) => cycleGroup(each, component))
     : [use.of as Draft];
   return draft({
     kind: 'group',
-    label: CYCLE,
+    label: 'cycle',
     component,
     count: use.count,
     children,

@@ -43,15 +43,11 @@ function contentOf(report: Report, source: ReportSource, isOpen: boolean): Child
   return fragment(
     heading(verdict ?? { text: source.command }),
     blocksMarkup(blocks.slice(0, end), 2),
-    main && figure(main, verdict?.text),
+    main && figure(main),
     blocksMarkup(blocks.slice(end), 2),
     others.length > 0 && [
       element('h2', {}, others.length === 1 ? 'Another picture' : 'More pictures'),
-      element(
-        'div',
-        { class: 'pictures' },
-        others.map((picture) => figure(picture)),
-      ),
+      element('div', { class: 'pictures' }, others.map(figure)),
     ],
     folded('Details', details, isOpen),
     folded('Derivations', derivations?.() ?? [], false),

@@ -6,12 +6,12 @@ import { draw } from './draw.js';
 import { inlineSvg } from './svg.js';
 import { valuesTable } from './values-table.js';
 
-/** @param heading Title of the page, which a caption does not repeat. */
-export const figure = (picture: Picture, heading?: string): Markup =>
+export const figure = (picture: Picture): Markup =>
   element(
     'figure',
     {},
-    picture.title !== heading && element('figcaption', {}, picture.title),
+    // The title of a diagram is that of its page.
+    picture.kind !== 'diagram' && element('figcaption', {}, picture.title),
     scrolling(picture.title, inlineSvg(picture.title, draw(picture))),
     element(
       'details',
