@@ -47,11 +47,7 @@ function contentOf(report: Report, source: ReportSource, isOpen: boolean): Child
     blocksMarkup(blocks.slice(end), 2),
     others.length > 0 && [
       element('h2', {}, others.length === 1 ? 'Another picture' : 'More pictures'),
-      element(
-        'div',
-        { class: 'pictures' },
-        others.map(figure),
-      ),
+      element('div', { class: 'pictures' }, others.map(figure)),
     ],
     folded('Details', details, isOpen),
     folded('Derivations', derivations?.() ?? [], false),
