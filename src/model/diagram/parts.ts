@@ -285,7 +285,14 @@ function cycles(layer: Cycles, around: Around): Draft {
   for (const stack of stacks) {
     if (!ownership.isDefined(stack)) ownership.shared.push(stackOf(stack, around));
   }
-  const parts = stacks.map((stack) => boxOf(stack, around, { label: stackName(stack) }));
+  const parts = stacks.map((stack) => {
+    const label = stackName(stack);
+    // A box stands for all uses of its stack, whose layers differ in their names.
+    return boxOf(stack, around, {
+      label,
+      layers: stacks.filter((each) => stackName(each) === label),
+    });
+  });
   const uses = folded(
     parts,
     parts.map(({ label }) => label),

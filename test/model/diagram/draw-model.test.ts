@@ -41,6 +41,15 @@ describe.each(MODELS)('the diagram of $name', (entry) => {
   });
 });
 
+it('gives each use of a stack the work of one pass', async () => {
+  const model = await built({ name: 'hrm_text', keys: {} });
+  const nodes = [...countedNodes(drawModel(model, SETTING))];
+  const uses = nodes.filter(({ node }) => /^[HL]_module$/.test(node.label) && node.flops !== 0);
+  // Both stacks have the same sizes.
+  expect(new Set(uses.map(({ node }) => String(node.flops))).size).toBe(1);
+  expect(sum(uses.map(({ times }) => times))).toBe(8);
+});
+
 const sum = (values: readonly number[]) => values.reduce((whole, each) => whole + each, 0);
 
 const total = ({ root, shared }: Diagram, what: 'parameters' | 'buffers') =>
