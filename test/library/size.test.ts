@@ -64,7 +64,10 @@ function loadedBytes(folder: string, code = ''): number {
   const urls = execFileSync(process.execPath, ['--import', register, program], {
     encoding: 'utf8',
   });
-  const files = urls.trim().split('\n').map((url) => fileURLToPath(url));
+  const files = urls
+    .trim()
+    .split('\n')
+    .map((url) => fileURLToPath(url));
   return files
     .filter((file) => file.startsWith(folder))
     .reduce((sum, file) => sum + gzipSync(fs.readFileSync(file), { level: 9 }).length, 0);
