@@ -151,12 +151,19 @@ async function browserBundle() {
   return metafile;
 }
 
+/** Writes the declarations. A `Buffer` is declared as the array that it is, so that users need no types of Node. */
 function declarations() {
   const tsc = inRoot('node_modules/typescript-7/bin/tsc');
   execFileSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], {
     cwd: root,
     stdio: 'inherit',
   });
+  for (const name of readdirSync(inRoot('dist'), { recursive: true })) {
+    if (!name.endsWith('.d.ts')) continue;
+    const text = readFileSync(inRoot('dist', name), 'utf8');
+    const plain = text.replace(/(?<=[:<|] ?)Buffer\b(?:<\w+>)?/g, 'Uint8Array');
+    if (plain !== text) writeFileSync(inRoot('dist', name), plain);
+  }
 }
 
 async function families() {

@@ -274,6 +274,7 @@ describe('the installed program', () => {
     },
     data: { args: ['chats.jsonl'], prints: 'chats.jsonl: 1 sample' },
     doctor: { args: ['--only', 'tfjs:cpu'], prints: 'TensorFlow.js' },
+    draw: { args: ['original.yaml'], prints: 'Embedding' },
     evaluate: {
       args: [
         'small.yaml',
@@ -537,6 +538,8 @@ describe('the installed library', () => {
     const wrong = [...code, 'export const counted: string = countParameters(model).parameters;'];
     fs.writeFileSync(path.join(work, 'right.mts'), right.join('\n'));
     fs.writeFileSync(path.join(work, 'wrong.mts'), wrong.join('\n'));
+    const inBrowser = code[0]?.replace("'minimind'", "'minimind/browser'") ?? '';
+    fs.writeFileSync(path.join(work, 'browser.mts'), [inBrowser, ...right.slice(1)].join('\n'));
     const blocks = [
       "import { rmsNorm, type Tensor, tensor } from 'minimind/modules';",
       "import { manualSeed } from 'minimind/random';",
@@ -551,10 +554,8 @@ describe('the installed library', () => {
     const tsc = inPackage('node_modules', compiler, 'bin/tsc');
     // This checks the types of packages, but not those of TypeScript itself.
     const checks = ['--noEmit', '--strict', '--skipDefaultLibCheck'];
-    // The functions that read files have types of Node.
-    const node = ['--typeRoots', inPackage('node_modules/@types'), '--types', 'node'];
-    const options = [...checks, ...node, '--module', 'NodeNext', '--target', 'ES2023'];
-    const files = ['blocks.mts', 'right.mts', 'wrong-blocks.mts', 'wrong.mts'];
+    const options = [...checks, '--module', 'NodeNext', '--target', 'ES2023'];
+    const files = ['blocks.mts', 'browser.mts', 'right.mts', 'wrong-blocks.mts', 'wrong.mts'];
     const { stdout } = run(process.execPath, [tsc, ...options, ...files]);
     expect(stdout.trim().split('\n')).toEqual([
       expect.stringMatching(/^wrong-blocks\.mts\(4,14\): error/),

@@ -30,7 +30,7 @@ export class ByteFile {
 
   protected constructor(
     path: string,
-    status: Pick<fs.Stats, 'size' | 'mtimeMs'>,
+    status: { readonly size: number; readonly mtimeMs: number },
     descriptor?: number,
     place = path,
   ) {

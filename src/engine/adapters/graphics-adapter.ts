@@ -1,4 +1,5 @@
 /** Graphics adapters: names, vendors and memory. */
+
 import { spawn } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access, readdir, readFile } from 'node:fs/promises';
@@ -7,6 +8,7 @@ import os from 'node:os';
 import { pathToFileURL } from 'node:url';
 import type { ProblemText } from '../../base/errors.js';
 import { endsWithProgram } from '../../base/files/early-end.js';
+import type { Platform } from '../../base/platform.js';
 
 /** A device that graphics libraries compute on. */
 export interface GraphicsAdapter {
@@ -133,7 +135,7 @@ export interface SystemCards {
 
 /** System calls that find graphics cards. None of them throws: missing data is empty. */
 export interface SystemCalls {
-  readonly platform: NodeJS.Platform;
+  readonly platform: Platform;
   readonly memoryBytes: number;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Names in a folder, sorted. */

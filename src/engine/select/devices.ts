@@ -1,6 +1,7 @@
 /** Selects, checks and explains the engine and device for a model. */
 
 import { UserError, usageError } from '../../base/errors.js';
+import type { Platform } from '../../base/platform.js';
 import { commandText, setting } from '../../base/text/setting.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { GraphicsAdapter } from '../adapters/adapters.js';
@@ -56,7 +57,7 @@ type Choosable = Omit<EngineCandidate, 'name'>;
 export async function chooseEngine(
   wish: EngineRequest,
   candidates: readonly Choosable[] = CANDIDATES,
-  platform: NodeJS.Platform = process.platform,
+  platform: Platform = process.platform,
 ): Promise<ChosenEngine> {
   const wished = candidates.filter((each) => isWished(wish, each));
   if (wished.length === 0) throw noSuchPair(wish, candidates);
@@ -151,11 +152,7 @@ function isWishedDevice(wish: DeviceChoice, { device, isAutomatic }: Choosable):
 const isAnyCard = ({ device }: EngineRequest): boolean => device === 'auto' || device === 'gpu';
 
 /** Whether its absence need not be reported: it is for other systems, or was never installed. */
-const isExpected = (
-  wish: EngineRequest,
-  candidate: Choosable,
-  platform: NodeJS.Platform,
-): boolean => {
+const isExpected = (wish: EngineRequest, candidate: Choosable, platform: Platform): boolean => {
   const isNamed = candidate.device !== 'cpu' && wish.device !== 'auto';
   const isHere = matchesRequest(candidate, platform);
   const isInstalled = !candidate.isOptional || installedVersion(candidate) !== null;
@@ -218,13 +215,13 @@ export function engineNotice(
 /** Whether a candidate exists on a system. */
 export const matchesRequest = (
   { platforms }: Pick<EngineCandidate, 'platforms'>,
-  platform: NodeJS.Platform,
+  platform: Platform,
 ): boolean => platforms?.includes(platform) ?? true;
 
 async function openHere(
   candidate: Pick<EngineCandidate, 'device' | 'platforms' | 'open'>,
   options: EngineOptions,
-  platform: NodeJS.Platform,
+  platform: Platform,
 ): Promise<Engine> {
   if (matchesRequest(candidate, platform)) return candidate.open(options);
   const { device, platforms = [] } = candidate;
@@ -232,7 +229,7 @@ async function openHere(
   throw new UserError('system', `${DEVICES[device]} exists on ${systems}`);
 }
 
-const SYSTEMS: Partial<Record<NodeJS.Platform, string>> = {
+const SYSTEMS: Partial<Record<Platform, string>> = {
   darwin: 'macOS',
   linux: 'Linux',
   win32: 'Windows',

@@ -2,6 +2,7 @@
 
 import { createRequire } from 'node:module';
 import type { ProblemText } from '../../base/errors.js';
+import type { Platform } from '../../base/platform.js';
 import type { GraphicsAdapter } from '../adapters/adapters.js';
 import { cudaAdapter, webgpuAdapter, webgpuObstacle } from '../adapters/adapters.js';
 import type { Compute, DeviceName, Engine, EngineName } from '../engine.js';
@@ -31,7 +32,7 @@ export interface EngineCandidate {
   /** Release of a package that is part of every installation. */
   readonly bundledRelease?: string;
   /** Platforms that support it; all when absent. */
-  readonly platforms?: readonly NodeJS.Platform[];
+  readonly platforms?: readonly Platform[];
   /** Number types of its products; any when absent. */
   readonly computes?: readonly Compute[];
   /** Whether it is an optional installation: its absence is not reported. */
@@ -48,7 +49,7 @@ export interface EngineCandidate {
 
 interface Traits {
   readonly device?: DeviceName;
-  readonly platforms?: readonly NodeJS.Platform[];
+  readonly platforms?: readonly Platform[];
   readonly isOptional?: boolean;
   readonly isAutomatic?: boolean;
 }
