@@ -274,7 +274,6 @@ describe('the installed program', () => {
     },
     data: { args: ['chats.jsonl'], prints: 'chats.jsonl: 1 sample' },
     doctor: { args: ['--only', 'tfjs:cpu'], prints: 'TensorFlow.js' },
-    draw: { args: ['original.yaml'], prints: 'Embedding' },
     evaluate: {
       args: [
         'small.yaml',
