@@ -88,6 +88,12 @@ function refusePicture(output: string, endings: readonly string[]): void {
   const ending = endingOf(output);
   if (endings.includes(ending)) return;
   const stem = output.slice(0, output.length - ending.length);
+  if (ending === '.pdf' && endings.includes('.html')) {
+    throw usageError(
+      '--output: an answer is written as a page, not as pdf',
+      `write --output ${stem}.html, which a browser prints as pdf`,
+    );
+  }
   if (PIXEL_ENDINGS.has(ending) && endings.includes('.svg')) {
     throw usageError(
       `--output: pictures are written as SVG, not as ${ending.slice(1)}`,

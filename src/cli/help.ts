@@ -9,7 +9,7 @@ import type { RenderOptions } from '../report/kit/report.js';
 /** Commands by what people want to do, in the order in which they usually need them. */
 export const COMMAND_GROUPS = {
   Design: ['list', 'init', 'explore', 'plan', 'compare', 'diff', 'train-plan'],
-  Check: ['validate', 'profile', 'fit', 'data', 'inspect', 'verify'],
+  Check: ['validate', 'profile', 'draw', 'fit', 'data', 'inspect', 'verify'],
   'Run and convert': ['quick-test', 'generate', 'evaluate', 'export', 'convert-checkpoint'],
   Research: ['compare-srte', 'kv-projector', 'modules', 'attention', 'rope'],
   More: ['doctor', 'completion', 'schema', 'mcp'],

@@ -213,6 +213,7 @@ export const COMMAND_WORDS = {
   diff: 'diff',
   doctor: 'doctor',
   evaluate: 'evaluate',
+  draw: 'draw',
   explore: 'explore',
   export: 'export',
   fit: 'fit',

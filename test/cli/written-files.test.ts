@@ -15,6 +15,7 @@ const LINES: Readonly<Record<string, string>> = {
   data: 'missing',
   diff: 'missing missing2',
   doctor: '',
+  draw: 'missing',
   evaluate: 'missing --ids 1,2',
   explore: 'missing',
   export: 'missing --save x.onnx',
@@ -39,10 +40,12 @@ const LINES: Readonly<Record<string, string>> = {
   verify: 'missing missing2',
 };
 
+/** All but the server, which has no answer of its own. */
 const COMMANDS = readdirSync(inPackage('src/commands'), { recursive: true })
   .map(String)
   .filter((file) => file.endsWith('.ts'))
-  .map((file) => file.replace(/\.ts$/, '').replaceAll(path.sep, ' '));
+  .map((file) => file.replace(/\.ts$/, '').replaceAll(path.sep, ' '))
+  .filter((command) => command !== 'mcp');
 
 const refusal = async (line: string) => {
   const { code, stdout, stderr } = await runHere(line.split(' ').filter(Boolean));
@@ -55,7 +58,7 @@ describe('the file of --output', () => {
   });
 
   it.each(COMMANDS)('has an ending that minimind %s writes', async (command) => {
-    for (const file of ['x.svg', 'deep/x.PNG', 'x.html', 'x.xlsx', 'answer.json.gz']) {
+    for (const file of ['x.xlsx', 'x.docx', 'answer.json.gz']) {
       const line = `${command} ${LINES[command]} -o ${file}`;
       const { code, stdout, message, suggestion } = await refusal(line);
       expect({ line, code, stdout }).toEqual({ line, code: 2, stdout: '' });
@@ -63,6 +66,16 @@ describe('the file of --output', () => {
       // The ending that is suggested is one of those that are listed.
       const ending = path.extname(suggestion ?? '').trim();
       expect(message).toContain(ending);
+    }
+  });
+
+  it.each(COMMANDS)('has what minimind %s writes in place of pixels', async (command) => {
+    for (const file of ['deep/x.PNG', 'x.jpg', 'x.pdf']) {
+      const line = `${command} ${LINES[command]} -o ${file}`;
+      const { code, stdout, message, suggestion = '' } = await refusal(line);
+      expect({ line, code, stdout }).toEqual({ line, code: 2, stdout: '' });
+      expect(message).toMatch(/^error: --output: /);
+      expect(suggestion).toMatch(/^ {2}→ write .*--output (?:deep\/)?x\.(?:svg|html|json|txt|bash)/);
     }
   });
 

@@ -212,6 +212,7 @@ export const COMMANDS = {
   data: 'checks training data',
   diff: 'compares two configs or checkpoints',
   doctor: 'shows the engines',
+  draw: 'draws a model',
   evaluate: 'scores texts',
   explore: 'opens a page that computes in a browser',
   export: 'writes a graph',

@@ -67,9 +67,10 @@ export const VERBS: readonly VerbRow[] = [
   ],
   [
     ['profile $1 --tensors'],
-    'netron,draw,visualize,graph,plot,print,tree,torchinfo,torchsummary,architecture,torchview,torchviz',
+    'netron,print,tree,torchinfo,torchsummary',
     ['speech'],
   ],
+  [['draw'], 'visualize,graph,plot,diagram,architecture,torchview,torchviz', ['speech']],
   [
     ['data'],
     'tokenize,tokens,count-tokens,token-count,preprocess,dataset,tokenizer,prepare,preprocess-data',
