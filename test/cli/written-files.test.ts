@@ -75,7 +75,9 @@ describe('the file of --output', () => {
       const { code, stdout, message, suggestion = '' } = await refusal(line);
       expect({ line, code, stdout }).toEqual({ line, code: 2, stdout: '' });
       expect(message).toMatch(/^error: --output: /);
-      expect(suggestion).toMatch(/^ {2}→ write .*--output (?:deep\/)?x\.(?:svg|html|json|txt|bash)/);
+      expect(suggestion).toMatch(
+        /^ {2}→ write .*--output (?:deep\/)?x\.(?:svg|html|json|txt|bash)/,
+      );
     }
   });
 

@@ -122,7 +122,10 @@ describe('compare-srte', () => {
     [['--ranks', '0'], '--ranks: expected a positive whole number, found "0"'],
     [['--ranks', '12,x'], '--ranks: expected a positive whole number, found "x"'],
     [['--dtype', 'f7'], '--dtype: expected an element type, found "f7"'],
-    [['--format', 'xml'], '--format: expected one of table, json, csv, markdown, html, svg, found "xml"'],
+    [
+      ['--format', 'xml'],
+      '--format: expected one of table, json, csv, markdown, html, svg, found "xml"',
+    ],
   ])('refuses %j', async (args, message) => {
     const { code, stdout, stderr } = await compare(ORIGINAL, ...args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

@@ -65,11 +65,7 @@ export const VERBS: readonly VerbRow[] = [
       'count-parameters,model-info,param-count',
     ['ollama', 'speech'],
   ],
-  [
-    ['profile $1 --tensors'],
-    'netron,print,tree,torchinfo,torchsummary',
-    ['speech'],
-  ],
+  [['profile $1 --tensors'], 'netron,print,tree,torchinfo,torchsummary', ['speech']],
   [['draw'], 'visualize,graph,plot,diagram,architecture,torchview,torchviz', ['speech']],
   [
     ['data'],
