@@ -90,20 +90,20 @@ function refusePicture(output: string, endings: readonly string[]): void {
   const stem = output.slice(0, output.length - ending.length);
   if (ending === '.pdf' && endings.includes('.html')) {
     throw usageError(
-      '--output: an answer is written as a page, not as pdf',
-      `write --output ${stem}.html, which a browser prints as pdf`,
+      `--output: expected an .html file, which a browser prints as pdf, found ${output}`,
+      `write --output ${stem}.html`,
     );
   }
   if (PIXEL_ENDINGS.has(ending) && endings.includes('.svg')) {
     throw usageError(
-      `--output: pictures are written as SVG, not as ${ending.slice(1)}`,
-      `write --output ${stem}.svg, which a browser, Inkscape or rsvg-convert turns into ${ending.slice(1)}`,
+      `--output: expected an .svg file, which Inkscape or rsvg-convert turns into ${ending.slice(1)}, found ${output}`,
+      `write --output ${stem}.svg`,
     );
   }
   if (PIXEL_ENDINGS.has(ending) || ending === '.svg') {
     throw usageError(
       '--output: the answer of this command has no picture',
-      `write --output ${stem}.html for the answer as a page`,
+      `write --output ${stem}.html`,
     );
   }
 }

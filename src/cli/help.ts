@@ -8,11 +8,11 @@ import type { RenderOptions } from '../report/kit/report.js';
 
 /** Commands by what people want to do, in the order in which they usually need them. */
 export const COMMAND_GROUPS = {
-  Design: ['list', 'init', 'explore', 'plan', 'compare', 'diff', 'train-plan'],
-  Check: ['validate', 'profile', 'draw', 'fit', 'data', 'inspect', 'verify'],
+  Design: ['list', 'init', 'plan', 'compare', 'diff', 'train-plan'],
+  Check: ['validate', 'profile', 'fit', 'data', 'inspect', 'verify'],
   'Run and convert': ['quick-test', 'generate', 'evaluate', 'export', 'convert-checkpoint'],
   Research: ['compare-srte', 'kv-projector', 'modules', 'attention', 'rope'],
-  More: ['doctor', 'completion', 'schema', 'mcp'],
+  More: ['draw', 'explore', 'doctor', 'completion', 'schema', 'mcp'],
 } as const satisfies Record<string, readonly string[]>;
 
 /** Groups of which the short help only has the names. */

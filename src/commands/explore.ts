@@ -41,8 +41,8 @@ export default class Explore extends BaseCommand {
   static override textEndings = ['.html', '.htm'];
   static override examples = [
     '<%= config.bin %> <%= command.id %> minimind2-small --save page.html',
-    '<%= config.bin %> <%= command.id %> llama3.1:8b --gpu rtx-4090 --dtype int4 --save page.html',
-    '<%= config.bin %> <%= command.id %> hybrid/tiny --against hybrid/original -o page.html',
+    '<%= config.bin %> <%= command.id %> llama3.1:8b --gpu rtx-4090 --dtype int4 --save llama.html',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --against hybrid/original -o two.html',
   ];
 
   static override args = { file: modelArgument() };

@@ -72,6 +72,7 @@ describe('JSON of Python', () => {
 const UNBOUNDED = {
   'model/architecture/family.ts': 'a schema that it has just written',
   'checkpoint/json-scanner.ts': 'one string',
+  'report/render/page/page.ts': 'an answer that the program has just written',
   'explorer/link.ts': 'a link, of which a decoder checks each part',
   'explorer/page/page-data.ts': 'parts of the page that this package wrote',
   'library/describe-model.ts': 'a value of the caller, copied',
