@@ -12,7 +12,7 @@ export const TIME_LIMIT = 1500;
 const LONG = 300;
 
 /** Characters of a pattern. Compiled, each takes up to 5 kB of memory; published patterns have a few hundred. */
-export const MOST_CHARACTERS = 32_768;
+const MOST_CHARACTERS = 32_768;
 
 /** A name of modules, or the last parts of it. In a pattern, its dots match any character. */
 const NAME = /^[\w-]+(?:\.[\w-]+)*$/;
