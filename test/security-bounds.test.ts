@@ -46,6 +46,7 @@ const BOUNDS: readonly (readonly [bound: string, file: string, name: string])[] 
   ['280,000,000 bytes', 'src/language/tokenizer/template-process.ts', 'MEMORY_LIMIT'],
   ['16,000,000 characters', 'src/language/tokenizer/template-process.ts', 'MOST_TEXT'],
   ['1,500 ms', 'src/checkpoint/adapter/adapter-modules.ts', 'TIME_LIMIT'],
+  ['32,768 characters', 'src/checkpoint/adapter/adapter-modules.ts', 'MOST_CHARACTERS'],
   ['4,194,304 bytes', 'src/checkpoint/adapter/adapter-config.ts', 'MAX_BYTES'],
   [
     '8 times the bytes of its files, and 64 MiB more',

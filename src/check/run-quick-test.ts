@@ -184,14 +184,14 @@ async function testOn(
   }
   const startBytes = process.memoryUsage.rss();
   const { name } = engine.info;
-  const need = memoryNeed(model, size, name);
+  const need = memoryNeed(model, size, engine.info);
   const usable = usableBytes(engine.info);
   const reason = tooLarge(model, fitsInMemory(need, usable));
   const mode = request.full ? 'streamed' : reason ? 'twin' : 'whole';
   const proxy = mode === 'twin' ? scaledDownProxy(family, document, size.tokens) : undefined;
   const ran = proxy?.model ?? model;
   const needs = mode === 'streamed' ? streamedNeed : memoryNeed;
-  const ranNeed = needs(ran, size, name);
+  const ranNeed = needs(ran, size, engine.info);
   if (!fitsInMemory(ranNeed, usable))
     throw activationsTooLarge(size, ranNeed, usable, fitsOther(needs, ran, size, name));
   if (reason && proxy && request.keepsOutput) throw savesProxy(reason, need, usable);
@@ -210,7 +210,7 @@ async function testOn(
     openFloat32: () => openInFloat32({ engine: name, device: engine.info.deviceKind }, threads),
   });
   const roomFor = (rows: number) =>
-    fitsInMemory(streamedNeed(ran, { ...size, batch: size.batch + rows }, name), usable);
+    fitsInMemory(streamedNeed(ran, { ...size, batch: size.batch + rows }, engine.info), usable);
   const { results, output } =
     mode === 'streamed'
       ? await streamed(context, request, roomFor)
@@ -264,7 +264,8 @@ const fitsOther = (
   size: InputSize,
   name: EngineName,
 ): boolean =>
-  name !== 'tfjs' && fitsInMemory(needs(model, size, 'tfjs'), usableBytes({ provider: 'wasm' }));
+  name !== 'tfjs' &&
+  fitsInMemory(needs(model, size, { name: 'tfjs' }), usableBytes({ provider: 'wasm' }));
 
 function tooLarge(model: LanguageModel, isFitting: boolean): TooLarge | undefined {
   if (!isFitting) return 'memory';

@@ -194,7 +194,7 @@ const ADAPTER_RULES = {
   'adapter-layers': 'Layers are numbers.',
   'adapter-pattern': 'Ranks and alphas of modules are an object of patterns.',
   'adapter-expression':
-    'The patterns are regular expressions of Python, and take at most 1.5 s of processor time.',
+    'The patterns are regular expressions of Python, of at most 32,768 characters, and take at most 1.5 s of processor time.',
   'adapter-weights': 'An adapter has a file of weights.',
   'adapter-tensor': 'A tensor is a factor of LoRA, or replaces one of the model.',
   'adapter-factors': 'A module has two factors, of the rank that the settings give.',

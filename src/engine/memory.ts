@@ -19,6 +19,7 @@ import { quantizedMatrices } from '../model/architecture/weight-matrices.js';
 import { activationsOf } from '../model/budget/saved-activations.js';
 import { stateOf } from '../model/budget/state.js';
 import type { EngineInfo, EngineName } from './engine.js';
+import { MOST_LOGITS, queriesOfBlock } from './onnx/block-size.js';
 import type { InputSize } from './token-ids.js';
 
 /** Every tensor needed to run a layer. */
@@ -64,16 +65,33 @@ export interface MemoryNeed {
 
 const FLOAT_BYTES = 4;
 
+/** Blocks of queries whose memory ONNX Runtime holds at a time. */
+const BLOCKS_HELD = 4;
+
 interface EngineMemory {
   /** Copies of the weights while the engine loads them. */
   readonly copiesOfWeights: number;
   /** Copies of a block's activations at the same time. */
   readonly copiesOfValues: number;
+  /** Copies of the outputs of all blocks: in the library, and as values. */
+  readonly copiesOfOutputs: number;
   /** Bytes of the engine itself. */
   readonly ownBytes: number;
   /** Bytes of the attention scores with the mask. */
-  readonly scoreBytes: (heads: number, size: InputSize) => number;
+  readonly scoreBytes: (attention: AttentionSize, size: InputSize, isInBlocks: boolean) => number;
+  /** Bytes of a pass from those of a block and of the logits. */
+  readonly peak: (inBlock: number, logits: number) => number;
 }
+
+/** The attention whose scores take the most memory. */
+interface AttentionSize {
+  readonly heads: number;
+  /** Tokens that one of them sees, at most: infinite for one that sees all. */
+  readonly window: number;
+}
+
+/** What runs a model: an engine, by default on the CPU in float32. */
+export type Runner = Pick<EngineInfo, 'name'> & Partial<Pick<EngineInfo, 'provider' | 'compute'>>;
 
 /**
  * Measured on tiny and bench-60m, by test/engine/memory.test.ts: the prediction is 0.9 to 1.5 times the peak of a
@@ -83,31 +101,42 @@ const ENGINE_MEMORY = {
   onnx: {
     copiesOfWeights: 1.1,
     copiesOfValues: 1,
+    copiesOfOutputs: 2,
     ownBytes: 0,
-    // All heads of all sequences at once, the whole square also for narrow windows; creating the mask takes the memory
-    // of four of them.
-    scoreBytes: (heads, { batch, tokens }) => (heads * batch + 4) * tokens ** 2 * FLOAT_BYTES,
+    // All heads of all sequences at once; creating the mask takes the memory of four of them. Blocks of queries see
+    // different numbers of keys, so that they do not take each other's memory.
+    scoreBytes({ heads, window }, { batch, tokens }, isInBlocks) {
+      const scores = (queries: number, keys: number) =>
+        (heads * batch + 4) * queries * Math.min(keys, tokens) * FLOAT_BYTES;
+      const square = scores(tokens, tokens);
+      if (!isInBlocks) return square;
+      const queries = queriesOfBlock(heads, batch, tokens);
+      const blocks = Math.ceil(tokens / queries);
+      const ofAll = (square * (blocks + 1)) / (2 * blocks);
+      return Math.min(ofAll, BLOCKS_HELD * scores(queries, queries + window));
+    },
+    // The library holds the memory of the blocks while it computes the logits, some at a time.
+    peak: (inBlock, logits) => inBlock + logits + Math.min(logits, 2 * MOST_LOGITS * FLOAT_BYTES),
   },
   tfjs: {
     copiesOfWeights: 2.2,
     copiesOfValues: 2,
+    copiesOfOutputs: 1,
     ownBytes: 20e6,
     // One head of one sequence at a time, 512 queries of it: products, masked products, and softmax.
     scoreBytes: (_, { tokens }) => 5 * Math.min(tokens, 512) * tokens * FLOAT_BYTES,
+    // The logits exist twice, in the library and as values; the blocks are done by then.
+    peak: (inBlock, logits) => Math.max(inBlock, 2 * logits),
   },
 } as const satisfies Record<EngineName, EngineMemory>;
 
-export const memoryNeed = (model: LanguageModel, size: InputSize, engine: EngineName): MemoryNeed =>
-  needOf(model, neededElements(model), size, engine);
+export const memoryNeed = (model: LanguageModel, size: InputSize, runner: Runner): MemoryNeed =>
+  needOf(model, neededElements(model), size, runner);
 
 /** Memory need layer by layer. */
-export function streamedNeed(
-  model: LanguageModel,
-  size: InputSize,
-  engine: EngineName,
-): MemoryNeed {
+export function streamedNeed(model: LanguageModel, size: InputSize, runner: Runner): MemoryNeed {
   const largest = stagesOf(model).reduce((most, layer) => Math.max(most, neededElements(layer)), 0);
-  return needOf(model, largest, size, engine);
+  return needOf(model, largest, size, runner);
 }
 
 const neededElements = (layer: Layer): number => parameterElements(neededTensors(layer));
@@ -116,17 +145,23 @@ function needOf(
   model: LanguageModel,
   elements: number,
   size: InputSize,
-  engine: EngineName,
+  runner: Runner,
 ): MemoryNeed {
-  const { copiesOfWeights, copiesOfValues, ownBytes, scoreBytes }: EngineMemory =
-    ENGINE_MEMORY[engine];
+  const {
+    copiesOfWeights,
+    copiesOfValues,
+    copiesOfOutputs,
+    ownBytes,
+    scoreBytes,
+    peak,
+  }: EngineMemory = ENGINE_MEMORY[runner.name];
   const perWidth = FLOAT_BYTES * size.batch * size.tokens;
   const outputs = perWidth * model.hidden * model.blocks.length;
   const logits = perWidth * (model.head.weight.shape[0] ?? 0);
-  const inBlock = copiesOfValues * blockBytes(model, size) + scoreBytes(mostHeads(model), size);
+  const scores = scoreBytes(largestAttention(model), size, attendsInBlocks(model, runner));
+  const inBlock = copiesOfValues * blockBytes(model, size) + scores;
   const weightBytes = FLOAT_BYTES * elements;
-  // The logits exist twice, in the library and as values; the blocks are done by then.
-  const activationBytes = outputs + Math.max(inBlock, 2 * logits);
+  const activationBytes = copiesOfOutputs * outputs + peak(inBlock, logits);
   const totalBytes = Math.ceil(ownBytes + copiesOfWeights * weightBytes) + activationBytes;
   return { weightBytes, activationBytes, resultBytes: outputs + logits, totalBytes };
 }
@@ -150,12 +185,37 @@ function bytesOfBlock(model: LanguageModel, block: Layer, { batch, tokens }: Inp
   );
 }
 
-const mostHeads = (model: LanguageModel): number =>
-  model.blocks.flatMap(walk).reduce((most, { layer }) => {
-    if (isAttention(layer)) return Math.max(most, queryHeads(layer));
-    const isIndexer = layer.kind === 'tokenIndexer' || layer.kind === 'blockIndexer';
-    return isIndexer ? Math.max(most, layer.heads) : most;
-  }, 0);
+/** Whether attention runs in blocks of queries: see onnx/layers/attention/query-blocks.ts. Choices of keys are whole squares. */
+const attendsInBlocks = (
+  model: LanguageModel,
+  { provider = 'cpu', compute = 'f32' }: Runner,
+): boolean =>
+  provider === 'cpu' &&
+  compute === 'f32' &&
+  !model.blocks.flatMap(walk).some(({ layer }) => CHOOSING.has(layer.kind));
+
+/** Layers that score all keys for all queries at once. */
+const CHOOSING: ReadonlySet<Layer['kind']> = new Set([
+  'tokenIndexer',
+  'blockIndexer',
+  'dynamicMask',
+] as const);
+
+/** The most heads of an attention or an indexer, and the widest window. */
+function largestAttention(model: LanguageModel): AttentionSize {
+  let [heads, window] = [0, 0];
+  for (const { layer } of model.blocks.flatMap(walk)) {
+    if (isAttention(layer)) heads = Math.max(heads, queryHeads(layer));
+    else if (layer.kind === 'tokenIndexer' || layer.kind === 'blockIndexer') {
+      heads = Math.max(heads, layer.heads);
+    } else continue;
+    const spans = 'spans' in layer ? layer.spans : [{ heads: 1, window: undefined }];
+    for (const span of spans) {
+      if (span.heads > 0) window = Math.max(window, span.window?.tokens ?? Infinity);
+    }
+  }
+  return { heads, window };
+}
 
 /** Results that checks keep during another pass: the first, and another one. */
 const KEPT_RESULTS = 2;
@@ -194,16 +254,18 @@ const packedBytes = ({ bits, group }: WeightForm) => bits / 8 + FLOAT_BYTES / gr
 export function decodingBytes(
   { model, form }: DecodedModel,
   totalTokens: number,
-  engine: EngineName,
+  runner: Runner,
 ): number {
-  const { copiesOfWeights } = ENGINE_MEMORY[engine];
+  const { name } = runner;
+  const { copiesOfWeights } = ENGINE_MEMORY[name];
   const tokens = Math.min(TOKENS_PER_CALL, totalTokens);
-  const need = memoryNeed(model, { batch: 1, tokens }, engine);
+  const need = memoryNeed(model, { batch: 1, tokens }, runner);
   const quantized =
-    form && engine === 'onnx' ? parameterElements([...quantizedMatrices(model).keys()]) : 0;
+    form && name === 'onnx' ? parameterElements([...quantizedMatrices(model).keys()]) : 0;
   const saved = form ? quantized * (FLOAT_BYTES - packedBytes(form)) : 0;
   const { total } = stateOf(model, { batch: 1, context: totalTokens, dtype: 'f32' });
-  const scores = mostHeads(model) * tokens * (totalTokens - tokens) * FLOAT_BYTES;
+  const { heads } = largestAttention(model);
+  const scores = heads * tokens * (totalTokens - tokens) * FLOAT_BYTES;
   return Math.ceil(need.totalBytes - copiesOfWeights * saved + Number(total.value) + scores);
 }
 
@@ -211,10 +273,10 @@ export function decodingBytes(
 export function refuseDecoding(
   models: readonly DecodedModel[],
   totalTokens: number,
-  { name }: Pick<EngineInfo, 'name'>,
+  runner: Runner,
   usable: number,
 ): void {
-  const bytes = sumOf(models, (each) => decodingBytes(each, totalTokens, name));
+  const bytes = sumOf(models, (each) => decodingBytes(each, totalTokens, runner));
   if (bytes <= usable) return;
   const isQuantized = models.some(({ form }) => form?.bits === 4);
   throw usageError(

@@ -89,8 +89,7 @@ export async function evaluationWork(
       seed: options.seed ?? 0,
       bos: options.bos ?? 'auto',
       checkMemory: (all, context, info) => refuseDecoding(all, context, info, usableBytes(info)),
-      memoryOf: (all, context, { name }) =>
-        sumOf(all, (model) => decodingBytes(model, context, name)),
+      memoryOf: (all, context, info) => sumOf(all, (model) => decodingBytes(model, context, info)),
     },
     display,
   );

@@ -6,6 +6,7 @@ import {
   fitsInMemory,
   memoryNeed,
   peakBytes,
+  type Runner,
   refuseDecoding,
   streamedNeed,
   usableBytes,
@@ -16,6 +17,7 @@ import { presetDocument } from '../../src/model/architecture/presets.js';
 import { walk } from '../../src/model/architecture/walk.js';
 import { countParameters } from '../../src/model/budget/parameters.js';
 import { publishedConfig, publishedModels } from '../model/budget/published-models.js';
+import { familyCase } from './family-cases.js';
 import { fixtureModel, modelOfConfig } from './fixture-models.js';
 
 describe('memory of decoding', () => {
@@ -23,7 +25,7 @@ describe('memory of decoding', () => {
 
   it('grows with the context, and shrinks with quantized weights', () => {
     const bytes = (tokens: number, form?: { bits: 4 | 8; group: 32 }) =>
-      decodingBytes({ model, form }, tokens, 'onnx');
+      decodingBytes({ model, form }, tokens, { name: 'onnx' });
     expect(bytes(4096)).toBeGreaterThan(bytes(512));
     expect(bytes(512, { bits: 4, group: 32 })).toBeLessThan(bytes(512, { bits: 8, group: 32 }));
     expect(bytes(512, { bits: 8, group: 32 })).toBeLessThan(bytes(512));
@@ -44,7 +46,7 @@ describe('memory of a forward pass', () => {
   const model = modelOfConfig({ ...presetDocument('hybrid', 'tiny').model });
 
   it('includes the weights in float32 and the activations of a block', () => {
-    const need = memoryNeed(model, { batch: 1, tokens: 100 }, 'onnx');
+    const need = memoryNeed(model, { batch: 1, tokens: 100 }, { name: 'onnx' });
     expect(need.weightBytes).toBe(4 * countParameters(model).parameters);
     expect(need.totalBytes).toBe(Math.ceil(1.1 * need.weightBytes) + need.activationBytes);
     // The scores of four heads and the logits are included.
@@ -52,18 +54,31 @@ describe('memory of a forward pass', () => {
   });
 
   it('grows with batch and context, but hardly with layers', () => {
-    const small = memoryNeed(model, { batch: 1, tokens: 100 }, 'tfjs');
-    const long = memoryNeed(model, { batch: 1, tokens: 200 }, 'tfjs');
+    const small = memoryNeed(model, { batch: 1, tokens: 100 }, { name: 'tfjs' });
+    const long = memoryNeed(model, { batch: 1, tokens: 200 }, { name: 'tfjs' });
     expect(long.activationBytes).toBeGreaterThan(2 * small.activationBytes);
     const deeper = modelOfConfig({ ...presetDocument('hybrid', 'tiny').model, num_layers: 9 });
-    const deep = memoryNeed(deeper, { batch: 1, tokens: 100 }, 'tfjs');
+    const deep = memoryNeed(deeper, { batch: 1, tokens: 100 }, { name: 'tfjs' });
     // Only by the output of each layer.
     expect(deep.activationBytes - small.activationBytes).toBe(7 * 100 * 64 * 4);
   });
 
+  it('is linear in a long context, where attention runs in blocks of queries', async () => {
+    const need = (each: typeof model, tokens: number, runner: Runner = { name: 'onnx' }) =>
+      memoryNeed(each, { batch: 1, tokens }, runner).totalBytes;
+    const growth = (runner?: Runner) => need(model, 65_536, runner) / need(model, 16_384, runner);
+    expect(growth()).toBeLessThan(4);
+    expect(growth({ name: 'onnx', compute: 'f16' })).toBeGreaterThan(12);
+    expect(growth({ name: 'onnx', provider: 'cuda' })).toBeGreaterThan(12);
+    const { model: chooses } = await familyCase('hf/deepseek_v32-7-1');
+    expect(need(chooses, 65_536) / need(chooses, 16_384)).toBeGreaterThan(12);
+  });
+
   it('is less when the model runs layer by layer', () => {
     const size = { batch: 1, tokens: 100 };
-    const [whole, streamed] = [memoryNeed, streamedNeed].map((need) => need(model, size, 'onnx'));
+    const [whole, streamed] = [memoryNeed, streamedNeed].map((need) =>
+      need(model, size, { name: 'onnx' }),
+    );
     expect(streamed?.weightBytes).toBeLessThan((whole?.weightBytes ?? 0) / 2);
     expect(streamed?.activationBytes).toBe(whole?.activationBytes);
   });
@@ -87,20 +102,21 @@ describe('memory of a forward pass', () => {
  */
 describe('predictions are 0.9 to 1.5 times the measurements:', () => {
   const MEASURED: [EngineName, 'tiny' | 'bench-60m', object, number, number, number][] = [
-    ['onnx', 'tiny', {}, 1, 256, 8],
-    ['onnx', 'tiny', {}, 1, 1024, 45],
-    ['onnx', 'tiny', {}, 1, 2048, 147],
-    ['onnx', 'tiny', {}, 1, 4096, 565],
-    ['onnx', 'tiny', {}, 1, 8192, 2232],
-    ['onnx', 'tiny', {}, 4, 2048, 365],
-    ['onnx', 'tiny', { global_heads: 4 }, 1, 2048, 142],
-    ['onnx', 'tiny', { global_heads: 0 }, 1, 2048, 142],
-    ['onnx', 'tiny', { global_heads: 0 }, 1, 8192, 2161],
-    ['onnx', 'tiny', { num_layers: 6 }, 1, 4096, 577],
-    ['onnx', 'bench-60m', {}, 1, 512, 334],
-    ['onnx', 'bench-60m', {}, 1, 2048, 583],
-    ['onnx', 'bench-60m', {}, 4, 512, 503],
-    ['onnx', 'bench-60m', { num_layers: 2 }, 1, 2048, 391],
+    ['onnx', 'tiny', {}, 1, 256, 9],
+    ['onnx', 'tiny', {}, 1, 1024, 54],
+    ['onnx', 'tiny', {}, 1, 2048, 111],
+    ['onnx', 'tiny', {}, 1, 4096, 279],
+    ['onnx', 'tiny', {}, 1, 8192, 300],
+    ['onnx', 'tiny', {}, 1, 16384, 454],
+    ['onnx', 'tiny', {}, 4, 2048, 219],
+    ['onnx', 'tiny', { global_heads: 4 }, 1, 2048, 119],
+    ['onnx', 'tiny', { global_heads: 0 }, 1, 2048, 91],
+    ['onnx', 'tiny', { global_heads: 0 }, 1, 8192, 138],
+    ['onnx', 'tiny', { num_layers: 6 }, 1, 4096, 291],
+    ['onnx', 'bench-60m', {}, 1, 512, 391],
+    ['onnx', 'bench-60m', {}, 1, 2048, 774],
+    ['onnx', 'bench-60m', {}, 4, 512, 726],
+    ['onnx', 'bench-60m', { num_layers: 2 }, 1, 2048, 554],
     ['tfjs', 'tiny', {}, 1, 256, 27],
     ['tfjs', 'tiny', {}, 1, 1024, 65],
     ['tfjs', 'tiny', {}, 1, 2048, 93],
@@ -126,7 +142,7 @@ describe('predictions are 0.9 to 1.5 times the measurements:', () => {
         ...positions,
         ...changes,
       });
-      const { totalBytes } = memoryNeed(model, { batch, tokens }, engine);
+      const { totalBytes } = memoryNeed(model, { batch, tokens }, { name: engine });
       const ratio = totalBytes / 1e6 / megabytes;
       // Small measurements are mostly overhead of the engine.
       if (megabytes > 50) expect(ratio).toBeGreaterThan(0.9);

@@ -1,5 +1,7 @@
 /** Modules that the settings of a LoRA adapter choose, and their ranks: names and patterns of PEFT. */
 import { ProcessorLimit, TimeLimit, TimeLimitExceeded } from '../../base/files/time-limit.js';
+import { formatInteger } from '../../base/text/units.js';
+import { counted } from '../../base/text/words.js';
 import { quoted, refusal } from '../checkpoint-rules.js';
 import { type AdapterConfig, replacedTest } from './adapter-config.js';
 
@@ -8,6 +10,9 @@ export const TIME_LIMIT = 1500;
 
 /** Characters from which a pattern can take long to compile. */
 const LONG = 300;
+
+/** Characters of a pattern. Compiled, each takes up to 5 kB of memory; published patterns have a few hundred. */
+const MOST_CHARACTERS = 32_768;
 
 /** A name of modules, or the last parts of it. In a pattern, its dots match any character. */
 const NAME = /^[\w-]+(?:\.[\w-]+)*$/;
@@ -184,6 +189,7 @@ class Patterns {
 
   #compiled(source: string): InstanceType<Engine> | undefined {
     this.#checkTime();
+    if (source.length > MOST_CHARACTERS) throw this.#tooLong(source.length);
     const compile = () => this.#engine?.compile(source);
     try {
       // The engine compiles in one call, which takes long for many groups in each other.
@@ -215,6 +221,13 @@ class Patterns {
     return this.#refused(
       `has patterns that take more than ${TIME_LIMIT / 1000} s for ${length} modules`,
       'write the names of the modules instead',
+    );
+  }
+
+  #tooLong(length: number) {
+    return this.#refused(
+      `has a pattern of ${counted(length, 'character')}; expected at most ${formatInteger(MOST_CHARACTERS)}`,
+      'write the names of the modules as a list instead',
     );
   }
 

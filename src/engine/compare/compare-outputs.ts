@@ -351,10 +351,10 @@ async function pass(
   ids: TokenIds,
   { full, seed, watch }: AgainstRequest,
 ): Promise<ModelPass> {
-  const { name } = engine.info;
   const usable = usableBytes(engine.info);
-  const mode = full || !fitsInMemory(memoryNeed(model, ids, name), usable) ? 'streamed' : 'whole';
-  const least = streamedNeed(model, ids, name);
+  const whole = memoryNeed(model, ids, engine.info);
+  const mode = full || !fitsInMemory(whole, usable) ? 'streamed' : 'whole';
+  const least = streamedNeed(model, ids, engine.info);
   if (mode === 'streamed' && !fitsInMemory(least, usable))
     throw activationsTooLarge(ids, least, usable, false);
   const weights = given ?? randomWeights(model, seed);

@@ -24,6 +24,12 @@ import { declarationOf, type Feed } from './feeds.js';
 import { GraphBuilder, type GraphValue, LEFT_OUT } from './graph.js';
 import { madeInGraph } from './in-graph-feeds.js';
 import { logitColumns } from './largest-tensor.js';
+import { emitAttention, emitLatentAttention } from './layers/attention/emit-attention.js';
+import {
+  emitDifferentialAttention,
+  emitDynamicMask,
+  emitExpertAttention,
+} from './layers/attention/emit-attention-kinds.js';
 import {
   emitAlignment,
   emitAltUpBlock,
@@ -31,8 +37,10 @@ import {
   emitAltUpSplit,
   emitCycles,
   emitGate,
+  emitHidden,
   emitHybridBlock,
   emitLanguageModel,
+  emitLogits,
   emitNeededLogits,
   emitResidual,
   emitSequence,
@@ -60,12 +68,6 @@ import {
   emitSrteTable,
   rotaryAlone,
 } from './layers/embeddings.js';
-import { emitAttention, emitLatentAttention } from './layers/emit-attention.js';
-import {
-  emitDifferentialAttention,
-  emitDynamicMask,
-  emitExpertAttention,
-} from './layers/emit-attention-kinds.js';
 import {
   emitCausalConv,
   emitGatedConv,
@@ -82,12 +84,25 @@ import { emitStateSpaceDual } from './layers/state-space-dual.js';
 import type { GraphProto, Initializer } from './proto.js';
 import { lookupName, withFloat16Products } from './quantized-products.js';
 
+/** Graph from outputs of the last block to logits: `rows` [R, C] → `logits` [R, V]. */
+export interface LogitsGraph {
+  readonly graph: GraphProto;
+  readonly rows: GraphValue;
+  readonly logits: GraphValue;
+  /** V */
+  readonly vocabulary: number;
+}
+
 /** A graph with its inputs and outputs. */
 export interface CompiledGraph extends Outputs {
   readonly graph: GraphProto;
   readonly feeds: ReadonlyMap<string, Feed>;
-  /** Output of the layer: one value, or a language model's logits in column blocks. */
+  /** Output of the layer [B, T, …], or a language model's logits as rows [B · n, ·], in column blocks. */
   readonly output: readonly GraphValue[];
+  /** Whether the output is rows. */
+  readonly isInRows: boolean;
+  /** Graph that makes the logits from rows of the output, if the graph itself does not. */
+  readonly logits: LogitsGraph | undefined;
   /** Weight elements in the graph: a weight that occurs twice counts twice. */
   readonly weightElements: number;
   /** Names of these weights. */
@@ -140,25 +155,81 @@ export function compile(
   } as const;
   const { sizes, inputs } = rootInputs(layer, shared);
   const context = contextOf(shared, sizes);
-  const results =
-    layer.kind === 'languageModel' && !options.taps
-      ? emitNeededLogits(context, layer, ...inputs)
-      : [whole(context, context.apply(layer, ...inputs))];
+  const model = layer.kind === 'languageModel' && !options.taps ? layer : undefined;
+  const isApart = model !== undefined && hasLogitsApart(options, target);
+  const results = (() => {
+    if (isApart) return [emitHidden(context, model, inputs[0])];
+    if (model) return emitNeededLogits(context, model, ...inputs);
+    return [whole(context, context.apply(layer, ...inputs))];
+  })();
   const output = results.map((part) => graph.output(part));
   const built = graph.build(layer.name);
-  const inFloats = built.initializers
+  const logits = isApart ? logitsGraph(shared, model) : undefined;
+  const { initializers } = partsOf({ graph: built, logits });
+  const inFloats = initializers
     .filter(({ name }) => weights.has(name))
     .reduce((sum, { shape }) => sum + shape.reduce((product, size) => product * size, 1), 0);
   const inGroups = [...quantizedWeights.values()];
   const weightElements = inGroups.reduce((sum, each) => sum + each.rows * each.columns, inFloats);
-  for (const each of inGroups) for (const name of storedNames(built, each)) weights.add(name);
+  for (const each of inGroups) {
+    for (const name of storedNames(initializers, each)) weights.add(name);
+  }
   const made = COMPUTED_IN[target.compute](built, layer);
-  return { feeds, output, weightElements, weights, ...shared.outputs, graph: made };
+  return {
+    feeds,
+    output,
+    isInRows: model !== undefined,
+    logits,
+    weightElements,
+    weights,
+    ...shared.outputs,
+    graph: made,
+  };
+}
+
+/**
+ * Whether the logits are computed by a graph of their own, some rows at a time: ONNX Runtime copies its outputs, and
+ * those of a long sequence are its largest value. A decoder asks for few.
+ */
+const hasLogitsApart = ({ decoding }: ProgramOptions, { provider, compute }: Target): boolean =>
+  decoding === undefined && provider === 'cpu' && compute === 'f32';
+
+function logitsGraph(outer: GraphContext, model: LanguageModel): LogitsGraph {
+  const graph = new GraphBuilder();
+  const shared: GraphContext = {
+    ...outer,
+    graph,
+    once: onceEach(),
+    outputs: { blocks: undefined, taps: undefined, states: undefined, newRows: new Map() },
+    feed: (name) => {
+      throw new Error(`logits depend on ${name}`);
+    },
+  };
+  const rows = graph.input('rows', 'f32', ['R', 'C']);
+  const count = graph.op('Shape', [rows], { attributes: { start: 0, end: 1 } });
+  const sizes = graph.op('Concat', [graph.ints(1), count], { attributes: { axis: 0 } });
+  const parts = emitLogits(contextOf(shared, sizes), model, rows);
+  const logits = graph.output(graph.joined(parts));
+  const vocabulary = model.head.weight.shape[0] ?? 0;
+  return { graph: graph.build(`${model.name} logits`), rows, logits, vocabulary };
+}
+
+/** Nodes and initializers of a graph and of that of its logits, those of the same name once. */
+export function partsOf({
+  graph,
+  logits,
+}: Pick<CompiledGraph, 'logits' | 'graph'>): Pick<GraphProto, 'nodes' | 'initializers'> {
+  const graphs = logits ? [graph, logits.graph] : [graph];
+  const named = graphs.flatMap((each) => each.initializers.map((own) => [own.name, own] as const));
+  return {
+    nodes: graphs.flatMap(({ nodes }) => nodes),
+    initializers: [...new Map(named).values()],
+  };
 }
 
 /** Names of the initializers of a quantized weight, each of its bytes once. */
 function storedNames(
-  { initializers }: GraphProto,
+  initializers: readonly Initializer[],
   { codes, scales, zeroPoints }: QuantizedWeight,
 ): string[] {
   const isProduct = initializers.some(({ name }) => name === codes.name);

@@ -13,6 +13,8 @@ export interface Target {
   readonly maxBindingBytes: number;
   /** Number type of products; the graph is built in float32 first, see quantized-products.ts. */
   readonly compute: Compute;
+  /** Queries of a block of attention, at most; by default as many as block-size.ts allows. */
+  readonly queriesPerBlock?: number;
 }
 
 /** Guaranteed size that an operation can bind, where a provider limits it: by WebGPU's specification. */

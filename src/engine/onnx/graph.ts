@@ -153,7 +153,12 @@ export class GraphBuilder {
   /** Floats [n]. */
   floats(name: string, values: Float32Array): GraphValue {
     const raw = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
-    return this.initializer({ name, type: 'f32', shape: [values.length], bytes: { raw } });
+    return this.initializer({
+      name: `${this.#prefix}${name}`,
+      type: 'f32',
+      shape: [values.length],
+      bytes: { raw },
+    });
   }
 
   /** Floats of double precision [n]. */

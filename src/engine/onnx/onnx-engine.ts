@@ -25,7 +25,7 @@ import { CUDA_COMMAND, loadLibrary } from './library.js';
 import { PlacedWeights } from './placed-weights.js';
 import type { Failure } from './program.js';
 import { engineError, OnnxProgram } from './program.js';
-import { encodeModel } from './proto.js';
+import { encodeModel, type GraphProto } from './proto.js';
 
 interface ProviderKind {
   readonly device: DeviceName;
@@ -241,20 +241,27 @@ export async function load(wanted: Loading): Promise<Program> {
     const place: InitializerLookup = (...which) => weights.place(...which);
     const compiled = compile(layer, place, loading, target, quantized);
     await weights.write();
-    const session = await library.InferenceSession.create(encodeModel(compiled.graph), {
-      ...settings,
-      extra: {
-        session: {
-          model_external_initializers_file_folder_path: weights.root,
-          intra_op: { spin_duration_us: `${SPIN_MICROSECONDS}` },
+    const opened = (graph: GraphProto) =>
+      library.InferenceSession.create(encodeModel(graph), {
+        ...settings,
+        extra: {
+          session: {
+            model_external_initializers_file_folder_path: weights.root,
+            intra_op: { spin_duration_us: `${SPIN_MICROSECONDS}` },
+          },
         },
-      },
-    });
+      });
+    const session = await opened(compiled.graph);
+    const logits = compiled.logits && {
+      ...compiled.logits,
+      session: await opened(compiled.logits.graph),
+    };
     return new OnnxProgram({
       library,
       layer,
       compiled,
       session,
+      logits,
       weights,
       options: loading,
       target,

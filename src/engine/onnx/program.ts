@@ -12,7 +12,8 @@ import type {
   Values,
 } from '../engine.js';
 import { DeviceLostError } from '../engine.js';
-import type { CompiledGraph } from './compile.js';
+import { MOST_LOGITS } from './block-size.js';
+import { type CompiledGraph, type LogitsGraph, partsOf } from './compile.js';
 import type { Target } from './context.js';
 import { type CacheMark, type Call, KeyCache, tensorFor } from './feeds.js';
 import type { GraphValue } from './graph.js';
@@ -83,6 +84,7 @@ interface ProgramParts {
   readonly layer: Layer;
   readonly compiled: CompiledGraph;
   readonly session: Session;
+  readonly logits: (LogitsGraph & { readonly session: Session }) | undefined;
   readonly weights: PlacedWeights;
   readonly options: ProgramOptions;
   readonly target: Target;
@@ -101,9 +103,9 @@ export class OnnxProgram implements Program {
     this.#parts = parts;
     this.#calls = new Calls(this, parts.layer, parts.options);
     this.#session = parts.session;
-    const { graph, weights, weightElements } = parts.compiled;
-    this.elements = weightElements;
-    this.weightBytes = heldBytes(graph, weights, parts.target.provider !== 'cpu');
+    const { compiled, target } = parts;
+    this.elements = compiled.weightElements;
+    this.weightBytes = heldBytes(partsOf(compiled), compiled.weights, target.provider !== 'cpu');
   }
 
   async run(input: RunInput): Promise<RunOutput> {
@@ -123,7 +125,7 @@ export class OnnxProgram implements Program {
     );
     try {
       const results = await this.#session.run(Object.fromEntries(feeds), this.#fetches(call));
-      return this.#outputOf(call, new Map(Object.entries(results)));
+      return await this.#outputOf(call, new Map(Object.entries(results)));
     } catch (error) {
       const known = engineError(error, 'run the model');
       this.#isLost ||= known instanceof DeviceLostError;
@@ -145,17 +147,20 @@ export class OnnxProgram implements Program {
   }
 
   async release(): Promise<void> {
-    const session = this.#session;
+    const sessions = this.#session ? [this.#session, this.#parts.logits?.session] : [];
     this.#session = undefined;
-    await session?.release().catch((error) => {
-      // A lost device has nothing to free, and its loss was already reported.
-      if (!this.#isLost) throw error;
-    });
+    for (const session of sessions) {
+      await session?.release().catch((error) => {
+        // A lost device has nothing to free, and its loss was already reported.
+        if (!this.#isLost) throw error;
+      });
+    }
     this.#parts.weights.release();
   }
 
   /** All outputs, with the rows of the cache that are written to; null for a new tensor. */
-  #fetches({ start, tokens, batch, cache }: Call): Record<string, OrtTensor | null> {
+  #fetches(call: Call): Record<string, OrtTensor | null> {
+    const { start, tokens, batch, cache } = call;
     const { graph, feeds, newRows } = this.#parts.compiled;
     const fetches = Object.fromEntries<OrtTensor | null>(
       graph.outputs.map((output) => [outputName(output), null]),
@@ -170,16 +175,43 @@ export class OnnxProgram implements Program {
     return fetches;
   }
 
-  #outputOf(call: CheckedCall<Kept> & Call, results: ReadonlyMap<string, OrtTensor>): RunOutput {
-    const { output, blocks, taps, states } = this.#parts.compiled;
+  /** Logits [B, n, V] of outputs of the last block [B, n, C], where they are computed apart. */
+  async #logitsOf(hidden: Values): Promise<Values> {
+    const { library, logits: apart } = this.#parts;
+    if (!apart) return hidden;
+    const [batch = 0, tokens = 0, width = 0] = hidden.shape;
+    const { session, rows, logits, vocabulary } = apart;
+    const shape = [batch, tokens, vocabulary];
+    const part = async (from: number, to: number) => {
+      const some = hidden.data.subarray(from * width, to * width);
+      const feeds = { [rows]: new library.Tensor('float32', some, [to - from, width]) };
+      const results = await session.run(feeds, { [logits]: null });
+      return present(results[logits], logits);
+    };
+    const count = batch * tokens;
+    const atOnce = Math.max(1, Math.floor(MOST_LOGITS / vocabulary));
+    if (count <= atOnce) return { shape, data: valuesOf(await part(0, count)).data };
+    const data = new Float32Array(count * vocabulary);
+    for (let from = 0; from < count; from += atOnce) {
+      const own = await part(from, Math.min(count, from + atOnce));
+      data.set(valuesOf(own).data, from * vocabulary);
+      free([own]);
+    }
+    return { shape, data };
+  }
+
+  async #outputOf(
+    call: CheckedCall<Kept> & Call,
+    results: ReadonlyMap<string, OrtTensor>,
+  ): Promise<RunOutput> {
+    const { output, isInRows, blocks, taps, states } = this.#parts.compiled;
     const tensor = (value: GraphValue) => present(results.get(value), value);
     const all = (values: ReadonlyMap<string, GraphValue> = new Map()) =>
       new Map([...values].map(([path, value]) => [path, valuesOf(tensor(value))]));
+    const joined = joinedColumns(output.map((part) => valuesOf(tensor(part))));
+    const last = ofLastTokens(isInRows ? bySequence(joined, call) : joined, call.lastTokens);
     return {
-      output: ofLastTokens(
-        joinedColumns(output.map((part) => valuesOf(tensor(part)))),
-        call.lastTokens,
-      ),
+      output: await this.#logitsOf(last),
       blocks: all(blocks),
       // Excludes taps of experts without tokens.
       taps: new Map([...all(taps)].filter(([, { data }]) => data.length > 0)),
@@ -221,6 +253,12 @@ function valuesOf({ data, dims }: OrtTensor): Values {
   if (!(data instanceof Float32Array)) throw new Error('an output is not float32');
   return { shape: dims, data };
 }
+
+/** Rows [B · n, C] → [B, n, C]. */
+const bySequence = ({ shape, data }: Values, { batch }: Call): Values => {
+  const [rows = 0, width = 0] = shape;
+  return { shape: [batch, rows / batch, width], data };
+};
 
 /** Joins parts of a value along the columns. */
 function joinedColumns(parts: readonly Values[]): Values {

@@ -302,7 +302,7 @@ const TYPES_BY_NUMBER: ReadonlyMap<unknown, ElementType> = new Map(
  * computes in float32 and rounds, and casts the weights back when the session is created.
  */
 export function heldBytes(
-  { nodes, initializers }: GraphProto,
+  { nodes, initializers }: Pick<GraphProto, 'nodes' | 'initializers'>,
   weights: ReadonlySet<string>,
   hasFloat16: boolean,
 ): number {

@@ -267,17 +267,19 @@ export function forwardOn(
   memoryNeed: (
     model: LanguageModel,
     size: ForwardSize,
-    engine: MachineProfile['engine']['name'],
+    runner: Pick<MachineProfile['engine'], 'name' | 'compute'> & { readonly provider: string },
   ) => ForwardNeed,
 ): MachineForward {
   const { model } = loaded;
   const asked = { context: wish.context, batch: wish.batch, ...COUNTED } as const;
   const { inference } = resolveSetting(asked, hintsOf(loaded), model.positions);
   const size = { batch: inference.batch, tokens: inference.context };
+  const { name, compute, isOnCpu, device } = profile.engine;
+  const provider = isOnCpu ? 'cpu' : device;
   return {
     ...size,
     seconds: forwardSecondsOf(model, size, profile),
-    bytes: forwardBytesOf(memoryNeed(model, size, profile.engine.name)),
+    bytes: forwardBytesOf(memoryNeed(model, size, { name, compute, provider })),
   };
 }
 

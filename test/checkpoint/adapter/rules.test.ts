@@ -205,6 +205,11 @@ describe('an adapter', () => {
     expect(await mergeRule(files, base({ [`${module}.weight`]: f32([4, 3]) }))).toBe(rule);
   });
 
+  it('is refused for its length: a pattern that would take much memory', async () => {
+    const settings = { ...SETTINGS, target_modules: '(?:)'.repeat(9000) };
+    expect(await mergeRule(adapter(settings, factors))).toBe('adapter-expression');
+  });
+
   it('is read or refused in bounded time: many patterns', async () => {
     const patterns = Array.from({ length: 60_000 }, (_, at) => [`a${at}.*`, 1]);
     const settings = { ...SETTINGS, rank_pattern: Object.fromEntries(patterns) };

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { queriesOfBlock } from '../../../src/engine/onnx/block-size.js';
 import { compile } from '../../../src/engine/onnx/compile.js';
-import type { Target } from '../../../src/engine/onnx/context.js';
+import { ON_CPU, type Target } from '../../../src/engine/onnx/context.js';
 import { checkFits, largestValue } from '../../../src/engine/onnx/largest-tensor.js';
 import { PlacedWeights } from '../../../src/engine/onnx/placed-weights.js';
+import { randomWeights } from '../../../src/engine/weights/weights.js';
 import type { LanguageModel } from '../../../src/model/architecture/layer.js';
 import { tensorsOf } from '../../../src/model/architecture/walk.js';
 import { casesToRun, familyCase } from '../family-cases.js';
@@ -76,6 +78,57 @@ describeWithOnnx('weights too large for one operation', () => {
     expect([...taps.keys()]).toEqual([...expected.keys()]);
     for (const [path, { data }] of expected) {
       expect(largestDifference(taps.get(path)?.data ?? [], data), path).toBeLessThan(2e-5);
+    }
+  });
+});
+
+describeWithOnnx('attention in blocks of queries', () => {
+  it.each(CASES)('gives the same outputs: %s', async (place) => {
+    const hybrid = place.startsWith('hybrid/') && place.slice('hybrid/'.length);
+    const { model, weights, ids } = hybrid ? fixtureModel(hybrid) : await familyCase(place);
+    // Blocks of equal size; others, with rows that belong to no token; and one for each token.
+    for (const queriesPerBlock of [2, 3, 1]) {
+      const { output: expected } = await (await loaded(model, weights)).run({ ids });
+      const target = { ...ON_CPU, queriesPerBlock };
+      const { output, blocks } = await (await loadedFor(target, model, weights)).run({ ids });
+      expect(output.shape).toEqual(expected.shape);
+      expect(blocks.size).toBe(model.blocks.length);
+      expect(largestDifference(output.data, expected.data)).toBeLessThan(2e-5);
+    }
+  });
+
+  it('gives the same logits where a sequence is long enough for several', async () => {
+    const tokens = 2100;
+    const config = {
+      num_layers: 1,
+      num_heads: 8,
+      global_heads: 4,
+      max_position_embeddings: tokens,
+    };
+    const model = modelOfConfig({ ...config, vocab_size: 50, hidden_size: 16, window_size: 300 });
+    const ids = { batch: 1, tokens, data: Int32Array.from({ length: tokens }, (_, at) => at % 50) };
+    expect(queriesOfBlock(4, 1, tokens)).toBeLessThan(tokens);
+    const weights = randomWeights(model, 0);
+    const { output } = await (await loaded(model, weights)).run({ ids });
+    const whole = await loadedFor({ ...ON_CPU, queriesPerBlock: tokens }, model, weights);
+    const { output: expected } = await whole.run({ ids });
+    expect(largestDifference(output.data, expected.data)).toBeLessThan(2e-5);
+  });
+
+  it('gives the logits of the last tokens, of each sequence', async () => {
+    const { model, weights, ids } = await familyCase('hf/gemma2-window');
+    const program = await loaded(model, weights);
+    const { output: all } = await program.run({ ids });
+    const { output } = await program.run({ ids, lastTokens: 2 });
+    const [batch = 0, tokens = 0, width = 0] = all.shape;
+    expect(output.shape).toEqual([batch, 2, width]);
+    for (let row = 0; row < batch; row++) {
+      const last = all.data.subarray(
+        (row * tokens + tokens - 2) * width,
+        (row + 1) * tokens * width,
+      );
+      const own = output.data.subarray(row * 2 * width, (row + 1) * 2 * width);
+      expect(largestDifference(own, last)).toBeLessThan(2e-5);
     }
   });
 });

@@ -88,7 +88,7 @@ describe('the upper bound of the memory of a forward pass', () => {
   }>(models).map(({ bytes }) => bytes);
 
   it('reports how far the stored measurements were above the estimate', () => {
-    const { source } = forwardBytesOf({ weightBytes: 1, resultBytes: 1, totalBytes: 1 }).upper;
+    const { source } = forwardBytesOf({ weightBytes: 1, totalBytes: 1 }).upper;
     const most = Math.max(...measured.map((each) => each.most));
     const more = Math.max(...measured.map((each) => (each.most - 1) * each.median.expected));
     expect(source).toContain(`up to ${most} times what is expected`);
@@ -97,7 +97,7 @@ describe('the upper bound of the memory of a forward pass', () => {
 
   it('covers the worst measurement, even without the stored results', () => {
     for (const { most, median } of measured) {
-      const need = { weightBytes: 1, resultBytes: 0, totalBytes: median.expected };
+      const need = { weightBytes: 1, totalBytes: median.expected };
       expect(forwardBytesOf(need).upper.value).toBeGreaterThan(most * median.expected);
     }
   });
@@ -112,7 +112,9 @@ describe.skipIf(onnxVersion() === undefined)('the memory that quick-test takes',
     'for %s, 1 × %i tokens, exceeds a lower bound of at least a third of the upper one',
     async (file, tokens) => {
       const { model } = await loadModelFile(inPackage(file));
-      const { lower, upper } = forwardBytesOf(memoryNeed(model, { batch: 1, tokens }, 'onnx'));
+      const { lower, upper } = forwardBytesOf(
+        memoryNeed(model, { batch: 1, tokens }, { name: 'onnx' }),
+      );
       const size = ['--context', String(tokens), '--only', 'forward'];
       const engine = ['--engine', 'onnx', '--device', 'cpu', '--json'];
       const { memory } = JSON.parse(runCli(['quick-test', file, ...size, ...engine]).stdout);

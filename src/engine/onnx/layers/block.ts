@@ -49,7 +49,7 @@ export const emitLanguageModel = (
   context: Context,
   model: LanguageModel,
   ids: GraphValue = LEFT_OUT,
-): GraphValue => context.graph.joined(logits(context, model, hidden(context, model, ids)));
+): GraphValue => context.graph.joined(emitLogits(context, model, emitHidden(context, model, ids)));
 
 /**
  * Token ids [B, T] → the logits that a call asks for, [B, n, V], as columns of one block of the head's weight each. When
@@ -61,18 +61,22 @@ export function emitNeededLogits(
   ids: GraphValue = LEFT_OUT,
 ): GraphValue[] {
   const { graph } = context;
-  const all = hidden(context, model, ids);
-  if (!context.outputs.states) return wholeLogits(context, model, all);
+  const all = emitHidden(context, model, ids);
+  if (!context.outputs.states) return emitLogits(context, model, all);
   const first = context.feed('first needed', { kind: 'firstNeeded' });
   const end = [graph.ints(Number.MAX_SAFE_INTEGER), graph.ints(1)];
   const needed = graph.op('Slice', [whole(context, all), first, ...end]); // [B, n, H]
   const sizes = graph.op('Shape', [needed], { attributes: { start: 0, end: 2 } }); // B and n
   const few = context.withSizes(sizes);
-  return wholeLogits(few, model, flattened(few, needed));
+  return emitLogits(few, model, flattened(few, needed));
 }
 
-/** Token ids [B, T] → output of the last block [R, H]. */
-function hidden(context: Context, model: LanguageModel, ids: GraphValue): GraphValue {
+/** Token ids [B, T] → output of the last block, [R, H]. */
+export function emitHidden(
+  context: Context,
+  model: LanguageModel,
+  ids: GraphValue = LEFT_OUT,
+): GraphValue {
   let x = emitSequence(context, model.embeddingSteps, context.apply(model.embedding, ids));
   for (const block of model.blocks) {
     x = context.apply(block, x);
@@ -81,11 +85,8 @@ function hidden(context: Context, model: LanguageModel, ids: GraphValue): GraphV
   return x;
 }
 
-const wholeLogits = (context: Context, model: LanguageModel, x: GraphValue): GraphValue[] =>
-  logits(context, model, x).map((part) => whole(context, part));
-
 /** x [R, H] → [R, V], as columns of one block of the head's weight each. */
-function logits(context: Context, model: LanguageModel, x: GraphValue): GraphValue[] {
+export function emitLogits(context: Context, model: LanguageModel, x: GraphValue): GraphValue[] {
   const normed = context.apply(model.norm, x);
   const { weight, bias } = model.head;
   const isWhole =

@@ -5,6 +5,7 @@ import type { GraphValue } from '../graph.js';
 import { GraphBuilder, LEFT_OUT } from '../graph.js';
 import type { GraphProto } from '../proto.js';
 import { MICROSOFT } from '../proto.js';
+import { chunked, chunksOf, joinedChunks } from './chunks.js';
 
 /** Inputs of a scan: the step and x [R, D], B and C [R, N]. */
 export interface ScanInputs {
@@ -185,80 +186,19 @@ export function chunkedScan(
   const chunks = chunksOf(context, `${most} in all`, (batch) => {
     return graph.op('Max', [graph.op('Div', [graph.ints(most), batch]), graph.ints(1)]);
   });
+  const inChunks = (rows: GraphValue, width: number) =>
+    chunked(context, chunks, unflattenedRows(context, rows, width), width);
   const inputs = {
-    step: chunked(context, chunks, step, inner),
-    u: chunked(context, chunks, graph.op('Mul', [step, x]), inner),
-    b: chunked(context, chunks, b, state),
-    c: chunked(context, chunks, c, state),
+    step: inChunks(step, inner),
+    u: inChunks(graph.op('Mul', [step, x]), inner),
+    b: inChunks(b, state),
+    c: inChunks(c, state),
   };
   const before = startingState(context, layer, [inner, state, 1]);
   const body = chunk(layer, inputs, decay(context, stateLog), `${name}/`);
   const [after, y] = graph.pair('Loop', [chunks.count, LEFT_OUT, before], { attributes: { body } });
   outputs.states?.set(`${name}.scan`, graph.output(after));
-  return joinedChunks(context, y, inner);
-}
-
-export interface ScanChunks {
-  /** n, [1] */
-  readonly count: GraphValue;
-  /** c, [1] */
-  readonly length: GraphValue;
-  /** n · c − T, [1] */
-  readonly missing: GraphValue;
-}
-
-/**
- * The fewest chunks, of equal length.
- * @param key Names the choice of `most`.
- * @param most Tokens of a chunk of one sequence, at most, [1], for a batch [1].
- */
-export function chunksOf(
-  context: Context,
-  key: string,
-  most: (batch: GraphValue) => GraphValue,
-): ScanChunks {
-  const { graph, once, sizes } = context;
-  return once(`chunks:${key}:${sizes}`, () => {
-    const [batch, tokens] = [0, 1].map((at) => graph.op('Gather', [sizes, graph.ints(at)])) as [
-      GraphValue,
-      GraphValue,
-    ];
-    const one = graph.ints(1);
-    const quotient = (a: GraphValue, divisor: GraphValue) => graph.op('Div', [a, divisor]);
-    const less = graph.op('Sub', [tokens, one]);
-    const count = graph.op('Add', [quotient(less, most(batch)), one]);
-    const length = graph.op('Add', [quotient(less, count), one]);
-    const missing = graph.op('Sub', [graph.op('Mul', [count, length]), tokens]);
-    return { count, length, missing };
-  });
-}
-
-/** Rows [B · T, width] → [B, n, c, width], padded with zeros after the last token, which leave a state unchanged. */
-export function chunked(
-  context: Context,
-  chunks: ScanChunks,
-  rows: GraphValue,
-  width: number,
-): GraphValue {
-  const { graph } = context;
-  const { count, length, missing } = chunks;
-  const pads = graph.op('Concat', [graph.ints(0, 0, 0, 0), missing, graph.ints(0)], {
-    attributes: { axis: 0 },
-  });
-  const padded = graph.op('Pad', [unflattenedRows(context, rows, width), pads]);
-  const shape = graph.op('Concat', [graph.ints(0), count, length, graph.ints(width)], {
-    attributes: { axis: 0 },
-  });
-  return graph.op('Reshape', [padded, shape]);
-}
-
-/** y [n, B, c, D] → rows [B · T, D]. */
-function joinedChunks(context: Context, y: GraphValue, inner: number): GraphValue {
-  const { graph, sizes } = context;
-  const bySequence = graph.op('Transpose', [y], { attributes: { perm: [1, 0, 2, 3] } });
-  const flat = graph.op('Reshape', [bySequence, graph.ints(0, -1, inner)]);
-  const tokens = graph.op('Gather', [sizes, graph.ints(1)]);
-  return flattened(context, graph.op('Slice', [flat, graph.ints(0), tokens, graph.ints(1)]));
+  return flattened(context, joinedChunks(context, y, inner));
 }
 
 /** Graph of one chunk. @param inputs Inputs from the outer graph. @param decays [D, N], from the outer graph. */

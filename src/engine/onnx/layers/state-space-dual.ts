@@ -8,8 +8,9 @@ import type { Context } from '../context.js';
 import { flattened, unflattenedRows, weightOf } from '../context.js';
 import { GraphBuilder, type GraphValue, LEFT_OUT } from '../graph.js';
 import { type GraphProto, MICROSOFT } from '../proto.js';
+import { type Chunks, chunked, chunksOf } from './chunks.js';
 import { activated, emitSilu, softplus } from './elementwise.js';
-import { chunked, chunksOf, type ScanChunks, startingState } from './scan.js';
+import { startingState } from './scan.js';
 
 /**
  * Maximum tokens of a chunk. A chunk of c tokens needs products of c² and c³ in addition to those with the state.
@@ -149,7 +150,8 @@ function dualScan(
   const { name, heads, headDim, stateSize: state, groups } = layer;
   const chunks = chunksOf(context, `${CHUNK}`, () => graph.ints(CHUNK));
   const split = (rows: GraphValue, inGroup: number, width: number) => {
-    const flat = chunked(context, chunks, rows, groups * inGroup * width); // [B, n, c, ·]
+    const columns = groups * inGroup * width;
+    const flat = chunked(context, chunks, unflattenedRows(context, rows, columns), columns); // [B, n, c, ·]
     const apart = graph.op('Reshape', [flat, graph.ints(0, 0, 0, groups, inGroup, width)]);
     return graph.op('Transpose', [apart], { attributes: { perm: [1, 0, 3, 4, 2, 5] } });
   };
@@ -182,7 +184,7 @@ interface Masks {
   readonly past: GraphValue;
 }
 
-function masksOf({ graph }: Context, { length }: ScanChunks): Masks {
+function masksOf({ graph }: Context, { length }: Chunks): Masks {
   const scalar = graph.op('Squeeze', [length]);
   const range = (to: GraphValue) => graph.op('Range', [graph.int(0), to, graph.int(1)]);
   const tokens = graph.op('Unsqueeze', [range(scalar), graph.ints(1)]); // [c, 1]

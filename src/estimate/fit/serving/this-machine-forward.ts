@@ -153,8 +153,6 @@ function nearestRate({ products }: MachineSpeed, rows: number, width: number): P
 export interface ForwardNeed {
   /** Weights in float32. */
   readonly weightBytes: number;
-  /** Logits and the outputs of all blocks. */
-  readonly resultBytes: number;
   /** Total, including values inside blocks and all copies of the weights in the engine. */
   readonly totalBytes: number;
 }
@@ -163,9 +161,9 @@ export interface ForwardNeed {
  * Memory growth of a process by the end of a forward pass. For ONNX Runtime on a processor, 0.99 to 1.98 times the
  * estimate was measured, at most 71 MB more (three models in bench/results/2026-11-22-fit-this-machine-node20.json).
  * On a busy machine, where garbage is collected late, it was once 143 MB more. The upper bound is assumed, with room
- * above that: a quarter more, the results twice, and 90 MB, which dominates for small models.
+ * above that: a fifth more, and 80 MB, which dominate for small models.
  */
-export function forwardBytesOf({ weightBytes, resultBytes, totalBytes }: ForwardNeed): Bounds {
+export function forwardBytesOf({ weightBytes, totalBytes }: ForwardNeed): Bounds {
   const shared = { label: 'memory of a forward pass', unit: 'bytes' } as const;
   return {
     lower: quantity({
@@ -181,13 +179,9 @@ export function forwardBytesOf({ weightBytes, resultBytes, totalBytes }: Forward
     }),
     upper: quantity({
       ...shared,
-      formula: add(
-        mul(1.25, v({ total: totalBytes })),
-        v({ results: resultBytes }),
-        v({ arenas: 90e6 }),
-      ),
+      formula: add(mul(1.2, v({ total: totalBytes })), v({ arenas: 80e6 })),
       source:
-        'assumed: a quarter more, results twice, and 90 MB that allocators and threads of the engine keep; measured were ' +
+        'assumed: a fifth more, and 80 MB that allocators and threads of the engine keep; measured were ' +
         'up to 1.98 times what is expected, and 71 MB more (bench, fit-this-machine)',
     }),
   };

@@ -6,17 +6,18 @@ import {
   type ExpertAttention,
   expertCore,
   expertHeads,
-} from '../../../model/architecture/layer.js';
-import type { Param } from '../../../model/architecture/param.js';
-import type { Context } from '../context.js';
-import { cachesInPlace, flattened, sizeNames, unflattenedRows, weightOf } from '../context.js';
-import { type GraphValue, LEFT_OUT } from '../graph.js';
+} from '../../../../model/architecture/layer.js';
+import type { Param } from '../../../../model/architecture/param.js';
+import type { Context } from '../../context.js';
+import { cachesInPlace, flattened, sizeNames, unflattenedRows, weightOf } from '../../context.js';
+import { type GraphValue, LEFT_OUT } from '../../graph.js';
+import { emitRotary } from '../embeddings.js';
+import { expertProduct, routesOf, sentToExperts, throughExperts } from '../mixture-of-experts.js';
+import { emitProjections } from '../projections.js';
 import { cached } from './attend-with-cache.js';
-import { emitRotary } from './embeddings.js';
 import { attendPart, emitAttention } from './emit-attention.js';
-import { expertProduct, routesOf, sentToExperts, throughExperts } from './mixture-of-experts.js';
-import { emitProjections } from './projections.js';
-import { type HeadRange, mask, withPast } from './scores.js';
+import { type HeadRange, mask } from './masks.js';
+import { withPast } from './scores.js';
 
 /** u [R, H] → [R, H]. */
 export function emitExpertAttention(

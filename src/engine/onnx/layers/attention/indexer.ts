@@ -2,13 +2,14 @@
  * Indexers: they choose the keys that a query sees. Shapes: B batch, T tokens of the call, S keys, N heads of the indexer,
  * d width of a key, G groups of heads of the attention with a choice each.
  */
-import type { BlockIndexer, Indexer, TokenIndexer } from '../../../model/architecture/layer.js';
-import type { Context } from '../context.js';
-import { cachesInPlace, feedPositions, scaledBy, unflattenedRows } from '../context.js';
-import type { GraphValue } from '../graph.js';
+import type { BlockIndexer, Indexer, TokenIndexer } from '../../../../model/architecture/layer.js';
+import type { Context } from '../../context.js';
+import { cachesInPlace, feedPositions, scaledBy, unflattenedRows } from '../../context.js';
+import type { GraphValue } from '../../graph.js';
+import { emitRotary } from '../embeddings.js';
 import { cached } from './attend-with-cache.js';
-import { emitRotary } from './embeddings.js';
-import { keyPositions, mask, withPast } from './scores.js';
+import { keyPositions, mask } from './masks.js';
+import { withPast } from './scores.js';
 
 /** Inputs of an indexer: that of the attention, and for some the normed latent of its queries, [R, ·]. */
 export interface IndexerInputs {

@@ -5,9 +5,9 @@ import type {
   HeadSpan,
   LatentAttention,
   Temperature,
-} from '../../../model/architecture/layer.js';
-import { gateWidth, normWidth, valueWidth } from '../../../model/architecture/walk.js';
-import type { Context } from '../context.js';
+} from '../../../../model/architecture/layer.js';
+import { gateWidth, normWidth, valueWidth } from '../../../../model/architecture/walk.js';
+import type { Context } from '../../context.js';
 import {
   cachesInPlace,
   feedPositions,
@@ -17,25 +17,17 @@ import {
   swapped,
   unflattenedRows,
   weightOf,
-} from '../context.js';
-import type { GraphValue } from '../graph.js';
-import { LEFT_OUT } from '../graph.js';
-import { MICROSOFT } from '../proto.js';
+} from '../../context.js';
+import type { GraphValue } from '../../graph.js';
+import { LEFT_OUT } from '../../graph.js';
+import { MICROSOFT } from '../../proto.js';
+import { activated, clipped } from '../elementwise.js';
+import { emitRotary } from '../embeddings.js';
+import { emitProjections } from '../projections.js';
 import { attendWithCache, cached } from './attend-with-cache.js';
-import { activated, clipped } from './elementwise.js';
-import { emitRotary } from './embeddings.js';
 import { emitIndexer } from './indexer.js';
-import { emitProjections } from './projections.js';
-import type { Attended, HeadRange } from './scores.js';
-import {
-  attend,
-  forEachHead,
-  mask,
-  maskWithAlibi,
-  sinkScores,
-  withPast,
-  withSinks,
-} from './scores.js';
+import { type HeadRange, mask, positionBias } from './masks.js';
+import { attend, forEachHead, sinkScores, withPast } from './scores.js';
 
 /**
  * u [R, H] → [R, H].
@@ -262,12 +254,13 @@ export function attendPart(
   const valueDim = valueForm?.width ?? ownDim;
   const heads = { ...part, keyDim: headDim, valueDim, scale, softcap };
   const widthOf = (leaf: 'keys' | 'values') => (leaf === 'keys' ? headDim : ownDim);
-  const bias = ({ first, heads: count }: HeadRange) => {
-    const range = { first: part.first + first, heads: count };
-    const own =
-      part.bias?.(range) ??
-      (alibi ? maskWithAlibi(context, window, alibi, range) : mask(context, window));
-    return choice ? graph.op('Add', [own, chosenFor(context, layer.heads, choice, range)]) : own;
+  const byPosition = { window, alibi, from: part.first };
+  const ofLayer = (range: HeadRange) => ({ ...range, first: part.first + range.first });
+  const bias = (range: HeadRange) => {
+    const own = part.bias?.(ofLayer(range)) ?? positionBias(context, byPosition, range);
+    return choice
+      ? graph.op('Add', [own, chosenFor(context, layer.heads, choice, ofLayer(range))])
+      : own;
   };
   /** Keys or values after those of earlier calls, computed at their first use. */
   const kept = <Made>(leaf: 'keys' | 'values', make: (name: string, now: GraphValue) => Made) =>
@@ -304,13 +297,13 @@ export function attendPart(
     const byHead = graph.op('Reshape', [values, graph.ints(0, 0, keyValueHeads, ownDim)]);
     return graph.op('Reshape', [valueForm.of(byHead), graph.ints(0, 0, keyValueHeads * valueDim)]);
   };
-  const attended: Attended = {
+  return attend(context, heads, {
     queries: part.queries,
     keys: all('keys'),
     values: formed(all('values')),
-    bias,
-  };
-  return attend(context, heads, sinks ? withSinks(context, sinks, part.first, attended) : attended);
+    bias: part.bias || choice ? bias : byPosition,
+    sinks: sinks && ((range) => sinkScores(context, sinks, ofLayer(range))),
+  });
 }
 
 // Shapes: B batch, T tokens of the call, S keys, R = B·T rows.
@@ -331,7 +324,7 @@ export function emitLatentAttention(
 function attendToKeys(context: Context, layer: LatentAttention, u: GraphValue): GraphValue {
   const { heads, nopeDim, valueDim, scale, sharedDim } = layer;
   const keyDim = nopeDim + sharedDim;
-  const { made, bias } = latentQueries(context, layer, u);
+  const { made, chosen } = latentQueries(context, layer, u);
   const { keys, values } = keysAndValues(context, layer, u);
   return attend(
     context,
@@ -340,7 +333,7 @@ function attendToKeys(context: Context, layer: LatentAttention, u: GraphValue): 
       queries: headsOf(context, layer, queriesOf(context, layer, made)),
       keys,
       values,
-      bias: () => bias,
+      bias: chosen ? () => chosen : { window: undefined, alibi: undefined, from: 0 },
     },
   );
 }
@@ -359,7 +352,7 @@ function attendToLatents(context: Context, layer: LatentAttention, u: GraphValue
   ]);
   const rowsOfUp = (from: number, to: number) =>
     graph.op('Slice', [up, graph.ints(from), graph.ints(to), graph.ints(1)]);
-  const { made, bias } = latentQueries(context, layer, u);
+  const { made, chosen = mask(context, undefined) } = latentQueries(context, layer, u);
   const [nope, rope] = queriesOf(context, layer, made);
   const absorbed = graph.op('MatMul', [swapped(context, nope), rowsOfUp(0, nopeDim)]);
   const { latents, keys } = latentsOf(context, layer, u);
@@ -386,7 +379,7 @@ function attendToLatents(context: Context, layer: LatentAttention, u: GraphValue
       ]),
       keys: rows,
       values: rows,
-      bias,
+      bias: chosen,
     },
   );
   const byHead = graph.op('Reshape', [attended, graph.ints(0, 0, heads, width)]);
@@ -399,22 +392,21 @@ function attendToLatents(context: Context, layer: LatentAttention, u: GraphValue
   return graph.op('Reshape', [swapped(context, values), graph.ints(0, 0, heads * valueDim)]);
 }
 
-/** Queries as the products give them [R, ·], and the bias of the scores [B or 1, 1, T, S]: the mask, or a choice of keys. */
+/** Queries as the products give them [R, ·], and the choice of the keys that they see [B, 1, T, S] where there is one. */
 function latentQueries(
   context: Context,
   { name, query, selection }: LatentAttention,
   u: GraphValue,
-): { made: GraphValue; bias: GraphValue } {
+): { made: GraphValue; chosen?: GraphValue } {
   const { apply, once } = context;
-  const all = mask(context, undefined);
-  if (!selection || query.kind === 'linear') return { made: apply(query, u), bias: all };
+  if (!selection || query.kind === 'linear') return { made: apply(query, u) };
   const [down, norm, up] = query.layers;
   const latent = apply(norm, apply(down, u));
-  const bias =
+  const chosen =
     'kind' in selection
       ? once(`selection:${name}`, () => emitIndexer(context, selection, { input: u, latent }))
-      : once(`selection:${selection.from}`, () => all);
-  return { made: apply(up, latent), bias };
+      : once(`selection:${selection.from}`, () => mask(context, undefined));
+  return { made: apply(up, latent), chosen };
 }
 
 /** Queries of each head and their rotated columns, [B, T, heads, nopeDim] and [B, T, heads, d]. @param made [R, ·] */

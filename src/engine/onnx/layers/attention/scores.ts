@@ -1,107 +1,14 @@
 /** Softmax attention over given queries, keys and values. Shapes: T queries, S keys, G = heads / keyValueHeads. */
-import type { Alibi, Window } from '../../../model/architecture/layer.js';
-import { toBfloat16, windowKey } from '../../../model/architecture/masks.js';
-import type { Param } from '../../../model/architecture/param.js';
-import type { Context, Target } from '../context.js';
-import {
-  cachesInPlace,
-  feedPositions,
-  headsAtATime,
-  parts,
-  scaledBy,
-  sizeNames,
-  swapped,
-  weightOf,
-} from '../context.js';
-import type { GraphValue } from '../graph.js';
-import { LEFT_OUT } from '../graph.js';
-import { MICROSOFT } from '../proto.js';
-
-/** Additive mask of the scores: 0 where a token sees a key, else −∞. [1, 1, T, S] */
-export function mask(context: Context, window: Window | undefined): GraphValue {
-  const key = windowKey(window);
-  return context.once(`mask:${key}`, () => {
-    const { graph } = context;
-    const keys = keyPositions(context, window);
-    const first = context.feed(`first.${key}`, { kind: 'firstKeys', window });
-    const visible = graph.op('And', [
-      graph.op('LessOrEqual', [keys, column(context, feedPositions(context))]),
-      graph.op('GreaterOrEqual', [keys, column(context, first)]),
-    ]);
-    const hidden = graph.float(Number.NEGATIVE_INFINITY);
-    const scores = graph.op('Where', [visible, graph.float(0), hidden]);
-    return graph.op('Unsqueeze', [scores, graph.ints(0, 1)]);
-  });
-}
-
-/** Some of an attention's heads. */
-export interface HeadRange {
-  readonly first: number;
-  readonly heads: number;
-}
-
-/** The same mask plus a distance penalty per head. [1, heads, T, S] */
-export function maskWithAlibi(
-  context: Context,
-  window: Window | undefined,
-  { slopes: all, bfloat16Factor }: Alibi,
-  { first, heads }: HeadRange,
-): GraphValue {
-  const { graph, once } = context;
-  return once(`alibi:${windowKey(window)}:${all}:${bfloat16Factor}:${first}:${heads}`, () => {
-    const some = all.slice(first, first + heads);
-    if (bfloat16Factor !== undefined) {
-      const penalties = roundedPenalties(context, window, some, bfloat16Factor);
-      return graph.op('Add', [penalties, mask(context, window)]);
-    }
-    const slopes = Float32Array.from(some);
-    const ahead = graph.op('Sub', [
-      keyPositions(context, window),
-      column(context, feedPositions(context)),
-    ]); // [T, S]; positive where the key is masked
-    const penalties = graph.op('Mul', [
-      graph.cast(ahead, 'f32'),
-      graph.op('Unsqueeze', [graph.floats(`slopes:${slopes}`, slopes), graph.ints(1, 2)]),
-    ]);
-    return graph.op('Add', [penalties, mask(context, window)]);
-  });
-}
-
-/** Penalties whose products are rounded to bfloat16 by the position of the key, [heads, T, S]. */
-function roundedPenalties(
-  context: Context,
-  window: Window | undefined,
-  slopes: readonly number[],
-  factor: number,
-): GraphValue {
-  const { graph } = context;
-  const rounded = Float32Array.from(slopes, toBfloat16);
-  const round = (value: GraphValue) => graph.cast(graph.cast(value, 'bf16'), 'f32');
-  const each = graph.op('Unsqueeze', [
-    graph.floats(`slopes:${rounded}`, rounded),
-    graph.ints(1, 2),
-  ]);
-  const scoreAt = (positions: GraphValue) =>
-    round(graph.op('Mul', [round(graph.cast(positions, 'f32')), each]));
-  // Subtracts the penalty at the query's own position, which is the same for all keys: large positions would lose
-  // digits.
-  const ahead = graph.op('Sub', [
-    scoreAt(keyPositions(context, window)),
-    scoreAt(column(context, feedPositions(context))),
-  ]);
-  return graph.op('Mul', [ahead, graph.float(factor)]);
-}
-
-const column = ({ graph }: Context, values: GraphValue): GraphValue =>
-  graph.op('Unsqueeze', [values, graph.ints(1)]);
-
-/** [S]; a cache in place has a row before the first position where it is empty. */
-export const keyPositions = (context: Context, window: Window | undefined): GraphValue =>
-  context.feed(`keys.${windowKey(window)}`, {
-    kind: 'keyPositions',
-    window,
-    isCached: cachesInPlace(context),
-  });
+import type { Window } from '../../../../model/architecture/layer.js';
+import { windowKey } from '../../../../model/architecture/masks.js';
+import type { Param } from '../../../../model/architecture/param.js';
+import type { Context, Target } from '../../context.js';
+import { headsAtATime, parts, scaledBy, sizeNames, swapped, weightOf } from '../../context.js';
+import type { GraphValue } from '../../graph.js';
+import { LEFT_OUT } from '../../graph.js';
+import { MICROSOFT } from '../../proto.js';
+import { type HeadRange, type PositionBias, positionBias } from './masks.js';
+import { attendInBlocks, runsInBlocks } from './query-blocks.js';
 
 /** State between calls, as far back as `window` reaches. */
 export interface PastValues {
@@ -130,59 +37,6 @@ export function withPast(
   return all;
 }
 
-// Attention sinks as one more key for all queries: its values are zero, and its score is that of each head. Shapes:
-// B batch, T queries, S keys.
-
-/** @param from First head of the attended ones. */
-export function withSinks(
-  context: Context,
-  sinks: Param,
-  from: number,
-  { queries, keys, values, bias }: Attended,
-): Attended {
-  const { graph } = context;
-  const extended = (rows: GraphValue) => graph.op('Pad', [rows, graph.ints(0, 0, 0, 0, 1, 0)]);
-  return {
-    queries,
-    keys: extended(keys),
-    values: extended(values),
-    bias: (range) =>
-      biasWithSinks(context, sinks, { ...range, first: from + range.first }, bias(range)),
-  };
-}
-
-/** [1, heads, 1, 1] */
-export function sinkScores(
-  context: Context,
-  sinks: Param,
-  { first, heads }: HeadRange,
-): GraphValue {
-  const { graph } = context;
-  const own = graph.op('Slice', [
-    weightOf(context, sinks),
-    graph.ints(first),
-    graph.ints(first + heads),
-  ]);
-  return graph.op('Reshape', [own, graph.ints(1, heads, 1, 1)]);
-}
-
-/** Bias [1, 1 or heads, T, S] → [1, heads, T, S + 1]. */
-function biasWithSinks(
-  context: Context,
-  sinks: Param,
-  { first, heads }: HeadRange,
-  bias: GraphValue,
-): GraphValue {
-  const { graph } = context;
-  const keys = graph.op('Shape', [bias], { attributes: { start: 3, end: 4 } });
-  const before = graph.op('Concat', [graph.ints(0, 0, 0), keys, graph.ints(0, 0, 0, 0)], {
-    attributes: { axis: 0 },
-  });
-  const scores = sinkScores(context, sinks, { first, heads });
-  const padded = graph.op('Pad', [bias, graph.ints(0, 0, 0, 0, 0, 0, 0, 1)]);
-  return graph.op('Add', [padded, graph.op('Pad', [scores, before])]); // [1, heads, 1, S + 1] added
-}
-
 export interface ScoreHeads {
   readonly heads: number;
   readonly keyValueHeads: number;
@@ -193,19 +47,37 @@ export interface ScoreHeads {
   readonly softcap: number | undefined;
 }
 
-export interface Attended {
+export interface QueriesAndKeys {
   /** [B, T, heads · keyDim] */
   readonly queries: GraphValue;
   /** [B, S, keyValueHeads · keyDim] */
   readonly keys: GraphValue;
   /** [B, S, keyValueHeads · valueDim] */
   readonly values: GraphValue;
-  /** Value added to the scores of some heads, [1, 1 or heads, T, S]. */
-  readonly bias: (heads: HeadRange) => GraphValue;
+}
+
+export interface Attended extends QueriesAndKeys {
+  /** What the scores gain: by positions, or a value for some heads, [1 or B, 1 or heads, T, S]. */
+  readonly bias: PositionBias | ((heads: HeadRange) => GraphValue);
+  /** Scores of some heads for a key without values, [1, heads, 1, 1]. */
+  readonly sinks?: ((heads: HeadRange) => GraphValue) | undefined;
 }
 
 /** → [B, T, heads · valueDim] */
 export function attend(context: Context, all: ScoreHeads, attended: Attended): GraphValue {
+  const { bias } = attended;
+  if (typeof bias !== 'function') {
+    if (runsInBlocks(context)) {
+      const sinks = attended.sinks?.({ first: 0, heads: all.heads });
+      return attendInBlocks(context, all, attended, bias, (block, own) =>
+        attendAtOnce(block, all, { ...own, sinks }),
+      );
+    }
+    return attend(context, all, {
+      ...attended,
+      bias: (heads) => positionBias(context, bias, heads),
+    });
+  }
   const { graph } = context;
   const { keyDim, valueDim } = all;
   const groups = scoreGroups(all, headsAtATime(context.target, all.heads));
@@ -231,7 +103,8 @@ export function attend(context: Context, all: ScoreHeads, attended: Attended): G
         queries: queries[index] ?? LEFT_OUT,
         keys: keys[part] ?? LEFT_OUT,
         values: values[part] ?? LEFT_OUT,
-        bias: attended.bias(group),
+        bias: bias(group),
+        sinks: attended.sinks?.(group),
       },
     );
   });
@@ -274,14 +147,63 @@ function ranges(start: number, count: number, most: number): HeadRange[] {
   });
 }
 
-/** One group with its own bias. */
-type AttendedAtOnce = Omit<Attended, 'bias'> & { readonly bias: GraphValue };
+/** One group of heads with its own bias. */
+export interface AttendedAtOnce extends QueriesAndKeys {
+  /** [1 or B, 1 or heads, T, S] */
+  readonly bias: GraphValue;
+  /** [1, heads, 1, 1] */
+  readonly sinks?: GraphValue | undefined;
+}
 
 /** Attention of one group of heads, fused if possible. In float16 only the products use it, not the masked scores. */
-const attendAtOnce = (context: Context, heads: ScoreHeads, attended: AttendedAtOnce): GraphValue =>
-  heads.softcap === undefined && context.target.compute === 'f32' && FUSES[context.target.provider]
-    ? fused(context, heads, attended)
-    : stepByStep(context, heads, attended);
+function attendAtOnce(
+  context: Context,
+  heads: ScoreHeads,
+  { sinks, ...attended }: AttendedAtOnce,
+): GraphValue {
+  const { compute, provider } = context.target;
+  const isFused = heads.softcap === undefined && compute === 'f32' && FUSES[provider];
+  const all = sinks ? withSinks(context, sinks, attended) : attended;
+  return (isFused ? fused : stepByStep)(context, heads, all);
+}
+
+/**
+ * Attention sinks as one more key for all queries: its values are zero, and its score is that of each head.
+ * @param sinks [1, heads, 1, 1]
+ */
+function withSinks(
+  { graph }: Context,
+  sinks: GraphValue,
+  { queries, keys, values, bias }: AttendedAtOnce,
+): AttendedAtOnce {
+  const extended = (rows: GraphValue) => graph.op('Pad', [rows, graph.ints(0, 0, 0, 0, 1, 0)]);
+  const count = graph.op('Shape', [bias], { attributes: { start: 3, end: 4 } });
+  const before = graph.op('Concat', [graph.ints(0, 0, 0), count, graph.ints(0, 0, 0, 0)], {
+    attributes: { axis: 0 },
+  });
+  const padded = graph.op('Pad', [bias, graph.ints(0, 0, 0, 0, 0, 0, 0, 1)]);
+  return {
+    queries,
+    keys: extended(keys),
+    values: extended(values),
+    bias: graph.op('Add', [padded, graph.op('Pad', [sinks, before])]), // [1, heads, 1, S + 1] added
+  };
+}
+
+/** Scores of the sinks of some heads, [1, heads, 1, 1]. */
+export function sinkScores(
+  context: Context,
+  sinks: Param,
+  { first, heads }: HeadRange,
+): GraphValue {
+  const { graph } = context;
+  const own = graph.op('Slice', [
+    weightOf(context, sinks),
+    graph.ints(first),
+    graph.ints(first + heads),
+  ]);
+  return graph.op('Reshape', [own, graph.ints(1, heads, 1, 1)]);
+}
 
 /**
  * Providers with a reliable `MultiHeadAttention`. On WebGPU it uses another kernel from 32 tokens on, with silently

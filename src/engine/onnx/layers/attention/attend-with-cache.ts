@@ -5,12 +5,12 @@
  *
  * Shapes: B batch, T tokens of the call, P cached keys, K key-value heads, G = heads / K, d width of a head.
  */
-import type { Window } from '../../../model/architecture/layer.js';
-import { windowKey } from '../../../model/architecture/masks.js';
-import type { Context } from '../context.js';
-import { scaledBy, sizeNames, swapped } from '../context.js';
-import { type GraphValue, LEFT_OUT } from '../graph.js';
-import { MICROSOFT } from '../proto.js';
+import type { Window } from '../../../../model/architecture/layer.js';
+import { windowKey } from '../../../../model/architecture/masks.js';
+import type { Context } from '../../context.js';
+import { scaledBy, sizeNames, swapped } from '../../context.js';
+import { type GraphValue, LEFT_OUT } from '../../graph.js';
+import { MICROSOFT } from '../../proto.js';
 import type { ScoreHeads } from './scores.js';
 
 interface CachedHeads extends ScoreHeads {
