@@ -30,6 +30,7 @@ export const SETTING_FLAGS = {
   container: 'container',
   context: 'context',
   convention: 'convention',
+  cpu: 'cpu',
   cpuExperts: 'cpu-experts',
   dataTokens: 'data-tokens',
   data: 'data',

@@ -14,7 +14,7 @@ import { parseDocument } from '../config/document.js';
 import { correctedOverrides, splitOverride } from '../config/overrides.js';
 import { MAX_DOCUMENT_BYTES } from '../config/source.js';
 import { editedYaml } from '../config/yaml-edits.js';
-import { clusterNamed } from '../estimate/hardware/gpus.js';
+import { clusterNamed } from '../estimate/hardware/cluster-named.js';
 import {
   type ExploredModel,
   type ExplorerSetting,

@@ -103,6 +103,28 @@ describe('minimind fit with system memory', () => {
     expect(training.stderr).toContain('--gpu cpu applies to serving');
   });
 
+  it('reads the memory of a processor by name', async () => {
+    const line = ['fit', 'qwen3-8b', '--gpu', 'cpu', '--dtype', 'q4_k_m'];
+    const desktop = await runHere([...line, '--cpu', 'i9-12900k']);
+    expect(desktop.stdout).toMatch(/^ {2}RAM +2 channels of DDR5-4800, .*76\.8 GB\/s \(assumed/m);
+    const server = await runHere([...line, '--cpu', 'epyc 9374f']);
+    expect(server.stdout).toMatch(/12 channels of DDR5-4800/);
+    expect((await runHere([...line, '--cpu', 'potato'])).stderr).toContain(
+      'unknown processor "potato"',
+    );
+  });
+
+  it('compares a processor with cards', async () => {
+    const line = ['fit', 'qwen3-8b', '--gpu', 'cpu,4090', '--dtype', 'q4_k_m', '--json'];
+    const { rows } = JSON.parse((await runHere(line)).stdout);
+    expect(rows).toMatchObject([
+      { gpu: 'cpu', verdict: 'fits', capacityBytes: null },
+      { gpu: 'rtx-4090', verdict: 'fits' },
+    ]);
+    expect(rows[0].memoryBytes).toBeGreaterThan(4.5e9);
+    expect(rows[0].tokensPerSecond).toBeLessThan(rows[1].tokensPerSecond);
+  });
+
   it('says that memory is not needed where the GPU holds the model', async () => {
     const { stderr, stdout } = await runHere(['fit', 'qwen3-8b', '--gpu', '4090', '--ram', '64GB']);
     expect(stderr).toContain('system memory is not used: the GPUs hold the whole model');

@@ -33,6 +33,7 @@ export const SETTINGS = {
   container: 'format of a written checkpoint',
   context: 'tokens of a sequence',
   convention: 'rule for the memory of mixed precision',
+  cpu: 'processor of the system memory',
   cpuExperts: 'first layers whose experts are in system memory',
   dataTokens: 'tokens of the data',
   data: 'files or values to train on',

@@ -5,17 +5,14 @@ import { usageError } from '../../base/errors.js';
 import { formatInteger } from '../../base/text/units.js';
 import { quote } from '../../config/quote.js';
 import { readDocument } from '../../config/read.js';
+import { clusterNamed } from '../../estimate/hardware/cluster-named.js';
 import type { Cluster, Hardware } from '../../estimate/hardware/gpu.js';
 import { withReserved } from '../../estimate/hardware/gpu.js';
-import {
-  clusterNamed,
-  entriesMatching,
-  splitCount,
-  withKnownHardware,
-} from '../../estimate/hardware/gpus.js';
+import { entriesMatching, splitCount } from '../../estimate/hardware/gpu-names.js';
 import { hardwareOfDocument, onlyGpu } from '../../estimate/hardware/hardware-file.js';
 import type { MachineProfile } from '../../estimate/hardware/machine-profile.js';
 import { gpuOfProfile } from '../../estimate/hardware/machine-profile.js';
+import { withKnownHardware } from '../../estimate/hardware/machines.js';
 import { isProcessorName, PROCESSOR } from '../../estimate/hardware/system-memory.js';
 import { progressDisplay } from '../progress.js';
 import type { ParsedFlags } from './flags.js';

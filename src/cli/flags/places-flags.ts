@@ -17,6 +17,12 @@ export const placesFlags = {
     description:
       'type or bandwidth of the system memory, as in ddr5-5600 (two channels), 4xddr4-3200 or 90GB/s [default: ddr5-5600]',
   }),
+  cpu: Flags.string({
+    ...PLACES,
+    helpValue: 'MODEL',
+    description:
+      'processor of the system memory, as in i9-14900K, ryzen 9 7950x or epyc 9374f: its channels and the fastest memory that they take',
+  }),
   'gpu-layers': layerCount({
     ...PLACES,
     description: 'layers on the GPUs, counted from the output, the others in system memory',

@@ -118,6 +118,8 @@ export interface FitPlacesOptions {
   readonly ramBytes?: number | undefined;
   /** Type or bandwidth of the system memory: `ddr5-5600`, `4xddr4-3200`, `90GB/s`. */
   readonly ramSpeed?: string | undefined;
+  /** Processor, whose channels and memory give the bandwidth without `ramSpeed`. */
+  readonly cpu?: string | undefined;
   /** Layers on the GPUs, counted from the output. */
   readonly gpuLayers?: number | undefined;
   /** First layers whose routed experts are in system memory. */
@@ -191,6 +193,7 @@ export const SERVING_OPTIONS = Object.keys({
 export const PLACES_OPTIONS = Object.keys({
   ramBytes: true,
   ramSpeed: true,
+  cpu: true,
   gpuLayers: true,
   cpuExperts: true,
 } satisfies Record<keyof FitPlacesOptions, true>) as (keyof FitPlacesOptions)[];

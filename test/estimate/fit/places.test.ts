@@ -7,7 +7,7 @@ import { servedWeights } from '../../../src/estimate/fit/serving/quantized.js';
 import type { ServingFitSetting } from '../../../src/estimate/fit/serving/serving-work.js';
 import { sequenceState, servedModel } from '../../../src/estimate/fit/serving/serving-work.js';
 import { usualFormat, type WeightDtype } from '../../../src/estimate/fit/serving/weight-types.js';
-import { clusterNamed } from '../../../src/estimate/hardware/gpus.js';
+import { clusterNamed } from '../../../src/estimate/hardware/cluster-named.js';
 import { systemMemory } from '../../../src/estimate/hardware/system-memory.js';
 import { openModelSource } from '../../../src/input/model-input/model-source.js';
 import type { LanguageModel } from '../../../src/model/architecture/layer.js';
@@ -17,11 +17,7 @@ const modelOf = async (name: string): Promise<LanguageModel> =>
 
 const clusterOf = (name: string) => clusterNamed(name, undefined, { gpus: [], machines: [] });
 
-/** An RTX 2080: TU104, 8 GB, 448 GB/s (NVIDIA, Turing architecture whitepaper, appendix A). */
-const RTX_2080 = (() => {
-  const cluster = clusterOf('rtx-2080-ti');
-  return { ...cluster, gpu: { ...cluster.gpu, name: 'rtx-2080', bandwidth: 448e9 } };
-})();
+const RTX_2080 = clusterOf('rtx-2080');
 
 const settingOf = (
   cluster: ServingFitSetting['cluster'],
@@ -76,7 +72,7 @@ const RUNS: readonly Run[] = [
   ['qwen3-30b-a3b', 'q4_k_m', RTX_2080, 99, 36, I9_10900X, 36.7],
   ['gpt-oss-20b', 'mxfp4', RTX_2080, 99, 12, I9_10900X, 36.4],
   // ggml-org/llama.cpp, pull request 23346: DeepSeek-V3.2, whose other layers are those of V3, on an Epyc 9374F.
-  ['deepseek-v3', 'q8_0', clusterOf('rtx-pro-6000'), 99, 999, '12xddr5-4800', 10.91],
+  ['deepseek-v3', 'q8_0', clusterOf('rtx-pro-6000-blackwell'), 99, 999, '12xddr5-4800', 10.91],
   // ggml-org/llama.cpp, pull request 15077: two RTX 5090; the memory is not stated.
   ['gpt-oss-120b', 'mxfp4', { ...clusterOf('rtx-5090'), gpus: 2 }, 99, 3, 'ddr5-5600', 108],
   // ggml-org/llama.cpp, issue 4716: processors alone.

@@ -70,7 +70,7 @@ export function placesWish(
   options: FitOptions,
   { gpu }: Cluster,
 ): PlacesWish | undefined {
-  const { ramBytes = null, ramSpeed, gpuLayers, cpuExperts } = options;
+  const { ramBytes = null, ramSpeed, cpu, gpuLayers, cpuExperts } = options;
   const isProcessor = isProcessorName(gpu.name);
   if (!isPlaced(options) && !isProcessor) return undefined;
   refuseOnGpusOnly(options);
@@ -86,7 +86,7 @@ export function placesWish(
       `write ${setting('gpuLayers', 'N')} for layers in system memory, or ${setting('ramBytes', 'SIZE')}`,
     );
   }
-  const memory = systemMemory(ramBytes, ramSpeed);
+  const memory = systemMemory(ramBytes, ramSpeed, cpu);
   return { memory, gpuLayers: isProcessor ? 0 : gpuLayers, cpuExperts };
 }
 
