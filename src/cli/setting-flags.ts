@@ -173,6 +173,7 @@ export const SETTING_FLAGS = {
   teacher: 'teacher',
   temperature: 'temperature',
   tensorParallel: 'tensor-parallel',
+  tensorSplit: 'tensor-split',
   tensors: 'tensors',
   text: 'text',
   thisMachine: 'this-machine',

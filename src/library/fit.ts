@@ -20,12 +20,17 @@ import {
   tableSettingOf,
 } from '../estimate/fit/fit-table.js';
 import { type FitResult, fitsOf, forwardOn } from '../estimate/fit/fits.js';
-import { idleGpus, idleTrainingOptions, idleZero } from '../estimate/fit/idle-options.js';
+import {
+  idleGpus,
+  idleTrainingOptions,
+  idleZero,
+  mixedTraining,
+} from '../estimate/fit/idle-options.js';
 import { parallelismOf } from '../estimate/fit/parallelism/parallelism.js';
 import { idleRam } from '../estimate/fit/places/places-options.js';
 import { unmetRequirementsOf } from '../estimate/fit/remedies/remedies.js';
 import { batchingOf } from '../estimate/fit/serving/batching.js';
-import { clusterNamed } from '../estimate/hardware/cluster-named.js';
+import { clusterNamed, withGpus } from '../estimate/hardware/cluster-named.js';
 import type { Cluster, Hardware } from '../estimate/hardware/gpu.js';
 import { memoryOf, withReserved } from '../estimate/hardware/gpu.js';
 import type { MachineProfile } from '../estimate/hardware/machine-profile.js';
@@ -97,7 +102,7 @@ function namedHardware({ gpu, gpus, reserveBytes }: NamedFitOptions): Cluster {
   const none: Hardware = { gpus: [], machines: [] };
   if (!isProcessorName(gpu)) {
     const cluster = clusterNamed(gpu, gpus, none);
-    return { ...cluster, gpu: withReserved(cluster.gpu, reserveBytes) };
+    return withGpus(cluster, (each) => withReserved(each, reserveBytes));
   }
   if (gpus === undefined && reserveBytes === undefined) return PROCESSOR;
   throw usageError(
@@ -172,8 +177,12 @@ function remarksOn({ file, model }: Model, options: FitOptions, fits: FitResult)
     message === undefined
       ? []
       : [{ problem: { severity: 'warning', file, message }, isNote: true }];
-  const { training, serving } = fits;
+  const { training, serving, adapters } = fits;
+  const { cluster } = fits;
   return [
+    ...note(
+      (adapters ?? (fits.purpose === 'training' && training)) ? mixedTraining(cluster) : undefined,
+    ),
     ...(training
       ? [
           ...note(idleZero(options.zero, parallelismOf(model, training.setting).replicas)),
@@ -182,7 +191,7 @@ function remarksOn({ file, model }: Model, options: FitOptions, fits: FitResult)
       : []),
     ...(serving
       ? [
-          ...idleGpus(serving.setting, file).map(asWarning),
+          ...(serving.places?.isAsked ? [] : idleGpus(serving.setting, file).map(asWarning)),
           ...note(idleRam(options, serving.places !== undefined)),
         ]
       : []),

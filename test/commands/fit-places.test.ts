@@ -131,3 +131,69 @@ describe('minimind fit with system memory', () => {
     expect(stdout).toContain('serves');
   });
 });
+
+describe('minimind fit on GPUs of several kinds', () => {
+  const LINE = ['fit', 'llama-3.3-70b', '--dtype', 'q4_k_m'];
+
+  it('says what is on each', async () => {
+    const { stdout } = await runHere([...LINE, '--gpu', '5090+3090', '--details']);
+    expect(stdout).toMatch(
+      /^Fits on 1 × NVIDIA GeForce RTX 5090 \+ 1 × NVIDIA GeForce RTX 3090: [\d.]+ tokens\/s/m,
+    );
+    expect(stdout).toMatch(/^ {2}GPU layers +all 81: \d+ on rtx-5090, \d+ on rtx-3090$/m);
+    expect(stdout).toMatch(/^ {2}memory +rtx-5090 [\d.]+ GB of 33\.6 GB · rtx-3090 /m);
+    expect(stdout).toMatch(/^ {2}llama\.cpp +-ngl 81 -ts \d+,\d+ -c 2048$/m);
+    expect(stdout).toMatch(/^rtx-3090, \d+ layers +/m);
+    expect(stdout).not.toMatch(/^ {2}(?:RAM|GPU) {2,}/m);
+    const csv = (await runHere([...LINE, '--gpu', '5090+3090', '--format', 'csv'])).stdout;
+    expect(csv).toMatch(/GPU 2, rtx-3090: memory/);
+  });
+
+  it('joins the values of a repeated --gpu, and a list still compares', async () => {
+    const json = async (...words: string[]) =>
+      JSON.parse((await runHere([...LINE, ...words, '--json'])).stdout);
+    const joined = await json('--gpu', '5090', '--gpu=3090');
+    expect(joined.serving.places.cards).toEqual(
+      (await json('--gpu', '5090+3090')).serving.places.cards,
+    );
+    expect((await json('--gpu', '3090', '--gpu', '3090')).cluster.gpus).toBe(2);
+    const list = await json('--gpu', '5090,3090');
+    expect(list.rows.map((row: { gpu: string }) => row.gpu)).toEqual(['rtx-5090', 'rtx-3090']);
+  });
+
+  it('proposes system memory for what they do not hold', async () => {
+    const line = [...LINE, '--gpu', '4060+3060'];
+    const { stdout } = await runHere(line);
+    expect(stdout).toMatch(/^Does not fit on 1 × .* 4060 \+ 1 × /m);
+    const [, next = ''] = /^Next: minimind (\S.*?)(?: {2,}|$)/m.exec(stdout) ?? [];
+    expect(next).toContain('--ram');
+    expect((await runHere([...next.split(' '), '--check'])).code).toBe(0);
+  });
+
+  it('lets the smallest decide a training, and says so', async () => {
+    const { stdout, stderr } = await runHere([
+      'fit',
+      'qwen3-0.6b',
+      '--gpu',
+      '4090+3060',
+      '--for',
+      'lora',
+      '--zero',
+      '3',
+      '--json',
+    ]);
+    expect(stderr).toContain('all 2 count as NVIDIA GeForce RTX 3060 12 GB');
+    expect(JSON.parse(stdout).adapters.fit.capacity.value).toBeLessThan(13e9);
+  });
+
+  it.each([
+    [['--gpu', '4090+3060', '--qps', '3'], /--qps needs GPUs of one kind, found several/],
+    [['--gpu', '4090+3060', '--gpus', '3'], /expected one kind of GPU with --gpus 3/],
+    [['--gpu', '4090+3060', '--tensor-split', '1'], /--tensor-split: expected 2 numbers/],
+    [['--gpu', '4090+3060', '--runtime', 'vllm'], /does not apply to GPUs of several kinds/],
+  ])('refuses %j', async (flags, message) => {
+    const { code, stderr } = await runHere([...LINE, ...flags]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(message);
+  });
+});

@@ -77,6 +77,7 @@ const FLAGS: FitFlags = {
   ram: undefined,
   'ram-speed': undefined,
   cpu: undefined,
+  'tensor-split': undefined,
   'gpu-layers': undefined,
   'cpu-experts': undefined,
   'token-time': undefined,

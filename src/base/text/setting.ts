@@ -176,6 +176,7 @@ export const SETTINGS = {
   teacher: 'sizes or keys of a teacher',
   temperature: 'divisor of the logits',
   tensorParallel: 'GPUs that share each layer',
+  tensorSplit: 'proportions in which GPUs share the layers',
   tensors: 'whether tensors are listed',
   text: 'text instead of a file',
   thisMachine: 'whether this machine is measured',

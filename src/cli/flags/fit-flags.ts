@@ -282,6 +282,7 @@ export function fitOptions(flags: FitFlags, { draft, benchmark }: FurtherFiles =
     cpu: flags.cpu,
     gpuLayers: flags['gpu-layers'],
     cpuExperts: flags['cpu-experts'],
+    tensorSplit: flags['tensor-split'],
   };
 }
 

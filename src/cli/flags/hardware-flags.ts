@@ -5,7 +5,7 @@ import { usageError } from '../../base/errors.js';
 import { formatInteger } from '../../base/text/units.js';
 import { quote } from '../../config/quote.js';
 import { readDocument } from '../../config/read.js';
-import { clusterNamed } from '../../estimate/hardware/cluster-named.js';
+import { clusterNamed, withGpus } from '../../estimate/hardware/cluster-named.js';
 import type { Cluster, Hardware } from '../../estimate/hardware/gpu.js';
 import { withReserved } from '../../estimate/hardware/gpu.js';
 import { entriesMatching, splitCount } from '../../estimate/hardware/gpu-names.js';
@@ -32,7 +32,8 @@ export const hardwareFlags = {
   gpu: Flags.string({
     helpValue: 'NAME|FILE',
     description:
-      'a GPU or machine of --list-gpus, as in h100, RTX 4090 or 8xA100, or a YAML file that describes one',
+      'a GPU or machine of --list-gpus, as in h100, RTX 4090 or 8xA100, several kinds as in 5090+3090, or a YAML file that ' +
+      'describes one',
     exclusive: ['this-machine'],
   }),
   gpus: count({ description: 'number of GPUs [default: 1, or all of a machine]' }),
@@ -96,7 +97,8 @@ export async function hardwareOf(
   say: (choice: string) => void,
 ): Promise<SelectedHardware> {
   const selected = await selectedHardware(flags, say);
-  return { ...selected, gpu: withReserved(selected.gpu, reservedBytes(flags)) };
+  const reserved = withGpus(selected, (gpu) => withReserved(gpu, reservedBytes(flags)));
+  return { ...selected, ...reserved };
 }
 
 /** `hardwareOf`, where `--gpu cpu` and `--gpu none` are a machine without a GPU. @throws UserError as `hardwareOf`. */

@@ -1,6 +1,6 @@
 /** The flags of `minimind fit` about system memory. */
 import * as Flags from '@oclif/core/flags';
-import { bytesLimit, layerCount } from './value-flags.js';
+import { bytesLimit, layerCount, ratios } from './value-flags.js';
 
 const PLACES = { helpGroup: 'SYSTEM MEMORY' };
 
@@ -26,6 +26,11 @@ export const placesFlags = {
   'gpu-layers': layerCount({
     ...PLACES,
     description: 'layers on the GPUs, counted from the output, the others in system memory',
+  }),
+  'tensor-split': ratios({
+    ...PLACES,
+    description:
+      'proportions in which several GPUs share the layers, as in 3,1 [default: the fastest that fit]',
   }),
   'cpu-experts': layerCount({
     ...PLACES,

@@ -124,6 +124,8 @@ export interface FitPlacesOptions {
   readonly gpuLayers?: number | undefined;
   /** First layers whose routed experts are in system memory. */
   readonly cpuExperts?: number | undefined;
+  /** Proportions in which several GPUs share the layers. Default: the fastest that fit. */
+  readonly tensorSplit?: readonly number[] | undefined;
 }
 
 /** Options of a model on hardware. */
@@ -196,6 +198,7 @@ export const PLACES_OPTIONS = Object.keys({
   cpu: true,
   gpuLayers: true,
   cpuExperts: true,
+  tensorSplit: true,
 } satisfies Record<keyof FitPlacesOptions, true>) as (keyof FitPlacesOptions)[];
 
 /** Whether an option has a value that changes something. */

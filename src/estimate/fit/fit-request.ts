@@ -6,6 +6,7 @@ import { formatInteger } from '../../base/text/units.js';
 import type { TrainingHints } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { resolveSetting } from '../../model/budget/profile-model.js';
+import { withGpus } from '../hardware/cluster-named.js';
 import type { Cluster } from '../hardware/gpu.js';
 import { withMemoryShare } from '../hardware/gpu.js';
 import { COMMON_HARDWARE } from './common-hardware.js';
@@ -211,7 +212,7 @@ const usualCache = (dtype: WeightDtype): Dtype =>
 /** GPUs of which serving may use a share of the memory. */
 function limitedMemory(cluster: Cluster, memoryShare: number | undefined): Cluster {
   if (memoryShare === undefined) return cluster;
-  return { ...cluster, gpu: withMemoryShare(cluster.gpu, memoryShare) };
+  return withGpus(cluster, (gpu) => withMemoryShare(gpu, memoryShare));
 }
 
 function measuredOf(options: FitOptions): ServingFitSetting['measured'] {

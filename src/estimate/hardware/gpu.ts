@@ -396,10 +396,20 @@ export interface HardwareList extends Hardware {
   readonly schema: 'minimind/gpus@1';
 }
 
-/** Number of GPUs of one kind. */
-export interface Cluster {
+/** Some GPUs of one kind in a machine with others. */
+export interface Cards {
   /** The GPU. */
   readonly gpu: Gpu;
+  /** Number of them. @integer @minimum 1 */
+  readonly gpus: number;
+}
+
+/** Number of GPUs, of one kind or of several. */
+export interface Cluster {
+  /** The GPU; of several kinds the one with the least memory. */
+  readonly gpu: Gpu;
+  /** The kinds of GPUs in their order; absent for one kind. */
+  readonly cards?: readonly Cards[];
   /** Number of GPUs. @integer @minimum 1 */
   readonly gpus: number;
   /** Link for more GPUs than the GPU's own links connect; null if unknown. */

@@ -27,7 +27,7 @@ import type { Block, Cell, Fact, TableBlock, Verdict } from '../kit/report.js';
 import { leftColumn, noteOf, right, strongCell, valueCell } from '../kit/report.js';
 import { contextText, precisionText } from '../profile/setting-notes.js';
 import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
-import { placesFacts, placesProposal, placesVerdict, ramFor } from './fit-places.js';
+import { hardwareText, placesFacts, placesProposal, placesVerdict, ramFor } from './fit-places.js';
 import { serverFacts, usersTable } from './fit-server.js';
 import type { Serving } from './fit-serving.js';
 import {
@@ -46,9 +46,6 @@ import {
   stepSpeedText,
   withoutSpeedText,
 } from './fit-training.js';
-
-const hardwareText = ({ gpu, gpus }: FitResult['cluster']) =>
-  `${formatInteger(gpus)} × ${gpu.title}`;
 
 /** The answer to the question alone: somebody who serves is not told that a training does not fit. */
 export function fitVerdictOf(result: FitResult): Verdict {
@@ -109,7 +106,10 @@ export function fitFacts(result: FitResult): Fact[] {
       name: 'model',
       text: `${modelName(file)} · ${family} · ${shortCount(parameters)} parameters`,
     },
-    ...present([gpuFact(result.memory), calibrationFact(result.cluster)]),
+    ...present([
+      result.cluster.cards === undefined && gpuFact(result.memory),
+      calibrationFact(result.cluster),
+    ]),
     ...(serving ? servingFacts(serving, result) : []),
     ...(result.batching ? [{ name: 'batching', text: batchingText(result.batching) }] : []),
     ...(training && purpose === 'training' ? trainingFacts(training) : []),

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { median } from '../../../src/base/median.js';
+import { proportionalLayers } from '../../../src/estimate/fit/places/card-layers.js';
 import { contentOf, layeredModel } from '../../../src/estimate/fit/places/placed-parts.js';
 import { placesFit } from '../../../src/estimate/fit/places/places.js';
 import { PUBLISHED_SPREADS } from '../../../src/estimate/fit/published-range.js';
@@ -44,6 +45,7 @@ const wish = (
   memory: systemMemory(bytes, speed),
   gpuLayers,
   cpuExperts,
+  maySpill: true,
 });
 
 const I9_10900X = '102GB/s';
@@ -191,6 +193,72 @@ describe('a model in system memory', () => {
     );
     expect(verdict).toBe('does not fit');
     expect(lacking).toBe(system.value + 3e9 - 16e9);
+  });
+});
+
+describe('GPUs of several kinds', () => {
+  const placed = async (gpu: string, name: string, dtype: WeightDtype, more = {}) =>
+    placesFit(
+      await modelOf(name),
+      settingOf(clusterOf(gpu), dtype),
+      { ...wish(999, 0), maySpill: false, ...more },
+      true,
+    );
+
+  it('share the layers in proportion to their memory, as llama.cpp does', () => {
+    // 24 and 8 GB, 33 layers: layer 24 is at 24/33 = 0.727, the last below 0.75.
+    expect(proportionalLayers(33, [24, 8])).toEqual([25, 8]);
+    expect(proportionalLayers(4, [1, 1])).toEqual([2, 2]);
+    expect(proportionalLayers(3, [1, 0])).toEqual([3, 0]);
+    expect(proportionalLayers(0, [1, 2])).toEqual([0, 0]);
+  });
+
+  it('hold all of a model that no single one holds, and the faster one holds more', async () => {
+    const { verdict, cards, cardLayers, inSystem, onGpus, isSplit } = await placed(
+      '5090+3090',
+      'llama-3.3-70b',
+      'q4_k_m',
+    );
+    expect(verdict).toBe('fits');
+    expect(cards.map(({ gpu }) => gpu)).toEqual(['rtx-5090', 'rtx-3090']);
+    expect(cards.reduce((sum, { layers }) => sum + layers, 0)).toBe(81);
+    expect(cards.map(({ layers }) => layers)).toEqual(cardLayers);
+    expect(cards.reduce((sum, { holds }) => sum + holds.weights, 0)).toBeCloseTo(onGpus.weights, 0);
+    expect(inSystem.weights + inSystem.experts).toBe(0);
+    for (const { memory, capacity } of cards) {
+      expect(memory.upper.value).toBeLessThan(capacity.value);
+    }
+    // Another layer on the faster GPU does not fit.
+    const [first] = cards;
+    const layer = (first?.holds.weights ?? 0) / (first?.layers ?? 1);
+    expect((first?.capacity.value ?? 0) - (first?.memory.upper.value ?? 0)).toBeLessThan(layer);
+    expect(isSplit).toBe(true);
+  });
+
+  it('take the times of both in turn', async () => {
+    const seconds = async (gpu: string, tensorSplit?: readonly number[]) =>
+      (await placed(gpu, 'qwen3-14b', 'q4_k_m', { tensorSplit })).decode.seconds.expected.value;
+    const [fast, slow] = [await seconds('4090'), await seconds('3060')];
+    const half = await seconds('4090+3060', [1, 1]);
+    expect(half).toBeGreaterThan(fast);
+    expect(half).toBeLessThan(slow);
+    expect(half).toBeCloseTo((fast + slow) / 2, 2);
+    // Without proportions, the faster one takes all.
+    expect(await seconds('4090+3060')).toBeCloseTo(fast, 4);
+  });
+
+  it('of equal speed share equally', async () => {
+    const { cardLayers } = await placed('2x3090+4090', 'llama-3.3-70b', 'q4_k_m');
+    const [a = 0, b = 0, c = 0] = cardLayers ?? [];
+    expect(Math.abs(a - b)).toBeLessThanOrEqual(1);
+    expect(c).toBeGreaterThan(a);
+  });
+
+  it('leave the experts that they do not hold in system memory', async () => {
+    const found = await placed('4090+3060', 'gpt-oss-120b', 'mxfp4', wish());
+    expect(found.verdict).toBe('fits');
+    expect(found.cpuExperts).toBeGreaterThan(0);
+    expect(found.inSystem.experts).toBeGreaterThan(20e9);
   });
 });
 

@@ -75,6 +75,40 @@ describe('a name of a GPU', () => {
   });
 });
 
+describe('GPUs of several kinds', () => {
+  const mixed = (text: string, gpus?: number) => clusterNamed(text, gpus, NONE);
+  const kinds = (text: string) =>
+    mixed(text).cards?.map(({ gpu, gpus }) => `${gpus} ${gpu.name}`) ?? [];
+
+  it.each([
+    ['5090+3090', ['1 rtx-5090', '1 rtx-3090'], 'rtx-3090', 2],
+    ['2x3090+4090', ['2 rtx-3090', '1 rtx-4090'], 'rtx-4090', 3],
+    [
+      '4090 + 3060 12gb + 3090',
+      ['1 rtx-4090', '1 rtx-3060-12gb', '1 rtx-3090'],
+      'rtx-3060-12gb',
+      3,
+    ],
+  ])('are read with the smallest as the one that decides: %s', (text, cards, smallest, gpus) => {
+    expect(kinds(text)).toEqual(cards);
+    expect(mixed(text)).toMatchObject({ gpus, gpu: { name: smallest }, network: null });
+  });
+
+  it('of one kind are counted, and a plus can belong to a name', () => {
+    expect(mixed('3090+3090')).toMatchObject({ gpus: 2, gpu: { name: 'rtx-3090' } });
+    expect(mixed('3090+3090').cards).toBeUndefined();
+    expect(mixed('Ryzen AI Max+ 395').gpu.name).toBe('ryzen-ai-max-395-64gb');
+  });
+
+  it.each([
+    ['9x3090+9x4090', undefined, /at most 16 GPUs of several kinds, found 18/],
+    ['5090+3090', 3, /expected one kind of GPU with gpus: 3|one kind of GPU with/],
+    ['5090+nothing', undefined, /unknown GPU or machine "nothing"/],
+  ])('are refused: %s', (text, gpus, message) => {
+    expect(() => mixed(text, gpus)).toThrow(message);
+  });
+});
+
 describe('a machine of a cloud', () => {
   it.each([
     ['g6.12xlarge', 'l4', 4],

@@ -27,6 +27,12 @@ export function calibratedRequest(
   if (benchmark === undefined || request.serving === null) {
     return { cluster, request, warnings: [] };
   }
+  if (cluster.cards !== undefined) {
+    throw usageError(
+      `${setting('calibrate', file)} is about one kind of GPU, and ${setting('gpu')} names several`,
+      'leave one of them out',
+    );
+  }
   const calibration = calibrationOf(loaded.model, request.serving.setting, benchmark, file);
   const calibrated = { ...cluster, gpu: { ...cluster.gpu, calibration } };
   return {
