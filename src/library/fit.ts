@@ -19,7 +19,7 @@ import {
   fitTable,
   tableSettingOf,
 } from '../estimate/fit/fit-table.js';
-import { type FitResult, fitsOf, forwardOn } from '../estimate/fit/fits.js';
+import { type FitResult, type FoundMachine, fitsOf, forwardOn } from '../estimate/fit/fits.js';
 import {
   idleGpus,
   idleTrainingOptions,
@@ -138,12 +138,21 @@ export function fitOnCommonHardware(model: Model, options: FitTableOptions): Fit
 /**
  * A model on hardware.
  * @param view.isBrief Whether proposals for what was not asked are left out.
+ * @param view.found This machine, where it was looked at.
  */
 export function fitOn(
   loaded: Model,
   hardware: Cluster,
   options: FitOptions,
-  { machine, isBrief = false }: { machine?: MeasuredMachine | undefined; isBrief?: boolean } = {},
+  {
+    machine,
+    isBrief = false,
+    found,
+  }: {
+    machine?: MeasuredMachine | undefined;
+    isBrief?: boolean;
+    found?: FoundMachine | undefined;
+  } = {},
 ): RemarkedFit {
   refuseMixOfTraining(options);
   refuseIdleBenchmark(options);
@@ -157,6 +166,7 @@ export function fitOn(
     ...factsOf(loaded),
     cluster,
     memory: memoryOf(cluster.gpu),
+    ...(found && { found }),
     profile: machine?.profile ?? null,
     ...fits,
     ...(outputMix && { batching: batchingOf(outputMix, batch ?? users ?? USUAL_BATCH) }),

@@ -19,9 +19,9 @@ export const placesFlags = {
   }),
   cpu: Flags.string({
     ...PLACES,
-    helpValue: 'MODEL',
+    helpValue: 'MODEL|auto',
     description:
-      'processor of the system memory, as in i9-14900K, ryzen 9 7950x or epyc 9374f: its channels and the fastest memory that they take',
+      'processor of the system memory, as in i9-14900K, ryzen 9 7950x or epyc 9374f: its channels and the fastest memory that they take; auto for that of this machine',
   }),
   'gpu-layers': layerCount({
     ...PLACES,

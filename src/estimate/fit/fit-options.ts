@@ -136,6 +136,8 @@ export interface FitOptions extends FitTrainingOptions, FitServingOptions, FitPl
   readonly context?: number | undefined;
   /** GPUs that share each layer. Default: 1. */
   readonly tensorParallel?: number | undefined;
+  /** Whether the system memory was found on this machine, so that it may be idle. */
+  readonly isDetected?: boolean | undefined;
   /** Price of a GPU for an hour, which shows costs. */
   readonly pricePerHour?: number | undefined;
 }

@@ -35,7 +35,7 @@ import { SHARDINGS, type Sharding, type TrainingFitSetting } from './training/tr
 export const USUAL_DRAFT = 5;
 
 /** The question: the chosen one, or training where only its options are given. */
-function purposeOf(options: FitOptions): Purpose {
+export function purposeOf(options: FitOptions): Purpose {
   const isTraining =
     chosenOf('training', options) !== undefined && chosenOf('serving', options) === undefined;
   return options.for ?? (isTraining ? 'training' : 'serving');

@@ -127,6 +127,20 @@ export interface Fits {
     | null;
 }
 
+/** This machine, as `--gpu auto` found it. */
+export interface FoundMachine {
+  /** Its graphics cards, each with the source of its name. */
+  readonly cards: readonly string[];
+  /** Cards that do not count: unknown to the table of GPUs, or graphics of the processor beside a card. */
+  readonly ignored: readonly string[];
+  /** System memory. @real */
+  readonly memoryBytes: number;
+  /** Model of the processor; null if the system does not name it. */
+  readonly processor: string | null;
+  /** What could not be read, and is assumed. */
+  readonly assumed: readonly string[];
+}
+
 /**
  * Whether a model fits on some hardware, and how fast it runs there.
  * @answer minimind fit --json
@@ -143,6 +157,8 @@ export interface FitResult extends Fits {
   readonly cluster: Cluster;
   /** Memory of each GPU. */
   readonly memory: GpuMemory;
+  /** What was found on this machine; absent without `--gpu auto`. */
+  readonly found?: FoundMachine;
   /** Static and continuous batching of answers of different lengths; absent without `--output-mix`. */
   readonly batching?: BatchingComparison;
   /** Requirements of the user that the setup does not meet with certainty. */

@@ -18,7 +18,7 @@ import {
   significant,
 } from '../../base/text/units.js';
 import { capital, counted, modelName, present, sumOf } from '../../base/text/words.js';
-import type { AdaptersFit, FitResult } from '../../estimate/fit/fits.js';
+import type { AdaptersFit, FitResult, FoundMachine } from '../../estimate/fit/fits.js';
 import type { BatchingComparison } from '../../estimate/fit/serving/batching.js';
 import type { UsersFit } from '../../estimate/fit/serving/serving.js';
 import type { GpuMemory } from '../../estimate/hardware/gpu.js';
@@ -106,6 +106,7 @@ export function fitFacts(result: FitResult): Fact[] {
       name: 'model',
       text: `${modelName(file)} · ${family} · ${shortCount(parameters)} parameters`,
     },
+    ...(result.found ? foundFacts(result.found) : []),
     ...present([
       result.cluster.cards === undefined && gpuFact(result.memory),
       calibrationFact(result.cluster),
@@ -118,6 +119,24 @@ export function fitFacts(result: FitResult): Fact[] {
     ...forwardFacts(result),
   ];
 }
+
+/** `NVIDIA GeForce RTX 4090 (nvidia-smi) · 64.0 GB of memory · AMD Ryzen 9 7950X`, and what is assumed. */
+const foundFacts = ({ cards, ignored, memoryBytes, processor, assumed }: FoundMachine): Fact[] =>
+  present([
+    {
+      name: 'machine',
+      text: [
+        ...(cards.length === 0 ? ['no graphics card'] : cards),
+        `${bytesText(memoryBytes)} of memory`,
+        ...(processor === null ? [] : [processor]),
+      ].join(' · '),
+    },
+    ignored.length > 0 && {
+      name: 'not used',
+      text: `${ignored.join(', ')}: unknown to ${setting('listGpus')}, or graphics of the processor`,
+    },
+    assumed.length > 0 && { name: 'assumed', text: assumed.join('; ') },
+  ]);
 
 /** Whether the user gave a load, a price, or system memory, and so serves. */
 const isAboutServing = (serving: Serving | null): boolean =>
@@ -449,6 +468,7 @@ function stepText({ step, withoutSpeed }: Training['fit']): string {
 function forwardFacts({ forward, profile }: FitResult): Fact[] {
   if (!forward || !profile) return [];
   const { batch, tokens, seconds, bytes } = forward;
+  const { memoryBandwidth } = profile.speed;
   return [
     {
       name: 'forward',
@@ -456,6 +476,14 @@ function forwardFacts({ forward, profile }: FitResult): Fact[] {
         `${formatSequences(batch, tokens)} in ${formatSeconds(seconds.expected.value)}, ` +
         `${bytesText(bytes.expected.value)} here (${profile.engine.title}, measured at ${loadText(profile.load)})`,
     },
+    ...(memoryBandwidth === undefined
+      ? []
+      : [
+          {
+            name: 'RAM',
+            text: `${significant(memoryBandwidth.median / 1e9)} GB/s read by threads (at best ${significant(memoryBandwidth.most / 1e9)})`,
+          },
+        ]),
   ];
 }
 

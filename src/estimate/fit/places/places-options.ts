@@ -75,7 +75,7 @@ const maySpill = (options: FitOptions): boolean =>
 
 /** The note where the GPUs hold the whole model, although the user named system memory. */
 export function idleRam(options: FitOptions, hasPlaces: boolean): string | undefined {
-  if (!isPlaced(options) || hasPlaces) return undefined;
+  if (!isPlaced(options) || hasPlaces || options.isDetected) return undefined;
   return 'system memory is not used: the GPUs hold the whole model';
 }
 
