@@ -108,6 +108,7 @@ export const SETTING_FLAGS = {
   noConfig: 'no-config',
   offline: 'offline',
   only: 'only',
+  offload: 'offload',
   optimizer: 'optimizer',
   optimizerInBackward: 'optimizer-in-backward',
   outputMix: 'output-mix',

@@ -78,6 +78,7 @@ const FLAGS: FitFlags = {
   'ram-speed': undefined,
   cpu: undefined,
   'tensor-split': undefined,
+  offload: undefined,
   'gpu-layers': undefined,
   'cpu-experts': undefined,
   'token-time': undefined,

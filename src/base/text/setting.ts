@@ -111,6 +111,7 @@ export const SETTINGS = {
   noConfig: 'whether configs are ignored',
   offline: 'whether no request is sent',
   only: 'names of the checks to run',
+  offload: 'part of the model or of its training in system memory',
   optimizer: 'optimizer of a training',
   optimizerInBackward: 'whether updates are part of the backward pass',
   outputMix: 'output tokens of requests in equal shares',

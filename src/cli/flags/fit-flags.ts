@@ -283,6 +283,7 @@ export function fitOptions(flags: FitFlags, { draft, benchmark }: FurtherFiles =
     gpuLayers: flags['gpu-layers'],
     cpuExperts: flags['cpu-experts'],
     tensorSplit: flags['tensor-split'],
+    offload: flags.offload,
   };
 }
 

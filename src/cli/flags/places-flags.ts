@@ -1,5 +1,6 @@
 /** The flags of `minimind fit` about system memory. */
 import * as Flags from '@oclif/core/flags';
+import { OFFLOADS } from '../../estimate/fit/fit-options.js';
 import { bytesLimit, layerCount, ratios } from './value-flags.js';
 
 const PLACES = { helpGroup: 'SYSTEM MEMORY' };
@@ -23,6 +24,12 @@ export const placesFlags = {
     description:
       'processor of the system memory, as in i9-14900K, ryzen 9 7950x or epyc 9374f: its channels and the fastest memory that they take; auto for that of this machine',
   }),
+  offload: Flags.option({
+    ...PLACES,
+    options: OFFLOADS,
+    description:
+      'part in system memory: of a training its optimizer or parameters (ZeRO-Offload, FSDP), of serving experts, layers or cache',
+  } as const)(),
   'gpu-layers': layerCount({
     ...PLACES,
     description: 'layers on the GPUs, counted from the output, the others in system memory',

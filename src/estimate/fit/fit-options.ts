@@ -9,6 +9,7 @@ import type { Purpose } from './purpose.js';
 import type { RuntimeName } from './serving/throughput/runtimes.js';
 import type { Batching } from './serving/throughput/simulation.js';
 import type { WeightDtype } from './serving/weight-types.js';
+import { TRAINING_OFFLOADS } from './training/offload.js';
 import type { Convention, Sharding } from './training/training-setting.js';
 
 /** Options with a value of their own when they are left out. */
@@ -112,6 +113,18 @@ export interface FitServingOptions {
   readonly draftTokens?: number | undefined;
 }
 
+/** Parts of serving that can be in system memory. */
+const SERVING_OFFLOADS = ['experts', 'layers', 'cache'] as const;
+
+/** Parts that can be in system memory. */
+export const OFFLOADS = [...TRAINING_OFFLOADS, ...SERVING_OFFLOADS] as const;
+
+export type Offload = (typeof OFFLOADS)[number];
+
+/** The part of a training in system memory; undefined for a part of serving. */
+export const trainingOffload = ({ offload }: Pick<FitPlacesOptions, 'offload'>) =>
+  TRAINING_OFFLOADS.find((each) => each === offload);
+
 /** Options of weights in system memory. */
 export interface FitPlacesOptions {
   /** System memory for what the GPUs do not hold. */
@@ -124,6 +137,8 @@ export interface FitPlacesOptions {
   readonly gpuLayers?: number | undefined;
   /** First layers whose routed experts are in system memory. */
   readonly cpuExperts?: number | undefined;
+  /** Part in system memory: of a training its optimizer or parameters, of serving experts, layers or cache. */
+  readonly offload?: Offload | undefined;
   /** Proportions in which several GPUs share the layers. Default: the fastest that fit. */
   readonly tensorSplit?: readonly number[] | undefined;
 }
@@ -200,6 +215,7 @@ export const PLACES_OPTIONS = Object.keys({
   cpu: true,
   gpuLayers: true,
   cpuExperts: true,
+  offload: true,
   tensorSplit: true,
 } satisfies Record<keyof FitPlacesOptions, true>) as (keyof FitPlacesOptions)[];
 

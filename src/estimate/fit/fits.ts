@@ -274,7 +274,8 @@ function askedPlaces(
 ): PlacesFit | undefined {
   const { wish, users, verdict } = asked;
   const isMixed = setting.cluster.cards !== undefined;
-  const isChosen = (wish.gpuLayers ?? wish.cpuExperts ?? wish.tensorSplit) !== undefined;
+  const isChosen =
+    (wish.gpuLayers ?? wish.cpuExperts ?? wish.tensorSplit ?? wish.isCacheInSystem) !== undefined;
   if (!isChosen && !isMixed && verdict === 'fits') return undefined;
   const served = { ...setting, batch: users ?? setting.batch };
   if (wish.maySpill) return placesFit(model, served, wish, true);

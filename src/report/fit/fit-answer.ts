@@ -21,6 +21,7 @@ import { capital, counted, modelName, present, sumOf } from '../../base/text/wor
 import type { AdaptersFit, FitResult, FoundMachine } from '../../estimate/fit/fits.js';
 import type { BatchingComparison } from '../../estimate/fit/serving/batching.js';
 import type { UsersFit } from '../../estimate/fit/serving/serving.js';
+import type { HostMemory } from '../../estimate/fit/training/training-fit.js';
 import type { GpuMemory } from '../../estimate/hardware/gpu.js';
 import type { Bounds } from '../../model/budget/figure.js';
 import type { Block, Cell, Fact, TableBlock, Verdict } from '../kit/report.js';
@@ -414,6 +415,7 @@ function trainingFacts(training: Training): Fact[] {
     { name: 'training', text: how.join(', ') },
     { name: 'memory', text: trainingSum(fit) },
     { name: 'free', text: leftText(fit.total, fit.capacity.value) },
+    fit.host && { name: 'offload', text: hostText(fit.host, fit.step?.host) },
     fit.verdict !== 'does not fit' && { name: 'speed', text: stepText(fit) },
     fit.time &&
       fit.verdict !== 'does not fit' && {
@@ -457,11 +459,23 @@ function trainingSum({ stages, fullest, total, capacity }: Training['fit']): str
   );
 }
 
+/** `optimizer: 131 GB of system memory (at most 197 GB), 128 GB installed; copies and update 3.1 s a step` */
+function hostText({ part, bytes, memory }: HostMemory, host: Bounds | undefined): string {
+  const size = memory.bytes === null ? '' : `, ${bytesText(memory.bytes)} installed`;
+  const time = host ? `; copies and update ${formatSeconds(host.expected.value)} a step` : '';
+  return (
+    `${part}: ${bytesText(bytes.expected.value)} of system memory (at most ${bytesText(bytes.upper.value)})${size}${time}; ` +
+    `${memory.label}${memory.isAssumed ? ' (assumed)' : ''}`
+  );
+}
+
 function stepText({ step, withoutSpeed }: Training['fit']): string {
   if (!step) return withoutSpeedText(withoutSpeed);
   const limit = step.decidedBy === 'utilisation' ? step.limitedBy : step.decidedBy;
   return (
-    `${stepSpeedText(step)}, ` + `MFU ${percentText(step.mfu.value)}, ` + `limited by ${limit}`
+    `${stepSpeedText(step)}, ` +
+    `MFU ${percentText(step.mfu.value)}, ` +
+    `limited by ${limit === 'host' ? 'system memory' : limit}`
   );
 }
 

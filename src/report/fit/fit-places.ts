@@ -49,7 +49,8 @@ export function placesVerdict(places: PlacesFit, cluster: Cluster): Verdict {
     return { text: `Does not fit on ${on}: ${bytesText(over)} too much for ${what}`, tone };
   }
   const fits = verdict === 'fits' ? 'Fits' : 'May fit';
-  const isWhole = places.inSystem.weights + places.inSystem.experts === 0 && !isAlone;
+  const isWhole =
+    places.inSystem.weights + places.inSystem.experts + places.inSystem.cache === 0 && !isAlone;
   const rest = isWhole
     ? ''
     : `${isAlone ? ',' : ' and'} ${bytesText(system.value)} of system memory`;
@@ -117,7 +118,9 @@ export function placesFacts(places: PlacesFit, setting: Serving['setting']): Fac
 
 /** Whether weights that each token reads are in system memory, or it was named. */
 const isSpilling = ({ inSystem, memory }: PlacesFit): boolean =>
-  inSystem.weights + inSystem.experts > 0 || memory.bytes !== null || !memory.isAssumed;
+  inSystem.weights + inSystem.experts + inSystem.cache > 0 ||
+  memory.bytes !== null ||
+  !memory.isAssumed;
 
 /** Types of a cache in llama.cpp; its default is f16 (common/arg.cpp: `--cache-type-k`). */
 const CACHE_TYPES: Readonly<Partial<Record<string, string>>> = {
@@ -128,13 +131,14 @@ const CACHE_TYPES: Readonly<Partial<Record<string, string>>> = {
 
 /** `-ngl 49 --n-cpu-moe 36 -c 2048`, for llama-server and llama-cli. */
 function llamaFlags(
-  { gpuLayers, cpuExperts, isSplit, cardLayers = [] }: PlacesFit,
+  { gpuLayers, cpuExperts, isSplit, cardLayers = [], isCacheInSystem }: PlacesFit,
   { context, batch, cacheDtype }: Serving['setting'],
 ): string {
   const type = CACHE_TYPES[cacheDtype];
   return [
     `-ngl ${gpuLayers}`,
     ...(gpuLayers > 0 && cpuExperts > 0 ? [`--n-cpu-moe ${cpuExperts}`] : []),
+    ...(isCacheInSystem ? ['--no-kv-offload'] : []),
     ...(isSplit ? [`-ts ${cardLayers.join(',')}`] : []),
     `-c ${batch * context}`,
     ...(batch > 1 ? [`-np ${batch}`] : []),

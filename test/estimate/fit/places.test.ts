@@ -1,5 +1,7 @@
+import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { median } from '../../../src/base/median.js';
+import { significant } from '../../../src/base/text/units.js';
 import { proportionalLayers } from '../../../src/estimate/fit/places/card-layers.js';
 import { contentOf, layeredModel } from '../../../src/estimate/fit/places/placed-parts.js';
 import { placesFit } from '../../../src/estimate/fit/places/places.js';
@@ -9,9 +11,10 @@ import type { ServingFitSetting } from '../../../src/estimate/fit/serving/servin
 import { sequenceState, servedModel } from '../../../src/estimate/fit/serving/serving-work.js';
 import { usualFormat, type WeightDtype } from '../../../src/estimate/fit/serving/weight-types.js';
 import { clusterNamed } from '../../../src/estimate/hardware/cluster-named.js';
-import { systemMemory } from '../../../src/estimate/hardware/system-memory.js';
+import { PROCESSOR, systemMemory } from '../../../src/estimate/hardware/system-memory.js';
 import { openModelSource } from '../../../src/input/model-input/model-source.js';
 import type { LanguageModel } from '../../../src/model/architecture/layer.js';
+import { inPackage } from '../../fixtures.js';
 
 const modelOf = async (name: string): Promise<LanguageModel> =>
   (await (await openModelSource(name, {})).model([])).model;
@@ -50,59 +53,77 @@ const wish = (
 
 const I9_10900X = '102GB/s';
 
-/** Model, type, card, `-ngl`, `--n-cpu-moe`, memory, tokens per second. */
-type Run = readonly [
-  string,
-  WeightDtype,
-  ServingFitSetting['cluster'],
-  number,
-  number,
-  string,
-  number,
+/** Model, type, card, number of cards, `-ngl`, `--n-cpu-moe`, memory, tokens per second, source. */
+type Run = readonly [string, WeightDtype, string, number, number, number, string, number, string];
+
+const LLMFIT = 'llmfit, pull requests 755, 774, 775 and 778';
+
+/** Runs of llama.cpp: AlexsJones/llmfit and issues and pull requests of ggml-org/llama.cpp. */
+const RUNS: readonly Run[] = [
+  ['gemma-3-12b', 'q4_k_m', 'rtx-2080', 1, 44, 0, I9_10900X, 26.1, LLMFIT],
+  ['qwen3-14b', 'q4_k_m', 'rtx-2080', 1, 32, 0, I9_10900X, 16.9, LLMFIT],
+  ['phi-4', 'q4_k_m', 'rtx-2080', 1, 32, 0, I9_10900X, 16.7, LLMFIT],
+  ['gemma-2-9b', 'q4_k_m', 'rtx-2080', 1, 36, 0, I9_10900X, 23.7, LLMFIT],
+  ['qwen2.5-14b', 'q4_k_m', 'rtx-2080', 1, 42, 0, I9_10900X, 20.8, LLMFIT],
+  ['mistral-small-24b', 'q4_k_m', 'rtx-2080', 1, 16, 0, I9_10900X, 5.2, LLMFIT],
+  ['deepseek-coder-v2-lite', 'q4_k_m', 'rtx-2080', 1, 99, 16, I9_10900X, 49.6, LLMFIT],
+  ['qwen3-30b-a3b', 'q4_k_m', 'rtx-2080', 1, 99, 36, I9_10900X, 36.7, LLMFIT],
+  ['gpt-oss-20b', 'mxfp4', 'rtx-2080', 1, 99, 12, I9_10900X, 36.4, LLMFIT],
+  // DeepSeek-V3.2, whose other layers are those of V3, on an Epyc 9374F.
+  [
+    'deepseek-v3',
+    'q8_0',
+    'rtx-pro-6000-blackwell',
+    1,
+    99,
+    999,
+    '12xddr5-4800',
+    10.91,
+    'llama.cpp 23346',
+  ],
+  // The memory is not stated.
+  ['gpt-oss-120b', 'mxfp4', 'rtx-5090', 2, 99, 3, 'ddr5-5600', 108, 'llama.cpp 15077'],
+  // Processors alone.
+  ['mixtral-8x7b', 'q8_0', 'cpu', 1, 0, 0, 'ddr4-3600', 3.58, 'llama.cpp 4716'],
+  ['mixtral-8x7b', 'q8_0', 'cpu', 1, 0, 0, 'ddr5-3600', 3.37, 'llama.cpp 4716'],
+  ['qwen2.5-32b', 'q4_k_m', 'cpu', 1, 0, 0, 'ddr5-5600', 3.54, 'llama.cpp 19480'],
+  ['llama-2-7b', 'q4_k_m', 'cpu', 1, 0, 0, 'ddr4-2667', 7.22, 'llama.cpp 7244'],
+  ['deepseek-coder-v2-lite', 'q6_k', 'cpu', 1, 0, 0, 'ddr4-2133', 9.51, 'llama.cpp 12922'],
 ];
 
-/** Runs of llama.cpp. */
-const RUNS: readonly Run[] = [
-  // AlexsJones/llmfit, pull requests 755, 774, 775 and 778.
-  ['gemma-3-12b', 'q4_k_m', RTX_2080, 44, 0, I9_10900X, 26.1],
-  ['qwen3-14b', 'q4_k_m', RTX_2080, 32, 0, I9_10900X, 16.9],
-  ['phi-4', 'q4_k_m', RTX_2080, 32, 0, I9_10900X, 16.7],
-  ['gemma-2-9b', 'q4_k_m', RTX_2080, 36, 0, I9_10900X, 23.7],
-  ['qwen2.5-14b', 'q4_k_m', RTX_2080, 42, 0, I9_10900X, 20.8],
-  ['mistral-small-24b', 'q4_k_m', RTX_2080, 16, 0, I9_10900X, 5.2],
-  ['deepseek-coder-v2-lite', 'q4_k_m', RTX_2080, 99, 16, I9_10900X, 49.6],
-  ['qwen3-30b-a3b', 'q4_k_m', RTX_2080, 99, 36, I9_10900X, 36.7],
-  ['gpt-oss-20b', 'mxfp4', RTX_2080, 99, 12, I9_10900X, 36.4],
-  // ggml-org/llama.cpp, pull request 23346: DeepSeek-V3.2, whose other layers are those of V3, on an Epyc 9374F.
-  ['deepseek-v3', 'q8_0', clusterOf('rtx-pro-6000-blackwell'), 99, 999, '12xddr5-4800', 10.91],
-  // ggml-org/llama.cpp, pull request 15077: two RTX 5090; the memory is not stated.
-  ['gpt-oss-120b', 'mxfp4', { ...clusterOf('rtx-5090'), gpus: 2 }, 99, 3, 'ddr5-5600', 108],
-  // ggml-org/llama.cpp, issue 4716: processors alone.
-  ['mixtral-8x7b', 'q8_0', RTX_2080, 0, 0, 'ddr4-3600', 3.58],
-  ['mixtral-8x7b', 'q8_0', RTX_2080, 0, 0, 'ddr5-3600', 3.37],
-  // ggml-org/llama.cpp, issues 19480 and 7244, and pull request 12922.
-  ['qwen2.5-32b', 'q4_k_m', RTX_2080, 0, 0, 'ddr5-5600', 3.54],
-  ['llama-2-7b', 'q4_k_m', RTX_2080, 0, 0, 'ddr4-2667', 7.22],
-  ['deepseek-coder-v2-lite', 'q6_k', RTX_2080, 0, 0, 'ddr4-2133', 9.51],
-];
+const clusterOfRun = (card: string, gpus: number) =>
+  card === 'cpu' ? PROCESSOR : { ...clusterOf(card), gpus };
 
 describe('a model in system memory', () => {
   it('decodes as fast as published runs', async () => {
     const { lower, upper, runs } = PUBLISHED_SPREADS['decode-places'];
     expect(RUNS).toHaveLength(runs);
     const ratios: number[] = [];
-    for (const [name, dtype, cluster, layers, experts, speed, measured] of RUNS) {
-      const setting = settingOf(cluster, dtype, 1024);
+    const rows: string[] = [];
+    for (const [name, dtype, card, gpus, layers, experts, speed, measured, source] of RUNS) {
+      const setting = settingOf(clusterOfRun(card, gpus), dtype, 1024);
       const { decode } = placesFit(
         await modelOf(name),
         setting,
         wish(layers, experts, speed),
         true,
       );
-      ratios.push(measured / decode.tokensPerSecond.expected.value);
+      const estimate = decode.tokensPerSecond.expected.value;
+      ratios.push(measured / estimate);
+      const place = [gpus > 1 ? `${gpus} × ${card}` : card, speed].join(', ');
+      const flags =
+        card === 'cpu' ? '–' : `-ngl ${layers}${experts > 0 ? ` --n-cpu-moe ${experts}` : ''}`;
+      rows.push(
+        `| ${name}, ${dtype} | ${place} | ${flags} | ${measured} | ${significant(estimate)} | ${(estimate / measured).toFixed(2)} | ${source} |`,
+      );
       expect(decode.tokensPerSecond.lower.value, name).toBeLessThan(measured);
       expect(decode.tokensPerSecond.upper.value, name).toBeGreaterThan(measured);
     }
+    const [, table = ''] =
+      /<!-- places: start -->\n\|.*\n\|.*\n([\s\S]*)\n<!-- places: end -->/.exec(
+        fs.readFileSync(inPackage('docs/fit-accuracy.md'), 'utf8'),
+      ) ?? [];
+    expect(table.split('\n')).toEqual(rows);
     ratios.sort((a, b) => a - b);
     expect(ratios[0]).toBeGreaterThan(lower);
     expect(ratios.at(-1)).toBeLessThan(upper);

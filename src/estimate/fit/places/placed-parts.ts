@@ -16,6 +16,8 @@ export interface Placement {
   readonly cpuExperts: number;
   /** Layers on each GPU in turn, of several GPUs; absent for one. */
   readonly cardLayers?: readonly number[];
+  /** Whether keys and values of all layers are in system memory, and attention is computed there. */
+  readonly isCacheInSystem?: boolean;
 }
 
 /** Bytes of a layer, or of several. */
@@ -110,13 +112,21 @@ export function contentOf(model: LayeredModel, placement: Placement, batch: numb
   const inSystem: PlacedPart[] = [];
   let crossings = 0;
   let before: number | 'system' | undefined;
-  for (const [index, part] of [...model.blocks, model.output].entries()) {
+  for (const [index, whole] of [...model.blocks, model.output].entries()) {
     const place = placeOf(index, model, placement);
     if (before !== undefined && before !== place) crossings++;
     before = place;
     if (place === 'system') {
-      inSystem.push(part);
-    } else if (index < placement.cpuExperts && part.expertGroups.length > 0) {
+      inSystem.push(whole);
+      continue;
+    }
+    const isCacheApart = placement.isCacheInSystem === true && whole.cacheBytes > 0;
+    const part = isCacheApart ? { ...whole, cacheBytes: 0 } : whole;
+    if (isCacheApart) {
+      inSystem.push({ ...NOTHING, cacheBytes: whole.cacheBytes });
+      crossings += 2;
+    }
+    if (index < placement.cpuExperts && part.expertGroups.length > 0) {
       onCards[place]?.push({ ...part, expertGroups: [] });
       inSystem.push({ ...NOTHING, expertGroups: part.expertGroups });
       crossings += 2;

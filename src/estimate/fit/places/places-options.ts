@@ -67,7 +67,9 @@ function refuseCards({ tensorSplit }: FitOptions, cluster: Cluster): void {
 }
 
 /** Options that let weights into system memory. */
-const LETS_SPILL = ['ramBytes', 'ramSpeed', 'cpu', 'gpuLayers', 'cpuExperts'] as const;
+const LETS_SPILL = [
+  ...(['ramBytes', 'ramSpeed', 'cpu', 'gpuLayers', 'cpuExperts', 'offload'] as const),
+] as const;
 
 /** Whether weights may be in system memory: on GPUs of several kinds only where an option names it. */
 const maySpill = (options: FitOptions): boolean =>
@@ -96,7 +98,9 @@ export function placesWish(
   options: FitOptions,
   cluster: Cluster,
 ): PlacesWish | undefined {
-  const { ramBytes = null, ramSpeed, cpu, gpuLayers, cpuExperts, tensorSplit } = options;
+  const { ramBytes = null, ramSpeed, cpu, gpuLayers, tensorSplit, offload } = options;
+  const all = Number.POSITIVE_INFINITY;
+  const cpuExperts = options.cpuExperts ?? (offload === 'experts' ? all : undefined);
   const isProcessor = isProcessorName(cluster.gpu.name);
   const isMixed = cluster.cards !== undefined;
   if (!isPlaced(options) && !isProcessor && !isMixed) return undefined;
@@ -110,7 +114,7 @@ export function placesWish(
   }
   if (cpuExperts !== undefined && weightLayout(model).experts.size === 0) {
     throw usageError(
-      `${setting('cpuExperts')} requires a model with routed experts`,
+      `${offload === 'experts' ? setting('offload', offload) : setting('cpuExperts')} requires a model with routed experts`,
       `write ${setting('gpuLayers', 'N')} for layers in system memory, or ${setting('ramBytes', 'SIZE')}`,
     );
   }
@@ -120,6 +124,7 @@ export function placesWish(
     gpuLayers: isProcessor ? 0 : gpuLayers,
     cpuExperts,
     tensorSplit,
+    ...(offload === 'cache' && { isCacheInSystem: true }),
     maySpill: isProcessor || maySpill(options),
   };
 }

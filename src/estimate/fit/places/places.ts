@@ -8,7 +8,7 @@ import { quantity, realValue } from '../../../model/budget/figure.js';
 import { gpusOf } from '../../hardware/cluster-named.js';
 import type { Gpu, Link } from '../../hardware/gpu.js';
 import { capacityOf, peakIfKnown } from '../../hardware/gpu.js';
-import { isOfWorkstation, type SystemMemory } from '../../hardware/system-memory.js';
+import type { SystemMemory } from '../../hardware/system-memory.js';
 import { byBound, eachBound } from '../bounds.js';
 import type { PublishedRange } from '../published-range.js';
 import { publishedSpeed } from '../published-range.js';
@@ -29,6 +29,7 @@ import { memoryVerdict } from '../training/training-memory.js';
 import { improved, proportionalLayers } from './card-layers.js';
 import type { LayeredModel, PlaceContent, Placement } from './placed-parts.js';
 import { contentOf, layeredModel } from './placed-parts.js';
+import { COPYING, EXPERTS, shareAt, shareOf } from './system-speed.js';
 
 /** Places that were asked for. */
 export interface PlacesWish {
@@ -39,6 +40,8 @@ export interface PlacesWish {
   readonly cpuExperts: number | undefined;
   /** Proportions in which GPUs share the layers; undefined: the fastest that fits. */
   readonly tensorSplit?: readonly number[] | undefined;
+  /** Whether the caches are in system memory. */
+  readonly isCacheInSystem?: boolean;
   /** Whether weights may be in system memory. */
   readonly maySpill: boolean;
 }
@@ -114,49 +117,8 @@ export interface PlacesFit extends Placement {
 /** Memory of the system and of the program itself: what a desktop needs beside the weights. */
 const SYSTEM_BYTES = 3e9;
 
-/** Share of the bandwidth of system memory that products of a processor reach. */
-interface SystemShare {
-  readonly share: number;
-  readonly source: string;
-}
-
-/** Processors with up to two channels of memory, as in a desktop. */
-const DESKTOP: SystemShare = {
-  share: 0.74,
-  source:
-    '74% of two channels, 61 to 85% in 5 runs (llama.cpp, issues 4716, 7244 and 19480, and pull request 12922)',
-};
-
-/** Processors with more channels. */
-const WORKSTATION: SystemShare = {
-  share: 0.5,
-  source:
-    '50% of more channels, 42 to 59% in 10 runs (llmfit, pull requests 755, 774, 775 and 778; llama.cpp, pull request 23346)',
-};
-
-/** Share of that which routed experts reach, by the same runs. */
-const EXPERTS = 0.9;
-
-/** Shares at the ends: nothing but the reading, and half of the slowest run. */
-const ENDS = { lower: 1, upper: 0.25 } as const;
-
-const shareAt = (bound: keyof Bounds, memory: SystemMemory): number =>
-  bound === 'expected' ? shareOf(memory).share : ENDS[bound];
-
-const shareOf = (memory: SystemMemory): SystemShare =>
-  isOfWorkstation(memory) ? WORKSTATION : DESKTOP;
-
 /** Seconds in which a token passes from one place to another: a copy, and the start of the other part. */
 const CROSSING_SECONDS = { lower: 0, expected: 40e-6, upper: 200e-6 } as const satisfies Record<
-  keyof Bounds,
-  number
->;
-
-/**
- * Bytes per second from system memory to a GPU: 16 lanes of PCIe 5, of PCIe 4 at 80 %, and 8 lanes of PCIe 3 (PCI-SIG:
- * 8, 16 and 32 GT/s, 128 of 130 bits).
- */
-const COPYING = { lower: 63e9, expected: 25e9, upper: 7.9e9 } as const satisfies Record<
   keyof Bounds,
   number
 >;
@@ -336,17 +298,18 @@ function overflowOf({ cards, layered, setting }: Serving, placement: Placement):
 /** The placement with the layers divided among the GPUs so that they fit, if they can. */
 function divided(
   serving: Serving,
-  { gpuLayers, cpuExperts }: Placement,
+  placement: Placement,
   tensorSplit: readonly number[] | undefined,
 ): Placement {
-  if (serving.cards.length === 1) return { gpuLayers, cpuExperts };
+  const { gpuLayers } = placement;
+  if (serving.cards.length === 1) return placement;
   if (tensorSplit) {
-    return { gpuLayers, cpuExperts, cardLayers: proportionalLayers(gpuLayers, tensorSplit) };
+    return { ...placement, cardLayers: proportionalLayers(gpuLayers, tensorSplit) };
   }
   const usual = usualLayers(serving, gpuLayers);
   const overflow = (cardLayers: readonly number[]) =>
-    overflowOf(serving, { gpuLayers, cpuExperts, cardLayers });
-  return { gpuLayers, cpuExperts, cardLayers: improved(usual, overflow) };
+    overflowOf(serving, { ...placement, cardLayers });
+  return { ...placement, cardLayers: improved(usual, overflow) };
 }
 
 /** Seconds far below those of a layer, by which equal GPUs get equal numbers of layers. */
@@ -354,11 +317,11 @@ const EVENNESS_SECONDS = 1e-9;
 
 /** The placement with the layers divided so that decoding is fastest. GPUs of one kind keep the usual division. */
 function fastestDivision(serving: Serving, placement: Placement, memory: SystemMemory): Placement {
-  const { cardLayers, gpuLayers, cpuExperts } = placement;
+  const { cardLayers } = placement;
   const isOneKind = new Set(serving.cards.map(({ gpu }) => gpu)).size === 1;
   if (cardLayers === undefined || isOneKind) return placement;
   const cost = (layers: readonly number[]): number => {
-    const each = { gpuLayers, cpuExperts, cardLayers: layers };
+    const each = { ...placement, cardLayers: layers };
     const over = overflowOf(serving, each);
     if (over > 0) return Number.MAX_VALUE;
     const squares = sumOf(layers, (count) => count ** 2);
@@ -371,7 +334,8 @@ function fastestDivision(serving: Serving, placement: Placement, memory: SystemM
 function placementFor(serving: Serving, wish: PlacesWish): Placement {
   const { layered } = serving;
   const all = layered.blocks.length + 1;
-  const { tensorSplit, memory } = wish;
+  const { tensorSplit, memory, isCacheInSystem } = wish;
+  const cache = isCacheInSystem ? { isCacheInSystem } : {};
   const gpuLayers = wish.gpuLayers === undefined ? undefined : Math.min(wish.gpuLayers, all);
   const cpuExperts =
     wish.cpuExperts === undefined ? undefined : Math.min(wish.cpuExperts, layered.blocks.length);
@@ -380,15 +344,23 @@ function placementFor(serving: Serving, wish: PlacesWish): Placement {
     return tensorSplit ? found : fastestDivision(serving, found, memory);
   };
   if (gpuLayers !== undefined || cpuExperts !== undefined) {
-    return complete({ gpuLayers: gpuLayers ?? all, cpuExperts: cpuExperts ?? 0 });
+    return complete({ gpuLayers: gpuLayers ?? all, cpuExperts: cpuExperts ?? 0, ...cache });
   }
   const fits = (placement: Placement) =>
     overflowOf(serving, divided(serving, placement, tensorSplit)) === 0;
-  const experts = layered.blocks.map((_, index) => ({ gpuLayers: all, cpuExperts: index }));
-  const whole = layered.blocks.map((_, index) => ({ gpuLayers: all - index, cpuExperts: 0 }));
+  const experts = layered.blocks.map((_, index) => ({
+    gpuLayers: all,
+    cpuExperts: index,
+    ...cache,
+  }));
+  const whole = layered.blocks.map((_, index) => ({
+    gpuLayers: all - index,
+    cpuExperts: 0,
+    ...cache,
+  }));
   const apart = whole.map((each) => ({ ...each, cpuExperts: layered.blocks.length }));
   const hasExperts = layered.blocks.some(({ expertGroups }) => expertGroups.length > 0);
-  const nothing = { gpuLayers: 0, cpuExperts: 0 };
+  const nothing = { gpuLayers: 0, cpuExperts: 0, ...cache };
   const candidates = [
     ...(hasExperts ? [[...experts, ...apart].find(fits)] : []),
     [...whole, nothing].find(fits),

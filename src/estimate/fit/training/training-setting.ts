@@ -11,6 +11,7 @@ import {
 } from '../../../model/budget/training-budget.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import type { WeightFormat } from '../serving/weight-types.js';
+import type { TrainingOffload } from './offload.js';
 
 /** ZeRO stage: replicas split nothing, the optimizer, also gradients, or also weights. */
 export type ZeroStage = 0 | 1 | 2 | 3;
@@ -87,6 +88,8 @@ export interface TrainingFitSetting extends Omit<TrainingSetting, 'batch'> {
   readonly frozen?: WeightFormat | undefined;
   /** Whether the inputs of recomputed blocks wait in memory of the host. */
   readonly offloaded?: boolean | undefined;
+  /** Part of the state in system memory, and that memory. */
+  readonly offload?: TrainingOffload | undefined;
   /** Expected model FLOPs utilisation, from 0 to 1. @real */
   readonly mfu?: number | undefined;
 }
