@@ -60,9 +60,7 @@ describe('minimind fit --offload', () => {
     const cache = await places(...line, '--offload', 'cache');
     expect(cache).toMatchObject({ verdict: 'fits', onGpus: { cache: 0 } });
     expect(cache.inSystem.cache).toBeGreaterThan(4e9);
-    expect((await answer(...line, '--offload', 'cache')).stdout).toMatch(
-      /-ngl 37 --no-kv-offload -c/,
-    );
+    expect((await answer(...line, '--offload', 'cache')).stdout).toMatch(/-ngl 37 -nkvo -c/);
   });
 
   it.each([

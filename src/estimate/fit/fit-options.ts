@@ -9,8 +9,7 @@ import type { Purpose } from './purpose.js';
 import type { RuntimeName } from './serving/throughput/runtimes.js';
 import type { Batching } from './serving/throughput/simulation.js';
 import type { WeightDtype } from './serving/weight-types.js';
-import { TRAINING_OFFLOADS } from './training/offload.js';
-import type { Convention, Sharding } from './training/training-setting.js';
+import { type Convention, type Sharding, TRAINING_OFFLOADS } from './training/training-setting.js';
 
 /** Options with a value of their own when they are left out. */
 export const FIT_DEFAULTS = {

@@ -95,11 +95,11 @@ const MACHINE_ROWS: readonly MachineRow[] = [
   ['a3-ultragpu-8g', 'Google Cloud a3-ultragpu-8g', 'h200', ROCE_400, TOOLKIT],
   ['a4-highgpu-8g', 'Google Cloud a4-highgpu-8g', 'b200', ROCE_400, DSTACK],
   ['a3-megagpu-8g', 'Google Cloud a3-megagpu-8g', 'h100-80gb', TCPXO, SURVEY],
-  ['nd96asr-v4', 'Azure ND96asr v4', 'a100-40gb', INFINIBAND_HDR, AZURE],
-  ['nd96amsr-a100-v4', 'Azure ND96amsr A100 v4', 'a100-80gb', INFINIBAND_HDR, AZURE],
-  ['nd96isr-h100-v5', 'Azure ND96isr H100 v5', 'h100-80gb', INFINIBAND_NDR, AZURE],
-  ['nd96isr-h200-v5', 'Azure ND96isr H200 v5', 'h200', INFINIBAND_NDR, AZURE],
-  ['nd96isr-mi300x-v5', 'Azure ND96isr MI300X v5', 'mi300x', INFINIBAND_NDR, AZURE],
+  ['nd-a100', 'Azure ND96asr v4', 'a100-40gb', INFINIBAND_HDR, AZURE],
+  ['ndm-a100', 'Azure ND96amsr A100 v4', 'a100-80gb', INFINIBAND_HDR, AZURE],
+  ['nd-h100', 'Azure ND96isr H100 v5', 'h100-80gb', INFINIBAND_NDR, AZURE],
+  ['nd-h200', 'Azure ND96isr H200 v5', 'h200', INFINIBAND_NDR, AZURE],
+  ['nd-mi300x', 'Azure ND96isr MI300X v5', 'mi300x', INFINIBAND_NDR, AZURE],
   ['g6.48xlarge', 'Amazon EC2 g6.48xlarge', 'l4', ETHERNET_100, ec2Page('G6', 2024)],
   ['g6e.48xlarge', 'Amazon EC2 g6e.48xlarge', 'l40s', ETHERNET_400, ec2Page('G6e', 2024)],
   ['g5.48xlarge', 'Amazon EC2 g5.48xlarge', 'a10g', ETHERNET_100, ec2Page('G5', 2021)],
@@ -172,7 +172,9 @@ const INSTANCES: readonly (readonly [RegExp, string])[] = [
   [/^(?:standard_)?nc96ads_a100_v4$/, '4 x a100-pcie-80gb'],
   [/^(?:standard_)?nc40ads_h100_v5$/, 'h100-nvl-94gb'],
   [/^(?:standard_)?nc80adis_h100_v5$/, '2 x h100-nvl-94gb'],
-  [/^(?:standard_)?(nd96[a-z]+)_(?:(a100|h100|h200|mi300x)_)?v([45])$/, '$1-$2-v$3'],
+  [/^(?:standard_)?nd96asr_v4$/, 'nd-a100'],
+  [/^(?:standard_)?nd96amsr_a100_v4$/, 'ndm-a100'],
+  [/^(?:standard_)?nd96isr_(h100|h200|mi300x)_v5$/, 'nd-$1'],
   [/^(?:google\s+)?colab(?:\s+(?:free|pro\+?|t4))?$/, 't4'],
   [/^(?:google\s+)?colab(?:\s+(?:free|pro\+?))?\s+a100$/, 'a100-40gb'],
   [/^kaggle$/, '2 x t4'],
@@ -191,8 +193,7 @@ export function cloudInstance(
   const query = text.trim().toLowerCase();
   const found = INSTANCES.find(([name]) => name.test(query));
   if (found === undefined) return undefined;
-  const name = query.replace(found[0], found[1]).replace('--', '-');
-  return { name, isSpoken: SPOKEN.test(query) };
+  return { name: query.replace(found[0], found[1]), isSpoken: SPOKEN.test(query) };
 }
 
 /** User's hardware with the table; the user's entries replace those of the same name. */

@@ -138,7 +138,7 @@ function llamaFlags(
   return [
     `-ngl ${gpuLayers}`,
     ...(gpuLayers > 0 && cpuExperts > 0 ? [`--n-cpu-moe ${cpuExperts}`] : []),
-    ...(isCacheInSystem ? ['--no-kv-offload'] : []),
+    ...(isCacheInSystem ? ['-nkvo'] : []),
     ...(isSplit ? [`-ts ${cardLayers.join(',')}`] : []),
     `-c ${batch * context}`,
     ...(batch > 1 ? [`-np ${batch}`] : []),

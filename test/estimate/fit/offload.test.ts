@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import {
-  hostSeconds,
-  hostStateBytes,
-  type TrainingOffload,
-} from '../../../src/estimate/fit/training/offload.js';
+import { hostSeconds, hostStateBytes } from '../../../src/estimate/fit/training/offload.js';
 import { replicatedState } from '../../../src/estimate/fit/training/training-memory.js';
-import type { TrainingFitSetting } from '../../../src/estimate/fit/training/training-setting.js';
+import type {
+  TrainingFitSetting,
+  TrainingOffload,
+} from '../../../src/estimate/fit/training/training-setting.js';
 import { clusterNamed } from '../../../src/estimate/hardware/cluster-named.js';
 import { systemMemory } from '../../../src/estimate/hardware/system-memory.js';
 

@@ -9,21 +9,13 @@ import { quantity } from '../../../model/budget/figure.js';
 import type { Trained } from '../../../model/budget/optimizers.js';
 import { trainedStateOf, trainingBytes } from '../../../model/budget/training-budget.js';
 import type { Gpu } from '../../hardware/gpu.js';
-import type { SystemMemory } from '../../hardware/system-memory.js';
 import { boundsOf, byBound } from '../bounds.js';
 import { COPYING, shareAt } from '../places/system-speed.js';
-import type { TrainingFitSetting } from './training-setting.js';
-
-/** Parts of a training that can be in system memory: the optimizer with its update, or also the weights. */
-export const TRAINING_OFFLOADS = ['optimizer', 'parameters'] as const;
-
-export type TrainingOffloadPart = (typeof TRAINING_OFFLOADS)[number];
-
-/** What is in system memory, and that memory. */
-export interface TrainingOffload {
-  readonly part: TrainingOffloadPart;
-  readonly memory: SystemMemory;
-}
+import type {
+  TrainingFitSetting,
+  TrainingOffload,
+  TrainingOffloadPart,
+} from './training-setting.js';
 
 /** Bytes of a float32 gradient, which the processor keeps for its update (DeepSpeed, docs/code-docs/source/memory.rst). */
 const HOST_GRADIENT_BYTES = 4;

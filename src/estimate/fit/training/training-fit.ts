@@ -5,8 +5,7 @@ import type { ActivationBudget } from '../../../model/budget/saved-activations.j
 import type { SystemMemory } from '../../hardware/system-memory.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import type { PublishedRange } from '../published-range.js';
-import type { TrainingOffloadPart } from './offload.js';
-import type { TrainingFitSetting } from './training-setting.js';
+import type { TrainingFitSetting, TrainingOffloadPart } from './training-setting.js';
 
 /** Parts of exactly counted memory. */
 export type StatePart = 'weights' | 'gradients' | 'optimizer' | 'buffers' | 'activations';
@@ -37,7 +36,9 @@ export type TrainingLimit = 'compute' | 'memory' | 'communication';
 
 /** State of a training in system memory. */
 export interface HostMemory {
+  /** The part. */
   readonly part: TrainingOffloadPart;
+  /** The system memory. */
   readonly memory: SystemMemory;
   /** Of all GPUs together. */
   readonly bytes: Bounds;

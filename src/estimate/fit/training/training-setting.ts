@@ -10,8 +10,8 @@ import {
   trainingBytes,
 } from '../../../model/budget/training-budget.js';
 import type { Cluster } from '../../hardware/gpu.js';
+import type { SystemMemory } from '../../hardware/system-memory.js';
 import type { WeightFormat } from '../serving/weight-types.js';
-import type { TrainingOffload } from './offload.js';
 
 /** ZeRO stage: replicas split nothing, the optimizer, also gradients, or also weights. */
 export type ZeroStage = 0 | 1 | 2 | 3;
@@ -51,6 +51,19 @@ export const CONVENTIONS = {
 } as const satisfies Record<string, { gradientBytes: number | undefined; source: string }>;
 
 export type Convention = keyof typeof CONVENTIONS;
+
+/** Parts of a training that can be in system memory: the optimizer with its update, or also the weights. */
+export const TRAINING_OFFLOADS = ['optimizer', 'parameters'] as const;
+
+export type TrainingOffloadPart = (typeof TRAINING_OFFLOADS)[number];
+
+/** What is in system memory, and that memory. */
+export interface TrainingOffload {
+  /** The part. */
+  readonly part: TrainingOffloadPart;
+  /** The system memory. */
+  readonly memory: SystemMemory;
+}
 
 /** Training setting with parallelism. `microBatch` replaces `batch` of `TrainingSetting`. */
 export interface TrainingFitSetting extends Omit<TrainingSetting, 'batch'> {
