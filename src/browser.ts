@@ -9,7 +9,8 @@
 
 export { type Problem, problemsOf, UserError } from './base/errors.js';
 export { bytesIn, DTYPE_NAMES, DTYPES, type Dtype, parseDtype } from './base/tensor/dtype.js';
-export { GPUS, MACHINES } from './estimate/hardware/gpus.js';
+export { GPUS } from './estimate/hardware/gpus.js';
+export { MACHINES } from './estimate/hardware/machines.js';
 export type { AnswerNotes, Model } from './library/answer.js';
 export type { CompareOptions } from './library/compare.js';
 export type { CompareSrteOptions } from './library/compare-srte.js';

@@ -18,7 +18,7 @@ import { countParameters } from '../model/budget/parameters.js';
 import type { FitFlags, FurtherFiles } from './flags/fit-flags.js';
 import { fitOptions } from './flags/fit-flags.js';
 import type { HardwareFlags } from './flags/hardware-flags.js';
-import { hardwareOf } from './flags/hardware-flags.js';
+import { servingHardware } from './flags/hardware-flags.js';
 
 /** Flags of `fit` that take lists, in the order in which their values vary, slowest first. */
 const LISTED = ['gpu', 'context', 'batch', 'micro-batch'] as const;
@@ -105,7 +105,7 @@ export async function listedFits(
     requireHardware(flags);
     const options = fitOptions(flags, files);
     refuseLongGroups(loaded.model, options);
-    const { profile: _, ...cluster } = await hardwareOf(flags, sayOnce);
+    const { profile: _, ...cluster } = await servingHardware(flags, sayOnce);
     const { request, ...calibrated } = calibratedRequest(loaded, cluster, options);
     // The GPU is the same in all rows.
     warnings = calibrated.warnings;

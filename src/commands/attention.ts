@@ -18,8 +18,8 @@ import {
 } from '../cli/flags/value-flags.js';
 import type { AttentionAnswer } from '../estimate/fit/training/attention-time.js';
 import { attentionSpeed } from '../estimate/fit/training/attention-time.js';
+import { clusterNamed } from '../estimate/hardware/cluster-named.js';
 import { onChipMemoryOf } from '../estimate/hardware/gpu.js';
-import { clusterNamed } from '../estimate/hardware/gpus.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { attentionMethodsOf, matchRatios } from '../model/budget/attention-methods.js';
 import { longTextsOf } from '../model/budget/long-texts.js';

@@ -8,7 +8,8 @@ import { completionScript, SHELLS } from '../cli/shell-completion.js';
 import { formatPath } from '../config/quote.js';
 import { keyPaths } from '../config/schema-structure.js';
 import { COLUMN_NAMES } from '../estimate/comparison/columns.js';
-import { GPUS, MACHINES } from '../estimate/hardware/gpus.js';
+import { GPUS } from '../estimate/hardware/gpus.js';
+import { MACHINES } from '../estimate/hardware/machines.js';
 import { presetNames, publishedPresetNames } from '../input/model-input/locate.js';
 import { FAMILY_NAMES, loadFamily } from '../model/architecture/families.js';
 

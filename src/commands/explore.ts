@@ -14,7 +14,7 @@ import { parseDocument } from '../config/document.js';
 import { correctedOverrides, splitOverride } from '../config/overrides.js';
 import { MAX_DOCUMENT_BYTES } from '../config/source.js';
 import { editedYaml } from '../config/yaml-edits.js';
-import { clusterNamed } from '../estimate/hardware/gpus.js';
+import { clusterNamed } from '../estimate/hardware/cluster-named.js';
 import {
   type ExploredModel,
   type ExplorerSetting,
@@ -122,6 +122,9 @@ export default class Explore extends BaseCommand {
   #hardware(text: string, flags: FlagsOf<typeof Explore>) {
     const known = { gpus: [], machines: [] };
     const cluster = clusterNamed(text, flags.gpus, known, (choice) => this.note(flags, choice));
+    if (cluster.cards !== undefined) {
+      throw usageError('--gpu: the page shows one kind of GPU, found several', 'name one of them');
+    }
     const isMachine = cluster.machine !== undefined;
     const name = cluster.machine ?? cluster.gpu.name;
     return { gpu: name, gpus: isMachine || cluster.gpus === 1 ? undefined : cluster.gpus };

@@ -1,8 +1,8 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { usageError } from '../base/errors.js';
 import { BaseCommand, type FlagsOf, formatOf, givenFlags } from '../cli/base-command.js';
-import { furtherFiles, isAllFitting, listedFits, listVariants } from '../cli/fit-list.js';
+import { fitHardware, hasCard } from '../cli/fit-hardware.js';
+import { isAllFitting, listedFits, listVariants } from '../cli/fit-list.js';
 import { type FitFlags, fitFlags, fitOptions } from '../cli/flags/fit-flags.js';
 import { details, modelFlags, pictureFlags, sourceOf } from '../cli/flags/flags.js';
 import {
@@ -12,9 +12,8 @@ import {
   isHardware,
   listedHardware,
   reservedBytes,
-  servingHardware,
 } from '../cli/flags/hardware-flags.js';
-import { pasteable } from '../cli/line/line-mistake.js';
+import { refuseTokensAsFile } from '../cli/tokens-as-file.js';
 import type { FitLine } from '../cli/undescribed.js';
 import { fitAccuracy } from '../estimate/fit/accuracy.js';
 import { refuseContradictions, refuseWithoutHardware } from '../estimate/fit/fit-request.js';
@@ -40,7 +39,7 @@ const NOT_LISTED = [modelFlags, fitFlags, hardwareFlags]
 export default class Fit extends BaseCommand {
   static override summary = 'Check whether a model fits on a GPU, and how fast it runs.';
   static override description =
-    'Without --gpu: a table of common GPUs and machines. With --gpu: the users it serves, the speed of serving and ' +
+    'Without --gpu: the cards of this machine, or without one (and with --gpu all) a table of common GPUs and machines. With --gpu: the users it serves, the speed of serving and ' +
     'training, what limits them, and the smallest changes that make it fit, as flags. Memory and times have a lower ' +
     'bound, an estimate and an upper bound; --explain derives each. Nothing is run, except that --this-machine ' +
     'measures this machine.';
@@ -129,6 +128,10 @@ export default class Fit extends BaseCommand {
       this.note(flags, `Serving in ${stored.dtype}: the weights are stored as ${label}.`);
     }
     if (!isHardware(flags)) {
+      // Programs read an answer that does not depend on the machine.
+      if (flags.gpu === undefined && formatOf(flags) === 'table' && (await hasCard())) {
+        return this.#on(loaded, { ...flags, gpu: 'auto' }, [...this.argv, '--gpu', 'auto']);
+      }
       const reserved = { ...fitOptions(flags), reserveBytes: reservedBytes(flags) };
       const result = fitOnCommonHardware(loaded, reserved);
       const { argv } = this;
@@ -138,16 +141,20 @@ export default class Fit extends BaseCommand {
           : argv.map((word) => (word === args.file ? loaded.file : word));
       return this.answer(flags, result, (each) => fitTableReport(each, words));
     }
-    const { profile, ...hardware } = await servingHardware(flags, (choice) =>
+    return this.#on(loaded, flags, this.argv);
+  }
+
+  /** A model on hardware that the flags name. @param argv Words of the command. */
+  async #on(loaded: LoadedModel, flags: FlagsOf<typeof Fit>, argv: readonly string[]) {
+    const { profile, found, hardware, options } = await fitHardware(flags, (choice) =>
       this.note(flags, choice),
     );
-    const options = fitOptions(flags, await furtherFiles(flags));
     const isBrief = formatOf(flags) === 'table' && !flags.details && !flags.explain;
     const machine: MeasuredMachine | undefined = profile && {
       profile,
       memoryNeed: (await import('../engine/memory.js')).memoryNeed,
     };
-    const { result, remarks } = fitOn(loaded, hardware, options, { isBrief, machine });
+    const { result, remarks } = fitOn(loaded, hardware, options, { isBrief, machine, found });
     for (const { problem, isNote } of remarks) {
       if (isNote) this.mention(flags, problem.file, problem.message);
       else await this.warnAbout(flags, [problem]);
@@ -161,9 +168,7 @@ export default class Fit extends BaseCommand {
       process.exitCode = 1;
       this.note(flags, `--check: ${doubts.map(({ text }) => text).join('; ')}`);
     }
-    return this.answer(flags, result, (each) =>
-      fitReport(each, { explain: flags.explain, argv: this.argv }),
-    );
+    return this.answer(flags, result, (each) => fitReport(each, { explain: flags.explain, argv }));
   }
 
   /** The largest models for the hardware. */
@@ -235,14 +240,3 @@ function refuseIdle(flags: FitFlags & HardwareFlags & { check: boolean; explain:
 
 const TOKEN_TIME_ALONE =
   '--token-time without --batch: a replica serves one request at a time. Add --batch for a time measured with more.';
-
-/** @throws UserError for a number as the file of `--output`: output tokens are meant. */
-function refuseTokensAsFile(output: string | undefined, words: readonly string[]): void {
-  if (output === undefined || !/^\d+[kKmM]?$/.test(output)) return;
-  throw usageError(
-    `--output: expected a file for the answer, found ${output}`,
-    `for tokens, write ${pasteable(['fit', ...words.map(asTokens)])}`,
-  );
-}
-
-const asTokens = (word: string) => word.replace(/^(?:--output|-o)(?==|$)/, '--output-tokens');

@@ -189,6 +189,7 @@ async function measuredProfile(
   const { chooseEngine } = await import('./select/devices.js');
   const { ENGINES } = await import('./engine.js');
   const { measureMachine } = await import('./this-machine.js');
+  const { measureMemory } = await import('./memory-bandwidth.js');
   const { engine } = await chooseEngine(wish);
   try {
     const { name, version, provider, device, deviceKind, compute, memoryBytes, threads } =
@@ -199,6 +200,8 @@ async function measuredProfile(
       usableBytes,
     });
     const isOnCpu = deviceKind === 'cpu';
+    doing('measuring this machine: system memory');
+    const memoryBandwidth = await measureMemory(threads, usableBytes);
     const where = isOnCpu ? `${threads} threads` : device;
     const now = new Date().toISOString();
     return {
@@ -215,7 +218,7 @@ async function measuredProfile(
         compute,
         memoryBytes,
       },
-      speed,
+      speed: { ...speed, memoryBandwidth },
     };
   } finally {
     await engine.close();

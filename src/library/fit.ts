@@ -19,15 +19,20 @@ import {
   fitTable,
   tableSettingOf,
 } from '../estimate/fit/fit-table.js';
-import { type FitResult, fitsOf, forwardOn } from '../estimate/fit/fits.js';
-import { idleGpus, idleTrainingOptions, idleZero } from '../estimate/fit/idle-options.js';
+import { type FitResult, type FoundMachine, fitsOf, forwardOn } from '../estimate/fit/fits.js';
+import {
+  idleGpus,
+  idleTrainingOptions,
+  idleZero,
+  mixedTraining,
+} from '../estimate/fit/idle-options.js';
 import { parallelismOf } from '../estimate/fit/parallelism/parallelism.js';
 import { idleRam } from '../estimate/fit/places/places-options.js';
 import { unmetRequirementsOf } from '../estimate/fit/remedies/remedies.js';
 import { batchingOf } from '../estimate/fit/serving/batching.js';
+import { clusterNamed, withGpus } from '../estimate/hardware/cluster-named.js';
 import type { Cluster, Hardware } from '../estimate/hardware/gpu.js';
 import { memoryOf, withReserved } from '../estimate/hardware/gpu.js';
-import { clusterNamed } from '../estimate/hardware/gpus.js';
 import type { MachineProfile } from '../estimate/hardware/machine-profile.js';
 import { isProcessorName, PROCESSOR } from '../estimate/hardware/system-memory.js';
 import { countParameters } from '../model/budget/parameters.js';
@@ -97,7 +102,7 @@ function namedHardware({ gpu, gpus, reserveBytes }: NamedFitOptions): Cluster {
   const none: Hardware = { gpus: [], machines: [] };
   if (!isProcessorName(gpu)) {
     const cluster = clusterNamed(gpu, gpus, none);
-    return { ...cluster, gpu: withReserved(cluster.gpu, reserveBytes) };
+    return withGpus(cluster, (each) => withReserved(each, reserveBytes));
   }
   if (gpus === undefined && reserveBytes === undefined) return PROCESSOR;
   throw usageError(
@@ -133,12 +138,21 @@ export function fitOnCommonHardware(model: Model, options: FitTableOptions): Fit
 /**
  * A model on hardware.
  * @param view.isBrief Whether proposals for what was not asked are left out.
+ * @param view.found This machine, where it was looked at.
  */
 export function fitOn(
   loaded: Model,
   hardware: Cluster,
   options: FitOptions,
-  { machine, isBrief = false }: { machine?: MeasuredMachine | undefined; isBrief?: boolean } = {},
+  {
+    machine,
+    isBrief = false,
+    found,
+  }: {
+    machine?: MeasuredMachine | undefined;
+    isBrief?: boolean;
+    found?: FoundMachine | undefined;
+  } = {},
 ): RemarkedFit {
   refuseMixOfTraining(options);
   refuseIdleBenchmark(options);
@@ -152,6 +166,7 @@ export function fitOn(
     ...factsOf(loaded),
     cluster,
     memory: memoryOf(cluster.gpu),
+    ...(found && { found }),
     profile: machine?.profile ?? null,
     ...fits,
     ...(outputMix && { batching: batchingOf(outputMix, batch ?? users ?? USUAL_BATCH) }),
@@ -172,8 +187,12 @@ function remarksOn({ file, model }: Model, options: FitOptions, fits: FitResult)
     message === undefined
       ? []
       : [{ problem: { severity: 'warning', file, message }, isNote: true }];
-  const { training, serving } = fits;
+  const { training, serving, adapters } = fits;
+  const { cluster } = fits;
   return [
+    ...note(
+      (adapters ?? (fits.purpose === 'training' && training)) ? mixedTraining(cluster) : undefined,
+    ),
     ...(training
       ? [
           ...note(idleZero(options.zero, parallelismOf(model, training.setting).replicas)),
@@ -182,7 +201,7 @@ function remarksOn({ file, model }: Model, options: FitOptions, fits: FitResult)
       : []),
     ...(serving
       ? [
-          ...idleGpus(serving.setting, file).map(asWarning),
+          ...(serving.places?.isAsked ? [] : idleGpus(serving.setting, file).map(asWarning)),
           ...note(idleRam(options, serving.places !== undefined)),
         ]
       : []),

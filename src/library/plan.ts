@@ -1,9 +1,9 @@
 /** `plan` as a function: the best shape of a model for a parameter budget. */
 import { solveSweep } from '../base/sweep.js';
 import type { Dtype } from '../base/tensor/dtype.js';
+import { clusterNamed } from '../estimate/hardware/cluster-named.js';
 import type { Cluster } from '../estimate/hardware/gpu.js';
 import { withReserved } from '../estimate/hardware/gpu.js';
-import { clusterNamed } from '../estimate/hardware/gpus.js';
 import type { CriterionName } from '../estimate/plan/criteria.js';
 import { decodingTarget, missingPeakText } from '../estimate/plan/decode.js';
 import type { PlanRequest } from '../estimate/plan/plan-models.js';

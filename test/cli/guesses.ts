@@ -620,7 +620,7 @@ const CARDS: readonly Guess[] = [
   ['fit my.yaml --gpu g5.xlarge', says('A10G')],
   ['fit my.yaml --gpu macbook', { says: ['m4-', 'm3-', 'm2-'], never: ['did you mean'] }],
   ['fit my.yaml --gpu "M2 Pro"', AS_IT_IS],
-  ['fit my.yaml --gpu "laptop 4060"', { says: ['laptop', 'rtx-4060'], never: ['did you mean'] }],
+  ['fit my.yaml --gpu "laptop 4060"', says('RTX 4060 Laptop')],
   ['fit my.yaml --gpu 4060', says('rtx-4060-ti-16gb')],
   ['fit my.yaml --gpu "GTX 1080 Ti"', { says: ['--hardware'], never: ['2080'] }],
   [

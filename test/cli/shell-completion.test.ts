@@ -133,7 +133,10 @@ describe.skipIf(!hasShell('bash'))('completion in bash', () => {
       ['completion', ''],
       ['bash', 'zsh', 'fish', 'powershell'],
     ],
-    [['fit', '--gpu', 'rtx-409'], ['rtx-4090']],
+    [
+      ['fit', '--gpu', 'rtx-409'],
+      ['rtx-4090', 'rtx-4090-laptop'],
+    ],
     [['profile', '--set', 'model.gate_r'], ['model.gate_rank=']],
     [['compare', '--columns', 'parameters-'], []],
     [

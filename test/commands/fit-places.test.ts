@@ -103,9 +103,97 @@ describe('minimind fit with system memory', () => {
     expect(training.stderr).toContain('--gpu cpu applies to serving');
   });
 
+  it('reads the memory of a processor by name', async () => {
+    const line = ['fit', 'qwen3-8b', '--gpu', 'cpu', '--dtype', 'q4_k_m'];
+    const desktop = await runHere([...line, '--cpu', 'i9-12900k']);
+    expect(desktop.stdout).toMatch(/^ {2}RAM +2 channels of DDR5-4800, .*76\.8 GB\/s \(assumed/m);
+    const server = await runHere([...line, '--cpu', 'epyc 9374f']);
+    expect(server.stdout).toMatch(/12 channels of DDR5-4800/);
+    expect((await runHere([...line, '--cpu', 'potato'])).stderr).toContain(
+      'unknown processor "potato"',
+    );
+  });
+
+  it('compares a processor with cards', async () => {
+    const line = ['fit', 'qwen3-8b', '--gpu', 'cpu,4090', '--dtype', 'q4_k_m', '--json'];
+    const { rows } = JSON.parse((await runHere(line)).stdout);
+    expect(rows).toMatchObject([
+      { gpu: 'cpu', verdict: 'fits', capacityBytes: null },
+      { gpu: 'rtx-4090', verdict: 'fits' },
+    ]);
+    expect(rows[0].memoryBytes).toBeGreaterThan(4.5e9);
+    expect(rows[0].tokensPerSecond).toBeLessThan(rows[1].tokensPerSecond);
+  });
+
   it('says that memory is not needed where the GPU holds the model', async () => {
     const { stderr, stdout } = await runHere(['fit', 'qwen3-8b', '--gpu', '4090', '--ram', '64GB']);
     expect(stderr).toContain('system memory is not used: the GPUs hold the whole model');
     expect(stdout).toContain('serves');
+  });
+});
+
+describe('minimind fit on GPUs of several kinds', () => {
+  const LINE = ['fit', 'llama-3.3-70b', '--dtype', 'q4_k_m'];
+
+  it('says what is on each', async () => {
+    const { stdout } = await runHere([...LINE, '--gpu', '5090+3090', '--details']);
+    expect(stdout).toMatch(
+      /^Fits on 1 × NVIDIA GeForce RTX 5090 \+ 1 × NVIDIA GeForce RTX 3090: [\d.]+ tokens\/s/m,
+    );
+    expect(stdout).toMatch(/^ {2}GPU layers +all 81: \d+ on rtx-5090, \d+ on rtx-3090$/m);
+    expect(stdout).toMatch(/^ {2}memory +rtx-5090 [\d.]+ GB of 33\.6 GB · rtx-3090 /m);
+    expect(stdout).toMatch(/^ {2}llama\.cpp +-ngl 81 -ts \d+,\d+ -c 2048$/m);
+    expect(stdout).toMatch(/^rtx-3090, \d+ layers +/m);
+    expect(stdout).not.toMatch(/^ {2}(?:RAM|GPU) {2,}/m);
+    const csv = (await runHere([...LINE, '--gpu', '5090+3090', '--format', 'csv'])).stdout;
+    expect(csv).toMatch(/GPU 2, rtx-3090: memory/);
+  });
+
+  it('joins the values of a repeated --gpu, and a list still compares', async () => {
+    const json = async (...words: string[]) =>
+      JSON.parse((await runHere([...LINE, ...words, '--json'])).stdout);
+    const joined = await json('--gpu', '5090', '--gpu=3090');
+    expect(joined.serving.places.cards).toEqual(
+      (await json('--gpu', '5090+3090')).serving.places.cards,
+    );
+    expect((await json('--gpu', '3090', '--gpu', '3090')).cluster.gpus).toBe(2);
+    const list = await json('--gpu', '5090,3090');
+    expect(list.rows.map((row: { gpu: string }) => row.gpu)).toEqual(['rtx-5090', 'rtx-3090']);
+  });
+
+  it('proposes system memory for what they do not hold', async () => {
+    const line = [...LINE, '--gpu', '4060+3060'];
+    const { stdout } = await runHere(line);
+    expect(stdout).toMatch(/^Does not fit on 1 × .* 4060 \+ 1 × /m);
+    const [, next = ''] = /^Next: minimind (\S.*?)(?: {2,}|$)/m.exec(stdout) ?? [];
+    expect(next).toContain('--ram');
+    expect((await runHere([...next.split(' '), '--check'])).code).toBe(0);
+  });
+
+  it('lets the smallest decide a training, and says so', async () => {
+    const { stdout, stderr } = await runHere([
+      'fit',
+      'qwen3-0.6b',
+      '--gpu',
+      '4090+3060',
+      '--for',
+      'lora',
+      '--zero',
+      '3',
+      '--json',
+    ]);
+    expect(stderr).toContain('all 2 count as NVIDIA GeForce RTX 3060 12 GB');
+    expect(JSON.parse(stdout).adapters.fit.capacity.value).toBeLessThan(13e9);
+  });
+
+  it.each([
+    [['--gpu', '4090+3060', '--qps', '3'], /--qps needs GPUs of one kind, found several/],
+    [['--gpu', '4090+3060', '--gpus', '3'], /expected one kind of GPU with --gpus 3/],
+    [['--gpu', '4090+3060', '--tensor-split', '1'], /--tensor-split: expected 2 numbers/],
+    [['--gpu', '4090+3060', '--runtime', 'vllm'], /does not apply to GPUs of several kinds/],
+  ])('refuses %j', async (flags, message) => {
+    const { code, stderr } = await runHere([...LINE, ...flags]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(message);
   });
 });

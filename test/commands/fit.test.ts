@@ -14,9 +14,11 @@ import {
   parseWeightDtype,
   WEIGHT_DTYPE_NAMES,
 } from '../../src/estimate/fit/serving/weight-types.js';
+import { clusterNamed } from '../../src/estimate/hardware/cluster-named.js';
 import type { Gpu } from '../../src/estimate/hardware/gpu.js';
 import { memoryOf } from '../../src/estimate/hardware/gpu.js';
-import { clusterNamed, GPUS, MACHINES } from '../../src/estimate/hardware/gpus.js';
+import { GPUS } from '../../src/estimate/hardware/gpus.js';
+import { MACHINES } from '../../src/estimate/hardware/machines.js';
 import { loadModelFile } from '../../src/input/model-input/read-model-file.js';
 import { countParameters } from '../../src/model/budget/parameters.js';
 import { fitReport, hardwareReport } from '../../src/report/fit/fit-report.js';
@@ -74,6 +76,9 @@ const FLAGS: FitFlags = {
   price: undefined,
   ram: undefined,
   'ram-speed': undefined,
+  cpu: undefined,
+  'tensor-split': undefined,
+  offload: undefined,
   'gpu-layers': undefined,
   'cpu-experts': undefined,
   'token-time': undefined,

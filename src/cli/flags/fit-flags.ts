@@ -279,8 +279,11 @@ export function fitOptions(flags: FitFlags, { draft, benchmark }: FurtherFiles =
     draft: flags.draft === undefined ? undefined : { file: flags.draft, model: draft },
     ramBytes: flags.ram === undefined ? undefined : Number(flags.ram),
     ramSpeed: flags['ram-speed'],
+    cpu: flags.cpu,
     gpuLayers: flags['gpu-layers'],
     cpuExperts: flags['cpu-experts'],
+    tensorSplit: flags['tensor-split'],
+    offload: flags.offload,
   };
 }
 

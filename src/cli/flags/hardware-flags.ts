@@ -5,17 +5,14 @@ import { usageError } from '../../base/errors.js';
 import { formatInteger } from '../../base/text/units.js';
 import { quote } from '../../config/quote.js';
 import { readDocument } from '../../config/read.js';
+import { clusterNamed, withGpus } from '../../estimate/hardware/cluster-named.js';
 import type { Cluster, Hardware } from '../../estimate/hardware/gpu.js';
 import { withReserved } from '../../estimate/hardware/gpu.js';
-import {
-  clusterNamed,
-  entriesMatching,
-  splitCount,
-  withKnownHardware,
-} from '../../estimate/hardware/gpus.js';
+import { entriesMatching, splitCount } from '../../estimate/hardware/gpu-names.js';
 import { hardwareOfDocument, onlyGpu } from '../../estimate/hardware/hardware-file.js';
 import type { MachineProfile } from '../../estimate/hardware/machine-profile.js';
 import { gpuOfProfile } from '../../estimate/hardware/machine-profile.js';
+import { withKnownHardware } from '../../estimate/hardware/machines.js';
 import { isProcessorName, PROCESSOR } from '../../estimate/hardware/system-memory.js';
 import { progressDisplay } from '../progress.js';
 import type { ParsedFlags } from './flags.js';
@@ -35,7 +32,8 @@ export const hardwareFlags = {
   gpu: Flags.string({
     helpValue: 'NAME|FILE',
     description:
-      'a GPU or machine of --list-gpus, as in h100, RTX 4090 or 8xA100, or a YAML file that describes one',
+      'a GPU or machine of --list-gpus, as in h100, RTX 4090 or 8xA100, several kinds as in 5090+3090, auto for those of ' +
+      'this machine, or a YAML file that describes one',
     exclusive: ['this-machine'],
   }),
   gpus: count({ description: 'number of GPUs [default: 1, or all of a machine]' }),
@@ -99,7 +97,8 @@ export async function hardwareOf(
   say: (choice: string) => void,
 ): Promise<SelectedHardware> {
   const selected = await selectedHardware(flags, say);
-  return { ...selected, gpu: withReserved(selected.gpu, reservedBytes(flags)) };
+  const reserved = withGpus(selected, (gpu) => withReserved(gpu, reservedBytes(flags)));
+  return { ...selected, ...reserved };
 }
 
 /** `hardwareOf`, where `--gpu cpu` and `--gpu none` are a machine without a GPU. @throws UserError as `hardwareOf`. */
@@ -113,10 +112,19 @@ export async function servingHardware(
   throw usageError(`--${other} requires a GPU, found --gpu ${flags.gpu}`, 'leave one of them out');
 }
 
+/** Whether a name of hardware means what this machine has. */
+export const isAuto = (name: string | undefined): boolean => name?.trim().toLowerCase() === 'auto';
+
+/** Whether a name means all common hardware, as no name does on a machine without a card. */
+const isAll = (name: string | undefined): boolean => name?.trim().toLowerCase() === 'all';
+
 /** Whether the flags select hardware. */
 export const isHardware = (
   flags: Pick<HardwareFlags, 'gpu' | 'hardware' | 'this-machine'>,
-): boolean => (flags.gpu ?? flags.hardware) !== undefined || flags['this-machine'];
+): boolean =>
+  (flags.gpu !== undefined && !isAll(flags.gpu)) ||
+  flags.hardware !== undefined ||
+  flags['this-machine'];
 
 /** Bytes of `--reserve`. */
 export const reservedBytes = ({ reserve }: Pick<HardwareFlags, 'reserve'>): number | undefined =>
@@ -128,6 +136,7 @@ async function selectedHardware(
 ): Promise<SelectedHardware> {
   if (flags['this-machine']) return thisMachine(flags);
   const { gpu: name, gpus } = flags;
+  if (isAuto(name)) return cardsHere(say);
   const own = await ownHardware(flags.hardware);
   if (name !== undefined && !isFile(name)) {
     const cluster = clusterNamed(name, gpus, own, say);
@@ -142,6 +151,15 @@ async function selectedHardware(
   }
   const gpu = onlyGpu(name === undefined ? own : await ownHardware(name), file);
   return { gpu, gpus: gpuCount(gpus ?? 1), network: null };
+}
+
+/** The cards of this machine. @throws UserError when the table knows none. */
+async function cardsHere(say: (choice: string) => void): Promise<SelectedHardware> {
+  const { detectMachine, noCard } = await import('../detected-machine.js');
+  const detected = await detectMachine();
+  if (detected.cluster === PROCESSOR) throw noCard(detected);
+  say(`--gpu auto: found ${detected.machine.cards.join(', ')}`);
+  return detected.cluster;
 }
 
 /** Maximum GPUs: more than any machine has, and few enough for exact counts of tokens. */

@@ -65,6 +65,7 @@ const COUNTERPARTS: readonly FlagRow[] = [
   ['<none>@fit', 'num-gpu=~^(?:-1|\\d\\d+)$', ['ollama']],
   ['gpu-layers', 'ngl,n-gpu-layers,gpulayers,num-gpu', ['llama.cpp', 'koboldcpp', 'ollama']],
   ['cpu-experts', 'n-cpu-moe,ncmoe', ['llama.cpp']],
+  ['tensor-split', 'ts', ['llama.cpp']],
   ['cpu-experts=all', 'cpu-moe,cmoe', ['llama.cpp']],
   ['<hub>', 'hf,hfr,hf-repo', ['llama.cpp']],
   ['<each>', 'model-args,a,gen-kwargs', ['lm-eval']],

@@ -74,6 +74,9 @@ interface Listed {
   readonly options?: readonly string[];
 }
 
+/** Flags whose values add up when they are given several times. */
+const JOINED: ReadonlySet<string> = new Set(['gpu']);
+
 const TRUE = /^(?:true|yes|on|1)$/i;
 const FALSE = /^(?:false|no|off|0)$/i;
 
@@ -135,6 +138,10 @@ class CommandLine {
     const isRepeated = this.#given.has(flag.name);
     this.#given.set(flag.name, at);
     if (flag.type === 'boolean') return this.#readSwitch(flag, at, isLong ? inline : undefined);
+    if (isRepeated && !flag.multiple && JOINED.has(flag.name)) {
+      const joined = this.#joined(flag, at, inline);
+      if (joined !== undefined) return joined;
+    }
     if (isRepeated && !flag.multiple) {
       const again = this.#repeated(flag, at, inline ?? this.words[at + 1]);
       if (again !== undefined) throw again;
@@ -166,6 +173,21 @@ class CommandLine {
       this.words.splice(at, end - at + 1, ...written);
     }
     return end;
+  }
+
+  /** Joins a value with that of the same flag before: `--gpu 5090 --gpu 3090` is `--gpu 5090+3090`. */
+  #joined(flag: DeclaredFlag, at: number, inline: string | undefined): number | undefined {
+    const value = inline ?? this.words[at + 1];
+    if (value === undefined || value === '' || (inline === undefined && this.#isFlag(value))) {
+      return undefined;
+    }
+    const place = this.words.findIndex((word) => word.split('=', 1)[0] === `--${flag.name}`);
+    const isInline = this.words[place]?.includes('=') ?? false;
+    const [own, more] = [isInline ? place : place + 1, `+${value}`];
+    this.words[own] = `${this.words[own] ?? ''}${more}`;
+    this.words.splice(at, inline === undefined ? 2 : 1);
+    this.#given.set(flag.name, place);
+    return at - 1;
   }
 
   /** The mistake of a flag that is given twice with the same value; undefined for other values. */

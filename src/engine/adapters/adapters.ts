@@ -51,6 +51,10 @@ export async function cudaAdapter(machine = THIS_MACHINE): Promise<GraphicsAdapt
 export const cudaCard = async (machine = THIS_MACHINE): Promise<string> =>
   (await cudaAdapter(machine))?.name ?? UNNAMED_CARD;
 
+/** Graphics cards as the operating system reports them, without asking WebGPU. Never throws. */
+export const systemAdapters = async (machine = THIS_MACHINE): Promise<readonly GraphicsAdapter[]> =>
+  (await systemOf(machine)).cards;
+
 export interface AdapterSurvey {
   /** WebGPU's preferred adapter first, where known. */
   readonly adapters: readonly GraphicsAdapter[];

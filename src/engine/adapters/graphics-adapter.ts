@@ -137,6 +137,8 @@ export interface SystemCards {
 export interface SystemCalls {
   readonly platform: Platform;
   readonly memoryBytes: number;
+  /** Model of the processor, as the system names it; empty where it does not. */
+  readonly processor: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Names in a folder, sorted. */
   list(folder: string): Promise<string[]>;
@@ -153,6 +155,7 @@ export interface SystemCalls {
 export const THIS_MACHINE: SystemCalls = {
   platform: process.platform,
   memoryBytes: os.totalmem(),
+  processor: os.cpus()[0]?.model.trim() ?? '',
   env: process.env,
   list: async (folder) => (await readdir(folder).catch(() => [])).sort(),
   read: (file) => readFile(file, 'utf8').catch(() => ''),

@@ -254,7 +254,7 @@ const folders = (env: SystemCalls['env']): string[] =>
 
 // Graphics cards of macOS.
 
-const PROFILER = '/usr/sbin/system_profiler';
+export const PROFILER = '/usr/sbin/system_profiler';
 const MAC_WORDS = ['SPDisplaysDataType', '-json'];
 
 /** Metal is part of macOS and never computes in software: every adapter is a card. */
@@ -320,7 +320,7 @@ const SCRIPT =
 const WINDOWS_WORDS = ['-NoProfile', '-NonInteractive', '-Command', SCRIPT];
 
 /** Full path: Windows would look for a bare name in the current folder first. */
-const powerShell = ({ env }: SystemCalls): string =>
+export const powerShell = ({ env }: SystemCalls): string =>
   path.win32.join(
     env.SystemRoot ?? 'C:\\Windows',
     'System32/WindowsPowerShell/v1.0/powershell.exe',

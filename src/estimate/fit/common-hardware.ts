@@ -1,7 +1,8 @@
 /** Common GPUs and machines, by growing memory. */
 
 import type { Cluster, Gpu, GpuMachine } from '../hardware/gpu.js';
-import { GPUS, MACHINES } from '../hardware/gpus.js';
+import { GPUS } from '../hardware/gpus.js';
+import { MACHINES } from '../hardware/machines.js';
 
 /** Names of the rows, by growing memory. */
 const COMMON = [

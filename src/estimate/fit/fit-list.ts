@@ -17,10 +17,10 @@ export interface FitListRow {
   readonly batch: number;
   /** Whether it fits. */
   readonly verdict: FitVerdict;
-  /** Estimated memory of the fullest GPU in bytes. @real */
+  /** Estimated memory of the fullest GPU in bytes; without a GPU, of the system memory. @real */
   readonly memoryBytes: number;
-  /** Usable memory of a GPU in bytes. @real */
-  readonly capacityBytes: number;
+  /** Usable memory of a GPU in bytes; without a GPU, the system memory, and null where its size is unknown. @real */
+  readonly capacityBytes: number | null;
   /** Tokens per second of these sequences, or of the training; null without an estimate. @real */
   readonly tokensPerSecond: number | null;
   /** Output tokens per second of a server with as many requests as fit; null for a training. @real */
@@ -60,14 +60,15 @@ export function fitListRow(
     const { setting, fit, throughput, places } = serving;
     const isRoom = fit.withoutRoom === null;
     if (places?.isAsked) {
-      const { verdict, gpu, capacity, decode } = places;
+      const { verdict, gpu, capacity, decode, system, memory } = places;
+      const isAlone = cluster.gpu.kind === 'processor';
       return {
         ...of,
         context: setting.context,
         batch: setting.batch,
         verdict,
-        memoryBytes: gpu.expected.value,
-        capacityBytes: capacity.value,
+        memoryBytes: isAlone ? system.value : gpu.expected.value,
+        capacityBytes: isAlone ? memory.bytes : capacity.value,
         tokensPerSecond: verdict === 'does not fit' ? null : decode.tokensPerSecond.expected.value,
         serverTokensPerSecond: null,
         users: null,

@@ -9,7 +9,7 @@ import type { Purpose } from './purpose.js';
 import type { RuntimeName } from './serving/throughput/runtimes.js';
 import type { Batching } from './serving/throughput/simulation.js';
 import type { WeightDtype } from './serving/weight-types.js';
-import type { Convention, Sharding } from './training/training-setting.js';
+import { type Convention, type Sharding, TRAINING_OFFLOADS } from './training/training-setting.js';
 
 /** Options with a value of their own when they are left out. */
 export const FIT_DEFAULTS = {
@@ -112,16 +112,34 @@ export interface FitServingOptions {
   readonly draftTokens?: number | undefined;
 }
 
+/** Parts of serving that can be in system memory. */
+const SERVING_OFFLOADS = ['experts', 'layers', 'cache'] as const;
+
+/** Parts that can be in system memory. */
+export const OFFLOADS = [...TRAINING_OFFLOADS, ...SERVING_OFFLOADS] as const;
+
+export type Offload = (typeof OFFLOADS)[number];
+
+/** The part of a training in system memory; undefined for a part of serving. */
+export const trainingOffload = ({ offload }: Pick<FitPlacesOptions, 'offload'>) =>
+  TRAINING_OFFLOADS.find((each) => each === offload);
+
 /** Options of weights in system memory. */
 export interface FitPlacesOptions {
   /** System memory for what the GPUs do not hold. */
   readonly ramBytes?: number | undefined;
   /** Type or bandwidth of the system memory: `ddr5-5600`, `4xddr4-3200`, `90GB/s`. */
   readonly ramSpeed?: string | undefined;
+  /** Processor, whose channels and memory give the bandwidth without `ramSpeed`. */
+  readonly cpu?: string | undefined;
   /** Layers on the GPUs, counted from the output. */
   readonly gpuLayers?: number | undefined;
   /** First layers whose routed experts are in system memory. */
   readonly cpuExperts?: number | undefined;
+  /** Part in system memory: of a training its optimizer or parameters, of serving experts, layers or cache. */
+  readonly offload?: Offload | undefined;
+  /** Proportions in which several GPUs share the layers. Default: the fastest that fit. */
+  readonly tensorSplit?: readonly number[] | undefined;
 }
 
 /** Options of a model on hardware. */
@@ -132,6 +150,8 @@ export interface FitOptions extends FitTrainingOptions, FitServingOptions, FitPl
   readonly context?: number | undefined;
   /** GPUs that share each layer. Default: 1. */
   readonly tensorParallel?: number | undefined;
+  /** Whether the system memory was found on this machine, so that it may be idle. */
+  readonly isDetected?: boolean | undefined;
   /** Price of a GPU for an hour, which shows costs. */
   readonly pricePerHour?: number | undefined;
 }
@@ -191,8 +211,11 @@ export const SERVING_OPTIONS = Object.keys({
 export const PLACES_OPTIONS = Object.keys({
   ramBytes: true,
   ramSpeed: true,
+  cpu: true,
   gpuLayers: true,
   cpuExperts: true,
+  offload: true,
+  tensorSplit: true,
 } satisfies Record<keyof FitPlacesOptions, true>) as (keyof FitPlacesOptions)[];
 
 /** Whether an option has a value that changes something. */

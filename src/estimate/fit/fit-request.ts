@@ -6,8 +6,10 @@ import { formatInteger } from '../../base/text/units.js';
 import type { TrainingHints } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { resolveSetting } from '../../model/budget/profile-model.js';
+import { withGpus } from '../hardware/cluster-named.js';
 import type { Cluster } from '../hardware/gpu.js';
 import { withMemoryShare } from '../hardware/gpu.js';
+import { systemMemory } from '../hardware/system-memory.js';
 import { COMMON_HARDWARE } from './common-hardware.js';
 import {
   FIT_DEFAULTS,
@@ -16,6 +18,7 @@ import {
   PLACES_OPTIONS,
   SERVING_OPTIONS,
   TRAINING_OPTIONS,
+  trainingOffload,
 } from './fit-options.js';
 import type { TableRequest } from './fit-table.js';
 import { type FitRequest, hintsOf, type ModelToFit, type Resolved } from './fits.js';
@@ -34,10 +37,11 @@ import { SHARDINGS, type Sharding, type TrainingFitSetting } from './training/tr
 export const USUAL_DRAFT = 5;
 
 /** The question: the chosen one, or training where only its options are given. */
-function purposeOf(options: FitOptions): Purpose {
+export function purposeOf(options: FitOptions): Purpose {
   const isTraining =
     chosenOf('training', options) !== undefined && chosenOf('serving', options) === undefined;
-  return options.for ?? (isTraining ? 'training' : 'serving');
+  const isOffloaded = trainingOffload(options) !== undefined;
+  return options.for ?? (isTraining || isOffloaded ? 'training' : 'serving');
 }
 
 const OPTIONS = { training: TRAINING_OPTIONS, serving: SERVING_OPTIONS };
@@ -67,6 +71,8 @@ function trainingSettingOf(
     options.pipelineParallel ?? 1,
   ];
   const replicas = Math.max(1, cluster.gpus / (tensorParallel * pipelineParallel));
+  const sharding = shardingOf(options, hints);
+  const offload = offloadOf(options, cluster, sharding.zero);
   const accumulated = options.accumulation && options.accumulation * microBatch * training.context;
   return {
     contextOrigin: resolved.origins.context,
@@ -77,7 +83,8 @@ function trainingSettingOf(
       attention: options.attention ?? FIT_DEFAULTS.attention,
       loss: options.loss ?? FIT_DEFAULTS.loss,
       dropout: Boolean(options.dropout),
-      ...shardingOf(options, hints),
+      ...sharding,
+      ...(offload && { offload }),
       convention: options.convention ?? FIT_DEFAULTS.convention,
       tensorParallel,
       pipelineParallel,
@@ -211,7 +218,7 @@ const usualCache = (dtype: WeightDtype): Dtype =>
 /** GPUs of which serving may use a share of the memory. */
 function limitedMemory(cluster: Cluster, memoryShare: number | undefined): Cluster {
   if (memoryShare === undefined) return cluster;
-  return { ...cluster, gpu: withMemoryShare(cluster.gpu, memoryShare) };
+  return withGpus(cluster, (gpu) => withMemoryShare(gpu, memoryShare));
 }
 
 function measuredOf(options: FitOptions): ServingFitSetting['measured'] {
@@ -320,7 +327,56 @@ export function tableRequestOf(
 export function refuseContradictions(options: FitOptions, gpu?: string): void {
   refuseForeign(options);
   refuseLonePrice(options);
-  if (purposeOf(options) !== 'serving') refusePlacesOfTraining(options, gpu);
+  refuseOffload(options);
+  if (purposeOf(options) !== 'serving' && trainingOffload(options) === undefined) {
+    refusePlacesOfTraining(options, gpu);
+  }
+}
+
+/** @throws UserError for a part in system memory that the question does not have. */
+function refuseOffload(options: FitOptions): void {
+  const { offload } = options;
+  if (offload === undefined) return;
+  const part = trainingOffload(options);
+  const purpose = purposeOf(options);
+  if (part !== undefined && purpose !== 'training') {
+    throw usageError(
+      `${setting('offload', offload)} applies to a training of all weights`,
+      purpose === 'serving'
+        ? `write ${setting('for', 'training')}, or ${setting('offload', 'layers')}`
+        : `leave it out, or write ${setting('for', 'training')}`,
+    );
+  }
+  if (part === undefined && purpose !== 'serving') {
+    throw usageError(
+      `${setting('offload', offload)} applies to serving`,
+      `write ${setting('offload', 'optimizer')} or ${setting('offload', 'parameters')}`,
+    );
+  }
+  const other = (['gpuLayers', 'cpuExperts', 'tensorSplit'] as const).find(
+    (name) => part !== undefined && options[name] !== undefined,
+  );
+  if (other === undefined) return;
+  throw usageError(`${setting(other)} applies to serving`, 'leave it out');
+}
+
+/** The part of the training in system memory. @throws UserError for replicas that would each keep all of it. */
+function offloadOf(
+  options: FitOptions,
+  { gpus }: Cluster,
+  zero: TrainingFitSetting['zero'],
+): TrainingFitSetting['offload'] {
+  const part = trainingOffload(options);
+  if (part === undefined) return undefined;
+  const least = part === 'parameters' ? 3 : 1;
+  if (gpus > 1 && zero < least) {
+    throw usageError(
+      `${setting('offload', part)} on several GPUs requires ZeRO-${least}${part === 'parameters' ? '' : ' or more'}`,
+      `write ${setting('zero', least === 1 ? '2' : '3')}`,
+    );
+  }
+  const { ramBytes = null, ramSpeed, cpu } = options;
+  return { part, memory: systemMemory(ramBytes, ramSpeed, cpu) };
 }
 
 /** @throws UserError for a price of a training without its tokens; a server has its own time. */
@@ -374,10 +430,15 @@ export function fitRequestOf(
     purpose: purposeOf(options),
     training: training && {
       ...training,
-      loraSetting: { ...training.setting, recompute: options.recompute ?? 'full' },
+      loraSetting: {
+        ...training.setting,
+        recompute: options.recompute ?? 'full',
+        offload: undefined,
+      },
     },
     serving:
-      options.for !== undefined && options.for !== 'serving'
+      (options.for !== undefined && options.for !== 'serving') ||
+      trainingOffload(options) !== undefined
         ? null
         : {
             ...servingSettingOf(options, hints, positions, cluster, storedWeightFormat(loaded)),

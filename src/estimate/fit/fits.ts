@@ -6,6 +6,7 @@ import type { GenerationFlops } from '../../model/budget/flops.js';
 import { answerFlopsOf } from '../../model/budget/flops.js';
 import type { SettingOrigin } from '../../model/budget/profile-model.js';
 import { resolveSetting } from '../../model/budget/profile-model.js';
+import { MOST_CARDS } from '../hardware/cluster-named.js';
 import type { Cluster, GpuMemory } from '../hardware/gpu.js';
 import { memoryOf } from '../hardware/gpu.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
@@ -27,7 +28,7 @@ import { serverThroughput } from './serving/throughput/throughput.js';
 import type { ClusterLora } from './training/lora.js';
 import { loraOn, QLORA_BASE } from './training/lora.js';
 import { trainingCost } from './training/step-time.js';
-import type { Remedy, TrainingFit } from './training/training-fit.js';
+import type { FitVerdict, Remedy, TrainingFit } from './training/training-fit.js';
 import type { TrainingFitSetting } from './training/training-setting.js';
 
 /** Parts of a loaded config that a fit needs. */
@@ -126,6 +127,20 @@ export interface Fits {
     | null;
 }
 
+/** This machine, as `--gpu auto` found it. */
+export interface FoundMachine {
+  /** Its graphics cards, each with the source of its name. */
+  readonly cards: readonly string[];
+  /** Cards that do not count: unknown to the table of GPUs, or graphics of the processor beside a card. */
+  readonly ignored: readonly string[];
+  /** System memory. @real */
+  readonly memoryBytes: number;
+  /** Model of the processor; null if the system does not name it. */
+  readonly processor: string | null;
+  /** What could not be read, and is assumed. */
+  readonly assumed: readonly string[];
+}
+
 /**
  * Whether a model fits on some hardware, and how fast it runs there.
  * @answer minimind fit --json
@@ -142,6 +157,8 @@ export interface FitResult extends Fits {
   readonly cluster: Cluster;
   /** Memory of each GPU. */
   readonly memory: GpuMemory;
+  /** What was found on this machine; absent without `--gpu auto`. */
+  readonly found?: FoundMachine;
   /** Static and continuous batching of answers of different lengths; absent without `--output-mix`. */
   readonly batching?: BatchingComparison;
   /** Requirements of the user that the setup does not meet with certainty. */
@@ -230,20 +247,43 @@ function placesOf(
   { setting, users, places: wish, isPlaceable = false }: NonNullable<FitRequest['serving']>,
   { verdict }: ServingFit,
 ): PlacesFit | undefined {
-  if (wish !== undefined) {
-    const isChosen = (wish.gpuLayers ?? wish.cpuExperts) !== undefined;
-    if (!isChosen && verdict === 'fits') return undefined;
-    return placesFit(model, { ...setting, batch: users ?? setting.batch }, wish, true);
-  }
+  if (wish !== undefined) return askedPlaces(model, setting, { wish, users, verdict });
+  if (setting.cluster.gpus > MOST_CARDS) return undefined;
   const isDesktop = memoryOf(setting.cluster.gpu).kind === 'screen';
   if (verdict !== 'does not fit' || !isDesktop || !isPlaceable) return undefined;
   const usual = {
     memory: systemMemory(null, undefined),
     gpuLayers: undefined,
     cpuExperts: undefined,
+    maySpill: true,
   };
   const found = placesFit(model, setting, usual, false);
   return found.system.value <= LARGEST_DESKTOP ? found : undefined;
+}
+
+/** The placement that the user asked for; undefined where GPUs of one kind hold the model, and no layers were chosen. */
+function askedPlaces(
+  model: LanguageModel,
+  setting: ServingFitSetting,
+  asked: {
+    readonly wish: PlacesWish;
+    readonly users: number | undefined;
+    /** Of as many GPUs as the smallest of them. */
+    readonly verdict: FitVerdict;
+  },
+): PlacesFit | undefined {
+  const { wish, users, verdict } = asked;
+  const isMixed = setting.cluster.cards !== undefined;
+  const isChosen =
+    (wish.gpuLayers ?? wish.cpuExperts ?? wish.tensorSplit ?? wish.isCacheInSystem) !== undefined;
+  if (!isChosen && !isMixed && verdict === 'fits') return undefined;
+  const served = { ...setting, batch: users ?? setting.batch };
+  if (wish.maySpill) return placesFit(model, served, wish, true);
+  const onGpus = { ...wish, gpuLayers: Number.POSITIVE_INFINITY, cpuExperts: 0 };
+  const whole = placesFit(model, served, onGpus, true);
+  if (whole.verdict !== 'does not fit' || verdict !== 'does not fit') return whole;
+  const found = placesFit(model, served, wish, false);
+  return found.system.value <= LARGEST_DESKTOP ? found : whole;
 }
 
 /** Memory of the largest desktops: 4 modules of 48 GB. */

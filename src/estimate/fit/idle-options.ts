@@ -4,6 +4,7 @@ import { setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
 import { counted, present } from '../../base/text/words.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
+import type { Cluster } from '../hardware/gpu.js';
 import type { FitOptions } from './fit-options.js';
 import { parallelismOf } from './parallelism/parallelism.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
@@ -37,6 +38,12 @@ export function idleTrainingOptions(
 export function idleZero(zero: FitOptions['zero'], replicas: number): string | undefined {
   if (zero === undefined || zero === '0' || replicas > 1) return undefined;
   return `${setting('zero', zero)} is not used: the training has 1 replica; it divides memory from ${setting('gpus', 2)} on`;
+}
+
+/** Note on a training on GPUs of several kinds: data parallelism and ZeRO divide it into equal parts. */
+export function mixedTraining({ gpu, gpus, cards }: Cluster): string | undefined {
+  if (cards === undefined) return undefined;
+  return `the GPUs differ: a training divides its work equally, so that all ${gpus} count as ${gpu.title}`;
 }
 
 /** Warning about unused GPUs, when the GPUs of a replica do not divide all of them. @param file The model. */

@@ -15,15 +15,23 @@ import {
 } from './gpu.js';
 
 const geforce = publisher('nvidia', 'NVIDIA GeForce ');
+const nvidia = publisher('nvidia', 'NVIDIA ');
 
 /** 112.5 GB/s in both directions together, by a bridge. */
 const BRIDGE = linkBeforePcie('sm86', 'NVLink 3', 56.25, 2);
 
 /** Tensor core peaks as multiples of the float32 peak, the same for all GeForce cards in each whitepaper. */
-const ampere = (f32: number) => ({ f32, tf32: f32, half: 2 * f32, int8: 8 * f32, int4: 16 * f32 });
-const ada = (f32: number) => ({ ...ampere(f32), f8: 4 * f32 });
+const turing = (f32: number) => ({ f32, f16: 4 * f32 });
+export const ampere = (f32: number) => ({
+  f32,
+  tf32: f32,
+  half: 2 * f32,
+  int8: 8 * f32,
+  int4: 16 * f32,
+});
+export const ada = (f32: number) => ({ ...ampere(f32), f8: 4 * f32 });
 /** Peaks of Blackwell, which has products of f4 instead of int4. */
-const blackwell = (f32: number) => {
+export const blackwell = (f32: number) => {
   const { int4: f4, ...peaks } = ada(f32);
   return { ...peaks, f4 };
 };
@@ -41,11 +49,41 @@ const boostedAda = (model: string, cores: number, boost: number, year: number) =
   source: `NVIDIA GeForce ${model} specifications (${year}): ${cores} cores × 2 × ${boost} GHz; ${RATIOS_OF_ADA}`,
 });
 
+const TURING_PAPER = 'NVIDIA Turing architecture whitepaper (2018)';
+
+/** Name, model, GB, GB/s, peak of float32 in TFLOP/s. */
+const TURING: readonly (readonly [string, string, number, number, number])[] = [
+  ['rtx-2060-6gb', 'RTX 2060 6 GB', 6, 336, 6.45],
+  ['rtx-2060-12gb', 'RTX 2060 12 GB', 12, 336, 7.18],
+  ['rtx-2060-super', 'RTX 2060 Super', 8, 448, 7.18],
+  ['rtx-2070', 'RTX 2070', 8, 448, 7.46],
+  ['rtx-2070-super', 'RTX 2070 Super', 8, 448, 9.06],
+  ['rtx-2080', 'RTX 2080', 8, 448, 10.07],
+  ['rtx-2080-super', 'RTX 2080 Super', 8, 495.9, 11.15],
+  ['rtx-2080-ti', 'RTX 2080 Ti', 11, 616, 13.45],
+];
+
 export const GEFORCE: readonly Gpu[] = [
-  geforce('rtx-2080-ti', 'RTX 2080 Ti', 'sm75', 11, 616, {
-    // Unverified: sums in f16 or in float32.
-    peaks: { f32: 13.45, f16: 53.8 },
-    source: TECHPOWERUP,
+  ...TURING.map(([name, model, gigabytes, bandwidth, f32]) =>
+    geforce(name, model, 'sm75', gigabytes, bandwidth, {
+      peaks: turing(f32),
+      source: `${TECHPOWERUP}; f16: as on the RTX 2080 Ti, four times float32 with sums in float32`,
+    }),
+  ),
+  nvidia('titan-rtx', 'TITAN RTX', 'sm75', 24, 672, {
+    // Its tensor cores sum in float32 at full rate, as those of the T4 do.
+    peaks: { f32: 16.31, f16: 130.5 },
+    source: `${TECHPOWERUP}; f16: 576 tensor cores × 128 × 1.77 GHz, ${TURING_PAPER}`,
+  }),
+  geforce('rtx-3050-8gb', 'RTX 3050 8 GB', 'sm86', 8, 224, {
+    peaks: ampere(9.1),
+    links: [PCIE_4_X8],
+    source: SURVEYED_AMPERE,
+  }),
+  geforce('rtx-3050-6gb', 'RTX 3050 6 GB', 'sm86', 6, 168, {
+    peaks: ampere(6.77),
+    links: [PCIE_4_X8],
+    source: SURVEYED_AMPERE,
   }),
   geforce('rtx-3060-12gb', 'RTX 3060 12 GB', 'sm86', 12, 360, {
     // 3,584 cores × 2 × 1.777 GHz.
@@ -153,6 +191,11 @@ export const GEFORCE: readonly Gpu[] = [
   }),
   geforce('rtx-5060', 'RTX 5060', 'sm120', 8, 448, {
     peaks: blackwell(19.2),
+    links: [PCIE_5_X8],
+    source: SURVEYED_BLACKWELL,
+  }),
+  geforce('rtx-5060-ti-8gb', 'RTX 5060 Ti 8 GB', 'sm120', 8, 448, {
+    peaks: blackwell(23.7),
     links: [PCIE_5_X8],
     source: SURVEYED_BLACKWELL,
   }),

@@ -16,6 +16,12 @@ export type MemoryKind = 'hbm' | 'gddr' | 'lpddr';
  * guide, compute capabilities); others have the names of their makers.
  */
 const MEMORY_OF = {
+  /** The Jetson Nano of 2019. */
+  sm53: 'lpddr',
+  /** P100. */
+  sm60: 'hbm',
+  /** P40, GeForce GTX 10. */
+  sm61: 'gddr',
   /** V100. */
   sm70: 'hbm',
   /** Turing: T4, GeForce RTX 20. */
@@ -36,14 +42,22 @@ const MEMORY_OF = {
   sm103: 'hbm',
   /** RTX PRO Blackwell, GeForce RTX 50. */
   sm120: 'gddr',
+  /** Jetson Thor. */
+  sm110: 'lpddr',
   /** GB10, of DGX Spark. */
   sm121: 'lpddr',
+  /** MI50, MI60 and Radeon VII. */
+  gcn5: 'hbm',
   cdna1: 'hbm',
   cdna2: 'hbm',
   cdna3: 'hbm',
   cdna4: 'hbm',
+  /** Radeon RX 6000. */
+  rdna2: 'gddr',
   rdna3: 'gddr',
-  /** Ryzen AI Max. */
+  /** Radeon 780M: graphics of a processor. */
+  'rdna3-apu': 'lpddr',
+  /** Ryzen AI 300 and Ryzen AI Max. */
   'rdna3.5': 'lpddr',
   rdna4: 'gddr',
   'tpu-v4': 'hbm',
@@ -51,7 +65,14 @@ const MEMORY_OF = {
   'tpu-v5p': 'hbm',
   'tpu-v6e': 'hbm',
   tpu7x: 'hbm',
+  /** Trainium and Inferentia2. */
+  neuron1: 'hbm',
+  /** Trainium2. */
   neuron2: 'hbm',
+  /** Trainium3. */
+  neuron3: 'hbm',
+  /** Huawei Ascend 910. */
+  ascend910: 'hbm',
   gaudi2: 'hbm',
   gaudi3: 'hbm',
   /** Intel Arc A. */
@@ -69,6 +90,9 @@ export const memoryKindOf = (architecture: GpuArchitecture): MemoryKind => MEMOR
 
 /** KiB of memory on the chip that one block of threads can use; unknown for other architectures. */
 const ON_CHIP_KIB: Readonly<Partial<Record<GpuArchitecture, number>>> = {
+  sm53: 48,
+  sm60: 48,
+  sm61: 48,
   sm70: 96,
   sm75: 64,
   sm80: 163,
@@ -78,6 +102,7 @@ const ON_CHIP_KIB: Readonly<Partial<Record<GpuArchitecture, number>>> = {
   sm90: 227,
   sm100: 227,
   sm103: 227,
+  sm110: 227,
   sm120: 99,
   sm121: 99,
   cdna1: 64,
@@ -371,10 +396,20 @@ export interface HardwareList extends Hardware {
   readonly schema: 'minimind/gpus@1';
 }
 
-/** Number of GPUs of one kind. */
-export interface Cluster {
+/** Some GPUs of one kind in a machine with others. */
+export interface Cards {
   /** The GPU. */
   readonly gpu: Gpu;
+  /** Number of them. @integer @minimum 1 */
+  readonly gpus: number;
+}
+
+/** Number of GPUs, of one kind or of several. */
+export interface Cluster {
+  /** The GPU; of several kinds the one with the least memory. */
+  readonly gpu: Gpu;
+  /** The kinds of GPUs in their order; absent for one kind. */
+  readonly cards?: readonly Cards[];
   /** Number of GPUs. @integer @minimum 1 */
   readonly gpus: number;
   /** Link for more GPUs than the GPU's own links connect; null if unknown. */
@@ -448,6 +483,8 @@ export const PCIE_5_X8: Link = { name: 'PCIe 5 x8', bandwidth: 32e9, gpus: 8 };
 
 /** PCIe of the cards of each architecture; the others are parts of a computer. */
 const PCIE_OF: Readonly<Partial<Record<GpuArchitecture, readonly Link[]>>> = {
+  sm60: [PCIE_3],
+  sm61: [PCIE_3],
   sm70: [PCIE_3],
   sm75: [PCIE_3],
   sm80: [PCIE_4],
@@ -457,10 +494,12 @@ const PCIE_OF: Readonly<Partial<Record<GpuArchitecture, readonly Link[]>>> = {
   sm100: [PCIE_5],
   sm103: [PCIE_5],
   sm120: [PCIE_5],
+  gcn5: [PCIE_4],
   cdna1: [PCIE_4],
   cdna2: [PCIE_4],
   cdna3: [PCIE_5],
   cdna4: [PCIE_5],
+  rdna2: [PCIE_4],
   rdna3: [PCIE_4],
   rdna4: [PCIE_5],
   gaudi2: [PCIE_4],
@@ -521,15 +560,16 @@ const SHARE_OF_CHIPS = 0.97;
 
 /** Architectures whose labels in GB count GiB: chips hold powers of two. Of GDDR, error correction can take a part. */
 const LABELLED_IN_GIB: ReadonlySet<GpuArchitecture> = new Set([
-  ...(['sm70', 'sm75', 'sm80', 'sm86', 'sm89', 'sm90', 'sm120'] as const),
-  ...(['cdna1', 'cdna2', 'cdna3', 'cdna4', 'rdna3', 'rdna4', 'xe', 'xe2'] as const),
+  ...(['sm60', 'sm61', 'sm70', 'sm75', 'sm80', 'sm86', 'sm89', 'sm90', 'sm120'] as const),
+  ...(['gcn5', 'cdna1', 'cdna2', 'cdna3', 'cdna4'] as const),
+  ...(['rdna2', 'rdna3', 'rdna4', 'xe', 'xe2'] as const),
 ]);
 
 /** Usable memory of a card without a published figure; undefined where its label does not count GiB. */
 function usualUsable(architecture: GpuArchitecture, gigabytes: number): UsableMemory | undefined {
   if (!LABELLED_IN_GIB.has(architecture)) return undefined;
   // Drivers of AMD report 63.98 of 64 GiB on an MI250X, 191.98 of 192 on an MI300X.
-  const isWhole = architecture.startsWith('cdna') || architecture.startsWith('rdna');
+  const isWhole = /^(?:gcn|cdna|rdna)/.test(architecture);
   const share = isWhole ? 0.995 : SHARE_OF_CHIPS;
   return {
     bytes: Math.floor(gigabytes * share * GIB),
@@ -543,3 +583,4 @@ export const ADA_PAPER = 'NVIDIA Ada architecture whitepaper (2023)';
 export const GA102_PAPER = 'NVIDIA Ampere GA102 architecture whitepaper (2021)';
 export const TECHPOWERUP = 'TechPowerUp, by reox007/RightNow-GPU-Database (2025)';
 export const EVERFIR = 'everfir/gpu-database (2026)';
+export const ACCELERATORS = 'stas00, ml-engineering, accelerators (2025)';

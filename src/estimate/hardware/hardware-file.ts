@@ -21,7 +21,8 @@ import { lacksUnit, parseLimit, type ReadUnit } from '../../config/parse-number.
 import { describeValue, formatPath, quote } from '../../config/quote.js';
 import type { Gpu, GpuMachine, Hardware, Link } from './gpu.js';
 import { ARCHITECTURES, GPU_KINDS, MOST_OF_LABEL, PEAK_DTYPES } from './gpu.js';
-import { GPUS, MACHINES, nameSuggestion } from './gpus.js';
+import { GPUS, nameSuggestion } from './gpus.js';
+import { MACHINES } from './machines.js';
 
 /** Valid names: they must work as a word on the command line. */
 const NAME = /^[a-z0-9]+([-.][a-z0-9]+)*$/i;

@@ -54,6 +54,10 @@ const speed = z.strictObject({
   products: z.array(productRate).min(1).max(100),
   /** Bytes of values read and written per second. */
   valueBandwidth: spread.describe('Bytes per second that norms and activations read and write'),
+  /** Bytes per second that threads read from the system memory; absent in older profiles. */
+  memoryBandwidth: spread
+    .optional()
+    .describe('Bytes per second that threads read from the system memory'),
   /** Time of a call without work. */
   callSeconds: spread.describe('Of a call of one small layer'),
   /** Time of a layer without work. */
@@ -186,6 +190,12 @@ export function mergedProfile(older: MachineProfile, newer: MachineProfile): Mac
         return known ? { ...product, flops: widened(known.flops, product.flops) } : product;
       }),
       valueBandwidth: widened(then.valueBandwidth, now.valueBandwidth),
+      ...(now.memoryBandwidth && {
+        memoryBandwidth:
+          then.memoryBandwidth === undefined
+            ? now.memoryBandwidth
+            : widened(then.memoryBandwidth, now.memoryBandwidth),
+      }),
       callSeconds: widened(then.callSeconds, now.callSeconds),
       layerSeconds: widened(then.layerSeconds, now.layerSeconds),
     },
@@ -224,7 +234,9 @@ export function gpuOfProfile(
     title: `this machine, ${device}`,
     kind: isOnCpu ? 'processor' : cardKind(title),
     memoryBytes: isOnCpu ? availableBytes : (memoryBytes ?? availableBytes),
-    bandwidth: speed.weightBandwidth.most,
+    bandwidth: isOnCpu
+      ? Math.max(speed.weightBandwidth.most, speed.memoryBandwidth?.most ?? 0)
+      : speed.weightBandwidth.most,
     peakFlops: { [compute]: bestProduct(speed) },
     links: [],
     source: `measured on ${measured.slice(0, 10)} with ${title}: the best of all measurements`,

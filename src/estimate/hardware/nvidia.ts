@@ -2,12 +2,13 @@
  * NVIDIA's GPUs for data centers and workstations. From the A100 on, datasheets print tensor core peaks with sparsity,
  * some together with dense ones and some alone. Peaks here are dense, half of those.
  */
-import type { Gpu } from './gpu.js';
+import type { Gpu, GpuArchitecture, Peaks } from './gpu.js';
 import {
   ADA_PAPER,
   EVERFIR,
   GA102_PAPER,
   linkBeforePcie,
+  PCIE_4_X8,
   publisher,
   reportedByDriver,
   TECHPOWERUP,
@@ -56,7 +57,34 @@ const H100_PAPER = 'peaks: H100 architecture whitepaper (2022)';
 /** Printed with sparsity only: 835, 1,671, 1,671, 3,341 and 3,341. */
 const HOPPER_NVL_PEAKS = { f32: 60, tf32: 417.5, half: 835.5, f8: 1670.5, int8: 1670.5 };
 
+/** NVLink of the chips for China: 400 GB/s in both directions together. */
+const NVLINK_A800 = linkBeforePcie('sm80', 'NVLink 3', 200, 8);
+const NVLINK_H800 = linkBeforePcie('sm90', 'NVLink 4', 200, 8);
+const FOR_CHINA =
+  'else as the A100, of which it is the version for China; NVLink: arXiv 2505.09343 (2025)';
+
+const P100 = { source: `${TECHPOWERUP}; NVLink: stas00, ml-engineering, network (2025)` };
+
 export const NVIDIA_DATA_CENTER: readonly Gpu[] = [
+  // Products of f16 run at a 64th of float32, so that programs compute in float32.
+  nvidia('p40', 'Tesla P40', 'sm61', 24, 347.1, {
+    peaks: { f32: 11.76, int8: 47 },
+    usable: reportedByDriver(22.38),
+    source: `${TECHPOWERUP}; int8: NVIDIA Tesla P40 datasheet (2016)`,
+  }),
+  nvidia('p100-pcie-12gb', 'Tesla P100 PCIe 12 GB', 'sm60', 12, 549.1, {
+    peaks: { f32: 9.53, f16: 19.05 },
+    source: TECHPOWERUP,
+  }),
+  nvidia('p100-16gb', 'Tesla P100 PCIe 16 GB', 'sm60', 16, 732.2, {
+    peaks: { f32: 9.53, f16: 19.05 },
+    source: TECHPOWERUP,
+  }),
+  nvidia('p100-sxm2-16gb', 'Tesla P100 SXM2 16 GB', 'sm60', 16, 732.2, {
+    peaks: { f32: 10.61, f16: 21.22 },
+    links: linkBeforePcie('sm60', 'NVLink 1', 80, 8),
+    ...P100,
+  }),
   nvidia('v100-16gb', 'V100 SXM2 16 GB', 'sm70', 16, 900, {
     ...V100,
     usable: reportedByDriver(15.77),
@@ -129,6 +157,18 @@ export const NVIDIA_DATA_CENTER: readonly Gpu[] = [
     usable: reportedByDriver(79.1),
     links: NVLINK_3_PAIR,
   }),
+  nvidia('a800-80gb', 'A800 SXM4 80 GB', 'sm80', 80, 2039, {
+    ...A100,
+    usable: usableAs('the A100, which has the same memory', 79.1),
+    links: NVLINK_A800,
+    source: `${TECHPOWERUP}; ${FOR_CHINA}`,
+  }),
+  nvidia('a800-pcie-80gb', 'A800 PCIe 80 GB', 'sm80', 80, 1935, {
+    ...A100,
+    usable: usableAs('the A100, which has the same memory', 79.1),
+    links: linkBeforePcie('sm80', 'NVLink 3', 200, 2),
+    source: `${TECHPOWERUP}; ${FOR_CHINA}`,
+  }),
   nvidia('h100-80gb', 'H100 SXM5 80 GB', 'sm90', 80, 3350, {
     peaks: HOPPER_PEAKS,
     usable: reportedByDriver(79.1),
@@ -140,6 +180,18 @@ export const NVIDIA_DATA_CENTER: readonly Gpu[] = [
     usable: reportedByDriver(79.1),
     links: NVLINK_4_PAIR,
     source: `NVIDIA H100 datasheet (2023); ${H100_PAPER}`,
+  }),
+  nvidia('h800-80gb', 'H800 SXM5 80 GB', 'sm90', 80, 3350, {
+    peaks: HOPPER_PEAKS,
+    usable: usableAs('the H100, which has the same memory', 79.1),
+    links: NVLINK_H800,
+    source: `${TECHPOWERUP}; ${FOR_CHINA.replace('A100', 'H100')}`,
+  }),
+  nvidia('h800-pcie-80gb', 'H800 PCIe 80 GB', 'sm90', 80, 2000, {
+    peaks: { f32: 51.2, tf32: 378, half: 756, f8: 1513, int8: 1513 },
+    usable: usableAs('the H100, which has the same memory', 79.1),
+    links: linkBeforePcie('sm90', 'NVLink 4', 200, 2),
+    source: `${TECHPOWERUP}; ${FOR_CHINA.replace('A100', 'H100')}`,
   }),
   nvidia('h100-nvl-94gb', 'H100 NVL 94 GB', 'sm90', 94, 3900, {
     peaks: HOPPER_NVL_PEAKS,
@@ -217,6 +269,40 @@ export const NVIDIA_DATA_CENTER: readonly Gpu[] = [
  */
 const ampere = (f32: number) => ({ f32, tf32: 2 * f32, half: 4 * f32, int8: 8 * f32 });
 
+/** Dense peaks of a module of Thor, as a share of those of the T5000. */
+const thorPeaks = (share: number) => ({
+  f32: 8.06 * share,
+  half: 258.5 * share,
+  f8: 517 * share,
+  f4: 1035 * share,
+});
+
+const THOR = `${TECHPOWERUP}; tensor cores: the table of NVIDIA's modules as dusty-nv's community prints it (2025), dense: half of those with sparsity`;
+
+/** Name, model, architecture, GB, GB/s, peaks, source. Of Orin the table lists no tensor cores. */
+type JetsonRow = readonly [string, string, GpuArchitecture, number, number, Peaks, string];
+
+const JETSONS: readonly JetsonRow[] = [
+  ['thor-t5000-128gb', 'AGX Thor (T5000), 128 GB', 'sm110', 128, 273.2, thorPeaks(1), THOR],
+  ['thor-t4000-64gb', 'Thor T4000, 64 GB', 'sm110', 64, 273.2, thorPeaks(600 / 1035), THOR],
+  ['agx-orin-64gb', 'AGX Orin 64 GB', 'sm87', 64, 204.8, { f32: 5.33, f16: 10.65 }, TECHPOWERUP],
+  ['agx-orin-32gb', 'AGX Orin 32 GB', 'sm87', 32, 204.8, { f32: 3.33, f16: 6.67 }, TECHPOWERUP],
+  ['orin-nx-16gb', 'Orin NX 16 GB', 'sm87', 16, 102.4, { f32: 1.88, f16: 3.76 }, TECHPOWERUP],
+  ['orin-nx-8gb', 'Orin NX 8 GB', 'sm87', 8, 102.4, { f32: 1.57, f16: 3.13 }, TECHPOWERUP],
+  [
+    'orin-nano-super-8gb',
+    'Orin Nano Super 8 GB',
+    'sm87',
+    8,
+    102.4,
+    { f32: 2.09, f16: 4.18 },
+    TECHPOWERUP,
+  ],
+  ['orin-nano-8gb', 'Orin Nano 8 GB', 'sm87', 8, 68.2, { f32: 1.28, f16: 2.56 }, TECHPOWERUP],
+  ['orin-nano-4gb', 'Orin Nano 4 GB', 'sm87', 4, 34.1, { f32: 0.64, f16: 1.28 }, TECHPOWERUP],
+  ['nano-4gb', 'Nano 4 GB, of 2019', 'sm53', 4, 25.6, { f32: 0.24, f16: 0.47 }, TECHPOWERUP],
+];
+
 /** NVIDIA's workstation cards and small computers. Without a peak, there is no prefill estimate. */
 export const NVIDIA_WORKSTATION: readonly Gpu[] = [
   nvidia('rtx-6000-ada', 'RTX 6000 Ada', 'sm89', 48, 960, {
@@ -238,6 +324,30 @@ export const NVIDIA_WORKSTATION: readonly Gpu[] = [
     peaks: ampere(19.2),
     source: `${TECHPOWERUP}; ratios of peaks: ${GA102_PAPER}`,
   }),
+  nvidia('rtx-a4500', 'RTX A4500', 'sm86', 20, 640, {
+    peaks: ampere(23.65),
+    links: NVLINK_3_BRIDGE,
+    source: `${TECHPOWERUP}; ratios of peaks: ${GA102_PAPER}; bridge: not verified`,
+  }),
+  ...[6, 12].map((gigabytes) =>
+    nvidia(`rtx-a2000-${gigabytes}gb`, `RTX A2000 ${gigabytes} GB`, 'sm86', gigabytes, 288, {
+      peaks: ampere(7.99),
+      source: `${TECHPOWERUP}; ratios of peaks: ${GA102_PAPER}`,
+    }),
+  ),
+  nvidia('rtx-2000-ada', 'RTX 2000 Ada', 'sm89', 16, 256, {
+    peaks: { f32: 12 },
+    links: [PCIE_4_X8],
+    source: TECHPOWERUP,
+  }),
+  ...(['6000', '8000'] as const).map((model) =>
+    nvidia(`quadro-rtx-${model}`, `Quadro RTX ${model}`, 'sm75', model === '6000' ? 24 : 48, 672, {
+      // Their tensor cores sum in float32 at full rate, as those of the T4 do.
+      peaks: { f32: 16.31, f16: 130.5 },
+      links: linkBeforePcie('sm75', 'NVLink 2', 50, 2),
+      source: `${TECHPOWERUP}; f16: 576 tensor cores × 128 × 1.77 GHz; bridge: NVIDIA Turing architecture whitepaper (2018)`,
+    }),
+  ),
   nvidia('rtx-5000-ada', 'RTX 5000 Ada', 'sm89', 32, 576, { source: EVERFIR }),
   nvidia('rtx-4500-ada', 'RTX 4500 Ada', 'sm89', 24, 432, { source: EVERFIR }),
   nvidia('rtx-4000-ada', 'RTX 4000 Ada', 'sm89', 20, 360, { source: EVERFIR }),
@@ -262,9 +372,10 @@ export const NVIDIA_WORKSTATION: readonly Gpu[] = [
     peaks: { f32: 29.7, half: 104 },
     source: `${TECHPOWERUP}; bf16: allenai/open-instruct, utils.py (2025), not verified elsewhere`,
   }),
-  nvidia('jetson-agx-orin-64gb', 'Jetson AGX Orin 64 GB', 'sm87', 64, 204.8, {
-    // Without tensor cores, which the table does not list.
-    peaks: { f32: 5.33, f16: 10.65 },
-    source: TECHPOWERUP,
-  }),
+  ...JETSONS.map(([name, model, architecture, gigabytes, bandwidth, peaks, source]) =>
+    nvidia(`jetson-${name}`, `Jetson ${model}`, architecture, gigabytes, bandwidth, {
+      peaks,
+      source,
+    }),
+  ),
 ];

@@ -1,135 +1,8 @@
-/** Accelerators of AMD, Google, Amazon, Intel and Apple. */
+/** Accelerators of Google, Amazon, Intel, Huawei and Apple. */
 import type { Gpu, PublishedGpu, UsableMemory } from './gpu.js';
-import {
-  EVERFIR,
-  linkBeforePcie,
-  PCIE_4_X8,
-  PCIE_5_X8,
-  publisher,
-  reportedByDriver,
-} from './gpu.js';
+import { ACCELERATORS, EVERFIR, linkBeforePcie, PCIE_4_X8, PCIE_5_X8, publisher } from './gpu.js';
 
-const ACCELERATORS = 'stas00, ml-engineering, accelerators (2025)';
-
-// AMD
-
-const amd = publisher('other', 'AMD ');
-
-const MI300X = {
-  peaks: { f32: 163.4, tf32: 653.7, half: 1307.4, f8: 2614.9, int8: 2614.9 },
-  /** Links to each of seven others, 128 GB/s each for both directions together. */
-  links: linkBeforePcie('cdna3', 'Infinity Fabric', 448, 8),
-};
-
-/** Links to each of seven others, 76.5 GB/s each. */
-const MI350_LINKS = linkBeforePcie('cdna4', 'Infinity Fabric', 535.5, 8);
-
-/** 400 GB/s in both directions together within a card; links between cards depend on the machine and are left out. */
-const WITHIN_MI250 = linkBeforePcie('cdna2', 'Infinity Fabric in the card', 200, 2);
-
-const STRIX_HALO = {
-  peaks: { f32: 14.85, f16: 29.7 },
-  source:
-    'TechPowerUp, by reox007/RightNow-GPU-Database (2025), without its matrix cores; bandwidth: 256 bits of LPDDR5X-8000, ' +
-    'AMD specifications (2025), not verified',
-};
-
-/** Share of the memory that graphics of Ryzen AI Max can use: 108.62 of 127.78 GiB. */
-const SHARE_OF_STRIX_HALO = 0.85;
-
-/**
- * Memory of Ryzen AI Max for graphics. Windows lets llama.cpp use 108.62 to 111.89 of 127.78 GiB, for three sizes of the
- * dedicated memory; Linux half of it (62.47 GiB to PyTorch), until `ttm.pages_limit` is raised (to 96 GiB and more).
- */
-const leftByStrixHalo = (gibibytes: number): UsableMemory => ({
-  bytes: Math.floor(gibibytes * SHARE_OF_STRIX_HALO * 2 ** 30),
-  source:
-    `approximate: ${SHARE_OF_STRIX_HALO * 100}% of ${gibibytes} GiB, as on Windows with 128 GiB (unslothai/unsloth, pull ` +
-    'request 10418); Linux leaves graphics half (pull request 7960), until the kernel parameter ttm.pages_limit is raised',
-});
-
-const ryzenAiMax = (gigabytes: number): Gpu =>
-  amd(
-    `ryzen-ai-max-395-${gigabytes}gb`,
-    `Ryzen AI Max+ 395, ${gigabytes} GB`,
-    'rdna3.5',
-    gigabytes,
-    256,
-    { ...STRIX_HALO, usable: leftByStrixHalo(gigabytes) },
-  );
-
-const AMD: readonly Gpu[] = [
-  amd('mi100', 'Instinct MI100', 'cdna1', 32, 1228.8, {
-    peaks: { f16: 184.6 },
-    source:
-      'cli99/llm-analysis, gpu_configs (2024); bandwidth: AMD Instinct MI100 datasheet (2020), not verified',
-  }),
-  amd('mi250', 'Instinct MI250, one of its two devices', 'cdna2', 128 / 2, 3276.8 / 2, {
-    peaks: { f16: 362.1 / 2, bf16: 362.1 / 2 },
-    links: WITHIN_MI250,
-    source: `half of the card in cli99/llm-analysis, gpu_configs (2024); bandwidth and link: those of the MI250X`,
-  }),
-  amd('mi210', 'Instinct MI210', 'cdna2', 64, 1638.4, {
-    // Infinity Fabric between cards depends on the machine and is left out.
-    peaks: { f32: 45.3, half: 181, int8: 181 },
-    source: 'AMD Instinct MI210 datasheet (2022); f32 is that of matrices',
-  }),
-  // A card is two devices to programs, each with its own memory, bandwidth and peak: --gpus 2 is one card.
-  amd('mi250x', 'Instinct MI250X, one of its two devices', 'cdna2', 128 / 2, 3276.8 / 2, {
-    peaks: { f32: 95.7 / 2, half: 383 / 2, int8: 383 / 2 },
-    usable: reportedByDriver(63.98),
-    links: WITHIN_MI250,
-    source:
-      'half of the AMD Instinct MI250X datasheet (2021), f32 being that of matrices; link: AMD CDNA 2 whitepaper (2021)',
-  }),
-  amd('mi300x', 'Instinct MI300X', 'cdna3', 192, 5300, {
-    ...MI300X,
-    usable: reportedByDriver(191.98),
-    source: 'AMD Instinct MI300X datasheet (2023)',
-  }),
-  amd('mi325x', 'Instinct MI325X', 'cdna3', 256, 6000, {
-    ...MI300X,
-    source: 'AMD Instinct MI325X datasheet (2024)',
-  }),
-  amd('mi300a', 'Instinct MI300A', 'cdna3', 128, 5300, { peaks: { half: 980.6 }, source: EVERFIR }),
-  amd('mi350x', 'Instinct MI350X', 'cdna4', 288, 8000, {
-    peaks: { f32: 144.2, half: 2300, f8: 4600 },
-    links: MI350_LINKS,
-    source: EVERFIR,
-  }),
-  amd('mi355x', 'Instinct MI355X', 'cdna4', 288, 8000, {
-    peaks: { f32: 157.3, half: 2500, f8: 5000, f4: 10_100, int8: 5000 },
-    links: MI350_LINKS,
-    source: `${EVERFIR}; ${ACCELERATORS}`,
-  }),
-  amd('rx-7900-xtx', 'Radeon RX 7900 XTX', 'rdna3', 24, 960, {
-    peaks: { f32: 61.4, f16: 122.8, int8: 123, int4: 246 },
-    source: `AMD Radeon RX 7900 XTX specifications (2022); integers: ${EVERFIR}`,
-  }),
-  amd('rx-7900-xt', 'Radeon RX 7900 XT', 'rdna3', 20, 800, {
-    peaks: { f16: 103 },
-    source: EVERFIR,
-  }),
-  amd('rx-7900-gre', 'Radeon RX 7900 GRE', 'rdna3', 16, 576, {
-    peaks: { f16: 92 },
-    source: EVERFIR,
-  }),
-  amd('rx-7800-xt', 'Radeon RX 7800 XT', 'rdna3', 16, 624, {
-    peaks: { f16: 74.6 },
-    source: EVERFIR,
-  }),
-  amd('rx-9070-xt', 'Radeon RX 9070 XT', 'rdna4', 16, 640, {
-    peaks: { f32: 48.7, f16: 195, f8: 389, int8: 389 },
-    source: EVERFIR,
-  }),
-  amd('radeon-ai-pro-r9700', 'Radeon AI PRO R9700', 'rdna4', 32, 640, {
-    peaks: { f32: 47.8, f16: 191, int8: 383 },
-    source: EVERFIR,
-  }),
-  ...[64, 96, 128].map(ryzenAiMax),
-];
-
-// Google, Amazon and Intel
+// Google, Amazon, Intel and Huawei
 
 /** The scaling book: https://jax-ml.github.io/scaling-book/tpus, bandwidth of links in one direction. */
 const SCALING_BOOK = '"How to Scale Your Model" (2025), chapter 2';
@@ -148,8 +21,17 @@ const torus3d = (gigabytesPerSecond: number, gpus: number) =>
 const google = publisher('other', 'Google ');
 const amazon = publisher('other', 'Amazon ');
 const intel = publisher('other', 'Intel ');
+const huawei = publisher('other', 'Huawei ');
 
-const GOOGLE_AMAZON_INTEL: readonly Gpu[] = [
+const NEURON = 'AWS Neuron documentation';
+
+/** Memory that the makers of the Neuron devices state in GiB. */
+const neuronGib = (gibibytes: number): UsableMemory => ({
+  bytes: gibibytes * 2 ** 30,
+  source: `${gibibytes} GiB (${NEURON})`,
+});
+
+const BY_OTHERS: readonly Gpu[] = [
   google('tpu-v4', 'TPU v4', 'tpu-v4', 32, 1200, {
     peaks: { bf16: 275, int8: 275 },
     usable: statedInGib(32),
@@ -190,6 +72,36 @@ const GOOGLE_AMAZON_INTEL: readonly Gpu[] = [
     links: linkBeforePcie('neuron2', 'NeuronLink', 640, 16),
     source: `${ACCELERATORS}; that NeuronLink joins 16 is not verified`,
   }),
+  // The bandwidth of NeuronLink-v2 is not in its documentation, so that several have no known link.
+  amazon('trainium1', 'Trainium', 'neuron1', 32, 820, {
+    peaks: { f32: 47.5, tf32: 190, half: 190, f8: 190, int8: 380 },
+    usable: neuronGib(32),
+    source: `${NEURON}, Trainium architecture (2023)`,
+  }),
+  amazon('trainium3', 'Trainium3', 'neuron3', 144, 4900, {
+    peaks: { f32: 183, tf32: 671, half: 671, f8: 2517, f4: 2517 },
+    usable: neuronGib(144),
+    // 2.56 TB/s in both directions together.
+    links: linkBeforePcie('neuron3', 'NeuronLink', 1280, 16),
+    source: `${NEURON}, Trainium3 architecture (2025); that NeuronLink joins 16 is not verified`,
+  }),
+  amazon('inferentia2', 'Inferentia2', 'neuron1', 32, 820, {
+    peaks: { f32: 47.5, tf32: 190, half: 190, f8: 190, int8: 380 },
+    usable: neuronGib(32),
+    source: `${NEURON}, Inferentia2 architecture (2023)`,
+  }),
+  // Huawei publishes no table of its modules.
+  huawei('ascend-910b-64gb', 'Ascend 910B 64 GB', 'ascend910', 64, 1600, {
+    peaks: { half: 376 },
+    source:
+      'bandwidth: that of the Atlas 300I A2 with 64 GB in everfir/gpu-database (2026); peak: half of a 910C, which has two of its dies; not verified',
+  }),
+  huawei('ascend-910c', 'Ascend 910C, with two dies', 'ascend910', 128, 3200, {
+    peaks: { half: 752 },
+    links: [{ name: 'Unified Bus', bandwidth: 196e9, gpus: 384 }],
+    source:
+      'bandwidth: TechPowerUp, news 335749 (2025); else an eighth of a node and a 384th of CloudMatrix 384 (Huawei Cloud, by chinaresearchcollective, 2026): 289 PFLOP/s, 48 TB, 196 GB/s each',
+  }),
   intel('gaudi2', 'Gaudi 2', 'gaudi2', 96, 2460, {
     peaks: { bf16: 432, f8: 865 },
     links: linkBeforePcie('gaudi2', 'Ethernet, 21 × 100 Gbit/s', 262.5, 8),
@@ -213,6 +125,20 @@ const GOOGLE_AMAZON_INTEL: readonly Gpu[] = [
     source: `aiconfigurator, systems (2026); ${EVERFIR}`,
   }),
   intel('arc-b70', 'Arc Pro B70', 'xe2', 32, 608, { peaks: { half: 183.5 }, source: EVERFIR }),
+  intel('arc-b570', 'Arc B570', 'xe2', 10, 380, {
+    peaks: { half: 101.5, int8: 203 },
+    links: [PCIE_4_X8],
+    source: EVERFIR,
+  }),
+  intel('arc-b50', 'Arc Pro B50', 'xe2', 16, 224, {
+    peaks: { f32: 10.65, half: 85, int8: 170 },
+    links: [PCIE_5_X8],
+    source: EVERFIR,
+  }),
+  intel('arc-a750', 'Arc A750', 'xe', 8, 512, {
+    peaks: { f32: 17.2, half: 114.5, int8: 229 },
+    source: EVERFIR,
+  }),
   intel('arc-a770-16gb', 'Arc A770 16 GB', 'xe', 16, 560, {
     peaks: { half: 131 },
     source: EVERFIR,
@@ -327,8 +253,7 @@ function applePeaks(name: string, f32: number | null): NonNullable<PublishedGpu[
 }
 
 export const OTHER_MAKERS: readonly Gpu[] = [
-  ...AMD,
-  ...GOOGLE_AMAZON_INTEL,
+  ...BY_OTHERS,
   ...APPLE_CHIPS.flatMap(([name, title, memories, bandwidth, f32, source]) =>
     memories.map((memory) =>
       apple(`${name}-${memory}gb`, `${title}, ${memory} GB`, 'apple', memory, bandwidth, {

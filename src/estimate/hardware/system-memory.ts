@@ -3,6 +3,7 @@
 import { usageError } from '../../base/errors.js';
 import { quote } from '../../config/quote.js';
 import type { Cluster } from './gpu.js';
+import { CHANNEL_BYTES, processorNamed } from './processors.js';
 
 /** System memory of a machine. */
 export interface SystemMemory {
@@ -17,9 +18,6 @@ export interface SystemMemory {
   /** Whether the bandwidth is an assumption. */
   readonly isAssumed: boolean;
 }
-
-/** Bytes that a channel moves in a transfer: 64 bits (JEDEC JESD79-4 and JESD79-5, two subchannels of 32 in DDR5). */
-const CHANNEL_BYTES = 8;
 
 /** Channels of a desktop processor. */
 const USUAL_CHANNELS = 2;
@@ -47,12 +45,26 @@ function memoryOf(channels: number, type: string, megatransfers: number) {
 /**
  * System memory as a user states it.
  * @param bytes Installed bytes.
- * @param speed `4xddr4-3200`, `ddr5-6000` (two channels), or `102GB/s`; undefined: the usual memory of a desktop.
- * @throws UserError for another speed.
+ * @param speed `4xddr4-3200`, `ddr5-6000` (with the channels of the processor, or two), or `102GB/s`; undefined: the fastest that the processor supports.
+ * @param cpu Name of the processor; undefined: that of a usual desktop.
+ * @throws UserError for another speed, and for a processor that no row knows.
  */
-export function systemMemory(bytes: number | null, speed: string | undefined): SystemMemory {
+export function systemMemory(
+  bytes: number | null,
+  speed: string | undefined,
+  cpu?: string | undefined,
+): SystemMemory {
+  const processor = cpu === undefined ? undefined : processorNamed(cpu);
+  if (speed === undefined && processor) {
+    const { bandwidth, channels, memory, title } = processor;
+    const most =
+      memory === null || channels === null
+        ? `memory of the ${title}`
+        : `${channels} channels of ${memory}, the most of ${title}`;
+    return { bytes, bandwidth, channels, label: most, isAssumed: memory !== null };
+  }
   if (speed === undefined) return { bytes, ...USUAL, isAssumed: true };
-  const found = speedOf(speed.trim());
+  const found = speedOf(speed.trim(), processor?.channels ?? undefined);
   if (found !== undefined) return { bytes, ...found, isAssumed: false };
   throw usageError(
     `expected the speed of a memory, found ${quote(speed)}`,
@@ -60,16 +72,18 @@ export function systemMemory(bytes: number | null, speed: string | undefined): S
   );
 }
 
+/** @param own Channels of the processor; undefined: those of a desktop. */
 function speedOf(
   speed: string,
+  own: number | undefined,
 ): Pick<SystemMemory, 'bandwidth' | 'channels' | 'label'> | undefined {
   const [, rate] = RATE.exec(speed) ?? [];
   if (rate !== undefined && Number(rate) > 0) {
-    return { bandwidth: Number(rate) * 1e9, channels: null, label: `${Number(rate)} GB/s` };
+    return { bandwidth: Number(rate) * 1e9, channels: own ?? null, label: `${Number(rate)} GB/s` };
   }
   const [isType, count, low = '', generation, transfers] = TYPE.exec(speed) ?? [];
   if (isType === undefined) return undefined;
-  const [channels, megatransfers] = [Number(count ?? USUAL_CHANNELS), Number(transfers)];
+  const [channels, megatransfers] = [Number(count ?? own ?? USUAL_CHANNELS), Number(transfers)];
   const isKnown =
     channels >= 1 &&
     channels <= TRANSFERS.channels &&

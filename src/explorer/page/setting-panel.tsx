@@ -2,7 +2,8 @@
 
 import { DTYPE_NAMES } from '../../base/tensor/dtype.js';
 import { WEIGHT_DTYPE_NAMES } from '../../estimate/fit/serving/weight-types.js';
-import { GPUS, MACHINES } from '../../estimate/hardware/gpus.js';
+import { GPUS } from '../../estimate/hardware/gpus.js';
+import { MACHINES } from '../../estimate/hardware/machines.js';
 import { withStop } from '../dials.js';
 import { type ExplorerSetting, USUAL_GPU, withSetting } from '../explorer-state.js';
 import type { Update } from './model-edits.js';

@@ -18,16 +18,17 @@ import {
   significant,
 } from '../../base/text/units.js';
 import { capital, counted, modelName, present, sumOf } from '../../base/text/words.js';
-import type { AdaptersFit, FitResult } from '../../estimate/fit/fits.js';
+import type { AdaptersFit, FitResult, FoundMachine } from '../../estimate/fit/fits.js';
 import type { BatchingComparison } from '../../estimate/fit/serving/batching.js';
 import type { UsersFit } from '../../estimate/fit/serving/serving.js';
+import type { HostMemory } from '../../estimate/fit/training/training-fit.js';
 import type { GpuMemory } from '../../estimate/hardware/gpu.js';
 import type { Bounds } from '../../model/budget/figure.js';
 import type { Block, Cell, Fact, TableBlock, Verdict } from '../kit/report.js';
 import { leftColumn, noteOf, right, strongCell, valueCell } from '../kit/report.js';
 import { contextText, precisionText } from '../profile/setting-notes.js';
 import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
-import { placesFacts, placesProposal, placesVerdict, ramFor } from './fit-places.js';
+import { hardwareText, placesFacts, placesProposal, placesVerdict, ramFor } from './fit-places.js';
 import { serverFacts, usersTable } from './fit-server.js';
 import type { Serving } from './fit-serving.js';
 import {
@@ -46,9 +47,6 @@ import {
   stepSpeedText,
   withoutSpeedText,
 } from './fit-training.js';
-
-const hardwareText = ({ gpu, gpus }: FitResult['cluster']) =>
-  `${formatInteger(gpus)} × ${gpu.title}`;
 
 /** The answer to the question alone: somebody who serves is not told that a training does not fit. */
 export function fitVerdictOf(result: FitResult): Verdict {
@@ -109,7 +107,11 @@ export function fitFacts(result: FitResult): Fact[] {
       name: 'model',
       text: `${modelName(file)} · ${family} · ${shortCount(parameters)} parameters`,
     },
-    ...present([gpuFact(result.memory), calibrationFact(result.cluster)]),
+    ...(result.found ? foundFacts(result.found) : []),
+    ...present([
+      result.cluster.cards === undefined && gpuFact(result.memory),
+      calibrationFact(result.cluster),
+    ]),
     ...(serving ? servingFacts(serving, result) : []),
     ...(result.batching ? [{ name: 'batching', text: batchingText(result.batching) }] : []),
     ...(training && purpose === 'training' ? trainingFacts(training) : []),
@@ -118,6 +120,24 @@ export function fitFacts(result: FitResult): Fact[] {
     ...forwardFacts(result),
   ];
 }
+
+/** `NVIDIA GeForce RTX 4090 (nvidia-smi) · 64.0 GB of memory · AMD Ryzen 9 7950X`, and what is assumed. */
+const foundFacts = ({ cards, ignored, memoryBytes, processor, assumed }: FoundMachine): Fact[] =>
+  present([
+    {
+      name: 'machine',
+      text: [
+        ...(cards.length === 0 ? ['no graphics card'] : cards),
+        `${bytesText(memoryBytes)} of memory`,
+        ...(processor === null ? [] : [processor]),
+      ].join(' · '),
+    },
+    ignored.length > 0 && {
+      name: 'not used',
+      text: `${ignored.join(', ')}: unknown to ${setting('listGpus')}, or graphics of the processor`,
+    },
+    assumed.length > 0 && { name: 'assumed', text: assumed.join('; ') },
+  ]);
 
 /** Whether the user gave a load, a price, or system memory, and so serves. */
 const isAboutServing = (serving: Serving | null): boolean =>
@@ -395,6 +415,7 @@ function trainingFacts(training: Training): Fact[] {
     { name: 'training', text: how.join(', ') },
     { name: 'memory', text: trainingSum(fit) },
     { name: 'free', text: leftText(fit.total, fit.capacity.value) },
+    fit.host && { name: 'offload', text: hostText(fit.host, fit.step?.host) },
     fit.verdict !== 'does not fit' && { name: 'speed', text: stepText(fit) },
     fit.time &&
       fit.verdict !== 'does not fit' && {
@@ -438,17 +459,30 @@ function trainingSum({ stages, fullest, total, capacity }: Training['fit']): str
   );
 }
 
+/** `optimizer: 131 GB of system memory (at most 197 GB), 128 GB installed; copies and update 3.1 s a step` */
+function hostText({ part, bytes, memory }: HostMemory, host: Bounds | undefined): string {
+  const size = memory.bytes === null ? '' : `, ${bytesText(memory.bytes)} installed`;
+  const time = host ? `; copies and update ${formatSeconds(host.expected.value)} a step` : '';
+  return (
+    `${part}: ${bytesText(bytes.expected.value)} of system memory (at most ${bytesText(bytes.upper.value)})${size}${time}; ` +
+    `${memory.label}${memory.isAssumed ? ' (assumed)' : ''}`
+  );
+}
+
 function stepText({ step, withoutSpeed }: Training['fit']): string {
   if (!step) return withoutSpeedText(withoutSpeed);
   const limit = step.decidedBy === 'utilisation' ? step.limitedBy : step.decidedBy;
   return (
-    `${stepSpeedText(step)}, ` + `MFU ${percentText(step.mfu.value)}, ` + `limited by ${limit}`
+    `${stepSpeedText(step)}, ` +
+    `MFU ${percentText(step.mfu.value)}, ` +
+    `limited by ${limit === 'host' ? 'system memory' : limit}`
   );
 }
 
 function forwardFacts({ forward, profile }: FitResult): Fact[] {
   if (!forward || !profile) return [];
   const { batch, tokens, seconds, bytes } = forward;
+  const { memoryBandwidth } = profile.speed;
   return [
     {
       name: 'forward',
@@ -456,6 +490,14 @@ function forwardFacts({ forward, profile }: FitResult): Fact[] {
         `${formatSequences(batch, tokens)} in ${formatSeconds(seconds.expected.value)}, ` +
         `${bytesText(bytes.expected.value)} here (${profile.engine.title}, measured at ${loadText(profile.load)})`,
     },
+    ...(memoryBandwidth === undefined
+      ? []
+      : [
+          {
+            name: 'RAM',
+            text: `${significant(memoryBandwidth.median / 1e9)} GB/s read by threads (at best ${significant(memoryBandwidth.most / 1e9)})`,
+          },
+        ]),
   ];
 }
 

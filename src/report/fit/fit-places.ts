@@ -1,10 +1,10 @@
 /** A model on GPUs and in system memory, in the report of `minimind fit`. */
 import { setting as flag } from '../../base/text/setting.js';
 import { formatInteger, formatSeconds, significant } from '../../base/text/units.js';
-import { counted, present } from '../../base/text/words.js';
+import { counted, present, sumOf } from '../../base/text/words.js';
 import type { PlacesFit } from '../../estimate/fit/places/places.js';
 import type { Cluster } from '../../estimate/hardware/gpu.js';
-import type { Block, Fact, Verdict } from '../kit/report.js';
+import type { Block, Cell, Fact, Verdict } from '../kit/report.js';
 import {
   headingBlock,
   leftColumn,
@@ -25,28 +25,48 @@ const SIZES = [16, 32, 48, 64, 96, 128, 192, 256] as const;
 const speedText = ({ decode: { tokensPerSecond, published } }: PlacesFit): string =>
   `${significant(tokensPerSecond.expected.value)} tokens/s (estimate; 9 of 10 runs: ${significant(published.lower)}–${significant(published.upper)})`;
 
-/** The answer to a question about system memory. */
-export function placesVerdict(places: PlacesFit, { gpu: { kind, title }, gpus }: Cluster): Verdict {
+/** `2 × NVIDIA GeForce RTX 3090 + 1 × NVIDIA GeForce RTX 4090` */
+export const hardwareText = ({ gpu, gpus, cards = [{ gpu, gpus }] }: Cluster): string =>
+  cards.map((each) => `${formatInteger(each.gpus)} × ${each.gpu.title}`).join(' + ');
+
+/** The answer to a question about system memory, or about GPUs of several kinds. */
+export function placesVerdict(places: PlacesFit, cluster: Cluster): Verdict {
   const { verdict, lacking, system, memory, gpu, capacity } = places;
   const tone = TONES[verdict];
-  const isAlone = kind === 'processor';
-  const on = isAlone ? title : `${formatInteger(gpus)} × ${title}`;
+  const isAlone = cluster.gpu.kind === 'processor';
+  const on = isAlone ? cluster.gpu.title : hardwareText(cluster);
   if (lacking > 0) {
     const text = `Does not fit on ${on} with ${bytesText(memory.bytes ?? 0)} of system memory: ${bytesText(lacking)} too little`;
     return { text, tone };
   }
   if (verdict === 'does not fit') {
-    const over = gpu.expected.value - capacity.value;
-    return { text: `Does not fit on ${on}: ${bytesText(over)} too much for the GPU`, tone };
+    const { cards } = places;
+    const over =
+      cards.length === 0
+        ? gpu.expected.value - capacity.value
+        : sumOf(cards, (card) => Math.max(0, card.memory.expected.value - card.capacity.value));
+    const what = cards.length === 0 ? 'the GPU' : 'the GPUs';
+    return { text: `Does not fit on ${on}: ${bytesText(over)} too much for ${what}`, tone };
   }
   const fits = verdict === 'fits' ? 'Fits' : 'May fit';
-  const rest = `${isAlone ? ',' : ' and'} ${bytesText(system.value)} of system memory`;
+  const isWhole =
+    places.inSystem.weights + places.inSystem.experts + places.inSystem.cache === 0 && !isAlone;
+  const rest = isWhole
+    ? ''
+    : `${isAlone ? ',' : ' and'} ${bytesText(system.value)} of system memory`;
   const speed = significant(places.decode.tokensPerSecond.expected.value);
   return { text: `${fits} on ${on}${rest}: ${speed} tokens/s (estimate)`, tone };
 }
 
+/** `: 36 on RTX 5090, 29 on RTX 3090` */
+function divisionText(cards: PlacesFit['cards']): string {
+  if (cards.length === 0) return '';
+  const each = cards.map(({ layers, gpu }) => `${formatInteger(layers)} on ${gpu}`);
+  return `: ${each.join(', ')}`;
+}
+
 /** `all 49, with the experts of the first 36 of 48 in system memory` */
-function placementText({ gpuLayers, layers, cpuExperts, expertBlocks }: PlacesFit): string {
+function placementText({ gpuLayers, layers, cpuExperts, expertBlocks, cards }: PlacesFit): string {
   const onGpu =
     gpuLayers === 0
       ? 'none: all layers are in system memory'
@@ -54,10 +74,10 @@ function placementText({ gpuLayers, layers, cpuExperts, expertBlocks }: PlacesFi
         ? `all ${formatInteger(layers)}`
         : `${formatInteger(gpuLayers)} of ${formatInteger(layers)}, with the output`;
   const isApart = gpuLayers > 0 && cpuExperts > 0 && expertBlocks > 0;
-  if (!isApart) return onGpu;
+  if (!isApart) return `${onGpu}${divisionText(cards)}`;
   const first =
     cpuExperts >= layers - 1 ? 'all experts' : `experts of the first ${formatInteger(cpuExperts)}`;
-  return `${onGpu}; ${first} in system memory`;
+  return `${onGpu}${divisionText(cards)}; ${first} in system memory`;
 }
 
 /** Facts about a model in several places, where the user asked for them. */
@@ -66,14 +86,23 @@ export function placesFacts(places: PlacesFit, setting: Serving['setting']): Fac
   const isRunning = verdict !== 'does not fit';
   const size = memory.bytes === null ? '' : ` of ${bytesText(memory.bytes)}`;
   const isAlone = setting.cluster.gpu.kind === 'processor';
-  const onGpu = `GPU ${bytesText(gpu.expected.value)} of ${bytesText(capacity.value)} · `;
+  const { cards } = places;
+  const onGpu =
+    cards.length === 0
+      ? `GPU ${bytesText(gpu.expected.value)} of ${bytesText(capacity.value)} · `
+      : cards
+          .map(
+            (card) =>
+              `${card.gpu} ${bytesText(card.memory.expected.value)} of ${bytesText(card.capacity.value)} · `,
+          )
+          .join('');
   return present([
     !isAlone && { name: 'GPU layers', text: placementText(places) },
     {
       name: 'memory',
       text: `${isAlone ? '' : onGpu}system memory ${bytesText(system.value)}${size}`,
     },
-    {
+    (isAlone || isSpilling(places)) && {
       name: 'RAM',
       text: `${memory.label}, ${significant(memory.bandwidth / 1e9)} GB/s${memory.isAssumed ? ` (assumed; ${flag('ramSpeed', 'ddr4-3200')})` : ''}`,
     },
@@ -87,6 +116,12 @@ export function placesFacts(places: PlacesFit, setting: Serving['setting']): Fac
   ]);
 }
 
+/** Whether weights that each token reads are in system memory, or it was named. */
+const isSpilling = ({ inSystem, memory }: PlacesFit): boolean =>
+  inSystem.weights + inSystem.experts + inSystem.cache > 0 ||
+  memory.bytes !== null ||
+  !memory.isAssumed;
+
 /** Types of a cache in llama.cpp; its default is f16 (common/arg.cpp: `--cache-type-k`). */
 const CACHE_TYPES: Readonly<Partial<Record<string, string>>> = {
   f32: 'f32',
@@ -96,13 +131,15 @@ const CACHE_TYPES: Readonly<Partial<Record<string, string>>> = {
 
 /** `-ngl 49 --n-cpu-moe 36 -c 2048`, for llama-server and llama-cli. */
 function llamaFlags(
-  { gpuLayers, cpuExperts }: PlacesFit,
+  { gpuLayers, cpuExperts, isSplit, cardLayers = [], isCacheInSystem }: PlacesFit,
   { context, batch, cacheDtype }: Serving['setting'],
 ): string {
   const type = CACHE_TYPES[cacheDtype];
   return [
     `-ngl ${gpuLayers}`,
     ...(gpuLayers > 0 && cpuExperts > 0 ? [`--n-cpu-moe ${cpuExperts}`] : []),
+    ...(isCacheInSystem ? ['-nkvo'] : []),
+    ...(isSplit ? [`-ts ${cardLayers.join(',')}`] : []),
     `-c ${batch * context}`,
     ...(batch > 1 ? [`-np ${batch}`] : []),
     ...(type ? [`-ctk ${type} -ctv ${type}`] : []),
@@ -111,10 +148,16 @@ function llamaFlags(
 
 /** Details of a model in several places. */
 export function placesBlocks(places: PlacesFit, { cluster }: Serving['setting']): Block[] {
-  const { onGpus, inSystem, gpu, capacity, decode, prefill, verdict } = places;
+  const { onGpus, inSystem, capacity, decode, prefill, verdict } = places;
   const isAlone = cluster.gpu.kind === 'processor';
+  const { cards, link } = places;
   const rows = [
-    ...(isAlone ? [] : [{ place: cluster.gpus === 1 ? 'GPU' : 'GPUs', ...onGpus }]),
+    ...(isAlone || cards.length > 0
+      ? cards.map(({ gpu: name, layers, holds }) => ({
+          place: `${name}, ${counted(layers, 'layer')}`,
+          ...holds,
+        }))
+      : [{ place: 'GPU', ...onGpus }]),
     { place: 'system memory', ...inSystem },
   ];
   const sizes = rows.map((row) => ({
@@ -136,15 +179,29 @@ export function placesBlocks(places: PlacesFit, { cluster }: Serving['setting'])
       kind: 'table',
       columns: [leftColumn('', 'what'), ...boundsColumns('value')],
       rows: present([
-        !isAlone && [strongCell('memory of a GPU, with workspace'), ...boundsCells(gpu, bytesText)],
+        ...(isAlone ? [] : memoryRows(places)),
         [strongCell('a step of decoding'), ...boundsCells(decode.seconds, formatSeconds)],
         prefill && [strongCell('a prompt'), ...boundsCells(prefill, formatSeconds)],
       ]),
     },
-    !isAlone && noteOf(`A GPU has ${bytesText(capacity.value)}.`),
+    !isAlone &&
+      noteOf(
+        cards.length === 0
+          ? `A GPU has ${bytesText(capacity.value)}.`
+          : `${cards.map((card) => `${card.gpu} has ${bytesText(card.capacity.value)}`).join(', ')}. The GPUs work in turn${link ? `; their slowest link is ${link.name}` : ''}.`,
+      ),
     verdict === 'does not fit' && noteOf('The times assume that all of it fits.'),
   ]);
 }
+
+/** Memory of each GPU, with its workspace. */
+const memoryRows = ({ gpu, cards }: PlacesFit): Cell[][] =>
+  cards.length === 0
+    ? [[strongCell('memory of a GPU, with workspace'), ...boundsCells(gpu, bytesText)]]
+    : cards.map((card) => [
+        strongCell(`memory of ${card.gpu}, with workspace`),
+        ...boundsCells(card.memory, bytesText),
+      ]);
 
 /** `--ram 32GB, 24 tokens/s: all 49; experts of the first 36 in system memory` */
 export function placesProposal(places: PlacesFit): string {
@@ -163,7 +220,16 @@ export const placesRows = (places: PlacesFit): BoundsRow[] => [
     unit: 'layers',
     bounds: sameBounds(places.cpuExperts),
   },
-  { what: 'with system memory: memory of a GPU', unit: 'bytes', bounds: places.gpu },
+  ...(places.cards.length === 0
+    ? [{ what: 'with system memory: memory of a GPU', unit: 'bytes', bounds: places.gpu } as const]
+    : places.cards.flatMap((card, at): BoundsRow[] => [
+        {
+          what: `GPU ${at + 1}, ${card.gpu}: layers`,
+          unit: 'layers',
+          bounds: sameBounds(card.layers),
+        },
+        { what: `GPU ${at + 1}, ${card.gpu}: memory`, unit: 'bytes', bounds: card.memory },
+      ])),
   {
     what: 'with system memory: system memory',
     unit: 'bytes',

@@ -145,7 +145,8 @@ const DECIDING = {
   compute: 'compute',
   memory: 'memory traffic and launches',
   communication: 'communication',
-} as const satisfies Record<TrainingLimit, string>;
+  host: 'copies to system memory and the update there',
+} as const satisfies Record<TrainingLimit | 'host', string>;
 
 function utilisationText({ mfu, assumedMfu, decidedBy }: StepTime): string {
   const assumed = `${percentText(assumedMfu.value)} (${assumedMfu.source})`;

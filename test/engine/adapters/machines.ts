@@ -3,6 +3,7 @@ import type { SystemCalls } from '../../../src/engine/adapters/graphics-adapter.
 interface Given {
   readonly platform?: NodeJS.Platform;
   readonly memoryBytes?: number;
+  readonly processor?: string;
   readonly env?: SystemCalls['env'];
   /** Texts by path. */
   readonly files?: Readonly<Record<string, string>>;
@@ -27,6 +28,7 @@ export function machine(given: Given = {}): FakeMachine {
     runs,
     platform: given.platform ?? 'linux',
     memoryBytes: given.memoryBytes ?? 16 * 2 ** 30,
+    processor: given.processor ?? '',
     env: given.env ?? {},
     list: async (folder) => {
       const within = Object.keys(files).filter((file) => file.startsWith(`${folder}/`));

@@ -14,8 +14,8 @@ import { serversOf } from '../../../src/estimate/fit/serving/throughput/server.j
 import { simulate } from '../../../src/estimate/fit/serving/throughput/simulation.js';
 import { SERVER_SEED } from '../../../src/estimate/fit/serving/throughput/throughput.js';
 import { usualFormat, type WeightDtype } from '../../../src/estimate/fit/serving/weight-types.js';
+import { clusterNamed } from '../../../src/estimate/hardware/cluster-named.js';
 import type { Cluster, Gpu } from '../../../src/estimate/hardware/gpu.js';
-import { clusterNamed } from '../../../src/estimate/hardware/gpus.js';
 import { loadModelFile } from '../../../src/input/model-input/read-model-file.js';
 import { inPackage } from '../../fixtures.js';
 

@@ -12,9 +12,10 @@ import {
   expertShare,
   hiddenShare,
 } from '../../../src/estimate/fit/training/training-shares.js';
+import { clusterNamed } from '../../../src/estimate/hardware/cluster-named.js';
 import type { Gpu } from '../../../src/estimate/hardware/gpu.js';
 import { ARCHITECTURES, peakIfKnown } from '../../../src/estimate/hardware/gpu.js';
-import { clusterNamed, GPUS, gpuNamed } from '../../../src/estimate/hardware/gpus.js';
+import { GPUS, gpuNamed } from '../../../src/estimate/hardware/gpus.js';
 
 const NOTHING_OWN = { gpus: [], machines: [] };
 const on = (name: string) => clusterNamed(name, undefined, NOTHING_OWN);

@@ -7,7 +7,7 @@ import {
   SHARDINGS,
   type TrainingFitSetting,
 } from '../../../src/estimate/fit/training/training-setting.js';
-import { clusterNamed } from '../../../src/estimate/hardware/gpus.js';
+import { clusterNamed } from '../../../src/estimate/hardware/cluster-named.js';
 import { loadModelFile } from '../../../src/input/model-input/read-model-file.js';
 import { countParameters } from '../../../src/model/budget/parameters.js';
 import { inPackage } from '../../fixtures.js';

@@ -1,5 +1,8 @@
+import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { median } from '../../../src/base/median.js';
+import { significant } from '../../../src/base/text/units.js';
+import { proportionalLayers } from '../../../src/estimate/fit/places/card-layers.js';
 import { contentOf, layeredModel } from '../../../src/estimate/fit/places/placed-parts.js';
 import { placesFit } from '../../../src/estimate/fit/places/places.js';
 import { PUBLISHED_SPREADS } from '../../../src/estimate/fit/published-range.js';
@@ -7,21 +10,18 @@ import { servedWeights } from '../../../src/estimate/fit/serving/quantized.js';
 import type { ServingFitSetting } from '../../../src/estimate/fit/serving/serving-work.js';
 import { sequenceState, servedModel } from '../../../src/estimate/fit/serving/serving-work.js';
 import { usualFormat, type WeightDtype } from '../../../src/estimate/fit/serving/weight-types.js';
-import { clusterNamed } from '../../../src/estimate/hardware/gpus.js';
-import { systemMemory } from '../../../src/estimate/hardware/system-memory.js';
+import { clusterNamed } from '../../../src/estimate/hardware/cluster-named.js';
+import { PROCESSOR, systemMemory } from '../../../src/estimate/hardware/system-memory.js';
 import { openModelSource } from '../../../src/input/model-input/model-source.js';
 import type { LanguageModel } from '../../../src/model/architecture/layer.js';
+import { inPackage } from '../../fixtures.js';
 
 const modelOf = async (name: string): Promise<LanguageModel> =>
   (await (await openModelSource(name, {})).model([])).model;
 
 const clusterOf = (name: string) => clusterNamed(name, undefined, { gpus: [], machines: [] });
 
-/** An RTX 2080: TU104, 8 GB, 448 GB/s (NVIDIA, Turing architecture whitepaper, appendix A). */
-const RTX_2080 = (() => {
-  const cluster = clusterOf('rtx-2080-ti');
-  return { ...cluster, gpu: { ...cluster.gpu, name: 'rtx-2080', bandwidth: 448e9 } };
-})();
+const RTX_2080 = clusterOf('rtx-2080');
 
 const settingOf = (
   cluster: ServingFitSetting['cluster'],
@@ -48,63 +48,82 @@ const wish = (
   memory: systemMemory(bytes, speed),
   gpuLayers,
   cpuExperts,
+  maySpill: true,
 });
 
 const I9_10900X = '102GB/s';
 
-/** Model, type, card, `-ngl`, `--n-cpu-moe`, memory, tokens per second. */
-type Run = readonly [
-  string,
-  WeightDtype,
-  ServingFitSetting['cluster'],
-  number,
-  number,
-  string,
-  number,
+/** Model, type, card, number of cards, `-ngl`, `--n-cpu-moe`, memory, tokens per second, source. */
+type Run = readonly [string, WeightDtype, string, number, number, number, string, number, string];
+
+const LLMFIT = 'llmfit, pull requests 755, 774, 775 and 778';
+
+/** Runs of llama.cpp: AlexsJones/llmfit and issues and pull requests of ggml-org/llama.cpp. */
+const RUNS: readonly Run[] = [
+  ['gemma-3-12b', 'q4_k_m', 'rtx-2080', 1, 44, 0, I9_10900X, 26.1, LLMFIT],
+  ['qwen3-14b', 'q4_k_m', 'rtx-2080', 1, 32, 0, I9_10900X, 16.9, LLMFIT],
+  ['phi-4', 'q4_k_m', 'rtx-2080', 1, 32, 0, I9_10900X, 16.7, LLMFIT],
+  ['gemma-2-9b', 'q4_k_m', 'rtx-2080', 1, 36, 0, I9_10900X, 23.7, LLMFIT],
+  ['qwen2.5-14b', 'q4_k_m', 'rtx-2080', 1, 42, 0, I9_10900X, 20.8, LLMFIT],
+  ['mistral-small-24b', 'q4_k_m', 'rtx-2080', 1, 16, 0, I9_10900X, 5.2, LLMFIT],
+  ['deepseek-coder-v2-lite', 'q4_k_m', 'rtx-2080', 1, 99, 16, I9_10900X, 49.6, LLMFIT],
+  ['qwen3-30b-a3b', 'q4_k_m', 'rtx-2080', 1, 99, 36, I9_10900X, 36.7, LLMFIT],
+  ['gpt-oss-20b', 'mxfp4', 'rtx-2080', 1, 99, 12, I9_10900X, 36.4, LLMFIT],
+  // DeepSeek-V3.2, whose other layers are those of V3, on an Epyc 9374F.
+  [
+    'deepseek-v3',
+    'q8_0',
+    'rtx-pro-6000-blackwell',
+    1,
+    99,
+    999,
+    '12xddr5-4800',
+    10.91,
+    'llama.cpp 23346',
+  ],
+  // The memory is not stated.
+  ['gpt-oss-120b', 'mxfp4', 'rtx-5090', 2, 99, 3, 'ddr5-5600', 108, 'llama.cpp 15077'],
+  // Processors alone.
+  ['mixtral-8x7b', 'q8_0', 'cpu', 1, 0, 0, 'ddr4-3600', 3.58, 'llama.cpp 4716'],
+  ['mixtral-8x7b', 'q8_0', 'cpu', 1, 0, 0, 'ddr5-3600', 3.37, 'llama.cpp 4716'],
+  ['qwen2.5-32b', 'q4_k_m', 'cpu', 1, 0, 0, 'ddr5-5600', 3.54, 'llama.cpp 19480'],
+  ['llama-2-7b', 'q4_k_m', 'cpu', 1, 0, 0, 'ddr4-2667', 7.22, 'llama.cpp 7244'],
+  ['deepseek-coder-v2-lite', 'q6_k', 'cpu', 1, 0, 0, 'ddr4-2133', 9.51, 'llama.cpp 12922'],
 ];
 
-/** Runs of llama.cpp. */
-const RUNS: readonly Run[] = [
-  // AlexsJones/llmfit, pull requests 755, 774, 775 and 778.
-  ['gemma-3-12b', 'q4_k_m', RTX_2080, 44, 0, I9_10900X, 26.1],
-  ['qwen3-14b', 'q4_k_m', RTX_2080, 32, 0, I9_10900X, 16.9],
-  ['phi-4', 'q4_k_m', RTX_2080, 32, 0, I9_10900X, 16.7],
-  ['gemma-2-9b', 'q4_k_m', RTX_2080, 36, 0, I9_10900X, 23.7],
-  ['qwen2.5-14b', 'q4_k_m', RTX_2080, 42, 0, I9_10900X, 20.8],
-  ['mistral-small-24b', 'q4_k_m', RTX_2080, 16, 0, I9_10900X, 5.2],
-  ['deepseek-coder-v2-lite', 'q4_k_m', RTX_2080, 99, 16, I9_10900X, 49.6],
-  ['qwen3-30b-a3b', 'q4_k_m', RTX_2080, 99, 36, I9_10900X, 36.7],
-  ['gpt-oss-20b', 'mxfp4', RTX_2080, 99, 12, I9_10900X, 36.4],
-  // ggml-org/llama.cpp, pull request 23346: DeepSeek-V3.2, whose other layers are those of V3, on an Epyc 9374F.
-  ['deepseek-v3', 'q8_0', clusterOf('rtx-pro-6000'), 99, 999, '12xddr5-4800', 10.91],
-  // ggml-org/llama.cpp, pull request 15077: two RTX 5090; the memory is not stated.
-  ['gpt-oss-120b', 'mxfp4', { ...clusterOf('rtx-5090'), gpus: 2 }, 99, 3, 'ddr5-5600', 108],
-  // ggml-org/llama.cpp, issue 4716: processors alone.
-  ['mixtral-8x7b', 'q8_0', RTX_2080, 0, 0, 'ddr4-3600', 3.58],
-  ['mixtral-8x7b', 'q8_0', RTX_2080, 0, 0, 'ddr5-3600', 3.37],
-  // ggml-org/llama.cpp, issues 19480 and 7244, and pull request 12922.
-  ['qwen2.5-32b', 'q4_k_m', RTX_2080, 0, 0, 'ddr5-5600', 3.54],
-  ['llama-2-7b', 'q4_k_m', RTX_2080, 0, 0, 'ddr4-2667', 7.22],
-  ['deepseek-coder-v2-lite', 'q6_k', RTX_2080, 0, 0, 'ddr4-2133', 9.51],
-];
+const clusterOfRun = (card: string, gpus: number) =>
+  card === 'cpu' ? PROCESSOR : { ...clusterOf(card), gpus };
 
 describe('a model in system memory', () => {
   it('decodes as fast as published runs', async () => {
     const { lower, upper, runs } = PUBLISHED_SPREADS['decode-places'];
     expect(RUNS).toHaveLength(runs);
     const ratios: number[] = [];
-    for (const [name, dtype, cluster, layers, experts, speed, measured] of RUNS) {
-      const setting = settingOf(cluster, dtype, 1024);
+    const rows: string[] = [];
+    for (const [name, dtype, card, gpus, layers, experts, speed, measured, source] of RUNS) {
+      const setting = settingOf(clusterOfRun(card, gpus), dtype, 1024);
       const { decode } = placesFit(
         await modelOf(name),
         setting,
         wish(layers, experts, speed),
         true,
       );
-      ratios.push(measured / decode.tokensPerSecond.expected.value);
+      const estimate = decode.tokensPerSecond.expected.value;
+      ratios.push(measured / estimate);
+      const place = [gpus > 1 ? `${gpus} × ${card}` : card, speed].join(', ');
+      const flags =
+        card === 'cpu' ? '–' : `-ngl ${layers}${experts > 0 ? ` --n-cpu-moe ${experts}` : ''}`;
+      rows.push(
+        `| ${name}, ${dtype} | ${place} | ${flags} | ${measured} | ${significant(estimate)} | ${(estimate / measured).toFixed(2)} | ${source} |`,
+      );
       expect(decode.tokensPerSecond.lower.value, name).toBeLessThan(measured);
       expect(decode.tokensPerSecond.upper.value, name).toBeGreaterThan(measured);
     }
+    const [, table = ''] =
+      /<!-- places: start -->\n\|.*\n\|.*\n([\s\S]*)\n<!-- places: end -->/.exec(
+        fs.readFileSync(inPackage('docs/fit-accuracy.md'), 'utf8'),
+      ) ?? [];
+    expect(table.split('\n')).toEqual(rows);
     ratios.sort((a, b) => a - b);
     expect(ratios[0]).toBeGreaterThan(lower);
     expect(ratios.at(-1)).toBeLessThan(upper);
@@ -195,6 +214,72 @@ describe('a model in system memory', () => {
     );
     expect(verdict).toBe('does not fit');
     expect(lacking).toBe(system.value + 3e9 - 16e9);
+  });
+});
+
+describe('GPUs of several kinds', () => {
+  const placed = async (gpu: string, name: string, dtype: WeightDtype, more = {}) =>
+    placesFit(
+      await modelOf(name),
+      settingOf(clusterOf(gpu), dtype),
+      { ...wish(999, 0), maySpill: false, ...more },
+      true,
+    );
+
+  it('share the layers in proportion to their memory, as llama.cpp does', () => {
+    // 24 and 8 GB, 33 layers: layer 24 is at 24/33 = 0.727, the last below 0.75.
+    expect(proportionalLayers(33, [24, 8])).toEqual([25, 8]);
+    expect(proportionalLayers(4, [1, 1])).toEqual([2, 2]);
+    expect(proportionalLayers(3, [1, 0])).toEqual([3, 0]);
+    expect(proportionalLayers(0, [1, 2])).toEqual([0, 0]);
+  });
+
+  it('hold all of a model that no single one holds, and the faster one holds more', async () => {
+    const { verdict, cards, cardLayers, inSystem, onGpus, isSplit } = await placed(
+      '5090+3090',
+      'llama-3.3-70b',
+      'q4_k_m',
+    );
+    expect(verdict).toBe('fits');
+    expect(cards.map(({ gpu }) => gpu)).toEqual(['rtx-5090', 'rtx-3090']);
+    expect(cards.reduce((sum, { layers }) => sum + layers, 0)).toBe(81);
+    expect(cards.map(({ layers }) => layers)).toEqual(cardLayers);
+    expect(cards.reduce((sum, { holds }) => sum + holds.weights, 0)).toBeCloseTo(onGpus.weights, 0);
+    expect(inSystem.weights + inSystem.experts).toBe(0);
+    for (const { memory, capacity } of cards) {
+      expect(memory.upper.value).toBeLessThan(capacity.value);
+    }
+    // Another layer on the faster GPU does not fit.
+    const [first] = cards;
+    const layer = (first?.holds.weights ?? 0) / (first?.layers ?? 1);
+    expect((first?.capacity.value ?? 0) - (first?.memory.upper.value ?? 0)).toBeLessThan(layer);
+    expect(isSplit).toBe(true);
+  });
+
+  it('take the times of both in turn', async () => {
+    const seconds = async (gpu: string, tensorSplit?: readonly number[]) =>
+      (await placed(gpu, 'qwen3-14b', 'q4_k_m', { tensorSplit })).decode.seconds.expected.value;
+    const [fast, slow] = [await seconds('4090'), await seconds('3060')];
+    const half = await seconds('4090+3060', [1, 1]);
+    expect(half).toBeGreaterThan(fast);
+    expect(half).toBeLessThan(slow);
+    expect(half).toBeCloseTo((fast + slow) / 2, 2);
+    // Without proportions, the faster one takes all.
+    expect(await seconds('4090+3060')).toBeCloseTo(fast, 4);
+  });
+
+  it('of equal speed share equally', async () => {
+    const { cardLayers } = await placed('2x3090+4090', 'llama-3.3-70b', 'q4_k_m');
+    const [a = 0, b = 0, c = 0] = cardLayers ?? [];
+    expect(Math.abs(a - b)).toBeLessThanOrEqual(1);
+    expect(c).toBeGreaterThan(a);
+  });
+
+  it('leave the experts that they do not hold in system memory', async () => {
+    const found = await placed('4090+3060', 'gpt-oss-120b', 'mxfp4', wish());
+    expect(found.verdict).toBe('fits');
+    expect(found.cpuExperts).toBeGreaterThan(0);
+    expect(found.inSystem.experts).toBeGreaterThan(20e9);
   });
 });
 

@@ -1,6 +1,7 @@
 import type { TrainingFitSetting } from '../../../src/estimate/fit/training/training-setting.js';
+import { clusterNamed } from '../../../src/estimate/hardware/cluster-named.js';
 import type { Cluster } from '../../../src/estimate/hardware/gpu.js';
-import { clusterNamed, gpuNamed } from '../../../src/estimate/hardware/gpus.js';
+import { gpuNamed } from '../../../src/estimate/hardware/gpus.js';
 import { gpt2 } from '../../../src/model/architecture/models/gpt2.js';
 
 export const H100 = (gpus: number): Cluster => ({

@@ -4,18 +4,14 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { UserError } from '../../../src/base/errors.js';
 import { parseDocument } from '../../../src/config/document.js';
-import {
-  clusterNamed,
-  GPUS,
-  gpuNamed,
-  MACHINES,
-  withKnownHardware,
-} from '../../../src/estimate/hardware/gpus.js';
+import { clusterNamed } from '../../../src/estimate/hardware/cluster-named.js';
+import { GPUS, gpuNamed } from '../../../src/estimate/hardware/gpus.js';
 import {
   hardwareJsonSchema,
   hardwareOfDocument,
   onlyGpu,
 } from '../../../src/estimate/hardware/hardware-file.js';
+import { MACHINES, withKnownHardware } from '../../../src/estimate/hardware/machines.js';
 import { inPackage, readJson } from '../../fixtures.js';
 
 const read = (text: string) => hardwareOfDocument(parseDocument(text, 'own.yaml'));

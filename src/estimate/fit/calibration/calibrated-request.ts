@@ -1,8 +1,8 @@
 /** A fit with the shares of the peaks that a benchmark on the hardware shows. */
 import { type Problem, usageError } from '../../../base/errors.js';
 import { setting } from '../../../base/text/setting.js';
+import { clusterNamed } from '../../hardware/cluster-named.js';
 import type { Cluster } from '../../hardware/gpu.js';
-import { clusterNamed } from '../../hardware/gpus.js';
 import type { FitOptions } from '../fit-options.js';
 import { fitRequestOf } from '../fit-request.js';
 import type { FitRequest, ModelToFit } from '../fits.js';
@@ -26,6 +26,12 @@ export function calibratedRequest(
   const { benchmark, file } = options.calibrate ?? { file: '' };
   if (benchmark === undefined || request.serving === null) {
     return { cluster, request, warnings: [] };
+  }
+  if (cluster.cards !== undefined) {
+    throw usageError(
+      `${setting('calibrate', file)} is about one kind of GPU, and ${setting('gpu')} names several`,
+      'leave one of them out',
+    );
   }
   const calibration = calibrationOf(loaded.model, request.serving.setting, benchmark, file);
   const calibrated = { ...cluster, gpu: { ...cluster.gpu, calibration } };

@@ -16,7 +16,7 @@ import {
 import { type Quantity, quantity } from '../../../model/budget/figure.js';
 import { trainingBytes } from '../../../model/budget/training-budget.js';
 import type { Cluster } from '../../hardware/gpu.js';
-import { MACHINES } from '../../hardware/gpus.js';
+import { MACHINES } from '../../hardware/machines.js';
 import { type Efficiency, type GroupLink, hopSeconds } from '../efficiency.js';
 import type { StepInputs } from '../training/training-fit.js';
 import {

@@ -1,7 +1,7 @@
 /** Clusters whose communication can be computed: a setup without a known link has no speed, and is not proposed. */
 
 import type { Cluster } from '../../hardware/gpu.js';
-import { MACHINES } from '../../hardware/gpus.js';
+import { MACHINES } from '../../hardware/machines.js';
 import { withoutLink } from './collectives.js';
 import { MOST_GPUS } from './parallelism.js';
 

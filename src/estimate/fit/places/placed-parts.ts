@@ -14,6 +14,10 @@ export interface Placement {
   readonly gpuLayers: number;
   /** First blocks whose routed experts are in system memory. @integer @minimum 0 */
   readonly cpuExperts: number;
+  /** Layers on each GPU in turn, of several GPUs; absent for one. */
+  readonly cardLayers?: readonly number[];
+  /** Whether keys and values of all layers are in system memory, and attention is computed there. */
+  readonly isCacheInSystem?: boolean;
 }
 
 /** Bytes of a layer, or of several. */
@@ -82,33 +86,58 @@ export function layeredModel(served: ServedModel, context: number): LayeredModel
   return { blocks: placed, output, embeddingBytes };
 }
 
-/** Whether a block, or the output (the last index), is on the GPUs. */
-const isOnGpu = (index: number, { blocks }: LayeredModel, { gpuLayers }: Placement): boolean =>
-  index >= blocks.length + 1 - gpuLayers;
+/** The place of a layer: a GPU, from 0 on, or the system memory. The output is the last layer. */
+function placeOf(
+  index: number,
+  { blocks }: LayeredModel,
+  { gpuLayers, cardLayers = [gpuLayers] }: Placement,
+): number | 'system' {
+  let at = index - (blocks.length + 1 - gpuLayers);
+  if (at < 0) return 'system';
+  for (const [card, layers] of cardLayers.entries()) {
+    if (at < layers) return card;
+    at -= layers;
+  }
+  return cardLayers.length - 1;
+}
 
 /**
- * Content of the GPUs and of system memory (llama.cpp, src/llama-model.cpp: `i_gpu_start`; common/arg.cpp:
+ * Content of each GPU and of system memory (llama.cpp, src/llama-model.cpp: `i_gpu_start`; common/arg.cpp:
  * `--n-cpu-moe`).
  * @param batch Sequences at a time.
  */
 export function contentOf(model: LayeredModel, placement: Placement, batch: number) {
-  const onGpu: PlacedPart[] = [];
+  const { gpuLayers, cardLayers = [gpuLayers] } = placement;
+  const onCards: PlacedPart[][] = cardLayers.map(() => []);
   const inSystem: PlacedPart[] = [];
   let crossings = 0;
-  for (const [index, part] of [...model.blocks, model.output].entries()) {
-    if (!isOnGpu(index, model, placement)) {
-      inSystem.push(part);
-    } else if (index < placement.cpuExperts && part.expertGroups.length > 0) {
-      onGpu.push({ ...part, expertGroups: [] });
+  let before: number | 'system' | undefined;
+  for (const [index, whole] of [...model.blocks, model.output].entries()) {
+    const place = placeOf(index, model, placement);
+    if (before !== undefined && before !== place) crossings++;
+    before = place;
+    if (place === 'system') {
+      inSystem.push(whole);
+      continue;
+    }
+    const isCacheApart = placement.isCacheInSystem === true && whole.cacheBytes > 0;
+    const part = isCacheApart ? { ...whole, cacheBytes: 0 } : whole;
+    if (isCacheApart) {
+      inSystem.push({ ...NOTHING, cacheBytes: whole.cacheBytes });
+      crossings += 2;
+    }
+    if (index < placement.cpuExperts && part.expertGroups.length > 0) {
+      onCards[place]?.push({ ...part, expertGroups: [] });
       inSystem.push({ ...NOTHING, expertGroups: part.expertGroups });
       crossings += 2;
-    } else onGpu.push(part);
+    } else onCards[place]?.push(part);
   }
-  if (placement.gpuLayers > 0 && placement.gpuLayers <= model.blocks.length) crossings++;
   return {
-    gpu: joined(onGpu, batch, 0),
+    /** All GPUs together. */
+    gpu: joined(onCards.flat(), batch, 0),
+    cards: onCards.map((parts) => joined(parts, batch, 0)),
     system: joined(inSystem, batch, model.embeddingBytes),
-    /** Times that a token passes from one place to the other. */
+    /** Times that a token passes from one place to another. */
     crossings,
   };
 }

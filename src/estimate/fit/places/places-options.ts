@@ -2,6 +2,7 @@
 import { usageError } from '../../../base/errors.js';
 import { setting } from '../../../base/text/setting.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
+import { gpusOf, MOST_CARDS } from '../../hardware/cluster-named.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { isProcessorName, systemMemory } from '../../hardware/system-memory.js';
 import { type FitOptions, PLACES_OPTIONS } from '../fit-options.js';
@@ -29,12 +30,13 @@ const otherRuntime = ({ runtime }: FitOptions) => (runtime === 'llama.cpp' ? und
 export const isPlaceable = (options: FitOptions): boolean =>
   optionOfGpus(options) === undefined && otherRuntime(options) === undefined;
 
-/** @throws UserError for a server, which is not estimated with weights in system memory. */
-function refuseOnGpusOnly(options: FitOptions): void {
+/** @throws UserError for a server, which is not estimated with weights in several places. */
+function refuseOnGpusOnly(options: FitOptions, isMixed: boolean): void {
   const runtime = otherRuntime(options);
+  const where = isMixed ? 'GPUs of several kinds' : 'weights in system memory';
   if (runtime !== undefined) {
     throw usageError(
-      `${setting('runtime', runtime)} does not apply to weights in system memory, which llama.cpp serves`,
+      `${setting('runtime', runtime)} does not apply to ${where}, which llama.cpp serves`,
       'leave it out',
     );
   }
@@ -42,14 +44,40 @@ function refuseOnGpusOnly(options: FitOptions): void {
   if (name === undefined) return;
   const places = placesSetting(options) ?? setting('gpu', 'cpu');
   throw usageError(
-    `${setting(name)} needs the whole model on GPUs, and ${places} allows weights in system memory`,
+    isMixed
+      ? `${setting(name)} needs GPUs of one kind, found several`
+      : `${setting(name)} needs the whole model on GPUs, and ${places} allows weights in system memory`,
     'leave one of them out',
   );
 }
 
+/** @throws UserError for more GPUs than llama.cpp uses, and for proportions of another number of GPUs. */
+function refuseCards({ tensorSplit }: FitOptions, cluster: Cluster): void {
+  if (cluster.gpus > MOST_CARDS) {
+    throw usageError(
+      `expected at most ${MOST_CARDS} GPUs with weights in system memory, found ${cluster.gpus}`,
+      `write ${setting('gpus', MOST_CARDS)} or fewer`,
+    );
+  }
+  if (tensorSplit === undefined || tensorSplit.length === gpusOf(cluster).length) return;
+  throw usageError(
+    `${setting('tensorSplit')}: expected ${cluster.gpus} numbers, one for each GPU, found ${tensorSplit.length}`,
+    `write as many, as in ${setting('tensorSplit', '3,1')} for two GPUs`,
+  );
+}
+
+/** Options that let weights into system memory. */
+const LETS_SPILL = [
+  ...(['ramBytes', 'ramSpeed', 'cpu', 'gpuLayers', 'cpuExperts', 'offload'] as const),
+] as const;
+
+/** Whether weights may be in system memory: on GPUs of several kinds only where an option names it. */
+const maySpill = (options: FitOptions): boolean =>
+  LETS_SPILL.some((name) => options[name] !== undefined);
+
 /** The note where the GPUs hold the whole model, although the user named system memory. */
 export function idleRam(options: FitOptions, hasPlaces: boolean): string | undefined {
-  if (!isPlaced(options) || hasPlaces) return undefined;
+  if (!isPlaced(options) || hasPlaces || options.isDetected) return undefined;
   return 'system memory is not used: the GPUs hold the whole model';
 }
 
@@ -68,12 +96,16 @@ export function refusePlacesOfTraining(options: FitOptions, gpu: string | undefi
 export function placesWish(
   model: LanguageModel,
   options: FitOptions,
-  { gpu }: Cluster,
+  cluster: Cluster,
 ): PlacesWish | undefined {
-  const { ramBytes = null, ramSpeed, gpuLayers, cpuExperts } = options;
-  const isProcessor = isProcessorName(gpu.name);
-  if (!isPlaced(options) && !isProcessor) return undefined;
-  refuseOnGpusOnly(options);
+  const { ramBytes = null, ramSpeed, cpu, gpuLayers, tensorSplit, offload } = options;
+  const all = Number.POSITIVE_INFINITY;
+  const cpuExperts = options.cpuExperts ?? (offload === 'experts' ? all : undefined);
+  const isProcessor = isProcessorName(cluster.gpu.name);
+  const isMixed = cluster.cards !== undefined;
+  if (!isPlaced(options) && !isProcessor && !isMixed) return undefined;
+  refuseOnGpusOnly(options, isMixed);
+  refuseCards(options, cluster);
   if (isProcessor && (gpuLayers ?? 0) + (cpuExperts ?? 0) > 0) {
     throw usageError(
       `${setting('gpuLayers')} and ${setting('cpuExperts')} require a GPU, found none`,
@@ -82,12 +114,19 @@ export function placesWish(
   }
   if (cpuExperts !== undefined && weightLayout(model).experts.size === 0) {
     throw usageError(
-      `${setting('cpuExperts')} requires a model with routed experts`,
+      `${offload === 'experts' ? setting('offload', offload) : setting('cpuExperts')} requires a model with routed experts`,
       `write ${setting('gpuLayers', 'N')} for layers in system memory, or ${setting('ramBytes', 'SIZE')}`,
     );
   }
-  const memory = systemMemory(ramBytes, ramSpeed);
-  return { memory, gpuLayers: isProcessor ? 0 : gpuLayers, cpuExperts };
+  const memory = systemMemory(ramBytes, ramSpeed, cpu);
+  return {
+    memory,
+    gpuLayers: isProcessor ? 0 : gpuLayers,
+    cpuExperts,
+    tensorSplit,
+    ...(offload === 'cache' && { isCacheInSystem: true }),
+    maySpill: isProcessor || maySpill(options),
+  };
 }
 
 /** First given option of system memory, as texts write it. */

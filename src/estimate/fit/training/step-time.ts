@@ -14,6 +14,7 @@ import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
 import { quantity } from '../../../model/budget/figure.js';
 import { trainingFlopsOf } from '../../../model/budget/flops.js';
 import { PRECISIONS } from '../../../model/budget/optimizers.js';
+import { countParameters } from '../../../model/budget/parameters.js';
 import { peakFor, peakIfKnown } from '../../hardware/gpu.js';
 import { boundsOf, byBound, eachBound } from '../bounds.js';
 import { efficienciesOn } from '../efficiency.js';
@@ -21,6 +22,7 @@ import { communicationSeconds, paceOf, withoutLink } from '../parallelism/collec
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
 import { publishedSpeed, trainingGroup } from '../published-range.js';
+import { hostSeconds } from './offload.js';
 import type { ComputeInputs } from './step-limits.js';
 import { computeSeconds, memorySeconds, plainScoreSeconds } from './step-limits.js';
 import type { StageMemory, StepInputs, StepTime, TrainingTime } from './training-fit.js';
@@ -46,15 +48,19 @@ function timeOf(situation: StepInputs): StepTime {
   const peak = peakFor(setting.cluster.gpu, computedIn(setting));
   const limits = limitsOf(situation, peak);
   const limitedBy = longestOf(limits, 'lower');
+  const host = hostOf(situation);
   const roofline = quantity({
     label: 'time of a step, lower bound',
     unit: 'seconds',
-    formula: max(...boundSeconds(limits, 'lower')),
+    formula: max(
+      ...boundSeconds(limits, 'lower'),
+      ...(host ? [v({ host: host.lower.value })] : []),
+    ),
     source: `everything at peak and overlapped: ${limitedBy.limit} is the limit (${limitedBy.seconds.lower.source})`,
   });
   const computing = limits[0].seconds.expected;
   const assumed = assumedMfu({ situation, peak }, computing);
-  const work = { situation, peak, limits, assumed };
+  const work = { situation, peak, limits, assumed, host };
   const seconds = stepSeconds(work, roofline);
   const tokens = tokensOfStep(setting, parallelism);
   const tokensPerSecond = quantity({
@@ -69,20 +75,37 @@ function timeOf(situation: StepInputs): StepTime {
     mfu,
     assumedMfu: assumed,
     published:
-      setting.mfu === undefined
+      setting.mfu === undefined && host === undefined
         ? publishedSpeed(
             trainingGroup(setting.precision === 'fp8', Number.isFinite(expertWidth(model))),
             tokensPerSecond.value,
           )
         : null,
-    decidedBy: isLess(mfu, assumed) ? slowestOf(limits, setting) : 'utilisation',
+    decidedBy:
+      host && 2 * host.expected.value > seconds.expected.value
+        ? 'host'
+        : isLess(mfu, assumed) && !host
+          ? slowestOf(limits, setting)
+          : 'utilisation',
     roofline,
+    ...(host && { host }),
     limits,
     limitedBy: limitedBy.limit,
     withoutLink: withoutLink(setting.cluster, setting.cluster.gpus),
     tokens,
     tokensPerSecond,
   };
+}
+
+/** Copies to system memory and the update there; undefined where all of the state is on GPUs. */
+function hostOf({ model, setting, parallelism }: StepInputs): Bounds | undefined {
+  const { offload } = setting;
+  if (offload === undefined) return undefined;
+  const { parameters } = countParameters(model);
+  return hostSeconds({
+    ...{ setting, offload, microBatches: parallelism.microBatches },
+    parameters: Number(parameters),
+  });
 }
 
 /**
@@ -147,6 +170,8 @@ interface StepWork {
   readonly peak: Quantity;
   readonly limits: StepTime['limits'];
   readonly assumed: Quantity;
+  /** Copies to system memory and the update there. */
+  readonly host: Bounds | undefined;
 }
 
 function limitsOf(situation: StepInputs, peak: Quantity) {
@@ -232,7 +257,10 @@ const longestOf = (limits: StepTime['limits'], bound: keyof Bounds) =>
 const boundSeconds = (limits: StepTime['limits'], bound: keyof Bounds) =>
   limits.map(({ limit, seconds }) => v({ [limit]: seconds[bound].value }));
 
-function stepSeconds({ situation, peak, limits, assumed }: StepWork, lower: Quantity): Bounds {
+function stepSeconds(
+  { situation, peak, limits, assumed, host }: StepWork,
+  lower: Quantity,
+): Bounds {
   const scores = plainScoreSeconds(situation);
   const at = (bound: 'expected' | 'upper', mfu: number, source: string) => {
     const atMfu = flopsAtPeak(situation, peak, v({ mfu }));
@@ -245,7 +273,12 @@ function stepSeconds({ situation, peak, limits, assumed }: StepWork, lower: Quan
     return quantity({
       label: 'time of a step',
       unit: 'seconds',
-      formula: max(...boundSeconds(limits, bound), atMfu, ...(scores > 0 ? [withScores] : [])),
+      formula: host
+        ? add(
+            max(...boundSeconds(limits, bound), atMfu, ...(scores > 0 ? [withScores] : [])),
+            v({ host: host[bound].value }),
+          )
+        : max(...boundSeconds(limits, bound), atMfu, ...(scores > 0 ? [withScores] : [])),
       source:
         'the longest of compute, memory with launches, communication, and all FLOPs without recomputation ' +
         `and with attention in full (arXiv 2204.02311, appendix B), at a utilisation: ${source}`,

@@ -2,9 +2,10 @@
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
 import type { ActivationBudget } from '../../../model/budget/saved-activations.js';
+import type { SystemMemory } from '../../hardware/system-memory.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import type { PublishedRange } from '../published-range.js';
-import type { TrainingFitSetting } from './training-setting.js';
+import type { TrainingFitSetting, TrainingOffloadPart } from './training-setting.js';
 
 /** Parts of exactly counted memory. */
 export type StatePart = 'weights' | 'gradients' | 'optimizer' | 'buffers' | 'activations';
@@ -33,6 +34,18 @@ export type FitVerdict = 'fits' | 'may fit' | 'does not fit';
 
 export type TrainingLimit = 'compute' | 'memory' | 'communication';
 
+/** State of a training in system memory. */
+export interface HostMemory {
+  /** The part. */
+  readonly part: TrainingOffloadPart;
+  /** The system memory. */
+  readonly memory: SystemMemory;
+  /** Of all GPUs together. */
+  readonly bytes: Bounds;
+  /** Whether the installed memory is enough; `fits` where its size is unknown. */
+  readonly verdict: FitVerdict;
+}
+
 /** Inputs of a step: model, setting and parallelism. */
 export interface StepInputs {
   readonly model: LanguageModel;
@@ -53,9 +66,11 @@ export interface StepTime {
   readonly mfu: Quantity;
   /** MFU set by the user or reached by others: the result if no limit takes longer. */
   readonly assumedMfu: Quantity;
-  /** Reason for the expected time: the utilisation, or a limit that takes longer. */
-  readonly decidedBy: TrainingLimit | 'utilisation';
-  /** Range of published speeds; null with a utilisation that the user set. */
+  /** Reason for the expected time: the utilisation, a limit that takes longer, or the state in system memory. */
+  readonly decidedBy: TrainingLimit | 'utilisation' | 'host';
+  /** Copies to system memory and the update there, which are part of the time; absent without `--offload`. */
+  readonly host?: Bounds;
+  /** Range of published speeds; null with a utilisation that the user set, and with a part in system memory. */
   readonly published: PublishedRange | null;
   /** Lower bound: all at peak, and overlapped. */
   readonly roofline: Quantity;
@@ -97,6 +112,8 @@ export interface Remedy {
 }
 
 export interface TrainingMemoryFit {
+  /** The state in system memory; absent without `--offload`. */
+  readonly host?: HostMemory;
   /** Stages of the pipeline. @minItems 1 */
   readonly stages: readonly StageFit[];
   /** Index of the fullest stage by the estimate; parts and workspace are of its GPUs. @count */

@@ -4,9 +4,9 @@ import { sumOf } from '../../../base/text/words.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import { inputWidth, memoized, memoizedBy, outputWidth } from '../../../model/architecture/walk.js';
 import type { Exact, Expression, Input } from '../../../model/budget/expression.js';
-import { add, div, inputs, max, min, sub } from '../../../model/budget/expression.js';
+import { add, div, inputs, max, min, sub, v } from '../../../model/budget/expression.js';
 import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
-import { quantity, sumFigure } from '../../../model/budget/figure.js';
+import { figure, quantity, sumFigure } from '../../../model/budget/figure.js';
 import type { ActivationSetting } from '../../../model/budget/kernel-activations.js';
 import type { Trained } from '../../../model/budget/optimizers.js';
 import { bufferBytes, countParameters } from '../../../model/budget/parameters.js';
@@ -18,8 +18,9 @@ import { sumBounds } from '../bounds.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
 import { libraryKey } from './gpu-overhead.js';
+import { hostStateBytes } from './offload.js';
 import { optimizerReplicas, updateTemporary } from './step-limits.js';
-import type { FitVerdict, StageMemory, TrainingMemoryFit } from './training-fit.js';
+import type { FitVerdict, HostMemory, StageMemory, TrainingMemoryFit } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
 import {
   activationSetting,
@@ -32,7 +33,7 @@ import { workspaceOf } from './training-workspace.js';
 
 interface ReplicatedSetting
   extends Pick<TrainedStateSetting, 'precision' | 'optimizer'>,
-    Pick<TrainingFitSetting, 'zero' | 'convention'> {
+    Pick<TrainingFitSetting, 'zero' | 'convention' | 'offload'> {
   readonly shards: number;
   readonly optimizerInBackward?: boolean | undefined;
 }
@@ -43,15 +44,24 @@ interface ReplicatedSetting
  */
 export function replicatedState(
   trained: readonly Trained[],
-  { precision, optimizer, zero, convention, shards, optimizerInBackward }: ReplicatedSetting,
+  {
+    precision,
+    optimizer,
+    zero,
+    convention,
+    shards,
+    optimizerInBackward,
+    offload,
+  }: ReplicatedSetting,
 ): TrainedState {
   const { gradientBytes, source } = CONVENTIONS[convention];
-  return trainedStateOf(trained, {
+  const state = trainedStateOf(trained, {
     precision,
     optimizer,
     gradientBytes,
     gradientSource: source,
-    isUpdatedInBackward: optimizerInBackward,
+    // Each gradient goes to system memory as soon as it is there.
+    isUpdatedInBackward: optimizerInBackward || offload !== undefined,
     divided: (part) =>
       zero < DIVIDED_FROM[part] || shards === 1
         ? undefined
@@ -60,7 +70,17 @@ export function replicatedState(
             source: `divided with ZeRO-${DIVIDED_FROM[part]} and above (arXiv 1910.02054)`,
           },
   });
+  if (offload === undefined) return state;
+  return {
+    ...state,
+    optimizer: inSystemMemory('optimizer'),
+    ...(offload.part === 'parameters' && { weights: inSystemMemory('weights') }),
+  };
 }
+
+/** A part of the state that is not on a GPU. */
+const inSystemMemory = (label: string): Figure =>
+  figure({ label, unit: 'bytes', formula: v({ on_gpus: 0 }), source: 'in system memory' });
 
 /** Micro-batches in flight: with 1F1B, one per stage from this one on (arXiv 2104.04473). */
 const inFlight = ({ stage }: Stage, { pipeline, microBatches }: Parallelism): number =>
@@ -164,6 +184,7 @@ export function isFitting(model: LanguageModel, setting: TrainingFitSetting): bo
   ) {
     return false;
   }
+  if ((hostOf(model, setting)?.verdict ?? 'fits') !== 'fits') return false;
   return pipelineStages(model, parallelism)
     .filter((stage, at, all) => !needsNoMore(model, stage, all[at - 1]))
     .every((stage) => stageFit(model, setting, parallelism, stage).total.upper.value <= capacity);
@@ -204,7 +225,10 @@ export function fitTrainingMemory(
     upper: fullestBy('upper').total.upper,
   };
   const capacity = capacityOf(setting.cluster.gpu);
+  const host = hostOf(model, setting);
+  const verdict = memoryVerdict(total, capacity);
   return {
+    ...(host && { host }),
     stages: fits.map((each) => ({ ...each.memory, total: each.total })),
     fullest: fullest.memory.stage,
     apart: fullest.apart ?? null,
@@ -212,8 +236,30 @@ export function fitTrainingMemory(
     workspaceParts: fullest.workspace.parts,
     total,
     capacity,
-    verdict: memoryVerdict(total, capacity),
+    verdict: host === undefined ? verdict : worse(verdict, host.verdict),
   };
+}
+
+const ORDER_OF_VERDICTS = ['does not fit', 'may fit', 'fits'] as const;
+
+const worse = (a: FitVerdict, b: FitVerdict): FitVerdict =>
+  ORDER_OF_VERDICTS.find((each) => each === a || each === b) ?? a;
+
+/** The state in system memory, where a part of it is. */
+function hostOf(model: LanguageModel, setting: TrainingFitSetting): HostMemory | undefined {
+  const { offload } = setting;
+  if (offload === undefined) return undefined;
+  const bytes = hostStateBytes([{ elements: parameterCount(model) }], setting, offload.part);
+  const { bytes: installed } = offload.memory;
+  const verdict =
+    installed === null
+      ? 'fits'
+      : bytes.upper.value <= installed
+        ? 'fits'
+        : bytes.expected.value <= installed
+          ? 'may fit'
+          : 'does not fit';
+  return { part: offload.part, memory: offload.memory, bytes, verdict };
 }
 
 /** Verdict: fits if the upper bound fits, does not fit if the estimate does not. */
@@ -337,7 +383,7 @@ function temporaryInputs(
     update: updateTemporary(which, {
       optimizer: setting.optimizer,
       gradientBytes: gradientBytesOf(setting),
-      parameters: memory.parameters.value,
+      parameters: setting.offload === undefined ? memory.parameters.value : 0,
       replicas: optimizerReplicas(setting, parallelism),
     }),
   };

@@ -10,6 +10,7 @@ import {
   trainingBytes,
 } from '../../../model/budget/training-budget.js';
 import type { Cluster } from '../../hardware/gpu.js';
+import type { SystemMemory } from '../../hardware/system-memory.js';
 import type { WeightFormat } from '../serving/weight-types.js';
 
 /** ZeRO stage: replicas split nothing, the optimizer, also gradients, or also weights. */
@@ -51,6 +52,19 @@ export const CONVENTIONS = {
 
 export type Convention = keyof typeof CONVENTIONS;
 
+/** Parts of a training that can be in system memory: the optimizer with its update, or also the weights. */
+export const TRAINING_OFFLOADS = ['optimizer', 'parameters'] as const;
+
+export type TrainingOffloadPart = (typeof TRAINING_OFFLOADS)[number];
+
+/** What is in system memory, and that memory. */
+export interface TrainingOffload {
+  /** The part. */
+  readonly part: TrainingOffloadPart;
+  /** The system memory. */
+  readonly memory: SystemMemory;
+}
+
 /** Training setting with parallelism. `microBatch` replaces `batch` of `TrainingSetting`. */
 export interface TrainingFitSetting extends Omit<TrainingSetting, 'batch'> {
   readonly cluster: Cluster;
@@ -87,6 +101,8 @@ export interface TrainingFitSetting extends Omit<TrainingSetting, 'batch'> {
   readonly frozen?: WeightFormat | undefined;
   /** Whether the inputs of recomputed blocks wait in memory of the host. */
   readonly offloaded?: boolean | undefined;
+  /** Part of the state in system memory, and that memory. */
+  readonly offload?: TrainingOffload | undefined;
   /** Expected model FLOPs utilisation, from 0 to 1. @real */
   readonly mfu?: number | undefined;
 }

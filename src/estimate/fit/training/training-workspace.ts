@@ -106,10 +106,11 @@ const buckets: WorkspaceTerm = ({ setting, parallelism: { replicas }, stage }) =
 
 /** Gathered weights of current blocks (ZeRO-3), and whole gradients before their reduction (from ZeRO-2 on). */
 const gathered: WorkspaceTerm = ({ setting, parallelism: { shards: replicas }, stage }) => {
-  if (replicas === 1 || setting.zero < 2) return undefined;
+  const isFetched = setting.offload?.part === 'parameters';
+  if (!isFetched && (replicas === 1 || setting.zero < 2)) return undefined;
   const trained = Number(stage.parameters.value);
   const of = inputs({
-    bytes: setting.zero === 3 ? trainingBytes(setting.precision) : 0,
+    bytes: setting.zero === 3 || isFetched ? trainingBytes(setting.precision) : 0,
     gradient_bytes: gradientBytesOf(setting),
     block: stage.largestBlock,
     parameters: trained + trainedElements(stage.frozen ?? []),
@@ -125,8 +126,12 @@ const gathered: WorkspaceTerm = ({ setting, parallelism: { shards: replicas }, s
     { label: 'gathered blocks', unit: 'bytes', inputs: of },
     {
       lower: {
-        formula: div(mul(of.bytes, of.block, sub(of.replicas, 1)), of.replicas),
-        source: 'weights of the current block, without its own part (arXiv 1910.02054)',
+        formula: isFetched
+          ? mul(of.bytes, of.block)
+          : div(mul(of.bytes, of.block, sub(of.replicas, 1)), of.replicas),
+        source: isFetched
+          ? 'weights of the current block, from system memory'
+          : 'weights of the current block, without its own part (arXiv 1910.02054)',
       },
       expected: {
         formula: add(mul(of.bytes, twoBlocks), gradients),
@@ -346,7 +351,8 @@ export function workspaceOf(situation: WorkspaceContext): Workspace {
   const update = updateBytes({
     optimizer: setting.optimizer,
     gradientBytes: gradientBytesOf(setting),
-    parameters: memory.parameters.value,
+    // The processor updates the weights in system memory.
+    parameters: setting.offload === undefined ? memory.parameters.value : 0,
     replicas: optimizerReplicas(setting, parallelism),
     activations,
     temporary: { expected: temporary('expected'), upper: temporary('upper') },
