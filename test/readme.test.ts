@@ -1,9 +1,34 @@
 import fs from 'node:fs';
+import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { FAMILY_NAMES } from '../src/model/architecture/families.js';
+import { folderOf } from './checkpoint/temp-folder.js';
 import { commandNames, inPackage, readJson } from './fixtures.js';
 import { runCli } from './run-cli.js';
 import { runHere } from './run-here.js';
+
+/** A folder with the files that the commands for tasks name: a model with weights and tokenizer, an adapter and a text. */
+function folderWithCheckpoint(): string {
+  const letters = Array.from({ length: 97 }, (_, id) => [
+    id === 0 ? '?' : String.fromCharCode(31 + id),
+    id,
+  ]);
+  const model = { type: 'BPE', merges: [], unk_token: '?', vocab: Object.fromEntries(letters) };
+  const split = { type: 'Split', pattern: { Regex: '' }, behavior: 'Isolated', invert: false };
+  const folder = folderOf({
+    'checkpoint/tokenizer.json': JSON.stringify({
+      ...{ version: '1.0', added_tokens: [], normalizer: null, post_processor: null },
+      ...{ pre_tokenizer: split, decoder: { type: 'Fuse' }, model },
+    }),
+    'book.txt': 'It was the best of times, it was the worst of times.\n',
+  });
+  for (const name of ['config.json', 'model.safetensors']) {
+    fs.cpSync(inPackage(`fixtures/hf/llama/${name}`), path.join(folder, 'checkpoint', name));
+  }
+  fs.cpSync(inPackage('fixtures/lora/llama-patterns'), path.join(folder, 'adapter'), {
+    recursive: true,
+  });
+  return folder;
+}
 
 /** Checks both languages in the same way. */
 describe.each(['README.md', 'README.zh-CN.md'])('%s', (name) => {
@@ -34,10 +59,6 @@ describe.each(['README.md', 'README.zh-CN.md'])('%s', (name) => {
     expect(check?.code).toBe(1);
   });
 
-  it('names every family', () => {
-    for (const family of FAMILY_NAMES) expect(readme).toContain(`\`${family}\``);
-  });
-
   it('shows a config that is valid', () => {
     const [config = ''] = blocks('yaml');
     expect(runCli(['validate', '-', '--strict'], { input: config }).code).toBe(0);
@@ -58,6 +79,24 @@ describe.each(['README.md', 'README.zh-CN.md'])('%s', (name) => {
   it('lists only existing commands', () => {
     const named = [...readme.matchAll(/^\| `minimind ([a-z-]+(?: [a-z][a-z-]*)?)/gm)];
     expect(named.map(([, name]) => name).sort()).toEqual(commandNames());
+  });
+
+  it('names commands for tasks, which work in this order', { timeout: 120_000 }, async () => {
+    const folder = folderWithCheckpoint();
+    const lines = [...readme.matchAll(/^\| [^`|]+ \| `minimind (.+)` \|$/gm)];
+    expect(lines.length).toBeGreaterThan(20);
+    for (const [, line = ''] of lines) {
+      const words = line.match(/"[^"]*"|\S+/g) ?? [];
+      const { code, stderr } = await runHere(
+        words.map((word) => word.replaceAll('"', '')),
+        { cwd: folder },
+      );
+      expect({
+        line,
+        code,
+        stderr: /error|warning|reading this/.test(stderr) ? stderr : '',
+      }).toEqual({ line, code: 0, stderr: '' });
+    }
   });
 });
 
