@@ -14,6 +14,23 @@ import { NO_BROWSER, withPage } from './chromium.js';
 const { MINIMIND_MERMAID } = process.env;
 const isLeftOut = NO_BROWSER || !MINIMIND_MERMAID;
 
+/** What the page has. */
+interface PageWindow {
+  readonly mermaid: {
+    initialize(options: object): void;
+    render(id: string, text: string): Promise<{ svg: string }>;
+  };
+  readonly DOMParser: new () => {
+    parseFromString(
+      text: string,
+      type: string,
+    ): {
+      querySelector(selector: string): object | null;
+      querySelectorAll(selector: string): { readonly length: number };
+    };
+  };
+}
+
 async function diagramOf(name: (typeof FAMILY_NAMES)[number]): Promise<string> {
   const { build, schema } = await loadFamily(name);
   const keys = presetsOf(name)[0]?.document.model ?? {};
@@ -35,12 +52,7 @@ describe.skipIf(isLeftOut)(
       await withPage({ '/': html, '/mermaid.js': script }, async ({ page, url, messages }) => {
         await page.goto(url);
         const faults = await page.evaluate(async (texts) => {
-          const { mermaid } = window as unknown as {
-            mermaid: {
-              initialize(options: object): void;
-              render(id: string, text: string): Promise<{ svg: string }>;
-            };
-          };
+          const { mermaid, DOMParser } = globalThis as unknown as PageWindow;
           mermaid.initialize({ startOnLoad: false, maxTextSize: 1_000_000, maxEdges: 10_000 });
           const found: string[] = [];
           for (const [index, text] of texts.entries()) {
