@@ -86,4 +86,15 @@ export const PICTURES = [
     title: 'Learning rate of a training plan',
     args: words('train-plan minimind2 --tokens 2B'),
   },
+  {
+    section: 'Conversion',
+    name: 'quantization-error',
+    title: 'Error of int4 weights by layer and tensor, of random weights',
+    file: [
+      'small.json',
+      '{"model_type": "llama", "hidden_size": 128, "num_hidden_layers": 10, "intermediate_size": 256, "num_attention_heads": 4, "vocab_size": 256}',
+    ],
+    before: words('export small.json --random --save small.onnx'),
+    args: words('convert-checkpoint small.onnx packed --quantize int4'),
+  },
 ];
