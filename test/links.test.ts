@@ -7,7 +7,7 @@ import { inPackage } from './fixtures.js';
 const PAGES = [
   ...['README.md', 'README.zh-CN.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md'],
   ...(fs.readdirSync(inPackage('docs'), { recursive: true }) as string[])
-    .filter((file) => file.endsWith('.md') && !file.includes('node_modules'))
+    .filter((file) => file.endsWith('.md') && !file.startsWith('site'))
     .map((file) => path.posix.join('docs', file.split(path.sep).join('/'))),
 ];
 
