@@ -19,6 +19,7 @@ function folderWithCheckpoint(): string {
       ...{ version: '1.0', added_tokens: [], normalizer: null, post_processor: null },
       ...{ pre_tokenizer: split, decoder: { type: 'Fuse' }, model },
     }),
+    'chats.jsonl': '{"conversations": [{"role": "user", "content": "Hi"}]}\n',
     'book.txt': 'It was the best of times, it was the worst of times.\n',
   });
   for (const name of ['config.json', 'model.safetensors']) {

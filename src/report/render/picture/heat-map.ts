@@ -2,6 +2,7 @@
  * A shade for each row and column, from none at zero to full at the largest value. Where all values are near the largest,
  * the shades begin at the smallest.
  */
+import { type HeatScale, heatScale, heatShare } from '../../kit/heat-scale.js';
 import type { HeatMapPicture } from '../../kit/pictures.js';
 import { type Child, element } from '../markup.js';
 import {
@@ -31,8 +32,9 @@ const COSINE = Math.cos((SLANT * Math.PI) / 180);
 const SCALE_STEPS = 5;
 const SCALE_WIDTH = 58;
 
-export function drawHeatMap({ rows, columns, unit }: HeatMapPicture): Drawing {
-  const scale = scaleOf(rows.flatMap((row) => row.values));
+export function drawHeatMap(map: HeatMapPicture): Drawing {
+  const { rows, columns, unit } = map;
+  const scale = heatScale(map);
   const row = Math.max(LOWEST_ROW, Math.min(ROW, MOST_HEIGHT / Math.max(1, rows.length)));
   const left = Math.min(LABELS, Math.max(0, ...rows.map((each) => widthOf(each.label)))) + 10;
   const widest = Math.min(LONGEST_NAME, Math.max(0, ...columns.map(widthOf)));
@@ -107,26 +109,7 @@ export function drawHeatMap({ rows, columns, unit }: HeatMapPicture): Drawing {
   };
 }
 
-/** Values with the lightest and the fullest shade. */
-interface Scale {
-  readonly least: number;
-  readonly most: number;
-}
-
-function scaleOf(values: readonly (number | null)[]): Scale {
-  let [least, most] = [Number.POSITIVE_INFINITY, 0];
-  for (const value of values) {
-    if (value === null || !Number.isFinite(value)) continue;
-    [least, most] = [Math.min(least, value), Math.max(most, value)];
-  }
-  return { least: least > most / 2 && least < most ? least : 0, most };
-}
-
 const LIGHTEST = 0.06;
 
-/** A value that is not finite is drawn as the largest. */
-function shade(value: number, { least, most }: Scale): number {
-  if (most === 0) return LIGHTEST;
-  const share = Number.isFinite(value) ? Math.max(0, value - least) / (most - least) : 1;
-  return Math.round((LIGHTEST + (1 - LIGHTEST) * share) * 100) / 100;
-}
+const shade = (value: number, scale: HeatScale): number =>
+  Math.round((LIGHTEST + (1 - LIGHTEST) * heatShare(value, scale)) * 100) / 100;
