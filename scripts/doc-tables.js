@@ -21,43 +21,23 @@ const table = (heads, rows) =>
     .map((cells, index) => (index === 1 ? `|${cells.join('|')}|` : `| ${cells.join(' | ')} |`))
     .join('\n');
 
-const LANGUAGES = {
-  en: {
-    heads: ['architecture', '`model.family`, or `model_type`'],
-    architectures: {
-      dense: 'dense',
-      mixture: 'mixture of experts',
-      hybrid: 'hybrid',
-      recurrent: 'recurrent',
-    },
-    comma: ', ',
-    inBrackets: (text) => ` (${text})`,
-  },
-  zh: {
-    heads: ['结构', '`model.family` 或 `model_type`'],
-    architectures: { dense: '稠密', mixture: '专家混合', hybrid: '混合结构', recurrent: '循环' },
-    comma: '、',
-    inBrackets: (text) => `（${text}）`,
-  },
+const ARCHITECTURES = {
+  dense: 'Dense',
+  mixture: 'Mixture of experts',
+  hybrid: 'Hybrid',
+  recurrent: 'Recurrent',
 };
 
-const folded = (text) => text.toLowerCase().replaceAll(/[^a-z\d]/g, '');
-
-/** The families of each architecture, with the models where the name is not theirs. */
-function familyTable({ heads, architectures, comma, inBrackets }) {
-  const shown = ([name, { title }]) => {
-    const [models] = title.split(/:|, (?=[a-z])/);
-    return folded(models) === folded(name) ? code(name) : `${code(name)}${inBrackets(models)}`;
-  };
-  const rows = Object.entries(architectures).map(([architecture, word]) => [
-    word,
-    Object.entries(families)
-      .filter(([, family]) => (family.architecture ?? 'dense') === architecture)
-      .map(shown)
-      .join(comma),
-  ]);
-  return table(heads, rows);
-}
+/** The families of each architecture, with their models. */
+const familyTables = () =>
+  Object.entries(ARCHITECTURES)
+    .map(([architecture, word]) => {
+      const rows = Object.entries(families)
+        .filter(([, family]) => (family.architecture ?? 'dense') === architecture)
+        .map(([name, { title }]) => [code(name), title]);
+      return `## ${word}\n\n${table(['type', 'models'], rows)}`;
+    })
+    .join('\n\n');
 
 const FLAGS = {
   isCrossChecked: '`--cross-check`',
@@ -83,8 +63,7 @@ const ruleTable = (rules) =>
 
 /** By the path of the page: a whole page, or its tables by their names. */
 const PAGES = {
-  'README.md': { families: () => familyTable(LANGUAGES.en) },
-  'README.zh-CN.md': { families: () => familyTable(LANGUAGES.zh) },
+  'docs/models.md': { families: familyTables },
   'docs/running.md': { checks: checkTable },
   'docs/checkpoint-formats.md': {
     rules: () =>

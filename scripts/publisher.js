@@ -1,6 +1,6 @@
 // Fills in what package.json says of the place that publishes it, from the URL of the repository:
 //   npm run publisher -- https://github.com/OWNER/NAME 'Name of the author'
-// Before `npm publish`, --check refuses a package without these fields.
+// and in the lines of the documentation that name the repository. Before `npm publish`, --check refuses a package without these fields.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -8,6 +8,9 @@ const FILE = fileURLToPath(new URL('../package.json', import.meta.url));
 
 /** Fields of package.json that depend on who publishes it. */
 const FIELDS = ['author', 'homepage', 'repository', 'bugs'];
+
+/** Pages with lines to paste that name the repository. */
+const PAGES = ['README.md', 'README.zh-CN.md', 'docs/continuous-integration.md'];
 
 const USAGE = "npm run publisher -- https://github.com/OWNER/NAME 'Name of the author'";
 
@@ -28,6 +31,14 @@ export function withPublisher(manifest, url, author) {
 /** Fields that are missing. */
 export const missingFields = (manifest) => FIELDS.filter((name) => !manifest[name]);
 
+/** The text of a page with the repository in place of OWNER/minimind. */
+export const withRepository = (text, url) => {
+  const page = repositoryPage(url);
+  return text
+    .replaceAll('https://github.com/OWNER/minimind', page)
+    .replaceAll('OWNER/minimind@', `${page.split('/').slice(-2).join('/')}@`);
+};
+
 /** The page of a repository: an https URL with an owner and a name. */
 function repositoryPage(url) {
   const page = url.replace(/^git\+/, '').replace(/\/?(\.git)?$/, '');
@@ -45,6 +56,10 @@ function main([first, author, ...rest]) {
   if (!first || !author || rest.length > 0) throw new Error(`Usage: ${USAGE}`);
   const filled = withPublisher(manifest, first, author);
   writeFileSync(FILE, `${JSON.stringify(filled, null, 2)}\n`);
+  for (const page of PAGES) {
+    const file = new URL(`../${page}`, import.meta.url);
+    writeFileSync(file, withRepository(readFileSync(file, 'utf8'), first));
+  }
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

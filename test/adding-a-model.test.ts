@@ -55,7 +55,7 @@ describe('a family made by docs/adding-a-model.md', () => {
     const written = fs.readFileSync(path.join(copy, FAMILY_FILE), 'utf8');
     expect(written).toBe(fs.readFileSync(inPackage(FAMILY_FILE), 'utf8'));
     writeTables(copy);
-    for (const page of ['README.md', 'README.zh-CN.md', 'docs/config-keys.md']) {
+    for (const page of ['docs/models.md', 'docs/config-keys.md']) {
       expect(fs.readFileSync(path.join(copy, page), 'utf8'), page).toContain('`persimmon`');
     }
   });

@@ -10,7 +10,8 @@ import { inPackage } from './fixtures.js';
 export function copyOfSource(...more: readonly string[]): string {
   const copy = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-page-'));
   for (const part of ['src', 'bin', 'package.json', 'tsconfig.json', ...more]) {
-    fs.cpSync(inPackage(part), path.join(copy, part), { recursive: true });
+    const filter = (from: string) => !from.includes(path.join('docs', 'site'));
+    fs.cpSync(inPackage(part), path.join(copy, part), { recursive: true, filter });
   }
   fs.symlinkSync(inPackage('node_modules'), path.join(copy, 'node_modules'));
   return copy;

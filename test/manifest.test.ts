@@ -89,6 +89,14 @@ describe('scripts/publisher.js', () => {
     },
   );
 
+  it('names the repository in the lines to paste of the documentation', async () => {
+    const { withRepository } = await load();
+    const page = 'git clone https://github.com/OWNER/minimind && x\n- uses: OWNER/minimind@v1\n';
+    expect(withRepository(page, 'https://github.com/a/b.git')).toBe(
+      'git clone https://github.com/a/b && x\n- uses: a/b@v1\n',
+    );
+  });
+
   it('refuses to publish as long as a field is missing', async () => {
     const { missingFields } = await load();
     const missing = missingFields(manifest);

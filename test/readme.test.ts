@@ -1,9 +1,35 @@
 import fs from 'node:fs';
+import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { FAMILY_NAMES } from '../src/model/architecture/families.js';
+import { folderOf } from './checkpoint/temp-folder.js';
 import { commandNames, inPackage, readJson } from './fixtures.js';
 import { runCli } from './run-cli.js';
 import { runHere } from './run-here.js';
+
+/** A folder with the files that the commands for tasks name: a model with weights and tokenizer, an adapter and a text. */
+function folderWithCheckpoint(): string {
+  const letters = Array.from({ length: 97 }, (_, id) => [
+    id === 0 ? '?' : String.fromCharCode(31 + id),
+    id,
+  ]);
+  const model = { type: 'BPE', merges: [], unk_token: '?', vocab: Object.fromEntries(letters) };
+  const split = { type: 'Split', pattern: { Regex: '' }, behavior: 'Isolated', invert: false };
+  const folder = folderOf({
+    'checkpoint/tokenizer.json': JSON.stringify({
+      ...{ version: '1.0', added_tokens: [], normalizer: null, post_processor: null },
+      ...{ pre_tokenizer: split, decoder: { type: 'Fuse' }, model },
+    }),
+    'chats.jsonl': '{"conversations": [{"role": "user", "content": "Hi"}]}\n',
+    'book.txt': 'It was the best of times, it was the worst of times.\n',
+  });
+  for (const name of ['config.json', 'model.safetensors']) {
+    fs.cpSync(inPackage(`fixtures/hf/llama/${name}`), path.join(folder, 'checkpoint', name));
+  }
+  fs.cpSync(inPackage('fixtures/lora/llama-patterns'), path.join(folder, 'adapter'), {
+    recursive: true,
+  });
+  return folder;
+}
 
 /** Checks both languages in the same way. */
 describe.each(['README.md', 'README.zh-CN.md'])('%s', (name) => {
@@ -32,10 +58,6 @@ describe.each(['README.md', 'README.zh-CN.md'])('%s', (name) => {
     expect(load?.stdout).toMatch(/^ {2}load +100 requests\/s need 1 GPU: /m);
     expect(check?.stdout).toMatch(/^Does not fit on 8 × NVIDIA H100 /m);
     expect(check?.code).toBe(1);
-  });
-
-  it('names every family', () => {
-    for (const family of FAMILY_NAMES) expect(readme).toContain(`\`${family}\``);
   });
 
   it('shows a config that is valid', () => {
@@ -69,4 +91,28 @@ it('README.md describes each command with its summary', () => {
   for (const [id, { summary }] of Object.entries(commands)) {
     expect(readme).toContain(`| \`minimind ${id.replace(':', ' ')}\` | ${summary} |`);
   }
+});
+
+/** Commands of the table of tasks. */
+const tasksIn = (name: string): string[] =>
+  [...fs.readFileSync(inPackage(name), 'utf8').matchAll(/^\| [^`|]+ \| `minimind (.+)` \|$/gm)].map(
+    ([, line = '']) => line,
+  );
+
+describe('the commands for tasks', () => {
+  it('work in their order', { timeout: 300_000 }, async () => {
+    const cwd = folderWithCheckpoint();
+    const lines = tasksIn('README.md');
+    expect(lines.length).toBeGreaterThan(20);
+    for (const line of lines) {
+      const words = (line.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll('"', ''));
+      const { code, stderr } = await runHere(words, { cwd });
+      const complaint = /error|warning|reading this/.test(stderr) ? stderr : '';
+      expect({ line, code, complaint }).toEqual({ line, code: 0, complaint: '' });
+    }
+  });
+
+  it('are the same in Chinese', () => {
+    expect(tasksIn('README.zh-CN.md')).toEqual(tasksIn('README.md'));
+  });
 });

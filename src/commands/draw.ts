@@ -1,14 +1,19 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { usageError } from '../base/errors.js';
+import { shellWord } from '../base/text/words.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, diagramFlags, modelFlags, settingFlags, sourceOf } from '../cli/flags/flags.js';
+import { quote } from '../config/quote.js';
+import type { ModelFile } from '../input/model-input/model-file.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { countParameters } from '../model/budget/parameters.js';
 import { resolveSetting } from '../model/budget/profile-model.js';
 import { comparedDiagram, countChanges } from '../model/diagram/compare-diagrams.js';
-import { blockOf, flatNodes } from '../model/diagram/diagram-parts.js';
+import type { Diagram } from '../model/diagram/diagram.js';
+import { findPart, flatNodes } from '../model/diagram/diagram-parts.js';
 import { drawModel } from '../model/diagram/draw-model.js';
+import { configType } from '../model/diagram/tensor-types.js';
 import type { DrawResult } from '../report/command-results.js';
 import { drawReport } from '../report/draw/draw-report.js';
 import { configText } from '../report/profile/setting-notes.js';
@@ -18,7 +23,7 @@ export default class Draw extends BaseCommand {
   static override description =
     'Shows the layers from the token ids to the logits, with shapes, parameters and FLOPs of a forward pass. Equal ' +
     'blocks are drawn once, with their count. Tensors that several boxes use have a number where they are stored, and ' +
-    'an arrow with that number at each use. --details lists the tensors in the boxes, --block draws one block, ' +
+    'an arrow with that number at each use. --details lists the tensors in the boxes, --block draws one part, ' +
     '--against marks the differences from another model. -o writes .svg, .html, .mmd (Mermaid) or .json.';
   static override baseFlags = diagramFlags;
   static override readsHub = 'index' as const;
@@ -42,7 +47,10 @@ export default class Draw extends BaseCommand {
     context: settingFlags.context,
     causal: settingFlags.causal,
     details,
-    block: Flags.integer({ min: 0, helpValue: 'N', description: 'draw block N alone, from 0' }),
+    block: Flags.string({
+      helpValue: 'N|PATH',
+      description: 'draw block N alone, from 0, or a part such as layers.3.self_attn',
+    }),
     against: Flags.string({
       helpValue: 'MODEL',
       description: 'mark what differs from this model',
@@ -51,20 +59,14 @@ export default class Draw extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(Draw);
+    const part = flags.block === undefined ? undefined : partOf(flags.block);
     const { file, family, model, setting, diagram } = await this.#drawn(args.file, flags);
     const other =
       flags.against === undefined
         ? undefined
         : await this.#drawn(flags.against, { ...flags, set: undefined });
     const whole = other ? comparedDiagram(diagram, other.diagram) : diagram;
-    const { block } = flags;
-    if (block !== undefined && block >= model.blocks.length) {
-      throw usageError(
-        `--block: expected at most ${model.blocks.length - 1}, found ${block}`,
-        `write --block ${model.blocks.length - 1}`,
-      );
-    }
-    const shown = block === undefined ? whole : blockOf(whole, block);
+    const shown = part === undefined ? whole : shownPart(whole, part, model.blocks.length);
     const result: DrawResult = {
       schema: 'minimind/draw@1',
       file,
@@ -74,22 +76,24 @@ export default class Draw extends BaseCommand {
       batch: setting.batch,
       context: setting.context,
       blocks: model.blocks.length,
-      block: block ?? null,
+      block: typeof part === 'number' ? part : null,
+      part: typeof part === 'string' ? part : null,
       nodes: flatNodes(shown),
       links: shown.links,
-      against: other ? { file: other.file, ...countChanges(whole) } : null,
+      against: other ? { file: other.file, ...countChanges(shown) } : null,
     };
     const drawing = {
       diagram: shown,
       hasTensors: flags.details,
-      isPart: block !== undefined,
+      isPart: part !== undefined,
     };
     return this.answer(flags, result, () => drawReport(result, drawing));
   }
 
   async #drawn(reference: string, flags: FlagsOf<typeof Draw>) {
     const source = await openModelSource(reference, sourceOf(flags));
-    const { file, family, document, model, warnings, checkpoint } = await source.model(flags.set);
+    const loaded = await source.model(flags.set);
+    const { file, family, document, model, warnings, checkpoint } = loaded;
     if (checkpoint) this.note(flags, configText(checkpoint.config));
     await this.warnAbout(flags, warnings);
     const hints = family.trainingHints?.(document) ?? {};
@@ -98,6 +102,47 @@ export default class Draw extends BaseCommand {
       hints,
       model.positions,
     );
-    return { file, family, model, setting, diagram: drawModel(model, setting) };
+    const isFolded = flags.block === undefined;
+    const typeOf = loaded.typeOf ?? typeInConfig(loaded);
+    return {
+      file,
+      family,
+      model,
+      setting,
+      diagram: drawModel(model, setting, { isFolded, typeOf }),
+    };
   }
+}
+
+/** The type that a config names for all weights. A quantized model has several. */
+function typeInConfig({ document, quantization }: ModelFile) {
+  const { torch_dtype: named }: { readonly torch_dtype?: unknown } = document.model;
+  const type = quantization ? undefined : configType(named);
+  return type === undefined ? undefined : () => type;
+}
+
+const partOf = (block: string) => (/^\d+$/.test(block) ? Number(block) : block);
+
+/** @throws UserError for a part that the model does not have, or has several times. */
+function shownPart(diagram: Diagram, part: number | string, blocks: number): Diagram {
+  const found = findPart(diagram, part);
+  if (found.kind === 'found') return found.diagram;
+  if (typeof part === 'number') {
+    const last = blocks - 1;
+    throw usageError(`--block: expected at most ${last}, found ${part}`, `write --block ${last}`);
+  }
+  const path = quote(part);
+  if (found.kind === 'several') {
+    const [first = ''] = found.paths;
+    throw usageError(
+      `--block: ${found.paths.length} parts are called ${path}`,
+      `write --block ${shellWord(first)}`,
+    );
+  }
+  throw usageError(
+    `--block: expected a number or the beginning of a tensor name, found ${path}`,
+    found.nearest === undefined
+      ? '--details lists the names'
+      : `write --block ${shellWord(found.nearest)}`,
+  );
 }

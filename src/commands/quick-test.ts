@@ -2,7 +2,7 @@ import { type Problem, usageError } from '../base/errors.js';
 import type { QuickTestAnswer } from '../check/quick-test-result.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { modelArgument, pictureFlags, sourceOf } from '../cli/flags/flags.js';
+import { modelArgument, modelWords, pictureFlags, sourceOf } from '../cli/flags/flags.js';
 import { type QuickTestFlags, quickTestFlags } from '../cli/flags/quick-test-flags.js';
 import {
   checksRequest,
@@ -79,7 +79,8 @@ export default class QuickTest extends BaseCommand {
     const { traceModel } = await import('../check/test-forms.js');
     const { ids, batch, context } = flags;
     const result = await traceModel(described, { ids, batch, context });
-    return this.answer(flags, result, (each) => traceReport(each, isFlat(flags)));
+    const asked = { ...isFlat(flags), modelWords: modelWords(flags) };
+    return this.answer(flags, result, (each) => traceReport(each, asked));
   }
 
   /** @param own The checkpoint that includes the config. */

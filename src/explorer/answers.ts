@@ -1,6 +1,7 @@
 /** Answers of the commands about a model and a setting: the same results as their JSON. */
 import { type Problem, problemsOf, UserError } from '../base/errors.js';
 import { parseDtype } from '../base/tensor/dtype.js';
+import { shortened } from '../base/text/words.js';
 import type { FitResult } from '../estimate/fit/fits.js';
 import { weightLayout } from '../estimate/fit/serving/quantized.js';
 import { servingMemoryOf } from '../estimate/fit/serving/serving-memory.js';
@@ -14,7 +15,7 @@ import { type Dimensions, type Family, jsonSchemaOf } from '../model/architectur
 import { tensorInventory } from '../model/budget/profile-model.js';
 import type { ProfileResult, ValidationResult } from '../report/command-results.js';
 import { fitReport } from '../report/fit/fit-report.js';
-import { type ErrorJson, errorJson } from '../report/kit/error-json.js';
+import { type ErrorJson, errorJson, MOST_MESSAGE } from '../report/kit/error-json.js';
 import type { Report } from '../report/kit/report.js';
 import { profileReport } from '../report/profile/profile-report.js';
 import { fitLine } from './command-lines.js';
@@ -158,6 +159,14 @@ function errorAnswer(error: unknown): ErrorJson {
   if (!(error instanceof UserError)) throw error;
   return errorJson(error);
 }
+
+/** What a page shows for an error of minimind itself, in place of an answer. */
+export const bugAnswer = (error: unknown): ErrorJson => ({
+  schema: 'minimind/error@1',
+  code: 'bug',
+  message: `This is a bug in minimind: ${shortened(String(error), MOST_MESSAGE)}`,
+  problems: [],
+});
 
 const profileOptions = (setting: ExplorerSetting) => ({
   batch: setting.batch,

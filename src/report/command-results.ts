@@ -125,8 +125,10 @@ export interface DrawResult {
   readonly context: number;
   /** Blocks of the model. @count */
   readonly blocks: number;
-  /** Block that is drawn alone; null for the whole model. */
+  /** Block that is drawn alone; null for the whole model, or another part. */
   readonly block: number | null;
+  /** Beginning of the names of the tensors of the part that is drawn alone; null for the whole model, or a block. */
+  readonly part: string | null;
   /** Nodes, parents before their children. */
   readonly nodes: readonly DrawnNode[];
   /** Boxes that use tensors of other boxes. */

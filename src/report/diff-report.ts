@@ -34,7 +34,7 @@ import type {
   ValueGroup,
 } from '../convert/difference/value-differences.js';
 import { layerMap } from './kit/layer-map.js';
-import type { Picture } from './kit/pictures.js';
+import type { HeatMapPicture } from './kit/pictures.js';
 import type { Block, Cell, Fact, Field, Report, TableBlock, Verdict } from './kit/report.js';
 import {
   cutColumn,
@@ -71,6 +71,7 @@ export function diffReport(result: Result): Report {
   const most = result.values ? room - LINES_OF_VALUES - ofValues : room;
   const shown = foremost(rows, Math.max(1, Math.min(MOST_ANSWER_ROWS, most)));
   const more = rows.length - shown.length;
+  const maps = valueMaps(result.values);
   const answer = result.values ? valueAnswer(result.values, ofValues) : { blocks: [], rest: [] };
   const rest = [...(more > 0 ? [`${counted(more, 'more difference')}`] : []), ...answer.rest];
   return {
@@ -83,16 +84,17 @@ export function diffReport(result: Result): Report {
     ],
     details: [
       ...(more > 0 ? listBlocks('All differences', rows, differenceFields(rows)) : []),
+      ...maps,
       ...(result.values ? valueDetails(result.values) : []),
     ],
-    pictures: () => valuePictures(result.values),
+    pictures: () => maps,
     more: result.values || result.a.kind === 'config' ? [] : ['values'],
     data: dataTable(rows, result.values),
   };
 }
 
 /** Relative differences of all compared tensors by layer. */
-function valuePictures(values: Result['values']): Picture[] {
+function valueMaps(values: Result['values']): HeatMapPicture[] {
   const compared = (values?.tensors ?? []).map(({ name, relativeError }) => ({
     name,
     value: relativeError,

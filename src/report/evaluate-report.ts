@@ -11,12 +11,13 @@ import { counted, modelName, present, shortened } from '../base/text/words.js';
 import type { EvaluatedModel, EvaluationResult } from '../language/evaluation/evaluate-files.js';
 import type { Estimate } from '../language/evaluation/token-scores.js';
 import { engineText } from './doctor-report.js';
-import type { BarsPicture } from './kit/pictures.js';
+import type { BarsPicture, LinePlotBlock } from './kit/pictures.js';
 import type { Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 import { headingBlock, integerCell, leftColumn, right, tableOf, valueCell } from './kit/report.js';
 
 export function evaluateReport(result: EvaluationResult): Report {
   const { divergence, worstLines } = result;
+  const along = alongPlots(result);
   return {
     verdict: evaluationVerdict(result),
     blocks: [
@@ -24,8 +25,8 @@ export function evaluateReport(result: EvaluationResult): Report {
       ...(divergence ? [divergenceTable(divergence)] : []),
       ...(worstLines && worstLines.length > 0 ? [linesTable(result)] : []),
     ],
-    details: [headingBlock('All figures'), figuresTable(result)],
-    pictures: () => lineBars(result),
+    details: [...along, headingBlock('All figures'), figuresTable(result)],
+    pictures: () => [...along, ...lineBars(result)],
     data: figuresTable(result),
   };
 }
@@ -138,6 +139,29 @@ function linesTable({ worstLines, divergence }: EvaluationResult): TableBlock {
       value: text,
     })),
   ]);
+}
+
+/** Where in the texts the model is bad: a point for each run of tokens, at its last one. */
+function alongPlots({ alongText, divergence, scored }: EvaluationResult): LinePlotBlock[] {
+  const { tokens, means } = alongText;
+  if (means.length < 2) return [];
+  const measure = divergence ? 'KL' : 'Loss';
+  const each = tokens > 1 ? `, mean of ${formatInteger(tokens)} tokens each` : '';
+  return [
+    {
+      kind: 'line plot',
+      title: `${measure} along the text in nats${each}`,
+      x: { title: 'scored tokens', unit: 'count', from: 0 },
+      y: { from: 0 },
+      curves: [
+        {
+          label: measure,
+          tone: 'hue1',
+          points: means.map((mean, index) => [Math.min(scored, (index + 1) * tokens), mean]),
+        },
+      ],
+    },
+  ];
 }
 
 function lineBars({ worstLines, divergence }: EvaluationResult): BarsPicture[] {

@@ -4,6 +4,7 @@ import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { formatBytes, shortCount } from '../../src/base/text/units.js';
 import { modelAnswers } from '../../src/explorer/answers.js';
+import { filledPage } from '../../src/explorer/filled-page.js';
 import { linkFragment } from '../../src/explorer/link.js';
 import {
   NO_BROWSER,
@@ -54,10 +55,30 @@ const preset = (name: string) => {
 };
 
 describe.skipIf(NO_BROWSER)(`explorer${NO_BROWSER_NOTE}`, () => {
+  test.each([
+    ['a program that does not start', 'throw new Error("broken");'],
+    [
+      'an error while it computes',
+      'Array.prototype.toSorted = () => { throw new Error("broken"); };',
+    ],
+  ])('shows %s', async (_, code) => {
+    const html = await filledPage(builtPage(), stateOf(TINY));
+    await withPage({ '/': html }, async ({ page, url }) => {
+      // The worker runs the script of the page out of a blob.
+      await page.addInitScript(`const Own = Blob;
+        Blob = class extends Own { constructor(parts, options) { super(options?.type === 'text/javascript' ? [${JSON.stringify(code)}, ...parts] : parts, options); } };`);
+      await page.goto(url);
+      await page.getByText('bug in minimind').first().waitFor();
+      expect(await page.innerText('.verdict')).toMatch(/^This is a bug in minimind: .*broken/);
+    });
+  });
+
   test('shows an answer, without a request and without complaints of the browser', () =>
     withExplorer(stateOf(TINY, { gpu: 'rtx-4090' }), async ({ page, messages }) => {
       expect(await page.innerText('.verdict')).toMatch(/^Fits on 1 × .*4090/);
       expect(await tile(page, 'Parameters')).toBe('275K');
+      await page.locator('.map title').first().waitFor({ state: 'attached' });
+      expect(await page.locator('.map').textContent()).toMatch(/embedding.*in_proj/s);
       expect(await page.innerText('.problems')).toContain('Valid');
       expect(messages).toEqual([]);
     }));

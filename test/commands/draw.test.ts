@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { DiagramNode } from '../../src/model/diagram/diagram.js';
+import { diagramOutline } from '../../src/report/draw/diagram-outline.js';
 import { mermaidDiagram } from '../../src/report/draw/mermaid-diagram.js';
 import { drawSvgDiagram } from '../../src/report/draw/svg-diagram.js';
 import { drawDiagram } from '../../src/report/draw/text-diagram.js';
 import { svgFile } from '../../src/report/render/picture/svg.js';
+import { HOSTILE_DIAGRAMS } from '../report/hostile-diagrams.js';
 import { runHere } from '../run-here.js';
 
 const draw = (...args: string[]) => runHere(['draw', ...args]);
@@ -41,10 +42,40 @@ describe('minimind draw', () => {
   it('draws one block, and refuses one that the model does not have', async () => {
     const { stdout } = await draw('minimind2-small', '--block', '7', '--details');
     expect(stdout).toContain('╭─ block 7');
-    expect(stdout).not.toContain('Embedding');
+    expect(stdout).toContain('model.layers.7.mlp.up_proj.weight (1,408, 512)');
+    expect(stdout).not.toMatch(/Embedding|layers\.0/);
     const { code, stderr } = await draw('minimind2-small', '--block', '8');
     expect(code).toBe(2);
     expect(stderr).toContain('--block: expected at most 7, found 8');
+  });
+
+  it('draws the part that a path names, as long as it can mean only one', async () => {
+    const part = async (path: string) => {
+      const { code, stdout, stderr } = await draw('minimind2-small', '--block', path, '--json');
+      if (code !== 0) return `${stdout}${stderr}`;
+      const { part: found, block, nodes } = JSON.parse(stdout);
+      return [block, found, nodes[0].label, nodes[0].parameters];
+    };
+    // 512 × (512 + 128 + 128 + 512)
+    const attention = [null, 'layers.3.self_attn', 'Attention', 655_360];
+    expect(await part('layers.3.self_attn')).toEqual(attention);
+    expect((await part('model.layers.3.self_attn')).slice(2)).toEqual(attention.slice(2));
+    expect((await part('layers.3')).slice(2)).toEqual(['block', 2_819_072]);
+    expect(await part('3')).toEqual([3, null, 'block', 2_819_072]);
+    expect(await part('self_attn')).toMatch(
+      /8 parts are called .*self_attn[\s\S]*--block model\.layers\.0\.self_attn /,
+    );
+    expect(await part('layers.3.self_atn')).toMatch(/--block layers\.3\.self_attn /);
+    expect(await part('layers.8')).toContain('expected a number or the beginning of a tensor name');
+  });
+
+  it('shows the types of a checkpoint, or of a config', async () => {
+    const { stdout } = await draw('fixtures/hf/llama', '--details');
+    expect(stdout).toContain('q_proj.weight (32, 32), f32');
+    const config = await draw('fixtures/hf-configs/qwen3-8b', '--block', '0', '--details');
+    expect(config.stdout).toContain('q_proj.weight (4,096, 4,096), bf16');
+    const { stdout: none } = await draw('minimind2-small', '--json');
+    expect(none).toContain('"dtype": null');
   });
 
   it('lists nodes and links in JSON', async () => {
@@ -62,47 +93,7 @@ describe('minimind draw', () => {
   });
 });
 
-const HOSTILE = [
-  '</script><img src=x>',
-  '"];click n1 "javascript:1',
-  '`%%{init}%%`',
-  '\u202eabc',
-  '🙂"',
-  'x'.repeat(10_000),
-];
-
-const box = (id: string, label: string): DiagramNode => ({
-  id,
-  kind: 'box',
-  label,
-  notes: [label],
-  component: 'attention',
-  count: 1,
-  blocks: [],
-  width: 8,
-  parameters: 1,
-  buffers: 0,
-  flops: 1,
-  tensors: [{ name: label, shape: [1], count: 1, role: 'parameter' }],
-  children: [],
-  change: 'same',
-  before: [],
-});
-
-describe.each(HOSTILE)('the hostile name %#', (name) => {
-  const root: DiagramNode = {
-    ...box('n0', ''),
-    kind: 'series',
-    tensors: [],
-    children: [box('n1', name), { ...box('n2', name), kind: 'group', children: [box('n3', name)] }],
-  };
-  const block = {
-    kind: 'diagram',
-    title: name,
-    diagram: { root, shared: [], links: [] },
-    hasTensors: true,
-  } as const;
-
+describe.each(HOSTILE_DIAGRAMS)('the hostile name %#', (block) => {
   it('stays text within the terminal', () => {
     for (const isAscii of [false, true]) {
       for (const line of drawDiagram(block, 80, isAscii)) {
@@ -123,6 +114,12 @@ describe.each(HOSTILE)('the hostile name %#', (name) => {
       );
       expect(line.length).toBeLessThan(4000);
     }
+  });
+
+  it('stays text in a page', () => {
+    const { text } = diagramOutline(block);
+    expect(text.match(/<details>/g)).toHaveLength(3);
+    expect(text).not.toMatch(/<img|<\/script|\u202e/);
   });
 
   it('stays text in SVG', () => {

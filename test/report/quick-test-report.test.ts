@@ -269,7 +269,7 @@ describe('the report of a trace', () => {
   };
 
   it('is a tree', () => {
-    expect(renderTable(traceReport(given, { flat: false }), TERMINAL)).toBe(
+    expect(renderTable(traceReport(given, { flat: false, modelWords: [] }), TERMINAL)).toBe(
       [
         'model: 4 steps from ids to logits for 1 × 8 tokens, 1,008 parameters',
         '',
@@ -284,12 +284,14 @@ describe('the report of a trace', () => {
         'step  operation  shape',
         '────  ─────────  ─────',
         'loss  mean       []',
+        '',
+        'Next: minimind draw model.yaml',
       ].join('\n'),
     );
   });
 
   it('has full names in CSV', () => {
-    const csv = renderCsv(traceReport(given, { flat: true }));
+    const csv = renderCsv(traceReport(given, { flat: true, modelWords: [] }));
     expect(csv.split('\n')[3]).toBe('layers.0.ln,LayerNorm,"[1, 8, 4]",8,1');
     expect(csv.split('\n')[5]).toBe('loss,mean,[],0,0');
   });

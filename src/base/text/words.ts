@@ -129,9 +129,15 @@ const ansiQuoted = (text: string): string =>
 /** Files that are named after their folder. */
 const COMMON_NAMES: ReadonlySet<string> = new Set(['config', 'model', 'minimind']);
 
+/** Where in a checkpoint its config is: `model.gguf: metadata`. */
+const PLACE = /(?<=\.(?:safetensors|pt|pth|bin|gguf|onnx|ckpt)): \w+$/i;
+
 /** `Qwen3-8B`: name of a model by its file, or by the folder of a `config.json`. */
 export function modelName(file: string): string {
-  const parts = file.split(/[\\/]/).filter((part) => part !== '' && part !== '.');
+  const parts = file
+    .replace(PLACE, '')
+    .split(/[\\/]/)
+    .filter((part) => part !== '' && part !== '.');
   const last =
     parts.at(-1)?.replace(/\.(?:ya?ml|json|safetensors|pt|pth|bin|gguf|onnx)$/i, '') ?? '';
   const folder = parts.at(-2);

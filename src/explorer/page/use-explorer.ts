@@ -1,6 +1,6 @@
 /** State of the page with its history, its answers and its link. */
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { type ModelAnswers, modelAnswers } from '../answers.js';
+import { bugAnswer, type ModelAnswers, modelAnswers } from '../answers.js';
 import type { ExploredModel, ExplorerSetting, ExplorerState } from '../explorer-state.js';
 import { changed, type History, historyOf, redone, undone } from '../history.js';
 import { linkedState, linkFragment } from '../link.js';
@@ -112,9 +112,11 @@ function useModel(
     let isCurrent = model !== undefined;
     if (model === undefined || key === undefined) setKnown(undefined);
     else {
-      void modelAnswers(model, setting).then((answer) => {
-        if (isCurrent) setKnown({ key, answer });
-      });
+      void modelAnswers(model, setting)
+        .catch(failedAnswers)
+        .then((answer) => {
+          if (isCurrent) setKnown({ key, answer });
+        });
     }
     return () => {
       isCurrent = false;
@@ -122,6 +124,14 @@ function useModel(
   }, [key]);
   return known;
 }
+
+const failedAnswers = (error: unknown): ModelAnswers => ({
+  validation: bugAnswer(error),
+  problems: [],
+  described: undefined,
+  profile: bugAnswer(error),
+  report: undefined,
+});
 
 function useFits(
   models: ExplorerState['models'],

@@ -2,7 +2,7 @@
 import { toJson } from '../../base/text/escape.js';
 import type { ErrorJson } from '../../report/kit/error-json.js';
 import type { Fact, Verdict } from '../../report/kit/report.js';
-import { fitAnswers, type MemoryPoint } from '../answers.js';
+import { bugAnswer, fitAnswers, type MemoryPoint } from '../answers.js';
 import type { ExploredModel, ExplorerSetting } from '../explorer-state.js';
 import { factsOf, fitTiles, type Tile } from '../figures.js';
 
@@ -43,7 +43,7 @@ interface WorkerScope {
 export function answerRequests(): void {
   const scope = globalThis as unknown as WorkerScope;
   scope.onmessage = async ({ data: { id, model, setting } }) => {
-    scope.postMessage({ id, data: await fitData(model, setting) });
+    scope.postMessage({ id, data: await fitData(model, setting).catch(failedData) });
   };
 }
 
@@ -62,6 +62,12 @@ async function fitData(
   return { json, ...said, tiles: fitTiles(fit), memory, capacity: fit.memory.usableBytes };
 }
 
+const failedData = (error: unknown): FitData => ({
+  json: toJson(bugAnswer(error)),
+  error: bugAnswer(error),
+  ...{ verdict: undefined, facts: [], tiles: [], memory: [], capacity: undefined },
+});
+
 /** A worker with a request at a time. Of the requests that wait, only the last one for each name is sent. */
 export class FitWorker {
   readonly #worker: Worker;
@@ -76,6 +82,10 @@ export class FitWorker {
     this.#worker = new Worker(url);
     this.#answer = answer;
     this.#worker.onmessage = ({ data }: MessageEvent<FitReply>) => this.#receive(data);
+    // An error that no request caught, or a program that did not start.
+    this.#worker.onerror = ({ message }) => {
+      if (this.#running) this.#receive({ id: this.#running.id, data: failedData(message) });
+    };
   }
 
   /** Asks for answers. Those of an earlier question of the same name that still waits are dropped. */

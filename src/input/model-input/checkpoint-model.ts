@@ -17,10 +17,11 @@ import type { FaultGroup } from '../../checkpoint/reconcile/notes.js';
 import type { Reconciliation, Suggestion } from '../../checkpoint/reconcile/reconcile.js';
 import { reconcileIndex } from '../../checkpoint/reconcile/reconcile.js';
 import { equalByBytes } from '../../checkpoint/sharing.js';
-import { isSameView } from '../../checkpoint/stored-tensor.js';
+import { isSameView, storedTypeOf } from '../../checkpoint/stored-tensor.js';
 import type { Totals } from '../../checkpoint/summary.js';
 import { summarise } from '../../checkpoint/summary.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
+import type { Param } from '../../model/architecture/param.js';
 import { tensorsOf } from '../../model/architecture/walk.js';
 import type { ConfigOrigin } from './checkpoint-config.js';
 import {
@@ -62,6 +63,8 @@ export interface CheckpointFacts {
 /** A model, and its checkpoint if it was loaded from one. */
 export interface LoadedModel extends ModelFile {
   readonly checkpoint?: CheckpointFacts;
+  /** Type of a tensor as the checkpoint stores it: `bf16`, `q4_k`; undefined where it is missing. */
+  readonly typeOf?: (tensor: Param) => string | undefined;
 }
 
 /** An input that was read once: standard input cannot be read again. */
@@ -133,6 +136,15 @@ async function comparedWithIndex(
       ...(await countedOnce(checkpoint, loaded, open)),
     ],
     checkpoint: found(checkpoint, result, config),
+    typeOf: typesIn(checkpoint),
+  };
+}
+
+function typesIn(checkpoint: Checkpoint) {
+  const stored = storedNames(checkpoint);
+  return (tensor: Param) => {
+    const [first] = parameterNames(tensor).flatMap((name) => stored.get(name) ?? []);
+    return first && storedTypeOf(first.tensor).toLowerCase();
   };
 }
 

@@ -131,6 +131,8 @@ export interface EvaluationResult {
   readonly sameTop: number | null;
   /** Lines with the highest mean KL, or loss without a reference; null for --ids. */
   readonly worstLines: Evaluation['worstLines'];
+  /** Means of KL, or of loss without a reference, along the texts: at most 256. */
+  readonly alongText: Evaluation['alongText'];
   /** Duration. @minimum 0 */
   readonly seconds: number;
 }
@@ -446,6 +448,7 @@ function evaluationResult({
     kl: found.divergence?.kl.mean ?? null,
     sameTop: found.divergence?.sameTop.mean ?? null,
     worstLines: found.worstLines,
+    alongText: found.alongText,
     seconds: found.seconds,
   };
 }

@@ -9,8 +9,8 @@ import type { Engine, Program, Values } from '../../engine/engine.js';
 import { nonFiniteLogits } from '../../engine/weights/non-finite-weights.js';
 import type { WeightSource } from '../../engine/weights/weights.js';
 import type { Window as AttentionWindow, LanguageModel } from '../../model/architecture/layer.js';
-import type { Estimate, LineScore, LineTracker } from './token-scores.js';
-import { MeanFold, quantile, tokenScore, ValueList } from './token-scores.js';
+import type { Estimate, LineScore, LineTracker, RunMeans } from './token-scores.js';
+import { MeanFold, quantile, RunFold, tokenScore, ValueList } from './token-scores.js';
 import type { ScoringWindow, WindowSettings } from './windows.js';
 import { Windows } from './windows.js';
 
@@ -76,6 +76,8 @@ export interface Evaluation {
   readonly divergence: Divergence | null;
   /** Lines with the highest mean of KL, or of loss without a reference; null without a text. */
   readonly worstLines: readonly LineScore[] | null;
+  /** Means of KL, or of loss without a reference, along the texts: at most 256. */
+  readonly alongText: RunMeans;
 }
 
 /** Scores of the tokens of a window. */
@@ -253,6 +255,7 @@ class EvaluationFold {
   readonly #change = new MeanFold();
   readonly #squaredChange = new MeanFold();
   readonly #lossChange = new MeanFold();
+  readonly #runs = new RunFold();
   #seconds = 0;
 
   constructor(lines: LineTracker | undefined) {
@@ -277,6 +280,7 @@ class EvaluationFold {
         this.#squaredChange.add(change ** 2);
         this.#lossChange.add(loss - before);
       }
+      this.#runs.add(badness);
       this.#lines?.add(position + at, badness);
     }
   }
@@ -290,6 +294,7 @@ class EvaluationFold {
       reference: areTwo ? lossOf(this.#reference) : null,
       divergence: areTwo ? this.#divergence() : null,
       worstLines: this.#lines?.worst() ?? null,
+      alongText: this.#runs.result(),
     };
   }
 

@@ -69,6 +69,54 @@ export class ValueList {
   }
 }
 
+/** Means of runs of equal length, in order. */
+export interface RunMeans {
+  /** Scored tokens of each run; the last one can be shorter. @integer @minimum 1 */
+  readonly tokens: number;
+  /** Mean of each run, in nats. @real */
+  readonly means: readonly number[];
+}
+
+/** Maximum runs: as many as a picture can show. */
+const MOST_RUNS = 256;
+
+/** Means of runs of the values so far. With many values, neighbouring runs become one. */
+export class RunFold {
+  #runs: { sum: number; count: number }[] = [];
+  #length = 1;
+
+  add(value: number): void {
+    let last = this.#runs.at(-1);
+    if (last === undefined || last.count === this.#length) {
+      if (this.#runs.length === MOST_RUNS) this.#halve();
+      last = this.#runs.at(-1);
+      if (last === undefined || last.count === this.#length) {
+        last = { sum: 0, count: 0 };
+        this.#runs.push(last);
+      }
+    }
+    last.sum += value;
+    last.count += 1;
+  }
+
+  #halve(): void {
+    this.#length *= 2;
+    const pairs = this.#runs;
+    this.#runs = [];
+    for (let at = 0; at < pairs.length; at += 2) {
+      const [a, b] = [pairs[at], pairs[at + 1]];
+      this.#runs.push({
+        sum: (a?.sum ?? 0) + (b?.sum ?? 0),
+        count: (a?.count ?? 0) + (b?.count ?? 0),
+      });
+    }
+  }
+
+  result(): RunMeans {
+    return { tokens: this.#length, means: this.#runs.map(({ sum, count }) => sum / count) };
+  }
+}
+
 /**
  * Quantile of sorted values, interpolated between neighbours as numpy and torch do by default.
  * @param share From 0 to 1.

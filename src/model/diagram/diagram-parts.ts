@@ -1,4 +1,5 @@
-/** Parts of diagrams: one block alone, and all nodes as a list. */
+/** Parts of diagrams: one part alone, and all nodes as a list. */
+import { nearest } from '../../config/nearest.js';
 import type { Diagram, DiagramFacts, DiagramNode } from './diagram.js';
 import { nodesFrom } from './diagram.js';
 
@@ -21,41 +22,80 @@ export function flatNodes({ root, shared }: Diagram): FlatNode[] {
   return list;
 }
 
-/** The diagram of one block, with what it shares with others. */
-export function blockOf(diagram: Diagram, block: number): Diagram {
-  let found: DiagramNode | undefined;
-  for (const node of nodesFrom(diagram.root)) {
-    if (node.kind !== 'group' || node.blocks.length === 0) continue;
-    if (holds(node, diagram.root, block)) found = node;
+/** A part of a diagram, or why there is none: the parts that a path can mean, or the nearest path. */
+export type FoundPart =
+  | { readonly kind: 'found'; readonly diagram: Diagram }
+  | { readonly kind: 'several'; readonly paths: readonly string[] }
+  | { readonly kind: 'unknown'; readonly nearest: string | undefined };
+
+/**
+ * The diagram of one part, with what it shares with others.
+ * @param diagram With each block drawn by itself.
+ * @param part Number of a block, or the beginning of tensor names: `model.layers.3.self_attn`. Parts before it can be left
+ *   out: `layers.3`.
+ */
+export function findPart(diagram: Diagram, part: number | string): FoundPart {
+  if (typeof part === 'string') return findPath(diagram, part);
+  const root = [...nodesFrom(diagram.root)].find(({ blocks }) => blocks.includes(part));
+  return root ? { kind: 'found', diagram: diagramOf(diagram, root) } : noPart;
+}
+
+const noPart = { kind: 'unknown', nearest: undefined } as const;
+
+function findPath(diagram: Diagram, path: string): FoundPart {
+  const tops = [diagram.root, ...diagram.shared];
+  const names = tops.flatMap(tensorNames);
+  const paths = new Set(names.flatMap((name) => beginnings(name, path)));
+  const whole = paths.has(path) ? [path] : [...paths];
+  const [only] = whole;
+  if (only === undefined) return { kind: 'unknown', nearest: nearest(path, partPaths(names)) };
+  if (whole.length > 1) return { kind: 'several', paths: whole };
+  const wanted = names.filter((name) => isBelow(name, only));
+  const holders = tops
+    .flatMap((top) => [...nodesFrom(top)])
+    .filter((node) => {
+      const own = new Set(tensorNames(node));
+      return wanted.every((name) => own.has(name));
+    });
+  // Parents come before their children, so the last is the smallest.
+  const smallest = holders.at(-1) ?? diagram.root;
+  return { kind: 'found', diagram: diagramOf(diagram, smallest) };
+}
+
+const isBelow = (name: string, path: string) => name === path || name.startsWith(`${path}.`);
+
+/** The beginnings of a name that end with a path, at its dots. */
+function beginnings(name: string, path: string): string[] {
+  const found: string[] = [];
+  const text = `.${name}.`;
+  for (let at = text.indexOf(`.${path}.`); at >= 0; at = text.indexOf(`.${path}.`, at + 1)) {
+    found.push(name.slice(0, at + path.length));
   }
-  if (found === undefined) return diagram;
-  const root = { ...found, count: 1, blocks: [block] };
+  return found;
+}
+
+/** Everything that is a part of a name, up to one of its dots. */
+function partPaths(names: readonly string[]): Set<string> {
+  const paths = new Set<string>();
+  for (const name of names) {
+    const parts = name.split('.');
+    for (let start = 0; start < Math.min(2, parts.length); start++) {
+      for (let end = start + 1; end <= parts.length; end++)
+        paths.add(parts.slice(start, end).join('.'));
+    }
+  }
+  return paths;
+}
+
+const tensorNames = (node: DiagramNode): string[] =>
+  [...nodesFrom(node)].flatMap(({ tensors }) => tensors.map(({ name }) => name));
+
+function diagramOf(diagram: Diagram, root: DiagramNode): Diagram {
   const ids = new Set([...nodesFrom(root)].map(({ id }) => id));
   const links = diagram.links.filter(({ to }) => ids.has(to));
-  const shared = diagram.shared.filter((each) =>
-    [...nodesFrom(each)].some(({ id }) => links.some(({ from }) => from === id)),
+  const shared = diagram.shared.filter(
+    (each) =>
+      each !== root && [...nodesFrom(each)].some(({ id }) => links.some(({ from }) => from === id)),
   );
   return { root, shared, links };
-}
-
-/** Whether a group stands for a block. A group in a repeated group stands for its blocks in every repetition. */
-function holds(group: DiagramNode, root: DiagramNode, block: number): boolean {
-  const path = pathTo(root, group.id);
-  let number = block;
-  for (const each of path) {
-    if (!each.blocks.includes(number)) return false;
-    const period = each.blocks.length / each.count;
-    number = (each.blocks[0] ?? 0) + ((number - (each.blocks[0] ?? 0)) % period);
-  }
-  return true;
-}
-
-function pathTo(node: DiagramNode, id: string): DiagramNode[] {
-  const own = node.blocks.length > 0 ? [node] : [];
-  if (node.id === id) return own;
-  for (const child of node.children) {
-    const path = pathTo(child, id);
-    if (path.length > 0) return [...own, ...path];
-  }
-  return [];
 }

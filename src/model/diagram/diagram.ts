@@ -31,6 +31,11 @@ export interface DiagramTensor {
   readonly count: number;
   /** Whether it is trained. */
   readonly role: 'parameter' | 'buffer';
+  /**
+   * Element type in the checkpoint, or else the one that the config names: `bf16`. Where equal blocks that are drawn once
+   * differ, all of them: `q4_k, q6_k`. Null where neither says.
+   */
+  readonly dtype: string | null;
 }
 
 /** Kind of a difference from another model. */

@@ -61,8 +61,14 @@ export class Ownership {
   /** Boxes that several blocks use. */
   readonly shared: Draft[] = [];
 
-  /** @param inSeveral Tensors that several blocks use. */
-  constructor(private readonly inSeveral: ReadonlySet<Param>) {}
+  /**
+   * @param inSeveral Tensors that several blocks use.
+   * @param typeOf Element type of a tensor.
+   */
+  constructor(
+    private readonly inSeveral: ReadonlySet<Param>,
+    private readonly typeOf: (tensor: Param) => string | null,
+  ) {}
 
   /** Whether every tensor of a layer is in a box already, or is used by several blocks. */
   isElsewhere(layer: Layer): boolean {
@@ -108,6 +114,6 @@ export class Ownership {
   #give(box: Draft, { tensor, count }: Counted): void {
     this.owners.set(tensor, box);
     const { name, shape, role } = tensor;
-    box.tensors.push({ name, shape, role, count });
+    box.tensors.push({ name, shape, role, count, dtype: this.typeOf(tensor) });
   }
 }

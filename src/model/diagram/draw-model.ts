@@ -2,7 +2,7 @@
 import { sumOf } from '../../base/text/words.js';
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { countedTensors, walkCounted } from '../architecture/walk.js';
+import { countedTensors, tensorsOf, walkCounted } from '../architecture/walk.js';
 import { exact } from '../budget/figure.js';
 import {
   type ForwardSetting,
@@ -10,14 +10,27 @@ import {
   type Operation,
   operationsIn,
 } from '../budget/flops.js';
+import { layerPattern } from '../budget/parameters.js';
 import type { Diagram, DiagramLink, DiagramNode } from './diagram.js';
 import { type Draft, draftsFrom, Ownership, series } from './draft.js';
-import { foldedBlocks } from './fold-blocks.js';
+import { foldedBlocks, singleBlocks } from './fold-blocks.js';
 import { type Around, partOf, seriesOf } from './parts.js';
 
+export interface DrawOptions {
+  /** Whether equal blocks are drawn once; default true. */
+  readonly isFolded?: boolean;
+  /** Element type of a tensor; undefined where it is unknown. */
+  readonly typeOf?: ((tensor: Param) => string | undefined) | undefined;
+}
+
 /** Draws a model. FLOPs are those of one forward pass. */
-export function drawModel(model: LanguageModel, setting: ForwardSetting): Diagram {
-  const ownership = new Ownership(usedInSeveral(model.blocks));
+export function drawModel(
+  model: LanguageModel,
+  setting: ForwardSetting,
+  { isFolded = true, typeOf }: DrawOptions = {},
+): Diagram {
+  const types = typesOf(model, typeOf, isFolded);
+  const ownership = new Ownership(usedInSeveral(model.blocks), types);
   const around: Around = { ownership, component: 'other', width: model.hidden, isShared: false };
   const first = [model.embedding, ...model.embeddingSteps];
   // The first boxes have their tensors, also those that blocks use again.
@@ -33,7 +46,7 @@ export function drawModel(model: LanguageModel, setting: ForwardSetting): Diagra
     countFlops(part, [block], setting);
     return part.kind === 'series' ? part : series(part.component, [part]);
   });
-  const folds = foldedBlocks(blocks, ownership);
+  const folds = isFolded ? foldedBlocks(blocks, ownership) : singleBlocks(blocks);
   const after = seriesOf([model.norm], { ...around, width });
   countFlops(after, [model.norm], setting);
   const end = seriesOf([model.head, ...model.logitSteps], {
@@ -44,6 +57,22 @@ export function drawModel(model: LanguageModel, setting: ForwardSetting): Diagra
   countFlops(end, [model.head, ...model.logitSteps], setting);
   const root = series('other', [before, ...folds, after, end]);
   return placed(root, ownership, model);
+}
+
+/** Element types as texts: of one tensor, or of those at its place in all blocks. */
+function typesOf(
+  model: LanguageModel,
+  typeOf: DrawOptions['typeOf'],
+  isFolded: boolean,
+): (tensor: Param) => string | null {
+  if (typeOf === undefined) return () => null;
+  if (!isFolded) return (tensor) => typeOf(tensor) ?? null;
+  const types = new Map<string, Set<string>>();
+  for (const tensor of tensorsOf(model)) {
+    const [type, place] = [typeOf(tensor), layerPattern(tensor.name)];
+    if (type !== undefined) types.set(place, (types.get(place) ?? new Set()).add(type));
+  }
+  return ({ name }) => [...(types.get(layerPattern(name)) ?? [])].join(', ') || null;
 }
 
 /** Says which product gives the logits. */

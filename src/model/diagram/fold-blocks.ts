@@ -32,6 +32,10 @@ export function foldedBlocks(blocks: readonly Draft[], ownership: Ownership): Dr
   return folded(blocks, keys).map(groupOf);
 }
 
+/** Each block as a group of its own. */
+export const singleBlocks = (blocks: readonly Draft[]): Draft[] =>
+  blocks.map((of, at) => groupOf({ count: 1, at, length: 1, of }));
+
 /** A fold as a group of blocks. */
 function groupOf({ count, at, length, of }: Fold<Draft>): Draft {
   const blocks = Array.from({ length }, (_, index) => at + index);

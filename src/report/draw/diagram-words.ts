@@ -1,7 +1,9 @@
 /** Words of diagrams, the same in every format. */
+import { printable } from '../../base/text/escape.js';
 import { formatFlops, formatInteger, shortCount } from '../../base/text/units.js';
 import { runsText } from '../../base/text/words.js';
 import type { DiagramNode } from '../../model/diagram/diagram.js';
+import { cutMiddle } from '../kit/layout.js';
 import type { DiagramBlock } from '../kit/pictures.js';
 import { hueOf, type Tone } from '../kit/tones.js';
 
@@ -74,14 +76,18 @@ export const flopsText = ({ flops }: DiagramNode): string =>
 export const figuresText = (node: DiagramNode): string =>
   [parametersText(node), flopsText(node)].filter(Boolean).join(' · ');
 
-/** Name of each tensor of a box, and its shape: `(512, 512) × 8`. */
+/** Columns of the types of equal blocks that differ. */
+const LONGEST_TYPE = 20;
+
+/** Name of each tensor of a box, and its shape and type: `(512, 512) × 8, bf16`. */
 export function tensorTexts({
   tensors,
 }: DiagramNode): { readonly name: string; readonly shape: string }[] {
-  return tensors.map(({ name, shape, count, role }) => ({
+  return tensors.map(({ name, shape, count, role, dtype }) => ({
     name,
     shape:
       `(${shape.map(formatInteger).join(', ')})${count > 1 ? ` × ${formatInteger(count)}` : ''}` +
+      (dtype === null ? '' : `, ${cutMiddle(printable(dtype), LONGEST_TYPE)}`) +
       (role === 'buffer' ? ', buffer' : ''),
   }));
 }

@@ -12,7 +12,7 @@ import {
   type TableBlock,
   tableOf,
 } from '../kit/report.js';
-import { diagramTable } from '../render/picture/values-table.js';
+import { diagramTable } from './diagram-tables.js';
 
 /** A drawn model with what the renderers of pictures need. */
 export function drawReport(

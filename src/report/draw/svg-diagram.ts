@@ -39,6 +39,7 @@ const JOIN = 8;
 /** Room beside a branch for the value that passes it. */
 const PASSAGE = 26;
 const WIDEST_BOX = 400;
+const NARROWEST_OPERATION = 140;
 /** Tensors of a box that its tooltip lists. */
 const MOST_TENSORS = 24;
 
@@ -120,17 +121,20 @@ class Layout {
 
   #box(node: DiagramNode, width: number): Placed {
     const isBox = node.kind === 'box';
-    const own = Math.min(width, isBox ? WIDEST_BOX : 160);
-    const figures = isBox ? figuresText(node) : '';
-    const name = CHANGE_MARKS[node.change] + node.label;
-    const isTogether = widthOf(name) + widthOf(figures) + 3 * PADDING <= own;
     const notes = [
       ...node.notes,
       ...(node.before.length > 0 ? [`was ${node.before.join(', ')}`] : []),
     ];
+    const figures = isBox ? figuresText(node) : '';
+    const title = CHANGE_MARKS[node.change] + node.label;
+    // An operation is one line.
+    const name = isBox ? title : [title, ...notes].join(' ');
+    const usual = isBox ? WIDEST_BOX : Math.max(NARROWEST_OPERATION, widthOf(name) + 2 * PADDING);
+    const own = Math.min(width, usual);
+    const isTogether = widthOf(name) + widthOf(figures) + 3 * PADDING <= own;
     const lines = [
       ...(isTogether || figures === '' ? [] : [figures]),
-      ...packed(notes, own - 2 * PADDING),
+      ...(isBox ? packed(notes, own - 2 * PADDING) : []),
       ...(this.hasTensors ? tensorLines(node).slice(0, MOST_TENSORS) : []),
     ];
     const height = LINE * (1 + lines.length) + (isBox ? 12 : 6);

@@ -7,7 +7,13 @@ import {
   formatShare,
   percentText,
 } from '../../base/text/units.js';
-import type { DiagramBlock, LinePlotBlock, Picture, PlotBlock } from './pictures.js';
+import type {
+  DiagramBlock,
+  HeatMapPicture,
+  LinePlotBlock,
+  Picture,
+  PlotBlock,
+} from './pictures.js';
 import type { Tone } from './tones.js';
 
 export type { Tone } from './tones.js';
@@ -77,7 +83,14 @@ export interface Fact {
   readonly tone?: Tone | undefined;
 }
 
-export type Block = TableBlock | TextBlock | PlotBlock | LinePlotBlock | DiagramBlock | FactsBlock;
+export type Block =
+  | TableBlock
+  | TextBlock
+  | PlotBlock
+  | LinePlotBlock
+  | HeatMapPicture
+  | DiagramBlock
+  | FactsBlock;
 
 /** One line with the result of a command and its main figures. */
 export interface Verdict {

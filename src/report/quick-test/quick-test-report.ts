@@ -1,6 +1,6 @@
 /** Report of `minimind quick-test`: a verdict, one line per check, and the time. */
 
-import { setting } from '../../base/text/setting.js';
+import { nextCommand, setting } from '../../base/text/setting.js';
 import {
   formatBytes,
   formatInteger,
@@ -301,10 +301,13 @@ function costBlocks(
 
 // Report of `minimind quick-test --trace`: one line for each step of a forward pass.
 
-/** @param flat Whether to output for programs, with the depth of a step as a number. */
+/**
+ * @param asked.flat Whether to output for programs, with the depth of a step as a number.
+ * @param asked.modelWords Flags of the model, for the next command.
+ */
 export function traceReport(
   { file, batch, context, trace, loss }: TraceResult,
-  { flat }: { readonly flat: boolean },
+  { flat, modelWords }: { readonly flat: boolean; readonly modelWords: readonly string[] },
 ): Report {
   const total = sumOf(trace, ({ parameters }) => parameters);
   const table = (steps: readonly TraceStep[]) =>
@@ -335,6 +338,7 @@ export function traceReport(
         leftColumn('shape', 'shape', ({ shape }) => shapeText(shape)),
       ]),
     ],
+    next: nextCommand('draw', [file, ...modelWords]),
     data: table([...trace, ...loss]),
   };
 }

@@ -136,6 +136,7 @@ function blockMarkup(block: Block, level: 2 | 3, label: string): Child {
       return htmlTable(block, label);
     case 'plot':
     case 'line plot':
+    case 'heat map':
     case 'diagram':
       return figure(block);
   }

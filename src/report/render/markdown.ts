@@ -1,8 +1,9 @@
 import { markdownTable } from 'markdown-table';
 import { printable } from '../../base/text/escape.js';
 import { mermaidDiagram } from '../draw/mermaid-diagram.js';
+import { drawHeatMapText } from '../kit/heat-map-text.js';
 import { textWidth } from '../kit/layout.js';
-import type { LinePlotBlock, PlotBlock } from '../kit/pictures.js';
+import type { HeatMapPicture, LinePlotBlock, PlotBlock } from '../kit/pictures.js';
 import { drawLinePlot, drawPlot } from '../kit/plots.js';
 import type {
   Block,
@@ -43,7 +44,9 @@ const BLOCKS = {
 } as const satisfies Record<string, (block: TextBlock) => string>;
 
 function markdownBlock(block: Block): string {
-  if (block.kind === 'plot' || block.kind === 'line plot') return plot(block);
+  if (block.kind === 'plot' || block.kind === 'line plot' || block.kind === 'heat map') {
+    return plot(block);
+  }
   if (block.kind === 'diagram') return `\`\`\`mermaid\n${mermaidDiagram(block)}\n\`\`\``;
   if (block.kind === 'facts') return facts(block);
   return block.kind === 'table' ? table(block) : BLOCKS[block.kind](block);
@@ -53,8 +56,13 @@ const facts = ({ facts: all }: FactsBlock) =>
   all.map(({ name, text }) => `- **${inline(name)}**: ${inline(text)}`).join('\n');
 
 /** A plot as a code block. */
-function plot(block: PlotBlock | LinePlotBlock): string {
-  const drawn = block.kind === 'plot' ? drawPlot(block) : drawLinePlot(block);
+function plot(block: PlotBlock | LinePlotBlock | HeatMapPicture): string {
+  const drawn =
+    block.kind === 'plot'
+      ? drawPlot(block)
+      : block.kind === 'heat map'
+        ? drawHeatMapText(block)
+        : drawLinePlot(block);
   const lines = drawn.map((line) => line.map(({ text }) => text).join(''));
   return ['```text', ...lines, '```'].join('\n');
 }

@@ -3,8 +3,9 @@ import { Chalk } from 'chalk';
 import Table from 'cli-table3';
 import { printable } from '../../base/text/escape.js';
 import { drawDiagram } from '../draw/text-diagram.js';
+import { drawHeatMapText } from '../kit/heat-map-text.js';
 import { cutMiddle, textWidth, usableWidth, wrap } from '../kit/layout.js';
-import type { DiagramBlock, LinePlotBlock, PlotBlock } from '../kit/pictures.js';
+import type { DiagramBlock, HeatMapPicture, LinePlotBlock, PlotBlock } from '../kit/pictures.js';
 import { drawLinePlot, drawPlot } from '../kit/plots.js';
 import type {
   Block,
@@ -115,7 +116,7 @@ function commandLines(command: string, width: number): string[] {
 function separatorBetween(before: Block['kind'] | 'verdict', kind: Block['kind']): string {
   const isTogether =
     before === 'heading' ||
-    (before === kind && !['table', 'plot', 'line plot'].includes(kind)) ||
+    (before === kind && !['table', 'plot', 'line plot', 'heat map'].includes(kind)) ||
     (before === 'verdict' && (kind === 'note' || kind === 'facts')) ||
     (before === 'facts' && kind === 'note');
   return isTogether ? '\n' : '\n\n';
@@ -129,7 +130,7 @@ function renderBlock(
 ): string[] {
   if (block.kind === 'table') return renderGrid(block, width, chalk);
   if (block.kind === 'facts') return factLines(block, textColumns(width), chalk);
-  if (block.kind === 'plot' || block.kind === 'line plot' || block.kind === 'diagram') {
+  if (isDrawn(block)) {
     const lines = drawnLines(block, width, isAscii);
     return lines.map((line) => line.map(({ text, tone }) => withTone(chalk, tone, text)).join(''));
   }
@@ -137,17 +138,20 @@ function renderBlock(
   return wrap(printable(block.text), textColumns(width)).map((line) => withTone(chalk, tone, line));
 }
 
+type DrawnBlock = PlotBlock | LinePlotBlock | HeatMapPicture | DiagramBlock;
+
+const isDrawn = (block: Block): block is DrawnBlock =>
+  ['plot', 'line plot', 'heat map', 'diagram'].includes(block.kind);
+
 /** Lines of a picture that a terminal can show. */
-function drawnLines(
-  block: PlotBlock | LinePlotBlock | DiagramBlock,
-  width: number,
-  isAscii: boolean | undefined,
-) {
+function drawnLines(block: DrawnBlock, width: number, isAscii: boolean | undefined) {
   switch (block.kind) {
     case 'plot':
       return drawPlot(block, width);
     case 'line plot':
       return drawLinePlot(block, width, isAscii);
+    case 'heat map':
+      return drawHeatMapText(block, width, isAscii);
     case 'diagram':
       return drawDiagram(block, width, isAscii);
   }

@@ -52,6 +52,10 @@ figure svg { display: block; width: 100%; min-width: 34rem; max-width: 60rem; he
 .pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 34rem), 1fr)); gap: 0 2rem; }
 .pictures figure { margin: .75rem 0; min-width: 0; }
 figure details { border: 0; margin: .25rem 0; padding: 0; font-size: .925rem; }
+.outline { list-style: none; margin: 0; padding-left: 0; }
+.outline .outline { padding-left: 1.2rem; border-left: 1px solid var(--line); }
+.outline li { margin: .15rem 0; }
+.outline summary { color: var(--ink); }
 .ink { color: var(--ink); } .dim { color: var(--dim); } .strong { font-weight: 600; }
 .good { color: var(--good); } .bad { color: var(--bad); } .warning { color: var(--warning); }
 .hue1 { color: var(--hue1); } .hue2 { color: var(--hue2); } .hue3 { color: var(--hue3); }

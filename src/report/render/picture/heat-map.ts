@@ -1,4 +1,8 @@
-/** A shade for each row and column, from none at zero to full at the largest value. */
+/**
+ * A shade for each row and column, from none at zero to full at the largest value. Where all values are near the largest,
+ * the shades begin at the smallest.
+ */
+import { type HeatScale, heatScale, heatShare } from '../../kit/heat-scale.js';
 import type { HeatMapPicture } from '../../kit/pictures.js';
 import { type Child, element } from '../markup.js';
 import {
@@ -19,24 +23,32 @@ const ROW = 20;
 const LOWEST_ROW = 6;
 const MOST_HEIGHT = 640;
 const LABELS = WIDTH * 0.3;
+/** Longest name of a column that is not cut, in pixels. */
+const LONGEST_NAME = 130;
+/** Degrees of names that have no room side by side. */
+const SLANT = 45;
+const SINE = Math.sin((SLANT * Math.PI) / 180);
+const COSINE = Math.cos((SLANT * Math.PI) / 180);
 const SCALE_STEPS = 5;
 const SCALE_WIDTH = 58;
 
-export function drawHeatMap({ rows, columns, unit }: HeatMapPicture): Drawing {
-  const values = rows
-    .flatMap((row) => row.values)
-    .filter((value) => value !== null && Number.isFinite(value));
-  const most = values.reduce<number>((largest, value) => Math.max(largest, value ?? 0), 0);
+export function drawHeatMap(map: HeatMapPicture): Drawing {
+  const { rows, columns, unit } = map;
+  const scale = heatScale(map);
   const row = Math.max(LOWEST_ROW, Math.min(ROW, MOST_HEIGHT / Math.max(1, rows.length)));
   const left = Math.min(LABELS, Math.max(0, ...rows.map((each) => widthOf(each.label)))) + 10;
-  const width = (WIDTH - left) / Math.max(1, columns.length);
-  const top = 2 * LINE_HEIGHT + 6;
+  const widest = Math.min(LONGEST_NAME, Math.max(0, ...columns.map(widthOf)));
+  const isSlanted = widest > (WIDTH - left) / Math.max(1, columns.length);
+  // A slanted name begins above its column and ends at its right.
+  const right = isSlanted ? widest * COSINE : 0;
+  const width = (WIDTH - left - right) / Math.max(1, columns.length);
+  const names = isSlanted ? widest * SINE + LINE_HEIGHT : LINE_HEIGHT;
+  const top = LINE_HEIGHT + 6 + names;
   // Names of rows and columns where they have room.
   const everyRow = Math.ceil(LINE_HEIGHT / row);
-  const everyColumn =
-    Math.ceil(Math.max(0, ...columns.map((name) => Math.min(widthOf(name), 90))) / width) || 1;
+  const everyColumn = isSlanted ? Math.ceil(LINE_HEIGHT / width) : 1;
   const rowOf = (each: HeatMapPicture['rows'][number], index: number): Child => {
-    const y = top + LINE_HEIGHT + index * row;
+    const y = top + index * row;
     return [
       index % everyRow === 0 &&
         label(
@@ -55,7 +67,7 @@ export function drawHeatMap({ rows, columns, unit }: HeatMapPicture): Drawing {
             width: round(Math.max(1, width - 1)),
             height: round(Math.max(1, row - 1)),
             fill: 'currentColor',
-            'fill-opacity': shade(value, most),
+            'fill-opacity': shade(value, scale),
           },
           element('title', {}, `${each.label}, ${name}: ${valueText(value, unit)}`),
         );
@@ -63,10 +75,10 @@ export function drawHeatMap({ rows, columns, unit }: HeatMapPicture): Drawing {
     ];
   };
   return {
-    height: top + LINE_HEIGHT + rows.length * row + 6,
+    height: top + rows.length * row + 6,
     content: [
       Array.from({ length: SCALE_STEPS }, (_, step) => {
-        const value = (most * step) / (SCALE_STEPS - 1);
+        const value = scale.least + ((scale.most - scale.least) * step) / (SCALE_STEPS - 1);
         const x = left + step * (SCALE_WIDTH + 30);
         return [
           element('rect', {
@@ -76,30 +88,28 @@ export function drawHeatMap({ rows, columns, unit }: HeatMapPicture): Drawing {
             width: 12,
             height: 12,
             fill: 'currentColor',
-            'fill-opacity': shade(value, most),
+            'fill-opacity': shade(value, scale),
           }),
           label(valueText(value, unit), { ...DIM, x: x + 16, y: FONT_SIZE }),
         ];
       }),
-      columns.map(
-        (name, at) =>
-          at % everyColumn === 0 &&
-          label(
-            name,
-            {
-              ...DIM,
-              x: left + (at + 0.5) * width,
-              y: top + FONT_SIZE - 2,
-              'text-anchor': 'middle',
-            },
-            width * everyColumn,
-          ),
-      ),
+      columns.map((name, at) => {
+        if (at % everyColumn !== 0) return null;
+        const [x, y] = [left + (at + 0.5) * width, top - 6];
+        return isSlanted
+          ? label(
+              name,
+              { ...DIM, x, y, transform: `rotate(-${SLANT} ${round(x)} ${round(y)})` },
+              LONGEST_NAME,
+            )
+          : label(name, { ...DIM, x, y, 'text-anchor': 'middle' }, width);
+      }),
       element('g', colour('hue2'), rows.map(rowOf)),
     ],
   };
 }
 
-/** A value that is not finite is drawn as the largest. */
-const shade = (value: number, most: number): number =>
-  most === 0 ? 0.06 : round((Number.isFinite(value) ? 0.06 + (0.94 * value) / most : 1) * 10) / 10;
+const LIGHTEST = 0.06;
+
+const shade = (value: number, scale: HeatScale): number =>
+  Math.round((LIGHTEST + (1 - LIGHTEST) * heatShare(value, scale)) * 100) / 100;

@@ -58,11 +58,13 @@ export function drawTreemap({ root, unit }: TreemapPicture): Drawing {
 }
 
 const INSET = 5;
+/** Room for a few characters of a name. */
+const NARROWEST = 30;
 
 /** The name, and where there is room, the value. Text has the colour of text, because it lies on a tint. */
 function names(node: Place, width: number, height: number, text: string): Child {
   const room = width - 2 * INSET;
-  if (height < HEAD - 2 || room < 24) return null;
+  if (height < HEAD - 2 || room < NARROWEST) return null;
   const place = {
     x: round(node.x0 + INSET),
     y: node.y0 + FONT_SIZE + 1,
@@ -73,6 +75,9 @@ function names(node: Place, width: number, height: number, text: string): Child 
   if (isOneLine) return label(text, place, room);
   return [
     label(node.data.label, place, room),
-    height > 2 * HEAD && label(value, { ...place, y: place.y + FONT_SIZE + 3 }, room),
+    // A cut number would be another number.
+    height > 2 * HEAD &&
+      widthOf(value) <= room &&
+      label(value, { ...place, y: place.y + FONT_SIZE + 3 }),
   ];
 }

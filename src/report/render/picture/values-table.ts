@@ -1,9 +1,7 @@
 /** The values of a picture as a table, for those who cannot see it. */
-import { formatInteger } from '../../../base/text/units.js';
-import type { DiagramNode } from '../../../model/diagram/diagram.js';
+import { diagramTable } from '../../draw/diagram-tables.js';
 import type {
   BarsPicture,
-  DiagramBlock,
   HeatMapPicture,
   LinePlotBlock,
   Picture,
@@ -103,27 +101,6 @@ function treemapTable({ root, unit }: TreemapPicture): TableBlock {
     right('value', 'value', ({ value }) => cell(value, unit)),
   ]);
 }
-
-/** A row for each tensor, under its box. */
-export const diagramTable = ({ diagram: { root, shared } }: DiagramBlock): TableBlock =>
-  tableOf(
-    [root, ...shared]
-      .flatMap(boxesFrom)
-      .flatMap((box) => box.tensors.map((tensor) => ({ box, tensor }))),
-    [
-      leftColumn('box', 'box', ({ box }) => box.label),
-      leftColumn('tensor', 'tensor', ({ tensor }) => tensor.name),
-      leftColumn(
-        'shape',
-        'shape',
-        ({ tensor }) => `(${tensor.shape.map(formatInteger).join(', ')})`,
-      ),
-      right('count', 'count', ({ tensor }) => cell(tensor.count)),
-      leftColumn('role', 'role', ({ tensor }) => tensor.role),
-    ],
-  );
-
-const boxesFrom = (node: DiagramNode): DiagramNode[] => [node, ...node.children.flatMap(boxesFrom)];
 
 const heatMapTable = ({ rows, columns, unit }: HeatMapPicture): TableBlock =>
   tableOf(rows, [
