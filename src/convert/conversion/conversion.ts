@@ -4,7 +4,7 @@ import { type Problem, usageError } from '../../base/errors.js';
 import { ENCODABLE_DTYPES } from '../../base/tensor/encode.js';
 import { setting } from '../../base/text/setting.js';
 import { joined, present } from '../../base/text/words.js';
-import { WRITABLE_BLOCKS } from '../../checkpoint/gguf/ggml-types.js';
+import { MIXTURE_NAMES } from '../../checkpoint/gguf/mixtures.js';
 import { type ConversionResult, conversionResult, merges } from './conversion-result.js';
 import { checkProvable, prove } from './execute/check-output.js';
 import { execute, preview } from './execute/execute.js';
@@ -122,16 +122,16 @@ function idleEngine(
 /** A request as a job. @throws UserError for types of blocks in a file other than GGUF. */
 function jobOf(request: ConversionRequest, { container }: CheckpointTarget): ConversionJob {
   const { dtype, merge = 'mean', seed = 0 } = request;
-  const blocks = WRITABLE_BLOCKS.find((each) => each === dtype);
-  if (blocks !== undefined && container !== 'gguf') {
+  const mixture = MIXTURE_NAMES.find((each) => each === dtype);
+  if (mixture !== undefined && container !== 'gguf') {
     throw usageError(
-      `${setting('dtype', blocks.toLowerCase())}: expected OUT to end in .gguf, found a ${container} output`,
+      `${setting('dtype', mixture)}: expected OUT to end in .gguf, found a ${container} output`,
       `write OUT as model.gguf, or choose ${setting('dtype', 'f16')} or bf16`,
     );
   }
   return {
     ...request,
-    ...{ merge, seed, blocks, dtype: ENCODABLE_DTYPES.find((each) => each === dtype) },
+    ...{ merge, seed, mixture, dtype: ENCODABLE_DTYPES.find((each) => each === dtype) },
     // The ending of a GGUF file requests a container, like --container.
     container: container === 'gguf' ? container : request.container,
   };

@@ -299,7 +299,7 @@ const IDENTITY = [
   'extend',
   'tie',
   'dtype',
-  'blocks',
+  'mixture',
   'quantize',
   'group',
   'dequantize',
