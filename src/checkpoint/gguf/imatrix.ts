@@ -117,7 +117,8 @@ function nameOf(scanner: GgufScanner): string {
     );
   }
   const bytes = taken(scanner, length);
-  if (!isUtf8(bytes)) throw scanner.refusal('imatrix-name', 'the name has bytes that are not UTF-8');
+  if (!isUtf8(bytes))
+    throw scanner.refusal('imatrix-name', 'the name has bytes that are not UTF-8');
   return bytes.toString('utf8');
 }
 

@@ -61,7 +61,10 @@ interface Mixture {
   readonly raisesOutput?: boolean;
 }
 
-const always = (type: WritableBlocks): Rule => () => type;
+const always =
+  (type: WritableBlocks): Rule =>
+  () =>
+    type;
 
 /** The first eighth of the layers. */
 const firstEighth =
@@ -72,9 +75,7 @@ const firstEighth =
 /** Whether a layer is in the first or last eighth, or a third one between. */
 function isFavoured(index: number, layers: number): boolean {
   const eighth = Math.floor(layers / 8);
-  return (
-    index < eighth || index >= Math.floor((7 * layers) / 8) || (index - eighth) % 3 === 2
-  );
+  return index < eighth || index >= Math.floor((7 * layers) / 8) || (index - eighth) % 3 === 2;
 }
 
 const favoured = {

@@ -40,6 +40,7 @@ const fileName = z.string().regex(/^(?!\.{1,2}$)[^/\\]+$/);
 const requestSchema = z.strictObject({
   stateDict: z.string().optional(),
   mergeLora: name.optional(),
+  imatrix: name.optional(),
   layout: z.enum(LAYOUT_NAMES).optional(),
   target: name.optional(),
   merge: z.union([z.enum(['mean', 'first']), z.strictObject({ layer: count })]).optional(),

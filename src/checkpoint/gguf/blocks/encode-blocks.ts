@@ -45,8 +45,22 @@ export function encodeBlocks(
     if (!Number.isFinite(numbers[i] as number)) return i - (i % values);
   }
   return name in SUPER_BLOCKS
-    ? encodeSuper(SUPER_BLOCKS[name as keyof typeof SUPER_BLOCKS], values, bytes, numbers, target, rows)
-    : encodeSimple(SIMPLE_BLOCKS[name as keyof typeof SIMPLE_BLOCKS], values, bytes, numbers, target, rows);
+    ? encodeSuper(
+        SUPER_BLOCKS[name as keyof typeof SUPER_BLOCKS],
+        values,
+        bytes,
+        numbers,
+        target,
+        rows,
+      )
+    : encodeSimple(
+        SIMPLE_BLOCKS[name as keyof typeof SIMPLE_BLOCKS],
+        values,
+        bytes,
+        numbers,
+        target,
+        rows,
+      );
 }
 
 function encodeSuper(

@@ -155,9 +155,7 @@ export function symmetricScale(
   for (let trial = -10; trial <= 9; trial++) {
     if (trial === 0) continue;
     const isFirst = trial === -10;
-    const inverse = isFirst
-      ? f32(-half / peak)
-      : f32(-f32(half + f32(f32(0.1) * trial)) / peak);
+    const inverse = isFirst ? f32(-half / peak) : f32(-f32(half + f32(f32(0.1) * trial)) / peak);
     let sumLX = f32(0);
     let sumL2 = f32(0);
     for (let i = 0; i < count; i++) {

@@ -61,7 +61,8 @@ const symmetric = (bits: 4 | 5): EncodeBlock => {
     let scale: number;
     if (weights) scale = symmetricScale(values, from, QK, halfway, codes, 0, weights);
     else {
-      let peak = 0;
+      // A block of zeros has the sign of its first one, as in Python's gguf package; ggml has −0.
+      let peak = values[from] as number;
       for (let i = from; i < from + QK; i++) {
         const x = values[i] as number;
         if (Math.abs(x) > Math.abs(peak)) peak = x;
@@ -105,8 +106,8 @@ const affine = (bits: 4 | 5): EncodeBlock => {
       }
     }
     pack(target, at + 4, bits === 5);
-    const isFinite = putHalf(scale, target, at);
-    return putHalf(lowest, target, at + 2) && isFinite;
+    const isScaleWhole = putHalf(scale, target, at);
+    return putHalf(lowest, target, at + 2) && isScaleWhole;
   };
 };
 

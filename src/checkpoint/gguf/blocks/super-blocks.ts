@@ -157,8 +157,8 @@ const q2k: EncodeSuperBlock = (source, from, target, at, importance, column) => 
   const minimum = importance
     ? positiveScale(minima, 16, 15, minimumCodes, groupWeights)
     : unitCodes(minima, 16, 15, minimumCodes);
-  const isFinite = putHalf(scale, target, at + 80);
-  const isWhole = putHalf(minimum, target, at + 82) && isFinite;
+  const isScaleWhole = putHalf(scale, target, at + 80);
+  const isWhole = putHalf(minimum, target, at + 82) && isScaleWhole;
   const [unit, lowest] = [half(target, at + 80), half(target, at + 82)];
   for (let part = 0; part < 16; part++) {
     const [s, m] = [scaleCodes[part] as number, minimumCodes[part] as number];
@@ -246,8 +246,8 @@ const fourOrFiveBits = (hasFifthBit: boolean): EncodeSuperBlock => {
     const minimum = importance
       ? positiveScale(minima, 8, 63, minimumCodes, groupWeights)
       : unitCodes(minima, 8, 63, minimumCodes);
-    const isFinite = putHalf(scale, target, at);
-    const isWhole = putHalf(minimum, target, at + 2) && isFinite;
+    const isScaleWhole = putHalf(scale, target, at);
+    const isWhole = putHalf(minimum, target, at + 2) && isScaleWhole;
     const [unit, lowest] = [half(target, at), half(target, at + 2)];
     for (let part = 0; part < 8; part++) {
       const [s, m] = [scaleCodes[part] as number, minimumCodes[part] as number];
@@ -280,16 +280,7 @@ const q6k: EncodeSuperBlock = (source, from, target, at, importance, column) => 
   let peak = 0;
   for (let part = 0; part < 16; part++) {
     const first = 16 * part;
-    const scale = symmetricScale(
-      values,
-      first,
-      16,
-      32,
-      codes,
-      first,
-      importance,
-      column + first,
-    );
+    const scale = symmetricScale(values, first, 16, 32, codes, first, importance, column + first);
     scales[part] = scale;
     if (Math.abs(scale) > Math.abs(peak)) peak = scale;
   }

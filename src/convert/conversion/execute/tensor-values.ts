@@ -26,7 +26,10 @@ import {
 } from '../../../base/tensor/group-quantization.js';
 import { setting } from '../../../base/text/setting.js';
 import type { Checkpoint } from '../../../checkpoint/checkpoint.js';
-import { encodeBlocks, type WritableBlocks } from '../../../checkpoint/gguf/blocks/encode-blocks.js';
+import {
+  encodeBlocks,
+  type WritableBlocks,
+} from '../../../checkpoint/gguf/blocks/encode-blocks.js';
 import { ggmlType } from '../../../checkpoint/gguf/ggml-types.js';
 import { type PackedPart, packedWords } from '../../../checkpoint/packed-weights.js';
 import type { StoredTensor } from '../../../checkpoint/stored-tensor.js';

@@ -116,6 +116,8 @@ export interface GgufOutput {
   readonly keyValues: GgufKeyValues;
   /** Importances of the inputs of matrices, by the names of the output: [experts · columns]. */
   readonly importances?: ImportanceMatrix;
+  /** SHA-256 of the importances. */
+  readonly importanceSha256?: string;
 }
 
 /** The weights that become packed, and the modules that stay floats. */

@@ -4,12 +4,19 @@
 import path from 'node:path';
 import { usageError } from '../../../base/errors.js';
 import { pathKind } from '../../../base/files/mounted.js';
+import type { Shape } from '../../../base/tensor/dtype.js';
 import { encode } from '../../../base/tensor/encode.js';
 import { setting } from '../../../base/text/setting.js';
 import type { Checkpoint } from '../../../checkpoint/checkpoint.js';
 import { computedTensor } from '../../../checkpoint/computed-file.js';
 import type { WritableBlocks } from '../../../checkpoint/gguf/blocks/encode-blocks.js';
 import type { GgufKeyValues, GgufValue } from '../../../checkpoint/gguf/gguf-scanner.js';
+import {
+  type MatrixRole,
+  type MixtureModel,
+  type MixtureName,
+  mixtureType,
+} from '../../../checkpoint/gguf/mixtures.js';
 import { ggufBytes } from '../../../checkpoint/gguf/write-gguf.js';
 import type { StoredTensor } from '../../../checkpoint/stored-tensor.js';
 import { fileTypeNumber } from '../../../input/model-input/gguf/gguf-checkpoint.js';
@@ -22,8 +29,11 @@ import {
 } from '../../../input/model-input/gguf/gguf-metadata.js';
 import { tokenizerMetadata } from '../../../input/model-input/gguf/gguf-tokenizer.js';
 import { tensorsForGguf } from '../../../input/model-input/gguf/gguf-weights.js';
+import { matrixRoles } from '../../../input/model-input/gguf/matrix-roles.js';
+import type { ConversionJob } from '../job.js';
 import type { ConversionInput, ConversionPlan, PlannedTensor } from './conversion-plan.js';
 import { tensorNamed } from './conversion-plan.js';
+import { importanceFor } from './gguf-importance.js';
 import { ignoredNote, isIgnoredNote } from './model-configs.js';
 
 /** A type of a tensor in the file. */
@@ -61,7 +71,9 @@ export function asGgufPlan(
       'write safetensors instead',
     );
   }
-  const types = job.mixture && blockTypes(job.mixture, view, found, job.imatrix !== undefined);
+  const types =
+    job.mixture &&
+    blockTypes(job.mixture, view, matrixRoles(found.model).model, job.imatrix !== undefined);
   const tensors = [...view].map(([name, tensor]) =>
     planned(name, tensor, typeFor(name, tensor, job, types)),
   );
@@ -98,7 +110,7 @@ export function asGgufPlan(
       gguf: {
         architecture: found.architecture,
         keyValues,
-        ...(importance && { importances: importance.values }),
+        ...(importance && { importances: importance.values, importanceSha256: importance.sha256 }),
       },
     },
   };
@@ -183,8 +195,8 @@ const isMatrix = (name: string, shape: Shape): boolean =>
 /** Types of all matrices in a mixture. */
 function blockTypes(
   mixture: MixtureName,
-  view: Tensors,
-  { architecture, counts, model }: GgufModel,
+  view: ReadonlyMap<string, StoredTensor>,
+  model: MixtureModel,
   hasImportance: boolean,
 ): ReadonlyMap<string, WritableBlocks | 'F16'> {
   const matrices = [...view].filter(([name, { shape }]) => isMatrix(name, shape));
@@ -193,21 +205,13 @@ function blockTypes(
     .filter(([name]) => VALUES.test(name))
     .map(([name]) => layerIn(name))
     .toSorted((a, b) => a - b);
-  const layers = model.blocks.length;
-  const mixed: MixtureModel = {
-    layers,
-    attentions: attentions.length,
-    queriesPerKey: Math.floor(counts.heads / counts.keyValueHeads),
-    experts: expertsOf(model),
-    is70B: isLlama70B(architecture, layers, counts),
-  };
   return new Map(
     matrices.map(([name, { shape }]) => {
       const role = roleOf(name, isTied);
       const layer = layerIn(name);
       const index = role === 'value' ? attentions.indexOf(layer) : layer;
       const matrix = { role, index, columns: shape.at(-1) ?? 1 };
-      return [name, mixtureType(mixture, matrix, mixed, hasImportance)];
+      return [name, mixtureType(mixture, matrix, model, hasImportance)];
     }),
   );
 }
@@ -261,16 +265,18 @@ function metadataOf(
   found: GgufModel,
   view: ReadonlyMap<string, StoredTensor>,
   tokenizer: ReadonlyMap<string, GgufValue>,
+  importance: ReadonlyMap<string, GgufValue> = new Map(),
 ): GgufKeyValues {
   const usual = view.get('blk.0.attn_output.weight')?.dtype.toLowerCase() ?? 'f32';
-  const type = fileTypeNumber((job.blocks ?? job.dtype ?? usual).toLowerCase());
+  const type = fileTypeNumber((job.mixture ?? job.dtype ?? usual).toLowerCase());
   const text = (value: string): GgufValue => ({ type: 'string', value });
   return new Map<string, GgufValue>([
     ['general.architecture', text(found.architecture)],
     ['general.name', text(path.basename(path.resolve(job.checkpoint.path)))],
     ...(type === undefined ? [] : [['general.file_type', { type: 'u32', value: type }] as const]),
-    ...(job.blocks ? [['general.quantization_version', { type: 'u32', value: 2 }] as const] : []),
+    ...(job.mixture ? [['general.quantization_version', { type: 'u32', value: 2 }] as const] : []),
     ...architectureKeys(found, view),
     ...tokenizer,
+    ...importance,
   ]);
 }
