@@ -3,7 +3,17 @@
  * are those of ggml's reference (quantize_row_q8_0_ref and the like, and quantize_row_q4_0_impl with importances).
  */
 import { putHalf } from './half.js';
-import { affineScale, affineTrials, symmetricScale } from './scale-search.js';
+import {
+  affineTrials,
+  groupCodes,
+  groupMinima,
+  groupScales,
+  groupValues,
+  groupWeights,
+  STRIDE,
+  searchAffine,
+  searchSymmetric,
+} from './search-kernels.js';
 
 const f32 = Math.fround;
 
@@ -24,8 +34,20 @@ export type EncodeBlock = (
 ) => boolean;
 
 const codes = new Uint8Array(QK);
-const own = new Float32Array(QK);
-const minimum = new Float32Array(1);
+
+/** Makes a block the first group of a search. */
+function load(values: Float32Array, from: number, weights: Float32Array): void {
+  for (let i = 0; i < QK; i++) {
+    groupValues[STRIDE * i] = values[from + i] as number;
+    groupWeights[STRIDE * i] = weights[i] as number;
+  }
+}
+
+/** Takes the codes of the first group. @returns Its scale. */
+function takeFound(): number {
+  for (let i = 0; i < QK; i++) codes[i] = groupCodes[STRIDE * i] as number;
+  return groupScales[0] as number;
+}
 
 /** Away from zero for halves. */
 const rounded = (value: number): number => Math.sign(value) * Math.floor(Math.abs(value) + 0.5);
@@ -59,8 +81,11 @@ const symmetric = (bits: 4 | 5): EncodeBlock => {
   const halfway = 2 ** (bits - 1);
   return (values, from, target, at, weights) => {
     let scale: number;
-    if (weights) scale = symmetricScale(values, from, QK, halfway, codes, 0, weights);
-    else {
+    if (weights) {
+      load(values, from, weights);
+      searchSymmetric(STRIDE, QK, halfway);
+      scale = takeFound();
+    } else {
       // A block of zeros has the sign of its first one, as in Python's gguf package; ggml has −0.
       let peak = values[from] as number;
       for (let i = from; i < from + QK; i++) {
@@ -87,10 +112,10 @@ const affine = (bits: 4 | 5): EncodeBlock => {
     let scale: number;
     let lowest: number;
     if (weights) {
-      own.set(values.subarray(from, from + QK));
-      const group = { values: own, weights, codes };
-      scale = affineScale(group, 0, QK, largestCode, trials, false, minimum, 0);
-      lowest = -(minimum[0] as number);
+      load(values, from, weights);
+      searchAffine(STRIDE, QK, largestCode, trials, false);
+      scale = takeFound();
+      lowest = -(groupMinima[0] as number);
     } else {
       lowest = values[from] as number;
       let high = lowest;

@@ -3,15 +3,21 @@
  * those of ggml-common.h, the choice of scales that of ggml's reference (see `scale-search.ts`).
  */
 import { half, putHalf } from './half.js';
+import { nearest, positiveScale, refinedScale } from './scale-search.js';
 import {
-  affineScale,
   affineTrials,
-  nearest,
-  positiveScale,
-  refinedScale,
-  symmetricScale,
+  groupCodes,
+  groupMinima,
+  groupScales,
+  groupValues,
+  groupWeights,
+  placeOf,
+  STRIDE,
+  searchAffine,
+  searchSymmetric,
+  type Trials,
   ZERO_GROUP,
-} from './scale-search.js';
+} from './search-kernels.js';
 
 const f32 = Math.fround;
 
@@ -36,17 +42,41 @@ export type EncodeSuperBlock = (
 // One super-block at a time: nothing is allocated for a block.
 const values = new Float32Array(QK);
 const codes = new Uint8Array(QK);
-const weights = new Float32Array(32);
-const group = { values, weights, codes };
 const scales = new Float32Array(16);
 const minima = new Float32Array(16);
-const groupWeights = new Float32Array(16);
+/** Sums of the importances of each group. */
+const sums = new Float32Array(16);
 const scaleCodes = new Uint8Array(16);
 const minimumCodes = new Uint8Array(16);
 
-/** Copies a block to `values`. */
-function load(source: Float32Array, from: number): void {
+/** Copies a block to `values`, and to the places of its groups of `count` values. */
+function load(source: Float32Array, from: number, count: number): void {
   for (let i = 0; i < QK; i++) values[i] = source[from + i] as number;
+  for (let group = 0; group * count < QK; group++) {
+    const place = placeOf(group, count);
+    for (let i = 0; i < count; i++) {
+      groupValues[place + STRIDE * i] = values[group * count + i] as number;
+    }
+  }
+}
+
+/** Takes codes and scales of all groups out of the places of a search. */
+function takeFound(count: number): void {
+  const groups = QK / count;
+  for (let group = 0; group < groups; group++) {
+    const place = placeOf(group, count);
+    for (let i = 0; i < count; i++) {
+      codes[group * count + i] = groupCodes[place + STRIDE * i] as number;
+    }
+    scales[group] = groupScales[group] as number;
+    minima[group] = groupMinima[group] as number;
+  }
+}
+
+/** Searches scales and minima of all groups. */
+function searchAll(count: number, largestCode: number, trials: Trials, isAbsolute: boolean): void {
+  searchAffine(QK / count, count, largestCode, trials, isAbsolute);
+  takeFound(count);
 }
 
 /** Sum of squares of `count` values from `at` on. */
@@ -59,23 +89,25 @@ function squares(at: number, count: number): number {
   return sum;
 }
 
-/** Fills `weights` of a group: the importance of the column, times a size of the value. @returns Their sum. */
+/** Importances of a group: that of the column, times a size of the value. */
 function weigh(
-  at: number,
+  group: number,
   count: number,
   variance: number,
   importance: Float32Array,
   column: number,
-): number {
+): void {
+  const place = placeOf(group, count);
+  const first = group * count;
   let sum = f32(0);
   for (let i = 0; i < count; i++) {
-    const x = f32(values[at + i] as number);
+    const x = f32(values[first + i] as number);
     const size = f32(Math.sqrt(f32(variance + f32(x * x))));
-    const weight = f32((importance[column + at + i] as number) * size);
-    weights[i] = weight;
+    const weight = f32((importance[column + first + i] as number) * size);
+    groupWeights[place + STRIDE * i] = weight;
     sum = f32(sum + weight);
   }
-  return sum;
+  sums[group] = sum;
 }
 
 /** Largest of the first `count` numbers, at least 0. */
@@ -142,20 +174,19 @@ const Q2_PLAIN = affineTrials(-0.5, 0.1, 16, 3);
 const Q2_WEIGHTED = affineTrials(-0.9, 0.05, 37, 3);
 
 const q2k: EncodeSuperBlock = (source, from, target, at, importance, column) => {
-  load(source, from);
+  load(source, from, 16);
   const variance = importance ? f32(squares(0, QK) / QK) : 0;
-  for (let part = 0; part < 16; part++) {
-    const first = 16 * part;
-    if (importance) groupWeights[part] = weigh(first, 16, variance, importance, column);
-    else for (let i = 0; i < 16; i++) weights[i] = Math.abs(values[first + i] as number);
-    const trials = importance ? Q2_WEIGHTED : Q2_PLAIN;
-    scales[part] = affineScale(group, first, 16, 3, trials, !importance, minima, part);
+  if (importance) {
+    for (let part = 0; part < 16; part++) weigh(part, 16, variance, importance, column);
+  } else {
+    for (let i = 0; i < QK; i++) groupWeights[i] = Math.abs(groupValues[i] as number);
   }
+  searchAll(16, 3, importance ? Q2_WEIGHTED : Q2_PLAIN, !importance);
   const scale = importance
-    ? positiveScale(scales, 16, 15, scaleCodes, groupWeights)
+    ? positiveScale(scales, 16, 15, scaleCodes, sums)
     : unitCodes(scales, 16, 15, scaleCodes);
   const minimum = importance
-    ? positiveScale(minima, 16, 15, minimumCodes, groupWeights)
+    ? positiveScale(minima, 16, 15, minimumCodes, sums)
     : unitCodes(minima, 16, 15, minimumCodes);
   const isScaleWhole = putHalf(scale, target, at + 80);
   const isWhole = putHalf(minimum, target, at + 82) && isScaleWhole;
@@ -170,21 +201,23 @@ const q2k: EncodeSuperBlock = (source, from, target, at, importance, column) => 
 };
 
 const q3k: EncodeSuperBlock = (source, from, target, at, importance, column) => {
-  load(source, from);
-  const variance = importance ? f32(f32(2 * squares(0, QK)) / QK) : 0;
-  let peak = 0;
-  for (let part = 0; part < 16; part++) {
-    const first = 16 * part;
-    if (importance) groupWeights[part] = weigh(first, 16, variance, importance, column);
-    const scale = importance
-      ? symmetricScale(values, first, 16, 4, codes, first, weights)
-      : refinedScale(values, first, 4, codes);
-    scales[part] = scale;
-    if (Math.abs(scale) > Math.abs(peak)) peak = scale;
+  load(source, from, 16);
+  let unit: number;
+  if (importance) {
+    const variance = f32(f32(2 * squares(0, QK)) / QK);
+    for (let part = 0; part < 16; part++) weigh(part, 16, variance, importance, column);
+    searchSymmetric(16, 16, 4);
+    takeFound(16);
+    unit = signedScale();
+  } else {
+    let peak = 0;
+    for (let part = 0; part < 16; part++) {
+      const scale = refinedScale(values, 16 * part, 4, codes);
+      scales[part] = scale;
+      if (Math.abs(scale) > Math.abs(peak)) peak = scale;
+    }
+    unit = signedUnitCodes(peak);
   }
-  const unit = importance
-    ? symmetricScale(scales, 0, 16, 32, scaleCodes, 0, groupWeights)
-    : signedUnitCodes(peak);
   const isWhole = putHalf(unit, target, at + 108);
   const stored = half(target, at + 108);
   target.fill(0, at, at + 32);
@@ -201,6 +234,17 @@ const q3k: EncodeSuperBlock = (source, from, target, at, importance, column) => 
   packPairs(target, at + 32);
   return isWhole;
 };
+
+/** Codes of `scales` with a sign, with the sums of importances. @returns The unit. */
+function signedScale(): number {
+  for (let i = 0; i < 16; i++) {
+    groupValues[STRIDE * i] = scales[i] as number;
+    groupWeights[STRIDE * i] = sums[i] as number;
+  }
+  searchSymmetric(STRIDE, 16, 32);
+  for (let i = 0; i < 16; i++) scaleCodes[i] = groupCodes[STRIDE * i] as number;
+  return groupScales[0] as number;
+}
 
 /** Sets bits of a byte. */
 function put(target: Uint8Array, at: number, bits: number): void {
@@ -226,25 +270,26 @@ const fourOrFiveBits = (hasFifthBit: boolean): EncodeSuperBlock => {
     : affineTrials(-1, 0.1, 21, largestCode);
   const weighted = affineTrials(-0.9, 0.05, 37, largestCode);
   return (source, from, target, at, importance, column) => {
-    load(source, from);
+    load(source, from, 32);
     const variance = importance ? f32(f32(2 * squares(0, QK)) / QK) : 0;
     for (let part = 0; part < 8; part++) {
-      const first = 32 * part;
-      if (importance) groupWeights[part] = weigh(first, 32, variance, importance, column);
-      else {
-        const mean = f32(Math.sqrt(f32(squares(first, 32) / 32)));
-        for (let i = 0; i < 32; i++) {
-          weights[i] = f32(mean + Math.abs(values[first + i] as number));
-        }
+      if (importance) {
+        weigh(part, 32, variance, importance, column);
+        continue;
       }
-      const trials = importance ? weighted : plain;
-      scales[part] = affineScale(group, first, 32, largestCode, trials, false, minima, part);
+      const mean = f32(Math.sqrt(f32(squares(32 * part, 32) / 32)));
+      const place = placeOf(part, 32);
+      for (let i = 0; i < 32; i++) {
+        const to = place + STRIDE * i;
+        groupWeights[to] = f32(mean + Math.abs(groupValues[to] as number));
+      }
     }
+    searchAll(32, largestCode, importance ? weighted : plain, false);
     const scale = importance
-      ? positiveScale(scales, 8, 63, scaleCodes, groupWeights)
+      ? positiveScale(scales, 8, 63, scaleCodes, sums)
       : unitCodes(scales, 8, 63, scaleCodes);
     const minimum = importance
-      ? positiveScale(minima, 8, 63, minimumCodes, groupWeights)
+      ? positiveScale(minima, 8, 63, minimumCodes, sums)
       : unitCodes(minima, 8, 63, minimumCodes);
     const isScaleWhole = putHalf(scale, target, at);
     const isWhole = putHalf(minimum, target, at + 2) && isScaleWhole;
@@ -276,12 +321,26 @@ const fourOrFiveBits = (hasFifthBit: boolean): EncodeSuperBlock => {
 };
 
 const q6k: EncodeSuperBlock = (source, from, target, at, importance, column) => {
-  load(source, from);
+  load(source, from, 16);
+  if (importance) {
+    for (let part = 0; part < 16; part++) {
+      const place = placeOf(part, 16);
+      const first = column + 16 * part;
+      for (let i = 0; i < 16; i++) {
+        groupWeights[place + STRIDE * i] = importance[first + i] as number;
+      }
+    }
+  } else {
+    for (let i = 0; i < QK; i++) {
+      const x = groupValues[i] as number;
+      groupWeights[i] = f32(x * x);
+    }
+  }
+  searchSymmetric(16, 16, 32);
+  takeFound(16);
   let peak = 0;
   for (let part = 0; part < 16; part++) {
-    const first = 16 * part;
-    const scale = symmetricScale(values, first, 16, 32, codes, first, importance, column + first);
-    scales[part] = scale;
+    const scale = scales[part] as number;
     if (Math.abs(scale) > Math.abs(peak)) peak = scale;
   }
   if (Math.abs(peak) < ZERO_GROUP) {
