@@ -21,6 +21,12 @@ export const WRITABLE_BLOCKS = [
 
 export type WritableBlocks = (typeof WRITABLE_BLOCKS)[number];
 
+/**
+ * No block holds values of this size: the largest of Q6_K is 65504 · 128 · 32. Squares of values that are 2^34 times as
+ * large would overflow in a search, and NaN would pass for no scale at all.
+ */
+const BEYOND_ALL = 2 ** 30;
+
 /** Rows of a matrix that are encoded with importances of their columns. */
 export interface ImportantRows {
   /** Values of a row: a whole number of blocks. */
@@ -42,7 +48,7 @@ export function encodeBlocks(
 ): number {
   const { values, bytes } = GGML_TYPES[name];
   for (let i = 0; i < numbers.length; i++) {
-    if (!Number.isFinite(numbers[i] as number)) return i - (i % values);
+    if (!(Math.abs(numbers[i] as number) < BEYOND_ALL)) return i - (i % values);
   }
   return name in SUPER_BLOCKS
     ? encodeSuper(

@@ -118,12 +118,8 @@ function affineKernel(): WasmFunction {
       sumXL.set(add(sumXL.get, mul(w.get, x.get))),
     ]),
     determinant.set(sub(mul(sumW.get, sumL2.get), mul(sumL.get, sumL.get))),
-    ownScale.set(
-      div(sub(mul(sumW.get, sumXL.get), mul(sumX.get, sumL.get)), determinant.get),
-    ),
-    ownMinimum.set(
-      div(sub(mul(sumL2.get, sumX.get), mul(sumL.get, sumXL.get)), determinant.get),
-    ),
+    ownScale.set(div(sub(mul(sumW.get, sumXL.get), mul(sumX.get, sumL.get)), determinant.get)),
+    ownMinimum.set(div(sub(mul(sumL2.get, sumX.get), mul(sumL.get, sumXL.get)), determinant.get)),
     isPositive.set(greater(ownMinimum.get, ZERO)),
     ownMinimum.set(select(ZERO, ownMinimum.get, isPositive.get)),
     ownScale.set(select(div(sumXL.get, sumL2.get), ownScale.get, isPositive.get)),
@@ -198,7 +194,10 @@ function symmetricKernel(): WasmFunction {
   const number = () => writer.local(v128);
   const [turn, base, place, i, at, trial] = Array.from({ length: 6 }, integers) as Six<Local>;
   const [top, bottom, middle, x, w, peak] = Array.from({ length: 6 }, number) as Six<Local>;
-  const [inverse, scale, best, code, sumLX, sumL2] = Array.from({ length: 6 }, number) as Six<Local>;
+  const [inverse, scale, best, code, sumLX, sumL2] = Array.from(
+    { length: 6 },
+    number,
+  ) as Six<Local>;
   const [better, isLarger] = [number(), number()];
 
   const everyValue = (body: readonly Code[]) =>
@@ -224,10 +223,7 @@ function symmetricKernel(): WasmFunction {
     inverse.set(div(loadSplat(trial.get, TRIALS), peak.get)),
     ...sums,
     better.set(
-      and(
-        greater(sumL2.get, ZERO),
-        greater(mul(sumLX.get, sumLX.get), mul(best.get, sumL2.get)),
-      ),
+      and(greater(sumL2.get, ZERO), greater(mul(sumLX.get, sumLX.get), mul(best.get, sumL2.get))),
     ),
     when(
       anyTrue(better.get),

@@ -10,9 +10,11 @@ import { setting } from '../../../base/text/setting.js';
 import type { Checkpoint } from '../../../checkpoint/checkpoint.js';
 import { computedTensor } from '../../../checkpoint/computed-file.js';
 import type { WritableBlocks } from '../../../checkpoint/gguf/blocks/encode-blocks.js';
+import { ggmlType } from '../../../checkpoint/gguf/ggml-types.js';
 import type { GgufKeyValues, GgufValue } from '../../../checkpoint/gguf/gguf-scanner.js';
 import {
   type MatrixRole,
+  MIXTURES,
   type MixtureModel,
   type MixtureName,
   mixtureType,
@@ -104,7 +106,7 @@ export function asGgufPlan(
         ...ignoredNote(source, NO_PLACE),
         ...ggufNotes(found),
         ...tokenizer.notes,
-        ...(types ? fallbackNotes(tensors) : []),
+        ...(job.mixture ? fallbackNotes(job.mixture, tensors) : []),
         ...(importance?.notes ?? []),
       ],
       gguf: {
@@ -253,11 +255,25 @@ function planned(
   };
 }
 
-/** Notes about matrices whose rows are no whole number of blocks of 256. */
-function fallbackNotes(tensors: readonly PlannedTensor[]): string[] {
-  const others = tensors.filter(({ dtype, blocks }) => blocks === undefined && dtype === 'F16');
-  if (others.length === 0) return [];
-  return [`${others.length} tensors stay in f16: their rows are not a multiple of 32 values`];
+/** Notes about matrices whose rows are no whole number of the blocks of their types. */
+function fallbackNotes(mixture: MixtureName, tensors: readonly PlannedTensor[]): string[] {
+  const matrices = tensors.filter(({ name, shape }) => isMatrix(name, shape));
+  const columnsOf = ({ shape }: PlannedTensor) => shape.at(-1) ?? 1;
+  const floats = matrices.filter(({ blocks }) => blocks === undefined).length;
+  const isSuper = ggmlType(MIXTURES[mixture].base).values > 32;
+  const shorter = isSuper
+    ? matrices.filter((each) => each.blocks && columnsOf(each) % ggmlType('Q4_K').values !== 0)
+    : [];
+  return [
+    ...(shorter.length > 0
+      ? [
+          `${shorter.length} tensors have blocks of 32 values, as in llama.cpp: their rows are not a multiple of 256 values`,
+        ]
+      : []),
+    ...(floats > 0
+      ? [`${floats} tensors stay in f16: their rows are not a multiple of 32 values`]
+      : []),
+  ];
 }
 
 function metadataOf(
