@@ -497,7 +497,15 @@ const FILES: readonly Guess[] = [
     'quantize hf out.gguf Q8_0 --dry-run',
     is('convert-checkpoint hf out.gguf --dtype q8_0 --dry-run'),
   ],
-  ['quantize hf out.gguf q4_k_m --dry-run', says('q8_0', 'q4_0')],
+  [
+    'quantize hf out.gguf q4_k_m --dry-run',
+    is('convert-checkpoint hf out.gguf --dtype q4_k_m --dry-run'),
+  ],
+  [
+    'llama-quantize --imatrix imatrix.dat hf out.gguf Q5_K_S --dry-run',
+    says('convert-checkpoint'),
+  ],
+  ['convert-checkpoint hf out.gguf --dtype iq4_xs --dry-run', says('q4_k_m', 'not written')],
   [
     'convert hf out.gguf --outtype q8_0 --dry-run',
     is('convert-checkpoint hf out.gguf --dtype q8_0 --dry-run'),

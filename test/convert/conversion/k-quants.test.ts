@@ -79,7 +79,7 @@ describe('mixtures', () => {
       layout.quantised.has(tensor) || layout.tables.has(tensor);
     const imatrix = fileIn(
       'm.dat',
-      older([entry('blk.0.attn_q.weight', 1, Array(columns).fill(1))]),
+      older([entry('blk.0.attn_output.weight', 1, Array(columns).fill(1))]),
     );
     for (const name of MIXTURE_NAMES) {
       const flags: Flags = { dtype: name, dryRun: true, ...(name === 'q2_k_s' && { imatrix }) };
