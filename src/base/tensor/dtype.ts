@@ -17,6 +17,27 @@ export type Dtype = keyof typeof DTYPES;
 
 export const DTYPE_NAMES = Object.keys(DTYPES) as readonly Dtype[];
 
+/** Types in which a running model can keep keys and values: float16, and blocks of llama.cpp. */
+export const CACHE_TYPES = ['f16', 'q8_0', 'q4_0'] as const;
+
+export type CacheType = (typeof CACHE_TYPES)[number];
+
+/** Bits of a cached value in blocks of 32 with a float16 scale: 34 and 18 bytes (ggml-common.h). */
+const BLOCK_BITS = { q8_0: 8.5, q4_0: 4.5 } as const;
+
+/** Element type of a cache. */
+export type CacheDtype = Dtype | CacheType;
+
+/** Bits of a cached value, scales included. */
+export const cacheBits = (dtype: CacheDtype): number =>
+  dtype in BLOCK_BITS ? BLOCK_BITS[dtype as keyof typeof BLOCK_BITS] : DTYPES[dtype as Dtype].bits;
+
+/** Parses a type of a cache by any of its usual names. */
+export function parseCacheDtype(text: string): CacheDtype | undefined {
+  const folded = text.trim().toLowerCase().replaceAll('-', '_');
+  return CACHE_TYPES.find((name) => name === folded) ?? parseDtype(text);
+}
+
 /** All names of the dtypes. */
 export const DTYPE_SPELLINGS: readonly string[] = DTYPE_NAMES.flatMap((name) => [
   name,

@@ -1,4 +1,5 @@
 /** Shapes: B batch, T tokens of the call, S keys, R = B·T rows, d width of a head. */
+
 import type {
   Attention,
   AttentionCore,
@@ -22,6 +23,7 @@ import type { GraphValue } from '../graph.js';
 import { LEFT_OUT } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
 import { attendWithCache, cached } from './attend-with-cache.js';
+import { asCached } from './cache-rounding.js';
 import { activated, clipped } from './elementwise.js';
 import { emitRotary } from './embeddings.js';
 import { emitIndexer } from './indexer.js';
@@ -276,7 +278,7 @@ export function attendPart(
         part[leaf] === LEFT_OUT
           ? zerosLike(context, part, keyValueHeads * widthOf(leaf))
           : part[leaf];
-      return make(`${name}.${leaf}`, now);
+      return make(`${name}.${leaf}`, asCached(context, now));
     });
   if (cachesInPlace(context)) {
     const memory = { groups: keyValueHeads, window };
