@@ -22,15 +22,22 @@ export const CACHE_TYPES = ['f16', 'q8_0', 'q4_0'] as const;
 
 export type CacheType = (typeof CACHE_TYPES)[number];
 
-/** Bits of a cached value in blocks of 32 with a float16 scale: 34 and 18 bytes (ggml-common.h). */
-const BLOCK_BITS = { q8_0: 8.5, q4_0: 4.5 } as const;
+/** Bytes of 32 cached values with their float16 scale (ggml-common.h). */
+const BLOCK_BYTES = { q8_0: 34, q4_0: 18 } as const;
 
 /** Element type of a cache. */
 export type CacheDtype = Dtype | CacheType;
 
-/** Bits of a cached value, scales included. */
-export const cacheBits = (dtype: CacheDtype): number =>
-  dtype in BLOCK_BITS ? BLOCK_BITS[dtype as keyof typeof BLOCK_BITS] : DTYPES[dtype as Dtype].bits;
+/** Bytes of 32 values in a cache, scales included: a whole number for every type. */
+export const cacheBlockBytes = (dtype: CacheDtype): number =>
+  isCacheBlock(dtype) ? BLOCK_BYTES[dtype] : 4 * DTYPES[dtype].bits;
+
+/** Whether a cache has blocks with scales. */
+export const isCacheBlock = (dtype: CacheDtype): dtype is keyof typeof BLOCK_BYTES =>
+  dtype in BLOCK_BYTES;
+
+/** Type of recurrent states beside a cache: blocks are types of keys and values alone. */
+export const stateDtypeOf = (cache: CacheDtype): Dtype => (isCacheBlock(cache) ? 'bf16' : cache);
 
 /** Parses a type of a cache by any of its usual names. */
 export function parseCacheDtype(text: string): CacheDtype | undefined {
