@@ -143,8 +143,6 @@ export type MixtureName = keyof typeof MIXTURES;
 
 export const MIXTURE_NAMES = Object.keys(MIXTURES) as MixtureName[];
 
-export const isMixture = (name: string): name is MixtureName => Object.hasOwn(MIXTURES, name);
-
 /** Type of a matrix in a file. F16 where a row is not a multiple of 32 values. */
 export function mixtureType(
   name: MixtureName,

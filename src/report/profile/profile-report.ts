@@ -1,6 +1,6 @@
 /** Report of `minimind profile`: a block of tables for each budget. */
 
-import type { CacheDtype, Dtype } from '../../base/tensor/dtype.js';
+import type { CacheDtype } from '../../base/tensor/dtype.js';
 import { stateDtypeOf } from '../../base/tensor/dtype.js';
 import { nextCommand, type SettingName, setting } from '../../base/text/setting.js';
 import {
