@@ -501,7 +501,10 @@ const FILES: readonly Guess[] = [
     'quantize hf out.gguf q4_k_m --dry-run',
     is('convert-checkpoint hf out.gguf --dtype q4_k_m --dry-run'),
   ],
-  ['llama-quantize --imatrix imatrix.dat hf out.gguf Q5_K_S --dry-run', says('convert-checkpoint')],
+  [
+    'llama-quantize hf out.gguf Q5_K_S --dry-run',
+    is('convert-checkpoint hf out.gguf --dtype q5_k_s --dry-run'),
+  ],
   ['convert-checkpoint hf out.gguf --dtype iq4_xs --dry-run', says('q4_k_m', 'not written')],
   [
     'convert hf out.gguf --outtype q8_0 --dry-run',

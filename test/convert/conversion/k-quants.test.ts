@@ -77,10 +77,8 @@ describe('mixtures', () => {
     const layout = weightLayout(model);
     const isMatrix = (tensor: Parameters<typeof layout.quantised.has>[0]) =>
       layout.quantised.has(tensor) || layout.tables.has(tensor);
-    const imatrix = fileIn(
-      'm.dat',
-      older([entry('blk.0.attn_output.weight', 1, Array(columns).fill(1))]),
-    );
+    const matrix = `blk.0.${columns === 256 ? 'attn_output' : 'ffn_up'}.weight`;
+    const imatrix = fileIn('m.dat', older([entry(matrix, 1, Array(columns).fill(1))]));
     for (const name of MIXTURE_NAMES) {
       const flags: Flags = { dtype: name, dryRun: true, ...(name === 'q2_k_s' && { imatrix }) };
       const { groups } = await convert(folder, out(), flags);
