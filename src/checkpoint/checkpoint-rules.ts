@@ -116,6 +116,19 @@ export const GGUF_RULES = {
     'A split model has the number of tensors that its first file states, each in one file.',
 } as const;
 
+/** Rules for importance matrices of llama.cpp. */
+export const IMATRIX_RULES = {
+  'imatrix-whole': 'The entries of a file end within it.',
+  'imatrix-entries':
+    'A file has 1 to 200,000 entries, below 16 MB at most 12,000, and bytes for all of them.',
+  'imatrix-name': 'The name of an entry has 1 to 127 bytes of UTF-8.',
+  'imatrix-name-twice': 'A file has each name once.',
+  'imatrix-pair':
+    'In a GGUF file, each tensor .in_sum2 of float32 has one .counts, whose length divides its own.',
+  'imatrix-length': 'An entry has at least one value.',
+  'imatrix-value': 'Values and counts are finite and not negative.',
+} as const;
+
 /** Rules for a shard index and its files. */
 export const SHARD_RULES = {
   'shard-index-size': 'An index has at most 32,000,000 bytes.',
@@ -401,6 +414,11 @@ export const RULE_SETS = {
     title: 'GGUF',
     rules: GGUF_RULES,
     suggestion: 'copy or download the file again, or convert the model again',
+  },
+  imatrix: {
+    title: 'Importance matrices',
+    rules: IMATRIX_RULES,
+    suggestion: 'copy or download the file again, or compute it again with llama-imatrix',
   },
   shard: { title: 'Shards', rules: SHARD_RULES },
   onnx: {

@@ -98,6 +98,7 @@ export const SETTING_FLAGS = {
   maxPositions: 'max-positions',
   maxTrainingMemory: 'max-training-memory',
   mergeLora: 'merge-lora',
+  imatrix: 'imatrix',
   merge: 'merge',
   mfu: 'mfu',
   microBatch: 'micro-batch',

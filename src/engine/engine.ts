@@ -4,7 +4,7 @@
  */
 
 import { UserError } from '../base/errors.js';
-import type { Shape } from '../base/tensor/dtype.js';
+import type { CacheType, Shape } from '../base/tensor/dtype.js';
 import type { WeightForm } from '../base/tensor/group-quantization.js';
 import { isRecord } from '../base/text/words.js';
 import type { LanguageModel, Layer } from '../model/architecture/layer.js';
@@ -81,7 +81,7 @@ export interface ProgramOptions {
    * state of the scan. Only for a language model and its blocks. `totalTokens` is the final number, on which the local
    * heads' rule depends (see `model/architecture/masks.ts`).
    */
-  readonly decoding?: { readonly totalTokens: number };
+  readonly decoding?: { readonly totalTokens: number; readonly cacheType?: CacheType | undefined };
   /**
    * Form of the matrices that `quantizedMatrices` selects; float32 by default. ONNX Runtime keeps them packed and
    * rounds the inputs of their products to 8 bits. TensorFlow.js computes with the rounded values in float32.

@@ -18,8 +18,8 @@ import {
 import { quantizedMatrices } from '../model/architecture/weight-matrices.js';
 import { activationsOf } from '../model/budget/saved-activations.js';
 import { stateOf } from '../model/budget/state.js';
+import { MOST_LOGITS, queriesOfBlock } from './block-size.js';
 import type { EngineInfo, EngineName } from './engine.js';
-import { MOST_LOGITS, queriesOfBlock } from './onnx/block-size.js';
 import type { InputSize } from './token-ids.js';
 
 /** Every tensor needed to run a layer. */

@@ -20,7 +20,7 @@ export interface ConvertOptions
       Omit<ConversionRequest, 'checkpoint' | 'out' | 'output' | 'display' | 'warn' | Rewritten>
     >,
     HubOptions {
-  /** Type of the parameters; `q8_0` and `q4_0` only in a GGUF file. Default: `keep`. */
+  /** Type of the parameters; `q8_0` to `q2_k_s` only in a GGUF file. Default: `keep`. */
   readonly dtype?: keyof typeof CONVERTED_DTYPES | undefined;
   /** Type of the weights of linear layers. Default: floats. */
   readonly quantize?: keyof typeof QUANTIZATIONS | undefined;

@@ -1,4 +1,5 @@
 /** `generate` as a function: text from a model. */
+import type { CacheType } from '../base/tensor/dtype.js';
 import type { GenerationRequest } from '../language/generation/open-generation.js';
 import type { PromptSource } from '../language/generation/prompts.js';
 import type { GenerateResult, ReportedAnswer } from '../language/generation/session.js';
@@ -28,6 +29,8 @@ export interface GenerateOptions extends WeightOptions, EngineOptions {
   readonly topP?: number | undefined;
   readonly minP?: number | undefined;
   readonly repetitionPenalty?: number | undefined;
+  /** Type to which cached keys and values are rounded, as in llama.cpp. Default: float32. */
+  readonly cacheType?: CacheType | undefined;
   /** Texts that end an answer. */
   readonly stop?: readonly string[] | undefined;
   /** Seed of the draws, and of random weights. Default: 0. */
@@ -89,6 +92,7 @@ function requestOf(options: GenerateOptions): GenerationRequest {
     stops: options.stop ?? [],
     seed: options.seed,
     weightForm: options.weights,
+    cacheType: options.cacheType,
     topLogprobs: options.logprobs ?? 0,
     explained: 0,
     draft: undefined,

@@ -1,5 +1,5 @@
 /** `profile` as a function: parameters, memory and FLOPs of a model. */
-import type { Dtype } from '../base/tensor/dtype.js';
+import type { CacheDtype, Dtype } from '../base/tensor/dtype.js';
 import type { AdapterDescription } from '../checkpoint/adapter/adapter.js';
 import {
   inferenceIn,
@@ -33,7 +33,7 @@ export interface SettingOptions {
   /** Type of the weights in inference. Default: as stored, or `bf16`. */
   readonly dtype?: Dtype | undefined;
   /** Type of keys, values and states. Default: that of the weights, with 16 bits or more. */
-  readonly cacheDtype?: Dtype | undefined;
+  readonly cacheDtype?: CacheDtype | undefined;
   /** Whether only unmasked attention scores count. */
   readonly causal?: boolean | undefined;
   /** Precision of the training. Default: as in the config, or `mixed`. */

@@ -62,8 +62,12 @@ export function figuresText({ figures, tokens, ended }: ReportedAnswer): string 
 }
 
 /** `likeliest token, int4 in groups of 32`, for a pipe, in which the text is the whole answer. */
-export const settingsText = ({ sampling, weightForm }: GenerateResult): string =>
-  [samplingText({ sampling }), ...(weightForm ? [weightFormText(weightForm)] : [])].join(' · ');
+export const settingsText = ({ sampling, weightForm, cacheType }: GenerateResult): string =>
+  [
+    samplingText({ sampling }),
+    ...(weightForm ? [weightFormText(weightForm)] : []),
+    ...(cacheType ? [`cache in ${cacheType}`] : []),
+  ].join(' · ');
 
 /** `likeliest token`, or `temperature 0.8, top-p 0.95, seed 7`. */
 function samplingText({ sampling }: Pick<GenerateResult, 'sampling'>): string {
@@ -93,7 +97,7 @@ function verdictText(result: GenerateResult): string {
 }
 
 function generationFacts(result: GenerateResult): Fact[] {
-  const { file, family, checkpoint, engine, context, weightForm } = result;
+  const { file, family, checkpoint, engine, context, weightForm, cacheType } = result;
   const from =
     checkpoint === null ? 'random weights: the text means nothing' : `weights of ${checkpoint}`;
   return [
@@ -103,6 +107,7 @@ function generationFacts(result: GenerateResult): Fact[] {
       ...(checkpoint === null && { tone: 'warning' as const }),
     },
     ...(weightForm ? [{ name: 'weights', text: weightFormText(weightForm) }] : []),
+    ...(cacheType ? [{ name: 'cache', text: `keys and values rounded to ${cacheType}` }] : []),
     { name: 'sampling', text: samplingText(result) },
     {
       name: 'engine',

@@ -206,11 +206,11 @@ const SERVING: readonly Guess[] = [
   ['fit llama-3.2-1b --gpu 4090 -ngl 99 -c 8192', is('fit llama-3.2-1b --gpu 4090 --context 8192')],
   [
     'fit llama-3.2-1b --gpu 4090 -ctk q8_0 -ctv q8_0',
-    is('fit llama-3.2-1b --gpu 4090 --cache-dtype int8'),
+    is('fit llama-3.2-1b --gpu 4090 --cache-dtype q8_0'),
   ],
   [
     'fit llama-3.2-1b --gpu 4090 --cache-type-k q8_0',
-    is('fit llama-3.2-1b --gpu 4090 --cache-dtype int8'),
+    is('fit llama-3.2-1b --gpu 4090 --cache-dtype q8_0'),
   ],
   ['fit llama-3.2-1b --gpu 4090 -fa', is('fit llama-3.2-1b --gpu 4090 --attention fused')],
   ['fit llama-3.2-1b --gpu 4090 -fa on', is('fit llama-3.2-1b --gpu 4090 --attention fused')],
@@ -497,7 +497,15 @@ const FILES: readonly Guess[] = [
     'quantize hf out.gguf Q8_0 --dry-run',
     is('convert-checkpoint hf out.gguf --dtype q8_0 --dry-run'),
   ],
-  ['quantize hf out.gguf q4_k_m --dry-run', says('q8_0', 'q4_0')],
+  [
+    'quantize hf out.gguf q4_k_m --dry-run',
+    is('convert-checkpoint hf out.gguf --dtype q4_k_m --dry-run'),
+  ],
+  [
+    'llama-quantize hf out.gguf Q5_K_S --dry-run',
+    is('convert-checkpoint hf out.gguf --dtype q5_k_s --dry-run'),
+  ],
+  ['convert-checkpoint hf out.gguf --dtype iq4_xs --dry-run', says('q4_k_m', 'not written')],
   [
     'convert hf out.gguf --outtype q8_0 --dry-run',
     is('convert-checkpoint hf out.gguf --dtype q8_0 --dry-run'),

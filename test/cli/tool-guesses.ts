@@ -83,7 +83,7 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
   [
     'llama.cpp',
     'fit llama-3.2-1b --gpu 4090 --n-gpu-layers all --ctx-size 16384 --cache-type-k q8_0 --cache-type-v q8_0',
-    is('fit llama-3.2-1b --gpu 4090 --context 16384 --cache-dtype int8'),
+    is('fit llama-3.2-1b --gpu 4090 --context 16384 --cache-dtype q8_0'),
   ],
 
   // vllm-project/vllm: docs, "Engine Arguments", "vllm serve", "vllm bench latency"

@@ -317,7 +317,7 @@ describe('the exit code of fit', () => {
 
 it.each([
   ['e4m3', 'did you mean f8?'],
-  ['q4', 'write one of q4_0, q4_1, q4_k, q4_k_s, q4_k_m'],
+  ['q4', 'write one of q4_k_m, q4_k_s, q4_k, q4_1, q4_0'],
   ['bf17', 'did you mean bf16?'],
 ])('--dtype %s gets a suggestion: %s', (text, suggestion) => {
   expect(typeSuggestion(text, WEIGHT_DTYPE_NAMES, parseWeightDtype)).toBe(suggestion);

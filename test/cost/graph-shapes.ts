@@ -1,5 +1,6 @@
 /** Small GGUF and ONNX files that are expensive for a naive reader. A new one is a line of a table. */
 import { array, key, tensor, text, types, u32, u64 } from '../checkpoint/gguf/files.js';
+import { entry, older } from '../checkpoint/gguf/imatrix-files.js';
 import { bytes, initializer, integer, node, value } from '../checkpoint/onnx/files.js';
 import { commands, oneFile, type Shape } from './shape.js';
 
@@ -295,6 +296,28 @@ const onnxShapes: readonly (readonly [name: string, make: Shape['make']])[] = [
   ['onnx: long names', onnx((size) => parts(size, (at) => empty(`${at}${'.1'.repeat(30_000)}`)))],
 ];
 
-export const GRAPH_SHAPES: readonly Shape[] = [...ggufShapes, ...onnxShapes].map(
-  ([name, make]) => ({ name, make, commands: READ }),
+const QUANTIZE = commands(
+  'convert-checkpoint fixtures/hf/llama FOLDER/out.gguf --dtype q4_k_m --imatrix FILE --dry-run',
 );
+
+/** Importance matrices, which only a conversion reads. */
+const imatrixShapes: readonly (readonly [name: string, make: Shape['make']])[] = [
+  [
+    'imatrix: many entries',
+    oneFile('imatrix.dat', (size) => {
+      const entries = parts(size, (at) => entry(`b.${at}`, 1, [1]), 12_000);
+      return older(entries.map((each) => Uint8Array.from(each as Uint8Array)));
+    }),
+  ],
+  [
+    'imatrix: one long entry',
+    oneFile('imatrix.dat', (size) =>
+      older([entry('blk.0.attn_q.weight', 1, Array(Math.floor(size / 4)).fill(1))]),
+    ),
+  ],
+];
+
+export const GRAPH_SHAPES: readonly Shape[] = [
+  ...[...ggufShapes, ...onnxShapes].map(([name, make]) => ({ name, make, commands: READ })),
+  ...imatrixShapes.map(([name, make]) => ({ name, make, commands: QUANTIZE })),
+];

@@ -2,6 +2,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../../src/base/errors.js';
+import { readImatrix } from '../../src/checkpoint/gguf/imatrix.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { loadModelFile } from '../../src/input/model-input/read-model-file.js';
@@ -16,6 +17,7 @@ import {
   types,
   u32,
 } from '../checkpoint/gguf/files.js';
+import { entry, imatrix, older } from '../checkpoint/gguf/imatrix-files.js';
 import { initializer, onnx } from '../checkpoint/onnx/files.js';
 import { folderOf, safetensors } from '../checkpoint/temp-folder.js';
 import * as a from '../checkpoint/torch/assemble.js';
@@ -240,6 +242,18 @@ export const READERS: Readonly<Record<string, () => Reader>> = {
       [GGUF, GGUF, GGUF, fs.readFileSync(inPackage('fixtures/gguf/rounding.gguf'))],
       mutateBytes,
       readCheckpoint,
+    ),
+  'an importance matrix': () =>
+    ofFile(
+      'imatrix',
+      [
+        imatrix({ a: { sums: [1, 2, 3, 4], counts: [1, 2] }, b: { sums: [5], counts: [1] } }),
+        older([entry('blk.0.attn_q.weight', 2, [1, 2, 3]), entry('b', 1, [4])]),
+      ],
+      mutateBytes,
+      async (file) => {
+        readImatrix(file);
+      },
     ),
   onnx: () =>
     ofFile(

@@ -17,6 +17,34 @@ export type Dtype = keyof typeof DTYPES;
 
 export const DTYPE_NAMES = Object.keys(DTYPES) as readonly Dtype[];
 
+/** Types in which a running model can keep keys and values: float16, and blocks of llama.cpp. */
+export const CACHE_TYPES = ['f16', 'q8_0', 'q4_0'] as const;
+
+export type CacheType = (typeof CACHE_TYPES)[number];
+
+/** Bytes of 32 cached values with their float16 scale (ggml-common.h). */
+const BLOCK_BYTES = { q8_0: 34, q4_0: 18 } as const;
+
+/** Element type of a cache. */
+export type CacheDtype = Dtype | CacheType;
+
+/** Bytes of 32 values in a cache, scales included: a whole number for every type. */
+export const cacheBlockBytes = (dtype: CacheDtype): number =>
+  isCacheBlock(dtype) ? BLOCK_BYTES[dtype] : 4 * DTYPES[dtype].bits;
+
+/** Whether a cache has blocks with scales. */
+export const isCacheBlock = (dtype: CacheDtype): dtype is keyof typeof BLOCK_BYTES =>
+  dtype in BLOCK_BYTES;
+
+/** Type of recurrent states beside a cache: blocks are types of keys and values alone. */
+export const stateDtypeOf = (cache: CacheDtype): Dtype => (isCacheBlock(cache) ? 'bf16' : cache);
+
+/** Parses a type of a cache by any of its usual names. */
+export function parseCacheDtype(text: string): CacheDtype | undefined {
+  const folded = text.trim().toLowerCase().replaceAll('-', '_');
+  return CACHE_TYPES.find((name) => name === folded) ?? parseDtype(text);
+}
+
 /** All names of the dtypes. */
 export const DTYPE_SPELLINGS: readonly string[] = DTYPE_NAMES.flatMap((name) => [
   name,

@@ -49,6 +49,12 @@ function narrowingOf(from: SourceDtype, to: NarrowDtype) {
 
 type Narrowing = ReturnType<typeof narrowingOf>;
 
+/** Constants of all pairs: blocks round one number at a time. */
+const NARROWINGS = {
+  F32: { F16: narrowingOf('F32', 'F16'), BF16: narrowingOf('F32', 'BF16') },
+  F64: { F16: narrowingOf('F64', 'F16'), BF16: narrowingOf('F64', 'BF16') },
+} as const satisfies Record<SourceDtype, Record<NarrowDtype, Narrowing>>;
+
 /**
  * Rounds floats, given as native words, directly to 16-bit codes. Every NaN becomes the same quiet NaN without
  * sign, so the result does not depend on the machine's NaN.
@@ -63,7 +69,7 @@ export function narrowFloats(
   codes: Uint16Array,
   saturate: boolean,
 ): number {
-  const narrowing = narrowingOf(from, to);
+  const narrowing = NARROWINGS[from][to];
   const { regularFrom, regularUpTo, droppedBits, sourceInfinity } = narrowing;
   const addend = (1 << (droppedBits - 1)) - 1 - narrowing.rebase;
   let firstOverflow = -1;

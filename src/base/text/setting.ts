@@ -101,6 +101,7 @@ export const SETTINGS = {
   maxPositions: 'rows of a table of positions',
   maxTrainingMemory: 'limit of the memory of a training step',
   mergeLora: 'adapter that is merged into the weights',
+  imatrix: 'importance matrix of the weights',
   merge: 'values of a shared table',
   mfu: 'measured share of the peak FLOP/s',
   microBatch: 'sequences of a GPU at a time',

@@ -9,8 +9,9 @@ import { exactBytesText, quoted, refusal, SMALL_FILE, tensorPlace } from '../che
 import { computedTensor } from '../computed-file.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import { contiguousStrides } from '../stored-tensor.js';
+import { decodeBlocks, isDecodable } from './blocks/decode-blocks.js';
 import type { GgmlTypeName } from './ggml-types.js';
-import { decodeBlocks, ggmlType, ggmlTypeOf, isDecodable } from './ggml-types.js';
+import { ggmlType, ggmlTypeOf } from './ggml-types.js';
 import type { GgufValue, ScalarType } from './gguf-scanner.js';
 import { GgufScanner, SCALAR_BYTES, VALUE_TYPES } from './gguf-scanner.js';
 

@@ -98,9 +98,15 @@ export const convertFlags = {
     options: CONVERTED_DTYPE_NAMES,
     default: 'keep',
     description:
-      'type of the parameters; q8_0 and q4_0 only in a .gguf file; buffers keep their type',
+      'type of the parameters; q8_0 to q2_k_s only in a .gguf file; buffers keep their type',
     helpGroup: 'TENSOR',
   } as const)(),
+  imatrix: Flags.string({
+    helpValue: 'FILE',
+    description:
+      'importance matrix of llama-imatrix (.gguf or .dat), for --dtype q4_k_m and the like',
+    helpGroup: 'TENSOR',
+  }),
   quantize: Flags.option({
     options: QUANTIZATION_NAMES,
     description:

@@ -79,6 +79,7 @@ export function conversionSettings(
     shardSize: flags['shard-size'],
     maxMemory: flags['max-memory'],
     mergeLora: flags['merge-lora'],
+    imatrix: flags.imatrix,
     noConfig: flags['no-config'],
     dryRun: flags['dry-run'],
   };

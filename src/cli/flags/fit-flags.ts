@@ -18,6 +18,7 @@ import type { ParsedFlags } from './flags.js';
 import { settingFlags } from './flags.js';
 import { placesFlags } from './places-flags.js';
 import {
+  cacheDtype,
   count,
   dtype,
   duration,
@@ -154,9 +155,10 @@ export const fitFlags = {
     ...SERVING,
     description: 'element type of the scales [default: f16 for int4, else f32]',
   }),
-  'cache-dtype': dtype({
+  'cache-dtype': cacheDtype({
     ...SERVING,
-    description: 'element type of the KV cache [default: bf16, or f32 with f32 weights]',
+    description:
+      'element type of the KV cache, also q8_0 or q4_0 [default: bf16, or f32 with f32 weights]',
   }),
   batch: count({
     ...SERVING,

@@ -16,7 +16,15 @@ import { RECOMPUTE_NAMES } from '../../model/budget/flops.js';
 import { PRECISION_NAMES } from '../../model/budget/optimizers.js';
 import type { Format } from '../../report/kit/report.js';
 import { DIAGRAM_FORMATS, FORMATS, PICTURE_FORMATS } from '../../report/kit/report.js';
-import { count, dtype, seedOf, tokens, unreadable, wholeNumber } from './value-flags.js';
+import {
+  cacheDtype,
+  count,
+  dtype,
+  seedOf,
+  tokens,
+  unreadable,
+  wholeNumber,
+} from './value-flags.js';
 
 /** Copy of the devices in `src/engine/engine.ts`, which is loaded only when a model runs. */
 export const DEVICE_CHOICES = Object.keys({
@@ -279,7 +287,7 @@ export const settingFlags = {
   dtype: dtype({
     description: 'element type of weights in inference [default: as stored, or bf16]',
   }),
-  'cache-dtype': dtype({
+  'cache-dtype': cacheDtype({
     description: 'element type of keys, values and states [default: as --dtype, at least 16 bits]',
   }),
   causal: Flags.boolean({

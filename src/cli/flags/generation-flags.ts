@@ -1,5 +1,6 @@
 /** The flags of `minimind generate`. */
 import * as Flags from '@oclif/core/flags';
+import { CACHE_TYPES } from '../../base/tensor/dtype.js';
 import type { OutputFlags } from '../base-command.js';
 import { device, engine, type ParsedFlags, threads, weightFlags } from './flags.js';
 import { count, seedOf, tokens, unreadable, weightForm } from './value-flags.js';
@@ -121,6 +122,10 @@ export const generationFlags = {
   }),
   ...weightFlags,
   weights: weightForm(),
+  'cache-dtype': Flags.option({
+    options: CACHE_TYPES,
+    description: 'round cached keys and values as llama.cpp does [default: f32, not rounded]',
+  } as const)(),
   engine: engine(),
   device: device(),
   threads: threads(),

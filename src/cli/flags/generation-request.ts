@@ -72,6 +72,7 @@ export const generationRequest = (
   stops: flags.stop ?? [],
   seed: flags.seed,
   weightForm: flags.weights,
+  cacheType: flags['cache-dtype'],
   topLogprobs: flags.logprobs ?? 0,
   explained: flags['explain-sampling'] ? EXPLAINED_TOKENS : 0,
   draft: flags.draft,

@@ -118,6 +118,7 @@ const PLANNED_SETTINGS = [
   'noConfig',
   'stateDict',
   'mergeLora',
+  'imatrix',
   'container',
   'shardSize',
   'set',

@@ -1,11 +1,13 @@
 /** Flags by the kind of their value: counts, sizes, shares, times, types, ranges. */
 import * as Flags from '@oclif/core/flags';
 import { usageError } from '../../base/errors.js';
-import type { Dtype } from '../../base/tensor/dtype.js';
+import type { CacheDtype, Dtype } from '../../base/tensor/dtype.js';
 import {
+  CACHE_TYPES,
   DTYPE_NAMES,
   DTYPE_SPELLINGS,
   GROUP_SIZES,
+  parseCacheDtype,
   parseDtype,
   QUANTIZED_BITS,
 } from '../../base/tensor/dtype.js';
@@ -46,6 +48,22 @@ export const dtype = Flags.custom<Dtype>({
     if (name === 'dtype') await refuseServedType(text, context);
     const suggestion = typeSuggestion(text, DTYPE_NAMES, parseDtype);
     return unreadable(name, text, 'an element type', suggestion);
+  },
+});
+
+/** `--cache-dtype q8_0`: an element type, or blocks of llama.cpp. */
+export const cacheDtype = Flags.custom<CacheDtype>({
+  helpValue: 'TYPE',
+  parse: async (text, _context, { name }) => {
+    const parsed = parseCacheDtype(text);
+    if (parsed) return parsed;
+    const names: readonly CacheDtype[] = [...new Set([...DTYPE_NAMES, ...CACHE_TYPES])];
+    return unreadable(
+      name,
+      text,
+      'a type of a cache',
+      typeSuggestion(text, names, parseCacheDtype),
+    );
   },
 });
 

@@ -895,7 +895,7 @@ export const OFF: Readonly<Record<string, string>> = {
 const ALL_LAYERS = { '-1': '', '99': '', '999': '', all: '' } as const;
 
 /** Types of a cache in llama.cpp and mlx-lm. */
-const CACHE_TYPES = { q8_0: 'int8', q4_0: 'int4', '8': 'int8', '4': 'int4' } as const;
+const CACHE_TYPES = { '8': 'int8', '4': 'int4' } as const;
 
 const BITS = { '4': 'int4', '8': 'int8', '16': 'bf16', '32': 'f32' } as const;
 

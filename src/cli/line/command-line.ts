@@ -19,7 +19,13 @@ export type DeclaredCommand = Pick<
 /** The words of other tools, which are loaded for a line that needs them. */
 type Meanings = Pick<
   typeof import('../foreign/meanings.js'),
-  'flagAdvice' | 'flagMeanings' | 'hubReference' | 'isSpelling' | 'keysNamed' | 'otherNames'
+  | 'flagAdvice'
+  | 'flagMeanings'
+  | 'hubReference'
+  | 'isSpelling'
+  | 'keysNamed'
+  | 'otherNames'
+  | 'valueAdvice'
 >;
 
 /** A line with a word that can be one of another tool, read without these words. */
@@ -53,7 +59,7 @@ const SAVED_ENDING = /\.(?:ya?ml|onnx|gguf|safetensors|pt|pth|bin)$/i;
 const ANSWER_ENDING = /\.(?:json|csv|md|markdown|txt|log|html|svg|sh|sbatch|ya?ml)$|^-$/i;
 
 /** Maximum allowed values that an error lists. */
-const MOST_LISTED = 20;
+const MOST_LISTED = 24;
 
 function choicesText(options: readonly string[]): string {
   if (options.length > MOST_LISTED) return `one of ${options.length} values`;
@@ -615,7 +621,7 @@ class CommandLine {
         ? others
         : [this.#corrected(at, [name, items.with(wrong, close).join(delimiter)], end - at + 1)],
       undefined,
-      listingOf({ ...flag, options }),
+      this.#meanings.valueAdvice(flag.name, items[wrong] ?? '') ?? listingOf({ ...flag, options }),
     );
   }
 

@@ -1,4 +1,5 @@
-/** Values of the flags of `convert-checkpoint`: the only list of them. Imports nothing, so that `--help` stays fast. */
+/** Values of the flags of `convert-checkpoint`: the only list of them. Imports only names, so that `--help` stays fast. */
+import { MIXTURE_NAMES, type MixtureName } from '../../checkpoint/gguf/mixtures.js';
 
 /** SRTE layouts: one table, one pair or one formula for all layers, or a table for each. */
 export const LAYOUTS = {
@@ -30,14 +31,15 @@ export const NAMING_SCHEMES = ['minimind'] as const;
 
 export type NamingScheme = (typeof NAMING_SCHEMES)[number];
 
-/** Types of parameters; undefined keeps each. Blocks (q8_0, q4_0) are types of GGUF files only. */
+/** Types of parameters; undefined keeps each. Types of blocks (q8_0, q4_k_m) are those of GGUF files only. */
 export const CONVERTED_DTYPES = {
   keep: undefined,
   f32: 'F32',
   f16: 'F16',
   bf16: 'BF16',
-  q8_0: 'Q8_0',
-  q4_0: 'Q4_0',
+  ...(Object.fromEntries(MIXTURE_NAMES.map((name) => [name, name])) as {
+    readonly [Name in MixtureName]: Name;
+  }),
 } as const;
 
 export const CONVERTED_DTYPE_NAMES = Object.keys(

@@ -4,7 +4,7 @@ import { type Problem, usageError } from '../../base/errors.js';
 import { ENCODABLE_DTYPES } from '../../base/tensor/encode.js';
 import { setting } from '../../base/text/setting.js';
 import { joined, present } from '../../base/text/words.js';
-import { WRITABLE_BLOCKS } from '../../checkpoint/gguf/ggml-types.js';
+import { MIXTURE_NAMES, type MixtureName } from '../../checkpoint/gguf/mixtures.js';
 import { type ConversionResult, conversionResult, merges } from './conversion-result.js';
 import { checkProvable, prove } from './execute/check-output.js';
 import { execute, preview } from './execute/execute.js';
@@ -38,7 +38,7 @@ export async function prepare(request: ConversionRequest): Promise<PreparedConve
   checkJob(request);
   const place = outputTarget(request.out, request.container);
   const job = jobOf(request, place);
-  const read = [job.config, job.target].filter((file) => file !== undefined);
+  const read = [job.config, job.target, job.imatrix].filter((file) => file !== undefined);
   refuseOverlap(job.checkpoint, place, { read, report: job.output });
   return withStoppedNotice(
     job,
@@ -122,19 +122,36 @@ function idleEngine(
 /** A request as a job. @throws UserError for types of blocks in a file other than GGUF. */
 function jobOf(request: ConversionRequest, { container }: CheckpointTarget): ConversionJob {
   const { dtype, merge = 'mean', seed = 0 } = request;
-  const blocks = WRITABLE_BLOCKS.find((each) => each === dtype);
-  if (blocks !== undefined && container !== 'gguf') {
+  const mixture = MIXTURE_NAMES.find((each) => each === dtype);
+  if (mixture !== undefined && container !== 'gguf') {
     throw usageError(
-      `${setting('dtype', blocks.toLowerCase())}: expected OUT to end in .gguf, found a ${container} output`,
+      `${setting('dtype', mixture)}: expected OUT to end in .gguf, found a ${container} output`,
       `write OUT as model.gguf, or choose ${setting('dtype', 'f16')} or bf16`,
     );
   }
+  checkImportance(request, mixture);
   return {
     ...request,
-    ...{ merge, seed, blocks, dtype: ENCODABLE_DTYPES.find((each) => each === dtype) },
+    ...{ merge, seed, mixture, dtype: ENCODABLE_DTYPES.find((each) => each === dtype) },
     // The ending of a GGUF file requests a container, like --container.
     container: container === 'gguf' ? container : request.container,
   };
+}
+
+/** @throws UserError for an importance matrix that the type does not use, or a type that needs one. */
+function checkImportance({ imatrix }: ConversionRequest, mixture: MixtureName | undefined): void {
+  if (imatrix === undefined) {
+    if (mixture !== 'q2_k_s') return;
+    throw usageError(
+      `${setting('dtype', mixture)} requires an importance matrix, found none`,
+      `name one with ${setting('imatrix', 'FILE')}, or choose ${setting('dtype', 'q2_k')}`,
+    );
+  }
+  if (mixture !== undefined && mixture !== 'q8_0') return;
+  throw usageError(
+    `${setting('imatrix')} requires a type of GGUF files with a search for scales, found ${mixture ?? 'none'}`,
+    `choose ${setting('dtype', 'q4_k_m')}, or remove ${setting('imatrix')}`,
+  );
 }
 
 /** @throws UserError for `--merge` when nothing is merged, or `--seed` when nothing is random. */

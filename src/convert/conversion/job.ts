@@ -10,7 +10,7 @@ import { type Relation, refuseBroken } from '../../base/text/relations.js';
 import { type SettingName, setting } from '../../base/text/setting.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { type Container, containerOf } from '../../checkpoint/formats.js';
-import type { WritableBlocks } from '../../checkpoint/gguf/ggml-types.js';
+import type { MixtureName } from '../../checkpoint/gguf/mixtures.js';
 import type { DeviceChoice, EngineChoice } from '../../engine/select/devices.js';
 import type { Extension, LayoutName, Merge, NamingScheme, Tie } from './conversion-choices.js';
 
@@ -49,8 +49,10 @@ export interface ConversionJob {
   readonly tie?: Tie | undefined;
   /** Type of the parameters; undefined to keep each. Buffers keep theirs. */
   readonly dtype?: EncodableDtype | undefined;
-  /** Blocks of the matrices of a GGUF file, instead of `dtype`. */
-  readonly blocks?: WritableBlocks | undefined;
+  /** Types of the matrices of a GGUF file, instead of `dtype`. */
+  readonly mixture?: MixtureName | undefined;
+  /** Importance matrix of llama.cpp, for `mixture`. */
+  readonly imatrix?: string | undefined;
   /** Bits of the weights of linear layers; undefined to keep floats. */
   readonly quantize?: WeightForm['bits'] | undefined;
   /** Values that share a scale; undefined for 32. */
@@ -97,9 +99,9 @@ export interface ConversionJob {
 }
 
 /** A job as requested; a value that was not given is undefined. */
-export type ConversionRequest = Omit<ConversionJob, 'merge' | 'seed' | 'dtype' | 'blocks'> & {
-  /** Type of the parameters; blocks only in a GGUF file. */
-  readonly dtype?: EncodableDtype | WritableBlocks | undefined;
+export type ConversionRequest = Omit<ConversionJob, 'merge' | 'seed' | 'dtype' | 'mixture'> & {
+  /** Type of the parameters; a mixture only in a GGUF file. */
+  readonly dtype?: EncodableDtype | MixtureName | undefined;
   readonly merge?: Merge | undefined;
   readonly seed?: number | undefined;
 };
@@ -159,7 +161,8 @@ export const checkJob = (job: ConversionRequest): void => refuseBroken(RELATIONS
 /** Other settings that change the output. */
 const OTHER_CHANGES = [
   'dialect',
-  'blocks',
+  'mixture',
+  'imatrix',
   'container',
   'shardSize',
   'quantize',

@@ -128,6 +128,7 @@ export function compile(
   const shared = {
     graph,
     target,
+    cacheType: options.decoding?.cacheType,
     mostRows: rowLimit(layer, target),
     place(...which: Parameters<InitializerLookup>): Initializer {
       const initializer = place(...which);

@@ -1,3 +1,4 @@
+import type { CacheType } from '../../base/tensor/dtype.js';
 import type { WeightForm } from '../../base/tensor/group-quantization.js';
 import type { Layer } from '../../model/architecture/layer.js';
 import type { Param } from '../../model/architecture/param.js';
@@ -96,6 +97,8 @@ export interface GraphContext {
   readonly place: InitializerLookup;
   readonly quantized: QuantizedLookup;
   readonly target: Target;
+  /** Type of cached keys and values; undefined for float32. */
+  readonly cacheType?: CacheType | undefined;
   /** Rows of a weight that one operation may bind; at least one. */
   readonly mostRows: (tensor: Param) => number;
   /** Whether other tools than ONNX Runtime check the graph: its own operators then need their domain. */

@@ -1,6 +1,7 @@
 import { UserError } from '../../base/errors.js';
 import { setting } from '../../base/text/setting.js';
 import type { Layer } from '../../model/architecture/layer.js';
+import { MOST_LOGITS } from '../block-size.js';
 import type { CheckedCall } from '../calls.js';
 import { Calls, ofLastTokens } from '../calls.js';
 import type {
@@ -12,7 +13,6 @@ import type {
   Values,
 } from '../engine.js';
 import { DeviceLostError } from '../engine.js';
-import { MOST_LOGITS } from './block-size.js';
 import { type CompiledGraph, type LogitsGraph, partsOf } from './compile.js';
 import type { Target } from './context.js';
 import { type CacheMark, type Call, KeyCache, tensorFor } from './feeds.js';

@@ -1,3 +1,9 @@
+import { decodeValues } from '../../base/tensor/decode-values.js';
+import type { CacheType } from '../../base/tensor/dtype.js';
+import { encode } from '../../base/tensor/encode.js';
+import { decodeBlocks } from '../../checkpoint/gguf/blocks/decode-blocks.js';
+import { encodeBlocks } from '../../checkpoint/gguf/blocks/encode-blocks.js';
+import { ggmlType } from '../../checkpoint/gguf/ggml-types.js';
 import type {
   Alibi,
   Attention,
@@ -44,7 +50,9 @@ function headKeys(run: ForwardRun, layer: AttentionCore, k: Tensor3D, v: Tensor3
   const reads = typeof layer.sharing === 'object';
   const name = typeof layer.sharing === 'object' ? layer.sharing.from : layer.name;
   const before = decoding.before.attentions.get(name);
-  const known = heads.map((head, index) => concatenatedHeads(before?.[index], head));
+  const known = heads.map((head, index) =>
+    concatenatedHeads(before?.[index], head, decoding.cacheType),
+  );
   if (!reads) decoding.after.attentions.set(name, trimmedCache(run, decoding, layer, known));
   return known.map(({ first, ...rows }) => {
     const matrix = (data: Float32Array, width: number) =>
@@ -60,14 +68,34 @@ function headKeys(run: ForwardRun, layer: AttentionCore, k: Tensor3D, v: Tensor3
 function concatenatedHeads(
   before: HeadMemory | undefined,
   { keys, values }: { keys: Tensor2D; values: Tensor2D },
+  type: CacheType | undefined,
 ): HeadMemory {
-  const [newKeys, newValues] = [readValues(keys), readValues(values)];
+  const newKeys = asCached(type, readValues(keys));
+  const newValues = asCached(type, readValues(values));
   if (!before) return { first: 0, keys: newKeys, values: newValues };
   return {
     first: before.first,
     keys: concatenated(before.keys, newKeys),
     values: concatenated(before.values, newValues),
   };
+}
+
+/** Values of a head as a cache of another type returns them, by the encoders of GGUF. */
+function asCached(type: CacheType | undefined, values: Float32Array): Float32Array {
+  if (type === undefined) return values;
+  if (type === 'f16') {
+    const [words, numbers] = [new Uint8Array(2 * values.length), new Float64Array(values.length)];
+    encode('F16', Float64Array.from(values), words);
+    decodeValues('F16', words, numbers);
+    return Float32Array.from(numbers);
+  }
+  const name = type === 'q8_0' ? 'Q8_0' : 'Q4_0';
+  const { values: perBlock, bytes } = ggmlType(name);
+  const blocks = new Uint8Array((values.length / perBlock) * bytes);
+  const rounded = new Float32Array(values.length);
+  encodeBlocks(name, values, blocks);
+  decodeBlocks(name, blocks, rounded);
+  return rounded;
 }
 
 /** The cache without keys that later queries cannot see. */

@@ -1,4 +1,5 @@
 /** State shared by the functions that compute layers during a run. */
+import type { CacheType } from '../../base/tensor/dtype.js';
 import type { LatentAttention, Layer } from '../../model/architecture/layer.js';
 import type { TokenIds } from '../engine.js';
 import type { Tensor, Tensor3D, Tf } from './packages.js';
@@ -28,6 +29,8 @@ export interface ForwardRun {
 export interface DecodingState {
   /** Final number of tokens. */
   readonly totalTokens: number;
+  /** Type of cached keys and values; undefined for float32. */
+  readonly cacheType: CacheType | undefined;
   readonly before: LayerStates;
   readonly after: LayerStates;
 }

@@ -60,7 +60,12 @@ export class TfjsProgram implements Program {
     const decoding =
       call.total === undefined
         ? undefined
-        : { totalTokens: call.total, before: call.kept ?? emptyMemory(), after: emptyMemory() };
+        : {
+            totalTokens: call.total,
+            cacheType: this.#options.decoding?.cacheType,
+            before: call.kept ?? emptyMemory(),
+            after: emptyMemory(),
+          };
     const recorder = new Recorder(this.#layer, this.#options);
     const { run, release } = startRun(
       {

@@ -1,5 +1,5 @@
 /** Options of a fit, as a user gives them. A missing one is as in the config, or has its usual value. */
-import type { Dtype } from '../../base/tensor/dtype.js';
+import type { CacheDtype, Dtype } from '../../base/tensor/dtype.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Recompute } from '../../model/budget/flops.js';
 import type { LossKernel } from '../../model/budget/kernel-activations.js';
@@ -70,7 +70,7 @@ export interface FitServingOptions {
   /** Default: `f16` for `int4`, else `f32`. */
   readonly scaleDtype?: Dtype | undefined;
   /** Default: `bf16`, or `f32` with `f32` weights. */
-  readonly cacheDtype?: Dtype | undefined;
+  readonly cacheDtype?: CacheDtype | undefined;
   /** Sequences per replica at the same time. Default: 1. */
   readonly batch?: number | undefined;
   /** Users at the same time on all GPUs, in place of `batch`. */

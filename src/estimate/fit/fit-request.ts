@@ -1,6 +1,6 @@
 /** The settings that options of a fit result in. */
 import { usageError } from '../../base/errors.js';
-import { DTYPES, type Dtype } from '../../base/tensor/dtype.js';
+import { cacheBlockBytes, type Dtype, stateDtypeOf } from '../../base/tensor/dtype.js';
 import { type SettingName, setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
 import type { TrainingHints } from '../../model/architecture/family.js';
@@ -163,7 +163,7 @@ function servingSettingOf(
       },
       cacheDtype,
       // States keep the type of the model.
-      stateDtype: DTYPES[cacheDtype].bits < 16 ? 'bf16' : cacheDtype,
+      stateDtype: cacheBlockBytes(cacheDtype) < 64 ? 'bf16' : stateDtypeOf(cacheDtype),
       context,
       batch: options.batch ?? 1,
       prompt: brings,

@@ -1,6 +1,7 @@
 /** Memory of a model as `profile`, `compare` and `plan` state it: the exact parts of what `fit` counts on one GPU. */
 
 import type { Dtype } from '../../base/tensor/dtype.js';
+import { stateDtypeOf } from '../../base/tensor/dtype.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Bounds } from '../../model/budget/figure.js';
 import { sumFigure } from '../../model/budget/figure.js';
@@ -102,7 +103,7 @@ export function memoryOnGpu(
   gpu: Gpu = gpuNamed(USUAL_GPU),
 ): MemoryOnGpu {
   const { batch, context, cacheDtype } = inference;
-  const form = { weights, cacheDtype, stateDtype: cacheDtype, tensorParallel: 1 };
+  const form = { weights, cacheDtype, stateDtype: stateDtypeOf(cacheDtype), tensorParallel: 1 };
   const served = { model, form, layout: weightLayout(model) };
   const { batch: microBatch, ...sizes } = training;
   const { total } = fitTrainingMemory(model, {

@@ -2,6 +2,7 @@
 
 import { usageError } from '../../base/errors.js';
 import type { Dtype } from '../../base/tensor/dtype.js';
+import { stateDtypeOf } from '../../base/tensor/dtype.js';
 import { setting } from '../../base/text/setting.js';
 import { sumOf } from '../../base/text/words.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
@@ -48,7 +49,7 @@ export function decodingTarget(
   const form = {
     weights: usualFormat(served),
     cacheDtype,
-    stateDtype: cacheDtype,
+    stateDtype: stateDtypeOf(cacheDtype),
     tensorParallel: 1,
   } as const;
   const workOfPart = memoized((part: LanguageModel) =>

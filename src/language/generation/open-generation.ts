@@ -1,9 +1,11 @@
 /** Prepares a generation: settings, prompts as token ids, and the loaded models. */
 import { type Problem, usageError } from '../../base/errors.js';
 import type { ProgressDisplay } from '../../base/progress-display.js';
+import type { CacheType } from '../../base/tensor/dtype.js';
 import type { WeightForm } from '../../base/tensor/group-quantization.js';
 import { setting } from '../../base/text/setting.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import { refuseCacheType } from '../../engine/cache-types.js';
 import type { ComparedModel } from '../../engine/compare/compare-outputs.js';
 import { refuseDecoding, usableBytes } from '../../engine/memory.js';
 import type { EngineRequest } from '../../engine/select/devices.js';
@@ -35,6 +37,8 @@ export interface GenerationRequest {
   /** Seed of the draws, and of random weights. */
   readonly seed: number | undefined;
   readonly weightForm: WeightForm | undefined;
+  /** Type of cached keys and values; undefined for float32. */
+  readonly cacheType: CacheType | undefined;
   /** Number of likeliest tokens to report at each position. */
   readonly topLogprobs: number;
   /** Number of first tokens whose sampling is reported. */
@@ -81,6 +85,7 @@ export async function openGeneration(
   const { isChat, system, source } = request;
   const reader: PromptReader = { folders, text, isChat, system };
   const { model } = side.loaded;
+  if (request.cacheType) refuseCacheType(model, request.cacheType);
   const prompts = await promptsFrom(source, reader, model);
   const context = contextOf(model, prompts, settings, request);
   if (request.stops.length > 0 && !text.tokenizer) throw stopWithoutText();
@@ -128,7 +133,11 @@ async function openSession(
   steps.doing('loading the model');
   try {
     const session = await GenerationSession.open({
-      model: { ...weighted(side, seed), form: request.weightForm },
+      model: {
+        ...weighted(side, seed),
+        form: request.weightForm,
+        cacheType: request.cacheType,
+      },
       tokenizer: text.tokenizer,
       settings: sampling,
       maxTokens,
@@ -184,7 +193,7 @@ function headOf(
   { text, isChat }: PromptReader,
   { sampling, maxTokens, fromFile }: ChosenSettings,
   { engine }: GenerationSession,
-  { seed = 0, stops, weightForm }: GenerationRequest,
+  { seed = 0, stops, weightForm, cacheType }: GenerationRequest,
   { context, milliseconds }: { readonly context: number; readonly milliseconds: number },
 ): Generation['head'] {
   return {
@@ -194,6 +203,7 @@ function headOf(
     checkpoint: checkpoint?.path ?? null,
     weights: checkpoint ? 'checkpoint' : 'random',
     weightForm: weightForm ?? null,
+    cacheType: cacheType ?? null,
     tokenizer: text.tokenizer?.file ?? null,
     chat: isChat,
     engine,

@@ -1,6 +1,7 @@
 /** A model that is loaded for answers: prompts in, answers with all their figures out. */
 
 import { type UserError, usageError } from '../../base/errors.js';
+import type { CacheType } from '../../base/tensor/dtype.js';
 import type { WeightForm } from '../../base/tensor/group-quantization.js';
 import { setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
@@ -27,6 +28,8 @@ export interface ModelToOpen {
   readonly weights: WeightSource;
   /** Quantization of the matrices; float32 when absent. */
   readonly form?: WeightForm | undefined;
+  /** Type of cached keys and values; float32 when absent. */
+  readonly cacheType?: CacheType | undefined;
 }
 
 /** Refuses models that do not fit into memory, before they are loaded. */
@@ -60,9 +63,9 @@ async function openModels(
   const programs: Program[] = [];
   try {
     checkMemory(models, totalTokens, engine.info);
-    for (const { model, weights, form } of models) {
+    for (const { model, weights, form, cacheType } of models) {
       if (form) refuseWeightForm(engine.info);
-      const options = { blocks: false, weightForm: form, decoding: { totalTokens } };
+      const options = { blocks: false, weightForm: form, decoding: { totalTokens, cacheType } };
       programs.push(await engine.load(model, weights, options));
     }
   } catch (error) {
@@ -425,6 +428,8 @@ export interface GenerateResult {
   readonly weightForm: WeightForm | null;
   /** Path of the tokenizer.json; null without one. */
   readonly tokenizer: string | null;
+  /** Type to which cached keys and values are rounded; null for float32. */
+  readonly cacheType: CacheType | null;
   /** Whether the prompt was made with the chat template. */
   readonly chat: boolean;
   readonly engine: EngineInfo;

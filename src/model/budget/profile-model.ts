@@ -1,7 +1,7 @@
 /** Profile of a model: all budgets of one description, for a batch, context and precision. */
 
 import { usageError } from '../../base/errors.js';
-import type { Dtype } from '../../base/tensor/dtype.js';
+import type { CacheDtype, Dtype } from '../../base/tensor/dtype.js';
 import { DTYPE_NAMES, DTYPES } from '../../base/tensor/dtype.js';
 import { setting } from '../../base/text/setting.js';
 import { dtypeWord, formatInteger } from '../../base/text/units.js';
@@ -121,7 +121,7 @@ export interface ProfileRequest {
   readonly batch?: number | undefined;
   readonly context?: number | undefined;
   readonly dtype: Dtype;
-  readonly cacheDtype?: Dtype | undefined;
+  readonly cacheDtype?: CacheDtype | undefined;
   readonly causal: boolean;
   readonly precision?: Precision | undefined;
   readonly optimizer: Optimizer;
@@ -138,7 +138,7 @@ export interface ResolvedSetting extends ProfileSetting {
   /** Sizes of inference. */
   readonly inference: ProfileSetting['inference'] & {
     /** Element type of caches and states. */
-    readonly cacheDtype: Dtype;
+    readonly cacheDtype: CacheDtype;
   };
   /** Origin of each value: a flag, the file, or the default. */
   readonly origins: {

@@ -1,7 +1,7 @@
 /** State kept between tokens in cached decoding, and memory of inference. */
 
-import type { Dtype } from '../../base/tensor/dtype.js';
-import { DTYPES } from '../../base/tensor/dtype.js';
+import type { CacheDtype, Dtype } from '../../base/tensor/dtype.js';
+import { cacheBlockBytes, DTYPES, isCacheBlock, stateDtypeOf } from '../../base/tensor/dtype.js';
 import { sumOf } from '../../base/text/words.js';
 import type { Component, HeadSpan, Layer, Window } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
@@ -21,7 +21,7 @@ export interface StateSetting {
   /** Element type of weights. */
   readonly dtype: Dtype;
   /** Element type of caches and states; default: that of the weights. */
-  readonly cacheDtype?: Dtype;
+  readonly cacheDtype?: CacheDtype;
   /** GPUs that share the heads and channels of each layer; counts the one that keeps most. Default 1. */
   readonly gpus?: number;
 }
@@ -62,7 +62,14 @@ export function stateOf(
     model,
     gpus,
   );
-  const of = inputs({ batch, context, bits: DTYPES[cacheDtype].bits });
+  const of = inputs({ batch, context, bits: DTYPES[stateDtypeOf(cacheDtype)].bits });
+  const blockBytes = v({ block_bytes: cacheBlockBytes(cacheDtype) });
+  const isBlock = isCacheBlock(cacheDtype);
+  const cacheInput: Readonly<Record<string, Input>> = isBlock
+    ? { block_bytes: blockBytes }
+    : { bits: of.bits };
+  const bytesOf = (values: Expression) =>
+    isBlock ? ceildiv(mul(values, blockBytes), 32) : ceildiv(mul(values, of.bits), 8);
   /** Bytes of the values in the caches that `which` selects, by one of `of`. */
   const keyValues = (
     label: string,
@@ -75,7 +82,7 @@ export function stateOf(
         return figure({
           label,
           unit: 'bytes',
-          formula: ceildiv(mul(valuesIn(all.filter(which)), of.bits), 8),
+          formula: bytesOf(valuesIn(all.filter(which))),
           inputs: listed,
           source: [...new Set(all.map(({ source }) => source))].join('; ') || NO_CACHE,
         });
@@ -85,15 +92,10 @@ export function stateOf(
     'key-value cache',
     (cached) =>
       mul(of.batch, add(...cached.map(({ perToken, kept }) => mul(perToken, kept(of.context))))),
-    of,
+    { batch: of.batch, context: of.context, ...cacheInput },
   );
   const perToken = (label: string, which?: (each: CachedValues) => boolean) =>
-    keyValues(
-      label,
-      (cached) => add(...cached.map(({ perToken }) => perToken)),
-      { bits: of.bits },
-      which,
-    );
+    keyValues(label, (cached) => add(...cached.map(({ perToken }) => perToken)), cacheInput, which);
   const recurrent = (scanned.length > 0 ? scanned : (['mamba'] as const))
     .map((component) => COMPONENTS[component])
     .join(' and ');

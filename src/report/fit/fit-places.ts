@@ -127,6 +127,8 @@ const CACHE_TYPES: Readonly<Partial<Record<string, string>>> = {
   f32: 'f32',
   int8: 'q8_0',
   int4: 'q4_0',
+  q8_0: 'q8_0',
+  q4_0: 'q4_0',
 };
 
 /** `-ngl 49 --n-cpu-moe 36 -c 2048`, for llama-server and llama-cli. */

@@ -1,6 +1,7 @@
 /** Report of `minimind profile`: a block of tables for each budget. */
 
-import type { Dtype } from '../../base/tensor/dtype.js';
+import type { CacheDtype } from '../../base/tensor/dtype.js';
+import { stateDtypeOf } from '../../base/tensor/dtype.js';
 import { nextCommand, type SettingName, setting } from '../../base/text/setting.js';
 import {
   dtypeWord,
@@ -211,7 +212,8 @@ function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
 }
 
 /** Types of the recurrent states: the type of the cache, or float32 if transformers keeps them in it. */
-function stateTypes({ mambaState }: State, cacheDtype: Dtype): string {
+function stateTypes({ mambaState }: State, cache: CacheDtype): string {
+  const cacheDtype = stateDtypeOf(cache);
   if (cacheDtype === 'f32') return 'f32';
   const isFloat32 = 'float32_values' in mambaState.inputs;
   return `${isFloat32 ? 'float32, convolutions in ' : ''}${dtypeWord(cacheDtype)}`;

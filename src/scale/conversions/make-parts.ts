@@ -121,6 +121,7 @@ function requestOf(request: ConversionRequest, stateDict: string | undefined): P
     saturate: Boolean(request.saturate),
     noConfig: Boolean(request.noConfig),
     mergeLora: file(adapter),
+    imatrix: file(request.imatrix),
     target: file(request.target),
     config: file(request.config),
     shardSize: number(shard),

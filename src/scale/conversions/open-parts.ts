@@ -203,7 +203,9 @@ export function outputSha256(
     // Most are copied. Their JSON is the same, and takes a third of the time.
     tensor.action.do === 'copy' ? JSON.stringify(tensor) : plainJson(tensor),
   );
-  hash.update(plainJson([names, srte, tie, quantization, formulas, keepsConfig, gguf]));
+  // The hash of importances stands for their millions of values.
+  const metadata = gguf && { ...gguf, importances: undefined };
+  hash.update(plainJson([names, srte, tie, quantization, formulas, keepsConfig, metadata]));
   hash.update(plainJson([config?.written.text, checkpoint.content.get('step')]));
   hash.update(plainJson(files.map(({ name, bytes }) => [name, bytes])));
   return hash.digest('hex');

@@ -12,7 +12,7 @@ import { commandText } from '../../base/text/setting.js';
 import { shellWord } from '../../base/text/words.js';
 import { quoted } from '../../checkpoint/checkpoint-rules.js';
 import { CONTAINER_NAMES } from '../../checkpoint/formats.js';
-import { WRITABLE_BLOCKS } from '../../checkpoint/gguf/ggml-types.js';
+import { MIXTURE_NAMES } from '../../checkpoint/gguf/mixtures.js';
 import {
   EXTENSIONS,
   LAYOUT_NAMES,
@@ -40,6 +40,7 @@ const fileName = z.string().regex(/^(?!\.{1,2}$)[^/\\]+$/);
 const requestSchema = z.strictObject({
   stateDict: z.string().optional(),
   mergeLora: name.optional(),
+  imatrix: name.optional(),
   layout: z.enum(LAYOUT_NAMES).optional(),
   target: name.optional(),
   merge: z.union([z.enum(['mean', 'first']), z.strictObject({ layer: count })]).optional(),
@@ -48,7 +49,7 @@ const requestSchema = z.strictObject({
   maxPositions: count.optional(),
   extend: z.enum(EXTENSIONS).optional(),
   tie: z.enum(TIES).optional(),
-  dtype: z.enum([...ENCODABLE_DTYPES, ...WRITABLE_BLOCKS]).optional(),
+  dtype: z.enum([...ENCODABLE_DTYPES, ...MIXTURE_NAMES]).optional(),
   quantize: z.union([z.literal(4), z.literal(8)]).optional(),
   group: z.union([z.literal(16), z.literal(32), z.literal(64), z.literal(128)]).optional(),
   dequantize: z.boolean(),

@@ -2,8 +2,10 @@
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { isDecodable } from '../../../src/checkpoint/gguf/blocks/decode-blocks.js';
+import { encodeBlocks } from '../../../src/checkpoint/gguf/blocks/encode-blocks.js';
 import type { GgmlTypeName } from '../../../src/checkpoint/gguf/ggml-types.js';
-import { encodeBlocks, ggmlType, isDecodable } from '../../../src/checkpoint/gguf/ggml-types.js';
+import { ggmlType } from '../../../src/checkpoint/gguf/ggml-types.js';
 import { storedTypeOf } from '../../../src/checkpoint/stored-tensor.js';
 import { summarise } from '../../../src/checkpoint/summary.js';
 import { narrow, readInChunks, readRows, readTensor } from '../../../src/checkpoint/view.js';

@@ -58,7 +58,7 @@ describe('a GGUF file', () => {
   it.each(['q8_0', 'q4_0'] as const)('of %s is reported with its error per layer', async (type) => {
     const out = path.join(folderOf({ x: '' }), 'model.gguf');
     const blocks = type === 'q8_0' ? 'Q8_0' : 'Q4_0';
-    const { gguf, groups } = await convert(fixture('llama'), out, { dtype: blocks });
+    const { gguf, groups } = await convert(fixture('llama'), out, { dtype: type });
     expect(gguf?.errors.map(({ part }) => part)).toEqual([
       'token_embd.weight',
       'output.weight',
@@ -138,7 +138,7 @@ describe('writing a GGUF file', () => {
 
   it('is required for blocks of GGUF', async () => {
     const out = path.join(folderOf({ x: '' }), 'out');
-    await expect(convert(fixture('llama'), out, { dtype: 'Q8_0' })).rejects.toThrow(/\.gguf/);
+    await expect(convert(fixture('llama'), out, { dtype: 'q8_0' })).rejects.toThrow(/\.gguf/);
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { queriesOfBlock } from '../../../src/engine/onnx/block-size.js';
+import { queriesOfBlock } from '../../../src/engine/block-size.js';
 import { compile } from '../../../src/engine/onnx/compile.js';
 import { ON_CPU, type Target } from '../../../src/engine/onnx/context.js';
 import { checkFits, largestValue } from '../../../src/engine/onnx/largest-tensor.js';

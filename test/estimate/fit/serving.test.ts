@@ -519,3 +519,27 @@ describe('memory of libraries', () => {
     expect(boundsOn('other')).toEqual(most.map((upper) => [0, 0, upper]));
   });
 });
+
+describe('a cache in blocks of llama.cpp', () => {
+  it.each([
+    ['f16', 64],
+    ['q8_0', 34],
+    ['q4_0', 18],
+  ] as const)('of %s has %i bytes for 32 values', async (cacheDtype, bytes) => {
+    const { model } = await publishedConfig('llama-3.1-8b');
+    const { keyValueCache, keyValuePerToken } = stateOf(model, {
+      ...{ batch: 3, context: 1000, dtype: 'bf16', cacheDtype },
+    });
+    // 8 heads of 128 keys and values in each of 32 layers.
+    const perToken = (2 * 32 * 8 * 128 * bytes) / 32;
+    expect(keyValuePerToken.value).toBe(perToken);
+    expect(keyValueCache.value).toBe(3000 * perToken);
+  });
+
+  it('leaves states of recurrent layers in 16 bits', async () => {
+    const { model } = await publishedConfig('mamba-2.8b');
+    const setting = { batch: 1, context: 10, dtype: 'bf16' } as const;
+    const state = (cacheDtype: 'q4_0' | 'bf16') => stateOf(model, { ...setting, cacheDtype });
+    expect(state('q4_0').mambaState.value).toBe(state('bf16').mambaState.value);
+  });
+});

@@ -3,7 +3,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { folderOf } from '../../checkpoint/temp-folder.js';
+import { entry, older } from '../../checkpoint/gguf/imatrix-files.js';
+import { fileIn, folderOf } from '../../checkpoint/temp-folder.js';
 import { convert, type Flags } from '../../convert/conversion/convert.js';
 import { inPackage } from '../../fixtures.js';
 import { isWhole, sampled } from '../../sampled.js';
@@ -14,6 +15,18 @@ const LLAMA = inPackage('fixtures/hf/llama');
 const HYBRID = inPackage('fixtures/hybrid/shared-lowrank-tied');
 const DCP = inPackage('fixtures/distributed/world2-nested');
 const ZERO = inPackage('fixtures/distributed/zero3-world3');
+const IMATRIX = fileIn(
+  'm.dat',
+  older([
+    entry(
+      'blk.0.attn_q.weight',
+      3,
+      Array(32)
+        .fill(0)
+        .map((_, at) => at % 5),
+    ),
+  ]),
+);
 const byName: Flags = { noConfig: true };
 const shards: Flags = { shardSize: 15e3 };
 
@@ -42,7 +55,8 @@ const CONVERSIONS: Record<string, readonly [input: string, out: string, flags: F
   'safetensors file': [OLD, 'out.safetensors', { ...byName, layout: 'low-rank', rank: 2 }],
   'distributed checkpoint': [DCP, 'out', { ...byName, shardSize: 300, dtype: 'BF16' }],
   'ZeRO checkpoint': [ZERO, 'out', { ...byName, shardSize: 300, dtype: 'BF16' }],
-  GGUF: [LLAMA, 'out.gguf', { dtype: 'Q8_0' as never }],
+  GGUF: [LLAMA, 'out.gguf', { dtype: 'q8_0' }],
+  'GGUF of a mixture': [LLAMA, 'out.gguf', { dtype: 'q4_k_m', imatrix: IMATRIX }],
 };
 
 const NUMBERS = isWhole ? [1, 2, 3, 7, 64] : [3];

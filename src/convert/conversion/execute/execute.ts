@@ -299,7 +299,7 @@ const IDENTITY = [
   'extend',
   'tie',
   'dtype',
-  'blocks',
+  'mixture',
   'quantize',
   'group',
   'dequantize',
@@ -327,7 +327,7 @@ function identityOf({ job, place, source }: ConversionInput, first: ConversionPl
   ]);
   const sidecars = place.kind === 'folder' ? sidecarsOf(job.checkpoint) : [];
   const text = JSON.stringify(
-    [inputs, sidecars, place, asked, target, source?.written.value],
+    [inputs, sidecars, place, asked, target, source?.written.value, first.gguf?.importanceSha256],
     (_, value) => (typeof value === 'bigint' ? Number(value) : value),
   );
   return createHash('sha256').update(text).digest('hex');

@@ -2,7 +2,12 @@
 
 import { UserError } from '../../../base/errors.js';
 import { meanOfRows } from '../../../base/linalg/matrix.js';
-import { decodeValues, numbersIn } from '../../../base/tensor/decode-values.js';
+import {
+  decodeValues,
+  littleEndianWords,
+  numbersIn,
+  viewOf,
+} from '../../../base/tensor/decode-values.js';
 import { STORED_DTYPES, type StoredDtype } from '../../../base/tensor/dtype.js';
 import {
   convertDtype,
@@ -23,9 +28,9 @@ import { setting } from '../../../base/text/setting.js';
 import type { Checkpoint } from '../../../checkpoint/checkpoint.js';
 import {
   encodeBlocks,
-  ggmlType,
   type WritableBlocks,
-} from '../../../checkpoint/gguf/ggml-types.js';
+} from '../../../checkpoint/gguf/blocks/encode-blocks.js';
+import { ggmlType } from '../../../checkpoint/gguf/ggml-types.js';
 import { type PackedPart, packedWords } from '../../../checkpoint/packed-weights.js';
 import type { StoredTensor } from '../../../checkpoint/stored-tensor.js';
 import { narrow, piecesOf, readInChunks, readTensor } from '../../../checkpoint/view.js';
@@ -42,7 +47,7 @@ export interface ValueSources {
   readonly checkpoint: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>;
   /** Tables by the number of the planned table; undefined where none was computed. */
   readonly made: readonly ({ readonly parts: TableParts } | undefined)[];
-  readonly plan: Pick<ConversionPlan, 'formulas' | 'srte'>;
+  readonly plan: Pick<ConversionPlan, 'formulas' | 'srte' | 'gguf'>;
   /** Whether to clamp values beyond the dtype's range. */
   readonly saturate: boolean;
 }
@@ -176,26 +181,42 @@ async function* castTo(
 
 /** @param values Float32 numbers, in pieces of any length. */
 async function* inBlocks(
-  { name }: PlannedTensor,
+  { name, shape }: PlannedTensor,
   type: WritableBlocks,
   values: AsyncIterable<Uint8Array>,
-  { checkpoint: { path } }: ValueSources,
+  { checkpoint: { path }, plan }: ValueSources,
 ): AsyncGenerator<Uint8Array, undefined> {
   const { values: perBlock, bytes: blockBytes } = ggmlType(type);
-  const size = 4 * perBlock;
-  let rest: Uint8Array = new Uint8Array();
+  const columns = shape.at(-1) ?? perBlock;
+  const matrix = columns * (shape.at(-2) ?? 1);
+  const importances = plan.gguf?.importances?.get(name);
+  // Importances are those of whole rows.
+  const step = importances ? columns : perBlock;
+  const atOnce = Math.max(1, Math.floor(BLOCK_NUMBERS / step)) * step;
+  const target = new Uint8Array((atOnce / perBlock) * blockBytes);
   let done = 0;
-  for await (const chunk of values) {
-    const all = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-    const whole = all.length - (all.length % size);
-    rest = Uint8Array.from(all.subarray(whole));
-    const numbers = new Float64Array(whole / 4);
-    decodeValues('F32', all.subarray(0, whole), numbers);
-    const target = new Uint8Array((whole / size) * blockBytes);
-    const wrong = encodeBlocks(type, Float32Array.from(numbers), target);
-    if (wrong >= 0) throw unblockable(path, name, type, done + wrong);
+  for await (const piece of blocksOf(values, 4 * atOnce)) {
+    const numbers = viewOf(Float32Array, littleEndianWords(piece, 4));
+    const bytes = (numbers.length / perBlock) * blockBytes;
+    // The rows of one expert after the other.
+    for (let from = 0; from < numbers.length; ) {
+      const toMatrixEnd = matrix - ((done + from) % matrix);
+      const length = importances ? Math.min(numbers.length - from, toMatrixEnd) : numbers.length;
+      const expert = Math.floor((done + from) / matrix);
+      const wrong = encodeBlocks(
+        type,
+        numbers.subarray(from, from + length),
+        target.subarray((from / perBlock) * blockBytes),
+        importances && {
+          columns,
+          importance: importances.subarray(expert * columns, (expert + 1) * columns),
+        },
+      );
+      if (wrong >= 0) throw unblockable(path, name, type, done + from + wrong);
+      from += length;
+    }
     done += numbers.length;
-    yield target;
+    yield target.subarray(0, bytes);
   }
 }
 

@@ -8,8 +8,9 @@ import type { Shape, StoredDtype } from '../../../base/tensor/dtype.js';
 import type { WeightForm } from '../../../base/tensor/group-quantization.js';
 import { sumOf } from '../../../base/text/words.js';
 import type { Checkpoint } from '../../../checkpoint/checkpoint.js';
-import type { WritableBlocks } from '../../../checkpoint/gguf/ggml-types.js';
+import type { WritableBlocks } from '../../../checkpoint/gguf/blocks/encode-blocks.js';
 import type { GgufKeyValues } from '../../../checkpoint/gguf/gguf-scanner.js';
+import type { ImportanceMatrix } from '../../../checkpoint/gguf/imatrix.js';
 import type { NameGroup, StoredName } from '../../../checkpoint/names.js';
 import { groupByPattern, templateOf } from '../../../checkpoint/names.js';
 import type { PackedPart } from '../../../checkpoint/packed-weights.js';
@@ -113,6 +114,10 @@ export interface PlannedTie {
 export interface GgufOutput {
   readonly architecture: string;
   readonly keyValues: GgufKeyValues;
+  /** Importances of the inputs of matrices, by the names of the output: [experts · columns]. */
+  readonly importances?: ImportanceMatrix;
+  /** SHA-256 of the importances. */
+  readonly importanceSha256?: string;
 }
 
 /** The weights that become packed, and the modules that stay floats. */

@@ -4,13 +4,21 @@
 import path from 'node:path';
 import { usageError } from '../../../base/errors.js';
 import { pathKind } from '../../../base/files/mounted.js';
+import type { Shape } from '../../../base/tensor/dtype.js';
 import { encode } from '../../../base/tensor/encode.js';
 import { setting } from '../../../base/text/setting.js';
 import type { Checkpoint } from '../../../checkpoint/checkpoint.js';
 import { computedTensor } from '../../../checkpoint/computed-file.js';
-import type { WritableBlocks } from '../../../checkpoint/gguf/ggml-types.js';
+import type { WritableBlocks } from '../../../checkpoint/gguf/blocks/encode-blocks.js';
 import { ggmlType } from '../../../checkpoint/gguf/ggml-types.js';
 import type { GgufKeyValues, GgufValue } from '../../../checkpoint/gguf/gguf-scanner.js';
+import {
+  type MatrixRole,
+  MIXTURES,
+  type MixtureModel,
+  type MixtureName,
+  mixtureType,
+} from '../../../checkpoint/gguf/mixtures.js';
 import { ggufBytes } from '../../../checkpoint/gguf/write-gguf.js';
 import type { StoredTensor } from '../../../checkpoint/stored-tensor.js';
 import { fileTypeNumber } from '../../../input/model-input/gguf/gguf-checkpoint.js';
@@ -23,8 +31,11 @@ import {
 } from '../../../input/model-input/gguf/gguf-metadata.js';
 import { tokenizerMetadata } from '../../../input/model-input/gguf/gguf-tokenizer.js';
 import { tensorsForGguf } from '../../../input/model-input/gguf/gguf-weights.js';
+import { matrixRoles } from '../../../input/model-input/gguf/matrix-roles.js';
+import type { ConversionJob } from '../job.js';
 import type { ConversionInput, ConversionPlan, PlannedTensor } from './conversion-plan.js';
 import { tensorNamed } from './conversion-plan.js';
+import { importanceFor } from './gguf-importance.js';
 import { ignoredNote, isIgnoredNote } from './model-configs.js';
 
 /** A type of a tensor in the file. */
@@ -62,15 +73,19 @@ export function asGgufPlan(
       'write safetensors instead',
     );
   }
+  const types =
+    job.mixture &&
+    blockTypes(job.mixture, view, matrixRoles(found.model).model, job.imatrix !== undefined);
   const tensors = [...view].map(([name, tensor]) =>
-    planned(name, tensor, typeFor(name, tensor, input, view)),
+    planned(name, tensor, typeFor(name, tensor, job, types)),
   );
+  const importance = job.imatrix === undefined ? undefined : importanceFor(job.imatrix, tensors);
   const tokenizer = tokenizerMetadata(
     folderOf(checkpoint.path),
     found.model.embedding.weight.shape[0] ?? 0,
     found.settings,
   );
-  const keyValues = metadataOf(input, found, view, tokenizer.keys);
+  const keyValues = metadataOf(input, found, view, tokenizer.keys, importance?.keys);
   return {
     input: {
       ...input,
@@ -91,9 +106,14 @@ export function asGgufPlan(
         ...ignoredNote(source, NO_PLACE),
         ...ggufNotes(found),
         ...tokenizer.notes,
-        ...roundedRows(job.blocks, tensors),
+        ...(job.mixture ? fallbackNotes(job.mixture, tensors) : []),
+        ...(importance?.notes ?? []),
       ],
-      gguf: { architecture: found.architecture, keyValues },
+      gguf: {
+        architecture: found.architecture,
+        keyValues,
+        ...(importance && { importances: importance.values, importanceSha256: importance.sha256 }),
+      },
     },
   };
 }
@@ -158,21 +178,65 @@ const KEPT = ['F32', 'F16', 'BF16'] as const;
 function typeFor(
   name: string,
   { shape, dtype }: StoredTensor,
-  { job }: ConversionInput,
-  view: ReadonlyMap<string, StoredTensor>,
+  job: ConversionJob,
+  types: ReadonlyMap<string, WritableBlocks | 'F16'> | undefined,
 ): FileType {
-  if (shape.length < 2 || IN_FLOAT32.test(name)) return { dtype: 'F32' };
-  if (job.blocks !== undefined) {
-    if ((shape.at(-1) ?? 0) % ggmlType(job.blocks).values !== 0) return { dtype: 'F16' };
-    return { dtype: 'F32', blocks: isHead(name, view) ? 'Q8_0' : job.blocks };
+  if (!isMatrix(name, shape)) return { dtype: 'F32' };
+  if (types !== undefined) {
+    const type = types.get(name);
+    return type === undefined || type === 'F16' ? { dtype: 'F16' } : { dtype: 'F32', blocks: type };
   }
   const { dtype: asked = KEPT.find((each) => each === dtype) ?? 'F32' } = job;
   return { dtype: KEPT.find((each) => each === asked) ?? 'F32' };
 }
 
-/** Whether a tensor is the head, which is most sensitive to 4 bits. A tied head is the embedding. */
-const isHead = (name: string, view: ReadonlyMap<string, StoredTensor>): boolean =>
-  name === (view.has('output.weight') ? 'output.weight' : 'token_embd.weight');
+/** Whether a tensor is a matrix that products or look-ups read. */
+const isMatrix = (name: string, shape: Shape): boolean =>
+  shape.length >= 2 && !IN_FLOAT32.test(name);
+
+/** Types of all matrices in a mixture. */
+function blockTypes(
+  mixture: MixtureName,
+  view: ReadonlyMap<string, StoredTensor>,
+  model: MixtureModel,
+  hasImportance: boolean,
+): ReadonlyMap<string, WritableBlocks | 'F16'> {
+  const matrices = [...view].filter(([name, { shape }]) => isMatrix(name, shape));
+  const isTied = !view.has('output.weight');
+  const attentions = matrices
+    .filter(([name]) => VALUES.test(name))
+    .map(([name]) => layerIn(name))
+    .toSorted((a, b) => a - b);
+  return new Map(
+    matrices.map(([name, { shape }]) => {
+      const role = roleOf(name, isTied);
+      const layer = layerIn(name);
+      const index = role === 'value' ? attentions.indexOf(layer) : layer;
+      const matrix = { role, index, columns: shape.at(-1) ?? 1 };
+      return [name, mixtureType(mixture, matrix, model, hasImportance)];
+    }),
+  );
+}
+
+const layerIn = (name: string): number => Number(/^blk\.(\d+)\./.exec(name)?.[1] ?? 0);
+
+/** Matrices of values, alone or with queries and keys. */
+const VALUES = /attn_(?:v|qkv|kv_b)\.weight$/;
+
+/** Uses of matrices, by parts of their names. */
+const ROLES: readonly (readonly [pattern: RegExp, role: MatrixRole])[] = [
+  [VALUES, 'value'],
+  [/attn_k\.weight$/, 'key'],
+  [/attn_q\.weight$/, 'query'],
+  [/attn_output\.weight$/, 'attentionOutput'],
+  [/ffn_down/, 'down'],
+];
+
+function roleOf(name: string, isTied: boolean): MatrixRole {
+  if (name === 'output.weight') return 'head';
+  if (name === 'token_embd.weight') return isTied ? 'head' : 'embedding';
+  return ROLES.find(([pattern]) => pattern.test(name))?.[1] ?? 'other';
+}
 
 function planned(
   name: string,
@@ -191,14 +255,25 @@ function planned(
   };
 }
 
-function roundedRows(
-  blocks: WritableBlocks | undefined,
-  tensors: readonly PlannedTensor[],
-): string[] {
-  if (blocks === undefined) return [];
-  const others = tensors.filter(({ dtype, blocks: own }) => own === undefined && dtype === 'F16');
-  if (others.length === 0) return [];
-  return [`${others.length} tensors stay in f16: their rows are not a multiple of 32 values`];
+/** Notes about matrices whose rows are no whole number of the blocks of their types. */
+function fallbackNotes(mixture: MixtureName, tensors: readonly PlannedTensor[]): string[] {
+  const matrices = tensors.filter(({ name, shape }) => isMatrix(name, shape));
+  const columnsOf = ({ shape }: PlannedTensor) => shape.at(-1) ?? 1;
+  const floats = matrices.filter(({ blocks }) => blocks === undefined).length;
+  const isSuper = ggmlType(MIXTURES[mixture].base).values > 32;
+  const shorter = isSuper
+    ? matrices.filter((each) => each.blocks && columnsOf(each) % ggmlType('Q4_K').values !== 0)
+    : [];
+  return [
+    ...(shorter.length > 0
+      ? [
+          `${shorter.length} tensors have blocks of 32 values, as in llama.cpp: their rows are not a multiple of 256 values`,
+        ]
+      : []),
+    ...(floats > 0
+      ? [`${floats} tensors stay in f16: their rows are not a multiple of 32 values`]
+      : []),
+  ];
 }
 
 function metadataOf(
@@ -206,16 +281,18 @@ function metadataOf(
   found: GgufModel,
   view: ReadonlyMap<string, StoredTensor>,
   tokenizer: ReadonlyMap<string, GgufValue>,
+  importance: ReadonlyMap<string, GgufValue> = new Map(),
 ): GgufKeyValues {
   const usual = view.get('blk.0.attn_output.weight')?.dtype.toLowerCase() ?? 'f32';
-  const type = fileTypeNumber((job.blocks ?? job.dtype ?? usual).toLowerCase());
+  const type = fileTypeNumber((job.mixture ?? job.dtype ?? usual).toLowerCase());
   const text = (value: string): GgufValue => ({ type: 'string', value });
   return new Map<string, GgufValue>([
     ['general.architecture', text(found.architecture)],
     ['general.name', text(path.basename(path.resolve(job.checkpoint.path)))],
     ...(type === undefined ? [] : [['general.file_type', { type: 'u32', value: type }] as const]),
-    ...(job.blocks ? [['general.quantization_version', { type: 'u32', value: 2 }] as const] : []),
+    ...(job.mixture ? [['general.quantization_version', { type: 'u32', value: 2 }] as const] : []),
     ...architectureKeys(found, view),
     ...tokenizer,
+    ...importance,
   ]);
 }

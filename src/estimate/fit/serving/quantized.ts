@@ -9,6 +9,8 @@
  */
 
 import { groupBy, sumOf } from '../../../base/text/words.js';
+import { type MixtureName, mixtureType } from '../../../checkpoint/gguf/mixtures.js';
+import { type MatrixRoles, matrixRoles } from '../../../input/model-input/gguf/matrix-roles.js';
 import { COMPONENTS, type LanguageModel, type Layer } from '../../../model/architecture/layer.js';
 import type { Param } from '../../../model/architecture/param.js';
 import type { OwnedTensor } from '../../../model/architecture/walk.js';
@@ -29,7 +31,13 @@ import { type Figure, figure, sumFigure } from '../../../model/budget/figure.js'
 import { bufferBytes } from '../../../model/budget/parameters.js';
 import type { Cut } from '../../../model/operations/primitive.js';
 import { elementsPerGpu, shareOf, tensorCuts } from '../parallelism/parallelism.js';
-import { type BlockBits, scaleBits, WEIGHT_DTYPES, type WeightFormat } from './weight-types.js';
+import {
+  type BlockBits,
+  bitsOfType,
+  scaleBits,
+  WEIGHT_DTYPES,
+  type WeightFormat,
+} from './weight-types.js';
 
 interface QuantizedMatrix {
   readonly rows: number;
@@ -49,6 +57,8 @@ export interface WeightLayout {
   /** Embedding and head, which GGUF quantises; a tied weight counts as a head. */
   readonly tables: ReadonlyMap<Param, 'embedding' | 'head'>;
   readonly cuts: ReadonlyMap<Param, Cut>;
+  /** Uses of the matrices, which the types in a GGUF file depend on. */
+  readonly roles: MatrixRoles;
   /** Bits of the tensors that the checkpoint stores quantized; undefined if it stores none so. */
   readonly storedBits: (() => ReadonlyMap<Param, number>) | undefined;
 }
@@ -75,6 +85,7 @@ export const weightLayout: (model: LanguageModel) => WeightLayout = memoized((mo
       [head.weight, 'head'],
     ]),
     cuts: tensorCuts(model),
+    roles: matrixRoles(model),
     storedBits: model.storedBits,
   };
 });
@@ -141,7 +152,7 @@ function componentBytes(
   gpus: number,
 ): Figure {
   const { bits, otherBits, blocks, usual, source } = WEIGHT_DTYPES[format.dtype];
-  const rows = new Map<string, { readonly kind: RowKind; readonly length: number; rows: number }>();
+  const rows = new Map<string, CountedRows>();
   let others = 0;
   let storedBits = 0;
   for (const { tensor, count } of tensors) {
@@ -153,13 +164,13 @@ function componentBytes(
       continue;
     }
     const isCounted = format.stored === undefined && (usual || blocks);
-    const found = isCounted ? quantisedMatrix(tensor, layout, blocks) : undefined;
-    if (found === undefined) others += count * elementsPerGpu(tensor.elements, cut, gpus);
+    const matrix = isCounted ? quantisedMatrix(tensor, layout, blocks !== undefined) : undefined;
+    if (matrix === undefined) others += count * elementsPerGpu(tensor.elements, cut, gpus);
     else {
-      const { kind } = found;
-      const { rows: own, length, copies } = matrixOfGpu(found.matrix, cut, gpus);
-      const name = `rows_of_${length}${kind === 'products' ? '' : `_of_${kind}`}`;
-      const known = rows.get(name) ?? { kind, length, rows: 0 };
+      const { rows: own, length, copies } = matrixOfGpu(matrix, cut, gpus);
+      const type = blocks && blockBits(tensor, matrix.length, layout, blocks);
+      const name = `rows_of_${length}${type?.suffix ?? ''}`;
+      const known = rows.get(name) ?? { length, bits: type?.bits, rows: 0 };
       rows.set(name, { ...known, rows: known.rows + count * own * copies });
     }
   }
@@ -167,16 +178,14 @@ function componentBytes(
   const perGroup = v({
     group_bits: scaleBits(format.scaleDtype) + (format.zeroPoints ? bits : 0),
   });
-  const bytesOfRow = (kind: RowKind, length: number) => {
-    // Blocks end with their row, and mean bits are per 10,000 weights.
-    if (blocks) return ceildiv(mul(length, blocks[kind]), 80000);
+  const bytesOfRow = ({ length, bits: ofBlocks }: CountedRows) => {
+    // Blocks end with their row, and bits are per 10,000 weights.
+    if (ofBlocks !== undefined) return ceildiv(mul(length, ofBlocks), 80000);
     const groups = typeof format.groupSize === 'number' ? ceildiv(length, format.groupSize) : 1;
     return ceildiv(add(mul(length, perValue), mul(groups, perGroup)), 8);
   };
   const counts = [...rows].map(([name, { rows: count }]) => [name, count] as const);
-  const terms = [...rows].map(([name, { kind, length, rows: count }]) =>
-    mul(v({ [name]: count }), bytesOfRow(kind, length)),
-  );
+  const terms = [...rows].map(([name, each]) => mul(v({ [name]: each.rows }), bytesOfRow(each)));
   const unquantised = div(mul(v({ values: others }), v({ other_bits: otherBits })), 8);
   return figure({
     label: `weights: ${label}`,
@@ -196,19 +205,38 @@ function componentBytes(
   });
 }
 
-type RowKind = keyof BlockBits;
+/** Rows of one length and type. */
+interface CountedRows {
+  readonly length: number;
+  /** Bits of 10,000 weights in blocks; undefined for groups. */
+  readonly bits: number | undefined;
+  readonly rows: number;
+}
 
 /** Quantised tensor as rows; undefined for a tensor that is not quantised. */
 function quantisedMatrix(
   tensor: Param,
   { quantised, tables }: WeightLayout,
-  blocks: BlockBits | undefined,
-): { readonly kind: RowKind; readonly matrix: QuantizedMatrix } | undefined {
-  const kind = blocks && tables.get(tensor);
+  hasBlocks: boolean,
+): QuantizedMatrix | undefined {
   const [rows = 1, length = 1] = tensor.shape;
-  if (kind) return { kind, matrix: { rows, length, copies: 1 } };
-  const matrix = quantised.get(tensor);
-  return matrix && { kind: 'products', matrix };
+  return hasBlocks && tables.has(tensor) ? { rows, length, copies: 1 } : quantised.get(tensor);
+}
+
+/** Bits of 10,000 weights of a matrix in a GGUF file, and the end of the name of its rows. */
+export function blockBits(
+  tensor: Param,
+  columns: number,
+  { roles, tables }: WeightLayout,
+  blocks: MixtureName | BlockBits,
+): { readonly bits: number; readonly suffix: string } {
+  if (typeof blocks !== 'string') {
+    const kind = tables.get(tensor) ?? 'products';
+    return { bits: blocks[kind], suffix: kind === 'products' ? '' : `_of_${kind}` };
+  }
+  const place = roles.places.get(tensor) ?? { role: 'other', index: 0 };
+  const type = mixtureType(blocks, { ...place, columns }, roles.model);
+  return { bits: bitsOfType(type), suffix: `_in_${type.toLowerCase()}` };
 }
 
 /** Part of a matrix on the fullest GPU. */

@@ -23,7 +23,7 @@ import {
   libraryBytes,
   roundingBytes,
 } from '../training/gpu-overhead.js';
-import { servedWeights, storedBitsOf, weightLayout } from './quantized.js';
+import { blockBits, servedWeights, storedBitsOf, weightLayout } from './quantized.js';
 import {
   formatKey,
   type SequenceState,
@@ -145,9 +145,12 @@ function allottedWeights({ model, layout, form }: ServedLayout): AllocatedTensor
     const stored = storedBitsOf(tensor, layout, form.weights);
     if (stored !== undefined) return stored / tensor.elements;
     if (form.weights.stored !== undefined) return otherBits;
-    const table = blocks && layout.tables.get(tensor);
-    if (table) return blocks[table] / 10_000;
-    return layout.quantised.has(tensor) ? bits : otherBits;
+    const matrix = layout.quantised.get(tensor);
+    if (blocks && (matrix || layout.tables.has(tensor))) {
+      const columns = matrix?.length ?? tensor.shape[1] ?? 1;
+      return blockBits(tensor, columns, layout, blocks).bits / 10_000;
+    }
+    return matrix ? bits : otherBits;
   };
   const bytesOf = (tensor: Param) =>
     (elementsPerGpu(tensor.elements, layout.cuts.get(tensor), form.tensorParallel) *

@@ -1,6 +1,6 @@
 /** Work of one GPU in serving: bytes read, FLOPs and communication, from the model description. */
 
-import type { Dtype } from '../../../base/tensor/dtype.js';
+import type { CacheDtype, Dtype } from '../../../base/tensor/dtype.js';
 import { setting } from '../../../base/text/setting.js';
 import { sumOf } from '../../../base/text/words.js';
 import type { LanguageModel, Layer } from '../../../model/architecture/layer.js';
@@ -48,7 +48,7 @@ export interface ServingFitSetting {
   readonly cluster: Cluster;
   readonly weights: WeightFormat;
   /** Type of keys and values. */
-  readonly cacheDtype: Dtype;
+  readonly cacheDtype: CacheDtype;
   /** Type of Mamba states and convolution inputs. */
   readonly stateDtype: Dtype;
   /** Maximum tokens per sequence, prompt and output. @integer @minimum 1 */
@@ -151,7 +151,7 @@ export interface SequenceState {
 export function sequenceState({ model, form }: ServedLayout, context: number): SequenceState {
   const setting = { batch: 1, context, gpus: form.tensorParallel };
   const { cacheDtype, stateDtype } = form;
-  const caches = stateOf(model, { ...setting, dtype: cacheDtype });
+  const caches = stateOf(model, { ...setting, dtype: stateDtype, cacheDtype });
   const states =
     stateDtype === cacheDtype ? caches : stateOf(model, { ...setting, dtype: stateDtype });
   const { keyValueCache, keyValuePerToken } = caches;

@@ -2,105 +2,80 @@
 
 import type { Dtype } from '../../../base/tensor/dtype.js';
 import { DTYPES, parseDtype } from '../../../base/tensor/dtype.js';
+import { type GgmlTypeName, ggmlType } from '../../../checkpoint/gguf/ggml-types.js';
+import { MIXTURE_NAMES, MIXTURES, type MixtureName } from '../../../checkpoint/gguf/mixtures.js';
 import type { PeakDtype } from '../../hardware/gpu.js';
 import type { WeightWidth } from '../efficiency.js';
 
 // Quantised files of llama.cpp (GGUF): bits per weight, scales included. Embedding and head are quantised too; norms,
 // routers and biases are not.
 
-/** Bits of 10,000 weights by ggml block type (ggml-common.h): bits of a block divided by its values. */
-const TENSORS = {
-  q4_0: 45_000,
-  q4_1: 50_000,
-  q5_0: 55_000,
-  q5_1: 60_000,
-  q8_0: 85_000,
-  q2_k: 26_250,
-  q3_k: 34_375,
-  q4_k: 45_000,
-  q5_k: 55_000,
-  q6_k: 65_625,
-  iq3_s: 34_375,
-  iq4_nl: 45_000,
-  iq4_xs: 42_500,
-  tq1_0: 16_875,
-  tq2_0: 20_625,
-} as const;
-
-type BlockType = keyof typeof TENSORS;
-
-/** File with one block type for all tensors; the head has at least Q6_K. */
-const uniform = (
-  tensor: BlockType,
-  { embedding = tensor }: { readonly embedding?: BlockType } = {},
-) => ({
-  blocks: {
-    products: TENSORS[tensor],
-    embedding: TENSORS[embedding],
-    head: Math.max(TENSORS.q6_k, TENSORS[tensor]),
-  },
-  source: `${tensor}, ${TENSORS[tensor] / 10_000} bits a weight with its scales (ggml-common.h), the head in at least q6_k`,
-});
-
-/** Same block type for every tensor, as with --pure. */
-const pure = (tensor: BlockType) => ({
-  blocks: { products: TENSORS[tensor], embedding: TENSORS[tensor], head: TENSORS[tensor] },
-  source: `${tensor}, ${TENSORS[tensor] / 10_000} bits a weight with its scales (ggml-common.h), embedding and head too`,
-});
+/** Bits of 10,000 weights in blocks of a ggml type, or of plain numbers: bits of a block divided by its values. */
+export function bitsOfType(type: GgmlTypeName): number {
+  const { bytes, values } = ggmlType(type);
+  return (80_000 * bytes) / values;
+}
 
 /**
- * Mixture of block types among the products. Mean bits in the blocks follow from the mean of the whole file of
- * Llama-3.1-8B, whose embedding and head types are known.
+ * Mean bits of the types among the products, where this project does not choose the type of each matrix. Bits in blocks
+ * follow from the mean of the whole file of Llama-3.1-8B, whose embedding and head types are known.
  */
 const mixed = (
   whole: number,
   products: number,
-  embedding: BlockType = 'q2_k',
-  head: BlockType = 'q6_k',
+  embedding: GgmlTypeName,
+  head: GgmlTypeName = 'Q6_K',
 ) => ({
-  blocks: { products, embedding: TENSORS[embedding], head: TENSORS[head] },
+  blocks: { products, embedding: bitsOfType(embedding), head: bitsOfType(head) },
   source:
     `a mixture with ${products / 10_000} bits a weight in blocks, as ${whole} of the whole of Llama-3.1-8B make it ` +
-    `(llama.cpp, tools/quantize, README, 2025), the embedding in ${embedding} and the head in ${head}`,
+    `(llama.cpp, tools/quantize, README, 2025), the embedding in ${embedding.toLowerCase()} and the head in ${head.toLowerCase()}`,
+});
+
+/** Ternary file: the head and the embedding have more bits. */
+const ternary = (type: GgmlTypeName) => ({
+  blocks: {
+    products: bitsOfType(type),
+    embedding: bitsOfType('Q4_K'),
+    head: bitsOfType('Q6_K'),
+  },
+  source: `${type.toLowerCase()}, ${bitsOfType(type) / 10_000} bits a weight with its scales (ggml-common.h), the embedding in q4_k and the head in q6_k`,
+});
+
+/** GGUF file types whose matrices have mean bits, by their names in llama-quantize. */
+const MEAN_FILES = {
+  iq1_s: mixed(2.0042, 16_944, 'Q2_K', 'Q5_K'),
+  iq1_m: mixed(2.146, 18_575, 'Q2_K', 'Q5_K'),
+  iq2_xxs: mixed(2.3824, 21_295, 'Q2_K', 'Q5_K'),
+  iq2_xs: mixed(2.5882, 23_663, 'Q2_K', 'Q5_K'),
+  iq2_s: mixed(2.7403, 24_001, 'IQ3_S'),
+  iq2_m: mixed(2.9294, 26_177, 'IQ3_S'),
+  iq3_xxs: mixed(3.2548, 29_921, 'IQ3_S'),
+  iq3_xs: mixed(3.4977, 32_716, 'IQ3_S'),
+  iq3_s: mixed(3.6606, 34_590, 'IQ3_S'),
+  iq3_m: mixed(3.7628, 35_766, 'IQ3_S'),
+  iq4_xs: mixed(4.4597, 43_172, 'IQ4_XS'),
+  iq4_nl: mixed(4.6818, 45_539, 'IQ4_NL'),
+  tq1_0: ternary('TQ1_0'),
+  tq2_0: ternary('TQ2_0'),
+} as const;
+
+/** GGUF file type whose matrices have the types that a conversion writes. */
+const written = (name: MixtureName) => ({
+  mixture: name,
+  source: `the type of each matrix as in llama-quantize's ${name} (llama.cpp, src/llama-quant.cpp), with the scales of its blocks (ggml-common.h)`,
 });
 
 /** GGUF file types, by their names in llama-quantize. */
-export const GGUF_FILES = {
-  q4_0: uniform('q4_0'),
-  q4_1: uniform('q4_1'),
-  q5_0: uniform('q5_0'),
-  q5_1: uniform('q5_1'),
-  q8_0: uniform('q8_0'),
-  q2_k: mixed(3.1593, 29_434),
-  q3_k: pure('q3_k'),
-  q3_k_s: mixed(3.6429, 34_386, 'q3_k'),
-  // From an earlier table of that README: not verified.
-  q3_k_m: mixed(3.996, 38_449, 'q3_k'),
-  q3_k_l: mixed(4.2979, 41_922, 'q3_k'),
-  q4_k: pure('q4_k'),
-  q4_k_s: mixed(4.6672, 45_371, 'q4_k'),
-  q4_k_m: mixed(4.8944, 47_985, 'q4_k'),
-  q5_k: pure('q5_k'),
-  q5_k_s: mixed(5.5704, 55_010, 'q5_k'),
-  q5_k_m: mixed(5.7036, 56_543, 'q5_k'),
-  q6_k: uniform('q6_k'),
-  iq1_s: mixed(2.0042, 16_944, 'q2_k', 'q5_k'),
-  iq1_m: mixed(2.146, 18_575, 'q2_k', 'q5_k'),
-  iq2_xxs: mixed(2.3824, 21_295, 'q2_k', 'q5_k'),
-  iq2_xs: mixed(2.5882, 23_663, 'q2_k', 'q5_k'),
-  iq2_s: mixed(2.7403, 24_001, 'iq3_s'),
-  iq2_m: mixed(2.9294, 26_177, 'iq3_s'),
-  iq3_xxs: mixed(3.2548, 29_921, 'iq3_s'),
-  iq3_xs: mixed(3.4977, 32_716, 'iq3_s'),
-  iq3_s: mixed(3.6606, 34_590, 'iq3_s'),
-  iq3_m: mixed(3.7628, 35_766, 'iq3_s'),
-  iq4_xs: mixed(4.4597, 43_172, 'iq4_xs'),
-  iq4_nl: mixed(4.6818, 45_539, 'iq4_nl'),
-  tq1_0: uniform('tq1_0', { embedding: 'q4_k' }),
-  tq2_0: uniform('tq2_0', { embedding: 'q4_k' }),
-} as const;
+const GGUF_FILES = {
+  ...(Object.fromEntries(MIXTURE_NAMES.map((name) => [name, written(name)])) as Record<
+    MixtureName,
+    ReturnType<typeof written>
+  >),
+  ...MEAN_FILES,
+};
 
-export type GgufFile = keyof typeof GGUF_FILES;
+type GgufFile = keyof typeof GGUF_FILES;
 
 /** Types other than GGUF. */
 type PlainDtype = 'f32' | 'bf16' | 'f16' | 'f8' | 'int8' | 'int4' | 'mxfp4' | 'nvfp4';
@@ -146,8 +121,8 @@ interface WeightType {
   readonly width: WeightWidth;
   /** Usual format; absent for unquantised weights and for blocks that contain their scales. */
   readonly usual?: Omit<WeightFormat, 'dtype'>;
-  /** Bits of 10,000 weights with their scales, if embedding and head are quantised too. */
-  readonly blocks?: BlockBits;
+  /** In a GGUF file, where embedding and head are quantised too: the types of its matrices, or mean bits. */
+  readonly blocks?: MixtureName | BlockBits;
   readonly source: string;
 }
 
@@ -201,12 +176,12 @@ const PLAIN: Readonly<Record<PlainDtype, WeightType>> = {
   },
 };
 
-/** Weights are widened to 16 bits, the type of activations. */
-const ofGguf = (blocks: BlockBits, source: string): WeightType => ({
-  bits: blocks.products / 10_000,
+/** Weights are widened to 16 bits, the type of activations. @param bits Bits of 10,000 weights of most products. */
+const ofGguf = (bits: number, blocks: MixtureName | BlockBits, source: string): WeightType => ({
+  bits: bits / 10_000,
   otherBits: 16,
   computes: 'f16',
-  width: blocks.products > 60_000 ? 'eight' : 'four',
+  width: bits > 60_000 ? 'eight' : 'four',
   blocks,
   source,
 });
@@ -214,7 +189,12 @@ const ofGguf = (blocks: BlockBits, source: string): WeightType => ({
 export const WEIGHT_DTYPES: Readonly<Record<WeightDtype, WeightType>> = {
   ...PLAIN,
   ...(Object.fromEntries(
-    Object.entries(GGUF_FILES).map(([name, { blocks, source }]) => [name, ofGguf(blocks, source)]),
+    Object.entries(GGUF_FILES).map(([name, file]) => [
+      name,
+      'mixture' in file
+        ? ofGguf(bitsOfType(MIXTURES[file.mixture].base), file.mixture, file.source)
+        : ofGguf(file.blocks.products, file.blocks, file.source),
+    ]),
   ) as Record<GgufFile, WeightType>),
 };
 

@@ -75,6 +75,7 @@ const FILE_TYPES: Readonly<Record<number, string>> = {
   18: 'q6_k',
   19: 'iq2_xxs',
   20: 'iq2_xs',
+  21: 'q2_k_s',
   22: 'iq3_xs',
   23: 'iq3_xxs',
   24: 'iq1_s',
@@ -91,9 +92,12 @@ const FILE_TYPES: Readonly<Record<number, string>> = {
   38: 'mxfp4',
 };
 
+/** Numbers of types that a file has throughout: llama.cpp has none of their own. */
+const PURE: Readonly<Record<string, string>> = { q3_k: 'q3_k_s', q4_k: 'q4_k_s', q5_k: 'q5_k_s' };
+
 /** Number of a type of files. */
 export const fileTypeNumber = (name: string): number | undefined => {
-  const found = Object.entries(FILE_TYPES).find(([, each]) => each === name);
+  const found = Object.entries(FILE_TYPES).find(([, each]) => each === (PURE[name] ?? name));
   return found && Number(found[0]);
 };
 

@@ -1,7 +1,7 @@
 /** Explains a published size in memory by the figures of a model, and by the errors that such numbers have. */
 
 import type { Dtype } from '../../../base/tensor/dtype.js';
-import { DTYPES } from '../../../base/tensor/dtype.js';
+import { cacheBlockBytes, DTYPES } from '../../../base/tensor/dtype.js';
 import { formatBytes, formatInteger } from '../../../base/text/units.js';
 import type { PublishedBytes } from '../../../config/parse-published.js';
 import type { LanguageModel } from '../../architecture/layer.js';
@@ -198,8 +198,8 @@ function cacheSizes(
   { inference, origins }: ResolvedSetting,
   types: typeof USUAL,
 ): Size[] {
-  const ownBits = DTYPES[inference.cacheDtype ?? inference.dtype].bits;
-  const own = (BigInt(state.keyValuePerToken.value) * 8n) / BigInt(ownBits);
+  const ownBytes = cacheBlockBytes(inference.cacheDtype ?? inference.dtype);
+  const own = (BigInt(state.keyValuePerToken.value) * 32n) / BigInt(ownBytes);
   if (own === 0n) return [];
   const tokens = inference.batch * inference.context;
   const powers = Array.from({ length: Math.log2(MOST_TOKENS) + 1 }, (_, power) => 2 ** power);
@@ -249,7 +249,7 @@ function windowedSizes(
     const type = inference.cacheDtype ?? inference.dtype;
     const text = `the KV cache of ${formatInteger(context)} tokens in ${type}, windows applied`;
     const bytes = keyValueCache.value;
-    const values = (BigInt(bytes) * 8n) / BigInt(DTYPES[type].bits);
+    const values = (BigInt(bytes) * 32n) / BigInt(cacheBlockBytes(type));
     return size(`cache-windowed-${context}`, text, 1.2, bytes, values);
   });
 }

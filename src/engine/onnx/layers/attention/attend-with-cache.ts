@@ -11,7 +11,7 @@ import type { Context } from '../../context.js';
 import { scaledBy, sizeNames, swapped } from '../../context.js';
 import { type GraphValue, LEFT_OUT } from '../../graph.js';
 import { MICROSOFT } from '../../proto.js';
-import type { ScoreHeads } from './scores.js';
+import type { ScoreHeads } from './attended.js';
 
 interface CachedHeads extends ScoreHeads {
   readonly window: Window | undefined;

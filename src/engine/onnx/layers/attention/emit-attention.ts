@@ -1,4 +1,5 @@
 /** Shapes: B batch, T tokens of the call, S keys, R = B·T rows, d width of a head. */
+
 import type {
   Attention,
   AttentionCore,
@@ -25,6 +26,7 @@ import { activated, clipped } from '../elementwise.js';
 import { emitRotary } from '../embeddings.js';
 import { emitProjections } from '../projections.js';
 import { attendWithCache, cached } from './attend-with-cache.js';
+import { asCached } from './cache-rounding.js';
 import { emitIndexer } from './indexer.js';
 import { type HeadRange, mask, positionBias } from './masks.js';
 import { attend, forEachHead, sinkScores, withPast } from './scores.js';
@@ -269,7 +271,7 @@ export function attendPart(
         part[leaf] === LEFT_OUT
           ? zerosLike(context, part, keyValueHeads * widthOf(leaf))
           : part[leaf];
-      return make(`${name}.${leaf}`, now);
+      return make(`${name}.${leaf}`, asCached(context, now));
     });
   if (cachesInPlace(context)) {
     const memory = { groups: keyValueHeads, window };

@@ -4,13 +4,13 @@
  *
  * Shapes: B batch, T tokens, n blocks of c queries, S keys of a block, d width of a head.
  */
-import { LEAST_QUERIES, MOST_SCORES } from '../../block-size.js';
+import { LEAST_QUERIES, MOST_SCORES } from '../../../block-size.js';
 import type { Context } from '../../context.js';
 import type { GraphValue } from '../../graph.js';
 import { GraphBuilder, LEFT_OUT } from '../../graph.js';
 import { chunked, chunksOf, joinedChunks } from '../chunks.js';
+import type { AttendedAtOnce, QueriesAndKeys, ScoreHeads } from './attended.js';
 import { type PositionBias, type Sight, seenBias, sightOf } from './masks.js';
-import type { AttendedAtOnce, QueriesAndKeys, ScoreHeads } from './scores.js';
 
 /**
  * Whether attention runs in blocks: only on the CPU, which has memory for whole loops, in float32. Calls of a decoder

@@ -7,7 +7,8 @@ import { headsAtATime, parts, scaledBy, sizeNames, swapped, weightOf } from '../
 import type { GraphValue } from '../../graph.js';
 import { LEFT_OUT } from '../../graph.js';
 import { MICROSOFT } from '../../proto.js';
-import { type HeadRange, type PositionBias, positionBias } from './masks.js';
+import type { Attended, AttendedAtOnce, ScoreHeads } from './attended.js';
+import { type HeadRange, positionBias } from './masks.js';
 import { attendInBlocks, runsInBlocks } from './query-blocks.js';
 
 /** State between calls, as far back as `window` reaches. */
@@ -35,32 +36,6 @@ export function withPast(
   const rest = [dropped, graph.ints(Number.MAX_SAFE_INTEGER), graph.ints(1)];
   outputs.states.set(name, graph.output(graph.op('Slice', [all, ...rest])));
   return all;
-}
-
-export interface ScoreHeads {
-  readonly heads: number;
-  readonly keyValueHeads: number;
-  /** Width of a query and key. */
-  readonly keyDim: number;
-  readonly valueDim: number;
-  readonly scale: number;
-  readonly softcap: number | undefined;
-}
-
-export interface QueriesAndKeys {
-  /** [B, T, heads · keyDim] */
-  readonly queries: GraphValue;
-  /** [B, S, keyValueHeads · keyDim] */
-  readonly keys: GraphValue;
-  /** [B, S, keyValueHeads · valueDim] */
-  readonly values: GraphValue;
-}
-
-export interface Attended extends QueriesAndKeys {
-  /** What the scores gain: by positions, or a value for some heads, [1 or B, 1 or heads, T, S]. */
-  readonly bias: PositionBias | ((heads: HeadRange) => GraphValue);
-  /** Scores of some heads for a key without values, [1, heads, 1, 1]. */
-  readonly sinks?: ((heads: HeadRange) => GraphValue) | undefined;
 }
 
 /** → [B, T, heads · valueDim] */
@@ -145,14 +120,6 @@ function ranges(start: number, count: number, most: number): HeadRange[] {
     first += heads;
     return range;
   });
-}
-
-/** One group of heads with its own bias. */
-export interface AttendedAtOnce extends QueriesAndKeys {
-  /** [1 or B, 1 or heads, T, S] */
-  readonly bias: GraphValue;
-  /** [1, heads, 1, 1] */
-  readonly sinks?: GraphValue | undefined;
 }
 
 /** Attention of one group of heads, fused if possible. In float16 only the products use it, not the masked scores. */

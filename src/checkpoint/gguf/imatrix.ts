@@ -1,0 +1,153 @@
+/**
+ * Importance matrices of llama.cpp: for each matrix of a model, the mean square of each of its inputs. Read are the GGUF
+ * files of llama-imatrix and the older .dat files (common/imatrix-loader.cpp and tools/quantize/quantize.cpp of
+ * llama.cpp, commits 0a32c5e and 03161a4).
+ */
+import { isUtf8 } from 'node:buffer';
+import { decodeValues } from '../../base/tensor/decode-values.js';
+import { ByteFile } from '../byte-file.js';
+import { quoted, SMALL_FILE } from '../checkpoint-rules.js';
+import type { StoredTensor } from '../stored-tensor.js';
+import { readTensor } from '../view.js';
+import { GgufScanner } from './gguf-scanner.js';
+import { GGUF_MAGIC, readGguf } from './read-gguf.js';
+
+/** Importances by the name of the matrix in llama.cpp, those of experts one after the other: [experts · columns]. */
+export type ImportanceMatrix = ReadonlyMap<string, Float32Array>;
+
+const MOST_ENTRIES = { small: 12_000, large: 200_000 };
+const MOST_NAME_BYTES = 127;
+
+/** Smallest entry of a .dat file: length and a byte of the name, calls, length, a value. */
+const MIN_ENTRY_BYTES = 4 + 1 + 4 + 4 + 4;
+
+/** Ends of the names of sums and counts in a GGUF file. */
+const [SUMS, COUNTS] = ['.in_sum2', '.counts'];
+
+/**
+ * Reads a file whole: it takes as much memory as it has bytes.
+ * @throws UserError that names the violated rule.
+ */
+export function readImatrix(path: string): ImportanceMatrix {
+  const file = ByteFile.open(path);
+  try {
+    const isGguf =
+      file.size >= GGUF_MAGIC.length &&
+      file.read(0, GGUF_MAGIC.length).toString('latin1') === GGUF_MAGIC;
+    return isGguf ? readSums(file) : readOlder(file);
+  } finally {
+    file.close();
+  }
+}
+
+/** Entries of a GGUF file: sums of squares, divided by the number of tokens of each expert. */
+function readSums(file: ByteFile): ImportanceMatrix {
+  const { tensors } = readGguf(file);
+  const scanner = new GgufScanner(file);
+  const found = new Map<string, Float32Array>();
+  for (const [name, sums] of tensors) {
+    if (!name.endsWith(SUMS)) continue;
+    const matrix = name.slice(0, -SUMS.length);
+    scanner.place = `entry ${quoted(matrix)}`;
+    if (matrix === '') throw scanner.refusal('imatrix-name', 'has no name');
+    const counts = tensors.get(`${matrix}${COUNTS}`);
+    if (
+      counts === undefined ||
+      ![sums, counts].every(({ dtype, encoding }) => dtype === 'F32' && encoding === undefined) ||
+      counts.elements === 0 ||
+      sums.elements % counts.elements !== 0
+    ) {
+      throw scanner.refusal('imatrix-pair', 'has no counts that belong to its sums');
+    }
+    if (sums.elements === 0) throw scanner.refusal('imatrix-length', 'has no values');
+    found.set(matrix, means(scanner, numbersOf(sums), numbersOf(counts)));
+  }
+  checkEntries(scanner, found.size, 0);
+  return found;
+}
+
+function numbersOf(tensor: StoredTensor): Float32Array {
+  const numbers = new Float64Array(tensor.elements);
+  decodeValues('F32', readTensor(tensor), numbers);
+  return Float32Array.from(numbers);
+}
+
+/** Means of each expert's values; 1 for an expert that no token reached. */
+function means(scanner: GgufScanner, sums: Float32Array, counts: Float32Array): Float32Array {
+  checkValues(scanner, counts);
+  checkValues(scanner, sums);
+  const columns = sums.length / counts.length;
+  return sums.map((sum, index) => {
+    const count = Math.round(counts[Math.floor(index / columns)] ?? 0);
+    return count > 0 ? Math.fround(sum / count) : 1;
+  });
+}
+
+/** Entries of a .dat file: name, calls, sums; a count of chunks and the name of the data can follow. */
+function readOlder(file: ByteFile): ImportanceMatrix {
+  const scanner = new GgufScanner(file);
+  scanner.place = 'the number of entries';
+  const count = integer(scanner);
+  checkEntries(scanner, count, count * MIN_ENTRY_BYTES);
+  const found = new Map<string, Float32Array>();
+  for (let index = 0; index < count; index++) {
+    scanner.place = `entry ${index}`;
+    const name = nameOf(scanner);
+    scanner.place = `entry ${quoted(name)}`;
+    if (found.has(name)) throw scanner.refusal('imatrix-name-twice', 'found the name twice');
+    const calls = integer(scanner);
+    const length = integer(scanner);
+    if (length < 1) throw scanner.refusal('imatrix-length', `states ${length} values`);
+    const bytes = taken(scanner, 4 * length);
+    const numbers = new Float64Array(length);
+    decodeValues('F32', bytes, numbers);
+    const sums = Float32Array.from(numbers);
+    checkValues(scanner, sums);
+    found.set(name, calls > 0 ? sums.map((sum) => sum / calls) : sums);
+  }
+  return found;
+}
+
+function nameOf(scanner: GgufScanner): string {
+  const length = integer(scanner);
+  if (length < 1 || length > MOST_NAME_BYTES) {
+    throw scanner.refusal(
+      'imatrix-name',
+      `the name has ${length} bytes, expected 1 to ${MOST_NAME_BYTES}`,
+    );
+  }
+  const bytes = taken(scanner, length);
+  if (!isUtf8(bytes))
+    throw scanner.refusal('imatrix-name', 'the name has bytes that are not UTF-8');
+  return bytes.toString('utf8');
+}
+
+function integer(scanner: GgufScanner): number {
+  return taken(scanner, 4).readInt32LE();
+}
+
+/** The next bytes. */
+function taken(scanner: GgufScanner, bytes: number): Buffer {
+  const { position, left, file } = scanner;
+  if (bytes > left) {
+    throw scanner.refusal('imatrix-whole', `needs ${bytes} bytes, but only ${left} follow`);
+  }
+  scanner.skip(bytes);
+  return file.read(position, bytes);
+}
+
+/** @param bytes Bytes that the entries take at least. */
+function checkEntries(scanner: GgufScanner, entries: number, bytes: number): void {
+  const most = scanner.file.size < SMALL_FILE ? MOST_ENTRIES.small : MOST_ENTRIES.large;
+  if (entries >= 1 && entries <= most && bytes <= scanner.left) return;
+  throw scanner.refusal(
+    'imatrix-entries',
+    `has ${entries} entries, expected 1 to ${most} and bytes for all; is it an importance matrix?`,
+  );
+}
+
+function checkValues(scanner: GgufScanner, values: Float32Array): void {
+  const wrong = values.find((value) => !(value >= 0 && value < Number.POSITIVE_INFINITY));
+  if (wrong === undefined) return;
+  throw scanner.refusal('imatrix-value', `has the value ${wrong}`);
+}
