@@ -231,6 +231,11 @@ export abstract class BaseCommand extends Command {
     }
   }
 
+  /** The words to parse for those of a line. A command can take some of them from a file. */
+  protected async wordsOf(argv: readonly string[]): Promise<string[]> {
+    return [...argv];
+  }
+
   /** Parses the flags, and refuses those that contradict each other. */
   async #read<
     F extends Interfaces.OutputFlags<Interfaces.FlagInput>,
@@ -240,7 +245,10 @@ export abstract class BaseCommand extends Command {
     options?: Interfaces.Input<F, B, A>,
     argv?: string[],
   ): Promise<Interfaces.ParserOutput<F, B, A>> {
-    const parsed = await super.parse(options, argv);
+    const line = argv ?? this.argv;
+    const parsed = await super.parse(options, await this.wordsOf(line));
+    // The library keeps the parsed words; proposals repeat those of the user.
+    this.argv = [...line];
     const flags = parsed.flags as unknown as Partial<OutputFlags>;
     this.#refuseIdleForce(flags, 'out' in (options?.args ?? {}));
     if (!isStdout(flags.output)) {

@@ -1,10 +1,10 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { usageError } from '../base/errors.js';
-import { BaseCommand, type FlagsOf, formatOf, givenFlags } from '../cli/base-command.js';
+import { type FlagsOf, formatOf, givenFlags } from '../cli/base-command.js';
 import { furtherFiles, isAllFitting, listedFits, listVariants } from '../cli/fit-list.js';
 import { type FitFlags, fitFlags, fitOptions } from '../cli/flags/fit-flags.js';
-import { details, modelFlags, pictureFlags, sourceOf } from '../cli/flags/flags.js';
+import { details, modelFlags, pictureFlags, sourceOf, trainingConfig } from '../cli/flags/flags.js';
 import {
   type HardwareFlags,
   hardwareFlags,
@@ -15,6 +15,7 @@ import {
   servingHardware,
 } from '../cli/flags/hardware-flags.js';
 import { pasteable } from '../cli/line/line-mistake.js';
+import { TrainingCommand } from '../cli/training-config/training-command.js';
 import type { FitLine } from '../cli/undescribed.js';
 import { fitAccuracy } from '../estimate/fit/accuracy.js';
 import { refuseContradictions, refuseWithoutHardware } from '../estimate/fit/fit-request.js';
@@ -37,7 +38,7 @@ const NOT_LISTED = [modelFlags, fitFlags, hardwareFlags]
   .filter((name) => name !== 'hardware')
   .concat('for', 'explain', 'check');
 
-export default class Fit extends BaseCommand {
+export default class Fit extends TrainingCommand {
   static override summary = 'Check whether a model fits on a GPU, and how fast it runs.';
   static override description =
     'Without --gpu: a table of common GPUs and machines. With --gpu: the users it serves, the speed of serving and ' +
@@ -66,6 +67,7 @@ export default class Fit extends BaseCommand {
   };
   static override flags = {
     ...modelFlags,
+    'training-config': trainingConfig,
     for: Flags.option({
       options: PURPOSES,
       description:

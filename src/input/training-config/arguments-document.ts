@@ -72,7 +72,7 @@ export function parseArguments(text: string, file: string): ConfigDocument {
       continue;
     }
     const value =
-      texts.length === 0 ? true : valueOf(texts.length === 1 ? (texts[0] ?? '') : texts);
+      texts.length === 0 ? true : argumentValue(texts.length === 1 ? (texts[0] ?? '') : texts);
     parts.set(key, { value, place, key: place });
   }
   for (const { text: condition, offset } of script.assumed) {
@@ -89,7 +89,7 @@ export function parseArguments(text: string, file: string): ConfigDocument {
 }
 
 /** Numbers as numbers; other texts as they are. */
-function valueOf(value: string | readonly string[]): unknown {
+function argumentValue(value: string | readonly string[]): unknown {
   if (typeof value !== 'string') return value;
   return /^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/.test(value) ? Number(value) : value;
 }
@@ -139,7 +139,7 @@ export function argumentsOfMapping(document: ConfigDocument): ConfigDocument | u
       if (part.value !== null && !isRecord(part.value)) parts.set(key, part);
     }
   };
-  add(root);
+  if (isFlat || sections.includes('language_model')) add(root);
   for (const name of sections) add(root.parts?.get(name));
   if (!['num-layers', 'hidden-size', 'micro-batch-size'].some((key) => parts.has(key)))
     return undefined;

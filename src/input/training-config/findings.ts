@@ -163,8 +163,9 @@ export function headsNotDivided(
 
 function positionsProblem({ sizes, context }: TrainingRun, error: AsError): Problem | undefined {
   const positions = Number(sizes?.max_position_embeddings ?? sizes?.n_positions);
-  if (context === undefined || !Number.isSafeInteger(positions) || context <= positions)
+  if (context === undefined || !Number.isSafeInteger(positions) || context <= positions) {
     return undefined;
+  }
   return error(
     'context',
     `sequences of ${formatInteger(context)} tokens are longer than the ${formatInteger(positions)} positions of the model`,

@@ -6,7 +6,7 @@ import { UserError, usageError } from '../../base/errors.js';
 import { readFileAtMost } from '../../base/files/read-file.js';
 import { isRecord } from '../../base/text/words.js';
 import { type ConfigDocument, parseDocument } from '../../config/document.js';
-import { toProblems } from '../../config/document-problems.js';
+import { type LocatedFinding, toProblems } from '../../config/document-problems.js';
 import { describeValue, escapeText, formatPath, quote } from '../../config/quote.js';
 import { decodeText, MAX_DOCUMENT_BYTES, tooLarge } from '../../config/source.js';
 import { argumentsOfMapping, hasArguments, parseArguments } from './arguments-document.js';
@@ -17,6 +17,7 @@ import {
   TRAINING_PROGRAMS,
   type TrainingProgramName,
 } from './programs/index.js';
+import { isTrainingConfigName } from './training-config-name.js';
 import type { ReadValue, RunField, TrainingRun } from './training-run.js';
 import { unknownKeyProblem } from './unknown-keys.js';
 
@@ -44,12 +45,11 @@ export interface TrainingConfig {
   readonly ignored: readonly PlacedKey[];
   /** Mistakes, in the order of the file. */
   readonly problems: readonly Problem[];
+  /** Place of a key. */
+  lineOf(key: PropertyPath): Pick<Problem, 'line'>;
   /** Place of the key of a setting, or of the file. */
   placeOf(field: RunField): Pick<Problem, 'file' | 'line' | 'column' | 'excerpt' | 'path'>;
 }
-
-/** Endings of files that can be a config of a training. */
-const ENDINGS = /\.(?:ya?ml|json|toml|sh|bash|slurm|sbatch|txt|args)$/i;
 
 /** Words of the text of any of these configs: a quick look before a file is parsed. */
 const MARKS =
@@ -60,7 +60,7 @@ const MARKS =
  * @param file A path that the user gave as a model.
  */
 export async function trainingConfigIn(file: string): Promise<TrainingConfig | undefined> {
-  if (!ENDINGS.test(file)) return undefined;
+  if (!isTrainingConfigName(file)) return undefined;
   const status = fs.statSync(file, { throwIfNoEntry: false });
   if (!status?.isFile() || status.size > MAX_DOCUMENT_BYTES) return undefined;
   if (!MARKS.test(fs.readFileSync(file, 'utf8'))) return undefined;
@@ -238,7 +238,18 @@ async function configOf(
   const given = run as TrainingRun;
   const complete = withDefaults(given, program.defaults);
   problems.push(...runProblems(complete, given, name, placeOf));
-  const found = toProblems(document.found).problems;
+  // What a script leaves open matters only where it is read.
+  const isRead = ({ severity, path: at }: LocatedFinding) => {
+    const key = at?.join('.');
+    return (
+      severity === 'error' ||
+      key === undefined ||
+      rows.has(key) ||
+      sizes.has(key) ||
+      uncountedKeys.has(key)
+    );
+  };
+  const found = toProblems(document.found.filter(isRead)).problems;
   return {
     file: document.file,
     name,
@@ -249,6 +260,7 @@ async function configOf(
     uncounted,
     ignored,
     problems: [...found, ...problems].toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0)),
+    lineOf: (key) => document.locate(key, 'key'),
     placeOf,
   };
 }

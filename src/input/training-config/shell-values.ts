@@ -223,7 +223,7 @@ export const dividedAtBlanks = ({ text, offset }: ShellWord): ShellWord[] =>
 /** Value of `A * B + 1` in whole numbers; undefined for another expression. */
 function arithmetic(
   text: string,
-  valueOf: (name: string) => string | undefined,
+  variableOf: (name: string) => string | undefined,
 ): number | undefined {
   const tokens = text.match(/\$?\{?[A-Za-z_]\w*\}?|\d+|[-+*/%()]/g) ?? [];
   if (tokens.join('') !== text.replaceAll(/\s/g, '') || tokens.length > 50) return undefined;
@@ -236,7 +236,7 @@ function arithmetic(
       return inner;
     }
     if (/^\d/.test(token)) return Number(token);
-    const value = valueOf(token.replaceAll(/[${}]/g, ''));
+    const value = variableOf(token.replaceAll(/[${}]/g, ''));
     return value === undefined || !/^\d+$/.test(value) ? Number.NaN : Number(value);
   };
   const product = (): number => {

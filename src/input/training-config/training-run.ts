@@ -16,6 +16,8 @@ export interface TrainingRun {
   /** Sizes of the model, as a `config.json` has them. */
   readonly sizes?: Readonly<Record<string, unknown>>;
   readonly kind?: TrainingKind;
+  /** Whether it continues the training of a model: then its tokens are few. */
+  readonly isFineTuning?: boolean;
 
   readonly bf16?: boolean;
   readonly fp16?: boolean;
@@ -88,6 +90,7 @@ export const FIELD_TITLES = {
   model: 'model',
   sizes: 'sizes of the model',
   kind: 'kind of training',
+  isFineTuning: 'fine-tuning',
   bf16: 'bf16',
   fp16: 'fp16',
   fp8: 'FP8 products',

@@ -21,7 +21,12 @@ export function unknownKeyProblem(
   const beside = all
     .filter((key) => key.startsWith(prefix))
     .map((key) => key.slice(prefix.length).split('.')[0] ?? '');
-  const near = misspelled(name, beside, MOST_LETTERS);
+  // Another digit is another key: --data-path2.
+  const near = misspelled(
+    name,
+    beside.filter((key) => digitsOf(key) === digitsOf(name)),
+    MOST_LETTERS,
+  );
   const isError = near !== undefined && !program.isLoose;
   const similar = near ?? elsewhere(name, all) ?? nearest(name, beside);
   return {
@@ -32,6 +37,8 @@ export function unknownKeyProblem(
     ...(similar !== undefined && { suggestion: `did you mean ${quote(similar)}?` }),
   };
 }
+
+const digitsOf = (name: string) => name.replaceAll(/\D/g, '');
 
 /** The key of this name in another section. */
 const elsewhere = (name: string, all: readonly string[]): string | undefined =>

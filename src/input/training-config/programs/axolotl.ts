@@ -213,7 +213,14 @@ export const AXOLOTL: TrainingProgram = {
     schedule: 'cosine',
     weightDecay: 0,
     rank: 8,
+    bf16: true,
+    recompute: 'none',
   },
+  complete: (run, { pretraining_dataset: pretraining }) => ({
+    isFineTuning: pretraining === undefined || pretraining === null,
+    // bf16: auto is the default, unless another type is chosen.
+    ...(run.fp16 && run.bf16 === undefined && { bf16: false }),
+  }),
   recognises: ({ value }) =>
     typeof value.base_model === 'string' &&
     [

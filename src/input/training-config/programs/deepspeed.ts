@@ -29,13 +29,15 @@ const offload = (key: string, field: 'offloadOptimizer' | 'offloadParameters'): 
   );
 
 const enabled = (section: 'bf16' | 'fp16'): KeyRow =>
-  meaning(
-    `${section}.enabled`,
-    (value) => {
-      const isOn = switchOf(value);
-      return isOn === undefined ? undefined : { [section]: isOn };
-    },
-    (run) => (run[section] ? true : undefined),
+  orAuto(
+    meaning(
+      `${section}.enabled`,
+      (value) => {
+        const isOn = switchOf(value);
+        return isOn === undefined ? undefined : { [section]: isOn };
+      },
+      (run) => (run[section] ? true : undefined),
+    ),
   );
 
 /** Names of its schedulers (runtime/lr_schedules.py). */
@@ -90,11 +92,8 @@ const ROWS: readonly KeyRow[] = [
   orAuto(amount('optimizer.params.eps', 'epsilon')),
   orAuto(amount('optimizer.params.weight_decay', 'weightDecay')),
   orAuto(
-    meaning(
-      'optimizer.params.betas',
-      betasOf,
-      ({ beta1, beta2 }) =>
-        beta1 !== undefined && beta2 !== undefined ? [beta1, beta2] : undefined,
+    meaning('optimizer.params.betas', betasOf, ({ beta1, beta2 }) =>
+      beta1 !== undefined && beta2 !== undefined ? [beta1, beta2] : undefined,
     ),
   ),
   meaning(

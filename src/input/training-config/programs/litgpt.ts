@@ -145,6 +145,7 @@ export const LITGPT: TrainingProgram = {
     });
     return {
       kind: isLora ? (run.kind ?? 'lora') : 'training',
+      isFineTuning: !isPretraining,
       ...(isLora && { targets }),
       // FSDP where there are several devices (litgpt/pretrain.py, finetune/*.py: FSDPStrategy, fully_shard).
       ...((run.gpus ?? 1) > 1 && {

@@ -133,6 +133,7 @@ export const LLAMA_FACTORY: TrainingProgram = {
     // Gradient checkpointing is on unless it is disabled (model/model_utils/checkpointing.py).
     recompute: 'full',
   },
+  complete: (_, { stage }) => ({ isFineTuning: stage !== 'pt' }),
   recognises: ({ value }) =>
     typeof value.model_name_or_path === 'string' &&
     ['stage', 'finetuning_type', 'template', 'cutoff_len'].some((key) => Object.hasOwn(value, key)),

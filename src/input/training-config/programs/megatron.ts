@@ -355,6 +355,7 @@ export const MEGATRON: TrainingProgram = {
   // arguments.py: gradients are reduced in float32 with bf16; its Adam is the fused one of Transformer Engine or Apex.
   defaults: {
     kind: 'training',
+    accumulation: 1,
     optimizer: 'adamw-fused',
     schedule: 'polynomial',
     weightDecay: 0.01,

@@ -126,6 +126,10 @@ export const NANOTRON: TrainingProgram = {
     amount('optimizer.optimizer_factory.adam_beta1', 'beta1'),
     amount('optimizer.optimizer_factory.adam_beta2', 'beta2'),
     amount('optimizer.optimizer_factory.adam_eps', 'epsilon'),
+    // As in its older configs.
+    amount('optimizer.adam_beta1', 'beta1'),
+    amount('optimizer.adam_beta2', 'beta2'),
+    amount('optimizer.adam_eps', 'epsilon'),
     amount('optimizer.weight_decay', 'weightDecay'),
     amount('optimizer.clip_grad', 'gradientClip'),
     onOff('optimizer.accumulate_grad_in_fp32', 'float32Gradients'),
@@ -148,7 +152,11 @@ export const NANOTRON: TrainingProgram = {
       'optimizer.learning_rate_scheduler.lr_warmup_style',
       'optimizer.learning_rate_scheduler.lr_decay_starting_step',
     ],
-    ...['optimizer.optimizer_factory.torch_adam_is_fused', 'data_stages'],
+    ...[
+      'optimizer.optimizer_factory.torch_adam_is_fused',
+      'optimizer.torch_adam_is_fused',
+      'data_stages',
+    ],
   ],
   known: NANOTRON_KEYS,
   open: [
@@ -165,7 +173,7 @@ export const NANOTRON: TrainingProgram = {
     'checkpoints.s3',
     'moe',
   ],
-  defaults: { kind: 'training' },
+  defaults: { kind: 'training', recompute: 'none', division: '0', optimizer: 'adamw-fused' },
   complete: (run) => {
     const { decayType, decaySteps, warmupSteps = 0, steps } = run;
     if (steps === undefined || run.schedule !== undefined) return {};

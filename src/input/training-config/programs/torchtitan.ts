@@ -286,6 +286,7 @@ export const TORCHTITAN: TrainingProgram = {
   defaults: {
     kind: 'training',
     microBatch: 8,
+    accumulation: 1,
     context: 2048,
     steps: 10_000,
     gradientClip: 1,

@@ -121,6 +121,7 @@ export const TRAINER_DEFAULTS = {
   epsilon: 1e-8,
   gradientClip: 1,
   warmupSteps: 0,
+  recompute: 'none',
 } as const;
 
 const model = text('model_name_or_path', 'model');
